@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# `make help` lists the targets. Everything that is made lies under build/ (build/arm64/ for the cross-build).
+
+VERSION = 0.1.0
+SOVERSION = 0
+
+## variables
+## prefix=DIR          where `make install` puts things (/usr/local)
+## DESTDIR=DIR         put in front of every installed path, for packages
+## CFLAGS=FLAGS        optimisation and debugging flags (-O2 -g)
+## WERROR=1            compiler warnings are errors
+## V=1                 print the commands
+## FUZZ_SECONDS=N      how long each fuzz target runs (60)
+## UNIT_OPTIONS=...    options of the unit tests, such as "--filter 'model_*/*'"
+## E2E_OPTIONS=...     options of tests/e2e/run.py, such as "-k onnx"
+## BENCH_OPTIONS=...   options of tests/bench/run.py
+prefix = /usr/local
+bindir = $(prefix)/bin
+libdir = $(prefix)/lib
+includedir = $(prefix)/include
+datadir = $(prefix)/share
+mandir = $(datadir)/man
+DESTDIR =
+CFLAGS ?= -O2 -g
+FUZZ_SECONDS = 60
+UNIT_OPTIONS =
+E2E_OPTIONS =
+BENCH_OPTIONS =
+
+# ---- machine, tools and flags ----
+
+HOST_ARCH := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(shell uname -m)))
+ARCH = $(HOST_ARCH)
+TRIPLET := $(if $(filter arm64,$(ARCH)),aarch64-linux-gnu,x86_64-linux-gnu)
+ifeq ($(wildcard vmlinux/$(ARCH)/vmlinux.h),)
+$(error unsupported architecture '$(ARCH)': there is no vmlinux/$(ARCH)/vmlinux.h)
+endif
+
+ifeq ($(ARCH),$(HOST_ARCH))
+BUILD := build
+CROSS :=
+PKG_CONFIG ?= pkg-config
+else
+BUILD := build/$(ARCH)
+CROSS := $(TRIPLET)-
+PKG_CONFIG := PKG_CONFIG_LIBDIR=/usr/lib/$(TRIPLET)/pkgconfig:/usr/share/pkgconfig pkg-config
+endif
+
+ifeq ($(origin CC),default)
+CC := $(CROSS)gcc
+endif
+ifeq ($(origin AR),default)
+AR := $(CROSS)ar
+endif
+LD := $(CROSS)ld
+OBJCOPY := $(CROSS)objcopy
+CLANG ?= clang
+PYTHON ?= python3
+INSTALL ?= install
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)')
+
+# Evaluated at first use, so that `make deps` and `make help` work before anything is installed.
+memo = $(eval $(1) := $(shell $(2)))$($(1))
+# A distribution's bpftool may be a wrapper that only works with a matching kernel: take one that answers.
+BPFTOOL = $(call memo,BPFTOOL,for tool in bpftool /usr/sbin/bpftool /usr/lib/linux-tools/*/bpftool \
+	/usr/lib/linux-tools-*/bpftool; do $$tool version >/dev/null 2>&1 && echo $$tool && break; done)
+PACKAGES := libbpf libelf libcjson
+PACKAGE_CFLAGS = $(call memo,PACKAGE_CFLAGS,$(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
+PACKAGE_LIBS = $(call memo,PACKAGE_LIBS,$(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
+LIBS = $(PACKAGE_LIBS) -lZydis -lm -lpthread
+
+WARNINGS := -Wall -Wextra $(if $(WERROR),-Werror)
+INCLUDES := -I. -Iuser -Iinclude
+# -fPIC: the same objects make the static and the shared library.
+BASE_FLAGS = -std=gnu11 -D_GNU_SOURCE -DXPT_VERSION='"$(VERSION)"' $(INCLUDES) $(WARNINGS) $(PACKAGE_CFLAGS) \
+	-fPIC -fvisibility=hidden -MMD -MP
+COMPILE = $(CC) $(BASE_FLAGS) $(CPPFLAGS) $(CFLAGS)
+SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+# Sanitizers hide from gcc what is initialised.
+SANITIZED_COMPILE = $(CC) $(BASE_FLAGS) $(CPPFLAGS) $(SANITIZE) -Wno-maybe-uninitialized
+FUZZ_COMPILE = $(CLANG) $(BASE_FLAGS) $(CPPFLAGS) $(SANITIZE)
+# v3: atomic operations that return a value need it.
+BPF_COMPILE = $(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall $(if $(WERROR),-Werror) -D__TARGET_ARCH_$(ARCH) \
+	-Ivmlinux/$(ARCH) -I. -MMD -MP
+
+# ---- sources ----
+
+FOLDERS := base describe target kern model record device report session
+LIBRARY_SOURCES := $(sort $(wildcard $(addsuffix /*.c,$(addprefix user/,$(FOLDERS))) user/*.c))
+CLI_SOURCES := $(sort $(wildcard user/cli/*.c))
+BPF_SOURCES := $(sort $(filter-out bpf/session%,$(wildcard bpf/*.bpf.c)))
+RUNTIMES := $(sort $(wildcard user/runtimes/*.json))
+UNIT_SOURCES := $(sort $(wildcard tests/unit/*.c))
+FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+BENCH_SOURCES := $(sort $(wildcard tests/bench/*.c))
+WORKLOAD_SOURCES := $(sort $(wildcard tests/workload/*.* tests/workload/*/*.*))
+NPM_MANIFEST := $(wildcard tests/workload/onnx/package.json)
+HEADERS := $(sort $(wildcard include/xputrace/*.h))
+MANUALS := $(sort $(wildcard user/cli/man/*.1))
+
+SKELETONS := $(addprefix $(BUILD)/,xputrace.skel.h session.skel.h session_context.skel.h)
+LIBRARY_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/builtin.o
+CLI_OBJECTS := $(CLI_SOURCES:%.c=$(BUILD)/obj/%.o)
+BASE_OBJECTS := $(filter $(BUILD)/obj/user/base/%,$(LIBRARY_OBJECTS))
+UNIT_OBJECTS := $(UNIT_SOURCES:%.c=$(BUILD)/obj/%.o)
+SANITIZED_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/sanitize/%.o) $(BUILD)/sanitize/builtin.o \
+	$(UNIT_SOURCES:%.c=$(BUILD)/sanitize/%.o)
+FUZZ_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/fuzz/obj/%.o) $(BUILD)/fuzz/obj/builtin.o
+FUZZ_TARGETS := $(FUZZ_SOURCES:tests/fuzz/fuzz_%.c=%)
+BENCH_PROGRAMS := $(BENCH_SOURCES:tests/bench/%.c=$(BUILD)/bench/%)
+SHARED_NAME := libxputrace.so.$(SOVERSION)
+
+.SUFFIXES:
+.DELETE_ON_ERROR:
+# Objects made through chains of pattern rules are kept.
+.SECONDARY:
+.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-bench test-lint fuzz lint format \
+	bench demo npm workload install uninstall clean FORCE
+
+## targets
+## all                 build the command and the libraries (the default)
+all: $(BUILD)/xputrace $(BUILD)/libxputrace.a $(BUILD)/$(SHARED_NAME) $(BUILD)/xputrace.pc
+
+# ---- what a rebuild depends on beside the files ----
+
+# Rewritten only when its text changes: flags that change rebuild the objects, a file that comes or goes relinks.
+define stamp
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(1))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(1))' >$@
+endef
+
+$(BUILD)/flags: FORCE | $(BUILD)/tools
+	$(call stamp,$(COMPILE) $(BPF_COMPILE) $(FUZZ_COMPILE) $(LIBS))
+
+$(BUILD)/sources: FORCE
+	$(call stamp,$(LIBRARY_SOURCES) $(CLI_SOURCES) $(UNIT_SOURCES) $(BPF_SOURCES) $(RUNTIMES))
+
+$(BUILD)/tools: Makefile
+	$(Q)mkdir -p $(@D)
+	$(Q)for tool in $(firstword $(CC)) $(CLANG) $(OBJCOPY); do \
+		command -v $$tool >/dev/null || { echo "$$tool is missing: make deps installs it" >&2; exit 1; }; done
+	$(Q)$(PKG_CONFIG) --print-errors --exists 'libbpf >= 1.1' libelf libcjson || \
+		{ echo "a library is missing: make deps$(if $(CROSS),-$(ARCH)) installs it" >&2; exit 1; }
+	$(Q)test -n '$(BPFTOOL)' || { echo "bpftool is missing: make deps installs it" >&2; exit 1; }
+	$(Q)touch $@
+
+# ---- BPF objects and their skeletons ----
+
+$(BUILD)/bpf/part/%.bpf.o: bpf/%.bpf.c $(BUILD)/flags
+	$(call say,BPF,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(BPF_COMPILE) -c $< -o $@
+
+# The two flavours of the session programs: helpers without and with the context as argument.
+$(BUILD)/bpf/part/session_context.bpf.o: bpf/session.bpf.c $(BUILD)/flags
+	$(call say,BPF,$< (context))
+	$(Q)mkdir -p $(@D)
+	$(Q)$(BPF_COMPILE) -DXPT_SESSION_CONTEXT -c $< -o $@
+
+# Linking also drops the DWARF that the compiler needed to write BTF.
+$(BUILD)/bpf/xputrace.bpf.o: $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf/part/%.bpf.o) $(BUILD)/sources
+	$(call say,BPFLD,$@)
+	$(Q)$(BPFTOOL) gen object $@ $(filter %.o,$^)
+
+$(BUILD)/bpf/session.bpf.o $(BUILD)/bpf/session_context.bpf.o: $(BUILD)/bpf/%.bpf.o: $(BUILD)/bpf/part/%.bpf.o
+	$(call say,BPFLD,$@)
+	$(Q)$(BPFTOOL) gen object $@ $<
+
+$(SKELETONS): $(BUILD)/%.skel.h: $(BUILD)/bpf/%.bpf.o
+	$(call say,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf >$@
+
+# ---- objects ----
+
+$(BUILD)/obj/user/kern/%.o $(BUILD)/sanitize/user/kern/%.o $(BUILD)/fuzz/obj/user/kern/%.o: INCLUDES += -I$(BUILD)
+# Only for the first build: later the dependency files know who includes a skeleton.
+$(filter $(BUILD)/obj/user/kern/% $(BUILD)/sanitize/user/kern/% $(BUILD)/fuzz/obj/user/kern/%,\
+	$(LIBRARY_OBJECTS) $(SANITIZED_OBJECTS) $(FUZZ_OBJECTS)): | $(SKELETONS)
+
+$(BUILD)/builtin.c: user/describe/embed.sh $(RUNTIMES) $(BUILD)/sources
+	$(call say,EMBED,$@)
+	$(Q)sh user/describe/embed.sh $(RUNTIMES) >$@
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/flags
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(COMPILE) -c $< -o $@
+
+$(BUILD)/obj/builtin.o: $(BUILD)/builtin.c $(BUILD)/flags
+	$(call say,CC,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(COMPILE) -c $< -o $@
+
+$(BUILD)/sanitize/%.o: %.c $(BUILD)/flags
+	$(call say,CCSAN,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(SANITIZED_COMPILE) -c $< -o $@
+
+$(BUILD)/sanitize/builtin.o: $(BUILD)/builtin.c $(BUILD)/flags
+	$(call say,CCSAN,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(SANITIZED_COMPILE) -c $< -o $@
+
+$(BUILD)/fuzz/obj/%.o: %.c $(BUILD)/flags
+	$(call say,CCFUZZ,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(FUZZ_COMPILE) -fsanitize=fuzzer-no-link -c $< -o $@
+
+$(BUILD)/fuzz/obj/builtin.o: $(BUILD)/builtin.c $(BUILD)/flags
+	$(call say,CCFUZZ,$<)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(FUZZ_COMPILE) -fsanitize=fuzzer-no-link -c $< -o $@
+
+# ---- libraries and the command ----
+
+# One relocatable object whose hidden symbols are local: a program that links the archive sees xpt_* only.
+$(BUILD)/libxputrace.a: $(LIBRARY_OBJECTS) $(BUILD)/sources
+	$(call say,AR,$@)
+	$(Q)$(LD) -r -o $(BUILD)/libxputrace.o $(filter %.o,$^)
+	$(Q)$(OBJCOPY) --localize-hidden $(BUILD)/libxputrace.o
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $(BUILD)/libxputrace.o
+
+$(BUILD)/$(SHARED_NAME): $(LIBRARY_OBJECTS) user/libxputrace.map $(BUILD)/sources
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SHARED_NAME) -Wl,--version-script=user/libxputrace.map \
+		-Wl,--no-undefined -Wl,-z,relro,-z,now -o $@ $(filter %.o,$^) $(LIBS)
+	$(Q)ln -sf $(SHARED_NAME) $(BUILD)/libxputrace.so
+
+# The command brings its own copy of base/: the library's is not visible to it.
+$(BUILD)/xputrace: $(CLI_OBJECTS) $(BASE_OBJECTS) $(BUILD)/libxputrace.a $(BUILD)/sources
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -pie -Wl,-z,relro,-z,now -o $@ $(filter %.o,$^) $(BUILD)/libxputrace.a $(LIBS)
+
+$(BUILD)/xputrace.pc: user/xputrace.pc.in FORCE
+	$(Q)mkdir -p $(@D)
+	$(Q)sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' -e 's|@includedir@|$(includedir)|' \
+		-e 's|@version@|$(VERSION)|' -e 's|@packages@|$(PACKAGES)|' $< >$@
+
+# ---- tests ----
+
+$(BUILD)/test-unit: $(UNIT_OBJECTS) $(LIBRARY_OBJECTS) $(BUILD)/sources
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS) -lcriterion
+
+$(BUILD)/test-sanitize: $(SANITIZED_OBJECTS) $(BUILD)/sources
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(SANITIZE) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS) -lcriterion
+
+$(FUZZ_TARGETS:%=$(BUILD)/fuzz/%): $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/tests/fuzz/fuzz_%.o $(FUZZ_OBJECTS) $(BUILD)/sources
+	$(call say,LINK,$@)
+	$(Q)$(CLANG) $(SANITIZE) $(LDFLAGS) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(LIBS)
+
+$(BENCH_PROGRAMS): $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(LIBRARY_OBJECTS) $(BUILD)/sources
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
+
+## workload            build the programs that the tests trace
+workload: $(BUILD)/workload.done
+
+$(BUILD)/workload.done: $(WORKLOAD_SOURCES) Makefile
+	$(call say,BUILD,$(BUILD)/workload)
+	$(Q)tests/workload/build.sh $(BUILD)/workload
+	$(Q)touch $@
+
+## npm                 fetch ONNX Runtime for Node.js, without running its install scripts
+npm: $(if $(NPM_MANIFEST),$(BUILD)/npm.done)
+
+$(BUILD)/npm.done: $(NPM_MANIFEST)
+	$(call say,NPM,$(BUILD)/npm)
+	$(Q)mkdir -p $(BUILD)/npm
+	$(Q)cp $< $(BUILD)/npm/package.json
+	$(Q)cd $(BUILD)/npm && npm install --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error
+	$(Q)touch $@
+
+## test                install what is missing, build, run every test; as root, to include the ones that trace
+test:
+	$(Q)tests/deps.sh test
+	$(Q)MAKE='$(MAKE)' tests/all.sh
+
+## test-unit           unit tests
+test-unit: $(BUILD)/test-unit
+	$(Q)tests/unit/run.sh $< $(UNIT_OPTIONS)
+
+## test-sanitize       unit tests under the address and undefined behaviour sanitizers
+test-sanitize: $(BUILD)/test-sanitize
+	$(Q)tests/unit/run.sh $< $(UNIT_OPTIONS)
+
+## test-fuzz           run the fuzz targets over their corpus only
+test-fuzz: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
+	$(Q)tests/fuzz/run.sh 0 $(BUILD)/fuzz $(FUZZ_TARGETS)
+
+## test-bench          build the benchmarks; nothing is timed
+test-bench: $(BENCH_PROGRAMS)
+
+## test-e2e            trace real programs and compare; as root
+test-e2e: all workload
+	-$(Q)$(MAKE) --no-print-directory npm
+	$(PYTHON) tests/e2e/run.py $(E2E_OPTIONS)
+
+## test-lint           who includes whom, words, licence lines, manual pages against --help
+test-lint: $(BUILD)/xputrace
+	$(Q)$(PYTHON) tests/lint/layers.py
+	$(Q)tests/lint/words.sh
+	$(Q)$(PYTHON) tests/lint/selftest.py
+	$(Q)$(PYTHON) tests/lint/options.py $(BUILD)/xputrace
+
+## fuzz                run every fuzz target for FUZZ_SECONDS
+fuzz: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
+	$(Q)tests/fuzz/run.sh $(FUZZ_SECONDS) $(BUILD)/fuzz $(FUZZ_TARGETS)
+
+## lint                formatting, static analysis, shell scripts, manual pages
+lint:
+	$(Q)tests/deps.sh lint
+	$(Q)$(MAKE) --no-print-directory $(SKELETONS)
+	$(Q)tests/lint/run.sh $(INCLUDES) -isystem $(BUILD) -std=gnu11 -D_GNU_SOURCE -DXPT_VERSION='"$(VERSION)"' \
+		$$($(PKG_CONFIG) --cflags $(PACKAGES))
+
+## format              lay the sources out as lint wants them
+format:
+	$(Q)find user include bpf tests -name '*.[ch]' -exec clang-format-14 --style=file -i {} +
+
+## bench               overhead, throughput, attach time, beside perf and bpftrace; as root
+bench:
+	$(Q)tests/deps.sh bench
+	$(Q)$(MAKE) --no-print-directory all workload $(BENCH_PROGRAMS)
+	$(PYTHON) tests/bench/run.py $(BENCH_OPTIONS)
+
+## demo                trace a model that runs in ONNX Runtime; as root, installs what is missing
+demo:
+	$(Q)MAKE='$(MAKE)' tests/demo/run.sh
+
+# ---- machines ----
+
+## deps                install what building and testing need (Debian, Ubuntu), or name it
+deps:
+	$(Q)tests/deps.sh test
+
+## deps-arm64          the same for the cross-build; adds the arm64 architecture to dpkg
+deps-arm64:
+	$(Q)tests/deps.sh arm64
+
+## arm64               cross-build everything for AArch64 into build/arm64/
+arm64: deps-arm64
+	$(Q)$(MAKE) --no-print-directory ARCH=arm64 all
+
+# ---- installing ----
+
+## install             install command, libraries, headers, manual pages, descriptions, completions
+install: all
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(libdir)/pkgconfig $(includedir)/xputrace $(mandir)/man1 \
+		$(datadir)/xputrace/runtimes $(datadir)/bash-completion/completions $(datadir)/zsh/site-functions \
+		$(datadir)/fish/vendor_completions.d)
+	$(INSTALL) -m 755 $(BUILD)/xputrace $(DESTDIR)$(bindir)/xputrace
+	$(INSTALL) -m 644 $(BUILD)/libxputrace.a $(DESTDIR)$(libdir)/libxputrace.a
+	$(INSTALL) -m 755 $(BUILD)/$(SHARED_NAME) $(DESTDIR)$(libdir)/$(SHARED_NAME)
+	ln -sf $(SHARED_NAME) $(DESTDIR)$(libdir)/libxputrace.so
+	$(INSTALL) -m 644 $(BUILD)/xputrace.pc $(DESTDIR)$(libdir)/pkgconfig/xputrace.pc
+	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(includedir)/xputrace/
+	$(INSTALL) -m 644 $(MANUALS) $(DESTDIR)$(mandir)/man1/
+	$(if $(RUNTIMES),$(INSTALL) -m 644 $(RUNTIMES) $(DESTDIR)$(datadir)/xputrace/runtimes/)
+	$(INSTALL) -m 644 user/cli/completion/xputrace.bash $(DESTDIR)$(datadir)/bash-completion/completions/xputrace
+	$(INSTALL) -m 644 user/cli/completion/_xputrace $(DESTDIR)$(datadir)/zsh/site-functions/_xputrace
+	$(INSTALL) -m 644 user/cli/completion/xputrace.fish $(DESTDIR)$(datadir)/fish/vendor_completions.d/xputrace.fish
+
+## uninstall           remove what install has put there
+uninstall:
+	rm -f $(DESTDIR)$(bindir)/xputrace $(DESTDIR)$(libdir)/libxputrace.a $(DESTDIR)$(libdir)/libxputrace.so \
+		$(DESTDIR)$(libdir)/$(SHARED_NAME) $(DESTDIR)$(libdir)/pkgconfig/xputrace.pc \
+		$(addprefix $(DESTDIR)$(mandir)/man1/,$(notdir $(MANUALS))) \
+		$(DESTDIR)$(datadir)/bash-completion/completions/xputrace \
+		$(DESTDIR)$(datadir)/zsh/site-functions/_xputrace \
+		$(DESTDIR)$(datadir)/fish/vendor_completions.d/xputrace.fish
+	rm -rf $(DESTDIR)$(includedir)/xputrace $(DESTDIR)$(datadir)/xputrace
+
+## clean               remove build/
+clean:
+	rm -rf build
+
+## help                this text
+help:
+	@awk 'BEGIN { print "make [TARGET]... [VARIABLE=VALUE]..." } \
+		/^## (targets|variables)$$/ { kind = toupper(substr($$2, 1, 1)) substr($$2, 2); next } \
+		/^## / { text[kind] = text[kind] "  " substr($$0, 4) "\n" } \
+		END { printf "\nTargets:\n%s\nVariables:\n%s", text["Targets"], text["Variables"] }' Makefile
+
+-include $(patsubst %.o,%.d,$(LIBRARY_OBJECTS) $(CLI_OBJECTS) $(UNIT_OBJECTS) $(SANITIZED_OBJECTS) $(FUZZ_OBJECTS) \
+	$(FUZZ_SOURCES:%.c=$(BUILD)/fuzz/obj/%.o) $(BENCH_SOURCES:%.c=$(BUILD)/obj/%.o) \
+	$(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf/part/%.bpf.o) $(addprefix $(BUILD)/bpf/part/,session.bpf.o session_context.bpf.o))

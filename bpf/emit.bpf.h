@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* Records into rings, and what could not go there into the loss counters. */
+#ifndef XPT_EMIT_BPF_H
+#define XPT_EMIT_BPF_H
+
+#include "maps.bpf.h"
+
+static __always_inline void count_loss(__u32 cause)
+{
+	__u64 *count = bpf_map_lookup_elem(&losses, &cause);
+
+	if (count)
+		__sync_fetch_and_add(count, 1);
+}
+
+/* 0, or negative when the ring was full (counted). The control ring wakes its reader at once. */
+static __always_inline long emit_control(void *record, __u64 size)
+{
+	long error = bpf_ringbuf_output(&control_ring, record, size, BPF_RB_FORCE_WAKEUP);
+
+	if (error)
+		count_loss(XPT_LOSS_RING_FULL);
+	return error;
+}
+
+/*
+ * The reader polls; it is woken only when a ring fills faster than it polls. Waking costs more than the record, so it is
+ * done where the mark is passed, not for every record above it.
+ */
+#define WAKEUP_WINDOW 512 /* bytes above the mark: more than the largest record, so that passing it is never overlooked */
+
+static __always_inline long emit_data(const struct xpt_config *config, void *record, __u64 size)
+{
+	__u32 index = bpf_get_smp_processor_id() % (config->rings ?: 1);
+	void *ring = bpf_map_lookup_elem(&data_rings, &index);
+	__u64 flags = BPF_RB_NO_WAKEUP;
+	long error = -1;
+
+	if (ring) {
+		if (bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) - config->wakeup_bytes < WAKEUP_WINDOW)
+			flags = BPF_RB_FORCE_WAKEUP;
+		error = bpf_ringbuf_output(ring, record, size, flags);
+	}
+	if (error)
+		count_loss(XPT_LOSS_RING_FULL);
+	return error;
+}
+
+#endif

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Values from the target's registers and memory, as a spec's fetches say. Reads try without faulting first: that is
+ * nearly always enough, and cheaper; a page that is not resident is then faulted in, which is why the programs sleep.
+ */
+#ifndef XPT_FETCH_BPF_H
+#define XPT_FETCH_BPF_H
+
+#include "arguments.bpf.h"
+#include "emit.bpf.h"
+
+#define PAGE 4096
+
+static __always_inline const struct xpt_config *config_get(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&settings, &zero);
+}
+
+static __always_inline long read_user(void *to, __u32 size, __u64 address)
+{
+	if (!bpf_probe_read_user(to, size, (const void *)address))
+		return 0;
+	return bpf_copy_from_user(to, size, (const void *)address);
+}
+
+static __always_inline long argument_read(const struct registers *registers, __u32 number, __u64 *value)
+{
+	if (number < REGISTER_COUNT) {
+		*value = registers->argument[number & (ARGUMENT_REGISTERS - 1)];
+		return 0;
+	}
+	return read_user(value, sizeof(*value),
+			 registers->stack + STACK_ARGUMENTS + 8 * (__u64)(number - REGISTER_COUNT));
+}
+
+static __always_inline __u64 narrow(__u64 value, __u8 type)
+{
+	switch (type) {
+	case XPT_TYPE_U32:
+		return (__u32)value;
+	case XPT_TYPE_S32:
+		return (__s64)(__s32)value;
+	case XPT_TYPE_U16:
+		return (__u16)value;
+	case XPT_TYPE_U8:
+		return (__u8)value;
+	default:
+		return value;
+	}
+}
+
+static __always_inline __u32 width(__u8 type)
+{
+	switch (type) {
+	case XPT_TYPE_U32:
+	case XPT_TYPE_S32:
+		return 4;
+	case XPT_TYPE_U16:
+		return 2;
+	case XPT_TYPE_U8:
+		return 1;
+	default:
+		return 8;
+	}
+}
+
+/*
+ * Functions that are not static are verified by themselves, once, and not again for every path that leads to them. That
+ * is why the larger parts are such functions, and why they look at their pointers again: loading takes milliseconds
+ * instead of seconds.
+ */
+
+/* Follows the dereferences from *value; the last one reads only as many bytes as the type has. */
+__noinline int fetch_follow(const struct xpt_fetch *fetch, __u64 *value)
+{
+	__u64 at, address;
+
+	if (!fetch || !value)
+		return -1;
+	at = *value;
+	for (__u32 i = 0; i < XPT_DEREF_MAX; i++) {
+		bool last = i + 1 == fetch->derefs;
+
+		if (i >= fetch->derefs)
+			break;
+		address = at + (__s64)fetch->offset[i];
+		at = 0;
+		/* Sizes must be constants to the verifier of older kernels. */
+		if (last && width(fetch->type) == 4) {
+			if (read_user(&at, 4, address))
+				return -1;
+		} else if (last && width(fetch->type) == 2) {
+			if (read_user(&at, 2, address))
+				return -1;
+		} else if (last && width(fetch->type) == 1) {
+			if (read_user(&at, 1, address))
+				return -1;
+		} else if (read_user(&at, 8, address)) {
+			return -1;
+		}
+	}
+	at += (__s64)fetch->last;
+	*value = narrow(at, fetch->type);
+	return 0;
+}
+
+static __always_inline long follow(const struct xpt_fetch *fetch, __u64 *value)
+{
+	if (fetch->derefs)
+		return fetch_follow(fetch, value);
+	*value = narrow(*value + (__s64)fetch->last, fetch->type);
+	return 0;
+}
+
+/* Bytes read into text; -1 when not even the first could be read. The text may lack a terminator. */
+static __always_inline long read_text(char *text, __u64 address, bool *truncated)
+{
+	__u64 to_page_end = PAGE - (address & (PAGE - 1));
+	long length = bpf_probe_read_user_str(text, XPT_STRING_MAX, (const void *)address);
+	char byte;
+
+	if (length < 0) {
+		if (bpf_copy_from_user(&byte, 1, (const void *)address))
+			return -1;
+		if (to_page_end < XPT_STRING_MAX)
+			bpf_copy_from_user(&byte, 1, (const void *)(address + to_page_end));
+		length = bpf_probe_read_user_str(text, XPT_STRING_MAX, (const void *)address);
+	}
+	if (length > 0) {
+		*truncated = length == XPT_STRING_MAX;
+		return length - 1;
+	}
+	/* No terminator before memory that cannot be read: what there is. */
+	*truncated = true;
+	to_page_end &= XPT_STRING_MAX - 1;
+	if (bpf_probe_read_user(text, to_page_end, (const void *)address))
+		return -1;
+	return to_page_end;
+}
+
+/* Emits a STRING record for the call of the thread's frame that is being worked on. */
+__noinline int fetch_string(struct xpt_thread *thread, const struct xpt_spec *spec, __u32 number, __u64 address)
+{
+	const struct xpt_config *config = config_get();
+	struct xpt_record_string *record;
+	__u64 task = bpf_get_current_pid_tgid();
+	bool truncated = false;
+	__u32 size;
+	long length;
+
+	if (!thread || !spec || !config)
+		return -1;
+	record = (void *)thread->string;
+	length = read_text((char *)thread->string + sizeof(*record), address, &truncated);
+	if (length < 0)
+		return -1;
+	if (length > XPT_STRING_MAX)
+		length = XPT_STRING_MAX;
+	size = XPT_ALIGN8(sizeof(*record) + (__u32)length);
+	record->header.kind = XPT_RECORD_STRING;
+	record->header.size = size;
+	record->header.tgid = task >> 32;
+	record->header.time = bpf_ktime_get_ns();
+	record->call_start = thread->start;
+	record->tid = task;
+	record->spec = spec->index;
+	record->fetch = number;
+	record->truncated = truncated;
+	record->length = length;
+	record->reserved = 0;
+	size &= 511;
+	if (size > sizeof(thread->string))
+		return -1;
+	if (spec->flags & XPT_SPEC_CONTROL)
+		return emit_control(record, size);
+	return emit_data(config, record, size);
+}
+
+/* Fetch i of the spec when the call begins. 0: the frame has it, or it comes at the return. */
+__noinline int fetch_at_entry(struct xpt_thread *thread, const struct xpt_spec *spec,
+			      const struct registers *registers, __u64 number)
+{
+	__u64 i = number & (XPT_FETCH_MAX - 1);
+	const struct xpt_fetch *fetch;
+	struct xpt_frame *frame;
+	__u64 value = 0;
+
+	if (!thread || !spec || !registers)
+		return -1;
+	fetch = &spec->fetch[i];
+	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
+	if (fetch->source == XPT_SOURCE_RETURN)
+		return 0;
+	if (argument_read(registers, fetch->source, &value))
+		return -1;
+	if (!fetch->at_return) {
+		if (follow(fetch, &value))
+			return -1;
+		if (fetch->type == XPT_TYPE_STRING && fetch_string(thread, spec, i, value))
+			return -1;
+	}
+	frame->value[i] = value;
+	frame->valid |= 1 << i;
+	return 0;
+}
+
+/* Fetch i of the spec when the call has returned; the frame is the one at the thread's depth. */
+__noinline int fetch_at_return(struct xpt_thread *thread, const struct xpt_spec *spec, __u64 number, __u64 returned)
+{
+	__u64 i = number & (XPT_FETCH_MAX - 1);
+	const struct xpt_fetch *fetch;
+	struct xpt_frame *frame;
+	__u64 value;
+
+	if (!thread || !spec)
+		return -1;
+	fetch = &spec->fetch[i];
+	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
+	value = frame->value[i];
+	if (fetch->source == XPT_SOURCE_RETURN)
+		value = returned;
+	else if (!(frame->valid & (1 << i)))
+		return 0;
+	frame->valid &= ~(1 << i);
+	if (follow(fetch, &value) || (fetch->type == XPT_TYPE_STRING && fetch_string(thread, spec, i, value)))
+		return -1;
+	frame->value[i] = value;
+	frame->valid |= 1 << i;
+	return 0;
+}
+
+#endif

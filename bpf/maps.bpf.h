@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* All maps, declared once for every object: the linker and the loader make one map of each name. */
+#ifndef XPT_MAPS_BPF_H
+#define XPT_MAPS_BPF_H
+
+#include "thread.bpf.h"
+
+#define XPT_RINGS_MAX 64
+#define XPT_PROGRAMS_MAX 16384
+#define XPT_PROCESSES_MAX 16384
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct xpt_config);
+} settings __weak SEC(".maps");
+
+/* What to do at a site; the attach cookie is the index. Sized when loaded. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct xpt_spec);
+} specs __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct xpt_thread);
+} threads __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, XPT_PROGRAMS_MAX);
+	__type(key, struct xpt_program_key);
+	__type(value, struct xpt_program_count);
+} programs __weak SEC(".maps");
+
+/* Processes to follow: their children, programs and libraries. Value: XPT_PROCESS_*. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, XPT_PROCESSES_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} processes __weak SEC(".maps");
+
+/* By enum xpt_loss. Several tasks of one CPU may count at once, so the additions are atomic all the same. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, XPT_LOSS_MAX);
+	__type(key, __u32);
+	__type(value, __u64);
+} losses __weak SEC(".maps");
+
+/* Rare records that the others cannot be understood without: never crowded out by calls. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 512 * 1024);
+} control_ring __weak SEC(".maps");
+
+struct data_ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+
+/* One ring for each group of CPUs: producers that share a ring slow each other down. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, XPT_RINGS_MAX);
+	__type(key, __u32);
+	__array(values, struct data_ring);
+} data_rings __weak SEC(".maps");
+
+#endif

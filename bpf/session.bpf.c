@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * Calls, for uprobe session links: one program for entry and return, and a call whose return is not wanted never arms
+ * it. Compiled twice, because the kernel's helper changed its prototype: without argument from 6.13 on, with the context
+ * (XPT_SESSION_CONTEXT) later. Maps are those of the main object.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+
+#include "calls.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#ifdef XPT_SESSION_CONTEXT
+extern bool bpf_session_is_return(void *context) __ksym;
+#define IS_RETURN(context) bpf_session_is_return(context)
+#else
+extern bool bpf_session_is_return(void) __ksym;
+#define IS_RETURN(context) bpf_session_is_return()
+#endif
+
+SEC("uprobe.s")
+int call_session(struct pt_regs *context)
+{
+	__u32 index = bpf_get_attach_cookie(context);
+
+	if (!IS_RETURN(context))
+		return call_begin(context, index);
+	call_end(context, index);
+	return 0;
+}

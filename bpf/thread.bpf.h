@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The open calls of a thread, innermost last. A frame is identified by the stack pointer at the call's entry, so
+ * recursion, exceptions and longjmp cannot pair a return with the wrong entry.
+ */
+#ifndef XPT_THREAD_BPF_H
+#define XPT_THREAD_BPF_H
+
+#include "wire.h"
+
+#define FRAME_LEFT_OUT (1 << 0) /* not recorded; stays here so that its layers are known, until it is seen to be gone */
+#define FRAME_LAYER (1 << 1)
+
+struct xpt_frame {
+	__u64 start;
+	__u64 stack;	      /* stack pointer at the entry */
+	__u64 return_address; /* what stood at the stack pointer (the link register where there is one); if over is set */
+	__u64 over;	      /* of the spec */
+	__u64 program;	      /* handle that it was counted by */
+	__u16 spec;
+	__u8 runtime;
+	__u8 role;
+	__u8 flags; /* FRAME_* */
+	__u8 valid; /* bit i: value[i] is good (at entry: the value, or the address to read from at return) */
+	__u16 reserved;
+	__u64 value[XPT_FETCH_MAX];
+};
+
+struct xpt_thread {
+	__u32 depth; /* frames in use */
+	__u32 known; /* the thread's name has been sent */
+	__u64 start; /* of the call that is being worked on */
+	struct xpt_frame frame[XPT_DEPTH_MAX];
+	/* Room to build string records, too large for the BPF stack. Only the thread itself uses it. */
+	__u64 string[(sizeof(struct xpt_record_string) + XPT_STRING_MAX) / 8];
+};
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The contract between the kernel side and user space, and the body of a recording.
+ *
+ * Included by BPF programs (after vmlinux.h) and by user space (after <linux/types.h>). Numbers are explicit and
+ * never reused: a recording made by an older xputrace must stay readable. All integers are in host byte order; the
+ * recording's header says which that was. All times are nanoseconds of CLOCK_MONOTONIC.
+ */
+#ifndef XPT_WIRE_H
+#define XPT_WIRE_H
+
+#define XPT_WIRE_VERSION 1
+
+#define XPT_FETCH_MAX 8	     /* fetches of one call */
+#define XPT_DEREF_MAX 3	     /* dereferences of one fetch */
+#define XPT_SPEC_MAX 4096    /* call specs of all runtimes together */
+#define XPT_RUNTIME_MAX 64   /* runtimes; one bit each in xpt_spec.over */
+#define XPT_DEPTH_MAX 16     /* traced calls open at once on one thread */
+#define XPT_STRING_MAX 256   /* bytes kept of a string, terminator not included */
+#define XPT_TASK_NAME_LEN 16 /* comm of a task, terminator included */
+
+/* What a call means. The names in runtime descriptions stand beside. */
+enum xpt_role {
+	XPT_ROLE_PROGRAM_LOAD = 1,    /* program.load: makes a program */
+	XPT_ROLE_PROGRAM_NAME = 2,    /* program.name: tells a program's name */
+	XPT_ROLE_PROGRAM_UNLOAD = 3,  /* program.unload: the handle may be reused from here on */
+	XPT_ROLE_EXECUTE = 4,	      /* execute: one whole inference */
+	XPT_ROLE_ENQUEUE = 5,	      /* enqueue: an inference begins, a wait ends it */
+	XPT_ROLE_WAIT = 6,	      /* wait: ends what was enqueued under its key or stream */
+	XPT_ROLE_LAUNCH = 7,	      /* launch: hands a kernel to a device queue */
+	XPT_ROLE_COPY = 8,	      /* copy: moves bytes */
+	XPT_ROLE_ALLOC = 9,	      /* alloc: takes device memory */
+	XPT_ROLE_FREE = 10,	      /* free: gives device memory back */
+	XPT_ROLE_SELECT = 11,	      /* select: chooses the device of this thread */
+	XPT_ROLE_REGION_BEGIN = 12,   /* region.begin */
+	XPT_ROLE_REGION_END = 13,     /* region.end */
+	XPT_ROLE_CODEOBJ_LOAD = 14,   /* codeobj.load: bytes for the device */
+	XPT_ROLE_CODEOBJ_UNLOAD = 15, /* codeobj.unload */
+	XPT_ROLE_RESOLVE = 16,	      /* resolve: the runtime hands out the address of a function by name */
+	XPT_ROLE_TABLE = 17,	      /* the accessor of an API table that could not be read from the file */
+	XPT_ROLE_LOADER = 18,	      /* the dynamic loader says that the list of loaded libraries has changed */
+};
+
+/* What a fetched value means. The names in runtime descriptions stand beside. */
+enum xpt_meaning {
+	XPT_MEANING_PROGRAM = 1, /* program: handle of the program */
+	XPT_MEANING_KEY = 2,	 /* key: joins an enqueue with its wait */
+	XPT_MEANING_NAME = 3,	 /* name: string */
+	XPT_MEANING_SIZE = 4,	 /* size: bytes */
+	XPT_MEANING_CORE = 5,	 /* core: device, core or partition number */
+	XPT_MEANING_STREAM = 6,	 /* stream: queue of the device */
+	XPT_MEANING_STATUS = 7,	 /* status: what the call answered */
+	XPT_MEANING_PARENT = 8,	 /* parent: handle of the program that this one was made from; lends its name */
+	XPT_MEANING_ADDRESS = 9, /* address: device or function address; joins alloc with free */
+	XPT_MEANING_COUNT = 10,	 /* count: number of items in this call (tokens, repeats) */
+	XPT_MEANING_LENGTH = 11, /* length: bytes of the name when it has no terminator */
+};
+
+/* ---- kernel input: what to do at a site ---- */
+
+enum xpt_fetch_type {
+	XPT_TYPE_U64 = 0,
+	XPT_TYPE_U32 = 1,
+	XPT_TYPE_S32 = 2,
+	XPT_TYPE_U16 = 3,
+	XPT_TYPE_U8 = 4,
+	XPT_TYPE_STRING = 5, /* the address reached is a char *; goes into a record of its own */
+};
+
+#define XPT_SOURCE_RETURN 0xff /* xpt_fetch.source: the return value; else the argument, counted from 0 */
+
+struct xpt_fetch {
+	__u8 meaning;	    /* enum xpt_meaning */
+	__u8 source;	    /* argument number or XPT_SOURCE_RETURN */
+	__u8 type;	    /* enum xpt_fetch_type */
+	__u8 at_return;	    /* 0: read when the call begins; 1: when it has returned with success */
+	__u8 derefs;	    /* 0..XPT_DEREF_MAX */
+	__u8 reserved[3];
+	__s32 offset[XPT_DEREF_MAX]; /* p = *(p + offset[i]), in turn */
+	__s32 last;	    /* added to the result; for strings, the string is at this address */
+};
+
+/* How a call says that it went well; decides whether fetches at return are made. */
+enum xpt_success {
+	XPT_SUCCESS_ALWAYS = 0,	 /* void, or no status */
+	XPT_SUCCESS_ZERO32 = 1,	 /* low 32 bits of the return value are 0 */
+	XPT_SUCCESS_ZERO64 = 2,	 /* a NULL pointer */
+	XPT_SUCCESS_NONZERO = 3, /* a handle was returned */
+};
+
+#define XPT_SPEC_ENTRY_ONLY (1 << 0) /* the return is not of interest: record when the call begins */
+#define XPT_SPEC_CONTROL (1 << 1)    /* rare and needed to understand the others: goes through the control ring */
+#define XPT_SPEC_SAMPLED (1 << 2)    /* may be left out when sampling */
+#define XPT_SPEC_BY_PROGRAM (1 << 3) /* counted by program handle (fetch 0); else by spec */
+#define XPT_SPEC_HOLD (1 << 4)	     /* hold the process until user space has looked, where holding is on */
+
+struct xpt_spec {
+	__u16 index;	 /* of this spec */
+	__u8 role;	 /* enum xpt_role */
+	__u8 runtime;	 /* index of the runtime, < XPT_RUNTIME_MAX */
+	__u8 fetches;	 /* used entries of fetch[] */
+	__u8 success;	 /* enum xpt_success */
+	__u16 flags;	 /* XPT_SPEC_* */
+	__u64 over;	 /* runtimes that this one is built on: their calls of the same role inside are its layers */
+	struct xpt_fetch fetch[XPT_FETCH_MAX];
+};
+
+struct xpt_config {
+	__u32 sample_every; /* record one call in so many of each program; 1: all */
+	__u32 rings;	    /* data rings in use; record goes to ring cpu % rings */
+	__u32 wakeup_bytes; /* wake the reader when so many bytes wait in a ring */
+	__u32 self;	    /* tgid of the collector, never recorded */
+	__u32 stopping;	    /* 1: calls that begin are no longer looked at, open ones still end */
+	__u32 reserved;
+};
+
+#define XPT_PROCESS_TARGET (1 << 0) /* traced; its children become targets too */
+#define XPT_PROCESS_HOLD (1 << 1)   /* stop it at exec, fork and library loads until user space has looked */
+
+/* ---- kernel counters ---- */
+
+struct xpt_program_key {
+	__u32 tgid;
+	__u16 runtime;
+	__u16 spec;   /* 0 when counted by program, else index of the spec + 1 */
+	__u64 handle; /* 0 when counted by spec */
+};
+
+/* Exact, whatever was sampled or lost: calls = recorded + left_out + lost + still open. */
+struct xpt_program_count {
+	__u64 calls;	/* all that began, layers of another call not included */
+	__u64 left_out; /* by sampling */
+	__u64 lost;	/* for whatever cause */
+	__u64 layers;	/* calls that were a layer of another one */
+};
+
+/* Why something is missing. Index of the kernel's loss counters, and of XPT_RECORD_LOST. */
+enum xpt_loss {
+	XPT_LOSS_RING_FULL = 0,	   /* the reader did not keep up */
+	XPT_LOSS_DEPTH = 1,	   /* more than XPT_DEPTH_MAX calls open on one thread */
+	XPT_LOSS_THREAD = 2,	   /* no memory for the state of a thread */
+	XPT_LOSS_PROGRAMS = 3,	   /* more programs at once than the kernel table holds: not counted exactly */
+	XPT_LOSS_UNREADABLE = 4,   /* a fetch met memory that could not be read; the call is there without the value */
+	XPT_LOSS_NOT_HELD = 5,	   /* a process or library began to run before its probes were in place */
+	XPT_LOSS_OPEN = 6,	   /* calls that had not returned when the recording ended */
+	XPT_LOSS_OUTPUT = 7,	   /* could not be written: disk full */
+	XPT_LOSS_NAMES = 8,	   /* user space: more programs or threads than the model keeps apart */
+	XPT_LOSS_UNPAIRED = 9,	   /* an enqueue that no wait was seen for, or the other way round; spans are there */
+	XPT_LOSS_MAX = 16,
+};
+
+/* ---- records: kernel to user space, and in the recording ---- */
+
+enum xpt_record_kind {
+	XPT_RECORD_CALL = 1,
+	XPT_RECORD_STRING = 2,
+	XPT_RECORD_TASK = 3,
+	/* made in user space, from 16 on */
+	XPT_RECORD_SPEC = 16,	 /* JSON: what a spec index means; before its first use */
+	XPT_RECORD_PROCESS = 17, /* JSON: name, command line, start time of a process */
+	XPT_RECORD_THREAD = 18,	 /* name of a thread */
+	XPT_RECORD_LOST = 19,
+	XPT_RECORD_TOTAL = 20,	 /* exact counts of one program, at the end or when its handle is released */
+	XPT_RECORD_PASS = 21,	 /* the reader begins to empty the rings: all that came before is in order up to the last one */
+	XPT_RECORD_NAMED = 22,	 /* the user gave a name to a handle */
+	XPT_RECORD_HELD = 23,	 /* a process was held while probes were placed */
+	XPT_RECORD_END = 24,	 /* JSON: closing figures: cost, sites, features; the recording is complete */
+	XPT_RECORD_RUNTIME = 25, /* JSON: name and status values of a runtime index; before its first spec */
+};
+
+struct xpt_record_header {
+	__u16 kind; /* enum xpt_record_kind */
+	__u16 size; /* of the whole record in bytes, a multiple of 8 */
+	__u32 tgid; /* process, in the initial PID namespace; 0: none */
+	__u64 time; /* of the record; for a call: when it returned */
+};
+
+#define XPT_CALL_LAYER (1 << 0)	  /* the same operation one runtime further down: never counted again */
+#define XPT_CALL_NO_END (1 << 1)  /* recorded at its entry only */
+#define XPT_CALL_HELD (1 << 2)	  /* the process was sent a stop signal and waits for user space */
+
+/* One finished call, with one value for each fetch that is not a string, in the order of the spec. */
+struct xpt_record_call {
+	struct xpt_record_header header;
+	__u64 start;
+	__u32 tid;
+	__u16 spec;   /* index of the spec */
+	__u8 depth;   /* traced calls that were open on the thread when it began */
+	__u8 flags;   /* XPT_CALL_* */
+	__u8 valid;   /* bit i: fetch i of the spec could be read */
+	__u8 values;  /* number of entries in value[] */
+	__u16 cpu;    /* where it returned */
+	__u32 sample; /* this record stands for so many calls of its program */
+	__u64 value[];
+};
+
+/* A string that was fetched for the call of the same thread and spec that began at call_start. Comes before it. */
+struct xpt_record_string {
+	struct xpt_record_header header;
+	__u64 call_start;
+	__u32 tid;
+	__u16 spec;
+	__u8 fetch;	 /* index of the fetch */
+	__u8 truncated;	 /* there was more, or no terminator */
+	__u32 length;	 /* bytes in text, terminator not included, at most XPT_STRING_MAX */
+	__u32 reserved;
+	char text[];	 /* not terminated, padded to 8 */
+};
+
+enum xpt_task_event {
+	XPT_TASK_FORK = 1, /* header.tgid is the child; other: the parent's tgid */
+	XPT_TASK_EXEC = 2,
+	XPT_TASK_EXIT = 3,   /* the last thread has ended; code: exit code as wait() gives it */
+	XPT_TASK_THREAD = 4, /* first traced call of a thread: tid, name */
+};
+
+struct xpt_record_task {
+	struct xpt_record_header header;
+	__u32 tid;
+	__u8 event; /* enum xpt_task_event */
+	__u8 held;  /* the process was sent a stop signal and waits for user space */
+	__u16 reserved;
+	__u32 other;
+	__s32 code;
+	char name[XPT_TASK_NAME_LEN];
+};
+
+struct xpt_record_lost {
+	struct xpt_record_header header; /* time: when it was noticed */
+	__u64 since;			 /* the loss happened after this time */
+	__u64 count;
+	__u32 cause; /* enum xpt_loss */
+	__u32 reserved;
+};
+
+struct xpt_record_total {
+	struct xpt_record_header header;
+	struct xpt_program_key key;
+	struct xpt_program_count count;
+};
+
+struct xpt_record_held {
+	struct xpt_record_header header; /* time: when it was let go */
+	__u64 start;
+	__u32 event; /* enum xpt_task_event that it was held for; 0: a call */
+	__u32 sites; /* probes placed meanwhile */
+};
+
+/*
+ * RUNTIME, SPEC, PROCESS, THREAD, NAMED and END carry text (PASS has no body):
+ *
+ *	RUNTIME {"name":"nrt","title":"AWS Neuron runtime","statuses":[{"value":1003,"class":"ok","name":"..."}]}
+ *		class: "ok", "pending" or "error"; any other value of a call with a status but success is an error
+ *	SPEC	{"runtime":3,"function":"nrt_execute","role":"execute","success":1,"status":true,"counted_by":"program",
+ *		 "fetches":[{"meaning":"program","type":"u64","at_return":true},...]}
+ *		runtime: index of the runtime; success: enum xpt_success; status: the return value is fetched as a status;
+ *		type: "u64" "u32" "s32" "u16" "u8" "string" (strings have no entry in a call's value[], their bit in valid counts)
+ *	PROCESS {"name":"node","command":"node server.js","parent":1,"start_time":12345}
+ *	THREAD, NAMED  the bare name
+ *	END	{"duration_ns":1,"stopped_by":"target ended","link":"session","attach_ns":1,"detach_ns":1,
+ *		 "sites":{"optimised":1,"emulated":1,"stepped":0},
+ *		 "collector":{"cpu_ns":1,"max_rss_bytes":1},"target":{"calls":1,"cost_ns":1}}
+ *		target: calls through probes, and the time they are estimated to have cost the traced processes
+ */
+struct xpt_record_text {
+	struct xpt_record_header header;
+	__u64 id;			 /* RUNTIME, SPEC: index; THREAD: tid; NAMED: handle */
+	__u32 length;			 /* bytes in text */
+	__u32 reserved;
+	char text[]; /* not terminated, padded to 8 */
+};
+
+#define XPT_ALIGN8(n) (((n) + 7) & ~7u)
+
+#define XPT_SIZE_IS(type, bytes) _Static_assert(sizeof(type) == (bytes), "wire format: " #type)
+XPT_SIZE_IS(struct xpt_fetch, 24);
+XPT_SIZE_IS(struct xpt_spec, 16 + 24 * XPT_FETCH_MAX);
+XPT_SIZE_IS(struct xpt_program_key, 16);
+XPT_SIZE_IS(struct xpt_program_count, 32);
+XPT_SIZE_IS(struct xpt_record_header, 16);
+XPT_SIZE_IS(struct xpt_record_call, 40);
+XPT_SIZE_IS(struct xpt_record_string, 40);
+XPT_SIZE_IS(struct xpt_record_task, 48);
+XPT_SIZE_IS(struct xpt_record_lost, 40);
+XPT_SIZE_IS(struct xpt_record_total, 64);
+XPT_SIZE_IS(struct xpt_record_held, 32);
+XPT_SIZE_IS(struct xpt_record_text, 32);
+
+#endif

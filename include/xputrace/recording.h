@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A recording: attach to running processes (or start one), collect their calls into accelerator runtimes, write a Chrome
+ * trace or a recording file, and tell what was seen.
+ *
+ *	struct xpt_recording_options options = { .size = sizeof(options), .pids = &pid, .pid_count = 1,
+ *						 .output = "trace.json" };
+ *	struct xpt_recording *recording;
+ *
+ *	if (!xpt_recording_create(&options, &recording)) {
+ *		if (!xpt_recording_start(recording))
+ *			xpt_recording_run(recording);
+ *		xpt_recording_finish(recording);
+ *		xpt_recording_destroy(recording);
+ *	}
+ *
+ * Needs root (CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN). One thread uses a recording at a
+ * time; only xpt_recording_stop() may be called from others and from signal handlers. Two recordings in one process do
+ * not disturb each other.
+ */
+#ifndef XPUTRACE_RECORDING_H
+#define XPUTRACE_RECORDING_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <xputrace/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xpt_recording;
+
+enum xpt_link {
+	XPT_LINK_AUTO = 0,    /* the best that the kernel has */
+	XPT_LINK_SESSION = 1, /* uprobe session link, Linux 6.13 or so */
+	XPT_LINK_MULTI = 2,   /* uprobe multi link, Linux 6.6 or so */
+	XPT_LINK_PERF = 3,    /* one perf event a probe */
+};
+
+enum xpt_output {
+	XPT_OUTPUT_NONE = 0,
+	XPT_OUTPUT_CHROME = 1,	  /* Chrome trace, JSON */
+	XPT_OUTPUT_RECORDING = 2, /* recording file, for xpt_report_create() */
+};
+
+/* A name for a program whose load was not seen. */
+struct xpt_handle_name {
+	pid_t pid; /* 0: in any process */
+	uint64_t handle;
+	const char *name;
+};
+
+/* What a recording is doing; see xpt_recording_options.status. */
+struct xpt_recording_status {
+	uint64_t elapsed;    /* ns since the start */
+	unsigned int processes; /* traced now */
+	unsigned int programs; /* seen so far */
+	uint64_t calls;	     /* recorded so far */
+	uint64_t lost;	     /* for whatever cause */
+	uint64_t bytes;	     /* written so far */
+};
+
+/* Everything is copied by xpt_recording_create(), except command. Zero means the default. */
+struct xpt_recording_options {
+	size_t size; /* sizeof(struct xpt_recording_options): tells which fields the caller knows */
+
+	/* What to trace: processes, a command, or everything. Children are followed. */
+	const pid_t *pids;
+	size_t pid_count;
+	char *const *command; /* started stopped, traced from its first instruction; NULL-terminated */
+	int all_processes;    /* non-zero: every process that uses a described runtime, also those that start later */
+
+	/* Which runtimes: */
+	const char *const *runtime_files; /* descriptions to add to the built-in ones (user/runtimes/FORMAT.md) */
+	size_t runtime_file_count;
+	const char *const *runtimes; /* only these, by name; none: all */
+	size_t runtime_count;
+
+	const struct xpt_handle_name *names;
+	size_t name_count;
+
+	enum xpt_output format;
+	const char *output;	/* path; "-": standard output */
+	uint64_t duration;	/* ns; 0: until stopped or until all targets have ended */
+	unsigned int sample_every; /* record one inference in so many, of each program; 0 or 1: all */
+	size_t buffer_bytes;	/* of all rings together; 0: 8 MiB */
+	enum xpt_link link;
+
+	xpt_log_fn log; /* NULL: messages are dropped */
+	void *log_context;
+	enum xpt_log_level log_level;
+
+	void (*status)(void *context, const struct xpt_recording_status *status); /* about 5 times a second; NULL: none */
+	void *status_context;
+};
+
+/*
+ * Checks the options, reads the descriptions, loads the kernel side. Errors: -EINVAL bad option or description (see the log),
+ * -E2BIG options of a newer library that this one does not know, -EPERM not permitted, -EOPNOTSUPP the kernel lacks
+ * something (see xpt_check()), -EBUSY... whatever open() gives for the output.
+ */
+XPT_API int xpt_recording_create(const struct xpt_recording_options *options, struct xpt_recording **recording);
+
+/* Attaches, or starts the command. -ESRCH no such process, -ENOEXEC the command or a target cannot be traced. */
+XPT_API int xpt_recording_start(struct xpt_recording *recording);
+
+enum xpt_end {
+	XPT_END_STOPPED = 1,  /* xpt_recording_stop() */
+	XPT_END_DURATION = 2,
+	XPT_END_TARGETS = 3,  /* all have ended */
+	XPT_END_OUTPUT = 4,   /* the output could not be written */
+};
+
+/* Records until one of the ends; which one, or a negative errno. */
+XPT_API int xpt_recording_run(struct xpt_recording *recording);
+
+/* Ends xpt_recording_run() soon. Safe in signal handlers and from other threads; may be called at any time and twice. */
+XPT_API void xpt_recording_stop(struct xpt_recording *recording);
+
+/* Detaches, collects what is left, completes the output. Call it also after an error. 0, or the error of the output. */
+XPT_API int xpt_recording_finish(struct xpt_recording *recording);
+
+/* Writes the summary table to a descriptor. columns: width of the terminal, 0: nothing is cut. After finish. */
+XPT_API int xpt_recording_summary(struct xpt_recording *recording, int descriptor, unsigned int columns);
+
+/* What the command answered: as wait() gives it; -1 when there was none or it still runs. */
+XPT_API int xpt_recording_command_status(const struct xpt_recording *recording);
+
+/* One program that was seen. Strings live as long as the recording. */
+struct xpt_program_info {
+	pid_t pid;
+	const char *runtime;
+	const char *name; /* the handle in hexadecimal when no name is known */
+	uint64_t handle;
+	uint64_t calls; /* exact after finish, recorded ones before */
+	uint64_t errors;
+	double mean; /* ns; 0: no call has ended */
+};
+
+/* Visits every program seen so far; a non-zero return ends the walk and is returned. */
+XPT_API int xpt_recording_programs(struct xpt_recording *recording,
+				   int (*visit)(void *context, const struct xpt_program_info *program), void *context);
+
+XPT_API void xpt_recording_destroy(struct xpt_recording *recording);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

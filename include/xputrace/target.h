@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What can be traced: described runtimes, where their functions are in a process or file, and where probes would go. */
+#ifndef XPUTRACE_TARGET_H
+#define XPUTRACE_TARGET_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <xputrace/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xpt_target_options {
+	size_t size; /* sizeof(struct xpt_target_options) */
+	pid_t pid;   /* 0: none */
+	const char *file; /* an ELF file instead of a process; NULL: none */
+	const char *const *runtime_files; /* added descriptions */
+	size_t runtime_file_count;
+	const char *const *runtimes; /* only these; none: all */
+	size_t runtime_count;
+	xpt_log_fn log;
+	void *log_context;
+	enum xpt_log_level log_level;
+};
+
+/* A described runtime; strings are valid during the visit. */
+struct xpt_runtime_info {
+	const char *name;
+	const char *title;
+	size_t functions; /* described */
+	const char *file; /* where it was found in the process or file; NULL: pid and file were not given */
+	size_t found;	  /* functions found in that file */
+};
+
+/* A function of a runtime and its probe; strings are valid during the visit. */
+struct xpt_site_info {
+	const char *file;
+	const char *runtime;
+	const char *function; /* as described */
+	const char *symbol;   /* under which it was found */
+	const char *role;
+	uint64_t function_offset; /* of the function's entry in the file */
+	uint64_t offset;	  /* of the probe */
+	const char *site_class;	  /* "optimised", "emulated", "stepped" */
+	unsigned int cost;	  /* expected, ns a recorded call */
+	const char *found_by;	  /* "symbol", "table", "table in memory" */
+	int shared;		  /* another function has the same place: this one is not told apart */
+};
+
+/*
+ * Visits the described runtimes; with pid or file only those found, once for each file. A non-zero return of visit ends the walk
+ * and is returned. -ESRCH, -EACCES, -ENOENT, -ENOEXEC (not ELF), -ENOTSUP (32-bit).
+ */
+XPT_API int xpt_target_runtimes(const struct xpt_target_options *options,
+				int (*visit)(void *context, const struct xpt_runtime_info *runtime), void *context);
+
+/* Visits every function found in the process or file, in order of file and offset. */
+XPT_API int xpt_target_sites(const struct xpt_target_options *options,
+			     int (*visit)(void *context, const struct xpt_site_info *site), void *context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

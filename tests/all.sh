@@ -1,0 +1,91 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# all.sh: builds, then runs every kind of test, whatever fails before; the totals come last.
+# Exit status: 0 when nothing failed. Environment: MAKE.
+set -u
+
+cd "$(dirname "$0")/.." || exit 1
+make=${MAKE:-make}
+logs=build/logs
+mkdir -p "$logs"
+failed=
+rows=
+
+# Runs one target with its output shown and kept; its status is that of make, not of tee.
+step() {
+	name=$1
+	shift
+	printf '\n== %s\n' "$name"
+	start=$(date +%s)
+	{
+		"$make" --no-print-directory "$@" 2>&1
+		echo $? >"$logs/$name.status"
+	} | tee "$logs/$name.log"
+	status=$(cat "$logs/$name.status")
+	seconds=$(($(date +%s) - start))
+	[ "$status" -eq 0 ] || failed="$failed $name"
+}
+
+row() {
+	rows="$rows$(printf '%-10s %8s %8s %8s %7ss  %s' "$@")
+"
+}
+
+verdict() {
+	[ "$status" -eq 0 ] && echo ok || echo FAILED
+}
+
+# Criterion's closing line: "[====] Synthesis: Tested: 12 | Passing: 11 | Failing: 1 | Crashing: 0".
+unit_count() {
+	sed -n "s/.*Synthesis:.*$1: *\([0-9][0-9]*\).*/\1/p" "$logs/$name.log" | tail -n 1
+}
+
+unit_row() {
+	tested=$(unit_count Tested)
+	passing=$(unit_count Passing)
+	if [ -z "$tested" ] || [ "$tested" -eq 0 ]; then
+		# A run that has not come to its closing line, or found no tests, proves nothing.
+		failed="$failed $name"
+		status=1
+	fi
+	row "$name" "${passing:--}" "$((${tested:-0} - ${passing:-0}))" "$(grep -c '^\[SKIP\]' "$logs/$name.log")" \
+		"$seconds" "$(verdict)"
+}
+
+step build -j"$(nproc)" -Otarget all build/test-unit build/test-sanitize test-bench
+row build - - - "$seconds" "$(verdict)"
+step unit test-unit
+unit_row
+step sanitize test-sanitize
+unit_row
+step fuzz -j"$(nproc)" -Otarget test-fuzz
+row fuzz - - - "$seconds" "$(verdict)"
+step lint test-lint
+row lint - - - "$seconds" "$(verdict)"
+
+if [ "$(id -u)" -eq 0 ]; then
+	step e2e test-e2e
+	# Its closing line: "12 passed, 0 failed, 1 skipped".
+	totals=$(sed -n 's/^\([0-9][0-9]*\) passed, \([0-9][0-9]*\) failed, \([0-9][0-9]*\) skipped$/\1 \2 \3/p' \
+		"$logs/e2e.log" | tail -n 1)
+	if [ -z "$totals" ]; then
+		[ "$status" -eq 0 ] && failed="$failed e2e"
+		status=1
+		totals="- - -"
+	fi
+	# shellcheck disable=SC2086 # three columns
+	row e2e $totals "$seconds" "$(verdict)"
+else
+	row e2e - - all 0 "SKIPPED: needs root"
+fi
+
+printf '\n== Totals\n%-10s %8s %8s %8s %8s\n%s' kind passed failed skipped time "$rows"
+if grep -qi '^skip' "$logs/e2e.log" 2>/dev/null && [ "$(id -u)" -eq 0 ]; then
+	printf '\nSkipped:\n'
+	grep -i '^skip' "$logs/e2e.log" | sed 's/^/  /'
+fi
+if [ -n "$failed" ]; then
+	printf '\nFAILED:%s (logs in %s/)\n' "$failed" "$logs"
+	exit 1
+fi
+printf '\nAll passed.\n'

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How fast the model takes calls: N records (default 4 million) as four rings would give them, with a PASS every so
+ * often, into a sink that only counts. Prints one JSON object.
+ *
+ *	model_feed [N]
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "model/model.h"
+
+#define RINGS 4
+#define PROGRAMS 64
+#define PASS_CALLS 65536 /* between two of the reader's rounds */
+
+static int count_write(void *context, const struct event *event)
+{
+	*(__u64 *)context += event->kind == EVENT_CALL;
+	return 0;
+}
+
+static int text_feed(struct model *model, unsigned int kind, __u64 id, const char *text)
+{
+	char bytes[1024] __attribute__((aligned(8))) = {};
+	struct xpt_record_text *record = (void *)bytes;
+
+	record->header.kind = (__u16)kind;
+	record->header.size = (__u16)XPT_ALIGN8(sizeof(*record) + strlen(text));
+	record->id = id;
+	record->length = (__u32)strlen(text);
+	memcpy(record->text, text, strlen(text));
+	return model_feed(model, &record->header);
+}
+
+static int call_feed(struct model *model, __u64 number, unsigned int ring)
+{
+	struct {
+		struct xpt_record_call call;
+		__u64 values[3];
+	} record = {};
+
+	record.call.header.kind = XPT_RECORD_CALL;
+	record.call.header.size = sizeof(record);
+	record.call.header.tgid = 1000;
+	record.call.header.time = 1000000 + number * 1000 + 500 + number % 7 * 10;
+	record.call.start = 1000000 + number * 1000;
+	record.call.tid = 1000 + ring;
+	record.call.valid = 7;
+	record.call.values = 3;
+	record.call.sample = 1;
+	record.values[0] = 0x7f0000000000ULL + number % PROGRAMS * 4096;
+	record.values[1] = number;
+	return model_feed(model, &record.call.header);
+}
+
+static int pass_feed(struct model *model, __u64 number)
+{
+	struct xpt_record_header pass = { .kind = XPT_RECORD_PASS, .size = sizeof(pass) };
+
+	pass.time = 1000000 + number * 1000;
+	return model_feed(model, &pass);
+}
+
+static int calls_feed(struct model *model, __u64 calls)
+{
+	__u64 from, number;
+	unsigned int ring;
+	int error = 0;
+
+	for (from = 0; from < calls && !error; from += PASS_CALLS) {
+		error = pass_feed(model, from);
+		for (ring = 0; ring < RINGS; ring++)
+			for (number = from + ring; number < from + PASS_CALLS && !error; number += RINGS)
+				error = call_feed(model, number, ring);
+	}
+	return error ? error : model_flush(model);
+}
+
+int main(int count, char **arguments)
+{
+	__u64 calls = count > 1 ? strtoull(arguments[1], NULL, 0) : 4000000, delivered = 0;
+	struct timespec start, end;
+	struct model *model;
+	double seconds;
+	int error;
+
+	error = model_create(NULL, &model);
+	if (error)
+		return 1;
+	error = model_add_sink(model, (struct event_sink){ .write = count_write, .context = &delivered });
+	if (!error)
+		error = text_feed(model, XPT_RECORD_RUNTIME, 0, "{\"name\":\"nrt\",\"statuses\":[]}");
+	if (!error)
+		error = text_feed(model, XPT_RECORD_SPEC, 0,
+				  "{\"runtime\":0,\"function\":\"nrt_execute\",\"role\":\"execute\",\"success\":1,"
+				  "\"fetches\":[{\"meaning\":\"program\",\"type\":\"u64\"},"
+				  "{\"meaning\":\"size\",\"type\":\"u64\"},{\"meaning\":\"status\",\"type\":\"s32\"}]}");
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	if (!error)
+		error = calls_feed(model, calls);
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	seconds = (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
+	printf("{\"bench\":\"model_feed\",\"calls\":%llu,\"seconds\":%.3f,\"calls_per_second\":%.0f,\"ns_per_call\":%.1f}\n",
+	       delivered, seconds, (double)delivered / seconds, seconds * 1e9 / (double)delivered);
+	model_free(model);
+	return error || delivered < calls;
+}

@@ -1,0 +1,114 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# deps.sh build|test|lint|bench|demo|arm64: installs what a purpose needs, when something is missing.
+#
+# Only Debian and Ubuntu packages are installed; elsewhere the packages are named and the exit status is 1. Nothing is
+# asked and, when nothing is missing, nothing is done and neither root nor a network is needed.
+set -eu
+
+purpose=${1:-test}
+
+have() {
+	command -v "$1" >/dev/null 2>&1
+}
+
+build="gcc libc6-dev make clang bpftool pkg-config libbpf-dev libelf-dev libcjson-dev libzydis-dev"
+test="$build python3 libcriterion-dev ocl-icd-opencl-dev pocl-opencl-icd procps util-linux nodejs npm"
+case $purpose in
+build) packages=$build ;;
+test | demo) packages=$test ;;
+lint) packages="$build python3 clang-format-14 clang-tidy-14 shellcheck mandoc" ;;
+bench) packages="$test bpftrace perf" ;;
+arm64) packages="$build gcc-aarch64-linux-gnu libc6-dev-arm64-cross libbpf-dev:arm64 libelf-dev:arm64 libcjson-dev:arm64
+	libzydis-dev:arm64" ;;
+*)
+	echo "usage: deps.sh build|test|lint|bench|demo|arm64" >&2
+	exit 2
+	;;
+esac
+if [ "$purpose" = arm64 ] && [ "$(uname -m)" = aarch64 ]; then
+	packages=$build
+fi
+
+if ! have apt-get; then
+	# There is no way to ask an unknown system by package: ask for what the packages are for.
+	missing=
+	for tool in gcc make clang bpftool pkg-config; do
+		have "$tool" || missing="$missing $tool"
+	done
+	for library in libbpf libelf libcjson; do
+		pkg-config --exists "$library" 2>/dev/null || missing="$missing $library"
+	done
+	[ -z "$missing" ] && exit 0
+	cat >&2 <<EOF
+Missing:$missing
+Install these, then run the same command again:
+  Fedora: dnf install gcc make clang bpftool pkgconf libbpf-devel elfutils-libelf-devel cjson-devel zydis-devel \\
+          python3 criterion-devel ocl-icd-devel pocl nodejs npm
+  Arch:   pacman -S gcc make clang bpf pkgconf libbpf libelf cjson zydis python ocl-icd opencl-headers pocl nodejs npm
+          and criterion from the AUR
+EOF
+	exit 1
+fi
+
+installed() {
+	case $(dpkg-query -W -f '${db:Status-Status}\n' "$1" 2>/dev/null) in
+	*installed*) return 0 ;;
+	esac
+	return 1
+}
+
+# What some distribution calls otherwise, or ships in a package of another name, is asked for by its command.
+present() {
+	case $1 in
+	gcc | make | clang | python3 | shellcheck | mandoc | bpftrace | perf | npm) have "$1" ;;
+	nodejs) have node ;;
+	pkg-config) have pkg-config ;;
+	bpftool)
+		for tool in bpftool /usr/sbin/bpftool /usr/lib/linux-tools/*/bpftool /usr/lib/linux-tools-*/bpftool; do
+			"$tool" version >/dev/null 2>&1 && return 0
+		done
+		return 1
+		;;
+	*) installed "$1" ;;
+	esac
+}
+
+# The name under which this distribution installs it.
+package_name() {
+	case $1 in
+	bpftool) apt-cache show bpftool >/dev/null 2>&1 && echo bpftool || echo "linux-tools-common linux-tools-generic" ;;
+	perf) apt-cache show linux-perf >/dev/null 2>&1 && echo linux-perf || echo "linux-tools-common linux-tools-generic" ;;
+	*) echo "$1" ;;
+	esac
+}
+
+missing=
+for package in $packages; do
+	present "$package" || missing="$missing $package"
+done
+[ -z "$missing" ] && exit 0
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+	if ! have sudo; then
+		echo "Missing:$missing: run this again as root to install them." >&2
+		exit 1
+	fi
+	as_root=sudo
+fi
+apt() {
+	$as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@"
+}
+
+echo "Installing:$missing"
+if [ "$purpose" = arm64 ] && ! dpkg --print-foreign-architectures | grep -qx arm64; then
+	$as_root dpkg --add-architecture arm64
+fi
+apt update || echo "apt-get update has failed: trying with the lists that are there" >&2
+names=
+for package in $missing; do
+	names="$names $(package_name "$package")"
+done
+# shellcheck disable=SC2086 # a list of names
+apt install --no-install-recommends $names

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""ONNX Runtime as its npm package ships it: every run counted, with the time that the application measures itself."""
+
+import collections
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from harness import (NPM, ROOT, Recorder, Skip, Workload, compare_calls, compare_programs, entries_of,
+                     record_command, record_late, run, scratch, workload_path)
+
+ONNX = os.path.join(ROOT, "tests", "workload", "onnx")
+RUN = "Run"
+
+
+def library():
+    found = glob.glob(os.path.join(NPM, "node_modules/onnxruntime-node/bin/napi-v*/linux/*/libonnxruntime.so.1"))
+    found = [path for path in found if os.uname().machine.replace("x86_64", "x64").replace("aarch64", "arm64") in path]
+    if not found:
+        raise Skip("onnxruntime-node is not installed in build/npm")
+    return found[0]
+
+
+_models = {}
+
+
+def model(hidden=3072):
+    """Large enough that the time of a run is not that of the calls around it."""
+    if hidden not in _models:
+        path = os.path.join(scratch(), "model-%d.onnx" % hidden)
+        run_checked([sys.executable, os.path.join(ONNX, "make_model.py"), path, str(hidden)])
+        _models[hidden] = path
+    return _models[hidden]
+
+
+def run_checked(arguments):
+    subprocess.run(arguments, check=True)
+
+
+def node_command(*options, hidden=3072):
+    library()
+    node = shutil.which("node")
+    if not node:
+        raise Skip("node is not installed")
+    return ["env", "XPUTRACE_NPM=" + NPM, node, os.path.join(ONNX, "serve.mjs"), model(hidden)] + [
+        str(option) for option in options]
+
+
+def result_of(results):
+    result, = results
+    return result
+
+
+def mean(calls):
+    return sum(call.duration for call in calls) / len(calls)
+
+
+def check_node(result, trace):
+    trace.check()
+    assert not trace.losses(), trace.losses()
+    runs = trace.of(RUN)
+    assert len(runs) == result["runs"], "made %d runs, traced %d" % (result["runs"], len(runs))
+    assert sum(program.get("calls", 0) for program in trace.programs(runtime="onnxruntime")) == result["runs"]
+    difference = abs(mean(runs) - result["mean_us"]) / result["mean_us"]
+    assert difference < 0.1, "the application measured %.1f us, the trace says %.1f us" % (
+        result["mean_us"], mean(runs))
+
+
+def test_node_late_attach():
+    """Attached to a server that runs: N runs are N inferences, the mean within 10 % of its own."""
+    result, trace = record_late(Workload(node_command("--wait", "--runs", 400)))
+    check_node(result_of(result), trace)
+
+
+def test_node_from_the_start():
+    """record -- node: the session has the model's name."""
+    results, trace, _ = record_command(node_command("--runs", 400))
+    result = result_of(results)
+    check_node(result, trace)
+    assert {call.program for call in trace.of(RUN)} == {model()}
+    assert len(trace.of("CreateSession", "CreateSessionFromArray")) == 1
+
+
+def test_node_under_load():
+    """Attached in the middle of a load, detached in the middle: the rate is right and the server serves on."""
+    server = Workload(node_command("--seconds", 0, "--rate", 200))
+    time.sleep(0.5)
+    trace = Recorder("-p", server.pid, "-d", "2s").finish()
+    trace.check()
+    runs = trace.of(RUN)
+    assert 2 * 200 * 0.8 < len(runs) < 2 * 200 * 1.25, "%d runs in 2 s at 200/s" % len(runs)
+    server.signal(signal.SIGTERM)
+    result, = server.results()
+    assert result["runs"] > len(runs)
+
+
+def test_node_two_sessions_and_recreated():
+    """Two sessions at once, released and made again, with several runs under way at a time."""
+    results, trace = record_late(Workload(node_command("--wait", "--sessions", 2, "--runs", 100, "--concurrency", 2,
+                                                       "--recreate")))
+    result = result_of(results)
+    trace.check()
+    runs = trace.of(RUN)
+    assert len(runs) == result["runs"] == 800, "made %d runs, traced %d" % (result["runs"], len(runs))
+    programs = [program for program in trace.programs(runtime="onnxruntime") if program.get("calls")]
+    assert sorted(program["calls"] for program in programs) == [200] * 4, programs
+
+
+def native(*options):
+    return [workload_path("onnx"), library(), model(), *[str(option) for option in options]]
+
+
+def check_native(results, trace, names):
+    trace.check()
+    assert not trace.losses(), trace.losses()
+    compare_calls(results, trace, {RUN})
+    compare_programs(results, trace, names)
+    entries = [entry for entry in entries_of(results) if entry["function"] == RUN]
+    measured = sum(entry["total_ns"] for entry in entries) / sum(entry["count"] for entry in entries) / 1000
+    traced = mean(trace.of(RUN))
+    assert abs(traced - measured) / measured < 0.1, "measured %.1f us, traced %.1f us" % (measured, traced)
+
+
+def test_native_late_attach():
+    """A C program with several threads on two sessions; the sessions were made before the attach."""
+    results, trace = record_late(Workload(native("--wait-for-go", "--threads", 3, "--sessions", 2, "--runs", 200)))
+    check_native(results, trace, False)
+
+
+def test_native_from_the_start():
+    """The library is opened by dlopen and used at once; sessions released and made again."""
+    results, trace, _ = record_command(native("--threads", 2, "--sessions", 2, "--runs", 100, "--recreate"))
+    check_native(results, trace, True)
+    assert len(trace.of("CreateSession")) == 4 and len(trace.of("ReleaseSession")) == 4
+
+
+def test_file_of_another_name():
+    """The library renamed, as it is inside Python wheels and Node addons."""
+    copy = os.path.join(scratch(), "onnxruntime_pybind11_state.cpython-311-x86_64-linux-gnu.so")
+    shutil.copy(library(), copy)
+    results, trace = record_late(Workload([workload_path("onnx"), copy, model(), "--wait-for-go", "--runs", "100"]))
+    check_native(results, trace, False)
+
+
+def test_two_copies():
+    """Two copies of the library in two programs, both attached at once."""
+    copy = os.path.join(scratch(), "libonnxruntime.so.1")
+    shutil.copy(library(), copy)
+    workloads = [Workload([workload_path("onnx"), path, model(), "--wait-for-go", "--runs", "100"])
+                 for path in (library(), copy)]
+    recorder = Recorder("-p", ",".join(str(one.pid) for one in workloads))
+    for workload in workloads:
+        workload.go()
+    results = [result for workload in workloads for result in workload.results()]
+    trace = recorder.finish()
+    trace.check()
+    assert collections.Counter(call.pid for call in trace.of(RUN)) == {one.pid: 100 for one in workloads}
+    assert len(results) == 2
+
+
+def test_sites():
+    """list sites finds the functions in the table of the stripped library, none of them single-stepped."""
+    from harness import XPUTRACE, need
+    result = run([need(XPUTRACE, "collector"), "list", "sites", "--file", library(), "--format", "json"])
+    assert result.status == 0, result.stderr
+    sites = json.loads(result.stdout)
+    sites = {site["function"]: site for site in (sites if isinstance(sites, list) else sites["sites"])}
+    for function in ("Run", "CreateSession", "CreateSessionFromArray", "ReleaseSession"):
+        assert function in sites, "%s is missing in %s" % (function, sorted(sites))
+    assert sites["Run"]["class"] != "stepped", sites["Run"]

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Recordings: the same trace as directly, as any user, without root."""
+
+import collections
+import json
+import os
+
+from harness import (NOBODY, XPUTRACE, Recorder, Trace, cases, compare, need, results_in, run, scratch, standin,
+                     workload_path)
+
+
+def events_of(trace):
+    return collections.Counter(json.dumps(event, sort_keys=True) for event in trace.events)
+
+
+@cases("nrt", "hip", "pjrt", "vaccel")
+def test_report(runtime):
+    """report FILE.xpt -o trace.json, as nobody: complete and exact."""
+    workload = standin(runtime, "--calls", 80, "--threads", 2, "--fail-every", 9)
+    recorder = Recorder("-p", workload.pid, output=os.path.join(scratch(), "recording.xpt"))
+    workload.go()
+    results = workload.results()
+    assert recorder.wait() == 0, recorder.stderr
+    os.chmod(recorder.output, 0o644)
+    folder = scratch()
+    os.chmod(folder, 0o777)
+    output = os.path.join(folder, "trace.json")
+    result = run([XPUTRACE, "report", recorder.output, "-o", output], user=NOBODY, group=NOBODY, extra_groups=[])
+    assert result.status == 0, result.stderr
+    compare(runtime, results, Trace(output))
+    assert result.stdout.strip(), "no summary"
+
+
+def test_same_trace():
+    """A recorder with .xpt and one with .json beside it: the same calls with the same values."""
+    workload = standin("nrt", "--calls", 80, "--threads", 2)
+    folder = scratch()
+    first = Recorder("-p", workload.pid, output=os.path.join(folder, "direct.json"))
+    second = Recorder("-p", workload.pid, output=os.path.join(folder, "recording.xpt"))
+    workload.go()
+    workload.results()
+    direct = first.finish()
+    assert second.wait() == 0, second.stderr
+    assert run([XPUTRACE, "report", second.output, "-o", os.path.join(folder, "later.json")]).status == 0
+    later = Trace(os.path.join(folder, "later.json"))
+
+    def essence(trace):
+        return collections.Counter((call.pid, call.tid, call.function, call.role, call.program, call.handle,
+                                    call.stream, call.key, call.size, call.core, call.status, call.layer)
+                                   for call in trace.calls)
+    assert essence(direct) == essence(later), essence(direct) - essence(later)
+
+    def totals(trace):
+        return sorted((one["name"], one["handle"], one["calls"], one["recorded"], one["errors"])
+                      for one in trace.programs())
+    assert totals(direct) == totals(later)
+    assert set(direct.metadata) == set(later.metadata)
+
+
+def test_report_twice():
+    """The same recording gives the same trace, byte by byte in its events."""
+    folder = scratch()
+    path = os.path.join(folder, "recording.xpt")
+    result = run([need(XPUTRACE, "collector"), "record", "-o", path, "--", workload_path("linked-hip"), "hip",
+                  "--calls", "50"])
+    assert result.status == 0, result.stderr
+    outputs = [os.path.join(folder, name) for name in ("one.json", "two.json")]
+    for output in outputs:
+        assert run([XPUTRACE, "report", path, "-o", output]).status == 0
+    one, two = (Trace(output) for output in outputs)
+    assert events_of(one) == events_of(two)
+    compare("hip", results_in(result.stdout), one)
+
+
+def test_report_to_standard_output():
+    """-o - gives the trace alone."""
+    path = os.path.join(scratch(), "recording.xpt")
+    result = run([need(XPUTRACE, "collector"), "record", "-o", path, "--", workload_path("linked-nrt"), "nrt"])
+    assert result.status == 0, result.stderr
+    shown = run([XPUTRACE, "report", path, "-o", "-"])
+    assert shown.status == 0, shown.stderr
+    assert json.loads(shown.stdout)["traceEvents"]

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Checks who includes whom: layers.py [ROOT]. Prints FILE:LINE: REASON for each breach, exit status 1 if there is one.
+
+The rules are those of the layout: a folder of user/ includes only folders before it, model/ and report/ know neither
+kernel nor target, only kern/ sees the BPF skeletons, the command sees the public headers and base/, public headers
+see each other, and the library neither prints nor exits.
+"""
+import pathlib
+import re
+import sys
+
+ORDER = ["base", "describe", "target", "kern", "model", "record", "device", "report", "session", "cli"]
+NEVER = {
+    "model": {"target", "kern"},
+    "report": {"target", "kern"},
+    "cli": set(ORDER) - {"base", "cli"},
+}
+# Only the record formats cross from the BPF side to user space.
+SHARED_BPF = {"bpf/wire.h"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
+FORBIDDEN_CALL = re.compile(r"(?<![\w.>])(exit|abort|printf|vprintf|puts|putchar|perror|warn|warnx|err|errx)\s*\("
+                            r"|\bfprintf\s*\(\s*stderr|\bfputs\s*\([^;]*,\s*stderr")
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
+
+
+def blank(match):
+    """The same number of lines with nothing on them."""
+    return re.sub(r"[^\n]", " ", match.group(0))
+
+
+def folder_of(path):
+    """The layer of a path relative to user/."""
+    return path.parts[0] if len(path.parts) > 1 else "session"
+
+
+def user_include(layer, name, root):
+    """Why a file of the layer must not include "name"; None when it may."""
+    if name in SHARED_BPF:
+        return None if layer != "cli" else "the command must not know the records"
+    if name.startswith("bpf/"):
+        return "only bpf/wire.h is shared with user space"
+    if name.endswith(".skel.h"):
+        return None if layer == "kern" else "only kern/ sees the skeletons"
+    if ".." in name:
+        return "includes are written from user/"
+    if not (root / "user" / name).is_file():
+        return "no such file in user/" if "/" in name else "includes are written \"folder/file.h\""
+    other = folder_of(pathlib.Path(name))
+    if other not in ORDER:
+        return f"{other}/ has no place in the order of folders"
+    if other in NEVER.get(layer, ()):
+        return f"{layer} must not include {other}/"
+    if ORDER.index(other) > ORDER.index(layer):
+        return f"{layer} comes before {other}/"
+    return None
+
+
+def includes(text):
+    """(line number, quoted name or None, angle name or None) of each include."""
+    for number, line in enumerate(text.splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            yield number, match.group(1), match.group(2)
+
+
+def check_user(root, path, text):
+    layer = folder_of(path.relative_to(root / "user"))
+    if layer not in ORDER:
+        yield 1, f"user/{layer}/ has no place in the order of folders"
+        return
+    for number, quoted, angle in includes(text):
+        reason = None
+        if quoted:
+            reason = user_include(layer, quoted, root)
+        elif angle.startswith("bpf/") and layer != "kern":
+            reason = "only kern/ uses libbpf"
+        elif angle.startswith("xputrace/") and not (root / "include" / angle).is_file():
+            reason = "no such public header"
+        if reason:
+            yield number, f"{quoted or angle}: {reason}"
+    if layer != "cli":
+        code = STRING.sub('""', COMMENT.sub(blank, text))
+        for number, line in enumerate(code.splitlines(), 1):
+            match = FORBIDDEN_CALL.search(line)
+            if match:
+                yield number, f"{match.group(0).strip()}: the library neither prints nor exits"
+
+
+def check_public(root, path, text):
+    for number, quoted, angle in includes(text):
+        if quoted:
+            yield number, f"{quoted}: public headers are included as <xputrace/name.h>"
+        elif angle.startswith("xputrace/"):
+            if path.name == "region.h":
+                yield number, f"{angle}: region.h stands alone"
+            elif not (root / "include" / angle).is_file():
+                yield number, f"{angle}: no such public header"
+        elif angle.startswith("bpf/"):
+            yield number, f"{angle}: public headers do not show libbpf"
+
+
+def check_bpf(root, path, text):
+    for number, quoted, angle in includes(text):
+        if quoted and quoted != "vmlinux.h":
+            if not (path.parent / quoted).is_file():
+                yield number, f"{quoted}: the kernel side includes only its own folder and vmlinux.h"
+        elif angle and not angle.startswith("bpf/"):
+            yield number, f"{angle}: the kernel side takes its types from vmlinux.h"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]).resolve()
+    breaches = files = 0
+    for folder, check in (("user", check_user), ("include/xputrace", check_public), ("bpf", check_bpf)):
+        for path in sorted((root / folder).rglob("*.[ch]")):
+            files += 1
+            text = path.read_text(encoding="utf-8", errors="replace")
+            for number, reason in check(root, path, text):
+                print(f"{path.relative_to(root)}:{number}: {reason}")
+                breaches += 1
+    if files == 0:
+        print(f"{root}: no sources found")
+        return 1
+    print(f"layers: {files} files, {breaches} breaches")
+    return 1 if breaches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

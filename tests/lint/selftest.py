@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Checks that the checks can fail: small trees with one fault each, all of which must be found, and one without."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+LICENCE = "/* SPDX-License-Identifier: BSD-2-Clause */\n"
+SOUND = {
+    "user/base/log.h": LICENCE,
+    "user/target/site.h": LICENCE + '#include "base/log.h"\n',
+    "user/kern/links.c": LICENCE + '#include "target/site.h"\n#include <bpf/libbpf.h>\n#include "x.skel.h"\n',
+    "user/model/model.h": LICENCE + '#include "base/log.h"\n#include "bpf/wire.h"\n',
+    "user/report/chrome.c": LICENCE + '#include "model/model.h"\n/* printf() is for the command */\nint a = \'"\';\n',
+    "user/session.c": LICENCE + '#include "model/model.h"\n',
+    "user/cli/main.c": LICENCE + '#include <xputrace/error.h>\n#include "base/log.h"\nint b = printf("");\n',
+    "include/xputrace/error.h": LICENCE,
+    "include/xputrace/region.h": LICENCE,
+    "bpf/wire.h": LICENCE,
+    "bpf/calls.bpf.c": LICENCE + '#include "vmlinux.h"\n#include <bpf/bpf_helpers.h>\n#include "wire.h"\n',
+}
+# name of the fault: (checker, file, text that is added to it)
+FAULTS = {
+    "folder before": ("layers.py", "user/base/log.h", '#include "target/site.h"\n'),
+    "report includes target": ("layers.py", "user/report/chrome.c", '#include "target/site.h"\n'),
+    "model includes kern": ("layers.py", "user/model/model.h", '#include "kern/links.c"\n'),
+    "cli includes model": ("layers.py", "user/cli/main.c", '#include "model/model.h"\n'),
+    "cli includes wire": ("layers.py", "user/cli/main.c", '#include "bpf/wire.h"\n'),
+    "skeleton outside kern": ("layers.py", "user/session.c", '#include "x.skel.h"\n'),
+    "libbpf outside kern": ("layers.py", "user/session.c", "#include <bpf/libbpf.h>\n"),
+    "BPF internals in user space": ("layers.py", "user/kern/links.c", '#include "bpf/maps.bpf.h"\n'),
+    "relative include": ("layers.py", "user/target/site.h", '#include "../base/log.h"\n'),
+    "no folder": ("layers.py", "user/target/site.h", '#include "site_decoder.h"\n'),
+    "unknown folder": ("layers.py", "user/utils/misc.h", LICENCE),
+    "library prints": ("layers.py", "user/model/print.c", LICENCE + 'void f(void) { printf("x"); }\n'),
+    "library exits": ("layers.py", "user/session.c", "void f(void) { exit(1); }\n"),
+    "library writes to stderr": ("layers.py", "user/session.c", 'void f(void) { fprintf(stderr, "x"); }\n'),
+    "public includes private": ("layers.py", "include/xputrace/error.h", '#include "base/log.h"\n'),
+    "region.h needs another": ("layers.py", "include/xputrace/region.h", "#include <xputrace/error.h>\n"),
+    "kernel side includes user side": ("layers.py", "bpf/calls.bpf.c", '#include "user/base/log.h"\n'),
+    "kernel side includes libc": ("layers.py", "bpf/calls.bpf.c", "#include <stdint.h>\n"),
+    "unfinished": ("words.sh", "user/session.c", "/* TO" "DO */\n"),
+    "machine path": ("words.sh", "README.md", "see /home" "/someone/x\n"),
+    "registry host": ("words.sh", "x.json", '{"resolved": "https://' 'registry.example.org"}\n'),
+    "trailing blank": ("words.sh", "user/session.c", "int c; \n"),
+    "no licence": ("words.sh", "user/model/new.c", "int d;\n"),
+}
+
+
+def run(checker, tree):
+    """Exit status and output of one checker over a tree."""
+    command = [sys.executable] if checker.endswith(".py") else ["sh"]
+    result = subprocess.run(command + [str(HERE / checker), tree], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            check=False, text=True, env={"PATH": "/usr/bin:/bin", "GIT_DIR": "/nonexistent"})
+    return result.returncode, result.stdout
+
+
+def tree_with(folder, files):
+    for name, text in files.items():
+        path = pathlib.Path(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def main():
+    failed = 0
+    cases = [("sound", checker, None, None, 0) for checker in ("layers.py", "words.sh")]
+    cases += [(name, *fault, 1) for name, fault in FAULTS.items()]
+    for name, checker, path, text, expected in cases:
+        with tempfile.TemporaryDirectory() as folder:
+            files = dict(SOUND)
+            if path:
+                files[path] = files.get(path, "") + text
+            tree_with(folder, files)
+            status, output = run(checker, folder)
+            if status != expected or (expected and path not in output):
+                print(f"selftest: {checker}, {name}: exit status {status} instead of {expected}\n{output}")
+                failed += 1
+    print(f"selftest: {len(cases) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

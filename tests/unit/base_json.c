@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/json.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Copies into memory of just that size, so that a sanitizer sees a read beyond the end. */
+static bool check(const char *text, size_t length)
+{
+	char *copy = malloc(length ? length : 1);
+	bool result;
+
+	memcpy(copy, text, length);
+	result = json_is_object(copy, length);
+	free(copy);
+	return result;
+}
+
+Test(base_json, objects)
+{
+	static const char *const good[] = {
+		"{}", " { } \n", "{\"a\":1}", "{\"a\":[1,2,{\"b\":null}],\"c\":true,\"d\":false}",
+		"{\"a\":-0.5e+10,\"b\":0,\"c\":1E5}", "{\"a\":\"\\u00ff\\\"\\\\\\/\\b\\f\\n\\r\\t\"}", "{\"\xc3\xa9\":[]}",
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		cr_assert(check(good[i], strlen(good[i])), "%s", good[i]);
+}
+
+Test(base_json, everything_else)
+{
+	static const char *const bad[] = {
+		"", " ", "[]", "1", "\"a\"", "null", "{", "}", "{}}", "{}{}", "{} x", "{\"a\"}", "{\"a\":}", "{a:1}", "{'a':1}",
+		"{\"a\":1,}", "{,}", "{\"a\":[1,]}", "{\"a\":[,1]}", "{\"a\":01}", "{\"a\":1.}", "{\"a\":.5}", "{\"a\":+1}",
+		"{\"a\":1e}", "{\"a\":-}", "{\"a\":NaN}", "{\"a\":tru}", "{\"a\":\"\\x\"}", "{\"a\":\"\\u12g4\"}", "{\"a\":\"\\u12",
+		"{\"a\":\"\n\"}", "{\"a\":\"\xff\"}", "{\"a\":\"\xed\xa0\x80\"}", "{\"a\":\"", "{\"a\":\"\\", "{\"a\" 1}",
+		"{\"a\":1 \"b\":2}", "{1:2}", "\xef\xbb\xbf{}",
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		cr_assert_not(check(bad[i], strlen(bad[i])), "%s", bad[i]);
+	cr_assert_not(check("{}\0", 3));
+	cr_assert_not(check("{\"a\":\"\\\0\"}", 10));
+}
+
+Test(base_json, every_shortening_is_refused)
+{
+	static const char text[] = "{\"a\":[1.5e3,\"x\\u0041\xc3\xa9\",{\"b\":null,\"c\":[true,false]}]}";
+	size_t length;
+
+	cr_assert(check(text, sizeof(text) - 1));
+	for (length = 0; length < sizeof(text) - 1; length++)
+		cr_assert_not(check(text, length), "%zu", length);
+}
+
+Test(base_json, depth_is_bounded)
+{
+	char text[1024];
+	int depth;
+
+	for (depth = 1; depth < 200; depth++) {
+		int i, at = 0;
+
+		at += sprintf(text, "{\"a\":");
+		for (i = 1; i < depth; i++)
+			text[at++] = '[';
+		text[at++] = '0';
+		for (i = 1; i < depth; i++)
+			text[at++] = ']';
+		text[at++] = '}';
+		cr_assert_eq(check(text, at), depth <= JSON_DEPTH_MAX, "%d", depth);
+	}
+}

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "report/chrome.h"
+
+#include <cjson/cJSON.h>
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/guard.h"
+#include "report_records.h"
+
+static const struct recording_info info = {
+	.monotonic_time = 9007199254740993, /* 2^53 + 1: not a double */
+	.realtime = 1790000000123456789,
+	.host = "host\"\n",
+	.kernel = "6.1.0",
+	.machine = "x86_64",
+	.version = "0.1",
+	.command = "xputrace record",
+	.boot_id = "b",
+	.cpus = 2,
+};
+
+static const struct model_function execute = { .index = 1, .name = "nrt_execute", .runtime = "nrt", .role = XPT_ROLE_EXECUTE };
+static const struct model_function wait_function = { .index = 2, .name = "nrta_wait", .runtime = "nrt", .role = XPT_ROLE_WAIT };
+static const struct model_function enqueue = { .index = 3, .name = "nrta_enqueue", .runtime = "nrt", .role = XPT_ROLE_ENQUEUE };
+static const struct model_process process = { .tgid = 100, .name = "node", .command = "node server.js", .sort_index = 4 };
+static const struct model_program program = { .id = 7, .process = &process, .runtime = "nrt", .name = "resnet50", .handle = 0xabc };
+
+static char *temporary(void)
+{
+	char *path = strdup("/tmp/report_chrome.XXXXXX");
+
+	close(mkstemp(path));
+	return path;
+}
+
+static char *read_file(const char *path, size_t *length)
+{
+	struct stat status;
+	FILE *file = fopen(path, "r");
+	char *text;
+
+	cr_assert_not_null(file);
+	cr_assert_eq(fstat(fileno(file), &status), 0);
+	text = malloc(status.st_size + 1);
+	*length = fread(text, 1, status.st_size, file);
+	text[*length] = 0;
+	fclose(file);
+	return text;
+}
+
+static cJSON *parse_text(const char *text, size_t length)
+{
+	const char *end;
+	cJSON *json = cJSON_ParseWithLengthOpts(text, length + 1, &end, true);
+
+	cr_assert_not_null(json, "does not parse: ...%s", text + (length > 200 ? length - 200 : 0));
+	cr_assert(cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "traceEvents")));
+	cr_assert_eq(text[length - 1], '}', "bytes after the document");
+	return json;
+}
+
+static cJSON *parse_file(const char *path)
+{
+	size_t length;
+	char *text = read_file(path, &length);
+	cJSON *json = parse_text(text, length);
+
+	free(text);
+	return json;
+}
+
+static const cJSON *at(const cJSON *json, const char *name)
+{
+	return cJSON_GetObjectItemCaseSensitive(json, name);
+}
+
+static const char *string_at(const cJSON *json, const char *name)
+{
+	const char *value = cJSON_GetStringValue(at(json, name));
+
+	cr_assert_not_null(value, "no string %s", name);
+	return value;
+}
+
+static double number_at(const cJSON *json, const char *name)
+{
+	cr_assert(cJSON_IsNumber(at(json, name)), "no number %s", name);
+	return at(json, name)->valuedouble;
+}
+
+static int count_events(const cJSON *json)
+{
+	return cJSON_GetArraySize(at(json, "traceEvents"));
+}
+
+static void write_event(struct chrome_writer *writer, const struct event *event)
+{
+	struct event_sink sink = chrome_writer_sink(writer);
+
+	cr_assert_eq(sink.write(sink.context, event), 0);
+}
+
+static struct chrome_writer *create(const char *path)
+{
+	struct chrome_writer *writer;
+
+	cr_assert_eq(chrome_writer_create(NULL, path, -1, &info, &writer), 0);
+	return writer;
+}
+
+static struct model *empty_model(void)
+{
+	struct model *model;
+
+	cr_assert_eq(model_create(NULL, &model), 0);
+	return model;
+}
+
+static struct event call_event(void)
+{
+	return (struct event){
+		.kind = EVENT_CALL,
+		.call = {
+			.function = &execute,
+			.program = &program,
+			.start = 123456789012345,
+			.end = 123456789013345,
+			.tgid = 100,
+			.tid = 101,
+			.sample = 1,
+			.have = 1 << XPT_MEANING_PROGRAM | 1 << XPT_MEANING_STATUS | 1 << XPT_MEANING_CORE,
+			.handle = 0xabc,
+			.core = -1,
+			.outcome = OUTCOME_OK,
+		},
+	};
+}
+
+/* Writes the events and gives back the document. */
+static cJSON *document(const struct event *events, size_t count)
+{
+	char *path = temporary();
+	struct chrome_writer *writer = create(path);
+	struct model *model = empty_model();
+	cJSON *json;
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		write_event(writer, &events[i]);
+	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	model_free(model);
+	json = parse_file(path);
+	unlink(path);
+	free(path);
+	return json;
+}
+
+static const cJSON *event_at(const cJSON *json, int index)
+{
+	const cJSON *event = cJSON_GetArrayItem(at(json, "traceEvents"), index);
+
+	cr_assert_not_null(event, "no event %d", index);
+	return event;
+}
+
+Test(report_chrome, empty)
+{
+	cJSON *json = document(NULL, 0);
+	const cJSON *origin = at(json, "otherData");
+
+	cr_assert_eq(count_events(json), 0);
+	cr_assert_str_eq(string_at(json, "displayTimeUnit"), "ns");
+	cr_assert_str_eq(string_at(origin, "host"), "host\"\n");
+	cr_assert_str_eq(string_at(at(origin, "clock"), "monotonic_ns"), "9007199254740993");
+	cr_assert_str_eq(string_at(at(origin, "clock"), "realtime_ns"), "1790000000123456789");
+	/* Without an END record nobody knows whether this was all. */
+	cr_assert(cJSON_IsFalse(at(at(json, "metadata"), "complete")));
+	cr_assert(cJSON_IsNull(at(at(json, "metadata"), "tracing")));
+	cJSON_Delete(json);
+}
+
+Test(report_chrome, call)
+{
+	struct event events[3] = { call_event(), call_event(), call_event() };
+	const cJSON *event;
+	cJSON *json;
+
+	events[1].call.outcome = OUTCOME_FAILED;
+	events[1].call.status = -5;
+	events[1].call.status_name = "NRT_TIMEOUT";
+	events[1].call.sample = 16;
+	events[1].call.layer = true;
+	events[1].call.name = "tensor\0x";
+	events[1].call.name_length = 8;
+	events[2].call.no_end = true;
+	events[2].call.program = NULL;
+	json = document(events, 3);
+	event = event_at(json, 0);
+	cr_assert_str_eq(string_at(event, "ph"), "X");
+	cr_assert_eq(number_at(event, "pid"), 100);
+	cr_assert_eq(number_at(event, "tid"), 101);
+	cr_assert_float_eq(number_at(event, "ts"), 123456789012.345, 1e-4);
+	cr_assert_float_eq(number_at(event, "dur"), 1.0, 1e-9);
+	cr_assert_str_eq(string_at(event, "name"), "resnet50");
+	cr_assert_str_eq(string_at(event, "cat"), "nrt,execute");
+	cr_assert_str_eq(string_at(at(event, "args"), "function"), "nrt_execute");
+	cr_assert_str_eq(string_at(at(event, "args"), "role"), "execute");
+	cr_assert_str_eq(string_at(at(event, "args"), "program"), "resnet50");
+	cr_assert_str_eq(string_at(at(event, "args"), "handle"), "0xabc");
+	cr_assert_eq(number_at(at(event, "args"), "program_id"), 7);
+	cr_assert_eq(number_at(at(event, "args"), "core"), -1);
+	cr_assert_eq(number_at(at(event, "args"), "status"), 0);
+	cr_assert_null(at(at(event, "args"), "failed"));
+	cr_assert_null(at(at(event, "args"), "sample"));
+	cr_assert_null(at(at(event, "args"), "size"), "a value that the call had not");
+	event = event_at(json, 1);
+	cr_assert_str_eq(string_at(event, "name"), "nrt_execute", "a layer is not the program's run");
+	cr_assert_str_eq(string_at(event, "cname"), "terrible");
+	cr_assert(cJSON_IsTrue(at(at(event, "args"), "failed")));
+	cr_assert(cJSON_IsTrue(at(at(event, "args"), "layer")));
+	cr_assert_eq(number_at(at(event, "args"), "status"), -5);
+	cr_assert_str_eq(string_at(at(event, "args"), "status_name"), "NRT_TIMEOUT");
+	cr_assert_eq(number_at(at(event, "args"), "sample"), 16);
+	event = event_at(json, 2);
+	cr_assert_str_eq(string_at(event, "ph"), "i");
+	cr_assert_str_eq(string_at(event, "s"), "t");
+	cr_assert_str_eq(string_at(event, "name"), "nrt_execute");
+	cr_assert_null(at(event, "dur"));
+	cJSON_Delete(json);
+}
+
+/* The text itself: a parser with doubles would not see a digit that is missing. */
+Test(report_chrome, times_are_exact)
+{
+	struct event event = call_event();
+	struct model *model = empty_model();
+	char *path = temporary(), *text;
+	struct chrome_writer *writer = create(path);
+	size_t length;
+
+	event.call.start = 9007199254740993001ull;
+	event.call.end = event.call.start + 7;
+	write_event(writer, &event);
+	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	text = read_file(path, &length);
+	cr_assert_not_null(strstr(text, "\"ts\":9007199254740993.001,\"dur\":0.007,"));
+	free(text);
+	unlink(path);
+	free(path);
+	model_free(model);
+}
+
+/* The arrow's ends must lie within the slices they belong to, and be joined by name, category and id. */
+Test(report_chrome, flow_from_enqueue_to_wait)
+{
+	struct event events[3] = { call_event(), call_event(), { .kind = EVENT_INFERENCE } };
+	const cJSON *start, *finish;
+	cJSON *json;
+
+	events[0].call.function = &enqueue;
+	events[0].call.start = 1000000;
+	events[0].call.end = 1001000;
+	events[0].call.flow_out = 42;
+	events[1].call.function = &wait_function;
+	events[1].call.tid = 102;
+	events[1].call.start = 1002000;
+	events[1].call.end = 1009000;
+	events[1].call.flow_in = 42;
+	events[2].inference = (struct event_inference){
+		.program = &program, .function = &enqueue, .id = 42, .start = 1000000, .end = 1009000,
+		.tgid = 100, .tid = 101, .wait_tid = 102, .outcome = OUTCOME_OK,
+	};
+	json = document(events, 3);
+	cr_assert_eq(count_events(json), 6);
+	start = event_at(json, 1);
+	finish = event_at(json, 5);
+	cr_assert_str_eq(string_at(start, "ph"), "s");
+	cr_assert_str_eq(string_at(finish, "ph"), "f");
+	cr_assert_str_eq(string_at(finish, "bp"), "e");
+	cr_assert_str_eq(string_at(start, "id"), string_at(finish, "id"));
+	cr_assert_str_eq(string_at(start, "cat"), string_at(finish, "cat"));
+	cr_assert_str_eq(string_at(start, "name"), string_at(finish, "name"));
+	cr_assert_eq(number_at(start, "tid"), 101);
+	cr_assert_eq(number_at(finish, "tid"), 102);
+	cr_assert(number_at(start, "ts") >= 1000 && number_at(start, "ts") < 1001);
+	cr_assert(number_at(finish, "ts") >= 1002 && number_at(finish, "ts") < 1009);
+	/* The inference itself, as a span that may overlap with others. */
+	cr_assert_str_eq(string_at(event_at(json, 3), "ph"), "b");
+	cr_assert_str_eq(string_at(event_at(json, 3), "name"), "resnet50");
+	cr_assert_eq(number_at(event_at(json, 3), "ts"), 1000);
+	cr_assert_str_eq(string_at(event_at(json, 4), "ph"), "e");
+	cr_assert_eq(number_at(event_at(json, 4), "ts"), 1009);
+	cr_assert_str_eq(string_at(event_at(json, 3), "id"), string_at(event_at(json, 4), "id"));
+	cJSON_Delete(json);
+}
+
+Test(report_chrome, other_kinds)
+{
+	struct event events[] = {
+		{ .kind = EVENT_PROCESS, .process = &process },
+		{ .kind = EVENT_THREAD, .thread = { 100, 101, "worker" } },
+		{ .kind = EVENT_COUNTER, .counter = { 100, 5000, "nrt", "queue depth", 3 } },
+		{ .kind = EVENT_COUNTER, .counter = { 100, 5000, "nrt", "device memory", 4096 } },
+		{ .kind = EVENT_LOST, .lost = { XPT_LOSS_RING_FULL, 1000, 2000, 17 } },
+		{ .kind = EVENT_HELD, .held = { 100, 1000, 3000, 5 } },
+		{ .kind = EVENT_TASK, .task = { .tgid = 101, .tid = 101, .other = 100, .time = 1, .what = XPT_TASK_FORK } },
+		{ .kind = EVENT_TASK, .task = { .tgid = 101, .tid = 101, .time = 1, .what = XPT_TASK_EXEC, .name = "sh" } },
+		{ .kind = EVENT_TASK, .task = { .tgid = 101, .tid = 101, .time = 1, .what = XPT_TASK_EXIT, .code = 3 << 8 } },
+		{ .kind = EVENT_TASK, .task = { .tgid = 101, .tid = 101, .time = 1, .what = XPT_TASK_EXIT, .code = 9 } },
+		{ .kind = EVENT_REGION, .region = { 100, 101, "vaccel", "load", 1000, 4000 } },
+		{ .kind = EVENT_PROGRAM, .program = { &program, 1000, true } },
+	};
+	cJSON *json = document(events, sizeof(events) / sizeof(events[0]));
+
+	cr_assert_eq(count_events(json), 15);
+	cr_assert_str_eq(string_at(event_at(json, 0), "name"), "process_name");
+	cr_assert_str_eq(string_at(at(event_at(json, 0), "args"), "name"), "node");
+	cr_assert_eq(number_at(at(event_at(json, 1), "args"), "sort_index"), 4);
+	cr_assert_str_eq(string_at(at(event_at(json, 2), "args"), "labels"), "node server.js");
+	cr_assert_str_eq(string_at(event_at(json, 3), "name"), "thread_name");
+	cr_assert_eq(number_at(event_at(json, 3), "tid"), 101);
+	cr_assert_str_eq(string_at(event_at(json, 4), "name"), "nrt queue depth");
+	cr_assert_eq(number_at(at(event_at(json, 4), "args"), "inferences"), 3);
+	cr_assert_eq(number_at(at(event_at(json, 5), "args"), "bytes"), 4096);
+	cr_assert_str_eq(string_at(event_at(json, 6), "s"), "g");
+	cr_assert_eq(number_at(event_at(json, 6), "pid"), 100, "an instant of a process that there is not");
+	cr_assert_str_eq(string_at(event_at(json, 6), "name"), "lost 17: ring_full");
+	cr_assert_eq(number_at(at(event_at(json, 6), "args"), "count"), 17);
+	cr_assert_str_eq(string_at(event_at(json, 7), "ph"), "b");
+	cr_assert_eq(number_at(at(event_at(json, 7), "args"), "sites"), 5);
+	cr_assert_eq(number_at(event_at(json, 8), "ts"), 3);
+	cr_assert_eq(number_at(at(event_at(json, 9), "args"), "parent"), 100);
+	cr_assert_str_eq(string_at(at(event_at(json, 10), "args"), "name"), "sh");
+	cr_assert_eq(number_at(at(event_at(json, 11), "args"), "status"), 3);
+	cr_assert_eq(number_at(at(event_at(json, 12), "args"), "signal"), 9);
+	cr_assert_str_eq(string_at(event_at(json, 13), "name"), "load");
+	cr_assert_str_eq(string_at(event_at(json, 13), "cat"), "region,vaccel");
+	cr_assert_eq(number_at(event_at(json, 13), "dur"), 3);
+	cr_assert_str_eq(string_at(event_at(json, 14), "name"), "program released: resnet50");
+	cJSON_Delete(json);
+}
+
+/* Every byte value in every string that can come from outside, alone and cut off, and one that is very long. */
+Test(report_chrome, hostile_strings)
+{
+	char bytes[4] = "", *path = temporary(), *huge = malloc((1 << 20) + 1);
+	struct model_process odd_process = { .tgid = 1, .name = bytes, .command = bytes };
+	struct model_program odd_program = { .process = &odd_process, .runtime = bytes, .name = bytes };
+	struct model_function odd_function = { .index = 9, .name = bytes, .runtime = bytes, .role = XPT_ROLE_EXECUTE };
+	struct chrome_writer *writer = create(path);
+	struct model *model = empty_model();
+	struct event event = call_event();
+	unsigned int byte;
+	cJSON *json;
+
+	for (byte = 1; byte < 256; byte++) {
+		bytes[0] = byte;
+		bytes[1] = byte >= 0xe0 ? 0x9f : '"';
+		bytes[2] = byte % 2 ? '\\' : 0;
+		odd_function.index = byte;
+		event.call.function = &odd_function;
+		event.call.program = byte % 3 ? &odd_program : NULL;
+		event.call.status_name = bytes;
+		event.call.name = bytes;
+		event.call.name_length = sizeof(bytes);
+		write_event(writer, &event);
+		write_event(writer, &(struct event){ .kind = EVENT_PROCESS, .process = &odd_process });
+		write_event(writer, &(struct event){ .kind = EVENT_THREAD, .thread = { 1, 1, bytes } });
+		write_event(writer, &(struct event){ .kind = EVENT_REGION, .region = { 1, 1, bytes, bytes, 1, 2 } });
+		write_event(writer, &(struct event){ .kind = EVENT_COUNTER, .counter = { 1, 1, bytes, bytes, 2 } });
+		write_event(writer, &(struct event){ .kind = EVENT_PROGRAM, .program = { &odd_program, 1, true } });
+		write_event(writer, &(struct event){ .kind = EVENT_TASK,
+						     .task = { .tgid = 1, .what = XPT_TASK_EXEC, .name = bytes } });
+	}
+	memset(huge, '\x01', 1 << 20);
+	event.call.name = huge;
+	event.call.name_length = 1 << 20;
+	write_event(writer, &event);
+	odd_process.command = odd_process.name = huge;
+	huge[1 << 20] = 0;
+	write_event(writer, &(struct event){ .kind = EVENT_PROCESS, .process = &odd_process });
+	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	json = parse_file(path);
+	cr_assert_eq(count_events(json), 255 * 9 + 4);
+	cJSON_Delete(json);
+	model_free(model);
+	unlink(path);
+	free(path);
+	free(huge);
+}
+
+Test(report_chrome, file_is_whole_after_every_flush)
+{
+	char *path = temporary();
+	struct chrome_writer *writer = create(path);
+	struct model *model = empty_model();
+	struct event event = call_event();
+	int flush, i;
+
+	for (flush = 0; flush < 20; flush++) {
+		cJSON *json = parse_file(path);
+
+		cr_assert_eq(count_events(json), flush * (flush - 1) / 2);
+		cr_assert(cJSON_IsFalse(at(at(json, "metadata"), "complete")));
+		cJSON_Delete(json);
+		for (i = 0; i < flush; i++)
+			write_event(writer, &event);
+		cr_assert_eq(chrome_writer_flush(writer), 0);
+		cr_assert_eq(chrome_writer_flush(writer), 0);
+	}
+	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	model_free(model);
+	unlink(path);
+	free(path);
+}
+
+static void totals_of_model(const char *end, cJSON **result)
+{
+	char *path = temporary();
+	struct chrome_writer *writer = create(path);
+	struct model *model = empty_model();
+	int i;
+
+	cr_assert_eq(model_add_sink(model, chrome_writer_sink(writer)), 0);
+	feed_descriptions(model);
+	for (i = 0; i < 100; i++)
+		feed_call(model, SPEC_EXECUTE, 1240, 1000000 + i * 1000, 1000000 + i * 1000 + 500, 0x5000, i < 3 ? 2 : 0);
+	feed_call(model, SPEC_COPY, 1240, 2000000, 2000900, 4096, 0);
+	feed_lost(model, XPT_LOSS_RING_FULL, 7, 1000, 2100000);
+	feed_total(model, (struct xpt_program_key){ RECORDS_TGID, 3, 0, 0x5000 },
+		   (struct xpt_program_count){ .calls = 1700, .left_out = 1593, .lost = 7, .layers = 2 }, 2200000);
+	if (end)
+		feed_text(model, XPT_RECORD_END, 0, 0, 2300000, end);
+	cr_assert_eq(model_flush(model), 0);
+	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	model_free(model);
+	*result = parse_file(path);
+	unlink(path);
+	free(path);
+}
+
+Test(report_chrome, totals)
+{
+	const cJSON *metadata, *entry;
+	cJSON *json;
+
+	totals_of_model(RECORDS_END, &json);
+	metadata = at(json, "metadata");
+	cr_assert(cJSON_IsTrue(at(metadata, "complete")));
+	cr_assert_str_eq(string_at(metadata, "kernel"), "6.1.0");
+	cr_assert_eq(cJSON_GetArraySize(at(metadata, "programs")), 1);
+	entry = cJSON_GetArrayItem(at(metadata, "programs"), 0);
+	cr_assert_str_eq(string_at(entry, "name"), "0x5000");
+	cr_assert(cJSON_IsFalse(at(entry, "named")));
+	cr_assert_str_eq(string_at(entry, "runtime"), "nrt");
+	cr_assert_str_eq(string_at(entry, "role"), "execute");
+	cr_assert_str_eq(string_at(entry, "process"), "node");
+	cr_assert_eq(number_at(entry, "pid"), RECORDS_TGID);
+	cr_assert_eq(number_at(entry, "calls"), 1700);
+	cr_assert_eq(number_at(entry, "left_out"), 1593);
+	cr_assert_eq(number_at(entry, "lost"), 7);
+	cr_assert_eq(number_at(entry, "layers"), 2);
+	cr_assert_eq(number_at(entry, "recorded"), 100);
+	cr_assert_eq(number_at(entry, "errors"), 3);
+	cr_assert_eq(number_at(at(entry, "latency_ns"), "count"), 100);
+	cr_assert_eq(number_at(at(entry, "latency_ns"), "mean"), 500);
+	cr_assert_eq(number_at(at(entry, "latency_ns"), "sum"), 50000);
+	cr_assert_eq(number_at(at(entry, "latency_ns"), "deviation"), 0);
+	entry = cJSON_GetArrayItem(at(metadata, "functions"), 0);
+	cr_assert_str_eq(string_at(entry, "function"), "nrt_tensor_write");
+	cr_assert_eq(number_at(entry, "bytes"), 4096);
+	cr_assert_eq(number_at(entry, "recorded"), 1);
+	cr_assert_null(at(entry, "calls"), "an exact total that nobody has told");
+	cr_assert_eq(number_at(at(metadata, "lost"), "ring_full"), 7);
+	cr_assert_eq(number_at(at(metadata, "lost"), "output"), 0, "causes without a loss stand there, too");
+	cr_assert_eq(number_at(at(at(metadata, "tracing"), "collector"), "max_rss_bytes"), 12582912);
+	cJSON_Delete(json);
+}
+
+Test(report_chrome, closing_text_that_is_no_json_breaks_nothing)
+{
+	cJSON *json;
+
+	totals_of_model("{\"duration_ns\":}]}", &json);
+	cr_assert(cJSON_IsNull(at(at(json, "metadata"), "tracing")));
+	cJSON_Delete(json);
+}
+
+/* An independent reader that knows nothing of this project. */
+Test(report_chrome, another_parser)
+{
+	struct event event = call_event();
+	char *path = temporary(), command[256];
+	struct chrome_writer *writer = create(path);
+	struct model *model = empty_model();
+
+	if (system("python3 -c pass 2>/dev/null"))
+		cr_skip_test("python3 is not installed");
+	event.call.name = "\xff\x00\x1f\"\\\xed\xa0\x80";
+	event.call.name_length = 8;
+	write_event(writer, &event);
+	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	snprintf(command, sizeof(command),
+		 "python3 -c 'import json; d = json.load(open(\"%s\", encoding=\"utf-8\")); "
+		 "a = d[\"traceEvents\"][0][\"args\"][\"name\"]; "
+		 "assert a == \"\\ufffd\\0\\x1f\\\"\\\\\\ufffd\\ufffd\\ufffd\", a'", path);
+	cr_assert_eq(system(command), 0, "%s", command);
+	model_free(model);
+	unlink(path);
+	free(path);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* For the tests of user/target: files made on the spot, and other programs' opinion of them. */
+#ifndef XPT_TESTS_TARGET_SUPPORT_H
+#define XPT_TESTS_TARGET_SUPPORT_H
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "target/elf_file.h"
+
+/* Each test runs in a process of its own: one directory each, removed by support_cleanup(). */
+static char support_dir[64];
+
+static inline const char *support_path(const char *name)
+{
+	static char paths[8][256];
+	static unsigned int next;
+	char *path = paths[next++ % 8];
+
+	if (!support_dir[0]) {
+		strcpy(support_dir, "/tmp/xputrace-test-XXXXXX");
+		cr_assert_not_null(mkdtemp(support_dir));
+	}
+	snprintf(path, sizeof(paths[0]), "%s/%s", support_dir, name);
+	return path;
+}
+
+__attribute__((format(printf, 1, 2))) static inline void support_run(const char *format, ...)
+{
+	char command[4096];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(command, sizeof(command), format, arguments);
+	va_end(arguments);
+	/* the sanitizers' and the tests' own variables are none of the tools' business */
+	cr_assert_eq(system(command), 0, "failed: %s", command);
+}
+
+static inline void support_cleanup(void)
+{
+	if (support_dir[0])
+		support_run("rm -rf '%s'", support_dir);
+	support_dir[0] = '\0';
+}
+
+static inline void support_write(const char *path, const void *bytes, size_t length)
+{
+	FILE *file = fopen(path, "we");
+
+	cr_assert_not_null(file);
+	cr_assert_eq(fwrite(bytes, 1, length, file), length);
+	cr_assert_eq(fclose(file), 0);
+}
+
+static inline unsigned char *support_read(const char *path, size_t *length)
+{
+	FILE *file = fopen(path, "re");
+	unsigned char *bytes;
+	struct stat status;
+
+	cr_assert_not_null(file, "%s", path);
+	cr_assert_eq(fstat(fileno(file), &status), 0);
+	bytes = malloc((size_t)status.st_size + 1);
+	cr_assert_not_null(bytes);
+	*length = fread(bytes, 1, (size_t)status.st_size, file);
+	cr_assert_eq(*length, (size_t)status.st_size);
+	fclose(file);
+	return bytes;
+}
+
+/* Compiles text as name (its suffix tells the language) into a shared library; returns the library's path. */
+static inline const char *support_library(const char *name, const char *text, const char *options)
+{
+	const char *source = support_path(name), *library = support_path("library.so");
+
+	support_write(source, text, strlen(text));
+	support_run("gcc -shared -fPIC -nostdlib %s -o %s %s", options, library, source);
+	return library;
+}
+
+static inline struct elf_file *support_open(const char *path)
+{
+	struct elf_file *file = NULL;
+
+	cr_assert_eq(elf_file_open(NULL, path, path, &file), 0, "%s", path);
+	return file;
+}
+
+struct support_symbol {
+	char name[256];
+	unsigned long long address, size;
+	bool indirect;
+};
+
+/* Defined functions of .dynsym (dynamic) or .symtab as readelf sees them; names without version. The caller frees. */
+static inline struct support_symbol *support_symbols(const char *path, bool dynamic, size_t *count)
+{
+	struct support_symbol *symbols = NULL;
+	char command[512], line[4096], type[32], section[32];
+	FILE *pipe;
+
+	snprintf(command, sizeof(command), "readelf -W %s %s 2>/dev/null", dynamic ? "--dyn-syms" : "-s", path);
+	pipe = popen(command, "r");
+	cr_assert_not_null(pipe);
+	*count = 0;
+	while (fgets(line, sizeof(line), pipe)) {
+		struct support_symbol symbol = {0};
+		char size[32], *unnamed = strstr(line, "<OS specific>: 10");
+
+		/* what readelf calls it where the linker has not marked the file as a GNU one */
+		if (unnamed)
+			memcpy(unnamed, "IFUNC            ", 17);
+		if (sscanf(line, " %*u: %llx %31s %31s %*s %*s %31s %255s", &symbol.address, size, type, section,
+			   symbol.name) != 5 || !strcmp(section, "UND") || !symbol.address ||
+		    (strcmp(type, "FUNC") && strcmp(type, "IFUNC")))
+			continue;
+		symbol.size = strtoull(size, NULL, 0);
+		symbol.indirect = !strcmp(type, "IFUNC");
+		symbol.name[strcspn(symbol.name, "@")] = '\0';
+		symbols = realloc(symbols, (*count + 1) * sizeof(*symbols));
+		cr_assert_not_null(symbols);
+		symbols[(*count)++] = symbol;
+	}
+	pclose(pipe);
+	return symbols;
+}
+
+/* Address of any symbol of the file, as nm sees it. */
+static inline unsigned long long support_symbol(const char *path, const char *name)
+{
+	unsigned long long address = 0;
+	char command[512], line[512];
+	bool found = false;
+	FILE *pipe;
+
+	snprintf(command, sizeof(command), "nm %s", path);
+	pipe = popen(command, "r");
+	cr_assert_not_null(pipe);
+	while (fgets(line, sizeof(line), pipe)) {
+		unsigned long long value;
+		char symbol[256];
+
+		if (sscanf(line, "%llx %*c %255s", &value, symbol) == 2 && !strcmp(symbol, name)) {
+			address = value;
+			found = true;
+		}
+	}
+	pclose(pipe);
+	cr_assert(found, "%s has no symbol %s", path, name);
+	return address;
+}
+
+/* File offset of an address, from readelf's list of segments. */
+static inline unsigned long long support_offset(const char *path, unsigned long long address)
+{
+	char command[512], line[512];
+	unsigned long long offset = 0;
+	FILE *pipe;
+
+	snprintf(command, sizeof(command), "readelf -lW %s 2>/dev/null", path);
+	pipe = popen(command, "r");
+	cr_assert_not_null(pipe);
+	while (fgets(line, sizeof(line), pipe)) {
+		unsigned long long from, start, size;
+
+		if (sscanf(line, " LOAD %llx %llx %*x %llx", &from, &start, &size) == 3 && address >= start &&
+		    address < start + size)
+			offset = address - start + from;
+	}
+	pclose(pipe);
+	return offset;
+}
+
+#endif

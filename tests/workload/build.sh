@@ -1,0 +1,96 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Builds the workloads: build.sh OUTDIR. Stand-ins come in two flavours: OUTDIR/lib with endbr64 at every entry (as most
+# distributions compile), OUTDIR/plain/lib without. CC and CFLAGS are respected.
+set -eu
+
+here=$(dirname "$0")
+out=${1:?usage: build.sh OUTDIR}
+cc=${CC:-cc}
+flags="-std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror ${CFLAGS:-} -I$here"
+
+mkdir -p "$out/lib" "$out/plain/lib"
+
+# RUNTIME SCENARIO LIBRARY [LIBRARY THAT IT CALLS]
+standins="nrt nrt libnrt.so.1
+qaic qaic libQAic.so
+vaccel vaccel libvaccel.so
+hsa - libhsa-runtime64.so.1
+hip hip libamdhip64.so.6 libhsa-runtime64.so.1
+cuda cuda libcuda.so.1
+cudart cudart libcudart.so.12 libcuda.so.1
+pjrt pjrt pjrt_plugin.so
+ggml - libggml-base.so.0
+llama llama libllama.so.0 libggml-base.so.0"
+
+# newer TARGET SOURCE...: is TARGET up to date?
+newer() {
+	target=$1
+	shift
+	[ -e "$target" ] || return 1
+	for source in "$@"; do
+		[ "$target" -nt "$source" ] || return 1
+	done
+}
+
+# library DIRECTORY FLAG NAME FILE [NEEDED]
+library() {
+	newer "$1/$4" "$here/standin/$3.c" "$here"/standin/*.h "$here/standin/device.c" "$here/build.sh" && return
+	# shellcheck disable=SC2086
+	$cc $flags "$2" -fPIC -fvisibility=hidden -shared -Wl,-soname,"$4" -Wl,--build-id -Wl,-rpath,'$ORIGIN' \
+		-o "$1/$4" "$here/standin/$3.c" "$here/standin/device.c" ${5:+"$1/$5"} -lpthread
+}
+
+programs="$here/workload.c $here/workload.h $here/ledger.c $here/ledger.h $here/build.sh"
+
+echo "$standins" | while read -r name scenario file needed; do
+	library "$out/lib" -fcf-protection=full "$name" "$file" "$needed"
+	library "$out/plain/lib" -fcf-protection=none "$name" "$file" "$needed"
+	[ "$scenario" = - ] && continue
+	linked="-DWORKLOAD_LINKED=scenario_$scenario"
+	# shellcheck disable=SC2086
+	newer "$out/linked-$name" $programs "$here/scenario/$scenario.c" "$out/lib/$file" || {
+		# as an ordinary program has it: the library among its NEEDED entries
+		# shellcheck disable=SC2016
+		$cc $flags "$linked" -o "$out/linked-$name" "$here/workload.c" "$here/ledger.c" \
+			"$here/scenario/$scenario.c" "$out/lib/$file" -Wl,-rpath,'$ORIGIN/lib' -ldl -lpthread
+		# the runtime inside the executable: found by the symbol table only; and without a dynamic loader
+		case $name in
+		nrt | qaic)
+			$cc $flags "$linked" -o "$out/inside-$name" "$here/workload.c" "$here/ledger.c" \
+				"$here/scenario/$scenario.c" "$here/standin/$name.c" "$here/standin/device.c" -ldl \
+				-lpthread
+			$cc $flags -Wno-error "$linked" -static -o "$out/static-$name" "$here/workload.c" \
+				"$here/ledger.c" "$here/scenario/$scenario.c" "$here/standin/$name.c" \
+				"$here/standin/device.c" -lpthread
+			;;
+		esac
+	}
+done
+
+# shellcheck disable=SC2086
+newer "$out/workload" $programs "$here"/scenario/*.c || {
+	$cc $flags -o "$out/workload" "$here/workload.c" "$here/ledger.c" "$here"/scenario/*.c -ldl -lpthread
+}
+
+# shellcheck disable=SC2086
+newer "$out/sleeper" "$here/sleeper.c" || {
+	$cc $flags -o "$out/sleeper" "$here/sleeper.c"
+	$cc $flags -static -o "$out/sleeper-static" "$here/sleeper.c"
+}
+
+# shellcheck disable=SC2086
+newer "$out/onnx" "$here/onnx/onnx.c" "$here/ledger.c" "$here/ledger.h" ||
+	$cc $flags -o "$out/onnx" "$here/onnx/onnx.c" "$here/ledger.c" -ldl -lpthread
+
+# What not every machine has: the tests that need them say so when they are missing.
+# shellcheck disable=SC2086
+newer "$out/opencl" "$here/opencl.c" "$here/ledger.c" "$here/ledger.h" ||
+	$cc $flags -o "$out/opencl" "$here/opencl.c" "$here/ledger.c" -lOpenCL ||
+	echo "build.sh: no OpenCL: the OpenCL workload is left out" >&2
+newer "$out/sleeper32" "$here/sleeper32.S" ||
+	$cc -m32 -nostdlib -static -o "$out/sleeper32" "$here/sleeper32.S" 2>/dev/null ||
+	echo "build.sh: no 32-bit linking: the 32-bit workload is left out" >&2
+if command -v python3 >/dev/null; then
+	newer "$out/model.onnx" "$here/onnx/make_model.py" || python3 "$here/onnx/make_model.py" "$out/model.onnx"
+fi

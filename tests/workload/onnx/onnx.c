@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ONNX Runtime through its API table, by slot number, with the library opened by path. Threads run the sessions in
+ * turn, and every run is timed around the call itself. Prints one line of JSON.
+ *
+ * onnx LIBRARY MODEL [--wait-for-go] [--sessions N] [--threads N] [--runs N] [--recreate]
+ */
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ledger.h"
+
+#define API_VERSION 17
+#define INPUTS 64
+#define SESSIONS_MAX 8
+#define THREADS_MAX 32
+#define FLOAT 1
+
+/* Slots of OrtApi. */
+enum {
+	GET_ERROR_MESSAGE = 2,
+	CREATE_ENV = 3,
+	CREATE_SESSION = 7,
+	RUN = 9,
+	CREATE_SESSION_OPTIONS = 10,
+	SET_INTRA_OP_THREADS = 24,
+	CREATE_TENSOR_WITH_DATA = 49,
+	CREATE_CPU_MEMORY_INFO = 69,
+	RELEASE_ENV = 92,
+	RELEASE_SESSION = 95,
+	RELEASE_VALUE = 96,
+};
+
+struct api_base {
+	void **(*get_api)(uint32_t version);
+	const char *(*get_version)(void);
+};
+
+static struct {
+	void **api;
+	void *env, *options, *memory;
+	const char *model;
+	unsigned int sessions, threads;
+	unsigned long runs;
+	bool recreate;
+	void *session[SESSIONS_MAX];
+} state = { .sessions = 1, .threads = 1, .runs = 200 };
+
+static void check(void *status, const char *what)
+{
+	if (!status)
+		return;
+	fprintf(stderr, "onnx: %s: %s\n", what, ((const char *(*)(void *))state.api[GET_ERROR_MESSAGE])(status));
+	exit(1);
+}
+
+static void sessions_create(void)
+{
+	void *(*create)(void *, const char *, void *, void **) = state.api[CREATE_SESSION];
+
+	for (unsigned int i = 0; i < state.sessions; i++)
+		check(create(state.env, state.model, state.options, &state.session[i]), "session");
+}
+
+static void sessions_release(void)
+{
+	void (*release)(void *) = state.api[RELEASE_SESSION];
+
+	for (unsigned int i = 0; i < state.sessions; i++)
+		release(state.session[i]);
+}
+
+static void api_open(const char *path)
+{
+	void *library = dlopen(path, RTLD_NOW);
+	const struct api_base *(*get_base)(void);
+	void *(*create_env)(int, const char *, void **);
+	void *(*create_options)(void **);
+	void *(*set_threads)(void *, int);
+	void *(*create_memory)(int, int, void **);
+
+	if (!library) {
+		fprintf(stderr, "onnx: %s\n", dlerror());
+		exit(1);
+	}
+	get_base = (const struct api_base *(*)(void))dlsym(library, "OrtGetApiBase");
+	state.api = get_base ? get_base()->get_api(API_VERSION) : NULL;
+	if (!state.api) {
+		fprintf(stderr, "onnx: no API of version %d\n", API_VERSION);
+		exit(1);
+	}
+	create_env = state.api[CREATE_ENV];
+	create_options = state.api[CREATE_SESSION_OPTIONS];
+	set_threads = state.api[SET_INTRA_OP_THREADS];
+	create_memory = state.api[CREATE_CPU_MEMORY_INFO];
+	check(create_env(3, "workload", &state.env), "environment");
+	check(create_options(&state.options), "options");
+	check(set_threads(state.options, 1), "threads");
+	check(create_memory(0, 0, &state.memory), "memory");
+}
+
+static void *run_sessions(void *argument)
+{
+	void *(*run)(void *, void *, const char *const *, void *const *, size_t, const char *const *, size_t, void **) =
+		state.api[RUN];
+	void *(*create_tensor)(void *, void *, size_t, const int64_t *, size_t, int, void **) =
+		state.api[CREATE_TENSOR_WITH_DATA];
+	void (*release_value)(void *) = state.api[RELEASE_VALUE];
+	static const char *const inputs[] = { "input" }, *const outputs[] = { "output" };
+	static const int64_t shape[] = { 1, INPUTS };
+	struct ledger *ledger = argument;
+	float data[INPUTS];
+	void *input;
+
+	for (size_t i = 0; i < INPUTS; i++)
+		data[i] = i / 64.0f;
+	check(create_tensor(state.memory, data, sizeof(data), shape, 2, FLOAT, &input), "tensor");
+	for (unsigned long i = 0; i < state.runs; i++) {
+		void *session = state.session[i % state.sessions], *output = NULL;
+		uint64_t start = clock_now();
+
+		check(run(session, NULL, inputs, (void *const *)&input, 1, outputs, 1, &output), "run");
+		ledger_add(ledger, &(struct call){ .function = "Run", .program = state.model,
+						   .handle = SOME(session), .status = SOME(0),
+						   .nanoseconds = clock_now() - start });
+		release_value(output);
+	}
+	release_value(input);
+	return NULL;
+}
+
+static void round_run(struct ledger *ledger)
+{
+	struct ledger *ledgers[THREADS_MAX];
+	pthread_t threads[THREADS_MAX];
+
+	for (unsigned int i = 0; i < state.threads; i++) {
+		ledgers[i] = ledger_new();
+		if (pthread_create(&threads[i], NULL, run_sessions, ledgers[i]) != 0)
+			exit(1);
+	}
+	for (unsigned int i = 0; i < state.threads; i++) {
+		pthread_join(threads[i], NULL);
+		ledger_merge(ledger, ledgers[i]);
+		ledger_free(ledgers[i]);
+	}
+}
+
+static unsigned long number(const char *text, unsigned long limit)
+{
+	unsigned long value = text ? strtoul(text, NULL, 10) : 0;
+
+	if (!value || value > limit) {
+		fprintf(stderr, "onnx: bad number\n");
+		exit(2);
+	}
+	return value;
+}
+
+int main(int argc, char **argv)
+{
+	struct ledger *ledger = ledger_new();
+	bool wait_for_go = false;
+	char line[8];
+
+	if (argc < 3) {
+		fprintf(stderr, "usage: onnx LIBRARY MODEL [OPTION]...\n");
+		return 2;
+	}
+	state.model = argv[2];
+	for (int i = 3; i < argc; i++) {
+		if (strcmp(argv[i], "--wait-for-go") == 0)
+			wait_for_go = true;
+		else if (strcmp(argv[i], "--recreate") == 0)
+			state.recreate = true;
+		else if (strcmp(argv[i], "--sessions") == 0)
+			state.sessions = number(argv[++i], SESSIONS_MAX);
+		else if (strcmp(argv[i], "--threads") == 0)
+			state.threads = number(argv[++i], THREADS_MAX);
+		else if (strcmp(argv[i], "--runs") == 0)
+			state.runs = number(argv[++i], 100000000);
+	}
+	api_open(argv[1]);
+	sessions_create();
+	if (wait_for_go) {
+		printf("{\"ready\":true,\"pid\":%d}\n", getpid());
+		fflush(stdout);
+		if (!fgets(line, sizeof(line), stdin))
+			return 1;
+	}
+	round_run(ledger);
+	sessions_release();
+	if (state.recreate) {
+		sessions_create();
+		round_run(ledger);
+		sessions_release();
+	}
+	printf("{\"runtime\":\"onnxruntime\",\"pid\":%d,\"libraries\":[{", getpid());
+	ledger_print(ledger, stdout);
+	printf("}]}\n");
+	ledger_free(ledger);
+	return 0;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "device.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define OBJECTS 1024
+#define SPIN_NS 100000 /* shorter jobs are timed by spinning: a sleep would add the timer's slack */
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t submitted;
+	pthread_cond_t completed;
+	uint64_t last; /* submitted */
+	uint64_t done; /* executed; jobs in between are waiting, all take the same time */
+	uint64_t duration_ns;
+	uint64_t executions;
+	uint64_t fail_every;
+	bool configured;
+	bool running;
+	struct object objects[OBJECTS];
+} device = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.submitted = PTHREAD_COND_INITIALIZER,
+	.completed = PTHREAD_COND_INITIALIZER,
+};
+
+static uint64_t clock_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+static void execute_job(uint64_t duration_ns)
+{
+	uint64_t end = clock_now() + duration_ns;
+	struct timespec until = { .tv_sec = end / 1000000000, .tv_nsec = end % 1000000000 };
+
+	if (duration_ns > SPIN_NS)
+		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+			;
+	while (clock_now() < end)
+		;
+}
+
+static void *work(void *unused)
+{
+	(void)unused;
+	pthread_mutex_lock(&device.lock);
+	for (;;) {
+		while (device.done == device.last)
+			pthread_cond_wait(&device.submitted, &device.lock);
+		pthread_mutex_unlock(&device.lock);
+		execute_job(device.duration_ns);
+		pthread_mutex_lock(&device.lock);
+		device.done++;
+		pthread_cond_broadcast(&device.completed);
+	}
+	return NULL;
+}
+
+/* The worker does not exist in a forked child: what it had not done is taken as done, the next job starts a new one. */
+static void forget_worker(void)
+{
+	pthread_mutex_init(&device.lock, NULL);
+	pthread_cond_init(&device.submitted, NULL);
+	pthread_cond_init(&device.completed, NULL);
+	device.done = device.last;
+	device.running = false;
+}
+
+static uint64_t environment_number(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+/* Called with the lock held. */
+static void configure(void)
+{
+	if (device.configured)
+		return;
+	device.configured = true;
+	device.duration_ns = environment_number("STANDIN_DURATION_US", 20) * 1000;
+	device.fail_every = environment_number("STANDIN_FAIL_EVERY", 0);
+	pthread_atfork(NULL, NULL, forget_worker);
+}
+
+/* Called with the lock held. */
+static void start_worker(void)
+{
+	pthread_t thread;
+
+	if (device.running)
+		return;
+	if (pthread_create(&thread, NULL, work, NULL) != 0)
+		abort();
+	pthread_detach(thread);
+	device.running = true;
+}
+
+uint64_t device_submit(void)
+{
+	uint64_t sequence;
+
+	pthread_mutex_lock(&device.lock);
+	configure();
+	start_worker();
+	sequence = ++device.last;
+	pthread_cond_signal(&device.submitted);
+	pthread_mutex_unlock(&device.lock);
+	return sequence;
+}
+
+bool device_done(uint64_t sequence)
+{
+	bool done;
+
+	pthread_mutex_lock(&device.lock);
+	done = device.done >= sequence;
+	pthread_mutex_unlock(&device.lock);
+	return done;
+}
+
+void device_wait(uint64_t sequence)
+{
+	pthread_mutex_lock(&device.lock);
+	while (device.done < sequence)
+		pthread_cond_wait(&device.completed, &device.lock);
+	pthread_mutex_unlock(&device.lock);
+}
+
+uint64_t device_last(void)
+{
+	uint64_t last;
+
+	pthread_mutex_lock(&device.lock);
+	last = device.last;
+	pthread_mutex_unlock(&device.lock);
+	return last;
+}
+
+void device_run(void)
+{
+	device_wait(device_submit());
+}
+
+bool device_fails(void)
+{
+	bool fails;
+
+	pthread_mutex_lock(&device.lock);
+	configure();
+	device.executions++;
+	fails = device.fail_every && device.executions % device.fail_every == 0;
+	pthread_mutex_unlock(&device.lock);
+	return fails;
+}
+
+struct object *object_new(void)
+{
+	struct object *object = NULL;
+
+	pthread_mutex_lock(&device.lock);
+	for (size_t i = 0; i < OBJECTS && !object; i++)
+		if (!device.objects[i].used)
+			object = &device.objects[i];
+	if (object) {
+		memset(object, 0, sizeof(*object));
+		object->used = true;
+	}
+	pthread_mutex_unlock(&device.lock);
+	return object;
+}
+
+void object_free(struct object *object)
+{
+	pthread_mutex_lock(&device.lock);
+	object->used = false;
+	pthread_mutex_unlock(&device.lock);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/file.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+static int wait_writable(int descriptor)
+{
+	struct pollfd poll_descriptor = { .fd = descriptor, .events = POLLOUT };
+
+	if (poll(&poll_descriptor, 1, -1) < 0 && errno != EINTR)
+		return -errno;
+	return 0;
+}
+
+/* What a write that has not gone forward means: 0 to try again. */
+static int check_result(int descriptor, ssize_t written)
+{
+	if (written > 0)
+		return 0;
+	if (written == 0)
+		return -EIO;
+	if (errno == EINTR)
+		return 0;
+	if (errno == EAGAIN)
+		return wait_writable(descriptor);
+	return -errno;
+}
+
+int file_write(int descriptor, const void *bytes, size_t length)
+{
+	const char *at = bytes;
+
+	while (length) {
+		ssize_t written = write(descriptor, at, length);
+		int error = check_result(descriptor, written);
+
+		if (error)
+			return error;
+		if (written > 0) {
+			at += written;
+			length -= written;
+		}
+	}
+	return 0;
+}
+
+int file_write_at(int descriptor, const void *bytes, size_t length, __u64 offset)
+{
+	const char *at = bytes;
+
+	while (length) {
+		ssize_t written = pwrite(descriptor, at, length, offset);
+		int error = check_result(descriptor, written);
+
+		if (error)
+			return error;
+		if (written > 0) {
+			at += written;
+			offset += written;
+			length -= written;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Writing all or failing: descriptors that are interrupted, full for the moment, or that take less than they were given. */
+#ifndef XPT_BASE_FILE_H
+#define XPT_BASE_FILE_H
+
+#include <linux/types.h>
+#include <stddef.h>
+
+/*
+ * Writes all bytes, at the descriptor's position or at offset. Waits where a non-blocking descriptor has no room.
+ * 0 or -errno; after an error an unknown part has been written.
+ */
+int file_write(int descriptor, const void *bytes, size_t length);
+int file_write_at(int descriptor, const void *bytes, size_t length, __u64 offset);
+
+#endif

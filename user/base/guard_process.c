@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The guard's side: waits for the collector's end, then lets processes go and completes the file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/guard_private.h"
+
+#define KEPT_FIRST 3   /* after tidy_up(): the socket, then the collector's pidfd */
+#define ANCESTORS_MAX 64 /* a parent chain is followed so far: bounds the work when /proc changes meanwhile */
+
+struct process_state {
+	pid_t parent;
+	char state; /* 'T': stopped */
+	__u64 start_time;
+};
+
+/* ---- /proc, with system calls only ---- */
+
+static char *append_number(char *end, pid_t value)
+{
+	char digits[12], *at = digits + sizeof(digits);
+
+	do
+		*--at = '0' + value % 10;
+	while (value /= 10);
+	memcpy(end, at, digits + sizeof(digits) - at);
+	return end + (digits + sizeof(digits) - at);
+}
+
+static __u64 number_at(const char *at)
+{
+	__u64 value = 0;
+
+	while (*at >= '0' && *at <= '9')
+		value = value * 10 + (*at++ - '0');
+	return value;
+}
+
+/* Fields 3, 4 and 22 of /proc/PID/stat; the name in field 2 may hold anything, its last ')' ends it. */
+static bool read_state(pid_t pid, struct process_state *result)
+{
+	char path[32] = "/proc/", text[1024], *at;
+	ssize_t length;
+	int descriptor, field;
+
+	memcpy(append_number(path + 6, pid), "/stat", 6);
+	descriptor = open(path, O_RDONLY | O_CLOEXEC);
+	if (descriptor < 0)
+		return false;
+	length = read(descriptor, text, sizeof(text) - 1);
+	close(descriptor);
+	if (length <= 0)
+		return false;
+	text[length] = 0;
+	at = strrchr(text, ')');
+	if (!at || at[1] != ' ' || !at[2] || at[3] != ' ')
+		return false;
+	result->state = at[2];
+	result->parent = number_at(at + 4);
+	at += 2;
+	for (field = 3; field < 22; field++) {
+		at = strchr(at, ' ');
+		if (!at)
+			return false;
+		at++;
+	}
+	result->start_time = number_at(at);
+	return true;
+}
+
+/* The pidfd is opened first: then the start time is of the very process that the signal goes to. */
+static void let_go(pid_t pid, __u64 start_time)
+{
+	int descriptor = syscall(SYS_pidfd_open, pid, 0);
+	bool no_pidfd = descriptor < 0 && errno == ENOSYS;
+	struct process_state state;
+
+	if (descriptor < 0 && !no_pidfd)
+		return;
+	if (read_state(pid, &state) && state.start_time == start_time) {
+		if (no_pidfd)
+			kill(pid, SIGCONT);
+		else
+			syscall(SYS_pidfd_send_signal, descriptor, SIGCONT, NULL, 0);
+	}
+	if (descriptor >= 0)
+		close(descriptor);
+}
+
+static void let_go_held(struct guard_table *table)
+{
+	size_t i;
+
+	for (i = 0; i < GUARD_HELD_MAX; i++) {
+		pid_t pid = atomic_load(&table->held[i].pid);
+
+		if (pid > 0)
+			let_go(pid, atomic_load(&table->held[i].start_time));
+	}
+}
+
+static bool is_watched(struct guard_table *table, pid_t pid, __u64 start_time)
+{
+	size_t i;
+
+	for (i = 0; i < GUARD_HELD_MAX; i++) {
+		if (atomic_load(&table->watched[i].pid) == pid &&
+		    atomic_load(&table->watched[i].start_time) == start_time)
+			return true;
+	}
+	return false;
+}
+
+/* Continues pid when it is stopped and it, or one of its ancestors, is watched. */
+static void let_go_if_watched(struct guard_table *table, pid_t pid)
+{
+	struct process_state stopped, state;
+	pid_t ancestor = pid;
+	int i;
+
+	if (!read_state(pid, &stopped) || stopped.state != 'T')
+		return;
+	state = stopped;
+	for (i = 0; i < ANCESTORS_MAX; i++) {
+		if (is_watched(table, ancestor, state.start_time)) {
+			let_go(pid, stopped.start_time);
+			return;
+		}
+		ancestor = state.parent;
+		if (ancestor <= 1 || !read_state(ancestor, &state))
+			return;
+	}
+}
+
+static void let_go_watched(struct guard_table *table)
+{
+	_Alignas(8) char entries[8192];
+	int directory = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	long length;
+
+	if (directory < 0)
+		return;
+	while ((length = syscall(SYS_getdents64, directory, entries, sizeof(entries))) > 0) {
+		long at = 0;
+
+		while (at < length) {
+			/* struct linux_dirent64: inode, offset, record length, type, name */
+			unsigned short size;
+			const char *name = entries + at + 19;
+
+			memcpy(&size, entries + at + 16, sizeof(size));
+			if (*name >= '1' && *name <= '9')
+				let_go_if_watched(table, number_at(name));
+			at += size;
+		}
+	}
+	close(directory);
+}
+
+static bool any_watched(struct guard_table *table)
+{
+	size_t i;
+
+	for (i = 0; i < GUARD_HELD_MAX; i++) {
+		if (atomic_load(&table->watched[i].pid) > 0)
+			return true;
+	}
+	return false;
+}
+
+/* ---- the file ---- */
+
+static void complete_file(struct guard_table *table, int file)
+{
+	__u32 sequence = atomic_load(&table->file_sequence);
+	const struct guard_file_state *state = &table->state[sequence & 1];
+	struct stat status;
+
+	if (file < 0 || !sequence)
+		return;
+	/* Somebody else has cut the file: what is left is no longer ours to complete. */
+	if (fstat(file, &status) || (__u64)status.st_size < state->length)
+		return;
+	/* First over what is there, which needs no new space on a full disk; only then is the rest given back. */
+	if (!file_write_at(file, state->tail, state->tail_length, state->length))
+		while (ftruncate(file, state->length + state->tail_length) && errno == EINTR)
+			;
+}
+
+/* ---- waiting ---- */
+
+/* Leaves the socket and the pidfd, at KEPT_FIRST and the number after, and nothing else. */
+static void tidy_up(int *socket, int *parent)
+{
+	struct rlimit limit = { .rlim_cur = 1024 };
+	int high_socket = fcntl(*socket, F_DUPFD_CLOEXEC, KEPT_FIRST + 2);
+	int high_parent = *parent < 0 ? -1 : fcntl(*parent, F_DUPFD_CLOEXEC, KEPT_FIRST + 2);
+	unsigned int i;
+
+	*socket = dup3(high_socket, KEPT_FIRST, O_CLOEXEC);
+	*parent = high_parent < 0 ? -1 : dup3(high_parent, KEPT_FIRST + 1, O_CLOEXEC);
+	for (i = 0; i < KEPT_FIRST; i++)
+		close(i);
+	if (*parent < 0)
+		close(KEPT_FIRST + 1);
+	if (!syscall(SYS_close_range, KEPT_FIRST + 2, ~0u, 0))
+		return;
+	getrlimit(RLIMIT_NOFILE, &limit); /* before Linux 5.9 */
+	for (i = KEPT_FIRST + 2; i < limit.rlim_cur && i < 1u << 16; i++)
+		close(i);
+}
+
+/* One message: its kind, or 0 when the other side is closed. A descriptor that comes with it goes to *file. */
+static int receive(int socket, int *file)
+{
+	char kind = 0;
+	struct iovec part = { &kind, 1 };
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr message = {
+		.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	const struct cmsghdr *header;
+
+	if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) <= 0)
+		return errno == EAGAIN || errno == EINTR ? -1 : 0;
+	header = CMSG_FIRSTHDR(&message);
+	if (kind == GUARD_FILE && header && header->cmsg_type == SCM_RIGHTS)
+		memcpy(file, CMSG_DATA(header), sizeof(int));
+	return kind;
+}
+
+/*
+ * Until the collector says goodbye (true) or has died (false). A closed socket alone is no death where there is a pidfd:
+ * a child of the collector may still hold a copy of its socket, and a host program may close descriptors that it doesn't know.
+ * By the time the pidfd becomes readable, all threads of the collector have ended, so nobody writes to the file any more.
+ */
+static bool wait_for_end(int socket, int parent, int *file)
+{
+	struct pollfd polled[2] = { { .fd = socket, .events = POLLIN }, { .fd = parent, .events = POLLIN } };
+
+	for (;;) {
+		bool dead;
+		int kind;
+
+		if (poll(polled, 2, -1) < 0) {
+			if (errno == EINTR || errno == ENOMEM)
+				continue;
+			return false;
+		}
+		dead = polled[1].revents;
+		/* What was said before the death counts, so the messages come first. */
+		while (polled[0].fd >= 0) {
+			errno = 0;
+			kind = receive(socket, file);
+			if (kind == GUARD_GOODBYE)
+				return true;
+			if (kind < 0)
+				break;
+			if (kind == 0) {
+				polled[0].fd = -1;
+				dead |= parent < 0;
+			}
+		}
+		if (dead)
+			return false;
+	}
+}
+
+void guard_process(struct guard_table *table, int socket, int parent)
+{
+	/* Milliseconds between looks: links of a dead process go away a little after it, and stop processes until then. */
+	static const int pauses[] = { 10, 20, 50, 100, 200, 300, 320 };
+	int file = -1;
+	size_t i;
+
+	setsid();
+	prctl(PR_SET_NAME, "xputrace-guard");
+	if (chdir("/"))
+		_exit(1);
+	tidy_up(&socket, &parent);
+	if (socket < 0 && parent < 0)
+		_exit(1);
+	if (wait_for_end(socket, parent, &file)) {
+		let_go_held(table);
+		_exit(0);
+	}
+	let_go_held(table);
+	complete_file(table, file);
+	for (i = 0; any_watched(table) && i < sizeof(pauses) / sizeof(pauses[0]); i++) {
+		struct timespec pause = { .tv_nsec = pauses[i] * 1000000l };
+
+		let_go_watched(table);
+		nanosleep(&pause, NULL);
+	}
+	_exit(0);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/json.h"
+
+#include <string.h>
+
+#include "base/text.h"
+
+struct cursor {
+	const char *at, *end;
+};
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_hexadecimal(char c)
+{
+	return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+static void skip_space(struct cursor *c)
+{
+	while (c->at < c->end && (*c->at == ' ' || *c->at == '\t' || *c->at == '\n' || *c->at == '\r'))
+		c->at++;
+}
+
+static bool take(struct cursor *c, char wanted)
+{
+	if (c->at == c->end || *c->at != wanted)
+		return false;
+	c->at++;
+	return true;
+}
+
+static bool take_word(struct cursor *c, const char *word)
+{
+	size_t length = strlen(word);
+
+	if ((size_t)(c->end - c->at) < length || memcmp(c->at, word, length))
+		return false;
+	c->at += length;
+	return true;
+}
+
+static bool take_digits(struct cursor *c)
+{
+	const char *start = c->at;
+
+	while (c->at < c->end && is_digit(*c->at))
+		c->at++;
+	return c->at > start;
+}
+
+static bool take_number(struct cursor *c)
+{
+	take(c, '-');
+	if (!take(c, '0') && !take_digits(c))
+		return false;
+	if (take(c, '.') && !take_digits(c))
+		return false;
+	if (take(c, 'e') || take(c, 'E')) {
+		if (!take(c, '+'))
+			take(c, '-');
+		return take_digits(c);
+	}
+	return true;
+}
+
+static bool take_escape(struct cursor *c)
+{
+	int i;
+
+	if (c->at == c->end)
+		return false;
+	if (*c->at != 'u')
+		return *c->at && strchr("\"\\/bfnrt", *c->at++);
+	c->at++;
+	for (i = 0; i < 4; i++) {
+		if (c->at == c->end || !is_hexadecimal(*c->at))
+			return false;
+		c->at++;
+	}
+	return true;
+}
+
+static bool take_string(struct cursor *c)
+{
+	__u32 character;
+	size_t size;
+
+	if (!take(c, '"'))
+		return false;
+	while (c->at < c->end) {
+		if (take(c, '"'))
+			return true;
+		if (take(c, '\\')) {
+			if (!take_escape(c))
+				return false;
+			continue;
+		}
+		size = text_decode(c->at, c->end - c->at, &character);
+		if (!size || character < 0x20)
+			return false;
+		c->at += size;
+	}
+	return false;
+}
+
+static bool take_value(struct cursor *c, int depth);
+
+static bool take_object(struct cursor *c, int depth)
+{
+	skip_space(c);
+	if (take(c, '}'))
+		return true;
+	do {
+		skip_space(c);
+		if (!take_string(c))
+			return false;
+		skip_space(c);
+		if (!take(c, ':') || !take_value(c, depth))
+			return false;
+	} while (take(c, ','));
+	return take(c, '}');
+}
+
+static bool take_array(struct cursor *c, int depth)
+{
+	skip_space(c);
+	if (take(c, ']'))
+		return true;
+	do {
+		if (!take_value(c, depth))
+			return false;
+	} while (take(c, ','));
+	return take(c, ']');
+}
+
+/* With the white space around it. depth bounds the recursion. */
+static bool take_value(struct cursor *c, int depth)
+{
+	bool good;
+
+	skip_space(c);
+	if (c->at == c->end)
+		return false;
+	if (*c->at == '"')
+		good = take_string(c);
+	else if (take(c, '{'))
+		good = depth < JSON_DEPTH_MAX && take_object(c, depth + 1);
+	else if (take(c, '['))
+		good = depth < JSON_DEPTH_MAX && take_array(c, depth + 1);
+	else
+		good = take_word(c, "true") || take_word(c, "false") || take_word(c, "null") || take_number(c);
+	skip_space(c);
+	return good;
+}
+
+bool json_is_object(const char *text, size_t length)
+{
+	struct cursor c = { text, text + length };
+
+	skip_space(&c);
+	return c.at < c.end && *c.at == '{' && take_value(&c, 0) && c.at == c.end;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One file a command; each gets argv with its own name first and returns the exit status. */
+#ifndef XPT_CLI_COMMANDS_H
+#define XPT_CLI_COMMANDS_H
+
+#include <xputrace/error.h>
+
+int command_record(int argc, char **argv);
+int command_report(int argc, char **argv);
+int command_list(int argc, char **argv);
+int command_check(int argc, char **argv);
+
+/* Messages of the library, to standard error. context is unused. */
+void print_message(void *context, enum xpt_log_level level, const char *text);
+/* Columns of the terminal behind a descriptor; 0: it is none. */
+unsigned int terminal_columns(int descriptor);
+/* The status line is drawn over what stands there; a message needs a line of its own. */
+void status_clear(void);
+void status_draw(const char *text);
+
+#endif

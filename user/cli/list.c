@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <xputrace/recording.h>
+#include <xputrace/target.h>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+
+#define PROGRAMS_TIME 1000000000ull /* ns of watching for `list programs` */
+
+struct list_context {
+	struct xpt_target_options options;
+	struct string_list files, only;
+	uint64_t duration;
+	bool json;
+	size_t rows;
+	char *last_file;
+};
+
+static bool take_pid(void *context, const char *value, const char **reason)
+{
+	uint64_t pid;
+
+	*reason = "a process number is wanted";
+	if (!parse_number(value, &pid) || !pid || pid > 0x7fffffff)
+		return false;
+	((struct list_context *)context)->options.pid = pid;
+	return true;
+}
+
+static bool take_file(void *context, const char *value, const char **reason)
+{
+	(void)reason;
+	((struct list_context *)context)->options.file = value;
+	return true;
+}
+
+static bool take_format(void *context, const char *value, const char **reason)
+{
+	*reason = "the formats are table and json";
+	((struct list_context *)context)->json = !strcmp(value, "json");
+	return !strcmp(value, "json") || !strcmp(value, "table");
+}
+
+static bool take_runtime(void *context, const char *value, const char **reason)
+{
+	(void)reason;
+	return string_list_add(&((struct list_context *)context)->files, value);
+}
+
+static bool take_only(void *context, const char *value, const char **reason)
+{
+	(void)reason;
+	return string_list_split(&((struct list_context *)context)->only, value);
+}
+
+static bool take_duration(void *context, const char *value, const char **reason)
+{
+	*reason = "a time like 10s, 500ms or 2m is wanted";
+	return parse_duration(value, &((struct list_context *)context)->duration);
+}
+
+static bool take_verbose(void *context, const char *value, const char **reason)
+{
+	(void)value;
+	(void)reason;
+	((struct list_context *)context)->options.log_level = XPT_LOG_DEBUG;
+	return true;
+}
+
+static const struct option_entry entries[] = {
+	{ 'p', "pid", "PID", "what is found in this process", take_pid },
+	{ 'f', "file", "ELF", "what is found in this library or program", take_file },
+	{ 0, "format", "FORMAT", "table (default) or json", take_format },
+	{ 'r', "runtime", "FILE.json", "add the description of a runtime", take_runtime },
+	{ 0, "only", "NAME[,NAME...]", "only these runtimes", take_only },
+	{ 'd', "duration", "TIME", "programs: how long to watch (default 1s)", take_duration },
+	{ 'v', "verbose", NULL, "also what was not found, and why", take_verbose },
+};
+
+static const struct command_line line = {
+	.name = "list",
+	.summary = "Show described runtimes, programs that run in a process, and probe sites with their cost.",
+	.usage = "  xputrace list runtimes [-p PID | -f ELF]\n"
+		 "  xputrace list sites    (-p PID | -f ELF)\n"
+		 "  xputrace list programs -p PID",
+	.options = entries,
+	.option_count = sizeof(entries) / sizeof(entries[0]),
+	.more = "runtimes  what is described, and where it was found\n"
+		"sites     each function: file offset of its entry and of the probe, how it was found, and its\n"
+		"          class: optimised and emulated ones are cheap, single-stepped ones cost 20 times more\n"
+		"          on virtual machines. The cost is what one recorded call is expected to take, in ns.\n"
+		"programs  models, sessions and kernels that run within --duration, with handles for\n"
+		"          `record --name HANDLE=NAME`. This one places probes.\n\n"
+		"exit status: 0 something was listed, 1 nothing found or failed, 2 wrong usage",
+};
+
+/* Prints text from the target so that it can do nothing to the terminal. */
+static void print_safe(const char *string)
+{
+	struct text text = {};
+
+	text_terminal(&text, string, strlen(string), 0);
+	fwrite(text.data ?: "", 1, text.length, stdout);
+	text_free(&text);
+}
+
+static void json_string(const char *key, const char *value, const char *end)
+{
+	struct text text = {};
+
+	text_json_string(&text, value);
+	printf("\"%s\":%.*s%s", key, (int)text.length, text.data ?: "\"\"", end);
+	text_free(&text);
+}
+
+static void json_begin(struct list_context *list)
+{
+	printf(list->rows++ ? ",\n" : "[\n");
+}
+
+static int on_runtime(void *context, const struct xpt_runtime_info *runtime)
+{
+	struct list_context *list = context;
+
+	if (list->json) {
+		json_begin(list);
+		printf("{");
+		json_string("runtime", runtime->name, ",");
+		json_string("title", runtime->title, ",");
+		if (runtime->file)
+			json_string("file", runtime->file, ",");
+		printf("\"functions\":%zu,\"found\":%zu}", runtime->functions, runtime->found);
+		return 0;
+	}
+	if (!list->rows++)
+		printf(runtime->file ? "%-14s %-28s %9s  %s\n" : "%-14s %-28s %9s\n", "RUNTIME", "TITLE", "FUNCTIONS",
+		       "FILE");
+	if (!runtime->file) {
+		printf("%-14s %-28s %9zu\n", runtime->name, runtime->title, runtime->functions);
+		return 0;
+	}
+	printf("%-14s %-28s %4zu/%-4zu  ", runtime->name, runtime->title, runtime->found, runtime->functions);
+	print_safe(runtime->file);
+	printf("\n");
+	return 0;
+}
+
+static int on_site(void *context, const struct xpt_site_info *site)
+{
+	struct list_context *list = context;
+
+	if (list->json) {
+		json_begin(list);
+		printf("{");
+		json_string("file", site->file, ",");
+		json_string("runtime", site->runtime, ",");
+		json_string("function", site->function, ",");
+		json_string("symbol", site->symbol, ",");
+		json_string("role", site->role, ",");
+		printf("\"offset\":%" PRIu64 ",\"function_offset\":%" PRIu64 ",", site->offset, site->function_offset);
+		json_string("class", site->site_class, ",");
+		printf("\"cost_ns\":%u,", site->cost);
+		json_string("found_by", site->found_by, ",");
+		printf("\"shared\":%s}", site->shared ? "true" : "false");
+		return 0;
+	}
+	if (!list->last_file || strcmp(list->last_file, site->file)) {
+		printf("%s", list->rows ? "\n" : "");
+		print_safe(site->file);
+		printf("\n  %-12s %6s %-10s %6s  %-15s %-15s %-13s %s\n", "OFFSET", "MOVED", "CLASS", "COST", "ROLE",
+		       "FOUND BY", "RUNTIME", "FUNCTION");
+		free(list->last_file);
+		list->last_file = strdup(site->file);
+	}
+	list->rows++;
+	printf("  0x%-10" PRIx64 " %+6" PRId64 " %-10s %6u  %-15s %-15s %-13s ", site->offset,
+	       (int64_t)(site->offset - site->function_offset), site->site_class, site->cost, site->role,
+	       site->found_by, site->runtime);
+	print_safe(site->symbol ?: site->function);
+	printf("%s\n", site->shared ? " (same code as another one: not told apart)" : "");
+	return 0;
+}
+
+static int on_program(void *context, const struct xpt_program_info *program)
+{
+	struct list_context *list = context;
+
+	if (list->json) {
+		json_begin(list);
+		printf("{");
+		json_string("runtime", program->runtime, ",");
+		json_string("name", program->name, ",");
+		printf("\"pid\":%d,\"handle\":\"0x%" PRIx64 "\",\"calls\":%" PRIu64 ",\"errors\":%" PRIu64
+		       ",\"mean_ns\":%.0f}",
+		       program->pid, program->handle, program->calls, program->errors, program->mean);
+		return 0;
+	}
+	if (!list->rows++)
+		printf("%-13s %8s %-18s %10s %12s  %s\n", "RUNTIME", "PID", "HANDLE", "CALLS", "MEAN us", "NAME");
+	printf("%-13s %8d 0x%-16" PRIx64 " %10" PRIu64 " %12.1f  ", program->runtime, program->pid, program->handle,
+	       program->calls, program->mean / 1e3);
+	print_safe(program->name);
+	printf("\n");
+	return 0;
+}
+
+static int list_programs(struct list_context *list)
+{
+	struct xpt_recording_options options = {
+		.size = sizeof(options),
+		.pids = &list->options.pid,
+		.pid_count = 1,
+		.runtime_files = list->options.runtime_files,
+		.runtime_file_count = list->options.runtime_file_count,
+		.runtimes = list->options.runtimes,
+		.runtime_count = list->options.runtime_count,
+		.duration = list->duration ?: PROGRAMS_TIME,
+		.log = print_message,
+		.log_level = list->options.log_level == XPT_LOG_DEBUG ? XPT_LOG_DEBUG : XPT_LOG_WARN,
+	};
+	struct xpt_recording *recording;
+	int result = xpt_recording_create(&options, &recording);
+
+	if (result)
+		return result;
+	result = xpt_recording_start(recording);
+	if (!result)
+		result = xpt_recording_run(recording);
+	if (result >= 0)
+		result = 0;
+	xpt_recording_finish(recording);
+	if (!result)
+		result = xpt_recording_programs(recording, on_program, list);
+	xpt_recording_destroy(recording);
+	return result;
+}
+
+static int run(struct list_context *list, const char *what)
+{
+	int result;
+
+	if (!strcmp(what, "runtimes"))
+		result = xpt_target_runtimes(&list->options, on_runtime, list);
+	else if (!strcmp(what, "sites"))
+		result = xpt_target_sites(&list->options, on_site, list);
+	else
+		result = list_programs(list);
+	if (list->json && result >= 0)
+		printf(list->rows ? "\n]\n" : "[]\n");
+	free(list->last_file);
+	if (!result && !list->rows) {
+		fprintf(stderr, "xputrace: no %s found\n", what);
+		return EXIT_FAILED;
+	}
+	return result == -EINVAL ? EXIT_USAGE : result ? EXIT_FAILED : 0;
+}
+
+int command_list(int argc, char **argv)
+{
+	struct list_context list = { .options = { .size = sizeof(list.options),
+						  .log = print_message,
+						  .log_level = XPT_LOG_INFO } };
+	int first, result = options_parse(&line, argc, argv, &list, &first);
+	const char *what = NULL;
+
+	if (result)
+		return result == PARSE_HELP ? 0 : result;
+	if (first < argc) {
+		what = argv[first];
+		argv[first] = argv[0];
+		result = options_parse(&line, argc - first, argv + first, &list, &result);
+		if (result)
+			return result == PARSE_HELP ? 0 : result;
+	}
+	if (!what || first + optind < argc ||
+	    (strcmp(what, "runtimes") && strcmp(what, "sites") && strcmp(what, "programs"))) {
+		fprintf(stderr, "xputrace list: one of runtimes, sites, programs is wanted (see xputrace list --help)\n");
+		return EXIT_USAGE;
+	}
+	if (list.options.pid && list.options.file) {
+		fprintf(stderr, "xputrace list: --pid and --file exclude each other\n");
+		return EXIT_USAGE;
+	}
+	if (!strcmp(what, "sites") && !list.options.pid && !list.options.file) {
+		fprintf(stderr, "xputrace list sites: -p PID or -f ELF is wanted\n");
+		return EXIT_USAGE;
+	}
+	if (!strcmp(what, "programs") && !list.options.pid) {
+		fprintf(stderr, "xputrace list programs: -p PID is wanted\n");
+		return EXIT_USAGE;
+	}
+	list.options.runtime_files = list.files.items;
+	list.options.runtime_file_count = list.files.count;
+	list.options.runtimes = list.only.items;
+	list.options.runtime_count = list.only.count;
+	return run(&list, what);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/options.h"
+
+static const struct {
+	const char *name;
+	const char *summary;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{ "record", "trace running processes, or a command, into a Chrome trace or a recording", command_record },
+	{ "report", "make a Chrome trace and the summary from a recording; needs no root", command_report },
+	{ "list", "show described runtimes, programs in a process, probe sites and their cost", command_list },
+	{ "check", "tell what this kernel and these permissions allow, and what to do about the rest", command_check },
+};
+
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+static void usage(FILE *out)
+{
+	fprintf(out, "xputrace: sees what accelerator runtimes do in running processes, from outside\n\n"
+		     "usage: xputrace COMMAND [OPTION...]\n\ncommands:\n");
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
+	fprintf(out, "\n  xputrace COMMAND --help   options and examples of a command\n"
+		     "  xputrace --version        version\n\n"
+		     "first steps:\n"
+		     "  sudo xputrace check                          can this machine trace?\n"
+		     "  sudo xputrace list runtimes -p PID           what does the process use?\n"
+		     "  sudo xputrace record -p PID -o trace.json    trace it until Ctrl-C; open in ui.perfetto.dev\n");
+}
+
+static int run(const char *name, int argc, char **argv)
+{
+	for (size_t i = 0; i < COMMAND_COUNT; i++) {
+		if (!strcmp(name, commands[i].name))
+			return commands[i].run(argc, argv);
+	}
+	fprintf(stderr, "xputrace: unknown command '%s' (see xputrace --help)\n", name);
+	return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	char *help[] = { NULL, "--help", NULL };
+
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of write() */
+	if (argc < 2) {
+		usage(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		printf("xputrace %s\n", XPT_VERSION);
+		return 0;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		if (argc < 3) {
+			usage(stdout);
+			return 0;
+		}
+		help[0] = argv[2];
+		return run(argv[2], 2, help);
+	}
+	return run(argv[1], argc - 1, argv + 1);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OPTIONS_MAX 32
+#define NO_LETTER 256 /* values of long options without a letter begin here */
+#define HELP_COLUMN 28
+
+static void print_entry(FILE *out, const struct option_entry *entry)
+{
+	char head[128], letter[8] = "    ";
+	const char *line = entry->help, *end;
+
+	if (entry->letter)
+		snprintf(letter, sizeof(letter), "-%c, ", entry->letter);
+	snprintf(head, sizeof(head), "  %s--%s%s%s", letter, entry->name, entry->argument ? " " : "",
+		 entry->argument ?: "");
+	fprintf(out, "%-*s", HELP_COLUMN, head);
+	if (strlen(head) >= HELP_COLUMN)
+		fprintf(out, "\n%*s", HELP_COLUMN, "");
+	for (; (end = strchr(line, '\n')); line = end + 1)
+		fprintf(out, "%.*s\n%*s", (int)(end - line), line, HELP_COLUMN, "");
+	fprintf(out, "%s\n", line);
+}
+
+static void print_help(const struct command_line *line)
+{
+	printf("%s\n\nusage:\n%s\n\noptions:\n", line->summary, line->usage);
+	for (size_t i = 0; i < line->option_count; i++)
+		print_entry(stdout, &line->options[i]);
+	printf("  -h, --help                show this text\n");
+	if (line->more)
+		printf("\n%s\n", line->more);
+}
+
+static int complain(const struct command_line *line, const char *option, const char *value, const char *reason)
+{
+	fprintf(stderr, "xputrace %s: %s '%s': %s\n", line->name, option, value ?: "", reason ?: "not understood");
+	return EXIT_USAGE;
+}
+
+int options_parse(const struct command_line *line, int argc, char **argv, void *context, int *first)
+{
+	struct option longs[OPTIONS_MAX + 2] = {};
+	char shorts[2 * OPTIONS_MAX + 8] = "+:h";
+	int value;
+
+	for (size_t i = 0; i < line->option_count; i++) {
+		const struct option_entry *entry = &line->options[i];
+
+		longs[i] = (struct option){ entry->name, entry->argument ? required_argument : no_argument, NULL,
+					    entry->letter ?: NO_LETTER + (int)i };
+		if (entry->letter) {
+			strncat(shorts, &entry->letter, 1);
+			if (entry->argument)
+				strcat(shorts, ":");
+		}
+	}
+	longs[line->option_count] = (struct option){ "help", no_argument, NULL, 'h' };
+	optind = 1;
+	opterr = 0;
+	while ((value = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+		const struct option_entry *entry = NULL;
+		const char *reason = NULL, *given = argv[optind - 1];
+
+		if (value == 'h') {
+			print_help(line);
+			return PARSE_HELP;
+		}
+		if (value == ':' || value == '?') {
+			fprintf(stderr, "xputrace %s: %s '%s' (see xputrace %s --help)\n", line->name,
+				value == ':' ? "an argument is missing after" : "unknown option", given, line->name);
+			return EXIT_USAGE;
+		}
+		for (size_t i = 0; i < line->option_count; i++) {
+			if (longs[i].val == value)
+				entry = &line->options[i];
+		}
+		if (entry && !entry->take(context, optarg, &reason)) {
+			char name[64];
+
+			snprintf(name, sizeof(name), "--%s", entry->name);
+			return complain(line, name, optarg, reason);
+		}
+	}
+	*first = optind;
+	return 0;
+}
+
+bool parse_number(const char *text, uint64_t *value)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)text[0]))
+		return false;
+	errno = 0;
+	*value = strtoull(text, &end, text[0] == '0' && (text[1] | 32) == 'x' ? 16 : 10);
+	return !errno && !*end;
+}
+
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+static bool parse_units(const char *text, const struct unit *units, uint64_t *value)
+{
+	char *end;
+	double number;
+
+	if (!isdigit((unsigned char)text[0]))
+		return false;
+	errno = 0;
+	number = strtod(text, &end);
+	for (; units->name; units++) {
+		if (!strcmp(end, units->name)) {
+			number *= units->factor;
+			*value = number;
+			return !errno && number >= 1 && number < 1e18;
+		}
+	}
+	return false;
+}
+
+bool parse_duration(const char *text, uint64_t *nanoseconds)
+{
+	static const struct unit units[] = { { "", 1000000000 },     { "ns", 1 },
+					     { "us", 1000 },	     { "ms", 1000000 },
+					     { "s", 1000000000 },    { "m", 60000000000 },
+					     { "min", 60000000000 }, { "h", 3600000000000 },
+					     { NULL, 0 } };
+
+	return parse_units(text, units, nanoseconds);
+}
+
+bool parse_size(const char *text, uint64_t *bytes)
+{
+	static const struct unit units[] = { { "", 1 },		  { "K", 1 << 10 },	{ "KiB", 1 << 10 },
+					     { "M", 1 << 20 },	  { "MiB", 1 << 20 },	{ "G", 1 << 30 },
+					     { "GiB", 1 << 30 },  { "k", 1 << 10 },	{ "m", 1 << 20 },
+					     { "g", 1 << 30 },	  { NULL, 0 } };
+
+	return parse_units(text, units, bytes);
+}
+
+bool string_list_add(struct string_list *list, const char *item)
+{
+	const char **more = realloc(list->items, (list->count + 1) * sizeof(*more));
+
+	if (!more)
+		return false;
+	list->items = more;
+	list->items[list->count++] = item;
+	return true;
+}
+
+bool string_list_split(struct string_list *list, const char *text)
+{
+	while (*text) {
+		size_t length = strcspn(text, ",");
+		char *item;
+
+		if (length) {
+			item = strndup(text, length);
+			if (!item || !string_list_add(list, item))
+				return false;
+		}
+		text += length + (text[length] == ',');
+	}
+	return true;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Command lines as tables: one entry an option serves parsing, --help and the message for a wrong value. */
+#ifndef XPT_CLI_OPTIONS_H
+#define XPT_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define EXIT_FAILED 1
+#define EXIT_USAGE 2
+#define PARSE_HELP 3 /* options_parse(): --help was asked for and answered */
+
+struct option_entry {
+	char letter; /* 0: none */
+	const char *name;
+	const char *argument; /* how --help calls it; NULL: the option takes none */
+	const char *help;     /* one or more lines */
+	/* Takes value (NULL without argument). On a wrong one returns false and leaves the reason in *reason. */
+	bool (*take)(void *context, const char *value, const char **reason);
+};
+
+struct command_line {
+	const char *name;    /* "record" */
+	const char *summary; /* one line */
+	const char *usage;   /* lines after "usage:", each a whole command */
+	const struct option_entry *options;
+	size_t option_count;
+	const char *more; /* paragraphs and examples that --help ends with; NULL: none */
+};
+
+/* Parses argv[1..]; *first is the index of the first argument that is no option. 0, PARSE_HELP, or EXIT_USAGE (said). */
+int options_parse(const struct command_line *line, int argc, char **argv, void *context, int *first);
+
+/* "10s", "500ms", "2m", "1h", a bare number is seconds; ns. False: not a duration, or zero. */
+bool parse_duration(const char *text, uint64_t *nanoseconds);
+/* "64K", "8M", "1G"; bytes. */
+bool parse_size(const char *text, uint64_t *bytes);
+/* Decimal or 0x hexadecimal, the whole text. */
+bool parse_number(const char *text, uint64_t *value);
+
+/* A list that grows by one. */
+struct string_list {
+	const char **items;
+	size_t count;
+};
+bool string_list_add(struct string_list *list, const char *item); /* the string is not copied */
+/* Splits at commas into copies. */
+bool string_list_split(struct string_list *list, const char *text);
+
+#endif

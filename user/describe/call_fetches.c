@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "describe/call_fetches.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "describe/fetch_expression.h"
+
+#define MEANING_COUNT (XPT_MEANING_LENGTH + 1)
+#define BIT(meaning) (1u << XPT_MEANING_##meaning)
+
+#if defined(__x86_64__)
+#define ARCHITECTURE "x86_64"
+#elif defined(__aarch64__)
+#define ARCHITECTURE "aarch64"
+#else
+#error "unknown architecture"
+#endif
+
+/* What a role asks of the fetches. */
+struct rule {
+	__u16 needs;	 /* all of these meanings */
+	__u16 needs_one; /* at least one of these */
+	bool at_entry;	 /* the program has to be known when the call begins */
+	__u16 flags;	 /* XPT_SPEC_* */
+};
+
+static const struct rule rules[] = {
+	[XPT_ROLE_PROGRAM_LOAD] = { .needs = BIT(PROGRAM), .flags = XPT_SPEC_CONTROL },
+	[XPT_ROLE_PROGRAM_NAME] = { .needs = BIT(PROGRAM), .needs_one = BIT(NAME) | BIT(PARENT),
+				    .flags = XPT_SPEC_CONTROL },
+	[XPT_ROLE_PROGRAM_UNLOAD] = { .needs = BIT(PROGRAM), .at_entry = true, .flags = XPT_SPEC_CONTROL },
+	[XPT_ROLE_EXECUTE] = { .needs = BIT(PROGRAM), .at_entry = true, .flags = XPT_SPEC_SAMPLED },
+	[XPT_ROLE_ENQUEUE] = { .needs = BIT(PROGRAM), .at_entry = true, .flags = XPT_SPEC_SAMPLED },
+	[XPT_ROLE_LAUNCH] = { .at_entry = true, .flags = XPT_SPEC_SAMPLED },
+	[XPT_ROLE_ALLOC] = { .needs = BIT(SIZE) },
+	[XPT_ROLE_FREE] = { .needs = BIT(ADDRESS) },
+	[XPT_ROLE_SELECT] = { .needs = BIT(CORE) },
+	[XPT_ROLE_REGION_BEGIN] = { .needs_one = BIT(PROGRAM) | BIT(NAME) },
+	[XPT_ROLE_REGION_END] = { .needs_one = BIT(PROGRAM) | BIT(NAME) },
+	[XPT_ROLE_CODEOBJ_LOAD] = { .needs = BIT(PROGRAM), .flags = XPT_SPEC_CONTROL },
+	[XPT_ROLE_CODEOBJ_UNLOAD] = { .needs = BIT(PROGRAM), .flags = XPT_SPEC_CONTROL },
+	[XPT_ROLE_RESOLVE] = { .needs = BIT(NAME) | BIT(ADDRESS), .flags = XPT_SPEC_CONTROL | XPT_SPEC_HOLD },
+	[XPT_ROLE_LOADER] = { 0 },
+};
+
+struct parser {
+	const struct reader *reader;
+	struct member members[MEANING_COUNT - 1]; /* by meaning - 1 */
+	struct call_spec *call;
+};
+
+static const struct member *member_of(const struct parser *parser, int meaning)
+{
+	return &parser->members[meaning - 1];
+}
+
+static bool has(const struct parser *parser, int meaning)
+{
+	const struct xpt_spec *spec = &parser->call->wire;
+
+	for (unsigned int i = 0; i < spec->fetches; i++)
+		if (spec->fetch[i].meaning == meaning)
+			return true;
+	return false;
+}
+
+/* Checks what does not depend on the other fetches of the call. */
+static int check_fetch(const struct parser *parser, const struct json_place *place, const struct xpt_fetch *fetch,
+		       bool success_given)
+{
+	const struct reader *reader = parser->reader;
+	const struct xpt_spec *spec = &parser->call->wire;
+
+	if (fetch->meaning == XPT_MEANING_NAME && fetch->type != XPT_TYPE_STRING)
+		return reader_error(reader, place, "must be of type string");
+	if (fetch->meaning != XPT_MEANING_NAME && fetch->type == XPT_TYPE_STRING)
+		return reader_error(reader, place, "only a name can be of type string");
+	if (fetch->at_return && spec->flags & XPT_SPEC_ENTRY_ONLY)
+		return reader_error(reader, place, "is read at the return, and the call is entry_only");
+	if (fetch->meaning == XPT_MEANING_STATUS) {
+		if (!parser->call->has_status)
+			return reader_error(reader, place, "needs success \"zero\" or \"null\"");
+		if (!fetch->at_return)
+			return reader_error(reader, place, "must be read at the return");
+		return 0;
+	}
+	if (fetch->at_return && !success_given)
+		return reader_error(reader, place, "is read at the return, which needs success to say when that is allowed");
+	if (fetch->source == XPT_SOURCE_RETURN && parser->call->has_status)
+		return reader_error(reader, place, "the return value is the status, as success says");
+	if (fetch->meaning == XPT_MEANING_PROGRAM && fetch->at_return && rules[spec->role].at_entry)
+		return reader_error(reader, place, "role %s needs the program when the call begins, without @return",
+				    role_name(spec->role));
+	return 0;
+}
+
+static int add_expression(struct parser *parser, const cJSON *value, const struct json_place *place, int meaning,
+			  bool success_given, bool wanted)
+{
+	struct xpt_spec *spec = &parser->call->wire;
+	struct xpt_fetch fetch;
+	char reason[128];
+	int error;
+
+	if (!cJSON_IsString(value))
+		return reader_error(parser->reader, place, "must be a string");
+	error = fetch_expression_parse(value->valuestring, &fetch, reason, sizeof(reason));
+	if (error)
+		return reader_error(parser->reader, place, "%s", reason);
+	fetch.meaning = meaning;
+	error = check_fetch(parser, place, &fetch, success_given);
+	if (error || !wanted)
+		return error;
+	if (spec->fetches == XPT_FETCH_MAX)
+		return reader_error(parser->reader, place, "more than %d fetches%s", XPT_FETCH_MAX,
+				    parser->call->has_status ? " with the status" : "");
+	spec->fetch[spec->fetches++] = fetch;
+	return 0;
+}
+
+/* A fetch is one expression, or one for each architecture that passes the argument in its own way. */
+static int add_fetch(struct parser *parser, int meaning, bool success_given)
+{
+	struct member architectures[] = { { .key = "x86_64" }, { .key = "aarch64" } };
+	const struct member *member = member_of(parser, meaning);
+	int error;
+
+	if (!cJSON_IsObject(member->value))
+		return add_expression(parser, member->value, &member->place, meaning, success_given, true);
+	error = reader_members(parser->reader, member->value, &member->place, architectures, 2);
+	for (size_t i = 0; i < 2 && !error; i++)
+		if (architectures[i].value)
+			error = add_expression(parser, architectures[i].value, &architectures[i].place, meaning,
+					       success_given, strcmp(architectures[i].key, ARCHITECTURE) == 0);
+	return error;
+}
+
+static void add_status(struct call_spec *call)
+{
+	struct xpt_spec *spec = &call->wire;
+
+	spec->fetch[spec->fetches++] = (struct xpt_fetch){
+		.meaning = XPT_MEANING_STATUS,
+		.source = XPT_SOURCE_RETURN,
+		.type = spec->success == XPT_SUCCESS_ZERO32 ? XPT_TYPE_S32 : XPT_TYPE_U64,
+		.at_return = 1,
+	};
+}
+
+static int check_needs(const struct parser *parser, const struct json_place *place)
+{
+	const struct rule *rule = &rules[parser->call->wire.role];
+	const char *role = role_name(parser->call->wire.role);
+	bool one = !rule->needs_one;
+
+	for (int meaning = 1; meaning < MEANING_COUNT; meaning++) {
+		if (rule->needs & 1 << meaning && !has(parser, meaning))
+			return reader_error(parser->reader, place, "role %s needs a fetch of %s", role,
+					    meaning_name(meaning));
+		one = one || (rule->needs_one & 1 << meaning && has(parser, meaning));
+	}
+	if (!one)
+		return reader_error(parser->reader, place, "role %s needs a fetch of %s", role,
+				    rule->needs_one & BIT(PARENT) ? "name or parent" : "program or name");
+	if (has(parser, XPT_MEANING_LENGTH) && !has(parser, XPT_MEANING_NAME))
+		return reader_error(parser->reader, &member_of(parser, XPT_MEANING_LENGTH)->place,
+				    "is the length of a name, and there is none");
+	if (parser->call->wire.role == XPT_ROLE_WAIT && has(parser, XPT_MEANING_KEY) &&
+	    has(parser, XPT_MEANING_STREAM))
+		return reader_error(parser->reader, &member_of(parser, XPT_MEANING_STREAM)->place,
+				    "a wait is for a key or for a stream, not for both");
+	return 0;
+}
+
+int call_fetches_parse(const struct reader *reader, const struct json_place *place, const struct member *member,
+		       bool success_given, struct call_spec *call)
+{
+	struct parser parser = { .reader = reader, .call = call };
+	struct xpt_spec *spec = &call->wire;
+	int error = 0;
+
+	for (int meaning = 1; meaning < MEANING_COUNT; meaning++)
+		parser.members[meaning - 1].key = meaning_name(meaning);
+	if (member->value)
+		error = reader_members(reader, member->value, &member->place, parser.members, MEANING_COUNT - 1);
+	/* By meaning, which puts the program first: there the kernel looks for it. */
+	for (int meaning = 1; meaning < MEANING_COUNT && !error; meaning++)
+		if (member_of(&parser, meaning)->value)
+			error = add_fetch(&parser, meaning, success_given);
+	if (!error && call->has_status && !has(&parser, XPT_MEANING_STATUS)) {
+		if (spec->fetches == XPT_FETCH_MAX)
+			return reader_error(reader, &member->place, "more than %d fetches with the status",
+					    XPT_FETCH_MAX);
+		add_status(call);
+	}
+	if (!error)
+		error = check_needs(&parser, member->value ? &member->place : place);
+	if (error)
+		return error;
+	spec->flags |= rules[spec->role].flags;
+	if (spec->flags & XPT_SPEC_SAMPLED && spec->fetch[0].meaning == XPT_MEANING_PROGRAM)
+		spec->flags |= XPT_SPEC_BY_PROGRAM;
+	return 0;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What one call fetches, and whether that is what its role needs. */
+#ifndef XPT_DESCRIBE_CALL_FETCHES_H
+#define XPT_DESCRIBE_CALL_FETCHES_H
+
+#include "describe/description.h"
+#include "describe/reader.h"
+
+/*
+ * Completes call->wire, whose role, success and entry-only flag are set, with the fetches of member and the flags that
+ * follow. place: of the call. success_given: the call says how it tells success.
+ */
+int call_fetches_parse(const struct reader *reader, const struct json_place *place, const struct member *member,
+		       bool success_given, struct call_spec *call);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Runtime descriptions: what the functions of a runtime mean, as data (user/runtimes/ NAME.json; the format is
+ * documented in user/runtimes/FORMAT.md).
+ */
+#ifndef XPT_DESCRIBE_DESCRIPTION_H
+#define XPT_DESCRIBE_DESCRIPTION_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/log.h"
+#include "bpf/wire.h"
+
+/* How a function is found in a mapped file. */
+enum locate_kind {
+	LOCATE_SYMBOL, /* exported or in the symbol table; aliases and twins are further names of the same spec */
+	LOCATE_SLOT,   /* slot of the runtime's API table */
+};
+
+/* What a status value that is not success means. */
+enum status_class {
+	STATUS_OK = 0,	    /* success after all (HSA's INFO_BREAK) */
+	STATUS_PENDING = 1, /* not yet: asked again later; neither success nor failure */
+	STATUS_ERROR = 2,
+};
+
+struct status_value {
+	__s64 value;
+	enum status_class class;
+	char *name; /* as in the runtime's header */
+};
+
+struct call_spec {
+	enum locate_kind locate;
+	char **symbols;	 /* LOCATE_SYMBOL: names without version suffix, or glob patterns; at least one */
+	size_t symbol_count;
+	unsigned int slot; /* LOCATE_SLOT: index in the table */
+	char *function;	   /* how the function is called in every output: first symbol, or the slot's name */
+	struct xpt_spec wire; /* role, fetches; index and over are set when a registry numbers its specs */
+	bool has_status;      /* the return value is a status (XPT_SUCCESS_ZERO32 or _ZERO64) */
+};
+
+/* An API table: a struct of function pointers that an exported accessor returns. */
+struct table_spec {
+	char *accessor;	      /* exported function that returns the table, or an object on the way to it; NULL: no table */
+	unsigned int through[2]; /* slots of accessors on the way: returned object's slot i is the next accessor */
+	size_t through_count;
+	size_t slots_offset; /* bytes before slot 0 in the table */
+	ssize_t size_offset; /* where the table holds its own size as a 64-bit number of bytes; -1: nowhere */
+};
+
+struct description {
+	char *name;	 /* short and unique: "onnxruntime" */
+	char *title;	 /* "ONNX Runtime" */
+	char *file;	 /* where it was read from, for messages */
+	char **libraries; /* glob patterns of file names where it usually lives; a hint, never a condition */
+	size_t library_count;
+	char **identify; /* a file that defines one of these symbols holds this runtime, whatever its name */
+	size_t identify_count;
+	char **over; /* names of runtimes that this one is built on; may hold its own, for calls that nest */
+	size_t over_count;
+	unsigned int over_line; /* where they stand in the file, for messages */
+	struct table_spec table;
+	struct status_value *statuses; /* sorted by value */
+	size_t status_count;
+	struct call_spec *calls;
+	size_t call_count;
+	unsigned int index; /* of this runtime in its registry */
+};
+
+/*
+ * Parses one description from text (length bytes; need not be terminated). file names it in messages.
+ * A bad description is reported as "FILE:LINE: FIELD: REASON" and gives -EINVAL; -ENOMEM otherwise.
+ */
+int description_parse(const struct log *log, const char *file, const char *text, size_t length,
+		      struct description **result);
+void description_free(struct description *description);
+
+/*
+ * Class and name of a status. 0 is STATUS_OK, described or not; other values that are not described are STATUS_ERROR
+ * with name NULL.
+ */
+enum status_class description_status(const struct description *description, __s64 value, const char **name);
+
+const char *role_name(enum xpt_role role);	       /* "program.load"; never NULL */
+const char *meaning_name(enum xpt_meaning meaning);    /* "program"; never NULL */
+int role_from_name(const char *name);		       /* -ENOENT */
+int meaning_from_name(const char *name);	       /* -ENOENT */
+
+/* One line of text for a status, fetch or spec is never needed outside; what a site prints is made by the reports. */
+
+#endif

@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# embed.sh FILE...: writes to standard output the C source that holds the files, as user/describe/builtin.h declares.
+set -eu
+
+for file in "$@"; do
+	if [ ! -f "$file" ]; then
+		echo "embed.sh: $file: no such file" >&2
+		exit 1
+	fi
+done
+
+echo '/* SPDX-License-Identifier: BSD-2-Clause */'
+echo '/* Made by user/describe/embed.sh. */'
+echo '#include "describe/builtin.h"'
+echo
+
+number=0
+for file in "$@"; do
+	echo "static const unsigned char text_$number[] = {"
+	od -An -v -tx1 "$file" | sed 's/ *\([0-9a-f][0-9a-f]\)/0x\1,/g'
+	# An array must not be empty; the length below leaves this byte out.
+	echo '0 };'
+	number=$((number + 1))
+done
+
+echo
+echo 'const struct builtin_file builtin_files[] = {'
+number=0
+for file in "$@"; do
+	name=$(basename "$file" | sed 's/[\\"]/\\&/g')
+	echo "	{ \"$name\", (const char *)text_$number, sizeof(text_$number) - 1 },"
+	number=$((number + 1))
+done
+echo '	{ 0, 0, 0 },'
+echo '};'
+echo "const size_t builtin_file_count = $number;"

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How roles and meanings are called in descriptions and in every output. */
+#include <errno.h>
+#include <string.h>
+
+#include "describe/description.h"
+
+static const char *const role_names[] = {
+	[XPT_ROLE_PROGRAM_LOAD] = "program.load",
+	[XPT_ROLE_PROGRAM_NAME] = "program.name",
+	[XPT_ROLE_PROGRAM_UNLOAD] = "program.unload",
+	[XPT_ROLE_EXECUTE] = "execute",
+	[XPT_ROLE_ENQUEUE] = "enqueue",
+	[XPT_ROLE_WAIT] = "wait",
+	[XPT_ROLE_LAUNCH] = "launch",
+	[XPT_ROLE_COPY] = "copy",
+	[XPT_ROLE_ALLOC] = "alloc",
+	[XPT_ROLE_FREE] = "free",
+	[XPT_ROLE_SELECT] = "select",
+	[XPT_ROLE_REGION_BEGIN] = "region.begin",
+	[XPT_ROLE_REGION_END] = "region.end",
+	[XPT_ROLE_CODEOBJ_LOAD] = "codeobj.load",
+	[XPT_ROLE_CODEOBJ_UNLOAD] = "codeobj.unload",
+	[XPT_ROLE_RESOLVE] = "resolve",
+	[XPT_ROLE_TABLE] = "table",
+	[XPT_ROLE_LOADER] = "loader",
+};
+
+static const char *const meaning_names[] = {
+	[XPT_MEANING_PROGRAM] = "program", [XPT_MEANING_KEY] = "key",
+	[XPT_MEANING_NAME] = "name",	   [XPT_MEANING_SIZE] = "size",
+	[XPT_MEANING_CORE] = "core",	   [XPT_MEANING_STREAM] = "stream",
+	[XPT_MEANING_STATUS] = "status",   [XPT_MEANING_PARENT] = "parent",
+	[XPT_MEANING_ADDRESS] = "address", [XPT_MEANING_COUNT] = "count",
+	[XPT_MEANING_LENGTH] = "length",
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const char *name_of(const char *const *names, size_t count, size_t value)
+{
+	return value < count && names[value] ? names[value] : "unknown";
+}
+
+static int value_of(const char *const *names, size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (names[i] && strcmp(names[i], name) == 0)
+			return i;
+	return -ENOENT;
+}
+
+const char *role_name(enum xpt_role role)
+{
+	return name_of(role_names, COUNT(role_names), role);
+}
+
+const char *meaning_name(enum xpt_meaning meaning)
+{
+	return name_of(meaning_names, COUNT(meaning_names), meaning);
+}
+
+int role_from_name(const char *name)
+{
+	return value_of(role_names, COUNT(role_names), name);
+}
+
+int meaning_from_name(const char *name)
+{
+	return value_of(meaning_names, COUNT(meaning_names), name);
+}

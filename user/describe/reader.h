@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Typed values out of a parsed JSON document; what is wrong is reported with its line and field. */
+#ifndef XPT_DESCRIBE_READER_H
+#define XPT_DESCRIBE_READER_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/log.h"
+#include "describe/json_text.h"
+
+struct reader {
+	const struct log *log;
+	const char *file;
+	const char *text; /* what the document was parsed from */
+	size_t length;
+};
+
+/* A member that an object may have. The caller sets key, reader_members() the rest. */
+struct member {
+	const char *key;
+	const cJSON *value; /* NULL: not there */
+	struct json_place place;
+};
+
+/* Says "FILE:LINE: FIELD: REASON". Always -EINVAL. */
+int reader_error(const struct reader *reader, const struct json_place *place, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Parses the reader's text. -EINVAL, reported, or -ENOMEM. The document is the caller's. */
+int reader_parse(const struct reader *reader, cJSON **document);
+
+/* Fills members from object, which stands at place. What is no object, unknown or there twice is an error. */
+int reader_members(const struct reader *reader, const cJSON *object, const struct json_place *place,
+		   struct member *members, size_t count);
+
+/* A string for people or names: not empty, at most 255 bytes, no control characters. *result is the caller's. */
+int reader_string(const struct reader *reader, const cJSON *value, const struct json_place *place, char **result);
+
+/* An array of such strings. A member that is not there gives none. */
+int reader_strings(const struct reader *reader, const struct member *member, char ***result, size_t *count);
+
+/* An integer. A member that is not there leaves *result as it is. */
+int reader_number(const struct reader *reader, const struct member *member, __s64 least, __s64 most, __s64 *result);
+
+int reader_bool(const struct reader *reader, const struct member *member, bool *result); /* as reader_number() */
+
+/* A note for the people who read the file: any string, checked and dropped. */
+int reader_note(const struct reader *reader, const struct member *member);
+
+/* Frees what reader_strings() made. */
+void string_array_free(char **strings, size_t count);
+
+#endif

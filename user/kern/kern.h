@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * All contact with the kernel's BPF side: programs and maps, links to sites, rings, counters. Nobody else sees the
+ * skeleton. One object is one independent set of programs and maps; several may exist in a process.
+ */
+#ifndef XPT_KERN_KERN_H
+#define XPT_KERN_KERN_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/log.h"
+#include "bpf/wire.h"
+
+struct kern;
+
+/* How probes are linked, best first. */
+enum link_kind {
+	LINK_AUTO = 0,
+	LINK_SESSION = 1, /* one link a library and process, one program for entry and return (about 6.13) */
+	LINK_MULTI = 2,	  /* one link for the entries and one for the returns (about 6.6) */
+	LINK_PERF = 3,	  /* one perf event a site and direction */
+};
+const char *link_kind_name(enum link_kind kind); /* "session" */
+
+struct kern_options {
+	size_t spec_count;    /* specs that may be set */
+	__u32 sample_every;   /* 1: all calls */
+	size_t buffer_bytes;  /* of all data rings together; rounded to what rings can have */
+	enum link_kind link;  /* LINK_AUTO: the best that works; else this one or -EOPNOTSUPP */
+};
+
+/* Loads programs and maps and proves the link kind by attaching to a function of its own. -EPERM, -EOPNOTSUPP, ... */
+int kern_open(const struct log *log, const struct kern_options *options, struct kern **result);
+void kern_close(struct kern *kern); /* everything must be detached */
+enum link_kind kern_link_kind(const struct kern *kern);
+bool kern_can_hold_children(const struct kern *kern); /* a forked child can be stopped before it runs */
+
+int kern_set_spec(struct kern *kern, const struct xpt_spec *spec);
+/* Calls that begin from now on are ignored; open ones still end. */
+int kern_stop(struct kern *kern);
+
+/* ---- processes ---- */
+
+int kern_follow(struct kern *kern, pid_t tgid, __u32 flags); /* XPT_PROCESS_*; replaces earlier flags */
+int kern_unfollow(struct kern *kern, pid_t tgid);
+int kern_follow_flags(struct kern *kern, __u32 flags); /* of all followed processes */
+
+/* ---- links ---- */
+
+struct kern_site {
+	__u64 offset; /* in the file */
+	__u16 spec;
+	bool entry_only;
+};
+
+struct attachment;
+
+/*
+ * Places probes in a file for one process (pid) or for all (pid 0). path is opened by the kernel; /proc/self/fd/N is
+ * fine. Sites that the kernel refuses are left out, reported, and counted in *refused. -ESRCH: the process is gone.
+ */
+int kern_attach(struct kern *kern, pid_t pid, const char *path, const struct kern_site *sites, size_t count,
+		size_t *refused, struct attachment **result);
+/* Removes all at once; concurrent where the kernel would otherwise wait for each in turn. */
+void kern_detach(struct kern *kern, struct attachment **attachments, size_t count);
+
+/* ---- records ---- */
+
+/* Readable when records should be fetched. */
+int kern_ring_descriptor(const struct kern *kern);
+typedef int (*kern_record_fn)(void *context, const struct xpt_record_header *record);
+/* Hands over every record that is in the rings now, a PASS record first. Stops at the first error of visit and gives it.
+ * Records are checked to have the size that their header says. Returns their number. */
+int kern_drain(struct kern *kern, kern_record_fn visit, void *context);
+
+/* ---- counters ---- */
+
+int kern_losses(struct kern *kern, __u64 losses[XPT_LOSS_MAX]);
+typedef int (*kern_total_fn)(void *context, const struct xpt_program_key *key, const struct xpt_program_count *count);
+/* Visits the exact counts of all programs of tgid (0: of all processes); take: and removes them. */
+int kern_totals(struct kern *kern, pid_t tgid, bool take, kern_total_fn visit, void *context);
+
+#endif

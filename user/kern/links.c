@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Probes placed and removed, in whichever of the three ways the kernel has. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "kern/private.h"
+#include "target/process.h"
+
+#define MULTI_RETURN (1u << 0) /* BPF_F_UPROBE_MULTI_RETURN */
+#define DETACH_THREADS 32
+
+/* What an attachment holds: descriptors of session or multi links, or libbpf's links of perf events. */
+struct attachment {
+	int *links;
+	size_t link_count;
+	struct bpf_link **perf;
+	size_t perf_count;
+};
+
+/* The part of union bpf_attr that BPF_LINK_CREATE reads for a uprobe multi link (include/uapi/linux/bpf.h, 6.6). */
+struct link_create {
+	__u32 program;
+	__u32 target;
+	__u32 attach_type;
+	__u32 flags;
+	__u64 path;
+	__u64 offsets;
+	__u64 ref_ctr_offsets;
+	__u64 cookies;
+	__u32 count;
+	__u32 multi_flags;
+	__u32 pid;
+	__u32 padding;
+};
+
+/* Sites in the arrays that the system call wants. */
+struct link_request {
+	int program;
+	__u32 attach_type;
+	__u32 multi_flags;
+	pid_t pid;
+	const char *path;
+	__u64 *offsets;
+	__u64 *cookies;
+};
+
+static int link_create(const struct link_request *request, size_t first, size_t count)
+{
+	struct link_create attributes = {
+		.program = request->program,
+		.attach_type = request->attach_type,
+		.path = (__u64)(unsigned long)request->path,
+		.offsets = (__u64)(unsigned long)(request->offsets + first),
+		.cookies = (__u64)(unsigned long)(request->cookies + first),
+		.count = count,
+		.multi_flags = request->multi_flags,
+		.pid = request->pid,
+	};
+	int descriptor = syscall(SYS_bpf, BPF_LINK_CREATE, &attributes, sizeof(attributes));
+
+	return descriptor < 0 ? -errno : descriptor;
+}
+
+static int attachment_add(struct attachment *attachment, int descriptor)
+{
+	int *more = realloc(attachment->links, (attachment->link_count + 1) * sizeof(*more));
+
+	if (!more) {
+		close(descriptor);
+		return -ENOMEM;
+	}
+	attachment->links = more;
+	attachment->links[attachment->link_count++] = descriptor;
+	return 0;
+}
+
+/* One link for all if the kernel takes them; else halves, down to the site that it refuses. */
+static int link_range(struct kern *kern, const struct link_request *request, size_t first, size_t count,
+		      size_t *refused, struct attachment *attachment)
+{
+	int descriptor = link_create(request, first, count), error;
+
+	if (descriptor >= 0)
+		return attachment_add(attachment, descriptor);
+	if (descriptor == -ESRCH || descriptor == -ENOMEM || descriptor == -EMFILE || descriptor == -EPERM)
+		return descriptor;
+	if (count == 1) {
+		log_warn(kern->log, "the kernel refuses a probe at offset 0x%llx: %s",
+			 (unsigned long long)request->offsets[first], strerror(-descriptor));
+		(*refused)++;
+		return 0;
+	}
+	error = link_range(kern, request, first, count / 2, refused, attachment);
+	return error ?: link_range(kern, request, first + count / 2, count - count / 2, refused, attachment);
+}
+
+static int attach_session(struct kern *kern, struct link_request *request, size_t count, size_t *refused,
+			  struct attachment *attachment)
+{
+	request->program = kern->session_program;
+	request->attach_type = ATTACH_UPROBE_SESSION;
+	return link_range(kern, request, 0, count, refused, attachment);
+}
+
+/* Returns first: a call must not be entered before its return can be seen. */
+static int attach_multi(struct kern *kern, struct link_request *request, const struct kern_site *sites, size_t count,
+			size_t *refused, struct attachment *attachment)
+{
+	size_t returns = 0;
+	int error = 0;
+
+	request->attach_type = ATTACH_UPROBE_MULTI;
+	for (size_t i = 0; i < count; i++) {
+		if (sites[i].entry_only)
+			continue;
+		request->offsets[returns] = sites[i].offset;
+		request->cookies[returns++] = sites[i].spec;
+	}
+	request->program = bpf_program__fd(kern->main->progs.call_return);
+	request->multi_flags = MULTI_RETURN;
+	if (returns)
+		error = link_range(kern, request, 0, returns, refused, attachment);
+	if (error)
+		return error;
+	for (size_t i = 0; i < count; i++) {
+		request->offsets[i] = sites[i].offset;
+		request->cookies[i] = sites[i].spec;
+	}
+	request->program = bpf_program__fd(kern->main->progs.call_entry);
+	request->multi_flags = 0;
+	return link_range(kern, request, 0, count, refused, attachment);
+}
+
+static int attach_perf_site(struct kern *kern, const struct link_request *request, const struct kern_site *site,
+			    bool returns, struct attachment *attachment)
+{
+	LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = site->spec, .retprobe = returns);
+	struct bpf_program *program = returns ? kern->main->progs.call_return : kern->main->progs.call_entry;
+	struct bpf_link *link;
+
+	link = bpf_program__attach_uprobe_opts(program, request->pid ?: -1, request->path, site->offset, &options);
+	if (!link)
+		return -errno;
+	attachment->perf[attachment->perf_count++] = link;
+	return 0;
+}
+
+static int attach_perf(struct kern *kern, const struct link_request *request, const struct kern_site *sites,
+		       size_t count, size_t *refused, struct attachment *attachment)
+{
+	int error;
+
+	attachment->perf = calloc(2 * count, sizeof(*attachment->perf));
+	if (!attachment->perf)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		error = sites[i].entry_only ? 0 : attach_perf_site(kern, request, &sites[i], true, attachment);
+		if (!error)
+			error = attach_perf_site(kern, request, &sites[i], false, attachment);
+		if (error == -ESRCH || error == -ENOMEM || error == -EMFILE)
+			return error;
+		if (error) {
+			log_warn(kern->log, "the kernel refuses a probe at offset 0x%llx: %s",
+				 (unsigned long long)sites[i].offset, strerror(-error));
+			(*refused)++;
+		}
+	}
+	return 0;
+}
+
+int kern_attach(struct kern *kern, pid_t pid, const char *path, const struct kern_site *sites, size_t count,
+		size_t *refused, struct attachment **result)
+{
+	struct attachment *attachment = calloc(1, sizeof(*attachment));
+	struct link_request request = { .pid = pid, .path = path };
+	int error = -ENOMEM;
+
+	*refused = 0;
+	request.offsets = calloc(count ?: 1, sizeof(*request.offsets));
+	request.cookies = calloc(count ?: 1, sizeof(*request.cookies));
+	if (!attachment || !request.offsets || !request.cookies)
+		goto out;
+	for (size_t i = 0; i < count; i++) {
+		request.offsets[i] = sites[i].offset;
+		request.cookies[i] = sites[i].spec;
+	}
+	switch (kern->link) {
+	case LINK_SESSION:
+		error = attach_session(kern, &request, count, refused, attachment);
+		break;
+	case LINK_MULTI:
+		error = attach_multi(kern, &request, sites, count, refused, attachment);
+		break;
+	default:
+		error = attach_perf(kern, &request, sites, count, refused, attachment);
+	}
+out:
+	free(request.offsets);
+	free(request.cookies);
+	if (error) {
+		kern_detach(kern, &attachment, 1);
+		return error;
+	}
+	*result = attachment;
+	return 0;
+}
+
+/* The kernel waits out a grace period for every perf event on its own; waiting for many at once takes as long as for one. */
+struct detach_share {
+	struct attachment **attachments;
+	size_t count;
+	unsigned int first, step;
+};
+
+static void *detach_run(void *argument)
+{
+	struct detach_share *share = argument;
+	size_t number = 0;
+
+	for (size_t a = 0; a < share->count; a++) {
+		struct attachment *attachment = share->attachments[a];
+
+		if (!attachment)
+			continue;
+		for (size_t i = 0; i < attachment->perf_count; i++) {
+			if (number++ % share->step == share->first)
+				bpf_link__destroy(attachment->perf[i]);
+		}
+		for (size_t i = 0; i < attachment->link_count; i++) {
+			if (number++ % share->step == share->first)
+				close(attachment->links[i]);
+		}
+	}
+	return NULL;
+}
+
+void kern_detach(struct kern *kern, struct attachment **attachments, size_t count)
+{
+	struct detach_share shares[DETACH_THREADS];
+	pthread_t threads[DETACH_THREADS];
+	bool running[DETACH_THREADS] = {};
+	size_t total = 0;
+	unsigned int step;
+
+	(void)kern;
+	for (size_t i = 0; i < count; i++)
+		total += attachments[i] ? attachments[i]->perf_count + attachments[i]->link_count : 0;
+	step = total < DETACH_THREADS ? (total ?: 1) : DETACH_THREADS;
+	for (unsigned int i = 0; i < step; i++) {
+		shares[i] = (struct detach_share){ attachments, count, i, step };
+		if (i)
+			running[i] = !pthread_create(&threads[i], NULL, detach_run, &shares[i]);
+	}
+	for (unsigned int i = 0; i < step; i++) {
+		if (running[i])
+			pthread_join(threads[i], NULL);
+		else
+			detach_run(&shares[i]);
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (!attachments[i])
+			continue;
+		free(attachments[i]->perf);
+		free(attachments[i]->links);
+		free(attachments[i]);
+	}
+}
+
+/* Never called: only a place for a probe. */
+static __attribute__((noinline, used)) int probe_target(int value)
+{
+	__asm__ volatile("" : "+r"(value));
+	return value;
+}
+
+int links_try(struct kern *kern)
+{
+	struct mapped_files mapped = {};
+	struct attachment *attachment = NULL;
+	struct kern_site site = {};
+	const char *path = NULL;
+	__u64 address = (__u64)(unsigned long)probe_target;
+	size_t refused = 0;
+	int error;
+
+	error = process_mapped_files(getpid(), &mapped);
+	if (error)
+		return error;
+	for (size_t i = 0; i < mapped.count && !path; i++) {
+		if (address < mapped.files[i].start || address >= mapped.files[i].end)
+			continue;
+		site.offset = address - mapped.files[i].start + mapped.files[i].offset;
+		path = mapped.files[i].open_path;
+	}
+	error = path ? kern_attach(kern, getpid(), path, &site, 1, &refused, &attachment) : -ENOENT;
+	if (!error) {
+		kern_detach(kern, &attachment, 1);
+		error = refused ? -EOPNOTSUPP : 0;
+	}
+	mapped_files_free(&mapped);
+	return error;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Opens and loads the BPF objects in the form that the kernel can take. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "kern/private.h"
+
+#define WAKEUP_SHARE 8 /* wake the reader when a ring is filled to one part in so many */
+
+const char *link_kind_name(enum link_kind kind)
+{
+	static const char *const names[] = { "auto", "session", "multi", "perf" };
+
+	return (size_t)kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "unknown";
+}
+
+/* libbpf says why a program was refused only through its process-wide print callback. */
+static __thread const struct log *print_log;
+
+static int print_libbpf(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+	char text[2048];
+	size_t length;
+
+	if (!print_log || level == LIBBPF_DEBUG)
+		return 0;
+	vsnprintf(text, sizeof(text), format, arguments);
+	length = strlen(text);
+	if (length && text[length - 1] == '\n')
+		text[length - 1] = '\0';
+	log_debug(print_log, "%s", text);
+	return 0;
+}
+
+/* Makes every map of an object the one of the same name in the main object. */
+static int share_maps(struct kern *kern, struct bpf_object *object)
+{
+	struct bpf_map *map, *shared;
+	int error;
+
+	bpf_object__for_each_map(map, object) {
+		shared = bpf_object__find_map_by_name(kern->main->obj, bpf_map__name(map));
+		if (!shared || bpf_map__fd(shared) < 0)
+			return -ENOENT;
+		error = bpf_map__reuse_fd(map, bpf_map__fd(shared));
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static int load_main(struct kern *kern, const struct kern_options *options)
+{
+	bool pairs = kern->link != LINK_SESSION;
+	int error;
+
+	kern->main = xputrace_bpf__open();
+	if (!kern->main)
+		return -errno;
+	bpf_program__set_autoload(kern->main->progs.call_entry, pairs);
+	bpf_program__set_autoload(kern->main->progs.call_return, pairs);
+	if (kern->link == LINK_MULTI) {
+		bpf_program__set_expected_attach_type(kern->main->progs.call_entry, ATTACH_UPROBE_MULTI);
+		bpf_program__set_expected_attach_type(kern->main->progs.call_return, ATTACH_UPROBE_MULTI);
+	}
+	error = bpf_map__set_max_entries(kern->main->maps.specs, options->spec_count ?: 1);
+	return error ?: xputrace_bpf__load(kern->main);
+}
+
+static int load_session(struct kern *kern)
+{
+	int error;
+
+	kern->session = session_bpf__open();
+	if (!kern->session)
+		return -errno;
+	bpf_program__set_expected_attach_type(kern->session->progs.call_session, ATTACH_UPROBE_SESSION);
+	error = share_maps(kern, kern->session->obj);
+	if (!error)
+		error = session_bpf__load(kern->session);
+	if (!error) {
+		kern->session_program = bpf_program__fd(kern->session->progs.call_session);
+		return 0;
+	}
+	session_bpf__destroy(kern->session);
+	kern->session = NULL;
+
+	kern->session_context = session_context_bpf__open();
+	if (!kern->session_context)
+		return -errno;
+	bpf_program__set_expected_attach_type(kern->session_context->progs.call_session, ATTACH_UPROBE_SESSION);
+	error = share_maps(kern, kern->session_context->obj);
+	if (!error)
+		error = session_context_bpf__load(kern->session_context);
+	if (!error)
+		kern->session_program = bpf_program__fd(kern->session_context->progs.call_session);
+	return error;
+}
+
+static void unload(struct kern *kern)
+{
+	rings_free(kern);
+	session_bpf__destroy(kern->session);
+	session_context_bpf__destroy(kern->session_context);
+	xputrace_bpf__destroy(kern->main);
+	kern->session = NULL;
+	kern->session_context = NULL;
+	kern->main = NULL;
+	kern->session_program = -1;
+}
+
+static int load(struct kern *kern, const struct kern_options *options, enum link_kind link)
+{
+	__u32 zero = 0;
+	int error;
+
+	kern->link = link;
+	error = load_main(kern, options);
+	if (!error && link == LINK_SESSION)
+		error = load_session(kern);
+	if (!error)
+		error = rings_create(kern, options->buffer_bytes);
+	if (error)
+		goto out;
+	kern->settings = (struct xpt_config){
+		.sample_every = options->sample_every ?: 1,
+		.rings = kern->ring_count,
+		.wakeup_bytes = options->buffer_bytes / kern->ring_count / WAKEUP_SHARE,
+		.self = getpid(),
+	};
+	error = bpf_map_update_elem(bpf_map__fd(kern->main->maps.settings), &zero, &kern->settings, BPF_ANY);
+	if (!error)
+		error = links_try(kern);
+out:
+	if (error)
+		unload(kern);
+	return error;
+}
+
+static int attach_tasks(struct kern *kern)
+{
+	struct bpf_program *programs[] = { kern->main->progs.process_fork, kern->main->progs.process_exec,
+					   kern->main->progs.process_exit };
+	struct bpf_link **links[] = { &kern->main->links.process_fork, &kern->main->links.process_exec,
+				      &kern->main->links.process_exit };
+
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++) {
+		*links[i] = bpf_program__attach(programs[i]);
+		if (!*links[i])
+			return -errno;
+	}
+	return 0;
+}
+
+int kern_open(const struct log *log, const struct kern_options *options, struct kern **result)
+{
+	enum link_kind kinds[] = { LINK_SESSION, LINK_MULTI, LINK_PERF };
+	struct kern *kern = calloc(1, sizeof(*kern));
+	int error = -EOPNOTSUPP;
+
+	if (!kern)
+		return -ENOMEM;
+	kern->log = log;
+	kern->session_program = -1;
+	for (unsigned int i = 0; i < RINGS_MAX; i++)
+		kern->ring[i] = -1;
+	libbpf_set_print(print_libbpf);
+	print_log = log;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (options->link != LINK_AUTO && options->link != kinds[i])
+			continue;
+		error = load(kern, options, kinds[i]);
+		if (!error)
+			break;
+		log_debug(log, "%s links do not work here: %s", link_kind_name(kinds[i]), strerror(-error));
+		if (error == -EPERM || error == -ENOMEM)
+			break;
+	}
+	if (!error)
+		error = attach_tasks(kern);
+	print_log = NULL;
+	if (error) {
+		kern_close(kern);
+		return error;
+	}
+	kern->holds_children = libbpf_find_vmlinux_btf_id("bpf_send_signal_task", 0) > 0;
+	*result = kern;
+	return 0;
+}
+
+void kern_close(struct kern *kern)
+{
+	if (!kern)
+		return;
+	unload(kern);
+	free(kern);
+}
+
+enum link_kind kern_link_kind(const struct kern *kern)
+{
+	return kern->link;
+}
+
+bool kern_can_hold_children(const struct kern *kern)
+{
+	return kern->holds_children;
+}
+
+int kern_set_spec(struct kern *kern, const struct xpt_spec *spec)
+{
+	__u32 index = spec->index;
+
+	return bpf_map_update_elem(bpf_map__fd(kern->main->maps.specs), &index, spec, BPF_ANY);
+}
+
+int kern_stop(struct kern *kern)
+{
+	__u32 zero = 0;
+
+	kern->settings.stopping = 1;
+	return bpf_map_update_elem(bpf_map__fd(kern->main->maps.settings), &zero, &kern->settings, BPF_ANY);
+}
+
+int kern_follow(struct kern *kern, pid_t tgid, __u32 flags)
+{
+	__u32 key = tgid;
+
+	return bpf_map_update_elem(bpf_map__fd(kern->main->maps.processes), &key, &flags, BPF_ANY);
+}
+
+int kern_unfollow(struct kern *kern, pid_t tgid)
+{
+	__u32 key = tgid;
+
+	return bpf_map_delete_elem(bpf_map__fd(kern->main->maps.processes), &key);
+}
+
+int kern_follow_flags(struct kern *kern, __u32 flags)
+{
+	int map = bpf_map__fd(kern->main->maps.processes);
+	__u32 key, next;
+	void *from = NULL;
+
+	while (!bpf_map_get_next_key(map, from, &next)) {
+		bpf_map_update_elem(map, &next, &flags, BPF_EXIST);
+		key = next;
+		from = &key;
+	}
+	return 0;
+}

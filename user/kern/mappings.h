@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The kernel's own reports of files being mapped executable (perf MMAP2 records): how libraries that a running process
+ * opens later are noticed, without a probe anywhere.
+ */
+#ifndef XPT_KERN_MAPPINGS_H
+#define XPT_KERN_MAPPINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/log.h"
+
+struct mappings;
+
+/* Reports for all processes; the visitor chooses. -EACCES and the like. */
+int mappings_open(const struct log *log, struct mappings **result);
+void mappings_close(struct mappings *mappings);
+/* Readable when there is something to read. */
+int mappings_descriptor(const struct mappings *mappings);
+/* tgid mapped a file executable. lost: reports were lost, look at every process again (tgid is 0). */
+typedef void (*mapping_fn)(void *context, pid_t tgid, bool lost);
+void mappings_read(struct mappings *mappings, mapping_fn visit, void *context);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shared by the files of this folder. */
+#ifndef XPT_KERN_PRIVATE_H
+#define XPT_KERN_PRIVATE_H
+
+#include <bpf/libbpf.h>
+
+#include "kern/kern.h"
+#include "session.skel.h"
+#include "session_context.skel.h"
+#include "xputrace.skel.h"
+
+#define RINGS_MAX 32
+
+struct kern {
+	const struct log *log;
+	enum link_kind link;
+	bool holds_children;
+	struct xputrace_bpf *main;
+	struct session_bpf *session;		    /* at most one of these two; NULL unless LINK_SESSION */
+	struct session_context_bpf *session_context;
+	int session_program; /* borrowed from one of them; -1 */
+	struct xpt_config settings;
+	unsigned int ring_count;
+	int ring[RINGS_MAX]; /* data rings; -1 */
+	struct ring_buffer *reader;
+	kern_record_fn visit; /* during kern_drain */
+	void *visit_context;
+	int visited;
+	__u64 malformed;
+};
+
+int rings_create(struct kern *kern, size_t bytes);
+void rings_free(struct kern *kern);
+
+/* Attach types of the kernel's uapi that the distribution's headers may be too old for. */
+#define ATTACH_UPROBE_MULTI 48
+#define ATTACH_UPROBE_SESSION 57
+
+/* Proves that the kind of link works by placing a probe on a function of this process. */
+int links_try(struct kern *kern);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rings, loss counters and exact totals: what comes back from the kernel. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "kern/private.h"
+
+#define RING_MIN (64 * 1024)
+
+/* The ring's own checks have passed; what the header says must agree with them. */
+static int on_record(void *context, void *data, size_t size)
+{
+	struct kern *kern = context;
+	const struct xpt_record_header *record = data;
+
+	if (size < sizeof(*record) || record->size < sizeof(*record) || record->size > size) {
+		kern->malformed++;
+		return 0;
+	}
+	kern->visited++;
+	return kern->visit(kern->visit_context, record);
+}
+
+static size_t ring_bytes(size_t total, unsigned int rings)
+{
+	size_t bytes = RING_MIN;
+
+	while (bytes * 2 * rings <= total)
+		bytes *= 2;
+	return bytes;
+}
+
+int rings_create(struct kern *kern, size_t bytes)
+{
+	int cpus = libbpf_num_possible_cpus();
+	size_t each;
+	int error;
+
+	if (cpus < 1)
+		return -EINVAL;
+	kern->ring_count = cpus < RINGS_MAX ? cpus : RINGS_MAX;
+	each = ring_bytes(bytes, kern->ring_count);
+	kern->reader = ring_buffer__new(bpf_map__fd(kern->main->maps.control_ring), on_record, kern, NULL);
+	if (!kern->reader)
+		return -errno;
+	for (__u32 i = 0; i < kern->ring_count; i++) {
+		kern->ring[i] = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "data_ring", 0, 0, each, NULL);
+		if (kern->ring[i] < 0)
+			return -errno;
+		error = bpf_map_update_elem(bpf_map__fd(kern->main->maps.data_rings), &i, &kern->ring[i], BPF_ANY);
+		if (error)
+			return error;
+		error = ring_buffer__add(kern->reader, kern->ring[i], on_record, kern);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+void rings_free(struct kern *kern)
+{
+	ring_buffer__free(kern->reader);
+	kern->reader = NULL;
+	for (unsigned int i = 0; i < RINGS_MAX; i++) {
+		if (kern->ring[i] >= 0)
+			close(kern->ring[i]);
+		kern->ring[i] = -1;
+	}
+}
+
+int kern_ring_descriptor(const struct kern *kern)
+{
+	return ring_buffer__epoll_fd(kern->reader);
+}
+
+int kern_drain(struct kern *kern, kern_record_fn visit, void *context)
+{
+	struct xpt_record_header pass = { .kind = XPT_RECORD_PASS, .size = sizeof(pass) };
+	struct timespec now;
+	int error;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	pass.time = now.tv_sec * 1000000000ull + now.tv_nsec;
+	error = visit(context, &pass);
+	if (error)
+		return error;
+	kern->visit = visit;
+	kern->visit_context = context;
+	kern->visited = 0;
+	error = ring_buffer__consume(kern->reader);
+	return error < 0 ? error : kern->visited;
+}
+
+int kern_losses(struct kern *kern, __u64 losses[XPT_LOSS_MAX])
+{
+	int cpus = libbpf_num_possible_cpus();
+	__u64 *values;
+
+	if (cpus < 1)
+		return -EINVAL;
+	values = calloc(cpus, sizeof(*values));
+	if (!values)
+		return -ENOMEM;
+	for (__u32 cause = 0; cause < XPT_LOSS_MAX; cause++) {
+		losses[cause] = 0;
+		if (bpf_map_lookup_elem(bpf_map__fd(kern->main->maps.losses), &cause, values))
+			continue;
+		for (int cpu = 0; cpu < cpus; cpu++)
+			losses[cause] += values[cpu];
+	}
+	losses[XPT_LOSS_RING_FULL] += kern->malformed;
+	free(values);
+	return 0;
+}
+
+int kern_totals(struct kern *kern, pid_t tgid, bool take, kern_total_fn visit, void *context)
+{
+	int map = bpf_map__fd(kern->main->maps.programs);
+	size_t limit = 2 * bpf_map__max_entries(kern->main->maps.programs), used = 0, room = 0;
+	struct xpt_program_key *keys = NULL, *more, last, next;
+	struct xpt_program_count count;
+	void *from = NULL;
+	int error = 0;
+
+	/* All keys first: an entry that is deleted while it is stood upon sends the walk back to its start. */
+	while (used < limit && !bpf_map_get_next_key(map, from, &next)) {
+		if (used == room) {
+			room = room ? room * 2 : 64;
+			more = realloc(keys, room * sizeof(*keys));
+			if (!more) {
+				error = -ENOMEM;
+				goto out;
+			}
+			keys = more;
+		}
+		keys[used++] = last = next;
+		from = &last;
+	}
+	for (size_t i = 0; i < used && !error; i++) {
+		if (tgid && keys[i].tgid != (__u32)tgid)
+			continue;
+		if (bpf_map_lookup_elem(map, &keys[i], &count))
+			continue;
+		error = visit(context, &keys[i], &count);
+		if (take)
+			bpf_map_delete_elem(map, &keys[i]);
+	}
+out:
+	free(keys);
+	return error;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a call means to all parts of the model. */
+#include <errno.h>
+
+#include "model/state.h"
+
+/* One call on its way through the parts. */
+struct passage {
+	const struct function *function;
+	struct process *process;
+	struct program *program; /* NULL: none */
+	bool named;		 /* the call gave the program its name */
+	struct event event;
+	int error; /* first one; the others go on */
+};
+
+static void note(struct passage *passage, int error)
+{
+	if (error < 0 && !passage->error)
+		passage->error = error;
+}
+
+static bool has(const struct event_call *call, enum xpt_meaning meaning)
+{
+	return call->have & (1u << meaning);
+}
+
+static bool succeeded(const struct event_call *call)
+{
+	return call->outcome == OUTCOME_OK || call->outcome == OUTCOME_NONE;
+}
+
+static bool is_run(const struct event_call *call)
+{
+	enum xpt_role role = call->function->role;
+
+	return role == XPT_ROLE_EXECUTE || role == XPT_ROLE_ENQUEUE || role == XPT_ROLE_LAUNCH;
+}
+
+/* A name that the user gave is looked up once: later ones are handed to the programs by the NAMED record. */
+int program_ask_user(struct model *model, struct program *program)
+{
+	const char *name;
+
+	if (program->asked || program->others)
+		return 0;
+	program->asked = true;
+	name = names_find(&model->names, program->view.process->tgid, program->view.handle);
+	return program_set_name(program, name, NAME_FROM_USER);
+}
+
+static void program_use(struct model *model, struct passage *passage)
+{
+	const struct event_call *call = &passage->event.call;
+
+	if (!has(call, XPT_MEANING_PROGRAM))
+		return;
+	passage->program = programs_use(&model->programs, passage->process, passage->function->runtime, call->handle,
+					call->start);
+	if (passage->program)
+		note(passage, program_ask_user(model, passage->program));
+	else
+		note(passage, -ENOMEM);
+}
+
+static void program_find(struct model *model, struct passage *passage)
+{
+	const struct event_call *call = &passage->event.call;
+
+	if (has(call, XPT_MEANING_PROGRAM))
+		passage->program = programs_find(&model->programs, passage->process, passage->function->view.runtime_index,
+						 call->handle, call->start);
+}
+
+static void program_name(struct model *model, struct passage *passage, enum name_source source)
+{
+	const struct event_call *call = &passage->event.call;
+	const char *parent_name;
+	int named;
+
+	named = program_set_name(passage->program, call->name, source);
+	note(passage, named);
+	if (has(call, XPT_MEANING_PARENT) && passage->program->source <= NAME_FROM_PARENT) {
+		parent_name = names_find(&model->names, passage->process->view.tgid, call->parent);
+		named = parent_name ?
+				program_set_name(passage->program, parent_name, NAME_FROM_PARENT) :
+				programs_set_parent(&model->programs, passage->program, call->parent, call->end);
+		note(passage, named);
+	}
+	passage->named = named > 0;
+}
+
+static void program_load(struct model *model, struct passage *passage)
+{
+	const struct event_call *call = &passage->event.call;
+
+	/* Where no status tells of failure, a NULL handle does. */
+	if (!has(call, XPT_MEANING_PROGRAM) || !succeeded(call) || (call->outcome == OUTCOME_NONE && !call->handle))
+		return;
+	passage->program = programs_load(&model->programs, passage->process, passage->function->runtime, call->handle,
+					 call->start, call->end);
+	if (!passage->program) {
+		note(passage, -ENOMEM);
+		return;
+	}
+	if (has(call, XPT_MEANING_SIZE) && !passage->program->others)
+		passage->program->view.size = call->size;
+	note(passage, program_ask_user(model, passage->program));
+	program_name(model, passage, NAME_FROM_LOAD);
+	passage->named = true;
+}
+
+static void program_attach(struct model *model, struct passage *passage)
+{
+	switch (passage->function->view.role) {
+	case XPT_ROLE_PROGRAM_LOAD:
+		program_load(model, passage);
+		break;
+	case XPT_ROLE_PROGRAM_NAME:
+		if (!succeeded(&passage->event.call))
+			break;
+		program_use(model, passage);
+		if (passage->program)
+			program_name(model, passage, NAME_FROM_CALL);
+		break;
+	case XPT_ROLE_EXECUTE:
+	case XPT_ROLE_ENQUEUE:
+	case XPT_ROLE_LAUNCH:
+		program_use(model, passage);
+		break;
+	case XPT_ROLE_REGION_BEGIN:
+	case XPT_ROLE_REGION_END:
+		break; /* the handle is the region's */
+	default:
+		program_find(model, passage);
+		break;
+	}
+	if (passage->program)
+		passage->event.call.program = &passage->program->view;
+}
+
+/* What has to be known for the call's own event. Keys of processes that are not kept apart say nothing. */
+static void pair(struct model *model, struct passage *passage)
+{
+	struct event_call *call = &passage->event.call;
+
+	if (passage->process == model->processes.others)
+		return;
+	if (call->function->role == XPT_ROLE_WAIT)
+		note(passage, pairs_wait(&model->pairs, passage->process, call));
+	else if (!call->layer && (call->function->role == XPT_ROLE_ENQUEUE || call->function->role == XPT_ROLE_LAUNCH))
+		note(passage, pairs_begin(&model->pairs, passage->process, passage->program, call));
+}
+
+static void count(struct model *model, struct passage *passage)
+{
+	const struct event_call *call = &passage->event.call;
+	struct total *total;
+
+	if (!model->first_time || call->start < model->first_time)
+		model->first_time = call->start;
+	if (call->end > model->last_time)
+		model->last_time = call->end;
+	if (call->layer)
+		return;
+	if (passage->program && is_run(call)) {
+		note(passage, program_record(passage->program, call));
+		return;
+	}
+	total = totals_get(&model->totals, passage->process, passage->function, call->end);
+	note(passage, total ? total_record(total, call) : -ENOMEM);
+}
+
+static void program_unload(struct model *model, struct passage *passage)
+{
+	const struct event_call *call = &passage->event.call;
+
+	if (!passage->program || !succeeded(call))
+		return;
+	if (programs_release(&model->programs, passage->program, call->start))
+		programs_tell(&model->programs, passage->program, call->start, true);
+}
+
+/* What follows from the call, after its own event. */
+static void follow(struct model *model, struct passage *passage)
+{
+	const struct event_call *call = &passage->event.call;
+	bool apart = passage->process != model->processes.others;
+
+	switch (passage->function->view.role) {
+	case XPT_ROLE_PROGRAM_LOAD:
+	case XPT_ROLE_PROGRAM_NAME:
+		if (!passage->program || !passage->named)
+			break;
+		programs_tell(&model->programs, passage->program, call->end, false);
+		note(passage, programs_lend_name(&model->programs, passage->program, call->end));
+		break;
+	case XPT_ROLE_PROGRAM_UNLOAD:
+		program_unload(model, passage);
+		break;
+	case XPT_ROLE_ENQUEUE:
+	case XPT_ROLE_LAUNCH:
+	case XPT_ROLE_WAIT:
+		note(passage, pairs_tell(&model->pairs, passage->process, call));
+		break;
+	case XPT_ROLE_ALLOC:
+		if (apart && !call->layer)
+			note(passage, memory_take(&model->memory, passage->process, call));
+		break;
+	case XPT_ROLE_FREE:
+		if (apart)
+			memory_give(&model->memory, passage->process, call);
+		break;
+	case XPT_ROLE_REGION_BEGIN:
+		if (apart)
+			note(passage, regions_begin(&model->regions, passage->process, passage->function, call));
+		break;
+	case XPT_ROLE_REGION_END:
+		if (apart)
+			note(passage, regions_end(&model->regions, passage->process, passage->function, call));
+		break;
+	default:
+		break;
+	}
+}
+
+static void name_attach(struct model *model, const struct xpt_record_call *record, struct passage *passage)
+{
+	const struct string *string;
+	unsigned int fetch;
+
+	for (fetch = 0; fetch < passage->function->fetch_count; fetch++) {
+		if (!passage->function->fetches[fetch].string)
+			continue;
+		string = strings_take(&model->strings, record, fetch);
+		if (!string || (int)fetch != passage->function->name_fetch)
+			continue;
+		passage->event.call.have |= 1u << XPT_MEANING_NAME;
+		passage->event.call.name = string->text;
+		passage->event.call.name_length = string->length;
+		passage->event.call.name_truncated = string->truncated;
+	}
+}
+
+int call_deliver(struct model *model, const struct xpt_record_call *record)
+{
+	const struct function *function = functions_get(&model->functions, record->spec);
+	struct passage passage = {
+		.function = function,
+		.process = processes_get(&model->processes, record->header.tgid, record->header.time),
+		.event = { .kind = EVENT_CALL,
+			   .call = { .function = &function->view,
+				     .start = record->start,
+				     .end = record->header.time,
+				     .tgid = record->header.tgid,
+				     .tid = record->tid,
+				     .depth = record->depth,
+				     .layer = record->flags & XPT_CALL_LAYER,
+				     .no_end = record->flags & XPT_CALL_NO_END,
+				     .sample = record->sample ? record->sample : 1,
+				     .cpu = record->cpu } },
+	};
+
+	if (!passage.process)
+		return -ENOMEM;
+	function_decode(function, record, &passage.event.call);
+	if (function->value_count < function->fetch_count)
+		name_attach(model, record, &passage);
+	program_attach(model, &passage);
+	pair(model, &passage);
+	count(model, &passage);
+	output_write(&model->output, &passage.event);
+	follow(model, &passage);
+	return passage.error;
+}

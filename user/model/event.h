@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the model makes of the records: the one ordered stream that every report gets. Pointers in events are valid
+ * during the call that delivers them, except functions and runtime names, which live as long as the model. Programs and
+ * processes live until the model has too many (model.h) and forgets those that are released or have exited; their names
+ * may change before.
+ */
+#ifndef XPT_MODEL_EVENT_H
+#define XPT_MODEL_EVENT_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "bpf/wire.h"
+
+/* Class of the status of a call. */
+enum call_outcome {
+	OUTCOME_NONE = 0, /* the call has no status */
+	OUTCOME_OK = 1,
+	OUTCOME_PENDING = 2,
+	OUTCOME_FAILED = 3,
+};
+
+/* A described function, as its XPT_RECORD_SPEC tells it. Strings are valid UTF-8 only by luck: writers must check. */
+struct model_function {
+	unsigned int index;   /* of the spec */
+	const char *name;     /* "clEnqueueNDRangeKernel" */
+	const char *runtime;  /* "opencl" */
+	unsigned int runtime_index;
+	enum xpt_role role;
+};
+
+struct model_process {
+	__u32 tgid;
+	__u32 parent; /* 0: unknown */
+	__u64 start_time; /* clock ticks after boot; 0: unknown */
+	const char *name; /* changes on exec */
+	const char *command; /* "" when unknown */
+	unsigned int sort_index; /* order in which it was first seen */
+};
+
+/* Bounded histogram; see statistics.h. */
+struct statistics;
+
+struct model_program {
+	unsigned int id;      /* unique in the recording, from 1 */
+	const struct model_process *process;
+	const char *runtime;
+	unsigned int runtime_index;
+	__u64 handle;
+	unsigned int generation; /* how many programs had this handle in this process before */
+	const char *name;     /* from the load call, from --name, else "0x7f..." from the handle; never NULL */
+	bool named;	      /* name is not just the handle */
+	enum xpt_role role;   /* XPT_ROLE_EXECUTE, _ENQUEUE or _LAUNCH: how it was run first; 0: not yet */
+	__u64 loaded;	      /* time of the load call's return, 0 when it was loaded before the recording */
+	__u64 released;	      /* the unload began, or the process was gone; 0: not yet */
+	__u64 size;	      /* bytes given at load, 0 unknown */
+	__u64 first_start, last_end; /* of its recorded inferences */
+	/* Exact totals from the kernel. known is false as long as no total has come (a recording cut short). */
+	struct xpt_program_count total;
+	bool total_known;
+	__u64 recorded;	      /* inferences recorded */
+	__u64 errors;	      /* of the recorded ones: failed */
+	__u64 pending;	      /* of the recorded ones: neither */
+	const struct statistics *latency; /* ns: of the call for execute, enqueue begins to wait ends for enqueue, of
+					     the launch call for launch. Failed ones included. NULL: none yet */
+};
+
+enum event_kind {
+	EVENT_PROCESS = 1, /* first seen or renamed: process */
+	EVENT_THREAD = 2,  /* first seen or renamed: thread */
+	EVENT_CALL = 3,
+	EVENT_INFERENCE = 4, /* asynchronous one that has been paired: a span from enqueue to wait */
+	EVENT_COUNTER = 5,
+	EVENT_PROGRAM = 6, /* loaded, named or released */
+	EVENT_LOST = 7,
+	EVENT_HELD = 8,
+	EVENT_TASK = 9,	  /* fork, exec, exit of a traced process */
+	EVENT_REGION = 10, /* a finished region */
+};
+
+struct event_call {
+	const struct model_function *function;
+	const struct model_program *program; /* NULL: the call has none */
+	__u64 start, end;
+	__u32 tgid, tid;
+	unsigned int depth; /* nested in so many traced calls of its thread */
+	bool layer;	    /* the same operation as the call around it, one runtime further down */
+	bool no_end;	    /* recorded at its entry only: start == end */
+	unsigned int sample; /* stands for so many calls */
+	unsigned int cpu;
+	/* Values that the call had: bit (1 << enum xpt_meaning) in have. */
+	__u32 have;
+	__u64 handle, key, size, stream, address, count, parent;
+	__s64 core;
+	__s64 status;
+	enum call_outcome outcome;
+	const char *status_name; /* NULL: unknown */
+	const char *name; /* string that was fetched in this call, NULL: none */
+	size_t name_length;
+	bool name_truncated;
+	__u64 flow_in;	/* wait: id of the inference it ended (the last one), 0: none */
+	__u64 flow_out; /* enqueue, launch: id of the inference it begins, 0: none */
+};
+
+struct event_inference {
+	const struct model_program *program;
+	const struct model_function *function; /* of the enqueue */
+	__u64 id; /* joins flow_out of the enqueue with flow_in of the wait */
+	__u64 start, end; /* enqueue begins, wait ends */
+	__u32 tgid, tid;  /* of the enqueue */
+	__u32 wait_tid;
+	__u64 key, stream;
+	enum call_outcome outcome;
+};
+
+struct event_counter {
+	__u32 tgid;
+	__u64 time;
+	const char *runtime;
+	const char *name; /* "queue depth" (inferences enqueued and not waited for), "device memory" (bytes) */
+	__s64 value;
+};
+
+struct event_lost {
+	enum xpt_loss cause;
+	__u64 since, time;
+	__u64 count;
+};
+
+struct event_held {
+	__u32 tgid;
+	__u64 start, end;
+	unsigned int sites;
+};
+
+struct event_region {
+	__u32 tgid, tid;
+	const char *runtime;
+	const char *name;
+	__u64 start, end;
+};
+
+struct event_task {
+	__u32 tgid, tid, other;
+	__u64 time;
+	enum xpt_task_event what;
+	int code;
+	const char *name;
+};
+
+struct event_program {
+	const struct model_program *program;
+	__u64 time;
+	bool released; /* else loaded or named */
+};
+
+struct event {
+	enum event_kind kind;
+	union {
+		const struct model_process *process;
+		struct {
+			__u32 tgid, tid;
+			const char *name;
+		} thread;
+		struct event_call call;
+		struct event_inference inference;
+		struct event_counter counter;
+		struct event_program program;
+		struct event_lost lost;
+		struct event_held held;
+		struct event_task task;
+		struct event_region region;
+	};
+};
+
+/* One report. write gets every event once, ordered by the time at which it was complete. */
+struct event_sink {
+	int (*write)(void *context, const struct event *event); /* negative errno: the sink has failed, no more is sent */
+	void *context;
+};
+
+const char *loss_name(enum xpt_loss cause);	   /* "ring_full": for machines */
+const char *loss_description(enum xpt_loss cause); /* one line for people */
+
+#endif

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "model/functions.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "describe/description.h"
+
+#define STATUSES_MAX 4096
+
+static void runtime_free(struct runtime *runtime)
+{
+	size_t i;
+
+	if (!runtime)
+		return;
+	for (i = 0; i < runtime->status_count; i++)
+		free(runtime->statuses[i].name);
+	free(runtime->statuses);
+	free(runtime->name);
+	free(runtime);
+}
+
+static void function_free(struct function *function)
+{
+	if (!function)
+		return;
+	free((char *)function->view.name);
+	free(function);
+}
+
+void functions_free(struct functions *functions)
+{
+	unsigned int i;
+
+	for (i = 0; i < XPT_SPEC_MAX; i++)
+		function_free(functions->functions[i]);
+	for (i = 0; i < XPT_RUNTIME_MAX; i++)
+		runtime_free(functions->runtimes[i]);
+}
+
+/* A copy with a terminator, which the text of a record lacks. NULL: it is not an object. */
+static cJSON *object_parse(const char *text, size_t length)
+{
+	char *copy = malloc(length + 1);
+	cJSON *object;
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, text, length);
+	copy[length] = '\0';
+	object = cJSON_ParseWithLength(copy, length + 1);
+	free(copy);
+	if (cJSON_IsObject(object))
+		return object;
+	cJSON_Delete(object);
+	return NULL;
+}
+
+/* A copy of the string; an empty or missing one is -EBADMSG. */
+static int string_get(const cJSON *object, const char *key, char **result)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+
+	if (!text || !*text)
+		return -EBADMSG;
+	*result = strdup(text);
+	return *result ? 0 : -ENOMEM;
+}
+
+static int integer_get(const cJSON *object, const char *key, __s64 low, __s64 high, __s64 *result)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	if (!cJSON_IsNumber(item) || !(item->valuedouble >= (double)low && item->valuedouble <= (double)high))
+		return -EBADMSG;
+	*result = (__s64)item->valuedouble;
+	return 0;
+}
+
+static int status_compare(const void *left, const void *right)
+{
+	const struct runtime_status *a = left, *b = right;
+
+	return a->value < b->value ? -1 : a->value > b->value;
+}
+
+static int status_parse(const cJSON *item, struct runtime_status *status)
+{
+	const __s64 limit = 1LL << 53; /* integers that a double holds */
+	const char *class = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "class"));
+	int error = integer_get(item, "value", -limit, limit, &status->value);
+
+	if (error || !class)
+		return -EBADMSG;
+	if (!strcmp(class, "ok"))
+		status->outcome = OUTCOME_OK;
+	else if (!strcmp(class, "pending"))
+		status->outcome = OUTCOME_PENDING;
+	else if (!strcmp(class, "error"))
+		status->outcome = OUTCOME_FAILED;
+	else
+		return -EBADMSG;
+	error = string_get(item, "name", &status->name);
+	return error == -EBADMSG ? 0 : error; /* a value need not have a name */
+}
+
+static int statuses_parse(const cJSON *array, struct runtime *runtime)
+{
+	const cJSON *item;
+	int size, error;
+
+	if (!array)
+		return 0;
+	if (!cJSON_IsArray(array))
+		return -EBADMSG;
+	size = cJSON_GetArraySize(array);
+	if (size > STATUSES_MAX)
+		return -EBADMSG;
+	runtime->statuses = calloc((size_t)size + 1, sizeof(*runtime->statuses));
+	if (!runtime->statuses)
+		return -ENOMEM;
+	cJSON_ArrayForEach(item, array) {
+		error = status_parse(item, &runtime->statuses[runtime->status_count]);
+		if (error)
+			return error;
+		runtime->status_count++;
+	}
+	qsort(runtime->statuses, runtime->status_count, sizeof(*runtime->statuses), status_compare);
+	return 0;
+}
+
+int functions_add_runtime(struct functions *functions, __u64 index, const char *text, size_t length)
+{
+	struct runtime *runtime = NULL;
+	cJSON *object = NULL;
+	int error = -EBADMSG;
+
+	if (index >= XPT_RUNTIME_MAX)
+		goto out;
+	object = object_parse(text, length);
+	if (!object)
+		goto out;
+	runtime = calloc(1, sizeof(*runtime));
+	if (!runtime) {
+		error = -ENOMEM;
+		goto out;
+	}
+	runtime->index = (unsigned int)index;
+	error = string_get(object, "name", &runtime->name);
+	if (!error)
+		error = statuses_parse(cJSON_GetObjectItemCaseSensitive(object, "statuses"), runtime);
+	if (error)
+		goto out;
+	if (!functions->runtimes[index]) {
+		functions->runtimes[index] = runtime;
+		runtime = NULL;
+	} else if (strcmp(functions->runtimes[index]->name, runtime->name)) {
+		error = -EBADMSG;
+	}
+out:
+	if (error == -EBADMSG)
+		log_warn(functions->log, "the description of runtime %llu in the records is damaged", index);
+	runtime_free(runtime);
+	cJSON_Delete(object);
+	return error;
+}
+
+static int fetch_parse(const cJSON *item, struct function_fetch *fetch)
+{
+	const char *meaning = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "meaning"));
+	const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "type"));
+	int number = meaning ? meaning_from_name(meaning) : -1;
+
+	if (number < 0 || !type)
+		return -EBADMSG;
+	fetch->meaning = (__u8)number;
+	fetch->string = !strcmp(type, "string");
+	fetch->at_return = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "at_return"));
+	return 0;
+}
+
+static int fetches_parse(const cJSON *array, struct function *function)
+{
+	struct function_fetch *fetch;
+	const cJSON *item;
+	int error;
+
+	function->name_fetch = -1;
+	if (!array)
+		return 0;
+	if (!cJSON_IsArray(array) || cJSON_GetArraySize(array) > XPT_FETCH_MAX)
+		return -EBADMSG;
+	cJSON_ArrayForEach(item, array) {
+		fetch = &function->fetches[function->fetch_count];
+		error = fetch_parse(item, fetch);
+		if (error)
+			return error;
+		if (!fetch->string)
+			function->value_count++;
+		else if (fetch->meaning == XPT_MEANING_NAME)
+			function->name_fetch = (int)function->fetch_count;
+		if (fetch->at_return && fetch->meaning != XPT_MEANING_STATUS)
+			function->returned |= (__u8)(1u << function->fetch_count);
+		function->fetch_count++;
+	}
+	return 0;
+}
+
+static int function_parse(const struct functions *functions, const cJSON *object, struct function *function)
+{
+	const char *role = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "role"));
+	int role_number = role ? role_from_name(role) : -1;
+	__s64 number = 0;
+	int error;
+
+	if (role_number < 0)
+		return -EBADMSG;
+	function->view.role = (enum xpt_role)role_number;
+	error = integer_get(object, "runtime", 0, XPT_RUNTIME_MAX - 1, &number);
+	if (error)
+		return error;
+	function->runtime = functions->runtimes[number];
+	if (!function->runtime)
+		return -EBADMSG;
+	function->view.runtime = function->runtime->name;
+	function->view.runtime_index = function->runtime->index;
+	error = integer_get(object, "success", XPT_SUCCESS_ALWAYS, XPT_SUCCESS_NONZERO, &number);
+	if (error)
+		return error;
+	function->success = (enum xpt_success)number;
+	error = fetches_parse(cJSON_GetObjectItemCaseSensitive(object, "fetches"), function);
+	if (error)
+		return error;
+	return string_get(object, "function", (char **)&function->view.name);
+}
+
+static bool function_same(const struct function *a, const struct function *b)
+{
+	return !strcmp(a->view.name, b->view.name) && a->view.role == b->view.role && a->runtime == b->runtime &&
+	       a->success == b->success && a->fetch_count == b->fetch_count &&
+	       !memcmp(a->fetches, b->fetches, sizeof(a->fetches));
+}
+
+int functions_add(struct functions *functions, __u64 index, const char *text, size_t length)
+{
+	struct function *function = NULL;
+	cJSON *object = NULL;
+	int error = -EBADMSG;
+
+	if (index >= XPT_SPEC_MAX)
+		goto out;
+	object = object_parse(text, length);
+	if (!object)
+		goto out;
+	function = calloc(1, sizeof(*function));
+	if (!function) {
+		error = -ENOMEM;
+		goto out;
+	}
+	function->view.index = (unsigned int)index;
+	error = function_parse(functions, object, function);
+	if (error)
+		goto out;
+	if (!functions->functions[index]) {
+		functions->functions[index] = function;
+		function = NULL;
+	} else if (!function_same(functions->functions[index], function)) {
+		error = -EBADMSG;
+	}
+out:
+	if (error == -EBADMSG)
+		log_warn(functions->log, "the description of function %llu in the records is damaged", index);
+	function_free(function);
+	cJSON_Delete(object);
+	return error;
+}
+
+/* Statuses of 32 bits may be written with or without a sign. */
+static const struct runtime_status *status_find(const struct function *function, __s64 value)
+{
+	const struct runtime *runtime = function->runtime;
+	const struct runtime_status *status;
+	size_t low = 0, high = runtime->status_count, middle;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		status = &runtime->statuses[middle];
+		if (status->value == value)
+			return status;
+		if (status->value < value)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (function->success == XPT_SUCCESS_ZERO32 && value < 0)
+		return status_find(function, (__s64)(__u32)value);
+	return NULL;
+}
+
+static void status_decode(const struct function *function, struct event_call *call)
+{
+	const struct runtime_status *status;
+
+	if (function->success == XPT_SUCCESS_ZERO32)
+		call->status = (__s32)call->status;
+	status = status_find(function, call->status);
+	if (status)
+		call->status_name = status->name;
+	if (!call->status)
+		call->outcome = OUTCOME_OK;
+	else
+		call->outcome = status ? status->outcome : OUTCOME_FAILED;
+}
+
+static void value_decode(struct event_call *call, unsigned int meaning, __u64 value)
+{
+	switch (meaning) {
+	case XPT_MEANING_PROGRAM:
+		call->handle = value;
+		break;
+	case XPT_MEANING_KEY:
+		call->key = value;
+		break;
+	case XPT_MEANING_SIZE:
+		call->size = value;
+		break;
+	case XPT_MEANING_CORE:
+		call->core = (__s64)value;
+		break;
+	case XPT_MEANING_STREAM:
+		call->stream = value;
+		break;
+	case XPT_MEANING_STATUS:
+		call->status = (__s64)value;
+		break;
+	case XPT_MEANING_PARENT:
+		call->parent = value;
+		break;
+	case XPT_MEANING_ADDRESS:
+		call->address = value;
+		break;
+	case XPT_MEANING_COUNT:
+		call->count = value;
+		break;
+	default: /* a name that is not a string, or the length of one: nothing to show */
+		return;
+	}
+	call->have |= 1u << meaning;
+}
+
+void function_decode(const struct function *function, const struct xpt_record_call *record, struct event_call *call)
+{
+	unsigned int fetch, value = 0;
+
+	for (fetch = 0; fetch < function->fetch_count && value < record->values; fetch++) {
+		if (function->fetches[fetch].string)
+			continue;
+		if (record->valid & (1u << fetch))
+			value_decode(call, function->fetches[fetch].meaning, record->value[value]);
+		value++;
+	}
+	if (record->flags & XPT_CALL_NO_END)
+		return;
+	if (call->have & (1u << XPT_MEANING_STATUS))
+		status_decode(function, call);
+	else if (function->success != XPT_SUCCESS_ALWAYS && function->returned)
+		call->outcome = record->valid & function->returned ? OUTCOME_OK : OUTCOME_FAILED;
+}

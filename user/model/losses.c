@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "model/event.h"
+
+static const struct {
+	const char *name;
+	const char *description;
+} losses[] = {
+	[XPT_LOSS_RING_FULL] = { "ring_full", "calls that the collector did not read in time" },
+	[XPT_LOSS_DEPTH] = { "depth", "calls nested deeper on one thread than is followed" },
+	[XPT_LOSS_THREAD] = { "thread", "calls on threads for which the kernel had no memory left" },
+	[XPT_LOSS_PROGRAMS] = { "programs", "calls of more programs at once than the kernel counts apart" },
+	[XPT_LOSS_UNREADABLE] = { "unreadable", "values that could not be read from the traced process" },
+	[XPT_LOSS_NOT_HELD] = { "not_held", "processes or libraries that ran before their probes were in place" },
+	[XPT_LOSS_OPEN] = { "open", "calls that had not returned when the recording ended" },
+	[XPT_LOSS_OUTPUT] = { "output", "records that could not be written" },
+	[XPT_LOSS_NAMES] = { "names", "calls of more programs, processes or regions than are kept apart" },
+	[XPT_LOSS_UNPAIRED] = { "unpaired", "inferences begun for which no wait was seen" },
+};
+
+#define LOSSES (sizeof(losses) / sizeof(losses[0]))
+
+const char *loss_name(enum xpt_loss cause)
+{
+	return (unsigned int)cause < LOSSES ? losses[cause].name : "unknown";
+}
+
+const char *loss_description(enum xpt_loss cause)
+{
+	return (unsigned int)cause < LOSSES ? losses[cause].description : "for a cause that this version does not know";
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "model/model.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/state.h"
+
+int model_create(const struct log *log, struct model **result)
+{
+	struct model *model = calloc(1, sizeof(*model));
+
+	if (!model)
+		return -ENOMEM;
+	model->functions.log = log;
+	processes_init(&model->processes, &model->output);
+	programs_init(&model->programs, &model->output, &model->processes);
+	strings_init(&model->strings);
+	totals_init(&model->totals, &model->output, &model->processes);
+	pairs_init(&model->pairs, &model->output);
+	memory_init(&model->memory, &model->output);
+	regions_init(&model->regions, &model->output, &model->processes);
+	*result = model;
+	return 0;
+}
+
+void model_free(struct model *model)
+{
+	if (!model)
+		return;
+	regions_free(&model->regions);
+	memory_free(&model->memory);
+	pairs_free(&model->pairs); /* refers to programs */
+	totals_free(&model->totals);
+	strings_free(&model->strings);
+	names_free(&model->names);
+	programs_free(&model->programs);
+	processes_free(&model->processes);
+	functions_free(&model->functions);
+	order_free(&model->order);
+	free(model->end_text);
+	free(model);
+}
+
+int model_add_sink(struct model *model, struct event_sink sink)
+{
+	return output_add_sink(&model->output, sink);
+}
+
+static size_t smallest_size(unsigned int kind)
+{
+	switch (kind) {
+	case XPT_RECORD_CALL:
+		return sizeof(struct xpt_record_call);
+	case XPT_RECORD_STRING:
+		return sizeof(struct xpt_record_string);
+	case XPT_RECORD_TASK:
+		return sizeof(struct xpt_record_task);
+	case XPT_RECORD_LOST:
+		return sizeof(struct xpt_record_lost);
+	case XPT_RECORD_TOTAL:
+		return sizeof(struct xpt_record_total);
+	case XPT_RECORD_HELD:
+		return sizeof(struct xpt_record_held);
+	case XPT_RECORD_SPEC:
+	case XPT_RECORD_PROCESS:
+	case XPT_RECORD_THREAD:
+	case XPT_RECORD_NAMED:
+	case XPT_RECORD_END:
+	case XPT_RECORD_RUNTIME:
+		return sizeof(struct xpt_record_text);
+	default:
+		return sizeof(struct xpt_record_header);
+	}
+}
+
+static bool call_is_sound(const struct model *model, const struct xpt_record_call *record)
+{
+	const struct function *function = functions_get(&model->functions, record->spec);
+
+	return function && record->values <= function->value_count && record->start <= record->header.time &&
+	       record->header.size >= sizeof(*record) + record->values * sizeof(record->value[0]);
+}
+
+static bool total_is_sound(const struct model *model, const struct xpt_record_total *record)
+{
+	if (record->key.spec)
+		return functions_get(&model->functions, record->key.spec - 1u);
+	return record->key.runtime < XPT_RUNTIME_MAX && model->functions.runtimes[record->key.runtime];
+}
+
+/* Everything that is relied on when the record is delivered. */
+static bool record_is_sound(const struct model *model, const struct xpt_record_header *record)
+{
+	const struct xpt_record_string *string;
+
+	if (record->size < smallest_size(record->kind))
+		return false;
+	switch (record->kind) {
+	case XPT_RECORD_CALL:
+		return call_is_sound(model, (const void *)record);
+	case XPT_RECORD_STRING:
+		string = (const void *)record;
+		return string->length <= XPT_STRING_MAX && string->fetch < XPT_FETCH_MAX &&
+		       string->length <= record->size - sizeof(*string);
+	case XPT_RECORD_TASK:
+		return ((const struct xpt_record_task *)record)->event >= XPT_TASK_FORK &&
+		       ((const struct xpt_record_task *)record)->event <= XPT_TASK_EXIT;
+	case XPT_RECORD_LOST:
+		return ((const struct xpt_record_lost *)record)->cause < XPT_LOSS_MAX;
+	case XPT_RECORD_TOTAL:
+		return total_is_sound(model, (const void *)record);
+	case XPT_RECORD_HELD:
+		return ((const struct xpt_record_held *)record)->start <= record->time;
+	case XPT_RECORD_SPEC:
+	case XPT_RECORD_PROCESS:
+	case XPT_RECORD_THREAD:
+	case XPT_RECORD_NAMED:
+	case XPT_RECORD_END:
+	case XPT_RECORD_RUNTIME:
+		return ((const struct xpt_record_text *)record)->length <=
+		       record->size - sizeof(struct xpt_record_text);
+	default:
+		return true;
+	}
+}
+
+static int thread_deliver(struct model *model, const struct xpt_record_text *record)
+{
+	struct event event = { .kind = EVENT_THREAD };
+	char *name;
+
+	if (!processes_get(&model->processes, record->header.tgid, record->header.time))
+		return -ENOMEM;
+	name = strndup(record->text, record->length);
+	if (!name)
+		return -ENOMEM;
+	event.thread.tgid = record->header.tgid;
+	event.thread.tid = (__u32)record->id;
+	event.thread.name = name;
+	output_write(&model->output, &event);
+	free(name);
+	return 0;
+}
+
+/* The name is for the program that has the handle now, and for those that will have it. */
+static int named_deliver(struct model *model, const struct xpt_record_text *record)
+{
+	__u32 tgid = record->header.tgid;
+	struct program *program;
+	int error, named;
+	size_t i;
+
+	error = names_give(&model->names, tgid, record->id, record->text, record->length);
+	if (error == -ENOSPC) {
+		output_lose(&model->output, XPT_LOSS_NAMES, 1, record->header.time);
+		return 0;
+	}
+	for (i = 0; i < model->programs.count && !error; i++) {
+		program = model->programs.all[i];
+		if (program->others || program->view.handle != record->id ||
+		    (tgid && program->view.process->tgid != tgid))
+			continue;
+		named = program_set_name(program, names_find(&model->names, program->view.process->tgid, record->id),
+					 NAME_FROM_USER);
+		if (named > 0) {
+			programs_tell(&model->programs, program, record->header.time, false);
+			named = programs_lend_name(&model->programs, program, record->header.time);
+		}
+		error = named < 0 ? named : 0;
+	}
+	return error;
+}
+
+static void count_add(struct xpt_program_count *into, const struct xpt_program_count *from)
+{
+	into->calls += from->calls;
+	into->left_out += from->left_out;
+	into->lost += from->lost;
+	into->layers += from->layers;
+}
+
+/* Counts come in after a process has exited, too. */
+static int total_deliver(struct model *model, const struct xpt_record_total *record)
+{
+	struct process *process = processes_find(&model->processes, record->key.tgid);
+	__u64 time = record->header.time;
+	struct program *program;
+	struct total *total;
+
+	if (!process)
+		process = processes_get(&model->processes, record->key.tgid, time);
+	if (!process)
+		return -ENOMEM;
+	if (record->key.spec) {
+		total = totals_get(&model->totals, process, functions_get(&model->functions, record->key.spec - 1u),
+				   time);
+		if (!total)
+			return -ENOMEM;
+		count_add(&total->view.total, &record->count);
+		total->view.total_known = true;
+		return 0;
+	}
+	program = programs_total(&model->programs, process, model->functions.runtimes[record->key.runtime],
+				 record->key.handle, time);
+	if (!program)
+		return -ENOMEM;
+	count_add(&program->view.total, &record->count);
+	program->view.total_known = true;
+	return program_ask_user(model, program) < 0 ? -ENOMEM : 0;
+}
+
+static void lost_deliver(struct model *model, const struct xpt_record_lost *record)
+{
+	const struct event_lost lost = {
+		.cause = (enum xpt_loss)record->cause,
+		.since = record->since < record->header.time ? record->since : record->header.time,
+		.time = record->header.time,
+		.count = record->count,
+	};
+
+	output_lost(&model->output, &lost);
+}
+
+static void held_deliver(struct model *model, const struct xpt_record_held *record)
+{
+	const struct event event = { .kind = EVENT_HELD,
+				     .held = { .tgid = record->header.tgid,
+					       .start = record->start,
+					       .end = record->header.time,
+					       .sites = record->sites } };
+
+	model->held_count++;
+	model->held_time += record->header.time - record->start;
+	output_write(&model->output, &event);
+}
+
+static int end_deliver(struct model *model, const struct xpt_record_text *record)
+{
+	char *text = strndup(record->text, record->length);
+
+	pairs_drop_all(&model->pairs, record->header.time);
+	if (!text)
+		return -ENOMEM;
+	free(model->end_text);
+	model->end_text = text;
+	return 0;
+}
+
+static int record_deliver(struct model *model, const struct xpt_record_header *record)
+{
+	const struct xpt_record_text *text = (const void *)record; /* where the kind says so */
+
+	switch (record->kind) {
+	case XPT_RECORD_CALL:
+		return call_deliver(model, (const void *)record);
+	case XPT_RECORD_STRING:
+		return strings_add(&model->strings, (const void *)record);
+	case XPT_RECORD_TASK:
+		return task_deliver(model, (const void *)record);
+	case XPT_RECORD_PROCESS:
+		return processes_describe(&model->processes, record->tgid, record->time, text->text, text->length);
+	case XPT_RECORD_THREAD:
+		return thread_deliver(model, text);
+	case XPT_RECORD_NAMED:
+		return named_deliver(model, text);
+	case XPT_RECORD_LOST:
+		lost_deliver(model, (const void *)record);
+		return 0;
+	case XPT_RECORD_TOTAL:
+		return total_deliver(model, (const void *)record);
+	case XPT_RECORD_HELD:
+		held_deliver(model, (const void *)record);
+		return 0;
+	case XPT_RECORD_END:
+		return end_deliver(model, text);
+	default:
+		return 0;
+	}
+}
+
+/* How far ahead of delivery a record is asked for: the records of several rings lie far apart. */
+#define PREFETCH 6
+
+static int deliver_until(struct model *model, __u64 key)
+{
+	size_t due = order_due(&model->order, key), i;
+	const struct xpt_record_header *record;
+	int error, room, first = 0;
+
+	for (i = 0; i < due; i++) {
+		if (i + PREFETCH < due)
+			__builtin_prefetch(order_record(&model->order, i + PREFETCH));
+		record = order_record(&model->order, i);
+		room = model_make_room(model, record->time);
+		error = record_deliver(model, record);
+		if (!first)
+			first = error ? error : room;
+	}
+	order_drop(&model->order, key);
+	error = output_settle(&model->output);
+	return first ? first : error;
+}
+
+static int pass_take(struct model *model, __u64 time)
+{
+	__u64 before = model->pass;
+	bool passed = model->passed;
+
+	model->pass = time;
+	model->passed = true;
+	return passed ? deliver_until(model, order_key_until(before)) : 0;
+}
+
+/* Takes the record that has been staged. */
+static int record_take(struct model *model, const struct xpt_record_header *record)
+{
+	const struct xpt_record_text *text = (const void *)record;
+	int error;
+
+	switch (record->kind) {
+	case XPT_RECORD_RUNTIME:
+		return functions_add_runtime(&model->functions, text->id, text->text, text->length);
+	case XPT_RECORD_SPEC:
+		return functions_add(&model->functions, text->id, text->text, text->length);
+	case XPT_RECORD_PASS:
+		return pass_take(model, record->time);
+	case XPT_RECORD_END:
+		error = order_keep(&model->order);
+		return error ? error : model_flush(model);
+	default:
+		return order_keep(&model->order);
+	}
+}
+
+int model_feed(struct model *model, const struct xpt_record_header *record)
+{
+	const struct xpt_record_header *staged;
+	struct xpt_record_header header;
+	int error = 0, taken;
+
+	memcpy(&header, record, sizeof(header));
+	if (header.size < sizeof(header) || header.size % 8)
+		return -EBADMSG;
+	if (order_full(&model->order, header.size))
+		error = deliver_until(model, order_middle(&model->order));
+	staged = order_stage(&model->order, record, header.size);
+	if (!staged)
+		return -ENOMEM;
+	if (!record_is_sound(model, staged))
+		return -EBADMSG;
+	taken = record_take(model, staged);
+	return error ? error : taken;
+}
+
+int model_flush(struct model *model)
+{
+	return deliver_until(model, ORDER_KEY_LAST);
+}
+
+size_t model_program_count(const struct model *model)
+{
+	return model->programs.count;
+}
+
+const struct model_program *model_program(const struct model *model, size_t index)
+{
+	return &model->programs.all[index]->view;
+}
+
+size_t model_call_total_count(const struct model *model)
+{
+	return model->totals.count;
+}
+
+const struct model_call_total *model_call_total(const struct model *model, size_t index)
+{
+	return &model->totals.all[index]->view;
+}
+
+size_t model_region_total_count(const struct model *model)
+{
+	return model->regions.count;
+}
+
+const struct model_region_total *model_region_total(const struct model *model, size_t index)
+{
+	return &model->regions.all[index]->view;
+}
+
+__u64 model_lost(const struct model *model, enum xpt_loss cause)
+{
+	return (unsigned int)cause < XPT_LOSS_MAX ? model->output.lost[cause] : 0;
+}
+
+__u64 model_first_time(const struct model *model)
+{
+	return model->first_time;
+}
+
+__u64 model_last_time(const struct model *model)
+{
+	return model->last_time;
+}
+
+const char *model_end_text(const struct model *model)
+{
+	return model->end_text;
+}
+
+__u64 model_held_count(const struct model *model)
+{
+	return model->held_count;
+}
+
+__u64 model_held_time(const struct model *model)
+{
+	return model->held_time;
+}

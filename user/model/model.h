@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Records in, ordered events out: order, pair, name, count. Knows no kernel, no file, no format; the same for live
+ * records and for those of a recording. Memory is bounded by the limits below, whatever the length of the recording.
+ */
+#ifndef XPT_MODEL_MODEL_H
+#define XPT_MODEL_MODEL_H
+
+#include "base/log.h"
+#include "model/event.h"
+
+struct model;
+
+/*
+ * What is kept apart at once. Beyond it released programs and exited processes are forgotten, oldest first, and what is
+ * known of them is added to an entry named "(others)", which has the handle 0 or the tgid 0. When none can be forgotten,
+ * new ones are counted there and as XPT_LOSS_NAMES.
+ */
+#define MODEL_PROGRAMS_MAX 16384
+#define MODEL_PROCESSES_MAX 4096
+#define MODEL_CALL_TOTALS_MAX 16384 /* pairs of a function and a process */
+#define MODEL_PENDING_MAX 65536	    /* enqueues that no wait has ended yet; the oldest makes room (XPT_LOSS_UNPAIRED) */
+#define MODEL_SINKS_MAX 8
+
+/* log must outlive the model; it may be NULL. -ENOMEM. */
+int model_create(const struct log *log, struct model **result);
+void model_free(struct model *model);
+/* Before the first record. The sink's context must outlive the last call of model_feed and model_flush. -ENOSPC. */
+int model_add_sink(struct model *model, struct event_sink sink);
+
+/*
+ * Takes one record (kernel or user-space made; header.size bytes, aligned or not), copies what it needs. Malformed ones
+ * give -EBADMSG and are dropped, those of an unknown kind are passed over.
+ * Records are held back until a PASS record says that nothing older can come: after PASS(t), everything up to the time
+ * of the PASS before is delivered in order of time; what comes later than that still is delivered, out of order. END
+ * delivers everything; so does, for the older half, more than 16 MiB without a PASS. RUNTIME and SPEC are in force at
+ * once. Returns 0, -EBADMSG, -ENOMEM (the record's event may lack something, the model is sound), or the error of a
+ * sink, once: that sink gets no more, the others do.
+ */
+int model_feed(struct model *model, const struct xpt_record_header *record);
+/* Delivers everything that is held back, e.g. at the end of a recording that was cut short. */
+int model_flush(struct model *model);
+
+/* All programs kept, in the order of their first run or load. Indices hold until the next model_feed or model_flush. */
+size_t model_program_count(const struct model *model);
+const struct model_program *model_program(const struct model *model, size_t index);
+
+/*
+ * Calls that are not inferences of a program (load, copy, alloc, wait, and launches whose program is unknown), one entry
+ * a function and process. Layers are not counted.
+ */
+struct model_call_total {
+	const struct model_function *function;
+	const struct model_process *process;
+	struct xpt_program_count total; /* exact; total_known as for programs */
+	bool total_known;
+	__u64 recorded, errors;
+	__u64 bytes; /* sum of sizes, of calls that did not fail */
+	const struct statistics *duration; /* ns; NULL: none yet, or recorded at entry only */
+};
+size_t model_call_total_count(const struct model *model);
+const struct model_call_total *model_call_total(const struct model *model, size_t index);
+
+struct model_region_total {
+	const char *runtime, *name;
+	const struct model_process *process;
+	const struct statistics *duration;
+};
+size_t model_region_total_count(const struct model *model);
+const struct model_region_total *model_region_total(const struct model *model, size_t index);
+
+__u64 model_lost(const struct model *model, enum xpt_loss cause);
+__u64 model_first_time(const struct model *model); /* of any call; 0: none */
+__u64 model_last_time(const struct model *model);
+/* The JSON text of the END record; NULL: the recording was cut short. */
+const char *model_end_text(const struct model *model);
+__u64 model_held_count(const struct model *model);
+__u64 model_held_time(const struct model *model); /* ns, sum */
+
+#endif

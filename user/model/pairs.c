@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "model/pairs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* All that one process has under way in one runtime. */
+struct queue {
+	struct map_node node;
+	struct link link; /* of all */
+	struct link busy; /* streams that are not empty */
+	unsigned int index;
+	unsigned int process_index;
+	__u32 tgid;
+	const char *runtime;
+	__u64 depth, told; /* told: depth of the last event */
+};
+
+struct stream {
+	struct map_node node;
+	struct link recent;
+	struct link busy; /* in queue->busy while not empty */
+	struct link opens;
+	struct queue *queue;
+	__u64 launches; /* those that are only counted */
+};
+
+struct open_inference {
+	struct map_node node; /* by key, when it has one */
+	struct link link;     /* of all, then of those ended */
+	struct link of_stream;
+	struct stream *stream;
+	struct program *program; /* NULL: unknown */
+	struct event_inference inference;
+	bool keyed;
+	bool latency; /* the span is the program's latency */
+};
+
+struct early_wait {
+	struct map_node node;
+	struct link link;
+	__u64 end;
+	__u32 tid;
+	enum call_outcome outcome;
+};
+
+void pairs_init(struct pairs *pairs, struct output *output)
+{
+	*pairs = (struct pairs){ .output = output, .next_queue = 1, .next_id = 1 };
+	link_init(&pairs->opens);
+	link_init(&pairs->recent);
+	link_init(&pairs->all_queues);
+	link_init(&pairs->early_waits);
+	link_init(&pairs->ended);
+}
+
+static bool call_has(const struct event_call *call, enum xpt_meaning meaning)
+{
+	return call->have & (1u << meaning);
+}
+
+static struct queue *queue_find(const struct pairs *pairs, const struct process *process, unsigned int runtime)
+{
+	struct map_node *node = map_find(&pairs->queues, process->view.sort_index, runtime);
+
+	return node ? container_of(node, struct queue, node) : NULL;
+}
+
+/* *result is NULL beyond the limit. */
+static int queue_get(struct pairs *pairs, const struct process *process, const struct event_call *call,
+		     struct queue **result)
+{
+	struct queue *queue = queue_find(pairs, process, call->function->runtime_index);
+
+	*result = queue;
+	if (queue)
+		return 0;
+	if (pairs->queues.count >= PAIRS_QUEUES_MAX) {
+		output_lose(pairs->output, XPT_LOSS_NAMES, 1, call->start);
+		return 0;
+	}
+	queue = calloc(1, sizeof(*queue));
+	if (!queue)
+		return -ENOMEM;
+	if (map_add(&pairs->queues, &queue->node, process->view.sort_index, call->function->runtime_index)) {
+		free(queue);
+		return -ENOMEM;
+	}
+	queue->index = pairs->next_queue++;
+	queue->process_index = process->view.sort_index;
+	queue->tgid = process->view.tgid;
+	queue->runtime = call->function->runtime;
+	link_init(&queue->busy);
+	link_append(&pairs->all_queues, &queue->link);
+	*result = queue;
+	return 0;
+}
+
+/* Takes it out of everything but its own link, which then is in no list. */
+static void open_detach(struct pairs *pairs, struct open_inference *open)
+{
+	if (open->keyed)
+		map_remove(&pairs->by_key, &open->node);
+	link_remove(&open->of_stream);
+	link_remove(&open->link);
+	open->stream->queue->depth--;
+	pairs->open_count--;
+	if (open->program)
+		open->program->open--;
+}
+
+static void stream_settle(struct stream *stream)
+{
+	if (link_alone(&stream->opens) && !stream->launches && !link_alone(&stream->busy))
+		link_remove(&stream->busy);
+}
+
+/* No wait was seen for it. */
+static void open_drop(struct pairs *pairs, struct open_inference *open, __u64 time)
+{
+	struct stream *stream = open->stream;
+
+	open_detach(pairs, open);
+	stream_settle(stream);
+	output_lose(pairs->output, XPT_LOSS_UNPAIRED, 1, time);
+	free(open);
+}
+
+static void open_end(struct pairs *pairs, struct open_inference *open, __u64 end, __u32 tid, enum call_outcome outcome)
+{
+	open_detach(pairs, open);
+	open->inference.end = end;
+	open->inference.wait_tid = tid;
+	if (outcome != OUTCOME_NONE)
+		open->inference.outcome = outcome;
+	link_append(&pairs->ended, &open->link);
+}
+
+static void stream_drop(struct pairs *pairs, struct stream *stream, __u64 time)
+{
+	struct link *link, *following;
+
+	link_each(link, following, &stream->opens)
+		open_drop(pairs, container_of(link, struct open_inference, of_stream), time);
+	stream->queue->depth -= stream->launches;
+	link_remove(&stream->busy);
+	link_remove(&stream->recent);
+	map_remove(&pairs->streams, &stream->node);
+	free(stream);
+}
+
+/* Calls without a stream share one. */
+static struct map_node *stream_node(const struct pairs *pairs, const struct queue *queue,
+				    const struct event_call *call)
+{
+	bool has = call_has(call, XPT_MEANING_STREAM);
+
+	return map_find(&pairs->streams, (__u64)queue->index << 1 | has, call->stream);
+}
+
+static struct stream *stream_get(struct pairs *pairs, struct queue *queue, const struct event_call *call)
+{
+	struct map_node *node = stream_node(pairs, queue, call);
+	struct stream *stream;
+
+	if (node) {
+		stream = container_of(node, struct stream, node);
+		link_remove(&stream->recent);
+		link_append(&pairs->recent, &stream->recent);
+		return stream;
+	}
+	if (pairs->streams.count >= PAIRS_STREAMS_MAX)
+		stream_drop(pairs, container_of(pairs->recent.next, struct stream, recent), call->start);
+	stream = calloc(1, sizeof(*stream));
+	if (!stream)
+		return NULL;
+	if (map_add(&pairs->streams, &stream->node, (__u64)queue->index << 1 | call_has(call, XPT_MEANING_STREAM),
+		    call->stream)) {
+		free(stream);
+		return NULL;
+	}
+	stream->queue = queue;
+	link_init(&stream->busy);
+	link_init(&stream->opens);
+	link_append(&pairs->recent, &stream->recent);
+	return stream;
+}
+
+static void early_remove(struct pairs *pairs, struct early_wait *early)
+{
+	map_remove(&pairs->early, &early->node);
+	link_remove(&early->link);
+	free(early);
+}
+
+/* A wait that ended nothing: the enqueue that it was for may not have returned yet on its own thread. */
+static int early_add(struct pairs *pairs, const struct queue *queue, const struct event_call *call)
+{
+	struct map_node *node = map_find(&pairs->early, queue->index, call->key);
+	struct early_wait *early;
+
+	if (node) {
+		early = container_of(node, struct early_wait, node);
+		link_remove(&early->link);
+	} else {
+		if (pairs->early.count >= PAIRS_EARLY_MAX)
+			early_remove(pairs, container_of(pairs->early_waits.next, struct early_wait, link));
+		early = malloc(sizeof(*early));
+		if (!early)
+			return -ENOMEM;
+		if (map_add(&pairs->early, &early->node, queue->index, call->key)) {
+			free(early);
+			return -ENOMEM;
+		}
+	}
+	early->end = call->end;
+	early->tid = call->tid;
+	early->outcome = call->outcome;
+	link_append(&pairs->early_waits, &early->link);
+	return 0;
+}
+
+static struct open_inference *open_find(const struct pairs *pairs, const struct queue *queue, __u64 key)
+{
+	struct map_node *node = map_find(&pairs->by_key, queue->index, key);
+
+	return node ? container_of(node, struct open_inference, node) : NULL;
+}
+
+static int open_add(struct pairs *pairs, struct stream *stream, struct program *program, struct event_call *call)
+{
+	struct open_inference *open = calloc(1, sizeof(*open));
+
+	if (!open)
+		return -ENOMEM;
+	open->keyed = call_has(call, XPT_MEANING_KEY);
+	if (open->keyed && map_add(&pairs->by_key, &open->node, stream->queue->index, call->key)) {
+		free(open);
+		return -ENOMEM;
+	}
+	call->flow_out = pairs->next_id++;
+	open->stream = stream;
+	open->program = program;
+	open->latency = call->function->role == XPT_ROLE_ENQUEUE;
+	open->inference = (struct event_inference){
+		.program = program ? &program->view : NULL,
+		.function = call->function,
+		.id = call->flow_out,
+		.start = call->start,
+		.tgid = call->tgid,
+		.tid = call->tid,
+		.key = call->key,
+		.stream = call->stream,
+		.outcome = call->outcome,
+	};
+	link_append(&pairs->opens, &open->link);
+	link_append(&stream->opens, &open->of_stream);
+	pairs->open_count++;
+	if (program)
+		program->open++;
+	return 0;
+}
+
+/* Ends what has just been added, when a wait for it has been seen already. */
+static void early_use(struct pairs *pairs, const struct queue *queue, const struct event_call *call)
+{
+	struct map_node *node = map_find(&pairs->early, queue->index, call->key);
+	struct early_wait *early;
+
+	if (!node)
+		return;
+	early = container_of(node, struct early_wait, node);
+	if (early->end > call->start)
+		open_end(pairs, open_find(pairs, queue, call->key), early->end, early->tid, early->outcome);
+	early_remove(pairs, early);
+}
+
+static int open_begin(struct pairs *pairs, struct stream *stream, struct program *program, struct event_call *call)
+{
+	bool keyed = call_has(call, XPT_MEANING_KEY);
+	struct open_inference *before = keyed ? open_find(pairs, stream->queue, call->key) : NULL;
+	int error;
+
+	if (before)
+		open_drop(pairs, before, call->start);
+	if (pairs->open_count >= MODEL_PENDING_MAX)
+		open_drop(pairs, container_of(pairs->opens.next, struct open_inference, link), call->start);
+	error = open_add(pairs, stream, program, call);
+	if (error)
+		return error;
+	stream->queue->depth++;
+	if (keyed)
+		early_use(pairs, stream->queue, call);
+	return 0;
+}
+
+int pairs_begin(struct pairs *pairs, struct process *process, struct program *program, struct event_call *call)
+{
+	struct stream *stream;
+	struct queue *queue;
+	int error;
+
+	if (call->outcome == OUTCOME_FAILED || call->outcome == OUTCOME_PENDING)
+		return 0;
+	error = queue_get(pairs, process, call, &queue);
+	if (error || !queue)
+		return error;
+	stream = stream_get(pairs, queue, call);
+	if (!stream)
+		return -ENOMEM;
+	if (call->function->role == XPT_ROLE_ENQUEUE || call_has(call, XPT_MEANING_KEY)) {
+		error = open_begin(pairs, stream, program, call);
+	} else {
+		stream->launches++;
+		queue->depth++;
+	}
+	stream_settle(stream);
+	if ((stream->launches || !link_alone(&stream->opens)) && link_alone(&stream->busy))
+		link_append(&queue->busy, &stream->busy);
+	return error;
+}
+
+static void stream_end(struct pairs *pairs, struct stream *stream, struct event_call *call)
+{
+	struct link *link, *following;
+	struct open_inference *open;
+
+	link_each(link, following, &stream->opens) {
+		open = container_of(link, struct open_inference, of_stream);
+		/* Its own wait has not begun when this one returned. */
+		if (open->inference.start >= call->end)
+			continue;
+		call->flow_in = open->inference.id;
+		open_end(pairs, open, call->end, call->tid, call->outcome);
+	}
+	stream->queue->depth -= stream->launches;
+	stream->launches = 0;
+	stream_settle(stream);
+}
+
+static int key_end(struct pairs *pairs, struct queue *queue, struct event_call *call)
+{
+	struct open_inference *open = open_find(pairs, queue, call->key);
+	struct stream *stream;
+
+	if (!open)
+		return early_add(pairs, queue, call);
+	if (open->inference.start >= call->end)
+		return 0;
+	stream = open->stream;
+	call->flow_in = open->inference.id;
+	open_end(pairs, open, call->end, call->tid, call->outcome);
+	stream_settle(stream);
+	return 0;
+}
+
+int pairs_wait(struct pairs *pairs, struct process *process, struct event_call *call)
+{
+	struct link *link, *following;
+	struct map_node *node;
+	struct queue *queue;
+	int error;
+
+	if (call->outcome == OUTCOME_PENDING || (call_has(call, XPT_MEANING_COUNT) && !call->count))
+		return 0;
+	if (call_has(call, XPT_MEANING_KEY)) {
+		error = queue_get(pairs, process, call, &queue);
+		return error || !queue ? error : key_end(pairs, queue, call);
+	}
+	queue = queue_find(pairs, process, call->function->runtime_index);
+	if (!queue)
+		return 0;
+	if (call_has(call, XPT_MEANING_STREAM)) {
+		node = stream_node(pairs, queue, call);
+		if (node)
+			stream_end(pairs, container_of(node, struct stream, node), call);
+		return 0;
+	}
+	link_each(link, following, &queue->busy)
+		stream_end(pairs, container_of(link, struct stream, busy), call);
+	return 0;
+}
+
+static void depth_tell(struct pairs *pairs, struct queue *queue, __u64 time)
+{
+	const struct event event = { .kind = EVENT_COUNTER,
+				     .counter = { .tgid = queue->tgid,
+						  .time = time,
+						  .runtime = queue->runtime,
+						  .name = "queue depth",
+						  .value = (__s64)queue->depth } };
+
+	if (queue->depth == queue->told)
+		return;
+	queue->told = queue->depth;
+	output_write(pairs->output, &event);
+}
+
+static int inference_tell(struct pairs *pairs, const struct open_inference *open)
+{
+	const struct event event = { .kind = EVENT_INFERENCE, .inference = open->inference };
+	bool failed = open->inference.outcome == OUTCOME_FAILED;
+	int error = 0;
+
+	if (open->program)
+		error = program_ended(open->program, open->inference.start, open->inference.end, failed, open->latency);
+	output_write(pairs->output, &event);
+	return error;
+}
+
+int pairs_tell(struct pairs *pairs, const struct process *process, const struct event_call *call)
+{
+	struct queue *queue = queue_find(pairs, process, call->function->runtime_index);
+	struct link *link, *following;
+	struct open_inference *open;
+	int error = 0;
+
+	link_each(link, following, &pairs->ended) {
+		open = container_of(link, struct open_inference, link);
+		if (inference_tell(pairs, open))
+			error = -ENOMEM;
+		link_remove(&open->link);
+		free(open);
+	}
+	if (queue)
+		depth_tell(pairs, queue, call->end);
+	return error;
+}
+
+static void early_drop(struct pairs *pairs, const struct queue *queue)
+{
+	struct link *link, *following;
+	struct early_wait *early;
+
+	link_each(link, following, &pairs->early_waits) {
+		early = container_of(link, struct early_wait, link);
+		if (early->node.a == queue->index)
+			early_remove(pairs, early);
+	}
+}
+
+static void queue_drop(struct pairs *pairs, struct queue *queue, __u64 time)
+{
+	struct link *link, *following;
+	struct stream *stream;
+
+	link_each(link, following, &pairs->recent) {
+		stream = container_of(link, struct stream, recent);
+		if (stream->queue == queue)
+			stream_drop(pairs, stream, time);
+	}
+	early_drop(pairs, queue);
+	depth_tell(pairs, queue, time);
+	map_remove(&pairs->queues, &queue->node);
+	link_remove(&queue->link);
+	free(queue);
+}
+
+void pairs_drop_process(struct pairs *pairs, const struct process *process, __u64 time)
+{
+	struct link *link, *following;
+	struct queue *queue;
+
+	link_each(link, following, &pairs->all_queues) {
+		queue = container_of(link, struct queue, link);
+		if (queue->process_index == process->view.sort_index)
+			queue_drop(pairs, queue, time);
+	}
+}
+
+void pairs_drop_all(struct pairs *pairs, __u64 time)
+{
+	struct link *link, *following;
+
+	link_each(link, following, &pairs->all_queues)
+		queue_drop(pairs, container_of(link, struct queue, link), time);
+}
+
+void pairs_free(struct pairs *pairs)
+{
+	struct output silent = {};
+
+	pairs->output = &silent;
+	pairs_drop_all(pairs, 0);
+	map_free(&pairs->by_key);
+	map_free(&pairs->streams);
+	map_free(&pairs->queues);
+	map_free(&pairs->early);
+}

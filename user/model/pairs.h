@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Asynchronous inferences: what an enqueue or launch begins is ended by the first successful wait for its key, for its
+ * stream, or for the whole device, that returns after the enqueue began.
+ *
+ * Kept one by one are enqueues, and launches with a key: they become inferences. Other launches only count in the depth
+ * of their stream.
+ */
+#ifndef XPT_MODEL_PAIRS_H
+#define XPT_MODEL_PAIRS_H
+
+#include "model/programs.h"
+
+#define PAIRS_STREAMS_MAX 4096 /* streams followed at once; the one not used for longest makes room */
+#define PAIRS_QUEUES_MAX 4096  /* a queue is all that one process has under way in one runtime */
+#define PAIRS_EARLY_MAX 4096   /* waits kept whose enqueue may not have returned yet */
+
+struct pairs {
+	struct output *output;
+	struct map by_key;    /* struct open_inference, by queue and key */
+	struct map streams;   /* struct stream, by queue and stream */
+	struct map queues;    /* struct queue, by process and runtime */
+	struct map early;     /* struct early_wait, by queue and key */
+	struct link opens;    /* all open ones, oldest first */
+	struct link recent;   /* streams, the one used last at the end */
+	struct link all_queues;
+	struct link early_waits; /* oldest first */
+	struct link ended;    /* open ones that the call at hand has ended, until pairs_tell */
+	size_t open_count;
+	unsigned int next_queue;
+	__u64 next_id;
+};
+
+void pairs_init(struct pairs *pairs, struct output *output);
+void pairs_free(struct pairs *pairs);
+
+/* An enqueue or launch that is no layer. Sets call->flow_out. program may be NULL. -ENOMEM. */
+int pairs_begin(struct pairs *pairs, struct process *process, struct program *program, struct event_call *call);
+/* A wait. Sets call->flow_in. -ENOMEM. */
+int pairs_wait(struct pairs *pairs, struct process *process, struct event_call *call);
+/* After the call's own event: tells of the inferences that it ended, and of the depth it changed. -ENOMEM. */
+int pairs_tell(struct pairs *pairs, const struct process *process, const struct event_call *call);
+/* The process has ended: nothing that it has under way will be waited for. Leaves pairs_tell nothing to do. */
+void pairs_drop_process(struct pairs *pairs, const struct process *process, __u64 time);
+/* The recording has ended. */
+void pairs_drop_all(struct pairs *pairs, __u64 time);
+
+#endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "model/processes.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FORGET_AT_ONCE (MODEL_PROCESSES_MAX / 8)
+
+void processes_init(struct processes *processes, struct output *output)
+{
+	*processes = (struct processes){ .output = output };
+	link_init(&processes->all);
+}
+
+static void process_free(struct process *process)
+{
+	if (!process)
+		return;
+	free((char *)process->view.name);
+	free((char *)process->view.command);
+	free(process);
+}
+
+void processes_free(struct processes *processes)
+{
+	struct link *link, *following;
+
+	link_each(link, following, &processes->all)
+		process_free(container_of(link, struct process, link));
+	process_free(processes->others);
+	map_free(&processes->by_tgid);
+}
+
+static int text_set(const char **text, const char *value)
+{
+	char *copy = strndup(value, strnlen(value, PROCESS_NAME_MAX));
+
+	if (!copy)
+		return -ENOMEM;
+	free((char *)*text);
+	*text = copy;
+	return 0;
+}
+
+static struct process *process_create(struct processes *processes, __u32 tgid, const char *name)
+{
+	struct process *process = calloc(1, sizeof(*process));
+
+	if (!process)
+		return NULL;
+	if (text_set(&process->view.name, name) || text_set(&process->view.command, "")) {
+		process_free(process);
+		return NULL;
+	}
+	process->view.tgid = tgid;
+	process->view.sort_index = processes->seen++;
+	link_init(&process->link);
+	link_init(&process->programs);
+	return process;
+}
+
+static void process_tell(struct processes *processes, const struct process *process)
+{
+	const struct event event = { .kind = EVENT_PROCESS, .process = &process->view };
+
+	output_write(processes->output, &event);
+}
+
+struct process *processes_others(struct processes *processes)
+{
+	if (!processes->others)
+		processes->others = process_create(processes, 0, "(others)");
+	return processes->others;
+}
+
+/* Without an EVENT_PROCESS: there may be more to say than the name. */
+static struct process *process_add(struct processes *processes, __u32 tgid, __u64 time, const char *name)
+{
+	struct process *process;
+
+	if (processes->count >= MODEL_PROCESSES_MAX) {
+		output_lose(processes->output, XPT_LOSS_NAMES, 1, time);
+		return processes_others(processes);
+	}
+	process = process_create(processes, tgid, name);
+	if (!process)
+		return NULL;
+	if (map_add(&processes->by_tgid, &process->node, tgid, 0)) {
+		process_free(process);
+		return NULL;
+	}
+	link_append(&processes->all, &process->link);
+	processes->count++;
+	return process;
+}
+
+struct process *processes_find(const struct processes *processes, __u32 tgid)
+{
+	struct map_node *node = map_find(&processes->by_tgid, tgid, 0);
+
+	return node ? container_of(node, struct process, node) : NULL;
+}
+
+struct process *processes_get(struct processes *processes, __u32 tgid, __u64 time)
+{
+	struct process *process = processes_find(processes, tgid);
+
+	if (process && (!process->exited || time <= process->exited))
+		return process;
+	process = process_add(processes, tgid, time, "");
+	if (process && process != processes->others)
+		process_tell(processes, process);
+	return process;
+}
+
+static const char *json_text(const cJSON *object, const char *key)
+{
+	return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+}
+
+static __u64 json_number(const cJSON *object, const char *key, double limit)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	return cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble <= limit ?
+		       (__u64)item->valuedouble : 0;
+}
+
+static int process_fill(struct process *process, const cJSON *object)
+{
+	const char *name = json_text(object, "name"), *command = json_text(object, "command");
+	__u64 start = json_number(object, "start_time", 9007199254740992.0);
+	__u32 parent = (__u32)json_number(object, "parent", 4294967295.0);
+
+	if (name && text_set(&process->view.name, name))
+		return -ENOMEM;
+	if (command && text_set(&process->view.command, command))
+		return -ENOMEM;
+	if (start)
+		process->view.start_time = start;
+	if (parent)
+		process->view.parent = parent;
+	return 0;
+}
+
+/*
+ * A process is read in /proc when it is met, so what is told may come after it has exited. Another start time means
+ * another process.
+ */
+static struct process *process_described(struct processes *processes, __u32 tgid, __u64 time, __u64 start)
+{
+	struct process *process = processes_find(processes, tgid);
+
+	if (process && (!start || !process->view.start_time || process->view.start_time == start))
+		return process;
+	return process_add(processes, tgid, time, "");
+}
+
+int processes_describe(struct processes *processes, __u32 tgid, __u64 time, const char *text, size_t length)
+{
+	char *copy = strndup(text, length);
+	struct process *process;
+	cJSON *object = NULL;
+	int error = -EBADMSG;
+
+	if (!copy)
+		return -ENOMEM;
+	object = cJSON_Parse(copy);
+	if (!cJSON_IsObject(object))
+		goto out;
+	process = process_described(processes, tgid, time, json_number(object, "start_time", 9007199254740992.0));
+	error = process ? 0 : -ENOMEM;
+	if (error || process == processes->others)
+		goto out;
+	error = process_fill(process, object);
+	process_tell(processes, process);
+out:
+	cJSON_Delete(object);
+	free(copy);
+	return error;
+}
+
+struct process *processes_fork(struct processes *processes, __u32 tgid, __u32 parent, __u64 time, const char *name)
+{
+	struct process *process = processes_find(processes, tgid);
+	const struct process *source = processes_find(processes, parent);
+
+	/* One that is known and has not exited was met in /proc before its fork was read. */
+	if (!process || process->exited)
+		process = process_add(processes, tgid, time, name);
+	if (!process || process == processes->others)
+		return process;
+	process->view.parent = parent;
+	if (source && source != process)
+		process->forked_from = source->view.sort_index + 1;
+	process_tell(processes, process);
+	return process;
+}
+
+int processes_exec(struct processes *processes, struct process *process, const char *name)
+{
+	int error;
+
+	if (process == processes->others)
+		return 0;
+	process->forked_from = 0;
+	error = text_set(&process->view.name, name);
+	if (!error)
+		error = text_set(&process->view.command, "");
+	process_tell(processes, process);
+	return error;
+}
+
+void processes_exit(struct processes *processes, struct process *process, __u64 time)
+{
+	if (process == processes->others || process->exited)
+		return;
+	process->exited = time ? time : 1;
+	processes->exited++;
+}
+
+bool processes_mark(struct processes *processes)
+{
+	struct link *link, *following;
+	unsigned int marked = 0;
+	struct process *process;
+
+	if (processes->count < MODEL_PROCESSES_MAX || !processes->exited)
+		return false;
+	link_each(link, following, &processes->all) {
+		process = container_of(link, struct process, link);
+		if (!process->exited)
+			continue;
+		process->forgotten = true;
+		if (++marked == FORGET_AT_ONCE)
+			break;
+	}
+	return marked;
+}
+
+void processes_forget(struct processes *processes)
+{
+	struct link *link, *following;
+	struct process *process;
+
+	link_each(link, following, &processes->all) {
+		process = container_of(link, struct process, link);
+		if (!process->forgotten)
+			continue;
+		link_remove(&process->link);
+		map_remove(&processes->by_tgid, &process->node);
+		processes->count--;
+		processes->exited--;
+		process_free(process);
+	}
+}

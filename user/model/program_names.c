@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How programs get their names. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/programs.h"
+
+int program_set_name(struct program *program, const char *name, enum name_source source)
+{
+	char *copy;
+
+	if (!name || !*name || source < program->source || (program->others && program->name))
+		return 0;
+	copy = strndup(name, PROGRAM_NAME_MAX);
+	if (!copy)
+		return -ENOMEM;
+	free(program->name);
+	program->name = copy;
+	program->source = source;
+	program->view.name = copy;
+	program->view.named = true;
+	return 1;
+}
+
+static void orphan_end(struct program *program)
+{
+	if (!program->orphan)
+		return;
+	program->orphan = false;
+	program->process->orphans--;
+}
+
+int programs_set_parent(struct programs *programs, struct program *program, __u64 parent, __u64 time)
+{
+	const struct program *source;
+
+	if (program->others || program->source > NAME_FROM_PARENT)
+		return 0;
+	source = programs_find(programs, program->process, program->view.runtime_index, parent, time);
+	if (source && source != program && source->view.named) {
+		orphan_end(program);
+		return program_set_name(program, source->view.name, NAME_FROM_PARENT);
+	}
+	program->parent = parent;
+	if (!program->orphan && !link_alone(&program->of_process)) {
+		program->orphan = true;
+		program->process->orphans++;
+	}
+	return 0;
+}
+
+/* From a model to its modules to their kernels: what runtimes describe is never deeper. */
+#define LEND_DEPTH_MAX 4
+
+static int name_lend(struct programs *programs, const struct program *program, __u64 time, unsigned int depth)
+{
+	struct link *link, *following;
+	struct program *child;
+	int named;
+
+	if (!program->process->orphans || depth == LEND_DEPTH_MAX)
+		return 0;
+	link_each(link, following, &program->process->programs) {
+		child = container_of(link, struct program, of_process);
+		if (!child->orphan || child->parent != program->view.handle || child == program ||
+		    child->view.runtime_index != program->view.runtime_index)
+			continue;
+		orphan_end(child);
+		named = program_set_name(child, program->view.name, NAME_FROM_PARENT);
+		if (named > 0) {
+			programs_tell(programs, child, time, false);
+			named = name_lend(programs, child, time, depth + 1);
+		}
+		if (named < 0)
+			return named;
+	}
+	return 0;
+}
+
+int programs_lend_name(struct programs *programs, const struct program *program, __u64 time)
+{
+	return program->others || !program->view.named ? 0 : name_lend(programs, program, time, 0);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The programs: a handle of a runtime in a process, and which generation of it, as handles are used again. A
+ * generation begins with the return of a load, or with the first use when no load was seen, and lasts until an unload
+ * begins, the next load returns, or the process is another one.
+ */
+#ifndef XPT_MODEL_PROGRAMS_H
+#define XPT_MODEL_PROGRAMS_H
+
+#include "model/functions.h"
+#include "model/processes.h"
+#include "model/statistics.h"
+
+#define PROGRAM_NAME_MAX 1024	/* bytes kept of a name */
+#define PROGRAM_OTHERS_MAX 1024 /* programs that stand for the others of one process and runtime */
+
+/* Where a program's name comes from. A better source wins, and so does the later of two equal ones. */
+enum name_source {
+	NAME_FROM_HANDLE = 0,
+	NAME_FROM_FORK = 1, /* the process that this one was forked from had it */
+	NAME_FROM_PARENT = 2,
+	NAME_FROM_LOAD = 3,
+	NAME_FROM_CALL = 4, /* program.name */
+	NAME_FROM_USER = 5,
+};
+
+struct program {
+	struct model_program view;
+	struct map_node node;	  /* by process, runtime and handle; the newest generation is found first */
+	struct link of_process;	  /* in process.programs, until it is released */
+	struct process *process;
+	const struct runtime *runtime;
+	__u64 born;		  /* first time at which it is known to have been there */
+	__u64 until;		  /* calls that begin earlier are its own; ~0: not released */
+	enum name_source source;
+	char handle_name[24];
+	char *name;		  /* NULL: handle_name is used */
+	struct statistics *latency;
+	__u64 parent;		  /* handle */
+	bool orphan;		  /* the parent may yet lend its name; counted in process.orphans */
+	bool asked;		  /* whether the user named it has been looked up */
+	bool others;		  /* stands for programs that are not kept apart */
+	unsigned int open;	  /* inferences that no wait has ended: it cannot be forgotten */
+};
+
+struct programs {
+	struct output *output;
+	struct processes *processes;
+	struct map by_handle;
+	struct map others; /* by process and runtime */
+	struct program **all;
+	size_t count, room, others_count;
+	size_t released; /* in all, not counting the others */
+	unsigned int next_id;
+};
+
+void programs_init(struct programs *programs, struct output *output, struct processes *processes);
+void programs_free(struct programs *programs);
+
+/* The generation that a call belongs to that began at time. NULL: none is known, or all were released before. */
+struct program *programs_find(const struct programs *programs, const struct process *process, unsigned int runtime,
+			      __u64 handle, __u64 time);
+/* The same, made when there is none; one that stands for others beyond MODEL_PROGRAMS_MAX. NULL: no memory. */
+struct program *programs_use(struct programs *programs, struct process *process, const struct runtime *runtime,
+			     __u64 handle, __u64 time);
+/* The one that a load from start to end has made. NULL: no memory. */
+struct program *programs_load(struct programs *programs, struct process *process, const struct runtime *runtime,
+			      __u64 handle, __u64 start, __u64 end);
+/* The one that an exact total told at time belongs to. NULL: no memory. */
+struct program *programs_total(struct programs *programs, struct process *process, const struct runtime *runtime,
+			       __u64 handle, __u64 time);
+/*
+ * The one that stands for those of a process and runtime that are not kept apart; for a process that has exited it is
+ * that of all such processes, since there is no end to them. NULL: no memory.
+ */
+struct program *programs_others(struct programs *programs, struct process *process, const struct runtime *runtime);
+/* Released by a call that began at time. Returns whether it was not released before. */
+bool programs_release(struct programs *programs, struct program *program, __u64 time);
+/* The process has exited or runs another file: all its handles are gone. */
+void programs_release_all(struct programs *programs, struct process *process, __u64 time);
+
+/* Does nothing when the program already has a name from a better source. Returns 1: named; 0: not; -ENOMEM. */
+int program_set_name(struct program *program, const char *name, enum name_source source);
+/* The program was made from the one with this handle: takes its name, now or as soon as it has one. As set_name. */
+int programs_set_parent(struct programs *programs, struct program *program, __u64 parent, __u64 time);
+/* Lends the name of a program to those that wait for it, with an EVENT_PROGRAM each. -ENOMEM. */
+int programs_lend_name(struct programs *programs, const struct program *program, __u64 time);
+void programs_tell(const struct programs *programs, const struct program *program, __u64 time, bool released);
+
+/* A call that is an inference (not a layer) has been recorded. -ENOMEM: all but the quantiles is right. */
+int program_record(struct program *program, const struct event_call *call);
+/* What was enqueued has ended. latency: whether it is the program's latency. As program_record. */
+int program_ended(struct program *program, __u64 start, __u64 end, bool failed, bool latency);
+
+/* Forgets released ones when MODEL_PROGRAMS_MAX are kept, and all of processes that are marked as forgotten. */
+void programs_make_room(struct programs *programs);
+void programs_forget_processes(struct programs *programs);
+
+#endif

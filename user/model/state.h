@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The model's parts, and who takes which record. Private to model/. */
+#ifndef XPT_MODEL_STATE_H
+#define XPT_MODEL_STATE_H
+
+#include "model/memory.h"
+#include "model/model.h"
+#include "model/names.h"
+#include "model/order.h"
+#include "model/pairs.h"
+#include "model/regions.h"
+#include "model/strings.h"
+#include "model/totals.h"
+
+struct model {
+	struct output output;
+	struct order order;
+	struct functions functions;
+	struct processes processes;
+	struct programs programs;
+	struct names names;
+	struct strings strings;
+	struct totals totals;
+	struct pairs pairs;
+	struct memory memory;
+	struct regions regions;
+	__u64 pass; /* time of the last PASS */
+	bool passed;
+	__u64 first_time, last_time;
+	__u64 held_count, held_time;
+	char *end_text;
+};
+
+/* calls.c: delivers a call. -ENOMEM; the event is delivered all the same where that is possible. */
+int call_deliver(struct model *model, const struct xpt_record_call *record);
+/* Gives the program the name that the user has for it, if any. 1: named; 0: not; -ENOMEM. */
+int program_ask_user(struct model *model, struct program *program);
+
+/* lives.c: processes that begin, change and end. */
+int task_deliver(struct model *model, const struct xpt_record_task *record);
+/* Forgets what is gone when too much is kept. Pointers to programs and processes may become invalid. */
+int model_make_room(struct model *model, __u64 time);
+
+#endif

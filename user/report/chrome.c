@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The Chrome trace as a document that grows: buffering, flushing, closing. */
+#include "report/chrome.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/chrome_events.h"
+#include "report/chrome_metadata.h"
+#include "report/tailed_file.h"
+
+#define BUFFER_SIZE (1u << 20)
+#define BUFFER_KEPT (4u << 20) /* one huge event must not hold its memory for ever */
+
+/*
+ * Completes the document wherever the events end. Nothing follows the last brace, not even a newline: Perfetto's
+ * reader takes a byte after the end for an error when it happens to begin a new block.
+ */
+static const char open_tail[] = "\n],\"metadata\":{\"complete\":false}}";
+
+struct chrome_writer {
+	struct log log;
+	struct tailed_file file;
+	struct recording_info info; /* strings owned */
+	int error;		    /* the first one: the sink has failed */
+	chrome_progress_fn progress;
+	void *progress_context;
+	struct chrome_events events;
+};
+
+static int copy_string(const char **to, const char *from)
+{
+	*to = strdup(from ? from : "");
+	return *to ? 0 : -ENOMEM;
+}
+
+static int info_copy(struct recording_info *to, const struct recording_info *from)
+{
+	to->monotonic_time = from->monotonic_time;
+	to->realtime = from->realtime;
+	to->cpus = from->cpus;
+	if (copy_string(&to->host, from->host) || copy_string(&to->kernel, from->kernel) ||
+	    copy_string(&to->machine, from->machine) || copy_string(&to->version, from->version) ||
+	    copy_string(&to->command, from->command) || copy_string(&to->boot_id, from->boot_id))
+		return -ENOMEM;
+	return 0;
+}
+
+static void info_free(struct recording_info *info)
+{
+	free((char *)info->host);
+	free((char *)info->kernel);
+	free((char *)info->machine);
+	free((char *)info->version);
+	free((char *)info->command);
+	free((char *)info->boot_id);
+}
+
+static void report_progress(const struct chrome_writer *writer)
+{
+	const struct tailed_file *file = &writer->file;
+
+	if (writer->progress && file->seekable)
+		writer->progress(writer->progress_context, file->descriptor, file->length, file->tail,
+				 file->tail_length);
+}
+
+static int write_head(struct chrome_writer *writer)
+{
+	struct text *text = &writer->events.text;
+	int error;
+
+	text_reserve(text, BUFFER_SIZE);
+	text_literal(text, "{\"displayTimeUnit\":\"ns\",\"otherData\":{");
+	chrome_metadata_origin(text, &writer->info);
+	text_literal(text, "},\"traceEvents\":[");
+	error = tailed_file_append(&writer->file, text, open_tail, sizeof(open_tail) - 1, false);
+	text_clear(text, BUFFER_KEPT);
+	return error;
+}
+
+int chrome_writer_create(const struct log *log, const char *path, int descriptor, const struct recording_info *info,
+			 struct chrome_writer **result)
+{
+	struct chrome_writer *writer = calloc(1, sizeof(*writer));
+	int error;
+
+	if (!writer) {
+		struct tailed_file file;
+
+		if (!path && !tailed_file_open(&file, NULL, descriptor))
+			tailed_file_close(&file);
+		return -ENOMEM;
+	}
+	writer->log = log ? *log : (struct log){ 0 };
+	error = tailed_file_open(&writer->file, path, descriptor);
+	if (!error)
+		error = info_copy(&writer->info, info);
+	if (!error)
+		error = write_head(writer);
+	if (error) {
+		log_error(log, "%s: cannot be written: %s", path ? path : "output", strerror(-error));
+		goto out;
+	}
+	*result = writer;
+	return 0;
+out:
+	tailed_file_close(&writer->file);
+	chrome_events_free(&writer->events);
+	info_free(&writer->info);
+	free(writer);
+	return error;
+}
+
+static int failed(struct chrome_writer *writer, int error)
+{
+	writer->error = error;
+	text_clear(&writer->events.text, BUFFER_KEPT);
+	log_error(&writer->log, "trace: no more events are written: %s", strerror(-error));
+	return error;
+}
+
+int chrome_writer_flush(struct chrome_writer *writer)
+{
+	struct text *text = &writer->events.text;
+	int error;
+
+	if (writer->error || !text->length)
+		return writer->error;
+	error = tailed_file_append(&writer->file, text, open_tail, sizeof(open_tail) - 1, false);
+	if (error)
+		return failed(writer, error);
+	text_clear(text, BUFFER_KEPT);
+	report_progress(writer);
+	return 0;
+}
+
+static int write_event(void *context, const struct event *event)
+{
+	struct chrome_writer *writer = context;
+
+	if (writer->error)
+		return writer->error;
+	chrome_events_add(&writer->events, event);
+	if (writer->events.text.error)
+		return failed(writer, writer->events.text.error);
+	return writer->events.text.length < BUFFER_SIZE ? 0 : chrome_writer_flush(writer);
+}
+
+struct event_sink chrome_writer_sink(struct chrome_writer *writer)
+{
+	return (struct event_sink){ .write = write_event, .context = writer };
+}
+
+/* Also after a failure: the totals say what is missing, and with luck there is room for them. */
+static int write_totals(struct chrome_writer *writer, const struct model *model)
+{
+	struct text *text = &writer->events.text;
+	struct text tail = { 0 };
+	int error;
+
+	text_literal(&tail, "\n],\"metadata\":");
+	chrome_metadata_totals(&tail, &writer->info, model, writer->error);
+	text_literal(&tail, "}");
+	error = tail.error;
+	if (!error)
+		error = tailed_file_append(&writer->file, text, tail.data, tail.length, true);
+	if (!error && writer->progress && writer->file.seekable)
+		/* From here on there is nothing to complete: the file ends where it ends. */
+		writer->progress(writer->progress_context, writer->file.descriptor, writer->file.end, "", 0);
+	text_free(&tail);
+	return error;
+}
+
+int chrome_writer_close(struct chrome_writer *writer, const struct model *model)
+{
+	int error, closed;
+
+	if (!writer)
+		return 0;
+	chrome_writer_flush(writer);
+	error = write_totals(writer, model);
+	if (error && !writer->error)
+		log_error(&writer->log, "trace: the totals cannot be written: %s", strerror(-error));
+	closed = tailed_file_close(&writer->file);
+	if (writer->error)
+		error = writer->error;
+	chrome_events_free(&writer->events);
+	info_free(&writer->info);
+	free(writer);
+	return error ? error : closed;
+}
+
+void chrome_writer_watch(struct chrome_writer *writer, chrome_progress_fn progress, void *context)
+{
+	writer->progress = progress;
+	writer->progress_context = context;
+	report_progress(writer);
+}
+
+__u64 chrome_writer_bytes(const struct chrome_writer *writer)
+{
+	return writer->file.end - writer->file.start;
+}

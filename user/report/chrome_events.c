@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "report/chrome_events.h"
+
+#include <sys/wait.h>
+
+#include "describe/description.h"
+
+#define LABEL_MAX 200 /* bytes of a command line that stand beside a process's name */
+
+/* ---- the parts that all trace events have ---- */
+
+static void begin(struct chrome_events *events, char phase, __u32 pid, __u32 tid, __u64 time)
+{
+	struct text *text = &events->text;
+
+	if (events->any)
+		text_literal(text, ",\n{\"ph\":\"");
+	else
+		text_literal(text, "\n{\"ph\":\"");
+	events->any = true;
+	text_bytes(text, &phase, 1);
+	text_literal(text, "\",\"pid\":");
+	text_unsigned(text, pid);
+	text_literal(text, ",\"tid\":");
+	text_unsigned(text, tid);
+	text_literal(text, ",\"ts\":");
+	text_microseconds(text, time);
+}
+
+static void add_name(struct text *text, const char *name)
+{
+	text_literal(text, ",\"name\":");
+	text_json_string(text, name);
+}
+
+/* what is a word of ours, runtime comes from outside. */
+static void add_category(struct text *text, const char *what, const char *runtime)
+{
+	text_literal(text, ",\"cat\":\"");
+	text_string(text, what);
+	text_literal(text, ",");
+	text_json_part(text, runtime, strlen(runtime));
+	text_literal(text, "\"");
+}
+
+static void add_id(struct text *text, __u64 id)
+{
+	text_literal(text, ",\"id\":\"");
+	text_hexadecimal(text, id);
+	text_literal(text, "\"");
+}
+
+/* Handles and addresses are strings: JSON readers round numbers beyond 2^53. name comes with quotes, comma and colon. */
+#define add_hexadecimal(text, name, value)       \
+	do {                                     \
+		text_literal(text, name "\"");   \
+		text_hexadecimal(text, value);   \
+		text_literal(text, "\"");        \
+	} while (0)
+
+#define add_unsigned(text, name, value)      \
+	do {                                 \
+		text_literal(text, name);    \
+		text_unsigned(text, value);  \
+	} while (0)
+
+static __u64 duration(__u64 start, __u64 end)
+{
+	return end > start ? end - start : 0;
+}
+
+/* ---- processes and threads ---- */
+
+static void begin_metadata(struct chrome_events *events, __u32 pid, __u32 tid, const char *name)
+{
+	begin(events, 'M', pid, tid, 0);
+	add_name(&events->text, name);
+}
+
+static void add_process(struct chrome_events *events, const struct model_process *process)
+{
+	struct text *text = &events->text;
+	const char *command = process->command ? process->command : "";
+	size_t length = strlen(command);
+
+	if (!events->first_tgid)
+		events->first_tgid = process->tgid;
+	begin_metadata(events, process->tgid, process->tgid, "process_name");
+	text_literal(text, ",\"args\":{\"name\":");
+	text_json_string(text, process->name);
+	text_literal(text, "}}");
+	begin_metadata(events, process->tgid, process->tgid, "process_sort_index");
+	add_unsigned(text, ",\"args\":{\"sort_index\":", process->sort_index);
+	text_literal(text, "}}");
+	if (!length)
+		return;
+	begin_metadata(events, process->tgid, process->tgid, "process_labels");
+	text_literal(text, ",\"args\":{\"labels\":");
+	text_json(text, command, text_cut(command, length, LABEL_MAX));
+	text_literal(text, ",\"command\":");
+	text_json(text, command, length);
+	text_literal(text, "}}");
+}
+
+static void add_thread(struct chrome_events *events, __u32 tgid, __u32 tid, const char *name)
+{
+	if (!name || !*name)
+		return;
+	begin_metadata(events, tgid, tid, "thread_name");
+	text_literal(&events->text, ",\"args\":{\"name\":");
+	text_json_string(&events->text, name);
+	text_literal(&events->text, "}}");
+}
+
+/* ---- calls ---- */
+
+static void make_function(struct text *text, const struct model_function *function)
+{
+	const char *role = role_name(function->role);
+
+	text_literal(text, ",\"cat\":\"");
+	text_json_part(text, function->runtime, strlen(function->runtime));
+	text_literal(text, ",");
+	text_string(text, role);
+	text_literal(text, "\",\"args\":{\"function\":");
+	text_json_string(text, function->name);
+	text_literal(text, ",\"role\":\"");
+	text_string(text, role);
+	text_literal(text, "\"");
+}
+
+/* Category, and the beginning of the arguments. */
+static void add_function(struct chrome_events *events, const struct model_function *function)
+{
+	struct chrome_function *known;
+
+	if (function->index >= XPT_SPEC_MAX) {
+		make_function(&events->text, function);
+		return;
+	}
+	known = &events->functions[function->index];
+	if (known->function != function) {
+		known->text.length = 0;
+		make_function(&known->text, function);
+		known->function = known->text.error ? NULL : function;
+		if (known->text.error) {
+			text_free(&known->text);
+			make_function(&events->text, function);
+			return;
+		}
+	}
+	text_bytes(&events->text, known->text.data, known->text.length);
+}
+
+static bool names_program(const struct event_call *call)
+{
+	enum xpt_role role = call->function->role;
+
+	return call->program && !call->layer &&
+	       (role == XPT_ROLE_EXECUTE || role == XPT_ROLE_ENQUEUE || role == XPT_ROLE_LAUNCH);
+}
+
+#define HAS(call, meaning) ((call)->have & (1u << (meaning)))
+
+static void add_status(struct text *text, const struct event_call *call)
+{
+	if (HAS(call, XPT_MEANING_STATUS)) {
+		text_literal(text, ",\"status\":");
+		text_signed(text, call->status);
+		if (call->status_name) {
+			text_literal(text, ",\"status_name\":");
+			text_json_string(text, call->status_name);
+		}
+	}
+	if (call->outcome == OUTCOME_FAILED)
+		text_literal(text, ",\"failed\":true");
+	else if (call->outcome == OUTCOME_PENDING)
+		text_literal(text, ",\"pending\":true");
+}
+
+static void add_values(struct text *text, const struct event_call *call)
+{
+	if (HAS(call, XPT_MEANING_PROGRAM))
+		add_hexadecimal(text, ",\"handle\":", call->handle);
+	if (HAS(call, XPT_MEANING_KEY))
+		add_hexadecimal(text, ",\"key\":", call->key);
+	if (HAS(call, XPT_MEANING_SIZE))
+		add_unsigned(text, ",\"size\":", call->size);
+	if (HAS(call, XPT_MEANING_CORE)) {
+		text_literal(text, ",\"core\":");
+		text_signed(text, call->core);
+	}
+	if (HAS(call, XPT_MEANING_STREAM))
+		add_hexadecimal(text, ",\"stream\":", call->stream);
+	if (HAS(call, XPT_MEANING_PARENT))
+		add_hexadecimal(text, ",\"parent\":", call->parent);
+	if (HAS(call, XPT_MEANING_ADDRESS))
+		add_hexadecimal(text, ",\"address\":", call->address);
+	if (HAS(call, XPT_MEANING_COUNT))
+		add_unsigned(text, ",\"count\":", call->count);
+}
+
+/* Everything in the arguments behind function and role. */
+static void add_arguments(struct text *text, const struct event_call *call)
+{
+	if (call->program) {
+		text_literal(text, ",\"program\":");
+		text_json_string(text, call->program->name);
+		add_unsigned(text, ",\"program_id\":", call->program->id);
+	}
+	add_values(text, call);
+	if (call->name) {
+		text_literal(text, ",\"name\":");
+		text_json(text, call->name, call->name_length);
+		if (call->name_truncated)
+			text_literal(text, ",\"name_truncated\":true");
+	}
+	add_status(text, call);
+	if (call->layer)
+		text_literal(text, ",\"layer\":true");
+	if (call->sample > 1)
+		add_unsigned(text, ",\"sample\":", call->sample);
+}
+
+/* One end of an arrow. It is joined by category, name and id, and bound by time to the slice that is open there. */
+static void add_flow(struct chrome_events *events, char phase, __u32 tgid, __u32 tid, __u64 time, __u64 id,
+		     const char *runtime)
+{
+	begin(events, phase, tgid, tid, time);
+	add_id(&events->text, id);
+	add_category(&events->text, "flow", runtime);
+	if (phase == 'f')
+		text_literal(&events->text, ",\"name\":\"inference\",\"bp\":\"e\"}");
+	else
+		text_literal(&events->text, ",\"name\":\"inference\"}");
+}
+
+static void add_call(struct chrome_events *events, const struct event_call *call)
+{
+	struct text *text = &events->text;
+
+	begin(events, call->no_end ? 'i' : 'X', call->tgid, call->tid, call->start);
+	if (call->no_end) {
+		text_literal(text, ",\"s\":\"t\"");
+	} else {
+		text_literal(text, ",\"dur\":");
+		text_microseconds(text, duration(call->start, call->end));
+	}
+	add_name(text, names_program(call) ? call->program->name : call->function->name);
+	if (call->outcome == OUTCOME_FAILED)
+		text_literal(text, ",\"cname\":\"terrible\"");
+	add_function(events, call->function);
+	add_arguments(text, call);
+	text_literal(text, "}}");
+	/* At its very start no call inside has begun, so the arrow leaves from this call and not from one within. */
+	if (call->flow_out && !call->no_end)
+		add_flow(events, 's', call->tgid, call->tid, call->start, call->flow_out, call->function->runtime);
+}
+
+static void add_inference(struct chrome_events *events, const struct event_inference *inference)
+{
+	struct text *text = &events->text;
+	const char *runtime = inference->function->runtime;
+	const char *name = inference->program ? inference->program->name : inference->function->name;
+
+	begin(events, 'b', inference->tgid, inference->tid, inference->start);
+	add_id(text, inference->id);
+	add_category(text, "inference", runtime);
+	add_name(text, name);
+	text_literal(text, ",\"args\":{\"function\":");
+	text_json_string(text, inference->function->name);
+	if (inference->program)
+		add_unsigned(text, ",\"program_id\":", inference->program->id);
+	add_hexadecimal(text, ",\"key\":", inference->key);
+	add_hexadecimal(text, ",\"stream\":", inference->stream);
+	if (inference->outcome == OUTCOME_FAILED)
+		text_literal(text, ",\"failed\":true");
+	text_literal(text, "}}");
+	begin(events, 'e', inference->tgid, inference->tid, inference->end > inference->start ? inference->end
+											      : inference->start);
+	add_id(text, inference->id);
+	add_category(text, "inference", runtime);
+	add_name(text, name);
+	text_literal(text, "}");
+	/* The last nanosecond of the wait: at its end the slice is closed already. */
+	if (inference->wait_tid && inference->end)
+		add_flow(events, 'f', inference->tgid, inference->wait_tid, inference->end - 1, inference->id, runtime);
+}
+
+static void add_region(struct chrome_events *events, const struct event_region *region)
+{
+	struct text *text = &events->text;
+
+	begin(events, 'X', region->tgid, region->tid, region->start);
+	text_literal(text, ",\"dur\":");
+	text_microseconds(text, duration(region->start, region->end));
+	add_name(text, region->name);
+	add_category(text, "region", region->runtime);
+	text_literal(text, "}");
+}
+
+/* ---- what is not a span on a thread ---- */
+
+static void add_counter(struct chrome_events *events, const struct event_counter *counter)
+{
+	struct text *text = &events->text;
+
+	begin(events, 'C', counter->tgid, counter->tgid, counter->time);
+	text_literal(text, ",\"name\":\"");
+	text_json_part(text, counter->runtime, strlen(counter->runtime));
+	text_literal(text, " ");
+	text_json_part(text, counter->name, strlen(counter->name));
+	if (!strcmp(counter->name, "queue depth"))
+		text_literal(text, "\",\"args\":{\"inferences\":");
+	else if (!strcmp(counter->name, "device memory"))
+		text_literal(text, "\",\"args\":{\"bytes\":");
+	else
+		text_literal(text, "\",\"args\":{\"value\":");
+	text_signed(text, counter->value);
+	text_literal(text, "}}");
+}
+
+static void begin_process_instant(struct chrome_events *events, __u32 tgid, __u32 tid, __u64 time)
+{
+	begin(events, 'i', tgid, tid, time);
+	text_literal(&events->text, ",\"s\":\"p\",\"cat\":\"xputrace\",\"name\":");
+}
+
+static void add_program(struct chrome_events *events, const struct event_program *event)
+{
+	const struct model_program *program = event->program;
+	__u32 tgid = program->process->tgid;
+	struct text *text = &events->text;
+
+	begin_process_instant(events, tgid, tgid, event->time);
+	if (event->released)
+		text_literal(text, "\"program released: ");
+	else if (program->loaded)
+		text_literal(text, "\"program loaded: ");
+	else
+		text_literal(text, "\"program named: ");
+	text_json_part(text, program->name, strlen(program->name));
+	text_literal(text, "\",\"args\":{\"runtime\":");
+	text_json_string(text, program->runtime);
+	add_unsigned(text, ",\"program_id\":", program->id);
+	add_hexadecimal(text, ",\"handle\":", program->handle);
+	add_unsigned(text, ",\"generation\":", program->generation);
+	if (program->size)
+		add_unsigned(text, ",\"size\":", program->size);
+	text_literal(text, "}}");
+}
+
+static void add_lost(struct chrome_events *events, const struct event_lost *lost)
+{
+	struct text *text = &events->text;
+
+	begin(events, 'i', events->first_tgid, events->first_tgid, lost->time);
+	text_literal(text, ",\"s\":\"g\",\"cat\":\"xputrace\",\"name\":\"lost ");
+	text_unsigned(text, lost->count);
+	text_literal(text, ": ");
+	text_string(text, loss_name(lost->cause));
+	text_literal(text, "\",\"args\":{\"cause\":\"");
+	text_string(text, loss_name(lost->cause));
+	add_unsigned(text, "\",\"count\":", lost->count);
+	text_literal(text, ",\"since_us\":");
+	text_microseconds(text, lost->since);
+	text_literal(text, "}}");
+}
+
+/* A span of the process as a whole: all its threads stood still. */
+static void add_held(struct chrome_events *events, const struct event_held *held)
+{
+	struct text *text = &events->text;
+	__u64 id = ++events->held_count;
+
+	begin(events, 'b', held->tgid, held->tgid, held->start);
+	add_id(text, id);
+	add_unsigned(text, ",\"cat\":\"xputrace\",\"name\":\"held\",\"args\":{\"sites\":", held->sites);
+	text_literal(text, "}}");
+	begin(events, 'e', held->tgid, held->tgid, held->end > held->start ? held->end : held->start);
+	add_id(text, id);
+	text_literal(text, ",\"cat\":\"xputrace\",\"name\":\"held\"}");
+}
+
+static void add_task(struct chrome_events *events, const struct event_task *task)
+{
+	struct text *text = &events->text;
+
+	if (task->what == XPT_TASK_THREAD)
+		return;
+	begin_process_instant(events, task->tgid, task->tid ? task->tid : task->tgid, task->time);
+	if (task->what == XPT_TASK_FORK) {
+		add_unsigned(text, "\"forked\",\"args\":{\"parent\":", task->other);
+	} else if (task->what == XPT_TASK_EXEC) {
+		text_literal(text, "\"exec\",\"args\":{\"name\":");
+		text_json_string(text, task->name);
+	} else if (WIFSIGNALED(task->code)) {
+		add_unsigned(text, "\"exit\",\"args\":{\"signal\":", WTERMSIG(task->code));
+	} else {
+		add_unsigned(text, "\"exit\",\"args\":{\"status\":", WEXITSTATUS(task->code));
+	}
+	text_literal(text, "}}");
+}
+
+void chrome_events_add(struct chrome_events *events, const struct event *event)
+{
+	switch (event->kind) {
+	case EVENT_PROCESS:
+		add_process(events, event->process);
+		break;
+	case EVENT_THREAD:
+		add_thread(events, event->thread.tgid, event->thread.tid, event->thread.name);
+		break;
+	case EVENT_CALL:
+		add_call(events, &event->call);
+		break;
+	case EVENT_INFERENCE:
+		add_inference(events, &event->inference);
+		break;
+	case EVENT_COUNTER:
+		add_counter(events, &event->counter);
+		break;
+	case EVENT_PROGRAM:
+		add_program(events, &event->program);
+		break;
+	case EVENT_LOST:
+		add_lost(events, &event->lost);
+		break;
+	case EVENT_HELD:
+		add_held(events, &event->held);
+		break;
+	case EVENT_TASK:
+		add_task(events, &event->task);
+		break;
+	case EVENT_REGION:
+		add_region(events, &event->region);
+		break;
+	}
+}
+
+void chrome_events_free(struct chrome_events *events)
+{
+	size_t i;
+
+	for (i = 0; i < XPT_SPEC_MAX; i++)
+		text_free(&events->functions[i].text);
+	text_free(&events->text);
+}

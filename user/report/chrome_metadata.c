@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "report/chrome_metadata.h"
+
+#include <string.h>
+
+#include "base/json.h"
+#include "describe/description.h"
+#include "model/statistics.h"
+
+/* Members are written with the comma before them, so that they can follow one another without knowing of each other. */
+
+static void member_string(struct text *text, const char *name, const char *value)
+{
+	text_literal(text, ",\"");
+	text_string(text, name);
+	text_literal(text, "\":");
+	text_json_string(text, value);
+}
+
+static void member_unsigned(struct text *text, const char *name, __u64 value)
+{
+	text_literal(text, ",\"");
+	text_string(text, name);
+	text_literal(text, "\":");
+	text_unsigned(text, value);
+}
+
+/* Figures that come as floating point: rounded to whole nanoseconds, so that no locale and no NaN gets into the file. */
+static void member_rounded(struct text *text, const char *name, double value)
+{
+	member_unsigned(text, name, value > 0 && value < 1.8e19 ? (__u64)(value + 0.5) : 0);
+}
+
+static void member_microseconds(struct text *text, const char *name, __u64 nanoseconds)
+{
+	text_literal(text, ",\"");
+	text_string(text, name);
+	text_literal(text, "\":");
+	text_microseconds(text, nanoseconds);
+}
+
+static void member_hexadecimal(struct text *text, const char *name, __u64 value)
+{
+	text_literal(text, ",\"");
+	text_string(text, name);
+	text_literal(text, "\":\"");
+	text_hexadecimal(text, value);
+	text_literal(text, "\"");
+}
+
+void chrome_metadata_origin(struct text *text, const struct recording_info *info)
+{
+	text_literal(text, "\"schema\":");
+	text_unsigned(text, CHROME_SCHEMA_VERSION);
+	member_string(text, "version", info->version);
+	member_string(text, "command", info->command);
+	member_string(text, "host", info->host);
+	member_string(text, "kernel", info->kernel);
+	member_string(text, "machine", info->machine);
+	member_string(text, "boot_id", info->boot_id);
+	member_unsigned(text, "cpus", info->cpus);
+	/* As strings: a JSON reader with 53-bit numbers would round them. */
+	text_literal(text, ",\"clock\":{\"monotonic_ns\":\"");
+	text_unsigned(text, info->monotonic_time);
+	text_literal(text, "\",\"realtime_ns\":\"");
+	text_unsigned(text, info->realtime);
+	text_literal(text, "\"}");
+}
+
+static void add_statistics(struct text *text, const char *name, const struct statistics *statistics)
+{
+	if (!statistics)
+		return;
+	text_literal(text, ",\"");
+	text_string(text, name);
+	text_literal(text, "\":{\"count\":");
+	text_unsigned(text, statistics_count(statistics));
+	member_rounded(text, "sum", statistics_sum(statistics));
+	member_unsigned(text, "min", statistics_min(statistics));
+	member_rounded(text, "mean", statistics_mean(statistics));
+	member_unsigned(text, "p50", statistics_quantile(statistics, 0.50));
+	member_unsigned(text, "p95", statistics_quantile(statistics, 0.95));
+	member_unsigned(text, "p99", statistics_quantile(statistics, 0.99));
+	member_unsigned(text, "max", statistics_max(statistics));
+	member_rounded(text, "deviation", statistics_deviation(statistics));
+	text_literal(text, "}");
+}
+
+/* Without exact totals (the recording was cut short) their members are left out: what is not known is not zero. */
+static void add_counts(struct text *text, bool known, const struct xpt_program_count *count, __u64 recorded)
+{
+	if (known) {
+		member_unsigned(text, "calls", count->calls);
+		member_unsigned(text, "left_out", count->left_out);
+		member_unsigned(text, "lost", count->lost);
+		member_unsigned(text, "layers", count->layers);
+	}
+	member_unsigned(text, "recorded", recorded);
+}
+
+static void add_program(struct text *text, const struct model_program *program)
+{
+	text_literal(text, "{\"id\":");
+	text_unsigned(text, program->id);
+	member_string(text, "name", program->name);
+	text_literal(text, ",\"named\":");
+	text_string(text, program->named ? "true" : "false");
+	member_string(text, "runtime", program->runtime);
+	member_unsigned(text, "pid", program->process->tgid);
+	member_string(text, "process", program->process->name);
+	member_string(text, "role", role_name(program->role));
+	member_hexadecimal(text, "handle", program->handle);
+	member_unsigned(text, "generation", program->generation);
+	if (program->size)
+		member_unsigned(text, "size", program->size);
+	if (program->loaded)
+		member_microseconds(text, "loaded_us", program->loaded);
+	if (program->released)
+		member_microseconds(text, "released_us", program->released);
+	add_counts(text, program->total_known, &program->total, program->recorded);
+	member_unsigned(text, "errors", program->errors);
+	member_unsigned(text, "pending", program->pending);
+	add_statistics(text, "latency_ns", program->latency);
+	text_literal(text, "}");
+}
+
+static void add_call_total(struct text *text, const struct model_call_total *total)
+{
+	text_literal(text, "{\"function\":");
+	text_json_string(text, total->function->name);
+	member_string(text, "runtime", total->function->runtime);
+	member_string(text, "role", role_name(total->function->role));
+	member_unsigned(text, "pid", total->process->tgid);
+	member_string(text, "process", total->process->name);
+	add_counts(text, total->total_known, &total->total, total->recorded);
+	member_unsigned(text, "errors", total->errors);
+	member_unsigned(text, "bytes", total->bytes);
+	add_statistics(text, "duration_ns", total->duration);
+	text_literal(text, "}");
+}
+
+static void add_region(struct text *text, const struct model_region_total *region)
+{
+	text_literal(text, "{\"name\":");
+	text_json_string(text, region->name);
+	member_string(text, "runtime", region->runtime);
+	member_unsigned(text, "pid", region->process->tgid);
+	member_string(text, "process", region->process->name);
+	add_statistics(text, "duration_ns", region->duration);
+	text_literal(text, "}");
+}
+
+static void add_separator(struct text *text, size_t index)
+{
+	if (index)
+		text_literal(text, ",\n");
+	else
+		text_literal(text, "\n");
+}
+
+static void add_totals(struct text *text, const struct model *model)
+{
+	size_t i;
+
+	text_literal(text, ",\n\"programs\":[");
+	for (i = 0; i < model_program_count(model); i++) {
+		add_separator(text, i);
+		add_program(text, model_program(model, i));
+	}
+	text_literal(text, "],\n\"functions\":[");
+	for (i = 0; i < model_call_total_count(model); i++) {
+		add_separator(text, i);
+		add_call_total(text, model_call_total(model, i));
+	}
+	text_literal(text, "],\n\"regions\":[");
+	for (i = 0; i < model_region_total_count(model); i++) {
+		add_separator(text, i);
+		add_region(text, model_region_total(model, i));
+	}
+	text_literal(text, "]");
+}
+
+/*
+ * Every cause that has a name, also those of which nothing was lost: a reader need not know which there are. Causes that
+ * a newer version has recorded are put together.
+ */
+static void add_losses(struct text *text, const struct model *model)
+{
+	__u64 unknown = 0;
+	int cause;
+
+	text_literal(text, ",\n\"lost\":{");
+	for (cause = 0; cause <= XPT_LOSS_UNPAIRED; cause++) {
+		if (cause)
+			text_literal(text, ",");
+		text_json_string(text, loss_name(cause));
+		text_literal(text, ":");
+		text_unsigned(text, model_lost(model, cause));
+	}
+	for (; cause < XPT_LOSS_MAX; cause++)
+		unknown += model_lost(model, cause);
+	member_unsigned(text, "unknown", unknown);
+	text_literal(text, "}");
+}
+
+/* A recording may come from anywhere, so its closing text is looked at before it becomes a part of the document. */
+static void add_tracing(struct text *text, const char *end)
+{
+	text_literal(text, ",\n\"tracing\":");
+	if (end && json_is_object(end, strlen(end)))
+		text_string(text, end);
+	else
+		text_literal(text, "null");
+}
+
+void chrome_metadata_totals(struct text *text, const struct recording_info *info, const struct model *model,
+			    int output_error)
+{
+	const char *end = model_end_text(model);
+
+	text_literal(text, "{\"complete\":");
+	text_string(text, end && !output_error ? "true" : "false");
+	if (output_error)
+		member_string(text, "output_error", strerror(-output_error));
+	text_literal(text, ",");
+	chrome_metadata_origin(text, info);
+	member_microseconds(text, "first_us", model_first_time(model));
+	member_microseconds(text, "last_us", model_last_time(model));
+	add_totals(text, model);
+	add_losses(text, model);
+	member_unsigned(text, "held", model_held_count(model));
+	member_microseconds(text, "held_us", model_held_time(model));
+	add_tracing(text, end);
+	text_literal(text, "}");
+}

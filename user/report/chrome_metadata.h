@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The parts of a Chrome trace that are not events: where it was made, and the exact totals at its end. */
+#ifndef XPT_REPORT_CHROME_METADATA_H
+#define XPT_REPORT_CHROME_METADATA_H
+
+#include "base/text.h"
+#include "model/model.h"
+#include "record/recording.h"
+
+#define CHROME_SCHEMA_VERSION 1 /* of SCHEMA.md */
+
+/* "host":...,"clock":{...}: members of an object, without its braces. */
+void chrome_metadata_origin(struct text *text, const struct recording_info *info);
+/*
+ * The whole metadata object of a finished trace. output_error: 0, or the negative errno for which events are missing in the
+ * file; then it is marked as incomplete.
+ */
+void chrome_metadata_totals(struct text *text, const struct recording_info *info, const struct model *model,
+			    int output_error);
+
+#endif

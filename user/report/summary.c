@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What was recorded, as tables; what was lost and what it cost is in summary_closing.c. */
+#include "report/summary.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/statistics.h"
+#include "report/columns.h"
+#include "report/summary_rows.h"
+
+#define ROWS_MAX 40
+
+/* Where the columns that all tables share stand. */
+enum { COLUMN_NAME, COLUMN_RUNTIME, COLUMN_PID };
+
+typedef void (*fill_fn)(struct columns *columns, const struct summary_row *row, double seconds);
+
+struct table {
+	struct columns columns;
+	const struct summary_rows *rows;
+	double seconds; /* length of the recording */
+	fill_fn fill;
+};
+
+static void define_common(struct columns *columns, const char *title)
+{
+	columns_define(columns, title, true);
+	columns_define(columns, "RUNTIME", true);
+	columns_define(columns, "PID", false);
+}
+
+static void fill_common(struct columns *columns, const struct summary_row *row)
+{
+	columns_name(columns, row->name);
+	columns_name(columns, row->runtime);
+	columns_count(columns, row->process->tgid);
+}
+
+static void define_distribution(struct columns *columns)
+{
+	static const char *const titles[] = { "MIN", "MEAN", "P50", "P95", "P99", "MAX", "STDDEV" };
+	size_t i;
+
+	for (i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
+		columns_define(columns, titles[i], false);
+}
+
+static void fill_unknown(struct columns *columns, size_t count)
+{
+	while (count--)
+		columns_name(columns, "-");
+}
+
+static void fill_distribution(struct columns *columns, const struct statistics *statistics)
+{
+	if (!statistics) {
+		fill_unknown(columns, 7);
+		return;
+	}
+	columns_time(columns, statistics_min(statistics));
+	columns_time(columns, statistics_mean(statistics));
+	columns_time(columns, statistics_quantile(statistics, 0.50));
+	columns_time(columns, statistics_quantile(statistics, 0.95));
+	columns_time(columns, statistics_quantile(statistics, 0.99));
+	columns_time(columns, statistics_max(statistics));
+	columns_time(columns, statistics_deviation(statistics));
+}
+
+static void fill_program(struct columns *columns, const struct summary_row *row, double seconds)
+{
+	fill_common(columns, row);
+	columns_count(columns, row->calls);
+	columns_count(columns, row->recorded);
+	columns_rate(columns, seconds > 0 ? row->calls / seconds : 0);
+	fill_distribution(columns, row->statistics);
+	columns_count(columns, row->errors);
+}
+
+static void fill_function(struct columns *columns, const struct summary_row *row, double seconds)
+{
+	(void)seconds;
+	fill_common(columns, row);
+	columns_count(columns, row->calls);
+	columns_count(columns, row->recorded);
+	if (row->statistics) {
+		columns_time(columns, row->time);
+		columns_time(columns, statistics_mean(row->statistics));
+		columns_time(columns, statistics_max(row->statistics));
+	} else {
+		fill_unknown(columns, 3);
+	}
+	columns_bytes(columns, row->bytes);
+	columns_count(columns, row->errors);
+}
+
+static void fill_region(struct columns *columns, const struct summary_row *row, double seconds)
+{
+	(void)seconds;
+	fill_common(columns, row);
+	columns_count(columns, row->calls);
+	columns_time(columns, row->time);
+	fill_distribution(columns, row->statistics);
+}
+
+static void table_fill(struct table *table)
+{
+	size_t i;
+
+	columns_clear(&table->columns);
+	for (i = 0; i < table->rows->count && i < ROWS_MAX; i++)
+		table->fill(&table->columns, &table->rows->row[i], table->seconds);
+}
+
+static bool same_origin(const struct summary_rows *rows)
+{
+	size_t i;
+
+	for (i = 1; i < rows->count && i < ROWS_MAX; i++) {
+		if (rows->row[i].process != rows->row[0].process || strcmp(rows->row[i].runtime, rows->row[0].runtime))
+			return false;
+	}
+	return rows->count > 0;
+}
+
+static void print_origin(const struct summary_row *row, FILE *out)
+{
+	struct text text = { 0 };
+
+	text_terminal(&text, row->process->name, strlen(row->process->name), 0);
+	text_literal(&text, " (");
+	text_unsigned(&text, row->process->tgid);
+	text_literal(&text, "), ");
+	text_terminal(&text, row->runtime, strlen(row->runtime), 0);
+	text_literal(&text, "\n");
+	fwrite(text.data, 1, text.length, out);
+	text_free(&text);
+}
+
+/* Where the terminal is too narrow: first less digits, then what is the same in all rows goes to a line of its own. */
+static void table_fit(struct table *table, FILE *out, size_t width)
+{
+	struct columns *columns = &table->columns;
+
+	columns->precise = true;
+	table_fill(table);
+	if (!width || columns_least_width(columns) <= width)
+		return;
+	columns->precise = false;
+	table_fill(table);
+	if (columns_least_width(columns) <= width || !same_origin(table->rows))
+		return;
+	columns->column[COLUMN_RUNTIME].hidden = true;
+	columns->column[COLUMN_PID].hidden = true;
+	print_origin(&table->rows->row[0], out);
+}
+
+static int table_print(struct table *table, FILE *out, size_t width)
+{
+	size_t more = table->rows->count > ROWS_MAX ? table->rows->count - ROWS_MAX : 0;
+	int error;
+
+	table_fit(table, out, width);
+	error = columns_print(&table->columns, out, width);
+	if (more)
+		fprintf(out, "(%zu more; see the trace's metadata)\n", more);
+	putc('\n', out);
+	columns_free(&table->columns);
+	return error;
+}
+
+/* The number recorded stands beside the exact one only where they differ: sampled, lost or not known. */
+static bool all_recorded(const struct summary_rows *rows)
+{
+	size_t i;
+
+	for (i = 0; i < rows->count; i++) {
+		if (rows->row[i].calls != rows->row[i].recorded)
+			return false;
+	}
+	return true;
+}
+
+static void define_counts(struct table *table)
+{
+	columns_define(&table->columns, "COUNT", false);
+	columns_define(&table->columns, "RECORDED", false);
+	table->columns.column[table->columns.count - 1].hidden = all_recorded(table->rows);
+}
+
+static int print_programs(const struct summary_rows *rows, double seconds, FILE *out, size_t width)
+{
+	struct table table = { .rows = rows, .seconds = seconds, .fill = fill_program };
+
+	define_common(&table.columns, "PROGRAM");
+	define_counts(&table);
+	columns_define(&table.columns, "RATE/s", false);
+	define_distribution(&table.columns);
+	columns_define(&table.columns, "ERRORS", false);
+	return table_print(&table, out, width);
+}
+
+static int print_functions(const struct summary_rows *rows, FILE *out, size_t width)
+{
+	struct table table = { .rows = rows, .fill = fill_function };
+
+	define_common(&table.columns, "FUNCTION");
+	define_counts(&table);
+	columns_define(&table.columns, "TIME", false);
+	columns_define(&table.columns, "MEAN", false);
+	columns_define(&table.columns, "MAX", false);
+	columns_define(&table.columns, "BYTES", false);
+	columns_define(&table.columns, "ERRORS", false);
+	return table_print(&table, out, width);
+}
+
+static int print_regions(const struct summary_rows *rows, FILE *out, size_t width)
+{
+	struct table table = { .rows = rows, .fill = fill_region };
+
+	define_common(&table.columns, "REGION");
+	columns_define(&table.columns, "COUNT", false);
+	columns_define(&table.columns, "TIME", false);
+	define_distribution(&table.columns);
+	return table_print(&table, out, width);
+}
+
+static double recorded_seconds(const struct model *model, const struct summary_closing *closing)
+{
+	if (closing->duration > 0)
+		return closing->duration / 1e9;
+	return (model_last_time(model) - model_first_time(model)) / 1e9;
+}
+
+static int print_tables(const struct model *model, const struct summary_closing *closing, FILE *out, size_t width)
+{
+	struct summary_rows programs = { 0 }, functions = { 0 }, regions = { 0 };
+	int error = summary_programs(model, &programs);
+
+	if (!error)
+		error = summary_functions(model, &functions);
+	if (!error)
+		error = summary_regions(model, &regions);
+	if (!error && programs.count)
+		error = print_programs(&programs, recorded_seconds(model, closing), out, width);
+	else if (!error)
+		fprintf(out, "no program was run\n\n");
+	if (!error && functions.count)
+		error = print_functions(&functions, out, width);
+	if (!error && regions.count)
+		error = print_regions(&regions, out, width);
+	summary_rows_free(&programs);
+	summary_rows_free(&functions);
+	summary_rows_free(&regions);
+	return error;
+}
+
+int summary_write(const struct model *model, FILE *out, unsigned int width)
+{
+	struct summary_closing closing;
+	int error;
+
+	summary_closing_read(model, &closing);
+	error = print_tables(model, &closing, out, width);
+	if (error)
+		return error;
+	summary_closing_print(model, &closing, out);
+	return fflush(out) || ferror(out) ? -EIO : 0;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <cjson/cJSON.h>
+#include <string.h>
+
+#include "report/columns.h"
+#include "report/summary_rows.h"
+
+/* What is no amount of anything (negative, not a number, beyond all counters) counts as not there. */
+static double number(const cJSON *object, const char *name)
+{
+	const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, name);
+
+	return cJSON_IsNumber(value) && value->valuedouble > 0 && value->valuedouble < 1e18 ? value->valuedouble : 0;
+}
+
+void summary_closing_read(const struct model *model, struct summary_closing *closing)
+{
+	const char *end = model_end_text(model);
+	cJSON *json = end ? cJSON_Parse(end) : NULL;
+	const cJSON *part;
+	const char *stopped_by;
+
+	*closing = (struct summary_closing){ 0 };
+	if (!cJSON_IsObject(json))
+		goto out;
+	closing->known = true;
+	closing->duration = number(json, "duration_ns");
+	part = cJSON_GetObjectItemCaseSensitive(json, "target");
+	closing->calls = number(part, "calls");
+	closing->cost = number(part, "cost_ns");
+	part = cJSON_GetObjectItemCaseSensitive(json, "collector");
+	closing->collector_cpu = number(part, "cpu_ns");
+	closing->collector_memory = number(part, "max_rss_bytes");
+	stopped_by = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, "stopped_by"));
+	if (stopped_by)
+		memcpy(closing->stopped_by, stopped_by,
+		       text_cut(stopped_by, strlen(stopped_by), sizeof(closing->stopped_by) - 1));
+out:
+	cJSON_Delete(json);
+}
+
+static void add_time(struct text *text, double nanoseconds)
+{
+	columns_format_time(text, nanoseconds, false);
+}
+
+/* part of whole in percent with two decimals; whole is not 0. */
+static void add_percent(struct text *text, double part, double whole)
+{
+	double hundredths = part / whole * 1e4;
+	__u64 value = hundredths < 1e15 ? hundredths + 0.5 : 0;
+
+	text_unsigned(text, value / 100);
+	text_literal(text, ".");
+	text_unsigned(text, value / 10 % 10);
+	text_unsigned(text, value % 10);
+	text_literal(text, "%");
+}
+
+static void add_losses(struct text *text, const struct model *model)
+{
+	bool any = false;
+	int cause;
+
+	for (cause = 0; cause < XPT_LOSS_MAX; cause++) {
+		__u64 count = model_lost(model, cause);
+
+		if (!count)
+			continue;
+		any = true;
+		text_literal(text, "lost: ");
+		text_unsigned(text, count);
+		text_literal(text, " ");
+		text_string(text, loss_description(cause));
+		text_literal(text, " (");
+		text_string(text, loss_name(cause));
+		text_literal(text, ")\n");
+	}
+	if (!any)
+		text_literal(text, "lost: nothing\n");
+}
+
+static void add_held(struct text *text, const struct model *model)
+{
+	if (!model_held_count(model))
+		return;
+	text_literal(text, "held: ");
+	text_unsigned(text, model_held_count(model));
+	text_literal(text, " times while probes were placed, ");
+	add_time(text, model_held_time(model));
+	text_literal(text, " in all\n");
+}
+
+static void add_cost(struct text *text, const struct summary_closing *closing)
+{
+	text_literal(text, "cost: ");
+	if (closing->calls > 0) {
+		add_time(text, closing->cost / closing->calls);
+		text_literal(text, " a call, ");
+	}
+	if (closing->duration > 0) {
+		add_percent(text, closing->cost, closing->duration);
+		text_literal(text, " of the time (estimated); ");
+	}
+	text_literal(text, "collector ");
+	add_time(text, closing->collector_cpu);
+	text_literal(text, " CPU, ");
+	columns_format_bytes(text, closing->collector_memory);
+	text_literal(text, " memory\n");
+}
+
+static void add_end(struct text *text, const struct summary_closing *closing)
+{
+	if (!closing->known) {
+		text_literal(text, "the recording was cut short: counts are of what was recorded\n");
+		return;
+	}
+	text_literal(text, "recorded ");
+	add_time(text, closing->duration);
+	if (*closing->stopped_by) {
+		text_literal(text, ", stopped by: ");
+		text_terminal(text, closing->stopped_by, strlen(closing->stopped_by), 0);
+	}
+	text_literal(text, "\n");
+}
+
+void summary_closing_print(const struct model *model, const struct summary_closing *closing, FILE *out)
+{
+	struct text text = { 0 };
+
+	add_losses(&text, model);
+	add_held(&text, model);
+	add_end(&text, closing);
+	if (closing->known)
+		add_cost(&text, closing);
+	fwrite(text.data, 1, text.length, out);
+	text_free(&text);
+}

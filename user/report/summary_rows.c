@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "report/summary_rows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/statistics.h"
+
+static int compare_time(const void *a, const void *b)
+{
+	const struct summary_row *first = a, *second = b;
+
+	if (first->time != second->time)
+		return first->time < second->time ? 1 : -1;
+	return strcmp(first->name, second->name); /* the same table for the same recording */
+}
+
+static int compare_identity(const void *a, const void *b)
+{
+	const struct summary_row *first = a, *second = b;
+	int order;
+
+	if (first->process != second->process)
+		return first->process->sort_index < second->process->sort_index ? -1 : 1;
+	order = strcmp(first->runtime, second->runtime);
+	return order ? order : strcmp(first->name, second->name);
+}
+
+static int rows_allocate(struct summary_rows *rows, size_t capacity)
+{
+	rows->count = 0;
+	rows->row = calloc(capacity ? capacity : 1, sizeof(*rows->row));
+	return rows->row ? 0 : -ENOMEM;
+}
+
+static void rows_finish(struct summary_rows *rows)
+{
+	size_t i;
+
+	for (i = 0; i < rows->count; i++)
+		if (rows->row[i].statistics)
+			rows->row[i].time = statistics_mean(rows->row[i].statistics) * rows->row[i].calls;
+	qsort(rows->row, rows->count, sizeof(*rows->row), compare_time);
+}
+
+/* Adds what from has to into, which then has statistics of its own. */
+static int row_merge(struct summary_row *into, const struct summary_row *from)
+{
+	int error;
+
+	into->calls += from->calls;
+	into->recorded += from->recorded;
+	into->errors += from->errors;
+	if (!from->statistics)
+		return 0;
+	if (!into->merged) {
+		into->merged = statistics_create();
+		if (!into->merged)
+			return -ENOMEM;
+		error = into->statistics ? statistics_merge(into->merged, into->statistics) : 0;
+		if (error)
+			return error;
+		into->statistics = into->merged;
+	}
+	return statistics_merge(into->merged, from->statistics);
+}
+
+static int merge_same(struct summary_rows *rows)
+{
+	size_t kept = 0, i;
+	int error = 0;
+
+	qsort(rows->row, rows->count, sizeof(*rows->row), compare_identity);
+	for (i = 0; i < rows->count && !error; i++) {
+		if (kept && !compare_identity(&rows->row[kept - 1], &rows->row[i]))
+			error = row_merge(&rows->row[kept - 1], &rows->row[i]);
+		else
+			rows->row[kept++] = rows->row[i];
+	}
+	rows->count = kept;
+	return error;
+}
+
+int summary_programs(const struct model *model, struct summary_rows *rows)
+{
+	size_t count = model_program_count(model), i;
+	int error = rows_allocate(rows, count);
+
+	if (error)
+		return error;
+	for (i = 0; i < count; i++) {
+		const struct model_program *program = model_program(model, i);
+		__u64 calls = program->total_known ? program->total.calls : program->recorded;
+
+		if (!calls && !program->recorded)
+			continue;
+		rows->row[rows->count++] = (struct summary_row){
+			.name = program->name,
+			.runtime = program->runtime,
+			.process = program->process,
+			.calls = calls,
+			.recorded = program->recorded,
+			.errors = program->errors,
+			.statistics = program->latency,
+		};
+	}
+	error = merge_same(rows);
+	rows_finish(rows);
+	return error;
+}
+
+int summary_functions(const struct model *model, struct summary_rows *rows)
+{
+	size_t count = model_call_total_count(model), i;
+	int error = rows_allocate(rows, count);
+
+	if (error)
+		return error;
+	for (i = 0; i < count; i++) {
+		const struct model_call_total *total = model_call_total(model, i);
+		__u64 calls = total->total_known ? total->total.calls : total->recorded;
+
+		if (!calls && !total->recorded)
+			continue;
+		rows->row[rows->count++] = (struct summary_row){
+			.name = total->function->name,
+			.runtime = total->function->runtime,
+			.process = total->process,
+			.calls = calls,
+			.recorded = total->recorded,
+			.errors = total->errors,
+			.bytes = total->bytes,
+			.statistics = total->duration,
+		};
+	}
+	rows_finish(rows);
+	return 0;
+}
+
+int summary_regions(const struct model *model, struct summary_rows *rows)
+{
+	size_t count = model_region_total_count(model), i;
+	int error = rows_allocate(rows, count);
+
+	if (error)
+		return error;
+	for (i = 0; i < count; i++) {
+		const struct model_region_total *total = model_region_total(model, i);
+
+		if (!total->duration)
+			continue;
+		rows->row[rows->count++] = (struct summary_row){
+			.name = total->name,
+			.runtime = total->runtime,
+			.process = total->process,
+			.calls = statistics_count(total->duration),
+			.recorded = statistics_count(total->duration),
+			.statistics = total->duration,
+		};
+	}
+	rows_finish(rows);
+	return 0;
+}
+
+void summary_rows_free(struct summary_rows *rows)
+{
+	size_t i;
+
+	for (i = 0; i < rows->count; i++)
+		statistics_free(rows->row[i].merged);
+	free(rows->row);
+	*rows = (struct summary_rows){ 0 };
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the summary's tables show: rows computed from the model, the most expensive first; and the closing figures. */
+#ifndef XPT_REPORT_SUMMARY_ROWS_H
+#define XPT_REPORT_SUMMARY_ROWS_H
+
+#include <stdio.h>
+
+#include "model/model.h"
+
+struct summary_row {
+	const char *name, *runtime;
+	const struct model_process *process;
+	__u64 calls; /* exact where the kernel's total is known, else those recorded */
+	__u64 recorded;
+	__u64 errors, bytes;
+	double time; /* ns: mean of the recorded calls times all calls; what rows are ordered by */
+	const struct statistics *statistics; /* NULL: nothing was recorded of it, though it was called */
+	struct statistics *merged; /* statistics, when it was made for this row */
+};
+
+struct summary_rows {
+	struct summary_row *row;
+	size_t count;
+};
+
+/*
+ * Programs that ran. Those of one process and runtime that have the same name are one row: a program that is loaded
+ * again and again is still the same to who reads the table.
+ */
+int summary_programs(const struct model *model, struct summary_rows *rows);
+int summary_functions(const struct model *model, struct summary_rows *rows);
+int summary_regions(const struct model *model, struct summary_rows *rows);
+void summary_rows_free(struct summary_rows *rows);
+
+/* From the END record; all 0 when the recording was cut short, or where a figure is missing. */
+struct summary_closing {
+	bool known;
+	double duration;	 /* ns */
+	double calls, cost;	 /* through probes; ns that they have cost the traced processes */
+	double collector_cpu;	 /* ns */
+	double collector_memory; /* bytes, at most at any time */
+	char stopped_by[64];
+};
+
+void summary_closing_read(const struct model *model, struct summary_closing *closing);
+/* What was lost, how long processes were held, what tracing has cost. */
+void summary_closing_print(const struct model *model, const struct summary_closing *closing, FILE *out);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From processes to probes: looks through the files that a process has mapped, finds the functions of described
+ * runtimes, and links probes to them. A file is analysed once, however many processes map it.
+ */
+#ifndef XPT_SESSION_ATTACH_H
+#define XPT_SESSION_ATTACH_H
+
+#include "describe/registry.h"
+#include "kern/kern.h"
+#include "target/site.h"
+
+struct attacher;
+
+struct attacher_options {
+	const struct log *log;
+	const struct registry *registry;
+	struct kern *kern;
+	bool all_processes; /* one link a file for everybody, instead of one a file and process */
+	bool hold;	    /* watch the dynamic loader, and hold processes while probes are placed */
+	/* Called with RUNTIME and SPEC records before the first record of a spec can come. */
+	int (*record)(void *context, const struct xpt_record_header *record);
+	void *context;
+};
+
+struct attacher_figures {
+	size_t sites[SITE_STEPPED + 1]; /* by class: probes placed */
+	size_t refused;
+	__u64 attach_time; /* ns spent, in sum */
+	__u64 detach_time;
+};
+
+/* Number of specs that the kernel side needs room for: the described ones and those that the collector itself uses. */
+size_t attacher_spec_count(const struct registry *registry);
+
+int attacher_create(const struct attacher_options *options, struct attacher **result);
+void attacher_free(struct attacher *attacher); /* detaches what is left */
+
+/* Places probes in everything of the process that has none yet. Number of new probes, or a negative errno. */
+int attacher_scan(struct attacher *attacher, pid_t tgid);
+/* Everything of a process that has ended. */
+void attacher_forget(struct attacher *attacher, pid_t tgid);
+void attacher_detach(struct attacher *attacher);
+
+/*
+ * Records of the collector's own specs and of resolve calls: the dynamic loader has mapped something, an accessor has
+ * returned its table, a runtime has handed out a function's address. True when the record was only for the collector.
+ */
+bool attacher_record(struct attacher *attacher, const struct xpt_record_header *record);
+
+const struct attacher_figures *attacher_figures(const struct attacher *attacher);
+/* Expected cost of one recorded call of a spec, ns; 0: it has no probe. */
+unsigned int attacher_cost(const struct attacher *attacher, unsigned int spec);
+/* Files with probes in the process (0: any). */
+size_t attacher_files(const struct attacher *attacher, pid_t tgid);
+
+#endif

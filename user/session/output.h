@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Where records go: into the model always, and from there or directly into a file. */
+#ifndef XPT_SESSION_OUTPUT_H
+#define XPT_SESSION_OUTPUT_H
+
+#include <xputrace/recording.h>
+
+#include "base/guard.h"
+#include "model/model.h"
+#include "record/recording.h"
+
+struct output;
+
+/* path "-": standard output. guard may be NULL: then a file is not completed after a crash. */
+int output_create(const struct log *log, enum xpt_output format, const char *path, struct guard *guard,
+		  struct output **result);
+/* 0 or the first error of the file, which every later call gives too; the model goes on being fed. */
+int output_record(struct output *output, const struct xpt_record_header *record);
+int output_flush(struct output *output);
+bool output_failed(const struct output *output); /* the file has failed for good */
+int output_finish(struct output *output); /* completes and closes the file */
+void output_free(struct output *output);
+struct model *output_model(struct output *output);
+__u64 output_bytes(const struct output *output);
+
+/* What stands at the head of every output. Strings are owned by this process and live as long as it. */
+void output_info(struct recording_info *info);
+
+#endif

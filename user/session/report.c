@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* xpt_report_create(): a recording through the same model and the same reports as when it was made. */
+#include <xputrace/report.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "model/model.h"
+#include "record/recording.h"
+#include "report/chrome.h"
+#include "report/summary.h"
+
+#define PROGRESS_STEP (4u << 20) /* bytes between two calls of progress */
+
+static int open_trace(const struct log *log, const char *path, const struct recording_info *info,
+		      struct model *model, struct chrome_writer **result)
+{
+	int descriptor = -1, error;
+
+	if (!strcmp(path, "-")) {
+		descriptor = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+		if (descriptor < 0)
+			return -errno;
+		path = NULL;
+	}
+	error = chrome_writer_create(log, path, descriptor, info, result);
+	return error ?: model_add_sink(model, chrome_writer_sink(*result));
+}
+
+static int read_all(const struct xpt_report_options *options, struct recording_reader *reader, struct model *model)
+{
+	const struct xpt_record_header *record;
+	__u64 next = PROGRESS_STEP;
+	int result, error;
+
+	while ((result = recording_reader_next(reader, &record)) == 1) {
+		error = model_feed(model, record);
+		if (error && error != -EBADMSG)
+			return error;
+		if (options->progress && recording_reader_position(reader) >= next) {
+			options->progress(options->progress_context, recording_reader_position(reader),
+					  recording_reader_size(reader));
+			next = recording_reader_position(reader) + PROGRESS_STEP;
+		}
+	}
+	error = model_flush(model);
+	return error ?: result;
+}
+
+static int write_summary(const struct xpt_report_options *options, const struct model *model)
+{
+	int copy = dup(options->summary_descriptor), error;
+	FILE *out = copy < 0 ? NULL : fdopen(copy, "w");
+
+	if (!out) {
+		if (copy >= 0)
+			close(copy);
+		return -errno;
+	}
+	error = summary_write(model, out, options->columns);
+	return fclose(out) && !error ? -EIO : error;
+}
+
+int xpt_report_create(const struct xpt_report_options *options)
+{
+	struct recording_reader *reader = NULL;
+	struct chrome_writer *chrome = NULL;
+	struct model *model = NULL;
+	struct log log;
+	int error, written, ending;
+
+	if (!options || options->size != sizeof(*options) || !options->input)
+		return -EINVAL;
+	log = (struct log){ options->log, options->log_context, options->log_level };
+	error = recording_reader_open(&log, options->input, &reader);
+	if (error)
+		return error;
+	error = model_create(&log, &model);
+	if (!error && options->output)
+		error = open_trace(&log, options->output, recording_reader_info(reader), model, &chrome);
+	ending = error ?: read_all(options, reader, model);
+	if (chrome) {
+		written = chrome_writer_close(chrome, model);
+		ending = written ?: ending;
+	}
+	if (model && (!ending || ending == -ENODATA) && options->summary_descriptor >= 0) {
+		written = write_summary(options, model);
+		ending = ending ?: written;
+	}
+	model_free(model);
+	recording_reader_close(reader);
+	return ending;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* xpt_target_*() and xpt_check(): looking without touching. */
+#include <xputrace/check.h>
+#include <xputrace/target.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "describe/registry.h"
+#include "kern/features.h"
+#include "target/functions.h"
+
+struct walk {
+	const struct xpt_target_options *options;
+	struct log log;
+	struct registry *registry;
+	/* Called for each file that holds something. */
+	int (*file)(struct walk *walk, const struct mapped_file *mapped, const struct found_functions *found);
+	int (*runtime_visit)(void *context, const struct xpt_runtime_info *runtime);
+	int (*site_visit)(void *context, const struct xpt_site_info *site);
+	void *context;
+};
+
+static int walk_file(struct walk *walk, const struct mapped_file *mapped, pid_t pid)
+{
+	struct found_functions found = {};
+	int error = functions_find(&walk->log, walk->registry, mapped, &found);
+
+	for (size_t i = 0; !error && pid && i < found.table_count; i++) {
+		const struct pending_table *table = &found.tables[i];
+		struct elf_file *elf;
+		__u64 address;
+
+		if (!table->table_address || elf_file_open(NULL, mapped->open_path, mapped->path, &elf))
+			continue;
+		if (!elf_file_address(elf, mapped->offset, &address))
+			functions_add_table(&walk->log, walk->registry, mapped, table, pid,
+					    table->table_address + mapped->start - address, &found);
+		elf_file_close(elf);
+	}
+	if (!error && found.missing)
+		log_debug(&walk->log, "%s: %s", mapped->path, found.missing);
+	if (!error && (found.count || found.table_count))
+		error = walk->file(walk, mapped, &found);
+	found_functions_free(&found);
+	return error;
+}
+
+static int walk_process(struct walk *walk)
+{
+	struct process_info info;
+	struct mapped_files mapped;
+	int error = process_info_read(walk->options->pid, &info);
+
+	if (error) {
+		log_error(&walk->log, error == -ESRCH ? "there is no process %d" : "cannot look at process %d",
+			  walk->options->pid);
+		return error;
+	}
+	if (info.is_32bit) {
+		log_error(&walk->log, "process %d (%s) is a 32-bit program: only 64-bit ones can be traced", info.tgid,
+			  info.name);
+		error = -ENOTSUP;
+	}
+	if (!error) {
+		error = process_mapped_files(info.tgid, &mapped);
+		if (error)
+			log_error(&walk->log, "cannot read the mappings of process %d: %s%s", info.tgid, strerror(-error),
+				  error == -EACCES || error == -EPERM ? " (start it with sudo)" : "");
+	}
+	if (!error) {
+		for (size_t i = 0; i < mapped.count && !error; i++) {
+			error = walk_file(walk, &mapped.files[i], info.tgid);
+			if (error < 0) {
+				log_debug(&walk->log, "%s: %s", mapped.files[i].path, strerror(-error));
+				error = 0; /* data, fonts, a file of another machine: not every mapped file is ELF */
+			}
+		}
+		mapped_files_free(&mapped);
+	}
+	process_info_free(&info);
+	return error;
+}
+
+/* A file on its own is looked at as if it were mapped as a whole. */
+static int walk_path(struct walk *walk)
+{
+	struct mapped_file mapped = { .path = (char *)walk->options->file };
+	struct stat status;
+	int error;
+
+	if (stat(walk->options->file, &status)) {
+		error = -errno;
+		log_error(&walk->log, "%s: %s", walk->options->file, strerror(-error));
+		return error;
+	}
+	if (strlen(walk->options->file) >= sizeof(mapped.open_path)) {
+		log_error(&walk->log, "%s: the path is too long (go into the folder and give the file's name)",
+			  walk->options->file);
+		return -ENAMETOOLONG;
+	}
+	strcpy(mapped.open_path, walk->options->file);
+	mapped.device = status.st_dev;
+	mapped.inode = status.st_ino;
+	error = walk_file(walk, &mapped, 0);
+	if (error < 0)
+		log_error(&walk->log, "%s: %s", walk->options->file,
+			  error == -ENOEXEC ? "not an ELF file, or malformed" :
+			  error == -ENOTSUP ? "a 32-bit file, or of another machine: only x86-64 and AArch64 are known" :
+					      strerror(-error));
+	return error;
+}
+
+static int walk_all(struct walk *walk)
+{
+	const struct xpt_target_options *options = walk->options;
+	int error;
+
+	if (!options || options->size != sizeof(*options))
+		return -EINVAL;
+	walk->log = (struct log){ options->log, options->log_context, options->log_level };
+	error = registry_create(&walk->log, options->runtime_files, options->runtime_file_count, options->runtimes,
+				options->runtime_count, &walk->registry);
+	if (error)
+		return error;
+	if (options->file)
+		error = walk_path(walk);
+	else if (options->pid)
+		error = walk_process(walk);
+	return error;
+}
+
+static int visit_runtimes(struct walk *walk, const struct mapped_file *mapped, const struct found_functions *found)
+{
+	int result = 0;
+
+	for (size_t r = 0; r < walk->registry->runtime_count && !result; r++) {
+		const struct description *runtime = walk->registry->runtimes[r];
+		struct xpt_runtime_info info = {
+			.name = runtime->name,
+			.title = runtime->title,
+			.functions = runtime->call_count,
+			.file = mapped->path,
+		};
+		bool pending = false;
+
+		for (size_t i = 0; i < found->count; i++)
+			info.found += walk->registry->spec_runtime[found->functions[i].spec] == runtime;
+		for (size_t i = 0; i < found->table_count; i++)
+			pending |= found->tables[i].runtime == runtime;
+		if (info.found || pending)
+			result = walk->runtime_visit(walk->context, &info);
+	}
+	return result;
+}
+
+int xpt_target_runtimes(const struct xpt_target_options *options,
+			int (*visit)(void *context, const struct xpt_runtime_info *runtime), void *context)
+{
+	struct walk walk = { .options = options, .file = visit_runtimes, .runtime_visit = visit, .context = context };
+	int result = walk_all(&walk);
+
+	for (size_t i = 0; !result && !options->pid && !options->file && i < walk.registry->runtime_count; i++) {
+		const struct description *runtime = walk.registry->runtimes[i];
+		struct xpt_runtime_info info = { runtime->name, runtime->title, runtime->call_count, NULL, 0 };
+
+		result = visit(context, &info);
+	}
+	registry_free(walk.registry);
+	return result;
+}
+
+static int visit_sites(struct walk *walk, const struct mapped_file *mapped, const struct found_functions *found)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < found->count && !result; i++) {
+		const struct found_function *function = &found->functions[i];
+		const struct call_spec *spec = walk->registry->specs[function->spec];
+		struct xpt_site_info info = {
+			.file = mapped->path,
+			.runtime = walk->registry->spec_runtime[function->spec]->name,
+			.function = spec->function,
+			.symbol = function->symbol,
+			.role = role_name(spec->wire.role),
+			.function_offset = function->site.function,
+			.offset = function->site.offset,
+			.site_class = site_class_name(function->site.class),
+			.cost = site_class_cost(function->site.class),
+			.found_by = found_by_name(function->by),
+			.shared = function->shared,
+		};
+
+		result = walk->site_visit(walk->context, &info);
+	}
+	return result;
+}
+
+int xpt_target_sites(const struct xpt_target_options *options,
+		     int (*visit)(void *context, const struct xpt_site_info *site), void *context)
+{
+	struct walk walk = { .options = options, .file = visit_sites, .site_visit = visit, .context = context };
+	int result = walk_all(&walk);
+
+	registry_free(walk.registry);
+	return result;
+}
+
+int xpt_check(void (*visit)(void *context, const struct xpt_feature *feature), void *context)
+{
+	bool required = true, one_of = false;
+
+	for (size_t i = 0; i < feature_count; i++) {
+		char detail[256] = "";
+		struct xpt_feature feature = {
+			.name = features[i].name,
+			.need = (enum xpt_need)features[i].need,
+			.gives = features[i].gives,
+			.advice = features[i].advice,
+			.detail = detail,
+			.error = features[i].try(detail, sizeof(detail)),
+		};
+
+		if (feature.need == XPT_NEED_REQUIRED && feature.error)
+			required = false;
+		if (feature.need == XPT_NEED_ONE_OF && !feature.error)
+			one_of = true;
+		visit(context, &feature);
+	}
+	return required && one_of ? 0 : -EOPNOTSUPP;
+}

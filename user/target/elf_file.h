@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Read-only view of one ELF file that comes from outside and may be hostile: every offset and count is checked, nothing
+ * is mapped (a file that shrinks meanwhile gives errors, not SIGBUS), memory and time are bounded.
+ */
+#ifndef XPT_TARGET_ELF_FILE_H
+#define XPT_TARGET_ELF_FILE_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/log.h"
+
+struct elf_file;
+
+enum elf_machine { ELF_MACHINE_X86_64, ELF_MACHINE_AARCH64 };
+
+/*
+ * Opens path (often /proc/PID/map_files/...; name is what messages call it). Errors: -ENOEXEC not ELF or malformed,
+ * -ENOTSUP a 32-bit or foreign-endian file or another machine than x86-64 and AArch64, or what open() gives.
+ */
+int elf_file_open(const struct log *log, const char *path, const char *name, struct elf_file **result);
+void elf_file_close(struct elf_file *file);
+
+enum elf_machine elf_file_machine(const struct elf_file *file);
+const char *elf_file_interpreter(const struct elf_file *file); /* PT_INTERP; NULL: static or a library */
+/* Build id as lower-case hexadecimal text, "" when there is none. */
+const char *elf_file_build_id(const struct elf_file *file);
+
+struct elf_symbol {
+	const char *name; /* version suffix cut off; valid until the file is closed; any bytes but NUL */
+	__u64 address;	  /* virtual address in the file; 0 for an undefined one is never given out */
+	__u64 size;
+	bool indirect; /* STT_GNU_IFUNC: the address is a resolver, not the function */
+};
+
+/*
+ * Calls visit for every defined function symbol of .dynsym, then .symtab when there is one; names of more than 4096
+ * bytes are left out. visit returns 0 to go on,
+ * anything else ends the walk and is returned.
+ */
+int elf_file_each_function(struct elf_file *file, int (*visit)(void *context, const struct elf_symbol *symbol),
+			   void *context);
+
+/* File offset of a virtual address in an executable segment (what a uprobe needs); -ENOENT outside of all. */
+int elf_file_offset(struct elf_file *file, __u64 address, __u64 *offset);
+/* Virtual address of a file offset; -ENOENT. */
+int elf_file_address(struct elf_file *file, __u64 offset, __u64 *address);
+bool elf_file_is_executable(struct elf_file *file, __u64 address);
+
+/* Reads length bytes at a virtual address as the file has them (relocations not applied); zero-filled tail of a segment
+ * included. -EFAULT outside of every segment. */
+int elf_file_read(struct elf_file *file, __u64 address, void *buffer, size_t length);
+
+/* True when .dynsym defines a function of that name. */
+bool elf_file_exports(struct elf_file *file, const char *name);
+
+/*
+ * What the 8 bytes at a virtual address hold after relocation (RELA, REL, RELR): an address within the file. Relocations
+ * against symbols that the file itself defines count as well: another library may interpose them, but what the file
+ * meant is what is asked for. In a file with a fixed address (ET_EXEC) bytes without relocation stand for themselves.
+ * -ENOENT when no relocation applies there.
+ */
+int elf_file_relocated(struct elf_file *file, __u64 address, __u64 *value);
+
+/* Bounds of the function that contains address, from .eh_frame_hdr, else from symbols; -ENOENT. */
+int elf_file_function_bounds(struct elf_file *file, __u64 address, __u64 *start, __u64 *size);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * "7f0000000000-7f0000001000 r-xp 00001000 08:01 1234     /path with spaces (deleted)"
+ *
+ * The path is the rest of the line and may hold anything; the kernel writes a newline in it as \012. It is not decoded: a
+ * backslash is not escaped, so the text could not be told from a file that is really named so.
+ */
+#include "target/maps.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+/* A number that begins right here and is followed by the given character. */
+static bool take_number(char **at, int base, char follows, __u64 *value)
+{
+	char *end;
+
+	if (!isxdigit((unsigned char)**at))
+		return false;
+	errno = 0;
+	*value = strtoull(*at, &end, base);
+	if (errno || end == *at || *end != follows)
+		return false;
+	*at = end + 1;
+	return true;
+}
+
+static void cut_deleted(char *path, struct maps_entry *entry)
+{
+	static const char mark[] = " (deleted)";
+	size_t length = strlen(path), mark_length = sizeof(mark) - 1;
+
+	entry->deleted = length > mark_length && !strcmp(path + length - mark_length, mark);
+	if (entry->deleted)
+		path[length - mark_length] = '\0';
+}
+
+int maps_entry_parse(char *line, struct maps_entry *entry)
+{
+	__u64 major_number, minor_number;
+	char *at = line, *end = line + strlen(line);
+
+	if (end > line && end[-1] == '\n')
+		end[-1] = '\0';
+	if (!take_number(&at, 16, '-', &entry->start) || !take_number(&at, 16, ' ', &entry->end) ||
+	    entry->start >= entry->end || strnlen(at, 5) < 5 || at[4] != ' ')
+		return -EINVAL;
+	entry->executable = at[2] == 'x';
+	at += 5;
+	if (!take_number(&at, 16, ' ', &entry->offset) || !take_number(&at, 16, ':', &major_number) ||
+	    !take_number(&at, 16, ' ', &minor_number) || !isdigit((unsigned char)*at))
+		return -EINVAL;
+	entry->device = makedev((unsigned int)major_number, (unsigned int)minor_number);
+	errno = 0;
+	entry->inode = strtoull(at, &at, 10);
+	if (errno || (*at && *at != ' '))
+		return -EINVAL;
+	at += strspn(at, " ");
+	cut_deleted(at, entry);
+	entry->path = at;
+	return 0;
+}

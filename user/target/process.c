@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Processes through /proc. Everything here can vanish between two reads. */
+#include "target/process.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "target/elf_file.h"
+#include "target/maps.h"
+
+#define COMMAND_MAX 4096
+#define FLAG_KERNEL_THREAD 0x00200000 /* PF_KTHREAD in field 9 of stat */
+
+static void proc_path(char *path, size_t size, pid_t pid, const char *file)
+{
+	snprintf(path, size, "/proc/%d/%s", (int)pid, file);
+}
+
+/* What is gone is "no such process", whichever way /proc says so. */
+static int proc_error(int error)
+{
+	return error == ENOENT || error == ESRCH ? -ESRCH : error == EPERM ? -EACCES : -error;
+}
+
+/* Reads at most size - 1 bytes of a small file and terminates them; returns their number. */
+static ssize_t read_small(pid_t pid, const char *file, char *buffer, size_t size)
+{
+	size_t length = 0;
+	char path[64];
+	int fd, error = 0;
+
+	proc_path(path, sizeof(path), pid, file);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return proc_error(errno);
+	while (length < size - 1) {
+		ssize_t got = read(fd, buffer + length, size - 1 - length);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			error = proc_error(errno);
+		if (got <= 0)
+			break;
+		length += (size_t)got;
+	}
+	close(fd);
+	buffer[length] = '\0';
+	return length || !error ? (ssize_t)length : error;
+}
+
+/* ---- mapped files ---- */
+
+static bool is_known(const struct mapped_files *files, __u64 device, __u64 inode)
+{
+	for (size_t i = 0; i < files->count; i++)
+		if (files->files[i].device == device && files->files[i].inode == inode)
+			return true;
+	return false;
+}
+
+static int add_mapped(struct mapped_files *files, const struct maps_entry *entry, const struct mapped_file *identity)
+{
+	struct mapped_file *grown, *file;
+
+	grown = realloc(files->files, (files->count + 1) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	files->files = grown;
+	file = &grown[files->count];
+	*file = *identity;
+	file->start = entry->start;
+	file->end = entry->end;
+	file->offset = entry->offset;
+	file->deleted = entry->deleted;
+	file->path = strdup(entry->path);
+	if (!file->path)
+		return -ENOMEM;
+	files->count++;
+	return 0;
+}
+
+/*
+ * The numbers in maps are the superblock's: on btrfs and overlayfs they are not what stat() gives, and identity with a file
+ * opened elsewhere would be missed. Without permission to follow the link, they are the best there is.
+ */
+static int note_entry(pid_t pid, const struct maps_entry *entry, struct mapped_files *files)
+{
+	struct mapped_file identity = {.device = entry->device, .inode = entry->inode};
+	struct stat status;
+
+	if (!entry->executable || !entry->inode || !entry->path[0] || entry->path[0] == '[')
+		return 0;
+	snprintf(identity.open_path, sizeof(identity.open_path), "/proc/%d/map_files/%llx-%llx", (int)pid,
+		 (unsigned long long)entry->start, (unsigned long long)entry->end);
+	if (stat(identity.open_path, &status) == 0) {
+		if (!S_ISREG(status.st_mode))
+			return 0;
+		identity.device = status.st_dev;
+		identity.inode = status.st_ino;
+	}
+	return is_known(files, identity.device, identity.inode) ? 0 : add_mapped(files, entry, &identity);
+}
+
+int process_mapped_files(pid_t pid, struct mapped_files *result)
+{
+	size_t capacity = 0;
+	char *line = NULL;
+	char path[64];
+	int error = 0;
+	FILE *maps;
+
+	memset(result, 0, sizeof(*result));
+	proc_path(path, sizeof(path), pid, "maps");
+	maps = fopen(path, "re");
+	if (!maps)
+		return proc_error(errno);
+	errno = 0;
+	while (!error && getline(&line, &capacity, maps) > 0) {
+		struct maps_entry entry;
+
+		if (maps_entry_parse(line, &entry) == 0)
+			error = note_entry(pid, &entry, result);
+		errno = 0;
+	}
+	if (!error && ferror(maps))
+		error = proc_error(errno ? errno : EIO);
+	free(line);
+	fclose(maps);
+	if (error)
+		mapped_files_free(result);
+	return error;
+}
+
+void mapped_files_free(struct mapped_files *files)
+{
+	for (size_t i = 0; i < files->count; i++)
+		free(files->files[i].path);
+	free(files->files);
+	memset(files, 0, sizeof(*files));
+}
+
+/* ---- one process ---- */
+
+struct process_stat {
+	char name[16];
+	char state;
+	pid_t parent;
+	unsigned long flags;
+	__u64 start_time;
+};
+
+/* The name stands in parentheses and may itself hold any of them: the last one ends it. */
+static int read_stat(pid_t pid, struct process_stat *result)
+{
+	char text[1024], *open, *close;
+	unsigned long long start_time;
+	ssize_t got = read_small(pid, "stat", text, sizeof(text));
+	size_t length;
+
+	if (got < 0)
+		return (int)got;
+	open = strchr(text, '(');
+	close = strrchr(text, ')');
+	if (!open || !close || close < open)
+		return -ESRCH;
+	length = (size_t)(close - open - 1);
+	if (length >= sizeof(result->name))
+		length = sizeof(result->name) - 1;
+	memcpy(result->name, open + 1, length);
+	result->name[length] = '\0';
+	/* fields 3, 4, 9 and 22 */
+	if (sscanf(close + 1, " %c %d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+		   &result->state, &result->parent, &result->flags, &start_time) != 4)
+		return -ESRCH;
+	result->start_time = start_time;
+	return 0;
+}
+
+static int read_thread_group(pid_t pid, pid_t *tgid)
+{
+	char text[4096], *field;
+	ssize_t got = read_small(pid, "status", text, sizeof(text));
+
+	if (got < 0)
+		return (int)got;
+	field = strstr(text, "\nTgid:");
+	if (!field || sscanf(field, "\nTgid: %d", tgid) != 1)
+		return -ESRCH;
+	return 0;
+}
+
+static int read_command(pid_t pid, char **command)
+{
+	char text[COMMAND_MAX + 1];
+	ssize_t length = read_small(pid, "cmdline", text, sizeof(text));
+
+	if (length < 0)
+		length = 0;
+	/* arguments end with NUL each; the last one's is no separator */
+	while (length && !text[length - 1])
+		length--;
+	for (ssize_t i = 0; i < length; i++)
+		if (!text[i])
+			text[i] = ' ';
+	text[length] = '\0';
+	*command = strdup(text);
+	return *command ? 0 : -ENOMEM;
+}
+
+/*
+ * A program that was started by naming the dynamic loader first (ld.so ./program) has the loader as its executable, and that has
+ * no interpreter: it tells itself by exporting what debuggers look for.
+ */
+static int read_executable(const struct process_info *info, bool *is_32bit, bool *is_static)
+{
+	struct elf_file *file;
+	unsigned char class;
+	char path[64];
+	int fd, error;
+
+	proc_path(path, sizeof(path), info->tgid, "exe");
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return proc_error(errno);
+	*is_32bit = pread(fd, &class, 1, 4) == 1 && class == 1;
+	close(fd);
+	error = elf_file_open(NULL, path, info->name, &file);
+	if (error)
+		return error == -ENOMEM ? error : 0;
+	*is_static = !elf_file_interpreter(file) && !elf_file_exports(file, "_dl_debug_state");
+	elf_file_close(file);
+	return 0;
+}
+
+int process_info_read(pid_t pid, struct process_info *result)
+{
+	struct process_stat stat;
+	int error;
+
+	memset(result, 0, sizeof(*result));
+	error = read_thread_group(pid, &result->tgid);
+	if (!error)
+		error = read_stat(result->tgid, &stat);
+	if (error)
+		return error;
+	result->parent = stat.parent;
+	result->start_time = stat.start_time;
+	memcpy(result->name, stat.name, sizeof(result->name));
+	result->is_kernel_thread = stat.flags & FLAG_KERNEL_THREAD;
+	result->is_zombie = stat.state == 'Z' || stat.state == 'X';
+	error = read_command(result->tgid, &result->command);
+	if (!error && !result->is_kernel_thread && !result->is_zombie)
+		error = read_executable(result, &result->is_32bit, &result->is_static);
+	/* the process may have ended since its state was read */
+	if (error == -ESRCH && read_stat(result->tgid, &stat) == 0 && (stat.state == 'Z' || stat.state == 'X')) {
+		result->is_zombie = true;
+		error = 0;
+	}
+	if (error)
+		process_info_free(result);
+	return error;
+}
+
+void process_info_free(struct process_info *info)
+{
+	free(info->command);
+	info->command = NULL;
+}
+
+void process_thread_name(pid_t tgid, pid_t tid, char name[16])
+{
+	char file[32], text[32];
+	ssize_t length;
+
+	name[0] = '\0';
+	snprintf(file, sizeof(file), "task/%d/comm", (int)tid);
+	length = read_small(tgid, file, text, sizeof(text));
+	if (length <= 0)
+		return;
+	if (text[length - 1] == '\n')
+		text[--length] = '\0';
+	if (length > 15)
+		length = 15;
+	memcpy(name, text, (size_t)length);
+	name[length] = '\0';
+}
+
+int process_each(int (*visit)(void *context, pid_t tgid), void *context)
+{
+	struct dirent *entry;
+	int stop = 0;
+	DIR *proc = opendir("/proc");
+
+	if (!proc)
+		return -errno;
+	while (!stop && (entry = readdir(proc))) {
+		struct process_stat stat;
+		pid_t tgid;
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		tgid = (pid_t)atoi(entry->d_name);
+		if (tgid == getpid() || read_stat(tgid, &stat) || stat.flags & FLAG_KERNEL_THREAD || stat.state == 'Z' ||
+		    stat.state == 'X')
+			continue;
+		stop = visit(context, tgid);
+	}
+	closedir(proc);
+	return stop;
+}
+
+ssize_t process_read_memory(pid_t pid, __u64 address, void *buffer, size_t length)
+{
+	size_t done = 0;
+	char path[64];
+	int fd, error = 0;
+
+	proc_path(path, sizeof(path), pid, "mem");
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return proc_error(errno);
+	while (done < length) {
+		ssize_t got = pread(fd, (char *)buffer + done, length - done, (off_t)(address + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		/* 0: the process has given its memory back; an error: nothing is mapped there */
+		if (got <= 0) {
+			error = got == 0 || errno == ESRCH ? -ESRCH : -EFAULT;
+			break;
+		}
+		done += (size_t)got;
+	}
+	close(fd);
+	return done || !length ? (ssize_t)done : error;
+}

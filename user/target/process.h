@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Processes and the files they have mapped, through /proc. */
+#ifndef XPT_TARGET_PROCESS_H
+#define XPT_TARGET_PROCESS_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/log.h"
+
+/* One file that a process has mapped executable. Paths may be hostile: they are shown, never opened. */
+struct mapped_file {
+	__u64 device;	 /* as stat() gives it for the opened file: identity together with inode */
+	__u64 inode;
+	__u64 start;	 /* lowest executable mapping: address in the process */
+	__u64 end;
+	__u64 offset;	 /* file offset of start */
+	char *path;	 /* as in maps, for messages and reports; " (deleted)" cut off into deleted */
+	bool deleted;
+	/* Opens the very file that is mapped, whatever namespace it is in and even when it was deleted. */
+	char open_path[64]; /* /proc/PID/map_files/START-END */
+};
+
+struct mapped_files {
+	struct mapped_file *files;
+	size_t count;
+};
+
+/* One entry a file (the first executable mapping of each device and inode). -ESRCH, -EACCES, -ENOMEM. */
+int process_mapped_files(pid_t pid, struct mapped_files *result);
+void mapped_files_free(struct mapped_files *files);
+
+struct process_info {
+	pid_t tgid;	      /* thread group: -p of a thread means its process */
+	pid_t parent;
+	__u64 start_time;     /* clock ticks after boot: tells a reused PID */
+	char name[16];
+	char *command;	      /* arguments joined with spaces, control bytes kept as they are; at most 4096 bytes */
+	bool is_32bit;
+	bool is_static;	      /* no PT_INTERP: libraries cannot come later */
+	bool is_kernel_thread;
+	bool is_zombie;
+};
+
+/* -ESRCH no such process, -EACCES. */
+int process_info_read(pid_t pid, struct process_info *result);
+void process_info_free(struct process_info *info);
+
+/* Thread name; "" when the thread is gone. */
+void process_thread_name(pid_t tgid, pid_t tid, char name[16]);
+
+/* Calls visit for every process that has user memory, except the caller; visit returns non-zero to end the walk. */
+int process_each(int (*visit)(void *context, pid_t tgid), void *context);
+
+/* Reads target memory through /proc/PID/mem. Returns bytes read (may be short), -ESRCH, -EFAULT. */
+ssize_t process_read_memory(pid_t pid, __u64 address, void *buffer, size_t length);
+
+#endif

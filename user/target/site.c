@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Chooses where the probe of a function sits; what instructions do is known by the decoder of the machine. */
+#include "target/site.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "target/site_decoder.h"
+
+#define WALK_BYTES 64
+#define WALK_INSTRUCTIONS 16
+#define INSTRUCTION_MAX 15	   /* bytes */
+#define BODY_MAX (64u << 10)	   /* a longer function keeps its probe where no branch can reach */
+#define OUTSIDE_MAX 8		   /* parts of a function that lie elsewhere (cold code) */
+
+/* Code of one function, read once. */
+struct code {
+	site_decode_fn decode;
+	__u64 address;
+	unsigned char *bytes;
+	size_t length;
+};
+
+/* What is known about branches of the function. */
+struct branches {
+	bool landing_pads;	      /* the function begins with one: it was compiled to be entered nowhere else */
+	__u64 low, high;	      /* a target in (low, high] forbids the site at high */
+	bool lands_between;	      /* such a target was seen */
+	bool unknown;		      /* there may be targets that were not seen */
+	__u64 outside[OUTSIDE_MAX];   /* targets beyond the part at hand */
+	size_t outside_count;
+};
+
+static site_decode_fn decoder_of(const struct elf_file *file)
+{
+	return elf_file_machine(file) == ELF_MACHINE_X86_64 ? site_decode_x86 : site_decode_arm64;
+}
+
+/* Up to length bytes of code at address, fewer where the segment ends. */
+static int read_code(struct elf_file *file, __u64 address, size_t length, struct code *code)
+{
+	__u64 offset;
+
+	code->decode = decoder_of(file);
+	code->address = address;
+	code->bytes = NULL;
+	code->length = 0;
+	if (elf_file_offset(file, address, &offset))
+		return -ENOENT;
+	code->bytes = malloc(length);
+	if (!code->bytes)
+		return -ENOMEM;
+	while (length && elf_file_read(file, address, code->bytes, length))
+		length = length > 2 * INSTRUCTION_MAX ? length / 2 : length - 1;
+	code->length = length;
+	return length ? 0 : -ENOENT;
+}
+
+static int decode_at(const struct code *code, size_t at, struct site_instruction *instruction)
+{
+	if (at >= code->length)
+		return -ENOEXEC;
+	return code->decode(code->bytes + at, code->length - at, code->address + at, instruction);
+}
+
+static bool is_filler(const struct code *code)
+{
+	size_t length = code->length < 8 ? code->length : 8;
+
+	for (size_t i = 1; i < length; i++)
+		if (code->bytes[i] != code->bytes[0])
+			return false;
+	return code->bytes[0] == 0x00 || code->bytes[0] == 0xcc;
+}
+
+/*
+ * Finds the first instruction after the entry that a probe is cheap on and from where everything in arguments is still
+ * as at the entry. A call is never moved onto: emulated or not, the return address it pushes is a matter between the
+ * kernel and the shadow stack.
+ */
+static bool find_cheaper(const struct code *code, __u32 arguments, size_t *distance, struct site_instruction *found)
+{
+	struct site_instruction instruction;
+	size_t at = 0;
+
+	for (unsigned int i = 0; i < WALK_INSTRUCTIONS && at < WALK_BYTES; i++) {
+		if (decode_at(code, at, &instruction))
+			return false;
+		if (i && instruction.emulated && !instruction.refused && instruction.flow != SITE_FLOW_STOP) {
+			*distance = at;
+			*found = instruction;
+			return true;
+		}
+		if (!instruction.transparent || instruction.writes & arguments)
+			return false;
+		at += instruction.length;
+	}
+	return false;
+}
+
+static void note_target(const struct code *code, __u64 target, struct branches *branches)
+{
+	if (target > branches->low && target <= branches->high)
+		branches->lands_between = true;
+	if (target - code->address < code->length)
+		return;
+	for (size_t i = 0; i < branches->outside_count; i++)
+		if (branches->outside[i] == target)
+			return;
+	if (branches->outside_count == OUTSIDE_MAX)
+		branches->unknown = true;
+	else
+		branches->outside[branches->outside_count++] = target;
+}
+
+static void scan(const struct code *code, struct branches *branches)
+{
+	struct site_instruction instruction;
+
+	for (size_t at = 0; at < code->length; at += instruction.length) {
+		if (decode_at(code, at, &instruction)) {
+			branches->unknown = true;
+			return;
+		}
+		if (instruction.flow == SITE_FLOW_BRANCH || instruction.flow == SITE_FLOW_JUMP)
+			note_target(code, instruction.target, branches);
+		else if (instruction.flow == SITE_FLOW_SWITCH && !(instruction.tracked && branches->landing_pads))
+			branches->unknown = true;
+	}
+}
+
+static int scan_part(struct elf_file *file, __u64 start, __u64 size, struct branches *branches)
+{
+	struct code code;
+	int error;
+
+	if (size > BODY_MAX) {
+		branches->unknown = true;
+		return 0;
+	}
+	error = read_code(file, start, size, &code);
+	if (!error && code.length == size)
+		scan(&code, branches);
+	else
+		branches->unknown = true;
+	free(code.bytes);
+	return error == -ENOMEM ? error : 0;
+}
+
+/*
+ * Scans the function, and what it jumps to: compilers move unlikely code out of line, and that jumps back. A tail call
+ * looks the same; looking at the called function as well does no harm.
+ */
+static int scan_function(struct elf_file *file, __u64 start, __u64 size, struct branches *branches)
+{
+	size_t inside;
+	int error = scan_part(file, start, size, branches);
+
+	inside = branches->outside_count;
+	for (size_t i = 0; i < inside && !error && !branches->unknown; i++) {
+		__u64 part, part_size;
+		struct branches further = {
+			.landing_pads = branches->landing_pads, .low = branches->low, .high = branches->high};
+
+		/* a stub of the linker has no bounds, and nothing that jumps back */
+		error = elf_file_function_bounds(file, branches->outside[i], &part, &part_size);
+		if (error == -ENOENT) {
+			error = 0;
+			continue;
+		}
+		if (!error)
+			error = scan_part(file, part, part_size, &further);
+		branches->lands_between |= further.lands_between;
+		/* a tail call's own jumps are its own; only one in the part itself could be aimed here */
+		if (further.unknown && part != branches->outside[i])
+			branches->unknown = true;
+	}
+	return error;
+}
+
+/*
+ * Whether nothing but the entry leads to the site. Code with landing pads jumps to addresses from registers that have
+ * one, unless the jump says otherwise (notrack): what is between entry and site has none. Where branches are not all known (no bounds, a jump table), it is
+ * enough that the site pushes: code that came back to it with another call's frame would leave the stack out of
+ * balance, and compilers make no such thing. Without bounds the only step believed is that past a landing pad, which
+ * is there for callers alone.
+ */
+static int is_private(struct elf_file *file, const struct code *code, size_t distance,
+		      const struct site_instruction *site, bool *result)
+{
+	struct branches branches = {.low = code->address, .high = code->address + distance};
+	struct site_instruction first;
+	__u64 start, size;
+	int error = elf_file_function_bounds(file, code->address, &start, &size);
+
+	if (error && error != -ENOENT)
+		return error;
+	branches.landing_pads = decode_at(code, 0, &first) == 0 && first.landing;
+	if (error || start != code->address || size > BODY_MAX) {
+		*result = site->push && branches.landing_pads && first.length == distance;
+		return 0;
+	}
+	if (size <= distance) {
+		*result = false;
+		return 0;
+	}
+	error = scan_function(file, start, size, &branches);
+	*result = !branches.lands_between && (!branches.unknown || site->push);
+	return error;
+}
+
+int site_choose(struct elf_file *file, __u64 address, __u32 arguments, struct site *site)
+{
+	struct site_instruction first, moved;
+	size_t distance = 0;
+	bool private = false;
+	struct code code;
+	int error = read_code(file, address, WALK_BYTES + INSTRUCTION_MAX, &code);
+
+	if (error)
+		goto out;
+	error = is_filler(&code) ? -ENOEXEC : decode_at(&code, 0, &first);
+	if (error)
+		goto out;
+	error = elf_file_offset(file, address, &site->function);
+	if (error)
+		goto out;
+	site->offset = site->function;
+	site->class = first.optimised ? SITE_OPTIMISED : first.emulated ? SITE_EMULATED : SITE_STEPPED;
+	if (site->class == SITE_STEPPED && find_cheaper(&code, arguments, &distance, &moved))
+		error = is_private(file, &code, distance, &moved, &private);
+	if (private) {
+		site->offset += distance;
+		site->class = SITE_EMULATED;
+	} else if (!error && first.refused) {
+		error = -ENOEXEC;
+	}
+out:
+	free(code.bytes);
+	return error;
+}
+
+__u32 site_arguments(const struct xpt_spec *spec)
+{
+	__u32 arguments = 0;
+
+	/* fetches at return are made from arguments that were remembered at the entry */
+	for (unsigned int i = 0; i < spec->fetches && i < XPT_FETCH_MAX; i++)
+		if (spec->fetch[i].source < 32)
+			arguments |= 1u << spec->fetch[i].source;
+	return arguments;
+}
+
+const char *site_class_name(enum site_class class)
+{
+	switch (class) {
+	case SITE_OPTIMISED:
+		return "optimised";
+	case SITE_EMULATED:
+		return "emulated";
+	case SITE_STEPPED:
+		return "stepped";
+	}
+	return "unknown";
+}
+
+unsigned int site_class_cost(enum site_class class)
+{
+	switch (class) {
+	case SITE_OPTIMISED:
+		return 596;
+	case SITE_EMULATED:
+		return 921;
+	case SITE_STEPPED:
+		return 18000;
+	}
+	return 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where to put a probe. The kernel runs some instructions under a probe by emulation (cheap) and others by
+ * single-stepping a copy (on a virtual machine 30 times dearer). A probe may sit a few instructions inside the function
+ * when everything that it reads is still as at the entry.
+ */
+#ifndef XPT_TARGET_SITE_H
+#define XPT_TARGET_SITE_H
+
+#include "target/elf_file.h"
+#include "bpf/wire.h"
+
+enum site_class {
+	SITE_OPTIMISED = 1, /* 5-byte nop at the function's entry; the kernel may turn it into a call */
+	SITE_EMULATED = 2,  /* the kernel emulates the instruction */
+	SITE_STEPPED = 3,   /* the kernel single-steps the instruction */
+};
+
+struct site {
+	__u64 offset;	/* file offset of the probe */
+	__u64 function; /* file offset of the function's entry; offset - function is how far the probe was moved */
+	enum site_class class;
+};
+
+/*
+ * Chooses the probe's place for the function at address (virtual). arguments: bit i set when argument i is read at the
+ * entry (0..5 registers on x86-64, 0..7 on AArch64; higher bits: on the stack). The probe is moved forward
+ * only while the stack pointer has not moved, no register in arguments has been written, nothing jumps out, and no branch in
+ * the function lands between; never onto a 5-byte nop other than at the entry.
+ * -ENOENT: no executable code there; -ENOEXEC: the bytes are not instructions (nothing must be placed).
+ */
+int site_choose(struct elf_file *file, __u64 address, __u32 arguments, struct site *site);
+
+/* Registers and stack that the fetches of a spec read when the call begins; for site_choose(). */
+__u32 site_arguments(const struct xpt_spec *spec);
+
+const char *site_class_name(enum site_class class); /* "optimised", "emulated", "stepped" */
+
+/* Expected cost of one recorded call (entry and return) of the class on this machine's kernel, in nanoseconds;
+ * from measurements on one virtual machine (README), a figure to compare classes with. */
+unsigned int site_class_cost(enum site_class class);
+
+#endif

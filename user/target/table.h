@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* API tables: from the accessor's exported name to the functions in the slots, without running anything. */
+#ifndef XPT_TARGET_TABLE_H
+#define XPT_TARGET_TABLE_H
+
+#include <sys/types.h>
+
+#include "describe/description.h"
+#include "target/elf_file.h"
+
+struct api_table {
+	__u64 address;	  /* virtual address of the table in the file */
+	size_t slot_count; /* slots that hold addresses of code; 0: filled at run time */
+	__u64 *slots;	  /* virtual addresses; 0 where a slot is empty */
+};
+
+/*
+ * Decodes the accessor at accessor_address and follows spec->through; reads the slots from relocations.
+ * -ENODATA: the table's address is known (result->address) but its slots are not in the file: it is filled at run time.
+ * -ENOENT: the accessor's code does not tell where the table is.
+ */
+int api_table_from_file(const struct log *log, struct elf_file *file, const struct table_spec *spec,
+			__u64 accessor_address, struct api_table *result);
+
+/*
+ * Reads a table from a running process. table_address: in the process. Slots are converted to virtual addresses of the
+ * file with load_bias (address in process minus virtual address); slots that point elsewhere are 0.
+ * -ENODATA: not filled in yet (size 0 or implausible), -ESRCH: process gone.
+ */
+int api_table_from_memory(const struct log *log, struct elf_file *file, const struct table_spec *spec, pid_t pid,
+			  __u64 table_address, __u64 load_bias, struct api_table *result);
+void api_table_free(struct api_table *table);
+
+#endif

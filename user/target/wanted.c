@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/wanted.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MATCH_MAX 16384 /* a hostile file may define one name a million times */
+#define NONE ((size_t)-1)
+
+struct name {
+	const char *text;
+	size_t literal; /* bytes before the first special character of a pattern; of a plain name: all */
+	const struct description *runtime;
+	const struct call_spec *spec;
+	enum wanted_kind kind;
+	size_t next; /* in its bucket, or in the list of patterns; NONE: the last */
+};
+
+struct search {
+	struct name *names;
+	size_t count, capacity;
+	size_t *buckets; /* first name; bucket_count is a power of two */
+	size_t bucket_count;
+	size_t patterns;
+	struct wanted_matches *matches;
+	size_t match_capacity;
+	bool overflow;
+};
+
+static __u32 hash(const char *text)
+{
+	__u32 value = 2166136261u; /* FNV-1a */
+
+	for (; *text; text++)
+		value = (value ^ (unsigned char)*text) * 16777619u;
+	return value;
+}
+
+static int add_name(struct search *search, const char *text, enum wanted_kind kind, const struct description *runtime,
+		    const struct call_spec *spec)
+{
+	struct name *name;
+
+	if (search->count == search->capacity) {
+		size_t capacity = search->capacity ? 2 * search->capacity : 512;
+		struct name *grown = realloc(search->names, capacity * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		search->names = grown;
+		search->capacity = capacity;
+	}
+	name = &search->names[search->count++];
+	*name = (struct name){
+		.text = text, .literal = strcspn(text, "*?[\\"), .runtime = runtime, .spec = spec, .kind = kind, .next = NONE,
+	};
+	return 0;
+}
+
+static int add_runtime(struct search *search, const struct description *runtime)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < runtime->identify_count && !error; i++)
+		error = add_name(search, runtime->identify[i], WANTED_IDENTITY, runtime, NULL);
+	if (!error && runtime->table.accessor)
+		error = add_name(search, runtime->table.accessor, WANTED_ACCESSOR, runtime, NULL);
+	for (size_t i = 0; i < runtime->call_count && !error; i++) {
+		const struct call_spec *spec = &runtime->calls[i];
+
+		for (size_t j = 0; spec->locate == LOCATE_SYMBOL && j < spec->symbol_count && !error; j++)
+			error = add_name(search, spec->symbols[j], WANTED_CALL, runtime, spec);
+	}
+	return error;
+}
+
+static int build(struct search *search, const struct registry *registry)
+{
+	int error = 0;
+
+	search->patterns = NONE;
+	for (size_t i = 0; i < registry->runtime_count && !error; i++)
+		error = add_runtime(search, registry->runtimes[i]);
+	if (error)
+		return error;
+	search->bucket_count = 64;
+	while (search->bucket_count < 2 * search->count)
+		search->bucket_count *= 2;
+	search->buckets = malloc(search->bucket_count * sizeof(*search->buckets));
+	if (!search->buckets)
+		return -ENOMEM;
+	for (size_t i = 0; i < search->bucket_count; i++)
+		search->buckets[i] = NONE;
+	for (size_t i = 0; i < search->count; i++) {
+		struct name *name = &search->names[i];
+		size_t *list = &search->patterns;
+
+		if (!name->text[name->literal])
+			list = &search->buckets[hash(name->text) & (search->bucket_count - 1)];
+		name->next = *list;
+		*list = i;
+	}
+	return 0;
+}
+
+static int add_match(struct search *search, const struct name *name, const struct elf_symbol *symbol)
+{
+	struct wanted_matches *matches = search->matches;
+	struct wanted_match *match;
+
+	if (matches->count == MATCH_MAX) {
+		search->overflow = true;
+		return 0;
+	}
+	if (matches->count == search->match_capacity) {
+		size_t capacity = search->match_capacity ? 2 * search->match_capacity : 256;
+		struct wanted_match *grown = realloc(matches->list, capacity * sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		matches->list = grown;
+		search->match_capacity = capacity;
+	}
+	match = &matches->list[matches->count++];
+	match->runtime = name->runtime;
+	match->spec = name->spec;
+	match->kind = name->kind;
+	match->symbol = *symbol;
+	return 0;
+}
+
+static int visit(void *context, const struct elf_symbol *symbol)
+{
+	struct search *search = context;
+	int error = 0;
+
+	for (size_t i = search->buckets[hash(symbol->name) & (search->bucket_count - 1)]; i != NONE && !error;
+	     i = search->names[i].next)
+		if (!strcmp(search->names[i].text, symbol->name))
+			error = add_match(search, &search->names[i], symbol);
+	for (size_t i = search->patterns; i != NONE && !error; i = search->names[i].next) {
+		const struct name *name = &search->names[i];
+
+		if (!strncmp(name->text, symbol->name, name->literal) && !fnmatch(name->text, symbol->name, 0))
+			error = add_match(search, name, symbol);
+	}
+	return error;
+}
+
+/* Specs of one description lie in one array, so their addresses tell their order. */
+static int compare(const void *left, const void *right)
+{
+	const struct wanted_match *a = left, *b = right;
+
+	if (a->runtime != b->runtime)
+		return a->runtime->index < b->runtime->index ? -1 : 1;
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	if (a->spec != b->spec)
+		return a->spec < b->spec ? -1 : 1;
+	if (a->symbol.address != b->symbol.address)
+		return a->symbol.address < b->symbol.address ? -1 : 1;
+	return strcmp(a->symbol.name, b->symbol.name);
+}
+
+/* .symtab repeats .dynsym. */
+static void drop_repeated(struct wanted_matches *matches)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < matches->count; i++)
+		if (!kept || compare(&matches->list[kept - 1], &matches->list[i]))
+			matches->list[kept++] = matches->list[i];
+	matches->count = kept;
+}
+
+int wanted_find(const struct log *log, const struct registry *registry, struct elf_file *file, const char *path,
+		struct wanted_matches *result)
+{
+	struct search search = {.matches = result};
+	int error;
+
+	memset(result, 0, sizeof(*result));
+	error = build(&search, registry);
+	if (!error)
+		error = elf_file_each_function(file, visit, &search);
+	if (search.overflow)
+		log_warn(log, "%s: defines more than %u described symbols; the rest is left out", path, MATCH_MAX);
+	if (result->count)
+		qsort(result->list, result->count, sizeof(*result->list), compare);
+	drop_repeated(result);
+	free(search.names);
+	free(search.buckets);
+	if (error)
+		wanted_matches_free(result);
+	return error;
+}
+
+void wanted_matches_free(struct wanted_matches *matches)
+{
+	free(matches->list);
+	memset(matches, 0, sizeof(*matches));
+}
