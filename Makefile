@@ -109,6 +109,9 @@ SANITIZED_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/sanitize/%.o) $(BUILD)/sanit
 FUZZ_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/fuzz/obj/%.o) $(BUILD)/fuzz/obj/builtin.o
 FUZZ_TARGETS := $(FUZZ_SOURCES:tests/fuzz/fuzz_%.c=%)
 BENCH_PROGRAMS := $(BENCH_SOURCES:tests/bench/%.c=$(BUILD)/bench/%)
+# What the benchmarks trace: programs of their own, with nothing of xputrace inside.
+BENCH_TARGET_SOURCES := $(sort $(wildcard tests/bench/target/*.c))
+BENCH_TARGETS := $(BENCH_TARGET_SOURCES:tests/bench/target/%.c=$(BUILD)/bench/%)
 SHARED_NAME := libxputrace.so.$(SOVERSION)
 
 .SUFFIXES:
@@ -169,7 +172,9 @@ $(BUILD)/bpf/session.bpf.o $(BUILD)/bpf/session_context.bpf.o: $(BUILD)/bpf/%.bp
 
 $(SKELETONS): $(BUILD)/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	$(call say,SKEL,$@)
-	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf >$@
+	$(Q)echo '/* NOLINTBEGIN: generated */' >$@
+	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf >>$@
+	$(Q)echo '/* NOLINTEND */' >>$@
 
 # ---- objects ----
 
@@ -257,6 +262,11 @@ $(BENCH_PROGRAMS): $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(LIBRARY_OBJE
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
 
+$(BENCH_TARGETS): $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/target/%.o
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $< -lpthread
+
 ## workload            build the programs that the tests trace
 workload: $(BUILD)/workload.done
 
@@ -267,6 +277,7 @@ $(BUILD)/workload.done: $(WORKLOAD_SOURCES) Makefile
 
 ## npm                 fetch ONNX Runtime for Node.js, without running its install scripts
 npm: $(if $(NPM_MANIFEST),$(BUILD)/npm.done)
+	@:
 
 $(BUILD)/npm.done: $(NPM_MANIFEST)
 	$(call say,NPM,$(BUILD)/npm)
@@ -293,7 +304,7 @@ test-fuzz: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
 	$(Q)tests/fuzz/run.sh 0 $(BUILD)/fuzz $(FUZZ_TARGETS)
 
 ## test-bench          build the benchmarks; nothing is timed
-test-bench: $(BENCH_PROGRAMS)
+test-bench: $(BENCH_PROGRAMS) $(BENCH_TARGETS)
 
 ## test-e2e            trace real programs and compare; as root
 test-e2e: all workload
@@ -325,7 +336,8 @@ format:
 ## bench               overhead, throughput, attach time, beside perf and bpftrace; as root
 bench:
 	$(Q)tests/deps.sh bench
-	$(Q)$(MAKE) --no-print-directory all workload $(BENCH_PROGRAMS)
+	$(Q)$(MAKE) --no-print-directory all workload $(BENCH_PROGRAMS) $(BENCH_TARGETS)
+	-$(Q)$(MAKE) --no-print-directory npm
 	$(PYTHON) tests/bench/run.py $(BENCH_OPTIONS)
 
 ## demo                trace a model that runs in ONNX Runtime; as root, installs what is missing
@@ -388,4 +400,5 @@ help:
 
 -include $(patsubst %.o,%.d,$(LIBRARY_OBJECTS) $(CLI_OBJECTS) $(UNIT_OBJECTS) $(SANITIZED_OBJECTS) $(FUZZ_OBJECTS) \
 	$(FUZZ_SOURCES:%.c=$(BUILD)/fuzz/obj/%.o) $(BENCH_SOURCES:%.c=$(BUILD)/obj/%.o) \
+	$(BENCH_TARGET_SOURCES:%.c=$(BUILD)/obj/%.o) \
 	$(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf/part/%.bpf.o) $(addprefix $(BUILD)/bpf/part/,session.bpf.o session_context.bpf.o))

@@ -7,6 +7,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 make=${MAKE:-make}
 logs=build/logs
+rm -rf "$logs"
 mkdir -p "$logs"
 failed=
 rows=
@@ -80,9 +81,13 @@ else
 fi
 
 printf '\n== Totals\n%-10s %8s %8s %8s %8s\n%s' kind passed failed skipped time "$rows"
-if grep -qi '^skip' "$logs/e2e.log" 2>/dev/null && [ "$(id -u)" -eq 0 ]; then
+# Skipped tests by name: Criterion's "[SKIP] suite::test: reason", and "skipped name (time): reason".
+for name in unit e2e; do
+	grep -E '^(\[SKIP\]|skipped) ' "$logs/$name.log" 2>/dev/null | sed "s/^/  $name: /"
+done >"$logs/skipped"
+if [ -s "$logs/skipped" ]; then
 	printf '\nSkipped:\n'
-	grep -i '^skip' "$logs/e2e.log" | sed 's/^/  /'
+	cat "$logs/skipped"
 fi
 if [ -n "$failed" ]; then
 	printf '\nFAILED:%s (logs in %s/)\n' "$failed" "$logs"

@@ -57,6 +57,7 @@ if onnx_possible; then
 	start node tests/workload/onnx/serve.mjs build/demo/mlp.onnx --sessions 2 --concurrency 2 --rate 200 --seconds 0
 else
 	say "Node.js or onnxruntime-node can't be had here: OpenCL on PoCL instead"
+	seconds=1 # of some 60,000 calls: longer makes the trace large
 	"$make" --no-print-directory workload || exit 1
 	# Half a minute of work, of which the end is not waited for.
 	start build/workload/opencl --wait-for-go 1000000
@@ -69,4 +70,5 @@ stop_target
 
 say "the trace is in $trace ($(stat -c %s "$trace") bytes)
       Open https://ui.perfetto.dev and drop it there (it does not leave your machine), or load it in chrome://tracing.
+      What was loaded before the attaching bears its handle: --name HANDLE=NAME gives it a name.
       Your own program: sudo build/xputrace record -p PID -o trace.json"

@@ -390,6 +390,11 @@ REQUIRED = {
     "onnxruntime": "Run",
 }
 
+# Functions of the workloads that run a program.
+RUNNING = set("""nrt_execute nrta_execute_schedule qaicEnqueueExecObj vaccel_tf_model_run vaccel_torch_model_run
+    hipLaunchKernel hipModuleLaunchKernel cuLaunchKernel cuLaunchKernelEx cudaLaunchKernel LoadedExecutable_Execute
+    llama_decode clEnqueueNDRangeKernel Run""".split())
+
 FIELDS = ("handle", "size", "core", "stream", "status")
 
 
@@ -445,7 +450,8 @@ def compare_calls(results, trace, required=()):
     pids = {result["pid"] for result in results}
     known = known_fields(entries)
     traced = [call for call in trace.calls if call.pid in pids and call.function in known and not call.layer]
-    compared = {call.function for call in traced} | (set(required) & set(known))
+    compared = {call.function for call in traced} | ((set(required) | RUNNING) & set(known))
+    assert compared, "there is nothing to compare"
     entry_only = {call.function for call in traced if call.entry_only}
     for function in entry_only:  # such a call is recorded before it has a status
         known[function] = known[function] - {"status"}
@@ -454,10 +460,8 @@ def compare_calls(results, trace, required=()):
     assert not difference, "calls differ:\n" + difference
 
 
-def run_entries(results, trace):
-    """The entries of the workload that run a program, by what the trace says of the functions' roles."""
-    running = {call.function for call in trace.calls if call.role in RUNS}
-    return [entry for entry in entries_of(results) if plain_name(entry["function"]) in running and "program" in entry]
+def run_entries(results):
+    return [entry for entry in entries_of(results) if plain_name(entry["function"]) in RUNNING]
 
 
 def compare_programs(results, trace, names=True):
@@ -466,10 +470,11 @@ def compare_programs(results, trace, names=True):
         pid = result["pid"]
         made = collections.Counter()
         failed = collections.Counter()
-        for entry in run_entries([result], trace):
+        for entry in run_entries([result]):
             key = entry["program"] if names else int(entry["handle"], 16)
             made[key] += entry["count"]
             failed[key] += entry["count"] if entry.get("status", 0) else 0
+        assert made, "process %d has run nothing" % pid
         runtimes = {call.runtime for call in trace.runs(pid=pid)}
         traced = collections.Counter(call.program if names else call.handle for call in trace.runs(pid=pid))
         assert traced == made, "runs by program: made %s, traced %s" % (dict(made), dict(traced))
@@ -489,14 +494,30 @@ def compare_inferences(results, trace):
     for entry in entries_of(results, "inferences"):
         made[entry["program"]] += entry["count"]
         nanoseconds[entry["program"]] += entry["total_ns"]
-    traced = collections.Counter(event["name"] for event in trace.inferences)
+    pids = {result["pid"] for result in results}
+    inferences = [event for event in trace.inferences if event["pid"] in pids]
+    traced = collections.Counter(event["name"] for event in inferences)
     assert traced == made, "inferences: made %s, traced %s" % (dict(made), dict(traced))
     ends = {(event["id"], event["cat"]): event["ts"] for event in trace.events if event["ph"] == "e"}
     spans = collections.Counter()
-    for event in trace.inferences:
+    for event in inferences:
         spans[event["name"]] += (ends[event["id"], event["cat"]] - event["ts"]) * 1000
     for program, total in nanoseconds.items():
         assert spans[program] <= total * 1.01, "inferences of %s are longer than the workload measured" % program
+
+
+def compare_late(result, trace, since):
+    """A process whose probes may come up to 50 ms late: every execution (one run each) from then on is in the trace.
+
+    Needs --log-times and a --rate; since is when the 50 ms begin, in ns."""
+    due = since + 50 * 1000 * 1000
+    made = [time for time in result["times"] if time >= due]
+    assert len(made) > len(result["times"]) / 2, "only %d of %d calls come after 50 ms: nothing is tested" % (
+        len(made), len(result["times"]))
+    traced = sorted(round(call.start * 1000) for call in trace.runs(pid=result["pid"]))
+    assert len(traced) >= len(made), "made %d calls after 50 ms, traced %d in all" % (len(made), len(traced))
+    for begun, seen in zip(reversed(made), reversed(traced)):
+        assert begun <= seen < begun + 100 * 1000 * 1000, "execution at %d ns, nearest traced at %d" % (begun, seen)
 
 
 def compare(runtime, results, trace, lossless=True):

@@ -54,14 +54,19 @@ def run_one(name, function, arguments):
         result, details = "failed", traceback.format_exc()
     finally:
         harness.kill_all()
-    print("%-7s %s (%.1f s)%s" % (result, name, time.monotonic() - start, reason), flush=True)
+    print("%-7s %s (%.1f s)%s" % (result, printable(name), time.monotonic() - start, reason), flush=True)
     for line in details.splitlines():
         print("        " + line, flush=True)
     return result
 
 
+def printable(name):
+    return name.encode("unicode_escape").decode("ascii")
+
+
 def where(error):
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "test_" in os.path.basename(frame.filename)]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__)
+              if os.path.basename(frame.filename).startswith("test_")]
     return "\n".join("at %s:%d: %s" % (os.path.basename(frame.filename), frame.lineno, frame.line) for frame in frames)
 
 
@@ -73,7 +78,7 @@ def main():
     tests = [test for test in discover() if selected(test[0], options.k)]
     if options.list:
         for name, function, _ in tests:
-            print("%-50s %s" % (name, (function.__doc__ or "").strip().split("\n")[0]))
+            print("%-50s %s" % (printable(name), (function.__doc__ or "").strip().split("\n")[0]))
         return 0
     counts = {"passed": 0, "failed": 0, "skipped": 0}
     for test in tests:

@@ -34,7 +34,7 @@ def test_no_such_pid():
         unused = int(file.read()) - 1
     while os.path.exists("/proc/%d" % unused):
         unused -= 1
-    expect(record("-p", unused), 1, str(unused), "no such process")
+    expect(record("-p", unused), 1, str(unused), "no process")
 
 
 def test_zombie():

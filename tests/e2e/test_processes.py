@@ -6,15 +6,22 @@ import signal
 import subprocess
 import time
 
-from harness import (XPUTRACE, Process, Recorder, Trace, cases, compare, need, process_state, record_late, run,
-                     scratch, standin, workload_path)
+from harness import (XPUTRACE, Process, Recorder, Trace, cases, compare, compare_calls, compare_late,
+                     compare_programs, need, process_state, record_late, run, scratch, standin, workload_path)
 
 
 def test_forks_after_attach():
-    """Children of a target that was attached late are traced from their first call."""
-    results, trace = record_late(standin("nrt", "--fork", 3, "--calls", 40))
+    """The target itself is traced exactly, its children from 50 ms after their first call on at the latest."""
+    workload = standin("nrt", "--fork", 3, "--rate", 500, "--calls", 300, "--log-times")
+    results, trace = record_late(workload)
     assert len(results) == 4
-    compare("nrt", results, trace)
+    trace.check()
+    for result in results:
+        if result["pid"] == workload.pid:
+            compare_calls([result], trace)
+            compare_programs([result], trace)
+        else:
+            compare_late(result, trace, result["times"][0])
 
 
 def test_executes_after_attach():
@@ -22,10 +29,7 @@ def test_executes_after_attach():
     workload = standin("nrt", "--exec", "--rate", 500, "--calls", 300, "--log-times", "--programs", 1)
     results, trace = record_late(workload)
     trace.check()
-    due = results[0]["libraries"][0]["mapped"] + 50 * 1000 * 1000
-    made = [time for time in results[0]["times"] if time >= due]
-    assert len(made) > 200
-    assert len(trace.runs()) >= len(made), "made %d calls after 50 ms, traced %d" % (len(made), len(trace.runs()))
+    compare_late(results[0], trace, results[0]["libraries"][0]["mapped"])
 
 
 def test_several_targets():
@@ -76,8 +80,9 @@ def test_all_processes():
     later.go()
     late_results = later.results()
     trace = recorder.stop()
-    compare("nrt", results, trace)
-    compare("qaic", late_results, trace)
+    # others may run on this machine and be traced too, so no statement about losses
+    compare("nrt", results, trace, lossless=False)
+    compare("qaic", late_results, trace, lossless=False)
 
 
 def test_two_collectors():

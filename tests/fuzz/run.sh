@@ -7,6 +7,10 @@ set -u
 seconds=$1
 folder=$2
 shift 2
+if [ $# -eq 0 ]; then
+	echo "fuzz: no targets" >&2
+	exit 1
+fi
 here=$(cd "$(dirname "$0")" && pwd)
 failed=
 

@@ -209,17 +209,19 @@ Test(base_guard, signals_do_not_end_it)
 /* What may hold a copy of the collector's socket: a child between fork and exec. */
 static void fork_hold(struct guard *guard, void *context)
 {
-	pid_t *pids = context;
+	pid_t *pids = context; /* in shared memory */
 	struct target target = { .pid = pids[0] };
+	pid_t child;
 
 	target.start_time = read_stat(target.pid).start_time;
 	hold(guard, &target);
-	pids[1] = fork();
-	if (!pids[1]) {
+	child = fork();
+	if (!child) {
 		alarm(20);
 		for (;;)
 			pause();
 	}
+	pids[1] = child; /* not by the child, for which it is 0 */
 }
 
 Test(base_guard, copies_of_its_socket_do_not_keep_it_waiting)

@@ -36,7 +36,8 @@ static void check_sorted(const struct order *order, size_t count)
 	for (i = 1; i < count; i++) {
 		cr_assert_leq(time_at(order, i - 1), time_at(order, i));
 		if (time_at(order, i - 1) == time_at(order, i))
-			cr_assert_lt(number_at(order, i - 1), number_at(order, i), "records of one time changed places");
+			cr_assert_lt(number_at(order, i - 1), number_at(order, i),
+				     "records of one time changed places");
 	}
 }
 

@@ -197,11 +197,12 @@ static inline int feed_task(struct fixture *fixture, enum xpt_task_event event, 
 			    const char *name)
 {
 	struct xpt_record_task record = { .header = { XPT_RECORD_TASK, sizeof(record), tgid, time } };
+	size_t length = strlen(name);
 
 	record.tid = tgid;
 	record.event = (__u8)event;
 	record.other = other;
-	memcpy(record.name, name, strnlen(name, sizeof(record.name)));
+	memcpy(record.name, name, length < sizeof(record.name) ? length : sizeof(record.name));
 	return model_feed(fixture->model, &record.header);
 }
 
@@ -221,24 +222,24 @@ static inline int feed_total(struct fixture *fixture, __u32 tgid, unsigned int r
 
 /* The functions of a made-up runtime "toy" with index 0, and the same launch in "low" with index 1. */
 enum toy {
-	TOY_LOAD,    /* name 0 (string), program 1 @return, parent 2, size 3, status 4 */
-	TOY_NAME,    /* program 0, name 1 (string) */
-	TOY_UNLOAD,  /* program 0, status 1 */
-	TOY_EXECUTE, /* program 0, size 1, core 2, status 3 */
-	TOY_ENQUEUE, /* program 0, key 1 @return, stream 2, status 3 */
-	TOY_WAIT,    /* key 0, count 1, status 2 */
-	TOY_SYNC,    /* stream 0, status 1 */
-	TOY_FINISH,  /* status 0 */
-	TOY_LAUNCH,  /* program 0, stream 1, key 2 @return */
-	TOY_COPY,    /* size 0, status 1 */
-	TOY_ALLOC,   /* size 0, address 1 @return; returns a handle */
-	TOY_FREE,    /* address 0 */
-	TOY_BEGIN,   /* program 0, name 1 (string) */
-	TOY_END,     /* program 0 */
+	TOY_LOAD,	 /* name 0 (string), program 1 @return, parent 2, size 3, status 4 */
+	TOY_NAME,	 /* program 0, name 1 (string) */
+	TOY_UNLOAD,	 /* program 0, status 1 */
+	TOY_EXECUTE,	 /* program 0, size 1, core 2, status 3 */
+	TOY_ENQUEUE,	 /* program 0, key 1 @return, stream 2, status 3 */
+	TOY_WAIT,	 /* key 0, count 1, status 2 */
+	TOY_SYNC,	 /* stream 0, status 1 */
+	TOY_FINISH,	 /* status 0 */
+	TOY_LAUNCH,	 /* program 0, stream 1, key 2 @return */
+	TOY_COPY,	 /* size 0, status 1 */
+	TOY_ALLOC,	 /* size 0, address 1 @return; returns a handle */
+	TOY_FREE,	 /* address 0 */
+	TOY_BEGIN,	 /* program 0, name 1 (string) */
+	TOY_END,	 /* program 0 */
 	TOY_BEGIN_NAMED, /* name 0 (string) */
 	TOY_END_NAMED,	 /* name 0 (string) */
-	LOW_LAUNCH,  /* program 0, stream 1 */
-	LOW_EXECUTE, /* program 0 */
+	LOW_LAUNCH,	 /* program 0, stream 1 */
+	LOW_EXECUTE,	 /* program 0 */
 };
 
 #define F(meaning, type) "{\"meaning\":\"" meaning "\",\"type\":\"" type "\"}"
@@ -266,7 +267,8 @@ static inline struct fixture *fixture_toy(void)
 			       "{\"name\":\"toy\",\"title\":\"Toy\",\"statuses\":["
 			       "{\"value\":600,\"class\":\"pending\",\"name\":\"TOY_NOT_READY\"},"
 			       "{\"value\":-5,\"class\":\"error\",\"name\":\"TOY_OUT_OF_MEMORY\"},"
-			       "{\"value\":1,\"class\":\"ok\",\"name\":\"TOY_BREAK\"}]}"), 0);
+			       "{\"value\":1,\"class\":\"ok\",\"name\":\"TOY_BREAK\"}]}"),
+		     0);
 	cr_assert_eq(feed_text(f, XPT_RECORD_RUNTIME, 0, 0, 1, "{\"name\":\"low\",\"statuses\":[]}"), 0);
 	feed_spec(f, TOY_LOAD, 0, "toy_load", "program.load", zero,
 		  F("name", "string") "," R("program", "u64") "," F("parent", "u64") "," F("size", "u64") "," STATUS);

@@ -6,9 +6,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -30,11 +32,21 @@ static const struct recording_info info = {
 	.cpus = 2,
 };
 
-static const struct model_function execute = { .index = 1, .name = "nrt_execute", .runtime = "nrt", .role = XPT_ROLE_EXECUTE };
-static const struct model_function wait_function = { .index = 2, .name = "nrta_wait", .runtime = "nrt", .role = XPT_ROLE_WAIT };
-static const struct model_function enqueue = { .index = 3, .name = "nrta_enqueue", .runtime = "nrt", .role = XPT_ROLE_ENQUEUE };
-static const struct model_process process = { .tgid = 100, .name = "node", .command = "node server.js", .sort_index = 4 };
-static const struct model_program program = { .id = 7, .process = &process, .runtime = "nrt", .name = "resnet50", .handle = 0xabc };
+static const struct model_function execute = {
+	.index = 1, .name = "nrt_execute", .runtime = "nrt", .role = XPT_ROLE_EXECUTE,
+};
+static const struct model_function wait_function = {
+	.index = 2, .name = "nrta_wait", .runtime = "nrt", .role = XPT_ROLE_WAIT,
+};
+static const struct model_function enqueue = {
+	.index = 3, .name = "nrta_enqueue", .runtime = "nrt", .role = XPT_ROLE_ENQUEUE,
+};
+static const struct model_process process = {
+	.tgid = 100, .name = "node", .command = "node server.js", .sort_index = 4,
+};
+static const struct model_program program = {
+	.id = 7, .process = &process, .runtime = "nrt", .name = "resnet50", .handle = 0xabc,
+};
 
 static char *temporary(void)
 {
@@ -314,10 +326,10 @@ Test(report_chrome, other_kinds)
 		{ .kind = EVENT_COUNTER, .counter = { 100, 5000, "nrt", "device memory", 4096 } },
 		{ .kind = EVENT_LOST, .lost = { XPT_LOSS_RING_FULL, 1000, 2000, 17 } },
 		{ .kind = EVENT_HELD, .held = { 100, 1000, 3000, 5 } },
-		{ .kind = EVENT_TASK, .task = { .tgid = 101, .tid = 101, .other = 100, .time = 1, .what = XPT_TASK_FORK } },
-		{ .kind = EVENT_TASK, .task = { .tgid = 101, .tid = 101, .time = 1, .what = XPT_TASK_EXEC, .name = "sh" } },
-		{ .kind = EVENT_TASK, .task = { .tgid = 101, .tid = 101, .time = 1, .what = XPT_TASK_EXIT, .code = 3 << 8 } },
-		{ .kind = EVENT_TASK, .task = { .tgid = 101, .tid = 101, .time = 1, .what = XPT_TASK_EXIT, .code = 9 } },
+		{ .kind = EVENT_TASK, .task = { 101, 101, 100, 1, XPT_TASK_FORK, 0, NULL } },
+		{ .kind = EVENT_TASK, .task = { 101, 101, 0, 1, XPT_TASK_EXEC, 0, "sh" } },
+		{ .kind = EVENT_TASK, .task = { 101, 101, 0, 1, XPT_TASK_EXIT, 3 << 8, NULL } },
+		{ .kind = EVENT_TASK, .task = { 101, 101, 0, 1, XPT_TASK_EXIT, 9, NULL } },
 		{ .kind = EVENT_REGION, .region = { 100, 101, "vaccel", "load", 1000, 4000 } },
 		{ .kind = EVENT_PROGRAM, .program = { &program, 1000, true } },
 	};
@@ -435,7 +447,7 @@ static void totals_of_model(const char *end, cJSON **result)
 	cr_assert_eq(model_add_sink(model, chrome_writer_sink(writer)), 0);
 	feed_descriptions(model);
 	for (i = 0; i < 100; i++)
-		feed_call(model, SPEC_EXECUTE, 1240, 1000000 + i * 1000, 1000000 + i * 1000 + 500, 0x5000, i < 3 ? 2 : 0);
+		feed_call(model, SPEC_EXECUTE, 1240, 1000000 + i * 1000, 1000500 + i * 1000, 0x5000, i < 3 ? 2 : 0);
 	feed_call(model, SPEC_COPY, 1240, 2000000, 2000900, 4096, 0);
 	feed_lost(model, XPT_LOSS_RING_FULL, 7, 1000, 2100000);
 	feed_total(model, (struct xpt_program_key){ RECORDS_TGID, 3, 0, 0x5000 },
@@ -517,6 +529,192 @@ Test(report_chrome, another_parser)
 		 "assert a == \"\\ufffd\\0\\x1f\\\"\\\\\\ufffd\\ufffd\\ufffd\", a'", path);
 	cr_assert_eq(system(command), 0, "%s", command);
 	model_free(model);
+	unlink(path);
+	free(path);
+}
+
+/* ---- files that fail ---- */
+
+Test(report_chrome, pipe_gets_one_document)
+{
+	struct model *model = empty_model();
+	struct event event = call_event();
+	struct chrome_writer *writer;
+	char *text = calloc(1, 65536);
+	int pipes[2], i;
+	ssize_t length;
+	cJSON *json;
+
+	cr_assert_eq(pipe(pipes), 0);
+	cr_assert_eq(chrome_writer_create(NULL, NULL, pipes[1], &info, &writer), 0);
+	for (i = 0; i < 10; i++) {
+		write_event(writer, &event);
+		cr_assert_eq(chrome_writer_flush(writer), 0);
+	}
+	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	length = read(pipes[0], text, 65535);
+	cr_assert_gt(length, 0);
+	json = parse_text(text, length);
+	cr_assert_eq(count_events(json), 10);
+	cJSON_Delete(json);
+	free(text);
+	close(pipes[0]);
+	model_free(model);
+}
+
+Test(report_chrome, output_that_takes_nothing)
+{
+	struct chrome_writer *writer;
+
+	cr_assert_eq(chrome_writer_create(NULL, "/dev/full", -1, &info, &writer), -ENOSPC);
+	cr_assert_eq(chrome_writer_create(NULL, "/nonexistent/trace.json", -1, &info, &writer), -ENOENT);
+	cr_assert_eq(chrome_writer_create(NULL, NULL, -1, &info, &writer), -EBADF);
+}
+
+/* A limit on the size of files stands for a full disk: the write that reaches it is short, the next one fails. */
+static void write_to_full_disk(const char *path, rlim_t limit, bool flush_often)
+{
+	struct rlimit size = { limit, limit };
+	struct chrome_writer *writer;
+	struct model *model = empty_model();
+	struct event event = call_event();
+	struct event_sink sink;
+	int error = 0, i;
+
+	signal(SIGXFSZ, SIG_IGN);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &size), 0);
+	cr_assert_eq(chrome_writer_create(NULL, path, -1, &info, &writer), 0);
+	sink = chrome_writer_sink(writer);
+	for (i = 0; i < 100000 && !error; i++) {
+		error = sink.write(sink.context, &event);
+		if (!error && flush_often && i % 10 == 0)
+			error = chrome_writer_flush(writer);
+	}
+	cr_assert_eq(error, -EFBIG);
+	cr_assert_eq(sink.write(sink.context, &event), -EFBIG);
+	cr_assert_eq(chrome_writer_flush(writer), -EFBIG);
+	cJSON_Delete(parse_file(path)); /* already now, not only when it is closed */
+	cr_assert_eq(chrome_writer_close(writer, model), -EFBIG);
+	model_free(model);
+}
+
+/* Each limit in a process of its own, for a limit cannot be raised again. */
+Test(report_chrome, full_disk_leaves_a_whole_file)
+{
+	rlim_t limit;
+
+	for (limit = 4096; limit < 4096 + 300; limit += 7) {
+		char *path = temporary();
+		pid_t pid = fork();
+		int status;
+		cJSON *json;
+
+		if (!pid) {
+			write_to_full_disk(path, limit, true);
+			_exit(0);
+		}
+		cr_assert_eq(waitpid(pid, &status, 0), pid);
+		cr_assert_eq(status, 0, "limit %lu", (unsigned long)limit);
+		json = parse_file(path);
+		cr_assert_geq(count_events(json), 1);
+		cr_assert(cJSON_IsFalse(at(at(json, "metadata"), "complete")));
+		cJSON_Delete(json);
+		unlink(path);
+		free(path);
+	}
+}
+
+Test(report_chrome, full_disk_in_a_large_write)
+{
+	char *path = temporary();
+	cJSON *json;
+
+	write_to_full_disk(path, (3 << 20) + 12345, false);
+	json = parse_file(path);
+	cr_assert_gt(count_events(json), 1000);
+	/* The totals fit, because they take less than the write that failed. */
+	cr_assert_str_eq(string_at(at(json, "metadata"), "output_error"), strerror(EFBIG));
+	cJSON_Delete(json);
+	unlink(path);
+	free(path);
+}
+
+static void tell_guard(void *context, int descriptor, __u64 length, const char *tail, size_t tail_length)
+{
+	(void)descriptor;
+	if (guard_file_state(context, length, tail, tail_length))
+		_exit(1);
+}
+
+/* Writes until it is killed; says how many events it has flushed. */
+static void write_until_killed(const char *path, volatile int *flushed, int ready)
+{
+	struct chrome_writer *writer;
+	struct event event = call_event();
+	struct event_sink sink;
+	struct guard *guard;
+	char name[4000];
+	pid_t pid;
+	int i, descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	memset(name, 'n', sizeof(name));
+	event.call.name = name; /* large writes are more likely to be cut in two */
+	event.call.name_length = sizeof(name);
+	if (guard_start(&guard) || guard_file(guard, descriptor) ||
+	    chrome_writer_create(NULL, NULL, descriptor, &info, &writer))
+		_exit(1);
+	chrome_writer_watch(writer, tell_guard, guard);
+	sink = chrome_writer_sink(writer);
+	pid = guard_pid(guard);
+	if (write(ready, &pid, sizeof(pid)) != sizeof(pid))
+		_exit(1);
+	for (;;) {
+		for (i = 0; i < 100; i++)
+			if (sink.write(sink.context, &event))
+				_exit(1);
+		if (chrome_writer_flush(writer))
+			_exit(1);
+		*flushed += 100;
+		if (*flushed >= 20000)
+			pause();
+	}
+}
+
+Test(report_chrome, killed_writer_leaves_a_whole_file)
+{
+	volatile int *flushed = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char *path = temporary();
+	int round, most_lost = 0;
+
+	cr_assert_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	srand(1);
+	for (round = 0; round < 100; round++) {
+		pid_t writer, guard;
+		int pipes[2], count;
+		cJSON *json;
+
+		*flushed = 0;
+		cr_assert_eq(pipe(pipes), 0);
+		writer = fork();
+		if (!writer)
+			write_until_killed(path, flushed, pipes[1]);
+		close(pipes[1]);
+		cr_assert_eq(read(pipes[0], &guard, sizeof(guard)), (ssize_t)sizeof(guard));
+		close(pipes[0]);
+		usleep(rand() % 8000);
+		kill(writer, SIGKILL);
+		cr_assert_eq(waitpid(writer, NULL, 0), writer);
+		cr_assert_eq(waitpid(guard, NULL, 0), guard);
+		json = parse_file(path);
+		count = count_events(json);
+		if (*flushed - count > most_lost)
+			most_lost = *flushed - count;
+		/* What had been reported as flushed is there; at most the flush that was going on is there as well. */
+		cr_assert(count >= *flushed && count <= *flushed + 100, "%d of %d", count, *flushed);
+		cJSON_Delete(json);
+	}
+	cr_assert_eq(most_lost, 0);
+	munmap((void *)flushed, 4096);
 	unlink(path);
 	free(path);
 }

@@ -61,7 +61,8 @@ static inline void feed_pass(struct model *model, __u64 time)
 	cr_assert_eq(model_feed(model, &record), 0);
 }
 
-static inline void feed_total(struct model *model, struct xpt_program_key key, struct xpt_program_count count, __u64 time)
+static inline void feed_total(struct model *model, struct xpt_program_key key, struct xpt_program_count count,
+			      __u64 time)
 {
 	struct xpt_record_total record = {
 		.header = { XPT_RECORD_TOTAL, sizeof(record), key.tgid, time },
@@ -94,7 +95,8 @@ static inline void feed_descriptions(struct model *model)
 		  "{\"name\":\"nrt\",\"title\":\"AWS Neuron runtime\",\"statuses\":[]}");
 	feed_text(model, XPT_RECORD_SPEC, 0, SPEC_EXECUTE, 1,
 		  "{\"runtime\":3,\"function\":\"nrt_execute\",\"role\":\"execute\",\"success\":1,\"status\":true,"
-		  "\"counted_by\":\"program\",\"fetches\":[{\"meaning\":\"program\",\"type\":\"u64\",\"at_return\":false},"
+		  "\"counted_by\":\"program\",\"fetches\":[{\"meaning\":\"program\",\"type\":\"u64\","
+		  "\"at_return\":false},"
 		  "{\"meaning\":\"status\",\"type\":\"s32\",\"at_return\":true}]}");
 	feed_text(model, XPT_RECORD_SPEC, 0, SPEC_COPY, 1,
 		  "{\"runtime\":3,\"function\":\"nrt_tensor_write\",\"role\":\"copy\",\"success\":1,\"status\":true,"

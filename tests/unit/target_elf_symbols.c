@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <dlfcn.h>
 #include <elf.h>
+#include <gnu/libc-version.h>
 #include <link.h>
 
 #include "target_support.h"
@@ -82,7 +83,7 @@ static const char *without_sections(const char *path)
 
 Test(target_elf_symbols, c_library_as_readelf)
 {
-	const char *path = path_of((void *)fopen);
+	const char *path = path_of((void *)gnu_get_libc_version);
 	struct support_symbol *expected;
 	size_t count;
 
@@ -95,7 +96,7 @@ Test(target_elf_symbols, c_library_as_readelf)
 /* Through DT_GNU_HASH, which alone tells the number of symbols there. */
 Test(target_elf_symbols, c_library_without_sections)
 {
-	const char *path = path_of((void *)fopen);
+	const char *path = path_of((void *)gnu_get_libc_version);
 	struct support_symbol *expected;
 	size_t count;
 

@@ -29,14 +29,14 @@ newer() {
 	shift
 	[ -e "$target" ] || return 1
 	for source in "$@"; do
-		[ "$target" -nt "$source" ] || return 1
+		[ -n "$(find "$target" -newer "$source")" ] || return 1
 	done
 }
 
 # library DIRECTORY FLAG NAME FILE [NEEDED]
 library() {
 	newer "$1/$4" "$here/standin/$3.c" "$here"/standin/*.h "$here/standin/device.c" "$here/build.sh" && return
-	# shellcheck disable=SC2086
+	# shellcheck disable=SC2016,SC2086
 	$cc $flags "$2" -fPIC -fvisibility=hidden -shared -Wl,-soname,"$4" -Wl,--build-id -Wl,-rpath,'$ORIGIN' \
 		-o "$1/$4" "$here/standin/$3.c" "$here/standin/device.c" ${5:+"$1/$5"} -lpthread
 }

@@ -76,7 +76,10 @@ static void compute_create(struct compute *compute)
 static void note(struct ledger *ledger, const char *function, const char *program, const void *handle,
 		 struct value size, uint64_t start)
 {
-	struct call call = { .function = function, .program = program, .size = size, .status = SOME(0),
+	struct call call = { .function = function,
+			     .program = program,
+			     .size = size,
+			     .status = SOME(0),
 			     .nanoseconds = clock_now() - start };
 
 	if (handle)

@@ -81,8 +81,11 @@ void workload_note(struct ledger *ledger, struct call *call, const struct call *
 void workload_inference(struct ledger *ledger, const char *function, const char *program, uint64_t handle,
 			uint64_t start)
 {
-	ledger_add(ledger, &(struct call){ .function = function, .program = program, .handle = SOME(handle),
-					   .inference = true, .nanoseconds = clock_now() - start });
+	ledger_add(ledger, &(struct call){ .function = function,
+					   .program = program,
+					   .handle = SOME(handle),
+					   .inference = true,
+					   .nanoseconds = clock_now() - start });
 }
 
 const char *program_name(const char *prefix, unsigned int index, unsigned int round)
@@ -311,7 +314,8 @@ static void print_result(const struct options *options, const struct library *li
 
 	if (!out)
 		fail("result");
-	fprintf(out, "{\"runtime\":\"%s\",\"pid\":%d,\"parent\":%d,\"threads\":[", options->runtime, getpid(), getppid());
+	fprintf(out, "{\"runtime\":\"%s\",\"pid\":%d,\"parent\":%d,\"threads\":[", options->runtime, getpid(),
+		getppid());
 	for (unsigned int t = 0; t < options->threads; t++)
 		fprintf(out, "%s%d", t ? "," : "", libraries[0].workers[t].tid);
 	fputs("],\"libraries\":[", out);
@@ -331,15 +335,24 @@ static void print_result(const struct options *options, const struct library *li
 }
 
 static const struct option long_options[] = {
-	{ "library", required_argument, NULL, 'L' },	 { "threads", required_argument, NULL, 't' },
-	{ "calls", required_argument, NULL, 'n' },	 { "programs", required_argument, NULL, 'p' },
-	{ "duration-us", required_argument, NULL, 'D' }, { "fail-every", required_argument, NULL, 'f' },
-	{ "rate", required_argument, NULL, 'r' },	 { "wait-for-go", no_argument, NULL, 'w' },
-	{ "dlopen", no_argument, NULL, 'd' },		 { "load-first", no_argument, NULL, 'l' },
-	{ "reload", no_argument, NULL, 'R' },		 { "resolve", no_argument, NULL, 'a' },
-	{ "fork", required_argument, NULL, 'F' },	 { "exec", no_argument, NULL, 'x' },
-	{ "crash", no_argument, NULL, 'c' },		 { "log-times", no_argument, NULL, 'T' },
-	{ "name", required_argument, NULL, 'N' },	 { "help", no_argument, NULL, 'h' },
+	{ "library", required_argument, NULL, 'L' },
+	{ "threads", required_argument, NULL, 't' },
+	{ "calls", required_argument, NULL, 'n' },
+	{ "programs", required_argument, NULL, 'p' },
+	{ "duration-us", required_argument, NULL, 'D' },
+	{ "fail-every", required_argument, NULL, 'f' },
+	{ "rate", required_argument, NULL, 'r' },
+	{ "wait-for-go", no_argument, NULL, 'w' },
+	{ "dlopen", no_argument, NULL, 'd' },
+	{ "load-first", no_argument, NULL, 'l' },
+	{ "reload", no_argument, NULL, 'R' },
+	{ "resolve", no_argument, NULL, 'a' },
+	{ "fork", required_argument, NULL, 'F' },
+	{ "exec", no_argument, NULL, 'x' },
+	{ "crash", no_argument, NULL, 'c' },
+	{ "log-times", no_argument, NULL, 'T' },
+	{ "name", required_argument, NULL, 'N' },
+	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
 

@@ -16,7 +16,7 @@ struct options {
 	unsigned long calls; /* executions by each thread; 0: until SIGTERM */
 	unsigned int programs;
 	unsigned int forks;
-	double rate;		/* executions per second by each thread; 0: no pause */
+	double rate; /* executions per second by each thread; 0: no pause */
 	bool wait_for_go;
 	bool late_dlopen; /* after the go */
 	bool load_first;  /* programs are loaded before the go */
@@ -51,7 +51,7 @@ struct scenario {
 	size_t run_size;     /* of the scenario's struct run */
 	/* library NULL: linked in. Returns false after saying what is missing. */
 	bool (*bind)(struct run *run, void *library);
-	void (*load)(struct run *run);	 /* programs, by the main thread */
+	void (*load)(struct run *run);				      /* programs, by the main thread */
 	void (*execute)(struct worker *worker, unsigned long number); /* once, and what belongs to it */
 	void (*unload)(struct run *run);
 };
@@ -77,31 +77,31 @@ void *workload_symbol(void *library, const char *name, bool *complete);
  * Calls a function, notes it with its return value as status and the given fields (evaluated after the call), and
  * yields the return value. There must be variables functions and ledger.
  */
-#define CALL(name, arguments, ...)                                                                              \
-	({                                                                                                      \
-		uint64_t start_ = clock_now();                                                                  \
-		__auto_type result_ = functions->name arguments;                                                \
-		struct call call_ = { .function = #name, .nanoseconds = clock_now() - start_ };                 \
-		call_.status = SOME(result_);                                                                   \
-		workload_note(ledger, &call_, &(struct call){ __VA_ARGS__ });                                   \
-		result_;                                                                                        \
+#define CALL(name, arguments, ...)                                                              \
+	({                                                                                      \
+		uint64_t start_ = clock_now();                                                  \
+		__auto_type result_ = functions->name arguments;                                \
+		struct call call_ = { .function = #name, .nanoseconds = clock_now() - start_ }; \
+		call_.status = SOME(result_);                                                   \
+		workload_note(ledger, &call_, &(struct call){ __VA_ARGS__ });                   \
+		result_;                                                                        \
 	})
 
 /* The same for functions whose return value is not a status: the value is dropped or goes where keep says. */
-#define CALL_NO_STATUS(name, arguments, ...)                                                                    \
-	do {                                                                                                    \
-		uint64_t start_ = clock_now();                                                                  \
-		functions->name arguments;                                                                      \
-		struct call call_ = { .function = #name, .nanoseconds = clock_now() - start_ };                 \
-		workload_note(ledger, &call_, &(struct call){ __VA_ARGS__ });                                   \
+#define CALL_NO_STATUS(name, arguments, ...)                                                    \
+	do {                                                                                    \
+		uint64_t start_ = clock_now();                                                  \
+		functions->name arguments;                                                      \
+		struct call call_ = { .function = #name, .nanoseconds = clock_now() - start_ }; \
+		workload_note(ledger, &call_, &(struct call){ __VA_ARGS__ });                   \
 	} while (0)
 
-#define CALL_HANDLE(result, name, arguments, ...)                                                               \
-	do {                                                                                                    \
-		uint64_t start_ = clock_now();                                                                  \
-		result = functions->name arguments;                                                             \
-		struct call call_ = { .function = #name, .nanoseconds = clock_now() - start_ };                 \
-		workload_note(ledger, &call_, &(struct call){ __VA_ARGS__ });                                   \
+#define CALL_HANDLE(result, name, arguments, ...)                                               \
+	do {                                                                                    \
+		uint64_t start_ = clock_now();                                                  \
+		result = functions->name arguments;                                             \
+		struct call call_ = { .function = #name, .nanoseconds = clock_now() - start_ }; \
+		workload_note(ledger, &call_, &(struct call){ __VA_ARGS__ });                   \
 	} while (0)
 
 /* Adds what fields has to call, and enters it. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Writing all or failing: descriptors that are interrupted, full for the moment, or that take less than they were given. */
+/*
+ * Writing all or failing: descriptors that are interrupted, full for the moment, or that take less than they were
+ * given.
+ */
 #ifndef XPT_BASE_FILE_H
 #define XPT_BASE_FILE_H
 

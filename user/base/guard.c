@@ -29,8 +29,8 @@ static int guard_fork(struct guard *guard, int guard_socket)
 	int error = 0;
 
 	/*
-	 * The guard inherits the blocked signals: no handler of this process ever runs in it, and it cannot be interrupted
-	 * by what is meant for the collector, from its first instruction on.
+	 * The guard inherits the blocked signals: no handler of this process ever runs in it, and it cannot be
+	 * interrupted by what is meant for the collector, from its first instruction on.
 	 */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);

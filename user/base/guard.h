@@ -31,14 +31,15 @@ pid_t guard_pid(const struct guard *guard);
 
 /*
  * Before pid is sent a stop signal: it shall be continued if the collector dies. start_time in clock ticks after boot
- * (field 22 of /proc/PID/stat) tells a PID that was used again. May be called from any thread. -ENOSPC: table full, don't stop it.
+ * (field 22 of /proc/PID/stat) tells a PID that was used again. May be called from any thread. -ENOSPC: table full,
+ * don't stop it.
  */
 int guard_hold(struct guard *guard, pid_t pid, __u64 start_time);
 void guard_release(struct guard *guard, pid_t pid);
 
 /*
- * The kernel side stops pid or its descendants by itself, without the collector knowing at once. If the collector dies, those
- * found stopped during the first second after it are continued. -ENOSPC: table full.
+ * The kernel side stops pid or its descendants by itself, without the collector knowing at once. If the collector
+ * dies, those found stopped during the first second after it are continued. -ENOSPC: table full.
  */
 int guard_watch(struct guard *guard, pid_t pid, __u64 start_time);
 void guard_unwatch(struct guard *guard, pid_t pid);

@@ -248,9 +248,10 @@ static int receive(int socket, int *file)
 }
 
 /*
- * Until the collector says goodbye (true) or has died (false). A closed socket alone is no death where there is a pidfd:
- * a child of the collector may still hold a copy of its socket, and a host program may close descriptors that it doesn't know.
- * By the time the pidfd becomes readable, all threads of the collector have ended, so nobody writes to the file any more.
+ * Until the collector says goodbye (true) or has died (false). A closed socket alone is no death where there is a
+ * pidfd: a child of the collector may still hold a copy of its socket, and a host program may close descriptors that
+ * it doesn't know. By the time the pidfd becomes readable, all threads of the collector have ended, so nobody writes
+ * to the file any more.
  */
 static bool wait_for_end(int socket, int parent, int *file)
 {
@@ -286,7 +287,10 @@ static bool wait_for_end(int socket, int parent, int *file)
 
 void guard_process(struct guard_table *table, int socket, int parent)
 {
-	/* Milliseconds between looks: links of a dead process go away a little after it, and stop processes until then. */
+	/*
+	 * Milliseconds between looks: links of a dead process go away a little after it, and stop processes until
+	 * then.
+	 */
 	static const int pauses[] = { 10, 20, 50, 100, 200, 300, 320 };
 	int file = -1;
 	size_t i;

@@ -34,7 +34,7 @@ int symbol_check(const struct reader *reader, const struct json_place *place, co
 			return reader_error(reader, place, "is no symbol: only printable ASCII without blanks");
 		if (*at == '@')
 			return reader_error(reader, place, "give the symbol without its version");
-		if (!patterns && strchr("*?[", *at))
+		if (!patterns && strchr("*?[\\", *at))
 			return reader_error(reader, place, "must be one symbol, not a pattern");
 	}
 	return 0;
@@ -86,8 +86,8 @@ static int read_symbols(const struct reader *reader, const struct member *member
 	return 0;
 }
 
-static int read_slot(const struct reader *reader, const struct member *members, bool has_table,
-		     struct calls_seen *seen, struct call_spec *call)
+static int read_slot(const struct reader *reader, const struct member *members, bool has_table, struct calls_seen *seen,
+		     struct call_spec *call)
 {
 	__s64 slot = 0;
 	int error;
@@ -184,10 +184,11 @@ static int read_entry_only(const struct reader *reader, const struct member *mem
 	if (error || !entry_only)
 		return error;
 	if (spec->role == XPT_ROLE_EXECUTE || spec->role == XPT_ROLE_WAIT)
-		return reader_error(reader, &members[ENTRY_ONLY].place, "when a call of role %s returns is what it is for",
-				    role_name(spec->role));
+		return reader_error(reader, &members[ENTRY_ONLY].place,
+				    "when a call of role %s returns is what it is for", role_name(spec->role));
 	if (spec->success != XPT_SUCCESS_ALWAYS)
-		return reader_error(reader, &members[SUCCESS].place, "is not known at the entry, and the call is entry_only");
+		return reader_error(reader, &members[SUCCESS].place,
+				    "is not known at the entry, and the call is entry_only");
 	spec->flags |= XPT_SPEC_ENTRY_ONLY;
 	return 0;
 }

@@ -6,8 +6,8 @@
 #include "describe/description.h"
 #include "describe/reader.h"
 
-#define CALL_SLOT_MAX 4095	   /* last slot of an API table */
-#define CALL_SYMBOLS_MAX 64	   /* names of one function */
+#define CALL_SLOT_MAX 4095  /* last slot of an API table */
+#define CALL_SYMBOLS_MAX 64 /* names of one function */
 
 /* What the calls before have taken. Zero it before the first one, calls_seen_clear() after the last. */
 struct calls_seen {

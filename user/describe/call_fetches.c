@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "describe/call_fetches.h"
 
-#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "describe/fetch_expression.h"
@@ -27,13 +27,14 @@ struct rule {
 
 static const struct rule rules[] = {
 	[XPT_ROLE_PROGRAM_LOAD] = { .needs = BIT(PROGRAM), .flags = XPT_SPEC_CONTROL },
-	[XPT_ROLE_PROGRAM_NAME] = { .needs = BIT(PROGRAM), .needs_one = BIT(NAME) | BIT(PARENT),
+	[XPT_ROLE_PROGRAM_NAME] = { .needs = BIT(PROGRAM),
+				    .needs_one = BIT(NAME) | BIT(PARENT),
 				    .flags = XPT_SPEC_CONTROL },
 	[XPT_ROLE_PROGRAM_UNLOAD] = { .needs = BIT(PROGRAM), .at_entry = true, .flags = XPT_SPEC_CONTROL },
 	[XPT_ROLE_EXECUTE] = { .needs = BIT(PROGRAM), .at_entry = true, .flags = XPT_SPEC_SAMPLED },
 	[XPT_ROLE_ENQUEUE] = { .needs = BIT(PROGRAM), .at_entry = true, .flags = XPT_SPEC_SAMPLED },
 	[XPT_ROLE_LAUNCH] = { .at_entry = true, .flags = XPT_SPEC_SAMPLED },
-	[XPT_ROLE_ALLOC] = { .needs = BIT(SIZE) },
+	[XPT_ROLE_ALLOC] = { .needs_one = BIT(SIZE) | BIT(ADDRESS) },
 	[XPT_ROLE_FREE] = { .needs = BIT(ADDRESS) },
 	[XPT_ROLE_SELECT] = { .needs = BIT(CORE) },
 	[XPT_ROLE_REGION_BEGIN] = { .needs_one = BIT(PROGRAM) | BIT(NAME) },
@@ -41,7 +42,7 @@ static const struct rule rules[] = {
 	[XPT_ROLE_CODEOBJ_LOAD] = { .needs = BIT(PROGRAM), .flags = XPT_SPEC_CONTROL },
 	[XPT_ROLE_CODEOBJ_UNLOAD] = { .needs = BIT(PROGRAM), .flags = XPT_SPEC_CONTROL },
 	[XPT_ROLE_RESOLVE] = { .needs = BIT(NAME) | BIT(ADDRESS), .flags = XPT_SPEC_CONTROL | XPT_SPEC_HOLD },
-	[XPT_ROLE_LOADER] = { 0 },
+	[XPT_ROLE_LOADER] = { .needs = 0 },
 };
 
 struct parser {
@@ -53,16 +54,6 @@ struct parser {
 static const struct member *member_of(const struct parser *parser, int meaning)
 {
 	return &parser->members[meaning - 1];
-}
-
-static bool has(const struct parser *parser, int meaning)
-{
-	const struct xpt_spec *spec = &parser->call->wire;
-
-	for (unsigned int i = 0; i < spec->fetches; i++)
-		if (spec->fetch[i].meaning == meaning)
-			return true;
-	return false;
 }
 
 /* Checks what does not depend on the other fetches of the call. */
@@ -86,7 +77,8 @@ static int check_fetch(const struct parser *parser, const struct json_place *pla
 		return 0;
 	}
 	if (fetch->at_return && !success_given)
-		return reader_error(reader, place, "is read at the return, which needs success to say when that is allowed");
+		return reader_error(reader, place,
+				    "is read at the return, which needs success to say when that is allowed");
 	if (fetch->source == XPT_SOURCE_RETURN && parser->call->has_status)
 		return reader_error(reader, place, "the return value is the status, as success says");
 	if (fetch->meaning == XPT_MEANING_PROGRAM && fetch->at_return && rules[spec->role].at_entry)
@@ -148,28 +140,61 @@ static void add_status(struct call_spec *call)
 	};
 }
 
-static int check_needs(const struct parser *parser, const struct json_place *place)
+/* Names the meanings of a set: "name or parent". */
+static void list_meanings(unsigned int set, char *text, size_t size)
 {
-	const struct rule *rule = &rules[parser->call->wire.role];
-	const char *role = role_name(parser->call->wire.role);
-	bool one = !rule->needs_one;
+	size_t used = 0;
 
-	for (int meaning = 1; meaning < MEANING_COUNT; meaning++) {
-		if (rule->needs & 1 << meaning && !has(parser, meaning))
-			return reader_error(parser->reader, place, "role %s needs a fetch of %s", role,
+	text[0] = '\0';
+	for (int meaning = 1; meaning < MEANING_COUNT && used < size; meaning++)
+		if (set & 1u << meaning)
+			used += snprintf(text + used, size - used, "%s%s", used ? " or " : "", meaning_name(meaning));
+}
+
+static unsigned int fetched(const struct xpt_spec *spec)
+{
+	unsigned int set = 0;
+
+	for (unsigned int i = 0; i < spec->fetches; i++)
+		set |= 1u << spec->fetch[i].meaning;
+	return set;
+}
+
+static int check_role(const struct parser *parser, const struct json_place *place)
+{
+	const struct xpt_spec *spec = &parser->call->wire;
+	const struct rule *rule = &rules[spec->role];
+	unsigned int set = fetched(spec);
+	char names[64];
+
+	for (int meaning = 1; meaning < MEANING_COUNT; meaning++)
+		if (rule->needs & ~set & 1u << meaning)
+			return reader_error(parser->reader, place, "role %s needs a fetch of %s", role_name(spec->role),
 					    meaning_name(meaning));
-		one = one || (rule->needs_one & 1 << meaning && has(parser, meaning));
+	if (rule->needs_one && !(rule->needs_one & set)) {
+		list_meanings(rule->needs_one, names, sizeof(names));
+		return reader_error(parser->reader, place, "role %s needs a fetch of %s", role_name(spec->role), names);
 	}
-	if (!one)
-		return reader_error(parser->reader, place, "role %s needs a fetch of %s", role,
-				    rule->needs_one & BIT(PARENT) ? "name or parent" : "program or name");
-	if (has(parser, XPT_MEANING_LENGTH) && !has(parser, XPT_MEANING_NAME))
-		return reader_error(parser->reader, &member_of(parser, XPT_MEANING_LENGTH)->place,
-				    "is the length of a name, and there is none");
-	if (parser->call->wire.role == XPT_ROLE_WAIT && has(parser, XPT_MEANING_KEY) &&
-	    has(parser, XPT_MEANING_STREAM))
+	if (spec->role == XPT_ROLE_WAIT && set & BIT(KEY) && set & BIT(STREAM))
 		return reader_error(parser->reader, &member_of(parser, XPT_MEANING_STREAM)->place,
 				    "a wait is for a key or for a stream, not for both");
+	return 0;
+}
+
+static int check_call(const struct parser *parser, const struct json_place *place)
+{
+	const struct xpt_spec *spec = &parser->call->wire;
+	unsigned int set = fetched(spec);
+	bool at_return = false;
+
+	if (set & BIT(LENGTH) && !(set & BIT(NAME)))
+		return reader_error(parser->reader, &member_of(parser, XPT_MEANING_LENGTH)->place,
+				    "is the length of a name, and there is none");
+	for (unsigned int i = 0; i < spec->fetches; i++)
+		at_return = at_return || spec->fetch[i].at_return;
+	/* Such a call has no status: that something was read at its return is how its success is known later on. */
+	if (spec->success == XPT_SUCCESS_NONZERO && !at_return)
+		return reader_error(parser->reader, place, "success \"nonzero\" needs a fetch of the return");
 	return 0;
 }
 
@@ -178,6 +203,7 @@ int call_fetches_parse(const struct reader *reader, const struct json_place *pla
 {
 	struct parser parser = { .reader = reader, .call = call };
 	struct xpt_spec *spec = &call->wire;
+	const struct json_place *where;
 	int error = 0;
 
 	for (int meaning = 1; meaning < MEANING_COUNT; meaning++)
@@ -188,14 +214,17 @@ int call_fetches_parse(const struct reader *reader, const struct json_place *pla
 	for (int meaning = 1; meaning < MEANING_COUNT && !error; meaning++)
 		if (member_of(&parser, meaning)->value)
 			error = add_fetch(&parser, meaning, success_given);
-	if (!error && call->has_status && !has(&parser, XPT_MEANING_STATUS)) {
+	if (!error && call->has_status && !(fetched(spec) & BIT(STATUS))) {
 		if (spec->fetches == XPT_FETCH_MAX)
 			return reader_error(reader, &member->place, "more than %d fetches with the status",
 					    XPT_FETCH_MAX);
 		add_status(call);
 	}
+	where = member->value ? &member->place : place;
 	if (!error)
-		error = check_needs(&parser, member->value ? &member->place : place);
+		error = check_role(&parser, where);
+	if (!error)
+		error = check_call(&parser, where);
 	if (error)
 		return error;
 	spec->flags |= rules[spec->role].flags;

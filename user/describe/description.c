@@ -12,7 +12,9 @@
 
 #define SCHEMA 1
 #define NAME_MAX_LENGTH 31
-#define STATUSES_MAX 4096
+/* All statuses of a runtime have room in one record (XPT_RECORD_RUNTIME), whose size has 16 bits. */
+#define STATUSES_MAX 256
+#define STATUS_NAME_MAX 95
 #define TABLE_OFFSET_MAX 4096
 
 enum { RUNTIME_SCHEMA, NAME, TITLE, NOTE, LIBRARIES, IDENTIFY, OVER, TABLE, STATUSES, CALLS, MEMBERS };
@@ -92,10 +94,8 @@ static int read_table(const struct reader *reader, const struct member *member, 
 {
 	enum { ACCESSOR, THROUGH, SLOTS_OFFSET, SIZE_OFFSET, TABLE_NOTE, TABLE_MEMBERS };
 	struct member members[TABLE_MEMBERS] = {
-		[ACCESSOR] = { .key = "accessor" },
-		[THROUGH] = { .key = "through" },
-		[SLOTS_OFFSET] = { .key = "slots_offset" },
-		[SIZE_OFFSET] = { .key = "size_offset" },
+		[ACCESSOR] = { .key = "accessor" },	    [THROUGH] = { .key = "through" },
+		[SLOTS_OFFSET] = { .key = "slots_offset" }, [SIZE_OFFSET] = { .key = "size_offset" },
 		[TABLE_NOTE] = { .key = "note" },
 	};
 	__s64 slots = 0, size = -1;
@@ -153,7 +153,9 @@ static int read_status(const struct reader *reader, const cJSON *value, const st
 		       struct status_value *status)
 {
 	static const char *const classes[] = {
-		[STATUS_OK] = "ok", [STATUS_PENDING] = "pending", [STATUS_ERROR] = "error",
+		[STATUS_OK] = "ok",
+		[STATUS_PENDING] = "pending",
+		[STATUS_ERROR] = "error",
 	};
 	struct member members[] = { { .key = "name" }, { .key = "class" } };
 	int error = read_status_value(reader, place, &status->value);
@@ -164,6 +166,8 @@ static int read_status(const struct reader *reader, const cJSON *value, const st
 		error = missing(reader, place, &members[0]);
 	if (!error)
 		error = reader_string(reader, members[0].value, &members[0].place, &status->name);
+	if (!error && strlen(status->name) > STATUS_NAME_MAX)
+		error = reader_error(reader, &members[0].place, "is longer than %d bytes", STATUS_NAME_MAX);
 	if (error)
 		return error;
 	status->class = status->value ? STATUS_ERROR : STATUS_OK;

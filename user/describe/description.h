@@ -35,17 +35,17 @@ struct status_value {
 
 struct call_spec {
 	enum locate_kind locate;
-	char **symbols;	 /* LOCATE_SYMBOL: names without version suffix, or glob patterns; at least one */
+	char **symbols; /* LOCATE_SYMBOL: names without version suffix, or glob patterns; at least one */
 	size_t symbol_count;
-	unsigned int slot; /* LOCATE_SLOT: index in the table */
-	char *function;	   /* how the function is called in every output: first symbol, or the slot's name */
+	unsigned int slot;    /* LOCATE_SLOT: index in the table */
+	char *function;	      /* how the function is called in every output: first symbol, or the slot's name */
 	struct xpt_spec wire; /* role, fetches; index and over are set when a registry numbers its specs */
 	bool has_status;      /* the return value is a status (XPT_SUCCESS_ZERO32 or _ZERO64) */
 };
 
 /* An API table: a struct of function pointers that an exported accessor returns. */
 struct table_spec {
-	char *accessor;	      /* exported function that returns the table, or an object on the way to it; NULL: no table */
+	char *accessor; /* exported function that returns the table, or an object on the way to it; NULL: no table */
 	unsigned int through[2]; /* slots of accessors on the way: returned object's slot i is the next accessor */
 	size_t through_count;
 	size_t slots_offset; /* bytes before slot 0 in the table */
@@ -53,9 +53,9 @@ struct table_spec {
 };
 
 struct description {
-	char *name;	 /* short and unique: "onnxruntime" */
-	char *title;	 /* "ONNX Runtime" */
-	char *file;	 /* where it was read from, for messages */
+	char *name;	  /* short and unique: "onnxruntime" */
+	char *title;	  /* "ONNX Runtime" */
+	char *file;	  /* where it was read from, for messages */
 	char **libraries; /* glob patterns of file names where it usually lives; a hint, never a condition */
 	size_t library_count;
 	char **identify; /* a file that defines one of these symbols holds this runtime, whatever its name */
@@ -85,10 +85,10 @@ void description_free(struct description *description);
  */
 enum status_class description_status(const struct description *description, __s64 value, const char **name);
 
-const char *role_name(enum xpt_role role);	       /* "program.load"; never NULL */
-const char *meaning_name(enum xpt_meaning meaning);    /* "program"; never NULL */
-int role_from_name(const char *name);		       /* -ENOENT */
-int meaning_from_name(const char *name);	       /* -ENOENT */
+const char *role_name(enum xpt_role role);	    /* "program.load"; never NULL */
+const char *meaning_name(enum xpt_meaning meaning); /* "program"; never NULL */
+int role_from_name(const char *name);		    /* -ENOENT */
+int meaning_from_name(const char *name);	    /* -ENOENT */
 
 /* One line of text for a status, fetch or spec is never needed outside; what a site prints is made by the reports. */
 

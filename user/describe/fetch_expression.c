@@ -30,11 +30,6 @@ static int __attribute__((format(printf, 2, 3))) bad(struct scanner *scanner, co
 	return -EINVAL;
 }
 
-const char *fetch_type_name(enum xpt_fetch_type type)
-{
-	return (size_t)type < TYPE_COUNT ? type_names[type] : "unknown";
-}
-
 static bool take(struct scanner *scanner, const char *word)
 {
 	size_t length = strlen(word);

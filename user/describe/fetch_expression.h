@@ -20,6 +20,4 @@
  */
 int fetch_expression_parse(const char *text, struct xpt_fetch *fetch, char *reason, size_t size);
 
-const char *fetch_type_name(enum xpt_fetch_type type); /* "u64"; never NULL */
-
 #endif

@@ -44,12 +44,31 @@ int reader_error(const struct reader *reader, const struct json_place *place, co
 	return error_at_line(reader, json_locate(reader->text, reader->length, place), path, reason);
 }
 
+/* offset: where the parser gave up, at what it did not understand or just behind it. */
+static int syntax_error(const struct reader *reader, size_t offset)
+{
+	char message[128];
+	size_t end = reader->length;
+
+	while (end && (unsigned char)reader->text[end - 1] <= ' ')
+		end--;
+	if (offset < end) {
+		snprintf(message, sizeof(message), "not valid JSON at '%.*s'", end - offset < 24 ? (int)(end - offset) : 24,
+			 reader->text + offset);
+	} else {
+		snprintf(message, sizeof(message), "not valid JSON at the end of the file");
+		offset = end ? end - 1 : reader->length;
+	}
+	make_printable(message);
+	return error_at_line(reader, json_line(reader->text, reader->length, offset), "", message);
+}
+
 int reader_parse(const struct reader *reader, cJSON **document)
 {
 	const char *end = NULL, *reason;
-	char message[128];
 	size_t offset = 0;
 	char *copy;
+	int error;
 
 	if (reader->length > SIZE_LIMIT)
 		return error_at_line(reader, 1, "", "the file is larger than 1 MiB");
@@ -64,16 +83,9 @@ int reader_parse(const struct reader *reader, cJSON **document)
 	copy[reader->length] = '\0';
 	*document = cJSON_ParseWithLengthOpts(copy, reader->length + 1, &end, true);
 	if (!*document) {
-		/* Where it ends is where it failed, or the start of the value that has no end. */
-		offset = end && end >= copy ? (size_t)(end - copy) : 0;
-		if (offset >= reader->length)
-			snprintf(message, sizeof(message), "not valid JSON: it ends too early");
-		else
-			snprintf(message, sizeof(message), "not valid JSON at '%.24s'", copy + offset);
-		make_printable(message);
-		offset = offset < reader->length ? offset : reader->length;
+		error = syntax_error(reader, end && end >= copy ? (size_t)(end - copy) : 0);
 		free(copy);
-		return error_at_line(reader, json_line(reader->text, reader->length, offset), "", message);
+		return error;
 	}
 	free(copy);
 	return 0;
@@ -195,8 +207,15 @@ int reader_bool(const struct reader *reader, const struct member *member, bool *
 
 int reader_note(const struct reader *reader, const struct member *member)
 {
-	if (member->value && !cJSON_IsString(member->value))
-		return reader_error(reader, &member->place, "must be a string");
+	struct json_place at = { &member->place, NULL, 0 };
+
+	if (!member->value || cJSON_IsString(member->value))
+		return 0;
+	if (!cJSON_IsArray(member->value))
+		return reader_error(reader, &member->place, "must be a string, or an array of strings");
+	for (const cJSON *child = member->value->child; child; child = child->next, at.index++)
+		if (!cJSON_IsString(child))
+			return reader_error(reader, &at, "must be a string");
 	return 0;
 }
 

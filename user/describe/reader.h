@@ -48,7 +48,7 @@ int reader_number(const struct reader *reader, const struct member *member, __s6
 
 int reader_bool(const struct reader *reader, const struct member *member, bool *result); /* as reader_number() */
 
-/* A note for the people who read the file: any string, checked and dropped. */
+/* A note for the people who read the file: a string, or an array of strings, its lines. Checked and dropped. */
 int reader_note(const struct reader *reader, const struct member *member);
 
 /* Frees what reader_strings() made. */

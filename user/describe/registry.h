@@ -7,10 +7,10 @@
 
 struct registry {
 	struct description **runtimes;
-	size_t runtime_count; /* at most XPT_RUNTIME_MAX */
-	struct call_spec **specs; /* by spec index; owned by their descriptions */
+	size_t runtime_count;		   /* at most XPT_RUNTIME_MAX */
+	struct call_spec **specs;	   /* by spec index; owned by their descriptions */
 	struct description **spec_runtime; /* by spec index: whose spec it is */
-	size_t spec_count; /* at most XPT_SPEC_MAX */
+	size_t spec_count;		   /* at most XPT_SPEC_MAX */
 };
 
 /*

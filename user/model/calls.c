@@ -68,8 +68,8 @@ static void program_find(struct model *model, struct passage *passage)
 	const struct event_call *call = &passage->event.call;
 
 	if (has(call, XPT_MEANING_PROGRAM))
-		passage->program = programs_find(&model->programs, passage->process, passage->function->view.runtime_index,
-						 call->handle, call->start);
+		passage->program = programs_find(&model->programs, passage->process,
+						 passage->function->view.runtime_index, call->handle, call->start);
 }
 
 static void program_name(struct model *model, struct passage *passage, enum name_source source)
@@ -82,9 +82,8 @@ static void program_name(struct model *model, struct passage *passage, enum name
 	note(passage, named);
 	if (has(call, XPT_MEANING_PARENT) && passage->program->source <= NAME_FROM_PARENT) {
 		parent_name = names_find(&model->names, passage->process->view.tgid, call->parent);
-		named = parent_name ?
-				program_set_name(passage->program, parent_name, NAME_FROM_PARENT) :
-				programs_set_parent(&model->programs, passage->program, call->parent, call->end);
+		named = parent_name ? program_set_name(passage->program, parent_name, NAME_FROM_PARENT) :
+				      programs_set_parent(&model->programs, passage->program, call->parent, call->end);
 		note(passage, named);
 	}
 	passage->named = named > 0;
@@ -269,7 +268,7 @@ int call_deliver(struct model *model, const struct xpt_record_call *record)
 	program_attach(model, &passage);
 	pair(model, &passage);
 	count(model, &passage);
-	output_write(&model->output, &passage.event);
+	sinks_write(&model->sinks, &passage.event);
 	follow(model, &passage);
 	return passage.error;
 }

@@ -24,19 +24,19 @@ enum call_outcome {
 
 /* A described function, as its XPT_RECORD_SPEC tells it. Strings are valid UTF-8 only by luck: writers must check. */
 struct model_function {
-	unsigned int index;   /* of the spec */
-	const char *name;     /* "clEnqueueNDRangeKernel" */
-	const char *runtime;  /* "opencl" */
+	unsigned int index;  /* of the spec */
+	const char *name;    /* "clEnqueueNDRangeKernel" */
+	const char *runtime; /* "opencl" */
 	unsigned int runtime_index;
 	enum xpt_role role;
 };
 
 struct model_process {
 	__u32 tgid;
-	__u32 parent; /* 0: unknown */
-	__u64 start_time; /* clock ticks after boot; 0: unknown */
-	const char *name; /* changes on exec */
-	const char *command; /* "" when unknown */
+	__u32 parent;		 /* 0: unknown */
+	__u64 start_time;	 /* clock ticks after boot; 0: unknown */
+	const char *name;	 /* changes on exec */
+	const char *command;	 /* "" when unknown */
 	unsigned int sort_index; /* order in which it was first seen */
 };
 
@@ -44,25 +44,25 @@ struct model_process {
 struct statistics;
 
 struct model_program {
-	unsigned int id;      /* unique in the recording, from 1 */
+	unsigned int id; /* unique in the recording, from 1 */
 	const struct model_process *process;
 	const char *runtime;
 	unsigned int runtime_index;
 	__u64 handle;
-	unsigned int generation; /* how many programs had this handle in this process before */
-	const char *name;     /* from the load call, from --name, else "0x7f..." from the handle; never NULL */
-	bool named;	      /* name is not just the handle */
-	enum xpt_role role;   /* XPT_ROLE_EXECUTE, _ENQUEUE or _LAUNCH: how it was run first; 0: not yet */
-	__u64 loaded;	      /* time of the load call's return, 0 when it was loaded before the recording */
-	__u64 released;	      /* the unload began, or the process was gone; 0: not yet */
-	__u64 size;	      /* bytes given at load, 0 unknown */
+	unsigned int generation;     /* how many programs had this handle in this process before */
+	const char *name;	     /* from the load call, from --name, else "0x7f..." from the handle; never NULL */
+	bool named;		     /* name is not just the handle */
+	enum xpt_role role;	     /* XPT_ROLE_EXECUTE, _ENQUEUE or _LAUNCH: how it was run first; 0: not yet */
+	__u64 loaded;		     /* time of the load call's return, 0 when it was loaded before the recording */
+	__u64 released;		     /* the unload began, or the process was gone; 0: not yet */
+	__u64 size;		     /* bytes given at load, 0 unknown */
 	__u64 first_start, last_end; /* of its recorded inferences */
 	/* Exact totals from the kernel. known is false as long as no total has come (a recording cut short). */
 	struct xpt_program_count total;
 	bool total_known;
-	__u64 recorded;	      /* inferences recorded */
-	__u64 errors;	      /* of the recorded ones: failed */
-	__u64 pending;	      /* of the recorded ones: neither */
+	__u64 recorded;			  /* inferences recorded */
+	__u64 errors;			  /* of the recorded ones: failed */
+	__u64 pending;			  /* of the recorded ones: neither */
 	const struct statistics *latency; /* ns: of the call for execute, enqueue begins to wait ends for enqueue, of
 					     the launch call for launch. Failed ones included. NULL: none yet */
 };
@@ -76,7 +76,7 @@ enum event_kind {
 	EVENT_PROGRAM = 6, /* loaded, named or released */
 	EVENT_LOST = 7,
 	EVENT_HELD = 8,
-	EVENT_TASK = 9,	  /* fork, exec, exit of a traced process */
+	EVENT_TASK = 9,	   /* fork, exec, exit of a traced process */
 	EVENT_REGION = 10, /* a finished region */
 };
 
@@ -85,9 +85,9 @@ struct event_call {
 	const struct model_program *program; /* NULL: the call has none */
 	__u64 start, end;
 	__u32 tgid, tid;
-	unsigned int depth; /* nested in so many traced calls of its thread */
-	bool layer;	    /* the same operation as the call around it, one runtime further down */
-	bool no_end;	    /* recorded at its entry only: start == end */
+	unsigned int depth;  /* nested in so many traced calls of its thread */
+	bool layer;	     /* the same operation as the call around it, one runtime further down */
+	bool no_end;	     /* recorded at its entry only: start == end */
 	unsigned int sample; /* stands for so many calls */
 	unsigned int cpu;
 	/* Values that the call had: bit (1 << enum xpt_meaning) in have. */
@@ -97,7 +97,7 @@ struct event_call {
 	__s64 status;
 	enum call_outcome outcome;
 	const char *status_name; /* NULL: unknown */
-	const char *name; /* string that was fetched in this call, NULL: none */
+	const char *name;	 /* string that was fetched in this call, NULL: none */
 	size_t name_length;
 	bool name_truncated;
 	__u64 flow_in;	/* wait: id of the inference it ended (the last one), 0: none */
@@ -107,9 +107,9 @@ struct event_call {
 struct event_inference {
 	const struct model_program *program;
 	const struct model_function *function; /* of the enqueue */
-	__u64 id; /* joins flow_out of the enqueue with flow_in of the wait */
-	__u64 start, end; /* enqueue begins, wait ends */
-	__u32 tgid, tid;  /* of the enqueue */
+	__u64 id;			       /* joins flow_out of the enqueue with flow_in of the wait */
+	__u64 start, end;		       /* enqueue begins, wait ends */
+	__u32 tgid, tid;		       /* of the enqueue */
 	__u32 wait_tid;
 	__u64 key, stream;
 	enum call_outcome outcome;
@@ -177,7 +177,8 @@ struct event {
 
 /* One report. write gets every event once, ordered by the time at which it was complete. */
 struct event_sink {
-	int (*write)(void *context, const struct event *event); /* negative errno: the sink has failed, no more is sent */
+	int (*write)(void *context,
+		     const struct event *event); /* negative errno: the sink has failed, no more is sent */
 	void *context;
 };
 

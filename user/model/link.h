@@ -12,7 +12,7 @@ struct link {
 };
 
 /* The structure that a link or node is a member of. */
-#define container_of(pointer, type, member) ((type *)((char *)(pointer) - offsetof(type, member)))
+#define container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
 
 static inline void link_init(struct link *link)
 {
@@ -41,7 +41,7 @@ static inline void link_remove(struct link *link)
 }
 
 /* Visits each link from the first on; the one visited may be removed. */
-#define link_each(link, following, list)                                                                               \
+#define link_each(link, following, list) \
 	for (link = (list)->next, following = link->next; link != (list); link = following, following = link->next)
 
 #endif

@@ -43,7 +43,7 @@ int task_deliver(struct model *model, const struct xpt_record_task *record)
 	event.task.what = (enum xpt_task_event)record->event;
 	event.task.code = record->code;
 	event.task.name = name;
-	output_write(&model->output, &event);
+	sinks_write(&model->sinks, &event);
 	return error;
 }
 
@@ -56,7 +56,8 @@ int model_make_room(struct model *model, __u64 time)
 	programs_make_room(&model->programs);
 	if (!processes_mark(&model->processes))
 		return 0;
-	link_each(link, following, &model->processes.all) {
+	link_each(link, following, &model->processes.all)
+	{
 		process = container_of(link, struct process, link);
 		if (process->forgotten)
 			process_clear(model, process, time);

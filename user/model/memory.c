@@ -22,9 +22,9 @@ struct allocation {
 	__u64 since; /* the call that made it returned */
 };
 
-void memory_init(struct memory *memory, struct output *output)
+void memory_init(struct memory *memory, struct sinks *sinks)
 {
-	*memory = (struct memory){ .output = output, .next_pool = 1 };
+	*memory = (struct memory){ .sinks = sinks, .next_pool = 1 };
 	link_init(&memory->all_pools);
 }
 
@@ -37,7 +37,7 @@ static void pool_tell(struct memory *memory, const struct memory_pool *pool, __u
 						  .name = "device memory",
 						  .value = (__s64)pool->bytes } };
 
-	output_write(memory->output, &event);
+	sinks_write(memory->sinks, &event);
 }
 
 static struct memory_pool *pool_find(const struct memory *memory, const struct process *process, unsigned int runtime)
@@ -99,9 +99,8 @@ int memory_take(struct memory *memory, const struct process *process, const stru
 	allocation = pool ? allocation_find(memory, pool, call->address) : NULL;
 	if (allocation)
 		allocation_remove(memory, pool, allocation);
-	if (memory->allocations.count >= MEMORY_ALLOCATIONS_MAX ||
-	    (!pool && memory->pools.count >= MEMORY_POOLS_MAX)) {
-		output_lose(memory->output, XPT_LOSS_NAMES, 1, call->end);
+	if (memory->allocations.count >= MEMORY_ALLOCATIONS_MAX || (!pool && memory->pools.count >= MEMORY_POOLS_MAX)) {
+		sinks_lose(memory->sinks, XPT_LOSS_NAMES, 1, call->end);
 		return 0;
 	}
 	if (!pool)
@@ -154,7 +153,8 @@ void memory_drop_process(struct memory *memory, const struct process *process, _
 	struct memory_pool *pool;
 	bool held;
 
-	link_each(link, following, &memory->all_pools) {
+	link_each(link, following, &memory->all_pools)
+	{
 		pool = container_of(link, struct memory_pool, link);
 		if (pool->process_index != process->view.sort_index)
 			continue;
@@ -171,7 +171,8 @@ void memory_free(struct memory *memory)
 	struct link *link, *following;
 	struct memory_pool *pool;
 
-	link_each(link, following, &memory->all_pools) {
+	link_each(link, following, &memory->all_pools)
+	{
 		pool = container_of(link, struct memory_pool, link);
 		pool_drop(memory, pool);
 		free(pool);

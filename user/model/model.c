@@ -14,13 +14,13 @@ int model_create(const struct log *log, struct model **result)
 	if (!model)
 		return -ENOMEM;
 	model->functions.log = log;
-	processes_init(&model->processes, &model->output);
-	programs_init(&model->programs, &model->output, &model->processes);
+	processes_init(&model->processes, &model->sinks);
+	programs_init(&model->programs, &model->sinks, &model->processes);
 	strings_init(&model->strings);
-	totals_init(&model->totals, &model->output, &model->processes);
-	pairs_init(&model->pairs, &model->output);
-	memory_init(&model->memory, &model->output);
-	regions_init(&model->regions, &model->output, &model->processes);
+	totals_init(&model->totals, &model->sinks, &model->processes);
+	pairs_init(&model->pairs, &model->sinks);
+	memory_init(&model->memory, &model->sinks);
+	regions_init(&model->regions, &model->sinks, &model->processes);
 	*result = model;
 	return 0;
 }
@@ -45,7 +45,7 @@ void model_free(struct model *model)
 
 int model_add_sink(struct model *model, struct event_sink sink)
 {
-	return output_add_sink(&model->output, sink);
+	return sinks_add(&model->sinks, sink);
 }
 
 static size_t smallest_size(unsigned int kind)
@@ -139,7 +139,7 @@ static int thread_deliver(struct model *model, const struct xpt_record_text *rec
 	event.thread.tgid = record->header.tgid;
 	event.thread.tid = (__u32)record->id;
 	event.thread.name = name;
-	output_write(&model->output, &event);
+	sinks_write(&model->sinks, &event);
 	free(name);
 	return 0;
 }
@@ -154,7 +154,7 @@ static int named_deliver(struct model *model, const struct xpt_record_text *reco
 
 	error = names_give(&model->names, tgid, record->id, record->text, record->length);
 	if (error == -ENOSPC) {
-		output_lose(&model->output, XPT_LOSS_NAMES, 1, record->header.time);
+		sinks_lose(&model->sinks, XPT_LOSS_NAMES, 1, record->header.time);
 		return 0;
 	}
 	for (i = 0; i < model->programs.count && !error; i++) {
@@ -220,7 +220,7 @@ static void lost_deliver(struct model *model, const struct xpt_record_lost *reco
 		.count = record->count,
 	};
 
-	output_lost(&model->output, &lost);
+	sinks_lost(&model->sinks, &lost);
 }
 
 static void held_deliver(struct model *model, const struct xpt_record_held *record)
@@ -233,7 +233,7 @@ static void held_deliver(struct model *model, const struct xpt_record_held *reco
 
 	model->held_count++;
 	model->held_time += record->header.time - record->start;
-	output_write(&model->output, &event);
+	sinks_write(&model->sinks, &event);
 }
 
 static int end_deliver(struct model *model, const struct xpt_record_text *record)
@@ -299,8 +299,9 @@ static int deliver_until(struct model *model, __u64 key)
 			first = error ? error : room;
 	}
 	order_drop(&model->order, key);
-	error = output_settle(&model->output);
-	return first ? first : error;
+	/* A damaged record must not hide that a sink has failed, which is told only once. */
+	error = sinks_settle(&model->sinks);
+	return error ? error : first;
 }
 
 static int pass_take(struct model *model, __u64 time)
@@ -391,7 +392,7 @@ const struct model_region_total *model_region_total(const struct model *model, s
 
 __u64 model_lost(const struct model *model, enum xpt_loss cause)
 {
-	return (unsigned int)cause < XPT_LOSS_MAX ? model->output.lost[cause] : 0;
+	return (unsigned int)cause < XPT_LOSS_MAX ? model->sinks.lost[cause] : 0;
 }
 
 __u64 model_first_time(const struct model *model)

@@ -55,7 +55,7 @@ struct model_call_total {
 	struct xpt_program_count total; /* exact; total_known as for programs */
 	bool total_known;
 	__u64 recorded, errors;
-	__u64 bytes; /* sum of sizes, of calls that did not fail */
+	__u64 bytes;			   /* sum of sizes, of calls that did not fail */
 	const struct statistics *duration; /* ns; NULL: none yet, or recorded at entry only */
 };
 size_t model_call_total_count(const struct model *model);

@@ -44,9 +44,9 @@ struct early_wait {
 	enum call_outcome outcome;
 };
 
-void pairs_init(struct pairs *pairs, struct output *output)
+void pairs_init(struct pairs *pairs, struct sinks *sinks)
 {
-	*pairs = (struct pairs){ .output = output, .next_queue = 1, .next_id = 1 };
+	*pairs = (struct pairs){ .sinks = sinks, .next_queue = 1, .next_id = 1 };
 	link_init(&pairs->opens);
 	link_init(&pairs->recent);
 	link_init(&pairs->all_queues);
@@ -76,7 +76,7 @@ static int queue_get(struct pairs *pairs, const struct process *process, const s
 	if (queue)
 		return 0;
 	if (pairs->queues.count >= PAIRS_QUEUES_MAX) {
-		output_lose(pairs->output, XPT_LOSS_NAMES, 1, call->start);
+		sinks_lose(pairs->sinks, XPT_LOSS_NAMES, 1, call->start);
 		return 0;
 	}
 	queue = calloc(1, sizeof(*queue));
@@ -122,7 +122,7 @@ static void open_drop(struct pairs *pairs, struct open_inference *open, __u64 ti
 
 	open_detach(pairs, open);
 	stream_settle(stream);
-	output_lose(pairs->output, XPT_LOSS_UNPAIRED, 1, time);
+	sinks_lose(pairs->sinks, XPT_LOSS_UNPAIRED, 1, time);
 	free(open);
 }
 
@@ -150,8 +150,7 @@ static void stream_drop(struct pairs *pairs, struct stream *stream, __u64 time)
 }
 
 /* Calls without a stream share one. */
-static struct map_node *stream_node(const struct pairs *pairs, const struct queue *queue,
-				    const struct event_call *call)
+static struct map_node *stream_node(const struct pairs *pairs, const struct queue *queue, const struct event_call *call)
 {
 	bool has = call_has(call, XPT_MEANING_STREAM);
 
@@ -325,7 +324,8 @@ static void stream_end(struct pairs *pairs, struct stream *stream, struct event_
 	struct link *link, *following;
 	struct open_inference *open;
 
-	link_each(link, following, &stream->opens) {
+	link_each(link, following, &stream->opens)
+	{
 		open = container_of(link, struct open_inference, of_stream);
 		/* Its own wait has not begun when this one returned. */
 		if (open->inference.start >= call->end)
@@ -376,8 +376,7 @@ int pairs_wait(struct pairs *pairs, struct process *process, struct event_call *
 			stream_end(pairs, container_of(node, struct stream, node), call);
 		return 0;
 	}
-	link_each(link, following, &queue->busy)
-		stream_end(pairs, container_of(link, struct stream, busy), call);
+	link_each(link, following, &queue->busy) stream_end(pairs, container_of(link, struct stream, busy), call);
 	return 0;
 }
 
@@ -393,7 +392,7 @@ static void depth_tell(struct pairs *pairs, struct queue *queue, __u64 time)
 	if (queue->depth == queue->told)
 		return;
 	queue->told = queue->depth;
-	output_write(pairs->output, &event);
+	sinks_write(pairs->sinks, &event);
 }
 
 static int inference_tell(struct pairs *pairs, const struct open_inference *open)
@@ -404,7 +403,7 @@ static int inference_tell(struct pairs *pairs, const struct open_inference *open
 
 	if (open->program)
 		error = program_ended(open->program, open->inference.start, open->inference.end, failed, open->latency);
-	output_write(pairs->output, &event);
+	sinks_write(pairs->sinks, &event);
 	return error;
 }
 
@@ -415,7 +414,8 @@ int pairs_tell(struct pairs *pairs, const struct process *process, const struct 
 	struct open_inference *open;
 	int error = 0;
 
-	link_each(link, following, &pairs->ended) {
+	link_each(link, following, &pairs->ended)
+	{
 		open = container_of(link, struct open_inference, link);
 		if (inference_tell(pairs, open))
 			error = -ENOMEM;
@@ -432,7 +432,8 @@ static void early_drop(struct pairs *pairs, const struct queue *queue)
 	struct link *link, *following;
 	struct early_wait *early;
 
-	link_each(link, following, &pairs->early_waits) {
+	link_each(link, following, &pairs->early_waits)
+	{
 		early = container_of(link, struct early_wait, link);
 		if (early->node.a == queue->index)
 			early_remove(pairs, early);
@@ -444,7 +445,8 @@ static void queue_drop(struct pairs *pairs, struct queue *queue, __u64 time)
 	struct link *link, *following;
 	struct stream *stream;
 
-	link_each(link, following, &pairs->recent) {
+	link_each(link, following, &pairs->recent)
+	{
 		stream = container_of(link, struct stream, recent);
 		if (stream->queue == queue)
 			stream_drop(pairs, stream, time);
@@ -461,7 +463,8 @@ void pairs_drop_process(struct pairs *pairs, const struct process *process, __u6
 	struct link *link, *following;
 	struct queue *queue;
 
-	link_each(link, following, &pairs->all_queues) {
+	link_each(link, following, &pairs->all_queues)
+	{
 		queue = container_of(link, struct queue, link);
 		if (queue->process_index == process->view.sort_index)
 			queue_drop(pairs, queue, time);
@@ -472,15 +475,14 @@ void pairs_drop_all(struct pairs *pairs, __u64 time)
 {
 	struct link *link, *following;
 
-	link_each(link, following, &pairs->all_queues)
-		queue_drop(pairs, container_of(link, struct queue, link), time);
+	link_each(link, following, &pairs->all_queues) queue_drop(pairs, container_of(link, struct queue, link), time);
 }
 
 void pairs_free(struct pairs *pairs)
 {
-	struct output silent = {};
+	struct sinks silent = {};
 
-	pairs->output = &silent;
+	pairs->sinks = &silent;
 	pairs_drop_all(pairs, 0);
 	map_free(&pairs->by_key);
 	map_free(&pairs->streams);

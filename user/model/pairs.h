@@ -16,22 +16,22 @@
 #define PAIRS_EARLY_MAX 4096   /* waits kept whose enqueue may not have returned yet */
 
 struct pairs {
-	struct output *output;
-	struct map by_key;    /* struct open_inference, by queue and key */
-	struct map streams;   /* struct stream, by queue and stream */
-	struct map queues;    /* struct queue, by process and runtime */
-	struct map early;     /* struct early_wait, by queue and key */
-	struct link opens;    /* all open ones, oldest first */
-	struct link recent;   /* streams, the one used last at the end */
+	struct sinks *sinks;
+	struct map by_key;  /* struct open_inference, by queue and key */
+	struct map streams; /* struct stream, by queue and stream */
+	struct map queues;  /* struct queue, by process and runtime */
+	struct map early;   /* struct early_wait, by queue and key */
+	struct link opens;  /* all open ones, oldest first */
+	struct link recent; /* streams, the one used last at the end */
 	struct link all_queues;
 	struct link early_waits; /* oldest first */
-	struct link ended;    /* open ones that the call at hand has ended, until pairs_tell */
+	struct link ended;	 /* open ones that the call at hand has ended, until pairs_tell */
 	size_t open_count;
 	unsigned int next_queue;
 	__u64 next_id;
 };
 
-void pairs_init(struct pairs *pairs, struct output *output);
+void pairs_init(struct pairs *pairs, struct sinks *sinks);
 void pairs_free(struct pairs *pairs);
 
 /* An enqueue or launch that is no layer. Sets call->flow_out. program may be NULL. -ENOMEM. */

@@ -8,9 +8,9 @@
 
 #define FORGET_AT_ONCE (MODEL_PROCESSES_MAX / 8)
 
-void processes_init(struct processes *processes, struct output *output)
+void processes_init(struct processes *processes, struct sinks *sinks)
 {
-	*processes = (struct processes){ .output = output };
+	*processes = (struct processes){ .sinks = sinks };
 	link_init(&processes->all);
 }
 
@@ -27,15 +27,15 @@ void processes_free(struct processes *processes)
 {
 	struct link *link, *following;
 
-	link_each(link, following, &processes->all)
-		process_free(container_of(link, struct process, link));
+	link_each(link, following, &processes->all) process_free(container_of(link, struct process, link));
 	process_free(processes->others);
 	map_free(&processes->by_tgid);
 }
 
 static int text_set(const char **text, const char *value)
 {
-	char *copy = strndup(value, strnlen(value, PROCESS_NAME_MAX));
+	size_t length = strlen(value);
+	char *copy = strndup(value, length < PROCESS_NAME_MAX ? length : PROCESS_NAME_MAX);
 
 	if (!copy)
 		return -ENOMEM;
@@ -65,7 +65,7 @@ static void process_tell(struct processes *processes, const struct process *proc
 {
 	const struct event event = { .kind = EVENT_PROCESS, .process = &process->view };
 
-	output_write(processes->output, &event);
+	sinks_write(processes->sinks, &event);
 }
 
 struct process *processes_others(struct processes *processes)
@@ -81,7 +81,7 @@ static struct process *process_add(struct processes *processes, __u32 tgid, __u6
 	struct process *process;
 
 	if (processes->count >= MODEL_PROCESSES_MAX) {
-		output_lose(processes->output, XPT_LOSS_NAMES, 1, time);
+		sinks_lose(processes->sinks, XPT_LOSS_NAMES, 1, time);
 		return processes_others(processes);
 	}
 	process = process_create(processes, tgid, name);
@@ -124,8 +124,8 @@ static __u64 json_number(const cJSON *object, const char *key, double limit)
 {
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
 
-	return cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble <= limit ?
-		       (__u64)item->valuedouble : 0;
+	return cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble <= limit ? (__u64)item->valuedouble :
+											      0;
 }
 
 static int process_fill(struct process *process, const cJSON *object)
@@ -229,7 +229,8 @@ bool processes_mark(struct processes *processes)
 
 	if (processes->count < MODEL_PROCESSES_MAX || !processes->exited)
 		return false;
-	link_each(link, following, &processes->all) {
+	link_each(link, following, &processes->all)
+	{
 		process = container_of(link, struct process, link);
 		if (!process->exited)
 			continue;
@@ -245,7 +246,8 @@ void processes_forget(struct processes *processes)
 	struct link *link, *following;
 	struct process *process;
 
-	link_each(link, following, &processes->all) {
+	link_each(link, following, &processes->all)
+	{
 		process = container_of(link, struct process, link);
 		if (!process->forgotten)
 			continue;

@@ -5,7 +5,7 @@
 
 #include "model/link.h"
 #include "model/map.h"
-#include "model/output.h"
+#include "model/sinks.h"
 
 #define PROCESS_NAME_MAX 4096 /* bytes kept of a name or command line */
 
@@ -21,7 +21,7 @@ struct process {
 };
 
 struct processes {
-	struct output *output;
+	struct sinks *sinks;
 	struct map by_tgid;
 	struct link all;
 	size_t count, exited;
@@ -29,7 +29,7 @@ struct processes {
 	struct process *others;
 };
 
-void processes_init(struct processes *processes, struct output *output);
+void processes_init(struct processes *processes, struct sinks *sinks);
 void processes_free(struct processes *processes);
 
 /*

@@ -61,7 +61,8 @@ static int name_lend(struct programs *programs, const struct program *program, _
 
 	if (!program->process->orphans || depth == LEND_DEPTH_MAX)
 		return 0;
-	link_each(link, following, &program->process->programs) {
+	link_each(link, following, &program->process->programs)
+	{
 		child = container_of(link, struct program, of_process);
 		if (!child->orphan || child->parent != program->view.handle || child == program ||
 		    child->view.runtime_index != program->view.runtime_index)

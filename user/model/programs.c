@@ -8,9 +8,9 @@
 
 #define ALIVE (~(__u64)0)
 
-void programs_init(struct programs *programs, struct output *output, struct processes *processes)
+void programs_init(struct programs *programs, struct sinks *sinks, struct processes *processes)
 {
-	*programs = (struct programs){ .output = output, .processes = processes, .next_id = 1 };
+	*programs = (struct programs){ .sinks = sinks, .processes = processes, .next_id = 1 };
 }
 
 static void program_free(struct program *program)
@@ -147,8 +147,8 @@ static int name_inherit(const struct programs *programs, struct program *program
 
 	if (!process->forked_from)
 		return 0;
-	source = generation_at(newest(programs, process->forked_from - 1, program->view.runtime_index,
-				      program->view.handle), time);
+	source = generation_at(
+		newest(programs, process->forked_from - 1, program->view.runtime_index, program->view.handle), time);
 	if (!source || !source->view.named)
 		return 0;
 	return program_set_name(program, source->view.name, NAME_FROM_FORK);
@@ -160,9 +160,8 @@ static struct program *programs_new(struct programs *programs, struct process *p
 	const struct program *before = newest(programs, process->view.sort_index, runtime->index, handle);
 	struct program *program;
 
-	if (programs->count - programs->others_count >= MODEL_PROGRAMS_MAX ||
-	    process == programs->processes->others) {
-		output_lose(programs->output, XPT_LOSS_NAMES, 1, time);
+	if (programs->count - programs->others_count >= MODEL_PROGRAMS_MAX || process == programs->processes->others) {
+		sinks_lose(programs->sinks, XPT_LOSS_NAMES, 1, time);
 		return programs_others(programs, process, runtime);
 	}
 	program = program_create(process, runtime, handle, time);
@@ -266,7 +265,7 @@ void programs_tell(const struct programs *programs, const struct program *progra
 	const struct event event = { .kind = EVENT_PROGRAM,
 				     .program = { .program = &program->view, .time = time, .released = released } };
 
-	output_write(programs->output, &event);
+	sinks_write(programs->sinks, &event);
 }
 
 static int latency_add(struct program *program, __u64 duration)

@@ -26,25 +26,25 @@ enum name_source {
 
 struct program {
 	struct model_program view;
-	struct map_node node;	  /* by process, runtime and handle; the newest generation is found first */
-	struct link of_process;	  /* in process.programs, until it is released */
+	struct map_node node;	/* by process, runtime and handle; the newest generation is found first */
+	struct link of_process; /* in process.programs, until it is released */
 	struct process *process;
 	const struct runtime *runtime;
-	__u64 born;		  /* first time at which it is known to have been there */
-	__u64 until;		  /* calls that begin earlier are its own; ~0: not released */
+	__u64 born;  /* first time at which it is known to have been there */
+	__u64 until; /* calls that begin earlier are its own; ~0: not released */
 	enum name_source source;
 	char handle_name[24];
-	char *name;		  /* NULL: handle_name is used */
+	char *name; /* NULL: handle_name is used */
 	struct statistics *latency;
-	__u64 parent;		  /* handle */
-	bool orphan;		  /* the parent may yet lend its name; counted in process.orphans */
-	bool asked;		  /* whether the user named it has been looked up */
-	bool others;		  /* stands for programs that are not kept apart */
-	unsigned int open;	  /* inferences that no wait has ended: it cannot be forgotten */
+	__u64 parent;	   /* handle */
+	bool orphan;	   /* the parent may yet lend its name; counted in process.orphans */
+	bool asked;	   /* whether the user named it has been looked up */
+	bool others;	   /* stands for programs that are not kept apart */
+	unsigned int open; /* inferences that no wait has ended: it cannot be forgotten */
 };
 
 struct programs {
-	struct output *output;
+	struct sinks *sinks;
 	struct processes *processes;
 	struct map by_handle;
 	struct map others; /* by process and runtime */
@@ -54,7 +54,7 @@ struct programs {
 	unsigned int next_id;
 };
 
-void programs_init(struct programs *programs, struct output *output, struct processes *processes);
+void programs_init(struct programs *programs, struct sinks *sinks, struct processes *processes);
 void programs_free(struct programs *programs);
 
 /* The generation that a call belongs to that began at time. NULL: none is known, or all were released before. */

@@ -19,9 +19,9 @@ struct open_region {
 	char name[REGION_NAME_MAX + 1];
 };
 
-void regions_init(struct regions *regions, struct output *output, struct processes *processes)
+void regions_init(struct regions *regions, struct sinks *sinks, struct processes *processes)
 {
-	*regions = (struct regions){ .output = output, .processes = processes };
+	*regions = (struct regions){ .sinks = sinks, .processes = processes };
 	link_init(&regions->open);
 }
 
@@ -45,8 +45,7 @@ void regions_free(struct regions *regions)
 	struct link *link, *following;
 	size_t i;
 
-	link_each(link, following, &regions->open)
-		region_close(regions, container_of(link, struct open_region, link));
+	link_each(link, following, &regions->open) region_close(regions, container_of(link, struct open_region, link));
 	for (i = 0; i < regions->count; i++)
 		region_total_free(regions->all[i]);
 	free(regions->all);
@@ -166,7 +165,7 @@ static struct region_total *region_total_get(struct regions *regions, const stru
 	if (total)
 		return total;
 	if (regions->count >= REGION_TOTALS_MAX) {
-		output_lose(regions->output, XPT_LOSS_NAMES, 1, time);
+		sinks_lose(regions->sinks, XPT_LOSS_NAMES, 1, time);
 		process = processes_others(regions->processes);
 		name = "(others)";
 		total = process ? region_total_find(regions, process, runtime, name) : NULL;
@@ -187,7 +186,7 @@ static int region_finish(struct regions *regions, const struct process *process,
 						 .end = end } };
 	struct region_total *total;
 
-	output_write(regions->output, &event);
+	sinks_write(regions->sinks, &event);
 	total = region_total_get(regions, process, region->function->runtime, region->name, end);
 	return total ? statistics_add(total->duration, end - region->start) : -ENOMEM;
 }
@@ -215,7 +214,8 @@ void regions_drop_process(struct regions *regions, const struct process *process
 	struct link *link, *following;
 	struct open_region *region;
 
-	link_each(link, following, &regions->open) {
+	link_each(link, following, &regions->open)
+	{
 		region = container_of(link, struct open_region, link);
 		if (region->process_index == process->view.sort_index)
 			region_close(regions, region);

@@ -19,7 +19,7 @@ struct region_total {
 };
 
 struct regions {
-	struct output *output;
+	struct sinks *sinks;
 	struct processes *processes;
 	struct map by_thread; /* open ones by thread; the one that began last is found first */
 	struct link open;     /* oldest first */
@@ -29,7 +29,7 @@ struct regions {
 	size_t count, room;
 };
 
-void regions_init(struct regions *regions, struct output *output, struct processes *processes);
+void regions_init(struct regions *regions, struct sinks *sinks, struct processes *processes);
 void regions_free(struct regions *regions);
 
 /* call->name is the region's name when it has one; else the handle stands in. -ENOMEM, in all three. */

@@ -13,7 +13,7 @@
 #include "model/totals.h"
 
 struct model {
-	struct output output;
+	struct sinks sinks;
 	struct order order;
 	struct functions functions;
 	struct processes processes;

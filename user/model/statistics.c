@@ -159,16 +159,33 @@ double statistics_mean(const struct statistics *statistics)
 	return statistics->count ? (double)((long double)statistics->sum / statistics->count) : 0;
 }
 
-/* The sums are exact, so the difference of two large numbers loses only what one rounding to 64 bits loses. */
+/*
+ * Sum of the squared distances from the mean. The difference of two large sums would lose what matters where values
+ * hardly differ, so the distances are taken from the whole number below the mean, in integers modulo 2^128; only where
+ * the result itself is that large are the sums rounded first, and then it does not matter.
+ */
+static long double squared_distances(const struct statistics *statistics)
+{
+	long double sum = (long double)statistics->sum, count = (long double)statistics->count;
+	long double squares = (long double)statistics->squares + ldexpl((long double)statistics->squares_carry, 128);
+	long double rounded = squares - sum * (sum / count);
+	unsigned __int128 mean = statistics->sum / statistics->count;
+	unsigned __int128 rest = statistics->sum - mean * statistics->count;
+	unsigned __int128 exact;
+
+	if (rounded > ldexpl(1, 120))
+		return rounded;
+	exact = statistics->squares - 2 * mean * statistics->sum + mean * mean * statistics->count;
+	return (long double)exact - (long double)rest * ((long double)rest / count);
+}
+
 double statistics_deviation(const struct statistics *statistics)
 {
-	long double sum = (long double)statistics->sum;
-	long double squares = (long double)statistics->squares + ldexpl((long double)statistics->squares_carry, 128);
 	long double variance;
 
 	if (statistics->count < 2)
 		return 0;
-	variance = (squares - sum * (sum / statistics->count)) / (statistics->count - 1);
+	variance = squared_distances(statistics) / (long double)(statistics->count - 1);
 	return variance > 0 ? (double)sqrtl(variance) : 0;
 }
 

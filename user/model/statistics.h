@@ -9,7 +9,8 @@ struct statistics;
 
 struct statistics *statistics_create(void); /* NULL: no memory */
 void statistics_free(struct statistics *statistics);
-int statistics_add(struct statistics *statistics, __u64 value); /* -ENOMEM: count and sum are right, quantiles lack it */
+int statistics_add(struct statistics *statistics,
+		   __u64 value); /* -ENOMEM: count and sum are right, quantiles lack it */
 int statistics_merge(struct statistics *into, const struct statistics *from);
 
 __u64 statistics_count(const struct statistics *statistics);

@@ -16,8 +16,7 @@ static void strings_free_list(struct link *list)
 {
 	struct link *link, *following;
 
-	link_each(link, following, list)
-		free(container_of(link, struct string, link));
+	link_each(link, following, list) free(container_of(link, struct string, link));
 }
 
 void strings_free(struct strings *strings)
@@ -96,7 +95,8 @@ void strings_drop(struct strings *strings, __u32 tgid)
 	struct link *link, *following;
 	struct string *string;
 
-	link_each(link, following, &strings->waiting) {
+	link_each(link, following, &strings->waiting)
+	{
 		string = container_of(link, struct string, link);
 		if (string->tgid == tgid)
 			string_retire(strings, string);

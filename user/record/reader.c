@@ -125,6 +125,10 @@ static int header_read(struct recording_reader *reader)
 	got = read_all(reader, &header, sizeof(header));
 	if (got < 0)
 		return got;
+	if (got != sizeof(header)) {
+		log_error(&reader->log, "%s: is too short for a recording of xputrace", reader->name);
+		return -EBADMSG;
+	}
 	error = header_check(reader, &header);
 	if (error)
 		return error;

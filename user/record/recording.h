@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The recording file (.xpt): a header, then chunks of wire records as they came. A chunk has a header with its length and
- * a CRC-32C, so after a crash everything up to the last complete chunk can be read. Format: user/record/FORMAT.md.
+ * The recording file (.xpt): a header, then chunks of wire records as they came. A chunk has a header with its length
+ * and a CRC-32C, so after a crash everything up to the last complete chunk can be read. Format:
+ * user/record/FORMAT.md. The program must ignore SIGPIPE and SIGXFSZ.
  */
 #ifndef XPT_RECORD_RECORDING_H
 #define XPT_RECORD_RECORDING_H
@@ -43,9 +44,9 @@ struct recording_reader;
 int recording_reader_open(const struct log *log, const char *path, struct recording_reader **result);
 const struct recording_info *recording_reader_info(const struct recording_reader *reader);
 /*
- * Next record, valid until the next call. 1: got one; 0: the end; -ENODATA: the end, but the last chunk was incomplete or
- * damaged (what came before is good). Every record is checked to lie within its chunk and to have a size of at least its
- * kind's struct.
+ * Next record, valid until the next call. 1: got one; 0: the end; -ENODATA: the end, but the last chunk was
+ * incomplete or damaged (what came before is good). Every record is checked to lie within its chunk and to have a
+ * size of at least its kind's struct.
  */
 int recording_reader_next(struct recording_reader *reader, const struct xpt_record_header **record);
 __u64 recording_reader_position(const struct recording_reader *reader); /* bytes read, for progress */

@@ -22,7 +22,7 @@ struct recording_writer {
 	__u64 complete; /* bytes of it that are header or complete chunks */
 	int error;	/* the first one; given by every later call */
 	struct crc32c crc;
-	struct recording_chunk *chunk; /* with room for RECORDING_CHUNK_SIZE and one record of the largest size behind it */
+	struct recording_chunk *chunk; /* room behind it: RECORDING_CHUNK_SIZE and one record of the largest size */
 	__u32 filled;		       /* payload bytes */
 };
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Chrome trace (JSON object format), for Perfetto and chrome://tracing. Written as a stream with constant memory; after
- * every flush the file on disk is one complete JSON document. Schema: user/report/SCHEMA.md.
+ * Chrome trace (JSON object format), for Perfetto and chrome://tracing. Written as a stream with constant memory;
+ * after every flush the file on disk is one complete JSON document. Schema: user/report/SCHEMA.md.
+ *
+ * The program must ignore SIGPIPE and SIGXFSZ: a pipe that is closed and a limit on file sizes are errors here, not
+ * deaths.
  */
 #ifndef XPT_REPORT_CHROME_H
 #define XPT_REPORT_CHROME_H
@@ -19,10 +22,16 @@ int chrome_writer_create(const struct log *log, const char *path, int descriptor
 struct event_sink chrome_writer_sink(struct chrome_writer *writer);
 /* Brings everything so far to the file and leaves it loadable. -ENOSPC and the like: cut back to what was loadable. */
 int chrome_writer_flush(struct chrome_writer *writer);
-/* Writes the totals of the model into the metadata block, closes, frees. */
+/*
+ * Writes the totals of the model into the metadata block, closes, frees. The trace is marked as complete when the
+ * model has got its END record and no write has failed. 0 or the first error.
+ */
 int chrome_writer_close(struct chrome_writer *writer, const struct model *model);
-/* Where the loadable part ends and what must follow it: lets another process complete the file after a crash. The
- * callback is called after every flush. NULL to end. */
+/*
+ * Where the loadable part ends and what must follow it: lets another process complete the file after a crash. The
+ * callback is called at once and after every flush; with an empty tail when the file has been closed in order. Never
+ * for a pipe. tail stays valid until the next call. NULL to end.
+ */
 typedef void (*chrome_progress_fn)(void *context, int descriptor, __u64 length, const char *tail, size_t tail_length);
 void chrome_writer_watch(struct chrome_writer *writer, chrome_progress_fn progress, void *context);
 __u64 chrome_writer_bytes(const struct chrome_writer *writer);

@@ -50,7 +50,9 @@ static void add_id(struct text *text, __u64 id)
 	text_literal(text, "\"");
 }
 
-/* Handles and addresses are strings: JSON readers round numbers beyond 2^53. name comes with quotes, comma and colon. */
+/*
+ * Handles and addresses are strings: JSON readers round numbers beyond 2^53. name comes with quotes, comma and colon.
+ */
 #define add_hexadecimal(text, name, value)       \
 	do {                                     \
 		text_literal(text, name "\"");   \

@@ -25,7 +25,9 @@ static void member_unsigned(struct text *text, const char *name, __u64 value)
 	text_unsigned(text, value);
 }
 
-/* Figures that come as floating point: rounded to whole nanoseconds, so that no locale and no NaN gets into the file. */
+/*
+ * Figures that come as floating point: rounded to whole nanoseconds, so that no locale and no NaN gets into the file.
+ */
 static void member_rounded(struct text *text, const char *name, double value)
 {
 	member_unsigned(text, name, value > 0 && value < 1.8e19 ? (__u64)(value + 0.5) : 0);
@@ -181,8 +183,8 @@ static void add_totals(struct text *text, const struct model *model)
 }
 
 /*
- * Every cause that has a name, also those of which nothing was lost: a reader need not know which there are. Causes that
- * a newer version has recorded are put together.
+ * Every cause that has a name, also those of which nothing was lost: a reader need not know which there are. Causes
+ * that a newer version has recorded are put together.
  */
 static void add_losses(struct text *text, const struct model *model)
 {

@@ -12,8 +12,8 @@
 /* "host":...,"clock":{...}: members of an object, without its braces. */
 void chrome_metadata_origin(struct text *text, const struct recording_info *info);
 /*
- * The whole metadata object of a finished trace. output_error: 0, or the negative errno for which events are missing in the
- * file; then it is marked as incomplete.
+ * The whole metadata object of a finished trace. output_error: 0, or the negative errno for which events are missing
+ * in the file; then it is marked as incomplete.
  */
 void chrome_metadata_totals(struct text *text, const struct recording_info *info, const struct model *model,
 			    int output_error);

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-#define NAME_LEAST 12 /* a first column is not cut below this */
-#define GAP 2	      /* spaces between columns */
+#define NAME_LEAST 10 /* a first column is not cut below this */
 
 struct column_cell {
 	size_t start;  /* in text */
@@ -51,7 +50,9 @@ void columns_count(struct columns *columns, __u64 count)
 	add_number(columns, start);
 }
 
-/* value with so many significant digits, but never less than its whole part; by hand, because printf asks the locale. */
+/*
+ * value with so many significant digits, but never less than its whole part; by hand, because printf asks the locale.
+ */
 static void format_digits(struct text *text, double value, int digits)
 {
 	__u64 scale = 1, limit = 10, scaled;
@@ -126,13 +127,18 @@ void columns_bytes(struct columns *columns, __u64 bytes)
 	add_number(columns, start);
 }
 
+static size_t gap(const struct columns *columns)
+{
+	return columns->narrow ? 1 : 2;
+}
+
 static size_t width_without_first(const struct columns *columns)
 {
 	size_t width = 0, i;
 
 	for (i = 1; i < columns->count; i++) {
 		if (!columns->column[i].hidden)
-			width += GAP + columns->column[i].width;
+			width += gap(columns) + columns->column[i].width;
 	}
 	return width;
 }
@@ -201,7 +207,7 @@ int columns_print(const struct columns *columns, FILE *out, size_t width)
 			error = name.error;
 			print_cell(out, column, first, false, name.data, name.length, cell_width);
 		} else if (!column->hidden) {
-			print_spaces(out, GAP);
+			print_spaces(out, gap(columns));
 			print_cell(out, column, column->width, last, bytes, length, cell_width);
 		}
 		if (last)

@@ -138,7 +138,10 @@ static void print_origin(const struct summary_row *row, FILE *out)
 	text_free(&text);
 }
 
-/* Where the terminal is too narrow: first less digits, then what is the same in all rows goes to a line of its own. */
+/*
+ * Where the terminal is too narrow: first fewer digits and spaces, then what is the same in all rows gets a line of
+ * its own.
+ */
 static void table_fit(struct table *table, FILE *out, size_t width)
 {
 	struct columns *columns = &table->columns;
@@ -148,6 +151,7 @@ static void table_fit(struct table *table, FILE *out, size_t width)
 	if (!width || columns_least_width(columns) <= width)
 		return;
 	columns->precise = false;
+	columns->narrow = true;
 	table_fill(table);
 	if (columns_least_width(columns) <= width || !same_origin(table->rows))
 		return;

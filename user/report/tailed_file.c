@@ -50,7 +50,8 @@ static int append_seekable(struct tailed_file *file, const struct text *text, si
 	int error = file_write_at(file->descriptor, text->data, text->length, file->length);
 
 	/* A new tail may be shorter than what it was written over. */
-	if (!error && file->length + text->length < file->end && ftruncate(file->descriptor, file->length + text->length))
+	if (!error && file->length + text->length < file->end &&
+	    ftruncate(file->descriptor, file->length + text->length))
 		error = -errno;
 	if (error) {
 		restore(file);

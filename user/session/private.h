@@ -22,9 +22,8 @@
 /* A process that is traced. */
 struct followed {
 	pid_t tgid;
-	__u64 start_time; /* 0: not read */
-	bool announced;	  /* its PROCESS record has been given out */
-	bool held;	  /* stopped until its probes are placed */
+	bool announced; /* its PROCESS record has been given out */
+	bool watched;	/* by the guard */
 };
 
 struct xpt_recording {

@@ -4,10 +4,12 @@
 #include <xputrace/target.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "describe/registry.h"
 #include "kern/features.h"
@@ -89,23 +91,21 @@ static int walk_process(struct walk *walk)
 static int walk_path(struct walk *walk)
 {
 	struct mapped_file mapped = { .path = (char *)walk->options->file };
+	int file = open(walk->options->file, O_RDONLY | O_CLOEXEC), error;
 	struct stat status;
-	int error;
 
-	if (stat(walk->options->file, &status)) {
+	if (file < 0 || fstat(file, &status)) {
 		error = -errno;
 		log_error(&walk->log, "%s: %s", walk->options->file, strerror(-error));
+		if (file >= 0)
+			close(file);
 		return error;
 	}
-	if (strlen(walk->options->file) >= sizeof(mapped.open_path)) {
-		log_error(&walk->log, "%s: the path is too long (go into the folder and give the file's name)",
-			  walk->options->file);
-		return -ENAMETOOLONG;
-	}
-	strcpy(mapped.open_path, walk->options->file);
+	snprintf(mapped.open_path, sizeof(mapped.open_path), "/proc/self/fd/%d", file);
 	mapped.device = status.st_dev;
 	mapped.inode = status.st_ino;
 	error = walk_file(walk, &mapped, 0);
+	close(file);
 	if (error < 0)
 		log_error(&walk->log, "%s: %s", walk->options->file,
 			  error == -ENOEXEC ? "not an ELF file, or malformed" :

@@ -44,6 +44,17 @@ static bool holding(const struct xpt_recording *recording)
 	return recording->options.command != NULL;
 }
 
+/* From now on the process may be stopped in the kernel: it must not stay so if the collector dies. */
+static void watch(struct xpt_recording *recording, struct followed *followed)
+{
+	struct process_info info;
+
+	if (!holding(recording) || followed->watched || process_info_read(followed->tgid, &info))
+		return;
+	followed->watched = !guard_watch(recording->guard, followed->tgid, info.start_time);
+	process_info_free(&info);
+}
+
 /* Gives out the PROCESS record: at first sight, and again when the process has become another program. */
 static void announce(struct xpt_recording *recording, struct followed *followed, __u64 time)
 {
@@ -52,15 +63,13 @@ static void announce(struct xpt_recording *recording, struct followed *followed,
 
 	if (process_info_read(followed->tgid, &info))
 		return;
-	followed->start_time = info.start_time;
 	record = record_process(&info, time);
 	if (record)
 		output_record(recording->output, &record->header);
 	followed->announced = record != NULL;
 	free(record);
 	process_info_free(&info);
-	if (holding(recording))
-		guard_watch(recording->guard, followed->tgid, followed->start_time);
+	watch(recording, followed);
 }
 
 static void forget(struct xpt_recording *recording, pid_t tgid)
@@ -69,7 +78,7 @@ static void forget(struct xpt_recording *recording, pid_t tgid)
 
 	if (!followed)
 		return;
-	if (holding(recording))
+	if (followed->watched)
 		guard_unwatch(recording->guard, tgid);
 	*followed = recording->followed[--recording->followed_count];
 	records_totals(recording, tgid);
@@ -168,7 +177,7 @@ static int start_command(struct xpt_recording *recording)
 	error = kern_follow(recording->kern, recording->command.pid, XPT_PROCESS_TARGET | XPT_PROCESS_HOLD);
 	if (error)
 		return error;
-	announce(recording, followed, clock_monotonic());
+	watch(recording, followed);
 	if (!kern_can_hold_children(recording->kern))
 		log_warn(&recording->log, "this kernel cannot hold forked children: the first calls of a child may be missed");
 	return command_release(&recording->command);

@@ -136,6 +136,13 @@ bool elf_file_is_executable(struct elf_file *file, __u64 address)
 	return elf_file_offset(file, address, &offset) == 0;
 }
 
+bool elf_file_is_writable(struct elf_file *file, __u64 address)
+{
+	const struct elf_segment *segment = find_segment(file, address);
+
+	return segment && segment->writable;
+}
+
 enum elf_machine elf_file_machine(const struct elf_file *file)
 {
 	return file->machine;
@@ -296,6 +303,7 @@ static int add_segment(struct elf_file *file, const Elf64_Phdr *header)
 	segment->file_size = header->p_filesz;
 	segment->memory_size = header->p_memsz;
 	segment->executable = header->p_flags & PF_X;
+	segment->writable = header->p_flags & PF_W;
 	return 0;
 }
 

@@ -49,6 +49,7 @@ int elf_file_offset(struct elf_file *file, __u64 address, __u64 *offset);
 /* Virtual address of a file offset; -ENOENT. */
 int elf_file_address(struct elf_file *file, __u64 offset, __u64 *address);
 bool elf_file_is_executable(struct elf_file *file, __u64 address);
+bool elf_file_is_writable(struct elf_file *file, __u64 address); /* data, zero-filled one included */
 
 /* Reads length bytes at a virtual address as the file has them (relocations not applied); zero-filled tail of a segment
  * included. -EFAULT outside of every segment. */

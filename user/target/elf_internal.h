@@ -21,7 +21,7 @@ struct elf_segment {
 	__u64 offset;
 	__u64 file_size;
 	__u64 memory_size; /* >= file_size; the rest is zeros */
-	bool executable;
+	bool executable, writable;
 };
 
 /* A symbol table and its strings, by file offset. count 0: there is none. */

@@ -3,8 +3,6 @@
 #ifndef XPT_TARGET_FUNCTIONS_H
 #define XPT_TARGET_FUNCTIONS_H
 
-#include <sys/types.h>
-
 #include "describe/registry.h"
 #include "target/process.h"
 #include "target/site.h"

@@ -114,9 +114,21 @@ static void note_target(const struct code *code, __u64 target, struct branches *
 		branches->outside[branches->outside_count++] = target;
 }
 
+/*
+ * Whether an indirect jump may go to a place inside this function. In code with landing pads it may not, unless it says
+ * so; and a jump through a pointer that was loaded as it is (pointers) passes the call on, since a jump table's address is
+ * computed or its entry indexed.
+ */
+static bool may_stay_inside(const struct site_instruction *instruction, const struct branches *branches, __u32 pointers)
+{
+	return instruction->flow == SITE_FLOW_SWITCH && !(instruction->tracked && branches->landing_pads) &&
+	       !(instruction->jumps_to & pointers);
+}
+
 static void scan(const struct code *code, struct branches *branches)
 {
 	struct site_instruction instruction;
+	__u32 pointers = 0;
 
 	for (size_t at = 0; at < code->length; at += instruction.length) {
 		if (decode_at(code, at, &instruction)) {
@@ -125,8 +137,11 @@ static void scan(const struct code *code, struct branches *branches)
 		}
 		if (instruction.flow == SITE_FLOW_BRANCH || instruction.flow == SITE_FLOW_JUMP)
 			note_target(code, instruction.target, branches);
-		else if (instruction.flow == SITE_FLOW_SWITCH && !(instruction.tracked && branches->landing_pads))
+		else if (may_stay_inside(&instruction, branches, pointers))
 			branches->unknown = true;
+		pointers = (pointers & ~instruction.changes) | instruction.pointer;
+		if (instruction.flow != SITE_FLOW_NEXT && instruction.flow != SITE_FLOW_BRANCH)
+			pointers = 0;
 	}
 }
 
@@ -180,8 +195,7 @@ static int scan_function(struct elf_file *file, __u64 start, __u64 size, struct 
 }
 
 /*
- * Whether nothing but the entry leads to the site. Code with landing pads jumps to addresses from registers that have
- * one, unless the jump says otherwise (notrack): what is between entry and site has none. Where branches are not all known (no bounds, a jump table), it is
+ * Whether nothing but the entry leads to the site. Where branches are not all known (no bounds, a jump table), it is
  * enough that the site pushes: code that came back to it with another call's frame would leave the stack out of
  * balance, and compilers make no such thing. Without bounds the only step believed is that past a landing pad, which
  * is there for callers alone.

@@ -40,7 +40,8 @@ static const struct pattern refused[] = {
 	{0xfffff81f, 0xd63f081f, SITE_FLOW_STOP},   /* blraaz, blrabz */
 	{0xfffffbff, 0xd65f0bff, SITE_FLOW_STOP},   /* retaa, retab */
 	{0xffffffff, 0xd69f03e0, SITE_FLOW_STOP},   /* eret */
-	{0xffe00000, 0xd5000000, SITE_FLOW_NEXT},   /* msr */
+	{0xfff8f01f, 0xd500401f, SITE_FLOW_NEXT},   /* msr, immediate */
+	{0xfff00000, 0xd5100000, SITE_FLOW_NEXT},   /* msr, register */
 	{0x3f800000, 0x08000000, SITE_FLOW_NEXT},   /* exclusive loads and stores */
 	{0xffff0000, 0x00000000, SITE_FLOW_STOP},   /* udf */
 };

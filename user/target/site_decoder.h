@@ -21,6 +21,9 @@ struct site_instruction {
 	enum site_flow flow;
 	__u64 target;	 /* of SITE_FLOW_BRANCH and _JUMP */
 	__u32 writes;	 /* bit i: the register of argument i may be written */
+	__u32 changes;	 /* bit i: general register i, in the machine's numbering, is written */
+	__u32 pointer;	 /* the one of them that now holds a pointer just as it lay in memory; 0: none */
+	__u32 jumps_to;	 /* of SITE_FLOW_SWITCH: the register that holds the address; 0: it is in memory */
 	bool tracked;	 /* indirect jump that must land on a landing pad where the machine enforces them */
 	bool optimised;	 /* nop that the kernel may turn into a call */
 	bool emulated;	 /* the kernel emulates it under a probe */

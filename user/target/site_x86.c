@@ -72,6 +72,16 @@ static bool is_refused(const ZydisDecodedInstruction *decoded)
 {
 	if (has_refused_prefix(decoded) || decoded->attributes & ZYDIS_ATTRIB_IS_PRIVILEGED)
 		return true;
+	switch (decoded->mnemonic) {
+	case ZYDIS_MNEMONIC_CLI:
+	case ZYDIS_MNEMONIC_STI:
+	case ZYDIS_MNEMONIC_IRET:
+	case ZYDIS_MNEMONIC_IRETD:
+	case ZYDIS_MNEMONIC_IRETQ:
+		return true;
+	default:
+		break;
+	}
 	switch (decoded->meta.category) {
 	case ZYDIS_CATEGORY_INTERRUPT:
 	case ZYDIS_CATEGORY_IO:
@@ -90,9 +100,17 @@ static bool is_refused(const ZydisDecodedInstruction *decoded)
 	}
 }
 
+/* Bit of the general register that this is a part of; 0: another kind. */
+static __u32 register_bit(ZydisRegister reg)
+{
+	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+
+	return ZydisRegisterGetClass(whole) == ZYDIS_REGCLASS_GPR64 ? 1u << ZydisRegisterGetId(whole) : 0;
+}
+
 /*
- * jmp *8(%rax) passes the call on; jmp *table(,%rax,8) and jmp *%rax with an address that was computed come from switch
- * statements (and jmp *%rax from tail calls as well: the safe reading wins).
+ * jmp *8(%rax) passes the call on, jmp *table(,%rax,8) is a switch statement. jmp *%rax may be either: it depends on how
+ * the address came there.
  */
 static enum site_flow indirect_jump(const ZydisDecodedOperand *operand)
 {
@@ -150,11 +168,23 @@ static void note_register(ZydisRegister written, struct site_instruction *instru
 {
 	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, written);
 
+	instruction->changes |= register_bit(written);
 	if (whole == ZYDIS_REGISTER_RSP)
 		instruction->transparent = false;
 	for (unsigned int i = 0; i < sizeof(argument_registers) / sizeof(*argument_registers); i++)
 		if (whole == argument_registers[i])
 			instruction->writes |= 1u << i;
+}
+
+static void note_pointer(const ZydisDecodedInstruction *decoded, const ZydisDecodedOperand *operands,
+			 struct site_instruction *instruction)
+{
+	if (instruction->flow == SITE_FLOW_SWITCH && operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER)
+		instruction->jumps_to = register_bit(operands[0].reg.value);
+	if (decoded->mnemonic == ZYDIS_MNEMONIC_MOV && operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	    operands[0].size == 64 && operands[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+	    operands[1].mem.index == ZYDIS_REGISTER_NONE)
+		instruction->pointer = register_bit(operands[0].reg.value);
 }
 
 static void note_effects(const ZydisDecodedInstruction *decoded, const ZydisDecodedOperand *operands,
@@ -190,5 +220,6 @@ int site_decode_x86(const unsigned char *bytes, size_t length, __u64 address, st
 	instruction->refused = is_refused(&decoded);
 	instruction->landing = decoded.mnemonic == ZYDIS_MNEMONIC_ENDBR64;
 	note_effects(&decoded, operands, instruction);
+	note_pointer(&decoded, operands, instruction);
 	return 0;
 }

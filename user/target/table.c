@@ -129,7 +129,8 @@ static int choose_table(struct elf_file *file, const struct table_spec *spec,
 
 		if (candidate->returned != certain || !resolve(file, candidate, &address))
 			continue;
-		if (candidate->returned && first_returned == TABLE_CANDIDATE_MAX && !elf_file_is_executable(file, address))
+		/* a table that is filled at run time lies where it can be written */
+		if (candidate->returned && first_returned == TABLE_CANDIDATE_MAX && elf_file_is_writable(file, address))
 			first_returned = i;
 		slots = score(file, spec, address);
 		if (slots > best && (certain || slots >= RUN_CERTAIN)) {
@@ -142,35 +143,51 @@ static int choose_table(struct elf_file *file, const struct table_spec *spec,
 	if (first_returned == TABLE_CANDIDATE_MAX)
 		return -ENOENT;
 	resolve(file, &candidates->list[first_returned], table);
-	return elf_file_read(file, *table, &address, sizeof(address)) ? -ENOENT : -ENODATA;
+	return -ENODATA;
 }
 
 /* From an accessor of an object to the accessor in the object's slot. */
-static int follow_slot(struct elf_file *file, __u64 *accessor, unsigned int slot)
+static int follow_slot(struct elf_file *file, __u64 *accessor, unsigned int slot, __u64 *object)
 {
 	struct table_candidates candidates;
 	int error = find_candidates(file, *accessor, &candidates);
-	__u64 object;
 
 	if (error)
 		return error;
 	for (int returned = 1; returned >= 0; returned--) {
 		for (size_t i = 0; i < candidates.count; i++) {
-			if (candidates.list[i].returned == returned && resolve(file, &candidates.list[i], &object) &&
-			    read_slot(file, object + 8ull * slot, accessor))
+			if (candidates.list[i].returned == returned && resolve(file, &candidates.list[i], object) &&
+			    read_slot(file, *object + 8ull * slot, accessor))
 				return 0;
 		}
 	}
 	return -ENOENT;
 }
 
-static int read_slots(struct elf_file *file, const struct table_spec *spec, struct api_table *table)
+/*
+ * Slots of a table without a size. The objects on the way to it are full of addresses of code themselves, and compilers
+ * like to put them right behind: an older version's table would seem to have a newer one's slots.
+ */
+static size_t count_slots(struct elf_file *file, __u64 first, const __u64 *objects, size_t object_count)
+{
+	size_t count = run_length(file, first);
+
+	for (size_t i = 0; i < object_count; i++)
+		if (objects[i] >= first && (objects[i] - first) / 8 < count)
+			count = (objects[i] - first) / 8;
+	return count;
+}
+
+static int read_slots(struct elf_file *file, const struct table_spec *spec, const __u64 *objects,
+		      struct api_table *table)
 {
 	size_t size = size_in_file(file, spec, table->address), filled = 0;
 	__u64 first = table->address + spec->slots_offset;
 
-	table->slot_count = size ? (size - spec->slots_offset) / 8 :
-			    spec->size_offset < 0 ? run_length(file, first) : 0;
+	if (size)
+		table->slot_count = (size - spec->slots_offset) / 8;
+	else if (spec->size_offset < 0)
+		table->slot_count = count_slots(file, first, objects, spec->through_count);
 	if (!table->slot_count)
 		return -ENODATA;
 	table->slots = calloc(table->slot_count, sizeof(*table->slots));
@@ -188,12 +205,13 @@ static int read_slots(struct elf_file *file, const struct table_spec *spec, stru
 int api_table_from_file(const struct log *log, struct elf_file *file, const struct table_spec *spec,
 			__u64 accessor_address, struct api_table *result)
 {
+	__u64 objects[sizeof(spec->through) / sizeof(*spec->through)];
 	struct table_candidates candidates;
 	int error;
 
 	memset(result, 0, sizeof(*result));
 	for (size_t i = 0; i < spec->through_count; i++) {
-		error = follow_slot(file, &accessor_address, spec->through[i]);
+		error = follow_slot(file, &accessor_address, spec->through[i], &objects[i]);
 		if (error)
 			return error;
 	}
@@ -201,7 +219,7 @@ int api_table_from_file(const struct log *log, struct elf_file *file, const stru
 	if (!error)
 		error = choose_table(file, spec, &candidates, &result->address);
 	if (!error)
-		error = read_slots(file, spec, result);
+		error = read_slots(file, spec, objects, result);
 	if (error == -ENODATA) {
 		__u64 address = result->address;
 

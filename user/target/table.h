@@ -3,8 +3,6 @@
 #ifndef XPT_TARGET_TABLE_H
 #define XPT_TARGET_TABLE_H
 
-#include <sys/types.h>
-
 #include "describe/description.h"
 #include "target/elf_file.h"
 

@@ -37,9 +37,10 @@ static bool follow(struct table_walk *walk, const ZydisDecodedInstruction *decod
 
 	if (decoded->operand_count < 2)
 		return false;
-	/* code with a fixed address: mov $table,%eax */
+	/* code with a fixed address: mov $table,%eax; below the lowest address of a program it is a number */
 	if (is_move && operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER && operands[0].size >= 32 &&
-	    register_number(operands[0].reg.value) >= 0 && operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
+	    register_number(operands[0].reg.value) >= 0 && operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
+	    operands[1].imm.value.u >= 0x10000) {
 		table_walk_set(walk, (unsigned int)register_number(operands[0].reg.value), operands[1].imm.value.u, false);
 		return true;
 	}

@@ -3,8 +3,6 @@
 #ifndef XPT_TARGET_WANTED_H
 #define XPT_TARGET_WANTED_H
 
-#include <sys/types.h>
-
 #include "describe/registry.h"
 #include "target/elf_file.h"
 

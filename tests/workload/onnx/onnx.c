@@ -105,10 +105,10 @@ static void api_open(const char *path)
 
 static void *run_sessions(void *argument)
 {
-	void *(*run)(void *, void *, const char *const *, void *const *, size_t, const char *const *, size_t, void **) =
-		state.api[RUN];
-	void *(*create_tensor)(void *, void *, size_t, const int64_t *, size_t, int, void **) =
-		state.api[CREATE_TENSOR_WITH_DATA];
+	void *(*run)(void *, void *, const char *const *, void *const *, size_t, const char *const *, size_t,
+		     void **) = state.api[RUN];
+	void *(*create_tensor)(void *, void *, size_t, const int64_t *, size_t, int,
+			       void **) = state.api[CREATE_TENSOR_WITH_DATA];
 	void (*release_value)(void *) = state.api[RELEASE_VALUE];
 	static const char *const inputs[] = { "input" }, *const outputs[] = { "output" };
 	static const int64_t shape[] = { 1, INPUTS };
@@ -124,8 +124,10 @@ static void *run_sessions(void *argument)
 		uint64_t start = clock_now();
 
 		check(run(session, NULL, inputs, (void *const *)&input, 1, outputs, 1, &output), "run");
-		ledger_add(ledger, &(struct call){ .function = "Run", .program = state.model,
-						   .handle = SOME(session), .status = SOME(0),
+		ledger_add(ledger, &(struct call){ .function = "Run",
+						   .program = state.model,
+						   .handle = SOME(session),
+						   .status = SOME(0),
 						   .nanoseconds = clock_now() - start });
 		release_value(output);
 	}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Serves a model with ONNX Runtime's npm package, and measures itself.
 //
-// node serve.mjs MODEL [--sessions N] [--runs N] [--seconds N] [--rate HZ] [--concurrency N] [--wait] [--recreate]
+// node serve.mjs MODEL [--sessions N] [--runs N] [--seconds N] [--rate HZ] [--concurrency N] [--wait]
+//	[--recreate]
 //
 // Prints {"ready":true,"pid":N} when the sessions exist, at the end one line with what it did. --wait: sessions are made
 // first, the runs begin when a line comes on standard input. --recreate: release the sessions after the runs, make
@@ -73,7 +74,9 @@ async function serve(session, statistic, deadline) {
 }
 
 async function round(sessions) {
-	const deadline = settings.seconds === null ? 0 : settings.seconds ? performance.now() + settings.seconds * 1000 : Infinity;
+	let deadline = 0;
+	if (settings.seconds !== null)
+		deadline = settings.seconds ? performance.now() + settings.seconds * 1000 : Infinity;
 	const running = [];
 	for (const session of sessions) {
 		const statistic = { runs: 0, total_us: 0 };
@@ -99,9 +102,10 @@ if (settings.recreate) {
 }
 for (const session of sessions)
 	await session.release();
+const sum = (field) => statistics.reduce((total, one) => total + one[field], 0);
 console.log(JSON.stringify({
 	runtime: 'onnxruntime', pid: process.pid,
-	runs: statistics.reduce((sum, one) => sum + one.runs, 0),
-	mean_us: statistics.reduce((sum, one) => sum + one.total_us, 0) / statistics.reduce((sum, one) => sum + one.runs, 0),
+	runs: sum('runs'),
+	mean_us: sum('total_us') / sum('runs'),
 	sessions: statistics.map((one) => ({ runs: one.runs, mean_us: one.total_us / one.runs })),
 }));

@@ -15,27 +15,27 @@ struct launch_config {
 	uint32_t attribute_count;
 };
 
-#define LAUNCH_PARAMETERS                                                                                          \
+#define LAUNCH_PARAMETERS \
 	void *, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, void *, void **, void **
-#define FUNCTIONS(X)                                                                                            \
-	X(cuInit, int, unsigned int)                                                                            \
-	X(cuCtxCreate_v2, int, void **, unsigned int, int)                                                      \
-	X(cuModuleLoad, int, void **, const char *)                                                             \
-	X(cuModuleLoadData, int, void **, const void *)                                                         \
-	X(cuModuleUnload, int, void *)                                                                          \
-	X(cuModuleGetFunction, int, void **, void *, const char *)                                              \
-	X(cuLaunchKernel, int, LAUNCH_PARAMETERS)                                                               \
-	X(cuLaunchKernel_ptsz, int, LAUNCH_PARAMETERS)                                                          \
-	X(cuLaunchKernelEx, int, const struct launch_config *, void *, void **, void **)                        \
-	X(cuMemAlloc_v2, int, uint64_t *, size_t)                                                               \
-	X(cuMemFree_v2, int, uint64_t)                                                                          \
-	X(cuMemcpyHtoD_v2, int, uint64_t, const void *, size_t)                                                 \
-	X(cuMemcpyDtoH_v2, int, void *, uint64_t, size_t)                                                       \
-	X(cuMemcpyHtoDAsync_v2, int, uint64_t, const void *, size_t, void *)                                    \
-	X(cuStreamCreate, int, void **, unsigned int)                                                           \
-	X(cuStreamDestroy_v2, int, void *)                                                                      \
-	X(cuStreamSynchronize, int, void *)                                                                     \
-	X(cuCtxSynchronize, int, void)                                                                          \
+#define FUNCTIONS(X)                                                                     \
+	X(cuInit, int, unsigned int)                                                     \
+	X(cuCtxCreate_v2, int, void **, unsigned int, int)                               \
+	X(cuModuleLoad, int, void **, const char *)                                      \
+	X(cuModuleLoadData, int, void **, const void *)                                  \
+	X(cuModuleUnload, int, void *)                                                   \
+	X(cuModuleGetFunction, int, void **, void *, const char *)                       \
+	X(cuLaunchKernel, int, LAUNCH_PARAMETERS)                                        \
+	X(cuLaunchKernel_ptsz, int, LAUNCH_PARAMETERS)                                   \
+	X(cuLaunchKernelEx, int, const struct launch_config *, void *, void **, void **) \
+	X(cuMemAlloc_v2, int, uint64_t *, size_t)                                        \
+	X(cuMemFree_v2, int, uint64_t)                                                   \
+	X(cuMemcpyHtoD_v2, int, uint64_t, const void *, size_t)                          \
+	X(cuMemcpyDtoH_v2, int, void *, uint64_t, size_t)                                \
+	X(cuMemcpyHtoDAsync_v2, int, uint64_t, const void *, size_t, void *)             \
+	X(cuStreamCreate, int, void **, unsigned int)                                    \
+	X(cuStreamDestroy_v2, int, void *)                                               \
+	X(cuStreamSynchronize, int, void *)                                              \
+	X(cuCtxSynchronize, int, void)                                                   \
 	X(cuGetProcAddress_v2, int, const char *, void **, int, uint64_t, int *)
 
 #ifdef WORKLOAD_LINKED

@@ -10,20 +10,20 @@ struct dim3 {
 	uint32_t x, y, z;
 };
 
-#define FUNCTIONS(X)                                                                                            \
-	X(cudaSetDevice, int, int)                                                                              \
-	X(cudaMalloc, int, void **, size_t)                                                                     \
-	X(cudaFree, int, void *)                                                                                \
-	X(cudaMemcpy, int, void *, const void *, size_t, int)                                                   \
-	X(cudaMemcpyAsync, int, void *, const void *, size_t, int, void *)                                      \
-	X(cudaLaunchKernel, int, const void *, struct dim3, struct dim3, void **, size_t, void *)               \
-	X(cudaStreamCreate, int, void **)                                                                       \
-	X(cudaStreamDestroy, int, void *)                                                                       \
-	X(cudaStreamSynchronize, int, void *)                                                                   \
-	X(cudaDeviceSynchronize, int, void)                                                                     \
-	X(__cudaRegisterFatBinary, void **, void *)                                                             \
-	X(__cudaRegisterFunction, void, void **, const char *, char *, const char *, int, void *, void *,       \
-	  void *, void *, int *)
+#define FUNCTIONS(X)                                                                                              \
+	X(cudaSetDevice, int, int)                                                                                \
+	X(cudaMalloc, int, void **, size_t)                                                                       \
+	X(cudaFree, int, void *)                                                                                  \
+	X(cudaMemcpy, int, void *, const void *, size_t, int)                                                     \
+	X(cudaMemcpyAsync, int, void *, const void *, size_t, int, void *)                                        \
+	X(cudaLaunchKernel, int, const void *, struct dim3, struct dim3, void **, size_t, void *)                 \
+	X(cudaStreamCreate, int, void **)                                                                         \
+	X(cudaStreamDestroy, int, void *)                                                                         \
+	X(cudaStreamSynchronize, int, void *)                                                                     \
+	X(cudaDeviceSynchronize, int, void)                                                                       \
+	X(__cudaRegisterFatBinary, void **, void *)                                                               \
+	X(__cudaRegisterFunction, void, void **, const char *, char *, const char *, int, void *, void *, void *, \
+	  void *, int *)
 
 #ifdef WORKLOAD_LINKED
 FUNCTIONS(DECLARE_FUNCTION)
@@ -65,8 +65,8 @@ static void cudart_begin(struct run *run)
 		char *function = &cudart->host_functions[run->round][i];
 
 		CALL_NO_STATUS(__cudaRegisterFunction,
-			       (handle, function, function, name, -1, NULL, NULL, NULL, NULL, NULL),
-			       .program = name, .handle = SOME(function));
+			       (handle, function, function, name, -1, NULL, NULL, NULL, NULL, NULL), .program = name,
+			       .handle = SOME(function));
 	}
 	CALL(cudaSetDevice, (2), .core = SOME(2));
 	CALL(cudaMalloc, (&cudart->buffer, BUFFER_BYTES), .size = SOME(BUFFER_BYTES));
@@ -85,8 +85,8 @@ static void cudart_execute(struct worker *worker, unsigned long number)
 	void *stream = cudart->streams[worker->index];
 	struct dim3 one = { 1, 1, 1 };
 
-	CALL(cudaMemcpyAsync, (cudart->buffer, cudart->data, 1000 + i, HOST_TO_DEVICE, stream),
-	     .size = SOME(1000 + i), .stream = SOME(stream));
+	CALL(cudaMemcpyAsync, (cudart->buffer, cudart->data, 1000 + i, HOST_TO_DEVICE, stream), .size = SOME(1000 + i),
+	     .stream = SOME(stream));
 	CALL(cudaLaunchKernel, (function, one, one, NULL, 0, stream), .program = name, .handle = SOME(function),
 	     .stream = SOME(stream));
 	CALL(cudaStreamSynchronize, (stream), .stream = SOME(stream));

@@ -13,26 +13,26 @@ struct dim3 {
 	uint32_t x, y, z;
 };
 
-#define FUNCTIONS(X)                                                                                            \
-	X(hipInit, int, unsigned int)                                                                           \
-	X(hipSetDevice, int, int)                                                                               \
-	X(hipMalloc, int, void **, size_t)                                                                      \
-	X(hipFree, int, void *)                                                                                 \
-	X(hipMemcpy, int, void *, const void *, size_t, int)                                                    \
-	X(hipMemcpyAsync, int, void *, const void *, size_t, int, void *)                                       \
-	X(hipModuleLoad, int, void **, const char *)                                                            \
-	X(hipModuleUnload, int, void *)                                                                         \
-	X(hipModuleGetFunction, int, void **, void *, const char *)                                             \
-	X(hipModuleLaunchKernel, int, void *, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t,       \
-	  uint32_t, void *, void **, void **)                                                                   \
-	X(hipLaunchKernel, int, const void *, struct dim3, struct dim3, void **, size_t, void *)                \
-	X(hipStreamCreate, int, void **)                                                                        \
-	X(hipStreamDestroy, int, void *)                                                                        \
-	X(hipStreamSynchronize, int, void *)                                                                    \
-	X(hipDeviceSynchronize, int, void)                                                                      \
-	X(__hipRegisterFatBinary, void **, const void *)                                                        \
-	X(__hipRegisterFunction, void, void **, const void *, char *, const char *, unsigned int, void *,       \
-	  void *, struct dim3 *, struct dim3 *, int *)
+#define FUNCTIONS(X)                                                                                                \
+	X(hipInit, int, unsigned int)                                                                               \
+	X(hipSetDevice, int, int)                                                                                   \
+	X(hipMalloc, int, void **, size_t)                                                                          \
+	X(hipFree, int, void *)                                                                                     \
+	X(hipMemcpy, int, void *, const void *, size_t, int)                                                        \
+	X(hipMemcpyAsync, int, void *, const void *, size_t, int, void *)                                           \
+	X(hipModuleLoad, int, void **, const char *)                                                                \
+	X(hipModuleUnload, int, void *)                                                                             \
+	X(hipModuleGetFunction, int, void **, void *, const char *)                                                 \
+	X(hipModuleLaunchKernel, int, void *, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, \
+	  void *, void **, void **)                                                                                 \
+	X(hipLaunchKernel, int, const void *, struct dim3, struct dim3, void **, size_t, void *)                    \
+	X(hipStreamCreate, int, void **)                                                                            \
+	X(hipStreamDestroy, int, void *)                                                                            \
+	X(hipStreamSynchronize, int, void *)                                                                        \
+	X(hipDeviceSynchronize, int, void)                                                                          \
+	X(__hipRegisterFatBinary, void **, const void *)                                                            \
+	X(__hipRegisterFunction, void, void **, const void *, char *, const char *, unsigned int, void *, void *,   \
+	  struct dim3 *, struct dim3 *, int *)
 
 #ifdef WORKLOAD_LINKED
 FUNCTIONS(DECLARE_FUNCTION)
@@ -76,8 +76,8 @@ static void kernels_begin(struct hip_run *hip)
 
 		if (i % 2) {
 			hip->kernels[i] = &hip->host_functions[hip->run.round][i];
-			CALL_NO_STATUS(__hipRegisterFunction, (handle, hip->kernels[i], hip->data, name, 0, NULL,
-							       NULL, NULL, NULL, NULL),
+			CALL_NO_STATUS(__hipRegisterFunction,
+				       (handle, hip->kernels[i], hip->data, name, 0, NULL, NULL, NULL, NULL, NULL),
 				       .program = name, .handle = SOME(hip->kernels[i]));
 		} else {
 			CALL(hipModuleGetFunction, (&hip->kernels[i], hip->module, name), .program = name,

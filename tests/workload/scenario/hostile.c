@@ -13,11 +13,11 @@
 
 #define LONG_NAME (1 << 20)
 
-#define FUNCTIONS(X)                                                                                                \
-	X(cuModuleLoad, int, void **, const char *)                                                                 \
-	X(cuModuleGetFunction, int, void **, void *, const char *)                                                  \
+#define FUNCTIONS(X)                                                                                                 \
+	X(cuModuleLoad, int, void **, const char *)                                                                  \
+	X(cuModuleGetFunction, int, void **, void *, const char *)                                                   \
 	X(cuLaunchKernel, int, void *, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, void *, \
-	  void **, void **)                                                                                         \
+	  void **, void **)                                                                                          \
 	X(cuCtxSynchronize, int, void)
 
 #ifdef WORKLOAD_LINKED

@@ -9,12 +9,12 @@
 #define THREADS_MAX 64
 #define CONTEXT_TOKENS 64
 
-#define FUNCTIONS(X)                                                                                            \
-	X(llama_model_load_from_file, void *, const char *, struct llama_model_params)                          \
-	X(llama_model_free, void, void *)                                                                       \
-	X(llama_init_from_model, void *, void *, struct llama_context_params)                                   \
-	X(llama_free, void, void *)                                                                             \
-	X(llama_decode, int, void *, struct llama_batch)                                                        \
+#define FUNCTIONS(X)                                                                   \
+	X(llama_model_load_from_file, void *, const char *, struct llama_model_params) \
+	X(llama_model_free, void, void *)                                              \
+	X(llama_init_from_model, void *, void *, struct llama_context_params)          \
+	X(llama_free, void, void *)                                                    \
+	X(llama_decode, int, void *, struct llama_batch)                               \
 	X(llama_synchronize, void, void *)
 
 #ifdef WORKLOAD_LINKED

@@ -7,22 +7,22 @@
 #define TENSOR_BYTES 4096
 #define NEFF_NAME 0xdc /* of a NEFF's header: the model's name */
 
-#define FUNCTIONS(X)                                                                                            \
-	X(nrt_init, int, int, const char *, const char *)                                                       \
-	X(nrt_close, void, void)                                                                                \
-	X(nrt_load, int, const void *, size_t, int32_t, int32_t, void **)                                       \
-	X(nrt_load_collectives, int, const void *, size_t, int32_t, int32_t, uint32_t, uint32_t, void **)       \
-	X(nrt_unload, int, void *)                                                                              \
-	X(nrt_execute, int, void *, const void *, void *)                                                       \
-	X(nrt_tensor_allocate, int, int, int, size_t, const char *, void **)                                    \
-	X(nrt_tensor_free, void, void **)                                                                       \
-	X(nrt_tensor_read, int, const void *, void *, size_t, size_t)                                           \
-	X(nrt_tensor_write, int, void *, const void *, size_t, size_t)                                          \
-	X(nrt_tensor_copy, int, const void *, size_t, void *, size_t, size_t)                                   \
-	X(nrta_execute_schedule, int, void *, const void *, void *, int, int *, uint64_t *)                     \
-	X(nrta_tensor_write, int, void *, const void *, size_t, size_t, int, int *, uint64_t *)                 \
-	X(nrta_tensor_read, int, void *, void *, size_t, size_t, int, int *, uint64_t *)                        \
-	X(nrta_tensor_copy, int, void *, size_t, void *, size_t, size_t, int, int *, uint64_t *)                \
+#define FUNCTIONS(X)                                                                                      \
+	X(nrt_init, int, int, const char *, const char *)                                                 \
+	X(nrt_close, void, void)                                                                          \
+	X(nrt_load, int, const void *, size_t, int32_t, int32_t, void **)                                 \
+	X(nrt_load_collectives, int, const void *, size_t, int32_t, int32_t, uint32_t, uint32_t, void **) \
+	X(nrt_unload, int, void *)                                                                        \
+	X(nrt_execute, int, void *, const void *, void *)                                                 \
+	X(nrt_tensor_allocate, int, int, int, size_t, const char *, void **)                              \
+	X(nrt_tensor_free, void, void **)                                                                 \
+	X(nrt_tensor_read, int, const void *, void *, size_t, size_t)                                     \
+	X(nrt_tensor_write, int, void *, const void *, size_t, size_t)                                    \
+	X(nrt_tensor_copy, int, const void *, size_t, void *, size_t, size_t)                             \
+	X(nrta_execute_schedule, int, void *, const void *, void *, int, int *, uint64_t *)               \
+	X(nrta_tensor_write, int, void *, const void *, size_t, size_t, int, int *, uint64_t *)           \
+	X(nrta_tensor_read, int, void *, void *, size_t, size_t, int, int *, uint64_t *)                  \
+	X(nrta_tensor_copy, int, void *, size_t, void *, size_t, size_t, int, int *, uint64_t *)          \
 	X(nrta_is_completed, int, uint64_t, bool *)
 
 #ifdef WORKLOAD_LINKED
@@ -65,8 +65,8 @@ static void nrt_begin(struct run *run)
 
 		snprintf((char *)nrt->neff + NEFF_NAME, 256, "%s", name);
 		if (i % 2)
-			CALL(nrt_load_collectives, (nrt->neff, size, i, -1, 0, 2, &nrt->models[i]),
-			     .program = name, .handle = SOME(nrt->models[i]), .size = SOME(size), .core = SOME(i));
+			CALL(nrt_load_collectives, (nrt->neff, size, i, -1, 0, 2, &nrt->models[i]), .program = name,
+			     .handle = SOME(nrt->models[i]), .size = SOME(size), .core = SOME(i));
 		else
 			CALL(nrt_load, (nrt->neff, size, i, -1, &nrt->models[i]), .program = name,
 			     .handle = SOME(nrt->models[i]), .size = SOME(size), .core = SOME(i));

@@ -6,21 +6,21 @@
 
 #define THREADS_MAX 64
 
-#define FUNCTIONS(X)                                                                                              \
+#define FUNCTIONS(X)                                                                                                \
 	X(qaicCreateContext, int, void **, const void *, uint32_t, const int32_t *, void *, void *, void *, void *) \
-	X(qaicReleaseContext, int, void *)                                                                        \
-	X(qaicOpenQpc, int, void **, const uint8_t *, size_t, bool)                                               \
-	X(qaicCloseQpc, int, void *)                                                                              \
-	X(qaicCreateProgram, int, void *, void **, const void *, int32_t, const char *, void *)                   \
-	X(qaicLoadProgram, int, void *)                                                                           \
-	X(qaicRunActivationCmd, int, void *, int)                                                                 \
-	X(qaicUnloadProgram, int, void *)                                                                         \
-	X(qaicReleaseProgram, int, void *)                                                                        \
-	X(qaicCreateQueue, int, void *, void **, const void *, int32_t)                                           \
-	X(qaicReleaseQueue, int, void *)                                                                          \
-	X(qaicCreateExecObj, int, void *, void **, const void *, void *, const void *)                            \
-	X(qaicReleaseExecObj, int, void *)                                                                        \
-	X(qaicEnqueueExecObj, int, void *, void *, void *)                                                        \
+	X(qaicReleaseContext, int, void *)                                                                          \
+	X(qaicOpenQpc, int, void **, const uint8_t *, size_t, bool)                                                 \
+	X(qaicCloseQpc, int, void *)                                                                                \
+	X(qaicCreateProgram, int, void *, void **, const void *, int32_t, const char *, void *)                     \
+	X(qaicLoadProgram, int, void *)                                                                             \
+	X(qaicRunActivationCmd, int, void *, int)                                                                   \
+	X(qaicUnloadProgram, int, void *)                                                                           \
+	X(qaicReleaseProgram, int, void *)                                                                          \
+	X(qaicCreateQueue, int, void *, void **, const void *, int32_t)                                             \
+	X(qaicReleaseQueue, int, void *)                                                                            \
+	X(qaicCreateExecObj, int, void *, void **, const void *, void *, const void *)                              \
+	X(qaicReleaseExecObj, int, void *)                                                                          \
+	X(qaicEnqueueExecObj, int, void *, void *, void *)                                                          \
 	X(qaicExecObjWaitForCompletion, int, void *, uint32_t)
 
 #ifdef WORKLOAD_LINKED

@@ -12,20 +12,20 @@ struct region {
 	size_t size;
 };
 
-#define FUNCTIONS(X)                                                                                            \
-	X(vaccel_session_new, int, void **, uint32_t)                                                           \
-	X(vaccel_session_delete, int, void *)                                                                   \
-	X(vaccel_resource_new, int, void **, const char *, int)                                                 \
-	X(vaccel_resource_delete, int, void *)                                                                  \
-	X(vaccel_resource_register, int, void *, void *)                                                        \
-	X(vaccel_resource_unregister, int, void *, void *)                                                      \
-	X(vaccel_tf_model_load, int, void *, void *, void *)                                                    \
-	X(vaccel_tf_model_run, int, void *, void *, const void *, const void *, void *const *, int,             \
-	  const void *, void **, int, void *)                                                                   \
-	X(vaccel_tf_model_unload, int, void *, void *, void *)                                                  \
-	X(vaccel_torch_model_load, int, void *, void *)                                                         \
-	X(vaccel_torch_model_run, int, void *, void *, const void *, void **, int, void **, int)                \
-	X(vaccel_prof_region_start, int, struct region *)                                                       \
+#define FUNCTIONS(X)                                                                                              \
+	X(vaccel_session_new, int, void **, uint32_t)                                                             \
+	X(vaccel_session_delete, int, void *)                                                                     \
+	X(vaccel_resource_new, int, void **, const char *, int)                                                   \
+	X(vaccel_resource_delete, int, void *)                                                                    \
+	X(vaccel_resource_register, int, void *, void *)                                                          \
+	X(vaccel_resource_unregister, int, void *, void *)                                                        \
+	X(vaccel_tf_model_load, int, void *, void *, void *)                                                      \
+	X(vaccel_tf_model_run, int, void *, void *, const void *, const void *, void *const *, int, const void *, \
+	  void **, int, void *)                                                                                   \
+	X(vaccel_tf_model_unload, int, void *, void *, void *)                                                    \
+	X(vaccel_torch_model_load, int, void *, void *)                                                           \
+	X(vaccel_torch_model_run, int, void *, void *, const void *, void **, int, void **, int)                  \
+	X(vaccel_prof_region_start, int, struct region *)                                                         \
 	X(vaccel_prof_region_stop, int, const struct region *)
 
 #ifdef WORKLOAD_LINKED
@@ -88,9 +88,8 @@ static void vaccel_execute(struct worker *worker, unsigned long number)
 		CALL(vaccel_torch_model_run, (vaccel->session, model, NULL, NULL, 0, NULL, 0), .program = name,
 		     .handle = SOME(model));
 	else
-		CALL(vaccel_tf_model_run,
-		     (vaccel->session, model, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL), .program = name,
-		     .handle = SOME(model));
+		CALL(vaccel_tf_model_run, (vaccel->session, model, NULL, NULL, NULL, 0, NULL, NULL, 0, NULL),
+		     .program = name, .handle = SOME(model));
 	CALL(vaccel_prof_region_stop, (&region), .program = region.name);
 }
 

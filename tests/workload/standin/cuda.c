@@ -88,6 +88,7 @@ STANDIN_API int cuModuleLoadData(struct object **module, const void *image)
 
 STANDIN_API int cuModuleUnload(struct object *module)
 {
+	object_free_offspring(module);
 	return release(module);
 }
 

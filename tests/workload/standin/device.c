@@ -185,3 +185,12 @@ void object_free(struct object *object)
 	object->used = false;
 	pthread_mutex_unlock(&device.lock);
 }
+
+void object_free_offspring(const struct object *object)
+{
+	pthread_mutex_lock(&device.lock);
+	for (size_t i = 0; i < OBJECTS; i++)
+		if (device.objects[i].used && device.objects[i].other == object)
+			device.objects[i].used = false;
+	pthread_mutex_unlock(&device.lock);
+}

@@ -27,6 +27,8 @@ struct object {
 
 struct object *object_new(void); /* NULL: table full */
 void object_free(struct object *object);
+/* Those that were made from object. */
+void object_free_offspring(const struct object *object);
 
 /* Sequence number of the new job, from 1. */
 uint64_t device_submit(void);

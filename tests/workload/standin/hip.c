@@ -72,9 +72,9 @@ STANDIN_API int hipFree(void *address)
 STANDIN_API int hipMemcpyAsync(void *destination, const void *source, size_t size, int kind, struct object *stream)
 {
 	(void)kind;
-	return hsa_amd_memory_async_copy(destination, 1, source, 1, size, 0, NULL, stream_signal(stream))
-		       ? HIP_ERROR_INVALID_VALUE
-		       : HIP_SUCCESS;
+	return hsa_amd_memory_async_copy(destination, 1, source, 1, size, 0, NULL, stream_signal(stream)) ?
+		       HIP_ERROR_INVALID_VALUE :
+		       HIP_SUCCESS;
 }
 
 STANDIN_API int hipMemcpy(void *destination, const void *source, size_t size, int kind)
@@ -118,6 +118,7 @@ STANDIN_API int hipModuleUnload(struct object *module)
 	if (!module || !module->used)
 		return HIP_ERROR_INVALID_VALUE;
 	hsa_executable_destroy(module->value);
+	object_free_offspring(module);
 	object_free(module);
 	return HIP_SUCCESS;
 }
@@ -132,6 +133,7 @@ STANDIN_API int hipModuleGetFunction(struct object **function, struct object *mo
 	if (!*function)
 		return HIP_ERROR_OUT_OF_MEMORY;
 	(*function)->value = symbol;
+	(*function)->other = module;
 	return HIP_SUCCESS;
 }
 

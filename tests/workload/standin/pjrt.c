@@ -66,11 +66,18 @@ static void *executable_name(struct pjrt_name_args *args)
 	return NULL;
 }
 
-static void *object_destroy(struct pjrt_handle_args *args)
-{
-	object_free(args->handle);
-	return NULL;
-}
+/* Four functions, as in a real plugin, and not one in four slots. The compiler would put them together. */
+#define DESTROY(name)                                                            \
+	__attribute__((no_icf)) static void *name(struct pjrt_handle_args *args) \
+	{                                                                        \
+		object_free(args->handle);                                       \
+		return NULL;                                                     \
+	}
+
+DESTROY(event_destroy)
+DESTROY(executable_destroy)
+DESTROY(loaded_destroy)
+DESTROY(buffer_destroy)
 
 static void *execute(struct pjrt_execute_args *args)
 {
@@ -128,18 +135,18 @@ static void fill(void)
 	table.struct_size = sizeof(table);
 	table.version_size = 24;
 	table.minor = 70;
-	table.slot[PJRT_EVENT_DESTROY] = (pjrt_fn *)object_destroy;
+	table.slot[PJRT_EVENT_DESTROY] = (pjrt_fn *)event_destroy;
 	table.slot[PJRT_EVENT_AWAIT] = (pjrt_fn *)event_await;
 	table.slot[PJRT_CLIENT_CREATE] = (pjrt_fn *)client_create;
 	table.slot[PJRT_CLIENT_DESTROY] = (pjrt_fn *)client_destroy;
 	table.slot[PJRT_CLIENT_COMPILE] = (pjrt_fn *)client_compile;
 	table.slot[PJRT_BUFFER_FROM_HOST] = (pjrt_fn *)buffer_from_host;
-	table.slot[PJRT_EXECUTABLE_DESTROY] = (pjrt_fn *)object_destroy;
+	table.slot[PJRT_EXECUTABLE_DESTROY] = (pjrt_fn *)executable_destroy;
 	table.slot[PJRT_EXECUTABLE_NAME] = (pjrt_fn *)executable_name;
-	table.slot[PJRT_LOADED_DESTROY] = (pjrt_fn *)object_destroy;
+	table.slot[PJRT_LOADED_DESTROY] = (pjrt_fn *)loaded_destroy;
 	table.slot[PJRT_LOADED_GET_EXECUTABLE] = (pjrt_fn *)loaded_get_executable;
 	table.slot[PJRT_LOADED_EXECUTE] = (pjrt_fn *)execute;
-	table.slot[PJRT_BUFFER_DESTROY] = (pjrt_fn *)object_destroy;
+	table.slot[PJRT_BUFFER_DESTROY] = (pjrt_fn *)buffer_destroy;
 	table.slot[PJRT_BUFFER_TO_HOST] = (pjrt_fn *)buffer_to_host;
 }
 

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How many typical calls a second one core turns into a Chrome trace. Usage: chrome_write [EVENTS]. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "report/chrome.h"
+
+static double seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+static const struct model_process process = { .tgid = 4242, .name = "node", .command = "node server.js" };
+static const struct model_program program = {
+	.id = 1, .process = &process, .runtime = "onnxruntime", .name = "squeezenet1.1.onnx",
+};
+static const struct model_function function = {
+	.index = 1, .name = "Run", .runtime = "onnxruntime", .role = XPT_ROLE_EXECUTE,
+};
+
+static struct event typical_call(void)
+{
+	return (struct event){
+		.kind = EVENT_CALL,
+		.call = {
+			.function = &function,
+			.program = &program,
+			.start = 3600000000000,
+			.tgid = 4242,
+			.tid = 4250,
+			.sample = 1,
+			.have = 1 << XPT_MEANING_PROGRAM | 1 << XPT_MEANING_STATUS,
+			.handle = 0x7f3412345670,
+			.outcome = OUTCOME_OK,
+		},
+	};
+}
+
+int main(int argc, char **argv)
+{
+	const struct recording_info info = { .host = "bench" };
+	__u64 count = argc > 1 ? strtoull(argv[1], NULL, 10) : 5000000, i;
+	struct event event = typical_call();
+	struct chrome_writer *writer;
+	struct event_sink sink;
+	struct model *model;
+	double start, took;
+	__u64 bytes;
+
+	if (chrome_writer_create(NULL, "/dev/null", -1, &info, &writer) || model_create(NULL, &model))
+		return 1;
+	sink = chrome_writer_sink(writer);
+	start = seconds();
+	for (i = 0; i < count; i++) {
+		event.call.start += 1234567;
+		event.call.end = event.call.start + 987654;
+		if (sink.write(sink.context, &event))
+			return 1;
+	}
+	if (chrome_writer_flush(writer))
+		return 1;
+	took = seconds() - start;
+	bytes = chrome_writer_bytes(writer);
+	printf("{\"bench\":\"chrome_write\",\"events\":%llu,\"bytes\":%llu,\"events_per_second\":%.0f}\n",
+	       (unsigned long long)count, (unsigned long long)bytes, count / took);
+	if (chrome_writer_close(writer, model))
+		return 1;
+	model_free(model);
+	return 0;
+}

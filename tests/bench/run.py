@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Measures what tracing costs and what it manages, beside other tools. As root.
+
+run.py [--quick] [--only SECTION[,SECTION...]]
+
+Prints one table and writes build/bench.json. Nothing is judged: a limit that is missed is marked, and the exit status
+is 0 all the same. --quick: everything once and briefly, to see that the benchmarks themselves work.
+"""
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+from attach import attach_section, model_section
+from cost import cost_section
+from load import conversion_section, exactness_section, memory_section
+from results import Results
+from tools import BUILD, kill_all, make_folder
+
+SECTIONS = {
+    "cost": cost_section,
+    "exactness": exactness_section,
+    "conversion": conversion_section,
+    "memory": memory_section,
+    "attach": attach_section,
+    "model": model_section,
+}
+
+
+class Settings:
+    """How much of everything."""
+
+    def __init__(self, quick):
+        self.repetitions = 1 if quick else 5
+        self.cost_milliseconds = 20 if quick else 300
+        self.load_seconds = 1 if quick else 10
+        self.convert_events = 100000 if quick else 3000000
+        self.memory_seconds = (1, 3) if quick else (10, 60)
+        self.model_seconds = 0.3 if quick else 2
+
+
+def processor():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        found = re.search(r"^(?:model name|CPU part)\s*: (.*)$", file.read(), re.M)
+    return found.group(1) if found else platform.machine()
+
+
+def virtual_machine():
+    tool = shutil.which("systemd-detect-virt")
+    if not tool:
+        return "unknown"
+    return subprocess.run([tool, "--vm"], stdout=subprocess.PIPE, check=False).stdout.decode().strip()
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Benchmarks of xputrace; see README.md for their results.")
+    parser.add_argument("--quick", action="store_true", help="only see that the benchmarks work (under a minute)")
+    parser.add_argument("--only", default=",".join(SECTIONS), help="sections, separated by commas: " + ", ".join(SECTIONS))
+    options = parser.parse_args()
+    wanted = options.only.split(",")
+    unknown = set(wanted) - set(SECTIONS)
+    if unknown:
+        parser.error("no such section: " + ", ".join(sorted(unknown)))
+    if os.geteuid():
+        print("bench: tracing needs root", file=sys.stderr)
+        return 1
+    results = Results(options.quick)
+    results.tell(kernel="%s %s" % (platform.release(), platform.machine()), processor=processor(), cpus=os.cpu_count(),
+                 virtualised=virtual_machine(), load="%.2f" % os.getloadavg()[0], date=time.strftime("%Y-%m-%d"))
+    settings = Settings(options.quick)
+    folder = make_folder()
+    try:
+        for name in wanted:
+            SECTIONS[name](results, settings, folder)
+    finally:
+        kill_all()
+        shutil.rmtree(folder, ignore_errors=True)
+        results.write(os.path.join(BUILD, "bench.json"))
+    results.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Calls tiny functions that differ in their first instruction, and says what a call has cost. Takes commands on
+ * standard input, one a line, and answers each with one line of JSON:
+ *
+ *	time FUNCTION MILLISECONDS		calls without pause on one CPU, timed
+ *	load FUNCTION THREADS MILLISECONDS RATE	calls from several threads at once, RATE a second together; 0: without pause
+ */
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BATCH 1024     /* calls between two looks at the clock */
+#define THREADS_MAX 64
+#define PAUSE_NS 50000 /* of a paced thread that has nothing to do */
+
+/*
+ * plain: begins with the instruction that saves the frame pointer. landing: the same behind the mark that compilers put
+ * at every entry. nop: what tracers ask compilers for. stepped: writes its first argument at once, so that a probe that
+ * reads it can be nowhere else.
+ */
+#define FUNCTION(name, body) \
+	__asm__(".text\n.p2align 6\n.globl " name "\n.type " name ", %function\n" name ":\n" body ".size " name ", . - " name "\n")
+
+#if defined(__x86_64__)
+FUNCTION("bench_plain", "push %rbp\nmov %rsp, %rbp\nxor %eax, %eax\npop %rbp\nret\n");
+FUNCTION("bench_landing", "endbr64\npush %rbp\nmov %rsp, %rbp\nxor %eax, %eax\npop %rbp\nret\n");
+FUNCTION("bench_nop", ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00\npush %rbp\nmov %rsp, %rbp\nxor %eax, %eax\npop %rbp\nret\n");
+FUNCTION("bench_stepped", "lea (%rdi,%rsi), %rdi\nxor %eax, %eax\nret\n");
+#elif defined(__aarch64__)
+FUNCTION("bench_plain", "stp x29, x30, [sp, #-16]!\nmov x29, sp\nmov w0, wzr\nldp x29, x30, [sp], #16\nret\n");
+FUNCTION("bench_landing", "hint #34\nstp x29, x30, [sp, #-16]!\nmov x29, sp\nmov w0, wzr\nldp x29, x30, [sp], #16\nret\n");
+FUNCTION("bench_nop", "nop\nstp x29, x30, [sp, #-16]!\nmov x29, sp\nmov w0, wzr\nldp x29, x30, [sp], #16\nret\n");
+FUNCTION("bench_stepped", "add x0, x0, x1\nmov w0, wzr\nret\n");
+#else
+#error "unknown architecture"
+#endif
+
+typedef int (*bench_fn)(uint64_t handle, uint64_t size);
+int bench_plain(uint64_t handle, uint64_t size);
+int bench_landing(uint64_t handle, uint64_t size);
+int bench_nop(uint64_t handle, uint64_t size);
+int bench_stepped(uint64_t handle, uint64_t size);
+
+static const struct function {
+	const char *name;
+	bench_fn call;
+	uint64_t handle;
+} functions[] = {
+	{ "bench_plain", bench_plain, 0x1000 },
+	{ "bench_landing", bench_landing, 0x2000 },
+	{ "bench_nop", bench_nop, 0x3000 },
+	{ "bench_stepped", bench_stepped, 0x4000 },
+};
+
+struct worker {
+	pthread_t thread;
+	const struct function *function;
+	uint64_t start, end; /* CLOCK_MONOTONIC, ns */
+	double rate;	     /* calls a nanosecond; 0: without pause */
+	uint64_t calls;
+};
+
+static uint64_t clock_read(clockid_t clock)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return time.tv_sec * 1000000000ull + time.tv_nsec;
+}
+
+static uint64_t now(void)
+{
+	return clock_read(CLOCK_MONOTONIC);
+}
+
+static const struct function *function_find(const char *name)
+{
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		if (!strcmp(functions[i].name, name))
+			return &functions[i];
+	}
+	return NULL;
+}
+
+static void call(const struct function *function, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		function->call(function->handle, i);
+}
+
+/* The last CPU that it may use: interrupts and everybody else's work prefer the first. */
+static void pin(void)
+{
+	cpu_set_t allowed, one;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed))
+		return;
+	for (int cpu = CPU_SETSIZE - 1; cpu >= 0; cpu--) {
+		if (!CPU_ISSET(cpu, &allowed))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		sched_setaffinity(0, sizeof(one), &one);
+		return;
+	}
+}
+
+/* cpu_ns: what the thread itself has used; ns also has what others have used of its CPU. */
+static void time_calls(const struct function *function, uint64_t nanoseconds)
+{
+	uint64_t start, cpu_start, passed, used, calls = 0;
+	cpu_set_t allowed;
+
+	sched_getaffinity(0, sizeof(allowed), &allowed);
+	pin();
+	start = now();
+	cpu_start = clock_read(CLOCK_THREAD_CPUTIME_ID);
+	do {
+		call(function, BATCH);
+		calls += BATCH;
+		passed = now() - start;
+	} while (passed < nanoseconds);
+	used = clock_read(CLOCK_THREAD_CPUTIME_ID) - cpu_start;
+	sched_setaffinity(0, sizeof(allowed), &allowed);
+	printf("{\"calls\":%" PRIu64 ",\"ns\":%" PRIu64 ",\"cpu_ns\":%" PRIu64 "}\n", calls, passed, used);
+}
+
+/* A thread that comes late makes up for it: the number of calls is that of the rate. */
+static void *work(void *argument)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
+	struct worker *worker = argument;
+	uint64_t time, due;
+
+	while ((time = now()) < worker->end) {
+		due = BATCH;
+		if (worker->rate > 0)
+			due = (time - worker->start) * worker->rate - worker->calls;
+		call(worker->function, due);
+		worker->calls += due;
+		if (worker->rate > 0)
+			nanosleep(&pause, NULL);
+	}
+	return NULL;
+}
+
+static int load(const struct function *function, unsigned int threads, uint64_t nanoseconds, double rate)
+{
+	struct worker workers[THREADS_MAX] = {};
+	uint64_t start = now(), calls = 0;
+
+	if (!threads || threads > THREADS_MAX)
+		return -1;
+	for (unsigned int i = 0; i < threads; i++) {
+		workers[i] = (struct worker){ .function = function, .start = start, .end = start + nanoseconds,
+					      .rate = rate / threads / 1e9 };
+		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
+			return -1;
+	}
+	for (unsigned int i = 0; i < threads; i++) {
+		pthread_join(workers[i].thread, NULL);
+		calls += workers[i].calls;
+	}
+	printf("{\"calls\":%" PRIu64 ",\"ns\":%" PRIu64 "}\n", calls, now() - start);
+	return 0;
+}
+
+int main(void)
+{
+	char line[160], command[8], name[32];
+	const struct function *function;
+	uint64_t milliseconds;
+	unsigned int threads;
+	double rate;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("{\"ready\":true,\"pid\":%d}\n", getpid());
+	while (fgets(line, sizeof(line), stdin)) {
+		if (sscanf(line, "%7s %31s", command, name) != 2 || !(function = function_find(name)))
+			return 2;
+		if (!strcmp(command, "time") && sscanf(line, "%*s %*s %" SCNu64, &milliseconds) == 1)
+			time_calls(function, milliseconds * 1000000);
+		else if (strcmp(command, "load") ||
+			 sscanf(line, "%*s %*s %u %" SCNu64 " %lf", &threads, &milliseconds, &rate) != 3 ||
+			 load(function, threads, milliseconds * 1000000, rate))
+			return 2;
+	}
+	return 0;
+}

@@ -1,0 +1,40 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# Makes the seeds of the ELF fuzz target in tests/fuzz/corpus/elf: small shared libraries that have each structure the
+# reader knows. Needs clang and lld; run again only when a structure is added.
+set -eu
+
+out=$(cd "$(dirname "$0")" && pwd)/corpus/elf
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+cat >"$work/seed.c" <<'C'
+extern int outside(int);
+static int hidden(int a) { return outside(a) + 1; }
+int execute(int *p, int a) { if (!p) return -1; for (int i = 0; i < a; i++) *p += hidden(i); return *p; }
+int load(int a) { return a ? hidden(a) : 0; }
+#define SIX hidden, execute, load, hidden, execute, load
+static void *const table[12] = {SIX, SIX};
+static const void *get(unsigned version) { return version - 1 < 30 ? table : 0; }
+static void *const object[2] = {get, load};
+const void *get_base(void) { return object; }
+static struct { unsigned long size; void *slots[8]; } sized = {72, {hidden, 0, load}}, late;
+void *get_sized(void) { return &sized; }
+void *get_late(void) { return &late; }
+C
+
+# build NAME OPTION...
+build() {
+	name=$1
+	shift
+	clang-14 -w -shared -fPIC -nostdlib -fuse-ld=lld -Wl,-z,max-page-size=64,-z,noseparate-code,--build-id "$@" \
+		-o "$out/$name" "$work/seed.c"
+}
+
+build x86_64 --target=x86_64-linux-gnu -O2
+build x86_64_landing_pads --target=x86_64-linux-gnu -O1 -fcf-protection
+build x86_64_relr_stripped --target=x86_64-linux-gnu -O2 -s -Wl,--pack-dyn-relocs=relr
+build x86_64_sysv_hash --target=x86_64-linux-gnu -O0 -Wl,--hash-style=sysv
+build aarch64 --target=aarch64-linux-gnu -O2
+build aarch64_bti --target=aarch64-linux-gnu -O1 -mbranch-protection=standard
+ls -l "$out"

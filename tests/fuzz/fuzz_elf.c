@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The ELF reader, the table decoders and the choice of sites, on any bytes. Answers are not judged, only survived. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "target/functions.h"
+
+#define FUNCTIONS_MAX 256
+
+static char *identity[] = {"execute"}, *execute[] = {"execute", "run"}, *pattern[] = {"lo*"};
+
+static struct call_spec by_symbol[] = {
+	{.locate = LOCATE_SYMBOL, .symbols = execute, .symbol_count = 2, .function = "execute"},
+	{.locate = LOCATE_SYMBOL, .symbols = pattern, .symbol_count = 1, .function = "load", .wire.index = 1},
+};
+static struct call_spec by_slot[] = {{.locate = LOCATE_SLOT, .slot = 3, .function = "slot", .wire.index = 2}};
+static struct call_spec by_sized_slot[] = {{.locate = LOCATE_SLOT, .slot = 2, .function = "sized", .wire.index = 3}};
+
+static struct description runtimes[] = {
+	{.name = "symbols", .title = "Symbols", .identify = identity, .identify_count = 1, .calls = by_symbol, .call_count = 2},
+	{.name = "through", .title = "Through", .calls = by_slot, .call_count = 1, .index = 1,
+	 .table = {.accessor = "get_base", .through_count = 1, .size_offset = -1}},
+	{.name = "sized", .title = "Sized", .calls = by_sized_slot, .call_count = 1, .index = 2,
+	 .table = {.accessor = "get_sized", .slots_offset = 8, .size_offset = 0}},
+};
+
+struct walk {
+	struct elf_file *file;
+	unsigned int seen;
+};
+
+static int visit(void *context, const struct elf_symbol *symbol)
+{
+	struct walk *walk = context;
+	__u64 start, size, offset, address, value;
+	struct api_table table;
+	struct site site;
+
+	(void)elf_file_function_bounds(walk->file, symbol->address, &start, &size);
+	if (elf_file_offset(walk->file, symbol->address, &offset) == 0)
+		(void)elf_file_address(walk->file, offset, &address);
+	(void)elf_file_relocated(walk->file, symbol->address & ~7ull, &value);
+	(void)site_choose(walk->file, symbol->address, walk->seen & 0x3f, &site);
+	for (unsigned int i = 1; i < 3; i++)
+		if (api_table_from_file(NULL, walk->file, &runtimes[i].table, symbol->address, &table) == 0)
+			api_table_free(&table);
+	return ++walk->seen == FUNCTIONS_MAX;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct description *list[] = {&runtimes[0], &runtimes[1], &runtimes[2]};
+	struct registry registry = {.runtimes = list, .runtime_count = 3};
+	struct mapped_file mapped = {.path = "input"};
+	struct found_functions found;
+	struct walk walk = {0};
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+
+	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+		abort();
+	snprintf(mapped.open_path, sizeof(mapped.open_path), "/proc/self/fd/%d", fd);
+	if (functions_find(NULL, &registry, &mapped, &found) == 0)
+		found_functions_free(&found);
+	if (elf_file_open(NULL, mapped.open_path, mapped.path, &walk.file) == 0) {
+		(void)elf_file_each_function(walk.file, visit, &walk);
+		elf_file_close(walk.file);
+	}
+	close(fd);
+	return 0;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Records of any content into the model, and every field of every event and table read.
+ *
+ * The input is a row of records, each as: kind, length, then so many bytes of the record after its kind and size. With
+ * bit 7 of the kind clear the record is tidied up: few processes, threads, handles and times, so that records meet; with
+ * it set the bytes are taken as they are. Bit 6 leaves the size odd or too small.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/model.h"
+#include "model/statistics.h"
+
+#define RAW 0x80
+#define BAD_SIZE 0x40
+#define KIND 0x1f
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct {
+	const char *role;
+	unsigned int success;
+	const char *fetches;
+	unsigned int values;
+} specs[] = {
+	{ "program.load", 1,
+	  "\"name\",\"type\":\"string\"},{\"meaning\":\"program\",\"type\":\"u64\",\"at_return\":true},"
+	  "{\"meaning\":\"parent\",\"type\":\"u64\"},{\"meaning\":\"status\",\"type\":\"s32\"",
+	  3 },
+	{ "program.name", 0, "\"program\",\"type\":\"u64\"},{\"meaning\":\"name\",\"type\":\"string\"", 1 },
+	{ "program.unload", 0, "\"program\",\"type\":\"u64\"", 1 },
+	{ "execute", 1, "\"program\",\"type\":\"u64\"},{\"meaning\":\"status\",\"type\":\"s32\"", 2 },
+	{ "enqueue", 3,
+	  "\"program\",\"type\":\"u64\"},{\"meaning\":\"key\",\"type\":\"u64\",\"at_return\":true},"
+	  "{\"meaning\":\"stream\",\"type\":\"u64\"",
+	  3 },
+	{ "wait", 1,
+	  "\"key\",\"type\":\"u64\"},{\"meaning\":\"count\",\"type\":\"u8\"},"
+	  "{\"meaning\":\"status\",\"type\":\"s32\"",
+	  3 },
+	{ "wait", 0, "\"stream\",\"type\":\"u64\"", 1 },
+	{ "launch", 0,
+	  "\"program\",\"type\":\"u64\"},{\"meaning\":\"stream\",\"type\":\"u64\"},"
+	  "{\"meaning\":\"key\",\"type\":\"u64\"",
+	  3 },
+	{ "alloc", 3, "\"size\",\"type\":\"u64\"},{\"meaning\":\"address\",\"type\":\"u64\",\"at_return\":true", 2 },
+	{ "free", 0, "\"address\",\"type\":\"u64\"", 1 },
+	{ "region.begin", 0, "\"program\",\"type\":\"u64\"},{\"meaning\":\"name\",\"type\":\"string\"", 1 },
+	{ "region.end", 0, "\"program\",\"type\":\"u64\"", 1 },
+	{ "copy", 2, "\"size\",\"type\":\"u64\"},{\"meaning\":\"status\",\"type\":\"u64\"", 2 },
+};
+
+#define SPECS (sizeof(specs) / sizeof(specs[0]))
+
+static volatile size_t touched; /* what is read must not be optimised away */
+
+static void touch_text(const char *text)
+{
+	touched += strlen(text);
+}
+
+static void touch_bytes(const void *bytes, size_t size)
+{
+	const unsigned char *byte = bytes;
+
+	while (size--)
+		touched += *byte++;
+}
+
+static void touch_process(const struct model_process *process)
+{
+	touch_bytes(process, sizeof(*process));
+	touch_text(process->name);
+	touch_text(process->command);
+}
+
+static void touch_statistics(const struct statistics *statistics)
+{
+	if (!statistics)
+		return;
+	if (statistics_count(statistics) && statistics_quantile(statistics, 0.5) > statistics_max(statistics))
+		abort();
+	touched += (size_t)(statistics_deviation(statistics) + statistics_mean(statistics) > 1);
+}
+
+static void touch_program(const struct model_program *program)
+{
+	if (!program)
+		return;
+	touch_bytes(program, sizeof(*program));
+	touch_text(program->name);
+	touch_text(program->runtime);
+	touch_process(program->process);
+	touch_statistics(program->latency);
+	if (program->errors + program->pending > 2 * program->recorded)
+		abort();
+}
+
+static void touch_function(const struct model_function *function)
+{
+	touch_text(function->name);
+	touch_text(function->runtime);
+	if (!function->role)
+		abort();
+}
+
+static void touch_call(const struct event_call *call)
+{
+	touch_function(call->function);
+	touch_program(call->program);
+	if (call->status_name)
+		touch_text(call->status_name);
+	if (!call->name != !(call->have & (1u << XPT_MEANING_NAME)) || call->start > call->end || !call->sample)
+		abort();
+	if (!call->name)
+		return;
+	touch_bytes(call->name, call->name_length + 1);
+	if (strlen(call->name) > call->name_length)
+		abort();
+}
+
+static int touch_event(void *context, const struct event *event)
+{
+	(*(size_t *)context)++;
+	touch_bytes(event, sizeof(*event));
+	switch (event->kind) {
+	case EVENT_PROCESS:
+		touch_process(event->process);
+		break;
+	case EVENT_THREAD:
+		touch_text(event->thread.name);
+		break;
+	case EVENT_CALL:
+		touch_call(&event->call);
+		break;
+	case EVENT_INFERENCE:
+		touch_program(event->inference.program);
+		touch_function(event->inference.function);
+		if (event->inference.end <= event->inference.start)
+			abort();
+		break;
+	case EVENT_COUNTER:
+		touch_text(event->counter.runtime);
+		touch_text(event->counter.name);
+		break;
+	case EVENT_PROGRAM:
+		touch_program(event->program.program);
+		break;
+	case EVENT_LOST:
+		touch_text(loss_name(event->lost.cause));
+		if (event->lost.since > event->lost.time)
+			abort();
+		break;
+	case EVENT_TASK:
+		touch_text(event->task.name);
+		break;
+	case EVENT_REGION:
+		touch_text(event->region.runtime);
+		touch_text(event->region.name);
+		if (event->region.start > event->region.end)
+			abort();
+		break;
+	default:
+		break;
+	}
+	return 0;
+}
+
+static void touch_model(const struct model *model)
+{
+	const struct model_region_total *region;
+	const struct model_call_total *total;
+	size_t i;
+
+	for (i = 0; i < model_program_count(model); i++)
+		touch_program(model_program(model, i));
+	for (i = 0; i < model_call_total_count(model); i++) {
+		total = model_call_total(model, i);
+		touch_function(total->function);
+		touch_process(total->process);
+		touch_statistics(total->duration);
+	}
+	for (i = 0; i < model_region_total_count(model); i++) {
+		region = model_region_total(model, i);
+		touch_text(region->name);
+		touch_text(region->runtime);
+		touch_process(region->process);
+		touch_statistics(region->duration);
+	}
+	if (model_end_text(model))
+		touch_text(model_end_text(model));
+}
+
+static void text_feed(struct model *model, unsigned int kind, uint64_t id, const char *text)
+{
+	char bytes[2048] __attribute__((aligned(8))) = { 0 };
+	struct xpt_record_text *record = (void *)bytes;
+
+	record->header.kind = (uint16_t)kind;
+	record->header.size = (uint16_t)XPT_ALIGN8(sizeof(*record) + strlen(text));
+	record->id = id;
+	record->length = (uint32_t)strlen(text);
+	memcpy(record->text, text, strlen(text));
+	if (model_feed(model, &record->header))
+		abort();
+}
+
+static void describe(struct model *model)
+{
+	char text[1024];
+	size_t i;
+
+	text_feed(model, XPT_RECORD_RUNTIME, 0,
+		  "{\"name\":\"r\",\"statuses\":[{\"value\":6,\"class\":\"pending\",\"name\":\"P\"}]}");
+	for (i = 0; i < SPECS; i++) {
+		snprintf(
+			text, sizeof(text),
+			"{\"runtime\":0,\"function\":\"f%zu\",\"role\":\"%s\",\"success\":%u,\"fetches\":[{\"meaning\":%s}]}",
+			i, specs[i].role, specs[i].success, specs[i].fetches);
+		text_feed(model, XPT_RECORD_SPEC, i, text);
+	}
+}
+
+static void call_tidy(struct xpt_record_call *call)
+{
+	unsigned int i;
+
+	call->spec %= SPECS;
+	call->tid &= 3;
+	call->start = call->header.time - (call->start & 0xff) % (call->header.time + 1);
+	call->values = (uint8_t)specs[call->spec].values;
+	for (i = 0; i < call->values; i++)
+		call->value[i] &= 7;
+}
+
+static void record_tidy(struct xpt_record_header *record)
+{
+	struct xpt_record_string *string = (void *)record;
+	struct xpt_record_total *total = (void *)record;
+	struct xpt_record_text *text = (void *)record;
+
+	record->tgid &= 3;
+	record->time &= 0xfff;
+	switch (record->kind) {
+	case XPT_RECORD_CALL:
+		call_tidy((void *)record);
+		break;
+	case XPT_RECORD_STRING:
+		string->tid &= 3;
+		string->spec %= SPECS;
+		string->fetch &= 1;
+		string->call_start &= 0xfff;
+		string->length &= 15;
+		break;
+	case XPT_RECORD_TASK:
+		((struct xpt_record_task *)record)->event = ((struct xpt_record_task *)record)->event % 3 + 1;
+		((struct xpt_record_task *)record)->other &= 3;
+		break;
+	case XPT_RECORD_TOTAL:
+		total->key.tgid &= 3;
+		total->key.runtime = 0;
+		total->key.spec %= SPECS + 1;
+		total->key.handle &= 7;
+		break;
+	case XPT_RECORD_NAMED:
+		text->id &= 7;
+		text->length &= 15;
+		break;
+	case XPT_RECORD_PROCESS:
+	case XPT_RECORD_THREAD:
+	case XPT_RECORD_END:
+		text->length &= 0x7f;
+		break;
+	default:
+		break;
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char bytes[512] __attribute__((aligned(8)));
+	struct xpt_record_header *record = (void *)bytes;
+	struct model *model;
+	size_t events = 0, length;
+	unsigned int kind;
+
+	if (model_create(NULL, &model))
+		return 0;
+	if (model_add_sink(model, (struct event_sink){ .write = touch_event, .context = &events }))
+		abort();
+	describe(model);
+	while (size >= 2) {
+		kind = data[0];
+		length = data[1] < size - 2 ? data[1] : size - 2;
+		memset(bytes, 0, sizeof(bytes));
+		memcpy(bytes + 4, data + 2, length);
+		record->kind = kind & KIND;
+		record->size = (uint16_t)(kind & BAD_SIZE ? length : XPT_ALIGN8(length + 4 < 88 ? 88 : length + 4));
+		if (!(kind & RAW))
+			record_tidy(record);
+		model_feed(model, record);
+		data += 2 + length;
+		size -= 2 + length;
+	}
+	touch_model(model);
+	model_flush(model);
+	touch_model(model);
+	model_free(model);
+	return 0;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "describe_support.h"
+
+#define CALLS "\"calls\": [{\"symbol\": \"toy_run\", \"role\": \"execute\", \"fetch\": {\"program\": \"arg0\"}}]}"
+#define HEAD "{\"schema\": 1, \"runtime\": \"toy\", \"title\": \"Toy\", \"identify\": [\"toy_run\"],\n"
+
+Test(describe_description, everything)
+{
+	struct description *toy = parse("{\n"
+					"\"schema\": 1,\n"
+					"\"runtime\": \"toy_2\",\n"
+					"\"title\": \"Toy \\u00e9 \\\"2\\\"\",\n"
+					"\"note\": [\"For\", \"readers\"],\n"
+					"\"libraries\": [\"libtoy.so*\", \"toy*.node\"],\n"
+					"\"identify\": [\"toy_a\", \"toy_b\"],\n"
+					"\"over\": [\"nrt\", \"toy_2\"],\n"
+					"\"table\": {\"accessor\": \"toy_api\", \"through\": [3, 4095],\n"
+					"	\"slots_offset\": 40, \"size_offset\": 8, \"note\": \"\"},\n"
+					"\"statuses\": {},\n" CALLS);
+
+	cr_expect_str_eq(toy->name, "toy_2");
+	cr_expect_str_eq(toy->title, "Toy \xc3\xa9 \"2\"");
+	cr_expect_str_eq(toy->file, "toy.json");
+	cr_expect_eq(toy->library_count, 2);
+	cr_expect_str_eq(toy->libraries[1], "toy*.node");
+	cr_expect_eq(toy->identify_count, 2);
+	cr_expect_str_eq(toy->identify[0], "toy_a");
+	cr_expect_eq(toy->over_count, 2);
+	cr_expect_str_eq(toy->over[0], "nrt");
+	cr_expect_eq(toy->over_line, 8);
+	cr_expect_str_eq(toy->table.accessor, "toy_api");
+	cr_expect_eq(toy->table.through_count, 2);
+	cr_expect_eq(toy->table.through[0], 3);
+	cr_expect_eq(toy->table.through[1], 4095);
+	cr_expect_eq(toy->table.slots_offset, 40);
+	cr_expect_eq(toy->table.size_offset, 8);
+	cr_expect_eq(toy->status_count, 0);
+	cr_expect_eq(toy->call_count, 1);
+	description_free(toy);
+}
+
+Test(describe_description, least)
+{
+	struct description *toy = parse(HEAD CALLS);
+
+	cr_expect_eq(toy->library_count, 0);
+	cr_expect_eq(toy->over_count, 0);
+	cr_expect_null(toy->table.accessor);
+	cr_expect_eq(toy->status_count, 0);
+	description_free(toy);
+
+	toy = parse(
+		"{\"schema\": 1, \"runtime\": \"toy\", \"title\": \"Toy\", \"table\": {\"accessor\": \"a\"}, " CALLS);
+	cr_expect_eq(toy->identify_count, 0);
+	cr_expect_eq(toy->table.through_count, 0);
+	cr_expect_eq(toy->table.slots_offset, 0);
+	cr_expect_eq(toy->table.size_offset, -1);
+	description_free(toy);
+	description_free(NULL);
+}
+
+Test(describe_description, mistakes)
+{
+	static const struct refused cases[] = {
+		{ "{}", "toy.json:1: schema is missing" },
+		{ "{\"schema\": 1}", "toy.json:1: runtime is missing" },
+		{ "{\"schema\": 1, \"runtime\": \"toy\"}", "toy.json:1: title is missing" },
+		{ "{\"schema\": 1,\n\"runtime\": \"Toy\"}", "toy.json:2: runtime: may only hold a to z, 0 to 9 and _" },
+		{ "{\"schema\": 1,\n\"runtime\": \"toy toy\"}",
+		  "toy.json:2: runtime: may only hold a to z, 0 to 9 and _" },
+		{ "{\"schema\": 1,\n\"runtime\": \"abcdefghijklmnopqrstuvwxyz012345\"}",
+		  "toy.json:2: runtime: is longer than 31 bytes" },
+		{ "{\n\"schema\": 1, \"runtime\": \"toy\", \"title\": \"Toy\"}",
+		  "toy.json:1: a runtime without a table needs identify, symbols that tell its library" },
+		{ "{\n\"schema\": 1, \"runtime\": \"toy\", \"title\": \"Toy\",\n\"identify\": []}",
+		  "toy.json:3: identify: a runtime without a table needs identify, symbols that tell its library" },
+		{ "{\"schema\": 1, \"runtime\": \"toy\", \"title\": \"Toy\", \"identify\": [\"a\",\n\"toy_*\"]}",
+		  "toy.json:2: identify[1]: must be one symbol, not a pattern" },
+		{ "{\"schema\": 1, \"runtime\": \"toy\", \"title\": \"Toy\", \"identify\": [\"a@V_1\"]}",
+		  "toy.json:1: identify[0]: give the symbol without its version" },
+		{ HEAD "\"over\": \"nrt\"}", "toy.json:2: over: must be an array of strings" },
+		{ HEAD "\"statuses\": []}", "toy.json:2: statuses: must be an object" },
+		{ HEAD "\"statuses\": {}}", "toy.json:1: calls is missing" },
+		{ HEAD "\"calls\": {}}", "toy.json:2: calls: must be an array with at least one call" },
+		{ HEAD "\"calls\": []}", "toy.json:2: calls: must be an array with at least one call" },
+	};
+
+	EXPECT_ALL_REFUSED(cases);
+}
+
+Test(describe_description, table_mistakes)
+{
+	static const struct refused cases[] = {
+		{ HEAD "\"table\": \"toy_api\"}", "toy.json:2: table: must be an object" },
+		{ HEAD "\"table\": {\"through\": [0]}}", "toy.json:2: table: accessor is missing" },
+		{ HEAD "\"table\": {\"accessor\": \"toy api\"}}",
+		  "toy.json:2: table.accessor: is no symbol: only printable ASCII without blanks" },
+		{ HEAD "\"table\": {\"accessor\": \"a\", \"through\": 0}}",
+		  "toy.json:2: table.through: must be an array of slots" },
+		{ HEAD "\"table\": {\"accessor\": \"a\", \"through\": [0, 1,\n2]}}",
+		  "toy.json:3: table.through[2]: more than 2 accessors on the way" },
+		{ HEAD "\"table\": {\"accessor\": \"a\", \"through\": [0, \"1\"]}}",
+		  "toy.json:2: table.through[1]: must be a number" },
+		{ HEAD "\"table\": {\"accessor\": \"a\", \"slots_offset\": -8}}",
+		  "toy.json:2: table.slots_offset: is out of range (0 to 4096)" },
+		{ HEAD "\"table\": {\"accessor\": \"a\", \"size_offset\": -2}}",
+		  "toy.json:2: table.size_offset: is out of range (-1 to 4096)" },
+	};
+
+	EXPECT_ALL_REFUSED(cases);
+}
+
+Test(describe_description, statuses)
+{
+	struct description *toy = parse(HEAD
+					"\"statuses\": {\"600\": {\"name\": \"NOT_READY\", \"class\": \"pending\"},"
+					"\"0\": {\"name\": \"GOOD\"}, \"-1\": {\"name\": \"BAD\"},"
+					"\"0x70000001\": {\"name\": \"LOST\", \"class\": \"error\"},"
+					"\"1\": {\"name\": \"BREAK\", \"class\": \"ok\"},"
+					"\"0xfffffffe\": {\"name\": \"WORSE\"}},\n" CALLS);
+	static const struct {
+		__s64 value;
+		enum status_class class;
+		const char *name;
+	} cases[] = {
+		{ 0, STATUS_OK, "GOOD" },    { 1, STATUS_OK, "BREAK" },	    { 600, STATUS_PENDING, "NOT_READY" },
+		{ -1, STATUS_ERROR, "BAD" }, { -2, STATUS_ERROR, "WORSE" }, { 1879048193, STATUS_ERROR, "LOST" },
+		{ 2, STATUS_ERROR, NULL },   { -3, STATUS_ERROR, NULL },    { 0x7ffffffffffffff0, STATUS_ERROR, NULL },
+	};
+
+	cr_expect_eq(toy->status_count, 6);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *name = "untouched";
+
+		cr_expect_eq(description_status(toy, cases[i].value, &name), cases[i].class, "case %zu", i);
+		if (cases[i].name)
+			cr_expect_str_eq(name, cases[i].name, "case %zu: %s", i, name);
+		else
+			cr_expect_null(name, "case %zu: %s", i, name);
+	}
+	description_free(toy);
+}
+
+Test(describe_description, statuses_that_are_not_described)
+{
+	struct description *toy = parse(HEAD CALLS);
+	const char *name;
+
+	cr_expect_eq(description_status(toy, 0, &name), STATUS_OK);
+	cr_expect_null(name);
+	cr_expect_eq(description_status(toy, 1, &name), STATUS_ERROR);
+	cr_expect_null(name);
+	description_free(toy);
+}
+
+Test(describe_description, status_mistakes)
+{
+	static const struct refused cases[] = {
+		{ HEAD "\"statuses\": {\"1\": \"BAD\"}}", "toy.json:2: statuses.1: must be an object" },
+		{ HEAD "\"statuses\": {\"1\": {}}}", "toy.json:2: statuses.1: name is missing" },
+		{ HEAD "\"statuses\": {\"1\": {\"name\": \"\"}}}", "toy.json:2: statuses.1.name: must not be empty" },
+		{ HEAD "\"statuses\": {\"1\": {\"name\": \"A\", \"class\": \"warning\"}}}",
+		  "toy.json:2: statuses.1.class: must be \"ok\", \"pending\" or \"error\"" },
+		{ HEAD "\"statuses\": {\"1\": {\"name\": \"A\", \"class\": 0}}}",
+		  "toy.json:2: statuses.1.class: must be \"ok\", \"pending\" or \"error\"" },
+		{ HEAD "\"statuses\": {\"0\": {\"name\": \"A\", \"class\": \"error\"}}}",
+		  "toy.json:2: statuses.0.class: status 0 is always ok" },
+		{ HEAD "\"statuses\": {\"BAD\": {\"name\": \"A\"}}}",
+		  "toy.json:2: statuses.BAD: a status is a number in quotes, decimal or with 0x" },
+		{ HEAD "\"statuses\": {\"\": {\"name\": \"A\"}}}",
+		  "toy.json:2: statuses.: a status is a number in quotes, decimal or with 0x" },
+		{ HEAD "\"statuses\": {\" 1\": {\"name\": \"A\"}}}",
+		  "toy.json:2: statuses. 1: a status is a number in quotes, decimal or with 0x" },
+		{ HEAD "\"statuses\": {\"1.5\": {\"name\": \"A\"}}}",
+		  "toy.json:2: statuses.1.5: a status is a number in quotes, decimal or with 0x" },
+		{ HEAD "\"statuses\": {\"0x\": {\"name\": \"A\"}}}",
+		  "toy.json:2: statuses.0x: a status is a number in quotes, decimal or with 0x" },
+		{ HEAD "\"statuses\": {\"2147483648\": {\"name\": \"A\"}}}",
+		  "toy.json:2: statuses.2147483648: a status has 32 bits" },
+		{ HEAD "\"statuses\": {\"0x100000000\": {\"name\": \"A\"}}}",
+		  "toy.json:2: statuses.0x100000000: a status has 32 bits" },
+		{ HEAD "\"statuses\": {\"99999999999999999999\": {\"name\": \"A\"}}}",
+		  "toy.json:2: statuses.99999999999999999999: a status has 32 bits" },
+		{ HEAD "\"statuses\": {\"-1\": {\"name\": \"A\"},\n\"0xffffffff\": {\"name\": \"B\"}}}",
+		  "toy.json:2: statuses: status -1 is there twice" },
+		{ HEAD "\"statuses\": {\"1\": {\"name\": \"12345678901234567890123456789012345678901234567890"
+		       "1234567890123456789012345678901234567890123456\"}}}",
+		  "toy.json:2: statuses.1.name: is longer than 95 bytes" },
+	};
+
+	EXPECT_ALL_REFUSED(cases);
+}
+
+Test(describe_description, limits)
+{
+	struct description *description;
+	char *text = NULL;
+	struct said said;
+	size_t length;
+	FILE *file = open_memstream(&text, &length);
+
+	fputs(HEAD "\"statuses\": {", file);
+	for (int i = 1; i <= 257; i++)
+		fprintf(file, "%s\"%d\": {\"name\": \"A\"}", i > 1 ? "," : "", i);
+	fputs("}}", file);
+	fclose(file);
+	cr_expect_eq(parse_bytes(text, length, &said, &description), -EINVAL);
+	cr_expect_str_eq(said.text, "toy.json:2: statuses: more than 256 statuses");
+	free(text);
+
+	file = open_memstream(&text, &length);
+	fputs(HEAD "\"calls\": [", file);
+	for (int i = 0; i <= XPT_SPEC_MAX; i++)
+		fprintf(file, "%s{\"symbol\": \"toy_%d\", \"role\": \"copy\"}", i ? "," : "", i);
+	fputs("]}", file);
+	fclose(file);
+	cr_expect_eq(parse_bytes(text, length, &said, &description), -EINVAL);
+	cr_expect_str_eq(said.text, "toy.json:2: calls: more than 4096 calls");
+	free(text);
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "model/pairs.h"
+
+#include "model_records.h"
+
+static void enqueue(struct fixture *f, __u64 key, __u64 stream, __u64 start, __u64 end)
+{
+	CALL_1(f, TOY_ENQUEUE, 1, 7, start, end, 4, U(5), key, stream, U(0));
+}
+
+static void enqueue_without_key(struct fixture *f, __u64 stream, __u64 start, __u64 end)
+{
+	struct call_record record = call_make(TOY_ENQUEUE, 1, 7, start, end, 4, U(5), U(0), stream, U(0));
+
+	record.call.valid &= ~2;
+	cr_assert_eq(feed_call(f, record), 0);
+}
+
+static void launch(struct fixture *f, __u64 stream, __u64 start)
+{
+	struct call_record record = call_make(TOY_LAUNCH, 1, 7, start, start + 1, 3, U(6), stream, U(0));
+
+	record.call.valid = 3;
+	cr_assert_eq(feed_call(f, record), 0);
+}
+
+static void wait_key(struct fixture *f, __u64 key, __u64 count, __s64 status, __u64 start, __u64 end)
+{
+	CALL_1(f, TOY_WAIT, 1, 8, start, end, 3, key, count, (__u64)status);
+}
+
+static void wait_stream(struct fixture *f, __u64 stream, __u64 start)
+{
+	CALL_1(f, TOY_SYNC, 1, 8, start, start + 1, 2, stream, U(0));
+}
+
+static void wait_all(struct fixture *f, __u64 start)
+{
+	CALL_1(f, TOY_FINISH, 1, 8, start, start + 1, 1, U(0));
+}
+
+static const struct event_inference *inference(const struct fixture *f, size_t nth)
+{
+	const struct seen *seen = seen_nth(f, EVENT_INFERENCE, nth);
+
+	return seen ? &seen->event.inference : NULL;
+}
+
+/* Values of the queue depth, as they came; -1: no more. */
+static __s64 depth(const struct fixture *f, size_t nth)
+{
+	const struct seen *seen = seen_nth(f, EVENT_COUNTER, nth);
+
+	return seen ? seen->event.counter.value : -1;
+}
+
+static void flush(struct fixture *f)
+{
+	cr_assert_eq(model_flush(f->model), 0);
+}
+
+Test(model_pairs, a_wait_with_the_key_ends_what_was_enqueued)
+{
+	struct fixture *f = fixture_toy();
+	const struct event_inference *pair;
+	const struct event_call *begin, *end;
+
+	enqueue(f, 77, 3, 100, 110);
+	wait_key(f, 77, 1, 0, 120, 500);
+	flush(f);
+	pair = inference(f, 0);
+	begin = &seen_nth(f, EVENT_CALL, 0)->event.call;
+	end = &seen_nth(f, EVENT_CALL, 1)->event.call;
+	cr_assert_eq(pair->start, 100);
+	cr_assert_eq(pair->end, 500);
+	cr_assert_eq(pair->tid, 7);
+	cr_assert_eq(pair->wait_tid, 8);
+	cr_assert_eq(pair->tgid, 1);
+	cr_assert_eq(pair->key, 77);
+	cr_assert_eq(pair->stream, 3);
+	cr_assert_eq(pair->outcome, OUTCOME_OK);
+	cr_assert_str_eq(pair->function->name, "toy_enqueue");
+	cr_assert_neq(pair->id, 0);
+	cr_assert_eq(begin->flow_out, pair->id);
+	cr_assert_eq(end->flow_in, pair->id);
+	cr_assert_eq(begin->flow_in, 0);
+	cr_assert_eq(end->flow_out, 0);
+	cr_assert_eq(model_program(f->model, 0)->recorded, 1);
+	cr_assert_eq(statistics_max(model_program(f->model, 0)->latency), 400);
+	cr_assert_eq(model_program(f->model, 0)->last_end, 500);
+	cr_assert_eq(depth(f, 0), 1);
+	cr_assert_eq(depth(f, 1), 0);
+	cr_assert_eq(depth(f, 2), -1);
+	fixture_free(f);
+}
+
+Test(model_pairs, nothing_is_added_to_the_latency_before_the_wait)
+{
+	struct fixture *f = fixture_toy();
+
+	enqueue(f, 77, 3, 100, 110);
+	flush(f);
+	cr_assert_eq(model_program(f->model, 0)->recorded, 1);
+	cr_assert_null(model_program(f->model, 0)->latency);
+	cr_assert_eq(model_program(f->model, 0)->role, XPT_ROLE_ENQUEUE);
+	fixture_free(f);
+}
+
+Test(model_pairs, polls_that_say_not_yet_end_nothing)
+{
+	struct fixture *f = fixture_toy();
+
+	enqueue(f, 77, 3, 100, 110);
+	wait_key(f, 77, 0, 0, 120, 130);   /* count 0: not completed */
+	wait_key(f, 77, 1, 600, 140, 150); /* pending */
+	wait_key(f, 78, 1, 0, 160, 170);   /* another key */
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 0);
+	wait_key(f, 77, 1, 0, 180, 190);
+	wait_key(f, 77, 1, 0, 200, 210); /* again: ends nothing more */
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 1);
+	cr_assert_eq(inference(f, 0)->end, 190);
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_UNPAIRED), 0);
+	fixture_free(f);
+}
+
+Test(model_pairs, a_wait_that_fails_ends_it_as_failed)
+{
+	struct fixture *f = fixture_toy();
+
+	enqueue(f, 77, 3, 100, 110);
+	wait_key(f, 77, 1, -5, 120, 130);
+	flush(f);
+	cr_assert_eq(inference(f, 0)->outcome, OUTCOME_FAILED);
+	cr_assert_eq(model_program(f->model, 0)->errors, 1);
+	cr_assert_eq(statistics_count(model_program(f->model, 0)->latency), 1, "failed ones included");
+	fixture_free(f);
+}
+
+Test(model_pairs, an_enqueue_that_fails_begins_nothing)
+{
+	struct fixture *f = fixture_toy();
+
+	CALL_1(f, TOY_ENQUEUE, 1, 7, 100, 110, 4, U(5), U(77), U(3), (__u64)-5LL);
+	CALL_1(f, TOY_ENQUEUE, 1, 7, 120, 130, 4, U(5), U(77), U(3), U(600)); /* the queue is full */
+	wait_key(f, 77, 1, 0, 140, 150);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 0);
+	cr_assert_eq(f->kinds[EVENT_COUNTER], 0);
+	cr_assert_eq(model_program(f->model, 0)->errors, 1);
+	cr_assert_eq(model_program(f->model, 0)->pending, 1);
+	cr_assert_eq(seen_nth(f, EVENT_CALL, 0)->event.call.flow_out, 0);
+	fixture_free(f);
+}
+
+Test(model_pairs, a_wait_for_a_stream_ends_all_of_it)
+{
+	struct fixture *f = fixture_toy();
+	__u64 flow;
+
+	enqueue(f, 1, 3, 100, 110);
+	enqueue(f, 2, 4, 120, 130);
+	enqueue_without_key(f, 3, 140, 150);
+	wait_stream(f, 3, 200);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2);
+	cr_assert_eq(inference(f, 0)->start, 100);
+	cr_assert_eq(inference(f, 1)->start, 140);
+	cr_assert_neq(inference(f, 0)->id, inference(f, 1)->id);
+	flow = seen_nth(f, EVENT_CALL, 3)->event.call.flow_in;
+	cr_assert_eq(flow, inference(f, 1)->id, "the last one");
+	wait_all(f, 300);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 3);
+	cr_assert_eq(inference(f, 2)->start, 120);
+	cr_assert_eq(depth(f, 3), 1);
+	cr_assert_eq(depth(f, 4), 0);
+	fixture_free(f);
+}
+
+Test(model_pairs, launches_without_a_key_only_count_in_the_depth)
+{
+	struct fixture *f = fixture_toy();
+	static const __s64 expected[] = { 1, 2, 3, 1, 2, 0, -1 };
+	size_t i;
+
+	launch(f, 3, 100);
+	launch(f, 3, 110);
+	launch(f, 4, 120);
+	wait_stream(f, 3, 130);
+	launch(f, 5, 140);
+	wait_all(f, 150);
+	wait_all(f, 160);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 0);
+	for (i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
+		cr_assert_eq(depth(f, i), expected[i], "%zu", i);
+	cr_assert_eq(statistics_count(model_program(f->model, 0)->latency), 4, "of the launch call itself");
+	cr_assert_eq(statistics_max(model_program(f->model, 0)->latency), 1);
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_UNPAIRED), 0);
+	fixture_free(f);
+}
+
+Test(model_pairs, a_launch_with_a_key_is_an_inference_but_its_latency_is_the_call)
+{
+	struct fixture *f = fixture_toy();
+
+	CALL_1(f, TOY_LAUNCH, 1, 7, 100, 102, 3, U(6), U(3), U(99));
+	wait_key(f, 99, 1, 0, 200, 300);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 1);
+	cr_assert_eq(inference(f, 0)->end, 300);
+	cr_assert_eq(statistics_count(model_program(f->model, 0)->latency), 1);
+	cr_assert_eq(statistics_max(model_program(f->model, 0)->latency), 2);
+	fixture_free(f);
+}
+
+Test(model_pairs, the_same_key_again_gives_the_first_one_up)
+{
+	struct fixture *f = fixture_toy();
+
+	enqueue(f, 77, 3, 100, 110);
+	enqueue(f, 77, 3, 200, 210);
+	wait_key(f, 77, 1, 0, 220, 230);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 1);
+	cr_assert_eq(inference(f, 0)->start, 200);
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_UNPAIRED), 1);
+	cr_assert_eq(f->kinds[EVENT_LOST], 1);
+	cr_assert_eq(depth(f, 1), 0, "it stayed at 1");
+	fixture_free(f);
+}
+
+/* Another thread sees the completion before the enqueue has returned to its own. */
+Test(model_pairs, a_wait_that_returns_before_the_enqueue_does)
+{
+	struct fixture *f = fixture_toy();
+
+	wait_key(f, 77, 1, 0, 90, 140);
+	enqueue(f, 77, 3, 100, 150);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 1);
+	cr_assert_eq(inference(f, 0)->end, 140);
+	cr_assert_eq(inference(f, 0)->wait_tid, 8);
+	cr_assert_eq(f->kinds[EVENT_COUNTER], 0, "the depth is the same as before");
+	wait_key(f, 77, 1, 0, 160, 170); /* ended before this enqueue began: not its wait */
+	enqueue(f, 77, 3, 200, 210);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 1);
+	fixture_free(f);
+}
+
+Test(model_pairs, processes_and_runtimes_do_not_meet)
+{
+	struct fixture *f = fixture_toy();
+
+	enqueue(f, 77, 3, 100, 110);
+	CALL_1(f, LOW_LAUNCH, 1, 1, 110, 111, 2, U(9), U(3));
+	CALL_1(f, TOY_WAIT, 2, 2, 120, 130, 3, U(77), U(1), U(0));
+	CALL_1(f, TOY_FINISH, 2, 2, 140, 150, 1, U(0));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 0);
+	wait_all(f, 200);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 1);
+	cr_assert_eq(depth(f, 1), 1, "of the other runtime");
+	cr_assert_str_eq(seen_nth(f, EVENT_COUNTER, 1)->event.counter.runtime, "low");
+	fixture_free(f);
+}
+
+Test(model_pairs, no_call_without_a_stream_is_one_of_stream_zero)
+{
+	struct fixture *f = fixture_toy();
+	struct call_record record = call_make(TOY_LAUNCH, 1, 7, 100, 101, 3, U(6), U(0), U(0));
+
+	record.call.valid = 1;
+	cr_assert_eq(feed_call(f, record), 0);
+	launch(f, 0, 110);
+	wait_stream(f, 0, 120);
+	flush(f);
+	cr_assert_eq(depth(f, 2), 1);
+	wait_all(f, 130);
+	flush(f);
+	cr_assert_eq(depth(f, 3), 0);
+	fixture_free(f);
+}
+
+Test(model_pairs, too_many_open_ones_give_up_the_oldest)
+{
+	struct fixture *f = fixture_toy();
+	const __u64 more = MODEL_PENDING_MAX + 10;
+	__u64 i;
+
+	f->quiet = true;
+	for (i = 0; i < more; i++)
+		enqueue(f, i, i % 100, 100 + i * 2, 101 + i * 2);
+	flush(f);
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_UNPAIRED), 10);
+	for (i = 0; i < more; i++)
+		wait_key(f, i, 1, 0, 1000000 + i * 2, 1000001 + i * 2);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], MODEL_PENDING_MAX);
+	fixture_free(f);
+}
+
+Test(model_pairs, too_many_streams_give_up_the_one_not_used_for_longest)
+{
+	struct fixture *f = fixture_toy();
+	__u64 i;
+
+	enqueue(f, 1, 1000000, 100, 110);
+	for (i = 0; i < PAIRS_STREAMS_MAX - 1; i++)
+		launch(f, i, 200 + i * 10);
+	enqueue(f, 2, 1000000, 100000, 100010); /* used again */
+	launch(f, 999999, 200000);		/* stream 0 makes room */
+	launch(f, 0, 200010);
+	flush(f);
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_UNPAIRED), 0);
+	wait_all(f, 300000);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2);
+	cr_assert_eq(seen_nth(f, EVENT_COUNTER, f->kinds[EVENT_COUNTER] - 1)->event.counter.value, 0);
+	fixture_free(f);
+}
+
+Test(model_pairs, the_end_of_the_process_or_recording_leaves_none_open)
+{
+	struct fixture *f = fixture_toy();
+
+	enqueue(f, 77, 3, 100, 110);
+	launch(f, 3, 120);
+	cr_assert_eq(feed_task(f, XPT_TASK_EXIT, 1, 0, 200, "x"), 0);
+	flush(f);
+	cr_assert_eq(depth(f, 2), 0);
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_UNPAIRED), 1);
+	CALL_1(f, TOY_ENQUEUE, 2, 2, 300, 310, 4, U(5), U(77), U(3), U(0));
+	cr_assert_eq(feed_text(f, XPT_RECORD_END, 0, 400, 0, "{}"), 0);
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_UNPAIRED), 2);
+	cr_assert_eq(depth(f, 4), 0);
+	fixture_free(f);
+}
+
+Test(model_pairs, waits_for_nothing_are_bounded)
+{
+	struct fixture *f = fixture_toy();
+	__u64 i;
+
+	for (i = 0; i < PAIRS_EARLY_MAX + 1; i++)
+		wait_key(f, i, 1, 0, 100 + i, 101 + i);
+	wait_key(f, 1, 1, 0, 10000, 20000); /* again: the later one counts */
+	enqueue(f, 0, 3, 50, 30000);	    /* its wait was forgotten */
+	enqueue(f, 1, 3, 15000, 30001);
+	enqueue(f, 2, 3, 50, 30002);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2);
+	cr_assert_eq(inference(f, 0)->end, 20000);
+	cr_assert_eq(inference(f, 1)->end, 103);
+	fixture_free(f);
+}
+
+Test(model_pairs, a_wait_that_returned_before_the_enqueue_began_ends_nothing_of_it)
+{
+	struct fixture *f = fixture_toy();
+
+	enqueue(f, 77, 3, 500, 510);
+	enqueue_without_key(f, 3, 600, 610);
+	flush(f);
+	wait_key(f, 77, 1, 0, 100, 500); /* delivered late */
+	wait_stream(f, 3, 100);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 0);
+	wait_all(f, 700);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2);
+	fixture_free(f);
+}

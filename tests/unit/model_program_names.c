@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "model/programs.h"
+
+#include "model_records.h"
+
+static void name_call(struct fixture *f, __u64 handle, const char *name, __u64 start)
+{
+	struct call_record record = call_make(TOY_NAME, 1, 1, start, start + 1, 1, handle);
+
+	cr_assert_eq(feed_string(f, TOY_NAME, 1, 1, 1, start, name, strlen(name)), 0);
+	cr_assert_eq(feed_call(f, record), 0);
+}
+
+static void load_from(struct fixture *f, __u64 handle, __u64 parent, const char *name, __u64 start)
+{
+	struct call_record record = call_make(TOY_LOAD, 1, 1, start, start + 1, 4, handle, parent, U(0), U(0));
+
+	if (name)
+		cr_assert_eq(feed_string(f, TOY_LOAD, 0, 1, 1, start, name, strlen(name)), 0);
+	else
+		record.call.valid &= 0xfe;
+	cr_assert_eq(feed_call(f, record), 0);
+}
+
+static const char *name_of(struct fixture *f, __u64 handle)
+{
+	cr_assert_eq(model_flush(f->model), 0);
+	return toy_program(f, 1, handle, 0)->name;
+}
+
+Test(model_program_names, from_the_load_as_it_was_given)
+{
+	struct fixture *f = fixture_toy();
+
+	toy_load(f, 5, "/models/resnet50.onnx", 10, 20);
+	cr_assert_str_eq(name_of(f, 5), "/models/resnet50.onnx");
+	cr_assert(toy_program(f, 1, 5, 0)->named);
+	toy_load(f, 6, "", 30, 40);
+	cr_assert_str_eq(name_of(f, 6), "0x6", "an empty name is none");
+	fixture_free(f);
+}
+
+Test(model_program_names, from_a_call_that_names_also_before_any_use)
+{
+	struct fixture *f = fixture_toy();
+
+	name_call(f, 5, "gemm", 10);
+	toy_load(f, 6, "six", 10, 20);
+	name_call(f, 6, "better six", 30);
+	cr_assert_str_eq(name_of(f, 5), "gemm");
+	cr_assert_str_eq(name_of(f, 6), "better six");
+	cr_assert_eq(toy_program(f, 1, 5, 0)->recorded, 0);
+	cr_assert_eq(toy_program(f, 1, 5, 0)->role, 0);
+	cr_assert_eq(f->kinds[EVENT_PROGRAM], 3);
+	fixture_free(f);
+}
+
+Test(model_program_names, from_the_parent)
+{
+	struct fixture *f = fixture_toy();
+
+	toy_load(f, 5, "bert", 10, 20);
+	load_from(f, 6, 5, NULL, 30);
+	load_from(f, 7, 5, "own", 40);
+	load_from(f, 8, 0x99, NULL, 50);
+	cr_assert_str_eq(name_of(f, 6), "bert");
+	cr_assert_str_eq(name_of(f, 7), "own");
+	cr_assert_str_eq(name_of(f, 8), "0x8", "the parent is not known");
+	fixture_free(f);
+}
+
+Test(model_program_names, from_a_parent_that_is_named_later)
+{
+	struct fixture *f = fixture_toy();
+
+	load_from(f, 7, 6, NULL, 10); /* a kernel of a module of a model, none with a name yet */
+	load_from(f, 6, 5, NULL, 20);
+	load_from(f, 8, 6, "own", 30);
+	name_call(f, 5, "model", 40);
+	cr_assert_str_eq(name_of(f, 6), "model");
+	cr_assert_str_eq(name_of(f, 7), "model");
+	cr_assert_str_eq(name_of(f, 8), "own");
+	name_call(f, 5, "renamed", 50);
+	cr_assert_str_eq(name_of(f, 5), "renamed");
+	cr_assert_str_eq(name_of(f, 7), "model", "a name is lent once");
+	fixture_free(f);
+}
+
+Test(model_program_names, one_that_is_its_own_parent)
+{
+	struct fixture *f = fixture_toy();
+
+	load_from(f, 5, 5, NULL, 10);
+	name_call(f, 5, "loop", 20);
+	load_from(f, 6, 7, NULL, 30); /* a ring of two */
+	load_from(f, 7, 6, NULL, 40);
+	name_call(f, 7, "ring", 50);
+	cr_assert_str_eq(name_of(f, 5), "loop");
+	cr_assert_str_eq(name_of(f, 6), "ring");
+	fixture_free(f);
+}
+
+Test(model_program_names, from_the_user_above_all)
+{
+	struct fixture *f = fixture_toy();
+
+	cr_assert_eq(feed_text(f, XPT_RECORD_NAMED, 1, 1, 5, "mine"), 0); /* before it is there */
+	cr_assert_eq(feed_text(f, XPT_RECORD_NAMED, 0, 1, 6, "anybody's"), 0);
+	cr_assert_eq(feed_text(f, XPT_RECORD_NAMED, 2, 1, 7, "not this process"), 0);
+	toy_load(f, 5, "resnet", 10, 20);
+	name_call(f, 5, "again", 30);
+	toy_execute(f, 1, 6, 40, 50);
+	toy_execute(f, 1, 7, 40, 50);
+	cr_assert_str_eq(name_of(f, 5), "mine");
+	cr_assert_str_eq(name_of(f, 6), "anybody's");
+	cr_assert_str_eq(name_of(f, 7), "0x7");
+	cr_assert_eq(feed_text(f, XPT_RECORD_NAMED, 0, 60, 7, "now"), 0); /* when it has been there for long */
+	cr_assert_str_eq(name_of(f, 7), "now");
+	cr_assert_eq(feed_text(f, XPT_RECORD_NAMED, 1, 70, 7, "renamed"), 0);
+	cr_assert_str_eq(name_of(f, 7), "renamed");
+	load_from(f, 8, 0x55, NULL, 80);
+	fixture_free(f);
+}
+
+Test(model_program_names, a_child_takes_the_name_of_a_parent_that_only_the_user_named)
+{
+	struct fixture *f = fixture_toy();
+
+	cr_assert_eq(feed_text(f, XPT_RECORD_NAMED, 1, 1, 5, "session"), 0);
+	load_from(f, 6, 5, NULL, 10);
+	cr_assert_str_eq(name_of(f, 6), "session");
+	fixture_free(f);
+}
+
+Test(model_program_names, only_totals_are_known_of_it_and_the_user_named_it)
+{
+	struct fixture *f = fixture_toy();
+
+	cr_assert_eq(feed_text(f, XPT_RECORD_NAMED, 1, 1, 5, "mine"), 0);
+	cr_assert_eq(feed_total(f, 1, 0, 0, 5, 100, 3), 0);
+	cr_assert_str_eq(name_of(f, 5), "mine");
+	fixture_free(f);
+}
+
+Test(model_program_names, a_forked_child_has_its_own_programs_with_the_names_it_inherits)
+{
+	struct fixture *f = fixture_toy();
+
+	toy_load(f, 5, "bert", 10, 20);
+	cr_assert_eq(feed_task(f, XPT_TASK_FORK, 2, 1, 30, "worker"), 0);
+	toy_execute(f, 2, 5, 40, 50);
+	toy_execute(f, 2, 6, 40, 50);
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_assert_str_eq(toy_program(f, 2, 5, 0)->name, "bert");
+	cr_assert_str_eq(toy_program(f, 2, 6, 0)->name, "0x6");
+	cr_assert_eq(toy_program(f, 2, 5, 0)->recorded, 1);
+	cr_assert_eq(toy_program(f, 1, 5, 0)->recorded, 0);
+	cr_assert_eq(feed_task(f, XPT_TASK_EXEC, 2, 0, 60, "other"), 0);
+	toy_execute(f, 2, 5, 70, 80);
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_assert_str_eq(toy_program(f, 2, 5, 1)->name, "0x5");
+	fixture_free(f);
+}
+
+Test(model_program_names, hostile_strings)
+{
+	static const char name[] = "a\0b\xff\"\n";
+	struct fixture *f = fixture_toy();
+	struct call_record record = call_make(TOY_LOAD, 1, 1, 10, 20, 4, U(5), U(0), U(0), U(0));
+	const struct event_call *call;
+
+	cr_assert_eq(feed_string(f, TOY_LOAD, 0, 1, 1, 10, name, sizeof(name) - 1), 0);
+	cr_assert_eq(feed_call(f, record), 0);
+	cr_assert_str_eq(name_of(f, 5), "a", "what is kept is cut at the terminator");
+	call = &seen_nth(f, EVENT_CALL, 0)->event.call;
+	cr_assert_eq(call->name_length, sizeof(name) - 1, "the call has all of it");
+	fixture_free(f);
+}

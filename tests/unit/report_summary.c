@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "report/summary.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "report_records.h"
+
+static char *summary(const struct model *model, unsigned int width)
+{
+	char *printed;
+	size_t size;
+	FILE *out = open_memstream(&printed, &size);
+
+	cr_assert_eq(summary_write(model, out, width), 0);
+	fclose(out);
+	return printed;
+}
+
+static struct model *model_with_calls(__u64 handle, unsigned int count, __u64 duration)
+{
+	struct model *model;
+	unsigned int i;
+
+	cr_assert_eq(model_create(NULL, &model), 0);
+	feed_descriptions(model);
+	for (i = 0; i < count; i++)
+		feed_call(model, SPEC_EXECUTE, 1240, 1000000 + i * 2 * duration,
+			  1000000 + (i * 2 + 1) * duration, handle, 0);
+	return model;
+}
+
+/* The words of the first line that begins with name. */
+static int words(const char *printed, const char *name, char word[20][64])
+{
+	const char *line = printed;
+	int count = 0, used;
+
+	while (line && strncmp(line, name, strlen(name)))
+		line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL;
+	cr_assert_not_null(line, "no line '%s' in\n%s", name, printed);
+	while (count < 20 && *line != '\n' && sscanf(line, "%63s%n", word[count], &used) == 1) {
+		line += used;
+		count++;
+		while (*line == ' ')
+			line++;
+	}
+	return count;
+}
+
+Test(report_summary, figures_of_programs_and_functions)
+{
+	struct model *model = model_with_calls(0x5000, 100, 1500000);
+	char word[20][64], *printed;
+
+	feed_call(model, SPEC_COPY, 1240, 900000000, 900002000, 1048576, 0);
+	feed_call(model, SPEC_COPY, 1240, 900010000, 900014000, 8, 5);
+	feed_text(model, XPT_RECORD_END, 0, 0, 2000000000, RECORDS_END);
+	cr_assert_eq(model_flush(model), 0);
+	printed = summary(model, 0);
+	/* PROGRAM RUNTIME PID COUNT RATE/s MIN MEAN P50 P95 P99 MAX STDDEV ERRORS */
+	cr_assert_eq(words(printed, "PROGRAM", word), 13);
+	cr_assert_eq(words(printed, "0x5000", word), 13);
+	cr_assert_str_eq(word[1], "nrt");
+	cr_assert_str_eq(word[2], "1234");
+	cr_assert_str_eq(word[3], "100");
+	cr_assert_str_eq(word[4], "50.0", "100 calls in the 2 s of the END record");
+	cr_assert_str_eq(word[5], "1.500ms");
+	cr_assert_str_eq(word[6], "1.500ms");
+	cr_assert_str_eq(word[10], "1.500ms");
+	cr_assert_str_eq(word[11], "0ns");
+	cr_assert_str_eq(word[12], "0");
+	/* FUNCTION RUNTIME PID COUNT TIME MEAN MAX BYTES ERRORS */
+	cr_assert_eq(words(printed, "FUNCTION", word), 9);
+	cr_assert_eq(words(printed, "nrt_tensor_write", word), 9);
+	cr_assert_str_eq(word[3], "2");
+	cr_assert_str_eq(word[4], "6.000us");
+	cr_assert_str_eq(word[5], "3.000us");
+	cr_assert_str_eq(word[6], "4.000us");
+	cr_assert_str_eq(word[7], "1.00MiB");
+	cr_assert_str_eq(word[8], "1");
+	cr_assert_not_null(strstr(printed, "lost: nothing\n"));
+	cr_assert_not_null(strstr(printed, "recorded 2.00s, stopped by: duration\n"));
+	cr_assert_not_null(strstr(printed, "cost: 500ns a call, 0.00% of the time (estimated); "
+					   "collector 30.0ms CPU, 12.0MiB memory\n"), "%s", printed);
+	free(printed);
+	model_free(model);
+}
+
+Test(report_summary, exact_count_beside_the_recorded_one)
+{
+	struct model *model = model_with_calls(0x5000, 10, 1000);
+	char word[20][64], *printed;
+
+	feed_total(model, (struct xpt_program_key){ RECORDS_TGID, 3, 0, 0x5000 },
+		   (struct xpt_program_count){ .calls = 165, .left_out = 150, .lost = 5 }, 1900000);
+	feed_lost(model, XPT_LOSS_RING_FULL, 5, 1, 1900000);
+	cr_assert_eq(model_flush(model), 0);
+	printed = summary(model, 0);
+	cr_assert_eq(words(printed, "PROGRAM", word), 14);
+	cr_assert_str_eq(word[4], "RECORDED");
+	words(printed, "0x5000", word);
+	cr_assert_str_eq(word[3], "165");
+	cr_assert_str_eq(word[4], "10");
+	cr_assert_not_null(strstr(printed, "lost: 5 "));
+	cr_assert_not_null(strstr(printed, "(ring_full)\n"));
+	cr_assert_not_null(strstr(printed, "cut short"));
+	free(printed);
+	model_free(model);
+}
+
+Test(report_summary, nothing_ran)
+{
+	struct model *model;
+	char *printed;
+
+	cr_assert_eq(model_create(NULL, &model), 0);
+	printed = summary(model, 80);
+	cr_assert_not_null(strstr(printed, "no program was run"));
+	cr_assert_not_null(strstr(printed, "lost: nothing"));
+	free(printed);
+	model_free(model);
+}
+
+Test(report_summary, many_programs_are_cut_the_most_expensive_first)
+{
+	struct model *model = model_with_calls(0x1, 1, 1);
+	char *printed, *first, *second;
+	unsigned int i;
+
+	for (i = 2; i <= 60; i++)
+		feed_call(model, SPEC_EXECUTE, 1240, 5000000 + i * 1000000, 5000000 + i * 1000000 + i * 1000, i, 0);
+	cr_assert_eq(model_flush(model), 0);
+	printed = summary(model, 0);
+	cr_assert_not_null(strstr(printed, "(20 more; see the trace's metadata)\n"));
+	first = strstr(printed, "\n0x3c ");
+	second = strstr(printed, "\n0x3b ");
+	cr_assert(first && second && first < second);
+	cr_assert_not_null(strstr(printed, "\n0x15 "));
+	cr_assert_null(strstr(printed, "\n0x14 "));
+	free(printed);
+	model_free(model);
+}
+
+/* A program that is loaded again under the same name is one row, with all its calls. */
+Test(report_summary, same_name_is_one_row)
+{
+	struct model *model = model_with_calls(0x10, 3, 1000);
+	char word[20][64], *printed;
+
+	feed_text(model, XPT_RECORD_NAMED, RECORDS_TGID, 0x10, 1500000, "resnet");
+	feed_text(model, XPT_RECORD_NAMED, RECORDS_TGID, 0x20, 1500000, "resnet");
+	feed_call(model, SPEC_EXECUTE, 1240, 2000000, 2005000, 0x20, 0);
+	feed_call(model, SPEC_EXECUTE, 1240, 2010000, 2015000, 0x10, 3);
+	cr_assert_eq(model_flush(model), 0);
+	printed = summary(model, 0);
+	words(printed, "resnet", word);
+	cr_assert_str_eq(word[3], "5");
+	cr_assert_str_eq(word[5], "1.000us");
+	cr_assert_str_eq(word[6], "2.600us");
+	cr_assert_str_eq(word[10], "5.000us");
+	cr_assert_str_eq(word[12], "1");
+	free(printed);
+	model_free(model);
+}
+
+static size_t longest_line(const char *printed)
+{
+	size_t longest = 0;
+
+	while (*printed) {
+		size_t length = strcspn(printed, "\n");
+		size_t columns = 0, i;
+
+		for (i = 0; i < length; i++)
+			columns += ((unsigned char)printed[i] & 0xc0) != 0x80;
+		if (columns > longest)
+			longest = columns;
+		printed += length + (printed[length] == '\n');
+	}
+	return longest;
+}
+
+Test(report_summary, fits_a_terminal_and_shows_hostile_names_harmlessly)
+{
+	struct model *model = model_with_calls(0x10, 3, 12345678);
+	char *printed;
+	size_t i;
+
+	feed_text(model, XPT_RECORD_NAMED, RECORDS_TGID, 0x10, 1500000,
+		  "a\x1b[2J very long name that has to be cut somewhere, because no terminal is as wide as this");
+	feed_text(model, XPT_RECORD_END, 0, 0, 2000000000, RECORDS_END);
+	cr_assert_eq(model_flush(model), 0);
+	printed = summary(model, 100);
+	cr_assert_leq(longest_line(printed), 100, "%s", printed);
+	cr_assert_not_null(strstr(printed, "a\\x1b[2J"));
+	for (i = 0; printed[i]; i++)
+		cr_assert(printed[i] == '\n' || (unsigned char)printed[i] >= ' ');
+	free(printed);
+	printed = summary(model, 80);
+	*strstr(printed, "\n\n") = 0; /* the table; the lines behind it are sentences */
+	cr_assert_leq(longest_line(printed), 80, "%s", printed);
+	free(printed);
+	printed = summary(model, 0);
+	cr_assert_not_null(strstr(printed, "no terminal is as wide as this"), "cut without need");
+	free(printed);
+	model_free(model);
+}
+
+Test(report_summary, output_that_takes_nothing)
+{
+	struct model *model = model_with_calls(0x10, 3, 1000);
+	FILE *full = fopen("/dev/full", "w");
+
+	cr_assert_eq(model_flush(model), 0);
+	cr_assert_eq(summary_write(model, full, 80), -EIO);
+	fclose(full);
+	model_free(model);
+}

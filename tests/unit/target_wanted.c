@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target_support.h"
+
+#include "target/wanted.h"
+
+TestSuite(target_wanted, .fini = support_cleanup);
+
+static const char source[] = "int one(void) { return 1; } int two(void) { return 2; }\n"
+			     "int two_more(void) { return 3; } int other(void) { return 4; }\n"
+			     "int same(void) __attribute__((alias(\"one\")));\n"
+			     "extern int absent(void); int uses(void) { return absent(); }\n";
+
+static bool has(const struct wanted_matches *matches, enum wanted_kind kind, const struct call_spec *spec, const char *name)
+{
+	for (size_t i = 0; i < matches->count; i++)
+		if (matches->list[i].kind == kind && matches->list[i].spec == spec &&
+		    !strcmp(matches->list[i].symbol.name, name))
+			return true;
+	return false;
+}
+
+Test(target_wanted, names_and_patterns)
+{
+	char *identity[] = {"other", "nowhere"}, *names[] = {"one", "same", "absent"}, *pattern[] = {"two*"};
+	char *brackets[] = {"[ot]*r"};
+	struct call_spec calls[] = {
+		{.locate = LOCATE_SYMBOL, .symbols = names, .symbol_count = 3},
+		{.locate = LOCATE_SYMBOL, .symbols = pattern, .symbol_count = 1},
+		{.locate = LOCATE_SLOT, .slot = 1},
+		{.locate = LOCATE_SYMBOL, .symbols = brackets, .symbol_count = 1},
+	};
+	struct description runtime = {.identify = identity, .identify_count = 2, .table.accessor = "uses", .calls = calls,
+				      .call_count = 4};
+	struct description *runtimes[] = {&runtime};
+	struct registry registry = {.runtimes = runtimes, .runtime_count = 1};
+	const char *path = support_library("names.c", source, "-O1");
+	struct elf_file *file = support_open(path);
+	struct wanted_matches matches;
+
+	cr_assert_eq(wanted_find(NULL, &registry, file, path, &matches), 0);
+	cr_expect(has(&matches, WANTED_IDENTITY, NULL, "other"));
+	cr_expect(has(&matches, WANTED_ACCESSOR, NULL, "uses"));
+	cr_expect(has(&matches, WANTED_CALL, &calls[0], "one"));
+	cr_expect(has(&matches, WANTED_CALL, &calls[0], "same"));
+	cr_expect(has(&matches, WANTED_CALL, &calls[1], "two"));
+	cr_expect(has(&matches, WANTED_CALL, &calls[1], "two_more"));
+	cr_expect(has(&matches, WANTED_CALL, &calls[3], "other"));
+	cr_expect_eq(matches.count, 7, "and nothing else, nothing twice: %zu", matches.count);
+	wanted_matches_free(&matches);
+	elf_file_close(file);
+}
+
+Test(target_wanted, empty_registry)
+{
+	struct registry registry = {0};
+	struct wanted_matches matches;
+	const char *path = support_library("names.c", source, "-O1");
+	struct elf_file *file = support_open(path);
+
+	cr_assert_eq(wanted_find(NULL, &registry, file, path, &matches), 0);
+	cr_expect_eq(matches.count, 0);
+	wanted_matches_free(&matches);
+	elf_file_close(file);
+}
