@@ -116,8 +116,6 @@ SHARED_NAME := libxputrace.so.$(SOVERSION)
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-# Objects made through chains of pattern rules are kept.
-.SECONDARY:
 .PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-bench test-lint fuzz lint format \
 	bench demo npm workload install uninstall clean FORCE
 

@@ -342,6 +342,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 		return RETURN_NOT_WANTED;
 	}
 	frame->start = thread->start = bpf_ktime_get_ns();
+	thread->now = frame->start - 1;
 	for (__u32 i = 0; i < XPT_FETCH_MAX && i < spec->fetches; i++) {
 		if (fetch_at_entry(thread, spec, &registers, i))
 			count_unreadable(&spec->fetch[i]);
@@ -375,6 +376,7 @@ static __always_inline void call_end(struct pt_regs *context, __u32 index)
 		return;
 	frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
 	thread->start = frame->start;
+	thread->now = end - 1;
 	fetch_results(thread, frame, spec, RETURN_VALUE(context));
 	call_emit(config, frame, spec, depth, end, 0);
 }

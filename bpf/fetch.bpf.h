@@ -162,7 +162,7 @@ __noinline int fetch_string(struct xpt_thread *thread, const struct xpt_spec *sp
 	record->header.kind = XPT_RECORD_STRING;
 	record->header.size = size;
 	record->header.tgid = task >> 32;
-	record->header.time = bpf_ktime_get_ns();
+	record->header.time = thread->now;
 	record->call_start = thread->start;
 	record->tid = task;
 	record->spec = spec->index;

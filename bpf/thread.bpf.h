@@ -30,6 +30,7 @@ struct xpt_thread {
 	__u32 depth; /* frames in use */
 	__u32 known; /* the thread's name has been sent */
 	__u64 start; /* of the call that is being worked on */
+	__u64 now;   /* its entry or return: one nanosecond before the time of its record, so that strings sort first */
 	struct xpt_frame frame[XPT_DEPTH_MAX];
 	/* Room to build string records, too large for the BPF stack. Only the thread itself uses it. */
 	__u64 string[(sizeof(struct xpt_record_string) + XPT_STRING_MAX) / 8];

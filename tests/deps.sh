@@ -13,7 +13,7 @@ have() {
 }
 
 build="gcc libc6-dev make clang bpftool pkg-config libbpf-dev libelf-dev libcjson-dev libzydis-dev"
-test="$build python3 libcriterion-dev ocl-icd-opencl-dev pocl-opencl-icd procps util-linux nodejs npm"
+test="$build g++ libclang-rt-dev python3 libcriterion-dev ocl-icd-opencl-dev pocl-opencl-icd procps util-linux nodejs npm"
 case $purpose in
 build) packages=$build ;;
 test | demo) packages=$test ;;
@@ -43,9 +43,9 @@ if ! have apt-get; then
 	cat >&2 <<EOF
 Missing:$missing
 Install these, then run the same command again:
-  Fedora: dnf install gcc make clang bpftool pkgconf libbpf-devel elfutils-libelf-devel cjson-devel zydis-devel \\
+  Fedora: dnf install gcc gcc-c++ make clang compiler-rt bpftool pkgconf libbpf-devel elfutils-libelf-devel cjson-devel zydis-devel \\
           python3 criterion-devel ocl-icd-devel pocl nodejs npm
-  Arch:   pacman -S gcc make clang bpf pkgconf libbpf libelf cjson zydis python ocl-icd opencl-headers pocl nodejs npm
+  Arch:   pacman -S gcc make clang compiler-rt bpf pkgconf libbpf libelf cjson zydis python ocl-icd opencl-headers pocl nodejs npm
           and criterion from the AUR
 EOF
 	exit 1
@@ -61,7 +61,7 @@ installed() {
 # What some distribution calls otherwise, or ships in a package of another name, is asked for by its command.
 present() {
 	case $1 in
-	gcc | make | clang | python3 | shellcheck | mandoc | bpftrace | perf | npm) have "$1" ;;
+	gcc | g++ | make | clang | python3 | shellcheck | mandoc | bpftrace | perf | npm) have "$1" ;;
 	nodejs) have node ;;
 	pkg-config) have pkg-config ;;
 	bpftool)

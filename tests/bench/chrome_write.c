@@ -16,10 +16,16 @@ static double seconds(void)
 
 static const struct model_process process = { .tgid = 4242, .name = "node", .command = "node server.js" };
 static const struct model_program program = {
-	.id = 1, .process = &process, .runtime = "onnxruntime", .name = "squeezenet1.1.onnx",
+	.id = 1,
+	.process = &process,
+	.runtime = "onnxruntime",
+	.name = "squeezenet1.1.onnx",
 };
 static const struct model_function function = {
-	.index = 1, .name = "Run", .runtime = "onnxruntime", .role = XPT_ROLE_EXECUTE,
+	.index = 1,
+	.name = "Run",
+	.runtime = "onnxruntime",
+	.role = XPT_ROLE_EXECUTE,
 };
 
 static struct event typical_call(void)

@@ -103,15 +103,17 @@ class Process:
     def stderr(self):
         return "".join(self.lines["stderr"])
 
-    def wait_line(self, stream, text):
-        """The first line of the stream that contains text."""
+    def wait_line(self, stream, text, number=1):
+        """The first line of the stream that contains text; or the second, third... such line."""
         deadline = time.monotonic() + TIMEOUT
         seen = 0
         with self._changed:
             while True:
                 for line in self.lines[stream][seen:]:
                     if text in line:
-                        return line
+                        number -= 1
+                        if not number:
+                            return line
                 seen = len(self.lines[stream])
                 if not self._open or time.monotonic() > deadline:
                     raise AssertionError("%s: no line with \"%s\" on %s; output was:\n%s%s" % (
@@ -217,8 +219,9 @@ class Recorder(Process):
         need(XPUTRACE, "collector")
         words = list(prefix) + [XPUTRACE, "record", "-o", self.output] + [str(word) for word in arguments]
         super().__init__(words, **options)
-        if wait:
-            self.wait_line("stderr", "attached")
+        if wait:  # a line comes for each target
+            targets = str(arguments[arguments.index("-p") + 1]).count(",") + 1 if "-p" in arguments else 1
+            self.wait_line("stderr", "attached", targets)
 
     def finish(self, status=0):
         """Waits for its end and returns the trace."""

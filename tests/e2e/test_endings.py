@@ -93,8 +93,8 @@ def small_file_system(size):
 @cases("trace.json", "recording.xpt")
 def test_full_disk(name):
     """The disk is full: said so, what was written loads, the target is unharmed."""
-    with small_file_system("1m") as folder:
-        workload = standin("nrt", "--calls", 0, "--threads", 2, "--duration-us", 0)
+    with small_file_system("6m") as folder:
+        workload = standin("nrt", "--calls", 0, "--threads", 2, "--rate", 2000)
         recorder = Recorder("-p", workload.pid, output=os.path.join(folder, name))
         workload.go()
         status = recorder.wait()
@@ -108,20 +108,20 @@ def test_full_disk(name):
             path = os.path.join(scratch(), "trace.json")
             run([XPUTRACE, "report", recorder.output, "-o", path])
         trace = Trace(path)
-        assert len(trace.calls) > 1000, "only %d calls on a disk of 1 MB" % len(trace.calls)
+        assert len(trace.calls) > 5000, "only %d calls on a disk of 6 MB" % len(trace.calls)
         if not name.endswith(".xpt"):
             assert not trace.complete or trace.losses().get("output"), "nothing says that something is missing"
 
 
 def test_file_size_limit():
     """The same for a limit on the size of files."""
-    command = ["sh", "-c", "ulimit -f 512; exec \"$@\"", "sh"]
-    workload = standin("nrt", "--calls", 0, "--threads", 2, "--duration-us", 0)
+    command = ["sh", "-c", "ulimit -f 6000; exec \"$@\"", "sh"]
+    workload = standin("nrt", "--calls", 0, "--threads", 2, "--rate", 2000)
     recorder = Recorder("-p", workload.pid, prefix=command)
     workload.go()
     status = recorder.wait()
     assert status == 1, "ended with %d:\n%s" % (status, recorder.stderr)
-    Trace(recorder.output)
+    assert len(Trace(recorder.output).calls) > 5000
     workload.signal(signal.SIGTERM)
     workload.results()
 
@@ -143,7 +143,7 @@ def test_reader_of_pipe_goes():
 
 def test_trace_loads_while_recording():
     """The file on disk can be opened at any moment of the recording."""
-    workload = standin("nrt", "--calls", 0, "--threads", 2)
+    workload = standin("nrt", "--calls", 0, "--threads", 2, "--rate", 500)
     workload.go()
     recorder = Recorder("-p", workload.pid)
     sizes = []

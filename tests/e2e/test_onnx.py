@@ -26,29 +26,26 @@ def library():
     return found[0]
 
 
-_models = {}
+# Large enough that the time of a run (milliseconds) is not that of what JavaScript does around it.
+HIDDEN, BATCH = 1024, 512
+_models = []
 
 
-def model(hidden=3072):
-    """Large enough that the time of a run is not that of the calls around it."""
-    if hidden not in _models:
-        path = os.path.join(scratch(), "model-%d.onnx" % hidden)
-        run_checked([sys.executable, os.path.join(ONNX, "make_model.py"), path, str(hidden)])
-        _models[hidden] = path
-    return _models[hidden]
+def model():
+    if not _models:
+        path = os.path.join(scratch(), "model.onnx")
+        subprocess.run([sys.executable, os.path.join(ONNX, "make_model.py"), path, str(HIDDEN), str(BATCH)], check=True)
+        _models.append(path)
+    return _models[0]
 
 
-def run_checked(arguments):
-    subprocess.run(arguments, check=True)
-
-
-def node_command(*options, hidden=3072):
+def node_command(*options):
     library()
     node = shutil.which("node")
     if not node:
         raise Skip("node is not installed")
-    return ["env", "XPUTRACE_NPM=" + NPM, node, os.path.join(ONNX, "serve.mjs"), model(hidden)] + [
-        str(option) for option in options]
+    return ["env", "XPUTRACE_NPM=" + NPM, node, os.path.join(ONNX, "serve.mjs"), model(),
+            "--batch", str(BATCH)] + [str(option) for option in options]
 
 
 def result_of(results):
@@ -73,13 +70,13 @@ def check_node(result, trace):
 
 def test_node_late_attach():
     """Attached to a server that runs: N runs are N inferences, the mean within 10 % of its own."""
-    result, trace = record_late(Workload(node_command("--wait", "--runs", 400)))
+    result, trace = record_late(Workload(node_command("--wait", "--runs", 100)))
     check_node(result_of(result), trace)
 
 
 def test_node_from_the_start():
     """record -- node: the session has the model's name."""
-    results, trace, _ = record_command(node_command("--runs", 400))
+    results, trace, _ = record_command(node_command("--runs", 100))
     result = result_of(results)
     check_node(result, trace)
     assert {call.program for call in trace.of(RUN)} == {model()}
@@ -88,12 +85,12 @@ def test_node_from_the_start():
 
 def test_node_under_load():
     """Attached in the middle of a load, detached in the middle: the rate is right and the server serves on."""
-    server = Workload(node_command("--seconds", 0, "--rate", 200))
+    server = Workload(node_command("--seconds", 0, "--rate", 20))
     time.sleep(0.5)
     trace = Recorder("-p", server.pid, "-d", "2s").finish()
     trace.check()
     runs = trace.of(RUN)
-    assert 2 * 200 * 0.8 < len(runs) < 2 * 200 * 1.25, "%d runs in 2 s at 200/s" % len(runs)
+    assert 2 * 20 * 0.7 < len(runs) < 2 * 20 * 1.3, "%d runs in 2 s at 20/s" % len(runs)
     server.signal(signal.SIGTERM)
     result, = server.results()
     assert result["runs"] > len(runs)
@@ -101,18 +98,19 @@ def test_node_under_load():
 
 def test_node_two_sessions_and_recreated():
     """Two sessions at once, released and made again, with several runs under way at a time."""
-    results, trace = record_late(Workload(node_command("--wait", "--sessions", 2, "--runs", 100, "--concurrency", 2,
+    results, trace = record_late(Workload(node_command("--wait", "--sessions", 2, "--runs", 25, "--concurrency", 2,
                                                        "--recreate")))
     result = result_of(results)
     trace.check()
     runs = trace.of(RUN)
-    assert len(runs) == result["runs"] == 800, "made %d runs, traced %d" % (result["runs"], len(runs))
+    assert len(runs) == result["runs"] == 200, "made %d runs, traced %d" % (result["runs"], len(runs))
     programs = [program for program in trace.programs(runtime="onnxruntime") if program.get("calls")]
-    assert sorted(program["calls"] for program in programs) == [200] * 4, programs
+    assert sorted(program["calls"] for program in programs) == [50] * 4, programs
 
 
-def native(*options):
-    return [workload_path("onnx"), library(), model(), *[str(option) for option in options]]
+def native(*options, runtime=None):
+    words = [workload_path("onnx"), runtime or library(), model(), "--batch", BATCH, *options]
+    return [str(word) for word in words]
 
 
 def check_native(results, trace, names):
@@ -128,7 +126,7 @@ def check_native(results, trace, names):
 
 def test_native_late_attach():
     """A C program with several threads on two sessions; the sessions were made before the attach."""
-    results, trace = record_late(Workload(native("--wait-for-go", "--threads", 3, "--sessions", 2, "--runs", 200)))
+    results, trace = record_late(Workload(native("--wait-for-go", "--threads", 3, "--sessions", 2, "--runs", 100)))
     check_native(results, trace, False)
 
 
@@ -143,7 +141,7 @@ def test_file_of_another_name():
     """The library renamed, as it is inside Python wheels and Node addons."""
     copy = os.path.join(scratch(), "onnxruntime_pybind11_state.cpython-311-x86_64-linux-gnu.so")
     shutil.copy(library(), copy)
-    results, trace = record_late(Workload([workload_path("onnx"), copy, model(), "--wait-for-go", "--runs", "100"]))
+    results, trace = record_late(Workload(native("--wait-for-go", "--runs", 50, runtime=copy)))
     check_native(results, trace, False)
 
 
@@ -151,15 +149,15 @@ def test_two_copies():
     """Two copies of the library in two programs, both attached at once."""
     copy = os.path.join(scratch(), "libonnxruntime.so.1")
     shutil.copy(library(), copy)
-    workloads = [Workload([workload_path("onnx"), path, model(), "--wait-for-go", "--runs", "100"])
-                 for path in (library(), copy)]
+    workloads = [Workload(native("--wait-for-go", "--runs", 50, runtime=path)) for path in (library(), copy)]
     recorder = Recorder("-p", ",".join(str(one.pid) for one in workloads))
     for workload in workloads:
         workload.go()
     results = [result for workload in workloads for result in workload.results()]
     trace = recorder.finish()
     trace.check()
-    assert collections.Counter(call.pid for call in trace.of(RUN)) == {one.pid: 100 for one in workloads}
+    traced = collections.Counter(call.pid for call in trace.of(RUN))
+    assert traced == {one.pid: 50 for one in workloads}, "two programs with 50 runs each, traced %s" % dict(traced)
     assert len(results) == 2
 
 

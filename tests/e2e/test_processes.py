@@ -173,7 +173,7 @@ def test_dies_during_attach():
 @cases("SIGINT", "SIGTERM")
 def test_stopped_by_signal(name):
     """Ctrl-C and SIGTERM end the recording in order; the target goes on."""
-    workload = standin("nrt", "--calls", 0)
+    workload = standin("nrt", "--calls", 0, "--rate", 2000)
     recorder = Recorder("-p", workload.pid)
     workload.go()
     time.sleep(0.3)
@@ -188,7 +188,7 @@ def test_stopped_by_signal(name):
 
 def test_duration():
     """-d ends the recording after the time given."""
-    workload = standin("nrt", "--calls", 0)
+    workload = standin("nrt", "--calls", 0, "--rate", 2000)
     workload.go()
     start = time.monotonic()
     recorder = Recorder("-p", workload.pid, "-d", "1s")
@@ -215,7 +215,7 @@ def test_stopped_target():
 
 def test_thread_id():
     """-p of a thread means its process."""
-    workload = standin("nrt", "--calls", 0, "--threads", 1)
+    workload = standin("nrt", "--calls", 0, "--rate", 2000)
     workload.go()
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
@@ -232,7 +232,7 @@ def test_thread_id():
 def test_terminal_status_line():
     """On a terminal there is a status line while it records."""
     import pty
-    workload = standin("nrt", "--calls", 0)
+    workload = standin("nrt", "--calls", 0, "--rate", 2000)
     workload.go()
     master, slave = pty.openpty()
     recorder = subprocess.Popen([need(XPUTRACE, "collector"), "record", "-p", str(workload.pid), "-d", "2s", "-o",

@@ -10,21 +10,34 @@
 
 #define FUNCTIONS_MAX 256
 
-static char *identity[] = {"execute"}, *execute[] = {"execute", "run"}, *pattern[] = {"lo*"};
+static char *identity[] = { "execute" }, *execute[] = { "execute", "run" }, *pattern[] = { "lo*" };
 
 static struct call_spec by_symbol[] = {
-	{.locate = LOCATE_SYMBOL, .symbols = execute, .symbol_count = 2, .function = "execute"},
-	{.locate = LOCATE_SYMBOL, .symbols = pattern, .symbol_count = 1, .function = "load", .wire.index = 1},
+	{ .locate = LOCATE_SYMBOL, .symbols = execute, .symbol_count = 2, .function = "execute" },
+	{ .locate = LOCATE_SYMBOL, .symbols = pattern, .symbol_count = 1, .function = "load", .wire.index = 1 },
 };
-static struct call_spec by_slot[] = {{.locate = LOCATE_SLOT, .slot = 3, .function = "slot", .wire.index = 2}};
-static struct call_spec by_sized_slot[] = {{.locate = LOCATE_SLOT, .slot = 2, .function = "sized", .wire.index = 3}};
+static struct call_spec by_slot[] = { { .locate = LOCATE_SLOT, .slot = 3, .function = "slot", .wire.index = 2 } };
+static struct call_spec by_sized_slot[] = { { .locate = LOCATE_SLOT, .slot = 2, .function = "sized", .wire.index = 3 } };
 
 static struct description runtimes[] = {
-	{.name = "symbols", .title = "Symbols", .identify = identity, .identify_count = 1, .calls = by_symbol, .call_count = 2},
-	{.name = "through", .title = "Through", .calls = by_slot, .call_count = 1, .index = 1,
-	 .table = {.accessor = "get_base", .through_count = 1, .size_offset = -1}},
-	{.name = "sized", .title = "Sized", .calls = by_sized_slot, .call_count = 1, .index = 2,
-	 .table = {.accessor = "get_sized", .slots_offset = 8, .size_offset = 0}},
+	{ .name = "symbols",
+	  .title = "Symbols",
+	  .identify = identity,
+	  .identify_count = 1,
+	  .calls = by_symbol,
+	  .call_count = 2 },
+	{ .name = "through",
+	  .title = "Through",
+	  .calls = by_slot,
+	  .call_count = 1,
+	  .index = 1,
+	  .table = { .accessor = "get_base", .through_count = 1, .size_offset = -1 } },
+	{ .name = "sized",
+	  .title = "Sized",
+	  .calls = by_sized_slot,
+	  .call_count = 1,
+	  .index = 2,
+	  .table = { .accessor = "get_sized", .slots_offset = 8, .size_offset = 0 } },
 };
 
 struct walk {
@@ -52,11 +65,11 @@ static int visit(void *context, const struct elf_symbol *symbol)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct description *list[] = {&runtimes[0], &runtimes[1], &runtimes[2]};
-	struct registry registry = {.runtimes = list, .runtime_count = 3};
-	struct mapped_file mapped = {.path = "input"};
+	struct description *list[] = { &runtimes[0], &runtimes[1], &runtimes[2] };
+	struct registry registry = { .runtimes = list, .runtime_count = 3 };
+	struct mapped_file mapped = { .path = "input" };
 	struct found_functions found;
-	struct walk walk = {0};
+	struct walk walk = { 0 };
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
 
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)

@@ -18,8 +18,28 @@ static void expect(struct text *text, const char *expected)
 }
 
 static const __u64 numbers[] = {
-	0, 1, 9, 10, 11, 99, 100, 101, 999, 1000, 1001, 9999, 10000, 123456789, 999999999, 1000000000, 4294967295u,
-	4294967296u, 9999999999999999999ull, 10000000000000000000ull, 18446744073709551615ull, 9223372036854775807ull,
+	0,
+	1,
+	9,
+	10,
+	11,
+	99,
+	100,
+	101,
+	999,
+	1000,
+	1001,
+	9999,
+	10000,
+	123456789,
+	999999999,
+	1000000000,
+	4294967295u,
+	4294967296u,
+	9999999999999999999ull,
+	10000000000000000000ull,
+	18446744073709551615ull,
+	9223372036854775807ull,
 	9223372036854775808ull,
 };
 
@@ -106,11 +126,11 @@ Test(base_text, json_replaces_what_is_not_utf8)
 {
 	EXPECT_JSON("a\x80z", "\"a" FFFD "z\"");
 	EXPECT_JSON("\xff\xfe", "\"" FFFD FFFD "\"");
-	EXPECT_JSON("\xc0\x80", "\"" FFFD FFFD "\"");		    /* overlong NUL */
-	EXPECT_JSON("\xe0\x80\xaf", "\"" FFFD FFFD FFFD "\"");	    /* overlong slash */
-	EXPECT_JSON("\xed\xa0\x80", "\"" FFFD FFFD FFFD "\"");	    /* lone surrogate */
+	EXPECT_JSON("\xc0\x80", "\"" FFFD FFFD "\"");			/* overlong NUL */
+	EXPECT_JSON("\xe0\x80\xaf", "\"" FFFD FFFD FFFD "\"");		/* overlong slash */
+	EXPECT_JSON("\xed\xa0\x80", "\"" FFFD FFFD FFFD "\"");		/* lone surrogate */
 	EXPECT_JSON("\xf4\x90\x80\x80", "\"" FFFD FFFD FFFD FFFD "\""); /* beyond U+10FFFF */
-	EXPECT_JSON("\xe2\x82", "\"" FFFD FFFD "\"");		    /* cut off */
+	EXPECT_JSON("\xe2\x82", "\"" FFFD FFFD "\"");			/* cut off */
 	EXPECT_JSON("\xf0\x9f\x98", "\"" FFFD FFFD FFFD "\"");
 	EXPECT_JSON("\xe2\x82\"", "\"" FFFD FFFD "\\\"\"");
 }
@@ -190,8 +210,12 @@ Test(base_text, terminal_shows_what_could_move_the_cursor)
 {
 	expect_terminal("model.onnx", 0, "model.onnx", 10);
 	expect_terminal("\x1b[2J\r\n\x7f", 0, "\\x1b[2J\\x0d\\x0a\\x7f", 19);
-	expect_terminal("\xc2\x9b" "31m", 0, "\\u{9b}31m", 9);	     /* C1 control */
-	expect_terminal("a\xe2\x80\xae" "b", 0, "a\\u{202e}b", 10);   /* right to left */
+	expect_terminal("\xc2\x9b"
+			"31m",
+			0, "\\u{9b}31m", 9); /* C1 control */
+	expect_terminal("a\xe2\x80\xae"
+			"b",
+			0, "a\\u{202e}b", 10); /* right to left */
 	expect_terminal("\xff", 0, "\\xff", 4);
 	expect_terminal("\xe6\xa8\xa1\xe5\x9e\x8b", 0, "\xe6\xa8\xa1\xe5\x9e\x8b", 4);
 	expect_terminal("e\xcc\x81", 0, "e\xcc\x81", 1);

@@ -77,18 +77,18 @@ Test(describe_registry, built_in)
 Test(describe_registry, over)
 {
 	struct registry *registry;
-	const struct description *hip, *hsa, *ggml, *nrt;
+	const struct description *hip, *hsa, *ggml, *qaic;
 	struct said said;
 
 	cr_assert_eq(create(NULL, 0, NULL, 0, &said, &registry), 0);
 	hip = registry_find(registry, "hip");
 	hsa = registry_find(registry, "hsa");
 	ggml = registry_find(registry, "ggml");
-	nrt = registry_find(registry, "nrt");
+	qaic = registry_find(registry, "qaic");
 	for (size_t i = 0; i < hip->call_count; i++)
 		cr_expect_eq(hip->calls[i].wire.over, 1ull << hsa->index);
-	for (size_t i = 0; i < nrt->call_count; i++)
-		cr_expect_eq(nrt->calls[i].wire.over, 0);
+	for (size_t i = 0; i < qaic->call_count; i++)
+		cr_expect_eq(qaic->calls[i].wire.over, 0);
 	cr_expect(ggml->calls[0].wire.over & 1ull << ggml->index, "calls of ggml inside of its own are layers");
 	registry_free(registry);
 }

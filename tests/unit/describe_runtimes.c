@@ -603,6 +603,8 @@ Test(describe_runtimes, layers_have_the_role_of_what_is_around)
 		{ "llama", "llama_decode", "ggml", "ggml_backend_sched_graph_compute_async" },
 		{ "ggml", "ggml_backend_sched_graph_compute", "ggml", "ggml_backend_graph_compute_async" },
 		{ "vaccel", "vaccel_genop", "vaccel", "vaccel_exec" },
+		{ "cuda", "cuLaunchKernel", "cuda", "cuLaunchKernel" }, /* a stub that jumps to what is resolved */
+		{ "level_zero", "zeKernelCreate", "level_zero", "zeKernelCreate" }, /* loader and driver */
 	};
 	struct registry *registry = shipped();
 

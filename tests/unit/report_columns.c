@@ -80,17 +80,20 @@ Test(report_columns, alignment_cutting_hiding)
 	columns_name(&columns, "a");
 	columns_name(&columns, "longer");
 	columns_count(&columns, 123456);
-	expect_table(&columns, 0, "NAME               WHERE    COUNT\n"
-				  "squeezenet1.1\\x0a  x            7\n"
-				  "a                  longer  123456\n");
+	expect_table(&columns, 0,
+		     "NAME               WHERE    COUNT\n"
+		     "squeezenet1.1\\x0a  x            7\n"
+		     "a                  longer  123456\n");
 	cr_assert_eq(columns_least_width(&columns), 10 + 2 + 6 + 2 + 6);
-	expect_table(&columns, 30, "NAME            WHERE    COUNT\n"
-				   "squeezenet1.1\xe2\x80\xa6  x            7\n"
-				   "a               longer  123456\n");
+	expect_table(&columns, 30,
+		     "NAME            WHERE    COUNT\n"
+		     "squeezenet1.1\xe2\x80\xa6  x            7\n"
+		     "a               longer  123456\n");
 	columns.column[1].hidden = true;
-	expect_table(&columns, 1, "NAME         COUNT\n"
-				  "squeezene\xe2\x80\xa6       7\n"
-				  "a           123456\n");
+	expect_table(&columns, 1,
+		     "NAME         COUNT\n"
+		     "squeezene\xe2\x80\xa6       7\n"
+		     "a           123456\n");
 	columns_clear(&columns);
 	expect_table(&columns, 0, "NAME  COUNT\n");
 	columns_free(&columns);

@@ -107,10 +107,10 @@ static inline void feed_descriptions(struct model *model)
 	feed_text(model, XPT_RECORD_THREAD, RECORDS_TGID, 1240, 3, "worker");
 }
 
-#define RECORDS_END                                                                                          \
-	"{\"duration_ns\":2000000000,\"stopped_by\":\"duration\",\"link\":\"session\",\"attach_ns\":1,"            \
-	"\"detach_ns\":1,\"sites\":{\"optimised\":1,\"emulated\":1,\"stepped\":0},"                                \
-	"\"collector\":{\"cpu_ns\":30000000,\"max_rss_bytes\":12582912},"                                         \
+#define RECORDS_END                                                                                     \
+	"{\"duration_ns\":2000000000,\"stopped_by\":\"duration\",\"link\":\"session\",\"attach_ns\":1," \
+	"\"detach_ns\":1,\"sites\":{\"optimised\":1,\"emulated\":1,\"stepped\":0},"                     \
+	"\"collector\":{\"cpu_ns\":30000000,\"max_rss_bytes\":12582912},"                               \
 	"\"target\":{\"calls\":100,\"cost_ns\":50000}}"
 
 #endif

@@ -26,8 +26,8 @@ static struct model *model_with_calls(__u64 handle, unsigned int count, __u64 du
 	cr_assert_eq(model_create(NULL, &model), 0);
 	feed_descriptions(model);
 	for (i = 0; i < count; i++)
-		feed_call(model, SPEC_EXECUTE, 1240, 1000000 + i * 2 * duration,
-			  1000000 + (i * 2 + 1) * duration, handle, 0);
+		feed_call(model, SPEC_EXECUTE, 1240, 1000000 + i * 2 * duration, 1000000 + (i * 2 + 1) * duration,
+			  handle, 0);
 	return model;
 }
 
@@ -83,7 +83,8 @@ Test(report_summary, figures_of_programs_and_functions)
 	cr_assert_not_null(strstr(printed, "lost: nothing\n"));
 	cr_assert_not_null(strstr(printed, "recorded 2.00s, stopped by: duration\n"));
 	cr_assert_not_null(strstr(printed, "cost: 500ns a call, 0.00% of the time (estimated); "
-					   "collector 30.0ms CPU, 12.0MiB memory\n"), "%s", printed);
+					   "collector 30.0ms CPU, 12.0MiB memory\n"),
+			   "%s", printed);
 	free(printed);
 	model_free(model);
 }

@@ -76,7 +76,7 @@ Test(target_elf_file, build_id_as_readelf)
 
 Test(target_elf_file, offsets_as_readelf)
 {
-	static const char *const names[] = {"one", "two", "accessor"};
+	static const char *const names[] = { "one", "two", "accessor" };
 	const char *path = library();
 	struct elf_file *file = support_open(path);
 
@@ -162,18 +162,22 @@ static int touch(void *context, const struct elf_symbol *symbol)
 
 static void use_everything(const char *path)
 {
-	char *identify[] = {"accessor"}, *wanted[] = {"one"}, *pattern[] = {"t*o"};
+	char *identify[] = { "accessor" }, *wanted[] = { "one" }, *pattern[] = { "t*o" };
 	struct call_spec calls[] = {
-		{.locate = LOCATE_SYMBOL, .symbols = wanted, .symbol_count = 1, .function = "one"},
-		{.locate = LOCATE_SYMBOL, .symbols = pattern, .symbol_count = 1, .function = "two", .wire.index = 1},
-		{.locate = LOCATE_SLOT, .slot = 3, .function = "slot", .wire.index = 2},
+		{ .locate = LOCATE_SYMBOL, .symbols = wanted, .symbol_count = 1, .function = "one" },
+		{ .locate = LOCATE_SYMBOL, .symbols = pattern, .symbol_count = 1, .function = "two", .wire.index = 1 },
+		{ .locate = LOCATE_SLOT, .slot = 3, .function = "slot", .wire.index = 2 },
 	};
-	struct description runtime = {.name = "test", .title = "Test", .identify = identify, .identify_count = 1,
-				      .table = {.accessor = "accessor", .size_offset = -1}, .calls = calls,
-				      .call_count = 3};
-	struct description *runtimes[] = {&runtime};
-	struct registry registry = {.runtimes = runtimes, .runtime_count = 1};
-	struct mapped_file mapped = {.path = "hostile"};
+	struct description runtime = { .name = "test",
+				       .title = "Test",
+				       .identify = identify,
+				       .identify_count = 1,
+				       .table = { .accessor = "accessor", .size_offset = -1 },
+				       .calls = calls,
+				       .call_count = 3 };
+	struct description *runtimes[] = { &runtime };
+	struct registry registry = { .runtimes = runtimes, .runtime_count = 1 };
+	struct mapped_file mapped = { .path = "hostile" };
 	struct found_functions found;
 	struct elf_file *file;
 	__u64 value;
@@ -233,7 +237,7 @@ Test(target_elf_file, survives_damage, .timeout = 120)
 /* Every word of the structures that hold sizes and offsets, one by one out of range. */
 Test(target_elf_file, survives_huge_numbers, .timeout = 120)
 {
-	static const __u64 values[] = {~0ull, 1ull << 63, 0x7fffffffffffffffull, 0xffffffffull, 0};
+	static const __u64 values[] = { ~0ull, 1ull << 63, 0x7fffffffffffffffull, 0xffffffffull, 0 };
 	const char *hostile = support_path("hostile.so");
 	Elf64_Ehdr *header;
 	unsigned char *bytes, *copy;
@@ -244,8 +248,9 @@ Test(target_elf_file, survives_huge_numbers, .timeout = 120)
 	header = (Elf64_Ehdr *)bytes;
 	for (unsigned int part = 0; part < 3; part++) {
 		size_t from = part == 0 ? 16 : part == 1 ? header->e_phoff : header->e_shoff;
-		size_t size = part == 0 ? 48 : part == 1 ? header->e_phnum * sizeof(Elf64_Phdr) :
-							   header->e_shnum * sizeof(Elf64_Shdr);
+		size_t size = part == 0 ? 48 :
+			      part == 1 ? header->e_phnum * sizeof(Elf64_Phdr) :
+					  header->e_shnum * sizeof(Elf64_Shdr);
 
 		for (size_t at = from; at + 8 <= from + size; at += 8) {
 			for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {

@@ -27,7 +27,8 @@ static size_t compare_with_readelf(const char *path)
 		for (unsigned int i = 0; i < 3; i++) {
 			__u64 inside = i == 0 ? from : i == 1 ? to - 1 : from + (to - from) / 2;
 
-			cr_assert_eq(elf_file_function_bounds(file, inside, &start, &size), 0, "%s: %llx", path, inside);
+			cr_assert_eq(elf_file_function_bounds(file, inside, &start, &size), 0, "%s: %llx", path,
+				     inside);
 			cr_assert_eq(start, from, "%s: %llx", path, inside);
 			cr_assert_eq(start + size, to, "%s: %llx", path, inside);
 		}

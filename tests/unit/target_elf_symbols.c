@@ -40,7 +40,7 @@ static int compare(const void *left, const void *right)
 static void expect_same(const char *path, struct support_symbol *expected, size_t expected_count)
 {
 	struct elf_file *file = support_open(path);
-	struct collected found = {0};
+	struct collected found = { 0 };
 
 	cr_assert_eq(elf_file_each_function(file, collect, &found), 0);
 	elf_file_close(file);

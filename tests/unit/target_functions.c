@@ -143,8 +143,9 @@ Test(target_functions, by_symbol)
 /* Two specs on one function that read different arguments still get one site. */
 Test(target_functions, one_site_for_different_arguments)
 {
-	static const char text[] = ".globl f\n.type f,@function\nf: .cfi_startproc\nmov %rsi,%rdi\npush %rbx\npop %rbx\nret\n"
-				   ".cfi_endproc\n.size f,.-f\n.globl g\n.type g,@function\n.set g,f\n";
+	static const char text[] =
+		".globl f\n.type f,@function\nf: .cfi_startproc\nmov %rsi,%rdi\npush %rbx\npop %rbx\nret\n"
+		".cfi_endproc\n.size f,.-f\n.globl g\n.type g,@function\n.set g,f\n";
 	const char *path = support_library("f.s", text, "");
 	struct fixture fixture;
 
@@ -247,11 +248,13 @@ Test(target_functions, table_filled_later)
 	mapped_files_free(&files);
 	cr_assert_neq(fixture.mapped.start, 0);
 	cr_expect_eq(functions_add_table(NULL, &fixture.registry, &fixture.mapped, &fixture.found.tables[0], getpid(),
-					 map->l_addr + table, &fixture.found), -ENODATA, "not yet");
+					 map->l_addr + table, &fixture.found),
+		     -ENODATA, "not yet");
 	*(void **)&fill = dlsym(handle, "fill");
 	fill();
 	cr_assert_eq(functions_add_table(NULL, &fixture.registry, &fixture.mapped, &fixture.found.tables[0], getpid(),
-					 map->l_addr + table, &fixture.found), 0);
+					 map->l_addr + table, &fixture.found),
+		     0);
 	cr_assert_eq(fixture.found.count, 3);
 	cr_assert_not_null(get(&fixture, 0, path, "s1"));
 	cr_expect_eq(get(&fixture, 0, path, "s1")->by, FOUND_TABLE_MEMORY);
@@ -275,15 +278,16 @@ Test(target_functions, table_unknown)
 	cr_assert_eq(fixture.found.table_count, 1);
 	cr_expect_eq(fixture.found.tables[0].table_address, 0);
 	fixture.runtime.table.through_count = 1;
-	cr_expect_eq(functions_add_table(NULL, &fixture.registry, &fixture.mapped, &fixture.found.tables[0], getpid(), 8,
-					 &fixture.found), -ENOENT);
+	cr_expect_eq(functions_add_table(NULL, &fixture.registry, &fixture.mapped, &fixture.found.tables[0], getpid(),
+					 8, &fixture.found),
+		     -ENOENT);
 	found_functions_free(&fixture.found);
 }
 
 Test(target_functions, no_such_file)
 {
-	struct registry registry = {0};
-	struct mapped_file mapped = {.path = "gone", .open_path = "/proc/self/map_files/1-2"};
+	struct registry registry = { 0 };
+	struct mapped_file mapped = { .path = "gone", .open_path = "/proc/self/map_files/1-2" };
 	struct found_functions found;
 
 	cr_expect_lt(functions_find(NULL, &registry, &mapped, &found), 0);

@@ -18,7 +18,9 @@ Test(target_maps, ordinary)
 	struct maps_entry entry;
 	char line[512];
 
-	cr_assert_eq(parse("7f5a10000000-7f5a10021000 r-xp 0001c000 fd:1a 1311768 /usr/lib/libcuda.so.1\n", line, &entry), 0);
+	cr_assert_eq(parse("7f5a10000000-7f5a10021000 r-xp 0001c000 fd:1a 1311768 /usr/lib/libcuda.so.1\n", line,
+			   &entry),
+		     0);
 	cr_expect_eq(entry.start, 0x7f5a10000000);
 	cr_expect_eq(entry.end, 0x7f5a10021000);
 	cr_expect_eq(entry.offset, 0x1c000);
@@ -78,11 +80,28 @@ Test(target_maps, without_a_path)
 Test(target_maps, malformed)
 {
 	static const char *const lines[] = {
-		"", "\n", " ", "7f00", "7f00-", "7f00-8f00", "7f00-8f00 ", "7f00-8f00 r-x", "7f00-8f00 r-xp",
-		"7f00-8f00 r-xp 0", "7f00-8f00 r-xp 0 0", "7f00-8f00 r-xp 0 0:0", "7f00-8f00 r-xp 0 0:0 ",
-		"7f00-8f00 r-xp 0 0:0 x", "7f00-8f00 r-xp 0 0:0 5x /a", "8f00-7f00 r-xp 0 0:0 5 /a", "7f00-7f00 r-xp 0 0:0 5 /a",
-		"-7f00-8f00 r-xp 0 0:0 5 /a", "7f00 -8f00 r-xp 0 0:0 5 /a", "7f00-8f00r-xp 0 0:0 5 /a",
-		"111112222233333444445-8f00 r-xp 0 0:0 5 /a", "7f00-8f00 r-xp 0 0:0 99999999999999999999999 /a",
+		"",
+		"\n",
+		" ",
+		"7f00",
+		"7f00-",
+		"7f00-8f00",
+		"7f00-8f00 ",
+		"7f00-8f00 r-x",
+		"7f00-8f00 r-xp",
+		"7f00-8f00 r-xp 0",
+		"7f00-8f00 r-xp 0 0",
+		"7f00-8f00 r-xp 0 0:0",
+		"7f00-8f00 r-xp 0 0:0 ",
+		"7f00-8f00 r-xp 0 0:0 x",
+		"7f00-8f00 r-xp 0 0:0 5x /a",
+		"8f00-7f00 r-xp 0 0:0 5 /a",
+		"7f00-7f00 r-xp 0 0:0 5 /a",
+		"-7f00-8f00 r-xp 0 0:0 5 /a",
+		"7f00 -8f00 r-xp 0 0:0 5 /a",
+		"7f00-8f00r-xp 0 0:0 5 /a",
+		"111112222233333444445-8f00 r-xp 0 0:0 5 /a",
+		"7f00-8f00 r-xp 0 0:0 99999999999999999999999 /a",
 		"7f00-8f00 r-xp -5 0:0 5 /a",
 	};
 	struct maps_entry entry;

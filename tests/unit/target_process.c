@@ -83,7 +83,8 @@ Test(target_process, mapped_files)
 	cr_expect_null(find(&files, "[vdso]"));
 	for (size_t i = 0; i < files.count; i++)
 		for (size_t j = 0; j < i; j++)
-			cr_expect(files.files[i].inode != files.files[j].inode || files.files[i].device != files.files[j].device,
+			cr_expect(files.files[i].inode != files.files[j].inode ||
+					  files.files[i].device != files.files[j].device,
 				  "%s twice", files.files[i].path);
 	mapped_files_free(&files);
 }
@@ -230,7 +231,7 @@ static void describe(char *const arguments[], struct process_info *info)
 Test(target_process, static_program)
 {
 	const char *program = support_path("program");
-	char *arguments[] = {(char *)program, "two words", "", "last\n", NULL};
+	char *arguments[] = { (char *)program, "two words", "", "last\n", NULL };
 	struct process_info info;
 	char expected[256];
 
@@ -253,12 +254,32 @@ Test(target_process, static_program)
 	process_info_free(&info);
 }
 
+Test(target_process, program_of_32_bits)
+{
+	static const char text[] = ".globl _start\n_start: mov $3,%eax\nxor %ebx,%ebx\nmov %esp,%ecx\nmov $1,%edx\n"
+				   "int $0x80\nmov $1,%eax\nxor %ebx,%ebx\nint $0x80\n";
+	const char *program = support_path("program");
+	char *arguments[] = { (char *)program, NULL };
+	struct process_info info;
+
+	support_write(support_path("waits.s"), text, sizeof(text) - 1);
+	support_run("as --32 -o %s %s && ld -m elf_i386 -o %s %s", support_path("waits.o"), support_path("waits.s"),
+		    program, support_path("waits.o"));
+	describe(arguments, &info);
+	if (info.is_zombie) {
+		process_info_free(&info);
+		cr_skip_test("this kernel does not run programs of 32 bits");
+	}
+	cr_expect(info.is_32bit);
+	process_info_free(&info);
+}
+
 /* ld.so ./program: the executable is the loader, and libraries do come. */
 Test(target_process, started_through_the_loader)
 {
 	struct elf_file *self = support_open("/proc/self/exe");
 	const char *program = support_path("program");
-	char *arguments[] = {(char *)elf_file_interpreter(self), (char *)program, NULL};
+	char *arguments[] = { (char *)elf_file_interpreter(self), (char *)program, NULL };
 	struct process_info info;
 
 	support_write(support_path("waits.c"), waits, sizeof(waits) - 1);
@@ -273,7 +294,7 @@ Test(target_process, started_through_the_loader)
 Test(target_process, command_line)
 {
 	static char text[8000];
-	char *arguments[] = {"/bin/sh", "-c", "read line", text, NULL};
+	char *arguments[] = { "/bin/sh", "-c", "read line", text, NULL };
 	struct process_info info;
 
 	memset(text, 'a', sizeof(text) - 1);
@@ -312,8 +333,8 @@ static int stop(void *context, pid_t tgid)
 
 Test(target_process, each)
 {
-	char *arguments[] = {"/bin/cat", NULL};
-	struct search search = {.self = getpid()};
+	char *arguments[] = { "/bin/cat", NULL };
+	struct search search = { .self = getpid() };
 	int input, visited = 0;
 	siginfo_t ended;
 
@@ -344,7 +365,8 @@ Test(target_process, memory)
 	cr_assert_eq(process_read_memory(getpid(), (__u64)(uintptr_t)secret, copy, sizeof(secret)), sizeof(secret));
 	cr_expect_str_eq(copy, secret);
 	cr_assert_eq(munmap(pages + 4096, 4096), 0);
-	cr_expect_eq(process_read_memory(getpid(), (__u64)(uintptr_t)pages + 4000, copy, 4096), 96, "as far as it goes");
+	cr_expect_eq(process_read_memory(getpid(), (__u64)(uintptr_t)pages + 4000, copy, 4096), 96,
+		     "as far as it goes");
 	cr_expect_eq(process_read_memory(getpid(), (__u64)(uintptr_t)pages + 4096, copy, 8), -EFAULT);
 	cr_expect_eq(process_read_memory(getpid(), 8, copy, 8), -EFAULT);
 	cr_expect_eq(process_read_memory(getpid(), ~0ull - 4, copy, 8), -EFAULT);

@@ -27,100 +27,108 @@ struct site_case {
 
 static const struct site_case cases[] = {
 	/* the entry itself */
-	{"push_first", "at: push %rbp\nmov %rsp,%rbp\npop %rbp\nret\n", ARG0, SITE_EMULATED, 0},
-	{"push_r12_first", "at: push %r12\npop %r12\nret\n", ARG0, SITE_EMULATED, 0},
-	{"nop5_first", "at:" NOP5 "push %rbp\npop %rbp\nret\n", ARG0, SITE_OPTIMISED, 0},
-	{"nop1_first", "at: nop\nret\n", ARG0, SITE_EMULATED, 0},
-	{"jump_first", "at: jmp outside\n", ARG0, SITE_EMULATED, 0},
-	{"call_first", "at: call outside\nret\n", ARG0, SITE_EMULATED, 0},
-	{"stub", "at: jmp *slot(%rip)\n", ARG0, SITE_STEPPED, 0},
-	{"ret_first", "at: ret\n", ARG0, SITE_STEPPED, 0},
+	{ "push_first", "at: push %rbp\nmov %rsp,%rbp\npop %rbp\nret\n", ARG0, SITE_EMULATED, 0 },
+	{ "push_r12_first", "at: push %r12\npop %r12\nret\n", ARG0, SITE_EMULATED, 0 },
+	{ "nop5_first", "at:" NOP5 "push %rbp\npop %rbp\nret\n", ARG0, SITE_OPTIMISED, 0 },
+	{ "nop1_first", "at: nop\nret\n", ARG0, SITE_EMULATED, 0 },
+	{ "jump_first", "at: jmp outside\n", ARG0, SITE_EMULATED, 0 },
+	{ "call_first", "at: call outside\nret\n", ARG0, SITE_EMULATED, 0 },
+	{ "stub", "at: jmp *slot(%rip)\n", ARG0, SITE_STEPPED, 0 },
+	{ "ret_first", "at: ret\n", ARG0, SITE_STEPPED, 0 },
 
 	/* forward */
-	{"endbr_push", "endbr64\nat: push %rbx\npop %rbx\nret\n", ARG0, SITE_EMULATED, 0},
-	{"endbr_jump", "endbr64\nat: jmp outside\n", ARG0, SITE_EMULATED, 0},
-	{"endbr_nop", "endbr64\nat: nop\nret\n", ARG0, SITE_EMULATED, 0},
-	{"test_branch", "endbr64\ntest %rdi,%rdi\nat: je 1f\npush %rbx\npop %rbx\n1: ret\n", ARG0, SITE_EMULATED, 0},
-	{"long_branch", "endbr64\ncmp $5,%esi\nat: ja outside\npush %rbx\npop %rbx\nret\n", ARG0, SITE_EMULATED, 0},
-	{"load_push", "mov 8(%rdi),%rax\nat: push %rbx\npop %rbx\nret\n", ARG0, SITE_EMULATED, 0},
-	{"many", "endbr64\nmov %rdi,%rax\nxor %r10d,%r10d\nlea 1(%rsi),%r11\npxor %xmm0,%xmm0\nat: push %r15\npop %r15\nret\n",
-	 ARG0 | ARG1, SITE_EMULATED, 0},
-	{"past_nop5", "endbr64\n" NOP5 "at: push %rbx\npop %rbx\nret\n", ARG0, SITE_EMULATED, 0},
-	{"red_zone_store", "endbr64\nmov %rdi,-8(%rsp)\nat: push %rbx\npop %rbx\nret\n", ARG0 | ARG7, SITE_EMULATED, 0},
-	{"stack_load", "mov 8(%rsp),%rax\nat: push %rbx\npop %rbx\nret\n", ARG7, SITE_EMULATED, 0},
-	{"unread_register", "mov %rsi,%rcx\nxor %esi,%esi\nat: push %rbx\npop %rbx\nret\n", ARG0, SITE_EMULATED, 0},
+	{ "endbr_push", "endbr64\nat: push %rbx\npop %rbx\nret\n", ARG0, SITE_EMULATED, 0 },
+	{ "endbr_jump", "endbr64\nat: jmp outside\n", ARG0, SITE_EMULATED, 0 },
+	{ "endbr_nop", "endbr64\nat: nop\nret\n", ARG0, SITE_EMULATED, 0 },
+	{ "test_branch", "endbr64\ntest %rdi,%rdi\nat: je 1f\npush %rbx\npop %rbx\n1: ret\n", ARG0, SITE_EMULATED, 0 },
+	{ "long_branch", "endbr64\ncmp $5,%esi\nat: ja outside\npush %rbx\npop %rbx\nret\n", ARG0, SITE_EMULATED, 0 },
+	{ "load_push", "mov 8(%rdi),%rax\nat: push %rbx\npop %rbx\nret\n", ARG0, SITE_EMULATED, 0 },
+	{ "many",
+	  "endbr64\nmov %rdi,%rax\nxor %r10d,%r10d\nlea 1(%rsi),%r11\npxor %xmm0,%xmm0\nat: push %r15\npop %r15\nret\n",
+	  ARG0 | ARG1, SITE_EMULATED, 0 },
+	{ "past_nop5", "endbr64\n" NOP5 "at: push %rbx\npop %rbx\nret\n", ARG0, SITE_EMULATED, 0 },
+	{ "red_zone_store", "endbr64\nmov %rdi,-8(%rsp)\nat: push %rbx\npop %rbx\nret\n", ARG0 | ARG7, SITE_EMULATED,
+	  0 },
+	{ "stack_load", "mov 8(%rsp),%rax\nat: push %rbx\npop %rbx\nret\n", ARG7, SITE_EMULATED, 0 },
+	{ "unread_register", "mov %rsi,%rcx\nxor %esi,%esi\nat: push %rbx\npop %rbx\nret\n", ARG0, SITE_EMULATED, 0 },
 
 	/* what a fetch reads is gone */
-	{"argument_copied_over", "at: mov %rsi,%rdi\npush %rbx\npop %rbx\nret\n", ARG0, SITE_STEPPED, 0},
-	{"low_half_written", "at: endbr64\nmov $1,%edi\npush %rbx\npop %rbx\nret\n", ARG0, SITE_STEPPED, 0},
-	{"low_byte_written", "at: endbr64\nmov $1,%dil\npush %rbx\npop %rbx\nret\n", ARG0, SITE_STEPPED, 0},
-	{"r9_written", "at: endbr64\nxor %r9d,%r9d\npush %rbx\npop %rbx\nret\n", ARG5, SITE_STEPPED, 0},
-	{"hidden_write", "at: endbr64\ncpuid\npush %rbx\npop %rbx\nret\n", ARG3, SITE_STEPPED, 0},
-	{"conditional_write", "at: endbr64\ncmovz %rax,%rdi\npush %rbx\npop %rbx\nret\n", ARG0, SITE_STEPPED, 0},
-	{"exchanged", "at: endbr64\nxchg %rax,%rdi\npush %rbx\npop %rbx\nret\n", ARG0, SITE_STEPPED, 0},
+	{ "argument_copied_over", "at: mov %rsi,%rdi\npush %rbx\npop %rbx\nret\n", ARG0, SITE_STEPPED, 0 },
+	{ "low_half_written", "at: endbr64\nmov $1,%edi\npush %rbx\npop %rbx\nret\n", ARG0, SITE_STEPPED, 0 },
+	{ "low_byte_written", "at: endbr64\nmov $1,%dil\npush %rbx\npop %rbx\nret\n", ARG0, SITE_STEPPED, 0 },
+	{ "r9_written", "at: endbr64\nxor %r9d,%r9d\npush %rbx\npop %rbx\nret\n", ARG5, SITE_STEPPED, 0 },
+	{ "hidden_write", "at: endbr64\ncpuid\npush %rbx\npop %rbx\nret\n", ARG3, SITE_STEPPED, 0 },
+	{ "conditional_write", "at: endbr64\ncmovz %rax,%rdi\npush %rbx\npop %rbx\nret\n", ARG0, SITE_STEPPED, 0 },
+	{ "exchanged", "at: endbr64\nxchg %rax,%rdi\npush %rbx\npop %rbx\nret\n", ARG0, SITE_STEPPED, 0 },
 
 	/* the stack has moved or may have been written */
-	{"stack_moved", "at: endbr64\nsub $8,%rsp\nnop\nadd $8,%rsp\nret\n", 0, SITE_STEPPED, 0},
-	{"stack_aligned", "at: endbr64\nlea 8(%rsp),%r10\nand $-16,%rsp\npush -8(%r10)\nleave\nret\n", 0, SITE_STEPPED, 0},
-	{"push_immediate", "at: endbr64\npush $1\nnop\npop %rax\nret\n", 0, SITE_STEPPED, 0},
-	{"push_memory", "at: endbr64\npush 8(%rsp)\nnop\npop %rax\nret\n", 0, SITE_STEPPED, 0},
-	{"pop_first", "at: pop %rax\nnop\npush %rax\nret\n", 0, SITE_STEPPED, 0},
-	{"store_to_argument", "at: endbr64\nmovq $0,16(%rsp)\npush %rbx\npop %rbx\nret\n", ARG7, SITE_STEPPED, 0},
-	{"store_through_pointer", "at: endbr64\nmovq $0,(%rsi)\npush %rbx\npop %rbx\nret\n", ARG0, SITE_STEPPED, 0},
-	{"store_reaches_up", "at: endbr64\nmovups %xmm0,-8(%rsp)\npush %rbx\npop %rbx\nret\n", 0, SITE_STEPPED, 0},
-	{"store_indexed", "at: endbr64\nmov %al,-8(%rsp,%rcx)\npush %rbx\npop %rbx\nret\n", 0, SITE_STEPPED, 0},
+	{ "stack_moved", "at: endbr64\nsub $8,%rsp\nnop\nadd $8,%rsp\nret\n", 0, SITE_STEPPED, 0 },
+	{ "stack_aligned", "at: endbr64\nlea 8(%rsp),%r10\nand $-16,%rsp\npush -8(%r10)\nleave\nret\n", 0, SITE_STEPPED,
+	  0 },
+	{ "push_immediate", "at: endbr64\npush $1\nnop\npop %rax\nret\n", 0, SITE_STEPPED, 0 },
+	{ "push_memory", "at: endbr64\npush 8(%rsp)\nnop\npop %rax\nret\n", 0, SITE_STEPPED, 0 },
+	{ "pop_first", "at: pop %rax\nnop\npush %rax\nret\n", 0, SITE_STEPPED, 0 },
+	{ "store_to_argument", "at: endbr64\nmovq $0,16(%rsp)\npush %rbx\npop %rbx\nret\n", ARG7, SITE_STEPPED, 0 },
+	{ "store_through_pointer", "at: endbr64\nmovq $0,(%rsi)\npush %rbx\npop %rbx\nret\n", ARG0, SITE_STEPPED, 0 },
+	{ "store_reaches_up", "at: endbr64\nmovups %xmm0,-8(%rsp)\npush %rbx\npop %rbx\nret\n", 0, SITE_STEPPED, 0 },
+	{ "store_indexed", "at: endbr64\nmov %al,-8(%rsp,%rcx)\npush %rbx\npop %rbx\nret\n", 0, SITE_STEPPED, 0 },
 
 	/* control goes elsewhere in between */
-	{"call_between", "at: endbr64\ncall outside\npush %rbx\npop %rbx\nret\n", 0, SITE_STEPPED, 0},
-	{"ret_between", "at: endbr64\nret\npush %rbx\npop %rbx\nret\n", 0, SITE_STEPPED, 0},
-	{"syscall_between", "at: endbr64\nsyscall\npush %rbx\npop %rbx\nret\n", 0, SITE_STEPPED, 0},
-	{"trap_between", "at: endbr64\nud2\npush %rbx\npop %rbx\nret\n", 0, SITE_STEPPED, 0},
-	{"never_on_nop5", "at: endbr64\n" NOP5 "ret\n", 0, SITE_STEPPED, 0},
-	{"never_on_prefixed_nop", "at: endbr64\n.byte 0x66,0x90\nret\n", 0, SITE_STEPPED, 0},
-	{"never_on_xchg_r8", "at: endbr64\n.byte 0x41,0x90\nret\n", 0, SITE_STEPPED, 0},
-	{"never_on_hinted_branch", "at: endbr64\ntest %rdi,%rdi\n.byte 0x3e,0x74,0x00\nret\n", 0, SITE_STEPPED, 0},
-	{"too_far", "at: endbr64\n.rept 16\nmov %rax,%r10\n.endr\npush %rbx\npop %rbx\nret\n", 0, SITE_STEPPED, 0},
+	{ "call_between", "at: endbr64\ncall outside\npush %rbx\npop %rbx\nret\n", 0, SITE_STEPPED, 0 },
+	{ "ret_between", "at: endbr64\nret\npush %rbx\npop %rbx\nret\n", 0, SITE_STEPPED, 0 },
+	{ "syscall_between", "at: endbr64\nsyscall\npush %rbx\npop %rbx\nret\n", 0, SITE_STEPPED, 0 },
+	{ "trap_between", "at: endbr64\nud2\npush %rbx\npop %rbx\nret\n", 0, SITE_STEPPED, 0 },
+	{ "never_on_nop5", "at: endbr64\n" NOP5 "ret\n", 0, SITE_STEPPED, 0 },
+	{ "never_on_prefixed_nop", "at: endbr64\n.byte 0x66,0x90\nret\n", 0, SITE_STEPPED, 0 },
+	{ "never_on_xchg_r8", "at: endbr64\n.byte 0x41,0x90\nret\n", 0, SITE_STEPPED, 0 },
+	{ "never_on_hinted_branch", "at: endbr64\ntest %rdi,%rdi\n.byte 0x3e,0x74,0x00\nret\n", 0, SITE_STEPPED, 0 },
+	{ "too_far", "at: endbr64\n.rept 16\nmov %rax,%r10\n.endr\npush %rbx\npop %rbx\nret\n", 0, SITE_STEPPED, 0 },
 
 	/* branches of the function */
-	{"loop_over_site", "at: endbr64\n1: mov (%rdi),%eax\ntest %eax,%eax\nje 1b\nret\n", ARG0, SITE_STEPPED, 0},
-	{"loop_to_site", "at: endbr64\n1: push %rbx\npop %rbx\ndec %esi\njne 1b\nret\n", ARG0, SITE_STEPPED, 0},
-	{"loop_behind_site", "endbr64\nat: push %rbx\n1: dec %esi\njne 1b\npop %rbx\nret\n", ARG0, SITE_EMULATED, 0},
-	{"loop_to_entry", "1: endbr64\nat: push %rbx\npop %rbx\ndec %esi\njne 1b\nret\n", ARG0, SITE_EMULATED, 0},
-	{"cold_part_jumps_back",
-	 "at: endbr64\n1: mov (%rdi),%eax\ntest %eax,%eax\nje cold_part_jumps_back_cold\nret\n"
-	 ".pushsection .text.cold,\"ax\",@progbits\n.cfi_startproc\ncold_part_jumps_back_cold: pause\njmp 1b\n"
-	 ".cfi_endproc\n.popsection\n",
-	 ARG0, SITE_STEPPED, 0},
-	{"cold_part_ends",
-	 "endbr64\ntest %rdi,%rdi\nat: je cold_part_ends_cold\nret\n"
-	 ".pushsection .text.cold,\"ax\",@progbits\n.cfi_startproc\ncold_part_ends_cold: xor %eax,%eax\nret\n"
-	 ".cfi_endproc\n.popsection\n",
-	 ARG0, SITE_EMULATED, 0},
-	{"switch_before_branch", "at: movslq (%rdi),%rax\ntest %eax,%eax\nje 1f\njmp *%rax\n1: ret\n", ARG0, SITE_STEPPED, 0},
-	{"added_address", "at: mov (%rdi),%rax\ntest %eax,%eax\nje 1f\nadd %rdx,%rax\njmp *%rax\n1: ret\n", ARG0, SITE_STEPPED, 0},
-	{"indexed_entry", "at: test %edi,%edi\nje 1f\nmov (%rdx,%rdi,8),%rax\njmp *%rax\n1: ret\n", ARG0, SITE_STEPPED, 0},
-	{"address_from_elsewhere", "at: mov (%rdi),%rax\ntest %eax,%eax\nje 1f\nret\n1: jmp *%rax\n", ARG0, SITE_STEPPED, 0},
-	{"loaded_pointer", "mov (%rdi),%rax\ntest %rax,%rax\nat: je 1f\njmp *%rax\n1: ret\n", ARG0, SITE_EMULATED, 0},
-	{"switch_before_push", "mov (%rdi),%eax\nat: push %rbx\npop %rbx\njmp *%rax\n", ARG0, SITE_EMULATED, 0},
-	{"tracked_jump", "endbr64\nmovslq (%rdi),%rax\ntest %eax,%eax\nat: je 1f\njmp *%rax\n1: ret\n", ARG0, SITE_EMULATED, 0},
-	{"untracked_jump", "at: endbr64\nmovslq (%rdi),%rax\ntest %eax,%eax\nje 1f\nnotrack jmp *%rax\n1: ret\n", ARG0,
-	 SITE_STEPPED, 0},
-	{"tail_call", "mov (%rdi),%rax\ntest %rax,%rax\nat: je 1f\njmp *24(%rax)\n1: ret\n", ARG0, SITE_EMULATED, 0},
+	{ "loop_over_site", "at: endbr64\n1: mov (%rdi),%eax\ntest %eax,%eax\nje 1b\nret\n", ARG0, SITE_STEPPED, 0 },
+	{ "loop_to_site", "at: endbr64\n1: push %rbx\npop %rbx\ndec %esi\njne 1b\nret\n", ARG0, SITE_STEPPED, 0 },
+	{ "loop_behind_site", "endbr64\nat: push %rbx\n1: dec %esi\njne 1b\npop %rbx\nret\n", ARG0, SITE_EMULATED, 0 },
+	{ "loop_to_entry", "1: endbr64\nat: push %rbx\npop %rbx\ndec %esi\njne 1b\nret\n", ARG0, SITE_EMULATED, 0 },
+	{ "cold_part_jumps_back",
+	  "at: endbr64\n1: mov (%rdi),%eax\ntest %eax,%eax\nje cold_part_jumps_back_cold\nret\n"
+	  ".pushsection .text.cold,\"ax\",@progbits\n.cfi_startproc\ncold_part_jumps_back_cold: pause\njmp 1b\n"
+	  ".cfi_endproc\n.popsection\n",
+	  ARG0, SITE_STEPPED, 0 },
+	{ "cold_part_ends",
+	  "endbr64\ntest %rdi,%rdi\nat: je cold_part_ends_cold\nret\n"
+	  ".pushsection .text.cold,\"ax\",@progbits\n.cfi_startproc\ncold_part_ends_cold: xor %eax,%eax\nret\n"
+	  ".cfi_endproc\n.popsection\n",
+	  ARG0, SITE_EMULATED, 0 },
+	{ "switch_before_branch", "at: movslq (%rdi),%rax\ntest %eax,%eax\nje 1f\njmp *%rax\n1: ret\n", ARG0,
+	  SITE_STEPPED, 0 },
+	{ "added_address", "at: mov (%rdi),%rax\ntest %eax,%eax\nje 1f\nadd %rdx,%rax\njmp *%rax\n1: ret\n", ARG0,
+	  SITE_STEPPED, 0 },
+	{ "indexed_entry", "at: test %edi,%edi\nje 1f\nmov (%rdx,%rdi,8),%rax\njmp *%rax\n1: ret\n", ARG0, SITE_STEPPED,
+	  0 },
+	{ "address_from_elsewhere", "at: mov (%rdi),%rax\ntest %eax,%eax\nje 1f\nret\n1: jmp *%rax\n", ARG0,
+	  SITE_STEPPED, 0 },
+	{ "loaded_pointer", "mov (%rdi),%rax\ntest %rax,%rax\nat: je 1f\njmp *%rax\n1: ret\n", ARG0, SITE_EMULATED, 0 },
+	{ "switch_before_push", "mov (%rdi),%eax\nat: push %rbx\npop %rbx\njmp *%rax\n", ARG0, SITE_EMULATED, 0 },
+	{ "tracked_jump", "endbr64\nmovslq (%rdi),%rax\ntest %eax,%eax\nat: je 1f\njmp *%rax\n1: ret\n", ARG0,
+	  SITE_EMULATED, 0 },
+	{ "untracked_jump", "at: endbr64\nmovslq (%rdi),%rax\ntest %eax,%eax\nje 1f\nnotrack jmp *%rax\n1: ret\n", ARG0,
+	  SITE_STEPPED, 0 },
+	{ "tail_call", "mov (%rdi),%rax\ntest %rax,%rax\nat: je 1f\njmp *24(%rax)\n1: ret\n", ARG0, SITE_EMULATED, 0 },
 
 	/* without bounds */
-	{"unbounded_endbr_push", "endbr64\nat: push %rbx\npop %rbx\nret\n", ARG0, SITE_EMULATED, NO_FRAME},
-	{"unbounded_load_push", "at: mov 8(%rdi),%rax\npush %rbx\npop %rbx\nret\n", ARG0, SITE_STEPPED, NO_FRAME},
-	{"unbounded_endbr_jump", "at: endbr64\njmp outside\n", ARG0, SITE_STEPPED, NO_FRAME},
+	{ "unbounded_endbr_push", "endbr64\nat: push %rbx\npop %rbx\nret\n", ARG0, SITE_EMULATED, NO_FRAME },
+	{ "unbounded_load_push", "at: mov 8(%rdi),%rax\npush %rbx\npop %rbx\nret\n", ARG0, SITE_STEPPED, NO_FRAME },
+	{ "unbounded_endbr_jump", "at: endbr64\njmp outside\n", ARG0, SITE_STEPPED, NO_FRAME },
 
 	/* no instructions, or none that takes a probe */
-	{"filled_with_int3", "at: .fill 16,1,0xcc\n", 0, 0, 0},
-	{"filled_with_zeros", "at: .fill 16,1,0\n", 0, 0, 0},
-	{"undecodable", "at: .byte 0x06,0x07,0x0e,0x16\nret\n", 0, 0, 0},
-	{"one_int3", "at: int3\nret\n", 0, 0, 0},
-	{"privileged", "at: hlt\nret\n", 0, 0, 0},
-	{"locked_first", "at: lock addl $1,(%rdi)\nret\n", ARG0, 0, 0},
-	{"segment_prefix_passed", "at: .byte 0x3e,0x48,0x8b,0x07\nret\n", ARG0, 0, 0},
-	{"segment_prefix_left", ".byte 0x3e,0x48,0x8b,0x07\nat: push %rbx\npop %rbx\nret\n", ARG0, SITE_EMULATED, 0},
+	{ "filled_with_int3", "at: .fill 16,1,0xcc\n", 0, 0, 0 },
+	{ "filled_with_zeros", "at: .fill 16,1,0\n", 0, 0, 0 },
+	{ "undecodable", "at: .byte 0x06,0x07,0x0e,0x16\nret\n", 0, 0, 0 },
+	{ "one_int3", "at: int3\nret\n", 0, 0, 0 },
+	{ "privileged", "at: hlt\nret\n", 0, 0, 0 },
+	{ "locked_first", "at: lock addl $1,(%rdi)\nret\n", ARG0, 0, 0 },
+	{ "segment_prefix_passed", "at: .byte 0x3e,0x48,0x8b,0x07\nret\n", ARG0, 0, 0 },
+	{ "segment_prefix_left", ".byte 0x3e,0x48,0x8b,0x07\nat: push %rbx\npop %rbx\nret\n", ARG0, SITE_EMULATED, 0 },
 };
 
 #define CASE_COUNT (sizeof(cases) / sizeof(*cases))
@@ -199,9 +207,14 @@ Test(target_site, compiled_functions)
 		"int loops(int *p, int n) { int s = 0; for (int i = 0; i < n; i++) s += outside(p[i]); return s; }\n"
 		"int leaf(int a, int b) { return a * b; }\n"
 		"int stack(int a, int b, int c, int d, int e, int f, int g, int h) { return outside(g, h) + a; }\n";
-	static const char *const names[] = {"calls", "checks", "loops", "leaf", "stack"};
-	static const char *const options[] = {"-O0", "-O1", "-O2", "-Os", "-O2 -fcf-protection=full",
-					      "-O2 -fpatchable-function-entry=2", "-O2 -fcf-protection=none"};
+	static const char *const names[] = { "calls", "checks", "loops", "leaf", "stack" };
+	static const char *const options[] = { "-O0",
+					       "-O1",
+					       "-O2",
+					       "-Os",
+					       "-O2 -fcf-protection=full",
+					       "-O2 -fpatchable-function-entry=2",
+					       "-O2 -fcf-protection=none" };
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
 		const char *library = support_library("compiled.c", source, options[i]);
@@ -237,7 +250,7 @@ Test(target_site, compiled_functions)
 
 Test(target_site, arguments_of_a_spec)
 {
-	struct xpt_spec spec = {.fetches = 4};
+	struct xpt_spec spec = { .fetches = 4 };
 
 	spec.fetch[0].source = 0;
 	spec.fetch[1].source = XPT_SOURCE_RETURN;

@@ -113,15 +113,15 @@ static inline struct support_symbol *support_symbols(const char *path, bool dyna
 	cr_assert_not_null(pipe);
 	*count = 0;
 	while (fgets(line, sizeof(line), pipe)) {
-		struct support_symbol symbol = {0};
+		struct support_symbol symbol = { 0 };
 		char size[32], *unnamed = strstr(line, "<OS specific>: 10");
 
 		/* what readelf calls it where the linker has not marked the file as a GNU one */
 		if (unnamed)
 			memcpy(unnamed, "IFUNC            ", 17);
 		if (sscanf(line, " %*u: %llx %31s %31s %*s %*s %31s %255s", &symbol.address, size, type, section,
-			   symbol.name) != 5 || !strcmp(section, "UND") || !symbol.address ||
-		    (strcmp(type, "FUNC") && strcmp(type, "IFUNC")))
+			   symbol.name) != 5 ||
+		    !strcmp(section, "UND") || !symbol.address || (strcmp(type, "FUNC") && strcmp(type, "IFUNC")))
 			continue;
 		symbol.size = strtoull(size, NULL, 0);
 		symbol.indirect = !strcmp(type, "IFUNC");

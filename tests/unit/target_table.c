@@ -28,8 +28,11 @@ static const char versioned[] =
 	"const struct base *Accessor(void) { return &object; }\n"
 	"const struct base *Jumping(void) { return Accessor(); }\n";
 
-static const struct table_spec versioned_spec = {
-	.accessor = "Accessor", .through = {0}, .through_count = 1, .slots_offset = 0, .size_offset = -1};
+static const struct table_spec versioned_spec = { .accessor = "Accessor",
+						  .through = { 0 },
+						  .through_count = 1,
+						  .slots_offset = 0,
+						  .size_offset = -1 };
 
 struct loaded {
 	struct elf_file *file;
@@ -76,8 +79,15 @@ static void expect_slots(const struct loaded *loaded, const struct api_table *ta
 }
 
 static const char *const compilers[] = {
-	"-O0", "-O1", "-O2", "-O3 -fcf-protection=full", "-Os -fcf-protection=none", "-O2 -fstack-protector-all", "-O2 -s",
-	"-O2 -Wl,-z,pack-relative-relocs", "-O2 -fno-omit-frame-pointer -fno-asynchronous-unwind-tables",
+	"-O0",
+	"-O1",
+	"-O2",
+	"-O3 -fcf-protection=full",
+	"-Os -fcf-protection=none",
+	"-O2 -fstack-protector-all",
+	"-O2 -s",
+	"-O2 -Wl,-z,pack-relative-relocs",
+	"-O2 -fno-omit-frame-pointer -fno-asynchronous-unwind-tables",
 };
 
 Test(target_table, object_and_version_check)
@@ -91,7 +101,8 @@ Test(target_table, object_and_version_check)
 		load(support_library("versioned.c", versioned, compilers[i]), &loaded);
 		*(void **)&accessor = dlsym(loaded.handle, "Accessor");
 		object = accessor();
-		cr_assert_eq(api_table_from_file(NULL, loaded.file, &versioned_spec, address_of(&loaded, "Accessor"), &table),
+		cr_assert_eq(api_table_from_file(NULL, loaded.file, &versioned_spec, address_of(&loaded, "Accessor"),
+						 &table),
 			     0, "%s", compilers[i]);
 		expect_slots(&loaded, &table, (void *const *)object[0](1), SLOTS, compilers[i]);
 		api_table_free(&table);
@@ -106,7 +117,8 @@ Test(target_table, accessor_that_jumps)
 	struct api_table table;
 
 	load(support_library("versioned.c", versioned, "-O2 -Wl,-Bsymbolic -fno-inline -fno-ipa-icf"), &loaded);
-	cr_assert_eq(api_table_from_file(NULL, loaded.file, &versioned_spec, address_of(&loaded, "Jumping"), &table), 0);
+	cr_assert_eq(api_table_from_file(NULL, loaded.file, &versioned_spec, address_of(&loaded, "Jumping"), &table),
+		     0);
 	cr_expect_geq(table.slot_count, SLOTS);
 	api_table_free(&table);
 	unload(&loaded);
@@ -127,7 +139,7 @@ static const char sized[] =
 	"	return &guarded; }\n"
 	"struct api *exported = &ready; struct api *Variable(void) { return exported; }\n";
 
-static const struct table_spec sized_spec = {.accessor = "Ready", .slots_offset = 16, .size_offset = 0};
+static const struct table_spec sized_spec = { .accessor = "Ready", .slots_offset = 16, .size_offset = 0 };
 
 static void *const *call(const struct loaded *loaded, const char *name)
 {
@@ -147,8 +159,8 @@ Test(target_table, with_its_size)
 
 		load(support_library("sized.c", sized, compilers[i]), &loaded);
 		truth = call(&loaded, "Ready");
-		cr_assert_eq(api_table_from_file(NULL, loaded.file, &sized_spec, address_of(&loaded, "Ready"), &table), 0,
-			     "%s", compilers[i]);
+		cr_assert_eq(api_table_from_file(NULL, loaded.file, &sized_spec, address_of(&loaded, "Ready"), &table),
+			     0, "%s", compilers[i]);
 		cr_expect_eq(table.slot_count, 10);
 		cr_expect_eq(table.address + loaded.bias, truth);
 		for (size_t j = 0; j < 10; j++)
@@ -156,7 +168,8 @@ Test(target_table, with_its_size)
 				     compilers[i], j);
 		api_table_free(&table);
 		/* through a pointer that the loader relocates */
-		cr_assert_eq(api_table_from_file(NULL, loaded.file, &sized_spec, address_of(&loaded, "Ready"), &table), 0);
+		cr_assert_eq(api_table_from_file(NULL, loaded.file, &sized_spec, address_of(&loaded, "Ready"), &table),
+			     0);
 		api_table_free(&table);
 		unload(&loaded);
 	}
@@ -164,7 +177,7 @@ Test(target_table, with_its_size)
 
 Test(target_table, filled_at_run_time)
 {
-	static const char *const names[] = {"Late", "Empty", "Guarded"};
+	static const char *const names[] = { "Late", "Empty", "Guarded" };
 
 	for (size_t i = 0; i < sizeof(compilers) / sizeof(*compilers); i++) {
 		struct loaded loaded;
@@ -173,9 +186,11 @@ Test(target_table, filled_at_run_time)
 		for (size_t j = 0; j < 3; j++) {
 			struct api_table table;
 
-			cr_assert_eq(api_table_from_file(NULL, loaded.file, &sized_spec, address_of(&loaded, names[j]), &table),
+			cr_assert_eq(api_table_from_file(NULL, loaded.file, &sized_spec, address_of(&loaded, names[j]),
+							 &table),
 				     -ENODATA, "%s %s", compilers[i], names[j]);
-			cr_expect_eq(table.address + loaded.bias, call(&loaded, names[j]), "%s %s", compilers[i], names[j]);
+			cr_expect_eq(table.address + loaded.bias, call(&loaded, names[j]), "%s %s", compilers[i],
+				     names[j]);
 			cr_expect_eq(table.slot_count, 0);
 			cr_expect_null(table.slots);
 		}
@@ -201,8 +216,10 @@ Test(target_table, from_memory)
 	for (size_t i = 0; i < 10; i++)
 		cr_expect_eq(table.slots[i] + (truth[2 + i] ? loaded.bias : 0), truth[2 + i], "slot %zu", i);
 	api_table_free(&table);
-	cr_expect_eq(api_table_from_memory(NULL, loaded.file, &sized_spec, getpid(), 16, loaded.bias, &table), -ENODATA);
-	cr_expect_eq(api_table_from_memory(NULL, loaded.file, &sized_spec, 0x3fffff, address, loaded.bias, &table), -ESRCH);
+	cr_expect_eq(api_table_from_memory(NULL, loaded.file, &sized_spec, getpid(), 16, loaded.bias, &table),
+		     -ENODATA);
+	cr_expect_eq(api_table_from_memory(NULL, loaded.file, &sized_spec, 0x3fffff, address, loaded.bias, &table),
+		     -ESRCH);
 	unload(&loaded);
 }
 
@@ -217,8 +234,9 @@ Test(target_table, from_memory_without_size)
 	load(support_library("versioned.c", versioned, "-O2"), &loaded);
 	object = (void *)call(&loaded, "Accessor");
 	truth = object[0](1);
-	cr_assert_eq(api_table_from_memory(NULL, loaded.file, &versioned_spec, getpid(), (__u64)(uintptr_t)truth, loaded.bias,
-					   &table), 0);
+	cr_assert_eq(api_table_from_memory(NULL, loaded.file, &versioned_spec, getpid(), (__u64)(uintptr_t)truth,
+					   loaded.bias, &table),
+		     0);
 	expect_slots(&loaded, &table, truth, SLOTS, "memory");
 	api_table_free(&table);
 	unload(&loaded);
@@ -227,10 +245,11 @@ Test(target_table, from_memory_without_size)
 /* The object on the way begins where the table ends: its addresses are no slots. */
 Test(target_table, ends_at_the_object)
 {
-	static const char source[] = ".text\n.p2align 4\nf: ret\nget: lea table(%rip),%rax\nret\n"
-				     ".globl Accessor\n.type Accessor,@function\nAccessor: lea object(%rip),%rax\nret\n"
-				     ".section .data.rel.ro,\"aw\"\ntable: .rept 10\n.quad f\n.endr\nobject: .quad get, f\n"
-				     ".section .note.GNU-stack,\"\",@progbits\n";
+	static const char source[] =
+		".text\n.p2align 4\nf: ret\nget: lea table(%rip),%rax\nret\n"
+		".globl Accessor\n.type Accessor,@function\nAccessor: lea object(%rip),%rax\nret\n"
+		".section .data.rel.ro,\"aw\"\ntable: .rept 10\n.quad f\n.endr\nobject: .quad get, f\n"
+		".section .note.GNU-stack,\"\",@progbits\n";
 	const char *path = support_library("adjacent.s", source, "");
 	struct elf_file *file = support_open(path);
 	struct api_table table;
@@ -247,16 +266,16 @@ Test(target_table, no_accessor)
 	static const char source[] = "int Number(void) { return 5; } extern void *more(void); char data[16];\n"
 				     "void *Call(void) { return (char *)more() + 1; }\n"
 				     "void Nothing(void) {} void *Same(void *p) { return p; }\n";
-	static const char *const names[] = {"Number", "Call", "Nothing", "Same"};
+	static const char *const names[] = { "Number", "Call", "Nothing", "Same" };
 	const char *path = support_library("none.c", source, "-O2");
 	struct elf_file *file = support_open(path);
 	struct api_table table;
 
 	for (size_t i = 0; i < 4; i++) {
-		cr_expect_eq(api_table_from_file(NULL, file, &sized_spec, support_symbol(path, names[i]), &table), -ENOENT,
-			     "%s", names[i]);
-		cr_expect_eq(api_table_from_file(NULL, file, &versioned_spec, support_symbol(path, names[i]), &table), -ENOENT,
-			     "%s", names[i]);
+		cr_expect_eq(api_table_from_file(NULL, file, &sized_spec, support_symbol(path, names[i]), &table),
+			     -ENOENT, "%s", names[i]);
+		cr_expect_eq(api_table_from_file(NULL, file, &versioned_spec, support_symbol(path, names[i]), &table),
+			     -ENOENT, "%s", names[i]);
 	}
 	cr_expect_eq(api_table_from_file(NULL, file, &sized_spec, support_symbol(path, "data"), &table), -ENOENT);
 	elf_file_close(file);

@@ -101,7 +101,7 @@ Test(target_table_arm64, calls)
 
 Test(target_table_arm64, jumps_on)
 {
-	static const __u32 words[] = {0x14000400}; /* b #4096 */
+	static const __u32 words[] = { 0x14000400 }; /* b #4096 */
 	struct table_candidates candidates;
 
 	cr_expect_null(DECODE(words));
@@ -113,7 +113,7 @@ Test(target_table_arm64, any_words)
 	unsigned int seed = 7;
 
 	for (unsigned int i = 0; i < 50000; i++) {
-		struct table_candidates candidates = {0};
+		struct table_candidates candidates = { 0 };
 		unsigned char code[64];
 
 		for (size_t j = 0; j < sizeof(code); j++)

@@ -14,7 +14,7 @@ static const struct table_candidate *find(const struct table_candidates *candida
 /* if (bad) { log(); x = 0; } else x = table; return x; the way of NULL must not hide the other. */
 Test(target_table_walk, ways_join)
 {
-	struct table_candidates candidates = {0};
+	struct table_candidates candidates = { 0 };
 	struct table_walk walk;
 
 	table_walk_begin(&walk, 0x1000, 0x100, &candidates);
@@ -35,7 +35,7 @@ Test(target_table_walk, ways_join)
 
 Test(target_table_walk, nothing_survives_a_return)
 {
-	struct table_candidates candidates = {0};
+	struct table_candidates candidates = { 0 };
 	struct table_walk walk;
 
 	table_walk_begin(&walk, 0x1000, 0x100, &candidates);
@@ -51,7 +51,7 @@ Test(target_table_walk, nothing_survives_a_return)
 
 Test(target_table_walk, leaves_the_function)
 {
-	struct table_candidates candidates = {0};
+	struct table_candidates candidates = { 0 };
 	struct table_walk walk;
 
 	table_walk_begin(&walk, 0x1000, 0x100, &candidates);
@@ -63,7 +63,7 @@ Test(target_table_walk, leaves_the_function)
 /* More branches and addresses than there is room for are let go. */
 Test(target_table_walk, bounded)
 {
-	struct table_candidates candidates = {0};
+	struct table_candidates candidates = { 0 };
 	struct table_walk walk;
 
 	table_walk_begin(&walk, 0x1000, 0x1000, &candidates);

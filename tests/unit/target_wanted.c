@@ -10,7 +10,8 @@ static const char source[] = "int one(void) { return 1; } int two(void) { return
 			     "int same(void) __attribute__((alias(\"one\")));\n"
 			     "extern int absent(void); int uses(void) { return absent(); }\n";
 
-static bool has(const struct wanted_matches *matches, enum wanted_kind kind, const struct call_spec *spec, const char *name)
+static bool has(const struct wanted_matches *matches, enum wanted_kind kind, const struct call_spec *spec,
+		const char *name)
 {
 	for (size_t i = 0; i < matches->count; i++)
 		if (matches->list[i].kind == kind && matches->list[i].spec == spec &&
@@ -21,18 +22,19 @@ static bool has(const struct wanted_matches *matches, enum wanted_kind kind, con
 
 Test(target_wanted, names_and_patterns)
 {
-	char *identity[] = {"other", "nowhere"}, *names[] = {"one", "same", "absent"}, *pattern[] = {"two*"};
-	char *brackets[] = {"[ot]*r"};
+	char *identity[] = { "other", "nowhere" }, *names[] = { "one", "same", "absent" }, *pattern[] = { "two*" };
+	char *brackets[] = { "[ot]*r" };
 	struct call_spec calls[] = {
-		{.locate = LOCATE_SYMBOL, .symbols = names, .symbol_count = 3},
-		{.locate = LOCATE_SYMBOL, .symbols = pattern, .symbol_count = 1},
-		{.locate = LOCATE_SLOT, .slot = 1},
-		{.locate = LOCATE_SYMBOL, .symbols = brackets, .symbol_count = 1},
+		{ .locate = LOCATE_SYMBOL, .symbols = names, .symbol_count = 3 },
+		{ .locate = LOCATE_SYMBOL, .symbols = pattern, .symbol_count = 1 },
+		{ .locate = LOCATE_SLOT, .slot = 1 },
+		{ .locate = LOCATE_SYMBOL, .symbols = brackets, .symbol_count = 1 },
 	};
-	struct description runtime = {.identify = identity, .identify_count = 2, .table.accessor = "uses", .calls = calls,
-				      .call_count = 4};
-	struct description *runtimes[] = {&runtime};
-	struct registry registry = {.runtimes = runtimes, .runtime_count = 1};
+	struct description runtime = {
+		.identify = identity, .identify_count = 2, .table.accessor = "uses", .calls = calls, .call_count = 4
+	};
+	struct description *runtimes[] = { &runtime };
+	struct registry registry = { .runtimes = runtimes, .runtime_count = 1 };
 	const char *path = support_library("names.c", source, "-O1");
 	struct elf_file *file = support_open(path);
 	struct wanted_matches matches;
@@ -52,7 +54,7 @@ Test(target_wanted, names_and_patterns)
 
 Test(target_wanted, empty_registry)
 {
-	struct registry registry = {0};
+	struct registry registry = { 0 };
 	struct wanted_matches matches;
 	const char *path = support_library("names.c", source, "-O1");
 	struct elf_file *file = support_open(path);

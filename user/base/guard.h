@@ -17,8 +17,8 @@
 
 struct guard;
 
-#define GUARD_HELD_MAX 1024   /* processes held at once, and as many watched */
-#define GUARD_TAIL_MAX 1024   /* bytes that complete a file */
+#define GUARD_HELD_MAX 1024 /* processes held at once, and as many watched */
+#define GUARD_TAIL_MAX 1024 /* bytes that complete a file */
 
 /*
  * Starts the guard. Call it before threads are made and before much memory is in use (it is a fork). 0 or -errno.

@@ -11,7 +11,7 @@
 #define GUARD_FILE 'f'	  /* message: comes with a descriptor */
 
 struct guard_slot {
-	_Atomic pid_t pid;	    /* 0: free; -1: being filled in */
+	_Atomic pid_t pid; /* 0: free; -1: being filled in */
 	_Atomic __u64 start_time;
 };
 

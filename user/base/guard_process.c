@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "base/guard_private.h"
 
-#define KEPT_FIRST 3   /* after tidy_up(): the socket, then the collector's pidfd */
+#define KEPT_FIRST 3	 /* after tidy_up(): the socket, then the collector's pidfd */
 #define ANCESTORS_MAX 64 /* a parent chain is followed so far: bounds the work when /proc changes meanwhile */
 
 struct process_state {

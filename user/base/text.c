@@ -188,7 +188,8 @@ static bool json_plain8(const char *bytes)
 	rubout = word ^ EACH_BYTE(0x7f);
 	/* x - 1 has its high bit set where x was 0; word - 0x20 where it was below a space. */
 	return !(((word - EACH_BYTE(0x20)) | (quote - EACH_BYTE(1)) | (backslash - EACH_BYTE(1)) |
-		  (rubout - EACH_BYTE(1)) | word) & EACH_BYTE(0x80));
+		  (rubout - EACH_BYTE(1)) | word) &
+		 EACH_BYTE(0x80));
 }
 
 static size_t json_plain_length(const char *bytes, size_t length)
@@ -308,8 +309,8 @@ size_t text_terminal(struct text *text, const char *bytes, size_t length, size_t
 {
 	char space[32]; /* longer than every escape, so that shown never allocates */
 	struct text shown = { .data = space, .capacity = sizeof(space) };
-	size_t used = 0;      /* columns so far */
-	size_t cut_used = 0;  /* the same where an ellipsis would still fit behind */
+	size_t used = 0;     /* columns so far */
+	size_t cut_used = 0; /* the same where an ellipsis would still fit behind */
 	size_t cut_length = text->length;
 
 	while (length && !text->error) {

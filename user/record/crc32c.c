@@ -28,7 +28,7 @@ void crc32c_init(struct crc32c *crc)
 
 __u32 crc32c_add(const struct crc32c *crc, __u32 sum, const void *bytes, size_t length)
 {
-	const __u32 (*table)[256] = crc->table;
+	const __u32(*table)[256] = crc->table;
 	const unsigned char *at = bytes;
 
 	sum = ~sum;

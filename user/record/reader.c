@@ -192,8 +192,8 @@ out:
 static bool is_text(const struct xpt_record_header *record)
 {
 	return record->kind >= XPT_RECORD_SPEC && record->kind <= XPT_RECORD_RUNTIME &&
-	       record->kind != XPT_RECORD_LOST && record->kind != XPT_RECORD_TOTAL &&
-	       record->kind != XPT_RECORD_PASS && record->kind != XPT_RECORD_HELD;
+	       record->kind != XPT_RECORD_LOST && record->kind != XPT_RECORD_TOTAL && record->kind != XPT_RECORD_PASS &&
+	       record->kind != XPT_RECORD_HELD;
 }
 
 /* Bytes that a record of this kind has at least; of one that this version doesn't know, only the header is checked. */

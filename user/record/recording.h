@@ -18,10 +18,10 @@ struct recording_info {
 	__u64 monotonic_time; /* clock pair: the same moment on CLOCK_MONOTONIC ... */
 	__u64 realtime;	      /* ... and on CLOCK_REALTIME, ns */
 	const char *host;
-	const char *kernel;   /* uname release */
-	const char *machine;  /* uname machine */
-	const char *version;  /* of xputrace */
-	const char *command;  /* command line of the collector */
+	const char *kernel;  /* uname release */
+	const char *machine; /* uname machine */
+	const char *version; /* of xputrace */
+	const char *command; /* command line of the collector */
 	const char *boot_id;
 	unsigned int cpus;
 };
@@ -50,7 +50,7 @@ const struct recording_info *recording_reader_info(const struct recording_reader
  */
 int recording_reader_next(struct recording_reader *reader, const struct xpt_record_header **record);
 __u64 recording_reader_position(const struct recording_reader *reader); /* bytes read, for progress */
-__u64 recording_reader_size(const struct recording_reader *reader);	 /* 0: a pipe */
+__u64 recording_reader_size(const struct recording_reader *reader);	/* 0: a pipe */
 void recording_reader_close(struct recording_reader *reader);
 
 #endif

@@ -53,17 +53,17 @@ static void add_id(struct text *text, __u64 id)
 /*
  * Handles and addresses are strings: JSON readers round numbers beyond 2^53. name comes with quotes, comma and colon.
  */
-#define add_hexadecimal(text, name, value)       \
-	do {                                     \
-		text_literal(text, name "\"");   \
-		text_hexadecimal(text, value);   \
-		text_literal(text, "\"");        \
+#define add_hexadecimal(text, name, value)     \
+	do {                                   \
+		text_literal(text, name "\""); \
+		text_hexadecimal(text, value); \
+		text_literal(text, "\"");      \
 	} while (0)
 
-#define add_unsigned(text, name, value)      \
-	do {                                 \
-		text_literal(text, name);    \
-		text_unsigned(text, value);  \
+#define add_unsigned(text, name, value)     \
+	do {                                \
+		text_literal(text, name);   \
+		text_unsigned(text, value); \
 	} while (0)
 
 static __u64 duration(__u64 start, __u64 end)
@@ -278,8 +278,8 @@ static void add_inference(struct chrome_events *events, const struct event_infer
 	if (inference->outcome == OUTCOME_FAILED)
 		text_literal(text, ",\"failed\":true");
 	text_literal(text, "}}");
-	begin(events, 'e', inference->tgid, inference->tid, inference->end > inference->start ? inference->end
-											      : inference->start);
+	begin(events, 'e', inference->tgid, inference->tid,
+	      inference->end > inference->start ? inference->end : inference->start);
 	add_id(text, inference->id);
 	add_category(text, "inference", runtime);
 	add_name(text, name);

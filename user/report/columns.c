@@ -13,8 +13,7 @@ struct column_cell {
 
 void columns_define(struct columns *columns, const char *title, bool left)
 {
-	columns->column[columns->count++] =
-		(struct column){ .title = title, .left = left, .width = strlen(title) };
+	columns->column[columns->count++] = (struct column){ .title = title, .left = left, .width = strlen(title) };
 }
 
 /* Ends the cell whose text began at start. */

@@ -20,9 +20,9 @@ struct column {
 struct columns {
 	struct column column[COLUMNS_MAX];
 	size_t count;
-	bool precise;	  /* times have four significant digits, not three */
-	bool narrow;	  /* one space between columns, not two */
-	struct text text; /* what the cells show, one after the other */
+	bool precise;	   /* times have four significant digits, not three */
+	bool narrow;	   /* one space between columns, not two */
+	struct text text;  /* what the cells show, one after the other */
 	struct text cells; /* struct column_cell */
 };
 

@@ -15,7 +15,7 @@ struct summary_row {
 	__u64 errors, bytes;
 	double time; /* ns: mean of the recorded calls times all calls; what rows are ordered by */
 	const struct statistics *statistics; /* NULL: nothing was recorded of it, though it was called */
-	struct statistics *merged; /* statistics, when it was made for this row */
+	struct statistics *merged;	     /* statistics, when it was made for this row */
 };
 
 struct summary_rows {

@@ -12,11 +12,11 @@
 #include "base/text.h"
 
 struct tailed_file {
-	int descriptor; /* -1: closed */
-	bool seekable;	/* a regular file, whose tail can be overwritten */
-	__u64 start;	/* offset at which the document begins */
-	__u64 length;	/* offset at which the tail begins */
-	__u64 end;	/* offset behind the tail */
+	int descriptor;	  /* -1: closed */
+	bool seekable;	  /* a regular file, whose tail can be overwritten */
+	__u64 start;	  /* offset at which the document begins */
+	__u64 length;	  /* offset at which the tail begins */
+	__u64 end;	  /* offset behind the tail */
 	const char *tail; /* the one in the file, owned by the caller */
 	size_t tail_length;
 	int error; /* the first one of an append; a stream takes nothing more after it */

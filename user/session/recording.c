@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "kern/features.h"
 #include "model/statistics.h"
 #include "report/summary.h"
 
@@ -94,6 +95,21 @@ static int emit_names(struct xpt_recording *recording)
 	return 0;
 }
 
+/* Says which of the things that are needed is missing, and what to do about it. */
+static void explain_kernel(struct xpt_recording *recording, int error)
+{
+	char detail[256];
+
+	for (size_t i = 0; i < feature_count; i++) {
+		if (features[i].need != FEATURE_REQUIRED || !features[i].try(detail, sizeof(detail)))
+			continue;
+		log_error(&recording->log, "this machine lacks %s, needed for %s: %s", features[i].name, features[i].gives,
+			  features[i].advice);
+		return;
+	}
+	log_error(&recording->log, "cannot set up tracing in the kernel: %s (see `xputrace check`)", strerror(-error));
+}
+
 static int open_kernel(struct xpt_recording *recording)
 {
 	const struct xpt_recording_options *options = &recording->options;
@@ -114,9 +130,7 @@ static int open_kernel(struct xpt_recording *recording)
 	int error = kern_open(&recording->log, &kern_options, &recording->kern);
 
 	if (error) {
-		log_error(&recording->log, "cannot set up tracing in the kernel: %s%s", strerror(-error),
-			  error == -EPERM ? " (root is needed; if you are root, see `xputrace check`)" :
-					    " (see `xputrace check`)");
+		explain_kernel(recording, error);
 		return error;
 	}
 	attacher_options.kern = recording->kern;

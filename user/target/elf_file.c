@@ -271,7 +271,7 @@ static void note_dynamic_entry(struct elf_file *file, const Elf64_Dyn *entry)
 static void read_dynamic(struct elf_file *file, const Elf64_Phdr *header)
 {
 	size_t count = header->p_filesz / sizeof(Elf64_Dyn);
-	Elf64_Dyn entries[64];
+	Elf64_Dyn entries[64] = { 0 };
 
 	if (count > DYNAMIC_MAX)
 		count = DYNAMIC_MAX;

@@ -12,7 +12,8 @@
 /* DWARF pointer encodings: low four bits the format, the next three what it is relative to */
 #define ENCODING_OMIT 0xff
 #define ENCODING_FORMAT 0x0f
-#define ENCODING_TABLE 0x3b /* relative to .eh_frame_hdr, signed 32 bits: the only one with a search table in practice */
+#define ENCODING_TABLE \
+	0x3b /* relative to .eh_frame_hdr, signed 32 bits: the only one with a search table in practice */
 
 #define AUGMENTATION_MAX 64
 #define DESCRIPTION_MAX 256 /* bytes looked at of one CIE or FDE */
@@ -100,7 +101,7 @@ static size_t read_description(struct elf_file *file, __u64 address, unsigned ch
 static int address_encoding(struct elf_file *file, __u64 address, unsigned int *encoding)
 {
 	unsigned char bytes[DESCRIPTION_MAX];
-	struct cursor cursor = {.bytes = bytes, .length = read_description(file, address, bytes)};
+	struct cursor cursor = { .bytes = bytes, .length = read_description(file, address, bytes) };
 	char augmentation[AUGMENTATION_MAX];
 	unsigned int version, letter;
 	__u32 id;
@@ -236,7 +237,7 @@ static int compare_ranges(const void *left, const void *right)
 
 static int load_ranges(struct elf_file *file)
 {
-	struct range_list list = {.file = file};
+	struct range_list list = { .file = file };
 	int error = elf_file_each_function(file, add_range, &list);
 
 	file->ranges_loaded = true;

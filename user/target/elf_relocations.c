@@ -60,8 +60,7 @@ static int add_entry(struct loading *loading, const Elf64_Rela *entry, bool has_
 
 	if (elf_relocation_is_relative(machine, type))
 		value = 0;
-	else if (!elf_relocation_is_symbol(machine, type) ||
-		 !symbol_value(loading, ELF64_R_SYM(entry->r_info), &value))
+	else if (!elf_relocation_is_symbol(machine, type) || !symbol_value(loading, ELF64_R_SYM(entry->r_info), &value))
 		return 0;
 	else if (!elf_relocation_has_addend(machine, type))
 		return add(loading, entry->r_offset, value);
@@ -90,7 +89,7 @@ static int load_entries(struct loading *loading, const struct elf_range *range, 
 		if (elf_file_read(loading->file, range->address + done * entry_size, bytes, part * entry_size))
 			return 0; /* cut short: what was read stays */
 		for (size_t i = 0; i < part && !error; i++) {
-			Elf64_Rela entry = {0};
+			Elf64_Rela entry = { 0 };
 
 			memcpy(&entry, bytes + i * entry_size, entry_size);
 			error = add_entry(loading, &entry, has_addend);
@@ -174,7 +173,7 @@ static void sort(struct elf_file *file)
 
 static int load(struct elf_file *file)
 {
-	struct loading loading = {.file = file};
+	struct loading loading = { .file = file };
 	int error;
 
 	file->relocations_loaded = true;

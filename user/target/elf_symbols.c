@@ -90,7 +90,7 @@ static size_t count_by_hash(struct elf_file *file)
 
 static void dynamic_table_from_segment(struct elf_file *file)
 {
-	struct elf_symbol_table table = {0};
+	struct elf_symbol_table table = { 0 };
 	__u64 left;
 
 	if (!file->dynamic_symbols || !file->dynamic_strings ||
@@ -110,8 +110,8 @@ static void dynamic_table_from_segment(struct elf_file *file)
 static void limit_table(struct elf_file *file, struct elf_symbol_table *table, const char *what)
 {
 	if (table->strings_size > ELF_STRINGS_MAX) {
-		log_warn(&file->log, "%s: the names of its %s table take more than %u MiB: not looked at", file->name, what,
-			 ELF_STRINGS_MAX >> 20);
+		log_warn(&file->log, "%s: the names of its %s table take more than %u MiB: not looked at", file->name,
+			 what, ELF_STRINGS_MAX >> 20);
 		table->count = 0;
 	}
 	if (table->count > ELF_SYMBOL_MAX) {
@@ -193,10 +193,11 @@ static int walk_table(struct elf_file *file, struct elf_symbol_table *table,
 		size_t part = table->count - done < SYMBOLS_AT_ONCE ? table->count - done : SYMBOLS_AT_ONCE;
 
 		/* a file that was cut has no further symbols */
-		if (elf_file_read_offset(file, table->offset + done * sizeof(*symbols), symbols, part * sizeof(*symbols)))
+		if (elf_file_read_offset(file, table->offset + done * sizeof(*symbols), symbols,
+					 part * sizeof(*symbols)))
 			return 0;
 		for (size_t i = 0; i < part; i++) {
-			struct elf_symbol symbol = {.address = symbols[i].st_value, .size = symbols[i].st_size};
+			struct elf_symbol symbol = { .address = symbols[i].st_value, .size = symbols[i].st_size };
 			char *name;
 			int stop;
 

@@ -71,7 +71,8 @@ static const char *why_no_site(int error)
 static const struct found_function *find_same(const struct found_functions *found, const struct site *site)
 {
 	for (size_t i = 0; i < found->count; i++)
-		if (found->functions[i].site.function == site->function || found->functions[i].site.offset == site->offset)
+		if (found->functions[i].site.function == site->function ||
+		    found->functions[i].site.offset == site->offset)
 			return &found->functions[i];
 	return NULL;
 }
@@ -89,7 +90,7 @@ static int add_function(struct look *look, const struct call_spec *spec, const s
 {
 	struct found_functions *found = look->found;
 	const struct found_function *same = find_same(found, site);
-	struct found_function added = {.spec = spec->wire.index, .site = *site, .by = by, .shared = same};
+	struct found_function added = { .spec = spec->wire.index, .site = *site, .by = by, .shared = same };
 	struct found_function *grown;
 
 	if (same && has_spec(found, added.spec, site))
@@ -183,9 +184,20 @@ static int add_pending(struct look *look, const struct description *runtime, con
 	if (!grown)
 		return -ENOMEM;
 	found->tables = grown;
-	grown[found->table_count++] =
-		(struct pending_table){.runtime = runtime, .accessor = *accessor, .table_address = table};
+	grown[found->table_count++] = (struct pending_table){ .runtime = runtime,
+							      .accessor = *accessor,
+							      .table_address = table };
 	return 0;
+}
+
+/* Functions that the linker folded into one, or a common "not implemented": a probe could not tell which was called. */
+static bool slot_is_ambiguous(const struct api_table *table, unsigned int slot)
+{
+	for (size_t i = 0; i < table->slot_count; i++) {
+		if (i != slot && table->slots[i] == table->slots[slot])
+			return true;
+	}
+	return false;
 }
 
 static int place_slots(struct look *look, const struct description *runtime, const struct api_table *table,
@@ -201,7 +213,11 @@ static int place_slots(struct look *look, const struct description *runtime, con
 		if (spec->slot >= table->slot_count)
 			error = note_missing(look, runtime, spec->function, "this version's API table is shorter");
 		else if (!table->slots[spec->slot])
-			error = note_missing(look, runtime, spec->function, "its slot of the API table holds no function of the file");
+			error = note_missing(look, runtime, spec->function,
+					     "its slot of the API table holds no function of the file");
+		else if (slot_is_ambiguous(table, spec->slot))
+			error = note_missing(look, runtime, spec->function,
+					     "another slot of the API table has the same code");
 		else
 			error = place(look, runtime, spec, table->slots[spec->slot], by, spec->function);
 	}
@@ -291,7 +307,7 @@ static int find_runtime(struct look *look, const struct description *runtime)
 int functions_find(const struct log *log, const struct registry *registry, const struct mapped_file *mapped,
 		   struct found_functions *result)
 {
-	struct look look = {.log = log, .mapped = mapped, .found = result};
+	struct look look = { .log = log, .mapped = mapped, .found = result };
 	int error;
 
 	memset(result, 0, sizeof(*result));
@@ -319,7 +335,7 @@ int functions_add_table(const struct log *log, const struct registry *registry, 
 			const struct pending_table *pending, pid_t pid, __u64 table_address,
 			struct found_functions *result)
 {
-	struct look look = {.log = log, .mapped = mapped, .found = result};
+	struct look look = { .log = log, .mapped = mapped, .found = result };
 	const struct description *runtime = pending->runtime;
 	struct api_table table;
 	__u64 base, address;
@@ -334,7 +350,8 @@ int functions_add_table(const struct log *log, const struct registry *registry, 
 	if (!error)
 		error = table_in_process(pending, table_address, mapped->start - base, &address);
 	if (!error)
-		error = api_table_from_memory(log, look.file, &runtime->table, pid, address, mapped->start - base, &table);
+		error = api_table_from_memory(log, look.file, &runtime->table, pid, address, mapped->start - base,
+					      &table);
 	if (!error) {
 		error = place_slots(&look, runtime, &table, FOUND_TABLE_MEMORY);
 		api_table_free(&table);

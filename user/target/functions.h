@@ -14,15 +14,15 @@ struct found_function {
 	__u16 spec; /* index in the registry */
 	struct site site;
 	enum found_by by;
-	char *symbol;	  /* under which name it was found */
-	bool shared;	  /* another spec already has this site: listed, not probed */
+	char *symbol; /* under which name it was found */
+	bool shared;  /* another spec already has this site: listed, not probed */
 };
 
 /* A table whose slots are not in the file: watch the accessor's return, then read the table in the process. */
 struct pending_table {
 	const struct description *runtime;
-	struct site accessor;	 /* where to watch; the accessor's own spec is XPT_ROLE_TABLE */
-	__u64 table_address;	 /* virtual address in the file when known, else 0 */
+	struct site accessor; /* where to watch; the accessor's own spec is XPT_ROLE_TABLE */
+	__u64 table_address;  /* virtual address in the file when known, else 0 */
 };
 
 struct found_functions {

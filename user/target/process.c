@@ -93,7 +93,7 @@ static int add_mapped(struct mapped_files *files, const struct maps_entry *entry
  */
 static int note_entry(pid_t pid, const struct maps_entry *entry, struct mapped_files *files)
 {
-	struct mapped_file identity = {.device = entry->device, .inode = entry->inode};
+	struct mapped_file identity = { .device = entry->device, .inode = entry->inode };
 	struct stat status;
 
 	if (!entry->executable || !entry->inode || !entry->path[0] || entry->path[0] == '[')
@@ -308,8 +308,8 @@ int process_each(int (*visit)(void *context, pid_t tgid), void *context)
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		tgid = (pid_t)atoi(entry->d_name);
-		if (tgid == getpid() || read_stat(tgid, &stat) || stat.flags & FLAG_KERNEL_THREAD || stat.state == 'Z' ||
-		    stat.state == 'X')
+		if (tgid == getpid() || read_stat(tgid, &stat) || stat.flags & FLAG_KERNEL_THREAD ||
+		    stat.state == 'Z' || stat.state == 'X')
 			continue;
 		stop = visit(context, tgid);
 	}

@@ -12,12 +12,12 @@
 
 /* One file that a process has mapped executable. Paths may be hostile: they are shown, never opened. */
 struct mapped_file {
-	__u64 device;	 /* as stat() gives it for the opened file: identity together with inode */
+	__u64 device; /* as stat() gives it for the opened file: identity together with inode */
 	__u64 inode;
-	__u64 start;	 /* lowest executable mapping: address in the process */
+	__u64 start; /* lowest executable mapping: address in the process */
 	__u64 end;
-	__u64 offset;	 /* file offset of start */
-	char *path;	 /* as in maps, for messages and reports; " (deleted)" cut off into deleted */
+	__u64 offset; /* file offset of start */
+	char *path;   /* as in maps, for messages and reports; " (deleted)" cut off into deleted */
 	bool deleted;
 	/* Opens the very file that is mapped, whatever namespace it is in and even when it was deleted. */
 	char open_path[64]; /* /proc/PID/map_files/START-END */
@@ -33,13 +33,13 @@ int process_mapped_files(pid_t pid, struct mapped_files *result);
 void mapped_files_free(struct mapped_files *files);
 
 struct process_info {
-	pid_t tgid;	      /* thread group: -p of a thread means its process */
+	pid_t tgid; /* thread group: -p of a thread means its process */
 	pid_t parent;
-	__u64 start_time;     /* clock ticks after boot: tells a reused PID */
+	__u64 start_time; /* clock ticks after boot: tells a reused PID */
 	char name[16];
-	char *command;	      /* arguments joined with spaces, control bytes kept as they are; at most 4096 bytes */
+	char *command; /* arguments joined with spaces, control bytes kept as they are; at most 4096 bytes */
 	bool is_32bit;
-	bool is_static;	      /* no PT_INTERP: libraries cannot come later */
+	bool is_static; /* no PT_INTERP: libraries cannot come later */
 	bool is_kernel_thread;
 	bool is_zombie;
 };

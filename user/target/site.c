@@ -10,9 +10,9 @@
 
 #define WALK_BYTES 64
 #define WALK_INSTRUCTIONS 16
-#define INSTRUCTION_MAX 15	   /* bytes */
-#define BODY_MAX (64u << 10)	   /* a longer function keeps its probe where no branch can reach */
-#define OUTSIDE_MAX 8		   /* parts of a function that lie elsewhere (cold code) */
+#define INSTRUCTION_MAX 15   /* bytes */
+#define BODY_MAX (64u << 10) /* a longer function keeps its probe where no branch can reach */
+#define OUTSIDE_MAX 8	     /* parts of a function that lie elsewhere (cold code) */
 
 /* Code of one function, read once. */
 struct code {
@@ -24,11 +24,11 @@ struct code {
 
 /* What is known about branches of the function. */
 struct branches {
-	bool landing_pads;	      /* the function begins with one: it was compiled to be entered nowhere else */
-	__u64 low, high;	      /* a target in (low, high] forbids the site at high */
-	bool lands_between;	      /* such a target was seen */
-	bool unknown;		      /* there may be targets that were not seen */
-	__u64 outside[OUTSIDE_MAX];   /* targets beyond the part at hand */
+	bool landing_pads;	    /* the function begins with one: it was compiled to be entered nowhere else */
+	__u64 low, high;	    /* a target in (low, high] forbids the site at high */
+	bool lands_between;	    /* such a target was seen */
+	bool unknown;		    /* there may be targets that were not seen */
+	__u64 outside[OUTSIDE_MAX]; /* targets beyond the part at hand */
 	size_t outside_count;
 };
 
@@ -175,8 +175,9 @@ static int scan_function(struct elf_file *file, __u64 start, __u64 size, struct 
 	inside = branches->outside_count;
 	for (size_t i = 0; i < inside && !error && !branches->unknown; i++) {
 		__u64 part, part_size;
-		struct branches further = {
-			.landing_pads = branches->landing_pads, .low = branches->low, .high = branches->high};
+		struct branches further = { .landing_pads = branches->landing_pads,
+					    .low = branches->low,
+					    .high = branches->high };
 
 		/* a stub of the linker has no bounds, and nothing that jumps back */
 		error = elf_file_function_bounds(file, branches->outside[i], &part, &part_size);
@@ -203,7 +204,7 @@ static int scan_function(struct elf_file *file, __u64 start, __u64 size, struct 
 static int is_private(struct elf_file *file, const struct code *code, size_t distance,
 		      const struct site_instruction *site, bool *result)
 {
-	struct branches branches = {.low = code->address, .high = code->address + distance};
+	struct branches branches = { .low = code->address, .high = code->address + distance };
 	struct site_instruction first;
 	__u64 start, size;
 	int error = elf_file_function_bounds(file, code->address, &start, &size);

@@ -16,34 +16,34 @@ struct pattern {
 
 /* What arch/arm64/kernel/probes simulates. Everything else that is allowed runs from a copy. */
 static const struct pattern simulated[] = {
-	{0x1f000000, 0x10000000, SITE_FLOW_NEXT},   /* adr, adrp */
-	{0xff000000, 0x18000000, SITE_FLOW_NEXT},   /* ldr w, literal */
-	{0xff000000, 0x58000000, SITE_FLOW_NEXT},   /* ldr x, literal */
-	{0xff000000, 0x98000000, SITE_FLOW_NEXT},   /* ldrsw, literal */
-	{0xff000010, 0x54000000, SITE_FLOW_BRANCH}, /* b.cond */
-	{0x7e000000, 0x34000000, SITE_FLOW_BRANCH}, /* cbz, cbnz */
-	{0x7e000000, 0x36000000, SITE_FLOW_BRANCH}, /* tbz, tbnz */
-	{0xfc000000, 0x14000000, SITE_FLOW_JUMP},   /* b */
-	{0xfc000000, 0x94000000, SITE_FLOW_STOP},   /* bl */
-	{0xfffffc1f, 0xd61f0000, SITE_FLOW_SWITCH}, /* br */
-	{0xfffffc1f, 0xd63f0000, SITE_FLOW_STOP},   /* blr */
-	{0xfffffc1f, 0xd65f0000, SITE_FLOW_STOP},   /* ret */
-	{0xffffffff, 0xd503201f, SITE_FLOW_NEXT},   /* nop */
+	{ 0x1f000000, 0x10000000, SITE_FLOW_NEXT },   /* adr, adrp */
+	{ 0xff000000, 0x18000000, SITE_FLOW_NEXT },   /* ldr w, literal */
+	{ 0xff000000, 0x58000000, SITE_FLOW_NEXT },   /* ldr x, literal */
+	{ 0xff000000, 0x98000000, SITE_FLOW_NEXT },   /* ldrsw, literal */
+	{ 0xff000010, 0x54000000, SITE_FLOW_BRANCH }, /* b.cond */
+	{ 0x7e000000, 0x34000000, SITE_FLOW_BRANCH }, /* cbz, cbnz */
+	{ 0x7e000000, 0x36000000, SITE_FLOW_BRANCH }, /* tbz, tbnz */
+	{ 0xfc000000, 0x14000000, SITE_FLOW_JUMP },   /* b */
+	{ 0xfc000000, 0x94000000, SITE_FLOW_STOP },   /* bl */
+	{ 0xfffffc1f, 0xd61f0000, SITE_FLOW_SWITCH }, /* br */
+	{ 0xfffffc1f, 0xd63f0000, SITE_FLOW_STOP },   /* blr */
+	{ 0xfffffc1f, 0xd65f0000, SITE_FLOW_STOP },   /* ret */
+	{ 0xffffffff, 0xd503201f, SITE_FLOW_NEXT },   /* nop */
 };
 
 /* Refused by the kernel: system and exception instructions, authenticated branches, exclusive loads and stores. */
 static const struct pattern refused[] = {
-	{0xff000000, 0xd4000000, SITE_FLOW_STOP},   /* svc, hvc, smc, brk, hlt */
-	{0xfffff800, 0xd71f0800, SITE_FLOW_SWITCH}, /* braa, brab */
-	{0xfffff81f, 0xd61f081f, SITE_FLOW_SWITCH}, /* braaz, brabz */
-	{0xfffff800, 0xd73f0800, SITE_FLOW_STOP},   /* blraa, blrab */
-	{0xfffff81f, 0xd63f081f, SITE_FLOW_STOP},   /* blraaz, blrabz */
-	{0xfffffbff, 0xd65f0bff, SITE_FLOW_STOP},   /* retaa, retab */
-	{0xffffffff, 0xd69f03e0, SITE_FLOW_STOP},   /* eret */
-	{0xfff8f01f, 0xd500401f, SITE_FLOW_NEXT},   /* msr, immediate */
-	{0xfff00000, 0xd5100000, SITE_FLOW_NEXT},   /* msr, register */
-	{0x3f800000, 0x08000000, SITE_FLOW_NEXT},   /* exclusive loads and stores */
-	{0xffff0000, 0x00000000, SITE_FLOW_STOP},   /* udf */
+	{ 0xff000000, 0xd4000000, SITE_FLOW_STOP },   /* svc, hvc, smc, brk, hlt */
+	{ 0xfffff800, 0xd71f0800, SITE_FLOW_SWITCH }, /* braa, brab */
+	{ 0xfffff81f, 0xd61f081f, SITE_FLOW_SWITCH }, /* braaz, brabz */
+	{ 0xfffff800, 0xd73f0800, SITE_FLOW_STOP },   /* blraa, blrab */
+	{ 0xfffff81f, 0xd63f081f, SITE_FLOW_STOP },   /* blraaz, blrabz */
+	{ 0xfffffbff, 0xd65f0bff, SITE_FLOW_STOP },   /* retaa, retab */
+	{ 0xffffffff, 0xd69f03e0, SITE_FLOW_STOP },   /* eret */
+	{ 0xfff8f01f, 0xd500401f, SITE_FLOW_NEXT },   /* msr, immediate */
+	{ 0xfff00000, 0xd5100000, SITE_FLOW_NEXT },   /* msr, register */
+	{ 0x3f800000, 0x08000000, SITE_FLOW_NEXT },   /* exclusive loads and stores */
+	{ 0xffff0000, 0x00000000, SITE_FLOW_STOP },   /* udf */
 };
 
 static const struct pattern *find(const struct pattern *patterns, size_t count, __u32 word)

@@ -12,7 +12,8 @@
 
 /* arguments 0 to 5 of the System V calling convention */
 static const ZydisRegister argument_registers[] = {
-	ZYDIS_REGISTER_RDI, ZYDIS_REGISTER_RSI, ZYDIS_REGISTER_RDX, ZYDIS_REGISTER_RCX, ZYDIS_REGISTER_R8, ZYDIS_REGISTER_R9,
+	ZYDIS_REGISTER_RDI, ZYDIS_REGISTER_RSI, ZYDIS_REGISTER_RDX,
+	ZYDIS_REGISTER_RCX, ZYDIS_REGISTER_R8,	ZYDIS_REGISTER_R9,
 };
 
 #define PREFIX_OPERAND_SIZE 0x66
@@ -35,7 +36,7 @@ static bool has_refused_prefix(const ZydisDecodedInstruction *decoded)
 
 static bool is_nop5(const unsigned char *bytes, size_t length)
 {
-	static const unsigned char nop5[] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
+	static const unsigned char nop5[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 
 	return length >= sizeof(nop5) && !memcmp(bytes, nop5, sizeof(nop5));
 }
@@ -119,8 +120,8 @@ static enum site_flow indirect_jump(const ZydisDecodedOperand *operand)
 	return SITE_FLOW_SWITCH;
 }
 
-static enum site_flow flow_of(const ZydisDecodedInstruction *decoded, const ZydisDecodedOperand *operands, __u64 address,
-			      __u64 *target)
+static enum site_flow flow_of(const ZydisDecodedInstruction *decoded, const ZydisDecodedOperand *operands,
+			      __u64 address, __u64 *target)
 {
 	switch (decoded->meta.category) {
 	case ZYDIS_CATEGORY_UNCOND_BR:

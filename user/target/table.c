@@ -12,13 +12,12 @@
 #define SLOT_MAX 4096
 #define TABLE_BYTES_MAX (SLOT_MAX * 8)
 #define ACCESSOR_BYTES 256
-#define TAIL_MAX 4     /* accessors that only jump on to the next */
-#define RUN_CERTAIN 8  /* so many addresses of code in a row are no accident */
+#define TAIL_MAX 4    /* accessors that only jump on to the next */
+#define RUN_CERTAIN 8 /* so many addresses of code in a row are no accident */
 
 static int decode(struct elf_file *file, __u64 address, struct table_candidates *candidates)
 {
-	table_decode_fn decoder =
-		elf_file_machine(file) == ELF_MACHINE_X86_64 ? table_decode_x86 : table_decode_arm64;
+	table_decode_fn decoder = elf_file_machine(file) == ELF_MACHINE_X86_64 ? table_decode_x86 : table_decode_arm64;
 	unsigned char code[ACCESSOR_BYTES];
 	size_t length = sizeof(code);
 	__u64 start, size;
@@ -93,8 +92,7 @@ static size_t size_in_file(struct elf_file *file, const struct table_spec *spec,
 {
 	__u64 size;
 
-	if (spec->size_offset < 0 ||
-	    elf_file_read(file, table + (__u64)spec->size_offset, &size, sizeof(size)))
+	if (spec->size_offset < 0 || elf_file_read(file, table + (__u64)spec->size_offset, &size, sizeof(size)))
 		return 0;
 	return plausible_size(spec, size);
 }
@@ -116,8 +114,8 @@ static size_t score(struct elf_file *file, const struct table_spec *spec, __u64 
 }
 
 /* The best candidate for the table itself. An address that is only computed on the way must be beyond doubt. */
-static int choose_table(struct elf_file *file, const struct table_spec *spec,
-			const struct table_candidates *candidates, __u64 *table)
+static int choose_table(struct elf_file *file, const struct table_spec *spec, const struct table_candidates *candidates,
+			__u64 *table)
 {
 	size_t best = 0, first_returned = TABLE_CANDIDATE_MAX;
 	bool certain = any_returned(candidates);

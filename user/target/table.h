@@ -7,9 +7,9 @@
 #include "target/elf_file.h"
 
 struct api_table {
-	__u64 address;	  /* virtual address of the table in the file */
+	__u64 address;	   /* virtual address of the table in the file */
 	size_t slot_count; /* slots that hold addresses of code; 0: filled at run time */
-	__u64 *slots;	  /* virtual addresses; 0 where a slot is empty */
+	__u64 *slots;	   /* virtual addresses; 0 where a slot is empty */
 };
 
 /*

@@ -41,7 +41,8 @@ static bool follow(struct table_walk *walk, const ZydisDecodedInstruction *decod
 	if (is_move && operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER && operands[0].size >= 32 &&
 	    register_number(operands[0].reg.value) >= 0 && operands[1].type == ZYDIS_OPERAND_TYPE_IMMEDIATE &&
 	    operands[1].imm.value.u >= 0x10000) {
-		table_walk_set(walk, (unsigned int)register_number(operands[0].reg.value), operands[1].imm.value.u, false);
+		table_walk_set(walk, (unsigned int)register_number(operands[0].reg.value), operands[1].imm.value.u,
+			       false);
 		return true;
 	}
 	if (!is_register(&operands[0]))
@@ -82,14 +83,14 @@ static void forget_written(struct table_walk *walk, const ZydisDecodedInstructio
 
 static void forget_call(struct table_walk *walk)
 {
-	static const unsigned char changed_by_calls[] = {0, 1, 2, 6, 7, 8, 9, 10, 11};
+	static const unsigned char changed_by_calls[] = { 0, 1, 2, 6, 7, 8, 9, 10, 11 };
 
 	for (unsigned int i = 0; i < sizeof(changed_by_calls); i++)
 		table_walk_forget(walk, changed_by_calls[i]);
 }
 
-static void branch(struct table_walk *walk, const ZydisDecodedInstruction *decoded,
-		   const ZydisDecodedOperand *operands, __u64 next)
+static void branch(struct table_walk *walk, const ZydisDecodedInstruction *decoded, const ZydisDecodedOperand *operands,
+		   __u64 next)
 {
 	bool relative = operands[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE && operands[0].imm.is_relative;
 	__u64 target = relative ? next + operands[0].imm.value.u : 0;

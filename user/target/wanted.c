@@ -54,7 +54,12 @@ static int add_name(struct search *search, const char *text, enum wanted_kind ki
 	}
 	name = &search->names[search->count++];
 	*name = (struct name){
-		.text = text, .literal = strcspn(text, "*?[\\"), .runtime = runtime, .spec = spec, .kind = kind, .next = NONE,
+		.text = text,
+		.literal = strcspn(text, "*?[\\"),
+		.runtime = runtime,
+		.spec = spec,
+		.kind = kind,
+		.next = NONE,
 	};
 	return 0;
 }
@@ -179,7 +184,7 @@ static void drop_repeated(struct wanted_matches *matches)
 int wanted_find(const struct log *log, const struct registry *registry, struct elf_file *file, const char *path,
 		struct wanted_matches *result)
 {
-	struct search search = {.matches = result};
+	struct search search = { .matches = result };
 	int error;
 
 	memset(result, 0, sizeof(*result));

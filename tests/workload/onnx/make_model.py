@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Writes a small ONNX model without any ONNX package: make_model.py FILE [HIDDEN].
+"""Writes a small ONNX model without any ONNX package: make_model.py FILE [HIDDEN [BATCH]].
 
-A multi-layer perceptron: Gemm 64->H, Relu, Gemm H->H, Relu, MatMul H->10. The weights come from a fixed linear
+A multi-layer perceptron: Gemm 64->HIDDEN, Relu, Gemm HIDDEN->HIDDEN, Relu, MatMul HIDDEN->10, for BATCH inputs at a
+time; 256 and 1 when they are not given. The weights come from a fixed linear
 congruential generator, so the file is the same everywhere. The encoding is that of protocol buffers: a field is a key
 (number << 3 | type) followed by a varint (type 0) or a length and bytes (type 2).
 """
@@ -63,7 +64,7 @@ def value(name, shape):
     return chunk(1, name) + chunk(2, chunk(1, integer(1, FLOAT) + chunk(2, dimensions)))
 
 
-def model(hidden):
+def model(hidden, batch):
     """ModelProto: ir_version 1, producer_name 2, graph 7, opset_import 8 {domain 1, version 2}.
     GraphProto: node 1, name 2, initializer 5, input 11, output 12."""
     nodes = [
@@ -80,15 +81,16 @@ def model(hidden):
     ]
     graph = (b"".join(chunk(1, item) for item in nodes) + chunk(2, "mlp")
              + b"".join(chunk(5, item) for item in tensors)
-             + chunk(11, value("input", [1, INPUTS])) + chunk(12, value("output", [1, OUTPUTS])))
+             + chunk(11, value("input", [batch, INPUTS])) + chunk(12, value("output", [batch, OUTPUTS])))
     return integer(1, 8) + chunk(2, "xputrace") + chunk(7, graph) + chunk(8, chunk(1, "") + integer(2, 13))
 
 
 def main():
-    if not 2 <= len(sys.argv) <= 3:
-        sys.exit("usage: make_model.py FILE [HIDDEN]")
+    if not 2 <= len(sys.argv) <= 4:
+        sys.exit("usage: make_model.py FILE [HIDDEN [BATCH]]")
+    hidden, batch = [int(text) for text in sys.argv[2:]] + [256, 1][len(sys.argv) - 2:]
     with open(sys.argv[1], "wb") as file:
-        file.write(model(int(sys.argv[2]) if len(sys.argv) == 3 else 256))
+        file.write(model(hidden, batch))
 
 
 if __name__ == "__main__":

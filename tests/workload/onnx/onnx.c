@@ -3,7 +3,7 @@
  * ONNX Runtime through its API table, by slot number, with the library opened by path. Threads run the sessions in
  * turn, and every run is timed around the call itself. Prints one line of JSON.
  *
- * onnx LIBRARY MODEL [--wait-for-go] [--sessions N] [--threads N] [--runs N] [--recreate]
+ * onnx LIBRARY MODEL [--batch N] [--wait-for-go] [--sessions N] [--threads N] [--runs N] [--recreate]
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -16,6 +16,7 @@
 
 #define API_VERSION 17
 #define INPUTS 64
+#define BATCH_MAX 1024
 #define SESSIONS_MAX 8
 #define THREADS_MAX 32
 #define FLOAT 1
@@ -44,11 +45,11 @@ static struct {
 	void **api;
 	void *env, *options, *memory;
 	const char *model;
-	unsigned int sessions, threads;
+	unsigned int batch, sessions, threads;
 	unsigned long runs;
 	bool recreate;
 	void *session[SESSIONS_MAX];
-} state = { .sessions = 1, .threads = 1, .runs = 200 };
+} state = { .batch = 1, .sessions = 1, .threads = 1, .runs = 200 };
 
 static void check(void *status, const char *what)
 {
@@ -111,14 +112,17 @@ static void *run_sessions(void *argument)
 			       void **) = state.api[CREATE_TENSOR_WITH_DATA];
 	void (*release_value)(void *) = state.api[RELEASE_VALUE];
 	static const char *const inputs[] = { "input" }, *const outputs[] = { "output" };
-	static const int64_t shape[] = { 1, INPUTS };
+	const int64_t shape[] = { state.batch, INPUTS };
 	struct ledger *ledger = argument;
-	float data[INPUTS];
+	size_t count = state.batch * INPUTS;
+	float *data = calloc(count, sizeof(*data));
 	void *input;
 
-	for (size_t i = 0; i < INPUTS; i++)
-		data[i] = i / 64.0f;
-	check(create_tensor(state.memory, data, sizeof(data), shape, 2, FLOAT, &input), "tensor");
+	if (!data)
+		exit(1);
+	for (size_t i = 0; i < count; i++)
+		data[i] = i % INPUTS / 64.0f;
+	check(create_tensor(state.memory, data, count * sizeof(*data), shape, 2, FLOAT, &input), "tensor");
 	for (unsigned long i = 0; i < state.runs; i++) {
 		void *session = state.session[i % state.sessions], *output = NULL;
 		uint64_t start = clock_now();
@@ -132,6 +136,7 @@ static void *run_sessions(void *argument)
 		release_value(output);
 	}
 	release_value(input);
+	free(data);
 	return NULL;
 }
 
@@ -179,6 +184,8 @@ int main(int argc, char **argv)
 			wait_for_go = true;
 		else if (strcmp(argv[i], "--recreate") == 0)
 			state.recreate = true;
+		else if (strcmp(argv[i], "--batch") == 0)
+			state.batch = number(argv[++i], BATCH_MAX);
 		else if (strcmp(argv[i], "--sessions") == 0)
 			state.sessions = number(argv[++i], SESSIONS_MAX);
 		else if (strcmp(argv[i], "--threads") == 0)

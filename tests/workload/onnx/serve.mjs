@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Serves a model with ONNX Runtime's npm package, and measures itself.
 //
-// node serve.mjs MODEL [--sessions N] [--runs N] [--seconds N] [--rate HZ] [--concurrency N] [--wait]
-//	[--recreate]
+// node serve.mjs MODEL [--batch N] [--sessions N] [--runs N] [--seconds N] [--rate HZ] [--concurrency N]
+//	[--wait] [--recreate]
 //
 // Prints {"ready":true,"pid":N} when the sessions exist, at the end one line with what it did. --wait: sessions are made
 // first, the runs begin when a line comes on standard input. --recreate: release the sessions after the runs, make
@@ -13,7 +13,7 @@ import path from 'node:path';
 import process from 'node:process';
 
 function options(args) {
-	const result = { model: null, sessions: 1, runs: 200, seconds: null, rate: 0, concurrency: 1 };
+	const result = { model: null, batch: 1, sessions: 1, runs: 200, seconds: null, rate: 0, concurrency: 1 };
 	const switches = new Set(['wait', 'recreate']);
 	while (args.length) {
 		const word = args.shift();
@@ -39,7 +39,8 @@ function runtime() {
 
 const settings = options(process.argv.slice(2));
 const ort = runtime();
-const input = new ort.Tensor('float32', Float32Array.from({ length: 64 }, (_, i) => i / 64), [1, 64]);
+const values = Float32Array.from({ length: settings.batch * 64 }, (_, i) => (i % 64) / 64);
+const input = new ort.Tensor('float32', values, [settings.batch, 64]);
 const statistics = [];
 let stopped = false;
 process.on('SIGTERM', () => { stopped = true; });
