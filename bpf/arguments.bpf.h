@@ -16,8 +16,9 @@ struct registers {
 #if defined(__TARGET_ARCH_x86)
 
 #define REGISTER_COUNT 6
-#define STACK_ARGUMENTS 8 /* bytes between the stack pointer at entry and the first argument there: the return address */
-#define RETURN_POPS 8	  /* bytes that a return takes off the stack */
+#define STACK_ARGUMENTS \
+	8	      /* bytes between the stack pointer at entry and the first argument there: the return address */
+#define RETURN_POPS 8 /* bytes that a return takes off the stack */
 
 static __always_inline void registers_read(struct pt_regs *context, struct registers *registers)
 {

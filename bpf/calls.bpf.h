@@ -47,15 +47,19 @@ static __always_inline struct xpt_thread *thread_get(void)
 
 /* A frame at or above the current stack pointer that the thread has not left yet. */
 static __always_inline bool frame_is_open(const struct xpt_frame *frame, const struct xpt_spec *spec,
-					  const struct registers *registers)
+					  const struct registers *registers, __u64 return_address)
 {
 	__u64 now;
 
 	if (frame->stack < registers->stack)
 		return false;
-	/* Same place on the stack: one function has jumped to the other, or the first was left by longjmp. */
+	/*
+	 * Same place on the stack: one function has jumped to the other, or the first was left by longjmp. A function that
+	 * was jumped to finds the return address already replaced by that of the return probe.
+	 */
 	if (!(frame->flags & FRAME_LEFT_OUT))
-		return frame->stack > registers->stack || frame->spec != spec->index;
+		return frame->stack > registers->stack || frame->spec != spec->index ||
+		       (return_address && return_address != frame->return_address);
 	if (frame->stack == registers->stack && frame->spec == spec->index)
 		return false;
 	/* Nothing tells when a call without an armed return ends; a later call overwrites its return address. */
@@ -65,7 +69,8 @@ static __always_inline bool frame_is_open(const struct xpt_frame *frame, const s
 }
 
 /* Forgets frames that the thread has left without their return being seen. */
-__noinline int frames_drop(struct xpt_thread *thread, const struct xpt_spec *spec, const struct registers *registers)
+__noinline int frames_drop(struct xpt_thread *thread, const struct xpt_spec *spec, const struct registers *registers,
+			   __u64 return_address)
 {
 	if (!thread || !spec || !registers)
 		return 0;
@@ -74,7 +79,7 @@ __noinline int frames_drop(struct xpt_thread *thread, const struct xpt_spec *spe
 
 		if (!depth || depth > XPT_DEPTH_MAX)
 			break;
-		if (frame_is_open(&thread->frame[(depth - 1) & (XPT_DEPTH_MAX - 1)], spec, registers))
+		if (frame_is_open(&thread->frame[(depth - 1) & (XPT_DEPTH_MAX - 1)], spec, registers, return_address))
 			break;
 		thread->depth = depth - 1;
 	}
@@ -150,13 +155,16 @@ static __always_inline void count_lost(__u32 tgid, const struct xpt_spec *spec, 
 		__sync_fetch_and_add(&count->lost, 1);
 }
 
-/* A handle is given back: whatever gets it next is another program, so its counts end here. */
-static __always_inline void program_end(__u32 tgid, const struct xpt_spec *spec, __u64 handle)
+/*
+ * The counts of a handle up to now, because what runs under it from here on may be another program. They are taken off
+ * instead of the entry being removed: other threads may be counting in it at this moment.
+ */
+static __always_inline void program_cut(const struct xpt_thread *thread, const struct xpt_spec *spec, __u64 handle)
 {
 	struct xpt_record_total record = {};
 	struct xpt_program_count *count;
 
-	record.key.tgid = tgid;
+	record.key.tgid = bpf_get_current_pid_tgid() >> 32;
 	record.key.runtime = spec->runtime;
 	record.key.handle = handle;
 	count = bpf_map_lookup_elem(&programs, &record.key);
@@ -164,11 +172,17 @@ static __always_inline void program_end(__u32 tgid, const struct xpt_spec *spec,
 		return;
 	record.header.kind = XPT_RECORD_TOTAL;
 	record.header.size = sizeof(record);
-	record.header.tgid = tgid;
-	record.header.time = bpf_ktime_get_ns();
+	record.header.tgid = record.key.tgid;
+	record.header.time = thread->now;
 	record.count = *count;
-	if (!emit_control(&record, sizeof(record)))
-		bpf_map_delete_elem(&programs, &record.key);
+	if (!record.count.calls && !record.count.layers)
+		return;
+	if (emit_control(&record, sizeof(record)))
+		return;
+	__sync_fetch_and_add(&count->calls, -record.count.calls);
+	__sync_fetch_and_add(&count->left_out, -record.count.left_out);
+	__sync_fetch_and_add(&count->lost, -record.count.lost);
+	__sync_fetch_and_add(&count->layers, -record.count.layers);
 }
 
 /* An out pointer of NULL for an event that nobody wants is no loss. */
@@ -303,7 +317,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 			read_user(&return_address, sizeof(return_address), registers.stack);
 	}
 	if (thread->depth) {
-		frames_drop(thread, spec, &registers);
+		frames_drop(thread, spec, &registers, return_address);
 		layer = is_layer(thread, spec);
 	}
 	count = count_get(tgid, spec, handle, true);
@@ -348,7 +362,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 			count_unreadable(&spec->fetch[i]);
 	}
 	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD && spec->fetches && (frame->valid & 1))
-		program_end(tgid, spec, frame->value[0]);
+		program_cut(thread, spec, frame->value[0]);
 	if (spec->flags & XPT_SPEC_ENTRY_ONLY) {
 		call_emit(config, frame, spec, depth, frame->start, XPT_CALL_NO_END);
 		return RETURN_NOT_WANTED;
@@ -378,6 +392,8 @@ static __always_inline void call_end(struct pt_regs *context, __u32 index)
 	thread->start = frame->start;
 	thread->now = end - 1;
 	fetch_results(thread, frame, spec, RETURN_VALUE(context));
+	if ((spec->role == XPT_ROLE_PROGRAM_LOAD || spec->role == XPT_ROLE_PROGRAM_NAME) && (frame->valid & 1))
+		program_cut(thread, spec, frame->value[0]);
 	call_emit(config, frame, spec, depth, end, 0);
 }
 

@@ -27,7 +27,8 @@ static __always_inline long emit_control(void *record, __u64 size)
  * The reader polls; it is woken only when a ring fills faster than it polls. Waking costs more than the record, so it is
  * done where the mark is passed, not for every record above it.
  */
-#define WAKEUP_WINDOW 512 /* bytes above the mark: more than the largest record, so that passing it is never overlooked */
+#define WAKEUP_WINDOW \
+	512 /* bytes above the mark: more than the largest record, so that passing it is never overlooked */
 
 static __always_inline long emit_data(const struct xpt_config *config, void *record, __u64 size)
 {

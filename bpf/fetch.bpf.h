@@ -179,8 +179,8 @@ __noinline int fetch_string(struct xpt_thread *thread, const struct xpt_spec *sp
 }
 
 /* Fetch i of the spec when the call begins. 0: the frame has it, or it comes at the return. */
-__noinline int fetch_at_entry(struct xpt_thread *thread, const struct xpt_spec *spec,
-			      const struct registers *registers, __u64 number)
+__noinline int fetch_at_entry(struct xpt_thread *thread, const struct xpt_spec *spec, const struct registers *registers,
+			      __u64 number)
 {
 	__u64 i = number & (XPT_FETCH_MAX - 1);
 	const struct xpt_fetch *fetch;

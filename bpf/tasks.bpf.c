@@ -38,8 +38,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	flags = *process;
 	bpf_map_update_elem(&processes, &tgid, &flags, BPF_ANY);
 	if (flags & XPT_PROCESS_HOLD) {
-		if (bpf_send_signal_task &&
-		    !bpf_send_signal_task(child, STOP_SIGNAL, PIDTYPE_TGID, 0))
+		if (bpf_send_signal_task && !bpf_send_signal_task(child, STOP_SIGNAL, PIDTYPE_TGID, 0))
 			record.held = 1;
 		else
 			count_loss(XPT_LOSS_NOT_HELD);

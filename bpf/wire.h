@@ -70,14 +70,14 @@ enum xpt_fetch_type {
 #define XPT_SOURCE_RETURN 0xff /* xpt_fetch.source: the return value; else the argument, counted from 0 */
 
 struct xpt_fetch {
-	__u8 meaning;	    /* enum xpt_meaning */
-	__u8 source;	    /* argument number or XPT_SOURCE_RETURN */
-	__u8 type;	    /* enum xpt_fetch_type */
-	__u8 at_return;	    /* 0: read when the call begins; 1: when it has returned with success */
-	__u8 derefs;	    /* 0..XPT_DEREF_MAX */
+	__u8 meaning;	/* enum xpt_meaning */
+	__u8 source;	/* argument number or XPT_SOURCE_RETURN */
+	__u8 type;	/* enum xpt_fetch_type */
+	__u8 at_return; /* 0: read when the call begins; 1: when it has returned with success */
+	__u8 derefs;	/* 0..XPT_DEREF_MAX */
 	__u8 reserved[3];
 	__s32 offset[XPT_DEREF_MAX]; /* p = *(p + offset[i]), in turn */
-	__s32 last;	    /* added to the result; for strings, the string is at this address */
+	__s32 last;		     /* added to the result; for strings, the string is at this address */
 };
 
 /* How a call says that it went well; decides whether fetches at return are made. */
@@ -95,13 +95,13 @@ enum xpt_success {
 #define XPT_SPEC_HOLD (1 << 4)	     /* hold the process until user space has looked, where holding is on */
 
 struct xpt_spec {
-	__u16 index;	 /* of this spec */
-	__u8 role;	 /* enum xpt_role */
-	__u8 runtime;	 /* index of the runtime, < XPT_RUNTIME_MAX */
-	__u8 fetches;	 /* used entries of fetch[] */
-	__u8 success;	 /* enum xpt_success */
-	__u16 flags;	 /* XPT_SPEC_* */
-	__u64 over;	 /* runtimes that this one is built on: their calls of the same role inside are its layers */
+	__u16 index;  /* of this spec */
+	__u8 role;    /* enum xpt_role */
+	__u8 runtime; /* index of the runtime, < XPT_RUNTIME_MAX */
+	__u8 fetches; /* used entries of fetch[] */
+	__u8 success; /* enum xpt_success */
+	__u16 flags;  /* XPT_SPEC_* */
+	__u64 over;   /* runtimes that this one is built on: their calls of the same role inside are its layers */
 	struct xpt_fetch fetch[XPT_FETCH_MAX];
 };
 
@@ -136,16 +136,16 @@ struct xpt_program_count {
 
 /* Why something is missing. Index of the kernel's loss counters, and of XPT_RECORD_LOST. */
 enum xpt_loss {
-	XPT_LOSS_RING_FULL = 0,	   /* the reader did not keep up */
-	XPT_LOSS_DEPTH = 1,	   /* more than XPT_DEPTH_MAX calls open on one thread */
-	XPT_LOSS_THREAD = 2,	   /* no memory for the state of a thread */
-	XPT_LOSS_PROGRAMS = 3,	   /* more programs at once than the kernel table holds: not counted exactly */
-	XPT_LOSS_UNREADABLE = 4,   /* a fetch met memory that could not be read; the call is there without the value */
-	XPT_LOSS_NOT_HELD = 5,	   /* a process or library began to run before its probes were in place */
-	XPT_LOSS_OPEN = 6,	   /* calls that had not returned when the recording ended */
-	XPT_LOSS_OUTPUT = 7,	   /* could not be written: disk full */
-	XPT_LOSS_NAMES = 8,	   /* user space: more programs or threads than the model keeps apart */
-	XPT_LOSS_UNPAIRED = 9,	   /* an enqueue that no wait was seen for, or the other way round; spans are there */
+	XPT_LOSS_RING_FULL = 0,	 /* the reader did not keep up */
+	XPT_LOSS_DEPTH = 1,	 /* more than XPT_DEPTH_MAX calls open on one thread */
+	XPT_LOSS_THREAD = 2,	 /* no memory for the state of a thread */
+	XPT_LOSS_PROGRAMS = 3,	 /* more programs at once than the kernel table holds: not counted exactly */
+	XPT_LOSS_UNREADABLE = 4, /* a fetch met memory that could not be read; the call is there without the value */
+	XPT_LOSS_NOT_HELD = 5,	 /* a process or library began to run before its probes were in place */
+	XPT_LOSS_OPEN = 6,	 /* calls that had not returned when the recording ended */
+	XPT_LOSS_OUTPUT = 7,	 /* could not be written: disk full */
+	XPT_LOSS_NAMES = 8,	 /* user space: more programs or threads than the model keeps apart */
+	XPT_LOSS_UNPAIRED = 9,	 /* an enqueue that no wait was seen for, or the other way round; spans are there */
 	XPT_LOSS_MAX = 16,
 };
 
@@ -160,8 +160,9 @@ enum xpt_record_kind {
 	XPT_RECORD_PROCESS = 17, /* JSON: name, command line, start time of a process */
 	XPT_RECORD_THREAD = 18,	 /* name of a thread */
 	XPT_RECORD_LOST = 19,
-	XPT_RECORD_TOTAL = 20,	 /* exact counts of one program, at the end or when its handle is released */
-	XPT_RECORD_PASS = 21,	 /* the reader begins to empty the rings: all that came before is in order up to the last one */
+	XPT_RECORD_TOTAL = 20, /* exact counts of one program, at the end or when its handle is released */
+	XPT_RECORD_PASS =
+		21, /* the reader begins to empty the rings: all that came before is in order up to the last one */
 	XPT_RECORD_NAMED = 22,	 /* the user gave a name to a handle */
 	XPT_RECORD_HELD = 23,	 /* a process was held while probes were placed */
 	XPT_RECORD_END = 24,	 /* JSON: closing figures: cost, sites, features; the recording is complete */
@@ -175,9 +176,9 @@ struct xpt_record_header {
 	__u64 time; /* of the record; for a call: when it returned */
 };
 
-#define XPT_CALL_LAYER (1 << 0)	  /* the same operation one runtime further down: never counted again */
-#define XPT_CALL_NO_END (1 << 1)  /* recorded at its entry only */
-#define XPT_CALL_HELD (1 << 2)	  /* the process was sent a stop signal and waits for user space */
+#define XPT_CALL_LAYER (1 << 0)	 /* the same operation one runtime further down: never counted again */
+#define XPT_CALL_NO_END (1 << 1) /* recorded at its entry only */
+#define XPT_CALL_HELD (1 << 2)	 /* the process was sent a stop signal and waits for user space */
 
 /* One finished call, with one value for each fetch that is not a string, in the order of the spec. */
 struct xpt_record_call {
@@ -200,11 +201,11 @@ struct xpt_record_string {
 	__u64 call_start;
 	__u32 tid;
 	__u16 spec;
-	__u8 fetch;	 /* index of the fetch */
-	__u8 truncated;	 /* there was more, or no terminator */
-	__u32 length;	 /* bytes in text, terminator not included, at most XPT_STRING_MAX */
+	__u8 fetch;	/* index of the fetch */
+	__u8 truncated; /* there was more, or no terminator */
+	__u32 length;	/* bytes in text, terminator not included, at most XPT_STRING_MAX */
 	__u32 reserved;
-	char text[];	 /* not terminated, padded to 8 */
+	char text[]; /* not terminated, padded to 8 */
 };
 
 enum xpt_task_event {
@@ -264,8 +265,8 @@ struct xpt_record_held {
  */
 struct xpt_record_text {
 	struct xpt_record_header header;
-	__u64 id;			 /* RUNTIME, SPEC: index; THREAD: tid; NAMED: handle */
-	__u32 length;			 /* bytes in text */
+	__u64 id;     /* RUNTIME, SPEC: index; THREAD: tid; NAMED: handle */
+	__u32 length; /* bytes in text */
 	__u32 reserved;
 	char text[]; /* not terminated, padded to 8 */
 };

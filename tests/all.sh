@@ -82,7 +82,7 @@ fi
 
 printf '\n== Totals\n%-10s %8s %8s %8s %8s\n%s' kind passed failed skipped time "$rows"
 # Skipped tests by name: Criterion's "[SKIP] suite::test: reason", and "skipped name (time): reason".
-for name in unit e2e; do
+for name in unit sanitize e2e; do
 	grep -E '^(\[SKIP\]|skipped) ' "$logs/$name.log" 2>/dev/null | sed "s/^/  $name: /"
 done >"$logs/skipped"
 if [ -s "$logs/skipped" ]; then

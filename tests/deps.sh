@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# deps.sh build|test|lint|bench|demo|arm64: installs what a purpose needs, when something is missing.
+# deps.sh build|workload|demo|test|bench|lint|arm64: installs what a purpose needs, when something is missing.
 #
 # Only Debian and Ubuntu packages are installed; elsewhere the packages are named and the exit status is 1. Nothing is
 # asked and, when nothing is missing, nothing is done and neither root nor a network is needed.
@@ -13,16 +13,20 @@ have() {
 }
 
 build="gcc libc6-dev make clang bpftool pkg-config libbpf-dev libelf-dev libcjson-dev libzydis-dev"
-test="$build g++ libclang-rt-dev python3 libcriterion-dev ocl-icd-opencl-dev pocl-opencl-icd procps util-linux nodejs npm"
+workload="$build python3 ocl-icd-opencl-dev pocl-opencl-icd procps util-linux"
+demo="$workload nodejs npm"
+test="$demo g++ libcriterion-dev libclang-rt-dev"
 case $purpose in
 build) packages=$build ;;
-test | demo) packages=$test ;;
-lint) packages="$build python3 clang-format-14 clang-tidy-14 shellcheck mandoc" ;;
+workload) packages=$workload ;;
+demo) packages=$demo ;;
+test) packages=$test ;;
 bench) packages="$test bpftrace perf" ;;
+lint) packages="$build python3 clang-format-14 clang-tidy-14 shellcheck mandoc" ;;
 arm64) packages="$build gcc-aarch64-linux-gnu libc6-dev-arm64-cross libbpf-dev:arm64 libelf-dev:arm64 libcjson-dev:arm64
 	libzydis-dev:arm64" ;;
 *)
-	echo "usage: deps.sh build|test|lint|bench|demo|arm64" >&2
+	echo "usage: deps.sh build|workload|demo|test|bench|lint|arm64" >&2
 	exit 2
 	;;
 esac
@@ -32,21 +36,31 @@ fi
 
 if ! have apt-get; then
 	# There is no way to ask an unknown system by package: ask for what the packages are for.
+	case $purpose in
+	build) tools='' libraries='' ;;
+	demo) tools="python3 node npm" libraries='' ;;
+	test | bench) tools="python3 node npm g++" libraries=criterion ;;
+	lint) tools="python3 clang-format-14 clang-tidy-14 shellcheck mandoc" libraries='' ;;
+	arm64) tools=aarch64-linux-gnu-gcc libraries='' ;;
+	*) tools=python3 libraries='' ;;
+	esac
 	missing=
-	for tool in gcc make clang bpftool pkg-config; do
+	for tool in gcc make clang bpftool pkg-config $tools; do
 		have "$tool" || missing="$missing $tool"
 	done
-	for library in libbpf libelf libcjson; do
+	for library in libbpf libelf libcjson $libraries; do
 		pkg-config --exists "$library" 2>/dev/null || missing="$missing $library"
 	done
+	# Older versions of it come without a description for pkg-config.
+	echo '#include <Zydis/Zydis.h>' | cc -E - >/dev/null 2>&1 || missing="$missing zydis"
 	[ -z "$missing" ] && exit 0
 	cat >&2 <<EOF
 Missing:$missing
 Install these, then run the same command again:
-  Fedora: dnf install gcc gcc-c++ make clang compiler-rt bpftool pkgconf libbpf-devel elfutils-libelf-devel cjson-devel zydis-devel \\
-          python3 criterion-devel ocl-icd-devel pocl nodejs npm
-  Arch:   pacman -S gcc make clang compiler-rt bpf pkgconf libbpf libelf cjson zydis python ocl-icd opencl-headers pocl nodejs npm
-          and criterion from the AUR
+  Fedora: dnf install gcc gcc-c++ make clang compiler-rt bpftool pkgconf libbpf-devel elfutils-libelf-devel \\
+          cjson-devel zydis-devel python3 criterion-devel ocl-icd-devel pocl nodejs npm
+  Arch:   pacman -S gcc make clang compiler-rt bpf pkgconf libbpf libelf cjson zydis python ocl-icd \\
+          opencl-headers pocl nodejs npm, and criterion from the AUR
 EOF
 	exit 1
 fi

@@ -55,12 +55,12 @@ struct xpt_handle_name {
 
 /* What a recording is doing; see xpt_recording_options.status. */
 struct xpt_recording_status {
-	uint64_t elapsed;    /* ns since the start */
+	uint64_t elapsed;	/* ns since the start */
 	unsigned int processes; /* traced now */
-	unsigned int programs; /* seen so far */
-	uint64_t calls;	     /* recorded so far */
-	uint64_t lost;	     /* for whatever cause */
-	uint64_t bytes;	     /* written so far */
+	unsigned int programs;	/* seen so far */
+	uint64_t calls;		/* recorded so far */
+	uint64_t lost;		/* for whatever cause */
+	uint64_t bytes;		/* written so far */
 };
 
 /* Everything is copied by xpt_recording_create(), except command. Zero means the default. */
@@ -83,17 +83,18 @@ struct xpt_recording_options {
 	size_t name_count;
 
 	enum xpt_output format;
-	const char *output;	/* path; "-": standard output */
-	uint64_t duration;	/* ns; 0: until stopped or until all targets have ended */
+	const char *output;	   /* path; "-": standard output */
+	uint64_t duration;	   /* ns; 0: until stopped or until all targets have ended */
 	unsigned int sample_every; /* record one inference in so many, of each program; 0 or 1: all */
-	size_t buffer_bytes;	/* of all rings together; 0: 8 MiB */
+	size_t buffer_bytes;	   /* of all rings together; 0: 8 MiB */
 	enum xpt_link link;
 
 	xpt_log_fn log; /* NULL: messages are dropped */
 	void *log_context;
 	enum xpt_log_level log_level;
 
-	void (*status)(void *context, const struct xpt_recording_status *status); /* about 5 times a second; NULL: none */
+	void (*status)(void *context,
+		       const struct xpt_recording_status *status); /* about 5 times a second; NULL: none */
 	void *status_context;
 };
 
@@ -108,10 +109,10 @@ XPT_API int xpt_recording_create(const struct xpt_recording_options *options, st
 XPT_API int xpt_recording_start(struct xpt_recording *recording);
 
 enum xpt_end {
-	XPT_END_STOPPED = 1,  /* xpt_recording_stop() */
+	XPT_END_STOPPED = 1, /* xpt_recording_stop() */
 	XPT_END_DURATION = 2,
-	XPT_END_TARGETS = 3,  /* all have ended */
-	XPT_END_OUTPUT = 4,   /* the output could not be written */
+	XPT_END_TARGETS = 3, /* all have ended */
+	XPT_END_OUTPUT = 4,  /* the output could not be written */
 };
 
 /* Records until one of the ends; which one, or a negative errno. */

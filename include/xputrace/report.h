@@ -13,9 +13,9 @@ extern "C" {
 #endif
 
 struct xpt_report_options {
-	size_t size; /* sizeof(struct xpt_report_options) */
-	const char *input;  /* recording; "-": standard input */
-	const char *output; /* Chrome trace to write; "-": standard output; NULL: none */
+	size_t size;		/* sizeof(struct xpt_report_options) */
+	const char *input;	/* recording; "-": standard input */
+	const char *output;	/* Chrome trace to write; "-": standard output; NULL: none */
 	int summary_descriptor; /* where the summary table goes; -1: nowhere */
 	unsigned int columns;	/* width of the terminal, 0: nothing is cut */
 	xpt_log_fn log;

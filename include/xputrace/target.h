@@ -14,9 +14,9 @@ extern "C" {
 #endif
 
 struct xpt_target_options {
-	size_t size; /* sizeof(struct xpt_target_options) */
-	pid_t pid;   /* 0: none */
-	const char *file; /* an ELF file instead of a process; NULL: none */
+	size_t size;			  /* sizeof(struct xpt_target_options) */
+	pid_t pid;			  /* 0: none */
+	const char *file;		  /* an ELF file instead of a process; NULL: none */
 	const char *const *runtime_files; /* added descriptions */
 	size_t runtime_file_count;
 	const char *const *runtimes; /* only these; none: all */

@@ -17,7 +17,7 @@ WORKLOAD = os.path.join(BUILD, "workload", "onnx")
 MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 LINKS = ("session", "multi", "perf")
 ATTACH_LIMIT, DETACH_LIMIT = 300, 200  # ms
-HIDDEN = 512  # neurons of the model
+HIDDEN = 1024  # neurons of the model
 SAMPLE = 16
 
 
@@ -29,8 +29,8 @@ def library():
 
 def make_model(folder):
     path = os.path.join(folder, "model.onnx")
-    subprocess.run([sys.executable, os.path.join(ROOT, "tests", "workload", "onnx", "make_model.py"), path, str(HIDDEN)],
-                   check=True)
+    script = os.path.join(ROOT, "tests", "workload", "onnx", "make_model.py")
+    subprocess.run([sys.executable, script, path, str(HIDDEN)], check=True)
     return path
 
 
@@ -79,7 +79,8 @@ def attach_section(results, settings, folder):
     for link in LINKS:
         columns = list(zip(*times[link])) or [[], [], [], []]
         note = problems.get(link, "")
-        results.add("%s links: from start to attached" % link, list(columns[0]), "ms", ATTACH_LIMIT, note=note or megabytes)
+        results.add("%s links: from start to attached" % link, list(columns[0]), "ms", ATTACH_LIMIT,
+                    note=note or megabytes)
         results.add("%s links: of this, placing probes" % link, list(columns[1]), "ms", note=note)
         results.add("%s links: removing probes" % link, list(columns[2]), "ms",
                     DETACH_LIMIT if link != "perf" else None, note=note)

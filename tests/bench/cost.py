@@ -24,7 +24,7 @@ class Costs:
         self.seen = {tracer.name: [] for tracer in tracers}
 
     def measure(self, loop, milliseconds):
-        """One repetition: all tracers in turn. One that fails is left out from then on."""
+        """One repetition: all tracers in turn. Another tool that fails is left out from then on."""
         for tracer in self.tracers:
             if self.missing[tracer.name]:
                 continue
@@ -34,6 +34,8 @@ class Costs:
                 share = tracer.stop(sum(calls for _, calls in measured))
                 loop.wait_traced(False)
             except (AssertionError, RuntimeError, OSError) as error:
+                if isinstance(tracer, Xputrace):
+                    raise
                 self.missing[tracer.name] = "failed: " + str(error).strip().splitlines()[-1]
                 tracer.abandon()
                 continue
@@ -49,8 +51,9 @@ def ratios(costs, first, second):
 
 
 def cost_section(results, settings, folder):
-    results.section("cost of a call for the target: CPU time of the calling thread (interleaved, target pinned, collectors free)")
-    tracers = [Tracer(), EmptyProbe("entry", "empty probe at entry"), EmptyProbe("both", "empty probe at entry and return"),
+    results.section("cost of a call: CPU time of the calling thread, which is pinned; the tools take turns, not pinned")
+    tracers = [Tracer(), EmptyProbe("entry", "empty probe at entry"),
+               EmptyProbe("both", "empty probe at entry and return"),
                Xputrace(folder, FULL), Xputrace(folder, SAMPLED, "-s", str(SAMPLE)), Bpftrace(), Perf(folder)]
     measured = Costs(tracers)
     loop = Loop()
@@ -67,7 +70,8 @@ def cost_section(results, settings, folder):
             if tracer.name == FULL and not note:
                 moved = sites[function]["offset"] - sites[function]["function_offset"]
                 note = sites[function]["class"] + (", probe moved by %d bytes" % moved if moved else "")
-            results.add("%s: %s" % (titles[function], tracer.name), measured.costs[tracer.name, function], "ns", note=note)
+            results.add("%s: %s" % (titles[function], tracer.name), measured.costs[tracer.name, function], "ns",
+                        note=note)
     for tracer in tracers:
         if measured.seen[tracer.name]:
             results.add("calls seen by %s" % tracer.name, measured.seen[tracer.name], "%")

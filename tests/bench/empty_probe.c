@@ -59,7 +59,7 @@ static int attach(__u32 attach_type, pid_t pid, const char *file, const __u64 *o
 int main(int argc, char **argv)
 {
 	__u64 offsets[OFFSETS_MAX];
-	__u32 count = 0;
+	__u32 count = 0, type;
 	char byte;
 
 	if (argc < 5 || argc - 4 > OFFSETS_MAX) {
@@ -68,7 +68,8 @@ int main(int argc, char **argv)
 	}
 	for (int i = 4; i < argc; i++)
 		offsets[count++] = strtoull(argv[i], NULL, 0);
-	if (attach(strcmp(argv[1], "both") ? ATTACH_MULTI : ATTACH_SESSION, atoi(argv[2]), argv[3], offsets, count) < 0) {
+	type = strcmp(argv[1], "both") ? ATTACH_MULTI : ATTACH_SESSION;
+	if (attach(type, atoi(argv[2]), argv[3], offsets, count) < 0) {
 		fprintf(stderr, "empty_probe: %s\n", strerror(errno));
 		return EXIT_UNSUPPORTED;
 	}

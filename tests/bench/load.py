@@ -15,6 +15,7 @@ FUNCTION = "bench_landing"
 THREADS = 2
 RATE = 300000  # calls a second of all threads together
 MEMORY_RATE = 200000
+BUFFER_MIB = 8  # of records on their way, by default
 READ_BYTES = 8 << 20
 OPTIONS = ("-r", DESCRIPTION, "--only", "bench")
 
@@ -79,16 +80,18 @@ def check_load(results, folder, title, kind, seconds, rate):
     results.add(name + ": |made - spans - lost|", [abs(made["calls"] - spans - lost)], "calls", 0)
 
 
-def exactness_section(results, settings, _folder):
+def exactness_section(results, settings, folder):
     seconds = settings.load_seconds
     results.section("exactness: %d threads for %d s" % (THREADS, seconds))
     for title, rate in (("without pause", 0), ("paced at %s/s" % "{:,}".format(RATE), RATE)):
         for kind in ("xpt", "json"):
-            check_load(results, _folder, title, kind, seconds, rate)
+            check_load(results, folder, title, kind, seconds, rate)
 
 
-def last_json(arguments):
-    output = subprocess.run(arguments, check=True, stdout=subprocess.PIPE).stdout
+def last_json(prefix, program, count):
+    """What one of the programs of this folder has printed."""
+    output = subprocess.run(list(prefix) + [os.path.join(BUILD, "bench", program), str(count)], check=True,
+                            stdout=subprocess.PIPE).stdout
     return json.loads(output.splitlines()[-1])
 
 
@@ -106,10 +109,11 @@ def conversion_section(results, settings, folder):
         cpu, clock = convert(recording, trace, prefix)
         by_cpu.append(made / cpu)
         by_clock.append(made / clock)
-        feed.append(last_json(list(prefix) + [os.path.join(BUILD, "bench", "model_feed"), str(made)])["calls_per_second"])
-        write.append(last_json(list(prefix) + [os.path.join(BUILD, "bench", "chrome_write"), str(made)])["events_per_second"])
+        feed.append(last_json(prefix, "model_feed", made)["calls_per_second"])
+        write.append(last_json(prefix, "chrome_write", made)["events_per_second"])
     results.add("xputrace report, by CPU time (user and kernel)", by_cpu, "events/s", 2000000, AT_LEAST,
-                "%s events, recording %.0f MB, trace %.0f MB" % ("{:,}".format(made), size / 1e6, os.stat(trace).st_size / 1e6))
+                "%s events, recording %.0f MB, trace %.0f MB" % (
+                    "{:,}".format(made), size / 1e6, os.stat(trace).st_size / 1e6))
     results.add("xputrace report, by the clock", by_clock, "events/s")
     results.add("of this, records to events", feed, "events/s", note="64 programs, sorted from 4 rings")
     results.add("of this, events to text", write, "events/s")
@@ -140,5 +144,6 @@ def memory_section(results, settings, folder):
         loop.close()
     results.add("peak resident memory after %d s" % short, [early], "MiB", 64)
     results.add("peak resident memory after %d s" % long, [late], "MiB", 64, note="trace %.0f MB" % (trace_size / 1e6))
-    results.add("growth from %d s to %d s" % (short, long), [late - early], "MiB", 1)
+    results.add("growth from %d s to %d s" % (short, long), [late - early], "MiB", BUFFER_MIB,
+                note="may hold one buffer of records that were late")
     os.unlink(output)

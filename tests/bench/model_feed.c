@@ -95,11 +95,10 @@ int main(int count, char **arguments)
 	if (!error)
 		error = text_feed(model, XPT_RECORD_RUNTIME, 0, "{\"name\":\"nrt\",\"statuses\":[]}");
 	if (!error)
-		error = text_feed(
-			model, XPT_RECORD_SPEC, 0,
-			"{\"runtime\":0,\"function\":\"nrt_execute\",\"role\":\"execute\",\"success\":1,"
-			"\"fetches\":[{\"meaning\":\"program\",\"type\":\"u64\"},"
-			"{\"meaning\":\"size\",\"type\":\"u64\"},{\"meaning\":\"status\",\"type\":\"s32\"}]}");
+		error = text_feed(model, XPT_RECORD_SPEC, 0,
+				  "{\"runtime\":0,\"function\":\"nrt_execute\",\"role\":\"execute\",\"success\":1,"
+				  "\"fetches\":[{\"meaning\":\"program\",\"type\":\"u64\"},"
+				  "{\"meaning\":\"size\",\"type\":\"u64\"},{\"meaning\":\"status\",\"type\":\"s32\"}]}");
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
 	if (!error)
 		error = calls_feed(model, calls);

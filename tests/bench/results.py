@@ -38,7 +38,8 @@ class Results:
     def add(self, name, values, unit, limit=None, kind=AT_MOST, note=""):
         """One row, from one value a repetition; no values: it could not be measured, and note says why."""
         row = {"section": self._section, "name": name, "unit": unit, "repetitions": len(values), "values": values,
-               "median": None, "min": None, "max": None, "limit": limit, "limit_kind": None, "holds": None, "note": note}
+               "median": None, "min": None, "max": None, "limit": limit, "limit_kind": None, "holds": None,
+               "note": note}
         if values:
             row.update(median=statistics.median(values), min=min(values), max=max(values))
         if limit is not None:

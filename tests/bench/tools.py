@@ -136,7 +136,8 @@ class EmptyProbe(Tracer):
         return [EMPTY_PROBE, self.kind, str(pid), LOOP] + offsets
 
     def missing(self):
-        tried = subprocess.run(self._command(os.getpid()), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+        tried = subprocess.run(self._command(os.getpid()), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               check=False)
         return "the kernel has no such links" if tried.returncode else None
 
     def start(self, loop):
@@ -173,8 +174,8 @@ class Bpftrace(Tracer):
     def start(self, loop):
         entries = ",".join("uprobe:%s:%s" % (LOOP, function) for function in FUNCTIONS)
         returns = ",".join("uretprobe:%s:%s" % (LOOP, function) for function in FUNCTIONS)
-        script = "%s { @start[tid] = nsecs; } %s /@start[tid]/ { @ns = hist(nsecs - @start[tid]); delete(@start[tid]); }" % (
-            entries, returns)
+        script = ("%s { @start[tid] = nsecs; } "
+                  "%s /@start[tid]/ { @ns = hist(nsecs - @start[tid]); delete(@start[tid]); }" % (entries, returns))
         self.process = Process(["bpftrace", "-p", str(loop.pid), "-e", script])
         loop.wait_traced(True)
         # It places one probe after the other: some may still lack their returns.
@@ -226,15 +227,17 @@ class Perf(Tracer):
     def start(self, loop):
         sites = list_sites(LOOP)
         self._undefine()
-        self._define("%s:%s/%s%s %s:0x%x" % (kind, TRACE_GROUP, function, suffix, LOOP, sites[function]["function_offset"])
+        self._define("%s:%s/%s%s %s:0x%x" % (kind, TRACE_GROUP, function, suffix, LOOP,
+                                              sites[function]["function_offset"])
                      for function in FUNCTIONS for kind, suffix in (("p", ""), ("r", "_return")))
         pipes = [self.output + ".control", self.output + ".answer"]
         for path in pipes:
             os.mkfifo(path)
         opened = [os.open(path, os.O_RDWR) for path in pipes]
         try:
-            self.process = Process(["perf", "record", "-B", "-N", "-p", str(loop.pid), "-e", TRACE_GROUP + ":*", "-D", "-1",
-                                    "--control", "fifo:" + ",".join(pipes), "-o", self.output])
+            self.process = Process(["perf", "record", "-B", "-N", "-D", "-1", "-p", str(loop.pid),
+                                    "-e", TRACE_GROUP + ":*", "--control", "fifo:" + ",".join(pipes),
+                                    "-o", self.output])
             self._enable(*opened)
         finally:
             for pipe, path in zip(opened, pipes):

@@ -58,6 +58,7 @@ if onnx_possible; then
 else
 	say "Node.js or onnxruntime-node can't be had here: OpenCL on PoCL instead"
 	seconds=1 # of some 60,000 calls: longer makes the trace large
+	tests/deps.sh workload || exit 1
 	"$make" --no-print-directory workload || exit 1
 	# Half a minute of work, of which the end is not waited for.
 	start build/workload/opencl --wait-for-go 1000000

@@ -34,7 +34,19 @@ def test_no_such_pid():
         unused = int(file.read()) - 1
     while os.path.exists("/proc/%d" % unused):
         unused -= 1
-    expect(record("-p", unused), 1, str(unused), "no process")
+    result = record("-p", unused)
+    expect(result, 1, str(unused), "no process")
+    assert not os.path.exists(result.output), "a recording that never began has left a file"
+
+
+def test_earlier_trace_survives():
+    """A recording that cannot begin leaves the file of an earlier one alone."""
+    path = os.path.join(scratch(), "trace.json")
+    with open(path, "w", encoding="ascii") as file:
+        file.write("precious")
+    expect(record("-p", 2, "-o", path), 1, "2")
+    with open(path, encoding="ascii") as file:
+        assert file.read() == "precious", "the earlier file was overwritten"
 
 
 def test_zombie():

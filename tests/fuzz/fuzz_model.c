@@ -216,10 +216,9 @@ static void describe(struct model *model)
 	text_feed(model, XPT_RECORD_RUNTIME, 0,
 		  "{\"name\":\"r\",\"statuses\":[{\"value\":6,\"class\":\"pending\",\"name\":\"P\"}]}");
 	for (i = 0; i < SPECS; i++) {
-		snprintf(
-			text, sizeof(text),
-			"{\"runtime\":0,\"function\":\"f%zu\",\"role\":\"%s\",\"success\":%u,\"fetches\":[{\"meaning\":%s}]}",
-			i, specs[i].role, specs[i].success, specs[i].fetches);
+		snprintf(text, sizeof(text),
+			 "{\"runtime\":0,\"function\":\"f%zu\",\"role\":\"%s\",\"success\":%u,\"fetches\":[{\"meaning\":%s}]}",
+			 i, specs[i].role, specs[i].success, specs[i].fetches);
 		text_feed(model, XPT_RECORD_SPEC, i, text);
 	}
 }

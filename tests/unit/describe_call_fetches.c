@@ -196,11 +196,11 @@ Test(describe_call_fetches, mistakes)
 
 Test(describe_call_fetches, as_many_as_there_may_be)
 {
-	struct description *toy = call(
-		"copy",
-		"\"program\": \"arg0\", \"key\": \"arg1\", \"size\": \"arg2\", \"core\": \"arg3\", "
-		"\"stream\": \"arg4\", \"parent\": \"arg5\", \"address\": \"arg6\"",
-		", \"success\": \"zero\"");
+	struct description *toy =
+		call("copy",
+		     "\"program\": \"arg0\", \"key\": \"arg1\", \"size\": \"arg2\", \"core\": \"arg3\", "
+		     "\"stream\": \"arg4\", \"parent\": \"arg5\", \"address\": \"arg6\"",
+		     ", \"success\": \"zero\"");
 
 	cr_expect_eq(toy->calls[0].wire.fetches, 8);
 	cr_expect_eq(toy->calls[0].wire.fetch[6].meaning, XPT_MEANING_ADDRESS);

@@ -328,7 +328,7 @@ static const struct {
 	  { ARGUMENT(SIZE, 2), ARGUMENT(STREAM, 3), STATUS32 } },
 	{ "hip", "hipStreamSynchronize", XPT_ROLE_WAIT, XPT_SUCCESS_ZERO32, { ARGUMENT(STREAM, 0), STATUS32 } },
 
-	{ "hsa", "hsa_signal_store_screlease", XPT_ROLE_LAUNCH, XPT_SUCCESS_ALWAYS, { ARGUMENT(STREAM, 0) } },
+	{ "hsa", "hsa_signal_store_screlease", XPT_ROLE_LAUNCH, XPT_SUCCESS_ALWAYS, { ARGUMENT(ADDRESS, 0) } },
 	{ "hsa",
 	  "hsa_amd_memory_pool_allocate",
 	  XPT_ROLE_ALLOC,

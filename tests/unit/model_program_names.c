@@ -81,7 +81,8 @@ Test(model_program_names, from_a_parent_that_is_named_later)
 	cr_assert_str_eq(name_of(f, 7), "model");
 	cr_assert_str_eq(name_of(f, 8), "own");
 	name_call(f, 5, "renamed", 50);
-	cr_assert_str_eq(name_of(f, 5), "renamed");
+	cr_assert_str_eq(name_of(f, 5), "model", "another name is another program with the same handle");
+	cr_assert_str_eq(toy_program(f, 1, 5, 1)->name, "renamed");
 	cr_assert_str_eq(name_of(f, 7), "model", "a name is lent once");
 	fixture_free(f);
 }

@@ -38,7 +38,8 @@ Test(session_options, one_way_to_say_what_to_trace)
 
 	cr_assert_eq(create((struct xpt_recording_options){ 0 }), -EINVAL);
 	cr_assert_neq(strlen(last_message), 0);
-	cr_assert_eq(create((struct xpt_recording_options){ .pids = &pid, .pid_count = 1, .all_processes = 1 }), -EINVAL);
+	cr_assert_eq(create((struct xpt_recording_options){ .pids = &pid, .pid_count = 1, .all_processes = 1 }),
+		     -EINVAL);
 	cr_assert_neq(strlen(last_message), 0);
 }
 
@@ -65,9 +66,9 @@ Test(session_options, descriptions_are_read_before_anything_is_touched)
 {
 	const char *file = "/nonexistent/runtime.json";
 
-	cr_assert_eq(create((struct xpt_recording_options){ .all_processes = 1,
-							    .runtime_files = &file,
-							    .runtime_file_count = 1 }), -ENOENT);
+	cr_assert_eq(create((struct xpt_recording_options){
+			     .all_processes = 1, .runtime_files = &file, .runtime_file_count = 1 }),
+		     -ENOENT);
 	cr_assert_not_null(strstr(last_message, file));
 }
 

@@ -1,13 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Builds the workloads: build.sh OUTDIR. Stand-ins come in two flavours: OUTDIR/lib with endbr64 at every entry (as most
-# distributions compile), OUTDIR/plain/lib without. CC and CFLAGS are respected.
+# distributions compile; bti on AArch64), OUTDIR/plain/lib without. CC and CFLAGS are respected.
 set -eu
 
 here=$(dirname "$0")
 out=${1:?usage: build.sh OUTDIR}
 cc=${CC:-cc}
 flags="-std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror ${CFLAGS:-} -I$here"
+
+case $($cc -dumpmachine) in
+aarch64*) marked=-mbranch-protection=standard plain=-mbranch-protection=none ;;
+*) marked=-fcf-protection=full plain=-fcf-protection=none ;;
+esac
 
 mkdir -p "$out/lib" "$out/plain/lib"
 
@@ -44,8 +49,8 @@ library() {
 programs="$here/workload.c $here/workload.h $here/ledger.c $here/ledger.h $here/build.sh"
 
 echo "$standins" | while read -r name scenario file needed; do
-	library "$out/lib" -fcf-protection=full "$name" "$file" "$needed"
-	library "$out/plain/lib" -fcf-protection=none "$name" "$file" "$needed"
+	library "$out/lib" "$marked" "$name" "$file" "$needed"
+	library "$out/plain/lib" "$plain" "$name" "$file" "$needed"
 	[ "$scenario" = - ] && continue
 	linked="-DWORKLOAD_LINKED=scenario_$scenario"
 	# shellcheck disable=SC2086

@@ -6,8 +6,8 @@
 #include <xputrace/error.h>
 
 struct log {
-	xpt_log_fn write; /* NULL: messages are dropped */
-	void *context;	  /* handed to write, owned by the caller */
+	xpt_log_fn write;	  /* NULL: messages are dropped */
+	void *context;		  /* handed to write, owned by the caller */
 	enum xpt_log_level level; /* messages below it are dropped */
 };
 

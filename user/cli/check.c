@@ -17,9 +17,7 @@ static const struct command_line line = {
 
 static void on_feature(void *context, const struct xpt_feature *feature)
 {
-	const char *verdict = !feature->error		       ? "ok" :
-			      feature->need == XPT_NEED_REQUIRED ? "MISSING" :
-								   "no";
+	const char *verdict = !feature->error ? "ok" : feature->need == XPT_NEED_REQUIRED ? "MISSING" : "no";
 
 	(void)context;
 	printf("%-8s %-17s", verdict, feature->name);

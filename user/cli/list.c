@@ -266,9 +266,9 @@ static int run(struct list_context *list, const char *what)
 
 int command_list(int argc, char **argv)
 {
-	struct list_context list = { .options = { .size = sizeof(list.options),
-						  .log = print_message,
-						  .log_level = XPT_LOG_INFO } };
+	struct list_context list = {
+		.options = { .size = sizeof(list.options), .log = print_message, .log_level = XPT_LOG_INFO }
+	};
 	int first, result = options_parse(&line, argc, argv, &list, &first);
 	const char *what = NULL;
 
@@ -283,7 +283,8 @@ int command_list(int argc, char **argv)
 	}
 	if (!what || first + optind < argc ||
 	    (strcmp(what, "runtimes") && strcmp(what, "sites") && strcmp(what, "programs"))) {
-		fprintf(stderr, "xputrace list: one of runtimes, sites, programs is wanted (see xputrace list --help)\n");
+		fprintf(stderr,
+			"xputrace list: one of runtimes, sites, programs is wanted (see xputrace list --help)\n");
 		return EXIT_USAGE;
 	}
 	if (list.options.pid && list.options.file) {

@@ -130,21 +130,20 @@ static bool parse_units(const char *text, const struct unit *units, uint64_t *va
 
 bool parse_duration(const char *text, uint64_t *nanoseconds)
 {
-	static const struct unit units[] = { { "", 1000000000 },     { "ns", 1 },
-					     { "us", 1000 },	     { "ms", 1000000 },
-					     { "s", 1000000000 },    { "m", 60000000000 },
-					     { "min", 60000000000 }, { "h", 3600000000000 },
-					     { NULL, 0 } };
+	static const struct unit units[] = {
+		{ "", 1000000000 },  { "ns", 1 },	   { "us", 1000 },	   { "ms", 1000000 },
+		{ "s", 1000000000 }, { "m", 60000000000 }, { "min", 60000000000 }, { "h", 3600000000000 },
+		{ NULL, 0 }
+	};
 
 	return parse_units(text, units, nanoseconds);
 }
 
 bool parse_size(const char *text, uint64_t *bytes)
 {
-	static const struct unit units[] = { { "", 1 },		  { "K", 1 << 10 },	{ "KiB", 1 << 10 },
-					     { "M", 1 << 20 },	  { "MiB", 1 << 20 },	{ "G", 1 << 30 },
-					     { "GiB", 1 << 30 },  { "k", 1 << 10 },	{ "m", 1 << 20 },
-					     { "g", 1 << 30 },	  { NULL, 0 } };
+	static const struct unit units[] = { { "", 1 },		 { "K", 1 << 10 }, { "KiB", 1 << 10 }, { "M", 1 << 20 },
+					     { "MiB", 1 << 20 }, { "G", 1 << 30 }, { "GiB", 1 << 30 }, { "k", 1 << 10 },
+					     { "m", 1 << 20 },	 { "g", 1 << 30 }, { NULL, 0 } };
 
 	return parse_units(text, units, bytes);
 }
@@ -168,8 +167,10 @@ bool string_list_split(struct string_list *list, const char *text)
 
 		if (length) {
 			item = strndup(text, length);
-			if (!item || !string_list_add(list, item))
+			if (!item || !string_list_add(list, item)) {
+				free(item);
 				return false;
+			}
 		}
 		text += length + (text[length] == ',');
 	}

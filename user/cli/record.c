@@ -189,7 +189,8 @@ static const struct option_entry entries[] = {
 	  take_all },
 	{ 'o', "output", "FILE",
 	  "trace.json: Chrome trace (default: xputrace.json);\nFILE.xpt: recording for `xputrace report`;\n"
-	  "-: Chrome trace on standard output", take_output },
+	  "-: Chrome trace on standard output",
+	  take_output },
 	{ 0, "format", "FORMAT", "chrome, xpt or none, whatever the file is called", take_format },
 	{ 'd', "duration", "TIME", "stop after TIME: 10s, 500ms, 2m", take_duration },
 	{ 's', "sample", "N", "record one inference in N of each program; counts\nstay exact", take_sample },
@@ -283,7 +284,8 @@ static void tell_command(const struct record_context *record, int status)
 		snprintf(text, sizeof(text), "%s was ended by signal %d (%s)", record->options.command[0],
 			 WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else
-		snprintf(text, sizeof(text), "%s ended with status %d", record->options.command[0], WEXITSTATUS(status));
+		snprintf(text, sizeof(text), "%s ended with status %d", record->options.command[0],
+			 WEXITSTATUS(status));
 	print_message(NULL, XPT_LOG_INFO, text);
 }
 
@@ -337,7 +339,8 @@ int command_record(int argc, char **argv)
 	if (first < argc)
 		record.options.command = argv + first;
 	if (!!record.options.pid_count + !!record.options.command + !!record.options.all_processes != 1) {
-		fprintf(stderr, "xputrace record: say what to trace, one of: -p PID, -a, or -- COMMAND (see xputrace record --help)\n");
+		fprintf(stderr,
+			"xputrace record: say what to trace, one of: -p PID, -a, or -- COMMAND (see xputrace record --help)\n");
 		return EXIT_USAGE;
 	}
 	if (!record.format_given)

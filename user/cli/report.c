@@ -60,9 +60,9 @@ static void on_progress(void *context, uint64_t done, uint64_t total)
 
 int command_report(int argc, char **argv)
 {
-	struct report_context report = { .options = { .size = sizeof(report.options),
-						      .log = print_message,
-						      .log_level = XPT_LOG_INFO } };
+	struct report_context report = {
+		.options = { .size = sizeof(report.options), .log = print_message, .log_level = XPT_LOG_INFO }
+	};
 	int first, result = options_parse(&line, argc, argv, &report, &first);
 	bool to_stdout;
 

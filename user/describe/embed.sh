@@ -17,7 +17,7 @@ echo
 
 number=0
 for file in "$@"; do
-	echo "static const unsigned char text_$number[] = {"
+	echo "static const unsigned char text_${number}[] = {"
 	od -An -v -tx1 "$file" | sed 's/ *\([0-9a-f][0-9a-f]\)/0x\1,/g'
 	# An array must not be empty; the length below leaves this byte out.
 	echo '0 };'

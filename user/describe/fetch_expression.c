@@ -72,7 +72,7 @@ static int number(struct scanner *scanner, bool negative, __s32 *result)
 
 static int source(struct scanner *scanner, struct xpt_fetch *fetch)
 {
-	__s32 argument;
+	__s32 argument = 0;
 	int error;
 
 	if (take(scanner, "return")) {

@@ -53,8 +53,8 @@ static int syntax_error(const struct reader *reader, size_t offset)
 	while (end && (unsigned char)reader->text[end - 1] <= ' ')
 		end--;
 	if (offset < end) {
-		snprintf(message, sizeof(message), "not valid JSON at '%.*s'", end - offset < 24 ? (int)(end - offset) : 24,
-			 reader->text + offset);
+		snprintf(message, sizeof(message), "not valid JSON at '%.*s'",
+			 end - offset < 24 ? (int)(end - offset) : 24, reader->text + offset);
 	} else {
 		snprintf(message, sizeof(message), "not valid JSON at the end of the file");
 		offset = end ? end - 1 : reader->length;

@@ -161,8 +161,7 @@ static int try_hold_children(char *detail, size_t size)
 
 const struct feature features[] = {
 	{ "kernel", FEATURE_REQUIRED, try_kernel, "", "" },
-	{ "root", FEATURE_REQUIRED, try_root, "loading BPF programs, placing probes",
-	  "start xputrace with sudo" },
+	{ "root", FEATURE_REQUIRED, try_root, "loading BPF programs, placing probes", "start xputrace with sudo" },
 	{ "lockdown", FEATURE_REQUIRED, try_lockdown, "BPF programs that read memory",
 	  "the kernel is locked down for confidentiality (often by Secure Boot): boot with lockdown=integrity or none" },
 	{ "btf", FEATURE_REQUIRED, try_btf, "one binary for every kernel",

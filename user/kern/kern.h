@@ -26,10 +26,10 @@ enum link_kind {
 const char *link_kind_name(enum link_kind kind); /* "session" */
 
 struct kern_options {
-	size_t spec_count;    /* specs that may be set */
-	__u32 sample_every;   /* 1: all calls */
-	size_t buffer_bytes;  /* of all data rings together; rounded to what rings can have */
-	enum link_kind link;  /* LINK_AUTO: the best that works; else this one or -EOPNOTSUPP */
+	size_t spec_count;   /* specs that may be set */
+	__u32 sample_every;  /* 1: all calls */
+	size_t buffer_bytes; /* of all data rings together; rounded to what rings can have */
+	enum link_kind link; /* LINK_AUTO: the best that works; else this one or -EOPNOTSUPP */
 };
 
 /* Loads programs and maps and proves the link kind by attaching to a function of its own. -EPERM, -EOPNOTSUPP, ... */

@@ -17,7 +17,7 @@ struct kern {
 	enum link_kind link;
 	bool holds_children;
 	struct xputrace_bpf *main;
-	struct session_bpf *session;		    /* at most one of these two; NULL unless LINK_SESSION */
+	struct session_bpf *session; /* at most one of these two; NULL unless LINK_SESSION */
 	struct session_context_bpf *session_context;
 	int session_program; /* borrowed from one of them; -1 */
 	struct xpt_config settings;

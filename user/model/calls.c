@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a call means to all parts of the model. */
 #include <errno.h>
+#include <string.h>
 
 #include "model/state.h"
 
@@ -109,6 +110,32 @@ static void program_load(struct model *model, struct passage *passage)
 	passage->named = true;
 }
 
+/*
+ * A handle that was looked up under one name and now under another: runtimes give the handle of a function that is gone
+ * with its module to another function, and no call says so.
+ */
+static bool is_renamed(const struct program *program, const char *name)
+{
+	return program && name && program->name && program->source == NAME_FROM_CALL && strcmp(program->name, name);
+}
+
+static void program_rename(struct model *model, struct passage *passage)
+{
+	const struct event_call *call = &passage->event.call;
+
+	program_find(model, passage);
+	if (is_renamed(passage->program, call->name)) {
+		passage->program = programs_load(&model->programs, passage->process, passage->function->runtime,
+						 call->handle, call->start, call->end);
+		if (!passage->program)
+			note(passage, -ENOMEM);
+	} else {
+		program_use(model, passage);
+	}
+	if (passage->program)
+		program_name(model, passage, NAME_FROM_CALL);
+}
+
 static void program_attach(struct model *model, struct passage *passage)
 {
 	switch (passage->function->view.role) {
@@ -116,11 +143,8 @@ static void program_attach(struct model *model, struct passage *passage)
 		program_load(model, passage);
 		break;
 	case XPT_ROLE_PROGRAM_NAME:
-		if (!succeeded(&passage->event.call))
-			break;
-		program_use(model, passage);
-		if (passage->program)
-			program_name(model, passage, NAME_FROM_CALL);
+		if (succeeded(&passage->event.call))
+			program_rename(model, passage);
 		break;
 	case XPT_ROLE_EXECUTE:
 	case XPT_ROLE_ENQUEUE:
@@ -225,7 +249,8 @@ static void follow(struct model *model, struct passage *passage)
 
 static void name_attach(struct model *model, const struct xpt_record_call *record, struct passage *passage)
 {
-	const struct string *string;
+	const struct event_call *call = &passage->event.call;
+	struct string *string;
 	unsigned int fetch;
 
 	for (fetch = 0; fetch < passage->function->fetch_count; fetch++) {
@@ -234,6 +259,12 @@ static void name_attach(struct model *model, const struct xpt_record_call *recor
 		string = strings_take(&model->strings, record, fetch);
 		if (!string || (int)fetch != passage->function->name_fetch)
 			continue;
+		/* A name with a length has no terminator: what was read may run on into what lies behind it. */
+		if (has(call, XPT_MEANING_LENGTH) && call->length < string->length) {
+			string->length = call->length;
+			string->text[string->length] = '\0';
+			string->truncated = false;
+		}
 		passage->event.call.have |= 1u << XPT_MEANING_NAME;
 		passage->event.call.name = string->text;
 		passage->event.call.name_length = string->length;

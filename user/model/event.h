@@ -92,7 +92,7 @@ struct event_call {
 	unsigned int cpu;
 	/* Values that the call had: bit (1 << enum xpt_meaning) in have. */
 	__u32 have;
-	__u64 handle, key, size, stream, address, count, parent;
+	__u64 handle, key, size, stream, address, count, parent, length;
 	__s64 core;
 	__s64 status;
 	enum call_outcome outcome;

@@ -345,7 +345,10 @@ static void value_decode(struct event_call *call, unsigned int meaning, __u64 va
 	case XPT_MEANING_COUNT:
 		call->count = value;
 		break;
-	default: /* a name that is not a string, or the length of one: nothing to show */
+	case XPT_MEANING_LENGTH:
+		call->length = value;
+		break;
+	default: /* a name that is not a string: nothing to show */
 		return;
 	}
 	call->have |= 1u << meaning;

@@ -115,14 +115,19 @@ static void stream_settle(struct stream *stream)
 		link_remove(&stream->busy);
 }
 
-/* No wait was seen for it. */
+/*
+ * No wait was seen for it. A launch that nobody waits for by its event is nothing missing: the queue may have been waited
+ * for in other ways, such as by a copy that blocks.
+ */
 static void open_drop(struct pairs *pairs, struct open_inference *open, __u64 time)
 {
 	struct stream *stream = open->stream;
+	bool missing = open->inference.function->role == XPT_ROLE_ENQUEUE;
 
 	open_detach(pairs, open);
 	stream_settle(stream);
-	sinks_lose(pairs->sinks, XPT_LOSS_UNPAIRED, 1, time);
+	if (missing)
+		sinks_lose(pairs->sinks, XPT_LOSS_UNPAIRED, 1, time);
 	free(open);
 }
 
@@ -300,6 +305,10 @@ int pairs_begin(struct pairs *pairs, struct process *process, struct program *pr
 	int error;
 
 	if (call->outcome == OUTCOME_FAILED || call->outcome == OUTCOME_PENDING)
+		return 0;
+	/* Nothing that a wait could name: it would stay open for ever. */
+	if (call->function->role == XPT_ROLE_LAUNCH && !call_has(call, XPT_MEANING_KEY) &&
+	    !call_has(call, XPT_MEANING_STREAM))
 		return 0;
 	error = queue_get(pairs, process, call, &queue);
 	if (error || !queue)

@@ -147,8 +147,9 @@ static int name_inherit(const struct programs *programs, struct program *program
 
 	if (!process->forked_from)
 		return 0;
-	source = generation_at(
-		newest(programs, process->forked_from - 1, program->view.runtime_index, program->view.handle), time);
+	source = generation_at(newest(programs, process->forked_from - 1, program->view.runtime_index,
+				      program->view.handle),
+			       time);
 	if (!source || !source->view.named)
 		return 0;
 	return program_set_name(program, source->view.name, NAME_FROM_FORK);

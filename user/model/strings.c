@@ -78,7 +78,7 @@ int strings_add(struct strings *strings, const struct xpt_record_string *record)
 	return 0;
 }
 
-const struct string *strings_take(struct strings *strings, const struct xpt_record_call *call, unsigned int fetch)
+struct string *strings_take(struct strings *strings, const struct xpt_record_call *call, unsigned int fetch)
 {
 	struct map_node *node = map_find(&strings->map, string_key(call->tid, call->spec, fetch), call->start);
 	struct string *string;

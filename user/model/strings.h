@@ -31,7 +31,7 @@ int strings_add(struct strings *strings, const struct xpt_record_string *record)
 /*
  * The string of a fetch of this call, taken out of those waiting. NULL: none. It is valid until the next strings_add.
  */
-const struct string *strings_take(struct strings *strings, const struct xpt_record_call *call, unsigned int fetch);
+struct string *strings_take(struct strings *strings, const struct xpt_record_call *call, unsigned int fetch);
 /* The process has ended: the calls will not come. */
 void strings_drop(struct strings *strings, __u32 tgid);
 

@@ -14,7 +14,7 @@
 #include "target/functions.h"
 
 #define LOADER_FUNCTION "_dl_debug_state" /* the dynamic loader calls it whenever its list of libraries has changed */
-#define NAMES_WAITING 64 /* resolve calls whose name has come and whose address has not */
+#define NAMES_WAITING 64		  /* resolve calls whose name has come and whose address has not */
 
 /* What was found in one file. Identity includes size and time, since inodes are reused. */
 struct analysed {
@@ -233,7 +233,8 @@ static void analyse_loader(struct attacher *attacher, const struct mapped_file *
 	__u64 address;
 
 	base = base ? base + 1 : mapped->path;
-	if (!attacher->options.hold || (strncmp(base, "ld-", 3) && strncmp(base, "ld.so", 5) && strncmp(base, "ld64", 4)))
+	if (!attacher->options.hold ||
+	    (strncmp(base, "ld-", 3) && strncmp(base, "ld.so", 5) && strncmp(base, "ld64", 4)))
 		return;
 	if (elf_file_open(NULL, mapped->open_path, mapped->path, &elf))
 		return;
@@ -507,7 +508,8 @@ static void on_table(struct attacher *attacher, pid_t tgid, const struct descrip
 		file = analyse(attacher, &mapped.files[i], &status);
 		for (size_t t = 0; file && t < file->found.table_count; t++) {
 			if (file->found.tables[t].runtime == runtime)
-				link_table(attacher, owner, tgid, &mapped.files[i], file, &file->found.tables[t], address);
+				link_table(attacher, owner, tgid, &mapped.files[i], file, &file->found.tables[t],
+					   address);
 		}
 	}
 	mapped_files_free(&mapped);
@@ -641,8 +643,7 @@ bool attacher_record(struct attacher *attacher, const struct xpt_record_header *
 	if (record->kind == XPT_RECORD_STRING) {
 		const struct xpt_record_string *string = (const void *)record;
 
-		if (string->spec < registry->spec_count &&
-		    registry->specs[string->spec]->wire.role == XPT_ROLE_RESOLVE)
+		if (string->spec < registry->spec_count && registry->specs[string->spec]->wire.role == XPT_ROLE_RESOLVE)
 			remember_name(attacher, string);
 	}
 	return false;

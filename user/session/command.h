@@ -6,10 +6,10 @@
 #include <sys/types.h>
 
 struct command {
-	pid_t pid;	/* 0: none */
-	int release;	/* writing end of the pipe that the child waits at; -1: released */
-	int failure;	/* reading end of the pipe that tells why exec failed; -1 */
-	int status;	/* as wait() gives it; -1: still runs */
+	pid_t pid;   /* 0: none */
+	int release; /* writing end of the pipe that the child waits at; -1: released */
+	int failure; /* reading end of the pipe that tells why exec failed; -1 */
+	int status;  /* as wait() gives it; -1: still runs */
 };
 
 /* Forks the child, which waits. Signals are reset in it. Negative errno. */

@@ -18,7 +18,7 @@ int output_create(const struct log *log, enum xpt_output format, const char *pat
 int output_record(struct output *output, const struct xpt_record_header *record);
 int output_flush(struct output *output);
 bool output_failed(const struct output *output); /* the file has failed for good */
-int output_finish(struct output *output); /* completes and closes the file */
+int output_finish(struct output *output);	 /* completes and closes the file */
 void output_free(struct output *output);
 struct model *output_model(struct output *output);
 __u64 output_bytes(const struct output *output);

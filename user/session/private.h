@@ -52,28 +52,28 @@ struct xpt_recording {
 	size_t pending_count, pending_room;
 	bool scan_all;
 
-	__u64 calls;	      /* CALL records passed on */
-	__u64 closed;	      /* of those that are counted in the kernel: not layers */
-	__u64 counted;	      /* sum over TOTAL records: began, less left out, less lost */
+	__u64 calls;   /* CALL records passed on */
+	__u64 closed;  /* of those that are counted in the kernel: not layers */
+	__u64 counted; /* sum over TOTAL records: began, less left out, less lost */
 	__u64 left_out;
-	__u64 lost;	      /* sum of all causes */
+	__u64 lost; /* sum of all causes */
 	__u64 last_loss_time;
 	__u64 losses[XPT_LOSS_MAX]; /* as last read */
-	__u64 *spec_calls;    /* by spec: recorded */
+	__u64 *spec_calls;	    /* by spec: recorded */
 };
 
 /* targets.c: processes, the command, libraries that come later */
+int targets_look(struct xpt_recording *recording); /* before anything is made: can the processes be traced? */
 int targets_start(struct xpt_recording *recording);
 void targets_read_mappings(struct xpt_recording *recording);
 void targets_scan_pending(struct xpt_recording *recording);
-void targets_check(struct xpt_recording *recording);   /* processes whose end went unseen */
+void targets_check(struct xpt_recording *recording); /* processes whose end went unseen */
 bool targets_ended(struct xpt_recording *recording);
 void targets_release(struct xpt_recording *recording); /* lets go whatever is held; safe to repeat */
 /* A record that tells of a process: fork, exec, exit, first call of a thread. */
 void targets_task(struct xpt_recording *recording, const struct xpt_record_task *task);
 /* The process was held for this record: probes are in place now, let it go. */
-void targets_continue(struct xpt_recording *recording, pid_t tgid, __u64 since, unsigned int event,
-		      unsigned int sites);
+void targets_continue(struct xpt_recording *recording, pid_t tgid, __u64 since, unsigned int event, unsigned int sites);
 
 /* records.c: from the rings to the output */
 void records_drain(struct xpt_recording *recording);

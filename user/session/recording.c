@@ -84,8 +84,8 @@ static int emit_names(struct xpt_recording *recording)
 {
 	for (size_t i = 0; i < recording->options.name_count; i++) {
 		const struct xpt_handle_name *name = &recording->names[i];
-		struct xpt_record_text *record =
-			record_text(XPT_RECORD_NAMED, name->pid, clock_monotonic(), name->handle, name->name);
+		struct xpt_record_text *record = record_text(XPT_RECORD_NAMED, name->pid, clock_monotonic(),
+							     name->handle, name->name);
 
 		if (!record)
 			return -ENOMEM;
@@ -103,8 +103,8 @@ static void explain_kernel(struct xpt_recording *recording, int error)
 	for (size_t i = 0; i < feature_count; i++) {
 		if (features[i].need != FEATURE_REQUIRED || !features[i].try(detail, sizeof(detail)))
 			continue;
-		log_error(&recording->log, "this machine lacks %s, needed for %s: %s", features[i].name, features[i].gives,
-			  features[i].advice);
+		log_error(&recording->log, "this machine lacks %s, needed for %s: %s", features[i].name,
+			  features[i].gives, features[i].advice);
 		return;
 	}
 	log_error(&recording->log, "cannot set up tracing in the kernel: %s (see `xputrace check`)", strerror(-error));
@@ -185,6 +185,8 @@ int xpt_recording_create(const struct xpt_recording_options *options, struct xpt
 		log_error(&recording->log, "recording needs root: start it with sudo");
 		error = -EPERM;
 	}
+	if (!error)
+		error = targets_look(recording);
 	/* The guard is a fork: made while there is one thread and little memory. */
 	if (!error && (options->command || options->format == XPT_OUTPUT_CHROME)) {
 		error = guard_start(&recording->guard);

@@ -160,7 +160,7 @@ static cJSON *end_json(struct xpt_recording *recording)
 	cJSON_AddNumberToObject(object, "attach_ns", figures->attach_time);
 	cJSON_AddNumberToObject(object, "detach_ns", figures->detach_time);
 	part = cJSON_AddObjectToObject(object, "sites");
-	for (unsigned int class = SITE_OPTIMISED; class <= SITE_STEPPED; class++)
+	for (unsigned int class = SITE_OPTIMISED; class <= SITE_STEPPED; class ++)
 		cJSON_AddNumberToObject(part, site_class_name(class), figures->sites[class]);
 	cJSON_AddNumberToObject(part, "refused", figures->refused);
 	part = cJSON_AddObjectToObject(object, "collector");

@@ -15,8 +15,8 @@
 
 #define PROGRESS_STEP (4u << 20) /* bytes between two calls of progress */
 
-static int open_trace(const struct log *log, const char *path, const struct recording_info *info,
-		      struct model *model, struct chrome_writer **result)
+static int open_trace(const struct log *log, const char *path, const struct recording_info *info, struct model *model,
+		      struct chrome_writer **result)
 {
 	int descriptor = -1, error;
 

@@ -70,8 +70,8 @@ static int walk_process(struct walk *walk)
 	if (!error) {
 		error = process_mapped_files(info.tgid, &mapped);
 		if (error)
-			log_error(&walk->log, "cannot read the mappings of process %d: %s%s", info.tgid, strerror(-error),
-				  error == -EACCES || error == -EPERM ? " (start it with sudo)" : "");
+			log_error(&walk->log, "cannot read the mappings of process %d: %s%s", info.tgid,
+				  strerror(-error), error == -EACCES || error == -EPERM ? " (start it with sudo)" : "");
 	}
 	if (!error) {
 		for (size_t i = 0; i < mapped.count && !error; i++) {
@@ -108,9 +108,11 @@ static int walk_path(struct walk *walk)
 	close(file);
 	if (error < 0)
 		log_error(&walk->log, "%s: %s", walk->options->file,
-			  error == -ENOEXEC ? "not an ELF file, or malformed" :
-			  error == -ENOTSUP ? "a 32-bit file, or of another machine: only x86-64 and AArch64 are known" :
-					      strerror(-error));
+			  error == -ENOEXEC ?
+				  "not an ELF file, or malformed" :
+			  error == -ENOTSUP ?
+				  "a 32-bit file, or of another machine: only x86-64 and AArch64 are known" :
+				  strerror(-error));
 	return error;
 }
 

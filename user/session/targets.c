@@ -90,7 +90,8 @@ static void forget(struct xpt_recording *recording, pid_t tgid)
 static int refuse(struct xpt_recording *recording, pid_t pid, const struct process_info *info, size_t files)
 {
 	if (info->is_kernel_thread) {
-		log_error(&recording->log, "process %d (%s) is a kernel thread: it has no runtime to trace", pid, info->name);
+		log_error(&recording->log, "process %d (%s) is a kernel thread: it has no runtime to trace", pid,
+			  info->name);
 		return -ENOEXEC;
 	}
 	if (info->is_zombie) {
@@ -112,20 +113,45 @@ static int refuse(struct xpt_recording *recording, pid_t pid, const struct proce
 	return 0;
 }
 
+static int look_at(struct xpt_recording *recording, pid_t pid, struct process_info *info)
+{
+	int error = process_info_read(pid, info);
+
+	if (error) {
+		log_error(&recording->log, error == -ESRCH ? "there is no process %d" : "cannot look at process %d",
+			  pid);
+		return error;
+	}
+	error = refuse(recording, pid, info, 1);
+	if (error)
+		process_info_free(info);
+	return error;
+}
+
+int targets_look(struct xpt_recording *recording)
+{
+	struct process_info info;
+	int error = 0;
+
+	for (size_t i = 0; i < recording->options.pid_count && !error; i++) {
+		error = look_at(recording, recording->pids[i], &info);
+		if (!error)
+			process_info_free(&info);
+	}
+	return error;
+}
+
 static int attach_process(struct xpt_recording *recording, pid_t pid)
 {
 	struct process_info info;
 	struct followed *followed;
 	int placed = 0, error;
 
-	error = process_info_read(pid, &info);
-	if (error) {
-		log_error(&recording->log, error == -ESRCH ? "there is no process %d" : "cannot look at process %d", pid);
+	error = look_at(recording, pid, &info);
+	if (error)
 		return error;
-	}
-	error = refuse(recording, pid, &info, 1);
-	followed = error ? NULL : followed_add(recording, info.tgid);
-	if (!error && !followed)
+	followed = followed_add(recording, info.tgid);
+	if (!followed)
 		error = -ENOMEM;
 	if (!error)
 		error = kern_follow(recording->kern, info.tgid, XPT_PROCESS_TARGET);
@@ -134,8 +160,10 @@ static int attach_process(struct xpt_recording *recording, pid_t pid)
 		placed = attacher_scan(recording->attacher, info.tgid);
 		if (placed < 0) {
 			error = placed;
-			log_error(&recording->log, error == -ESRCH ? "process %d has ended while probes were placed" :
-								     "cannot place probes in process %d", pid);
+			log_error(&recording->log,
+				  error == -ESRCH ? "process %d has ended while probes were placed" :
+						    "cannot place probes in process %d",
+				  pid);
 		}
 	}
 	if (!error)
@@ -143,11 +171,13 @@ static int attach_process(struct xpt_recording *recording, pid_t pid)
 	if (!error) {
 		const struct attacher_figures *figures = attacher_figures(recording->attacher);
 
-		log_info(&recording->log, "attached to PID %d (%s): %d probes in %zu files (%zu single-stepped), %s links",
-			 info.tgid, info.name, placed, attacher_files(recording->attacher, info.tgid),
+		log_info(&recording->log,
+			 "attached to PID %d (%s): %d probes in %zu files (%zu single-stepped), %s links", info.tgid,
+			 info.name, placed, attacher_files(recording->attacher, info.tgid),
 			 figures->sites[SITE_STEPPED], link_kind_name(kern_link_kind(recording->kern)));
 		if (!placed)
-			log_warn(&recording->log, "PID %d uses no described runtime yet: waiting for it to load one", pid);
+			log_warn(&recording->log, "PID %d uses no described runtime yet: waiting for it to load one",
+				 pid);
 	}
 	process_info_free(&info);
 	return error;
@@ -179,7 +209,8 @@ static int start_command(struct xpt_recording *recording)
 		return error;
 	watch(recording, followed);
 	if (!kern_can_hold_children(recording->kern))
-		log_warn(&recording->log, "this kernel cannot hold forked children: the first calls of a child may be missed");
+		log_warn(&recording->log,
+			 "this kernel cannot hold forked children: the first calls of a child may be missed");
 	return command_release(&recording->command);
 }
 

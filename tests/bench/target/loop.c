@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BATCH 1024     /* calls between two looks at the clock */
+#define BATCH 1024 /* calls between two looks at the clock */
 #define THREADS_MAX 64
 #define PAUSE_NS 50000 /* of a paced thread that has nothing to do */
 
@@ -24,8 +24,9 @@
  * at every entry. nop: what tracers ask compilers for. stepped: writes its first argument at once, so that a probe that
  * reads it can be nowhere else.
  */
-#define FUNCTION(name, body) \
-	__asm__(".text\n.p2align 6\n.globl " name "\n.type " name ", %function\n" name ":\n" body ".size " name ", . - " name "\n")
+#define FUNCTION(name, body)                                                                                    \
+	__asm__(".text\n.p2align 6\n.globl " name "\n.type " name ", %function\n" name ":\n" body ".size " name \
+		", . - " name "\n")
 
 #if defined(__x86_64__)
 FUNCTION("bench_plain", "push %rbp\nmov %rsp, %rbp\nxor %eax, %eax\npop %rbp\nret\n");
@@ -34,7 +35,8 @@ FUNCTION("bench_nop", ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00\npush %rbp\nmov %rsp, 
 FUNCTION("bench_stepped", "lea (%rdi,%rsi), %rdi\nxor %eax, %eax\nret\n");
 #elif defined(__aarch64__)
 FUNCTION("bench_plain", "stp x29, x30, [sp, #-16]!\nmov x29, sp\nmov w0, wzr\nldp x29, x30, [sp], #16\nret\n");
-FUNCTION("bench_landing", "hint #34\nstp x29, x30, [sp, #-16]!\nmov x29, sp\nmov w0, wzr\nldp x29, x30, [sp], #16\nret\n");
+FUNCTION("bench_landing",
+	 "hint #34\nstp x29, x30, [sp, #-16]!\nmov x29, sp\nmov w0, wzr\nldp x29, x30, [sp], #16\nret\n");
 FUNCTION("bench_nop", "nop\nstp x29, x30, [sp, #-16]!\nmov x29, sp\nmov w0, wzr\nldp x29, x30, [sp], #16\nret\n");
 FUNCTION("bench_stepped", "add x0, x0, x1\nmov w0, wzr\nret\n");
 #else
@@ -158,8 +160,9 @@ static int load(const struct function *function, unsigned int threads, uint64_t 
 	if (!threads || threads > THREADS_MAX)
 		return -1;
 	for (unsigned int i = 0; i < threads; i++) {
-		workers[i] = (struct worker){ .function = function, .start = start, .end = start + nanoseconds,
-					      .rate = rate / threads / 1e9 };
+		workers[i] = (struct worker){
+			.function = function, .start = start, .end = start + nanoseconds, .rate = rate / threads / 1e9
+		};
 		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
 			return -1;
 	}
