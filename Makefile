@@ -116,7 +116,7 @@ SHARED_NAME := libxputrace.so.$(SOVERSION)
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-bench test-lint fuzz lint format \
+.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-bench test-lint fuzz lint format \
 	bench demo npm workload install uninstall clean FORCE
 
 ## targets
@@ -308,6 +308,10 @@ test-bench: $(BENCH_PROGRAMS) $(BENCH_TARGETS)
 test-e2e: all workload
 	-$(Q)$(MAKE) --no-print-directory npm
 	$(PYTHON) tests/e2e/run.py $(E2E_OPTIONS)
+
+## test-symbols        described functions against the distribution's own libraries
+test-symbols: $(BUILD)/xputrace
+	$(Q)$(PYTHON) tests/e2e/debian_symbols.py
 
 ## test-lint           who includes whom, words, licence lines, manual pages against --help
 test-lint: $(BUILD)/xputrace

@@ -64,25 +64,31 @@ row fuzz - - - "$seconds" "$(verdict)"
 step lint test-lint
 row lint - - - "$seconds" "$(verdict)"
 
-if [ "$(id -u)" -eq 0 ]; then
-	step e2e test-e2e
-	# Its closing line: "12 passed, 0 failed, 1 skipped".
+# Closing line of the Python runners: "12 passed, 0 failed, 1 skipped".
+count_row() {
 	totals=$(sed -n 's/^\([0-9][0-9]*\) passed, \([0-9][0-9]*\) failed, \([0-9][0-9]*\) skipped$/\1 \2 \3/p' \
-		"$logs/e2e.log" | tail -n 1)
+		"$logs/$name.log" | tail -n 1)
 	if [ -z "$totals" ]; then
-		[ "$status" -eq 0 ] && failed="$failed e2e"
+		[ "$status" -eq 0 ] && failed="$failed $name"
 		status=1
 		totals="- - -"
 	fi
 	# shellcheck disable=SC2086 # three columns
-	row e2e $totals "$seconds" "$(verdict)"
+	row "$name" $totals "$seconds" "$(verdict)"
+}
+
+step symbols test-symbols
+count_row
+if [ "$(id -u)" -eq 0 ]; then
+	step e2e test-e2e
+	count_row
 else
 	row e2e - - all 0 "SKIPPED: needs root"
 fi
 
 printf '\n== Totals\n%-10s %8s %8s %8s %8s\n%s' kind passed failed skipped time "$rows"
 # Skipped tests by name: Criterion's "[SKIP] suite::test: reason", and "skipped name (time): reason".
-for name in unit sanitize e2e; do
+for name in unit sanitize symbols e2e; do
 	grep -E '^(\[SKIP\]|skipped) ' "$logs/$name.log" 2>/dev/null | sed "s/^/  $name: /"
 done >"$logs/skipped"
 if [ -s "$logs/skipped" ]; then

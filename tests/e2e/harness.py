@@ -34,8 +34,8 @@ def cases(*names):
 
 
 def need(path, what):
-    if not os.path.exists(path):
-        raise Skip("%s is missing: %s" % (what, os.path.relpath(path, ROOT)))
+    """What the build makes must be there: without it nothing would be tested, so that is a failure."""
+    assert os.path.exists(path), "%s is missing: %s" % (what, os.path.relpath(path, ROOT))
     return path
 
 

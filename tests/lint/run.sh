@@ -42,7 +42,8 @@ check manuals mandoc mandoc -T lint -W warning "${manuals[@]}"
 check python python3 python3 -W error -c '
 import sys
 for name in sys.argv[1:]:
-    compile(open(name, encoding="utf-8").read(), name, "exec")
+    with open(name, encoding="utf-8") as source:
+        compile(source.read(), name, "exec")
 ' "${pythons[@]}"
 check layers python3 python3 tests/lint/layers.py
 check words grep tests/lint/words.sh

@@ -175,6 +175,11 @@ static int attach_process(struct xpt_recording *recording, pid_t pid)
 			 "attached to PID %d (%s): %d probes in %zu files (%zu single-stepped), %s links", info.tgid,
 			 info.name, placed, attacher_files(recording->attacher, info.tgid),
 			 figures->sites[SITE_STEPPED], link_kind_name(kern_link_kind(recording->kern)));
+		if (figures->sites[SITE_STEPPED])
+			log_warn(&recording->log,
+				 "%zu probes are single-stepped: each of their calls takes about %u us longer (see `xputrace "
+				 "list sites -p %d`; leave runtimes out with --only)",
+				 figures->sites[SITE_STEPPED], site_class_cost(SITE_STEPPED) / 1000, info.tgid);
 		if (!placed)
 			log_warn(&recording->log, "PID %d uses no described runtime yet: waiting for it to load one",
 				 pid);
