@@ -17,8 +17,8 @@
 #define PROGRAMS_TIME 1000000000ull /* ns of watching for `list programs` */
 
 struct list_context {
+	struct runtime_choice runtimes; /* first: see options.h */
 	struct xpt_target_options options;
-	struct string_list files, only;
 	uint64_t duration;
 	bool json;
 	size_t rows;
@@ -50,18 +50,6 @@ static bool take_format(void *context, const char *value, const char **reason)
 	return !strcmp(value, "json") || !strcmp(value, "table");
 }
 
-static bool take_runtime(void *context, const char *value, const char **reason)
-{
-	(void)reason;
-	return string_list_add(&((struct list_context *)context)->files, value);
-}
-
-static bool take_only(void *context, const char *value, const char **reason)
-{
-	(void)reason;
-	return string_list_split(&((struct list_context *)context)->only, value);
-}
-
 static bool take_duration(void *context, const char *value, const char **reason)
 {
 	*reason = "a time like 10s, 500ms or 2m is wanted";
@@ -80,8 +68,7 @@ static const struct option_entry entries[] = {
 	{ 'p', "pid", "PID", "what is found in this process", take_pid },
 	{ 'f', "file", "ELF", "what is found in this library or program", take_file },
 	{ 0, "format", "FORMAT", "table (default) or json", take_format },
-	{ 'r', "runtime", "FILE.json", "add the description of a runtime", take_runtime },
-	{ 0, "only", "NAME[,NAME...]", "only these runtimes", take_only },
+	RUNTIME_OPTIONS,
 	{ 'd', "duration", "TIME", "programs: how long to watch (default 1s)", take_duration },
 	{ 'v', "verbose", NULL, "also what was not found, and why", take_verbose },
 };
@@ -299,9 +286,9 @@ int command_list(int argc, char **argv)
 		fprintf(stderr, "xputrace list programs: -p PID is wanted\n");
 		return EXIT_USAGE;
 	}
-	list.options.runtime_files = list.files.items;
-	list.options.runtime_file_count = list.files.count;
-	list.options.runtimes = list.only.items;
-	list.options.runtime_count = list.only.count;
+	list.options.runtime_files = list.runtimes.files.items;
+	list.options.runtime_file_count = list.runtimes.files.count;
+	list.options.runtimes = list.runtimes.only.items;
+	list.options.runtime_count = list.runtimes.only.count;
 	return run(&list, what);
 }

@@ -176,3 +176,15 @@ bool string_list_split(struct string_list *list, const char *text)
 	}
 	return true;
 }
+
+bool take_runtime(void *context, const char *value, const char **reason)
+{
+	(void)reason;
+	return string_list_add(&((struct runtime_choice *)context)->files, value);
+}
+
+bool take_only(void *context, const char *value, const char **reason)
+{
+	(void)reason;
+	return string_list_split(&((struct runtime_choice *)context)->only, value);
+}

@@ -48,4 +48,16 @@ bool string_list_add(struct string_list *list, const char *item); /* the string 
 /* Splits at commas into copies. */
 bool string_list_split(struct string_list *list, const char *text);
 
+/* Which runtimes: for commands whose context begins with this. */
+struct runtime_choice {
+	struct string_list files, only;
+};
+bool take_runtime(void *context, const char *value, const char **reason);
+bool take_only(void *context, const char *value, const char **reason);
+#define RUNTIME_OPTIONS                                                                                    \
+	{ 'r', "runtime", "FILE.json", "add the description of a runtime", take_runtime },                 \
+	{                                                                                                  \
+		0, "only", "NAME[,NAME...]", "only these runtimes (see xputrace list runtimes)", take_only \
+	}
+
 #endif

@@ -18,10 +18,10 @@
 #define NAMES_MAX 1024
 
 struct record_context {
+	struct runtime_choice runtimes; /* first: see options.h */
 	struct xpt_recording_options options;
 	pid_t pids[PIDS_MAX];
 	struct xpt_handle_name names[NAMES_MAX];
-	struct string_list files, only;
 	bool quiet, format_given;
 	uint64_t last_calls, last_elapsed; /* for the rate in the status line */
 };
@@ -96,18 +96,6 @@ static bool take_duration(void *context, const char *value, const char **reason)
 {
 	*reason = "a time like 10s, 500ms or 2m is wanted";
 	return parse_duration(value, &((struct record_context *)context)->options.duration);
-}
-
-static bool take_runtime(void *context, const char *value, const char **reason)
-{
-	(void)reason;
-	return string_list_add(&((struct record_context *)context)->files, value);
-}
-
-static bool take_only(void *context, const char *value, const char **reason)
-{
-	(void)reason;
-	return string_list_split(&((struct record_context *)context)->only, value);
 }
 
 static bool take_name(void *context, const char *value, const char **reason)
@@ -194,8 +182,7 @@ static const struct option_entry entries[] = {
 	{ 0, "format", "FORMAT", "chrome, xpt or none, whatever the file is called", take_format },
 	{ 'd', "duration", "TIME", "stop after TIME: 10s, 500ms, 2m", take_duration },
 	{ 's', "sample", "N", "record one inference in N of each program; counts\nstay exact", take_sample },
-	{ 'r', "runtime", "FILE.json", "add the description of a runtime", take_runtime },
-	{ 0, "only", "NAME[,NAME...]", "only these runtimes (see xputrace list runtimes)", take_only },
+	RUNTIME_OPTIONS,
 	{ 'n', "name", "HANDLE=NAME", "name a program that was loaded before", take_name },
 	{ 'b', "buffer", "SIZE", "memory for records on their way, all CPUs together\n(default 8M)", take_buffer },
 	{ 0, "link", "KIND", "auto, session, multi or perf: how probes are linked", take_link },
@@ -348,10 +335,10 @@ int command_record(int argc, char **argv)
 										   XPT_OUTPUT_CHROME;
 	record.options.pids = record.pids;
 	record.options.names = record.names;
-	record.options.runtime_files = record.files.items;
-	record.options.runtime_file_count = record.files.count;
-	record.options.runtimes = record.only.items;
-	record.options.runtime_count = record.only.count;
+	record.options.runtime_files = record.runtimes.files.items;
+	record.options.runtime_file_count = record.runtimes.files.count;
+	record.options.runtimes = record.runtimes.only.items;
+	record.options.runtime_count = record.runtimes.only.count;
 	if (record.quiet && record.options.log_level == XPT_LOG_INFO)
 		record.options.log_level = XPT_LOG_WARN;
 	if (!record.quiet && isatty(STDERR_FILENO)) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "model/state.h"
+#include "model/whole.h"
 
 int model_create(const struct log *log, struct model **result)
 {
@@ -48,39 +49,11 @@ int model_add_sink(struct model *model, struct event_sink sink)
 	return sinks_add(&model->sinks, sink);
 }
 
-static size_t smallest_size(unsigned int kind)
-{
-	switch (kind) {
-	case XPT_RECORD_CALL:
-		return sizeof(struct xpt_record_call);
-	case XPT_RECORD_STRING:
-		return sizeof(struct xpt_record_string);
-	case XPT_RECORD_TASK:
-		return sizeof(struct xpt_record_task);
-	case XPT_RECORD_LOST:
-		return sizeof(struct xpt_record_lost);
-	case XPT_RECORD_TOTAL:
-		return sizeof(struct xpt_record_total);
-	case XPT_RECORD_HELD:
-		return sizeof(struct xpt_record_held);
-	case XPT_RECORD_SPEC:
-	case XPT_RECORD_PROCESS:
-	case XPT_RECORD_THREAD:
-	case XPT_RECORD_NAMED:
-	case XPT_RECORD_END:
-	case XPT_RECORD_RUNTIME:
-		return sizeof(struct xpt_record_text);
-	default:
-		return sizeof(struct xpt_record_header);
-	}
-}
-
 static bool call_is_sound(const struct model *model, const struct xpt_record_call *record)
 {
 	const struct function *function = functions_get(&model->functions, record->spec);
 
-	return function && record->values <= function->value_count && record->start <= record->header.time &&
-	       record->header.size >= sizeof(*record) + record->values * sizeof(record->value[0]);
+	return function && record->values <= function->value_count && record->start <= record->header.time;
 }
 
 static bool total_is_sound(const struct model *model, const struct xpt_record_total *record)
@@ -95,15 +68,14 @@ static bool record_is_sound(const struct model *model, const struct xpt_record_h
 {
 	const struct xpt_record_string *string;
 
-	if (record->size < smallest_size(record->kind))
+	if (!record_is_whole(record, record->size))
 		return false;
 	switch (record->kind) {
 	case XPT_RECORD_CALL:
 		return call_is_sound(model, (const void *)record);
 	case XPT_RECORD_STRING:
 		string = (const void *)record;
-		return string->length <= XPT_STRING_MAX && string->fetch < XPT_FETCH_MAX &&
-		       string->length <= record->size - sizeof(*string);
+		return string->length <= XPT_STRING_MAX && string->fetch < XPT_FETCH_MAX;
 	case XPT_RECORD_TASK:
 		return ((const struct xpt_record_task *)record)->event >= XPT_TASK_FORK &&
 		       ((const struct xpt_record_task *)record)->event <= XPT_TASK_EXIT;
@@ -113,14 +85,6 @@ static bool record_is_sound(const struct model *model, const struct xpt_record_h
 		return total_is_sound(model, (const void *)record);
 	case XPT_RECORD_HELD:
 		return ((const struct xpt_record_held *)record)->start <= record->time;
-	case XPT_RECORD_SPEC:
-	case XPT_RECORD_PROCESS:
-	case XPT_RECORD_THREAD:
-	case XPT_RECORD_NAMED:
-	case XPT_RECORD_END:
-	case XPT_RECORD_RUNTIME:
-		return ((const struct xpt_record_text *)record)->length <=
-		       record->size - sizeof(struct xpt_record_text);
 	default:
 		return true;
 	}

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "model/whole.h"
 #include "record/crc32c.h"
 #include "record/format.h"
 #include "record/recording.h"
@@ -189,50 +190,6 @@ out:
 
 /* ---- chunks ---- */
 
-static bool is_text(const struct xpt_record_header *record)
-{
-	return record->kind >= XPT_RECORD_SPEC && record->kind <= XPT_RECORD_RUNTIME &&
-	       record->kind != XPT_RECORD_LOST && record->kind != XPT_RECORD_TOTAL && record->kind != XPT_RECORD_PASS &&
-	       record->kind != XPT_RECORD_HELD;
-}
-
-/* Bytes that a record of this kind has at least; of one that this version doesn't know, only the header is checked. */
-static size_t record_least(const struct xpt_record_header *record)
-{
-	switch (record->kind) {
-	case XPT_RECORD_CALL:
-		return sizeof(struct xpt_record_call);
-	case XPT_RECORD_STRING:
-		return sizeof(struct xpt_record_string);
-	case XPT_RECORD_TASK:
-		return sizeof(struct xpt_record_task);
-	case XPT_RECORD_LOST:
-		return sizeof(struct xpt_record_lost);
-	case XPT_RECORD_TOTAL:
-		return sizeof(struct xpt_record_total);
-	case XPT_RECORD_HELD:
-		return sizeof(struct xpt_record_held);
-	default:
-		return is_text(record) ? sizeof(struct xpt_record_text) : sizeof(*record);
-	}
-}
-
-/* What the record says of its own variable part must fit, too. */
-static bool record_good(const struct xpt_record_header *record, size_t room)
-{
-	size_t extra = 0;
-
-	if (room < sizeof(*record) || record->size > room || record->size % 8 || record->size < record_least(record))
-		return false;
-	if (record->kind == XPT_RECORD_CALL)
-		extra = ((const struct xpt_record_call *)record)->values * sizeof(__u64);
-	else if (record->kind == XPT_RECORD_STRING)
-		extra = ((const struct xpt_record_string *)record)->length;
-	else if (is_text(record))
-		extra = ((const struct xpt_record_text *)record)->length;
-	return extra <= record->size - record_least(record);
-}
-
 static int damaged(struct recording_reader *reader, const char *what)
 {
 	log_warn(&reader->log, "%s: %s at byte %llu; what came before is good", reader->name, what,
@@ -291,7 +248,7 @@ int recording_reader_next(struct recording_reader *reader, const struct xpt_reco
 	if (reader->end <= 0)
 		return reader->end;
 	next = (const struct xpt_record_header *)(reader->payload + reader->at);
-	if (!record_good(next, reader->chunk.length - reader->at)) {
+	if (!record_is_whole(next, reader->chunk.length - reader->at) || next->size % 8) {
 		reader->end = damaged(reader, "a record is malformed");
 		return reader->end;
 	}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "model/whole.h"
+
+/* Bytes without the variable part, and how long that says it is. */
+struct extent {
+	size_t fixed, variable;
+};
+
+static struct extent text_extent(const struct xpt_record_header *record)
+{
+	bool has = record->size >= sizeof(struct xpt_record_text);
+
+	return (struct extent){ sizeof(struct xpt_record_text),
+				has ? ((const struct xpt_record_text *)record)->length : 0 };
+}
+
+static struct extent string_extent(const struct xpt_record_header *record)
+{
+	bool has = record->size >= sizeof(struct xpt_record_string);
+
+	return (struct extent){ sizeof(struct xpt_record_string),
+				has ? ((const struct xpt_record_string *)record)->length : 0 };
+}
+
+static struct extent call_extent(const struct xpt_record_header *record)
+{
+	bool has = record->size >= sizeof(struct xpt_record_call);
+
+	return (struct extent){ sizeof(struct xpt_record_call),
+				has ? ((const struct xpt_record_call *)record)->values * sizeof(__u64) : 0 };
+}
+
+static struct extent record_extent(const struct xpt_record_header *record)
+{
+	switch (record->kind) {
+	case XPT_RECORD_CALL:
+		return call_extent(record);
+	case XPT_RECORD_STRING:
+		return string_extent(record);
+	case XPT_RECORD_TASK:
+		return (struct extent){ sizeof(struct xpt_record_task), 0 };
+	case XPT_RECORD_LOST:
+		return (struct extent){ sizeof(struct xpt_record_lost), 0 };
+	case XPT_RECORD_TOTAL:
+		return (struct extent){ sizeof(struct xpt_record_total), 0 };
+	case XPT_RECORD_HELD:
+		return (struct extent){ sizeof(struct xpt_record_held), 0 };
+	case XPT_RECORD_SPEC:
+	case XPT_RECORD_PROCESS:
+	case XPT_RECORD_THREAD:
+	case XPT_RECORD_NAMED:
+	case XPT_RECORD_END:
+	case XPT_RECORD_RUNTIME:
+		return text_extent(record);
+	default:
+		return (struct extent){ sizeof(*record), 0 };
+	}
+}
+
+bool record_is_whole(const struct xpt_record_header *record, size_t room)
+{
+	struct extent extent;
+
+	if (room < sizeof(*record) || record->size > room)
+		return false;
+	extent = record_extent(record);
+	return record->size >= extent.fixed && extent.variable <= record->size - extent.fixed;
+}
