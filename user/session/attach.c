@@ -52,6 +52,8 @@ struct attacher {
 	size_t file_count;
 	struct attached *attached;
 	size_t attached_count;
+	struct attachment **dead; /* of processes that have ended, to be taken off together */
+	size_t dead_count;
 	bool *announced_spec;	 /* by spec: the SPEC record has been given out */
 	bool *announced_runtime; /* by runtime */
 	unsigned int *cost;	 /* by spec, ns */
@@ -136,23 +138,37 @@ static void analysed_free(struct analysed *file)
 	free(file);
 }
 
-void attacher_detach(struct attacher *attacher)
+/* Moves the attachment to those that are to be taken off. */
+static void bury(struct attacher *attacher, struct attached *attached)
 {
-	struct attachment **attachments = calloc(attacher->attached_count ?: 1, sizeof(*attachments));
+	struct attachment **more = realloc(attacher->dead, (attacher->dead_count + 1) * sizeof(struct attachment *));
+
+	free(attached->sites);
+	if (!more) {
+		kern_detach(attacher->options.kern, &attached->attachment, 1);
+		return;
+	}
+	attacher->dead = more;
+	attacher->dead[attacher->dead_count++] = attached->attachment;
+}
+
+void attacher_sweep(struct attacher *attacher)
+{
 	__u64 start = clock_monotonic();
 
-	for (size_t i = 0; i < attacher->attached_count; i++) {
-		if (attachments)
-			attachments[i] = attacher->attached[i].attachment;
-		else
-			kern_detach(attacher->options.kern, &attacher->attached[i].attachment, 1);
-		free(attacher->attached[i].sites);
-	}
-	if (attachments)
-		kern_detach(attacher->options.kern, attachments, attacher->attached_count);
-	free(attachments);
-	attacher->attached_count = 0;
+	if (!attacher->dead_count)
+		return;
+	kern_detach(attacher->options.kern, attacher->dead, attacher->dead_count);
+	attacher->dead_count = 0;
 	attacher->figures.detach_time += clock_monotonic() - start;
+}
+
+void attacher_detach(struct attacher *attacher)
+{
+	for (size_t i = 0; i < attacher->attached_count; i++)
+		bury(attacher, &attacher->attached[i]);
+	attacher->attached_count = 0;
+	attacher_sweep(attacher);
 }
 
 void attacher_free(struct attacher *attacher)
@@ -164,6 +180,7 @@ void attacher_free(struct attacher *attacher)
 		analysed_free(attacher->files[i]);
 	free(attacher->files);
 	free(attacher->attached);
+	free(attacher->dead);
 	free(attacher->announced_spec);
 	free(attacher->announced_runtime);
 	free(attacher->cost);
@@ -181,8 +198,7 @@ void attacher_forget(struct attacher *attacher, pid_t tgid)
 			attacher->attached[kept++] = *attached;
 			continue;
 		}
-		kern_detach(attacher->options.kern, &attached->attachment, 1);
-		free(attached->sites);
+		bury(attacher, attached);
 	}
 	attacher->attached_count = kept;
 }

@@ -38,9 +38,10 @@ void attacher_free(struct attacher *attacher); /* detaches what is left */
 
 /* Places probes in everything of the process that has none yet. Number of new probes, or a negative errno. */
 int attacher_scan(struct attacher *attacher, pid_t tgid);
-/* Everything of a process that has ended. */
+/* Gives up the probes of a process that has ended; attacher_sweep() takes them off, many at a time. */
 void attacher_forget(struct attacher *attacher, pid_t tgid);
-void attacher_detach(struct attacher *attacher);
+void attacher_sweep(struct attacher *attacher);
+void attacher_detach(struct attacher *attacher); /* takes all off */
 
 /*
  * Records of the collector's own specs and of resolve calls: the dynamic loader has mapped something, an accessor has

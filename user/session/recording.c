@@ -253,6 +253,7 @@ static int turn(struct xpt_recording *recording)
 	if (now >= recording->losses_due) {
 		records_losses(recording);
 		targets_check(recording);
+		attacher_sweep(recording->attacher);
 		report_status(recording, now);
 		recording->losses_due = now + STATUS_INTERVAL;
 	}
