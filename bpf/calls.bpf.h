@@ -219,10 +219,14 @@ static __always_inline void fetch_results(struct xpt_thread *thread, struct xpt_
 			break;
 		if (!fetch->at_return)
 			continue;
-		if (!success && fetch->meaning != XPT_MEANING_STATUS)
+		if (!success && fetch->meaning != XPT_MEANING_STATUS) {
 			frame->valid &= ~(1 << i);
-		else if (fetch_at_return(thread, spec, i, returned))
+		} else if (is_plain(fetch) && fetch->source == XPT_SOURCE_RETURN) {
+			frame->value[i] = plain_value(fetch, returned);
+			frame->valid |= 1 << i;
+		} else if (fetch_at_return(thread, spec, i, returned)) {
 			count_unreadable(fetch);
+		}
 	}
 }
 
@@ -358,8 +362,17 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 	frame->start = thread->start = bpf_ktime_get_ns();
 	thread->now = frame->start - 1;
 	for (__u32 i = 0; i < XPT_FETCH_MAX && i < spec->fetches; i++) {
-		if (fetch_at_entry(thread, spec, &registers, i))
-			count_unreadable(&spec->fetch[i]);
+		const struct xpt_fetch *fetch = &spec->fetch[i];
+
+		if (fetch->source == XPT_SOURCE_RETURN)
+			continue;
+		if (is_plain(fetch) && !fetch->at_return && fetch->source < REGISTER_COUNT) {
+			frame->value[i] = plain_value(fetch,
+						      registers.argument[fetch->source & (ARGUMENT_REGISTERS - 1)]);
+			frame->valid |= 1 << i;
+		} else if (fetch_at_entry(thread, spec, &registers, i)) {
+			count_unreadable(fetch);
+		}
 	}
 	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD && spec->fetches && (frame->valid & 1))
 		program_cut(thread, spec, frame->value[0]);
@@ -378,6 +391,7 @@ static __always_inline void call_end(struct pt_regs *context, __u32 index)
 	const struct xpt_config *config = config_get();
 	struct xpt_thread *thread;
 	struct xpt_frame *frame;
+	__u64 stack;
 	int depth;
 
 	if (!spec || !config)
@@ -385,7 +399,15 @@ static __always_inline void call_end(struct pt_regs *context, __u32 index)
 	thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
 	if (!thread)
 		return;
-	depth = frame_take(thread, spec, STACK_POINTER(context) - RETURN_POPS);
+	stack = STACK_POINTER(context) - RETURN_POPS;
+	depth = thread->depth - 1;
+	frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
+	/* Nearly always the innermost one. */
+	if (depth >= 0 && depth < XPT_DEPTH_MAX && frame->stack == stack && frame->spec == spec->index &&
+	    !(frame->flags & FRAME_LEFT_OUT))
+		thread->depth = depth;
+	else
+		depth = frame_take(thread, spec, stack);
 	if (depth < 0)
 		return;
 	frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];

@@ -178,6 +178,17 @@ __noinline int fetch_string(struct xpt_thread *thread, const struct xpt_spec *sp
 	return emit_data(config, record, size);
 }
 
+/* A number that is there already: no memory to read, no function to call. */
+static __always_inline bool is_plain(const struct xpt_fetch *fetch)
+{
+	return !fetch->derefs && fetch->type != XPT_TYPE_STRING;
+}
+
+static __always_inline __u64 plain_value(const struct xpt_fetch *fetch, __u64 value)
+{
+	return narrow(value + (__s64)fetch->last, fetch->type);
+}
+
 /* Fetch i of the spec when the call begins. 0: the frame has it, or it comes at the return. */
 __noinline int fetch_at_entry(struct xpt_thread *thread, const struct xpt_spec *spec, const struct registers *registers,
 			      __u64 number)

@@ -156,7 +156,7 @@ static int try_hold_children(char *detail, size_t size)
 {
 	(void)detail;
 	(void)size;
-	return libbpf_find_vmlinux_btf_id("bpf_send_signal_task", 0) > 0 ? 0 : -EOPNOTSUPP;
+	return kern_can_hold_children() ? 0 : -EOPNOTSUPP;
 }
 
 const struct feature features[] = {

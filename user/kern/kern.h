@@ -36,7 +36,7 @@ struct kern_options {
 int kern_open(const struct log *log, const struct kern_options *options, struct kern **result);
 void kern_close(struct kern *kern); /* everything must be detached */
 enum link_kind kern_link_kind(const struct kern *kern);
-bool kern_can_hold_children(const struct kern *kern); /* a forked child can be stopped before it runs */
+bool kern_can_hold_children(void); /* a forked child can be stopped before it runs */
 
 int kern_set_spec(struct kern *kern, const struct xpt_spec *spec);
 /* Calls that begin from now on are ignored; open ones still end. */

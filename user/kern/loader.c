@@ -103,6 +103,7 @@ static int load_session(struct kern *kern)
 
 static void unload(struct kern *kern)
 {
+	links_try_finish(kern);
 	rings_free(kern);
 	session_bpf__destroy(kern->session);
 	session_context_bpf__destroy(kern->session_context);
@@ -187,7 +188,6 @@ int kern_open(const struct log *log, const struct kern_options *options, struct 
 		kern_close(kern);
 		return error;
 	}
-	kern->holds_children = libbpf_find_vmlinux_btf_id("bpf_send_signal_task", 0) > 0;
 	*result = kern;
 	return 0;
 }
@@ -205,9 +205,10 @@ enum link_kind kern_link_kind(const struct kern *kern)
 	return kern->link;
 }
 
-bool kern_can_hold_children(const struct kern *kern)
+/* Asked for only where it matters: it means reading all of the kernel's BTF once more. */
+bool kern_can_hold_children(void)
 {
-	return kern->holds_children;
+	return libbpf_find_vmlinux_btf_id("bpf_send_signal_task", 0) > 0;
 }
 
 int kern_set_spec(struct kern *kern, const struct xpt_spec *spec)

@@ -3,6 +3,8 @@
 #ifndef XPT_KERN_PRIVATE_H
 #define XPT_KERN_PRIVATE_H
 
+#include <pthread.h>
+
 #include <bpf/libbpf.h>
 
 #include "kern/kern.h"
@@ -15,7 +17,6 @@
 struct kern {
 	const struct log *log;
 	enum link_kind link;
-	bool holds_children;
 	struct xputrace_bpf *main;
 	struct session_bpf *session; /* at most one of these two; NULL unless LINK_SESSION */
 	struct session_context_bpf *session_context;
@@ -28,6 +29,9 @@ struct kern {
 	void *visit_context;
 	int visited;
 	__u64 malformed;
+	struct attachment *trial; /* of links_try(); its thread's */
+	pthread_t trial_thread;	  /* removes it; if removing_trial is set */
+	bool removing_trial;
 };
 
 int rings_create(struct kern *kern, size_t bytes);
@@ -39,5 +43,6 @@ void rings_free(struct kern *kern);
 
 /* Proves that the kind of link works by placing a probe on a function of this process. */
 int links_try(struct kern *kern);
+void links_try_finish(struct kern *kern); /* waits until the probe of links_try() is gone */
 
 #endif

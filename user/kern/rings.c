@@ -35,6 +35,23 @@ static size_t ring_bytes(size_t total, unsigned int rings)
 	return bytes;
 }
 
+/* After each change of a map of maps the kernel waits for a grace period: one for all, where it can. */
+static int rings_publish(struct kern *kern)
+{
+	int map = bpf_map__fd(kern->main->maps.data_rings), error;
+	__u32 keys[RINGS_MAX], count = kern->ring_count;
+
+	for (__u32 i = 0; i < count; i++)
+		keys[i] = i;
+	error = bpf_map_update_batch(map, keys, kern->ring, &count, NULL);
+	for (__u32 i = error ? 0 : kern->ring_count; i < kern->ring_count; i++) {
+		error = bpf_map_update_elem(map, &i, &kern->ring[i], BPF_ANY);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
 int rings_create(struct kern *kern, size_t bytes)
 {
 	int cpus = libbpf_num_possible_cpus();
@@ -52,14 +69,11 @@ int rings_create(struct kern *kern, size_t bytes)
 		kern->ring[i] = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "data_ring", 0, 0, each, NULL);
 		if (kern->ring[i] < 0)
 			return -errno;
-		error = bpf_map_update_elem(bpf_map__fd(kern->main->maps.data_rings), &i, &kern->ring[i], BPF_ANY);
-		if (error)
-			return error;
 		error = ring_buffer__add(kern->reader, kern->ring[i], on_record, kern);
 		if (error)
 			return error;
 	}
-	return 0;
+	return rings_publish(kern);
 }
 
 void rings_free(struct kern *kern)

@@ -213,7 +213,7 @@ static int start_command(struct xpt_recording *recording)
 	if (error)
 		return error;
 	watch(recording, followed);
-	if (!kern_can_hold_children(recording->kern))
+	if (!kern_can_hold_children())
 		log_warn(&recording->log,
 			 "this kernel cannot hold forked children: the first calls of a child may be missed");
 	return command_release(&recording->command);
@@ -403,8 +403,8 @@ bool targets_ended(struct xpt_recording *recording)
 {
 	if (recording->options.all_processes || recording->followed_count)
 		return false;
-	command_reap(&recording->command);
-	return true;
+	/* Its last words came before it could be waited for. */
+	return !recording->command.pid || command_reap(&recording->command);
 }
 
 /* Nothing is held from here on; what is being held now is let go. The command runs on. */
