@@ -246,16 +246,16 @@ static __always_inline void call_emit(const struct xpt_config *config, const str
 		__u32 sample;
 		__u64 value[XPT_FETCH_MAX];
 	} record;
-	__u64 task = bpf_get_current_pid_tgid();
+	const struct task_struct *task = bpf_get_current_task_btf();
 	__u32 values = 0, size;
 	long error;
 
 	_Static_assert(sizeof(record) == sizeof(struct xpt_record_call) + 8 * XPT_FETCH_MAX, "same layout");
 	record.header.kind = XPT_RECORD_CALL;
-	record.header.tgid = task >> 32;
+	record.header.tgid = task->tgid;
 	record.header.time = end;
 	record.start = frame->start;
-	record.tid = task;
+	record.tid = task->pid;
 	record.spec = spec->index;
 	record.depth = depth;
 	record.flags = flags;
@@ -289,7 +289,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 {
 	const struct xpt_spec *spec = bpf_map_lookup_elem(&specs, &index);
 	const struct xpt_config *config = config_get();
-	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	__u32 tgid = bpf_get_current_task_btf()->tgid;
 	struct xpt_program_count *count;
 	__u64 return_address = 0, handle = 0;
 	struct registers registers;

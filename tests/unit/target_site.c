@@ -266,5 +266,5 @@ Test(target_site, classes)
 	cr_expect_str_eq(site_class_name(SITE_EMULATED), "emulated");
 	cr_expect_str_eq(site_class_name(SITE_STEPPED), "stepped");
 	cr_expect_lt(site_class_cost(SITE_OPTIMISED), site_class_cost(SITE_EMULATED));
-	cr_expect_lt(10 * site_class_cost(SITE_EMULATED), site_class_cost(SITE_STEPPED));
+	cr_expect_lt(5 * site_class_cost(SITE_EMULATED), site_class_cost(SITE_STEPPED));
 }

@@ -83,7 +83,7 @@ static const struct command_line line = {
 	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "runtimes  what is described, and where it was found\n"
 		"sites     each function: file offset of its entry and of the probe, how it was found, and its\n"
-		"          class: optimised and emulated ones are cheap, single-stepped ones cost 20 times more\n"
+		"          class: optimised and emulated ones are cheap, single-stepped ones cost 10 times more\n"
 		"          on virtual machines. The cost is what one recorded call is expected to take, in ns.\n"
 		"programs  models, sessions and kernels that run within --duration, with handles for\n"
 		"          `record --name HANDLE=NAME`. This one places probes.\n\n"
@@ -245,7 +245,10 @@ static int run(struct list_context *list, const char *what)
 		printf(list->rows ? "\n]\n" : "[]\n");
 	free(list->last_file);
 	if (!result && !list->rows) {
-		fprintf(stderr, "xputrace: no %s found\n", what);
+		fprintf(stderr, "xputrace: no %s found%s\n", what,
+			list->options.pid && geteuid() ?
+				" (what a process has mapped can be opened by root only: try sudo)" :
+				"");
 		return EXIT_FAILED;
 	}
 	return result == -EINVAL ? EXIT_USAGE : result ? EXIT_FAILED : 0;

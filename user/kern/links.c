@@ -280,21 +280,6 @@ static __attribute__((noinline, used)) int probe_target(int value)
 	return value;
 }
 
-static void *trial_remove(void *argument)
-{
-	struct kern *kern = argument;
-
-	kern_detach(kern, &kern->trial, 1);
-	return NULL;
-}
-
-void links_try_finish(struct kern *kern)
-{
-	if (kern->removing_trial)
-		pthread_join(kern->trial_thread, NULL);
-	kern->removing_trial = false;
-}
-
 int links_try(struct kern *kern)
 {
 	struct mapped_files mapped = {};
@@ -315,14 +300,10 @@ int links_try(struct kern *kern)
 		path = mapped.files[i].open_path;
 	}
 	error = path ? kern_attach(kern, getpid(), path, &site, 1, &refused, &attachment) : -ENOENT;
-	/* Removing it takes a grace period, which need not be waited for now. */
-	if (!error) {
-		kern->trial = attachment;
-		kern->removing_trial = !pthread_create(&kern->trial_thread, NULL, trial_remove, kern);
-		if (!kern->removing_trial)
-			trial_remove(kern);
-		error = refused ? -EOPNOTSUPP : 0;
-	}
+	/* It stays until the end: removing it now would take a grace period, and with perf events hold up the others. */
+	kern->trial = attachment;
+	if (!error && refused)
+		error = -EOPNOTSUPP;
 	mapped_files_free(&mapped);
 	return error;
 }

@@ -103,7 +103,8 @@ static int load_session(struct kern *kern)
 
 static void unload(struct kern *kern)
 {
-	links_try_finish(kern);
+	kern_detach(kern, &kern->trial, 1);
+	kern->trial = NULL;
 	rings_free(kern);
 	session_bpf__destroy(kern->session);
 	session_context_bpf__destroy(kern->session_context);

@@ -3,8 +3,6 @@
 #ifndef XPT_KERN_PRIVATE_H
 #define XPT_KERN_PRIVATE_H
 
-#include <pthread.h>
-
 #include <bpf/libbpf.h>
 
 #include "kern/kern.h"
@@ -29,9 +27,7 @@ struct kern {
 	void *visit_context;
 	int visited;
 	__u64 malformed;
-	struct attachment *trial; /* of links_try(); its thread's */
-	pthread_t trial_thread;	  /* removes it; if removing_trial is set */
-	bool removing_trial;
+	struct attachment *trial; /* the probe of links_try(), until unloaded; NULL */
 };
 
 int rings_create(struct kern *kern, size_t bytes);
@@ -43,6 +39,5 @@ void rings_free(struct kern *kern);
 
 /* Proves that the kind of link works by placing a probe on a function of this process. */
 int links_try(struct kern *kern);
-void links_try_finish(struct kern *kern); /* waits until the probe of links_try() is gone */
 
 #endif

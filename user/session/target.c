@@ -58,7 +58,8 @@ static int walk_process(struct walk *walk)
 	int error = process_info_read(walk->options->pid, &info);
 
 	if (error) {
-		log_error(&walk->log, error == -ESRCH ? "there is no process %d" : "cannot look at process %d",
+		log_error(&walk->log,
+			  error == -ESRCH ? "there is no process %d" : "cannot look at process %d (start it with sudo)",
 			  walk->options->pid);
 		return error;
 	}

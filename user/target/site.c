@@ -284,11 +284,11 @@ unsigned int site_class_cost(enum site_class class)
 {
 	switch (class) {
 	case SITE_OPTIMISED:
-		return 596;
+		return 900;
 	case SITE_EMULATED:
-		return 921;
+		return 1100;
 	case SITE_STEPPED:
-		return 18000;
+		return 11000;
 	}
 	return 0;
 }
