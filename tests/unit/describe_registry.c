@@ -86,7 +86,7 @@ Test(describe_registry, over)
 	ggml = registry_find(registry, "ggml");
 	qaic = registry_find(registry, "qaic");
 	for (size_t i = 0; i < hip->call_count; i++)
-		cr_expect_eq(hip->calls[i].wire.over, 1ull << hsa->index);
+		cr_expect_eq(hip->calls[i].wire.over, 1ull << hsa->index | 1ull << hip->index);
 	for (size_t i = 0; i < qaic->call_count; i++)
 		cr_expect_eq(qaic->calls[i].wire.over, 0);
 	cr_expect(ggml->calls[0].wire.over & 1ull << ggml->index, "calls of ggml inside of its own are layers");
@@ -143,10 +143,10 @@ Test(describe_registry, only)
 	cr_expect_null(registry_find(registry, "hip"));
 	registry_free(registry);
 
-	/* What it is built on is left out: nothing is a layer. */
+	/* What it is built on is left out: only its own twins are layers. */
 	cr_assert_eq(create(NULL, 0, hip_only, 1, &said, &registry), 0, "%s", said.text);
 	cr_expect_eq(registry->runtime_count, 1);
-	cr_expect_eq(registry->specs[0]->wire.over, 0);
+	cr_expect_eq(registry->specs[0]->wire.over, 1ull << registry->runtimes[0]->index);
 	registry_free(registry);
 
 	cr_expect_eq(create(NULL, 0, unknown, 2, &said, &registry), -ENOENT);
