@@ -7,7 +7,7 @@
 # its own, so neither the machine's sources nor its foreign architectures are touched.
 #
 # Environment: SUITE   Debian suite to take the kernel from (bookworm-backports)
-#              MIRROR  Debian mirror (the default one)
+#              MIRROR  Debian mirror (the first Debian one of this machine's own sources)
 #              KERNEL  version part of the package name, as in linux-image-KERNEL-arm64-unsigned (the newest)
 set -eu
 
@@ -21,7 +21,12 @@ arm64) debian_arch=arm64 ;;
 	;;
 esac
 suite=${SUITE:-bookworm-backports}
-mirror=${MIRROR:-http://deb.debian.org/debian}
+# shellcheck disable=SC2016 # apt's own fields
+mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' | grep -v security | head -n 1)}
+if [ -z "$mirror" ]; then
+	echo "generate.sh: this machine has no Debian source: give MIRROR=URL" >&2
+	exit 1
+fi
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -29,7 +29,7 @@ forbid() {
 
 forbid "a mark of unfinished work" '\b(TODO|FIXME|XXX|HACK|WIP)\b'
 forbid "a path of one machine" '(^|[^A-Za-z0-9_.$})/-])/(home|root|work|Users|build)/[A-Za-z0-9_.-]'
-forbid "a host of a package registry" 'registry\.[a-z0-9-]+\.[a-z]|npmjs\.(org|com)|artifactory|(^|[^a-z])pypi\.org|"resolved": *"'
+forbid "a host of a package registry" '(deb|security|ftp)\.debian\.org|registry\.[a-z0-9-]+\.[a-z]|npmjs\.(org|com)|artifactory|(^|[^a-z])pypi\.org|"resolved": *"'
 forbid "a conflict mark" '^(<<<<<<<|>>>>>>>) '
 forbid "blanks at a line's end" '[[:blank:]]+$'
 

@@ -190,7 +190,7 @@ static int add_pending(struct look *look, const struct description *runtime, con
 	return 0;
 }
 
-/* Functions that the linker folded into one, or a common "not implemented": a probe could not tell which was called. */
+/* Functions that the linker folded into one, or one that stands for all that are missing: nothing tells them apart. */
 static bool slot_is_ambiguous(const struct api_table *table, unsigned int slot)
 {
 	for (size_t i = 0; i < table->slot_count; i++) {
