@@ -8,8 +8,6 @@
 
 #include "fetch.bpf.h"
 
-#define ROLES_BY_PROGRAM(role) ((role) == XPT_ROLE_EXECUTE || (role) == XPT_ROLE_ENQUEUE || (role) == XPT_ROLE_LAUNCH)
-
 /* What call_begin() wants of the return. */
 #define RETURN_WANTED 0
 #define RETURN_NOT_WANTED 1
@@ -156,8 +154,9 @@ static __always_inline void count_lost(__u32 tgid, const struct xpt_spec *spec, 
 }
 
 /*
- * The counts of a handle up to now, because what runs under it from here on may be another program. They are taken off
- * instead of the entry being removed: other threads may be counting in it at this moment.
+ * The counts of a handle up to now, because what runs under it from here on may be another program. A handle that is
+ * given back takes its entry with it, so that the table holds live ones only; of one that may be in use, the counts are
+ * taken off and the entry stays: other threads may be counting in it at this moment.
  */
 static __always_inline void program_cut(const struct xpt_thread *thread, const struct xpt_spec *spec, __u64 handle)
 {
@@ -175,10 +174,12 @@ static __always_inline void program_cut(const struct xpt_thread *thread, const s
 	record.header.tgid = record.key.tgid;
 	record.header.time = thread->now;
 	record.count = *count;
-	if (!record.count.calls && !record.count.layers)
+	if ((record.count.calls || record.count.layers) && emit_control(&record, sizeof(record)))
 		return;
-	if (emit_control(&record, sizeof(record)))
+	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD) {
+		bpf_map_delete_elem(&programs, &record.key);
 		return;
+	}
 	__sync_fetch_and_add(&count->calls, -record.count.calls);
 	__sync_fetch_and_add(&count->left_out, -record.count.left_out);
 	__sync_fetch_and_add(&count->lost, -record.count.lost);

@@ -106,11 +106,22 @@ __noinline int fetch_follow(const struct xpt_fetch *fetch, __u64 *value)
 	return 0;
 }
 
+/* A number that is there already: no memory to read, no function to call. */
+static __always_inline bool is_plain(const struct xpt_fetch *fetch)
+{
+	return !fetch->derefs && fetch->type != XPT_TYPE_STRING;
+}
+
+static __always_inline __u64 plain_value(const struct xpt_fetch *fetch, __u64 value)
+{
+	return narrow(value + (__s64)fetch->last, fetch->type);
+}
+
 static __always_inline long follow(const struct xpt_fetch *fetch, __u64 *value)
 {
 	if (fetch->derefs)
 		return fetch_follow(fetch, value);
-	*value = narrow(*value + (__s64)fetch->last, fetch->type);
+	*value = plain_value(fetch, *value);
 	return 0;
 }
 
@@ -176,17 +187,6 @@ __noinline int fetch_string(struct xpt_thread *thread, const struct xpt_spec *sp
 	if (spec->flags & XPT_SPEC_CONTROL)
 		return emit_control(record, size);
 	return emit_data(config, record, size);
-}
-
-/* A number that is there already: no memory to read, no function to call. */
-static __always_inline bool is_plain(const struct xpt_fetch *fetch)
-{
-	return !fetch->derefs && fetch->type != XPT_TYPE_STRING;
-}
-
-static __always_inline __u64 plain_value(const struct xpt_fetch *fetch, __u64 value)
-{
-	return narrow(value + (__s64)fetch->last, fetch->type);
 }
 
 /* Fetch i of the spec when the call begins. 0: the frame has it, or it comes at the return. */

@@ -90,6 +90,4 @@ const char *meaning_name(enum xpt_meaning meaning); /* "program"; never NULL */
 int role_from_name(const char *name);		    /* -ENOENT */
 int meaning_from_name(const char *name);	    /* -ENOENT */
 
-/* One line of text for a status, fetch or spec is never needed outside; what a site prints is made by the reports. */
-
 #endif

@@ -45,8 +45,7 @@ int kern_stop(struct kern *kern);
 /* ---- processes ---- */
 
 int kern_follow(struct kern *kern, pid_t tgid, __u32 flags); /* XPT_PROCESS_*; replaces earlier flags */
-int kern_unfollow(struct kern *kern, pid_t tgid);
-int kern_follow_flags(struct kern *kern, __u32 flags); /* of all followed processes */
+int kern_follow_flags(struct kern *kern, __u32 flags);	     /* of all followed processes */
 
 /* ---- links ---- */
 

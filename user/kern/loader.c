@@ -234,13 +234,6 @@ int kern_follow(struct kern *kern, pid_t tgid, __u32 flags)
 	return bpf_map_update_elem(bpf_map__fd(kern->main->maps.processes), &key, &flags, BPF_ANY);
 }
 
-int kern_unfollow(struct kern *kern, pid_t tgid)
-{
-	__u32 key = tgid;
-
-	return bpf_map_delete_elem(bpf_map__fd(kern->main->maps.processes), &key);
-}
-
 int kern_follow_flags(struct kern *kern, __u32 flags)
 {
 	int map = bpf_map__fd(kern->main->maps.processes);

@@ -16,18 +16,20 @@ static void pass_on(struct xpt_recording *recording, const struct xpt_record_hea
 	output_record(recording->output, record);
 }
 
+static size_t sites_placed(const struct xpt_recording *recording)
+{
+	const size_t *sites = attacher_figures(recording->attacher)->sites;
+
+	return sites[SITE_OPTIMISED] + sites[SITE_EMULATED] + sites[SITE_STEPPED];
+}
+
 static void on_call(struct xpt_recording *recording, const struct xpt_record_call *call)
 {
-	size_t before = attacher_figures(recording->attacher)->sites[SITE_EMULATED] +
-			attacher_figures(recording->attacher)->sites[SITE_STEPPED] +
-			attacher_figures(recording->attacher)->sites[SITE_OPTIMISED];
+	size_t before = call->flags & XPT_CALL_HELD ? sites_placed(recording) : 0;
 	bool own = attacher_record(recording->attacher, &call->header);
-	const struct attacher_figures *figures = attacher_figures(recording->attacher);
 
 	if (call->flags & XPT_CALL_HELD)
-		targets_continue(recording, call->header.tgid, call->header.time, 0,
-				 figures->sites[SITE_EMULATED] + figures->sites[SITE_STEPPED] +
-					 figures->sites[SITE_OPTIMISED] - before);
+		targets_continue(recording, call->header.tgid, call->header.time, 0, sites_placed(recording) - before);
 	if (own)
 		return;
 	pass_on(recording, &call->header);
