@@ -65,7 +65,7 @@ memo = $(eval $(1) := $(shell $(2)))$($(1))
 # A distribution's bpftool may be a wrapper that only works with a matching kernel: take one that answers.
 BPFTOOL = $(call memo,BPFTOOL,for tool in bpftool /usr/sbin/bpftool /usr/lib/linux-tools/*/bpftool \
 	/usr/lib/linux-tools-*/bpftool; do $$tool version >/dev/null 2>&1 && echo $$tool && break; done)
-PACKAGES := libbpf libelf libcjson
+PACKAGES := libbpf libelf libcjson libpcre2-8
 PACKAGE_CFLAGS = $(call memo,PACKAGE_CFLAGS,$(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PACKAGE_LIBS = $(call memo,PACKAGE_LIBS,$(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
 LIBS = $(PACKAGE_LIBS) -lZydis -lm -lpthread
@@ -86,7 +86,7 @@ BPF_COMPILE = $(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall $(if $(WERROR),-Werror)
 
 # ---- sources ----
 
-FOLDERS := base describe target kern model record device report session
+FOLDERS := base describe target kern model record device report profile session
 LIBRARY_SOURCES := $(sort $(wildcard $(addsuffix /*.c,$(addprefix user/,$(FOLDERS))) user/*.c))
 CLI_SOURCES := $(sort $(wildcard user/cli/*.c))
 BPF_SOURCES := $(sort $(filter-out bpf/session%,$(wildcard bpf/*.bpf.c)))
@@ -116,7 +116,7 @@ SHARED_NAME := libxputrace.so.$(SOVERSION)
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-bench test-lint fuzz lint format \
+.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-bench test-lint fuzz lint format \
 	bench demo npm workload install uninstall clean FORCE
 
 ## targets
@@ -308,6 +308,10 @@ test-bench: $(BENCH_PROGRAMS) $(BENCH_TARGETS)
 test-e2e: all workload
 	-$(Q)$(MAKE) --no-print-directory npm
 	$(PYTHON) tests/e2e/run.py $(E2E_OPTIONS)
+
+## test-public         programs that use the installed library, and the examples of the README; root, to trace
+test-public: all workload
+	$(Q)tests/public/run.sh $(BUILD)
 
 ## test-symbols        described functions against the distribution's own libraries
 test-symbols: $(BUILD)/xputrace

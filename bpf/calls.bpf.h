@@ -125,32 +125,33 @@ __noinline int frame_take(struct xpt_thread *thread, const struct xpt_spec *spec
 	return -1;
 }
 
-static __always_inline struct xpt_program_count *count_get(__u32 tgid, const struct xpt_spec *spec, __u64 handle,
+static __always_inline struct xpt_program_entry *entry_get(__u32 tgid, const struct xpt_spec *spec, __u64 handle,
 							   bool create)
 {
 	struct xpt_program_key key = { .tgid = tgid, .runtime = spec->runtime };
-	struct xpt_program_count *count, fresh = {};
+	struct xpt_program_entry *entry, fresh = {};
 
 	if (spec->flags & XPT_SPEC_BY_PROGRAM)
 		key.handle = handle;
 	else
 		key.spec = spec->index + 1;
-	count = bpf_map_lookup_elem(&programs, &key);
-	if (count || !create)
-		return count;
+	entry = bpf_map_lookup_elem(&programs, &key);
+	if (entry || !create)
+		return entry;
+	fresh.since = bpf_ktime_get_ns();
 	bpf_map_update_elem(&programs, &key, &fresh, BPF_NOEXIST);
-	count = bpf_map_lookup_elem(&programs, &key);
-	if (!count)
+	entry = bpf_map_lookup_elem(&programs, &key);
+	if (!entry)
 		count_loss(XPT_LOSS_PROGRAMS);
-	return count;
+	return entry;
 }
 
 static __always_inline void count_lost(__u32 tgid, const struct xpt_spec *spec, __u64 handle)
 {
-	struct xpt_program_count *count = count_get(tgid, spec, handle, false);
+	struct xpt_program_entry *entry = entry_get(tgid, spec, handle, false);
 
-	if (count)
-		__sync_fetch_and_add(&count->lost, 1);
+	if (entry)
+		__sync_fetch_and_add(&entry->count.lost, 1);
 }
 
 /*
@@ -161,29 +162,31 @@ static __always_inline void count_lost(__u32 tgid, const struct xpt_spec *spec, 
 static __always_inline void program_cut(const struct xpt_thread *thread, const struct xpt_spec *spec, __u64 handle)
 {
 	struct xpt_record_total record = {};
-	struct xpt_program_count *count;
+	struct xpt_program_entry *entry;
 
 	record.key.tgid = bpf_get_current_pid_tgid() >> 32;
 	record.key.runtime = spec->runtime;
 	record.key.handle = handle;
-	count = bpf_map_lookup_elem(&programs, &record.key);
-	if (!count)
+	entry = bpf_map_lookup_elem(&programs, &record.key);
+	if (!entry)
 		return;
 	record.header.kind = XPT_RECORD_TOTAL;
 	record.header.size = sizeof(record);
 	record.header.tgid = record.key.tgid;
 	record.header.time = thread->now;
-	record.count = *count;
+	record.count = entry->count;
 	if ((record.count.calls || record.count.layers) && emit_control(&record, sizeof(record)))
 		return;
 	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD) {
 		bpf_map_delete_elem(&programs, &record.key);
 		return;
 	}
-	__sync_fetch_and_add(&count->calls, -record.count.calls);
-	__sync_fetch_and_add(&count->left_out, -record.count.left_out);
-	__sync_fetch_and_add(&count->lost, -record.count.lost);
-	__sync_fetch_and_add(&count->layers, -record.count.layers);
+	entry->sample_every = 0;
+	__sync_fetch_and_add(&entry->count.calls, -record.count.calls);
+	__sync_fetch_and_add(&entry->count.left_out, -record.count.left_out);
+	__sync_fetch_and_add(&entry->count.lost, -record.count.lost);
+	__sync_fetch_and_add(&entry->count.layers, -record.count.layers);
+	entry->since = thread->now;
 }
 
 /* An out pointer of NULL for an event that nobody wants is no loss. */
@@ -245,13 +248,13 @@ static __always_inline void call_emit(const struct xpt_config *config, const str
 		__u8 values;
 		__u16 cpu;
 		__u32 sample;
-		__u64 value[XPT_FETCH_MAX];
+		__u64 value[2 * XPT_FETCH_MAX]; /* one more than there are fetches, rounded up to what a mask can bound */
 	} record;
 	const struct task_struct *task = bpf_get_current_task_btf();
 	__u32 values = 0, size;
 	long error;
 
-	_Static_assert(sizeof(record) == sizeof(struct xpt_record_call) + 8 * XPT_FETCH_MAX, "same layout");
+	_Static_assert(sizeof(record) == sizeof(struct xpt_record_call) + 16 * XPT_FETCH_MAX, "same layout");
 	record.header.kind = XPT_RECORD_CALL;
 	record.header.tgid = task->tgid;
 	record.header.time = end;
@@ -264,7 +267,7 @@ static __always_inline void call_emit(const struct xpt_config *config, const str
 		record.flags |= XPT_CALL_LAYER;
 	record.valid = frame->valid;
 	record.cpu = bpf_get_smp_processor_id();
-	record.sample = (spec->flags & XPT_SPEC_SAMPLED) ? config->sample_every : 1;
+	record.sample = frame->sample_every;
 	for (__u32 i = 0; i < XPT_FETCH_MAX; i++) {
 		if (i >= spec->fetches)
 			break;
@@ -274,6 +277,10 @@ static __always_inline void call_emit(const struct xpt_config *config, const str
 	if (values > XPT_FETCH_MAX)
 		values = XPT_FETCH_MAX;
 	record.values = values;
+	if (frame->flags & FRAME_NUMBERED) {
+		record.flags |= XPT_CALL_NUMBERED;
+		record.value[values++] = frame->number;
+	}
 	if (spec->flags & XPT_SPEC_HOLD)
 		hold(&record.header, &record.flags);
 	size = sizeof(struct xpt_record_call) + 8 * values;
@@ -286,20 +293,38 @@ static __always_inline void call_emit(const struct xpt_config *config, const str
 		count_lost(record.header.tgid, spec, frame->program);
 }
 
+/* Is this call one that sampling leaves out? What the frame has to know of it is set. */
+static __always_inline bool call_count(const struct xpt_config *config, const struct xpt_spec *spec,
+				       struct xpt_program_entry *entry, __u64 *number, __u32 *sample_every)
+{
+	__u32 every;
+
+	*number = __sync_fetch_and_add(&entry->count.calls, 1);
+	*sample_every = 1;
+	if (!(spec->flags & XPT_SPEC_SAMPLED))
+		return false;
+	every = entry->sample_every ?: config->sample_every;
+	*sample_every = every;
+	if (every <= 1 || (every != XPT_SAMPLE_NONE && *number % every == 0))
+		return false;
+	__sync_fetch_and_add(&entry->count.left_out, 1);
+	return true;
+}
+
 static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 {
 	const struct xpt_spec *spec = bpf_map_lookup_elem(&specs, &index);
 	const struct xpt_config *config = config_get();
-	__u32 tgid = bpf_get_current_task_btf()->tgid;
-	struct xpt_program_count *count;
-	__u64 return_address = 0, handle = 0;
+	__u32 tgid = bpf_get_current_task_btf()->tgid, sample_every = 1;
+	__u64 return_address = 0, handle = 0, number = 0;
+	struct xpt_program_entry *entry;
 	struct registers registers;
 	struct xpt_thread *thread;
 	struct xpt_frame *frame;
 	bool left_out = false, layer = false;
 	__u32 depth;
 
-	if (!spec || !config || config->stopping || tgid == config->self)
+	if (!spec || !config || config->stopping || tgid == config->self || !(config->roles >> (spec->role & 31) & 1))
 		return RETURN_NOT_WANTED;
 	registers_read(context, &registers);
 	if ((spec->flags & XPT_SPEC_BY_PROGRAM) && spec->fetches) {
@@ -308,10 +333,10 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 	}
 	thread = thread_get();
 	if (!thread) {
-		count = count_get(tgid, spec, handle, true);
-		if (count) {
-			__sync_fetch_and_add(&count->calls, 1);
-			__sync_fetch_and_add(&count->lost, 1);
+		entry = entry_get(tgid, spec, handle, true);
+		if (entry) {
+			__sync_fetch_and_add(&entry->count.calls, 1);
+			__sync_fetch_and_add(&entry->count.lost, 1);
 		}
 		count_loss(XPT_LOSS_THREAD);
 		return RETURN_NOT_WANTED;
@@ -325,24 +350,17 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 		frames_drop(thread, spec, &registers, return_address);
 		layer = is_layer(thread, spec);
 	}
-	count = count_get(tgid, spec, handle, true);
-	if (count && layer) {
-		__sync_fetch_and_add(&count->layers, 1);
-	} else if (count) {
-		__u64 number = __sync_fetch_and_add(&count->calls, 1);
-
-		if ((spec->flags & XPT_SPEC_SAMPLED) && config->sample_every > 1) {
-			left_out = number % config->sample_every != 0;
-			if (left_out)
-				__sync_fetch_and_add(&count->left_out, 1);
-		}
-	}
+	entry = entry_get(tgid, spec, handle, true);
+	if (entry && layer)
+		__sync_fetch_and_add(&entry->count.layers, 1);
+	else if (entry)
+		left_out = call_count(config, spec, entry, &number, &sample_every);
 	if (left_out && !spec->over)
 		return RETURN_NOT_WANTED;
 	depth = thread->depth;
 	if (depth >= XPT_DEPTH_MAX) {
-		if (!left_out && count && !layer)
-			__sync_fetch_and_add(&count->lost, 1);
+		if (!left_out && entry && !layer)
+			__sync_fetch_and_add(&entry->count.lost, 1);
 		count_loss(XPT_LOSS_DEPTH);
 		return RETURN_NOT_WANTED;
 	}
@@ -355,6 +373,10 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 	frame->runtime = spec->runtime;
 	frame->role = spec->role;
 	frame->flags = (left_out ? FRAME_LEFT_OUT : 0) | (layer ? FRAME_LAYER : 0);
+	if ((spec->flags & XPT_SPEC_SAMPLED) && entry && !layer)
+		frame->flags |= FRAME_NUMBERED;
+	frame->sample_every = sample_every;
+	frame->number = number;
 	frame->valid = 0;
 	if (left_out) {
 		thread->depth = depth + 1;

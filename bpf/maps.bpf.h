@@ -35,7 +35,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, XPT_PROGRAMS_MAX);
 	__type(key, struct xpt_program_key);
-	__type(value, struct xpt_program_count);
+	__type(value, struct xpt_program_entry);
 } programs __weak SEC(".maps");
 
 /* Processes to follow: their children, programs and libraries. Value: XPT_PROCESS_*. */

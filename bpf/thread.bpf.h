@@ -10,6 +10,7 @@
 
 #define FRAME_LEFT_OUT (1 << 0) /* not recorded; stays here so that its layers are known, until it is seen to be gone */
 #define FRAME_LAYER (1 << 1)
+#define FRAME_NUMBERED (1 << 2) /* number is known */
 
 struct xpt_frame {
 	__u64 start;
@@ -23,6 +24,9 @@ struct xpt_frame {
 	__u8 flags; /* FRAME_* */
 	__u8 valid; /* bit i: value[i] is good (at entry: the value, or the address to read from at return) */
 	__u16 reserved;
+	__u32 sample_every; /* the rate at which it was taken */
+	__u32 reserved2;
+	__u64 number; /* of the call among those of its program */
 	__u64 value[XPT_FETCH_MAX];
 };
 

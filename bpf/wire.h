@@ -105,13 +105,15 @@ struct xpt_spec {
 	struct xpt_fetch fetch[XPT_FETCH_MAX];
 };
 
+#define XPT_SAMPLE_NONE 0xffffffffu /* count the calls, record none */
+
 struct xpt_config {
-	__u32 sample_every; /* record one call in so many of each program; 1: all */
+	__u32 sample_every; /* record one call in so many of each program, where it has no rate of its own; 1: all */
 	__u32 rings;	    /* data rings in use; record goes to ring cpu % rings */
 	__u32 wakeup_bytes; /* wake the reader when so many bytes wait in a ring */
 	__u32 self;	    /* tgid of the collector, never recorded */
 	__u32 stopping;	    /* 1: calls that begin are no longer looked at, open ones still end */
-	__u32 reserved;
+	__u32 roles;	    /* bit (1 << enum xpt_role): calls of this role are looked at */
 };
 
 #define XPT_PROCESS_TARGET (1 << 0) /* traced; its children become targets too */
@@ -132,6 +134,26 @@ struct xpt_program_count {
 	__u64 left_out; /* by sampling */
 	__u64 lost;	/* for whatever cause */
 	__u64 layers;	/* calls that were a layer of another one */
+};
+
+/*
+ * What the kernel's table of programs holds. The counts begin anew with each program that gets the handle; since is the
+ * time of that. A reader copies from front to back while the kernel writes: since comes first there and is written last,
+ * so that old counts are never read with a new time.
+ */
+struct xpt_program_entry {
+	__u64 since;
+	struct xpt_program_count count;
+	__u32 sample_every; /* as in xpt_config; 0: what stands there */
+	__u32 reserved;
+};
+
+/* Sets the rate of a program. */
+struct xpt_sampling {
+	struct xpt_program_key key;
+	__u64 seen; /* everything up to this time is known to user space: what began later is another program */
+	__u32 sample_every;
+	__u32 reserved;
 };
 
 /* Why something is missing. Index of the kernel's loss counters, and of XPT_RECORD_LOST. */
@@ -167,6 +189,7 @@ enum xpt_record_kind {
 	XPT_RECORD_HELD = 23,	 /* a process was held while probes were placed */
 	XPT_RECORD_END = 24,	 /* JSON: closing figures: cost, sites, features; the recording is complete */
 	XPT_RECORD_RUNTIME = 25, /* JSON: name and status values of a runtime index; before its first spec */
+	XPT_RECORD_COUNT = 26,	 /* counts of one program so far; of a session, not in recordings */
 };
 
 struct xpt_record_header {
@@ -176,11 +199,15 @@ struct xpt_record_header {
 	__u64 time; /* of the record; for a call: when it returned */
 };
 
-#define XPT_CALL_LAYER (1 << 0)	 /* the same operation one runtime further down: never counted again */
-#define XPT_CALL_NO_END (1 << 1) /* recorded at its entry only */
-#define XPT_CALL_HELD (1 << 2)	 /* the process was sent a stop signal and waits for user space */
+#define XPT_CALL_LAYER (1 << 0)	   /* the same operation one runtime further down: never counted again */
+#define XPT_CALL_NO_END (1 << 1)   /* recorded at its entry only */
+#define XPT_CALL_HELD (1 << 2)	   /* the process was sent a stop signal and waits for user space */
+#define XPT_CALL_NUMBERED (1 << 3) /* behind the values stands which call of its program this was, from 0 */
 
-/* One finished call, with one value for each fetch that is not a string, in the order of the spec. */
+/*
+ * One finished call, with one value for each fetch that is not a string, in the order of the spec. With
+ * XPT_CALL_NUMBERED one more number follows, which is not counted in values.
+ */
 struct xpt_record_call {
 	struct xpt_record_header header;
 	__u64 start;
@@ -240,6 +267,17 @@ struct xpt_record_total {
 	struct xpt_program_count count;
 };
 
+/*
+ * since: when the counting began, that is, at the program's first call or where its handle's counts were cut by a TOTAL record
+ * with this time. A count is of what is running now when no TOTAL of the same key is later than since.
+ */
+struct xpt_record_count {
+	struct xpt_record_header header; /* time: just before the reading, always later than since */
+	struct xpt_program_key key;
+	struct xpt_program_count count;
+	__u64 since;
+};
+
 struct xpt_record_held {
 	struct xpt_record_header header; /* time: when it was let go */
 	__u64 start;
@@ -278,12 +316,15 @@ XPT_SIZE_IS(struct xpt_fetch, 24);
 XPT_SIZE_IS(struct xpt_spec, 16 + 24 * XPT_FETCH_MAX);
 XPT_SIZE_IS(struct xpt_program_key, 16);
 XPT_SIZE_IS(struct xpt_program_count, 32);
+XPT_SIZE_IS(struct xpt_program_entry, 48);
+XPT_SIZE_IS(struct xpt_sampling, 32);
 XPT_SIZE_IS(struct xpt_record_header, 16);
 XPT_SIZE_IS(struct xpt_record_call, 40);
 XPT_SIZE_IS(struct xpt_record_string, 40);
 XPT_SIZE_IS(struct xpt_record_task, 48);
 XPT_SIZE_IS(struct xpt_record_lost, 40);
 XPT_SIZE_IS(struct xpt_record_total, 64);
+XPT_SIZE_IS(struct xpt_record_count, 72);
 XPT_SIZE_IS(struct xpt_record_held, 32);
 XPT_SIZE_IS(struct xpt_record_text, 32);
 

@@ -12,7 +12,7 @@ have() {
 	command -v "$1" >/dev/null 2>&1
 }
 
-build="gcc libc6-dev make clang bpftool pkg-config libbpf-dev libelf-dev libcjson-dev libzydis-dev"
+build="gcc libc6-dev make clang bpftool pkg-config libbpf-dev libelf-dev libcjson-dev libzydis-dev libpcre2-dev"
 workload="$build python3 ocl-icd-opencl-dev pocl-opencl-icd procps util-linux"
 demo="$workload nodejs npm"
 test="$demo g++ libcriterion-dev libclang-rt-dev"
@@ -24,7 +24,7 @@ test) packages=$test ;;
 bench) packages="$test bpftrace perf" ;;
 lint) packages="$build python3 clang-format-14 clang-tidy-14 shellcheck mandoc" ;;
 arm64) packages="$build gcc-aarch64-linux-gnu libc6-dev-arm64-cross libbpf-dev:arm64 libelf-dev:arm64 libcjson-dev:arm64
-	libzydis-dev:arm64" ;;
+	libzydis-dev:arm64 libpcre2-dev:arm64" ;;
 *)
 	echo "usage: deps.sh build|workload|demo|test|bench|lint|arm64" >&2
 	exit 2
@@ -48,7 +48,7 @@ if ! have apt-get; then
 	for tool in gcc make clang bpftool pkg-config $tools; do
 		have "$tool" || missing="$missing $tool"
 	done
-	for library in libbpf libelf libcjson $libraries; do
+	for library in libbpf libelf libcjson libpcre2-8 $libraries; do
 		pkg-config --exists "$library" 2>/dev/null || missing="$missing $library"
 	done
 	# Older versions of it come without a description for pkg-config.
@@ -58,8 +58,8 @@ if ! have apt-get; then
 Missing:$missing
 Install these, then run the same command again:
   Fedora: dnf install gcc gcc-c++ make clang compiler-rt bpftool pkgconf libbpf-devel elfutils-libelf-devel \\
-          cjson-devel zydis-devel python3 criterion-devel ocl-icd-devel pocl nodejs npm
-  Arch:   pacman -S gcc make clang compiler-rt bpf pkgconf libbpf libelf cjson zydis python ocl-icd \\
+          cjson-devel zydis-devel pcre2-devel python3 criterion-devel ocl-icd-devel pocl nodejs npm
+  Arch:   pacman -S gcc make clang compiler-rt bpf pkgconf libbpf libelf cjson zydis pcre2 python ocl-icd \\
           opencl-headers pocl nodejs npm, and criterion from the AUR
 EOF
 	exit 1

@@ -26,6 +26,7 @@
 #include <sys/types.h>
 
 #include <xputrace/error.h>
+#include <xputrace/target.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,24 +34,10 @@ extern "C" {
 
 struct xpt_recording;
 
-enum xpt_link {
-	XPT_LINK_AUTO = 0,    /* the best that the kernel has */
-	XPT_LINK_SESSION = 1, /* uprobe session link, Linux 6.13 or so */
-	XPT_LINK_MULTI = 2,   /* uprobe multi link, Linux 6.6 or so */
-	XPT_LINK_PERF = 3,    /* one perf event a probe */
-};
-
 enum xpt_output {
 	XPT_OUTPUT_NONE = 0,
 	XPT_OUTPUT_CHROME = 1,	  /* Chrome trace, JSON */
 	XPT_OUTPUT_RECORDING = 2, /* recording file, for xpt_report_create() */
-};
-
-/* A name for a program whose load was not seen. */
-struct xpt_handle_name {
-	pid_t pid; /* 0: in any process */
-	uint64_t handle;
-	const char *name;
 };
 
 /* What a recording is doing; see xpt_recording_options.status. */
@@ -129,17 +116,6 @@ XPT_API int xpt_recording_summary(struct xpt_recording *recording, int descripto
 
 /* What the command answered: as wait() gives it; -1 when there was none or it still runs. */
 XPT_API int xpt_recording_command_status(const struct xpt_recording *recording);
-
-/* One program that was seen. Strings live as long as the recording. */
-struct xpt_program_info {
-	pid_t pid;
-	const char *runtime;
-	const char *name; /* the handle in hexadecimal when no name is known */
-	uint64_t handle;
-	uint64_t calls; /* exact after finish, recorded ones before */
-	uint64_t errors;
-	double mean; /* ns; 0: no call has ended */
-};
 
 /* Visits every program seen so far; a non-zero return ends the walk and is returned. */
 XPT_API int xpt_recording_programs(struct xpt_recording *recording,

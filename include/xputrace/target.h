@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What can be traced: described runtimes, where their functions are in a process or file, and where probes would go. */
+/*
+ * What can be traced: described runtimes, where their functions are in a process or file, and where probes would go;
+ * how programs are named and chosen.
+ */
 #ifndef XPUTRACE_TARGET_H
 #define XPUTRACE_TARGET_H
 
@@ -60,6 +63,39 @@ XPT_API int xpt_target_runtimes(const struct xpt_target_options *options,
 /* Visits every function found in the process or file, in order of file and offset. */
 XPT_API int xpt_target_sites(const struct xpt_target_options *options,
 			     int (*visit)(void *context, const struct xpt_site_info *site), void *context);
+
+/* A name for a program whose load was not seen. */
+struct xpt_handle_name {
+	pid_t pid; /* 0: in any process */
+	uint64_t handle;
+	const char *name;
+};
+
+/* Which programs are meant: a name, a handle or both; pid narrows it to one process. */
+struct xpt_program_choice {
+	pid_t pid;	  /* 0: in any process */
+	const char *name; /* the whole name; NULL: any */
+	uint64_t handle;  /* 0: any */
+};
+
+/* One program that was seen. Strings live as long as the recording; those of a session during the visit. */
+struct xpt_program_info {
+	pid_t pid;
+	const char *runtime;
+	const char *name; /* the handle in hexadecimal when no name is known */
+	uint64_t handle;
+	uint64_t calls; /* of a finished recording: exact; before, and of a session: those recorded so far */
+	uint64_t errors;
+	double mean; /* ns; 0: no call has ended */
+};
+
+/* How probes are linked. */
+enum xpt_link {
+	XPT_LINK_AUTO = 0,    /* the best that the kernel has */
+	XPT_LINK_SESSION = 1, /* uprobe session link, Linux 6.13 or so */
+	XPT_LINK_MULTI = 2,   /* uprobe multi link, Linux 6.6 or so */
+	XPT_LINK_PERF = 3,    /* one perf event a probe */
+};
 
 #ifdef __cplusplus
 }

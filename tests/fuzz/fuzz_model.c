@@ -113,12 +113,34 @@ static void touch_call(const struct event_call *call)
 	touch_program(call->program);
 	if (call->status_name)
 		touch_text(call->status_name);
+	if (call->numbered &&
+	    (call->layer || (call->function->role != XPT_ROLE_EXECUTE && call->function->role != XPT_ROLE_ENQUEUE &&
+			     call->function->role != XPT_ROLE_LAUNCH)))
+		abort();
 	if (!call->name != !(call->have & (1u << XPT_MEANING_NAME)) || call->start > call->end || !call->sample)
 		abort();
 	if (!call->name)
 		return;
 	touch_bytes(call->name, call->name_length + 1);
 	if (strlen(call->name) > call->name_length)
+		abort();
+}
+
+static void touch_inference(const struct event_inference *inference)
+{
+	touch_program(inference->program);
+	touch_function(inference->function);
+	if (inference->status_name)
+		touch_text(inference->status_name);
+	if (inference->enqueued < inference->start || !inference->sample || inference->in_queue >= MODEL_PENDING_MAX)
+		abort();
+}
+
+static void touch_count(const struct event_count *count)
+{
+	touch_program(count->program);
+	if (!(count->delta.calls | count->delta.left_out | count->delta.lost | count->delta.layers) ||
+	    !count->program->total_known)
 		abort();
 }
 
@@ -137,10 +159,17 @@ static int touch_event(void *context, const struct event *event)
 		touch_call(&event->call);
 		break;
 	case EVENT_INFERENCE:
-		touch_program(event->inference.program);
-		touch_function(event->inference.function);
+		touch_inference(&event->inference);
 		if (event->inference.end <= event->inference.start)
 			abort();
+		break;
+	case EVENT_UNPAIRED:
+		touch_inference(&event->inference);
+		if (event->inference.end || event->inference.function->role != XPT_ROLE_ENQUEUE)
+			abort();
+		break;
+	case EVENT_COUNT:
+		touch_count(&event->count);
 		break;
 	case EVENT_COUNTER:
 		touch_text(event->counter.runtime);
@@ -235,10 +264,18 @@ static void call_tidy(struct xpt_record_call *call)
 		call->value[i] &= 7;
 }
 
+static void key_tidy(struct xpt_program_key *key)
+{
+	key->tgid &= 3;
+	key->runtime = 0;
+	key->spec %= SPECS + 1;
+	key->handle &= 7;
+}
+
 static void record_tidy(struct xpt_record_header *record)
 {
 	struct xpt_record_string *string = (void *)record;
-	struct xpt_record_total *total = (void *)record;
+	struct xpt_record_count *count = (void *)record;
 	struct xpt_record_text *text = (void *)record;
 
 	record->tgid &= 3;
@@ -259,10 +296,12 @@ static void record_tidy(struct xpt_record_header *record)
 		((struct xpt_record_task *)record)->other &= 3;
 		break;
 	case XPT_RECORD_TOTAL:
-		total->key.tgid &= 3;
-		total->key.runtime = 0;
-		total->key.spec %= SPECS + 1;
-		total->key.handle &= 7;
+		key_tidy(&((struct xpt_record_total *)record)->key);
+		break;
+	case XPT_RECORD_COUNT:
+		key_tidy(&count->key);
+		count->since = record->time - (count->since & 0xff) % (record->time + 1);
+		count->count.calls &= 0xff;
 		break;
 	case XPT_RECORD_NAMED:
 		text->id &= 7;
@@ -291,6 +330,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (model_add_sink(model, (struct event_sink){ .write = touch_event, .context = &events }))
 		abort();
 	describe(model);
+	/* Inputs of odd size run as a session without end does. */
+	if (size & 1)
+		model_keep_released(model, 2);
 	while (size >= 2) {
 		kind = data[0];
 		length = data[1] < size - 2 ? data[1] : size - 2;

@@ -2,18 +2,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Checks who includes whom: layers.py [ROOT]. Prints FILE:LINE: REASON for each breach, exit status 1 if there is one.
 
-The rules are those of the layout: a folder of user/ includes only folders before it, model/ and report/ know neither
-kernel nor target, only kern/ sees the BPF skeletons, the command sees the public headers and base/, public headers
+The rules are those of the layout: a folder of user/ includes only folders before it, model/, report/ and profile/ know
+neither kernel nor target, only kern/ sees the BPF skeletons, the command sees the public headers and base/, public headers
 see each other, and the library neither prints nor exits.
 """
 import pathlib
 import re
 import sys
 
-ORDER = ["base", "describe", "target", "kern", "model", "record", "device", "report", "session", "cli"]
+ORDER = ["base", "describe", "target", "kern", "model", "record", "device", "report", "profile", "session", "cli"]
 NEVER = {
     "model": {"target", "kern"},
     "report": {"target", "kern"},
+    "profile": {"target", "kern"},
     "cli": set(ORDER) - {"base", "cli"},
 }
 # Only the record formats cross from the BPF side to user space.

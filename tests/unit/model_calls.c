@@ -118,3 +118,49 @@ Test(model_calls, a_layer_that_waits_ends_what_its_own_runtime_has_open)
 	cr_assert_eq(seen_nth(f, EVENT_COUNTER, 1)->event.counter.value, 0);
 	fixture_free(f);
 }
+
+Test(model_calls, the_number_of_a_run_stands_behind_the_values)
+{
+	const struct call_record execute = call_make(TOY_EXECUTE, 1, 1, 10, 20, 4, U(5), U(64), U(2), U(0));
+	const struct call_record copy = call_make(TOY_COPY, 1, 1, 30, 40, 2, U(1000), U(0));
+	struct fixture *f = fixture_toy();
+	struct call_record layer = call_number(execute, 8), brief = call_number(execute, 9);
+	const struct event_call *call;
+
+	layer.call.flags |= XPT_CALL_LAYER;
+	brief.call.flags |= XPT_CALL_NO_END;
+	cr_assert_eq(feed_call(f, call_number(execute, 7)), 0);
+	cr_assert_eq(feed_call(f, execute), 0);
+	cr_assert_eq(feed_call(f, layer), 0);
+	cr_assert_eq(feed_call(f, brief), 0);
+	cr_assert_eq(feed_call(f, call_number(copy, 10)), 0);
+	cr_assert_eq(model_flush(f->model), 0);
+	call = &seen_nth(f, EVENT_CALL, 0)->event.call;
+	cr_assert(call->numbered);
+	cr_assert_eq(call->number, 7);
+	cr_assert_eq(call->status, 0);
+	cr_assert_eq(call->core, 2, "it is no value");
+	cr_assert_not(seen_nth(f, EVENT_CALL, 1)->event.call.numbered);
+	cr_assert_not(seen_nth(f, EVENT_CALL, 2)->event.call.numbered, "a layer is not counted");
+	cr_assert(seen_nth(f, EVENT_CALL, 3)->event.call.numbered);
+	cr_assert_eq(seen_nth(f, EVENT_CALL, 3)->event.call.number, 9);
+	cr_assert_not(seen_nth(f, EVENT_CALL, 4)->event.call.numbered, "runs no program");
+	fixture_free(f);
+}
+
+Test(model_calls, a_number_behind_fewer_values_than_the_function_has)
+{
+	struct call_record record = call_number(call_make(TOY_EXECUTE, 1, 1, 10, 20, 1, U(5)), 0xffffffffffffffffULL);
+	struct fixture *f = fixture_toy();
+
+	cr_assert_eq(feed_call(f, record), 0);
+	record.call.values = 0;
+	record.call.header.size -= 8;
+	cr_assert_eq(feed_call(f, record), 0);
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_assert_eq(seen_nth(f, EVENT_CALL, 0)->event.call.number, ~(__u64)0);
+	cr_assert_eq(seen_nth(f, EVENT_CALL, 0)->event.call.have, 1u << XPT_MEANING_PROGRAM);
+	cr_assert_eq(seen_nth(f, EVENT_CALL, 1)->event.call.number, 5);
+	cr_assert_eq(seen_nth(f, EVENT_CALL, 1)->event.call.have, 0);
+	fixture_free(f);
+}

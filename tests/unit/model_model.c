@@ -131,6 +131,7 @@ Test(model_model, malformed_records_are_dropped)
 {
 	struct fixture *f = fixture_toy();
 	struct call_record call, good = call_make(TOY_EXECUTE, 1, 1, 10, 20, 4, U(5), U(1), U(2), U(0));
+	struct xpt_record_count count = count_make(1, 0, 5, 10, 100, 1, 0, 0);
 	struct xpt_record_task task = { .header = { XPT_RECORD_TASK, sizeof(task), 1, 5 }, .event = 4 };
 	struct xpt_record_lost lost = { .header = { XPT_RECORD_LOST, sizeof(lost), 0, 5 }, .cause = XPT_LOSS_MAX };
 	struct xpt_record_held held = { .header = { XPT_RECORD_HELD, sizeof(held), 0, 5 }, .start = 6 };
@@ -172,6 +173,25 @@ Test(model_model, malformed_records_are_dropped)
 	cr_assert_eq(feed_bytes(f, &task), -EBADMSG);
 	cr_assert_eq(feed_bytes(f, &lost), -EBADMSG);
 	cr_assert_eq(feed_bytes(f, &held), -EBADMSG);
+	cr_assert_eq(feed_count(f, count_make(1, 0, 5, 100, 100, 1, 0, 0)), -EBADMSG, "read when it began");
+	cr_assert_eq(feed_count(f, count_make(1, 0, 5, ~(__u64)0, 100, 1, 0, 0)), -EBADMSG);
+	cr_assert_eq(feed_count(f, count_make(1, 1000, 5, 10, 100, 1, 0, 0)), -EBADMSG, "no such function");
+	count.key.runtime = 63;
+	cr_assert_eq(feed_count(f, count), -EBADMSG, "no such runtime");
+	count.key.runtime = 65535;
+	cr_assert_eq(feed_count(f, count), -EBADMSG);
+	count.key.runtime = 0;
+	count.header.size -= 8;
+	cr_assert_eq(feed_count(f, count), -EBADMSG, "smaller than its kind");
+	call = call_number(good, 7);
+	call.call.header.size -= 8;
+	cr_assert_eq(feed_call(f, call), -EBADMSG, "the number does not fit");
+	call = call_number(good, 7);
+	call.call.values = 255;
+	cr_assert_eq(feed_call(f, call), -EBADMSG);
+	call.call.values = 0;
+	call.call.header.size = sizeof(call.call);
+	cr_assert_eq(feed_call(f, call), -EBADMSG);
 	cr_assert_eq(feed_bytes(f, &string), -EBADMSG, "text longer than the record");
 	string.record.length = 8;
 	string.record.fetch = XPT_FETCH_MAX;
@@ -227,6 +247,44 @@ Test(model_model, records_need_not_be_aligned)
 	}
 	cr_assert_eq(model_flush(f->model), 0);
 	cr_assert_eq(model_call_total(f->model, 0)->bytes, 56);
+	fixture_free(f);
+}
+
+Test(model_model, up_to_when_everything_has_been_delivered)
+{
+	struct fixture *f = fixture_toy();
+
+	cr_assert_eq(model_delivered(f->model), 0);
+	execute(f, 900);
+	cr_assert_eq(feed_pass(f, 1000), 0);
+	cr_assert_eq(model_delivered(f->model), 0);
+	execute(f, 1100);
+	cr_assert_eq(feed_pass(f, 2000), 0);
+	cr_assert_eq(model_delivered(f->model), 1000);
+	cr_assert_eq(feed_pass(f, 1500), 0);
+	cr_assert_eq(model_delivered(f->model), 2000);
+	cr_assert_eq(feed_pass(f, 3000), 0);
+	cr_assert_eq(model_delivered(f->model), 2000, "never goes back");
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_assert_eq(model_delivered(f->model), 3000);
+	execute(f, 3500);
+	cr_assert_eq(feed_text(f, XPT_RECORD_END, 0, 4000, 0, "{}"), 0);
+	cr_assert_eq(model_delivered(f->model), 4000);
+	fixture_free(f);
+}
+
+Test(model_model, making_room_does_not_mean_that_everything_was_delivered)
+{
+	const size_t fit = (16u << 20) / (sizeof(struct xpt_record_call) + 4 * 8);
+	struct fixture *f = fixture_toy();
+	size_t i;
+
+	f->quiet = true;
+	cr_assert_eq(feed_pass(f, 500), 0);
+	for (i = 0; i < fit + 1; i++)
+		execute(f, 1000 + i);
+	cr_assert_gt(f->kinds[EVENT_CALL], 0);
+	cr_assert_eq(model_delivered(f->model), 0);
 	fixture_free(f);
 }
 

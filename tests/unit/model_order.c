@@ -177,3 +177,17 @@ Test(model_order, what_is_staged_only_is_not_held)
 	cr_assert_eq(number_at(&order, 0), 1);
 	order_free(&order);
 }
+
+/* Counts that are read at the time of a load's return are those of the program that it has made. */
+Test(model_order, counts_come_after_calls_of_the_same_time)
+{
+	struct order order = {};
+
+	put(&order, XPT_RECORD_COUNT, 10, 3);
+	put(&order, XPT_RECORD_TOTAL, 10, 4);
+	put(&order, XPT_RECORD_CALL, 10, 2);
+	put(&order, XPT_RECORD_STRING, 10, 1);
+	cr_assert_eq(order_due(&order, ORDER_KEY_LAST), 4);
+	check_sorted(&order, 4);
+	order_free(&order);
+}

@@ -374,3 +374,154 @@ Test(model_pairs, a_wait_that_returned_before_the_enqueue_began_ends_nothing_of_
 	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2);
 	fixture_free(f);
 }
+
+Test(model_pairs, an_inference_has_what_its_enqueue_had)
+{
+	struct fixture *f = fixture_toy();
+	struct call_record record;
+	const struct event_inference *pair;
+
+	feed_spec(f, 100, 0, "toy_submit", "enqueue", XPT_SUCCESS_ZERO32,
+		  F("program", "u64") "," F("key", "u64") "," F("size", "u64") "," F("core", "s32") "," STATUS);
+	feed_spec(f, 101, 0, "toy_done", "wait", XPT_SUCCESS_NONZERO, F("key", "u64"));
+	record = call_number(call_make(100, 1, 7, 100, 115, 5, U(5), U(77), U(4096), U(3), U(1)), 1234);
+	record.call.sample = 16;
+	cr_assert_eq(feed_call(f, record), 0);
+	CALL_1(f, 101, 1, 8, 120, 500, 1, U(77)); /* tells no status */
+	record = call_make(100, 1, 7, 600, 610, 5, U(5), U(78), U(1), U(0), U(0));
+	record.call.valid &= ~4; /* no size */
+	cr_assert_eq(feed_call(f, record), 0);
+	wait_key(f, 78, 1, -5, 620, 700);
+	flush(f);
+	pair = inference(f, 0);
+	cr_assert_eq(pair->enqueued, 115);
+	cr_assert_eq(pair->sample, 16);
+	cr_assert(pair->numbered);
+	cr_assert_eq(pair->number, 1234);
+	cr_assert_eq(pair->have, 1u << XPT_MEANING_SIZE | 1u << XPT_MEANING_CORE | 1u << XPT_MEANING_STATUS);
+	cr_assert_eq(pair->size, 4096);
+	cr_assert_eq(pair->core, 3);
+	cr_assert_eq(pair->status, 1, "that of the enqueue");
+	cr_assert_str_eq(pair->status_name, "TOY_BREAK");
+	cr_assert_eq(pair->outcome, OUTCOME_OK);
+	pair = inference(f, 1);
+	cr_assert_eq(pair->sample, 1);
+	cr_assert_not(pair->numbered);
+	cr_assert_eq(pair->have, 1u << XPT_MEANING_CORE | 1u << XPT_MEANING_STATUS);
+	cr_assert_eq(pair->status, -5, "that of the wait");
+	cr_assert_str_eq(pair->status_name, "TOY_OUT_OF_MEMORY");
+	cr_assert_eq(pair->outcome, OUTCOME_FAILED);
+	fixture_free(f);
+}
+
+Test(model_pairs, the_status_of_a_wait_that_was_overtaken)
+{
+	struct fixture *f = fixture_toy();
+
+	CALL_1(f, TOY_WAIT, 1, 8, 105, 150, 3, U(77), U(1), (__u64)-5LL);
+	enqueue(f, 77, 3, 100, 200);
+	flush(f);
+	cr_assert_eq(inference(f, 0)->end, 150);
+	cr_assert_eq(inference(f, 0)->wait_tid, 8);
+	cr_assert_eq(inference(f, 0)->status, -5);
+	cr_assert_eq(inference(f, 0)->outcome, OUTCOME_FAILED);
+	cr_assert_eq(inference(f, 0)->enqueued, 200);
+	fixture_free(f);
+}
+
+Test(model_pairs, in_queue_are_the_inferences_before_without_launches)
+{
+	struct fixture *f = fixture_toy();
+
+	launch(f, 3, 90);
+	CALL_1(f, TOY_LAUNCH, 1, 7, 92, 93, 3, U(6), U(3), U(500)); /* with a key */
+	enqueue(f, 1, 3, 100, 101);
+	enqueue(f, 2, 3, 110, 111);
+	CALL_1(f, TOY_ENQUEUE, 2, 2, 112, 113, 4, U(5), U(9), U(3), U(0)); /* of another process */
+	wait_key(f, 1, 1, 0, 120, 121);
+	enqueue(f, 3, 4, 130, 131);
+	wait_all(f, 140);
+	enqueue(f, 4, 3, 150, 151);
+	enqueue(f, 4, 3, 160, 161); /* the same key: the one before is given up */
+	wait_all(f, 170);
+	flush(f);
+	/* in the order in which they ended: 1; then 2, 3 and the launch by their streams; 4 */
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 5);
+	for (size_t i = 0; i < 5; i++) {
+		const struct event_inference *pair = inference(f, i);
+		const __u64 before[] = { 0, 0, 1, 1, 0 };
+
+		if (pair->function->role == XPT_ROLE_ENQUEUE)
+			cr_assert_eq(pair->in_queue, before[pair->key], "key %llu: %llu", pair->key, pair->in_queue);
+	}
+	cr_assert_gt(depth(f, 2), 2, "the depth has the launches");
+	fixture_free(f);
+}
+
+static const struct event_inference *unpaired(const struct fixture *f, size_t nth)
+{
+	const struct seen *seen = seen_nth(f, EVENT_UNPAIRED, nth);
+
+	return seen ? &seen->event.inference : NULL;
+}
+
+Test(model_pairs, an_enqueue_without_a_wait_is_told)
+{
+	struct fixture *f = fixture_toy();
+
+	toy_load(f, 5, "mine", 10, 20);
+	enqueue(f, 77, 3, 100, 110);
+	enqueue(f, 77, 3, 200, 210); /* the key is used again */
+	enqueue(f, 78, 3, 300, 310);
+	CALL_1(f, TOY_LAUNCH, 1, 7, 320, 330, 3, U(6), U(3), U(500));
+	cr_assert_eq(feed_task(f, XPT_TASK_EXIT, 1, 0, 400, "x"), 0);
+	CALL_1(f, TOY_ENQUEUE, 2, 2, 500, 510, 4, U(5), U(9), U(3), U(0));
+	cr_assert_eq(feed_text(f, XPT_RECORD_END, 0, 900, 0, "{}"), 0);
+	cr_assert_eq(f->kinds[EVENT_UNPAIRED], 4, "not the launch");
+	cr_assert_eq(unpaired(f, 0)->start, 100);
+	cr_assert_eq(unpaired(f, 0)->enqueued, 110);
+	cr_assert_eq(unpaired(f, 0)->end, 0);
+	cr_assert_eq(unpaired(f, 0)->key, 77);
+	cr_assert_eq(unpaired(f, 0)->id, seen_nth(f, EVENT_CALL, 1)->event.call.flow_out);
+	cr_assert_str_eq(seen_nth(f, EVENT_UNPAIRED, 0)->program, "mine");
+	cr_assert_str_eq(seen_nth(f, EVENT_UNPAIRED, 2)->program, "mine");
+	cr_assert_eq(unpaired(f, 3)->tgid, 2);
+	cr_assert_lt(seen_nth(f, EVENT_UNPAIRED, 2) - f->seen, seen_nth(f, EVENT_TASK, 0) - f->seen,
+		     "before the end of the process");
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_UNPAIRED), f->kinds[EVENT_UNPAIRED]);
+	fixture_free(f);
+}
+
+Test(model_pairs, nothing_is_told_when_the_model_goes)
+{
+	struct fixture *f = fixture_toy();
+
+	enqueue(f, 77, 3, 100, 110);
+	flush(f);
+	model_free(f->model);
+	f->model = NULL;
+	cr_assert_eq(f->kinds[EVENT_UNPAIRED], 0);
+	fixture_free(f);
+}
+
+Test(model_pairs, every_enqueue_is_told_once_however_many_there_are)
+{
+	const __u64 enqueues = MODEL_PENDING_MAX + 5000;
+	struct fixture *f = fixture_toy();
+	__u64 i;
+
+	f->quiet = true;
+	for (i = 0; i < enqueues; i++) {
+		enqueue(f, 1000 + i, i % 5000, i * 10, i * 10 + 5);
+		if (i % 10000 == 0)
+			flush(f);
+	}
+	for (i = 0; i < enqueues; i += 2)
+		wait_key(f, 1000 + i, 1, 0, enqueues * 10 + i, enqueues * 10 + i + 1);
+	cr_assert_eq(feed_task(f, XPT_TASK_EXIT, 1, 0, enqueues * 20, "x"), 0);
+	flush(f);
+	cr_assert_gt(f->kinds[EVENT_UNPAIRED], enqueues / 2 - 1);
+	cr_assert_gt(f->kinds[EVENT_INFERENCE], 0);
+	cr_assert_eq(f->kinds[EVENT_UNPAIRED] + f->kinds[EVENT_INFERENCE], enqueues);
+	fixture_free(f);
+}

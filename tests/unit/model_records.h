@@ -38,6 +38,7 @@ static inline const char *event_text(const struct event *event)
 	case EVENT_CALL:
 		return event->call.name ? event->call.name : event->call.function->name;
 	case EVENT_INFERENCE:
+	case EVENT_UNPAIRED:
 		return event->inference.function->name;
 	case EVENT_COUNTER:
 		return event->counter.name;
@@ -56,8 +57,10 @@ static inline const struct model_program *event_program_of(const struct event *e
 {
 	if (event->kind == EVENT_CALL)
 		return event->call.program;
-	if (event->kind == EVENT_INFERENCE)
+	if (event->kind == EVENT_INFERENCE || event->kind == EVENT_UNPAIRED)
 		return event->inference.program;
+	if (event->kind == EVENT_COUNT)
+		return event->count.program;
 	return event->kind == EVENT_PROGRAM ? event->program.program : NULL;
 }
 
@@ -138,7 +141,7 @@ static inline int feed_pass(struct fixture *fixture, __u64 time)
 
 struct call_record {
 	struct xpt_record_call call;
-	__u64 value[XPT_FETCH_MAX];
+	__u64 value[XPT_FETCH_MAX + 1];
 };
 
 /* A call with all its fetches valid; the values follow. */
@@ -218,6 +221,42 @@ static inline int feed_total(struct fixture *fixture, __u32 tgid, unsigned int r
 	record.count.calls = calls;
 	record.count.lost = 1;
 	return model_feed(fixture->model, &record.header);
+}
+
+/* What the kernel has counted since so long: calls that began, and of them left out and lost. */
+static inline struct xpt_record_count count_make(__u32 tgid, unsigned int spec_and_1, __u64 handle, __u64 since,
+						 __u64 time, __u64 calls, __u64 left_out, __u64 lost)
+{
+	return (struct xpt_record_count){
+		.header = { XPT_RECORD_COUNT, sizeof(struct xpt_record_count), tgid, time },
+		.key = { .tgid = tgid, .spec = (__u16)spec_and_1, .handle = handle },
+		.count = { .calls = calls, .left_out = left_out, .lost = lost },
+		.since = since,
+	};
+}
+
+static inline int feed_count(struct fixture *fixture, struct xpt_record_count record)
+{
+	return model_feed(fixture->model, &record.header);
+}
+
+/* The final counts of what a COUNT would tell. */
+static inline int feed_final(struct fixture *fixture, struct xpt_record_count count)
+{
+	struct xpt_record_total record = { .header = count.header, .key = count.key, .count = count.count };
+
+	record.header.kind = XPT_RECORD_TOTAL;
+	record.header.size = sizeof(record);
+	return model_feed(fixture->model, &record.header);
+}
+
+/* The number of the call among those of its program, which stands behind the values. */
+static inline struct call_record call_number(struct call_record record, __u64 number)
+{
+	record.call.flags |= XPT_CALL_NUMBERED;
+	record.value[record.call.values] = number;
+	record.call.header.size = (__u16)(sizeof(record.call) + (record.call.values + 1u) * 8);
+	return record;
 }
 
 /* The functions of a made-up runtime "toy" with index 0, and the same launch in "low" with index 1. */

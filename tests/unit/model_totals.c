@@ -114,5 +114,17 @@ Test(model_totals, are_bounded)
 		recorded += model_call_total(f->model, i)->recorded;
 	cr_assert_eq(recorded, functions * processes);
 	cr_assert_eq(model_lost(f->model, XPT_LOSS_NAMES), functions * processes - MODEL_CALL_TOTALS_MAX);
+	/* What stands for several processes takes their totals only: a reading of one would replace that of another. */
+	for (tgid = processes; tgid < processes + 2; tgid++) {
+		record = call_make(first + functions - 1, tgid, tgid, 900000, 900000, 1, U(1));
+		cr_assert_eq(feed_call(f, record), 0);
+		cr_assert_eq(feed_count(f, count_make(tgid, first + functions, 0, 1, 900001, 10 * tgid, 0, 0)), 0);
+	}
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_assert_eq(total_of(f, 0, first + functions - 1)->total.calls, 0);
+	for (tgid = processes; tgid < processes + 2; tgid++)
+		cr_assert_eq(feed_final(f, count_make(tgid, first + functions, 0, 0, 900002, 10 * tgid, 0, 0)), 0);
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_assert_eq(total_of(f, 0, first + functions - 1)->total.calls, 10 * (processes + processes + 1));
 	fixture_free(f);
 }

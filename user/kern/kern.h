@@ -27,7 +27,7 @@ const char *link_kind_name(enum link_kind kind); /* "session" */
 
 struct kern_options {
 	size_t spec_count;   /* specs that may be set */
-	__u32 sample_every;  /* 1: all calls */
+	__u32 sample_every;  /* 1: all calls; XPT_SAMPLE_NONE */
 	size_t buffer_bytes; /* of all data rings together; rounded to what rings can have */
 	enum link_kind link; /* LINK_AUTO: the best that works; else this one or -EOPNOTSUPP */
 };
@@ -39,6 +39,16 @@ enum link_kind kern_link_kind(const struct kern *kern);
 bool kern_can_hold_children(void); /* a forked child can be stopped before it runs */
 
 int kern_set_spec(struct kern *kern, const struct xpt_spec *spec);
+/*
+ * The rate of programs that have none of their own, or XPT_SAMPLE_NONE; and the roles of which calls are looked at, bits
+ * (1 << enum xpt_role). In force for calls that begin from now on.
+ */
+int kern_set_defaults(struct kern *kern, __u32 sample_every, __u32 roles);
+/*
+ * The rate of one program. seen: everything up to this time has been read. -ESTALE: the program has not run yet, or the
+ * handle is another one's by now.
+ */
+int kern_set_sampling(struct kern *kern, const struct xpt_program_key *key, __u32 sample_every, __u64 seen);
 /* Calls that begin from now on are ignored; open ones still end. */
 int kern_stop(struct kern *kern);
 
@@ -78,8 +88,13 @@ int kern_drain(struct kern *kern, kern_record_fn visit, void *context);
 /* ---- counters ---- */
 
 int kern_losses(struct kern *kern, __u64 losses[XPT_LOSS_MAX]);
-typedef int (*kern_total_fn)(void *context, const struct xpt_program_key *key, const struct xpt_program_count *count);
-/* Visits the exact counts of all programs of tgid (0: of all processes); take: and removes them. */
-int kern_totals(struct kern *kern, pid_t tgid, bool take, kern_total_fn visit, void *context);
+typedef int (*kern_count_fn)(void *context, const struct xpt_program_key *key, const struct xpt_program_entry *entry);
+/*
+ * Visits the counts of all programs as they are now. One that begins to run meanwhile may be missed, none comes twice
+ * with counts that go back.
+ */
+int kern_counts(struct kern *kern, kern_count_fn visit, void *context);
+/* Visits the exact counts of all programs of tgid (0: of all processes), and removes them. */
+int kern_take_counts(struct kern *kern, pid_t tgid, kern_count_fn visit, void *context);
 
 #endif

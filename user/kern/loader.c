@@ -133,6 +133,7 @@ static int load(struct kern *kern, const struct kern_options *options, enum link
 		.rings = kern->ring_count,
 		.wakeup_bytes = options->buffer_bytes / kern->ring_count / WAKEUP_SHARE,
 		.self = getpid(),
+		.roles = ~0u,
 	};
 	error = bpf_map_update_elem(bpf_map__fd(kern->main->maps.settings), &zero, &kern->settings, BPF_ANY);
 	if (!error)
@@ -217,14 +218,6 @@ int kern_set_spec(struct kern *kern, const struct xpt_spec *spec)
 	__u32 index = spec->index;
 
 	return bpf_map_update_elem(bpf_map__fd(kern->main->maps.specs), &index, spec, BPF_ANY);
-}
-
-int kern_stop(struct kern *kern)
-{
-	__u32 zero = 0;
-
-	kern->settings.stopping = 1;
-	return bpf_map_update_elem(bpf_map__fd(kern->main->maps.settings), &zero, &kern->settings, BPF_ANY);
 }
 
 int kern_follow(struct kern *kern, pid_t tgid, __u32 flags)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rings, loss counters and exact totals: what comes back from the kernel. */
+/* Rings and loss counters: what comes back from the kernel by itself. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,41 +130,4 @@ int kern_losses(struct kern *kern, __u64 losses[XPT_LOSS_MAX])
 	losses[XPT_LOSS_RING_FULL] += kern->malformed;
 	free(values);
 	return 0;
-}
-
-int kern_totals(struct kern *kern, pid_t tgid, bool take, kern_total_fn visit, void *context)
-{
-	int map = bpf_map__fd(kern->main->maps.programs);
-	size_t limit = 2 * bpf_map__max_entries(kern->main->maps.programs), used = 0, room = 0;
-	struct xpt_program_key *keys = NULL, *more, last, next;
-	struct xpt_program_count count;
-	void *from = NULL;
-	int error = 0;
-
-	/* All keys first: an entry that is deleted while it is stood upon sends the walk back to its start. */
-	while (used < limit && !bpf_map_get_next_key(map, from, &next)) {
-		if (used == room) {
-			room = room ? room * 2 : 64;
-			more = realloc(keys, room * sizeof(*keys));
-			if (!more) {
-				error = -ENOMEM;
-				goto out;
-			}
-			keys = more;
-		}
-		keys[used++] = last = next;
-		from = &last;
-	}
-	for (size_t i = 0; i < used && !error; i++) {
-		if (tgid && keys[i].tgid != (__u32)tgid)
-			continue;
-		if (bpf_map_lookup_elem(map, &keys[i], &count))
-			continue;
-		error = visit(context, &keys[i], &count);
-		if (take)
-			bpf_map_delete_elem(map, &keys[i]);
-	}
-out:
-	free(keys);
-	return error;
 }

@@ -31,13 +31,6 @@ static bool succeeded(const struct event_call *call)
 	return call->outcome == OUTCOME_OK || call->outcome == OUTCOME_NONE;
 }
 
-static bool is_run(const struct event_call *call)
-{
-	enum xpt_role role = call->function->role;
-
-	return role == XPT_ROLE_EXECUTE || role == XPT_ROLE_ENQUEUE || role == XPT_ROLE_LAUNCH;
-}
-
 /* A name that the user gave is looked up once: later ones are handed to the programs by the NAMED record. */
 int program_ask_user(struct model *model, struct program *program)
 {
@@ -186,7 +179,7 @@ static void count(struct model *model, struct passage *passage)
 		model->last_time = call->end;
 	if (call->layer)
 		return;
-	if (passage->program && is_run(call)) {
+	if (passage->program && role_runs(call->function->role)) {
 		note(passage, program_record(passage->program, call));
 		return;
 	}

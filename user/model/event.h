@@ -76,8 +76,10 @@ enum event_kind {
 	EVENT_PROGRAM = 6, /* loaded, named or released */
 	EVENT_LOST = 7,
 	EVENT_HELD = 8,
-	EVENT_TASK = 9,	   /* fork, exec, exit of a traced process */
-	EVENT_REGION = 10, /* a finished region */
+	EVENT_TASK = 9,	     /* fork, exec, exit of a traced process */
+	EVENT_REGION = 10,   /* a finished region */
+	EVENT_UNPAIRED = 11, /* inference: an enqueue that no wait will end any more; its end is 0 */
+	EVENT_COUNT = 12,    /* what the kernel has counted of a program since the event before */
 };
 
 struct event_call {
@@ -89,6 +91,8 @@ struct event_call {
 	bool layer;	     /* the same operation as the call around it, one runtime further down */
 	bool no_end;	     /* recorded at its entry only: start == end */
 	unsigned int sample; /* stands for so many calls */
+	bool numbered;	     /* number is known: of an execute, enqueue or launch that is no layer */
+	__u64 number;	     /* of the call among those of its program, from 0, whatever was left out or lost */
 	unsigned int cpu;
 	/* Values that the call had: bit (1 << enum xpt_meaning) in have. */
 	__u32 have;
@@ -112,7 +116,18 @@ struct event_inference {
 	__u32 tgid, tid;		       /* of the enqueue */
 	__u32 wait_tid;
 	__u64 key, stream;
-	enum call_outcome outcome;
+	enum call_outcome outcome; /* of the wait where it tells one, else of the enqueue */
+	/* Of the enqueue, as in event_call: */
+	__u64 enqueued; /* it had returned */
+	unsigned int sample;
+	bool numbered;
+	__u64 number;
+	__u32 have; /* SIZE and CORE; STATUS: that of the wait where it tells one, else of the enqueue */
+	__u64 size;
+	__s64 core;
+	__s64 status;
+	const char *status_name;
+	__u64 in_queue; /* inferences of the process and runtime that were enqueued and not waited for just before */
 };
 
 struct event_counter {
@@ -121,6 +136,18 @@ struct event_counter {
 	const char *runtime;
 	const char *name; /* "queue depth" (inferences enqueued and not waited for), "device memory" (bytes) */
 	__s64 value;
+};
+
+/*
+ * Told when the kernel's counts have been read (XPT_RECORD_COUNT) or a program's final ones have come (XPT_RECORD_TOTAL):
+ * what was added since the EVENT_COUNT before. Calls that are recorded are in delta.calls, too. May come after the
+ * program's release.
+ */
+struct event_count {
+	const struct model_program *program;
+	__u64 time;   /* of the reading, or of the release */
+	bool reading; /* the counts go on */
+	struct xpt_program_count delta;
 };
 
 struct event_lost {
@@ -168,6 +195,7 @@ struct event {
 		struct event_inference inference;
 		struct event_counter counter;
 		struct event_program program;
+		struct event_count count;
 		struct event_lost lost;
 		struct event_held held;
 		struct event_task task;

@@ -365,6 +365,11 @@ void function_decode(const struct function *function, const struct xpt_record_ca
 			value_decode(call, function->fetches[fetch].meaning, record->value[value]);
 		value++;
 	}
+	if ((record->flags & (XPT_CALL_NUMBERED | XPT_CALL_LAYER)) == XPT_CALL_NUMBERED &&
+	    role_runs(function->view.role)) {
+		call->numbered = true;
+		call->number = record->value[record->values];
+	}
 	if (record->flags & XPT_CALL_NO_END)
 		return;
 	if (call->have & (1u << XPT_MEANING_STATUS))

@@ -57,7 +57,13 @@ static inline const struct function *functions_get(const struct functions *funct
 	return index < XPT_SPEC_MAX ? functions->functions[index] : NULL; /* NULL: never described */
 }
 
-/* Fills in the values, status and outcome of a call; what a record says beside them is the caller's. */
+/* Calls that run a program: those that are counted by program. */
+static inline bool role_runs(enum xpt_role role)
+{
+	return role == XPT_ROLE_EXECUTE || role == XPT_ROLE_ENQUEUE || role == XPT_ROLE_LAUNCH;
+}
+
+/* Fills in the values, number, status and outcome of a call; what a record says beside them is the caller's. */
 void function_decode(const struct function *function, const struct xpt_record_call *record, struct event_call *call);
 
 #endif

@@ -53,10 +53,10 @@ int model_make_room(struct model *model, __u64 time)
 	struct process *process;
 	int error;
 
-	programs_make_room(&model->programs);
-	if (!processes_mark(&model->processes))
+	programs_make_room(&model->programs, time);
+	if (!processes_mark(&model->processes, time))
 		return 0;
-	link_each(link, following, &model->processes.all)
+	link_each(link, following, &model->processes.gone)
 	{
 		process = container_of(link, struct process, link);
 		if (process->forgotten)

@@ -56,11 +56,16 @@ static bool call_is_sound(const struct model *model, const struct xpt_record_cal
 	return function && record->values <= function->value_count && record->start <= record->header.time;
 }
 
-static bool total_is_sound(const struct model *model, const struct xpt_record_total *record)
+static bool key_is_sound(const struct model *model, const struct xpt_program_key *key)
 {
-	if (record->key.spec)
-		return functions_get(&model->functions, record->key.spec - 1u);
-	return record->key.runtime < XPT_RUNTIME_MAX && model->functions.runtimes[record->key.runtime];
+	if (key->spec)
+		return functions_get(&model->functions, key->spec - 1u);
+	return key->runtime < XPT_RUNTIME_MAX && model->functions.runtimes[key->runtime];
+}
+
+static bool count_is_sound(const struct model *model, const struct xpt_record_count *record)
+{
+	return key_is_sound(model, &record->key) && record->since < record->header.time;
 }
 
 /* Everything that is relied on when the record is delivered. */
@@ -82,7 +87,9 @@ static bool record_is_sound(const struct model *model, const struct xpt_record_h
 	case XPT_RECORD_LOST:
 		return ((const struct xpt_record_lost *)record)->cause < XPT_LOSS_MAX;
 	case XPT_RECORD_TOTAL:
-		return total_is_sound(model, (const void *)record);
+		return key_is_sound(model, &((const struct xpt_record_total *)record)->key);
+	case XPT_RECORD_COUNT:
+		return count_is_sound(model, (const void *)record);
 	case XPT_RECORD_HELD:
 		return ((const struct xpt_record_held *)record)->start <= record->time;
 	default:
@@ -135,44 +142,6 @@ static int named_deliver(struct model *model, const struct xpt_record_text *reco
 		error = named < 0 ? named : 0;
 	}
 	return error;
-}
-
-static void count_add(struct xpt_program_count *into, const struct xpt_program_count *from)
-{
-	into->calls += from->calls;
-	into->left_out += from->left_out;
-	into->lost += from->lost;
-	into->layers += from->layers;
-}
-
-/* Counts come in after a process has exited, too. */
-static int total_deliver(struct model *model, const struct xpt_record_total *record)
-{
-	struct process *process = processes_find(&model->processes, record->key.tgid);
-	__u64 time = record->header.time;
-	struct program *program;
-	struct total *total;
-
-	if (!process)
-		process = processes_get(&model->processes, record->key.tgid, time);
-	if (!process)
-		return -ENOMEM;
-	if (record->key.spec) {
-		total = totals_get(&model->totals, process, functions_get(&model->functions, record->key.spec - 1u),
-				   time);
-		if (!total)
-			return -ENOMEM;
-		count_add(&total->view.total, &record->count);
-		total->view.total_known = true;
-		return 0;
-	}
-	program = programs_total(&model->programs, process, model->functions.runtimes[record->key.runtime],
-				 record->key.handle, time);
-	if (!program)
-		return -ENOMEM;
-	count_add(&program->view.total, &record->count);
-	program->view.total_known = true;
-	return program_ask_user(model, program) < 0 ? -ENOMEM : 0;
 }
 
 static void lost_deliver(struct model *model, const struct xpt_record_lost *record)
@@ -234,6 +203,8 @@ static int record_deliver(struct model *model, const struct xpt_record_header *r
 		return 0;
 	case XPT_RECORD_TOTAL:
 		return total_deliver(model, (const void *)record);
+	case XPT_RECORD_COUNT:
+		return count_deliver(model, (const void *)record);
 	case XPT_RECORD_HELD:
 		held_deliver(model, (const void *)record);
 		return 0;
@@ -268,21 +239,42 @@ static int deliver_until(struct model *model, __u64 key)
 	return error ? error : first;
 }
 
+static void delivered_until(struct model *model, __u64 time)
+{
+	if (time > model->delivered)
+		model->delivered = time;
+}
+
 static int pass_take(struct model *model, __u64 time)
 {
 	__u64 before = model->pass;
 	bool passed = model->passed;
+	int error;
 
 	model->pass = time;
 	model->passed = true;
-	return passed ? deliver_until(model, order_key_until(before)) : 0;
+	if (!passed)
+		return 0;
+	error = deliver_until(model, order_key_until(before));
+	delivered_until(model, before);
+	return error;
+}
+
+static int end_take(struct model *model, __u64 time)
+{
+	int error = order_keep(&model->order), flushed;
+
+	if (error)
+		return error;
+	flushed = model_flush(model);
+	delivered_until(model, time);
+	return flushed;
 }
 
 /* Takes the record that has been staged. */
 static int record_take(struct model *model, const struct xpt_record_header *record)
 {
 	const struct xpt_record_text *text = (const void *)record;
-	int error;
 
 	switch (record->kind) {
 	case XPT_RECORD_RUNTIME:
@@ -292,8 +284,7 @@ static int record_take(struct model *model, const struct xpt_record_header *reco
 	case XPT_RECORD_PASS:
 		return pass_take(model, record->time);
 	case XPT_RECORD_END:
-		error = order_keep(&model->order);
-		return error ? error : model_flush(model);
+		return end_take(model, record->time);
 	default:
 		return order_keep(&model->order);
 	}
@@ -321,7 +312,21 @@ int model_feed(struct model *model, const struct xpt_record_header *record)
 
 int model_flush(struct model *model)
 {
-	return deliver_until(model, ORDER_KEY_LAST);
+	int error = deliver_until(model, ORDER_KEY_LAST);
+
+	delivered_until(model, model->pass);
+	return error;
+}
+
+__u64 model_delivered(const struct model *model)
+{
+	return model->delivered;
+}
+
+void model_keep_released(struct model *model, size_t most)
+{
+	model->programs.keep = most;
+	model->processes.keep = most;
 }
 
 size_t model_program_count(const struct model *model)

@@ -41,6 +41,16 @@ int model_feed(struct model *model, const struct xpt_record_header *record);
 /* Delivers everything that is held back, e.g. at the end of a recording that was cut short. */
 int model_flush(struct model *model);
 
+/* Everything that happened up to this time has been delivered, but for what comes late; 0: nothing yet. */
+__u64 model_delivered(const struct model *model);
+/*
+ * At most so many released programs and exited processes are kept, oldest forgotten first; before the first record. For
+ * models that run without end and whose sinks keep what they need. Kept beyond that number, so that nothing is counted
+ * twice: what has inferences under way, what a COUNT was read of until its TOTAL comes, and what no TOTAL has come of, for
+ * 10 s after its end.
+ */
+void model_keep_released(struct model *model, size_t most);
+
 /* All programs kept, in the order of their first run or load. Indices hold until the next model_feed or model_flush. */
 size_t model_program_count(const struct model *model);
 const struct model_program *model_program(const struct model *model, size_t index);

@@ -56,6 +56,7 @@ static __u64 record_key(const struct xpt_record_header *record)
 	case XPT_RECORD_TASK:
 	case XPT_RECORD_LOST:
 	case XPT_RECORD_TOTAL:
+	case XPT_RECORD_COUNT:
 	case XPT_RECORD_HELD:
 		rank = RANK_AFTER;
 		break;

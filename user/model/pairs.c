@@ -14,6 +14,7 @@ struct queue {
 	__u32 tgid;
 	const char *runtime;
 	__u64 depth, told; /* told: depth of the last event */
+	__u64 enqueued;	   /* of the depth: enqueues */
 };
 
 struct stream {
@@ -36,21 +37,13 @@ struct open_inference {
 	bool latency; /* the span is the program's latency */
 };
 
-struct early_wait {
-	struct map_node node;
-	struct link link;
-	__u64 end;
-	__u32 tid;
-	enum call_outcome outcome;
-};
-
 void pairs_init(struct pairs *pairs, struct sinks *sinks)
 {
 	*pairs = (struct pairs){ .sinks = sinks, .next_queue = 1, .next_id = 1 };
 	link_init(&pairs->opens);
 	link_init(&pairs->recent);
 	link_init(&pairs->all_queues);
-	link_init(&pairs->early_waits);
+	early_init(&pairs->early, PAIRS_EARLY_MAX);
 	link_init(&pairs->ended);
 }
 
@@ -96,6 +89,11 @@ static int queue_get(struct pairs *pairs, const struct process *process, const s
 	return 0;
 }
 
+static bool is_enqueue(const struct open_inference *open)
+{
+	return open->inference.function->role == XPT_ROLE_ENQUEUE;
+}
+
 /* Takes it out of everything but its own link, which then is in no list. */
 static void open_detach(struct pairs *pairs, struct open_inference *open)
 {
@@ -104,6 +102,7 @@ static void open_detach(struct pairs *pairs, struct open_inference *open)
 	link_remove(&open->of_stream);
 	link_remove(&open->link);
 	open->stream->queue->depth--;
+	open->stream->queue->enqueued -= is_enqueue(open);
 	pairs->open_count--;
 	if (open->program)
 		open->program->open--;
@@ -121,23 +120,44 @@ static void stream_settle(struct stream *stream)
  */
 static void open_drop(struct pairs *pairs, struct open_inference *open, __u64 time)
 {
+	const struct event event = { .kind = EVENT_UNPAIRED, .inference = open->inference };
 	struct stream *stream = open->stream;
-	bool missing = open->inference.function->role == XPT_ROLE_ENQUEUE;
 
 	open_detach(pairs, open);
 	stream_settle(stream);
-	if (missing)
+	if (is_enqueue(open)) {
 		sinks_lose(pairs->sinks, XPT_LOSS_UNPAIRED, 1, time);
+		sinks_write(pairs->sinks, &event);
+	}
 	free(open);
 }
 
-static void open_end(struct pairs *pairs, struct open_inference *open, __u64 end, __u32 tid, enum call_outcome outcome)
+static struct wait_end wait_end(const struct event_call *call)
 {
+	return (struct wait_end){
+		.time = call->end,
+		.tid = call->tid,
+		.outcome = call->outcome,
+		.has_status = call_has(call, XPT_MEANING_STATUS),
+		.status = call->status,
+		.status_name = call->status_name,
+	};
+}
+
+static void open_end(struct pairs *pairs, struct open_inference *open, const struct wait_end *end)
+{
+	struct event_inference *inference = &open->inference;
+
 	open_detach(pairs, open);
-	open->inference.end = end;
-	open->inference.wait_tid = tid;
-	if (outcome != OUTCOME_NONE)
-		open->inference.outcome = outcome;
+	inference->end = end->time;
+	inference->wait_tid = end->tid;
+	if (end->outcome != OUTCOME_NONE)
+		inference->outcome = end->outcome;
+	if (end->has_status) {
+		inference->have |= 1u << XPT_MEANING_STATUS;
+		inference->status = end->status;
+		inference->status_name = end->status_name;
+	}
 	link_append(&pairs->ended, &open->link);
 }
 
@@ -190,45 +210,39 @@ static struct stream *stream_get(struct pairs *pairs, struct queue *queue, const
 	return stream;
 }
 
-static void early_remove(struct pairs *pairs, struct early_wait *early)
-{
-	map_remove(&pairs->early, &early->node);
-	link_remove(&early->link);
-	free(early);
-}
-
-/* A wait that ended nothing: the enqueue that it was for may not have returned yet on its own thread. */
-static int early_add(struct pairs *pairs, const struct queue *queue, const struct event_call *call)
-{
-	struct map_node *node = map_find(&pairs->early, queue->index, call->key);
-	struct early_wait *early;
-
-	if (node) {
-		early = container_of(node, struct early_wait, node);
-		link_remove(&early->link);
-	} else {
-		if (pairs->early.count >= PAIRS_EARLY_MAX)
-			early_remove(pairs, container_of(pairs->early_waits.next, struct early_wait, link));
-		early = malloc(sizeof(*early));
-		if (!early)
-			return -ENOMEM;
-		if (map_add(&pairs->early, &early->node, queue->index, call->key)) {
-			free(early);
-			return -ENOMEM;
-		}
-	}
-	early->end = call->end;
-	early->tid = call->tid;
-	early->outcome = call->outcome;
-	link_append(&pairs->early_waits, &early->link);
-	return 0;
-}
-
 static struct open_inference *open_find(const struct pairs *pairs, const struct queue *queue, __u64 key)
 {
 	struct map_node *node = map_find(&pairs->by_key, queue->index, key);
 
 	return node ? container_of(node, struct open_inference, node) : NULL;
+}
+
+static struct event_inference inference_begun(const struct event_call *call, const struct program *program,
+					      const struct queue *queue)
+{
+	const __u32 shown = 1u << XPT_MEANING_SIZE | 1u << XPT_MEANING_CORE | 1u << XPT_MEANING_STATUS;
+
+	return (struct event_inference){
+		.program = program ? &program->view : NULL,
+		.function = call->function,
+		.id = call->flow_out,
+		.start = call->start,
+		.tgid = call->tgid,
+		.tid = call->tid,
+		.key = call->key,
+		.stream = call->stream,
+		.outcome = call->outcome,
+		.enqueued = call->end,
+		.sample = call->sample,
+		.numbered = call->numbered,
+		.number = call->number,
+		.have = call->have & shown,
+		.size = call->size,
+		.core = call->core,
+		.status = call->status,
+		.status_name = call->status_name,
+		.in_queue = queue->enqueued,
+	};
 }
 
 static int open_add(struct pairs *pairs, struct stream *stream, struct program *program, struct event_call *call)
@@ -245,18 +259,8 @@ static int open_add(struct pairs *pairs, struct stream *stream, struct program *
 	call->flow_out = pairs->next_id++;
 	open->stream = stream;
 	open->program = program;
-	open->latency = call->function->role == XPT_ROLE_ENQUEUE;
-	open->inference = (struct event_inference){
-		.program = program ? &program->view : NULL,
-		.function = call->function,
-		.id = call->flow_out,
-		.start = call->start,
-		.tgid = call->tgid,
-		.tid = call->tid,
-		.key = call->key,
-		.stream = call->stream,
-		.outcome = call->outcome,
-	};
+	open->inference = inference_begun(call, program, stream->queue);
+	open->latency = is_enqueue(open);
 	link_append(&pairs->opens, &open->link);
 	link_append(&stream->opens, &open->of_stream);
 	pairs->open_count++;
@@ -268,15 +272,10 @@ static int open_add(struct pairs *pairs, struct stream *stream, struct program *
 /* Ends what has just been added, when a wait for it has been seen already. */
 static void early_use(struct pairs *pairs, const struct queue *queue, const struct event_call *call)
 {
-	struct map_node *node = map_find(&pairs->early, queue->index, call->key);
-	struct early_wait *early;
+	struct wait_end end;
 
-	if (!node)
-		return;
-	early = container_of(node, struct early_wait, node);
-	if (early->end > call->start)
-		open_end(pairs, open_find(pairs, queue, call->key), early->end, early->tid, early->outcome);
-	early_remove(pairs, early);
+	if (early_take(&pairs->early, queue->index, call->key, &end) && end.time > call->start)
+		open_end(pairs, open_find(pairs, queue, call->key), &end);
 }
 
 static int open_begin(struct pairs *pairs, struct stream *stream, struct program *program, struct event_call *call)
@@ -293,6 +292,7 @@ static int open_begin(struct pairs *pairs, struct stream *stream, struct program
 	if (error)
 		return error;
 	stream->queue->depth++;
+	stream->queue->enqueued += call->function->role == XPT_ROLE_ENQUEUE;
 	if (keyed)
 		early_use(pairs, stream->queue, call);
 	return 0;
@@ -330,6 +330,7 @@ int pairs_begin(struct pairs *pairs, struct process *process, struct program *pr
 
 static void stream_end(struct pairs *pairs, struct stream *stream, struct event_call *call)
 {
+	const struct wait_end end = wait_end(call);
 	struct link *link, *following;
 	struct open_inference *open;
 
@@ -340,7 +341,7 @@ static void stream_end(struct pairs *pairs, struct stream *stream, struct event_
 		if (open->inference.start >= call->end)
 			continue;
 		call->flow_in = open->inference.id;
-		open_end(pairs, open, call->end, call->tid, call->outcome);
+		open_end(pairs, open, &end);
 	}
 	stream->queue->depth -= stream->launches;
 	stream->launches = 0;
@@ -349,16 +350,17 @@ static void stream_end(struct pairs *pairs, struct stream *stream, struct event_
 
 static int key_end(struct pairs *pairs, struct queue *queue, struct event_call *call)
 {
+	const struct wait_end end = wait_end(call);
 	struct open_inference *open = open_find(pairs, queue, call->key);
 	struct stream *stream;
 
 	if (!open)
-		return early_add(pairs, queue, call);
+		return early_add(&pairs->early, queue->index, call->key, &end);
 	if (open->inference.start >= call->end)
 		return 0;
 	stream = open->stream;
 	call->flow_in = open->inference.id;
-	open_end(pairs, open, call->end, call->tid, call->outcome);
+	open_end(pairs, open, &end);
 	stream_settle(stream);
 	return 0;
 }
@@ -436,19 +438,6 @@ int pairs_tell(struct pairs *pairs, const struct process *process, const struct 
 	return error;
 }
 
-static void early_drop(struct pairs *pairs, const struct queue *queue)
-{
-	struct link *link, *following;
-	struct early_wait *early;
-
-	link_each(link, following, &pairs->early_waits)
-	{
-		early = container_of(link, struct early_wait, link);
-		if (early->node.a == queue->index)
-			early_remove(pairs, early);
-	}
-}
-
 static void queue_drop(struct pairs *pairs, struct queue *queue, __u64 time)
 {
 	struct link *link, *following;
@@ -460,7 +449,7 @@ static void queue_drop(struct pairs *pairs, struct queue *queue, __u64 time)
 		if (stream->queue == queue)
 			stream_drop(pairs, stream, time);
 	}
-	early_drop(pairs, queue);
+	early_drop(&pairs->early, queue->index);
 	depth_tell(pairs, queue, time);
 	map_remove(&pairs->queues, &queue->node);
 	link_remove(&queue->link);
@@ -496,5 +485,5 @@ void pairs_free(struct pairs *pairs)
 	map_free(&pairs->by_key);
 	map_free(&pairs->streams);
 	map_free(&pairs->queues);
-	map_free(&pairs->early);
+	early_free(&pairs->early);
 }

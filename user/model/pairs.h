@@ -4,11 +4,12 @@
  * stream, or for the whole device, that returns after the enqueue began.
  *
  * Kept one by one are enqueues, and launches with a key: they become inferences. Other launches only count in the depth
- * of their stream.
+ * of their stream. An enqueue that is given up without a wait is told at once, as an EVENT_UNPAIRED.
  */
 #ifndef XPT_MODEL_PAIRS_H
 #define XPT_MODEL_PAIRS_H
 
+#include "model/early.h"
 #include "model/programs.h"
 
 #define PAIRS_STREAMS_MAX 4096 /* streams followed at once; the one not used for longest makes room */
@@ -20,12 +21,11 @@ struct pairs {
 	struct map by_key;  /* struct open_inference, by queue and key */
 	struct map streams; /* struct stream, by queue and stream */
 	struct map queues;  /* struct queue, by process and runtime */
-	struct map early;   /* struct early_wait, by queue and key */
 	struct link opens;  /* all open ones, oldest first */
 	struct link recent; /* streams, the one used last at the end */
 	struct link all_queues;
-	struct link early_waits; /* oldest first */
-	struct link ended;	 /* open ones that the call at hand has ended, until pairs_tell */
+	struct early early; /* waits whose enqueue may not have returned yet */
+	struct link ended;  /* open ones that the call at hand has ended, until pairs_tell */
 	size_t open_count;
 	unsigned int next_queue;
 	__u64 next_id;

@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORGET_AT_ONCE (MODEL_PROCESSES_MAX / 8)
-
 void processes_init(struct processes *processes, struct sinks *sinks)
 {
-	*processes = (struct processes){ .sinks = sinks };
-	link_init(&processes->all);
+	*processes = (struct processes){ .sinks = sinks, .keep = MODEL_PROCESSES_MAX };
+	link_init(&processes->live);
+	link_init(&processes->gone);
 }
 
 static void process_free(struct process *process)
@@ -27,7 +26,8 @@ void processes_free(struct processes *processes)
 {
 	struct link *link, *following;
 
-	link_each(link, following, &processes->all) process_free(container_of(link, struct process, link));
+	link_each(link, following, &processes->live) process_free(container_of(link, struct process, link));
+	link_each(link, following, &processes->gone) process_free(container_of(link, struct process, link));
 	process_free(processes->others);
 	map_free(&processes->by_tgid);
 }
@@ -91,7 +91,7 @@ static struct process *process_add(struct processes *processes, __u32 tgid, __u6
 		process_free(process);
 		return NULL;
 	}
-	link_append(&processes->all, &process->link);
+	link_append(&processes->live, &process->link);
 	processes->count++;
 	return process;
 }
@@ -219,25 +219,48 @@ void processes_exit(struct processes *processes, struct process *process, __u64 
 		return;
 	process->exited = time ? time : 1;
 	processes->exited++;
+	link_remove(&process->link);
+	link_append(&processes->gone, &process->link);
 }
 
-bool processes_mark(struct processes *processes)
+static bool process_is_settled(const struct process *process, __u64 time)
+{
+	return !process->counting && (process->totalled || pace_settled(process->exited, time));
+}
+
+static size_t exited_mark(struct processes *processes, bool all, size_t most, __u64 time)
 {
 	struct link *link, *following;
-	unsigned int marked = 0;
 	struct process *process;
+	size_t marked = 0;
 
-	if (processes->count < MODEL_PROCESSES_MAX || !processes->exited)
-		return false;
-	link_each(link, following, &processes->all)
+	link_each(link, following, &processes->gone)
 	{
 		process = container_of(link, struct process, link);
-		if (!process->exited)
+		if (!all && !process_is_settled(process, time))
 			continue;
 		process->forgotten = true;
-		if (++marked == FORGET_AT_ONCE)
+		if (++marked == most)
 			break;
 	}
+	return marked;
+}
+
+bool processes_mark(struct processes *processes, __u64 time)
+{
+	const bool full = processes->count >= MODEL_PROCESSES_MAX;
+	size_t batch, most, marked;
+
+	if ((!full && processes->exited <= processes->keep) || !processes->exited)
+		return false;
+	batch = pace_batch(processes->keep, MODEL_PROCESSES_MAX);
+	if (!pace_due(&processes->pace, processes->exited, batch, time))
+		return false;
+	most = batch + (processes->exited > processes->keep ? processes->exited - processes->keep : 0);
+	marked = exited_mark(processes, false, most, time);
+	if (full && !marked)
+		marked = exited_mark(processes, true, batch, time);
+	pace_set(&processes->pace, marked >= batch, processes->exited - marked, time);
 	return marked;
 }
 
@@ -246,7 +269,7 @@ void processes_forget(struct processes *processes)
 	struct link *link, *following;
 	struct process *process;
 
-	link_each(link, following, &processes->all)
+	link_each(link, following, &processes->gone)
 	{
 		process = container_of(link, struct process, link);
 		if (!process->forgotten)

@@ -5,6 +5,7 @@
 
 #include "model/link.h"
 #include "model/map.h"
+#include "model/pace.h"
 #include "model/sinks.h"
 
 #define PROCESS_NAME_MAX 4096 /* bytes kept of a name or command line */
@@ -12,19 +13,24 @@
 struct process {
 	struct model_process view; /* name and command are owned here */
 	struct map_node node;	   /* by tgid; the newest is found first */
-	struct link link;	   /* of all, oldest first */
+	struct link link;	   /* of processes.live or processes.gone */
 	struct link programs;	   /* struct program.of_process */
 	__u32 forked_from;	   /* sort index of the process whose memory it began with, + 1; 0: none */
 	unsigned int orphans;	   /* programs whose parent may yet lend them its name */
 	__u64 exited;		   /* time; 0: not yet */
+	unsigned int counting;	   /* countings that are open: their exact totals are to come */
+	bool totalled;		   /* some have come since it has exited, so they all have */
 	bool forgotten;		   /* goes at the next processes_forget */
 };
 
 struct processes {
 	struct sinks *sinks;
 	struct map by_tgid;
-	struct link all;
+	struct link live; /* oldest first */
+	struct link gone; /* exited ones, in the order of that */
 	size_t count, exited;
+	size_t keep; /* beyond so many exited ones the oldest are forgotten */
+	struct pace pace;
 	unsigned int seen; /* so far; the next sort index */
 	struct process *others;
 };
@@ -51,10 +57,11 @@ int processes_exec(struct processes *processes, struct process *process, const c
 void processes_exit(struct processes *processes, struct process *process, __u64 time);
 
 /*
- * When MODEL_PROCESSES_MAX are known, marks those that exited first as forgotten. Returns whether there are any: then
- * the caller takes away everything that refers to them and calls processes_forget.
+ * When more than processes.keep have exited or MODEL_PROCESSES_MAX are known, marks a batch of those that exited first
+ * as forgotten. Those whose exact totals have not come yet only go in the second case, when there are no others. Returns
+ * whether there are any: then the caller takes away everything that refers to them and calls processes_forget.
  */
-bool processes_mark(struct processes *processes);
+bool processes_mark(struct processes *processes, __u64 time);
 void processes_forget(struct processes *processes);
 
 #endif

@@ -43,7 +43,7 @@ int programs_set_parent(struct programs *programs, struct program *program, __u6
 		return program_set_name(program, source->view.name, NAME_FROM_PARENT);
 	}
 	program->parent = parent;
-	if (!program->orphan && !link_alone(&program->of_process)) {
+	if (!program->orphan && program->until == PROGRAM_ALIVE) {
 		program->orphan = true;
 		program->process->orphans++;
 	}

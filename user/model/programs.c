@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIVE (~(__u64)0)
-
 void programs_init(struct programs *programs, struct sinks *sinks, struct processes *processes)
 {
-	*programs = (struct programs){ .sinks = sinks, .processes = processes, .next_id = 1 };
+	*programs = (struct programs){
+		.sinks = sinks, .processes = processes, .next_id = 1, .keep = MODEL_PROGRAMS_MAX
+	};
+	link_init(&programs->gone);
 }
 
 static void program_free(struct program *program)
@@ -98,7 +99,7 @@ static struct program *program_create(struct process *process, const struct runt
 	program->process = process;
 	program->runtime = runtime;
 	program->born = time;
-	program->until = ALIVE;
+	program->until = PROGRAM_ALIVE;
 	snprintf(program->handle_name, sizeof(program->handle_name), "0x%llx", handle);
 	program->view.process = &process->view;
 	program->view.runtime = runtime->name;
@@ -155,10 +156,17 @@ static int name_inherit(const struct programs *programs, struct program *program
 	return program_set_name(program, source->view.name, NAME_FROM_FORK);
 }
 
+/* What is counted by handle goes on with the newest generation. */
+static void counting_move(struct program *from, struct program *to)
+{
+	to->counting = from->counting;
+	from->counting = (struct counting){};
+}
+
 static struct program *programs_new(struct programs *programs, struct process *process, const struct runtime *runtime,
 				    __u64 handle, __u64 time)
 {
-	const struct program *before = newest(programs, process->view.sort_index, runtime->index, handle);
+	struct program *before = newest(programs, process->view.sort_index, runtime->index, handle);
 	struct program *program;
 
 	if (programs->count - programs->others_count >= MODEL_PROGRAMS_MAX || process == programs->processes->others) {
@@ -179,6 +187,8 @@ static struct program *programs_new(struct programs *programs, struct process *p
 		program_free(program);
 		return NULL;
 	}
+	if (before)
+		counting_move(before, program);
 	link_append(&process->programs, &program->of_process);
 	return program;
 }
@@ -198,7 +208,7 @@ struct program *programs_use(struct programs *programs, struct process *process,
 
 static void program_end(struct programs *programs, struct program *program, __u64 released, __u64 until)
 {
-	if (program->until == ALIVE)
+	if (program->until == PROGRAM_ALIVE)
 		programs->released++;
 	if (program->orphan) {
 		program->orphan = false;
@@ -207,6 +217,7 @@ static void program_end(struct programs *programs, struct program *program, __u6
 	program->view.released = released;
 	program->until = until;
 	link_remove(&program->of_process);
+	link_append(&programs->gone, &program->of_process);
 }
 
 struct program *programs_load(struct programs *programs, struct process *process, const struct runtime *runtime,
@@ -227,8 +238,8 @@ struct program *programs_load(struct programs *programs, struct process *process
 	return program;
 }
 
-struct program *programs_total(struct programs *programs, struct process *process, const struct runtime *runtime,
-			       __u64 handle, __u64 time)
+struct program *programs_counted(struct programs *programs, struct process *process, const struct runtime *runtime,
+				 __u64 handle, __u64 since, __u64 time)
 {
 	struct program *program = newest(programs, process->view.sort_index, runtime->index, handle);
 	struct program *before;
@@ -238,12 +249,20 @@ struct program *programs_total(struct programs *programs, struct process *proces
 		if (!before)
 			break;
 	}
-	return program ? program : programs_new(programs, process, runtime, handle, time);
+	return program ? program : programs_new(programs, process, runtime, handle, since);
+}
+
+struct counting *programs_counting(const struct programs *programs, const struct process *process, unsigned int runtime,
+				   __u64 handle)
+{
+	struct program *program = newest(programs, process->view.sort_index, runtime, handle);
+
+	return program ? &program->counting : NULL;
 }
 
 bool programs_release(struct programs *programs, struct program *program, __u64 time)
 {
-	bool alive = program->until == ALIVE;
+	bool alive = program->until == PROGRAM_ALIVE;
 
 	if (program->others)
 		return false;

@@ -7,12 +7,14 @@
 #ifndef XPT_MODEL_PROGRAMS_H
 #define XPT_MODEL_PROGRAMS_H
 
+#include "model/counting.h"
 #include "model/functions.h"
 #include "model/processes.h"
 #include "model/statistics.h"
 
-#define PROGRAM_NAME_MAX 1024	/* bytes kept of a name */
-#define PROGRAM_OTHERS_MAX 1024 /* programs that stand for the others of one process and runtime */
+#define PROGRAM_NAME_MAX 1024	  /* bytes kept of a name */
+#define PROGRAM_ALIVE (~(__u64)0) /* struct program.until: not released */
+#define PROGRAM_OTHERS_MAX 1024	  /* programs that stand for the others of one process and runtime */
 
 /* Where a program's name comes from. A better source wins, and so does the later of two equal ones. */
 enum name_source {
@@ -27,20 +29,22 @@ enum name_source {
 struct program {
 	struct model_program view;
 	struct map_node node;	/* by process, runtime and handle; the newest generation is found first */
-	struct link of_process; /* in process.programs, until it is released */
+	struct link of_process; /* in process.programs, or in programs.gone when it is released */
 	struct process *process;
 	const struct runtime *runtime;
 	__u64 born;  /* first time at which it is known to have been there */
-	__u64 until; /* calls that begin earlier are its own; ~0: not released */
+	__u64 until; /* calls that begin earlier are its own; PROGRAM_ALIVE */
 	enum name_source source;
 	char handle_name[24];
 	char *name; /* NULL: handle_name is used */
 	struct statistics *latency;
-	__u64 parent;	   /* handle */
-	bool orphan;	   /* the parent may yet lend its name; counted in process.orphans */
-	bool asked;	   /* whether the user named it has been looked up */
-	bool others;	   /* stands for programs that are not kept apart */
-	unsigned int open; /* inferences that no wait has ended: it cannot be forgotten */
+	__u64 parent;		  /* handle */
+	bool orphan;		  /* the parent may yet lend its name; counted in process.orphans */
+	bool asked;		  /* whether the user named it has been looked up */
+	bool others;		  /* stands for programs that are not kept apart */
+	bool forgotten;		  /* goes with the gaps that the batch leaves */
+	unsigned int open;	  /* inferences that no wait has ended: it cannot be forgotten */
+	struct counting counting; /* of all that had the handle; the newest generation carries it */
 };
 
 struct programs {
@@ -50,7 +54,10 @@ struct programs {
 	struct map others; /* by process and runtime */
 	struct program **all;
 	size_t count, room, others_count;
-	size_t released; /* in all, not counting the others */
+	struct link gone; /* released ones, in the order of that */
+	size_t released;  /* so many are */
+	size_t keep;	  /* beyond so many of them the oldest are forgotten */
+	struct pace pace;
 	unsigned int next_id;
 };
 
@@ -66,9 +73,15 @@ struct program *programs_use(struct programs *programs, struct process *process,
 /* The one that a load from start to end has made. NULL: no memory. */
 struct program *programs_load(struct programs *programs, struct process *process, const struct runtime *runtime,
 			      __u64 handle, __u64 start, __u64 end);
-/* The one that an exact total told at time belongs to. NULL: no memory. */
-struct program *programs_total(struct programs *programs, struct process *process, const struct runtime *runtime,
-			       __u64 handle, __u64 time);
+/*
+ * The one that counts told at time belong to; when there is none it is made, as one that has been there since then. NULL:
+ * no memory.
+ */
+struct program *programs_counted(struct programs *programs, struct process *process, const struct runtime *runtime,
+				 __u64 handle, __u64 since, __u64 time);
+/* What the newest with the handle carries. NULL: none is known. */
+struct counting *programs_counting(const struct programs *programs, const struct process *process, unsigned int runtime,
+				   __u64 handle);
 /*
  * The one that stands for those of a process and runtime that are not kept apart; for a process that has exited it is
  * that of all such processes, since there is no end to them. NULL: no memory.
@@ -92,8 +105,12 @@ int program_record(struct program *program, const struct event_call *call);
 /* What was enqueued has ended. latency: whether it is the program's latency. As program_record. */
 int program_ended(struct program *program, __u64 start, __u64 end, bool failed, bool latency);
 
-/* Forgets released ones when MODEL_PROGRAMS_MAX are kept, and all of processes that are marked as forgotten. */
-void programs_make_room(struct programs *programs);
+/*
+ * Forgets released ones, in batches, when more than programs.keep are kept or MODEL_PROGRAMS_MAX of all: the latter also
+ * when their totals have not come yet. What has open inferences stays.
+ */
+void programs_make_room(struct programs *programs, __u64 time);
+/* Forgets all of processes that are marked as forgotten. */
 void programs_forget_processes(struct programs *programs);
 
 #endif

@@ -4,16 +4,6 @@
 
 #include "model/programs.h"
 
-#define FORGET_AT_ONCE (MODEL_PROGRAMS_MAX / 8)
-
-static void total_add(struct xpt_program_count *into, const struct xpt_program_count *from)
-{
-	into->calls += from->calls;
-	into->left_out += from->left_out;
-	into->lost += from->lost;
-	into->layers += from->layers;
-}
-
 /* Moves what is known of a program into another one. Without memory only the quantiles lack it. */
 static void program_fold(struct program *program, struct program *into)
 {
@@ -29,7 +19,7 @@ static void program_fold(struct program *program, struct program *into)
 	to->recorded += from->recorded;
 	to->errors += from->errors;
 	to->pending += from->pending;
-	total_add(&to->total, &from->total);
+	count_add(&to->total, &from->total);
 	to->total_known |= from->total_known;
 	if (!into->latency) {
 		to->latency = into->latency = program->latency;
@@ -39,7 +29,22 @@ static void program_fold(struct program *program, struct program *into)
 	}
 }
 
-/* Returns whether the program is gone; what stands for all others of its runtime cannot go. */
+/*
+ * The handle's counts are carried on by the generation before. When there is none, a reading from before its last total
+ * would be taken for another program's; but that comes right behind the total if it comes, while the program is kept.
+ */
+static void counting_leave(struct programs *programs, struct program *program)
+{
+	struct map_node *before;
+
+	if (map_find(&programs->by_handle, program->node.a, program->node.b) != &program->node)
+		return;
+	before = map_next(&program->node);
+	if (before)
+		container_of(before, struct program, node)->counting = program->counting;
+}
+
+/* The caller closes the gaps. Returns whether it is gone; what stands for all others of its runtime cannot go. */
 static bool program_forget(struct programs *programs, struct program *program)
 {
 	struct program *into = programs_others(programs, program->process, program->runtime);
@@ -55,55 +60,82 @@ static bool program_forget(struct programs *programs, struct program *program)
 		map_remove(&programs->others, &program->node);
 		programs->others_count--;
 	} else {
+		counting_leave(programs, program);
 		map_remove(&programs->by_handle, &program->node);
-		programs->released -= program->until != ~(__u64)0;
+		programs->released -= program->until != PROGRAM_ALIVE;
 	}
-	statistics_free(program->latency);
-	free(program->name);
-	free(program);
+	program->forgotten = true;
 	return true;
 }
 
-/* Takes out what has been set to NULL, and keeps the order. */
+/* Takes out what has been forgotten, and keeps the order. */
 static void programs_close_gaps(struct programs *programs)
 {
+	struct program *program;
 	size_t i, kept = 0;
 
-	for (i = 0; i < programs->count; i++)
-		if (programs->all[i])
-			programs->all[kept++] = programs->all[i];
+	for (i = 0; i < programs->count; i++) {
+		program = programs->all[i];
+		if (!program->forgotten) {
+			programs->all[kept++] = program;
+			continue;
+		}
+		statistics_free(program->latency);
+		free(program->name);
+		free(program);
+	}
 	programs->count = kept;
 }
 
-/* Those without a total may get one yet, just after their release. */
-static size_t released_forget(struct programs *programs, bool with_total, size_t most)
-{
-	size_t i, count = programs->count, forgotten = 0;
-	struct program *program;
+/* What may be forgotten, each with what stands before it. */
+enum readiness {
+	READY_SETTLED, /* its exact total has come, or is not to be expected any more */
+	READY_WAITING, /* it has just been released */
+	READY_NEVER,
+};
 
-	for (i = 0; i < count && forgotten < most; i++) {
-		program = programs->all[i];
-		if (!program || program->others || program->open || program->until == ~(__u64)0 ||
-		    (with_total && !program->view.total_known))
-			continue;
-		if (!program_forget(programs, program))
-			continue;
-		programs->all[i] = NULL;
-		forgotten++;
+/* Of what its counts so far have told of, a total will come: without the program it would be counted twice. */
+static enum readiness readiness(const struct program *program, __u64 time)
+{
+	if (program->open || counting_open(&program->counting))
+		return READY_NEVER;
+	return program->view.total_known || pace_settled(program->view.released, time) ? READY_SETTLED : READY_WAITING;
+}
+
+static size_t released_forget(struct programs *programs, enum readiness which, size_t most, __u64 time)
+{
+	struct link *link, *following;
+	struct program *program;
+	size_t forgotten = 0;
+
+	link_each(link, following, &programs->gone)
+	{
+		if (forgotten == most)
+			break;
+		program = container_of(link, struct program, of_process);
+		if (readiness(program, time) <= which)
+			forgotten += program_forget(programs, program);
 	}
 	return forgotten;
 }
 
-void programs_make_room(struct programs *programs)
+void programs_make_room(struct programs *programs, __u64 time)
 {
-	size_t forgotten;
+	const bool full = programs->count - programs->others_count >= MODEL_PROGRAMS_MAX;
+	size_t batch, most, forgotten;
 
-	if (programs->count - programs->others_count < MODEL_PROGRAMS_MAX || !programs->released)
+	if ((!full && programs->released <= programs->keep) || !programs->released)
 		return;
-	forgotten = released_forget(programs, true, FORGET_AT_ONCE);
-	if (forgotten < FORGET_AT_ONCE)
-		released_forget(programs, false, FORGET_AT_ONCE - forgotten);
-	programs_close_gaps(programs);
+	batch = pace_batch(programs->keep, MODEL_PROGRAMS_MAX);
+	if (!pace_due(&programs->pace, programs->released, batch, time))
+		return;
+	most = batch + (programs->released > programs->keep ? programs->released - programs->keep : 0);
+	forgotten = released_forget(programs, READY_SETTLED, most, time);
+	if (full && forgotten < batch)
+		forgotten += released_forget(programs, READY_WAITING, batch - forgotten, time);
+	pace_set(&programs->pace, forgotten >= batch, programs->released, time);
+	if (forgotten)
+		programs_close_gaps(programs);
 }
 
 void programs_forget_processes(struct programs *programs)
@@ -111,7 +143,7 @@ void programs_forget_processes(struct programs *programs)
 	size_t i, count = programs->count;
 
 	for (i = 0; i < count; i++)
-		if (programs->all[i]->process->forgotten && program_forget(programs, programs->all[i]))
-			programs->all[i] = NULL;
+		if (programs->all[i]->process->forgotten)
+			program_forget(programs, programs->all[i]);
 	programs_close_gaps(programs);
 }

@@ -26,6 +26,7 @@ struct model {
 	struct regions regions;
 	__u64 pass; /* time of the last PASS */
 	bool passed;
+	__u64 delivered; /* model_delivered() */
 	__u64 first_time, last_time;
 	__u64 held_count, held_time;
 	char *end_text;
@@ -35,6 +36,10 @@ struct model {
 int call_deliver(struct model *model, const struct xpt_record_call *record);
 /* Gives the program the name that the user has for it, if any. 1: named; 0: not; -ENOMEM. */
 int program_ask_user(struct model *model, struct program *program);
+
+/* counts.c: what the kernel has counted. -ENOMEM. */
+int count_deliver(struct model *model, const struct xpt_record_count *record);
+int total_deliver(struct model *model, const struct xpt_record_total *record);
 
 /* lives.c: processes that begin, change and end. */
 int task_deliver(struct model *model, const struct xpt_record_task *record);

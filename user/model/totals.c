@@ -32,8 +32,7 @@ static struct total *total_find(const struct totals *totals, const struct proces
 	return node ? container_of(node, struct total, node) : NULL;
 }
 
-static struct total *total_add(struct totals *totals, const struct process *process,
-			       const struct model_function *function)
+static struct total *total_add(struct totals *totals, struct process *process, const struct model_function *function)
 {
 	size_t room = totals->room ? totals->room * 2 : 64;
 	struct total **all, *total;
@@ -96,10 +95,7 @@ static void total_fold(struct total *total, struct total *into)
 	into->view.recorded += total->view.recorded;
 	into->view.errors += total->view.errors;
 	into->view.bytes += total->view.bytes;
-	into->view.total.calls += total->view.total.calls;
-	into->view.total.left_out += total->view.total.left_out;
-	into->view.total.lost += total->view.total.lost;
-	into->view.total.layers += total->view.total.layers;
+	count_add(&into->view.total, &total->view.total);
 	into->view.total_known |= total->view.total_known;
 	if (!into->duration) {
 		into->view.duration = into->duration = total->duration;
@@ -111,7 +107,7 @@ static void total_fold(struct total *total, struct total *into)
 
 void totals_forget_processes(struct totals *totals)
 {
-	const struct process *others = processes_others(totals->processes);
+	struct process *others = processes_others(totals->processes);
 	size_t i, count = totals->count, kept = 0;
 	struct total *total, *into;
 

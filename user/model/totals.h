@@ -3,6 +3,7 @@
 #ifndef XPT_MODEL_TOTALS_H
 #define XPT_MODEL_TOTALS_H
 
+#include "model/counting.h"
 #include "model/functions.h"
 #include "model/processes.h"
 #include "model/statistics.h"
@@ -10,8 +11,9 @@
 struct total {
 	struct model_call_total view;
 	struct map_node node; /* by process and function */
-	const struct process *process;
+	struct process *process;
 	struct statistics *duration;
+	struct counting counting;
 };
 
 struct totals {

@@ -24,10 +24,12 @@ static struct extent string_extent(const struct xpt_record_header *record)
 
 static struct extent call_extent(const struct xpt_record_header *record)
 {
-	bool has = record->size >= sizeof(struct xpt_record_call);
+	const struct xpt_record_call *call = (const void *)record;
+	size_t values = 0;
 
-	return (struct extent){ sizeof(struct xpt_record_call),
-				has ? ((const struct xpt_record_call *)record)->values * sizeof(__u64) : 0 };
+	if (record->size >= sizeof(*call))
+		values = call->values + (call->flags & XPT_CALL_NUMBERED ? 1 : 0);
+	return (struct extent){ sizeof(*call), values * sizeof(__u64) };
 }
 
 static struct extent record_extent(const struct xpt_record_header *record)
@@ -43,6 +45,8 @@ static struct extent record_extent(const struct xpt_record_header *record)
 		return (struct extent){ sizeof(struct xpt_record_lost), 0 };
 	case XPT_RECORD_TOTAL:
 		return (struct extent){ sizeof(struct xpt_record_total), 0 };
+	case XPT_RECORD_COUNT:
+		return (struct extent){ sizeof(struct xpt_record_count), 0 };
 	case XPT_RECORD_HELD:
 		return (struct extent){ sizeof(struct xpt_record_held), 0 };
 	case XPT_RECORD_SPEC:

@@ -437,6 +437,9 @@ void chrome_events_add(struct chrome_events *events, const struct event *event)
 	case EVENT_REGION:
 		add_region(events, &event->region);
 		break;
+	case EVENT_UNPAIRED:
+	case EVENT_COUNT:
+		break; /* nothing that has a place on a thread; the totals have it */
 	}
 }
 
@@ -444,7 +447,9 @@ void chrome_events_free(struct chrome_events *events)
 {
 	size_t i;
 
+	/* Most have never been used: those that are not written to take no memory. */
 	for (i = 0; i < XPT_SPEC_MAX; i++)
-		text_free(&events->functions[i].text);
+		if (events->functions[i].text.data)
+			text_free(&events->functions[i].text);
 	text_free(&events->text);
 }

@@ -7,9 +7,7 @@
 #include "describe/description.h"
 #include "model/statistics.h"
 
-/* Members are written with the comma before them, so that they can follow one another without knowing of each other. */
-
-static void member_string(struct text *text, const char *name, const char *value)
+void chrome_member_string(struct text *text, const char *name, const char *value)
 {
 	text_literal(text, ",\"");
 	text_string(text, name);
@@ -17,7 +15,7 @@ static void member_string(struct text *text, const char *name, const char *value
 	text_json_string(text, value);
 }
 
-static void member_unsigned(struct text *text, const char *name, __u64 value)
+void chrome_member_unsigned(struct text *text, const char *name, __u64 value)
 {
 	text_literal(text, ",\"");
 	text_string(text, name);
@@ -30,10 +28,10 @@ static void member_unsigned(struct text *text, const char *name, __u64 value)
  */
 static void member_rounded(struct text *text, const char *name, double value)
 {
-	member_unsigned(text, name, value > 0 && value < 1.8e19 ? (__u64)(value + 0.5) : 0);
+	chrome_member_unsigned(text, name, value > 0 && value < 1.8e19 ? (__u64)(value + 0.5) : 0);
 }
 
-static void member_microseconds(struct text *text, const char *name, __u64 nanoseconds)
+void chrome_member_microseconds(struct text *text, const char *name, __u64 nanoseconds)
 {
 	text_literal(text, ",\"");
 	text_string(text, name);
@@ -41,7 +39,7 @@ static void member_microseconds(struct text *text, const char *name, __u64 nanos
 	text_microseconds(text, nanoseconds);
 }
 
-static void member_hexadecimal(struct text *text, const char *name, __u64 value)
+void chrome_member_hexadecimal(struct text *text, const char *name, __u64 value)
 {
 	text_literal(text, ",\"");
 	text_string(text, name);
@@ -54,13 +52,13 @@ void chrome_metadata_origin(struct text *text, const struct recording_info *info
 {
 	text_literal(text, "\"schema\":");
 	text_unsigned(text, CHROME_SCHEMA_VERSION);
-	member_string(text, "version", info->version);
-	member_string(text, "command", info->command);
-	member_string(text, "host", info->host);
-	member_string(text, "kernel", info->kernel);
-	member_string(text, "machine", info->machine);
-	member_string(text, "boot_id", info->boot_id);
-	member_unsigned(text, "cpus", info->cpus);
+	chrome_member_string(text, "version", info->version);
+	chrome_member_string(text, "command", info->command);
+	chrome_member_string(text, "host", info->host);
+	chrome_member_string(text, "kernel", info->kernel);
+	chrome_member_string(text, "machine", info->machine);
+	chrome_member_string(text, "boot_id", info->boot_id);
+	chrome_member_unsigned(text, "cpus", info->cpus);
 	/* As strings: a JSON reader with 53-bit numbers would round them. */
 	text_literal(text, ",\"clock\":{\"monotonic_ns\":\"");
 	text_unsigned(text, info->monotonic_time);
@@ -78,12 +76,12 @@ static void add_statistics(struct text *text, const char *name, const struct sta
 	text_literal(text, "\":{\"count\":");
 	text_unsigned(text, statistics_count(statistics));
 	member_rounded(text, "sum", statistics_sum(statistics));
-	member_unsigned(text, "min", statistics_min(statistics));
+	chrome_member_unsigned(text, "min", statistics_min(statistics));
 	member_rounded(text, "mean", statistics_mean(statistics));
-	member_unsigned(text, "p50", statistics_quantile(statistics, 0.50));
-	member_unsigned(text, "p95", statistics_quantile(statistics, 0.95));
-	member_unsigned(text, "p99", statistics_quantile(statistics, 0.99));
-	member_unsigned(text, "max", statistics_max(statistics));
+	chrome_member_unsigned(text, "p50", statistics_quantile(statistics, 0.50));
+	chrome_member_unsigned(text, "p95", statistics_quantile(statistics, 0.95));
+	chrome_member_unsigned(text, "p99", statistics_quantile(statistics, 0.99));
+	chrome_member_unsigned(text, "max", statistics_max(statistics));
 	member_rounded(text, "deviation", statistics_deviation(statistics));
 	text_literal(text, "}");
 }
@@ -92,36 +90,36 @@ static void add_statistics(struct text *text, const char *name, const struct sta
 static void add_counts(struct text *text, bool known, const struct xpt_program_count *count, __u64 recorded)
 {
 	if (known) {
-		member_unsigned(text, "calls", count->calls);
-		member_unsigned(text, "left_out", count->left_out);
-		member_unsigned(text, "lost", count->lost);
-		member_unsigned(text, "layers", count->layers);
+		chrome_member_unsigned(text, "calls", count->calls);
+		chrome_member_unsigned(text, "left_out", count->left_out);
+		chrome_member_unsigned(text, "lost", count->lost);
+		chrome_member_unsigned(text, "layers", count->layers);
 	}
-	member_unsigned(text, "recorded", recorded);
+	chrome_member_unsigned(text, "recorded", recorded);
 }
 
 static void add_program(struct text *text, const struct model_program *program)
 {
 	text_literal(text, "{\"id\":");
 	text_unsigned(text, program->id);
-	member_string(text, "name", program->name);
+	chrome_member_string(text, "name", program->name);
 	text_literal(text, ",\"named\":");
 	text_string(text, program->named ? "true" : "false");
-	member_string(text, "runtime", program->runtime);
-	member_unsigned(text, "pid", program->process->tgid);
-	member_string(text, "process", program->process->name);
-	member_string(text, "role", role_name(program->role));
-	member_hexadecimal(text, "handle", program->handle);
-	member_unsigned(text, "generation", program->generation);
+	chrome_member_string(text, "runtime", program->runtime);
+	chrome_member_unsigned(text, "pid", program->process->tgid);
+	chrome_member_string(text, "process", program->process->name);
+	chrome_member_string(text, "role", role_name(program->role));
+	chrome_member_hexadecimal(text, "handle", program->handle);
+	chrome_member_unsigned(text, "generation", program->generation);
 	if (program->size)
-		member_unsigned(text, "size", program->size);
+		chrome_member_unsigned(text, "size", program->size);
 	if (program->loaded)
-		member_microseconds(text, "loaded_us", program->loaded);
+		chrome_member_microseconds(text, "loaded_us", program->loaded);
 	if (program->released)
-		member_microseconds(text, "released_us", program->released);
+		chrome_member_microseconds(text, "released_us", program->released);
 	add_counts(text, program->total_known, &program->total, program->recorded);
-	member_unsigned(text, "errors", program->errors);
-	member_unsigned(text, "pending", program->pending);
+	chrome_member_unsigned(text, "errors", program->errors);
+	chrome_member_unsigned(text, "pending", program->pending);
 	add_statistics(text, "latency_ns", program->latency);
 	text_literal(text, "}");
 }
@@ -130,13 +128,13 @@ static void add_call_total(struct text *text, const struct model_call_total *tot
 {
 	text_literal(text, "{\"function\":");
 	text_json_string(text, total->function->name);
-	member_string(text, "runtime", total->function->runtime);
-	member_string(text, "role", role_name(total->function->role));
-	member_unsigned(text, "pid", total->process->tgid);
-	member_string(text, "process", total->process->name);
+	chrome_member_string(text, "runtime", total->function->runtime);
+	chrome_member_string(text, "role", role_name(total->function->role));
+	chrome_member_unsigned(text, "pid", total->process->tgid);
+	chrome_member_string(text, "process", total->process->name);
 	add_counts(text, total->total_known, &total->total, total->recorded);
-	member_unsigned(text, "errors", total->errors);
-	member_unsigned(text, "bytes", total->bytes);
+	chrome_member_unsigned(text, "errors", total->errors);
+	chrome_member_unsigned(text, "bytes", total->bytes);
 	add_statistics(text, "duration_ns", total->duration);
 	text_literal(text, "}");
 }
@@ -145,9 +143,9 @@ static void add_region(struct text *text, const struct model_region_total *regio
 {
 	text_literal(text, "{\"name\":");
 	text_json_string(text, region->name);
-	member_string(text, "runtime", region->runtime);
-	member_unsigned(text, "pid", region->process->tgid);
-	member_string(text, "process", region->process->name);
+	chrome_member_string(text, "runtime", region->runtime);
+	chrome_member_unsigned(text, "pid", region->process->tgid);
+	chrome_member_string(text, "process", region->process->name);
 	add_statistics(text, "duration_ns", region->duration);
 	text_literal(text, "}");
 }
@@ -201,7 +199,7 @@ static void add_losses(struct text *text, const struct model *model)
 	}
 	for (; cause < XPT_LOSS_MAX; cause++)
 		unknown += model_lost(model, cause);
-	member_unsigned(text, "unknown", unknown);
+	chrome_member_unsigned(text, "unknown", unknown);
 	text_literal(text, "}");
 }
 
@@ -223,15 +221,15 @@ void chrome_metadata_totals(struct text *text, const struct recording_info *info
 	text_literal(text, "{\"complete\":");
 	text_string(text, end && !output_error ? "true" : "false");
 	if (output_error)
-		member_string(text, "output_error", strerror(-output_error));
+		chrome_member_string(text, "output_error", strerror(-output_error));
 	text_literal(text, ",");
 	chrome_metadata_origin(text, info);
-	member_microseconds(text, "first_us", model_first_time(model));
-	member_microseconds(text, "last_us", model_last_time(model));
+	chrome_member_microseconds(text, "first_us", model_first_time(model));
+	chrome_member_microseconds(text, "last_us", model_last_time(model));
 	add_totals(text, model);
 	add_losses(text, model);
-	member_unsigned(text, "held", model_held_count(model));
-	member_microseconds(text, "held_us", model_held_time(model));
+	chrome_member_unsigned(text, "held", model_held_count(model));
+	chrome_member_microseconds(text, "held_us", model_held_time(model));
 	add_tracing(text, end);
 	text_literal(text, "}");
 }

@@ -9,6 +9,15 @@
 
 #define CHROME_SCHEMA_VERSION 1 /* of SCHEMA.md */
 
+/*
+ * Members of an object. They are written with the comma before them, so that they can follow one another without
+ * knowing of each other. name is a word of ours.
+ */
+void chrome_member_string(struct text *text, const char *name, const char *value);
+void chrome_member_unsigned(struct text *text, const char *name, __u64 value);
+void chrome_member_microseconds(struct text *text, const char *name, __u64 nanoseconds);
+void chrome_member_hexadecimal(struct text *text, const char *name, __u64 value);
+
 /* "host":...,"clock":{...}: members of an object, without its braces. */
 void chrome_metadata_origin(struct text *text, const struct recording_info *info);
 /*

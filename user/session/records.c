@@ -1,164 +1,172 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From the rings to the output: what is for the collector is looked at on the way, the rest is passed on as it came. */
+/* From the rings to the receiver: what is for the collector is looked at on the way, the rest is passed on as it came. */
 #include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
-#include "session/private.h"
+#include "session/collector.h"
 
 /* ns: a call that is left out by sampling costs its entry probe only (README, "What it costs"). */
 #define LEFT_OUT_COST 620
 
-static void pass_on(struct xpt_recording *recording, const struct xpt_record_header *record)
-{
-	output_record(recording->output, record);
-}
+struct counting {
+	struct collector *collector;
+	__u64 time;
+};
 
-static size_t sites_placed(const struct xpt_recording *recording)
+static size_t sites_placed(const struct collector *collector)
 {
-	const size_t *sites = attacher_figures(recording->attacher)->sites;
+	const size_t *sites = attacher_figures(collector->attacher)->sites;
 
 	return sites[SITE_OPTIMISED] + sites[SITE_EMULATED] + sites[SITE_STEPPED];
 }
 
-static void on_call(struct xpt_recording *recording, const struct xpt_record_call *call)
+static void on_call(struct collector *collector, const struct xpt_record_call *call)
 {
-	size_t before = call->flags & XPT_CALL_HELD ? sites_placed(recording) : 0;
-	bool own = attacher_record(recording->attacher, &call->header);
+	size_t before = call->flags & XPT_CALL_HELD ? sites_placed(collector) : 0;
+	bool own = attacher_record(collector->attacher, &call->header);
 
 	if (call->flags & XPT_CALL_HELD)
-		targets_continue(recording, call->header.tgid, call->header.time, 0, sites_placed(recording) - before);
+		targets_continue(collector, call->header.tgid, call->header.time, 0, sites_placed(collector) - before);
 	if (own)
 		return;
-	pass_on(recording, &call->header);
-	recording->calls++;
+	collector_pass(collector, &call->header);
+	collector->calls++;
 	if (call->flags & XPT_CALL_LAYER)
 		return;
-	recording->closed++;
-	if (call->spec < recording->registry->spec_count)
-		recording->spec_calls[call->spec]++;
+	collector->closed++;
+	if (call->spec < collector->registry->spec_count)
+		collector->spec_calls[call->spec]++;
 }
 
-static void on_total(struct xpt_recording *recording, const struct xpt_record_total *total)
+static void on_total(struct collector *collector, const struct xpt_record_total *total)
 {
-	if (total->key.spec > recording->registry->spec_count)
+	if (total->key.spec > collector->registry->spec_count)
 		return; /* of the collector's own specs */
-	recording->counted += total->count.calls - total->count.left_out - total->count.lost;
-	recording->left_out += total->count.left_out;
-	pass_on(recording, &total->header);
+	collector->counted += total->count.calls - total->count.left_out - total->count.lost;
+	collector->left_out += total->count.left_out;
+	collector_pass(collector, &total->header);
 }
 
 static int on_record(void *context, const struct xpt_record_header *record)
 {
-	struct xpt_recording *recording = context;
+	struct collector *collector = context;
 
 	switch (record->kind) {
 	case XPT_RECORD_CALL:
-		on_call(recording, (const void *)record);
+		on_call(collector, (const void *)record);
 		break;
 	case XPT_RECORD_STRING:
-		attacher_record(recording->attacher, record);
-		pass_on(recording, record);
+		attacher_record(collector->attacher, record);
+		collector_pass(collector, record);
 		break;
 	case XPT_RECORD_TASK:
-		targets_task(recording, (const void *)record);
+		targets_task(collector, (const void *)record);
 		break;
 	case XPT_RECORD_TOTAL:
-		on_total(recording, (const void *)record);
+		on_total(collector, (const void *)record);
 		break;
 	default:
-		pass_on(recording, record);
+		collector_pass(collector, record);
 	}
 	return 0;
 }
 
-void records_drain(struct xpt_recording *recording)
+void records_drain(struct collector *collector)
 {
-	int result = kern_drain(recording->kern, on_record, recording);
+	int result = kern_drain(collector->kern, on_record, collector);
 
-	if (result < 0 && !recording->error)
-		recording->error = result;
+	if (result < 0 && !collector->error)
+		collector->error = result;
 }
 
-void records_lost(struct xpt_recording *recording, enum xpt_loss cause, __u64 count)
+static void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count)
 {
 	struct xpt_record_lost record = {
 		.header = { XPT_RECORD_LOST, sizeof(record), 0, clock_monotonic() },
-		.since = recording->last_loss_time ?: recording->started,
+		.since = collector->last_loss_time ?: collector->started,
 		.count = count,
 		.cause = cause,
 	};
 
-	recording->lost += count;
-	pass_on(recording, &record.header);
+	collector->lost += count;
+	collector_pass(collector, &record.header);
 }
 
-void records_losses(struct xpt_recording *recording)
+void records_losses(struct collector *collector)
 {
 	__u64 losses[XPT_LOSS_MAX];
 
-	if (kern_losses(recording->kern, losses))
+	if (kern_losses(collector->kern, losses))
 		return;
 	for (unsigned int cause = 0; cause < XPT_LOSS_MAX; cause++) {
-		if (losses[cause] > recording->losses[cause])
-			records_lost(recording, cause, losses[cause] - recording->losses[cause]);
-		recording->losses[cause] = losses[cause];
+		if (losses[cause] > collector->losses[cause])
+			records_lost(collector, cause, losses[cause] - collector->losses[cause]);
+		collector->losses[cause] = losses[cause];
 	}
-	recording->last_loss_time = clock_monotonic();
+	collector->last_loss_time = clock_monotonic();
 }
 
-static int on_count(void *context, const struct xpt_program_key *key, const struct xpt_program_count *count)
+/* What began after the reading is left to the next one: its counts would be of another time than the others. */
+static int on_count(void *context, const struct xpt_program_key *key, const struct xpt_program_entry *entry)
 {
-	struct xpt_recording *recording = context;
-	struct xpt_record_total record = {
-		.header = { XPT_RECORD_TOTAL, sizeof(record), key->tgid, clock_monotonic() },
+	const struct counting *counting = context;
+	struct xpt_record_count record = {
+		.header = { XPT_RECORD_COUNT, sizeof(record), key->tgid, counting->time },
 		.key = *key,
-		.count = *count,
+		.count = entry->count,
+		.since = entry->since,
 	};
 
-	on_total(recording, &record);
+	if (!key->spec && entry->since < counting->time)
+		collector_pass(counting->collector, &record.header);
 	return 0;
 }
 
-void records_totals(struct xpt_recording *recording, pid_t tgid)
+void records_counts(struct collector *collector, __u64 time)
 {
-	kern_totals(recording->kern, tgid, true, on_count, recording);
+	struct counting counting = { collector, time };
+
+	kern_counts(collector->kern, on_count, &counting);
 }
 
-static const char *end_name(enum xpt_end end)
+static int on_taken(void *context, const struct xpt_program_key *key, const struct xpt_program_entry *entry)
 {
-	switch (end) {
-	case XPT_END_STOPPED:
-		return "stopped";
-	case XPT_END_DURATION:
-		return "duration";
-	case XPT_END_TARGETS:
-		return "targets ended";
-	case XPT_END_OUTPUT:
-		return "output failed";
-	}
-	return "error";
+	struct collector *collector = context;
+	struct xpt_record_total record = {
+		.header = { XPT_RECORD_TOTAL, sizeof(record), key->tgid, clock_monotonic() },
+		.key = *key,
+		.count = entry->count,
+	};
+
+	on_total(collector, &record);
+	return 0;
 }
 
-static cJSON *end_json(struct xpt_recording *recording)
+void records_totals(struct collector *collector, pid_t tgid)
 {
-	const struct attacher_figures *figures = attacher_figures(recording->attacher);
+	kern_take_counts(collector->kern, tgid, on_taken, collector);
+}
+
+static cJSON *end_json(struct collector *collector, const char *stopped_by)
+{
+	const struct attacher_figures *figures = attacher_figures(collector->attacher);
 	cJSON *object = cJSON_CreateObject(), *part;
 	struct rusage usage;
 	__u64 calls = 0, cost = 0;
 
-	for (size_t i = 0; i < recording->registry->spec_count; i++) {
-		calls += recording->spec_calls[i];
-		cost += recording->spec_calls[i] * attacher_cost(recording->attacher, i);
+	for (size_t i = 0; i < collector->registry->spec_count; i++) {
+		calls += collector->spec_calls[i];
+		cost += collector->spec_calls[i] * attacher_cost(collector->attacher, i);
 	}
-	calls += recording->left_out;
-	cost += recording->left_out * LEFT_OUT_COST;
+	calls += collector->left_out;
+	cost += collector->left_out * LEFT_OUT_COST;
 	getrusage(RUSAGE_SELF, &usage);
-	cJSON_AddNumberToObject(object, "duration_ns", recording->ended - recording->started);
-	cJSON_AddStringToObject(object, "stopped_by", end_name(recording->ended_by));
-	cJSON_AddStringToObject(object, "link", link_kind_name(kern_link_kind(recording->kern)));
+	cJSON_AddNumberToObject(object, "duration_ns", collector->ended - collector->started);
+	cJSON_AddStringToObject(object, "stopped_by", stopped_by);
+	cJSON_AddStringToObject(object, "link", link_kind_name(kern_link_kind(collector->kern)));
 	cJSON_AddNumberToObject(object, "attach_ns", figures->attach_time);
 	cJSON_AddNumberToObject(object, "detach_ns", figures->detach_time);
 	part = cJSON_AddObjectToObject(object, "sites");
@@ -176,26 +184,26 @@ static cJSON *end_json(struct xpt_recording *recording)
 	return object;
 }
 
-void records_end(struct xpt_recording *recording)
+void records_end(struct collector *collector, const char *stopped_by)
 {
 	struct xpt_record_header pass = { XPT_RECORD_PASS, sizeof(pass), 0, 0 };
 	struct xpt_record_text *record;
 	cJSON *object;
 	char *text;
 
-	if (recording->counted > recording->closed)
-		records_lost(recording, XPT_LOSS_OPEN, recording->counted - recording->closed);
-	object = end_json(recording);
+	if (collector->counted > collector->closed)
+		records_lost(collector, XPT_LOSS_OPEN, collector->counted - collector->closed);
+	object = end_json(collector, stopped_by);
 	text = cJSON_PrintUnformatted(object);
 	record = record_text(XPT_RECORD_END, 0, clock_monotonic(), 0, text ?: "{}");
 	if (record)
-		pass_on(recording, &record->header);
+		collector_pass(collector, &record->header);
 	free(record);
 	cJSON_free(text);
 	cJSON_Delete(object);
 	/* Nothing comes after: the second of two passes releases everything. */
 	for (int i = 0; i < 2; i++) {
 		pass.time = clock_monotonic();
-		pass_on(recording, &pass);
+		collector_pass(collector, &pass);
 	}
 }

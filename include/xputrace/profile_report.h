@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What profiling handles (profile.h, stream.h) deliver: reports of inferences with their times, and the files they go
+ * into. Columns and their order are those of the Cloud AI 100 runtime's latency report; user/report/SCHEMA.md has the
+ * meaning of each.
+ */
+#ifndef XPUTRACE_PROFILE_REPORT_H
+#define XPUTRACE_PROFILE_REPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <xputrace/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum xpt_profile_type {
+	XPT_PROFILE_LATENCY = 0, /* a row a sample */
+	XPT_PROFILE_TRACE = 1,	 /* a Chrome trace of the programs, JSON */
+};
+
+/* The six times of an inference. */
+enum xpt_sample_time {
+	XPT_TIME_CALL_BEGINS = 0,   /* the runtime's call (for an asynchronous inference: the enqueue) */
+	XPT_TIME_SUBMIT_BEGINS = 1, /* into the driver */
+	XPT_TIME_SUBMIT_ENDS = 2,
+	XPT_TIME_DEVICE_RUNS = 3,
+	XPT_TIME_DEVICE_DONE = 4,
+	XPT_TIME_CALL_ENDS = 5, /* the call has returned (asynchronous: the wait) */
+	XPT_TIMES = 6,
+};
+
+/* One inference that was recorded. */
+struct xpt_sample {
+	uint64_t number;	  /* of the inference among those of its program, from 0, counted in the kernel */
+	uint64_t time[XPT_TIMES]; /* ns, CLOCK_MONOTONIC; 0: not observed */
+	uint64_t enqueued;	  /* ns, when the enqueue call had returned; 0: the inference is synchronous */
+	uint64_t bytes;		  /* that the call was given; 0: it does not say */
+	int64_t status;		  /* what the call answered */
+	const char *status_name;  /* NULL: unknown; lives as long as the session */
+	int64_t core;		  /* device, core or partition number; see has_core */
+	uint32_t tid;		  /* thread of the call or enqueue */
+	uint32_t in_queue;	  /* inferences that the process had enqueued and not waited for, this one left out */
+	uint8_t has_status, has_core, has_in_queue;
+	uint8_t failed; /* the status is an error */
+};
+
+/* What is derived from a sample, in the order of the report, behind the sample's number. */
+enum xpt_column {
+	XPT_COLUMN_QUEUE_DEPTH = 0,
+	XPT_COLUMN_IN_QUEUE = 1,
+	XPT_COLUMN_DEVICE_RATE = 2, /* inferences per second */
+	XPT_COLUMN_DEVICE_EXECUTE = 3,
+	XPT_COLUMN_DEVICE_INPUT_WAIT = 4,
+	XPT_COLUMN_DEVICE_OUTPUT_WAIT = 5,
+	XPT_COLUMN_HOST_ROUND_TRIP = 6,
+	XPT_COLUMN_ENQUEUE = 7,
+	XPT_COLUMN_PREPROCESS = 8,
+	XPT_COLUMN_SUBMIT = 9,
+	XPT_COLUMN_EXECUTE_TOTAL = 10,
+	XPT_COLUMN_EXECUTE_TO_CHANNEL = 11,
+	XPT_COLUMN_EXECUTE_TO_COMPLETE = 12,
+	XPT_COLUMN_POSTPROCESS = 13,
+	XPT_COLUMN_TOTAL_ROUND_TRIP = 14,
+	XPT_COLUMNS = 15,
+};
+
+/* "totalRoundtripTime(Us)", as in the report's heading; NULL: no such column. Static. */
+XPT_API const char *xpt_column_name(enum xpt_column column);
+/*
+ * The value in thousandths of the column's unit: nanoseconds where the unit is the microsecond. -ENODATA: not observed,
+ * -EINVAL: no such column.
+ */
+XPT_API int xpt_sample_column(const struct xpt_sample *sample, enum xpt_column column, uint64_t *thousandths);
+
+/* What the samples of one program add up to, a column at a time. Quantiles are within 1 %, the others exact. */
+struct xpt_column_summary {
+	uint64_t count;
+	double min, mean, p50, p90, p95, p99, max,
+		deviation; /* in the column's unit; deviation of the sample (n - 1) */
+};
+
+/* Bounded histograms of all columns: memory does not depend on the number of samples. */
+struct xpt_latencies;
+
+/* NULL: no memory. */
+XPT_API struct xpt_latencies *xpt_latencies_create(void);
+XPT_API void xpt_latencies_free(struct xpt_latencies *latencies);
+/* -ENOMEM: missing from the quantiles of some columns, or from those columns altogether. */
+XPT_API int xpt_latencies_add(struct xpt_latencies *latencies, const struct xpt_sample *sample);
+/* As if the samples of from had been added to into, exactly. -ENOMEM as above. */
+XPT_API int xpt_latencies_merge(struct xpt_latencies *into, const struct xpt_latencies *from);
+/* -ENODATA: no sample had the column; -EINVAL: no such column. */
+XPT_API int xpt_latencies_get(const struct xpt_latencies *latencies, enum xpt_column column,
+			      struct xpt_column_summary *summary);
+
+/* One program in one report. */
+struct xpt_program_report {
+	uint32_t id; /* unique in the session, from 1 */
+	pid_t pid;
+	const char *process; /* name */
+	const char *runtime;
+	const char *name; /* the handle in hexadecimal when no name is known */
+	uint64_t handle;
+	unsigned int generation;	  /* how many programs had this handle in this process before */
+	unsigned int sample_every;	  /* one inference in so many was wanted */
+	uint64_t requested;		  /* samples that were asked for; 0: no limit */
+	uint64_t skipped;		  /* inferences left out at the beginning, as asked; not among inferences */
+	const struct xpt_sample *samples; /* in the order in which they ended */
+	size_t sample_count;
+	/*
+	 * All inferences of the program that ended in the report's interval (those that sampling left out: began, since
+	 * their end is not watched). inferences = samples taken + left out by sampling + lost.
+	 */
+	uint64_t inferences;
+	uint64_t taken;	 /* samples; more than sample_count when only the summary was wanted */
+	uint64_t lost;	 /* should have been samples: rings or buffer full, or no wait was seen for what was enqueued */
+	uint64_t failed; /* of those taken */
+	int released;	 /* non-zero: the program was released, or its process has ended */
+	const struct xpt_latencies *latencies; /* of the samples taken; never NULL */
+};
+
+enum xpt_profile_end {
+	XPT_PROFILE_INTERVAL = 0, /* the reporting interval is over; the handle goes on */
+	XPT_PROFILE_COMPLETE = 1, /* all samples are there */
+	XPT_PROFILE_STOPPED = 2,
+	XPT_PROFILE_RELEASED = 3, /* the program was released before all samples were there */
+};
+
+/* All of it is valid during the callback only. */
+struct xpt_profile_report {
+	size_t size; /* sizeof(struct xpt_profile_report) of the library */
+	enum xpt_profile_type type;
+	enum xpt_profile_end end_reason;       /* all but INTERVAL: the last report of this run of the handle */
+	const char *name;		       /* of the handle; "" when it has none */
+	uint64_t sequence;		       /* of the report since the handle was started, from 0 */
+	uint64_t start, end;		       /* ns, CLOCK_MONOTONIC: inferences that ended in (start, end] */
+	uint64_t start_realtime, end_realtime; /* the same in ns since 1970 */
+	uint64_t late; /* samples here that ended before start, but became known after the report before was closed */
+	const struct xpt_program_report *programs; /* streams: those that ran, or left, in the interval */
+	size_t program_count;
+	/* Only XPT_PROFILE_TRACE: a complete document, and the place in it where the events stand, comma-separated. */
+	const char *trace;
+	size_t trace_length;
+	const char *trace_events;
+	size_t trace_events_length;
+};
+
+typedef void (*xpt_profile_report_fn)(void *context, const struct xpt_profile_report *report);
+
+/* ---- files ---- */
+
+enum xpt_report_format {
+	XPT_FORMAT_SAMPLES = 0, /* CSV: header, then one row a sample, for each program */
+	XPT_FORMAT_SUMMARY = 1, /* CSV: one row a program and report */
+	XPT_FORMAT_TRACE = 2,	/* Chrome trace; the reports must be of type XPT_PROFILE_TRACE */
+};
+
+/* Writes one report, complete by itself. 0 or what write() says; -EINVAL when the format does not fit the report. */
+XPT_API int xpt_profile_report_write(const struct xpt_profile_report *report, enum xpt_report_format format,
+				     int descriptor);
+
+struct xpt_report_files;
+
+struct xpt_report_files_options {
+	size_t size;	  /* sizeof(struct xpt_report_files_options) */
+	const char *path; /* "-": standard output, where reports follow one another; as in a device or named pipe */
+	enum xpt_report_format format;
+	/*
+	 * 0: one file a report, PATH with the number of the report before its extension (latency-000001.csv), or just PATH
+	 * when single is set. Non-zero: reports follow one another in PATH.
+	 */
+	int append;
+	int single;
+	uint64_t rotate_bytes; /* append: begin PATH anew when it would grow beyond this; the old one is PATH.1, ... 0: never */
+	unsigned int
+		keep; /* files kept: old ones beside PATH, or the newest reports; only own ones are deleted; 0: all */
+	xpt_log_fn log;
+	void *log_context;
+	enum xpt_log_level log_level;
+};
+
+/* Errors of open(); -EINVAL for options that make no sense together (said through the log). */
+XPT_API int xpt_report_files_create(const struct xpt_report_files_options *options, struct xpt_report_files **files);
+/*
+ * Every file is complete and loadable after each call, also when a call fails (disk full): then the report is left out,
+ * the error is returned, and the next report is tried again. Standard output takes nothing more after an error.
+ */
+XPT_API int xpt_report_files_write(struct xpt_report_files *files, const struct xpt_profile_report *report);
+XPT_API uint64_t xpt_report_files_bytes(const struct xpt_report_files *files);	 /* written so far, all files */
+XPT_API const char *xpt_report_files_path(const struct xpt_report_files *files); /* last file written; "" before */
+/* Completes and closes. 0 or the first error of any write. */
+XPT_API int xpt_report_files_close(struct xpt_report_files *files);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/options.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+
+/* What options_copy() has to know of a struct of options. */
+struct some_options {
+	size_t size;
+	int number;
+	const char *text;
+};
+
+Test(base_options, fields_that_both_sides_know_are_copied)
+{
+	struct some_options from = { .size = offsetof(struct some_options, text), .number = 7, .text = "unknown" };
+	struct some_options to = {};
+
+	cr_assert_eq(options_copy(&to, sizeof(to), &from), 0);
+	cr_assert_eq(to.number, 7);
+	cr_assert_null(to.text);
+	from.size = sizeof(from);
+	cr_assert_eq(options_copy(&to, sizeof(to), &from), 0);
+	cr_assert_str_eq(to.text, "unknown");
+}
+
+Test(base_options, fields_of_a_newer_library_must_be_zero)
+{
+	struct {
+		struct some_options known;
+		char tail[24];
+	} from = { .known = { .size = sizeof(from), .number = 7 } };
+	struct some_options to = {};
+
+	cr_assert_eq(options_copy(&to, sizeof(to), &from), 0);
+	from.tail[23] = 1;
+	to = (struct some_options){};
+	cr_assert_eq(options_copy(&to, sizeof(to), &from), -E2BIG);
+	cr_assert_eq(to.number, 0);
+}

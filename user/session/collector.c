@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The one place where capturing is put together: open, arm, start, drain, stop, close. */
+#include "session/collector.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "kern/features.h"
+
+#define BUFFER_BYTES (8u << 20)
+#define LOSSES_INTERVAL 200000000ull /* ns */
+#define GRACE_US 5000
+
+static int check_options(const struct collector_options *options)
+{
+	unsigned int ways = !!options->pid_count + !!options->command + !!options->all_processes;
+
+	if (ways != 1) {
+		log_error(&options->log, ways ? "processes, a command and all processes exclude each other" :
+						"nothing to trace: name processes, a command, or all processes");
+		return -EINVAL;
+	}
+	if (options->command && !options->command[0]) {
+		log_error(&options->log, "the command is empty");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int copy_options(struct collector *collector, const struct collector_options *options)
+{
+	collector->options = *options;
+	collector->options.name_count = 0;
+	collector->log = options->log;
+	collector->pids = calloc(options->pid_count ?: 1, sizeof(*collector->pids));
+	collector->names = calloc(options->name_count ?: 1, sizeof(*collector->names));
+	if (!collector->pids || !collector->names)
+		return -ENOMEM;
+	if (options->pid_count)
+		memcpy(collector->pids, options->pids, options->pid_count * sizeof(*collector->pids));
+	for (size_t i = 0; i < options->name_count; i++) {
+		collector->names[i] = options->names[i];
+		collector->names[i].name = strdup(options->names[i].name);
+		if (!collector->names[i].name)
+			return -ENOMEM;
+		collector->options.name_count++;
+	}
+	return 0;
+}
+
+int collector_create(const struct collector_options *options, struct collector **result)
+{
+	struct collector *collector;
+	int error = check_options(options);
+
+	if (error)
+		return error;
+	collector = calloc(1, sizeof(*collector));
+	if (!collector)
+		return -ENOMEM;
+	collector->epoll = collector->wake = -1;
+	collector->command = (struct command){ .release = -1, .failure = -1, .status = -1 };
+	error = copy_options(collector, options);
+	if (!error)
+		error = registry_create(&collector->log, options->runtime_files, options->runtime_file_count,
+					options->runtimes, options->runtime_count, &collector->registry);
+	if (!error && geteuid()) {
+		log_error(&collector->log, "tracing needs root: start it with sudo");
+		error = -EPERM;
+	}
+	if (!error)
+		error = targets_look(collector);
+	/* The guard is a fork: made while there is one thread and little memory. */
+	if (!error && (options->command || options->guard)) {
+		error = guard_start(&collector->guard);
+		if (error)
+			log_error(&collector->log, "cannot start the guard process: %s", strerror(-error));
+	}
+	if (error) {
+		collector_free(collector);
+		return error;
+	}
+	*result = collector;
+	return 0;
+}
+
+/* Says which of the things that are needed is missing, and what to do about it. */
+static void explain_kernel(struct collector *collector, int error)
+{
+	char detail[256];
+
+	for (size_t i = 0; i < feature_count; i++) {
+		if (features[i].need != FEATURE_REQUIRED || !features[i].try(detail, sizeof(detail)))
+			continue;
+		log_error(&collector->log, "this machine lacks %s, needed for %s: %s", features[i].name,
+			  features[i].gives, features[i].advice);
+		return;
+	}
+	log_error(&collector->log, "cannot set up tracing in the kernel: %s (see `xputrace check`)", strerror(-error));
+}
+
+static int attacher_record_visit(void *context, const struct xpt_record_header *record)
+{
+	collector_pass(context, record);
+	return 0;
+}
+
+static int open_kernel(struct collector *collector)
+{
+	const struct collector_options *options = &collector->options;
+	struct kern_options kern_options = {
+		.spec_count = attacher_spec_count(collector->registry),
+		.sample_every = options->sample_every,
+		.buffer_bytes = options->buffer_bytes ?: BUFFER_BYTES,
+		.link = (enum link_kind)options->link,
+	};
+	struct attacher_options attacher_options = {
+		.log = &collector->log,
+		.registry = collector->registry,
+		.all_processes = options->all_processes,
+		.hold = options->command != NULL,
+		.record = attacher_record_visit,
+		.context = collector,
+	};
+	int error = kern_open(&collector->log, &kern_options, &collector->kern);
+
+	if (error) {
+		explain_kernel(collector, error);
+		return error;
+	}
+	attacher_options.kern = collector->kern;
+	error = attacher_create(&attacher_options, &collector->attacher);
+	if (!error && !options->command && mappings_open(&collector->log, &collector->mappings))
+		collector->mappings = NULL;
+	return error;
+}
+
+static int watch(struct collector *collector, int descriptor)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = descriptor };
+
+	return epoll_ctl(collector->epoll, EPOLL_CTL_ADD, descriptor, &event) ? -errno : 0;
+}
+
+static int open_events(struct collector *collector)
+{
+	int error;
+
+	collector->epoll = epoll_create1(EPOLL_CLOEXEC);
+	collector->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (collector->epoll < 0 || collector->wake < 0)
+		return -errno;
+	error = watch(collector, collector->wake);
+	if (!error)
+		error = watch(collector, kern_ring_descriptor(collector->kern));
+	if (!error && collector->mappings)
+		error = watch(collector, mappings_descriptor(collector->mappings));
+	return error;
+}
+
+int collector_open(struct collector *collector)
+{
+	int error = open_kernel(collector);
+
+	return error ?: open_events(collector);
+}
+
+/* The user's names come first in the stream, so that they hold from the first call on. */
+static int pass_names(struct collector *collector)
+{
+	for (size_t i = 0; i < collector->options.name_count; i++) {
+		const struct xpt_handle_name *name = &collector->names[i];
+		struct xpt_record_text *record = record_text(XPT_RECORD_NAMED, name->pid, clock_monotonic(),
+							     name->handle, name->name);
+
+		if (!record)
+			return -ENOMEM;
+		collector_pass(collector, &record->header);
+		free(record);
+	}
+	return 0;
+}
+
+int collector_start(struct collector *collector)
+{
+	int error = pass_names(collector);
+
+	collector->started = collector->losses_due = clock_monotonic();
+	return error ?: targets_start(collector);
+}
+
+int collector_wait(struct collector *collector, __u64 until)
+{
+	__u64 now = clock_monotonic(), time = until > now ? until - now : 0, count;
+	struct timespec timeout = { 0, time < COLLECTOR_POLL ? time : COLLECTOR_POLL };
+	struct epoll_event events[8];
+	int ready = epoll_pwait2(collector->epoll, events, 8, &timeout, NULL);
+
+	if (ready < 0 && errno != EINTR)
+		return -errno;
+	for (int i = 0; i < ready; i++) {
+		if (collector->mappings && events[i].data.fd == mappings_descriptor(collector->mappings))
+			targets_read_mappings(collector);
+		/* Fails only when another one has emptied it. */
+		if (events[i].data.fd == collector->wake && read(collector->wake, &count, sizeof(count)) < 0)
+			continue;
+	}
+	return 0;
+}
+
+void collector_wake(struct collector *collector)
+{
+	__u64 one = 1;
+	int saved = errno;
+
+	if (write(collector->wake, &one, sizeof(one)) < 0)
+		errno = saved; /* already full: it will wake */
+	errno = saved;
+}
+
+int collector_work(struct collector *collector)
+{
+	__u64 now;
+
+	records_drain(collector);
+	targets_scan_pending(collector);
+	now = clock_monotonic();
+	if (now >= collector->losses_due) {
+		records_losses(collector);
+		targets_check(collector);
+		attacher_sweep(collector->attacher);
+		collector->losses_due = now + LOSSES_INTERVAL;
+	}
+	return collector->error;
+}
+
+/* Calls that are open get a moment to end; then nothing is placed any more, and what is left is fetched. */
+void collector_finish(struct collector *collector)
+{
+	collector->ended = clock_monotonic();
+	targets_release(collector);
+	kern_stop(collector->kern);
+	usleep(GRACE_US);
+	records_drain(collector);
+	attacher_detach(collector->attacher);
+	records_drain(collector);
+	records_drain(collector); /* a second PASS releases what the first one brought */
+	records_totals(collector, 0);
+	records_losses(collector);
+}
+
+void collector_free(struct collector *collector)
+{
+	if (!collector)
+		return;
+	targets_release(collector);
+	attacher_free(collector->attacher);
+	mappings_close(collector->mappings);
+	kern_close(collector->kern);
+	guard_stop(collector->guard);
+	registry_free(collector->registry);
+	command_close(&collector->command);
+	if (collector->epoll >= 0)
+		close(collector->epoll);
+	if (collector->wake >= 0)
+		close(collector->wake);
+	for (size_t i = 0; collector->names && i < collector->options.name_count; i++)
+		free((char *)collector->names[i].name);
+	free(collector->names);
+	free(collector->pids);
+	free(collector->followed);
+	free(collector->pending);
+	free(collector->spec_calls);
+	free(collector);
+}

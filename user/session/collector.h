@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What recordings and profiling sessions have between them: processes are watched, and records come out as they are
+ * read. One thread at a time.
+ */
+#ifndef XPT_SESSION_COLLECTOR_H
+#define XPT_SESSION_COLLECTOR_H
+
+#include <xputrace/target.h>
+
+#include "base/guard.h"
+#include "base/log.h"
+#include "describe/registry.h"
+#include "kern/kern.h"
+#include "kern/mappings.h"
+#include "session/attach.h"
+#include "session/command.h"
+#include "session/describe_records.h"
+
+#define COLLECTOR_POLL 20000000ull /* ns between two looks at the rings */
+
+/* As in xpt_recording_options and xpt_session_options. */
+struct collector_options {
+	const pid_t *pids;
+	size_t pid_count;
+	char *const *command;
+	int all_processes;
+	const char *const *runtime_files;
+	size_t runtime_file_count;
+	const char *const *runtimes;
+	size_t runtime_count;
+	const struct xpt_handle_name *names;
+	size_t name_count;
+	__u32 sample_every; /* 1 or more, or XPT_SAMPLE_NONE */
+	size_t buffer_bytes;
+	enum xpt_link link;
+	bool guard; /* wanted even without a command */
+	struct log log;
+	/* Gets every record, in the order of reading. Errors are its own affair. */
+	void (*record)(void *context, const struct xpt_record_header *record);
+	void *context;
+};
+
+/* A process that is traced. */
+struct followed {
+	pid_t tgid;
+	bool announced; /* its PROCESS record has been given out */
+	bool watched;	/* by the guard */
+};
+
+struct collector {
+	struct collector_options options; /* pids, names: its own copies; runtimes and files: only during creation */
+	pid_t *pids;
+	struct xpt_handle_name *names;
+	struct log log;
+	struct registry *registry;
+	struct guard *guard;
+	struct kern *kern;
+	struct attacher *attacher;
+	struct mappings *mappings;
+	struct command command;
+
+	int epoll, wake;
+	int error; /* ends it */
+	__u64 started, ended, losses_due;
+
+	struct followed *followed; /* all-processes mode: those that a record has come from */
+	size_t followed_count, followed_room;
+	pid_t *pending; /* have mapped something; to be scanned */
+	size_t pending_count, pending_room;
+	bool scan_all;
+
+	__u64 calls;   /* CALL records passed on */
+	__u64 closed;  /* of those that are counted in the kernel: not layers */
+	__u64 counted; /* sum over TOTAL records: began, less left out, less lost */
+	__u64 left_out;
+	__u64 lost; /* sum of all causes */
+	__u64 last_loss_time;
+	__u64 losses[XPT_LOSS_MAX]; /* as last read */
+	__u64 *spec_calls;	    /* by spec: recorded */
+};
+
+/* collector.c */
+/* Checks the options, reads the descriptions, looks at the targets, starts the guard. Errors as xpt_recording_create(). */
+int collector_create(const struct collector_options *options, struct collector **result);
+int collector_open(struct collector *collector);  /* loads the kernel side */
+int collector_start(struct collector *collector); /* attaches, or starts the command */
+/* Waits for something to do: until the time `until`, at most COLLECTOR_POLL, or until woken. */
+int collector_wait(struct collector *collector, __u64 until);
+void collector_wake(struct collector *collector); /* from anywhere, also signal handlers */
+/* Passes on what is there; libraries, processes and losses are looked after. The error that ends it, or 0. */
+int collector_work(struct collector *collector);
+/* Places nothing any more, takes all probes off, passes on what is left, and the totals. */
+void collector_finish(struct collector *collector);
+void collector_free(struct collector *collector);
+static inline void collector_pass(struct collector *collector, const struct xpt_record_header *record)
+{
+	collector->options.record(collector->options.context, record);
+}
+
+/* targets.c: processes, the command, libraries that come later */
+int targets_look(struct collector *collector); /* before anything is made: can the processes be traced? */
+int targets_start(struct collector *collector);
+void targets_read_mappings(struct collector *collector);
+void targets_scan_pending(struct collector *collector);
+void targets_check(struct collector *collector); /* processes whose end went unseen */
+bool targets_ended(struct collector *collector);
+void targets_release(struct collector *collector); /* lets go whatever is held; safe to repeat */
+/* A record that tells of a process: fork, exec, exit, first call of a thread. */
+void targets_task(struct collector *collector, const struct xpt_record_task *task);
+/* The process was held for this record: probes are in place now, let it go. */
+void targets_continue(struct collector *collector, pid_t tgid, __u64 since, unsigned int event, unsigned int sites);
+
+/* records.c: from the rings to the receiver */
+void records_drain(struct collector *collector);
+void records_losses(struct collector *collector);
+/* The counts of all programs up to now, as COUNT records of the time `time`, which is that of just before. */
+void records_counts(struct collector *collector, __u64 time);
+void records_totals(struct collector *collector, pid_t tgid); /* 0: of all; taken out of the kernel */
+void records_end(struct collector *collector, const char *stopped_by);
+
+#endif
