@@ -13,6 +13,7 @@ SOVERSION = 0
 ## FUZZ_SECONDS=N      how long each fuzz target runs (60)
 ## UNIT_OPTIONS=...    options of the unit tests, such as "--filter 'model_*/*'"
 ## E2E_OPTIONS=...     options of tests/e2e/run.py, such as "-k onnx"
+## VM_OPTIONS=...      options of tests/vm/run.py, such as "--kernel 6.1 -k standins"
 ## BENCH_OPTIONS=...   options of tests/bench/run.py
 prefix = /usr/local
 bindir = $(prefix)/bin
@@ -25,6 +26,7 @@ CFLAGS ?= -O2 -g
 FUZZ_SECONDS = 60
 UNIT_OPTIONS =
 E2E_OPTIONS =
+VM_OPTIONS =
 BENCH_OPTIONS =
 
 # ---- machine, tools and flags ----
@@ -116,7 +118,7 @@ SHARED_NAME := libxputrace.so.$(SOVERSION)
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-bench test-lint fuzz lint format \
+.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-vm test-bench test-lint fuzz lint format \
 	bench demo npm workload install uninstall clean FORCE
 
 ## targets
@@ -309,9 +311,15 @@ test-e2e: all workload
 	-$(Q)$(MAKE) --no-print-directory npm
 	$(PYTHON) tests/e2e/run.py $(E2E_OPTIONS)
 
+## test-vm             the same on Debian's kernels 6.1, 6.12 and its newest, in QEMU without KVM
+test-vm:
+	$(Q)tests/deps.sh vm
+	$(Q)$(MAKE) --no-print-directory all workload
+	$(PYTHON) tests/vm/run.py $(VM_OPTIONS)
+
 ## test-public         programs that use the installed library, and the examples of the README; root, to trace
 test-public: all workload
-	$(Q)tests/public/run.sh $(BUILD)
+	$(Q)MAKE='$(MAKE)' tests/public/run.sh $(BUILD)
 
 ## test-symbols        described functions against the distribution's own libraries
 test-symbols: $(BUILD)/xputrace

@@ -79,6 +79,8 @@ count_row() {
 
 step symbols test-symbols
 count_row
+step public test-public
+count_row
 if [ "$(id -u)" -eq 0 ]; then
 	step e2e test-e2e
 	count_row
@@ -88,7 +90,7 @@ fi
 
 printf '\n== Totals\n%-10s %8s %8s %8s %8s\n%s' kind passed failed skipped time "$rows"
 # Skipped tests by name: Criterion's "[SKIP] suite::test: reason", and "skipped name (time): reason".
-for name in unit sanitize symbols e2e; do
+for name in unit sanitize symbols public e2e; do
 	grep -E '^(\[SKIP\]|skipped) ' "$logs/$name.log" 2>/dev/null | sed "s/^/  $name: /"
 done >"$logs/skipped"
 if [ -s "$logs/skipped" ]; then

@@ -99,7 +99,7 @@ XPT_API int xpt_latencies_get(const struct xpt_latencies *latencies, enum xpt_co
 
 /* One program in one report. */
 struct xpt_program_report {
-	uint32_t id; /* unique in the session, from 1 */
+	uint32_t id; /* unique in the session, from 1; 0: all those together that had no room in report_bytes */
 	pid_t pid;
 	const char *process; /* name */
 	const char *runtime;
@@ -109,14 +109,14 @@ struct xpt_program_report {
 	unsigned int sample_every;	  /* one inference in so many was wanted */
 	uint64_t requested;		  /* samples that were asked for; 0: no limit */
 	uint64_t skipped;		  /* inferences left out at the beginning, as asked; not among inferences */
-	const struct xpt_sample *samples; /* in the order in which they ended */
+	const struct xpt_sample *samples; /* in the order in which they ended; LATENCY only */
 	size_t sample_count;
 	/*
 	 * All inferences of the program that ended in the report's interval (those that sampling left out: began, since
 	 * their end is not watched). inferences = samples taken + left out by sampling + lost.
 	 */
 	uint64_t inferences;
-	uint64_t taken;	 /* samples; more than sample_count when only the summary was wanted */
+	uint64_t taken;	 /* samples; more than sample_count when only the summary or a trace was wanted */
 	uint64_t lost;	 /* should have been samples: rings or buffer full, or no wait was seen for what was enqueued */
 	uint64_t failed; /* of those taken */
 	int released;	 /* non-zero: the program was released, or its process has ended */

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 CLI = pathlib.Path(__file__).resolve().parents[2] / "user" / "cli"
-COMMANDS = ["record", "report", "list", "check"]
+COMMANDS = ["record", "profile", "stream", "report", "list", "check"]
 
 
 def help_options(program, command):
@@ -47,7 +47,11 @@ def completion_text(name, command):
                  if "__fish_seen_subcommand_from" not in line or re.search(rf"from [\w ]*\b{command}\b[\w ]*'", line)]
         return re.sub(r"-l (\w)", r"--\1", "\n".join(lines))
     section = text.rpartition("case $command in\n")[2]
-    return re.search(rf"^\t{command}\)\n(.*?)\t\t;;", section, re.MULTILINE | re.DOTALL).group(1)
+    section = re.search(rf"^\t{command}\)\n(.*?)\t\t;;", section, re.MULTILINE | re.DOTALL).group(1)
+    for name in re.findall(r"\$([a-z]+)", section):  # lists that commands have in common
+        shared = re.search(rf"\b{name}=(\(.*?^\t\)|\"[^\"]*\")", text, re.MULTILINE | re.DOTALL)
+        section += shared.group(1) if shared else ""
+    return section
 
 
 def main():

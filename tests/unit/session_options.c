@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What xpt_recording_create() refuses before it needs any permission. */
+/* What xpt_recording_create() and xpt_session_create() refuse before they need any permission. */
 #include <criterion/criterion.h>
 
 #include <errno.h>
@@ -8,6 +8,7 @@
 
 #include <xputrace/recording.h>
 #include <xputrace/report.h>
+#include <xputrace/session.h>
 
 static char last_message[1024];
 
@@ -81,4 +82,31 @@ Test(session_options, a_report_needs_an_input)
 	cr_assert_eq(xpt_report_create(&options), -ENOENT);
 	options.size = 3;
 	cr_assert_eq(xpt_report_create(&options), -EINVAL);
+}
+
+static int create_session(struct xpt_session_options options)
+{
+	struct xpt_session *session = NULL;
+	int error;
+
+	options.size = options.size ?: sizeof(options);
+	options.log = keep;
+	last_message[0] = '\0';
+	error = xpt_session_create(&options, &session);
+	cr_assert_lt(error, 0);
+	cr_assert_null(session);
+	return error;
+}
+
+Test(session_options, a_session_says_what_it_watches_in_one_way)
+{
+	pid_t pid = 1;
+
+	cr_assert_eq(xpt_session_create(NULL, NULL), -EINVAL);
+	cr_assert_eq(create_session((struct xpt_session_options){ .size = 4 }), -EINVAL);
+	cr_assert_eq(create_session((struct xpt_session_options){ 0 }), -EINVAL);
+	cr_assert_neq(strlen(last_message), 0);
+	cr_assert_eq(create_session((struct xpt_session_options){ .pids = &pid, .pid_count = 1, .all_processes = 1 }),
+		     -EINVAL);
+	cr_assert_neq(strlen(last_message), 0);
 }

@@ -3,15 +3,21 @@
 #ifndef XPT_CLI_COMMANDS_H
 #define XPT_CLI_COMMANDS_H
 
+#include <stdio.h>
+
 #include <xputrace/error.h>
 
 int command_record(int argc, char **argv);
+int command_profile(int argc, char **argv);
+int command_stream(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_list(int argc, char **argv);
 int command_check(int argc, char **argv);
 
 /* Messages of the library, to standard error. context is unused. */
 void print_message(void *context, enum xpt_log_level level, const char *text);
+/* A name that a target has given, cut or filled up to columns (0: as it is), with nothing in it that moves the cursor. */
+void print_name(FILE *out, const char *name, size_t columns);
 /* Columns of the terminal behind a descriptor; 0: it is none. */
 unsigned int terminal_columns(int descriptor);
 /* The status line is drawn over what stands there; a message needs a line of its own. */

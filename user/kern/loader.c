@@ -182,6 +182,8 @@ int kern_open(const struct log *log, const struct kern_options *options, struct 
 		log_debug(log, "%s links do not work here: %s", link_kind_name(kinds[i]), strerror(-error));
 		if (error == -EPERM || error == -ENOMEM)
 			break;
+		if (error == -EINVAL) /* so a kernel answers that has never heard of the kind; not a mistake of ours */
+			error = -EOPNOTSUPP;
 	}
 	if (!error)
 		error = attach_tasks(kern);

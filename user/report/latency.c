@@ -187,7 +187,7 @@ static void add_sample(struct text *text, const struct xpt_profile_report *repor
 	text_literal(text, "\n");
 }
 
-static const char *end_name(enum xpt_profile_end end)
+const char *latency_end_name(enum xpt_profile_end end)
 {
 	switch (end) {
 	case XPT_PROFILE_INTERVAL:
@@ -199,7 +199,7 @@ static const char *end_name(enum xpt_profile_end end)
 	case XPT_PROFILE_RELEASED:
 		return "released";
 	}
-	return UNKNOWN;
+	return "unknown";
 }
 
 static void add_identity(struct text *text, const struct xpt_program_report *program)
@@ -241,7 +241,7 @@ static void add_counts(struct text *text, const struct xpt_profile_report *repor
 	text_literal(text, ",end,");
 	add_seconds(text, report->end_realtime);
 	text_literal(text, ",ended,");
-	text_string(text, end_name(report->end_reason));
+	text_string(text, latency_end_name(report->end_reason));
 	text_literal(text, ",released,");
 	text_string(text, program->released ? "yes" : "no");
 	text_literal(text, "\n");

@@ -11,6 +11,9 @@
 
 #include "base/text.h"
 
+/* "complete"; how a report's interval ended, for machines. */
+const char *latency_end_name(enum xpt_profile_end end);
+
 /* How far a report has been appended; begins as zeros. */
 struct latency_position {
 	size_t program, sample;

@@ -11,7 +11,10 @@ _xputrace_pids() {
 }
 
 _xputrace() {
-	local current=$2 previous=$3 command=${COMP_WORDS[1]} commands="record report list check" i
+	local current=$2 previous=$3 command=${COMP_WORDS[1]} i
+	local commands="record profile stream report list check"
+	# What record, profile and stream have in common.
+	local watched="-p -a -o -d -r -n -b -q -v -h --pid --all-processes --output --duration --runtime --only --name --buffer --link --quiet --verbose --help --"
 	COMPREPLY=()
 
 	if [ "$COMP_CWORD" -eq 1 ]; then
@@ -20,7 +23,7 @@ _xputrace() {
 	fi
 	# After "--" a command of its own begins.
 	for ((i = 2; i < COMP_CWORD; i++)); do
-		if [ "$command" = record ] && [ "${COMP_WORDS[i]}" = -- ]; then
+		if [[ $command =~ ^(record|profile|stream)$ ]] && [ "${COMP_WORDS[i]}" = -- ]; then
 			if declare -F _command_offset >/dev/null; then
 				_command_offset $((i + 1))
 			else
@@ -46,13 +49,31 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "$([ "$command" = record ] && echo chrome xpt none || echo table json)" -- "$current")
 		return
 		;;
-	-d | --duration | -n | --name | -s | --sample | -b | --buffer | --only)
+	--type)
+		mapfile -t COMPREPLY < <(compgen -W "latency trace" -- "$current")
+		return
+		;;
+	--report-every)
+		mapfile -t COMPREPLY < <(compgen -W "500ms 1s 2s 4s" -- "$current")
+		return
+		;;
+	--sample-every)
+		mapfile -t COMPREPLY < <(compgen -W "1 2 4 8 16" -- "$current")
+		return
+		;;
+	-d | --duration | -n | --name | -s | --sample | -b | --buffer | --only | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep)
 		return
 		;;
 	esac
 	case $command in
 	record)
-		mapfile -t COMPREPLY < <(compgen -W "-p -a -o -d -s -r -n -b -q -v -h --pid --all-processes --output --format --duration --sample --runtime --only --name --buffer --link --quiet --verbose --help --" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched -s --sample --format" -- "$current")
+		;;
+	profile)
+		mapfile -t COMPREPLY < <(compgen -W "$watched -P --program --samples --type --summary --skip --delay" -- "$current")
+		;;
+	stream)
+		mapfile -t COMPREPLY < <(compgen -W "$watched -m -P -s --match --program --report-every --sample-every --type --summary --append --rotate --keep" -- "$current")
 		;;
 	report)
 		mapfile -t COMPREPLY < <(compgen -f -X '!*.xpt' -- "$current")

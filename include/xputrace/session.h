@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A session watches processes for as long as it lives; profiling handles (profile.h, stream.h) say what of them is
+ * wanted.
+ *
+ *	struct xpt_session_options options = { .size = sizeof(options), .pids = &pid, .pid_count = 1 };
+ *	struct xpt_session *session;
+ *
+ *	if (!xpt_session_create(&options, &session)) {
+ *		... create handles, start those that must not miss anything
+ *		xpt_session_start(session);
+ *		xpt_session_wait(session, XPT_FOREVER);
+ *		xpt_session_destroy(session);
+ *	}
+ *
+ * Needs root, as recordings do (recording.h). A session has two threads: one collects, and never waits for a callback;
+ * the other one makes all callbacks of all handles, one after the other. Callbacks may take their time: reports that are
+ * due meanwhile wait, in memory that is bounded by report_bytes; what does not fit is left out and counted as lost.
+ * Several sessions in one process do not disturb each other. Functions may be called from any thread, and from
+ * callbacks, except where it says otherwise.
+ */
+#ifndef XPUTRACE_SESSION_H
+#define XPUTRACE_SESSION_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <xputrace/error.h>
+#include <xputrace/target.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xpt_session;
+
+/* Everything is copied by xpt_session_create(), except command. Zero means the default. */
+struct xpt_session_options {
+	size_t size; /* sizeof(struct xpt_session_options) */
+
+	/* What to watch: processes, a command, or everything. Children are followed. */
+	const pid_t *pids;
+	size_t pid_count;
+	char *const *command; /* started by xpt_session_start(), watched from its first instruction; NULL-terminated */
+	int all_processes;
+
+	const char *const *runtime_files; /* descriptions to add to the built-in ones (user/runtimes/FORMAT.md) */
+	size_t runtime_file_count;
+	const char *const *runtimes; /* only these, by name; none: all */
+	size_t runtime_count;
+
+	const struct xpt_handle_name *names; /* for programs whose load is not seen */
+	size_t name_count;
+
+	size_t buffer_bytes; /* of the kernel's rings together; 0: 8 MiB */
+	size_t report_bytes; /* of samples and traces that wait for callbacks; 0: 256 MiB */
+	enum xpt_link link;
+
+	xpt_log_fn log; /* NULL: messages are dropped; comes on the thread that met the condition */
+	void *log_context;
+	enum xpt_log_level log_level;
+};
+
+/* Errors as xpt_recording_create(). */
+XPT_API int xpt_session_create(const struct xpt_session_options *options, struct xpt_session **session);
+
+/* Attaches, or starts the command. -ESRCH no such process, -ENOEXEC cannot be traced, -EALREADY. Not from callbacks. */
+XPT_API int xpt_session_start(struct xpt_session *session);
+
+/*
+ * Returns when all targets have ended: 1; after timeout ns: 0; after xpt_session_interrupt(): -EINTR; -EDEADLK from a
+ * callback; another negative errno when the session cannot go on.
+ */
+XPT_API int xpt_session_wait(struct xpt_session *session, uint64_t timeout);
+#define XPT_FOREVER UINT64_MAX
+
+/* Ends a wait of this session, or the next one. Safe in signal handlers. */
+XPT_API void xpt_session_interrupt(struct xpt_session *session);
+
+struct xpt_session_status {
+	size_t size;		/* sizeof(struct xpt_session_status), set by the caller */
+	uint64_t elapsed;	/* ns since the start */
+	unsigned int processes; /* watched now */
+	unsigned int programs;	/* known now; released ones left out */
+	uint64_t calls;		/* recorded so far */
+	uint64_t lost;		/* records, for whatever cause */
+	uint64_t waiting;	/* reports that wait for their callback */
+	uint64_t waiting_bytes;
+};
+XPT_API int xpt_session_status(struct xpt_session *session, struct xpt_session_status *status);
+
+/* Visits the programs that are known now; a non-zero return ends the walk and is returned. visit must not call back. */
+XPT_API int xpt_session_programs(struct xpt_session *session,
+				 int (*visit)(void *context, const struct xpt_program_info *program), void *context);
+
+/* What the command answered: as wait() gives it; -1 when there was none or it still runs. */
+XPT_API int xpt_session_command_status(struct xpt_session *session);
+
+/*
+ * Detaches and frees, after delivering nothing more; handles must have been destroyed. The command runs on. Not from
+ * callbacks.
+ */
+XPT_API void xpt_session_destroy(struct xpt_session *session);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Checks that the libraries offer what the installed headers declare, and nothing else: exports.py PREFIX."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import tests
+
+PREFIX = pathlib.Path(sys.argv[1])
+
+
+def declared():
+    """Functions that the headers mark as part of the interface."""
+    names = set()
+    for header in (PREFIX / "include" / "xputrace").glob("*.h"):
+        text = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.DOTALL)
+        text = re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE)
+        names.update(re.findall(r"\bXPT_API\b[^;(]*?\b(\w+)\s*\(", text))
+    return names
+
+
+def symbols(library, *options):
+    """Names of the symbols that nm lists, without versions and undefined ones."""
+    text = subprocess.run(["nm", "--defined-only", *options, str(PREFIX / "lib" / library)], stdout=subprocess.PIPE,
+                          check=True, text=True).stdout
+    lines = [line.split() for line in text.splitlines()]
+    return {words[2].split("@")[0] for words in lines if len(words) == 3 and words[1] != "A"}
+
+
+def same(what, found):
+    wanted = declared()
+    assert len(wanted) > 40, "only %d functions in the headers" % len(wanted)
+    missing, more = sorted(wanted - found), sorted(found - wanted)
+    assert not missing, "%s lacks %s" % (what, ", ".join(missing))
+    assert not more, "%s has %s, too" % (what, ", ".join(more))
+
+
+def shared():
+    """The shared library has the declared functions and no other symbol."""
+    same("libxputrace.so", symbols("libxputrace.so", "--dynamic"))
+
+
+def static():
+    """So has the archive: nothing in it can clash with a name of the program."""
+    same("libxputrace.a", symbols("libxputrace.a", "--extern-only"))
+
+
+def versions():
+    """Every one has a version, so that a later library can keep it."""
+    text = subprocess.run(["readelf", "--dyn-syms", "--wide", str(PREFIX / "lib" / "libxputrace.so")],
+                          stdout=subprocess.PIPE, check=True, text=True).stdout
+    bare = [name for name in re.findall(r"\s(xpt_\w+)$", text, re.MULTILINE)]
+    assert not bare, "without a version: %s" % ", ".join(bare)
+    assert "@@XPUTRACE_0" in text, "no versions at all"
+
+
+sys.exit(1 if tests.run("exports", [("shared", shared), ("static", static), ("versions", versions)]) else 0)

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Compiles the C programs of the README against what is installed, and runs them on a stand-in: readme.py PREFIX.
+
+A fenced block that is marked as C and begins with a comment "NAME.c: ..." is a whole program. Every one must be run here.
+"""
+
+import csv
+import pathlib
+import re
+import subprocess
+import sys
+
+import tests
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+import harness  # noqa: E402 (found only now)
+
+PREFIX = pathlib.Path(sys.argv[1])
+PROGRAM = "neuron-0.0"
+
+
+def programs():
+    """Name and text of each."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```c\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    named = [(re.match(r"/\* (\w+)\.c: ", block), block) for block in blocks]
+    assert all(match for match, _ in named), "a C block of the README has no name"
+    return {match.group(1): block for match, block in named}
+
+
+def pkg_config(*options):
+    return subprocess.run(["pkg-config", *options, "xputrace"], stdout=subprocess.PIPE, check=True,
+                          text=True).stdout.split()
+
+
+def compiled(name):
+    """Path of the program, built as the README says and with every warning an error."""
+    pathlib.Path(name + ".c").write_text(programs()[name], encoding="utf-8")
+    command = ["cc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-o", name, name + ".c"]
+    command += pkg_config("--cflags", "--libs") + ["-Wl,-rpath," + str(PREFIX / "lib")]
+    result = subprocess.run(command, stderr=subprocess.PIPE, check=False, text=True)
+    assert result.returncode == 0, result.stderr
+    return "./" + name
+
+
+def traced(name, *arguments):
+    """Runs the program on a stand-in; what the stand-in did, what the program printed."""
+    path = compiled(name)
+    tests.need_root()
+    workload = harness.standin("nrt", "--calls", 400, "--rate", 400)
+    program = harness.Process([path, str(workload.pid)] + list(arguments))
+    program.wait_line("stderr", "attached")
+    workload.go()
+    results = workload.results()
+    status = program.wait()
+    assert status == 0, "%s ended with %d: %s" % (name, status, program.stderr)
+    made = {}
+    for entry in harness.run_entries(results):
+        made[entry["program"]] = made.get(entry["program"], 0) + entry["count"]
+    return made, program.stdout
+
+
+def profile():
+    """A hundred samples of the program, each with its time."""
+    made, output = traced("profile", PROGRAM)
+    assert made[PROGRAM] >= 100, made
+    rows = list(csv.reader(output.splitlines()))
+    heading = next(row for row in rows if row and row[0] == "Sample")
+    samples = rows[rows.index(heading) + 1:]
+    assert len(samples) == 100, "%d rows" % len(samples)
+    for row in samples:
+        assert float(row[heading.index("totalRoundtripTime(Us)")]) > 0, row
+
+
+def stream():
+    """Every inference in one of the lines."""
+    made, output = traced("stream")
+    counted = {}
+    for line in output.splitlines():
+        name, count = re.match(r"(\S+): (\d+) inferences", line).groups()
+        counted[name] = counted.get(name, 0) + int(count)
+    assert counted == made, "made %s, printed %s" % (made, counted)
+
+
+TESTS = {"profile": profile, "stream": stream}
+
+
+def all_known():
+    """No program of the README is left out here."""
+    assert set(programs()) == set(TESTS), "README has %s" % sorted(programs())
+
+
+sys.exit(1 if tests.run("readme", [("all_known", all_known)] + sorted(TESTS.items())) else 0)

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/running.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+
+/* What a signal ends; a handler has no other way to know. */
+static void (*volatile signal_end)(void *object);
+static void *volatile signal_object;
+
+static void on_signal(int number)
+{
+	void (*end)(void *object) = signal_end;
+
+	(void)number;
+	if (end)
+		end(signal_object);
+}
+
+void end_on_signals(void (*end)(void *object), void *object)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+
+	signal_end = NULL;
+	signal_object = object;
+	signal_end = end;
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+}
+
+void status_line_draw(struct status_line *line, const struct running_figures *figures, const char *tail)
+{
+	uint64_t seconds = figures->elapsed / 1000000000, span = figures->elapsed - line->last_elapsed;
+	double rate = span ? (figures->calls - line->last_calls) * 1e9 / span : 0;
+	char text[320];
+
+	snprintf(text, sizeof(text), "%02llu:%02llu  %u processes  %u programs  %.0f calls/s  %llu lost  %s",
+		 (unsigned long long)seconds / 60, (unsigned long long)seconds % 60, figures->processes,
+		 figures->programs, rate, (unsigned long long)figures->lost, tail);
+	status_draw(text);
+	if (span >= 1000000000) {
+		line->last_elapsed = figures->elapsed;
+		line->last_calls = figures->calls;
+	}
+}
+
+void tell_command(char *const *command, int status)
+{
+	char text[256];
+
+	if (!command)
+		return;
+	if (status == -1)
+		snprintf(text, sizeof(text), "%s still runs", command[0]);
+	else if (WIFSIGNALED(status))
+		snprintf(text, sizeof(text), "%s was ended by signal %d (%s)", command[0], WTERMSIG(status),
+			 strsignal(WTERMSIG(status)));
+	else
+		snprintf(text, sizeof(text), "%s ended with status %d", command[0], WEXITSTATUS(status));
+	print_message(NULL, XPT_LOG_INFO, text);
+}
+
+void give_to_caller(const char *path)
+{
+	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+	struct stat status;
+	int file;
+
+	if (!uid || !gid || !*path || !strcmp(path, "-"))
+		return;
+	file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (file < 0)
+		return;
+	if (!fstat(file, &status) && S_ISREG(status.st_mode) && status.st_uid == 0 && status.st_nlink == 1 &&
+	    fchown(file, atoi(uid), atoi(gid)))
+		print_message(NULL, XPT_LOG_WARN, "cannot give the output to the user who called sudo");
+	close(file);
+}

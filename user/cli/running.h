@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What record, profile and stream do while they run, and when they end. */
+#ifndef XPT_CLI_RUNNING_H
+#define XPT_CLI_RUNNING_H
+
+#include <stdint.h>
+
+/* SIGINT, SIGTERM and SIGHUP call end(object), inside the handler; they are ignored after end_on_signals(NULL, NULL). */
+void end_on_signals(void (*end)(void *object), void *object);
+
+struct running_figures {
+	uint64_t elapsed; /* ns */
+	unsigned int processes, programs;
+	uint64_t calls, lost;
+};
+
+/* Calls a second are counted over at least one second; begins as zeros. */
+struct status_line {
+	uint64_t last_calls, last_elapsed;
+};
+
+/* Draws the figures and what stands behind them: tail. */
+void status_line_draw(struct status_line *line, const struct running_figures *figures, const char *tail);
+
+/* Says how the command has ended. status: as from wait(); -1: it still runs. command NULL: there was none. */
+void tell_command(char *const *command, int status);
+
+/* A file that root wrote for somebody who called sudo belongs to them. "-" and "" are no file. */
+void give_to_caller(const char *path);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/session_options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool take_pids(void *context, const char *value, const char **reason)
+{
+	struct session_options *options = context;
+	char *end;
+
+	do {
+		long pid = strtol(value, &end, 10);
+
+		if (end == value || pid <= 0 || pid > 0x7fffffff || (*end && *end != ',')) {
+			*reason = "process numbers, separated by commas, are wanted";
+			return false;
+		}
+		if (options->pid_count == PIDS_MAX) {
+			*reason = "too many processes; use --all-processes";
+			return false;
+		}
+		options->pids[options->pid_count++] = pid;
+		value = end + 1;
+	} while (*end);
+	return true;
+}
+
+bool take_all(void *context, const char *value, const char **reason)
+{
+	(void)value;
+	(void)reason;
+	((struct session_options *)context)->all_processes = 1;
+	return true;
+}
+
+bool take_output(void *context, const char *value, const char **reason)
+{
+	*reason = "a file name, or - for standard output, is wanted";
+	((struct session_options *)context)->output = value;
+	return *value;
+}
+
+bool take_duration(void *context, const char *value, const char **reason)
+{
+	*reason = "a time like 10s, 500ms or 2m is wanted";
+	return parse_duration(value, &((struct session_options *)context)->duration);
+}
+
+bool take_name(void *context, const char *value, const char **reason)
+{
+	struct session_options *options = context;
+	const char *equals = strchr(value, '=');
+	char handle[32];
+
+	if (!equals || !equals[1] || (size_t)(equals - value) >= sizeof(handle)) {
+		*reason = "HANDLE=NAME is wanted, for example 0x7f3a10002b40=resnet50";
+		return false;
+	}
+	if (options->name_count == NAMES_MAX) {
+		*reason = "too many names";
+		return false;
+	}
+	memcpy(handle, value, equals - value);
+	handle[equals - value] = '\0';
+	*reason = "the handle is a number, as reports show it: 0x7f3a10002b40";
+	options->names[options->name_count].name = equals + 1;
+	return parse_number(handle, &options->names[options->name_count++].handle);
+}
+
+bool take_buffer(void *context, const char *value, const char **reason)
+{
+	uint64_t bytes;
+
+	*reason = "a size from 64K to 1G is wanted";
+	if (!parse_size(value, &bytes) || bytes < (64 << 10) || bytes > (1u << 30))
+		return false;
+	((struct session_options *)context)->buffer_bytes = bytes;
+	return true;
+}
+
+bool take_link(void *context, const char *value, const char **reason)
+{
+	static const char *const names[] = { "auto", "session", "multi", "perf" };
+
+	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!strcmp(value, names[i])) {
+			((struct session_options *)context)->link = (enum xpt_link)i;
+			return true;
+		}
+	}
+	*reason = "the kinds are auto, session, multi and perf";
+	return false;
+}
+
+bool take_quiet(void *context, const char *value, const char **reason)
+{
+	(void)value;
+	(void)reason;
+	((struct session_options *)context)->quiet = true;
+	return true;
+}
+
+bool take_verbose(void *context, const char *value, const char **reason)
+{
+	(void)value;
+	(void)reason;
+	((struct session_options *)context)->log_level = XPT_LOG_DEBUG;
+	return true;
+}
+
+bool take_type(void *context, const char *value, const char **reason)
+{
+	bool trace = !strcmp(value, "trace");
+
+	*reason = "the types are latency and trace";
+	((struct session_options *)context)->type = trace ? XPT_PROFILE_TRACE : XPT_PROFILE_LATENCY;
+	return trace || !strcmp(value, "latency");
+}
+
+bool take_summary(void *context, const char *value, const char **reason)
+{
+	(void)value;
+	(void)reason;
+	((struct session_options *)context)->summary = true;
+	return true;
+}
+
+/* One of -p, -a and a command; no summary of what has none. */
+static const char *contradiction(const struct session_options *options)
+{
+	if (!!options->pid_count + !!options->command + !!options->all_processes != 1)
+		return "say what to trace, one of: -p PID, -a, or -- COMMAND";
+	if (options->type == XPT_PROFILE_TRACE && options->summary)
+		return "--summary is for --type latency";
+	return NULL;
+}
+
+int session_options_parse(const struct command_line *line, int argc, char **argv, void *context)
+{
+	struct session_options *options = context;
+	const char *reason;
+	int first, result;
+
+	options->log_level = XPT_LOG_INFO;
+	result = options_parse(line, argc, argv, context, &first);
+	if (result)
+		return result;
+	if (first < argc)
+		options->command = argv + first;
+	reason = contradiction(options);
+	if (reason)
+		return session_options_refuse(line, reason);
+	if (options->quiet && options->log_level == XPT_LOG_INFO)
+		options->log_level = XPT_LOG_WARN;
+	return 0;
+}
+
+int session_options_refuse(const struct command_line *line, const char *reason)
+{
+	fprintf(stderr, "xputrace %s: %s (see xputrace %s --help)\n", line->name, reason, line->name);
+	return EXIT_USAGE;
+}
+
+bool session_writes_to_stdout(const struct session_options *options)
+{
+	return !strcmp(options->output, "-");
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What record, profile and stream have in common on the command line: what is watched, how, and how much is said. */
+#ifndef XPT_CLI_SESSION_OPTIONS_H
+#define XPT_CLI_SESSION_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <xputrace/profile_report.h>
+#include <xputrace/target.h>
+
+#include "cli/options.h"
+
+#define PIDS_MAX 1024
+#define NAMES_MAX 1024
+
+struct session_options {
+	struct runtime_choice runtimes; /* first: see options.h */
+	pid_t pids[PIDS_MAX];
+	size_t pid_count;
+	int all_processes;
+	char *const *command; /* NULL: none */
+	struct xpt_handle_name names[NAMES_MAX];
+	size_t name_count;
+	const char *output; /* "-": standard output */
+	uint64_t duration;  /* ns; 0: no limit */
+	size_t buffer_bytes;
+	enum xpt_link link;
+	enum xpt_log_level log_level;
+	bool quiet;
+
+	/* Of profile and stream: */
+	enum xpt_profile_type type;
+	bool summary;
+};
+
+/*
+ * Parses a command line whose context begins with struct session_options, and checks that it says what to watch. 0,
+ * PARSE_HELP, or EXIT_USAGE (said).
+ */
+int session_options_parse(const struct command_line *line, int argc, char **argv, void *context);
+
+/* Says why the command line cannot be meant; EXIT_USAGE. */
+int session_options_refuse(const struct command_line *line, const char *reason);
+
+bool session_writes_to_stdout(const struct session_options *options);
+
+/* The options, for tables of commands whose context begins with struct session_options. */
+bool take_pids(void *context, const char *value, const char **reason);
+bool take_all(void *context, const char *value, const char **reason);
+bool take_output(void *context, const char *value, const char **reason);
+bool take_duration(void *context, const char *value, const char **reason);
+bool take_name(void *context, const char *value, const char **reason);
+bool take_buffer(void *context, const char *value, const char **reason);
+bool take_link(void *context, const char *value, const char **reason);
+bool take_quiet(void *context, const char *value, const char **reason);
+bool take_verbose(void *context, const char *value, const char **reason);
+bool take_type(void *context, const char *value, const char **reason);
+bool take_summary(void *context, const char *value, const char **reason);
+
+#define TARGET_OPTIONS                                                                                              \
+	{ 'p', "pid", "PID[,PID...]", "trace these running processes and their children", take_pids },              \
+	{                                                                                                           \
+		'a', "all-processes", NULL,                                                                         \
+			"trace every process that uses a described runtime,\nalso those that start later", take_all \
+	}
+#define SESSION_OPTIONS                                                                                      \
+	RUNTIME_OPTIONS, { 'n', "name", "HANDLE=NAME", "name a program that was loaded before", take_name }, \
+		{ 'b', "buffer", "SIZE", "memory for records on their way, all CPUs together\n(default 8M)", \
+		  take_buffer },                                                                             \
+		{ 0, "link", "KIND", "auto, session, multi or perf: how probes are linked", take_link },     \
+		{ 'q', "quiet", NULL, "no status line, no summary, only warnings", take_quiet },             \
+	{                                                                                                    \
+		'v', "verbose", NULL, "say more about what is done", take_verbose                            \
+	}
+#define REPORT_OPTIONS                                                                                           \
+	{ 0, "type", "TYPE", "latency: CSV, a row an inference (default);\ntrace: Chrome trace", take_type },    \
+	{                                                                                                        \
+		0, "summary", NULL, "latency: one row a program with mean and percentiles instead", take_summary \
+	}
+
+#endif

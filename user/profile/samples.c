@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "profile/samples.h"
+
+#include <string.h>
+
+static bool has(__u32 have, enum xpt_meaning meaning)
+{
+	return have & (1u << meaning);
+}
+
+static bool call_is_inference(const struct event_call *call)
+{
+	if (!call->program || call->layer || call->no_end)
+		return false;
+	switch (call->function->role) {
+	case XPT_ROLE_EXECUTE:
+	case XPT_ROLE_LAUNCH: /* its end on the device is not told for every one of them */
+		return true;
+	case XPT_ROLE_ENQUEUE: /* has failed or is pending: nothing will be waited for */
+		return !call->flow_out;
+	default:
+		return false;
+	}
+}
+
+static void read_call(const struct event_call *call, struct inference *result)
+{
+	*result = (struct inference){
+		.program = call->program,
+		.start = call->start,
+		.end = call->end,
+		.numbered = call->numbered,
+		.sample = { .number = call->number,
+			    .time = { [XPT_TIME_CALL_BEGINS] = call->start, [XPT_TIME_CALL_ENDS] = call->end },
+			    .bytes = has(call->have, XPT_MEANING_SIZE) ? call->size : 0,
+			    .tid = call->tid,
+			    .has_status = has(call->have, XPT_MEANING_STATUS),
+			    .status = call->status,
+			    .status_name = call->status_name,
+			    .has_core = has(call->have, XPT_MEANING_CORE),
+			    .core = call->core,
+			    .failed = call->outcome == OUTCOME_FAILED },
+	};
+}
+
+static void read_inference(const struct event_inference *inference, bool unpaired, struct inference *result)
+{
+	*result = (struct inference){
+		.program = inference->program,
+		.start = inference->start,
+		.end = inference->end,
+		.unpaired = unpaired,
+		.numbered = inference->numbered,
+		.sample = { .number = inference->number,
+			    .time = { [XPT_TIME_CALL_BEGINS] = inference->start, [XPT_TIME_CALL_ENDS] = inference->end },
+			    .enqueued = inference->enqueued,
+			    .bytes = has(inference->have, XPT_MEANING_SIZE) ? inference->size : 0,
+			    .tid = inference->tid,
+			    /* Of those that sampling leaves out nobody knows how many wait. */
+			    .has_in_queue = inference->sample == 1,
+			    .in_queue = inference->in_queue > UINT32_MAX ? UINT32_MAX : (__u32)inference->in_queue,
+			    .has_status = has(inference->have, XPT_MEANING_STATUS),
+			    .status = inference->status,
+			    .status_name = inference->status_name,
+			    .has_core = has(inference->have, XPT_MEANING_CORE),
+			    .core = inference->core,
+			    .failed = inference->outcome == OUTCOME_FAILED },
+	};
+}
+
+bool inference_read(const struct event *event, struct inference *result)
+{
+	const struct event_inference *inference = &event->inference;
+
+	switch (event->kind) {
+	case EVENT_CALL:
+		if (!call_is_inference(&event->call))
+			return false;
+		read_call(&event->call, result);
+		break;
+	case EVENT_INFERENCE:
+	case EVENT_UNPAIRED:
+		if (!inference->program || inference->function->role != XPT_ROLE_ENQUEUE)
+			return false;
+		read_inference(inference, event->kind == EVENT_UNPAIRED, result);
+		break;
+	default:
+		return false;
+	}
+	return true;
+}
+
+__u64 event_time(const struct event *event)
+{
+	switch (event->kind) {
+	case EVENT_CALL:
+		return event->call.end;
+	case EVENT_INFERENCE:
+		return event->inference.end;
+	case EVENT_COUNTER:
+		return event->counter.time;
+	case EVENT_PROGRAM:
+		return event->program.time;
+	case EVENT_LOST:
+		return event->lost.time;
+	case EVENT_HELD:
+		return event->held.end;
+	case EVENT_TASK:
+		return event->task.time;
+	case EVENT_REGION:
+		return event->region.end;
+	case EVENT_COUNT:
+		return event->count.time;
+	default:
+		return 0;
+	}
+}
+
+bool program_is_others(const struct model_program *program)
+{
+	return !program->handle && !strcmp(program->name, "(others)");
+}

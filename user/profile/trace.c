@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which events go into a document. Events come in the order of their ends, so what is nested comes before the call around
+ * it, and a wait before the inferences that it has ended: both are held as copies until it is known whether they are
+ * wanted. A call at depth 0 settles everything that its thread has held before.
+ */
+#include "profile/trace.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/link.h"
+#include "model/map.h"
+#include "profile/trace_text.h"
+
+/*
+ * Ends of threads are not told. The thread that was used least recently makes room, with what it has held.
+ */
+#define THREADS_MAX 4096
+
+struct thread {
+	struct map_node node; /* tgid, tid */
+	struct link recent;
+	struct link held; /* in the order of their ends */
+	bool has_wanted;
+	__u64 wanted_start; /* of the latest wanted call: a region that began before is around it */
+	/* Of those held since the last call at depth 0, the oldest had to go: */
+	__u64 dropped;
+	__u64 dropped_start; /* of the last of them */
+};
+
+/* A copy of a call or region. */
+struct held {
+	struct link of_thread, of_all;
+	struct thread *thread;
+	size_t room; /* bytes of strings[] */
+	struct event event;
+	struct model_program program; /* just id and name */
+	char strings[];
+};
+
+enum wait_state {
+	WAIT_NONE,
+	WAIT_HELD,  /* trace->wait is a wait that is not known to be wanted yet */
+	WAIT_SHOWN, /* ... that is in the document */
+};
+
+struct trace {
+	trace_wanted_fn wanted;
+	void *context;
+	struct map threads;
+	struct link recent; /* threads, least recently used first */
+	struct link all;    /* held events, oldest first */
+	size_t held_count;
+	struct held *wait; /* used again and again; NULL: not yet */
+	enum wait_state wait_state;
+};
+
+struct trace *trace_create(trace_wanted_fn wanted, void *context)
+{
+	struct trace *trace = calloc(1, sizeof(*trace));
+
+	if (!trace)
+		return NULL;
+	trace->wanted = wanted;
+	trace->context = context;
+	link_init(&trace->recent);
+	link_init(&trace->all);
+	return trace;
+}
+
+/* ---- copies ---- */
+
+static const char *keep_string(char **room, const char *string, size_t length)
+{
+	char *copy = *room;
+
+	if (!string)
+		return NULL;
+	memcpy(copy, string, length);
+	copy[length] = '\0';
+	*room += length + 1;
+	return copy;
+}
+
+static size_t length_of(const char *string)
+{
+	return string ? strlen(string) : 0;
+}
+
+/* into is used again when it is large enough, else freed. NULL: no memory; then into is still there. */
+static struct held *copy_call(struct held *into, const struct event *event)
+{
+	const struct event_call *call = &event->call;
+	size_t name = call->name ? call->name_length : 0, status = length_of(call->status_name);
+	size_t program = call->program ? length_of(call->program->name) : 0, room = name + status + program + 3;
+	struct held *held = into;
+	char *strings;
+
+	if (!into || into->room < room) {
+		held = malloc(sizeof(*held) + room);
+		if (!held)
+			return NULL;
+		free(into);
+		held->room = room;
+	}
+	strings = held->strings;
+	held->event = *event;
+	held->event.call.name = keep_string(&strings, call->name, name);
+	held->event.call.status_name = keep_string(&strings, call->status_name, status);
+	if (call->program) {
+		held->program = (struct model_program){ .id = call->program->id };
+		held->program.name = keep_string(&strings, call->program->name, program);
+		held->event.call.program = &held->program;
+	}
+	return held;
+}
+
+static struct held *copy_region(const struct event *event)
+{
+	size_t length = length_of(event->region.name);
+	struct held *held = malloc(sizeof(*held) + length + 1);
+	char *strings;
+
+	if (!held)
+		return NULL;
+	held->room = length + 1;
+	strings = held->strings;
+	held->event = *event;
+	held->event.region.name = keep_string(&strings, event->region.name, length);
+	return held;
+}
+
+static __u64 start_of(const struct event *event)
+{
+	return event->kind == EVENT_REGION ? event->region.start : event->call.start;
+}
+
+static __u64 end_of(const struct event *event)
+{
+	return event->kind == EVENT_REGION ? event->region.end : event->call.end;
+}
+
+/* ---- threads and what they hold ---- */
+
+static void held_release(struct trace *trace, struct held *held)
+{
+	link_remove(&held->of_thread);
+	link_remove(&held->of_all);
+	trace->held_count--;
+	free(held);
+}
+
+/* Returns how many of those that go might have been wanted: a region alone is nothing of which a part is missing. */
+static __u64 thread_drop(struct trace *trace, struct thread *thread)
+{
+	struct link *link, *following;
+	__u64 calls = thread->dropped;
+	struct held *held;
+
+	link_each(link, following, &thread->held)
+	{
+		held = container_of(link, struct held, of_thread);
+		calls += held->event.kind == EVENT_CALL;
+		held_release(trace, held);
+	}
+	map_remove(&trace->threads, &thread->node);
+	link_remove(&thread->recent);
+	free(thread);
+	return calls;
+}
+
+void trace_free(struct trace *trace)
+{
+	struct link *link, *following;
+
+	if (!trace)
+		return;
+	link_each(link, following, &trace->recent) thread_drop(trace, container_of(link, struct thread, recent));
+	map_free(&trace->threads);
+	free(trace->wait);
+	free(trace);
+}
+
+static struct thread *thread_find(struct trace *trace, __u32 tgid, __u32 tid)
+{
+	struct map_node *node = map_find(&trace->threads, tgid, tid);
+	struct thread *thread = node ? container_of(node, struct thread, node) : NULL;
+
+	if (thread) {
+		link_remove(&thread->recent);
+		link_append(&trace->recent, &thread->recent);
+	}
+	return thread;
+}
+
+static struct thread *thread_get(struct trace *trace, __u32 tgid, __u32 tid, __u64 *lost)
+{
+	struct thread *thread = thread_find(trace, tgid, tid);
+
+	if (thread)
+		return thread;
+	if (trace->threads.count >= THREADS_MAX)
+		*lost += thread_drop(trace, container_of(trace->recent.next, struct thread, recent));
+	thread = calloc(1, sizeof(*thread));
+	if (!thread)
+		return NULL;
+	if (map_add(&trace->threads, &thread->node, tgid, tid)) {
+		free(thread);
+		return NULL;
+	}
+	link_init(&thread->held);
+	link_append(&trace->recent, &thread->recent);
+	return thread;
+}
+
+/*
+ * Whether something that was wanted is missing is told when the call around it comes. It may never come: calls that
+ * sampling leaves out do not, while what is nested in them does.
+ */
+static void make_room(struct trace *trace)
+{
+	struct held *oldest = container_of(trace->all.next, struct held, of_all);
+
+	oldest->thread->dropped++;
+	oldest->thread->dropped_start = start_of(&oldest->event);
+	held_release(trace, oldest);
+}
+
+/* Takes held over. */
+static int hold(struct trace *trace, struct held *held, __u32 tgid, __u32 tid, __u64 *lost)
+{
+	struct thread *thread = held ? thread_get(trace, tgid, tid, lost) : NULL;
+
+	if (!thread) {
+		free(held);
+		++*lost;
+		return -ENOMEM;
+	}
+	if (trace->held_count >= TRACE_HELD_MAX)
+		make_room(trace);
+	held->thread = thread;
+	link_append(&thread->held, &held->of_thread);
+	link_append(&trace->all, &held->of_all);
+	trace->held_count++;
+	return 0;
+}
+
+static void drop_process(struct trace *trace, __u32 tgid)
+{
+	struct link *link, *following;
+	struct thread *thread;
+
+	link_each(link, following, &trace->recent)
+	{
+		thread = container_of(link, struct thread, recent);
+		if (thread->node.a == tgid)
+			thread_drop(trace, thread);
+	}
+}
+
+/* ---- calls ---- */
+
+static bool lies_in(const struct event *event, const struct event_call *call)
+{
+	return start_of(event) >= call->start && end_of(event) <= call->end &&
+	       (event->kind == EVENT_REGION || event->call.depth > call->depth);
+}
+
+/* The first that had not ended when the call began, found from the end: nothing is walked over in vain. */
+static struct link *first_since(struct thread *thread, __u64 start)
+{
+	struct link *link = thread->held.previous;
+
+	while (link != &thread->held && end_of(&container_of(link, struct held, of_thread)->event) >= start)
+		link = link->previous;
+	return link->next;
+}
+
+/* What the thread has held goes along with a call that is wanted. */
+static int show_nested(struct trace *trace, struct thread *thread, const struct event_call *call,
+		       struct trace_text *into, __u64 *lost)
+{
+	struct link *link = first_since(thread, call->start), *following;
+	struct held *held;
+	int error = 0;
+
+	if (thread->dropped && thread->dropped_start >= call->start) {
+		*lost += thread->dropped;
+		thread->dropped = 0;
+	}
+	for (; link != &thread->held; link = following) {
+		following = link->next;
+		held = container_of(link, struct held, of_thread);
+		if (!lies_in(&held->event, call))
+			continue;
+		if (trace_text_add(into, &held->event))
+			error = -ENOMEM;
+		held_release(trace, held);
+	}
+	return error;
+}
+
+/* No call that is still open on the thread is around what it has held up to this time. */
+static void forget_nested(struct trace *trace, struct thread *thread, __u64 time)
+{
+	struct link *link, *following;
+	struct held *held;
+
+	link_each(link, following, &thread->held)
+	{
+		held = container_of(link, struct held, of_thread);
+		if (end_of(&held->event) > time)
+			break;
+		held_release(trace, held);
+	}
+	thread->dropped = 0;
+}
+
+static int show_call(struct trace *trace, const struct event *event, struct trace_text *into, __u64 *lost)
+{
+	const struct event_call *call = &event->call;
+	struct thread *thread = thread_get(trace, call->tgid, call->tid, lost);
+	int error = thread ? show_nested(trace, thread, call, into, lost) : -ENOMEM;
+
+	if (thread) {
+		thread->has_wanted = true;
+		thread->wanted_start = call->start;
+		if (!call->depth)
+			forget_nested(trace, thread, call->end);
+	}
+	if (trace_text_add(into, event))
+		error = -ENOMEM;
+	return error;
+}
+
+/* copy: the call's own, which is taken over; NULL: there is none yet. */
+static int pass_over_call(struct trace *trace, const struct event *event, struct held *copy, __u64 *lost)
+{
+	const struct event_call *call = &event->call;
+	struct thread *thread;
+
+	if (call->depth)
+		return hold(trace, copy ? copy : copy_call(NULL, event), call->tgid, call->tid, lost);
+	thread = thread_find(trace, call->tgid, call->tid);
+	if (thread)
+		forget_nested(trace, thread, call->end);
+	return 0;
+}
+
+static bool is_asked_for(const struct event_call *call)
+{
+	if (!call->program || call->layer)
+		return false;
+	switch (call->function->role) {
+	case XPT_ROLE_EXECUTE:
+	case XPT_ROLE_ENQUEUE:
+	case XPT_ROLE_LAUNCH:
+	case XPT_ROLE_PROGRAM_LOAD:
+	case XPT_ROLE_PROGRAM_NAME:
+	case XPT_ROLE_PROGRAM_UNLOAD:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* ---- waits and inferences ---- */
+
+/* The inferences that a wait has ended follow it at once: something else means that none of them was wanted. */
+static int settle_wait(struct trace *trace, __u64 *lost)
+{
+	struct held *wait = trace->wait;
+	bool held = trace->wait_state == WAIT_HELD;
+
+	trace->wait_state = WAIT_NONE;
+	if (!held)
+		return 0;
+	if (wait->event.call.depth)
+		trace->wait = NULL;
+	return pass_over_call(trace, &wait->event, wait, lost);
+}
+
+static int take_call(struct trace *trace, const struct event *event, struct trace_text *into, __u64 *lost)
+{
+	const struct event_call *call = &event->call;
+	int error = settle_wait(trace, lost);
+	struct held *copy;
+
+	if (into && call->function->role == XPT_ROLE_WAIT && call->flow_in) {
+		copy = copy_call(trace->wait, event);
+		if (!copy)
+			return -ENOMEM;
+		trace->wait = copy;
+		trace->wait_state = WAIT_HELD;
+	} else if (into && is_asked_for(call) && trace->wanted(trace->context, event)) {
+		if (show_call(trace, event, into, lost))
+			error = -ENOMEM;
+	} else if (pass_over_call(trace, event, NULL, lost)) {
+		error = -ENOMEM;
+	}
+	return error;
+}
+
+static bool wait_ended(const struct trace *trace, const struct event_inference *inference)
+{
+	const struct event_call *wait;
+
+	if (!trace->wait || trace->wait_state == WAIT_NONE)
+		return false;
+	wait = &trace->wait->event.call;
+	return wait->tgid == inference->tgid && wait->tid == inference->wait_tid && wait->end == inference->end;
+}
+
+static int take_inference(struct trace *trace, const struct event *event, struct trace_text *into, __u64 *lost)
+{
+	struct event copy = *event;
+	int error = 0;
+
+	if (!into || !trace->wanted(trace->context, event))
+		return 0;
+	if (!wait_ended(trace, &event->inference)) {
+		copy.inference.wait_tid = 0; /* an arrow to a wait that is not in the document would hang in the air */
+	} else if (trace->wait_state == WAIT_HELD) {
+		error = show_call(trace, &trace->wait->event, into, lost);
+		trace->wait_state = WAIT_SHOWN;
+	}
+	return trace_text_add(into, &copy) ? -ENOMEM : error;
+}
+
+/* ---- the others ---- */
+
+static int take_region(struct trace *trace, const struct event *event, struct trace_text *into, __u64 *lost)
+{
+	const struct event_region *region = &event->region;
+	int error = settle_wait(trace, lost);
+	const struct thread *thread = thread_find(trace, region->tgid, region->tid);
+
+	if (thread && thread->has_wanted && thread->wanted_start >= region->start) {
+		if (into && trace_text_add(into, event))
+			error = -ENOMEM;
+	} else if (hold(trace, copy_region(event), region->tgid, region->tid, lost)) {
+		error = -ENOMEM;
+	}
+	return error;
+}
+
+static int take_task(struct trace *trace, const struct event *event, struct trace_text *into, __u64 *lost)
+{
+	const struct event_task *task = &event->task;
+	int error = settle_wait(trace, lost);
+
+	if (into && trace_text_has(into, task->tgid) && trace_text_add(into, event))
+		error = -ENOMEM;
+	/* Calls that were open then never return. */
+	if (task->what == XPT_TASK_EXIT || task->what == XPT_TASK_EXEC)
+		drop_process(trace, task->tgid);
+	return error;
+}
+
+/* What belongs to a process as a whole; a loss belongs to all. */
+static int take_other(const struct event *event, struct trace_text *into, __u32 tgid)
+{
+	return into && trace_text_has(into, tgid) ? trace_text_add(into, event) : 0;
+}
+
+int trace_event(struct trace *trace, const struct event *event, struct trace_text *into, __u64 *lost)
+{
+	switch (event->kind) {
+	case EVENT_CALL:
+		return take_call(trace, event, into, lost);
+	case EVENT_INFERENCE:
+		return take_inference(trace, event, into, lost);
+	case EVENT_REGION:
+		return take_region(trace, event, into, lost);
+	case EVENT_TASK:
+		return take_task(trace, event, into, lost);
+	case EVENT_COUNTER:
+		return take_other(event, into, event->counter.tgid);
+	case EVENT_HELD:
+		return take_other(event, into, event->held.tgid);
+	case EVENT_LOST:
+		return take_other(event, into, 0);
+	case EVENT_PROGRAM:
+		return into && trace->wanted(trace->context, event) ? trace_text_add(into, event) : 0;
+	case EVENT_PROCESS:
+	case EVENT_THREAD:
+	case EVENT_UNPAIRED:
+	case EVENT_COUNT:
+		return 0; /* names come at the end of a document (trace_names), counts in its metadata */
+	}
+	return 0;
+}
