@@ -6,6 +6,8 @@
 #ifndef XPT_CALLS_BPF_H
 #define XPT_CALLS_BPF_H
 
+#include <bpf/bpf_core_read.h>
+
 #include "fetch.bpf.h"
 
 /* What call_begin() wants of the return. */
@@ -43,6 +45,14 @@ static __always_inline struct xpt_thread *thread_get(void)
 	return thread;
 }
 
+/* Where a function returns to whose return somebody watches, this collector or another one; 0: nobody does. */
+static __always_inline __u64 return_trampoline(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+}
+
 /* A frame at or above the current stack pointer that the thread has not left yet. */
 static __always_inline bool frame_is_open(const struct xpt_frame *frame, const struct xpt_spec *spec,
 					  const struct registers *registers, __u64 return_address)
@@ -63,7 +73,9 @@ static __always_inline bool frame_is_open(const struct xpt_frame *frame, const s
 	/* Nothing tells when a call without an armed return ends; a later call overwrites its return address. */
 	if (registers->link)
 		return true;
-	return !read_user(&now, sizeof(now), frame->stack) && now == frame->return_address;
+	if (read_user(&now, sizeof(now), frame->stack))
+		return false;
+	return now == frame->return_address || (now && now == return_trampoline());
 }
 
 /* Forgets frames that the thread has left without their return being seen. */

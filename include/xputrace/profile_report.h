@@ -43,7 +43,7 @@ struct xpt_sample {
 	const char *status_name;  /* NULL: unknown; lives as long as the session */
 	int64_t core;		  /* device, core or partition number; see has_core */
 	uint32_t tid;		  /* thread of the call or enqueue */
-	uint32_t in_queue;	  /* inferences that the process had enqueued and not waited for, this one left out */
+	uint32_t in_queue; /* inferences that the process had enqueued and not waited for, this one left out; known when all are recorded */
 	uint8_t has_status, has_core, has_in_queue;
 	uint8_t failed; /* the status is an error */
 };

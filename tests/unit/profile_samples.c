@@ -115,7 +115,6 @@ Test(profile_samples, what_an_inference_tells)
 	event.inference.tid = 8;
 	event.inference.wait_tid = 9;
 	event.inference.enqueued = 12;
-	event.inference.sample = 1;
 	event.inference.in_queue = 1ull << 40;
 	event.inference.number = 3;
 	cr_assert(inference_read(&event, &result));

@@ -165,7 +165,7 @@ static void on_call(struct profiling *profiling, struct entry *entry, enum xpt_r
 	if (role != XPT_ROLE_PROGRAM_LOAD && role != XPT_ROLE_PROGRAM_NAME) {
 		rates_retry(profiling, entry);
 	} else if (entry->sample_every) {
-		entry->sample_every = 0;
+		rates_forget(profiling, entry);
 		rates_update(profiling, entry);
 	}
 }

@@ -51,6 +51,24 @@ static __u32 rate_of(const struct entry *entry)
 	return rate ?: XPT_SAMPLE_NONE;
 }
 
+/* What the kernel has for the program; 0: none of its own. */
+static void rate_set(struct profiling *profiling, struct entry *entry, __u32 rate)
+{
+	profiling->partly -= entry->sample_every > 1;
+	entry->sample_every = rate;
+	profiling->partly += rate > 1;
+}
+
+void rates_forget(struct profiling *profiling, struct entry *entry)
+{
+	rate_set(profiling, entry, 0);
+}
+
+bool rates_are_full(const struct profiling *profiling)
+{
+	return profiling->sample_every == 1 && !profiling->partly;
+}
+
 static void rate_say(struct profiling *profiling, struct entry *entry, __u32 others)
 {
 	const struct identity *identity = entry->identity;
@@ -70,7 +88,7 @@ static void rate_say(struct profiling *profiling, struct entry *entry, __u32 oth
 		return;
 	}
 	if (!profiling->options.set_sampling(profiling->options.context, &program, rate)) {
-		entry->sample_every = rate;
+		rate_set(profiling, entry, rate);
 		entry->retry_after = 0;
 		return;
 	}

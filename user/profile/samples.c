@@ -56,8 +56,7 @@ static void read_inference(const struct event_inference *inference, bool unpaire
 			    .enqueued = inference->enqueued,
 			    .bytes = has(inference->have, XPT_MEANING_SIZE) ? inference->size : 0,
 			    .tid = inference->tid,
-			    /* Of those that sampling leaves out nobody knows how many wait. */
-			    .has_in_queue = inference->sample == 1,
+			    .has_in_queue = 1,
 			    .in_queue = inference->in_queue > UINT32_MAX ? UINT32_MAX : (__u32)inference->in_queue,
 			    .has_status = has(inference->have, XPT_MEANING_STATUS),
 			    .status = inference->status,

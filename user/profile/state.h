@@ -28,6 +28,7 @@ struct profiling {
 	/* What the kernel was told; sample_every is in force for programs that have no rate of their own. */
 	__u32 sample_every;
 	__u32 roles;
+	size_t partly;	  /* programs of which the kernel records some inferences or none */
 	bool rates_stale; /* what runs want has changed */
 	bool memory_said; /* that it is short has been said */
 };
@@ -108,6 +109,9 @@ void member_rename(struct member *member);
 void rates_update(struct profiling *profiling, struct entry *entry);
 /* A call of the program has been seen: what the kernel could not take before it may take now. */
 void rates_retry(struct profiling *profiling, struct entry *entry);
+/* The kernel has no rate of its own for the program any more. */
+void rates_forget(struct profiling *profiling, struct entry *entry);
+bool rates_are_full(const struct profiling *profiling); /* every inference of every program is recorded */
 /* Says everything that has changed. */
 void rates_refresh(struct profiling *profiling);
 

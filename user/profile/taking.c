@@ -131,6 +131,8 @@ void take_inference(struct profiling *profiling, struct entry *entry, const stru
 		copy.end = profiling->now;
 	if (!copy.numbered)
 		copy.sample.number = entry->recorded;
+	/* Of those that are left out nobody knows how many wait. */
+	copy.sample.has_in_queue &= rates_are_full(profiling);
 	entry_count(entry, &copy);
 	link_each(link, following, &entry->members)
 	{
@@ -219,6 +221,7 @@ void take_release(struct profiling *profiling, struct entry *entry, __u64 time)
 	struct member *member;
 
 	catalogue_release(&profiling->catalogue, entry, time, profiling->now);
+	rates_forget(profiling, entry);
 	link_each(link, following, &entry->members)
 	{
 		member = container_of(link, struct member, of_entry);
