@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# deps.sh build|workload|demo|test|bench|lint|arm64: installs what a purpose needs, when something is missing.
+# deps.sh build|workload|demo|test|vm|bench|lint|arm64: installs what a purpose needs, when something is missing.
 #
 # Only Debian and Ubuntu packages are installed; elsewhere the packages are named and the exit status is 1. Nothing is
 # asked and, when nothing is missing, nothing is done and neither root nor a network is needed.
@@ -21,12 +21,13 @@ build) packages=$build ;;
 workload) packages=$workload ;;
 demo) packages=$demo ;;
 test) packages=$test ;;
+vm) packages="$workload qemu-system-x86 busybox-static kmod e2fsprogs xz-utils zstd" ;;
 bench) packages="$test bpftrace perf" ;;
 lint) packages="$build python3 clang-format-14 clang-tidy-14 shellcheck mandoc" ;;
 arm64) packages="$build gcc-aarch64-linux-gnu libc6-dev-arm64-cross libbpf-dev:arm64 libelf-dev:arm64 libcjson-dev:arm64
 	libzydis-dev:arm64 libpcre2-dev:arm64" ;;
 *)
-	echo "usage: deps.sh build|workload|demo|test|bench|lint|arm64" >&2
+	echo "usage: deps.sh build|workload|demo|test|vm|bench|lint|arm64" >&2
 	exit 2
 	;;
 esac
@@ -39,6 +40,7 @@ if ! have apt-get; then
 	case $purpose in
 	build) tools='' libraries='' ;;
 	demo) tools="python3 node npm" libraries='' ;;
+	vm) tools="python3 qemu-system-x86_64 busybox depmod mke2fs xz zstd" libraries='' ;;
 	test | bench) tools="python3 node npm g++" libraries=criterion ;;
 	lint) tools="python3 clang-format-14 clang-tidy-14 shellcheck mandoc" libraries='' ;;
 	arm64) tools=aarch64-linux-gnu-gcc libraries='' ;;

@@ -17,10 +17,11 @@ FULL, SAMPLED = "xputrace, all calls", "xputrace, 1 call in %d" % SAMPLE
 class Costs:
     """ns a call by tracer and function, one for each repetition; the share of calls that each tracer has seen."""
 
-    def __init__(self, tracers):
+    def __init__(self, tracers, functions):
         self.tracers = tracers
+        self.functions = functions
         self.missing = {tracer.name: tracer.missing() for tracer in tracers}
-        self.costs = {(tracer.name, function): [] for tracer in tracers for function in FUNCTIONS}
+        self.costs = {(tracer.name, function): [] for tracer in tracers for function in functions}
         self.seen = {tracer.name: [] for tracer in tracers}
 
     def measure(self, loop, milliseconds):
@@ -30,7 +31,7 @@ class Costs:
                 continue
             try:
                 tracer.start(loop)
-                measured = [loop.cost(function, milliseconds) for function in FUNCTIONS]
+                measured = [loop.cost(function, milliseconds) for function in self.functions]
                 share = tracer.stop(sum(calls for _, calls in measured))
                 loop.wait_traced(False)
             except (AssertionError, RuntimeError, OSError) as error:
@@ -39,10 +40,21 @@ class Costs:
                 self.missing[tracer.name] = "failed: " + str(error).strip().splitlines()[-1]
                 tracer.abandon()
                 continue
-            for function, (cost, _) in zip(FUNCTIONS, measured):
+            for function, (cost, _) in zip(self.functions, measured):
                 self.costs[tracer.name, function].append(cost)
             if share is not None:
                 self.seen[tracer.name].append(share * 100)
+
+
+def measure_costs(tracers, settings, functions=FUNCTIONS):
+    measured = Costs(tracers, functions)
+    loop = Loop()
+    try:
+        for _ in range(settings.repetitions):
+            measured.measure(loop, settings.cost_milliseconds)
+    finally:
+        loop.close()
+    return measured
 
 
 def ratios(costs, first, second):
@@ -55,13 +67,7 @@ def cost_section(results, settings, folder):
     tracers = [Tracer(), EmptyProbe("entry", "empty probe at entry"),
                EmptyProbe("both", "empty probe at entry and return"),
                Xputrace(folder, FULL), Xputrace(folder, SAMPLED, "-s", str(SAMPLE)), Bpftrace(), Perf(folder)]
-    measured = Costs(tracers)
-    loop = Loop()
-    try:
-        for _ in range(settings.repetitions):
-            measured.measure(loop, settings.cost_milliseconds)
-    finally:
-        loop.close()
+    measured = measure_costs(tracers, settings)
     sites = list_sites(LOOP)
     titles = dict(zip(FUNCTIONS, TITLES.get(os.uname().machine, FUNCTIONS)))
     for function in FUNCTIONS:

@@ -20,6 +20,7 @@ import time
 from attach import attach_section, model_section
 from cost import cost_section
 from load import conversion_section, exactness_section, memory_section
+from profiling import profile_section
 from results import Results
 from tools import BUILD, kill_all, make_folder
 
@@ -30,6 +31,7 @@ SECTIONS = {
     "memory": memory_section,
     "attach": attach_section,
     "model": model_section,
+    "profile": profile_section,
 }
 
 

@@ -46,7 +46,8 @@ library() {
 		-o "$1/$4" "$here/standin/$3.c" "$here/standin/device.c" ${5:+"$1/$5"} -lpthread
 }
 
-programs="$here/workload.c $here/workload.h $here/ledger.c $here/ledger.h $here/build.sh"
+engine="$here/workload.c $here/churn.c $here/ledger.c"
+programs="$engine $here/workload.h $here/ledger.h $here/build.sh"
 
 echo "$standins" | while read -r name scenario file needed; do
 	library "$out/lib" "$marked" "$name" "$file" "$needed"
@@ -56,17 +57,19 @@ echo "$standins" | while read -r name scenario file needed; do
 	# shellcheck disable=SC2086
 	newer "$out/linked-$name" $programs "$here/scenario/$scenario.c" "$out/lib/$file" || {
 		# as an ordinary program has it: the library among its NEEDED entries
-		# shellcheck disable=SC2016
-		$cc $flags "$linked" -o "$out/linked-$name" "$here/workload.c" "$here/ledger.c" \
+		# shellcheck disable=SC2016,SC2086
+		$cc $flags "$linked" -o "$out/linked-$name" $engine \
 			"$here/scenario/$scenario.c" "$out/lib/$file" -Wl,-rpath,'$ORIGIN/lib' -ldl -lpthread
 		# the runtime inside the executable: found by the symbol table only; and without a dynamic loader
 		case $name in
 		nrt | qaic)
-			$cc $flags "$linked" -o "$out/inside-$name" "$here/workload.c" "$here/ledger.c" \
+			# shellcheck disable=SC2086
+			$cc $flags "$linked" -o "$out/inside-$name" $engine \
 				"$here/scenario/$scenario.c" "$here/standin/$name.c" "$here/standin/device.c" -ldl \
 				-lpthread
-			$cc $flags -Wno-error "$linked" -static -o "$out/static-$name" "$here/workload.c" \
-				"$here/ledger.c" "$here/scenario/$scenario.c" "$here/standin/$name.c" \
+			# shellcheck disable=SC2086
+			$cc $flags -Wno-error "$linked" -static -o "$out/static-$name" $engine \
+				"$here/scenario/$scenario.c" "$here/standin/$name.c" \
 				"$here/standin/device.c" -lpthread
 			;;
 		esac
@@ -75,7 +78,7 @@ done
 
 # shellcheck disable=SC2086
 newer "$out/workload" $programs "$here"/scenario/*.c || {
-	$cc $flags -o "$out/workload" "$here/workload.c" "$here/ledger.c" "$here"/scenario/*.c -ldl -lpthread
+	$cc $flags -o "$out/workload" $engine "$here"/scenario/*.c -ldl -lpthread
 }
 
 # shellcheck disable=SC2086

@@ -130,20 +130,20 @@ static void pace(struct worker *worker)
 		;
 }
 
-static void log_time(struct worker *worker)
+static void log_span(struct worker *worker, uint64_t start)
 {
 	if (!worker->run->options->log_times)
 		return;
-	if (worker->time_count == worker->time_limit) {
-		worker->time_limit = worker->time_limit ? worker->time_limit * 2 : 4096;
-		worker->times = realloc(worker->times, worker->time_limit * sizeof(*worker->times));
-		if (!worker->times)
+	if (worker->span_count == worker->span_limit) {
+		worker->span_limit = worker->span_limit ? worker->span_limit * 2 : 4096;
+		worker->spans = realloc(worker->spans, worker->span_limit * sizeof(*worker->spans));
+		if (!worker->spans)
 			fail("log");
 	}
-	worker->times[worker->time_count++] = clock_now();
+	worker->spans[worker->span_count++] = (struct span){ start, clock_now() };
 }
 
-static const struct scenario *scenario_find(const char *runtime)
+const struct scenario *scenario_find(const char *runtime)
 {
 	for (size_t i = 0; i < SCENARIOS; i++)
 		if (strcmp(scenarios[i]->runtime, runtime) == 0)
@@ -160,9 +160,15 @@ static void *worker_main(void *argument)
 
 	worker->tid = syscall(SYS_gettid);
 	for (unsigned long i = 0; !stopped && (!options->calls || i < options->calls); i++) {
+		uint64_t start;
+
 		pace(worker);
-		log_time(worker);
-		scenario->execute(worker, i);
+		start = clock_now();
+		if (options->churn)
+			churn_one(worker, i * options->threads + worker->index);
+		else
+			scenario->execute(worker, i);
+		log_span(worker, start);
 	}
 	return NULL;
 }
@@ -270,17 +276,18 @@ static void ledgers_restart(const struct options *options, struct library *libra
 	}
 }
 
-static void print_times(const struct options *options, const struct library *libraries, FILE *out)
+static void print_times(const struct options *options, const struct library *libraries, bool ends, FILE *out)
 {
 	const char *separator = "";
 
-	fputs(",\"times\":[", out);
+	fprintf(out, ",\"%s\":[", ends ? "ends" : "times");
 	for (size_t i = 0; i < options->library_count; i++) {
 		for (unsigned int t = 0; t < options->threads; t++) {
 			const struct worker *worker = &libraries[i].workers[t];
 
-			for (size_t k = 0; k < worker->time_count; k++) {
-				fprintf(out, "%s%" PRIu64, separator, worker->times[k]);
+			for (size_t k = 0; k < worker->span_count; k++) {
+				fprintf(out, "%s%" PRIu64, separator,
+					ends ? worker->spans[k].end : worker->spans[k].start);
 				separator = ",";
 			}
 		}
@@ -325,8 +332,12 @@ static void print_result(const struct options *options, const struct library *li
 		fputs("}", out);
 	}
 	fputs("]", out);
-	if (options->log_times)
-		print_times(options, libraries, out);
+	if (options->log_times) {
+		print_times(options, libraries, false, out);
+		print_times(options, libraries, true, out);
+	}
+	if (options->churn)
+		churn_print(libraries[0].run, out);
 	fputs("}\n", out);
 	if (fclose(out) != 0)
 		fail("result");
@@ -350,6 +361,10 @@ static const struct option long_options[] = {
 	{ "fork", required_argument, NULL, 'F' },
 	{ "exec", no_argument, NULL, 'x' },
 	{ "crash", no_argument, NULL, 'c' },
+	{ "linger", no_argument, NULL, 'g' },
+	{ "churn", required_argument, NULL, 'C' },
+	{ "for", required_argument, NULL, 'S' },
+	{ "names", required_argument, NULL, 'A' },
 	{ "log-times", no_argument, NULL, 'T' },
 	{ "name", required_argument, NULL, 'N' },
 	{ "help", no_argument, NULL, 'h' },
@@ -379,7 +394,12 @@ static void __attribute__((noreturn)) usage(int status)
 	      "  --fork N          children that do the same; each prints its own line\n"
 	      "  --exec            begin by executing itself again\n"
 	      "  --crash           end with a segmentation fault, after the result\n"
-	      "  --log-times       print the time of every execution\n"
+	      "  --linger          end only when another line comes on standard input, after the result\n"
+	      "  --log-times       print when every execution began and ended\n"
+	      "  --churn N         nrt, qaic: instead of the programs, load, run 1 to 5 times and unload one after the\n"
+	      "                    other, N a second; print how often each was run\n"
+	      "  --for SECONDS     for so long (1)\n"
+	      "  --names FILE      they are called as in FILE, in turn; each name ends with NUL (churn-000000...)\n"
 	      "  --name NAME       name of the main thread\n",
 	      out);
 	exit(status);
@@ -450,6 +470,18 @@ static void options_read(struct options *options, int argc, char **argv)
 		case 'c':
 			options->crash = true;
 			break;
+		case 'g':
+			options->linger = true;
+			break;
+		case 'C':
+			options->churn = number(optarg, 100000);
+			break;
+		case 'S':
+			options->seconds = number(optarg, 3600);
+			break;
+		case 'A':
+			options->names = optarg;
+			break;
 		case 'T':
 			options->log_times = true;
 			break;
@@ -465,6 +497,13 @@ static void options_read(struct options *options, int argc, char **argv)
 	options->runtime = argv[optind];
 	if (!options->library_count)
 		options->library_count = 1;
+	if (!options->churn)
+		return;
+	options->programs = 0;
+	options->rate = (double)options->churn / options->threads;
+	options->calls = (unsigned long)options->churn * options->seconds / options->threads;
+	if (!options->calls)
+		usage(2);
 }
 
 /* Executes this program again, without --exec and without waiting a second time. */
@@ -505,7 +544,7 @@ static int wait_for_children(const struct options *options, const pid_t *childre
 
 int main(int argc, char **argv)
 {
-	struct options options = { .threads = 1, .calls = 100, .programs = 2 };
+	struct options options = { .threads = 1, .calls = 100, .programs = 2, .seconds = 1 };
 	struct library *libraries;
 	char **again = calloc(argc + 1, sizeof(*again)); /* getopt changes the order of argv */
 	pid_t children[64] = { 0 };
@@ -526,6 +565,8 @@ int main(int argc, char **argv)
 		run->options = &options;
 		run->ledger = ledger_new();
 		libraries[i].run = run;
+		if (options.churn)
+			churn_prepare(run);
 	}
 	if (!options.late_dlopen && !options.exec) {
 		libraries_bind(&options, libraries);
@@ -550,6 +591,8 @@ int main(int argc, char **argv)
 		libraries_load(&options, libraries);
 	libraries_run(&options, libraries);
 	print_result(&options, libraries);
+	if (options.linger)
+		wait_for_line();
 	if (options.crash)
 		raise(SIGSEGV);
 	return wait_for_children(&options, children);

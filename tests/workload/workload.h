@@ -24,7 +24,11 @@ struct options {
 	bool resolve;	  /* use addresses that the runtime hands out */
 	bool exec;
 	bool crash;
+	bool linger; /* after the result, until a line comes on standard input */
 	bool log_times;
+	unsigned int churn; /* programs loaded, run and unloaded in a second by all threads together; 0: none */
+	unsigned int seconds;
+	const char *names; /* --names: a file with names that end in NUL */
 };
 
 /* One runtime library in use. Each scenario has a struct that begins with this one. */
@@ -32,6 +36,7 @@ struct run {
 	const struct options *options;
 	struct ledger *ledger; /* of the main thread */
 	unsigned int round;    /* 0, and 1 after a reload */
+	uint8_t *churned;      /* runs of each program that has come and gone */
 };
 
 /* One thread that calls. */
@@ -41,8 +46,13 @@ struct worker {
 	unsigned int index;
 	int tid;
 	uint64_t next; /* time of the next execution, with --rate */
-	uint64_t *times;
-	size_t time_count, time_limit;
+	struct span *spans;
+	size_t span_count, span_limit;
+};
+
+/* When an execution began and ended, ns of CLOCK_MONOTONIC; with what belongs to it. */
+struct span {
+	uint64_t start, end;
 };
 
 struct scenario {
@@ -54,6 +64,8 @@ struct scenario {
 	void (*load)(struct run *run);				      /* programs, by the main thread */
 	void (*execute)(struct worker *worker, unsigned long number); /* once, and what belongs to it */
 	void (*unload)(struct run *run);
+	/* Loads a program of its own, runs it and unloads it. NULL: the scenario has no such thing. */
+	void (*churn)(struct worker *worker, const char *name, unsigned int runs);
 };
 
 extern const struct scenario scenario_nrt, scenario_qaic, scenario_vaccel, scenario_hip, scenario_cuda, scenario_cudart,
@@ -112,6 +124,14 @@ void workload_inference(struct ledger *ledger, const char *function, const char 
 
 /* "model-0.0": of program number index in this round; static storage. */
 const char *program_name(const char *prefix, unsigned int index, unsigned int round);
+
+const struct scenario *scenario_find(const char *runtime); /* ends the program when there is none */
+
+/* churn.c: programs that come and go; number counts them, over all threads. */
+void churn_prepare(struct run *run);
+void churn_one(struct worker *worker, unsigned long number);
+/* ,"churn":{"names":N,"runs":[N,...]}: by number, how often the program was run; names: of those given, 0: none */
+void churn_print(const struct run *run, FILE *out);
 
 #define PROGRAMS_MAX 16
 #define ROUNDS_MAX 2

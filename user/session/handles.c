@@ -64,10 +64,17 @@ static int unlock(struct subscriber *subscriber, int error)
 	return error;
 }
 
+/* What was counted before is not the handle's, so it is looked at before this returns. */
 static int start(struct subscriber *subscriber)
 {
-	pthread_mutex_lock(&subscriber->session->lock);
-	return unlock(subscriber, handle_start(subscriber->handle, clock_monotonic(), session_clock_offset()));
+	struct xpt_session *session = subscriber->session;
+	int error;
+
+	pthread_mutex_lock(&session->lock);
+	error = handle_start(subscriber->handle, clock_monotonic(), session_clock_offset());
+	if (!error && session->started)
+		session_read_counts(session);
+	return unlock(subscriber, error);
 }
 
 static int stop(struct subscriber *subscriber)

@@ -190,12 +190,11 @@ int xpt_session_create(const struct xpt_session_options *given, struct xpt_sessi
 
 /* ---- the collecting thread ---- */
 
-static void read_counts(struct xpt_session *session)
+void session_read_counts(struct xpt_session *session)
 {
 	session->read_at = clock_monotonic();
 	records_counts(session->collector, session->read_at);
 	profiling_read(session->profiling, session->read_at, session_clock_offset());
-	records_drain(session->collector);
 }
 
 static void look_at_targets(struct xpt_session *session, __u64 now)
@@ -220,8 +219,10 @@ static int collect_once(struct xpt_session *session)
 
 	if (!is_reading(session)) {
 		profiling_delivered(session->profiling, model_delivered(session->model));
-		if (now >= profiling_due(session->profiling))
-			read_counts(session);
+		if (now >= profiling_due(session->profiling)) {
+			session_read_counts(session);
+			records_drain(session->collector);
+		}
 	}
 	look_at_targets(session, now);
 	pthread_cond_broadcast(&session->changed);
@@ -284,6 +285,8 @@ int xpt_session_start(struct xpt_session *session)
 	if (session->starting)
 		goto out;
 	session->starting = true;
+	/* Nothing has been counted yet: all that the kernel will count belongs to the handles that run already. */
+	profiling_read(session->profiling, clock_monotonic(), session_clock_offset());
 	error = collector_start(session->collector);
 	if (!error)
 		error = thread_start(&session->calling_back, &session->has_calling_back, deliveries_run, session,

@@ -29,8 +29,9 @@ struct delivery {
 };
 
 /*
- * One lock for everything but the collector's own waiting. The collecting thread holds it while it works, the callback
- * thread lets go of it during a callback.
+ * One lock for everything but the collector's own waiting, in which it looks at mappings: what touches its processes is
+ * the collecting thread's alone. That thread holds the lock while it works, the callback thread lets go of it during a
+ * callback.
  */
 struct xpt_session {
 	pthread_mutex_t lock;
@@ -65,6 +66,8 @@ struct subscriber *subscriber_add(struct xpt_session *session, struct handle *ha
 				  void *context);
 /* Its handle is freed, its reports too; waits for a callback that is under way, unless it is the caller. */
 void subscriber_remove(struct subscriber *subscriber);
+/* session.c; with the lock held. */
+void session_read_counts(struct xpt_session *session); /* tells the handles what the kernel has counted up to now */
 /* Waits for a change until a time of CLOCK_MONOTONIC, ~0: for ever. False: the time has come. */
 bool session_wait_change(struct xpt_session *session, __u64 until);
 __s64 session_clock_offset(void); /* CLOCK_REALTIME less CLOCK_MONOTONIC */

@@ -5,6 +5,7 @@
  *
  *	time FUNCTION MILLISECONDS		calls without pause on one CPU, timed
  *	load FUNCTION THREADS MILLISECONDS RATE	calls from several threads at once, RATE a second together; 0: without pause
+ *	crowd FUNCTION PROGRAMS MILLISECONDS RATE	calls from one thread, each with the handle of the next program
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -66,6 +67,7 @@ struct worker {
 	uint64_t start, end; /* CLOCK_MONOTONIC, ns */
 	double rate;	     /* calls a nanosecond; 0: without pause */
 	uint64_t calls;
+	unsigned int programs; /* that the calls go to in turn */
 };
 
 static uint64_t clock_read(clockid_t clock)
@@ -133,6 +135,12 @@ static void time_calls(const struct function *function, uint64_t nanoseconds)
 	printf("{\"calls\":%" PRIu64 ",\"ns\":%" PRIu64 ",\"cpu_ns\":%" PRIu64 "}\n", calls, passed, used);
 }
 
+static void call_crowd(const struct worker *worker, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		worker->function->call(worker->function->handle + (worker->calls + i) % worker->programs, i);
+}
+
 /* A thread that comes late makes up for it: the number of calls is that of the rate. */
 static void *work(void *argument)
 {
@@ -144,7 +152,10 @@ static void *work(void *argument)
 		due = BATCH;
 		if (worker->rate > 0)
 			due = (time - worker->start) * worker->rate - worker->calls;
-		call(worker->function, due);
+		if (worker->programs > 1)
+			call_crowd(worker, due);
+		else
+			call(worker->function, due);
 		worker->calls += due;
 		if (worker->rate > 0)
 			nanosleep(&pause, NULL);
@@ -152,7 +163,8 @@ static void *work(void *argument)
 	return NULL;
 }
 
-static int load(const struct function *function, unsigned int threads, uint64_t nanoseconds, double rate)
+static int load(const struct function *function, unsigned int threads, unsigned int programs, uint64_t nanoseconds,
+		double rate)
 {
 	struct worker workers[THREADS_MAX] = {};
 	uint64_t start = now(), calls = 0;
@@ -161,7 +173,11 @@ static int load(const struct function *function, unsigned int threads, uint64_t 
 		return -1;
 	for (unsigned int i = 0; i < threads; i++) {
 		workers[i] = (struct worker){
-			.function = function, .start = start, .end = start + nanoseconds, .rate = rate / threads / 1e9
+			.function = function,
+			.start = start,
+			.end = start + nanoseconds,
+			.rate = rate / threads / 1e9,
+			.programs = programs,
 		};
 		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
 			return -1;
@@ -179,7 +195,7 @@ int main(void)
 	char line[160], command[8], name[32];
 	const struct function *function;
 	uint64_t milliseconds;
-	unsigned int threads;
+	unsigned int count;
 	double rate;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -187,11 +203,15 @@ int main(void)
 	while (fgets(line, sizeof(line), stdin)) {
 		if (sscanf(line, "%7s %31s", command, name) != 2 || !(function = function_find(name)))
 			return 2;
-		if (!strcmp(command, "time") && sscanf(line, "%*s %*s %" SCNu64, &milliseconds) == 1)
+		if (!strcmp(command, "time") && sscanf(line, "%*s %*s %" SCNu64, &milliseconds) == 1) {
 			time_calls(function, milliseconds * 1000000);
-		else if (strcmp(command, "load") ||
-			 sscanf(line, "%*s %*s %u %" SCNu64 " %lf", &threads, &milliseconds, &rate) != 3 ||
-			 load(function, threads, milliseconds * 1000000, rate))
+			continue;
+		}
+		if (sscanf(line, "%*s %*s %u %" SCNu64 " %lf", &count, &milliseconds, &rate) != 3)
+			return 2;
+		if (!strcmp(command, "load") && !load(function, count, 1, milliseconds * 1000000, rate))
+			continue;
+		if (strcmp(command, "crowd") || load(function, 1, count, milliseconds * 1000000, rate))
 			return 2;
 	}
 	return 0;

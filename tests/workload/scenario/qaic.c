@@ -2,6 +2,8 @@
 /*
  * Qualcomm Cloud AI: every program on a device of its own, with one execution object a thread; enqueue, then wait.
  */
+#include <stdlib.h>
+
 #include "workload.h"
 
 #define THREADS_MAX 64
@@ -98,6 +100,25 @@ static void qaic_execute(struct worker *worker, unsigned long number)
 	workload_inference(ledger, "qaicEnqueueExecObj", name, (uintptr_t)exec, start);
 }
 
+/* Not in the ledger: the engine counts. */
+static void qaic_churn(struct worker *worker, const char *name, unsigned int runs)
+{
+	struct qaic_run *qaic = (struct qaic_run *)worker->run;
+	struct functions *functions = &qaic->functions;
+	void *program, *queue, *exec;
+
+	if (functions->qaicCreateProgram(qaic->context, &program, NULL, 100, name, qaic->qpc) != 0 ||
+	    functions->qaicCreateQueue(qaic->context, &queue, NULL, 100) != 0 ||
+	    functions->qaicCreateExecObj(qaic->context, &exec, NULL, program, NULL) != 0)
+		abort();
+	for (unsigned int i = 0; i < runs; i++)
+		if (functions->qaicEnqueueExecObj(queue, exec, NULL) == 0)
+			functions->qaicExecObjWaitForCompletion(exec, 60000000);
+	functions->qaicReleaseExecObj(exec);
+	functions->qaicReleaseQueue(queue);
+	functions->qaicReleaseProgram(program);
+}
+
 static void qaic_end(struct run *run)
 {
 	struct qaic_run *qaic = (struct qaic_run *)run;
@@ -124,4 +145,5 @@ const struct scenario scenario_qaic = {
 	.load = qaic_begin,
 	.execute = qaic_execute,
 	.unload = qaic_end,
+	.churn = qaic_churn,
 };

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What can only be asked of a kernel that is known: which links it has, which drivers it ships; that it is unharmed."""
+
+import os
+import re
+
+from harness import (XPUTRACE, Recorder, Skip, cases, compare, record_command, record_late, run, standin,
+                     workload_path)
+
+# Links that each kernel has, the best first: that is the one that auto must choose.
+LINKS = {
+    "6.1": ("perf",),
+    "6.12": ("multi", "perf"),
+    "newest": ("session", "multi", "perf"),
+}
+LINES = {"session": "session link", "multi": "multi link", "perf": "perf uprobes"}  # of xputrace check
+
+# Modules by the events that they bring.
+DRIVERS = {
+    "gpu_scheduler": "gpu-sched",
+    "virtio_gpu": "virtio_gpu",
+    "amdgpu": "amdgpu",
+    "i915": "i915",
+    "xe": "xe",
+    "habanalabs": "habanalabs",
+    "amdxdna": "amdxdna",
+    "vpu": "intel_vpu",
+}
+EVENTS = "/sys/kernel/tracing/events"
+
+
+def test_link_is_the_best(kernel):
+    """--link auto takes the best link that this kernel has."""
+    results, trace = record_late(standin("nrt", "--calls", "40"))
+    compare("nrt", results, trace)
+    assert trace.metadata["tracing"]["link"] == LINKS[kernel][0], trace.metadata["tracing"]
+
+
+@cases(*LINES)
+def test_link_is_told(kernel, link):
+    """check says which links there are; one that is not there is refused with a pointer to it."""
+    result = run([XPUTRACE, "check"])
+    said = re.findall(r"^(\S+) +%s\b" % LINES[link], result.stdout, re.M)
+    assert len(said) == 1 and (said[0] == "ok") == (link in LINKS[kernel]), result.stdout
+    if link not in LINKS[kernel]:
+        workload = standin("nrt", "--calls", "1")
+        recorder = Recorder("-p", workload.pid, "--link", link, wait=False)
+        assert recorder.wait() == 1, recorder.stderr
+        assert "xputrace check" in recorder.stderr, recorder.stderr
+        workload.go()
+        workload.results()
+
+
+def test_children_are_counted(kernel):
+    """Forked children are held; where the kernel cannot, that is said before, and each of them counted."""
+    _, trace, recorder = record_command([workload_path("workload"), "nrt", "--fork", "3", "--calls", "40"])
+    held = run([XPUTRACE, "check"]).stdout.count("ok       holding children")
+    assert held == (kernel not in ("6.1", "6.12")), "check says the opposite"
+    assert trace.losses().get("not_held", 0) == (0 if held else 3), trace.losses()
+    assert ("cannot hold forked children" in recorder.stderr) == (not held), recorder.stderr
+
+
+@cases(*DRIVERS)
+def test_driver(kernel, events):
+    """The driver of the kernel's own package can be loaded; the events that it declares are there."""
+    module = DRIVERS[events]
+    if run(["modprobe", "-n", module]).status != 0:
+        raise Skip("%s has no module %s" % (kernel, module))
+    loaded = run(["modprobe", module])
+    assert loaded.status == 0, loaded.stderr
+    if not os.path.exists("/sys/module/%s/sections/_ftrace_events" % module.replace("-", "_")):
+        raise Skip("%s of %s declares no events" % (module, kernel))
+    assert os.path.isdir(os.path.join(EVENTS, events)), sorted(os.listdir(EVENTS))
+
+
+def test_unharmed(kernel):
+    """Comes last: the kernel has complained about nothing."""
+    del kernel
+    complaints = [line for line in run(["dmesg"]).stdout.splitlines()
+                  if re.search(r"BUG:|WARNING:|Oops|general protection|refcount_t|hung_task|soft lockup", line)]
+    assert not complaints, "\n".join(complaints)
+
+
+def discover(kernel):
+    """Those that come before the tests of tests/e2e, and those that come after, as run.discover() has them."""
+    functions = [test_link_is_the_best, test_link_is_told, test_children_are_counted, test_driver, test_unharmed]
+    tests = []
+    for function in functions:
+        name = "kernel." + function.__name__[5:]
+        for case in getattr(function, "cases", (None,)):
+            tests.append((name, function, (kernel,)) if case is None else
+                         ("%s[%s]" % (name, case), function, (kernel, case)))
+    return tests[:-1], tests[-1:]

@@ -1,0 +1,25 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# First program in the root file system: makes a system of it, runs the tests or a shell, switches the machine off.
+export PATH=/usr/bin:/usr/sbin HOME=/run TERM=linux LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1
+
+mount -t tmpfs none /tmp
+mount -t tmpfs none /var
+mkdir -p /dev/pts /dev/shm
+mount -t devpts none /dev/pts
+mount -t tmpfs none /dev/shm
+mount -t tracefs none /sys/kernel/tracing
+mount -t debugfs none /sys/kernel/debug
+mount -t bpf none /sys/fs/bpf
+mount -t cgroup2 none /sys/fs/cgroup
+ln -s /proc/self/fd /dev/fd
+busybox ip link set lo up
+busybox hostname xputrace-vm
+
+if busybox grep -q xputrace.shell /proc/cmdline; then
+	cd /xputrace || exit 1
+	busybox setsid busybox cttyhack bash
+else
+	python3 /xputrace/tests/vm/guest/tests.py
+fi
+busybox poweroff -f

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Inside a machine: runs the tests of tests/e2e and of this folder, and reports each on the port of the results.
+
+What is asked for stands in the options (see machine.py). One JSON object a line goes out:
+  {"event": "booted", "release": ...}, {"event": "begin", "test": ...},
+  {"event": "end", "test": ..., "result": "passed" | "failed" | "skipped", "seconds": ..., "details": ...},
+  {"event": "done"}
+"""
+
+import contextlib
+import fnmatch
+import io
+import json
+import os
+import platform
+import sys
+import time
+import traceback
+
+OPTIONS = "/run/options.json"
+PORT = "/dev/virtio-ports/xputrace.results"
+HERE = os.path.dirname(os.path.abspath(__file__))
+E2E = os.path.join(os.path.dirname(os.path.dirname(HERE)), "e2e")
+
+
+class Report:
+    """The port, or standard output when this is called by hand in a machine's shell."""
+
+    def __init__(self):
+        path = port_path()
+        self._file = open(path, "wb", buffering=0) if path else sys.stdout.buffer.raw
+
+    def send(self, event, **fields):
+        data = json.dumps(dict(fields, event=event)).encode() + b"\n"
+        while data:
+            data = data[self._file.write(data):]
+
+
+def port_path():
+    """Named by a rule of udev elsewhere: here the name is found in sysfs."""
+    folder = "/sys/class/virtio-ports"
+    for port in os.listdir(folder) if os.path.isdir(folder) else ():
+        with open(os.path.join(folder, port, "name"), encoding="ascii") as file:
+            if file.read().strip() == os.path.basename(PORT):
+                return "/dev/" + port
+    return None
+
+
+def run_all(report, options):
+    import run  # tests/e2e/run.py
+    import kernel_tests
+    before, after = kernel_tests.discover(options["kernel"])
+    for name, function, arguments in before + list(run.discover()) + after:
+        if not any(run.selected(name, pattern) for pattern in options["patterns"] or [""]):
+            continue
+        report.send("begin", test=name)
+        start = time.monotonic()
+        output = io.StringIO()
+        left_out = [reason for pattern, reason in options["left_out"] if fnmatch.fnmatchcase(name, pattern)]
+        if left_out and not name.startswith("kernel."):
+            report.send("end", test=name, result="skipped", seconds=0, details="left out: " + left_out[0])
+            continue
+        with contextlib.redirect_stdout(output):
+            result = run.run_one(name, function, arguments)
+        lines = output.getvalue().splitlines()
+        details = "\n".join(lines[1:]) if result != "skipped" else lines[0].partition("): ")[2]
+        report.send("end", test=name, result=result, seconds=round(time.monotonic() - start, 1), details=details)
+
+
+def main():
+    report = Report()
+    report.send("booted", release=platform.release(), uptime=time.clock_gettime(time.CLOCK_BOOTTIME))
+    try:
+        with open(OPTIONS, encoding="utf-8") as file:
+            options = json.load(file)
+        os.environ.update(options["environment"])
+        sys.path[:0] = [E2E, HERE]
+        run_all(report, options)
+        report.send("done")
+    except Exception:  # nobody else would tell
+        report.send("end", test="tests.py", result="failed", seconds=0, details=traceback.format_exc())
+
+
+if __name__ == "__main__":
+    main()

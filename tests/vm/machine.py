@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""One emulated machine: started, listened to over a port of its own, ended whatever it does."""
+
+import json
+import os
+import select
+import shutil
+import subprocess
+import time
+
+QEMU = "qemu-system-x86_64"
+PROCESSORS = 2
+MEGABYTES = 1536
+BOOT_SECONDS = 180  # from the start to the first line on the port
+KEPT_LINES = 30  # of the console, shown when something went wrong
+
+
+class Machine:
+    """Boots a kernel on a root file system. Nothing that it writes to its disks is kept."""
+
+    def __init__(self, kernel, initial, root, modules, console=None):
+        shell = console is None
+        arguments = "console=ttyS0 panic=-1 oops=panic mitigations=off tsc=reliable random.trust_cpu=on"
+        command = [QEMU, "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(PROCESSORS), "-m", str(MEGABYTES),
+                   "-machine", "pc", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+                   "-kernel", kernel.image, "-initrd", initial,
+                   "-append", arguments + (" xputrace.shell" if shell else ""),
+                   "-device", "virtio-rng-pci", "-device", "virtio-gpu-pci", "-device", "virtio-serial-pci",
+                   "-serial", "mon:stdio" if shell else "file:" + console]
+        for name, path in (("root", root), ("modules", modules)):
+            command += ["-drive", "file=%s,format=raw,if=none,id=%s,snapshot=on" % (path.replace(",", ",,"), name),
+                        "-device", "virtio-blk-pci,drive=" + name]
+        if not shell:
+            command += ["-chardev", "stdio,id=results,signal=off", "-device",
+                        "virtserialport,chardev=results,name=xputrace.results"]
+        self.shell = shell
+        self.console = console
+        self.command = command
+        self.booted_after = None
+
+    def interact(self):
+        """Its console on this terminal, until it is switched off."""
+        return subprocess.run(self.command, check=False).returncode
+
+    def events(self, seconds):
+        """What comes from the port, object by object, until it is done, ends or has had its time. The last one is
+        {"event": "gone", "reason": ...} when the machine did not say that it was done."""
+        start = time.monotonic()
+        # The port is standard input and output; at the end of its input it would count as closed.
+        process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            reason = "it ended too early"
+            for line in self._lines(process, start, seconds):
+                if line is None:
+                    reason = ("it did not come up within %d s" % BOOT_SECONDS if self.booted_after is None else
+                              "it was not done after %d s" % seconds)
+                    break
+                event = json.loads(line)
+                if event["event"] == "booted":
+                    self.booted_after = time.monotonic() - start
+                yield event
+                if event["event"] == "done":
+                    return
+            process.kill()
+            said = process.communicate()[1].decode("utf-8", "replace").strip()
+            yield {"event": "gone", "reason": reason + (": " + said if said else "")}
+        finally:
+            process.kill()
+            process.communicate()
+
+    def _lines(self, process, start, seconds):
+        """Lines of the port as they come; None when the time is over."""
+        waiting = b""
+        port = process.stdout.fileno()
+        while True:
+            limit = start + (BOOT_SECONDS if self.booted_after is None else seconds)
+            if not select.select([port], [], [], max(0, limit - time.monotonic()))[0]:
+                yield None
+                return
+            data = os.read(port, 65536)
+            if not data:
+                return
+            waiting += data
+            *lines, waiting = waiting.split(b"\n")
+            yield from lines
+
+    def last_words(self):
+        """The end of what was printed on its console."""
+        try:
+            with open(self.console, encoding="utf-8", errors="replace") as file:
+                return "".join(file.readlines()[-KEPT_LINES:])
+        except OSError:
+            return ""
+
+
+def missing_emulator():
+    return None if shutil.which(QEMU) else "%s is not installed" % QEMU

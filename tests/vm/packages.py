@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Debian's kernel packages: found and fetched by apt, unpacked, never installed.
+
+apt gets lists, status and sources of its own for each kernel, so neither the machine's sources nor its packages are
+touched. The mirror is the one that the machine itself uses.
+"""
+
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+# Of the packages that linux-image-amd64 leads to, those with the kernel and its modules: newer Debians split them.
+WITH_FILES = re.compile(r"linux-(image|binary|modules)-[0-9].*-amd64$")
+LEADING_TO_THEM = re.compile(r"linux-(image|binary|modules|base)-.*amd64$")
+
+
+class Unavailable(Exception):
+    """The kernel cannot be had here; the text says why."""
+
+
+class Kernel:
+    """A kernel to test on: its name, the versions that are meant, the Debian suites that may have it."""
+
+    def __init__(self, name, prefix, suites):
+        self.name = name
+        self.prefix = prefix  # of the package's version
+        self.suites = suites
+        self.version = None  # of the package
+        self.release = None  # what uname -r says
+        self.folder = None
+        self.seconds = {}  # step to time
+
+    @property
+    def image(self):
+        """The file to boot."""
+        found = sorted(glob.glob(os.path.join(self.folder, "unpacked", "**", "vmlinuz*"), recursive=True))
+        if not found:
+            raise Unavailable("the package of %s %s has no kernel image" % (self.name, self.version))
+        return found[0]
+
+    @property
+    def modules(self):
+        """The folder with its modules, lib/modules/RELEASE."""
+        found = [path for place in ("lib", "usr/lib")
+                 for path in glob.glob(os.path.join(self.folder, "unpacked", place, "modules", "*", "kernel"))]
+        if not found:
+            raise Unavailable("the package of %s %s has no modules" % (self.name, self.version))
+        return os.path.dirname(found[0])
+
+
+KERNELS = (
+    Kernel("6.1", "6.1.", ("bookworm",)),
+    Kernel("6.12", "6.12.", ("bookworm-backports", "trixie")),
+    Kernel("newest", "", ("sid", "experimental")),
+)
+
+
+def output_of(command, **options):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, text=True,
+                          **options).stdout
+
+
+def mirror():
+    """The first Debian archive of this machine's sources that has more than security updates."""
+    ask = ["apt-get", "indextargets", "--format", "$(REPO_URI)"]
+    try:
+        # Before the first apt-get update, apt does not know whose the archives are.
+        listed = output_of(ask + ["Origin: Debian"]).split() or [
+            address for address in output_of(ask).split() if address.rstrip("/").endswith("/debian")]
+    except (OSError, subprocess.CalledProcessError):
+        listed = []
+    for address in listed:
+        if "security" not in address:
+            return address
+    raise Unavailable("this machine has no Debian archive among its package sources")
+
+
+class Apt:
+    """apt with lists and sources of its own in a folder."""
+
+    def __init__(self, folder, suites):
+        self.folder = folder
+        for each in ("lists/partial", "cache/archives/partial", "preferences.d", "sources.d"):
+            os.makedirs(os.path.join(folder, each), exist_ok=True)
+        address = mirror()
+        self._write("status", "")
+        self._write("sources.list", "".join("deb [signed-by=%s] %s %s main\n" % (KEYRING, address, suite)
+                                            for suite in suites))
+        configuration = self._write("apt.conf", "".join('%s "%s";\n' % pair for pair in (
+            ("Dir::State", folder), ("Dir::State::status", folder + "/status"), ("Dir::Cache", folder + "/cache"),
+            ("Dir::Etc::sourcelist", folder + "/sources.list"), ("Dir::Etc::sourceparts", folder + "/sources.d"),
+            ("Dir::Etc::preferencesparts", folder + "/preferences.d"), ("APT::Architecture", "amd64"),
+            ("APT::Architectures", "amd64"), ("APT::Sandbox::User", ""), ("Acquire::Retries", "3"),
+            ("Acquire::Languages", "none"))))
+        self.environment = dict(os.environ, APT_CONFIG=configuration)
+
+    def _write(self, name, text):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def run(self, *command, **options):
+        return output_of(list(command), env=self.environment, **options)
+
+    def show(self, package):
+        """The fields of every version of a package, newest first."""
+        records = [dict(re.findall(r"^(\S+): (.*)$", record, re.M))
+                   for record in self.run("apt-cache", "show", package).split("\n\n") if record.strip()]
+        versions = sorted({record["Version"] for record in records}, key=VersionOrder, reverse=True)
+        return [next(record for record in records if record["Version"] == version) for version in versions]
+
+
+class VersionOrder:
+    """Debian's order of versions, as a key to sort by."""
+
+    def __init__(self, version):
+        self.version = version
+
+    def __lt__(self, other):
+        return subprocess.run(["dpkg", "--compare-versions", self.version, "lt", other.version],
+                              check=False).returncode == 0
+
+
+def packages_of(apt, version):
+    """The packages with the files of linux-image-amd64 in a version."""
+    found, waiting, seen = [], ["linux-image-amd64"], set()
+    while waiting:
+        package = waiting.pop()
+        if package in seen:
+            continue
+        seen.add(package)
+        record = next((one for one in apt.show(package) if one["Version"] == version), None)
+        if record is None:
+            continue
+        if WITH_FILES.match(package):
+            found.append(package)
+        for wanted in re.split(r"[,|]", record.get("Depends", "") + "," + record.get("Pre-Depends", "")):
+            name = wanted.split("(")[0].strip()
+            if LEADING_TO_THEM.match(name):
+                waiting.append(name)
+    return sorted(found)
+
+
+def fetch(kernel, folder, refresh=False):
+    """Downloads and unpacks into folder, or takes what an earlier run has left there. Sets version and release."""
+    kernel.folder = folder
+    note = os.path.join(folder, "fetched.json")
+    if refresh or not os.path.exists(note):
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        try:
+            fetched = download(kernel, folder)
+        except subprocess.CalledProcessError as error:
+            reason = (error.stderr.strip().splitlines() or ["status %d" % error.returncode])[-1]
+            raise Unavailable("%s: %s" % (" ".join(error.cmd[:2]), reason)) from error
+        with open(note, "w", encoding="utf-8") as file:
+            json.dump(fetched, file)
+    with open(note, encoding="utf-8") as file:
+        kernel.version = json.load(file)["version"]
+    kernel.release = os.path.basename(kernel.modules)
+
+
+def download(kernel, folder):
+    apt = Apt(os.path.join(folder, "apt"), kernel.suites)
+    apt.run("apt-get", "-q", "update")
+    versions = [record["Version"] for record in apt.show("linux-image-amd64")
+                if record["Version"].startswith(kernel.prefix)]
+    if not versions:
+        raise Unavailable("no kernel %s* in %s" % (kernel.prefix, ", ".join(kernel.suites)))
+    packages = packages_of(apt, versions[0])
+    if not packages:
+        raise Unavailable("linux-image-amd64 %s leads to no package with a kernel" % versions[0])
+    apt.run("apt-get", "-q", "download", *["%s=%s" % (package, versions[0]) for package in packages], cwd=folder)
+    unpacked = os.path.join(folder, "unpacked")
+    os.makedirs(unpacked)
+    for archive in glob.glob(os.path.join(folder, "*.deb")):
+        output_of(["dpkg-deb", "--extract", archive, unpacked])
+        os.unlink(archive)  # what is unpacked is what later runs take
+    shutil.rmtree(apt.folder)
+    return {"version": versions[0], "packages": packages}
