@@ -59,8 +59,8 @@ struct xpt_session {
 };
 
 /* deliveries.c: the callback thread and its queue. All but the thread itself are called with the lock held. */
-void *deliveries_run(void *session);
-void deliveries_add(void *session, struct handle *handle, struct report *report); /* as profiling_options.deliver */
+void *deliveries_run(void *context);						  /* context: the session */
+void deliveries_add(void *context, struct handle *handle, struct report *report); /* as profiling_options.deliver */
 bool deliveries_is_callback(const struct xpt_session *session);			  /* is this the callback thread? */
 struct subscriber *subscriber_add(struct xpt_session *session, struct handle *handle, xpt_profile_report_fn callback,
 				  void *context);
