@@ -30,7 +30,7 @@ def test_samples():
     plain = Profile(*target, "neuron-0.0", "--samples", 50)
     other = Profile(*target, "neuron-0.1", "--samples", 70)
     skipping = Profile(*target, "neuron-0.0", "--samples", 40, "--skip", 30)
-    waiting = Profile(*target, "neuron-0.0", "--samples", 20, "--delay", "1500ms")
+    waiting = Profile(*target, "neuron-0.0", "--samples", 20, "--delay", 1500)
     summary = Profile(*target, "neuron-0.1", "--samples", 60, "--summary")
     attached = time.time_ns()
     workload.go()

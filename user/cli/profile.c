@@ -59,8 +59,15 @@ static bool take_skip(void *context, const char *value, const char **reason)
 
 static bool take_delay(void *context, const char *value, const char **reason)
 {
-	*reason = "a time like 10s, 500ms or 2m is wanted";
-	return parse_duration(value, &((struct profile_context *)context)->options.delay);
+	uint64_t *delay = &((struct profile_context *)context)->options.delay, milliseconds;
+
+	*reason = "a number of milliseconds, or a time like 2s, is wanted";
+	if (!parse_number(value, &milliseconds))
+		return parse_duration(value, delay);
+	if (milliseconds > UINT64_MAX / 1000000)
+		return false;
+	*delay = milliseconds * 1000000;
+	return true;
 }
 
 static const struct option_entry entries[] = {
@@ -70,7 +77,7 @@ static const struct option_entry entries[] = {
 	{ 0, "samples", "N", "so many inferences (default 100)", take_samples },
 	REPORT_OPTIONS,
 	{ 0, "skip", "N", "leave out the first N inferences", take_skip },
-	{ 0, "delay", "TIME", "leave out what begins before TIME after the start", take_delay },
+	{ 0, "delay", "MS", "leave out what begins in the first MS milliseconds;\nalso 2s, 1m", take_delay },
 	{ 'o', "output", "FILE",
 	  "where to write (default: standard output for latency,\nxputrace-profile.json for trace); -: standard output",
 	  take_output },
