@@ -256,7 +256,9 @@ def check_executions(samples, result, offset, chosen=lambda number: True, first=
     spans = [(begun + offset, ended + offset)
              for number, (begun, ended) in enumerate(zip(result["times"], result["ends"])) if chosen(number)]
     if first is None:
-        first = next(i for i, (_, ended) in enumerate(spans) if ended > samples[0].end - ADJUSTMENT)
+        # The one that it fits best: after a pause of the machine executions follow one another closely.
+        first = min(range(len(spans)), key=lambda i: abs(spans[i][0] - samples[0].start) +
+                    abs(spans[i][1] - samples[0].end))
     assert first + len(samples) <= len(spans), "%d samples from %d on, made were %d" % (
         len(samples), first, len(spans))
     for sample, (begun, ended) in zip(samples, spans[first:]):
