@@ -71,9 +71,9 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	__u32 tgid = task->tgid;
 	struct xpt_record_task record = {};
 
-	if (task->signal->live.counter || !bpf_map_lookup_elem(&processes, &tgid))
+	/* Two threads that end at the same time may both find nobody alive: the one that removes the entry tells. */
+	if (task->signal->live.counter || bpf_map_delete_elem(&processes, &tgid))
 		return 0;
-	bpf_map_delete_elem(&processes, &tgid);
 	record.code = BPF_CORE_READ(task, signal, group_exit_code) ?: task->exit_code;
 	BPF_CORE_READ_STR_INTO(&record.name, task, comm);
 	task_emit(&record, tgid, task->pid, XPT_TASK_EXIT);
