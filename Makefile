@@ -67,7 +67,7 @@ memo = $(eval $(1) := $(shell $(2)))$($(1))
 # A distribution's bpftool may be a wrapper that only works with a matching kernel: take one that answers.
 BPFTOOL = $(call memo,BPFTOOL,for tool in bpftool /usr/sbin/bpftool /usr/lib/linux-tools/*/bpftool \
 	/usr/lib/linux-tools-*/bpftool; do $$tool version >/dev/null 2>&1 && echo $$tool && break; done)
-PACKAGES := libbpf libelf libcjson libpcre2-8
+PACKAGES := libbpf libelf libcjson libpcre2-8 libtraceevent
 PACKAGE_CFLAGS = $(call memo,PACKAGE_CFLAGS,$(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PACKAGE_LIBS = $(call memo,PACKAGE_LIBS,$(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
 LIBS = $(PACKAGE_LIBS) -lZydis -lm -lpthread
@@ -93,6 +93,7 @@ LIBRARY_SOURCES := $(sort $(wildcard $(addsuffix /*.c,$(addprefix user/,$(FOLDER
 CLI_SOURCES := $(sort $(wildcard user/cli/*.c))
 BPF_SOURCES := $(sort $(filter-out bpf/session%,$(wildcard bpf/*.bpf.c)))
 RUNTIMES := $(sort $(wildcard user/runtimes/*.json))
+DRIVERS := $(sort $(wildcard user/drivers/*.json))
 UNIT_SOURCES := $(sort $(wildcard tests/unit/*.c))
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCH_SOURCES := $(sort $(wildcard tests/bench/*.c))
@@ -137,13 +138,13 @@ $(BUILD)/flags: FORCE | $(BUILD)/tools
 	$(call stamp,$(COMPILE) $(BPF_COMPILE) $(FUZZ_COMPILE) $(LIBS))
 
 $(BUILD)/sources: FORCE
-	$(call stamp,$(LIBRARY_SOURCES) $(CLI_SOURCES) $(UNIT_SOURCES) $(BPF_SOURCES) $(RUNTIMES))
+	$(call stamp,$(LIBRARY_SOURCES) $(CLI_SOURCES) $(UNIT_SOURCES) $(BPF_SOURCES) $(RUNTIMES) $(DRIVERS))
 
 $(BUILD)/tools: Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q)for tool in $(firstword $(CC)) $(CLANG) $(OBJCOPY); do \
 		command -v $$tool >/dev/null || { echo "$$tool is missing: make deps installs it" >&2; exit 1; }; done
-	$(Q)$(PKG_CONFIG) --print-errors --exists 'libbpf >= 1.1' libelf libcjson || \
+	$(Q)$(PKG_CONFIG) --print-errors --exists 'libbpf >= 1.1' libelf libcjson libtraceevent || \
 		{ echo "a library is missing: make deps$(if $(CROSS),-$(ARCH)) installs it" >&2; exit 1; }
 	$(Q)test -n '$(BPFTOOL)' || { echo "bpftool is missing: make deps installs it" >&2; exit 1; }
 	$(Q)touch $@
@@ -183,9 +184,9 @@ $(BUILD)/obj/user/kern/%.o $(BUILD)/sanitize/user/kern/%.o $(BUILD)/fuzz/obj/use
 $(filter $(BUILD)/obj/user/kern/% $(BUILD)/sanitize/user/kern/% $(BUILD)/fuzz/obj/user/kern/%,\
 	$(LIBRARY_OBJECTS) $(SANITIZED_OBJECTS) $(FUZZ_OBJECTS)): | $(SKELETONS)
 
-$(BUILD)/builtin.c: user/describe/embed.sh $(RUNTIMES) $(BUILD)/sources
+$(BUILD)/builtin.c: user/describe/embed.sh $(RUNTIMES) $(DRIVERS) $(BUILD)/sources
 	$(call say,EMBED,$@)
-	$(Q)sh user/describe/embed.sh $(RUNTIMES) >$@
+	$(Q)sh user/describe/embed.sh $(RUNTIMES) --drivers $(DRIVERS) >$@
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	$(call say,CC,$<)
@@ -377,8 +378,8 @@ arm64: deps-arm64
 ## install             install command, libraries, headers, manual pages, descriptions, completions
 install: all
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(libdir)/pkgconfig $(includedir)/xputrace $(mandir)/man1 \
-		$(datadir)/xputrace/runtimes $(datadir)/bash-completion/completions $(datadir)/zsh/site-functions \
-		$(datadir)/fish/vendor_completions.d)
+		$(datadir)/xputrace/runtimes $(datadir)/xputrace/drivers $(datadir)/bash-completion/completions \
+		$(datadir)/zsh/site-functions $(datadir)/fish/vendor_completions.d)
 	$(INSTALL) -m 755 $(BUILD)/xputrace $(DESTDIR)$(bindir)/xputrace
 	$(INSTALL) -m 644 $(BUILD)/libxputrace.a $(DESTDIR)$(libdir)/libxputrace.a
 	$(INSTALL) -m 755 $(BUILD)/$(SHARED_NAME) $(DESTDIR)$(libdir)/$(SHARED_NAME)
@@ -387,6 +388,7 @@ install: all
 	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(includedir)/xputrace/
 	$(INSTALL) -m 644 $(MANUALS) $(DESTDIR)$(mandir)/man1/
 	$(if $(RUNTIMES),$(INSTALL) -m 644 $(RUNTIMES) $(DESTDIR)$(datadir)/xputrace/runtimes/)
+	$(if $(DRIVERS),$(INSTALL) -m 644 $(DRIVERS) $(DESTDIR)$(datadir)/xputrace/drivers/)
 	$(INSTALL) -m 644 user/cli/completion/xputrace.bash $(DESTDIR)$(datadir)/bash-completion/completions/xputrace
 	$(INSTALL) -m 644 user/cli/completion/_xputrace $(DESTDIR)$(datadir)/zsh/site-functions/_xputrace
 	$(INSTALL) -m 644 user/cli/completion/xputrace.fish $(DESTDIR)$(datadir)/fish/vendor_completions.d/xputrace.fish

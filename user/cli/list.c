@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <xputrace/driver.h>
 #include <xputrace/recording.h>
 #include <xputrace/target.h>
 
@@ -19,8 +20,10 @@
 struct list_context {
 	struct runtime_choice runtimes; /* first: see options.h */
 	struct xpt_target_options options;
+	struct string_list driver_files;
 	uint64_t duration;
 	bool json;
+	bool verbose;
 	size_t rows;
 	char *last_file;
 };
@@ -61,7 +64,14 @@ static bool take_verbose(void *context, const char *value, const char **reason)
 	(void)value;
 	(void)reason;
 	((struct list_context *)context)->options.log_level = XPT_LOG_DEBUG;
+	((struct list_context *)context)->verbose = true;
 	return true;
+}
+
+static bool take_driver(void *context, const char *value, const char **reason)
+{
+	(void)reason;
+	return string_list_add(&((struct list_context *)context)->driver_files, value);
 }
 
 static const struct option_entry entries[] = {
@@ -69,16 +79,18 @@ static const struct option_entry entries[] = {
 	{ 'f', "file", "ELF", "what is found in this library or program", take_file },
 	{ 0, "format", "FORMAT", "table (default) or json", take_format },
 	RUNTIME_OPTIONS,
+	{ 0, "driver", "FILE.json", "drivers: add the description of a driver", take_driver },
 	{ 'd', "duration", "TIME", "programs: how long to watch (default 1s)", take_duration },
 	{ 'v', "verbose", NULL, "also what was not found, and why", take_verbose },
 };
 
 static const struct command_line line = {
 	.name = "list",
-	.summary = "Show described runtimes, programs that run in a process, and probe sites with their cost.",
+	.summary = "Show described runtimes and drivers, programs that run in a process, probe sites and their cost.",
 	.usage = "  xputrace list runtimes [-p PID | -f ELF]\n"
 		 "  xputrace list sites    (-p PID | -f ELF)\n"
-		 "  xputrace list programs -p PID",
+		 "  xputrace list programs -p PID\n"
+		 "  xputrace list drivers",
 	.options = entries,
 	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "runtimes  what is described, and where it was found\n"
@@ -86,7 +98,8 @@ static const struct command_line line = {
 		"          class: optimised and emulated ones are cheap, single-stepped ones cost 10 times more\n"
 		"          on virtual machines. The cost is what one recorded call is expected to take, in ns.\n"
 		"programs  models, sessions and kernels that run within --duration, with handles for\n"
-		"          `record --name HANDLE=NAME`. This one places probes.\n\n"
+		"          `record --name HANDLE=NAME`. This one places probes.\n"
+		"drivers   which of their described events this kernel has; as root, with tracefs mounted\n\n"
 		"exit status: 0 something was listed, 1 nothing found or failed, 2 wrong usage",
 };
 
@@ -200,6 +213,96 @@ static int on_program(void *context, const struct xpt_program_info *program)
 	return 0;
 }
 
+static const char *const driver_states[] = {
+	[XPT_DRIVER_COMPLETE] = "complete",
+	[XPT_DRIVER_PARTIAL] = "partial",
+	[XPT_DRIVER_ABSENT] = "absent",
+	[XPT_DRIVER_UNKNOWN] = "no tracefs",
+};
+
+static void driver_event_json(const struct xpt_driver_event *event)
+{
+	printf("{\"event\":\"%s:%s\",", event->system, event->name);
+	json_string("role", event->role, ",");
+	printf("\"optional\":%s,\"found\":%s", event->optional ? "true" : "false", event->found ? "true" : "false");
+	if (!event->found) {
+		printf(",");
+		json_string("reason", event->reason, "");
+	}
+	printf("}");
+}
+
+static void driver_json(struct list_context *list, const struct xpt_driver_info *driver)
+{
+	json_begin(list);
+	printf("{");
+	json_string("driver", driver->name, ",");
+	json_string("title", driver->title, ",");
+	json_string("state", driver_states[driver->state], ",");
+	json_string("set", driver->set, ",");
+	printf("\"described\":%zu,\"found\":%zu,\"devices\":[", driver->event_count, driver->found);
+	for (size_t i = 0; i < driver->device_count; i++) {
+		struct text text = {};
+
+		text_json_string(&text, driver->devices[i]);
+		printf("%s%.*s", i ? "," : "", (int)text.length, text.data ?: "");
+		text_free(&text);
+	}
+	printf("],\"events\":[");
+	for (size_t i = 0; i < driver->event_count; i++) {
+		printf("%s", i ? "," : "");
+		driver_event_json(&driver->events[i]);
+	}
+	printf("]}");
+}
+
+static int on_driver(void *context, const struct xpt_driver_info *driver)
+{
+	struct list_context *list = context;
+
+	if (list->json) {
+		driver_json(list, driver);
+		return 0;
+	}
+	if (!list->rows++)
+		printf("%-14s %7s  %-10s  %s\n", "DRIVER", "EVENTS", "STATE", "TITLE");
+	printf("%-14s %3zu/%-3zu  %-10s  ", driver->name, driver->found, driver->event_count,
+	       driver_states[driver->state]);
+	print_safe(driver->title);
+	if (driver->found && *driver->set) {
+		printf(" (");
+		print_safe(driver->set);
+		printf(")");
+	}
+	printf("\n");
+	for (size_t i = 0; list->verbose && i < driver->device_count; i++) {
+		printf("    device ");
+		print_safe(driver->devices[i]);
+		printf("\n");
+	}
+	for (size_t i = 0; list->verbose && i < driver->event_count; i++) {
+		if (driver->events[i].found || driver->state == XPT_DRIVER_UNKNOWN)
+			continue;
+		printf("    ");
+		print_safe(driver->events[i].reason);
+		printf("%s\n", driver->events[i].optional ? " (optional)" : "");
+	}
+	return 0;
+}
+
+static int list_drivers(struct list_context *list)
+{
+	struct xpt_driver_options options = {
+		.size = sizeof(options),
+		.driver_files = list->driver_files.items,
+		.driver_file_count = list->driver_files.count,
+		.log = print_message,
+		.log_level = list->options.log_level,
+	};
+
+	return xpt_driver_list(&options, on_driver, list);
+}
+
 static int list_programs(struct list_context *list)
 {
 	struct xpt_recording_options options = {
@@ -239,11 +342,14 @@ static int run(struct list_context *list, const char *what)
 		result = xpt_target_runtimes(&list->options, on_runtime, list);
 	else if (!strcmp(what, "sites"))
 		result = xpt_target_sites(&list->options, on_site, list);
+	else if (!strcmp(what, "drivers"))
+		result = list_drivers(list);
 	else
 		result = list_programs(list);
 	if (list->json && result >= 0)
 		printf(list->rows ? "\n]\n" : "[]\n");
 	free(list->last_file);
+	free(list->driver_files.items);
 	if (!result && !list->rows) {
 		fprintf(stderr, "xputrace: no %s found%s\n", what,
 			list->options.pid && geteuid() ?
@@ -272,9 +378,10 @@ int command_list(int argc, char **argv)
 			return result == PARSE_HELP ? 0 : result;
 	}
 	if (!what || first + optind < argc ||
-	    (strcmp(what, "runtimes") && strcmp(what, "sites") && strcmp(what, "programs"))) {
-		fprintf(stderr,
-			"xputrace list: one of runtimes, sites, programs is wanted (see xputrace list --help)\n");
+	    (strcmp(what, "runtimes") && strcmp(what, "sites") && strcmp(what, "programs") &&
+	     strcmp(what, "drivers"))) {
+		fprintf(stderr, "xputrace list: one of runtimes, sites, programs, drivers is wanted "
+				"(see xputrace list --help)\n");
 		return EXIT_USAGE;
 	}
 	if (list.options.pid && list.options.file) {

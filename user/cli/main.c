@@ -15,7 +15,7 @@ static const struct {
 	{ "profile", "record N inferences of one program: latency CSV or Chrome trace", command_profile },
 	{ "stream", "report on chosen programs at every half second, or another interval", command_stream },
 	{ "report", "make a Chrome trace and the summary from a recording; needs no root", command_report },
-	{ "list", "show described runtimes, programs in a process, probe sites and their cost", command_list },
+	{ "list", "show runtimes, programs in a process, probe sites and their cost, drivers", command_list },
 	{ "check", "tell what this kernel and these permissions allow, and what to do about the rest", command_check },
 };
 

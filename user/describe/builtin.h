@@ -11,7 +11,9 @@ struct builtin_file {
 	size_t length;	  /* bytes */
 };
 
-extern const struct builtin_file builtin_files[];
+extern const struct builtin_file builtin_files[]; /* of runtimes */
 extern const size_t builtin_file_count;
+extern const struct builtin_file builtin_drivers[];
+extern const size_t builtin_driver_count;
 
 #endif

@@ -11,7 +11,6 @@
 #include "describe/reader.h"
 
 #define SCHEMA 1
-#define NAME_MAX_LENGTH 31
 /* All statuses of a runtime have room in one record (XPT_RECORD_RUNTIME), whose size has 16 bits. */
 #define STATUSES_MAX 256
 #define STATUS_NAME_MAX 95
@@ -22,36 +21,6 @@ enum { RUNTIME_SCHEMA, NAME, TITLE, NOTE, LIBRARIES, IDENTIFY, OVER, TABLE, STAT
 static int missing(const struct reader *reader, const struct json_place *place, const struct member *member)
 {
 	return reader_error(reader, place, "%s is missing", member->key);
-}
-
-static int read_schema(const struct reader *reader, const struct member *member)
-{
-	__s64 schema = 0;
-	int error;
-
-	if (!member->value)
-		return missing(reader, NULL, member);
-	error = reader_number(reader, member, 0, INT_MAX, &schema);
-	if (!error && schema != SCHEMA)
-		error = reader_error(reader, &member->place, "schema %lld is not known, only %d is", (long long)schema,
-				     SCHEMA);
-	return error;
-}
-
-static int read_name(const struct reader *reader, const struct member *member, char **name)
-{
-	int error;
-
-	if (!member->value)
-		return missing(reader, NULL, member);
-	error = reader_string(reader, member->value, &member->place, name);
-	if (error)
-		return error;
-	if (strlen(*name) > NAME_MAX_LENGTH)
-		return reader_error(reader, &member->place, "is longer than %d bytes", NAME_MAX_LENGTH);
-	if ((*name)[strspn(*name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
-		return reader_error(reader, &member->place, "may only hold a to z, 0 to 9 and _");
-	return 0;
 }
 
 static int read_identify(const struct reader *reader, const struct member *member, struct description *description)
@@ -257,9 +226,9 @@ static int read_description(const struct reader *reader, const cJSON *document, 
 
 	/* First, so that a file for another version is not judged by the rules of this one. */
 	if (!error)
-		error = read_schema(reader, &members[RUNTIME_SCHEMA]);
+		error = reader_schema(reader, &members[RUNTIME_SCHEMA], SCHEMA);
 	if (!error)
-		error = read_name(reader, &members[NAME], &description->name);
+		error = reader_name(reader, NULL, &members[NAME], &description->name);
 	if (!error && !members[TITLE].value)
 		error = missing(reader, NULL, &members[TITLE]);
 	if (!error)

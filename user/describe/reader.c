@@ -2,13 +2,17 @@
 #include "describe/reader.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define STRING_MAX 255
+#define NAME_MAX_LENGTH 31
 #define SIZE_LIMIT (1 << 20) /* of a description; the largest shipped one has some 20 KB */
 
 /* The text may quote what the file holds: nothing in it may reach a terminal as a control sequence. */
@@ -61,6 +65,37 @@ static int syntax_error(const struct reader *reader, size_t offset)
 	}
 	make_printable(message);
 	return error_at_line(reader, json_line(reader->text, reader->length, offset), "", message);
+}
+
+int reader_file(const struct log *log, const char *path, char **text, size_t *length)
+{
+	int file = open(path, O_RDONLY | O_CLOEXEC), error = 0;
+	char *buffer = malloc(SIZE_LIMIT + 1);
+	size_t used = 0;
+	ssize_t count;
+
+	if (file < 0 || !buffer) {
+		error = file < 0 ? -errno : -ENOMEM;
+		goto out;
+	}
+	do {
+		count = read(file, buffer + used, SIZE_LIMIT + 1 - used);
+		if (count > 0)
+			used += count;
+	} while (count > 0 || (count < 0 && errno == EINTR));
+	if (count < 0)
+		error = -errno;
+out:
+	if (file >= 0)
+		close(file);
+	if (error) {
+		log_error(log, "%s: cannot be read: %s", path, strerror(-error));
+		free(buffer);
+		return error;
+	}
+	*text = buffer;
+	*length = used;
+	return 0;
 }
 
 int reader_parse(const struct reader *reader, cJSON **document)
@@ -143,6 +178,36 @@ int reader_string(const struct reader *reader, const cJSON *value, const struct 
 			return reader_error(reader, place, "holds a control character");
 	*result = strdup(text);
 	return *result ? 0 : -ENOMEM;
+}
+
+int reader_schema(const struct reader *reader, const struct member *member, int known)
+{
+	__s64 schema = 0;
+	int error;
+
+	if (!member->value)
+		return reader_error(reader, NULL, "%s is missing", member->key);
+	error = reader_number(reader, member, 0, INT_MAX, &schema);
+	if (!error && schema != known)
+		error = reader_error(reader, &member->place, "schema %lld is not known, only %d is", (long long)schema,
+				     known);
+	return error;
+}
+
+int reader_name(const struct reader *reader, const struct json_place *place, const struct member *member, char **result)
+{
+	int error;
+
+	if (!member->value)
+		return reader_error(reader, place, "%s is missing", member->key);
+	error = reader_string(reader, member->value, &member->place, result);
+	if (error)
+		return error;
+	if (strlen(*result) > NAME_MAX_LENGTH)
+		return reader_error(reader, &member->place, "is longer than %d bytes", NAME_MAX_LENGTH);
+	if ((*result)[strspn(*result, "abcdefghijklmnopqrstuvwxyz0123456789_")])
+		return reader_error(reader, &member->place, "may only hold a to z, 0 to 9 and _");
+	return 0;
 }
 
 int reader_strings(const struct reader *reader, const struct member *member, char ***result, size_t *count)

@@ -30,6 +30,12 @@ struct member {
 int reader_error(const struct reader *reader, const struct json_place *place, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/*
+ * Reads a file that a user has named: the whole of it, or a little more than a description may have, for reader_parse()
+ * to refuse. -errno, reported, or -ENOMEM. *text is the caller's.
+ */
+int reader_file(const struct log *log, const char *path, char **text, size_t *length);
+
 /* Parses the reader's text. -EINVAL, reported, or -ENOMEM. The document is the caller's. */
 int reader_parse(const struct reader *reader, cJSON **document);
 
@@ -40,7 +46,14 @@ int reader_members(const struct reader *reader, const cJSON *object, const struc
 /* A string for people or names: not empty, at most 255 bytes, no control characters. *result is the caller's. */
 int reader_string(const struct reader *reader, const cJSON *value, const struct json_place *place, char **result);
 
-/* An array of such strings. A member that is not there gives none. */
+/* The number of the schema, which must be the one that is known. */
+int reader_schema(const struct reader *reader, const struct member *member, int known);
+
+/* A short name, which must be there: a to z, 0 to 9, _, at most 31 bytes. The object it belongs to stands at place. */
+int reader_name(const struct reader *reader, const struct json_place *place, const struct member *member,
+		char **result);
+
+/* An array of strings as reader_string() takes them. A member that is not there gives none. */
 int reader_strings(const struct reader *reader, const struct member *member, char ***result, size_t *count);
 
 /* An integer. A member that is not there leaves *result as it is. */

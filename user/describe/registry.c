@@ -2,15 +2,12 @@
 #include "describe/registry.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "describe/builtin.h"
-
-#define FILE_MAX (1 << 20) /* bytes; one more is read, for the parser to refuse */
+#include "describe/reader.h"
 
 /* A registry while it is put together. */
 struct builder {
@@ -32,38 +29,6 @@ const struct description *registry_find(const struct registry *registry, const c
 	ssize_t found = find(registry, name);
 
 	return found < 0 ? NULL : registry->runtimes[found];
-}
-
-/* The whole file, or its first FILE_MAX + 1 bytes. */
-static int read_file(const struct log *log, const char *path, char **text, size_t *length)
-{
-	int file = open(path, O_RDONLY | O_CLOEXEC), error = 0;
-	char *buffer = malloc(FILE_MAX + 1);
-	size_t used = 0;
-	ssize_t count;
-
-	if (file < 0 || !buffer) {
-		error = file < 0 ? -errno : -ENOMEM;
-		goto out;
-	}
-	do {
-		count = read(file, buffer + used, FILE_MAX + 1 - used);
-		if (count > 0)
-			used += count;
-	} while (count > 0 || (count < 0 && errno == EINTR));
-	if (count < 0)
-		error = -errno;
-out:
-	if (file >= 0)
-		close(file);
-	if (error) {
-		log_error(log, "%s: cannot be read: %s", path, strerror(-error));
-		free(buffer);
-		return error;
-	}
-	*text = buffer;
-	*length = used;
-	return 0;
 }
 
 /* Takes the description over, also when it fails. */
@@ -108,7 +73,7 @@ static int add_file(struct builder *builder, const char *path)
 	struct description *description;
 	size_t length;
 	char *text;
-	int error = read_file(builder->log, path, &text, &length);
+	int error = reader_file(builder->log, path, &text, &length);
 
 	if (error)
 		return error;

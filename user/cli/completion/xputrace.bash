@@ -37,7 +37,7 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "$(_xputrace_pids)" -- "$current")
 		return
 		;;
-	-o | --output | -f | --file | -r | --runtime)
+	-o | --output | -f | --file | -r | --runtime | --driver)
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
 		;;
@@ -80,7 +80,7 @@ _xputrace() {
 		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-o -q -h --output --quiet --help" -- "$current")
 		;;
 	list)
-		mapfile -t COMPREPLY < <(compgen -W "runtimes programs sites -p -f -r -d -v -h --pid --file --format --runtime --only --duration --verbose --help" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "runtimes programs sites drivers -p -f -r -d -v -h --pid --file --format --runtime --driver --only --duration --verbose --help" -- "$current")
 		;;
 	check)
 		mapfile -t COMPREPLY < <(compgen -W "-h --help" -- "$current")

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/tracefs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <mntent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#define FORMAT_MAX (256 << 10) /* bytes; the longest ones are some 10 KB, nearly all of it for printing */
+
+/* Where distributions mount it; the second one is mounted when it is first looked at. */
+static const char *const usual[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
+
+static bool is_tracefs(const char *path)
+{
+	struct statfs status;
+
+	return statfs(path, &status) == 0 && status.f_type == TRACEFS_MAGIC;
+}
+
+/* Where the first tracefs is mounted; NULL with errno. */
+static char *find_mounted(void)
+{
+	char *found = NULL;
+	struct mntent *mount;
+	FILE *mounts;
+
+	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
+		if (is_tracefs(usual[i]))
+			return strdup(usual[i]);
+	errno = ENOENT;
+	mounts = setmntent("/proc/self/mounts", "re");
+	if (!mounts)
+		return NULL;
+	while (!found && (mount = getmntent(mounts)))
+		if (strcmp(mount->mnt_type, "tracefs") == 0 && is_tracefs(mount->mnt_dir))
+			found = strdup(mount->mnt_dir);
+	endmntent(mounts);
+	if (!found)
+		errno = ENOENT;
+	return found;
+}
+
+int tracefs_open(const char *path, struct tracefs *tracefs)
+{
+	char events[PATH_MAX];
+	struct utsname name;
+	int error = 0;
+
+	memset(tracefs, 0, sizeof(*tracefs));
+	tracefs->path = path ? strdup(path) : find_mounted();
+	if (!tracefs->path)
+		return errno ? -errno : -ENOMEM;
+	if (uname(&name) || asprintf(&tracefs->kernel, "%s %s", name.sysname, name.release) < 0) {
+		tracefs->kernel = NULL;
+		error = -ENOMEM;
+	} else if (snprintf(events, sizeof(events), "%s/events", tracefs->path) >= (int)sizeof(events)) {
+		error = -ENAMETOOLONG;
+	} else if (access(events, R_OK | X_OK)) {
+		error = -errno;
+	}
+	if (error)
+		tracefs_close(tracefs);
+	return error;
+}
+
+void tracefs_close(struct tracefs *tracefs)
+{
+	free(tracefs->path);
+	free(tracefs->kernel);
+	memset(tracefs, 0, sizeof(*tracefs));
+}
+
+const char *tracefs_advice(int error)
+{
+	switch (error) {
+	case -ENOENT:
+		return "tracefs is not mounted, or has no events: mount -t tracefs tracefs /sys/kernel/tracing";
+	case -EACCES:
+		return "tracefs can be read by root only: try sudo";
+	case -EPERM:
+		return "the kernel does not let tracefs be read: it is locked down (see kernel_lockdown(7))";
+	default:
+		return "tracefs cannot be read";
+	}
+}
+
+/* The whole file, at most FORMAT_MAX bytes of it: what is cut is the format for printing. */
+static int read_format(const char *path, char **text, size_t *length)
+{
+	int file = open(path, O_RDONLY | O_CLOEXEC), error = 0;
+	char *buffer = NULL;
+	size_t used = 0;
+	ssize_t count;
+
+	if (file < 0)
+		return -errno;
+	buffer = malloc(FORMAT_MAX);
+	if (!buffer) {
+		error = -ENOMEM;
+		goto out;
+	}
+	do {
+		count = read(file, buffer + used, FORMAT_MAX - used);
+		if (count > 0)
+			used += count;
+	} while (count > 0 || (count < 0 && errno == EINTR));
+	if (count < 0)
+		error = -errno;
+out:
+	close(file);
+	if (error) {
+		free(buffer);
+		return error;
+	}
+	*text = buffer;
+	*length = used;
+	return 0;
+}
+
+int tracefs_find(const struct tracefs *tracefs, const struct driver_event *event, struct tracepoint *tracepoint)
+{
+	char path[PATH_MAX], *text = NULL;
+	size_t length = 0;
+	int error;
+
+	memset(tracepoint, 0, sizeof(*tracepoint));
+	tracepoint->event = event;
+	if (snprintf(path, sizeof(path), "%s/events/%s/%s/format", tracefs->path, event->system, event->name) >=
+	    (int)sizeof(path))
+		return -ENAMETOOLONG;
+	error = read_format(path, &text, &length);
+	/* The second one: its module was unloaded while it was read. */
+	if (error == -ENOENT || error == -ENODEV) {
+		snprintf(tracepoint->reason, sizeof(tracepoint->reason), "no such tracepoint");
+		return 0;
+	}
+	if (error)
+		return error;
+	error = tracepoint_parse(event, text, length, tracepoint);
+	free(text);
+	return error;
+}
