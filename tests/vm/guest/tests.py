@@ -54,6 +54,8 @@ def run_all(report, options):
     for name, function, arguments in before + list(run.discover()) + after:
         if not any(run.selected(name, pattern) for pattern in options["patterns"] or [""]):
             continue
+        if name in options["finished"]:
+            continue
         report.send("begin", test=name)
         start = time.monotonic()
         output = io.StringIO()
