@@ -20,7 +20,7 @@ PROGRAMS = """sh bash busybox cat chmod chroot cp dmesg env false grep head kill
     rm rmdir setarch setsid sleep stat strace tail tee touch true umount uname unshare wc""".split()
 OPTIONAL = {"strace"}
 NEEDED = "xputrace workload".split()  # below the build folder
-TREE = "tests/e2e tests/vm/guest user/runtimes".split()
+TREE = "tests/e2e tests/vm/guest user/runtimes user/drivers".split()
 # Of the workloads: what needs libraries that would make the image ten times as large.
 NOT_COPIED = ("opencl", "onnx")
 PYTHON_LEFT_OUT = ("test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "site-packages",
