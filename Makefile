@@ -83,8 +83,11 @@ SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-san
 SANITIZED_COMPILE = $(CC) $(BASE_FLAGS) $(CPPFLAGS) $(SANITIZE) -Wno-maybe-uninitialized
 FUZZ_COMPILE = $(CLANG) $(BASE_FLAGS) $(CPPFLAGS) $(SANITIZE)
 # v3: atomic operations that return a value need it.
-BPF_COMPILE = $(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall $(if $(WERROR),-Werror) -D__TARGET_ARCH_$(ARCH) \
+# A larger frame would lie on a stack that tasks share (bpf/thread.bpf.h). Those of tasks.bpf.c cannot be interrupted.
+BPF_FRAME = -Wframe-larger-than=48 -Werror=frame-larger-than=
+BPF_COMPILE = $(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall $(if $(WERROR),-Werror) $(BPF_FRAME) -D__TARGET_ARCH_$(ARCH) \
 	-Ivmlinux/$(ARCH) -I. -MMD -MP
+$(BUILD)/bpf/part/tasks.bpf.o: BPF_FRAME =
 
 # ---- sources ----
 

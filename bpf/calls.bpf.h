@@ -23,26 +23,28 @@ static __always_inline void hold(struct xpt_record_header *header, __u8 *flags)
 		*flags |= XPT_CALL_HELD;
 }
 
-/* The thread's state; its name is sent along with its first call. */
-static __always_inline struct xpt_thread *thread_get(void)
+/* The thread's name is sent along with its first call. */
+__noinline int thread_announce(struct xpt_thread *thread)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct xpt_thread *thread = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct xpt_record_task *record;
+	__u64 id = bpf_get_current_pid_tgid();
 
-	if (thread && !thread->known) {
-		struct xpt_record_task record = {};
-		__u64 id = bpf_get_current_pid_tgid();
-
-		record.header.kind = XPT_RECORD_TASK;
-		record.header.size = sizeof(record);
-		record.header.tgid = id >> 32;
-		record.header.time = bpf_ktime_get_ns();
-		record.tid = id;
-		record.event = XPT_TASK_THREAD;
-		bpf_get_current_comm(record.name, sizeof(record.name));
-		thread->known = !emit_control(&record, sizeof(record));
-	}
-	return thread;
+	if (!thread)
+		return 0;
+	record = (void *)thread->scratch;
+	record->header.kind = XPT_RECORD_TASK;
+	record->header.size = sizeof(*record);
+	record->header.tgid = id >> 32;
+	record->header.time = bpf_ktime_get_ns();
+	record->tid = id;
+	record->event = XPT_TASK_THREAD;
+	record->held = 0;
+	record->reserved = 0;
+	record->other = 0;
+	record->code = 0;
+	bpf_get_current_comm(record->name, sizeof(record->name));
+	thread->known = !emit_control(record, sizeof(*record));
+	return 0;
 }
 
 /* Where a function returns to whose return somebody watches, this collector or another one; 0: nobody does. */
@@ -54,24 +56,24 @@ static __always_inline __u64 return_trampoline(void)
 }
 
 /* A frame at or above the current stack pointer that the thread has not left yet. */
-static __always_inline bool frame_is_open(const struct xpt_frame *frame, const struct xpt_spec *spec,
-					  const struct registers *registers, __u64 return_address)
+static __always_inline bool frame_is_open(const struct xpt_thread *thread, const struct xpt_frame *frame,
+					  const struct xpt_spec *spec)
 {
 	__u64 now;
 
-	if (frame->stack < registers->stack)
+	if (frame->stack < thread->registers.stack)
 		return false;
 	/*
 	 * Same place on the stack: one function has jumped to the other, or the first was left by longjmp. A function that
 	 * was jumped to finds the return address already replaced by that of the return probe.
 	 */
 	if (!(frame->flags & FRAME_LEFT_OUT))
-		return frame->stack > registers->stack || frame->spec != spec->index ||
-		       (return_address && return_address != frame->return_address);
-	if (frame->stack == registers->stack && frame->spec == spec->index)
+		return frame->stack > thread->registers.stack || frame->spec != spec->index ||
+		       (thread->return_address && thread->return_address != frame->return_address);
+	if (frame->stack == thread->registers.stack && frame->spec == spec->index)
 		return false;
 	/* Nothing tells when a call without an armed return ends; a later call overwrites its return address. */
-	if (registers->link)
+	if (thread->registers.link)
 		return true;
 	if (read_user(&now, sizeof(now), frame->stack))
 		return false;
@@ -79,17 +81,16 @@ static __always_inline bool frame_is_open(const struct xpt_frame *frame, const s
 }
 
 /* Forgets frames that the thread has left without their return being seen. */
-__noinline int frames_drop(struct xpt_thread *thread, const struct xpt_spec *spec, const struct registers *registers,
-			   __u64 return_address)
+__noinline int frames_drop(struct xpt_thread *thread, const struct xpt_spec *spec)
 {
-	if (!thread || !spec || !registers)
+	if (!thread || !spec)
 		return 0;
 	for (__u32 i = 0; i < XPT_DEPTH_MAX; i++) {
 		__u32 depth = thread->depth;
 
 		if (!depth || depth > XPT_DEPTH_MAX)
 			break;
-		if (frame_is_open(&thread->frame[(depth - 1) & (XPT_DEPTH_MAX - 1)], spec, registers, return_address))
+		if (frame_is_open(thread, &thread->frame[(depth - 1) & (XPT_DEPTH_MAX - 1)], spec))
 			break;
 		thread->depth = depth - 1;
 	}
@@ -137,33 +138,47 @@ __noinline int frame_take(struct xpt_thread *thread, const struct xpt_spec *spec
 	return -1;
 }
 
-static __always_inline struct xpt_program_entry *entry_get(__u32 tgid, const struct xpt_spec *spec, __u64 handle,
-							   bool create)
+static __always_inline struct xpt_program_entry *entry_find(const struct xpt_spec *spec, __u64 handle)
 {
-	struct xpt_program_key key = { .tgid = tgid, .runtime = spec->runtime };
-	struct xpt_program_entry *entry, fresh = {};
+	struct xpt_program_key key = { .tgid = bpf_get_current_pid_tgid() >> 32, .runtime = spec->runtime };
 
 	if (spec->flags & XPT_SPEC_BY_PROGRAM)
 		key.handle = handle;
 	else
 		key.spec = spec->index + 1;
-	entry = bpf_map_lookup_elem(&programs, &key);
-	if (entry || !create)
-		return entry;
-	fresh.since = bpf_ktime_get_ns();
-	bpf_map_update_elem(&programs, &key, &fresh, BPF_NOEXIST);
-	entry = bpf_map_lookup_elem(&programs, &key);
-	if (!entry)
-		count_loss(XPT_LOSS_PROGRAMS);
-	return entry;
+	return bpf_map_lookup_elem(&programs, &key);
 }
 
-static __always_inline void count_lost(__u32 tgid, const struct xpt_spec *spec, __u64 handle)
+__noinline int entry_create(struct xpt_thread *thread, const struct xpt_spec *spec)
 {
-	struct xpt_program_entry *entry = entry_get(tgid, spec, handle, false);
+	struct xpt_program_key key = { .tgid = bpf_get_current_pid_tgid() >> 32 };
+	struct xpt_program_entry *fresh;
 
+	if (!thread || !spec)
+		return 0;
+	key.runtime = spec->runtime;
+	if (spec->flags & XPT_SPEC_BY_PROGRAM)
+		key.handle = thread->handle;
+	else
+		key.spec = spec->index + 1;
+	fresh = (void *)thread->scratch;
+	__builtin_memset(fresh, 0, sizeof(*fresh));
+	fresh->since = bpf_ktime_get_ns();
+	bpf_map_update_elem(&programs, &key, fresh, BPF_NOEXIST);
+	return 0;
+}
+
+/* The call's program lost it. */
+__noinline int count_lost(const struct xpt_spec *spec, __u64 handle)
+{
+	struct xpt_program_entry *entry;
+
+	if (!spec)
+		return 0;
+	entry = entry_find(spec, handle);
 	if (entry)
 		__sync_fetch_and_add(&entry->count.lost, 1);
+	return 0;
 }
 
 /*
@@ -171,34 +186,39 @@ static __always_inline void count_lost(__u32 tgid, const struct xpt_spec *spec, 
  * given back takes its entry with it, so that the table holds live ones only; of one that may be in use, the counts are
  * taken off and the entry stays: other threads may be counting in it at this moment.
  */
-static __always_inline void program_cut(const struct xpt_thread *thread, const struct xpt_spec *spec, __u64 handle)
+__noinline int program_cut(struct xpt_thread *thread, const struct xpt_spec *spec, __u64 handle)
 {
-	struct xpt_record_total record = {};
+	struct xpt_record_total *record;
 	struct xpt_program_entry *entry;
 
-	record.key.tgid = bpf_get_current_pid_tgid() >> 32;
-	record.key.runtime = spec->runtime;
-	record.key.handle = handle;
-	entry = bpf_map_lookup_elem(&programs, &record.key);
+	if (!thread || !spec)
+		return 0;
+	record = (void *)thread->scratch;
+	record->key.tgid = bpf_get_current_pid_tgid() >> 32;
+	record->key.runtime = spec->runtime;
+	record->key.spec = 0;
+	record->key.handle = handle;
+	entry = bpf_map_lookup_elem(&programs, &record->key);
 	if (!entry)
-		return;
-	record.header.kind = XPT_RECORD_TOTAL;
-	record.header.size = sizeof(record);
-	record.header.tgid = record.key.tgid;
-	record.header.time = thread->now;
-	record.count = entry->count;
-	if ((record.count.calls || record.count.layers) && emit_control(&record, sizeof(record)))
-		return;
+		return 0;
+	record->header.kind = XPT_RECORD_TOTAL;
+	record->header.size = sizeof(*record);
+	record->header.tgid = record->key.tgid;
+	record->header.time = thread->now;
+	record->count = entry->count;
+	if ((record->count.calls || record->count.layers) && emit_control(record, sizeof(*record)))
+		return 0;
 	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD) {
-		bpf_map_delete_elem(&programs, &record.key);
-		return;
+		bpf_map_delete_elem(&programs, &record->key);
+		return 0;
 	}
 	entry->sample_every = 0;
-	__sync_fetch_and_add(&entry->count.calls, -record.count.calls);
-	__sync_fetch_and_add(&entry->count.left_out, -record.count.left_out);
-	__sync_fetch_and_add(&entry->count.lost, -record.count.lost);
-	__sync_fetch_and_add(&entry->count.layers, -record.count.layers);
+	__sync_fetch_and_add(&entry->count.calls, -record->count.calls);
+	__sync_fetch_and_add(&entry->count.left_out, -record->count.left_out);
+	__sync_fetch_and_add(&entry->count.lost, -record->count.lost);
+	__sync_fetch_and_add(&entry->count.layers, -record->count.layers);
 	entry->since = thread->now;
+	return 0;
 }
 
 /* An out pointer of NULL for an event that nobody wants is no loss. */
@@ -223,10 +243,15 @@ static __always_inline bool succeeded(__u8 success, __u64 value)
 }
 
 /* Fetches at the return are made when the call went well; the status always. */
-static __always_inline void fetch_results(struct xpt_thread *thread, struct xpt_frame *frame,
-					  const struct xpt_spec *spec, __u64 returned)
+__noinline int fetch_results(struct xpt_thread *thread, const struct xpt_spec *spec, __u64 returned)
 {
-	bool success = succeeded(spec->success, returned);
+	struct xpt_frame *frame;
+	bool success;
+
+	if (!thread || !spec)
+		return 0;
+	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
+	success = succeeded(spec->success, returned);
 
 	for (__u32 i = 0; i < XPT_FETCH_MAX; i++) {
 		const struct xpt_fetch *fetch = &spec->fetch[i];
@@ -244,178 +269,203 @@ static __always_inline void fetch_results(struct xpt_thread *thread, struct xpt_
 			count_unreadable(fetch);
 		}
 	}
+	return 0;
 }
 
-static __always_inline void call_emit(const struct xpt_config *config, const struct xpt_frame *frame,
-				      const struct xpt_spec *spec, __u32 depth, __u64 end, __u8 flags)
+/* The record of the call of the frame at depth. */
+__noinline int call_emit(struct xpt_thread *thread, const struct xpt_spec *spec, __u32 depth, __u64 end, __u32 flags)
 {
-	struct {
-		struct xpt_record_header header;
-		__u64 start;
-		__u32 tid;
-		__u16 spec;
-		__u8 depth;
-		__u8 flags;
-		__u8 valid;
-		__u8 values;
-		__u16 cpu;
-		__u32 sample;
-		__u64 value[2 * XPT_FETCH_MAX]; /* one more than there are fetches, rounded up to what a mask can bound */
-	} record;
-	const struct task_struct *task = bpf_get_current_task_btf();
+	const struct xpt_config *config = config_get();
+	struct xpt_record_call *record;
+	const struct xpt_frame *frame;
 	__u32 values = 0, size;
-	long error;
+	__u64 *value;
+	__u64 task;
 
-	_Static_assert(sizeof(record) == sizeof(struct xpt_record_call) + 16 * XPT_FETCH_MAX, "same layout");
-	record.header.kind = XPT_RECORD_CALL;
-	record.header.tgid = task->tgid;
-	record.header.time = end;
-	record.start = frame->start;
-	record.tid = task->pid;
-	record.spec = spec->index;
-	record.depth = depth;
-	record.flags = flags;
-	if (frame->flags & FRAME_LAYER)
-		record.flags |= XPT_CALL_LAYER;
-	record.valid = frame->valid;
-	record.cpu = bpf_get_smp_processor_id();
-	record.sample = frame->sample_every;
+	if (!thread || !spec || !config)
+		return 0;
+	_Static_assert(sizeof(thread->scratch) >= sizeof(struct xpt_record_call) + 16 * XPT_FETCH_MAX,
+		       "room for all values");
+	frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
+	record = (void *)thread->scratch;
+	value = thread->scratch + sizeof(*record) / 8;
+	task = bpf_get_current_pid_tgid();
+	record->header.kind = XPT_RECORD_CALL;
+	record->header.tgid = task >> 32;
+	record->header.time = end;
+	record->start = frame->start;
+	record->tid = task;
+	record->spec = spec->index;
+	record->depth = depth;
+	record->flags = flags | (frame->flags & FRAME_LAYER ? XPT_CALL_LAYER : 0) |
+			(frame->flags & FRAME_NUMBERED ? XPT_CALL_NUMBERED : 0);
+	record->valid = frame->valid;
+	record->cpu = bpf_get_smp_processor_id();
+	record->sample = frame->sample_every;
 	for (__u32 i = 0; i < XPT_FETCH_MAX; i++) {
 		if (i >= spec->fetches)
 			break;
 		if (spec->fetch[i].type != XPT_TYPE_STRING)
-			record.value[values++ & (XPT_FETCH_MAX - 1)] = frame->value[i];
+			value[values++ & (2 * XPT_FETCH_MAX - 1)] = frame->value[i];
 	}
-	if (values > XPT_FETCH_MAX)
-		values = XPT_FETCH_MAX;
-	record.values = values;
-	if (frame->flags & FRAME_NUMBERED) {
-		record.flags |= XPT_CALL_NUMBERED;
-		record.value[values++] = frame->number;
-	}
+	record->values = values;
+	if (frame->flags & FRAME_NUMBERED)
+		value[values++ & (2 * XPT_FETCH_MAX - 1)] = frame->number;
 	if (spec->flags & XPT_SPEC_HOLD)
-		hold(&record.header, &record.flags);
-	size = sizeof(struct xpt_record_call) + 8 * values;
-	record.header.size = size;
-	if (spec->flags & XPT_SPEC_CONTROL)
-		error = emit_control(&record, size);
-	else
-		error = emit_data(config, &record, size);
-	if (error)
-		count_lost(record.header.tgid, spec, frame->program);
+		hold(&record->header, &record->flags);
+	size = (sizeof(*record) + 8 * values) & 255;
+	record->header.size = size;
+	if (spec->flags & XPT_SPEC_CONTROL ? emit_control(record, size) : emit_data(config, record, size))
+		count_lost(spec, frame->program);
+	return 0;
 }
 
-/* Is this call one that sampling leaves out? What the frame has to know of it is set. */
-static __always_inline bool call_count(const struct xpt_config *config, const struct xpt_spec *spec,
-				       struct xpt_program_entry *entry, __u64 *number, __u32 *sample_every)
+#define COUNTED (1 << 0)
+#define COUNTED_LEFT_OUT (1 << 1)
+
+/* Counts the thread's call, and finds whether sampling leaves it out. Bits as above. */
+__noinline int call_count(struct xpt_thread *thread, const struct xpt_spec *spec, __u32 layer)
 {
+	const struct xpt_config *config = config_get();
+	struct xpt_program_entry *entry;
 	__u32 every;
 
-	*number = __sync_fetch_and_add(&entry->count.calls, 1);
-	*sample_every = 1;
+	if (!thread || !spec || !config)
+		return 0;
+	thread->sample_every = 1;
+	entry = entry_find(spec, thread->handle);
+	if (!entry) {
+		entry_create(thread, spec);
+		entry = entry_find(spec, thread->handle);
+	}
+	if (!entry) {
+		count_loss(XPT_LOSS_PROGRAMS);
+		return 0;
+	}
+	if (layer) {
+		__sync_fetch_and_add(&entry->count.layers, 1);
+		return COUNTED;
+	}
+	thread->number = __sync_fetch_and_add(&entry->count.calls, 1);
 	if (!(spec->flags & XPT_SPEC_SAMPLED))
-		return false;
+		return COUNTED;
 	every = entry->sample_every ?: config->sample_every;
-	*sample_every = every;
-	if (every <= 1 || (every != XPT_SAMPLE_NONE && *number % every == 0))
-		return false;
+	thread->sample_every = every;
+	if (every <= 1 || (every != XPT_SAMPLE_NONE && thread->number % every == 0))
+		return COUNTED;
 	__sync_fetch_and_add(&entry->count.left_out, 1);
-	return true;
+	return COUNTED | COUNTED_LEFT_OUT;
 }
 
-static __always_inline int call_begin(struct pt_regs *context, __u32 index)
+/* The handle of the call's program, and where it returns to, as far as the spec wants them. */
+__noinline int call_look(struct xpt_thread *thread, const struct xpt_spec *spec)
 {
-	const struct xpt_spec *spec = bpf_map_lookup_elem(&specs, &index);
-	const struct xpt_config *config = config_get();
-	__u32 tgid = bpf_get_current_task_btf()->tgid, sample_every = 1;
-	__u64 return_address = 0, handle = 0, number = 0;
-	struct xpt_program_entry *entry;
-	struct registers registers;
-	struct xpt_thread *thread;
-	struct xpt_frame *frame;
-	bool left_out = false, layer = false;
-	__u32 depth;
+	__u64 handle = 0;
 
-	if (!spec || !config || config->stopping || tgid == config->self || !(config->roles >> (spec->role & 31) & 1))
-		return RETURN_NOT_WANTED;
-	registers_read(context, &registers);
+	if (!thread || !spec)
+		return 0;
+	thread->handle = thread->return_address = 0;
 	if ((spec->flags & XPT_SPEC_BY_PROGRAM) && spec->fetches) {
-		if (!argument_read(&registers, spec->fetch[0].source, &handle))
+		if (!argument_read(&thread->registers, spec->fetch[0].source, &handle))
 			follow(&spec->fetch[0], &handle);
-	}
-	thread = thread_get();
-	if (!thread) {
-		entry = entry_get(tgid, spec, handle, true);
-		if (entry) {
-			__sync_fetch_and_add(&entry->count.calls, 1);
-			__sync_fetch_and_add(&entry->count.lost, 1);
-		}
-		count_loss(XPT_LOSS_THREAD);
-		return RETURN_NOT_WANTED;
+		thread->handle = handle;
 	}
 	if (spec->over) {
-		return_address = registers.link;
-		if (!return_address)
-			read_user(&return_address, sizeof(return_address), registers.stack);
+		thread->return_address = thread->registers.link;
+		if (!thread->return_address)
+			read_user(&thread->return_address, sizeof(thread->return_address), thread->registers.stack);
 	}
-	if (thread->depth) {
-		frames_drop(thread, spec, &registers, return_address);
-		layer = is_layer(thread, spec);
-	}
-	entry = entry_get(tgid, spec, handle, true);
-	if (entry && layer)
-		__sync_fetch_and_add(&entry->count.layers, 1);
-	else if (entry)
-		left_out = call_count(config, spec, entry, &number, &sample_every);
-	if (left_out && !spec->over)
-		return RETURN_NOT_WANTED;
-	depth = thread->depth;
-	if (depth >= XPT_DEPTH_MAX) {
-		if (!left_out && entry && !layer)
-			__sync_fetch_and_add(&entry->count.lost, 1);
-		count_loss(XPT_LOSS_DEPTH);
-		return RETURN_NOT_WANTED;
-	}
-	frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
-	frame->stack = registers.stack;
-	frame->return_address = return_address;
-	frame->over = spec->over;
-	frame->program = handle;
-	frame->spec = spec->index;
-	frame->runtime = spec->runtime;
-	frame->role = spec->role;
-	frame->flags = (left_out ? FRAME_LEFT_OUT : 0) | (layer ? FRAME_LAYER : 0);
-	if ((spec->flags & XPT_SPEC_SAMPLED) && entry && !layer)
-		frame->flags |= FRAME_NUMBERED;
-	frame->sample_every = sample_every;
-	frame->number = number;
-	frame->valid = 0;
-	if (left_out) {
-		thread->depth = depth + 1;
-		return RETURN_NOT_WANTED;
-	}
-	frame->start = thread->start = bpf_ktime_get_ns();
-	thread->now = frame->start - 1;
+	return 0;
+}
+
+/* What is fetched when the call begins; the frame is the one at the thread's depth. */
+__noinline int fetch_arguments(struct xpt_thread *thread, const struct xpt_spec *spec)
+{
+	struct xpt_frame *frame;
+
+	if (!thread || !spec)
+		return 0;
+	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
 	for (__u32 i = 0; i < XPT_FETCH_MAX && i < spec->fetches; i++) {
 		const struct xpt_fetch *fetch = &spec->fetch[i];
 
 		if (fetch->source == XPT_SOURCE_RETURN)
 			continue;
 		if (is_plain(fetch) && !fetch->at_return && fetch->source < REGISTER_COUNT) {
-			frame->value[i] = plain_value(fetch,
-						      registers.argument[fetch->source & (ARGUMENT_REGISTERS - 1)]);
+			frame->value[i] =
+				plain_value(fetch,
+					    thread->registers.argument[fetch->source & (ARGUMENT_REGISTERS - 1)]);
 			frame->valid |= 1 << i;
-		} else if (fetch_at_entry(thread, spec, &registers, i)) {
+		} else if (fetch_at_entry(thread, spec, i)) {
 			count_unreadable(fetch);
 		}
 	}
+	return 0;
+}
+
+static __always_inline int call_begin(struct pt_regs *context, __u32 index)
+{
+	const struct xpt_spec *spec = bpf_map_lookup_elem(&specs, &index);
+	const struct xpt_config *config = config_get();
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct xpt_thread *thread;
+	struct xpt_frame *frame;
+	bool layer = false;
+	int counted;
+
+	if (!spec || !config || config->stopping || task->tgid == config->self ||
+	    !(config->roles >> (spec->role & 31) & 1))
+		return RETURN_NOT_WANTED;
+	thread = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!thread) {
+		count_loss(XPT_LOSS_THREAD);
+		return RETURN_NOT_WANTED;
+	}
+	registers_read(context, &thread->registers);
+	if (!thread->known)
+		thread_announce(thread);
+	call_look(thread, spec);
+	if (thread->depth) {
+		frames_drop(thread, spec);
+		layer = is_layer(thread, spec);
+	}
+	counted = call_count(thread, spec, layer);
+	if ((counted & COUNTED_LEFT_OUT) && !spec->over)
+		return RETURN_NOT_WANTED;
+	if (thread->depth >= XPT_DEPTH_MAX) {
+		if (counted == COUNTED && !layer)
+			count_lost(spec, thread->handle);
+		count_loss(XPT_LOSS_DEPTH);
+		return RETURN_NOT_WANTED;
+	}
+	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
+	frame->stack = thread->registers.stack;
+	frame->return_address = thread->return_address;
+	frame->over = spec->over;
+	frame->program = thread->handle;
+	frame->spec = spec->index;
+	frame->runtime = spec->runtime;
+	frame->role = spec->role;
+	frame->flags = (counted & COUNTED_LEFT_OUT ? FRAME_LEFT_OUT : 0) | (layer ? FRAME_LAYER : 0);
+	if ((spec->flags & XPT_SPEC_SAMPLED) && counted && !layer)
+		frame->flags |= FRAME_NUMBERED;
+	frame->sample_every = thread->sample_every;
+	frame->number = thread->number;
+	frame->valid = 0;
+	if (counted & COUNTED_LEFT_OUT) {
+		thread->depth++;
+		return RETURN_NOT_WANTED;
+	}
+	frame->start = thread->start = bpf_ktime_get_ns();
+	thread->now = frame->start - 1;
+	fetch_arguments(thread, spec);
 	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD && spec->fetches && (frame->valid & 1))
 		program_cut(thread, spec, frame->value[0]);
 	if (spec->flags & XPT_SPEC_ENTRY_ONLY) {
-		call_emit(config, frame, spec, depth, frame->start, XPT_CALL_NO_END);
+		call_emit(thread, spec, thread->depth, frame->start, XPT_CALL_NO_END);
 		return RETURN_NOT_WANTED;
 	}
-	thread->depth = depth + 1;
+	thread->depth++;
 	return RETURN_WANTED;
 }
 
@@ -423,35 +473,25 @@ static __always_inline void call_end(struct pt_regs *context, __u32 index)
 {
 	__u64 end = bpf_ktime_get_ns();
 	const struct xpt_spec *spec = bpf_map_lookup_elem(&specs, &index);
-	const struct xpt_config *config = config_get();
 	struct xpt_thread *thread;
 	struct xpt_frame *frame;
-	__u64 stack;
 	int depth;
 
-	if (!spec || !config)
+	if (!spec)
 		return;
 	thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
 	if (!thread)
 		return;
-	stack = STACK_POINTER(context) - RETURN_POPS;
-	depth = thread->depth - 1;
-	frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
-	/* Nearly always the innermost one. */
-	if (depth >= 0 && depth < XPT_DEPTH_MAX && frame->stack == stack && frame->spec == spec->index &&
-	    !(frame->flags & FRAME_LEFT_OUT))
-		thread->depth = depth;
-	else
-		depth = frame_take(thread, spec, stack);
+	depth = frame_take(thread, spec, STACK_POINTER(context) - RETURN_POPS);
 	if (depth < 0)
 		return;
 	frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
 	thread->start = frame->start;
 	thread->now = end - 1;
-	fetch_results(thread, frame, spec, RETURN_VALUE(context));
+	fetch_results(thread, spec, RETURN_VALUE(context));
 	if ((spec->role == XPT_ROLE_PROGRAM_LOAD || spec->role == XPT_ROLE_PROGRAM_NAME) && (frame->valid & 1))
 		program_cut(thread, spec, frame->value[0]);
-	call_emit(config, frame, spec, depth, end, 0);
+	call_emit(thread, spec, depth, end, 0);
 }
 
 #endif

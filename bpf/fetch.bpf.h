@@ -163,8 +163,8 @@ __noinline int fetch_string(struct xpt_thread *thread, const struct xpt_spec *sp
 
 	if (!thread || !spec || !config)
 		return -1;
-	record = (void *)thread->string;
-	length = read_text((char *)thread->string + sizeof(*record), address, &truncated);
+	record = (void *)thread->scratch;
+	length = read_text((char *)thread->scratch + sizeof(*record), address, &truncated);
 	if (length < 0)
 		return -1;
 	if (length > XPT_STRING_MAX)
@@ -182,7 +182,7 @@ __noinline int fetch_string(struct xpt_thread *thread, const struct xpt_spec *sp
 	record->length = length;
 	record->reserved = 0;
 	size &= 511;
-	if (size > sizeof(thread->string))
+	if (size > sizeof(thread->scratch))
 		return -1;
 	if (spec->flags & XPT_SPEC_CONTROL)
 		return emit_control(record, size);
@@ -190,21 +190,20 @@ __noinline int fetch_string(struct xpt_thread *thread, const struct xpt_spec *sp
 }
 
 /* Fetch i of the spec when the call begins. 0: the frame has it, or it comes at the return. */
-__noinline int fetch_at_entry(struct xpt_thread *thread, const struct xpt_spec *spec, const struct registers *registers,
-			      __u64 number)
+__noinline int fetch_at_entry(struct xpt_thread *thread, const struct xpt_spec *spec, __u64 number)
 {
 	__u64 i = number & (XPT_FETCH_MAX - 1);
 	const struct xpt_fetch *fetch;
 	struct xpt_frame *frame;
 	__u64 value = 0;
 
-	if (!thread || !spec || !registers)
+	if (!thread || !spec)
 		return -1;
 	fetch = &spec->fetch[i];
 	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
 	if (fetch->source == XPT_SOURCE_RETURN)
 		return 0;
-	if (argument_read(registers, fetch->source, &value))
+	if (argument_read(&thread->registers, fetch->source, &value))
 		return -1;
 	if (!fetch->at_return) {
 		if (follow(fetch, &value))

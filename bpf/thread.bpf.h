@@ -6,6 +6,7 @@
 #ifndef XPT_THREAD_BPF_H
 #define XPT_THREAD_BPF_H
 
+#include "arguments.bpf.h"
 #include "wire.h"
 
 #define FRAME_LEFT_OUT (1 << 0) /* not recorded; stays here so that its layers are known, until it is seen to be gone */
@@ -30,14 +31,25 @@ struct xpt_frame {
 	__u64 value[XPT_FETCH_MAX];
 };
 
+/*
+ * What a program works on lies here and not on its stack: from Linux 6.13 on, a function of 64 bytes of stack or more gets
+ * one stack a CPU for all tasks on x86, and a program that sleeps or is preempted would find another task's values there
+ * when it goes on.
+ */
 struct xpt_thread {
 	__u32 depth; /* frames in use */
 	__u32 known; /* the thread's name has been sent */
 	__u64 start; /* of the call that is being worked on */
 	__u64 now;   /* its entry or return: one nanosecond before the time of its record, so that strings sort first */
+	struct registers registers; /* at its entry */
+	__u64 return_address;	    /* what stood at the stack pointer then; where layers matter */
+	__u64 handle;		    /* of its program */
+	__u64 number;		    /* of the call among those of its program */
+	__u32 sample_every;	    /* the rate at which it was taken */
+	__u32 reserved;
 	struct xpt_frame frame[XPT_DEPTH_MAX];
-	/* Room to build string records, too large for the BPF stack. Only the thread itself uses it. */
-	__u64 string[(sizeof(struct xpt_record_string) + XPT_STRING_MAX) / 8];
+	/* Room to build a record. Only the thread itself uses it. */
+	__u64 scratch[(sizeof(struct xpt_record_string) + XPT_STRING_MAX) / 8];
 };
 
 #endif
