@@ -152,7 +152,8 @@ static __always_inline struct xpt_program_entry *entry_find(const struct xpt_spe
 __noinline int entry_create(struct xpt_thread *thread, const struct xpt_spec *spec)
 {
 	struct xpt_program_key key = { .tgid = bpf_get_current_pid_tgid() >> 32 };
-	struct xpt_program_entry *fresh;
+	struct xpt_program_entry *fresh, *entry;
+	__u32 zero = 0;
 
 	if (!thread || !spec)
 		return 0;
@@ -161,10 +162,13 @@ __noinline int entry_create(struct xpt_thread *thread, const struct xpt_spec *sp
 		key.handle = thread->handle;
 	else
 		key.spec = spec->index + 1;
-	fresh = (void *)thread->scratch;
-	__builtin_memset(fresh, 0, sizeof(*fresh));
-	fresh->since = bpf_ktime_get_ns();
+	fresh = bpf_map_lookup_elem(&fresh_program, &zero);
+	if (!fresh)
+		return 0;
 	bpf_map_update_elem(&programs, &key, fresh, BPF_NOEXIST);
+	entry = bpf_map_lookup_elem(&programs, &key);
+	if (entry && !entry->since)
+		entry->since = bpf_ktime_get_ns();
 	return 0;
 }
 
@@ -188,28 +192,27 @@ __noinline int count_lost(const struct xpt_spec *spec, __u64 handle)
  */
 __noinline int program_cut(struct xpt_thread *thread, const struct xpt_spec *spec, __u64 handle)
 {
+	struct xpt_program_key key = { .tgid = bpf_get_current_pid_tgid() >> 32, .handle = handle };
 	struct xpt_record_total *record;
 	struct xpt_program_entry *entry;
 
 	if (!thread || !spec)
 		return 0;
 	record = (void *)thread->scratch;
-	record->key.tgid = bpf_get_current_pid_tgid() >> 32;
-	record->key.runtime = spec->runtime;
-	record->key.spec = 0;
-	record->key.handle = handle;
-	entry = bpf_map_lookup_elem(&programs, &record->key);
+	key.runtime = spec->runtime;
+	entry = bpf_map_lookup_elem(&programs, &key);
 	if (!entry)
 		return 0;
 	record->header.kind = XPT_RECORD_TOTAL;
 	record->header.size = sizeof(*record);
-	record->header.tgid = record->key.tgid;
+	record->header.tgid = key.tgid;
+	record->key = key;
 	record->header.time = thread->now;
 	record->count = entry->count;
 	if ((record->count.calls || record->count.layers) && emit_control(record, sizeof(*record)))
 		return 0;
 	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD) {
-		bpf_map_delete_elem(&programs, &record->key);
+		bpf_map_delete_elem(&programs, &key);
 		return 0;
 	}
 	entry->sample_every = 0;

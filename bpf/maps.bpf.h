@@ -38,6 +38,14 @@ struct {
 	__type(value, struct xpt_program_entry);
 } programs __weak SEC(".maps");
 
+/* One entry of zeros to begin with: older kernels take the value of an update from a stack or a map only. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct xpt_program_entry);
+} fresh_program __weak SEC(".maps");
+
 /* Processes to follow: their children, programs and libraries. Value: XPT_PROCESS_*. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
