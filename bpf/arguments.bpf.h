@@ -32,6 +32,9 @@ static __always_inline void registers_read(struct pt_regs *context, struct regis
 	registers->link = 0;
 }
 
+/* Argument 0 or 1, which is where every described call has its program. */
+#define FIRST_ARGUMENT(context) ((context)->di)
+#define SECOND_ARGUMENT(context) ((context)->si)
 #define RETURN_VALUE(context) ((context)->ax)
 #define STACK_POINTER(context) ((context)->sp)
 
@@ -51,6 +54,8 @@ static __always_inline void registers_read(struct pt_regs *context, struct regis
 	registers->link = user->regs[30];
 }
 
+#define FIRST_ARGUMENT(context) (((struct user_pt_regs *)(context))->regs[0])
+#define SECOND_ARGUMENT(context) (((struct user_pt_regs *)(context))->regs[1])
 #define RETURN_VALUE(context) (((struct user_pt_regs *)(context))->regs[0])
 #define STACK_POINTER(context) (((struct user_pt_regs *)(context))->sp)
 

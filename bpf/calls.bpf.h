@@ -138,50 +138,68 @@ __noinline int frame_take(struct xpt_thread *thread, const struct xpt_spec *spec
 	return -1;
 }
 
-static __always_inline struct xpt_program_entry *entry_find(const struct xpt_spec *spec, __u64 handle)
+static __always_inline struct xpt_program_key entry_key(const struct xpt_spec *spec, __u64 handle)
 {
-	struct xpt_program_key key = { .tgid = bpf_get_current_pid_tgid() >> 32, .runtime = spec->runtime };
+	bool by_program = spec->flags & XPT_SPEC_BY_PROGRAM;
 
-	if (spec->flags & XPT_SPEC_BY_PROGRAM)
-		key.handle = handle;
-	else
-		key.spec = spec->index + 1;
-	return bpf_map_lookup_elem(&programs, &key);
+	return (struct xpt_program_key){
+		.tgid = bpf_get_current_pid_tgid() >> 32,
+		.runtime = spec->runtime,
+		.spec = by_program ? 0 : spec->index + 1,
+		.handle = by_program ? handle : 0,
+	};
 }
 
-__noinline int entry_create(struct xpt_thread *thread, const struct xpt_spec *spec)
+/* Made when there is none. NULL: the table is full (counted). */
+static __always_inline struct xpt_program_entry *entry_get(const struct xpt_spec *spec, __u64 handle)
 {
-	struct xpt_program_key key = { .tgid = bpf_get_current_pid_tgid() >> 32 };
-	struct xpt_program_entry *fresh, *entry;
+	struct xpt_program_key key = entry_key(spec, handle);
+	struct xpt_program_entry *entry = bpf_map_lookup_elem(&programs, &key), *fresh;
 	__u32 zero = 0;
 
-	if (!thread || !spec)
-		return 0;
-	key.runtime = spec->runtime;
-	if (spec->flags & XPT_SPEC_BY_PROGRAM)
-		key.handle = thread->handle;
-	else
-		key.spec = spec->index + 1;
+	if (entry)
+		return entry;
 	fresh = bpf_map_lookup_elem(&fresh_program, &zero);
-	if (!fresh)
-		return 0;
-	bpf_map_update_elem(&programs, &key, fresh, BPF_NOEXIST);
+	if (fresh)
+		bpf_map_update_elem(&programs, &key, fresh, BPF_NOEXIST);
 	entry = bpf_map_lookup_elem(&programs, &key);
-	if (entry && !entry->since)
+	if (!entry)
+		count_loss(XPT_LOSS_PROGRAMS);
+	else if (!entry->since)
 		entry->since = bpf_ktime_get_ns();
-	return 0;
+	return entry;
 }
 
 /* The call's program lost it. */
 __noinline int count_lost(const struct xpt_spec *spec, __u64 handle)
 {
 	struct xpt_program_entry *entry;
+	struct xpt_program_key key;
 
 	if (!spec)
 		return 0;
-	entry = entry_find(spec, handle);
+	key = entry_key(spec, handle);
+	entry = bpf_map_lookup_elem(&programs, &key);
 	if (entry)
 		__sync_fetch_and_add(&entry->count.lost, 1);
+	return 0;
+}
+
+/* A call of a thread for whose state there is no memory. argument: the one that the handle is found by. */
+__noinline int count_unseen(const struct xpt_spec *spec, __u64 argument)
+{
+	struct xpt_program_entry *entry;
+
+	count_loss(XPT_LOSS_THREAD);
+	if (!spec)
+		return 0;
+	if (spec->flags & XPT_SPEC_BY_PROGRAM)
+		follow(&spec->fetch[0], &argument);
+	entry = entry_get(spec, argument);
+	if (entry) {
+		__sync_fetch_and_add(&entry->count.calls, 1);
+		__sync_fetch_and_add(&entry->count.lost, 1);
+	}
 	return 0;
 }
 
@@ -336,15 +354,9 @@ __noinline int call_count(struct xpt_thread *thread, const struct xpt_spec *spec
 	if (!thread || !spec || !config)
 		return 0;
 	thread->sample_every = 1;
-	entry = entry_find(spec, thread->handle);
-	if (!entry) {
-		entry_create(thread, spec);
-		entry = entry_find(spec, thread->handle);
-	}
-	if (!entry) {
-		count_loss(XPT_LOSS_PROGRAMS);
+	entry = entry_get(spec, thread->handle);
+	if (!entry)
 		return 0;
-	}
 	if (layer) {
 		__sync_fetch_and_add(&entry->count.layers, 1);
 		return COUNTED;
@@ -421,7 +433,12 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 		return RETURN_NOT_WANTED;
 	thread = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!thread) {
-		count_loss(XPT_LOSS_THREAD);
+		__u64 first = FIRST_ARGUMENT(context), second = SECOND_ARGUMENT(context);
+
+		/* Else one load with an offset that is not constant is made of both, which the verifier does not take. */
+		barrier_var(first);
+		barrier_var(second);
+		count_unseen(spec, spec->fetch[0].source ? second : first);
 		return RETURN_NOT_WANTED;
 	}
 	registers_read(context, &thread->registers);

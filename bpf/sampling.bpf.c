@@ -17,7 +17,8 @@ int set_sampling(struct xpt_sampling *sampling)
 	struct xpt_program_key key = sampling->key;
 	struct xpt_program_entry *entry = bpf_map_lookup_elem(&programs, &key);
 
-	if (!entry || entry->since > sampling->seen)
+	/* Without a time yet: it is being made at this moment. */
+	if (!entry || !entry->since || entry->since > sampling->seen)
 		return 1;
 	entry->sample_every = sampling->sample_every;
 	return 0;
