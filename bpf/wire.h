@@ -19,6 +19,14 @@
 #define XPT_STRING_MAX 256   /* bytes kept of a string, terminator not included */
 #define XPT_TASK_NAME_LEN 16 /* comm of a task, terminator included */
 
+#define XPT_DRIVER_MAX 64      /* drivers followed at once */
+#define XPT_EVENT_MAX 512      /* described events of all drivers together, each as often as it is described */
+#define XPT_EVENT_VALUES_MAX 8 /* fields of one event, with those of its key */
+#define XPT_EVENT_KEY_MAX 3    /* fields of a key */
+#define XPT_EVENT_TEXT 32      /* bytes of a text in an event, terminator included */
+#define XPT_EVENT_SPAN_MAX 256 /* bytes of a tracepoint's record in which its numbers stand */
+#define XPT_NODE_MAX 256       /* device nodes whose ioctls are followed */
+
 /* What a call means. The names in runtime descriptions stand beside. */
 enum xpt_role {
 	XPT_ROLE_PROGRAM_LOAD = 1,    /* program.load: makes a program */
@@ -105,6 +113,101 @@ struct xpt_spec {
 	struct xpt_fetch fetch[XPT_FETCH_MAX];
 };
 
+/* ---- kernel input: what to do at a driver's event ---- */
+
+/* What an event says about a job. The names in driver descriptions stand beside. */
+enum xpt_event_role {
+	XPT_EVENT_QUEUE = 1,  /* queue: the job was handed to the driver's queue, by the thread that submits it */
+	XPT_EVENT_RUN = 2,    /* run: it was handed to the device */
+	XPT_EVENT_DONE = 3,   /* done: the device has finished it */
+	XPT_EVENT_ERROR = 4,  /* error: something has failed: the job, if there is a key, else the device */
+	XPT_EVENT_RESET = 5,  /* reset: of the device, an engine or a queue */
+	XPT_EVENT_MEMORY = 6, /* memory: was taken, given back, mapped, moved or copied */
+	XPT_EVENT_SUBMIT = 7, /* submit: an ioctl that hands work over */
+	XPT_EVENT_WAIT = 8,   /* wait: an ioctl that waits for it */
+	XPT_EVENT_ENTER = 9,  /* not in descriptions: any ioctl begins; its number tells the role */
+	XPT_EVENT_LEAVE = 10, /* not in descriptions: any ioctl returns */
+};
+
+/* What the value of a field is. The names in driver descriptions stand beside. */
+enum xpt_event_meaning {
+	XPT_FIELD_KEY = 1,	   /* key: part of what tells one job from all others of the driver */
+	XPT_FIELD_DEVICE = 2,	   /* device */
+	XPT_FIELD_ENGINE = 3,	   /* engine: engine, ring or queue of the device */
+	XPT_FIELD_CONTEXT = 4,	   /* context: in which jobs run in order */
+	XPT_FIELD_CLIENT = 5,	   /* client: who has opened the device, as in fdinfo's drm-client-id */
+	XPT_FIELD_NAME = 6,	   /* name: of the job or command */
+	XPT_FIELD_SIZE = 7,	   /* size: bytes */
+	XPT_FIELD_ADDRESS = 8,	   /* address */
+	XPT_FIELD_COUNT = 9,	   /* count: number of items of the job */
+	XPT_FIELD_DEPTH = 10,	   /* depth: jobs that are with the device, or room left in its queue's ring */
+	XPT_FIELD_STATUS = 11,	   /* status: 0, or an error number or code */
+	XPT_FIELD_VALUE = 12,	   /* value */
+	XPT_FIELD_DESCRIPTOR = 13, /* not in descriptions: file descriptor of an ioctl */
+	XPT_FIELD_COMMAND = 14,	   /* not in descriptions: its number */
+	XPT_FIELD_ARGUMENT = 15,   /* not in descriptions: its argument */
+};
+
+/* How events with the same key find each other. The names in driver descriptions stand beside. */
+enum xpt_pairing {
+	XPT_PAIRING_UNIQUE = 0, /* unique: a key is never used again */
+	XPT_PAIRING_LATEST = 1, /* latest: it may be used again, once its job has ended; an event is of the latest job */
+	XPT_PAIRING_ORDER = 2,	/* order: several jobs may have it at once, and end in the order in which they began */
+};
+
+/* How the value of a field is read from a tracepoint's record. */
+enum xpt_access {
+	XPT_ACCESS_NUMBER = 0,	      /* size bytes at offset */
+	XPT_ACCESS_TEXT = 1,	      /* at most size bytes at offset, ended by a 0 byte unless they are all used */
+	XPT_ACCESS_DATA_LOC = 2,      /* 4 bytes at offset: in the low half, where the text begins in the record; in the
+					 high half, how long it is, with the 0 byte */
+	XPT_ACCESS_RELATIVE = 3,      /* the same, counted from behind the 4 bytes */
+	XPT_ACCESS_KERNEL_STRING = 4, /* 8 bytes at offset: address of text in the kernel */
+};
+
+struct xpt_event_field {
+	__u16 offset; /* bytes from the begin of the record, with what all records begin with */
+	__u16 size;   /* bytes: 1, 2, 4 or 8, or of a text's array */
+	__u8 access;  /* enum xpt_access */
+	__u8 is_signed;
+	__u8 meaning; /* enum xpt_event_meaning */
+	__u8 reserved;
+};
+
+#define XPT_EVENT_CONDITION (1 << 0) /* counts only if the condition's field has the value */
+#define XPT_EVENT_DIFFERS (1 << 1)   /* ... has another value */
+#define XPT_EVENT_BY_THREAD (1 << 2) /* happens on the thread that wants it: one of a target is told apart */
+/*
+ * Events of devices and contexts that no target uses are left out in the kernel. What a thread of a target queues makes
+ * its device known, and what is queued on a known device its context, that is, the first part of a key of several.
+ */
+#define XPT_EVENT_OF_DEVICE (1 << 3)	 /* only of known devices; the device is field number `device` */
+#define XPT_EVENT_OF_CONTEXT (1 << 4)	 /* only of known contexts; unless by a thread of a target */
+#define XPT_EVENT_GIVES_CONTEXT (1 << 5) /* makes the context known */
+
+/* One described event as this kernel has it. */
+struct xpt_event_spec {
+	__u16 index; /* of this spec */
+	__u16 next;  /* another spec of the same tracepoint, index + 1; 0: none */
+	__u8 role;   /* enum xpt_event_role */
+	__u8 fields; /* used entries of field[]; those of the key come first */
+	__u8 device; /* which of them is the device, if XPT_EVENT_OF_DEVICE is set */
+	__u8 group;  /* drivers whose keys can be compared have the same one */
+	__u16 span;  /* bytes of the record that have to be read for its numbers, at most XPT_EVENT_SPAN_MAX */
+	__u16 flags; /* XPT_EVENT_* */
+	__u32 reserved;
+	struct xpt_event_field condition; /* a number, or a text */
+	struct xpt_event_field field[XPT_EVENT_VALUES_MAX];
+	__s64 number;		   /* that the condition compares with; or */
+	char text[XPT_EVENT_TEXT]; /* zeros behind it */
+};
+
+/* A device node whose ioctls are followed. */
+struct xpt_node {
+	__u16 index;
+	__u16 reserved[3];
+};
+
 #define XPT_SAMPLE_NONE 0xffffffffu /* count the calls, record none */
 
 struct xpt_config {
@@ -168,6 +271,8 @@ enum xpt_loss {
 	XPT_LOSS_OUTPUT = 7,	 /* could not be written: disk full */
 	XPT_LOSS_NAMES = 8,	 /* user space: more programs or threads than the model keeps apart */
 	XPT_LOSS_UNPAIRED = 9,	 /* an enqueue that no wait was seen for, or the other way round; spans are there */
+	XPT_LOSS_NESTED = 10,	 /* a driver's event in an interrupt of the program that took another one */
+	XPT_LOSS_JOBS = 11,	 /* user space: more jobs at once than the model follows */
 	XPT_LOSS_MAX = 16,
 };
 
@@ -177,6 +282,8 @@ enum xpt_record_kind {
 	XPT_RECORD_CALL = 1,
 	XPT_RECORD_STRING = 2,
 	XPT_RECORD_TASK = 3,
+	XPT_RECORD_EVENT = 4, /* of a driver */
+	XPT_RECORD_IOCTL = 5, /* on a driver's device node */
 	/* made in user space, from 16 on */
 	XPT_RECORD_SPEC = 16,	 /* JSON: what a spec index means; before its first use */
 	XPT_RECORD_PROCESS = 17, /* JSON: name, command line, start time of a process */
@@ -190,6 +297,8 @@ enum xpt_record_kind {
 	XPT_RECORD_END = 24,	 /* JSON: closing figures: cost, sites, features; the recording is complete */
 	XPT_RECORD_RUNTIME = 25, /* JSON: name and status values of a runtime index; before its first spec */
 	XPT_RECORD_COUNT = 26,	 /* counts of one program so far; of a session, not in recordings */
+	XPT_RECORD_DRIVER = 27, /* JSON: what a driver index means; before its first event, and again when nodes come */
+	XPT_RECORD_DRIVER_EVENT = 28, /* JSON: what an event index means; before its first use */
 };
 
 struct xpt_record_header {
@@ -253,6 +362,30 @@ struct xpt_record_task {
 	char name[XPT_TASK_NAME_LEN];
 };
 
+/*
+ * An event of a driver. Behind it stand the values of its fields in the order of the spec: 8 bytes a number, a signed one
+ * extended; XPT_EVENT_TEXT bytes a text, zeros behind it. What could not be read is 0.
+ */
+struct xpt_record_event {
+	struct xpt_record_header header; /* tgid, and tid below: that ran when it happened, in an interrupt any one */
+	__u32 tid;
+	__u16 event; /* index of the event */
+	__u8 target; /* XPT_EVENT_BY_THREAD: the thread is one of a traced process */
+	__u8 valid;  /* bit i: field i could be read */
+	__u64 value[];
+};
+
+/* An ioctl of a traced process on a followed device node. header.time: when it returned. */
+struct xpt_record_ioctl {
+	struct xpt_record_header header;
+	__u64 start;
+	__u32 tid;
+	__u32 command;
+	__u16 node; /* index, as in the DRIVER record */
+	__u16 reserved;
+	__s32 result;
+};
+
 struct xpt_record_lost {
 	struct xpt_record_header header; /* time: when it was noticed */
 	__u64 since;			 /* the loss happened after this time */
@@ -286,7 +419,7 @@ struct xpt_record_held {
 };
 
 /*
- * RUNTIME, SPEC, PROCESS, THREAD, NAMED and END carry text (PASS has no body):
+ * RUNTIME, SPEC, DRIVER, DRIVER_EVENT, PROCESS, THREAD, NAMED and END carry text (PASS has no body):
  *
  *	RUNTIME {"name":"nrt","title":"AWS Neuron runtime","statuses":[{"value":1003,"class":"ok","name":"..."}]}
  *		class: "ok", "pending" or "error"; any other value of a call with a status but success is an error
@@ -294,6 +427,13 @@ struct xpt_record_held {
  *		 "fetches":[{"meaning":"program","type":"u64","at_return":true},...]}
  *		runtime: index of the runtime; success: enum xpt_success; status: the return value is fetched as a status;
  *		type: "u64" "u32" "s32" "u16" "u8" "string" (strings have no entry in a call's value[], their bit in valid counts)
+ *	DRIVER	{"name":"amdgpu","title":"AMD GPU","pairing":0,"bits":64,"joins":[{"driver":4,"bits":32}],
+ *		 "ioctls":[{"number":25668,"name":"EXECUTE_BO","role":7}],"nodes":[{"index":0,"path":"/dev/accel/accel0"}]}
+ *		pairing: enum xpt_pairing; bits of each part of the key are compared, 32 or 64; joins: index of a driver whose keys
+ *		can be compared with its own, and how many bits of each part then; number: low 16 bits of the command
+ *	DRIVER_EVENT {"driver":0,"event":"amdgpu:amdgpu_cs_ioctl","role":1,"key":2,"by_thread":true,
+ *		 "fields":[{"meaning":1,"name":"context","text":false,"signed":false},...]}
+ *		key: that many of the fields, from the first on, are the job's key; 0: it belongs to no job
  *	PROCESS {"name":"node","command":"node server.js","parent":1,"start_time":12345}
  *	THREAD, NAMED  the bare name
  *	END	{"duration_ns":1,"stopped_by":"target ended","link":"session","attach_ns":1,"detach_ns":1,
@@ -303,7 +443,7 @@ struct xpt_record_held {
  */
 struct xpt_record_text {
 	struct xpt_record_header header;
-	__u64 id;     /* RUNTIME, SPEC: index; THREAD: tid; NAMED: handle */
+	__u64 id;     /* RUNTIME, SPEC, DRIVER, DRIVER_EVENT: index; THREAD: tid; NAMED: handle */
 	__u32 length; /* bytes in text */
 	__u32 reserved;
 	char text[]; /* not terminated, padded to 8 */
@@ -314,6 +454,9 @@ struct xpt_record_text {
 #define XPT_SIZE_IS(type, bytes) _Static_assert(sizeof(type) == (bytes), "wire format: " #type)
 XPT_SIZE_IS(struct xpt_fetch, 24);
 XPT_SIZE_IS(struct xpt_spec, 16 + 24 * XPT_FETCH_MAX);
+XPT_SIZE_IS(struct xpt_event_field, 8);
+XPT_SIZE_IS(struct xpt_event_spec, 16 + 8 + 8 * XPT_EVENT_VALUES_MAX + 8 + XPT_EVENT_TEXT);
+XPT_SIZE_IS(struct xpt_node, 8);
 XPT_SIZE_IS(struct xpt_program_key, 16);
 XPT_SIZE_IS(struct xpt_program_count, 32);
 XPT_SIZE_IS(struct xpt_program_entry, 48);
@@ -322,6 +465,8 @@ XPT_SIZE_IS(struct xpt_record_header, 16);
 XPT_SIZE_IS(struct xpt_record_call, 40);
 XPT_SIZE_IS(struct xpt_record_string, 40);
 XPT_SIZE_IS(struct xpt_record_task, 48);
+XPT_SIZE_IS(struct xpt_record_event, 24);
+XPT_SIZE_IS(struct xpt_record_ioctl, 40);
 XPT_SIZE_IS(struct xpt_record_lost, 40);
 XPT_SIZE_IS(struct xpt_record_total, 64);
 XPT_SIZE_IS(struct xpt_record_count, 72);

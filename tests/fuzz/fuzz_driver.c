@@ -37,8 +37,8 @@ static void check_event(const struct driver_event *event)
 		const struct driver_field *field = &event->fields[i];
 
 		require(*field->name && field->types);
-		require((field->meaning == DRIVER_KEY) == (i < event->key_count));
-		require(field->meaning != DRIVER_KEY || !(field->types & ~DRIVER_NUMBER));
+		require((field->meaning == XPT_FIELD_KEY) == (i < event->key_count));
+		require(field->meaning != XPT_FIELD_KEY || !(field->types & ~DRIVER_NUMBER));
 	}
 	require(!event->condition.text || event->condition.field.name);
 	require(!event->condition.text || strlen(event->condition.text) <= DRIVER_TEXT_MAX);
@@ -50,7 +50,7 @@ static void check_set(const struct driver_set *set)
 	require(set->bits == 32 || set->bits == 64);
 	for (size_t i = 0; i < set->event_count; i++) {
 		require(!set->events[i].key_count || set->events[i].key_count == set->key_count);
-		require(set->events[i].role >= DRIVER_QUEUE && set->events[i].role <= DRIVER_WAIT);
+		require(set->events[i].role >= XPT_EVENT_QUEUE && set->events[i].role <= XPT_EVENT_WAIT);
 		check_event(&set->events[i]);
 	}
 }

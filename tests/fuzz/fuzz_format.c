@@ -17,18 +17,18 @@ static void check_field(const struct tracepoint_field *field)
 {
 	require(field->field && field->offset + field->size <= TRACEPOINT_RECORD_MAX && field->size);
 	switch (field->access) {
-	case TRACEPOINT_NUMBER:
+	case XPT_ACCESS_NUMBER:
 		require(field->size == 1 || field->size == 2 || field->size == 4 || field->size == 8);
 		break;
-	case TRACEPOINT_DATA_LOC:
-	case TRACEPOINT_RELATIVE:
+	case XPT_ACCESS_DATA_LOC:
+	case XPT_ACCESS_RELATIVE:
 		require(field->size == 4);
 		break;
-	case TRACEPOINT_KERNEL_STRING:
+	case XPT_ACCESS_KERNEL_STRING:
 		require(field->size == 8);
 		break;
 	default:
-		require(field->access == TRACEPOINT_TEXT);
+		require(field->access == XPT_ACCESS_TEXT);
 	}
 }
 
@@ -37,15 +37,15 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	static const struct driver_event event = {
 		.system = "toy",
 		.name = "job",
-		.role = DRIVER_QUEUE,
+		.role = XPT_EVENT_QUEUE,
 		.fields = {
-			{ "a", DRIVER_NUMBER, DRIVER_KEY, false },
-			{ "b", DRIVER_NUMBER | DRIVER_KERNEL_STRING, DRIVER_VALUE, true },
-			{ "c", DRIVER_STRING | DRIVER_KERNEL_STRING, DRIVER_NAME, true },
+			{ "a", DRIVER_NUMBER, XPT_FIELD_KEY, false },
+			{ "b", DRIVER_NUMBER | DRIVER_KERNEL_STRING, XPT_FIELD_VALUE, true },
+			{ "c", DRIVER_STRING | DRIVER_KERNEL_STRING, XPT_FIELD_NAME, true },
 		},
 		.field_count = 3,
 		.key_count = 1,
-		.condition = { .field = { "d", DRIVER_STRING, DRIVER_VALUE, false }, .text = "x" },
+		.condition = { .field = { "d", DRIVER_STRING, XPT_FIELD_VALUE, false }, .text = "x" },
 	};
 	struct tracepoint tracepoint;
 

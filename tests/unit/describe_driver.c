@@ -85,7 +85,7 @@ Test(describe_driver, everything)
 	cr_expect_eq(toy->module_count, 2);
 	cr_expect_eq(toy->set_count, 2);
 	cr_expect_str_eq(set->name, "new");
-	cr_expect_eq(set->pairing, DRIVER_ORDER);
+	cr_expect_eq(set->pairing, XPT_PAIRING_ORDER);
 	cr_expect_eq(set->bits, 32);
 	cr_expect_eq(set->join_count, 2);
 	cr_expect_str_eq(set->joins[0].driver, "a");
@@ -96,14 +96,14 @@ Test(describe_driver, everything)
 	cr_expect_eq(set->event_count, 2);
 	cr_expect_str_eq(set->events[0].system, "toy");
 	cr_expect_str_eq(set->events[0].name, "job_1");
-	cr_expect_eq(set->events[0].role, DRIVER_QUEUE);
+	cr_expect_eq(set->events[0].role, XPT_EVENT_QUEUE);
 	cr_expect(set->events[0].optional);
 	cr_expect_eq(set->events[0].key_count, 2);
 	cr_expect_eq(set->events[0].field_count, 4);
-	expect_field(&set->events[0].fields[0], "id", DRIVER_KEY, DRIVER_BITS_64, false);
-	expect_field(&set->events[0].fields[1], "ring", DRIVER_KEY, DRIVER_BITS_8 | DRIVER_BITS_16, false);
-	expect_field(&set->events[0].fields[2], "bytes", DRIVER_SIZE, DRIVER_BITS_32, true);
-	expect_field(&set->events[0].fields[3], "text", DRIVER_NAME, DRIVER_STRING | DRIVER_KERNEL_STRING, true);
+	expect_field(&set->events[0].fields[0], "id", XPT_FIELD_KEY, DRIVER_BITS_64, false);
+	expect_field(&set->events[0].fields[1], "ring", XPT_FIELD_KEY, DRIVER_BITS_8 | DRIVER_BITS_16, false);
+	expect_field(&set->events[0].fields[2], "bytes", XPT_FIELD_SIZE, DRIVER_BITS_32, true);
+	expect_field(&set->events[0].fields[3], "text", XPT_FIELD_NAME, DRIVER_STRING | DRIVER_KERNEL_STRING, true);
 	cr_expect_str_eq(set->events[0].condition.field.name, "step");
 	cr_expect_str_eq(set->events[0].condition.text, "started");
 	cr_expect_not(set->events[0].condition.differs);
@@ -112,14 +112,14 @@ Test(describe_driver, everything)
 	cr_expect_null(set->events[1].condition.text);
 	cr_expect_eq(set->events[1].condition.number, -5);
 	cr_expect(set->events[1].condition.differs);
-	cr_expect_eq(toy->sets[1].pairing, DRIVER_UNIQUE);
+	cr_expect_eq(toy->sets[1].pairing, XPT_PAIRING_UNIQUE);
 	cr_expect_eq(toy->sets[1].bits, 64);
 	cr_expect_eq(toy->sets[1].key_count, 0);
 	cr_expect_str_eq(toy->ioctls.devices[0], "/dev/toy*");
 	cr_expect_str_eq(toy->ioctls.bound, "toy-pci");
 	cr_expect_eq(toy->ioctls.number_count, 2);
 	cr_expect_eq(toy->ioctls.numbers[0].number, 0x6444);
-	cr_expect_eq(toy->ioctls.numbers[0].role, DRIVER_SUBMIT);
+	cr_expect_eq(toy->ioctls.numbers[0].role, XPT_EVENT_SUBMIT);
 	cr_expect_eq(toy->ioctls.numbers[1].number, 0xffff);
 	cr_expect_eq(toy->ioctls.numbers[1].role, 0);
 	driver_free(toy);
@@ -326,8 +326,8 @@ Test(describe_driver, qaic_numbers)
 		const struct driver_ioctl *number = &ioctls->numbers[i];
 
 		cr_expect_eq(number->number >> 8, 'd');
-		submits += number->role == DRIVER_SUBMIT;
-		waits += number->role == DRIVER_WAIT;
+		submits += number->role == XPT_EVENT_SUBMIT;
+		waits += number->role == XPT_EVENT_WAIT;
 		if (strcmp(number->name, "EXECUTE_BO") == 0)
 			cr_expect_eq(number->number, 'd' << 8 | (0x40 + 4));
 		if (strcmp(number->name, "WAIT_BO") == 0)
@@ -391,9 +391,9 @@ Test(describe_driver, files)
 
 Test(describe_driver, names)
 {
-	for (int role = DRIVER_QUEUE; role <= DRIVER_WAIT; role++)
+	for (int role = XPT_EVENT_QUEUE; role <= XPT_EVENT_WAIT; role++)
 		cr_expect_eq(driver_role_from_name(driver_role_name(role)), role);
-	for (int meaning = DRIVER_DEVICE; meaning <= DRIVER_VALUE; meaning++)
+	for (int meaning = XPT_FIELD_DEVICE; meaning <= XPT_FIELD_VALUE; meaning++)
 		cr_expect_eq(driver_meaning_from_name(driver_meaning_name(meaning)), meaning);
 	cr_expect_eq(driver_role_from_name("leave"), -ENOENT);
 	cr_expect_eq(driver_meaning_from_name("key"), -ENOENT);

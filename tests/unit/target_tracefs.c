@@ -133,7 +133,7 @@ static struct driver_events find(struct fake *fake, const char *driver)
 
 /* One value of an event, as it must have been found. */
 static void expect(const struct tracepoint *tracepoint, size_t index, const char *name, unsigned int offset,
-		   unsigned int size, enum tracepoint_access access, bool is_signed)
+		   unsigned int size, enum xpt_access access, bool is_signed)
 {
 	const struct tracepoint_field *field = &tracepoint->fields[index];
 
@@ -161,14 +161,14 @@ Test(target_tracefs, scheduler_new)
 	cr_expect_eq(events.found, 3);
 	cr_expect_eq(events.set, &events.driver->sets[0]);
 	cr_expect_eq(events.events[0].id, 2190);
-	expect(&events.events[0], 0, "fence_context", 24, 8, TRACEPOINT_NUMBER, false);
-	expect(&events.events[0], 1, "fence_seqno", 32, 8, TRACEPOINT_NUMBER, false);
-	expect(&events.events[0], 2, "name", 8, 4, TRACEPOINT_DATA_LOC, false);
-	expect(&events.events[0], 3, "dev", 20, 4, TRACEPOINT_DATA_LOC, false);
-	expect(&events.events[0], 4, "client_id", 40, 8, TRACEPOINT_NUMBER, false);
-	expect(&events.events[0], 5, "job_count", 12, 4, TRACEPOINT_NUMBER, false);
-	expect(&events.events[0], 6, "hw_job_count", 16, 4, TRACEPOINT_NUMBER, true);
-	expect(&events.events[2], 1, "fence_seqno", 16, 8, TRACEPOINT_NUMBER, false);
+	expect(&events.events[0], 0, "fence_context", 24, 8, XPT_ACCESS_NUMBER, false);
+	expect(&events.events[0], 1, "fence_seqno", 32, 8, XPT_ACCESS_NUMBER, false);
+	expect(&events.events[0], 2, "name", 8, 4, XPT_ACCESS_DATA_LOC, false);
+	expect(&events.events[0], 3, "dev", 20, 4, XPT_ACCESS_DATA_LOC, false);
+	expect(&events.events[0], 4, "client_id", 40, 8, XPT_ACCESS_NUMBER, false);
+	expect(&events.events[0], 5, "job_count", 12, 4, XPT_ACCESS_NUMBER, false);
+	expect(&events.events[0], 6, "hw_job_count", 16, 4, XPT_ACCESS_NUMBER, true);
+	expect(&events.events[2], 1, "fence_seqno", 16, 8, XPT_ACCESS_NUMBER, false);
 	cr_expect_eq(events.events[2].field_count, 2);
 	driver_events_free(&events);
 	fake_close(&fake);
@@ -191,9 +191,9 @@ Test(target_tracefs, scheduler_old)
 	events = find(&fake, "gpu_scheduler");
 	cr_expect_eq(events.state, DRIVER_COMPLETE);
 	cr_expect_eq(events.set, &events.driver->sets[1]);
-	expect(&events.events[0], 0, "fence", 16, 8, TRACEPOINT_NUMBER, false);
-	expect(&events.events[0], 2, "id", 32, 8, TRACEPOINT_NUMBER, false);
-	expect(&events.events[2], 0, "fence", 8, 8, TRACEPOINT_NUMBER, false);
+	expect(&events.events[0], 0, "fence", 16, 8, XPT_ACCESS_NUMBER, false);
+	expect(&events.events[0], 2, "id", 32, 8, XPT_ACCESS_NUMBER, false);
+	expect(&events.events[2], 0, "fence", 8, 8, XPT_ACCESS_NUMBER, false);
 	driver_events_free(&events);
 	fake_close(&fake);
 }
@@ -211,10 +211,10 @@ Test(target_tracefs, amdgpu)
 	cr_expect_eq(events.state, DRIVER_PARTIAL);
 	job = &events.events[0];
 	cr_expect(job->found, "%s", job->reason);
-	expect(job, 0, "context", 20, 4, TRACEPOINT_NUMBER, false);
-	expect(job, 1, "seqno", 24, 4, TRACEPOINT_NUMBER, false);
-	expect(job, 2, "ring", 40, 4, TRACEPOINT_DATA_LOC, false);
-	expect(job, 4, "sched_job_id", 8, 8, TRACEPOINT_NUMBER, false);
+	expect(job, 0, "context", 20, 4, XPT_ACCESS_NUMBER, false);
+	expect(job, 1, "seqno", 24, 4, XPT_ACCESS_NUMBER, false);
+	expect(job, 2, "ring", 40, 4, XPT_ACCESS_DATA_LOC, false);
+	expect(job, 4, "sched_job_id", 8, 8, XPT_ACCESS_NUMBER, false);
 	cr_expect_eq(events.found, 1);
 	driver_events_free(&events);
 	fake_close(&fake);
@@ -223,8 +223,8 @@ Test(target_tracefs, amdgpu)
 	fake_add(&fake, "amdgpu", "amdgpu_cs_ioctl", FORMAT("amdgpu_cs_ioctl", AMDGPU_7_3));
 	events = find(&fake, "amdgpu");
 	cr_expect_str_eq(events.set->name, "Linux 6.17 and later");
-	expect(&events.events[0], 0, "context", 16, 8, TRACEPOINT_NUMBER, false);
-	expect(&events.events[0], 1, "seqno", 24, 8, TRACEPOINT_NUMBER, false);
+	expect(&events.events[0], 0, "context", 16, 8, XPT_ACCESS_NUMBER, false);
+	expect(&events.events[0], 1, "seqno", 24, 8, XPT_ACCESS_NUMBER, false);
 	driver_events_free(&events);
 	fake_close(&fake);
 }
@@ -240,10 +240,10 @@ Test(target_tracefs, virtio_gpu)
 	fake_add(&fake, "virtio_gpu", "virtio_gpu_cmd_response", FORMAT("virtio_gpu_cmd_response", VIRTIO_6_1));
 	events = find(&fake, "virtio_gpu");
 	cr_expect_eq(events.state, DRIVER_COMPLETE);
-	cr_expect_eq(events.set->pairing, DRIVER_ORDER);
-	expect(&events.events[0], 0, "dev", 8, 4, TRACEPOINT_NUMBER, true);
-	expect(&events.events[0], 2, "fence_id", 32, 8, TRACEPOINT_NUMBER, false);
-	expect(&events.events[0], 4, "name", 16, 8, TRACEPOINT_KERNEL_STRING, false);
+	cr_expect_eq(events.set->pairing, XPT_PAIRING_ORDER);
+	expect(&events.events[0], 0, "dev", 8, 4, XPT_ACCESS_NUMBER, true);
+	expect(&events.events[0], 2, "fence_id", 32, 8, XPT_ACCESS_NUMBER, false);
+	expect(&events.events[0], 4, "name", 16, 8, XPT_ACCESS_KERNEL_STRING, false);
 	driver_events_free(&events);
 	fake_close(&fake);
 
@@ -252,9 +252,9 @@ Test(target_tracefs, virtio_gpu)
 	fake_add(&fake, "virtio_gpu", "virtio_gpu_cmd_response", FORMAT("virtio_gpu_cmd_response", VIRTIO_6_12));
 	events = find(&fake, "virtio_gpu");
 	cr_expect_eq(events.state, DRIVER_COMPLETE);
-	cr_expect_eq(events.set->pairing, DRIVER_LATEST);
-	expect(&events.events[1], 2, "seqno", 48, 4, TRACEPOINT_NUMBER, false);
-	expect(&events.events[1], 4, "name", 16, 4, TRACEPOINT_DATA_LOC, false);
+	cr_expect_eq(events.set->pairing, XPT_PAIRING_LATEST);
+	expect(&events.events[1], 2, "seqno", 48, 4, XPT_ACCESS_NUMBER, false);
+	expect(&events.events[1], 4, "name", 16, 4, XPT_ACCESS_DATA_LOC, false);
 	driver_events_free(&events);
 	fake_close(&fake);
 }
@@ -269,18 +269,18 @@ Test(target_tracefs, npus)
 	fake_add(&fake, "amdxdna", "xdna_job", FORMAT("xdna_job", XDNA_JOB));
 	events = find(&fake, "ivpu");
 	cr_expect_eq(events.state, DRIVER_COMPLETE);
-	expect(&events.events[0], 0, "ctx_id", 16, 4, TRACEPOINT_NUMBER, false);
-	expect(&events.events[0], 1, "job_id", 24, 4, TRACEPOINT_NUMBER, false);
-	expect(&events.events[0], 2, "engine_id", 20, 4, TRACEPOINT_NUMBER, false);
+	expect(&events.events[0], 0, "ctx_id", 16, 4, XPT_ACCESS_NUMBER, false);
+	expect(&events.events[0], 1, "job_id", 24, 4, XPT_ACCESS_NUMBER, false);
+	expect(&events.events[0], 2, "engine_id", 20, 4, XPT_ACCESS_NUMBER, false);
 	cr_expect_eq(events.events[0].condition.offset, 8);
-	cr_expect_eq(events.events[0].condition.access, TRACEPOINT_KERNEL_STRING);
+	cr_expect_eq(events.events[0].condition.access, XPT_ACCESS_KERNEL_STRING);
 	driver_events_free(&events);
 	events = find(&fake, "amdxdna");
 	cr_expect_eq(events.state, DRIVER_COMPLETE);
 	cr_expect_eq(events.events[1].condition.offset, 12);
-	cr_expect_eq(events.events[1].condition.access, TRACEPOINT_DATA_LOC);
+	cr_expect_eq(events.events[1].condition.access, XPT_ACCESS_DATA_LOC);
 	cr_expect_str_eq(events.events[1].event->condition.text, "sent to device");
-	expect(&events.events[1], 3, "seq", 32, 8, TRACEPOINT_NUMBER, false);
+	expect(&events.events[1], 3, "seq", 32, 8, XPT_ACCESS_NUMBER, false);
 	driver_events_free(&events);
 	fake_close(&fake);
 }
@@ -378,11 +378,11 @@ Test(target_tracefs, layouts)
 
 	cr_assert(job.found, "%s", job.reason);
 	cr_expect_eq(job.field_count, 5);
-	expect(&job, 0, "array", 8, 16, TRACEPOINT_TEXT, false);
-	expect(&job, 1, "relative", 24, 4, TRACEPOINT_RELATIVE, false);
-	expect(&job, 2, "tiny", 28, 1, TRACEPOINT_NUMBER, true);
-	expect(&job, 3, "half", 30, 2, TRACEPOINT_NUMBER, true);
-	expect(&job, 4, "pointer", 32, 8, TRACEPOINT_NUMBER, false);
+	expect(&job, 0, "array", 8, 16, XPT_ACCESS_TEXT, false);
+	expect(&job, 1, "relative", 24, 4, XPT_ACCESS_RELATIVE, false);
+	expect(&job, 2, "tiny", 28, 1, XPT_ACCESS_NUMBER, true);
+	expect(&job, 3, "half", 30, 2, XPT_ACCESS_NUMBER, true);
+	expect(&job, 4, "pointer", 32, 8, XPT_ACCESS_NUMBER, false);
 	driver_free(driver);
 }
 

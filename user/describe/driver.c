@@ -9,7 +9,7 @@
 #include "describe/reader.h"
 
 #define SCHEMA 1
-#define IOCTL_ROLES (1u << DRIVER_SUBMIT | 1u << DRIVER_WAIT | 1u << DRIVER_MEMORY | 1u << DRIVER_RESET)
+#define IOCTL_ROLES (1u << XPT_EVENT_SUBMIT | 1u << XPT_EVENT_WAIT | 1u << XPT_EVENT_MEMORY | 1u << XPT_EVENT_RESET)
 
 /* A number of bits that are compared. A member that is not there leaves *bits as it is. */
 static int read_bits(const struct reader *reader, const struct member *member, unsigned int *bits)
@@ -23,12 +23,12 @@ static int read_bits(const struct reader *reader, const struct member *member, u
 	return error;
 }
 
-static int read_pairing(const struct reader *reader, const struct member *member, enum driver_pairing *pairing)
+static int read_pairing(const struct reader *reader, const struct member *member, enum xpt_pairing *pairing)
 {
 	static const char *const names[] = {
-		[DRIVER_UNIQUE] = "unique",
-		[DRIVER_LATEST] = "latest",
-		[DRIVER_ORDER] = "order",
+		[XPT_PAIRING_UNIQUE] = "unique",
+		[XPT_PAIRING_LATEST] = "latest",
+		[XPT_PAIRING_ORDER] = "order",
 	};
 
 	if (!member->value)

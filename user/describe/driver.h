@@ -12,47 +12,15 @@
 #include <stddef.h>
 
 #include "base/log.h"
+#include "bpf/wire.h"
 
-#define DRIVER_NAME_MAX 31   /* bytes of a driver's name */
-#define DRIVER_VALUES_MAX 8  /* fields of an event, with those of the key: a record has room for so many */
-#define DRIVER_KEY_MAX 3     /* fields of a key */
-#define DRIVER_TEXT_MAX 31   /* bytes of a text that a condition compares with */
-#define DRIVER_EVENTS_MAX 64 /* events of a set */
+#define DRIVER_NAME_MAX 31		       /* bytes of a driver's name */
+#define DRIVER_VALUES_MAX XPT_EVENT_VALUES_MAX /* fields of an event, with those of the key */
+#define DRIVER_KEY_MAX XPT_EVENT_KEY_MAX
+#define DRIVER_TEXT_MAX (XPT_EVENT_TEXT - 1) /* bytes of a text that a condition compares with */
+#define DRIVER_EVENTS_MAX 64		     /* events of a set */
 #define DRIVER_SETS_MAX 8
 #define DRIVER_IOCTLS_MAX 64
-
-/* What an event says about a job. Numbers are never reused: records will carry them. */
-enum driver_role {
-	DRIVER_QUEUE = 1,  /* the job was handed to the driver's queue, by the thread that submits it */
-	DRIVER_RUN = 2,	   /* it was handed to the device */
-	DRIVER_DONE = 3,   /* the device has finished it */
-	DRIVER_ERROR = 4,  /* something has failed: the job, if there is a key, else the device */
-	DRIVER_RESET = 5,  /* the device, an engine or a queue is reset */
-	DRIVER_MEMORY = 6, /* memory was taken, given back, mapped, moved or copied */
-	DRIVER_SUBMIT = 7, /* an ioctl that hands work over */
-	DRIVER_WAIT = 8,   /* an ioctl that waits for it */
-	DRIVER_ENTER = 9,  /* internal: any ioctl begins; its number tells the role */
-	DRIVER_LEAVE = 10, /* internal: any ioctl returns */
-};
-
-/* What the value of a field is. Numbers are never reused. */
-enum driver_meaning {
-	DRIVER_KEY = 1, /* part of what tells one job from all others of the driver */
-	DRIVER_DEVICE = 2,
-	DRIVER_ENGINE = 3,  /* engine, ring, queue of the device: what a track of the trace is made of */
-	DRIVER_CONTEXT = 4, /* in which jobs run in order */
-	DRIVER_CLIENT = 5,  /* who has opened the device, as in fdinfo's drm-client-id */
-	DRIVER_NAME = 6,    /* of the job or command */
-	DRIVER_SIZE = 7,    /* bytes */
-	DRIVER_ADDRESS = 8,
-	DRIVER_COUNT = 9,   /* number of items of the job */
-	DRIVER_DEPTH = 10,  /* jobs that are with the device, or room left in its queue's ring */
-	DRIVER_STATUS = 11, /* 0, or an error number or code */
-	DRIVER_VALUE = 12,
-	DRIVER_DESCRIPTOR = 13, /* internal: file descriptor of an ioctl */
-	DRIVER_COMMAND = 14,	/* internal: its number */
-	DRIVER_ARGUMENT = 15,	/* internal: its argument */
-};
 
 /* How a field may be laid out: a mask of what the description allows. */
 enum driver_type {
@@ -67,8 +35,8 @@ enum driver_type {
 
 struct driver_field {
 	char *name;
-	__u8 types; /* enum driver_type */
-	__u8 meaning;
+	__u8 types;    /* enum driver_type */
+	__u8 meaning;  /* enum xpt_event_meaning */
 	bool optional; /* the event is good without it */
 };
 
@@ -83,19 +51,12 @@ struct driver_condition {
 struct driver_event {
 	char *system;
 	char *name;
-	enum driver_role role;
+	enum xpt_event_role role;
 	struct driver_field fields[DRIVER_VALUES_MAX]; /* those of the key first, in its order */
 	size_t field_count;
 	size_t key_count; /* 0: the event belongs to no job */
 	struct driver_condition condition;
 	bool optional; /* depends on the kernel's configuration: a driver is complete without it */
-};
-
-/* How events with the same key find each other. */
-enum driver_pairing {
-	DRIVER_UNIQUE, /* a key is never used again */
-	DRIVER_LATEST, /* it may be used again, once its job has ended: an event belongs to the latest job */
-	DRIVER_ORDER,  /* several jobs may have it at once, and they end in the order in which they began */
 };
 
 /* Jobs of this driver are jobs of another one, too. */
@@ -108,7 +69,7 @@ struct driver_join {
 /* Events that belong together; other kernels have another set. */
 struct driver_set {
 	char *name; /* which kernels have it, for people; NULL: there is only one */
-	enum driver_pairing pairing;
+	enum xpt_pairing pairing;
 	unsigned int bits; /* of each part of the key that are compared within the set: 32 or 64 */
 	struct driver_join *joins;
 	size_t join_count;
@@ -119,8 +80,9 @@ struct driver_set {
 
 struct driver_ioctl {
 	char *name;
-	__u16 number;	       /* low 16 bits of the command: type and number; direction and size are left out */
-	enum driver_role role; /* DRIVER_SUBMIT, DRIVER_WAIT, DRIVER_MEMORY, DRIVER_RESET; 0: only its name is known */
+	__u16 number; /* low 16 bits of the command: type and number; direction and size are left out */
+	enum xpt_event_role
+		role; /* XPT_EVENT_SUBMIT, XPT_EVENT_WAIT, XPT_EVENT_MEMORY, XPT_EVENT_RESET; 0: only its name is known */
 };
 
 /* For drivers whose tracepoints do not tell submissions: the ioctls on their device nodes. */
@@ -151,9 +113,9 @@ struct driver {
 int driver_parse(const struct log *log, const char *file, const char *text, size_t length, struct driver **result);
 void driver_free(struct driver *driver);
 
-const char *driver_role_name(enum driver_role role);	      /* "queue"; never NULL */
-const char *driver_meaning_name(enum driver_meaning meaning); /* "engine"; never NULL */
-int driver_role_from_name(const char *name);		      /* -ENOENT, also for internal ones */
-int driver_meaning_from_name(const char *name);		      /* -ENOENT, also for internal ones and "key" */
+const char *driver_role_name(enum xpt_event_role role);		 /* "queue"; never NULL */
+const char *driver_meaning_name(enum xpt_event_meaning meaning); /* "engine"; never NULL */
+int driver_role_from_name(const char *name);			 /* -ENOENT, also for internal ones */
+int driver_meaning_from_name(const char *name);			 /* -ENOENT, also for internal ones and "key" */
 
 #endif

@@ -8,7 +8,7 @@
 
 #define WORD_MAX 63		 /* bytes of the name of a system, an event or a field */
 #define DOUBLE_EXACT (1ll << 53) /* whole numbers up to here are exact in JSON */
-#define KEYED (1u << DRIVER_QUEUE | 1u << DRIVER_RUN | 1u << DRIVER_DONE)
+#define KEYED (1u << XPT_EVENT_QUEUE | 1u << XPT_EVENT_RUN | 1u << XPT_EVENT_DONE)
 
 static const struct {
 	const char *name;
@@ -91,7 +91,7 @@ static int read_event_name(const struct reader *reader, const struct json_place 
 }
 
 int driver_role_parse(const struct reader *reader, const struct json_place *place, const struct member *member,
-		      unsigned int mask, enum driver_role *role)
+		      unsigned int mask, enum xpt_event_role *role)
 {
 	char known[128] = "";
 	size_t used = 0;
@@ -106,7 +106,7 @@ int driver_role_parse(const struct reader *reader, const struct json_place *plac
 		*role = found;
 		return 0;
 	}
-	for (unsigned int i = DRIVER_QUEUE; i <= DRIVER_WAIT && used < sizeof(known); i++)
+	for (unsigned int i = XPT_EVENT_QUEUE; i <= XPT_EVENT_WAIT && used < sizeof(known); i++)
 		if (mask & 1u << i)
 			used += snprintf(known + used, sizeof(known) - used, " %s", driver_role_name(i));
 	return reader_error(reader, &member->place, "unknown role '%.40s' (known:%s)", member->value->valuestring,
@@ -130,7 +130,7 @@ static int read_key(const struct reader *reader, const struct member *member, st
 		field = take_field(reader, &at, event);
 		if (!field)
 			return -EINVAL;
-		field->meaning = DRIVER_KEY;
+		field->meaning = XPT_FIELD_KEY;
 		error = read_field(reader, &at, child, field);
 		if (error)
 			return error;
@@ -213,7 +213,7 @@ static int read_condition(const struct reader *reader, const struct member *memb
 		error = reader_error(reader, &members[FIELD].place, "must always be there");
 	if (error)
 		return error;
-	condition->field.meaning = DRIVER_VALUE;
+	condition->field.meaning = XPT_FIELD_VALUE;
 	condition->differs = members[IS_NOT].value;
 	return read_comparison(reader, &members[condition->differs ? IS_NOT : IS], condition);
 }
@@ -263,14 +263,14 @@ int driver_ioctl_events(struct driver_event events[2])
 {
 	static const struct {
 		const char *name;
-		enum driver_meaning meaning;
-	} entered[] = { { "fd", DRIVER_DESCRIPTOR }, { "cmd", DRIVER_COMMAND }, { "arg", DRIVER_ARGUMENT } };
+		enum xpt_event_meaning meaning;
+	} entered[] = { { "fd", XPT_FIELD_DESCRIPTOR }, { "cmd", XPT_FIELD_COMMAND }, { "arg", XPT_FIELD_ARGUMENT } };
 	struct driver_event *enter = &events[0], *leave = &events[1];
 
-	enter->role = DRIVER_ENTER;
+	enter->role = XPT_EVENT_ENTER;
 	enter->system = strdup("syscalls");
 	enter->name = strdup("sys_enter_ioctl");
-	leave->role = DRIVER_LEAVE;
+	leave->role = XPT_EVENT_LEAVE;
 	leave->system = strdup("syscalls");
 	leave->name = strdup("sys_exit_ioctl");
 	/* The kernel lays each argument of a system call out as a long, whatever its type. */
@@ -283,7 +283,7 @@ int driver_ioctl_events(struct driver_event events[2])
 		if (!field->name)
 			return -ENOMEM;
 	}
-	leave->fields[0] = (struct driver_field){ strdup("ret"), DRIVER_BITS_64, DRIVER_STATUS, false };
+	leave->fields[0] = (struct driver_field){ strdup("ret"), DRIVER_BITS_64, XPT_FIELD_STATUS, false };
 	leave->field_count = 1;
 	return enter->system && enter->name && leave->system && leave->name && leave->fields[0].name ? 0 : -ENOMEM;
 }

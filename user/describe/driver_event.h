@@ -16,7 +16,7 @@ void driver_event_clear(struct driver_event *event);
 
 /* A role out of those that mask has (bit i: role i). */
 int driver_role_parse(const struct reader *reader, const struct json_place *place, const struct member *member,
-		      unsigned int mask, enum driver_role *role);
+		      unsigned int mask, enum xpt_event_role *role);
 
 /* Fills the events with which the ioctls of all drivers are seen: entered, and left. */
 int driver_ioctl_events(struct driver_event events[2]);

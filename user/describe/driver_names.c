@@ -6,27 +6,28 @@
 #include "describe/driver.h"
 
 static const char *const role_names[] = {
-	[DRIVER_QUEUE] = "queue", [DRIVER_RUN] = "run",	      [DRIVER_DONE] = "done",	  [DRIVER_ERROR] = "error",
-	[DRIVER_RESET] = "reset", [DRIVER_MEMORY] = "memory", [DRIVER_SUBMIT] = "submit", [DRIVER_WAIT] = "wait",
-	[DRIVER_ENTER] = "enter", [DRIVER_LEAVE] = "leave",
+	[XPT_EVENT_QUEUE] = "queue",   [XPT_EVENT_RUN] = "run",	    [XPT_EVENT_DONE] = "done",
+	[XPT_EVENT_ERROR] = "error",   [XPT_EVENT_RESET] = "reset", [XPT_EVENT_MEMORY] = "memory",
+	[XPT_EVENT_SUBMIT] = "submit", [XPT_EVENT_WAIT] = "wait",   [XPT_EVENT_ENTER] = "enter",
+	[XPT_EVENT_LEAVE] = "leave",
 };
 
 static const char *const meaning_names[] = {
-	[DRIVER_KEY] = "key",
-	[DRIVER_DEVICE] = "device",
-	[DRIVER_ENGINE] = "engine",
-	[DRIVER_CONTEXT] = "context",
-	[DRIVER_CLIENT] = "client",
-	[DRIVER_NAME] = "name",
-	[DRIVER_SIZE] = "size",
-	[DRIVER_ADDRESS] = "address",
-	[DRIVER_COUNT] = "count",
-	[DRIVER_DEPTH] = "depth",
-	[DRIVER_STATUS] = "status",
-	[DRIVER_VALUE] = "value",
-	[DRIVER_DESCRIPTOR] = "descriptor",
-	[DRIVER_COMMAND] = "command",
-	[DRIVER_ARGUMENT] = "argument",
+	[XPT_FIELD_KEY] = "key",
+	[XPT_FIELD_DEVICE] = "device",
+	[XPT_FIELD_ENGINE] = "engine",
+	[XPT_FIELD_CONTEXT] = "context",
+	[XPT_FIELD_CLIENT] = "client",
+	[XPT_FIELD_NAME] = "name",
+	[XPT_FIELD_SIZE] = "size",
+	[XPT_FIELD_ADDRESS] = "address",
+	[XPT_FIELD_COUNT] = "count",
+	[XPT_FIELD_DEPTH] = "depth",
+	[XPT_FIELD_STATUS] = "status",
+	[XPT_FIELD_VALUE] = "value",
+	[XPT_FIELD_DESCRIPTOR] = "descriptor",
+	[XPT_FIELD_COMMAND] = "command",
+	[XPT_FIELD_ARGUMENT] = "argument",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -40,22 +41,22 @@ static int value_of(const char *const *names, int least, int most, const char *n
 	return -ENOENT;
 }
 
-const char *driver_role_name(enum driver_role role)
+const char *driver_role_name(enum xpt_event_role role)
 {
 	return role < COUNT(role_names) && role_names[role] ? role_names[role] : "unknown";
 }
 
-const char *driver_meaning_name(enum driver_meaning meaning)
+const char *driver_meaning_name(enum xpt_event_meaning meaning)
 {
 	return meaning < COUNT(meaning_names) && meaning_names[meaning] ? meaning_names[meaning] : "unknown";
 }
 
 int driver_role_from_name(const char *name)
 {
-	return value_of(role_names, DRIVER_QUEUE, DRIVER_WAIT, name);
+	return value_of(role_names, XPT_EVENT_QUEUE, XPT_EVENT_WAIT, name);
 }
 
 int driver_meaning_from_name(const char *name)
 {
-	return value_of(meaning_names, DRIVER_DEVICE, DRIVER_VALUE, name);
+	return value_of(meaning_names, XPT_FIELD_DEVICE, XPT_FIELD_VALUE, name);
 }

@@ -43,6 +43,38 @@ struct model_process {
 /* Bounded histogram; see statistics.h. */
 struct statistics;
 
+/*
+ * An engine, ring or queue of a device, as the events of its driver name it. Strings are valid UTF-8 only by luck. Lives as
+ * long as the model.
+ */
+struct model_queue {
+	unsigned int id;    /* unique in the recording, from 1 */
+	const char *driver; /* "gpu_scheduler" */
+	const char *device; /* "0000:03:00.0"; a number in decimal; "" when the events do not tell it */
+	const char *engine; /* "gfx_0.0.0"; as above */
+	__u64 jobs;	    /* that have ended, of all processes; those given up are not among them */
+	__u64 failed;	    /* of them */
+	__u64 target_jobs;  /* of them, those of traced processes */
+	__u64 first, last;  /* times of its first and last event */
+	__u64 busy_time;    /* ns during which at least one job was with the device */
+	__u64 target_time;  /* ns, share of busy_time of jobs of traced processes */
+};
+
+/*
+ * What the device did for a call or an inference: for the jobs that were submitted on its thread while it was open. Times
+ * are those that were seen, 0: not seen.
+ */
+struct model_device_times {
+	__u64 submit_begins, submit_ends; /* the first submitting ioctl began, the last one returned */
+	__u64 runs;			  /* the first job was handed to the device */
+	__u64 done;			  /* the last job has ended; 0 also while one has not */
+	unsigned int jobs;		  /* submitted */
+	unsigned int unfinished, failed;  /* of them: not ended yet; ended with an error */
+	__u64 device_time; /* ns, sum over its jobs that ran and have ended: handed to the device to ended */
+	__u64 queue_time;  /* ns, sum over its jobs: queued to handed to the device */
+	__u64 busy_time;   /* ns, share of the queues' busy_time; where n jobs are with a device, each has 1/n */
+};
+
 struct model_program {
 	unsigned int id; /* unique in the recording, from 1 */
 	const struct model_process *process;
@@ -60,9 +92,12 @@ struct model_program {
 	/* Exact totals from the kernel. known is false as long as no total has come (a recording cut short). */
 	struct xpt_program_count total;
 	bool total_known;
-	__u64 recorded;			  /* inferences recorded */
-	__u64 errors;			  /* of the recorded ones: failed */
-	__u64 pending;			  /* of the recorded ones: neither */
+	__u64 recorded; /* inferences recorded */
+	__u64 errors;	/* of the recorded ones: failed */
+	__u64 pending;	/* of the recorded ones: neither */
+	/* Of jobs that were submitted by its recorded inferences, layers not counted, and have ended. As in model_device_times. */
+	__u64 jobs, failed_jobs;
+	__u64 device_time, queue_time, busy_time;
 	const struct statistics *latency; /* ns: of the call for execute, enqueue begins to wait ends for enqueue, of
 					     the launch call for launch. Failed ones included. NULL: none yet */
 };
@@ -80,6 +115,10 @@ enum event_kind {
 	EVENT_REGION = 10,   /* a finished region */
 	EVENT_UNPAIRED = 11, /* inference: an enqueue that no wait will end any more; its end is 0 */
 	EVENT_COUNT = 12,    /* what the kernel has counted of a program since the event before */
+	EVENT_JOB = 13,	     /* a job of a device's queue has ended, or is given up */
+	EVENT_QUEUE = 14,    /* how many jobs a queue of a device has, after a change */
+	EVENT_DEVICE = 15,   /* error, reset or memory event of a driver */
+	EVENT_IOCTL = 16,    /* on a driver's device node */
 };
 
 struct event_call {
@@ -104,8 +143,9 @@ struct event_call {
 	const char *name;	 /* string that was fetched in this call, NULL: none */
 	size_t name_length;
 	bool name_truncated;
-	__u64 flow_in;	/* wait: id of the inference it ended (the last one), 0: none */
-	__u64 flow_out; /* enqueue, launch: id of the inference it begins, 0: none */
+	__u64 flow_in;			  /* wait: id of the inference it ended (the last one), 0: none */
+	__u64 flow_out;			  /* enqueue, launch: id of the inference it begins, 0: none */
+	struct model_device_times device; /* as far as seen when the call returned */
 };
 
 struct event_inference {
@@ -128,6 +168,7 @@ struct event_inference {
 	__s64 status;
 	const char *status_name;
 	__u64 in_queue; /* inferences of the process and runtime that were enqueued and not waited for just before */
+	struct model_device_times device; /* of the enqueue's jobs, as far as seen when the wait returned */
 };
 
 struct event_counter {
@@ -148,6 +189,62 @@ struct event_count {
 	__u64 time;   /* of the reading, or of the release */
 	bool reading; /* the counts go on */
 	struct xpt_program_count delta;
+};
+
+/*
+ * A job. Told when it has ended; of one that is given up (the recording ends, its key is used again, too many are followed)
+ * with what was seen of it.
+ */
+struct event_job {
+	const struct model_queue *queue;
+	__u64 id;			     /* unique in the recording, from 1 */
+	const char *name;		     /* "" : the events tell none */
+	__u64 queued, runs, done;	     /* 0: not seen. Those that were seen are in this order */
+	__u32 tgid, tid;		     /* of the thread that submitted it; 0: not seen */
+	bool target;			     /* that is a thread of a traced process */
+	const struct model_process *process; /* NULL: not of a traced process */
+	const struct model_program
+		*program; /* of the innermost recorded call on the thread that has one; NULL: none known */
+	__u64 call_start; /* of the innermost recorded call that it was submitted in; 0: none, or not returned yet */
+	bool failed;
+	__u32 have; /* bit (1 << enum xpt_event_meaning): CONTEXT, CLIENT, SIZE, COUNT, STATUS, VALUE, ADDRESS */
+	__u64 context, client, size, count, value, address;
+	__s64 status;
+	__u64 time; /* of the event that ended it, or when it was given up */
+};
+
+struct event_queue {
+	const struct model_queue *queue;
+	__u64 time;
+	unsigned int waiting; /* queued, and not with the device */
+	unsigned int running; /* handed to the device, and not ended */
+	__u64 busy_time;      /* ns so far: as in model_queue */
+};
+
+struct event_device {
+	const char *driver;
+	const char *event;		    /* "xe:xe_exec_queue_reset" */
+	enum xpt_event_role role;	    /* ERROR, RESET or MEMORY */
+	const struct model_queue *queue;    /* NULL: the event does not tell it, or no job was seen there */
+	const char *device, *engine, *name; /* "": not told */
+	__u64 time;
+	__u32 tgid, tid; /* of MEMORY: of the thread; else 0 */
+	bool target;
+	__u64 job;  /* id of the job that failed; 0: none */
+	__u32 have; /* as of a job */
+	__u64 context, client, size, count, value, address;
+	__s64 status;
+};
+
+struct event_ioctl {
+	const char *driver;
+	const char *node;	  /* "/dev/accel/accel0" */
+	const char *name;	  /* "EXECUTE_BO"; "0x6444" when the description has no name for it */
+	enum xpt_event_role role; /* SUBMIT, WAIT, MEMORY, RESET; 0: only its name is known */
+	__u32 tgid, tid;
+	__u64 start, end;
+	__u32 command;
+	__s32 result; /* what it returned: an error when negative */
 };
 
 struct event_lost {
@@ -200,6 +297,10 @@ struct event {
 		struct event_held held;
 		struct event_task task;
 		struct event_region region;
+		struct event_job job;
+		struct event_queue queue;
+		struct event_device device;
+		struct event_ioctl ioctl;
 	};
 };
 

@@ -20,6 +20,8 @@ struct model;
 #define MODEL_PROCESSES_MAX 4096
 #define MODEL_CALL_TOTALS_MAX 16384 /* pairs of a function and a process */
 #define MODEL_PENDING_MAX 65536	    /* enqueues that no wait has ended yet; the oldest makes room (XPT_LOSS_UNPAIRED) */
+#define MODEL_JOBS_MAX 65536  /* jobs that have not ended, or whose thread's call has not returned (XPT_LOSS_JOBS) */
+#define MODEL_QUEUES_MAX 1024 /* queues of devices; further ones are one, with the engine "(others)" */
 #define MODEL_SINKS_MAX 8
 
 /* log must outlive the model; it may be NULL. -ENOMEM. */
@@ -78,6 +80,10 @@ struct model_region_total {
 };
 size_t model_region_total_count(const struct model *model);
 const struct model_region_total *model_region_total(const struct model *model, size_t index);
+
+/* Queues of devices, in the order in which they were first seen. Pointers hold as long as the model. */
+size_t model_queue_count(const struct model *model);
+const struct model_queue *model_queue(const struct model *model, size_t index);
 
 __u64 model_lost(const struct model *model, enum xpt_loss cause);
 __u64 model_first_time(const struct model *model); /* of any call; 0: none */

@@ -151,15 +151,15 @@ static unsigned int type_of(const struct tep_format_field *found)
 	}
 }
 
-static enum tracepoint_access access_of(const struct tep_format_field *found, unsigned int type)
+static enum xpt_access access_of(const struct tep_format_field *found, unsigned int type)
 {
 	if (type & DRIVER_KERNEL_STRING)
-		return TRACEPOINT_KERNEL_STRING;
+		return XPT_ACCESS_KERNEL_STRING;
 	if (!(type & DRIVER_STRING))
-		return TRACEPOINT_NUMBER;
+		return XPT_ACCESS_NUMBER;
 	if (!(found->flags & TEP_FIELD_IS_DYNAMIC))
-		return TRACEPOINT_TEXT;
-	return found->flags & TEP_FIELD_IS_RELATIVE ? TRACEPOINT_RELATIVE : TRACEPOINT_DATA_LOC;
+		return XPT_ACCESS_TEXT;
+	return found->flags & TEP_FIELD_IS_RELATIVE ? XPT_ACCESS_RELATIVE : XPT_ACCESS_DATA_LOC;
 }
 
 /* "32 or 64 bits", "text" for a message. */

@@ -8,21 +8,11 @@
 #define TRACEPOINT_REASON_MAX 256
 #define TRACEPOINT_RECORD_MAX 8192 /* bytes of a record; the kernel gives a program no larger one */
 
-/* How the value of a field is read. */
-enum tracepoint_access {
-	TRACEPOINT_NUMBER,	  /* size bytes at offset */
-	TRACEPOINT_TEXT,	  /* at most size bytes at offset, ended by a 0 byte unless they are all used */
-	TRACEPOINT_DATA_LOC,	  /* 4 bytes at offset: where the text is, in the low half from the record's begin;
-				     in the high half how long, with the 0 byte */
-	TRACEPOINT_RELATIVE,	  /* the same, counted from behind the 4 bytes */
-	TRACEPOINT_KERNEL_STRING, /* 8 bytes at offset: address of text in the kernel */
-};
-
 struct tracepoint_field {
 	const struct driver_field *field; /* as described; owned by the description */
 	__u16 offset;			  /* bytes from the begin of the record, with what all records begin with */
 	__u16 size;			  /* bytes: 1, 2, 4 or 8, or of a text's array */
-	__u8 access;			  /* enum tracepoint_access */
+	__u8 access;			  /* enum xpt_access */
 	bool is_signed;			  /* of a number */
 };
 
