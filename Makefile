@@ -83,18 +83,20 @@ SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-san
 SANITIZED_COMPILE = $(CC) $(BASE_FLAGS) $(CPPFLAGS) $(SANITIZE) -Wno-maybe-uninitialized
 FUZZ_COMPILE = $(CLANG) $(BASE_FLAGS) $(CPPFLAGS) $(SANITIZE)
 # v3: atomic operations that return a value need it.
-# A larger frame would lie on a stack that tasks share (bpf/thread.bpf.h). Those of tasks.bpf.c cannot be interrupted.
+# A larger frame would lie on a stack that tasks share (bpf/thread.bpf.h). Other tasks do not run during tracepoints.
 BPF_FRAME = -Wframe-larger-than=48 -Werror=frame-larger-than=
 BPF_COMPILE = $(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall $(if $(WERROR),-Werror) $(BPF_FRAME) -D__TARGET_ARCH_$(ARCH) \
 	-Ivmlinux/$(ARCH) -I. -MMD -MP
-$(BUILD)/bpf/part/tasks.bpf.o: BPF_FRAME =
+$(BUILD)/bpf/part/tasks.bpf.o $(BUILD)/bpf/part/drivers.bpf.o: BPF_FRAME =
 
 # ---- sources ----
 
 FOLDERS := base describe target kern model record device report profile session
 LIBRARY_SOURCES := $(sort $(wildcard $(addsuffix /*.c,$(addprefix user/,$(FOLDERS))) user/*.c))
 CLI_SOURCES := $(sort $(wildcard user/cli/*.c))
-BPF_SOURCES := $(sort $(filter-out bpf/session%,$(wildcard bpf/*.bpf.c)))
+# Objects of their own: what not every kernel takes, or not every recording needs.
+BPF_APART := session session_context drivers
+BPF_SOURCES := $(sort $(filter-out $(BPF_APART:%=bpf/%.bpf.c),$(wildcard bpf/*.bpf.c)))
 RUNTIMES := $(sort $(wildcard user/runtimes/*.json))
 DRIVERS := $(sort $(wildcard user/drivers/*.json))
 UNIT_SOURCES := $(sort $(wildcard tests/unit/*.c))
@@ -105,7 +107,7 @@ NPM_MANIFEST := $(wildcard tests/workload/onnx/package.json)
 HEADERS := $(sort $(wildcard include/xputrace/*.h))
 MANUALS := $(sort $(wildcard user/cli/man/*.1))
 
-SKELETONS := $(addprefix $(BUILD)/,xputrace.skel.h session.skel.h session_context.skel.h)
+SKELETONS := $(BUILD)/xputrace.skel.h $(BPF_APART:%=$(BUILD)/%.skel.h)
 LIBRARY_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/builtin.o
 CLI_OBJECTS := $(CLI_SOURCES:%.c=$(BUILD)/obj/%.o)
 BASE_OBJECTS := $(filter $(BUILD)/obj/user/base/%,$(LIBRARY_OBJECTS))
@@ -170,7 +172,7 @@ $(BUILD)/bpf/xputrace.bpf.o: $(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf/part/%.bpf.o
 	$(call say,BPFLD,$@)
 	$(Q)$(BPFTOOL) gen object $@ $(filter %.o,$^)
 
-$(BUILD)/bpf/session.bpf.o $(BUILD)/bpf/session_context.bpf.o: $(BUILD)/bpf/%.bpf.o: $(BUILD)/bpf/part/%.bpf.o
+$(BPF_APART:%=$(BUILD)/bpf/%.bpf.o): $(BUILD)/bpf/%.bpf.o: $(BUILD)/bpf/part/%.bpf.o
 	$(call say,BPFLD,$@)
 	$(Q)$(BPFTOOL) gen object $@ $<
 
@@ -420,4 +422,4 @@ help:
 -include $(patsubst %.o,%.d,$(LIBRARY_OBJECTS) $(CLI_OBJECTS) $(UNIT_OBJECTS) $(SANITIZED_OBJECTS) $(FUZZ_OBJECTS) \
 	$(FUZZ_SOURCES:%.c=$(BUILD)/fuzz/obj/%.o) $(BENCH_SOURCES:%.c=$(BUILD)/obj/%.o) \
 	$(BENCH_TARGET_SOURCES:%.c=$(BUILD)/obj/%.o) \
-	$(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf/part/%.bpf.o) $(addprefix $(BUILD)/bpf/part/,session.bpf.o session_context.bpf.o))
+	$(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf/part/%.bpf.o) $(BPF_APART:%=$(BUILD)/bpf/part/%.bpf.o))

@@ -5,6 +5,13 @@
 
 #include "maps.bpf.h"
 
+static __always_inline const struct xpt_config *config_get(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&settings, &zero);
+}
+
 static __always_inline void count_loss(__u32 cause)
 {
 	__u64 *count = bpf_map_lookup_elem(&losses, &cause);

@@ -11,13 +11,6 @@
 
 #define PAGE 4096
 
-static __always_inline const struct xpt_config *config_get(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&settings, &zero);
-}
-
 static __always_inline long read_user(void *to, __u32 size, __u64 address)
 {
 	if (!bpf_probe_read_user(to, size, (const void *)address))

@@ -438,7 +438,8 @@ struct xpt_record_held {
  *	THREAD, NAMED  the bare name
  *	END	{"duration_ns":1,"stopped_by":"target ended","link":"session","attach_ns":1,"detach_ns":1,
  *		 "sites":{"optimised":1,"emulated":1,"stepped":0},
- *		 "collector":{"cpu_ns":1,"max_rss_bytes":1},"target":{"calls":1,"cost_ns":1}}
+ *		 "drivers":{"tracepoints":3,"events":1,"nodes":0,"ioctls":0},"collector":{"cpu_ns":1,"max_rss_bytes":1},"target":{"calls":1,"cost_ns":1}}
+ *		drivers: tracepoints attached to, their events recorded, device nodes followed, their ioctls recorded
  *		target: calls through probes, and the time they are estimated to have cost the traced processes
  */
 struct xpt_record_text {

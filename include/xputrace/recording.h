@@ -66,6 +66,12 @@ struct xpt_recording_options {
 	const char *const *runtimes; /* only these, by name; none: all */
 	size_t runtime_count;
 
+	/* Which drivers' events, beside the runtimes' calls: */
+	const char *const *driver_files; /* descriptions to add to the built-in ones (user/drivers/FORMAT.md) */
+	size_t driver_file_count;
+	const char *drivers; /* "auto" (also NULL): all that are loaded; "none"; or names with commas between */
+	const char *tracefs; /* where tracefs is mounted; NULL: it is looked for */
+
 	const struct xpt_handle_name *names;
 	size_t name_count;
 

@@ -5,6 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool take_driver_file(void *context, const char *value, const char **reason)
+{
+	*reason = "out of memory";
+	return string_list_add(&((struct session_options *)context)->driver_files, value);
+}
+
+bool take_drivers(void *context, const char *value, const char **reason)
+{
+	*reason = "auto, none, or names of drivers are wanted (see xputrace list drivers)";
+	((struct session_options *)context)->drivers = value;
+	return *value;
+}
+
 bool take_pids(void *context, const char *value, const char **reason)
 {
 	struct session_options *options = context;

@@ -17,6 +17,8 @@
 
 struct session_options {
 	struct runtime_choice runtimes; /* first: see options.h */
+	struct string_list driver_files;
+	const char *drivers; /* NULL: auto */
 	pid_t pids[PIDS_MAX];
 	size_t pid_count;
 	int all_processes;
@@ -47,6 +49,8 @@ int session_options_refuse(const struct command_line *line, const char *reason);
 bool session_writes_to_stdout(const struct session_options *options);
 
 /* The options, for tables of commands whose context begins with struct session_options. */
+bool take_driver_file(void *context, const char *value, const char **reason);
+bool take_drivers(void *context, const char *value, const char **reason);
 bool take_pids(void *context, const char *value, const char **reason);
 bool take_all(void *context, const char *value, const char **reason);
 bool take_output(void *context, const char *value, const char **reason);
@@ -65,14 +69,18 @@ bool take_summary(void *context, const char *value, const char **reason);
 		'a', "all-processes", NULL,                                                                         \
 			"trace every process that uses a described runtime,\nalso those that start later", take_all \
 	}
-#define SESSION_OPTIONS                                                                                      \
-	RUNTIME_OPTIONS, { 'n', "name", "HANDLE=NAME", "name a program that was loaded before", take_name }, \
-		{ 'b', "buffer", "SIZE", "memory for records on their way, all CPUs together\n(default 8M)", \
-		  take_buffer },                                                                             \
-		{ 0, "link", "KIND", "auto, session, multi or perf: how probes are linked", take_link },     \
-		{ 'q', "quiet", NULL, "no status line, no summary, only warnings", take_quiet },             \
-	{                                                                                                    \
-		'v', "verbose", NULL, "say more about what is done", take_verbose                            \
+#define SESSION_OPTIONS                                                                                              \
+	RUNTIME_OPTIONS,                                                                                             \
+		{ 0, "drivers", "NAME[,NAME...]",                                                                    \
+		  "follow the jobs of these drivers; auto (default): of all\nthat are loaded; none", take_drivers }, \
+		{ 0, "driver", "FILE.json", "add the description of a driver", take_driver_file },                   \
+		{ 'n', "name", "HANDLE=NAME", "name a program that was loaded before", take_name },                  \
+		{ 'b', "buffer", "SIZE", "memory for records on their way, all CPUs together\n(default 8M)",         \
+		  take_buffer },                                                                                     \
+		{ 0, "link", "KIND", "auto, session, multi or perf: how probes are linked", take_link },             \
+		{ 'q', "quiet", NULL, "no status line, no summary, only warnings", take_quiet },                     \
+	{                                                                                                            \
+		'v', "verbose", NULL, "say more about what is done", take_verbose                                    \
 	}
 #define REPORT_OPTIONS                                                                                           \
 	{ 0, "type", "TYPE", "latency: CSV, a row an inference (default);\ntrace: Chrome trace", take_type },    \

@@ -23,6 +23,7 @@ enum link_kind {
 	LINK_MULTI = 2,	  /* one link for the entries and one for the returns (about 6.6) */
 	LINK_PERF = 3,	  /* one perf event a site and direction */
 };
+struct attachment;
 const char *link_kind_name(enum link_kind kind); /* "session" */
 
 struct kern_options {
@@ -65,8 +66,6 @@ struct kern_site {
 	bool entry_only;
 };
 
-struct attachment;
-
 /*
  * Places probes in a file for one process (pid) or for all (pid 0). path is opened by the kernel; /proc/self/fd/N is
  * fine. Sites that the kernel refuses are left out, reported, and counted in *refused. -ESRCH: the process is gone.
@@ -75,6 +74,19 @@ int kern_attach(struct kern *kern, pid_t pid, const char *path, const struct ker
 		size_t *refused, struct attachment **result);
 /* Removes all at once; concurrent where the kernel would otherwise wait for each in turn. */
 void kern_detach(struct kern *kern, struct attachment **attachments, size_t count);
+
+/* ---- drivers ---- */
+
+/* Loads what takes the events of drivers, if it is not yet: for many recordings, there is none. -EPERM, -EOPNOTSUPP, ... */
+int kern_open_drivers(struct kern *kern);
+/* What to do at an event, before it is attached. -EPERM: the drivers' part is not open. */
+int kern_set_event(struct kern *kern, const struct xpt_event_spec *spec);
+/* Attaches to a tracepoint by its id in tracefs; first: index of the first of its specs, which are chained. */
+int kern_attach_event(struct kern *kern, __u32 tracepoint, __u16 first, struct attachment **result);
+/* Follows the ioctls on a character device. */
+int kern_set_node(struct kern *kern, dev_t device, __u16 index);
+/* Attaches to the tracepoints of ioctl's entry and return. Every system call of the machine becomes slower. */
+int kern_attach_ioctls(struct kern *kern, __u32 enter, __u32 leave, struct attachment *result[2]);
 
 /* ---- records ---- */
 

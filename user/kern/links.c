@@ -81,6 +81,22 @@ static int attachment_add(struct attachment *attachment, int descriptor)
 	return 0;
 }
 
+int attachment_of_link(struct bpf_link *link, struct attachment **result)
+{
+	struct attachment *attachment = calloc(1, sizeof(*attachment));
+
+	if (attachment)
+		attachment->perf = calloc(1, sizeof(*attachment->perf));
+	if (!attachment || !attachment->perf) {
+		free(attachment);
+		bpf_link__destroy(link);
+		return -ENOMEM;
+	}
+	attachment->perf[attachment->perf_count++] = link;
+	*result = attachment;
+	return 0;
+}
+
 /* One link for all if the kernel takes them; else halves, down to the site that it refuses. */
 static int link_range(struct kern *kern, const struct link_request *request, size_t first, size_t count,
 		      size_t *refused, struct attachment *attachment)

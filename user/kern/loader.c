@@ -36,16 +36,21 @@ static int print_libbpf(enum libbpf_print_level level, const char *format, va_li
 	return 0;
 }
 
-/* Makes every map of an object the one of the same name in the main object. */
-static int share_maps(struct kern *kern, struct bpf_object *object)
+void libbpf_tells(const struct log *log)
+{
+	libbpf_set_print(print_libbpf);
+	print_log = log;
+}
+
+int maps_share(struct kern *kern, struct bpf_object *object)
 {
 	struct bpf_map *map, *shared;
 	int error;
 
 	bpf_object__for_each_map(map, object) {
 		shared = bpf_object__find_map_by_name(kern->main->obj, bpf_map__name(map));
-		if (!shared || bpf_map__fd(shared) < 0)
-			return -ENOENT;
+		if (!shared)
+			continue;
 		error = bpf_map__reuse_fd(map, bpf_map__fd(shared));
 		if (error)
 			return error;
@@ -79,7 +84,7 @@ static int load_session(struct kern *kern)
 	if (!kern->session)
 		return -errno;
 	bpf_program__set_expected_attach_type(kern->session->progs.call_session, ATTACH_UPROBE_SESSION);
-	error = share_maps(kern, kern->session->obj);
+	error = maps_share(kern, kern->session->obj);
 	if (!error)
 		error = session_bpf__load(kern->session);
 	if (!error) {
@@ -93,7 +98,7 @@ static int load_session(struct kern *kern)
 	if (!kern->session_context)
 		return -errno;
 	bpf_program__set_expected_attach_type(kern->session_context->progs.call_session, ATTACH_UPROBE_SESSION);
-	error = share_maps(kern, kern->session_context->obj);
+	error = maps_share(kern, kern->session_context->obj);
 	if (!error)
 		error = session_context_bpf__load(kern->session_context);
 	if (!error)
@@ -106,9 +111,11 @@ static void unload(struct kern *kern)
 	kern_detach(kern, &kern->trial, 1);
 	kern->trial = NULL;
 	rings_free(kern);
+	drivers_bpf__destroy(kern->drivers);
 	session_bpf__destroy(kern->session);
 	session_context_bpf__destroy(kern->session_context);
 	xputrace_bpf__destroy(kern->main);
+	kern->drivers = NULL;
 	kern->session = NULL;
 	kern->session_context = NULL;
 	kern->main = NULL;
@@ -171,8 +178,7 @@ int kern_open(const struct log *log, const struct kern_options *options, struct 
 	kern->session_program = -1;
 	for (unsigned int i = 0; i < RINGS_MAX; i++)
 		kern->ring[i] = -1;
-	libbpf_set_print(print_libbpf);
-	print_log = log;
+	libbpf_tells(log);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (options->link != LINK_AUTO && options->link != kinds[i])
 			continue;
@@ -187,7 +193,7 @@ int kern_open(const struct log *log, const struct kern_options *options, struct 
 	}
 	if (!error)
 		error = attach_tasks(kern);
-	print_log = NULL;
+	libbpf_tells(NULL);
 	if (error) {
 		kern_close(kern);
 		return error;

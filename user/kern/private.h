@@ -6,6 +6,7 @@
 #include <bpf/libbpf.h>
 
 #include "kern/kern.h"
+#include "drivers.skel.h"
 #include "session.skel.h"
 #include "session_context.skel.h"
 #include "xputrace.skel.h"
@@ -18,7 +19,8 @@ struct kern {
 	struct xputrace_bpf *main;
 	struct session_bpf *session; /* at most one of these two; NULL unless LINK_SESSION */
 	struct session_context_bpf *session_context;
-	int session_program; /* borrowed from one of them; -1 */
+	struct drivers_bpf *drivers; /* NULL until a driver is followed */
+	int session_program;	     /* borrowed from one of them; -1 */
 	struct xpt_config settings;
 	unsigned int ring_count;
 	int ring[RINGS_MAX]; /* data rings; -1 */
@@ -29,6 +31,17 @@ struct kern {
 	__u64 malformed;
 	struct attachment *trial; /* the probe of links_try(), until unloaded; NULL */
 };
+
+/* Makes every map of an object the one of the same name in the main object, where that has one. */
+int maps_share(struct kern *kern, struct bpf_object *object);
+/* Since then, libbpf tells the log why something is refused; NULL: no longer. */
+void libbpf_tells(const struct log *log);
+
+/* An attachment that holds one link of a perf event. -ENOMEM: the link is destroyed. */
+int attachment_of_link(struct bpf_link *link, struct attachment **result);
+
+/* Events that came in an interrupt of a program that was taking another one; 0 where the kernel does not count them. */
+__u64 events_missed(const struct kern *kern);
 
 int rings_create(struct kern *kern, size_t bytes);
 void rings_free(struct kern *kern);

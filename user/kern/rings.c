@@ -128,6 +128,7 @@ int kern_losses(struct kern *kern, __u64 losses[XPT_LOSS_MAX])
 			losses[cause] += values[cpu];
 	}
 	losses[XPT_LOSS_RING_FULL] += kern->malformed;
+	losses[XPT_LOSS_NESTED] += events_missed(kern);
 	free(values);
 	return 0;
 }

@@ -53,6 +53,27 @@ static int copy_options(struct collector *collector, const struct collector_opti
 	return 0;
 }
 
+static int record_visit(void *context, const struct xpt_record_header *record)
+{
+	collector_pass(context, record);
+	return 0;
+}
+
+static int create_device_side(struct collector *collector, const struct collector_options *options)
+{
+	const struct device_side_options side_options = {
+		.log = &collector->log,
+		.driver_files = options->driver_files,
+		.driver_file_count = options->driver_file_count,
+		.drivers = options->drivers,
+		.tracefs = options->tracefs,
+		.record = record_visit,
+		.context = collector,
+	};
+
+	return device_side_create(&side_options, &collector->device_side);
+}
+
 int collector_create(const struct collector_options *options, struct collector **result)
 {
 	struct collector *collector;
@@ -69,6 +90,8 @@ int collector_create(const struct collector_options *options, struct collector *
 	if (!error)
 		error = registry_create(&collector->log, options->runtime_files, options->runtime_file_count,
 					options->runtimes, options->runtime_count, &collector->registry);
+	if (!error)
+		error = create_device_side(collector, options);
 	if (!error && geteuid()) {
 		log_error(&collector->log, "tracing needs root: start it with sudo");
 		error = -EPERM;
@@ -104,12 +127,6 @@ static void explain_kernel(struct collector *collector, int error)
 	log_error(&collector->log, "cannot set up tracing in the kernel: %s (see `xputrace check`)", strerror(-error));
 }
 
-static int attacher_record_visit(void *context, const struct xpt_record_header *record)
-{
-	collector_pass(context, record);
-	return 0;
-}
-
 static int open_kernel(struct collector *collector)
 {
 	const struct collector_options *options = &collector->options;
@@ -124,7 +141,7 @@ static int open_kernel(struct collector *collector)
 		.registry = collector->registry,
 		.all_processes = options->all_processes,
 		.hold = options->command != NULL,
-		.record = attacher_record_visit,
+		.record = record_visit,
 		.context = collector,
 	};
 	int error = kern_open(&collector->log, &kern_options, &collector->kern);
@@ -186,11 +203,23 @@ static int pass_names(struct collector *collector)
 	return 0;
 }
 
+/* Before the targets: what they queue from their first call on is seen. */
+static int start_device_side(struct collector *collector)
+{
+	int error = collector->device_side ? device_side_start(collector->device_side, collector->kern) : 0;
+
+	if (!error && collector->device_side && device_side_descriptor(collector->device_side) >= 0)
+		error = watch(collector, device_side_descriptor(collector->device_side));
+	return error;
+}
+
 int collector_start(struct collector *collector)
 {
 	int error = pass_names(collector);
 
 	collector->started = collector->losses_due = clock_monotonic();
+	if (!error)
+		error = start_device_side(collector);
 	return error ?: targets_start(collector);
 }
 
@@ -229,6 +258,8 @@ int collector_work(struct collector *collector)
 
 	records_drain(collector);
 	targets_scan_pending(collector);
+	if (collector->device_side && !collector->error)
+		collector->error = device_side_look(collector->device_side);
 	now = clock_monotonic();
 	if (now >= collector->losses_due) {
 		records_losses(collector);
@@ -248,6 +279,8 @@ void collector_finish(struct collector *collector)
 	usleep(GRACE_US);
 	records_drain(collector);
 	attacher_detach(collector->attacher);
+	if (collector->device_side)
+		device_side_detach(collector->device_side);
 	records_drain(collector);
 	records_drain(collector); /* a second PASS releases what the first one brought */
 	records_totals(collector, 0);
@@ -261,6 +294,7 @@ void collector_free(struct collector *collector)
 	targets_release(collector);
 	attacher_free(collector->attacher);
 	mappings_close(collector->mappings);
+	device_side_free(collector->device_side);
 	kern_close(collector->kern);
 	guard_stop(collector->guard);
 	registry_free(collector->registry);

@@ -16,6 +16,7 @@
 #include "session/attach.h"
 #include "session/command.h"
 #include "session/describe_records.h"
+#include "session/device_side.h"
 
 #define COLLECTOR_POLL 20000000ull /* ns between two looks at the rings */
 
@@ -29,6 +30,10 @@ struct collector_options {
 	size_t runtime_file_count;
 	const char *const *runtimes;
 	size_t runtime_count;
+	const char *const *driver_files;
+	size_t driver_file_count;
+	const char *drivers;
+	const char *tracefs;
 	const struct xpt_handle_name *names;
 	size_t name_count;
 	__u32 sample_every; /* 1 or more, or XPT_SAMPLE_NONE */
@@ -49,7 +54,8 @@ struct followed {
 };
 
 struct collector {
-	struct collector_options options; /* pids, names: its own copies; runtimes and files: only during creation */
+	struct collector_options
+		options; /* pids, names: its own copies; runtimes, drivers and files: only during creation */
 	pid_t *pids;
 	struct xpt_handle_name *names;
 	struct log log;
@@ -58,6 +64,7 @@ struct collector {
 	struct kern *kern;
 	struct attacher *attacher;
 	struct mappings *mappings;
+	struct device_side *device_side; /* NULL: no driver is to be followed */
 	struct command command;
 
 	int epoll, wake;
@@ -78,6 +85,7 @@ struct collector {
 	__u64 last_loss_time;
 	__u64 losses[XPT_LOSS_MAX]; /* as last read */
 	__u64 *spec_calls;	    /* by spec: recorded */
+	__u64 events, ioctls;	    /* of drivers: passed on */
 };
 
 /* collector.c */

@@ -2,6 +2,7 @@
 #include "session/describe_records.h"
 
 #include <cjson/cJSON.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,4 +94,79 @@ struct xpt_record_text *record_process(const struct process_info *info, __u64 ti
 	cJSON_AddNumberToObject(object, "parent", info->parent);
 	cJSON_AddNumberToObject(object, "start_time", info->start_time);
 	return record_json(XPT_RECORD_PROCESS, info->tgid, time, 0, object);
+}
+
+static void add_ioctls(cJSON *object, const struct driver_ioctls *ioctls)
+{
+	cJSON *array = cJSON_AddArrayToObject(object, "ioctls"), *item;
+
+	for (size_t i = 0; i < ioctls->number_count; i++) {
+		item = cJSON_CreateObject();
+		cJSON_AddNumberToObject(item, "number", ioctls->numbers[i].number);
+		cJSON_AddStringToObject(item, "name", ioctls->numbers[i].name);
+		cJSON_AddNumberToObject(item, "role", ioctls->numbers[i].role);
+		cJSON_AddItemToArray(array, item);
+	}
+}
+
+static void add_nodes(cJSON *object, const struct device_nodes *nodes, const dev_t *followed, size_t count)
+{
+	cJSON *array = cJSON_AddArrayToObject(object, "nodes"), *item;
+
+	for (size_t i = 0; i < nodes->count; i++) {
+		for (size_t index = 0; index < count; index++) {
+			if (followed[index] != nodes->items[i].device)
+				continue;
+			item = cJSON_CreateObject();
+			cJSON_AddNumberToObject(item, "index", index);
+			cJSON_AddStringToObject(item, "path", nodes->items[i].path);
+			cJSON_AddItemToArray(array, item);
+		}
+	}
+}
+
+struct xpt_record_text *record_driver(const struct driver_events *events, __u16 index, const struct record_join *joins,
+				      size_t join_count, const dev_t *followed, size_t followed_count)
+{
+	cJSON *object = cJSON_CreateObject(), *array, *item;
+
+	cJSON_AddStringToObject(object, "name", events->driver->name);
+	cJSON_AddStringToObject(object, "title", events->driver->title);
+	cJSON_AddNumberToObject(object, "pairing", events->set ? events->set->pairing : XPT_PAIRING_UNIQUE);
+	cJSON_AddNumberToObject(object, "bits", events->set ? events->set->bits : 64);
+	array = cJSON_AddArrayToObject(object, "joins");
+	for (size_t i = 0; i < join_count; i++) {
+		item = cJSON_CreateObject();
+		cJSON_AddNumberToObject(item, "driver", joins[i].driver);
+		cJSON_AddNumberToObject(item, "bits", joins[i].bits);
+		cJSON_AddItemToArray(array, item);
+	}
+	add_ioctls(object, &events->driver->ioctls);
+	add_nodes(object, &events->nodes, followed, followed_count);
+	return record_json(XPT_RECORD_DRIVER, 0, 0, index, object);
+}
+
+struct xpt_record_text *record_driver_event(const struct tracepoint *tracepoint, const struct xpt_event_spec *spec,
+					    __u16 driver)
+{
+	const struct driver_event *event = tracepoint->event;
+	cJSON *object = cJSON_CreateObject(), *fields, *field;
+	char name[256];
+
+	snprintf(name, sizeof(name), "%s:%s", event->system, event->name);
+	cJSON_AddNumberToObject(object, "driver", driver);
+	cJSON_AddStringToObject(object, "event", name);
+	cJSON_AddNumberToObject(object, "role", event->role);
+	cJSON_AddNumberToObject(object, "key", event->key_count);
+	cJSON_AddBoolToObject(object, "by_thread", spec->flags & XPT_EVENT_BY_THREAD);
+	fields = cJSON_AddArrayToObject(object, "fields");
+	for (size_t i = 0; i < tracepoint->field_count; i++) {
+		field = cJSON_CreateObject();
+		cJSON_AddNumberToObject(field, "meaning", spec->field[i].meaning);
+		cJSON_AddStringToObject(field, "name", tracepoint->fields[i].field->name);
+		cJSON_AddBoolToObject(field, "text", spec->field[i].access != XPT_ACCESS_NUMBER);
+		cJSON_AddBoolToObject(field, "signed", spec->field[i].is_signed);
+		cJSON_AddItemToArray(fields, field);
+	}
+	return record_json(XPT_RECORD_DRIVER_EVENT, 0, 0, spec->index, object);
 }

@@ -3,7 +3,11 @@
 #ifndef XPT_SESSION_DESCRIBE_RECORDS_H
 #define XPT_SESSION_DESCRIBE_RECORDS_H
 
+#include <linux/types.h>
+#include <stddef.h>
+
 #include "describe/description.h"
+#include "target/driver_events.h"
 #include "target/process.h"
 
 /* All give NULL when there is no memory. Text is cut so that the record fits. */
@@ -11,5 +15,16 @@ struct xpt_record_text *record_text(enum xpt_record_kind kind, __u32 tgid, __u64
 struct xpt_record_text *record_runtime(const struct description *runtime);
 struct xpt_record_text *record_spec(const struct call_spec *spec);
 struct xpt_record_text *record_process(const struct process_info *info, __u64 time);
+
+/* A driver whose keys can be compared: its index, and how many bits of each part. */
+struct record_join {
+	__u16 driver;
+	__u16 bits;
+};
+/* followed: the device numbers of all followed nodes, by their index; those of the driver are told. */
+struct xpt_record_text *record_driver(const struct driver_events *events, __u16 index, const struct record_join *joins,
+				      size_t join_count, const dev_t *followed, size_t followed_count);
+struct xpt_record_text *record_driver_event(const struct tracepoint *tracepoint, const struct xpt_event_spec *spec,
+					    __u16 driver);
 
 #endif

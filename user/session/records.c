@@ -69,6 +69,8 @@ static int on_record(void *context, const struct xpt_record_header *record)
 		on_total(collector, (const void *)record);
 		break;
 	default:
+		collector->events += record->kind == XPT_RECORD_EVENT;
+		collector->ioctls += record->kind == XPT_RECORD_IOCTL;
 		collector_pass(collector, record);
 	}
 	return 0;
@@ -173,6 +175,11 @@ static cJSON *end_json(struct collector *collector, const char *stopped_by)
 	for (unsigned int class = SITE_OPTIMISED; class <= SITE_STEPPED; class ++)
 		cJSON_AddNumberToObject(part, site_class_name(class), figures->sites[class]);
 	cJSON_AddNumberToObject(part, "refused", figures->refused);
+	part = cJSON_AddObjectToObject(object, "drivers");
+	cJSON_AddNumberToObject(part, "tracepoints", device_side_tracepoints(collector->device_side));
+	cJSON_AddNumberToObject(part, "events", collector->events);
+	cJSON_AddNumberToObject(part, "nodes", device_side_nodes(collector->device_side));
+	cJSON_AddNumberToObject(part, "ioctls", collector->ioctls);
 	part = cJSON_AddObjectToObject(object, "collector");
 	cJSON_AddNumberToObject(part, "cpu_ns",
 				(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e9 +

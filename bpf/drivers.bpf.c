@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+/*
+ * Events of drivers: one program for all tracepoints, told by the attach cookie what the record of each one holds; and the
+ * ioctls on device nodes. These programs are not preempted and do not nest on a CPU: the kernel skips an event that comes
+ * in an interrupt of one of them, and counts it.
+ */
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#include "emit.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define XPT_CHAIN_MAX 8 /* described events of one tracepoint */
+#define XPT_DEVICES_MAX 1024
+#define XPT_CONTEXTS_MAX 65536
+#define CHARACTER_DEVICE 0020000 /* S_IFCHR */
+#define FILE_TYPE 0170000	 /* S_IFMT */
+
+/* What to do at an event; the attach cookie is the index of the first one of a tracepoint. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, XPT_EVENT_MAX);
+	__type(key, __u32);
+	__type(value, struct xpt_event_spec);
+} event_specs __weak SEC(".maps");
+
+/* A device as the events of a driver name it: a number, or the sum over a text. */
+struct device_key {
+	__u64 group;
+	__u64 device;
+};
+
+/* Devices that a target has queued something on. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, XPT_DEVICES_MAX);
+	__type(key, struct device_key);
+	__type(value, __u8);
+} devices __weak SEC(".maps");
+
+/* Contexts of those devices: group in the high half, low 32 bits of the first part of a key in the other. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, XPT_CONTEXTS_MAX);
+	__type(key, __u64);
+	__type(value, __u8);
+} contexts __weak SEC(".maps");
+
+/* Device numbers of followed nodes, as the kernel has them. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, XPT_NODE_MAX);
+	__type(key, __u32);
+	__type(value, struct xpt_node);
+} nodes __weak SEC(".maps");
+
+#define TEXT_WORDS (XPT_EVENT_TEXT / 8)
+#define VALUE_WORDS (XPT_EVENT_VALUES_MAX * TEXT_WORDS)
+
+/* What an event is worked on in. */
+struct event_room {
+	__u64 key; /* of the context or the device's group, for a look into a map */
+	struct device_key device;
+	__u64 text[TEXT_WORDS]; /* of a condition */
+	__u8 raw[XPT_EVENT_SPAN_MAX + 8];
+	__u64 built[sizeof(struct xpt_record_event) / 8 + VALUE_WORDS + TEXT_WORDS]; /* the record */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct event_room);
+} event_rooms __weak SEC(".maps");
+
+/* An ioctl that has not returned. */
+struct open_ioctl {
+	__u64 start;
+	__u32 command;
+	__u16 node;
+	__u16 open;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct open_ioctl);
+} ioctls __weak SEC(".maps");
+
+static __always_inline struct xpt_record_event *record_of(struct event_room *room)
+{
+	return (void *)room->built;
+}
+
+static __always_inline bool is_target(__u32 tgid)
+{
+	return bpf_map_lookup_elem(&processes, &tgid);
+}
+
+static __always_inline __u64 raw_number(const struct event_room *room, const struct xpt_event_field *field)
+{
+	__u64 value = *(const __u64 *)(room->raw + (field->offset & (XPT_EVENT_SPAN_MAX - 1)));
+	__u32 unused = (64 - 8 * field->size) & 63;
+
+	return field->is_signed ? (__u64)((__s64)(value << unused) >> unused) : value << unused >> unused;
+}
+
+/* The text of a field, with zeros behind it. 0, or negative: it cannot be read. */
+static __always_inline long read_text(struct event_room *room, const struct xpt_event_field *field, __u64 base,
+				      __u64 text[TEXT_WORDS])
+{
+	__u64 from = base + field->offset;
+	__u32 size = XPT_EVENT_TEXT;
+	long length;
+
+	if (field->access == XPT_ACCESS_TEXT) {
+		if (field->size < size)
+			size = field->size;
+	} else if (field->access == XPT_ACCESS_DATA_LOC) {
+		from = base + (raw_number(room, field) & 0xffff);
+	} else if (field->access == XPT_ACCESS_RELATIVE) {
+		from += 4 + (raw_number(room, field) & 0xffff);
+	} else {
+		from = raw_number(room, field);
+	}
+	for (int i = 0; i < TEXT_WORDS; i++)
+		text[i] = 0;
+	length = bpf_probe_read_kernel_str(text, size, (void *)from);
+	return length < 0 ? length : 0;
+}
+
+static __always_inline bool text_is(const __u64 text[TEXT_WORDS], const char *wanted)
+{
+	const __u64 *words = (const void *)wanted;
+
+	return text[0] == words[0] && text[1] == words[1] && text[2] == words[2] && text[3] == words[3];
+}
+
+static __always_inline bool counts(struct event_room *room, const struct xpt_event_spec *spec, __u64 base)
+{
+	bool same;
+
+	if (!(spec->flags & XPT_EVENT_CONDITION))
+		return true;
+	if (spec->condition.access == XPT_ACCESS_NUMBER)
+		same = raw_number(room, &spec->condition) == (__u64)spec->number;
+	else
+		same = !read_text(room, &spec->condition, base, room->text) && text_is(room->text, spec->text);
+	return same != !!(spec->flags & XPT_EVENT_DIFFERS);
+}
+
+/* Reads all fields into the record; returns the words that they take. The device's value is kept for the filter. */
+static __always_inline __u32 fill(struct event_room *room, const struct xpt_event_spec *spec, __u64 base)
+{
+	struct xpt_record_event *record = record_of(room);
+	__u32 word = 0, valid = 0;
+
+	for (__u32 i = 0; i < XPT_EVENT_VALUES_MAX; i++) {
+		const struct xpt_event_field *field = &spec->field[i];
+		__u64 *value = &record->value[word & (VALUE_WORDS - 1)];
+
+		if (i >= spec->fields)
+			break;
+		if (field->access == XPT_ACCESS_NUMBER) {
+			*value = raw_number(room, field);
+			valid |= 1 << i;
+			word++;
+			if (i == spec->device)
+				room->device.device = *value;
+			continue;
+		}
+		if (!read_text(room, field, base, value))
+			valid |= 1 << i;
+		word += TEXT_WORDS;
+		/* Not the same text, though it may be: a stranger's device is then shown, nothing is missing. */
+		if (i == spec->device)
+			room->device.device = value[0] + 3 * value[1] + 5 * value[2] + 7 * value[3];
+	}
+	record->valid = valid;
+	return word;
+}
+
+/* Whether the event is one of a device or context that is of interest; learns them. */
+static __always_inline bool is_wanted(struct event_room *room, const struct xpt_event_spec *spec)
+{
+	const struct xpt_record_event *record = record_of(room);
+	__u16 flags = spec->flags;
+	__u8 known = 1;
+
+	if (flags & XPT_EVENT_OF_DEVICE) {
+		room->device.group = spec->group;
+		if (!bpf_map_lookup_elem(&devices, &room->device)) {
+			if (!record->target)
+				return false;
+			bpf_map_update_elem(&devices, &room->device, &known, BPF_ANY);
+		}
+	}
+	if (!(flags & (XPT_EVENT_OF_CONTEXT | XPT_EVENT_GIVES_CONTEXT)))
+		return true;
+	room->key = (__u64)spec->group << 32 | (__u32)record->value[0];
+	if (bpf_map_lookup_elem(&contexts, &room->key))
+		return true;
+	if ((flags & XPT_EVENT_OF_CONTEXT) && !record->target)
+		return false;
+	if (flags & XPT_EVENT_GIVES_CONTEXT)
+		bpf_map_update_elem(&contexts, &room->key, &known, BPF_ANY);
+	return true;
+}
+
+static __always_inline void event_take(struct event_room *room, const struct xpt_event_spec *spec,
+				       const struct xpt_config *config, __u64 base)
+{
+	__u64 task = bpf_get_current_pid_tgid();
+	struct xpt_record_event *record = record_of(room);
+	__u32 words, size, span = spec->span;
+
+	if (span > XPT_EVENT_SPAN_MAX || bpf_probe_read_kernel(room->raw, span, (void *)base))
+		return;
+	if (!counts(room, spec, base))
+		return;
+	record->target = spec->flags & XPT_EVENT_BY_THREAD ? is_target(task >> 32) : 0;
+	words = fill(room, spec, base);
+	if (!is_wanted(room, spec))
+		return;
+	record->header.kind = XPT_RECORD_EVENT;
+	record->header.tgid = task >> 32;
+	record->header.time = bpf_ktime_get_ns();
+	record->tid = task;
+	record->event = spec->index;
+	size = (sizeof(*record) + 8 * words) & 511;
+	record->header.size = size;
+	emit_data(config, record, size);
+}
+
+SEC("tracepoint")
+int driver_event(void *context)
+{
+	const struct xpt_config *config = config_get();
+	__u32 zero = 0, index = bpf_get_attach_cookie(context);
+	struct event_room *room = bpf_map_lookup_elem(&event_rooms, &zero);
+
+	if (!config || config->stopping || !room)
+		return 0;
+	for (__u32 i = 0; i < XPT_CHAIN_MAX; i++) {
+		const struct xpt_event_spec *spec = bpf_map_lookup_elem(&event_specs, &index);
+
+		if (!spec)
+			break;
+		event_take(room, spec, config, (__u64)context);
+		if (!spec->next)
+			break;
+		index = spec->next - 1;
+	}
+	return 0;
+}
+
+/* The record of syscalls:sys_enter_ioctl; its layout is part of the kernel's interface. */
+struct enter_record {
+	__u64 common;
+	__s64 number;
+	__u64 argument[3]; /* descriptor, command, argument */
+};
+
+struct leave_record {
+	__u64 common;
+	__s64 number;
+	__s64 result;
+};
+
+/* The followed node behind a descriptor of the current process; NULL: none. */
+static __always_inline const struct xpt_node *node_of(struct task_struct *task, __u32 descriptor)
+{
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct file **files, *file = NULL;
+	struct inode *inode;
+	__u32 device;
+
+	if (!table || descriptor >= BPF_CORE_READ(table, max_fds))
+		return NULL;
+	files = BPF_CORE_READ(table, fd);
+	bpf_probe_read_kernel(&file, sizeof(file), &files[descriptor]);
+	if (!file)
+		return NULL;
+	inode = BPF_CORE_READ(file, f_inode);
+	if ((BPF_CORE_READ(inode, i_mode) & FILE_TYPE) != CHARACTER_DEVICE)
+		return NULL;
+	device = BPF_CORE_READ(inode, i_rdev);
+	return bpf_map_lookup_elem(&nodes, &device);
+}
+
+SEC("tracepoint")
+int ioctl_enter(struct enter_record *context)
+{
+	const struct xpt_config *config = config_get();
+	struct task_struct *task = bpf_get_current_task_btf();
+	const struct xpt_node *node;
+	struct open_ioctl *open;
+
+	if (!config || config->stopping || !is_target(task->tgid))
+		return 0;
+	node = node_of(task, context->argument[0]);
+	if (!node)
+		return 0;
+	open = bpf_task_storage_get(&ioctls, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!open) {
+		count_loss(XPT_LOSS_THREAD);
+		return 0;
+	}
+	open->command = context->argument[1];
+	open->node = node->index;
+	open->open = 1;
+	open->start = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tracepoint")
+int ioctl_leave(struct leave_record *context)
+{
+	const struct xpt_config *config = config_get();
+	struct xpt_record_ioctl record = {};
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct open_ioctl *open = bpf_task_storage_get(&ioctls, task, 0, 0);
+
+	if (!open || !open->open || !config)
+		return 0;
+	open->open = 0;
+	record.header.kind = XPT_RECORD_IOCTL;
+	record.header.size = sizeof(record);
+	record.header.tgid = task->tgid;
+	record.header.time = bpf_ktime_get_ns();
+	record.start = open->start;
+	record.tid = task->pid;
+	record.command = open->command;
+	record.node = open->node;
+	record.result = context->result;
+	emit_data(config, &record, sizeof(record));
+	return 0;
+}

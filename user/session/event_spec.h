@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the kernel side has to do at an event of a driver, from its description and the tracepoint's layout. */
+#ifndef XPT_SESSION_EVENT_SPEC_H
+#define XPT_SESSION_EVENT_SPEC_H
+
+#include <linux/types.h>
+#include <stddef.h>
+
+#include "bpf/wire.h"
+#include "target/driver_events.h"
+
+/* How events are filtered in the kernel (wire.h, XPT_EVENT_OF_*). */
+struct event_filter {
+	__u8 group;	   /* drivers whose keys can be compared */
+	bool knows_device; /* an event of the driver, or of one whose jobs are the same, tells the device */
+	bool foreign;	   /* it is no driver of devices: it tells of the jobs of all other drivers */
+};
+
+/* index and next are left 0. -ERANGE: a number stands too far behind in the record. */
+int event_spec_make(const struct tracepoint *tracepoint, const struct event_filter *filter,
+		    struct xpt_event_spec *spec);
+
+#endif
