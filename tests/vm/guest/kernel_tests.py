@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What can only be asked of a kernel that is known: which links it has, which drivers it ships; that it is unharmed."""
 
+import json
 import os
 import re
 
@@ -73,6 +74,26 @@ def test_driver(kernel, events):
     assert os.path.isdir(os.path.join(EVENTS, events)), sorted(os.listdir(EVENTS))
 
 
+# Descriptions by the events that they are about, where the names differ.
+DESCRIPTIONS = {"vpu": "ivpu"}
+
+
+@cases(*DRIVERS)
+def test_driver_followed(kernel, events):
+    """All of the described events that the kernel's driver has are attached to."""
+    if not os.path.isdir(os.path.join(EVENTS, events)):
+        raise Skip("%s has no events %s" % (kernel, events))
+    name = DESCRIPTIONS.get(events, events)
+    (driver,) = [one for one in json.loads(run([XPUTRACE, "list", "drivers", "--format", "json"]).stdout)
+                 if one["driver"] == name]
+    wanted = {event["event"] for event in driver["events"] if event["found"]}
+    assert wanted, driver
+    result = run([XPUTRACE, "record", "--drivers", name, "--format", "none", "--", "true"])
+    assert result.status == 0 and "not seen" not in result.stderr, result.stderr
+    said = re.search(r"driver %s \(.*\): (\d+) tracepoints" % name, result.stderr)
+    assert said and int(said[1]) == len(wanted), (wanted, result.stderr)
+
+
 def test_unharmed(kernel):
     """Comes last: the kernel has complained about nothing."""
     del kernel
@@ -83,7 +104,8 @@ def test_unharmed(kernel):
 
 def discover(kernel):
     """Those that come before the tests of tests/e2e, and those that come after, as run.discover() has them."""
-    functions = [test_link_is_the_best, test_link_is_told, test_children_are_counted, test_driver, test_unharmed]
+    functions = [test_link_is_the_best, test_link_is_told, test_children_are_counted, test_driver, test_driver_followed,
+                 test_unharmed]
     tests = []
     for function in functions:
         name = "kernel." + function.__name__[5:]
