@@ -61,8 +61,10 @@ struct {
 
 /* What an event is worked on in. */
 struct event_room {
-	__u64 key; /* of the context or the device's group, for a look into a map */
+	__u64 context; /* as a key of the map */
 	struct device_key device;
+	__u64 last_context; /* known ones that were met last: most events are of the same as the one before */
+	struct device_key last_device;
 	__u64 text[TEXT_WORDS]; /* of a condition */
 	__u8 raw[XPT_EVENT_SPAN_MAX + 8];
 	__u64 built[sizeof(struct xpt_record_event) / 8 + VALUE_WORDS + TEXT_WORDS]; /* the record */
@@ -183,31 +185,49 @@ static __always_inline __u32 fill(struct event_room *room, const struct xpt_even
 	return word;
 }
 
+/* Whether the event's device is one that a target has used; it is from now on, if this is by a target. */
+static __always_inline bool device_is_known(struct event_room *room, __u64 group)
+{
+	__u8 known = 1;
+
+	room->device.group = group;
+	if (room->device.device == room->last_device.device && group == room->last_device.group)
+		return true;
+	if (!bpf_map_lookup_elem(&devices, &room->device)) {
+		if (!record_of(room)->target)
+			return false;
+		bpf_map_update_elem(&devices, &room->device, &known, BPF_ANY);
+	}
+	room->last_device = room->device;
+	return true;
+}
+
+static __always_inline bool context_is_known(struct event_room *room, const struct xpt_event_spec *spec)
+{
+	__u8 known = 1;
+
+	room->context = (__u64)(spec->group + 1) << 32 | (__u32)record_of(room)->value[0];
+	if (room->context == room->last_context)
+		return true;
+	if (!bpf_map_lookup_elem(&contexts, &room->context)) {
+		if ((spec->flags & XPT_EVENT_OF_CONTEXT) && !record_of(room)->target)
+			return false;
+		if (!(spec->flags & XPT_EVENT_GIVES_CONTEXT))
+			return true;
+		bpf_map_update_elem(&contexts, &room->context, &known, BPF_ANY);
+	}
+	room->last_context = room->context;
+	return true;
+}
+
 /* Whether the event is one of a device or context that is of interest; learns them. */
 static __always_inline bool is_wanted(struct event_room *room, const struct xpt_event_spec *spec)
 {
-	const struct xpt_record_event *record = record_of(room);
-	__u16 flags = spec->flags;
-	__u8 known = 1;
-
-	if (flags & XPT_EVENT_OF_DEVICE) {
-		room->device.group = spec->group;
-		if (!bpf_map_lookup_elem(&devices, &room->device)) {
-			if (!record->target)
-				return false;
-			bpf_map_update_elem(&devices, &room->device, &known, BPF_ANY);
-		}
-	}
-	if (!(flags & (XPT_EVENT_OF_CONTEXT | XPT_EVENT_GIVES_CONTEXT)))
-		return true;
-	room->key = (__u64)spec->group << 32 | (__u32)record->value[0];
-	if (bpf_map_lookup_elem(&contexts, &room->key))
-		return true;
-	if ((flags & XPT_EVENT_OF_CONTEXT) && !record->target)
+	if ((spec->flags & XPT_EVENT_OF_DEVICE) && !device_is_known(room, spec->group + 1))
 		return false;
-	if (flags & XPT_EVENT_GIVES_CONTEXT)
-		bpf_map_update_elem(&contexts, &room->key, &known, BPF_ANY);
-	return true;
+	if (!(spec->flags & (XPT_EVENT_OF_CONTEXT | XPT_EVENT_GIVES_CONTEXT)))
+		return true;
+	return context_is_known(room, spec);
 }
 
 static __always_inline void event_take(struct event_room *room, const struct xpt_event_spec *spec,
@@ -215,10 +235,8 @@ static __always_inline void event_take(struct event_room *room, const struct xpt
 {
 	__u64 task = bpf_get_current_pid_tgid();
 	struct xpt_record_event *record = record_of(room);
-	__u32 words, size, span = spec->span;
+	__u32 words, size;
 
-	if (span > XPT_EVENT_SPAN_MAX || bpf_probe_read_kernel(room->raw, span, (void *)base))
-		return;
 	if (!counts(room, spec, base))
 		return;
 	record->target = spec->flags & XPT_EVENT_BY_THREAD ? is_target(task >> 32) : 0;
@@ -248,6 +266,9 @@ int driver_event(void *context)
 		const struct xpt_event_spec *spec = bpf_map_lookup_elem(&event_specs, &index);
 
 		if (!spec)
+			break;
+		/* Those of one tracepoint all have the span of the widest. */
+		if (!i && (spec->span > XPT_EVENT_SPAN_MAX || bpf_probe_read_kernel(room->raw, spec->span, context)))
 			break;
 		event_take(room, spec, config, (__u64)context);
 		if (!spec->next)

@@ -193,7 +193,7 @@ struct xpt_event_spec {
 	__u8 fields; /* used entries of field[]; those of the key come first */
 	__u8 device; /* which of them is the device, if XPT_EVENT_OF_DEVICE is set */
 	__u8 group;  /* drivers whose keys can be compared have the same one */
-	__u16 span;  /* bytes of the record that have to be read for its numbers, at most XPT_EVENT_SPAN_MAX */
+	__u16 span; /* bytes of the record that have to be read for its numbers; of the first of a tracepoint: for all of them */
 	__u16 flags; /* XPT_EVENT_* */
 	__u32 reserved;
 	struct xpt_event_field condition; /* a number, or a text */

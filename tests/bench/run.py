@@ -19,6 +19,7 @@ import time
 
 from attach import attach_section, model_section
 from cost import cost_section
+from drivers import drivers_section
 from load import conversion_section, exactness_section, memory_section
 from profiling import profile_section
 from results import Results
@@ -32,6 +33,7 @@ SECTIONS = {
     "attach": attach_section,
     "model": model_section,
     "profile": profile_section,
+    "drivers": drivers_section,
 }
 
 

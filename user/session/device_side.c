@@ -260,8 +260,16 @@ static struct tracepoint_link *link_of(struct device_side *side, __u32 id)
 /* Puts the spec behind the others of its tracepoint, which may be attached already. */
 static int chain(struct device_side *side, struct tracepoint_link *link, struct xpt_event_spec *spec)
 {
-	struct xpt_event_spec *last = &side->specs[link->last];
-	int error = kern_set_event(side->kern, spec);
+	struct xpt_event_spec *first = &side->specs[link->first], *last = &side->specs[link->last];
+	int error;
+
+	if (spec->span > first->span) {
+		first->span = spec->span;
+		error = kern_set_event(side->kern, first);
+		if (error)
+			return error;
+	}
+	error = kern_set_event(side->kern, spec);
 
 	if (error)
 		return error;
