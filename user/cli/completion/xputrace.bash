@@ -14,7 +14,7 @@ _xputrace() {
 	local current=$2 previous=$3 command=${COMP_WORDS[1]} i
 	local commands="record profile stream report list check"
 	# What record, profile and stream have in common.
-	local watched="-p -a -o -d -r -n -b -q -v -h --pid --all-processes --output --duration --runtime --only --name --buffer --link --quiet --verbose --help --"
+	local watched="-p -a -o -d -r -n -b -q -v -h --pid --all-processes --output --duration --runtime --only --drivers --driver --name --buffer --link --quiet --verbose --help --"
 	COMPREPLY=()
 
 	if [ "$COMP_CWORD" -eq 1 ]; then
@@ -39,6 +39,10 @@ _xputrace() {
 		;;
 	-o | --output | -f | --file | -r | --runtime | --driver)
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
+		return
+		;;
+	--drivers)
+		mapfile -t COMPREPLY < <(compgen -W "auto none" -- "$current")
 		return
 		;;
 	--link)

@@ -26,6 +26,8 @@ complete -c xputrace -n '__fish_seen_subcommand_from record' -s s -l sample -x -
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream' -s n -l name -x -d 'HANDLE=NAME of a program'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream' -s b -l buffer -x -d 'Memory for records on their way'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream' -l link -x -a 'auto session multi perf' -d 'Kind of probe links'
+complete -c xputrace -n '__fish_seen_subcommand_from record profile stream' -l drivers -x -a 'auto none' -d 'Drivers whose jobs are followed'
+complete -c xputrace -n '__fish_seen_subcommand_from record profile stream list' -l driver -r -F -d 'Add the description of a driver'
 complete -c xputrace -n '__fish_seen_subcommand_from profile stream' -s P -l program -x -d 'Name or handle of a program'
 complete -c xputrace -n '__fish_seen_subcommand_from profile stream' -l type -x -a 'latency trace' -d 'What to write'
 complete -c xputrace -n '__fish_seen_subcommand_from profile stream' -l summary -d 'Percentiles instead of rows'
