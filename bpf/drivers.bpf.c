@@ -65,8 +65,11 @@ struct event_room {
 	struct device_key device;
 	__u64 last_context; /* known ones that were met last: most events are of the same as the one before */
 	struct device_key last_device;
-	__u64 text[TEXT_WORDS]; /* of a condition */
-	__u8 raw[XPT_EVENT_SPAN_MAX + 8];
+	__u64 text[TEXT_WORDS]; /* that was read last */
+	__u64 base;		/* of the tracepoint's record */
+	__u32 span;		/* bytes of the record that were read at once */
+	__u32 reserved;
+	__u8 raw[XPT_EVENT_SPAN_MAX + XPT_EVENT_TEXT];
 	__u64 built[sizeof(struct xpt_record_event) / 8 + VALUE_WORDS + TEXT_WORDS]; /* the record */
 };
 
@@ -110,28 +113,50 @@ static __always_inline __u64 raw_number(const struct event_room *room, const str
 	return field->is_signed ? (__u64)((__s64)(value << unused) >> unused) : value << unused >> unused;
 }
 
-/* The text of a field, with zeros behind it. 0, or negative: it cannot be read. */
-static __always_inline long read_text(struct event_room *room, const struct xpt_event_field *field, __u64 base,
-				      __u64 text[TEXT_WORDS])
+/* Copies what was read at once of a text that is length bytes long, with zeros behind it. */
+static __always_inline void copy_text(struct event_room *room, __u32 offset, __u32 length)
 {
-	__u64 from = base + field->offset;
-	__u32 size = XPT_EVENT_TEXT;
-	long length;
+	const __u64 *from = (const void *)(room->raw + (offset & (XPT_EVENT_SPAN_MAX - 1)));
 
-	if (field->access == XPT_ACCESS_TEXT) {
-		if (field->size < size)
-			size = field->size;
-	} else if (field->access == XPT_ACCESS_DATA_LOC) {
-		from = base + (raw_number(room, field) & 0xffff);
-	} else if (field->access == XPT_ACCESS_RELATIVE) {
-		from += 4 + (raw_number(room, field) & 0xffff);
-	} else {
-		from = raw_number(room, field);
+	for (__u32 i = 0; i < TEXT_WORDS; i++) {
+		__u32 before = 8 * i;
+
+		if (length >= before + 8)
+			room->text[i] = from[i];
+		else if (length > before)
+			room->text[i] = from[i] & ((1ull << (8 * (length - before) & 63)) - 1);
+		else
+			room->text[i] = 0;
 	}
+}
+
+/* Reads the text of a field into room->text. 0, or negative: it cannot be read. */
+__noinline int read_text(struct event_room *room, const struct xpt_event_field *field)
+{
+	__u32 size, offset;
+	__u64 from;
+
+	if (!room || !field)
+		return -1;
+	size = field->size;
+	offset = field->offset;
+	if (field->access == XPT_ACCESS_DATA_LOC || field->access == XPT_ACCESS_RELATIVE) {
+		__u32 place = raw_number(room, field);
+
+		offset = (place & 0xffff) + (field->access == XPT_ACCESS_RELATIVE ? offset + 4 : 0);
+		size = place >> 16;
+		/* Its length counts the 0 byte. */
+		if (size && size <= XPT_EVENT_TEXT && offset + size <= room->span) {
+			copy_text(room, offset, size - 1);
+			return 0;
+		}
+	}
+	from = field->access == XPT_ACCESS_KERNEL_STRING ? raw_number(room, field) : room->base + offset;
+	if (field->access != XPT_ACCESS_TEXT || size > XPT_EVENT_TEXT)
+		size = XPT_EVENT_TEXT;
 	for (int i = 0; i < TEXT_WORDS; i++)
-		text[i] = 0;
-	length = bpf_probe_read_kernel_str(text, size, (void *)from);
-	return length < 0 ? length : 0;
+		room->text[i] = 0;
+	return bpf_probe_read_kernel_str(room->text, size, (void *)from) < 0 ? -1 : 0;
 }
 
 static __always_inline bool text_is(const __u64 text[TEXT_WORDS], const char *wanted)
@@ -141,7 +166,7 @@ static __always_inline bool text_is(const __u64 text[TEXT_WORDS], const char *wa
 	return text[0] == words[0] && text[1] == words[1] && text[2] == words[2] && text[3] == words[3];
 }
 
-static __always_inline bool counts(struct event_room *room, const struct xpt_event_spec *spec, __u64 base)
+static __always_inline bool counts(struct event_room *room, const struct xpt_event_spec *spec)
 {
 	bool same;
 
@@ -150,12 +175,12 @@ static __always_inline bool counts(struct event_room *room, const struct xpt_eve
 	if (spec->condition.access == XPT_ACCESS_NUMBER)
 		same = raw_number(room, &spec->condition) == (__u64)spec->number;
 	else
-		same = !read_text(room, &spec->condition, base, room->text) && text_is(room->text, spec->text);
+		same = !read_text(room, &spec->condition) && text_is(room->text, spec->text);
 	return same != !!(spec->flags & XPT_EVENT_DIFFERS);
 }
 
 /* Reads all fields into the record; returns the words that they take. The device's value is kept for the filter. */
-static __always_inline __u32 fill(struct event_room *room, const struct xpt_event_spec *spec, __u64 base)
+static __always_inline __u32 fill(struct event_room *room, const struct xpt_event_spec *spec)
 {
 	struct xpt_record_event *record = record_of(room);
 	__u32 word = 0, valid = 0;
@@ -174,8 +199,10 @@ static __always_inline __u32 fill(struct event_room *room, const struct xpt_even
 				room->device.device = *value;
 			continue;
 		}
-		if (!read_text(room, field, base, value))
+		if (!read_text(room, field))
 			valid |= 1 << i;
+		for (__u32 j = 0; j < TEXT_WORDS; j++)
+			value[j] = room->text[j];
 		word += TEXT_WORDS;
 		/* Not the same text, though it may be: a stranger's device is then shown, nothing is missing. */
 		if (i == spec->device)
@@ -231,16 +258,16 @@ static __always_inline bool is_wanted(struct event_room *room, const struct xpt_
 }
 
 static __always_inline void event_take(struct event_room *room, const struct xpt_event_spec *spec,
-				       const struct xpt_config *config, __u64 base)
+				       const struct xpt_config *config)
 {
 	__u64 task = bpf_get_current_pid_tgid();
 	struct xpt_record_event *record = record_of(room);
 	__u32 words, size;
 
-	if (!counts(room, spec, base))
+	if (!counts(room, spec))
 		return;
 	record->target = spec->flags & XPT_EVENT_BY_THREAD ? is_target(task >> 32) : 0;
-	words = fill(room, spec, base);
+	words = fill(room, spec);
 	if (!is_wanted(room, spec))
 		return;
 	record->header.kind = XPT_RECORD_EVENT;
@@ -268,9 +295,13 @@ int driver_event(void *context)
 		if (!spec)
 			break;
 		/* Those of one tracepoint all have the span of the widest. */
-		if (!i && (spec->span > XPT_EVENT_SPAN_MAX || bpf_probe_read_kernel(room->raw, spec->span, context)))
-			break;
-		event_take(room, spec, config, (__u64)context);
+		if (!i) {
+			room->base = (__u64)context;
+			room->span = spec->span;
+			if (spec->span > XPT_EVENT_SPAN_MAX || bpf_probe_read_kernel(room->raw, spec->span, context))
+				break;
+		}
+		event_take(room, spec, config);
 		if (!spec->next)
 			break;
 		index = spec->next - 1;

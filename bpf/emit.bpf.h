@@ -39,11 +39,15 @@ static __always_inline long emit_control(void *record, __u64 size)
 
 static __always_inline long emit_data(const struct xpt_config *config, void *record, __u64 size)
 {
-	__u32 index = bpf_get_smp_processor_id() % (config->rings ?: 1);
-	void *ring = bpf_map_lookup_elem(&data_rings, &index);
+	__u32 index = bpf_get_smp_processor_id();
+	void *ring;
 	__u64 flags = BPF_RB_NO_WAKEUP;
 	long error = -1;
 
+	/* There are as many rings as CPUs, as a rule; a division takes as long as all else here. */
+	if (index >= config->rings)
+		index %= config->rings ?: 1;
+	ring = bpf_map_lookup_elem(&data_rings, &index);
 	if (ring) {
 		if (bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) - config->wakeup_bytes < WAKEUP_WINDOW)
 			flags = BPF_RB_FORCE_WAKEUP;

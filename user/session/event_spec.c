@@ -63,6 +63,19 @@ static void make_condition(const struct tracepoint *tracepoint, struct xpt_event
 		strncpy(spec->text, condition->text, sizeof(spec->text) - 1);
 }
 
+/* Texts follow the numbers of a record, as a rule: what is read at once may have them, too. */
+static void add_texts(struct xpt_event_spec *spec)
+{
+	size_t texts = 0;
+
+	for (size_t i = 0; i < spec->fields; i++)
+		texts += spec->field[i].access == XPT_ACCESS_DATA_LOC || spec->field[i].access == XPT_ACCESS_RELATIVE;
+	if (texts && spec->span < XPT_EVENT_SPAN_MAX) {
+		texts = spec->span + texts * XPT_EVENT_TEXT;
+		spec->span = texts < XPT_EVENT_SPAN_MAX ? texts : XPT_EVENT_SPAN_MAX;
+	}
+}
+
 static bool is_by_thread(enum xpt_event_role role)
 {
 	return role == XPT_EVENT_QUEUE || role == XPT_EVENT_MEMORY || role == XPT_EVENT_SUBMIT ||
@@ -107,6 +120,7 @@ int event_spec_make(const struct tracepoint *tracepoint, const struct event_filt
 		}
 	}
 	make_condition(tracepoint, spec);
+	add_texts(spec);
 	spec->flags |= filter_flags(tracepoint, filter, has_device);
 	return spec->span > XPT_EVENT_SPAN_MAX ? -ERANGE : 0;
 }
