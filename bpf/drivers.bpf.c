@@ -2,7 +2,7 @@
 /*
  * Events of drivers: one program for all tracepoints, told by the attach cookie what the record of each one holds; and the
  * ioctls on device nodes. These programs are not preempted and do not nest on a CPU: the kernel skips an event that comes
- * in an interrupt of one of them, and counts it.
+ * in an interrupt of one of them. Jobs end in interrupts, so these are held off for the 200 ns, where the kernel can.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -280,15 +280,13 @@ static __always_inline void event_take(struct event_room *room, const struct xpt
 	emit_data(config, record, size);
 }
 
-SEC("tracepoint")
-int driver_event(void *context)
-{
-	const struct xpt_config *config = config_get();
-	__u32 zero = 0, index = bpf_get_attach_cookie(context);
-	struct event_room *room = bpf_map_lookup_elem(&event_rooms, &zero);
+extern void bpf_local_irq_save(unsigned long *flags__irq_flag) __ksym __weak;
+extern void bpf_local_irq_restore(unsigned long *flags__irq_flag) __ksym __weak;
 
-	if (!config || config->stopping || !room)
-		return 0;
+static __always_inline void chain_take(struct event_room *room, const struct xpt_config *config, void *context)
+{
+	__u32 index = bpf_get_attach_cookie(context);
+
 	for (__u32 i = 0; i < XPT_CHAIN_MAX; i++) {
 		const struct xpt_event_spec *spec = bpf_map_lookup_elem(&event_specs, &index);
 
@@ -305,6 +303,25 @@ int driver_event(void *context)
 		if (!spec->next)
 			break;
 		index = spec->next - 1;
+	}
+}
+
+SEC("tracepoint")
+int driver_event(void *context)
+{
+	const struct xpt_config *config = config_get();
+	unsigned long flags;
+	__u32 zero = 0;
+	struct event_room *room = bpf_map_lookup_elem(&event_rooms, &zero);
+
+	if (!config || config->stopping || !room)
+		return 0;
+	if (bpf_local_irq_save && bpf_local_irq_restore) {
+		bpf_local_irq_save(&flags);
+		chain_take(room, config, context);
+		bpf_local_irq_restore(&flags);
+	} else {
+		chain_take(room, config, context);
 	}
 	return 0;
 }
