@@ -22,14 +22,17 @@ enum xpt_profile_type {
 	XPT_PROFILE_TRACE = 1,	 /* a Chrome trace of the programs, JSON */
 };
 
-/* The six times of an inference. */
+/*
+ * The six times of an inference. Those in the middle come from the device's kernel driver, as far as it tells them, and
+ * are of the jobs that the thread submitted while the call (asynchronous: the enqueue) was open.
+ */
 enum xpt_sample_time {
 	XPT_TIME_CALL_BEGINS = 0,   /* the runtime's call (for an asynchronous inference: the enqueue) */
-	XPT_TIME_SUBMIT_BEGINS = 1, /* into the driver */
-	XPT_TIME_SUBMIT_ENDS = 2,
-	XPT_TIME_DEVICE_RUNS = 3,
-	XPT_TIME_DEVICE_DONE = 4,
-	XPT_TIME_CALL_ENDS = 5, /* the call has returned (asynchronous: the wait) */
+	XPT_TIME_SUBMIT_BEGINS = 1, /* the first ioctl that hands work to the driver */
+	XPT_TIME_SUBMIT_ENDS = 2,   /* the last one has returned */
+	XPT_TIME_DEVICE_RUNS = 3,   /* the first job was handed to the device; of a launch never known, see jobs */
+	XPT_TIME_DEVICE_DONE = 4,   /* the last job has ended; not before all have */
+	XPT_TIME_CALL_ENDS = 5,	    /* the call has returned (asynchronous: the wait) */
 	XPT_TIMES = 6,
 };
 
@@ -46,6 +49,13 @@ struct xpt_sample {
 	uint32_t in_queue; /* inferences that the process had enqueued and not waited for, this one left out; known when all are recorded */
 	uint8_t has_status, has_core, has_in_queue;
 	uint8_t failed; /* the status is an error */
+	/*
+	 * Jobs of the device that the call or enqueue submitted; 0: none was seen. The sums are of all of them and 0 as
+	 * long as one has not ended: never known of a launch, which returns before its work is done.
+	 */
+	uint32_t jobs;
+	uint64_t device_time; /* ns, sum: handed to the device until ended; jobs may overlap */
+	uint64_t queue_time;  /* ns, sum: queued until handed to the device */
 };
 
 /* What is derived from a sample, in the order of the report, behind the sample's number. */

@@ -16,7 +16,8 @@ from harness import RUNNING, XPUTRACE, Process, Trace, entries_of, need, plain_n
 DERIVED = """queueDepth numInfInQueue devInfPerSec devExec(Us) devInWaitTime(Us) devOutWaitTime(Us) hostRoundTrip(Us)
     enqTime(Us) preProcTime(Us) submitTime(Us) execTotal(Us) exectoVc(Us) execToComplete(Us) postProc(Us)
     totalRoundtripTime(Us)""".split()
-COLUMNS = ["Sample"] + DERIVED + ["startTime(S)", "thread", "core", "bytes", "status"]
+COLUMNS = ["Sample"] + DERIVED + ["startTime(S)", "thread", "core", "bytes", "status", "jobs", "deviceTime(Us)",
+                                   "queueTime(Us)"]
 SUMMARY = """reportStart reportEnd program name process pid runtime handle samples requested inferences lost failed
     rate""".split()
 FIGURES = "count min mean p50 p90 p95 p99 max stddev".split()

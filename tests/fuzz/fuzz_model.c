@@ -55,6 +55,36 @@ static const struct {
 
 #define SPECS (sizeof(specs) / sizeof(specs[0]))
 
+/* Drivers of each pairing; the second is joined with the first. */
+static const char *const drivers[] = {
+	("{\"name\":\"unique\",\"pairing\":0,\"bits\":64,\"ioctls\":[{\"number\":1,\"name\":\"S\",\"role\":7}],"
+	 "\"nodes\":[{\"index\":0,\"path\":\"/dev/a\"}]}"),
+	"{\"name\":\"latest\",\"pairing\":1,\"bits\":32,\"joins\":[{\"driver\":0,\"bits\":32}]}",
+	"{\"name\":\"order\",\"pairing\":2,\"bits\":64}",
+};
+
+#define DRIVERS (sizeof(drivers) / sizeof(drivers[0]))
+
+/* Each driver has all of these. */
+static const struct {
+	unsigned int role, key;
+	const char *fields;
+	size_t size; /* of the values */
+} driver_events[] = {
+	{ 1, 2,
+	  "{\"meaning\":1},{\"meaning\":1},{\"meaning\":3,\"text\":true},{\"meaning\":2,\"text\":true},{\"meaning\":4}",
+	  88 },
+	{ 1, 2, "{\"meaning\":1},{\"meaning\":1},{\"meaning\":3},{\"meaning\":6,\"text\":true}", 56 },
+	{ 2, 2, "{\"meaning\":1},{\"meaning\":1},{\"meaning\":3,\"signed\":true}", 24 },
+	{ 2, 2, "{\"meaning\":1},{\"meaning\":1}", 16 },
+	{ 3, 2, "{\"meaning\":1},{\"meaning\":1},{\"meaning\":11,\"signed\":true},{\"meaning\":12}", 32 },
+	{ 4, 2, "{\"meaning\":1},{\"meaning\":1},{\"meaning\":11}", 24 },
+	{ 6, 0, "{\"meaning\":2,\"text\":true},{\"meaning\":3},{\"meaning\":7},{\"meaning\":8}", 56 },
+	{ 7, 0, "{\"meaning\":9}", 8 },
+};
+
+#define DRIVER_EVENTS (sizeof(driver_events) / sizeof(driver_events[0]))
+
 static volatile size_t touched; /* what is read must not be optimised away */
 
 static void touch_text(const char *text)
@@ -107,6 +137,48 @@ static void touch_function(const struct model_function *function)
 		abort();
 }
 
+static void touch_times(const struct model_device_times *times)
+{
+	if (times->unfinished > times->jobs || times->failed > times->jobs || (times->unfinished && times->done) ||
+	    (times->runs && times->done && times->runs > times->done) || times->submit_begins > times->submit_ends)
+		abort();
+}
+
+static void touch_queue(const struct model_queue *queue)
+{
+	touch_bytes(queue, sizeof(*queue));
+	touch_text(queue->driver);
+	touch_text(queue->device);
+	touch_text(queue->engine);
+	if (!queue->id || queue->failed > queue->jobs || queue->target_jobs > queue->jobs ||
+	    queue->target_time > queue->busy_time || queue->first > queue->last ||
+	    queue->busy_time > queue->last - queue->first)
+		abort();
+}
+
+static void touch_job(const struct event_job *job)
+{
+	touch_queue(job->queue);
+	touch_text(job->name);
+	touch_program(job->program);
+	if (job->process)
+		touch_process(job->process);
+	if (!job->id || (job->queued && job->runs && job->queued > job->runs) ||
+	    (job->runs && job->done && job->runs > job->done) || (job->target && (!job->tid || !job->process)))
+		abort();
+}
+
+static void touch_device(const struct event_device *device)
+{
+	touch_text(device->driver);
+	touch_text(device->event);
+	touch_text(device->device);
+	touch_text(device->engine);
+	touch_text(device->name);
+	if (device->queue)
+		touch_queue(device->queue);
+}
+
 static void touch_call(const struct event_call *call)
 {
 	touch_function(call->function);
@@ -117,6 +189,7 @@ static void touch_call(const struct event_call *call)
 	    (call->layer || (call->function->role != XPT_ROLE_EXECUTE && call->function->role != XPT_ROLE_ENQUEUE &&
 			     call->function->role != XPT_ROLE_LAUNCH)))
 		abort();
+	touch_times(&call->device);
 	if (!call->name != !(call->have & (1u << XPT_MEANING_NAME)) || call->start > call->end || !call->sample)
 		abort();
 	if (!call->name)
@@ -132,6 +205,7 @@ static void touch_inference(const struct event_inference *inference)
 	touch_function(inference->function);
 	if (inference->status_name)
 		touch_text(inference->status_name);
+	touch_times(&inference->device);
 	if (inference->enqueued < inference->start || !inference->sample || inference->in_queue >= MODEL_PENDING_MAX)
 		abort();
 }
@@ -178,6 +252,24 @@ static int touch_event(void *context, const struct event *event)
 	case EVENT_PROGRAM:
 		touch_program(event->program.program);
 		break;
+	case EVENT_JOB:
+		touch_job(&event->job);
+		break;
+	case EVENT_QUEUE:
+		touch_queue(event->queue.queue);
+		if (event->queue.busy_time != event->queue.queue->busy_time)
+			abort();
+		break;
+	case EVENT_DEVICE:
+		touch_device(&event->device);
+		break;
+	case EVENT_IOCTL:
+		touch_text(event->ioctl.driver);
+		touch_text(event->ioctl.node);
+		touch_text(event->ioctl.name);
+		if (event->ioctl.start > event->ioctl.end)
+			abort();
+		break;
 	case EVENT_LOST:
 		touch_text(loss_name(event->lost.cause));
 		if (event->lost.since > event->lost.time)
@@ -219,6 +311,8 @@ static void touch_model(const struct model *model)
 		touch_process(region->process);
 		touch_statistics(region->duration);
 	}
+	for (i = 0; i < model_queue_count(model); i++)
+		touch_queue(model_queue(model, i));
 	if (model_end_text(model))
 		touch_text(model_end_text(model));
 }
@@ -237,6 +331,23 @@ static void text_feed(struct model *model, unsigned int kind, uint64_t id, const
 		abort();
 }
 
+static void describe_drivers(struct model *model)
+{
+	char text[1024];
+	size_t i, j;
+
+	for (i = 0; i < DRIVERS; i++) {
+		text_feed(model, XPT_RECORD_DRIVER, i, drivers[i]);
+		for (j = 0; j < DRIVER_EVENTS; j++) {
+			snprintf(text, sizeof(text),
+				 "{\"driver\":%zu,\"event\":\"d:e\",\"role\":%u,\"key\":%u,\"by_thread\":%s,\"fields\":[%s]}",
+				 i, driver_events[j].role, driver_events[j].key,
+				 driver_events[j].role == 2 ? "false" : "true", driver_events[j].fields);
+			text_feed(model, XPT_RECORD_DRIVER_EVENT, i * DRIVER_EVENTS + j, text);
+		}
+	}
+}
+
 static void describe(struct model *model)
 {
 	char text[1024];
@@ -252,13 +363,36 @@ static void describe(struct model *model)
 	}
 }
 
+/* Times are in steps of about a millisecond: some waits of the model are over within an input. */
+#define STEP_BITS 20
+
+static void event_tidy(struct xpt_record_event *event)
+{
+	event->tid &= 3;
+	event->event %= DRIVERS * DRIVER_EVENTS;
+	event->target &= 1;
+	event->header.size = (uint16_t)(sizeof(*event) + driver_events[event->event % DRIVER_EVENTS].size);
+	if (!driver_events[event->event % DRIVER_EVENTS].key)
+		return;
+	event->value[0] &= 0x300000001;
+	event->value[1] &= 3;
+}
+
+static void ioctl_tidy(struct xpt_record_ioctl *ioctl)
+{
+	ioctl->tid &= 3;
+	ioctl->node = 0;
+	ioctl->command &= 3;
+	ioctl->start = ioctl->header.time - ((ioctl->start & 0xff) << STEP_BITS) % (ioctl->header.time + 1);
+}
+
 static void call_tidy(struct xpt_record_call *call)
 {
 	unsigned int i;
 
 	call->spec %= SPECS;
 	call->tid &= 3;
-	call->start = call->header.time - (call->start & 0xff) % (call->header.time + 1);
+	call->start = call->header.time - ((call->start & 0xff) << STEP_BITS) % (call->header.time + 1);
 	call->values = (uint8_t)specs[call->spec].values;
 	for (i = 0; i < call->values; i++)
 		call->value[i] &= 7;
@@ -279,16 +413,22 @@ static void record_tidy(struct xpt_record_header *record)
 	struct xpt_record_text *text = (void *)record;
 
 	record->tgid &= 3;
-	record->time &= 0xfff;
+	record->time = (record->time & 0xfff) << STEP_BITS;
 	switch (record->kind) {
 	case XPT_RECORD_CALL:
 		call_tidy((void *)record);
+		break;
+	case XPT_RECORD_EVENT:
+		event_tidy((void *)record);
+		break;
+	case XPT_RECORD_IOCTL:
+		ioctl_tidy((void *)record);
 		break;
 	case XPT_RECORD_STRING:
 		string->tid &= 3;
 		string->spec %= SPECS;
 		string->fetch &= 1;
-		string->call_start &= 0xfff;
+		string->call_start = (string->call_start & 0xfff) << STEP_BITS;
 		string->length &= 15;
 		break;
 	case XPT_RECORD_TASK:
@@ -300,7 +440,7 @@ static void record_tidy(struct xpt_record_header *record)
 		break;
 	case XPT_RECORD_COUNT:
 		key_tidy(&count->key);
-		count->since = record->time - (count->since & 0xff) % (record->time + 1);
+		count->since = record->time - ((count->since & 0xff) << STEP_BITS) % (record->time + 1);
 		count->count.calls &= 0xff;
 		break;
 	case XPT_RECORD_NAMED:
@@ -330,6 +470,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (model_add_sink(model, (struct event_sink){ .write = touch_event, .context = &events }))
 		abort();
 	describe(model);
+	describe_drivers(model);
 	/* Inputs of odd size run as a session without end does. */
 	if (size & 1)
 		model_keep_released(model, 2);

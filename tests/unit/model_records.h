@@ -24,7 +24,7 @@ struct fixture {
 	struct model *model;
 	struct seen *seen;
 	size_t count, room;
-	size_t kinds[16];
+	size_t kinds[32];
 	bool quiet; /* only counted by kind */
 };
 
@@ -48,6 +48,12 @@ static inline const char *event_text(const struct event *event)
 		return event->task.name;
 	case EVENT_REGION:
 		return event->region.name;
+	case EVENT_JOB:
+		return event->job.name;
+	case EVENT_DEVICE:
+		return event->device.event;
+	case EVENT_IOCTL:
+		return event->ioctl.name;
 	default:
 		return "";
 	}
@@ -61,6 +67,8 @@ static inline const struct model_program *event_program_of(const struct event *e
 		return event->inference.program;
 	if (event->kind == EVENT_COUNT)
 		return event->count.program;
+	if (event->kind == EVENT_JOB)
+		return event->job.program;
 	return event->kind == EVENT_PROGRAM ? event->program.program : NULL;
 }
 

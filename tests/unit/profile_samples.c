@@ -126,6 +126,74 @@ Test(profile_samples, what_an_inference_tells)
 	cr_assert_eq(result.sample.time[XPT_TIME_CALL_ENDS], 20);
 }
 
+static const struct model_device_times device = {
+	.submit_begins = 11,
+	.submit_ends = 13,
+	.runs = 14,
+	.done = 19,
+	.jobs = 3,
+	.failed = 1,
+	.device_time = 9,
+	.queue_time = 4,
+	.busy_time = 5,
+};
+
+static void expect_device(const struct xpt_sample *sample)
+{
+	cr_assert_eq(sample->time[XPT_TIME_SUBMIT_BEGINS], 11);
+	cr_assert_eq(sample->time[XPT_TIME_SUBMIT_ENDS], 13);
+	cr_assert_eq(sample->time[XPT_TIME_DEVICE_RUNS], 14);
+	cr_assert_eq(sample->time[XPT_TIME_DEVICE_DONE], 19);
+	cr_assert_eq(sample->jobs, 3);
+	cr_assert_eq(sample->device_time, 9);
+	cr_assert_eq(sample->queue_time, 4);
+}
+
+Test(profile_samples, what_the_device_tells)
+{
+	struct event event = call(XPT_ROLE_EXECUTE);
+
+	event.call.device = device;
+	cr_assert(inference_read(&event, &result));
+	expect_device(&result.sample);
+	event = inference(EVENT_INFERENCE, XPT_ROLE_ENQUEUE);
+	event.inference.device = device;
+	cr_assert(inference_read(&event, &result));
+	expect_device(&result.sample);
+}
+
+/* Sums of a part of the jobs would look like those of all. */
+Test(profile_samples, jobs_that_have_not_ended)
+{
+	struct event event = call(XPT_ROLE_EXECUTE);
+
+	event.call.device = device;
+	event.call.device.done = 0;
+	event.call.device.unfinished = 1;
+	cr_assert(inference_read(&event, &result));
+	cr_assert_eq(result.sample.time[XPT_TIME_DEVICE_RUNS], 14);
+	cr_assert_eq(result.sample.time[XPT_TIME_DEVICE_DONE], 0);
+	cr_assert_eq(result.sample.jobs, 3);
+	cr_assert_eq(result.sample.device_time, 0);
+	cr_assert_eq(result.sample.queue_time, 0);
+}
+
+/* The work of most goes on when they return: times of those that were done by then would be of the short ones only. */
+Test(profile_samples, launches_have_no_times_of_the_device)
+{
+	struct event event = call(XPT_ROLE_LAUNCH);
+
+	event.call.device = device;
+	cr_assert(inference_read(&event, &result));
+	cr_assert_eq(result.sample.time[XPT_TIME_SUBMIT_BEGINS], 11);
+	cr_assert_eq(result.sample.time[XPT_TIME_SUBMIT_ENDS], 13);
+	cr_assert_eq(result.sample.time[XPT_TIME_DEVICE_RUNS], 0);
+	cr_assert_eq(result.sample.time[XPT_TIME_DEVICE_DONE], 0);
+	cr_assert_eq(result.sample.jobs, 3);
+	cr_assert_eq(result.sample.device_time, 0);
+	cr_assert_eq(result.sample.queue_time, 0);
+}
+
 Test(profile_samples, times_of_events)
 {
 	struct event event = { .kind = EVENT_COUNT, .count = { .time = 5 } };
@@ -139,6 +207,14 @@ Test(profile_samples, times_of_events)
 	cr_assert_eq(event_time(&event), 6);
 	event = (struct event){ .kind = EVENT_TASK, .task = { .time = 8 } };
 	cr_assert_eq(event_time(&event), 8);
+	event = (struct event){ .kind = EVENT_JOB, .job = { .queued = 1, .runs = 2, .done = 3, .time = 4 } };
+	cr_assert_eq(event_time(&event), 4);
+	event = (struct event){ .kind = EVENT_QUEUE, .queue = { .time = 9 } };
+	cr_assert_eq(event_time(&event), 9);
+	event = (struct event){ .kind = EVENT_DEVICE, .device = { .time = 10 } };
+	cr_assert_eq(event_time(&event), 10);
+	event = (struct event){ .kind = EVENT_IOCTL, .ioctl = { .start = 1, .end = 11 } };
+	cr_assert_eq(event_time(&event), 11);
 }
 
 Test(profile_samples, others)

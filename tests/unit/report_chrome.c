@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "report/chrome.h"
 
-#include <cjson/cJSON.h>
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,24 +12,12 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/guard.h"
 #include "report_records.h"
-
-static const struct recording_info info = {
-	.monotonic_time = 9007199254740993, /* 2^53 + 1: not a double */
-	.realtime = 1790000000123456789,
-	.host = "host\"\n",
-	.kernel = "6.1.0",
-	.machine = "x86_64",
-	.version = "0.1",
-	.command = "xputrace record",
-	.boot_id = "b",
-	.cpus = 2,
-};
+#include "report_trace.h"
 
 static const struct model_function execute = {
 	.index = 1,
@@ -64,97 +51,6 @@ static const struct model_program program = {
 	.handle = 0xabc,
 };
 
-static char *temporary(void)
-{
-	char *path = strdup("/tmp/report_chrome.XXXXXX");
-
-	close(mkstemp(path));
-	return path;
-}
-
-static char *read_file(const char *path, size_t *length)
-{
-	struct stat status;
-	FILE *file = fopen(path, "r");
-	char *text;
-
-	cr_assert_not_null(file);
-	cr_assert_eq(fstat(fileno(file), &status), 0);
-	text = malloc(status.st_size + 1);
-	*length = fread(text, 1, status.st_size, file);
-	text[*length] = 0;
-	fclose(file);
-	return text;
-}
-
-static cJSON *parse_text(const char *text, size_t length)
-{
-	const char *end;
-	cJSON *json = cJSON_ParseWithLengthOpts(text, length + 1, &end, true);
-
-	cr_assert_not_null(json, "does not parse: ...%s", text + (length > 200 ? length - 200 : 0));
-	cr_assert(cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json, "traceEvents")));
-	cr_assert_eq(text[length - 1], '}', "bytes after the document");
-	return json;
-}
-
-static cJSON *parse_file(const char *path)
-{
-	size_t length;
-	char *text = read_file(path, &length);
-	cJSON *json = parse_text(text, length);
-
-	free(text);
-	return json;
-}
-
-static const cJSON *at(const cJSON *json, const char *name)
-{
-	return cJSON_GetObjectItemCaseSensitive(json, name);
-}
-
-static const char *string_at(const cJSON *json, const char *name)
-{
-	const char *value = cJSON_GetStringValue(at(json, name));
-
-	cr_assert_not_null(value, "no string %s", name);
-	return value;
-}
-
-static double number_at(const cJSON *json, const char *name)
-{
-	cr_assert(cJSON_IsNumber(at(json, name)), "no number %s", name);
-	return at(json, name)->valuedouble;
-}
-
-static int count_events(const cJSON *json)
-{
-	return cJSON_GetArraySize(at(json, "traceEvents"));
-}
-
-static void write_event(struct chrome_writer *writer, const struct event *event)
-{
-	struct event_sink sink = chrome_writer_sink(writer);
-
-	cr_assert_eq(sink.write(sink.context, event), 0);
-}
-
-static struct chrome_writer *create(const char *path)
-{
-	struct chrome_writer *writer;
-
-	cr_assert_eq(chrome_writer_create(NULL, path, -1, &info, &writer), 0);
-	return writer;
-}
-
-static struct model *empty_model(void)
-{
-	struct model *model;
-
-	cr_assert_eq(model_create(NULL, &model), 0);
-	return model;
-}
-
 static struct event call_event(void)
 {
 	return (struct event){
@@ -173,33 +69,6 @@ static struct event call_event(void)
 			.outcome = OUTCOME_OK,
 		},
 	};
-}
-
-/* Writes the events and gives back the document. */
-static cJSON *document(const struct event *events, size_t count)
-{
-	char *path = temporary();
-	struct chrome_writer *writer = create(path);
-	struct model *model = empty_model();
-	cJSON *json;
-	size_t i;
-
-	for (i = 0; i < count; i++)
-		write_event(writer, &events[i]);
-	cr_assert_eq(chrome_writer_close(writer, model), 0);
-	model_free(model);
-	json = parse_file(path);
-	unlink(path);
-	free(path);
-	return json;
-}
-
-static const cJSON *event_at(const cJSON *json, int index)
-{
-	const cJSON *event = cJSON_GetArrayItem(at(json, "traceEvents"), index);
-
-	cr_assert_not_null(event, "no event %d", index);
-	return event;
 }
 
 Test(report_chrome, empty)
@@ -516,11 +385,73 @@ Test(report_chrome, totals)
 	cr_assert_str_eq(string_at(entry, "function"), "nrt_tensor_write");
 	cr_assert_eq(number_at(entry, "bytes"), 4096);
 	cr_assert_eq(number_at(entry, "recorded"), 1);
+	cr_assert_eq(cJSON_GetArraySize(at(metadata, "queues")), 0);
+	cr_assert_null(at(cJSON_GetArrayItem(at(metadata, "programs"), 0), "jobs"));
 	cr_assert_null(at(entry, "calls"), "an exact total that nobody has told");
 	cr_assert_eq(number_at(at(metadata, "lost"), "ring_full"), 7);
 	cr_assert_eq(number_at(at(metadata, "lost"), "output"), 0, "causes without a loss stand there, too");
 	cr_assert_eq(number_at(at(at(metadata, "tracing"), "collector"), "max_rss_bytes"), 12582912);
 	cJSON_Delete(json);
+}
+
+/* Jobs from their records to the document: queues and programs at its end, and the place of a queue in it. */
+Test(report_chrome, totals_of_queues)
+{
+	char *path = temporary();
+	struct chrome_writer *writer = create(path);
+	struct model *model = empty_model();
+	const cJSON *metadata, *entry, *event;
+	int spans = 0;
+	__u64 i;
+	cJSON *json;
+
+	cr_assert_eq(model_add_sink(model, chrome_writer_sink(writer)), 0);
+	feed_descriptions(model);
+	feed_driver(model);
+	for (i = 1; i <= 10; i++) {
+		feed_event(model, EVENT_QUEUED, 1240, 1000000 * i + 1000, i, "gfx_0");
+		feed_event(model, EVENT_RUNS, 0, 1000000 * i + 3000, i, NULL);
+		if (i == 10)
+			feed_event(model, EVENT_FAILED, 0, 1000000 * i + 7000, i, NULL);
+		feed_event(model, EVENT_DONE, 0, 1000000 * i + 8000, i, NULL);
+		feed_call(model, SPEC_EXECUTE, 1240, 1000000 * i, 1000000 * i + 10000, 0x5000, 0);
+	}
+	feed_event(model, EVENT_QUEUED, 0, 20000000, 77, "gfx_0");
+	feed_event(model, EVENT_RUNS, 0, 20001000, 77, NULL);
+	feed_event(model, EVENT_DONE, 0, 20004000, 77, NULL);
+	feed_text(model, XPT_RECORD_END, 0, 0, 30000000, RECORDS_END);
+	cr_assert_eq(model_flush(model), 0);
+	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	model_free(model);
+	json = parse_file(path);
+	metadata = at(json, "metadata");
+	entry = cJSON_GetArrayItem(at(metadata, "programs"), 0);
+	cr_assert_eq(number_at(entry, "jobs"), 10);
+	cr_assert_eq(number_at(entry, "failed_jobs"), 1);
+	cr_assert_eq(number_at(entry, "device_ns"), 50000);
+	cr_assert_eq(number_at(entry, "queue_ns"), 20000);
+	cr_assert_eq(number_at(entry, "busy_ns"), 50000);
+	cr_assert_eq(cJSON_GetArraySize(at(metadata, "queues")), 1);
+	entry = cJSON_GetArrayItem(at(metadata, "queues"), 0);
+	cr_assert_str_eq(string_at(entry, "driver"), "toy");
+	cr_assert_str_eq(string_at(entry, "device"), "0000:03:00.0");
+	cr_assert_str_eq(string_at(entry, "engine"), "gfx_0");
+	cr_assert_eq(number_at(entry, "jobs"), 11);
+	cr_assert_eq(number_at(entry, "failed_jobs"), 1);
+	cr_assert_eq(number_at(entry, "target_jobs"), 10);
+	cr_assert_eq(number_at(entry, "first_us"), 1001);
+	cr_assert_eq(number_at(entry, "last_us"), 20004);
+	cr_assert_eq(number_at(entry, "busy_us"), 53);
+	cr_assert_eq(number_at(entry, "target_us"), 50);
+	cJSON_ArrayForEach(event, at(json, "traceEvents"))
+		spans += !strcmp(string_at(event, "ph"), "X") && number_at(event, "pid") == number_at(entry, "pid") &&
+			 number_at(event, "tid") == number_at(entry, "tid");
+	cr_assert_eq(spans, 11);
+	cr_assert_eq(number_at(at(metadata, "lost"), "jobs"), 0);
+	cr_assert_eq(number_at(at(metadata, "lost"), "nested"), 0);
+	cJSON_Delete(json);
+	unlink(path);
+	free(path);
 }
 
 Test(report_chrome, closing_text_that_is_no_json_breaks_nothing)

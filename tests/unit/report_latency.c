@@ -22,9 +22,12 @@ static const struct xpt_sample samples[] = {
 		.tid = 77,
 		.in_queue = 12,
 		.has_in_queue = 1,
+		.jobs = 3,
+		.device_time = 40500,
+		.queue_time = 7001,
 	},
 	/* Began before the interval; nothing else is known. */
-	{ .time = { START - 2000000000, 0, 0, 0, 0, START + 5 }, .tid = 78, .has_status = 1, .status = -5 },
+	{ .time = { START - 2000000000, 0, 0, 0, 0, START + 5 }, .tid = 78, .has_status = 1, .status = -5, .jobs = 1 },
 	{ .tid = 79 },
 };
 
@@ -105,11 +108,13 @@ static const char whole[] =
 	"inferences,12,lost,1,start,1700000000.123456789,end,1700000000.623456789,ended,interval,released,no\n"
 	"Sample,queueDepth,numInfInQueue,devInfPerSec,devExec(Us),devInWaitTime(Us),devOutWaitTime(Us),"
 	"hostRoundTrip(Us),enqTime(Us),preProcTime(Us),submitTime(Us),execTotal(Us),exectoVc(Us),execToComplete(Us),"
-	"postProc(Us),totalRoundtripTime(Us),startTime(S),thread,core,bytes,status\n"
+	"postProc(Us),totalRoundtripTime(Us),startTime(S),thread,core,bytes,status,jobs,"
+	"deviceTime(Us),queueTime(Us)\n"
 	"1,N/A,12,62500.000,16.000,N/A,N/A,1060.499,8.000,2.500,3.500,27.500,8.000,16.000,1032.999,1062.999,"
-	"1700000000.123457789,77,-1,4096,CL_SUCCESS\n"
-	"2,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,2000000.005,1699999998.123456789,78,N/A,N/A,-5\n"
-	"3,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,79,N/A,N/A,N/A\n";
+	"1700000000.123457789,77,-1,4096,CL_SUCCESS,3,40.500,7.001\n"
+	"2,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,2000000.005,1699999998.123456789,78,N/A,N/A,-5,"
+	"1,N/A,N/A\n"
+	"3,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A,79,N/A,N/A,N/A,N/A,N/A,N/A\n";
 
 Test(report_latency, samples_to_the_letter)
 {

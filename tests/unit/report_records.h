@@ -4,6 +4,8 @@
 #define XPT_TESTS_REPORT_RECORDS_H
 
 #include <criterion/criterion.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "model/model.h"
@@ -105,6 +107,57 @@ static inline void feed_descriptions(struct model *model)
 	feed_text(model, XPT_RECORD_PROCESS, RECORDS_TGID, 0, 2,
 		  "{\"name\":\"node\",\"command\":\"node server.js\",\"parent\":1,\"start_time\":77}");
 	feed_text(model, XPT_RECORD_THREAD, RECORDS_TGID, 1240, 3, "worker");
+}
+
+#define EVENT_QUEUED 1
+#define EVENT_RUNS 2
+#define EVENT_DONE 3
+#define EVENT_FAILED 4
+
+/* A driver with the events of a job: a key of one number, device and engine as texts where it is queued. */
+static inline void feed_driver(struct model *model)
+{
+	static const char key[] = "{\"meaning\":1,\"name\":\"id\",\"text\":false,\"signed\":false}";
+	static const char *const more[] = {
+		[EVENT_QUEUED] = ",{\"meaning\":2,\"name\":\"dev\",\"text\":true,\"signed\":false},"
+				 "{\"meaning\":3,\"name\":\"ring\",\"text\":true,\"signed\":false}",
+		[EVENT_RUNS] = "",
+		[EVENT_DONE] = "",
+		[EVENT_FAILED] = "",
+	};
+	char text[512];
+	int event;
+
+	feed_text(model, XPT_RECORD_DRIVER, 0, 2, 1, "{\"name\":\"toy\",\"title\":\"Toy\",\"pairing\":0,\"bits\":64}");
+	for (event = EVENT_QUEUED; event <= EVENT_FAILED; event++) {
+		snprintf(text, sizeof(text),
+			 "{\"driver\":2,\"event\":\"toy:event\",\"role\":%d,\"key\":1,\"by_thread\":%s,\"fields\":[%s%s]}",
+			 event, event == EVENT_QUEUED ? "true" : "false", key, more[event]);
+		feed_text(model, XPT_RECORD_DRIVER_EVENT, 0, event, 1, text);
+	}
+}
+
+/* tid 0: of another process. engine: of EVENT_QUEUED only. */
+static inline void feed_event(struct model *model, __u16 event, __u32 tid, __u64 time, __u64 job, const char *engine)
+{
+	struct {
+		struct xpt_record_event event;
+		__u64 job;
+		char device[XPT_EVENT_TEXT], engine[XPT_EVENT_TEXT];
+	} record = {
+		.event = { .header = { XPT_RECORD_EVENT, sizeof(record), tid ? RECORDS_TGID : 9, time },
+			   .tid = tid ? tid : 9,
+			   .event = event,
+			   .target = tid != 0,
+			   .valid = 0xff },
+		.job = job,
+		.device = "0000:03:00.0",
+	};
+
+	strncpy(record.engine, engine ? engine : "", sizeof(record.engine));
+	if (event != EVENT_QUEUED)
+		record.event.header.size = (__u16)offsetof(__typeof__(record), device);
+	cr_assert_eq(model_feed(model, &record.event.header), 0);
 }
 
 #define RECORDS_END                                                                                     \

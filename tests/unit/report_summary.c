@@ -166,6 +166,143 @@ Test(report_summary, same_name_is_one_row)
 	model_free(model);
 }
 
+/*
+ * In a recording of 2 s: 20 calls of a program, of 2 ms each, with a job of 1 ms that has waited 100 us; the last one fails.
+ * Another process has the same queue for 100 ms.
+ */
+static struct model *model_with_jobs(bool total)
+{
+	struct model *model;
+	__u64 i, start;
+
+	cr_assert_eq(model_create(NULL, &model), 0);
+	feed_descriptions(model);
+	feed_driver(model);
+	for (i = 1; i <= 20; i++) {
+		start = i * 10000000;
+		feed_event(model, EVENT_QUEUED, 1240, start + 100000, i, "gfx_0");
+		feed_event(model, EVENT_RUNS, 0, start + 200000, i, NULL);
+		if (i == 20)
+			feed_event(model, EVENT_FAILED, 0, start + 1100000, i, NULL);
+		feed_event(model, EVENT_DONE, 0, start + 1200000, i, NULL);
+		feed_call(model, SPEC_EXECUTE, 1240, start, start + 2000000, 0x5000, 0);
+	}
+	feed_event(model, EVENT_QUEUED, 0, 1000000000, 77, "gfx_0");
+	feed_event(model, EVENT_RUNS, 0, 1000000000, 77, NULL);
+	feed_event(model, EVENT_DONE, 0, 1100000000, 77, NULL);
+	if (total)
+		feed_total(model, (struct xpt_program_key){ RECORDS_TGID, 3, 0, 0x5000 },
+			   (struct xpt_program_count){ .calls = 100, .left_out = 80 }, 1900000000);
+	feed_text(model, XPT_RECORD_END, 0, 0, 2000000000, RECORDS_END);
+	cr_assert_eq(model_flush(model), 0);
+	return model;
+}
+
+Test(report_summary, work_of_devices)
+{
+	struct model *model = model_with_jobs(false);
+	char word[20][64], *printed = summary(model, 0), *table = strstr(printed, "PROGRAM ON DEVICE");
+
+	cr_assert_not_null(table, "%s", printed);
+	/* Name, runtime, pid, jobs, failed, time, mean, queued, busy. */
+	cr_assert_eq(words(table, "0x5000", word), 9, "%s", table);
+	cr_assert_str_eq(word[1], "nrt");
+	cr_assert_str_eq(word[3], "20");
+	cr_assert_str_eq(word[4], "1");
+	cr_assert_str_eq(word[5], "20.00ms");
+	cr_assert_str_eq(word[6], "1.000ms");
+	cr_assert_str_eq(word[7], "2.000ms");
+	cr_assert_str_eq(word[8], "1.00%", "20 ms of 2 s");
+	/* QUEUE DEVICE DRIVER JOBS FAILED BUSY TARGET */
+	cr_assert_eq(words(table, "QUEUE ", word), 7);
+	cr_assert_eq(words(table, "gfx_0", word), 7);
+	cr_assert_str_eq(word[1], "0000:03:00.0");
+	cr_assert_str_eq(word[2], "toy");
+	cr_assert_str_eq(word[3], "21");
+	cr_assert_str_eq(word[4], "1");
+	cr_assert_str_eq(word[5], "6.00%", "20 and 100 ms of 2 s");
+	cr_assert_str_eq(word[6], "1.00%");
+	free(printed);
+	model_free(model);
+}
+
+/* One call in five was recorded: the times are those of all, the jobs those that were seen. */
+Test(report_summary, work_of_devices_for_calls_that_were_left_out)
+{
+	struct model *model = model_with_jobs(true);
+	char word[20][64], *printed = summary(model, 0);
+
+	words(strstr(printed, "PROGRAM ON DEVICE"), "0x5000", word);
+	cr_assert_str_eq(word[3], "20");
+	cr_assert_str_eq(word[4], "1");
+	cr_assert_str_eq(word[5], "100.0ms");
+	cr_assert_str_eq(word[6], "1.000ms");
+	cr_assert_str_eq(word[7], "10.00ms");
+	cr_assert_str_eq(word[8], "5.00%");
+	words(printed, "gfx_0", word);
+	cr_assert_str_eq(word[5], "6.00%", "queues see all jobs");
+	free(printed);
+	model_free(model);
+}
+
+/* What has no jobs has no table; and queues whose events do not tell when a job runs have no share. */
+Test(report_summary, jobs_of_which_little_is_known)
+{
+	struct model *model = model_with_calls(0x5000, 3, 1000);
+	char word[20][64], *printed;
+
+	feed_driver(model);
+	cr_assert_eq(model_flush(model), 0);
+	printed = summary(model, 0);
+	cr_assert_null(strstr(printed, "QUEUE"));
+	cr_assert_null(strstr(printed, "DEVICE"));
+	free(printed);
+	model_free(model);
+	model = model_with_calls(0x5000, 3, 1000);
+	feed_driver(model);
+	feed_event(model, EVENT_QUEUED, 1240, 1000100, 1, "");
+	feed_event(model, EVENT_DONE, 0, 1000200, 1, NULL);
+	cr_assert_eq(model_flush(model), 0);
+	printed = summary(model, 0);
+	cr_assert_eq(words(strstr(printed, "PROGRAM ON DEVICE"), "0x5000", word), 9, "%s", printed);
+	cr_assert_str_eq(word[3], "1");
+	cr_assert_str_eq(word[5], "-");
+	cr_assert_str_eq(word[6], "-");
+	cr_assert_str_eq(word[7], "-");
+	cr_assert_str_eq(word[8], "-");
+	cr_assert_eq(words(printed, "queue ", word), 7, "%s", printed);
+	cr_assert_str_eq(word[5], "-");
+	cr_assert_str_eq(word[6], "-");
+	free(printed);
+	model_free(model);
+}
+
+Test(report_summary, many_queues_are_cut_the_busiest_first)
+{
+	struct model *model = model_with_calls(0x1, 1, 1);
+	char name[32], *printed, *first, *second;
+	unsigned int i;
+
+	feed_driver(model);
+	for (i = 1; i <= 60; i++) {
+		snprintf(name, sizeof(name), "ring\x1b%u", i);
+		feed_event(model, EVENT_QUEUED, 0, 5000000 + i, i, name);
+		feed_event(model, EVENT_RUNS, 0, 5000100 + i, i, NULL);
+	}
+	for (i = 1; i <= 60; i++)
+		feed_event(model, EVENT_DONE, 0, 6000000 + i * 1000, i, NULL);
+	cr_assert_eq(model_flush(model), 0);
+	printed = summary(model, 0);
+	cr_assert_not_null(strstr(printed, "(20 more; see the trace's metadata)\n"), "%s", printed);
+	first = strstr(printed, "\nring\\x1b60 ");
+	second = strstr(printed, "\nring\\x1b59 ");
+	cr_assert(first && second && first < second, "%s", printed);
+	cr_assert_not_null(strstr(printed, "\nring\\x1b21 "));
+	cr_assert_null(strstr(printed, "\nring\\x1b20 "));
+	free(printed);
+	model_free(model);
+}
+
 static size_t longest_line(const char *printed)
 {
 	size_t longest = 0;

@@ -211,9 +211,9 @@ Test(target_tracefs, amdgpu)
 	cr_expect_eq(events.state, DRIVER_PARTIAL);
 	job = &events.events[0];
 	cr_expect(job->found, "%s", job->reason);
-	expect(job, 0, "context", 20, 4, XPT_ACCESS_NUMBER, false);
-	expect(job, 1, "seqno", 24, 4, XPT_ACCESS_NUMBER, false);
-	expect(job, 2, "ring", 40, 4, XPT_ACCESS_DATA_LOC, false);
+	expect(job, 0, "fence", 32, 8, XPT_ACCESS_NUMBER, false);
+	expect(job, 1, "ring", 40, 4, XPT_ACCESS_DATA_LOC, false);
+	expect(job, 3, "context", 20, 4, XPT_ACCESS_NUMBER, false);
 	expect(job, 4, "sched_job_id", 8, 8, XPT_ACCESS_NUMBER, false);
 	cr_expect_eq(events.found, 1);
 	driver_events_free(&events);

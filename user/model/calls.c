@@ -9,8 +9,9 @@
 struct passage {
 	const struct function *function;
 	struct process *process;
-	struct program *program; /* NULL: none */
-	bool named;		 /* the call gave the program its name */
+	struct program *program;   /* NULL: none */
+	struct activity *activity; /* follows jobs that have not ended; NULL: there are none */
+	bool named;		   /* the call gave the program its name */
 	struct event event;
 	int error; /* first one; the others go on */
 };
@@ -155,6 +156,16 @@ static void program_attach(struct model *model, struct passage *passage)
 		passage->event.call.program = &passage->program->view;
 }
 
+/* Inferences that a wait will end follow the jobs of their call until then. */
+static void see_device(struct model *model, struct passage *passage)
+{
+	const enum xpt_role role = passage->function->view.role;
+	const bool follow = !passage->event.call.layer && (role == XPT_ROLE_ENQUEUE || role == XPT_ROLE_LAUNCH);
+
+	note(passage, jobs_call(&model->jobs, passage->process, passage->program, &passage->event.call,
+				follow ? &passage->activity : NULL));
+}
+
 /* What has to be known for the call's own event. Keys of processes that are not kept apart say nothing. */
 static void pair(struct model *model, struct passage *passage)
 {
@@ -165,7 +176,7 @@ static void pair(struct model *model, struct passage *passage)
 	if (call->function->role == XPT_ROLE_WAIT)
 		note(passage, pairs_wait(&model->pairs, passage->process, call));
 	else if (!call->layer && (call->function->role == XPT_ROLE_ENQUEUE || call->function->role == XPT_ROLE_LAUNCH))
-		note(passage, pairs_begin(&model->pairs, passage->process, passage->program, call));
+		note(passage, pairs_begin(&model->pairs, passage->process, passage->program, passage->activity, call));
 }
 
 static void count(struct model *model, struct passage *passage)
@@ -290,9 +301,12 @@ int call_deliver(struct model *model, const struct xpt_record_call *record)
 	if (function->value_count < function->fetch_count)
 		name_attach(model, record, &passage);
 	program_attach(model, &passage);
+	see_device(model, &passage);
 	pair(model, &passage);
 	count(model, &passage);
 	sinks_write(&model->sinks, &passage.event);
+	activity_release(&model->jobs.claims, passage.activity);
+	jobs_call_close(&model->jobs, passage.process, &passage.event.call);
 	follow(model, &passage);
 	return passage.error;
 }

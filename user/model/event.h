@@ -62,7 +62,7 @@ struct model_queue {
 
 /*
  * What the device did for a call or an inference: for the jobs that were submitted on its thread while it was open. Times
- * are those that were seen, 0: not seen.
+ * are those that were seen, 0: not seen. A job that was given up stays unfinished.
  */
 struct model_device_times {
 	__u64 submit_begins, submit_ends; /* the first submitting ioctl began, the last one returned */
@@ -71,8 +71,8 @@ struct model_device_times {
 	unsigned int jobs;		  /* submitted */
 	unsigned int unfinished, failed;  /* of them: not ended yet; ended with an error */
 	__u64 device_time; /* ns, sum over its jobs that ran and have ended: handed to the device to ended */
-	__u64 queue_time;  /* ns, sum over its jobs: queued to handed to the device */
-	__u64 busy_time;   /* ns, share of the queues' busy_time; where n jobs are with a device, each has 1/n */
+	__u64 queue_time;  /* ns, sum over its jobs that ran: queued to handed to the device */
+	__u64 busy_time; /* ns, share of the queues' busy_time of its jobs that have ended; n that run have 1/n each */
 };
 
 struct model_program {
@@ -193,18 +193,19 @@ struct event_count {
 
 /*
  * A job. Told when it has ended; of one that is given up (the recording ends, its key is used again, too many are followed)
- * with what was seen of it.
+ * with what was seen of it. One of a traced process may come later than its end, up to a second of the recording: when the
+ * calls around it have returned, so that they are known.
  */
 struct event_job {
 	const struct model_queue *queue;
-	__u64 id;			     /* unique in the recording, from 1 */
-	const char *name;		     /* "" : the events tell none */
-	__u64 queued, runs, done;	     /* 0: not seen. Those that were seen are in this order */
-	__u32 tgid, tid;		     /* of the thread that submitted it; 0: not seen */
-	bool target;			     /* that is a thread of a traced process */
+	__u64 id;		  /* unique in the recording, from 1 */
+	const char *name;	  /* "" : the events tell none */
+	__u64 queued, runs, done; /* 0: not seen, or seen with a later time than the next one: they are in order */
+	__u32 tgid, tid;	  /* of the thread that submitted it; 0: not seen */
+	bool target;		  /* that is a thread of a traced process */
 	const struct model_process *process; /* NULL: not of a traced process */
 	const struct model_program
-		*program; /* of the innermost recorded call on the thread that has one; NULL: none known */
+		*program; /* of the innermost recorded call around it that runs one and is no layer; NULL: none known */
 	__u64 call_start; /* of the innermost recorded call that it was submitted in; 0: none, or not returned yet */
 	bool failed;
 	__u32 have; /* bit (1 << enum xpt_event_meaning): CONTEXT, CLIENT, SIZE, COUNT, STATUS, VALUE, ADDRESS */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "model/functions.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "describe/description.h"
+#include "model/json_values.h"
 
 #define STATUSES_MAX 4096
 
@@ -41,45 +41,6 @@ void functions_free(struct functions *functions)
 		runtime_free(functions->runtimes[i]);
 }
 
-/* A copy with a terminator, which the text of a record lacks. NULL: it is not an object. */
-static cJSON *object_parse(const char *text, size_t length)
-{
-	char *copy = malloc(length + 1);
-	cJSON *object;
-
-	if (!copy)
-		return NULL;
-	memcpy(copy, text, length);
-	copy[length] = '\0';
-	object = cJSON_ParseWithLength(copy, length + 1);
-	free(copy);
-	if (cJSON_IsObject(object))
-		return object;
-	cJSON_Delete(object);
-	return NULL;
-}
-
-/* A copy of the string; an empty or missing one is -EBADMSG. */
-static int string_get(const cJSON *object, const char *key, char **result)
-{
-	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
-
-	if (!text || !*text)
-		return -EBADMSG;
-	*result = strdup(text);
-	return *result ? 0 : -ENOMEM;
-}
-
-static int integer_get(const cJSON *object, const char *key, __s64 low, __s64 high, __s64 *result)
-{
-	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
-
-	if (!cJSON_IsNumber(item) || !(item->valuedouble >= (double)low && item->valuedouble <= (double)high))
-		return -EBADMSG;
-	*result = (__s64)item->valuedouble;
-	return 0;
-}
-
 static int status_compare(const void *left, const void *right)
 {
 	const struct runtime_status *a = left, *b = right;
@@ -91,7 +52,7 @@ static int status_parse(const cJSON *item, struct runtime_status *status)
 {
 	const __s64 limit = 1LL << 53; /* integers that a double holds */
 	const char *class = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "class"));
-	int error = integer_get(item, "value", -limit, limit, &status->value);
+	int error = json_integer_get(item, "value", -limit, limit, &status->value);
 
 	if (error || !class)
 		return -EBADMSG;
@@ -103,7 +64,7 @@ static int status_parse(const cJSON *item, struct runtime_status *status)
 		status->outcome = OUTCOME_FAILED;
 	else
 		return -EBADMSG;
-	error = string_get(item, "name", &status->name);
+	error = json_string_get(item, "name", &status->name);
 	return error == -EBADMSG ? 0 : error; /* a value need not have a name */
 }
 
@@ -140,7 +101,7 @@ int functions_add_runtime(struct functions *functions, __u64 index, const char *
 
 	if (index >= XPT_RUNTIME_MAX)
 		goto out;
-	object = object_parse(text, length);
+	object = json_object_parse(text, length);
 	if (!object)
 		goto out;
 	runtime = calloc(1, sizeof(*runtime));
@@ -149,7 +110,7 @@ int functions_add_runtime(struct functions *functions, __u64 index, const char *
 		goto out;
 	}
 	runtime->index = (unsigned int)index;
-	error = string_get(object, "name", &runtime->name);
+	error = json_string_get(object, "name", &runtime->name);
 	if (!error)
 		error = statuses_parse(cJSON_GetObjectItemCaseSensitive(object, "statuses"), runtime);
 	if (error)
@@ -219,7 +180,7 @@ static int function_parse(const struct functions *functions, const cJSON *object
 	if (role_number < 0)
 		return -EBADMSG;
 	function->view.role = (enum xpt_role)role_number;
-	error = integer_get(object, "runtime", 0, XPT_RUNTIME_MAX - 1, &number);
+	error = json_integer_get(object, "runtime", 0, XPT_RUNTIME_MAX - 1, &number);
 	if (error)
 		return error;
 	function->runtime = functions->runtimes[number];
@@ -227,14 +188,14 @@ static int function_parse(const struct functions *functions, const cJSON *object
 		return -EBADMSG;
 	function->view.runtime = function->runtime->name;
 	function->view.runtime_index = function->runtime->index;
-	error = integer_get(object, "success", XPT_SUCCESS_ALWAYS, XPT_SUCCESS_NONZERO, &number);
+	error = json_integer_get(object, "success", XPT_SUCCESS_ALWAYS, XPT_SUCCESS_NONZERO, &number);
 	if (error)
 		return error;
 	function->success = (enum xpt_success)number;
 	error = fetches_parse(cJSON_GetObjectItemCaseSensitive(object, "fetches"), function);
 	if (error)
 		return error;
-	return string_get(object, "function", (char **)&function->view.name);
+	return json_string_get(object, "function", (char **)&function->view.name);
 }
 
 static bool function_same(const struct function *a, const struct function *b)
@@ -252,7 +213,7 @@ int functions_add(struct functions *functions, __u64 index, const char *text, si
 
 	if (index >= XPT_SPEC_MAX)
 		goto out;
-	object = object_parse(text, length);
+	object = json_object_parse(text, length);
 	if (!object)
 		goto out;
 	function = calloc(1, sizeof(*function));

@@ -9,6 +9,7 @@
 static void process_clear(struct model *model, struct process *process, __u64 time)
 {
 	pairs_drop_process(&model->pairs, process, time);
+	jobs_drop_process(&model->jobs, process);
 	memory_drop_process(&model->memory, process, time);
 	regions_drop_process(&model->regions, process);
 	strings_drop(&model->strings, process->view.tgid);
@@ -64,6 +65,7 @@ int model_make_room(struct model *model, __u64 time)
 	}
 	error = regions_forget_processes(&model->regions, time);
 	totals_forget_processes(&model->totals);
+	jobs_forget_processes(&model->jobs);
 	programs_forget_processes(&model->programs);
 	processes_forget(&model->processes);
 	return error;

@@ -15,6 +15,8 @@ static const struct {
 	[XPT_LOSS_OUTPUT] = { "output", "records that could not be written" },
 	[XPT_LOSS_NAMES] = { "names", "calls of more programs, processes or regions than are kept apart" },
 	[XPT_LOSS_UNPAIRED] = { "unpaired", "inferences begun for which no wait was seen" },
+	[XPT_LOSS_NESTED] = { "nested", "driver events in an interrupt of the program that took another one" },
+	[XPT_LOSS_JOBS] = { "jobs", "jobs of devices beyond those that are followed at once" },
 };
 
 #define LOSSES (sizeof(losses) / sizeof(losses[0]))

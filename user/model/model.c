@@ -19,7 +19,9 @@ int model_create(const struct log *log, struct model **result)
 	programs_init(&model->programs, &model->sinks, &model->processes);
 	strings_init(&model->strings);
 	totals_init(&model->totals, &model->sinks, &model->processes);
-	pairs_init(&model->pairs, &model->sinks);
+	model->drivers.log = log;
+	jobs_init(&model->jobs, &model->sinks, &model->processes, &model->drivers);
+	pairs_init(&model->pairs, &model->sinks, &model->jobs.claims);
 	memory_init(&model->memory, &model->sinks);
 	regions_init(&model->regions, &model->sinks, &model->processes);
 	*result = model;
@@ -32,13 +34,15 @@ void model_free(struct model *model)
 		return;
 	regions_free(&model->regions);
 	memory_free(&model->memory);
-	pairs_free(&model->pairs); /* refers to programs */
+	pairs_free(&model->pairs); /* refers to programs, and to what follows jobs */
+	jobs_free(&model->jobs);   /* refers to programs */
 	totals_free(&model->totals);
 	strings_free(&model->strings);
 	names_free(&model->names);
 	programs_free(&model->programs);
 	processes_free(&model->processes);
 	functions_free(&model->functions);
+	traced_drivers_free(&model->drivers);
 	order_free(&model->order);
 	free(model->end_text);
 	free(model);
@@ -54,6 +58,18 @@ static bool call_is_sound(const struct model *model, const struct xpt_record_cal
 	const struct function *function = functions_get(&model->functions, record->spec);
 
 	return function && record->values <= function->value_count && record->start <= record->header.time;
+}
+
+static bool event_is_sound(const struct model *model, const struct xpt_record_event *record)
+{
+	const struct traced_event *event = traced_drivers_event(&model->drivers, record->event);
+
+	return event && record->header.size == event->size;
+}
+
+static bool ioctl_is_sound(const struct model *model, const struct xpt_record_ioctl *record)
+{
+	return traced_drivers_node(&model->drivers, record->node) && record->start <= record->header.time;
 }
 
 static bool key_is_sound(const struct model *model, const struct xpt_program_key *key)
@@ -78,6 +94,10 @@ static bool record_is_sound(const struct model *model, const struct xpt_record_h
 	switch (record->kind) {
 	case XPT_RECORD_CALL:
 		return call_is_sound(model, (const void *)record);
+	case XPT_RECORD_EVENT:
+		return event_is_sound(model, (const void *)record);
+	case XPT_RECORD_IOCTL:
+		return ioctl_is_sound(model, (const void *)record);
 	case XPT_RECORD_STRING:
 		string = (const void *)record;
 		return string->length <= XPT_STRING_MAX && string->fetch < XPT_FETCH_MAX;
@@ -174,6 +194,7 @@ static int end_deliver(struct model *model, const struct xpt_record_text *record
 	char *text = strndup(record->text, record->length);
 
 	pairs_drop_all(&model->pairs, record->header.time);
+	jobs_drop_all(&model->jobs, record->header.time);
 	if (!text)
 		return -ENOMEM;
 	free(model->end_text);
@@ -188,6 +209,10 @@ static int record_deliver(struct model *model, const struct xpt_record_header *r
 	switch (record->kind) {
 	case XPT_RECORD_CALL:
 		return call_deliver(model, (const void *)record);
+	case XPT_RECORD_EVENT:
+		return driver_event_deliver(model, (const void *)record);
+	case XPT_RECORD_IOCTL:
+		return ioctl_deliver(model, (const void *)record);
 	case XPT_RECORD_STRING:
 		return strings_add(&model->strings, (const void *)record);
 	case XPT_RECORD_TASK:
@@ -229,6 +254,9 @@ static int deliver_until(struct model *model, __u64 key)
 			__builtin_prefetch(order_record(&model->order, i + PREFETCH));
 		record = order_record(&model->order, i);
 		room = model_make_room(model, record->time);
+		jobs_settle(&model->jobs, record->time);
+		if (record->time > model->latest)
+			model->latest = record->time;
 		error = record_deliver(model, record);
 		if (!first)
 			first = error ? error : room;
@@ -256,6 +284,7 @@ static int pass_take(struct model *model, __u64 time)
 	if (!passed)
 		return 0;
 	error = deliver_until(model, order_key_until(before));
+	jobs_settle(&model->jobs, before);
 	delivered_until(model, before);
 	return error;
 }
@@ -281,6 +310,10 @@ static int record_take(struct model *model, const struct xpt_record_header *reco
 		return functions_add_runtime(&model->functions, text->id, text->text, text->length);
 	case XPT_RECORD_SPEC:
 		return functions_add(&model->functions, text->id, text->text, text->length);
+	case XPT_RECORD_DRIVER:
+		return traced_drivers_add(&model->drivers, text->id, text->text, text->length);
+	case XPT_RECORD_DRIVER_EVENT:
+		return traced_drivers_add_event(&model->drivers, text->id, text->text, text->length);
 	case XPT_RECORD_PASS:
 		return pass_take(model, record->time);
 	case XPT_RECORD_END:
@@ -312,8 +345,12 @@ int model_feed(struct model *model, const struct xpt_record_header *record)
 
 int model_flush(struct model *model)
 {
-	int error = deliver_until(model, ORDER_KEY_LAST);
+	int error = deliver_until(model, ORDER_KEY_LAST), failed;
 
+	jobs_drop_all(&model->jobs, model->latest);
+	failed = sinks_settle(&model->sinks);
+	if (failed)
+		error = failed;
 	delivered_until(model, model->pass);
 	return error;
 }
@@ -357,6 +394,16 @@ size_t model_region_total_count(const struct model *model)
 const struct model_region_total *model_region_total(const struct model *model, size_t index)
 {
 	return &model->regions.all[index]->view;
+}
+
+size_t model_queue_count(const struct model *model)
+{
+	return model->jobs.queues.count;
+}
+
+const struct model_queue *model_queue(const struct model *model, size_t index)
+{
+	return &model->jobs.queues.all[index]->view;
 }
 
 __u64 model_lost(const struct model *model, enum xpt_loss cause)

@@ -20,7 +20,11 @@ struct model;
 #define MODEL_PROCESSES_MAX 4096
 #define MODEL_CALL_TOTALS_MAX 16384 /* pairs of a function and a process */
 #define MODEL_PENDING_MAX 65536	    /* enqueues that no wait has ended yet; the oldest makes room (XPT_LOSS_UNPAIRED) */
-#define MODEL_JOBS_MAX 65536  /* jobs that have not ended, or whose thread's call has not returned (XPT_LOSS_JOBS) */
+/*
+ * Jobs that have not ended, or around which a call may not have returned. Beyond it those that have ended leave first, and
+ * count as XPT_LOSS_JOBS when a call returns that lacks them; then the oldest is given up, and counts at once.
+ */
+#define MODEL_JOBS_MAX 65536
 #define MODEL_QUEUES_MAX 1024 /* queues of devices; further ones are one, with the engine "(others)" */
 #define MODEL_SINKS_MAX 8
 
@@ -35,12 +39,12 @@ int model_add_sink(struct model *model, struct event_sink sink);
  * give -EBADMSG and are dropped, those of an unknown kind are passed over.
  * Records are held back until a PASS record says that nothing older can come: after PASS(t), everything up to the time
  * of the PASS before is delivered in order of time; what comes later than that still is delivered, out of order. END
- * delivers everything; so does, for the older half, more than 16 MiB without a PASS. RUNTIME and SPEC are in force at
- * once. Returns 0, -EBADMSG, -ENOMEM (the record's event may lack something, the model is sound), or the error of a
- * sink, once: that sink gets no more, the others do.
+ * delivers everything; so does, for the older half, more than 16 MiB without a PASS. RUNTIME, SPEC, DRIVER and
+ * DRIVER_EVENT are in force at once. Returns 0, -EBADMSG, -ENOMEM (the record's event may lack something, the model is
+ * sound), or the error of a sink, once: that sink gets no more, the others do.
  */
 int model_feed(struct model *model, const struct xpt_record_header *record);
-/* Delivers everything that is held back, e.g. at the end of a recording that was cut short. */
+/* The end of a recording that was cut short: delivers everything that is held back, and gives up jobs that are open. */
 int model_flush(struct model *model);
 
 /* Everything that happened up to this time has been delivered, but for what comes late; 0: nothing yet. */

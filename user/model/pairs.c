@@ -31,15 +31,16 @@ struct open_inference {
 	struct link link;     /* of all, then of those ended */
 	struct link of_stream;
 	struct stream *stream;
-	struct program *program; /* NULL: unknown */
+	struct program *program;   /* NULL: unknown */
+	struct activity *activity; /* NULL: inference.device is final */
 	struct event_inference inference;
 	bool keyed;
 	bool latency; /* the span is the program's latency */
 };
 
-void pairs_init(struct pairs *pairs, struct sinks *sinks)
+void pairs_init(struct pairs *pairs, struct sinks *sinks, struct claims *claims)
 {
-	*pairs = (struct pairs){ .sinks = sinks, .next_queue = 1, .next_id = 1 };
+	*pairs = (struct pairs){ .sinks = sinks, .claims = claims, .next_queue = 1, .next_id = 1 };
 	link_init(&pairs->opens);
 	link_init(&pairs->recent);
 	link_init(&pairs->all_queues);
@@ -108,6 +109,19 @@ static void open_detach(struct pairs *pairs, struct open_inference *open)
 		open->program->open--;
 }
 
+/* What the device has done for it by now. */
+static void open_see_device(struct open_inference *open)
+{
+	if (open->activity)
+		open->inference.device = device_times_shown(&open->activity->times);
+}
+
+static void open_free(struct pairs *pairs, struct open_inference *open)
+{
+	activity_release(pairs->claims, open->activity);
+	free(open);
+}
+
 static void stream_settle(struct stream *stream)
 {
 	if (link_alone(&stream->opens) && !stream->launches && !link_alone(&stream->busy))
@@ -120,16 +134,18 @@ static void stream_settle(struct stream *stream)
  */
 static void open_drop(struct pairs *pairs, struct open_inference *open, __u64 time)
 {
-	const struct event event = { .kind = EVENT_UNPAIRED, .inference = open->inference };
+	struct event event = { .kind = EVENT_UNPAIRED };
 	struct stream *stream = open->stream;
 
 	open_detach(pairs, open);
 	stream_settle(stream);
 	if (is_enqueue(open)) {
 		sinks_lose(pairs->sinks, XPT_LOSS_UNPAIRED, 1, time);
+		open_see_device(open);
+		event.inference = open->inference;
 		sinks_write(pairs->sinks, &event);
 	}
-	free(open);
+	open_free(pairs, open);
 }
 
 static struct wait_end wait_end(const struct event_call *call)
@@ -242,10 +258,12 @@ static struct event_inference inference_begun(const struct event_call *call, con
 		.status = call->status,
 		.status_name = call->status_name,
 		.in_queue = queue->enqueued,
+		.device = call->device,
 	};
 }
 
-static int open_add(struct pairs *pairs, struct stream *stream, struct program *program, struct event_call *call)
+static int open_add(struct pairs *pairs, struct stream *stream, struct program *program, struct activity *activity,
+		    struct event_call *call)
 {
 	struct open_inference *open = calloc(1, sizeof(*open));
 
@@ -259,6 +277,7 @@ static int open_add(struct pairs *pairs, struct stream *stream, struct program *
 	call->flow_out = pairs->next_id++;
 	open->stream = stream;
 	open->program = program;
+	open->activity = activity_hold(activity);
 	open->inference = inference_begun(call, program, stream->queue);
 	open->latency = is_enqueue(open);
 	link_append(&pairs->opens, &open->link);
@@ -278,7 +297,8 @@ static void early_use(struct pairs *pairs, const struct queue *queue, const stru
 		open_end(pairs, open_find(pairs, queue, call->key), &end);
 }
 
-static int open_begin(struct pairs *pairs, struct stream *stream, struct program *program, struct event_call *call)
+static int open_begin(struct pairs *pairs, struct stream *stream, struct program *program, struct activity *activity,
+		      struct event_call *call)
 {
 	bool keyed = call_has(call, XPT_MEANING_KEY);
 	struct open_inference *before = keyed ? open_find(pairs, stream->queue, call->key) : NULL;
@@ -288,7 +308,7 @@ static int open_begin(struct pairs *pairs, struct stream *stream, struct program
 		open_drop(pairs, before, call->start);
 	if (pairs->open_count >= MODEL_PENDING_MAX)
 		open_drop(pairs, container_of(pairs->opens.next, struct open_inference, link), call->start);
-	error = open_add(pairs, stream, program, call);
+	error = open_add(pairs, stream, program, activity, call);
 	if (error)
 		return error;
 	stream->queue->depth++;
@@ -298,7 +318,8 @@ static int open_begin(struct pairs *pairs, struct stream *stream, struct program
 	return 0;
 }
 
-int pairs_begin(struct pairs *pairs, struct process *process, struct program *program, struct event_call *call)
+int pairs_begin(struct pairs *pairs, struct process *process, struct program *program, struct activity *activity,
+		struct event_call *call)
 {
 	struct stream *stream;
 	struct queue *queue;
@@ -317,7 +338,7 @@ int pairs_begin(struct pairs *pairs, struct process *process, struct program *pr
 	if (!stream)
 		return -ENOMEM;
 	if (call->function->role == XPT_ROLE_ENQUEUE || call_has(call, XPT_MEANING_KEY)) {
-		error = open_begin(pairs, stream, program, call);
+		error = open_begin(pairs, stream, program, activity, call);
 	} else {
 		stream->launches++;
 		queue->depth++;
@@ -428,10 +449,11 @@ int pairs_tell(struct pairs *pairs, const struct process *process, const struct 
 	link_each(link, following, &pairs->ended)
 	{
 		open = container_of(link, struct open_inference, link);
+		open_see_device(open);
 		if (inference_tell(pairs, open))
 			error = -ENOMEM;
 		link_remove(&open->link);
-		free(open);
+		open_free(pairs, open);
 	}
 	if (queue)
 		depth_tell(pairs, queue, call->end);

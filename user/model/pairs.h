@@ -9,6 +9,7 @@
 #ifndef XPT_MODEL_PAIRS_H
 #define XPT_MODEL_PAIRS_H
 
+#include "model/claims.h"
 #include "model/early.h"
 #include "model/programs.h"
 
@@ -18,6 +19,7 @@
 
 struct pairs {
 	struct sinks *sinks;
+	struct claims *claims;
 	struct map by_key;  /* struct open_inference, by queue and key */
 	struct map streams; /* struct stream, by queue and stream */
 	struct map queues;  /* struct queue, by process and runtime */
@@ -31,11 +33,15 @@ struct pairs {
 	__u64 next_id;
 };
 
-void pairs_init(struct pairs *pairs, struct sinks *sinks);
+void pairs_init(struct pairs *pairs, struct sinks *sinks, struct claims *claims);
 void pairs_free(struct pairs *pairs);
 
-/* An enqueue or launch that is no layer. Sets call->flow_out. program may be NULL. -ENOMEM. */
-int pairs_begin(struct pairs *pairs, struct process *process, struct program *program, struct event_call *call);
+/*
+ * An enqueue or launch that is no layer. Sets call->flow_out. program may be NULL, and so may activity, which follows the
+ * jobs that have not ended yet. -ENOMEM.
+ */
+int pairs_begin(struct pairs *pairs, struct process *process, struct program *program, struct activity *activity,
+		struct event_call *call);
 /* A wait. Sets call->flow_in. -ENOMEM. */
 int pairs_wait(struct pairs *pairs, struct process *process, struct event_call *call);
 /* After the call's own event: tells of the inferences that it ended, and of the depth it changed. -ENOMEM. */

@@ -43,7 +43,7 @@ struct program {
 	bool asked;		  /* whether the user named it has been looked up */
 	bool others;		  /* stands for programs that are not kept apart */
 	bool forgotten;		  /* goes with the gaps that the batch leaves */
-	unsigned int open;	  /* inferences that no wait has ended: it cannot be forgotten */
+	unsigned int open;	  /* inferences that no wait has ended, and jobs under way: it cannot be forgotten */
 	struct counting counting; /* of all that had the handle; the newest generation carries it */
 };
 

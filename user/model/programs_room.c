@@ -19,6 +19,11 @@ static void program_fold(struct program *program, struct program *into)
 	to->recorded += from->recorded;
 	to->errors += from->errors;
 	to->pending += from->pending;
+	to->jobs += from->jobs;
+	to->failed_jobs += from->failed_jobs;
+	to->device_time += from->device_time;
+	to->queue_time += from->queue_time;
+	to->busy_time += from->busy_time;
 	count_add(&to->total, &from->total);
 	to->total_known |= from->total_known;
 	if (!into->latency) {

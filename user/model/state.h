@@ -3,6 +3,7 @@
 #ifndef XPT_MODEL_STATE_H
 #define XPT_MODEL_STATE_H
 
+#include "model/jobs.h"
 #include "model/memory.h"
 #include "model/model.h"
 #include "model/names.h"
@@ -21,12 +22,15 @@ struct model {
 	struct names names;
 	struct strings strings;
 	struct totals totals;
+	struct traced_drivers drivers;
+	struct jobs jobs;
 	struct pairs pairs;
 	struct memory memory;
 	struct regions regions;
 	__u64 pass; /* time of the last PASS */
 	bool passed;
 	__u64 delivered; /* model_delivered() */
+	__u64 latest;	 /* of all that has been delivered */
 	__u64 first_time, last_time;
 	__u64 held_count, held_time;
 	char *end_text;
@@ -40,6 +44,10 @@ int program_ask_user(struct model *model, struct program *program);
 /* counts.c: what the kernel has counted. -ENOMEM. */
 int count_deliver(struct model *model, const struct xpt_record_count *record);
 int total_deliver(struct model *model, const struct xpt_record_total *record);
+
+/* driver_events.c: delivers an event of a driver, or an ioctl on its device node. -ENOMEM, as for calls. */
+int driver_event_deliver(struct model *model, const struct xpt_record_event *record);
+int ioctl_deliver(struct model *model, const struct xpt_record_ioctl *record);
 
 /* lives.c: processes that begin, change and end. */
 int task_deliver(struct model *model, const struct xpt_record_task *record);

@@ -41,6 +41,10 @@ static struct extent record_extent(const struct xpt_record_header *record)
 		return string_extent(record);
 	case XPT_RECORD_TASK:
 		return (struct extent){ sizeof(struct xpt_record_task), 0 };
+	case XPT_RECORD_EVENT: /* how many values it has, only its description says */
+		return (struct extent){ sizeof(struct xpt_record_event), 0 };
+	case XPT_RECORD_IOCTL:
+		return (struct extent){ sizeof(struct xpt_record_ioctl), 0 };
 	case XPT_RECORD_LOST:
 		return (struct extent){ sizeof(struct xpt_record_lost), 0 };
 	case XPT_RECORD_TOTAL:
@@ -55,6 +59,8 @@ static struct extent record_extent(const struct xpt_record_header *record)
 	case XPT_RECORD_NAMED:
 	case XPT_RECORD_END:
 	case XPT_RECORD_RUNTIME:
+	case XPT_RECORD_DRIVER:
+	case XPT_RECORD_DRIVER_EVENT:
 		return text_extent(record);
 	default:
 		return (struct extent){ sizeof(*record), 0 };

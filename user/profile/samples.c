@@ -23,6 +23,25 @@ static bool call_is_inference(const struct event_call *call)
 	}
 }
 
+/*
+ * What the device did. A launch returns before its work is done: the few whose jobs happen to have ended by then would
+ * make times of the device that look shorter than they are, so they have none.
+ */
+static void read_device(const struct model_device_times *device, bool launch, struct xpt_sample *sample)
+{
+	sample->time[XPT_TIME_SUBMIT_BEGINS] = device->submit_begins;
+	sample->time[XPT_TIME_SUBMIT_ENDS] = device->submit_ends;
+	sample->jobs = device->jobs;
+	if (launch)
+		return;
+	sample->time[XPT_TIME_DEVICE_RUNS] = device->runs;
+	sample->time[XPT_TIME_DEVICE_DONE] = device->done;
+	if (device->unfinished)
+		return;
+	sample->device_time = device->device_time;
+	sample->queue_time = device->queue_time;
+}
+
 static void read_call(const struct event_call *call, struct inference *result)
 {
 	*result = (struct inference){
@@ -41,6 +60,7 @@ static void read_call(const struct event_call *call, struct inference *result)
 			    .core = call->core,
 			    .failed = call->outcome == OUTCOME_FAILED },
 	};
+	read_device(&call->device, call->function->role == XPT_ROLE_LAUNCH, &result->sample);
 }
 
 static void read_inference(const struct event_inference *inference, bool unpaired, struct inference *result)
@@ -65,6 +85,7 @@ static void read_inference(const struct event_inference *inference, bool unpaire
 			    .core = inference->core,
 			    .failed = inference->outcome == OUTCOME_FAILED },
 	};
+	read_device(&inference->device, false, &result->sample);
 }
 
 bool inference_read(const struct event *event, struct inference *result)
@@ -110,6 +131,14 @@ __u64 event_time(const struct event *event)
 		return event->region.end;
 	case EVENT_COUNT:
 		return event->count.time;
+	case EVENT_JOB:
+		return event->job.time;
+	case EVENT_QUEUE:
+		return event->queue.time;
+	case EVENT_DEVICE:
+		return event->device.time;
+	case EVENT_IOCTL:
+		return event->ioctl.end;
 	default:
 		return 0;
 	}

@@ -12,32 +12,28 @@
 
 #include "model/link.h"
 #include "model/map.h"
+#include "profile/trace_calls.h"
+#include "profile/trace_held.h"
 #include "profile/trace_text.h"
 
 /*
  * Ends of threads are not told. The thread that was used least recently makes room, with what it has held.
  */
 #define THREADS_MAX 4096
+/* Held of a thread that has made no call yet: perhaps it never will, and then nothing ever settles it. */
+#define IDLE_HELD_MAX 256
 
 struct thread {
 	struct map_node node; /* tgid, tid */
 	struct link recent;
 	struct link held; /* in the order of their ends */
+	size_t held_count;
+	bool has_calls; /* one has been seen since the thread is known */
 	bool has_wanted;
 	__u64 wanted_start; /* of the latest wanted call: a region that began before is around it */
 	/* Of those held since the last call at depth 0, the oldest had to go: */
 	__u64 dropped;
 	__u64 dropped_start; /* of the last of them */
-};
-
-/* A copy of a call or region. */
-struct held {
-	struct link of_thread, of_all;
-	struct thread *thread;
-	size_t room; /* bytes of strings[] */
-	struct event event;
-	struct model_program program; /* just id and name */
-	char strings[];
 };
 
 enum wait_state {
@@ -53,6 +49,7 @@ struct trace {
 	struct link recent; /* threads, least recently used first */
 	struct link all;    /* held events, oldest first */
 	size_t held_count;
+	struct trace_calls shown;
 	struct held *wait; /* used again and again; NULL: not yet */
 	enum wait_state wait_state;
 };
@@ -67,79 +64,18 @@ struct trace *trace_create(trace_wanted_fn wanted, void *context)
 	trace->context = context;
 	link_init(&trace->recent);
 	link_init(&trace->all);
+	trace_calls_init(&trace->shown);
 	return trace;
 }
 
-/* ---- copies ---- */
-
-static const char *keep_string(char **room, const char *string, size_t length)
+/* Puts a call, region or ioctl into the document. */
+static int show(struct trace *trace, const struct event *event, struct trace_text *into)
 {
-	char *copy = *room;
-
-	if (!string)
-		return NULL;
-	memcpy(copy, string, length);
-	copy[length] = '\0';
-	*room += length + 1;
-	return copy;
-}
-
-static size_t length_of(const char *string)
-{
-	return string ? strlen(string) : 0;
-}
-
-/* into is used again when it is large enough, else freed. NULL: no memory; then into is still there. */
-static struct held *copy_call(struct held *into, const struct event *event)
-{
-	const struct event_call *call = &event->call;
-	size_t name = call->name ? call->name_length : 0, status = length_of(call->status_name);
-	size_t program = call->program ? length_of(call->program->name) : 0, room = name + status + program + 3;
-	struct held *held = into;
-	char *strings;
-
-	if (!into || into->room < room) {
-		held = malloc(sizeof(*held) + room);
-		if (!held)
-			return NULL;
-		free(into);
-		held->room = room;
-	}
-	strings = held->strings;
-	held->event = *event;
-	held->event.call.name = keep_string(&strings, call->name, name);
-	held->event.call.status_name = keep_string(&strings, call->status_name, status);
-	if (call->program) {
-		held->program = (struct model_program){ .id = call->program->id };
-		held->program.name = keep_string(&strings, call->program->name, program);
-		held->event.call.program = &held->program;
-	}
-	return held;
-}
-
-static struct held *copy_region(const struct event *event)
-{
-	size_t length = length_of(event->region.name);
-	struct held *held = malloc(sizeof(*held) + length + 1);
-	char *strings;
-
-	if (!held)
-		return NULL;
-	held->room = length + 1;
-	strings = held->strings;
-	held->event = *event;
-	held->event.region.name = keep_string(&strings, event->region.name, length);
-	return held;
-}
-
-static __u64 start_of(const struct event *event)
-{
-	return event->kind == EVENT_REGION ? event->region.start : event->call.start;
-}
-
-static __u64 end_of(const struct event *event)
-{
-	return event->kind == EVENT_REGION ? event->region.end : event->call.end;
+	if (trace_text_add(into, event))
+		return -ENOMEM;
+	if (event->kind != EVENT_CALL || !event->call.device.jobs)
+		return 0;
+	return trace_calls_add(&trace->shown, &event->call, trace_text_number(into));
 }
 
 /* ---- threads and what they hold ---- */
@@ -148,6 +84,7 @@ static void held_release(struct trace *trace, struct held *held)
 {
 	link_remove(&held->of_thread);
 	link_remove(&held->of_all);
+	held->thread->held_count--;
 	trace->held_count--;
 	free(held);
 }
@@ -179,6 +116,7 @@ void trace_free(struct trace *trace)
 		return;
 	link_each(link, following, &trace->recent) thread_drop(trace, container_of(link, struct thread, recent));
 	map_free(&trace->threads);
+	trace_calls_free(&trace->shown);
 	free(trace->wait);
 	free(trace);
 }
@@ -219,12 +157,10 @@ static struct thread *thread_get(struct trace *trace, __u32 tgid, __u32 tid, __u
  * Whether something that was wanted is missing is told when the call around it comes. It may never come: calls that
  * sampling leaves out do not, while what is nested in them does.
  */
-static void make_room(struct trace *trace)
+static void make_room(struct trace *trace, struct held *oldest)
 {
-	struct held *oldest = container_of(trace->all.next, struct held, of_all);
-
 	oldest->thread->dropped++;
-	oldest->thread->dropped_start = start_of(&oldest->event);
+	oldest->thread->dropped_start = held_start(&oldest->event);
 	held_release(trace, oldest);
 }
 
@@ -238,9 +174,14 @@ static int hold(struct trace *trace, struct held *held, __u32 tgid, __u32 tid, _
 		++*lost;
 		return -ENOMEM;
 	}
+	if (held->event.kind == EVENT_CALL)
+		thread->has_calls = true;
+	if (!thread->has_calls && thread->held_count >= IDLE_HELD_MAX)
+		make_room(trace, container_of(thread->held.next, struct held, of_thread));
 	if (trace->held_count >= TRACE_HELD_MAX)
-		make_room(trace);
+		make_room(trace, container_of(trace->all.next, struct held, of_all));
 	held->thread = thread;
+	thread->held_count++;
 	link_append(&thread->held, &held->of_thread);
 	link_append(&trace->all, &held->of_all);
 	trace->held_count++;
@@ -264,8 +205,8 @@ static void drop_process(struct trace *trace, __u32 tgid)
 
 static bool lies_in(const struct event *event, const struct event_call *call)
 {
-	return start_of(event) >= call->start && end_of(event) <= call->end &&
-	       (event->kind == EVENT_REGION || event->call.depth > call->depth);
+	return held_start(event) >= call->start && held_end(event) <= call->end &&
+	       (event->kind != EVENT_CALL || event->call.depth > call->depth);
 }
 
 /* The first that had not ended when the call began, found from the end: nothing is walked over in vain. */
@@ -273,7 +214,7 @@ static struct link *first_since(struct thread *thread, __u64 start)
 {
 	struct link *link = thread->held.previous;
 
-	while (link != &thread->held && end_of(&container_of(link, struct held, of_thread)->event) >= start)
+	while (link != &thread->held && held_end(&container_of(link, struct held, of_thread)->event) >= start)
 		link = link->previous;
 	return link->next;
 }
@@ -295,7 +236,7 @@ static int show_nested(struct trace *trace, struct thread *thread, const struct 
 		held = container_of(link, struct held, of_thread);
 		if (!lies_in(&held->event, call))
 			continue;
-		if (trace_text_add(into, &held->event))
+		if (show(trace, &held->event, into))
 			error = -ENOMEM;
 		held_release(trace, held);
 	}
@@ -311,7 +252,7 @@ static void forget_nested(struct trace *trace, struct thread *thread, __u64 time
 	link_each(link, following, &thread->held)
 	{
 		held = container_of(link, struct held, of_thread);
-		if (end_of(&held->event) > time)
+		if (held_end(&held->event) > time)
 			break;
 		held_release(trace, held);
 	}
@@ -325,12 +266,12 @@ static int show_call(struct trace *trace, const struct event *event, struct trac
 	int error = thread ? show_nested(trace, thread, call, into, lost) : -ENOMEM;
 
 	if (thread) {
-		thread->has_wanted = true;
+		thread->has_calls = thread->has_wanted = true;
 		thread->wanted_start = call->start;
 		if (!call->depth)
 			forget_nested(trace, thread, call->end);
 	}
-	if (trace_text_add(into, event))
+	if (show(trace, event, into))
 		error = -ENOMEM;
 	return error;
 }
@@ -342,10 +283,12 @@ static int pass_over_call(struct trace *trace, const struct event *event, struct
 	struct thread *thread;
 
 	if (call->depth)
-		return hold(trace, copy ? copy : copy_call(NULL, event), call->tgid, call->tid, lost);
+		return hold(trace, copy ? copy : held_call(NULL, event), call->tgid, call->tid, lost);
 	thread = thread_find(trace, call->tgid, call->tid);
-	if (thread)
+	if (thread) {
+		thread->has_calls = true;
 		forget_nested(trace, thread, call->end);
+	}
 	return 0;
 }
 
@@ -389,7 +332,7 @@ static int take_call(struct trace *trace, const struct event *event, struct trac
 	struct held *copy;
 
 	if (into && call->function->role == XPT_ROLE_WAIT && call->flow_in) {
-		copy = copy_call(trace->wait, event);
+		copy = held_call(trace->wait, event);
 		if (!copy)
 			return -ENOMEM;
 		trace->wait = copy;
@@ -440,10 +383,46 @@ static int take_region(struct trace *trace, const struct event *event, struct tr
 	if (thread && thread->has_wanted && thread->wanted_start >= region->start) {
 		if (into && trace_text_add(into, event))
 			error = -ENOMEM;
-	} else if (hold(trace, copy_region(event), region->tgid, region->tid, lost)) {
+	} else if (hold(trace, held_region(event), region->tgid, region->tid, lost)) {
 		error = -ENOMEM;
 	}
 	return error;
+}
+
+/* In the call that is known to be wanted only later, as it ends later. */
+static int take_ioctl(struct trace *trace, const struct event *event, __u64 *lost)
+{
+	const struct event_ioctl *ioctl = &event->ioctl;
+	int error = settle_wait(trace, lost);
+
+	return hold(trace, held_ioctl(event), ioctl->tgid, ioctl->tid, lost) ? -ENOMEM : error;
+}
+
+/* Calls come before their jobs. One that is in an earlier document has no end of an arrow in this one. */
+static int take_job(struct trace *trace, const struct event *event, struct trace_text *into)
+{
+	const struct event_job *job = &event->job;
+	__u64 document = job->call_start ? trace_calls_find(&trace->shown, job) : 0;
+	struct event copy = *event;
+
+	if (!into || !document)
+		return 0;
+	if (document != trace_text_number(into))
+		copy.job.call_start = 0;
+	return trace_text_add(into, &copy);
+}
+
+/* What the device's memory does is nobody's in particular, and far too much. */
+static int take_device(const struct event *event, struct trace_text *into)
+{
+	const struct event_device *device = &event->device;
+	bool wanted;
+
+	if (!into || device->role == XPT_EVENT_MEMORY)
+		return 0;
+	wanted = device->queue ? trace_text_has_queue(into, device->queue->id) :
+				 trace_text_has_device(into, device->driver, device->device);
+	return wanted ? trace_text_add(into, event) : 0;
 }
 
 static int take_task(struct trace *trace, const struct event *event, struct trace_text *into, __u64 *lost)
@@ -484,6 +463,14 @@ int trace_event(struct trace *trace, const struct event *event, struct trace_tex
 		return take_other(event, into, 0);
 	case EVENT_PROGRAM:
 		return into && trace->wanted(trace->context, event) ? trace_text_add(into, event) : 0;
+	case EVENT_IOCTL:
+		return take_ioctl(trace, event, lost);
+	case EVENT_JOB:
+		return take_job(trace, event, into);
+	case EVENT_QUEUE:
+		return into && trace_text_has_queue(into, event->queue.queue->id) ? trace_text_add(into, event) : 0;
+	case EVENT_DEVICE:
+		return take_device(event, into);
 	case EVENT_PROCESS:
 	case EVENT_THREAD:
 	case EVENT_UNPAIRED:

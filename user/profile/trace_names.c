@@ -27,6 +27,8 @@ struct thread_name {
 struct trace_names {
 	struct map processes, threads;
 	struct link process_list, thread_list;
+	struct chrome_devices *devices;
+	__u64 documents; /* made so far */
 };
 
 struct trace_names *trace_names_create(void)
@@ -37,6 +39,11 @@ struct trace_names *trace_names_create(void)
 		return NULL;
 	link_init(&names->process_list);
 	link_init(&names->thread_list);
+	names->devices = chrome_devices_create();
+	if (!names->devices) {
+		free(names);
+		return NULL;
+	}
 	return names;
 }
 
@@ -66,6 +73,7 @@ void trace_names_free(struct trace_names *names)
 		thread_drop(names, container_of(link, struct thread_name, link));
 	map_free(&names->processes);
 	map_free(&names->threads);
+	chrome_devices_free(names->devices);
 	free(names);
 }
 
@@ -157,4 +165,14 @@ const char *trace_names_thread(const struct trace_names *names, __u32 tgid, __u3
 	const struct thread_name *thread = thread_find(names, tgid, tid);
 
 	return thread && thread->life == life_of(names, tgid) ? thread->name : NULL;
+}
+
+struct chrome_devices *trace_names_devices(struct trace_names *names)
+{
+	return names->devices;
+}
+
+__u64 trace_names_document(struct trace_names *names)
+{
+	return ++names->documents;
 }

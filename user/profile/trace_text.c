@@ -27,8 +27,9 @@ struct seen {
 struct trace_text {
 	struct trace_names *names;
 	struct map seen;
-	struct link list;	     /* in the order in which they were met */
-	struct seen *last;	     /* thread of the event before */
+	struct link list;  /* in the order in which they were met */
+	struct seen *last; /* thread of the event before */
+	__u64 number;
 	struct chrome_events events; /* large, but what is not used is not touched */
 };
 
@@ -45,6 +46,8 @@ struct trace_text *trace_text_create(struct trace_names *names)
 		return NULL;
 	}
 	text->events.text.length = HEAD_ROOM;
+	text->events.jobs.devices = trace_names_devices(names);
+	text->number = trace_names_document(names);
 	return text;
 }
 
@@ -62,13 +65,28 @@ void trace_text_free(struct trace_text *text)
 
 size_t trace_text_bytes(const struct trace_text *text)
 {
-	return sizeof(*text) + text->events.text.capacity +
+	return sizeof(*text) + text->events.text.capacity + chrome_jobs_bytes(&text->events.jobs) +
 	       text->seen.count * (sizeof(struct seen) + sizeof(struct map_node *));
 }
 
 bool trace_text_has(const struct trace_text *text, __u32 tgid)
 {
 	return tgid ? map_find(&text->seen, tgid, PROCESS) != NULL : text->seen.count > 0;
+}
+
+bool trace_text_has_queue(const struct trace_text *text, unsigned int queue)
+{
+	return chrome_jobs_have_queue(&text->events.jobs, queue);
+}
+
+bool trace_text_has_device(const struct trace_text *text, const char *driver, const char *device)
+{
+	return chrome_jobs_have_device(&text->events.jobs, driver, device);
+}
+
+__u64 trace_text_number(const struct trace_text *text)
+{
+	return text->number;
 }
 
 /* ---- who is in it ---- */
@@ -117,6 +135,8 @@ static int see_event(struct trace_text *text, const struct event *event)
 		return see_thread(text, event->call.tgid, event->call.tid);
 	case EVENT_REGION:
 		return see_thread(text, event->region.tgid, event->region.tid);
+	case EVENT_IOCTL:
+		return see_thread(text, event->ioctl.tgid, event->ioctl.tid);
 	case EVENT_INFERENCE:
 		error = see_thread(text, inference->tgid, inference->tid);
 		if (!error && inference->wait_tid)
@@ -127,7 +147,7 @@ static int see_event(struct trace_text *text, const struct event *event)
 	case EVENT_TASK:
 		return see_thread(text, event->task.tgid, event->task.tid ? event->task.tid : event->task.tgid);
 	default:
-		return 0; /* of a process that is in it already, or of none */
+		return 0; /* of a process that is in it already, of a device, or of none */
 	}
 }
 
@@ -148,6 +168,7 @@ int trace_text_add(struct trace_text *text, const struct event *event)
 		out->error = 0;
 		out->length = length;
 		text->events.any = any;
+		chrome_jobs_forget_names(&text->events.jobs);
 	}
 	return error;
 }
@@ -282,9 +303,11 @@ out:
 int trace_text_finish(struct trace_text *text, const struct recording_info *info, struct xpt_profile_report *report)
 {
 	struct text *out = &text->events.text;
-	int error = add_names(text);
 	size_t begin = 0, moved, end;
+	int error;
 
+	chrome_jobs_end(&text->events);
+	error = out->error ? out->error : add_names(text);
 	if (error)
 		return error;
 	end = out->length;

@@ -105,6 +105,12 @@ static void trace_take(struct run *run, const struct event *event, __u64 time)
 		draft_trace_grown(report);
 }
 
+/* A job is told when the call that has submitted it is known, and belongs to the same document. */
+static __u64 place_of(const struct profiling *profiling, const struct event *event, __u64 time)
+{
+	return time && event->kind != EVENT_JOB ? time : profiling->now;
+}
+
 void take_traces(struct profiling *profiling, const struct event *event, __u64 time)
 {
 	struct run *run;
@@ -113,6 +119,6 @@ void take_traces(struct profiling *profiling, const struct event *event, __u64 t
 	for (link = profiling->runs.next; link != &profiling->runs; link = link->next) {
 		run = container_of(link, struct run, link);
 		if (run->trace)
-			trace_take(run, event, time ?: profiling->now);
+			trace_take(run, event, place_of(profiling, event, time));
 	}
 }

@@ -26,6 +26,7 @@ struct chrome_writer {
 	int error;		    /* the first one: the sink has failed */
 	chrome_progress_fn progress;
 	void *progress_context;
+	struct chrome_devices *devices;
 	struct chrome_events events;
 };
 
@@ -55,6 +56,14 @@ static void info_free(struct recording_info *info)
 	free((char *)info->version);
 	free((char *)info->command);
 	free((char *)info->boot_id);
+}
+
+static void writer_free(struct chrome_writer *writer)
+{
+	chrome_events_free(&writer->events);
+	chrome_devices_free(writer->devices);
+	info_free(&writer->info);
+	free(writer);
 }
 
 static void report_progress(const struct chrome_writer *writer)
@@ -95,6 +104,9 @@ int chrome_writer_create(const struct log *log, const char *path, int descriptor
 	}
 	writer->log = log ? *log : (struct log){ 0 };
 	error = tailed_file_open(&writer->file, path, descriptor);
+	writer->devices = writer->events.jobs.devices = chrome_devices_create();
+	if (!error && !writer->devices)
+		error = -ENOMEM;
 	if (!error)
 		error = info_copy(&writer->info, info);
 	if (!error)
@@ -107,9 +119,7 @@ int chrome_writer_create(const struct log *log, const char *path, int descriptor
 	return 0;
 out:
 	tailed_file_close(&writer->file);
-	chrome_events_free(&writer->events);
-	info_free(&writer->info);
-	free(writer);
+	writer_free(writer);
 	return error;
 }
 
@@ -161,7 +171,7 @@ static int write_totals(struct chrome_writer *writer, const struct model *model)
 	int error;
 
 	text_literal(&tail, "\n],\"metadata\":");
-	chrome_metadata_totals(&tail, &writer->info, model, writer->error);
+	chrome_metadata_totals(&tail, &writer->info, model, writer->devices, writer->error);
 	text_literal(&tail, "}");
 	error = tail.error;
 	if (!error)
@@ -173,22 +183,34 @@ static int write_totals(struct chrome_writer *writer, const struct model *model)
 	return error;
 }
 
+/* With what was held back until now. */
+static void end_events(struct chrome_writer *writer)
+{
+	struct text *text = &writer->events.text;
+
+	if (writer->error)
+		return;
+	chrome_jobs_end(&writer->events);
+	if (text->error)
+		failed(writer, text->error);
+	else
+		chrome_writer_flush(writer);
+}
+
 int chrome_writer_close(struct chrome_writer *writer, const struct model *model)
 {
 	int error, closed;
 
 	if (!writer)
 		return 0;
-	chrome_writer_flush(writer);
+	end_events(writer);
 	error = write_totals(writer, model);
 	if (error && !writer->error)
 		log_error(&writer->log, "trace: the totals cannot be written: %s", strerror(-error));
 	closed = tailed_file_close(&writer->file);
 	if (writer->error)
 		error = writer->error;
-	chrome_events_free(&writer->events);
-	info_free(&writer->info);
-	free(writer);
+	writer_free(writer);
 	return error ? error : closed;
 }
 

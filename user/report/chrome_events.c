@@ -4,80 +4,12 @@
 #include <sys/wait.h>
 
 #include "describe/description.h"
+#include "describe/driver.h"
+#include "report/chrome_parts.h"
 
 #define LABEL_MAX 200 /* bytes of a command line that stand beside a process's name */
 
-/* ---- the parts that all trace events have ---- */
-
-static void begin(struct chrome_events *events, char phase, __u32 pid, __u32 tid, __u64 time)
-{
-	struct text *text = &events->text;
-
-	if (events->any)
-		text_literal(text, ",\n{\"ph\":\"");
-	else
-		text_literal(text, "\n{\"ph\":\"");
-	events->any = true;
-	text_bytes(text, &phase, 1);
-	text_literal(text, "\",\"pid\":");
-	text_unsigned(text, pid);
-	text_literal(text, ",\"tid\":");
-	text_unsigned(text, tid);
-	text_literal(text, ",\"ts\":");
-	text_microseconds(text, time);
-}
-
-static void add_name(struct text *text, const char *name)
-{
-	text_literal(text, ",\"name\":");
-	text_json_string(text, name);
-}
-
-/* what is a word of ours, runtime comes from outside. */
-static void add_category(struct text *text, const char *what, const char *runtime)
-{
-	text_literal(text, ",\"cat\":\"");
-	text_string(text, what);
-	text_literal(text, ",");
-	text_json_part(text, runtime, strlen(runtime));
-	text_literal(text, "\"");
-}
-
-static void add_id(struct text *text, __u64 id)
-{
-	text_literal(text, ",\"id\":\"");
-	text_hexadecimal(text, id);
-	text_literal(text, "\"");
-}
-
-/*
- * Handles and addresses are strings: JSON readers round numbers beyond 2^53. name comes with quotes, comma and colon.
- */
-#define add_hexadecimal(text, name, value)     \
-	do {                                   \
-		text_literal(text, name "\""); \
-		text_hexadecimal(text, value); \
-		text_literal(text, "\"");      \
-	} while (0)
-
-#define add_unsigned(text, name, value)     \
-	do {                                \
-		text_literal(text, name);   \
-		text_unsigned(text, value); \
-	} while (0)
-
-static __u64 duration(__u64 start, __u64 end)
-{
-	return end > start ? end - start : 0;
-}
-
 /* ---- processes and threads ---- */
-
-static void begin_metadata(struct chrome_events *events, __u32 pid, __u32 tid, const char *name)
-{
-	begin(events, 'M', pid, tid, 0);
-	add_name(&events->text, name);
-}
 
 static void add_process(struct chrome_events *events, const struct model_process *process)
 {
@@ -87,16 +19,16 @@ static void add_process(struct chrome_events *events, const struct model_process
 
 	if (!events->first_tgid)
 		events->first_tgid = process->tgid;
-	begin_metadata(events, process->tgid, process->tgid, "process_name");
+	chrome_begin_metadata(events, process->tgid, process->tgid, "process_name");
 	text_literal(text, ",\"args\":{\"name\":");
 	text_json_string(text, process->name);
 	text_literal(text, "}}");
-	begin_metadata(events, process->tgid, process->tgid, "process_sort_index");
-	add_unsigned(text, ",\"args\":{\"sort_index\":", process->sort_index);
+	chrome_begin_metadata(events, process->tgid, process->tgid, "process_sort_index");
+	chrome_unsigned(text, ",\"args\":{\"sort_index\":", process->sort_index);
 	text_literal(text, "}}");
 	if (!length)
 		return;
-	begin_metadata(events, process->tgid, process->tgid, "process_labels");
+	chrome_begin_metadata(events, process->tgid, process->tgid, "process_labels");
 	text_literal(text, ",\"args\":{\"labels\":");
 	text_json(text, command, text_cut(command, length, LABEL_MAX));
 	text_literal(text, ",\"command\":");
@@ -108,7 +40,7 @@ static void add_thread(struct chrome_events *events, __u32 tgid, __u32 tid, cons
 {
 	if (!name || !*name)
 		return;
-	begin_metadata(events, tgid, tid, "thread_name");
+	chrome_begin_metadata(events, tgid, tid, "thread_name");
 	text_literal(&events->text, ",\"args\":{\"name\":");
 	text_json_string(&events->text, name);
 	text_literal(&events->text, "}}");
@@ -183,23 +115,58 @@ static void add_status(struct text *text, const struct event_call *call)
 static void add_values(struct text *text, const struct event_call *call)
 {
 	if (HAS(call, XPT_MEANING_PROGRAM))
-		add_hexadecimal(text, ",\"handle\":", call->handle);
+		chrome_hexadecimal(text, ",\"handle\":", call->handle);
 	if (HAS(call, XPT_MEANING_KEY))
-		add_hexadecimal(text, ",\"key\":", call->key);
+		chrome_hexadecimal(text, ",\"key\":", call->key);
 	if (HAS(call, XPT_MEANING_SIZE))
-		add_unsigned(text, ",\"size\":", call->size);
+		chrome_unsigned(text, ",\"size\":", call->size);
 	if (HAS(call, XPT_MEANING_CORE)) {
 		text_literal(text, ",\"core\":");
 		text_signed(text, call->core);
 	}
 	if (HAS(call, XPT_MEANING_STREAM))
-		add_hexadecimal(text, ",\"stream\":", call->stream);
+		chrome_hexadecimal(text, ",\"stream\":", call->stream);
 	if (HAS(call, XPT_MEANING_PARENT))
-		add_hexadecimal(text, ",\"parent\":", call->parent);
+		chrome_hexadecimal(text, ",\"parent\":", call->parent);
 	if (HAS(call, XPT_MEANING_ADDRESS))
-		add_hexadecimal(text, ",\"address\":", call->address);
+		chrome_hexadecimal(text, ",\"address\":", call->address);
 	if (HAS(call, XPT_MEANING_COUNT))
-		add_unsigned(text, ",\"count\":", call->count);
+		chrome_unsigned(text, ",\"count\":", call->count);
+}
+
+/* Sums of jobs of which something was seen; what was not is left out. */
+static void add_device_sums(struct text *text, const struct model_device_times *device)
+{
+	bool ran = device->runs && device->device_time;
+
+	if (device->jobs)
+		chrome_unsigned(text, "\"jobs\":", device->jobs);
+	if (device->unfinished)
+		chrome_unsigned(text, ",\"unfinished\":", device->unfinished);
+	if (device->failed)
+		chrome_unsigned(text, ",\"failed\":", device->failed);
+	if (ran)
+		chrome_microseconds(text, ",\"device_us\":", device->device_time);
+	if (device->queue_time)
+		chrome_microseconds(text, ",\"queue_us\":", device->queue_time);
+	if (ran && device->busy_time)
+		chrome_microseconds(text, ",\"busy_us\":", device->busy_time);
+}
+
+/* What was submitted while the call was open. */
+static void add_device_times(struct text *text, const struct model_device_times *device)
+{
+	bool submitted = device->submit_begins && device->submit_ends >= device->submit_begins;
+
+	if (!device->jobs && !submitted)
+		return;
+	text_literal(text, ",\"device\":{");
+	add_device_sums(text, device);
+	if (submitted && device->jobs)
+		text_literal(text, ",");
+	if (submitted)
+		chrome_microseconds(text, "\"submit_us\":", device->submit_ends - device->submit_begins);
+	text_literal(text, "}");
 }
 
 /* Everything in the arguments behind function and role. */
@@ -208,7 +175,7 @@ static void add_arguments(struct text *text, const struct event_call *call)
 	if (call->program) {
 		text_literal(text, ",\"program\":");
 		text_json_string(text, call->program->name);
-		add_unsigned(text, ",\"program_id\":", call->program->id);
+		chrome_unsigned(text, ",\"program_id\":", call->program->id);
 	}
 	add_values(text, call);
 	if (call->name) {
@@ -221,34 +188,21 @@ static void add_arguments(struct text *text, const struct event_call *call)
 	if (call->layer)
 		text_literal(text, ",\"layer\":true");
 	if (call->sample > 1)
-		add_unsigned(text, ",\"sample\":", call->sample);
-}
-
-/* One end of an arrow. It is joined by category, name and id, and bound by time to the slice that is open there. */
-static void add_flow(struct chrome_events *events, char phase, __u32 tgid, __u32 tid, __u64 time, __u64 id,
-		     const char *runtime)
-{
-	begin(events, phase, tgid, tid, time);
-	add_id(&events->text, id);
-	add_category(&events->text, "flow", runtime);
-	if (phase == 'f')
-		text_literal(&events->text, ",\"name\":\"inference\",\"bp\":\"e\"}");
-	else
-		text_literal(&events->text, ",\"name\":\"inference\"}");
+		chrome_unsigned(text, ",\"sample\":", call->sample);
+	add_device_times(text, &call->device);
 }
 
 static void add_call(struct chrome_events *events, const struct event_call *call)
 {
 	struct text *text = &events->text;
 
-	begin(events, call->no_end ? 'i' : 'X', call->tgid, call->tid, call->start);
+	chrome_begin(events, call->no_end ? 'i' : 'X', call->tgid, call->tid, call->start);
 	if (call->no_end) {
 		text_literal(text, ",\"s\":\"t\"");
 	} else {
-		text_literal(text, ",\"dur\":");
-		text_microseconds(text, duration(call->start, call->end));
+		chrome_span(text, call->start, call->end);
 	}
-	add_name(text, names_program(call) ? call->program->name : call->function->name);
+	chrome_name(text, names_program(call) ? call->program->name : call->function->name);
 	if (call->outcome == OUTCOME_FAILED)
 		text_literal(text, ",\"cname\":\"terrible\"");
 	add_function(events, call->function);
@@ -256,7 +210,8 @@ static void add_call(struct chrome_events *events, const struct event_call *call
 	text_literal(text, "}}");
 	/* At its very start no call inside has begun, so the arrow leaves from this call and not from one within. */
 	if (call->flow_out && !call->no_end)
-		add_flow(events, 's', call->tgid, call->tid, call->start, call->flow_out, call->function->runtime);
+		chrome_flow(events, 's', call->tgid, call->tid, call->start, call->flow_out, call->function->runtime,
+			    "inference");
 }
 
 static void add_inference(struct chrome_events *events, const struct event_inference *inference)
@@ -265,40 +220,66 @@ static void add_inference(struct chrome_events *events, const struct event_infer
 	const char *runtime = inference->function->runtime;
 	const char *name = inference->program ? inference->program->name : inference->function->name;
 
-	begin(events, 'b', inference->tgid, inference->tid, inference->start);
-	add_id(text, inference->id);
-	add_category(text, "inference", runtime);
-	add_name(text, name);
+	chrome_begin(events, 'b', inference->tgid, inference->tid, inference->start);
+	chrome_id(text, inference->id);
+	chrome_category(text, "inference", runtime);
+	chrome_name(text, name);
 	text_literal(text, ",\"args\":{\"function\":");
 	text_json_string(text, inference->function->name);
 	if (inference->program)
-		add_unsigned(text, ",\"program_id\":", inference->program->id);
-	add_hexadecimal(text, ",\"key\":", inference->key);
-	add_hexadecimal(text, ",\"stream\":", inference->stream);
+		chrome_unsigned(text, ",\"program_id\":", inference->program->id);
+	chrome_hexadecimal(text, ",\"key\":", inference->key);
+	chrome_hexadecimal(text, ",\"stream\":", inference->stream);
 	if (inference->outcome == OUTCOME_FAILED)
 		text_literal(text, ",\"failed\":true");
+	add_device_times(text, &inference->device);
 	text_literal(text, "}}");
-	begin(events, 'e', inference->tgid, inference->tid,
-	      inference->end > inference->start ? inference->end : inference->start);
-	add_id(text, inference->id);
-	add_category(text, "inference", runtime);
-	add_name(text, name);
+	chrome_begin(events, 'e', inference->tgid, inference->tid,
+		     inference->end > inference->start ? inference->end : inference->start);
+	chrome_id(text, inference->id);
+	chrome_category(text, "inference", runtime);
+	chrome_name(text, name);
 	text_literal(text, "}");
 	/* The last nanosecond of the wait: at its end the slice is closed already. */
 	if (inference->wait_tid && inference->end)
-		add_flow(events, 'f', inference->tgid, inference->wait_tid, inference->end - 1, inference->id, runtime);
+		chrome_flow(events, 'f', inference->tgid, inference->wait_tid, inference->end - 1, inference->id,
+			    runtime, "inference");
 }
 
 static void add_region(struct chrome_events *events, const struct event_region *region)
 {
 	struct text *text = &events->text;
 
-	begin(events, 'X', region->tgid, region->tid, region->start);
-	text_literal(text, ",\"dur\":");
-	text_microseconds(text, duration(region->start, region->end));
-	add_name(text, region->name);
-	add_category(text, "region", region->runtime);
+	chrome_begin(events, 'X', region->tgid, region->tid, region->start);
+	chrome_span(text, region->start, region->end);
+	chrome_name(text, region->name);
+	chrome_category(text, "region", region->runtime);
 	text_literal(text, "}");
+}
+
+static void add_ioctl(struct chrome_events *events, const struct event_ioctl *ioctl)
+{
+	struct text *text = &events->text;
+
+	chrome_begin(events, 'X', ioctl->tgid, ioctl->tid, ioctl->start);
+	chrome_span(text, ioctl->start, ioctl->end);
+	text_literal(text, ",\"name\":\"ioctl ");
+	text_json_part(text, ioctl->name, strlen(ioctl->name));
+	text_literal(text, "\"");
+	if (ioctl->result < 0)
+		text_literal(text, ",\"cname\":\"terrible\"");
+	chrome_category(text, "ioctl", ioctl->driver);
+	chrome_string(text, ",\"args\":{\"node\":", ioctl->node);
+	if (ioctl->role) {
+		text_literal(text, ",\"role\":\"");
+		text_string(text, driver_role_name(ioctl->role));
+		text_literal(text, "\"");
+	}
+	chrome_hexadecimal(text, ",\"command\":", ioctl->command);
+	chrome_signed(text, ",\"result\":", ioctl->result);
+	if (ioctl->result < 0)
+		text_literal(text, ",\"failed\":true");
+	text_literal(text, "}}");
 }
 
 /* ---- what is not a span on a thread ---- */
@@ -307,7 +288,7 @@ static void add_counter(struct chrome_events *events, const struct event_counter
 {
 	struct text *text = &events->text;
 
-	begin(events, 'C', counter->tgid, counter->tgid, counter->time);
+	chrome_begin(events, 'C', counter->tgid, counter->tgid, counter->time);
 	text_literal(text, ",\"name\":\"");
 	text_json_part(text, counter->runtime, strlen(counter->runtime));
 	text_literal(text, " ");
@@ -324,7 +305,7 @@ static void add_counter(struct chrome_events *events, const struct event_counter
 
 static void begin_process_instant(struct chrome_events *events, __u32 tgid, __u32 tid, __u64 time)
 {
-	begin(events, 'i', tgid, tid, time);
+	chrome_begin(events, 'i', tgid, tid, time);
 	text_literal(&events->text, ",\"s\":\"p\",\"cat\":\"xputrace\",\"name\":");
 }
 
@@ -344,11 +325,11 @@ static void add_program(struct chrome_events *events, const struct event_program
 	text_json_part(text, program->name, strlen(program->name));
 	text_literal(text, "\",\"args\":{\"runtime\":");
 	text_json_string(text, program->runtime);
-	add_unsigned(text, ",\"program_id\":", program->id);
-	add_hexadecimal(text, ",\"handle\":", program->handle);
-	add_unsigned(text, ",\"generation\":", program->generation);
+	chrome_unsigned(text, ",\"program_id\":", program->id);
+	chrome_hexadecimal(text, ",\"handle\":", program->handle);
+	chrome_unsigned(text, ",\"generation\":", program->generation);
 	if (program->size)
-		add_unsigned(text, ",\"size\":", program->size);
+		chrome_unsigned(text, ",\"size\":", program->size);
 	text_literal(text, "}}");
 }
 
@@ -356,14 +337,14 @@ static void add_lost(struct chrome_events *events, const struct event_lost *lost
 {
 	struct text *text = &events->text;
 
-	begin(events, 'i', events->first_tgid, events->first_tgid, lost->time);
+	chrome_begin(events, 'i', events->first_tgid, events->first_tgid, lost->time);
 	text_literal(text, ",\"s\":\"g\",\"cat\":\"xputrace\",\"name\":\"lost ");
 	text_unsigned(text, lost->count);
 	text_literal(text, ": ");
 	text_string(text, loss_name(lost->cause));
 	text_literal(text, "\",\"args\":{\"cause\":\"");
 	text_string(text, loss_name(lost->cause));
-	add_unsigned(text, "\",\"count\":", lost->count);
+	chrome_unsigned(text, "\",\"count\":", lost->count);
 	text_literal(text, ",\"since_us\":");
 	text_microseconds(text, lost->since);
 	text_literal(text, "}}");
@@ -375,12 +356,12 @@ static void add_held(struct chrome_events *events, const struct event_held *held
 	struct text *text = &events->text;
 	__u64 id = ++events->held_count;
 
-	begin(events, 'b', held->tgid, held->tgid, held->start);
-	add_id(text, id);
-	add_unsigned(text, ",\"cat\":\"xputrace\",\"name\":\"held\",\"args\":{\"sites\":", held->sites);
+	chrome_begin(events, 'b', held->tgid, held->tgid, held->start);
+	chrome_id(text, id);
+	chrome_unsigned(text, ",\"cat\":\"xputrace\",\"name\":\"held\",\"args\":{\"sites\":", held->sites);
 	text_literal(text, "}}");
-	begin(events, 'e', held->tgid, held->tgid, held->end > held->start ? held->end : held->start);
-	add_id(text, id);
+	chrome_begin(events, 'e', held->tgid, held->tgid, held->end > held->start ? held->end : held->start);
+	chrome_id(text, id);
 	text_literal(text, ",\"cat\":\"xputrace\",\"name\":\"held\"}");
 }
 
@@ -392,14 +373,14 @@ static void add_task(struct chrome_events *events, const struct event_task *task
 		return;
 	begin_process_instant(events, task->tgid, task->tid ? task->tid : task->tgid, task->time);
 	if (task->what == XPT_TASK_FORK) {
-		add_unsigned(text, "\"forked\",\"args\":{\"parent\":", task->other);
+		chrome_unsigned(text, "\"forked\",\"args\":{\"parent\":", task->other);
 	} else if (task->what == XPT_TASK_EXEC) {
 		text_literal(text, "\"exec\",\"args\":{\"name\":");
 		text_json_string(text, task->name);
 	} else if (WIFSIGNALED(task->code)) {
-		add_unsigned(text, "\"exit\",\"args\":{\"signal\":", WTERMSIG(task->code));
+		chrome_unsigned(text, "\"exit\",\"args\":{\"signal\":", WTERMSIG(task->code));
 	} else {
-		add_unsigned(text, "\"exit\",\"args\":{\"status\":", WEXITSTATUS(task->code));
+		chrome_unsigned(text, "\"exit\",\"args\":{\"status\":", WEXITSTATUS(task->code));
 	}
 	text_literal(text, "}}");
 }
@@ -437,6 +418,18 @@ void chrome_events_add(struct chrome_events *events, const struct event *event)
 	case EVENT_REGION:
 		add_region(events, &event->region);
 		break;
+	case EVENT_JOB:
+		chrome_job_add(events, &event->job);
+		break;
+	case EVENT_QUEUE:
+		chrome_queue_add(events, &event->queue);
+		break;
+	case EVENT_DEVICE:
+		chrome_device_add(events, &event->device);
+		break;
+	case EVENT_IOCTL:
+		add_ioctl(events, &event->ioctl);
+		break;
 	case EVENT_UNPAIRED:
 	case EVENT_COUNT:
 		break; /* nothing that has a place on a thread; the totals have it */
@@ -451,5 +444,6 @@ void chrome_events_free(struct chrome_events *events)
 	for (i = 0; i < XPT_SPEC_MAX; i++)
 		if (events->functions[i].text.data)
 			text_free(&events->functions[i].text);
+	chrome_jobs_free(&events->jobs);
 	text_free(&events->text);
 }

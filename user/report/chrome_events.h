@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "model/event.h"
+#include "report/chrome_jobs.h"
 
 /* What is the same in every call of a function, escaped once. */
 struct chrome_function {
@@ -18,6 +19,7 @@ struct chrome_events {
 	__u32 first_tgid; /* first process: gives global instants a place that exists */
 	__u64 held_count; /* makes the identifiers of held spans */
 	struct chrome_function functions[XPT_SPEC_MAX]; /* by index of the function */
+	struct chrome_jobs jobs;			/* the owner sets its devices, or nothing of them is shown */
 };
 
 /* Appends what the event becomes: nothing, one trace event or several. Fails only through text.error. */

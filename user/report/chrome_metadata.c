@@ -98,6 +98,21 @@ static void add_counts(struct text *text, bool known, const struct xpt_program_c
 	chrome_member_unsigned(text, "recorded", recorded);
 }
 
+/* Jobs whose times were not told have none: they are left out, not 0. */
+static void add_device_work(struct text *text, const struct model_program *program)
+{
+	if (!program->jobs)
+		return;
+	chrome_member_unsigned(text, "jobs", program->jobs);
+	chrome_member_unsigned(text, "failed_jobs", program->failed_jobs);
+	if (program->device_time)
+		chrome_member_unsigned(text, "device_ns", program->device_time);
+	if (program->queue_time)
+		chrome_member_unsigned(text, "queue_ns", program->queue_time);
+	if (program->busy_time)
+		chrome_member_unsigned(text, "busy_ns", program->busy_time);
+}
+
 static void add_program(struct text *text, const struct model_program *program)
 {
 	text_literal(text, "{\"id\":");
@@ -120,6 +135,7 @@ static void add_program(struct text *text, const struct model_program *program)
 	add_counts(text, program->total_known, &program->total, program->recorded);
 	chrome_member_unsigned(text, "errors", program->errors);
 	chrome_member_unsigned(text, "pending", program->pending);
+	add_device_work(text, program);
 	add_statistics(text, "latency_ns", program->latency);
 	text_literal(text, "}");
 }
@@ -150,6 +166,31 @@ static void add_region(struct text *text, const struct model_region_total *regio
 	text_literal(text, "}");
 }
 
+static void add_queue(struct text *text, const struct chrome_devices *devices, const struct model_queue *queue)
+{
+	unsigned int number = chrome_devices_find(devices, queue->driver, queue->device);
+
+	text_literal(text, "{\"id\":");
+	text_unsigned(text, queue->id);
+	chrome_member_string(text, "driver", queue->driver);
+	chrome_member_string(text, "device", queue->device);
+	chrome_member_string(text, "engine", queue->engine);
+	if (number) {
+		chrome_member_unsigned(text, "pid", chrome_device_pid(number));
+		chrome_member_unsigned(text, "tid", chrome_queue_tid(queue->id, 0));
+	}
+	chrome_member_unsigned(text, "jobs", queue->jobs);
+	chrome_member_unsigned(text, "failed_jobs", queue->failed);
+	chrome_member_unsigned(text, "target_jobs", queue->target_jobs);
+	chrome_member_microseconds(text, "first_us", queue->first);
+	chrome_member_microseconds(text, "last_us", queue->last);
+	if (queue->busy_time) {
+		chrome_member_microseconds(text, "busy_us", queue->busy_time);
+		chrome_member_microseconds(text, "target_us", queue->target_time);
+	}
+	text_literal(text, "}");
+}
+
 static void add_separator(struct text *text, size_t index)
 {
 	if (index)
@@ -158,7 +199,7 @@ static void add_separator(struct text *text, size_t index)
 		text_literal(text, "\n");
 }
 
-static void add_totals(struct text *text, const struct model *model)
+static void add_totals(struct text *text, const struct model *model, const struct chrome_devices *devices)
 {
 	size_t i;
 
@@ -177,6 +218,11 @@ static void add_totals(struct text *text, const struct model *model)
 		add_separator(text, i);
 		add_region(text, model_region_total(model, i));
 	}
+	text_literal(text, "],\n\"queues\":[");
+	for (i = 0; i < model_queue_count(model); i++) {
+		add_separator(text, i);
+		add_queue(text, devices, model_queue(model, i));
+	}
 	text_literal(text, "]");
 }
 
@@ -190,7 +236,7 @@ static void add_losses(struct text *text, const struct model *model)
 	int cause;
 
 	text_literal(text, ",\n\"lost\":{");
-	for (cause = 0; cause <= XPT_LOSS_UNPAIRED; cause++) {
+	for (cause = 0; cause <= XPT_LOSS_JOBS; cause++) {
 		if (cause)
 			text_literal(text, ",");
 		text_json_string(text, loss_name(cause));
@@ -214,7 +260,7 @@ static void add_tracing(struct text *text, const char *end)
 }
 
 void chrome_metadata_totals(struct text *text, const struct recording_info *info, const struct model *model,
-			    int output_error)
+			    const struct chrome_devices *devices, int output_error)
 {
 	const char *end = model_end_text(model);
 
@@ -226,7 +272,7 @@ void chrome_metadata_totals(struct text *text, const struct recording_info *info
 	chrome_metadata_origin(text, info);
 	chrome_member_microseconds(text, "first_us", model_first_time(model));
 	chrome_member_microseconds(text, "last_us", model_last_time(model));
-	add_totals(text, model);
+	add_totals(text, model, devices);
 	add_losses(text, model);
 	chrome_member_unsigned(text, "held", model_held_count(model));
 	chrome_member_microseconds(text, "held_us", model_held_time(model));

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "model/model.h"
 #include "record/recording.h"
+#include "report/chrome_devices.h"
 
 #define CHROME_SCHEMA_VERSION 1 /* of SCHEMA.md */
 
@@ -21,10 +22,10 @@ void chrome_member_hexadecimal(struct text *text, const char *name, __u64 value)
 /* "host":...,"clock":{...}: members of an object, without its braces. */
 void chrome_metadata_origin(struct text *text, const struct recording_info *info);
 /*
- * The whole metadata object of a finished trace. output_error: 0, or the negative errno for which events are missing
+ * The whole metadata object of a finished trace. devices: those that have a place in it. output_error: 0, or the negative errno for which events are missing
  * in the file; then it is marked as incomplete.
  */
 void chrome_metadata_totals(struct text *text, const struct recording_info *info, const struct model *model,
-			    int output_error);
+			    const struct chrome_devices *devices, int output_error);
 
 #endif

@@ -101,6 +101,29 @@ void columns_format_bytes(struct text *text, __u64 bytes)
 	text_string(text, units[unit]);
 }
 
+void columns_format_share(struct text *text, double part, double whole)
+{
+	double hundredths = part / whole * 1e4;
+	__u64 value = hundredths < 1e15 ? hundredths + 0.5 : 0;
+
+	text_unsigned(text, value / 100);
+	text_literal(text, ".");
+	text_unsigned(text, value / 10 % 10);
+	text_unsigned(text, value % 10);
+	text_literal(text, "%");
+}
+
+void columns_share(struct columns *columns, double part, double whole)
+{
+	size_t start = columns->text.length;
+
+	if (part > 0 && whole > 0)
+		columns_format_share(&columns->text, part, whole);
+	else
+		text_literal(&columns->text, "-");
+	add_number(columns, start);
+}
+
 void columns_time(struct columns *columns, double nanoseconds)
 {
 	size_t start = columns->text.length;

@@ -36,6 +36,8 @@ void columns_count(struct columns *columns, __u64 count);
 void columns_time(struct columns *columns, double nanoseconds);
 /* Events a second. */
 void columns_rate(struct columns *columns, double rate);
+/* 12.34%: part of whole; - where there is none of either. */
+void columns_share(struct columns *columns, double part, double whole);
 /* 1.50MiB; empty for 0. */
 void columns_bytes(struct columns *columns, __u64 bytes);
 
@@ -51,6 +53,7 @@ void columns_free(struct columns *columns);
 
 /* The formats of the cells for use in other text. */
 void columns_format_time(struct text *text, double nanoseconds, bool precise);
+void columns_format_share(struct text *text, double part, double whole); /* whole is not 0 */
 void columns_format_bytes(struct text *text, __u64 bytes);
 
 #endif

@@ -154,6 +154,27 @@ static void add_status(struct text *text, const struct xpt_sample *sample)
 		text_signed(text, sample->status);
 }
 
+static void add_sum(struct text *text, uint64_t nanoseconds)
+{
+	text_literal(text, ",");
+	if (nanoseconds)
+		add_thousandths(text, false, nanoseconds);
+	else
+		text_literal(text, UNKNOWN);
+}
+
+/* No job at all, and none that took no time: of what was not seen there is no number. */
+static void add_jobs(struct text *text, const struct xpt_sample *sample)
+{
+	text_literal(text, ",");
+	if (sample->jobs)
+		text_unsigned(text, sample->jobs);
+	else
+		text_literal(text, UNKNOWN);
+	add_sum(text, sample->device_time);
+	add_sum(text, sample->queue_time);
+}
+
 static void add_sample(struct text *text, const struct xpt_profile_report *report, const struct xpt_sample *sample,
 		       size_t number)
 {
@@ -184,6 +205,7 @@ static void add_sample(struct text *text, const struct xpt_profile_report *repor
 		text_literal(text, UNKNOWN);
 	text_literal(text, ",");
 	add_status(text, sample);
+	add_jobs(text, sample);
 	text_literal(text, "\n");
 }
 
@@ -256,7 +278,7 @@ static void add_heading(struct text *text)
 		text_literal(text, ",");
 		text_string(text, xpt_column_name(i));
 	}
-	text_literal(text, ",startTime(S),thread,core,bytes,status\n");
+	text_literal(text, ",startTime(S),thread,core,bytes,status,jobs,deviceTime(Us),queueTime(Us)\n");
 }
 
 bool latency_samples(struct text *text, const struct xpt_profile_report *report, struct latency_position *position,

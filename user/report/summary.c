@@ -104,6 +104,26 @@ static void fill_region(struct columns *columns, const struct summary_row *row, 
 	fill_distribution(columns, row->statistics);
 }
 
+static void fill_known_time(struct columns *columns, double nanoseconds)
+{
+	if (nanoseconds > 0)
+		columns_time(columns, nanoseconds);
+	else
+		fill_unknown(columns, 1);
+}
+
+/* Of jobs whose handing over to the device is not told, nothing but their number is known. */
+static void fill_device_work(struct columns *columns, const struct summary_row *row, double seconds)
+{
+	fill_common(columns, row);
+	columns_count(columns, row->jobs);
+	columns_count(columns, row->failed_jobs);
+	fill_known_time(columns, row->all_device);
+	fill_known_time(columns, (double)row->device_time / row->jobs);
+	fill_known_time(columns, row->all_queue);
+	columns_share(columns, row->all_busy, seconds * 1e9);
+}
+
 static void table_fill(struct table *table)
 {
 	size_t i;
@@ -160,16 +180,21 @@ static void table_fit(struct table *table, FILE *out, size_t width)
 	print_origin(&table->rows->row[0], out);
 }
 
+/* What ends a table. */
+static void print_more(size_t rows, FILE *out)
+{
+	if (rows > ROWS_MAX)
+		fprintf(out, "(%zu more; see the trace's metadata)\n", rows - ROWS_MAX);
+	putc('\n', out);
+}
+
 static int table_print(struct table *table, FILE *out, size_t width)
 {
-	size_t more = table->rows->count > ROWS_MAX ? table->rows->count - ROWS_MAX : 0;
 	int error;
 
 	table_fit(table, out, width);
 	error = columns_print(&table->columns, out, width);
-	if (more)
-		fprintf(out, "(%zu more; see the trace's metadata)\n", more);
-	putc('\n', out);
+	print_more(table->rows->count, out);
 	columns_free(&table->columns);
 	return error;
 }
@@ -205,6 +230,26 @@ static int print_programs(const struct summary_rows *rows, double seconds, FILE 
 	return table_print(&table, out, width);
 }
 
+static int print_device_work(const struct summary_rows *programs, double seconds, FILE *out, size_t width)
+{
+	struct summary_rows rows = { 0 };
+	struct table table = { .rows = &rows, .seconds = seconds, .fill = fill_device_work };
+	int error = summary_device_work(programs, &rows);
+
+	if (!error && rows.count) {
+		define_common(&table.columns, "PROGRAM ON DEVICE");
+		columns_define(&table.columns, "JOBS", false);
+		columns_define(&table.columns, "FAILED", false);
+		columns_define(&table.columns, "TIME", false);
+		columns_define(&table.columns, "MEAN", false);
+		columns_define(&table.columns, "QUEUED", false);
+		columns_define(&table.columns, "BUSY", false);
+		error = table_print(&table, out, width);
+	}
+	summary_rows_free(&rows);
+	return error;
+}
+
 static int print_functions(const struct summary_rows *rows, FILE *out, size_t width)
 {
 	struct table table = { .rows = rows, .fill = fill_function };
@@ -230,6 +275,51 @@ static int print_regions(const struct summary_rows *rows, FILE *out, size_t widt
 	return table_print(&table, out, width);
 }
 
+static void fill_queue(struct columns *columns, const struct model_queue *queue, double seconds)
+{
+	columns_name(columns, *queue->engine ? queue->engine : "queue");
+	columns_name(columns, *queue->device ? queue->device : "-");
+	columns_name(columns, queue->driver);
+	columns_count(columns, queue->jobs);
+	columns_count(columns, queue->failed);
+	columns_share(columns, queue->busy_time, seconds * 1e9);
+	columns_share(columns, queue->target_time, seconds * 1e9);
+}
+
+static void fill_queues(struct columns *columns, const struct summary_queues *queues, double seconds)
+{
+	size_t i;
+
+	columns_clear(columns);
+	for (i = 0; i < queues->count && i < ROWS_MAX; i++)
+		fill_queue(columns, queues->queue[i], seconds);
+}
+
+static int print_queues(const struct model *model, double seconds, FILE *out, size_t width)
+{
+	struct summary_queues queues;
+	struct columns columns = { 0 };
+	int error = summary_queues(model, &queues);
+
+	if (error || !queues.count)
+		goto out;
+	columns_define(&columns, "QUEUE", true);
+	columns_define(&columns, "DEVICE", true);
+	columns_define(&columns, "DRIVER", true);
+	columns_define(&columns, "JOBS", false);
+	columns_define(&columns, "FAILED", false);
+	columns_define(&columns, "BUSY", false);
+	columns_define(&columns, "TARGET", false);
+	fill_queues(&columns, &queues, seconds);
+	columns.narrow = width && columns_least_width(&columns) > width;
+	error = columns_print(&columns, out, width);
+	print_more(queues.count, out);
+out:
+	columns_free(&columns);
+	summary_queues_free(&queues);
+	return error;
+}
+
 static double recorded_seconds(const struct model *model, const struct summary_closing *closing)
 {
 	if (closing->duration > 0)
@@ -240,6 +330,7 @@ static double recorded_seconds(const struct model *model, const struct summary_c
 static int print_tables(const struct model *model, const struct summary_closing *closing, FILE *out, size_t width)
 {
 	struct summary_rows programs = { 0 }, functions = { 0 }, regions = { 0 };
+	double seconds = recorded_seconds(model, closing);
 	int error = summary_programs(model, &programs);
 
 	if (!error)
@@ -247,9 +338,13 @@ static int print_tables(const struct model *model, const struct summary_closing 
 	if (!error)
 		error = summary_regions(model, &regions);
 	if (!error && programs.count)
-		error = print_programs(&programs, recorded_seconds(model, closing), out, width);
+		error = print_programs(&programs, seconds, out, width);
 	else if (!error)
 		fprintf(out, "no program was run\n\n");
+	if (!error)
+		error = print_device_work(&programs, seconds, out, width);
+	if (!error)
+		error = print_queues(model, seconds, out, width);
 	if (!error && functions.count)
 		error = print_functions(&functions, out, width);
 	if (!error && regions.count)

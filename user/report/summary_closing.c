@@ -44,19 +44,6 @@ static void add_time(struct text *text, double nanoseconds)
 	columns_format_time(text, nanoseconds, false);
 }
 
-/* part of whole in percent with two decimals; whole is not 0. */
-static void add_percent(struct text *text, double part, double whole)
-{
-	double hundredths = part / whole * 1e4;
-	__u64 value = hundredths < 1e15 ? hundredths + 0.5 : 0;
-
-	text_unsigned(text, value / 100);
-	text_literal(text, ".");
-	text_unsigned(text, value / 10 % 10);
-	text_unsigned(text, value % 10);
-	text_literal(text, "%");
-}
-
 static void add_losses(struct text *text, const struct model *model)
 {
 	bool any = false;
@@ -99,7 +86,7 @@ static void add_cost(struct text *text, const struct summary_closing *closing)
 		text_literal(text, " a call, ");
 	}
 	if (closing->duration > 0) {
-		add_percent(text, closing->cost, closing->duration);
+		columns_format_share(text, closing->cost, closing->duration);
 		text_literal(text, " of the time (estimated); ");
 	}
 	text_literal(text, "collector ");

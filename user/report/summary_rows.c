@@ -52,6 +52,12 @@ static int row_merge(struct summary_row *into, const struct summary_row *from)
 	into->calls += from->calls;
 	into->recorded += from->recorded;
 	into->errors += from->errors;
+	into->jobs += from->jobs;
+	into->failed_jobs += from->failed_jobs;
+	into->device_time += from->device_time;
+	into->all_device += from->all_device;
+	into->all_queue += from->all_queue;
+	into->all_busy += from->all_busy;
 	if (!from->statistics)
 		return 0;
 	if (!into->merged) {
@@ -82,6 +88,19 @@ static int merge_same(struct summary_rows *rows)
 	return error;
 }
 
+/* Each program with its own share of calls that were recorded: those of one name may have been sampled differently. */
+static void read_device_work(const struct model_program *program, struct summary_row *row)
+{
+	double factor = row->recorded && row->calls > row->recorded ? (double)row->calls / row->recorded : 1;
+
+	row->jobs = program->jobs;
+	row->failed_jobs = program->failed_jobs;
+	row->device_time = program->device_time;
+	row->all_device = program->device_time * factor;
+	row->all_queue = program->queue_time * factor;
+	row->all_busy = program->busy_time * factor;
+}
+
 int summary_programs(const struct model *model, struct summary_rows *rows)
 {
 	size_t count = model_program_count(model), i;
@@ -104,10 +123,74 @@ int summary_programs(const struct model *model, struct summary_rows *rows)
 			.errors = program->errors,
 			.statistics = program->latency,
 		};
+		read_device_work(program, &rows->row[rows->count - 1]);
 	}
 	error = merge_same(rows);
 	rows_finish(rows);
 	return error;
+}
+
+static int compare_device(const void *a, const void *b)
+{
+	const struct summary_row *first = a, *second = b;
+
+	if (first->all_device != second->all_device)
+		return first->all_device < second->all_device ? 1 : -1;
+	if (first->jobs != second->jobs)
+		return first->jobs < second->jobs ? 1 : -1;
+	return strcmp(first->name, second->name);
+}
+
+int summary_device_work(const struct summary_rows *programs, struct summary_rows *rows)
+{
+	int error = rows_allocate(rows, programs->count);
+	size_t i;
+
+	for (i = 0; i < programs->count && !error; i++) {
+		if (!programs->row[i].jobs)
+			continue;
+		rows->row[rows->count] = programs->row[i];
+		rows->row[rows->count++].merged = NULL;
+	}
+	if (!error)
+		qsort(rows->row, rows->count, sizeof(*rows->row), compare_device);
+	return error;
+}
+
+static int compare_queues(const void *a, const void *b)
+{
+	const struct model_queue *first = *(const struct model_queue *const *)a;
+	const struct model_queue *second = *(const struct model_queue *const *)b;
+
+	if (first->busy_time != second->busy_time)
+		return first->busy_time < second->busy_time ? 1 : -1;
+	if (first->jobs != second->jobs)
+		return first->jobs < second->jobs ? 1 : -1;
+	return first->id < second->id ? -1 : 1;
+}
+
+int summary_queues(const struct model *model, struct summary_queues *queues)
+{
+	size_t count = model_queue_count(model), i;
+
+	queues->count = 0;
+	queues->queue = calloc(count ? count : 1, sizeof(*queues->queue));
+	if (!queues->queue)
+		return -ENOMEM;
+	for (i = 0; i < count; i++) {
+		const struct model_queue *queue = model_queue(model, i);
+
+		if (queue->jobs || queue->busy_time)
+			queues->queue[queues->count++] = queue;
+	}
+	qsort(queues->queue, queues->count, sizeof(*queues->queue), compare_queues);
+	return 0;
+}
+
+void summary_queues_free(struct summary_queues *queues)
+{
+	free(queues->queue);
+	*queues = (struct summary_queues){ 0 };
 }
 
 int summary_functions(const struct model *model, struct summary_rows *rows)

@@ -14,6 +14,10 @@ struct summary_row {
 	__u64 recorded;
 	__u64 errors, bytes;
 	double time; /* ns: mean of the recorded calls times all calls; what rows are ordered by */
+	/* Jobs that the recorded calls have submitted to devices, and what they took, ns; programs only. */
+	__u64 jobs, failed_jobs, device_time;
+	double all_device, all_queue,
+		all_busy;		     /* ns: for all calls, as if those not recorded had been like the others */
 	const struct statistics *statistics; /* NULL: nothing was recorded of it, though it was called */
 	struct statistics *merged;	     /* statistics, when it was made for this row */
 };
@@ -28,9 +32,20 @@ struct summary_rows {
  * again and again is still the same to who reads the table.
  */
 int summary_programs(const struct model *model, struct summary_rows *rows);
+/* Of these rows, those that have jobs, ordered by what all calls have taken of devices. Shares what rows has. */
+int summary_device_work(const struct summary_rows *programs, struct summary_rows *rows);
 int summary_functions(const struct model *model, struct summary_rows *rows);
 int summary_regions(const struct model *model, struct summary_rows *rows);
 void summary_rows_free(struct summary_rows *rows);
+
+struct summary_queues {
+	const struct model_queue **queue;
+	size_t count;
+};
+
+/* Queues that had anything to do, the busiest first. */
+int summary_queues(const struct model *model, struct summary_queues *queues);
+void summary_queues_free(struct summary_queues *queues);
 
 /* From the END record; all 0 when the recording was cut short, or where a figure is missing. */
 struct summary_closing {
