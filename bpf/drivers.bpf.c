@@ -283,6 +283,19 @@ static __always_inline void event_take(struct event_room *room, const struct xpt
 extern void bpf_local_irq_save(unsigned long *flags__irq_flag) __ksym __weak;
 extern void bpf_local_irq_restore(unsigned long *flags__irq_flag) __ksym __weak;
 
+#define UNINTERRUPTED(work)                                        \
+	do {                                                       \
+		unsigned long flags;                               \
+                                                                   \
+		if (bpf_local_irq_save && bpf_local_irq_restore) { \
+			bpf_local_irq_save(&flags);                \
+			work;                                      \
+			bpf_local_irq_restore(&flags);             \
+		} else {                                           \
+			work;                                      \
+		}                                                  \
+	} while (0)
+
 static __always_inline void chain_take(struct event_room *room, const struct xpt_config *config, void *context)
 {
 	__u32 index = bpf_get_attach_cookie(context);
@@ -310,19 +323,11 @@ SEC("tracepoint")
 int driver_event(void *context)
 {
 	const struct xpt_config *config = config_get();
-	unsigned long flags;
 	__u32 zero = 0;
 	struct event_room *room = bpf_map_lookup_elem(&event_rooms, &zero);
 
-	if (!config || config->stopping || !room)
-		return 0;
-	if (bpf_local_irq_save && bpf_local_irq_restore) {
-		bpf_local_irq_save(&flags);
-		chain_take(room, config, context);
-		bpf_local_irq_restore(&flags);
-	} else {
-		chain_take(room, config, context);
-	}
+	if (config && !config->stopping && room)
+		UNINTERRUPTED(chain_take(room, config, context));
 	return 0;
 }
 
@@ -360,41 +365,36 @@ static __always_inline const struct xpt_node *node_of(struct task_struct *task, 
 	return bpf_map_lookup_elem(&nodes, &device);
 }
 
-SEC("tracepoint")
-int ioctl_enter(struct enter_record *context)
+static __always_inline void ioctl_open(const struct enter_record *context)
 {
-	const struct xpt_config *config = config_get();
 	struct task_struct *task = bpf_get_current_task_btf();
 	const struct xpt_node *node;
 	struct open_ioctl *open;
 
-	if (!config || config->stopping || !is_target(task->tgid))
-		return 0;
+	if (!is_target(task->tgid))
+		return;
 	node = node_of(task, context->argument[0]);
 	if (!node)
-		return 0;
+		return;
 	open = bpf_task_storage_get(&ioctls, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!open) {
 		count_loss(XPT_LOSS_THREAD);
-		return 0;
+		return;
 	}
 	open->command = context->argument[1];
 	open->node = node->index;
 	open->open = 1;
 	open->start = bpf_ktime_get_ns();
-	return 0;
 }
 
-SEC("tracepoint")
-int ioctl_leave(struct leave_record *context)
+static __always_inline void ioctl_close(const struct xpt_config *config, const struct leave_record *context)
 {
-	const struct xpt_config *config = config_get();
-	struct xpt_record_ioctl record = {};
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct open_ioctl *open = bpf_task_storage_get(&ioctls, task, 0, 0);
+	struct xpt_record_ioctl record = {};
 
-	if (!open || !open->open || !config)
-		return 0;
+	if (!open || !open->open)
+		return;
 	open->open = 0;
 	record.header.kind = XPT_RECORD_IOCTL;
 	record.header.size = sizeof(record);
@@ -406,5 +406,24 @@ int ioctl_leave(struct leave_record *context)
 	record.node = open->node;
 	record.result = context->result;
 	emit_data(config, &record, sizeof(record));
+}
+
+SEC("tracepoint")
+int ioctl_enter(struct enter_record *context)
+{
+	const struct xpt_config *config = config_get();
+
+	if (config && !config->stopping)
+		UNINTERRUPTED(ioctl_open(context));
+	return 0;
+}
+
+SEC("tracepoint")
+int ioctl_leave(struct leave_record *context)
+{
+	const struct xpt_config *config = config_get();
+
+	if (config)
+		UNINTERRUPTED(ioctl_close(config, context));
 	return 0;
 }
