@@ -257,19 +257,27 @@ static __always_inline bool is_wanted(struct event_room *room, const struct xpt_
 	return context_is_known(room, spec);
 }
 
-static __always_inline void event_take(struct event_room *room, const struct xpt_event_spec *spec,
-				       const struct xpt_config *config)
+/*
+ * A function of its own for the verifier's sake: what it has seen of one is not looked at again for the next. It finds the
+ * room for itself, as older kernels take a map's key from a map, but not from an argument.
+ */
+__noinline int event_take(const struct xpt_event_spec *spec)
 {
+	const struct xpt_config *config = config_get();
 	__u64 task = bpf_get_current_pid_tgid();
-	struct xpt_record_event *record = record_of(room);
-	__u32 words, size;
+	struct xpt_record_event *record;
+	__u32 words, size, zero = 0;
+	struct event_room *room = bpf_map_lookup_elem(&event_rooms, &zero);
 
+	if (!room || !spec || !config)
+		return 0;
+	record = record_of(room);
 	if (!counts(room, spec))
-		return;
+		return 0;
 	record->target = spec->flags & XPT_EVENT_BY_THREAD ? is_target(task >> 32) : 0;
 	words = fill(room, spec);
 	if (!is_wanted(room, spec))
-		return;
+		return 0;
 	record->header.kind = XPT_RECORD_EVENT;
 	record->header.tgid = task >> 32;
 	record->header.time = bpf_ktime_get_ns();
@@ -278,28 +286,36 @@ static __always_inline void event_take(struct event_room *room, const struct xpt
 	size = (sizeof(*record) + 8 * words) & 511;
 	record->header.size = size;
 	emit_data(config, record, size);
+	return 0;
 }
+
+/* False where the kernel refuses what is done while they are held off. */
+const volatile bool hold_interrupts = true;
 
 extern void bpf_local_irq_save(unsigned long *flags__irq_flag) __ksym __weak;
 extern void bpf_local_irq_restore(unsigned long *flags__irq_flag) __ksym __weak;
 
-#define UNINTERRUPTED(work)                                        \
-	do {                                                       \
-		unsigned long flags;                               \
-                                                                   \
-		if (bpf_local_irq_save && bpf_local_irq_restore) { \
-			bpf_local_irq_save(&flags);                \
-			work;                                      \
-			bpf_local_irq_restore(&flags);             \
-		} else {                                           \
-			work;                                      \
-		}                                                  \
+#define UNINTERRUPTED(work)                                                           \
+	do {                                                                          \
+		unsigned long flags;                                                  \
+                                                                                      \
+		if (hold_interrupts && bpf_local_irq_save && bpf_local_irq_restore) { \
+			bpf_local_irq_save(&flags);                                   \
+			work;                                                         \
+			bpf_local_irq_restore(&flags);                                \
+		} else {                                                              \
+			work;                                                         \
+		}                                                                     \
 	} while (0)
 
-static __always_inline void chain_take(struct event_room *room, const struct xpt_config *config, void *context)
+static __always_inline void chain_take(void *context)
 {
-	__u32 index = bpf_get_attach_cookie(context);
+	const struct xpt_config *config = config_get();
+	__u32 zero = 0, index = bpf_get_attach_cookie(context);
+	struct event_room *room = bpf_map_lookup_elem(&event_rooms, &zero);
 
+	if (!config || config->stopping || !room)
+		return;
 	for (__u32 i = 0; i < XPT_CHAIN_MAX; i++) {
 		const struct xpt_event_spec *spec = bpf_map_lookup_elem(&event_specs, &index);
 
@@ -312,7 +328,7 @@ static __always_inline void chain_take(struct event_room *room, const struct xpt
 			if (spec->span > XPT_EVENT_SPAN_MAX || bpf_probe_read_kernel(room->raw, spec->span, context))
 				break;
 		}
-		event_take(room, spec, config);
+		event_take(spec);
 		if (!spec->next)
 			break;
 		index = spec->next - 1;
@@ -322,12 +338,7 @@ static __always_inline void chain_take(struct event_room *room, const struct xpt
 SEC("tracepoint")
 int driver_event(void *context)
 {
-	const struct xpt_config *config = config_get();
-	__u32 zero = 0;
-	struct event_room *room = bpf_map_lookup_elem(&event_rooms, &zero);
-
-	if (config && !config->stopping && room)
-		UNINTERRUPTED(chain_take(room, config, context));
+	UNINTERRUPTED(chain_take(context));
 	return 0;
 }
 
@@ -367,11 +378,12 @@ static __always_inline const struct xpt_node *node_of(struct task_struct *task, 
 
 static __always_inline void ioctl_open(const struct enter_record *context)
 {
+	const struct xpt_config *config = config_get();
 	struct task_struct *task = bpf_get_current_task_btf();
 	const struct xpt_node *node;
 	struct open_ioctl *open;
 
-	if (!is_target(task->tgid))
+	if (!config || config->stopping || !is_target(task->tgid))
 		return;
 	node = node_of(task, context->argument[0]);
 	if (!node)
@@ -387,13 +399,14 @@ static __always_inline void ioctl_open(const struct enter_record *context)
 	open->start = bpf_ktime_get_ns();
 }
 
-static __always_inline void ioctl_close(const struct xpt_config *config, const struct leave_record *context)
+static __always_inline void ioctl_close(const struct leave_record *context)
 {
+	const struct xpt_config *config = config_get();
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct open_ioctl *open = bpf_task_storage_get(&ioctls, task, 0, 0);
 	struct xpt_record_ioctl record = {};
 
-	if (!open || !open->open)
+	if (!config || !open || !open->open)
 		return;
 	open->open = 0;
 	record.header.kind = XPT_RECORD_IOCTL;
@@ -411,19 +424,13 @@ static __always_inline void ioctl_close(const struct xpt_config *config, const s
 SEC("tracepoint")
 int ioctl_enter(struct enter_record *context)
 {
-	const struct xpt_config *config = config_get();
-
-	if (config && !config->stopping)
-		UNINTERRUPTED(ioctl_open(context));
+	UNINTERRUPTED(ioctl_open(context));
 	return 0;
 }
 
 SEC("tracepoint")
 int ioctl_leave(struct leave_record *context)
 {
-	const struct xpt_config *config = config_get();
-
-	if (config)
-		UNINTERRUPTED(ioctl_close(config, context));
+	UNINTERRUPTED(ioctl_close(context));
 	return 0;
 }

@@ -11,16 +11,18 @@ import subprocess
 import sys
 import sysconfig
 
+import module
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 INSIDE = "xputrace"  # the build tree in the root file system
 
 # What the tests and the start script call; all of it is copied with the libraries it needs.
-PROGRAMS = """sh bash busybox cat chmod chroot cp dmesg env false grep head kill ln ls lsmod mkdir modprobe mount mv nm ps
-    rm rmdir setarch setsid sleep stat strace tail tee touch true umount uname unshare wc""".split()
+PROGRAMS = """sh bash busybox cat chmod chroot cp dmesg env false grep head kill ln ls lsmod mkdir modprobe mount mv nm
+    ps rm rmdir rmmod setarch setsid sleep stat strace tail tee touch true umount uname unshare wc""".split()
 OPTIONAL = {"strace"}
 NEEDED = "xputrace workload".split()  # below the build folder
-TREE = "tests/e2e tests/vm/guest user/runtimes user/drivers".split()
+TREE = "tests/e2e tests/vm/guest tests/vm/driver user/runtimes user/drivers".split()
 # Of the workloads: what needs libraries that would make the image ten times as large.
 NOT_COPIED = ("opencl", "onnx")
 PYTHON_LEFT_OUT = ("test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "site-packages",
@@ -212,6 +214,17 @@ class Modules:
         return [self.target(name) for name in order]
 
 
+def add_driver(kernel, folder, modules):
+    """The tests' own module; or why there is none, for the tests in the machine to say."""
+    place = os.path.join(modules.folder, "updates")
+    os.makedirs(place)
+    try:
+        shutil.copy(module.build(kernel, folder), place)
+    except module.Failed as reason:
+        with open(os.path.join(place, module.NAME + ".txt"), "w", encoding="utf-8") as file:
+            file.write(str(reason))
+
+
 def make_modules(kernel, folder):
     """The file system with a kernel's drivers, for /lib/modules; its path, and the modules needed to get there."""
     place = os.path.join(folder, "modules")
@@ -223,6 +236,7 @@ def make_modules(kernel, folder):
         inside = os.path.relpath(path, os.path.join(modules.source, "kernel"))
         if inside.startswith(tuple(each + "/" for each in DRIVER_FOLDERS)):
             modules.add(name)
+    add_driver(kernel, folder, modules)
     tool = shutil.which("depmod") or shutil.which("depmod", path="/usr/sbin:/sbin")
     if not tool:
         raise Missing("the program depmod is not installed")

@@ -16,6 +16,9 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 # Of the packages that linux-image-amd64 leads to, those with the kernel and its modules: newer Debians split them.
 WITH_FILES = re.compile(r"linux-(image|binary|modules)-[0-9].*-amd64$")
 LEADING_TO_THEM = re.compile(r"linux-(image|binary|modules|base)-.*amd64$")
+# What a module is built with, and the libraries that the programs among it need.
+HEADERS_WITH_FILES = re.compile(r"linux-(headers|kbuild)-[0-9]|(libc6|libelf1|libelf1t64|libzstd1|zlib1g)$")
+LEADING_TO_HEADERS = re.compile(r"linux-(headers|kbuild|base)-|(libc6|libelf1|libelf1t64|libzstd1|zlib1g)$")
 
 
 class Unavailable(Exception):
@@ -50,6 +53,11 @@ class Kernel:
         if not found:
             raise Unavailable("the package of %s %s has no modules" % (self.name, self.version))
         return os.path.dirname(found[0])
+
+    @property
+    def headers(self):
+        """The folder with the files of the packages to build a module with, as below /."""
+        return os.path.join(self.folder, "headers")
 
 
 KERNELS = (
@@ -126,22 +134,23 @@ class VersionOrder:
                               check=False).returncode == 0
 
 
-def packages_of(apt, version):
-    """The packages with the files of linux-image-amd64 in a version."""
-    found, waiting, seen = [], ["linux-image-amd64"], set()
+def packages_of(apt, start, version, with_files, leading):
+    """NAME=VERSION of the packages with files that one leads to. Linux's own are of one version, others the newest."""
+    found, waiting, seen = [], [start], set()
     while waiting:
         package = waiting.pop()
         if package in seen:
             continue
         seen.add(package)
-        record = next((one for one in apt.show(package) if one["Version"] == version), None)
+        record = next((one for one in apt.show(package)
+                       if one["Version"] == version or not package.startswith("linux-")), None)
         if record is None:
             continue
-        if WITH_FILES.match(package):
-            found.append(package)
+        if with_files.match(package):
+            found.append("%s=%s" % (package, record["Version"]))
         for wanted in re.split(r"[,|]", record.get("Depends", "") + "," + record.get("Pre-Depends", "")):
             name = wanted.split("(")[0].strip()
-            if LEADING_TO_THEM.match(name):
+            if leading.match(name):
                 waiting.append(name)
     return sorted(found)
 
@@ -150,7 +159,7 @@ def fetch(kernel, folder, refresh=False):
     """Downloads and unpacks into folder, or takes what an earlier run has left there. Sets version and release."""
     kernel.folder = folder
     note = os.path.join(folder, "fetched.json")
-    if refresh or not os.path.exists(note):
+    if refresh or not os.path.exists(note) or not os.path.isdir(kernel.headers):
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
         try:
@@ -172,14 +181,20 @@ def download(kernel, folder):
                 if record["Version"].startswith(kernel.prefix)]
     if not versions:
         raise Unavailable("no kernel %s* in %s" % (kernel.prefix, ", ".join(kernel.suites)))
-    packages = packages_of(apt, versions[0])
+    packages = packages_of(apt, "linux-image-amd64", versions[0], WITH_FILES, LEADING_TO_THEM)
     if not packages:
         raise Unavailable("linux-image-amd64 %s leads to no package with a kernel" % versions[0])
-    apt.run("apt-get", "-q", "download", *["%s=%s" % (package, versions[0]) for package in packages], cwd=folder)
-    unpacked = os.path.join(folder, "unpacked")
-    os.makedirs(unpacked)
-    for archive in glob.glob(os.path.join(folder, "*.deb")):
-        output_of(["dpkg-deb", "--extract", archive, unpacked])
-        os.unlink(archive)  # what is unpacked is what later runs take
+    headers = packages_of(apt, "linux-headers-amd64", versions[0], HEADERS_WITH_FILES, LEADING_TO_HEADERS)
+    unpack(apt, packages, os.path.join(folder, "unpacked"))
+    unpack(apt, headers, kernel.headers)
     shutil.rmtree(apt.folder)
-    return {"version": versions[0], "packages": packages}
+    return {"version": versions[0], "packages": packages, "headers": headers}
+
+
+def unpack(apt, packages, folder):
+    """Downloads packages and unpacks all of them into a new folder, which is what later runs take."""
+    os.makedirs(folder)
+    apt.run("apt-get", "-q", "download", *packages, cwd=apt.folder)
+    for archive in glob.glob(os.path.join(apt.folder, "*.deb")):
+        output_of(["dpkg-deb", "--extract", archive, folder])
+        os.unlink(archive)

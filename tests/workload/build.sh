@@ -7,7 +7,7 @@ set -eu
 here=$(dirname "$0")
 out=${1:?usage: build.sh OUTDIR}
 cc=${CC:-cc}
-flags="-std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror ${CFLAGS:-} -I$here"
+flags="-std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror ${CFLAGS:-} -I$here -I$here/../vm/driver"
 
 case $($cc -dumpmachine) in
 aarch64*) marked=-mbranch-protection=standard plain=-mbranch-protection=none ;;
@@ -28,6 +28,10 @@ pjrt pjrt pjrt_plugin.so
 ggml - libggml-base.so.0
 llama llama libllama.so.0 libggml-base.so.0"
 
+# What every stand-in brings with it.
+device="$here/standin/device.c $here/accelerator.c"
+interface="$here/accelerator.h $here/../vm/driver/xptaccel_uapi.h"
+
 # newer TARGET SOURCE...: is TARGET up to date?
 newer() {
 	target=$1
@@ -40,14 +44,15 @@ newer() {
 
 # library DIRECTORY FLAG NAME FILE [NEEDED]
 library() {
-	newer "$1/$4" "$here/standin/$3.c" "$here"/standin/*.h "$here/standin/device.c" "$here/build.sh" && return
+	# shellcheck disable=SC2086
+	newer "$1/$4" "$here/standin/$3.c" "$here"/standin/*.h $device $interface "$here/build.sh" && return
 	# shellcheck disable=SC2016,SC2086
 	$cc $flags "$2" -fPIC -fvisibility=hidden -shared -Wl,-soname,"$4" -Wl,--build-id -Wl,-rpath,'$ORIGIN' \
-		-o "$1/$4" "$here/standin/$3.c" "$here/standin/device.c" ${5:+"$1/$5"} -lpthread
+		-o "$1/$4" "$here/standin/$3.c" $device ${5:+"$1/$5"} -lpthread
 }
 
 engine="$here/workload.c $here/churn.c $here/ledger.c"
-programs="$engine $here/workload.h $here/ledger.h $here/build.sh"
+programs="$engine $here/workload.h $here/ledger.h $interface $here/build.sh"
 
 echo "$standins" | while read -r name scenario file needed; do
 	library "$out/lib" "$marked" "$name" "$file" "$needed"
@@ -65,12 +70,11 @@ echo "$standins" | while read -r name scenario file needed; do
 		nrt | qaic)
 			# shellcheck disable=SC2086
 			$cc $flags "$linked" -o "$out/inside-$name" $engine \
-				"$here/scenario/$scenario.c" "$here/standin/$name.c" "$here/standin/device.c" -ldl \
-				-lpthread
+				"$here/scenario/$scenario.c" "$here/standin/$name.c" $device -ldl -lpthread
 			# shellcheck disable=SC2086
 			$cc $flags -Wno-error "$linked" -static -o "$out/static-$name" $engine \
 				"$here/scenario/$scenario.c" "$here/standin/$name.c" \
-				"$here/standin/device.c" -lpthread
+				$device -lpthread
 			;;
 		esac
 	}
@@ -88,12 +92,12 @@ newer "$out/sleeper" "$here/sleeper.c" || {
 }
 
 # shellcheck disable=SC2086
-newer "$out/onnx" "$here/onnx/onnx.c" "$here/ledger.c" "$here/ledger.h" ||
+newer "$out/onnx" "$here/onnx/onnx.c" "$here/ledger.c" "$here/ledger.h" $interface ||
 	$cc $flags -o "$out/onnx" "$here/onnx/onnx.c" "$here/ledger.c" -ldl -lpthread
 
 # What not every machine has: the tests that need them say so when they are missing.
 # shellcheck disable=SC2086
-newer "$out/opencl" "$here/opencl.c" "$here/ledger.c" "$here/ledger.h" ||
+newer "$out/opencl" "$here/opencl.c" "$here/ledger.c" "$here/ledger.h" $interface ||
 	$cc $flags -o "$out/opencl" "$here/opencl.c" "$here/ledger.c" -lOpenCL ||
 	echo "build.sh: no OpenCL: the OpenCL workload is left out" >&2
 newer "$out/sleeper32" "$here/sleeper32.S" ||

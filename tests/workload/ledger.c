@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "ledger.h"
 
+#include "accelerator.h"
+#include "xptaccel_uapi.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +18,17 @@ struct entry {
 	uint64_t total_ns;
 };
 
+/* A call that has handed jobs to the accelerator. */
+struct submission {
+	struct call call;
+	uint64_t number;
+	uint64_t end;
+};
+
 struct ledger {
 	struct entry *buckets[BUCKETS];
+	struct submission *submissions;
+	size_t submission_count, submission_limit;
 };
 
 uint64_t clock_now(void)
@@ -53,6 +65,7 @@ void ledger_free(struct ledger *ledger)
 			free(entry);
 		}
 	}
+	free(ledger->submissions);
 	free(ledger);
 }
 
@@ -104,8 +117,29 @@ void ledger_add(struct ledger *ledger, const struct call *call)
 	entry->total_ns += call->nanoseconds;
 }
 
+static void submission_add(struct ledger *ledger, const struct submission *submission)
+{
+	if (ledger->submission_count == ledger->submission_limit) {
+		ledger->submission_limit = ledger->submission_limit ? ledger->submission_limit * 2 : 256;
+		ledger->submissions = realloc(ledger->submissions,
+					      ledger->submission_limit * sizeof(*ledger->submissions));
+		if (!ledger->submissions) {
+			perror("workload");
+			exit(1);
+		}
+	}
+	ledger->submissions[ledger->submission_count++] = *submission;
+}
+
+void ledger_submission(struct ledger *ledger, const struct call *call, uint64_t submission)
+{
+	submission_add(ledger, &(struct submission){ *call, submission, call->start + call->nanoseconds });
+}
+
 void ledger_merge(struct ledger *into, const struct ledger *from)
 {
+	for (size_t i = 0; i < from->submission_count; i++)
+		submission_add(into, &from->submissions[i]);
 	for (size_t i = 0; i < BUCKETS; i++) {
 		for (const struct entry *entry = from->buckets[i]; entry; entry = entry->next) {
 			struct entry *target = entry_for(into, &entry->call);
@@ -182,4 +216,62 @@ void ledger_print(const struct ledger *ledger, FILE *out)
 	fputs("],\"inferences\":[", out);
 	print_entries(ledger, out, true);
 	fputs("]", out);
+}
+
+static void print_job(const struct accelerator_job *job, FILE *out)
+{
+	const char *asked = job->flags & XPTACCEL_HANG ? "hang" : job->flags & XPTACCEL_FAIL ? "fail" : "run";
+
+	fprintf(out, "{\"engine\":%" PRIu32 ",\"number\":%" PRIu64 ",\"cookie\":%" PRIu64, job->engine, job->number,
+		job->cookie);
+	fprintf(out, ",\"fence\":[%" PRIu64 ",%" PRIu64 "],\"asked\":\"%s\",\"asked_ns\":%" PRIu64, job->fence_context,
+		job->fence_seqno, asked, job->asked_ns);
+	fprintf(out, ",\"submit_ns\":%" PRIu64 ",\"submitted_ns\":%" PRIu64 ",\"queued_ns\":%" PRIu64, job->submit_ns,
+		job->submitted_ns, job->queued_ns);
+	fprintf(out, ",\"waited\":%s,\"started_ns\":%" PRIu64 ",\"finished_ns\":%" PRIu64 ",\"error\":%" PRId32 "}",
+		job->waited ? "true" : "false", job->started_ns, job->finished_ns, job->error);
+}
+
+/* Returns how many there are. */
+static size_t print_jobs(uint64_t submission, const struct accelerator_job *jobs, size_t count, FILE *out)
+{
+	size_t printed = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (jobs[i].submission != submission)
+			continue;
+		if (!printed)
+			fprintf(out, ",\"tid\":%d,\"jobs\":[", jobs[i].tid);
+		else
+			fputs(",", out);
+		print_job(&jobs[i], out);
+		printed++;
+	}
+	fputs(printed ? "]" : "", out);
+	return printed;
+}
+
+void ledger_print_executions(const struct ledger *ledger, const struct accelerator_job *jobs, size_t count, FILE *out)
+{
+	size_t printed = 0;
+
+	fputs("\"executions\":[", out);
+	for (size_t i = 0; i < ledger->submission_count; i++) {
+		const struct submission *submission = &ledger->submissions[i];
+
+		fputs(i ? ",{\"function\":" : "{\"function\":", out);
+		json_string(out, submission->call.function);
+		fputs(",\"program\":", out);
+		json_string(out, submission->call.program);
+		print_hex(out, "handle", submission->call.handle);
+		print_number(out, "status", submission->call.status);
+		fprintf(out, ",\"start\":%" PRIu64 ",\"end\":%" PRIu64, submission->call.start, submission->end);
+		printed += print_jobs(submission->number, jobs, count, out);
+		fputs("}", out);
+	}
+	fputs("]", out);
+	if (printed != count) {
+		fprintf(stderr, "workload: %zu jobs were submitted, %zu of them by known calls\n", count, printed);
+		exit(1);
+	}
 }

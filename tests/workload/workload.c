@@ -5,6 +5,7 @@
  * line arrives on standard input.
  */
 #include "workload.h"
+#include "accelerator.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -36,6 +37,12 @@ static const struct scenario *const scenarios[] = {
 
 static volatile sig_atomic_t stopped;
 
+/* Of the runtime's library, with --device: what it has submitted to the accelerator. */
+static struct {
+	typeof(accelerator_last) *last;
+	typeof(accelerator_jobs) *jobs;
+} accelerator;
+
 static void stop(int signal)
 {
 	(void)signal;
@@ -65,6 +72,17 @@ static void copy_value(struct value *into, struct value from)
 		*into = from;
 }
 
+/* A call that was followed by a new last submission of this thread has made it. */
+static void note_submission(struct ledger *ledger, const struct call *call)
+{
+	static __thread uint64_t noted;
+
+	if (!accelerator.last || accelerator.last() == noted)
+		return;
+	noted = accelerator.last();
+	ledger_submission(ledger, call, noted);
+}
+
 void workload_note(struct ledger *ledger, struct call *call, const struct call *fields)
 {
 	if (fields->function) /* a twin, or an address handed out: known by the name of the function it stands for */
@@ -76,6 +94,7 @@ void workload_note(struct ledger *ledger, struct call *call, const struct call *
 	copy_value(&call->stream, fields->stream);
 	copy_value(&call->status, fields->status);
 	ledger_add(ledger, call);
+	note_submission(ledger, call);
 }
 
 void workload_inference(struct ledger *ledger, const char *function, const char *program, uint64_t handle,
@@ -225,6 +244,22 @@ static void *library_open(const char *path, const char *name)
 	return handle;
 }
 
+static void accelerator_bind(void *library)
+{
+	bool complete = true;
+
+#ifdef WORKLOAD_LINKED
+	(void)library;
+	accelerator.last = accelerator_last;
+	accelerator.jobs = accelerator_jobs;
+#else
+	accelerator.last = workload_symbol(library, "accelerator_last", &complete);
+	accelerator.jobs = workload_symbol(library, "accelerator_jobs", &complete);
+#endif
+	if (!complete)
+		exit(1);
+}
+
 static void libraries_bind(const struct options *options, struct library *libraries)
 {
 	const struct scenario *scenario = scenario_find(options->runtime);
@@ -238,6 +273,8 @@ static void libraries_bind(const struct options *options, struct library *librar
 		(void)library_open;
 #endif
 		libraries[i].mapped = clock_now();
+		if (options->device)
+			accelerator_bind(handle);
 		if (!scenario->bind(libraries[i].run, handle))
 			exit(1);
 	}
@@ -313,6 +350,17 @@ static void write_line(const char *text, size_t length)
 	close(lock);
 }
 
+static void print_executions(const struct options *options, const struct library *libraries, FILE *out)
+{
+	const struct accelerator_job *jobs;
+	size_t count = accelerator.jobs(&jobs);
+
+	fputs(",\"device\":", out);
+	json_string(out, options->device);
+	fputs(",", out);
+	ledger_print_executions(libraries[0].run->ledger, jobs, count, out);
+}
+
 static void print_result(const struct options *options, const struct library *libraries)
 {
 	char *text;
@@ -338,6 +386,8 @@ static void print_result(const struct options *options, const struct library *li
 	}
 	if (options->churn)
 		churn_print(libraries[0].run, out);
+	if (options->device)
+		print_executions(options, libraries, out);
 	fputs("}\n", out);
 	if (fclose(out) != 0)
 		fail("result");
@@ -367,6 +417,11 @@ static const struct option long_options[] = {
 	{ "names", required_argument, NULL, 'A' },
 	{ "log-times", no_argument, NULL, 'T' },
 	{ "name", required_argument, NULL, 'N' },
+	{ "device", required_argument, NULL, 'V' },
+	{ "jobs", required_argument, NULL, 'J' },
+	{ "engines", required_argument, NULL, 'E' },
+	{ "fail-jobs", required_argument, NULL, 'j' },
+	{ "hang-jobs", required_argument, NULL, 'H' },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -400,7 +455,12 @@ static void __attribute__((noreturn)) usage(int status)
 	      "                    other, N a second; print how often each was run\n"
 	      "  --for SECONDS     for so long (1)\n"
 	      "  --names FILE      they are called as in FILE, in turn; each name ends with NUL (churn-000000...)\n"
-	      "  --name NAME       name of the main thread\n",
+	      "  --name NAME       name of the main thread\n"
+	      "  --device PATH     nrt, qaic, cuda: executions are jobs of this accelerator (tests/vm/driver); print each\n"
+	      "  --jobs N          jobs of one execution (1); every second one is shorter, a quarter\n"
+	      "  --engines N       engines that they go round (1)\n"
+	      "  --fail-jobs N     every so many jobs fails (0: none)\n"
+	      "  --hang-jobs N     every so many jobs hangs, until the driver resets the engine (0: none)\n",
 	      out);
 	exit(status);
 }
@@ -415,6 +475,12 @@ static unsigned long number(const char *text, unsigned long limit)
 		exit(2);
 	}
 	return value;
+}
+
+/* Those whose own stand-in executes: others hand on to another library. */
+static bool uses_device(const char *runtime)
+{
+	return strcmp(runtime, "nrt") == 0 || strcmp(runtime, "qaic") == 0 || strcmp(runtime, "cuda") == 0;
 }
 
 static void options_read(struct options *options, int argc, char **argv)
@@ -488,6 +554,22 @@ static void options_read(struct options *options, int argc, char **argv)
 		case 'N':
 			prctl(PR_SET_NAME, optarg);
 			break;
+		case 'V':
+			options->device = optarg;
+			setenv("STANDIN_DEVICE", optarg, 1);
+			break;
+		case 'J':
+			setenv("STANDIN_JOBS", optarg, 1);
+			break;
+		case 'E':
+			setenv("STANDIN_ENGINES", optarg, 1);
+			break;
+		case 'j':
+			setenv("STANDIN_FAIL_JOBS", optarg, 1);
+			break;
+		case 'H':
+			setenv("STANDIN_HANG_JOBS", optarg, 1);
+			break;
 		default:
 			usage(letter == 'h' ? 0 : 2);
 		}
@@ -495,6 +577,8 @@ static void options_read(struct options *options, int argc, char **argv)
 	if (optind != argc - 1 || !options->threads || !options->programs)
 		usage(2);
 	options->runtime = argv[optind];
+	if (options->device && (!uses_device(options->runtime) || options->library_count > 1 || options->churn))
+		usage(2);
 	if (!options->library_count)
 		options->library_count = 1;
 	if (!options->churn)

@@ -28,7 +28,8 @@ struct options {
 	bool log_times;
 	unsigned int churn; /* programs loaded, run and unloaded in a second by all threads together; 0: none */
 	unsigned int seconds;
-	const char *names; /* --names: a file with names that end in NUL */
+	const char *names;  /* --names: a file with names that end in NUL */
+	const char *device; /* --device: of the accelerator that executes */
 };
 
 /* One runtime library in use. Each scenario has a struct that begins with this one. */
@@ -89,31 +90,31 @@ void *workload_symbol(void *library, const char *name, bool *complete);
  * Calls a function, notes it with its return value as status and the given fields (evaluated after the call), and
  * yields the return value. There must be variables functions and ledger.
  */
-#define CALL(name, arguments, ...)                                                              \
-	({                                                                                      \
-		uint64_t start_ = clock_now();                                                  \
-		__auto_type result_ = functions->name arguments;                                \
-		struct call call_ = { .function = #name, .nanoseconds = clock_now() - start_ }; \
-		call_.status = SOME(result_);                                                   \
-		workload_note(ledger, &call_, &(struct call){ __VA_ARGS__ });                   \
-		result_;                                                                        \
+#define CALL(name, arguments, ...)                                                                               \
+	({                                                                                                       \
+		uint64_t start_ = clock_now();                                                                   \
+		__auto_type result_ = functions->name arguments;                                                 \
+		struct call call_ = { .function = #name, .start = start_, .nanoseconds = clock_now() - start_ }; \
+		call_.status = SOME(result_);                                                                    \
+		workload_note(ledger, &call_, &(struct call){ __VA_ARGS__ });                                    \
+		result_;                                                                                         \
 	})
 
 /* The same for functions whose return value is not a status: the value is dropped or goes where keep says. */
-#define CALL_NO_STATUS(name, arguments, ...)                                                    \
-	do {                                                                                    \
-		uint64_t start_ = clock_now();                                                  \
-		functions->name arguments;                                                      \
-		struct call call_ = { .function = #name, .nanoseconds = clock_now() - start_ }; \
-		workload_note(ledger, &call_, &(struct call){ __VA_ARGS__ });                   \
+#define CALL_NO_STATUS(name, arguments, ...)                                                                     \
+	do {                                                                                                     \
+		uint64_t start_ = clock_now();                                                                   \
+		functions->name arguments;                                                                       \
+		struct call call_ = { .function = #name, .start = start_, .nanoseconds = clock_now() - start_ }; \
+		workload_note(ledger, &call_, &(struct call){ __VA_ARGS__ });                                    \
 	} while (0)
 
-#define CALL_HANDLE(result, name, arguments, ...)                                               \
-	do {                                                                                    \
-		uint64_t start_ = clock_now();                                                  \
-		result = functions->name arguments;                                             \
-		struct call call_ = { .function = #name, .nanoseconds = clock_now() - start_ }; \
-		workload_note(ledger, &call_, &(struct call){ __VA_ARGS__ });                   \
+#define CALL_HANDLE(result, name, arguments, ...)                                                                \
+	do {                                                                                                     \
+		uint64_t start_ = clock_now();                                                                   \
+		result = functions->name arguments;                                                              \
+		struct call call_ = { .function = #name, .start = start_, .nanoseconds = clock_now() - start_ }; \
+		workload_note(ledger, &call_, &(struct call){ __VA_ARGS__ });                                    \
 	} while (0)
 
 /* Adds what fields has to call, and enters it. */

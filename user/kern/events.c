@@ -13,6 +13,24 @@
 
 #define KERNEL_MINOR_BITS 20 /* of a device number inside the kernel */
 
+static int load(struct kern *kern, bool hold_interrupts)
+{
+	int error;
+
+	kern->drivers = drivers_bpf__open();
+	if (!kern->drivers)
+		return -errno;
+	kern->drivers->rodata->hold_interrupts = hold_interrupts;
+	error = maps_share(kern, kern->drivers->obj);
+	if (!error)
+		error = drivers_bpf__load(kern->drivers);
+	if (error) {
+		drivers_bpf__destroy(kern->drivers);
+		kern->drivers = NULL;
+	}
+	return error;
+}
+
 int kern_open_drivers(struct kern *kern)
 {
 	int error;
@@ -20,15 +38,10 @@ int kern_open_drivers(struct kern *kern)
 	if (kern->drivers)
 		return 0;
 	libbpf_tells(kern->log);
-	kern->drivers = drivers_bpf__open();
-	error = kern->drivers ? maps_share(kern, kern->drivers->obj) : -errno;
-	if (!error)
-		error = drivers_bpf__load(kern->drivers);
+	error = load(kern, true);
+	if (error && error != -EPERM)
+		error = load(kern, false);
 	libbpf_tells(NULL);
-	if (error) {
-		drivers_bpf__destroy(kern->drivers);
-		kern->drivers = NULL;
-	}
 	return error;
 }
 

@@ -11,6 +11,7 @@
 #include "report/queue_points.h"
 
 #define FLOW_NAME "job"
+#define FLOW_ID (1ull << 40) /* viewers tell arrows apart by their number only, and inferences have some, too */
 
 struct chrome_queue {
 	struct map_node node;
@@ -290,8 +291,8 @@ static void add_span(struct chrome_events *events, struct chrome_queue *queue, c
 	/* The arrow is as long as the job has waited; the slice that it leaves from is the innermost one there. */
 	if (!job->target || !job->call_start || !job->queued)
 		return;
-	chrome_flow(events, 's', job->tgid, job->tid, job->queued, job->id, job->queue->driver, FLOW_NAME);
-	chrome_flow(events, 'f', pid, tid, start, job->id, job->queue->driver, FLOW_NAME);
+	chrome_flow(events, 's', job->tgid, job->tid, job->queued, FLOW_ID | job->id, job->queue->driver, FLOW_NAME);
+	chrome_flow(events, 'f', pid, tid, start, FLOW_ID | job->id, job->queue->driver, FLOW_NAME);
 }
 
 void chrome_job_add(struct chrome_events *events, const struct event_job *job)

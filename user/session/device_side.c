@@ -177,12 +177,14 @@ static bool has_role(const struct driver_events *events, enum xpt_event_role rol
 	return false;
 }
 
-static bool knows_device(const struct driver_events *events)
+static bool knows_device(const struct driver_events *events, bool by_thread)
 {
 	for (size_t i = 0; i < events->event_count; i++) {
 		const struct tracepoint *tracepoint = &events->events[i];
 
-		for (size_t f = 0; tracepoint->found && f < tracepoint->field_count; f++)
+		if (!tracepoint->found || (by_thread && !event_is_by_thread(tracepoint->event->role)))
+			continue;
+		for (size_t f = 0; f < tracepoint->field_count; f++)
 			if (tracepoint->fields[f].field->meaning == XPT_FIELD_DEVICE)
 				return true;
 	}
@@ -330,13 +332,20 @@ static int follow_events(struct device_side *side, size_t driver, enum xpt_event
 	struct event_filter filter = {
 		.group = side->follow[driver].group,
 		.foreign = is_general(side->drivers->items[driver]),
-		.knows_device = knows_device(events),
+		.knows_device = knows_device(events, false),
 	};
 	int error = 0;
 
-	for (size_t i = 0; i < side->drivers->count; i++)
-		if (i != driver && side->follow[i].taken && joins(side, driver, i))
-			filter.knows_device |= knows_device(&side->follow[i].events);
+	for (size_t i = 0; i < side->drivers->count; i++) {
+		const struct follow *other = &side->follow[i];
+
+		if (!other->taken)
+			continue;
+		if (i != driver && joins(side, driver, i))
+			filter.knows_device |= knows_device(&other->events, false);
+		if (other->group == filter.group)
+			filter.learns |= knows_device(&other->events, true);
+	}
 	for (enum xpt_event_role role = XPT_EVENT_WAIT; role >= from && !error; role--) {
 		for (size_t i = 0; i < events->event_count && !error; i++)
 			if (events->events[i].found && events->events[i].event->role == role)

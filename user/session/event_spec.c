@@ -76,7 +76,7 @@ static void add_texts(struct xpt_event_spec *spec)
 	}
 }
 
-static bool is_by_thread(enum xpt_event_role role)
+bool event_is_by_thread(enum xpt_event_role role)
 {
 	return role == XPT_EVENT_QUEUE || role == XPT_EVENT_MEMORY || role == XPT_EVENT_SUBMIT ||
 	       role == XPT_EVENT_WAIT;
@@ -87,7 +87,7 @@ static __u16 filter_flags(const struct tracepoint *tracepoint, const struct even
 {
 	enum xpt_event_role role = tracepoint->event->role;
 	bool has_context = tracepoint->event->key_count > 1;
-	__u16 flags = has_device ? XPT_EVENT_OF_DEVICE : 0;
+	__u16 flags = has_device && filter->learns ? XPT_EVENT_OF_DEVICE : 0;
 
 	if (!has_context)
 		return flags;
@@ -110,7 +110,7 @@ int event_spec_make(const struct tracepoint *tracepoint, const struct event_filt
 		.fields = tracepoint->field_count,
 		.device = XPT_EVENT_VALUES_MAX,
 		.group = filter->group,
-		.flags = is_by_thread(tracepoint->event->role) ? XPT_EVENT_BY_THREAD : 0,
+		.flags = event_is_by_thread(tracepoint->event->role) ? XPT_EVENT_BY_THREAD : 0,
 	};
 	for (size_t i = 0; i < tracepoint->field_count; i++) {
 		spec->field[i] = make_field(&tracepoint->fields[i], spec);

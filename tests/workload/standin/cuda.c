@@ -43,10 +43,8 @@ static int release(struct object *object)
 	return CUDA_SUCCESS;
 }
 
-static int submit(struct object *stream)
+static int submit(struct object *stream, uint64_t sequence)
 {
-	uint64_t sequence = device_submit();
-
 	if (stream)
 		stream->last = sequence;
 	return CUDA_SUCCESS;
@@ -108,7 +106,7 @@ static int launch(struct object *function, uint32_t grid_x, uint32_t grid_y, uin
 	(void)extra;
 	if (!function || grid_x * grid_y * grid_z * block_x * block_y * block_z == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	return device_fails() ? CUDA_ERROR_LAUNCH_FAILED : submit(stream);
+	return device_fails() ? CUDA_ERROR_LAUNCH_FAILED : submit(stream, device_launch());
 }
 
 static int copy_sync(const void *destination, const void *source, size_t size)
@@ -125,7 +123,7 @@ static int copy_async(const void *destination, const void *source, size_t size, 
 {
 	(void)destination;
 	(void)source;
-	return size ? submit(stream) : CUDA_ERROR_INVALID_VALUE;
+	return size ? submit(stream, device_submit()) : CUDA_ERROR_INVALID_VALUE;
 }
 
 static struct {
@@ -205,8 +203,9 @@ STANDIN_API int cuStreamDestroy_v2(struct object *stream)
 
 STANDIN_API int cuStreamSynchronize(struct object *stream)
 {
-	device_wait(stream ? stream->last : device_last());
-	return CUDA_SUCCESS;
+	int error = device_wait(stream ? stream->last : device_last());
+
+	return error ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS;
 }
 
 STANDIN_API int cuStreamQuery(struct object *stream)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "device.h"
+#include "accelerator.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -118,22 +119,37 @@ uint64_t device_submit(void)
 	return sequence;
 }
 
+uint64_t device_launch(void)
+{
+	if (!accelerator_given())
+		return device_submit();
+	pthread_mutex_lock(&device.lock);
+	configure();
+	pthread_mutex_unlock(&device.lock);
+	return accelerator_submit(device.duration_ns);
+}
+
 bool device_done(uint64_t sequence)
 {
 	bool done;
 
+	if (accelerator_owns(sequence))
+		return accelerator_done(sequence);
 	pthread_mutex_lock(&device.lock);
 	done = device.done >= sequence;
 	pthread_mutex_unlock(&device.lock);
 	return done;
 }
 
-void device_wait(uint64_t sequence)
+int device_wait(uint64_t sequence)
 {
+	if (accelerator_owns(sequence))
+		return accelerator_wait(sequence);
 	pthread_mutex_lock(&device.lock);
 	while (device.done < sequence)
 		pthread_cond_wait(&device.completed, &device.lock);
 	pthread_mutex_unlock(&device.lock);
+	return 0;
 }
 
 uint64_t device_last(void)

@@ -4,7 +4,7 @@
  * and the objects behind the runtimes' handles. Every stand-in library carries a copy of its own.
  *
  * Environment, read at the first use: STANDIN_DURATION_US, how long one job takes (default 20); STANDIN_FAIL_EVERY,
- * every so many executions fails (default 0: none).
+ * every so many executions fails (default 0: none). Executions can also be given to a driver: see accelerator.h.
  */
 #ifndef STANDIN_DEVICE_H
 #define STANDIN_DEVICE_H
@@ -33,11 +33,14 @@ void object_free_offspring(const struct object *object);
 /* Sequence number of the new job, from 1. */
 uint64_t device_submit(void);
 bool device_done(uint64_t sequence);
-void device_wait(uint64_t sequence);
+/* 0, or how the accelerator says that it has failed. */
+int device_wait(uint64_t sequence);
 /* The last job that was submitted. */
 uint64_t device_last(void);
 /* Submits a job and waits for it. */
 void device_run(void);
+/* Submits one execution of a program: to the accelerator, if there is one; else as one job of the worker thread. */
+uint64_t device_launch(void);
 
 /* Counts one execution and says whether it is one that fails. */
 bool device_fails(void);

@@ -55,12 +55,14 @@ STANDIN_API int nrt_unload(struct object *model)
 
 STANDIN_API int nrt_execute(struct object *model, const void *inputs, void *outputs)
 {
+	int error;
+
 	(void)inputs;
 	(void)outputs;
 	if (!model || !model->used)
 		return NRT_INVALID_HANDLE;
-	device_run();
-	return device_fails() ? NRT_EXEC_BAD_INPUT : NRT_SUCCESS;
+	error = device_wait(device_launch());
+	return device_fails() || error ? NRT_EXEC_BAD_INPUT : NRT_SUCCESS;
 }
 
 STANDIN_API int nrt_execute_repeat(struct object *model, const void *inputs, void *outputs, int repeat_count)
@@ -135,7 +137,9 @@ STANDIN_API int nrta_execute_schedule(struct object *model, const void *inputs, 
 		return NRT_INVALID_HANDLE;
 	if (queue != 0 || device_fails())
 		return NRT_INVALID;
-	return schedule(COMPUTE_UNIT, error, sequence);
+	*error = NRT_SUCCESS;
+	*sequence = COMPUTE_UNIT | device_launch();
+	return NRT_SUCCESS;
 }
 
 STANDIN_API int nrta_tensor_write(struct object *tensor, const void *buffer, size_t offset, size_t size, int queue,

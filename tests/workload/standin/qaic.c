@@ -123,7 +123,7 @@ STANDIN_API int qaicEnqueueExecObj(struct object *queue, struct object *exec, st
 		return QS_INVAL;
 	if (device_fails())
 		return QS_DEV_ERROR;
-	exec->last = device_submit();
+	exec->last = device_launch();
 	if (event)
 		event->last = exec->last;
 	return QS_SUCCESS;
@@ -134,8 +134,7 @@ STANDIN_API int qaicExecObjWaitForCompletion(struct object *exec, uint32_t timeo
 	(void)timeout;
 	if (!exec || !exec->used)
 		return QS_INVAL;
-	device_wait(exec->last);
-	return QS_SUCCESS;
+	return device_wait(exec->last) ? QS_DEV_ERROR : QS_SUCCESS;
 }
 
 STANDIN_API int qaicCreateEvent(struct object *context, struct object **event, int type)
@@ -148,8 +147,7 @@ STANDIN_API int qaicWaitforEvent(struct object *event)
 {
 	if (!event || !event->used)
 		return QS_INVAL;
-	device_wait(event->last);
-	return QS_SUCCESS;
+	return device_wait(event->last) ? QS_DEV_ERROR : QS_SUCCESS;
 }
 
 STANDIN_API int qaicReleaseEvent(struct object *event)
