@@ -7,7 +7,8 @@ import subprocess
 
 import accelerator
 from accelerator import DESCRIPTION, TIMEOUT_MS, command, executions_of, jobs_of, load, loaded, unload
-from harness import SLOW, Process, Recorder, cases, compare, record_command, results_in, run, scratch, wait_until
+from harness import (SLOW, Process, Recorder, Workload, cases, compare, record_command, results_in, run, scratch,
+                     wait_until)
 from reports import Stream
 
 THREADS, CALLS, JOBS = 4, 12, 3
@@ -117,7 +118,12 @@ def check_attribution(trace, pairs):
 def test_crowd(kernel, runtime):
     """4 threads in each of 2 processes, several jobs an inference, jobs that overtake each other, failures."""
     load(slots=2)
-    results, trace, _ = record(runtime, *CROWD, "--fork", 1, "--fail-jobs", 7)
+    processes = [Workload(command(runtime, *CROWD, "--wait-for-go", "--fail-jobs", 7, duration_us=3000)) for _ in "ab"]
+    recorder = Recorder("-p", ",".join(str(process.pid) for process in processes), *OPTIONS)
+    for process in processes:
+        process.go()
+    results = [result for process in processes for result in process.results()]
+    trace = recorder.finish()
     told = accelerator.check(results)
     assert len(told) == 2 * THREADS * CALLS * JOBS and accelerator.overtaken(told) > 10
     traced = jobs_in(trace)
@@ -171,13 +177,13 @@ def test_others(kernel):
     results, trace, _ = record("nrt", "--calls", 20, "--jobs", 2)
     other.kill()
     pairs = pair(accelerator.check(results), jobs_in(trace))
-    check_times(kernel, trace, pairs)
+    ended = check_times(kernel, trace, pairs)
     check_attribution(trace, pairs)
     others = jobs_in(trace, other=True)
     # Of those that were queued before the target used the device, nobody is known.
     assert {other.pid} <= {job.pid for job in others} <= {other.pid, None}, {job.pid for job in others}
     (queue,) = [one for one in trace.metadata["queues"] if one["jobs"]]
-    assert queue["target_jobs"] == len(pairs) and queue["jobs"] > queue["target_jobs"], queue
+    assert queue["target_jobs"] == len(ended) and queue["jobs"] > queue["target_jobs"], queue
     assert queue["target_us"] < queue["busy_us"], queue
 
 
