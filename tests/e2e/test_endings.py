@@ -9,8 +9,8 @@ import signal
 import subprocess
 import time
 
-from harness import (XPUTRACE, Recorder, Skip, Trace, cases, need, process_state, results_in, run, scratch, standin,
-                     wait_until, workload_path)
+from harness import (SLOW, XPUTRACE, Recorder, Skip, Trace, cases, need, process_state, results_in, run, scratch,
+                     standin, wait_until, workload_path)
 
 SEED = 20261
 
@@ -25,8 +25,8 @@ def loads(path):
 def test_collector_is_killed():
     """SIGKILL at random times: the trace loads, the target goes on and ends as if nothing had been."""
     chance = random.Random(SEED)
-    for _ in range(12):
-        workload = standin("nrt", "--calls", 0, "--threads", 2, "--rate", 3000)
+    for _ in range(12 if SLOW == 1 else 3):
+        workload = standin("nrt", "--calls", 0, "--threads", 2, "--rate", round(3000 / SLOW))
         workload.go()
         recorder = Recorder("-p", workload.pid)
         time.sleep(0.6 + chance.random() * 1.2)
@@ -143,7 +143,7 @@ def test_reader_of_pipe_goes():
 
 def test_trace_loads_while_recording():
     """The file on disk can be opened at any moment of the recording."""
-    workload = standin("nrt", "--calls", 0, "--threads", 2, "--rate", 500)
+    workload = standin("nrt", "--calls", 0, "--threads", 2, "--rate", round(500 / SLOW))
     workload.go()
     recorder = Recorder("-p", workload.pid)
     sizes = []

@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 
-from harness import (Recorder, Skip, Workload, cases, compare, compare_calls, compare_late, compare_programs,
+from harness import (LATE_RATE, Recorder, Skip, Workload, cases, compare, compare_calls, compare_late, compare_programs,
                      library_path, record_command, record_late, results_in, run, scratch, standin, workload_path)
 
 
@@ -18,7 +18,8 @@ def copy_of(library, name, flavour="lib"):
 @cases("nrt", "cuda", "pjrt")
 def test_loaded_after_attach(runtime):
     """Late attach, and the library comes later still: every call from 50 ms after the mapping on is seen."""
-    workload = standin(runtime, "--dlopen", "--rate", 500, "--calls", 300, "--programs", 1, "--log-times")
+    workload = standin(runtime, "--dlopen", "--rate", LATE_RATE, "--calls", 300, "--programs", 1,
+                       "--log-times")
     results, trace = record_late(workload)
     trace.check()
     compare_late(results[0], trace, results[0]["libraries"][0]["mapped"])

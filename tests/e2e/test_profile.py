@@ -7,8 +7,8 @@ import re
 import signal
 import time
 
-from harness import (XPUTRACE, Trace, Workload, cases, check_flows, check_nesting, need, process_state, results_in, run,
-                     scratch, standin, workload_path)
+from harness import (SLOW, XPUTRACE, Trace, Workload, cases, check_flows, check_nesting, need, process_state,
+                     results_in, run, scratch, standin, workload_path)
 from reports import (Profile, Stream, check_executions, made_by, read_file, read_samples, read_summary, wall_clock)
 from test_endings import small_file_system
 from test_onnx import library, native, node_command
@@ -158,8 +158,10 @@ def test_stopped_with_some():
     """-d and Ctrl-C end it with what there is."""
     workload = standin("nrt", "--calls", 0, "--programs", 1, "--rate", 500, "--log-times")
     offset = wall_clock()
-    timed = Profile("-p", workload.pid, "--program", "neuron-0.0", "--samples", 100000, "-d", "700ms")
     interrupted = Profile("-p", workload.pid, "--program", "neuron-0.0", "--samples", 100000)
+    # the last to attach: its time runs from then on
+    timed = Profile("-p", workload.pid, "--program", "neuron-0.0", "--samples", 100000, "-d",
+                    "%dms" % (700 * SLOW))
     workload.go()
     blocks = [timed.block()]
     interrupted.signal(signal.SIGINT)
@@ -354,7 +356,7 @@ def test_killed():
     # its name was seen by the one that was killed only
     seen = Profile("-p", workload.pid, "--program", "neuron-0.0", "-d", "500ms")
     assert seen.wait() == 1
-    handle = re.search(r"0x[0-9a-f]+", seen.stderr).group(0)
+    handle = re.search(r"^ +(0x[0-9a-f]+) +nrt", seen.stderr, re.M).group(1)
     block = Profile("-p", workload.pid, "--program", handle, "--samples", 50).block()
     result, = workload.stop()
     assert block.taken == block.inferences == 50 and not block.lost

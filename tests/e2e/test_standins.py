@@ -2,8 +2,9 @@
 """Stand-in runtimes: every call is in the trace, with its name, handle, size, core, stream and status."""
 
 import collections
+import statistics
 
-from harness import (REQUIRED, RUNNING, Workload, cases, compare, compare_calls, compare_programs, entries_of,
+from harness import (REQUIRED, RUNNING, SLOW, Workload, cases, compare, compare_calls, compare_programs, entries_of,
                      hexadecimal, library_path, record_late, standin, workload_path)
 
 RUNTIMES = ("nrt", "qaic", "vaccel", "hip", "cuda", "cudart", "pjrt", "llama")
@@ -120,7 +121,9 @@ def test_layers(runtime):
 
 def test_resolved_addresses():
     """Launches by the exported name and by the address that the driver hands out: each counted once."""
-    results, trace = record_late(standin("cuda", "--calls", 100, "--resolve"))
+    # the probe on an address comes a moment after the address: on a slow machine after many launches without a pause
+    pause = [] if SLOW == 1 else ["--rate", round(500 / SLOW)]
+    results, trace = record_late(standin("cuda", "--calls", 100, "--resolve", *pause))
     compare("cuda", results, trace)
 
 
@@ -172,12 +175,17 @@ def test_stack_arguments():
 
 def test_asynchronous_times():
     """From the enqueue to the end of the wait, not only the enqueue: at least the device's time."""
-    results, trace = record_late(standin("qaic", "--calls", 50, "--duration-us", 2000))
+    device = int(2000 * SLOW)  # us; longer than an enqueue takes on a slow machine, but for a few
+    results, trace = record_late(standin("qaic", "--calls", 50, "--duration-us", device))
     compare("qaic", results, trace)
     ends = {(event["id"], event["cat"]): event["ts"] for event in trace.events if event["ph"] == "e"}
     for event in trace.inferences:
-        assert ends[event["id"], event["cat"]] - event["ts"] >= 2000
-    assert all(call.duration < 2000 for call in trace.of("qaicEnqueueExecObj"))
+        assert ends[event["id"], event["cat"]] - event["ts"] >= device
+    enqueues = [call.duration for call in trace.of("qaicEnqueueExecObj")]
+    measured = sum(entry["total_ns"] for entry in entries_of(results)
+                   if entry["function"] == "qaicEnqueueExecObj") / 1000
+    assert sum(enqueues) <= measured, "%.1f us in enqueues, the workload measured %.1f" % (sum(enqueues), measured)
+    assert statistics.median(enqueues) < device, enqueues
 
 
 def test_regions():

@@ -26,7 +26,7 @@ import packages
 ROOT = image.ROOT
 BUILD = os.environ.get("XPUTRACE_BUILD", os.path.join(ROOT, "build"))
 FOLDER = os.path.join(BUILD, "vm")
-KERNEL_SECONDS = 1200  # that the tests on one kernel may take
+KERNEL_SECONDS = 1500  # that the tests on one kernel may take; with perf uprobes they take twice as long as else
 MACHINES = 8  # that may be started for one kernel, when they die
 REQUIRED = ("6.1", "6.12")  # in stable Debians: there is no day on which they cannot be had
 # How many times longer than on a real machine something may take. On a real one 30 perf uprobes are placed in 2 to 4

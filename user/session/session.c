@@ -13,13 +13,28 @@
 #include "session/output.h"
 
 #define REPORT_BYTES (256u << 20)
+#define CLOCK_CLOSE 5000 /* ns between two readings of one clock, with the other one's between them, that will do */
+#define CLOCK_TRIES 5
 #define KEEP_RELEASED 1024 /* programs and processes that are gone and may yet get counts */
 /* A record may reach its ring a little later than its time says: so long a reading waits for those before it. */
 #define GRACE 2000000ull /* ns */
 
+/* Two clocks cannot be read at once. An interruption in between would set the reports' clock wrong by as long. */
 __s64 session_clock_offset(void)
 {
-	return (__s64)(clock_read(CLOCK_REALTIME) - clock_monotonic());
+	__u64 least = ~0ull, before, realtime, taken;
+	__s64 offset = 0;
+
+	for (int tries = 0; tries < CLOCK_TRIES && least > CLOCK_CLOSE; tries++) {
+		before = clock_monotonic();
+		realtime = clock_read(CLOCK_REALTIME);
+		taken = clock_monotonic() - before;
+		if (taken >= least)
+			continue;
+		least = taken;
+		offset = (__s64)(realtime - before - taken / 2);
+	}
+	return offset;
 }
 
 /* ---- from the collector into the model, and from there to the handles ---- */

@@ -48,8 +48,8 @@ def port_path():
 
 
 def in_order(kernel):
-    """All tests. Drivers are loaded late and stay: every recording follows the events of all that are there, which takes
-    three times as long in here."""
+    """All tests. Drivers are loaded late and stay: every recording follows the events of all that are there, which
+    takes three times as long in here."""
     import run  # tests/e2e/run.py
     import device_tests
     import driver_tests
