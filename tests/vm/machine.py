@@ -84,6 +84,14 @@ class Machine:
             *lines, waiting = waiting.split(b"\n")
             yield from lines
 
+    def has_said(self, text):
+        """Whether it stands anywhere in what was printed on its console."""
+        try:
+            with open(self.console, encoding="utf-8", errors="replace") as file:
+                return text in file.read()
+        except OSError:
+            return False
+
     def last_words(self):
         """The end of what was printed on its console."""
         try:

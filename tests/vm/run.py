@@ -135,8 +135,9 @@ class Run:
 
     def is_emulators_fault(self, one):
         """Whether the machine has died of what only an emulated processor does; not believed too often."""
-        self.faults += EMULATORS_MARK in one.last_words()
-        return EMULATORS_MARK in one.last_words() and self.faults <= FAULTS
+        fault = one.has_said(EMULATORS_MARK)
+        self.faults += fault
+        return fault and self.faults <= FAULTS
 
     def listen(self, one, until, kept):
         """Takes the results of one machine; whether there is nothing left to do."""
