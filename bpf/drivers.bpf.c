@@ -105,6 +105,17 @@ static __always_inline bool is_target(__u32 tgid)
 	return bpf_map_lookup_elem(&processes, &tgid);
 }
 
+/* Whether a call will be recorded around what the current thread does. */
+static __always_inline bool is_in_call(void)
+{
+	const struct xpt_thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+
+	for (__u32 i = 0; thread && i < XPT_DEPTH_MAX && i < thread->depth; i++)
+		if (!(thread->frame[i].flags & FRAME_LEFT_OUT))
+			return true;
+	return false;
+}
+
 static __always_inline __u64 raw_number(const struct event_room *room, const struct xpt_event_field *field)
 {
 	__u64 value = *(const __u64 *)(room->raw + (field->offset & (XPT_EVENT_SPAN_MAX - 1)));
@@ -221,7 +232,7 @@ static __always_inline bool device_is_known(struct event_room *room, __u64 group
 	if (room->device.device == room->last_device.device && group == room->last_device.group)
 		return true;
 	if (!bpf_map_lookup_elem(&devices, &room->device)) {
-		if (!record_of(room)->target)
+		if (!record_of(room)->thread)
 			return false;
 		bpf_map_update_elem(&devices, &room->device, &known, BPF_ANY);
 	}
@@ -237,7 +248,7 @@ static __always_inline bool context_is_known(struct event_room *room, const stru
 	if (room->context == room->last_context)
 		return true;
 	if (!bpf_map_lookup_elem(&contexts, &room->context)) {
-		if ((spec->flags & XPT_EVENT_OF_CONTEXT) && !record_of(room)->target)
+		if ((spec->flags & XPT_EVENT_OF_CONTEXT) && !record_of(room)->thread)
 			return false;
 		if (!(spec->flags & XPT_EVENT_GIVES_CONTEXT))
 			return true;
@@ -274,7 +285,9 @@ __noinline int event_take(const struct xpt_event_spec *spec)
 	record = record_of(room);
 	if (!counts(room, spec))
 		return 0;
-	record->target = spec->flags & XPT_EVENT_BY_THREAD ? is_target(task >> 32) : 0;
+	record->thread = 0;
+	if ((spec->flags & XPT_EVENT_BY_THREAD) && is_target(task >> 32))
+		record->thread = XPT_THREAD_TARGET | (is_in_call() ? XPT_THREAD_IN_CALL : 0);
 	words = fill(room, spec);
 	if (!is_wanted(room, spec))
 		return 0;

@@ -362,6 +362,9 @@ struct xpt_record_task {
 	char name[XPT_TASK_NAME_LEN];
 };
 
+#define XPT_THREAD_TARGET (1 << 0)  /* the thread is one of a traced process */
+#define XPT_THREAD_IN_CALL (1 << 1) /* and has a call open that is recorded when it returns */
+
 /*
  * An event of a driver. Behind it stand the values of its fields in the order of the spec: 8 bytes a number, a signed one
  * extended; XPT_EVENT_TEXT bytes a text, zeros behind it. What could not be read is 0.
@@ -370,7 +373,7 @@ struct xpt_record_event {
 	struct xpt_record_header header; /* tgid, and tid below: that ran when it happened, in an interrupt any one */
 	__u32 tid;
 	__u16 event; /* index of the event */
-	__u8 target; /* XPT_EVENT_BY_THREAD: the thread is one of a traced process */
+	__u8 thread; /* XPT_THREAD_*; of XPT_EVENT_BY_THREAD */
 	__u8 valid;  /* bit i: field i could be read */
 	__u64 value[];
 };

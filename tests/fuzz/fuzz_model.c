@@ -370,7 +370,7 @@ static void event_tidy(struct xpt_record_event *event)
 {
 	event->tid &= 3;
 	event->event %= DRIVERS * DRIVER_EVENTS;
-	event->target &= 1;
+	event->thread &= XPT_THREAD_TARGET | XPT_THREAD_IN_CALL;
 	event->header.size = (uint16_t)(sizeof(*event) + driver_events[event->event % DRIVER_EVENTS].size);
 	if (!driver_events[event->event % DRIVER_EVENTS].key)
 		return;

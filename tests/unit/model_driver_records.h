@@ -96,7 +96,7 @@ static inline struct event_record event_make_list(unsigned int index, __u32 tgid
 	record.event.header.time = time;
 	record.event.tid = tid;
 	record.event.event = (__u16)index;
-	record.event.target = target;
+	record.event.thread = target ? XPT_THREAD_TARGET | XPT_THREAD_IN_CALL : 0;
 	record.event.valid = 0xff;
 	return record;
 }

@@ -350,20 +350,38 @@ Test(model_job_calls, an_enqueue_that_nobody_waits_for)
 	fixture_free(f);
 }
 
-Test(model_job_calls, a_job_outside_of_calls_is_told_after_a_grace)
+Test(model_job_calls, a_job_outside_of_calls_is_told_at_once)
+{
+	struct fixture *f = fixture_driver();
+	struct event_record record;
+
+	record = event_make(QUEUE, 1, 7, true, 100, U(1), "gfx");
+	record.event.thread = XPT_THREAD_TARGET;
+	cr_assert_eq(feed_event(f, record), 0);
+	run(f, 1, 130);
+	done(f, 1, 140);
+	deliver(f, 140);
+	cr_assert_eq(f->kinds[EVENT_JOB], 1);
+	cr_assert(job_nth(f, 0)->target);
+	cr_assert_eq(job_nth(f, 0)->process->tgid, 1);
+	cr_assert_eq(job_nth(f, 0)->call_start, 0);
+	fixture_free(f);
+}
+
+Test(model_job_calls, a_job_whose_call_does_not_return_is_told_after_a_grace)
 {
 	struct fixture *f = fixture_driver();
 
 	job(f, 1, SECOND, SECOND + 10, SECOND + 20);
-	deliver(f, 2 * SECOND + 19);
+	deliver(f, SECOND + JOB_GRACE + 19);
 	cr_assert_eq(f->kinds[EVENT_JOB], 0);
-	deliver(f, 2 * SECOND + 20);
+	deliver(f, SECOND + JOB_GRACE + 20);
 	cr_assert_eq(f->kinds[EVENT_JOB], 1);
 	cr_assert_eq(job_nth(f, 0)->time, SECOND + 20);
 	cr_assert_null(job_nth(f, 0)->program);
 	cr_assert_eq(job_nth(f, 0)->call_start, 0);
 	/* A call that takes longer than the grace has it all the same. */
-	call_at(f, TOY_EXECUTE, 7, 0, false, 5, 100, 5 * SECOND);
+	call_at(f, TOY_EXECUTE, 7, 0, false, 5, 100, 2 * JOB_GRACE);
 	cr_assert_eq(model_flush(f->model), 0);
 	cr_assert_eq(call_nth(f, 0)->device.jobs, 1);
 	cr_assert_eq(toy_program(f, 1, 5, 0)->device_time, 10);
@@ -376,7 +394,7 @@ Test(model_job_calls, another_record_ends_the_grace)
 	struct fixture *f = fixture_driver();
 
 	job(f, 1, SECOND, SECOND + 10, SECOND + 20);
-	call_at(f, TOY_COPY, 9, 0, false, 64, 2 * SECOND, 2 * SECOND + 20);
+	call_at(f, TOY_COPY, 9, 0, false, 64, SECOND + JOB_GRACE, SECOND + JOB_GRACE + 20);
 	cr_assert_eq(model_flush(f->model), 0);
 	cr_assert_lt(position(f, EVENT_JOB, 0), position(f, EVENT_CALL, 0));
 	fixture_free(f);

@@ -509,7 +509,7 @@ Test(model_jobs, more_than_are_followed)
 Test(model_jobs, ended_ones_that_no_call_comes_for_make_room)
 {
 	struct fixture *f = fixture_driver(XPT_PAIRING_UNIQUE, 64);
-	const __u64 second = 1000000000, step = 2 * second;
+	const __u64 step = 2 * JOB_GRACE;
 	__u64 i;
 
 	f->quiet = true;

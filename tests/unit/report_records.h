@@ -148,7 +148,7 @@ static inline void feed_event(struct model *model, __u16 event, __u32 tid, __u64
 		.event = { .header = { XPT_RECORD_EVENT, sizeof(record), tid ? RECORDS_TGID : 9, time },
 			   .tid = tid ? tid : 9,
 			   .event = event,
-			   .target = tid != 0,
+			   .thread = tid ? XPT_THREAD_TARGET | XPT_THREAD_IN_CALL : 0,
 			   .valid = 0xff },
 		.job = job,
 		.device = "0000:03:00.0",

@@ -103,7 +103,8 @@ static void event_decode(const struct traced_event *event, const struct xpt_reco
 	if (event->by_thread) {
 		telling->tgid = record->header.tgid;
 		telling->tid = record->tid;
-		telling->target = record->target;
+		telling->target = record->thread & XPT_THREAD_TARGET;
+		telling->in_call = record->thread & XPT_THREAD_IN_CALL;
 	}
 	telling->keyed = event->key && (record->valid & key) == key;
 	for (i = 0; i < event->key; i++)

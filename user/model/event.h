@@ -193,8 +193,8 @@ struct event_count {
 
 /*
  * A job. Told when it has ended; of one that is given up (the recording ends, its key is used again, too many are followed)
- * with what was seen of it. One of a traced process may come later than its end, up to a second of the recording: when the
- * calls around it have returned, so that they are known.
+ * with what was seen of it. One that was submitted inside a call that is recorded may come later than its end: when the
+ * calls around it have returned, so that they are known, or a minute of the recording later.
  */
 struct event_job {
 	const struct model_queue *queue;

@@ -16,6 +16,7 @@ struct driver_telling {
 	__u64 time;
 	__u32 tgid, tid; /* 0 unless the event is by its thread */
 	bool target;	 /* and that is one of a traced process */
+	bool in_call;	 /* in a call that is recorded when it returns */
 	bool keyed;	 /* the key could be read */
 	__u64 key[XPT_EVENT_KEY_MAX];
 	__u32 have; /* bit (1 << enum xpt_event_meaning), of the following */

@@ -178,6 +178,8 @@ static int job_submit(struct jobs *jobs, struct job *job, const struct driver_te
 	job->submitted = telling->time;
 	queue_stay_claim(&job->stay, telling->time);
 	job->process = processes_get(jobs->processes, telling->tgid, telling->time);
+	if (!telling->in_call)
+		return job->process ? 0 : -ENOMEM;
 	submitter = job->process ? jobs_submitter(jobs, job->process, telling->tid) : NULL;
 	if (!submitter)
 		return -ENOMEM;

@@ -14,8 +14,11 @@
 #include "model/job_keys.h"
 #include "model/submitters.h"
 
-/* So long is waited, after a job's end, for calls around it to return before it is told, in ns. */
-#define JOB_GRACE 1000000000ull
+/*
+ * So long is waited, after a job's end, for calls around it to return before it is told, in ns. There is one; but a call may
+ * also be left without returning.
+ */
+#define JOB_GRACE 60000000000ull
 
 struct jobs {
 	struct sinks *sinks;
