@@ -43,7 +43,9 @@ static long tracepoint_id(const char *system, const char *name)
 
 int main(int argc, char **argv)
 {
-	struct perf_event_attr attributes = { .type = PERF_TYPE_TRACEPOINT, .size = sizeof(attributes), .sample_period = 1 };
+	struct perf_event_attr attributes = { .type = PERF_TYPE_TRACEPOINT,
+					      .size = sizeof(attributes),
+					      .sample_period = 1 };
 	int program = program_load(), event;
 	char byte;
 

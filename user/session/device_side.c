@@ -499,7 +499,7 @@ static int follow_needed(struct device_side *side)
 
 static int scan(struct device_side *side)
 {
-	bool fresh[XPT_DRIVER_MAX];
+	bool fresh[XPT_DRIVER_MAX] = {};
 	int error = find_fresh(side, fresh);
 
 	for (size_t i = 0; i < side->drivers->count && !error; i++)
