@@ -346,6 +346,9 @@ static int follow_events(struct device_side *side, size_t driver, enum xpt_event
 		if (other->group == filter.group)
 			filter.learns |= knows_device(&other->events, true);
 	}
+	/* Where jobs are told apart by their order only, none may be left out: its end would be taken for another's. */
+	if (events->set && events->set->pairing == XPT_PAIRING_ORDER)
+		filter.learns = false;
 	for (enum xpt_event_role role = XPT_EVENT_WAIT; role >= from && !error; role--) {
 		for (size_t i = 0; i < events->event_count && !error; i++)
 			if (events->events[i].found && events->events[i].event->role == role)

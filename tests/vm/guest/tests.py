@@ -53,9 +53,10 @@ def in_order(kernel):
     import run  # tests/e2e/run.py
     import device_tests
     import driver_tests
+    import gpu_tests
     import kernel_tests
     first, loading, last = kernel_tests.discover(kernel)
-    loading += device_tests.discover(kernel) + driver_tests.discover(kernel)
+    loading += device_tests.discover(kernel) + gpu_tests.discover(kernel) + driver_tests.discover(kernel)
     everywhere = list(run.discover())
     of_drivers = [test for test in everywhere if test[0].startswith("drivers.")]
     return first + [test for test in everywhere if test not in of_drivers] + loading + of_drivers + last
