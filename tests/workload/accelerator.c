@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "told.h"
 #include "xptaccel_uapi.h"
 
 #define SUBMISSION \
@@ -22,6 +23,7 @@
 static struct {
 	pthread_mutex_t lock;
 	const char *path;
+	bool told;
 	uint64_t per_execution, engines, fail_every, hang_every;
 	uint64_t submissions, submitted;
 	struct accelerator_job *jobs; /* those of one submission lie together */
@@ -58,6 +60,7 @@ static uint64_t environment_number(const char *name, uint64_t otherwise)
 static void configure(void)
 {
 	accelerator.path = getenv("STANDIN_DEVICE");
+	accelerator.told = accelerator.path && told_is(accelerator.path);
 	accelerator.per_execution = environment_number("STANDIN_JOBS", 1);
 	accelerator.engines = environment_number("STANDIN_ENGINES", 1);
 	accelerator.fail_every = environment_number("STANDIN_FAIL_JOBS", 0);
@@ -78,10 +81,15 @@ static int device(void)
 	if (own_device >= 0 && own_pid == getpid())
 		return own_device;
 	own_pid = getpid();
-	own_device = open(accelerator.path, O_RDWR | O_CLOEXEC);
+	own_device = accelerator.told ? told_open(accelerator.path) : open(accelerator.path, O_RDWR | O_CLOEXEC);
 	if (own_device < 0)
 		fail(accelerator.path);
 	return own_device;
+}
+
+static int control(const struct accelerator_job *job, unsigned long number, void *arguments)
+{
+	return accelerator.told ? told_ioctl(job->device, number, arguments) : ioctl(job->device, number, arguments);
 }
 
 static uint32_t job_flags(uint64_t number)
@@ -98,7 +106,7 @@ static void submit_one(struct accelerator_job *job)
 	};
 
 	job->submit_ns = clock_now();
-	if (ioctl(job->device, XPTACCEL_SUBMIT, &arguments) != 0)
+	if (control(job, XPTACCEL_SUBMIT, &arguments) != 0)
 		fail("submit");
 	job->submitted_ns = clock_now();
 	job->number = arguments.job;
@@ -178,7 +186,7 @@ static bool wait_one(struct accelerator_job *job, uint64_t timeout_ns)
 
 	if (job->waited)
 		return true;
-	if (ioctl(job->device, XPTACCEL_WAIT, &arguments) != 0) {
+	if (control(job, XPTACCEL_WAIT, &arguments) != 0) {
 		if (errno == ETIME && !timeout_ns)
 			return false;
 		fail("wait");

@@ -29,8 +29,8 @@ ggml - libggml-base.so.0
 llama llama libllama.so.0 libggml-base.so.0"
 
 # What every stand-in brings with it.
-device="$here/standin/device.c $here/accelerator.c"
-interface="$here/accelerator.h $here/../vm/driver/xptaccel_uapi.h"
+device="$here/standin/device.c $here/accelerator.c $here/told.c"
+interface="$here/accelerator.h $here/told.h $here/../vm/driver/xptaccel_uapi.h"
 
 # newer TARGET SOURCE...: is TARGET up to date?
 newer() {

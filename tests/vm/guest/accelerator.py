@@ -16,8 +16,6 @@ NODE = "/dev/xptaccel0"
 DESCRIPTION = os.path.join(ROOT, "tests", "vm", "driver", NAME + ".json")
 WHY_NOT = "/lib/modules/%s/updates/%s.txt" % (platform.release(), NAME)
 TRACE = "/sys/kernel/tracing/instances/accelerator"
-ERRORS = {"run": 0, "fail": -5, "hang": -62}  # what a job ends with: EIO, ETIME
-CANCELLED = -125  # ECANCELED
 STATUS_FAILED = {"nrt": 1002, "qaic": 300, "cuda": 719}  # of the call that waits for a job that has failed
 TIMEOUT_MS = 500
 
@@ -72,60 +70,6 @@ def execute(runtime, *options, **keywords):
     result = run(command(runtime, *options, **keywords))
     assert result.status == 0, "the workload ended with %d: %s" % (result.status, result.stderr)
     return results_in(result.stdout)
-
-
-def executions_of(results):
-    return [dict(execution, pid=result["pid"]) for result in results for execution in result["executions"]]
-
-
-def jobs_of(results):
-    """All jobs, each with the process and thread that submitted it, in the order of submission."""
-    jobs = [dict(job, pid=execution["pid"], tid=execution["tid"], program=execution["program"])
-            for execution in executions_of(results) for job in execution["jobs"]]
-    return sorted(jobs, key=lambda job: job["submit_ns"])
-
-
-def check(results, cancelled=False):
-    """What must be true of every job, by the program's clock and by the device's. The jobs.
-
-    cancelled: jobs may have been on an engine that was reset because of another one."""
-    jobs = jobs_of(results)
-    assert jobs, "no jobs"
-    for name in ("number", "cookie"):
-        assert len({job[name] for job in jobs}) == len(jobs), "two jobs have the same %s" % name
-    assert len({tuple(job["fence"]) for job in jobs}) == len(jobs), "two jobs have the same fence"
-    for execution in executions_of(results):
-        for job in execution["jobs"]:
-            times = [execution["start"], job["submit_ns"], job["queued_ns"], job["submitted_ns"], execution["end"]]
-            assert times == sorted(times), "not submitted within its call: %s" % execution
-            times = [job["queued_ns"], job["started_ns"], job["finished_ns"]]
-            assert job["waited"] and times == sorted(times), job
-            if cancelled and job["error"] == CANCELLED:
-                continue
-            assert job["error"] == ERRORS[job["asked"]], job
-            if job["asked"] != "hang":
-                assert job["finished_ns"] - job["started_ns"] >= job["asked_ns"], "ended early: %s" % job
-    return jobs
-
-
-def most_at_once(jobs):
-    """How many of the jobs ran at one time, at the most."""
-    steps = sorted([(job["started_ns"], 1) for job in jobs] + [(job["finished_ns"], -1) for job in jobs])
-    most = now = 0
-    for _, step in steps:
-        now += step
-        most = max(most, now)
-    return most
-
-
-def overtaken(jobs):
-    """How many jobs ended before one of the same thread that was submitted earlier."""
-    count, latest = 0, {}
-    for job in jobs:
-        thread = job["pid"], job["tid"]
-        count += job["finished_ns"] < latest.get(thread, 0)
-        latest[thread] = max(latest.get(thread, 0), job["finished_ns"])
-    return count
 
 
 # ---- the kernel's own trace, without any tool ----

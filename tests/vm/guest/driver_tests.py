@@ -10,8 +10,8 @@ import platform
 import statistics
 
 import accelerator
-from accelerator import (CANCELLED, STATUS_FAILED, TIMEOUT_MS, check, execute, executions_of, jobs_of, load, loaded,
-                         trace_lines, traced, unload)
+from accelerator import STATUS_FAILED, TIMEOUT_MS, execute, load, loaded, trace_lines, traced, unload
+from devices import CANCELLED, check, executions_of, jobs_of, most_at_once, overtaken
 from harness import SLOW, XPUTRACE, Process, Skip, cases, run, wait_until
 
 # The events of the scheduler, by what they say; kernels up to 6.16 have the first ones.
@@ -59,9 +59,9 @@ def test_crowd(kernel, runtime):
     assert len(jobs) == THREADS * PROCESSES * 12 * 3, "%d jobs" % len(jobs)
     failed = [job for job in jobs if job["error"]]
     assert len(failed) == PROCESSES * (len(jobs) // PROCESSES // 7), "%d have failed" % len(failed)
-    assert accelerator.overtaken(jobs) > 10, "only %d jobs were overtaken" % accelerator.overtaken(jobs)
+    assert overtaken(jobs) > 10, "only %d jobs were overtaken" % overtaken(jobs)
     for engine in (0, 1):
-        most = accelerator.most_at_once([job for job in jobs if job["engine"] == engine])
+        most = most_at_once([job for job in jobs if job["engine"] == engine])
         assert most == 2, "engine %d ran %d jobs at once" % (engine, most)
 
 
@@ -82,7 +82,7 @@ def test_one_slot(kernel):
     """An engine with one slot runs one job at a time, in the order in which one thread submitted them."""
     load(engines=1)
     jobs = check(execute("qaic", "--threads", "3", "--calls", "20", "--jobs", "2"))
-    assert accelerator.most_at_once(jobs) == 1 and not accelerator.overtaken(jobs)
+    assert most_at_once(jobs) == 1 and not overtaken(jobs)
 
 
 def test_short_jobs(kernel):
