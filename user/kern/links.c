@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Probes placed and removed, in whichever of the three ways the kernel has. */
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,41 +155,113 @@ static int attach_multi(struct kern *kern, struct link_request *request, const s
 	return link_range(kern, request, 0, count, refused, attachment);
 }
 
-static int attach_perf_site(struct kern *kern, const struct link_request *request, const struct kern_site *site,
-			    bool returns, struct attachment *attachment)
+/* What sysfs says of the kernel's uprobe events: "8", or "config:0". */
+static int uprobe_number(const char *name, const char *form, unsigned int *value)
 {
-	LIBBPF_OPTS(bpf_uprobe_opts, options, .bpf_cookie = site->spec, .retprobe = returns);
-	struct bpf_program *program = returns ? kern->main->progs.call_return : kern->main->progs.call_entry;
-	struct bpf_link *link;
+	FILE *file = fopen(name, "re");
+	int found = file ? fscanf(file, form, value) : 0;
 
-	link = bpf_program__attach_uprobe_opts(program, request->pid ?: -1, request->path, site->offset, &options);
-	if (!link)
+	if (file)
+		fclose(file);
+	return found == 1 ? 0 : -EOPNOTSUPP;
+}
+
+static int open_uprobe(const struct link_request *request, __u64 offset, bool returns)
+{
+	struct perf_event_attr attributes = {
+		.size = sizeof(attributes),
+		.uprobe_path = (__u64)(unsigned long)request->path,
+		.probe_offset = offset,
+		.disabled = 1,
+	};
+	unsigned int type, bit;
+	int descriptor;
+
+	if (uprobe_number("/sys/bus/event_source/devices/uprobe/type", "%u", &type) ||
+	    uprobe_number("/sys/bus/event_source/devices/uprobe/format/retprobe", "config:%u", &bit))
+		return -EOPNOTSUPP;
+	attributes.type = type;
+	attributes.config = returns ? 1ull << bit : 0;
+	descriptor = syscall(SYS_perf_event_open, &attributes, request->pid ?: -1, request->pid ? -1 : 0, -1,
+			     PERF_FLAG_FD_CLOEXEC);
+	return descriptor < 0 ? -errno : descriptor;
+}
+
+/* One event, placed, but without a program yet. */
+struct placed {
+	int descriptor;
+	bool returns;
+	__u32 spec;
+};
+
+static int place_site(const struct link_request *request, const struct kern_site *site, bool returns,
+		      struct placed *placed, size_t *count)
+{
+	int descriptor = open_uprobe(request, site->offset, returns);
+
+	if (descriptor < 0)
+		return descriptor;
+	placed[(*count)++] = (struct placed){ descriptor, returns, site->spec };
+	return 0;
+}
+
+static int start_placed(struct kern *kern, const struct placed *placed, struct attachment *attachment)
+{
+	LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = placed->spec);
+	struct bpf_program *program = placed->returns ? kern->main->progs.call_return : kern->main->progs.call_entry;
+	struct bpf_link *link = bpf_program__attach_perf_event_opts(program, placed->descriptor, &options);
+
+	if (!link) {
+		close(placed->descriptor);
 		return -errno;
+	}
 	attachment->perf[attachment->perf_count++] = link;
 	return 0;
 }
 
+/*
+ * Placing is slow, most of all on older kernels, where each event looks through all processes that map the file. So all
+ * are placed before the first one gets its program: else calls of one function were recorded while those of the next
+ * are still missing, and the first inferences of a profile had gaps.
+ */
 static int attach_perf(struct kern *kern, const struct link_request *request, const struct kern_site *sites,
 		       size_t count, size_t *refused, struct attachment *attachment)
 {
-	int error;
+	struct placed *placed = calloc(2 * count ?: 1, sizeof(*placed));
+	size_t number = 0;
+	int error = 0;
 
-	attachment->perf = calloc(2 * count, sizeof(*attachment->perf));
-	if (!attachment->perf)
+	attachment->perf = calloc(2 * count ?: 1, sizeof(*attachment->perf));
+	if (!attachment->perf || !placed) {
+		free(placed);
 		return -ENOMEM;
+	}
 	for (size_t i = 0; i < count; i++) {
-		error = sites[i].entry_only ? 0 : attach_perf_site(kern, request, &sites[i], true, attachment);
+		error = sites[i].entry_only ? 0 : place_site(request, &sites[i], true, placed, &number);
 		if (!error)
-			error = attach_perf_site(kern, request, &sites[i], false, attachment);
+			error = place_site(request, &sites[i], false, placed, &number);
 		if (error == -ESRCH || error == -ENOMEM || error == -EMFILE)
-			return error;
+			break;
 		if (error) {
 			log_warn(kern->log, "the kernel refuses a probe at offset 0x%llx: %s",
 				 (unsigned long long)sites[i].offset, strerror(-error));
 			(*refused)++;
 		}
+		error = 0;
 	}
-	return 0;
+	/* A call must not be entered before its return can be seen. */
+	for (int returns = 1; returns >= 0; returns--) {
+		for (size_t i = 0; i < number; i++) {
+			if (placed[i].returns != returns)
+				continue;
+			if (error)
+				close(placed[i].descriptor);
+			else
+				error = start_placed(kern, &placed[i], attachment);
+		}
+	}
+	free(placed);
+	return error;
 }
 
 int kern_attach(struct kern *kern, pid_t pid, const char *path, const struct kern_site *sites, size_t count,
@@ -303,6 +376,7 @@ int links_try(struct kern *kern)
 	struct kern_site site = {};
 	const char *path = NULL;
 	__u64 address = (__u64)(unsigned long)probe_target;
+	const struct log *log = kern->log;
 	size_t refused = 0;
 	int error;
 
@@ -315,7 +389,10 @@ int links_try(struct kern *kern)
 		site.offset = address - mapped.files[i].start + mapped.files[i].offset;
 		path = mapped.files[i].open_path;
 	}
+	/* That a kernel refuses this one is an answer, nothing that a user must know. */
+	kern->log = NULL;
 	error = path ? kern_attach(kern, getpid(), path, &site, 1, &refused, &attachment) : -ENOENT;
+	kern->log = log;
 	/* It stays until the end: removing it now would take a grace period, and with perf events hold up the others. */
 	kern->trial = attachment;
 	if (!error && refused)
