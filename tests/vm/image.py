@@ -18,8 +18,8 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 INSIDE = "xputrace"  # the build tree in the root file system
 
 # What the tests and the start script call; all of it is copied with the libraries it needs.
-PROGRAMS = """sh bash bpftool busybox cat chmod chroot cp dmesg env false grep head kill ln ls lsmod mkdir modprobe mount mv
-    nm ps rm rmdir rmmod setarch setsid sleep stat strace tail tee touch true umount uname unshare wc""".split()
+PROGRAMS = """sh bash bpftool busybox cat chmod chroot cp dmesg env false grep head kill ln ls lsmod mkdir modprobe mount
+    mv nm ps rm rmdir rmmod setarch setsid sleep stat strace tail tee touch true umount uname unshare wc""".split()
 OPTIONAL = {"strace"}
 NEEDED = "xputrace workload".split()  # below the build folder
 TREE = "tests/e2e tests/vm/guest tests/vm/driver user/runtimes user/drivers".split()
