@@ -6,7 +6,6 @@ What is compared here with what stand-in runtimes have asked of it is the device
 
 import json
 import os
-import platform
 import statistics
 
 import accelerator
