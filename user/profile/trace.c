@@ -176,7 +176,7 @@ static int hold(struct trace *trace, struct held *held, __u32 tgid, __u32 tid, _
 	}
 	if (held->event.kind == EVENT_CALL)
 		thread->has_calls = true;
-	if (!thread->has_calls && thread->held_count >= IDLE_HELD_MAX)
+	if (!thread->has_calls && thread->held_count >= IDLE_HELD_MAX && !link_alone(&thread->held))
 		make_room(trace, container_of(thread->held.next, struct held, of_thread));
 	if (trace->held_count >= TRACE_HELD_MAX)
 		make_room(trace, container_of(trace->all.next, struct held, of_all));

@@ -25,7 +25,7 @@ struct chrome_jobs {
 };
 
 void chrome_job_add(struct chrome_events *events, const struct event_job *job);
-void chrome_queue_add(struct chrome_events *events, const struct event_queue *queue);
+void chrome_queue_add(struct chrome_events *events, const struct event_queue *event);
 void chrome_device_add(struct chrome_events *events, const struct event_device *device);
 /* Whether a job or load of the queue is in the document. */
 bool chrome_jobs_have_queue(const struct chrome_jobs *jobs, unsigned int queue);
