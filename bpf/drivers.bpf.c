@@ -12,7 +12,6 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define XPT_CHAIN_MAX 8 /* described events of one tracepoint */
 #define XPT_DEVICES_MAX 1024
 #define XPT_CONTEXTS_MAX 65536
 #define CHARACTER_DEVICE 0020000 /* S_IFCHR */
@@ -280,7 +279,7 @@ __noinline int event_take(const struct xpt_event_spec *spec)
 	__u32 words, size, zero = 0;
 	struct event_room *room = bpf_map_lookup_elem(&event_rooms, &zero);
 
-	if (!room || !spec || !config)
+	if (!room || !spec || !config || config->stopping)
 		return 0;
 	record = record_of(room);
 	if (!counts(room, spec))
@@ -323,13 +322,12 @@ extern void bpf_local_irq_restore(unsigned long *flags__irq_flag) __ksym __weak;
 
 static __always_inline void chain_take(void *context)
 {
-	const struct xpt_config *config = config_get();
 	__u32 zero = 0, index = bpf_get_attach_cookie(context);
 	struct event_room *room = bpf_map_lookup_elem(&event_rooms, &zero);
 
-	if (!config || config->stopping || !room)
+	if (!room)
 		return;
-	for (__u32 i = 0; i < XPT_CHAIN_MAX; i++) {
+	for (__u32 i = 0; i < XPT_EVENT_CHAIN_MAX; i++) {
 		const struct xpt_event_spec *spec = bpf_map_lookup_elem(&event_specs, &index);
 
 		if (!spec)

@@ -21,6 +21,7 @@
 
 #define XPT_DRIVER_MAX 64      /* drivers followed at once */
 #define XPT_EVENT_MAX 512      /* described events of all drivers together, each as often as it is described */
+#define XPT_EVENT_CHAIN_MAX 8  /* described events of one tracepoint */
 #define XPT_EVENT_VALUES_MAX 8 /* fields of one event, with those of its key */
 #define XPT_EVENT_KEY_MAX 3    /* fields of a key */
 #define XPT_EVENT_TEXT 32      /* bytes of a text in an event, terminator included */

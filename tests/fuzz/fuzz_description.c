@@ -1,31 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A runtime description is a file of the user's: whatever it holds, it is refused with a message or is sane. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "describe/description.h"
+#include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
-
-static void require(int condition)
-{
-	if (!condition)
-		abort();
-}
-
-struct said {
-	unsigned int errors;
-};
-
-/* Every message is one printable line. */
-static void said_write(void *context, enum xpt_log_level level, const char *text)
-{
-	struct said *said = context;
-
-	said->errors += level == XPT_LOG_ERROR;
-	for (; *text; text++)
-		require((unsigned char)*text >= ' ' && *text != 0x7f);
-}
 
 static void check_call(const struct call_spec *call)
 {

@@ -9,16 +9,11 @@
 #include <time.h>
 
 #include "profile/expression.h"
+#include "tests/fuzz/require.h"
 
 #define SECONDS_MAX 1.0 /* some milliseconds without sanitizers */
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
-
-static void require(int condition)
-{
-	if (!condition)
-		abort();
-}
 
 static double seconds(void)
 {

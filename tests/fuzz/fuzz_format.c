@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The format of a tracepoint: whatever stands in it, an event is refused with a reason or its fields lie in a record. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "target/tracepoint.h"
+#include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
-
-static void require(int condition)
-{
-	if (!condition)
-		abort();
-}
 
 static void check_field(const struct tracepoint_field *field)
 {

@@ -48,6 +48,16 @@ int session_options_refuse(const struct command_line *line, const char *reason);
 
 bool session_writes_to_stdout(const struct session_options *options);
 
+/* What they mean to the library's options of recordings and sessions alike: the beginning of an initialiser. */
+#define WATCH_OPTIONS(from)                                                                                  \
+	.pids = (from)->pids, .pid_count = (from)->pid_count, .command = (from)->command,                    \
+	.all_processes = (from)->all_processes, .runtime_files = (from)->runtimes.files.items,               \
+	.runtime_file_count = (from)->runtimes.files.count, .runtimes = (from)->runtimes.only.items,         \
+	.runtime_count = (from)->runtimes.only.count, .driver_files = (from)->driver_files.items,            \
+	.driver_file_count = (from)->driver_files.count, .drivers = (from)->drivers, .names = (from)->names, \
+	.name_count = (from)->name_count, .buffer_bytes = (from)->buffer_bytes, .link = (from)->link,        \
+	.log = print_message, .log_level = (from)->log_level
+
 /* The options, for tables of commands whose context begins with struct session_options. */
 bool take_driver_file(void *context, const char *value, const char **reason);
 bool take_drivers(void *context, const char *value, const char **reason);

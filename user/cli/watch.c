@@ -22,23 +22,7 @@ int watch_create(struct watch *watch)
 	const struct session_options *options = watch->options;
 	struct xpt_session_options session = {
 		.size = sizeof(session),
-		.pids = options->pids,
-		.pid_count = options->pid_count,
-		.command = options->command,
-		.all_processes = options->all_processes,
-		.runtime_files = options->runtimes.files.items,
-		.runtime_file_count = options->runtimes.files.count,
-		.runtimes = options->runtimes.only.items,
-		.runtime_count = options->runtimes.only.count,
-		.driver_files = options->driver_files.items,
-		.driver_file_count = options->driver_files.count,
-		.drivers = options->drivers,
-		.names = options->names,
-		.name_count = options->name_count,
-		.buffer_bytes = options->buffer_bytes,
-		.link = options->link,
-		.log = print_message,
-		.log_level = options->log_level,
+		WATCH_OPTIONS(options),
 	};
 
 	return exit_status(xpt_session_create(&session, &watch->session));

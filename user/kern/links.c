@@ -166,24 +166,33 @@ static int uprobe_number(const char *name, const char *form, unsigned int *value
 	return found == 1 ? 0 : -EOPNOTSUPP;
 }
 
-static int open_uprobe(const struct link_request *request, __u64 offset, bool returns)
+/* How perf_event_open() is asked for a uprobe. */
+struct uprobe_kind {
+	unsigned int type, return_bit;
+};
+
+static int uprobe_kind_read(struct uprobe_kind *kind)
+{
+	int error = uprobe_number("/sys/bus/event_source/devices/uprobe/type", "%u", &kind->type);
+
+	return error ?:
+		       uprobe_number("/sys/bus/event_source/devices/uprobe/format/retprobe", "config:%u",
+				     &kind->return_bit);
+}
+
+static int open_uprobe(const struct uprobe_kind *kind, const struct link_request *request, __u64 offset, bool returns)
 {
 	struct perf_event_attr attributes = {
+		.type = kind->type,
 		.size = sizeof(attributes),
+		.config = returns ? 1ull << kind->return_bit : 0,
 		.uprobe_path = (__u64)(unsigned long)request->path,
 		.probe_offset = offset,
 		.disabled = 1,
 	};
-	unsigned int type, bit;
-	int descriptor;
+	int descriptor = syscall(SYS_perf_event_open, &attributes, request->pid ?: -1, request->pid ? -1 : 0, -1,
+				 PERF_FLAG_FD_CLOEXEC);
 
-	if (uprobe_number("/sys/bus/event_source/devices/uprobe/type", "%u", &type) ||
-	    uprobe_number("/sys/bus/event_source/devices/uprobe/format/retprobe", "config:%u", &bit))
-		return -EOPNOTSUPP;
-	attributes.type = type;
-	attributes.config = returns ? 1ull << bit : 0;
-	descriptor = syscall(SYS_perf_event_open, &attributes, request->pid ?: -1, request->pid ? -1 : 0, -1,
-			     PERF_FLAG_FD_CLOEXEC);
 	return descriptor < 0 ? -errno : descriptor;
 }
 
@@ -194,10 +203,10 @@ struct placed {
 	__u32 spec;
 };
 
-static int place_site(const struct link_request *request, const struct kern_site *site, bool returns,
-		      struct placed *placed, size_t *count)
+static int place_site(const struct uprobe_kind *kind, const struct link_request *request, const struct kern_site *site,
+		      bool returns, struct placed *placed, size_t *count)
 {
-	int descriptor = open_uprobe(request, site->offset, returns);
+	int descriptor = open_uprobe(kind, request, site->offset, returns);
 
 	if (descriptor < 0)
 		return descriptor;
@@ -229,17 +238,19 @@ static int attach_perf(struct kern *kern, const struct link_request *request, co
 {
 	struct placed *placed = calloc(2 * count ?: 1, sizeof(*placed));
 	size_t number = 0;
-	int error = 0;
+	struct uprobe_kind kind;
+	int error;
 
 	attachment->perf = calloc(2 * count ?: 1, sizeof(*attachment->perf));
-	if (!attachment->perf || !placed) {
+	error = attachment->perf && placed ? uprobe_kind_read(&kind) : -ENOMEM;
+	if (error) {
 		free(placed);
-		return -ENOMEM;
+		return error;
 	}
 	for (size_t i = 0; i < count; i++) {
-		error = sites[i].entry_only ? 0 : place_site(request, &sites[i], true, placed, &number);
+		error = sites[i].entry_only ? 0 : place_site(&kind, request, &sites[i], true, placed, &number);
 		if (!error)
-			error = place_site(request, &sites[i], false, placed, &number);
+			error = place_site(&kind, request, &sites[i], false, placed, &number);
 		if (error == -ESRCH || error == -ENOMEM || error == -EMFILE)
 			break;
 		if (error) {

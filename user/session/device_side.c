@@ -11,7 +11,6 @@
 #include "session/event_spec.h"
 #include "target/uevents.h"
 
-#define CHAIN_MAX 8 /* described events of one tracepoint; as in bpf/drivers.bpf.c */
 #define IOCTL_LINKS 2
 
 /* One driver of the descriptions; the index is that of the wire. */
@@ -53,17 +52,27 @@ struct device_side {
 
 /* ---- which drivers ---- */
 
+/* Their number when there is none of that name. */
+static size_t index_of(const struct device_side *side, const char *name)
+{
+	size_t i = 0;
+
+	while (i < side->drivers->count && strcmp(side->drivers->items[i]->name, name))
+		i++;
+	return i;
+}
+
 static int want(struct device_side *side, const char *name)
 {
-	for (size_t i = 0; i < side->drivers->count; i++) {
-		if (strcmp(side->drivers->items[i]->name, name))
-			continue;
-		side->follow[i].wanted = true;
-		return 0;
+	size_t driver = index_of(side, name);
+
+	if (driver == side->drivers->count) {
+		log_error(side->options.log,
+			  "there is no driver %s: `xputrace list drivers` shows those that are described", name);
+		return -EINVAL;
 	}
-	log_error(side->options.log, "there is no driver %s: `xputrace list drivers` shows those that are described",
-		  name);
-	return -EINVAL;
+	side->follow[driver].wanted = true;
+	return 0;
 }
 
 static int choose(struct device_side *side, const char *choice)
@@ -77,24 +86,16 @@ static int choose(struct device_side *side, const char *choice)
 	names = strdup(choice);
 	if (!names)
 		return -ENOMEM;
-	for (name = strtok_r(names, ",", &rest); name && !error; name = strtok_r(NULL, ",", &rest))
-		error = want(side, name);
-	if (!error && !strtok_r(strcpy(names, choice), ",", &rest)) {
+	name = strtok_r(names, ",", &rest);
+	if (!name) {
 		log_error(side->options.log,
 			  "no driver is named: auto, none, or names with commas between are possible");
 		error = -EINVAL;
 	}
+	for (; name && !error; name = strtok_r(NULL, ",", &rest))
+		error = want(side, name);
 	free(names);
 	return error;
-}
-
-static size_t index_of(const struct device_side *side, const char *name)
-{
-	size_t i = 0;
-
-	while (i < side->drivers->count && strcmp(side->drivers->items[i]->name, name))
-		i++;
-	return i;
 }
 
 /* Gives all drivers that are joined by any of their sets one number. */
@@ -272,7 +273,6 @@ static int chain(struct device_side *side, struct tracepoint_link *link, struct 
 			return error;
 	}
 	error = kern_set_event(side->kern, spec);
-
 	if (error)
 		return error;
 	last->next = spec->index + 1;
@@ -307,7 +307,7 @@ static int follow_event(struct device_side *side, size_t driver, const struct tr
 	const struct driver_event *event = tracepoint->event;
 	int error = -E2BIG;
 
-	if (side->spec_count < XPT_EVENT_MAX && (!link || link->chain < CHAIN_MAX))
+	if (side->spec_count < XPT_EVENT_MAX && (!link || link->chain < XPT_EVENT_CHAIN_MAX))
 		error = event_spec_make(tracepoint, filter, spec);
 	if (!error) {
 		spec->index = side->spec_count++;

@@ -40,25 +40,9 @@ static int create(struct xpt_recording *recording)
 {
 	const struct xpt_recording_options *options = &recording->options;
 	struct collector_options collector_options = {
-		.pids = options->pids,
-		.pid_count = options->pid_count,
-		.command = options->command,
-		.all_processes = options->all_processes,
-		.runtime_files = options->runtime_files,
-		.runtime_file_count = options->runtime_file_count,
-		.runtimes = options->runtimes,
-		.runtime_count = options->runtime_count,
-		.driver_files = options->driver_files,
-		.driver_file_count = options->driver_file_count,
-		.drivers = options->drivers,
-		.tracefs = options->tracefs,
-		.names = options->names,
-		.name_count = options->name_count,
+		COLLECTOR_OPTIONS(options),
 		.sample_every = options->sample_every ?: 1,
-		.buffer_bytes = options->buffer_bytes,
-		.link = options->link,
 		.guard = options->format == XPT_OUTPUT_CHROME,
-		.log = { options->log, options->log_context, options->log_level },
 		.record = on_record,
 		.context = recording,
 	};

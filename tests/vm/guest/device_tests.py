@@ -11,13 +11,11 @@ from devices import check, check_attribution, check_busy, check_columns, executi
 from harness import (SLOW, Process, Recorder, Workload, cases, compare, record_command, results_in, run, scratch,
                      wait_until)
 from reports import Stream
+from skipped import SKIPPED, skipped_at_most
 
 THREADS, CALLS, JOBS = 4, 12, 3
 CROWD = ("--threads", THREADS, "--calls", CALLS, "--jobs", JOBS, "--engines", 2)
 OPTIONS = ("--driver", DESCRIPTION)
-# A kernel skips an event in an interrupt of the program that takes another one. From 6.7 on it counts that.
-UNCOUNTED = "6.1"
-SKIPPED = 0.1
 
 
 def record(runtime, *options, duration_us=3000, recorder_options=()):
@@ -25,11 +23,6 @@ def record(runtime, *options, duration_us=3000, recorder_options=()):
     results, trace, recorder = record_command(command(runtime, *options, duration_us=duration_us), *OPTIONS,
                                               *recorder_options)
     return results, trace, recorder
-
-
-def skipped_at_most(kernel, trace, jobs):
-    """Jobs whose end may be missing: those that are counted as such."""
-    return SKIPPED * len(jobs) if kernel == UNCOUNTED else trace.losses().get("nested", 0)
 
 
 def check_times(kernel, trace, pairs):

@@ -9,6 +9,7 @@ import sys
 
 from accelerator import traced
 from harness import Process, Recorder, run
+from skipped import skipped_at_most
 
 DRIVE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "drive_gpu.py")
 BUFFERS, MOVES = 150, 100
@@ -18,9 +19,7 @@ ENGINES = {0: "control", 1: "cursor"}  # by the number of the queue, as the devi
 # in between: half of the times must agree this well, and each must lie between those of the events around it.
 APART_NS = 100000
 ROUNDED_NS = 1000  # of a time that is printed in microseconds
-UNCOUNTED = "6.1"  # does not count the events that it has skipped
 NUMBERLESS = "6.1"  # does not number commands
-SKIPPED = 0.1
 
 
 def load():
@@ -118,10 +117,6 @@ def check_stamps(found, expected, what):
     if apart:
         assert apart[len(apart) // 2] <= APART_NS, "%s: half of them are %d us or more apart" % (
             what, apart[len(apart) // 2] // 1000)
-
-
-def skipped_at_most(kernel, trace, commands):
-    return SKIPPED * len(commands) if kernel == UNCOUNTED else trace.losses().get("nested", 0)
 
 
 def check_pairs(kernel, trace, pairs, until):
