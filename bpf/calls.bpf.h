@@ -336,7 +336,8 @@ __noinline int call_emit(struct xpt_thread *thread, const struct xpt_spec *spec,
 		hold(&record->header, &record->flags);
 	size = (sizeof(*record) + 8 * values) & 255;
 	record->header.size = size;
-	if (spec->flags & XPT_SPEC_CONTROL ? emit_control(record, size) : emit_data(config, record, size))
+	if (spec->flags & XPT_SPEC_CONTROL ? emit_control(record, size) :
+					     emit_data(config, record, size, WAKEUP_WINDOW))
 		count_lost(spec, frame->program);
 	return 0;
 }

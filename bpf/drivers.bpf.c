@@ -14,6 +14,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define XPT_DEVICES_MAX 1024
 #define XPT_CONTEXTS_MAX 65536
+#define LOOK_EVERY 8		 /* records: how full the ring is costs time to find out */
 #define CHARACTER_DEVICE 0020000 /* S_IFCHR */
 #define FILE_TYPE 0170000	 /* S_IFMT */
 
@@ -62,12 +63,16 @@ struct {
 struct event_room {
 	__u64 context; /* as a key of the map */
 	struct device_key device;
-	__u64 last_context; /* known ones that were met last: most events are of the same as the one before */
+	/* What was met last and is known: most events are of the same as the one before. */
+	__u64 last_context;
 	struct device_key last_device;
+	__u64 last_target_start; /* when it was started: tells it from another process with its number */
+	__u32 last_target;
+	__u32 emitted; /* records */
+	__u32 reserved;
+	__u32 span;		/* bytes of the record that were read at once */
 	__u64 text[TEXT_WORDS]; /* that was read last */
 	__u64 base;		/* of the tracepoint's record */
-	__u32 span;		/* bytes of the record that were read at once */
-	__u32 reserved;
 	__u8 raw[XPT_EVENT_SPAN_MAX + XPT_EVENT_TEXT];
 	__u64 built[sizeof(struct xpt_record_event) / 8 + VALUE_WORDS + TEXT_WORDS]; /* the record */
 };
@@ -99,15 +104,24 @@ static __always_inline struct xpt_record_event *record_of(struct event_room *roo
 	return (void *)room->built;
 }
 
-static __always_inline bool is_target(__u32 tgid)
+static __always_inline bool is_target(struct event_room *room, struct task_struct *task)
 {
-	return bpf_map_lookup_elem(&processes, &tgid);
+	__u64 start = task->group_leader->start_time;
+	__u32 tgid = task->tgid;
+
+	if (room->last_target == tgid && room->last_target_start == start)
+		return true;
+	if (!bpf_map_lookup_elem(&processes, &tgid))
+		return false;
+	room->last_target = tgid;
+	room->last_target_start = start;
+	return true;
 }
 
-/* Whether a call will be recorded around what the current thread does. */
-static __always_inline bool is_in_call(void)
+/* Whether a call will be recorded around what the thread does. */
+static __always_inline bool is_in_call(struct task_struct *task)
 {
-	const struct xpt_thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	const struct xpt_thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
 
 	for (__u32 i = 0; thread && i < XPT_DEPTH_MAX && i < thread->depth; i++)
 		if (!(thread->frame[i].flags & FRAME_LEFT_OUT))
@@ -115,26 +129,42 @@ static __always_inline bool is_in_call(void)
 	return false;
 }
 
+/* False where the kernel takes no address for one of a type that is not known (before 6.17). */
+const volatile bool read_in_place = true;
+
+extern void *bpf_rdonly_cast(const void *object, __u32 type) __ksym __weak;
+
+static __always_inline bool is_read_in_place(void)
+{
+	return read_in_place && bpf_rdonly_cast;
+}
+
+/* 8 bytes of the tracepoint's record: where it is, or of the copy. */
+static __always_inline __u64 raw_word(const struct event_room *room, __u32 offset)
+{
+	if (is_read_in_place())
+		return *(const __u64 *)bpf_rdonly_cast((const void *)(room->base + offset), 0);
+	return *(const __u64 *)(room->raw + (offset & (XPT_EVENT_SPAN_MAX - 1)));
+}
+
 static __always_inline __u64 raw_number(const struct event_room *room, const struct xpt_event_field *field)
 {
-	__u64 value = *(const __u64 *)(room->raw + (field->offset & (XPT_EVENT_SPAN_MAX - 1)));
+	__u64 value = raw_word(room, field->offset);
 	__u32 unused = (64 - 8 * field->size) & 63;
 
 	return field->is_signed ? (__u64)((__s64)(value << unused) >> unused) : value << unused >> unused;
 }
 
-/* Copies what was read at once of a text that is length bytes long, with zeros behind it. */
+/* Copies a text that is length bytes long, with zeros behind it. */
 static __always_inline void copy_text(struct event_room *room, __u32 offset, __u32 length)
 {
-	const __u64 *from = (const void *)(room->raw + (offset & (XPT_EVENT_SPAN_MAX - 1)));
-
 	for (__u32 i = 0; i < TEXT_WORDS; i++) {
 		__u32 before = 8 * i;
 
 		if (length >= before + 8)
-			room->text[i] = from[i];
+			room->text[i] = raw_word(room, offset + before);
 		else if (length > before)
-			room->text[i] = from[i] & ((1ull << (8 * (length - before) & 63)) - 1);
+			room->text[i] = raw_word(room, offset + before) & ((1ull << (8 * (length - before) & 63)) - 1);
 		else
 			room->text[i] = 0;
 	}
@@ -156,7 +186,7 @@ __noinline int read_text(struct event_room *room, const struct xpt_event_field *
 		offset = (place & 0xffff) + (field->access == XPT_ACCESS_RELATIVE ? offset + 4 : 0);
 		size = place >> 16;
 		/* Its length counts the 0 byte. */
-		if (size && size <= XPT_EVENT_TEXT && offset + size <= room->span) {
+		if (size && size <= XPT_EVENT_TEXT && (is_read_in_place() || offset + size <= room->span)) {
 			copy_text(room, offset, size - 1);
 			return 0;
 		}
@@ -176,6 +206,7 @@ static __always_inline bool text_is(const __u64 text[TEXT_WORDS], const char *wa
 	return text[0] == words[0] && text[1] == words[1] && text[2] == words[2] && text[3] == words[3];
 }
 
+/* Whether the event is what the spec is about. */
 static __always_inline bool counts(struct event_room *room, const struct xpt_event_spec *spec)
 {
 	bool same;
@@ -267,37 +298,41 @@ static __always_inline bool is_wanted(struct event_room *room, const struct xpt_
 	return context_is_known(room, spec);
 }
 
-/*
- * A function of its own for the verifier's sake: what it has seen of one is not looked at again for the next. It finds the
- * room for itself, as older kernels take a map's key from a map, but not from an argument.
- */
-__noinline int event_take(const struct xpt_event_spec *spec)
+static __always_inline void take(const struct xpt_config *config, struct event_room *room,
+				 const struct xpt_event_spec *spec)
 {
-	const struct xpt_config *config = config_get();
-	__u64 task = bpf_get_current_pid_tgid();
-	struct xpt_record_event *record;
-	__u32 words, size, zero = 0;
-	struct event_room *room = bpf_map_lookup_elem(&event_rooms, &zero);
+	struct xpt_record_event *record = record_of(room);
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 words, size;
 
-	if (!room || !spec || !config || config->stopping)
-		return 0;
-	record = record_of(room);
-	if (!counts(room, spec))
-		return 0;
 	record->thread = 0;
-	if ((spec->flags & XPT_EVENT_BY_THREAD) && is_target(task >> 32))
-		record->thread = XPT_THREAD_TARGET | (is_in_call() ? XPT_THREAD_IN_CALL : 0);
+	if ((spec->flags & XPT_EVENT_BY_THREAD) && is_target(room, task))
+		record->thread = XPT_THREAD_TARGET | (is_in_call(task) ? XPT_THREAD_IN_CALL : 0);
 	words = fill(room, spec);
 	if (!is_wanted(room, spec))
-		return 0;
+		return;
 	record->header.kind = XPT_RECORD_EVENT;
-	record->header.tgid = task >> 32;
+	record->header.tgid = task->tgid;
 	record->header.time = bpf_ktime_get_ns();
-	record->tid = task;
+	record->tid = task->pid;
 	record->event = spec->index;
 	size = (sizeof(*record) + 8 * words) & 511;
 	record->header.size = size;
-	emit_data(config, record, size);
+	emit_data(config, record, size, ++room->emitted % LOOK_EVERY ? 0 : LOOK_EVERY * WAKEUP_WINDOW);
+}
+
+/*
+ * Takes the event for one more spec. A function of its own for the verifier's sake: what it has seen of one is not looked at
+ * again for the next. It finds the room for itself, as older kernels take a map's key from a map, but not from an argument.
+ */
+__noinline int take_again(const struct xpt_event_spec *spec)
+{
+	const struct xpt_config *config = config_get();
+	__u32 zero = 0;
+	struct event_room *room = bpf_map_lookup_elem(&event_rooms, &zero);
+
+	if (room && spec && config)
+		take(config, room, spec);
 	return 0;
 }
 
@@ -320,29 +355,48 @@ extern void bpf_local_irq_restore(unsigned long *flags__irq_flag) __ksym __weak;
 		}                                                                     \
 	} while (0)
 
+/* The first spec from index on that the event counts for. */
+static __always_inline const struct xpt_event_spec *first_spec(struct event_room *room, __u32 index)
+{
+	for (__u32 i = 0; i < XPT_EVENT_CHAIN_MAX; i++) {
+		const struct xpt_event_spec *spec = bpf_map_lookup_elem(&event_specs, &index);
+
+		if (!spec || counts(room, spec))
+			return spec;
+		if (!spec->next)
+			break;
+		index = spec->next - 1;
+	}
+	return NULL;
+}
+
 static __always_inline void chain_take(void *context)
 {
 	__u32 zero = 0, index = bpf_get_attach_cookie(context);
 	struct event_room *room = bpf_map_lookup_elem(&event_rooms, &zero);
+	const struct xpt_event_spec *spec = bpf_map_lookup_elem(&event_specs, &index);
+	const struct xpt_config *config = config_get();
 
-	if (!room)
+	if (!room || !spec || !config || config->stopping)
 		return;
-	for (__u32 i = 0; i < XPT_EVENT_CHAIN_MAX; i++) {
-		const struct xpt_event_spec *spec = bpf_map_lookup_elem(&event_specs, &index);
-
-		if (!spec)
-			break;
-		/* Those of one tracepoint all have the span of the widest. */
-		if (!i) {
-			room->base = (__u64)context;
-			room->span = spec->span;
-			if (spec->span > XPT_EVENT_SPAN_MAX || bpf_probe_read_kernel(room->raw, spec->span, context))
-				break;
-		}
-		event_take(spec);
-		if (!spec->next)
-			break;
+	room->base = (__u64)context;
+	/* Those of one tracepoint all have the span of the widest. */
+	room->span = spec->span;
+	if (!is_read_in_place() &&
+	    (spec->span > XPT_EVENT_SPAN_MAX || bpf_probe_read_kernel(room->raw, spec->span, context)))
+		return;
+	spec = first_spec(room, index);
+	if (!spec)
+		return;
+	/* Not by take_again: the call of a function takes as long as all that it does. */
+	take(config, room, spec);
+	for (__u32 i = 1; i < XPT_EVENT_CHAIN_MAX && spec->next; i++) {
 		index = spec->next - 1;
+		spec = bpf_map_lookup_elem(&event_specs, &index);
+		if (!spec)
+			return;
+		if (counts(room, spec))
+			take_again(spec);
 	}
 }
 
@@ -393,8 +447,9 @@ static __always_inline void ioctl_open(const struct enter_record *context)
 	struct task_struct *task = bpf_get_current_task_btf();
 	const struct xpt_node *node;
 	struct open_ioctl *open;
+	__u32 tgid = task->tgid;
 
-	if (!config || config->stopping || !is_target(task->tgid))
+	if (!config || config->stopping || !bpf_map_lookup_elem(&processes, &tgid))
 		return;
 	node = node_of(task, context->argument[0]);
 	if (!node)
@@ -429,7 +484,7 @@ static __always_inline void ioctl_close(const struct leave_record *context)
 	record.command = open->command;
 	record.node = open->node;
 	record.result = context->result;
-	emit_data(config, &record, sizeof(record));
+	emit_data(config, &record, sizeof(record), WAKEUP_WINDOW);
 }
 
 SEC("tracepoint")

@@ -30,14 +30,15 @@ static __always_inline long emit_control(void *record, __u64 size)
 	return error;
 }
 
+/* Bytes: more than the largest record. */
+#define WAKEUP_WINDOW 512
+
 /*
  * The reader polls; it is woken only when a ring fills faster than it polls. Waking costs more than the record, so it is
- * done where the mark is passed, not for every record above it.
+ * done where the mark is passed, not for every record above it: so many bytes above it, WAKEUP_WINDOW for each record
+ * since the last one that this was looked at for; 0: does not look.
  */
-#define WAKEUP_WINDOW \
-	512 /* bytes above the mark: more than the largest record, so that passing it is never overlooked */
-
-static __always_inline long emit_data(const struct xpt_config *config, void *record, __u64 size)
+static __always_inline long emit_data(const struct xpt_config *config, void *record, __u64 size, __u32 window)
 {
 	__u32 index = bpf_get_smp_processor_id();
 	void *ring;
@@ -49,7 +50,7 @@ static __always_inline long emit_data(const struct xpt_config *config, void *rec
 		index %= config->rings ?: 1;
 	ring = bpf_map_lookup_elem(&data_rings, &index);
 	if (ring) {
-		if (bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) - config->wakeup_bytes < WAKEUP_WINDOW)
+		if (window && bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) - config->wakeup_bytes < window)
 			flags = BPF_RB_FORCE_WAKEUP;
 		error = bpf_ringbuf_output(ring, record, size, flags);
 	}

@@ -179,7 +179,7 @@ __noinline int fetch_string(struct xpt_thread *thread, const struct xpt_spec *sp
 		return -1;
 	if (spec->flags & XPT_SPEC_CONTROL)
 		return emit_control(record, size);
-	return emit_data(config, record, size);
+	return emit_data(config, record, size, WAKEUP_WINDOW);
 }
 
 /* Fetch i of the spec when the call begins. 0: the frame has it, or it comes at the return. */

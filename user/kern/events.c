@@ -13,7 +13,7 @@
 
 #define KERNEL_MINOR_BITS 20 /* of a device number inside the kernel */
 
-static int load(struct kern *kern, bool hold_interrupts)
+static int load(struct kern *kern, bool hold_interrupts, bool read_in_place)
 {
 	int error;
 
@@ -21,6 +21,7 @@ static int load(struct kern *kern, bool hold_interrupts)
 	if (!kern->drivers)
 		return -errno;
 	kern->drivers->rodata->hold_interrupts = hold_interrupts;
+	kern->drivers->rodata->read_in_place = read_in_place;
 	error = maps_share(kern, kern->drivers->obj);
 	if (!error)
 		error = drivers_bpf__load(kern->drivers);
@@ -33,14 +34,13 @@ static int load(struct kern *kern, bool hold_interrupts)
 
 int kern_open_drivers(struct kern *kern)
 {
-	int error;
+	int error = -EINVAL;
 
 	if (kern->drivers)
 		return 0;
 	libbpf_tells(kern->log);
-	error = load(kern, true);
-	if (error && error != -EPERM)
-		error = load(kern, false);
+	for (size_t i = 0; error && error != -EPERM && i < 3; i++)
+		error = load(kern, i < 2, i < 1);
 	libbpf_tells(NULL);
 	return error;
 }
