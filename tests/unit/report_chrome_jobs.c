@@ -397,6 +397,37 @@ Test(report_chrome_jobs, a_queue_that_changes_all_the_time_does_not_fill_the_tra
 	cJSON_Delete(json);
 }
 
+Test(report_chrome_jobs, a_flush_brings_the_present_load)
+{
+	const struct event events[3] = { queue_event(1000, 1, 0, 0), queue_event(1010, 0, 1, 0),
+					 queue_event(1050, 0, 0, 40) };
+	char *path = temporary();
+	struct chrome_writer *writer = create(path);
+	struct model *model = empty_model();
+	const cJSON *counter;
+	cJSON *json;
+	int i;
+
+	for (i = 0; i < 3; i++)
+		write_event(writer, &events[i]);
+	for (i = 0; i < 2; i++)
+		cr_assert_eq(chrome_writer_flush(writer), 0);
+	json = parse_file(path);
+	counter = find(json, "C", "gfx_0 jobs", 2);
+	cr_assert_eq(number_at(counter, "ts"), 1050);
+	cr_assert_eq(number_at(at(counter, "args"), "running"), 0);
+	cr_assert_float_eq(number_at(at(find(json, "C", "gfx_0 busy", 0), "args"), "percent"), 80, 1e-9);
+	counter = find(json, "C", "gfx_0 busy", 1);
+	cr_assert_eq(number_at(counter, "ts"), 1050);
+	cr_assert_eq(number_at(at(counter, "args"), "percent"), 0);
+	cr_assert_eq(phases(json, "C"), 5, "nothing twice");
+	cJSON_Delete(json);
+	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	model_free(model);
+	unlink(path);
+	free(path);
+}
+
 /* ---- devices, ioctls ---- */
 
 static struct event device_event(enum xpt_event_role role, const char *name)

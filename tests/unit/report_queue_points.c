@@ -152,6 +152,20 @@ Test(report_queue_points, the_last_window_is_shorter)
 	cr_assert_eq(queue_busy_end(&busy, true, point), 0, "nothing is known");
 }
 
+Test(report_queue_points, a_pause_ends_the_window)
+{
+	queue_busy_add(&busy, 0, 0, point);
+	queue_busy_add(&busy, WINDOW / 2, WINDOW / 4, point);
+	cr_assert_eq(queue_busy_pause(&busy, point), 2);
+	expect_share(0, 0, 5000);
+	expect_share(1, WINDOW / 2, 0);
+	cr_assert_eq(queue_busy_pause(&busy, point), 0, "it is paused already");
+	/* The next one begins with the next event, whenever that comes. */
+	cr_assert_eq(queue_busy_add(&busy, 7 * WINDOW, WINDOW / 4, point), 0);
+	cr_assert_eq(queue_busy_add(&busy, 8 * WINDOW, WINDOW, point), 1);
+	expect_share(0, 7 * WINDOW, 7500);
+}
+
 Test(report_queue_points, times_out_of_order_lose_nothing)
 {
 	queue_busy_add(&busy, 1000, 0, point);

@@ -131,7 +131,7 @@ static int failed(struct chrome_writer *writer, int error)
 	return error;
 }
 
-int chrome_writer_flush(struct chrome_writer *writer)
+static int write_buffer(struct chrome_writer *writer)
 {
 	struct text *text = &writer->events.text;
 	int error;
@@ -146,6 +146,13 @@ int chrome_writer_flush(struct chrome_writer *writer)
 	return 0;
 }
 
+int chrome_writer_flush(struct chrome_writer *writer)
+{
+	if (!writer->error)
+		chrome_jobs_settle(&writer->events);
+	return writer->events.text.error ? failed(writer, writer->events.text.error) : write_buffer(writer);
+}
+
 static int write_event(void *context, const struct event *event)
 {
 	struct chrome_writer *writer = context;
@@ -155,7 +162,7 @@ static int write_event(void *context, const struct event *event)
 	chrome_events_add(&writer->events, event);
 	if (writer->events.text.error)
 		return failed(writer, writer->events.text.error);
-	return writer->events.text.length < BUFFER_SIZE ? 0 : chrome_writer_flush(writer);
+	return writer->events.text.length < BUFFER_SIZE ? 0 : write_buffer(writer);
 }
 
 struct event_sink chrome_writer_sink(struct chrome_writer *writer)
@@ -194,7 +201,7 @@ static void end_events(struct chrome_writer *writer)
 	if (text->error)
 		failed(writer, text->error);
 	else
-		chrome_writer_flush(writer);
+		write_buffer(writer);
 }
 
 int chrome_writer_close(struct chrome_writer *writer, const struct model *model)

@@ -365,18 +365,33 @@ void chrome_queue_add(struct chrome_events *events, const struct event_queue *ev
 	add_busy(events, queue, busy, count);
 }
 
-void chrome_jobs_end(struct chrome_events *events)
+static void end_depth(struct chrome_events *events, struct chrome_queue *queue)
 {
 	struct depth_point depth[DEPTH_POINTS_MAX];
+
+	add_depth(events, queue, depth, queue_depth_end(&queue->depth, depth));
+}
+
+void chrome_jobs_settle(struct chrome_events *events)
+{
 	struct busy_point busy[BUSY_POINTS_MAX];
 	struct chrome_queue *queue;
-	size_t count;
 
 	for (queue = events->jobs.newest; queue; queue = queue->next) {
-		count = queue_depth_end(&queue->depth, depth);
-		add_depth(events, queue, depth, count);
-		count = queue_busy_end(&queue->busy, !queue->running, busy);
-		add_busy(events, queue, busy, count);
+		end_depth(events, queue);
+		if (!queue->running)
+			add_busy(events, queue, busy, queue_busy_pause(&queue->busy, busy));
+	}
+}
+
+void chrome_jobs_end(struct chrome_events *events)
+{
+	struct busy_point busy[BUSY_POINTS_MAX];
+	struct chrome_queue *queue;
+
+	for (queue = events->jobs.newest; queue; queue = queue->next) {
+		end_depth(events, queue);
+		add_busy(events, queue, busy, queue_busy_end(&queue->busy, !queue->running, busy));
 	}
 }
 

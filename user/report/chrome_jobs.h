@@ -33,7 +33,9 @@ bool chrome_jobs_have_queue(const struct chrome_jobs *jobs, unsigned int queue);
 bool chrome_jobs_have_device(const struct chrome_jobs *jobs, const char *driver, const char *device);
 /* What was written last is gone again: names will be written once more before they are next used. */
 void chrome_jobs_forget_names(struct chrome_jobs *jobs);
-/* What has been held back of the queues' load. */
+/* Shows the load that the queues have now; more may follow. */
+void chrome_jobs_settle(struct chrome_events *events);
+/* What has been held back of the queues' load, to the last. */
 void chrome_jobs_end(struct chrome_events *events);
 size_t chrome_jobs_bytes(const struct chrome_jobs *jobs); /* memory that it takes */
 void chrome_jobs_free(struct chrome_jobs *jobs);

@@ -135,3 +135,11 @@ size_t queue_busy_end(struct queue_busy *busy, bool idle, struct busy_point told
 		count += tell(busy, told + count, busy->time, 0);
 	return count;
 }
+
+size_t queue_busy_pause(struct queue_busy *busy, struct busy_point told[BUSY_POINTS_MAX])
+{
+	size_t count = queue_busy_end(busy, true, told);
+
+	busy->begun = false;
+	return count;
+}

@@ -74,5 +74,7 @@ struct queue_busy {
 size_t queue_busy_add(struct queue_busy *busy, __u64 time, __u64 total, struct busy_point told[BUSY_POINTS_MAX]);
 /* The window that is not over. idle: nothing has run since the last event, so that the share is 0 from there on. */
 size_t queue_busy_end(struct queue_busy *busy, bool idle, struct busy_point told[BUSY_POINTS_MAX]);
+/* The same for a queue that is idle and may run again: its next window begins with the next event. */
+size_t queue_busy_pause(struct queue_busy *busy, struct busy_point told[BUSY_POINTS_MAX]);
 
 #endif
