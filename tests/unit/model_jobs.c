@@ -3,7 +3,7 @@
 
 #include "model_driver_records.h"
 
-enum { QUEUE, RUN, DONE, ERROR, QUEUE_2, RUN_2, DONE_2, EVENTS };
+enum { QUEUE, RUN, DONE, ERROR, QUEUE_2, RUN_2, DONE_2, DONE_ITEMS, EVENTS };
 
 /* A driver with all steps, whose key has two parts. The second events of each tell the same. */
 static void describe(struct fixture *f, unsigned int index, enum xpt_pairing pairing, unsigned int bits,
@@ -21,6 +21,7 @@ static void describe(struct fixture *f, unsigned int index, enum xpt_pairing pai
 	driver_event(f, base + QUEUE_2, index, XPT_EVENT_QUEUE, true, "kkDEfz");
 	driver_event(f, base + RUN_2, index, XPT_EVENT_RUN, false, "kkE");
 	driver_event(f, base + DONE_2, index, XPT_EVENT_DONE, false, "kkva");
+	driver_event(f, base + DONE_ITEMS, index, XPT_EVENT_DONE, false, "kkn");
 }
 
 static struct fixture *fixture_driver(enum xpt_pairing pairing, unsigned int bits)
@@ -185,6 +186,33 @@ Test(model_jobs, jobs_with_one_key_begin_and_end_in_order)
 	EXPECT_TIMES(job_nth(f, 1), 102, 111, 121);
 	cr_assert_eq(job_nth(f, 1)->client, 2, "each tells of the first that it has not told of");
 	EXPECT_TIMES(job_nth(f, 2), 103, 0, 122);
+	fixture_free(f);
+}
+
+Test(model_jobs, items_of_jobs_in_order_end_alone_or_together)
+{
+	static const __u64 items[] = { 4, 2, 0, 3, 5 };
+	struct fixture *f = fixture_driver(XPT_PAIRING_ORDER, 64);
+	size_t i;
+
+	for (i = 0; i < 5; i++)
+		OTHER(f, QUEUE, 100 + i, U(1), U(2), "dev", "gfx", "", U(0), U(items[i]));
+	OTHER(f, DONE_ITEMS, 110, U(1), U(2), U(3)); /* of four */
+	OTHER(f, DONE_ITEMS, 111, U(1), U(2), U(4)); /* the first two and the one without items; one of the next */
+	OTHER(f, DONE_ITEMS, 112, U(1), U(2), U(1));
+	OTHER(f, DONE_ITEMS, 113, U(1), U(2), U(100)); /* more than there are: what is left over is of no other job */
+	OTHER(f, QUEUE, 120, U(1), U(2), "dev", "gfx", "", U(0), U(2));
+	OTHER(f, DONE_ITEMS, 121, U(1), U(2), U(1));
+	OTHER(f, DONE_ITEMS, 122, U(1), U(2), U(1));
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_assert_eq(f->kinds[EVENT_JOB], 6);
+	EXPECT_TIMES(job_nth(f, 0), 100, 0, 111);
+	EXPECT_TIMES(job_nth(f, 1), 101, 0, 111);
+	EXPECT_TIMES(job_nth(f, 2), 102, 0, 111);
+	EXPECT_TIMES(job_nth(f, 3), 103, 0, 113);
+	cr_assert_eq(job_nth(f, 3)->count, 3, "items of the job, not of its end");
+	EXPECT_TIMES(job_nth(f, 4), 104, 0, 113);
+	EXPECT_TIMES(job_nth(f, 5), 120, 0, 122);
 	fixture_free(f);
 }
 

@@ -19,6 +19,7 @@ struct job_key {
 	const struct traced_driver *driver;
 	unsigned int parts;
 	__u64 part[XPT_EVENT_KEY_MAX];
+	__u64 items; /* that have ended, of jobs that have not: of those in order */
 	unsigned int teller_count;
 	struct {
 		const struct traced_event *event;

@@ -349,14 +349,10 @@ static struct job *job_to_end(struct jobs *jobs, const struct driver_telling *te
 	return telling->event->driver->pairing == XPT_PAIRING_ORDER ? job_key_first(key) : job_key_last(key);
 }
 
-int jobs_done(struct jobs *jobs, const struct driver_telling *telling)
+static int job_end(struct jobs *jobs, struct job *job, const struct driver_telling *telling)
 {
-	struct job *job = job_to_end(jobs, telling);
-	int error;
+	int error = job_learn(jobs, job, telling);
 
-	if (!job)
-		return 0;
-	error = job_learn(jobs, job, telling);
 	if (!job->view.failed) /* why it failed says more */
 		job_status(job, telling);
 	job->ended = true;
@@ -367,6 +363,40 @@ int jobs_done(struct jobs *jobs, const struct driver_telling *telling)
 		job->view.queued = 0;
 	job_over(jobs, job, telling->time);
 	return error;
+}
+
+static bool has_items(const struct job *job)
+{
+	return job->view.have & 1u << XPT_FIELD_COUNT;
+}
+
+/* Jobs in order whose items end one by one, or those of several jobs at once. */
+static int items_end(struct jobs *jobs, struct job_key *key, const struct driver_telling *telling)
+{
+	struct job *job;
+	bool last = false;
+	int error = 0;
+
+	key->items += telling->count;
+	while (!last && has_items(job_key_first(key)) && job_key_first(key)->view.count <= key->items) {
+		job = job_key_first(key);
+		last = job == job_key_last(key); /* with it the key goes */
+		key->items -= job->view.count;
+		error = job_end(jobs, job, telling) ?: error;
+	}
+	return error;
+}
+
+int jobs_done(struct jobs *jobs, const struct driver_telling *telling)
+{
+	struct job *job = job_to_end(jobs, telling);
+
+	if (!job)
+		return 0;
+	if (telling->event->driver->pairing == XPT_PAIRING_ORDER && telling->have & 1u << XPT_FIELD_COUNT &&
+	    has_items(job))
+		return items_end(jobs, job->key, telling);
+	return job_end(jobs, job, telling);
 }
 
 struct job *jobs_error(struct jobs *jobs, const struct driver_telling *telling)
