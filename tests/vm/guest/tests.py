@@ -55,11 +55,13 @@ def in_order(kernel):
     import driver_tests
     import gpu_tests
     import kernel_tests
+    import lockdown_tests
     first, loading, last = kernel_tests.discover(kernel)
     loading += device_tests.discover(kernel) + gpu_tests.discover(kernel) + driver_tests.discover(kernel)
     everywhere = list(run.discover())
     of_drivers = [test for test in everywhere if test[0].startswith("drivers.")]
-    return first + [test for test in everywhere if test not in of_drivers] + loading + of_drivers + last
+    return first + [test for test in everywhere if test not in of_drivers] + loading + of_drivers + last + \
+        lockdown_tests.discover()
 
 
 def run_all(report, options):
