@@ -339,12 +339,11 @@ static int follow_events(struct device_side *side, size_t driver, enum xpt_event
 	for (size_t i = 0; i < side->drivers->count; i++) {
 		const struct follow *other = &side->follow[i];
 
-		if (!other->taken)
+		/* Not of all in the group: what another one's devices tell when something is queued, these may not. */
+		if (!other->taken || (i != driver && !joins(side, driver, i)))
 			continue;
-		if (i != driver && joins(side, driver, i))
-			filter.knows_device |= knows_device(&other->events, false);
-		if (other->group == filter.group)
-			filter.learns |= knows_device(&other->events, true);
+		filter.knows_device |= i != driver && knows_device(&other->events, false);
+		filter.learns |= knows_device(&other->events, true);
 	}
 	/* Where jobs are told apart by their order only, none may be left out: its end would be taken for another's. */
 	if (events->set && events->set->pairing == XPT_PAIRING_ORDER)

@@ -13,7 +13,7 @@
 struct event_filter {
 	__u8 group;	   /* drivers whose keys can be compared */
 	bool knows_device; /* an event of the driver, or of one whose jobs are the same, tells the device */
-	bool learns;	   /* one of them does so on the thread that wants it: else no device would ever be known */
+	bool learns;	   /* such an event does so on the thread that wants it: else no device would ever be known */
 	bool foreign;	   /* it is no driver of devices: it tells of the jobs of all other drivers */
 };
 

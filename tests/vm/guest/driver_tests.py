@@ -27,6 +27,7 @@ def test_module(kernel):
     if os.path.exists(accelerator.WHY_NOT):
         with open(accelerator.WHY_NOT, encoding="utf-8") as file:
             raise AssertionError(file.read())
+    unload()
     for wrong in ("devices=0", "engines=9", "slots=17", "timeout_ms=0"):
         assert run(["modprobe", accelerator.NAME, wrong]).status != 0 and not loaded(), wrong
     load(devices=2)
@@ -138,14 +139,15 @@ def test_events_have_the_fence(kernel):
 def test_reset(kernel):
     """A job that hangs is ended by a reset of its engine, which an event tells; those that wait behind it run."""
     load(timeout_ms=TIMEOUT_MS)
-    with traced("xptaccel") as events:
+    with traced("xptaccel") as told:
         results = execute("nrt", "--threads", "2", "--calls", "20", "--engines", "2", "--hang-jobs", "10")
+    events = [event for event in told if event.name == "xptaccel_reset"]
     jobs = check(results)
     hung = [job for job in jobs if job["asked"] == "hang"]
     assert len(hung) == 4, "%d jobs have hung" % len(hung)
-    assert sorted((event.name, event.text) for event in events) == sorted(
-        ("xptaccel_reset", "dev=xptaccel0 engine=%d error=-62" % job["engine"]) for job in hung), [
-            event.text for event in events]
+    assert sorted(event.text for event in events) == sorted(
+        "dev=xptaccel0 engine=%d error=-62" % job["engine"] for job in hung), [event.text for event in events]
+    assert [event.name for event in told].count("xptaccel_error") == len(hung), [event.text for event in told]
     for job in hung:
         milliseconds = (job["finished_ns"] - job["started_ns"]) / 1e6
         assert TIMEOUT_MS * 0.9 <= milliseconds <= TIMEOUT_MS * (1 + SLOW), "reset after %d ms" % milliseconds
@@ -179,7 +181,7 @@ def test_killed(kernel):
 
 
 def test_description(kernel):
-    """With the driver's description, list drivers finds all of it; without the module, nothing."""
+    """With the driver's description, list drivers finds all of it; without the module, what is the scheduler's."""
     words = [XPUTRACE, "list", "drivers", "--driver", accelerator.DESCRIPTION, "--format", "json"]
     load(devices=2)
     found = {driver["driver"]: driver for driver in json.loads(run(words).stdout)}
@@ -188,7 +190,9 @@ def test_description(kernel):
     assert found["gpu_scheduler"]["state"] == "complete", found["gpu_scheduler"]
     unload()
     found = {driver["driver"]: driver for driver in json.loads(run(words).stdout)}
-    assert found["xptaccel"]["state"] == "absent", found["xptaccel"]
+    assert found["xptaccel"]["state"] == "partial" and not found["xptaccel"]["devices"], found["xptaccel"]
+    left = [event["event"] for event in found["xptaccel"]["events"] if event["found"]]
+    assert left and all(event.startswith("gpu_scheduler:") for event in left), left
 
 
 def test_unload(kernel):
