@@ -163,7 +163,7 @@ def test_command_is_interrupted():
     """Ctrl-C on a terminal reaches collector and program: both end, the trace is complete."""
     recorder = Recorder("--", workload_path("linked-nrt"), "nrt", "--calls", "0", "--rate", "1000", wait=False,
                         start_new_session=True)
-    wait_until(lambda: (loads(recorder.output) or None) and loads(recorder.output).calls, "calls in the trace")
+    wait_until(lambda: (loads(recorder.output) or None) and loads(recorder.output).runs(), "runs in the trace")
     os.killpg(recorder.pid, signal.SIGINT)
     trace = recorder.finish()
     trace.check()

@@ -26,7 +26,7 @@ import packages
 ROOT = image.ROOT
 BUILD = os.environ.get("XPUTRACE_BUILD", os.path.join(ROOT, "build"))
 FOLDER = os.path.join(BUILD, "vm")
-KERNEL_SECONDS = 1500  # that the tests on one kernel may take; with perf uprobes they take twice as long as else
+KERNEL_SECONDS = 2400  # that the tests on one kernel may take; with perf uprobes they take twice as long as else
 MACHINES = 8  # that may be started for one kernel, when they die
 # The kernel switches tracepoints on by changing code under a breakpoint, and waits until no processor can meet that any
 # more. One of several emulated processors may still have it, translated, and run into it when nobody knows of it.
