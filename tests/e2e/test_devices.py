@@ -40,7 +40,8 @@ def jobs_in(trace, other=False):
     """As devices.jobs_in(). Some kernels (7.x) let a thread be preempted in the middle of the program that takes an event of
     a system call, and skip what happens on that CPU until it goes on. That is counted; in emulation it happens all the time,
     and what is left says nothing. What a real driver's events do there is looked at in tests/vm/guest/device_tests.py."""
-    skipped = trace.metadata.get("lost", {}).get("nested", 0)  # reports of profile and stream have no such table
+    lost = trace.metadata["lost"]  # reports of profile and stream do not tell causes
+    skipped = lost.get("nested", 0) if isinstance(lost, dict) else 0
     if skipped and SLOW > 1:
         raise Skip("the kernel has skipped %d events of system calls, which is counted" % skipped)
     return devices.jobs_in(trace, other)
