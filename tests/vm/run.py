@@ -4,7 +4,9 @@
 
 run.py [--kernel NAME]... [-k PATTERN]... [--everything] [--refresh] [--shell] [--list]
 
-One line a test, named KERNEL/TEST, the details of failures below it. When the newest kernel cannot be fetched, that is
+One line a test, named KERNEL/TEST, the details of failures below it. An emulated machine on a busy one has pauses of its own:
+what has failed in a whole run is made once more in a machine of its own, if it was little, and has failed if it does so
+again; both times are shown. When the newest kernel cannot be fetched, that is
 a skipped test; when 6.1 or 6.12 cannot, or there is no QEMU, a failed one.
 Closing line: N passed, N failed, N skipped. What a kernel has said is kept in build/vm/KERNEL/.
 """
@@ -33,6 +35,7 @@ MACHINES = 8  # that may be started for one kernel, when they die
 EMULATORS_MARK = "Oops: int3"
 EMULATORS_FAULT = "an emulated processor has run into a breakpoint that the kernel had already taken away"
 FAULTS = 3  # that are believed for one kernel
+AGAIN = 4  # tests of one kernel that are made once more when they have failed; more are no accident
 REQUIRED = ("6.1", "6.12")  # in stable Debians: there is no day on which they cannot be had
 # How many times longer than on a real machine something may take. On a real one 30 perf uprobes are placed in 2 to 4
 # ms, on 6.1 in here in 70 to 110 ms.
@@ -66,13 +69,16 @@ class Totals:
         with self._lock:
             print(text, flush=True)
 
-    def add(self, name, result, seconds=0.0, details=""):
+    def tell(self, name, result, seconds, details):
         text = "%-7s %s (%.1f s)" % (result, name.encode("unicode_escape").decode("ascii"), seconds)
         if result == "skipped":
             text += ": " + details
         else:
             text += "".join("\n        " + line.rstrip() for line in details.splitlines() if line.strip())
         self.say(text)
+
+    def add(self, name, result, seconds=0.0, details=""):
+        self.tell(name, result, seconds, details)
         with self._lock:
             self.counts[result] += 1
 
@@ -94,6 +100,9 @@ class Run:
         self.folder = os.path.join(FOLDER, kernel.name)
         self.finished = []
         self.faults = 0
+        self.patterns = options.k
+        self.failed = {}  # at the first time: what is said of them, as the arguments of Totals.add()
+        self.again = bool(options.k)  # there is no other time
 
     def prepare(self):
         """Fetches the kernel and makes the image of its drivers."""
@@ -105,7 +114,7 @@ class Run:
     def machine(self, root, console=None):
         left_out = [] if self.options.everything else [
             (pattern, why) for kernels, pattern, why in LEFT_OUT if not kernels or self.kernel.name in kernels]
-        inside = {"kernel": self.kernel.name, "patterns": self.options.k, "left_out": left_out,
+        inside = {"kernel": self.kernel.name, "patterns": self.patterns, "left_out": left_out,
                   "finished": self.finished, "environment": {"XPUTRACE_E2E_SLOW": str(SLOW[self.kernel.name])}}
         initial = image.make_initial(self.needed, inside, os.path.join(self.folder, "initial.cpio"))
         return machine.Machine(self.kernel, initial, root, self.modules, console)
@@ -118,7 +127,7 @@ class Run:
                 os.unlink(os.path.join(self.folder, name))
         with open(os.path.join(self.folder, "results.jsonl"), "w", encoding="utf-8") as kept:
             done = False
-            while not done:
+            while not done or self.make_again():
                 if len(boots) == MACHINES:
                     self.totals.add("%s/machine" % self.kernel.name, "failed", 0,
                                     "%d machines have died: what is left was not tested" % MACHINES)
@@ -127,12 +136,30 @@ class Run:
                 one = self.machine(root, console)
                 done = self.listen(one, start + KERNEL_SECONDS, kept)
                 boots.append(one.booted_after or 0.0)
+        for result in self.failed.values():
+            self.totals.add(*result)
         if not self.finished:
             self.totals.add("%s/machine" % self.kernel.name, "failed", 0, "no test was made")
         self.kernel.seconds["boot"] = boots[0]
         self.kernel.seconds["tests"] = time.monotonic() - start - sum(boots)
         self.totals.say("   %s: %s" % (
             self.kernel.name, ", ".join("%s %.1f s" % pair for pair in self.kernel.seconds.items())))
+
+    def make_again(self):
+        """Whether failed tests get another time; those that do not have failed."""
+        failed, self.failed = self.failed, {}
+        if self.again or not failed:
+            return False
+        if len(failed) > AGAIN:
+            for result in failed.values():
+                self.totals.add(*result)
+            return False
+        for name, result, seconds, details in failed.values():
+            self.totals.tell(name, result, seconds, details + "\nmade again")
+        self.again = True
+        self.patterns = list(failed)
+        self.finished = [test for test in self.finished if test not in failed]
+        return True
 
     def is_emulators_fault(self, one):
         """Whether the machine has died of what only an emulated processor does; not believed too often."""
@@ -153,8 +180,11 @@ class Run:
                 begun, start = event["test"], time.monotonic()
             elif kind == "end":
                 self.finished.append(event["test"])
-                self.totals.add("%s/%s" % (self.kernel.name, event["test"]), event["result"], event["seconds"],
-                                event["details"])
+                result = "%s/%s" % (self.kernel.name, event["test"]), event["result"], event["seconds"], event["details"]
+                if event["result"] == "failed" and not self.again:
+                    self.failed[event["test"]] = result
+                else:
+                    self.totals.add(*result)
                 begun = None
             elif kind == "gone":
                 if begun and self.is_emulators_fault(one):
