@@ -259,6 +259,15 @@ $(BUILD)/test-sanitize: $(SANITIZED_OBJECTS) $(BUILD)/sources
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(SANITIZE) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS) -lcriterion
 
+# What unit tests load in place of libraries that the machine need not have; they look for it beside themselves.
+$(BUILD)/standin/nvml.so $(BUILD)/standin/nvml_without_clock.so: tests/unit/standin/nvml.c tests/unit/standin/nvml.h \
+		$(BUILD)/flags
+	$(call say,LINK,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(COMPILE) $(LDFLAGS) -shared $(if $(filter %/nvml.so,$@),,-DSTANDIN_WITHOUT_CLOCK) -o $@ $<
+
+$(BUILD)/test-unit $(BUILD)/test-sanitize: | $(BUILD)/standin/nvml.so $(BUILD)/standin/nvml_without_clock.so
+
 $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%): $(BUILD)/fuzz/%: $(BUILD)/fuzz/obj/tests/fuzz/fuzz_%.o $(FUZZ_OBJECTS) $(BUILD)/sources
 	$(call say,LINK,$@)
 	$(Q)$(CLANG) $(SANITIZE) $(LDFLAGS) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(LIBS)

@@ -16,14 +16,14 @@ build="gcc libc6-dev make clang bpftool pkg-config libbpf-dev libelf-dev libcjso
 	libtraceevent-dev"
 workload="$build python3 ocl-icd-opencl-dev pocl-opencl-icd procps util-linux"
 demo="$workload nodejs npm"
-test="$demo g++ libcriterion-dev libclang-rt-dev"
+test="$demo g++ libcriterion-dev libclang-rt-dev perf"
 case $purpose in
 build) packages=$build ;;
 workload) packages=$workload ;;
 demo) packages=$demo ;;
 test) packages=$test ;;
 vm) packages="$workload qemu-system-x86 busybox-static kmod e2fsprogs xz-utils zstd" ;;
-bench) packages="$test bpftrace perf" ;;
+bench) packages="$test bpftrace" ;;
 lint) packages="$build python3 clang-format-14 clang-tidy-14 shellcheck mandoc" ;;
 arm64) packages="$build gcc-aarch64-linux-gnu libc6-dev-arm64-cross libbpf-dev:arm64 libelf-dev:arm64 libcjson-dev:arm64
 	libzydis-dev:arm64 libpcre2-dev:arm64 libtraceevent-dev:arm64" ;;

@@ -19,6 +19,7 @@ import time
 
 from attach import attach_section, model_section
 from cost import cost_section
+from counters import counters_section
 from drivers import drivers_section
 from load import conversion_section, exactness_section, memory_section
 from profiling import profile_section
@@ -34,6 +35,7 @@ SECTIONS = {
     "model": model_section,
     "profile": profile_section,
     "drivers": drivers_section,
+    "counters": counters_section,
 }
 
 

@@ -12,6 +12,7 @@ int command_profile(int argc, char **argv);
 int command_stream(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_list(int argc, char **argv);
+int command_counters(int argc, char **argv);
 int command_check(int argc, char **argv);
 
 /* Messages of the library, to standard error. context is unused. */

@@ -7,12 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <xputrace/counters.h>
 #include <xputrace/driver.h>
 #include <xputrace/recording.h>
 #include <xputrace/target.h>
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/list_output.h"
 #include "cli/options.h"
 
 #define PROGRAMS_TIME 1000000000ull /* ns of watching for `list programs` */
@@ -22,9 +24,9 @@ struct list_context {
 	struct xpt_target_options options;
 	struct string_list driver_files;
 	uint64_t duration;
-	bool json;
+	struct list_output output;
 	bool verbose;
-	size_t rows;
+	int gpu;
 	char *last_file;
 };
 
@@ -49,7 +51,7 @@ static bool take_file(void *context, const char *value, const char **reason)
 static bool take_format(void *context, const char *value, const char **reason)
 {
 	*reason = "the formats are table and json";
-	((struct list_context *)context)->json = !strcmp(value, "json");
+	((struct list_context *)context)->output.json = !strcmp(value, "json");
 	return !strcmp(value, "json") || !strcmp(value, "table");
 }
 
@@ -57,6 +59,17 @@ static bool take_duration(void *context, const char *value, const char **reason)
 {
 	*reason = "a time like 10s, 500ms or 2m is wanted";
 	return parse_duration(value, &((struct list_context *)context)->duration);
+}
+
+static bool take_gpu(void *context, const char *value, const char **reason)
+{
+	uint64_t number;
+
+	*reason = "the number of a device is wanted (see xputrace list devices)";
+	if (!parse_number(value, &number) || number > 65535)
+		return false;
+	((struct list_context *)context)->gpu = (int)number;
+	return true;
 }
 
 static bool take_verbose(void *context, const char *value, const char **reason)
@@ -80,17 +93,20 @@ static const struct option_entry entries[] = {
 	{ 0, "format", "FORMAT", "table (default) or json", take_format },
 	RUNTIME_OPTIONS,
 	{ 0, "driver", "FILE.json", "drivers: add the description of a driver", take_driver },
+	{ 0, "gpu", "N", "counters: only of this device", take_gpu },
 	{ 'd', "duration", "TIME", "programs: how long to watch (default 1s)", take_duration },
 	{ 'v', "verbose", NULL, "also what was not found, and why", take_verbose },
 };
 
 static const struct command_line line = {
 	.name = "list",
-	.summary = "Show described runtimes and drivers, programs that run in a process, probe sites and their cost.",
+	.summary = "Show runtimes, drivers, devices and counters, programs that run in a process, and probe sites.",
 	.usage = "  xputrace list runtimes [-p PID | -f ELF]\n"
 		 "  xputrace list sites    (-p PID | -f ELF)\n"
 		 "  xputrace list programs -p PID\n"
-		 "  xputrace list drivers",
+		 "  xputrace list drivers\n"
+		 "  xputrace list devices\n"
+		 "  xputrace list counters [--gpu N]",
 	.options = entries,
 	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "runtimes  what is described, and where it was found\n"
@@ -99,49 +115,27 @@ static const struct command_line line = {
 		"          on virtual machines. The cost is what one recorded call is expected to take, in ns.\n"
 		"programs  models, sessions and kernels that run within --duration, with handles for\n"
 		"          `record --name HANDLE=NAME`. This one places probes.\n"
-		"drivers   which of their described events this kernel has; as root, with tracefs mounted\n\n"
+		"drivers   which of their described events this kernel has; as root, with tracefs mounted\n"
+		"devices   accelerators, by the numbers that --gpu takes\n"
+		"counters  what xputrace counters can count here; tracepoints are shown by perf list\n\n"
 		"exit status: 0 something was listed, 1 nothing found or failed, 2 wrong usage",
 };
-
-/* Prints text from the target so that it can do nothing to the terminal. */
-static void print_safe(const char *string)
-{
-	struct text text = {};
-
-	text_terminal(&text, string, strlen(string), 0);
-	fwrite(text.data ?: "", 1, text.length, stdout);
-	text_free(&text);
-}
-
-static void json_string(const char *key, const char *value, const char *end)
-{
-	struct text text = {};
-
-	text_json_string(&text, value);
-	printf("\"%s\":%.*s%s", key, (int)text.length, text.data ?: "\"\"", end);
-	text_free(&text);
-}
-
-static void json_begin(struct list_context *list)
-{
-	printf(list->rows++ ? ",\n" : "[\n");
-}
 
 static int on_runtime(void *context, const struct xpt_runtime_info *runtime)
 {
 	struct list_context *list = context;
 
-	if (list->json) {
-		json_begin(list);
+	if (list->output.json) {
+		list_row(&list->output);
 		printf("{");
-		json_string("runtime", runtime->name, ",");
-		json_string("title", runtime->title, ",");
+		list_string("runtime", runtime->name, ",");
+		list_string("title", runtime->title, ",");
 		if (runtime->file)
-			json_string("file", runtime->file, ",");
+			list_string("file", runtime->file, ",");
 		printf("\"functions\":%zu,\"found\":%zu}", runtime->functions, runtime->found);
 		return 0;
 	}
-	if (!list->rows++)
+	if (!list->output.rows++)
 		printf(runtime->file ? "%-14s %-28s %9s  %s\n" : "%-14s %-28s %9s\n", "RUNTIME", "TITLE", "FUNCTIONS",
 		       "FILE");
 	if (!runtime->file) {
@@ -149,7 +143,7 @@ static int on_runtime(void *context, const struct xpt_runtime_info *runtime)
 		return 0;
 	}
 	printf("%-14s %-28s %4zu/%-4zu  ", runtime->name, runtime->title, runtime->found, runtime->functions);
-	print_safe(runtime->file);
+	list_text(runtime->file);
 	printf("\n");
 	return 0;
 }
@@ -158,34 +152,34 @@ static int on_site(void *context, const struct xpt_site_info *site)
 {
 	struct list_context *list = context;
 
-	if (list->json) {
-		json_begin(list);
+	if (list->output.json) {
+		list_row(&list->output);
 		printf("{");
-		json_string("file", site->file, ",");
-		json_string("runtime", site->runtime, ",");
-		json_string("function", site->function, ",");
-		json_string("symbol", site->symbol, ",");
-		json_string("role", site->role, ",");
+		list_string("file", site->file, ",");
+		list_string("runtime", site->runtime, ",");
+		list_string("function", site->function, ",");
+		list_string("symbol", site->symbol, ",");
+		list_string("role", site->role, ",");
 		printf("\"offset\":%" PRIu64 ",\"function_offset\":%" PRIu64 ",", site->offset, site->function_offset);
-		json_string("class", site->site_class, ",");
+		list_string("class", site->site_class, ",");
 		printf("\"cost_ns\":%u,", site->cost);
-		json_string("found_by", site->found_by, ",");
+		list_string("found_by", site->found_by, ",");
 		printf("\"shared\":%s}", site->shared ? "true" : "false");
 		return 0;
 	}
 	if (!list->last_file || strcmp(list->last_file, site->file)) {
-		printf("%s", list->rows ? "\n" : "");
-		print_safe(site->file);
+		printf("%s", list->output.rows ? "\n" : "");
+		list_text(site->file);
 		printf("\n  %-12s %6s %-10s %6s  %-15s %-15s %-13s %s\n", "OFFSET", "MOVED", "CLASS", "COST", "ROLE",
 		       "FOUND BY", "RUNTIME", "FUNCTION");
 		free(list->last_file);
 		list->last_file = strdup(site->file);
 	}
-	list->rows++;
+	list->output.rows++;
 	printf("  0x%-10" PRIx64 " %+6" PRId64 " %-10s %6u  %-15s %-15s %-13s ", site->offset,
 	       (int64_t)(site->offset - site->function_offset), site->site_class, site->cost, site->role,
 	       site->found_by, site->runtime);
-	print_safe(site->symbol ?: site->function);
+	list_text(site->symbol ?: site->function);
 	printf("%s\n", site->shared ? " (same code as another one: not told apart)" : "");
 	return 0;
 }
@@ -194,21 +188,21 @@ static int on_program(void *context, const struct xpt_program_info *program)
 {
 	struct list_context *list = context;
 
-	if (list->json) {
-		json_begin(list);
+	if (list->output.json) {
+		list_row(&list->output);
 		printf("{");
-		json_string("runtime", program->runtime, ",");
-		json_string("name", program->name, ",");
+		list_string("runtime", program->runtime, ",");
+		list_string("name", program->name, ",");
 		printf("\"pid\":%d,\"handle\":\"0x%" PRIx64 "\",\"calls\":%" PRIu64 ",\"errors\":%" PRIu64
 		       ",\"mean_ns\":%.0f}",
 		       program->pid, program->handle, program->calls, program->errors, program->mean);
 		return 0;
 	}
-	if (!list->rows++)
+	if (!list->output.rows++)
 		printf("%-13s %8s %-18s %10s %12s  %s\n", "RUNTIME", "PID", "HANDLE", "CALLS", "MEAN us", "NAME");
 	printf("%-13s %8d 0x%-16" PRIx64 " %10" PRIu64 " %12.1f  ", program->runtime, program->pid, program->handle,
 	       program->calls, program->mean / 1e3);
-	print_safe(program->name);
+	list_text(program->name);
 	printf("\n");
 	return 0;
 }
@@ -223,23 +217,23 @@ static const char *const driver_states[] = {
 static void driver_event_json(const struct xpt_driver_event *event)
 {
 	printf("{\"event\":\"%s:%s\",", event->system, event->name);
-	json_string("role", event->role, ",");
+	list_string("role", event->role, ",");
 	printf("\"optional\":%s,\"found\":%s", event->optional ? "true" : "false", event->found ? "true" : "false");
 	if (!event->found) {
 		printf(",");
-		json_string("reason", event->reason, "");
+		list_string("reason", event->reason, "");
 	}
 	printf("}");
 }
 
 static void driver_json(struct list_context *list, const struct xpt_driver_info *driver)
 {
-	json_begin(list);
+	list_row(&list->output);
 	printf("{");
-	json_string("driver", driver->name, ",");
-	json_string("title", driver->title, ",");
-	json_string("state", driver_states[driver->state], ",");
-	json_string("set", driver->set, ",");
+	list_string("driver", driver->name, ",");
+	list_string("title", driver->title, ",");
+	list_string("state", driver_states[driver->state], ",");
+	list_string("set", driver->set, ",");
 	printf("\"described\":%zu,\"found\":%zu,\"devices\":[", driver->event_count, driver->found);
 	for (size_t i = 0; i < driver->device_count; i++) {
 		struct text text = {};
@@ -260,31 +254,31 @@ static int on_driver(void *context, const struct xpt_driver_info *driver)
 {
 	struct list_context *list = context;
 
-	if (list->json) {
+	if (list->output.json) {
 		driver_json(list, driver);
 		return 0;
 	}
-	if (!list->rows++)
+	if (!list->output.rows++)
 		printf("%-14s %7s  %-10s  %s\n", "DRIVER", "EVENTS", "STATE", "TITLE");
 	printf("%-14s %3zu/%-3zu  %-10s  ", driver->name, driver->found, driver->event_count,
 	       driver_states[driver->state]);
-	print_safe(driver->title);
+	list_text(driver->title);
 	if (driver->found && *driver->set) {
 		printf(" (");
-		print_safe(driver->set);
+		list_text(driver->set);
 		printf(")");
 	}
 	printf("\n");
 	for (size_t i = 0; list->verbose && i < driver->device_count; i++) {
 		printf("    device ");
-		print_safe(driver->devices[i]);
+		list_text(driver->devices[i]);
 		printf("\n");
 	}
 	for (size_t i = 0; list->verbose && i < driver->event_count; i++) {
 		if (driver->events[i].found || driver->state == XPT_DRIVER_UNKNOWN)
 			continue;
 		printf("    ");
-		print_safe(driver->events[i].reason);
+		list_text(driver->events[i].reason);
 		printf("%s\n", driver->events[i].optional ? " (optional)" : "");
 	}
 	return 0;
@@ -344,13 +338,17 @@ static int run(struct list_context *list, const char *what)
 		result = xpt_target_sites(&list->options, on_site, list);
 	else if (!strcmp(what, "drivers"))
 		result = list_drivers(list);
+	else if (!strcmp(what, "devices"))
+		result = list_devices(&list->output);
+	else if (!strcmp(what, "counters"))
+		result = list_counters(&list->output, list->gpu);
 	else
 		result = list_programs(list);
-	if (list->json && result >= 0)
-		printf(list->rows ? "\n]\n" : "[]\n");
+	if (list->output.json && result >= 0)
+		printf(list->output.rows ? "\n]\n" : "[]\n");
 	free(list->last_file);
 	free(list->driver_files.items);
-	if (!result && !list->rows) {
+	if (!result && !list->output.rows) {
 		fprintf(stderr, "xputrace: no %s found%s\n", what,
 			list->options.pid && geteuid() ?
 				" (what a process has mapped can be opened by root only: try sudo)" :
@@ -363,6 +361,7 @@ static int run(struct list_context *list, const char *what)
 int command_list(int argc, char **argv)
 {
 	struct list_context list = {
+		.gpu = XPT_COUNTERS_ALL,
 		.options = { .size = sizeof(list.options), .log = print_message, .log_level = XPT_LOG_INFO }
 	};
 	int first, result = options_parse(&line, argc, argv, &list, &first);
@@ -378,9 +377,9 @@ int command_list(int argc, char **argv)
 			return result == PARSE_HELP ? 0 : result;
 	}
 	if (!what || first + optind < argc ||
-	    (strcmp(what, "runtimes") && strcmp(what, "sites") && strcmp(what, "programs") &&
-	     strcmp(what, "drivers"))) {
-		fprintf(stderr, "xputrace list: one of runtimes, sites, programs, drivers is wanted "
+	    (strcmp(what, "runtimes") && strcmp(what, "sites") && strcmp(what, "programs") && strcmp(what, "drivers") &&
+	     strcmp(what, "devices") && strcmp(what, "counters"))) {
+		fprintf(stderr, "xputrace list: one of runtimes, sites, programs, drivers, devices, counters is wanted "
 				"(see xputrace list --help)\n");
 		return EXIT_USAGE;
 	}

@@ -14,8 +14,9 @@ static const struct {
 	{ "record", "trace running processes, or a command, into a Chrome trace or a recording", command_record },
 	{ "profile", "record N inferences of one program: latency CSV or Chrome trace", command_profile },
 	{ "stream", "report on chosen programs at every half second, or another interval", command_stream },
+	{ "counters", "count what devices and the kernel do, by the names of perf", command_counters },
 	{ "report", "make a Chrome trace and the summary from a recording; needs no root", command_report },
-	{ "list", "show runtimes, programs in a process, probe sites and their cost, drivers", command_list },
+	{ "list", "show runtimes, programs in a process, probe sites, drivers, counters, devices", command_list },
 	{ "check", "tell what this kernel and these permissions allow, and what to do about the rest", command_check },
 };
 

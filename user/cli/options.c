@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/commands.h"
 #include "cli/options.h"
 
 #include <ctype.h>
@@ -41,7 +42,9 @@ static void print_help(const struct command_line *line)
 
 static int complain(const struct command_line *line, const char *option, const char *value, const char *reason)
 {
-	fprintf(stderr, "xputrace %s: %s '%s': %s\n", line->name, option, value ?: "", reason ?: "not understood");
+	fprintf(stderr, "xputrace %s: %s '", line->name, option);
+	print_name(stderr, value ?: "", 0);
+	fprintf(stderr, "': %s\n", reason ?: "not understood");
 	return EXIT_USAGE;
 }
 
@@ -74,8 +77,10 @@ int options_parse(const struct command_line *line, int argc, char **argv, void *
 			return PARSE_HELP;
 		}
 		if (value == ':' || value == '?') {
-			fprintf(stderr, "xputrace %s: %s '%s' (see xputrace %s --help)\n", line->name,
-				value == ':' ? "an argument is missing after" : "unknown option", given, line->name);
+			fprintf(stderr, "xputrace %s: %s '", line->name,
+				value == ':' ? "an argument is missing after" : "unknown option");
+			print_name(stderr, given, 0);
+			fprintf(stderr, "' (see xputrace %s --help)\n", line->name);
 			return EXIT_USAGE;
 		}
 		for (size_t i = 0; i < line->option_count; i++) {

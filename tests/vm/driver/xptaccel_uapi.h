@@ -32,6 +32,7 @@ struct xptaccel_submit {
 	__u64 job;	     /* out: its number, never given twice */
 	__u64 fence_context; /* out: of the scheduler's finished fence, which is how new kernels' events name a job */
 	__u64 fence_seqno;   /* out */
+	__u64 bytes;	     /* how much it works on: counted when it ends, else of no effect */
 };
 
 /*
@@ -50,6 +51,7 @@ struct xptaccel_wait {
 };
 
 #define XPTACCEL_SUBMIT _IOWR(0xb9, 0x01, struct xptaccel_submit)
+#define XPTACCEL_SUBMIT_UNSIZED _IOC(_IOC_READ | _IOC_WRITE, 0xb9, 0x01, 48) /* the same without bytes, which are 0 */
 #define XPTACCEL_WAIT _IOWR(0xb9, 0x02, struct xptaccel_wait)
 
 #endif

@@ -51,13 +51,16 @@ def in_order(kernel):
     """All tests. Drivers are loaded late and stay: every recording follows the events of all that are there, which
     takes three times as long in here."""
     import run  # tests/e2e/run.py
+    import counters_tests
     import device_tests
     import driver_tests
     import gpu_tests
     import kernel_tests
     import lockdown_tests
+    import pmu_tests
     first, loading, last = kernel_tests.discover(kernel)
-    loading += device_tests.discover(kernel) + gpu_tests.discover(kernel) + driver_tests.discover(kernel)
+    loading += device_tests.discover(kernel) + pmu_tests.discover(kernel) + gpu_tests.discover(kernel)
+    loading += counters_tests.discover(kernel) + driver_tests.discover(kernel)
     everywhere = list(run.discover())
     of_drivers = [test for test in everywhere if test[0].startswith("drivers.")]
     return first + [test for test in everywhere if test not in of_drivers] + loading + of_drivers + last + \

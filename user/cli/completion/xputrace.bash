@@ -12,7 +12,7 @@ _xputrace_pids() {
 
 _xputrace() {
 	local current=$2 previous=$3 command=${COMP_WORDS[1]} i
-	local commands="record profile stream report list check"
+	local commands="record profile stream counters report list check"
 	# What record, profile and stream have in common.
 	local watched="-p -a -o -d -r -n -b -q -v -h --pid --all-processes --output --duration --runtime --only --drivers --driver --name --buffer --link --quiet --verbose --help --"
 	COMPREPLY=()
@@ -23,7 +23,7 @@ _xputrace() {
 	fi
 	# After "--" a command of its own begins.
 	for ((i = 2; i < COMP_CWORD; i++)); do
-		if [[ $command =~ ^(record|profile|stream)$ ]] && [ "${COMP_WORDS[i]}" = -- ]; then
+		if [[ $command =~ ^(record|profile|stream|counters)$ ]] && [ "${COMP_WORDS[i]}" = -- ]; then
 			if declare -F _command_offset >/dev/null; then
 				_command_offset $((i + 1))
 			else
@@ -65,7 +65,11 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "1 2 4 8 16" -- "$current")
 		return
 		;;
-	-d | --duration | -n | --name | -s | --sample | -b | --buffer | --only | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep)
+	-e | --event)
+		mapfile -t COMPREPLY < <(compgen -W "$(xputrace list counters 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$current")
+		return
+		;;
+	--gpu | --cpu | --every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --only | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep)
 		return
 		;;
 	esac
@@ -79,12 +83,15 @@ _xputrace() {
 	stream)
 		mapfile -t COMPREPLY < <(compgen -W "$watched -m -P -s --match --program --report-every --sample-every --type --summary --append --rotate --keep" -- "$current")
 		;;
+	counters)
+		mapfile -t COMPREPLY < <(compgen -W "-e -p -d -o -q -h --event --gpu --cpu --pid --every --duration --output --no-multiplex --quiet --help --" -- "$current")
+		;;
 	report)
 		mapfile -t COMPREPLY < <(compgen -f -X '!*.xpt' -- "$current")
 		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-o -q -h --output --quiet --help" -- "$current")
 		;;
 	list)
-		mapfile -t COMPREPLY < <(compgen -W "runtimes programs sites drivers -p -f -r -d -v -h --pid --file --format --runtime --driver --only --duration --verbose --help" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "runtimes programs sites drivers devices counters -p -f -r -d -v -h --gpu --pid --file --format --runtime --driver --only --duration --verbose --help" -- "$current")
 		;;
 	check)
 		mapfile -t COMPREPLY < <(compgen -W "-h --help" -- "$current")

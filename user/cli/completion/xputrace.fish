@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Completion of xputrace for fish.
 
-set -l commands record profile stream report list check
+set -l commands record profile stream counters report list check
 
 complete -c xputrace -f
 complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a record -d 'Write a trace of processes or a command'
 complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a profile -d 'Record N inferences of one program'
 complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a stream -d 'Report on programs at an interval'
+complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a counters -d 'Count what devices and the kernel do'
 complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a report -d 'Trace and summary from a recording'
-complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a list -d 'Runtimes, programs, probe sites and drivers'
+complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a list -d 'Runtimes, programs, probe sites, drivers, devices, counters'
 complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a check -d 'What kernel and permissions allow'
 complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -s V -l version -d 'Print the version'
 complete -c xputrace -s h -l help -d 'Print how to use it'
 
-complete -c xputrace -n '__fish_seen_subcommand_from record profile stream list' -s p -l pid -x -a '(__fish_complete_pids)' -d 'Process'
+complete -c xputrace -n '__fish_seen_subcommand_from record profile stream counters list' -s p -l pid -x -a '(__fish_complete_pids)' -d 'Process'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream list' -s r -l runtime -r -F -d 'Add a description'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream list' -l only -x -d 'These runtimes only'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream list' -s v -l verbose -d 'Say more'
-complete -c xputrace -n '__fish_seen_subcommand_from record profile stream report' -s o -l output -r -F -d 'File to write'
-complete -c xputrace -n '__fish_seen_subcommand_from record profile stream report' -s q -l quiet -d 'No summary'
+complete -c xputrace -n '__fish_seen_subcommand_from record profile stream counters report' -s o -l output -r -F -d 'File to write'
+complete -c xputrace -n '__fish_seen_subcommand_from record profile stream counters report' -s q -l quiet -d 'No summary'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream' -s a -l all-processes -d 'Every process with a described runtime'
 complete -c xputrace -n '__fish_seen_subcommand_from record' -l format -x -a 'chrome xpt none' -d 'What to write'
-complete -c xputrace -n '__fish_seen_subcommand_from record profile stream' -s d -l duration -x -d 'Stop after this time'
+complete -c xputrace -n '__fish_seen_subcommand_from record profile stream counters' -s d -l duration -x -d 'Stop after this time'
 complete -c xputrace -n '__fish_seen_subcommand_from record' -s s -l sample -x -d 'Record one inference in so many'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream' -s n -l name -x -d 'HANDLE=NAME of a program'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream' -s b -l buffer -x -d 'Memory for records on their way'
@@ -41,7 +42,12 @@ complete -c xputrace -n '__fish_seen_subcommand_from stream' -l append -d 'All r
 complete -c xputrace -n '__fish_seen_subcommand_from stream' -l rotate -x -d 'Begin the file anew at this size'
 complete -c xputrace -n '__fish_seen_subcommand_from stream' -l keep -x -d 'Keep so many old files'
 complete -c xputrace -n '__fish_seen_subcommand_from report' -F -d 'Recording'
-complete -c xputrace -n '__fish_seen_subcommand_from list' -a 'runtimes programs sites drivers'
+complete -c xputrace -n '__fish_seen_subcommand_from list' -a 'runtimes programs sites drivers devices counters'
 complete -c xputrace -n '__fish_seen_subcommand_from list' -s f -l file -r -F -d 'Look at this ELF file'
 complete -c xputrace -n '__fish_seen_subcommand_from list' -l format -x -a 'table json' -d 'How to print'
 complete -c xputrace -n '__fish_seen_subcommand_from list' -s d -l duration -x -d 'How long to watch'
+complete -c xputrace -n '__fish_seen_subcommand_from counters' -s e -l event -x -a "(xputrace list counters 2>/dev/null | awk 'NR > 1 { print \$1 }')" -d 'Count these'
+complete -c xputrace -n '__fish_seen_subcommand_from counters list' -l gpu -x -d 'Only of this device'
+complete -c xputrace -n '__fish_seen_subcommand_from counters' -l cpu -x -d 'Only on this CPU'
+complete -c xputrace -n '__fish_seen_subcommand_from counters' -l every -x -d 'Interval'
+complete -c xputrace -n '__fish_seen_subcommand_from counters' -l no-multiplex -d 'Fail where not all fit at once'

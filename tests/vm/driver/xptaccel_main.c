@@ -27,15 +27,17 @@
 #include <drm/gpu_scheduler.h>
 
 #include "xptaccel_compat.h"
+#include "xptaccel_pmu.h"
 #include "xptaccel_uapi.h"
 
 #define CREATE_TRACE_POINTS
 #include "xptaccel_trace.h"
 
 #define DEVICES_MAX 4
-#define ENGINES_MAX 8
+#define ENGINES_MAX XPTACCEL_ENGINES_MAX
 #define SLOTS_MAX 16
 #define WAITING_MAX 4096 /* jobs of a file that nobody has waited for */
+static_assert(SLOTS_MAX < 1 << XPTACCEL_RUNNING_BITS);
 
 static unsigned int devices = 1;
 module_param(devices, uint, 0444);
@@ -64,7 +66,8 @@ struct engine {
 	struct accelerator *device;
 	unsigned int index;
 	char name[32];
-	spinlock_t lock; /* taken in interrupts */
+	struct xptaccel_counts *counts; /* the PMU's */
+	spinlock_t lock;		/* taken in interrupts */
 	struct slot slots[SLOTS_MAX];
 };
 
@@ -72,6 +75,7 @@ struct accelerator {
 	struct platform_device *platform;
 	struct miscdevice misc;
 	char name[16];
+	struct xptaccel_pmu pmu;
 	unsigned int engine_count; /* those that have been set up */
 	struct engine engines[];
 };
@@ -100,6 +104,7 @@ struct job {
 	u64 number;
 	u64 cookie;
 	u64 execute_ns;
+	u64 bytes;
 	u32 flags;
 	bool ended; /* under the engine's lock */
 	int error;
@@ -179,6 +184,7 @@ static void job_end(struct job *job, int error)
 		job->error = error;
 		job->slot->job = NULL; /* before the signal, which lets the next job come */
 		job->finished_ns = ktime_get_ns();
+		xptaccel_count_ended(engine->counts, job->started_ns, job->finished_ns, job->bytes, error);
 	}
 	spin_unlock_irqrestore(&engine->lock, flags);
 	if (!first)
@@ -225,6 +231,7 @@ static struct dma_fence *job_run(struct drm_sched_job *base)
 	dma_fence_init(&job->fence, &fence_ops, &job->fence_lock, job->slot->fence_context, ++job->slot->fence_seqno);
 	dma_fence_get(&job->fence); /* one reference is job_end's, one the scheduler's */
 	job->started_ns = ktime_get_ns();
+	xptaccel_count_started(job->engine->counts, job->started_ns);
 	if (!(job->flags & XPTACCEL_HANG))
 		hrtimer_start(&job->timer, ns_to_ktime(job->started_ns + job->execute_ns), HRTIMER_MODE_ABS_HARD);
 	return &job->fence;
@@ -351,6 +358,7 @@ static struct job *job_new(struct client *client, const struct xptaccel_submit *
 	job->number = atomic64_inc_return(&last_number);
 	job->cookie = arguments->cookie;
 	job->execute_ns = arguments->execute_ns;
+	job->bytes = arguments->bytes;
 	job->flags = arguments->flags;
 	return job;
 }
@@ -376,6 +384,7 @@ static int job_push(struct client *client, struct job *job, struct xptaccel_subm
 	arguments->fence_context = job->finished->context;
 	arguments->fence_seqno = job->finished->seqno;
 	job->queued_ns = ktime_get_ns();
+	xptaccel_count_queued(job->engine->counts);
 	/* Somebody may guess the number and wait: everything else is set. */
 	xa_store(&client->jobs, job->number, job, GFP_KERNEL);
 	drm_sched_entity_push_job(&job->base);
@@ -438,13 +447,15 @@ static long client_ioctl(struct file *file, unsigned int command, unsigned long 
 		struct xptaccel_wait wait;
 	} arguments;
 	size_t size = _IOC_SIZE(command);
+	bool is_submit = command == XPTACCEL_SUBMIT || command == XPTACCEL_SUBMIT_UNSIZED;
 	int error;
 
-	if (command != XPTACCEL_SUBMIT && command != XPTACCEL_WAIT)
+	if (!is_submit && command != XPTACCEL_WAIT)
 		return -ENOTTY;
+	memset(&arguments, 0, sizeof(arguments));
 	if (copy_from_user(&arguments, user, size))
 		return -EFAULT;
-	if (command == XPTACCEL_SUBMIT)
+	if (is_submit)
 		error = submit(file->private_data, &arguments.submit);
 	else
 		error = wait(file->private_data, &arguments.wait);
@@ -517,6 +528,7 @@ static int engine_init(struct accelerator *device, unsigned int index)
 
 	engine->device = device;
 	engine->index = index;
+	engine->counts = &device->pmu.counts[index];
 	snprintf(engine->name, sizeof(engine->name), "%s.%u", device->name, index);
 	spin_lock_init(&engine->lock);
 	for (i = 0; i < slots; i++)
@@ -528,6 +540,7 @@ static int engine_init(struct accelerator *device, unsigned int index)
 /* Nobody has it open and its jobs are gone. */
 static void accelerator_free(struct accelerator *device)
 {
+	xptaccel_pmu_unregister(&device->pmu);
 	while (device->engine_count)
 		drm_sched_fini(&device->engines[--device->engine_count].scheduler);
 	platform_device_unregister(device->platform);
@@ -554,6 +567,9 @@ static struct accelerator *accelerator_new(unsigned int index)
 		if (error)
 			goto destroy;
 	}
+	error = xptaccel_pmu_register(&device->pmu, index, engines);
+	if (error)
+		goto destroy;
 	device->misc.minor = MISC_DYNAMIC_MINOR;
 	device->misc.name = device->name;
 	device->misc.fops = &file_ops;

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Counter sessions: what devices and the kernel count, by name and read together. After the device profiling sessions of
+ * ROCm's rocprofiler (create, start, poll, stop, destroy), on Linux perf events and on what drivers tell where they have no
+ * PMU.
+ *
+ * Names are those of perf:
+ *	i915/rcs0-busy/			an event of a PMU, as sysfs lists it
+ *	xe/engine-active-ticks,gt=1/	the same with terms of the PMU's format
+ *	power/event=0x05/		terms alone; config=, config1=, config2=, config3= are always there
+ *	gpu_scheduler:drm_sched_job_run	a tracepoint: how often it was met
+ *	page-faults, cycles		software and hardware events of the kernel
+ *	nvml/energy/, fdinfo/engine-render/	what is no PMU's, see xpt_counters_list()
+ * Where a PMU has several instances (i915_0000_03_00.0, uncore_imc_0), their common name means all of them together.
+ */
+#ifndef XPUTRACE_COUNTERS_H
+#define XPUTRACE_COUNTERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <xputrace/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xpt_counters;
+
+#define XPT_COUNTERS_ALL (-1) /* of CPUs: where the PMU counts, or all; of devices: all */
+
+struct xpt_counters_options {
+	size_t size;		  /* sizeof(struct xpt_counters_options) */
+	const char *const *names; /* copied, as all here is */
+	size_t name_count;
+	int cpu_index;	/* only on this CPU, or XPT_COUNTERS_ALL */
+	int gpu_index;	/* only of this device (xpt_device_list()), or XPT_COUNTERS_ALL; CPU events are of no device */
+	pid_t pid;	/* only what this process and the threads and children that it will start do; 0: everybody */
+	int until_exec; /* pid: its counters begin when it executes another program, not at the start */
+	int devices_count_all; /* pid: what cannot be told apart by process counts everybody; 0: it is refused */
+	int continues;	       /* start after stop goes on counting; 0: it counts from 0 */
+	int no_multiplex; /* fail where not all fit into the hardware at once; else each counts a part of the time */
+	xpt_log_fn log;
+	void *log_context;
+	enum xpt_log_level log_level;
+};
+
+enum xpt_counter_kind {
+	XPT_COUNTER_SUM = 0,   /* what was counted since the start, while the session ran */
+	XPT_COUNTER_MEAN = 1,  /* mean over the time since the poll before, or since the start */
+	XPT_COUNTER_LEVEL = 2, /* what it is now, whether the session runs or not */
+};
+
+/* Strings are the session's. */
+struct xpt_counter_info {
+	const char *name;	 /* as it was asked for */
+	const char *unit;	 /* of the value: "J", "ns", "MHz"; "" a plain number */
+	const char *description; /* "" none */
+	const char *source;	 /* where it is counted: instances of a PMU, tracepoint, software, ... */
+	enum xpt_counter_kind kind;
+	double scale; /* unit for each raw count */
+};
+
+#define XPT_COUNTER_SCALED (1u << 0) /* it did not count all the time: value is what it would have been, raw is not */
+#define XPT_COUNTER_GONE (1u << 1)   /* the device or its driver has gone: the value is the last one that was read */
+#define XPT_COUNTER_NEVER (1u << 2)  /* it has not counted at all yet: there was no room in the hardware; value is 0 */
+
+struct xpt_counter_value {
+	double value;	  /* in the unit */
+	uint64_t raw;	  /* as it was counted: not scaled, in counts */
+	uint64_t enabled; /* ns that the session ran, of all CPUs together; 0 for what is no perf event */
+	uint64_t running; /* ns of them that it was counted */
+	uint64_t time;	  /* CLOCK_MONOTONIC in ns, between the first and the last reading that it is made of */
+	unsigned int flags;
+};
+
+/*
+ * Opens counters, which do not count yet. The session is the caller's, and used by one thread at a time. -EINVAL: a name is
+ * wrong, or the options; -ENOENT: there is no such counter here (the log offers the nearest ones); -ENODEV: no such device
+ * or CPU; -EACCES: root or CAP_PERFMON is wanted; -EBUSY: somebody else has the hardware; -ENOSPC: they do not fit at once
+ * (no_multiplex); -EOPNOTSUPP: the PMU counts no single process; -ESRCH; -EMFILE; -ENOMEM.
+ */
+XPT_API int xpt_counters_open(const struct xpt_counters_options *options, struct xpt_counters **session);
+/* The same with the defaults of everything else. */
+XPT_API int xpt_counters_create(const char *const *names, size_t count, int cpu_index, int gpu_index,
+				struct xpt_counters **session);
+/* Counting begins, of all within some microseconds. -EALREADY. */
+XPT_API int xpt_counters_start(struct xpt_counters *session);
+/*
+ * Reads all counters, at once where one read of a PMU allows it. values: as many as names, in their order. 0, or -EIO
+ * when nothing could be read; a counter that has gone is marked.
+ */
+XPT_API int xpt_counters_poll(struct xpt_counters *session, struct xpt_counter_value *values);
+/* ns between the first and the last read of the latest poll; 0 when all came of one. */
+XPT_API uint64_t xpt_counters_spread(const struct xpt_counters *session);
+/* Counting ends; values can be polled afterwards. -EALREADY: it does not run. */
+XPT_API int xpt_counters_stop(struct xpt_counters *session);
+XPT_API void xpt_counters_destroy(struct xpt_counters *session); /* may be NULL */
+
+XPT_API size_t xpt_counters_count(const struct xpt_counters *session);
+/* NULL: there is no such index. */
+XPT_API const struct xpt_counter_info *xpt_counters_info(const struct xpt_counters *session, size_t index);
+
+/*
+ * Visits every counter that can be opened here: name, unit, description, source, kind and scale. Tracepoints are not among
+ * them: there are thousands (perf list). A value that the caller has to give stands as "?". A non-zero return of visit ends
+ * the walk and is returned. -ENODEV: no such device; -ENOMEM.
+ */
+XPT_API int xpt_counters_list(int gpu_index, int (*visit)(void *context, const struct xpt_counter_info *counter),
+			      void *context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

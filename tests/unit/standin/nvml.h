@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the stand-in for NVIDIA's management library answers, and what it was asked. */
+#ifndef XPT_TEST_STANDIN_NVML_H
+#define XPT_TEST_STANDIN_NVML_H
+
+#define STANDIN_GPUS 3 /* at 0000:17:00.0, 0000:65:00.0, 0000:ca:00.0 */
+
+enum standin_function {
+	STANDIN_ENERGY,
+	STANDIN_POWER,
+	STANDIN_UTILIZATION,
+	STANDIN_MEMORY,
+	STANDIN_CLOCK,
+	STANDIN_FUNCTIONS,
+};
+
+struct standin_gpu {
+	unsigned long long energy;	/* mJ */
+	unsigned int power;		/* mW */
+	unsigned int busy, memory_busy; /* % */
+	unsigned long long memory_used; /* bytes */
+	unsigned int frequency;		/* MHz, of the SMs */
+	int handle_result;		/* nvmlReturn_t, as those of the functions */
+	int results[STANDIN_FUNCTIONS];
+	int calls[STANDIN_FUNCTIONS];
+};
+
+struct standin_nvml {
+	int init_result;
+	int initialized; /* how often more than it was shut down */
+	struct standin_gpu gpus[STANDIN_GPUS];
+};
+
+#endif

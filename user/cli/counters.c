@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <xputrace/counters.h>
+
+#include "cli/commands.h"
+#include "cli/counters_output.h"
+#include "cli/options.h"
+#include "cli/running.h"
+
+#define LIVE_INTERVAL 1000000000ull /* ns, on a terminal */
+#define SHORTEST 100000ull	    /* ns: below it, reading is all that would be done */
+
+struct counters_context {
+	struct string_list names;
+	struct xpt_counters_options options;
+	uint64_t every, duration;
+	struct counters_file file; /* path NULL: none */
+	bool quiet;
+	char *const *command;
+
+	struct xpt_counters *session;
+	struct xpt_counter_value *values, *before;
+	bool has_before, live;
+	uint64_t start, time, time_before;
+	unsigned int lines; /* of the live table on the terminal */
+	int target;	    /* pidfd of what is counted; -1: none */
+	pid_t child;
+	int status; /* of the child; -1: it runs */
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(void *object)
+{
+	(void)object;
+	interrupted = 1;
+}
+
+/* ---- command line ---- */
+
+/* Commas separate names, but not within the slashes of one. */
+static bool take_events(void *context, const char *value, const char **reason)
+{
+	struct counters_context *counters = context;
+	const char *end;
+	bool inside;
+	char *name;
+
+	*reason = "names of counters are wanted (see xputrace list counters)";
+	while (*value) {
+		for (end = value, inside = false; *end && (inside || *end != ','); end++)
+			inside ^= *end == '/';
+		if (end == value)
+			return false;
+		name = strndup(value, (size_t)(end - value));
+		if (!name || !string_list_add(&counters->names, name))
+			return false;
+		value = *end ? end + 1 : end;
+	}
+	return counters->names.count;
+}
+
+static bool take_index(const char *value, int *index)
+{
+	uint64_t number;
+
+	if (!parse_number(value, &number) || number > 65535)
+		return false;
+	*index = (int)number;
+	return true;
+}
+
+static bool take_gpu(void *context, const char *value, const char **reason)
+{
+	*reason = "the number of a device is wanted (see xputrace list devices)";
+	return take_index(value, &((struct counters_context *)context)->options.gpu_index);
+}
+
+static bool take_cpu(void *context, const char *value, const char **reason)
+{
+	*reason = "the number of a CPU is wanted";
+	return take_index(value, &((struct counters_context *)context)->options.cpu_index);
+}
+
+static bool take_pid(void *context, const char *value, const char **reason)
+{
+	uint64_t pid;
+
+	*reason = "a process number is wanted";
+	if (!parse_number(value, &pid) || !pid || pid > 0x7fffffff)
+		return false;
+	((struct counters_context *)context)->options.pid = (pid_t)pid;
+	return true;
+}
+
+static bool take_every(void *context, const char *value, const char **reason)
+{
+	struct counters_context *counters = context;
+
+	*reason = "a time like 100ms or 1s is wanted, at least 100us";
+	return parse_duration(value, &counters->every) && counters->every >= SHORTEST;
+}
+
+static bool take_duration(void *context, const char *value, const char **reason)
+{
+	*reason = "a time like 10s, 500ms or 2m is wanted";
+	return parse_duration(value, &((struct counters_context *)context)->duration);
+}
+
+static bool ends_with(const char *text, const char *ending)
+{
+	size_t length = strlen(text), tail = strlen(ending);
+
+	return length > tail && !strcmp(text + length - tail, ending);
+}
+
+static bool take_output(void *context, const char *value, const char **reason)
+{
+	struct counters_context *counters = context;
+
+	*reason = "FILE.csv or FILE.json is wanted, or - for CSV on standard output";
+	counters->file.path = value;
+	counters->file.format = ends_with(value, ".json") ? COUNTERS_TRACE : COUNTERS_CSV;
+	return !strcmp(value, "-") || ends_with(value, ".csv") || ends_with(value, ".json");
+}
+
+static bool take_no_multiplex(void *context, const char *value, const char **reason)
+{
+	(void)value;
+	(void)reason;
+	((struct counters_context *)context)->options.no_multiplex = 1;
+	return true;
+}
+
+static bool take_quiet(void *context, const char *value, const char **reason)
+{
+	(void)value;
+	(void)reason;
+	((struct counters_context *)context)->quiet = true;
+	return true;
+}
+
+static const struct option_entry entries[] = {
+	{ 'e', "event", "NAME[,NAME...]",
+	  "counters, by the names of perf: pmu/event/, subsystem:tracepoint, page-faults;\n"
+	  "may be repeated",
+	  take_events },
+	{ 0, "gpu", "N", "only of this device (xputrace list devices)", take_gpu },
+	{ 0, "cpu", "N", "only on this CPU", take_cpu },
+	{ 'p', "pid", "PID", "only what this process does, and what it starts", take_pid },
+	{ 0, "every", "TIME", "show or write the counters at this interval (default on a terminal 1s)", take_every },
+	{ 'd', "duration", "TIME", "end after this time", take_duration },
+	{ 'o', "output", "FILE",
+	  "write FILE.csv, or counter tracks as a Chrome trace FILE.json; - is CSV on standard output", take_output },
+	{ 0, "no-multiplex", NULL, "fail where not all counters fit into the hardware at once", take_no_multiplex },
+	{ 'q', "quiet", NULL, "no table", take_quiet },
+};
+
+static const struct command_line line = {
+	.name = "counters",
+	.summary = "Count what devices and the kernel do.",
+	.usage = "  sudo xputrace counters -e NAME,... [--every TIME] [-d TIME] [-o FILE]\n"
+		 "  sudo xputrace counters -e NAME,... -- COMMAND [ARGUMENT...]",
+	.options = entries,
+	.option_count = sizeof(entries) / sizeof(entries[0]),
+	.more = "With a command, counters of the kernel count what the command does, those of devices what\n"
+		"everybody does while it runs. Without one, all count what everybody does (-p: one process).\n"
+		"Values of an interval are what was counted in it; a mean is over it.\n\n"
+		"examples:\n"
+		"  xputrace list counters\n"
+		"  sudo xputrace counters -e i915/rcs0-busy/,i915/actual-frequency/ --every 100ms -o gpu.csv\n"
+		"  sudo xputrace counters -e gpu_scheduler:drm_sched_job_run,page-faults -d 10s\n"
+		"  sudo xputrace counters -e task-clock,context-switches -- python3 serve.py\n\n"
+		"exit status: 0 counted, 1 failed, 2 wrong usage",
+};
+
+/* ---- counting ---- */
+
+static uint64_t now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+static struct counters_reading reading_of(const struct counters_context *counters, bool total)
+{
+	return (struct counters_reading){
+		.session = counters->session,
+		.values = counters->values,
+		.before = counters->has_before && !total ? counters->before : NULL,
+		.start = counters->start,
+		.time = counters->time,
+		.time_before = counters->time_before,
+		.spread = xpt_counters_spread(counters->session),
+	};
+}
+
+/* Names and paths may have anything in them. */
+static int say(const char *what, int error)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s: %s", what, strerror(-error));
+	print_message(NULL, XPT_LOG_ERROR, text);
+	return error;
+}
+
+static bool writes_to_stdout(const struct counters_context *counters)
+{
+	return counters->file.path && !strcmp(counters->file.path, "-");
+}
+
+static int flush_stdout(void)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return 0;
+	return say("standard output", errno ? -errno : -EIO);
+}
+
+static int show(struct counters_context *counters)
+{
+	const struct counters_reading reading = reading_of(counters, false);
+	int error = counters->file.path ? counters_file_add(&counters->file, &reading) : 0;
+
+	if (error)
+		return say(counters->file.path, error);
+	if (counters->quiet || !counters->every || writes_to_stdout(counters))
+		return 0;
+	if (!counters->live) {
+		counters_rows(stdout, &reading);
+		return flush_stdout();
+	}
+	if (counters->lines)
+		printf("\033[%uA\033[J", counters->lines);
+	counters->lines = counters_table(stdout, &reading, false);
+	return flush_stdout();
+}
+
+static int poll_counters(struct counters_context *counters)
+{
+	struct xpt_counter_value *values = counters->before;
+
+	counters->before = counters->values;
+	counters->time_before = counters->time;
+	counters->values = values;
+	counters->time = now();
+	return xpt_counters_poll(counters->session, values);
+}
+
+/* False: nothing is left to wait for: interrupted, or what is counted has ended. */
+static bool wait_until(struct counters_context *counters, uint64_t until)
+{
+	struct pollfd target = { .fd = counters->target, .events = POLLIN };
+	struct timespec rest;
+	uint64_t time;
+
+	while (!interrupted) {
+		time = now();
+		if (time >= until)
+			return true;
+		rest = (struct timespec){ (time_t)((until - time) / 1000000000), (long)((until - time) % 1000000000) };
+		if (ppoll(&target, 1, until == UINT64_MAX ? NULL : &rest, NULL) > 0)
+			return false;
+	}
+	return false;
+}
+
+static int count(struct counters_context *counters)
+{
+	uint64_t end = counters->duration ? counters->start + counters->duration : UINT64_MAX;
+	uint64_t next = counters->every ? counters->start + counters->every : UINT64_MAX;
+	bool more = true;
+	int error = 0;
+
+	while (more && !error) {
+		more = wait_until(counters, next < end ? next : end);
+		if (now() >= end)
+			more = false;
+		if (!more)
+			break;
+		error = poll_counters(counters);
+		if (!error)
+			error = show(counters);
+		counters->has_before = true;
+		/* An interval that was missed is not made up for. */
+		while (next <= counters->time)
+			next += counters->every;
+	}
+	return error;
+}
+
+/* ---- the command ---- */
+
+/* In the child: executes the command once a byte has come, or sends back why it cannot. */
+static void execute(char *const *command, int channel)
+{
+	char byte;
+	int error;
+
+	if (read(channel, &byte, 1) != 1)
+		_exit(127);
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
+	execvp(command[0], command);
+	error = errno;
+	if (write(channel, &error, sizeof(error)) != sizeof(error))
+		_exit(126);
+	_exit(127);
+}
+
+/* Started, but not executed before a byte goes through the channel. */
+static int prepare_command(struct counters_context *counters, int *channel)
+{
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+		return -errno;
+	counters->child = fork();
+	if (counters->child < 0)
+		return -errno;
+	if (!counters->child)
+		execute(counters->command, ends[1]);
+	close(ends[1]);
+	*channel = ends[0];
+	return 0;
+}
+
+/* Lets it go; its end of the channel closes when it executes. */
+static int release_command(struct counters_context *counters, int channel)
+{
+	int error = 0;
+
+	if (write(channel, "", 1) != 1)
+		return -errno;
+	if (read(channel, &error, sizeof(error)) != sizeof(error))
+		return 0;
+	return say(counters->command[0], -error);
+}
+
+static int start(struct counters_context *counters, int channel)
+{
+	int error = xpt_counters_start(counters->session);
+
+	counters->start = counters->time = now();
+	return error || channel < 0 ? error : release_command(counters, channel);
+}
+
+static void tell_totals(struct counters_context *counters)
+{
+	const struct counters_reading reading = reading_of(counters, true);
+	FILE *out = writes_to_stdout(counters) ? stderr : stdout;
+
+	if (counters->command && counters->child &&
+	    waitpid(counters->child, &counters->status, WNOHANG) == counters->child)
+		counters->child = 0;
+	tell_command(counters->command, counters->child ? -1 : counters->status);
+	if (counters->every)
+		fprintf(out, "\nin all:\n");
+	counters_table(out, &reading, true);
+}
+
+static int finish(struct counters_context *counters)
+{
+	int error;
+
+	xpt_counters_stop(counters->session);
+	error = poll_counters(counters);
+	if (!error && (counters->file.path || counters->every))
+		error = show(counters);
+	if (!counters->quiet)
+		tell_totals(counters);
+	return flush_stdout() ?: error;
+}
+
+static int open_all(struct counters_context *counters)
+{
+	int error = xpt_counters_open(&counters->options, &counters->session);
+
+	counters->values = calloc(counters->names.count, sizeof(*counters->values));
+	counters->before = calloc(counters->names.count, sizeof(*counters->before));
+	if (!error && (!counters->values || !counters->before))
+		error = -ENOMEM;
+	if (!error && counters->options.pid)
+		counters->target = (int)syscall(SYS_pidfd_open, counters->options.pid, 0);
+	if (error || !counters->file.path)
+		return error;
+	error = counters_file_open(&counters->file, counters->session);
+	return error ? say(counters->file.path, error) : 0;
+}
+
+static int close_all(struct counters_context *counters)
+{
+	int error = 0;
+
+	if (counters->file.path && counters->file.descriptor >= 0) {
+		error = counters_file_close(&counters->file, counters->session);
+		give_to_caller(counters->file.path);
+	}
+	if (counters->target >= 0)
+		close(counters->target);
+	xpt_counters_destroy(counters->session);
+	free(counters->values);
+	free(counters->before);
+	return error;
+}
+
+static int run(struct counters_context *counters)
+{
+	int channel = -1, error = 0, ended;
+
+	if (counters->command) {
+		error = prepare_command(counters, &channel);
+		counters->options.pid = counters->child;
+		counters->options.until_exec = counters->options.devices_count_all = 1;
+	}
+	if (!error)
+		error = open_all(counters);
+	end_on_signals(interrupt, NULL);
+	if (!error)
+		error = start(counters, channel);
+	if (!error) {
+		error = count(counters);
+		ended = finish(counters);
+		error = error ? error : ended;
+	}
+	end_on_signals(NULL, NULL);
+	if (channel >= 0)
+		close(channel);
+	ended = close_all(counters);
+	error = error ? error : ended;
+	return error == -EINVAL ? EXIT_USAGE : error ? EXIT_FAILED : 0;
+}
+
+int command_counters(int argc, char **argv)
+{
+	struct counters_context counters = {
+		.options = { .size = sizeof(counters.options),
+			     .cpu_index = XPT_COUNTERS_ALL,
+			     .gpu_index = XPT_COUNTERS_ALL,
+			     .log = print_message,
+			     .log_level = XPT_LOG_INFO },
+		.file = { .descriptor = -1 },
+		.target = -1,
+		.status = -1,
+	};
+	int first, result = options_parse(&line, argc, argv, &counters, &first);
+
+	if (result)
+		return result == PARSE_HELP ? 0 : result;
+	if (first < argc)
+		counters.command = argv + first;
+	if (!counters.names.count) {
+		fprintf(stderr, "xputrace counters: -e NAME,... is wanted (see xputrace list counters)\n");
+		return EXIT_USAGE;
+	}
+	if (counters.command && counters.options.pid) {
+		fprintf(stderr, "xputrace counters: --pid and a command exclude each other\n");
+		return EXIT_USAGE;
+	}
+	counters.live = isatty(STDOUT_FILENO) && !counters.command;
+	if (!counters.every && counters.live)
+		counters.every = LIVE_INTERVAL;
+	counters.options.names = counters.names.items;
+	counters.options.name_count = counters.names.count;
+	result = run(&counters);
+	for (size_t i = 0; i < counters.names.count; i++)
+		free((char *)counters.names.items[i]);
+	free(counters.names.items);
+	return result;
+}

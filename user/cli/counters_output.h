@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Readings of counters as tables, CSV and counter tracks of a Chrome trace. */
+#ifndef XPT_CLI_COUNTERS_OUTPUT_H
+#define XPT_CLI_COUNTERS_OUTPUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include <xputrace/counters.h>
+
+/* One reading of all, and what it is compared with. */
+struct counters_reading {
+	const struct xpt_counters *session;
+	const struct xpt_counter_value *values;
+	const struct xpt_counter_value *before; /* the reading before it; NULL: none */
+	uint64_t start;				/* CLOCK_MONOTONIC in ns, of the start */
+	uint64_t time, time_before;		/* of the readings */
+	uint64_t spread;			/* ns */
+};
+
+/* What is shown of a value: since the reading before, where it is a sum. */
+double counters_shown(const struct counters_reading *reading, size_t index);
+
+/* Lines of a table: one counter a line with its rate. The number of lines. */
+unsigned int counters_table(FILE *out, const struct counters_reading *reading, bool total);
+/* "     1.000123  value  unit  name" for each: an interval as perf stat -I shows it. */
+void counters_rows(FILE *out, const struct counters_reading *reading);
+
+enum counters_format { COUNTERS_CSV, COUNTERS_TRACE };
+
+/* A trace on disk is one whole JSON document after every reading, also when the disk is full. */
+struct counters_file {
+	enum counters_format format;
+	const char *path; /* "-": standard output */
+	int descriptor;
+	off_t end; /* where the next reading goes: before the tail */
+	bool seekable;
+};
+
+/* All: 0 or -errno. */
+int counters_file_open(struct counters_file *file, const struct xpt_counters *session);
+int counters_file_add(struct counters_file *file, const struct counters_reading *reading);
+int counters_file_close(struct counters_file *file, const struct xpt_counters *session);
+
+#endif

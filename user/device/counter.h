@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A counter by its name: the perf events that it is made of, or the value that is read otherwise. */
+#ifndef XPT_DEVICE_COUNTER_H
+#define XPT_DEVICE_COUNTER_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+
+#include <xputrace/counters.h>
+
+#include "device/pmu_catalogue.h"
+#include "device/nodes.h"
+#include "device/pmu.h"
+#include "device/polled.h"
+
+/* One event of one instance of a PMU. */
+struct counter_event {
+	__u32 type;
+	__u64 config[PMU_CONFIGS];
+	struct cpus cpus; /* to open it on, where it counts everybody */
+	bool of_each_cpu; /* it can count a single process */
+	int only_cpu;	  /* of a process: what it does on this one; -1: on all */
+	const char *pmu;  /* name; of the place */
+};
+
+struct counter {
+	struct xpt_counter_info info; /* its strings are owned */
+	enum counting counting;
+	struct counter_event *events; /* none: it is polled */
+	size_t event_count;
+	struct polled *polled; /* owned */
+};
+
+/* What there is. */
+struct counter_place {
+	const char *sysfs;
+	const struct pmus *pmus;
+	const struct nodes *nodes;
+	struct cpus online;
+	const struct node *node; /* only of this device; NULL: of all */
+	int cpu;		 /* only on this one; negative: as the PMU says */
+	struct polled_place polled;
+	const struct log *log;
+};
+
+/* Errors are those of xpt_counters_open(), and said. */
+int counter_resolve(const struct counter_place *place, const char *name, struct counter *counter);
+void counter_free(struct counter *counter);
+
+/* As xpt_counters_list(). */
+int counters_visit(const struct counter_place *place,
+		   int (*visit)(void *context, const struct xpt_counter_info *counter), void *context);
+
+/* Whether the PMU is the place's device's, or of no device. All are where the place has none. */
+bool counter_of_node(const struct counter_place *place, const struct pmu *pmu);
+
+/* Of software and hardware events of the kernel. */
+struct kernel_event {
+	const char *name, *alias; /* alias NULL: none */
+	__u32 type;
+	__u64 config;
+	const char *unit;
+	const char *description;
+};
+extern const struct kernel_event kernel_events[];
+extern const size_t kernel_event_count;
+
+#endif
