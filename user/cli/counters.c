@@ -22,7 +22,8 @@
 #define SHORTEST 100000ull	    /* ns: below it, reading is all that would be done */
 
 struct counters_context {
-	struct string_list names;
+	struct string_list names; /* owned, each of them */
+	char *name;		  /* the newest of them */
 	struct xpt_counters_options options;
 	uint64_t every, duration;
 	struct counters_file file; /* path NULL: none */
@@ -55,7 +56,6 @@ static bool take_events(void *context, const char *value, const char **reason)
 	struct counters_context *counters = context;
 	const char *end;
 	bool inside;
-	char *name;
 
 	*reason = "names of counters are wanted (see xputrace list counters)";
 	while (*value) {
@@ -63,8 +63,8 @@ static bool take_events(void *context, const char *value, const char **reason)
 			inside ^= *end == '/';
 		if (end == value)
 			return false;
-		name = strndup(value, (size_t)(end - value));
-		if (!name || !string_list_add(&counters->names, name))
+		counters->name = strndup(value, (size_t)(end - value));
+		if (!counters->name || !string_list_add(&counters->names, counters->name))
 			return false;
 		value = *end ? end + 1 : end;
 	}

@@ -232,12 +232,13 @@ static int write_part(struct counters_file *file, enum part part, const struct x
 	if (tail)
 		add_tail(out, session);
 	error = fclose(out) ? -ENOMEM : write_at(file, text, length, file->end);
-	/* The tail stood where the reading begins: there is room for it. */
-	if (error && tail && file->end && !write_at(file, text + kept, length - kept, file->end) &&
-	    ftruncate(file->descriptor, file->end + (off_t)(length - kept)))
-		error = -errno;
-	else if (error && !tail && file->seekable && ftruncate(file->descriptor, file->end))
-		error = -errno;
+	/* What could not be written whole goes again; the tail stood there before, so that there is room for it. */
+	if (error && file->seekable) {
+		if (tail)
+			write_at(file, text + kept, length - kept, file->end);
+		if (ftruncate(file->descriptor, file->end + (tail ? (off_t)(length - kept) : 0)))
+			error = -errno;
+	}
 	file->end += error ? 0 : (off_t)kept;
 	free(text);
 	return error;

@@ -36,7 +36,7 @@ static bool read_number(const char **text, long *number)
 
 int cpus_parse(const char *text, struct cpus *cpus)
 {
-	long first, last;
+	long first = 0, last;
 	int error = 0;
 
 	*cpus = (struct cpus){ 0 };
