@@ -331,8 +331,10 @@ static int prepare_command(struct counters_context *counters, int *channel)
 	counters->child = fork();
 	if (counters->child < 0)
 		return -errno;
-	if (!counters->child)
+	if (!counters->child) {
+		close(ends[0]); /* or it would never see that the other side has gone */
 		execute(counters->command, ends[1]);
+	}
 	close(ends[1]);
 	*channel = ends[0];
 	return 0;
