@@ -88,8 +88,8 @@ XPT_API int xpt_counters_create(const char *const *names, size_t count, int cpu_
 /* Counting begins, of all within some microseconds. -EALREADY. */
 XPT_API int xpt_counters_start(struct xpt_counters *session);
 /*
- * Reads all counters, at once where one read of a PMU allows it. values: as many as names, in their order. 0, or -EIO
- * when nothing could be read; a counter that has gone is marked.
+ * Reads all counters, at once where one read of a PMU allows it. values: as many as names, in their order. Always 0: a
+ * counter that has gone is marked and keeps its last value.
  */
 XPT_API int xpt_counters_poll(struct xpt_counters *session, struct xpt_counter_value *values);
 /* ns between the first and the last read of the latest poll; 0 when all came of one. */

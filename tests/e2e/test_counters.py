@@ -15,6 +15,7 @@ import tempfile
 import time
 
 from harness import NOBODY, SLOW, XPUTRACE, Process, Skip, cases, need, process_state, run, scratch, wait_until
+from test_endings import small_file_system
 
 # Does what its words say, or its lines of standard input when there are no words: each time as many of one thing as it
 # is told. Answers with the kernel's own account of what it did meanwhile.
@@ -828,17 +829,6 @@ def test_earlier_file_survives():
     expect(counters("-e", "page-faults", "--cpu", 4000, "-o", path, "-d", "10ms"), 1, "4000")
     with open(path, encoding="ascii") as file:
         assert file.read() == "precious"
-
-
-@contextlib.contextmanager
-def small_file_system(size):
-    folder = scratch()
-    if run(["mount", "-t", "tmpfs", "-o", "size=" + size, "none", folder]).status != 0:
-        raise Skip("no file system can be mounted here")
-    try:
-        yield folder
-    finally:
-        run(["umount", "-l", folder])
 
 
 @cases("counters.csv", "trace.json")

@@ -9,30 +9,6 @@
 #include "base/clock.h"
 #include "tests/unit/device_perf.h"
 
-static char said[4096];
-
-static void on_message(void *context, enum xpt_log_level level, const char *text)
-{
-	size_t used = strlen(said);
-
-	(void)context;
-	(void)level;
-	snprintf(said + used, sizeof(said) - used, "%s\n", text);
-}
-
-static struct worker worker;
-
-static void open_all(void)
-{
-	need_perf_events();
-	worker = worker_start();
-}
-
-static void close_all(void)
-{
-	worker_end(&worker);
-}
-
 TestSuite(device_counters, .init = open_all, .fini = close_all);
 
 static const char *const faults[] = { "page-faults" };

@@ -6,12 +6,16 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <xputrace/error.h>
 
 /* An event of this process, the kernel's part included. A descriptor or -errno. */
 static inline int open_perf_event(void)
@@ -153,6 +157,32 @@ static inline void worker_end(const struct worker *worker)
 	close(worker->orders);
 	close(worker->answers);
 	waitpid(worker->pid, NULL, 0);
+}
+
+/* ---- what every test of a suite has: a worker, and the messages that were written ---- */
+
+static char said[4096];
+
+static inline void on_message(void *context, enum xpt_log_level level, const char *text)
+{
+	size_t used = strlen(said);
+
+	(void)context;
+	(void)level;
+	snprintf(said + used, sizeof(said) - used, "%s\n", text);
+}
+
+static struct worker worker;
+
+static inline void open_all(void)
+{
+	need_perf_events();
+	worker = worker_start();
+}
+
+static inline void close_all(void)
+{
+	worker_end(&worker);
 }
 
 #endif

@@ -14,31 +14,7 @@
 
 #define SOFTWARE PERF_TYPE_SOFTWARE
 
-static char said[4096];
-
-static void on_message(void *context, enum xpt_log_level level, const char *text)
-{
-	size_t used = strlen(said);
-
-	(void)context;
-	(void)level;
-	snprintf(said + used, sizeof(said) - used, "%s\n", text);
-}
-
 static const struct log receiver = { on_message, NULL, XPT_LOG_WARN };
-
-static struct worker worker;
-
-static void open_all(void)
-{
-	need_perf_events();
-	worker = worker_start();
-}
-
-static void close_all(void)
-{
-	worker_end(&worker);
-}
 
 TestSuite(device_perf_events, .init = open_all, .fini = close_all);
 

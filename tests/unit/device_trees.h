@@ -222,7 +222,6 @@ static inline void machine_open(struct machine *machine)
 	cr_assert_eq(nodes_find(sysfs, &machine->nodes), 0);
 	cr_assert_eq(pmus_read(sysfs, &machine->pmus), 0);
 	machine->place = (struct counter_place){
-		.sysfs = sysfs,
 		.pmus = &machine->pmus,
 		.nodes = &machine->nodes,
 		.cpu = -1,

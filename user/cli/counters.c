@@ -13,6 +13,7 @@
 
 #include <xputrace/counters.h>
 
+#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/counters_output.h"
 #include "cli/options.h"
@@ -71,37 +72,22 @@ static bool take_events(void *context, const char *value, const char **reason)
 	return counters->names.count;
 }
 
-static bool take_index(const char *value, int *index)
-{
-	uint64_t number;
-
-	if (!parse_number(value, &number) || number > 65535)
-		return false;
-	*index = (int)number;
-	return true;
-}
-
 static bool take_gpu(void *context, const char *value, const char **reason)
 {
 	*reason = "the number of a device is wanted (see xputrace list devices)";
-	return take_index(value, &((struct counters_context *)context)->options.gpu_index);
+	return parse_index(value, &((struct counters_context *)context)->options.gpu_index);
 }
 
 static bool take_cpu(void *context, const char *value, const char **reason)
 {
 	*reason = "the number of a CPU is wanted";
-	return take_index(value, &((struct counters_context *)context)->options.cpu_index);
+	return parse_index(value, &((struct counters_context *)context)->options.cpu_index);
 }
 
 static bool take_pid(void *context, const char *value, const char **reason)
 {
-	uint64_t pid;
-
 	*reason = "a process number is wanted";
-	if (!parse_number(value, &pid) || !pid || pid > 0x7fffffff)
-		return false;
-	((struct counters_context *)context)->options.pid = (pid_t)pid;
-	return true;
+	return parse_pid(value, &((struct counters_context *)context)->options.pid);
 }
 
 static bool take_every(void *context, const char *value, const char **reason)
@@ -187,14 +173,6 @@ static const struct command_line line = {
 
 /* ---- counting ---- */
 
-static uint64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
 static struct counters_reading reading_of(const struct counters_context *counters, bool total)
 {
 	return (struct counters_reading){
@@ -256,7 +234,7 @@ static int poll_counters(struct counters_context *counters)
 	counters->before = counters->values;
 	counters->time_before = counters->time;
 	counters->values = values;
-	counters->time = now();
+	counters->time = clock_monotonic();
 	return xpt_counters_poll(counters->session, values);
 }
 
@@ -268,7 +246,7 @@ static bool wait_until(struct counters_context *counters, uint64_t until)
 	uint64_t time;
 
 	while (!interrupted) {
-		time = now();
+		time = clock_monotonic();
 		if (time >= until)
 			return true;
 		rest = (struct timespec){ (time_t)((until - time) / 1000000000), (long)((until - time) % 1000000000) };
@@ -287,7 +265,7 @@ static int count(struct counters_context *counters)
 
 	while (more && !error) {
 		more = wait_until(counters, next < end ? next : end);
-		if (now() >= end)
+		if (clock_monotonic() >= end)
 			more = false;
 		if (!more)
 			break;
@@ -356,7 +334,7 @@ static int start(struct counters_context *counters, int channel)
 {
 	int error = xpt_counters_start(counters->session);
 
-	counters->start = counters->time = now();
+	counters->start = counters->time = clock_monotonic();
 	return error || channel < 0 ? error : release_command(counters, channel);
 }
 

@@ -32,13 +32,8 @@ struct list_context {
 
 static bool take_pid(void *context, const char *value, const char **reason)
 {
-	uint64_t pid;
-
 	*reason = "a process number is wanted";
-	if (!parse_number(value, &pid) || !pid || pid > 0x7fffffff)
-		return false;
-	((struct list_context *)context)->options.pid = pid;
-	return true;
+	return parse_pid(value, &((struct list_context *)context)->options.pid);
 }
 
 static bool take_file(void *context, const char *value, const char **reason)
@@ -63,13 +58,8 @@ static bool take_duration(void *context, const char *value, const char **reason)
 
 static bool take_gpu(void *context, const char *value, const char **reason)
 {
-	uint64_t number;
-
 	*reason = "the number of a device is wanted (see xputrace list devices)";
-	if (!parse_number(value, &number) || number > 65535)
-		return false;
-	((struct list_context *)context)->gpu = (int)number;
-	return true;
+	return parse_index(value, &((struct list_context *)context)->gpu);
 }
 
 static bool take_verbose(void *context, const char *value, const char **reason)
@@ -143,7 +133,7 @@ static int on_runtime(void *context, const struct xpt_runtime_info *runtime)
 		return 0;
 	}
 	printf("%-14s %-28s %4zu/%-4zu  ", runtime->name, runtime->title, runtime->found, runtime->functions);
-	list_text(runtime->file);
+	print_name(stdout, runtime->file, 0);
 	printf("\n");
 	return 0;
 }
@@ -169,7 +159,7 @@ static int on_site(void *context, const struct xpt_site_info *site)
 	}
 	if (!list->last_file || strcmp(list->last_file, site->file)) {
 		printf("%s", list->output.rows ? "\n" : "");
-		list_text(site->file);
+		print_name(stdout, site->file, 0);
 		printf("\n  %-12s %6s %-10s %6s  %-15s %-15s %-13s %s\n", "OFFSET", "MOVED", "CLASS", "COST", "ROLE",
 		       "FOUND BY", "RUNTIME", "FUNCTION");
 		free(list->last_file);
@@ -179,7 +169,7 @@ static int on_site(void *context, const struct xpt_site_info *site)
 	printf("  0x%-10" PRIx64 " %+6" PRId64 " %-10s %6u  %-15s %-15s %-13s ", site->offset,
 	       (int64_t)(site->offset - site->function_offset), site->site_class, site->cost, site->role,
 	       site->found_by, site->runtime);
-	list_text(site->symbol ?: site->function);
+	print_name(stdout, site->symbol ?: site->function, 0);
 	printf("%s\n", site->shared ? " (same code as another one: not told apart)" : "");
 	return 0;
 }
@@ -202,7 +192,7 @@ static int on_program(void *context, const struct xpt_program_info *program)
 		printf("%-13s %8s %-18s %10s %12s  %s\n", "RUNTIME", "PID", "HANDLE", "CALLS", "MEAN us", "NAME");
 	printf("%-13s %8d 0x%-16" PRIx64 " %10" PRIu64 " %12.1f  ", program->runtime, program->pid, program->handle,
 	       program->calls, program->mean / 1e3);
-	list_text(program->name);
+	print_name(stdout, program->name, 0);
 	printf("\n");
 	return 0;
 }
@@ -262,23 +252,23 @@ static int on_driver(void *context, const struct xpt_driver_info *driver)
 		printf("%-14s %7s  %-10s  %s\n", "DRIVER", "EVENTS", "STATE", "TITLE");
 	printf("%-14s %3zu/%-3zu  %-10s  ", driver->name, driver->found, driver->event_count,
 	       driver_states[driver->state]);
-	list_text(driver->title);
+	print_name(stdout, driver->title, 0);
 	if (driver->found && *driver->set) {
 		printf(" (");
-		list_text(driver->set);
+		print_name(stdout, driver->set, 0);
 		printf(")");
 	}
 	printf("\n");
 	for (size_t i = 0; list->verbose && i < driver->device_count; i++) {
 		printf("    device ");
-		list_text(driver->devices[i]);
+		print_name(stdout, driver->devices[i], 0);
 		printf("\n");
 	}
 	for (size_t i = 0; list->verbose && i < driver->event_count; i++) {
 		if (driver->events[i].found || driver->state == XPT_DRIVER_UNKNOWN)
 			continue;
 		printf("    ");
-		list_text(driver->events[i].reason);
+		print_name(stdout, driver->events[i].reason, 0);
 		printf("%s\n", driver->events[i].optional ? " (optional)" : "");
 	}
 	return 0;

@@ -38,7 +38,7 @@ static int on_device(void *context, const struct xpt_device_info *device)
 	printf(" ");
 	print_name(stdout, device->node, 24);
 	printf(" ");
-	list_text(device->title);
+	print_name(stdout, device->title, 0);
 	printf("\n");
 	return 0;
 }
@@ -69,7 +69,7 @@ static int on_counter(void *context, const struct xpt_counter_info *counter)
 	printf(" ");
 	print_name(stdout, counter->unit, 8);
 	printf(" %-5s  ", kinds[counter->kind]);
-	list_text(counter->description);
+	print_name(stdout, counter->description, 0);
 	printf("\n");
 	return 0;
 }

@@ -2,7 +2,6 @@
 #include "cli/list_output.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/text.h"
 
@@ -17,14 +16,5 @@ void list_string(const char *key, const char *value, const char *end)
 
 	text_json_string(&text, value);
 	printf("\"%s\":%.*s%s", key, (int)text.length, text.data ?: "\"\"", end);
-	text_free(&text);
-}
-
-void list_text(const char *string)
-{
-	struct text text = {};
-
-	text_terminal(&text, string, strlen(string), 0);
-	fwrite(text.data ?: "", 1, text.length, stdout);
 	text_free(&text);
 }

@@ -15,8 +15,6 @@ struct list_output {
 void list_row(struct list_output *output);
 /* "key":"value" and what stands behind it. */
 void list_string(const char *key, const char *value, const char *end);
-/* Prints text from a target or driver so that it can do nothing to the terminal. */
-void list_text(const char *string);
 
 /* list_devices.c; what the library answers. */
 int list_devices(struct list_output *output);

@@ -153,6 +153,26 @@ bool parse_size(const char *text, uint64_t *bytes)
 	return parse_units(text, units, bytes);
 }
 
+bool parse_pid(const char *text, pid_t *pid)
+{
+	uint64_t number;
+
+	if (!parse_number(text, &number) || !number || number > INT32_MAX)
+		return false;
+	*pid = (pid_t)number;
+	return true;
+}
+
+bool parse_index(const char *text, int *index)
+{
+	uint64_t number;
+
+	if (!parse_number(text, &number) || number > UINT16_MAX)
+		return false;
+	*index = (int)number;
+	return true;
+}
+
 bool string_list_add(struct string_list *list, const char *item)
 {
 	const char **more = realloc(list->items, (list->count + 1) * sizeof(*more));

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define EXIT_FAILED 1
 #define EXIT_USAGE 2
@@ -38,6 +39,11 @@ bool parse_duration(const char *text, uint64_t *nanoseconds);
 bool parse_size(const char *text, uint64_t *bytes);
 /* Decimal or 0x hexadecimal, the whole text. */
 bool parse_number(const char *text, uint64_t *value);
+
+/* Number of a process. */
+bool parse_pid(const char *text, pid_t *pid);
+/* Number of a CPU or device, from 0 on. */
+bool parse_index(const char *text, int *index);
 
 /* A list that grows by one. */
 struct string_list {

@@ -115,16 +115,36 @@ static int wrong(const struct counter_place *place, int error, const char *name,
 	return error;
 }
 
+enum xpt_counter_kind counting_kind(enum counting counting)
+{
+	return counting == COUNTING_SUM	       ? XPT_COUNTER_SUM :
+	       counting == COUNTING_PER_SECOND ? XPT_COUNTER_MEAN :
+						 XPT_COUNTER_LEVEL;
+}
+
+enum counting counter_describe(const struct pmu *pmu, const struct pmu_event *event, struct xpt_counter_info *info)
+{
+	const struct pmu_catalogue_entry *known = event ? pmu_catalogue_find(pmu->name, event->name) : NULL;
+	enum counting counting = known && known->counting ? known->counting :
+				 event && event->snapshot ? COUNTING_LEVEL :
+							    COUNTING_SUM;
+
+	info->unit = known && known->unit ? known->unit : event ? event->unit : "";
+	info->description = known ? known->description : "";
+	info->source = pmu->name;
+	info->kind = counting_kind(counting);
+	info->scale = event ? event->scale : 1;
+	return counting;
+}
+
 static int set_info(struct counter *counter, const char *name, const char *unit, const char *description,
 		    const char *source)
 {
 	counter->info.name = strdup(name);
-	counter->info.unit = strdup(unit ? unit : "");
-	counter->info.description = strdup(description ? description : "");
-	counter->info.source = strdup(source ? source : "");
-	counter->info.kind = counter->counting == COUNTING_SUM	      ? XPT_COUNTER_SUM :
-			     counter->counting == COUNTING_PER_SECOND ? XPT_COUNTER_MEAN :
-									XPT_COUNTER_LEVEL;
+	counter->info.unit = strdup(unit);
+	counter->info.description = strdup(description);
+	counter->info.source = strdup(source);
+	counter->info.kind = counting_kind(counter->counting);
 	return counter->info.name && counter->info.unit && counter->info.description && counter->info.source ? 0 :
 													       -ENOMEM;
 }
@@ -187,9 +207,7 @@ static int resolve_kernel_event(const struct counter_place *place, const char *n
 	int error = add_event(place, name, NULL, event->type, config, counter);
 
 	counter->info.scale = 1;
-	return error ? error :
-		       set_info(counter, name, event->unit, event->description,
-				event->type == PERF_TYPE_SOFTWARE ? "software" : "hardware");
+	return error ? error : set_info(counter, name, event->unit, event->description, event->source);
 }
 
 static int resolve_tracepoint(const struct counter_place *place, const char *name, const char *colon,
@@ -218,18 +236,11 @@ static int resolve_tracepoint(const struct counter_place *place, const char *nam
 /* From the first instance that has it; an event is the same in all of one PMU. */
 static int describe(struct counter *counter, const char *name, const struct pmu *pmu, const struct event_code *code)
 {
-	const struct pmu_event *event = code->event;
-	const struct pmu_catalogue_entry *known = event ? pmu_catalogue_find(pmu->name, event->name) : NULL;
+	struct xpt_counter_info info;
 
-	counter->counting = known && known->counting ? known->counting :
-			    event && event->snapshot ? COUNTING_LEVEL :
-						       COUNTING_SUM;
-	counter->info.scale = event ? event->scale : 1;
-	return set_info(counter, name,
-			known && known->unit ? known->unit :
-			event		     ? event->unit :
-					       "",
-			known ? known->description : "", pmu->name);
+	counter->counting = counter_describe(pmu, code->event, &info);
+	counter->info.scale = info.scale;
+	return set_info(counter, name, info.unit, info.description, info.source);
 }
 
 static int resolve_polled(const struct counter_place *place, const char *name, size_t length, struct counter *counter)

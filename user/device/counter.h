@@ -33,7 +33,6 @@ struct counter {
 
 /* What there is. */
 struct counter_place {
-	const char *sysfs;
 	const struct pmus *pmus;
 	const struct nodes *nodes;
 	struct cpus online;
@@ -42,6 +41,14 @@ struct counter_place {
 	struct polled_place polled;
 	const struct log *log;
 };
+
+/* What xpt_counter_info says of a way of counting. */
+enum xpt_counter_kind counting_kind(enum counting counting);
+/*
+ * Unit, description, source, kind and scale of an event of a PMU, from sysfs and the catalogue; event NULL: of terms alone.
+ * Strings are those of the PMU, nothing is owned. Its way of counting.
+ */
+enum counting counter_describe(const struct pmu *pmu, const struct pmu_event *event, struct xpt_counter_info *info);
 
 /* Errors are those of xpt_counters_open(), and said. */
 int counter_resolve(const struct counter_place *place, const char *name, struct counter *counter);
@@ -59,6 +66,7 @@ struct kernel_event {
 	const char *name, *alias; /* alias NULL: none */
 	__u32 type;
 	__u64 config;
+	const char *source; /* "software", "hardware" */
 	const char *unit;
 	const char *description;
 };

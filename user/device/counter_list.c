@@ -37,7 +37,7 @@ static int visit_kernel_events(const struct walk *walk, bool hardware)
 		info.name = kernel_events[i].name;
 		info.unit = kernel_events[i].unit;
 		info.description = kernel_events[i].description;
-		info.source = kernel_events[i].type == PERF_TYPE_SOFTWARE ? "software" : "hardware";
+		info.source = kernel_events[i].source;
 		result = walk->visit(walk->context, &info);
 	}
 	return result;
@@ -66,20 +66,10 @@ static int visit_pmu(struct walk *walk, const struct pmu *pmu)
 	int result = 0;
 
 	for (size_t i = 0; i < pmu->event_count && !result; i++) {
-		const struct pmu_event *event = &pmu->events[i];
-		const struct pmu_catalogue_entry *known = pmu_catalogue_find(pmu->name, event->name);
-		struct xpt_counter_info info = {
-			.name = walk->name,
-			.unit = known && known->unit ? known->unit : event->unit,
-			.description = known ? known->description : "",
-			.source = pmu->name,
-			.kind = known && known->counting == COUNTING_PER_SECOND			  ? XPT_COUNTER_MEAN :
-				(known && known->counting == COUNTING_BY_READ) || event->snapshot ? XPT_COUNTER_LEVEL :
-												    XPT_COUNTER_SUM,
-			.scale = event->scale,
-		};
+		struct xpt_counter_info info = { .name = walk->name };
 
-		event_name(walk, pmu, event);
+		counter_describe(pmu, &pmu->events[i], &info);
+		event_name(walk, pmu, &pmu->events[i]);
 		result = walk->visit(walk->context, &info);
 	}
 	return result;
@@ -93,7 +83,7 @@ static int on_polled(void *context, const struct polled_info *polled)
 		.unit = polled->unit,
 		.description = polled->description,
 		.source = polled->source,
-		.kind = polled->level ? XPT_COUNTER_LEVEL : XPT_COUNTER_SUM,
+		.kind = counting_kind(polled->level ? COUNTING_LEVEL : COUNTING_SUM),
 		.scale = polled->scale,
 	};
 

@@ -45,7 +45,6 @@ static int place_open(const struct log *log, int cpu, int gpu, pid_t pid, struct
 	int error = nodes_find(SYSFS, nodes);
 
 	*place = (struct counter_place){
-		.sysfs = SYSFS,
 		.pmus = pmus,
 		.nodes = nodes,
 		.cpu = cpu,

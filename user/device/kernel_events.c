@@ -4,13 +4,13 @@
 
 #include "device/counter.h"
 
-#define SOFTWARE(name, alias, id, unit, description)                                   \
-	{                                                                              \
-		name, alias, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##id, unit, description \
+#define SOFTWARE(name, alias, id, unit, description)                                               \
+	{                                                                                          \
+		name, alias, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##id, "software", unit, description \
 	}
-#define HARDWARE(name, alias, id, description)                                       \
-	{                                                                            \
-		name, alias, PERF_TYPE_HARDWARE, PERF_COUNT_HW_##id, "", description \
+#define HARDWARE(name, alias, id, description)                                                   \
+	{                                                                                        \
+		name, alias, PERF_TYPE_HARDWARE, PERF_COUNT_HW_##id, "hardware", "", description \
 	}
 
 const struct kernel_event kernel_events[] = {

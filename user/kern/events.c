@@ -34,13 +34,17 @@ static int load(struct kern *kern, bool hold_interrupts, bool read_in_place)
 
 int kern_open_drivers(struct kern *kern)
 {
+	/* What kernels can do, from the newest on. */
+	static const struct {
+		bool hold_interrupts, read_in_place;
+	} ways[] = { { true, true }, { true, false }, { false, false } };
 	int error = -EINVAL;
 
 	if (kern->drivers)
 		return 0;
 	libbpf_tells(kern->log);
-	for (size_t i = 0; error && error != -EPERM && i < 3; i++)
-		error = load(kern, i < 2, i < 1);
+	for (size_t i = 0; error && error != -EPERM && i < sizeof(ways) / sizeof(ways[0]); i++)
+		error = load(kern, ways[i].hold_interrupts, ways[i].read_in_place);
 	libbpf_tells(NULL);
 	return error;
 }
