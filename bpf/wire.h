@@ -28,6 +28,8 @@
 #define XPT_EVENT_SPAN_MAX 256 /* bytes of a tracepoint's record in which its numbers stand */
 #define XPT_NODE_MAX 256       /* device nodes whose ioctls are followed */
 
+#define XPT_COUNTER_MAX 256 /* counters that are read beside the calls */
+
 /* What a call means. The names in runtime descriptions stand beside. */
 enum xpt_role {
 	XPT_ROLE_PROGRAM_LOAD = 1,    /* program.load: makes a program */
@@ -300,6 +302,8 @@ enum xpt_record_kind {
 	XPT_RECORD_COUNT = 26,	 /* counts of one program so far; of a session, not in recordings */
 	XPT_RECORD_DRIVER = 27, /* JSON: what a driver index means; before its first event, and again when nodes come */
 	XPT_RECORD_DRIVER_EVENT = 28, /* JSON: what an event index means; before its first use */
+	XPT_RECORD_COUNTER = 29,      /* JSON: what a counter index means; before its first value */
+	XPT_RECORD_READING = 30,      /* values of all counters that are read at intervals */
 };
 
 struct xpt_record_header {
@@ -423,7 +427,18 @@ struct xpt_record_held {
 };
 
 /*
- * RUNTIME, SPEC, DRIVER, DRIVER_EVENT, PROCESS, THREAD, NAMED and END carry text (PASS has no body):
+ * Values of the counters 0 to values - 1 at the time of the header, in their units, each as the bits of a double; a NaN is
+ * not known. Of a counter of kind "sum": since the first reading or before.
+ */
+struct xpt_record_reading {
+	struct xpt_record_header header;
+	__u32 values;
+	__u32 reserved;
+	__u64 value[];
+};
+
+/*
+ * RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER, PROCESS, THREAD, NAMED and END carry text (PASS has no body):
  *
  *	RUNTIME {"name":"nrt","title":"AWS Neuron runtime","statuses":[{"value":1003,"class":"ok","name":"..."}]}
  *		class: "ok", "pending" or "error"; any other value of a call with a status but success is an error
@@ -438,6 +453,8 @@ struct xpt_record_held {
  *	DRIVER_EVENT {"driver":0,"event":"amdgpu:amdgpu_cs_ioctl","role":1,"key":2,"by_thread":true,
  *		 "fields":[{"meaning":1,"name":"context","text":false,"signed":false},...]}
  *		key: that many of the fields, from the first on, are the job's key; 0: it belongs to no job
+ *	COUNTER {"name":"i915/rcs0-busy/","kind":"sum","unit":"ns","description":"...","source":"i915"}
+ *		kind: "sum": it only grows; "mean": over the time since the reading before; "level": what it was then
  *	PROCESS {"name":"node","command":"node server.js","parent":1,"start_time":12345}
  *	THREAD, NAMED  the bare name
  *	END	{"duration_ns":1,"stopped_by":"target ended","link":"session","attach_ns":1,"detach_ns":1,
@@ -448,7 +465,7 @@ struct xpt_record_held {
  */
 struct xpt_record_text {
 	struct xpt_record_header header;
-	__u64 id;     /* RUNTIME, SPEC, DRIVER, DRIVER_EVENT: index; THREAD: tid; NAMED: handle */
+	__u64 id;     /* RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER: index; THREAD: tid; NAMED: handle */
 	__u32 length; /* bytes in text */
 	__u32 reserved;
 	char text[]; /* not terminated, padded to 8 */
@@ -476,6 +493,7 @@ XPT_SIZE_IS(struct xpt_record_lost, 40);
 XPT_SIZE_IS(struct xpt_record_total, 64);
 XPT_SIZE_IS(struct xpt_record_count, 72);
 XPT_SIZE_IS(struct xpt_record_held, 32);
+XPT_SIZE_IS(struct xpt_record_reading, 24);
 XPT_SIZE_IS(struct xpt_record_text, 32);
 
 #endif

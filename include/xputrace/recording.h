@@ -89,12 +89,17 @@ struct xpt_recording_options {
 	void (*status)(void *context,
 		       const struct xpt_recording_status *status); /* about 5 times a second; NULL: none */
 	void *status_context;
+
+	/* Counters of devices and the kernel that are read meanwhile, whoever causes them (counters.h): */
+	const char *const *counters; /* names */
+	size_t counter_count;
+	uint64_t counters_every; /* ns between two readings; 0: 10 ms */
 };
 
 /*
  * Checks the options, reads the descriptions, loads the kernel side. Errors: -EINVAL bad option or description (see the log),
  * -E2BIG options of a newer library that this one does not know, -EPERM not permitted, -EOPNOTSUPP the kernel lacks
- * something (see xpt_check()), -EBUSY... whatever open() gives for the output.
+ * something (see xpt_check()), -EBUSY... whatever open() gives for the output, and the errors of xpt_counters_open().
  */
 XPT_API int xpt_recording_create(const struct xpt_recording_options *options, struct xpt_recording **recording);
 

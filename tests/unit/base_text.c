@@ -5,6 +5,8 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <locale.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -64,6 +66,28 @@ Test(base_text, numbers_are_as_printf_writes_them)
 		snprintf(expected, sizeof(expected), "%llu.%03llu", n / 1000, n % 1000);
 		text_microseconds(&text, n);
 		expect(&text, expected);
+	}
+	text_free(&text);
+}
+
+Test(base_text, real_numbers_are_json_in_every_locale)
+{
+	static const struct {
+		double value;
+		const char *text;
+	} numbers[] = { { 0, "0" },	     { 1, "1" },
+			{ -2.5, "-2.5" },    { 1.0 / 3, "0.333333333333" },
+			{ 1e300, "1e+300" }, { 1.5e-300, "1.5e-300" },
+			{ NAN, "null" },     { INFINITY, "null" } };
+	struct text text = { 0 };
+
+	/* Where it is installed, one with a comma for a point. */
+	setlocale(LC_ALL, "de_DE.UTF-8");
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		text_clear(&text, 4096);
+		text_real(&text, numbers[i].value);
+		cr_assert_eq(text.length, strlen(numbers[i].text), "%.*s", (int)text.length, text.data);
+		cr_assert_eq(memcmp(text.data, numbers[i].text, text.length), 0, "%s", numbers[i].text);
 	}
 	text_free(&text);
 }

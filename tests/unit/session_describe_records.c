@@ -73,6 +73,29 @@ Test(session_describe_records, process_with_hostile_command_is_json)
 	free(info.command);
 }
 
+Test(session_describe_records, counter_tells_what_its_values_are)
+{
+	const struct xpt_counter_info info = {
+		.name = "pmu/\"event\"/",
+		.unit = "J",
+		.description = "energy",
+		.source = "pmu",
+		.kind = XPT_COUNTER_LEVEL,
+	};
+	struct xpt_record_text *record = record_counter(&info, 3);
+	cJSON *object = cJSON_ParseWithLength(record->text, record->length);
+
+	cr_assert_eq(record->header.kind, XPT_RECORD_COUNTER);
+	cr_assert_eq(record->id, 3);
+	cr_assert_str_eq(cJSON_GetStringValue(cJSON_GetObjectItem(object, "name")), "pmu/\"event\"/");
+	cr_assert_str_eq(cJSON_GetStringValue(cJSON_GetObjectItem(object, "kind")), "level");
+	cr_assert_str_eq(cJSON_GetStringValue(cJSON_GetObjectItem(object, "unit")), "J");
+	cr_assert_str_eq(cJSON_GetStringValue(cJSON_GetObjectItem(object, "description")), "energy");
+	cr_assert_str_eq(cJSON_GetStringValue(cJSON_GetObjectItem(object, "source")), "pmu");
+	cJSON_Delete(object);
+	free(record);
+}
+
 Test(session_describe_records, long_text_is_cut_to_fit_a_record)
 {
 	char *text = malloc(200001);

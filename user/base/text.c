@@ -2,7 +2,9 @@
 #include "base/text.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define SMALLEST_CAPACITY 256
@@ -101,6 +103,22 @@ void text_signed(struct text *text, __s64 value)
 	if (value < 0)
 		*--start = '-';
 	text_bytes(text, start, end - start);
+}
+
+void text_real(struct text *text, double value)
+{
+	char buffer[32], *point;
+
+	if (!isfinite(value)) {
+		text_literal(text, "null");
+		return;
+	}
+	snprintf(buffer, sizeof(buffer), "%.12g", value);
+	/* The point is the locale's. */
+	point = buffer + strspn(buffer, "0123456789+-");
+	if (*point && *point != 'e')
+		*point = '.';
+	text_string(text, buffer);
 }
 
 void text_hexadecimal(struct text *text, __u64 value)

@@ -47,6 +47,9 @@ void text_unsigned(struct text *text, __u64 value);
 void text_signed(struct text *text, __s64 value);
 void text_hexadecimal(struct text *text, __u64 value); /* 0x1f, lower case, no leading zeros */
 
+/* In as few digits as make twelve significant ones; "null", as JSON has it, when it is not finite. */
+void text_real(struct text *text, double value);
+
 /* Nanoseconds as microseconds with exactly three decimals: 1234567 is 1234.567. Exact for every value. */
 void text_microseconds(struct text *text, __u64 nanoseconds);
 

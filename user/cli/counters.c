@@ -51,25 +51,10 @@ static void interrupt(void *object)
 
 /* ---- command line ---- */
 
-/* Commas separate names, but not within the slashes of one. */
 static bool take_events(void *context, const char *value, const char **reason)
 {
-	struct counters_context *counters = context;
-	const char *end;
-	bool inside;
-
 	*reason = "names of counters are wanted (see xputrace list counters)";
-	while (*value) {
-		for (end = value, inside = false; *end && (inside || *end != ','); end++)
-			inside ^= *end == '/';
-		if (end == value)
-			return false;
-		counters->name = strndup(value, (size_t)(end - value));
-		if (!counters->name || !string_list_add(&counters->names, counters->name))
-			return false;
-		value = *end ? end + 1 : end;
-	}
-	return counters->names.count;
+	return string_list_add_counters(&((struct counters_context *)context)->names, value);
 }
 
 static bool take_gpu(void *context, const char *value, const char **reason)

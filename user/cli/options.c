@@ -184,6 +184,25 @@ bool string_list_add(struct string_list *list, const char *item)
 	return true;
 }
 
+bool string_list_add_counters(struct string_list *list, const char *text)
+{
+	const char *end;
+	bool inside;
+	char *name;
+
+	while (*text) {
+		for (end = text, inside = false; *end && (inside || *end != ','); end++)
+			inside ^= *end == '/';
+		if (end == text)
+			return false;
+		name = strndup(text, (size_t)(end - text));
+		if (!name || !string_list_add(list, name))
+			return false;
+		text = *end ? end + 1 : end;
+	}
+	return list->count;
+}
+
 bool string_list_split(struct string_list *list, const char *text)
 {
 	while (*text) {

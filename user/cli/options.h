@@ -53,6 +53,8 @@ struct string_list {
 bool string_list_add(struct string_list *list, const char *item); /* the string is not copied */
 /* Splits at commas into copies. */
 bool string_list_split(struct string_list *list, const char *text);
+/* Adds copies of names of counters with commas between; one within slashes is of a name. False: one is empty. */
+bool string_list_add_counters(struct string_list *list, const char *text);
 
 /* Which runtimes: for commands whose context begins with this. */
 struct runtime_choice {

@@ -15,6 +15,8 @@ struct record_context {
 	enum xpt_output format;
 	bool format_given;
 	unsigned int sample_every;
+	struct string_list counters;
+	uint64_t counters_every; /* ns; 0: the library's */
 	struct status_line status_line;
 };
 
@@ -45,6 +47,20 @@ static bool take_sample(void *context, const char *value, const char **reason)
 	return true;
 }
 
+static bool take_counters(void *context, const char *value, const char **reason)
+{
+	*reason = "names of counters are wanted (see xputrace list counters)";
+	return string_list_add_counters(&((struct record_context *)context)->counters, value);
+}
+
+static bool take_counters_every(void *context, const char *value, const char **reason)
+{
+	uint64_t *every = &((struct record_context *)context)->counters_every;
+
+	*reason = "a time from 100us to 1h is wanted";
+	return parse_duration(value, every) && *every >= 100000 && *every <= 3600000000000;
+}
+
 static const struct option_entry entries[] = {
 	TARGET_OPTIONS,
 	{ 'o', "output", "FILE",
@@ -54,6 +70,10 @@ static const struct option_entry entries[] = {
 	{ 0, "format", "FORMAT", "chrome, xpt or none, whatever the file is called", take_format },
 	{ 'd', "duration", "TIME", "stop after TIME: 10s, 500ms, 2m", take_duration },
 	{ 's', "sample", "N", "record one inference in N of each program; counts\nstay exact", take_sample },
+	{ 0, "counters", "NAME[,NAME...]",
+	  "read these counters meanwhile, into tracks of the trace;\n`xputrace list counters` names them",
+	  take_counters },
+	{ 0, "counters-every", "TIME", "read them at this interval (default 10ms)", take_counters_every },
 	SESSION_OPTIONS,
 };
 
@@ -71,7 +91,8 @@ static const struct command_line line = {
 		"examples:\n"
 		"  sudo xputrace record -p $(pidof server) -d 10s -o trace.json\n"
 		"  sudo xputrace record -s 16 -a -o night.xpt\n"
-		"  sudo xputrace record -o trace.json -- python3 infer.py\n\n"
+		"  sudo xputrace record -o trace.json -- python3 infer.py\n"
+		"  sudo xputrace record -p 4711 --counters i915/rcs0-busy/,power/energy-pkg/ -d 10s\n\n"
 		"exit status: 0 recorded, 1 failed (also when the output could not be written), 2 wrong usage",
 };
 
@@ -113,6 +134,9 @@ static int create(struct record_context *record, struct xpt_recording **recordin
 		.sample_every = record->sample_every,
 		.status = draws ? on_status : NULL,
 		.status_context = &record->status_line,
+		.counters = record->counters.items,
+		.counter_count = record->counters.count,
+		.counters_every = record->counters_every,
 	};
 
 	return xpt_recording_create(&options, recording);
@@ -160,6 +184,8 @@ int command_record(int argc, char **argv)
 
 	if (result)
 		return result == PARSE_HELP ? 0 : result;
+	if (record.counters_every && !record.counters.count)
+		return session_options_refuse(&line, "--counters-every is of --counters");
 	if (!record.format_given)
 		record.format = ends_with(record.session.output, ".xpt") ? XPT_OUTPUT_RECORDING : XPT_OUTPUT_CHROME;
 	return run(&record);

@@ -60,6 +60,30 @@ struct model_queue {
 	__u64 target_time;  /* ns, share of busy_time of jobs of traced processes */
 };
 
+/* How the values of a counter follow each other. */
+enum model_counter_kind {
+	MODEL_COUNTER_SUM = 0,	 /* it only grows: what is told is its growth per second */
+	MODEL_COUNTER_MEAN = 1,	 /* over the time since the reading before */
+	MODEL_COUNTER_LEVEL = 2, /* what it was at the reading */
+};
+
+/*
+ * A counter of a device or the kernel that is read at intervals. Strings are valid UTF-8 only by luck. Lives as long as the
+ * model. Smallest, largest and mean are of what is told; 0 as long as nothing is.
+ */
+struct model_counter {
+	unsigned int index;
+	const char *name;	 /* as the user asked for it: "i915/rcs0-busy/" */
+	const char *unit;	 /* "" a plain number */
+	const char *description; /* "" none */
+	const char *source;	 /* "" not told */
+	enum model_counter_kind kind;
+	__u64 told; /* values */
+	double least, most;
+	double mean;  /* over time; of a level over the readings */
+	double total; /* of a sum: what was counted between its readings */
+};
+
 /*
  * What the device did for a call or an inference: for the jobs that were submitted on its thread while it was open. Times
  * are those that were seen, 0: not seen. A job that was given up stays unfinished.
@@ -119,6 +143,7 @@ enum event_kind {
 	EVENT_QUEUE = 14,    /* how many jobs a queue of a device has, after a change */
 	EVENT_DEVICE = 15,   /* error, reset or memory event of a driver */
 	EVENT_IOCTL = 16,    /* on a driver's device node */
+	EVENT_READING = 17,  /* value of a counter */
 };
 
 struct event_call {
@@ -248,6 +273,13 @@ struct event_ioctl {
 	__s32 result; /* what it returned: an error when negative */
 };
 
+/* In the counter's unit, of a sum per second. Sums and means hold from the reading before on. */
+struct event_reading {
+	const struct model_counter *counter;
+	__u64 since, time; /* of the reading before, of a level the same as time; and of this one */
+	double value;
+};
+
 struct event_lost {
 	enum xpt_loss cause;
 	__u64 since, time;
@@ -302,6 +334,7 @@ struct event {
 		struct event_queue queue;
 		struct event_device device;
 		struct event_ioctl ioctl;
+		struct event_reading reading;
 	};
 };
 

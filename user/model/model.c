@@ -24,6 +24,7 @@ int model_create(const struct log *log, struct model **result)
 	pairs_init(&model->pairs, &model->sinks, &model->jobs.claims);
 	memory_init(&model->memory, &model->sinks);
 	regions_init(&model->regions, &model->sinks, &model->processes);
+	readings_init(&model->readings, &model->sinks);
 	*result = model;
 	return 0;
 }
@@ -32,6 +33,7 @@ void model_free(struct model *model)
 {
 	if (!model)
 		return;
+	readings_free(&model->readings);
 	regions_free(&model->regions);
 	memory_free(&model->memory);
 	pairs_free(&model->pairs); /* refers to programs, and to what follows jobs */
@@ -112,6 +114,8 @@ static bool record_is_sound(const struct model *model, const struct xpt_record_h
 		return count_is_sound(model, (const void *)record);
 	case XPT_RECORD_HELD:
 		return ((const struct xpt_record_held *)record)->start <= record->time;
+	case XPT_RECORD_READING:
+		return ((const struct xpt_record_reading *)record)->values <= model->readings.count;
 	default:
 		return true;
 	}
@@ -233,6 +237,9 @@ static int record_deliver(struct model *model, const struct xpt_record_header *r
 	case XPT_RECORD_HELD:
 		held_deliver(model, (const void *)record);
 		return 0;
+	case XPT_RECORD_READING:
+		reading_deliver(&model->readings, (const void *)record);
+		return 0;
 	case XPT_RECORD_END:
 		return end_deliver(model, text);
 	default:
@@ -314,6 +321,8 @@ static int record_take(struct model *model, const struct xpt_record_header *reco
 		return traced_drivers_add(&model->drivers, text->id, text->text, text->length);
 	case XPT_RECORD_DRIVER_EVENT:
 		return traced_drivers_add_event(&model->drivers, text->id, text->text, text->length);
+	case XPT_RECORD_COUNTER:
+		return readings_add(&model->readings, text->id, text->text, text->length);
 	case XPT_RECORD_PASS:
 		return pass_take(model, record->time);
 	case XPT_RECORD_END:
@@ -404,6 +413,16 @@ size_t model_queue_count(const struct model *model)
 const struct model_queue *model_queue(const struct model *model, size_t index)
 {
 	return &model->jobs.queues.all[index]->view;
+}
+
+size_t model_counter_count(const struct model *model)
+{
+	return model->readings.count;
+}
+
+const struct model_counter *model_counter(const struct model *model, size_t index)
+{
+	return &model->readings.all[index]->view;
 }
 
 __u64 model_lost(const struct model *model, enum xpt_loss cause)

@@ -39,9 +39,9 @@ int model_add_sink(struct model *model, struct event_sink sink);
  * give -EBADMSG and are dropped, those of an unknown kind are passed over.
  * Records are held back until a PASS record says that nothing older can come: after PASS(t), everything up to the time
  * of the PASS before is delivered in order of time; what comes later than that still is delivered, out of order. END
- * delivers everything; so does, for the older half, more than 16 MiB without a PASS. RUNTIME, SPEC, DRIVER and
- * DRIVER_EVENT are in force at once. Returns 0, -EBADMSG, -ENOMEM (the record's event may lack something, the model is
- * sound), or the error of a sink, once: that sink gets no more, the others do.
+ * delivers everything; so does, for the older half, more than 16 MiB without a PASS. RUNTIME, SPEC, DRIVER,
+ * DRIVER_EVENT and COUNTER are in force at once. Returns 0, -EBADMSG, -ENOMEM (the record's event may lack something, the
+ * model is sound), or the error of a sink, once: that sink gets no more, the others do.
  */
 int model_feed(struct model *model, const struct xpt_record_header *record);
 /* The end of a recording that was cut short: delivers everything that is held back, and gives up jobs that are open. */
@@ -88,6 +88,10 @@ const struct model_region_total *model_region_total(const struct model *model, s
 /* Queues of devices, in the order in which they were first seen. Pointers hold as long as the model. */
 size_t model_queue_count(const struct model *model);
 const struct model_queue *model_queue(const struct model *model, size_t index);
+
+/* Counters that were read at intervals, by their index. */
+size_t model_counter_count(const struct model *model);
+const struct model_counter *model_counter(const struct model *model, size_t index);
 
 __u64 model_lost(const struct model *model, enum xpt_loss cause);
 __u64 model_first_time(const struct model *model); /* of any call; 0: none */

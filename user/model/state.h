@@ -9,6 +9,7 @@
 #include "model/names.h"
 #include "model/order.h"
 #include "model/pairs.h"
+#include "model/readings.h"
 #include "model/regions.h"
 #include "model/strings.h"
 #include "model/totals.h"
@@ -27,6 +28,7 @@ struct model {
 	struct pairs pairs;
 	struct memory memory;
 	struct regions regions;
+	struct readings readings;
 	__u64 pass; /* time of the last PASS */
 	bool passed;
 	__u64 delivered; /* model_delivered() */

@@ -32,6 +32,14 @@ static struct extent call_extent(const struct xpt_record_header *record)
 	return (struct extent){ sizeof(*call), values * sizeof(__u64) };
 }
 
+static struct extent reading_extent(const struct xpt_record_header *record)
+{
+	const struct xpt_record_reading *reading = (const void *)record;
+	bool has = record->size >= sizeof(*reading);
+
+	return (struct extent){ sizeof(*reading), has ? reading->values * sizeof(__u64) : 0 };
+}
+
 static struct extent record_extent(const struct xpt_record_header *record)
 {
 	switch (record->kind) {
@@ -53,6 +61,8 @@ static struct extent record_extent(const struct xpt_record_header *record)
 		return (struct extent){ sizeof(struct xpt_record_count), 0 };
 	case XPT_RECORD_HELD:
 		return (struct extent){ sizeof(struct xpt_record_held), 0 };
+	case XPT_RECORD_READING:
+		return reading_extent(record);
 	case XPT_RECORD_SPEC:
 	case XPT_RECORD_PROCESS:
 	case XPT_RECORD_THREAD:
@@ -61,6 +71,7 @@ static struct extent record_extent(const struct xpt_record_header *record)
 	case XPT_RECORD_RUNTIME:
 	case XPT_RECORD_DRIVER:
 	case XPT_RECORD_DRIVER_EVENT:
+	case XPT_RECORD_COUNTER:
 		return text_extent(record);
 	default:
 		return (struct extent){ sizeof(*record), 0 };

@@ -139,6 +139,8 @@ __u64 event_time(const struct event *event)
 		return event->device.time;
 	case EVENT_IOCTL:
 		return event->ioctl.end;
+	case EVENT_READING:
+		return event->reading.time;
 	default:
 		return 0;
 	}

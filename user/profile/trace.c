@@ -473,6 +473,7 @@ int trace_event(struct trace *trace, const struct event *event, struct trace_tex
 		return take_device(event, into);
 	case EVENT_PROCESS:
 	case EVENT_THREAD:
+	case EVENT_READING: /* sessions read none */
 	case EVENT_UNPAIRED:
 	case EVENT_COUNT:
 		return 0; /* names come at the end of a document (trace_names), counts in its metadata */

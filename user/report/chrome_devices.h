@@ -17,6 +17,7 @@
  * processes, and a thread with the number of its process for the main one: so the two ranges are apart.
  */
 #define CHROME_DEVICE_PID (1u << 30)
+#define CHROME_COUNTERS_PID CHROME_DEVICE_PID /* devices are counted from 1 */
 #define CHROME_QUEUE_TID (CHROME_DEVICE_PID + (1u << 20))
 
 static inline __u32 chrome_device_pid(unsigned int number)

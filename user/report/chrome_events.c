@@ -303,6 +303,40 @@ static void add_counter(struct chrome_events *events, const struct event_counter
 	text_literal(text, "}}");
 }
 
+/* Counters belong to no traced process. */
+static void show_counters(struct chrome_events *events)
+{
+	struct text *text = &events->text;
+
+	if (events->counters)
+		return;
+	events->counters = true;
+	chrome_begin_metadata(events, CHROME_COUNTERS_PID, CHROME_COUNTERS_PID, "process_name");
+	text_literal(text, ",\"args\":{\"name\":\"counters\"}}");
+	chrome_begin_metadata(events, CHROME_COUNTERS_PID, CHROME_COUNTERS_PID, "process_sort_index");
+	chrome_unsigned(text, ",\"args\":{\"sort_index\":", CHROME_COUNTERS_PID);
+	text_literal(text, "}}");
+}
+
+/* A viewer draws a value from its time on: that of an interval stands where the interval begins. */
+static void add_reading(struct chrome_events *events, const struct event_reading *reading)
+{
+	const struct model_counter *counter = reading->counter;
+	const char *unit = *counter->unit ? counter->unit : "count";
+	struct text *text = &events->text;
+
+	show_counters(events);
+	chrome_begin(events, 'C', CHROME_COUNTERS_PID, CHROME_COUNTERS_PID, reading->since);
+	chrome_name(text, counter->name);
+	text_literal(text, ",\"args\":{\"");
+	text_json_part(text, unit, strlen(unit));
+	if (counter->kind == MODEL_COUNTER_SUM)
+		text_literal(text, "/s");
+	text_literal(text, "\":");
+	text_real(text, reading->value);
+	text_literal(text, "}}");
+}
+
 static void begin_process_instant(struct chrome_events *events, __u32 tgid, __u32 tid, __u64 time)
 {
 	chrome_begin(events, 'i', tgid, tid, time);
@@ -429,6 +463,9 @@ void chrome_events_add(struct chrome_events *events, const struct event *event)
 		break;
 	case EVENT_IOCTL:
 		add_ioctl(events, &event->ioctl);
+		break;
+	case EVENT_READING:
+		add_reading(events, &event->reading);
 		break;
 	case EVENT_UNPAIRED:
 	case EVENT_COUNT:

@@ -191,6 +191,35 @@ static void add_queue(struct text *text, const struct chrome_devices *devices, c
 	text_literal(text, "}");
 }
 
+static void member_real(struct text *text, const char *name, double value)
+{
+	text_literal(text, ",\"");
+	text_string(text, name);
+	text_literal(text, "\":");
+	text_real(text, value);
+}
+
+static void add_counter(struct text *text, const struct model_counter *counter)
+{
+	static const char *const kinds[] = { "sum", "mean", "level" };
+
+	text_literal(text, "{\"name\":");
+	text_json_string(text, counter->name);
+	chrome_member_string(text, "kind", kinds[counter->kind]);
+	chrome_member_string(text, "unit", counter->unit);
+	chrome_member_string(text, "description", counter->description);
+	chrome_member_string(text, "source", counter->source);
+	chrome_member_unsigned(text, "values", counter->told);
+	if (counter->told) {
+		member_real(text, "min", counter->least);
+		member_real(text, "mean", counter->mean);
+		member_real(text, "max", counter->most);
+	}
+	if (counter->told && counter->kind == MODEL_COUNTER_SUM)
+		member_real(text, "total", counter->total);
+	text_literal(text, "}");
+}
+
 static void add_separator(struct text *text, size_t index)
 {
 	if (index)
@@ -222,6 +251,11 @@ static void add_totals(struct text *text, const struct model *model, const struc
 	for (i = 0; i < model_queue_count(model); i++) {
 		add_separator(text, i);
 		add_queue(text, devices, model_queue(model, i));
+	}
+	text_literal(text, "],\n\"counters\":[");
+	for (i = 0; i < model_counter_count(model); i++) {
+		add_separator(text, i);
+		add_counter(text, model_counter(model, i));
 	}
 	text_literal(text, "]");
 }

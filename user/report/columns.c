@@ -132,6 +132,14 @@ void columns_time(struct columns *columns, double nanoseconds)
 	add_number(columns, start);
 }
 
+void columns_real(struct columns *columns, double value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.6g", value);
+	columns_name(columns, text);
+}
+
 void columns_rate(struct columns *columns, double rate)
 {
 	size_t start = columns->text.length;

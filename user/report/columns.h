@@ -36,6 +36,8 @@ void columns_count(struct columns *columns, __u64 count);
 void columns_time(struct columns *columns, double nanoseconds);
 /* Events a second. */
 void columns_rate(struct columns *columns, double rate);
+/* Of any size and unit, in six significant digits. */
+void columns_real(struct columns *columns, double value);
 /* 12.34%: part of whole; - where there is none of either. */
 void columns_share(struct columns *columns, double part, double whole);
 /* 1.50MiB; empty for 0. */

@@ -320,6 +320,50 @@ out:
 	return error;
 }
 
+static void fill_counter(struct columns *columns, const struct model_counter *counter)
+{
+	bool sum = counter->kind == MODEL_COUNTER_SUM;
+	char unit[64];
+
+	columns_name(columns, counter->name);
+	snprintf(unit, sizeof(unit), "%s%s", *counter->unit || !sum ? counter->unit : "count", sum ? "/s" : "");
+	columns_name(columns, unit);
+	if (!counter->told) {
+		fill_unknown(columns, 4);
+		return;
+	}
+	columns_real(columns, counter->least);
+	columns_real(columns, counter->mean);
+	columns_real(columns, counter->most);
+	if (sum)
+		columns_real(columns, counter->total);
+	else
+		fill_unknown(columns, 1);
+}
+
+static int print_counters(const struct model *model, FILE *out, size_t width)
+{
+	size_t count = model_counter_count(model), i;
+	struct columns columns = { 0 };
+	int error;
+
+	if (!count)
+		return 0;
+	columns_define(&columns, "COUNTER", true);
+	columns_define(&columns, "UNIT", true);
+	columns_define(&columns, "MIN", false);
+	columns_define(&columns, "MEAN", false);
+	columns_define(&columns, "MAX", false);
+	columns_define(&columns, "TOTAL", false);
+	for (i = 0; i < count && i < ROWS_MAX; i++)
+		fill_counter(&columns, model_counter(model, i));
+	columns.narrow = width && columns_least_width(&columns) > width;
+	error = columns_print(&columns, out, width);
+	print_more(count, out);
+	columns_free(&columns);
+	return error;
+}
+
 static double recorded_seconds(const struct model *model, const struct summary_closing *closing)
 {
 	if (closing->duration > 0)
@@ -345,6 +389,8 @@ static int print_tables(const struct model *model, const struct summary_closing 
 		error = print_device_work(&programs, seconds, out, width);
 	if (!error)
 		error = print_queues(model, seconds, out, width);
+	if (!error)
+		error = print_counters(model, out, width);
 	if (!error && functions.count)
 		error = print_functions(&functions, out, width);
 	if (!error && regions.count)

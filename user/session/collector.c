@@ -180,10 +180,28 @@ static int open_events(struct collector *collector)
 	return error;
 }
 
+/* After the guard has been made: it would hold them open. */
+static int open_counters(struct collector *collector)
+{
+	const struct collector_options *options = &collector->options;
+	const struct counter_side_options side_options = {
+		.log = &collector->log,
+		.names = options->counters,
+		.count = options->counter_count,
+		.every = options->counters_every,
+		.record = record_visit,
+		.context = collector,
+	};
+
+	return counter_side_create(&side_options, &collector->counter_side);
+}
+
 int collector_open(struct collector *collector)
 {
-	int error = open_kernel(collector);
+	int error = open_counters(collector);
 
+	if (!error)
+		error = open_kernel(collector);
 	return error ?: open_events(collector);
 }
 
@@ -218,6 +236,8 @@ int collector_start(struct collector *collector)
 	int error = pass_names(collector);
 
 	collector->started = collector->losses_due = clock_monotonic();
+	if (!error && collector->counter_side)
+		error = counter_side_start(collector->counter_side);
 	if (!error)
 		error = start_device_side(collector);
 	return error ?: targets_start(collector);
@@ -225,7 +245,8 @@ int collector_start(struct collector *collector)
 
 int collector_wait(struct collector *collector, __u64 until)
 {
-	__u64 now = clock_monotonic(), time = until > now ? until - now : 0, count;
+	__u64 now = clock_monotonic(), due = counter_side_due(collector->counter_side), count;
+	__u64 next = until < due ? until : due, time = next > now ? next - now : 0;
 	struct timespec timeout = { 0, time < COLLECTOR_POLL ? time : COLLECTOR_POLL };
 	struct epoll_event events[8];
 	int ready = epoll_pwait2(collector->epoll, events, 8, &timeout, NULL);
@@ -254,8 +275,11 @@ void collector_wake(struct collector *collector)
 
 int collector_work(struct collector *collector)
 {
+	int error = counter_side_look(collector->counter_side);
 	__u64 now;
 
+	if (error && !collector->error)
+		collector->error = error;
 	records_drain(collector);
 	targets_scan_pending(collector);
 	if (collector->device_side && !collector->error)
@@ -274,6 +298,7 @@ int collector_work(struct collector *collector)
 void collector_finish(struct collector *collector)
 {
 	collector->ended = clock_monotonic();
+	counter_side_stop(collector->counter_side);
 	targets_release(collector);
 	kern_stop(collector->kern);
 	usleep(GRACE_US);
@@ -295,6 +320,7 @@ void collector_free(struct collector *collector)
 	attacher_free(collector->attacher);
 	mappings_close(collector->mappings);
 	device_side_free(collector->device_side);
+	counter_side_free(collector->counter_side);
 	kern_close(collector->kern);
 	guard_stop(collector->guard);
 	registry_free(collector->registry);

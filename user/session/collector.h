@@ -15,6 +15,7 @@
 #include "kern/mappings.h"
 #include "session/attach.h"
 #include "session/command.h"
+#include "session/counter_side.h"
 #include "session/describe_records.h"
 #include "session/device_side.h"
 
@@ -36,6 +37,9 @@ struct collector_options {
 	const char *tracefs;
 	const struct xpt_handle_name *names;
 	size_t name_count;
+	const char *const *counters;
+	size_t counter_count;
+	__u64 counters_every;
 	__u32 sample_every; /* 1 or more, or XPT_SAMPLE_NONE */
 	size_t buffer_bytes;
 	enum xpt_link link;
@@ -65,7 +69,7 @@ struct followed {
 
 struct collector {
 	struct collector_options
-		options; /* pids, names: its own copies; runtimes, drivers and files: only during creation */
+		options; /* pids, names: its own copies; runtimes, drivers, counters and files: only during creation */
 	pid_t *pids;
 	struct xpt_handle_name *names;
 	struct log log;
@@ -74,7 +78,8 @@ struct collector {
 	struct kern *kern;
 	struct attacher *attacher;
 	struct mappings *mappings;
-	struct device_side *device_side; /* NULL: no driver is to be followed */
+	struct device_side *device_side;   /* NULL: no driver is to be followed */
+	struct counter_side *counter_side; /* NULL: no counter is to be read */
 	struct command command;
 
 	int epoll, wake;

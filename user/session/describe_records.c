@@ -170,3 +170,20 @@ struct xpt_record_text *record_driver_event(const struct tracepoint *tracepoint,
 	}
 	return record_json(XPT_RECORD_DRIVER_EVENT, 0, 0, spec->index, object);
 }
+
+struct xpt_record_text *record_counter(const struct xpt_counter_info *counter, __u64 index)
+{
+	static const char *const kinds[] = {
+		[XPT_COUNTER_SUM] = "sum",
+		[XPT_COUNTER_MEAN] = "mean",
+		[XPT_COUNTER_LEVEL] = "level",
+	};
+	cJSON *object = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(object, "name", counter->name);
+	cJSON_AddStringToObject(object, "kind", kinds[counter->kind]);
+	cJSON_AddStringToObject(object, "unit", counter->unit);
+	cJSON_AddStringToObject(object, "description", counter->description);
+	cJSON_AddStringToObject(object, "source", counter->source);
+	return record_json(XPT_RECORD_COUNTER, 0, 0, index, object);
+}

@@ -5,6 +5,7 @@
 
 #include <linux/types.h>
 #include <stddef.h>
+#include <xputrace/counters.h>
 
 #include "describe/description.h"
 #include "target/driver_events.h"
@@ -26,5 +27,6 @@ struct xpt_record_text *record_driver(const struct driver_events *events, __u16 
 				      size_t join_count, const dev_t *followed, size_t followed_count);
 struct xpt_record_text *record_driver_event(const struct tracepoint *tracepoint, const struct xpt_event_spec *spec,
 					    __u16 driver);
+struct xpt_record_text *record_counter(const struct xpt_counter_info *counter, __u64 index);
 
 #endif

@@ -43,6 +43,9 @@ static int create(struct xpt_recording *recording)
 		COLLECTOR_OPTIONS(options),
 		.sample_every = options->sample_every ?: 1,
 		.guard = options->format == XPT_OUTPUT_CHROME,
+		.counters = options->counters,
+		.counter_count = options->counter_count,
+		.counters_every = options->counters_every,
 		.record = on_record,
 		.context = recording,
 	};

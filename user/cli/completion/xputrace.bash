@@ -69,13 +69,13 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "$(xputrace list counters 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$current")
 		return
 		;;
-	--gpu | --cpu | --every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --only | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep)
+	--gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --only | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep)
 		return
 		;;
 	esac
 	case $command in
 	record)
-		mapfile -t COMPREPLY < <(compgen -W "$watched -s --sample --format" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched -s --sample --format --counters --counters-every" -- "$current")
 		;;
 	profile)
 		mapfile -t COMPREPLY < <(compgen -W "$watched -P --program --samples --type --summary --skip --delay" -- "$current")

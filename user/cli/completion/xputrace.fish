@@ -23,6 +23,8 @@ complete -c xputrace -n '__fish_seen_subcommand_from record profile stream count
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream' -s a -l all-processes -d 'Every process with a described runtime'
 complete -c xputrace -n '__fish_seen_subcommand_from record' -l format -x -a 'chrome xpt none' -d 'What to write'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream counters' -s d -l duration -x -d 'Stop after this time'
+complete -c xputrace -n '__fish_seen_subcommand_from record' -l counters -x -d 'Counters to read meanwhile'
+complete -c xputrace -n '__fish_seen_subcommand_from record' -l counters-every -x -d 'Interval of reading them'
 complete -c xputrace -n '__fish_seen_subcommand_from record' -s s -l sample -x -d 'Record one inference in so many'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream' -s n -l name -x -d 'HANDLE=NAME of a program'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream' -s b -l buffer -x -d 'Memory for records on their way'

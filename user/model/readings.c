@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "model/readings.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/json_values.h"
+
+void readings_init(struct readings *readings, struct sinks *sinks)
+{
+	*readings = (struct readings){ .sinks = sinks };
+}
+
+static void counted_free(struct counted *counted)
+{
+	if (!counted)
+		return;
+	free((char *)counted->view.name);
+	free((char *)counted->view.unit);
+	free((char *)counted->view.description);
+	free((char *)counted->view.source);
+	free(counted);
+}
+
+void readings_free(struct readings *readings)
+{
+	for (size_t i = 0; i < readings->count; i++)
+		counted_free(readings->all[i]);
+	readings->count = 0;
+}
+
+/* Missing: "". */
+static int text_get(const cJSON *object, const char *key, const char **result)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+
+	*result = strdup(text ? text : "");
+	return *result ? 0 : -ENOMEM;
+}
+
+static int kind_get(const cJSON *object, enum model_counter_kind *kind)
+{
+	static const char *const names[] = { "sum", "mean", "level" };
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "kind"));
+
+	for (unsigned int i = 0; text && i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(names[i], text))
+			continue;
+		*kind = (enum model_counter_kind)i;
+		return 0;
+	}
+	return -EBADMSG;
+}
+
+static int counted_parse(const cJSON *object, struct model_counter *view)
+{
+	int error = json_string_get(object, "name", (char **)&view->name);
+
+	if (!error)
+		error = kind_get(object, &view->kind);
+	if (!error)
+		error = text_get(object, "unit", &view->unit);
+	if (!error)
+		error = text_get(object, "description", &view->description);
+	if (!error)
+		error = text_get(object, "source", &view->source);
+	return error;
+}
+
+int readings_add(struct readings *readings, __u64 index, const char *text, size_t length)
+{
+	struct counted *counted;
+	cJSON *object;
+	int error;
+
+	if (index != readings->count || index >= XPT_COUNTER_MAX)
+		return -EBADMSG;
+	object = json_object_parse(text, length);
+	counted = calloc(1, sizeof(*counted));
+	if (!object || !counted) {
+		error = counted ? -EBADMSG : -ENOMEM;
+	} else {
+		counted->view.index = (unsigned int)index;
+		error = counted_parse(object, &counted->view);
+	}
+	cJSON_Delete(object);
+	if (error)
+		counted_free(counted);
+	else
+		readings->all[readings->count++] = counted;
+	return error;
+}
+
+static void tell(struct readings *readings, struct counted *counted, __u64 since, __u64 time, double value)
+{
+	struct model_counter *view = &counted->view;
+	double weight = view->kind == MODEL_COUNTER_LEVEL ? 1 : (double)(time - since);
+	const struct event event = { .kind = EVENT_READING,
+				     .reading = { .counter = view, .since = since, .time = time, .value = value } };
+
+	if (!view->told || value < view->least)
+		view->least = value;
+	if (!view->told || value > view->most)
+		view->most = value;
+	view->told++;
+	counted->sum += value * weight;
+	counted->weight += weight;
+	view->mean = counted->sum / counted->weight;
+	sinks_write(readings->sinks, &event);
+}
+
+static void take(struct readings *readings, struct counted *counted, __u64 time, double value)
+{
+	bool follows = counted->known && time > counted->time;
+	double grown = value - counted->before;
+
+	switch (counted->view.kind) {
+	case MODEL_COUNTER_SUM:
+		/* A sum that falls has begun anew. */
+		if (!follows || grown < 0)
+			break;
+		counted->view.total += grown;
+		tell(readings, counted, counted->time, time, grown * 1e9 / (double)(time - counted->time));
+		break;
+	case MODEL_COUNTER_MEAN:
+		if (follows)
+			tell(readings, counted, counted->time, time, value);
+		break;
+	case MODEL_COUNTER_LEVEL:
+		tell(readings, counted, time, time, value);
+		break;
+	}
+	counted->before = value;
+	counted->time = time;
+	counted->known = true;
+}
+
+void reading_deliver(struct readings *readings, const struct xpt_record_reading *record)
+{
+	double value;
+
+	for (size_t i = 0; i < record->values; i++) {
+		memcpy(&value, &record->value[i], sizeof(value));
+		if (isfinite(value))
+			take(readings, readings->all[i], record->header.time, value);
+		else
+			readings->all[i]->known = false;
+	}
+}

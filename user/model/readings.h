@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Counters that are read at intervals: what their values say about the time between two readings. */
+#ifndef XPT_MODEL_READINGS_H
+#define XPT_MODEL_READINGS_H
+
+#include "model/event.h"
+#include "model/sinks.h"
+
+/* A counter and its latest value. */
+struct counted {
+	struct model_counter view; /* strings owned */
+	double before;
+	__u64 time;    /* of the reading before */
+	bool known;    /* there is one, and it had a value */
+	double sum;    /* of what was told, each value as often as it weighs */
+	double weight; /* ns; of a level: readings */
+};
+
+struct readings {
+	struct sinks *sinks;
+	struct counted *all[XPT_COUNTER_MAX];
+	size_t count;
+};
+
+void readings_init(struct readings *readings, struct sinks *sinks);
+/* From the text of a COUNTER record. Indices come in their order, each once: -EBADMSG. -ENOMEM. */
+int readings_add(struct readings *readings, __u64 index, const char *text, size_t length);
+/* Tells the values. The record has at most as many as there are counters. */
+void reading_deliver(struct readings *readings, const struct xpt_record_reading *record);
+void readings_free(struct readings *readings);
+
+#endif

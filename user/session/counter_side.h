@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Counters of devices and the kernel that are read at intervals while the calls are recorded. */
+#ifndef XPT_SESSION_COUNTER_SIDE_H
+#define XPT_SESSION_COUNTER_SIDE_H
+
+#include <linux/types.h>
+#include <stddef.h>
+
+#include "base/log.h"
+#include "bpf/wire.h"
+
+#define COUNTER_SIDE_EVERY 10000000ull /* ns; when nothing else is asked for */
+
+struct counter_side;
+
+struct counter_side_options {
+	const struct log *log;
+	const char *const *names; /* as in xpt_counters_options */
+	size_t count;
+	__u64 every; /* ns; 0: COUNTER_SIDE_EVERY */
+	/* Called with COUNTER records, then with READING records. */
+	int (*record)(void *context, const struct xpt_record_header *record);
+	void *context;
+};
+
+/* Opens the counters. *result is NULL when there are none. Errors are those of xpt_counters_open(), -E2BIG, and said. */
+int counter_side_create(const struct counter_side_options *options, struct counter_side **result);
+void counter_side_free(struct counter_side *side); /* NULL is fine */
+/* Tells what they are, and where they begin. -ENOMEM, or an error of the record function. */
+int counter_side_start(struct counter_side *side);
+__u64 counter_side_due(
+	const struct counter_side *side);	  /* when they are read next; ~0: side is NULL, or has not begun */
+int counter_side_look(struct counter_side *side); /* reads them if it is due; NULL is fine */
+int counter_side_stop(struct counter_side *side); /* reads them for the last time; NULL is fine */
+
+#endif
