@@ -8,6 +8,7 @@
 
 #include <bpf/bpf_core_read.h>
 
+#include "counts.bpf.h"
 #include "fetch.bpf.h"
 
 /* What call_begin() wants of the return. */
@@ -293,6 +294,29 @@ __noinline int fetch_results(struct xpt_thread *thread, const struct xpt_spec *s
 	return 0;
 }
 
+/* Values behind a call's record: of its fetches, its number, and its counts. */
+#define VALUES_MASK 31
+_Static_assert(XPT_FETCH_MAX + 1 + 2 * sizeof(struct xpt_counts) / 8 <= VALUES_MASK + 1, "room for all");
+
+/* Behind the other values; how many there are then. */
+__noinline int counts_append(struct xpt_thread *thread, __u32 depth, __u32 values)
+{
+	const struct xpt_thread_counts *counts = counts_get();
+	__u64 *value;
+
+	if (!thread || !counts)
+		return values;
+	value = thread->scratch + sizeof(struct xpt_record_call) / 8;
+	for (__u32 side = 0; side < 2; side++) {
+		const struct xpt_counts *from = &counts->at[side ? COUNTS_AT_RETURN : depth & (XPT_DEPTH_MAX - 1)];
+
+		value[values++ & VALUES_MASK] = from->valid | (__u64)from->cpu << 32;
+		for (__u32 i = 0; i < XPT_SLOT_MAX; i++)
+			value[values++ & VALUES_MASK] = from->value[i];
+	}
+	return values;
+}
+
 /* The record of the call of the frame at depth. */
 __noinline int call_emit(struct xpt_thread *thread, const struct xpt_spec *spec, __u32 depth, __u64 end, __u32 flags)
 {
@@ -305,7 +329,7 @@ __noinline int call_emit(struct xpt_thread *thread, const struct xpt_spec *spec,
 
 	if (!thread || !spec || !config)
 		return 0;
-	_Static_assert(sizeof(thread->scratch) >= sizeof(struct xpt_record_call) + 16 * XPT_FETCH_MAX,
+	_Static_assert(sizeof(thread->scratch) >= sizeof(struct xpt_record_call) + 8 * (VALUES_MASK + 1),
 		       "room for all values");
 	frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
 	record = (void *)thread->scratch;
@@ -327,11 +351,15 @@ __noinline int call_emit(struct xpt_thread *thread, const struct xpt_spec *spec,
 		if (i >= spec->fetches)
 			break;
 		if (spec->fetch[i].type != XPT_TYPE_STRING)
-			value[values++ & (2 * XPT_FETCH_MAX - 1)] = frame->value[i];
+			value[values++ & VALUES_MASK] = frame->value[i];
 	}
 	record->values = values;
 	if (frame->flags & FRAME_NUMBERED)
-		value[values++ & (2 * XPT_FETCH_MAX - 1)] = frame->number;
+		value[values++ & VALUES_MASK] = frame->number;
+	if (frame->flags & FRAME_COUNTED) {
+		values = counts_append(thread, depth, values);
+		record->flags |= XPT_CALL_COUNTED;
+	}
 	if (spec->flags & XPT_SPEC_HOLD)
 		hold(&record->header, &record->flags);
 	size = (sizeof(*record) + 8 * values) & 255;
@@ -477,6 +505,9 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 		thread->depth++;
 		return RETURN_NOT_WANTED;
 	}
+	/* Before the time, as it comes behind it at the return: reading them is not a part of the call's duration. */
+	if (config->slots && !layer && counts_begin(spec, thread->depth))
+		frame->flags |= FRAME_COUNTED;
 	frame->start = thread->start = bpf_ktime_get_ns();
 	thread->now = frame->start - 1;
 	fetch_arguments(thread, spec);
@@ -507,6 +538,8 @@ static __always_inline void call_end(struct pt_regs *context, __u32 index)
 	if (depth < 0)
 		return;
 	frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
+	if (frame->flags & FRAME_COUNTED)
+		counts_read(counts_get(), COUNTS_AT_RETURN);
 	thread->start = frame->start;
 	thread->now = end - 1;
 	fetch_results(thread, spec, RETURN_VALUE(context));

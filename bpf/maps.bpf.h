@@ -68,6 +68,30 @@ struct {
 	__uint(max_entries, 512 * 1024);
 } control_ring __weak SEC(".maps");
 
+/* Holds perf events: those of struct xpt_config.slots. */
+struct counter_events {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(map_flags, BPF_F_PRESERVE_ELEMS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+};
+
+/* Empty when none is to be read. In a map, because programs that sleep may not use one of its kind directly. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct counter_events);
+} counter_sets __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct xpt_thread_counts);
+} thread_counts __weak SEC(".maps");
+
 struct data_ring {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);

@@ -12,6 +12,7 @@
 #define FRAME_LEFT_OUT (1 << 0) /* not recorded; stays here so that its layers are known, until it is seen to be gone */
 #define FRAME_LAYER (1 << 1)
 #define FRAME_NUMBERED (1 << 2) /* number is known */
+#define FRAME_COUNTED (1 << 3)	/* its struct xpt_thread_counts has the counts when it began */
 
 struct xpt_frame {
 	__u64 start;
@@ -50,6 +51,14 @@ struct xpt_thread {
 	struct xpt_frame frame[XPT_DEPTH_MAX];
 	/* Room to build a record. Only the thread itself uses it. */
 	__u64 scratch[(sizeof(struct xpt_record_string) + XPT_STRING_MAX) / 8];
+};
+
+#define COUNTS_AT_RETURN XPT_DEPTH_MAX
+
+/* Of threads that have run an inference while perf events were read around each. */
+struct xpt_thread_counts {
+	struct xpt_counts at[XPT_DEPTH_MAX + 1]; /* when the call of each frame began; when the latest one returned */
+	struct bpf_perf_event_value read;
 };
 
 #endif

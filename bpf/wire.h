@@ -29,6 +29,7 @@
 #define XPT_NODE_MAX 256       /* device nodes whose ioctls are followed */
 
 #define XPT_COUNTER_MAX 256 /* counters that are read beside the calls */
+#define XPT_SLOT_MAX 4	    /* perf events that are read around each inference */
 
 /* What a call means. The names in runtime descriptions stand beside. */
 enum xpt_role {
@@ -220,6 +221,8 @@ struct xpt_config {
 	__u32 self;	    /* tgid of the collector, never recorded */
 	__u32 stopping;	    /* 1: calls that begin are no longer looked at, open ones still end */
 	__u32 roles;	    /* bit (1 << enum xpt_role): calls of this role are looked at */
+	__u32 slots;	    /* perf events that are read around each inference, at most XPT_SLOT_MAX */
+	__u32 slot_cpus;    /* the one of slot s on CPU c is number s * slot_cpus + c */
 };
 
 #define XPT_PROCESS_TARGET (1 << 0) /* traced; its children become targets too */
@@ -317,10 +320,18 @@ struct xpt_record_header {
 #define XPT_CALL_NO_END (1 << 1)   /* recorded at its entry only */
 #define XPT_CALL_HELD (1 << 2)	   /* the process was sent a stop signal and waits for user space */
 #define XPT_CALL_NUMBERED (1 << 3) /* behind the values stands which call of its program this was, from 0 */
+#define XPT_CALL_COUNTED (1 << 4)  /* behind that stand two struct xpt_counts: when it began, when it had returned */
+
+/* Perf events as they were at one moment: counts since they were opened. */
+struct xpt_counts {
+	__u32 valid; /* bit i: value[i] could be read */
+	__u32 cpu;   /* that it was read on */
+	__u64 value[XPT_SLOT_MAX];
+};
 
 /*
- * One finished call, with one value for each fetch that is not a string, in the order of the spec. With
- * XPT_CALL_NUMBERED one more number follows, which is not counted in values.
+ * One finished call, with one value for each fetch that is not a string, in the order of the spec. What XPT_CALL_NUMBERED
+ * and XPT_CALL_COUNTED say follows, and is not counted in values.
  */
 struct xpt_record_call {
 	struct xpt_record_header header;
@@ -453,8 +464,11 @@ struct xpt_record_reading {
  *	DRIVER_EVENT {"driver":0,"event":"amdgpu:amdgpu_cs_ioctl","role":1,"key":2,"by_thread":true,
  *		 "fields":[{"meaning":1,"name":"context","text":false,"signed":false},...]}
  *		key: that many of the fields, from the first on, are the job's key; 0: it belongs to no job
- *	COUNTER {"name":"i915/rcs0-busy/","kind":"sum","unit":"ns","description":"...","source":"i915"}
- *		kind: "sum": it only grows; "mean": over the time since the reading before; "level": what it was then
+ *	COUNTER {"name":"i915/rcs0-busy/","kind":"sum","unit":"ns","description":"...","source":"i915",
+ *		 "slots":2,"each_cpu":false,"scale":1e-9}
+ *		kind: "sum": it only grows; "mean": over the time since the reading before; "level": what it was then; slots: how many of the
+ *		perf events that are read around inferences it is the sum of, those of the counters before come first; 0 or
+ *		missing: none; each_cpu: they count the CPU that they are read on; scale: unit for each of their counts
  *	PROCESS {"name":"node","command":"node server.js","parent":1,"start_time":12345}
  *	THREAD, NAMED  the bare name
  *	END	{"duration_ns":1,"stopped_by":"target ended","link":"session","attach_ns":1,"detach_ns":1,
@@ -484,6 +498,7 @@ XPT_SIZE_IS(struct xpt_program_count, 32);
 XPT_SIZE_IS(struct xpt_program_entry, 48);
 XPT_SIZE_IS(struct xpt_sampling, 32);
 XPT_SIZE_IS(struct xpt_record_header, 16);
+XPT_SIZE_IS(struct xpt_counts, 8 + 8 * XPT_SLOT_MAX);
 XPT_SIZE_IS(struct xpt_record_call, 40);
 XPT_SIZE_IS(struct xpt_record_string, 40);
 XPT_SIZE_IS(struct xpt_record_task, 48);

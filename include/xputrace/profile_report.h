@@ -36,6 +36,8 @@ enum xpt_sample_time {
 	XPT_TIMES = 6,
 };
 
+#define XPT_SAMPLE_COUNTERS 4 /* read around an inference, at most */
+
 /* One inference that was recorded. */
 struct xpt_sample {
 	uint64_t number;	  /* of the inference among those of its program, from 0, counted in the kernel */
@@ -56,6 +58,11 @@ struct xpt_sample {
 	uint32_t jobs;
 	uint64_t device_time; /* ns, sum: handed to the device until ended; jobs may overlap */
 	uint64_t queue_time;  /* ns, sum: queued until handed to the device */
+	/*
+	 * What the report's counters had while it lasted, in their order and units; of a mean per second. NaN: not known,
+	 * as of a launch, or when it ended on another CPU and the counter is of each CPU.
+	 */
+	double counter[XPT_SAMPLE_COUNTERS];
 };
 
 /* What is derived from a sample, in the order of the report, behind the sample's number. */
@@ -140,6 +147,12 @@ enum xpt_profile_end {
 	XPT_PROFILE_RELEASED = 3, /* the program was released before all samples were there */
 };
 
+/* A counter that was read around each inference: xpt_session_options.counters. */
+struct xpt_report_counter {
+	const char *name; /* as it was asked for */
+	const char *unit; /* "" a plain number */
+};
+
 /* All of it is valid during the callback only. */
 struct xpt_profile_report {
 	size_t size; /* sizeof(struct xpt_profile_report) of the library */
@@ -157,6 +170,8 @@ struct xpt_profile_report {
 	size_t trace_length;
 	const char *trace_events;
 	size_t trace_events_length;
+	const struct xpt_report_counter *counters; /* of xpt_sample.counter */
+	size_t counter_count;			   /* at most XPT_SAMPLE_COUNTERS */
 };
 
 typedef void (*xpt_profile_report_fn)(void *context, const struct xpt_profile_report *report);

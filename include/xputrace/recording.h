@@ -94,6 +94,11 @@ struct xpt_recording_options {
 	const char *const *counters; /* names */
 	size_t counter_count;
 	uint64_t counters_every; /* ns between two readings; 0: 10 ms */
+	/*
+	 * They are read around each inference, too, on its CPU by the kernel. Sums and means of at most 4 perf events in
+	 * all; of what each CPU counts for itself, only inferences have a value that end on the CPU where they began.
+	 */
+	int counters_per_inference;
 };
 
 /*

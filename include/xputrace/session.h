@@ -66,9 +66,16 @@ struct xpt_session_options {
 	xpt_log_fn log; /* NULL: messages are dropped; comes on the thread that met the condition */
 	void *log_context;
 	enum xpt_log_level log_level;
+
+	/*
+	 * Counters of devices and the kernel (counters.h) that are read around each inference: see
+	 * xpt_recording_options.counters_per_inference.
+	 */
+	const char *const *counters;
+	size_t counter_count;
 };
 
-/* Errors as xpt_recording_create(). */
+/* Errors as xpt_recording_create(); -EOPNOTSUPP also when a counter cannot be read around inferences. */
 XPT_API int xpt_session_create(const struct xpt_session_options *options, struct xpt_session **session);
 
 /* Attaches, or starts the command. -ESRCH no such process, -ENOEXEC cannot be traced, -EALREADY. Not from callbacks. */

@@ -605,7 +605,8 @@ def test_duration(text):
         raise Skip("no fractions in times: " + result.stderr.strip())
     table = Table(result.stdout)
     assert wanted <= table.seconds <= wanted + 0.2 * SLOW, table.seconds
-    assert close(table.values["cpu-clock"], table.seconds * 1e9 * os.cpu_count(), 0.03), vars(table)
+    # In an emulated machine the counters begin and end some milliseconds after one another.
+    assert close(table.values["cpu-clock"], table.seconds * 1e9 * os.cpu_count(), 0.03 * SLOW), vars(table)
     assert table.units["cpu-clock"] == "ns"
 
 

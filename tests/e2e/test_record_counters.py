@@ -6,17 +6,18 @@ import os
 import statistics
 import sys
 
-from harness import XPUTRACE, cases, need, run, scratch
-from test_counters import CALL, NEVER, expect
+from harness import SLOW, XPUTRACE, Skip, cases, need, results_in, run, scratch, workload_path
+from test_counters import NEVER, expect
 
 COUNTERS_PID = 1 << 30
+CALL = "syscalls:sys_enter_getpriority"  # that nobody else makes by the thousand
 # Waits, makes as many system calls as it is told, waits; says when it made them.
 WORKER = r"""
 import json, os, sys, time
 time.sleep(0.1)
 begun = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 for _ in range(int(sys.argv[1])):
-    os.getppid()
+    os.getpriority(os.PRIO_PROCESS, 0)
 ended = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 time.sleep(0.1)
 print(json.dumps([begun, ended]))
@@ -41,6 +42,11 @@ def same(value, wanted, share):
     return abs(value - wanted) <= share * abs(wanted)
 
 
+def steps(times):
+    """Between each and the next one."""
+    return [after - before for before, after in zip(times, times[1:])]
+
+
 def points(trace, name):
     """(time in us, value) of a counter's track."""
     return [(event["ts"], *event["args"].values()) for event in trace["traceEvents"]
@@ -62,16 +68,15 @@ def test_rates_and_clock(every):
     track, counter = points(trace, CALL), totals(trace, CALL)
     times = [time for time, _ in track]
     assert times == sorted(times) and len(track) == counter["values"]
-    if len(times) > 3:
-        assert same(statistics.median(b - a for a, b in zip(times, times[1:])), step, 0.2), times
-    last = trace["metadata"]["tracing"]["duration_ns"] / 1000
+    if SLOW == 1:  # an emulated machine does not keep up
+        assert same(statistics.median(steps(times)), step, 0.2), statistics.quantiles(steps(times), n=10)
     summed = sum(rate * (after - time) / 1e6 for (time, rate), after in zip(track, times[1:]))
-    # The last value holds until the last reading, whose time is not in the track.
-    assert same(summed + track[-1][1] * step / 1e6, counter["total"], 0.01), (summed, counter, last)
+    # The last value holds until the last reading, whose time is not in the track; the program has ended by then.
+    assert same(summed, counter["total"], 0.01), (summed, counter)
     assert same(counter["total"], 20000, 0.01), counter
     within = sum(rate * (after - time) / 1e6 for (time, rate), after in zip(track, times[1:])
-                 if after >= begun - step and time <= ended + step)
-    assert same(within, 20000, 0.01), (within, begun, ended, track)
+                 if after >= begun and time <= ended)
+    assert same(within, 20000, 0.01), (within, begun, ended, [point for point in track if point[1] > 1000])
     assert counter["min"] <= counter["mean"] <= counter["max"]
     assert counter["kind"] == "sum" and counter["source"] == "tracepoint"
 
@@ -82,7 +87,8 @@ def test_default_interval():
     assert result.status == 0, result.stderr
     trace = load(path)
     times = [time for time, _ in points(trace, "msr/tsc/")]
-    assert same(statistics.median(b - a for a, b in zip(times, times[1:])), 10000, 0.1), times
+    if SLOW == 1:
+        assert same(statistics.median(steps(times)), 10000, 0.1), statistics.quantiles(steps(times), n=10)
     named = [event["args"] for event in trace["traceEvents"] if event["pid"] == COUNTERS_PID and
              event["name"] == "process_name"]
     assert named == [{"name": "counters"}]
@@ -129,3 +135,91 @@ def test_bad_options():
         result, path = record(*arguments)
         expect(result, status, *words)
         assert not result.stdout, "the command ran: " + result.stdout
+
+
+# ---- around inferences ----
+
+def per_inference(link, runtime, *options):
+    """What a stand-in printed, its calls and inferences with counts, with the clock of the machine and what its threads do."""
+    path = os.path.join(scratch(), "trace.json")
+    result = run([XPUTRACE, "record", "-q", "-o", path, "--link", link, "--counters",
+                  "msr/tsc/,page-faults,syscalls:sys_enter_getpriority", "--counters-per-inference", "--",
+                  workload_path("linked-" + runtime), runtime] + list(options))
+    if "do not work here" in result.stderr or "lacks" in result.stderr:
+        raise Skip("no %s links" % link)
+    assert result.status == 0, result.stderr
+    trace = load(path)
+    return results_in(result.stdout), [event for event in trace["traceEvents"] if event.get("args", {}).get("counters")]
+
+
+def tsc_rate():
+    """Counts of the time stamp counter in a microsecond, to 1 %."""
+    result = run([XPUTRACE, "counters", "-e", "msr/tsc/", "--cpu", "0", "-d", "200ms", "-o", "-"])
+    if result.status:
+        raise Skip("no msr PMU: " + result.stderr.strip())
+    heading, row = result.stdout.splitlines()[:2]
+    assert heading.split(",")[1].strip('"').startswith("msr/tsc/")
+    return float(row.split(",")[1]) / 200000
+
+
+@cases("session", "multi", "perf")
+def test_clock_around_executions(link):
+    """A clock that each CPU has counts as long as the inference took, and a little of the reading; whatever kind of link."""
+    rate = tsc_rate()
+    results, calls = per_inference(link, "nrt", "--calls", "200", "--duration-us", "300")
+    executions = [call for call in calls if call["ph"] == "X" and call["args"]["role"] == "execute"]
+    assert len(executions) == sum(entry["count"] for result in results for library in result["libraries"]
+                                  for entry in library["calls"] if entry["function"] == "nrt_execute")
+    known = [call for call in executions if call["args"]["counters"]["msr/tsc/"] is not None]
+    # Those that ended on another CPU are not known.
+    assert len(known) > 0.5 * len(executions), len(known)
+    over = [call["args"]["counters"]["msr/tsc/"] / rate - call["dur"] for call in known]
+    assert all(more > -2 * SLOW - 0.01 * call["dur"] for more, call in zip(over, known)), (min(over), rate)
+    assert statistics.median(over) < 20 * SLOW, statistics.quantiles(over, n=10)
+    for call in executions:
+        assert call["args"]["counters"]["syscalls:sys_enter_getpriority"] in (0, None)
+
+
+def test_asynchronous_inferences():
+    """From the begin of the enqueue to the end of the wait."""
+    rate = tsc_rate()
+    _, calls = per_inference("auto", "qaic", "--calls", "200", "--duration-us", "300")
+    spans = [call for call in calls if call["ph"] == "b"]
+    assert len(spans) == 200 and not [call for call in calls if call["ph"] == "X"]
+    known = [span["args"]["counters"]["msr/tsc/"] / rate for span in spans
+             if span["args"]["counters"]["msr/tsc/"] is not None]
+    assert len(known) > 50, len(known)
+    assert min(known) > 250, min(known)
+
+
+@cases("profile", "stream")
+def test_latency_columns(command):
+    """The counters are the last columns of the latency report, by their names."""
+    path = os.path.join(scratch(), "latency.csv")
+    choice = ["--program", "neuron-0.0", "--samples", "50"] if command == "profile" else ["--append"]
+    result = run([need(XPUTRACE, "collector"), command] + choice +
+                 ["--counters", "page-faults,msr/tsc/", "-o", path, "--", workload_path("linked-nrt"), "nrt",
+                  "--calls", "200", "--programs", "1"])
+    assert result.status == 0, result.stderr
+    with open(path, encoding="utf-8") as file:
+        lines = [line.rstrip("\n").split(",") for line in file]
+    heading = next(line for line in lines if line[0] == "Sample")
+    assert heading[-2:] == ["page-faults", "msr/tsc/"], heading
+    rows = [line for line in lines if line[0].isdigit()]
+    assert len(rows) >= 50 and all(len(row) == len(heading) for row in rows)
+    known = [row for row in rows if row[-1] != "N/A"]
+    assert len(known) > 0.5 * len(rows) and all(float(row[-1]) > 0 and float(row[-2]) >= 0 for row in known)
+
+
+def test_bad_around_inferences():
+    """What cannot be read there is refused before the command is started."""
+    five = "page-faults,minor-faults,major-faults,cpu-clock,task-clock"
+    for arguments, words in (
+            (["record", "--counters", five, "--counters-per-inference"], ["task-clock", "at most 4"]),
+            (["profile", "-P", "x", "--counters", five], ["task-clock", "at most 4"]),
+            (["stream", "--counters", NEVER], [NEVER])):
+        result = run([XPUTRACE] + arguments + ["--", sys.executable, "-c", "print('ran')"])
+        expect(result, 2 if "at most 4" in words else 1, *words)
+        assert "ran" not in result.stdout
+    result, _ = record("--counters-per-inference")
+    expect(result, 2, "--counters")

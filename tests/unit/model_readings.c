@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "model_records.h"
+#include "model/state.h"
 
 #define KIND(kind) "{\"name\":\"a/b/\",\"kind\":\"" kind "\",\"unit\":\"J\",\"description\":\"d\",\"source\":\"a\"}"
 #define UNKNOWN NAN
@@ -124,5 +125,150 @@ Test(model_readings, there_is_an_end_to_counters)
 	for (__u64 i = 0; i < XPT_COUNTER_MAX; i++)
 		cr_assert_eq(define(f, i, KIND("level")), 0);
 	cr_assert_eq(define(f, XPT_COUNTER_MAX, KIND("level")), -EBADMSG);
+	fixture_free(f);
+}
+
+/* ---- around inferences ---- */
+
+#define SLOTTED(name, kind, slots, each_cpu, scale)                                                                   \
+	"{\"name\":\"" name "\",\"kind\":\"" kind "\",\"slots\":" slots ",\"each_cpu\":" each_cpu ",\"scale\":" scale \
+	"}"
+
+static struct model_counts between(const struct fixture *f, struct xpt_counts begin, struct xpt_counts end,
+				   __u64 elapsed)
+{
+	struct model_counts counts;
+
+	readings_between(&((const struct model *)f->model)->readings, &begin, &end, elapsed, &counts);
+	return counts;
+}
+
+Test(model_readings, instances_are_added_up_and_scaled)
+{
+	struct fixture *f = fixture_create();
+	struct model_counts counts;
+
+	cr_assert_eq(define(f, 0, SLOTTED("two", "sum", "2", "false", "0.5")), 0);
+	cr_assert_eq(define(f, 1, KIND("sum")), 0, "not around inferences");
+	cr_assert_eq(define(f, 2, SLOTTED("rate", "mean", "1", "false", "1")), 0);
+	cr_assert_eq(define(f, 3, SLOTTED("own", "sum", "1", "true", "1")), 0);
+	counts = between(f, (struct xpt_counts){ 15, 1, { 10, 100, 50, 7 } },
+			 (struct xpt_counts){ 15, 1, { 13, 105, 70, 9 } }, 2000000000);
+	cr_assert_eq(counts.count, 3);
+	cr_assert_str_eq(counts.counters[0]->name, "two");
+	cr_assert_str_eq(counts.counters[1]->name, "rate");
+	cr_assert_str_eq(counts.counters[2]->name, "own");
+	cr_assert_eq(counts.value[0], 4);
+	cr_assert_eq(counts.value[1], 10, "in a second");
+	cr_assert_eq(counts.value[2], 2);
+	fixture_free(f);
+}
+
+Test(model_readings, what_cannot_be_compared_is_not_known)
+{
+	struct fixture *f = fixture_create();
+	struct model_counts counts;
+
+	cr_assert_eq(define(f, 0, SLOTTED("device", "sum", "1", "false", "1")), 0);
+	cr_assert_eq(define(f, 1, SLOTTED("own", "sum", "1", "true", "1")), 0);
+	cr_assert_eq(define(f, 2, SLOTTED("mean", "mean", "1", "false", "1")), 0);
+	cr_assert_eq(define(f, 3, SLOTTED("back", "sum", "1", "false", "1")), 0);
+	counts = between(f, (struct xpt_counts){ 15, 0, { 1, 1, 1, 5 } }, (struct xpt_counts){ 15, 1, { 2, 2, 2, 4 } },
+			 0);
+	cr_assert_eq(counts.value[0], 1, "the same one on every CPU");
+	cr_assert(isnan(counts.value[1]), "of another CPU");
+	cr_assert(isnan(counts.value[2]), "in no time");
+	cr_assert(isnan(counts.value[3]), "it fell");
+	counts = between(f, (struct xpt_counts){ 1, 0, { 1, 1 } }, (struct xpt_counts){ 2, 0, { 2, 2 } }, 1);
+	cr_assert(isnan(counts.value[0]), "not read at the end");
+	cr_assert(isnan(counts.value[1]), "not read at the begin");
+	fixture_free(f);
+}
+
+Test(model_readings, no_more_slots_than_there_are)
+{
+	struct fixture *f = fixture_create();
+
+	cr_assert_eq(define(f, 0, SLOTTED("a", "sum", "3", "false", "1")), 0);
+	cr_assert_eq(define(f, 1, SLOTTED("b", "sum", "2", "false", "1")), -EBADMSG);
+	cr_assert_eq(define(f, 1, SLOTTED("b", "sum", "-1", "false", "1")), -EBADMSG);
+	cr_assert_eq(define(f, 1, SLOTTED("b", "sum", "1", "false", "\"1\"")), -EBADMSG);
+	cr_assert_eq(define(f, 1, SLOTTED("b", "sum", "1", "false", "2")), 0);
+	fixture_free(f);
+}
+
+/* ---- in records of calls ---- */
+
+/* The call with counts behind its values. */
+static int feed_counted(struct fixture *f, struct call_record record, struct xpt_counts begin, struct xpt_counts end)
+{
+	const struct xpt_counts counts[2] = { begin, end };
+
+	cr_assert_leq(record.call.header.size + sizeof(counts), sizeof(record));
+	memcpy((char *)&record + record.call.header.size, counts, sizeof(counts));
+	record.call.flags |= XPT_CALL_COUNTED;
+	record.call.header.size += sizeof(counts);
+	return feed_call(f, record);
+}
+
+Test(model_readings, an_execution_has_the_difference)
+{
+	struct fixture *f = fixture_toy();
+	const struct event_call *call;
+
+	cr_assert_eq(define(f, 0, SLOTTED("device", "sum", "1", "false", "1")), 0);
+	cr_assert_eq(feed_counted(f, call_make(TOY_EXECUTE, 1, 1, 10, 20, 2, U(0x10), U(0)),
+				  (struct xpt_counts){ 1, 0, { 30 } }, (struct xpt_counts){ 1, 1, { 42 } }),
+		     0);
+	CALL_1(f, TOY_EXECUTE, 1, 1, 30, 40, 2, 0x10, 0);
+	cr_assert_eq(model_flush(f->model), 0);
+	call = &seen_nth(f, EVENT_CALL, 0)->event.call;
+	cr_assert_eq(call->counts.count, 1);
+	cr_assert_eq(call->counts.value[0], 12);
+	cr_assert_eq(seen_nth(f, EVENT_CALL, 1)->event.call.counts.count, 0, "nothing was read");
+	fixture_free(f);
+}
+
+Test(model_readings, counts_that_do_not_fit_are_refused)
+{
+	struct fixture *f = fixture_toy();
+	struct call_record record = call_make(TOY_EXECUTE, 1, 1, 10, 20, 2, U(0x10), U(0));
+
+	record.call.flags |= XPT_CALL_COUNTED;
+	cr_assert_eq(feed_call(f, record), -EBADMSG);
+	fixture_free(f);
+}
+
+/* From the enqueue's begin to the wait's end, in whatever order they become known. */
+Test(model_readings, an_asynchronous_inference_has_the_difference)
+{
+	struct fixture *f = fixture_toy();
+	const struct event_inference *inference;
+	const struct xpt_counts counts[] = {
+		{ 1, 0, { 100 } },
+		{ 1, 0, { 103 } },
+		{ 1, 1, { 150 } },
+		{ 1, 1, { 164 } },
+	};
+
+	cr_assert_eq(define(f, 0, SLOTTED("device", "sum", "1", "false", "1")), 0);
+	for (__u64 i = 0; i < 2; i++) {
+		struct call_record enqueue = call_make(TOY_ENQUEUE, 1, 1, 10 + 100 * i, 20 + 100 * i, 4, U(0x10), U(7),
+						       U(3), U(0));
+		struct call_record wait = call_make(TOY_WAIT, 1, 2, 15 + 100 * i, 40 + 100 * i, 3, U(7), U(1), U(0));
+
+		if (i)
+			cr_assert_eq(feed_counted(f, wait, counts[2], counts[3]), 0);
+		cr_assert_eq(feed_counted(f, enqueue, counts[0], counts[1]), 0);
+		if (!i)
+			cr_assert_eq(feed_counted(f, wait, counts[2], counts[3]), 0);
+	}
+	cr_assert_eq(model_flush(f->model), 0);
+	for (size_t i = 0; i < 2; i++) {
+		inference = &seen_nth(f, EVENT_INFERENCE, i)->event.inference;
+		cr_assert_eq(inference->counts.count, 1);
+		cr_assert_eq(inference->counts.value[0], 64);
+	}
+	cr_assert_eq(seen_nth(f, EVENT_CALL, 0)->event.call.counts.count, 0, "an enqueue is no inference");
 	fixture_free(f);
 }

@@ -149,7 +149,7 @@ static inline int feed_pass(struct fixture *fixture, __u64 time)
 
 struct call_record {
 	struct xpt_record_call call;
-	__u64 value[XPT_FETCH_MAX + 1];
+	__u64 value[XPT_FETCH_MAX + 1 + 2 * sizeof(struct xpt_counts) / 8];
 };
 
 /* A call with all its fetches valid; the values follow. */

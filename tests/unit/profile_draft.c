@@ -53,7 +53,7 @@ Test(profile_draft, what_was_put_in_comes_out)
 	draft_row(report, idle);
 	identity_put(identity);
 	identity_put(idle);
-	cr_assert_eq(draft_finish(report, &request, NULL, NULL), 0);
+	cr_assert_eq(draft_finish(report, &request, NULL, &(struct profiling_options){ 0 }), 0);
 	view = report_view(report);
 	cr_assert_eq(view->size, sizeof(*view));
 	cr_assert_str_eq(view->name, "mine");
@@ -100,7 +100,7 @@ Test(profile_draft, arrays_are_used_again)
 			sample = sample_make(round * 10000 + i);
 			cr_assert(draft_sample(report, row, &sample));
 		}
-		cr_assert_eq(draft_finish(report, &request, NULL, NULL), 0);
+		cr_assert_eq(draft_finish(report, &request, NULL, &(struct profiling_options){ 0 }), 0);
 		for (i = 0; i < 1000 + 10 * round; i++)
 			cr_assert_eq(report_view(report)->programs->samples[i].number, round * 10000 + i);
 		cr_assert_leq(budget.spare_bytes, 1100 * sizeof(sample));
@@ -127,7 +127,7 @@ Test(profile_draft, summaries_keep_no_rows)
 		cr_assert(draft_sample(report, draft_row(report, identity), &sample));
 	}
 	identity_put(identity);
-	cr_assert_eq(draft_finish(report, &request, NULL, NULL), 0);
+	cr_assert_eq(draft_finish(report, &request, NULL, &(struct profiling_options){ 0 }), 0);
 	cr_assert_eq(report_view(report)->programs->taken, 100000);
 	cr_assert_eq(report_view(report)->programs->sample_count, 0);
 	cr_assert_lt(report_bytes(report), 16 << 10);
@@ -177,7 +177,7 @@ Test(profile_draft, programs_without_room)
 		draft_sample(report, row, &sample);
 		identity_put(identity);
 	}
-	cr_assert_eq(draft_finish(report, &request, NULL, NULL), 0);
+	cr_assert_eq(draft_finish(report, &request, NULL, &(struct profiling_options){ 0 }), 0);
 	view = report_view(report);
 	cr_assert_lt(view->program_count, 40);
 	for (i = 0; i < view->program_count; i++) {

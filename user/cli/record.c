@@ -15,8 +15,8 @@ struct record_context {
 	enum xpt_output format;
 	bool format_given;
 	unsigned int sample_every;
-	struct string_list counters;
 	uint64_t counters_every; /* ns; 0: the library's */
+	int counters_per_inference;
 	struct status_line status_line;
 };
 
@@ -47,18 +47,20 @@ static bool take_sample(void *context, const char *value, const char **reason)
 	return true;
 }
 
-static bool take_counters(void *context, const char *value, const char **reason)
-{
-	*reason = "names of counters are wanted (see xputrace list counters)";
-	return string_list_add_counters(&((struct record_context *)context)->counters, value);
-}
-
 static bool take_counters_every(void *context, const char *value, const char **reason)
 {
 	uint64_t *every = &((struct record_context *)context)->counters_every;
 
 	*reason = "a time from 100us to 1h is wanted";
 	return parse_duration(value, every) && *every >= 100000 && *every <= 3600000000000;
+}
+
+static bool take_per_inference(void *context, const char *value, const char **reason)
+{
+	(void)value;
+	(void)reason;
+	((struct record_context *)context)->counters_per_inference = 1;
+	return true;
 }
 
 static const struct option_entry entries[] = {
@@ -74,6 +76,7 @@ static const struct option_entry entries[] = {
 	  "read these counters meanwhile, into tracks of the trace;\n`xputrace list counters` names them",
 	  take_counters },
 	{ 0, "counters-every", "TIME", "read them at this interval (default 10ms)", take_counters_every },
+	{ 0, "counters-per-inference", NULL, "and around each inference: up to 4 perf events", take_per_inference },
 	SESSION_OPTIONS,
 };
 
@@ -134,9 +137,8 @@ static int create(struct record_context *record, struct xpt_recording **recordin
 		.sample_every = record->sample_every,
 		.status = draws ? on_status : NULL,
 		.status_context = &record->status_line,
-		.counters = record->counters.items,
-		.counter_count = record->counters.count,
 		.counters_every = record->counters_every,
+		.counters_per_inference = record->counters_per_inference,
 	};
 
 	return xpt_recording_create(&options, recording);
@@ -184,8 +186,8 @@ int command_record(int argc, char **argv)
 
 	if (result)
 		return result == PARSE_HELP ? 0 : result;
-	if (record.counters_every && !record.counters.count)
-		return session_options_refuse(&line, "--counters-every is of --counters");
+	if ((record.counters_every || record.counters_per_inference) && !record.session.counters.count)
+		return session_options_refuse(&line, "--counters says which counters are to be read");
 	if (!record.format_given)
 		record.format = ends_with(record.session.output, ".xpt") ? XPT_OUTPUT_RECORDING : XPT_OUTPUT_CHROME;
 	return run(&record);

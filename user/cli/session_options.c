@@ -107,6 +107,12 @@ bool take_link(void *context, const char *value, const char **reason)
 	return false;
 }
 
+bool take_counters(void *context, const char *value, const char **reason)
+{
+	*reason = "names of counters are wanted (see xputrace list counters)";
+	return string_list_add_counters(&((struct session_options *)context)->counters, value);
+}
+
 bool take_quiet(void *context, const char *value, const char **reason)
 {
 	(void)value;

@@ -31,6 +31,7 @@ struct session_options {
 	enum xpt_link link;
 	enum xpt_log_level log_level;
 	bool quiet;
+	struct string_list counters;
 
 	/* Of profile and stream: */
 	enum xpt_profile_type type;
@@ -56,7 +57,8 @@ bool session_writes_to_stdout(const struct session_options *options);
 	.runtime_count = (from)->runtimes.only.count, .driver_files = (from)->driver_files.items,            \
 	.driver_file_count = (from)->driver_files.count, .drivers = (from)->drivers, .names = (from)->names, \
 	.name_count = (from)->name_count, .buffer_bytes = (from)->buffer_bytes, .link = (from)->link,        \
-	.log = print_message, .log_level = (from)->log_level
+	.counters = (from)->counters.items, .counter_count = (from)->counters.count, .log = print_message,   \
+	.log_level = (from)->log_level
 
 /* The options, for tables of commands whose context begins with struct session_options. */
 bool take_driver_file(void *context, const char *value, const char **reason);
@@ -68,6 +70,7 @@ bool take_duration(void *context, const char *value, const char **reason);
 bool take_name(void *context, const char *value, const char **reason);
 bool take_buffer(void *context, const char *value, const char **reason);
 bool take_link(void *context, const char *value, const char **reason);
+bool take_counters(void *context, const char *value, const char **reason);
 bool take_quiet(void *context, const char *value, const char **reason);
 bool take_verbose(void *context, const char *value, const char **reason);
 bool take_type(void *context, const char *value, const char **reason);
@@ -92,10 +95,13 @@ bool take_summary(void *context, const char *value, const char **reason);
 	{                                                                                                            \
 		'v', "verbose", NULL, "say more about what is done", take_verbose                                    \
 	}
-#define REPORT_OPTIONS                                                                                           \
-	{ 0, "type", "TYPE", "latency: CSV, a row an inference (default);\ntrace: Chrome trace", take_type },    \
-	{                                                                                                        \
-		0, "summary", NULL, "latency: one row a program with mean and percentiles instead", take_summary \
+#define REPORT_OPTIONS                                                                                                \
+	{ 0, "counters", "NAME[,NAME...]",                                                                            \
+	  "read these counters around each inference: up to 4 perf events;\n`xputrace list counters` names them",     \
+	  take_counters },                                                                                            \
+		{ 0, "type", "TYPE", "latency: CSV, a row an inference (default);\ntrace: Chrome trace", take_type }, \
+	{                                                                                                             \
+		0, "summary", NULL, "latency: one row a program with mean and percentiles instead", take_summary      \
 	}
 
 #endif

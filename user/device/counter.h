@@ -42,6 +42,14 @@ struct counter_place {
 	const struct log *log;
 };
 
+/*
+ * Looks at this machine. pmus and nodes are what the place refers to, and live as long. cpu, gpu: as in
+ * xpt_counters_options, whose errors they give, said; close it also after an error.
+ */
+int counter_place_open(const struct log *log, int cpu, int gpu, pid_t pid, struct pmus *pmus, struct nodes *nodes,
+		       struct counter_place *place);
+void counter_place_close(struct counter_place *place, struct pmus *pmus, struct nodes *nodes);
+
 /* What xpt_counter_info says of a way of counting. */
 enum xpt_counter_kind counting_kind(enum counting counting);
 /*

@@ -9,8 +9,6 @@
 #include "device/counter.h"
 #include "device/perf_events.h"
 
-#define SYSFS "/sys"
-
 /* A reading of a counter that is no perf event. */
 struct polled_state {
 	__u64 now, base, counted; /* counted: while it ran, before the base */
@@ -32,49 +30,13 @@ struct xpt_counters {
 
 /* ---- opening ---- */
 
-static void place_close(struct counter_place *place, struct pmus *pmus, struct nodes *nodes)
-{
-	pmus_free(pmus);
-	nodes_free(nodes);
-	cpus_free(&place->online);
-}
-
-static int place_open(const struct log *log, int cpu, int gpu, pid_t pid, struct pmus *pmus, struct nodes *nodes,
-		      struct counter_place *place)
-{
-	int error = nodes_find(SYSFS, nodes);
-
-	*place = (struct counter_place){
-		.pmus = pmus,
-		.nodes = nodes,
-		.cpu = cpu,
-		.log = log,
-		.polled = { .sysfs = SYSFS, .proc = "/proc", .nodes = nodes, .pid = pid, .log = log },
-	};
-	if (!error)
-		error = pmus_read(SYSFS, pmus);
-	/* Without perf events the others can be read. */
-	if (error == -ENOENT)
-		error = 0;
-	if (!error)
-		error = cpus_online(SYSFS, &place->online);
-	if (!error && gpu >= 0 && (size_t)gpu >= nodes->count) {
-		log_error(log, "there is no device %d: %s", gpu,
-			  nodes->count ? "see xputrace list devices" : "this machine has no DRM render or accel node");
-		error = -ENODEV;
-	}
-	if (!error && gpu >= 0)
-		place->node = place->polled.node = &nodes->items[gpu];
-	return error;
-}
-
 static int open_counters(struct xpt_counters *session, const struct xpt_counters_options *options)
 {
 	struct counter_place place = { 0 };
 	struct nodes nodes = { 0 };
 	struct pmus pmus = { 0 };
-	int error = place_open(&session->log, options->cpu_index, options->gpu_index, options->pid, &pmus, &nodes,
-			       &place);
+	int error = counter_place_open(&session->log, options->cpu_index, options->gpu_index, options->pid, &pmus,
+				       &nodes, &place);
 
 	for (size_t i = 0; i < options->name_count && !error; i++) {
 		error = counter_resolve(&place, options->names[i], &session->counters[i]);
@@ -83,7 +45,7 @@ static int open_counters(struct xpt_counters *session, const struct xpt_counters
 		session->count++;
 		error = perf_events_add(&session->events, &session->counters[i], i);
 	}
-	place_close(&place, &pmus, &nodes);
+	counter_place_close(&place, &pmus, &nodes);
 	return error;
 }
 
@@ -340,10 +302,10 @@ int xpt_counters_list(int gpu_index, int (*visit)(void *context, const struct xp
 	struct counter_place place = { 0 };
 	struct nodes nodes = { 0 };
 	struct pmus pmus = { 0 };
-	int result = place_open(NULL, XPT_COUNTERS_ALL, gpu_index, 0, &pmus, &nodes, &place);
+	int result = counter_place_open(NULL, XPT_COUNTERS_ALL, gpu_index, 0, &pmus, &nodes, &place);
 
 	if (!result)
 		result = counters_visit(&place, visit, context);
-	place_close(&place, &pmus, &nodes);
+	counter_place_close(&place, &pmus, &nodes);
 	return result;
 }

@@ -261,6 +261,18 @@ int perf_events_add(struct perf_events *events, const struct counter *counter, s
 	return error;
 }
 
+int perf_event_open_alone(const struct log *log, const struct counter *counter, const struct counter_event *event,
+			  int cpu)
+{
+	const struct perf_events events = { .pinned = true, .log = log };
+	int descriptor = open_event(&events, event, (struct scope){ .cpu = cpu }, -1);
+
+	if (descriptor < 0)
+		return say(&events, counter, event, cpu, descriptor);
+	ioctl(descriptor, PERF_EVENT_IOC_ENABLE, 0);
+	return descriptor;
+}
+
 /* What begins with a new program does so by itself. */
 static void control(struct perf_events *events, unsigned long request)
 {

@@ -41,6 +41,12 @@ struct perf_events {
 
 /* Opens all events of the counter, which do not count yet. Errors are those of xpt_counters_open(), and said. */
 int perf_events_add(struct perf_events *events, const struct counter *counter, size_t index);
+/*
+ * One event of a counter on one CPU, of everybody, which counts at once and all the time. The caller closes it. A
+ * descriptor, or an error as above.
+ */
+int perf_event_open_alone(const struct log *log, const struct counter *counter, const struct counter_event *event,
+			  int cpu);
 /* -ENOSPC: pinned, and they do not fit. Said. */
 int perf_events_enable(struct perf_events *events);
 void perf_events_disable(struct perf_events *events);

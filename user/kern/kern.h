@@ -31,6 +31,10 @@ struct kern_options {
 	__u32 sample_every;  /* 1: all calls; XPT_SAMPLE_NONE */
 	size_t buffer_bytes; /* of all data rings together; rounded to what rings can have */
 	enum link_kind link; /* LINK_AUTO: the best that works; else this one or -EOPNOTSUPP */
+	/* Perf events that are read around each inference: that of slot s on CPU c is [s * slot_cpus + c]; -1: none. */
+	const int *slot_events;
+	unsigned int slots; /* at most XPT_SLOT_MAX */
+	unsigned int slot_cpus;
 };
 
 /* Loads programs and maps and proves the link kind by attaching to a function of its own. -EPERM, -EOPNOTSUPP, ... */

@@ -133,9 +133,13 @@ static int load(struct kern *kern, const struct kern_options *options, enum link
 		error = load_session(kern);
 	if (!error)
 		error = rings_create(kern, options->buffer_bytes);
+	if (!error)
+		error = counts_create(kern, options);
 	if (error)
 		goto out;
 	kern->settings = (struct xpt_config){
+		.slots = options->slots,
+		.slot_cpus = options->slot_cpus,
 		.sample_every = options->sample_every ?: 1,
 		.rings = kern->ring_count,
 		.wakeup_bytes = options->buffer_bytes / kern->ring_count / WAKEUP_SHARE,

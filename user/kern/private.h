@@ -43,6 +43,9 @@ int attachment_of_link(struct bpf_link *link, struct attachment **result);
 /* Events that came in an interrupt of a program that was taking another one; 0 where the kernel does not count them. */
 __u64 events_missed(const struct kern *kern);
 
+/* counts.c: gives the perf events that are read around inferences to the kernel's side; nothing without slots. */
+int counts_create(struct kern *kern, const struct kern_options *options);
+
 int rings_create(struct kern *kern, size_t bytes);
 void rings_free(struct kern *kern);
 

@@ -302,6 +302,9 @@ int call_deliver(struct model *model, const struct xpt_record_call *record)
 		name_attach(model, record, &passage);
 	program_attach(model, &passage);
 	see_device(model, &passage);
+	if (function->view.role == XPT_ROLE_EXECUTE)
+		readings_between(&model->readings, passage.event.call.begin_counts, passage.event.call.end_counts,
+				 passage.event.call.end - passage.event.call.start, &passage.event.call.counts);
 	pair(model, &passage);
 	count(model, &passage);
 	sinks_write(&model->sinks, &passage.event);

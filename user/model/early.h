@@ -17,6 +17,8 @@ struct wait_end {
 	bool has_status;
 	__s64 status;
 	const char *status_name;
+	bool counted;
+	struct xpt_counts counts; /* when it returned */
 };
 
 struct early {

@@ -80,8 +80,16 @@ struct model_counter {
 	enum model_counter_kind kind;
 	__u64 told; /* values */
 	double least, most;
-	double mean;  /* over time; of a level over the readings */
-	double total; /* of a sum: what was counted between its readings */
+	double mean;	    /* over time; of a level over the readings */
+	double total;	    /* of a sum: what was counted between its readings */
+	unsigned int slots; /* perf events that are read around inferences; 0: it is not */
+};
+
+/* What counters had between the begin and the end of an inference, in their units; of a mean per second. */
+struct model_counts {
+	const struct model_counter *const *counters; /* live as long as the model */
+	unsigned int count;			     /* 0: none was read */
+	double value[XPT_SLOT_MAX];		     /* NaN: not known */
 };
 
 /*
@@ -171,6 +179,8 @@ struct event_call {
 	__u64 flow_in;			  /* wait: id of the inference it ended (the last one), 0: none */
 	__u64 flow_out;			  /* enqueue, launch: id of the inference it begins, 0: none */
 	struct model_device_times device; /* as far as seen when the call returned */
+	const struct xpt_counts *begin_counts, *end_counts; /* as they were read; NULL: were not */
+	struct model_counts counts;			    /* of execute */
 };
 
 struct event_inference {
@@ -194,6 +204,7 @@ struct event_inference {
 	const char *status_name;
 	__u64 in_queue; /* inferences of the process and runtime that were enqueued and not waited for just before */
 	struct model_device_times device; /* of the enqueue's jobs, as far as seen when the wait returned */
+	struct model_counts counts;
 };
 
 struct event_counter {

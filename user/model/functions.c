@@ -331,6 +331,11 @@ void function_decode(const struct function *function, const struct xpt_record_ca
 		call->numbered = true;
 		call->number = record->value[record->values];
 	}
+	if (record->flags & XPT_CALL_COUNTED) {
+		call->begin_counts =
+			(const void *)&record->value[record->values + !!(record->flags & XPT_CALL_NUMBERED)];
+		call->end_counts = call->begin_counts + 1;
+	}
 	if (record->flags & XPT_CALL_NO_END)
 		return;
 	if (call->have & (1u << XPT_MEANING_STATUS))

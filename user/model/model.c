@@ -21,7 +21,7 @@ int model_create(const struct log *log, struct model **result)
 	totals_init(&model->totals, &model->sinks, &model->processes);
 	model->drivers.log = log;
 	jobs_init(&model->jobs, &model->sinks, &model->processes, &model->drivers);
-	pairs_init(&model->pairs, &model->sinks, &model->jobs.claims);
+	pairs_init(&model->pairs, &model->sinks, &model->jobs.claims, &model->readings);
 	memory_init(&model->memory, &model->sinks);
 	regions_init(&model->regions, &model->sinks, &model->processes);
 	readings_init(&model->readings, &model->sinks);

@@ -36,11 +36,13 @@ struct open_inference {
 	struct event_inference inference;
 	bool keyed;
 	bool latency; /* the span is the program's latency */
+	bool counted;
+	struct xpt_counts counts; /* when the enqueue began */
 };
 
-void pairs_init(struct pairs *pairs, struct sinks *sinks, struct claims *claims)
+void pairs_init(struct pairs *pairs, struct sinks *sinks, struct claims *claims, const struct readings *readings)
 {
-	*pairs = (struct pairs){ .sinks = sinks, .claims = claims, .next_queue = 1, .next_id = 1 };
+	*pairs = (struct pairs){ .sinks = sinks, .claims = claims, .readings = readings, .next_queue = 1, .next_id = 1 };
 	link_init(&pairs->opens);
 	link_init(&pairs->recent);
 	link_init(&pairs->all_queues);
@@ -157,6 +159,8 @@ static struct wait_end wait_end(const struct event_call *call)
 		.has_status = call_has(call, XPT_MEANING_STATUS),
 		.status = call->status,
 		.status_name = call->status_name,
+		.counted = call->end_counts,
+		.counts = call->end_counts ? *call->end_counts : (struct xpt_counts){ 0 },
 	};
 }
 
@@ -174,6 +178,8 @@ static void open_end(struct pairs *pairs, struct open_inference *open, const str
 		inference->status = end->status;
 		inference->status_name = end->status_name;
 	}
+	readings_between(pairs->readings, open->counted ? &open->counts : NULL, end->counted ? &end->counts : NULL,
+			 inference->end - inference->start, &inference->counts);
 	link_append(&pairs->ended, &open->link);
 }
 
@@ -280,6 +286,9 @@ static int open_add(struct pairs *pairs, struct stream *stream, struct program *
 	open->activity = activity_hold(activity);
 	open->inference = inference_begun(call, program, stream->queue);
 	open->latency = is_enqueue(open);
+	open->counted = call->begin_counts;
+	if (open->counted)
+		open->counts = *call->begin_counts;
 	link_append(&pairs->opens, &open->link);
 	link_append(&stream->opens, &open->of_stream);
 	pairs->open_count++;

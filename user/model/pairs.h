@@ -12,6 +12,7 @@
 #include "model/claims.h"
 #include "model/early.h"
 #include "model/programs.h"
+#include "model/readings.h"
 
 #define PAIRS_STREAMS_MAX 4096 /* streams followed at once; the one not used for longest makes room */
 #define PAIRS_QUEUES_MAX 4096  /* a queue is all that one process has under way in one runtime */
@@ -20,6 +21,7 @@
 struct pairs {
 	struct sinks *sinks;
 	struct claims *claims;
+	const struct readings *readings;
 	struct map by_key;  /* struct open_inference, by queue and key */
 	struct map streams; /* struct stream, by queue and stream */
 	struct map queues;  /* struct queue, by process and runtime */
@@ -33,7 +35,7 @@ struct pairs {
 	__u64 next_id;
 };
 
-void pairs_init(struct pairs *pairs, struct sinks *sinks, struct claims *claims);
+void pairs_init(struct pairs *pairs, struct sinks *sinks, struct claims *claims, const struct readings *readings);
 void pairs_free(struct pairs *pairs);
 
 /*

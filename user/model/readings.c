@@ -54,6 +54,22 @@ static int kind_get(const cJSON *object, enum model_counter_kind *kind)
 	return -EBADMSG;
 }
 
+/* Missing: it is not read around inferences. */
+static int slots_get(const cJSON *object, const struct readings *readings, struct counted *counted)
+{
+	const cJSON *slots = cJSON_GetObjectItemCaseSensitive(object, "slots");
+	__s64 number = 0;
+
+	if (!slots)
+		return 0;
+	if (json_integer_get(object, "slots", 0, XPT_SLOT_MAX - readings->slots, &number))
+		return -EBADMSG;
+	counted->view.slots = (unsigned int)number;
+	counted->scale = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, "scale"));
+	counted->each_cpu = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, "each_cpu"));
+	return isfinite(counted->scale) ? 0 : -EBADMSG;
+}
+
 static int counted_parse(const cJSON *object, struct model_counter *view)
 {
 	int error = json_string_get(object, "name", (char **)&view->name);
@@ -83,14 +99,56 @@ int readings_add(struct readings *readings, __u64 index, const char *text, size_
 		error = counted ? -EBADMSG : -ENOMEM;
 	} else {
 		counted->view.index = (unsigned int)index;
-		error = counted_parse(object, &counted->view);
+		error = counted_parse(object, &counted->view) ?: slots_get(object, readings, counted);
 	}
 	cJSON_Delete(object);
-	if (error)
+	if (error) {
 		counted_free(counted);
-	else
-		readings->all[readings->count++] = counted;
-	return error;
+		return error;
+	}
+	readings->all[readings->count++] = counted;
+	if (counted->view.slots)
+		readings->slotted[readings->slotted_count++] = &counted->view;
+	readings->slots += counted->view.slots;
+	return 0;
+}
+
+/* NaN: not known. */
+static double grown_between(const struct counted *counted, unsigned int first, const struct xpt_counts *begin,
+			    const struct xpt_counts *end)
+{
+	double sum = 0;
+
+	if (counted->each_cpu && begin->cpu != end->cpu)
+		return NAN;
+	for (unsigned int slot = first; slot < first + counted->view.slots; slot++) {
+		if (!(begin->valid & end->valid & 1u << slot) || end->value[slot] < begin->value[slot])
+			return NAN;
+		sum += (double)(end->value[slot] - begin->value[slot]);
+	}
+	return sum * counted->scale;
+}
+
+void readings_between(const struct readings *readings, const struct xpt_counts *begin, const struct xpt_counts *end,
+		      __u64 elapsed, struct model_counts *result)
+{
+	unsigned int slot = 0;
+
+	*result = (struct model_counts){ 0 };
+	if (!begin || !end)
+		return;
+	result->counters = readings->slotted;
+	result->count = readings->slotted_count;
+	for (unsigned int i = 0; i < result->count; i++) {
+		const struct counted *counted = readings->all[readings->slotted[i]->index];
+		double grown = grown_between(counted, slot, begin, end);
+
+		/* Of several instances a mean is that of one of them. */
+		if (counted->view.kind == MODEL_COUNTER_MEAN)
+			grown = elapsed ? grown * 1e9 / (double)elapsed / counted->view.slots : NAN;
+		result->value[i] = grown;
+		slot += counted->view.slots;
+	}
 }
 
 static void tell(struct readings *readings, struct counted *counted, __u64 since, __u64 time, double value)

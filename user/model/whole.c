@@ -28,7 +28,8 @@ static struct extent call_extent(const struct xpt_record_header *record)
 	size_t values = 0;
 
 	if (record->size >= sizeof(*call))
-		values = call->values + (call->flags & XPT_CALL_NUMBERED ? 1 : 0);
+		values = call->values + (call->flags & XPT_CALL_NUMBERED ? 1 : 0) +
+			 (call->flags & XPT_CALL_COUNTED ? 2 * sizeof(struct xpt_counts) / sizeof(__u64) : 0);
 	return (struct extent){ sizeof(*call), values * sizeof(__u64) };
 }
 

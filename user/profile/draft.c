@@ -319,7 +319,7 @@ static int trace_finish(struct report *report, struct trace_names *names, const 
 }
 
 int draft_finish(struct report *report, const struct draft_request *request, struct trace_names *names,
-		 const struct recording_info *info)
+		 const struct profiling_options *options)
 {
 	struct xpt_profile_report *view = &report->view;
 	struct link *link, *following;
@@ -346,7 +346,9 @@ int draft_finish(struct report *report, const struct draft_request *request, str
 	view->late = report->late;
 	view->programs = report->programs;
 	view->program_count = report->row_count;
-	error = report->traced ? trace_finish(report, names, info) : 0;
+	view->counters = options->counters;
+	view->counter_count = options->counter_count;
+	error = report->traced ? trace_finish(report, names, options->info) : 0;
 	report->finished = true;
 	report->budget->finished += report->bytes;
 	return error;

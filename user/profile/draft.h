@@ -81,6 +81,6 @@ struct draft_request {
 };
 /* The view is made; nothing is put in any more. -ENOMEM. */
 int draft_finish(struct report *report, const struct draft_request *request, struct trace_names *names,
-		 const struct recording_info *info);
+		 const struct profiling_options *options);
 
 #endif

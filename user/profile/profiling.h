@@ -28,7 +28,9 @@ struct profiling_options {
 	 * streams' intervals go on beyond their boundaries until one is freed.
 	 */
 	size_t report_bytes;
-	const struct recording_info *info; /* must outlive the object */
+	const struct recording_info *info;	   /* must outlive the object */
+	const struct xpt_report_counter *counters; /* in every report; as info */
+	size_t counter_count;
 	/*
 	 * A report is there; report_free() is the receiver's duty, before profiling_free(). Called from profiling_delivered()
 	 * only, and must not call back.

@@ -155,7 +155,7 @@ static void report_close(struct run *run, struct report *report, bool last)
 		draft_free(report);
 		return;
 	}
-	if (draft_finish(report, &request, profiling->names, profiling->options.info)) {
+	if (draft_finish(report, &request, profiling->names, &profiling->options)) {
 		log_error(profiling->options.log, "a report of %s is left out: no memory",
 			  *options->name ? options->name : "a profiling handle");
 		draft_free(report);

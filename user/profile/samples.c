@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "profile/samples.h"
 
+#include <math.h>
 #include <string.h>
 
 static bool has(__u32 have, enum xpt_meaning meaning)
@@ -42,6 +43,13 @@ static void read_device(const struct model_device_times *device, bool launch, st
 	sample->queue_time = device->queue_time;
 }
 
+static void read_counts(const struct model_counts *counts, struct xpt_sample *sample)
+{
+	_Static_assert(XPT_SAMPLE_COUNTERS == XPT_SLOT_MAX, "room for all");
+	for (unsigned int i = 0; i < XPT_SAMPLE_COUNTERS; i++)
+		sample->counter[i] = i < counts->count ? counts->value[i] : NAN;
+}
+
 static void read_call(const struct event_call *call, struct inference *result)
 {
 	*result = (struct inference){
@@ -61,6 +69,7 @@ static void read_call(const struct event_call *call, struct inference *result)
 			    .failed = call->outcome == OUTCOME_FAILED },
 	};
 	read_device(&call->device, call->function->role == XPT_ROLE_LAUNCH, &result->sample);
+	read_counts(&call->counts, &result->sample);
 }
 
 static void read_inference(const struct event_inference *inference, bool unpaired, struct inference *result)
@@ -86,6 +95,7 @@ static void read_inference(const struct event_inference *inference, bool unpaire
 			    .failed = inference->outcome == OUTCOME_FAILED },
 	};
 	read_device(&inference->device, false, &result->sample);
+	read_counts(&inference->counts, &result->sample);
 }
 
 bool inference_read(const struct event *event, struct inference *result)

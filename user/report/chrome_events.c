@@ -169,6 +169,21 @@ static void add_device_times(struct text *text, const struct model_device_times 
 	text_literal(text, "}");
 }
 
+static void add_counts(struct text *text, const struct model_counts *counts)
+{
+	if (!counts->count)
+		return;
+	text_literal(text, ",\"counters\":{");
+	for (unsigned int i = 0; i < counts->count; i++) {
+		if (i)
+			text_literal(text, ",");
+		text_json_string(text, counts->counters[i]->name);
+		text_literal(text, ":");
+		text_real(text, counts->value[i]);
+	}
+	text_literal(text, "}");
+}
+
 /* Everything in the arguments behind function and role. */
 static void add_arguments(struct text *text, const struct event_call *call)
 {
@@ -190,6 +205,7 @@ static void add_arguments(struct text *text, const struct event_call *call)
 	if (call->sample > 1)
 		chrome_unsigned(text, ",\"sample\":", call->sample);
 	add_device_times(text, &call->device);
+	add_counts(text, &call->counts);
 }
 
 static void add_call(struct chrome_events *events, const struct event_call *call)
@@ -233,6 +249,7 @@ static void add_inference(struct chrome_events *events, const struct event_infer
 	if (inference->outcome == OUTCOME_FAILED)
 		text_literal(text, ",\"failed\":true");
 	add_device_times(text, &inference->device);
+	add_counts(text, &inference->counts);
 	text_literal(text, "}}");
 	chrome_begin(events, 'e', inference->tgid, inference->tid,
 		     inference->end > inference->start ? inference->end : inference->start);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "report/latency.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "model/latencies.h"
@@ -175,6 +176,17 @@ static void add_jobs(struct text *text, const struct xpt_sample *sample)
 	add_sum(text, sample->queue_time);
 }
 
+static void add_counters(struct text *text, const struct xpt_profile_report *report, const struct xpt_sample *sample)
+{
+	for (size_t i = 0; i < report->counter_count; i++) {
+		text_literal(text, ",");
+		if (isfinite(sample->counter[i]))
+			text_real(text, sample->counter[i]);
+		else
+			text_literal(text, UNKNOWN);
+	}
+}
+
 static void add_sample(struct text *text, const struct xpt_profile_report *report, const struct xpt_sample *sample,
 		       size_t number)
 {
@@ -206,6 +218,7 @@ static void add_sample(struct text *text, const struct xpt_profile_report *repor
 	text_literal(text, ",");
 	add_status(text, sample);
 	add_jobs(text, sample);
+	add_counters(text, report, sample);
 	text_literal(text, "\n");
 }
 
@@ -269,7 +282,23 @@ static void add_counts(struct text *text, const struct xpt_profile_report *repor
 	text_literal(text, "\n");
 }
 
-static void add_heading(struct text *text)
+/* "power/energy-pkg/(J)"; a name may have commas. */
+static void add_counter_name(struct text *text, const struct xpt_report_counter *counter)
+{
+	struct text name = { 0 };
+
+	text_string(&name, counter->name);
+	if (*counter->unit) {
+		text_literal(&name, "(");
+		text_string(&name, counter->unit);
+		text_literal(&name, ")");
+	}
+	text_bytes(&name, "", 1);
+	add_string(text, name.error ? counter->name : name.data);
+	text_free(&name);
+}
+
+static void add_heading(struct text *text, const struct xpt_profile_report *report)
 {
 	size_t i;
 
@@ -278,7 +307,12 @@ static void add_heading(struct text *text)
 		text_literal(text, ",");
 		text_string(text, xpt_column_name(i));
 	}
-	text_literal(text, ",startTime(S),thread,core,bytes,status,jobs,deviceTime(Us),queueTime(Us)\n");
+	text_literal(text, ",startTime(S),thread,core,bytes,status,jobs,deviceTime(Us),queueTime(Us)");
+	for (i = 0; i < report->counter_count; i++) {
+		text_literal(text, ",");
+		add_counter_name(text, &report->counters[i]);
+	}
+	text_literal(text, "\n");
 }
 
 bool latency_samples(struct text *text, const struct xpt_profile_report *report, struct latency_position *position,
@@ -291,7 +325,7 @@ bool latency_samples(struct text *text, const struct xpt_profile_report *report,
 		if (!position->sample) {
 			add_identity(text, program);
 			add_counts(text, report, program);
-			add_heading(text);
+			add_heading(text, report);
 		}
 		/* At least one row: after that, the position says that the header is there. */
 		while (position->sample < program->sample_count && !text->error) {

@@ -144,8 +144,11 @@ static int open_kernel(struct collector *collector)
 		.record = record_visit,
 		.context = collector,
 	};
-	int error = kern_open(&collector->log, &kern_options, &collector->kern);
+	int error;
 
+	counter_side_lend(collector->counter_side, &kern_options);
+	error = kern_open(&collector->log, &kern_options, &collector->kern);
+	counter_side_lent(collector->counter_side);
 	if (error) {
 		explain_kernel(collector, error);
 		return error;
@@ -188,7 +191,9 @@ static int open_counters(struct collector *collector)
 		.log = &collector->log,
 		.names = options->counters,
 		.count = options->counter_count,
+		.tracks = options->counter_tracks,
 		.every = options->counters_every,
+		.per_inference = options->counters_per_inference,
 		.record = record_visit,
 		.context = collector,
 	};

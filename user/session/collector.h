@@ -39,7 +39,9 @@ struct collector_options {
 	size_t name_count;
 	const char *const *counters;
 	size_t counter_count;
+	bool counter_tracks; /* they are read at intervals */
 	__u64 counters_every;
+	bool counters_per_inference;
 	__u32 sample_every; /* 1 or more, or XPT_SAMPLE_NONE */
 	size_t buffer_bytes;
 	enum xpt_link link;

@@ -5,14 +5,15 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xputrace/counters.h>
 
 #include "base/clock.h"
+#include "device/call_events.h"
 #include "session/describe_records.h"
 
 struct counter_side {
 	struct counter_side_options options; /* names: only during creation */
-	struct xpt_counters *counters;
+	struct xpt_counters *counters;	     /* NULL: not read at intervals */
+	struct call_events calls;	     /* empty: not read around inferences */
 	struct xpt_counter_value *values;
 	struct xpt_record_reading *record;
 	__u64 due; /* ~0: it has not begun, or has ended */
@@ -55,7 +56,11 @@ int counter_side_create(const struct counter_side_options *options, struct count
 	side->due = ~0ull;
 	side->values = calloc(options->count, sizeof(*side->values));
 	side->record = calloc(1, sizeof(*side->record) + options->count * sizeof(__u64));
-	error = side->values && side->record ? open_counters(side) : -ENOMEM;
+	error = side->values && side->record ? 0 : -ENOMEM;
+	if (!error && options->tracks)
+		error = open_counters(side);
+	if (!error && options->per_inference)
+		error = call_events_open(options->log, options->names, options->count, &side->calls);
 	if (error)
 		counter_side_free(side);
 	else
@@ -68,9 +73,40 @@ void counter_side_free(struct counter_side *side)
 	if (!side)
 		return;
 	xpt_counters_destroy(side->counters);
+	call_events_close(&side->calls);
 	free(side->values);
 	free(side->record);
 	free(side);
+}
+
+void counter_side_lend(const struct counter_side *side, struct kern_options *options)
+{
+	if (!side)
+		return;
+	options->slot_events = side->calls.descriptors;
+	options->slots = side->calls.slots;
+	options->slot_cpus = side->calls.cpus;
+}
+
+void counter_side_lent(struct counter_side *side)
+{
+	if (side)
+		call_events_release(&side->calls);
+}
+
+const struct xpt_counter_info *counter_side_info(const struct counter_side *side, size_t index)
+{
+	if (!side || index >= side->options.count)
+		return NULL;
+	return side->counters ? xpt_counters_info(side->counters, index) : &side->calls.counters[index].info;
+}
+
+static struct xpt_record_text *describe_counter(const struct counter_side *side, size_t index)
+{
+	const struct counter *counter = side->options.per_inference ? &side->calls.counters[index] : NULL;
+
+	return record_counter(counter_side_info(side, index), index, counter ? counter->event_count : 0,
+			      counter && call_events_of_each_cpu(counter));
 }
 
 static int describe(struct counter_side *side)
@@ -79,7 +115,7 @@ static int describe(struct counter_side *side)
 	int error = 0;
 
 	for (size_t i = 0; i < side->options.count && !error; i++) {
-		record = record_counter(xpt_counters_info(side->counters, i), i);
+		record = describe_counter(side, i);
 		error = record ? side->options.record(side->options.context, &record->header) : -ENOMEM;
 		free(record);
 	}
@@ -107,11 +143,12 @@ int counter_side_start(struct counter_side *side)
 	size_t count = side->options.count;
 	int error = describe(side);
 
+	if (error || !side->counters)
+		return error;
 	side->record->header.kind = XPT_RECORD_READING;
 	side->record->header.size = sizeof(*side->record) + count * sizeof(__u64);
 	side->record->values = count;
-	if (!error)
-		error = xpt_counters_start(side->counters);
+	error = xpt_counters_start(side->counters);
 	if (!error)
 		error = read_counters(side);
 	side->due = clock_monotonic() + side->options.every;

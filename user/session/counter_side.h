@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Counters of devices and the kernel that are read at intervals while the calls are recorded. */
+/* Counters of devices and the kernel that are read while calls are recorded: at intervals, or around each inference. */
 #ifndef XPT_SESSION_COUNTER_SIDE_H
 #define XPT_SESSION_COUNTER_SIDE_H
 
 #include <linux/types.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <xputrace/counters.h>
 
 #include "base/log.h"
 #include "bpf/wire.h"
+#include "kern/kern.h"
 
 #define COUNTER_SIDE_EVERY 10000000ull /* ns; when nothing else is asked for */
 
@@ -17,15 +20,25 @@ struct counter_side_options {
 	const struct log *log;
 	const char *const *names; /* as in xpt_counters_options */
 	size_t count;
+	bool tracks; /* at intervals */
 	__u64 every; /* ns; 0: COUNTER_SIDE_EVERY */
+	bool per_inference;
 	/* Called with COUNTER records, then with READING records. */
 	int (*record)(void *context, const struct xpt_record_header *record);
 	void *context;
 };
 
-/* Opens the counters. *result is NULL when there are none. Errors are those of xpt_counters_open(), -E2BIG, and said. */
+/*
+ * Opens the counters. *result is NULL when there are none. Errors are those of xpt_counters_open() and call_events_open(),
+ * -E2BIG, and said.
+ */
 int counter_side_create(const struct counter_side_options *options, struct counter_side **result);
 void counter_side_free(struct counter_side *side); /* NULL is fine */
+/* What a counter is; its strings live as long as side. NULL: there is no such index, or side is NULL. */
+const struct xpt_counter_info *counter_side_info(const struct counter_side *side, size_t index);
+/* Sets what of the options is about events around inferences; they are lent until the kernel's side has been opened. */
+void counter_side_lend(const struct counter_side *side, struct kern_options *options); /* side: NULL is fine */
+void counter_side_lent(struct counter_side *side);				       /* it has been; NULL is fine */
 /* Tells what they are, and where they begin. -ENOMEM, or an error of the record function. */
 int counter_side_start(struct counter_side *side);
 __u64 counter_side_due(

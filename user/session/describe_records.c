@@ -171,7 +171,7 @@ struct xpt_record_text *record_driver_event(const struct tracepoint *tracepoint,
 	return record_json(XPT_RECORD_DRIVER_EVENT, 0, 0, spec->index, object);
 }
 
-struct xpt_record_text *record_counter(const struct xpt_counter_info *counter, __u64 index)
+struct xpt_record_text *record_counter(const struct xpt_counter_info *counter, __u64 index, size_t slots, bool each_cpu)
 {
 	static const char *const kinds[] = {
 		[XPT_COUNTER_SUM] = "sum",
@@ -185,5 +185,10 @@ struct xpt_record_text *record_counter(const struct xpt_counter_info *counter, _
 	cJSON_AddStringToObject(object, "unit", counter->unit);
 	cJSON_AddStringToObject(object, "description", counter->description);
 	cJSON_AddStringToObject(object, "source", counter->source);
+	if (slots) {
+		cJSON_AddNumberToObject(object, "slots", (double)slots);
+		cJSON_AddBoolToObject(object, "each_cpu", each_cpu);
+		cJSON_AddNumberToObject(object, "scale", counter->scale);
+	}
 	return record_json(XPT_RECORD_COUNTER, 0, 0, index, object);
 }

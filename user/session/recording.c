@@ -45,7 +45,9 @@ static int create(struct xpt_recording *recording)
 		.guard = options->format == XPT_OUTPUT_CHROME,
 		.counters = options->counters,
 		.counter_count = options->counter_count,
+		.counter_tracks = true,
 		.counters_every = options->counters_every,
+		.counters_per_inference = options->counters_per_inference,
 		.record = on_record,
 		.context = recording,
 	};

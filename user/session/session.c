@@ -120,11 +120,22 @@ static int create_collector(struct xpt_session *session, const struct xpt_sessio
 	struct collector_options collector_options = {
 		COLLECTOR_OPTIONS(options),
 		.sample_every = XPT_SAMPLE_NONE,
+		.counters = options->counters,
+		.counter_count = options->counter_count,
+		.counters_per_inference = true,
 		.record = on_record,
 		.context = session,
 	};
 
 	return collector_create(&collector_options, &session->collector);
+}
+
+static void name_counters(struct xpt_session *session)
+{
+	const struct xpt_counter_info *info;
+
+	while ((info = counter_side_info(session->collector->counter_side, session->counter_count)))
+		session->counters[session->counter_count++] = (struct xpt_report_counter){ info->name, info->unit };
 }
 
 static int create_profiling(struct xpt_session *session, const struct xpt_session_options *options)
@@ -133,6 +144,8 @@ static int create_profiling(struct xpt_session *session, const struct xpt_sessio
 		.log = &session->collector->log,
 		.report_bytes = options->report_bytes ?: REPORT_BYTES,
 		.info = &session->info,
+		.counters = session->counters,
+		.counter_count = session->counter_count,
 		.deliver = deliveries_add,
 		.set_sampling = set_sampling,
 		.set_defaults = set_defaults,
@@ -179,6 +192,8 @@ int xpt_session_create(const struct xpt_session_options *given, struct xpt_sessi
 	error = create_collector(session, &options);
 	if (!error)
 		error = collector_open(session->collector);
+	if (!error)
+		name_counters(session);
 	if (!error)
 		error = copy_info(&session->info);
 	if (!error)

@@ -40,7 +40,9 @@ struct xpt_session {
 	struct collector *collector;
 	struct model *model;
 	struct profiling *profiling;
-	struct recording_info info; /* strings owned */
+	struct recording_info info;				 /* strings owned */
+	struct xpt_report_counter counters[XPT_SAMPLE_COUNTERS]; /* strings of the collector's */
+	size_t counter_count;
 
 	pthread_t collecting, calling_back;
 	bool has_collecting, has_calling_back;
