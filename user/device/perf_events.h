@@ -41,6 +41,8 @@ struct perf_events {
 
 /* Opens all events of the counter, which do not count yet. Errors are those of xpt_counters_open(), and said. */
 int perf_events_add(struct perf_events *events, const struct counter *counter, size_t index);
+/* Whether the kernel has such an event; one that is not allowed, or for which there is no room now, may be there. */
+bool perf_event_exists(const struct counter_event *event);
 /* -ENOSPC: pinned, and they do not fit. Said. */
 int perf_events_enable(struct perf_events *events);
 void perf_events_disable(struct perf_events *events);
