@@ -135,7 +135,7 @@ Test(device_alias, i915)
 }
 
 /* Two render and three copy engines on the first GT, one for video on the second. */
-static bool has_engine(const struct counter_event *event)
+static int has_engine(const struct counter_event *event)
 {
 	static const unsigned int counts[2][5] = { { 2, 3, 0, 0, 0 }, { 0, 0, 1, 0, 0 } };
 	unsigned int class = event->config[0] >> 20 & 0xff, instance = event->config[0] >> 12 & 0xff;
@@ -180,13 +180,38 @@ Test(device_alias, xe)
 	expect("memory_used", "B", XPT_COUNTER_LEVEL, "fdinfo/memory-*/");
 }
 
-/* The kernel has no PMU of this type: none of the engines is there, and no client tells of one. */
-Test(device_alias, xe_engines_that_are_not_there)
+static int not_allowed(const struct counter_event *event)
 {
-	tree_xe("xe_0000_03_00.0", "4000000000");
+	(void)event;
+	return -EACCES;
+}
+
+/* Who may not ask for engines is told the first of each class. */
+Test(device_alias, xe_not_allowed)
+{
+	struct alias alias;
+
+	tree_xe("xe_0000_03_00.0", "19");
 	fixture_device(FIRST, "drm", "renderD128", "xe");
 	add_file(FIRST, "tile0/gt0/engines/rcs/name", "");
+	add_file(FIRST, "tile0/gt0/engines/ccs/name", "");
 	open_machine(-1);
+	machine.place.exists = not_allowed;
+	alias = resolve("busy");
+	cr_assert_eq(alias.count, 4);
+	cr_expect_eq(alias.counters[0].events[0].config[0], 0x400002);
+	cr_expect_eq(alias.counters[2].events[0].config[0], 2);
+	alias_free(&alias);
+}
+
+/* None of the class is free for programs, and no client tells of one. */
+Test(device_alias, xe_engines_that_are_not_there)
+{
+	tree_xe("xe_0000_03_00.0", "19");
+	fixture_device(FIRST, "drm", "renderD128", "xe");
+	add_file(FIRST, "tile0/gt0/engines/ccs/name", "");
+	open_machine(-1);
+	machine.place.exists = has_engine;
 	expect_none("busy", -ENOENT, "none of the devices here");
 }
 

@@ -378,3 +378,31 @@ Test(device_perf_events, after_a_refusal)
 	cr_expect_geq(events.parts[0].now.count, 100);
 	perf_events_close(&events);
 }
+
+/* Of what tells a level by growing: over the time that was counted, and what it was before where none was. */
+Test(device_perf_mean, growth)
+{
+	const struct perf_reading past = { .count = 1000, .running = 1000000000 };
+	struct perf_reading now = { .count = 1900, .running = 1500000000 };
+
+	cr_expect_eq(perf_mean(COUNTING_PER_SECOND, &past, &now, 7), 1800);
+	cr_expect_eq(perf_mean(COUNTING_BY_READ, &past, &now, 7), 900);
+	now = past;
+	cr_expect_eq(perf_mean(COUNTING_PER_SECOND, &past, &now, 7), 7);
+	cr_expect_eq(perf_mean(COUNTING_BY_READ, &past, &now, 7), 7);
+}
+
+Test(device_perf_exists, of_a_kernel)
+{
+	int cpu = 0;
+	struct counter_event event = { .type = PERF_TYPE_SOFTWARE, .config = { PERF_COUNT_SW_PAGE_FAULTS } };
+
+	event.cpus = (struct cpus){ &cpu, 1 };
+	if (perf_event_exists(&event) == -EACCES)
+		cr_skip_test("counting of everybody is not allowed: root or CAP_PERFMON is wanted");
+	cr_expect_eq(perf_event_exists(&event), 1);
+	event.config[0] = 1000;
+	cr_expect_eq(perf_event_exists(&event), 0);
+	event.type = 4000000000;
+	cr_expect_eq(perf_event_exists(&event), 0);
+}

@@ -138,13 +138,18 @@ static int try_ticks(struct alias_search *search, const struct pmu *pmu, const c
 /* -ENOENT: there is no such engine, which only the kernel itself knows. */
 static int add_engine(struct alias_search *search, const struct pmu *pmu, struct engine engine)
 {
-	bool (*exists)(const struct counter_event *event) = search->place.exists ?: perf_event_exists;
+	int (*exists)(const struct counter_event *event) = search->place.exists ?: perf_event_exists;
 	struct counter active, total;
-	int error = try_ticks(search, pmu, "engine-active-ticks", engine, &active);
+	int known, error = try_ticks(search, pmu, "engine-active-ticks", engine, &active);
 
 	if (error)
 		return error;
-	error = exists(&active.events[0]) ? try_ticks(search, pmu, "engine-total-ticks", engine, &total) : -ENOENT;
+	known = exists(&active.events[0]);
+	/* Who may not ask will not be let count either: the first one stands for all. */
+	if (known > 0 || (known == -EACCES && !engine.instance))
+		error = try_ticks(search, pmu, "engine-total-ticks", engine, &total);
+	else
+		error = -ENOENT;
 	if (error) {
 		counter_free(&active);
 		return error;

@@ -44,8 +44,8 @@ struct counter_place {
 	const struct log *log;
 	const char *tracefs; /* where it is; NULL: to be found */
 	bool mixed;	     /* of a process: what counts no single process counts everybody */
-	/* Whether the kernel would open the event; NULL: perf_event_exists() is asked. */
-	bool (*exists)(const struct counter_event *event);
+	/* NULL: perf_event_exists(). */
+	int (*exists)(const struct counter_event *event);
 };
 
 /* What xpt_counter_info says of a way of counting. */

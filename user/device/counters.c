@@ -325,17 +325,6 @@ static double scaled(__u64 count, __u64 enabled, __u64 running)
 	return !running ? 0 : running < enabled ? (double)count * ((double)enabled / (double)running) : (double)count;
 }
 
-/* While it does not count, as after the stop, the mean stays that of the time before. */
-static double mean_of(enum counting counting, const struct perf_reading *past, const struct perf_reading *now,
-		      double last)
-{
-	double grown = (double)(now->count - past->count);
-
-	if (now->running <= past->running)
-		return last;
-	return counting == COUNTING_BY_READ ? grown : grown * 1e9 / (double)(now->running - past->running);
-}
-
 static void add_part(struct xpt_counters *session, size_t part, struct sums *sums)
 {
 	const struct perf_reading *base = &session->base[part], *now = &session->events.parts[part].now;
@@ -360,7 +349,7 @@ static void add_part(struct xpt_counters *session, size_t part, struct sums *sum
 		break;
 	case COUNTING_PER_SECOND:
 	case COUNTING_BY_READ:
-		session->means[part] = mean_of(counting, &session->past[part], now, session->means[part]);
+		session->means[part] = perf_mean(counting, &session->past[part], now, session->means[part]);
 		sums->value += session->means[part];
 		break;
 	}

@@ -110,14 +110,25 @@ static int open_event(const struct perf_events *events, const struct counter_eve
 	return error;
 }
 
-bool perf_event_exists(const struct counter_event *event)
+int perf_event_exists(const struct counter_event *event)
 {
 	const struct perf_events nobody = { 0 };
 	int descriptor = open_event(&nobody, event, (struct scope){ .cpu = event->cpus.items[0] }, -1);
 
 	if (descriptor >= 0)
 		close(descriptor);
+	if (descriptor == -EACCES || descriptor == -EPERM)
+		return -EACCES;
 	return descriptor != -ENOENT && descriptor != -EINVAL && descriptor != -ENODEV;
+}
+
+double perf_mean(enum counting counting, const struct perf_reading *past, const struct perf_reading *now, double last)
+{
+	double grown = (double)(now->count - past->count);
+
+	if (now->running <= past->running)
+		return last;
+	return counting == COUNTING_BY_READ ? grown : grown * 1e9 / (double)(now->running - past->running);
 }
 
 static int say(const struct perf_events *events, const struct counter *counter, const struct counter_event *event,

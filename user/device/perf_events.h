@@ -41,8 +41,13 @@ struct perf_events {
 
 /* Opens all events of the counter, which do not count yet. Errors are those of xpt_counters_open(), and said. */
 int perf_events_add(struct perf_events *events, const struct counter *counter, size_t index);
-/* Whether the kernel has such an event; one that is not allowed, or for which there is no room now, may be there. */
-bool perf_event_exists(const struct counter_event *event);
+/* 1: the kernel has such an event, be there room for it now or not; 0: it has none; -EACCES: it does not tell. */
+int perf_event_exists(const struct counter_event *event);
+/*
+ * The mean between two readings of what grows by its value in each second, or at each read; last: while nothing was counted
+ * in between, as after the stop, it stays what it was.
+ */
+double perf_mean(enum counting counting, const struct perf_reading *past, const struct perf_reading *now, double last);
 /* -ENOSPC: pinned, and they do not fit. Said. */
 int perf_events_enable(struct perf_events *events);
 void perf_events_disable(struct perf_events *events);
