@@ -159,7 +159,7 @@ static int say(const struct perf_events *events, const struct counter *counter, 
 		return error;
 	case -EINVAL:
 	case -EOPNOTSUPP:
-		if (events->pid && !event->of_each_cpu) {
+		if (events->pid && !events->mixed && !event->of_each_cpu) {
 			log_error(events->log, "%s: %s counts a device, not what a single process does", name,
 				  event->pmu);
 			return -EOPNOTSUPP;
