@@ -11,6 +11,19 @@
  *	gpu_scheduler:drm_sched_job_run	a tracepoint: how often it was met
  *	page-faults, cycles		software and hardware events of the kernel
  *	nvml/energy/, fdinfo/engine-render/	what is no PMU's, see xpt_counters_list()
+ *	busy, energy			an alias: what each device's own counters tell of it, with one meaning for all
+ *
+ * Aliases. Of several devices, the sum, or the highest; a device that does not tell is left out.
+ *	busy		% of the time since the poll before, or since the start, in which the device executed something; of
+ *			several engines or devices the busiest one. Where the driver itself tells a share (amdgpu, NVIDIA),
+ *			that, of a time of its own: a level then
+ *	jobs		jobs handed to the device since the start; sum
+ *	energy		J since the start; sum
+ *	frequency	MHz, mean or level, of the device's main clock; highest
+ *	memory_used	bytes; sum
+ *	memory_busy	% of a time that the driver chooses in which memory was read or written; highest
+ * xpt_counters_info() has the counters that it is made of as source. They count what everybody does.
+ *
  * Where a PMU has several instances (i915_0000_03_00.0, uncore_imc_0), their common name means all of them together.
  */
 #ifndef XPUTRACE_COUNTERS_H
@@ -57,7 +70,7 @@ struct xpt_counter_info {
 	const char *name;	 /* as it was asked for */
 	const char *unit;	 /* of the value: "J", "ns", "MHz"; "" a plain number */
 	const char *description; /* "" none */
-	const char *source;	 /* where it is counted: instances of a PMU, tracepoint, software, ... */
+	const char *source; /* where it is counted: a PMU, tracepoint, software, ...; of an alias its counters' names */
 	enum xpt_counter_kind kind;
 	double scale; /* unit for each raw count */
 };
@@ -67,8 +80,8 @@ struct xpt_counter_info {
 #define XPT_COUNTER_NEVER (1u << 2)  /* it has not counted at all yet: there was no room in the hardware; value is 0 */
 
 struct xpt_counter_value {
-	double value;	  /* in the unit */
-	uint64_t raw;	  /* as it was counted: not scaled, in counts */
+	double value; /* in the unit */
+	uint64_t raw; /* as it was counted: not scaled, in counts; 0 where an alias's value is not the sum of several */
 	uint64_t enabled; /* ns that the session ran, of all CPUs together; 0 for what is no perf event */
 	uint64_t running; /* ns of them that it was counted */
 	uint64_t time;	  /* CLOCK_MONOTONIC in ns, between the first and the last reading that it is made of */
@@ -79,7 +92,7 @@ struct xpt_counter_value {
  * Opens counters, which do not count yet. The session is the caller's, and used by one thread at a time. -EINVAL: a name is
  * wrong, or the options; -ENOENT: there is no such counter here (the log offers the nearest ones); -ENODEV: no such device
  * or CPU; -EACCES: root or CAP_PERFMON is wanted; -EBUSY: somebody else has the hardware; -ENOSPC: they do not fit at once
- * (no_multiplex); -EOPNOTSUPP: the PMU counts no single process; -ESRCH; -EMFILE; -ENOMEM.
+ * (no_multiplex); -EOPNOTSUPP: the PMU counts no single process, or an alias no single device; -ESRCH; -EMFILE; -ENOMEM.
  */
 XPT_API int xpt_counters_open(const struct xpt_counters_options *options, struct xpt_counters **session);
 /* The same with the defaults of everything else. */
@@ -103,8 +116,8 @@ XPT_API size_t xpt_counters_count(const struct xpt_counters *session);
 XPT_API const struct xpt_counter_info *xpt_counters_info(const struct xpt_counters *session, size_t index);
 
 /*
- * Visits every counter that can be opened here: name, unit, description, source, kind and scale. Tracepoints are not among
- * them: there are thousands (perf list). A value that the caller has to give stands as "?". A non-zero return of visit ends
+ * Visits every counter that can be opened here: name, unit, description, source, kind and scale. Aliases come first, those
+ * that a device here tells. Of tracepoints there are thousands (perf list): only those of the devices' jobs are visited. A value that the caller has to give stands as "?". A non-zero return of visit ends
  * the walk and is returned. -ENODEV: no such device; -ENOMEM.
  */
 XPT_API int xpt_counters_list(int gpu_index, int (*visit)(void *context, const struct xpt_counter_info *counter),

@@ -937,6 +937,33 @@ def test_few_descriptors():
     expect(run(command), 1, "open files")
 
 
+def test_low_soft_limit():
+    """The soft limit of open files is raised as far as the hard one allows."""
+    names = ["page-faults", "minor-faults"] * 100
+    command = ["sh", "-c", "ulimit -Sn 50; exec \"$@\"", "sh", need(XPUTRACE, "collector"), "counters", "-q", "-e",
+               ",".join(names), "-o", "-", "-d", "10ms"]
+    result = run(command)
+    assert result.status == 0, result.stderr
+    assert Rows(result.stdout).header[1:-1] == names
+
+
+@cases("busy", "jobs", "energy", "frequency", "memory_used", "memory_busy")
+def test_alias_without_device(name):
+    """An alias that no device here tells: which one, and why; nothing is executed."""
+    if any(os.path.isdir(path) and os.listdir(path) for path in ("/sys/class/accel", "/dev/dri", "/dev/nvidia0")):
+        raise Skip("this machine has devices that may tell it")
+    marker = os.path.join(scratch(), "executed")
+    expect(counters("-e", "page-faults," + name, "--", "touch", marker), 1, name + ": there is no device here")
+    assert not os.path.exists(marker)
+    listed = run([XPUTRACE, "list", "counters"])
+    assert name not in [line.split()[0] for line in listed.stdout.splitlines()], listed.stdout
+
+
+def test_alias_misspelt():
+    """The nearest alias is offered."""
+    expect(counters("-e", "memory_use", "-d", "10ms"), 1, "near it: memory_used")
+
+
 @cases("x", "msr/x/", "msr/event=x/", "sched:x", "x:y", "x/y/")
 def test_long_name(pattern):
     """A name of 10 kB is unknown as any other."""

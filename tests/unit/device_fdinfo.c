@@ -223,7 +223,7 @@ static void prepare(void)
 	strcpy(proc, in_fixture("proc"));
 	cr_assert_eq(nodes_find(sysfs, &nodes), 0);
 	cr_assert_eq(nodes.count, 2);
-	place = (struct polled_place){ sysfs, proc, &nodes, NULL, 0, &log_kept };
+	place = (struct polled_place){ sysfs, proc, &nodes, NULL, 0, &log_kept, false };
 }
 
 static void finish(void)

@@ -58,7 +58,7 @@ static void prepare(void)
 							 .memory_busy = 20 + i,
 							 .memory_used = (1ull << 33) + i,
 							 .frequency = 1980 - i };
-	place = (struct polled_place){ "/nowhere", "/nowhere", &nodes, NULL, 0, &log_kept };
+	place = (struct polled_place){ "/nowhere", "/nowhere", &nodes, NULL, 0, &log_kept, false };
 }
 
 static void finish(void)

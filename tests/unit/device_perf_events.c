@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "tests/unit/device_perf.h"
@@ -377,4 +378,85 @@ Test(device_perf_events, after_a_refusal)
 	cr_expect_eq(perf_events_read(&events), 1);
 	cr_expect_geq(events.parts[0].now.count, 100);
 	perf_events_close(&events);
+}
+
+/* Of what tells a level by growing: over the time that was counted, and what it was before where none was. */
+Test(device_perf_mean, growth)
+{
+	const struct perf_reading past = { .count = 1000, .running = 1000000000 };
+	struct perf_reading now = { .count = 1900, .running = 1500000000 };
+
+	cr_expect_eq(perf_mean(COUNTING_PER_SECOND, &past, &now, 7), 1800);
+	cr_expect_eq(perf_mean(COUNTING_BY_READ, &past, &now, 7), 900);
+	now = past;
+	cr_expect_eq(perf_mean(COUNTING_PER_SECOND, &past, &now, 7), 7);
+	cr_expect_eq(perf_mean(COUNTING_BY_READ, &past, &now, 7), 7);
+}
+
+Test(device_perf_exists, of_a_kernel)
+{
+	int cpu = 0;
+	struct counter_event event = { .type = PERF_TYPE_SOFTWARE, .config = { PERF_COUNT_SW_PAGE_FAULTS } };
+
+	event.cpus = (struct cpus){ &cpu, 1 };
+	if (perf_event_exists(&event) == -EACCES)
+		cr_skip_test("counting of everybody is not allowed: root or CAP_PERFMON is wanted");
+	cr_expect_eq(perf_event_exists(&event), 1);
+	event.config[0] = 1000;
+	cr_expect_eq(perf_event_exists(&event), 0);
+	event.type = 4000000000;
+	cr_expect_eq(perf_event_exists(&event), 0);
+}
+
+/* ---- of a device ---- */
+
+/* The number of a tracepoint; skips the test where it cannot be read. */
+static __u64 tracepoint_id(const char *name)
+{
+	char path[256];
+	unsigned long long id = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/kernel/tracing/events/%s/id", name);
+	file = fopen(path, "r");
+	if (!file)
+		cr_skip_test("tracefs cannot be read: root is wanted, and that it is mounted");
+	cr_assert_eq(fscanf(file, "%llu", &id), 1);
+	fclose(file);
+	return id;
+}
+
+static void rename_often(const char *name, int times)
+{
+	for (int i = 0; i < times; i++)
+		cr_assert_eq(prctl(PR_SET_NAME, name), 0);
+}
+
+/* Only what passes the filter counts, whoever does it: it is not opened on the process that is counted otherwise. */
+Test(device_perf_events, filter)
+{
+	struct perf_events events = of_worker();
+	struct single single;
+	cpu_set_t one;
+
+	single_make(&single, PERF_TYPE_TRACEPOINT, tracepoint_id("task/task_rename"), 0);
+	single.event.of_each_cpu = false;
+	single.event.of_device = true;
+	single.event.filter = (char *)"newcomm == \"xpt-wanted\"";
+	cr_expect_eq(perf_events_add(&events, &single.counter, 0), -EOPNOTSUPP);
+	cr_expect_not_null(strstr(said, "not what a single process does"), "%s", said);
+	events.mixed = true;
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	cr_assert_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+	cr_assert_eq(perf_events_add(&events, &single.counter, 0), 0, "%s", said);
+	cr_assert_eq(perf_events_enable(&events), 0);
+	rename_often("xpt-other", 5);
+	rename_often("xpt-wanted", 3);
+	perf_events_read(&events);
+	cr_expect_eq(events.parts[0].now.count, 3, "%llu", events.parts[0].now.count);
+	perf_events_close(&events);
+	/* One that the kernel does not understand is refused. */
+	single.event.filter = (char *)"no_such_field == 1";
+	cr_expect_eq(perf_events_add(&events, &single.counter, 0), -EINVAL);
 }

@@ -27,7 +27,7 @@ static void place_open(struct polled_place *place)
 {
 	cr_assert_eq(nodes_find(in_fixture("sys"), &nodes), 0);
 	*place = (struct polled_place){
-		strdup(in_fixture("sys")), strdup(in_fixture("proc")), &nodes, NULL, 0, &log_kept
+		strdup(in_fixture("sys")), strdup(in_fixture("proc")), &nodes, NULL, 0, &log_kept, false
 	};
 }
 

@@ -125,7 +125,8 @@ static bool take_quiet(void *context, const char *value, const char **reason)
 static const struct option_entry entries[] = {
 	{ 'e', "event", "NAME[,NAME...]",
 	  "counters, by the names of perf: pmu/event/, subsystem:tracepoint, page-faults;\n"
-	  "may be repeated",
+	  "or of any vendor's device: busy, jobs, energy, frequency, memory_used,\n"
+	  "memory_busy; may be repeated",
 	  take_events },
 	{ 0, "gpu", "N", "only of this device (xputrace list devices)", take_gpu },
 	{ 0, "cpu", "N", "only on this CPU", take_cpu },
@@ -150,6 +151,7 @@ static const struct command_line line = {
 		"Values of an interval are what was counted in it; a mean is over it.\n\n"
 		"examples:\n"
 		"  xputrace list counters\n"
+		"  sudo xputrace counters -e busy,frequency,memory_used --every 1s\n"
 		"  sudo xputrace counters -e i915/rcs0-busy/,i915/actual-frequency/ --every 100ms -o gpu.csv\n"
 		"  sudo xputrace counters -e gpu_scheduler:drm_sched_job_run,page-faults -d 10s\n"
 		"  sudo xputrace counters -e task-clock,context-switches -- python3 serve.py\n\n"

@@ -107,7 +107,7 @@ static const struct command_line line = {
 		"          `record --name HANDLE=NAME`. This one places probes.\n"
 		"drivers   which of their described events this kernel has; as root, with tracefs mounted\n"
 		"devices   accelerators, by the numbers that --gpu takes\n"
-		"counters  what xputrace counters can count here; tracepoints are shown by perf list\n\n"
+		"counters  what xputrace counters can count here; other tracepoints are shown by perf list\n\n"
 		"exit status: 0 something was listed, 1 nothing found or failed, 2 wrong usage",
 };
 

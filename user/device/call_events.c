@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device/alias.h"
 #include "device/perf_events.h"
 #include "device/sysfs_file.h"
 
@@ -78,8 +79,15 @@ static int open_slot(const struct log *log, const struct counter *counter, const
 static int open_counter(const struct counter_place *place, const char *name, struct call_events *events)
 {
 	struct counter *counter = &events->counters[events->count];
-	int error = counter_resolve(place, name, counter);
+	int error;
 
+	if (alias_is(name)) {
+		log_error(place->log,
+			  "%s: it is made of several counters: name one of them (xputrace list counters shows all)",
+			  name);
+		return -EOPNOTSUPP;
+	}
+	error = counter_resolve(place, name, counter);
 	if (error)
 		return error;
 	events->count++;

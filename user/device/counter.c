@@ -107,6 +107,16 @@ bool counter_of_node(const struct counter_place *place, const struct pmu *pmu)
 	return is_plain(place, pmu) || has_address(pmu, place->node) || has_card(pmu, place->node);
 }
 
+bool counter_is_own(const struct counter_place *place, const struct pmu *pmu)
+{
+	if (place->node)
+		return is_of_driver(pmu, place->node) && counter_of_node(place, pmu);
+	for (size_t i = 0; i < place->nodes->count; i++)
+		if (is_of_driver(pmu, &place->nodes->items[i]))
+			return false;
+	return true;
+}
+
 /* ---- resolving ---- */
 
 static int wrong(const struct counter_place *place, int error, const char *name, const char *reason)
@@ -216,7 +226,7 @@ static int resolve_tracepoint(const struct counter_place *place, const char *nam
 	__u64 config[PMU_CONFIGS] = { 0 };
 	char text[SYSFS_FILE_MAX];
 	struct tracefs tracefs;
-	int error = strchr(name, '/') ? -EINVAL : tracefs_open(NULL, &tracefs);
+	int error = strchr(name, '/') ? -EINVAL : tracefs_open(place->tracefs, &tracefs);
 
 	if (error)
 		return wrong(place, error, name, tracefs_advice(error));
@@ -266,6 +276,8 @@ static int unknown(const struct counter_place *place, const char *name)
 {
 	char near[NEAREST_TEXT_MAX];
 
+	if (!place->log)
+		return -ENOENT;
 	nearest_counters(place, name, near);
 	log_error(place->log, "%s: there is no such counter here%s%s (xputrace list counters shows all)", name,
 		  *near ? "; near it: " : "", near);
@@ -335,8 +347,10 @@ int counter_resolve(const struct counter_place *place, const char *name, struct 
 
 void counter_free(struct counter *counter)
 {
-	for (size_t i = 0; i < counter->event_count; i++)
+	for (size_t i = 0; i < counter->event_count; i++) {
 		cpus_free(&counter->events[i].cpus);
+		free(counter->events[i].filter);
+	}
 	free(counter->events);
 	polled_close(counter->polled);
 	free((char *)counter->info.name);

@@ -19,6 +19,8 @@ struct counter_event {
 	__u64 config[PMU_CONFIGS];
 	struct cpus cpus; /* to open it on, where it counts everybody */
 	bool of_each_cpu; /* it can count a single process */
+	bool of_device;	  /* it tells of a device, whoever runs when it happens: of a process it would be wrong */
+	char *filter;	  /* of a tracepoint's fields, owned; NULL: all count */
 	int only_cpu;	  /* of a process: what it does on this one; -1: on all */
 	const char *pmu;  /* name; of the place */
 };
@@ -40,6 +42,10 @@ struct counter_place {
 	int cpu;		 /* only on this one; negative: as the PMU says */
 	struct polled_place polled;
 	const struct log *log;
+	const char *tracefs; /* where it is; NULL: to be found */
+	bool mixed;	     /* of a process: what counts no single process counts everybody */
+	/* NULL: perf_event_exists(). */
+	int (*exists)(const struct counter_event *event);
 };
 
 /*
@@ -58,7 +64,7 @@ enum xpt_counter_kind counting_kind(enum counting counting);
  */
 enum counting counter_describe(const struct pmu *pmu, const struct pmu_event *event, struct xpt_counter_info *info);
 
-/* Errors are those of xpt_counters_open(), and said. */
+/* Errors are those of xpt_counters_open(), and said; without a log no near names are looked for. */
 int counter_resolve(const struct counter_place *place, const char *name, struct counter *counter);
 void counter_free(struct counter *counter);
 
@@ -68,6 +74,8 @@ int counters_visit(const struct counter_place *place,
 
 /* Whether the PMU is the place's device's, or of no device. All are where the place has none. */
 bool counter_of_node(const struct counter_place *place, const struct pmu *pmu);
+/* Whether the PMU is that of the place's device; where the place has none: whether it is none of any device's driver. */
+bool counter_is_own(const struct counter_place *place, const struct pmu *pmu);
 
 /* Of software and hardware events of the kernel. */
 struct kernel_event {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Counter sessions: names to counters, their readings to values. */
+/* Counter sessions: names to counters, their readings to values. An alias is made of several counters, any other name of one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/options.h"
+#include "device/alias.h"
+#include "device/alias_ways.h"
 #include "device/counter.h"
 #include "device/perf_events.h"
 
@@ -13,22 +15,79 @@
 struct polled_state {
 	__u64 now, base, counted; /* counted: while it ran, before the base */
 	__u64 time;
+	__u64 ran, since; /* ns that the session ran, before the time since; which is that of the latest start */
 	bool gone;
+};
+
+/* What the caller has a name for. */
+struct asked {
+	size_t first, count; /* counters */
+	struct alias alias;  /* of an alias: its counters have moved to the session */
+	bool is_alias;
+	double last; /* an alias's value at the poll before */
 };
 
 struct xpt_counters {
 	struct log log;
+	struct asked *asked;
+	size_t asked_count;
 	struct counter *counters;
 	size_t count;
+	struct xpt_counter_value *values;   /* of each counter */
+	struct alias_reading *before, *now; /* of each counter: at the poll before, and at the latest one */
 	struct perf_events events;
 	struct perf_reading *base;   /* of each part: where counting began; its time is that of the start */
-	struct perf_reading *before; /* of each part: at the poll before */
+	struct perf_reading *past;   /* of each part: at the poll before */
+	double *means;		     /* of each part: the latest one, where a mean is told */
 	struct polled_state *polled; /* of each counter */
 	uint64_t spread;
 	bool continues, begun, running;
 };
 
 /* ---- opening ---- */
+
+/* Takes the counters over, also after an error. */
+static int add_counters(struct xpt_counters *session, struct counter *counters, size_t count)
+{
+	size_t first = session->count;
+	struct counter *grown = reallocarray(session->counters, first + count, sizeof(*grown));
+	int error = 0;
+
+	if (!grown) {
+		for (size_t i = 0; i < count; i++)
+			counter_free(&counters[i]);
+		return -ENOMEM;
+	}
+	session->counters = grown;
+	memcpy(grown + first, counters, count * sizeof(*counters));
+	session->count += count;
+	for (size_t i = 0; i < count && !error; i++)
+		error = perf_events_add(&session->events, &grown[first + i], first + i);
+	return error;
+}
+
+static int open_name(struct xpt_counters *session, const struct counter_place *place, const char *name)
+{
+	struct asked *asked = &session->asked[session->asked_count];
+	struct counter counter;
+	int error;
+
+	*asked = (struct asked){ .first = session->count, .count = 1, .is_alias = alias_is(name) };
+	if (!asked->is_alias) {
+		error = counter_resolve(place, name, &counter);
+		if (error)
+			return error;
+		session->asked_count++;
+		return add_counters(session, &counter, 1);
+	}
+	error = alias_resolve(place, name, &asked->alias);
+	if (error)
+		return error;
+	session->asked_count++;
+	asked->count = asked->alias.count;
+	asked->alias.count = 0;
+	return add_counters(session, asked->alias.counters, asked->count);
+}
 
 static int open_counters(struct xpt_counters *session, const struct xpt_counters_options *options)
 {
@@ -38,13 +97,9 @@ static int open_counters(struct xpt_counters *session, const struct xpt_counters
 	int error = counter_place_open(&session->log, options->cpu_index, options->gpu_index, options->pid, &pmus,
 				       &nodes, &place);
 
-	for (size_t i = 0; i < options->name_count && !error; i++) {
-		error = counter_resolve(&place, options->names[i], &session->counters[i]);
-		if (error)
-			break;
-		session->count++;
-		error = perf_events_add(&session->events, &session->counters[i], i);
-	}
+	place.mixed = options->pid && options->devices_count_all;
+	for (size_t i = 0; i < options->name_count && !error; i++)
+		error = open_name(session, &place, options->names[i]);
 	counter_place_close(&place, &pmus, &nodes);
 	return error;
 }
@@ -54,8 +109,16 @@ static int allocate(struct xpt_counters *session)
 	size_t parts = session->events.part_count ? session->events.part_count : 1;
 
 	session->base = calloc(parts, sizeof(*session->base));
-	session->before = calloc(parts, sizeof(*session->before));
-	return session->base && session->before ? 0 : -ENOMEM;
+	session->past = calloc(parts, sizeof(*session->past));
+	session->means = calloc(parts, sizeof(*session->means));
+	session->polled = calloc(session->count, sizeof(*session->polled));
+	session->values = calloc(session->count, sizeof(*session->values));
+	session->before = calloc(session->count, sizeof(*session->before));
+	session->now = calloc(session->count, sizeof(*session->now));
+	return session->base && session->past && session->means && session->polled && session->values &&
+			       session->before && session->now ?
+		       0 :
+		       -ENOMEM;
 }
 
 int xpt_counters_open(const struct xpt_counters_options *caller_options, struct xpt_counters **result)
@@ -79,9 +142,8 @@ int xpt_counters_open(const struct xpt_counters_options *caller_options, struct 
 		.mixed = options.devices_count_all,
 		.log = &session->log,
 	};
-	session->counters = calloc(options.name_count ? options.name_count : 1, sizeof(*session->counters));
-	session->polled = calloc(options.name_count ? options.name_count : 1, sizeof(*session->polled));
-	error = !session->counters || !session->polled ? -ENOMEM : !options.name_count ? -EINVAL : 0;
+	session->asked = calloc(options.name_count ? options.name_count : 1, sizeof(*session->asked));
+	error = !session->asked ? -ENOMEM : !options.name_count ? -EINVAL : 0;
 	if (!error)
 		error = open_counters(session, &options);
 	if (!error)
@@ -112,12 +174,19 @@ void xpt_counters_destroy(struct xpt_counters *session)
 	if (!session)
 		return;
 	perf_events_close(&session->events);
+	for (size_t i = 0; i < session->asked_count; i++)
+		alias_free(&session->asked[i].alias);
 	for (size_t i = 0; i < session->count; i++)
 		counter_free(&session->counters[i]);
+	free(session->asked);
 	free(session->counters);
+	free(session->values);
+	free(session->before);
+	free(session->now);
 	free(session->polled);
 	free(session->base);
-	free(session->before);
+	free(session->past);
+	free(session->means);
 	free(session);
 }
 
@@ -155,10 +224,16 @@ static void read_all(struct xpt_counters *session)
 
 static void set_base(struct xpt_counters *session)
 {
-	for (size_t i = 0; i < session->events.part_count; i++)
-		session->base[i] = session->before[i] = session->events.parts[i].now;
-	for (size_t i = 0; i < session->count; i++)
-		session->polled[i].counted = 0;
+	for (size_t i = 0; i < session->events.part_count; i++) {
+		session->base[i] = session->past[i] = session->events.parts[i].now;
+		session->means[i] = 0;
+	}
+	for (size_t i = 0; i < session->count; i++) {
+		session->polled[i].counted = session->polled[i].ran = 0;
+		session->now[i] = (struct alias_reading){ 0 };
+	}
+	for (size_t i = 0; i < session->asked_count; i++)
+		session->asked[i].last = 0;
 }
 
 int xpt_counters_start(struct xpt_counters *session)
@@ -170,8 +245,10 @@ int xpt_counters_start(struct xpt_counters *session)
 	read_all(session);
 	if (!session->begun || !session->continues)
 		set_base(session);
-	for (size_t i = 0; i < session->count; i++)
+	for (size_t i = 0; i < session->count; i++) {
 		session->polled[i].base = session->polled[i].now;
+		session->polled[i].since = session->polled[i].time;
+	}
 	error = perf_events_enable(&session->events);
 	session->running = session->begun = !error;
 	return error;
@@ -190,6 +267,7 @@ int xpt_counters_stop(struct xpt_counters *session)
 		read_polled(session, i);
 		state->counted += state->now - state->base;
 		state->base = state->now;
+		state->ran += state->time - state->since;
 	}
 	session->running = false;
 	return 0;
@@ -209,9 +287,10 @@ static double scaled(__u64 count, __u64 enabled, __u64 running)
 	return !running ? 0 : running < enabled ? (double)count * ((double)enabled / (double)running) : (double)count;
 }
 
-static void add_part(struct sums *sums, enum counting counting, const struct perf_reading *base,
-		     const struct perf_reading *before, const struct perf_reading *now)
+static void add_part(struct xpt_counters *session, size_t part, struct sums *sums)
 {
+	const struct perf_reading *base = &session->base[part], *now = &session->events.parts[part].now;
+	enum counting counting = session->counters[session->events.parts[part].counter].counting;
 	__u64 enabled = now->enabled - base->enabled, running = now->running - base->running;
 	struct xpt_counter_value *result = sums->result;
 
@@ -231,14 +310,12 @@ static void add_part(struct sums *sums, enum counting counting, const struct per
 		sums->value += (double)now->count;
 		break;
 	case COUNTING_PER_SECOND:
-		if (now->running > before->running)
-			sums->value += (double)(now->count - before->count) * 1e9 /
-				       (double)(now->running - before->running);
-		break;
 	case COUNTING_BY_READ:
-		sums->value += (double)(now->count - before->count);
+		session->means[part] = perf_mean(counting, &session->past[part], now, session->means[part]);
+		sums->value += session->means[part];
 		break;
 	}
+	session->past[part] = *now;
 }
 
 static void polled_value(const struct xpt_counters *session, size_t index, struct xpt_counter_value *value)
@@ -254,30 +331,73 @@ static void polled_value(const struct xpt_counters *session, size_t index, struc
 	value->flags = state->gone ? XPT_COUNTER_GONE : 0;
 }
 
+/* For how long the counter has counted what it tells. */
+static uint64_t ran(const struct xpt_counters *session, size_t index)
+{
+	const struct polled_state *state = &session->polled[index];
+
+	if (!session->counters[index].polled)
+		return session->values[index].enabled;
+	if (state->gone)
+		return session->now[index].ran;
+	return state->ran + (session->running ? state->time - state->since : 0);
+}
+
+/* *part: the first of the counter's; then the first one behind. */
+static void evaluate(struct xpt_counters *session, size_t index, size_t *part)
+{
+	const struct counter *counter = &session->counters[index];
+	struct xpt_counter_value *value = &session->values[index];
+	struct sums sums = { .result = value };
+
+	*value = (struct xpt_counter_value){ 0 };
+	if (counter->polled) {
+		polled_value(session, index, value);
+	} else {
+		for (; *part < session->events.part_count && session->events.parts[*part].counter == index; ++*part)
+			add_part(session, *part, &sums);
+		/* A frequency of several is that of one of them, in the mean. */
+		if (counter->counting == COUNTING_PER_SECOND || counter->counting == COUNTING_BY_READ)
+			sums.value /= (double)(sums.parts ? sums.parts : 1);
+		value->value = sums.value * counter->info.scale;
+	}
+	session->before[index] = session->now[index];
+	session->now[index] = (struct alias_reading){ value->value, ran(session, index) };
+}
+
+static void evaluate_alias(struct xpt_counters *session, struct asked *asked, struct xpt_counter_value *value)
+{
+	const struct xpt_counter_value *values = &session->values[asked->first];
+	const struct alias *alias = &asked->alias;
+
+	*value = (struct xpt_counter_value){ 0 };
+	for (size_t i = 0; i < asked->count; i++) {
+		if (asked->count == 1 || alias->info.kind == XPT_COUNTER_SUM)
+			value->raw += values[i].raw;
+		value->enabled += values[i].enabled;
+		value->running += values[i].running;
+		value->time = values[i].time > value->time ? values[i].time : value->time;
+		value->flags |= values[i].flags;
+	}
+	alias_value(alias->terms, asked->count, alias->highest, &session->before[asked->first],
+		    &session->now[asked->first], &asked->last);
+	value->value = asked->last;
+}
+
 int xpt_counters_poll(struct xpt_counters *session, struct xpt_counter_value *values)
 {
 	size_t part = 0;
 
 	read_all(session);
-	for (size_t i = 0; i < session->count; i++) {
-		const struct counter *counter = &session->counters[i];
-		struct sums sums = { .result = &values[i] };
+	for (size_t i = 0; i < session->count; i++)
+		evaluate(session, i, &part);
+	for (size_t i = 0; i < session->asked_count; i++) {
+		struct asked *asked = &session->asked[i];
 
-		values[i] = (struct xpt_counter_value){ 0 };
-		if (counter->polled) {
-			polled_value(session, i, &values[i]);
-			continue;
-		}
-		for (; part < session->events.part_count && session->events.parts[part].counter == i; part++) {
-			const struct perf_reading *now = &session->events.parts[part].now;
-
-			add_part(&sums, counter->counting, &session->base[part], &session->before[part], now);
-			session->before[part] = *now;
-		}
-		/* A frequency of several is that of one of them, in the mean. */
-		if (counter->counting == COUNTING_PER_SECOND || counter->counting == COUNTING_BY_READ)
-			sums.value /= (double)(sums.parts ? sums.parts : 1);
-		values[i].value = sums.value * counter->info.scale;
+		if (asked->is_alias)
+			evaluate_alias(session, asked, &values[i]);
+		else
+			values[i] = session->values[asked->first];
 	}
 	return 0;
 }
@@ -289,12 +409,17 @@ uint64_t xpt_counters_spread(const struct xpt_counters *session)
 
 size_t xpt_counters_count(const struct xpt_counters *session)
 {
-	return session->count;
+	return session->asked_count;
 }
 
 const struct xpt_counter_info *xpt_counters_info(const struct xpt_counters *session, size_t index)
 {
-	return index < session->count ? &session->counters[index].info : NULL;
+	const struct asked *asked;
+
+	if (index >= session->asked_count)
+		return NULL;
+	asked = &session->asked[index];
+	return asked->is_alias ? &asked->alias.info : &session->counters[asked->first].info;
 }
 
 int xpt_counters_list(int gpu_index, int (*visit)(void *context, const struct xpt_counter_info *counter), void *context)
@@ -305,7 +430,11 @@ int xpt_counters_list(int gpu_index, int (*visit)(void *context, const struct xp
 	int result = counter_place_open(NULL, XPT_COUNTERS_ALL, gpu_index, 0, &pmus, &nodes, &place);
 
 	if (!result)
+		result = alias_visit(&place, visit, context);
+	if (!result)
 		result = counters_visit(&place, visit, context);
+	if (!result)
+		result = alias_visit_tracepoints(&place, visit, context);
 	counter_place_close(&place, &pmus, &nodes);
 	return result;
 }

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/alias.h"
+
 #define NAME_MAX_LENGTH 128
 #define OFFERED 3
 
@@ -71,6 +73,8 @@ void nearest_counters(const struct counter_place *place, const char *name, char 
 	size_t used = 0;
 
 	text[0] = '\0';
+	for (size_t i = 0; alias_name(i); i++)
+		on_counter(&search, &(struct xpt_counter_info){ .name = alias_name(i) });
 	counters_visit(place, on_counter, &search);
 	for (size_t i = 0; i < search.count; i++)
 		used += (size_t)snprintf(text + used, NEAREST_TEXT_MAX - used, "%s%s", i ? ", " : "",

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -51,7 +52,7 @@ static __u32 key_of(const struct counter_event *event)
 
 static bool is_of_process(const struct perf_events *events, const struct counter_event *event)
 {
-	return events->pid && (event->of_each_cpu || !events->mixed);
+	return events->pid && !event->of_device && (event->of_each_cpu || !events->mixed);
 }
 
 /* Where an event counts: on one CPU, or of one thread. */
@@ -59,6 +60,28 @@ struct scope {
 	int cpu;
 	pid_t task;
 };
+
+/* Events on many CPUs are many descriptors, and the soft limit is low by tradition. False: it is as high as it may be. */
+static bool raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= limit.rlim_max)
+		return false;
+	limit.rlim_cur = limit.rlim_max;
+	return !setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int open_descriptor(const union attributes *attributes, struct scope scope, int leader)
+{
+	int descriptor;
+
+	do {
+		descriptor = (int)syscall(SYS_perf_event_open, attributes, scope.task ? scope.task : -1, scope.cpu,
+					  leader, PERF_FLAG_FD_CLOEXEC);
+	} while (descriptor < 0 && errno == EMFILE && raise_limit());
+	return descriptor < 0 ? -errno : descriptor;
+}
 
 static int open_event(const struct perf_events *events, const struct counter_event *event, struct scope scope,
 		      int leader)
@@ -76,12 +99,36 @@ static int open_event(const struct perf_events *events, const struct counter_eve
 						.pinned = leader < 0 && events->pinned,
 						.enable_on_exec = leader < 0 && scope.task && events->until_exec,
 					} };
-	int descriptor;
+	int descriptor, error;
 
 	memcpy(attributes.bytes + CONFIG3_OFFSET, &event->config[3], sizeof(event->config[3]));
-	descriptor = (int)syscall(SYS_perf_event_open, &attributes, scope.task ? scope.task : -1, scope.cpu, leader,
-				  PERF_FLAG_FD_CLOEXEC);
-	return descriptor < 0 ? -errno : descriptor;
+	descriptor = open_descriptor(&attributes, scope, leader);
+	if (descriptor < 0 || !event->filter || !ioctl(descriptor, PERF_EVENT_IOC_SET_FILTER, event->filter))
+		return descriptor;
+	error = -errno;
+	close(descriptor);
+	return error;
+}
+
+int perf_event_exists(const struct counter_event *event)
+{
+	const struct perf_events nobody = { 0 };
+	int descriptor = open_event(&nobody, event, (struct scope){ .cpu = event->cpus.items[0] }, -1);
+
+	if (descriptor >= 0)
+		close(descriptor);
+	if (descriptor == -EACCES || descriptor == -EPERM)
+		return -EACCES;
+	return descriptor != -ENOENT && descriptor != -EINVAL && descriptor != -ENODEV;
+}
+
+double perf_mean(enum counting counting, const struct perf_reading *past, const struct perf_reading *now, double last)
+{
+	double grown = (double)(now->count - past->count);
+
+	if (now->running <= past->running)
+		return last;
+	return counting == COUNTING_BY_READ ? grown : grown * 1e9 / (double)(now->running - past->running);
 }
 
 static int say(const struct perf_events *events, const struct counter *counter, const struct counter_event *event,
@@ -112,7 +159,7 @@ static int say(const struct perf_events *events, const struct counter *counter, 
 		return error;
 	case -EINVAL:
 	case -EOPNOTSUPP:
-		if (events->pid && !event->of_each_cpu) {
+		if (events->pid && !events->mixed && !event->of_each_cpu) {
 			log_error(events->log, "%s: %s counts a device, not what a single process does", name,
 				  event->pmu);
 			return -EOPNOTSUPP;
@@ -251,6 +298,8 @@ int perf_events_add(struct perf_events *events, const struct counter *counter, s
 	for (size_t i = 0; i < counter->event_count && !error; i++) {
 		const struct counter_event *event = &counter->events[i];
 
+		if (event->of_device && events->pid && !events->mixed)
+			return say(events, counter, event, 0, -EOPNOTSUPP);
 		if (is_of_process(events, event)) {
 			error = add_threads(events, counter, index, event);
 			continue;

@@ -47,6 +47,13 @@ int perf_events_add(struct perf_events *events, const struct counter *counter, s
  */
 int perf_event_open_alone(const struct log *log, const struct counter *counter, const struct counter_event *event,
 			  int cpu);
+/* 1: the kernel has such an event, be there room for it now or not; 0: it has none; -EACCES: it does not tell. */
+int perf_event_exists(const struct counter_event *event);
+/*
+ * The mean between two readings of what grows by its value in each second, or at each read; last: while nothing was counted
+ * in between, as after the stop, it stays what it was.
+ */
+double perf_mean(enum counting counting, const struct perf_reading *past, const struct perf_reading *now, double last);
 /* -ENOSPC: pinned, and they do not fit. Said. */
 int perf_events_enable(struct perf_events *events);
 void perf_events_disable(struct perf_events *events);

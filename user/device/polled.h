@@ -32,6 +32,7 @@ struct polled_place {
 	const struct node *node; /* only of this device; NULL: of all, added up */
 	pid_t pid;		 /* fdinfo: of this process only; 0: of all that can be read, added up */
 	const struct log *log;
+	bool highest; /* nvml: of several devices the highest value, not the sum */
 };
 
 struct polled;

@@ -14,10 +14,19 @@
 
 #define FRESH_NS 10000000 /* so long a walk may answer counters that have not seen it yet */
 
+/* Of all engines, or regions of memory, that clients have and will have. */
+#define ALL_ENGINES "engine-*"
+#define ALL_MEMORY "memory-*"
+
 struct counter {
 	struct fdinfo_scan *scan;
 	size_t event; /* its index in the scan */
 	__u64 walk;   /* the last one that was read */
+	bool of_all;
+	enum fdinfo_kind kind;
+	__u64 *before; /* all engines: of each event, at the last read */
+	size_t before_count;
+	__u64 busiest; /* all engines: sum over the reads of what the busiest one had worked since the read before */
 	char name[FDINFO_EVENT_MAX];
 	char description[160];
 };
@@ -84,7 +93,111 @@ static void scan_put(struct fdinfo_scan *scan)
 	fdinfo_scan_free(scan);
 }
 
+/* ---- all engines, all memory ---- */
+
+/* Whether a driver is known to tell it of each client, so that there is nothing to be told when there is no client. */
+static bool is_told(const struct polled_place *place, enum fdinfo_kind kind)
+{
+	static const struct {
+		const char *driver;
+		bool engines;
+	} drivers[] = {
+		{ "amdgpu", true },   { "etnaviv", true }, { "i915", true }, { "msm", true },
+		{ "panfrost", true }, { "panthor", true }, { "v3d", true },  { "xe", false },
+	};
+
+	for (size_t i = 0; place->node && i < sizeof(drivers) / sizeof(drivers[0]); i++)
+		if (!strcmp(drivers[i].driver, place->node->driver))
+			return kind == FDINFO_MEMORY || drivers[i].engines;
+	return false;
+}
+
+static bool has_kind(const struct fdinfo_scan *scan, enum fdinfo_kind kind)
+{
+	for (size_t i = 0; i < scan->event_count; i++)
+		if (scan->events[i].kind == kind && scan->events[i].seen)
+			return true;
+	return false;
+}
+
+/* The device's own memory has these names: amdgpu's and xe's, i915's. */
+static bool is_own_memory(const struct fdinfo_event *event)
+{
+	return event->kind == FDINFO_MEMORY &&
+	       (!strncmp(event->name, "memory-vram", 11) || !strncmp(event->name, "memory-local", 12));
+}
+
+/* Where there is memory of the device's own, that; else all that clients have in the machine's. */
+static __u64 memory_of_all(const struct fdinfo_scan *scan)
+{
+	bool has_own = false;
+	__u64 sum = 0;
+
+	for (size_t i = 0; i < scan->event_count; i++)
+		has_own |= is_own_memory(&scan->events[i]);
+	for (size_t i = 0; i < scan->event_count; i++)
+		if (has_own ? is_own_memory(&scan->events[i]) : scan->events[i].kind == FDINFO_MEMORY)
+			sum += fdinfo_scan_sum(scan, i);
+	return sum;
+}
+
+/* An engine that nobody has shown before has worked for all that it tells since the last read. */
+static int add_busiest(struct counter *counter)
+{
+	const struct fdinfo_scan *scan = counter->scan;
+	__u64 most = 0, sum;
+
+	if (scan->event_count > counter->before_count) {
+		__u64 *grown = reallocarray(counter->before, scan->event_count, sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		memset(grown + counter->before_count, 0, (scan->event_count - counter->before_count) * sizeof(*grown));
+		counter->before = grown;
+		counter->before_count = scan->event_count;
+	}
+	for (size_t i = 0; i < scan->event_count; i++) {
+		if (scan->events[i].kind != FDINFO_ENGINE)
+			continue;
+		sum = fdinfo_scan_sum(scan, i);
+		if (sum <= counter->before[i])
+			continue;
+		most = sum - counter->before[i] > most ? sum - counter->before[i] : most;
+		counter->before[i] = sum;
+	}
+	counter->busiest += most;
+	return 0;
+}
+
+static int value_of(struct counter *counter, __u64 *raw)
+{
+	int error = 0;
+
+	if (!counter->of_all) {
+		*raw = fdinfo_scan_sum(counter->scan, counter->event);
+	} else if (counter->kind == FDINFO_MEMORY) {
+		*raw = memory_of_all(counter->scan);
+	} else {
+		error = add_busiest(counter);
+		*raw = counter->busiest;
+	}
+	return error;
+}
+
 /* ---- the source ---- */
+
+static void describe_all(struct polled_info *info, enum fdinfo_kind kind)
+{
+	*info = kind == FDINFO_ENGINE ?
+			(struct polled_info){ "fdinfo", ALL_ENGINES,
+					      "s",	"time in which the busiest engine worked for DRM clients",
+					      1e-9,	false } :
+			(struct polled_info){
+				"fdinfo", ALL_MEMORY,
+				"B",	  "memory of DRM clients: the device's own, or all where it has none",
+				1,	  true
+			};
+}
 
 static void describe(const char *event, enum fdinfo_kind kind, char *description, size_t size, struct polled_info *info)
 {
@@ -164,6 +277,21 @@ static void say_error(const struct polled_place *place, int error)
 		log_error(place->log, "%s: cannot be read", place->proc);
 }
 
+/* What there has been until now does not count. */
+static int begin_all(struct counter *counter, const struct polled_place *place, struct fdinfo_scan *scan)
+{
+	int error = 0;
+
+	if (!has_kind(scan, counter->kind) && !is_told(place, counter->kind))
+		return -ENOENT;
+	counter->scan = scan;
+	counter->walk = scan->walk;
+	if (counter->kind == FDINFO_ENGINE)
+		error = add_busiest(counter);
+	counter->busiest = 0;
+	return error;
+}
+
 static int open_in_scan(struct counter *counter, const struct polled_place *place, enum fdinfo_kind kind)
 {
 	struct fdinfo_scan *scan;
@@ -173,6 +301,13 @@ static int open_in_scan(struct counter *counter, const struct polled_place *plac
 	if (error)
 		return error;
 	error = scan_update(scan, 0);
+	if (counter->of_all && !error)
+		error = begin_all(counter, place, scan);
+	if (counter->of_all) {
+		if (error)
+			scan_put(scan);
+		return error;
+	}
 	index = error ? error : fdinfo_scan_event(scan, counter->name, kind, true);
 	if (index < 0) {
 		scan_put(scan);
@@ -190,25 +325,33 @@ static int open_in_scan(struct counter *counter, const struct polled_place *plac
 static int open_counter(const struct polled_place *place, const char *source, const char *event,
 			struct polled_info *info, void **state)
 {
+	bool engines = !strcmp(event, ALL_ENGINES), of_all = engines || !strcmp(event, ALL_MEMORY);
+	enum fdinfo_kind kind = engines ? FDINFO_ENGINE : FDINFO_MEMORY;
 	struct counter *counter;
-	enum fdinfo_kind kind;
 	int error;
 
-	if (strcmp(source, "fdinfo") || !fdinfo_event_kind(event, &kind) || !polled_node(place, 0))
+	if (strcmp(source, "fdinfo") || (!of_all && !fdinfo_event_kind(event, &kind)) || !polled_node(place, 0))
 		return -ENOENT;
 	counter = calloc(1, sizeof(*counter));
 	if (!counter)
 		return -ENOMEM;
 	strcpy(counter->name, event);
+	counter->of_all = of_all;
+	counter->kind = kind;
 	pthread_mutex_lock(&scans_lock);
 	error = open_in_scan(counter, place, kind);
 	pthread_mutex_unlock(&scans_lock);
 	if (error) {
-		say_error(place, error);
+		if (error != -ENOENT)
+			say_error(place, error);
+		free(counter->before);
 		free(counter);
 		return error == -EIO ? -ENODEV : error;
 	}
-	describe(counter->name, kind, counter->description, sizeof(counter->description), info);
+	if (of_all)
+		describe_all(info, kind);
+	else
+		describe(counter->name, kind, counter->description, sizeof(counter->description), info);
 	*state = counter;
 	return 0;
 }
@@ -222,7 +365,7 @@ static int read_counter(void *state, __u64 *raw)
 	error = scan_update(counter->scan, counter->walk);
 	if (!error) {
 		counter->walk = counter->scan->walk;
-		*raw = fdinfo_scan_sum(counter->scan, counter->event);
+		error = value_of(counter, raw);
 	}
 	pthread_mutex_unlock(&scans_lock);
 	return error == -ENODEV || error == -ENOMEM ? error : error ? -EIO : 0;
@@ -235,6 +378,7 @@ static void close_counter(void *state)
 	pthread_mutex_lock(&scans_lock);
 	scan_put(counter->scan);
 	pthread_mutex_unlock(&scans_lock);
+	free(counter->before);
 	free(counter);
 }
 

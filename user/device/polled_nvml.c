@@ -51,6 +51,7 @@ struct opened {
 	void *function;
 	nvml_device *devices;
 	size_t device_count;
+	bool highest;
 };
 
 static const char *library_name = "libnvidia-ml.so.1";
@@ -316,6 +317,7 @@ static int open_counter(const struct polled_place *place, const char *source, co
 	if (!opened)
 		return -ENOMEM;
 	opened->counter = counter;
+	opened->highest = place->highest;
 	error = nvml_load(&opened->nvml);
 	if (error == -EACCES)
 		log_error(place->log, "NVIDIA's management library may not be used: try sudo");
@@ -341,10 +343,13 @@ static int read_counter(void *state, __u64 *raw)
 
 	*raw = 0;
 	for (size_t i = 0; !error && i < opened->device_count; i++) {
-		__u64 value;
+		__u64 value = 0;
 
 		error = to_error(opened->counter->read(opened->function, opened->devices[i], &value));
-		*raw += value;
+		if (!opened->highest)
+			*raw += value;
+		else if (value > *raw)
+			*raw = value;
 	}
 	return error == -EACCES ? -EIO : error;
 }

@@ -349,6 +349,76 @@ def test_nearest(kernel):
     expect(counters("-e", "xptaccel/jobs", "-d", "10ms"), 2, "xptaccel/jobs")
 
 
+def seconds_of(text):
+    """For how long a table's command was counted."""
+    return float(re.search(r"^([\d.]+) s", text[text.rindex("COUNTER "):], re.MULTILINE)[1])
+
+
+def test_aliases(kernel):
+    """busy and jobs: of one device that works, with what the workload has asked it to do."""
+    load(devices=2, engines=1)
+    result = counters("-e", "busy,jobs", "--", *command("nrt", "--calls", 250))
+    assert result.status == 0, result.stderr
+    table, jobs = Table(result.stdout), check(results_in(result.stdout))
+    share = 100 * busy_of(jobs) / SECOND / seconds_of(result.stdout)
+    assert len(jobs) == table.values["jobs"] == 250 and table.units["busy"] == "%", vars(table)
+    assert share > 20 and abs(table.values["busy"] - share) < 0.03 * share, (table.values, share)
+
+
+def test_aliases_of_two(kernel):
+    """Of two devices that work at once jobs are added; busy is the one that works more."""
+    load(devices=2, engines=1)
+    first, second = command("nrt", "--calls", 200), command("nrt", "--calls", 60)
+    second = [word.replace(NODE, "/dev/xptaccel1") for word in second]
+    result = counters("-e", "busy,jobs", "--", "sh", "-c", "%s > /tmp/first & %s; wait; cat /tmp/first" % (
+        " ".join(first), " ".join(second)))
+    assert result.status == 0, result.stderr
+    table, both = Table(result.stdout), [check([one]) for one in results_in(result.stdout)]
+    assert sorted(map(len, both)) == [60, 200] and table.values["jobs"] == 260, (table.values, [len(one) for one in both])
+    share = 100 * max(map(busy_of, both)) / SECOND / seconds_of(result.stdout)
+    assert abs(table.values["busy"] - share) < 0.03 * share, (table.values, share)
+
+
+def test_aliases_by_interval(kernel):
+    """In each row busy is that of its interval: high while a job runs, and 0 again once it has ended."""
+    load(engines=1, timeout_ms=round(20000 * SLOW))
+    counting = Process([XPUTRACE, "counters", "--every", "50ms", "-o", "-", "-e", "busy,jobs"])
+    counting.wait_line("stdout", ",", 2)
+
+    def rows():
+        text = counting.stdout[:counting.stdout.rindex("\n")]
+        return [(float(row[1]), float(row[2])) for row in list(csv.reader(io.StringIO(text)))[1:]]
+
+    with Device() as device:
+        device.wait(device.submit(5 * LONG))
+    ended = len(rows())
+    wait_until(lambda: len(rows()) >= ended + 3, "rows come")
+    counting.signal(signal.SIGINT)
+    assert counting.wait() == 0, counting.stderr
+    shares, jobs = zip(*rows())
+    assert max(shares) > 98 and shares[-1] == 0 and shares[0] < 98 and sum(jobs) == 1, (shares, jobs)
+
+
+def test_aliases_refused(kernel):
+    """What no device tells, what a device cannot tell of a process, and a device that has no node."""
+    load(engines=1)
+    expect(counters("-e", "energy", "-d", "10ms"), 1, "energy", "tell")
+    expect(counters("-e", "busy", "-p", os.getpid(), "-d", "10ms"), 1, "busy", "single process")
+    expect(counters("-e", "busy", "--gpu", 77, "-d", "10ms"), 1, "no device 77")
+    unload()
+    expect(counters("-e", "busy", "-d", "10ms"), 1, "busy", "tell")
+
+
+def test_list_aliases(kernel):
+    """list counters shows the aliases that work, and of what they are made."""
+    load(devices=2)
+    result = run([XPUTRACE, "list", "counters"])
+    lines = {line.split()[0]: line for line in result.stdout.splitlines()}
+    assert "xptaccel_0/busy/,xptaccel_1/busy/" in lines["busy"] and "%" in lines["busy"].split(), lines["busy"]
+    assert "xptaccel_0/jobs/,xptaccel_1/jobs/" in lines["jobs"], lines["jobs"]
+    assert "energy" not in lines and "memory_busy" not in lines, list(lines)
+
+
 def test_list(kernel):
     """list counters shows each event of each device, once, with its unit and what it wants."""
     load(devices=2)
