@@ -13,14 +13,19 @@ COUNTERS = ("page-faults", "minor-faults", "major-faults", "context-switches", "
             "syscalls:sys_enter_kcmp")
 
 
+def poll(*arguments):
+    return json.loads(subprocess.run([POLL, *arguments], stdout=subprocess.PIPE, check=True).stdout)
+
+
 def counters_section(results, settings, folder):
     """One reading, and a thousand a second; each CPU of the machine is asked in each. Around a call: on its CPU alone."""
     results.section("counters: reading %d of them" % len(COUNTERS))
-    answers = [json.loads(subprocess.run([POLL, *COUNTERS], stdout=subprocess.PIPE, check=True).stdout)
-               for _ in range(settings.repetitions)]
+    answers, local = zip(*[(poll(*COUNTERS), poll("--cpu", "0", *COUNTERS)) for _ in range(settings.repetitions)])
     results.add("one reading", [answer["poll_ns"] / 1e3 for answer in answers], "us", 20)
     results.add("its reads lie within", [answer["spread_ns"] / 1e3 for answer in answers], "us")
     results.add("1,000 readings a second: share of a core", [answer["share"] * 100 for answer in answers], "%", 1)
+    results.add("one reading, of one CPU and on it", [answer["poll_ns"] / 1e3 for answer in local], "us", 20)
+    results.add("1,000 readings a second of one CPU: share of a core", [answer["share"] * 100 for answer in local], "%", 1)
     around(results, settings, folder)
 
 

@@ -2,14 +2,18 @@
 /*
  * Reads counters: as often as it can, and a thousand times a second.
  *
- *	poll NAME...
+ *	poll [--cpu N] NAME...
+ *
+ * With --cpu it runs on that CPU and reads only what is counted there, as the counters of a device are.
  *
  * Answers with one line of JSON: the median time of a reading in ns, the spread of its reads in ns, and the share of a core
  * that a thousand readings a second take, less that of a loop that only waits.
  */
 #include <inttypes.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include <xputrace/counters.h>
@@ -49,6 +53,15 @@ static double share(struct xpt_counters *session, struct xpt_counter_value *valu
 	return (double)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) / (double)(clock_ns(CLOCK_MONOTONIC) - start);
 }
 
+static void stay_on(int cpu)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+}
+
 static void on_message(void *context, enum xpt_log_level level, const char *text)
 {
 	(void)context;
@@ -59,11 +72,12 @@ static void on_message(void *context, enum xpt_log_level level, const char *text
 int main(int argc, char **argv)
 {
 	static uint64_t times[READINGS];
+	int skip = argc > 3 && !strcmp(argv[1], "--cpu") ? 3 : 1, cpu = skip > 1 ? atoi(argv[2]) : XPT_COUNTERS_ALL;
 	const struct xpt_counters_options options = {
 		.size = sizeof(options),
-		.names = (const char *const *)argv + 1,
-		.name_count = (size_t)argc - 1,
-		.cpu_index = XPT_COUNTERS_ALL,
+		.names = (const char *const *)argv + skip,
+		.name_count = (size_t)(argc - skip),
+		.cpu_index = cpu,
 		.gpu_index = XPT_COUNTERS_ALL,
 		.log = on_message,
 		.log_level = XPT_LOG_INFO,
@@ -73,6 +87,8 @@ int main(int argc, char **argv)
 	uint64_t spread;
 	double idle, busy;
 
+	if (cpu >= 0)
+		stay_on(cpu);
 	if (!values || xpt_counters_open(&options, &session) || xpt_counters_start(session))
 		return 1;
 	for (int i = 0; i < READINGS; i++) {

@@ -3,6 +3,7 @@
 
 import csv
 import io
+import json
 import os
 import re
 import signal
@@ -10,11 +11,12 @@ import signal
 import accelerator
 from accelerator import NODE, command, load, loaded, unload
 from devices import check
-from harness import NOBODY, SLOW, XPUTRACE, Process, results_in, run, wait_until
+from harness import NOBODY, SLOW, XPUTRACE, Process, results_in, run, scratch, wait_until
 from pmu_tests import COUNTERS, CROWD, LONG, ONLINE, Device, busy_of, expected
 
 SECOND = 1e9
 MEBIBYTE = 1 << 20
+LONGEST = 10 * 10 ** 9  # ns that a job may run
 OTHERS = ("page-faults", "cpu-clock")
 
 
@@ -204,7 +206,7 @@ def test_rows(kernel):
     load(timeout_ms=round(20000 * SLOW))
     with Device() as device:
         counting = Counting(("busy", "jobs"), every="100ms")
-        started, finished = device.wait(device.submit(10 * LONG))
+        started, finished = device.wait(device.submit(min(10 * LONG, LONGEST)))
         table = counting.stop()
     busy, jobs = zip(*counting.rows)
     assert abs(sum(busy) - (finished - started) / SECOND) < 1e-6, (busy, started, finished)
@@ -212,6 +214,30 @@ def test_rows(kernel):
     within = [value for value in busy[:jobs.index(1)] if value]
     assert len(within) > 1 and max(within) < 0.1 + 0.1 * SLOW, busy
     assert close(table.values[name_of("busy")], finished - started), table.values
+
+
+def test_around_inferences(kernel):
+    """The kernel reads the device around each inference: one job each, and together as busy as the device says."""
+    load()
+    path = os.path.join(scratch(), "trace.json")
+    names = [name_of("jobs"), name_of("busy")]
+    everywhere = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {0})  # where the device counts; before Linux 6.13 it can be read nowhere else
+    try:
+        result = run([XPUTRACE, "record", "-o", path, "--counters", ",".join(names), "--counters-per-inference", "--"] +
+                     command("nrt", "--calls", 40))
+    finally:
+        os.sched_setaffinity(0, everywhere)
+    assert result.status == 0, result.stderr
+    jobs = check(results_in(result.stdout))
+    with open(path, encoding="utf-8") as file:
+        trace = json.load(file)
+    counts = [event["args"]["counters"] for event in trace["traceEvents"] if "counters" in event.get("args", {})]
+    assert len(counts) == len(jobs) == 40, (len(counts), len(jobs))
+    assert [count[names[0]] for count in counts] == [1] * 40, counts
+    assert close(sum(count[names[1]] for count in counts), expected(jobs)["busy"]), counts
+    totals = {counter["name"]: counter["total"] for counter in trace["metadata"]["counters"]}
+    assert totals[names[0]] == 40 and close(totals[names[1]], expected(jobs)["busy"]), totals
 
 
 def test_processor(kernel):

@@ -75,13 +75,13 @@ _xputrace() {
 	esac
 	case $command in
 	record)
-		mapfile -t COMPREPLY < <(compgen -W "$watched -s --sample --format --counters --counters-every" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched -s --sample --format --counters --counters-every --counters-per-inference" -- "$current")
 		;;
 	profile)
-		mapfile -t COMPREPLY < <(compgen -W "$watched -P --program --samples --type --summary --skip --delay" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched -P --program --samples --counters --type --summary --skip --delay" -- "$current")
 		;;
 	stream)
-		mapfile -t COMPREPLY < <(compgen -W "$watched -m -P -s --match --program --report-every --sample-every --type --summary --append --rotate --keep" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched -m -P -s --match --program --report-every --sample-every --counters --type --summary --append --rotate --keep" -- "$current")
 		;;
 	counters)
 		mapfile -t COMPREPLY < <(compgen -W "-e -p -d -o -q -h --event --gpu --cpu --pid --every --duration --output --no-multiplex --quiet --help --" -- "$current")
