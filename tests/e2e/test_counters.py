@@ -571,7 +571,7 @@ def test_trace():
         assert len(points) > 3 and times == sorted(set(times)), times
         assert begun <= times[0] and times[-1] <= ended, (begun, times, ended)
         values = [list(point["args"].items()) for point in points]
-        assert all(len(value) == 1 and value[0][0] == (one["unit"] or "count") for value in values), values
+        assert all(len(value) == 1 and value[0][0] == (one["unit"] or "count") + "/s" for value in values), values
         ends = times[1:] + [times[0] + table.seconds * 1e6]
         total = sum(value[0][1] * (end - time) / 1e6 for value, time, end in zip(values, times, ends))
         assert close(total, table.values[one["name"]], 0.001, 1), (one, total, table.values)

@@ -85,6 +85,15 @@ static const struct {
 
 #define DRIVER_EVENTS (sizeof(driver_events) / sizeof(driver_events[0]))
 
+/* Of each kind; two are read around calls. */
+static const char *const counters[] = {
+	"{\"name\":\"sum\",\"kind\":\"sum\",\"slots\":2,\"each_cpu\":true,\"scale\":0.5}",
+	"{\"name\":\"mean\",\"kind\":\"mean\",\"unit\":\"MHz\",\"slots\":1,\"scale\":1}",
+	"{\"name\":\"level\",\"kind\":\"level\"}",
+};
+
+#define COUNTERS (sizeof(counters) / sizeof(counters[0]))
+
 static volatile size_t touched; /* what is read must not be optimised away */
 
 static void touch_text(const char *text)
@@ -179,6 +188,27 @@ static void touch_device(const struct event_device *device)
 		touch_queue(device->queue);
 }
 
+static void touch_counter(const struct model_counter *counter)
+{
+	touch_text(counter->name);
+	touch_text(counter->unit);
+	touch_text(counter->description);
+	touch_text(counter->source);
+	if (counter->least > counter->most || counter->slots > XPT_SLOT_MAX)
+		abort();
+}
+
+static void touch_counts(const struct model_counts *counts)
+{
+	if (counts->count > XPT_SLOT_MAX)
+		abort();
+	for (unsigned int i = 0; i < counts->count; i++) {
+		touch_counter(counts->counters[i]);
+		if (counts->value[i] < 0)
+			abort();
+	}
+}
+
 static void touch_call(const struct event_call *call)
 {
 	touch_function(call->function);
@@ -190,6 +220,7 @@ static void touch_call(const struct event_call *call)
 			     call->function->role != XPT_ROLE_LAUNCH)))
 		abort();
 	touch_times(&call->device);
+	touch_counts(&call->counts);
 	if (!call->name != !(call->have & (1u << XPT_MEANING_NAME)) || call->start > call->end || !call->sample)
 		abort();
 	if (!call->name)
@@ -206,6 +237,7 @@ static void touch_inference(const struct event_inference *inference)
 	if (inference->status_name)
 		touch_text(inference->status_name);
 	touch_times(&inference->device);
+	touch_counts(&inference->counts);
 	if (inference->enqueued < inference->start || !inference->sample || inference->in_queue >= MODEL_PENDING_MAX)
 		abort();
 }
@@ -270,6 +302,11 @@ static int touch_event(void *context, const struct event *event)
 		if (event->ioctl.start > event->ioctl.end)
 			abort();
 		break;
+	case EVENT_READING:
+		touch_counter(event->reading.counter);
+		if (event->reading.since > event->reading.time)
+			abort();
+		break;
 	case EVENT_LOST:
 		touch_text(loss_name(event->lost.cause));
 		if (event->lost.since > event->lost.time)
@@ -313,6 +350,8 @@ static void touch_model(const struct model *model)
 	}
 	for (i = 0; i < model_queue_count(model); i++)
 		touch_queue(model_queue(model, i));
+	for (i = 0; i < model_counter_count(model); i++)
+		touch_counter(model_counter(model, i));
 	if (model_end_text(model))
 		touch_text(model_end_text(model));
 }
@@ -353,6 +392,8 @@ static void describe(struct model *model)
 	char text[1024];
 	size_t i;
 
+	for (i = 0; i < COUNTERS; i++)
+		text_feed(model, XPT_RECORD_COUNTER, i, counters[i]);
 	text_feed(model, XPT_RECORD_RUNTIME, 0,
 		  "{\"name\":\"r\",\"statuses\":[{\"value\":6,\"class\":\"pending\",\"name\":\"P\"}]}");
 	for (i = 0; i < SPECS; i++) {
@@ -442,6 +483,9 @@ static void record_tidy(struct xpt_record_header *record)
 		key_tidy(&count->key);
 		count->since = record->time - ((count->since & 0xff) << STEP_BITS) % (record->time + 1);
 		count->count.calls &= 0xff;
+		break;
+	case XPT_RECORD_READING:
+		((struct xpt_record_reading *)record)->values %= COUNTERS + 1;
 		break;
 	case XPT_RECORD_NAMED:
 		text->id &= 7;

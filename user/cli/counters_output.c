@@ -146,7 +146,7 @@ static void add_row(FILE *out, const struct counters_reading *reading)
 	fprintf(out, ",%.4f\n", least_share(reading));
 }
 
-/* A sum is shown as its rate, from the reading before on. */
+/* What is of an interval stands at its begin: a viewer draws it from there on. A sum is shown as its rate. */
 static void add_points(FILE *out, const struct counters_reading *reading)
 {
 	double seconds = (double)(reading->time - (reading->before ? reading->time_before : reading->start)) / 1e9;
@@ -154,8 +154,10 @@ static void add_points(FILE *out, const struct counters_reading *reading)
 	for (size_t i = 0; i < xpt_counters_count(reading->session); i++) {
 		const struct xpt_counter_info *info = xpt_counters_info(reading->session, i);
 		bool rate = info->kind == XPT_COUNTER_SUM;
-		uint64_t time = rate ? (reading->before ? reading->time_before : reading->start) : reading->time;
+		uint64_t since = reading->before ? reading->time_before : reading->start;
+		uint64_t time = info->kind == XPT_COUNTER_LEVEL ? reading->time : since;
 		double value = counters_shown(reading, i);
+		char unit[64];
 
 		if (reading->values[i].flags & (XPT_COUNTER_NEVER | XPT_COUNTER_GONE) || (rate && seconds <= 0))
 			continue;
@@ -163,7 +165,8 @@ static void add_points(FILE *out, const struct counters_reading *reading)
 			(unsigned int)(time % 1000));
 		json_string(out, info->name);
 		fprintf(out, ",\"args\":{");
-		json_string(out, *info->unit ? info->unit : "count");
+		snprintf(unit, sizeof(unit), "%s%s", *info->unit ? info->unit : "count", rate ? "/s" : "");
+		json_string(out, unit);
 		fprintf(out, ":%.12g}}", rate ? value / seconds : value);
 	}
 }
