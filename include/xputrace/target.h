@@ -64,6 +64,28 @@ XPT_API int xpt_target_runtimes(const struct xpt_target_options *options,
 XPT_API int xpt_target_sites(const struct xpt_target_options *options,
 			     int (*visit)(void *context, const struct xpt_site_info *site), void *context);
 
+/* A class of operators that a runtime executes, and the probe of its method; strings are valid during the visit. */
+struct xpt_operator_info {
+	const char *file;
+	const char *runtime;
+	const char
+		*name; /* of the class, as in its source: "onnxruntime::Gemm<float>"; mangled where that is not known */
+	const char *method;	  /* as described: "Compute" */
+	uint64_t function_offset; /* of the method's entry in the file */
+	uint64_t offset;	  /* of the probe */
+	const char *site_class;	  /* as in xpt_site_info */
+	unsigned int cost;
+	size_t shared; /* classes that have this very function, the one in hand included */
+};
+
+/*
+ * Visits the operators of runtimes that have them described, in order of file, function and class. How many classes there are
+ * goes to the log. Errors as above.
+ */
+XPT_API int xpt_target_operators(const struct xpt_target_options *options,
+				 int (*visit)(void *context, const struct xpt_operator_info *operator_info),
+				 void *context);
+
 /* A name for a program whose load was not seen. */
 struct xpt_handle_name {
 	pid_t pid; /* 0: in any process */

@@ -23,6 +23,18 @@ void *get_sized(void) { return &sized; }
 void *get_late(void) { return &late; }
 C
 
+cat >"$work/classes.cpp" <<'C'
+namespace rt {
+struct Kernel { virtual void gone(); virtual void freed(); virtual int Compute() = 0; virtual int a(); virtual int b(); };
+void Kernel::gone() {} void Kernel::freed() {} int Kernel::a() { return 1; } int Kernel::b() { return 2; }
+struct One : Kernel { int Compute() override; }; int One::Compute() { return 3; }
+struct Other { virtual int x(); long y; }; int Other::x() { return 4; }
+struct Two : Other, One { int Compute() override; }; int Two::Compute() { return 5; }
+template <class T> struct Three : Two { int b() override { return sizeof(T); } }; template struct Three<int>;
+struct Four : virtual Kernel { int Compute() override; }; int Four::Compute() { return 6; }
+}
+C
+
 # build NAME OPTION...
 build() {
 	name=$1
@@ -37,4 +49,8 @@ build x86_64_relr_stripped --target=x86_64-linux-gnu -O2 -s -Wl,--pack-dyn-reloc
 build x86_64_sysv_hash --target=x86_64-linux-gnu -O0 -Wl,--hash-style=sysv
 build aarch64 --target=aarch64-linux-gnu -O2
 build aarch64_bti --target=aarch64-linux-gnu -O1 -mbranch-protection=standard
+for machine in x86_64 aarch64; do
+	clang++-14 -w -shared -fPIC -nostdlib -fuse-ld=lld -Wl,-z,max-page-size=64,-z,noseparate-code -s \
+		--target=$machine-linux-gnu -O1 -o "$out/${machine}_classes" "$work/classes.cpp"
+done
 ls -l "$out"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The ELF reader, the table decoders and the choice of sites, on any bytes. Answers are not judged, only survived. */
+/*
+ * The ELF reader, the table decoders, type information and the choice of sites, on any bytes. Answers are not judged, only
+ * survived.
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +10,7 @@
 #include <unistd.h>
 
 #include "target/functions.h"
+#include "target/operators.h"
 
 #define FUNCTIONS_MAX 256
 
@@ -40,6 +44,9 @@ static struct description runtimes[] = {
 	  .table = { .accessor = "get_sized", .slots_offset = 8, .size_offset = 0 } },
 };
 
+static struct method_spec methods[] = { { .name = "Compute", .slot = 2 }, { .name = "ComputeAsync", .slot = 4 } };
+static const struct operators_spec operators_spec = { .base = "rt::Kernel", .methods = methods, .method_count = 2 };
+
 struct walk {
 	struct elf_file *file;
 	unsigned int seen;
@@ -69,6 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct registry registry = { .runtimes = list, .runtime_count = 3 };
 	struct mapped_file mapped = { .path = "input" };
 	struct found_functions found;
+	struct operators operators;
 	struct walk walk = { 0 };
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
 
@@ -79,6 +87,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		found_functions_free(&found);
 	if (elf_file_open(NULL, mapped.open_path, mapped.path, &walk.file) == 0) {
 		(void)elf_file_each_function(walk.file, visit, &walk);
+		if (operators_find(walk.file, &operators_spec, &operators) == 0)
+			operators_free(&operators);
 		elf_file_close(walk.file);
 	}
 	close(fd);

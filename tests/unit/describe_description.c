@@ -6,17 +6,20 @@
 
 Test(describe_description, everything)
 {
-	struct description *toy = parse("{\n"
-					"\"schema\": 1,\n"
-					"\"runtime\": \"toy_2\",\n"
-					"\"title\": \"Toy \\u00e9 \\\"2\\\"\",\n"
-					"\"note\": [\"For\", \"readers\"],\n"
-					"\"libraries\": [\"libtoy.so*\", \"toy*.node\"],\n"
-					"\"identify\": [\"toy_a\", \"toy_b\"],\n"
-					"\"over\": [\"nrt\", \"toy_2\"],\n"
-					"\"table\": {\"accessor\": \"toy_api\", \"through\": [3, 4095],\n"
-					"	\"slots_offset\": 40, \"size_offset\": 8, \"note\": \"\"},\n"
-					"\"statuses\": {},\n" CALLS);
+	struct description *toy = parse(
+		"{\n"
+		"\"schema\": 1,\n"
+		"\"runtime\": \"toy_2\",\n"
+		"\"title\": \"Toy \\u00e9 \\\"2\\\"\",\n"
+		"\"note\": [\"For\", \"readers\"],\n"
+		"\"libraries\": [\"libtoy.so*\", \"toy*.node\"],\n"
+		"\"identify\": [\"toy_a\", \"toy_b\"],\n"
+		"\"over\": [\"nrt\", \"toy_2\"],\n"
+		"\"table\": {\"accessor\": \"toy_api\", \"through\": [3, 4095],\n"
+		"	\"slots_offset\": 40, \"size_offset\": 8, \"note\": \"\"},\n"
+		"\"operators\": {\"base\": \"toy::Kernel\", \"note\": \"\", \"methods\": [\n"
+		"	{\"name\": \"Run\", \"slot\": 2}, {\"slot\": 255, \"name\": \"Later\"}]},\n"
+		"\"statuses\": {},\n" CALLS);
 
 	cr_expect_str_eq(toy->name, "toy_2");
 	cr_expect_str_eq(toy->title, "Toy \xc3\xa9 \"2\"");
@@ -34,6 +37,12 @@ Test(describe_description, everything)
 	cr_expect_eq(toy->table.through[1], 4095);
 	cr_expect_eq(toy->table.slots_offset, 40);
 	cr_expect_eq(toy->table.size_offset, 8);
+	cr_expect_str_eq(toy->operators.base, "toy::Kernel");
+	cr_assert_eq(toy->operators.method_count, 2);
+	cr_expect_str_eq(toy->operators.methods[0].name, "Run");
+	cr_expect_eq(toy->operators.methods[0].slot, 2);
+	cr_expect_str_eq(toy->operators.methods[1].name, "Later");
+	cr_expect_eq(toy->operators.methods[1].slot, 255);
 	cr_expect_eq(toy->status_count, 0);
 	cr_expect_eq(toy->call_count, 1);
 	description_free(toy);
@@ -46,6 +55,7 @@ Test(describe_description, least)
 	cr_expect_eq(toy->library_count, 0);
 	cr_expect_eq(toy->over_count, 0);
 	cr_expect_null(toy->table.accessor);
+	cr_expect_null(toy->operators.base);
 	cr_expect_eq(toy->status_count, 0);
 	description_free(toy);
 
@@ -105,6 +115,23 @@ Test(describe_description, table_mistakes)
 		  "toy.json:2: table.slots_offset: is out of range (0 to 4096)" },
 		{ HEAD "\"table\": {\"accessor\": \"a\", \"size_offset\": -2}}",
 		  "toy.json:2: table.size_offset: is out of range (-1 to 4096)" },
+	};
+
+	EXPECT_ALL_REFUSED(cases);
+}
+
+Test(describe_description, operators_mistakes)
+{
+	static const struct refused cases[] = {
+		{ HEAD "\"operators\": []}", "toy.json:2: operators: must be an object" },
+		{ HEAD "\"operators\": {\"methods\": []}}", "toy.json:2: operators: base is missing" },
+		{ HEAD "\"operators\": {\"base\": \"a\"}}", "toy.json:2: operators: methods is missing" },
+		{ HEAD "\"operators\": {\"base\": \"a\", \"methods\": []}}",
+		  "toy.json:2: operators.methods: must be an array of 1 to 8 methods" },
+		{ HEAD "\"operators\": {\"base\": \"a\", \"methods\": [{\"name\": \"b\"}]}}",
+		  "toy.json:2: operators.methods[0]: slot is missing" },
+		{ HEAD "\"operators\": {\"base\": \"a\", \"methods\": [{\"name\": \"b\", \"slot\": 256}]}}",
+		  "toy.json:2: operators.methods[0].slot: is out of range (0 to 255)" },
 	};
 
 	EXPECT_ALL_REFUSED(cases);

@@ -90,9 +90,11 @@ static const struct option_entry entries[] = {
 
 static const struct command_line line = {
 	.name = "list",
-	.summary = "Show runtimes, drivers, devices and counters, programs that run in a process, and probe sites.",
+	.summary =
+		"Show runtimes, drivers, devices and counters, programs that run in a process, probe sites and operators.",
 	.usage = "  xputrace list runtimes [-p PID | -f ELF]\n"
 		 "  xputrace list sites    (-p PID | -f ELF)\n"
+		 "  xputrace list operators (-p PID | -f ELF)\n"
 		 "  xputrace list programs -p PID\n"
 		 "  xputrace list drivers\n"
 		 "  xputrace list devices\n"
@@ -103,6 +105,8 @@ static const struct command_line line = {
 		"sites     each function: file offset of its entry and of the probe, how it was found, and its\n"
 		"          class: optimised and emulated ones are cheap, single-stepped ones cost 10 times more\n"
 		"          on virtual machines. The cost is what one recorded call is expected to take, in ns.\n"
+		"operators classes of what a model is made of, found in a library without symbols by its type\n"
+		"          information: their methods, the probes as above, and how many classes share one\n"
 		"programs  models, sessions and kernels that run within --duration, with handles for\n"
 		"          `record --name HANDLE=NAME`. This one places probes.\n"
 		"drivers   which of their described events this kernel has; as root, with tracefs mounted\n"
@@ -171,6 +175,33 @@ static int on_site(void *context, const struct xpt_site_info *site)
 	       site->found_by, site->runtime);
 	print_name(stdout, site->symbol ?: site->function, 0);
 	printf("%s\n", site->shared ? " (same code as another one: not told apart)" : "");
+	return 0;
+}
+
+static int on_operator(void *context, const struct xpt_operator_info *info)
+{
+	struct list_context *list = context;
+
+	if (list->output.json) {
+		list_row(&list->output);
+		printf("{");
+		list_string("file", info->file, ",");
+		list_string("runtime", info->runtime, ",");
+		list_string("operator", info->name, ",");
+		list_string("method", info->method, ",");
+		printf("\"offset\":%" PRIu64 ",\"function_offset\":%" PRIu64 ",", info->offset, info->function_offset);
+		list_string("class", info->site_class, ",");
+		printf("\"cost_ns\":%u,\"shared\":%zu}", info->cost, info->shared);
+		return 0;
+	}
+	if (!list->output.rows++)
+		printf("%-12s %6s %-10s %6s %7s  %-13s %-13s %s\n", "OFFSET", "MOVED", "CLASS", "COST", "SHARED",
+		       "RUNTIME", "METHOD", "OPERATOR");
+	printf("0x%-10" PRIx64 " %+6" PRId64 " %-10s %6u %7zu  %-13s %-13s ", info->offset,
+	       (int64_t)(info->offset - info->function_offset), info->site_class, info->cost, info->shared,
+	       info->runtime, info->method);
+	print_name(stdout, info->name, 0);
+	printf("\n");
 	return 0;
 }
 
@@ -326,6 +357,8 @@ static int run(struct list_context *list, const char *what)
 		result = xpt_target_runtimes(&list->options, on_runtime, list);
 	else if (!strcmp(what, "sites"))
 		result = xpt_target_sites(&list->options, on_site, list);
+	else if (!strcmp(what, "operators"))
+		result = xpt_target_operators(&list->options, on_operator, list);
 	else if (!strcmp(what, "drivers"))
 		result = list_drivers(list);
 	else if (!strcmp(what, "devices"))
@@ -367,18 +400,20 @@ int command_list(int argc, char **argv)
 			return result == PARSE_HELP ? 0 : result;
 	}
 	if (!what || first + optind < argc ||
-	    (strcmp(what, "runtimes") && strcmp(what, "sites") && strcmp(what, "programs") && strcmp(what, "drivers") &&
-	     strcmp(what, "devices") && strcmp(what, "counters"))) {
-		fprintf(stderr, "xputrace list: one of runtimes, sites, programs, drivers, devices, counters is wanted "
-				"(see xputrace list --help)\n");
+	    (strcmp(what, "runtimes") && strcmp(what, "sites") && strcmp(what, "operators") &&
+	     strcmp(what, "programs") && strcmp(what, "drivers") && strcmp(what, "devices") &&
+	     strcmp(what, "counters"))) {
+		fprintf(stderr,
+			"xputrace list: one of runtimes, sites, operators, programs, drivers, devices, counters is wanted "
+			"(see xputrace list --help)\n");
 		return EXIT_USAGE;
 	}
 	if (list.options.pid && list.options.file) {
 		fprintf(stderr, "xputrace list: --pid and --file exclude each other\n");
 		return EXIT_USAGE;
 	}
-	if (!strcmp(what, "sites") && !list.options.pid && !list.options.file) {
-		fprintf(stderr, "xputrace list sites: -p PID or -f ELF is wanted\n");
+	if ((!strcmp(what, "sites") || !strcmp(what, "operators")) && !list.options.pid && !list.options.file) {
+		fprintf(stderr, "xputrace list %s: -p PID or -f ELF is wanted\n", what);
 		return EXIT_USAGE;
 	}
 	if (!strcmp(what, "programs") && !list.options.pid) {

@@ -15,8 +15,10 @@
 #define STATUSES_MAX 256
 #define STATUS_NAME_MAX 95
 #define TABLE_OFFSET_MAX 4096
+#define METHODS_MAX 8
+#define METHOD_SLOT_MAX 255
 
-enum { RUNTIME_SCHEMA, NAME, TITLE, NOTE, LIBRARIES, IDENTIFY, OVER, TABLE, STATUSES, CALLS, MEMBERS };
+enum { RUNTIME_SCHEMA, NAME, TITLE, NOTE, LIBRARIES, IDENTIFY, OVER, TABLE, OPERATORS, STATUSES, CALLS, MEMBERS };
 
 static int missing(const struct reader *reader, const struct json_place *place, const struct member *member)
 {
@@ -208,6 +210,71 @@ static int read_calls(const struct reader *reader, const struct member *member, 
 	return error;
 }
 
+static int read_method(const struct reader *reader, const cJSON *object, const struct json_place *place,
+		       struct method_spec *method)
+{
+	struct member members[] = { { .key = "name" }, { .key = "slot" } };
+	__s64 slot = 0;
+	int error = reader_members(reader, object, place, members, 2);
+
+	for (size_t i = 0; i < 2 && !error; i++)
+		if (!members[i].value)
+			error = missing(reader, place, &members[i]);
+	if (!error)
+		error = reader_string(reader, members[0].value, &members[0].place, &method->name);
+	if (!error)
+		error = reader_number(reader, &members[1], 0, METHOD_SLOT_MAX, &slot);
+	method->slot = (unsigned int)slot;
+	return error;
+}
+
+static int read_methods(const struct reader *reader, const struct member *member, struct operators_spec *operators)
+{
+	struct json_place at = { &member->place, NULL, 0 };
+	int error = 0, size = cJSON_IsArray(member->value) ? cJSON_GetArraySize(member->value) : 0;
+
+	if (size < 1 || size > METHODS_MAX)
+		return reader_error(reader, &member->place, "must be an array of 1 to %d methods", METHODS_MAX);
+	operators->methods = calloc((size_t)size, sizeof(*operators->methods));
+	if (!operators->methods)
+		return -ENOMEM;
+	operators->method_count = (size_t)size;
+	for (const cJSON *child = member->value->child; child && !error; child = child->next, at.index++)
+		error = read_method(reader, child, &at, &operators->methods[at.index]);
+	return error;
+}
+
+static int read_operators(const struct reader *reader, const struct member *member, struct operators_spec *operators)
+{
+	enum { BASE, METHODS, OPERATORS_NOTE, OPERATORS_MEMBERS };
+	struct member members[OPERATORS_MEMBERS] = {
+		[BASE] = { .key = "base" },
+		[METHODS] = { .key = "methods" },
+		[OPERATORS_NOTE] = { .key = "note" },
+	};
+	int error;
+
+	if (!member->value)
+		return 0;
+	error = reader_members(reader, member->value, &member->place, members, OPERATORS_MEMBERS);
+	for (size_t i = BASE; i <= METHODS && !error; i++)
+		if (!members[i].value)
+			error = missing(reader, &member->place, &members[i]);
+	if (!error)
+		error = reader_string(reader, members[BASE].value, &members[BASE].place, &operators->base);
+	if (!error)
+		error = reader_note(reader, &members[OPERATORS_NOTE]);
+	return error ? error : read_methods(reader, &members[METHODS], operators);
+}
+
+static void operators_clear(struct operators_spec *operators)
+{
+	for (size_t i = 0; i < operators->method_count; i++)
+		free(operators->methods[i].name);
+	free(operators->methods);
+	free(operators->base);
+}
+
 static int read_description(const struct reader *reader, const cJSON *document, struct description *description)
 {
 	struct member members[MEMBERS] = {
@@ -219,6 +286,7 @@ static int read_description(const struct reader *reader, const cJSON *document, 
 		[IDENTIFY] = { .key = "identify" },
 		[OVER] = { .key = "over" },
 		[TABLE] = { .key = "table" },
+		[OPERATORS] = { .key = "operators" },
 		[STATUSES] = { .key = "statuses" },
 		[CALLS] = { .key = "calls" },
 	};
@@ -246,6 +314,8 @@ static int read_description(const struct reader *reader, const cJSON *document, 
 		error = reader_strings(reader, &members[OVER], &description->over, &description->over_count);
 	if (!error && description->over_count)
 		description->over_line = json_locate(reader->text, reader->length, &members[OVER].place);
+	if (!error)
+		error = read_operators(reader, &members[OPERATORS], &description->operators);
 	if (!error)
 		error = read_statuses(reader, &members[STATUSES], description);
 	if (!error)
@@ -293,6 +363,7 @@ void description_free(struct description *description)
 		free(description->statuses[i].name);
 	free(description->statuses);
 	free(description->table.accessor);
+	operators_clear(&description->operators);
 	string_array_free(description->over, description->over_count);
 	string_array_free(description->identify, description->identify_count);
 	string_array_free(description->libraries, description->library_count);

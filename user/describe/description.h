@@ -52,6 +52,19 @@ struct table_spec {
 	ssize_t size_offset; /* where the table holds its own size as a 64-bit number of bytes; -1: nowhere */
 };
 
+/* A method of a virtual table. */
+struct method_spec {
+	char *name;	   /* "Compute" */
+	unsigned int slot; /* counted from 0, destructors included */
+};
+
+/* What an inference is made of, in runtimes that have a class for each kind of it. */
+struct operators_spec {
+	char *base; /* class that all of them are derived from: "onnxruntime::OpKernel"; NULL: not described */
+	struct method_spec *methods; /* that execute one */
+	size_t method_count;
+};
+
 struct description {
 	char *name;	  /* short and unique: "onnxruntime" */
 	char *title;	  /* "ONNX Runtime" */
@@ -64,6 +77,7 @@ struct description {
 	size_t over_count;
 	unsigned int over_line; /* where they stand in the file, for messages */
 	struct table_spec table;
+	struct operators_spec operators;
 	struct status_value *statuses; /* sorted by value */
 	size_t status_count;
 	struct call_spec *calls;

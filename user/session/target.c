@@ -14,6 +14,8 @@
 #include "describe/registry.h"
 #include "kern/features.h"
 #include "target/functions.h"
+#include "target/operators.h"
+#include "target/type_name.h"
 
 struct walk {
 	const struct xpt_target_options *options;
@@ -23,6 +25,7 @@ struct walk {
 	int (*file)(struct walk *walk, const struct mapped_file *mapped, const struct found_functions *found);
 	int (*runtime_visit)(void *context, const struct xpt_runtime_info *runtime);
 	int (*site_visit)(void *context, const struct xpt_site_info *site);
+	int (*operator_visit)(void *context, const struct xpt_operator_info *operator_info);
 	void *context;
 };
 
@@ -206,6 +209,91 @@ int xpt_target_sites(const struct xpt_target_options *options,
 		     int (*visit)(void *context, const struct xpt_site_info *site), void *context)
 {
 	struct walk walk = { .options = options, .file = visit_sites, .site_visit = visit, .context = context };
+	int result = walk_all(&walk);
+
+	registry_free(walk.registry);
+	return result;
+}
+
+static int visit_function(struct walk *walk, const struct mapped_file *mapped, const struct description *runtime,
+			  const struct operators *operators, const struct operator_function *function)
+{
+	const struct class_method *methods = &operators->classes.methods[function->first];
+	char name[CLASS_NAME_LENGTH];
+	int result = 0;
+
+	for (size_t i = 0; i < function->count && !result; i++) {
+		const struct xpt_operator_info info = {
+			.file = mapped->path,
+			.runtime = runtime->name,
+			.name = type_name_read(methods[i].class_name, name, sizeof(name)) ? methods[i].class_name :
+											    name,
+			.method = operators_method(&runtime->operators, methods[i].slot),
+			.function_offset = function->site.function,
+			.offset = function->site.offset,
+			.site_class = site_class_name(function->site.class),
+			.cost = site_class_cost(function->site.class),
+			.shared = function->count,
+		};
+
+		result = walk->operator_visit(walk->context, &info);
+	}
+	return result;
+}
+
+static int visit_runtime_operators(struct walk *walk, const struct mapped_file *mapped, struct elf_file *file,
+				   const struct description *runtime)
+{
+	struct operators operators;
+	int result = operators_find(file, &runtime->operators, &operators);
+
+	if (result == -ENOENT) {
+		log_debug(&walk->log, "%s: there is no class %s", mapped->path, runtime->operators.base);
+		return 0;
+	}
+	if (result)
+		return result;
+	log_info(&walk->log,
+		 "%s: %zu classes derived from %s, %zu methods in %zu functions; as the base has it: %zu; not there: %zu; "
+		 "no probe possible: %zu; classes left out: %zu",
+		 mapped->path, operators.classes.class_count, runtime->operators.base, operators.classes.method_count,
+		 operators.function_count, operators.classes.inherited, operators.classes.abstract, operators.unplaced,
+		 operators.classes.left_out);
+	for (size_t i = 0; i < operators.function_count && !result; i++)
+		result = visit_function(walk, mapped, runtime, &operators, &operators.functions[i]);
+	operators_free(&operators);
+	return result;
+}
+
+static bool holds(const struct walk *walk, const struct found_functions *found, const struct description *runtime)
+{
+	for (size_t i = 0; i < found->count; i++)
+		if (walk->registry->spec_runtime[found->functions[i].spec] == runtime)
+			return true;
+	return false;
+}
+
+static int visit_operators(struct walk *walk, const struct mapped_file *mapped, const struct found_functions *found)
+{
+	struct elf_file *file;
+	int result = elf_file_open(NULL, mapped->open_path, mapped->path, &file);
+
+	if (result)
+		return result;
+	for (size_t i = 0; i < walk->registry->runtime_count && !result; i++) {
+		const struct description *runtime = walk->registry->runtimes[i];
+
+		if (runtime->operators.base && holds(walk, found, runtime))
+			result = visit_runtime_operators(walk, mapped, file, runtime);
+	}
+	elf_file_close(file);
+	return result;
+}
+
+int xpt_target_operators(const struct xpt_target_options *options,
+			 int (*visit)(void *context, const struct xpt_operator_info *operator_info), void *context)
+{
+	struct walk walk = { .options = options, .file = visit_operators, .operator_visit = visit, .context = context };
 	int result = walk_all(&walk);
 
 	registry_free(walk.registry);

@@ -65,6 +65,18 @@ bool elf_file_exports(struct elf_file *file, const char *name);
  * -ENOENT when no relocation applies there.
  */
 int elf_file_relocated(struct elf_file *file, __u64 address, __u64 *value);
+/*
+ * Calls visit for every word that relocation makes an address within the file, in order of their addresses; a non-zero return
+ * ends the walk and is returned. A file with a fixed address has none.
+ */
+int elf_file_each_relocated(struct elf_file *file, int (*visit)(void *context, __u64 address, __u64 value),
+			    void *context);
+/*
+ * Calls visit with each virtual address at which a segment that is not written to holds the string with its terminator, and
+ * nothing of a longer one before it; as above. The string has at most 4096 bytes.
+ */
+int elf_file_each_string(struct elf_file *file, const char *string, int (*visit)(void *context, __u64 address),
+			 void *context);
 
 /* Bounds of the function that contains address, from .eh_frame_hdr, else from symbols; -ENOENT. */
 int elf_file_function_bounds(struct elf_file *file, __u64 address, __u64 *start, __u64 *size);

@@ -220,3 +220,13 @@ int elf_file_relocated(struct elf_file *file, __u64 address, __u64 *value)
 		return 0;
 	return -ENOENT;
 }
+
+int elf_file_each_relocated(struct elf_file *file, int (*visit)(void *context, __u64 address, __u64 value),
+			    void *context)
+{
+	int error = file->relocations_loaded ? 0 : load(file);
+
+	for (size_t i = 0; i < file->relocation_count && !error; i++)
+		error = visit(context, file->relocations[i].address, file->relocations[i].value);
+	return error;
+}

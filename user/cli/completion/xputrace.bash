@@ -91,7 +91,7 @@ _xputrace() {
 		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-o -q -h --output --quiet --help" -- "$current")
 		;;
 	list)
-		mapfile -t COMPREPLY < <(compgen -W "runtimes programs sites drivers devices counters -p -f -r -d -v -h --gpu --pid --file --format --runtime --driver --only --duration --verbose --help" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "runtimes programs sites operators drivers devices counters -p -f -r -d -v -h --gpu --pid --file --format --runtime --driver --only --duration --verbose --help" -- "$current")
 		;;
 	check)
 		mapfile -t COMPREPLY < <(compgen -W "-h --help" -- "$current")

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""xputrace list operators: classes of stripped libraries, against the symbols that the library had before."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+from harness import NPM, XPUTRACE, Skip, cases, need, run, scratch
+
+ONNX = os.path.join(NPM, "node_modules", "onnxruntime-node", "bin", "napi-v6", "linux")
+SOURCE = r"""
+namespace rt {
+struct Kernel {
+	virtual ~Kernel();
+	virtual int Compute(void *) const = 0;
+	virtual bool IsAsync() const;
+	virtual int ComputeAsync(void *) const;
+};
+Kernel::~Kernel() {}
+bool Kernel::IsAsync() const { return false; }
+int Kernel::ComputeAsync(void *) const { return 2; }
+
+template <class T> struct Gemm : Kernel { int Compute(void *p) const override { return p ? sizeof(T) : 77; } };
+template struct Gemm<float>;
+template struct Gemm<double>;
+
+struct Relu : Kernel { int Compute(void *p) const override; };
+int Relu::Compute(void *p) const { return p != 0; }
+struct Leaky : Relu { ~Leaky(); };  /* has what Relu has */
+Leaky::~Leaky() {}
+
+struct Middle : Kernel { ~Middle(); };  /* still abstract */
+Middle::~Middle() {}
+struct Deep : Middle { int Compute(void *p) const override; };
+int Deep::Compute(void *p) const { return p == 0; }
+
+struct Other { virtual ~Other(); virtual int Compute(void *); long field[3]; };
+Other::~Other() {}
+int Other::Compute(void *) { return 9; }
+struct Second : Other, Kernel { int Compute(void *p) const override; };  /* Kernel is not its first base */
+int Second::Compute(void *p) const { return p != this; }
+struct Third : Second { ~Third(); };
+Third::~Third() {}
+
+struct Loop : Kernel { int Compute(void *) const override; int ComputeAsync(void *) const override; };
+int Loop::Compute(void *) const { return 4; }
+int Loop::ComputeAsync(void *) const { return 5; }
+
+struct Shared : virtual Kernel { int Compute(void *) const override; };  /* no fixed place */
+int Shared::Compute(void *) const { return 6; }
+}
+namespace {
+struct Hidden : rt::Kernel { int Compute(void *) const override; };
+int Hidden::Compute(void *) const { return 8; }
+}
+struct Unrelated { virtual ~Unrelated(); virtual int Compute(void *) const; };
+Unrelated::~Unrelated() {}
+int Unrelated::Compute(void *) const { return 3; }
+extern "C" __attribute__((visibility("default"))) void *toy_run(void *p) { return p ? (void *)new Hidden : new rt::Third; }
+"""
+DESCRIPTION = {
+    "schema": 1, "runtime": "toy", "title": "Toy", "identify": ["toy_run"],
+    "operators": {"base": "rt::Kernel", "methods": [{"name": "Compute", "slot": 2}, {"name": "ComputeAsync", "slot": 4}]},
+    "calls": [{"symbol": "toy_run", "role": "execute", "fetch": {"program": "arg0"}}]}
+# Class and the function that it has in the slot, as c++filt writes them.
+COMPUTE = {
+    "rt::Gemm<float>": "rt::Gemm<float>::Compute(void*) const",
+    "rt::Gemm<double>": "rt::Gemm<double>::Compute(void*) const",
+    "rt::Relu": "rt::Relu::Compute(void*) const",
+    "rt::Leaky": "rt::Relu::Compute(void*) const",
+    "rt::Deep": "rt::Deep::Compute(void*) const",
+    "rt::Second": "non-virtual thunk to rt::Second::Compute(void*) const",
+    "rt::Third": "non-virtual thunk to rt::Second::Compute(void*) const",
+    "rt::Loop": "rt::Loop::Compute(void*) const",
+    "(anonymous namespace)::Hidden": "(anonymous namespace)::Hidden::Compute(void*) const",
+}
+ASYNC = {"rt::Loop": "rt::Loop::ComputeAsync(void*) const"}  # the others have what the base has
+
+
+def tool(name):
+    path = shutil.which(name)
+    if not path:
+        raise Skip("%s is not installed" % name)
+    return path
+
+
+def output(*words):
+    return subprocess.run(words, stdout=subprocess.PIPE, check=True, text=True).stdout
+
+
+def build(folder, *flags):
+    """A library with its symbols, and the same without."""
+    source, full, bare = (os.path.join(folder, name) for name in ("toy.cpp", "full.so", "bare.so"))
+    with open(source, "w", encoding="ascii") as file:
+        file.write(SOURCE)
+    built = subprocess.run([tool("g++"), "-O1", "-fPIC", "-shared", "-o", full, source, *flags],
+                           stderr=subprocess.PIPE, text=True, check=False)
+    if built.returncode:
+        raise Skip("cannot be built here: " + built.stderr.splitlines()[0])
+    subprocess.run([tool("strip"), "-s", "-o", bare, full], check=True)
+    assert "no symbols" in subprocess.run(["nm", bare], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                          check=False).stdout
+    return full, bare
+
+
+def file_offsets(full):
+    """From the name of each function to its offset in the file."""
+    segments = [[int(word, 16) for word in match] for match in re.findall(
+        r"LOAD\s+0x(\w+) 0x(\w+) 0x\w+ 0x(\w+)", output("readelf", "-lW", full))]
+    found = {}
+    for line in output("nm", "-C", full).splitlines():
+        match = re.match(r"(\w{16}) [TtWw] (.*)", line)
+        if match:
+            address = int(match[1], 16)
+            found[match[2]] = next(offset + address - start for offset, start, size in segments
+                                   if start <= address < start + size)
+    return found
+
+
+def operators(path, *options):
+    result = run([need(XPUTRACE, "collector"), "list", "operators", "-f", path, "--format", "json", *options])
+    assert result.status == 0, result.stderr
+    return json.loads(result.stdout), result.stderr
+
+
+@cases("", "-fvisibility=hidden", "-Wl,-z,pack-relative-relocs", "-Wl,-Bsymbolic")
+def test_classes(flag):
+    """Every class with the base, by its readable name, and the function that it really has."""
+    folder = scratch()
+    full, bare = build(folder, *flag.split())
+    description = os.path.join(folder, "toy.json")
+    with open(description, "w", encoding="utf-8") as file:
+        json.dump(DESCRIPTION, file)
+    rows, said = operators(bare, "-r", description, "--only", "toy")
+    offsets = file_offsets(full)
+    for method, wanted in (("Compute", COMPUTE), ("ComputeAsync", ASYNC)):
+        found = {row["operator"]: row["function_offset"] for row in rows if row["method"] == method}
+        assert len(found) == len([row for row in rows if row["method"] == method]), rows
+        assert {name: offsets[function] for name, function in wanted.items()} == found, (method, found, offsets)
+    assert {row["operator"]: row["shared"] for row in rows if row["method"] == "Compute"}["rt::Leaky"] == 2
+    assert "10 classes derived from rt::Kernel" in said and "as the base has it: 9; not there: 1;" in said and said.endswith("left out: 1\n"), said
+
+
+@cases("x64", "arm64")
+def test_onnxruntime(machine):
+    """A real library without symbols: no fewer classes and methods than there were known to be."""
+    path = os.path.join(ONNX, machine, "libonnxruntime.so.1")
+    if not os.path.exists(path):
+        raise Skip("onnxruntime-node is not installed")
+    rows, said = operators(path)
+    compute = [row for row in rows if row["method"] == "Compute"]
+    classes = int(re.search(r"(\d+) classes derived", said)[1])
+    functions = {row["function_offset"] for row in compute}
+    names = {row["operator"] for row in compute}
+    if machine == "x64":
+        assert classes >= 831 and len(functions) >= 671, said
+    assert len(functions) > 0.75 * len(compute), (len(functions), len(compute))
+    assert len(names) == len(compute) > 0.95 * classes, (len(names), len(compute), classes)
+    assert {"onnxruntime::Gemm<float>", "onnxruntime::If", "onnxruntime::Loop"} <= names
+    assert not [name for name in names if re.match(r"\*?N?\d", name)], "names that are not readable"
+    if machine == "x64":  # AArch64's first instructions are others
+        assert sum(row["class"] == "stepped" for row in compute) < 0.1 * len(compute)
+
+
+def test_nothing_there():
+    """A library of another kind, one without the class, and what is no library."""
+    for words, status in ((["-f", XPUTRACE], 1), (["-f", "/dev/null"], 1), ([], 2)):
+        result = run([XPUTRACE, "list", "operators", *words])
+        assert result.status == status and result.stderr.strip(), (words, result.stderr)

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Operators of a described runtime in a file: the methods of its classes, and where their probes would go. */
+#ifndef XPT_TARGET_OPERATORS_H
+#define XPT_TARGET_OPERATORS_H
+
+#include "describe/description.h"
+#include "target/classes.h"
+#include "target/site.h"
+
+/* What classes have in a slot is often the same function. */
+struct operator_function {
+	struct site site;
+	size_t first, count; /* of classes.methods: those that have it */
+};
+
+struct operators {
+	struct classes classes;
+	struct operator_function *functions; /* in order of their addresses */
+	size_t function_count;
+	size_t unplaced; /* functions that no probe can be put on */
+};
+
+/* Errors are those of classes_find(). */
+int operators_find(struct elf_file *file, const struct operators_spec *spec, struct operators *result);
+void operators_free(struct operators *operators);
+/* The described name of a method's slot. */
+const char *operators_method(const struct operators_spec *spec, unsigned int slot);
+
+#endif
