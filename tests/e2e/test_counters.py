@@ -645,7 +645,11 @@ def test_interrupted_command():
 def test_terminal():
     """On a terminal the table is written over and over, and Ctrl-C ends it."""
     import pty
+    import termios
     master, slave = pty.openpty()
+    attributes = termios.tcgetattr(slave)
+    attributes[3] |= termios.NOFLSH  # Ctrl-C would drop what is on its way to the terminal
+    termios.tcsetattr(slave, termios.TCSANOW, attributes)
     process = subprocess.Popen([need(XPUTRACE, "collector"), "counters", "-e", "page-faults,cpu-clock", "--every",
                                 "50ms"], stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
                                preexec_fn=lambda: take_terminal(0))
