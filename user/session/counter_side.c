@@ -79,6 +79,11 @@ void counter_side_free(struct counter_side *side)
 	free(side);
 }
 
+unsigned int counter_side_slots(const struct counter_side *side)
+{
+	return side ? side->calls.slots : 0;
+}
+
 void counter_side_lend(const struct counter_side *side, struct kern_options *options)
 {
 	if (!side)

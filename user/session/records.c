@@ -10,6 +10,7 @@
 
 /* ns: a call that is left out by sampling costs its entry probe only (README, "What it costs"). */
 #define LEFT_OUT_COST 620
+#define SLOT_COST 310 /* ns: of a perf event that is read before and after a call (make bench, counters) */
 
 struct counting {
 	struct collector *collector;
@@ -152,6 +153,16 @@ void records_totals(struct collector *collector, pid_t tgid)
 	kern_take_counts(collector->kern, tgid, on_taken, collector);
 }
 
+/* Of one recorded call, in ns. */
+static __u64 call_cost(const struct collector *collector, size_t spec)
+{
+	enum xpt_role role = collector->registry->specs[spec]->wire.role;
+	bool counted = role == XPT_ROLE_EXECUTE || role == XPT_ROLE_ENQUEUE || role == XPT_ROLE_WAIT;
+	unsigned int slots = counted ? counter_side_slots(collector->counter_side) : 0;
+
+	return attacher_cost(collector->attacher, spec) + slots * SLOT_COST;
+}
+
 static cJSON *end_json(struct collector *collector, const char *stopped_by)
 {
 	const struct attacher_figures *figures = attacher_figures(collector->attacher);
@@ -161,7 +172,7 @@ static cJSON *end_json(struct collector *collector, const char *stopped_by)
 
 	for (size_t i = 0; i < collector->registry->spec_count; i++) {
 		calls += collector->spec_calls[i];
-		cost += collector->spec_calls[i] * attacher_cost(collector->attacher, i);
+		cost += collector->spec_calls[i] * call_cost(collector, i);
 	}
 	calls += collector->left_out;
 	cost += collector->left_out * LEFT_OUT_COST;
