@@ -216,6 +216,12 @@ def test_rows(kernel):
     assert close(table.values[name_of("busy")], finished - started), table.values
 
 
+def users():
+    """References to the driver's module."""
+    with open("/sys/module/%s/refcnt" % accelerator.NAME, encoding="ascii") as file:
+        return int(file.read())
+
+
 def test_around_inferences(kernel):
     """The kernel reads the device around each inference: one job each, and together as busy as the device says."""
     load()
@@ -238,6 +244,7 @@ def test_around_inferences(kernel):
     assert close(sum(count[names[1]] for count in counts), expected(jobs)["busy"]), counts
     totals = {counter["name"]: counter["total"] for counter in trace["metadata"]["counters"]}
     assert totals[names[0]] == 40 and close(totals[names[1]], expected(jobs)["busy"]), totals
+    wait_until(lambda: users() == 0, "the kernel lets go of the device's events, some time after their last reader")
 
 
 def test_processor(kernel):
