@@ -196,8 +196,10 @@ bool string_list_add_counters(struct string_list *list, const char *text)
 		if (end == text)
 			return false;
 		name = strndup(text, (size_t)(end - text));
-		if (!name || !string_list_add(list, name))
+		if (!name || !string_list_add(list, name)) {
+			free(name);
 			return false;
+		}
 		text = *end ? end + 1 : end;
 	}
 	return list->count;

@@ -233,7 +233,7 @@ static int read_methods(const struct reader *reader, const struct member *member
 	struct json_place at = { &member->place, NULL, 0 };
 	int error = 0, size = cJSON_IsArray(member->value) ? cJSON_GetArraySize(member->value) : 0;
 
-	if (size < 1 || size > METHODS_MAX)
+	if (!member->value || size < 1 || size > METHODS_MAX)
 		return reader_error(reader, &member->place, "must be an array of 1 to %d methods", METHODS_MAX);
 	operators->methods = calloc((size_t)size, sizeof(*operators->methods));
 	if (!operators->methods)
