@@ -10,7 +10,7 @@
 
 /* ns: a call that is left out by sampling costs its entry probe only (README, "What it costs"). */
 #define LEFT_OUT_COST 620
-#define SLOT_COST 310 /* ns: of a perf event that is read before and after a call (make bench, counters) */
+#define SLOT_COST 400 /* ns: of a perf event that is read before and after a call (make bench, counters) */
 
 struct counting {
 	struct collector *collector;
