@@ -24,7 +24,6 @@
 
 struct counters_context {
 	struct string_list names; /* owned, each of them */
-	char *name;		  /* the newest of them */
 	struct xpt_counters_options options;
 	uint64_t every, duration;
 	struct counters_file file; /* path NULL: none */

@@ -15,7 +15,6 @@
 #define STATUSES_MAX 256
 #define STATUS_NAME_MAX 95
 #define TABLE_OFFSET_MAX 4096
-#define METHODS_MAX 8
 #define METHOD_SLOT_MAX 255
 
 enum { RUNTIME_SCHEMA, NAME, TITLE, NOTE, LIBRARIES, IDENTIFY, OVER, TABLE, OPERATORS, STATUSES, CALLS, MEMBERS };
@@ -233,8 +232,9 @@ static int read_methods(const struct reader *reader, const struct member *member
 	struct json_place at = { &member->place, NULL, 0 };
 	int error = 0, size = cJSON_IsArray(member->value) ? cJSON_GetArraySize(member->value) : 0;
 
-	if (!member->value || size < 1 || size > METHODS_MAX)
-		return reader_error(reader, &member->place, "must be an array of 1 to %d methods", METHODS_MAX);
+	if (!member->value || size < 1 || size > DESCRIPTION_METHODS_MAX)
+		return reader_error(reader, &member->place, "must be an array of 1 to %d methods",
+				    DESCRIPTION_METHODS_MAX);
 	operators->methods = calloc((size_t)size, sizeof(*operators->methods));
 	if (!operators->methods)
 		return -ENOMEM;

@@ -52,6 +52,8 @@ struct table_spec {
 	ssize_t size_offset; /* where the table holds its own size as a 64-bit number of bytes; -1: nowhere */
 };
 
+#define DESCRIPTION_METHODS_MAX 8 /* of one runtime's operators */
+
 /* A method of a virtual table. */
 struct method_spec {
 	char *name;	   /* "Compute" */
@@ -62,7 +64,7 @@ struct method_spec {
 struct operators_spec {
 	char *base; /* class that all of them are derived from: "onnxruntime::OpKernel"; NULL: not described */
 	struct method_spec *methods; /* that execute one */
-	size_t method_count;
+	size_t method_count;	     /* at most DESCRIPTION_METHODS_MAX */
 };
 
 struct description {

@@ -139,6 +139,17 @@ static int walk_all(struct walk *walk)
 	return error;
 }
 
+/* How many functions of the runtime were found. */
+static size_t count_found(const struct walk *walk, const struct found_functions *found,
+			  const struct description *runtime)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < found->count; i++)
+		count += walk->registry->spec_runtime[found->functions[i].spec] == runtime;
+	return count;
+}
+
 static int visit_runtimes(struct walk *walk, const struct mapped_file *mapped, const struct found_functions *found)
 {
 	int result = 0;
@@ -150,11 +161,10 @@ static int visit_runtimes(struct walk *walk, const struct mapped_file *mapped, c
 			.title = runtime->title,
 			.functions = runtime->call_count,
 			.file = mapped->path,
+			.found = count_found(walk, found, runtime),
 		};
 		bool pending = false;
 
-		for (size_t i = 0; i < found->count; i++)
-			info.found += walk->registry->spec_runtime[found->functions[i].spec] == runtime;
 		for (size_t i = 0; i < found->table_count; i++)
 			pending |= found->tables[i].runtime == runtime;
 		if (info.found || pending)
@@ -241,12 +251,17 @@ static int visit_function(struct walk *walk, const struct mapped_file *mapped, c
 	return result;
 }
 
-static int visit_runtime_operators(struct walk *walk, const struct mapped_file *mapped, struct elf_file *file,
+static int visit_runtime_operators(struct walk *walk, const struct mapped_file *mapped,
 				   const struct description *runtime)
 {
 	struct operators operators;
-	int result = operators_find(file, &runtime->operators, &operators);
+	struct elf_file *file;
+	int result = elf_file_open(NULL, mapped->open_path, mapped->path, &file);
 
+	if (result)
+		return result;
+	result = operators_find(file, &runtime->operators, &operators);
+	elf_file_close(file);
 	if (result == -ENOENT) {
 		log_debug(&walk->log, "%s: there is no class %s", mapped->path, runtime->operators.base);
 		return 0;
@@ -265,28 +280,16 @@ static int visit_runtime_operators(struct walk *walk, const struct mapped_file *
 	return result;
 }
 
-static bool holds(const struct walk *walk, const struct found_functions *found, const struct description *runtime)
-{
-	for (size_t i = 0; i < found->count; i++)
-		if (walk->registry->spec_runtime[found->functions[i].spec] == runtime)
-			return true;
-	return false;
-}
-
 static int visit_operators(struct walk *walk, const struct mapped_file *mapped, const struct found_functions *found)
 {
-	struct elf_file *file;
-	int result = elf_file_open(NULL, mapped->open_path, mapped->path, &file);
+	int result = 0;
 
-	if (result)
-		return result;
 	for (size_t i = 0; i < walk->registry->runtime_count && !result; i++) {
 		const struct description *runtime = walk->registry->runtimes[i];
 
-		if (runtime->operators.base && holds(walk, found, runtime))
-			result = visit_runtime_operators(walk, mapped, file, runtime);
+		if (runtime->operators.base && count_found(walk, found, runtime))
+			result = visit_runtime_operators(walk, mapped, runtime);
 	}
-	elf_file_close(file);
 	return result;
 }
 

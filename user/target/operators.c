@@ -48,14 +48,13 @@ static int place(struct elf_file *file, struct operators *operators)
 
 int operators_find(struct elf_file *file, const struct operators_spec *spec, struct operators *result)
 {
-	unsigned int slots[16];
-	size_t count = 0;
+	unsigned int slots[DESCRIPTION_METHODS_MAX];
 	int error;
 
 	*result = (struct operators){ 0 };
-	for (; count < spec->method_count && count < sizeof(slots) / sizeof(slots[0]); count++)
-		slots[count] = spec->methods[count].slot;
-	error = classes_find(file, spec->base, slots, count, &result->classes);
+	for (size_t i = 0; i < spec->method_count; i++)
+		slots[i] = spec->methods[i].slot;
+	error = classes_find(file, spec->base, slots, spec->method_count, &result->classes);
 	if (!error)
 		error = place(file, result);
 	if (error)
