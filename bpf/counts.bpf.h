@@ -37,7 +37,7 @@ __noinline int counts_begin(const struct xpt_spec *spec, __u32 depth)
 {
 	struct xpt_thread_counts *counts;
 
-	if (!spec || (spec->role != XPT_ROLE_EXECUTE && spec->role != XPT_ROLE_ENQUEUE && spec->role != XPT_ROLE_WAIT))
+	if (!spec || !(XPT_ROLES_COUNTED >> (spec->role & 31) & 1))
 		return 0;
 	counts = bpf_task_storage_get(&thread_counts, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!counts)

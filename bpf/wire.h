@@ -322,6 +322,9 @@ struct xpt_record_header {
 #define XPT_CALL_NUMBERED (1 << 3) /* behind the values stands which call of its program this was, from 0 */
 #define XPT_CALL_COUNTED (1 << 4)  /* behind that stand two struct xpt_counts: when it began, when it had returned */
 
+/* Roles, bits (1 << enum xpt_role), of calls that have them: whole inferences, and what an asynchronous one begins and ends with. */
+#define XPT_ROLES_COUNTED (1u << XPT_ROLE_EXECUTE | 1u << XPT_ROLE_ENQUEUE | 1u << XPT_ROLE_WAIT)
+
 /* Perf events as they were at one moment: counts since they were opened. */
 struct xpt_counts {
 	__u32 valid; /* bit i: value[i] could be read */

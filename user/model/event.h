@@ -67,6 +67,8 @@ enum model_counter_kind {
 	MODEL_COUNTER_LEVEL = 2, /* what it was at the reading */
 };
 
+const char *model_counter_kind_name(enum model_counter_kind kind); /* "sum": in records and for machines */
+
 /*
  * A counter of a device or the kernel that is read at intervals. Strings are valid UTF-8 only by luck. Lives as long as the
  * model. Smallest, largest and mean are of what is told; 0 as long as nothing is.

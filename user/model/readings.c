@@ -40,13 +40,23 @@ static int text_get(const cJSON *object, const char *key, const char **result)
 	return *result ? 0 : -ENOMEM;
 }
 
+static const char *const kinds[] = {
+	[MODEL_COUNTER_SUM] = "sum",
+	[MODEL_COUNTER_MEAN] = "mean",
+	[MODEL_COUNTER_LEVEL] = "level",
+};
+
+const char *model_counter_kind_name(enum model_counter_kind kind)
+{
+	return kinds[kind];
+}
+
 static int kind_get(const cJSON *object, enum model_counter_kind *kind)
 {
-	static const char *const names[] = { "sum", "mean", "level" };
 	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "kind"));
 
-	for (unsigned int i = 0; text && i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(names[i], text))
+	for (unsigned int i = 0; text && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (strcmp(kinds[i], text))
 			continue;
 		*kind = (enum model_counter_kind)i;
 		return 0;

@@ -201,11 +201,9 @@ static void member_real(struct text *text, const char *name, double value)
 
 static void add_counter(struct text *text, const struct model_counter *counter)
 {
-	static const char *const kinds[] = { "sum", "mean", "level" };
-
 	text_literal(text, "{\"name\":");
 	text_json_string(text, counter->name);
-	chrome_member_string(text, "kind", kinds[counter->kind]);
+	chrome_member_string(text, "kind", model_counter_kind_name(counter->kind));
 	chrome_member_string(text, "unit", counter->unit);
 	chrome_member_string(text, "description", counter->description);
 	chrome_member_string(text, "source", counter->source);

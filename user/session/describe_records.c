@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/event.h"
+
 #define TEXT_MAX 65000 /* a record's size is 16 bits */
 
 struct xpt_record_text *record_text(enum xpt_record_kind kind, __u32 tgid, __u64 time, __u64 id, const char *text)
@@ -173,15 +175,15 @@ struct xpt_record_text *record_driver_event(const struct tracepoint *tracepoint,
 
 struct xpt_record_text *record_counter(const struct xpt_counter_info *counter, __u64 index, size_t slots, bool each_cpu)
 {
-	static const char *const kinds[] = {
-		[XPT_COUNTER_SUM] = "sum",
-		[XPT_COUNTER_MEAN] = "mean",
-		[XPT_COUNTER_LEVEL] = "level",
+	static const enum model_counter_kind kinds[] = {
+		[XPT_COUNTER_SUM] = MODEL_COUNTER_SUM,
+		[XPT_COUNTER_MEAN] = MODEL_COUNTER_MEAN,
+		[XPT_COUNTER_LEVEL] = MODEL_COUNTER_LEVEL,
 	};
 	cJSON *object = cJSON_CreateObject();
 
 	cJSON_AddStringToObject(object, "name", counter->name);
-	cJSON_AddStringToObject(object, "kind", kinds[counter->kind]);
+	cJSON_AddStringToObject(object, "kind", model_counter_kind_name(kinds[counter->kind]));
 	cJSON_AddStringToObject(object, "unit", counter->unit);
 	cJSON_AddStringToObject(object, "description", counter->description);
 	cJSON_AddStringToObject(object, "source", counter->source);

@@ -157,8 +157,7 @@ void records_totals(struct collector *collector, pid_t tgid)
 static __u64 call_cost(const struct collector *collector, size_t spec)
 {
 	enum xpt_role role = collector->registry->specs[spec]->wire.role;
-	bool counted = role == XPT_ROLE_EXECUTE || role == XPT_ROLE_ENQUEUE || role == XPT_ROLE_WAIT;
-	unsigned int slots = counted ? counter_side_slots(collector->counter_side) : 0;
+	unsigned int slots = XPT_ROLES_COUNTED >> role & 1 ? counter_side_slots(collector->counter_side) : 0;
 
 	return attacher_cost(collector->attacher, spec) + slots * SLOT_COST;
 }
