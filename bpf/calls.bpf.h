@@ -414,12 +414,21 @@ __noinline int call_look(struct xpt_thread *thread, const struct xpt_spec *spec)
 			follow(&spec->fetch[0], &handle);
 		thread->handle = handle;
 	}
-	if (spec->over) {
+	if (spec->flags & XPT_SPEC_AROUND) {
 		thread->return_address = thread->registers.link;
 		if (!thread->return_address)
 			read_user(&thread->return_address, sizeof(thread->return_address), thread->registers.stack);
 	}
 	return 0;
+}
+
+/* What a fetch says of the inference that the frame is in. */
+static __always_inline void fetch_inference(struct xpt_frame *frame, __u32 i, __u8 source)
+{
+	if (!frame->inference)
+		return;
+	frame->value[i] = source == XPT_SOURCE_PROGRAM ? frame->inference_of : frame->inference;
+	frame->valid |= 1 << i;
 }
 
 /* What is fetched when the call begins; the frame is the one at the thread's depth. */
@@ -435,7 +444,9 @@ __noinline int fetch_arguments(struct xpt_thread *thread, const struct xpt_spec 
 
 		if (fetch->source == XPT_SOURCE_RETURN)
 			continue;
-		if (is_plain(fetch) && !fetch->at_return && fetch->source < REGISTER_COUNT) {
+		if (fetch->source >= XPT_SOURCE_INFERENCE) {
+			fetch_inference(frame, i, fetch->source);
+		} else if (is_plain(fetch) && !fetch->at_return && fetch->source < REGISTER_COUNT) {
 			frame->value[i] =
 				plain_value(fetch,
 					    thread->registers.argument[fetch->source & (ARGUMENT_REGISTERS - 1)]);
@@ -447,6 +458,41 @@ __noinline int fetch_arguments(struct xpt_thread *thread, const struct xpt_spec 
 	return 0;
 }
 
+/* The frame of the call that the thread is in. NULL: of none. */
+static __always_inline const struct xpt_frame *frame_around(const struct xpt_thread *thread)
+{
+	return thread->depth ? &thread->frame[(thread->depth - 1) & (XPT_DEPTH_MAX - 1)] : NULL;
+}
+
+/* A step of an inference is recorded with it. One on a thread of its own is when all inferences are. */
+__noinline int operator_wanted(struct xpt_thread *thread)
+{
+	const struct xpt_config *config = config_get();
+	const struct xpt_frame *around;
+
+	if (!thread || !config)
+		return 0;
+	around = frame_around(thread);
+	thread->sample_every = around ? around->sample_every : 1;
+	if (around && around->inference)
+		return !(around->flags & FRAME_LEFT_OUT);
+	return config->sample_every == 1;
+}
+
+/* The inference that the frame at the thread's depth is, or is in. */
+static __always_inline void inference_mark(struct xpt_thread *thread, struct xpt_frame *frame, bool layer)
+{
+	const struct xpt_frame *around = frame_around(thread);
+
+	if (!layer && (frame->role == XPT_ROLE_EXECUTE || frame->role == XPT_ROLE_ENQUEUE)) {
+		frame->inference = frame->start;
+		frame->inference_of = thread->handle;
+		return;
+	}
+	frame->inference = around ? around->inference : 0;
+	frame->inference_of = around ? around->inference_of : 0;
+}
+
 static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 {
 	const struct xpt_spec *spec = bpf_map_lookup_elem(&specs, &index);
@@ -455,7 +501,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 	struct xpt_thread *thread;
 	struct xpt_frame *frame;
 	bool layer = false;
-	int counted;
+	int counted = 0;
 
 	if (!spec || !config || config->stopping || task->tgid == config->self ||
 	    !(config->roles >> (spec->role & 31) & 1))
@@ -478,8 +524,11 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 		frames_drop(thread, spec);
 		layer = is_layer(thread, spec);
 	}
-	counted = call_count(thread, spec, layer);
-	if ((counted & COUNTED_LEFT_OUT) && !spec->over)
+	if (spec->role != XPT_ROLE_OPERATOR)
+		counted = call_count(thread, spec, layer);
+	else if (!operator_wanted(thread))
+		return RETURN_NOT_WANTED;
+	if ((counted & COUNTED_LEFT_OUT) && !(spec->flags & XPT_SPEC_AROUND))
 		return RETURN_NOT_WANTED;
 	if (thread->depth >= XPT_DEPTH_MAX) {
 		if (counted == COUNTED && !layer)
@@ -502,6 +551,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 	frame->number = thread->number;
 	frame->valid = 0;
 	if (counted & COUNTED_LEFT_OUT) {
+		frame->inference = 1; /* what is called inside is left out too */
 		thread->depth++;
 		return RETURN_NOT_WANTED;
 	}
@@ -510,6 +560,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 		frame->flags |= FRAME_COUNTED;
 	frame->start = thread->start = bpf_ktime_get_ns();
 	thread->now = frame->start - 1;
+	inference_mark(thread, frame, layer);
 	fetch_arguments(thread, spec);
 	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD && spec->fetches && (frame->valid & 1))
 		program_cut(thread, spec, frame->value[0]);

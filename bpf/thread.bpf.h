@@ -20,6 +20,8 @@ struct xpt_frame {
 	__u64 return_address; /* what stood at the stack pointer (the link register where there is one); if over is set */
 	__u64 over;	      /* of the spec */
 	__u64 program;	      /* handle that it was counted by */
+	__u64 inference;      /* when the inference began that it is or is in; 0: none */
+	__u64 inference_of;   /* handle of that one's program */
 	__u16 spec;
 	__u8 runtime;
 	__u8 role;

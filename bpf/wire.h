@@ -51,21 +51,25 @@ enum xpt_role {
 	XPT_ROLE_RESOLVE = 16,	      /* resolve: the runtime hands out the address of a function by name */
 	XPT_ROLE_TABLE = 17,	      /* the accessor of an API table that could not be read from the file */
 	XPT_ROLE_LOADER = 18,	      /* the dynamic loader says that the list of loaded libraries has changed */
+	XPT_ROLE_OPERATOR = 19,	      /* operator: one step of an inference; not counted by itself */
 };
 
 /* What a fetched value means. The names in runtime descriptions stand beside. */
 enum xpt_meaning {
-	XPT_MEANING_PROGRAM = 1, /* program: handle of the program */
-	XPT_MEANING_KEY = 2,	 /* key: joins an enqueue with its wait */
-	XPT_MEANING_NAME = 3,	 /* name: string */
-	XPT_MEANING_SIZE = 4,	 /* size: bytes */
-	XPT_MEANING_CORE = 5,	 /* core: device, core or partition number */
-	XPT_MEANING_STREAM = 6,	 /* stream: queue of the device */
-	XPT_MEANING_STATUS = 7,	 /* status: what the call answered */
-	XPT_MEANING_PARENT = 8,	 /* parent: handle of the program that this one was made from; lends its name */
-	XPT_MEANING_ADDRESS = 9, /* address: device or function address; joins alloc with free */
-	XPT_MEANING_COUNT = 10,	 /* count: number of items in this call (tokens, repeats) */
-	XPT_MEANING_LENGTH = 11, /* length: bytes of the name when it has no terminator */
+	XPT_MEANING_PROGRAM = 1,    /* program: handle of the program */
+	XPT_MEANING_KEY = 2,	    /* key: joins an enqueue with its wait */
+	XPT_MEANING_NAME = 3,	    /* name: string */
+	XPT_MEANING_SIZE = 4,	    /* size: bytes */
+	XPT_MEANING_CORE = 5,	    /* core: device, core or partition number */
+	XPT_MEANING_STREAM = 6,	    /* stream: queue of the device */
+	XPT_MEANING_STATUS = 7,	    /* status: what the call answered */
+	XPT_MEANING_PARENT = 8,	    /* parent: handle of the program that this one was made from; lends its name */
+	XPT_MEANING_ADDRESS = 9,    /* address: device or function address; joins alloc with free */
+	XPT_MEANING_COUNT = 10,	    /* count: number of items in this call (tokens, repeats) */
+	XPT_MEANING_LENGTH = 11,    /* length: bytes of the name when it has no terminator */
+	XPT_MEANING_OBJECT = 12,    /* object: address of what stands for the step in the program */
+	XPT_MEANING_CLASS = 13,	    /* class: address that tells its class, as a CLASS record names it */
+	XPT_MEANING_INFERENCE = 14, /* inference: time at which the one began that it is a step of */
 };
 
 /* ---- kernel input: what to do at a site ---- */
@@ -79,11 +83,14 @@ enum xpt_fetch_type {
 	XPT_TYPE_STRING = 5, /* the address reached is a char *; goes into a record of its own */
 };
 
-#define XPT_SOURCE_RETURN 0xff /* xpt_fetch.source: the return value; else the argument, counted from 0 */
+/* xpt_fetch.source: the argument, counted from 0, or */
+#define XPT_SOURCE_RETURN 0xff	  /* the return value */
+#define XPT_SOURCE_PROGRAM 0xfe	  /* handle of the program of the inference that the thread is in; there need be none */
+#define XPT_SOURCE_INFERENCE 0xfd /* when that has begun */
 
 struct xpt_fetch {
 	__u8 meaning;	/* enum xpt_meaning */
-	__u8 source;	/* argument number or XPT_SOURCE_RETURN */
+	__u8 source;	/* argument number or XPT_SOURCE_* */
 	__u8 type;	/* enum xpt_fetch_type */
 	__u8 at_return; /* 0: read when the call begins; 1: when it has returned with success */
 	__u8 derefs;	/* 0..XPT_DEREF_MAX */
@@ -105,6 +112,8 @@ enum xpt_success {
 #define XPT_SPEC_SAMPLED (1 << 2)    /* may be left out when sampling */
 #define XPT_SPEC_BY_PROGRAM (1 << 3) /* counted by program handle (fetch 0); else by spec */
 #define XPT_SPEC_HOLD (1 << 4)	     /* hold the process until user space has looked, where holding is on */
+#define XPT_SPEC_AROUND \
+	(1 << 5) /* what is called inside depends on it: it is known while it is open, also when it is left out */
 
 struct xpt_spec {
 	__u16 index;  /* of this spec */
@@ -307,6 +316,8 @@ enum xpt_record_kind {
 	XPT_RECORD_DRIVER_EVENT = 28, /* JSON: what an event index means; before its first use */
 	XPT_RECORD_COUNTER = 29,      /* JSON: what a counter index means; before its first value */
 	XPT_RECORD_READING = 30,      /* values of all counters that are read at intervals */
+	XPT_RECORD_CLASS = 31,	      /* name of a class of operators in a process */
+	XPT_RECORD_NODE = 32,	      /* JSON: what an operator's object stands for in its model */
 };
 
 struct xpt_record_header {
@@ -452,7 +463,7 @@ struct xpt_record_reading {
 };
 
 /*
- * RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER, PROCESS, THREAD, NAMED and END carry text (PASS has no body):
+ * RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER, PROCESS, THREAD, NAMED, CLASS, NODE and END carry text (PASS has no body):
  *
  *	RUNTIME {"name":"nrt","title":"AWS Neuron runtime","statuses":[{"value":1003,"class":"ok","name":"..."}]}
  *		class: "ok", "pending" or "error"; any other value of a call with a status but success is an error
@@ -473,7 +484,9 @@ struct xpt_record_reading {
  *		perf events that are read around inferences it is the sum of, those of the counters before come first; 0 or
  *		missing: none; each_cpu: they count the CPU that they are read on; scale: unit for each of their counts
  *	PROCESS {"name":"node","command":"node server.js","parent":1,"start_time":12345}
- *	THREAD, NAMED  the bare name
+ *	NODE	{"class":140737353984,"name":"/fc/Gemm","type":"Gemm","index":3,"provider":"CPUExecutionProvider"}
+ *		class: address as fetched; what is not known is missing
+ *	THREAD, NAMED, CLASS  the bare name
  *	END	{"duration_ns":1,"stopped_by":"target ended","link":"session","attach_ns":1,"detach_ns":1,
  *		 "sites":{"optimised":1,"emulated":1,"stepped":0},
  *		 "drivers":{"tracepoints":3,"events":1,"nodes":0,"ioctls":0},"collector":{"cpu_ns":1,"max_rss_bytes":1},"target":{"calls":1,"cost_ns":1}}
@@ -482,7 +495,7 @@ struct xpt_record_reading {
  */
 struct xpt_record_text {
 	struct xpt_record_header header;
-	__u64 id;     /* RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER: index; THREAD: tid; NAMED: handle */
+	__u64 id; /* RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER: index; THREAD: tid; NAMED: handle; CLASS, NODE: address */
 	__u32 length; /* bytes in text */
 	__u32 reserved;
 	char text[]; /* not terminated, padded to 8 */

@@ -50,6 +50,13 @@ struct xpt_recording_status {
 	uint64_t bytes;		/* written so far */
 };
 
+/* How much of a runtime is recorded. */
+enum xpt_level {
+	XPT_LEVEL_STANDARD = 0, /* all described calls */
+	XPT_LEVEL_BASIC = 1,	/* loads and inferences only */
+	XPT_LEVEL_DETAILED = 2, /* all calls, and the operators of each inference */
+};
+
 /* Everything is copied by xpt_recording_create(), except command. Zero means the default. */
 struct xpt_recording_options {
 	size_t size; /* sizeof(struct xpt_recording_options): tells which fields the caller knows */
@@ -99,6 +106,8 @@ struct xpt_recording_options {
 	 * all; of what each CPU counts for itself, only inferences have a value that end on the CPU where they began.
 	 */
 	int counters_per_inference;
+
+	enum xpt_level level;
 };
 
 /*

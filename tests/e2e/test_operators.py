@@ -62,7 +62,8 @@ extern "C" __attribute__((visibility("default"))) void *toy_run(void *p) { retur
 """
 DESCRIPTION = {
     "schema": 1, "runtime": "toy", "title": "Toy", "identify": ["toy_run"],
-    "operators": {"base": "rt::Kernel", "methods": [{"name": "Compute", "slot": 2}, {"name": "ComputeAsync", "slot": 4}]},
+    "operators": {"base": "rt::Kernel", "methods": [{"name": "Compute", "slot": 2, "object": "arg0"},
+                                                     {"name": "ComputeAsync", "slot": 4, "object": "arg0"}]},
     "calls": [{"symbol": "toy_run", "role": "execute", "fetch": {"program": "arg0"}}]}
 # Class and the function that it has in the slot, as c++filt writes them.
 COMPUTE = {

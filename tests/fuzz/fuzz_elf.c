@@ -44,7 +44,7 @@ static struct description runtimes[] = {
 	  .table = { .accessor = "get_sized", .slots_offset = 8, .size_offset = 0 } },
 };
 
-static struct method_spec methods[] = { { .name = "Compute", .slot = 2 }, { .name = "ComputeAsync", .slot = 4 } };
+static struct method_spec methods[] = { { .slot = 2 }, { .slot = 4 } };
 static const struct operators_spec operators_spec = { .base = "rt::Kernel", .methods = methods, .method_count = 2 };
 
 struct walk {

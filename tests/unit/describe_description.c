@@ -6,6 +6,7 @@
 
 Test(describe_description, everything)
 {
+	const struct xpt_spec *spec;
 	struct description *toy = parse(
 		"{\n"
 		"\"schema\": 1,\n"
@@ -18,7 +19,8 @@ Test(describe_description, everything)
 		"\"table\": {\"accessor\": \"toy_api\", \"through\": [3, 4095],\n"
 		"	\"slots_offset\": 40, \"size_offset\": 8, \"note\": \"\"},\n"
 		"\"operators\": {\"base\": \"toy::Kernel\", \"note\": \"\", \"methods\": [\n"
-		"	{\"name\": \"Run\", \"slot\": 2}, {\"slot\": 255, \"name\": \"Later\"}]},\n"
+		"	{\"name\": \"Run\", \"slot\": 2, \"object\": \"arg3\"},\n"
+		"	{\"slot\": 255, \"name\": \"Later\", \"object\": {\"x86_64\": \"arg1\", \"aarch64\": \"arg1\"}}]},\n"
 		"\"statuses\": {},\n" CALLS);
 
 	cr_expect_str_eq(toy->name, "toy_2");
@@ -39,9 +41,20 @@ Test(describe_description, everything)
 	cr_expect_eq(toy->table.size_offset, 8);
 	cr_expect_str_eq(toy->operators.base, "toy::Kernel");
 	cr_assert_eq(toy->operators.method_count, 2);
-	cr_expect_str_eq(toy->operators.methods[0].name, "Run");
+	cr_expect_str_eq(toy->operators.methods[0].call.function, "Run");
 	cr_expect_eq(toy->operators.methods[0].slot, 2);
-	cr_expect_str_eq(toy->operators.methods[1].name, "Later");
+	spec = &toy->operators.methods[0].call.wire;
+	cr_expect_eq(spec->role, XPT_ROLE_OPERATOR);
+	cr_assert_eq(spec->fetches, 4);
+	cr_expect_eq(spec->fetch[0].meaning, XPT_MEANING_OBJECT);
+	cr_expect_eq(spec->fetch[0].source, 3);
+	cr_expect_eq(spec->fetch[1].meaning, XPT_MEANING_CLASS);
+	cr_expect_eq(spec->fetch[1].source, 3);
+	cr_expect_eq(spec->fetch[1].derefs, 1);
+	cr_expect_eq(spec->fetch[2].source, XPT_SOURCE_PROGRAM);
+	cr_expect_eq(spec->fetch[3].source, XPT_SOURCE_INFERENCE);
+	cr_expect_eq(toy->operators.methods[1].call.wire.fetch[0].source, 1);
+	cr_expect_str_eq(toy->operators.methods[1].call.function, "Later");
 	cr_expect_eq(toy->operators.methods[1].slot, 255);
 	cr_expect_eq(toy->status_count, 0);
 	cr_expect_eq(toy->call_count, 1);
@@ -130,7 +143,13 @@ Test(describe_description, operators_mistakes)
 		  "toy.json:2: operators.methods: must be an array of 1 to 8 methods" },
 		{ HEAD "\"operators\": {\"base\": \"a\", \"methods\": [{\"name\": \"b\"}]}}",
 		  "toy.json:2: operators.methods[0]: slot is missing" },
-		{ HEAD "\"operators\": {\"base\": \"a\", \"methods\": [{\"name\": \"b\", \"slot\": 256}]}}",
+		{ HEAD "\"operators\": {\"base\": \"a\", \"methods\": [{\"name\": \"b\", \"slot\": 1}]}}",
+		  "toy.json:2: operators.methods[0]: object is missing" },
+		{ HEAD
+		  "\"operators\": {\"base\": \"a\", \"methods\": [{\"name\": \"b\", \"slot\": 1, \"object\": \"arg0[8]\"}]}}",
+		  "toy.json:2: operators.methods[0].object: must be an argument as it is, such as \"arg0\"" },
+		{ HEAD
+		  "\"operators\": {\"base\": \"a\", \"methods\": [{\"name\": \"b\", \"slot\": 256, \"object\": \"arg0\"}]}}",
 		  "toy.json:2: operators.methods[0].slot: is out of range (0 to 255)" },
 	};
 

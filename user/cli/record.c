@@ -17,6 +17,7 @@ struct record_context {
 	unsigned int sample_every;
 	uint64_t counters_every; /* ns; 0: the library's */
 	int counters_per_inference;
+	enum xpt_level level;
 	struct status_line status_line;
 };
 
@@ -55,6 +56,32 @@ static bool take_counters_every(void *context, const char *value, const char **r
 	return parse_duration(value, every) && *every >= 100000 && *every <= 3600000000000;
 }
 
+static bool take_level(void *context, const char *value, const char **reason)
+{
+	static const char *const names[] = {
+		[XPT_LEVEL_STANDARD] = "standard",
+		[XPT_LEVEL_BASIC] = "basic",
+		[XPT_LEVEL_DETAILED] = "detailed",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(names[i], value))
+			continue;
+		((struct record_context *)context)->level = (enum xpt_level)i;
+		return true;
+	}
+	*reason = "the levels are basic, standard and detailed";
+	return false;
+}
+
+static bool take_ops(void *context, const char *value, const char **reason)
+{
+	(void)value;
+	(void)reason;
+	((struct record_context *)context)->level = XPT_LEVEL_DETAILED;
+	return true;
+}
+
 static bool take_per_inference(void *context, const char *value, const char **reason)
 {
 	(void)value;
@@ -72,6 +99,10 @@ static const struct option_entry entries[] = {
 	{ 0, "format", "FORMAT", "chrome, xpt or none, whatever the file is called", take_format },
 	{ 'd', "duration", "TIME", "stop after TIME: 10s, 500ms, 2m", take_duration },
 	{ 's', "sample", "N", "record one inference in N of each program; counts\nstay exact", take_sample },
+	{ 0, "ops", NULL, "the operators of each inference, too: --level detailed", take_ops },
+	{ 0, "level", "LEVEL",
+	  "basic: loads and inferences only; standard (default): all\ndescribed calls; detailed: and operators",
+	  take_level },
 	{ 0, "counters", "NAME[,NAME...]",
 	  "read these counters meanwhile, into tracks of the trace;\n`xputrace list counters` names them",
 	  take_counters },
@@ -95,6 +126,7 @@ static const struct command_line line = {
 		"  sudo xputrace record -p $(pidof server) -d 10s -o trace.json\n"
 		"  sudo xputrace record -s 16 -a -o night.xpt\n"
 		"  sudo xputrace record -o trace.json -- python3 infer.py\n"
+		"  sudo xputrace record --ops -p $(pidof server) -d 2s\n"
 		"  sudo xputrace record -p 4711 --counters i915/rcs0-busy/,power/energy-pkg/ -d 10s\n\n"
 		"exit status: 0 recorded, 1 failed (also when the output could not be written), 2 wrong usage",
 };
@@ -139,6 +171,7 @@ static int create(struct record_context *record, struct xpt_recording **recordin
 		.status_context = &record->status_line,
 		.counters_every = record->counters_every,
 		.counters_per_inference = record->counters_per_inference,
+		.level = record->level,
 	};
 
 	return xpt_recording_create(&options, recording);

@@ -140,7 +140,7 @@ static int read_role(const struct reader *reader, const struct json_place *place
 	if (!cJSON_IsString(member->value))
 		return reader_error(reader, &member->place, "must be a string");
 	role = role_from_name(member->value->valuestring);
-	if (role == XPT_ROLE_TABLE || role == XPT_ROLE_LOADER)
+	if (role >= XPT_ROLE_TABLE)
 		return reader_error(reader, &member->place, "role '%s' is internal", role_name(role));
 	if (role > 0) {
 		spec->role = role;

@@ -112,10 +112,9 @@ static int add_expression(struct parser *parser, const cJSON *value, const struc
 }
 
 /* A fetch is one expression, or one for each architecture that passes the argument in its own way. */
-static int add_fetch(struct parser *parser, int meaning, bool success_given)
+static int add_fetch(struct parser *parser, const struct member *member, int meaning, bool success_given)
 {
 	struct member architectures[] = { { .key = "x86_64" }, { .key = "aarch64" } };
-	const struct member *member = member_of(parser, meaning);
 	int error;
 
 	if (!cJSON_IsObject(member->value))
@@ -213,7 +212,7 @@ int call_fetches_parse(const struct reader *reader, const struct json_place *pla
 	/* By meaning, which puts the program first: there the kernel looks for it. */
 	for (int meaning = 1; meaning < MEANING_COUNT && !error; meaning++)
 		if (member_of(&parser, meaning)->value)
-			error = add_fetch(&parser, meaning, success_given);
+			error = add_fetch(&parser, member_of(&parser, meaning), meaning, success_given);
 	if (!error && call->has_status && !(fetched(spec) & BIT(STATUS))) {
 		if (spec->fetches == XPT_FETCH_MAX)
 			return reader_error(reader, &member->place, "more than %d fetches with the status",
@@ -230,5 +229,30 @@ int call_fetches_parse(const struct reader *reader, const struct json_place *pla
 	spec->flags |= rules[spec->role].flags;
 	if (spec->flags & XPT_SPEC_SAMPLED && spec->fetch[0].meaning == XPT_MEANING_PROGRAM)
 		spec->flags |= XPT_SPEC_BY_PROGRAM;
+	return 0;
+}
+
+int method_fetches_parse(const struct reader *reader, const struct member *object, struct call_spec *method)
+{
+	static const struct xpt_fetch inference[] = {
+		{ .meaning = XPT_MEANING_PROGRAM, .source = XPT_SOURCE_PROGRAM },
+		{ .meaning = XPT_MEANING_INFERENCE, .source = XPT_SOURCE_INFERENCE },
+	};
+	struct parser parser = { .reader = reader, .call = method };
+	struct xpt_spec *spec = &method->wire;
+	struct xpt_fetch *fetch = spec->fetch;
+	int error = add_fetch(&parser, object, XPT_MEANING_OBJECT, false);
+
+	if (error || !spec->fetches) /* not on this architecture */
+		return error;
+	if (fetch->derefs || fetch->last || fetch->type != XPT_TYPE_U64 || fetch->at_return ||
+	    fetch->source == XPT_SOURCE_RETURN)
+		return reader_error(reader, &object->place, "must be an argument as it is, such as \"arg0\"");
+	fetch[1] = *fetch;
+	fetch[1].meaning = XPT_MEANING_CLASS;
+	fetch[1].derefs = 1; /* an object begins with the address of its table */
+	fetch[2] = inference[0];
+	fetch[3] = inference[1];
+	spec->fetches = 4;
 	return 0;
 }

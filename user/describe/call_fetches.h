@@ -13,4 +13,10 @@
 int call_fetches_parse(const struct reader *reader, const struct json_place *place, const struct member *member,
 		       bool success_given, struct call_spec *call);
 
+/*
+ * The fetches of an operator's method: its object, the object's class, and the inference around it. object: where the object
+ * is; where it says nothing of this architecture, there are none.
+ */
+int method_fetches_parse(const struct reader *reader, const struct member *object, struct call_spec *method);
+
 #endif

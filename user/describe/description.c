@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "describe/call.h"
+#include "describe/call_fetches.h"
 #include "describe/reader.h"
 
 #define SCHEMA 1
@@ -212,19 +213,27 @@ static int read_calls(const struct reader *reader, const struct member *member, 
 static int read_method(const struct reader *reader, const cJSON *object, const struct json_place *place,
 		       struct method_spec *method)
 {
-	struct member members[] = { { .key = "name" }, { .key = "slot" } };
+	enum { METHOD_NAME, METHOD_SLOT, METHOD_OBJECT, METHOD_MEMBERS };
+	struct member members[METHOD_MEMBERS] = {
+		[METHOD_NAME] = { .key = "name" },
+		[METHOD_SLOT] = { .key = "slot" },
+		[METHOD_OBJECT] = { .key = "object" },
+	};
 	__s64 slot = 0;
-	int error = reader_members(reader, object, place, members, 2);
+	int error = reader_members(reader, object, place, members, METHOD_MEMBERS);
 
-	for (size_t i = 0; i < 2 && !error; i++)
+	for (size_t i = 0; i < METHOD_MEMBERS && !error; i++)
 		if (!members[i].value)
 			error = missing(reader, place, &members[i]);
 	if (!error)
-		error = reader_string(reader, members[0].value, &members[0].place, &method->name);
+		error = reader_string(reader, members[METHOD_NAME].value, &members[METHOD_NAME].place,
+				      &method->call.function);
 	if (!error)
-		error = reader_number(reader, &members[1], 0, METHOD_SLOT_MAX, &slot);
+		error = reader_number(reader, &members[METHOD_SLOT], 0, METHOD_SLOT_MAX, &slot);
 	method->slot = (unsigned int)slot;
-	return error;
+	method->call.locate = LOCATE_METHOD;
+	method->call.wire.role = XPT_ROLE_OPERATOR;
+	return error ? error : method_fetches_parse(reader, &members[METHOD_OBJECT], &method->call);
 }
 
 static int read_methods(const struct reader *reader, const struct member *member, struct operators_spec *operators)
@@ -270,7 +279,7 @@ static int read_operators(const struct reader *reader, const struct member *memb
 static void operators_clear(struct operators_spec *operators)
 {
 	for (size_t i = 0; i < operators->method_count; i++)
-		free(operators->methods[i].name);
+		call_spec_clear(&operators->methods[i].call);
 	free(operators->methods);
 	free(operators->base);
 }

@@ -18,6 +18,7 @@
 enum locate_kind {
 	LOCATE_SYMBOL, /* exported or in the symbol table; aliases and twins are further names of the same spec */
 	LOCATE_SLOT,   /* slot of the runtime's API table */
+	LOCATE_METHOD, /* of the classes of operators */
 };
 
 /* What a status value that is not success means. */
@@ -56,8 +57,8 @@ struct table_spec {
 
 /* A method of a virtual table. */
 struct method_spec {
-	char *name;	   /* "Compute" */
-	unsigned int slot; /* counted from 0, destructors included */
+	unsigned int slot;     /* counted from 0, destructors included */
+	struct call_spec call; /* what to do when it is called; the function's name, "Compute", is that of the method */
 };
 
 /* What an inference is made of, in runtimes that have a class for each kind of it. */

@@ -24,13 +24,17 @@ static const char *const role_names[] = {
 	[XPT_ROLE_RESOLVE] = "resolve",
 	[XPT_ROLE_TABLE] = "table",
 	[XPT_ROLE_LOADER] = "loader",
+	[XPT_ROLE_OPERATOR] = "operator",
 };
 
 static const char *const meaning_names[] = {
-	[XPT_MEANING_PROGRAM] = "program", [XPT_MEANING_KEY] = "key",	    [XPT_MEANING_NAME] = "name",
-	[XPT_MEANING_SIZE] = "size",	   [XPT_MEANING_CORE] = "core",	    [XPT_MEANING_STREAM] = "stream",
-	[XPT_MEANING_STATUS] = "status",   [XPT_MEANING_PARENT] = "parent", [XPT_MEANING_ADDRESS] = "address",
-	[XPT_MEANING_COUNT] = "count",	   [XPT_MEANING_LENGTH] = "length",
+	[XPT_MEANING_PROGRAM] = "program", [XPT_MEANING_KEY] = "key",
+	[XPT_MEANING_NAME] = "name",	   [XPT_MEANING_SIZE] = "size",
+	[XPT_MEANING_CORE] = "core",	   [XPT_MEANING_STREAM] = "stream",
+	[XPT_MEANING_STATUS] = "status",   [XPT_MEANING_PARENT] = "parent",
+	[XPT_MEANING_ADDRESS] = "address", [XPT_MEANING_COUNT] = "count",
+	[XPT_MEANING_LENGTH] = "length",   [XPT_MEANING_OBJECT] = "object",
+	[XPT_MEANING_CLASS] = "class",	   [XPT_MEANING_INFERENCE] = "inference",
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -161,12 +161,22 @@ static __u64 over_mask(const struct registry *registry, const struct description
 	return mask;
 }
 
+static void number_spec(struct registry *registry, struct description *runtime, struct call_spec *spec)
+{
+	spec->wire.index = registry->spec_count;
+	spec->wire.runtime = runtime->index;
+	if (spec->wire.over)
+		spec->wire.flags |= XPT_SPEC_AROUND;
+	registry->specs[registry->spec_count] = spec;
+	registry->spec_runtime[registry->spec_count++] = runtime;
+}
+
 static int number_specs(const struct log *log, struct registry *registry)
 {
 	size_t total = 0;
 
 	for (size_t i = 0; i < registry->runtime_count; i++)
-		total += registry->runtimes[i]->call_count;
+		total += registry->runtimes[i]->call_count + registry->runtimes[i]->operators.method_count;
 	if (total > XPT_SPEC_MAX) {
 		log_error(log, "%zu functions are described; %d are the most", total, XPT_SPEC_MAX);
 		return -E2BIG;
@@ -181,14 +191,11 @@ static int number_specs(const struct log *log, struct registry *registry)
 
 		runtime->index = i;
 		for (size_t j = 0; j < runtime->call_count; j++) {
-			struct xpt_spec *spec = &runtime->calls[j].wire;
-
-			spec->index = registry->spec_count;
-			spec->runtime = i;
-			spec->over = over;
-			registry->specs[registry->spec_count] = &runtime->calls[j];
-			registry->spec_runtime[registry->spec_count++] = runtime;
+			runtime->calls[j].wire.over = over;
+			number_spec(registry, runtime, &runtime->calls[j]);
 		}
+		for (size_t j = 0; j < runtime->operators.method_count; j++)
+			number_spec(registry, runtime, &runtime->operators.methods[j].call);
 	}
 	return 0;
 }

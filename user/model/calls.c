@@ -190,6 +190,12 @@ static void count(struct model *model, struct passage *passage)
 		model->last_time = call->end;
 	if (call->layer)
 		return;
+	if (call->function->role == XPT_ROLE_OPERATOR) {
+		note(passage, steps_call(&model->steps, passage->process, passage->program, &passage->event.call));
+		return;
+	}
+	if (call->function->role == XPT_ROLE_EXECUTE || call->function->role == XPT_ROLE_ENQUEUE)
+		steps_inference(&model->steps, passage->process, passage->program, call);
 	if (passage->program && role_runs(call->function->role)) {
 		note(passage, program_record(passage->program, call));
 		return;

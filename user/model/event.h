@@ -60,6 +60,27 @@ struct model_queue {
 	__u64 target_time;  /* ns, share of busy_time of jobs of traced processes */
 };
 
+/*
+ * What executes one step of a program: an object of a runtime, known by its address and class. Strings are valid UTF-8 only by
+ * luck. Lives as long as its process is kept.
+ */
+struct model_operator {
+	unsigned int id; /* unique in the recording, from 1 */
+	const struct model_process *process;
+	const struct model_program *program; /* NULL: never seen inside an inference */
+	const char *class;		     /* "onnxruntime::contrib::FusedGemm<float>"; "" not told */
+	const char *type;     /* as the model has it, "FusedGemm"; where that is not told, from the class; "operator" */
+	unsigned int number;  /* among those of the type in the program, from 1, in order of first execution */
+	const char *label;    /* the node's name; where that is not told, "FusedGemm#3" */
+	const char *name;     /* of the node in its model; NULL: not told */
+	const char *provider; /* who executes it, "CPUExecutionProvider"; NULL: not told */
+	__s64 index;	      /* of the node in its graph; -1: not told */
+	__u64 recorded;	      /* executions */
+	__u64 self_time;      /* ns, of all: without operators inside */
+	__u64 unassigned;     /* of them: the inference is not known */
+	const struct statistics *duration; /* ns, with what is inside; NULL: none yet */
+};
+
 /* How the values of a counter follow each other. */
 enum model_counter_kind {
 	MODEL_COUNTER_SUM = 0,	 /* it only grows: what is told is its growth per second */
@@ -132,6 +153,10 @@ struct model_program {
 	/* Of jobs that were submitted by its recorded inferences, layers not counted, and have ended. As in model_device_times. */
 	__u64 jobs, failed_jobs;
 	__u64 device_time, queue_time, busy_time;
+	/* Of its recorded calls in which operators were seen: */
+	__u64 stepped;			  /* how many they are */
+	__u64 stepped_time;		  /* ns, of all together */
+	__u64 covered_time;		  /* ns of it during which an operator was running */
 	const struct statistics *latency; /* ns: of the call for execute, enqueue begins to wait ends for enqueue, of
 					     the launch call for launch. Failed ones included. NULL: none yet */
 };
@@ -181,6 +206,9 @@ struct event_call {
 	__u64 flow_in;			  /* wait: id of the inference it ended (the last one), 0: none */
 	__u64 flow_out;			  /* enqueue, launch: id of the inference it begins, 0: none */
 	struct model_device_times device; /* as far as seen when the call returned */
+	/* Of an operator: */
+	__u64 object, class, inference;	 /* as fetched: addresses, and when the inference began that it is in */
+	const struct model_operator *op; /* NULL: too many */
 	const struct xpt_counts *begin_counts, *end_counts; /* as they were read; NULL: were not */
 	struct model_counts counts;			    /* of execute */
 };

@@ -309,6 +309,15 @@ static void value_decode(struct event_call *call, unsigned int meaning, __u64 va
 	case XPT_MEANING_LENGTH:
 		call->length = value;
 		break;
+	case XPT_MEANING_OBJECT:
+		call->object = value;
+		break;
+	case XPT_MEANING_CLASS:
+		call->class = value;
+		break;
+	case XPT_MEANING_INFERENCE:
+		call->inference = value;
+		break;
 	default: /* a name that is not a string: nothing to show */
 		return;
 	}

@@ -12,6 +12,7 @@ static void process_clear(struct model *model, struct process *process, __u64 ti
 	jobs_drop_process(&model->jobs, process);
 	memory_drop_process(&model->memory, process, time);
 	regions_drop_process(&model->regions, process);
+	steps_drop_process(&model->steps, process);
 	strings_drop(&model->strings, process->view.tgid);
 	programs_release_all(&model->programs, process, time);
 }
@@ -66,6 +67,7 @@ int model_make_room(struct model *model, __u64 time)
 	error = regions_forget_processes(&model->regions, time);
 	totals_forget_processes(&model->totals);
 	jobs_forget_processes(&model->jobs);
+	steps_forget_processes(&model->steps);
 	programs_forget_processes(&model->programs);
 	processes_forget(&model->processes);
 	return error;

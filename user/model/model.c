@@ -25,6 +25,7 @@ int model_create(const struct log *log, struct model **result)
 	memory_init(&model->memory, &model->sinks);
 	regions_init(&model->regions, &model->sinks, &model->processes);
 	readings_init(&model->readings, &model->sinks);
+	steps_init(&model->steps, &model->sinks);
 	*result = model;
 	return 0;
 }
@@ -33,6 +34,7 @@ void model_free(struct model *model)
 {
 	if (!model)
 		return;
+	steps_free(&model->steps);
 	readings_free(&model->readings);
 	regions_free(&model->regions);
 	memory_free(&model->memory);
@@ -139,6 +141,15 @@ static int thread_deliver(struct model *model, const struct xpt_record_text *rec
 	return 0;
 }
 
+static int operator_deliver(struct model *model, const struct xpt_record_text *record)
+{
+	const struct process *process = processes_get(&model->processes, record->header.tgid, record->header.time);
+
+	if (!process)
+		return -ENOMEM;
+	return process == model->processes.others ? 0 : steps_describe(&model->steps, process, record);
+}
+
 /* The name is for the program that has the handle now, and for those that will have it. */
 static int named_deliver(struct model *model, const struct xpt_record_text *record)
 {
@@ -227,6 +238,9 @@ static int record_deliver(struct model *model, const struct xpt_record_header *r
 		return thread_deliver(model, text);
 	case XPT_RECORD_NAMED:
 		return named_deliver(model, text);
+	case XPT_RECORD_CLASS:
+	case XPT_RECORD_NODE:
+		return operator_deliver(model, text);
 	case XPT_RECORD_LOST:
 		lost_deliver(model, (const void *)record);
 		return 0;
@@ -453,4 +467,14 @@ __u64 model_held_count(const struct model *model)
 __u64 model_held_time(const struct model *model)
 {
 	return model->held_time;
+}
+
+size_t model_operator_count(const struct model *model)
+{
+	return model->steps.count;
+}
+
+const struct model_operator *model_operator(const struct model *model, size_t index)
+{
+	return &model->steps.all[index]->view;
 }

@@ -25,7 +25,8 @@ struct model;
  * count as XPT_LOSS_JOBS when a call returns that lacks them; then the oldest is given up, and counts at once.
  */
 #define MODEL_JOBS_MAX 65536
-#define MODEL_QUEUES_MAX 1024 /* queues of devices; further ones are one, with the engine "(others)" */
+#define MODEL_QUEUES_MAX 1024	  /* queues of devices; further ones are one, with the engine "(others)" */
+#define MODEL_OPERATORS_MAX 65536 /* further ones are not kept apart (XPT_LOSS_NAMES) */
 #define MODEL_SINKS_MAX 8
 
 /* log must outlive the model; it may be NULL. -ENOMEM. */
@@ -76,6 +77,10 @@ struct model_call_total {
 };
 size_t model_call_total_count(const struct model *model);
 const struct model_call_total *model_call_total(const struct model *model, size_t index);
+
+/* In the order of their first execution. */
+size_t model_operator_count(const struct model *model);
+const struct model_operator *model_operator(const struct model *model, size_t index);
 
 struct model_region_total {
 	const char *runtime, *name;

@@ -7,6 +7,7 @@
 #include "model/memory.h"
 #include "model/model.h"
 #include "model/names.h"
+#include "model/steps.h"
 #include "model/order.h"
 #include "model/pairs.h"
 #include "model/readings.h"
@@ -28,6 +29,7 @@ struct model {
 	struct pairs pairs;
 	struct memory memory;
 	struct regions regions;
+	struct steps steps;
 	struct readings readings;
 	__u64 pass; /* time of the last PASS */
 	bool passed;

@@ -208,6 +208,33 @@ static void add_arguments(struct text *text, const struct event_call *call)
 	add_counts(text, &call->counts);
 }
 
+static void add_operator(struct text *text, const struct event_call *call)
+{
+	const struct model_operator *op = call->op;
+
+	chrome_hexadecimal(text, ",\"object\":", call->object);
+	if (!op)
+		return;
+	chrome_string(text, ",\"op_name\":", op->type);
+	if (*op->class)
+		chrome_string(text, ",\"class\":", op->class);
+	if (op->name)
+		chrome_string(text, ",\"node\":", op->name);
+	if (op->index >= 0)
+		chrome_signed(text, ",\"node_index\":", op->index);
+	if (op->provider)
+		chrome_string(text, ",\"provider\":", op->provider);
+	if (!call->inference)
+		text_literal(text, ",\"unassigned\":true");
+}
+
+static const char *call_name(const struct event_call *call)
+{
+	if (names_program(call))
+		return call->program->name;
+	return call->op ? call->op->label : call->function->name;
+}
+
 static void add_call(struct chrome_events *events, const struct event_call *call)
 {
 	struct text *text = &events->text;
@@ -218,11 +245,13 @@ static void add_call(struct chrome_events *events, const struct event_call *call
 	} else {
 		chrome_span(text, call->start, call->end);
 	}
-	chrome_name(text, names_program(call) ? call->program->name : call->function->name);
+	chrome_name(text, call_name(call));
 	if (call->outcome == OUTCOME_FAILED)
 		text_literal(text, ",\"cname\":\"terrible\"");
 	add_function(events, call->function);
 	add_arguments(text, call);
+	if (call->function->role == XPT_ROLE_OPERATOR)
+		add_operator(text, call);
 	text_literal(text, "}}");
 	/* At its very start no call inside has begun, so the arrow leaves from this call and not from one within. */
 	if (call->flow_out && !call->no_end)

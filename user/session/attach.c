@@ -11,10 +11,15 @@
 
 #include "base/clock.h"
 #include "session/describe_records.h"
+#include "session/file_operators.h"
 #include "target/functions.h"
 
 #define LOADER_FUNCTION "_dl_debug_state" /* the dynamic loader calls it whenever its list of libraries has changed */
-#define NAMES_WAITING 64		  /* resolve calls whose name has come and whose address has not */
+/* What the others cannot be understood without. */
+#define ROLES_ALWAYS                                                                                 \
+	(1u << XPT_ROLE_PROGRAM_LOAD | 1u << XPT_ROLE_PROGRAM_NAME | 1u << XPT_ROLE_PROGRAM_UNLOAD | \
+	 1u << XPT_ROLE_RESOLVE)
+#define NAMES_WAITING 64 /* resolve calls whose name has come and whose address has not */
 
 /* What was found in one file. Identity includes size and time, since inodes are reused. */
 struct analysed {
@@ -24,6 +29,7 @@ struct analysed {
 	struct timespec modified;
 	char *path;
 	struct found_functions found;
+	struct file_operators operators;
 	bool has_loader;
 	__u64 loader_offset;
 };
@@ -39,6 +45,13 @@ struct attached {
 	size_t site_count;
 };
 
+/* A file whose classes a process's records can refer to. */
+struct told {
+	pid_t tgid;
+	const struct analysed *file;
+	__u64 bias; /* from the file's addresses to the process's */
+};
+
 struct waiting_name {
 	__u32 tid;
 	__u16 spec;
@@ -52,6 +65,8 @@ struct attacher {
 	size_t file_count;
 	struct attached *attached;
 	size_t attached_count;
+	struct told *told;
+	size_t told_count;
 	struct attachment **dead; /* of processes that have ended, to be taken off together */
 	size_t dead_count;
 	bool *announced_spec;	 /* by spec: the SPEC record has been given out */
@@ -75,6 +90,11 @@ static __u16 loader_spec(const struct attacher *attacher)
 static __u16 table_spec(const struct attacher *attacher, const struct description *runtime)
 {
 	return attacher->options.registry->spec_count + 1 + runtime->index;
+}
+
+static bool wants(const struct attacher *attacher, enum xpt_role role)
+{
+	return (attacher->options.roles | ROLES_ALWAYS) >> role & 1;
 }
 
 /* The collector's own specs: the dynamic loader's announcement, and one for each runtime's table. */
@@ -102,8 +122,13 @@ static int set_own_specs(struct attacher *attacher)
 		};
 		error = kern_set_spec(attacher->options.kern, &spec);
 	}
-	for (size_t i = 0; i < registry->spec_count && !error; i++)
-		error = kern_set_spec(attacher->options.kern, &registry->specs[i]->wire);
+	for (size_t i = 0; i < registry->spec_count && !error; i++) {
+		spec = registry->specs[i]->wire;
+		if (wants(attacher, XPT_ROLE_OPERATOR) && registry->spec_runtime[i]->operators.base &&
+		    (spec.role == XPT_ROLE_EXECUTE || spec.role == XPT_ROLE_ENQUEUE))
+			spec.flags |= XPT_SPEC_AROUND;
+		error = kern_set_spec(attacher->options.kern, &spec);
+	}
 	return error;
 }
 
@@ -134,6 +159,7 @@ static void analysed_free(struct analysed *file)
 	if (!file)
 		return;
 	found_functions_free(&file->found);
+	file_operators_free(&file->operators);
 	free(file->path);
 	free(file);
 }
@@ -180,6 +206,7 @@ void attacher_free(struct attacher *attacher)
 		analysed_free(attacher->files[i]);
 	free(attacher->files);
 	free(attacher->attached);
+	free(attacher->told);
 	free(attacher->dead);
 	free(attacher->announced_spec);
 	free(attacher->announced_runtime);
@@ -201,6 +228,17 @@ void attacher_forget(struct attacher *attacher, pid_t tgid)
 		bury(attacher, attached);
 	}
 	attacher->attached_count = kept;
+	attacher_renew(attacher, tgid);
+}
+
+void attacher_renew(struct attacher *attacher, pid_t tgid)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < attacher->told_count; i++)
+		if (attacher->told[i].tgid != tgid)
+			attacher->told[kept++] = attacher->told[i];
+	attacher->told_count = kept;
 }
 
 /* ---- announcing what the records will refer to ---- */
@@ -286,6 +324,9 @@ static struct analysed *analyse(struct attacher *attacher, const struct mapped_f
 	file->path = strdup(mapped->path);
 	if (functions_find(attacher->log, attacher->options.registry, mapped, &file->found))
 		memset(&file->found, 0, sizeof(file->found));
+	if (wants(attacher, XPT_ROLE_OPERATOR) &&
+	    file_operators_find(attacher->log, attacher->options.registry, mapped, &file->found, &file->operators))
+		file_operators_free(&file->operators);
 	analyse_loader(attacher, mapped, file);
 	attacher->files[attacher->file_count++] = file;
 	return file;
@@ -359,36 +400,57 @@ static int link_sites(struct attacher *attacher, pid_t tgid, const struct mapped
 	return count - refused;
 }
 
-static void count_site(struct attacher *attacher, const struct found_function *function)
+static void count_site(struct attacher *attacher, unsigned int spec, const struct site *site)
 {
-	unsigned int cost = site_class_cost(function->site.class);
+	unsigned int cost = site_class_cost(site->class);
 
-	attacher->figures.sites[function->site.class]++;
-	if (attacher->cost[function->spec] < cost)
-		attacher->cost[function->spec] = cost;
+	attacher->figures.sites[site->class]++;
+	if (attacher->cost[spec] < cost)
+		attacher->cost[spec] = cost;
+}
+
+struct operator_sites {
+	struct attacher *attacher;
+	struct kern_site *sites;
+	size_t count;
+};
+
+static void add_operator(void *context, const struct site *site, unsigned int spec)
+{
+	struct operator_sites *operators = context;
+
+	count_site(operators->attacher, spec, site);
+	operators->sites[operators->count++] = (struct kern_site){ .offset = site->offset, .spec = spec };
 }
 
 /* Probes for those of found that have none yet. */
 static int link_functions(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped,
 			  const struct analysed *file, const struct found_functions *found, bool with_own)
 {
-	struct kern_site *sites = calloc(found->count + found->table_count + 1, sizeof(*sites));
+	size_t operators = with_own ? file->operators.functions : 0, count = 0;
+	struct kern_site *sites = calloc(found->count + found->table_count + operators + 1, sizeof(*sites));
 	const struct registry *registry = attacher->options.registry;
-	size_t count = 0;
 
 	if (!sites)
 		return -ENOMEM;
 	for (size_t i = 0; i < found->count; i++) {
 		const struct found_function *function = &found->functions[i];
 
-		if (function->shared || site_is_attached(attacher, tgid, file, function->site.offset))
+		if (function->shared || !wants(attacher, registry->specs[function->spec]->wire.role) ||
+		    site_is_attached(attacher, tgid, file, function->site.offset))
 			continue;
-		count_site(attacher, function);
+		count_site(attacher, function->spec, &function->site);
 		sites[count++] = (struct kern_site){
 			.offset = function->site.offset,
 			.spec = function->spec,
 			.entry_only = registry->specs[function->spec]->wire.flags & XPT_SPEC_ENTRY_ONLY,
 		};
+	}
+	if (with_own) {
+		struct operator_sites placed = { attacher, sites, count };
+
+		file_operators_visit(&file->operators, add_operator, &placed);
+		count = placed.count;
 	}
 	for (size_t i = 0; with_own && i < found->table_count; i++) {
 		sites[count++] = (struct kern_site){ .offset = found->tables[i].accessor.offset,
@@ -420,32 +482,65 @@ static int link_table(struct attacher *attacher, pid_t owner, pid_t tgid, const 
 	return error;
 }
 
-/* Where a file's virtual addresses are in the process; the tables whose place is known may be filled already. */
-static int link_known_tables(struct attacher *attacher, pid_t owner, pid_t tgid, const struct mapped_file *mapped,
-			     const struct analysed *file)
+/* What a file's virtual addresses are moved by in the process. */
+static int load_bias(const struct mapped_file *mapped, __u64 *bias)
 {
 	struct elf_file *elf;
 	__u64 address;
-	int placed = 0, result;
+	int error = elf_file_open(NULL, mapped->open_path, mapped->path, &elf);
 
-	if (elf_file_open(NULL, mapped->open_path, mapped->path, &elf))
-		return 0;
-	if (elf_file_address(elf, mapped->offset, &address)) {
-		elf_file_close(elf);
-		return 0;
-	}
+	if (error)
+		return error;
+	error = elf_file_address(elf, mapped->offset, &address);
 	elf_file_close(elf);
+	*bias = mapped->start - address;
+	return error;
+}
+
+/* The tables of a file whose place is known may be filled already. */
+static int link_known_tables(struct attacher *attacher, pid_t owner, pid_t tgid, const struct mapped_file *mapped,
+			     const struct analysed *file)
+{
+	int placed = 0, result;
+	__u64 bias;
+
+	if (load_bias(mapped, &bias))
+		return 0;
 	for (size_t i = 0; i < file->found.table_count; i++) {
 		const struct pending_table *table = &file->found.tables[i];
 
 		if (!table->table_address)
 			continue;
-		result = link_table(attacher, owner, tgid, mapped, file, table,
-				    table->table_address + mapped->start - address);
+		result = link_table(attacher, owner, tgid, mapped, file, table, table->table_address + bias);
 		if (result > 0)
 			placed += result;
 	}
 	return placed;
+}
+
+/* What the file's classes are called in the process, unless that has been told. */
+static int tell_classes(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped,
+			const struct analysed *file)
+{
+	struct told *more;
+	__u64 bias;
+	int error;
+
+	if (!file->operators.count)
+		return 0;
+	error = load_bias(mapped, &bias);
+	for (size_t i = 0; i < attacher->told_count && !error; i++) {
+		const struct told *told = &attacher->told[i];
+
+		if (told->tgid == tgid && told->file == file && told->bias == bias)
+			return 0;
+	}
+	more = error ? NULL : reallocarray(attacher->told, attacher->told_count + 1, sizeof(*more));
+	if (!more)
+		return error ?: -ENOMEM;
+	attacher->told = more;
+	attacher->told[attacher->told_count++] = (struct told){ tgid, file, bias };
+	return file_operators_tell(&file->operators, tgid, bias, attacher->options.record, attacher->options.context);
 }
 
 static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped)
@@ -458,8 +553,11 @@ static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_
 	if (stat(mapped->open_path, &status))
 		return errno == ENOENT ? 0 : -errno;
 	file = analyse(attacher, mapped, &status);
-	if (!file || (!file->found.count && !file->found.table_count && !file->has_loader) ||
-	    is_attached(attacher, owner, file))
+	if (!file || (!file->found.count && !file->found.table_count && !file->has_loader))
+		return 0;
+	if (tell_classes(attacher, tgid, mapped, file))
+		log_warn(attacher->log, "%s: its operators will have no names", file->path);
+	if (is_attached(attacher, owner, file))
 		return 0;
 	if (file->found.missing)
 		log_debug(attacher->log, "%s: %s", file->path, file->found.missing);

@@ -18,7 +18,8 @@ struct attacher_options {
 	struct kern *kern;
 	bool all_processes; /* one link a file for everybody, instead of one a file and process */
 	bool hold;	    /* watch the dynamic loader, and hold processes while probes are placed */
-	/* Called with RUNTIME and SPEC records before the first record of a spec can come. */
+	__u32 roles; /* bit (1 << enum xpt_role): functions that get probes; those that tell of programs always do */
+	/* Called with RUNTIME, SPEC and CLASS records before the first record of a spec can come. */
 	int (*record)(void *context, const struct xpt_record_header *record);
 	void *context;
 };
@@ -40,6 +41,8 @@ void attacher_free(struct attacher *attacher); /* detaches what is left */
 int attacher_scan(struct attacher *attacher, pid_t tgid);
 /* Gives up the probes of a process that has ended; attacher_sweep() takes them off, many at a time. */
 void attacher_forget(struct attacher *attacher, pid_t tgid);
+/* The process runs another file now: what is where in its memory has to be told anew. */
+void attacher_renew(struct attacher *attacher, pid_t tgid);
 void attacher_sweep(struct attacher *attacher);
 void attacher_detach(struct attacher *attacher); /* takes all off */
 

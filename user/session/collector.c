@@ -127,6 +127,20 @@ static void explain_kernel(struct collector *collector, int error)
 	log_error(&collector->log, "cannot set up tracing in the kernel: %s (see `xputrace check`)", strerror(-error));
 }
 
+#define INFERENCE_ROLES (1u << XPT_ROLE_EXECUTE | 1u << XPT_ROLE_ENQUEUE | 1u << XPT_ROLE_WAIT)
+
+static __u32 level_roles(enum xpt_level level)
+{
+	switch (level) {
+	case XPT_LEVEL_BASIC:
+		return INFERENCE_ROLES;
+	case XPT_LEVEL_DETAILED:
+		return ~0u;
+	default:
+		return ~(1u << XPT_ROLE_OPERATOR);
+	}
+}
+
 static int open_kernel(struct collector *collector)
 {
 	const struct collector_options *options = &collector->options;
@@ -141,6 +155,7 @@ static int open_kernel(struct collector *collector)
 		.registry = collector->registry,
 		.all_processes = options->all_processes,
 		.hold = options->command != NULL,
+		.roles = level_roles(options->level),
 		.record = record_visit,
 		.context = collector,
 	};

@@ -6,7 +6,7 @@
 #ifndef XPT_SESSION_COLLECTOR_H
 #define XPT_SESSION_COLLECTOR_H
 
-#include <xputrace/target.h>
+#include <xputrace/recording.h>
 
 #include "base/guard.h"
 #include "base/log.h"
@@ -43,6 +43,7 @@ struct collector_options {
 	__u64 counters_every;
 	bool counters_per_inference;
 	__u32 sample_every; /* 1 or more, or XPT_SAMPLE_NONE */
+	enum xpt_level level;
 	size_t buffer_bytes;
 	enum xpt_link link;
 	bool guard; /* wanted even without a command */

@@ -48,6 +48,7 @@ static int create(struct xpt_recording *recording)
 		.counter_tracks = true,
 		.counters_every = options->counters_every,
 		.counters_per_inference = options->counters_per_inference,
+		.level = options->level,
 		.record = on_record,
 		.context = recording,
 	};

@@ -37,9 +37,9 @@ static void on_call(struct collector *collector, const struct xpt_record_call *c
 	collector->calls++;
 	if (call->flags & XPT_CALL_LAYER)
 		return;
-	collector->closed++;
-	if (call->spec < collector->registry->spec_count)
-		collector->spec_calls[call->spec]++;
+	collector->spec_calls[call->spec]++;
+	if (collector->registry->specs[call->spec]->wire.role != XPT_ROLE_OPERATOR)
+		collector->closed++;
 }
 
 static void on_total(struct collector *collector, const struct xpt_record_total *total)

@@ -238,7 +238,7 @@ static int visit_function(struct walk *walk, const struct mapped_file *mapped, c
 			.runtime = runtime->name,
 			.name = type_name_read(methods[i].class_name, name, sizeof(name)) ? methods[i].class_name :
 											    name,
-			.method = operators_method(&runtime->operators, methods[i].slot),
+			.method = operators_method(&runtime->operators, methods[i].slot)->function,
 			.function_offset = function->site.function,
 			.offset = function->site.offset,
 			.site_class = site_class_name(function->site.class),

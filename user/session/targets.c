@@ -314,8 +314,8 @@ static void on_begin(struct collector *collector, const struct xpt_record_task *
 	collector_pass(collector, &task->header);
 	if (followed) {
 		announce(collector, followed, task->header.time);
-		if (!collector->options.all_processes)
-			placed = attacher_scan(collector->attacher, task->header.tgid);
+		attacher_renew(collector->attacher, task->header.tgid);
+		placed = attacher_scan(collector->attacher, task->header.tgid);
 		if (placed > 0)
 			log_info(&collector->log, "PID %u (%.15s): %d probes", task->header.tgid, task->name, placed);
 	}

@@ -7,12 +7,12 @@
 /* The object, and where the result goes: whichever comes first. */
 #define ARGUMENTS 3
 
-const char *operators_method(const struct operators_spec *spec, unsigned int slot)
+const struct call_spec *operators_method(const struct operators_spec *spec, unsigned int slot)
 {
 	for (size_t i = 0; i < spec->method_count; i++)
 		if (spec->methods[i].slot == slot)
-			return spec->methods[i].name;
-	return "";
+			return &spec->methods[i].call;
+	return NULL;
 }
 
 static bool is_same_function(const struct class_method *a, const struct class_method *b)

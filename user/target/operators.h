@@ -23,7 +23,7 @@ struct operators {
 /* Errors are those of classes_find(). */
 int operators_find(struct elf_file *file, const struct operators_spec *spec, struct operators *result);
 void operators_free(struct operators *operators);
-/* The described name of a method's slot. */
-const char *operators_method(const struct operators_spec *spec, unsigned int slot);
+/* The method that was described with the slot; NULL: none. */
+const struct call_spec *operators_method(const struct operators_spec *spec, unsigned int slot);
 
 #endif

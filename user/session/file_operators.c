@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "session/file_operators.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "session/describe_records.h"
+#include "target/type_name.h"
+
+static bool has_runtime(const struct registry *registry, const struct found_functions *found,
+			const struct description *runtime)
+{
+	for (size_t i = 0; i < found->count; i++)
+		if (registry->spec_runtime[found->functions[i].spec] == runtime)
+			return true;
+	for (size_t i = 0; i < found->table_count; i++)
+		if (found->tables[i].runtime == runtime)
+			return true;
+	return false;
+}
+
+static int find(const struct log *log, const struct mapped_file *mapped, const struct description *runtime,
+		struct file_operators *file)
+{
+	struct runtime_operators *more = reallocarray(file->runtimes, file->count + 1, sizeof(*more));
+	struct operators operators;
+	struct elf_file *elf;
+	int error;
+
+	if (!more)
+		return -ENOMEM;
+	file->runtimes = more;
+	error = elf_file_open(NULL, mapped->open_path, mapped->path, &elf);
+	if (error)
+		return error;
+	error = operators_find(elf, &runtime->operators, &operators);
+	elf_file_close(elf);
+	if (error)
+		return error;
+	log_info(log, "%s: %zu operator classes of %s, %zu functions", mapped->path, operators.classes.class_count,
+		 runtime->title, operators.function_count);
+	file->runtimes[file->count++] = (struct runtime_operators){ runtime, operators };
+	file->functions += operators.function_count;
+	return 0;
+}
+
+int file_operators_find(const struct log *log, const struct registry *registry, const struct mapped_file *mapped,
+			const struct found_functions *found, struct file_operators *result)
+{
+	*result = (struct file_operators){ 0 };
+	for (size_t i = 0; i < registry->runtime_count; i++) {
+		const struct description *runtime = registry->runtimes[i];
+		int error;
+
+		if (!runtime->operators.base || !has_runtime(registry, found, runtime))
+			continue;
+		error = find(log, mapped, runtime, result);
+		if (error == -ENOMEM)
+			return error;
+		if (error == -ENOENT)
+			log_warn(log, "%s: no operators: it does not tell of a class %s", mapped->path,
+				 runtime->operators.base);
+		else if (error)
+			log_warn(log, "%s: no operators: %s", mapped->path, strerror(-error));
+	}
+	return 0;
+}
+
+void file_operators_free(struct file_operators *file)
+{
+	for (size_t i = 0; i < file->count; i++)
+		operators_free(&file->runtimes[i].operators);
+	free(file->runtimes);
+	*file = (struct file_operators){ 0 };
+}
+
+void file_operators_visit(const struct file_operators *file,
+			  void (*visit)(void *context, const struct site *site, unsigned int spec), void *context)
+{
+	for (size_t i = 0; i < file->count; i++) {
+		const struct operators *operators = &file->runtimes[i].operators;
+		const struct operators_spec *spec = &file->runtimes[i].runtime->operators;
+
+		for (size_t f = 0; f < operators->function_count; f++) {
+			const struct operator_function *function = &operators->functions[f];
+			unsigned int slot = operators->classes.methods[function->first].slot;
+
+			visit(context, &function->site, operators_method(spec, slot)->wire.index);
+		}
+	}
+}
+
+int file_operators_tell(const struct file_operators *file, pid_t tgid, __u64 bias,
+			int (*record)(void *context, const struct xpt_record_header *record), void *context)
+{
+	__u64 time = clock_monotonic();
+	char name[CLASS_NAME_LENGTH];
+	int error = 0;
+
+	for (size_t i = 0; i < file->count; i++) {
+		const struct classes *classes = &file->runtimes[i].operators.classes;
+
+		for (size_t m = 0; m < classes->method_count && !error; m++) {
+			const struct class_method *method = &classes->methods[m];
+			const char *text = type_name_read(method->class_name, name, sizeof(name)) ? method->class_name :
+												    name;
+			struct xpt_record_text *told = record_text(XPT_RECORD_CLASS, tgid, time, method->table + bias,
+								   text);
+
+			error = told ? record(context, &told->header) : -ENOMEM;
+			free(told);
+		}
+	}
+	return error;
+}

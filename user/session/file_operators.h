@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Operators of the runtimes that a mapped file holds: their probes, and what their classes are called in a process. */
+#ifndef XPT_SESSION_FILE_OPERATORS_H
+#define XPT_SESSION_FILE_OPERATORS_H
+
+#include "describe/registry.h"
+#include "kern/kern.h"
+#include "target/functions.h"
+#include "target/operators.h"
+
+/* Of one runtime. */
+struct runtime_operators {
+	const struct description *runtime;
+	struct operators operators;
+};
+
+/* Zero it to begin with. */
+struct file_operators {
+	struct runtime_operators *runtimes;
+	size_t count;
+	size_t functions; /* of all of them that probes can be put on */
+};
+
+/*
+ * For each runtime of which found has functions in the file. What cannot be read is logged, and left out. -ENOMEM.
+ */
+int file_operators_find(const struct log *log, const struct registry *registry, const struct mapped_file *mapped,
+			const struct found_functions *found, struct file_operators *result);
+void file_operators_free(struct file_operators *file);
+
+/* The site of each function to visit, with the index of its spec. */
+void file_operators_visit(const struct file_operators *file,
+			  void (*visit)(void *context, const struct site *site, unsigned int spec), void *context);
+
+/*
+ * Gives out a CLASS record for each class, as its objects know it in the process: the file's addresses are moved by bias. What
+ * record() answers, or -ENOMEM.
+ */
+int file_operators_tell(const struct file_operators *file, pid_t tgid, __u64 bias,
+			int (*record)(void *context, const struct xpt_record_header *record), void *context);
+
+#endif
