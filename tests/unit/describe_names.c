@@ -7,21 +7,22 @@ static const char *const roles[] = {
 	[5] = "enqueue",      [6] = "wait",	     [7] = "launch",	      [8] = "copy",
 	[9] = "alloc",	      [10] = "free",	     [11] = "select",	      [12] = "region.begin",
 	[13] = "region.end",  [14] = "codeobj.load", [15] = "codeobj.unload", [16] = "resolve",
-	[17] = "table",	      [18] = "loader",
+	[17] = "table",	      [18] = "loader",	     [19] = "operator",
 };
 
 static const char *const meanings[] = {
-	[1] = "program", [2] = "key",	 [3] = "name",	  [4] = "size",	  [5] = "core",	   [6] = "stream",
-	[7] = "status",	 [8] = "parent", [9] = "address", [10] = "count", [11] = "length",
+	[1] = "program", [2] = "key",	  [3] = "name",	  [4] = "size",	      [5] = "core",
+	[6] = "stream",	 [7] = "status",  [8] = "parent", [9] = "address",    [10] = "count",
+	[11] = "length", [12] = "object", [13] = "class", [14] = "inference",
 };
 
 Test(describe_names, both_ways)
 {
-	for (int i = 1; i <= 18; i++) {
+	for (int i = 1; i <= 19; i++) {
 		cr_expect_str_eq(role_name(i), roles[i]);
 		cr_expect_eq(role_from_name(roles[i]), i);
 	}
-	for (int i = 1; i <= 11; i++) {
+	for (int i = 1; i <= 14; i++) {
 		cr_expect_str_eq(meaning_name(i), meanings[i]);
 		cr_expect_eq(meaning_from_name(meanings[i]), i);
 	}
@@ -30,10 +31,10 @@ Test(describe_names, both_ways)
 Test(describe_names, unknown)
 {
 	cr_expect_str_eq(role_name(0), "unknown");
-	cr_expect_str_eq(role_name(19), "unknown");
+	cr_expect_str_eq(role_name(20), "unknown");
 	cr_expect_str_eq(role_name(-1), "unknown");
 	cr_expect_str_eq(meaning_name(0), "unknown");
-	cr_expect_str_eq(meaning_name(12), "unknown");
+	cr_expect_str_eq(meaning_name(15), "unknown");
 	cr_expect_eq(role_from_name("Execute"), -ENOENT);
 	cr_expect_eq(role_from_name(""), -ENOENT);
 	cr_expect_eq(role_from_name("unknown"), -ENOENT);

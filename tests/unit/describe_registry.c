@@ -55,6 +55,13 @@ static void check(const struct registry *registry)
 			cr_expect_eq(runtime->calls[j].wire.index, specs);
 			cr_expect_eq(runtime->calls[j].wire.runtime, i);
 		}
+		for (size_t j = 0; j < runtime->operators.method_count; j++, specs++) {
+			cr_assert_lt(specs, registry->spec_count);
+			cr_expect_eq(registry->specs[specs], &runtime->operators.methods[j].call);
+			cr_expect_eq(registry->spec_runtime[specs], runtime);
+			cr_expect_eq(runtime->operators.methods[j].call.wire.index, specs);
+			cr_expect_eq(runtime->operators.methods[j].call.wire.runtime, i);
+		}
 	}
 	cr_expect_eq(specs, registry->spec_count);
 }

@@ -76,7 +76,7 @@ struct model_operator {
 	const char *provider; /* who executes it, "CPUExecutionProvider"; NULL: not told */
 	__s64 index;	      /* of the node in its graph; -1: not told */
 	__u64 recorded;	      /* executions */
-	__u64 self_time;      /* ns, of all: without operators inside */
+	__u64 self_time;      /* ns, in known inferences: without operators inside */
 	__u64 unassigned;     /* of them: the inference is not known */
 	const struct statistics *duration; /* ns, with what is inside; NULL: none yet */
 };

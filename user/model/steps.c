@@ -294,8 +294,10 @@ static int step_record(struct steps *steps, struct step *step, const struct even
 	int error = coverage_operator(&steps->coverage, &place, call->inference, call->start, call->end, &self);
 
 	step->view.recorded++;
-	step->view.self_time += self;
-	step->view.unassigned += !call->inference;
+	if (call->inference)
+		step->view.self_time += self;
+	else
+		step->view.unassigned++;
 	if (!step->duration)
 		step->view.duration = step->duration = statistics_create();
 	if (!step->duration || statistics_add(step->duration, call->end - call->start))

@@ -113,6 +113,18 @@ static void add_device_work(struct text *text, const struct model_program *progr
 		chrome_member_unsigned(text, "busy_ns", program->busy_time);
 }
 
+/* How much of its inferences lies in operators. */
+static void add_stepped(struct text *text, const struct model_program *program)
+{
+	if (!program->stepped)
+		return;
+	text_literal(text, ",\"operators\":{\"inferences\":");
+	text_unsigned(text, program->stepped);
+	chrome_member_unsigned(text, "inference_ns", program->stepped_time);
+	chrome_member_unsigned(text, "covered_ns", program->covered_time);
+	text_literal(text, "}");
+}
+
 static void add_program(struct text *text, const struct model_program *program)
 {
 	text_literal(text, "{\"id\":");
@@ -136,6 +148,7 @@ static void add_program(struct text *text, const struct model_program *program)
 	chrome_member_unsigned(text, "errors", program->errors);
 	chrome_member_unsigned(text, "pending", program->pending);
 	add_device_work(text, program);
+	add_stepped(text, program);
 	add_statistics(text, "latency_ns", program->latency);
 	text_literal(text, "}");
 }
@@ -152,6 +165,28 @@ static void add_call_total(struct text *text, const struct model_call_total *tot
 	chrome_member_unsigned(text, "errors", total->errors);
 	chrome_member_unsigned(text, "bytes", total->bytes);
 	add_statistics(text, "duration_ns", total->duration);
+	text_literal(text, "}");
+}
+
+static void add_operator(struct text *text, const struct model_operator *op)
+{
+	text_literal(text, "{\"name\":");
+	text_json_string(text, op->label);
+	chrome_member_unsigned(text, "pid", op->process->tgid);
+	if (op->program)
+		chrome_member_unsigned(text, "program_id", op->program->id);
+	chrome_member_string(text, "op_name", op->type);
+	chrome_member_string(text, "class", op->class);
+	if (op->name)
+		chrome_member_string(text, "node", op->name);
+	if (op->index >= 0)
+		chrome_member_unsigned(text, "node_index", (__u64)op->index);
+	if (op->provider)
+		chrome_member_string(text, "provider", op->provider);
+	chrome_member_unsigned(text, "recorded", op->recorded);
+	chrome_member_unsigned(text, "unassigned", op->unassigned);
+	chrome_member_unsigned(text, "self_ns", op->self_time);
+	add_statistics(text, "duration_ns", op->duration);
 	text_literal(text, "}");
 }
 
@@ -234,6 +269,11 @@ static void add_totals(struct text *text, const struct model *model, const struc
 	for (i = 0; i < model_program_count(model); i++) {
 		add_separator(text, i);
 		add_program(text, model_program(model, i));
+	}
+	text_literal(text, "],\n\"operators\":[");
+	for (i = 0; i < model_operator_count(model); i++) {
+		add_separator(text, i);
+		add_operator(text, model_operator(model, i));
 	}
 	text_literal(text, "],\n\"functions\":[");
 	for (i = 0; i < model_call_total_count(model); i++) {

@@ -8,6 +8,7 @@
 
 #include "model/statistics.h"
 #include "report/columns.h"
+#include "report/summary_operators.h"
 #include "report/summary_rows.h"
 
 #define ROWS_MAX 40
@@ -385,6 +386,8 @@ static int print_tables(const struct model *model, const struct summary_closing 
 		error = print_programs(&programs, seconds, out, width);
 	else if (!error)
 		fprintf(out, "no program was run\n\n");
+	if (!error)
+		error = summary_operators(model, out, width);
 	if (!error)
 		error = print_device_work(&programs, seconds, out, width);
 	if (!error)

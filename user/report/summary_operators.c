@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "report/summary_operators.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "model/statistics.h"
+#include "report/columns.h"
+
+#define ROWS_MAX 40
+#define COLUMNS 8
+
+/* Operators of all programs, those of a program next to each other. */
+struct rows {
+	const struct model_operator **op;
+	size_t count;
+};
+
+static unsigned int program_id(const struct model_operator *op)
+{
+	return op->program ? op->program->id : 0;
+}
+
+/* Those that belong to no known program come last. */
+static int compare(const void *a, const void *b)
+{
+	const struct model_operator *first = *(const struct model_operator *const *)a;
+	const struct model_operator *second = *(const struct model_operator *const *)b;
+	unsigned int of = program_id(first) - 1, of_second = program_id(second) - 1;
+
+	if (of != of_second)
+		return of < of_second ? -1 : 1;
+	if (first->self_time != second->self_time)
+		return first->self_time < second->self_time ? 1 : -1;
+	return first->id < second->id ? -1 : first->id > second->id;
+}
+
+static void print_title(const struct model_operator *op, FILE *out)
+{
+	const struct model_program *program = op->program;
+	const char *name = program ? program->name : "no known program";
+	struct text text = { 0 };
+
+	text_literal(&text, "operators of ");
+	text_terminal(&text, name, strlen(name), 0);
+	text_literal(&text, ", ");
+	text_terminal(&text, op->process->name, strlen(op->process->name), 0);
+	text_literal(&text, " (");
+	text_unsigned(&text, op->process->tgid);
+	text_literal(&text, ")");
+	if (program && program->stepped) {
+		text_literal(&text, ": ");
+		text_unsigned(&text, program->stepped);
+		text_string(&text, program->stepped == 1 ? " inference" : " inferences");
+	}
+	text_literal(&text, "\n");
+	fwrite(text.data, 1, text.length, out);
+	text_free(&text);
+}
+
+static void fill_unknown(struct columns *columns, size_t count)
+{
+	while (count--)
+		columns_name(columns, "-");
+}
+
+static void fill_share(struct columns *columns, const struct model_program *program, double time)
+{
+	if (program && program->stepped_time)
+		columns_share(columns, time, (double)program->stepped_time);
+	else
+		fill_unknown(columns, 1);
+}
+
+static void fill_operator(struct columns *columns, const struct model_operator *op)
+{
+	columns_name(columns, op->label);
+	columns_name(columns, op->type);
+	columns_count(columns, op->recorded);
+	fill_share(columns, op->program, (double)op->self_time);
+	if (!op->duration) {
+		fill_unknown(columns, 4);
+		return;
+	}
+	columns_time(columns, statistics_mean(op->duration));
+	columns_time(columns, statistics_quantile(op->duration, 0.50));
+	columns_time(columns, statistics_quantile(op->duration, 0.99));
+	columns_time(columns, statistics_deviation(op->duration));
+}
+
+/* What of the inferences lies in no operator. */
+static void fill_rest(struct columns *columns, const struct model_program *program)
+{
+	const __u64 covered = program->covered_time < program->stepped_time ? program->covered_time :
+									      program->stepped_time;
+	const double rest = (double)(program->stepped_time - covered);
+
+	columns_name(columns, "(in no operator)");
+	columns_name(columns, "");
+	columns_count(columns, program->stepped);
+	fill_share(columns, program, rest);
+	columns_time(columns, rest / (double)program->stepped);
+	fill_unknown(columns, 3);
+}
+
+static void fill(struct columns *columns, const struct rows *rows)
+{
+	const struct model_program *program = rows->op[0]->program;
+
+	columns_clear(columns);
+	for (size_t i = 0; i < rows->count && i < ROWS_MAX; i++)
+		fill_operator(columns, rows->op[i]);
+	if (program && program->stepped)
+		fill_rest(columns, program);
+}
+
+static int print_program(const struct rows *rows, FILE *out, size_t width)
+{
+	static const char *const titles[COLUMNS] = { "OPERATOR", "TYPE", "COUNT", "SHARE",
+						     "MEAN",	 "P50",	 "P99",	  "STDDEV" };
+	struct columns columns = { .precise = true };
+	int error;
+
+	for (size_t i = 0; i < COLUMNS; i++)
+		columns_define(&columns, titles[i], i < 2);
+	print_title(rows->op[0], out);
+	fill(&columns, rows);
+	if (width && columns_least_width(&columns) > width) {
+		columns.precise = false;
+		columns.narrow = true;
+		fill(&columns, rows);
+	}
+	error = columns_print(&columns, out, width);
+	if (rows->count > ROWS_MAX)
+		fprintf(out, "(%zu more; see the trace's metadata)\n", rows->count - ROWS_MAX);
+	putc('\n', out);
+	columns_free(&columns);
+	return error;
+}
+
+int summary_operators(const struct model *model, FILE *out, size_t width)
+{
+	struct rows all = { .count = model_operator_count(model) }, part;
+	int error = 0;
+
+	if (!all.count)
+		return 0;
+	all.op = calloc(all.count, sizeof(*all.op));
+	if (!all.op)
+		return -ENOMEM;
+	for (size_t i = 0; i < all.count; i++)
+		all.op[i] = model_operator(model, i);
+	qsort(all.op, all.count, sizeof(*all.op), compare);
+	for (size_t i = 0; i < all.count && !error; i += part.count) {
+		part = (struct rows){ &all.op[i], 1 };
+		while (i + part.count < all.count && program_id(part.op[0]) == program_id(part.op[part.count]))
+			part.count++;
+		error = print_program(&part, out, width);
+	}
+	free(all.op);
+	return error;
+}
