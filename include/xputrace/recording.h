@@ -38,6 +38,7 @@ enum xpt_output {
 	XPT_OUTPUT_NONE = 0,
 	XPT_OUTPUT_CHROME = 1,	  /* Chrome trace, JSON */
 	XPT_OUTPUT_RECORDING = 2, /* recording file, for xpt_report_create() */
+	XPT_OUTPUT_ORT = 3,	  /* as ONNX Runtime's own profiler writes, JSON */
 };
 
 /* What a recording is doing; see xpt_recording_options.status. */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <xputrace/error.h>
+#include <xputrace/recording.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,7 +16,8 @@ extern "C" {
 struct xpt_report_options {
 	size_t size;		/* sizeof(struct xpt_report_options) */
 	const char *input;	/* recording; "-": standard input */
-	const char *output;	/* Chrome trace to write; "-": standard output; NULL: none */
+	const char *output;	/* trace to write; "-": standard output; NULL: none */
+	enum xpt_output format; /* of it: XPT_OUTPUT_CHROME (also 0) or XPT_OUTPUT_ORT */
 	int summary_descriptor; /* where the summary table goes; -1: nowhere */
 	unsigned int columns;	/* width of the terminal, 0: nothing is cut */
 	xpt_log_fn log;

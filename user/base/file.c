@@ -2,6 +2,7 @@
 #include "base/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -63,4 +64,11 @@ int file_write_at(int descriptor, const void *bytes, size_t length, __u64 offset
 		}
 	}
 	return 0;
+}
+
+int file_standard_output(void)
+{
+	int descriptor = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+
+	return descriptor < 0 ? -errno : descriptor;
 }

@@ -16,4 +16,7 @@
 int file_write(int descriptor, const void *bytes, size_t length);
 int file_write_at(int descriptor, const void *bytes, size_t length, __u64 offset);
 
+/* A descriptor of standard output that is closed on its own. -errno. */
+int file_standard_output(void);
+
 #endif

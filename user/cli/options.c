@@ -153,6 +153,27 @@ bool parse_size(const char *text, uint64_t *bytes)
 	return parse_units(text, units, bytes);
 }
 
+bool parse_trace_format(const char *text, enum xpt_output *format, const char **reason)
+{
+	static const char *const names[] = { [XPT_OUTPUT_CHROME] = "chrome", [XPT_OUTPUT_ORT] = "ort" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (!names[i] || strcmp(names[i], text))
+			continue;
+		*format = (enum xpt_output)i;
+		return true;
+	}
+	*reason = "the formats are chrome and ort";
+	return false;
+}
+
+void tell_trace(const char *path, enum xpt_output format)
+{
+	fprintf(stderr, "\nwrote %s: %s\n", path,
+		format == XPT_OUTPUT_ORT ? "what reads ONNX Runtime's profiles reads it" :
+					   "open it in https://ui.perfetto.dev or chrome://tracing");
+}
+
 bool parse_pid(const char *text, pid_t *pid)
 {
 	uint64_t number;

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <xputrace/recording.h>
+
 #define EXIT_FAILED 1
 #define EXIT_USAGE 2
 #define PARSE_HELP 3 /* options_parse(): --help was asked for and answered */
@@ -39,6 +41,12 @@ bool parse_duration(const char *text, uint64_t *nanoseconds);
 bool parse_size(const char *text, uint64_t *bytes);
 /* Decimal or 0x hexadecimal, the whole text. */
 bool parse_number(const char *text, uint64_t *value);
+
+/* Name of a format of traces: chrome, or ort. */
+bool parse_trace_format(const char *text, enum xpt_output *format, const char **reason);
+/* Says that the trace was written, and what to do with it. */
+void tell_trace(const char *path, enum xpt_output format);
+#define FORMAT_HELP "of the trace: chrome (default); or ort, as ONNX Runtime's own\nprofiler writes"
 
 /* Number of a process. */
 bool parse_pid(const char *text, pid_t *pid);

@@ -26,14 +26,12 @@ static bool take_format(void *context, const char *value, const char **reason)
 	struct record_context *record = context;
 
 	record->format_given = true;
-	if (!strcmp(value, "chrome"))
-		record->format = XPT_OUTPUT_CHROME;
-	else if (!strcmp(value, "xpt"))
+	if (!strcmp(value, "xpt"))
 		record->format = XPT_OUTPUT_RECORDING;
 	else if (!strcmp(value, "none"))
 		record->format = XPT_OUTPUT_NONE;
-	else
-		*reason = "the formats are chrome, xpt and none";
+	else if (!parse_trace_format(value, &record->format, reason))
+		*reason = "the formats are chrome, ort, xpt and none";
 	return !*reason;
 }
 
@@ -96,7 +94,9 @@ static const struct option_entry entries[] = {
 	  "trace.json: Chrome trace (default: xputrace.json);\nFILE.xpt: recording for `xputrace report`;\n"
 	  "-: Chrome trace on standard output",
 	  take_output },
-	{ 0, "format", "FORMAT", "chrome, xpt or none, whatever the file is called", take_format },
+	{ 0, "format", "FORMAT",
+	  "whatever the file is called: chrome, xpt, none; or ort,\nas ONNX Runtime's own profiler writes",
+	  take_format },
 	{ 'd', "duration", "TIME", "stop after TIME: 10s, 500ms, 2m", take_duration },
 	{ 's', "sample", "N", "record one inference in N of each program; counts\nstay exact", take_sample },
 	{ 0, "ops", NULL, "the operators of each inference, too: --level detailed", take_ops },
@@ -198,12 +198,11 @@ static int run(struct record_context *record)
 		tell_command(session->command, xpt_recording_command_status(recording));
 		fflush(stdout);
 		xpt_recording_summary(recording, summary, terminal_columns(summary));
-		if (!error && !to_stdout && record->format == XPT_OUTPUT_CHROME)
-			fprintf(stderr, "\nwrote %s: open it in https://ui.perfetto.dev or chrome://tracing\n",
-				session->output);
-		else if (!error && !to_stdout && record->format == XPT_OUTPUT_RECORDING)
+		if (!error && !to_stdout && record->format == XPT_OUTPUT_RECORDING)
 			fprintf(stderr, "\nwrote %s: `xputrace report %s -o trace.json` makes a trace of it\n",
 				session->output, session->output);
+		else if (!error && !to_stdout && record->format != XPT_OUTPUT_NONE)
+			tell_trace(session->output, record->format);
 	}
 	end_on_signals(NULL, NULL);
 	xpt_recording_destroy(recording);

@@ -22,6 +22,13 @@ static bool take_output(void *context, const char *value, const char **reason)
 	return *value;
 }
 
+static bool take_format(void *context, const char *value, const char **reason)
+{
+	enum xpt_output *format = &((struct report_context *)context)->options.format;
+
+	return parse_trace_format(value, format, reason);
+}
+
 static bool take_quiet(void *context, const char *value, const char **reason)
 {
 	(void)value;
@@ -32,6 +39,7 @@ static bool take_quiet(void *context, const char *value, const char **reason)
 
 static const struct option_entry entries[] = {
 	{ 'o', "output", "FILE", "write a Chrome trace; -: on standard output", take_output },
+	{ 0, "format", "FORMAT", FORMAT_HELP, take_format },
 	{ 'q', "quiet", NULL, "no summary", take_quiet },
 };
 
@@ -92,7 +100,6 @@ int command_report(int argc, char **argv)
 	else if (result == -ENOSPC || result == -EIO || result == -EPIPE)
 		fprintf(stderr, "xputrace: error: cannot write: %s\n", strerror(-result));
 	else if (!result && report.options.output && !to_stdout)
-		fprintf(stderr, "\nwrote %s: open it in https://ui.perfetto.dev or chrome://tracing\n",
-			report.options.output);
+		tell_trace(report.options.output, report.options.format);
 	return result ? EXIT_FAILED : 0;
 }

@@ -9,13 +9,19 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "report/chrome.h"
+#include "base/file.h"
+#include "report/trace_file.h"
+
+enum trace_format output_trace(enum xpt_output format)
+{
+	return format == XPT_OUTPUT_ORT ? TRACE_ORT : TRACE_CHROME;
+}
 
 struct output {
 	const struct log *log;
 	struct model *model;
 	struct recording_writer *recording;
-	struct chrome_writer *chrome;
+	struct trace_file *trace;
 	struct guard *guard;
 	bool guarded; /* the guard has the file */
 	int error;
@@ -79,30 +85,35 @@ static void on_progress(void *context, int descriptor, __u64 length, const char 
 	guard_file_state(output->guard, length, tail, tail_length);
 }
 
+static int open_recording(struct output *output, const char *path, const struct recording_info *info)
+{
+	int descriptor = -1;
+
+	if (!strcmp(path, "-")) {
+		descriptor = file_standard_output();
+		if (descriptor < 0)
+			return descriptor;
+		path = NULL;
+	}
+	return recording_writer_create(output->log, path, descriptor, info, &output->recording);
+}
+
 static int open_file(struct output *output, enum xpt_output format, const char *path)
 {
 	struct recording_info info;
-	int descriptor = -1, error;
+	int error;
 
 	if (format == XPT_OUTPUT_NONE)
 		return 0;
 	if (!path)
 		return -EINVAL;
-	if (!strcmp(path, "-")) {
-		descriptor = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-		if (descriptor < 0)
-			return -errno;
-		path = NULL;
-	}
 	output_info(&info);
 	if (format == XPT_OUTPUT_RECORDING)
-		return recording_writer_create(output->log, path, descriptor, &info, &output->recording);
-	error = chrome_writer_create(output->log, path, descriptor, &info, &output->chrome);
-	if (error)
-		return error;
-	if (output->guard)
-		chrome_writer_watch(output->chrome, on_progress, output);
-	return model_add_sink(output->model, chrome_writer_sink(output->chrome));
+		return open_recording(output, path, &info);
+	error = trace_file_create(output->log, output_trace(format), path, &info, output->model, &output->trace);
+	if (!error && output->guard)
+		trace_file_watch(output->trace, on_progress, output);
+	return error;
 }
 
 int output_create(const struct log *log, enum xpt_output format, const char *path, struct guard *guard,
@@ -144,8 +155,8 @@ int output_flush(struct output *output)
 
 	if (output->recording)
 		error = recording_writer_flush(output->recording);
-	else if (output->chrome)
-		error = chrome_writer_flush(output->chrome);
+	else if (output->trace)
+		error = trace_file_flush(output->trace);
 	if (error && !output->error)
 		output->error = error;
 	return output->error;
@@ -158,10 +169,9 @@ int output_finish(struct output *output)
 	output->bytes = output_bytes(output);
 	if (output->recording)
 		error = recording_writer_close(output->recording) ?: error;
-	if (output->chrome)
-		error = chrome_writer_close(output->chrome, output->model) ?: error;
+	error = trace_file_close(output->trace, output->model) ?: error;
 	output->recording = NULL;
-	output->chrome = NULL;
+	output->trace = NULL;
 	if (error && !output->error)
 		output->error = error;
 	return output->error;
@@ -171,7 +181,7 @@ void output_free(struct output *output)
 {
 	if (!output)
 		return;
-	if (output->recording || output->chrome)
+	if (output->recording || output->trace)
 		output_finish(output);
 	model_free(output->model);
 	free(output);
@@ -186,8 +196,8 @@ __u64 output_bytes(const struct output *output)
 {
 	if (output->recording)
 		return recording_writer_bytes(output->recording);
-	if (output->chrome)
-		return chrome_writer_bytes(output->chrome);
+	if (output->trace)
+		return trace_file_bytes(output->trace);
 	return output->bytes;
 }
 

@@ -8,6 +8,7 @@
 #include "base/guard.h"
 #include "model/model.h"
 #include "record/recording.h"
+#include "report/trace_file.h"
 
 struct output;
 
@@ -22,6 +23,9 @@ int output_finish(struct output *output);	 /* completes and closes the file */
 void output_free(struct output *output);
 struct model *output_model(struct output *output);
 __u64 output_bytes(const struct output *output);
+
+/* Of formats that show events, and of 0. */
+enum trace_format output_trace(enum xpt_output format);
 
 /* What stands at the head of every output. Strings are owned by this process and live as long as it. */
 void output_info(struct recording_info *info);

@@ -42,7 +42,7 @@ static int create(struct xpt_recording *recording)
 	struct collector_options collector_options = {
 		COLLECTOR_OPTIONS(options),
 		.sample_every = options->sample_every ?: 1,
-		.guard = options->format == XPT_OUTPUT_CHROME,
+		.guard = options->format != XPT_OUTPUT_NONE && options->format != XPT_OUTPUT_RECORDING,
 		.counters = options->counters,
 		.counter_count = options->counter_count,
 		.counter_tracks = true,

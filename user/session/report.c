@@ -3,32 +3,16 @@
 #include <xputrace/report.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "model/model.h"
 #include "record/recording.h"
-#include "report/chrome.h"
 #include "report/summary.h"
+#include "session/output.h"
 
 #define PROGRESS_STEP (4u << 20) /* bytes between two calls of progress */
-
-static int open_trace(const struct log *log, const char *path, const struct recording_info *info, struct model *model,
-		      struct chrome_writer **result)
-{
-	int descriptor = -1, error;
-
-	if (!strcmp(path, "-")) {
-		descriptor = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-		if (descriptor < 0)
-			return -errno;
-		path = NULL;
-	}
-	error = chrome_writer_create(log, path, descriptor, info, result);
-	return error ?: model_add_sink(model, chrome_writer_sink(*result));
-}
 
 static int read_all(const struct xpt_report_options *options, struct recording_reader *reader, struct model *model)
 {
@@ -67,7 +51,7 @@ static int write_summary(const struct xpt_report_options *options, const struct 
 int xpt_report_create(const struct xpt_report_options *options)
 {
 	struct recording_reader *reader = NULL;
-	struct chrome_writer *chrome = NULL;
+	struct trace_file *trace = NULL;
 	struct model *model = NULL;
 	struct log log;
 	int error, written, ending;
@@ -80,10 +64,11 @@ int xpt_report_create(const struct xpt_report_options *options)
 		return error;
 	error = model_create(&log, &model);
 	if (!error && options->output)
-		error = open_trace(&log, options->output, recording_reader_info(reader), model, &chrome);
+		error = trace_file_create(&log, output_trace(options->format), options->output,
+					  recording_reader_info(reader), model, &trace);
 	ending = error ?: read_all(options, reader, model);
-	if (chrome) {
-		written = chrome_writer_close(chrome, model);
+	if (trace) {
+		written = trace_file_close(trace, model);
 		ending = written ?: ending;
 	}
 	if (model && (!ending || ending == -ENODATA) && options->summary_descriptor >= 0) {

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "report/event_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report/tailed_file.h"
+
+#define BUFFER_SIZE (1u << 20)
+#define BUFFER_KEPT (4u << 20)
+
+struct event_file {
+	struct log log;
+	const struct event_format *format;
+	struct tailed_file file;
+	struct text text;
+	__u64 begin;
+	int error; /* the first one: the sink has failed */
+	void (*progress)(void *context, int descriptor, __u64 length, const char *tail, size_t tail_length);
+	void *progress_context;
+	void *state;
+};
+
+static void report_progress(const struct event_file *file)
+{
+	const struct tailed_file *tailed = &file->file;
+
+	if (file->progress && tailed->seekable)
+		file->progress(file->progress_context, tailed->descriptor, tailed->length, tailed->tail,
+			       tailed->tail_length);
+}
+
+static int append(struct event_file *file, bool last)
+{
+	int error = tailed_file_append(&file->file, &file->text, file->format->tail, strlen(file->format->tail), last);
+
+	text_clear(&file->text, BUFFER_KEPT);
+	if (!error)
+		report_progress(file);
+	return error;
+}
+
+/* Behind what the file has. A negative errno, or a descriptor at its end. */
+static int open_append(const char *path)
+{
+	int descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+	if (descriptor >= 0 && lseek(descriptor, 0, SEEK_END) < 0 && errno != ESPIPE) {
+		close(descriptor);
+		return -errno;
+	}
+	return descriptor < 0 ? -errno : descriptor;
+}
+
+static int open_file(struct event_file *file, const char *path, int descriptor)
+{
+	int error;
+
+	if (path && file->format->append) {
+		descriptor = open_append(path);
+		if (descriptor < 0)
+			return descriptor;
+		path = NULL;
+	}
+	error = tailed_file_open(&file->file, path, descriptor);
+	if (!error && !(file->format->append && file->file.start))
+		text_string(&file->text, file->format->head);
+	return error ?: file->text.error ?: append(file, false);
+}
+
+static void file_free(struct event_file *file)
+{
+	if (file->format->clear && file->state)
+		file->format->clear(file->state);
+	text_free(&file->text);
+	free(file->state);
+	free(file);
+}
+
+int event_file_create(const struct log *log, const struct event_format *format, const char *path, int descriptor,
+		      __u64 begin, struct event_file **result)
+{
+	struct event_file *file = calloc(1, sizeof(*file));
+	int error = -ENOMEM;
+
+	if (!file) {
+		if (!path)
+			close(descriptor);
+		return -ENOMEM;
+	}
+	file->log = log ? *log : (struct log){ 0 };
+	file->format = format;
+	file->begin = begin;
+	file->file.descriptor = -1;
+	file->state = calloc(1, format->state_size);
+	if (file->state)
+		error = open_file(file, path, descriptor);
+	else if (!path)
+		close(descriptor);
+	if (error) {
+		log_error(log, "%s: cannot be written: %s", path ? path : "output", strerror(-error));
+		tailed_file_close(&file->file);
+		file_free(file);
+		return error;
+	}
+	*result = file;
+	return 0;
+}
+
+static int failed(struct event_file *file, int error)
+{
+	file->error = error;
+	text_clear(&file->text, BUFFER_KEPT);
+	log_error(&file->log, "no more events are written: %s", strerror(-error));
+	return error;
+}
+
+int event_file_flush(struct event_file *file)
+{
+	int error = file->error ?: file->text.error;
+
+	if (!error && file->text.length)
+		error = append(file, false);
+	return error && !file->error ? failed(file, error) : error;
+}
+
+static int write_event(void *context, const struct event *event)
+{
+	struct event_file *file = context;
+
+	if (file->error)
+		return file->error;
+	file->format->add(file->state, &file->text, event, file->begin);
+	if (file->text.error)
+		return failed(file, file->text.error);
+	return file->text.length < BUFFER_SIZE ? 0 : event_file_flush(file);
+}
+
+struct event_sink event_file_sink(struct event_file *file)
+{
+	return (struct event_sink){ .write = write_event, .context = file };
+}
+
+int event_file_close(struct event_file *file)
+{
+	int error, closed;
+
+	if (!file)
+		return 0;
+	error = event_file_flush(file);
+	if (!error)
+		error = append(file, true);
+	if (!error && file->progress && file->file.seekable)
+		/* From here on there is nothing to complete: the file ends where it ends. */
+		file->progress(file->progress_context, file->file.descriptor, file->file.end, "", 0);
+	closed = tailed_file_close(&file->file);
+	file_free(file);
+	return error ?: closed;
+}
+
+void event_file_watch(struct event_file *file,
+		      void (*progress)(void *context, int descriptor, __u64 length, const char *tail,
+				       size_t tail_length),
+		      void *context)
+{
+	file->progress = progress;
+	file->progress_context = context;
+	report_progress(file);
+}
+
+__u64 event_file_bytes(const struct event_file *file)
+{
+	return file->file.end - file->file.start;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A file of events in a format that needs no more than the events: written as a stream with constant memory; after every
+ * flush the file on disk is one complete document. SIGPIPE and SIGXFSZ must be ignored.
+ */
+#ifndef XPT_REPORT_EVENT_FILE_H
+#define XPT_REPORT_EVENT_FILE_H
+
+#include "base/log.h"
+#include "base/text.h"
+#include "model/event.h"
+
+struct event_file;
+
+struct event_format {
+	const char *head, *tail; /* before and behind all events */
+	bool append;		 /* goes behind what the file has; the head only into an empty one */
+	size_t state_size;	 /* of what it has to remember, zeros at first; at least 1 */
+	/* Appends what the event becomes. begin: time at which the recording began. Fails only through text.error. */
+	void (*add)(void *state, struct text *text, const struct event *event, __u64 begin);
+	void (*clear)(void *state); /* frees what the state holds; NULL: nothing */
+};
+
+/* path NULL: descriptor is used and taken over. begin: as above. */
+int event_file_create(const struct log *log, const struct event_format *format, const char *path, int descriptor,
+		      __u64 begin, struct event_file **result);
+struct event_sink event_file_sink(struct event_file *file);
+int event_file_flush(struct event_file *file);
+int event_file_close(struct event_file *file); /* and frees. 0 or the first error */
+__u64 event_file_bytes(const struct event_file *file);
+/* As chrome_writer_watch(). */
+void event_file_watch(struct event_file *file,
+		      void (*progress)(void *context, int descriptor, __u64 length, const char *tail,
+				       size_t tail_length),
+		      void *context);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A file into which a model's events go, in any of the formats there are for it. */
+#ifndef XPT_REPORT_TRACE_FILE_H
+#define XPT_REPORT_TRACE_FILE_H
+
+#include "report/chrome.h"
+
+enum trace_format {
+	TRACE_CHROME, /* chrome.h */
+	TRACE_ORT,    /* ort.h */
+};
+
+struct trace_file;
+
+/* Adds itself to the model. path "-": standard output. -ENOSPC beyond the model's sinks, or what open() gives. */
+int trace_file_create(const struct log *log, enum trace_format format, const char *path,
+		      const struct recording_info *info, struct model *model, struct trace_file **result);
+/* As those of chrome.h. */
+int trace_file_flush(struct trace_file *file);
+int trace_file_close(struct trace_file *file, const struct model *model);
+void trace_file_watch(struct trace_file *file, chrome_progress_fn progress, void *context);
+__u64 trace_file_bytes(const struct trace_file *file);
+
+#endif
