@@ -10,6 +10,7 @@
 
 #include "counts.bpf.h"
 #include "fetch.bpf.h"
+#include "running.bpf.h"
 
 /* What call_begin() wants of the return. */
 #define RETURN_WANTED 0
@@ -81,6 +82,20 @@ static __always_inline bool frame_is_open(const struct xpt_thread *thread, const
 	return now == frame->return_address || (now && now == return_trampoline());
 }
 
+/* Whether the thread has left its frame at depth without a return; then what is known of it goes. */
+__noinline int frame_leave(struct xpt_thread *thread, const struct xpt_spec *spec, __u32 depth)
+{
+	struct xpt_frame *frame;
+
+	if (!thread || !spec)
+		return 0;
+	frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
+	if (frame_is_open(thread, frame, spec))
+		return 0;
+	running_drop(frame);
+	return 1;
+}
+
 /* Forgets frames that the thread has left without their return being seen. */
 __noinline int frames_drop(struct xpt_thread *thread, const struct xpt_spec *spec)
 {
@@ -91,7 +106,7 @@ __noinline int frames_drop(struct xpt_thread *thread, const struct xpt_spec *spe
 
 		if (!depth || depth > XPT_DEPTH_MAX)
 			break;
-		if (frame_is_open(thread, &thread->frame[(depth - 1) & (XPT_DEPTH_MAX - 1)], spec))
+		if (!frame_leave(thread, spec, depth - 1))
 			break;
 		thread->depth = depth - 1;
 	}
@@ -123,7 +138,7 @@ __noinline int frame_take(struct xpt_thread *thread, const struct xpt_spec *spec
 		return -1;
 	depth = thread->depth;
 	for (__u32 i = 0; i < XPT_DEPTH_MAX; i++) {
-		const struct xpt_frame *frame;
+		struct xpt_frame *frame;
 
 		if (!depth || depth > XPT_DEPTH_MAX)
 			return -1;
@@ -132,9 +147,11 @@ __noinline int frame_take(struct xpt_thread *thread, const struct xpt_spec *spec
 		if (frame->stack > stack)
 			return -1;
 		if (frame->stack == stack && frame->spec == spec->index && !(frame->flags & FRAME_LEFT_OUT)) {
+			running_drop(frame);
 			thread->depth = depth;
 			return depth;
 		}
+		running_drop(frame);
 	}
 	return -1;
 }
@@ -491,6 +508,29 @@ static __always_inline void inference_mark(struct xpt_thread *thread, struct xpt
 	}
 	frame->inference = around ? around->inference : 0;
 	frame->inference_of = around ? around->inference_of : 0;
+	if (around && (around->flags & FRAME_APART)) {
+		frame->flags |= FRAME_APART;
+		frame->number = around->number;
+	}
+	if (!frame->inference && frame->role == XPT_ROLE_OPERATOR)
+		running_look(frame);
+}
+
+/* What was taken for the inference of the frame at the thread's depth, where that turns out not to be known. */
+__noinline int inference_check(struct xpt_thread *thread, const struct xpt_spec *spec)
+{
+	struct xpt_frame *frame;
+
+	if (!thread || !spec)
+		return 0;
+	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
+	if (!(frame->flags & FRAME_APART) || running_same(frame))
+		return 0;
+	for (__u32 i = 0; i < XPT_FETCH_MAX && i < spec->fetches; i++) {
+		if (spec->fetch[i].source == XPT_SOURCE_PROGRAM || spec->fetch[i].source == XPT_SOURCE_INFERENCE)
+			frame->valid &= ~(1 << i);
+	}
+	return 0;
 }
 
 static __always_inline int call_begin(struct pt_regs *context, __u32 index)
@@ -568,6 +608,8 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 		call_emit(thread, spec, thread->depth, frame->start, XPT_CALL_NO_END);
 		return RETURN_NOT_WANTED;
 	}
+	if ((spec->flags & XPT_SPEC_RUNNING) && !layer)
+		running_change(frame, 1);
 	thread->depth++;
 	return RETURN_WANTED;
 }
@@ -594,6 +636,8 @@ static __always_inline void call_end(struct pt_regs *context, __u32 index)
 	thread->start = frame->start;
 	thread->now = end - 1;
 	fetch_results(thread, spec, RETURN_VALUE(context));
+	if (spec->role == XPT_ROLE_OPERATOR)
+		inference_check(thread, spec);
 	if ((spec->role == XPT_ROLE_PROGRAM_LOAD || spec->role == XPT_ROLE_PROGRAM_NAME) && (frame->valid & 1))
 		program_cut(thread, spec, frame->value[0]);
 	call_emit(thread, spec, depth, end, 0);

@@ -46,6 +46,22 @@ struct {
 	__type(value, struct xpt_program_entry);
 } fresh_program __weak SEC(".maps");
 
+/* By process. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, XPT_PROCESSES_MAX);
+	__type(key, __u32);
+	__type(value, struct xpt_running);
+} runnings __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct xpt_running);
+} fresh_running __weak SEC(".maps");
+
 /* Processes to follow: their children, programs and libraries. Value: XPT_PROCESS_*. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -58,6 +58,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 
 	if (!process)
 		return 0;
+	bpf_map_delete_elem(&runnings, &tgid);
 	if ((*process & XPT_PROCESS_HOLD) && !bpf_send_signal(STOP_SIGNAL))
 		record.held = 1;
 	BPF_CORE_READ_STR_INTO(&record.name, task, comm);
@@ -74,6 +75,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	/* Two threads that end at the same time may both find nobody alive: the one that removes the entry tells. */
 	if (task->signal->live.counter || bpf_map_delete_elem(&processes, &tgid))
 		return 0;
+	bpf_map_delete_elem(&runnings, &tgid);
 	record.code = BPF_CORE_READ(task, signal, group_exit_code) ?: task->exit_code;
 	BPF_CORE_READ_STR_INTO(&record.name, task, comm);
 	task_emit(&record, tgid, task->pid, XPT_TASK_EXIT);

@@ -12,7 +12,21 @@
 #define FRAME_LEFT_OUT (1 << 0) /* not recorded; stays here so that its layers are known, until it is seen to be gone */
 #define FRAME_LAYER (1 << 1)
 #define FRAME_NUMBERED (1 << 2) /* number is known */
+#define FRAME_RUNNING (1 << 4)	/* an inference that its process's struct xpt_running has */
+#define FRAME_APART (1 << 5)	/* a step on a thread of its own; number: changes of that so far */
 #define FRAME_COUNTED (1 << 3)	/* its struct xpt_thread_counts has the counts when it began */
+
+/*
+ * Inferences that run in a process, while operators are looked at. The fields change one after the other: what is read between
+ * two equal numbers of changing and changed belongs together.
+ */
+struct xpt_running {
+	__u64 changing, changed; /* changes begun; completed */
+	__u64 inference; /* when they began, and the handles of their programs, combined by exclusive or: of a single one, */
+	__u64 program; /* its own */
+	__u32 open;
+	__u32 reserved;
+};
 
 struct xpt_frame {
 	__u64 start;

@@ -114,6 +114,7 @@ enum xpt_success {
 #define XPT_SPEC_HOLD (1 << 4)	     /* hold the process until user space has looked, where holding is on */
 #define XPT_SPEC_AROUND \
 	(1 << 5) /* what is called inside depends on it: it is known while it is open, also when it is left out */
+#define XPT_SPEC_RUNNING (1 << 6) /* an inference whose steps may run on other threads */
 
 struct xpt_spec {
 	__u16 index;  /* of this spec */
