@@ -287,6 +287,7 @@ enum toy {
 	TOY_END_NAMED,	 /* name 0 (string) */
 	LOW_LAUNCH,	 /* program 0, stream 1 */
 	LOW_EXECUTE,	 /* program 0 */
+	TOY_OPERATOR,	 /* object 0, class 1, program 2, inference 3 */
 };
 
 #define F(meaning, type) "{\"meaning\":\"" meaning "\",\"type\":\"" type "\"}"
@@ -339,6 +340,8 @@ static inline struct fixture *fixture_toy(void)
 	feed_spec(f, TOY_END_NAMED, 0, "toy_end_named", "region.end", always, F("name", "string"));
 	feed_spec(f, LOW_LAUNCH, 1, "low_launch", "launch", always, F("program", "u64") "," F("stream", "u64"));
 	feed_spec(f, LOW_EXECUTE, 1, "low_execute", "execute", always, F("program", "u64"));
+	feed_spec(f, TOY_OPERATOR, 0, "Compute", "operator", always,
+		  F("object", "u64") "," F("class", "u64") "," F("program", "u64") "," F("inference", "u64"));
 	return f;
 }
 

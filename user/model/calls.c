@@ -44,14 +44,15 @@ int program_ask_user(struct model *model, struct program *program)
 	return program_set_name(program, name, NAME_FROM_USER);
 }
 
-static void program_use(struct model *model, struct passage *passage)
+/* since: when the call began that runs it. */
+static void program_use(struct model *model, struct passage *passage, __u64 since)
 {
 	const struct event_call *call = &passage->event.call;
 
 	if (!has(call, XPT_MEANING_PROGRAM))
 		return;
 	passage->program = programs_use(&model->programs, passage->process, passage->function->runtime, call->handle,
-					call->start);
+					since);
 	if (passage->program)
 		note(passage, program_ask_user(model, passage->program));
 	else
@@ -124,7 +125,7 @@ static void program_rename(struct model *model, struct passage *passage)
 		if (!passage->program)
 			note(passage, -ENOMEM);
 	} else {
-		program_use(model, passage);
+		program_use(model, passage, call->start);
 	}
 	if (passage->program)
 		program_name(model, passage, NAME_FROM_CALL);
@@ -143,7 +144,10 @@ static void program_attach(struct model *model, struct passage *passage)
 	case XPT_ROLE_EXECUTE:
 	case XPT_ROLE_ENQUEUE:
 	case XPT_ROLE_LAUNCH:
-		program_use(model, passage);
+		program_use(model, passage, passage->event.call.start);
+		break;
+	case XPT_ROLE_OPERATOR: /* comes before the inference that it is in */
+		program_use(model, passage, passage->event.call.inference);
 		break;
 	case XPT_ROLE_REGION_BEGIN:
 	case XPT_ROLE_REGION_END:

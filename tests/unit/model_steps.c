@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "model/steps.h"
+
+#include "model_records.h"
+
+#define GEMM 0x7f0000001000u
+#define RELU 0x7f0000002000u
+#define SESSION U(0x5000)
+
+static struct fixture *fixture_steps(void)
+{
+	struct fixture *f = fixture_toy();
+
+	cr_assert_eq(feed_text(f, XPT_RECORD_CLASS, 1, 1, GEMM, "rt::Gemm<float>"), 0);
+	cr_assert_eq(feed_text(f, XPT_RECORD_CLASS, 1, 1, RELU, "rt::Relu"), 0);
+	return f;
+}
+
+static void step(struct fixture *f, __u64 object, __u64 class, __u64 inference, __u64 start, __u64 end)
+{
+	struct call_record record = call_make(TOY_OPERATOR, 1, 1, start, end, 4, object, class, SESSION, inference);
+
+	record.call.depth = inference ? 1 : 0;
+	if (!inference)
+		record.call.valid = 3;
+	cr_assert_eq(feed_call(f, record), 0);
+}
+
+static void run(struct fixture *f, __u64 start, __u64 end)
+{
+	CALL_1(f, TOY_EXECUTE, 1, 1, start, end, 4, SESSION, U(0), U(0), U(0));
+}
+
+static const struct model_operator *nth(const struct fixture *f, size_t index)
+{
+	cr_assert_lt(index, model_operator_count(f->model));
+	return model_operator(f->model, index);
+}
+
+static void flush(struct fixture *f)
+{
+	cr_assert_eq(model_flush(f->model), 0);
+}
+
+Test(model_steps, named_and_counted)
+{
+	struct fixture *f = fixture_steps();
+	const struct model_operator *op;
+	const struct model_program *program;
+
+	for (__u64 t = 100; t < 300; t += 100) {
+		step(f, 0x10, GEMM, t, t + 10, t + 30);
+		step(f, 0x20, RELU, t, t + 30, t + 35);
+		step(f, 0x30, GEMM, t, t + 40, t + 50);
+		run(f, t, t + 80);
+	}
+	flush(f);
+	cr_assert_eq(model_operator_count(f->model), 3);
+	op = nth(f, 0);
+	cr_expect_str_eq(op->label, "Gemm#1");
+	cr_expect_str_eq(op->type, "Gemm");
+	cr_expect_str_eq(op->class, "rt::Gemm<float>");
+	cr_expect_null(op->name);
+	cr_expect_eq(op->index, -1);
+	cr_expect_eq(op->recorded, 2);
+	cr_expect_eq(op->self_time, 40);
+	cr_expect_eq(op->unassigned, 0);
+	cr_expect_eq(statistics_sum(op->duration), 40);
+	cr_expect_str_eq(nth(f, 1)->label, "Relu#1");
+	cr_expect_str_eq(nth(f, 2)->label, "Gemm#2");
+	program = op->program;
+	cr_assert_not_null(program);
+	cr_expect_eq(program->handle, SESSION);
+	cr_expect_eq(program->recorded, 2, "its steps are no inferences");
+	cr_expect_eq(program->stepped, 2);
+	cr_expect_eq(program->stepped_time, 160);
+	cr_expect_eq(program->covered_time, 70);
+	cr_expect_eq(model_call_total_count(f->model), 0, "nor are they among the other calls");
+	cr_expect_eq(seen_nth(f, EVENT_CALL, 0)->event.call.op, op);
+	cr_expect_eq(seen_nth(f, EVENT_CALL, 0)->event.call.inference, 100);
+	cr_expect_null(seen_nth(f, EVENT_CALL, 3)->event.call.op);
+	fixture_free(f);
+}
+
+Test(model_steps, told_of_the_node)
+{
+	struct fixture *f = fixture_steps();
+
+	cr_assert_eq(feed_text(f, XPT_RECORD_NODE, 1, 2, 0x10,
+			       "{\"class\":139637976731648,\"name\":\"/fc/Gemm\",\"type\":\"FusedGemm\",\"index\":7,"
+			       "\"provider\":\"CPUExecutionProvider\"}"),
+		     0);
+	cr_assert_eq(feed_text(f, XPT_RECORD_NODE, 1, 2, 0x20, "{\"class\":1,\"name\":\"of another object\"}"), 0);
+	cr_assert_eq(feed_text(f, XPT_RECORD_NODE, 1, 2, 0x30, "{\"class\":139637976731648}"), 0);
+	step(f, 0x10, GEMM, 100, 110, 130);
+	step(f, 0x20, RELU, 100, 130, 140);
+	step(f, 0x30, GEMM, 100, 140, 150);
+	run(f, 100, 200);
+	flush(f);
+	cr_expect_str_eq(nth(f, 0)->label, "/fc/Gemm");
+	cr_expect_str_eq(nth(f, 0)->type, "FusedGemm");
+	cr_expect_str_eq(nth(f, 0)->provider, "CPUExecutionProvider");
+	cr_expect_eq(nth(f, 0)->index, 7);
+	cr_expect_str_eq(nth(f, 1)->label, "Relu#1");
+	cr_expect_null(nth(f, 1)->provider);
+	cr_expect_str_eq(nth(f, 2)->label, "Gemm#1");
+	fixture_free(f);
+}
+
+Test(model_steps, damaged)
+{
+	static const char *const bad[] = { "", "[]", "{}", "{\"class\":0}", "{\"class\":\"a\"}", "{\"class\":1e300}" };
+	struct fixture *f = fixture_steps();
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		cr_assert_eq(feed_text(f, XPT_RECORD_NODE, 1, 2, 0x10, bad[i]), 0);
+		cr_expect_eq(model_flush(f->model), -EBADMSG, "%s", bad[i]);
+	}
+	fixture_free(f);
+}
+
+Test(model_steps, of_no_known_inference)
+{
+	struct fixture *f = fixture_steps();
+
+	step(f, 0x10, GEMM, 0, 110, 130);
+	step(f, 0x10, GEMM, 200, 210, 230);
+	run(f, 200, 300);
+	step(f, 0x10, 0x99, 0, 310, 330);
+	flush(f);
+	cr_assert_eq(model_operator_count(f->model), 2);
+	cr_expect_eq(nth(f, 0)->recorded, 2);
+	cr_expect_eq(nth(f, 0)->unassigned, 1);
+	cr_expect_eq(nth(f, 0)->self_time, 20, "of the inference only");
+	cr_expect_not_null(nth(f, 0)->program, "it was found later");
+	cr_expect_str_eq(nth(f, 1)->label, "operator#1", "its class is not told");
+	cr_expect_str_eq(nth(f, 1)->class, "");
+	cr_expect_null(nth(f, 1)->program);
+	fixture_free(f);
+}
+
+/* The address of an object that is gone is another object's. */
+Test(model_steps, objects_of_other_lives)
+{
+	struct fixture *f = fixture_steps();
+
+	step(f, 0x10, GEMM, 100, 110, 130);
+	run(f, 100, 200);
+	CALL_1(f, TOY_UNLOAD, 1, 1, U(210), U(220), 2, SESSION, U(0));
+	step(f, 0x10, GEMM, 300, 310, 330);
+	run(f, 300, 400);
+	cr_assert_eq(feed_task(f, XPT_TASK_EXEC, 1, 0, 500, "new"), 0);
+	step(f, 0x10, GEMM, 600, 610, 630);
+	run(f, 600, 700);
+	flush(f);
+	cr_assert_eq(model_operator_count(f->model), 3);
+	cr_expect_eq(nth(f, 0)->program->generation, 0);
+	cr_expect_eq(nth(f, 1)->program->generation, 1);
+	cr_expect_str_eq(nth(f, 1)->label, "Gemm#1");
+	cr_expect_str_eq(nth(f, 2)->label, "operator#1", "classes are those of the file that ran before");
+	cr_expect_eq(nth(f, 0)->recorded, 1);
+	fixture_free(f);
+}
+
+Test(model_steps, too_many)
+{
+	struct fixture *f = fixture_steps();
+
+	f->quiet = true;
+	for (__u64 i = 1; i <= MODEL_OPERATORS_MAX + 10; i++)
+		step(f, 16 * i, GEMM, 100, 100 + i, 101 + i);
+	run(f, 100, 1000000);
+	flush(f);
+	cr_expect_eq(model_operator_count(f->model), MODEL_OPERATORS_MAX);
+	cr_expect_eq(model_lost(f->model, XPT_LOSS_NAMES), 10);
+	fixture_free(f);
+}
