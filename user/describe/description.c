@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "describe/call.h"
+#include "describe/operator_nodes.h"
 #include "describe/reader.h"
 
 #define SCHEMA 1
@@ -246,10 +247,11 @@ static int read_methods(const struct reader *reader, const struct member *member
 
 static int read_operators(const struct reader *reader, const struct member *member, struct operators_spec *operators)
 {
-	enum { BASE, METHODS, OPERATORS_NOTE, OPERATORS_MEMBERS };
+	enum { BASE, METHODS, NODES, OPERATORS_NOTE, OPERATORS_MEMBERS };
 	struct member members[OPERATORS_MEMBERS] = {
 		[BASE] = { .key = "base" },
 		[METHODS] = { .key = "methods" },
+		[NODES] = { .key = "nodes" },
 		[OPERATORS_NOTE] = { .key = "note" },
 	};
 	int error;
@@ -264,7 +266,9 @@ static int read_operators(const struct reader *reader, const struct member *memb
 		error = reader_string(reader, members[BASE].value, &members[BASE].place, &operators->base);
 	if (!error)
 		error = reader_note(reader, &members[OPERATORS_NOTE]);
-	return error ? error : read_methods(reader, &members[METHODS], operators);
+	if (!error)
+		error = read_methods(reader, &members[METHODS], operators);
+	return error ? error : operator_nodes_parse(reader, &members[NODES], operators);
 }
 
 static void operators_clear(struct operators_spec *operators)
@@ -272,6 +276,7 @@ static void operators_clear(struct operators_spec *operators)
 	for (size_t i = 0; i < operators->method_count; i++)
 		free(operators->methods[i].name);
 	free(operators->methods);
+	operator_nodes_clear(operators);
 	free(operators->base);
 }
 
