@@ -49,6 +49,8 @@ build x86_64_relr_stripped --target=x86_64-linux-gnu -O2 -s -Wl,--pack-dyn-reloc
 build x86_64_sysv_hash --target=x86_64-linux-gnu -O0 -Wl,--hash-style=sysv
 build aarch64 --target=aarch64-linux-gnu -O2
 build aarch64_bti --target=aarch64-linux-gnu -O1 -mbranch-protection=standard
+printf 'V_1.0 { execute; };\nV_1.2 { load; } V_1.0;\n' >"$work/versions"
+build x86_64_versions --target=x86_64-linux-gnu -O2 -s -Wl,-soname,seed "-Wl,--version-script=$work/versions"
 for machine in x86_64 aarch64; do
 	clang++-14 -w -shared -fPIC -nostdlib -fuse-ld=lld -Wl,-z,max-page-size=64,-z,noseparate-code -s \
 		--target=$machine-linux-gnu -O1 -o "$out/${machine}_classes" "$work/classes.cpp"

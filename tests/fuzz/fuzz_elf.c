@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "target/functions.h"
+#include "target/operator_node.h"
 #include "target/operators.h"
 
 #define FUNCTIONS_MAX 256
@@ -45,7 +46,13 @@ static struct description runtimes[] = {
 };
 
 static struct method_spec methods[] = { { .slot = 2 }, { .slot = 4 } };
-static const struct operators_spec operators_spec = { .base = "rt::Kernel", .methods = methods, .method_count = 2 };
+static char *versions[] = { "V_1.*" };
+static struct node_layout nodes[] = { { .versions = versions, .version_count = 1 } };
+static const struct operators_spec operators_spec = { .base = "rt::Kernel",
+						      .methods = methods,
+						      .method_count = 2,
+						      .nodes = nodes,
+						      .node_count = 1 };
 
 struct walk {
 	struct elf_file *file;
@@ -89,6 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(void)elf_file_each_function(walk.file, visit, &walk);
 		if (operators_find(walk.file, &operators_spec, &operators) == 0)
 			operators_free(&operators);
+		(void)operator_node_layout(walk.file, &operators_spec);
 		elf_file_close(walk.file);
 	}
 	close(fd);

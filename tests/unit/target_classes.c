@@ -66,6 +66,22 @@ Test(target_classes, what_the_base_has_itself, .fini = support_cleanup)
 	classes_free(&classes);
 }
 
+/* Seen in ONNX Runtime 1.23 for AArch64: what follows such a class reads as a number of bases. */
+Test(target_classes, no_base_but_as_if_many, .fini = support_cleanup)
+{
+	struct classes classes =
+		find(HEAD
+		     "struct { p v, n; int flags, count; p w[4]; p b; long o; } const none ="
+		     " { 0, \"3One\", 32, 56, { 0 }, base, 2 }, many = { 0, \"3Two\", 3, 56, { 0 }, base, 2 };\n" TABLE(
+			     "t1", "0", "&none", "f1") TABLE("t2", "0", "&many", "f2"),
+		     0);
+
+	cr_assert_eq(classes.class_count, 1);
+	cr_assert_eq(classes.method_count, 1);
+	expect(&classes, 0, "3Two");
+	classes_free(&classes);
+}
+
 Test(target_classes, bases_in_a_circle, .fini = support_cleanup)
 {
 	struct classes classes = find(HEAD

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "describe/call.h"
-#include "describe/call_fetches.h"
+#include "describe/operators.h"
 #include "describe/reader.h"
 
 #define SCHEMA 1
@@ -16,14 +16,8 @@
 #define STATUSES_MAX 256
 #define STATUS_NAME_MAX 95
 #define TABLE_OFFSET_MAX 4096
-#define METHOD_SLOT_MAX 255
 
 enum { RUNTIME_SCHEMA, NAME, TITLE, NOTE, LIBRARIES, IDENTIFY, OVER, TABLE, OPERATORS, STATUSES, CALLS, MEMBERS };
-
-static int missing(const struct reader *reader, const struct json_place *place, const struct member *member)
-{
-	return reader_error(reader, place, "%s is missing", member->key);
-}
 
 static int read_identify(const struct reader *reader, const struct member *member, struct description *description)
 {
@@ -77,7 +71,7 @@ static int read_table(const struct reader *reader, const struct member *member, 
 		return 0;
 	error = reader_members(reader, member->value, &member->place, members, TABLE_MEMBERS);
 	if (!error && !members[ACCESSOR].value)
-		error = missing(reader, &member->place, &members[ACCESSOR]);
+		error = reader_missing(reader, &member->place, &members[ACCESSOR]);
 	if (!error)
 		error = reader_string(reader, members[ACCESSOR].value, &members[ACCESSOR].place, &table->accessor);
 	if (!error)
@@ -134,7 +128,7 @@ static int read_status(const struct reader *reader, const cJSON *value, const st
 	if (!error)
 		error = reader_members(reader, value, place, members, 2);
 	if (!error && !members[0].value)
-		error = missing(reader, place, &members[0]);
+		error = reader_missing(reader, place, &members[0]);
 	if (!error)
 		error = reader_string(reader, members[0].value, &members[0].place, &status->name);
 	if (!error && strlen(status->name) > STATUS_NAME_MAX)
@@ -193,7 +187,7 @@ static int read_calls(const struct reader *reader, const struct member *member, 
 	int error = 0;
 
 	if (!member->value)
-		return missing(reader, NULL, member);
+		return reader_missing(reader, NULL, member);
 	if (!cJSON_IsArray(member->value) || !member->value->child)
 		return reader_error(reader, &member->place, "must be an array with at least one call");
 	size = cJSON_GetArraySize(member->value);
@@ -208,80 +202,6 @@ static int read_calls(const struct reader *reader, const struct member *member, 
 					&description->calls[at.index]);
 	calls_seen_clear(&seen);
 	return error;
-}
-
-static int read_method(const struct reader *reader, const cJSON *object, const struct json_place *place,
-		       struct method_spec *method)
-{
-	enum { METHOD_NAME, METHOD_SLOT, METHOD_OBJECT, METHOD_MEMBERS };
-	struct member members[METHOD_MEMBERS] = {
-		[METHOD_NAME] = { .key = "name" },
-		[METHOD_SLOT] = { .key = "slot" },
-		[METHOD_OBJECT] = { .key = "object" },
-	};
-	__s64 slot = 0;
-	int error = reader_members(reader, object, place, members, METHOD_MEMBERS);
-
-	for (size_t i = 0; i < METHOD_MEMBERS && !error; i++)
-		if (!members[i].value)
-			error = missing(reader, place, &members[i]);
-	if (!error)
-		error = reader_string(reader, members[METHOD_NAME].value, &members[METHOD_NAME].place,
-				      &method->call.function);
-	if (!error)
-		error = reader_number(reader, &members[METHOD_SLOT], 0, METHOD_SLOT_MAX, &slot);
-	method->slot = (unsigned int)slot;
-	method->call.locate = LOCATE_METHOD;
-	method->call.wire.role = XPT_ROLE_OPERATOR;
-	return error ? error : method_fetches_parse(reader, &members[METHOD_OBJECT], &method->call);
-}
-
-static int read_methods(const struct reader *reader, const struct member *member, struct operators_spec *operators)
-{
-	struct json_place at = { &member->place, NULL, 0 };
-	int error = 0, size = cJSON_IsArray(member->value) ? cJSON_GetArraySize(member->value) : 0;
-
-	if (!member->value || size < 1 || size > DESCRIPTION_METHODS_MAX)
-		return reader_error(reader, &member->place, "must be an array of 1 to %d methods",
-				    DESCRIPTION_METHODS_MAX);
-	operators->methods = calloc((size_t)size, sizeof(*operators->methods));
-	if (!operators->methods)
-		return -ENOMEM;
-	operators->method_count = (size_t)size;
-	for (const cJSON *child = member->value->child; child && !error; child = child->next, at.index++)
-		error = read_method(reader, child, &at, &operators->methods[at.index]);
-	return error;
-}
-
-static int read_operators(const struct reader *reader, const struct member *member, struct operators_spec *operators)
-{
-	enum { BASE, METHODS, OPERATORS_NOTE, OPERATORS_MEMBERS };
-	struct member members[OPERATORS_MEMBERS] = {
-		[BASE] = { .key = "base" },
-		[METHODS] = { .key = "methods" },
-		[OPERATORS_NOTE] = { .key = "note" },
-	};
-	int error;
-
-	if (!member->value)
-		return 0;
-	error = reader_members(reader, member->value, &member->place, members, OPERATORS_MEMBERS);
-	for (size_t i = BASE; i <= METHODS && !error; i++)
-		if (!members[i].value)
-			error = missing(reader, &member->place, &members[i]);
-	if (!error)
-		error = reader_string(reader, members[BASE].value, &members[BASE].place, &operators->base);
-	if (!error)
-		error = reader_note(reader, &members[OPERATORS_NOTE]);
-	return error ? error : read_methods(reader, &members[METHODS], operators);
-}
-
-static void operators_clear(struct operators_spec *operators)
-{
-	for (size_t i = 0; i < operators->method_count; i++)
-		call_spec_clear(&operators->methods[i].call);
-	free(operators->methods);
-	free(operators->base);
 }
 
 static int read_description(const struct reader *reader, const cJSON *document, struct description *description)
@@ -307,7 +227,7 @@ static int read_description(const struct reader *reader, const cJSON *document, 
 	if (!error)
 		error = reader_name(reader, NULL, &members[NAME], &description->name);
 	if (!error && !members[TITLE].value)
-		error = missing(reader, NULL, &members[TITLE]);
+		error = reader_missing(reader, NULL, &members[TITLE]);
 	if (!error)
 		error = reader_string(reader, members[TITLE].value, &members[TITLE].place, &description->title);
 	if (!error)
@@ -324,7 +244,7 @@ static int read_description(const struct reader *reader, const cJSON *document, 
 	if (!error && description->over_count)
 		description->over_line = json_locate(reader->text, reader->length, &members[OVER].place);
 	if (!error)
-		error = read_operators(reader, &members[OPERATORS], &description->operators);
+		error = operators_parse(reader, &members[OPERATORS], &description->operators);
 	if (!error)
 		error = read_statuses(reader, &members[STATUSES], description);
 	if (!error)
@@ -372,7 +292,7 @@ void description_free(struct description *description)
 		free(description->statuses[i].name);
 	free(description->statuses);
 	free(description->table.accessor);
-	operators_clear(&description->operators);
+	operators_spec_clear(&description->operators);
 	string_array_free(description->over, description->over_count);
 	string_array_free(description->identify, description->identify_count);
 	string_array_free(description->libraries, description->library_count);

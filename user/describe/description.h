@@ -61,11 +61,31 @@ struct method_spec {
 	struct call_spec call; /* what to do when it is called; the function's name, "Compute", is that of the method */
 };
 
+#define DESCRIPTION_NODES_MAX 16     /* layouts of one runtime */
+#define DESCRIPTION_THROUGH_MAX 4    /* pointers from an object to its node */
+#define DESCRIPTION_OFFSET_MAX 65528 /* greatest offset of anything in an object or a node */
+
+/*
+ * How an object that executes an operator leads to the node of the model that it stands for, in some versions of the library.
+ * Offsets are bytes, and multiples of 8. Strings are those of libstdc++ since its version 5.
+ */
+struct node_layout {
+	char **versions; /* glob patterns of the library's version definitions: "VERS_1.30.*" */
+	size_t version_count;
+	unsigned int through[DESCRIPTION_THROUGH_MAX]; /* of a pointer in the object, of one in what it points to, ... */
+	size_t through_count;			       /* at least 1; the last pointer is that to the node */
+	unsigned int index;			       /* in the node: a number of 64 bits */
+	unsigned int name, type, provider;	       /* in the node: strings */
+	char *providers; /* glob pattern: what all providers are called; what is called otherwise is no node */
+};
+
 /* What an inference is made of, in runtimes that have a class for each kind of it. */
 struct operators_spec {
 	char *base; /* class that all of them are derived from: "onnxruntime::OpKernel"; NULL: not described */
 	struct method_spec *methods; /* that execute one */
 	size_t method_count;	     /* at most DESCRIPTION_METHODS_MAX */
+	struct node_layout *nodes;   /* for different versions; the first that fits counts */
+	size_t node_count;	     /* at most DESCRIPTION_NODES_MAX; 0: what objects stand for is not known */
 };
 
 struct description {

@@ -186,7 +186,7 @@ int reader_schema(const struct reader *reader, const struct member *member, int 
 	int error;
 
 	if (!member->value)
-		return reader_error(reader, NULL, "%s is missing", member->key);
+		return reader_missing(reader, NULL, member);
 	error = reader_number(reader, member, 0, INT_MAX, &schema);
 	if (!error && schema != known)
 		error = reader_error(reader, &member->place, "schema %lld is not known, only %d is", (long long)schema,
@@ -289,4 +289,9 @@ void string_array_free(char **strings, size_t count)
 	for (size_t i = 0; i < count; i++)
 		free(strings[i]);
 	free(strings);
+}
+
+int reader_missing(const struct reader *reader, const struct json_place *place, const struct member *member)
+{
+	return reader_error(reader, place, "%s is missing", member->key);
 }

@@ -29,6 +29,8 @@ struct member {
 /* Says "FILE:LINE: FIELD: REASON". Always -EINVAL. */
 int reader_error(const struct reader *reader, const struct json_place *place, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The member is not there, and must be. -EINVAL. */
+int reader_missing(const struct reader *reader, const struct json_place *place, const struct member *member);
 
 /*
  * Reads a file that a user has named: the whole of it, or a little more than a description may have, for reader_parse()

@@ -763,6 +763,19 @@ bool attacher_record(struct attacher *attacher, const struct xpt_record_header *
 	return false;
 }
 
+const struct node_layout *attacher_node_layout(const struct attacher *attacher, pid_t tgid, __u64 class)
+{
+	const struct node_layout *layout = NULL;
+
+	for (size_t i = 0; i < attacher->told_count && !layout; i++) {
+		const struct told *told = &attacher->told[i];
+
+		if (told->tgid == tgid)
+			layout = file_operators_layout(&told->file->operators, class - told->bias);
+	}
+	return layout;
+}
+
 const struct attacher_figures *attacher_figures(const struct attacher *attacher)
 {
 	return &attacher->figures;

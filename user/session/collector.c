@@ -355,6 +355,7 @@ void collector_free(struct collector *collector)
 	free(collector->pids);
 	free(collector->followed);
 	free(collector->pending);
+	operator_nodes_free(&collector->operator_nodes);
 	free(collector->spec_calls);
 	free(collector);
 }

@@ -18,6 +18,7 @@
 #include "session/counter_side.h"
 #include "session/describe_records.h"
 #include "session/device_side.h"
+#include "session/operator_nodes.h"
 
 #define COLLECTOR_POLL 20000000ull /* ns between two looks at the rings */
 
@@ -104,6 +105,7 @@ struct collector {
 	__u64 losses[XPT_LOSS_MAX]; /* as last read */
 	__u64 *spec_calls;	    /* by spec: recorded */
 	__u64 events, ioctls;	    /* of drivers: passed on */
+	struct operator_nodes operator_nodes;
 };
 
 /* collector.c */

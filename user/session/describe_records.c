@@ -98,6 +98,18 @@ struct xpt_record_text *record_process(const struct process_info *info, __u64 ti
 	return record_json(XPT_RECORD_PROCESS, info->tgid, time, 0, object);
 }
 
+struct xpt_record_text *record_node(const struct operator_node *node, __u32 tgid, __u64 time, __u64 object, __u64 class)
+{
+	cJSON *json = cJSON_CreateObject();
+
+	cJSON_AddNumberToObject(json, "class", (double)class);
+	cJSON_AddNumberToObject(json, "index", (double)node->index);
+	cJSON_AddStringToObject(json, "name", node->name);
+	cJSON_AddStringToObject(json, "type", node->type);
+	cJSON_AddStringToObject(json, "provider", node->provider);
+	return record_json(XPT_RECORD_NODE, tgid, time, object, json);
+}
+
 static void add_ioctls(cJSON *object, const struct driver_ioctls *ioctls)
 {
 	cJSON *array = cJSON_AddArrayToObject(object, "ioctls"), *item;

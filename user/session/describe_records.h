@@ -9,12 +9,16 @@
 
 #include "describe/description.h"
 #include "target/driver_events.h"
+#include "target/operator_node.h"
 #include "target/process.h"
 
 /* All give NULL when there is no memory. Text is cut so that the record fits. */
 struct xpt_record_text *record_text(enum xpt_record_kind kind, __u32 tgid, __u64 time, __u64 id, const char *text);
 struct xpt_record_text *record_runtime(const struct description *runtime);
 struct xpt_record_text *record_spec(const struct call_spec *spec);
+/* NODE: of the operator's object at an address, of the class. */
+struct xpt_record_text *record_node(const struct operator_node *node, __u32 tgid, __u64 time, __u64 object,
+				    __u64 class);
 struct xpt_record_text *record_process(const struct process_info *info, __u64 time);
 
 /* A driver whose keys can be compared: its index, and how many bits of each part. */

@@ -21,10 +21,23 @@ static bool has_runtime(const struct registry *registry, const struct found_func
 	return false;
 }
 
+static void tables_bound(struct runtime_operators *runtime)
+{
+	const struct classes *classes = &runtime->operators.classes;
+
+	for (size_t i = 0; i < classes->method_count; i++) {
+		const __u64 table = classes->methods[i].table;
+
+		runtime->first = table < runtime->first ? table : runtime->first;
+		runtime->last = table > runtime->last ? table : runtime->last;
+	}
+}
+
 static int find(const struct log *log, const struct mapped_file *mapped, const struct description *runtime,
 		struct file_operators *file)
 {
 	struct runtime_operators *more = reallocarray(file->runtimes, file->count + 1, sizeof(*more));
+	const struct node_layout *layout;
 	struct operators operators;
 	struct elf_file *elf;
 	int error;
@@ -36,12 +49,15 @@ static int find(const struct log *log, const struct mapped_file *mapped, const s
 	if (error)
 		return error;
 	error = operators_find(elf, &runtime->operators, &operators);
+	layout = operator_node_layout(elf, &runtime->operators);
 	elf_file_close(elf);
 	if (error)
 		return error;
-	log_info(log, "%s: %zu operator classes of %s, %zu functions", mapped->path, operators.classes.class_count,
-		 runtime->title, operators.function_count);
-	file->runtimes[file->count++] = (struct runtime_operators){ runtime, operators };
+	log_info(log, "%s: %zu operator classes of %s, %zu functions%s", mapped->path, operators.classes.class_count,
+		 runtime->title, operators.function_count,
+		 layout ? "" : "; where it keeps the names of nodes is not known");
+	file->runtimes[file->count] = (struct runtime_operators){ runtime, operators, layout, ~(__u64)0, 0 };
+	tables_bound(&file->runtimes[file->count++]);
 	file->functions += operators.function_count;
 	return 0;
 }
@@ -90,6 +106,14 @@ void file_operators_visit(const struct file_operators *file,
 			visit(context, &function->site, operators_method(spec, slot)->wire.index);
 		}
 	}
+}
+
+const struct node_layout *file_operators_layout(const struct file_operators *file, __u64 class)
+{
+	for (size_t i = 0; i < file->count; i++)
+		if (class >= file->runtimes[i].first && class <= file->runtimes[i].last)
+			return file->runtimes[i].layout;
+	return NULL;
 }
 
 int file_operators_tell(const struct file_operators *file, pid_t tgid, __u64 bias,

@@ -24,6 +24,24 @@ static size_t sites_placed(const struct collector *collector)
 	return sites[SITE_OPTIMISED] + sites[SITE_EMULATED] + sites[SITE_STEPPED];
 }
 
+/* An operator's node is told before its first call; when a program goes, so may the objects of its operators. */
+static void look_at_operators(struct collector *collector, const struct xpt_record_call *call)
+{
+	const struct xpt_spec *spec = &collector->registry->specs[call->spec]->wire;
+	struct xpt_record_text *node;
+
+	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD)
+		operator_nodes_drop(&collector->operator_nodes, call->header.tgid);
+	/* Object and class are the first two of what is fetched for one. */
+	if (spec->role != XPT_ROLE_OPERATOR || (call->valid & 3) != 3)
+		return;
+	node = operator_nodes_look(&collector->operator_nodes, collector->attacher, call->header.tgid, call->start,
+				   call->value[0], call->value[1]);
+	if (node)
+		collector_pass(collector, &node->header);
+	free(node);
+}
+
 static void on_call(struct collector *collector, const struct xpt_record_call *call)
 {
 	size_t before = call->flags & XPT_CALL_HELD ? sites_placed(collector) : 0;
@@ -33,6 +51,7 @@ static void on_call(struct collector *collector, const struct xpt_record_call *c
 		targets_continue(collector, call->header.tgid, call->header.time, 0, sites_placed(collector) - before);
 	if (own)
 		return;
+	look_at_operators(collector, call);
 	collector_pass(collector, &call->header);
 	collector->calls++;
 	if (call->flags & XPT_CALL_LAYER)

@@ -83,6 +83,7 @@ static void forget(struct collector *collector, pid_t tgid)
 	*followed = collector->followed[--collector->followed_count];
 	records_totals(collector, tgid);
 	attacher_forget(collector->attacher, tgid);
+	operator_nodes_drop(&collector->operator_nodes, tgid);
 }
 
 /* ---- starting ---- */
@@ -315,6 +316,7 @@ static void on_begin(struct collector *collector, const struct xpt_record_task *
 	if (followed) {
 		announce(collector, followed, task->header.time);
 		attacher_renew(collector->attacher, task->header.tgid);
+		operator_nodes_drop(&collector->operator_nodes, task->header.tgid);
 		placed = attacher_scan(collector->attacher, task->header.tgid);
 		if (placed > 0)
 			log_info(&collector->log, "PID %u (%.15s): %d probes", task->header.tgid, task->name, placed);

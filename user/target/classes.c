@@ -15,6 +15,8 @@
 /* Layout of type_info: its own table, its name; then nothing, one base, or flags, count and bases. */
 #define NAME_AT 8
 #define BASE_AT 16
+#define FLAGS_AT 16
+#define FLAGS_MOST 3 /* a base is there twice, or shared */
 #define COUNT_AT 20
 #define BASES_AT 24
 #define BASE_SIZE 16
@@ -166,12 +168,14 @@ static int add_type(struct finder *finder, __u64 address, __s64 offset)
 static __u64 type_of_base(const struct finder *finder, __u64 address)
 {
 	char name[CLASS_NAME_LENGTH];
-	__u32 count;
+	__u32 flags, count;
 
 	for (unsigned int i = 0; i < BASES_MAX && address >= BASES_AT + (__u64)BASE_SIZE * i; i++) {
 		__u64 type = address - BASES_AT - (__u64)BASE_SIZE * i;
 
-		if (!elf_file_read(finder->file, type + COUNT_AT, &count, sizeof(count)) && count > i &&
+		/* A class without bases may stand there, and anything behind it. */
+		if (!elf_file_read(finder->file, type + FLAGS_AT, &flags, sizeof(flags)) && flags <= FLAGS_MOST &&
+		    !elf_file_read(finder->file, type + COUNT_AT, &count, sizeof(count)) && count > i &&
 		    count <= BASES_MAX && read_name(finder, type, name))
 			return type;
 	}

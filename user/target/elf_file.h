@@ -58,6 +58,14 @@ int elf_file_read(struct elf_file *file, __u64 address, void *buffer, size_t len
 /* True when .dynsym defines a function of that name. */
 bool elf_file_exports(struct elf_file *file, const char *name);
 
+#define ELF_VERSION_LENGTH 255 /* bytes of a version's name; versions with a longer one are left out */
+
+/*
+ * Calls visit with the name of every version that the file defines for its own symbols ("VERS_1.30.0"), valid during the
+ * call; the file's own name, which stands among them, is left out. A non-zero return ends the walk and is returned.
+ */
+int elf_file_each_version(struct elf_file *file, int (*visit)(void *context, const char *version), void *context);
+
 /*
  * What the 8 bytes at a virtual address hold after relocation (RELA, REL, RELR): an address within the file. Relocations
  * against symbols that the file itself defines count as well: another library may interpose them, but what the file

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target/operator_node.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "target_support.h"
+
+TestSuite(target_operator_node, .fini = support_cleanup);
+
+/* As a C++ compiler lays them out; that it does is a test of its own. */
+struct string {
+	const char *text;
+	size_t length;
+	union {
+		char local[16];
+		size_t capacity;
+	};
+};
+
+struct node {
+	size_t index;
+	struct string name, type;
+	char between[40];
+	struct string provider;
+};
+
+struct info {
+	void *other;
+	struct node *node;
+};
+
+struct object {
+	const void *table;
+	struct info *info;
+	long own;
+};
+
+static struct node_layout layout = { .through = { offsetof(struct object, info), offsetof(struct info, node) },
+				     .through_count = 2,
+				     .index = offsetof(struct node, index),
+				     .name = offsetof(struct node, name),
+				     .type = offsetof(struct node, type),
+				     .provider = offsetof(struct node, provider),
+				     .providers = "*ExecutionProvider" };
+
+static const void *const table[4];
+static struct node node;
+static struct info info;
+static struct object object;
+static char memory[3][4096] __attribute__((aligned(16)));
+
+/* A string that lies elsewhere has its place in memory. */
+static void set(struct string *string, const char *text, unsigned int place)
+{
+	*string = (struct string){ .text = string->local, .length = strlen(text) };
+	if (string->length >= sizeof(string->local)) {
+		string->text = memory[place];
+		string->capacity = string->length + 5;
+	}
+	memset(memory[place], 'X', sizeof(memory[place]));
+	strcpy((char *)string->text, text);
+}
+
+static void fresh(const char *name, const char *type, const char *provider)
+{
+	node.index = 7;
+	set(&node.name, name, 0);
+	set(&node.type, type, 1);
+	set(&node.provider, provider, 2);
+	info = (struct info){ .node = &node };
+	object = (struct object){ .table = table, .info = &info };
+}
+
+static int read_object(struct operator_node *result)
+{
+	memset(result, 'X', sizeof(*result));
+	return operator_node_read(&layout, getpid(), (uintptr_t)&object, (uintptr_t)table, result);
+}
+
+static int result_now(void)
+{
+	struct operator_node result;
+	int error = read_object(&result);
+
+	if (error) /* untouched */
+		for (size_t i = 0; i < sizeof(result); i++)
+			cr_assert_eq(((const char *)&result)[i], 'X');
+	return error;
+}
+
+Test(target_operator_node, reads)
+{
+	static const struct {
+		const char *name, *type, *provider;
+	} cases[] = {
+		{ "gemm", "Gemm", "CPUExecutionProvider" },
+		{ "", "Relu", "" },
+		{ "fifteen_bytes__", "sixteen_bytes_xx", "VitisAIExecutionProvider" },
+		{ "/model/layers.0/self_attn/q_proj/MatMul", "FusedMatMul", "CUDAExecutionProvider" },
+		{ "\xc3\xa9t\xc3\xa9 \xe4\xb8\xad \"quoted\" \xf0\x9f\x98\x80", "_a", "XExecutionProvider" },
+		{ "x", "TRTKernel_graph_torch-jit-export_0.1:2", "TensorrtExecutionProvider" },
+	};
+	struct operator_node result;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		fresh(cases[i].name, cases[i].type, cases[i].provider);
+		cr_assert_eq(read_object(&result), 0, "case %zu", i);
+		cr_expect_eq(result.index, 7);
+		cr_expect_str_eq(result.name, cases[i].name);
+		cr_expect_str_eq(result.type, cases[i].type);
+		cr_expect_str_eq(result.provider, cases[i].provider);
+	}
+}
+
+Test(target_operator_node, long_names_are_cut_between_characters)
+{
+	char name[2 * OPERATOR_NODE_NAME_MAX + 1];
+	struct operator_node result;
+
+	for (size_t length = OPERATOR_NODE_NAME_MAX - 2; length < OPERATOR_NODE_NAME_MAX + 6; length++) {
+		size_t kept;
+
+		memset(name, 'n', length);
+		for (size_t i = OPERATOR_NODE_NAME_MAX - 11; i + 1 < length; i += 2)
+			memcpy(name + i, "\xc3\xa9", 2);
+		name[length] = '\0';
+		fresh(name, "Gemm", "CPUExecutionProvider");
+		cr_assert_eq(read_object(&result), 0, "%zu", length);
+		kept = length <= OPERATOR_NODE_NAME_MAX ? length : OPERATOR_NODE_NAME_MAX - 1;
+		cr_expect_eq(strlen(result.name), kept, "%zu of %zu", strlen(result.name), length);
+		cr_expect_eq(memcmp(result.name, name, kept), 0);
+	}
+}
+
+static const char *repeated(char letter, size_t count)
+{
+	static char text[4000];
+
+	memset(text, letter, count);
+	text[count] = '\0';
+	return text;
+}
+
+#define LONG "a name that does not lie in its string"
+#define BROKEN(error, statement)                                                       \
+	do {                                                                           \
+		fresh(LONG, "Gemm", "CPUExecutionProvider");                           \
+		statement;                                                             \
+		cr_expect_eq(result_now(), error, "%d: %s", result_now(), #statement); \
+	} while (0)
+
+Test(target_operator_node, what_is_no_node)
+{
+	struct operator_node result;
+
+	BROKEN(0, (void)0);
+	/* the way */
+	BROKEN(-ESTALE, object.table = table + 1);
+	BROKEN(-ESTALE, object.table = NULL);
+	BROKEN(-EPROTO, object.info = NULL);
+	BROKEN(-EPROTO, object.info = (void *)((char *)&info + 4));
+	BROKEN(-EPROTO, object.info = (void *)(uintptr_t)0x8000000000000000);
+	BROKEN(-EPROTO, info.node = NULL);
+	BROKEN(-EPROTO, info.node = (void *)((char *)&node + 1));
+	BROKEN(-EFAULT, info.node = (void *)(uintptr_t)0x00ffffffffffff00);
+	BROKEN(-EFAULT, object.info = (void *)(uintptr_t)0x10);
+	/* the index */
+	BROKEN(0, node.index = INT_MAX);
+	BROKEN(-EPROTO, node.index = INT_MAX + 1ul);
+	BROKEN(-EPROTO, node.index = SIZE_MAX);
+	/* a string elsewhere */
+	BROKEN(-EPROTO, node.name.text = NULL);
+	BROKEN(-EPROTO, node.name.text++);
+	BROKEN(-EFAULT, node.name.text = (void *)(uintptr_t)0x10);
+	BROKEN(-EPROTO, node.name.length--);
+	BROKEN(-EPROTO, node.name.length++);
+	BROKEN(0, node.name.capacity = node.name.length);
+	BROKEN(-EPROTO, node.name.capacity = node.name.length - 1);
+	BROKEN(-EPROTO, (node.name.length = 3, node.name.capacity = 15, memory[0][3] = '\0'));
+	BROKEN(0, (node.name.length = 3, node.name.capacity = 16, memory[0][3] = '\0'));
+	BROKEN(-EPROTO, (node.name.length = (1ul << 20) + 1, node.name.capacity = SIZE_MAX));
+	BROKEN(-EPROTO, node.name.length = node.name.capacity = SIZE_MAX);
+	/* a string in itself */
+	BROKEN(-EPROTO, node.type.length = 16);
+	BROKEN(-EPROTO, node.type.length = SIZE_MAX);
+	BROKEN(-EPROTO, node.type.length = 3);
+	BROKEN(-EPROTO, node.type.length = 5); /* as long, but a terminator is part of it */
+	BROKEN(-EPROTO, node.type.text = (char *)&node.type);
+	BROKEN(-EPROTO, node.type.text = node.name.local);
+	/* texts */
+	BROKEN(-EPROTO, memory[0][5] = '\0');
+	BROKEN(-EPROTO, memory[0][5] = '\n');
+	BROKEN(-EPROTO, memory[0][5] = '\x7f');
+	BROKEN(-EPROTO, memory[0][5] = '\xc3');
+	BROKEN(-EPROTO, memcpy(memory[0], "\xc2\x9b", 2)); /* a control character beyond ASCII */
+	BROKEN(0, memcpy(memory[0], "\xc2\xa0", 2));
+	BROKEN(-EPROTO, memcpy(memory[0], "\xed\xa0\x80", 3));
+	BROKEN(-EPROTO, memory[0][strlen(LONG) - 1] = '\xc3');
+	BROKEN(-EPROTO, set(&node.type, "", 1));
+	BROKEN(-EPROTO, set(&node.type, "1Gemm", 1));
+	BROKEN(-EPROTO, set(&node.type, "Ge mm", 1));
+	BROKEN(-EPROTO, set(&node.type, "G\xc3\xa9mm", 1));
+	BROKEN(0, set(&node.type, repeated('a', OPERATOR_NODE_TYPE_MAX), 1));
+	BROKEN(-EPROTO, set(&node.type, repeated('a', OPERATOR_NODE_TYPE_MAX + 1), 1));
+	BROKEN(-EPROTO, set(&node.provider, "CPU", 2));
+	BROKEN(-EPROTO, set(&node.provider, "CPUExecutionProvider2", 2));
+	BROKEN(-EPROTO, set(&node.provider, "A CPUExecutionProvider", 2));
+	BROKEN(-EPROTO, set(&node.provider, repeated('a', OPERATOR_NODE_PROVIDER_MAX + 1), 2));
+
+	fresh("a", "Gemm", "");
+	cr_expect_eq(operator_node_read(&layout, getpid(), (uintptr_t)&object + 4, (uintptr_t)table, &result), -ESTALE);
+	cr_expect_eq(operator_node_read(&layout, getpid(), 0, (uintptr_t)table, &result), -ESTALE);
+	cr_expect_eq(operator_node_read(&layout, getpid(), 8, (uintptr_t)table, &result), -EFAULT);
+}
+
+/* A page and nothing behind it. */
+static char *last_page(size_t size)
+{
+	char *pages = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq(pages, MAP_FAILED);
+	cr_assert_eq(munmap(pages + size, size), 0);
+	return pages;
+}
+
+Test(target_operator_node, nothing_is_read_beyond_what_is_there)
+{
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	char *page = last_page(size);
+	struct node *at_end = (struct node *)(page + size - sizeof(node));
+
+	/* the text ends with the page, its terminator included */
+	fresh(LONG, "Gemm", "CPUExecutionProvider");
+	memset(page, 'n', size - 1);
+	node.name.text = page + size - 24;
+	node.name.length = 23;
+	cr_expect_eq(result_now(), 0);
+	node.name.length = node.name.capacity = 24;
+	cr_expect_eq(result_now(), -EFAULT);
+	node.name.length = node.name.capacity = 4000;
+	cr_expect_eq(result_now(), -EFAULT);
+
+	/* so does the node, or it does not */
+	fresh("a", "Gemm", "");
+	*at_end = node;
+	at_end->name.text = at_end->name.local;
+	at_end->type.text = at_end->type.local;
+	at_end->provider.text = at_end->provider.local;
+	info.node = at_end;
+	cr_expect_eq(result_now(), 0);
+	info.node = (struct node *)((char *)at_end + 8);
+	cr_expect_eq(result_now(), -EFAULT);
+}
+
+Test(target_operator_node, other_processes)
+{
+	struct operator_node result;
+	pid_t child;
+
+	fresh(LONG, "Gemm", "CPUExecutionProvider");
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (!child)
+		for (;;)
+			pause();
+	node.index = 8; /* here, not there */
+	cr_expect_eq(operator_node_read(&layout, child, (uintptr_t)&object, (uintptr_t)table, &result), 0);
+	cr_expect_eq(result.index, 7);
+	cr_expect_str_eq(result.name, LONG);
+	cr_assert_eq(kill(child, SIGKILL), 0);
+	cr_assert_eq(waitpid(child, NULL, 0), child);
+	cr_expect_eq(operator_node_read(&layout, child, (uintptr_t)&object, (uintptr_t)table, &result), -ESRCH);
+}
+
+static bool stopped;
+
+static void *change(void *argument)
+{
+	(void)argument;
+	for (size_t i = 0; !__atomic_load_n(&stopped, __ATOMIC_RELAXED); i++)
+		__atomic_store_n(&node.index, i & 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+Test(target_operator_node, what_changes_is_said, .timeout = 60)
+{
+	unsigned int changed = 0;
+	pthread_t thread;
+
+	fresh(LONG, "Gemm", "CPUExecutionProvider");
+	cr_assert_eq(pthread_create(&thread, NULL, change, NULL), 0);
+	while (!changed) {
+		int error = result_now();
+
+		cr_assert(!error || error == -EAGAIN, "%d", error);
+		changed += error == -EAGAIN;
+	}
+	__atomic_store_n(&stopped, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+}
+
+static bool is_shown_safely(const char *text)
+{
+	size_t left = strlen(text);
+	__u32 character;
+
+	for (size_t bytes; left; text += bytes, left -= bytes) {
+		bytes = text_decode(text, left, &character);
+		if (!bytes || character < ' ' || (character >= 0x7f && character < 0xa0))
+			return false;
+	}
+	return true;
+}
+
+/* Whatever stands there: an error, or a node that is fit to be shown. */
+Test(target_operator_node, anything)
+{
+	unsigned long seed = 20,
+		      values[] = { 0, 1, 8, 15, 16, 17, SIZE_MAX, (size_t)&node, (size_t)memory, (size_t)&info };
+	unsigned int accepted = 0, refused = 0;
+	struct operator_node result;
+
+	for (unsigned int i = 0; i < 50000; i++) {
+		struct {
+			void *start;
+			size_t words;
+		} parts[] = {
+			{ &node, sizeof(node) / 8 }, { &object, 2 }, { &info, 2 }, { memory[0], 6 }, { memory[2], 3 }
+		};
+		size_t part, word, value;
+
+		fresh(LONG, "Gemm", "CPUExecutionProvider");
+		for (unsigned int j = 0; j <= i % 3; j++) {
+			seed = seed * 6364136223846793005 + 1442695040888963407;
+			part = (seed >> 33) % (sizeof(parts) / sizeof(parts[0]));
+			word = (seed >> 36) % parts[part].words;
+			value = seed >> 62 ? values[(seed >> 40) % (sizeof(values) / sizeof(values[0]))] :
+					     (seed >> 20) * 0x9e3779b97f4a7c15;
+			memcpy((char *)parts[part].start + 8 * word, &value, 8);
+		}
+		if (read_object(&result)) {
+			refused++;
+			continue;
+		}
+		accepted++;
+		cr_assert(result.index >= 0 && result.index <= INT_MAX);
+		cr_assert(memchr(result.name, 0, sizeof(result.name)) && memchr(result.type, 0, sizeof(result.type)) &&
+			  memchr(result.provider, 0, sizeof(result.provider)));
+		cr_assert(is_shown_safely(result.name) && is_shown_safely(result.type) &&
+			  is_shown_safely(result.provider));
+		cr_assert_neq(result.type[0], '\0');
+	}
+	cr_expect_gt(accepted, 1000, "%u", accepted);
+	cr_expect_gt(refused, 10000, "%u", refused);
+}
+
+/* The strings, pointers and references of a compiler and its library; the object's second base has the table. */
+static const char program[] =
+	"#include <memory>\n#include <string>\n"
+	"struct Node { std::size_t index; std::string name, type, domain; int version = 3; std::string provider; };\n"
+	"struct Context { const Node &node; };\n"
+	"struct Info { std::unique_ptr<Context> context; const Node &node; };\n"
+	"struct Kernel { virtual ~Kernel(); virtual int run() = 0; std::unique_ptr<Info> info; };\n"
+	"Kernel::~Kernel() {}\n"
+	"struct Other { virtual ~Other(); long field = 1; }; Other::~Other() {}\n"
+	"struct Gemm : Other, Kernel { int run() override; }; int Gemm::run() { return 1; }\n"
+	"static Node nodes[] = {{0, \"\", \"Relu\", \"\", 1, \"\"},\n"
+	"	{41, \"short\", \"Gemm\", \"ai.onnx\", 1, \"CPUExecutionProvider\"},\n"
+	"	{2147483647, std::string(300, 'x'), \"FusedMatMulActivation\", \"\", 1, \"CPUExecutionProvider\"}};\n"
+	"static Gemm gemms[3];\n"
+	"extern \"C\" void *make(int i) {\n"
+	"	gemms[i].info.reset(new Info{std::unique_ptr<Context>(new Context{nodes[i]}), nodes[i]});\n"
+	"	nodes[i].name.reserve(i * 400);\n"
+	"	return static_cast<Kernel *>(&gemms[i]); }\n"
+	"#define OFFSET(f) (int)__builtin_offsetof(Node, f)\n"
+	"extern \"C\" { int offsets[] = {OFFSET(index), OFFSET(name), OFFSET(type), OFFSET(provider)}; }\n";
+
+Test(target_operator_node, what_a_compiler_makes)
+{
+	const char *source = support_path("nodes.cpp"), *path = support_path("nodes.so");
+	const char *const types[] = { "Relu", "Gemm", "FusedMatMulActivation" };
+	const long indices[] = { 0, 41, INT_MAX };
+	struct node_layout made = { .through = { 8, 0, 0 }, .through_count = 3, .providers = "*Provider" };
+	struct operator_node result;
+	void *library, *(*make)(int);
+	const int *offsets;
+
+	support_write(source, program, sizeof(program) - 1);
+	support_run("g++ -w -O1 -shared -fPIC -o %s %s", path, source);
+	library = dlopen(path, RTLD_NOW);
+	cr_assert_not_null(library, "%s", dlerror());
+	offsets = dlsym(library, "offsets");
+	*(void **)&make = dlsym(library, "make");
+	made.index = (unsigned int)offsets[0];
+	made.name = (unsigned int)offsets[1];
+	made.type = (unsigned int)offsets[2];
+	made.provider = (unsigned int)offsets[3];
+	for (int i = 0; i < 3; i++) {
+		__u64 *kernel = make(i);
+
+		cr_assert_eq(operator_node_read(&made, getpid(), (uintptr_t)kernel, *kernel, &result), 0, "%d", i);
+		cr_expect_eq(result.index, indices[i]);
+		cr_expect_str_eq(result.type, types[i]);
+		cr_expect_str_eq(result.name, i == 0 ? "" : i == 1 ? "short" : repeated('x', 300));
+		cr_expect_str_eq(result.provider, i ? "CPUExecutionProvider" : "");
+	}
+}
+
+static const struct node_layout *choose(const char *versions, const struct operators_spec *spec)
+{
+	const char *script = support_path("script"), *path = support_path("versions.so");
+	const struct node_layout *chosen;
+	struct elf_file *file;
+
+	support_write(script, versions, strlen(versions));
+	support_run("echo 'int f(void) { return 1; }' | gcc -shared -fPIC -nostdlib -x c - -o %s%s%s", path,
+		    *versions ? " -Wl,--version-script=" : "", *versions ? script : "");
+	file = support_open(path);
+	chosen = operator_node_layout(file, spec);
+	elf_file_close(file);
+	return chosen;
+}
+
+Test(target_operator_node, layout_is_that_of_the_version)
+{
+	char *old[] = { "V_1.17.*", "V_1.18.*" }, *new[] = { "V_1.2?.*" }, *all[] = { "V_1.18.9", "W*" };
+	struct node_layout nodes[] = {
+		{ .versions = old, .version_count = 2 },
+		{ .versions = new, .version_count = 1 },
+		{ .versions = all, .version_count = 2 },
+	};
+	struct operators_spec spec = { .nodes = nodes, .node_count = 3 };
+
+	cr_expect_eq(choose("V_1.17.3 { f; };", &spec), &nodes[0]);
+	cr_expect_eq(choose("V_1.18.0 { f; };", &spec), &nodes[0]);
+	cr_expect_eq(choose("V_1.18.9 { f; };", &spec), &nodes[0]); /* the first of two */
+	cr_expect_eq(choose("V_1.27.0 { f; };", &spec), &nodes[1]);
+	cr_expect_eq(choose("W { f; };", &spec), &nodes[2]);
+	cr_expect_eq(choose("W { f; }; V_1.20.1 { g; } W;", &spec), &nodes[1]);
+	cr_expect_null(choose("V_1.2 { f; };", &spec));
+	cr_expect_null(choose("V_1.31.0 { f; };", &spec));
+	cr_expect_null(choose("XV_1.17.0 { f; };", &spec));
+	cr_expect_null(choose("", &spec));
+	spec.node_count = 0;
+	cr_expect_null(choose("V_1.17.3 { f; };", &spec));
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "describe/operators.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "describe/call.h"
+#include "describe/call_fetches.h"
+#include "describe/operator_nodes.h"
+
+#define METHOD_SLOT_MAX 255
+
+static int read_method(const struct reader *reader, const cJSON *object, const struct json_place *place,
+		       struct method_spec *method)
+{
+	enum { METHOD_NAME, METHOD_SLOT, METHOD_OBJECT, METHOD_MEMBERS };
+	struct member members[METHOD_MEMBERS] = {
+		[METHOD_NAME] = { .key = "name" },
+		[METHOD_SLOT] = { .key = "slot" },
+		[METHOD_OBJECT] = { .key = "object" },
+	};
+	__s64 slot = 0;
+	int error = reader_members(reader, object, place, members, METHOD_MEMBERS);
+
+	for (size_t i = 0; i < METHOD_MEMBERS && !error; i++)
+		if (!members[i].value)
+			error = reader_missing(reader, place, &members[i]);
+	if (!error)
+		error = reader_string(reader, members[METHOD_NAME].value, &members[METHOD_NAME].place,
+				      &method->call.function);
+	if (!error)
+		error = reader_number(reader, &members[METHOD_SLOT], 0, METHOD_SLOT_MAX, &slot);
+	method->slot = (unsigned int)slot;
+	method->call.locate = LOCATE_METHOD;
+	method->call.wire.role = XPT_ROLE_OPERATOR;
+	return error ? error : method_fetches_parse(reader, &members[METHOD_OBJECT], &method->call);
+}
+
+static int read_methods(const struct reader *reader, const struct member *member, struct operators_spec *operators)
+{
+	struct json_place at = { &member->place, NULL, 0 };
+	int error = 0, size = cJSON_IsArray(member->value) ? cJSON_GetArraySize(member->value) : 0;
+
+	if (!member->value || size < 1 || size > DESCRIPTION_METHODS_MAX)
+		return reader_error(reader, &member->place, "must be an array of 1 to %d methods",
+				    DESCRIPTION_METHODS_MAX);
+	operators->methods = calloc((size_t)size, sizeof(*operators->methods));
+	if (!operators->methods)
+		return -ENOMEM;
+	operators->method_count = (size_t)size;
+	for (const cJSON *child = member->value->child; child && !error; child = child->next, at.index++)
+		error = read_method(reader, child, &at, &operators->methods[at.index]);
+	return error;
+}
+
+int operators_parse(const struct reader *reader, const struct member *member, struct operators_spec *operators)
+{
+	enum { BASE, METHODS, NODES, OPERATORS_NOTE, OPERATORS_MEMBERS };
+	struct member members[OPERATORS_MEMBERS] = {
+		[BASE] = { .key = "base" },
+		[METHODS] = { .key = "methods" },
+		[NODES] = { .key = "nodes" },
+		[OPERATORS_NOTE] = { .key = "note" },
+	};
+	int error;
+
+	if (!member->value)
+		return 0;
+	error = reader_members(reader, member->value, &member->place, members, OPERATORS_MEMBERS);
+	for (size_t i = BASE; i <= METHODS && !error; i++)
+		if (!members[i].value)
+			error = reader_missing(reader, &member->place, &members[i]);
+	if (!error)
+		error = reader_string(reader, members[BASE].value, &members[BASE].place, &operators->base);
+	if (!error)
+		error = reader_note(reader, &members[OPERATORS_NOTE]);
+	if (!error)
+		error = read_methods(reader, &members[METHODS], operators);
+	return error ? error : operator_nodes_parse(reader, &members[NODES], operators);
+}
+
+void operators_spec_clear(struct operators_spec *operators)
+{
+	for (size_t i = 0; i < operators->method_count; i++)
+		call_spec_clear(&operators->methods[i].call);
+	free(operators->methods);
+	operator_nodes_clear(operators);
+	free(operators->base);
+}
