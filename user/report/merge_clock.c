@@ -107,7 +107,7 @@ static const char *verdict_text(enum merge_verdict verdict)
 		return "no xputrace trace has a call of Run on the threads of its runs: give one of the same process and "
 		       "time (processes in a container have other numbers there)";
 	case MERGE_TOO_FEW:
-		return "it has too few runs in common with the xputrace traces to tell their offset";
+		return "it or the xputrace traces have less than three runs, which are too few to tell their offset";
 	case MERGE_NO_FIT:
 		return "there is no offset at which each of its runs lies in a call of Run of the xputrace traces: they must "
 		       "be of the same time and process, with no call left out or lost";

@@ -14,6 +14,8 @@
 #define CUT 1000	  /* ns by which a run may have begun later than it says, and ended later than that */
 #define ANCHORS 64	  /* runs or calls that suppositions begin from */
 #define NEIGHBOURS 8	  /* on either side, that are looked at first */
+#define PART 4		  /* of the runs or calls, whichever are fewer, must match when not all do */
+#define PART_LEAST 8	  /* and so many at least */
 #define STEPS 300000000ll /* looks at a run, before it is given up: some ten seconds */
 
 struct span_list {
@@ -25,7 +27,6 @@ struct match {
 	struct span_list runs, calls;
 	__s64 first, last; /* begin of the first call, end of the last */
 	long long steps;
-	struct merge_fit best;
 	struct supposition {
 		__s64 least, most; /* offsets that no run contradicts */
 		__s64 inside;	   /* from here on no run begins before its call as it says it does, uncut */
@@ -164,12 +165,25 @@ static void suppose(struct match *match, size_t run, size_t call)
 		keep(match, &supposition);
 }
 
+/*
+ * All of the runs, or all of the calls. Otherwise a good part of them: where the last few runs lie on the first few calls by
+ * chance, nothing speaks against it.
+ */
+static bool enough(const struct match *match)
+{
+	size_t matched = match->found.matched, runs = match->runs.count, calls = match->calls.count;
+
+	if (matched == runs || matched == calls)
+		return true;
+	return matched >= PART_LEAST && matched >= (runs < calls ? runs : calls) / PART;
+}
+
 /* Whatever is found from here on, it will not be the only one. */
 static bool hopeless(const struct match *match)
 {
 	size_t most = match->runs.count < match->calls.count ? match->runs.count : match->calls.count;
 
-	return match->steps > STEPS || (match->found.matched > MERGE_MATCH_LEAST && match->other.matched * 2 >= most);
+	return match->steps > STEPS || (enough(match) && match->other.matched * 2 >= most);
 }
 
 /* Pairs of one of a few and each of its thread in the other list. */
@@ -197,12 +211,10 @@ static enum merge_verdict judge(const struct match *match, struct merge_fit *fit
 
 	if (match->steps > STEPS)
 		return MERGE_TOO_MUCH;
-	if (!found->matched)
+	if (!enough(match))
 		return MERGE_NO_FIT;
 	if (match->other.matched * 2 >= found->matched)
 		return MERGE_AMBIGUOUS;
-	if (found->matched < MERGE_MATCH_LEAST)
-		return MERGE_TOO_FEW;
 	fit->offset = least + (found->most - least) / 2;
 	below = fit->offset - found->least;
 	above = found->most - fit->offset;

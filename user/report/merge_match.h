@@ -9,7 +9,7 @@
 #include <linux/types.h>
 #include <stddef.h>
 
-#define MERGE_MATCH_LEAST 3 /* runs that must have a call */
+#define MERGE_MATCH_LEAST 3 /* runs and calls that there must be */
 
 struct merge_span {
 	__u32 thread;
@@ -19,8 +19,8 @@ struct merge_span {
 enum merge_verdict {
 	MERGE_FITS,
 	MERGE_NO_CALLS,	 /* none on the threads of the runs */
-	MERGE_TOO_FEW,	 /* less than MERGE_MATCH_LEAST runs can be matched */
-	MERGE_NO_FIT,	 /* with every offset some run has no call */
+	MERGE_TOO_FEW,	 /* runs or calls: less than MERGE_MATCH_LEAST */
+	MERGE_NO_FIT,	 /* with every offset some run has no call, or nearly all lie outside */
 	MERGE_AMBIGUOUS, /* several offsets do */
 	MERGE_TOO_MUCH,	 /* too much work: the spans are many and too regular */
 };
