@@ -207,10 +207,13 @@ bool json_part_is(const struct json_part *part, const char *word)
 
 struct json_part json_member(struct json_part object, const char *name)
 {
-	const char *at = object.text, *end = at + object.length;
+	const char *at = object.text, *end;
 	struct json_part found, value;
 
-	while (object.length && json_next_member(&at, end, &found, &value)) {
+	if (!object.length)
+		return (struct json_part){ 0 };
+	end = at + object.length;
+	while (json_next_member(&at, end, &found, &value)) {
 		if (json_part_is(&found, name))
 			return value;
 	}
