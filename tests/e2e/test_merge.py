@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""xputrace merge: ONNX Runtime's own profile inside the calls that xputrace saw, against the application's own clock."""
+"""xputrace merge: ONNX Runtime's own profile inside the calls that xputrace saw; the application's clock tells."""
 
 import decimal
 import glob
@@ -210,7 +210,8 @@ def test_large():
     """200 MB in a fraction of that: memory does not grow with the file."""
     folder = scratch()
     path = os.path.join(folder, "large.json")
-    line = '{"ph":"X","pid":1,"tid":2,"ts":%d.125,"dur":1,"name":"some operator or other","args":{"text":"' + "x" * 120 + '"}}'
+    line = ('{"ph":"X","pid":1,"tid":2,"ts":%d.125,"dur":1,"name":"some operator or other","args":{"text":"' +
+            "x" * 120 + '"}}')
     count = 1000000
     with open(path, "w", encoding="ascii") as file:
         file.write("[\n")

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A run and the call around it bound the offset from both sides. So each pair of a run and a call of its thread is a
- * supposition, an interval of offsets, which every other run either narrows, or refutes by lying in no call. Suppositions
- * begin from a few runs spread over the profile (or calls, when they are fewer); nearly all are refuted by the
- * neighbours of that run.
+ * supposition, an interval of offsets, which every other run either narrows, or refutes by lying in no call.
+ * Suppositions begin from a few runs spread over the profile (or calls, when they are fewer); nearly all are refuted by
+ * a few others.
  */
 #include "report/merge_match.h"
 
@@ -13,7 +13,6 @@
 
 #define CUT 1000	  /* ns by which a run may have begun later than it says, and ended later than that */
 #define ANCHORS 64	  /* runs or calls that suppositions begin from */
-#define NEIGHBOURS 8	  /* on either side, that are looked at first */
 #define PART 4		  /* of the runs or calls, whichever are fewer, must match when not all do */
 #define PART_LEAST 8	  /* and so many at least */
 #define STEPS 300000000ll /* looks at a run, before it is given up: some ten seconds */
@@ -96,13 +95,17 @@ static enum outcome look_at(struct match *match, const struct merge_span *run, s
 	return OUTCOME_INSIDE;
 }
 
-static bool neighbours_refute(struct match *match, size_t run, struct supposition *supposition)
+/* Runs at a distance of 1, 2, 4 and so on: what fits near the first one by chance does not fit further off. */
+static bool some_refute(struct match *match, size_t run, struct supposition *supposition)
 {
-	size_t from = run > NEIGHBOURS ? run - NEIGHBOURS : 0, call;
-	size_t to = run + NEIGHBOURS < match->runs.count ? run + NEIGHBOURS + 1 : match->runs.count;
+	size_t count = match->runs.count, call;
 
-	for (size_t i = from; i < to; i++) {
-		if (look_at(match, &match->runs.spans[i], supposition, &call) == OUTCOME_REFUTED)
+	for (size_t distance = 1; distance < count; distance *= 2) {
+		if (run + distance < count &&
+		    look_at(match, &match->runs.spans[run + distance], supposition, &call) == OUTCOME_REFUTED)
+			return true;
+		if (run >= distance &&
+		    look_at(match, &match->runs.spans[run - distance], supposition, &call) == OUTCOME_REFUTED)
 			return true;
 	}
 	return false;
@@ -161,13 +164,13 @@ static void suppose(struct match *match, size_t run, size_t call)
 	if (supposition.least > supposition.most ||
 	    (match->found.matched && match->found.least >= supposition.least && match->found.most <= supposition.most))
 		return;
-	if (!neighbours_refute(match, run, &supposition) && !all_refute(match, &supposition))
+	if (!some_refute(match, run, &supposition) && !all_refute(match, &supposition))
 		keep(match, &supposition);
 }
 
 /*
- * All of the runs, or all of the calls. Otherwise a good part of them: where the last few runs lie on the first few calls by
- * chance, nothing speaks against it.
+ * All of the runs, or all of the calls. Otherwise a good part of them: where the last few runs lie on the first few
+ * calls by chance, nothing speaks against it.
  */
 static bool enough(const struct match *match)
 {

@@ -2,6 +2,7 @@
 #include "report/merge_names.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,12 +76,13 @@ int merge_names_add(struct merge_names *names, const struct merge_event *event, 
 	return 0;
 }
 
-/* Whether a wins over b, which says the same sort of thing. */
-static bool wins(const struct merge_name *a, const struct merge_name *b, const bool *first)
+/* The one that wins comes first. */
+static int compare_claims(const void *a, const void *b)
 {
-	if (first[a->input] != first[b->input])
-		return first[a->input];
-	return a->input < b->input;
+	const struct merge_name *x = a, *y = b;
+	int keys = compare_keys(a, b);
+
+	return keys ?: (x->rank > y->rank) - (x->rank < y->rank);
 }
 
 void merge_names_settle(struct merge_names *names, const bool *first)
@@ -89,18 +91,17 @@ void merge_names_settle(struct merge_names *names, const bool *first)
 
 	if (!names->count)
 		return;
-	qsort(names->items, names->count, sizeof(*names->items), compare_keys);
 	for (size_t i = 0; i < names->count; i++) {
-		struct merge_name *last = kept ? &names->items[kept - 1] : NULL;
+		struct merge_name *name = &names->items[i];
 
-		if (!last || compare_keys(last, &names->items[i]) != 0) {
-			names->items[kept++] = names->items[i];
-		} else if (wins(&names->items[i], last, first)) {
-			free(last->name);
-			*last = names->items[i];
-		} else {
+		name->rank = name->input + (first[name->input] ? 0 : UINT_MAX / 2);
+	}
+	qsort(names->items, names->count, sizeof(*names->items), compare_claims);
+	for (size_t i = 0; i < names->count; i++) {
+		if (kept && !compare_keys(&names->items[kept - 1], &names->items[i]))
 			free(names->items[i].name);
-		}
+		else
+			names->items[kept++] = names->items[i];
 	}
 	names->count = kept;
 }

@@ -9,6 +9,7 @@ struct merge_name {
 	__u32 process, thread; /* thread: 0 for names of processes */
 	char kind;	       /* one for each sort of event that says something of which only one thing can hold */
 	unsigned int input;    /* who says it */
+	unsigned int rank;     /* the lowest wins */
 	char *name;	       /* of a process: as in the file, with quotes; owned; NULL: of others */
 };
 

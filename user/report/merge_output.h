@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A file that appears when it is whole: written under another name, brought to the disk, renamed. It has the mode of the
- * file that it replaces, else 0600.
+ * A file that appears when it is whole: written under another name, brought to the disk, renamed. It has the mode of
+ * the file that it replaces, else 0600.
  */
 #ifndef XPT_REPORT_MERGE_OUTPUT_H
 #define XPT_REPORT_MERGE_OUTPUT_H

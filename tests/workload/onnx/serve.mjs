@@ -7,8 +7,8 @@
 // Prints {"ready":true,"pid":N} when the sessions exist, at the end one line with what it did. --wait: sessions are made
 // first, the runs begin when a line comes on standard input. --recreate: release the sessions after the runs, make
 // new ones, run again. --seconds: instead of a number of runs, until so much time has passed (0: until SIGTERM).
-// --profile: ONNX Runtime profiles itself into files of that prefix, and the line has the times around each run, in ns of
-// CLOCK_MONOTONIC.
+// --profile: ONNX Runtime profiles itself into files of that prefix, and the line has the times around each run, in ns
+// of CLOCK_MONOTONIC.
 import { createRequire } from 'node:module';
 import { once } from 'node:events';
 import path from 'node:path';
