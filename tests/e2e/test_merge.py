@@ -10,7 +10,9 @@ import signal
 import subprocess
 import time
 
-from harness import XPUTRACE, Recorder, Skip, Workload, record_command, run, scratch
+from harness import (XPUTRACE, Recorder, Skip, Workload, library_path, record_command, run, scratch,
+                     workload_path)
+from reports import Stream
 from test_onnx import node_command
 
 
@@ -169,6 +171,22 @@ def test_onnx_profile_of_another_process():
     said = merge(trace.path, *profiles(prefix), "-o", out, status=1).stderr
     assert "no xputrace trace has a call of Run" in said, said
     assert not os.path.exists(out)
+
+
+def test_reports_of_one_session():
+    """What xputrace stream wrote into several files: arrows that begin in one and end in another are joined."""
+    folder = scratch()
+    command = [workload_path("workload"), "qaic", "--library", library_path("libQAic.so"), "--calls", 200, "--rate", 500]
+    Stream("--type", "trace", "--report-every", "100ms", "--", *command, output=os.path.join(folder, "s.json"),
+           wait=False).end()
+    reports = sorted(glob.glob(os.path.join(folder, "s-*.json")))
+    assert len(reports) > 2, reports
+    out = os.path.join(folder, "out.json")
+    merge(*reports, "-o", out)
+    merged = [event for event in events_of(out) if event["ph"] != "M"]
+    assert merged == [event for report in reports for event in events_of(report) if event["ph"] != "M"]
+    begun, ended = ({event["id"] for event in merged if event["ph"] == phase} for phase in "sf")
+    assert len(begun) == 200 and ended == begun, (len(begun), len(ended))
 
 
 def test_node_events():
