@@ -161,4 +161,15 @@ Test(report_merge_match, few)
 		free(scene);
 	}
 	expect_fit(make(MERGE_MATCH_LEAST, 1, 500 * MICROSECOND), MERGE_MATCH_LEAST);
+	/* A few of many may fit by chance. */
+	for (size_t calls = MERGE_MATCH_LEAST; calls < 12; calls++) {
+		struct scene *scene = make(100, 1, 500 * MICROSECOND);
+
+		scene->call_count = calls;
+		if (calls < 8)
+			cr_assert_eq(match(scene, &fit), MERGE_NO_FIT, "%zu calls", calls);
+		else
+			cr_assert_eq(match(scene, &fit), MERGE_FITS, "%zu calls", calls);
+		free(scene);
+	}
 }

@@ -109,8 +109,9 @@ static const char *verdict_text(enum merge_verdict verdict)
 	case MERGE_TOO_FEW:
 		return "it or the xputrace traces have less than three runs, which are too few to tell their offset";
 	case MERGE_NO_FIT:
-		return "there is no offset at which each of its runs lies in a call of Run of the xputrace traces: they must "
-		       "be of the same time and process, with no call left out or lost";
+		return "there is no offset at which each of its runs lies in a call of Run of the xputrace traces, or too few "
+		       "do: they must be of the same time and process, with eight runs in common or all, and no call "
+		       "left out or lost";
 	case MERGE_AMBIGUOUS:
 		return "its runs are so regular that several offsets to the xputrace traces are possible";
 	default:

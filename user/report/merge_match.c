@@ -169,14 +169,14 @@ static void suppose(struct match *match, size_t run, size_t call)
 }
 
 /*
- * All of the runs, or all of the calls. Otherwise a good part of them: where the last few runs lie on the first few
- * calls by chance, nothing speaks against it.
+ * All of the runs and calls. Otherwise a good part of them: that a few runs lie on a few calls may be chance, and where
+ * these are the last runs and the first calls nothing else speaks against it.
  */
 static bool enough(const struct match *match)
 {
 	size_t matched = match->found.matched, runs = match->runs.count, calls = match->calls.count;
 
-	if (matched == runs || matched == calls)
+	if (matched == runs && matched == calls)
 		return true;
 	return matched >= PART_LEAST && matched >= (runs < calls ? runs : calls) / PART;
 }
