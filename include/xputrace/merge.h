@@ -31,8 +31,8 @@ struct xpt_merge_options {
 /*
  * The common axis is CLOCK_MONOTONIC where an input tells it: traces of xputrace, and others that say
  * "clock-domain":"LINUX_CLOCK_MONOTONIC" in their metadata. Those with "baseTimeNanoseconds" are by the clock on the
- * wall, and a trace of xputrace relates the two. Profiles of ONNX Runtime have no clock: their model_run events are matched with
- * the calls of Run in traces of xputrace of the same process.
+ * wall, and a trace of xputrace relates the two. Profiles of ONNX Runtime have no clock: their model_run events are
+ * matched with the calls of Run in traces of xputrace of the same process.
  *
  * What a process or thread is called is taken from traces of xputrace first, then in the order of the inputs.
  * user/report/SCHEMA.md describes the result. The output appears when it is whole, in place of what has its name.
