@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 CLI = pathlib.Path(__file__).resolve().parents[2] / "user" / "cli"
-COMMANDS = ["record", "profile", "stream", "counters", "report", "list", "check"]
+COMMANDS = ["record", "profile", "stream", "counters", "report", "merge", "list", "check"]
 
 
 def help_options(program, command):

@@ -8,6 +8,7 @@
 
 #include <xputrace/check.h>
 #include <xputrace/error.h>
+#include <xputrace/merge.h>
 #include <xputrace/profile.h>
 #include <xputrace/profile_report.h>
 #include <xputrace/recording.h>

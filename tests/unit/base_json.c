@@ -114,3 +114,47 @@ Test(base_json, depth_is_bounded)
 		cr_assert_eq(check(text, at), depth <= JSON_DEPTH_MAX, "%d", depth);
 	}
 }
+
+static struct json_part part(const char *text)
+{
+	return (struct json_part){ text, strlen(text) };
+}
+
+Test(base_json, members)
+{
+	const char *text = " { \"a\" : [1, {\"b\":2}] , \"\\u0061\":\"x,}\",\"c\":{} }", *at = text;
+	static const char *const names[] = { "a", "\\u0061", "c" }, *const values[] = { "[1, {\"b\":2}]", "\"x,}\"",
+											"{}" };
+	struct json_part name, value;
+
+	for (size_t i = 0; i < 3; i++) {
+		cr_assert(json_next_member(&at, text + strlen(text), &name, &value));
+		cr_assert(json_part_is(&name, names[i]));
+		cr_assert(json_part_is(&value, values[i]), "%.*s", (int)value.length, value.text);
+	}
+	cr_assert_not(json_next_member(&at, text + strlen(text), &name, &value));
+	value = json_member(part(text), "c");
+	cr_assert(json_part_is(&value, "{}"));
+	cr_assert_eq(json_member(part(text), "b").length, 0);
+	cr_assert_eq(json_member(part("[1]"), "a").length, 0);
+	cr_assert_eq(json_member((struct json_part){ 0 }, "a").length, 0);
+	value = json_inside(part("\"x\""));
+	cr_assert(json_part_is(&value, "x"));
+	cr_assert_eq(json_inside(part("\"\"")).length, 0);
+	cr_assert_eq(json_inside(part("12")).length, 0);
+}
+
+Test(base_json, faults_have_a_place)
+{
+	static const struct {
+		const char *text;
+		size_t fault;
+	} bad[] = { { "", 0 }, { "[1,2", 4 }, { "[1,x]", 3 }, { "{\"a\":\"b\x01\"}", 7 }, { "1 2", 2 } };
+	size_t fault;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		cr_assert_not(json_check(bad[i].text, strlen(bad[i].text), &fault));
+		cr_assert_eq(fault, bad[i].fault, "%s: %zu", bad[i].text, fault);
+	}
+	cr_assert(json_check(" 1 ", 3, &fault));
+}

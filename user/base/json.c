@@ -157,10 +157,72 @@ static bool take_value(struct cursor *c, int depth)
 	return good;
 }
 
+bool json_check(const char *text, size_t length, size_t *fault)
+{
+	struct cursor c = { text, text + length };
+	bool good = take_value(&c, 0) && c.at == c.end;
+
+	*fault = c.at - text;
+	return good;
+}
+
 bool json_is_object(const char *text, size_t length)
 {
 	struct cursor c = { text, text + length };
 
 	skip_space(&c);
 	return c.at < c.end && *c.at == '{' && take_value(&c, 0) && c.at == c.end;
+}
+
+bool json_next_member(const char **at, const char *end, struct json_part *name, struct json_part *value)
+{
+	struct cursor c = { *at, end };
+
+	skip_space(&c);
+	if (!take(&c, '{') && !take(&c, ','))
+		return false;
+	skip_space(&c);
+	name->text = c.at + 1;
+	if (!take_string(&c))
+		return false;
+	name->length = c.at - name->text - 1;
+	skip_space(&c);
+	if (!take(&c, ':'))
+		return false;
+	skip_space(&c);
+	value->text = c.at;
+	if (!take_value(&c, 0))
+		return false;
+	*at = c.at;
+	while (c.at > value->text && strchr(" \t\n\r", c.at[-1]))
+		c.at--;
+	value->length = c.at - value->text;
+	return true;
+}
+
+bool json_part_is(const struct json_part *part, const char *word)
+{
+	return part->length == strlen(word) && !memcmp(part->text, word, part->length);
+}
+
+struct json_part json_member(struct json_part object, const char *name)
+{
+	const char *at = object.text, *end;
+	struct json_part found, value;
+
+	if (!object.length)
+		return (struct json_part){ 0 };
+	end = at + object.length;
+	while (json_next_member(&at, end, &found, &value)) {
+		if (json_part_is(&found, name))
+			return value;
+	}
+	return (struct json_part){ 0 };
+}
+
+struct json_part json_inside(struct json_part string)
+{
+	if (string.length < 2 || *string.text != '"')
+		return (struct json_part){ 0 };
+	return (struct json_part){ string.text + 1, string.length - 2 };
 }

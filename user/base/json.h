@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Checks JSON text that is passed on as it is, e.g. from a recording that somebody else has made. */
+/*
+ * Checks JSON text that is passed on as it is, e.g. from a recording that somebody else has made, and takes such text
+ * apart without copying it.
+ */
 #ifndef XPT_BASE_JSON_H
 #define XPT_BASE_JSON_H
 
@@ -13,5 +16,25 @@
  * but white space around it. Takes no memory and never reads beyond length.
  */
 bool json_is_object(const char *text, size_t length);
+/* The same for a value of any kind; *fault gets the number of bytes up to which the text is good. */
+bool json_check(const char *text, size_t length, size_t *fault);
+
+/* A part of a text that somebody else owns. Nothing is decoded: escapes are as they stand there. */
+struct json_part {
+	const char *text;
+	size_t length; /* 0: there is none */
+};
+
+/*
+ * Walks through the members of an object that has been checked. *at is its first byte at the beginning. name comes
+ * without its quotes, value with what belongs to it and no space around. False: there are no more.
+ */
+bool json_next_member(const char **at, const char *end, struct json_part *name, struct json_part *value);
+/* Value of the first member with that name of a checked value; none when there is none, or it is no object. */
+struct json_part json_member(struct json_part object, const char *name);
+/* Whether the part is just this text. */
+bool json_part_is(const struct json_part *part, const char *word);
+/* A string without its quotes; none when it is no string, or an empty one. */
+struct json_part json_inside(struct json_part string);
 
 #endif

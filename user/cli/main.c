@@ -16,6 +16,7 @@ static const struct {
 	{ "stream", "report on chosen programs at every half second, or another interval", command_stream },
 	{ "counters", "count what devices and the kernel do, by the names of perf", command_counters },
 	{ "report", "make a Chrome trace and the summary from a recording; needs no root", command_report },
+	{ "merge", "put traces of the same time into one, by their clocks; needs no root", command_merge },
 	{ "list", "show runtimes, programs in a process, probe sites, drivers, counters, devices", command_list },
 	{ "check", "tell what this kernel and these permissions allow, and what to do about the rest", command_check },
 };

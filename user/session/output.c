@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "report/trace_file.h"
+#include "session/session.h"
 
 enum trace_format output_trace(enum xpt_output format)
 {
@@ -57,13 +58,14 @@ void output_info(struct recording_info *info)
 {
 	static __thread struct utsname name;
 	static __thread char boot_id[64], command[4096];
+	__u64 now = clock_monotonic();
 
 	uname(&name);
 	read_line("/proc/sys/kernel/random/boot_id", boot_id, sizeof(boot_id));
 	read_command(command, sizeof(command));
 	*info = (struct recording_info){
-		.monotonic_time = clock_monotonic(),
-		.realtime = clock_read(CLOCK_REALTIME),
+		.monotonic_time = now,
+		.realtime = now + session_clock_offset(),
 		.host = name.nodename,
 		.kernel = name.release,
 		.machine = name.machine,

@@ -2,18 +2,20 @@
 // Serves a model with ONNX Runtime's npm package, and measures itself.
 //
 // node serve.mjs MODEL [--batch N] [--sessions N] [--runs N] [--seconds N] [--rate HZ] [--concurrency N]
-//	[--wait] [--recreate]
+//	[--wait] [--recreate] [--profile PREFIX]
 //
 // Prints {"ready":true,"pid":N} when the sessions exist, at the end one line with what it did. --wait: sessions are made
 // first, the runs begin when a line comes on standard input. --recreate: release the sessions after the runs, make
 // new ones, run again. --seconds: instead of a number of runs, until so much time has passed (0: until SIGTERM).
+// --profile: ONNX Runtime profiles itself into files of that prefix, and the line has the times around each run, in ns
+// of CLOCK_MONOTONIC.
 import { createRequire } from 'node:module';
 import { once } from 'node:events';
 import path from 'node:path';
 import process from 'node:process';
 
 function options(args) {
-	const result = { model: null, batch: 1, sessions: 1, runs: 200, seconds: null, rate: 0, concurrency: 1 };
+	const result = { model: null, batch: 1, sessions: 1, runs: 200, seconds: null, rate: 0, concurrency: 1, profile: '' };
 	const switches = new Set(['wait', 'recreate']);
 	while (args.length) {
 		const word = args.shift();
@@ -21,6 +23,8 @@ function options(args) {
 			result.model = word;
 		else if (switches.has(word.slice(2)))
 			result[word.slice(2)] = true;
+		else if (word === '--profile' && args.length)
+			result.profile = args.shift();
 		else if (word.slice(2) in result && args.length)
 			result[word.slice(2)] = Number(args.shift());
 		else
@@ -42,21 +46,26 @@ const ort = runtime();
 const values = Float32Array.from({ length: settings.batch * 64 }, (_, i) => (i % 64) / 64);
 const input = new ort.Tensor('float32', values, [settings.batch, 64]);
 const statistics = [];
+const times = [];
+const profiling = settings.profile ? { enableProfiling: true, profileFilePrefix: settings.profile } : {};
 let stopped = false;
 process.on('SIGTERM', () => { stopped = true; });
 
 async function sessionsCreate() {
 	const made = [];
 	for (let i = 0; i < settings.sessions; i++)
-		made.push(await ort.InferenceSession.create(settings.model, { intraOpNumThreads: 1 }));
+		made.push(await ort.InferenceSession.create(settings.model, { intraOpNumThreads: 1, ...profiling }));
 	return made;
 }
 
 async function measure(session, statistic) {
 	const start = process.hrtime.bigint();
 	await session.run({ input });
+	const end = process.hrtime.bigint();
 	statistic.runs++;
-	statistic.total_us += Number(process.hrtime.bigint() - start) / 1000;
+	statistic.total_us += Number(end - start) / 1000;
+	if (settings.profile)
+		times.push([String(start), String(end)]);
 }
 
 // Runs wait for their turn at the rate; a timer that is late does not make the next one late too.
@@ -101,12 +110,16 @@ if (settings.recreate) {
 	sessions = await sessionsCreate();
 	await round(sessions);
 }
-for (const session of sessions)
+for (const session of sessions) {
+	if (settings.profile)
+		session.endProfiling();
 	await session.release();
+}
 const sum = (field) => statistics.reduce((total, one) => total + one[field], 0);
 console.log(JSON.stringify({
 	runtime: 'onnxruntime', pid: process.pid,
 	runs: sum('runs'),
 	mean_us: sum('total_us') / sum('runs'),
+	...(settings.profile ? { times } : {}),
 	sessions: statistics.map((one) => ({ runs: one.runs, mean_us: one.total_us / one.runs })),
 }));

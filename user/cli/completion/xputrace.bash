@@ -12,7 +12,7 @@ _xputrace_pids() {
 
 _xputrace() {
 	local current=$2 previous=$3 command=${COMP_WORDS[1]} i
-	local commands="record profile stream counters report list check"
+	local commands="record profile stream counters report merge list check"
 	# What record, profile and stream have in common.
 	local watched="-p -a -o -d -r -n -b -q -v -h --pid --all-processes --output --duration --runtime --only --drivers --driver --name --buffer --link --quiet --verbose --help --"
 	COMPREPLY=()
@@ -69,7 +69,7 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "$(xputrace list counters 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$current")
 		return
 		;;
-	--gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --only | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep)
+	--gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --only | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep | --offset)
 		return
 		;;
 	esac
@@ -89,6 +89,10 @@ _xputrace() {
 	report)
 		mapfile -t COMPREPLY < <(compgen -f -X '!*.xpt' -- "$current")
 		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-o -q -h --output --quiet --help" -- "$current")
+		;;
+	merge)
+		mapfile -t COMPREPLY < <(compgen -f -X '!*.json' -- "$current")
+		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-o -q -h --output --offset --quiet --help" -- "$current")
 		;;
 	list)
 		mapfile -t COMPREPLY < <(compgen -W "runtimes programs sites operators drivers devices counters -p -f -r -d -v -h --gpu --pid --file --format --runtime --driver --only --duration --verbose --help" -- "$current")

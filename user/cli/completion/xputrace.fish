@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Completion of xputrace for fish.
 
-set -l commands record profile stream counters report list check
+set -l commands record profile stream counters report merge list check
 
 complete -c xputrace -f
 complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a record -d 'Write a trace of processes or a command'
@@ -9,6 +9,7 @@ complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a profile -
 complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a stream -d 'Report on programs at an interval'
 complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a counters -d 'Count what devices and the kernel do'
 complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a report -d 'Trace and summary from a recording'
+complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a merge -d 'Traces of the same time in one'
 complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a list -d 'Runtimes, programs, probe sites, operators, drivers, devices, counters'
 complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -a check -d 'What kernel and permissions allow'
 complete -c xputrace -n "not __fish_seen_subcommand_from $commands" -s V -l version -d 'Print the version'
@@ -18,8 +19,8 @@ complete -c xputrace -n '__fish_seen_subcommand_from record profile stream count
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream list' -s r -l runtime -r -F -d 'Add a description'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream list' -l only -x -d 'These runtimes only'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream list' -s v -l verbose -d 'Say more'
-complete -c xputrace -n '__fish_seen_subcommand_from record profile stream counters report' -s o -l output -r -F -d 'File to write'
-complete -c xputrace -n '__fish_seen_subcommand_from record profile stream counters report' -s q -l quiet -d 'No summary'
+complete -c xputrace -n '__fish_seen_subcommand_from record profile stream counters report merge' -s o -l output -r -F -d 'File to write'
+complete -c xputrace -n '__fish_seen_subcommand_from record profile stream counters report merge' -s q -l quiet -d 'Say less'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream' -s a -l all-processes -d 'Every process with a described runtime'
 complete -c xputrace -n '__fish_seen_subcommand_from record' -l format -x -a 'chrome xpt none' -d 'What to write'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream counters' -s d -l duration -x -d 'Stop after this time'
@@ -45,6 +46,8 @@ complete -c xputrace -n '__fish_seen_subcommand_from stream' -l append -d 'All r
 complete -c xputrace -n '__fish_seen_subcommand_from stream' -l rotate -x -d 'Begin the file anew at this size'
 complete -c xputrace -n '__fish_seen_subcommand_from stream' -l keep -x -d 'Keep so many old files'
 complete -c xputrace -n '__fish_seen_subcommand_from report' -F -d 'Recording'
+complete -c xputrace -n '__fish_seen_subcommand_from merge' -F -d 'Trace'
+complete -c xputrace -n '__fish_seen_subcommand_from merge' -l offset -r -F -d 'FILE=TIME to add to its times'
 complete -c xputrace -n '__fish_seen_subcommand_from list' -a 'runtimes programs sites operators drivers devices counters'
 complete -c xputrace -n '__fish_seen_subcommand_from list' -s f -l file -r -F -d 'Look at this ELF file'
 complete -c xputrace -n '__fish_seen_subcommand_from list' -l format -x -a 'table json' -d 'How to print'

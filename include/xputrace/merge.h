@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Several Chrome traces of the same time in one, by their clocks. Needs no root and no target. */
+#ifndef XPUTRACE_MERGE_H
+#define XPUTRACE_MERGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <xputrace/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xpt_merge_input {
+	const char *path; /* regular file: an object with "traceEvents", or a bare array of events */
+	int has_offset;	  /* offset is to be used, whatever the file says about its clock */
+	int64_t offset;	  /* ns, to be added to its times: what the common axis shows where the file says 0 */
+};
+
+struct xpt_merge_options {
+	size_t size; /* sizeof(struct xpt_merge_options) */
+	const struct xpt_merge_input *inputs;
+	size_t input_count;
+	const char *output; /* Chrome trace to write; "-": standard output */
+	xpt_log_fn log;	    /* is told, at XPT_LOG_INFO, by which clock each input was placed and how exactly */
+	void *log_context;
+	enum xpt_log_level log_level;
+};
+
+/*
+ * The common axis is CLOCK_MONOTONIC where an input tells it: traces of xputrace, and others that say
+ * "clock-domain":"LINUX_CLOCK_MONOTONIC" in their metadata. Those with "baseTimeNanoseconds" are by the clock on the
+ * wall, and a trace of xputrace relates the two. Profiles of ONNX Runtime have no clock: their model_run events are
+ * matched with the calls of Run in traces of xputrace of the same process.
+ *
+ * What a process or thread is called is taken from traces of xputrace first, then in the order of the inputs.
+ * user/report/SCHEMA.md describes the result. The output appears when it is whole, in place of what has its name.
+ *
+ * 0; -EBADMSG: an input is no Chrome trace, or malformed; -EINVAL: its clock can't be told, or wrong options; errors of
+ * open(), read() and write() otherwise. What exactly is said through log.
+ */
+XPT_API int xpt_merge_traces(const struct xpt_merge_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "report/merge_output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "report/report_names.h"
+
+#define TEXT_KEPT (4u << 20)
+
+static int open_as_it_is(struct merge_output *output, const char *path)
+{
+	output->descriptor = path ? open(path, O_WRONLY | O_CLOEXEC) : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	return output->descriptor < 0 ? -errno : 0;
+}
+
+int merge_output_open(struct merge_output *output, const char *path)
+{
+	struct stat status;
+	int error = 0;
+	bool there;
+
+	*output = (struct merge_output){ .descriptor = -1 };
+	if (!strcmp(path, "-"))
+		return open_as_it_is(output, NULL);
+	there = !stat(path, &status);
+	if (there && !S_ISREG(status.st_mode))
+		return open_as_it_is(output, path);
+	output->path = there ? realpath(path, NULL) : strdup(path);
+	if (!output->path)
+		return -errno;
+	output->descriptor = report_name_temporary(output->path, &output->temporary);
+	if (output->descriptor < 0)
+		error = output->descriptor;
+	else if (there && fchmod(output->descriptor, status.st_mode & 07777))
+		error = -errno;
+	return error ? merge_output_close(output, error) : 0;
+}
+
+int merge_output_write(struct merge_output *output, struct text *text)
+{
+	int error = text->error ?: file_write(output->descriptor, text->data, text->length);
+
+	text_clear(text, TEXT_KEPT);
+	return error;
+}
+
+int merge_output_close(struct merge_output *output, int error)
+{
+	if (!error && output->temporary && fsync(output->descriptor))
+		error = -errno;
+	if (output->descriptor >= 0 && close(output->descriptor) && errno != EINTR && !error)
+		error = -errno;
+	if (!error && output->temporary && rename(output->temporary, output->path))
+		error = -errno;
+	if (error && output->temporary)
+		unlink(output->temporary);
+	free(output->temporary);
+	free(output->path);
+	*output = (struct merge_output){ .descriptor = -1 };
+	return error;
+}
