@@ -12,7 +12,7 @@ from harness import BUILD, ROOT, Skip, scratch
 
 SCRIPTS = os.path.join(ROOT, "tests", "workload", "onnx")
 MODELS = ("small", "mlp", "conv", "attention", "lstm", "control", "deep", "branches")
-RELEASES = ("npm",)  # folders below the build's
+RELEASES = ("npm", "npm-1.23.2", "npm-1.21.1")  # folders below the build's; the first is the newest
 MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 _models = {}
 
