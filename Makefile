@@ -103,7 +103,7 @@ UNIT_SOURCES := $(sort $(wildcard tests/unit/*.c))
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCH_SOURCES := $(sort $(wildcard tests/bench/*.c))
 WORKLOAD_SOURCES := $(sort $(wildcard tests/workload/*.* tests/workload/*/*.*))
-NPM_MANIFEST := $(wildcard tests/workload/onnx/package.json)
+NPM_RELEASES := $(patsubst tests/workload/onnx/%/package.json,%,$(wildcard tests/workload/onnx/*/package.json))
 HEADERS := $(sort $(wildcard include/xputrace/*.h))
 MANUALS := $(sort $(wildcard user/cli/man/*.1))
 
@@ -125,7 +125,7 @@ SHARED_NAME := libxputrace.so.$(SOVERSION)
 .SUFFIXES:
 .DELETE_ON_ERROR:
 .PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-vm test-bench test-lint fuzz lint format \
-	bench demo npm workload install uninstall clean FORCE
+	bench demo npm npm-releases workload install uninstall clean FORCE
 
 ## targets
 ## all                 build the command and the libraries (the default)
@@ -291,14 +291,18 @@ $(BUILD)/workload.done: $(WORKLOAD_SOURCES) Makefile
 	$(Q)touch $@
 
 ## npm                 fetch ONNX Runtime for Node.js, without running its install scripts
-npm: $(if $(NPM_MANIFEST),$(BUILD)/npm.done)
-	@:
+npm: $(BUILD)/npm.done
+## npm-releases        the same of earlier releases too, each in a folder of its own
+npm-releases: $(NPM_RELEASES:%=$(BUILD)/%.done)
 
-$(BUILD)/npm.done: $(NPM_MANIFEST)
-	$(call say,NPM,$(BUILD)/npm)
-	$(Q)mkdir -p $(BUILD)/npm
-	$(Q)cp $< $(BUILD)/npm/package.json
-	$(Q)cd $(BUILD)/npm && npm install --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error
+# Most of a package is for other systems.
+$(NPM_RELEASES:%=$(BUILD)/%.done): $(BUILD)/%.done: tests/workload/onnx/%/package.json
+	$(call say,NPM,$(BUILD)/$*)
+	$(Q)mkdir -p $(BUILD)/$*
+	$(Q)cp $< $(BUILD)/$*/package.json
+	$(Q)cd $(BUILD)/$* && npm install --ignore-scripts --no-audit --no-fund --no-package-lock --loglevel=error
+	$(Q)rm -rf $(BUILD)/$*/node_modules/onnxruntime-node/bin/*/win32 \
+		$(BUILD)/$*/node_modules/onnxruntime-node/bin/*/darwin
 	$(Q)touch $@
 
 ## test                install what is missing, build, run every test; as root, to include the ones that trace
@@ -323,7 +327,7 @@ test-bench: $(BENCH_PROGRAMS) $(BENCH_TARGETS)
 
 ## test-e2e            trace real programs and compare; as root
 test-e2e: all workload
-	-$(Q)$(MAKE) --no-print-directory npm
+	-$(Q)$(MAKE) --no-print-directory --keep-going npm-releases
 	$(PYTHON) tests/e2e/run.py $(E2E_OPTIONS)
 
 ## test-vm             the same on Debian's kernels 6.1, 6.12 and its newest, in QEMU without KVM

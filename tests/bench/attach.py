@@ -30,7 +30,7 @@ def library():
 def make_model(folder):
     path = os.path.join(folder, "model.onnx")
     script = os.path.join(ROOT, "tests", "workload", "onnx", "make_model.py")
-    subprocess.run([sys.executable, script, path, str(HIDDEN)], check=True)
+    subprocess.run([sys.executable, script, "small", path, "hidden=%d" % HIDDEN], check=True)
     return path
 
 

@@ -52,7 +52,7 @@ say "building"
 
 if onnx_possible; then
 	mkdir -p build/demo
-	python3 tests/workload/onnx/make_model.py build/demo/mlp.onnx 512 || fail "the model could not be generated"
+	python3 tests/workload/onnx/make_model.py small build/demo/mlp.onnx hidden=512 || fail "the model could not be generated"
 	say "serving a model in ONNX Runtime: two sessions, from Node.js, unmodified"
 	start node tests/workload/onnx/serve.mjs build/demo/mlp.onnx --sessions 2 --concurrency 2 --rate 200 --seconds 0
 else

@@ -1,26 +1,36 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The described symbols of HIP, HSA, OpenCL and Level Zero in Debian's own libraries, which are unpacked and not run.
+"""The described symbols of HIP, HSA, OpenCL and Level Zero in Debian's own libraries, and the operators of its ONNX
+Runtime. The libraries are unpacked and not run.
 
 debian_symbols.py [--xputrace FILE] [--packages FOLDER]
 
-Packages come from the sources of the running system, or from FOLDER, where they lie already. What is expected is taken
-from the descriptions, from readelf's list of symbols and from readelf's list of segments: three readers that know nothing of
-xputrace. Closing line: N passed, N failed, N skipped.
+Packages come from the sources of the running system, or from FOLDER, where they lie already; those of ONNX Runtime
+from the suites that have it, or from FOLDER/SUITE. What is expected is taken from the descriptions and from what
+readelf lists: symbols, segments, relocations. That knows nothing of xputrace.
+Closing line: N passed, N failed, N skipped.
 """
 
 import argparse
 import collections
+import functools
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 
+from type_information import compare_operators
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("XPUTRACE_BUILD", os.path.join(ROOT, "build"))
+sys.path.insert(0, os.path.join(ROOT, "tests", "vm"))
+from packages import Apt, Unavailable
+
+SUITES = ("trixie", "sid")  # that have ONNX Runtime, each another version
 FAR = 64  # bytes that a probe may be moved from the entry
 
 # Runtime, names of the package in different suites, the library in it.
@@ -173,6 +183,31 @@ def check_library(runtime, packages, pattern, options, folder):
         raise AssertionError("\n".join(mistakes))
 
 
+def onnxruntime_of(suite, folder, given):
+    """Unpacks the suite's package into the folder; its file's name."""
+    files = os.path.join(given, suite) if given else folder
+    if not given:
+        try:
+            apt = Apt(os.path.join(folder, "apt"), [suite])
+            apt.run("apt-get", "-q", "update")
+            names = apt.run("apt-cache", "pkgnames", "libonnxruntime").split()
+            apt.run("apt-get", "-q", "download", *[name for name in names if re.fullmatch(r"\D+[\d.]+", name)],
+                    cwd=folder)
+        except (Unavailable, subprocess.CalledProcessError) as error:
+            raise Skip((getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]) from error
+    return unpack(["libonnxruntime[0-9]*"], folder, files)
+
+
+def check_operators(suite, options, folder):
+    package = onnxruntime_of(suite, folder, options.packages)
+    library = find_library(folder, "libonnxruntime.so.*")
+    result = run(options.xputrace, "list", "operators", "--file", library, "--format", "json")
+    if result.returncode:
+        raise AssertionError("xputrace list operators: status %d: %s" % (result.returncode, result.stderr.strip()))
+    found = compare_operators(library, json.loads(result.stdout), result.stderr)
+    print("        %s: %d classes with a method, %d functions" % (package, len(found), len(set(found.values()))))
+
+
 def main():
     parser = argparse.ArgumentParser(description="Looks for described symbols in Debian's libraries.")
     parser.add_argument("--xputrace", default=os.path.join(BUILD, "xputrace"), help="the program to ask")
@@ -181,7 +216,10 @@ def main():
     if not os.access(options.xputrace, os.X_OK):
         parser.error("%s is missing: build it first" % options.xputrace)
     counts = collections.Counter()
-    for runtime, packages, pattern in LIBRARIES:
+    checks = [(runtime, functools.partial(check_library, runtime, packages, pattern))
+              for runtime, packages, pattern in LIBRARIES]
+    checks += [("onnxruntime_" + suite, functools.partial(check_operators, suite)) for suite in SUITES]
+    for name, check in checks:
         folder = tempfile.mkdtemp(prefix="xputrace-debian-")
         os.chmod(folder, 0o777)  # apt downloads as a user of its own
         result, text = "passed", ""
@@ -189,7 +227,7 @@ def main():
             for tool in ("dpkg", "readelf") + (() if options.packages else ("apt-get",)):
                 if not shutil.which(tool):
                     raise Skip("%s is not installed" % tool)
-            check_library(runtime, packages, pattern, options, folder)
+            check(options, folder)
         except Skip as skip:
             result, text = "skipped", str(skip)
         except (AssertionError, OSError, ValueError, subprocess.TimeoutExpired) as error:
@@ -197,7 +235,7 @@ def main():
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         counts[result] += 1
-        print("%-7s debian_symbols.%s" % (result, runtime), flush=True)
+        print("%-7s debian_symbols.%s" % (result, name), flush=True)
         for line in text.splitlines():
             print("        " + line)
     print("%d passed, %d failed, %d skipped" % (counts["passed"], counts["failed"], counts["skipped"]))

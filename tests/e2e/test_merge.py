@@ -46,7 +46,7 @@ def spans(events, category, name=None):
 
 
 def profiles(prefix):
-    return sorted(glob.glob(prefix + "_*.json"))
+    return sorted(glob.glob(prefix + "-*.json"))
 
 
 def placed_of(path, profile):

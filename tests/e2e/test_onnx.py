@@ -2,50 +2,27 @@
 """ONNX Runtime as its npm package ships it: every run counted, with the time that the application measures itself."""
 
 import collections
-import glob
 import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 
-from harness import (NPM, ROOT, Recorder, Skip, Workload, compare_calls, compare_programs, entries_of,
-                     record_command, record_late, run, scratch, workload_path)
+from harness import (Recorder, Workload, compare_calls, compare_programs, entries_of, record_command, record_late, run,
+                     scratch, workload_path)
+from onnx_models import library, model, serve
 
-ONNX = os.path.join(ROOT, "tests", "workload", "onnx")
 RUN = "Run"
-
-
-def library():
-    found = glob.glob(os.path.join(NPM, "node_modules/onnxruntime-node/bin/napi-v*/linux/*/libonnxruntime.so.1"))
-    found = [path for path in found if os.uname().machine.replace("x86_64", "x64").replace("aarch64", "arm64") in path]
-    if not found:
-        raise Skip("onnxruntime-node is not installed in build/npm")
-    return found[0]
-
-
 # Large enough that the time of a run (milliseconds) is not that of what JavaScript does around it.
 HIDDEN, BATCH = 1024, 512
-_models = []
 
 
-def model():
-    if not _models:
-        path = os.path.join(scratch(), "model.onnx")
-        subprocess.run([sys.executable, os.path.join(ONNX, "make_model.py"), path, str(HIDDEN), str(BATCH)], check=True)
-        _models.append(path)
-    return _models[0]
+def large():
+    return model("small", hidden=HIDDEN, batch=BATCH)
 
 
 def node_command(*options):
-    library()
-    node = shutil.which("node")
-    if not node:
-        raise Skip("node is not installed")
-    return ["env", "XPUTRACE_NPM=" + NPM, node, os.path.join(ONNX, "serve.mjs"), model(),
-            "--batch", str(BATCH)] + [str(option) for option in options]
+    return serve(large(), *options)
 
 
 def result_of(results):
@@ -79,7 +56,7 @@ def test_node_from_the_start():
     results, trace, _ = record_command(node_command("--runs", 100))
     result = result_of(results)
     check_node(result, trace)
-    assert {call.program for call in trace.of(RUN)} == {model()}
+    assert {call.program for call in trace.of(RUN)} == {large()}
     assert len(trace.of("CreateSession", "CreateSessionFromArray")) == 1
 
 
@@ -109,7 +86,7 @@ def test_node_two_sessions_and_recreated():
 
 
 def native(*options, runtime=None):
-    words = [workload_path("onnx"), runtime or library(), model(), "--batch", BATCH, *options]
+    words = [workload_path("onnx"), runtime or library(), large(), "--batch", BATCH, *options]
     return [str(word) for word in words]
 
 

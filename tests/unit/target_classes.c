@@ -117,6 +117,22 @@ Test(target_classes, one_of_several_bases, .fini = support_cleanup)
 	classes_free(&classes);
 }
 
+Test(target_classes, data_that_looks_like_several_bases, .fini = support_cleanup)
+{
+	/* An abstract base's table, whose destructors are missing, at some distance behind a class and numbers. */
+	struct classes classes =
+		find(HEAD "struct { p v, n; int numbers[2]; p f[5]; p to_top, type, d0, d1, m; } const close ="
+			  " { 0, \"9Unrelated\", 0x20, 0x38, f0, f0, f0, f0, f0, 0, base, 0, 0, f3 };\n"
+			  "p const one[] = { 0, \"3One\", base };\n" TABLE("t1", "0", "one", "f3")
+				  TABLE("tu", "0", "&close", "f1"),
+		     0);
+
+	cr_assert_eq(classes.class_count, 1);
+	cr_assert_eq(classes.inherited, 1, "the base's own table is known");
+	cr_assert_eq(classes.method_count, 0);
+	classes_free(&classes);
+}
+
 Test(target_classes, pure_slots_are_counted, .fini = support_cleanup)
 {
 	struct classes classes = find(HEAD

@@ -103,6 +103,3 @@ newer "$out/opencl" "$here/opencl.c" "$here/ledger.c" "$here/ledger.h" $interfac
 newer "$out/sleeper32" "$here/sleeper32.S" ||
 	$cc -m32 -nostdlib -static -o "$out/sleeper32" "$here/sleeper32.S" 2>/dev/null ||
 	echo "build.sh: no 32-bit linking: the 32-bit workload is left out" >&2
-if command -v python3 >/dev/null; then
-	newer "$out/model.onnx" "$here/onnx/make_model.py" || python3 "$here/onnx/make_model.py" "$out/model.onnx"
-fi

@@ -263,7 +263,8 @@ static int visit_runtime_operators(struct walk *walk, const struct mapped_file *
 	result = operators_find(file, &runtime->operators, &operators);
 	elf_file_close(file);
 	if (result == -ENOENT) {
-		log_debug(&walk->log, "%s: there is no class %s", mapped->path, runtime->operators.base);
+		log_info(&walk->log, "%s: no type information of a class %s, from which its operators would be known",
+			 mapped->path, runtime->operators.base);
 		return 0;
 	}
 	if (result)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define BASES_MAX 64	   /* direct bases of one class */
+#define FLAGS_MAX 3	   /* of a class with several: one comes twice, directly or by two ways */
 #define VIRTUAL_BASE 1	   /* in the low byte of a base's offset and flags */
 #define OFFSET_SHIFT 8	   /* its offset above them */
 #define BUCKETS (1u << 17) /* twice CLASSES_MAX */
@@ -16,8 +17,6 @@
 #define NAME_AT 8
 #define BASE_AT 16
 #define FLAGS_AT 16
-#define FLAGS_MOST 3 /* a base is there twice, or shared */
-#define COUNT_AT 20
 #define BASES_AT 24
 #define BASE_SIZE 16
 
@@ -168,15 +167,16 @@ static int add_type(struct finder *finder, __u64 address, __s64 offset)
 static __u64 type_of_base(const struct finder *finder, __u64 address)
 {
 	char name[CLASS_NAME_LENGTH];
-	__u32 flags, count;
+	struct {
+		__u32 flags, count;
+	} bases;
 
 	for (unsigned int i = 0; i < BASES_MAX && address >= BASES_AT + (__u64)BASE_SIZE * i; i++) {
 		__u64 type = address - BASES_AT - (__u64)BASE_SIZE * i;
 
-		/* A class without bases may stand there, and anything behind it. */
-		if (!elf_file_read(finder->file, type + FLAGS_AT, &flags, sizeof(flags)) && flags <= FLAGS_MOST &&
-		    !elf_file_read(finder->file, type + COUNT_AT, &count, sizeof(count)) && count > i &&
-		    count <= BASES_MAX && read_name(finder, type, name))
+		/* Data of any kind may lie before: without the flags much of it looks like a count. */
+		if (!elf_file_read(finder->file, type + FLAGS_AT, &bases, sizeof(bases)) && bases.flags <= FLAGS_MAX &&
+		    bases.count > i && bases.count <= BASES_MAX && read_name(finder, type, name))
 			return type;
 	}
 	return 0;

@@ -1,32 +1,36 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // Serves a model with ONNX Runtime's npm package, and measures itself.
 //
-// node serve.mjs MODEL [--batch N] [--sessions N] [--runs N] [--seconds N] [--rate HZ] [--concurrency N]
-//	[--wait] [--recreate] [--profile PREFIX]
+// node serve.mjs MODEL [--sessions N] [--runs N] [--seconds N] [--rate HZ] [--concurrency N] [--wait] [--recreate]
+//	[--intra THREADS] [--inter THREADS] [--mode sequential|parallel] [--level disabled|basic|extended|all]
+//	[--profile PREFIX]
 //
+// MODEL.json, which make_model.py writes, tells the inputs; every number of them is positive or 0.
 // Prints {"ready":true,"pid":N} when the sessions exist, at the end one line with what it did. --wait: sessions are made
 // first, the runs begin when a line comes on standard input. --recreate: release the sessions after the runs, make
 // new ones, run again. --seconds: instead of a number of runs, until so much time has passed (0: until SIGTERM).
-// --profile: ONNX Runtime profiles itself into files of that prefix, and the line has the times around each run, in ns
-// of CLOCK_MONOTONIC.
+// --profile: ONNX Runtime writes its own profile of session N, counted from 0, into PREFIX-N_*.json, and the line has the
+// times around each run, in ns of CLOCK_MONOTONIC.
 import { createRequire } from 'node:module';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import process from 'node:process';
 
 function options(args) {
-	const result = { model: null, batch: 1, sessions: 1, runs: 200, seconds: null, rate: 0, concurrency: 1, profile: '' };
+	const result = {
+		model: null, sessions: 1, runs: 200, seconds: null, rate: 0, concurrency: 1,
+		intra: 1, inter: 1, mode: 'sequential', level: 'all', profile: '',
+	};
 	const switches = new Set(['wait', 'recreate']);
 	while (args.length) {
-		const word = args.shift();
+		const word = args.shift(), name = word.slice(2);
 		if (!word.startsWith('--'))
 			result.model = word;
-		else if (switches.has(word.slice(2)))
-			result[word.slice(2)] = true;
-		else if (word === '--profile' && args.length)
-			result.profile = args.shift();
-		else if (word.slice(2) in result && args.length)
-			result[word.slice(2)] = Number(args.shift());
+		else if (switches.has(name))
+			result[name] = true;
+		else if (name in result && args.length)
+			result[name] = typeof result[name] === 'string' ? args.shift() : Number(args.shift());
 		else
 			throw new Error(`bad option ${word}`);
 	}
@@ -41,26 +45,45 @@ function runtime() {
 	return createRequire(path.join(folder, 'package.json'))('onnxruntime-node');
 }
 
+function feeds() {
+	const described = JSON.parse(readFileSync(`${settings.model}.json`)).inputs;
+	return Object.fromEntries(described.map(({ name, shape }) => {
+		const count = shape.reduce((product, size) => product * size, 1);
+		return [name, new ort.Tensor('float32', Float32Array.from({ length: count }, (_, i) => (i % 64) / 64), shape)];
+	}));
+}
+
 const settings = options(process.argv.slice(2));
 const ort = runtime();
-const values = Float32Array.from({ length: settings.batch * 64 }, (_, i) => (i % 64) / 64);
-const input = new ort.Tensor('float32', values, [settings.batch, 64]);
+const inputs = feeds();
 const statistics = [];
 const times = [];
-const profiling = settings.profile ? { enableProfiling: true, profileFilePrefix: settings.profile } : {};
 let stopped = false;
+let created = 0;
 process.on('SIGTERM', () => { stopped = true; });
 
 async function sessionsCreate() {
 	const made = [];
 	for (let i = 0; i < settings.sessions; i++)
-		made.push(await ort.InferenceSession.create(settings.model, { intraOpNumThreads: 1, ...profiling }));
+		made.push(await ort.InferenceSession.create(settings.model, {
+			intraOpNumThreads: settings.intra, interOpNumThreads: settings.inter,
+			executionMode: settings.mode, graphOptimizationLevel: settings.level,
+			...settings.profile && { enableProfiling: true, profileFilePrefix: `${settings.profile}-${created++}` },
+		}));
 	return made;
+}
+
+async function sessionsRelease(made) {
+	for (const session of made) {
+		if (settings.profile)
+			session.endProfiling();
+		await session.release();
+	}
 }
 
 async function measure(session, statistic) {
 	const start = process.hrtime.bigint();
-	await session.run({ input });
+	await session.run(inputs);
 	const end = process.hrtime.bigint();
 	statistic.runs++;
 	statistic.total_us += Number(end - start) / 1000;
@@ -105,16 +128,11 @@ process.stdin.destroy();
 sessions ??= await sessionsCreate();
 await round(sessions);
 if (settings.recreate) {
-	for (const session of sessions)
-		await session.release();
+	await sessionsRelease(sessions);
 	sessions = await sessionsCreate();
 	await round(sessions);
 }
-for (const session of sessions) {
-	if (settings.profile)
-		session.endProfiling();
-	await session.release();
-}
+await sessionsRelease(sessions);
 const sum = (field) => statistics.reduce((total, one) => total + one[field], 0);
 console.log(JSON.stringify({
 	runtime: 'onnxruntime', pid: process.pid,
