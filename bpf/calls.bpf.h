@@ -6,15 +6,9 @@
 #ifndef XPT_CALLS_BPF_H
 #define XPT_CALLS_BPF_H
 
-#include <bpf/bpf_core_read.h>
-
 #include "counts.bpf.h"
 #include "fetch.bpf.h"
-#include "running.bpf.h"
-
-/* What call_begin() wants of the return. */
-#define RETURN_WANTED 0
-#define RETURN_NOT_WANTED 1
+#include "operators.bpf.h"
 
 static __always_inline void hold(struct xpt_record_header *header, __u8 *flags)
 {
@@ -49,70 +43,6 @@ __noinline int thread_announce(struct xpt_thread *thread)
 	return 0;
 }
 
-/* Where a function returns to whose return somebody watches, this collector or another one; 0: nobody does. */
-static __always_inline __u64 return_trampoline(void)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-
-	return BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
-}
-
-/* A frame at or above the current stack pointer that the thread has not left yet. */
-static __always_inline bool frame_is_open(const struct xpt_thread *thread, const struct xpt_frame *frame,
-					  const struct xpt_spec *spec)
-{
-	__u64 now;
-
-	if (frame->stack < thread->registers.stack)
-		return false;
-	/*
-	 * Same place on the stack: one function has jumped to the other, or the first was left by longjmp. A function that
-	 * was jumped to finds the return address already replaced by that of the return probe.
-	 */
-	if (!(frame->flags & FRAME_LEFT_OUT))
-		return frame->stack > thread->registers.stack || frame->spec != spec->index ||
-		       (thread->return_address && thread->return_address != frame->return_address);
-	if (frame->stack == thread->registers.stack && frame->spec == spec->index)
-		return false;
-	/* Nothing tells when a call without an armed return ends; a later call overwrites its return address. */
-	if (thread->registers.link)
-		return true;
-	if (read_user(&now, sizeof(now), frame->stack))
-		return false;
-	return now == frame->return_address || (now && now == return_trampoline());
-}
-
-/* Whether the thread has left its frame at depth without a return; then what is known of it goes. */
-__noinline int frame_leave(struct xpt_thread *thread, const struct xpt_spec *spec, __u32 depth)
-{
-	struct xpt_frame *frame;
-
-	if (!thread || !spec)
-		return 0;
-	frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
-	if (frame_is_open(thread, frame, spec))
-		return 0;
-	running_drop(frame);
-	return 1;
-}
-
-/* Forgets frames that the thread has left without their return being seen. */
-__noinline int frames_drop(struct xpt_thread *thread, const struct xpt_spec *spec)
-{
-	if (!thread || !spec)
-		return 0;
-	for (__u32 i = 0; i < XPT_DEPTH_MAX; i++) {
-		__u32 depth = thread->depth;
-
-		if (!depth || depth > XPT_DEPTH_MAX)
-			break;
-		if (!frame_leave(thread, spec, depth - 1))
-			break;
-		thread->depth = depth - 1;
-	}
-	return 0;
-}
-
 /* Is this call the same operation as one that is open, one runtime further down? */
 __noinline int is_layer(const struct xpt_thread *thread, const struct xpt_spec *spec)
 {
@@ -127,33 +57,6 @@ __noinline int is_layer(const struct xpt_thread *thread, const struct xpt_spec *
 			return 1;
 	}
 	return 0;
-}
-
-/* Takes the frame of a call that returns, and those above it, off. Its depth, or -1: its entry was not seen. */
-__noinline int frame_take(struct xpt_thread *thread, const struct xpt_spec *spec, __u64 stack)
-{
-	__u32 depth;
-
-	if (!thread || !spec)
-		return -1;
-	depth = thread->depth;
-	for (__u32 i = 0; i < XPT_DEPTH_MAX; i++) {
-		struct xpt_frame *frame;
-
-		if (!depth || depth > XPT_DEPTH_MAX)
-			return -1;
-		depth--;
-		frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
-		if (frame->stack > stack)
-			return -1;
-		if (frame->stack == stack && frame->spec == spec->index && !(frame->flags & FRAME_LEFT_OUT)) {
-			running_drop(frame);
-			thread->depth = depth;
-			return depth;
-		}
-		running_drop(frame);
-	}
-	return -1;
 }
 
 static __always_inline struct xpt_program_key entry_key(const struct xpt_spec *spec, __u64 handle)
@@ -439,15 +342,6 @@ __noinline int call_look(struct xpt_thread *thread, const struct xpt_spec *spec)
 	return 0;
 }
 
-/* What a fetch says of the inference that the frame is in. */
-static __always_inline void fetch_inference(struct xpt_frame *frame, __u32 i, __u8 source)
-{
-	if (!frame->inference)
-		return;
-	frame->value[i] = source == XPT_SOURCE_PROGRAM ? frame->inference_of : frame->inference;
-	frame->valid |= 1 << i;
-}
-
 /* What is fetched when the call begins; the frame is the one at the thread's depth. */
 __noinline int fetch_arguments(struct xpt_thread *thread, const struct xpt_spec *spec)
 {
@@ -461,9 +355,7 @@ __noinline int fetch_arguments(struct xpt_thread *thread, const struct xpt_spec 
 
 		if (fetch->source == XPT_SOURCE_RETURN)
 			continue;
-		if (fetch->source >= XPT_SOURCE_INFERENCE) {
-			fetch_inference(frame, i, fetch->source);
-		} else if (is_plain(fetch) && !fetch->at_return && fetch->source < REGISTER_COUNT) {
+		if (is_plain(fetch) && !fetch->at_return && fetch->source < REGISTER_COUNT) {
 			frame->value[i] =
 				plain_value(fetch,
 					    thread->registers.argument[fetch->source & (ARGUMENT_REGISTERS - 1)]);
@@ -475,60 +367,26 @@ __noinline int fetch_arguments(struct xpt_thread *thread, const struct xpt_spec 
 	return 0;
 }
 
-/* The frame of the call that the thread is in. NULL: of none. */
-static __always_inline const struct xpt_frame *frame_around(const struct xpt_thread *thread)
-{
-	return thread->depth ? &thread->frame[(thread->depth - 1) & (XPT_DEPTH_MAX - 1)] : NULL;
-}
-
-/* A step of an inference is recorded with it. One on a thread of its own is when all inferences are. */
-__noinline int operator_wanted(struct xpt_thread *thread)
-{
-	const struct xpt_config *config = config_get();
-	const struct xpt_frame *around;
-
-	if (!thread || !config)
-		return 0;
-	around = frame_around(thread);
-	thread->sample_every = around ? around->sample_every : 1;
-	if (around && around->inference)
-		return !(around->flags & FRAME_LEFT_OUT);
-	return config->sample_every == 1;
-}
-
 /* The inference that the frame at the thread's depth is, or is in. */
-static __always_inline void inference_mark(struct xpt_thread *thread, struct xpt_frame *frame, bool layer)
+__noinline int inference_mark(struct xpt_thread *thread, __u32 own)
 {
-	const struct xpt_frame *around = frame_around(thread);
-
-	if (!layer && (frame->role == XPT_ROLE_EXECUTE || frame->role == XPT_ROLE_ENQUEUE)) {
-		frame->inference = frame->start;
-		frame->inference_of = thread->handle;
-		return;
-	}
-	frame->inference = around ? around->inference : 0;
-	frame->inference_of = around ? around->inference_of : 0;
-	if (around && (around->flags & FRAME_APART)) {
-		frame->flags |= FRAME_APART;
-		frame->number = around->number;
-	}
-	if (!frame->inference && frame->role == XPT_ROLE_OPERATOR)
-		running_look(frame);
-}
-
-/* What was taken for the inference of the frame at the thread's depth, where that turns out not to be known. */
-__noinline int inference_check(struct xpt_thread *thread, const struct xpt_spec *spec)
-{
+	const struct xpt_frame *around;
 	struct xpt_frame *frame;
 
-	if (!thread || !spec)
+	if (!thread)
 		return 0;
+	around = &thread->frame[(thread->depth - 1) & (XPT_DEPTH_MAX - 1)];
 	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
-	if (!(frame->flags & FRAME_APART) || running_same(frame))
-		return 0;
-	for (__u32 i = 0; i < XPT_FETCH_MAX && i < spec->fetches; i++) {
-		if (spec->fetch[i].source == XPT_SOURCE_PROGRAM || spec->fetch[i].source == XPT_SOURCE_INFERENCE)
-			frame->valid &= ~(1 << i);
+	if (own) {
+		frame->inference = frame->start;
+		frame->inference_of = thread->handle;
+		running_change(frame, 1);
+	} else if (thread->depth) {
+		frame->inference = around->inference;
+		frame->inference_of = around->inference_of;
+		frame->flags |= around->flags & FRAME_APART;
+	} else {
+		frame->inference = 0;
 	}
 	return 0;
 }
@@ -541,7 +399,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 	struct xpt_thread *thread;
 	struct xpt_frame *frame;
 	bool layer = false;
-	int counted = 0;
+	int counted;
 
 	if (!spec || !config || config->stopping || task->tgid == config->self ||
 	    !(config->roles >> (spec->role & 31) & 1))
@@ -556,18 +414,17 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 		count_unseen(spec, spec->fetch[0].source ? second : first);
 		return RETURN_NOT_WANTED;
 	}
-	registers_read(context, &thread->registers);
 	if (!thread->known)
 		thread_announce(thread);
+	registers_read(context, &thread->registers);
+	if (spec->role == XPT_ROLE_OPERATOR)
+		return operator_begin(thread, spec) == RETURN_WANTED ? RETURN_WANTED : RETURN_NOT_WANTED;
 	call_look(thread, spec);
 	if (thread->depth) {
 		frames_drop(thread, spec);
 		layer = is_layer(thread, spec);
 	}
-	if (spec->role != XPT_ROLE_OPERATOR)
-		counted = call_count(thread, spec, layer);
-	else if (!operator_wanted(thread))
-		return RETURN_NOT_WANTED;
+	counted = call_count(thread, spec, layer);
 	if ((counted & COUNTED_LEFT_OUT) && !(spec->flags & XPT_SPEC_AROUND))
 		return RETURN_NOT_WANTED;
 	if (thread->depth >= XPT_DEPTH_MAX) {
@@ -591,7 +448,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 	frame->number = thread->number;
 	frame->valid = 0;
 	if (counted & COUNTED_LEFT_OUT) {
-		frame->inference = 1; /* what is called inside is left out too */
+		frame->inference = 1; /* so are the steps inside */
 		thread->depth++;
 		return RETURN_NOT_WANTED;
 	}
@@ -600,7 +457,6 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 		frame->flags |= FRAME_COUNTED;
 	frame->start = thread->start = bpf_ktime_get_ns();
 	thread->now = frame->start - 1;
-	inference_mark(thread, frame, layer);
 	fetch_arguments(thread, spec);
 	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD && spec->fetches && (frame->valid & 1))
 		program_cut(thread, spec, frame->value[0]);
@@ -608,8 +464,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 		call_emit(thread, spec, thread->depth, frame->start, XPT_CALL_NO_END);
 		return RETURN_NOT_WANTED;
 	}
-	if ((spec->flags & XPT_SPEC_RUNNING) && !layer)
-		running_change(frame, 1);
+	inference_mark(thread, (spec->flags & XPT_SPEC_RUNNING) && !layer);
 	thread->depth++;
 	return RETURN_WANTED;
 }
@@ -627,6 +482,10 @@ static __always_inline void call_end(struct pt_regs *context, __u32 index)
 	thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
 	if (!thread)
 		return;
+	if (spec->role == XPT_ROLE_OPERATOR) {
+		operator_end(thread, spec, STACK_POINTER(context) - RETURN_POPS, end);
+		return;
+	}
 	depth = frame_take(thread, spec, STACK_POINTER(context) - RETURN_POPS);
 	if (depth < 0)
 		return;
@@ -636,8 +495,6 @@ static __always_inline void call_end(struct pt_regs *context, __u32 index)
 	thread->start = frame->start;
 	thread->now = end - 1;
 	fetch_results(thread, spec, RETURN_VALUE(context));
-	if (spec->role == XPT_ROLE_OPERATOR)
-		inference_check(thread, spec);
 	if ((spec->role == XPT_ROLE_PROGRAM_LOAD || spec->role == XPT_ROLE_PROGRAM_NAME) && (frame->valid & 1))
 		program_cut(thread, spec, frame->value[0]);
 	call_emit(thread, spec, depth, end, 0);

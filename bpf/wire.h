@@ -51,7 +51,11 @@ enum xpt_role {
 	XPT_ROLE_RESOLVE = 16,	      /* resolve: the runtime hands out the address of a function by name */
 	XPT_ROLE_TABLE = 17,	      /* the accessor of an API table that could not be read from the file */
 	XPT_ROLE_LOADER = 18,	      /* the dynamic loader says that the list of loaded libraries has changed */
-	XPT_ROLE_OPERATOR = 19,	      /* operator: one step of an inference; not counted by itself */
+	/*
+	 * operator: one step of an inference; not counted by itself. All have the same fetches: the object, an argument in a register;
+	 * its class, the first word of it; the program of the inference and when it began, both not valid where that is not known.
+	 */
+	XPT_ROLE_OPERATOR = 19,
 };
 
 /* What a fetched value means. The names in runtime descriptions stand beside. */
@@ -85,7 +89,7 @@ enum xpt_fetch_type {
 
 /* xpt_fetch.source: the argument, counted from 0, or */
 #define XPT_SOURCE_RETURN 0xff	  /* the return value */
-#define XPT_SOURCE_PROGRAM 0xfe	  /* handle of the program of the inference that the thread is in; there need be none */
+#define XPT_SOURCE_PROGRAM 0xfe	  /* handle of the program of the inference that an operator is in */
 #define XPT_SOURCE_INFERENCE 0xfd /* when that has begun */
 
 struct xpt_fetch {

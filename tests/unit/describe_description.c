@@ -147,7 +147,7 @@ Test(describe_description, operators_mistakes)
 		  "toy.json:2: operators.methods[0]: object is missing" },
 		{ HEAD
 		  "\"operators\": {\"base\": \"a\", \"methods\": [{\"name\": \"b\", \"slot\": 1, \"object\": \"arg0[8]\"}]}}",
-		  "toy.json:2: operators.methods[0].object: must be an argument as it is, such as \"arg0\"" },
+		  "toy.json:2: operators.methods[0].object: must be one of the first 6 arguments as it is, such as \"arg0\"" },
 		{ HEAD
 		  "\"operators\": {\"base\": \"a\", \"methods\": [{\"name\": \"b\", \"slot\": 256, \"object\": \"arg0\"}]}}",
 		  "toy.json:2: operators.methods[0].slot: is out of range (0 to 255)" },

@@ -7,6 +7,7 @@
 #include "describe/fetch_expression.h"
 
 #define MEANING_COUNT (XPT_MEANING_LENGTH + 1)
+#define OPERATOR_ARGUMENT_MAX 5 /* in a register on every architecture */
 #define BIT(meaning) (1u << XPT_MEANING_##meaning)
 
 #if defined(__x86_64__)
@@ -246,8 +247,10 @@ int method_fetches_parse(const struct reader *reader, const struct member *objec
 	if (error || !spec->fetches) /* not on this architecture */
 		return error;
 	if (fetch->derefs || fetch->last || fetch->type != XPT_TYPE_U64 || fetch->at_return ||
-	    fetch->source == XPT_SOURCE_RETURN)
-		return reader_error(reader, &object->place, "must be an argument as it is, such as \"arg0\"");
+	    fetch->source > OPERATOR_ARGUMENT_MAX)
+		return reader_error(reader, &object->place,
+				    "must be one of the first %d arguments as it is, such as \"arg0\"",
+				    OPERATOR_ARGUMENT_MAX + 1);
 	fetch[1] = *fetch;
 	fetch[1].meaning = XPT_MEANING_CLASS;
 	fetch[1].derefs = 1; /* an object begins with the address of its table */

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/* The open calls of a thread: which of them it has left, and which one returns. */
+#ifndef XPT_FRAMES_BPF_H
+#define XPT_FRAMES_BPF_H
+
+#include <bpf/bpf_core_read.h>
+
+#include "fetch.bpf.h"
+#include "running.bpf.h"
+
+/* What the begin of a call wants of its return. */
+#define RETURN_WANTED 0
+#define RETURN_NOT_WANTED 1
+
+/* Where a function returns to whose return somebody watches, this collector or another one; 0: nobody does. */
+static __always_inline __u64 return_trampoline(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
+}
+
+/* A frame at or above the current stack pointer that the thread has not left yet. */
+static __always_inline bool frame_is_open(const struct xpt_thread *thread, const struct xpt_frame *frame,
+					  const struct xpt_spec *spec)
+{
+	__u64 now;
+
+	if (frame->stack < thread->registers.stack)
+		return false;
+	/*
+	 * Same place on the stack: one function has jumped to the other, or the first was left by longjmp. A function that
+	 * was jumped to finds the return address already replaced by that of the return probe.
+	 */
+	if (!(frame->flags & FRAME_LEFT_OUT))
+		return frame->stack > thread->registers.stack || frame->spec != spec->index ||
+		       (thread->return_address && thread->return_address != frame->return_address);
+	if (frame->stack == thread->registers.stack && frame->spec == spec->index)
+		return false;
+	/* Nothing tells when a call without an armed return ends; a later call overwrites its return address. */
+	if (thread->registers.link)
+		return true;
+	if (read_user(&now, sizeof(now), frame->stack))
+		return false;
+	return now == frame->return_address || (now && now == return_trampoline());
+}
+
+/* Whether the thread has left its frame at depth without a return; then what is known of it goes. */
+__noinline int frame_leave(struct xpt_thread *thread, const struct xpt_spec *spec, __u32 depth)
+{
+	struct xpt_frame *frame;
+
+	if (!thread || !spec)
+		return 0;
+	frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
+	if (frame_is_open(thread, frame, spec))
+		return 0;
+	running_drop(frame);
+	return 1;
+}
+
+/* Forgets frames that the thread has left without their return being seen. */
+__noinline int frames_drop(struct xpt_thread *thread, const struct xpt_spec *spec)
+{
+	if (!thread || !spec)
+		return 0;
+	for (__u32 i = 0; i < XPT_DEPTH_MAX; i++) {
+		__u32 depth = thread->depth;
+
+		if (!depth || depth > XPT_DEPTH_MAX)
+			break;
+		if (!frame_leave(thread, spec, depth - 1))
+			break;
+		thread->depth = depth - 1;
+	}
+	return 0;
+}
+
+/* Takes the frame of a call that returns, and those above it, off. Its depth, or -1: its entry was not seen. */
+__noinline int frame_take(struct xpt_thread *thread, const struct xpt_spec *spec, __u64 stack)
+{
+	__u32 depth;
+
+	if (!thread || !spec)
+		return -1;
+	depth = thread->depth;
+	for (__u32 i = 0; i < XPT_DEPTH_MAX; i++) {
+		struct xpt_frame *frame;
+
+		if (!depth || depth > XPT_DEPTH_MAX)
+			return -1;
+		depth--;
+		frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
+		if (frame->stack > stack)
+			return -1;
+		if (frame->stack == stack && frame->spec == spec->index && !(frame->flags & FRAME_LEFT_OUT)) {
+			running_drop(frame);
+			thread->depth = depth;
+			return depth;
+		}
+		running_drop(frame);
+	}
+	return -1;
+}
+
+#endif
