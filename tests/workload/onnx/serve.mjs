@@ -2,18 +2,20 @@
 // Serves a model with ONNX Runtime's npm package, and measures itself.
 //
 // node serve.mjs MODEL [--batch N] [--sessions N] [--runs N] [--seconds N] [--rate HZ] [--concurrency N]
-//	[--wait] [--recreate]
+//	[--wait] [--recreate] [--profile PREFIX]
 //
 // Prints {"ready":true,"pid":N} when the sessions exist, at the end one line with what it did. --wait: sessions are made
 // first, the runs begin when a line comes on standard input. --recreate: release the sessions after the runs, make
 // new ones, run again. --seconds: instead of a number of runs, until so much time has passed (0: until SIGTERM).
+// --profile: ONNX Runtime's own profiler writes a file of each session.
 import { createRequire } from 'node:module';
 import { once } from 'node:events';
 import path from 'node:path';
 import process from 'node:process';
 
 function options(args) {
-	const result = { model: null, batch: 1, sessions: 1, runs: 200, seconds: null, rate: 0, concurrency: 1 };
+	const result = { model: null, batch: 1, sessions: 1, runs: 200, seconds: null, rate: 0, concurrency: 1,
+		profile: '' };
 	const switches = new Set(['wait', 'recreate']);
 	while (args.length) {
 		const word = args.shift();
@@ -22,7 +24,7 @@ function options(args) {
 		else if (switches.has(word.slice(2)))
 			result[word.slice(2)] = true;
 		else if (word.slice(2) in result && args.length)
-			result[word.slice(2)] = Number(args.shift());
+			result[word.slice(2)] = word === '--profile' ? args.shift() : Number(args.shift());
 		else
 			throw new Error(`bad option ${word}`);
 	}
@@ -47,9 +49,18 @@ process.on('SIGTERM', () => { stopped = true; });
 
 async function sessionsCreate() {
 	const made = [];
+	const profiler = settings.profile ? { enableProfiling: true, profileFilePrefix: settings.profile } : {};
 	for (let i = 0; i < settings.sessions; i++)
-		made.push(await ort.InferenceSession.create(settings.model, { intraOpNumThreads: 1 }));
+		made.push(await ort.InferenceSession.create(settings.model, { intraOpNumThreads: 1, ...profiler }));
 	return made;
+}
+
+async function sessionsRelease(sessions) {
+	for (const session of sessions) {
+		if (settings.profile)
+			session.endProfiling();
+		await session.release();
+	}
 }
 
 async function measure(session, statistic) {
@@ -96,13 +107,11 @@ process.stdin.destroy();
 sessions ??= await sessionsCreate();
 await round(sessions);
 if (settings.recreate) {
-	for (const session of sessions)
-		await session.release();
+	await sessionsRelease(sessions);
 	sessions = await sessionsCreate();
 	await round(sessions);
 }
-for (const session of sessions)
-	await session.release();
+await sessionsRelease(sessions);
 const sum = (field) => statistics.reduce((total, one) => total + one[field], 0);
 console.log(JSON.stringify({
 	runtime: 'onnxruntime', pid: process.pid,
