@@ -95,7 +95,7 @@ def compare_own(ours, own):
     for mine, theirs in zip(nodes(ours), nodes(own)):
         assert mine["name"].endswith("_kernel_time") and theirs["name"].endswith("_kernel_time"), (mine, theirs)
     # The same clock: what lies between two runs is the same, but for what is around a run.
-    apart = [second["ts"] - first["ts"] for first, second in ((runs(own)[0], runs(own)[-1]), (runs(ours)[0], runs(ours)[-1]))]
+    apart = [runs(events)[-1]["ts"] - runs(events)[0]["ts"] for events in (ours, own)]
     assert abs(apart[0] - apart[1]) < 0.1 * apart[0] + 1000, apart
 
 

@@ -9,7 +9,8 @@ static void expect(void (*add)(struct text *text, const char *string), const cha
 
 	add(&text, string);
 	cr_expect_eq(text.length, strlen(expected), "%.*s is not %s", (int)text.length, text.data, expected);
-	cr_expect_arr_eq(text.data, expected, text.length, "%.*s is not %s", (int)text.length, text.data, expected);
+	cr_expect_arr_eq(text.data ?: "", expected, text.length, "%.*s is not %s", (int)text.length, text.data,
+			 expected);
 	text_free(&text);
 }
 

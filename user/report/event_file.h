@@ -31,8 +31,8 @@ static inline __u64 whole_microseconds(__u64 nanoseconds)
 }
 
 /*
- * path NULL: descriptor is used and taken over. begin: as above. -EEXIST: the file at path has something else, behind which
- * nothing goes. Otherwise what open() and write() give.
+ * path NULL: descriptor is used and taken over. begin: as above. -EEXIST: the file at path has something else, behind
+ * which nothing goes. Otherwise what open() and write() give.
  */
 int event_file_create(const struct log *log, const struct event_format *format, const char *path, int descriptor,
 		      __u64 begin, struct event_file **result);

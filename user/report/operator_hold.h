@@ -36,8 +36,8 @@ void operator_hold_init(struct operator_hold *hold);
 /* A call of an operator with a known inference. label is copied. -ENOMEM. */
 int operator_hold_add(struct operator_hold *hold, const struct event_call *call, const char *label);
 /*
- * Takes out those of the inference that the thread began at start, in order of their begin, the outer one first. The caller
- * frees. NULL: there are none.
+ * Takes out those of the inference that the thread began at start, in order of their begin, the outer one first. The
+ * caller frees. NULL: there are none.
  */
 struct held_operators *operator_hold_take(struct operator_hold *hold, __u32 tgid, __u32 tid, __u64 start);
 void held_operators_free(struct held_operators *held); /* may be NULL */
