@@ -39,6 +39,11 @@ enum xpt_output {
 	XPT_OUTPUT_CHROME = 1,	  /* Chrome trace, JSON */
 	XPT_OUTPUT_RECORDING = 2, /* recording file, for xpt_report_create() */
 	XPT_OUTPUT_ORT = 3,	  /* as ONNX Runtime's own profiler writes, JSON */
+	/*
+	 * As ONNX Runtime's QNN execution provider writes, CSV: goes behind what a file has of it, as there. Without
+	 * timestamps at XPT_LEVEL_BASIC. -EEXIST: the file is something else.
+	 */
+	XPT_OUTPUT_QNN_CSV = 4,
 };
 
 /* What a recording is doing; see xpt_recording_options.status. */

@@ -17,7 +17,8 @@ struct xpt_report_options {
 	size_t size;		/* sizeof(struct xpt_report_options) */
 	const char *input;	/* recording; "-": standard input */
 	const char *output;	/* trace to write; "-": standard output; NULL: none */
-	enum xpt_output format; /* of it: XPT_OUTPUT_CHROME (also 0) or XPT_OUTPUT_ORT */
+	enum xpt_output format; /* of it: XPT_OUTPUT_CHROME (also 0), XPT_OUTPUT_ORT or XPT_OUTPUT_QNN_CSV */
+	enum xpt_level level;	/* of XPT_OUTPUT_QNN_CSV: XPT_LEVEL_BASIC, or all that was recorded */
 	int summary_descriptor; /* where the summary table goes; -1: nowhere */
 	unsigned int columns;	/* width of the terminal, 0: nothing is cut */
 	xpt_log_fn log;

@@ -30,7 +30,7 @@ def model(name, **sizes):
     """The file with a model; make_model.py has the names and the sizes."""
     key = (name, *sorted(sizes.items()))
     if key not in _models:
-        path = os.path.join(scratch(), name + ".onnx")
+        path = os.path.join(scratch(), "-".join([name, *["%s=%d" % size for size in sorted(sizes.items())]]) + ".onnx")
         subprocess.run([sys.executable, os.path.join(SCRIPTS, "make_model.py"), name, path,
                         *["%s=%d" % size for size in sizes.items()]], check=True)
         _models[key] = path

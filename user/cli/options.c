@@ -155,7 +155,9 @@ bool parse_size(const char *text, uint64_t *bytes)
 
 bool parse_trace_format(const char *text, enum xpt_output *format, const char **reason)
 {
-	static const char *const names[] = { [XPT_OUTPUT_CHROME] = "chrome", [XPT_OUTPUT_ORT] = "ort" };
+	static const char *const names[] = {
+		[XPT_OUTPUT_CHROME] = "chrome", [XPT_OUTPUT_ORT] = "ort", [XPT_OUTPUT_QNN_CSV] = "qnn-csv"
+	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (!names[i] || strcmp(names[i], text))
@@ -163,15 +165,37 @@ bool parse_trace_format(const char *text, enum xpt_output *format, const char **
 		*format = (enum xpt_output)i;
 		return true;
 	}
-	*reason = "the formats are chrome and ort";
+	*reason = "the formats are chrome, ort and qnn-csv";
+	return false;
+}
+
+bool parse_level(const char *text, enum xpt_level *level, const char **reason)
+{
+	static const char *const names[] = {
+		[XPT_LEVEL_STANDARD] = "standard",
+		[XPT_LEVEL_BASIC] = "basic",
+		[XPT_LEVEL_DETAILED] = "detailed",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(names[i], text))
+			continue;
+		*level = (enum xpt_level)i;
+		return true;
+	}
+	*reason = "the levels are basic, standard and detailed";
 	return false;
 }
 
 void tell_trace(const char *path, enum xpt_output format)
 {
-	fprintf(stderr, "\nwrote %s: %s\n", path,
-		format == XPT_OUTPUT_ORT ? "what reads ONNX Runtime's profiles reads it" :
-					   "open it in https://ui.perfetto.dev or chrome://tracing");
+	static const char *const uses[] = {
+		[XPT_OUTPUT_NONE] = "open it in https://ui.perfetto.dev or chrome://tracing",
+		[XPT_OUTPUT_ORT] = "what reads ONNX Runtime's profiles reads it",
+		[XPT_OUTPUT_QNN_CSV] = "what reads the QNN execution provider's profiles reads it",
+	};
+
+	fprintf(stderr, "\nwrote %s: %s\n", path, uses[format] ?: uses[XPT_OUTPUT_NONE]);
 }
 
 bool parse_pid(const char *text, pid_t *pid)

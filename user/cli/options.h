@@ -42,11 +42,12 @@ bool parse_size(const char *text, uint64_t *bytes);
 /* Decimal or 0x hexadecimal, the whole text. */
 bool parse_number(const char *text, uint64_t *value);
 
-/* Name of a format of traces: chrome, or ort. */
+/* Name of a format of traces: chrome, ort, or qnn-csv. */
 bool parse_trace_format(const char *text, enum xpt_output *format, const char **reason);
 /* Says that the trace was written, and what to do with it. */
 void tell_trace(const char *path, enum xpt_output format);
-#define FORMAT_HELP "of the trace: chrome (default); or ort, as ONNX Runtime's own\nprofiler writes"
+/* "basic", "standard", "detailed". */
+bool parse_level(const char *text, enum xpt_level *level, const char **reason);
 
 /* Number of a process. */
 bool parse_pid(const char *text, pid_t *pid);

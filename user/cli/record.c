@@ -31,7 +31,7 @@ static bool take_format(void *context, const char *value, const char **reason)
 	else if (!strcmp(value, "none"))
 		record->format = XPT_OUTPUT_NONE;
 	else if (!parse_trace_format(value, &record->format, reason))
-		*reason = "the formats are chrome, ort, xpt and none";
+		*reason = "the formats are chrome, ort, qnn-csv, xpt and none";
 	return !*reason;
 }
 
@@ -56,20 +56,7 @@ static bool take_counters_every(void *context, const char *value, const char **r
 
 static bool take_level(void *context, const char *value, const char **reason)
 {
-	static const char *const names[] = {
-		[XPT_LEVEL_STANDARD] = "standard",
-		[XPT_LEVEL_BASIC] = "basic",
-		[XPT_LEVEL_DETAILED] = "detailed",
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(names[i], value))
-			continue;
-		((struct record_context *)context)->level = (enum xpt_level)i;
-		return true;
-	}
-	*reason = "the levels are basic, standard and detailed";
-	return false;
+	return parse_level(value, &((struct record_context *)context)->level, reason);
 }
 
 static bool take_ops(void *context, const char *value, const char **reason)
@@ -95,7 +82,8 @@ static const struct option_entry entries[] = {
 	  "-: Chrome trace on standard output",
 	  take_output },
 	{ 0, "format", "FORMAT",
-	  "whatever the file is called: chrome, xpt, none; or ort,\nas ONNX Runtime's own profiler writes",
+	  "whatever the file is called: chrome, xpt, none; ort, as\nONNX Runtime's own profiler writes; qnn-csv, as its QNN\n"
+	  "execution provider does (default file: xputrace.csv)",
 	  take_format },
 	{ 'd', "duration", "TIME", "stop after TIME: 10s, 500ms, 2m", take_duration },
 	{ 's', "sample", "N", "record one inference in N of each program; counts\nstay exact", take_sample },
@@ -213,7 +201,8 @@ static int run(struct record_context *record)
 
 int command_record(int argc, char **argv)
 {
-	static struct record_context record = { .session = { .output = "xputrace.json" } };
+	static const char json[] = "xputrace.json";
+	static struct record_context record = { .session = { .output = json } };
 	int result = session_options_parse(&line, argc, argv, &record);
 
 	if (result)
@@ -222,5 +211,8 @@ int command_record(int argc, char **argv)
 		return session_options_refuse(&line, "--counters says which counters are to be read");
 	if (!record.format_given)
 		record.format = ends_with(record.session.output, ".xpt") ? XPT_OUTPUT_RECORDING : XPT_OUTPUT_CHROME;
+	/* It goes behind what its file has, which a trace has no room for. */
+	if (record.format == XPT_OUTPUT_QNN_CSV && record.session.output == json)
+		record.session.output = "xputrace.csv";
 	return run(&record);
 }

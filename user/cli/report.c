@@ -29,6 +29,16 @@ static bool take_format(void *context, const char *value, const char **reason)
 	return parse_trace_format(value, format, reason);
 }
 
+static bool take_level(void *context, const char *value, const char **reason)
+{
+	enum xpt_level *level = &((struct report_context *)context)->options.level;
+
+	if (parse_level(value, level, reason) && *level != XPT_LEVEL_STANDARD)
+		return true;
+	*reason = "the levels are basic and detailed";
+	return false;
+}
+
 static bool take_quiet(void *context, const char *value, const char **reason)
 {
 	(void)value;
@@ -39,7 +49,12 @@ static bool take_quiet(void *context, const char *value, const char **reason)
 
 static const struct option_entry entries[] = {
 	{ 'o', "output", "FILE", "write a Chrome trace; -: on standard output", take_output },
-	{ 0, "format", "FORMAT", FORMAT_HELP, take_format },
+	{ 0, "format", "FORMAT",
+	  "of the trace: chrome (default); ort, as ONNX Runtime's own\nprofiler writes; qnn-csv, as its QNN execution "
+	  "provider does",
+	  take_format },
+	{ 0, "level", "LEVEL", "of qnn-csv: basic, without operators and timestamps; or\ndetailed (default)",
+	  take_level },
 	{ 'q', "quiet", NULL, "no summary", take_quiet },
 };
 
@@ -86,6 +101,10 @@ int command_report(int argc, char **argv)
 	}
 	if (!report.options.input || first + optind < argc) {
 		fprintf(stderr, "xputrace report: one recording is wanted (see xputrace report --help)\n");
+		return EXIT_USAGE;
+	}
+	if (report.options.level && report.options.format != XPT_OUTPUT_QNN_CSV) {
+		fprintf(stderr, "xputrace report: --level is for --format qnn-csv (see xputrace report --help)\n");
 		return EXIT_USAGE;
 	}
 	to_stdout = report.options.output && !strcmp(report.options.output, "-");

@@ -2,11 +2,11 @@
 #include "report/event_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "report/appended_file.h"
 #include "report/tailed_file.h"
 
 #define BUFFER_SIZE (1u << 20)
@@ -43,24 +43,12 @@ static int append(struct event_file *file, bool last)
 	return error;
 }
 
-/* Behind what the file has. A negative errno, or a descriptor at its end. */
-static int open_append(const char *path)
-{
-	int descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-
-	if (descriptor >= 0 && lseek(descriptor, 0, SEEK_END) < 0 && errno != ESPIPE) {
-		close(descriptor);
-		return -errno;
-	}
-	return descriptor < 0 ? -errno : descriptor;
-}
-
 static int open_file(struct event_file *file, const char *path, int descriptor)
 {
 	int error;
 
 	if (path && file->format->append) {
-		descriptor = open_append(path);
+		descriptor = appended_file_open(path, file->format->head);
 		if (descriptor < 0)
 			return descriptor;
 		path = NULL;
@@ -96,12 +84,15 @@ int event_file_create(const struct log *log, const struct event_format *format, 
 	file->begin = begin;
 	file->file.descriptor = -1;
 	file->state = calloc(1, format->state_size);
+	if (file->state && format->begin)
+		format->begin(file->state);
 	if (file->state)
 		error = open_file(file, path, descriptor);
 	else if (!path)
 		close(descriptor);
 	if (error) {
-		log_error(log, "%s: cannot be written: %s", path ? path : "output", strerror(-error));
+		log_error(log, "%s: cannot be written: %s", path ? path : "output",
+			  error == -EEXIST ? "it is there, and not of this format" : strerror(-error));
 		tailed_file_close(&file->file);
 		file_free(file);
 		return error;
@@ -156,6 +147,8 @@ int event_file_close(struct event_file *file)
 	if (!error && file->progress && file->file.seekable)
 		/* From here on there is nothing to complete: the file ends where it ends. */
 		file->progress(file->progress_context, file->file.descriptor, file->file.end, "", 0);
+	if (!error && file->format->tell)
+		file->format->tell(file->state, &file->log);
 	closed = tailed_file_close(&file->file);
 	file_free(file);
 	return error ?: closed;

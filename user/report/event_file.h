@@ -13,15 +13,27 @@
 struct event_file;
 
 struct event_format {
-	const char *head, *tail; /* before and behind all events */
-	bool append;		 /* goes behind what the file has; the head only into an empty one */
-	size_t state_size;	 /* of what it has to remember, zeros at first; at least 1 */
+	const char *head, *tail;    /* before and behind all events */
+	bool append;		    /* lines that go behind those of the file; the head only into an empty one */
+	size_t state_size;	    /* of what it has to remember; at least 1 */
+	void (*begin)(void *state); /* state has only zeros; NULL: as it has to be */
 	/* Appends what the event becomes. begin: time at which the recording began. Fails only through text.error. */
 	void (*add)(void *state, struct text *text, const struct event *event, __u64 begin);
+	/* At the end: says what could not be shown. NULL: nothing. */
+	void (*tell)(const void *state, const struct log *log);
 	void (*clear)(void *state); /* frees what the state holds; NULL: nothing */
 };
 
-/* path NULL: descriptor is used and taken over. begin: as above. */
+/* Whole microseconds, to the nearest. */
+static inline __u64 whole_microseconds(__u64 nanoseconds)
+{
+	return nanoseconds / 1000 + (nanoseconds % 1000 >= 500);
+}
+
+/*
+ * path NULL: descriptor is used and taken over. begin: as above. -EEXIST: the file at path has something else, behind
+ * which nothing goes. Otherwise what open() and write() give.
+ */
 int event_file_create(const struct log *log, const struct event_format *format, const char *path, int descriptor,
 		      __u64 begin, struct event_file **result);
 struct event_sink event_file_sink(struct event_file *file);

@@ -5,82 +5,12 @@
 #include <string.h>
 
 #include "model/latencies.h"
+#include "report/csv_text.h"
 
 #define UNKNOWN "N/A"
 #define SECOND 1000000000ull
 
 /* ---- fields ---- */
-
-static bool is_formula_sign(const char *bytes)
-{
-	const unsigned char *s = (const unsigned char *)bytes;
-
-	if (s[0] && strchr("=+-@\r\n", s[0]))
-		return true;
-	/* The wide forms of = + - @, which East Asian settings take for the same. */
-	return s[0] == 0xef && s[1] == 0xbc && (s[2] == 0x9d || s[2] == 0x8b || s[2] == 0x8d || s[2] == 0xa0);
-}
-
-/*
- * A spreadsheet would calculate what begins like that, so an apostrophe goes before it. Those that are there already
- * don't count: then taking one away always gives the field back.
- */
-static bool is_formula(const char *string)
-{
-	return is_formula_sign(string + strspn(string, "' "));
-}
-
-static bool is_plain(const char *string, size_t length)
-{
-	size_t i;
-
-	for (i = 0; i < length; i++) {
-		if (string[i] < 0x20 || string[i] >= 0x7f || string[i] == ',' || string[i] == '"')
-			return false;
-	}
-	return true;
-}
-
-/*
- * Between quotes, line ends may stand; quotes are doubled. Everything else that a terminal would not just show is
- * escaped.
- */
-static void add_escaped(struct text *text, const char *string, size_t length)
-{
-	while (length) {
-		size_t shown = 0;
-
-		while (shown < length && !strchr("\"\r\n", string[shown]))
-			shown++;
-		text_terminal(text, string, shown, 0);
-		if (shown < length) {
-			if (string[shown] == '"')
-				text_literal(text, "\"");
-			text_bytes(text, string + shown, 1);
-			shown++;
-		}
-		string += shown;
-		length -= shown;
-	}
-}
-
-/* A string that may come from a traced program. */
-static void add_string(struct text *text, const char *string)
-{
-	size_t length = string ? strlen(string) : 0;
-	bool quoted = length && strpbrk(string, ",\"\r\n");
-
-	if (quoted)
-		text_literal(text, "\"");
-	if (length && is_formula(string))
-		text_literal(text, "'");
-	if (is_plain(string, length))
-		text_bytes(text, string, length);
-	else
-		add_escaped(text, string, length);
-	if (quoted)
-		text_literal(text, "\"");
-}
 
 /* As seconds with nine decimals. */
 static void add_seconds(struct text *text, __u64 nanoseconds)
@@ -150,7 +80,7 @@ static void add_status(struct text *text, const struct xpt_sample *sample)
 	if (!sample->has_status)
 		text_literal(text, UNKNOWN);
 	else if (sample->status_name)
-		add_string(text, sample->status_name);
+		csv_string(text, sample->status_name);
 	else
 		text_signed(text, sample->status);
 }
@@ -242,15 +172,15 @@ static void add_identity(struct text *text, const struct xpt_program_report *pro
 	text_literal(text, "program,");
 	text_unsigned(text, program->id);
 	text_literal(text, ",name,");
-	add_string(text, program->name);
+	csv_string(text, program->name);
 	text_literal(text, ",generation,");
 	text_unsigned(text, program->generation);
 	text_literal(text, "\nprocess,");
 	text_signed(text, program->pid);
 	text_literal(text, ",name,");
-	add_string(text, program->process);
+	csv_string(text, program->process);
 	text_literal(text, ",runtime,");
-	add_string(text, program->runtime);
+	csv_string(text, program->runtime);
 	text_literal(text, ",handle,");
 	text_hexadecimal(text, program->handle);
 	text_literal(text, "\n");
@@ -294,7 +224,7 @@ static void add_counter_name(struct text *text, const struct xpt_report_counter 
 		text_literal(&name, ")");
 	}
 	text_bytes(&name, "", 1);
-	add_string(text, name.error ? counter->name : name.data);
+	csv_string(text, name.error ? counter->name : name.data);
 	text_free(&name);
 }
 
@@ -430,13 +360,13 @@ static void add_program(struct text *text, const struct xpt_profile_report *repo
 	text_literal(text, ",");
 	text_unsigned(text, program->id);
 	text_literal(text, ",");
-	add_string(text, program->name);
+	csv_string(text, program->name);
 	text_literal(text, ",");
-	add_string(text, program->process);
+	csv_string(text, program->process);
 	text_literal(text, ",");
 	text_signed(text, program->pid);
 	text_literal(text, ",");
-	add_string(text, program->runtime);
+	csv_string(text, program->runtime);
 	text_literal(text, ",");
 	text_hexadecimal(text, program->handle);
 	text_literal(text, ",");

@@ -8,12 +8,6 @@ struct ort_state {
 	bool any; /* a comma goes before the next event */
 };
 
-/* Whole microseconds, as there. */
-static __u64 microseconds(__u64 nanoseconds)
-{
-	return (nanoseconds + 500) / 1000;
-}
-
 /* Up to the name, whose quotes are open. */
 static void begin(struct ort_state *state, struct text *text, const char *category, __u32 pid, __u32 tid)
 {
@@ -31,8 +25,8 @@ static void begin(struct ort_state *state, struct text *text, const char *catego
 /* Both ends are rounded, and not the duration: what touches does so afterwards, too. */
 static void span(struct text *text, __u64 start, __u64 end, __u64 base)
 {
-	const __u64 from = microseconds(start > base ? start - base : 0);
-	const __u64 to = microseconds(end > base ? end - base : 0);
+	const __u64 from = whole_microseconds(start > base ? start - base : 0);
+	const __u64 to = whole_microseconds(end > base ? end - base : 0);
 
 	text_literal(text, ",\"dur\" :");
 	text_unsigned(text, to > from ? to - from : 0);

@@ -7,13 +7,18 @@
 
 #include "base/file.h"
 #include "report/ort.h"
+#include "report/qnn_csv.h"
 
 struct trace_file {
 	struct chrome_writer *chrome; /* one of them */
 	struct event_file *events;
 };
 
-static const struct event_format *const formats[] = { [TRACE_ORT] = &ort_format };
+static const struct event_format *const formats[] = {
+	[TRACE_ORT] = &ort_format,
+	[TRACE_QNN_BASIC] = &qnn_csv_basic,
+	[TRACE_QNN_DETAILED] = &qnn_csv_detailed,
+};
 
 static int open_file(struct trace_file *file, const struct log *log, enum trace_format format, const char *path,
 		     int descriptor, const struct recording_info *info)

@@ -8,6 +8,8 @@
 enum trace_format {
 	TRACE_CHROME, /* chrome.h */
 	TRACE_ORT,    /* ort.h */
+	TRACE_QNN_BASIC,
+	TRACE_QNN_DETAILED, /* qnn_csv.h */
 };
 
 struct trace_file;

@@ -13,8 +13,10 @@
 #include "report/trace_file.h"
 #include "session/session.h"
 
-enum trace_format output_trace(enum xpt_output format)
+enum trace_format output_trace(enum xpt_output format, enum xpt_level level)
 {
+	if (format == XPT_OUTPUT_QNN_CSV)
+		return level == XPT_LEVEL_BASIC ? TRACE_QNN_BASIC : TRACE_QNN_DETAILED;
 	return format == XPT_OUTPUT_ORT ? TRACE_ORT : TRACE_CHROME;
 }
 
@@ -100,7 +102,7 @@ static int open_recording(struct output *output, const char *path, const struct 
 	return recording_writer_create(output->log, path, descriptor, info, &output->recording);
 }
 
-static int open_file(struct output *output, enum xpt_output format, const char *path)
+static int open_file(struct output *output, enum xpt_output format, enum xpt_level level, const char *path)
 {
 	struct recording_info info;
 	int error;
@@ -112,14 +114,14 @@ static int open_file(struct output *output, enum xpt_output format, const char *
 	output_info(&info);
 	if (format == XPT_OUTPUT_RECORDING)
 		return open_recording(output, path, &info);
-	error = trace_file_create(output->log, output_trace(format), path, &info, output->model, &output->trace);
+	error = trace_file_create(output->log, output_trace(format, level), path, &info, output->model, &output->trace);
 	if (!error && output->guard)
 		trace_file_watch(output->trace, on_progress, output);
 	return error;
 }
 
-int output_create(const struct log *log, enum xpt_output format, const char *path, struct guard *guard,
-		  struct output **result)
+int output_create(const struct log *log, enum xpt_output format, enum xpt_level level, const char *path,
+		  struct guard *guard, struct output **result)
 {
 	struct output *output = calloc(1, sizeof(*output));
 	int error;
@@ -130,7 +132,7 @@ int output_create(const struct log *log, enum xpt_output format, const char *pat
 	output->guard = guard;
 	error = model_create(log, &output->model);
 	if (!error)
-		error = open_file(output, format, path);
+		error = open_file(output, format, level, path);
 	if (error) {
 		output_free(output);
 		return error;

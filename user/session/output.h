@@ -13,8 +13,8 @@
 struct output;
 
 /* path "-": standard output. guard may be NULL: then a file is not completed after a crash. */
-int output_create(const struct log *log, enum xpt_output format, const char *path, struct guard *guard,
-		  struct output **result);
+int output_create(const struct log *log, enum xpt_output format, enum xpt_level level, const char *path,
+		  struct guard *guard, struct output **result);
 /* 0 or the first error of the file, which every later call gives too; the model goes on being fed. */
 int output_record(struct output *output, const struct xpt_record_header *record);
 int output_flush(struct output *output);
@@ -25,7 +25,7 @@ struct model *output_model(struct output *output);
 __u64 output_bytes(const struct output *output);
 
 /* Of formats that show events, and of 0. */
-enum trace_format output_trace(enum xpt_output format);
+enum trace_format output_trace(enum xpt_output format, enum xpt_level level);
 
 /* What stands at the head of every output. Strings are owned by this process and live as long as it. */
 void output_info(struct recording_info *info);

@@ -65,8 +65,8 @@ static int create(struct xpt_recording *recording)
 	error = collector_create(&collector_options, &recording->collector);
 	if (error)
 		return error;
-	error = output_create(&recording->collector->log, options->format, options->output, recording->collector->guard,
-			      &recording->output);
+	error = output_create(&recording->collector->log, options->format, options->level, options->output,
+			      recording->collector->guard, &recording->output);
 	return error ?: collector_open(recording->collector);
 }
 

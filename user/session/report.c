@@ -64,7 +64,7 @@ int xpt_report_create(const struct xpt_report_options *options)
 		return error;
 	error = model_create(&log, &model);
 	if (!error && options->output)
-		error = trace_file_create(&log, output_trace(options->format), options->output,
+		error = trace_file_create(&log, output_trace(options->format, options->level), options->output,
 					  recording_reader_info(reader), model, &trace);
 	ending = error ?: read_all(options, reader, model);
 	if (trace) {

@@ -50,7 +50,14 @@ _xputrace() {
 		return
 		;;
 	--format)
-		mapfile -t COMPREPLY < <(compgen -W "$([ "$command" = record ] && echo chrome xpt none || echo table json)" -- "$current")
+		local formats="table json"
+		[ "$command" = record ] && formats="chrome xpt none ort qnn-csv"
+		[ "$command" = report ] && formats="chrome ort qnn-csv"
+		mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$current")
+		return
+		;;
+	--level)
+		mapfile -t COMPREPLY < <(compgen -W "basic detailed $([ "$command" = record ] && echo standard)" -- "$current")
 		return
 		;;
 	--type)
@@ -75,7 +82,7 @@ _xputrace() {
 	esac
 	case $command in
 	record)
-		mapfile -t COMPREPLY < <(compgen -W "$watched -s --sample --format --counters --counters-every --counters-per-inference" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched -s --sample --format --ops --level --counters --counters-every --counters-per-inference" -- "$current")
 		;;
 	profile)
 		mapfile -t COMPREPLY < <(compgen -W "$watched -P --program --samples --counters --type --summary --skip --delay" -- "$current")
@@ -88,7 +95,7 @@ _xputrace() {
 		;;
 	report)
 		mapfile -t COMPREPLY < <(compgen -f -X '!*.xpt' -- "$current")
-		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-o -q -h --output --quiet --help" -- "$current")
+		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-o -q -h --output --format --level --quiet --help" -- "$current")
 		;;
 	merge)
 		mapfile -t COMPREPLY < <(compgen -f -X '!*.json' -- "$current")
