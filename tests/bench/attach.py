@@ -87,18 +87,21 @@ def attach_section(results, settings, folder):
         results.add("%s links: from the interrupt to the end" % link, list(columns[3]), "ms", note=note)
 
 
-def run_model(model, runs, options, output):
-    """One process of its own. Mean time of a run as the program measures it in us, runs a second."""
+def run_model(model, runs, trace):
+    """One process of its own. Mean time of a run as the program measures it in us, runs a second.
+
+    trace: makes what traces it from its PID, a Process that ends with it; or None.
+    """
     program = Process([WORKLOAD, library(), model, "--wait-for-go", "--runs", str(runs)])
     program.wait_line("stdout", '"ready"')
-    recorder = Recorder(program.pid, output, *options) if options is not None else None
+    tracer = trace(program.pid) if trace else None
     start = time.monotonic()
     program.send("\n")
     line = program.wait_line("stdout", '{"runtime"')
     took = time.monotonic() - start
     program.wait()
-    if recorder:
-        recorder.wait()
+    if tracer:
+        tracer.wait()
     calls = [entry for one in json.loads(line)["libraries"] for entry in one["calls"] if entry["function"] == "Run"]
     made = sum(entry["count"] for entry in calls)
     return sum(entry["total_ns"] for entry in calls) / made / 1e3, made / took
@@ -111,13 +114,14 @@ def model_section(results, settings, folder):
         return
     model = make_model(folder)
     output = os.path.join(folder, "model.json")
-    kinds = {"untraced": None, "traced": (), "traced, 1 in %d" % SAMPLE: ("-s", SAMPLE)}
-    rate = run_model(model, 200, None, output)[1]
+    kinds = {"untraced": None, "traced": lambda pid: Recorder(pid, output),
+             "traced, 1 in %d" % SAMPLE: lambda pid: Recorder(pid, output, "-s", SAMPLE)}
+    rate = run_model(model, 200, None)[1]
     runs = max(100, int(rate * settings.model_seconds))
     measured = {kind: [] for kind in kinds}
     for _ in range(settings.repetitions):
-        for kind, options in kinds.items():
-            measured[kind].append(run_model(model, runs, options, output))
+        for kind, trace in kinds.items():
+            measured[kind].append(run_model(model, runs, trace))
     for kind in kinds:
         results.add("mean time of a run, %s" % kind, [one[0] for one in measured[kind]], "us", note="%d runs" % runs)
     for kind in kinds:

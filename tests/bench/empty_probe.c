@@ -16,7 +16,7 @@
 
 #include <bpf/bpf.h>
 
-#define OFFSETS_MAX 64
+#define OFFSETS_MAX 4096
 #define ATTACH_MULTI 48	  /* BPF_TRACE_UPROBE_MULTI */
 #define ATTACH_SESSION 57 /* BPF_TRACE_UPROBE_SESSION */
 #define EXIT_UNSUPPORTED 3

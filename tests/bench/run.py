@@ -22,6 +22,7 @@ from cost import cost_section
 from counters import counters_section
 from drivers import drivers_section
 from load import conversion_section, exactness_section, memory_section
+from operators import operators_section
 from profiling import profile_section
 from results import Results
 from tools import BUILD, kill_all, make_folder
@@ -36,6 +37,7 @@ SECTIONS = {
     "profile": profile_section,
     "drivers": drivers_section,
     "counters": counters_section,
+    "operators": operators_section,
 }
 
 
