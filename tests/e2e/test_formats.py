@@ -104,7 +104,7 @@ def near(sums, count, what):
     assert max(sums) - min(sums) <= count, "%s: %s us in the formats" % (what, sums)
 
 
-def test_one_recording_in_all_formats():
+def test_onnx_recording_in_all_formats():
     """Recorded once: the formats say the same, as ONNX Runtime's profiler does, which runs meanwhile."""
     folder = scratch()
     recording, own = os.path.join(folder, "trace.xpt"), os.path.join(folder, "own")
@@ -141,7 +141,7 @@ def test_one_recording_in_all_formats():
 
 
 @cases("ort --ops", "ort", "qnn-csv --ops", "qnn-csv", "qnn-csv --level=basic")
-def test_recorded_into(words):
+def test_onnx_recorded_into(words):
     """While recording, twice into one file: every run, its operators only where they are asked for."""
     form, *options = words.split()
     path = os.path.join(scratch(), "profile")
@@ -187,7 +187,7 @@ def launches(trace):
 
 
 @cases("ort", "qnn-csv")
-def test_killed(form):
+def test_onnx_killed(form):
     """After SIGKILL the file is whole; the next recording goes on behind its rows."""
     path = os.path.join(scratch(), "profile")
     server = Workload(node_command("--seconds", 0, "--rate", 50))
@@ -205,7 +205,7 @@ def test_killed(form):
     assert len(after) > len(before) and after[:len(before)] == before if form == "qnn-csv" else after
 
 
-def test_through_a_pipe():
+def test_onnx_through_a_pipe():
     """On standard output, and the summary beside it."""
     recorder = Recorder("--ops", "--format", "qnn-csv", "--", *node_command("--runs", RUNS), wait=False, output="-")
     assert recorder.wait() == 0, recorder.stderr
@@ -215,7 +215,7 @@ def test_through_a_pipe():
     assert "operators of" in recorder.stderr
 
 
-def test_something_else_is_left_alone():
+def test_onnx_something_else_is_left_alone():
     """Rows do not go behind what is no such CSV; a level is for the CSV only."""
     folder = scratch()
     recording, other = os.path.join(folder, "trace.xpt"), os.path.join(folder, "other.json")
