@@ -10,29 +10,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "session/analysed.h"
+#include "session/class_names.h"
 #include "session/describe_records.h"
-#include "session/file_operators.h"
-#include "target/functions.h"
 
-#define LOADER_FUNCTION "_dl_debug_state" /* the dynamic loader calls it whenever its list of libraries has changed */
 /* What the others cannot be understood without. */
 #define ROLES_ALWAYS                                                                                 \
 	(1u << XPT_ROLE_PROGRAM_LOAD | 1u << XPT_ROLE_PROGRAM_NAME | 1u << XPT_ROLE_PROGRAM_UNLOAD | \
 	 1u << XPT_ROLE_RESOLVE)
 #define NAMES_WAITING 64 /* resolve calls whose name has come and whose address has not */
-
-/* What was found in one file. Identity includes size and time, since inodes are reused. */
-struct analysed {
-	dev_t device;
-	ino_t inode;
-	off_t size;
-	struct timespec modified;
-	char *path;
-	struct found_functions found;
-	struct file_operators operators;
-	bool has_loader;
-	__u64 loader_offset;
-};
 
 /* Probes in one file for one process (or all). */
 struct attached {
@@ -45,13 +31,6 @@ struct attached {
 	size_t site_count;
 };
 
-/* A file whose classes a process's records can refer to. */
-struct told {
-	pid_t tgid;
-	const struct analysed *file;
-	__u64 bias; /* from the file's addresses to the process's */
-};
-
 struct waiting_name {
 	__u32 tid;
 	__u16 spec;
@@ -61,12 +40,10 @@ struct waiting_name {
 struct attacher {
 	struct attacher_options options;
 	const struct log *log;
-	struct analysed **files;
-	size_t file_count;
+	struct analysed_files files;
+	struct class_names classes;
 	struct attached *attached;
 	size_t attached_count;
-	struct told *told;
-	size_t told_count;
 	struct attachment **dead; /* of processes that have ended, to be taken off together */
 	size_t dead_count;
 	bool *announced_spec;	 /* by spec: the SPEC record has been given out */
@@ -143,6 +120,10 @@ int attacher_create(const struct attacher_options *options, struct attacher **re
 	attacher->log = options->log;
 	attacher->announced_spec = calloc(attacher_spec_count(options->registry), sizeof(bool));
 	attacher->announced_runtime = calloc(options->registry->runtime_count ?: 1, sizeof(bool));
+	attacher->files = (struct analysed_files){ .log = options->log,
+						   .registry = options->registry,
+						   .operators = wants(attacher, XPT_ROLE_OPERATOR),
+						   .loader = options->hold };
 	attacher->cost = calloc(attacher_spec_count(options->registry), sizeof(*attacher->cost));
 	if (attacher->announced_spec && attacher->announced_runtime && attacher->cost)
 		error = set_own_specs(attacher);
@@ -152,16 +133,6 @@ int attacher_create(const struct attacher_options *options, struct attacher **re
 	}
 	*result = attacher;
 	return 0;
-}
-
-static void analysed_free(struct analysed *file)
-{
-	if (!file)
-		return;
-	found_functions_free(&file->found);
-	file_operators_free(&file->operators);
-	free(file->path);
-	free(file);
 }
 
 /* Moves the attachment to those that are to be taken off. */
@@ -202,11 +173,9 @@ void attacher_free(struct attacher *attacher)
 	if (!attacher)
 		return;
 	attacher_detach(attacher);
-	for (size_t i = 0; i < attacher->file_count; i++)
-		analysed_free(attacher->files[i]);
-	free(attacher->files);
+	analysed_files_free(&attacher->files);
+	class_names_free(&attacher->classes);
 	free(attacher->attached);
-	free(attacher->told);
 	free(attacher->dead);
 	free(attacher->announced_spec);
 	free(attacher->announced_runtime);
@@ -233,12 +202,7 @@ void attacher_forget(struct attacher *attacher, pid_t tgid)
 
 void attacher_renew(struct attacher *attacher, pid_t tgid)
 {
-	size_t kept = 0;
-
-	for (size_t i = 0; i < attacher->told_count; i++)
-		if (attacher->told[i].tgid != tgid)
-			attacher->told[kept++] = attacher->told[i];
-	attacher->told_count = kept;
+	class_names_renew(&attacher->classes, tgid);
 }
 
 /* ---- announcing what the records will refer to ---- */
@@ -269,68 +233,6 @@ static int announce(struct attacher *attacher, unsigned int index)
 }
 
 /* ---- files ---- */
-
-static int find_loader(void *context, const struct elf_symbol *symbol)
-{
-	__u64 *address = context;
-
-	if (strcmp(symbol->name, LOADER_FUNCTION) || symbol->indirect)
-		return 0;
-	*address = symbol->address;
-	return 1;
-}
-
-static void analyse_loader(struct attacher *attacher, const struct mapped_file *mapped, struct analysed *file)
-{
-	const char *base = strrchr(mapped->path, '/');
-	struct elf_file *elf;
-	__u64 address;
-
-	base = base ? base + 1 : mapped->path;
-	if (!attacher->options.hold ||
-	    (strncmp(base, "ld-", 3) && strncmp(base, "ld.so", 5) && strncmp(base, "ld64", 4)))
-		return;
-	if (elf_file_open(NULL, mapped->open_path, mapped->path, &elf))
-		return;
-	if (elf_file_each_function(elf, find_loader, &address) == 1 &&
-	    !elf_file_offset(elf, address, &file->loader_offset))
-		file->has_loader = true;
-	elf_file_close(elf);
-}
-
-/* The file's analysis, made now if it was not seen before. NULL: it cannot be read, or is not ELF. */
-static struct analysed *analyse(struct attacher *attacher, const struct mapped_file *mapped, const struct stat *status)
-{
-	struct analysed *file, **more;
-
-	for (size_t i = 0; i < attacher->file_count; i++) {
-		file = attacher->files[i];
-		if (file->device == status->st_dev && file->inode == status->st_ino && file->size == status->st_size &&
-		    !memcmp(&file->modified, &status->st_mtim, sizeof(file->modified)))
-			return file;
-	}
-	more = realloc(attacher->files, (attacher->file_count + 1) * sizeof(*more));
-	file = calloc(1, sizeof(*file));
-	if (more)
-		attacher->files = more;
-	if (!more || !file) {
-		free(file);
-		return NULL;
-	}
-	file->device = status->st_dev;
-	file->inode = status->st_ino;
-	file->size = status->st_size;
-	file->modified = status->st_mtim;
-	file->path = strdup(mapped->path);
-	if (functions_find(attacher->log, attacher->options.registry, mapped, &file->found))
-		memset(&file->found, 0, sizeof(file->found));
-	if (wants(attacher, XPT_ROLE_OPERATOR) &&
-	    file_operators_find(attacher->log, attacher->options.registry, mapped, &file->found, &file->operators))
-		file_operators_free(&file->operators);
-	analyse_loader(attacher, mapped, file);
-	attacher->files[attacher->file_count++] = file;
-	return file;
-}
 
 static bool is_attached(const struct attacher *attacher, pid_t tgid, const struct analysed *file)
 {
@@ -482,21 +384,6 @@ static int link_table(struct attacher *attacher, pid_t owner, pid_t tgid, const 
 	return error;
 }
 
-/* What a file's virtual addresses are moved by in the process. */
-static int load_bias(const struct mapped_file *mapped, __u64 *bias)
-{
-	struct elf_file *elf;
-	__u64 address;
-	int error = elf_file_open(NULL, mapped->open_path, mapped->path, &elf);
-
-	if (error)
-		return error;
-	error = elf_file_address(elf, mapped->offset, &address);
-	elf_file_close(elf);
-	*bias = mapped->start - address;
-	return error;
-}
-
 /* The tables of a file whose place is known may be filled already. */
 static int link_known_tables(struct attacher *attacher, pid_t owner, pid_t tgid, const struct mapped_file *mapped,
 			     const struct analysed *file)
@@ -504,7 +391,7 @@ static int link_known_tables(struct attacher *attacher, pid_t owner, pid_t tgid,
 	int placed = 0, result;
 	__u64 bias;
 
-	if (load_bias(mapped, &bias))
+	if (mapped_file_bias(mapped, &bias))
 		return 0;
 	for (size_t i = 0; i < file->found.table_count; i++) {
 		const struct pending_table *table = &file->found.tables[i];
@@ -518,31 +405,6 @@ static int link_known_tables(struct attacher *attacher, pid_t owner, pid_t tgid,
 	return placed;
 }
 
-/* What the file's classes are called in the process, unless that has been told. */
-static int tell_classes(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped,
-			const struct analysed *file)
-{
-	struct told *more;
-	__u64 bias;
-	int error;
-
-	if (!file->operators.count)
-		return 0;
-	error = load_bias(mapped, &bias);
-	for (size_t i = 0; i < attacher->told_count && !error; i++) {
-		const struct told *told = &attacher->told[i];
-
-		if (told->tgid == tgid && told->file == file && told->bias == bias)
-			return 0;
-	}
-	more = error ? NULL : reallocarray(attacher->told, attacher->told_count + 1, sizeof(*more));
-	if (!more)
-		return error ?: -ENOMEM;
-	attacher->told = more;
-	attacher->told[attacher->told_count++] = (struct told){ tgid, file, bias };
-	return file_operators_tell(&file->operators, tgid, bias, attacher->options.record, attacher->options.context);
-}
-
 static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped)
 {
 	pid_t owner = attacher->options.all_processes ? 0 : tgid;
@@ -552,10 +414,11 @@ static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_
 
 	if (stat(mapped->open_path, &status))
 		return errno == ENOENT ? 0 : -errno;
-	file = analyse(attacher, mapped, &status);
+	file = analysed_get(&attacher->files, mapped, &status);
 	if (!file || (!file->found.count && !file->found.table_count && !file->has_loader))
 		return 0;
-	if (tell_classes(attacher, tgid, mapped, file))
+	if (class_names_tell(&attacher->classes, tgid, mapped, file, attacher->options.record,
+			     attacher->options.context))
 		log_warn(attacher->log, "%s: its operators will have no names", file->path);
 	if (is_attached(attacher, owner, file))
 		return 0;
@@ -619,7 +482,7 @@ static void on_table(struct attacher *attacher, pid_t tgid, const struct descrip
 
 		if (stat(mapped.files[i].open_path, &status))
 			continue;
-		file = analyse(attacher, &mapped.files[i], &status);
+		file = analysed_get(&attacher->files, &mapped.files[i], &status);
 		for (size_t t = 0; file && t < file->found.table_count; t++) {
 			if (file->found.tables[t].runtime == runtime)
 				link_table(attacher, owner, tgid, &mapped.files[i], file, &file->found.tables[t],
@@ -662,7 +525,7 @@ static void on_resolve(struct attacher *attacher, pid_t tgid, const struct descr
 	mapped = file_at(&files, address);
 	if (!mapped || stat(mapped->open_path, &status))
 		goto out;
-	file = analyse(attacher, mapped, &status);
+	file = analysed_get(&attacher->files, mapped, &status);
 	if (!file || elf_file_open(NULL, mapped->open_path, mapped->path, &elf))
 		goto out;
 	error = elf_file_address(elf, address - mapped->start + mapped->offset, &place);
@@ -765,15 +628,7 @@ bool attacher_record(struct attacher *attacher, const struct xpt_record_header *
 
 const struct node_layout *attacher_node_layout(const struct attacher *attacher, pid_t tgid, __u64 class)
 {
-	const struct node_layout *layout = NULL;
-
-	for (size_t i = 0; i < attacher->told_count && !layout; i++) {
-		const struct told *told = &attacher->told[i];
-
-		if (told->tgid == tgid)
-			layout = file_operators_layout(&told->file->operators, class - told->bias);
-	}
-	return layout;
+	return class_names_layout(&attacher->classes, tgid, class);
 }
 
 const struct attacher_figures *attacher_figures(const struct attacher *attacher)

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "session/analysed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LOADER_FUNCTION "_dl_debug_state" /* the dynamic loader calls it whenever its list of libraries has changed */
+
+static void analysed_free(struct analysed *file)
+{
+	if (!file)
+		return;
+	found_functions_free(&file->found);
+	file_operators_free(&file->operators);
+	free(file->path);
+	free(file);
+}
+
+void analysed_files_free(struct analysed_files *files)
+{
+	for (size_t i = 0; i < files->count; i++)
+		analysed_free(files->files[i]);
+	free(files->files);
+}
+
+static int find_loader(void *context, const struct elf_symbol *symbol)
+{
+	__u64 *address = context;
+
+	if (strcmp(symbol->name, LOADER_FUNCTION) || symbol->indirect)
+		return 0;
+	*address = symbol->address;
+	return 1;
+}
+
+static void analyse_loader(const struct mapped_file *mapped, struct analysed *file)
+{
+	const char *base = strrchr(mapped->path, '/');
+	struct elf_file *elf;
+	__u64 address;
+
+	base = base ? base + 1 : mapped->path;
+	if (strncmp(base, "ld-", 3) && strncmp(base, "ld.so", 5) && strncmp(base, "ld64", 4))
+		return;
+	if (elf_file_open(NULL, mapped->open_path, mapped->path, &elf))
+		return;
+	if (elf_file_each_function(elf, find_loader, &address) == 1 &&
+	    !elf_file_offset(elf, address, &file->loader_offset))
+		file->has_loader = true;
+	elf_file_close(elf);
+}
+
+struct analysed *analysed_get(struct analysed_files *files, const struct mapped_file *mapped, const struct stat *status)
+{
+	struct analysed *file, **more;
+
+	for (size_t i = 0; i < files->count; i++) {
+		file = files->files[i];
+		if (file->device == status->st_dev && file->inode == status->st_ino && file->size == status->st_size &&
+		    !memcmp(&file->modified, &status->st_mtim, sizeof(file->modified)))
+			return file;
+	}
+	more = realloc(files->files, (files->count + 1) * sizeof(*more));
+	file = calloc(1, sizeof(*file));
+	if (more)
+		files->files = more;
+	if (!more || !file) {
+		free(file);
+		return NULL;
+	}
+	file->device = status->st_dev;
+	file->inode = status->st_ino;
+	file->size = status->st_size;
+	file->modified = status->st_mtim;
+	file->path = strdup(mapped->path);
+	if (functions_find(files->log, files->registry, mapped, &file->found))
+		memset(&file->found, 0, sizeof(file->found));
+	if (files->operators &&
+	    file_operators_find(files->log, files->registry, mapped, &file->found, &file->operators))
+		file_operators_free(&file->operators);
+	if (files->loader)
+		analyse_loader(mapped, file);
+	files->files[files->count++] = file;
+	return file;
+}
+
+int mapped_file_bias(const struct mapped_file *mapped, __u64 *bias)
+{
+	struct elf_file *elf;
+	__u64 address;
+	int error = elf_file_open(NULL, mapped->open_path, mapped->path, &elf);
+
+	if (error)
+		return error;
+	error = elf_file_address(elf, mapped->offset, &address);
+	elf_file_close(elf);
+	*bias = mapped->start - address;
+	return error;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "session/class_names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void class_names_free(struct class_names *names)
+{
+	free(names->told);
+}
+
+int class_names_tell(struct class_names *names, pid_t tgid, const struct mapped_file *mapped,
+		     const struct analysed *file, int (*record)(void *context, const struct xpt_record_header *record),
+		     void *context)
+{
+	struct told *more;
+	__u64 bias;
+	int error;
+
+	if (!file->operators.count)
+		return 0;
+	error = mapped_file_bias(mapped, &bias);
+	for (size_t i = 0; i < names->count && !error; i++) {
+		const struct told *told = &names->told[i];
+
+		if (told->tgid == tgid && told->file == file && told->bias == bias)
+			return 0;
+	}
+	more = error ? NULL : reallocarray(names->told, names->count + 1, sizeof(*more));
+	if (!more)
+		return error ?: -ENOMEM;
+	names->told = more;
+	names->told[names->count++] = (struct told){ tgid, file, bias };
+	return file_operators_tell(&file->operators, tgid, bias, record, context);
+}
+
+void class_names_renew(struct class_names *names, pid_t tgid)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < names->count; i++)
+		if (names->told[i].tgid != tgid)
+			names->told[kept++] = names->told[i];
+	names->count = kept;
+}
+
+const struct node_layout *class_names_layout(const struct class_names *names, pid_t tgid, __u64 class)
+{
+	const struct node_layout *layout = NULL;
+
+	for (size_t i = 0; i < names->count && !layout; i++) {
+		const struct told *told = &names->told[i];
+
+		if (told->tgid == tgid)
+			layout = file_operators_layout(&told->file->operators, class - told->bias);
+	}
+	return layout;
+}

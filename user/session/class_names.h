@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the classes of operators are called in each process: told once each, before records can refer to them. */
+#ifndef XPT_SESSION_CLASS_NAMES_H
+#define XPT_SESSION_CLASS_NAMES_H
+
+#include "session/analysed.h"
+
+/* A file whose classes a process's records can refer to. */
+struct told {
+	pid_t tgid;
+	const struct analysed *file;
+	__u64 bias; /* from the file's addresses to the process's */
+};
+
+/* Zero it to begin with. */
+struct class_names {
+	struct told *told;
+	size_t count;
+};
+
+void class_names_free(struct class_names *names);
+/* Gives out the CLASS records of a file that the process has mapped, unless that has been done. What record() answers, or -errno. */
+int class_names_tell(struct class_names *names, pid_t tgid, const struct mapped_file *mapped,
+		     const struct analysed *file, int (*record)(void *context, const struct xpt_record_header *record),
+		     void *context);
+/* The process has ended, or runs another file: all has to be told anew. */
+void class_names_renew(struct class_names *names, pid_t tgid);
+/* How an object of the class, as it was fetched, leads to the node that it stands for. NULL: not known. */
+const struct node_layout *class_names_layout(const struct class_names *names, pid_t tgid, __u64 class);
+
+#endif
