@@ -10,15 +10,6 @@
 #include "fetch.bpf.h"
 #include "operators.bpf.h"
 
-static __always_inline void hold(struct xpt_record_header *header, __u8 *flags)
-{
-	__u32 tgid = header->tgid;
-	__u32 *process = bpf_map_lookup_elem(&processes, &tgid);
-
-	if (process && (*process & XPT_PROCESS_HOLD) && !bpf_send_signal(19 /* SIGSTOP */))
-		*flags |= XPT_CALL_HELD;
-}
-
 /* The thread's name is sent along with its first call. */
 __noinline int thread_announce(struct xpt_thread *thread)
 {
@@ -404,6 +395,10 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 	if (!spec || !config || config->stopping || task->tgid == config->self ||
 	    !(config->roles >> (spec->role & 31) & 1))
 		return RETURN_NOT_WANTED;
+	if (spec->role == XPT_ROLE_OPERATOR_END) {
+		operator_end(STACK_POINTER(context) - RETURN_POPS);
+		return RETURN_NOT_WANTED;
+	}
 	thread = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!thread) {
 		__u64 first = FIRST_ARGUMENT(context), second = SECOND_ARGUMENT(context);
@@ -417,8 +412,10 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 	if (!thread->known)
 		thread_announce(thread);
 	registers_read(context, &thread->registers);
-	if (spec->role == XPT_ROLE_OPERATOR)
-		return operator_begin(thread, spec) == RETURN_WANTED ? RETURN_WANTED : RETURN_NOT_WANTED;
+	if (spec->role == XPT_ROLE_OPERATOR) {
+		operator_begin(thread, spec);
+		return RETURN_NOT_WANTED;
+	}
 	call_look(thread, spec);
 	if (thread->depth) {
 		frames_drop(thread, spec);
@@ -482,10 +479,6 @@ static __always_inline void call_end(struct pt_regs *context, __u32 index)
 	thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
 	if (!thread)
 		return;
-	if (spec->role == XPT_ROLE_OPERATOR) {
-		operator_end(thread, spec, STACK_POINTER(context) - RETURN_POPS, end);
-		return;
-	}
 	depth = frame_take(thread, spec, STACK_POINTER(context) - RETURN_POPS);
 	if (depth < 0)
 		return;

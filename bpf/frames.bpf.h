@@ -20,6 +20,16 @@ static __always_inline __u64 return_trampoline(void)
 	return BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
 }
 
+/* Stops the process until user space has looked, where that is wanted. */
+static __always_inline void hold(struct xpt_record_header *header, __u8 *flags)
+{
+	__u32 tgid = header->tgid;
+	__u32 *process = bpf_map_lookup_elem(&processes, &tgid);
+
+	if (process && (*process & XPT_PROCESS_HOLD) && !bpf_send_signal(19 /* SIGSTOP */))
+		*flags |= XPT_CALL_HELD;
+}
+
 /* A frame at or above the current stack pointer that the thread has not left yet. */
 static __always_inline bool frame_is_open(const struct xpt_thread *thread, const struct xpt_frame *frame,
 					  const struct xpt_spec *spec)
@@ -27,6 +37,10 @@ static __always_inline bool frame_is_open(const struct xpt_thread *thread, const
 	__u64 now;
 
 	if (frame->stack < thread->registers.stack)
+		return false;
+	/* Where operators throw, nothing tells of their end. */
+	if (frame->stack == thread->registers.stack && frame->role == XPT_ROLE_OPERATOR &&
+	    spec->role == XPT_ROLE_OPERATOR)
 		return false;
 	/*
 	 * Same place on the stack: one function has jumped to the other, or the first was left by longjmp. A function that

@@ -62,6 +62,19 @@ struct {
 	__type(value, struct xpt_running);
 } fresh_running __weak SEC(".maps");
 
+/* From where operators of a process are called: told to user space. */
+struct caller_key {
+	__u64 tgid;
+	__u64 address;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct caller_key);
+	__type(value, __u32);
+} callers __weak SEC(".maps");
+
 /* Processes to follow: their children, programs and libraries. Value: XPT_PROCESS_*. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -2,7 +2,9 @@
 /*
  * Operators: steps of an inference. There are many in each, and they are short, so they have a way of their own through the
  * same frames that other calls use, with nothing in it that they do not need. What is fetched is the same for all
- * (XPT_ROLE_OPERATOR in wire.h).
+ * (XPT_ROLE_OPERATOR in wire.h). They may throw exceptions, and a C++ program cannot pass a frame whose return address was
+ * replaced: so nothing watches their return, but a probe behind the place that they were called from. One that is left by
+ * an exception has no end, and no record.
  */
 #ifndef XPT_OPERATORS_BPF_H
 #define XPT_OPERATORS_BPF_H
@@ -43,19 +45,56 @@ static __always_inline bool operator_place(const struct xpt_frame *around, struc
 	return true;
 }
 
-/* The thread has its registers. RETURN_WANTED or RETURN_NOT_WANTED. */
+/* From where the operator was called; user space is told of each place once. */
+__noinline int caller_look(struct xpt_thread *thread)
+{
+	struct xpt_record_caller *record;
+	__u32 one = 1;
+	__u64 tgid;
+
+	if (!thread)
+		return 0;
+	thread->return_address = thread->registers.link;
+	if (!thread->return_address)
+		read_user(&thread->return_address, sizeof(thread->return_address), thread->registers.stack);
+	if (thread->return_address == thread->caller)
+		return 0;
+	thread->caller = thread->return_address;
+	/* What goes into maps and rings must not lie on the stack: see struct xpt_thread. */
+	tgid = bpf_get_current_pid_tgid() >> 32;
+	thread->scratch[0] = tgid;
+	thread->scratch[1] = thread->caller;
+	if (bpf_map_lookup_elem(&callers, thread->scratch) || !thread->caller)
+		return 0;
+	bpf_map_update_elem(&callers, thread->scratch, &one, BPF_ANY);
+	record = (void *)thread->scratch;
+	record->header.kind = XPT_RECORD_CALLER;
+	record->header.size = sizeof(*record);
+	record->header.tgid = tgid;
+	record->header.time = bpf_ktime_get_ns();
+	record->address = thread->caller;
+	record->held = 0;
+	hold(&record->header, &record->held);
+	if (record->held)
+		record->held = 1;
+	emit_control(record, sizeof(*record));
+	return 0;
+}
+
+/* The thread has its registers. */
 __noinline int operator_begin(struct xpt_thread *thread, const struct xpt_spec *spec)
 {
 	struct xpt_frame *frame, *around = NULL;
 	__u32 depth;
 
 	if (!thread || !spec)
-		return RETURN_NOT_WANTED;
+		return 0;
+	caller_look(thread);
 	depth = thread->depth;
 	if (depth) {
 		around = &thread->frame[(depth - 1) & (XPT_DEPTH_MAX - 1)];
 		if ((around->flags & FRAME_LEFT_OUT) || around->stack <= thread->registers.stack) {
-			thread->return_address = 0;
+			thread->return_address = 0; /* tells frames apart whose returns are replaced: not this one's */
 			frames_drop(thread, spec);
 			depth = thread->depth;
 			around = depth ? &thread->frame[(depth - 1) & (XPT_DEPTH_MAX - 1)] : NULL;
@@ -63,11 +102,11 @@ __noinline int operator_begin(struct xpt_thread *thread, const struct xpt_spec *
 	}
 	if (depth >= XPT_DEPTH_MAX) {
 		count_loss(XPT_LOSS_DEPTH);
-		return RETURN_NOT_WANTED;
+		return 0;
 	}
 	frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
 	if (!operator_place(around, frame))
-		return RETURN_NOT_WANTED;
+		return 0;
 	frame->stack = thread->registers.stack;
 	frame->return_address = 0;
 	frame->over = 0;
@@ -82,25 +121,49 @@ __noinline int operator_begin(struct xpt_thread *thread, const struct xpt_spec *
 		count_loss(XPT_LOSS_UNREADABLE);
 	thread->depth = depth + 1;
 	frame->start = bpf_ktime_get_ns();
-	return RETURN_WANTED;
+	return 0;
 }
 
-__noinline int operator_end(struct xpt_thread *thread, const struct xpt_spec *spec, __u64 stack, __u64 end)
+/* Takes the frame of the operator that was called with this stack pointer, and those above it, off. Its depth; -1: there is none. */
+__noinline int operator_take(struct xpt_thread *thread, __u64 stack)
 {
+	__u32 depth;
+
+	if (!thread)
+		return -1;
+	depth = thread->depth;
+	for (__u32 i = 0; i < XPT_DEPTH_MAX; i++) {
+		const struct xpt_frame *frame;
+
+		if (!depth || depth > XPT_DEPTH_MAX)
+			return -1;
+		depth--;
+		frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
+		/* An inference that is left has its own return. */
+		if (frame->stack > stack || (frame->flags & FRAME_RUNNING))
+			return -1;
+		if (frame->stack == stack && frame->role == XPT_ROLE_OPERATOR) {
+			thread->depth = depth;
+			return depth;
+		}
+	}
+	return -1;
+}
+
+/* Behind the call of an operator; stack: what the stack pointer was at its entry. */
+__noinline int operator_end(__u64 stack)
+{
+	__u64 end = bpf_ktime_get_ns(), *value, task;
 	const struct xpt_config *config = config_get();
 	struct xpt_record_call *record;
+	struct xpt_thread *thread;
 	struct xpt_frame *frame;
-	__u64 *value, task;
 	int depth;
 
-	if (!thread || !spec || !config)
+	thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	if (!thread || !config)
 		return 0;
-	depth = thread->depth - 1;
-	frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
-	if (depth >= 0 && frame->stack == stack && frame->spec == spec->index)
-		thread->depth = depth;
-	else
-		depth = frame_take(thread, spec, stack);
+	depth = operator_take(thread, stack);
 	if (depth < 0)
 		return 0;
 	frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
@@ -115,7 +178,7 @@ __noinline int operator_end(struct xpt_thread *thread, const struct xpt_spec *sp
 	record->header.time = end;
 	record->start = frame->start;
 	record->tid = task;
-	record->spec = spec->index;
+	record->spec = frame->spec;
 	record->depth = depth;
 	record->flags = 0;
 	record->valid = frame->valid;

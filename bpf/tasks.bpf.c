@@ -54,11 +54,15 @@ int BPF_PROG(process_exec, struct task_struct *task)
 {
 	__u32 tgid = task->tgid;
 	__u32 *process = bpf_map_lookup_elem(&processes, &tgid);
+	struct xpt_thread *thread;
 	struct xpt_record_task record = {};
 
 	if (!process)
 		return 0;
 	bpf_map_delete_elem(&runnings, &tgid);
+	thread = bpf_task_storage_get(&threads, task, 0, 0);
+	if (thread)
+		thread->caller = 0;
 	if ((*process & XPT_PROCESS_HOLD) && !bpf_send_signal(STOP_SIGNAL))
 		record.held = 1;
 	BPF_CORE_READ_STR_INTO(&record.name, task, comm);

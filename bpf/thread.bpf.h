@@ -61,6 +61,7 @@ struct xpt_thread {
 	struct registers registers; /* at its entry */
 	__u64 return_address;	    /* what stood at the stack pointer then; where layers matter */
 	__u64 handle;		    /* of its program */
+	__u64 caller;		    /* from where its latest operator was called */
 	__u64 number;		    /* of the call among those of its program */
 	__u32 sample_every;	    /* the rate at which it was taken */
 	__u32 reserved;

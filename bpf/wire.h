@@ -56,6 +56,7 @@ enum xpt_role {
 	 * its class, the first word of it; the program of the inference and when it began, both not valid where that is not known.
 	 */
 	XPT_ROLE_OPERATOR = 19,
+	XPT_ROLE_OPERATOR_END = 20, /* not of a function: behind the call of an operator */
 };
 
 /* What a fetched value means. The names in runtime descriptions stand beside. */
@@ -302,8 +303,9 @@ enum xpt_record_kind {
 	XPT_RECORD_CALL = 1,
 	XPT_RECORD_STRING = 2,
 	XPT_RECORD_TASK = 3,
-	XPT_RECORD_EVENT = 4, /* of a driver */
-	XPT_RECORD_IOCTL = 5, /* on a driver's device node */
+	XPT_RECORD_EVENT = 4,  /* of a driver */
+	XPT_RECORD_IOCTL = 5,  /* on a driver's device node */
+	XPT_RECORD_CALLER = 6, /* an operator was called from a place that was not known; not in recordings */
 	/* made in user space, from 16 on */
 	XPT_RECORD_SPEC = 16,	 /* JSON: what a spec index means; before its first use */
 	XPT_RECORD_PROCESS = 17, /* JSON: name, command line, start time of a process */
@@ -424,6 +426,14 @@ struct xpt_record_ioctl {
 	__s32 result;
 };
 
+/* The place is told once a process. Until a probe is behind it (XPT_ROLE_OPERATOR_END) operators that are called from there have no end. */
+struct xpt_record_caller {
+	struct xpt_record_header header;
+	__u64 address; /* that the operator returns to */
+	__u8 held;     /* the process was sent a stop signal and waits for user space */
+	__u8 reserved[7];
+};
+
 struct xpt_record_lost {
 	struct xpt_record_header header; /* time: when it was noticed */
 	__u64 since;			 /* the loss happened after this time */
@@ -525,6 +535,7 @@ XPT_SIZE_IS(struct xpt_record_string, 40);
 XPT_SIZE_IS(struct xpt_record_task, 48);
 XPT_SIZE_IS(struct xpt_record_event, 24);
 XPT_SIZE_IS(struct xpt_record_ioctl, 40);
+XPT_SIZE_IS(struct xpt_record_caller, 32);
 XPT_SIZE_IS(struct xpt_record_lost, 40);
 XPT_SIZE_IS(struct xpt_record_total, 64);
 XPT_SIZE_IS(struct xpt_record_count, 72);

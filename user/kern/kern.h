@@ -59,6 +59,8 @@ int kern_stop(struct kern *kern);
 
 /* ---- processes ---- */
 
+/* Places that operators of the process are called from are told anew (XPT_RECORD_CALLER): its memory is another one's. */
+void kern_forget_callers(struct kern *kern, pid_t tgid);
 int kern_follow(struct kern *kern, pid_t tgid, __u32 flags); /* XPT_PROCESS_*; replaces earlier flags */
 int kern_follow_flags(struct kern *kern, __u32 flags);	     /* of all followed processes */
 

@@ -232,6 +232,22 @@ int kern_set_spec(struct kern *kern, const struct xpt_spec *spec)
 	return bpf_map_update_elem(bpf_map__fd(kern->main->maps.specs), &index, spec, BPF_ANY);
 }
 
+void kern_forget_callers(struct kern *kern, pid_t tgid)
+{
+	int map = bpf_map__fd(kern->main->maps.callers);
+	struct caller {
+		__u64 tgid, address;
+	} key, next;
+	bool more = !bpf_map_get_next_key(map, NULL, &next);
+
+	while (more) {
+		key = next;
+		more = !bpf_map_get_next_key(map, &key, &next);
+		if (key.tgid == (__u64)tgid)
+			bpf_map_delete_elem(map, &key);
+	}
+}
+
 int kern_follow(struct kern *kern, pid_t tgid, __u32 flags)
 {
 	__u32 key = tgid;

@@ -56,7 +56,7 @@ struct attacher {
 
 size_t attacher_spec_count(const struct registry *registry)
 {
-	return registry->spec_count + 1 + registry->runtime_count;
+	return registry->spec_count + 1 + registry->runtime_count + 1;
 }
 
 static __u16 loader_spec(const struct attacher *attacher)
@@ -67,6 +67,11 @@ static __u16 loader_spec(const struct attacher *attacher)
 static __u16 table_spec(const struct attacher *attacher, const struct description *runtime)
 {
 	return attacher->options.registry->spec_count + 1 + runtime->index;
+}
+
+static __u16 operator_end_spec(const struct attacher *attacher)
+{
+	return attacher_spec_count(attacher->options.registry) - 1;
 }
 
 static bool wants(const struct attacher *attacher, enum xpt_role role)
@@ -83,7 +88,11 @@ static int set_own_specs(struct attacher *attacher)
 		.role = XPT_ROLE_LOADER,
 		.flags = XPT_SPEC_ENTRY_ONLY | XPT_SPEC_CONTROL | XPT_SPEC_HOLD,
 	};
+	const struct xpt_spec end = { .index = operator_end_spec(attacher), .role = XPT_ROLE_OPERATOR_END };
 	int error = kern_set_spec(attacher->options.kern, &spec);
+
+	if (!error)
+		error = kern_set_spec(attacher->options.kern, &end);
 
 	for (size_t i = 0; i < registry->runtime_count && !error; i++) {
 		if (!registry->runtimes[i]->table.accessor)
@@ -322,7 +331,9 @@ static void add_operator(void *context, const struct site *site, unsigned int sp
 	struct operator_sites *operators = context;
 
 	count_site(operators->attacher, spec, site);
-	operators->sites[operators->count++] = (struct kern_site){ .offset = site->offset, .spec = spec };
+	operators->sites[operators->count++] = (struct kern_site){ .offset = site->offset,
+								   .spec = spec,
+								   .entry_only = true };
 }
 
 /* Probes for those of found that have none yet. */
@@ -537,6 +548,48 @@ static void on_resolve(struct attacher *attacher, pid_t tgid, const struct descr
 		struct found_functions found = { .functions = &function, .count = 1 };
 
 		link_functions(attacher, owner, mapped, file, &found, false);
+	}
+out:
+	mapped_files_free(&files);
+}
+
+void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *caller)
+{
+	pid_t tgid = caller->header.tgid, owner = attacher->options.all_processes ? 0 : tgid;
+	const struct mapped_file *mapped;
+	struct mapped_files files;
+	struct analysed *file;
+	struct kern_site *end;
+	struct elf_file *elf;
+	struct stat status;
+	struct site site;
+	__u64 place;
+	int error;
+
+	if (process_mapped_files(tgid, &files))
+		return;
+	mapped = file_at(&files, caller->address);
+	if (!mapped || stat(mapped->open_path, &status))
+		goto out;
+	file = analysed_get(&attacher->files, mapped, &status);
+	if (!file || elf_file_open(NULL, mapped->open_path, mapped->path, &elf))
+		goto out;
+	error = elf_file_address(elf, caller->address - mapped->start + mapped->offset, &place);
+	if (!error)
+		error = site_choose_after(elf, place, &site);
+	elf_file_close(elf);
+	if (error) {
+		log_warn(attacher->log, "%s: operators called at 0x%llx have no end: no probe is possible behind it",
+			 file->path, (unsigned long long)place);
+		goto out;
+	}
+	end = site_is_attached(attacher, owner, file, site.offset) ? NULL : calloc(1, sizeof(*end));
+	if (end) {
+		*end = (struct kern_site){ .offset = site.offset,
+					   .spec = operator_end_spec(attacher),
+					   .entry_only = true };
+		attacher->figures.sites[site.class]++;
+		link_sites(attacher, owner, mapped, file, end, 1, false);
 	}
 out:
 	mapped_files_free(&files);

@@ -55,6 +55,9 @@ bool attacher_record(struct attacher *attacher, const struct xpt_record_header *
 /* How an object in the process leads to the node that it stands for; class: as it was fetched. NULL: not known. */
 const struct node_layout *attacher_node_layout(const struct attacher *attacher, pid_t tgid, __u64 class);
 
+/* Operators are called from a place that was not known: the probe that tells of their end is placed behind it. */
+void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *caller);
+
 const struct attacher_figures *attacher_figures(const struct attacher *attacher);
 /* Expected cost of one recorded call of a spec, ns; 0: it has no probe. */
 unsigned int attacher_cost(const struct attacher *attacher, unsigned int spec);

@@ -61,6 +61,16 @@ static void on_call(struct collector *collector, const struct xpt_record_call *c
 		collector->closed++;
 }
 
+static void on_caller(struct collector *collector, const struct xpt_record_caller *caller)
+{
+	size_t before = sites_placed(collector);
+
+	attacher_caller(collector->attacher, caller);
+	if (caller->held)
+		targets_continue(collector, caller->header.tgid, caller->header.time, 0,
+				 sites_placed(collector) - before);
+}
+
 static void on_total(struct collector *collector, const struct xpt_record_total *total)
 {
 	if (total->key.spec > collector->registry->spec_count)
@@ -77,6 +87,9 @@ static int on_record(void *context, const struct xpt_record_header *record)
 	switch (record->kind) {
 	case XPT_RECORD_CALL:
 		on_call(collector, (const void *)record);
+		break;
+	case XPT_RECORD_CALLER:
+		on_caller(collector, (const void *)record);
 		break;
 	case XPT_RECORD_STRING:
 		attacher_record(collector->attacher, record);

@@ -83,6 +83,7 @@ static void forget(struct collector *collector, pid_t tgid)
 	*followed = collector->followed[--collector->followed_count];
 	records_totals(collector, tgid);
 	attacher_forget(collector->attacher, tgid);
+	kern_forget_callers(collector->kern, tgid);
 	operator_nodes_drop(&collector->operator_nodes, tgid);
 }
 
@@ -316,6 +317,7 @@ static void on_begin(struct collector *collector, const struct xpt_record_task *
 	if (followed) {
 		announce(collector, followed, task->header.time);
 		attacher_renew(collector->attacher, task->header.tgid);
+		kern_forget_callers(collector->kern, task->header.tgid);
 		operator_nodes_drop(&collector->operator_nodes, task->header.tgid);
 		placed = attacher_scan(collector->attacher, task->header.tgid);
 		if (placed > 0)

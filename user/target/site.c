@@ -9,6 +9,7 @@
 #include "target/site_decoder.h"
 
 #define WALK_BYTES 64
+#define AFTER_BYTES 160 /* behind a call */
 #define WALK_INSTRUCTIONS 16
 #define INSTRUCTION_MAX 15   /* bytes */
 #define BODY_MAX (64u << 10) /* a longer function keeps its probe where no branch can reach */
@@ -252,6 +253,29 @@ int site_choose(struct elf_file *file, __u64 address, __u32 arguments, struct si
 		error = -ENOEXEC;
 	}
 out:
+	free(code.bytes);
+	return error;
+}
+
+int site_choose_after(struct elf_file *file, __u64 address, struct site *site)
+{
+	struct site_instruction instruction;
+	struct code code;
+	int error = read_code(file, address, AFTER_BYTES + INSTRUCTION_MAX, &code);
+
+	for (size_t at = 0; !error; at += instruction.length) {
+		error = at < AFTER_BYTES ? decode_at(&code, at, &instruction) : -ENOENT;
+		if (!error && (instruction.refused || instruction.flow == SITE_FLOW_STOP))
+			error = -ENOENT;
+		if (!error && instruction.emulated) {
+			error = elf_file_offset(file, address + at, &site->offset);
+			site->function = site->offset - at;
+			site->class = SITE_EMULATED;
+			break;
+		}
+		if (!error && (instruction.stack || instruction.flow != SITE_FLOW_NEXT))
+			error = -ENOENT;
+	}
 	free(code.bytes);
 	return error;
 }

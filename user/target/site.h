@@ -31,6 +31,12 @@ struct site {
  */
 int site_choose(struct elf_file *file, __u64 address, __u32 arguments, struct site *site);
 
+/*
+ * Chooses a place where a probe is cheap (SITE_EMULATED) for when the call has come back that returns to address: there the stack
+ * pointer is what it was then, and nothing else can have happened in between. -ENOENT: there is none near; errors as above.
+ */
+int site_choose_after(struct elf_file *file, __u64 address, struct site *site);
+
 /* Registers and stack that the fetches of a spec read when the call begins; for site_choose(). */
 __u32 site_arguments(const struct xpt_spec *spec);
 

@@ -46,6 +46,14 @@ static const struct pattern refused[] = {
 	{ 0xffff0000, 0x00000000, SITE_FLOW_STOP },   /* udf */
 };
 
+/* Move the stack pointer: additions to it, and loads and stores that leave the address that they used in it. */
+static const struct pattern moving[] = {
+	{ 0x3f80001f, 0x1100001f, SITE_FLOW_NEXT }, /* add, sub: immediate */
+	{ 0x3fe0001f, 0x0b20001f, SITE_FLOW_NEXT }, /* add, sub: extended register */
+	{ 0x3a8003e0, 0x288003e0, SITE_FLOW_NEXT }, /* ldp, stp: before or after */
+	{ 0x3b2007e0, 0x380007e0, SITE_FLOW_NEXT }, /* ldr, str: before or after */
+};
+
 static const struct pattern *find(const struct pattern *patterns, size_t count, __u32 word)
 {
 	for (size_t i = 0; i < count; i++)
@@ -97,6 +105,7 @@ int site_decode_arm64(const unsigned char *bytes, size_t length, __u64 address, 
 		instruction->refused = true;
 		instruction->flow = pattern->flow;
 	}
+	instruction->stack = find(moving, sizeof(moving) / sizeof(*moving), word);
 	/* hint 32, 34, 36, 38: bti, bti c, bti j, bti jc */
 	instruction->landing = (word & 0xffffff3f) == 0xd503241f;
 	instruction->transparent = instruction->landing || word == 0xd503201f;

@@ -29,6 +29,7 @@ struct site_instruction {
 	bool emulated;	/* the kernel emulates it under a probe */
 	bool refused;	/* some kernel takes no probe here */
 	bool landing;	/* marks where indirect branches may land, and does nothing else (endbr64, bti) */
+	bool stack;	/* moves the stack pointer */
 	bool push;	/* saves a register: executed once a call, even where branches are not all known */
 	/* A probe behind it still sees what the caller passed: the stack pointer, the return address, and all memory but
 	 * that below the stack pointer stay as they are. */

@@ -170,8 +170,10 @@ static void note_register(ZydisRegister written, struct site_instruction *instru
 	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, written);
 
 	instruction->changes |= register_bit(written);
-	if (whole == ZYDIS_REGISTER_RSP)
+	if (whole == ZYDIS_REGISTER_RSP) {
 		instruction->transparent = false;
+		instruction->stack = true;
+	}
 	for (unsigned int i = 0; i < sizeof(argument_registers) / sizeof(*argument_registers); i++)
 		if (whole == argument_registers[i])
 			instruction->writes |= 1u << i;
