@@ -8,7 +8,7 @@ import time
 from harness import (XPUTRACE, Recorder, Trace, Workload, cases, compare_programs, record_command, record_late, run,
                      scratch, workload_path)
 from onnx_models import MODELS, RELEASES, library, model, nodes, serve
-from operators import check_counts, check_operators, check_profile, difference, parents, spans, traced_counts
+from operators import Node, check_counts, check_operators, check_profile, difference, parents, spans, traced_counts
 from ort_profile import profiles
 
 RUNS = 20
@@ -144,11 +144,11 @@ def check_at_once(*options):
     compare_programs(results, trace, False)
     operators = check_operators(trace, results[0]["pid"])
     runs = collections.Counter(call.handle for call in trace.of("Run"))
-    counts = collections.Counter((span.object, span.node.operator) for span in operators)
+    counts = collections.Counter((span.object, span.node) for span in operators)
     made = collections.Counter()
     for node in optimised("branches"):
-        made[node.operator, 2 * RUNS // len(runs)] += len(runs)
-    traced = collections.Counter((operator, count) for (_, operator), count in counts.items())
+        made[Node(node.name, node.operator, node.index, node.provider), 2 * RUNS // len(runs)] += len(runs)
+    traced = collections.Counter((node, count) for (_, node), count in counts.items())
     assert made == traced, difference(made, traced)
     return operators
 
