@@ -249,3 +249,18 @@ def test_all_processes():
     for node in profile.nodes.values():
         node.events = node.events[-len(found):]
     check_profile(profile, [span for operators in found for span in operators])
+
+
+@cases(*RELEASES)
+def test_exception(release):
+    """An operator that throws: the run fails with ONNX Runtime's own error, as it does untraced."""
+    command = serve(model("failing"), "--wait", "--runs", 3, release=release)
+    said = []
+    for options in ((), ("--ops",)):
+        server = Workload(command)
+        recorder = Recorder("-p", server.pid, *options)
+        server.go()
+        said.append((server.wait(), [line for line in server.stderr.splitlines() if line.startswith("Error: ")]))
+        recorder.finish()
+    assert said[0][0] == 1 and len(said[0][1]) == 1 and "Reshape node" in said[0][1][0], said
+    assert said[0] == said[1], said

@@ -99,3 +99,11 @@ def test_left_by_longjmp_deeper(text):
     trace, pid = jumped(text)
     trace.check()
     check_places(spans(trace, "execute", pid), spans(trace, pid=pid))
+
+
+@cases("gtr", "2gg(gtrs", "g(g(trl", "gt_g_rs")
+def test_left_by_exception(text):
+    """One that throws does what it does untraced: the exception is caught around it; later operators are right."""
+    trace, pid = jumped(text)
+    trace.check()
+    check_places(spans(trace, "execute", pid), spans(trace, pid=pid))
