@@ -106,6 +106,7 @@ struct collector {
 	__u64 *spec_calls;	    /* by spec: recorded */
 	__u64 events, ioctls;	    /* of drivers: passed on */
 	struct operator_nodes operator_nodes;
+	__u64 pass, nodes_hold_from; /* time of the last PASS; what is told of operators' nodes counts from there */
 };
 
 /* collector.c */

@@ -24,19 +24,31 @@ static size_t sites_placed(const struct collector *collector)
 	return sites[SITE_OPTIMISED] + sites[SITE_EMULATED] + sites[SITE_STEPPED];
 }
 
-/* An operator's node is told before its first call; when a program goes, so may the objects of its operators. */
+static void hold_from(struct collector *collector, __u64 time)
+{
+	if (collector->nodes_hold_from < time)
+		collector->nodes_hold_from = time;
+}
+
+/*
+ * An operator's node is told before its first call; when a program goes, so may the objects of its operators. What comes
+ * first from the rings need not be the first call: the node holds from the time up to which all records have been passed
+ * on, as far as programs have not gone since.
+ */
 static void look_at_operators(struct collector *collector, const struct xpt_record_call *call)
 {
 	const struct xpt_spec *spec = &collector->registry->specs[call->spec]->wire;
 	struct xpt_record_text *node;
 
-	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD)
+	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD) {
 		operator_nodes_drop(&collector->operator_nodes, call->header.tgid);
+		hold_from(collector, call->header.time);
+	}
 	/* Object and class are the first two of what is fetched for one. */
 	if (spec->role != XPT_ROLE_OPERATOR || (call->valid & 3) != 3)
 		return;
-	node = operator_nodes_look(&collector->operator_nodes, collector->attacher, call->header.tgid, call->start,
-				   call->value[0], call->value[1]);
+	node = operator_nodes_look(&collector->operator_nodes, collector->attacher, call->header.tgid,
+				   collector->nodes_hold_from, call->value[0], call->value[1]);
 	if (node)
 		collector_pass(collector, &node->header);
 	free(node);
@@ -100,6 +112,11 @@ static int on_record(void *context, const struct xpt_record_header *record)
 		break;
 	case XPT_RECORD_TOTAL:
 		on_total(collector, (const void *)record);
+		break;
+	case XPT_RECORD_PASS:
+		hold_from(collector, collector->pass);
+		collector->pass = record->time;
+		collector_pass(collector, record);
 		break;
 	default:
 		collector->events += record->kind == XPT_RECORD_EVENT;

@@ -188,7 +188,18 @@ def branches(count=6, hidden=256):
     return graph
 
 
-MODELS = {function.__name__: function for function in (small, mlp, conv, attention, lstm, control, deep, branches)}
+def failing():
+    """Its last operator throws, since the shape that it is given does not fit what is fed."""
+    graph = Graph("failing")
+    source = graph.input("input", [1, INPUTS])
+    total = graph.node("Cast", [graph.node("ReduceSum", [source], "sum", keepdims=1)], "whole", to=INT64)
+    graph.node("Reshape", [source, graph.node("Squeeze", [total, graph.constant("axis", [0])], "shape")], "output")
+    graph.output("output", [1])
+    return graph
+
+
+MODELS = {function.__name__: function
+          for function in (small, mlp, conv, attention, lstm, control, deep, branches, failing)}
 
 
 def main():

@@ -3,7 +3,8 @@
  * ONNX Runtime through its API table, by slot number, with the library opened by path. Threads run the sessions in
  * turn, and every run is timed around the call itself. Prints one line of JSON.
  *
- * onnx LIBRARY MODEL [--batch N] [--wait-for-go] [--sessions N] [--threads N] [--runs N] [--recreate]
+ * onnx LIBRARY MODEL [--batch N] [--wait-for-go] [--sessions N] [--threads N] [--runs N] [--recreate] [--inter N]
+ * --inter: operators that do not depend on each other run in parallel, on so many threads of ONNX Runtime's own.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -20,6 +21,7 @@
 #define SESSIONS_MAX 8
 #define THREADS_MAX 32
 #define FLOAT 1
+#define PARALLEL 1
 
 /* Slots of OrtApi. */
 enum {
@@ -28,7 +30,9 @@ enum {
 	CREATE_SESSION = 7,
 	RUN = 9,
 	CREATE_SESSION_OPTIONS = 10,
+	SET_EXECUTION_MODE = 13,
 	SET_INTRA_OP_THREADS = 24,
+	SET_INTER_OP_THREADS = 25,
 	CREATE_TENSOR_WITH_DATA = 49,
 	CREATE_CPU_MEMORY_INFO = 69,
 	RELEASE_ENV = 92,
@@ -45,7 +49,7 @@ static struct {
 	void **api;
 	void *env, *options, *memory;
 	const char *model;
-	unsigned int batch, sessions, threads;
+	unsigned int batch, sessions, threads, inter;
 	unsigned long runs;
 	bool recreate;
 	void *session[SESSIONS_MAX];
@@ -81,7 +85,9 @@ static void api_open(const char *path)
 	const struct api_base *(*get_base)(void);
 	void *(*create_env)(int, const char *, void **);
 	void *(*create_options)(void **);
+	void *(*set_mode)(void *, int);
 	void *(*set_threads)(void *, int);
+	void *(*set_inter_threads)(void *, int);
 	void *(*create_memory)(int, int, void **);
 
 	if (!library) {
@@ -96,11 +102,17 @@ static void api_open(const char *path)
 	}
 	create_env = state.api[CREATE_ENV];
 	create_options = state.api[CREATE_SESSION_OPTIONS];
+	set_mode = state.api[SET_EXECUTION_MODE];
 	set_threads = state.api[SET_INTRA_OP_THREADS];
+	set_inter_threads = state.api[SET_INTER_OP_THREADS];
 	create_memory = state.api[CREATE_CPU_MEMORY_INFO];
 	check(create_env(3, "workload", &state.env), "environment");
 	check(create_options(&state.options), "options");
 	check(set_threads(state.options, 1), "threads");
+	if (state.inter) {
+		check(set_mode(state.options, PARALLEL), "parallel mode");
+		check(set_inter_threads(state.options, (int)state.inter), "threads between operators");
+	}
 	check(create_memory(0, 0, &state.memory), "memory");
 }
 
@@ -190,6 +202,8 @@ int main(int argc, char **argv)
 			state.sessions = number(argv[++i], SESSIONS_MAX);
 		else if (strcmp(argv[i], "--threads") == 0)
 			state.threads = number(argv[++i], THREADS_MAX);
+		else if (strcmp(argv[i], "--inter") == 0)
+			state.inter = number(argv[++i], THREADS_MAX);
 		else if (strcmp(argv[i], "--runs") == 0)
 			state.runs = number(argv[++i], 100000000);
 	}
