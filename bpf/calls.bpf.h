@@ -452,6 +452,8 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 	/* Before the time, as it comes behind it at the return: reading them is not a part of the call's duration. */
 	if (config->slots && !layer && counts_begin(spec, thread->depth))
 		frame->flags |= FRAME_COUNTED;
+	if ((spec->flags & XPT_SPEC_RUNNING) && !layer)
+		running_begins();
 	frame->start = thread->start = bpf_ktime_get_ns();
 	thread->now = frame->start - 1;
 	fetch_arguments(thread, spec);

@@ -22,6 +22,19 @@ static __always_inline struct xpt_running *running_get(bool make)
 	return bpf_map_lookup_elem(&runnings, &tgid);
 }
 
+/*
+ * An inference is about to begin. Before its time is taken: what has ended when this is seen has ended before that. Has to be
+ * followed by running_change().
+ */
+__noinline int running_begins(void)
+{
+	struct xpt_running *running = running_get(true);
+
+	if (running)
+		__sync_fetch_and_add(&running->changing, 1);
+	return 0;
+}
+
 /* The frame's inference begins, or ends: change is 1 or -1. */
 __noinline int running_change(struct xpt_frame *frame, __s32 change)
 {
@@ -29,11 +42,12 @@ __noinline int running_change(struct xpt_frame *frame, __s32 change)
 
 	if (!frame)
 		return 0;
-	running = running_get(change > 0);
+	running = running_get(false);
 	if (!running)
 		return 0;
 	frame->flags |= FRAME_RUNNING;
-	__sync_fetch_and_add(&running->changing, 1);
+	if (change < 0)
+		__sync_fetch_and_add(&running->changing, 1);
 	__sync_fetch_and_xor(&running->inference, frame->inference);
 	__sync_fetch_and_xor(&running->program, frame->inference_of);
 	__sync_fetch_and_add(&running->open, change);

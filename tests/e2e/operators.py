@@ -180,7 +180,7 @@ def check_covered(trace, runs, operators, pid):
     for span in operators:
         within[span.run].append(span)
     for program in trace.programs(pid=pid):
-        inferences = [run for run in runs if run.program == program["id"]]
+        inferences = [run for run in runs if run.program == program["id"] and within[run]]
         members = [span for span in operators if span.program == program["id"]]
         if not inferences or unassigned & {span.object for span in members}:
             continue

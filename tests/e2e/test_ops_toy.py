@@ -3,7 +3,7 @@
 
 import collections
 
-from harness import cases, record_late
+from harness import cases, record_command
 from operator_toy import description, toy
 from operators import check_operators, check_places, parents, spans
 
@@ -13,7 +13,7 @@ DEPTH_MAX = 16  # calls of a thread that are open at once
 
 def traced(*arguments):
     """What the threads say that they did, by their numbers, and the trace."""
-    (result,), trace = record_late(toy(*arguments), "--ops", "-r", description())
+    (result,), trace, _ = record_command(toy(*arguments), "--ops", "-r", description())
     return {thread["tid"]: thread for thread in result["threads"]}, trace, result["pid"]
 
 

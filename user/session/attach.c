@@ -112,7 +112,7 @@ static int set_own_specs(struct attacher *attacher)
 		spec = registry->specs[i]->wire;
 		if (wants(attacher, XPT_ROLE_OPERATOR) && registry->spec_runtime[i]->operators.base &&
 		    (spec.role == XPT_ROLE_EXECUTE || spec.role == XPT_ROLE_ENQUEUE))
-			spec.flags |= XPT_SPEC_AROUND | XPT_SPEC_RUNNING;
+			spec.flags |= XPT_SPEC_AROUND | (spec.flags & XPT_SPEC_ENTRY_ONLY ? 0 : XPT_SPEC_RUNNING);
 		error = kern_set_spec(attacher->options.kern, &spec);
 	}
 	return error;

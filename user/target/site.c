@@ -257,25 +257,42 @@ out:
 	return error;
 }
 
-int site_choose_after(struct elf_file *file, __u64 address, struct site *site)
+/* How far behind the code's begin the first place is that a probe is cheap on, with the stack pointer as it is there; -ENOENT: none. */
+static int find_after(const struct code *code, size_t *distance)
 {
 	struct site_instruction instruction;
+
+	for (size_t at = 0; at < AFTER_BYTES; at += instruction.length) {
+		if (decode_at(code, at, &instruction) || instruction.refused || instruction.flow == SITE_FLOW_STOP)
+			return -ENOENT;
+		if (instruction.emulated) {
+			*distance = at;
+			return 0;
+		}
+		if (instruction.stack || instruction.flow != SITE_FLOW_NEXT)
+			return -ENOENT;
+	}
+	return -ENOENT;
+}
+
+int site_choose_after(struct elf_file *file, __u64 address, struct site *site)
+{
+	struct site_instruction first;
+	size_t distance = 0;
 	struct code code;
 	int error = read_code(file, address, AFTER_BYTES + INSTRUCTION_MAX, &code);
 
-	for (size_t at = 0; !error; at += instruction.length) {
-		error = at < AFTER_BYTES ? decode_at(&code, at, &instruction) : -ENOENT;
-		if (!error && (instruction.refused || instruction.flow == SITE_FLOW_STOP))
-			error = -ENOENT;
-		if (!error && instruction.emulated) {
-			error = elf_file_offset(file, address + at, &site->offset);
-			site->function = site->offset - at;
-			site->class = SITE_EMULATED;
-			break;
-		}
-		if (!error && (instruction.stack || instruction.flow != SITE_FLOW_NEXT))
-			error = -ENOENT;
-	}
+	if (!error)
+		error = decode_at(&code, 0, &first);
+	if (!error)
+		error = elf_file_offset(file, address, &site->function);
+	if (error)
+		goto out;
+	site->class = find_after(&code, &distance) ? SITE_STEPPED : SITE_EMULATED;
+	site->offset = site->function + distance;
+	if (site->class == SITE_STEPPED && first.refused)
+		error = -ENOEXEC;
+out:
 	free(code.bytes);
 	return error;
 }

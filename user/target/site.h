@@ -32,8 +32,8 @@ struct site {
 int site_choose(struct elf_file *file, __u64 address, __u32 arguments, struct site *site);
 
 /*
- * Chooses a place where a probe is cheap (SITE_EMULATED) for when the call has come back that returns to address: there the stack
- * pointer is what it was then, and nothing else can have happened in between. -ENOENT: there is none near; errors as above.
+ * Chooses a place for when the call has come back that returns to address: there the stack pointer is what it was then, and
+ * nothing but the next few instructions has happened in between. Where none of them is cheap, it is the first. Errors as above.
  */
 int site_choose_after(struct elf_file *file, __u64 address, struct site *site);
 
