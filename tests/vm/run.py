@@ -56,6 +56,7 @@ LEFT_OUT = (
     ((), "onnx_models.*", "ONNX Runtime is not in the image"),
     ((), "*.onnx", "ONNX Runtime is not in the image"),
     ((), "*.onnx_*", "ONNX Runtime is not in the image"),
+    ((), "ops.*", "ONNX Runtime is not in the image"),
     ((), "merge.*", "traces are merged without the kernel"),
 )
 
