@@ -103,3 +103,13 @@ newer "$out/opencl" "$here/opencl.c" "$here/ledger.c" "$here/ledger.h" $interfac
 newer "$out/sleeper32" "$here/sleeper32.S" ||
 	$cc -m32 -nostdlib -static -o "$out/sleeper32" "$here/sleeper32.S" 2>/dev/null ||
 	echo "build.sh: no 32-bit linking: the 32-bit workload is left out" >&2
+
+# A runtime in C++, stripped, whose programs are made of operators; it launches kernels of the CUDA stand-in.
+operators=$here/operators
+mkdir -p "$out/operators"
+if ! newer "$out/operators/main" "$operators"/* "$here/build.sh" "$out/lib/libcuda.so.1"; then
+	# shellcheck disable=SC2016
+	set -- -std=gnu++17 -O1 -Wall -Wextra -Werror -Wl,-rpath,'$ORIGIN:$ORIGIN/../lib'
+	${CXX:-c++} "$@" -fPIC -shared -s -o "$out/operators/libtoy.so" "$operators/toy.cpp" "$out/lib/libcuda.so.1"
+	${CXX:-c++} "$@" -o "$out/operators/main" "$operators/main.cpp" "$out/operators/libtoy.so" "$out/lib/libcuda.so.1" -lpthread
+fi
