@@ -49,8 +49,8 @@ static __always_inline bool operator_place(const struct xpt_frame *around, struc
 __noinline int caller_look(struct xpt_thread *thread)
 {
 	struct xpt_record_caller *record;
+	struct caller_key key;
 	__u32 one = 1;
-	__u64 tgid;
 
 	if (!thread)
 		return 0;
@@ -60,19 +60,17 @@ __noinline int caller_look(struct xpt_thread *thread)
 	if (thread->return_address == thread->caller)
 		return 0;
 	thread->caller = thread->return_address;
-	/* What goes into maps and rings must not lie on the stack: see struct xpt_thread. */
-	tgid = bpf_get_current_pid_tgid() >> 32;
-	thread->scratch[0] = tgid;
-	thread->scratch[1] = thread->caller;
-	if (bpf_map_lookup_elem(&callers, thread->scratch) || !thread->caller)
+	key.tgid = bpf_get_current_pid_tgid() >> 32;
+	key.address = thread->caller;
+	if (!key.address || bpf_map_lookup_elem(&callers, &key))
 		return 0;
-	bpf_map_update_elem(&callers, thread->scratch, &one, BPF_ANY);
+	bpf_map_update_elem(&callers, &key, &one, BPF_ANY);
 	record = (void *)thread->scratch;
 	record->header.kind = XPT_RECORD_CALLER;
 	record->header.size = sizeof(*record);
-	record->header.tgid = tgid;
+	record->header.tgid = key.tgid;
 	record->header.time = bpf_ktime_get_ns();
-	record->address = thread->caller;
+	record->address = key.address;
 	record->held = 0;
 	hold(&record->header, &record->held);
 	if (record->held)
