@@ -22,6 +22,7 @@ PROGRAMS = """sh bash bpftool busybox cat chmod chroot cp dmesg env false grep h
     mv nm ps rm rmdir rmmod setarch setsid sleep stat strace tail tee touch true umount uname unshare wc""".split()
 OPTIONAL = {"strace"}
 NEEDED = "xputrace workload".split()  # below the build folder
+WITH_LIBRARIES = ("workload/operators/main",)  # that need more than the C library
 TREE = "tests/e2e tests/vm/guest tests/vm/driver user/runtimes user/drivers".split()
 # Of the workloads: what needs libraries that would make the image ten times as large.
 NOT_COPIED = ("opencl", "onnx")
@@ -73,9 +74,10 @@ class Tree:
             shutil.copy2(source, target)
         self.add_libraries(source)
 
-    def add_libraries(self, source):
+    def add_libraries(self, source, without=None):
+        """without: a folder whose own libraries are left out."""
         for library in libraries_of(source):
-            if library not in self._with_libraries:
+            if library not in self._with_libraries and not (without and library.startswith(without)):
                 self._with_libraries.add(library)
                 self.add(library)
 
@@ -117,6 +119,8 @@ def add_build_tree(tree, build):
             tree.add_folder(path, "%s/build/%s" % (INSIDE, name), NOT_COPIED)
         else:
             tree.add(path, "%s/build/%s" % (INSIDE, name))
+    for name in WITH_LIBRARIES:
+        tree.add_libraries(os.path.join(build, name), build)
     for name in TREE:
         tree.add_folder(os.path.join(ROOT, name), "%s/%s" % (INSIDE, name), ("__pycache__",))
     # Compiled here: an emulated processor takes its time, and the file system inside is read-only.

@@ -110,6 +110,6 @@ mkdir -p "$out/operators"
 if ! newer "$out/operators/main" "$operators"/* "$here/build.sh" "$out/lib/libcuda.so.1"; then
 	# shellcheck disable=SC2016
 	set -- -std=gnu++17 -O1 -Wall -Wextra -Werror -Wl,-rpath,'$ORIGIN:$ORIGIN/../lib'
-	${CXX:-c++} "$@" -fPIC -shared -s -o "$out/operators/libtoy.so" "$operators/toy.cpp" "$out/lib/libcuda.so.1"
+	${CXX:-c++} "$@" -fPIC -shared -s -Wl,-soname,libtoy.so -o "$out/operators/libtoy.so" "$operators/toy.cpp" "$out/lib/libcuda.so.1"
 	${CXX:-c++} "$@" -o "$out/operators/main" "$operators/main.cpp" "$out/operators/libtoy.so" "$out/lib/libcuda.so.1" -lpthread
 fi
