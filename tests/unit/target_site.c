@@ -16,6 +16,7 @@ TestSuite(target_site, .fini = support_cleanup);
 
 #define NOP5 ".byte 0x0f,0x1f,0x44,0,0\n"
 #define NO_FRAME 1 /* without unwind information and size: bounds are not known */
+#define AFTER 2	   /* a call returns to where it begins */
 
 struct site_case {
 	const char *name;
@@ -128,6 +129,18 @@ static const struct site_case cases[] = {
 	{ "privileged", "at: hlt\nret\n", 0, 0, 0 },
 	{ "locked_first", "at: lock addl $1,(%rdi)\nret\n", ARG0, 0, 0 },
 	{ "segment_prefix_passed", "at: .byte 0x3e,0x48,0x8b,0x07\nret\n", ARG0, 0, 0 },
+	/* behind a call */
+	{ "after_branch",
+	  "mov 272(%rsp),%rax\nmov 232(%rsp),%rbx\nmovq $0,272(%rsp)\nmov %rax,232(%rsp)\ntest %rbx,%rbx\nat: je 1f\n1: ret\n",
+	  0, SITE_EMULATED, AFTER },
+	{ "after_jump", "xor %eax,%eax\nat: jmp outside\n", 0, SITE_EMULATED, AFTER },
+	{ "after_at_once", "at: je 1f\n1: ret\n", 0, SITE_EMULATED, AFTER },
+	{ "after_epilogue", "at: add $8,%rsp\npop %rbx\nret\n", 0, SITE_STEPPED, AFTER },
+	{ "after_pop", "at: mov %rax,%rdx\npop %rbx\nje 1f\n1: ret\n", 0, SITE_STEPPED, AFTER },
+	{ "after_call", "at: mov %rax,%rdi\ncall outside\nret\n", 0, SITE_STEPPED, AFTER },
+	{ "after_locked", "at: mov %rax,%rdi\nlock addl $1,(%rdi)\nje 1f\n1: ret\n", 0, SITE_STEPPED, AFTER },
+	{ "after_long_way", "at: .rept 60\nmov (%rax),%rax\n.endr\nje 1f\n1: ret\n", 0, SITE_STEPPED, AFTER },
+	{ "after_locked_first", "at: lock addl $1,(%rdi)\nret\n", 0, 0, AFTER },
 	{ "segment_prefix_left", ".byte 0x3e,0x48,0x8b,0x07\nat: push %rbx\npop %rbx\nret\n", ARG0, SITE_EMULATED, 0 },
 };
 
@@ -167,7 +180,8 @@ Test(target_site, places)
 		unsigned long long entry = support_symbol(library, test->name), at;
 		char label[128];
 		struct site site;
-		int error = site_choose(file, entry, test->arguments, &site);
+		int error = test->flags & AFTER ? site_choose_after(file, entry, &site) :
+						  site_choose(file, entry, test->arguments, &site);
 
 		if (!test->class) {
 			cr_expect_eq(error, -ENOEXEC, "%s: %d", test->name, error);

@@ -67,6 +67,40 @@ Test(target_site_arm64, what_instructions_do)
 	}
 }
 
+Test(target_site_arm64, stack_pointer)
+{
+	static const struct {
+		__u32 word;
+		bool moves;
+	} words[] = {
+		{ 0xa9bf7bfd, true },  /* stp x29, x30, [sp, #-16]! */
+		{ 0xa8c17bfd, true },  /* ldp x29, x30, [sp], #16 */
+		{ 0xa9017bfd, false }, /* stp x29, x30, [sp, #16] */
+		{ 0xa9bf0001, false }, /* stp x1, x0, [x0, #-16]! */
+		{ 0xd10043ff, true },  /* sub sp, sp, #16 */
+		{ 0x910043ff, true },  /* add sp, sp, #16 */
+		{ 0x910003bf, true },  /* mov sp, x29 */
+		{ 0x910043e0, false }, /* add x0, sp, #16 */
+		{ 0xf10043ff, false }, /* cmp sp, #16: written to the zero register */
+		{ 0xcb2063ff, true },  /* sub sp, sp, x0 */
+		{ 0xf81f0fe0, true },  /* str x0, [sp, #-16]! */
+		{ 0xf84107e0, true },  /* ldr x0, [sp], #16 */
+		{ 0xf94003e0, false }, /* ldr x0, [sp] */
+		{ 0xf85f03e0, false }, /* ldur x0, [sp, #-16] */
+		{ 0xf86063e0, false }, /* ldr x0, [sp, x0] */
+		{ 0xaa0103e0, false }, /* mov x0, x1 */
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		struct site_instruction got;
+		unsigned char bytes[4];
+
+		memcpy(bytes, &words[i].word, 4);
+		cr_assert_eq(site_decode_arm64(bytes, 4, AT, &got), 0);
+		cr_expect_eq(got.stack, words[i].moves, "%08x", words[i].word);
+	}
+}
+
 Test(target_site_arm64, incomplete)
 {
 	static const unsigned char bytes[4] = { 0x1f, 0x20, 0x03, 0xd5 };
