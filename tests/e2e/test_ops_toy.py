@@ -23,10 +23,20 @@ def done(operators, tid):
     return [[span.label.split("#")[0], int(span.object, 16)] for span in ended]
 
 
-def check_done(threads, operators):
+IN_FLIGHT = 10
+
+
+def check_done(threads, operators, many=False):
+    """many: threads begin at once. What others execute before the process is held, to learn from where, may have no end."""
     for tid, thread in threads.items():
         told = [[NUMBERED[name], int(address, 16)] for name, address in thread["done"]]
-        assert told and done(operators, tid) == told, (told, done(operators, tid))
+        found = done(operators, tid)
+        missing = len(told) - len(found)
+        begin = missing + IN_FLIGHT if many else 0
+        assert 0 <= missing <= (len(told) / 2 if many else 0), (told, found)
+        assert found[begin - missing:] == told[begin:], (told, found)
+        early = iter(told[:begin])
+        assert all(one in early for one in found[:begin - missing]), (told, found)
 
 
 def test_classes():
@@ -60,7 +70,7 @@ def test_threads():
     threads, trace, pid = traced("gr(glsr", 100, 8)
     operators = check_operators(trace, pid)
     assert len(threads) == 8
-    check_done(threads, operators)
+    check_done(threads, operators, many=True)
     assert len({(span.tid, span.program) for span in operators}) == 8
     assert not [span for span in operators if span.unassigned]
 
