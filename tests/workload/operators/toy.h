@@ -10,7 +10,11 @@ struct Run {
 	void *functions[2];
 	int caught = 0;
 	std::vector<std::pair<const char *, const void *>> done;
-	int log(const char *name, const void *object) { done.emplace_back(name, object); return 0; }
+	int log(const char *name, const void *object)
+	{
+		done.emplace_back(name, object);
+		return 0;
+	}
 };
 extern "C" __attribute__((visibility("default"))) Program *toy_load(const char *text);
 extern "C" __attribute__((visibility("default"))) int toy_run(Program *program, Run *run);
