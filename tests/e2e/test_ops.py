@@ -8,7 +8,7 @@ import time
 from harness import (XPUTRACE, Recorder, Trace, Workload, cases, compare_programs, record_command, results_in, run,
                      scratch, workload_path)
 from onnx_models import MODELS, RELEASES, library, model, nodes, serve
-from operators import Node, check_counts, check_operators, check_profile, difference, parents, spans, traced_counts
+from operator_checks import Node, check_counts, check_operators, check_profile, difference, parents, spans, traced_counts
 from ort_profile import profiles
 
 RUNS = 20

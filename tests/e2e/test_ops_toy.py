@@ -5,7 +5,7 @@ import collections
 
 from harness import cases, record_command
 from operator_toy import description, toy
-from operators import check_operators, check_places, parents, spans
+from operator_checks import check_operators, check_places, parents, spans
 
 NUMBERED = {"rt::Gemm<float>": "Gemm", "rt::Relu": "Relu", "rt::Leaky": "Leaky", "rt::Second": "Second"}
 DEPTH_MAX = 16  # calls of a thread that are open at once
