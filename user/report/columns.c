@@ -113,6 +113,12 @@ void columns_format_share(struct text *text, double part, double whole)
 	text_literal(text, "%");
 }
 
+void columns_unknown(struct columns *columns, size_t count)
+{
+	while (count--)
+		columns_name(columns, "-");
+}
+
 void columns_share(struct columns *columns, double part, double whole)
 {
 	size_t start = columns->text.length;

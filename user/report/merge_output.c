@@ -15,12 +15,6 @@
 
 #define TEXT_KEPT (4u << 20)
 
-static int open_as_it_is(struct merge_output *output, const char *path)
-{
-	output->descriptor = path ? open(path, O_WRONLY | O_CLOEXEC) : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-	return output->descriptor < 0 ? -errno : 0;
-}
-
 int merge_output_open(struct merge_output *output, const char *path)
 {
 	struct stat status;
@@ -28,11 +22,15 @@ int merge_output_open(struct merge_output *output, const char *path)
 	bool there;
 
 	*output = (struct merge_output){ .descriptor = -1 };
-	if (!strcmp(path, "-"))
-		return open_as_it_is(output, NULL);
+	if (!strcmp(path, "-")) {
+		output->descriptor = file_standard_output();
+		return output->descriptor < 0 ? output->descriptor : 0;
+	}
 	there = !stat(path, &status);
-	if (there && !S_ISREG(status.st_mode))
-		return open_as_it_is(output, path);
+	if (there && !S_ISREG(status.st_mode)) {
+		output->descriptor = open(path, O_WRONLY | O_CLOEXEC);
+		return output->descriptor < 0 ? -errno : 0;
+	}
 	output->path = there ? realpath(path, NULL) : strdup(path);
 	if (!output->path)
 		return -errno;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reports on their way into files: which file, what is refused, what is said when writing fails. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "report/report_growing.h"
@@ -196,9 +196,9 @@ static int open_growing(struct xpt_report_files *files, const struct xpt_report_
 	int descriptor = -1;
 
 	if (files->output) {
-		descriptor = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+		descriptor = file_standard_output();
 		if (descriptor < 0)
-			return -errno;
+			return descriptor;
 	}
 	files->growing.rotate_bytes = options->rotate_bytes;
 	files->growing.keep = options->keep;

@@ -48,16 +48,10 @@ static void define_distribution(struct columns *columns)
 		columns_define(columns, titles[i], false);
 }
 
-static void fill_unknown(struct columns *columns, size_t count)
-{
-	while (count--)
-		columns_name(columns, "-");
-}
-
 static void fill_distribution(struct columns *columns, const struct statistics *statistics)
 {
 	if (!statistics) {
-		fill_unknown(columns, 7);
+		columns_unknown(columns, 7);
 		return;
 	}
 	columns_time(columns, statistics_min(statistics));
@@ -90,7 +84,7 @@ static void fill_function(struct columns *columns, const struct summary_row *row
 		columns_time(columns, statistics_mean(row->statistics));
 		columns_time(columns, statistics_max(row->statistics));
 	} else {
-		fill_unknown(columns, 3);
+		columns_unknown(columns, 3);
 	}
 	columns_bytes(columns, row->bytes);
 	columns_count(columns, row->errors);
@@ -110,7 +104,7 @@ static void fill_known_time(struct columns *columns, double nanoseconds)
 	if (nanoseconds > 0)
 		columns_time(columns, nanoseconds);
 	else
-		fill_unknown(columns, 1);
+		columns_unknown(columns, 1);
 }
 
 /* Of jobs whose handing over to the device is not told, nothing but their number is known. */
@@ -330,7 +324,7 @@ static void fill_counter(struct columns *columns, const struct model_counter *co
 	snprintf(unit, sizeof(unit), "%s%s", *counter->unit || !sum ? counter->unit : "count", sum ? "/s" : "");
 	columns_name(columns, unit);
 	if (!counter->told) {
-		fill_unknown(columns, 4);
+		columns_unknown(columns, 4);
 		return;
 	}
 	columns_real(columns, counter->least);
@@ -339,7 +333,7 @@ static void fill_counter(struct columns *columns, const struct model_counter *co
 	if (sum)
 		columns_real(columns, counter->total);
 	else
-		fill_unknown(columns, 1);
+		columns_unknown(columns, 1);
 }
 
 static int print_counters(const struct model *model, FILE *out, size_t width)

@@ -60,18 +60,10 @@ static void print_title(const struct model_operator *op, FILE *out)
 	text_free(&text);
 }
 
-static void fill_unknown(struct columns *columns, size_t count)
+/* Of its recorded inferences with operators; 0: not known. */
+static double stepped_time(const struct model_program *program)
 {
-	while (count--)
-		columns_name(columns, "-");
-}
-
-static void fill_share(struct columns *columns, const struct model_program *program, double time)
-{
-	if (program && program->stepped_time)
-		columns_share(columns, time, (double)program->stepped_time);
-	else
-		fill_unknown(columns, 1);
+	return program ? (double)program->stepped_time : 0;
 }
 
 static void fill_operator(struct columns *columns, const struct model_operator *op)
@@ -79,9 +71,9 @@ static void fill_operator(struct columns *columns, const struct model_operator *
 	columns_name(columns, op->label);
 	columns_name(columns, op->type);
 	columns_count(columns, op->recorded);
-	fill_share(columns, op->program, (double)op->self_time);
+	columns_share(columns, (double)op->self_time, stepped_time(op->program));
 	if (!op->duration) {
-		fill_unknown(columns, 4);
+		columns_unknown(columns, 4);
 		return;
 	}
 	columns_time(columns, statistics_mean(op->duration));
@@ -100,9 +92,9 @@ static void fill_rest(struct columns *columns, const struct model_program *progr
 	columns_name(columns, "(in no operator)");
 	columns_name(columns, "");
 	columns_count(columns, program->stepped);
-	fill_share(columns, program, rest);
+	columns_share(columns, rest, stepped_time(program));
 	columns_time(columns, rest / (double)program->stepped);
-	fill_unknown(columns, 3);
+	columns_unknown(columns, 3);
 }
 
 static void fill(struct columns *columns, const struct rows *rows)
