@@ -9,7 +9,7 @@
 
 #include "describe/call_fetches.h"
 
-enum { SYMBOL, SYMBOLS, SLOT, NAME, ROLE, SUCCESS, FETCH, ENTRY_ONLY, NOTE, MEMBERS };
+enum { SYMBOL, SYMBOLS, SLOT, PROBE, NAME, ROLE, SUCCESS, FETCH, ENTRY_ONLY, NOTE, MEMBERS };
 
 static int by_name(const void *a, const void *b)
 {
@@ -105,17 +105,36 @@ static int read_slot(const struct reader *reader, const struct member *members, 
 	return 0;
 }
 
+static int read_probe(const struct reader *reader, const struct member *members, struct calls_seen *seen,
+		      struct call_spec *call)
+{
+	const struct member *member = &members[PROBE];
+	const char *colon;
+	int error = reader_string(reader, member->value, &member->place, &call->probe);
+
+	call->locate = LOCATE_PROBE;
+	if (error)
+		return error;
+	colon = strchr(call->probe, ':');
+	if (!colon || colon == call->probe || !colon[1] || strchr(colon + 1, ':'))
+		return reader_error(reader, &member->place, "must be \"PROVIDER:NAME\"");
+	error = symbol_check(reader, &member->place, call->probe, false);
+	return error ? error : take_symbol(reader, &member->place, seen, call->probe);
+}
+
 /* How the function is found and called. */
 static int read_locate(const struct reader *reader, const struct json_place *place, const struct member *members,
 		       bool has_table, struct calls_seen *seen, struct call_spec *call)
 {
-	int ways = !!members[SYMBOL].value + !!members[SYMBOLS].value + !!members[SLOT].value;
+	int ways = !!members[SYMBOL].value + !!members[SYMBOLS].value + !!members[SLOT].value + !!members[PROBE].value;
 	int error;
 
 	if (ways != 1)
-		return reader_error(reader, place, "must have one of symbol, symbols and slot");
+		return reader_error(reader, place, "must have one of symbol, symbols, slot and probe");
 	if (members[SLOT].value)
 		error = read_slot(reader, members, has_table, seen, call);
+	else if (members[PROBE].value)
+		error = read_probe(reader, members, seen, call);
 	else
 		error = read_symbols(reader, members, seen, call);
 	if (error)
@@ -124,7 +143,7 @@ static int read_locate(const struct reader *reader, const struct json_place *pla
 		return reader_string(reader, members[NAME].value, &members[NAME].place, &call->function);
 	if (call->locate == LOCATE_SLOT)
 		return reader_error(reader, place, "a function that is found by its slot needs a name");
-	call->function = strdup(call->symbols[0]);
+	call->function = strdup(call->locate == LOCATE_PROBE ? call->probe : call->symbols[0]);
 	return call->function ? 0 : -ENOMEM;
 }
 
@@ -181,6 +200,9 @@ static int read_entry_only(const struct reader *reader, const struct member *mem
 	bool entry_only = false;
 	int error = reader_bool(reader, &members[ENTRY_ONLY], &entry_only);
 
+	if (!error && !entry_only && members[PROBE].value)
+		return reader_error(reader, &members[PROBE].place,
+				    "is a place, not a function that returns: the call must be entry_only");
 	if (error || !entry_only)
 		return error;
 	if (spec->role == XPT_ROLE_EXECUTE || spec->role == XPT_ROLE_WAIT)
@@ -197,10 +219,15 @@ int call_spec_parse(const struct reader *reader, const cJSON *value, const struc
 		    struct calls_seen *seen, struct call_spec *call)
 {
 	struct member members[MEMBERS] = {
-		[SYMBOL] = { .key = "symbol" }, [SYMBOLS] = { .key = "symbols" },
-		[SLOT] = { .key = "slot" },	[NAME] = { .key = "name" },
-		[ROLE] = { .key = "role" },	[SUCCESS] = { .key = "success" },
-		[FETCH] = { .key = "fetch" },	[ENTRY_ONLY] = { .key = "entry_only" },
+		[SYMBOL] = { .key = "symbol" },
+		[SYMBOLS] = { .key = "symbols" },
+		[SLOT] = { .key = "slot" },
+		[PROBE] = { .key = "probe" },
+		[NAME] = { .key = "name" },
+		[ROLE] = { .key = "role" },
+		[SUCCESS] = { .key = "success" },
+		[FETCH] = { .key = "fetch" },
+		[ENTRY_ONLY] = { .key = "entry_only" },
 		[NOTE] = { .key = "note" },
 	};
 	int error = reader_members(reader, value, place, members, MEMBERS);
@@ -224,5 +251,6 @@ void call_spec_clear(struct call_spec *call)
 {
 	string_array_free(call->symbols, call->symbol_count);
 	free(call->function);
+	free(call->probe);
 	memset(call, 0, sizeof(*call));
 }

@@ -26,10 +26,20 @@ static int read_identify(const struct reader *reader, const struct member *membe
 
 	for (; !error && at.index < description->identify_count; at.index++)
 		error = symbol_check(reader, &at, description->identify[at.index], false);
-	if (!error && !description->identify_count && !description->table.accessor)
-		error = reader_error(reader, member->value ? &member->place : NULL,
-				     "a runtime without a table needs identify, symbols that tell its library");
 	return error;
+}
+
+/* What tells that a file holds the runtime. */
+static int check_identity(const struct reader *reader, const struct member *identify,
+			  const struct description *description)
+{
+	if (description->identify_count || description->table.accessor)
+		return 0;
+	for (size_t i = 0; i < description->call_count; i++)
+		if (description->calls[i].locate == LOCATE_PROBE)
+			return 0;
+	return reader_error(reader, identify->value ? &identify->place : NULL,
+			    "a runtime without a table or probes needs identify, symbols that tell its library");
 }
 
 static int read_through(const struct reader *reader, const struct member *member, struct table_spec *table)
@@ -249,6 +259,8 @@ static int read_description(const struct reader *reader, const cJSON *document, 
 		error = read_statuses(reader, &members[STATUSES], description);
 	if (!error)
 		error = read_calls(reader, &members[CALLS], description);
+	if (!error)
+		error = check_identity(reader, &members[IDENTIFY], description);
 	return error;
 }
 

@@ -18,6 +18,7 @@
 enum locate_kind {
 	LOCATE_SYMBOL, /* exported or in the symbol table; aliases and twins are further names of the same spec */
 	LOCATE_SLOT,   /* slot of the runtime's API table */
+	LOCATE_PROBE,  /* static probe, a note of the file */
 	LOCATE_METHOD, /* of the classes of operators */
 };
 
@@ -39,7 +40,8 @@ struct call_spec {
 	char **symbols; /* LOCATE_SYMBOL: names without version suffix, or glob patterns; at least one */
 	size_t symbol_count;
 	unsigned int slot;    /* LOCATE_SLOT: index in the table */
-	char *function;	      /* how the function is called in every output: first symbol, or the slot's name */
+	char *probe;	      /* LOCATE_PROBE: "PROVIDER:NAME" */
+	char *function;	      /* how the function is called in every output: first symbol, probe, or the slot's name */
 	struct xpt_spec wire; /* role, fetches; index and over are set when a registry numbers its specs */
 	bool has_status;      /* the return value is a status (XPT_SUCCESS_ZERO32 or _ZERO64) */
 };

@@ -67,7 +67,8 @@ int kern_follow_flags(struct kern *kern, __u32 flags);	     /* of all followed p
 /* ---- links ---- */
 
 struct kern_site {
-	__u64 offset; /* in the file */
+	__u64 offset;	 /* in the file */
+	__u64 semaphore; /* 16 bits in the file's data to count up while the probe is there; 0: none */
 	__u16 spec;
 	bool entry_only;
 };

@@ -14,7 +14,8 @@
 #include "kern/private.h"
 #include "target/process.h"
 
-#define MULTI_RETURN (1u << 0) /* BPF_F_UPROBE_MULTI_RETURN */
+#define MULTI_RETURN (1u << 0)	  /* BPF_F_UPROBE_MULTI_RETURN */
+#define UPROBE_SEMAPHORE_SHIFT 32 /* format/ref_ctr_offset: config:32-63 */
 #define DETACH_THREADS 32
 
 /* What an attachment holds: descriptors of session or multi links, or libbpf's links of perf events. */
@@ -49,6 +50,7 @@ struct link_request {
 	pid_t pid;
 	const char *path;
 	__u64 *offsets;
+	__u64 *semaphores;
 	__u64 *cookies;
 };
 
@@ -59,6 +61,7 @@ static int link_create(const struct link_request *request, size_t first, size_t 
 		.attach_type = request->attach_type,
 		.path = (__u64)(unsigned long)request->path,
 		.offsets = (__u64)(unsigned long)(request->offsets + first),
+		.ref_ctr_offsets = (__u64)(unsigned long)(request->semaphores + first),
 		.cookies = (__u64)(unsigned long)(request->cookies + first),
 		.count = count,
 		.multi_flags = request->multi_flags,
@@ -126,6 +129,15 @@ static int attach_session(struct kern *kern, struct link_request *request, size_
 	return link_range(kern, request, 0, count, refused, attachment);
 }
 
+static void take_sites(struct link_request *request, const struct kern_site *sites, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		request->offsets[i] = sites[i].offset;
+		request->semaphores[i] = sites[i].semaphore;
+		request->cookies[i] = sites[i].spec;
+	}
+}
+
 /* Returns first: a call must not be entered before its return can be seen. */
 static int attach_multi(struct kern *kern, struct link_request *request, const struct kern_site *sites, size_t count,
 			size_t *refused, struct attachment *attachment)
@@ -138,6 +150,7 @@ static int attach_multi(struct kern *kern, struct link_request *request, const s
 		if (sites[i].entry_only)
 			continue;
 		request->offsets[returns] = sites[i].offset;
+		request->semaphores[returns] = 0; /* counted up once, by the entry */
 		request->cookies[returns++] = sites[i].spec;
 	}
 	request->program = bpf_program__fd(kern->main->progs.call_return);
@@ -146,10 +159,7 @@ static int attach_multi(struct kern *kern, struct link_request *request, const s
 		error = link_range(kern, request, 0, returns, refused, attachment);
 	if (error)
 		return error;
-	for (size_t i = 0; i < count; i++) {
-		request->offsets[i] = sites[i].offset;
-		request->cookies[i] = sites[i].spec;
-	}
+	take_sites(request, sites, count);
 	request->program = bpf_program__fd(kern->main->progs.call_entry);
 	request->multi_flags = 0;
 	return link_range(kern, request, 0, count, refused, attachment);
@@ -180,14 +190,15 @@ static int uprobe_kind_read(struct uprobe_kind *kind)
 				     &kind->return_bit);
 }
 
-static int open_uprobe(const struct uprobe_kind *kind, const struct link_request *request, __u64 offset, bool returns)
+static int open_uprobe(const struct uprobe_kind *kind, const struct link_request *request, const struct kern_site *site,
+		       bool returns)
 {
 	struct perf_event_attr attributes = {
 		.type = kind->type,
 		.size = sizeof(attributes),
-		.config = returns ? 1ull << kind->return_bit : 0,
+		.config = returns ? 1ull << kind->return_bit : site->semaphore << UPROBE_SEMAPHORE_SHIFT,
 		.uprobe_path = (__u64)(unsigned long)request->path,
-		.probe_offset = offset,
+		.probe_offset = site->offset,
 		.disabled = 1,
 	};
 	int descriptor = syscall(SYS_perf_event_open, &attributes, request->pid ?: -1, request->pid ? -1 : 0, -1,
@@ -206,7 +217,7 @@ struct placed {
 static int place_site(const struct uprobe_kind *kind, const struct link_request *request, const struct kern_site *site,
 		      bool returns, struct placed *placed, size_t *count)
 {
-	int descriptor = open_uprobe(kind, request, site->offset, returns);
+	int descriptor = open_uprobe(kind, request, site, returns);
 
 	if (descriptor < 0)
 		return descriptor;
@@ -284,13 +295,11 @@ int kern_attach(struct kern *kern, pid_t pid, const char *path, const struct ker
 
 	*refused = 0;
 	request.offsets = calloc(count ?: 1, sizeof(*request.offsets));
+	request.semaphores = calloc(count ?: 1, sizeof(*request.semaphores));
 	request.cookies = calloc(count ?: 1, sizeof(*request.cookies));
-	if (!attachment || !request.offsets || !request.cookies)
+	if (!attachment || !request.offsets || !request.semaphores || !request.cookies)
 		goto out;
-	for (size_t i = 0; i < count; i++) {
-		request.offsets[i] = sites[i].offset;
-		request.cookies[i] = sites[i].spec;
-	}
+	take_sites(&request, sites, count);
 	switch (kern->link) {
 	case LINK_SESSION:
 		error = attach_session(kern, &request, count, refused, attachment);
@@ -303,6 +312,7 @@ int kern_attach(struct kern *kern, pid_t pid, const char *path, const struct ker
 	}
 out:
 	free(request.offsets);
+	free(request.semaphores);
 	free(request.cookies);
 	if (error) {
 		kern_detach(kern, &attachment, 1);

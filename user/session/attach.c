@@ -355,6 +355,7 @@ static int link_functions(struct attacher *attacher, pid_t tgid, const struct ma
 		count_site(attacher, function->spec, &function->site);
 		sites[count++] = (struct kern_site){
 			.offset = function->site.offset,
+			.semaphore = function->site.semaphore,
 			.spec = function->spec,
 			.entry_only = registry->specs[function->spec]->wire.flags & XPT_SPEC_ENTRY_ONLY,
 		};

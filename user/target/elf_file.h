@@ -66,6 +66,21 @@ bool elf_file_exports(struct elf_file *file, const char *name);
  */
 int elf_file_each_version(struct elf_file *file, int (*visit)(void *context, const char *version), void *context);
 
+/* A static probe: a place in the code that the file names for tracers. Strings are valid during the visit. */
+struct elf_probe {
+	const char *provider, *name;
+	const char *arguments; /* where they are when the place is reached: "8@%rdi -4@%eax" */
+	__u64 address;	       /* virtual, as is the next one */
+	__u64 semaphore;       /* 16 bits, data: how many look at the probe; 0: there is none, the probe is always reached */
+};
+
+/* Calls visit for every static probe, in the file's order; a non-zero return ends the walk and is returned. */
+int elf_file_each_probe(struct elf_file *file, int (*visit)(void *context, const struct elf_probe *probe),
+			void *context);
+
+/* File offset of a virtual address in a segment that is written to; -ENOENT where the file has no bytes for it. */
+int elf_file_data_offset(struct elf_file *file, __u64 address, __u64 *offset);
+
 /*
  * What the 8 bytes at a virtual address hold after relocation (RELA, REL, RELR): an address within the file. Relocations
  * against symbols that the file itself defines count as well: another library may interpose them, but what the file

@@ -16,6 +16,8 @@
 #define ELF_RELOCATION_MAX (4u << 20)
 #define ELF_FRAME_MAX (4u << 20)
 #define ELF_VERSION_MAX 1024
+#define ELF_PROBE_MAX 65536
+#define ELF_PROBE_BYTES_MAX (16u << 20) /* of one section of notes */
 
 struct elf_segment {
 	__u64 address;
@@ -92,6 +94,9 @@ int elf_file_read_offset(struct elf_file *file, __u64 offset, void *buffer, size
 /* Maps a virtual address to where the file has its bytes, whatever the segment is for; -ENOENT. left: bytes that follow
  * in the same segment. */
 int elf_file_locate(struct elf_file *file, __u64 address, __u64 *offset, __u64 *left);
+
+/* Header of a section of the file that has the header; -EFAULT. */
+int elf_file_read_section(struct elf_file *file, const Elf64_Ehdr *header, size_t index, Elf64_Shdr *section);
 
 /* Finds .dynsym and .symtab; afterwards file->dynamic and file->full are set. */
 void elf_file_locate_tables(struct elf_file *file);

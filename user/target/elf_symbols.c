@@ -10,7 +10,7 @@
 #define HASH_BUCKET_MAX (4u << 20)
 #define HASH_CHAIN_MAX 65536 /* symbols of one bucket; a few in real files */
 
-static int section_header(struct elf_file *file, const Elf64_Ehdr *header, size_t index, Elf64_Shdr *section)
+int elf_file_read_section(struct elf_file *file, const Elf64_Ehdr *header, size_t index, Elf64_Shdr *section)
 {
 	return elf_file_read_offset(file, header->e_shoff + index * sizeof(*section), section, sizeof(*section));
 }
@@ -22,7 +22,7 @@ static void table_from_section(struct elf_file *file, const Elf64_Ehdr *header, 
 
 	if (table->count || section->sh_entsize != sizeof(Elf64_Sym) || section->sh_link >= header->e_shnum ||
 	    section->sh_offset > file->size || section->sh_size > file->size - section->sh_offset ||
-	    section_header(file, header, section->sh_link, &strings) || strings.sh_type != SHT_STRTAB ||
+	    elf_file_read_section(file, header, section->sh_link, &strings) || strings.sh_type != SHT_STRTAB ||
 	    strings.sh_offset > file->size || strings.sh_size > file->size - strings.sh_offset)
 		return;
 	table->offset = section->sh_offset;
@@ -39,7 +39,7 @@ static void tables_from_sections(struct elf_file *file)
 	if (elf_file_read_offset(file, 0, &header, sizeof(header)) || header.e_shentsize != sizeof(section))
 		return;
 	for (size_t i = 1; i < header.e_shnum; i++) {
-		if (section_header(file, &header, i, &section))
+		if (elf_file_read_section(file, &header, i, &section))
 			return;
 		if (section.sh_type == SHT_DYNSYM)
 			table_from_section(file, &header, &section, &file->dynamic);

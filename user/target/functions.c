@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "target/static_probes.h"
 #include "target/wanted.h"
 
 /* One look at one file. */
@@ -16,6 +17,7 @@ struct look {
 	const struct mapped_file *mapped;
 	struct elf_file *file;
 	struct wanted_matches matches;
+	struct static_probes probes;
 	struct found_functions *found;
 	FILE *missing; /* memory stream; opened when there is something to say */
 	char *missing_text;
@@ -129,6 +131,9 @@ static bool holds(const struct look *look, const struct description *runtime)
 {
 	for (size_t i = 0; i < look->matches.count; i++)
 		if (look->matches.list[i].runtime == runtime && look->matches.list[i].kind != WANTED_CALL)
+			return true;
+	for (size_t i = 0; i < look->probes.count; i++)
+		if (look->probes.list[i].runtime == runtime)
 			return true;
 	return false;
 }
@@ -265,6 +270,25 @@ static int find_table(struct look *look, const struct description *runtime)
 	return note_missing(look, runtime, runtime->table.accessor, "the file does not define it");
 }
 
+/* ---- static probes ---- */
+
+static int find_probes(struct look *look, const struct description *runtime)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < look->probes.count && !error; i++) {
+		const struct static_probe *probe = &look->probes.list[i];
+
+		if (probe->runtime != runtime)
+			continue;
+		if (probe->refused)
+			error = note_missing(look, runtime, probe->spec->function, probe->refused);
+		else
+			error = add_function(look, probe->spec, &probe->site, FOUND_PROBE, probe->spec->probe);
+	}
+	return error;
+}
+
 /* ---- one file ---- */
 
 static int compare(const void *left, const void *right)
@@ -287,6 +311,7 @@ static int end_look(struct look *look, int error)
 	if (look->found->count)
 		qsort(look->found->functions, look->found->count, sizeof(*look->found->functions), compare);
 	wanted_matches_free(&look->matches);
+	static_probes_free(&look->probes);
 	elf_file_close(look->file);
 	return error;
 }
@@ -298,6 +323,8 @@ static int find_runtime(struct look *look, const struct description *runtime)
 
 	if (!error)
 		error = find_table(look, runtime);
+	if (!error)
+		error = find_probes(look, runtime);
 	if (!error)
 		log_debug(look->log, "%s: %s, %zu functions", look->mapped->path, runtime->title,
 			  look->found->count - before);
@@ -315,6 +342,8 @@ int functions_find(const struct log *log, const struct registry *registry, const
 	if (error)
 		return error;
 	error = wanted_find(log, registry, look.file, mapped->path, &look.matches);
+	if (!error)
+		error = static_probes_find(registry, look.file, &look.probes);
 	for (size_t i = 0; i < registry->runtime_count && !error; i++)
 		if (holds(&look, registry->runtimes[i]))
 			error = find_runtime(&look, registry->runtimes[i]);
@@ -380,6 +409,8 @@ const char *found_by_name(enum found_by by)
 		return "table in memory";
 	case FOUND_RESOLVED:
 		return "resolved";
+	case FOUND_PROBE:
+		return "probe";
 	}
 	return "unknown";
 }

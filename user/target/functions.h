@@ -8,7 +8,7 @@
 #include "target/site.h"
 #include "target/table.h"
 
-enum found_by { FOUND_SYMBOL, FOUND_TABLE_FILE, FOUND_TABLE_MEMORY, FOUND_RESOLVED };
+enum found_by { FOUND_SYMBOL, FOUND_TABLE_FILE, FOUND_TABLE_MEMORY, FOUND_RESOLVED, FOUND_PROBE };
 
 struct found_function {
 	__u16 spec; /* index in the registry */
@@ -53,6 +53,6 @@ int functions_add_table(const struct log *log, const struct registry *registry, 
 			const struct pending_table *pending, pid_t pid, __u64 table_address,
 			struct found_functions *result);
 void found_functions_free(struct found_functions *functions);
-const char *found_by_name(enum found_by by); /* "symbol", "table", "table in memory", "resolved" */
+const char *found_by_name(enum found_by by); /* "symbol", "table", "table in memory", "resolved", "probe" */
 
 #endif

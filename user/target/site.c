@@ -243,6 +243,7 @@ int site_choose(struct elf_file *file, __u64 address, __u32 arguments, struct si
 	if (error)
 		goto out;
 	site->offset = site->function;
+	site->semaphore = 0;
 	site->class = first.optimised ? SITE_OPTIMISED : first.emulated ? SITE_EMULATED : SITE_STEPPED;
 	if (site->class == SITE_STEPPED && find_cheaper(&code, arguments, &distance, &moved))
 		error = is_private(file, &code, distance, &moved, &private);
@@ -290,9 +291,30 @@ int site_choose_after(struct elf_file *file, __u64 address, struct site *site)
 		goto out;
 	site->class = find_after(&code, &distance) ? SITE_STEPPED : SITE_EMULATED;
 	site->offset = site->function + distance;
+	site->semaphore = 0;
 	if (site->class == SITE_STEPPED && first.refused)
 		error = -ENOEXEC;
 out:
+	free(code.bytes);
+	return error;
+}
+
+int site_of_marker(struct elf_file *file, __u64 address, struct site *site)
+{
+	struct site_instruction marker;
+	struct code code;
+	int error = read_code(file, address, INSTRUCTION_MAX, &code);
+
+	if (!error)
+		error = decode_at(&code, 0, &marker);
+	if (!error && (!marker.emulated || marker.optimised || marker.refused || marker.stack || marker.changes ||
+		       marker.landing || marker.flow != SITE_FLOW_NEXT))
+		error = -ENOEXEC;
+	if (!error)
+		error = elf_file_offset(file, address, &site->function);
+	site->offset = site->function;
+	site->class = SITE_EMULATED;
+	site->semaphore = 0;
 	free(code.bytes);
 	return error;
 }

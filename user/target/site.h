@@ -20,6 +20,7 @@ struct site {
 	__u64 offset;	/* file offset of the probe */
 	__u64 function; /* file offset of the function's entry; offset - function is how far the probe was moved */
 	enum site_class class;
+	__u64 semaphore; /* file offset of 16 bits that count who looks at a static probe; 0: there are none */
 };
 
 /*
@@ -36,6 +37,13 @@ int site_choose(struct elf_file *file, __u64 address, __u32 arguments, struct si
  * nothing but the next few instructions has happened in between. Where none of them is cheap, it is the first. Errors as above.
  */
 int site_choose_after(struct elf_file *file, __u64 address, struct site *site);
+
+/*
+ * The place of a static probe at address (virtual): exactly there. It has to be an instruction that does nothing and that all
+ * kernels emulate: a 5-byte nop would become a call on some, which writes where a function may keep data. -ENOEXEC: it is
+ * something else; -ENOENT.
+ */
+int site_of_marker(struct elf_file *file, __u64 address, struct site *site);
 
 /* Registers and stack that the fetches of a spec read when the call begins; for site_choose(). */
 __u32 site_arguments(const struct xpt_spec *spec);
