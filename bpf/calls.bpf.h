@@ -9,6 +9,7 @@
 #include "counts.bpf.h"
 #include "fetch.bpf.h"
 #include "operators.bpf.h"
+#include "regions.bpf.h"
 
 /* The thread's name is sent along with its first call. */
 __noinline int thread_announce(struct xpt_thread *thread)
@@ -414,6 +415,10 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 	registers_read(context, &thread->registers);
 	if (spec->role == XPT_ROLE_OPERATOR) {
 		operator_begin(thread, spec);
+		return RETURN_NOT_WANTED;
+	}
+	if (spec->role == XPT_ROLE_REGION_BEGIN || spec->role == XPT_ROLE_REGION_END) {
+		region_pass(thread, spec);
 		return RETURN_NOT_WANTED;
 	}
 	call_look(thread, spec);

@@ -75,6 +75,19 @@ struct {
 	__type(value, __u32);
 } callers __weak SEC(".maps");
 
+/* Names of regions that user space has been told. */
+struct region_name_key {
+	__u64 process; /* number of the process and the program that it runs: never that of a later one */
+	__u64 name;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct region_name_key);
+	__type(value, __u32);
+} region_names __weak SEC(".maps");
+
 /* Processes to follow: their children, programs and libraries. Value: XPT_PROCESS_*. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -62,7 +62,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	bpf_map_delete_elem(&runnings, &tgid);
 	thread = bpf_task_storage_get(&threads, task, 0, 0);
 	if (thread)
-		thread->caller = 0;
+		thread->caller = thread->regions = 0;
 	if ((*process & XPT_PROCESS_HOLD) && !bpf_send_signal(STOP_SIGNAL))
 		record.held = 1;
 	BPF_CORE_READ_STR_INTO(&record.name, task, comm);

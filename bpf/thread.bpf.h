@@ -48,6 +48,15 @@ struct xpt_frame {
 	__u64 value[XPT_FETCH_MAX];
 };
 
+/* A region that has begun on the thread. */
+struct xpt_open_region {
+	__u64 start;  /* 0: it has ended, before some that began later */
+	__u64 handle; /* 0: told by its name */
+	__u64 name;   /* number of its name; 0: none */
+	__u32 place;  /* regions that were open below it */
+	__u32 spec;   /* index of the one that it began with */
+};
+
 /*
  * What a program works on lies here and not on its stack: from Linux 6.13 on, a function of 64 bytes of stack or more gets
  * one stack a CPU for all tasks on x86, and a program that sleeps or is preempted would find another task's values there
@@ -64,8 +73,9 @@ struct xpt_thread {
 	__u64 caller;		    /* from where its latest operator was called */
 	__u64 number;		    /* of the call among those of its program */
 	__u32 sample_every;	    /* the rate at which it was taken */
-	__u32 reserved;
+	__u32 regions; /* open: the one with place p is region[p % XPT_REGIONS_MAX], if that is its place still */
 	struct xpt_frame frame[XPT_DEPTH_MAX];
+	struct xpt_open_region region[XPT_REGIONS_MAX];
 	/* Room to build a record. Only the thread itself uses it. */
 	__u64 scratch[(sizeof(struct xpt_record_string) + XPT_STRING_MAX) / 8];
 };

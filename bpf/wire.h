@@ -16,6 +16,7 @@
 #define XPT_SPEC_MAX 4096    /* call specs of all runtimes together */
 #define XPT_RUNTIME_MAX 64   /* runtimes; one bit each in xpt_spec.over */
 #define XPT_DEPTH_MAX 16     /* traced calls open at once on one thread */
+#define XPT_REGIONS_MAX 64   /* regions open at once on one thread; beyond, the oldest goes */
 #define XPT_STRING_MAX 256   /* bytes kept of a string, terminator not included */
 #define XPT_TASK_NAME_LEN 16 /* comm of a task, terminator included */
 
@@ -56,7 +57,10 @@ enum xpt_role {
 	 * its class, the first word of it; the program of the inference and when it began, both not valid where that is not known.
 	 */
 	XPT_ROLE_OPERATOR = 19,
-	XPT_ROLE_OPERATOR_END = 20, /* not of a function: behind the call of an operator */
+	XPT_ROLE_OPERATOR_END = 20,   /* not of a function: behind the call of an operator */
+	XPT_ROLE_REGION_NAME = 21,    /* region.name: tells a region's name, whether it keeps that itself or not */
+	XPT_ROLE_REGION_RELEASE = 22, /* region.release: the handle may be reused from here on */
+	XPT_ROLE_REGION_PRINT = 23,   /* region.print: writes out what was measured */
 };
 
 /* What a fetched value means. The names in runtime descriptions stand beside. */
@@ -283,7 +287,7 @@ struct xpt_sampling {
 /* Why something is missing. Index of the kernel's loss counters, and of XPT_RECORD_LOST. */
 enum xpt_loss {
 	XPT_LOSS_RING_FULL = 0,	 /* the reader did not keep up */
-	XPT_LOSS_DEPTH = 1,	 /* more than XPT_DEPTH_MAX calls open on one thread */
+	XPT_LOSS_DEPTH = 1,	 /* more than XPT_DEPTH_MAX calls or XPT_REGIONS_MAX regions open on one thread */
 	XPT_LOSS_THREAD = 2,	 /* no memory for the state of a thread */
 	XPT_LOSS_PROGRAMS = 3,	 /* more programs at once than the kernel table holds: not counted exactly */
 	XPT_LOSS_UNREADABLE = 4, /* a fetch met memory that could not be read; the call is there without the value */
@@ -303,9 +307,11 @@ enum xpt_record_kind {
 	XPT_RECORD_CALL = 1,
 	XPT_RECORD_STRING = 2,
 	XPT_RECORD_TASK = 3,
-	XPT_RECORD_EVENT = 4,  /* of a driver */
-	XPT_RECORD_IOCTL = 5,  /* on a driver's device node */
-	XPT_RECORD_CALLER = 6, /* an operator was called from a place that was not known; not in recordings */
+	XPT_RECORD_EVENT = 4,	    /* of a driver */
+	XPT_RECORD_IOCTL = 5,	    /* on a driver's device node */
+	XPT_RECORD_CALLER = 6,	    /* an operator was called from a place that was not known; not in recordings */
+	XPT_RECORD_REGION = 7,	    /* a region has ended */
+	XPT_RECORD_REGION_NAME = 8, /* what regions of a process are called; before its first use */
 	/* made in user space, from 16 on */
 	XPT_RECORD_SPEC = 16,	 /* JSON: what a spec index means; before its first use */
 	XPT_RECORD_PROCESS = 17, /* JSON: name, command line, start time of a process */
@@ -432,6 +438,26 @@ struct xpt_record_caller {
 	__u64 address; /* that the operator returns to */
 	__u8 held;     /* the process was sent a stop signal and waits for user space */
 	__u8 reserved[7];
+};
+
+/* From the end of the begin's function, or its place, to the begin of the end's, on one thread. header.time: the end. */
+struct xpt_record_region {
+	struct xpt_record_header header;
+	__u64 start;
+	__u32 tid;
+	__u16 spec; /* of where it began */
+	__u16 cpu;
+	__u64 handle; /* of the region; 0: it is told by its name */
+	__u64 name;   /* as a REGION_NAME record of the process has it; 0: it could not be read, or there is none */
+};
+
+/* Names with the same text have the same number in a process, until it runs another program. */
+struct xpt_record_region_name {
+	struct xpt_record_header header;
+	__u64 name;
+	__u32 length;	 /* bytes in text, terminator not included, at most XPT_STRING_MAX */
+	__u32 truncated; /* there was more */
+	char text[];	 /* not terminated, padded to 8 */
 };
 
 struct xpt_record_lost {

@@ -44,9 +44,9 @@ Test(describe_call, slots)
 Test(describe_call, locate_mistakes)
 {
 	static const struct refused cases[] = {
-		{ TOY("{}"), "toy.json:7: calls[0]: must have one of symbol, symbols and slot" },
+		{ TOY("{}"), "toy.json:7: calls[0]: must have one of symbol, symbols, slot and probe" },
 		{ TOY("{\n\"symbol\": \"a\", \"symbols\": [\"b\"], " RUN "}"),
-		  "toy.json:7: calls[0]: must have one of symbol, symbols and slot" },
+		  "toy.json:7: calls[0]: must have one of symbol, symbols, slot and probe" },
 		{ TOY("{\n\"symbol\": 3, " RUN "}"), "toy.json:8: calls[0].symbol: must be a string" },
 		{ TOY("{\n\"symbol\": \"a b\", " RUN "}"),
 		  "toy.json:8: calls[0].symbol: is no symbol: only printable ASCII without blanks" },
@@ -92,7 +92,7 @@ Test(describe_call, role_mistakes)
 {
 #define KNOWN                                                                                                  \
 	"(known: program.load program.name program.unload execute enqueue wait launch copy alloc free select " \
-	"region.begin region.end codeobj.load codeobj.unload resolve)"
+	"region.begin region.end codeobj.load codeobj.unload resolve region.name region.release region.print)"
 	static const struct refused cases[] = {
 		{ TOY("{\"symbol\": \"a\"}"), "toy.json:7: calls[0]: role is missing" },
 		{ TOY("{\"symbol\": \"a\", \"role\": 4}"), "toy.json:7: calls[0].role: must be a string" },

@@ -107,6 +107,9 @@ Test(model_programs_room, processes_without_end, .timeout = 120)
 	struct fixture *f = fixture_toy();
 	const __u32 processes = 50000;
 	struct call_record copy;
+	struct xpt_record_region region = { .header = { .kind = XPT_RECORD_REGION, .size = sizeof(region) },
+					    .spec = TOY_BEGIN,
+					    .handle = 3 };
 	__u64 time = 100, copies = 0;
 	struct sum sum;
 	__u32 tgid;
@@ -118,8 +121,10 @@ Test(model_programs_room, processes_without_end, .timeout = 120)
 		toy_execute(f, tgid, 5, time + 1, time + 2);
 		copy = call_make(TOY_COPY, tgid, tgid, time + 3, time + 4, 2, U(10), U(0));
 		cr_assert_eq(feed_call(f, copy), 0);
-		CALL_1(f, TOY_BEGIN, tgid, tgid, time + 5, time + 6, 1, U(3));
-		CALL_1(f, TOY_END, tgid, tgid, time + 7, time + 8, 1, U(3));
+		region.header.tgid = region.tid = tgid;
+		region.start = time + 5;
+		region.header.time = time + 8;
+		cr_assert_eq(model_feed(f->model, &region.header), 0);
 		cr_assert_eq(feed_task(f, XPT_TASK_EXIT, tgid, 0, time + 9, "child"), 0);
 		cr_assert_eq(feed_total(f, tgid, 0, 0, 5, time + 10, 2), 0);
 		if (tgid % 1000 == 0)

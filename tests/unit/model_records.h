@@ -269,25 +269,24 @@ static inline struct call_record call_number(struct call_record record, __u64 nu
 
 /* The functions of a made-up runtime "toy" with index 0, and the same launch in "low" with index 1. */
 enum toy {
-	TOY_LOAD,	 /* name 0 (string), program 1 @return, parent 2, size 3, status 4 */
-	TOY_NAME,	 /* program 0, name 1 (string) */
-	TOY_UNLOAD,	 /* program 0, status 1 */
-	TOY_EXECUTE,	 /* program 0, size 1, core 2, status 3 */
-	TOY_ENQUEUE,	 /* program 0, key 1 @return, stream 2, status 3 */
-	TOY_WAIT,	 /* key 0, count 1, status 2 */
-	TOY_SYNC,	 /* stream 0, status 1 */
-	TOY_FINISH,	 /* status 0 */
-	TOY_LAUNCH,	 /* program 0, stream 1, key 2 @return */
-	TOY_COPY,	 /* size 0, status 1 */
-	TOY_ALLOC,	 /* size 0, address 1 @return; returns a handle */
-	TOY_FREE,	 /* address 0 */
-	TOY_BEGIN,	 /* program 0, name 1 (string) */
-	TOY_END,	 /* program 0 */
-	TOY_BEGIN_NAMED, /* name 0 (string) */
-	TOY_END_NAMED,	 /* name 0 (string) */
-	LOW_LAUNCH,	 /* program 0, stream 1 */
-	LOW_EXECUTE,	 /* program 0 */
-	TOY_OPERATOR,	 /* object 0, class 1, program 2, inference 3 */
+	TOY_LOAD,	    /* name 0 (string), program 1 @return, parent 2, size 3, status 4 */
+	TOY_NAME,	    /* program 0, name 1 (string) */
+	TOY_UNLOAD,	    /* program 0, status 1 */
+	TOY_EXECUTE,	    /* program 0, size 1, core 2, status 3 */
+	TOY_ENQUEUE,	    /* program 0, key 1 @return, stream 2, status 3 */
+	TOY_WAIT,	    /* key 0, count 1, status 2 */
+	TOY_SYNC,	    /* stream 0, status 1 */
+	TOY_FINISH,	    /* status 0 */
+	TOY_LAUNCH,	    /* program 0, stream 1, key 2 @return */
+	TOY_COPY,	    /* size 0, status 1 */
+	TOY_ALLOC,	    /* size 0, address 1 @return; returns a handle */
+	TOY_FREE,	    /* address 0 */
+	TOY_BEGIN,	    /* of regions: what REGION records refer to */
+	TOY_REGION_NAME,    /* program 0, name 1 (string) */
+	TOY_REGION_RELEASE, /* program 0 */
+	LOW_LAUNCH,	    /* program 0, stream 1 */
+	LOW_EXECUTE,	    /* program 0 */
+	TOY_OPERATOR,	    /* object 0, class 1, program 2, inference 3 */
 };
 
 #define F(meaning, type) "{\"meaning\":\"" meaning "\",\"type\":\"" type "\"}"
@@ -335,9 +334,9 @@ static inline struct fixture *fixture_toy(void)
 	feed_spec(f, TOY_ALLOC, 0, "toy_alloc", "alloc", XPT_SUCCESS_NONZERO, F("size", "u64") "," R("address", "u64"));
 	feed_spec(f, TOY_FREE, 0, "toy_free", "free", always, F("address", "u64"));
 	feed_spec(f, TOY_BEGIN, 0, "toy_begin", "region.begin", always, F("program", "u64") "," F("name", "string"));
-	feed_spec(f, TOY_END, 0, "toy_end", "region.end", always, F("program", "u64"));
-	feed_spec(f, TOY_BEGIN_NAMED, 0, "toy_begin_named", "region.begin", always, F("name", "string"));
-	feed_spec(f, TOY_END_NAMED, 0, "toy_end_named", "region.end", always, F("name", "string"));
+	feed_spec(f, TOY_REGION_NAME, 0, "toy_region_name", "region.name", always,
+		  F("program", "u64") "," F("name", "string"));
+	feed_spec(f, TOY_REGION_RELEASE, 0, "toy_region_release", "region.release", always, F("program", "u64"));
 	feed_spec(f, LOW_LAUNCH, 1, "low_launch", "launch", always, F("program", "u64") "," F("stream", "u64"));
 	feed_spec(f, LOW_EXECUTE, 1, "low_execute", "execute", always, F("program", "u64"));
 	feed_spec(f, TOY_OPERATOR, 0, "Compute", "operator", always,

@@ -147,10 +147,15 @@ static int read_locate(const struct reader *reader, const struct json_place *pla
 	return call->function ? 0 : -ENOMEM;
 }
 
+static bool role_is_internal(int role)
+{
+	return role >= XPT_ROLE_TABLE && role <= XPT_ROLE_OPERATOR_END;
+}
+
 static int read_role(const struct reader *reader, const struct json_place *place, const struct member *member,
 		     struct xpt_spec *spec)
 {
-	char known[300] = "";
+	char known[400] = "";
 	size_t used = 0;
 	int role;
 
@@ -159,14 +164,15 @@ static int read_role(const struct reader *reader, const struct json_place *place
 	if (!cJSON_IsString(member->value))
 		return reader_error(reader, &member->place, "must be a string");
 	role = role_from_name(member->value->valuestring);
-	if (role >= XPT_ROLE_TABLE)
+	if (role_is_internal(role))
 		return reader_error(reader, &member->place, "role '%s' is internal", role_name(role));
 	if (role > 0) {
 		spec->role = role;
 		return 0;
 	}
-	for (role = XPT_ROLE_PROGRAM_LOAD; role < XPT_ROLE_TABLE && used < sizeof(known); role++)
-		used += snprintf(known + used, sizeof(known) - used, " %s", role_name(role));
+	for (role = XPT_ROLE_PROGRAM_LOAD; role <= XPT_ROLE_REGION_PRINT && used < sizeof(known); role++)
+		if (!role_is_internal(role))
+			used += snprintf(known + used, sizeof(known) - used, " %s", role_name(role));
 	return reader_error(reader, &member->place, "unknown role '%.40s' (known:%s)", member->value->valuestring,
 			    known);
 }

@@ -23,6 +23,7 @@ struct rule {
 	__u16 needs;	 /* all of these meanings */
 	__u16 needs_one; /* at least one of these */
 	bool at_entry;	 /* the program has to be known when the call begins */
+	bool place;	 /* of the call, only that its place was reached counts: entry_only, program and name alone */
 	__u16 flags;	 /* XPT_SPEC_* */
 };
 
@@ -38,12 +39,14 @@ static const struct rule rules[] = {
 	[XPT_ROLE_ALLOC] = { .needs_one = BIT(SIZE) | BIT(ADDRESS) },
 	[XPT_ROLE_FREE] = { .needs = BIT(ADDRESS) },
 	[XPT_ROLE_SELECT] = { .needs = BIT(CORE) },
-	[XPT_ROLE_REGION_BEGIN] = { .needs_one = BIT(PROGRAM) | BIT(NAME) },
-	[XPT_ROLE_REGION_END] = { .needs_one = BIT(PROGRAM) | BIT(NAME) },
+	[XPT_ROLE_REGION_BEGIN] = { .needs_one = BIT(PROGRAM) | BIT(NAME), .place = true },
+	[XPT_ROLE_REGION_END] = { .needs_one = BIT(PROGRAM) | BIT(NAME), .place = true },
+	[XPT_ROLE_REGION_NAME] = { .needs = BIT(PROGRAM) | BIT(NAME), .flags = XPT_SPEC_CONTROL },
+	[XPT_ROLE_REGION_RELEASE] = { .needs = BIT(PROGRAM), .at_entry = true, .flags = XPT_SPEC_CONTROL },
 	[XPT_ROLE_CODEOBJ_LOAD] = { .needs = BIT(PROGRAM), .flags = XPT_SPEC_CONTROL },
 	[XPT_ROLE_CODEOBJ_UNLOAD] = { .needs = BIT(PROGRAM), .flags = XPT_SPEC_CONTROL },
 	[XPT_ROLE_RESOLVE] = { .needs = BIT(NAME) | BIT(ADDRESS), .flags = XPT_SPEC_CONTROL | XPT_SPEC_HOLD },
-	[XPT_ROLE_LOADER] = { .needs = 0 },
+	[XPT_ROLE_REGION_PRINT] = { .needs = 0 },
 };
 
 struct parser {
@@ -175,6 +178,12 @@ static int check_role(const struct parser *parser, const struct json_place *plac
 		list_meanings(rule->needs_one, names, sizeof(names));
 		return reader_error(parser->reader, place, "role %s needs a fetch of %s", role_name(spec->role), names);
 	}
+	if (rule->place && !(spec->flags & XPT_SPEC_ENTRY_ONLY))
+		return reader_error(parser->reader, place, "role %s is for calls that are entry_only",
+				    role_name(spec->role));
+	if (rule->place && set & ~(BIT(PROGRAM) | BIT(NAME)))
+		return reader_error(parser->reader, place, "role %s takes a program and a name, nothing else",
+				    role_name(spec->role));
 	if (spec->role == XPT_ROLE_WAIT && set & BIT(KEY) && set & BIT(STREAM))
 		return reader_error(parser->reader, &member_of(parser, XPT_MEANING_STREAM)->place,
 				    "a wait is for a key or for a stream, not for both");

@@ -149,8 +149,9 @@ static void program_attach(struct model *model, struct passage *passage)
 	case XPT_ROLE_OPERATOR: /* comes before the inference that it is in */
 		program_use(model, passage, passage->event.call.inference);
 		break;
-	case XPT_ROLE_REGION_BEGIN:
-	case XPT_ROLE_REGION_END:
+	case XPT_ROLE_REGION_NAME:
+	case XPT_ROLE_REGION_RELEASE:
+	case XPT_ROLE_REGION_PRINT:
 		break; /* the handle is the region's */
 	default:
 		program_find(model, passage);
@@ -248,13 +249,11 @@ static void follow(struct model *model, struct passage *passage)
 		if (apart)
 			memory_give(&model->memory, passage->process, call);
 		break;
-	case XPT_ROLE_REGION_BEGIN:
-		if (apart)
-			note(passage, regions_begin(&model->regions, passage->process, passage->function, call));
+	case XPT_ROLE_REGION_NAME:
+		note(passage, regions_name_handle(&model->regions, call));
 		break;
-	case XPT_ROLE_REGION_END:
-		if (apart)
-			note(passage, regions_end(&model->regions, passage->process, passage->function, call));
+	case XPT_ROLE_REGION_RELEASE:
+		regions_release(&model->regions, call);
 		break;
 	default:
 		break;

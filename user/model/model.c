@@ -204,6 +204,16 @@ static void held_deliver(struct model *model, const struct xpt_record_held *reco
 	sinks_write(&model->sinks, &event);
 }
 
+static int region_deliver(struct model *model, const struct xpt_record_region *record)
+{
+	const struct function *function = functions_get(&model->functions, record->spec);
+	const struct process *process = processes_get(&model->processes, record->header.tgid, record->header.time);
+
+	if (!function)
+		return -EBADMSG;
+	return process ? regions_end(&model->regions, process, function->runtime, record) : -ENOMEM;
+}
+
 static int end_deliver(struct model *model, const struct xpt_record_text *record)
 {
 	char *text = strndup(record->text, record->length);
@@ -230,6 +240,10 @@ static int record_deliver(struct model *model, const struct xpt_record_header *r
 		return ioctl_deliver(model, (const void *)record);
 	case XPT_RECORD_STRING:
 		return strings_add(&model->strings, (const void *)record);
+	case XPT_RECORD_REGION:
+		return region_deliver(model, (const void *)record);
+	case XPT_RECORD_REGION_NAME:
+		return regions_name(&model->regions, (const void *)record);
 	case XPT_RECORD_TASK:
 		return task_deliver(model, (const void *)record);
 	case XPT_RECORD_PROCESS:

@@ -6,31 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REGION_NAME_MAX XPT_STRING_MAX
-
-struct open_region {
-	struct map_node node;
-	struct link link;
-	unsigned int process_index;
-	const struct function *function;
-	bool has_handle;
-	__u64 handle;
-	__u64 start;
-	char name[REGION_NAME_MAX + 1];
-};
-
 void regions_init(struct regions *regions, struct sinks *sinks, struct processes *processes)
 {
 	*regions = (struct regions){ .sinks = sinks, .processes = processes };
-	link_init(&regions->open);
-}
-
-static void region_close(struct regions *regions, struct open_region *region)
-{
-	map_remove(&regions->by_thread, &region->node);
-	link_remove(&region->link);
-	regions->open_count--;
-	free(region);
+	region_names_init(&regions->names);
 }
 
 static void region_total_free(struct region_total *total)
@@ -42,62 +21,13 @@ static void region_total_free(struct region_total *total)
 
 void regions_free(struct regions *regions)
 {
-	struct link *link, *following;
 	size_t i;
 
-	link_each(link, following, &regions->open) region_close(regions, container_of(link, struct open_region, link));
 	for (i = 0; i < regions->count; i++)
 		region_total_free(regions->all[i]);
 	free(regions->all);
-	map_free(&regions->by_thread);
+	region_names_free(&regions->names);
 	map_free(&regions->totals);
-}
-
-static bool call_has_handle(const struct event_call *call)
-{
-	return call->have & (1u << XPT_MEANING_PROGRAM);
-}
-
-int regions_begin(struct regions *regions, struct process *process, const struct function *function,
-		  const struct event_call *call)
-{
-	struct open_region *region;
-
-	if (regions->open_count >= REGIONS_OPEN_MAX)
-		region_close(regions, container_of(regions->open.next, struct open_region, link));
-	region = calloc(1, sizeof(*region));
-	if (!region)
-		return -ENOMEM;
-	if (map_add(&regions->by_thread, &region->node, process->view.sort_index, call->tid)) {
-		free(region);
-		return -ENOMEM;
-	}
-	region->process_index = process->view.sort_index;
-	region->function = function;
-	region->has_handle = call_has_handle(call);
-	region->handle = call->handle;
-	region->start = call->end;
-	if (call->name && *call->name)
-		snprintf(region->name, sizeof(region->name), "%s", call->name);
-	else if (region->has_handle)
-		snprintf(region->name, sizeof(region->name), "0x%llx", call->handle);
-	else
-		snprintf(region->name, sizeof(region->name), "%s", function->view.name);
-	link_append(&regions->open, &region->link);
-	regions->open_count++;
-	return 0;
-}
-
-static bool region_is(const struct open_region *region, const struct function *function, const struct event_call *call)
-{
-	if (region->function->runtime != function->runtime)
-		return false;
-	if (region->has_handle && call_has_handle(call))
-		return region->handle == call->handle;
-	if (call->name && *call->name)
-		return !strncmp(region->name, call->name, REGION_NAME_MAX);
-	/* Neither side says which: the innermost. */
-	return !region->has_handle && !call_has_handle(call);
 }
 
 static __u64 name_hash(const char *name)
@@ -173,53 +103,50 @@ static struct region_total *region_total_get(struct regions *regions, const stru
 	return total || !process ? total : region_total_add(regions, process, runtime, name);
 }
 
-static int region_finish(struct regions *regions, const struct process *process, const struct open_region *region,
-			 const struct event_call *call)
+int regions_name(struct regions *regions, const struct xpt_record_region_name *record)
 {
-	const __u64 end = call->start > region->start ? call->start : region->start;
-	const struct event event = { .kind = EVENT_REGION,
-				     .region = { .tgid = call->tgid,
-						 .tid = call->tid,
-						 .runtime = region->function->view.runtime,
-						 .name = region->name,
-						 .start = region->start,
-						 .end = end } };
+	return region_names_add(&regions->names, record->header.tgid, record->name, record->text, record->length);
+}
+
+int regions_name_handle(struct regions *regions, const struct event_call *call)
+{
+	if (!call->name || !*call->name)
+		return 0;
+	return region_names_add_handle(&regions->names, call->tgid, call->handle, call->name, strlen(call->name));
+}
+
+void regions_release(struct regions *regions, const struct event_call *call)
+{
+	region_names_drop_handle(&regions->names, call->tgid, call->handle);
+}
+
+int regions_end(struct regions *regions, const struct process *process, const struct runtime *runtime,
+		const struct xpt_record_region *record)
+{
+	const __u64 end = record->header.time > record->start ? record->header.time : record->start;
+	const char *name = region_names_find(&regions->names, record->header.tgid, record->handle, record->name);
+	struct event event = { .kind = EVENT_REGION,
+			       .region = { .tgid = record->header.tgid,
+					   .tid = record->tid,
+					   .runtime = runtime->name,
+					   .start = record->start,
+					   .end = end } };
 	struct region_total *total;
+	char handle[24];
 
+	if (!name) {
+		snprintf(handle, sizeof(handle), "0x%llx", record->handle);
+		name = handle;
+	}
+	event.region.name = name;
 	sinks_write(regions->sinks, &event);
-	total = region_total_get(regions, process, region->function->runtime, region->name, end);
-	return total ? statistics_add(total->duration, end - region->start) : -ENOMEM;
+	total = region_total_get(regions, process, runtime, name, end);
+	return total ? statistics_add(total->duration, end - record->start) : -ENOMEM;
 }
 
-int regions_end(struct regions *regions, struct process *process, const struct function *function,
-		const struct event_call *call)
+void regions_drop_process(struct regions *regions, __u32 tgid)
 {
-	struct map_node *node = map_find(&regions->by_thread, process->view.sort_index, call->tid);
-	struct open_region *region;
-	int error;
-
-	for (; node; node = map_next(node)) {
-		region = container_of(node, struct open_region, node);
-		if (!region_is(region, function, call))
-			continue;
-		error = region_finish(regions, process, region, call);
-		region_close(regions, region);
-		return error;
-	}
-	return 0;
-}
-
-void regions_drop_process(struct regions *regions, const struct process *process)
-{
-	struct link *link, *following;
-	struct open_region *region;
-
-	link_each(link, following, &regions->open)
-	{
-		region = container_of(link, struct open_region, link);
-		if (region->process_index == process->view.sort_index)
-			region_close(regions, region);
-	}
+	region_names_drop_process(&regions->names, tgid);
 }
 
 int regions_forget_processes(struct regions *regions, __u64 time)

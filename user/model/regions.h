@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Named stretches of user code: from the return of a region.begin to the call of the region.end that belongs to it. */
+/* Named stretches of user code: what each is called, and how long all of a name took. */
 #ifndef XPT_MODEL_REGIONS_H
 #define XPT_MODEL_REGIONS_H
 
 #include "model/functions.h"
 #include "model/processes.h"
+#include "model/region_names.h"
 #include "model/statistics.h"
 
-#define REGIONS_OPEN_MAX 16384 /* at once; the oldest makes room */
 #define REGION_TOTALS_MAX 4096 /* names kept apart, of all processes together */
 
 struct region_total {
@@ -21,9 +21,7 @@ struct region_total {
 struct regions {
 	struct sinks *sinks;
 	struct processes *processes;
-	struct map by_thread; /* open ones by thread; the one that began last is found first */
-	struct link open;     /* oldest first */
-	size_t open_count;
+	struct region_names names;
 	struct map totals;
 	struct region_total **all;
 	size_t count, room;
@@ -32,13 +30,17 @@ struct regions {
 void regions_init(struct regions *regions, struct sinks *sinks, struct processes *processes);
 void regions_free(struct regions *regions);
 
-/* call->name is the region's name when it has one; else the handle stands in. -ENOMEM, in all three. */
-int regions_begin(struct regions *regions, struct process *process, const struct function *function,
-		  const struct event_call *call);
-/* Ends the one that began last on this thread with the same handle or, without a handle, name: an EVENT_REGION. */
-int regions_end(struct regions *regions, struct process *process, const struct function *function,
-		const struct event_call *call);
-void regions_drop_process(struct regions *regions, const struct process *process);
+/* What a REGION_NAME record tells. -ENOMEM, as below. */
+int regions_name(struct regions *regions, const struct xpt_record_region_name *record);
+/* A call of role region.name has given the region of its handle a name. */
+int regions_name_handle(struct regions *regions, const struct event_call *call);
+/* One of role region.release has taken it. */
+void regions_release(struct regions *regions, const struct event_call *call);
+/* A region has ended: an EVENT_REGION. Its handle stands in for a name that is not known. */
+int regions_end(struct regions *regions, const struct process *process, const struct runtime *runtime,
+		const struct xpt_record_region *record);
+/* The process's memory is gone. */
+void regions_drop_process(struct regions *regions, __u32 tgid);
 /* Adds the totals of processes that are marked as forgotten to those of the others. */
 int regions_forget_processes(struct regions *regions, __u64 time);
 

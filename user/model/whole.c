@@ -22,6 +22,14 @@ static struct extent string_extent(const struct xpt_record_header *record)
 				has ? ((const struct xpt_record_string *)record)->length : 0 };
 }
 
+static struct extent region_name_extent(const struct xpt_record_header *record)
+{
+	bool has = record->size >= sizeof(struct xpt_record_region_name);
+
+	return (struct extent){ sizeof(struct xpt_record_region_name),
+				has ? ((const struct xpt_record_region_name *)record)->length : 0 };
+}
+
 static struct extent call_extent(const struct xpt_record_header *record)
 {
 	const struct xpt_record_call *call = (const void *)record;
@@ -48,6 +56,10 @@ static struct extent record_extent(const struct xpt_record_header *record)
 		return call_extent(record);
 	case XPT_RECORD_STRING:
 		return string_extent(record);
+	case XPT_RECORD_REGION:
+		return (struct extent){ sizeof(struct xpt_record_region), 0 };
+	case XPT_RECORD_REGION_NAME:
+		return region_name_extent(record);
 	case XPT_RECORD_TASK:
 		return (struct extent){ sizeof(struct xpt_record_task), 0 };
 	case XPT_RECORD_EVENT: /* how many values it has, only its description says */

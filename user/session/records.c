@@ -92,6 +92,14 @@ static void on_total(struct collector *collector, const struct xpt_record_total 
 	collector_pass(collector, &total->header);
 }
 
+/* It cost as much as a call: one probe where it began and one where it ended. */
+static void on_region(struct collector *collector, const struct xpt_record_region *region)
+{
+	if (region->spec < collector->registry->spec_count)
+		collector->spec_calls[region->spec]++;
+	collector_pass(collector, &region->header);
+}
+
 static int on_record(void *context, const struct xpt_record_header *record)
 {
 	struct collector *collector = context;
@@ -117,6 +125,9 @@ static int on_record(void *context, const struct xpt_record_header *record)
 		hold_from(collector, collector->pass);
 		collector->pass = record->time;
 		collector_pass(collector, record);
+		break;
+	case XPT_RECORD_REGION:
+		on_region(collector, (const void *)record);
 		break;
 	default:
 		collector->events += record->kind == XPT_RECORD_EVENT;

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Regions: stretches of user code between two places. They may be short and many, so begin and end are put together here and
+ * make one record, and a name goes to user space once a process: a number made from its text stands for it. A thread's regions
+ * need not nest, nor follow its stack.
+ */
+#ifndef XPT_REGIONS_BPF_H
+#define XPT_REGIONS_BPF_H
+
+#include "fetch.bpf.h"
+
+#define NUMBER_FACTOR 0x9e3779b97f4a7c15
+
+/* The same for the same text, and hardly ever for others; not 0. */
+static __always_inline __u64 text_number(const __u64 *words, __u32 length)
+{
+	__u64 number = length + 1;
+
+	for (__u32 i = 0; i < XPT_STRING_MAX / 8; i++) {
+		__u32 left = length - 8 * i;
+		__u64 word;
+
+		if (8 * i >= length)
+			break;
+		word = words[i];
+		if (left < 8)
+			word &= (1ull << 8 * left) - 1;
+		number = (number ^ word) * NUMBER_FACTOR;
+		number ^= number >> 32;
+	}
+	return number ?: 1;
+}
+
+/* Tells user space what the name in scratch is, unless it knows. */
+__noinline int region_name_tell(struct xpt_thread *thread, __u64 name, __u32 length, __u32 truncated)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	const struct xpt_config *config = config_get();
+	struct xpt_record_region_name *record;
+	struct region_name_key key;
+	__u32 one = 1, size;
+
+	if (!thread || !config)
+		return 0;
+	key.process = task->group_leader->start_time * NUMBER_FACTOR ^ (task->self_exec_id << 32 | task->tgid);
+	key.name = name;
+	if (bpf_map_lookup_elem(&region_names, &key))
+		return 0;
+	record = (void *)thread->scratch;
+	size = XPT_ALIGN8(sizeof(*record) + length) & 511;
+	if (size > sizeof(thread->scratch))
+		return 0;
+	record->header.kind = XPT_RECORD_REGION_NAME;
+	record->header.size = size;
+	record->header.tgid = task->tgid;
+	record->header.time = bpf_ktime_get_ns();
+	record->name = name;
+	record->length = length;
+	record->truncated = truncated;
+	if (!emit_data(config, record, size, WAKEUP_WINDOW))
+		bpf_map_update_elem(&region_names, &key, &one, BPF_ANY);
+	return 0;
+}
+
+/* The number of the name at the address into thread->number; 0: it cannot be read, or is empty. */
+__noinline int region_name(struct xpt_thread *thread, __u64 address)
+{
+	bool truncated = false;
+	__u64 *text;
+	long length;
+
+	if (!thread)
+		return 0;
+	thread->number = 0;
+	if (!address)
+		return 0;
+	text = thread->scratch + sizeof(struct xpt_record_region_name) / 8;
+	length = read_text((char *)text, address, &truncated);
+	if (length <= 0 || length > XPT_STRING_MAX)
+		return 0;
+	thread->number = text_number(text, length);
+	return region_name_tell(thread, thread->number, length, truncated);
+}
+
+/* The region's handle into thread->handle, its name's number into thread->number, as far as there are such. */
+__noinline int region_look(struct xpt_thread *thread, const struct xpt_spec *spec)
+{
+	if (!thread || !spec)
+		return 0;
+	thread->handle = thread->number = 0;
+	for (__u32 i = 0; i < 2 && i < spec->fetches; i++) {
+		const struct xpt_fetch *fetch = &spec->fetch[i];
+		__u64 value = 0;
+
+		if (argument_read(&thread->registers, fetch->source, &value) || follow(fetch, &value))
+			continue; /* a region may have no name yet */
+		if (fetch->meaning == XPT_MEANING_PROGRAM)
+			thread->handle = value;
+		else if (fetch->type == XPT_TYPE_STRING)
+			region_name(thread, value);
+	}
+	return 0;
+}
+
+/* Where too many are open, this one takes the place of the oldest: its end may never come, after an exception or longjmp. */
+__noinline int region_begin(struct xpt_thread *thread, const struct xpt_spec *spec)
+{
+	struct xpt_open_region *region;
+	__u32 place;
+
+	if (!thread || !spec)
+		return 0;
+	place = thread->regions++;
+	region = &thread->region[place & (XPT_REGIONS_MAX - 1)];
+	if (place >= XPT_REGIONS_MAX && region->start && region->place == place - XPT_REGIONS_MAX)
+		count_loss(XPT_LOSS_DEPTH);
+	region->place = place;
+	region->handle = thread->handle;
+	region->name = thread->number;
+	region->spec = spec->index;
+	region->start = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* The place of the one that began last of those that the thread ends now; -1: none has begun. */
+__noinline int region_find(const struct xpt_thread *thread)
+{
+	if (!thread)
+		return -1;
+	for (__u32 i = 1; i <= XPT_REGIONS_MAX; i++) {
+		__u32 place = thread->regions - i;
+		const struct xpt_open_region *region = &thread->region[place & (XPT_REGIONS_MAX - 1)];
+
+		if (i > thread->regions || region->place != place)
+			return -1;
+		if (region->start && (region->handle && thread->handle ? region->handle == thread->handle :
+									 region->name == thread->number))
+			return place;
+	}
+	return -1;
+}
+
+/* Those that began later may still be open. */
+__noinline int region_remove(struct xpt_thread *thread, __u32 place)
+{
+	if (!thread)
+		return 0;
+	thread->region[place & (XPT_REGIONS_MAX - 1)].start = 0;
+	for (__u32 i = 0; i < XPT_REGIONS_MAX && thread->regions; i++) {
+		const struct xpt_open_region *last = &thread->region[(thread->regions - 1) & (XPT_REGIONS_MAX - 1)];
+
+		if (last->place != thread->regions - 1)
+			thread->regions = 0; /* it has lost its place, as have all below */
+		else if (!last->start)
+			thread->regions--;
+		else
+			break;
+	}
+	return 0;
+}
+
+__noinline int region_end(struct xpt_thread *thread, __u64 end)
+{
+	const struct xpt_config *config = config_get();
+	const struct xpt_open_region *region;
+	struct xpt_record_region *record;
+	__u64 task = bpf_get_current_pid_tgid();
+	int place;
+
+	if (!thread || !config)
+		return 0;
+	place = region_find(thread);
+	if (place < 0)
+		return 0;
+	region = &thread->region[place & (XPT_REGIONS_MAX - 1)];
+	record = (void *)thread->scratch;
+	record->header.kind = XPT_RECORD_REGION;
+	record->header.size = sizeof(*record);
+	record->header.tgid = task >> 32;
+	record->header.time = end;
+	record->start = region->start;
+	record->tid = task;
+	record->spec = region->spec;
+	record->cpu = bpf_get_smp_processor_id();
+	record->handle = region->handle;
+	record->name = region->name;
+	region_remove(thread, place);
+	emit_data(config, record, sizeof(*record), WAKEUP_WINDOW);
+	return 0;
+}
+
+/* A place where regions begin or end. The thread has its registers. */
+static __always_inline void region_pass(struct xpt_thread *thread, const struct xpt_spec *spec)
+{
+	__u64 now = bpf_ktime_get_ns();
+
+	region_look(thread, spec);
+	if (spec->role == XPT_ROLE_REGION_BEGIN)
+		region_begin(thread, spec);
+	else
+		region_end(thread, now);
+}
+
+#endif
