@@ -389,8 +389,7 @@ REQUIRED = {
         nrta_is_completed""",
     "qaic": """qaicOpenQpc qaicCloseQpc qaicCreateProgram qaicReleaseProgram qaicCreateExecObj qaicReleaseExecObj
         qaicEnqueueExecObj qaicExecObjWaitForCompletion""",
-    "vaccel": """vaccel_resource_new vaccel_resource_delete vaccel_tf_model_run vaccel_torch_model_run
-        vaccel_prof_region_start vaccel_prof_region_stop""",
+    "vaccel": """vaccel_resource_new vaccel_resource_delete vaccel_tf_model_run vaccel_torch_model_run""",
     "hip": """hipSetDevice hipMalloc hipFree hipMemcpy hipMemcpyAsync hipModuleLoad hipModuleUnload
         hipModuleGetFunction hipModuleLaunchKernel hipLaunchKernel hipStreamSynchronize hipDeviceSynchronize
         __hipRegisterFunction""",

@@ -81,7 +81,7 @@ static void start(struct fixture *fixture)
 	*fixture = (struct fixture){ 0 };
 	fixture->names = trace_names_create();
 	fixture->text = trace_text_create(fixture->names);
-	fixture->trace = trace_create(wants, fixture);
+	fixture->trace = trace_create(wants, fixture, false);
 	cr_assert(fixture->names && fixture->text && fixture->trace);
 	fixture->report.name = "a \"stream\"";
 	trace_names_event(fixture->names, &event);

@@ -41,7 +41,7 @@ static void setup(void)
 {
 	names = trace_names_create();
 	text = trace_text_create(names);
-	trace = trace_create(wants, NULL);
+	trace = trace_create(wants, NULL, false);
 	cr_assert(names && text && trace);
 	report.name = "";
 }

@@ -333,11 +333,19 @@ struct event_held {
 	unsigned int sites;
 };
 
+#define MODEL_REGION_PROGRAM "region:" /* before the name of a region that stands for a program */
+
 struct event_region {
 	__u32 tgid, tid;
 	const char *runtime;
 	const char *name;
 	__u64 start, end;
+	/*
+	 * All of its name in the process, as if they were the inferences of a program "region:NAME"; in no list of programs. NULL:
+	 * there are too many names.
+	 */
+	const struct model_program *program;
+	__u64 number; /* of the region among those, from 0 */
 };
 
 struct event_task {

@@ -11,7 +11,7 @@ static void process_clear(struct model *model, struct process *process, __u64 ti
 	pairs_drop_process(&model->pairs, process, time);
 	jobs_drop_process(&model->jobs, process);
 	memory_drop_process(&model->memory, process, time);
-	regions_drop_process(&model->regions, process->view.tgid);
+	regions_drop_process(&model->regions, process);
 	steps_drop_process(&model->steps, process);
 	strings_drop(&model->strings, process->view.tgid);
 	programs_release_all(&model->programs, process, time);

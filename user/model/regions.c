@@ -15,7 +15,7 @@ void regions_init(struct regions *regions, struct sinks *sinks, struct processes
 static void region_total_free(struct region_total *total)
 {
 	statistics_free(total->duration);
-	free((char *)total->view.name);
+	free((char *)total->program.name);
 	free(total);
 }
 
@@ -59,6 +59,7 @@ static struct region_total *region_total_add(struct regions *regions, const stru
 {
 	size_t room = regions->room ? regions->room * 2 : 16;
 	struct region_total **all, *total;
+	char *text;
 
 	if (regions->count == regions->room) {
 		all = realloc(regions->all, room * sizeof(struct region_total *));
@@ -74,9 +75,20 @@ static struct region_total *region_total_add(struct regions *regions, const stru
 	total->runtime = runtime;
 	total->view.process = &process->view;
 	total->view.runtime = runtime->name;
-	total->view.name = strdup(name);
 	total->view.duration = total->duration = statistics_create();
-	if (!total->view.name || !total->duration ||
+	if (asprintf(&text, MODEL_REGION_PROGRAM "%s", name) < 0)
+		text = NULL;
+	else
+		total->view.name = text + strlen(MODEL_REGION_PROGRAM);
+	total->program = (struct model_program){ .id = REGION_PROGRAM_ID + regions->next_program++,
+						 .process = &process->view,
+						 .runtime = runtime->name,
+						 .runtime_index = runtime->index,
+						 .handle = name_hash(name),
+						 .name = text,
+						 .named = true,
+						 .role = XPT_ROLE_REGION_BEGIN };
+	if (!text || !total->duration ||
 	    map_add(&regions->totals, &total->node, (__u64)process->view.sort_index << 8 | runtime->index,
 		    name_hash(name))) {
 		region_total_free(total);
@@ -139,14 +151,29 @@ int regions_end(struct regions *regions, const struct process *process, const st
 		name = handle;
 	}
 	event.region.name = name;
-	sinks_write(regions->sinks, &event);
 	total = region_total_get(regions, process, runtime, name, end);
-	return total ? statistics_add(total->duration, end - record->start) : -ENOMEM;
+	if (!total)
+		return -ENOMEM;
+	if (total->process == process) {
+		event.region.program = &total->program;
+		event.region.number = statistics_count(total->duration);
+	}
+	sinks_write(regions->sinks, &event);
+	return statistics_add(total->duration, end - record->start);
 }
 
-void regions_drop_process(struct regions *regions, __u32 tgid)
+void regions_drop_process(struct regions *regions, const struct process *process)
 {
-	region_names_drop_process(&regions->names, tgid);
+	size_t i;
+
+	region_names_drop_process(&regions->names, process->view.tgid);
+	/* Those of the same names that come later are other programs. */
+	for (i = 0; i < regions->count; i++) {
+		if (regions->all[i]->process != process)
+			continue;
+		regions->all[i]->program.id = REGION_PROGRAM_ID + regions->next_program++;
+		regions->all[i]->program.generation++;
+	}
 }
 
 int regions_forget_processes(struct regions *regions, __u64 time)

@@ -10,8 +10,11 @@
 
 #define REGION_TOTALS_MAX 4096 /* names kept apart, of all processes together */
 
+#define REGION_PROGRAM_ID 0x80000000u /* from here on; programs are numbered from 1 */
+
 struct region_total {
-	struct model_region_total view; /* the name is owned here */
+	struct model_region_total view; /* the name is that of the program without what stands before it */
+	struct model_program program;	/* its name is owned here */
 	struct map_node node;		/* by process and runtime, and hash of the name */
 	const struct process *process;
 	const struct runtime *runtime;
@@ -25,6 +28,7 @@ struct regions {
 	struct map totals;
 	struct region_total **all;
 	size_t count, room;
+	unsigned int next_program;
 };
 
 void regions_init(struct regions *regions, struct sinks *sinks, struct processes *processes);
@@ -40,7 +44,7 @@ void regions_release(struct regions *regions, const struct event_call *call);
 int regions_end(struct regions *regions, const struct process *process, const struct runtime *runtime,
 		const struct xpt_record_region *record);
 /* The process's memory is gone. */
-void regions_drop_process(struct regions *regions, __u32 tgid);
+void regions_drop_process(struct regions *regions, const struct process *process);
 /* Adds the totals of processes that are marked as forgotten to those of the others. */
 int regions_forget_processes(struct regions *regions, __u64 time);
 

@@ -123,6 +123,7 @@ static struct entry *entry_create(const struct model_program *program)
 		return NULL;
 	}
 	entry->runtime_index = program->runtime_index;
+	entry->region = program->role == XPT_ROLE_REGION_BEGIN;
 	entry->loaded = program->loaded;
 	link_init(&entry->link);
 	link_init(&entry->of_process);

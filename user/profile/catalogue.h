@@ -37,6 +37,7 @@ struct entry {
 	__u32 sample_every; /* own rate in the kernel; 0: the one of all */
 	__u32 retry_after;  /* calls until it is said again, since retry_calls; 0: the kernel has it */
 	__u32 retry_calls;
+	bool region;	  /* stands for regions of a name: the kernel records all or none of them */
 	bool active;	  /* inferences or counts of it have been seen */
 	bool handed_over; /* by_handle is a newer one's */
 	/* Of recorded inferences: */

@@ -39,6 +39,19 @@ bool choice_fits(const struct xpt_program_choice *choice, const struct entry *en
 	       (!choice->name || !strcmp(choice->name, identity->name));
 }
 
+bool choice_is_region(const struct xpt_program_choice *choice)
+{
+	return choice->name && !strncmp(choice->name, MODEL_REGION_PROGRAM, strlen(MODEL_REGION_PROGRAM));
+}
+
+bool choices_have_regions(const struct choices *choices)
+{
+	for (size_t i = 0; i < choices->count; i++)
+		if (choices->all[i].added && choice_is_region(&choices->all[i].choice))
+			return true;
+	return false;
+}
+
 enum choice_answer choices_decide(const struct choices *choices, const struct entry *entry)
 {
 	size_t i;

@@ -25,9 +25,12 @@ enum choice_answer {
 
 void choices_free(struct choices *choices);
 bool choice_fits(const struct xpt_program_choice *choice, const struct entry *entry);
+bool choice_is_region(const struct xpt_program_choice *choice); /* named as such: "region:NAME" */
 enum choice_answer choices_decide(const struct choices *choices, const struct entry *entry);
 /* The latest word on exactly this choice that nothing of the other kind came after. */
 enum choice_answer choices_standing(const struct choices *choices, const struct xpt_program_choice *choice);
+/* Was one added, and not removed since, that may be for a region? */
+bool choices_have_regions(const struct choices *choices);
 /* Was exactly this choice added, and not removed since? */
 bool choices_has(const struct choices *choices, const struct xpt_program_choice *choice);
 /*

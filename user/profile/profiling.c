@@ -184,6 +184,15 @@ static void on_inference(struct profiling *profiling, const struct event *event)
 		take_inference(profiling, entry, &inference);
 }
 
+static void on_region(struct profiling *profiling, const struct event *event)
+{
+	struct entry *entry = entry_see(profiling, event->region.program);
+	struct inference inference;
+
+	if (entry && inference_read(event, &inference))
+		take_inference(profiling, entry, &inference);
+}
+
 static void event_take(struct profiling *profiling, const struct event *event)
 {
 	switch (event->kind) {
@@ -194,6 +203,9 @@ static void event_take(struct profiling *profiling, const struct event *event)
 	case EVENT_INFERENCE:
 	case EVENT_UNPAIRED:
 		on_inference(profiling, event);
+		break;
+	case EVENT_REGION:
+		on_region(profiling, event);
 		break;
 	case EVENT_PROGRAM:
 		on_program(profiling, &event->program);

@@ -7,6 +7,7 @@
 #define ROLES_ALWAYS \
 	(ROLE(PROGRAM_LOAD) | ROLE(PROGRAM_NAME) | ROLE(PROGRAM_UNLOAD) | ROLE(RESOLVE) | ROLE(TABLE) | ROLE(LOADER))
 #define ROLES_RUN (ROLES_ALWAYS | ROLE(EXECUTE) | ROLE(ENQUEUE) | ROLE(WAIT) | ROLE(LAUNCH))
+#define ROLES_REGIONS (ROLE(REGION_BEGIN) | ROLE(REGION_END) | ROLE(REGION_NAME) | ROLE(REGION_RELEASE))
 #define ROLES_TRACE (~0u)
 
 #define RETRY_MOST 1024 /* calls */
@@ -35,6 +36,15 @@ static bool run_takes_unknown(const struct run *run)
 	if (!run->handle->options.stream)
 		return !run->bound;
 	return run->handle->expression || run->handle->choices.added;
+}
+
+bool run_takes_regions(const struct run *run)
+{
+	const struct handle *handle = run->handle;
+
+	if (!handle->options.stream)
+		return choice_is_region(&handle->options.program);
+	return handle->expression || choices_have_regions(&handle->choices);
 }
 
 static __u32 rate_of(const struct entry *entry)
@@ -83,7 +93,7 @@ static void rate_say(struct profiling *profiling, struct entry *entry, __u32 oth
 					       .loaded = entry->loaded };
 	__u32 rate = rate_of(entry);
 
-	if (entry->released || rate == (entry->sample_every ?: others)) {
+	if (entry->region || entry->released || rate == (entry->sample_every ?: others)) {
 		entry->retry_after = 0;
 		return;
 	}
@@ -122,6 +132,7 @@ void rates_refresh(struct profiling *profiling)
 		if (!run_samples(run))
 			continue;
 		roles |= run->trace ? ROLES_TRACE : ROLES_RUN;
+		roles |= run_takes_regions(run) ? ROLES_REGIONS : 0;
 		if (run_takes_unknown(run))
 			rate = common_divisor(rate, run_rate(run));
 	}

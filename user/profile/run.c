@@ -30,7 +30,7 @@ int run_create(struct handle *handle, __u64 now, __s64 offset, struct run **resu
 	run->baseline = NEVER;
 	run->pending = true;
 	if (options->type == XPT_PROFILE_TRACE)
-		run->trace = trace_create(take_wanted, run);
+		run->trace = trace_create(take_wanted, run, run_takes_regions(run));
 	if (!run->trace && options->type == XPT_PROFILE_TRACE) {
 		free(run);
 		return -ENOMEM;

@@ -98,6 +98,20 @@ static void read_inference(const struct event_inference *inference, bool unpaire
 	read_counts(&inference->counts, &result->sample);
 }
 
+static void read_region(const struct event_region *region, struct inference *result)
+{
+	*result = (struct inference){
+		.program = region->program,
+		.start = region->start,
+		.end = region->end,
+		.numbered = true,
+		.sample = { .number = region->number,
+			    .time = { [XPT_TIME_CALL_BEGINS] = region->start, [XPT_TIME_CALL_ENDS] = region->end },
+			    .tid = region->tid },
+	};
+	read_counts(&(struct model_counts){}, &result->sample);
+}
+
 bool inference_read(const struct event *event, struct inference *result)
 {
 	const struct event_inference *inference = &event->inference;
@@ -113,6 +127,11 @@ bool inference_read(const struct event *event, struct inference *result)
 		if (!inference->program || inference->function->role != XPT_ROLE_ENQUEUE)
 			return false;
 		read_inference(inference, event->kind == EVENT_UNPAIRED, result);
+		break;
+	case EVENT_REGION:
+		if (!event->region.program)
+			return false;
+		read_region(&event->region, result);
 		break;
 	default:
 		return false;

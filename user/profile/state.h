@@ -112,6 +112,8 @@ void rates_retry(struct profiling *profiling, struct entry *entry);
 /* The kernel has no rate of its own for the program any more. */
 void rates_forget(struct profiling *profiling, struct entry *entry);
 bool rates_are_full(const struct profiling *profiling); /* every inference of every program is recorded */
+/* Regions may be many, and are not sampled: they are looked at only where one could be chosen. */
+bool run_takes_regions(const struct run *run);
 /* Says everything that has changed. */
 void rates_refresh(struct profiling *profiling);
 

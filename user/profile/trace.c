@@ -2,7 +2,8 @@
 /*
  * Which events go into a document. Events come in the order of their ends, so what is nested comes before the call around
  * it, and a wait before the inferences that it has ended: both are held as copies until it is known whether they are
- * wanted. A call at depth 0 settles everything that its thread has held before.
+ * wanted. A call at depth 0 settles everything that its thread has held before, unless regions around it may be wanted: then
+ * the oldest make room.
  */
 #include "profile/trace.h"
 
@@ -45,6 +46,7 @@ enum wait_state {
 struct trace {
 	trace_wanted_fn wanted;
 	void *context;
+	bool regions; /* may be wanted: nothing settles what a thread has held */
 	struct map threads;
 	struct link recent; /* threads, least recently used first */
 	struct link all;    /* held events, oldest first */
@@ -54,7 +56,7 @@ struct trace {
 	enum wait_state wait_state;
 };
 
-struct trace *trace_create(trace_wanted_fn wanted, void *context)
+struct trace *trace_create(trace_wanted_fn wanted, void *context, bool regions)
 {
 	struct trace *trace = calloc(1, sizeof(*trace));
 
@@ -62,6 +64,7 @@ struct trace *trace_create(trace_wanted_fn wanted, void *context)
 		return NULL;
 	trace->wanted = wanted;
 	trace->context = context;
+	trace->regions = regions;
 	link_init(&trace->recent);
 	link_init(&trace->all);
 	trace_calls_init(&trace->shown);
@@ -203,10 +206,17 @@ static void drop_process(struct trace *trace, __u32 tgid)
 
 /* ---- calls ---- */
 
-static bool lies_in(const struct event *event, const struct event_call *call)
+/* What is wanted, and may have something inside. */
+struct around {
+	__u64 start, end;
+	bool call;	    /* else a region */
+	unsigned int depth; /* of a call */
+};
+
+static bool lies_in(const struct event *event, const struct around *around)
 {
-	return held_start(event) >= call->start && held_end(event) <= call->end &&
-	       (event->kind != EVENT_CALL || event->call.depth > call->depth);
+	return held_start(event) >= around->start && held_end(event) <= around->end &&
+	       (event->kind != EVENT_CALL || !around->call || event->call.depth > around->depth);
 }
 
 /* The first that had not ended when the call began, found from the end: nothing is walked over in vain. */
@@ -219,22 +229,22 @@ static struct link *first_since(struct thread *thread, __u64 start)
 	return link->next;
 }
 
-/* What the thread has held goes along with a call that is wanted. */
-static int show_nested(struct trace *trace, struct thread *thread, const struct event_call *call,
-		       struct trace_text *into, __u64 *lost)
+/* What the thread has held goes along with what is wanted. */
+static int show_nested(struct trace *trace, struct thread *thread, const struct around *around, struct trace_text *into,
+		       __u64 *lost)
 {
-	struct link *link = first_since(thread, call->start), *following;
+	struct link *link = first_since(thread, around->start), *following;
 	struct held *held;
 	int error = 0;
 
-	if (thread->dropped && thread->dropped_start >= call->start) {
+	if (thread->dropped && thread->dropped_start >= around->start) {
 		*lost += thread->dropped;
 		thread->dropped = 0;
 	}
 	for (; link != &thread->held; link = following) {
 		following = link->next;
 		held = container_of(link, struct held, of_thread);
-		if (!lies_in(&held->event, call))
+		if (!lies_in(&held->event, around))
 			continue;
 		if (show(trace, &held->event, into))
 			error = -ENOMEM;
@@ -262,13 +272,14 @@ static void forget_nested(struct trace *trace, struct thread *thread, __u64 time
 static int show_call(struct trace *trace, const struct event *event, struct trace_text *into, __u64 *lost)
 {
 	const struct event_call *call = &event->call;
+	const struct around around = { call->start, call->end, true, call->depth };
 	struct thread *thread = thread_get(trace, call->tgid, call->tid, lost);
-	int error = thread ? show_nested(trace, thread, call, into, lost) : -ENOMEM;
+	int error = thread ? show_nested(trace, thread, &around, into, lost) : -ENOMEM;
 
 	if (thread) {
 		thread->has_calls = thread->has_wanted = true;
 		thread->wanted_start = call->start;
-		if (!call->depth)
+		if (!call->depth && !trace->regions)
 			forget_nested(trace, thread, call->end);
 	}
 	if (show(trace, event, into))
@@ -282,7 +293,7 @@ static int pass_over_call(struct trace *trace, const struct event *event, struct
 	const struct event_call *call = &event->call;
 	struct thread *thread;
 
-	if (call->depth)
+	if (call->depth || trace->regions)
 		return hold(trace, copy ? copy : held_call(NULL, event), call->tgid, call->tid, lost);
 	thread = thread_find(trace, call->tgid, call->tid);
 	if (thread) {
@@ -374,12 +385,28 @@ static int take_inference(struct trace *trace, const struct event *event, struct
 
 /* ---- the others ---- */
 
+static int show_region(struct trace *trace, const struct event *event, struct trace_text *into, __u64 *lost)
+{
+	const struct event_region *region = &event->region;
+	const struct around around = { .start = region->start, .end = region->end };
+	struct thread *thread = thread_get(trace, region->tgid, region->tid, lost);
+	int error = thread ? show_nested(trace, thread, &around, into, lost) : -ENOMEM;
+
+	if (thread) {
+		thread->has_wanted = true;
+		thread->wanted_start = region->start;
+	}
+	return show(trace, event, into) ? -ENOMEM : error;
+}
+
 static int take_region(struct trace *trace, const struct event *event, struct trace_text *into, __u64 *lost)
 {
 	const struct event_region *region = &event->region;
 	int error = settle_wait(trace, lost);
 	const struct thread *thread = thread_find(trace, region->tgid, region->tid);
 
+	if (into && trace->regions && trace->wanted(trace->context, event))
+		return show_region(trace, event, into, lost) ? -ENOMEM : error;
 	if (thread && thread->has_wanted && thread->wanted_start >= region->start) {
 		if (into && trace_text_add(into, event))
 			error = -ENOMEM;

@@ -46,7 +46,8 @@ struct trace;
  */
 typedef bool (*trace_wanted_fn)(void *context, const struct event *event);
 
-struct trace *trace_create(trace_wanted_fn wanted, void *context); /* NULL: no memory */
+/* regions: they may be wanted, and are asked about, too. NULL: no memory. */
+struct trace *trace_create(trace_wanted_fn wanted, void *context, bool regions);
 void trace_free(struct trace *trace);
 /*
  * Takes every event, in order. into: the document of the report in whose interval the event ended; what was held for it

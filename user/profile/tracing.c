@@ -11,6 +11,8 @@ static const struct model_program *program_of(const struct event *event)
 		return event->inference.program;
 	case EVENT_PROGRAM:
 		return event->program.program;
+	case EVENT_REGION:
+		return event->region.program;
 	default:
 		return NULL;
 	}
