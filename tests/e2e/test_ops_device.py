@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""record --ops where operators launch kernels on a device that tells its jobs (tests/workload/told.c): whose each is, and sums."""
+"""record --ops where operators launch kernels on a device (tests/workload/told.c): whose they are."""
 
 import collections
 import os
@@ -92,9 +92,9 @@ def test_jobs(text):
     """Each job is the innermost operator's that launched it, by the device's own numbers, though most end behind it."""
     result, recorder = recorded(text, 10)
     trace = Trace(recorder.output)
+    operators, jobs = spans(trace, pid=result["pid"]), jobs_in(trace)
     trace.check()
     assert not trace.losses(), trace.losses()
-    operators, jobs = spans(trace, pid=result["pid"]), jobs_in(trace)
     made = owners(result, operators)
     assert len(made) == len(jobs) == 10 * sum(int(digit) for digit in text if digit.isdigit()), (made, len(jobs))
     ends = collections.defaultdict(int)

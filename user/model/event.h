@@ -287,8 +287,8 @@ struct event_job {
 };
 
 /*
- * A launch that is no layer, a second time after its EVENT_CALL: after that of its operator, or when no operator around it
- * can return any more.
+ * A launch that is no layer, a second time after its EVENT_CALL: after that of its operator, or when no operator around
+ * it can return any more, or when too many are held.
  */
 struct event_launch {
 	const struct model_function *function;

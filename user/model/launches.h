@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * In which operator a launch was made: the innermost one that was open on its thread. Calls are delivered in the order of
- * their ends, so that is known when the operator has returned; that there is none, when a call returns that is nested in
- * no other. Until then launches are held.
+ * In which operator a launch was made: the innermost one that was open on its thread. Calls are delivered in the order
+ * of their ends, so that is known when the operator has returned; that there is none, when a call returns that is
+ * nested in no other. Until then launches are held.
  */
 #ifndef XPT_MODEL_LAUNCHES_H
 #define XPT_MODEL_LAUNCHES_H
@@ -24,9 +24,9 @@ void launches_init(struct launches *launches, struct sinks *sinks);
 void launches_free(struct launches *launches);
 
 /*
- * A call, after its own event. A launch that is no layer is held; an EVENT_LAUNCH tells of each that it is known of now in
- * which operator it was made. program: of the call, NULL: none. step: the operator if the call is one's; NULL: it is none,
- * or there are too many. -ENOMEM.
+ * A call, after its own event. A launch that is no layer is held; an EVENT_LAUNCH tells of each of which it is known
+ * now in which operator it was made. program: of the call, NULL: none. step: the operator if the call is one's; NULL:
+ * it is none, or there are too many. -ENOMEM.
  */
 int launches_call(struct launches *launches, const struct process *process, struct program *program, struct step *step,
 		  const struct event_call *call);

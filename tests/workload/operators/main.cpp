@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * main TEXT RUNS THREADS: a program and a stream for each thread, which waits for the stream at its end; and one line of
- * JSON that says what was executed.
+ * main TEXT RUNS THREADS: a program and a stream for each thread, which waits for the stream at its end; and one line
+ * of JSON that says what was executed.
  */
 #include <cstdio>
 #include <cstdlib>
