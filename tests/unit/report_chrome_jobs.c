@@ -18,6 +18,7 @@ static const struct model_program program = {
 	.name = "resnet50",
 	.handle = 0xabc,
 };
+static const struct model_operator op = { .label = "/fc/Gemm", .type = "FusedGemm" };
 static const struct model_function execute = { 1, "nrt_execute", "nrt", 3, XPT_ROLE_EXECUTE };
 static const struct model_queue gfx = { .id = 1, .driver = "amdgpu", .device = "0000:03:00.0", .engine = "gfx_0" };
 static const struct model_queue sdma = { .id = 2, .driver = "amdgpu", .device = "0000:03:00.0", .engine = "sdma0" };
@@ -126,6 +127,7 @@ Test(report_chrome_jobs, job_of_a_target)
 	events[1].job.client = 42;
 	events[1].job.count = 3;
 	events[1].job.size = 99;
+	events[1].job.op = &op;
 	json = document(events, 2);
 	job = find(json, "X", "resnet50", 1);
 	cr_assert_str_eq(string_at(job, "cat"), "job,amdgpu");
@@ -146,6 +148,8 @@ Test(report_chrome_jobs, job_of_a_target)
 	cr_assert_str_eq(string_at(arguments, "process"), "node");
 	cr_assert_str_eq(string_at(arguments, "program"), "resnet50");
 	cr_assert_eq(number_at(arguments, "program_id"), 7);
+	cr_assert_str_eq(string_at(arguments, "operator"), "/fc/Gemm");
+	cr_assert_str_eq(string_at(arguments, "op_name"), "FusedGemm");
 	cr_assert_eq(number_at(arguments, "status"), -5);
 	cr_assert_str_eq(string_at(arguments, "context"), "0x1234");
 	cr_assert_eq(number_at(arguments, "client"), 42);
@@ -199,6 +203,7 @@ Test(report_chrome_jobs, job_of_others_stands_back)
 	cr_assert_str_eq(string_at(job, "cname"), "grey");
 	cr_assert_eq(number_at(at(job, "args"), "pid"), 100);
 	cr_assert_null(at(at(job, "args"), "process"));
+	cr_assert_null(at(at(job, "args"), "operator"));
 	job = find(json, "X", "job", 1);
 	cr_assert_str_eq(string_at(job, "cname"), "terrible");
 	cr_assert(cJSON_IsTrue(at(at(job, "args"), "failed")));

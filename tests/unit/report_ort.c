@@ -127,6 +127,41 @@ Test(report_ort, launches_and_what_is_left_out)
 	free(path);
 }
 
+/* With the names that the profiler itself gives to what its providers tell: the type, and the operator's own event. */
+Test(report_ort, launches_in_operators)
+{
+	struct fixture *f = fixture_operators();
+	char *path = file_path();
+	struct event_file *file = file_of(f, &ort_format, path, BEGIN);
+	const cJSON *event;
+	cJSON *json;
+
+	toy_node(f, 0x200, "\"name\":\"a \\\"b\\\"\",\"type\":\"Gemm\"");
+	toy_load(f, 0x60, "multiply", 1100000, 1200000);
+	for (__u64 start = 1302000; start <= 1306000; start += 4000) {
+		struct call_record launch = call_make(TOY_LAUNCH, 1, 7, start, start + 1000, 3, U(0x60), U(1), U(0));
+
+		launch.call.depth = 1;
+		launch.call.valid = 3;
+		cr_assert_eq(feed_call(f, launch), 0);
+	}
+	toy_operator(f, 7, 0x200, TOY_CLASS, 1300000, 1305000, 1308000);
+	json = document(f, file, path);
+
+	cr_assert_eq(cJSON_GetArraySize(json), 3);
+	expect(json, 0, "Node", "a \"b\"_kernel_time", 305, 3);
+	event = expect(json, 1, "Api", "toy_launch", 306, 1);
+	cr_expect_str_eq(argument(event, "kernel"), "multiply");
+	cr_expect_str_eq(argument(event, "op_name"), "Gemm");
+	cr_expect_str_eq(argument(event, "parent_name"), "a \"b\"_kernel_time");
+	event = expect(json, 2, "Api", "toy_launch", 302, 1);
+	cr_expect_str_eq(argument(event, "kernel"), "multiply");
+	cr_expect_null(argument(event, "op_name"), "it was before the operator");
+	cr_expect_null(argument(event, "parent_name"));
+	cJSON_Delete(json);
+	free(path);
+}
+
 Test(report_ort, hostile_names)
 {
 	struct fixture *f = fixture_operators();
@@ -166,6 +201,7 @@ Test(report_ort, earlier_than_the_recording)
 Test(report_ort, kernels_of_devices)
 {
 	static const struct model_queue queue = { .engine = "compute0" }, nameless = { .engine = "" };
+	static const struct model_operator op = { .type = "MatMul", .label = "/fc/MatMul" };
 	struct event event = { .kind = EVENT_JOB,
 			       .job = { .queue = &queue,
 					.name = "matmul",
@@ -183,6 +219,7 @@ Test(report_ort, kernels_of_devices)
 
 	cr_assert_eq(sink.write(sink.context, &event), 0);
 	event.job.queue = &nameless;
+	event.job.op = &op;
 	cr_assert_eq(sink.write(sink.context, &event), 0);
 	event.job.target = false;
 	cr_assert_eq(sink.write(sink.context, &event), 0);
@@ -193,8 +230,12 @@ Test(report_ort, kernels_of_devices)
 	cr_assert_eq(cJSON_GetArraySize(json), 2);
 	shown = expect(json, 0, "Kernel", "matmul", 200, 3);
 	cr_expect_str_eq(argument(shown, "stream"), "compute0");
+	cr_expect_null(argument(shown, "op_name"));
+	cr_expect_null(argument(shown, "parent_name"));
 	shown = expect(json, 1, "Kernel", "matmul", 200, 3);
 	cr_expect_str_eq(argument(shown, "stream"), "queue");
+	cr_expect_str_eq(argument(shown, "op_name"), "MatMul");
+	cr_expect_str_eq(argument(shown, "parent_name"), "/fc/MatMul_kernel_time");
 	cJSON_Delete(json);
 	free(path);
 }

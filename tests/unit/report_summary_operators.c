@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "report/summary_operators.h"
 
+#include "model_driver_records.h"
 #include "report_operators.h"
 
 /* Frees the fixture. */
@@ -108,6 +109,81 @@ Test(report_summary_operators, nested)
 	expect_line(printed, 2, "If#1 If 1 50.00% 80.00us 80.00us 80.00us 0ns");
 	expect_line(printed, 3, "FusedGemm#1 FusedGemm 1 30.00% 30.00us 30.00us 30.00us 0ns");
 	expect_line(printed, 4, "(in no operator) 1 20.00% 20.00us - - -");
+	free(printed);
+}
+
+enum { QUEUE, RUN, DONE };
+
+static void feed_launch(struct fixture *f, __u64 start, __u64 job)
+{
+	struct call_record launch = call_make(TOY_LAUNCH, 1, 7, start, start + 500, 3, U(0x60), U(1), U(0));
+
+	launch.call.depth = 2;
+	launch.call.valid = 3;
+	if (job)
+		TARGET(f, QUEUE, 1, 7, start + 100, job);
+	cr_assert_eq(feed_call(f, launch), 0);
+}
+
+static void feed_step(struct fixture *f, __u64 object, __u64 inference, __u64 start, __u64 end)
+{
+	struct call_record record = call_make(TOY_OPERATOR, 1, 7, start, end, 4, object, U(TOY_CLASS), U(0x10),
+					      inference);
+
+	record.call.depth = 1;
+	cr_assert_eq(feed_call(f, record), 0);
+}
+
+static struct fixture *fixture_launches(__u64 jobs)
+{
+	struct fixture *f = fixture_operators();
+
+	driver(f, 0, "one", XPT_PAIRING_UNIQUE, 64, "");
+	driver_event(f, QUEUE, 0, XPT_EVENT_QUEUE, true, "k");
+	driver_event(f, RUN, 0, XPT_EVENT_RUN, false, "k");
+	driver_event(f, DONE, 0, XPT_EVENT_DONE, false, "k");
+	toy_load(f, 0x10, "model", 100, 1000);
+	for (__u64 i = 0; i < 2; i++) {
+		const __u64 start = (i + 1) * 1000000;
+
+		feed_launch(f, start + 2000, jobs * (2 * i + 1));
+		feed_launch(f, start + 3000, jobs * (2 * i + 2));
+		feed_step(f, 0x100, start, start + 1000, start + 41000);
+		feed_step(f, 0x200, start, start + 50000, start + 60000);
+		CALL_1(f, TOY_EXECUTE, 1, 7, start, start + 100000, 4, U(0x10), U(64), U(2), U(0));
+	}
+	return f;
+}
+
+/* 5 us and 7 us of the first inference, 5 us of the second one behind its end; the fourth job is not seen to end. */
+Test(report_summary_operators, device_time)
+{
+	struct fixture *f = fixture_launches(1);
+	char *printed;
+
+	OTHER(f, RUN, 1010000, U(1));
+	OTHER(f, DONE, 1015000, U(1));
+	OTHER(f, RUN, 1015000, U(2));
+	OTHER(f, DONE, 1022000, U(2));
+	OTHER(f, RUN, 2200000, U(3));
+	OTHER(f, DONE, 2205000, U(3));
+	OTHER(f, RUN, 2206000, U(4));
+	printed = print(f, 0);
+	expect_line(printed, 1, "OPERATOR TYPE COUNT SHARE MEAN P50 P99 STDDEV LAUNCHES DEVICE DEVICE/RUN");
+	expect_line(printed, 2, "FusedGemm#1 FusedGemm 2 40.00% 40.00us 40.00us 40.00us 0ns 4 17.00us 8.500us");
+	expect_line(printed, 3, "FusedGemm#2 FusedGemm 2 10.00% 10.00us 10.00us 10.00us 0ns 0 - -");
+	expect_line(printed, 4, "(in no operator) 2 50.00% 50.00us - - - - - -");
+	free(printed);
+}
+
+/* What a column has nothing to say about, it does not say. */
+Test(report_summary_operators, launches_without_device_times)
+{
+	char *printed = print(fixture_launches(0), 0);
+
+	expect_line(printed, 1, "OPERATOR TYPE COUNT SHARE MEAN P50 P99 STDDEV LAUNCHES");
+	expect_line(printed, 2, "FusedGemm#1 FusedGemm 2 40.00% 40.00us 40.00us 40.00us 0ns 4");
+	expect_line(printed, 4, "(in no operator) 2 50.00% 50.00us - - - -");
 	free(printed);
 }
 

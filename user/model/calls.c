@@ -10,6 +10,7 @@ struct passage {
 	const struct function *function;
 	struct process *process;
 	struct program *program;   /* NULL: none */
+	struct step *step;	   /* of an operator; NULL: none, or too many */
 	struct activity *activity; /* follows jobs that have not ended; NULL: there are none */
 	bool named;		   /* the call gave the program its name */
 	struct event event;
@@ -196,7 +197,9 @@ static void count(struct model *model, struct passage *passage)
 	if (call->layer)
 		return;
 	if (call->function->role == XPT_ROLE_OPERATOR) {
-		note(passage, steps_call(&model->steps, passage->process, passage->program, &passage->event.call));
+		note(passage, steps_call(&model->steps, passage->process, passage->program, &passage->event.call,
+					 &passage->step));
+		jobs_operator(&model->jobs, passage->process, passage->step, call);
 		return;
 	}
 	if (call->function->role == XPT_ROLE_EXECUTE || call->function->role == XPT_ROLE_ENQUEUE)
@@ -317,6 +320,8 @@ int call_deliver(struct model *model, const struct xpt_record_call *record)
 	pair(model, &passage);
 	count(model, &passage);
 	sinks_write(&model->sinks, &passage.event);
+	note(&passage,
+	     launches_call(&model->launches, passage.process, passage.program, passage.step, &passage.event.call));
 	activity_release(&model->jobs.claims, passage.activity);
 	jobs_call_close(&model->jobs, passage.process, &passage.event.call);
 	follow(model, &passage);

@@ -110,6 +110,14 @@ void program_job_ended(struct program *program, const struct job *job)
 	sums->busy_time += job->busy_time;
 }
 
+void step_job_ended(struct step *step, const struct job *job)
+{
+	step->view.jobs++;
+	step->view.failed_jobs += job->view.failed;
+	if (has_device_time(job))
+		step->view.device_time += job->view.done - job->view.runs;
+}
+
 void claims_run(const struct job *job)
 {
 	const struct claim *claim;

@@ -49,5 +49,7 @@ void device_times_add(struct model_device_times *times, const struct job *job);
 struct model_device_times device_times_shown(const struct model_device_times *times);
 /* The job has ended, and is among the program's. */
 void program_job_ended(struct program *program, const struct job *job);
+/* The job has ended, and is the operator's. */
+void step_job_ended(struct step *step, const struct job *job);
 
 #endif

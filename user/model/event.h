@@ -79,6 +79,10 @@ struct model_operator {
 	__u64 self_time;      /* ns, in known inferences: without operators inside */
 	__u64 unassigned;     /* of them: the inference is not known */
 	const struct statistics *duration; /* ns, with what is inside; NULL: none yet */
+	/* Of what was made while it was the innermost operator that was open on the thread: */
+	__u64 launches;		 /* recorded ones, layers not counted */
+	__u64 jobs, failed_jobs; /* submitted, and ended by now, also after the operator itself */
+	__u64 device_time;	 /* ns, of these jobs: as in model_device_times; 0: not seen */
 };
 
 /* How the values of a counter follow each other. */
@@ -179,6 +183,7 @@ enum event_kind {
 	EVENT_DEVICE = 15,   /* error, reset or memory event of a driver */
 	EVENT_IOCTL = 16,    /* on a driver's device node */
 	EVENT_READING = 17,  /* value of a counter */
+	EVENT_LAUNCH = 18,   /* a launch, once it is known in which operator it was made */
 };
 
 struct event_call {
@@ -273,11 +278,24 @@ struct event_job {
 	const struct model_program
 		*program; /* of the innermost recorded call around it that runs one and is no layer; NULL: none known */
 	__u64 call_start; /* of the innermost recorded call that it was submitted in; 0: none, or not returned yet */
+	const struct model_operator *op; /* the innermost one that it was submitted in; NULL: none known */
 	bool failed;
 	__u32 have; /* bit (1 << enum xpt_event_meaning): CONTEXT, CLIENT, SIZE, COUNT, STATUS, VALUE, ADDRESS */
 	__u64 context, client, size, count, value, address;
 	__s64 status;
 	__u64 time; /* of the event that ended it, or when it was given up */
+};
+
+/*
+ * A launch that is no layer, a second time after its EVENT_CALL: after that of its operator, or when no operator around
+ * it can return any more, or when too many are held.
+ */
+struct event_launch {
+	const struct model_function *function;
+	const struct model_program *program; /* NULL: none */
+	const struct model_operator *op;     /* the innermost one that it was made in; NULL: none known */
+	__u64 start, end;
+	__u32 tgid, tid;
 };
 
 struct event_queue {
@@ -384,6 +402,7 @@ struct event {
 		struct event_device device;
 		struct event_ioctl ioctl;
 		struct event_reading reading;
+		struct event_launch launch;
 	};
 };
 

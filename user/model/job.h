@@ -7,6 +7,7 @@
 #include "model/traced_drivers.h"
 #include "model/link.h"
 #include "model/programs.h"
+#include "model/steps.h"
 
 #define JOB_PROGRAMS_MAX XPT_DEPTH_MAX /* programs that have a job among theirs: one a call around it */
 
@@ -51,11 +52,13 @@ struct job {
 	struct claim *claims;	 /* who wants to know of its run and end */
 	struct process *process; /* of view.process; NULL: none */
 	struct program *program; /* of view.program; held while the job is untold */
+	struct step *step;	 /* of view.op; NULL: none known, or the job is told */
 	__u64 submitted;	 /* when the thread did that; view.queued is when the first event told of it */
 	__u64 busy_time;	 /* its share, once it has ended */
 	enum engine_source engine_source;
 	bool queue_seen, running;
 	bool ended, told;
+	bool in_operator; /* an operator has it, whether it is known which or not */
 	unsigned int program_count;
 	unsigned int programs[JOB_PROGRAMS_MAX]; /* ids of those that have it among theirs */
 	char name[XPT_EVENT_TEXT];

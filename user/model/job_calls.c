@@ -134,6 +134,35 @@ int jobs_call(struct jobs *jobs, const struct process *process, struct program *
 	return error;
 }
 
+/* One that is told already keeps no operator: its sums only grow. */
+static void job_to_step(struct job *job, struct step *step)
+{
+	job->in_operator = true;
+	if (!step)
+		return;
+	if (!job->told)
+		job->step = step;
+	if (job->ended)
+		step_job_ended(step, job);
+}
+
+void jobs_operator(struct jobs *jobs, const struct process *process, struct step *step, const struct event_call *call)
+{
+	struct submitter *submitter = submitters_find(&jobs->submitters, process, call->tid);
+	struct link *link;
+	struct job *job;
+
+	if (!submitter || call->no_end)
+		return;
+	for (link = last_until(submitter, call->end); link != &submitter->jobs; link = link->previous) {
+		job = container_of(link, struct job, of_thread);
+		if (job->submitted < call->start)
+			break;
+		if (!job->in_operator)
+			job_to_step(job, step);
+	}
+}
+
 void jobs_call_close(struct jobs *jobs, const struct process *process, const struct event_call *call)
 {
 	struct submitter *submitter = call->depth ? NULL : submitters_find(&jobs->submitters, process, call->tid);
@@ -175,6 +204,8 @@ static void job_forget(struct jobs *jobs, struct job *job)
 		job->program->open--;
 		job->program = NULL;
 	}
+	if (job->step && job->step->process->forgotten)
+		job->step = NULL;
 	claims_forget_processes(job);
 }
 

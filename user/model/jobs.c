@@ -31,11 +31,13 @@ static void job_tell(struct jobs *jobs, struct job *job)
 	event.job.name = job->name;
 	event.job.process = job->process ? &job->process->view : NULL;
 	event.job.program = job->program ? &job->program->view : NULL;
+	event.job.op = job->step ? &job->step->view : NULL;
 	if (event.job.queue) /* there was no memory for it */
 		sinks_write(jobs->sinks, &event);
 	if (job->program)
 		job->program->open--;
 	job->program = NULL;
+	job->step = NULL;
 }
 
 static void job_free(struct jobs *jobs, struct job *job)
@@ -74,6 +76,8 @@ static void job_over(struct jobs *jobs, struct job *job, __u64 time)
 		job->busy_time = queue_stay_share(&job->stay, queue);
 		queue_count(queue, job);
 	}
+	if (job->ended && job->step)
+		step_job_ended(job->step, job);
 	if (job->ended)
 		claims_end(&jobs->claims, job);
 	else

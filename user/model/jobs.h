@@ -54,6 +54,8 @@ int jobs_submit(struct jobs *jobs, const struct process *process, __u32 tid, __u
  */
 int jobs_call(struct jobs *jobs, const struct process *process, struct program *program, struct event_call *call,
 	      struct activity **activity);
+/* The same call if it is an operator's: what was submitted in it and in none inside is the step's (NULL: unknown). */
+void jobs_operator(struct jobs *jobs, const struct process *process, struct step *step, const struct event_call *call);
 /* The same call, afterwards: tells of jobs that no call is waited for any more. */
 void jobs_call_close(struct jobs *jobs, const struct process *process, const struct event_call *call);
 /* No call of the process will return any more. Its jobs go on. */

@@ -10,6 +10,7 @@ static void process_clear(struct model *model, struct process *process, __u64 ti
 {
 	pairs_drop_process(&model->pairs, process, time);
 	jobs_drop_process(&model->jobs, process);
+	launches_drop_process(&model->launches, process);
 	memory_drop_process(&model->memory, process, time);
 	regions_drop_process(&model->regions, process);
 	steps_drop_process(&model->steps, process);

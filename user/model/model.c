@@ -26,6 +26,7 @@ int model_create(const struct log *log, struct model **result)
 	regions_init(&model->regions, &model->sinks, &model->processes);
 	readings_init(&model->readings, &model->sinks);
 	steps_init(&model->steps, &model->sinks);
+	launches_init(&model->launches, &model->sinks);
 	*result = model;
 	return 0;
 }
@@ -34,12 +35,13 @@ void model_free(struct model *model)
 {
 	if (!model)
 		return;
-	steps_free(&model->steps);
+	launches_free(&model->launches); /* refers to programs */
 	readings_free(&model->readings);
 	regions_free(&model->regions);
 	memory_free(&model->memory);
 	pairs_free(&model->pairs); /* refers to programs, and to what follows jobs */
-	jobs_free(&model->jobs);   /* refers to programs */
+	jobs_free(&model->jobs);   /* refers to programs and operators */
+	steps_free(&model->steps);
 	totals_free(&model->totals);
 	strings_free(&model->strings);
 	names_free(&model->names);
@@ -220,6 +222,7 @@ static int end_deliver(struct model *model, const struct xpt_record_text *record
 
 	pairs_drop_all(&model->pairs, record->header.time);
 	jobs_drop_all(&model->jobs, record->header.time);
+	launches_drop_all(&model->launches);
 	if (!text)
 		return -ENOMEM;
 	free(model->end_text);
@@ -385,6 +388,7 @@ int model_flush(struct model *model)
 	int error = deliver_until(model, ORDER_KEY_LAST), failed;
 
 	jobs_drop_all(&model->jobs, model->latest);
+	launches_drop_all(&model->launches);
 	failed = sinks_settle(&model->sinks);
 	if (failed)
 		error = failed;

@@ -4,6 +4,7 @@
 #define XPT_MODEL_STATE_H
 
 #include "model/jobs.h"
+#include "model/launches.h"
 #include "model/memory.h"
 #include "model/model.h"
 #include "model/names.h"
@@ -30,6 +31,7 @@ struct model {
 	struct memory memory;
 	struct regions regions;
 	struct steps steps;
+	struct launches launches;
 	struct readings readings;
 	__u64 pass; /* time of the last PASS */
 	bool passed;

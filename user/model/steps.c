@@ -305,7 +305,8 @@ static int step_record(struct steps *steps, struct step *step, const struct even
 	return error;
 }
 
-int steps_call(struct steps *steps, struct process *process, struct program *program, struct event_call *call)
+int steps_call(struct steps *steps, struct process *process, struct program *program, struct event_call *call,
+	       struct step **result)
 {
 	struct step *step = step_find(steps, process, program, call);
 
@@ -318,6 +319,7 @@ int steps_call(struct steps *steps, struct process *process, struct program *pro
 	if (!step)
 		return -ENOMEM;
 	step_assign(step, program);
+	*result = step;
 	call->op = &step->view;
 	return step_record(steps, step, call);
 }

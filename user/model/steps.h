@@ -35,10 +35,11 @@ void steps_free(struct steps *steps);
 /* What a CLASS or NODE record tells. -EBADMSG, -ENOMEM. */
 int steps_describe(struct steps *steps, const struct process *process, const struct xpt_record_text *record);
 /*
- * A call of an operator has been recorded: sets call->op, which may stay NULL where there are too many (XPT_LOSS_NAMES).
- * program: of its inference, NULL: not known. -ENOMEM.
+ * A call of an operator has been recorded: sets *result and call->op, which stay NULL where there are too many
+ * (XPT_LOSS_NAMES). program: of its inference, NULL: not known. -ENOMEM.
  */
-int steps_call(struct steps *steps, struct process *process, struct program *program, struct event_call *call);
+int steps_call(struct steps *steps, struct process *process, struct program *program, struct event_call *call,
+	       struct step **result);
 /* A call that is an inference has ended: what of it was covered is added to its program. */
 void steps_inference(struct steps *steps, const struct process *process, struct program *program,
 		     const struct event_call *call);

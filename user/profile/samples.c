@@ -170,6 +170,8 @@ __u64 event_time(const struct event *event)
 		return event->ioctl.end;
 	case EVENT_READING:
 		return event->reading.time;
+	case EVENT_LAUNCH:
+		return event->launch.end;
 	default:
 		return 0;
 	}

@@ -503,7 +503,8 @@ int trace_event(struct trace *trace, const struct event *event, struct trace_tex
 	case EVENT_READING: /* sessions read none */
 	case EVENT_UNPAIRED:
 	case EVENT_COUNT:
-		return 0; /* names come at the end of a document (trace_names), counts in its metadata */
+	case EVENT_LAUNCH: /* the call has been taken */
+		return 0;  /* names come at the end of a document (trace_names), counts in its metadata */
 	}
 	return 0;
 }

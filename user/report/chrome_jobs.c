@@ -197,6 +197,10 @@ static void add_arguments(struct text *text, const struct event_job *job)
 		chrome_string(text, ",\"program\":", job->program->name);
 		chrome_unsigned(text, ",\"program_id\":", job->program->id);
 	}
+	if (job->op) {
+		chrome_string(text, ",\"operator\":", job->op->label);
+		chrome_string(text, ",\"op_name\":", job->op->type);
+	}
 	ADD_FIELDS(text, job);
 	if (job->failed)
 		text_literal(text, ",\"failed\":true");

@@ -168,6 +168,19 @@ static void add_call_total(struct text *text, const struct model_call_total *tot
 	text_literal(text, "}");
 }
 
+/* What it made on its thread; what was not seen is left out. */
+static void add_operator_work(struct text *text, const struct model_operator *op)
+{
+	if (op->launches)
+		chrome_member_unsigned(text, "launches", op->launches);
+	if (!op->jobs)
+		return;
+	chrome_member_unsigned(text, "jobs", op->jobs);
+	chrome_member_unsigned(text, "failed_jobs", op->failed_jobs);
+	if (op->device_time)
+		chrome_member_unsigned(text, "device_ns", op->device_time);
+}
+
 static void add_operator(struct text *text, const struct model_operator *op)
 {
 	text_literal(text, "{\"name\":");
@@ -186,6 +199,7 @@ static void add_operator(struct text *text, const struct model_operator *op)
 	chrome_member_unsigned(text, "recorded", op->recorded);
 	chrome_member_unsigned(text, "unassigned", op->unassigned);
 	chrome_member_unsigned(text, "self_ns", op->self_time);
+	add_operator_work(text, op);
 	add_statistics(text, "duration_ns", op->duration);
 	text_literal(text, "}");
 }

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NODE_SUFFIX "_kernel_time"
+
 struct ort_state {
 	bool any; /* a comma goes before the next event */
 };
@@ -45,6 +47,17 @@ static void argument(struct text *text, bool first, const char *name, const char
 	text_json_string(text, value);
 }
 
+/* Of the operator that it was done for, where that is known: what the profiler itself says there. */
+static void operator_arguments(struct text *text, bool first, const struct model_operator *op)
+{
+	if (!op)
+		return;
+	argument(text, first, "op_name", op->type);
+	text_literal(text, ",\"parent_name\" : \"");
+	text_json_part(text, op->label, strlen(op->label));
+	text_literal(text, NODE_SUFFIX "\"");
+}
+
 static void number_argument(struct text *text, bool first, const char *name, __s64 value)
 {
 	char number[24];
@@ -61,7 +74,7 @@ static void add_node(struct ort_state *state, struct text *text, const struct ev
 	begin(state, text, "Node", call->tgid, call->tid);
 	span(text, call->start, call->end, base);
 	text_json_part(text, label, strlen(label));
-	text_literal(text, "_kernel_time\",\"args\" : {");
+	text_literal(text, NODE_SUFFIX "\",\"args\" : {");
 	argument(text, true, "op_name", op ? op->type : call->function->name);
 	if (op && op->provider)
 		argument(text, false, "provider", op->provider);
@@ -77,14 +90,15 @@ static void add_run(struct ort_state *state, struct text *text, const struct eve
 	text_literal(text, "model_run\",\"args\" : {}}");
 }
 
-static void add_launch(struct ort_state *state, struct text *text, const struct event_call *call, __u64 base)
+static void add_launch(struct ort_state *state, struct text *text, const struct event_launch *launch, __u64 base)
 {
-	begin(state, text, "Api", call->tgid, call->tid);
-	span(text, call->start, call->end, base);
-	text_json_part(text, call->function->name, strlen(call->function->name));
+	begin(state, text, "Api", launch->tgid, launch->tid);
+	span(text, launch->start, launch->end, base);
+	text_json_part(text, launch->function->name, strlen(launch->function->name));
 	text_literal(text, "\",\"args\" : {");
-	if (call->program)
-		argument(text, true, "kernel", call->program->name);
+	if (launch->program)
+		argument(text, true, "kernel", launch->program->name);
+	operator_arguments(text, !launch->program, launch->op);
 	text_literal(text, "}}");
 }
 
@@ -98,9 +112,6 @@ static void add_call(struct ort_state *state, struct text *text, const struct ev
 		break;
 	case XPT_ROLE_EXECUTE:
 		add_run(state, text, call, base);
-		break;
-	case XPT_ROLE_LAUNCH:
-		add_launch(state, text, call, base);
 		break;
 	default:
 		break;
@@ -119,6 +130,7 @@ static void add_kernel(struct ort_state *state, struct text *text, const struct 
 	text_json_part(text, name, strlen(name));
 	text_literal(text, "\",\"args\" : {");
 	argument(text, true, "stream", *job->queue->engine ? job->queue->engine : "queue");
+	operator_arguments(text, false, job->op);
 	text_literal(text, "}}");
 }
 
@@ -128,6 +140,8 @@ static void add(void *context, struct text *text, const struct event *event, __u
 
 	if (event->kind == EVENT_CALL)
 		add_call(state, text, &event->call, base);
+	else if (event->kind == EVENT_LAUNCH)
+		add_launch(state, text, &event->launch, base);
 	else if (event->kind == EVENT_JOB)
 		add_kernel(state, text, &event->job, base);
 }

@@ -10,7 +10,9 @@
 #include "report/columns.h"
 
 #define ROWS_MAX 40
-#define COLUMNS 8
+
+/* Columns that are shown only where they say something. */
+enum { LAUNCHES = 8, DEVICE_TOTAL, DEVICE_MEAN };
 
 /* Operators of all programs, those of a program next to each other. */
 struct rows {
@@ -66,20 +68,33 @@ static double stepped_time(const struct model_program *program)
 	return program ? (double)program->stepped_time : 0;
 }
 
+/* What it made on its thread. */
+static void fill_work(struct columns *columns, const struct model_operator *op)
+{
+	columns_count(columns, op->launches);
+	if (!op->device_time) {
+		columns_unknown(columns, 2);
+		return;
+	}
+	columns_time(columns, (double)op->device_time);
+	columns_time(columns, (double)op->device_time / (double)op->recorded);
+}
+
 static void fill_operator(struct columns *columns, const struct model_operator *op)
 {
 	columns_name(columns, op->label);
 	columns_name(columns, op->type);
 	columns_count(columns, op->recorded);
 	columns_share(columns, (double)op->self_time, stepped_time(op->program));
-	if (!op->duration) {
+	if (op->duration) {
+		columns_time(columns, statistics_mean(op->duration));
+		columns_time(columns, statistics_quantile(op->duration, 0.50));
+		columns_time(columns, statistics_quantile(op->duration, 0.99));
+		columns_time(columns, statistics_deviation(op->duration));
+	} else {
 		columns_unknown(columns, 4);
-		return;
 	}
-	columns_time(columns, statistics_mean(op->duration));
-	columns_time(columns, statistics_quantile(op->duration, 0.50));
-	columns_time(columns, statistics_quantile(op->duration, 0.99));
-	columns_time(columns, statistics_deviation(op->duration));
+	fill_work(columns, op);
 }
 
 /* What of the inferences lies in no operator. */
@@ -94,7 +109,7 @@ static void fill_rest(struct columns *columns, const struct model_program *progr
 	columns_count(columns, program->stepped);
 	columns_share(columns, rest, stepped_time(program));
 	columns_time(columns, rest / (double)program->stepped);
-	columns_unknown(columns, 3);
+	columns_unknown(columns, 6);
 }
 
 static void fill(struct columns *columns, const struct rows *rows)
@@ -108,15 +123,29 @@ static void fill(struct columns *columns, const struct rows *rows)
 		fill_rest(columns, program);
 }
 
+/* Columns in which no operator of the program has anything are not shown. */
+static void define(struct columns *columns, const struct rows *rows)
+{
+	static const char *const titles[] = { "OPERATOR", "TYPE",   "COUNT",	"SHARE",  "MEAN",      "P50",
+					      "P99",	  "STDDEV", "LAUNCHES", "DEVICE", "DEVICE/RUN" };
+	bool launched = false, timed = false;
+
+	for (size_t i = 0; i < rows->count; i++) {
+		launched |= rows->op[i]->launches > 0;
+		timed |= rows->op[i]->device_time > 0;
+	}
+	for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
+		columns_define(columns, titles[i], i < 2);
+	columns->column[LAUNCHES].hidden = !launched;
+	columns->column[DEVICE_TOTAL].hidden = columns->column[DEVICE_MEAN].hidden = !timed;
+}
+
 static int print_program(const struct rows *rows, FILE *out, size_t width)
 {
-	static const char *const titles[COLUMNS] = { "OPERATOR", "TYPE", "COUNT", "SHARE",
-						     "MEAN",	 "P50",	 "P99",	  "STDDEV" };
 	struct columns columns = { .precise = true };
 	int error;
 
-	for (size_t i = 0; i < COLUMNS; i++)
-		columns_define(&columns, titles[i], i < 2);
+	define(&columns, rows);
 	print_title(rows->op[0], out);
 	fill(&columns, rows);
 	if (width && columns_least_width(&columns) > width) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* main TEXT RUNS THREADS: a program for each thread, and one line of JSON that says what was executed. */
+/*
+ * main TEXT RUNS THREADS: a program and a stream for each thread, which waits for the stream at its end; and one line
+ * of JSON that says what was executed.
+ */
 #include <cstdio>
 #include <cstdlib>
 #include <sys/syscall.h>
@@ -7,10 +10,32 @@
 #include <unistd.h>
 #include "toy.h"
 
+extern "C" {
+#include "../accelerator.h"
+}
 extern "C" int cuInit(unsigned);
 extern "C" int cuCtxCreate_v2(void **, unsigned, int);
 extern "C" int cuModuleLoad(void **, const char *);
 extern "C" int cuModuleGetFunction(void **, void *, const char *);
+extern "C" int cuStreamCreate(void **, unsigned);
+extern "C" int cuStreamSynchronize(void *);
+
+/* With the device's numbers of the jobs, if there is one (accelerator.h). */
+static void print_launched(const Run &run)
+{
+	const struct accelerator_job *jobs;
+	const size_t count = accelerator_jobs(&jobs);
+	const char *separator = "";
+
+	for (const auto &launched : run.launched) {
+		for (size_t i = 0; i < count; i++) {
+			if (jobs[i].submission != launched.first)
+				continue;
+			printf("%s[%llu,\"%p\"]", separator, (unsigned long long)jobs[i].number, launched.second);
+			separator = ",";
+		}
+	}
+}
 
 int main(int argc, char **argv)
 {
@@ -33,8 +58,10 @@ int main(int argc, char **argv)
 			tids[i] = syscall(SYS_gettid);
 			made[i].functions[0] = functions[0];
 			made[i].functions[1] = functions[1];
+			cuStreamCreate(&made[i].stream, 0);
 			for (int run = 0; run < runs; run++)
 				toy_run(programs[i], &made[i]);
+			cuStreamSynchronize(made[i].stream);
 		});
 	}
 	for (auto &thread : running)
@@ -44,6 +71,8 @@ int main(int argc, char **argv)
 		printf("%s{\"tid\":%ld,\"caught\":%d,\"done\":[", i ? "," : "", tids[i], made[i].caught);
 		for (size_t k = 0; k < made[i].done.size(); k++)
 			printf("%s[\"%s\",\"%p\"]", k ? "," : "", made[i].done[k].first, made[i].done[k].second);
+		printf("],\"launched\":[");
+		print_launched(made[i]);
 		printf("]}");
 	}
 	printf("]}\n");

@@ -3,6 +3,9 @@
 #include <stdexcept>
 #include "toy.h"
 
+extern "C" {
+#include "../accelerator.h"
+}
 extern "C" int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
 			      void **, void **);
 namespace rt {
@@ -18,8 +21,11 @@ struct Kernel {
 Kernel::~Kernel() {}
 void Kernel::work(Run *run) const
 {
-	for (int i = 0; i < launches; i++)
-		cuLaunchKernel(run->functions[i % 2], 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr);
+	for (int i = 0; i < launches; i++) {
+		cuLaunchKernel(run->functions[i % 2], 1, 1, 1, 1, 1, 1, 0, run->stream, nullptr, nullptr);
+		if (accelerator_last())
+			run->launched.emplace_back(accelerator_last(), this);
+	}
 	if (inner)
 		inner->Compute(run);
 }
