@@ -3,6 +3,7 @@
 #ifndef XPT_MODEL_STATE_H
 #define XPT_MODEL_STATE_H
 
+#include "model/chosen.h"
 #include "model/jobs.h"
 #include "model/memory.h"
 #include "model/model.h"
@@ -31,6 +32,7 @@ struct model {
 	struct regions regions;
 	struct steps steps;
 	struct readings readings;
+	struct chosen chosen;
 	__u64 pass; /* time of the last PASS */
 	bool passed;
 	__u64 delivered; /* model_delivered() */
