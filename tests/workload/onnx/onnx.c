@@ -3,8 +3,8 @@
  * ONNX Runtime through its API table, by slot number, with the library opened by path. Threads run the sessions in
  * turn, and every run is timed around the call itself. Prints one line of JSON.
  *
- * onnx LIBRARY MODEL [--batch N] [--wait-for-go] [--sessions N] [--threads N] [--runs N] [--recreate] [--inter N]
- * --inter: operators that do not depend on each other run in parallel, on so many threads of ONNX Runtime's own.
+ * onnx LIBRARY MODEL [--other MODEL] [--batch N] [--wait-for-go] [--sessions N] [--threads N] [--runs N] [--recreate] [--inter N]
+ * --other: every second session is of this one, which has the same inputs. --inter: operators that do not depend on each other run in parallel, on so many threads of ONNX Runtime's own.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -48,7 +48,7 @@ struct api_base {
 static struct {
 	void **api;
 	void *env, *options, *memory;
-	const char *model;
+	const char *model, *other;
 	unsigned int batch, sessions, threads, inter;
 	unsigned long runs;
 	bool recreate;
@@ -63,12 +63,17 @@ static void check(void *status, const char *what)
 	exit(1);
 }
 
+static const char *session_model(unsigned long index)
+{
+	return state.other && index % state.sessions % 2 ? state.other : state.model;
+}
+
 static void sessions_create(void)
 {
 	void *(*create)(void *, const char *, void *, void **) = state.api[CREATE_SESSION];
 
 	for (unsigned int i = 0; i < state.sessions; i++)
-		check(create(state.env, state.model, state.options, &state.session[i]), "session");
+		check(create(state.env, session_model(i), state.options, &state.session[i]), "session");
 }
 
 static void sessions_release(void)
@@ -141,7 +146,7 @@ static void *run_sessions(void *argument)
 
 		check(run(session, NULL, inputs, (void *const *)&input, 1, outputs, 1, &output), "run");
 		ledger_add(ledger, &(struct call){ .function = "Run",
-						   .program = state.model,
+						   .program = session_model(i),
 						   .handle = SOME(session),
 						   .status = SOME(0),
 						   .nanoseconds = clock_now() - start });
@@ -196,6 +201,8 @@ int main(int argc, char **argv)
 			wait_for_go = true;
 		else if (strcmp(argv[i], "--recreate") == 0)
 			state.recreate = true;
+		else if (strcmp(argv[i], "--other") == 0)
+			state.other = argv[++i];
 		else if (strcmp(argv[i], "--batch") == 0)
 			state.batch = number(argv[++i], BATCH_MAX);
 		else if (strcmp(argv[i], "--sessions") == 0)
