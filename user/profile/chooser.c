@@ -111,16 +111,16 @@ int chooser_add(struct chooser *chooser, const struct xpt_program_choice *choice
 	return wanted_add(chooser, choice, NULL);
 }
 
-int chooser_match(struct chooser *chooser, const char *text)
+int chooser_match(struct chooser *chooser, const char *expression)
 {
 	struct expression_error reason = {};
-	struct expression *expression;
-	int error = expression_create(text, &expression, &reason);
+	struct expression *compiled;
+	int error = expression_create(expression, &compiled, &reason);
 
 	if (error == -EINVAL)
 		log_error(chooser->options.log, "the expression is not valid at position %zu: %s", reason.position,
 			  reason.reason);
-	return error ?: wanted_add(chooser, &(struct xpt_program_choice){ .name = text }, expression);
+	return error ?: wanted_add(chooser, &(struct xpt_program_choice){ .name = expression }, compiled);
 }
 
 int chooser_record(struct chooser *chooser, const struct xpt_record_header *record)
