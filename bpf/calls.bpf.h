@@ -255,7 +255,8 @@ __noinline int call_emit(struct xpt_thread *thread, const struct xpt_spec *spec,
 	record->spec = spec->index;
 	record->depth = depth;
 	record->flags = flags | (frame->flags & FRAME_LAYER ? XPT_CALL_LAYER : 0) |
-			(frame->flags & FRAME_NUMBERED ? XPT_CALL_NUMBERED : 0);
+			(frame->flags & FRAME_NUMBERED ? XPT_CALL_NUMBERED : 0) |
+			(frame->flags & FRAME_INSIDE ? XPT_CALL_INSIDE : 0);
 	record->valid = frame->valid;
 	record->cpu = bpf_get_smp_processor_id();
 	record->sample = frame->sample_every;
@@ -305,7 +306,7 @@ __noinline int call_count(struct xpt_thread *thread, const struct xpt_spec *spec
 	thread->number = __sync_fetch_and_add(&entry->count.calls, 1);
 	if (!(spec->flags & XPT_SPEC_SAMPLED))
 		return COUNTED;
-	every = entry->sample_every ?: config->sample_every;
+	every = config->chosen_only && is_inside(thread) ? 1 : entry->sample_every ?: config->sample_every;
 	thread->sample_every = every;
 	if (every <= 1 || (every != XPT_SAMPLE_NONE && thread->number % every == 0))
 		return COUNTED;
@@ -383,6 +384,28 @@ __noinline int inference_mark(struct xpt_thread *thread, __u32 own)
 	return 0;
 }
 
+/*
+ * Of a call that is left out and has a frame, the one at the thread's depth. Where a program is chosen it runs beside those
+ * that are recorded, so that nothing on other threads is taken for theirs: then its end has to be seen.
+ */
+__noinline int left_out_begin(struct xpt_thread *thread, const struct xpt_spec *spec)
+{
+	const struct xpt_config *config = config_get();
+	struct xpt_frame *frame;
+
+	if (!thread || !spec || !config)
+		return RETURN_NOT_WANTED;
+	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
+	frame->inference = 1; /* so are the steps inside */
+	if (config->chosen_only && (spec->flags & XPT_SPEC_RUNNING)) {
+		running_begins();
+		frame->start = bpf_ktime_get_ns();
+		inference_mark(thread, 1);
+	}
+	thread->depth++;
+	return frame->flags & FRAME_RUNNING ? RETURN_WANTED : RETURN_NOT_WANTED;
+}
+
 static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 {
 	const struct xpt_spec *spec = bpf_map_lookup_elem(&specs, &index);
@@ -449,11 +472,10 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 	frame->sample_every = thread->sample_every;
 	frame->number = thread->number;
 	frame->valid = 0;
-	if (counted & COUNTED_LEFT_OUT) {
-		frame->inference = 1; /* so are the steps inside */
-		thread->depth++;
-		return RETURN_NOT_WANTED;
-	}
+	if (is_inside(thread))
+		frame->flags |= FRAME_INSIDE;
+	if (counted & COUNTED_LEFT_OUT)
+		return left_out_begin(thread, spec);
 	/* Before the time, as it comes behind it at the return: reading them is not a part of the call's duration. */
 	if (config->slots && !layer && counts_begin(spec, thread->depth))
 		frame->flags |= FRAME_COUNTED;
@@ -490,6 +512,8 @@ static __always_inline void call_end(struct pt_regs *context, __u32 index)
 	if (depth < 0)
 		return;
 	frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
+	if (frame->flags & FRAME_LEFT_OUT)
+		return;
 	if (frame->flags & FRAME_COUNTED)
 		counts_read(counts_get(), COUNTS_AT_RETURN);
 	thread->start = frame->start;

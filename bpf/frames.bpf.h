@@ -30,6 +30,23 @@ static __always_inline void hold(struct xpt_record_header *header, __u8 *flags)
 		*flags |= XPT_CALL_HELD;
 }
 
+/* Is its return watched? */
+static __always_inline bool frame_returns(const struct xpt_frame *frame)
+{
+	return !(frame->flags & FRAME_LEFT_OUT) || (frame->flags & FRAME_RUNNING);
+}
+
+/* Is what begins now on the thread inside an inference that is recorded? */
+static __always_inline bool is_inside(const struct xpt_thread *thread)
+{
+	const struct xpt_frame *around = &thread->frame[(thread->depth - 1) & (XPT_DEPTH_MAX - 1)];
+
+	if (!thread->depth || (around->flags & FRAME_LEFT_OUT))
+		return false;
+	return (around->flags & FRAME_INSIDE) || around->role == XPT_ROLE_EXECUTE || around->role == XPT_ROLE_ENQUEUE ||
+	       around->role == XPT_ROLE_LAUNCH;
+}
+
 /* A frame at or above the current stack pointer that the thread has not left yet. */
 static __always_inline bool frame_is_open(const struct xpt_thread *thread, const struct xpt_frame *frame,
 					  const struct xpt_spec *spec)
@@ -46,7 +63,7 @@ static __always_inline bool frame_is_open(const struct xpt_thread *thread, const
 	 * Same place on the stack: one function has jumped to the other, or the first was left by longjmp. A function that
 	 * was jumped to finds the return address already replaced by that of the return probe.
 	 */
-	if (!(frame->flags & FRAME_LEFT_OUT))
+	if (frame_returns(frame))
 		return frame->stack > thread->registers.stack || frame->spec != spec->index ||
 		       (thread->return_address && thread->return_address != frame->return_address);
 	if (frame->stack == thread->registers.stack && frame->spec == spec->index)
@@ -107,7 +124,7 @@ __noinline int frame_take(struct xpt_thread *thread, const struct xpt_spec *spec
 		frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
 		if (frame->stack > stack)
 			return -1;
-		if (frame->stack == stack && frame->spec == spec->index && !(frame->flags & FRAME_LEFT_OUT)) {
+		if (frame->stack == stack && frame->spec == spec->index && frame_returns(frame)) {
 			running_drop(frame);
 			thread->depth = depth;
 			return depth;

@@ -19,7 +19,8 @@
 
 /*
  * One inside an inference is recorded with it. One on a thread of its own is when all inferences are, and it belongs to the only
- * one that its process has. False: it is left out.
+ * one that its process has; where programs are chosen, when there is such a one, of a program of which all are recorded.
+ * False: it is left out.
  */
 static __always_inline bool operator_place(const struct xpt_frame *around, struct xpt_frame *frame)
 {
@@ -28,7 +29,7 @@ static __always_inline bool operator_place(const struct xpt_frame *around, struc
 	if (around && around->inference) {
 		if (around->flags & FRAME_LEFT_OUT)
 			return false;
-		frame->flags = around->flags & FRAME_APART;
+		frame->flags = (around->flags & FRAME_APART) | FRAME_INSIDE;
 		frame->number = around->number;
 		frame->sample_every = around->sample_every;
 		frame->inference = around->inference;
@@ -36,13 +37,13 @@ static __always_inline bool operator_place(const struct xpt_frame *around, struc
 		return true;
 	}
 	config = config_get();
-	if (!config || config->sample_every != 1)
+	if (!config || (config->sample_every != 1 && !config->chosen_only))
 		return false;
-	frame->flags = 0;
+	frame->flags = FRAME_INSIDE;
 	frame->sample_every = 1;
 	frame->inference = 0;
 	running_look(frame);
-	return true;
+	return !config->chosen_only || (frame->inference && frame->sample_every == 1);
 }
 
 /* From where the operator was called; user space is told of each place once. */

@@ -50,6 +50,7 @@ __noinline int running_change(struct xpt_frame *frame, __s32 change)
 		__sync_fetch_and_add(&running->changing, 1);
 	__sync_fetch_and_xor(&running->inference, frame->inference);
 	__sync_fetch_and_xor(&running->program, frame->inference_of);
+	__sync_fetch_and_xor(&running->sample_every, frame->sample_every);
 	__sync_fetch_and_add(&running->open, change);
 	__sync_fetch_and_add(&running->changed, 1);
 	return 0;
@@ -77,6 +78,7 @@ __noinline int running_look(struct xpt_frame *frame)
 		return 0;
 	frame->inference = *(volatile const __u64 *)&running->inference;
 	frame->inference_of = *(volatile const __u64 *)&running->program;
+	frame->sample_every = *(volatile const __u32 *)&running->sample_every;
 	frame->flags |= FRAME_APART;
 	if (*(volatile const __u64 *)&running->changing != frame->number)
 		frame->inference = 0;

@@ -9,12 +9,17 @@
 #include "arguments.bpf.h"
 #include "wire.h"
 
-#define FRAME_LEFT_OUT (1 << 0) /* not recorded; stays here so that its layers are known, until it is seen to be gone */
+/*
+ * Not recorded; stays here so that its layers are known, until it is seen to be gone. One that is FRAME_RUNNING, too, has a
+ * return that is watched.
+ */
+#define FRAME_LEFT_OUT (1 << 0)
 #define FRAME_LAYER (1 << 1)
 #define FRAME_NUMBERED (1 << 2) /* number is known */
 #define FRAME_RUNNING (1 << 4)	/* an inference that its process's struct xpt_running has */
 #define FRAME_APART (1 << 5)	/* a step on a thread of its own; number: changes of that so far */
 #define FRAME_COUNTED (1 << 3)	/* its struct xpt_thread_counts has the counts when it began */
+#define FRAME_INSIDE (1 << 6)	/* in an inference that is recorded */
 
 /*
  * Inferences that run in a process, while operators are looked at. The fields change one after the other: what is read between
@@ -25,7 +30,7 @@ struct xpt_running {
 	__u64 inference; /* when they began, and the handles of their programs, combined by exclusive or: of a single one, */
 	__u64 program; /* its own */
 	__u32 open;
-	__u32 reserved;
+	__u32 sample_every; /* the rate at which it was taken or left out: combined likewise */
 };
 
 struct xpt_frame {

@@ -242,6 +242,12 @@ struct xpt_config {
 	__u32 roles;	    /* bit (1 << enum xpt_role): calls of this role are looked at */
 	__u32 slots;	    /* perf events that are read around each inference, at most XPT_SLOT_MAX */
 	__u32 slot_cpus;    /* the one of slot s on CPU c is number s * slot_cpus + c */
+	/*
+	 * 1: programs are chosen by their rates. All that begins inside a recorded inference is recorded with it, and steps on threads of
+	 * their own are where the only inference that runs is one of a program of which all are.
+	 */
+	__u32 chosen_only;
+	__u32 reserved;
 };
 
 #define XPT_PROCESS_TARGET (1 << 0) /* traced; its children become targets too */
@@ -331,6 +337,9 @@ enum xpt_record_kind {
 	XPT_RECORD_READING = 30,      /* values of all counters that are read at intervals */
 	XPT_RECORD_CLASS = 31,	      /* name of a class of operators in a process */
 	XPT_RECORD_NODE = 32,	      /* JSON: what an operator's object stands for in its model */
+	/* Before the first call. Where there are any, other programs than those that they mean are counted only. */
+	XPT_RECORD_CHOICE = 33, /* name of a program, "": any; with the tgid and handle where these are not 0 */
+	XPT_RECORD_MATCH = 34,	/* expression that is found in the names of programs */
 };
 
 struct xpt_record_header {
@@ -345,6 +354,7 @@ struct xpt_record_header {
 #define XPT_CALL_HELD (1 << 2)	   /* the process was sent a stop signal and waits for user space */
 #define XPT_CALL_NUMBERED (1 << 3) /* behind the values stands which call of its program this was, from 0 */
 #define XPT_CALL_COUNTED (1 << 4)  /* behind that stand two struct xpt_counts: when it began, when it had returned */
+#define XPT_CALL_INSIDE (1 << 5)   /* in an inference that is recorded, on its thread */
 
 /* Roles, bits (1 << enum xpt_role), of calls that have them: whole inferences, and what an asynchronous one begins and ends with. */
 #define XPT_ROLES_COUNTED (1u << XPT_ROLE_EXECUTE | 1u << XPT_ROLE_ENQUEUE | 1u << XPT_ROLE_WAIT)
@@ -504,7 +514,8 @@ struct xpt_record_reading {
 };
 
 /*
- * RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER, PROCESS, THREAD, NAMED, CLASS, NODE and END carry text (PASS has no body):
+ * RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER, PROCESS, THREAD, NAMED, CLASS, NODE, CHOICE, MATCH and END carry text (PASS has
+ * no body):
  *
  *	RUNTIME {"name":"nrt","title":"AWS Neuron runtime","statuses":[{"value":1003,"class":"ok","name":"..."}]}
  *		class: "ok", "pending" or "error"; any other value of a call with a status but success is an error
@@ -527,7 +538,7 @@ struct xpt_record_reading {
  *	PROCESS {"name":"node","command":"node server.js","parent":1,"start_time":12345}
  *	NODE	{"class":140737353984,"name":"/fc/Gemm","type":"Gemm","index":3,"provider":"CPUExecutionProvider"}
  *		class: address as fetched; what is not known is missing
- *	THREAD, NAMED, CLASS  the bare name
+ *	THREAD, NAMED, CLASS, CHOICE, MATCH  the bare name, or expression
  *	END	{"duration_ns":1,"stopped_by":"target ended","link":"session","attach_ns":1,"detach_ns":1,
  *		 "sites":{"optimised":1,"emulated":1,"stepped":0},
  *		 "drivers":{"tracepoints":3,"events":1,"nodes":0,"ioctls":0},"collector":{"cpu_ns":1,"max_rss_bytes":1},"target":{"calls":1,"cost_ns":1}}
@@ -536,7 +547,7 @@ struct xpt_record_reading {
  */
 struct xpt_record_text {
 	struct xpt_record_header header;
-	__u64 id; /* RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER: index; THREAD: tid; NAMED: handle; CLASS, NODE: address */
+	__u64 id; /* RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER: index; THREAD: tid; NAMED, CHOICE: handle; CLASS, NODE: address */
 	__u32 length; /* bytes in text */
 	__u32 reserved;
 	char text[]; /* not terminated, padded to 8 */

@@ -114,10 +114,22 @@ struct xpt_recording_options {
 	int counters_per_inference;
 
 	enum xpt_level level;
+
+	/*
+	 * Chosen programs: those of which one of these is true, also when they are loaded or get their name later. Only their
+	 * inferences are recorded (one in sample_every), with all that lies in them on their thread, and their operators on
+	 * other threads where no other inference runs at the same time and sample_every is 1. Inferences of other programs are
+	 * counted exactly, as left out; but what lies in their first ones, until the kernel has been told, is recorded. Calls that
+	 * are no inferences are recorded as ever. None: all programs.
+	 */
+	const struct xpt_program_choice *programs;
+	size_t program_count;
+	const char *match; /* programs with a name in which this ECMAScript expression is found; NULL: none */
 };
 
 /*
  * Checks the options, reads the descriptions, loads the kernel side. Errors: -EINVAL bad option or description (see the log),
+ * -ENOSPC more chosen programs than XPT_CHOICES_MAX (stream.h),
  * -E2BIG options of a newer library that this one does not know, -EPERM not permitted, -EOPNOTSUPP the kernel lacks
  * something (see xpt_check()), -EBUSY... whatever open() gives for the output, and the errors of xpt_counters_open().
  */
@@ -151,6 +163,14 @@ XPT_API int xpt_recording_command_status(const struct xpt_recording *recording);
 /* Visits every program seen so far; a non-zero return ends the walk and is returned. */
 XPT_API int xpt_recording_programs(struct xpt_recording *recording,
 				   int (*visit)(void *context, const struct xpt_program_info *program), void *context);
+
+/*
+ * Visits every choice that no program was seen for, whether it ran or not; the expression comes as the name of a choice with
+ * match set. A non-zero return ends the walk and is returned. After finish.
+ */
+XPT_API int xpt_recording_unmet(struct xpt_recording *recording,
+				int (*visit)(void *context, const struct xpt_program_choice *choice, int match),
+				void *context);
 
 XPT_API void xpt_recording_destroy(struct xpt_recording *recording);
 

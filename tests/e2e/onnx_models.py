@@ -44,7 +44,7 @@ def nodes(path):
 
 
 def serve(path, *options, release=RELEASES[0]):
-    """The command that runs a model; serve.mjs has the options."""
+    """The command that runs a model, or several with their names first among the options; serve.mjs has the others."""
     library(release)
     node = shutil.which("node")
     if not node:

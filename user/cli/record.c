@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <xputrace/recording.h>
 
+#include "cli/choosing.h"
 #include "cli/commands.h"
 #include "cli/running.h"
+#include "cli/seen.h"
 #include "cli/session_options.h"
 
 struct record_context {
@@ -85,6 +89,13 @@ static const struct option_entry entries[] = {
 	  "whatever the file is called: chrome, xpt, none; ort, as\nONNX Runtime's own profiler writes; qnn-csv, as its QNN\n"
 	  "execution provider does (default file: xputrace.csv)",
 	  take_format },
+	{ 'P', "program", "NAME|HANDLE",
+	  "only inferences of this program, others are counted;\na handle is written 0x7f3a10002b40, the name 0x12 as\n"
+	  "name=0x12; may be given several times",
+	  take_chosen_program },
+	{ 'm', "match", "EXPRESSION",
+	  "and of programs with a name in which this regular\nexpression is found (ECMAScript syntax)",
+	  take_chosen_match },
 	{ 'd', "duration", "TIME", "stop after TIME: 10s, 500ms, 2m", take_duration },
 	{ 's', "sample", "N", "record one inference in N of each program; counts\nstay exact", take_sample },
 	{ 0, "ops", NULL, "the operators of each inference, too: --level detailed", take_ops },
@@ -109,14 +120,18 @@ static const struct command_line line = {
 	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "Ctrl-C, SIGTERM, the end of --duration or of the targets end the recording; then the\n"
 		"summary is printed. The targets are not stopped or changed; a COMMAND is held for some\n"
-		"milliseconds when it maps libraries, so that not one call is missed.\n\n"
+		"milliseconds when it maps libraries, so that not one call is missed.\n"
+		"With --program or --match only inferences of these programs are recorded, with all that lies in\n"
+		"them; those of other programs are counted.\n\n"
 		"examples:\n"
 		"  sudo xputrace record -p $(pidof server) -d 10s -o trace.json\n"
 		"  sudo xputrace record -s 16 -a -o night.xpt\n"
 		"  sudo xputrace record -o trace.json -- python3 infer.py\n"
 		"  sudo xputrace record --ops -p $(pidof server) -d 2s\n"
+		"  sudo xputrace record --ops -p $(pidof server) --program resnet50 -d 10s\n"
 		"  sudo xputrace record -p 4711 --counters i915/rcs0-busy/,power/energy-pkg/ -d 10s\n\n"
-		"exit status: 0 recorded, 1 failed (also when the output could not be written), 2 wrong usage",
+		"exit status: 0 recorded, 1 failed (also when the output could not be written, or a program that\n"
+		"was chosen was not seen), 2 wrong usage",
 };
 
 static void on_status(void *context, const struct xpt_recording_status *status)
@@ -160,9 +175,48 @@ static int create(struct record_context *record, struct xpt_recording **recordin
 		.counters_every = record->counters_every,
 		.counters_per_inference = record->counters_per_inference,
 		.level = record->level,
+		.programs = session->choices,
+		.program_count = session->choice_count,
+		.match = session->match,
 	};
 
 	return xpt_recording_create(&options, recording);
+}
+
+static int see_program(void *context, const struct xpt_program_info *program)
+{
+	seen_add(context, program);
+	return 0;
+}
+
+static int tell_choice(void *context, const struct xpt_program_choice *choice, int match)
+{
+	char text[200], handle[32];
+	unsigned int *unmet = context;
+
+	snprintf(handle, sizeof(handle), "0x%" PRIx64, choice->handle);
+	snprintf(text, sizeof(text),
+		 match ? "no program was seen with a name in which %.100s is found" : "program %.100s was not seen",
+		 choice->name ?: handle);
+	print_message(NULL, XPT_LOG_ERROR, text);
+	++*unmet;
+	return 0;
+}
+
+/* Somebody may have mistyped a name. False: a choice was of nothing. */
+static bool tell_choices(struct xpt_recording *recording)
+{
+	struct seen_programs seen = {};
+	unsigned int unmet = 0;
+
+	xpt_recording_unmet(recording, tell_choice, &unmet);
+	if (unmet) {
+		xpt_recording_programs(recording, see_program, &seen);
+		print_message(NULL, XPT_LOG_INFO, seen.count ? "programs that were seen:" : "no program was seen");
+		seen_print(&seen);
+		seen_free(&seen);
+	}
+	return !unmet;
 }
 
 static int run(struct record_context *record)
@@ -171,6 +225,7 @@ static int run(struct record_context *record)
 	bool to_stdout = session_writes_to_stdout(session);
 	int summary = to_stdout ? STDERR_FILENO : STDOUT_FILENO, end, error;
 	struct xpt_recording *recording;
+	bool met;
 
 	error = create(record, &recording);
 	if (error == -E2BIG || error == -EINVAL)
@@ -192,11 +247,12 @@ static int run(struct record_context *record)
 		else if (!error && !to_stdout && record->format != XPT_OUTPUT_NONE)
 			tell_trace(session->output, record->format);
 	}
+	met = end < 0 || tell_choices(recording);
 	end_on_signals(NULL, NULL);
 	xpt_recording_destroy(recording);
 	if (record->format != XPT_OUTPUT_NONE)
 		give_to_caller(session->output);
-	return end < 0 || error ? EXIT_FAILED : 0;
+	return end < 0 || error || !met ? EXIT_FAILED : 0;
 }
 
 int command_record(int argc, char **argv)
@@ -209,10 +265,14 @@ int command_record(int argc, char **argv)
 		return result == PARSE_HELP ? 0 : result;
 	if ((record.counters_every || record.counters_per_inference) && !record.session.counters.count)
 		return session_options_refuse(&line, "--counters says which counters are to be read");
+	if (choices_refused(&line, &record.session))
+		return EXIT_USAGE;
 	if (!record.format_given)
 		record.format = ends_with(record.session.output, ".xpt") ? XPT_OUTPUT_RECORDING : XPT_OUTPUT_CHROME;
 	/* It goes behind what its file has, which a trace has no room for. */
 	if (record.format == XPT_OUTPUT_QNN_CSV && record.session.output == json)
 		record.session.output = "xputrace.csv";
-	return run(&record);
+	result = run(&record);
+	free(record.session.choices);
+	return result;
 }

@@ -39,7 +39,7 @@ static bool fits(const struct xpt_program_choice *choice, const struct xpt_progr
 	       (!choice->name || !strcmp(choice->name, program->name));
 }
 
-static void remember(struct seen_programs *seen, const struct xpt_program_info *program)
+void seen_add(struct seen_programs *seen, const struct xpt_program_info *program)
 {
 	struct seen_program *item = &seen->items[seen->count];
 
@@ -70,7 +70,7 @@ static int visit(void *context, const struct xpt_program_info *program)
 
 	for (size_t i = 0; i < search->choice_count; i++)
 		search->found |= fits(&search->choices[i], program);
-	remember(search->seen, program);
+	seen_add(search->seen, program);
 	return search->found;
 }
 

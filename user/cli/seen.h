@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Programs that a session has seen: what a message shows when the one that is wanted is not among them. */
+/* Programs that a session or recording has seen: what a message shows when the one that is wanted is not among them. */
 #ifndef XPT_CLI_SEEN_H
 #define XPT_CLI_SEEN_H
 
@@ -28,6 +28,7 @@ bool choice_parse(const char *text, struct xpt_program_choice *choice, const cha
 /* Adds the programs that are there now; those that have gone stay. Is there one that fits one of the choices? */
 bool seen_update(struct seen_programs *seen, struct xpt_session *session, const struct xpt_program_choice *choices,
 		 size_t choice_count);
+void seen_add(struct seen_programs *seen, const struct xpt_program_info *program);
 /* Lists them on standard error, with a word on programs without a name. */
 void seen_print(const struct seen_programs *seen);
 void seen_free(struct seen_programs *seen);

@@ -33,6 +33,11 @@ struct session_options {
 	bool quiet;
 	struct string_list counters;
 
+	/* Of record and stream; see choosing.h: */
+	struct xpt_program_choice *choices;
+	size_t choice_count;
+	const char *match; /* NULL: none */
+
 	/* Of profile and stream: */
 	enum xpt_profile_type type;
 	bool summary;

@@ -9,7 +9,7 @@
 
 #include <xputrace/stream.h>
 
-#include "base/text.h"
+#include "cli/choosing.h"
 #include "cli/commands.h"
 #include "cli/seen.h"
 #include "cli/totals.h"
@@ -19,8 +19,6 @@ struct stream_context {
 	struct session_options session; /* first: see session_options.h */
 	struct xpt_stream_options options;
 	struct xpt_report_files_options files_options;
-	struct xpt_program_choice *choices; /* of --program */
-	size_t choice_count;
 	struct watch watch;
 	struct seen_programs seen;
 
@@ -31,33 +29,6 @@ struct stream_context {
 	uint64_t reports, late;
 	int error; /* of writing, the first one; the library has said it */
 };
-
-static bool take_match(void *context, const char *value, const char **reason)
-{
-	struct stream_context *stream = context;
-
-	*reason = "one expression is wanted: a|b finds a and b";
-	if (stream->options.match)
-		return false;
-	stream->options.match = value;
-	return true;
-}
-
-static bool take_program(void *context, const char *value, const char **reason)
-{
-	struct stream_context *stream = context;
-	struct xpt_program_choice *more;
-
-	if (stream->choice_count == XPT_CHOICES_MAX) {
-		*reason = "too many programs; use --match";
-		return false;
-	}
-	more = realloc(stream->choices, (stream->choice_count + 1) * sizeof(*more));
-	if (!more)
-		return false;
-	stream->choices = more;
-	return choice_parse(value, &stream->choices[stream->choice_count++], reason);
-}
 
 static bool take_report_every(void *context, const char *value, const char **reason)
 {
@@ -107,9 +78,9 @@ static bool take_keep(void *context, const char *value, const char **reason)
 static const struct option_entry entries[] = {
 	TARGET_OPTIONS,
 	{ 'm', "match", "EXPRESSION",
-	  "programs with a name in which this regular expression\nis found (ECMAScript syntax)", take_match },
+	  "programs with a name in which this regular expression\nis found (ECMAScript syntax)", take_chosen_match },
 	{ 'P', "program", "NAME|HANDLE",
-	  "this program, too; a handle is written 0x7f3a10002b40,\nthe name 0x12 as name=0x12", take_program },
+	  "this program, too; a handle is written 0x7f3a10002b40,\nthe name 0x12 as name=0x12", take_chosen_program },
 	{ 0, "report-every", "TIME", "reports at multiples of TIME on the clock, 10ms to 24h\n(default 500ms)",
 	  take_report_every },
 	{ 's', "sample-every", "N",
@@ -211,8 +182,8 @@ static int add_choices(const struct stream_context *stream, struct xpt_stream *h
 {
 	int error = 0;
 
-	for (size_t i = 0; !error && i < stream->choice_count; i++) {
-		error = xpt_stream_add(handle, &stream->choices[i]);
+	for (size_t i = 0; !error && i < stream->session.choice_count; i++) {
+		error = xpt_stream_add(handle, &stream->session.choices[i]);
 		if (error == -EEXIST)
 			error = 0;
 	}
@@ -225,6 +196,7 @@ static int report_until_end(struct stream_context *stream)
 	int result;
 
 	stream->options.size = sizeof(stream->options);
+	stream->options.match = stream->session.match;
 	stream->options.type = stream->session.type;
 	stream->options.summary = stream->session.summary;
 	stream->options.callback = on_report;
@@ -265,23 +237,6 @@ out:
 	return result;
 }
 
-/* The expression, and a mark below the place where it is wrong. */
-static int refuse_match(const char *match)
-{
-	struct text safe = {};
-	char reason[200];
-	size_t position, columns;
-
-	if (!xpt_stream_check_match(match, &position, reason, sizeof(reason)))
-		return 0;
-	columns = text_terminal(&safe, match, position, 0);
-	text_free(&safe);
-	fprintf(stderr, "xputrace stream: --match: %s\n  ", reason);
-	print_name(stderr, match, 0);
-	fprintf(stderr, "\n  %*s^\n", (int)columns, "");
-	return EXIT_USAGE;
-}
-
 /* What cannot be meant together; NULL: nothing. */
 static const char *contradiction(const struct stream_context *stream)
 {
@@ -311,11 +266,11 @@ int command_stream(int argc, char **argv)
 	reason = contradiction(&stream);
 	if (reason)
 		return session_options_refuse(&line, reason);
-	if (!stream.options.match && !stream.choice_count)
-		stream.options.match = ""; /* found in every name */
-	if (stream.options.match && refuse_match(stream.options.match))
+	if (choices_refused(&line, &stream.session))
 		return EXIT_USAGE;
+	if (!stream.session.match && !stream.session.choice_count)
+		stream.session.match = ""; /* found in every name */
 	result = run(&stream);
-	free(stream.choices);
+	free(stream.session.choices);
 	return result;
 }

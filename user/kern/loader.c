@@ -141,6 +141,7 @@ static int load(struct kern *kern, const struct kern_options *options, enum link
 		.slots = options->slots,
 		.slot_cpus = options->slot_cpus,
 		.sample_every = options->sample_every ?: 1,
+		.chosen_only = options->chosen_only,
 		.rings = kern->ring_count,
 		.wakeup_bytes = options->buffer_bytes / kern->ring_count / WAKEUP_SHARE,
 		.self = getpid(),

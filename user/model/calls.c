@@ -313,6 +313,10 @@ int call_deliver(struct model *model, const struct xpt_record_call *record)
 	if (function->value_count < function->fetch_count)
 		name_attach(model, record, &passage);
 	program_attach(model, &passage);
+	if (chosen_leaves_out(&model->chosen, passage.program, &passage.event.call, record->flags & XPT_CALL_INSIDE)) {
+		jobs_call_close(&model->jobs, passage.process, &passage.event.call);
+		return passage.error;
+	}
 	see_device(model, &passage);
 	if (function->view.role == XPT_ROLE_EXECUTE)
 		readings_between(&model->readings, passage.event.call.begin_counts, passage.event.call.end_counts,

@@ -35,6 +35,7 @@ void model_free(struct model *model)
 {
 	if (!model)
 		return;
+	chosen_free(&model->chosen);
 	launches_free(&model->launches); /* refers to programs */
 	readings_free(&model->readings);
 	regions_free(&model->regions);
@@ -57,6 +58,11 @@ void model_free(struct model *model)
 int model_add_sink(struct model *model, struct event_sink sink)
 {
 	return sinks_add(&model->sinks, sink);
+}
+
+void model_set_chooser(struct model *model, struct model_chooser chooser)
+{
+	model->chosen.chooser = chooser;
 }
 
 static bool call_is_sound(const struct model *model, const struct xpt_record_call *record)
@@ -354,6 +360,9 @@ static int record_take(struct model *model, const struct xpt_record_header *reco
 		return traced_drivers_add_event(&model->drivers, text->id, text->text, text->length);
 	case XPT_RECORD_COUNTER:
 		return readings_add(&model->readings, text->id, text->text, text->length);
+	case XPT_RECORD_CHOICE:
+	case XPT_RECORD_MATCH:
+		return chosen_add(&model->chosen, text);
 	case XPT_RECORD_PASS:
 		return pass_take(model, record->time);
 	case XPT_RECORD_END:
@@ -485,6 +494,16 @@ __u64 model_held_count(const struct model *model)
 __u64 model_held_time(const struct model *model)
 {
 	return model->held_time;
+}
+
+size_t model_choice_count(const struct model *model)
+{
+	return model->chosen.count;
+}
+
+const struct model_choice *model_choice(const struct model *model, size_t index)
+{
+	return &model->chosen.all[index];
 }
 
 size_t model_operator_count(const struct model *model)

@@ -36,12 +36,33 @@ void model_free(struct model *model);
 int model_add_sink(struct model *model, struct event_sink sink);
 
 /*
+ * Of which programs inferences and operators become events, where CHOICE and MATCH records say that some are chosen. Those of
+ * others are counted only, as left out. What is recorded inside a recorded inference is never asked about.
+ */
+struct model_chooser {
+	/* call: one of the program that is about to be delivered; its times, thread and function are known. */
+	bool (*wants)(void *context, const struct model_program *program, const struct event_call *call);
+	void *context; /* must outlive the last call of model_feed and model_flush */
+};
+void model_set_chooser(struct model *model, struct model_chooser chooser); /* before the first record */
+
+/* What CHOICE and MATCH records tell, in their order. */
+struct model_choice {
+	const char *text; /* name, "": any; or the expression */
+	bool match;	  /* it is an expression */
+	__u32 tgid;	  /* 0: any */
+	__u64 handle;	  /* 0: any */
+};
+size_t model_choice_count(const struct model *model);
+const struct model_choice *model_choice(const struct model *model, size_t index);
+
+/*
  * Takes one record (kernel or user-space made; header.size bytes, aligned or not), copies what it needs. Malformed ones
  * give -EBADMSG and are dropped, those of an unknown kind are passed over.
  * Records are held back until a PASS record says that nothing older can come: after PASS(t), everything up to the time
  * of the PASS before is delivered in order of time; what comes later than that still is delivered, out of order. END
  * delivers everything; so does, for the older half, more than 16 MiB without a PASS. RUNTIME, SPEC, DRIVER,
- * DRIVER_EVENT and COUNTER are in force at once. Returns 0, -EBADMSG, -ENOMEM (the record's event may lack something, the
+ * DRIVER_EVENT, COUNTER, CHOICE and MATCH are in force at once. Returns 0, -EBADMSG, -ENOMEM (the record's event may lack something, the
  * model is sound), or the error of a sink, once: that sink gets no more, the others do.
  */
 int model_feed(struct model *model, const struct xpt_record_header *record);

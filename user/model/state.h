@@ -3,6 +3,7 @@
 #ifndef XPT_MODEL_STATE_H
 #define XPT_MODEL_STATE_H
 
+#include "model/chosen.h"
 #include "model/jobs.h"
 #include "model/launches.h"
 #include "model/memory.h"
@@ -33,6 +34,7 @@ struct model {
 	struct steps steps;
 	struct launches launches;
 	struct readings readings;
+	struct chosen chosen;
 	__u64 pass; /* time of the last PASS */
 	bool passed;
 	__u64 delivered; /* model_delivered() */

@@ -345,6 +345,32 @@ static void add_tracing(struct text *text, const char *end)
 		text_literal(text, "null");
 }
 
+/* Of everything, where nothing was chosen, there is no member. */
+static void add_choices(struct text *text, const struct model *model)
+{
+	size_t i;
+
+	if (!model_choice_count(model))
+		return;
+	text_literal(text, ",\n\"chosen\":[");
+	for (i = 0; i < model_choice_count(model); i++) {
+		const struct model_choice *choice = model_choice(model, i);
+
+		text_string(text, i ? ",{" : "{");
+		text_string(text, choice->match ? "\"match\":" : "\"name\":");
+		if (*choice->text || choice->match)
+			text_json_string(text, choice->text);
+		else
+			text_literal(text, "null");
+		if (choice->handle)
+			chrome_member_hexadecimal(text, "handle", choice->handle);
+		if (choice->tgid)
+			chrome_member_unsigned(text, "pid", choice->tgid);
+		text_literal(text, "}");
+	}
+	text_literal(text, "]");
+}
+
 void chrome_metadata_totals(struct text *text, const struct recording_info *info, const struct model *model,
 			    const struct chrome_devices *devices, int output_error)
 {
@@ -358,6 +384,7 @@ void chrome_metadata_totals(struct text *text, const struct recording_info *info
 	chrome_metadata_origin(text, info);
 	chrome_member_microseconds(text, "first_us", model_first_time(model));
 	chrome_member_microseconds(text, "last_us", model_last_time(model));
+	add_choices(text, model);
 	add_totals(text, model, devices);
 	add_losses(text, model);
 	chrome_member_unsigned(text, "held", model_held_count(model));

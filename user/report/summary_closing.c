@@ -5,6 +5,8 @@
 #include "report/columns.h"
 #include "report/summary_rows.h"
 
+#define CHOICES_SHOWN 10
+
 /* What is no amount of anything (negative, not a number, beyond all counters) counts as not there. */
 static double number(const cJSON *object, const char *name)
 {
@@ -96,6 +98,30 @@ static void add_cost(struct text *text, const struct summary_closing *closing)
 	text_literal(text, " memory\n");
 }
 
+/* The inferences of which programs were recorded, where not those of all. */
+static void add_choices(struct text *text, const struct model *model)
+{
+	size_t i;
+
+	for (i = 0; i < model_choice_count(model) && i < CHOICES_SHOWN; i++) {
+		const struct model_choice *choice = model_choice(model, i);
+
+		text_string(text, i ? ", " : "chosen: ");
+		if (choice->match)
+			text_literal(text, "names with ");
+		text_terminal(text, choice->text, strlen(choice->text), 0);
+		if (!choice->handle)
+			continue;
+		if (*choice->text)
+			text_literal(text, " ");
+		text_hexadecimal(text, choice->handle);
+	}
+	if (i < model_choice_count(model))
+		text_literal(text, " and more");
+	if (i)
+		text_literal(text, "; inferences of other programs were counted only\n");
+}
+
 static void add_end(struct text *text, const struct summary_closing *closing)
 {
 	if (!closing->known) {
@@ -115,6 +141,7 @@ void summary_closing_print(const struct model *model, const struct summary_closi
 {
 	struct text text = { 0 };
 
+	add_choices(&text, model);
 	add_losses(&text, model);
 	add_held(&text, model);
 	add_end(&text, closing);

@@ -147,6 +147,7 @@ static int open_kernel(struct collector *collector)
 	struct kern_options kern_options = {
 		.spec_count = attacher_spec_count(collector->registry),
 		.sample_every = options->sample_every,
+		.chosen_only = options->chosen_only,
 		.buffer_bytes = options->buffer_bytes ?: BUFFER_BYTES,
 		.link = (enum link_kind)options->link,
 	};
@@ -281,6 +282,18 @@ int collector_wait(struct collector *collector, __u64 until)
 			continue;
 	}
 	return 0;
+}
+
+int collector_set_sampling(struct collector *collector, const struct model_program *program, __u32 sample_every,
+			   __u64 seen)
+{
+	const struct xpt_program_key key = {
+		.tgid = program->process->tgid,
+		.runtime = program->runtime_index,
+		.handle = program->handle,
+	};
+
+	return kern_set_sampling(collector->kern, &key, sample_every, seen);
 }
 
 void collector_wake(struct collector *collector)

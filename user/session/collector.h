@@ -13,6 +13,7 @@
 #include "describe/registry.h"
 #include "kern/kern.h"
 #include "kern/mappings.h"
+#include "model/event.h"
 #include "session/attach.h"
 #include "session/command.h"
 #include "session/counter_side.h"
@@ -44,6 +45,7 @@ struct collector_options {
 	__u64 counters_every;
 	bool counters_per_inference;
 	__u32 sample_every; /* 1 or more, or XPT_SAMPLE_NONE */
+	bool chosen_only;   /* as in xpt_config */
 	enum xpt_level level;
 	size_t buffer_bytes;
 	enum xpt_link link;
@@ -116,6 +118,12 @@ int collector_open(struct collector *collector);  /* loads the kernel side */
 int collector_start(struct collector *collector); /* attaches, or starts the command */
 /* Waits for something to do: until the time `until`, at most COLLECTOR_POLL, or until woken. */
 int collector_wait(struct collector *collector, __u64 until);
+/*
+ * The kernel's rate of one program; seen: everything up to this time has been read. -ESTALE: it has not run yet, or its handle
+ * is another one's by now.
+ */
+int collector_set_sampling(struct collector *collector, const struct model_program *program, __u32 sample_every,
+			   __u64 seen);
 void collector_wake(struct collector *collector); /* from anywhere, also signal handlers */
 /* Passes on what is there; libraries, processes and losses are looked after. The error that ends it, or 0. */
 int collector_work(struct collector *collector);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "model/statistics.h"
+#include "profile/chooser.h"
 #include "report/summary.h"
 #include "session/collector.h"
 #include "base/options.h"
@@ -23,7 +24,8 @@ struct xpt_recording {
 	char *output_name;
 	struct collector *collector;
 	struct output *output;
-	int stopping; /* set by xpt_recording_stop(), from anywhere */
+	struct chooser *chooser; /* NULL: all programs are recorded */
+	int stopping;		 /* set by xpt_recording_stop(), from anywhere */
 	bool finished;
 	enum xpt_end ended_by;
 	__u64 output_due, status_due;
@@ -36,12 +38,58 @@ static void on_record(void *context, const struct xpt_record_header *record)
 	output_record(recording->output, record);
 }
 
+static bool has_choices(const struct xpt_recording_options *options)
+{
+	return options->program_count || options->match;
+}
+
+/* What is not taken comes again: the next inference of the program asks once more. */
+static __u64 set_sampling(void *context, const struct model_program *program, __u32 sample_every, __u64 seen)
+{
+	struct xpt_recording *recording = context;
+
+	collector_set_sampling(recording->collector, program, sample_every, seen);
+	return clock_monotonic();
+}
+
+static int create_chooser(struct xpt_recording *recording)
+{
+	const struct xpt_recording_options *options = &recording->options;
+	const struct chooser_options chooser_options = {
+		.log = &recording->collector->log,
+		.set_sampling = set_sampling,
+		.context = recording,
+	};
+	int error;
+
+	if (!has_choices(options))
+		return 0;
+	error = chooser_create(&chooser_options, &recording->chooser);
+	for (size_t i = 0; !error && i < options->program_count; i++)
+		error = chooser_add(recording->chooser, &options->programs[i]);
+	if (!error && options->match)
+		error = chooser_match(recording->chooser, options->match);
+	return error;
+}
+
+static int create_output(struct xpt_recording *recording)
+{
+	const struct xpt_recording_options *options = &recording->options;
+	int error = output_create(&recording->collector->log, options->format, options->level, options->output,
+				  recording->collector->guard, &recording->output);
+
+	if (!error && recording->chooser)
+		error = chooser_join(recording->chooser, output_model(recording->output));
+	return error;
+}
+
 static int create(struct xpt_recording *recording)
 {
 	const struct xpt_recording_options *options = &recording->options;
 	struct collector_options collector_options = {
 		COLLECTOR_OPTIONS(options),
 		.sample_every = options->sample_every ?: 1,
+		.chosen_only = has_choices(options),
 		.guard = options->format != XPT_OUTPUT_NONE && options->format != XPT_OUTPUT_RECORDING,
 		.counters = options->counters,
 		.counter_count = options->counter_count,
@@ -65,8 +113,9 @@ static int create(struct xpt_recording *recording)
 	error = collector_create(&collector_options, &recording->collector);
 	if (error)
 		return error;
-	error = output_create(&recording->collector->log, options->format, options->level, options->output,
-			      recording->collector->guard, &recording->output);
+	error = create_chooser(recording);
+	if (!error)
+		error = create_output(recording);
 	return error ?: collector_open(recording->collector);
 }
 
@@ -88,9 +137,27 @@ int xpt_recording_create(const struct xpt_recording_options *options, struct xpt
 	return 0;
 }
 
+/* First in the stream, so that whoever reads it knows from the first call on. */
+static int pass_choices(struct xpt_recording *recording)
+{
+	struct xpt_program_choice choice;
+	struct xpt_record_text *record;
+	bool match;
+
+	for (size_t i = 0; recording->chooser && chooser_choice(recording->chooser, i, &choice, &match); i++) {
+		record = record_text(match ? XPT_RECORD_MATCH : XPT_RECORD_CHOICE, choice.pid, clock_monotonic(),
+				     choice.handle, choice.name ?: "");
+		if (!record)
+			return -ENOMEM;
+		on_record(recording, &record->header);
+		free(record);
+	}
+	return 0;
+}
+
 int xpt_recording_start(struct xpt_recording *recording)
 {
-	int error = collector_start(recording->collector);
+	int error = pass_choices(recording) ?: collector_start(recording->collector);
 
 	recording->output_due = recording->status_due = recording->collector->started;
 	return error;
@@ -234,6 +301,21 @@ int xpt_recording_programs(struct xpt_recording *recording,
 	return result;
 }
 
+int xpt_recording_unmet(struct xpt_recording *recording,
+			int (*visit)(void *context, const struct xpt_program_choice *choice, int match), void *context)
+{
+	struct xpt_program_choice choice;
+	int result = 0;
+	bool match;
+
+	for (size_t i = 0; !result && recording->chooser && chooser_choice(recording->chooser, i, &choice, &match);
+	     i++) {
+		if (!chooser_met(recording->chooser, i))
+			result = visit(context, &choice, match);
+	}
+	return result;
+}
+
 void xpt_recording_destroy(struct xpt_recording *recording)
 {
 	if (!recording)
@@ -241,6 +323,7 @@ void xpt_recording_destroy(struct xpt_recording *recording)
 	if (recording->collector)
 		targets_release(recording->collector);
 	output_free(recording->output);
+	chooser_free(recording->chooser);
 	collector_free(recording->collector);
 	free(recording->output_name);
 	free(recording);

@@ -8,20 +8,22 @@
 #include <unistd.h>
 
 #include "model/model.h"
+#include "profile/chooser.h"
 #include "record/recording.h"
 #include "report/summary.h"
 #include "session/output.h"
 
 #define PROGRESS_STEP (4u << 20) /* bytes between two calls of progress */
 
-static int read_all(const struct xpt_report_options *options, struct recording_reader *reader, struct model *model)
+static int read_all(const struct xpt_report_options *options, struct recording_reader *reader, struct chooser *chooser,
+		    struct model *model)
 {
 	const struct xpt_record_header *record;
 	__u64 next = PROGRESS_STEP;
 	int result, error;
 
 	while ((result = recording_reader_next(reader, &record)) == 1) {
-		error = model_feed(model, record);
+		error = chooser_record(chooser, record) ?: model_feed(model, record);
 		if (error && error != -EBADMSG)
 			return error;
 		if (options->progress && recording_reader_position(reader) >= next) {
@@ -51,6 +53,7 @@ static int write_summary(const struct xpt_report_options *options, const struct 
 int xpt_report_create(const struct xpt_report_options *options)
 {
 	struct recording_reader *reader = NULL;
+	struct chooser *chooser = NULL;
 	struct trace_file *trace = NULL;
 	struct model *model = NULL;
 	struct log log;
@@ -63,10 +66,14 @@ int xpt_report_create(const struct xpt_report_options *options)
 	if (error)
 		return error;
 	error = model_create(&log, &model);
+	if (!error)
+		error = chooser_create(&(struct chooser_options){ .log = &log }, &chooser);
+	if (!error)
+		error = chooser_join(chooser, model);
 	if (!error && options->output)
 		error = trace_file_create(&log, output_trace(options->format, options->level), options->output,
 					  recording_reader_info(reader), model, &trace);
-	ending = error ?: read_all(options, reader, model);
+	ending = error ?: read_all(options, reader, chooser, model);
 	if (trace) {
 		written = trace_file_close(trace, model);
 		ending = written ?: ending;
@@ -76,6 +83,7 @@ int xpt_report_create(const struct xpt_report_options *options)
 		ending = ending ?: written;
 	}
 	model_free(model);
+	chooser_free(chooser);
 	recording_reader_close(reader);
 	return ending;
 }

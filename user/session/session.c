@@ -68,15 +68,10 @@ static int on_event(void *context, const struct event *event)
 static int set_sampling(void *context, const struct model_program *program, __u32 sample_every)
 {
 	struct xpt_session *session = context;
-	struct xpt_program_key key = {
-		.tgid = program->process->tgid,
-		.runtime = program->runtime_index,
-		.handle = program->handle,
-	};
 	__u64 delivered = model_delivered(session->model);
 
-	return kern_set_sampling(session->collector->kern, &key, sample_every,
-				 session->seen > delivered ? session->seen : delivered);
+	return collector_set_sampling(session->collector, program, sample_every,
+				      session->seen > delivered ? session->seen : delivered);
 }
 
 static void set_defaults(void *context, __u32 sample_every, __u32 roles)

@@ -3,8 +3,10 @@
  * ONNX Runtime through its API table, by slot number, with the library opened by path. Threads run the sessions in
  * turn, and every run is timed around the call itself. Prints one line of JSON.
  *
- * onnx LIBRARY MODEL [--batch N] [--wait-for-go] [--sessions N] [--threads N] [--runs N] [--recreate] [--inter N]
- * --inter: operators that do not depend on each other run in parallel, on so many threads of ONNX Runtime's own.
+ * onnx LIBRARY MODEL [--other MODEL] [--batch N] [--wait-for-go] [--sessions N] [--threads N] [--runs N] [--recreate]
+ *	[--inter N] [--load-last]
+ * --other: every second session is of this one, which has the same inputs.
+ * --load-last: with --wait-for-go, the sessions are made after that. --inter: operators that do not depend on each other run in parallel, on so many threads of ONNX Runtime's own.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -48,10 +50,10 @@ struct api_base {
 static struct {
 	void **api;
 	void *env, *options, *memory;
-	const char *model;
+	const char *model, *other;
 	unsigned int batch, sessions, threads, inter;
 	unsigned long runs;
-	bool recreate;
+	bool recreate, load_last;
 	void *session[SESSIONS_MAX];
 } state = { .batch = 1, .sessions = 1, .threads = 1, .runs = 200 };
 
@@ -63,12 +65,17 @@ static void check(void *status, const char *what)
 	exit(1);
 }
 
+static const char *session_model(unsigned long index)
+{
+	return state.other && index % state.sessions % 2 ? state.other : state.model;
+}
+
 static void sessions_create(void)
 {
 	void *(*create)(void *, const char *, void *, void **) = state.api[CREATE_SESSION];
 
 	for (unsigned int i = 0; i < state.sessions; i++)
-		check(create(state.env, state.model, state.options, &state.session[i]), "session");
+		check(create(state.env, session_model(i), state.options, &state.session[i]), "session");
 }
 
 static void sessions_release(void)
@@ -141,7 +148,7 @@ static void *run_sessions(void *argument)
 
 		check(run(session, NULL, inputs, (void *const *)&input, 1, outputs, 1, &output), "run");
 		ledger_add(ledger, &(struct call){ .function = "Run",
-						   .program = state.model,
+						   .program = session_model(i),
 						   .handle = SOME(session),
 						   .status = SOME(0),
 						   .nanoseconds = clock_now() - start });
@@ -196,6 +203,10 @@ int main(int argc, char **argv)
 			wait_for_go = true;
 		else if (strcmp(argv[i], "--recreate") == 0)
 			state.recreate = true;
+		else if (strcmp(argv[i], "--other") == 0)
+			state.other = argv[++i];
+		else if (strcmp(argv[i], "--load-last") == 0)
+			state.load_last = true;
 		else if (strcmp(argv[i], "--batch") == 0)
 			state.batch = number(argv[++i], BATCH_MAX);
 		else if (strcmp(argv[i], "--sessions") == 0)
@@ -208,13 +219,16 @@ int main(int argc, char **argv)
 			state.runs = number(argv[++i], 100000000);
 	}
 	api_open(argv[1]);
-	sessions_create();
+	if (!state.load_last)
+		sessions_create();
 	if (wait_for_go) {
 		printf("{\"ready\":true,\"pid\":%d}\n", getpid());
 		fflush(stdout);
 		if (!fgets(line, sizeof(line), stdin))
 			return 1;
 	}
+	if (state.load_last)
+		sessions_create();
 	round_run(ledger);
 	sessions_release();
 	if (state.recreate) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Serves a model with ONNX Runtime's npm package, and measures itself.
+// Serves models with ONNX Runtime's npm package, and measures itself.
 //
-// node serve.mjs MODEL [--sessions N] [--runs N] [--seconds N] [--rate HZ] [--concurrency N] [--wait] [--recreate]
+// node serve.mjs MODEL... [--sessions N] [--runs N] [--seconds N] [--rate HZ] [--concurrency N] [--wait] [--recreate]
 //	[--intra THREADS] [--inter THREADS] [--mode sequential|parallel] [--level disabled|basic|extended|all]
 //	[--profile PREFIX]
 //
-// MODEL.json, which make_model.py writes, tells the inputs; every number of them is positive or 0.
+// MODEL.json, which make_model.py writes, tells the inputs; every number of them is positive or 0. The sessions of all models
+// are served at the same time.
 // Prints {"ready":true,"pid":N} when the sessions exist, at the end one line with what it did. --wait: sessions are made
 // first, the runs begin when a line comes on standard input. --recreate: release the sessions after the runs, make
 // new ones, run again. --seconds: instead of a number of runs, until so much time has passed (0: until SIGTERM).
@@ -19,14 +20,14 @@ import process from 'node:process';
 
 function options(args) {
 	const result = {
-		model: null, sessions: 1, runs: 200, seconds: null, rate: 0, concurrency: 1,
+		models: [], sessions: 1, runs: 200, seconds: null, rate: 0, concurrency: 1,
 		intra: 1, inter: 1, mode: 'sequential', level: 'all', profile: '',
 	};
 	const switches = new Set(['wait', 'recreate']);
 	while (args.length) {
 		const word = args.shift(), name = word.slice(2);
 		if (!word.startsWith('--'))
-			result.model = word;
+			result.models.push(word);
 		else if (switches.has(name))
 			result[name] = true;
 		else if (name in result && args.length)
@@ -34,7 +35,7 @@ function options(args) {
 		else
 			throw new Error(`bad option ${word}`);
 	}
-	if (!result.model)
+	if (!result.models.length)
 		throw new Error('no model');
 	return result;
 }
@@ -45,8 +46,8 @@ function runtime() {
 	return createRequire(path.join(folder, 'package.json'))('onnxruntime-node');
 }
 
-function feeds() {
-	const described = JSON.parse(readFileSync(`${settings.model}.json`)).inputs;
+function feeds(model) {
+	const described = JSON.parse(readFileSync(`${model}.json`)).inputs;
 	return Object.fromEntries(described.map(({ name, shape }) => {
 		const count = shape.reduce((product, size) => product * size, 1);
 		return [name, new ort.Tensor('float32', Float32Array.from({ length: count }, (_, i) => (i % 64) / 64), shape)];
@@ -55,7 +56,6 @@ function feeds() {
 
 const settings = options(process.argv.slice(2));
 const ort = runtime();
-const inputs = feeds();
 const statistics = [];
 const times = [];
 let stopped = false;
@@ -64,24 +64,29 @@ process.on('SIGTERM', () => { stopped = true; });
 
 async function sessionsCreate() {
 	const made = [];
-	for (let i = 0; i < settings.sessions; i++)
-		made.push(await ort.InferenceSession.create(settings.model, {
-			intraOpNumThreads: settings.intra, interOpNumThreads: settings.inter,
-			executionMode: settings.mode, graphOptimizationLevel: settings.level,
-			...settings.profile && { enableProfiling: true, profileFilePrefix: `${settings.profile}-${created++}` },
-		}));
+	for (const model of settings.models) {
+		const inputs = feeds(model);
+		for (let i = 0; i < settings.sessions; i++)
+			made.push({ model, inputs, session: await ort.InferenceSession.create(model, {
+				intraOpNumThreads: settings.intra, interOpNumThreads: settings.inter,
+				executionMode: settings.mode, graphOptimizationLevel: settings.level,
+				...settings.profile && {
+					enableProfiling: true, profileFilePrefix: `${settings.profile}-${created++}`,
+				},
+			}) });
+	}
 	return made;
 }
 
 async function sessionsRelease(made) {
-	for (const session of made) {
+	for (const { session } of made) {
 		if (settings.profile)
 			session.endProfiling();
 		await session.release();
 	}
 }
 
-async function measure(session, statistic) {
+async function measure({ session, inputs }, statistic) {
 	const start = process.hrtime.bigint();
 	await session.run(inputs);
 	const end = process.hrtime.bigint();
@@ -112,7 +117,7 @@ async function round(sessions) {
 		deadline = settings.seconds ? performance.now() + settings.seconds * 1000 : Infinity;
 	const running = [];
 	for (const session of sessions) {
-		const statistic = { runs: 0, total_us: 0 };
+		const statistic = { model: session.model, runs: 0, total_us: 0 };
 		statistics.push(statistic);
 		for (let i = 0; i < settings.concurrency; i++)
 			running.push(serve(session, statistic, deadline));
@@ -139,5 +144,5 @@ console.log(JSON.stringify({
 	runs: sum('runs'),
 	mean_us: sum('total_us') / sum('runs'),
 	...(settings.profile ? { times } : {}),
-	sessions: statistics.map((one) => ({ runs: one.runs, mean_us: one.total_us / one.runs })),
+	sessions: statistics.map((one) => ({ model: one.model, runs: one.runs, mean_us: one.total_us / one.runs })),
 }));

@@ -82,7 +82,7 @@ _xputrace() {
 	esac
 	case $command in
 	record)
-		mapfile -t COMPREPLY < <(compgen -W "$watched -s --sample --format --ops --level --counters --counters-every --counters-per-inference" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched -P --program -m --match -s --sample --format --ops --level --counters --counters-every --counters-per-inference" -- "$current")
 		;;
 	profile)
 		mapfile -t COMPREPLY < <(compgen -W "$watched -P --program --samples --counters --type --summary --skip --delay" -- "$current")
