@@ -11,6 +11,7 @@ struct registers {
 	__u64 argument[ARGUMENT_REGISTERS];
 	__u64 stack;
 	__u64 link; /* return address when it is in a register, else 0 */
+	__u64 site; /* address of the probe */
 };
 
 #if defined(__TARGET_ARCH_x86)
@@ -30,6 +31,7 @@ static __always_inline void registers_read(struct pt_regs *context, struct regis
 	registers->argument[5] = context->r9;
 	registers->stack = context->sp;
 	registers->link = 0;
+	registers->site = context->ip;
 }
 
 /* Argument 0 or 1, which is where every described call has its program. */
@@ -52,6 +54,7 @@ static __always_inline void registers_read(struct pt_regs *context, struct regis
 		registers->argument[i] = user->regs[i];
 	registers->stack = user->sp;
 	registers->link = user->regs[30];
+	registers->site = user->pc;
 }
 
 #define FIRST_ARGUMENT(context) (((struct user_pt_regs *)(context))->regs[0])

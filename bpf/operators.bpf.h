@@ -80,6 +80,24 @@ __noinline int caller_look(struct xpt_thread *thread)
 	return 0;
 }
 
+/* Which object it is and of which class; a function without an object is a class of its own. */
+static __always_inline void operator_identify(struct xpt_thread *thread, const struct xpt_spec *spec,
+					      struct xpt_frame *frame)
+{
+	if (spec->fetch[0].source == XPT_SOURCE_SITE) {
+		frame->value[0] = 0;
+		frame->value[1] = thread->registers.site;
+		frame->valid = OPERATOR_CLASS;
+		return;
+	}
+	frame->value[0] = thread->registers.argument[spec->fetch[0].source & (ARGUMENT_REGISTERS - 1)];
+	frame->valid = OPERATOR_OBJECT;
+	if (!read_user(&frame->value[1], sizeof(frame->value[1]), frame->value[0]))
+		frame->valid |= OPERATOR_CLASS;
+	else
+		count_loss(XPT_LOSS_UNREADABLE);
+}
+
 /* The thread has its registers. */
 __noinline int operator_begin(struct xpt_thread *thread, const struct xpt_spec *spec)
 {
@@ -112,12 +130,7 @@ __noinline int operator_begin(struct xpt_thread *thread, const struct xpt_spec *
 	frame->spec = spec->index;
 	frame->runtime = spec->runtime;
 	frame->role = XPT_ROLE_OPERATOR;
-	frame->value[0] = thread->registers.argument[spec->fetch[0].source & (ARGUMENT_REGISTERS - 1)];
-	frame->valid = OPERATOR_OBJECT;
-	if (!read_user(&frame->value[1], sizeof(frame->value[1]), frame->value[0]))
-		frame->valid |= OPERATOR_CLASS;
-	else
-		count_loss(XPT_LOSS_UNREADABLE);
+	operator_identify(thread, spec, frame);
 	thread->depth = depth + 1;
 	frame->start = bpf_ktime_get_ns();
 	return 0;

@@ -55,6 +55,7 @@ enum xpt_role {
 	/*
 	 * operator: one step of an inference; not counted by itself. All have the same fetches: the object, an argument in a register;
 	 * its class, the first word of it; the program of the inference and when it began, both not valid where that is not known.
+	 * Of a function that has no object (XPT_SOURCE_SITE), the class is the address of its probe.
 	 */
 	XPT_ROLE_OPERATOR = 19,
 	XPT_ROLE_OPERATOR_END = 20,   /* not of a function: behind the call of an operator */
@@ -96,6 +97,7 @@ enum xpt_fetch_type {
 #define XPT_SOURCE_RETURN 0xff	  /* the return value */
 #define XPT_SOURCE_PROGRAM 0xfe	  /* handle of the program of the inference that an operator is in */
 #define XPT_SOURCE_INFERENCE 0xfd /* when that has begun */
+#define XPT_SOURCE_SITE 0xfc	  /* where the probe is, in the process's memory */
 
 struct xpt_fetch {
 	__u8 meaning;	/* enum xpt_meaning */

@@ -52,6 +52,22 @@ static void check_sizes(const char *mangled, const char *text)
 	free(small);
 }
 
+/* The same bytes as the symbol of a function. */
+static void check_function(const char *mangled, char *text)
+{
+	char *symbol = room(strlen(mangled) + 3);
+	int error;
+
+	sprintf(symbol, "_Z%s", mangled);
+	error = type_name_read_function(symbol, text, TEXT_MAX);
+	require(error == 0 || error == -ENOTSUP);
+	if (error)
+		require(text[0] == '\0');
+	else
+		check_text(text);
+	free(symbol);
+}
+
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
 	char *mangled = strndup((const char *)data, size), *text = room(TEXT_MAX);
@@ -68,6 +84,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 		check_text(text);
 		check_sizes(mangled, text);
 	}
+	check_function(mangled, text);
 	require(seconds() - begin < SECONDS_MAX);
 	free(mangled);
 	free(text);

@@ -145,11 +145,56 @@ Test(describe_description, table_mistakes)
 	EXPECT_ALL_REFUSED(cases);
 }
 
+/* Operators without objects, and nothing else: each function is a class of its own. */
+Test(describe_description, operators_by_symbol)
+{
+	static const char text[] = HEAD "\"operators\": {\"note\": \"\", \"functions\": ["
+					"{\"name\": \"call\", \"symbols\": [\"_ZN3toy*4callE*\", \"toy_call\"]}, "
+					"{\"symbols\": [\"toy_op_?\"], \"name\": \"op\"}]}}";
+	struct description *toy = parse(text);
+	const struct method_spec *methods = toy->operators.methods;
+
+	cr_expect_null(toy->operators.base);
+	cr_expect_eq(toy->call_count, 0);
+	cr_assert_eq(toy->operators.method_count, 2);
+	cr_expect_eq(methods[0].call.locate, LOCATE_OPERATORS);
+	cr_expect_str_eq(methods[0].call.function, "call");
+	cr_assert_eq(methods[0].call.symbol_count, 2);
+	cr_expect_str_eq(methods[0].call.symbols[1], "toy_call");
+	cr_expect_eq(methods[1].slot, 1);
+	cr_expect_str_eq(methods[1].call.symbols[0], "toy_op_?");
+	for (size_t i = 0; i < 2; i++) {
+		const struct xpt_spec *spec = &methods[i].call.wire;
+
+		cr_expect_eq(spec->role, XPT_ROLE_OPERATOR);
+		cr_assert_eq(spec->fetches, 4);
+		cr_expect_eq(spec->fetch[0].meaning, XPT_MEANING_OBJECT);
+		cr_expect_eq(spec->fetch[0].source, XPT_SOURCE_SITE);
+		cr_expect_eq(spec->fetch[1].meaning, XPT_MEANING_CLASS);
+		cr_expect_eq(spec->fetch[1].source, XPT_SOURCE_SITE);
+		cr_expect_eq(spec->fetch[2].source, XPT_SOURCE_PROGRAM);
+		cr_expect_eq(spec->fetch[3].source, XPT_SOURCE_INFERENCE);
+	}
+	description_free(toy);
+}
+
 Test(describe_description, operators_mistakes)
 {
 	static const struct refused cases[] = {
 		{ HEAD "\"operators\": []}", "toy.json:2: operators: must be an object" },
 		{ HEAD "\"operators\": {\"methods\": []}}", "toy.json:2: operators: base is missing" },
+		{ HEAD "\"operators\": {\"functions\": []}}",
+		  "toy.json:2: operators.functions: must be an array of 1 to 8 functions" },
+		{ HEAD "\"operators\": {\"functions\": 1, \"base\": \"a\"}}",
+		  "toy.json:2: operators.base: functions are no members of classes with objects" },
+		{ HEAD "\"operators\": {\"functions\": [{\"name\": \"a\"}]}}",
+		  "toy.json:2: operators.functions[0]: symbols is missing" },
+		{ HEAD "\"operators\": {\"functions\": [{\"symbols\": [\"a\"]}]}}",
+		  "toy.json:2: operators.functions[0]: name is missing" },
+		{ HEAD "\"operators\": {\"functions\": [{\"name\": \"a\", \"symbols\": []}]}}",
+		  "toy.json:2: operators.functions[0].symbols: must be an array of 1 to 64 symbols" },
+		{ HEAD "\"operators\": {\"functions\": [{\"name\": \"a\", \"symbols\": [\"b\", \"c@V\"]}]}}",
+		  "toy.json:2: operators.functions[0].symbols[1]: give the symbol without its version" },
 		{ HEAD "\"operators\": {\"base\": \"a\"}}", "toy.json:2: operators: methods is missing" },
 		{ HEAD "\"operators\": {\"base\": \"a\", \"methods\": []}}",
 		  "toy.json:2: operators.methods: must be an array of 1 to 8 methods" },

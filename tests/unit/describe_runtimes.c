@@ -23,7 +23,8 @@ Test(describe_runtimes, all_are_there)
 {
 	static const char *const names[] = {
 		"onnxruntime", "opencl", "cuda",       "cudart", "hip",	  "hsa",  "nrt",
-		"qaic",	       "vaccel", "level_zero", "ggml",	 "llama", "pjrt", "region",
+		"qaic",	       "vaccel", "level_zero", "ggml",	 "llama", "pjrt", "libtorch",
+		"region",
 	};
 	struct registry *registry = shipped();
 
@@ -65,7 +66,7 @@ static void check_spec(const struct call_spec *call, const char *runtime)
 	unsigned int meanings = 0;
 
 	cr_expect_neq(call->function[0], '\0');
-	if (call->locate == LOCATE_METHOD) {
+	if (call->locate == LOCATE_METHOD || call->locate == LOCATE_OPERATORS) {
 		cr_expect_eq(spec->role, XPT_ROLE_OPERATOR);
 		cr_expect_eq(spec->fetches, 4);
 		return;

@@ -175,3 +175,41 @@ Test(model_steps, too_many)
 	cr_expect_eq(model_lost(f->model, XPT_LOSS_NAMES), 10);
 	fixture_free(f);
 }
+
+/* Functions without objects: one operator a class, called as its type, with its own time where there is no program. */
+Test(model_steps, without_objects)
+{
+	struct fixture *f = fixture_steps();
+	const struct {
+		__u64 class, start, end;
+		unsigned int depth;
+	} calls[] = {
+		{ RELU, 120, 130, 1 },
+		{ GEMM, 110, 150, 0 },
+		{ RELU, 200, 230, 0 },
+		{ RELU, 310, 315, 1 },
+		/* The one around the last has thrown: what was in it is in no other. */
+		{ GEMM, 330, 370, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		struct call_record record = call_make(TOY_OPERATOR, 1, 1, calls[i].start, calls[i].end, 4, U(0),
+						      calls[i].class, U(0), U(0));
+
+		record.call.depth = calls[i].depth;
+		record.call.valid = 2;
+		cr_assert_eq(feed_call(f, record), 0);
+	}
+	flush(f);
+	cr_assert_eq(model_operator_count(f->model), 2);
+	cr_expect_str_eq(nth(f, 0)->label, "Relu");
+	cr_expect_str_eq(nth(f, 0)->class, "rt::Relu");
+	cr_expect_null(nth(f, 0)->program);
+	cr_expect_eq(nth(f, 0)->recorded, 3);
+	cr_expect_eq(nth(f, 0)->unassigned, 3);
+	cr_expect_eq(nth(f, 0)->self_time, 10 + 30 + 5);
+	cr_expect_str_eq(nth(f, 1)->label, "Gemm");
+	cr_expect_eq(nth(f, 1)->recorded, 2);
+	cr_expect_eq(nth(f, 1)->self_time, 30 + 40);
+	fixture_free(f);
+}

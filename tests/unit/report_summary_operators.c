@@ -73,7 +73,7 @@ Test(report_summary_operators, figures)
 	toy_load(f, 0x10, "model", 100, 1000);
 	feed_inference(f, 1000000, 10000);
 	feed_inference(f, 2000000, 10000);
-	/* Of no inference: after the others, without a share. */
+	/* Of no inference: after the others, with a share of their own. */
 	toy_operator(f, 7, 0x400, TOY_INNER_CLASS, 0, 3000000, 3005000);
 	printed = print(f, 0);
 	expect_line(printed, 0, "operators of model, node (1): 2 inferences");
@@ -83,8 +83,8 @@ Test(report_summary_operators, figures)
 	expect_line(printed, 3, "FusedGemm#1 FusedGemm 2 10.00% 10.00us 10.00us 10.00us 0ns");
 	expect_line(printed, 4, "(in no operator) 2 60.00% 60.00us - - -");
 	expect_line(printed, 5, "");
-	expect_line(printed, 6, "operators of no known program, node (1)");
-	expect_line(printed, 8, "If#1 If 1 - 5.000us 5.000us 5.000us 0ns");
+	expect_line(printed, 6, "operators of no known inference, node (1)");
+	expect_line(printed, 8, "If#1 If 1 100.00% 5.000us 5.000us 5.000us 0ns");
 	cr_assert_eq(count_lines(printed), 10);
 	free(printed);
 }

@@ -393,3 +393,34 @@ Test(target_type_name, counts_are_bounded)
 	expect_refused_soon(repeated("", "i", 100000, ""));
 	expect_refused_soon(repeated("", "9", 100000, "A"));
 }
+
+Test(target_type_name, functions)
+{
+	static const struct type_name_case functions[] = {
+		{ "_ZN2at4_ops10add_Tensor4callERKNS_6TensorES4_RKN3c106ScalarE", "at::_ops::add_Tensor::call" },
+		{ "_ZN2at4_ops2mm4callERKNS_6TensorES4_", "at::_ops::mm::call" },
+		{ "_ZNK2rt4GemmIfE3runEi", "rt::Gemm<float>::run" },
+		{ "_ZN2rt4gemmIfEEvi", "rt::gemm<float>" },
+		{ "_Z3runi", "run" },
+		{ "_Z3run?!", "run" }, /* what is behind the name does not matter */
+		{ "toy_run", "toy_run" },
+		{ "_z", "_z" },
+		{ "i", "i" },
+	};
+	static const char *const bad[] = { "_Z", "_ZN", "_ZN2at4_ops", "_ZN2at4_ops2mm4call", "_Z9run", "_ZS_" };
+	char text[TEXT_MAX], small[8];
+
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		cr_expect_eq(type_name_read_function(functions[i].mangled, text, sizeof(text)), 0, "%s",
+			     functions[i].mangled);
+		cr_expect_str_eq(text, functions[i].text, "%s: %s", functions[i].mangled, text);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		cr_expect_eq(type_name_read_function(bad[i], text, sizeof(text)), -ENOTSUP, "%s", bad[i]);
+		cr_expect_str_eq(text, "");
+	}
+	cr_expect_eq(type_name_read_function("toy_run", small, 8), 0);
+	cr_expect_eq(type_name_read_function("toy_runs", small, 8), -ENOTSUP);
+	cr_expect_str_eq(small, "");
+	cr_expect_eq(type_name_read_function("", small, 0), -ENOTSUP);
+}

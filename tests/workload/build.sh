@@ -112,4 +112,7 @@ if ! newer "$out/operators/main" "$operators"/* "$here/build.sh" "$out/lib/libcu
 	set -- -std=gnu++17 -O1 -Wall -Wextra -Werror -Wl,-rpath,'$ORIGIN:$ORIGIN/../lib'
 	${CXX:-c++} "$@" -fPIC -shared -s -Wl,-soname,libtoy.so -o "$out/operators/libtoy.so" "$operators/toy.cpp" "$out/lib/libcuda.so.1"
 	${CXX:-c++} "$@" -o "$out/operators/main" "$operators/main.cpp" "$out/operators/libtoy.so" "$out/lib/libcuda.so.1" -lpthread
+	# One whose operators are functions.
+	${CXX:-c++} "$@" -fPIC -shared -s -Wl,-soname,libtorch_cpu.so -o "$out/operators/libtorch_cpu.so" "$operators/functions.cpp"
+	${CXX:-c++} "$@" -o "$out/operators/functions" "$operators/functions_main.cpp" "$out/operators/libtorch_cpu.so" -lpthread
 fi

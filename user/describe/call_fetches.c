@@ -242,12 +242,25 @@ int call_fetches_parse(const struct reader *reader, const struct json_place *pla
 	return 0;
 }
 
+/* The operator's program, and when its inference began. */
+static void add_inference(struct xpt_spec *spec)
+{
+	spec->fetch[2] = (struct xpt_fetch){ .meaning = XPT_MEANING_PROGRAM, .source = XPT_SOURCE_PROGRAM };
+	spec->fetch[3] = (struct xpt_fetch){ .meaning = XPT_MEANING_INFERENCE, .source = XPT_SOURCE_INFERENCE };
+	spec->fetches = 4;
+}
+
+void operator_fetches_set(struct call_spec *function)
+{
+	struct xpt_spec *spec = &function->wire;
+
+	spec->fetch[0] = (struct xpt_fetch){ .meaning = XPT_MEANING_OBJECT, .source = XPT_SOURCE_SITE };
+	spec->fetch[1] = (struct xpt_fetch){ .meaning = XPT_MEANING_CLASS, .source = XPT_SOURCE_SITE };
+	add_inference(spec);
+}
+
 int method_fetches_parse(const struct reader *reader, const struct member *object, struct call_spec *method)
 {
-	static const struct xpt_fetch inference[] = {
-		{ .meaning = XPT_MEANING_PROGRAM, .source = XPT_SOURCE_PROGRAM },
-		{ .meaning = XPT_MEANING_INFERENCE, .source = XPT_SOURCE_INFERENCE },
-	};
 	struct parser parser = { .reader = reader, .call = method };
 	struct xpt_spec *spec = &method->wire;
 	struct xpt_fetch *fetch = spec->fetch;
@@ -263,8 +276,6 @@ int method_fetches_parse(const struct reader *reader, const struct member *objec
 	fetch[1] = *fetch;
 	fetch[1].meaning = XPT_MEANING_CLASS;
 	fetch[1].derefs = 1; /* an object begins with the address of its table */
-	fetch[2] = inference[0];
-	fetch[3] = inference[1];
-	spec->fetches = 4;
+	add_inference(spec);
 	return 0;
 }

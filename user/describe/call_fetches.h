@@ -19,4 +19,7 @@ int call_fetches_parse(const struct reader *reader, const struct json_place *pla
  */
 int method_fetches_parse(const struct reader *reader, const struct member *object, struct call_spec *method);
 
+/* Those of a function that is an operator without an object. */
+void operator_fetches_set(struct call_spec *function);
+
 #endif

@@ -196,6 +196,8 @@ static int read_calls(const struct reader *reader, const struct member *member, 
 	size_t size;
 	int error = 0;
 
+	if (!member->value && description->operators.method_count)
+		return 0;
 	if (!member->value)
 		return reader_missing(reader, NULL, member);
 	if (!cJSON_IsArray(member->value) || !member->value->child)

@@ -16,10 +16,11 @@
 
 /* How a function is found in a mapped file. */
 enum locate_kind {
-	LOCATE_SYMBOL, /* exported or in the symbol table; aliases and twins are further names of the same spec */
-	LOCATE_SLOT,   /* slot of the runtime's API table */
-	LOCATE_PROBE,  /* static probe, a note of the file */
-	LOCATE_METHOD, /* of the classes of operators */
+	LOCATE_SYMBOL,	  /* exported or in the symbol table; aliases and twins are further names of the same spec */
+	LOCATE_SLOT,	  /* slot of the runtime's API table */
+	LOCATE_PROBE,	  /* static probe, a note of the file */
+	LOCATE_METHOD,	  /* of the classes of operators */
+	LOCATE_OPERATORS, /* each function that has such a symbol is an operator */
 };
 
 /* What a status value that is not success means. */
@@ -37,7 +38,7 @@ struct status_value {
 
 struct call_spec {
 	enum locate_kind locate;
-	char **symbols; /* LOCATE_SYMBOL: names without version suffix, or glob patterns; at least one */
+	char **symbols; /* LOCATE_SYMBOL, LOCATE_OPERATORS: names without version suffix, or glob patterns; at least one */
 	size_t symbol_count;
 	unsigned int slot;    /* LOCATE_SLOT: index in the table */
 	char *probe;	      /* LOCATE_PROBE: "PROVIDER:NAME" */
@@ -57,9 +58,9 @@ struct table_spec {
 
 #define DESCRIPTION_METHODS_MAX 8 /* of one runtime's operators */
 
-/* A method of a virtual table. */
+/* A method of a virtual table, or of classes that have no objects. */
 struct method_spec {
-	unsigned int slot;     /* counted from 0, destructors included */
+	unsigned int slot;     /* counted from 0, destructors included; without objects: in struct operators_spec */
 	struct call_spec call; /* what to do when it is called; the function's name, "Compute", is that of the method */
 };
 
@@ -81,11 +82,11 @@ struct node_layout {
 	char *providers; /* glob pattern: what all providers are called; what is called otherwise is no node */
 };
 
-/* What an inference is made of, in runtimes that have a class for each kind of it. */
+/* What an inference is made of, in runtimes that have a class or a function for each kind of it. */
 struct operators_spec {
-	char *base; /* class that all of them are derived from: "onnxruntime::OpKernel"; NULL: not described */
+	char *base; /* class that all of them are derived from: "onnxruntime::OpKernel"; NULL: LOCATE_OPERATORS */
 	struct method_spec *methods; /* that execute one */
-	size_t method_count;	     /* at most DESCRIPTION_METHODS_MAX */
+	size_t method_count;	     /* at most DESCRIPTION_METHODS_MAX; 0: operators are not described */
 	struct node_layout *nodes;   /* for different versions; the first that fits counts */
 	size_t node_count;	     /* at most DESCRIPTION_NODES_MAX; 0: what objects stand for is not known */
 };

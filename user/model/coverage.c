@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #define STRETCHES_MAX 65536 /* kept apart of one inference */
+#define ENDED_MAX 8192	    /* operators of one thread kept apart that are in none that has ended */
 
 /* A stretch of time. */
 struct stretch {
@@ -20,11 +21,20 @@ struct open_inference {
 	__u64 settled; /* ns of earlier stretches, which nothing can reach back to */
 };
 
-/* A thread that executes operators. */
+/* An operator that may be inside one that has not ended. */
+struct ended {
+	__u64 end, took; /* ns */
+};
+
+/*
+ * A thread that executes operators. What has ended since an operator began is inside it; what ended before and is still here
+ * may be inside of one around it, or was inside of one that has no end.
+ */
 struct active_thread {
 	struct map_node node; /* by process and number */
 	struct link link;
-	__u64 inside[XPT_DEPTH_MAX + 1]; /* ns of operators that have ended inside the open call of each depth */
+	struct ended *ended; /* in order of their ends, none inside another one */
+	size_t count, room;
 };
 
 void coverage_init(struct coverage *coverage)
@@ -47,6 +57,7 @@ static void thread_free(struct coverage *coverage, struct active_thread *thread)
 	map_remove(&coverage->threads, &thread->node);
 	link_remove(&thread->link);
 	coverage->active_count--;
+	free(thread->ended);
 	free(thread);
 }
 
@@ -147,17 +158,46 @@ static int cover(struct open_inference *inference, __u64 start, __u64 end)
 	return 0;
 }
 
-/* Takes what was inside the call that has ended from its depth. */
-static __u64 take_inside(struct active_thread *thread, unsigned int depth)
+/* Takes off what has ended inside the call that began at start. */
+static __u64 take_inside(struct active_thread *thread, __u64 start)
 {
-	__u64 inside;
+	__u64 inside = 0;
 
-	if (depth > XPT_DEPTH_MAX)
-		depth = XPT_DEPTH_MAX;
-	inside = thread->inside[depth];
-	for (unsigned int i = depth; i <= XPT_DEPTH_MAX; i++)
-		thread->inside[i] = 0;
+	while (thread->count && thread->ended[thread->count - 1].end > start)
+		inside += thread->ended[--thread->count].took;
 	return inside;
+}
+
+/* The older half becomes one: where so many are inside one operator, it began before them. */
+static void fold(struct active_thread *thread)
+{
+	const size_t half = thread->count / 2;
+
+	for (size_t i = 1; i < half; i++) {
+		thread->ended[0].took += thread->ended[i].took;
+		thread->ended[0].end = thread->ended[i].end;
+	}
+	for (size_t i = half; i < thread->count; i++)
+		thread->ended[i - half + 1] = thread->ended[i];
+	thread->count -= half - 1;
+}
+
+static int note_ended(struct active_thread *thread, __u64 start, __u64 end)
+{
+	const size_t room = thread->room ? 2 * thread->room : 16;
+	struct ended *more;
+
+	if (thread->count >= ENDED_MAX)
+		fold(thread);
+	if (thread->count == thread->room) {
+		more = reallocarray(thread->ended, room, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		thread->ended = more;
+		thread->room = room;
+	}
+	thread->ended[thread->count++] = (struct ended){ end, end - start };
+	return 0;
 }
 
 int coverage_operator(struct coverage *coverage, const struct coverage_place *place, __u64 inference, __u64 start,
@@ -170,10 +210,12 @@ int coverage_operator(struct coverage *coverage, const struct coverage_place *pl
 	*self = end - start;
 	if (!thread || (inference && !open))
 		return -ENOMEM;
-	inside = take_inside(thread, place->depth);
+	inside = take_inside(thread, start);
 	*self = inside < *self ? *self - inside : 0;
-	for (unsigned int i = 0; i < place->depth && i <= XPT_DEPTH_MAX; i++)
-		thread->inside[i] += *self;
+	if (!place->depth)
+		thread->count = 0; /* nothing is around it */
+	else if (note_ended(thread, start, end))
+		return -ENOMEM;
 	return open ? cover(open, start, end) : 0;
 }
 
@@ -183,7 +225,7 @@ bool coverage_end(struct coverage *coverage, const struct coverage_place *place,
 	struct open_inference *open;
 
 	if (node)
-		take_inside(container_of(node, struct active_thread, node), place->depth);
+		take_inside(container_of(node, struct active_thread, node), inference);
 	node = map_find(&coverage->inferences, place->process, inference);
 	if (!node)
 		return false;

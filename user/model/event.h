@@ -71,12 +71,12 @@ struct model_operator {
 	const char *class;		     /* "onnxruntime::contrib::FusedGemm<float>"; "" not told */
 	const char *type;     /* as the model has it, "FusedGemm"; where that is not told, from the class; "operator" */
 	unsigned int number;  /* among those of the type in the program, from 1, in order of first execution */
-	const char *label;    /* the node's name; where that is not told, "FusedGemm#3" */
+	const char *label;    /* the node's name; where that is not told, "FusedGemm#3"; without objects, the type */
 	const char *name;     /* of the node in its model; NULL: not told */
 	const char *provider; /* who executes it, "CPUExecutionProvider"; NULL: not told */
 	__s64 index;	      /* of the node in its graph; -1: not told */
 	__u64 recorded;	      /* executions */
-	__u64 self_time;      /* ns, in known inferences: without operators inside */
+	__u64 self_time;      /* ns, without operators inside; in known inferences, or all where it has no program */
 	__u64 unassigned;     /* of them: the inference is not known */
 	const struct statistics *duration; /* ns, with what is inside; NULL: none yet */
 	/* Of what was made while it was the innermost operator that was open on the thread: */

@@ -196,11 +196,22 @@ static void take_told(struct steps *steps, struct step *step)
 	told_free(steps, told);
 }
 
+/* How it is called where its node is not known; the only one of its class needs no number. -ENOMEM: NULL. */
+static char *step_label(const struct step *step)
+{
+	char label[LABEL_MAX];
+
+	if (!step->has_object)
+		return strdup(step->type);
+	snprintf(label, sizeof(label), "%.*s#%u", OPERATOR_CLASS_NAME_MAX, step->type, step->view.number);
+	return strdup(label);
+}
+
 /* How it is called, from what is known of it. -ENOMEM. */
 static int step_name(struct steps *steps, struct step *step)
 {
 	const char *class = operator_classes_find(&steps->classes, step->process, step->class);
-	char label[LABEL_MAX], type[OPERATOR_CLASS_NAME_MAX + 1];
+	char type[OPERATOR_CLASS_NAME_MAX + 1];
 
 	take_told(steps, step);
 	step->class_name = strdup(class ?: "");
@@ -211,8 +222,7 @@ static int step_name(struct steps *steps, struct step *step)
 	if (!step->class_name || !step->type)
 		return -ENOMEM;
 	step->view.number = number_take(steps, step->program, step->type);
-	snprintf(label, sizeof(label), "%.*s#%u", OPERATOR_CLASS_NAME_MAX, step->type, step->view.number);
-	step->label = strdup(step->name ?: label);
+	step->label = step->name ? strdup(step->name) : step_label(step);
 	step->view.class = step->class_name;
 	step->view.type = step->type;
 	step->view.label = step->label;
@@ -240,6 +250,11 @@ static int step_keep(struct steps *steps, struct step *step)
 	return 0;
 }
 
+static __u64 object_of(const struct event_call *call)
+{
+	return call->have & (1u << XPT_MEANING_OBJECT) ? call->object : call->class;
+}
+
 static struct step *step_create(struct steps *steps, struct process *process, struct program *program,
 				const struct event_call *call)
 {
@@ -249,8 +264,9 @@ static struct step *step_create(struct steps *steps, struct process *process, st
 		return NULL;
 	step->process = process;
 	step->program = program;
-	step->object = call->object;
+	step->object = object_of(call);
 	step->class = call->class;
+	step->has_object = call->have & (1u << XPT_MEANING_OBJECT);
 	step->view.process = &process->view;
 	step->view.program = program ? &program->view : NULL;
 	if (step_name(steps, step) || step_keep(steps, step)) {
@@ -266,7 +282,7 @@ static struct step *step_create(struct steps *steps, struct process *process, st
 static struct step *step_find(const struct steps *steps, const struct process *process, const struct program *program,
 			      const struct event_call *call)
 {
-	struct map_node *node = map_find(&steps->by_object, process->view.sort_index, call->object);
+	struct map_node *node = map_find(&steps->by_object, process->view.sort_index, object_of(call));
 
 	for (; node; node = map_next(node)) {
 		struct step *step = container_of(node, struct step, node);
@@ -284,6 +300,7 @@ static void step_assign(struct step *step, struct program *program)
 		return;
 	step->program = program;
 	step->view.program = &program->view;
+	step->view.self_time = 0; /* from here on it is a part of the inferences */
 	program->open++;
 }
 
@@ -294,10 +311,9 @@ static int step_record(struct steps *steps, struct step *step, const struct even
 	int error = coverage_operator(&steps->coverage, &place, call->inference, call->start, call->end, &self);
 
 	step->view.recorded++;
-	if (call->inference)
+	step->view.unassigned += !call->inference;
+	if (call->inference || !step->program)
 		step->view.self_time += self;
-	else
-		step->view.unassigned++;
 	if (!step->duration)
 		step->view.duration = step->duration = statistics_create();
 	if (!step->duration || statistics_add(step->duration, call->end - call->start))

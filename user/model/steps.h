@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The operators: what programs are made of, one for each object that executes a step of one. */
+/* The operators: what programs are made of, one for each object that executes a step, or for each class without objects. */
 #ifndef XPT_MODEL_STEPS_H
 #define XPT_MODEL_STEPS_H
 
@@ -12,7 +12,8 @@ struct step {
 	struct map_node node;	    /* by process and object; the newest is found first */
 	struct process *process;
 	struct program *program; /* NULL: not known */
-	__u64 object, class;
+	__u64 object, class;	 /* object: the class where it has none */
+	bool has_object;
 	bool gone; /* the object's memory is another one's by now */
 	char *class_name, *type, *label, *name, *provider;
 	struct statistics *duration;

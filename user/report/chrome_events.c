@@ -212,7 +212,8 @@ static void add_operator(struct text *text, const struct event_call *call)
 {
 	const struct model_operator *op = call->op;
 
-	chrome_hexadecimal(text, ",\"object\":", call->object);
+	if (call->have & (1u << XPT_MEANING_OBJECT))
+		chrome_hexadecimal(text, ",\"object\":", call->object);
 	if (!op)
 		return;
 	chrome_string(text, ",\"op_name\":", op->type);

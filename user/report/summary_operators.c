@@ -14,10 +14,11 @@
 /* Columns that are shown only where they say something. */
 enum { LAUNCHES = 8, DEVICE_TOTAL, DEVICE_MEAN };
 
-/* Operators of all programs, those of a program next to each other. */
+/* Operators of all programs, those of a program next to each other; those of none by process. */
 struct rows {
 	const struct model_operator **op;
 	size_t count;
+	double whole; /* ns that their shares are of; 0: not known */
 };
 
 static unsigned int program_id(const struct model_operator *op)
@@ -34,6 +35,8 @@ static int compare(const void *a, const void *b)
 
 	if (of != of_second)
 		return of < of_second ? -1 : 1;
+	if (first->process->sort_index != second->process->sort_index)
+		return first->process->sort_index < second->process->sort_index ? -1 : 1;
 	if (first->self_time != second->self_time)
 		return first->self_time < second->self_time ? 1 : -1;
 	return first->id < second->id ? -1 : first->id > second->id;
@@ -42,7 +45,7 @@ static int compare(const void *a, const void *b)
 static void print_title(const struct model_operator *op, FILE *out)
 {
 	const struct model_program *program = op->program;
-	const char *name = program ? program->name : "no known program";
+	const char *name = program ? program->name : "no known inference";
 	struct text text = { 0 };
 
 	text_literal(&text, "operators of ");
@@ -62,10 +65,17 @@ static void print_title(const struct model_operator *op, FILE *out)
 	text_free(&text);
 }
 
-/* Of its recorded inferences with operators; 0: not known. */
-static double stepped_time(const struct model_program *program)
+/* Recorded inferences with operators; without a program, all that the operators took. */
+static double whole(const struct rows *rows)
 {
-	return program ? (double)program->stepped_time : 0;
+	const struct model_program *program = rows->op[0]->program;
+	double sum = 0;
+
+	if (program)
+		return (double)program->stepped_time;
+	for (size_t i = 0; i < rows->count; i++)
+		sum += (double)rows->op[i]->self_time;
+	return sum;
 }
 
 /* What it made on its thread. */
@@ -80,12 +90,12 @@ static void fill_work(struct columns *columns, const struct model_operator *op)
 	columns_time(columns, (double)op->device_time / (double)op->recorded);
 }
 
-static void fill_operator(struct columns *columns, const struct model_operator *op)
+static void fill_operator(struct columns *columns, const struct model_operator *op, double whole)
 {
 	columns_name(columns, op->label);
 	columns_name(columns, op->type);
 	columns_count(columns, op->recorded);
-	columns_share(columns, (double)op->self_time, stepped_time(op->program));
+	columns_share(columns, (double)op->self_time, whole);
 	if (op->duration) {
 		columns_time(columns, statistics_mean(op->duration));
 		columns_time(columns, statistics_quantile(op->duration, 0.50));
@@ -107,7 +117,7 @@ static void fill_rest(struct columns *columns, const struct model_program *progr
 	columns_name(columns, "(in no operator)");
 	columns_name(columns, "");
 	columns_count(columns, program->stepped);
-	columns_share(columns, rest, stepped_time(program));
+	columns_share(columns, rest, (double)program->stepped_time);
 	columns_time(columns, rest / (double)program->stepped);
 	columns_unknown(columns, 6);
 }
@@ -118,7 +128,7 @@ static void fill(struct columns *columns, const struct rows *rows)
 
 	columns_clear(columns);
 	for (size_t i = 0; i < rows->count && i < ROWS_MAX; i++)
-		fill_operator(columns, rows->op[i]);
+		fill_operator(columns, rows->op[i], rows->whole);
 	if (program && program->stepped)
 		fill_rest(columns, program);
 }
@@ -161,6 +171,11 @@ static int print_program(const struct rows *rows, FILE *out, size_t width)
 	return error;
 }
 
+static bool same_table(const struct model_operator *first, const struct model_operator *second)
+{
+	return first->program == second->program && first->process == second->process;
+}
+
 int summary_operators(const struct model *model, FILE *out, size_t width)
 {
 	struct rows all = { .count = model_operator_count(model) }, part;
@@ -175,9 +190,10 @@ int summary_operators(const struct model *model, FILE *out, size_t width)
 		all.op[i] = model_operator(model, i);
 	qsort(all.op, all.count, sizeof(*all.op), compare);
 	for (size_t i = 0; i < all.count && !error; i += part.count) {
-		part = (struct rows){ &all.op[i], 1 };
-		while (i + part.count < all.count && program_id(part.op[0]) == program_id(part.op[part.count]))
+		part = (struct rows){ &all.op[i], 1, 0 };
+		while (i + part.count < all.count && same_table(part.op[0], part.op[part.count]))
 			part.count++;
+		part.whole = whole(&part);
 		error = print_program(&part, out, width);
 	}
 	free(all.op);

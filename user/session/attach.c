@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "session/analysed.h"
 #include "session/class_names.h"
+#include "session/code_places.h"
 #include "session/describe_records.h"
 
 /* What the others cannot be understood without. */
@@ -42,6 +43,7 @@ struct attacher {
 	const struct log *log;
 	struct analysed_files files;
 	struct class_names classes;
+	struct code_places places;
 	struct attached *attached;
 	size_t attached_count;
 	struct attachment **dead; /* of processes that have ended, to be taken off together */
@@ -110,7 +112,7 @@ static int set_own_specs(struct attacher *attacher)
 	}
 	for (size_t i = 0; i < registry->spec_count && !error; i++) {
 		spec = registry->specs[i]->wire;
-		if (wants(attacher, XPT_ROLE_OPERATOR) && registry->spec_runtime[i]->operators.base &&
+		if (wants(attacher, XPT_ROLE_OPERATOR) && registry->spec_runtime[i]->operators.method_count &&
 		    (spec.role == XPT_ROLE_EXECUTE || spec.role == XPT_ROLE_ENQUEUE))
 			spec.flags |= XPT_SPEC_AROUND | (spec.flags & XPT_SPEC_ENTRY_ONLY ? 0 : XPT_SPEC_RUNNING);
 		error = kern_set_spec(attacher->options.kern, &spec);
@@ -184,6 +186,7 @@ void attacher_free(struct attacher *attacher)
 	attacher_detach(attacher);
 	analysed_files_free(&attacher->files);
 	class_names_free(&attacher->classes);
+	code_places_free(&attacher->places);
 	free(attacher->attached);
 	free(attacher->dead);
 	free(attacher->announced_spec);
@@ -427,7 +430,8 @@ static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_
 	if (stat(mapped->open_path, &status))
 		return errno == ENOENT ? 0 : -errno;
 	file = analysed_get(&attacher->files, mapped, &status);
-	if (!file || (!file->found.count && !file->found.table_count && !file->has_loader))
+	if (!file ||
+	    (!file->found.count && !file->found.table_count && !file->operators.functions && !file->has_loader))
 		return 0;
 	if (class_names_tell(&attacher->classes, tgid, mapped, file, attacher->options.record,
 			     attacher->options.context))
@@ -470,16 +474,6 @@ int attacher_scan(struct attacher *attacher, pid_t tgid)
 }
 
 /* ---- records for the collector itself ---- */
-
-/* The mapped file that an address of the process lies in. */
-static const struct mapped_file *file_at(const struct mapped_files *mapped, __u64 address)
-{
-	for (size_t i = 0; i < mapped->count; i++) {
-		if (address >= mapped->files[i].start && address < mapped->files[i].end)
-			return &mapped->files[i];
-	}
-	return NULL;
-}
 
 static void on_table(struct attacher *attacher, pid_t tgid, const struct description *runtime, __u64 address)
 {
@@ -524,7 +518,6 @@ static void on_resolve(struct attacher *attacher, pid_t tgid, const struct descr
 	pid_t owner = attacher->options.all_processes ? 0 : tgid;
 	int spec = spec_of_symbol(attacher->options.registry, runtime, name);
 	const struct mapped_file *mapped;
-	struct mapped_files files;
 	struct analysed *file;
 	struct elf_file *elf;
 	struct stat status;
@@ -532,14 +525,10 @@ static void on_resolve(struct attacher *attacher, pid_t tgid, const struct descr
 	__u64 place;
 	int error;
 
-	if (spec < 0 || process_mapped_files(tgid, &files))
-		return;
-	mapped = file_at(&files, address);
-	if (!mapped || stat(mapped->open_path, &status))
-		goto out;
-	file = analysed_get(&attacher->files, mapped, &status);
+	mapped = spec < 0 ? NULL : code_places_find(&attacher->places, tgid, address, &status);
+	file = mapped ? analysed_get(&attacher->files, mapped, &status) : NULL;
 	if (!file || elf_file_open(NULL, mapped->open_path, mapped->path, &elf))
-		goto out;
+		return;
 	error = elf_file_address(elf, address - mapped->start + mapped->offset, &place);
 	if (!error)
 		error = site_choose(elf, place, site_arguments(&attacher->options.registry->specs[spec]->wire), &site);
@@ -550,15 +539,12 @@ static void on_resolve(struct attacher *attacher, pid_t tgid, const struct descr
 
 		link_functions(attacher, owner, mapped, file, &found, false);
 	}
-out:
-	mapped_files_free(&files);
 }
 
 void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *caller)
 {
 	pid_t tgid = caller->header.tgid, owner = attacher->options.all_processes ? 0 : tgid;
 	const struct mapped_file *mapped;
-	struct mapped_files files;
 	struct analysed *file;
 	struct kern_site *end;
 	struct elf_file *elf;
@@ -567,14 +553,10 @@ void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *
 	__u64 place;
 	int error;
 
-	if (process_mapped_files(tgid, &files))
-		return;
-	mapped = file_at(&files, caller->address);
-	if (!mapped || stat(mapped->open_path, &status))
-		goto out;
-	file = analysed_get(&attacher->files, mapped, &status);
+	mapped = code_places_find(&attacher->places, tgid, caller->address, &status);
+	file = mapped ? analysed_get(&attacher->files, mapped, &status) : NULL;
 	if (!file || elf_file_open(NULL, mapped->open_path, mapped->path, &elf))
-		goto out;
+		return;
 	error = elf_file_address(elf, caller->address - mapped->start + mapped->offset, &place);
 	if (!error)
 		error = site_choose_after(elf, place, &site);
@@ -582,7 +564,7 @@ void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *
 	if (error) {
 		log_warn(attacher->log, "%s: operators called at 0x%llx have no end: no probe is possible behind it",
 			 file->path, (unsigned long long)place);
-		goto out;
+		return;
 	}
 	end = site_is_attached(attacher, owner, file, site.offset) ? NULL : calloc(1, sizeof(*end));
 	if (end) {
@@ -592,8 +574,6 @@ void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *
 		attacher->figures.sites[site.class]++;
 		link_sites(attacher, owner, mapped, file, end, 1, false);
 	}
-out:
-	mapped_files_free(&files);
 }
 
 static void remember_name(struct attacher *attacher, const struct xpt_record_string *record)

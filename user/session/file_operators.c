@@ -7,19 +7,6 @@
 
 #include "base/clock.h"
 #include "session/describe_records.h"
-#include "target/type_name.h"
-
-static bool has_runtime(const struct registry *registry, const struct found_functions *found,
-			const struct description *runtime)
-{
-	for (size_t i = 0; i < found->count; i++)
-		if (registry->spec_runtime[found->functions[i].spec] == runtime)
-			return true;
-	for (size_t i = 0; i < found->table_count; i++)
-		if (found->tables[i].runtime == runtime)
-			return true;
-	return false;
-}
 
 static void tables_bound(struct runtime_operators *runtime)
 {
@@ -55,7 +42,7 @@ static int find(const struct log *log, const struct mapped_file *mapped, const s
 		return error;
 	log_info(log, "%s: %zu operator classes of %s, %zu functions%s", mapped->path, operators.classes.class_count,
 		 runtime->title, operators.function_count,
-		 layout ? "" : "; where it keeps the names of nodes is not known");
+		 layout || !runtime->operators.base ? "" : "; where it keeps the names of nodes is not known");
 	file->runtimes[file->count] = (struct runtime_operators){ runtime, operators, layout, ~(__u64)0, 0 };
 	tables_bound(&file->runtimes[file->count++]);
 	file->functions += operators.function_count;
@@ -70,14 +57,16 @@ int file_operators_find(const struct log *log, const struct registry *registry, 
 		const struct description *runtime = registry->runtimes[i];
 		int error;
 
-		if (!runtime->operators.base || !has_runtime(registry, found, runtime))
+		if (!runtime->operators.method_count || !found_runtime(found, runtime))
 			continue;
 		error = find(log, mapped, runtime, result);
 		if (error == -ENOMEM)
 			return error;
-		if (error == -ENOENT)
+		if (error == -ENOENT && runtime->operators.base)
 			log_warn(log, "%s: no operators: it does not tell of a class %s", mapped->path,
 				 runtime->operators.base);
+		else if (error == -ENOENT)
+			log_warn(log, "%s: no operators: it has none of the described functions", mapped->path);
 		else if (error)
 			log_warn(log, "%s: no operators: %s", mapped->path, strerror(-error));
 	}
@@ -120,7 +109,6 @@ int file_operators_tell(const struct file_operators *file, pid_t tgid, __u64 bia
 			int (*record)(void *context, const struct xpt_record_header *record), void *context)
 {
 	__u64 time = clock_monotonic();
-	char name[CLASS_NAME_LENGTH];
 	int error = 0;
 
 	for (size_t i = 0; i < file->count; i++) {
@@ -128,10 +116,8 @@ int file_operators_tell(const struct file_operators *file, pid_t tgid, __u64 bia
 
 		for (size_t m = 0; m < classes->method_count && !error; m++) {
 			const struct class_method *method = &classes->methods[m];
-			const char *text = type_name_read(method->class_name, name, sizeof(name)) ? method->class_name :
-												    name;
 			struct xpt_record_text *told = record_text(XPT_RECORD_CLASS, tgid, time, method->table + bias,
-								   text);
+								   method->class_name);
 
 			error = told ? record(context, &told->header) : -ENOMEM;
 			free(told);

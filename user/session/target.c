@@ -15,7 +15,6 @@
 #include "kern/features.h"
 #include "target/functions.h"
 #include "target/operators.h"
-#include "target/type_name.h"
 
 struct walk {
 	const struct xpt_target_options *options;
@@ -48,7 +47,7 @@ static int walk_file(struct walk *walk, const struct mapped_file *mapped, pid_t 
 	}
 	if (!error && found.missing)
 		log_debug(&walk->log, "%s: %s", mapped->path, found.missing);
-	if (!error && (found.count || found.table_count))
+	if (!error && found.runtimes)
 		error = walk->file(walk, mapped, &found);
 	found_functions_free(&found);
 	return error;
@@ -163,11 +162,7 @@ static int visit_runtimes(struct walk *walk, const struct mapped_file *mapped, c
 			.file = mapped->path,
 			.found = count_found(walk, found, runtime),
 		};
-		bool pending = false;
-
-		for (size_t i = 0; i < found->table_count; i++)
-			pending |= found->tables[i].runtime == runtime;
-		if (info.found || pending)
+		if (found_runtime(found, runtime))
 			result = walk->runtime_visit(walk->context, &info);
 	}
 	return result;
@@ -229,15 +224,13 @@ static int visit_function(struct walk *walk, const struct mapped_file *mapped, c
 			  const struct operators *operators, const struct operator_function *function)
 {
 	const struct class_method *methods = &operators->classes.methods[function->first];
-	char name[CLASS_NAME_LENGTH];
 	int result = 0;
 
 	for (size_t i = 0; i < function->count && !result; i++) {
 		const struct xpt_operator_info info = {
 			.file = mapped->path,
 			.runtime = runtime->name,
-			.name = type_name_read(methods[i].class_name, name, sizeof(name)) ? methods[i].class_name :
-											    name,
+			.name = methods[i].class_name,
 			.method = operators_method(&runtime->operators, methods[i].slot)->function,
 			.function_offset = function->site.function,
 			.offset = function->site.offset,
@@ -249,6 +242,33 @@ static int visit_function(struct walk *walk, const struct mapped_file *mapped, c
 		result = walk->operator_visit(walk->context, &info);
 	}
 	return result;
+}
+
+static void tell_no_operators(const struct walk *walk, const struct mapped_file *mapped,
+			      const struct operators_spec *spec)
+{
+	if (spec->base)
+		log_info(&walk->log, "%s: no type information of a class %s, from which its operators would be known",
+			 mapped->path, spec->base);
+	else
+		log_info(&walk->log, "%s: none of the functions that are described as operators", mapped->path);
+}
+
+static void tell_operators(const struct walk *walk, const struct mapped_file *mapped, const struct operators_spec *spec,
+			   const struct operators *operators)
+{
+	const struct classes *classes = &operators->classes;
+
+	if (spec->base)
+		log_info(&walk->log,
+			 "%s: %zu classes derived from %s, %zu methods in %zu functions; as the base has it: %zu; "
+			 "not there: %zu; no probe possible: %zu; classes left out: %zu",
+			 mapped->path, classes->class_count, spec->base, classes->method_count,
+			 operators->function_count, classes->inherited, classes->abstract, operators->unplaced,
+			 classes->left_out);
+	else
+		log_info(&walk->log, "%s: %zu functions; no probe possible: %zu; left out: %zu", mapped->path,
+			 classes->method_count, operators->unplaced, classes->left_out);
 }
 
 static int visit_runtime_operators(struct walk *walk, const struct mapped_file *mapped,
@@ -263,18 +283,12 @@ static int visit_runtime_operators(struct walk *walk, const struct mapped_file *
 	result = operators_find(file, &runtime->operators, &operators);
 	elf_file_close(file);
 	if (result == -ENOENT) {
-		log_info(&walk->log, "%s: no type information of a class %s, from which its operators would be known",
-			 mapped->path, runtime->operators.base);
+		tell_no_operators(walk, mapped, &runtime->operators);
 		return 0;
 	}
 	if (result)
 		return result;
-	log_info(&walk->log,
-		 "%s: %zu classes derived from %s, %zu methods in %zu functions; as the base has it: %zu; not there: %zu; "
-		 "no probe possible: %zu; classes left out: %zu",
-		 mapped->path, operators.classes.class_count, runtime->operators.base, operators.classes.method_count,
-		 operators.function_count, operators.classes.inherited, operators.classes.abstract, operators.unplaced,
-		 operators.classes.left_out);
+	tell_operators(walk, mapped, &runtime->operators, &operators);
 	for (size_t i = 0; i < operators.function_count && !result; i++)
 		result = visit_function(walk, mapped, runtime, &operators, &operators.functions[i]);
 	operators_free(&operators);
@@ -288,7 +302,7 @@ static int visit_operators(struct walk *walk, const struct mapped_file *mapped, 
 	for (size_t i = 0; i < walk->registry->runtime_count && !result; i++) {
 		const struct description *runtime = walk->registry->runtimes[i];
 
-		if (runtime->operators.base && count_found(walk, found, runtime))
+		if (runtime->operators.method_count && found_runtime(found, runtime))
 			result = visit_runtime_operators(walk, mapped, runtime);
 	}
 	return result;

@@ -344,9 +344,12 @@ int functions_find(const struct log *log, const struct registry *registry, const
 	error = wanted_find(log, registry, look.file, mapped->path, &look.matches);
 	if (!error)
 		error = static_probes_find(registry, look.file, &look.probes);
-	for (size_t i = 0; i < registry->runtime_count && !error; i++)
-		if (holds(&look, registry->runtimes[i]))
-			error = find_runtime(&look, registry->runtimes[i]);
+	for (size_t i = 0; i < registry->runtime_count && !error; i++) {
+		if (!holds(&look, registry->runtimes[i]))
+			continue;
+		result->runtimes |= 1ull << i;
+		error = find_runtime(&look, registry->runtimes[i]);
+	}
 	error = end_look(&look, error);
 	if (error)
 		found_functions_free(result);
@@ -386,6 +389,11 @@ int functions_add_table(const struct log *log, const struct registry *registry, 
 		api_table_free(&table);
 	}
 	return end_look(&look, error);
+}
+
+bool found_runtime(const struct found_functions *functions, const struct description *runtime)
+{
+	return functions->runtimes >> runtime->index & 1;
 }
 
 void found_functions_free(struct found_functions *functions)

@@ -26,6 +26,7 @@ struct pending_table {
 };
 
 struct found_functions {
+	__u64 runtimes;			  /* bit i: the file holds runtime i of the registry; found_runtime() */
 	struct found_function *functions; /* sorted by site offset, each offset probed once */
 	size_t count;
 	struct pending_table *tables;
@@ -52,6 +53,7 @@ int functions_find(const struct log *log, const struct registry *registry, const
 int functions_add_table(const struct log *log, const struct registry *registry, const struct mapped_file *mapped,
 			const struct pending_table *pending, pid_t pid, __u64 table_address,
 			struct found_functions *result);
+bool found_runtime(const struct found_functions *functions, const struct description *runtime);
 void found_functions_free(struct found_functions *functions);
 const char *found_by_name(enum found_by by); /* "symbol", "table", "table in memory", "resolved", "probe" */
 

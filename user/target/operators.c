@@ -3,6 +3,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "target/operator_functions.h"
+#include "target/type_name.h"
 
 /* The object, and where the result goes: whichever comes first. */
 #define ARGUMENTS 3
@@ -20,7 +24,16 @@ static bool is_same_function(const struct class_method *a, const struct class_me
 	return a->method == b->method && a->slot == b->slot;
 }
 
-static int place(struct elf_file *file, struct operators *operators)
+/* Places the probe of a function, which is what tells its class where there are no objects. */
+static int place_function(struct elf_file *file, const struct operators_spec *spec, struct class_method *method,
+			  struct site *site)
+{
+	int error = site_choose(file, method->method, spec->base ? ARGUMENTS : 0, site);
+
+	return error || spec->base ? error : elf_file_address(file, site->offset, &method->table);
+}
+
+static int place(struct elf_file *file, const struct operators_spec *spec, struct operators *operators)
 {
 	const struct classes *classes = &operators->classes;
 	struct operator_function *function;
@@ -35,7 +48,7 @@ static int place(struct elf_file *file, struct operators *operators)
 		while (i + function->count < classes->method_count &&
 		       is_same_function(&classes->methods[i], &classes->methods[i + function->count]))
 			function->count++;
-		error = site_choose(file, classes->methods[i].method, ARGUMENTS, &function->site);
+		error = place_function(file, spec, &classes->methods[i], &function->site);
 		if (error == -ENOMEM)
 			return error;
 		if (error)
@@ -46,17 +59,46 @@ static int place(struct elf_file *file, struct operators *operators)
 	return 0;
 }
 
-int operators_find(struct elf_file *file, const struct operators_spec *spec, struct operators *result)
+static int read_names(struct classes *classes)
+{
+	char name[CLASS_NAME_LENGTH];
+	int error = 0;
+
+	for (size_t i = 0; i < classes->method_count && error != -ENOMEM; i++) {
+		char *readable;
+
+		error = type_name_read(classes->methods[i].class_name, name, sizeof(name));
+		if (error)
+			continue;
+		readable = strdup(name);
+		if (!readable)
+			return -ENOMEM;
+		free(classes->methods[i].class_name);
+		classes->methods[i].class_name = readable;
+	}
+	return error == -ENOMEM ? error : 0;
+}
+
+static int find_methods(struct elf_file *file, const struct operators_spec *spec, struct classes *classes)
 {
 	unsigned int slots[DESCRIPTION_METHODS_MAX];
 	int error;
 
-	*result = (struct operators){ 0 };
 	for (size_t i = 0; i < spec->method_count; i++)
 		slots[i] = spec->methods[i].slot;
-	error = classes_find(file, spec->base, slots, spec->method_count, &result->classes);
+	error = classes_find(file, spec->base, slots, spec->method_count, classes);
+	return error ? error : read_names(classes);
+}
+
+int operators_find(struct elf_file *file, const struct operators_spec *spec, struct operators *result)
+{
+	int error;
+
+	*result = (struct operators){ 0 };
+	error = spec->base ? find_methods(file, spec, &result->classes) :
+			     operator_functions_find(file, spec, &result->classes);
 	if (!error)
-		error = place(file, result);
+		error = place(file, spec, result);
 	if (error)
 		operators_free(result);
 	return error;

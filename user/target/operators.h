@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Operators of a described runtime in a file: the methods of its classes, and where their probes would go. */
+/* Operators of a described runtime in a file: methods of its classes, or functions, and where their probes would go. */
 #ifndef XPT_TARGET_OPERATORS_H
 #define XPT_TARGET_OPERATORS_H
 
@@ -14,13 +14,14 @@ struct operator_function {
 };
 
 struct operators {
+	/* Names are readable where they are understood. Without objects, table is the address of the probe. */
 	struct classes classes;
 	struct operator_function *functions; /* in order of their addresses */
 	size_t function_count;
 	size_t unplaced; /* functions that no probe can be put on */
 };
 
-/* Errors are those of classes_find(). */
+/* Errors are those of classes_find(); -ENOENT too where there is no such function. */
 int operators_find(struct elf_file *file, const struct operators_spec *spec, struct operators *result);
 void operators_free(struct operators *operators);
 /* The method that was described with the slot; NULL: none. */

@@ -448,27 +448,41 @@ struct type type_name_read_type(struct reader *reader)
 	return type;
 }
 
-static int write_text(struct reader *reader, char *text, size_t size)
+static int write_text(const struct reader *reader, const struct type *type, char *text, size_t size)
 {
-	struct type type = type_name_read_type(reader);
-	size_t left = type.left.length, right = type.right.length;
+	size_t left = type->left.length, right = type->right.length;
 
-	if (reader->failed || *reader->at || type.nothing || left + right >= size)
+	if (reader->failed || type->nothing || left + right >= size)
 		return -ENOTSUP;
-	memcpy(text, reader->arena + type.left.at, left);
-	memcpy(text + left, reader->arena + type.right.at, right);
+	memcpy(text, reader->arena + type->left.at, left);
+	memcpy(text + left, reader->arena + type->right.at, right);
 	text[left + right] = '\0';
 	return 0;
 }
 
-int type_name_read(const char *mangled, char *text, size_t size)
+static int write_type(struct reader *reader, char *text, size_t size)
+{
+	struct type type = type_name_read_type(reader);
+
+	return *reader->at ? -ENOTSUP : write_text(reader, &type, text, size);
+}
+
+static int write_name(struct reader *reader, char *text, size_t size)
+{
+	struct name name;
+
+	type_name_read_name(reader, &name);
+	return write_text(reader, &name.type, text, size);
+}
+
+/* What write() makes of the mangled name. */
+static int read_mangled(const char *mangled, int (*write)(struct reader *reader, char *text, size_t size), char *text,
+			size_t size)
 {
 	size_t length = strnlen(mangled, MANGLED_MAX);
 	struct reader *reader;
 	int error;
 
-	if (size)
-		text[0] = '\0';
 	if (mangled[length])
 		return -ENOTSUP;
 	reader = malloc(sizeof(*reader));
@@ -476,10 +490,31 @@ int type_name_read(const char *mangled, char *text, size_t size)
 		return -ENOMEM;
 	/* Tables and arena have nothing in them that their counts do not cover. */
 	memset(reader, 0, offsetof(struct reader, substitutions));
-	reader->at = mangled + (*mangled == '*');
+	reader->at = mangled;
 	reader->end = mangled + length;
 	reader->context.length = -1;
-	error = write_text(reader, text, size);
+	error = write(reader, text, size);
 	free(reader);
 	return error;
+}
+
+int type_name_read(const char *mangled, char *text, size_t size)
+{
+	if (size)
+		text[0] = '\0';
+	return read_mangled(mangled + (*mangled == '*'), write_type, text, size);
+}
+
+int type_name_read_function(const char *symbol, char *text, size_t size)
+{
+	size_t length = strnlen(symbol, size);
+
+	if (size)
+		text[0] = '\0';
+	if (!strncmp(symbol, "_Z", 2))
+		return read_mangled(symbol + 2, write_name, text, size);
+	if (length == size)
+		return -ENOTSUP;
+	memcpy(text, symbol, length + 1);
+	return 0;
 }

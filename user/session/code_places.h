@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which mapped file an address of a process lies in, asked many times in a row: mappings are read when need be. */
+#ifndef XPT_SESSION_CODE_PLACES_H
+#define XPT_SESSION_CODE_PLACES_H
+
+#include <sys/stat.h>
+
+#include "target/process.h"
+
+/* Zero it to begin with. */
+struct code_places {
+	pid_t tgid; /* whose files these are: that of the latest question */
+	struct mapped_files files;
+};
+
+void code_places_free(struct code_places *places);
+
+/*
+ * The file that is mapped as code at the address of the process at this moment, and what stat() says of it. Valid until
+ * the next question. NULL: there is none, or the process has gone.
+ */
+const struct mapped_file *code_places_find(struct code_places *places, pid_t tgid, __u64 address, struct stat *status);
+
+#endif
