@@ -225,10 +225,11 @@ $(BUILD)/fuzz/obj/builtin.o: $(BUILD)/builtin.c $(BUILD)/flags
 
 # ---- libraries and the command ----
 
-# One relocatable object whose hidden symbols are local: a program that links the archive sees xpt_* only.
+# One relocatable object whose hidden symbols are local: a program that links the archive sees xpt_* only. Section groups
+# end here: the linker would drop one for the program's own of the same name, with symbols that nobody else can reach.
 $(BUILD)/libxputrace.a: $(LIBRARY_OBJECTS) $(BUILD)/sources
 	$(call say,AR,$@)
-	$(Q)$(LD) -r -o $(BUILD)/libxputrace.o $(filter %.o,$^)
+	$(Q)$(LD) -r --force-group-allocation -o $(BUILD)/libxputrace.o $(filter %.o,$^)
 	$(Q)$(OBJCOPY) --localize-hidden $(BUILD)/libxputrace.o
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $(BUILD)/libxputrace.o
