@@ -185,6 +185,10 @@ XPT_REGION_API long xpt_regions_print_all_to_buf(char **buffer, size_t size, con
  * that would land in the middle of any function, but functions of their own: a compiler that calls one keeps nothing
  * below the stack pointer, the entry of the marker has nothing there either, and whatever a probe writes there is safe.
  *
+ * The semaphore begins a page of the file. Linkers that make a segment of its own of what is read-only after relocation
+ * (lld) map the page in between twice, and the kernel, which knows the semaphore by its place in the file, would raise
+ * it in the wrong mapping.
+ *
  * The section group makes it one pair a linked object; .ifndef does so when link-time optimisation puts the text of
  * several sources into one.
  */
@@ -224,7 +228,7 @@ XPT_REGION_API long xpt_regions_print_all_to_buf(char **buffer, size_t size, con
 /* clang-format off */
 __asm__("\t.ifndef xpt_region_semaphore\n"
 	XPT_REGION_GROUP_(".probes", "aw", "progbits")
-	"\t.balign 2\n" XPT_REGION_SYMBOL_("xpt_region_semaphore", "object")
+	"\t.balign 4096\n" XPT_REGION_SYMBOL_("xpt_region_semaphore", "object")
 	"\t.2byte 0\n\t.size xpt_region_semaphore, 2\n\t.popsection\n"
 	XPT_REGION_MARKER_("xpt_region_begin_site", "region_begin")
 	XPT_REGION_MARKER_("xpt_region_end_site", "region_end")
