@@ -59,10 +59,14 @@ def write(path, text):
 
 
 class Probes:
-    """The kernel's uprobes on the notes of a file, with its semaphore: hits, and what the arguments were."""
+    """The kernel's uprobes on the notes of a file, with its semaphore: hits, and what the arguments were.
 
-    def __init__(self, path):
+    places: (name, address, semaphore's address or None) instead of those of the notes.
+    """
+
+    def __init__(self, path, places=None):
         self.path = path
+        self.places = places or [(note.name, note.location, note.semaphore) for note in notes_of(path)]
         self.group = "xptregion%d" % os.getpid()
         self.events = []
         self.instance = os.path.join(TRACEFS, "instances", self.group)
@@ -71,11 +75,11 @@ class Probes:
     def __enter__(self):
         if os.geteuid() or not os.path.exists(TRACEFS + "/uprobe_events"):
             raise Skip("needs root and tracefs with uprobe_events")
-        for number, note in enumerate(notes_of(self.path)):
-            write(TRACEFS + "/uprobe_events", "p:%s/%s_%d %s:0x%x(0x%x) region=%s:x64 name=+0(%s):string\n" % (
-                self.group, note.name, number, self.path, file_offset(self.path, note.location),
-                file_offset(self.path, note.semaphore), self.first, self.second))
-            self.events.append("%s_%d" % (note.name, number))
+        for number, (name, address, semaphore) in enumerate(self.places):
+            counter = "(0x%x)" % file_offset(self.path, semaphore) if semaphore else ""
+            write(TRACEFS + "/uprobe_events", "p:%s/%s_%d %s:0x%x%s region=%s:x64 name=+0(%s):string\n" % (
+                self.group, name, number, self.path, file_offset(self.path, address), counter, self.first, self.second))
+            self.events.append("%s_%d" % (name, number))
         os.mkdir(self.instance)
         write(os.path.join(self.instance, "events", self.group, "enable"), "1")
         return self
@@ -91,7 +95,7 @@ class Probes:
 
     def hits(self):
         """How often each probe was met, wherever the file has it."""
-        found = dict.fromkeys(PROBES, 0)
+        found = dict.fromkeys((name for name, _, _ in self.places), 0)
         with open(TRACEFS + "/uprobe_profile", encoding="utf-8") as file:
             for path, event, count in (line.split()[:3] for line in file):
                 if path == self.path and event in self.events:

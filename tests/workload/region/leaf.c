@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Functions whose variables lie in the red zone: small leaves, before, inside and after a region. Whatever writes below
- * the stack pointer, where the compiler does not expect it, changes a sum.
+ * the stack pointer, where the compiler does not expect it, changes a sum. With LEAF_NOP there is a place for a probe in
+ * the middle of one, as the header must not have it: to see that it would be seen.
  */
 #include "shared.h"
 
@@ -21,6 +22,9 @@ static __attribute__((noinline)) uint64_t leaf(uint64_t seed)
 
 	for (i = 0; i < WORDS; i++)
 		words[i] = word(seed, i);
+#ifdef LEAF_NOP
+	__asm__ volatile(".globl leaf_nop\nleaf_nop:\t.byte 0x0f, 0x1f, 0x44, 0, 0");
+#endif
 	for (i = 0; i < WORDS; i++)
 		sum += words[i];
 	return sum;
