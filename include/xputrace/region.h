@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Named regions of a program's own code, for C and C++: nothing to link, nothing needed at run time.
+ * Named regions of a program's own code, for C99 and C++11 and later: nothing to link, nothing needed at run time.
  *
  *	static struct xpt_region preprocess = XPT_REGION_INIT("preprocess");
  *
@@ -28,6 +28,10 @@
 #ifndef XPUTRACE_REGION_H
 #define XPUTRACE_REGION_H
 
+#if !defined(__linux__) || !defined(__GNUC__)
+#error "regions need Linux and a compiler that knows the GNU extensions"
+#endif
+
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -36,10 +40,6 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <time.h>
-
-#if !defined(__linux__) || !defined(__GNUC__)
-#error "regions need Linux and a compiler that knows the GNU extensions"
-#endif
 
 #ifdef __cplusplus
 extern "C" {

@@ -128,10 +128,11 @@ def test_way(way):
 
 
 def test_arm64():
-    """The cross-compiler's notes and instructions, with and without branch targets."""
+    """The cross-compiler's notes and instructions, with and without branch targets; executed where an emulator is."""
+    emulator = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
     for options in ([], ["-mbranch-protection=standard"]):
         program = os.path.join(scratch(), "main")
-        compile_with("aarch64-linux-gnu-gcc", ["-O2", *options, *WARNINGS] + [
+        compile_with("aarch64-linux-gnu-gcc", ["-O2", "-static", *options, *WARNINGS] + [
             os.path.join(SOURCES, name + ".c") for name in ("main", "other", "leaf", "shared")] + ["-o", program])
         check_notes(program, "8@x0 8@x1", ARM_NOP)
         with open(program, "rb") as file:
@@ -140,6 +141,10 @@ def test_arm64():
             at = file_offset(program, note.location)
             before = data[at - 4:at] == bytes.fromhex("5f2403d5")
             assert before == bool(options), data[at - 4:at + 8].hex()
+        if emulator:
+            told = lines(run([emulator, program, "threads", "4", "1000"],
+                             env=dict(os.environ, XPUTRACE_REGIONS="enabled")))["threads"]
+            assert told["entries"] == 4000 and told["unmatched"] == 0, told
 
 
 def test_bpftrace_lists():
