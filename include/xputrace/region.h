@@ -114,8 +114,8 @@ XPT_REGION_API void xpt_region_stop(struct xpt_region *region);
 XPT_REGION_API void xpt_region_get(const struct xpt_region *region, struct xpt_region_totals *totals);
 
 /*
- * Copies the latest samples, oldest first: as many as there are, at most count and XPT_REGION_SAMPLES. Returns how many.
- * One that is just being written may come with the start of another.
+ * Copies the latest samples, oldest first: as many as there are, at most count and XPT_REGION_SAMPLES. Returns how
+ * many. One that is just being written may come with the start of another.
  */
 XPT_REGION_API size_t xpt_region_get_samples(const struct xpt_region *region, struct xpt_region_sample *samples,
 					     size_t count);

@@ -229,7 +229,8 @@ def test_names():
 
 # ---- watched from outside ----
 
-@cases("gcc-O0", "gcc-O2-c11", "gcc-cet", "gcc-lto", "gcc-static", "gcc-gold", "gcc-lld", "clang-O2", "clang-thin-lto", "g++-20")
+@cases("gcc-O0", "gcc-O2-c11", "gcc-cet", "gcc-lto", "gcc-static", "gcc-gold", "gcc-lld", "clang-O2",
+       "clang-thin-lto", "g++-20")
 def test_watched(way):
     """Every marker is seen, and functions that keep variables below the stack pointer go on summing right."""
     program, _ = build(way)
@@ -240,7 +241,8 @@ def test_watched(way):
 
 
 def test_red_zone():
-    """That the sums are a witness: a probe on a 5-byte nop in the middle of a leaf, as the header has none, spoils them."""
+    """That the sums are a witness: a probe on a 5-byte nop in the middle of a leaf, as the header has none, spoils
+    them."""
     if os.uname().machine != "x86_64":
         raise Skip("there is no red zone here")
     program, _ = build("gcc-no-pie", "-DLEAF_NOP")
