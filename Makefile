@@ -106,6 +106,7 @@ WORKLOAD_SOURCES := $(sort $(wildcard tests/workload/*.* tests/workload/*/*.*))
 NPM_RELEASES := $(patsubst tests/workload/onnx/%/package.json,%,$(wildcard tests/workload/onnx/*/package.json))
 HEADERS := $(sort $(wildcard include/xputrace/*.h))
 MANUALS := $(sort $(wildcard user/cli/man/*.1))
+LIBRARY_MANUALS := $(sort $(wildcard user/cli/man/*.3))
 
 SKELETONS := $(BUILD)/xputrace.skel.h $(BPF_APART:%=$(BUILD)/%.skel.h)
 LIBRARY_OBJECTS := $(LIBRARY_SOURCES:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/builtin.o
@@ -225,10 +226,11 @@ $(BUILD)/fuzz/obj/builtin.o: $(BUILD)/builtin.c $(BUILD)/flags
 
 # ---- libraries and the command ----
 
-# One relocatable object whose hidden symbols are local: a program that links the archive sees xpt_* only.
+# One relocatable object whose hidden symbols are local: a program that links the archive sees xpt_* only. Section groups
+# end here: the linker would drop one for the program's own of the same name, with symbols that nobody else can reach.
 $(BUILD)/libxputrace.a: $(LIBRARY_OBJECTS) $(BUILD)/sources
 	$(call say,AR,$@)
-	$(Q)$(LD) -r -o $(BUILD)/libxputrace.o $(filter %.o,$^)
+	$(Q)$(LD) -r --force-group-allocation -o $(BUILD)/libxputrace.o $(filter %.o,$^)
 	$(Q)$(OBJCOPY) --localize-hidden $(BUILD)/libxputrace.o
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $(BUILD)/libxputrace.o
@@ -395,7 +397,7 @@ arm64: deps-arm64
 
 ## install             install command, libraries, headers, manual pages, descriptions, completions
 install: all
-	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(libdir)/pkgconfig $(includedir)/xputrace $(mandir)/man1 \
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(libdir)/pkgconfig $(includedir)/xputrace $(mandir)/man1 $(mandir)/man3 \
 		$(datadir)/xputrace/runtimes $(datadir)/xputrace/drivers $(datadir)/bash-completion/completions \
 		$(datadir)/zsh/site-functions $(datadir)/fish/vendor_completions.d)
 	$(INSTALL) -m 755 $(BUILD)/xputrace $(DESTDIR)$(bindir)/xputrace
@@ -405,6 +407,7 @@ install: all
 	$(INSTALL) -m 644 $(BUILD)/xputrace.pc $(DESTDIR)$(libdir)/pkgconfig/xputrace.pc
 	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(includedir)/xputrace/
 	$(INSTALL) -m 644 $(MANUALS) $(DESTDIR)$(mandir)/man1/
+	$(INSTALL) -m 644 $(LIBRARY_MANUALS) $(DESTDIR)$(mandir)/man3/
 	$(if $(RUNTIMES),$(INSTALL) -m 644 $(RUNTIMES) $(DESTDIR)$(datadir)/xputrace/runtimes/)
 	$(if $(DRIVERS),$(INSTALL) -m 644 $(DRIVERS) $(DESTDIR)$(datadir)/xputrace/drivers/)
 	$(INSTALL) -m 644 user/cli/completion/xputrace.bash $(DESTDIR)$(datadir)/bash-completion/completions/xputrace
@@ -416,6 +419,7 @@ uninstall:
 	rm -f $(DESTDIR)$(bindir)/xputrace $(DESTDIR)$(libdir)/libxputrace.a $(DESTDIR)$(libdir)/libxputrace.so \
 		$(DESTDIR)$(libdir)/$(SHARED_NAME) $(DESTDIR)$(libdir)/pkgconfig/xputrace.pc \
 		$(addprefix $(DESTDIR)$(mandir)/man1/,$(notdir $(MANUALS))) \
+		$(addprefix $(DESTDIR)$(mandir)/man3/,$(notdir $(LIBRARY_MANUALS))) \
 		$(DESTDIR)$(datadir)/bash-completion/completions/xputrace \
 		$(DESTDIR)$(datadir)/zsh/site-functions/_xputrace \
 		$(DESTDIR)$(datadir)/fish/vendor_completions.d/xputrace.fish

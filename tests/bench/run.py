@@ -24,6 +24,7 @@ from drivers import drivers_section
 from load import conversion_section, exactness_section, memory_section
 from operators import operators_section
 from profiling import profile_section
+from regions import regions_section
 from results import Results
 from tools import BUILD, kill_all, make_folder
 
@@ -38,6 +39,7 @@ SECTIONS = {
     "drivers": drivers_section,
     "counters": counters_section,
     "operators": operators_section,
+    "regions": regions_section,
 }
 
 

@@ -32,7 +32,7 @@ tidy() {
 mapfile -t sources < <(find user include bpf tests -name '*.[ch]' | sort)
 mapfile -t units < <(find user -name '*.c' | sort)
 mapfile -t scripts < <(find .ci tests vmlinux user -path '*/corpus' -prune -o \( -name '*.sh' -o -name '*.bash' -o -path .ci/run \) -print | sort)
-mapfile -t manuals < <(find user/cli/man -name '*.1' | sort)
+mapfile -t manuals < <(find user/cli/man -name '*.[13]' | sort)
 mapfile -t pythons < <(find tests vmlinux -name '*.py' | sort)
 
 check format clang-format-14 clang-format-14 --style=file --dry-run -Werror "${sources[@]}"

@@ -18,7 +18,7 @@ def declared():
     for header in (PREFIX / "include" / "xputrace").glob("*.h"):
         text = re.sub(r"/\*.*?\*/", "", header.read_text(encoding="utf-8"), flags=re.DOTALL)
         text = re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE)
-        names.update(re.findall(r"\bXPT_API\b[^;(]*?\b(\w+)\s*\(", text))
+        names.update(re.findall(r"\bXPT_(?:REGION_)?API\b[^;({]*?\b(\w+)\s*\(", text))
     return names
 
 
