@@ -406,6 +406,20 @@ __noinline int left_out_begin(struct xpt_thread *thread, const struct xpt_spec *
 	return frame->flags & FRAME_RUNNING ? RETURN_WANTED : RETURN_NOT_WANTED;
 }
 
+/* Behind a call; stack: what the stack pointer was at the entry of what was called. */
+static __always_inline void called_end(struct task_struct *task, __u64 stack)
+{
+	__u64 end = bpf_ktime_get_ns();
+	struct xpt_thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
+
+	if (!thread)
+		return;
+	if (thread->depth)
+		operator_end(thread, stack, end);
+	if (thread->regions)
+		function_end(thread, stack, end);
+}
+
 static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 {
 	const struct xpt_spec *spec = bpf_map_lookup_elem(&specs, &index);
@@ -420,7 +434,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 	    !(config->roles >> (spec->role & 31) & 1))
 		return RETURN_NOT_WANTED;
 	if (spec->role == XPT_ROLE_OPERATOR_END) {
-		operator_end(STACK_POINTER(context) - RETURN_POPS);
+		called_end(task, STACK_POINTER(context) - RETURN_POPS);
 		return RETURN_NOT_WANTED;
 	}
 	thread = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -440,7 +454,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 		operator_begin(thread, spec);
 		return RETURN_NOT_WANTED;
 	}
-	if (spec->role == XPT_ROLE_REGION_BEGIN || spec->role == XPT_ROLE_REGION_END) {
+	if (spec->role == XPT_ROLE_REGION_BEGIN || spec->role == XPT_ROLE_REGION_END || spec->role == XPT_ROLE_REGION) {
 		region_pass(thread, spec);
 		return RETURN_NOT_WANTED;
 	}
@@ -474,8 +488,12 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 	frame->valid = 0;
 	if (is_inside(thread))
 		frame->flags |= FRAME_INSIDE;
-	if (counted & COUNTED_LEFT_OUT)
-		return left_out_begin(thread, spec);
+	if (counted & COUNTED_LEFT_OUT) {
+		/* Programs of session links have to return what the verifier knows to be one of these. */
+		if (left_out_begin(thread, spec) == RETURN_WANTED)
+			return RETURN_WANTED;
+		return RETURN_NOT_WANTED;
+	}
 	/* Before the time, as it comes behind it at the return: reading them is not a part of the call's duration. */
 	if (config->slots && !layer && counts_begin(spec, thread->depth))
 		frame->flags |= FRAME_COUNTED;

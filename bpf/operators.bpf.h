@@ -9,7 +9,7 @@
 #ifndef XPT_OPERATORS_BPF_H
 #define XPT_OPERATORS_BPF_H
 
-#include "frames.bpf.h"
+#include "callers.bpf.h"
 #include "running.bpf.h"
 
 #define OPERATOR_VALUES 4
@@ -44,40 +44,6 @@ static __always_inline bool operator_place(const struct xpt_frame *around, struc
 	frame->inference = 0;
 	running_look(frame);
 	return !config->chosen_only || (frame->inference && frame->sample_every == 1);
-}
-
-/* From where the operator was called; user space is told of each place once. */
-__noinline int caller_look(struct xpt_thread *thread)
-{
-	struct xpt_record_caller *record;
-	struct caller_key key;
-	__u32 one = 1;
-
-	if (!thread)
-		return 0;
-	thread->return_address = thread->registers.link;
-	if (!thread->return_address)
-		read_user(&thread->return_address, sizeof(thread->return_address), thread->registers.stack);
-	if (thread->return_address == thread->caller)
-		return 0;
-	thread->caller = thread->return_address;
-	key.tgid = bpf_get_current_pid_tgid() >> 32;
-	key.address = thread->caller;
-	if (!key.address || bpf_map_lookup_elem(&callers, &key))
-		return 0;
-	bpf_map_update_elem(&callers, &key, &one, BPF_ANY);
-	record = (void *)thread->scratch;
-	record->header.kind = XPT_RECORD_CALLER;
-	record->header.size = sizeof(*record);
-	record->header.tgid = key.tgid;
-	record->header.time = bpf_ktime_get_ns();
-	record->address = key.address;
-	record->held = 0;
-	hold(&record->header, &record->held);
-	if (record->held)
-		record->held = 1;
-	emit_control(record, sizeof(*record));
-	return 0;
 }
 
 /* Which object it is and of which class; a function without an object is a class of its own. */
@@ -163,16 +129,14 @@ __noinline int operator_take(struct xpt_thread *thread, __u64 stack)
 }
 
 /* Behind the call of an operator; stack: what the stack pointer was at its entry. */
-__noinline int operator_end(__u64 stack)
+__noinline int operator_end(struct xpt_thread *thread, __u64 stack, __u64 end)
 {
-	__u64 end = bpf_ktime_get_ns(), *value, task;
 	const struct xpt_config *config = config_get();
 	struct xpt_record_call *record;
-	struct xpt_thread *thread;
 	struct xpt_frame *frame;
+	__u64 *value, task;
 	int depth;
 
-	thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
 	if (!thread || !config)
 		return 0;
 	depth = operator_take(thread, stack);

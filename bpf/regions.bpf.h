@@ -7,7 +7,7 @@
 #ifndef XPT_REGIONS_BPF_H
 #define XPT_REGIONS_BPF_H
 
-#include "fetch.bpf.h"
+#include "callers.bpf.h"
 
 #define NUMBER_FACTOR 0x9e3779b97f4a7c15
 
@@ -102,55 +102,40 @@ __noinline int region_look(struct xpt_thread *thread, const struct xpt_spec *spe
 	return 0;
 }
 
-/* Where too many are open, this one takes the place of the oldest: its end may never come, after an exception or longjmp. */
-__noinline int region_begin(struct xpt_thread *thread, const struct xpt_spec *spec)
+/* Where the region with the place is, unless a later one has taken that. */
+static __always_inline struct xpt_open_region *region_slot(struct xpt_thread *thread, __u32 place)
 {
-	struct xpt_open_region *region;
-	__u32 place;
+	return &thread->region[place & (XPT_REGIONS_MAX - 1)];
+}
 
-	if (!thread || !spec)
-		return 0;
-	place = thread->regions++;
-	region = &thread->region[place & (XPT_REGIONS_MAX - 1)];
+/* The region begins; where too many are open, in the place of the oldest: its end may never come. */
+static __always_inline struct xpt_open_region *region_open(struct xpt_thread *thread, const struct xpt_spec *spec,
+							   __u64 handle, __u64 name)
+{
+	__u32 place = thread->regions++;
+	struct xpt_open_region *region = region_slot(thread, place);
+
 	if (place >= XPT_REGIONS_MAX && region->start && region->place == place - XPT_REGIONS_MAX)
 		count_loss(XPT_LOSS_DEPTH);
 	region->place = place;
-	region->handle = thread->handle;
-	region->name = thread->number;
+	region->handle = handle;
+	region->name = name;
 	region->spec = spec->index;
+	region->function = 0;
 	region->start = bpf_ktime_get_ns();
-	return 0;
+	return region;
 }
 
-/* The place of the one that began last of those that the thread ends now; -1: none has begun. */
-__noinline int region_find(const struct xpt_thread *thread)
-{
-	if (!thread)
-		return -1;
-	for (__u32 i = 1; i <= XPT_REGIONS_MAX; i++) {
-		__u32 place = thread->regions - i;
-		const struct xpt_open_region *region = &thread->region[place & (XPT_REGIONS_MAX - 1)];
-
-		if (i > thread->regions || region->place != place)
-			return -1;
-		if (region->start && (region->handle && thread->handle ? region->handle == thread->handle :
-									 region->name == thread->number))
-			return place;
-	}
-	return -1;
-}
-
-/* Those that began later may still be open. */
-__noinline int region_remove(struct xpt_thread *thread, __u32 place)
+/* Takes those that have ended off the top. */
+__noinline int regions_settle(struct xpt_thread *thread)
 {
 	if (!thread)
 		return 0;
-	thread->region[place & (XPT_REGIONS_MAX - 1)].start = 0;
 	for (__u32 i = 0; i < XPT_REGIONS_MAX && thread->regions; i++) {
-		const struct xpt_open_region *last = &thread->region[(thread->regions - 1) & (XPT_REGIONS_MAX - 1)];
+		const struct xpt_open_region *last = region_slot(thread, thread->regions - 1);
 
 		if (last->place != thread->regions - 1)
-			thread->regions = 0; /* it has lost its place, as have all below */
+			thread->regions = 0; /* and below it none is there either */
 		else if (!last->start)
 			thread->regions--;
 		else
@@ -159,20 +144,16 @@ __noinline int region_remove(struct xpt_thread *thread, __u32 place)
 	return 0;
 }
 
-__noinline int region_end(struct xpt_thread *thread, __u64 end)
+__noinline int region_emit(struct xpt_thread *thread, __u32 place, __u64 end)
 {
 	const struct xpt_config *config = config_get();
-	const struct xpt_open_region *region;
-	struct xpt_record_region *record;
 	__u64 task = bpf_get_current_pid_tgid();
-	int place;
+	struct xpt_record_region *record;
+	struct xpt_open_region *region;
 
 	if (!thread || !config)
 		return 0;
-	place = region_find(thread);
-	if (place < 0)
-		return 0;
-	region = &thread->region[place & (XPT_REGIONS_MAX - 1)];
+	region = region_slot(thread, place);
 	record = (void *)thread->scratch;
 	record->header.kind = XPT_RECORD_REGION;
 	record->header.size = sizeof(*record);
@@ -182,23 +163,122 @@ __noinline int region_end(struct xpt_thread *thread, __u64 end)
 	record->tid = task;
 	record->spec = region->spec;
 	record->cpu = bpf_get_smp_processor_id();
-	record->handle = region->handle;
+	record->handle = region->function ? 0 : region->handle;
 	record->name = region->name;
-	region_remove(thread, place);
+	region->start = 0;
 	emit_data(config, record, sizeof(*record), WAKEUP_WINDOW);
 	return 0;
 }
+
+/* The place of the one that began last of those that the thread ends now; -1: none has begun. */
+__noinline int region_find(struct xpt_thread *thread)
+{
+	if (!thread)
+		return -1;
+	for (__u32 i = 1; i <= XPT_REGIONS_MAX && i <= thread->regions; i++) {
+		__u32 place = thread->regions - i;
+		const struct xpt_open_region *region = region_slot(thread, place);
+
+		if (region->place != place)
+			return -1;
+		if (region->start && !region->function &&
+		    (region->handle && thread->handle ? region->handle == thread->handle :
+							region->name == thread->number))
+			return place;
+	}
+	return -1;
+}
+
+/* ---- functions ---- */
+
+/*
+ * The thread enters a function: those that it has left by an exception or longjmp have their ends no more. Where another one has the
+ * same stack pointer and returns to the same place, it has jumped to this one: they end together.
+ */
+__noinline int functions_left(struct xpt_thread *thread)
+{
+	__u64 stack;
+
+	if (!thread)
+		return 0;
+	stack = thread->registers.stack;
+	for (__u32 i = 1; i <= XPT_REGIONS_MAX && i <= thread->regions; i++) {
+		__u32 place = thread->regions - i;
+		struct xpt_open_region *region = region_slot(thread, place);
+
+		if (region->place != place)
+			break;
+		if (!region->start || !region->function)
+			continue;
+		if (region->handle > stack ||
+		    (region->handle == stack && region->return_address == thread->return_address &&
+		     region->name != thread->registers.site))
+			break;
+		region->start = 0;
+	}
+	return regions_settle(thread);
+}
+
+__noinline int function_begin(struct xpt_thread *thread, const struct xpt_spec *spec)
+{
+	struct xpt_open_region *region;
+
+	if (!thread || !spec)
+		return 0;
+	caller_look(thread);
+	if (thread->regions)
+		functions_left(thread);
+	region = region_open(thread, spec, thread->registers.stack, thread->registers.site);
+	region->function = 1;
+	region->return_address = thread->return_address;
+	return 0;
+}
+
+/* Behind a call; stack: what the stack pointer was at the entry of what was called. */
+__noinline int function_end(struct xpt_thread *thread, __u64 stack, __u64 end)
+{
+	if (!thread || !thread->regions)
+		return 0;
+	for (__u32 i = 1; i <= XPT_REGIONS_MAX && i <= thread->regions; i++) {
+		__u32 place = thread->regions - i;
+		struct xpt_open_region *region = region_slot(thread, place);
+
+		if (region->place != place)
+			break;
+		if (!region->start || !region->function)
+			continue;
+		if (region->handle > stack)
+			break;
+		if (region->handle == stack)
+			region_emit(thread, place, end);
+		else
+			region->start = 0;
+	}
+	return regions_settle(thread);
+}
+
+/* ---- both ---- */
 
 /* A place where regions begin or end. The thread has its registers. */
 static __always_inline void region_pass(struct xpt_thread *thread, const struct xpt_spec *spec)
 {
 	__u64 now = bpf_ktime_get_ns();
+	int place;
 
+	if (spec->role == XPT_ROLE_REGION) {
+		function_begin(thread, spec);
+		return;
+	}
 	region_look(thread, spec);
-	if (spec->role == XPT_ROLE_REGION_BEGIN)
-		region_begin(thread, spec);
-	else
-		region_end(thread, now);
+	if (spec->role == XPT_ROLE_REGION_BEGIN) {
+		region_open(thread, spec, thread->handle, thread->number);
+		return;
+	}
+	place = region_find(thread);
+	if (place < 0)
+		return;
+	region_emit(thread, place, now);
+	regions_settle(thread);
 }
 
 #endif

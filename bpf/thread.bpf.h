@@ -55,11 +55,13 @@ struct xpt_frame {
 
 /* A region that has begun on the thread. */
 struct xpt_open_region {
-	__u64 start;  /* 0: it has ended, before some that began later */
-	__u64 handle; /* 0: told by its name */
-	__u64 name;   /* number of its name; 0: none */
-	__u32 place;  /* regions that were open below it */
-	__u32 spec;   /* index of the one that it began with */
+	__u64 start;	      /* 0: it has ended, before some that began later */
+	__u64 handle;	      /* 0: told by its name; of a function: stack pointer at its entry */
+	__u64 name;	      /* number of its name; 0: none */
+	__u64 return_address; /* of a function */
+	__u32 place;	      /* regions that were open below it */
+	__u16 spec;	      /* index of the one that it began with */
+	__u16 function;	      /* 1: it is one */
 };
 
 /*

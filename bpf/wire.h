@@ -58,10 +58,11 @@ enum xpt_role {
 	 * Of a function that has no object (XPT_SOURCE_SITE), the class is the address of its probe.
 	 */
 	XPT_ROLE_OPERATOR = 19,
-	XPT_ROLE_OPERATOR_END = 20,   /* not of a function: behind the call of an operator */
+	XPT_ROLE_OPERATOR_END = 20,   /* not of a function: behind the call of an operator, or of a region's function */
 	XPT_ROLE_REGION_NAME = 21,    /* region.name: tells a region's name, whether it keeps that itself or not */
 	XPT_ROLE_REGION_RELEASE = 22, /* region.release: the handle may be reused from here on */
 	XPT_ROLE_REGION_PRINT = 23,   /* region.print: writes out what was measured */
+	XPT_ROLE_REGION = 24,	      /* region: the function is a region of its name, from its entry to its return */
 };
 
 /* What a fetched value means. The names in runtime descriptions stand beside. */
@@ -452,7 +453,7 @@ struct xpt_record_caller {
 	__u8 reserved[7];
 };
 
-/* From the end of the begin's function, or its place, to the begin of the end's, on one thread. header.time: the end. */
+/* From one place to the other on one thread, or from a function's entry to its return. header.time: the end. */
 struct xpt_record_region {
 	struct xpt_record_header header;
 	__u64 start;
@@ -463,7 +464,10 @@ struct xpt_record_region {
 	__u64 name;   /* as a REGION_NAME record of the process has it; 0: it could not be read, or there is none */
 };
 
-/* Names with the same text have the same number in a process, until it runs another program. */
+/*
+ * Names with the same text have the same number in a process, until it runs another program; the number of a function's name is the
+ * address of its probe, and made in user space.
+ */
 struct xpt_record_region_name {
 	struct xpt_record_header header;
 	__u64 name;

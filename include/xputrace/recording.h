@@ -125,6 +125,14 @@ struct xpt_recording_options {
 	const struct xpt_program_choice *programs;
 	size_t program_count;
 	const char *match; /* programs with a name in which this ECMAScript expression is found; NULL: none */
+
+	/*
+	 * Functions of any program or library that are regions, from their entry to their return: each "FILE:FUNCTION", glob patterns of
+	 * the file's name (or if it holds a '/', of its path) and of the function's symbol or, where it holds "::", its name in C++
+	 * without parameters. A process that runs when it is attached to is told of ends after its first calls.
+	 */
+	const char *const *regions;
+	size_t region_count;
 };
 
 /*

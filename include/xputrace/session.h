@@ -73,6 +73,9 @@ struct xpt_session_options {
 	 */
 	const char *const *counters;
 	size_t counter_count;
+
+	const char *const *regions; /* functions that are regions, as in xpt_recording_options */
+	size_t region_count;
 };
 
 /* Errors as xpt_recording_create(); -EOPNOTSUPP also when a counter cannot be read around inferences. */

@@ -87,6 +87,7 @@ Test(describe_call_fetches, flags)
 		{ "region.name", "\"program\": \"arg0\", \"name\": \"arg1:string\"", XPT_SPEC_CONTROL },
 		{ "region.release", "\"program\": \"arg0\"", XPT_SPEC_CONTROL },
 		{ "region.print", "", 0 },
+		{ "region", "", XPT_SPEC_ENTRY_ONLY },
 		{ "codeobj.load", "\"program\": \"arg0\"", XPT_SPEC_CONTROL },
 		{ "codeobj.unload", "\"program\": \"arg0\"", XPT_SPEC_CONTROL },
 		{ "resolve", "\"name\": \"arg0:string\", \"address\": \"arg1\"", XPT_SPEC_CONTROL | XPT_SPEC_HOLD },

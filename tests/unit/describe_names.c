@@ -8,7 +8,7 @@ static const char *const roles[] = {
 	[9] = "alloc",		 [10] = "free",		[11] = "select",	 [12] = "region.begin",
 	[13] = "region.end",	 [14] = "codeobj.load", [15] = "codeobj.unload", [16] = "resolve",
 	[17] = "table",		 [18] = "loader",	[19] = "operator",	 [21] = "region.name",
-	[22] = "region.release", [23] = "region.print",
+	[22] = "region.release", [23] = "region.print", [24] = "region",
 };
 
 static const char *const meanings[] = {
@@ -19,7 +19,7 @@ static const char *const meanings[] = {
 
 Test(describe_names, both_ways)
 {
-	for (int i = 1; i <= 23; i++) {
+	for (int i = 1; i <= 24; i++) {
 		if (!roles[i])
 			continue; /* has no name */
 		cr_expect_str_eq(role_name(i), roles[i]);
@@ -34,7 +34,7 @@ Test(describe_names, both_ways)
 Test(describe_names, unknown)
 {
 	cr_expect_str_eq(role_name(0), "unknown");
-	cr_expect_str_eq(role_name(24), "unknown");
+	cr_expect_str_eq(role_name(25), "unknown");
 	cr_expect_str_eq(role_name(-1), "unknown");
 	cr_expect_str_eq(meaning_name(0), "unknown");
 	cr_expect_str_eq(meaning_name(15), "unknown");

@@ -34,7 +34,8 @@ static int create(const char *const *files, size_t file_count, const char *const
 	struct log log = { said_write, said, XPT_LOG_WARN };
 
 	memset(said, 0, sizeof(*said));
-	return registry_create(&log, files, file_count, only, only_count, registry);
+	return registry_create(&log, &(struct registry_options){ files, file_count, only, only_count, NULL, 0 },
+			       registry);
 }
 
 /* Everything that must hold of any registry. */

@@ -15,16 +15,15 @@ static struct registry *shipped(void)
 {
 	struct registry *registry;
 
-	cr_assert_eq(registry_create(NULL, NULL, 0, NULL, 0, &registry), 0);
+	cr_assert_eq(registry_create(NULL, &(struct registry_options){}, &registry), 0);
 	return registry;
 }
 
 Test(describe_runtimes, all_are_there)
 {
 	static const char *const names[] = {
-		"onnxruntime", "opencl", "cuda",       "cudart", "hip",	  "hsa",  "nrt",
-		"qaic",	       "vaccel", "level_zero", "ggml",	 "llama", "pjrt", "libtorch",
-		"region",
+		"onnxruntime", "opencl",     "cuda", "cudart", "hip",  "hsa",	   "nrt",    "qaic",
+		"vaccel",      "level_zero", "ggml", "llama",  "pjrt", "libtorch", "region",
 	};
 	struct registry *registry = shipped();
 

@@ -21,7 +21,7 @@ Test(session_describe_records, spec_tells_every_fetch)
 	struct registry *registry;
 	const char *only[] = { "nrt" };
 
-	cr_assert_eq(registry_create(NULL, NULL, 0, only, 1, &registry), 0);
+	cr_assert_eq(registry_create(NULL, &(struct registry_options){ .only = only, .only_count = 1 }, &registry), 0);
 	for (size_t i = 0; i < registry->spec_count; i++) {
 		struct xpt_record_text *record = record_spec(registry->specs[i]);
 		cJSON *object = parse(record);
@@ -41,7 +41,7 @@ Test(session_describe_records, runtime_tells_every_status)
 {
 	struct registry *registry;
 
-	cr_assert_eq(registry_create(NULL, NULL, 0, NULL, 0, &registry), 0);
+	cr_assert_eq(registry_create(NULL, &(struct registry_options){}, &registry), 0);
 	for (size_t i = 0; i < registry->runtime_count; i++) {
 		struct xpt_record_text *record = record_runtime(registry->runtimes[i]);
 		cJSON *object = parse(record);

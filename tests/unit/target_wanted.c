@@ -64,3 +64,35 @@ Test(target_wanted, empty_registry)
 	wanted_matches_free(&matches);
 	elf_file_close(file);
 }
+
+/* Of calls that are for some files only, and of names as C++ has them. */
+Test(target_wanted, files_and_readable_names)
+{
+	char *member[] = { "app::Decoder::*" }, *symbol[] = { "_ZN3app7Decoder3runEi" }, *all[] = { "*" };
+	struct call_spec calls[] = {
+		{ .locate = LOCATE_SYMBOL, .symbols = member, .symbol_count = 1, .file = "names.*" },
+		{ .locate = LOCATE_SYMBOL, .symbols = symbol, .symbol_count = 1, .file = "*/names.so" },
+		{ .locate = LOCATE_SYMBOL, .symbols = all, .symbol_count = 1, .file = "other.so" },
+		{ .locate = LOCATE_SYMBOL, .symbols = all, .symbol_count = 1, .file = "/other/names.so" },
+	};
+	struct description runtime = { .calls = calls, .call_count = 4 };
+	struct description *runtimes[] = { &runtime };
+	struct registry registry = { .runtimes = runtimes, .runtime_count = 1 };
+	const char *path = support_library(
+		"names.c",
+		"int run(void) __asm__(\"_ZN3app7Decoder3runEi\");\n"
+		"int stop(void) __asm__(\"_ZNK3app7Decoder4stopEv\");\n"
+		"int other(void) __asm__(\"_ZN3app8Decoders4stopEv\");\n"
+		"int run(void) { return 1; } int stop(void) { return 2; } int other(void) { return 3; }\n",
+		"-O1");
+	struct elf_file *file = support_open(path);
+	struct wanted_matches matches;
+
+	cr_assert_eq(wanted_find(NULL, &registry, file, "/opt/names.so", &matches), 0);
+	cr_expect(has(&matches, WANTED_CALL, &calls[0], "_ZN3app7Decoder3runEi"));
+	cr_expect(has(&matches, WANTED_CALL, &calls[0], "_ZNK3app7Decoder4stopEv"));
+	cr_expect(has(&matches, WANTED_CALL, &calls[1], "_ZN3app7Decoder3runEi"));
+	cr_expect_eq(matches.count, 3, "%zu", matches.count);
+	wanted_matches_free(&matches);
+	elf_file_close(file);
+}

@@ -104,6 +104,12 @@ newer "$out/sleeper32" "$here/sleeper32.S" ||
 	$cc -m32 -nostdlib -static -o "$out/sleeper32" "$here/sleeper32.S" 2>/dev/null ||
 	echo "build.sh: no 32-bit linking: the 32-bit workload is left out" >&2
 
+# Functions in C and C++ that are left in every way: with its symbols. The clones of a function that optimisation makes are other functions.
+mkdir -p "$out/functions"
+if ! newer "$out/functions/functions" "$here/functions/main.cpp" "$here/build.sh"; then
+	${CXX:-c++} -std=c++17 -O2 -fno-ipa-cp -Wall -Wextra -Werror -o "$out/functions/functions" "$here/functions/main.cpp" -lpthread
+fi
+
 # A runtime in C++, stripped, whose programs are made of operators; it launches kernels of the CUDA stand-in.
 operators=$here/operators
 mkdir -p "$out/operators"

@@ -5,6 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool take_region(void *context, const char *value, const char **reason)
+{
+	const char *colon = strchr(value, ':');
+
+	if (!colon || colon == value || !colon[1] || colon[1] == ':') {
+		*reason = "must be FILE:FUNCTION, such as 'libdecode.so*:decode_*'";
+		return false;
+	}
+	return string_list_add(&((struct session_options *)context)->regions, value);
+}
+
 bool take_driver_file(void *context, const char *value, const char **reason)
 {
 	*reason = "out of memory";

@@ -17,6 +17,7 @@
 
 struct session_options {
 	struct runtime_choice runtimes; /* first: see options.h */
+	struct string_list regions;
 	struct string_list driver_files;
 	const char *drivers; /* NULL: auto */
 	pid_t pids[PIDS_MAX];
@@ -59,7 +60,8 @@ bool session_writes_to_stdout(const struct session_options *options);
 	.pids = (from)->pids, .pid_count = (from)->pid_count, .command = (from)->command,                    \
 	.all_processes = (from)->all_processes, .runtime_files = (from)->runtimes.files.items,               \
 	.runtime_file_count = (from)->runtimes.files.count, .runtimes = (from)->runtimes.only.items,         \
-	.runtime_count = (from)->runtimes.only.count, .driver_files = (from)->driver_files.items,            \
+	.runtime_count = (from)->runtimes.only.count, .regions = (from)->regions.items,                      \
+	.region_count = (from)->regions.count, .driver_files = (from)->driver_files.items,                   \
 	.driver_file_count = (from)->driver_files.count, .drivers = (from)->drivers, .names = (from)->names, \
 	.name_count = (from)->name_count, .buffer_bytes = (from)->buffer_bytes, .link = (from)->link,        \
 	.counters = (from)->counters.items, .counter_count = (from)->counters.count, .log = print_message,   \
@@ -67,6 +69,7 @@ bool session_writes_to_stdout(const struct session_options *options);
 
 /* The options, for tables of commands whose context begins with struct session_options. */
 bool take_driver_file(void *context, const char *value, const char **reason);
+bool take_region(void *context, const char *value, const char **reason);
 bool take_drivers(void *context, const char *value, const char **reason);
 bool take_pids(void *context, const char *value, const char **reason);
 bool take_all(void *context, const char *value, const char **reason);
@@ -87,18 +90,21 @@ bool take_summary(void *context, const char *value, const char **reason);
 		'a', "all-processes", NULL,                                                                         \
 			"trace every process that uses a described runtime,\nalso those that start later", take_all \
 	}
-#define SESSION_OPTIONS                                                                                              \
-	RUNTIME_OPTIONS,                                                                                             \
-		{ 0, "drivers", "NAME[,NAME...]",                                                                    \
-		  "follow the jobs of these drivers; auto (default): of all\nthat are loaded; none", take_drivers }, \
-		{ 0, "driver", "FILE.json", "add the description of a driver", take_driver_file },                   \
-		{ 'n', "name", "HANDLE=NAME", "name a program that was loaded before", take_name },                  \
-		{ 'b', "buffer", "SIZE", "memory for records on their way, all CPUs together\n(default 8M)",         \
-		  take_buffer },                                                                                     \
-		{ 0, "link", "KIND", "auto, session, multi or perf: how probes are linked", take_link },             \
-		{ 'q', "quiet", NULL, "no status line, no summary, only warnings", take_quiet },                     \
-	{                                                                                                            \
-		'v', "verbose", NULL, "say more about what is done", take_verbose                                    \
+#define SESSION_OPTIONS                                                                                                                   \
+	RUNTIME_OPTIONS,                                                                                                                  \
+		{ 0, "region", "FILE:FUNCTION",                                                                                           \
+		  "make functions of a program or library regions: patterns of\nits name and of theirs, by symbol or as ns::Class::name", \
+		  take_region },                                                                                                          \
+		{ 0, "drivers", "NAME[,NAME...]",                                                                                         \
+		  "follow the jobs of these drivers; auto (default): of all\nthat are loaded; none", take_drivers },                      \
+		{ 0, "driver", "FILE.json", "add the description of a driver", take_driver_file },                                        \
+		{ 'n', "name", "HANDLE=NAME", "name a program that was loaded before", take_name },                                       \
+		{ 'b', "buffer", "SIZE", "memory for records on their way, all CPUs together\n(default 8M)",                              \
+		  take_buffer },                                                                                                          \
+		{ 0, "link", "KIND", "auto, session, multi or perf: how probes are linked", take_link },                                  \
+		{ 'q', "quiet", NULL, "no status line, no summary, only warnings", take_quiet },                                          \
+	{                                                                                                                                 \
+		'v', "verbose", NULL, "say more about what is done", take_verbose                                                         \
 	}
 #define REPORT_OPTIONS                                                                                                \
 	{ 0, "counters", "NAME[,NAME...]",                                                                            \

@@ -9,7 +9,7 @@
 
 #include "describe/call_fetches.h"
 
-enum { SYMBOL, SYMBOLS, SLOT, PROBE, NAME, ROLE, SUCCESS, FETCH, ENTRY_ONLY, NOTE, MEMBERS };
+enum { SYMBOL, SYMBOLS, SLOT, PROBE, ONLY_IN, NAME, ROLE, SUCCESS, FETCH, ENTRY_ONLY, NOTE, MEMBERS };
 
 static int by_name(const void *a, const void *b)
 {
@@ -131,6 +131,14 @@ static int read_locate(const struct reader *reader, const struct json_place *pla
 
 	if (ways != 1)
 		return reader_error(reader, place, "must have one of symbol, symbols, slot and probe");
+	if (members[ONLY_IN].value && !members[SYMBOL].value && !members[SYMBOLS].value)
+		return reader_error(reader, &members[ONLY_IN].place,
+				    "is for functions that are found by their symbols");
+	if (members[ONLY_IN].value) {
+		error = reader_string(reader, members[ONLY_IN].value, &members[ONLY_IN].place, &call->file);
+		if (error)
+			return error;
+	}
 	if (members[SLOT].value)
 		error = read_slot(reader, members, has_table, seen, call);
 	else if (members[PROBE].value)
@@ -170,7 +178,7 @@ static int read_role(const struct reader *reader, const struct json_place *place
 		spec->role = role;
 		return 0;
 	}
-	for (role = XPT_ROLE_PROGRAM_LOAD; role <= XPT_ROLE_REGION_PRINT && used < sizeof(known); role++)
+	for (role = XPT_ROLE_PROGRAM_LOAD; role <= XPT_ROLE_REGION && used < sizeof(known); role++)
 		if (!role_is_internal(role))
 			used += snprintf(known + used, sizeof(known) - used, " %s", role_name(role));
 	return reader_error(reader, &member->place, "unknown role '%.40s' (known:%s)", member->value->valuestring,
@@ -209,6 +217,8 @@ static int read_entry_only(const struct reader *reader, const struct member *mem
 	if (!error && !entry_only && members[PROBE].value)
 		return reader_error(reader, &members[PROBE].place,
 				    "is a place, not a function that returns: the call must be entry_only");
+	if (!error && spec->role == XPT_ROLE_REGION)
+		entry_only = true; /* its end is told in another way */
 	if (error || !entry_only)
 		return error;
 	if (spec->role == XPT_ROLE_EXECUTE || spec->role == XPT_ROLE_WAIT)
@@ -225,15 +235,11 @@ int call_spec_parse(const struct reader *reader, const cJSON *value, const struc
 		    struct calls_seen *seen, struct call_spec *call)
 {
 	struct member members[MEMBERS] = {
-		[SYMBOL] = { .key = "symbol" },
-		[SYMBOLS] = { .key = "symbols" },
-		[SLOT] = { .key = "slot" },
-		[PROBE] = { .key = "probe" },
-		[NAME] = { .key = "name" },
-		[ROLE] = { .key = "role" },
-		[SUCCESS] = { .key = "success" },
-		[FETCH] = { .key = "fetch" },
-		[ENTRY_ONLY] = { .key = "entry_only" },
+		[SYMBOL] = { .key = "symbol" }, [SYMBOLS] = { .key = "symbols" },
+		[SLOT] = { .key = "slot" },	[PROBE] = { .key = "probe" },
+		[ONLY_IN] = { .key = "file" },	[NAME] = { .key = "name" },
+		[ROLE] = { .key = "role" },	[SUCCESS] = { .key = "success" },
+		[FETCH] = { .key = "fetch" },	[ENTRY_ONLY] = { .key = "entry_only" },
 		[NOTE] = { .key = "note" },
 	};
 	int error = reader_members(reader, value, place, members, MEMBERS);
@@ -258,5 +264,6 @@ void call_spec_clear(struct call_spec *call)
 	string_array_free(call->symbols, call->symbol_count);
 	free(call->function);
 	free(call->probe);
+	free(call->file);
 	memset(call, 0, sizeof(*call));
 }

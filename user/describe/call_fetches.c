@@ -23,6 +23,7 @@ struct rule {
 	__u16 needs;	 /* all of these meanings */
 	__u16 needs_one; /* at least one of these */
 	bool at_entry;	 /* the program has to be known when the call begins */
+	bool nothing;	 /* nothing is fetched */
 	bool place;	 /* of the call, only that its place was reached counts: entry_only, program and name alone */
 	__u16 flags;	 /* XPT_SPEC_* */
 };
@@ -46,7 +47,7 @@ static const struct rule rules[] = {
 	[XPT_ROLE_CODEOBJ_LOAD] = { .needs = BIT(PROGRAM), .flags = XPT_SPEC_CONTROL },
 	[XPT_ROLE_CODEOBJ_UNLOAD] = { .needs = BIT(PROGRAM), .flags = XPT_SPEC_CONTROL },
 	[XPT_ROLE_RESOLVE] = { .needs = BIT(NAME) | BIT(ADDRESS), .flags = XPT_SPEC_CONTROL | XPT_SPEC_HOLD },
-	[XPT_ROLE_REGION_PRINT] = { .needs = 0 },
+	[XPT_ROLE_REGION] = { .nothing = true },
 };
 
 struct parser {
@@ -178,6 +179,8 @@ static int check_role(const struct parser *parser, const struct json_place *plac
 		list_meanings(rule->needs_one, names, sizeof(names));
 		return reader_error(parser->reader, place, "role %s needs a fetch of %s", role_name(spec->role), names);
 	}
+	if (rule->nothing && set)
+		return reader_error(parser->reader, place, "role %s takes no fetch", role_name(spec->role));
 	if (rule->place && !(spec->flags & XPT_SPEC_ENTRY_ONLY))
 		return reader_error(parser->reader, place, "role %s is for calls that are entry_only",
 				    role_name(spec->role));

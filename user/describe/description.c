@@ -36,10 +36,11 @@ static int check_identity(const struct reader *reader, const struct member *iden
 	if (description->identify_count || description->table.accessor)
 		return 0;
 	for (size_t i = 0; i < description->call_count; i++)
-		if (description->calls[i].locate == LOCATE_PROBE)
+		if (description->calls[i].locate == LOCATE_PROBE || description->calls[i].file)
 			return 0;
-	return reader_error(reader, identify->value ? &identify->place : NULL,
-			    "a runtime without a table or probes needs identify, symbols that tell its library");
+	return reader_error(
+		reader, identify->value ? &identify->place : NULL,
+		"a runtime without a table, probes or calls with a file needs identify, symbols that tell its library");
 }
 
 static int read_through(const struct reader *reader, const struct member *member, struct table_spec *table)

@@ -40,8 +40,9 @@ struct call_spec {
 	enum locate_kind locate;
 	char **symbols; /* LOCATE_SYMBOL, LOCATE_OPERATORS: names without version suffix, or glob patterns; at least one */
 	size_t symbol_count;
-	unsigned int slot;    /* LOCATE_SLOT: index in the table */
-	char *probe;	      /* LOCATE_PROBE: "PROVIDER:NAME" */
+	unsigned int slot; /* LOCATE_SLOT: index in the table */
+	char *probe;	   /* LOCATE_PROBE: "PROVIDER:NAME" */
+	char *file; /* LOCATE_SYMBOL: only in files with a name, or if it has a '/' a path, of this glob pattern; else NULL */
 	char *function;	      /* how the function is called in every output: first symbol, probe, or the slot's name */
 	struct xpt_spec wire; /* role, fetches; index and over are set when a registry numbers its specs */
 	bool has_status;      /* the return value is a status (XPT_SUCCESS_ZERO32 or _ZERO64) */

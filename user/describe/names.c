@@ -22,6 +22,7 @@ static const char *const role_names[] = {
 	[XPT_ROLE_REGION_NAME] = "region.name",
 	[XPT_ROLE_REGION_RELEASE] = "region.release",
 	[XPT_ROLE_REGION_PRINT] = "region.print",
+	[XPT_ROLE_REGION] = "region",
 	[XPT_ROLE_CODEOBJ_LOAD] = "codeobj.load",
 	[XPT_ROLE_CODEOBJ_UNLOAD] = "codeobj.unload",
 	[XPT_ROLE_RESOLVE] = "resolve",

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "describe/builtin.h"
+#include "describe/function_regions.h"
 #include "describe/reader.h"
 
 /* A registry while it is put together. */
@@ -200,20 +201,32 @@ static int number_specs(const struct log *log, struct registry *registry)
 	return 0;
 }
 
-int registry_create(const struct log *log, const char *const *files, size_t file_count, const char *const *only,
-		    size_t only_count, struct registry **result)
+static int add_regions(struct builder *builder, const struct registry_options *options)
+{
+	struct description *description;
+	int error;
+
+	if (!options->region_count)
+		return 0;
+	error = function_regions_describe(builder->log, options->regions, options->region_count, &description);
+	return error ? error : add(builder, description, true);
+}
+
+int registry_create(const struct log *log, const struct registry_options *options, struct registry **result)
 {
 	struct registry *registry = calloc(1, sizeof(*registry));
 	struct builder builder = { log, registry, 0 };
 	int error = registry ? add_builtins(&builder) : -ENOMEM;
 
 	*result = NULL;
-	for (size_t i = 0; i < file_count && !error; i++)
-		error = add_file(&builder, files[i]);
+	for (size_t i = 0; i < options->file_count && !error; i++)
+		error = add_file(&builder, options->files[i]);
 	if (!error)
 		error = check_over(log, registry);
-	if (!error && only)
-		error = keep_only(log, registry, only, only_count);
+	if (!error && options->only)
+		error = keep_only(log, registry, options->only, options->only_count);
+	if (!error)
+		error = add_regions(&builder, options);
 	if (!error)
 		error = number_specs(log, registry);
 	if (error) {

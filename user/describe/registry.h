@@ -13,13 +13,20 @@ struct registry {
 	size_t spec_count;		   /* at most XPT_SPEC_MAX */
 };
 
+struct registry_options {
+	const char *const *files; /* descriptions to read; one with the name of a built-in replaces it */
+	size_t file_count;
+	const char *const *only; /* names of the runtimes wanted; NULL: all */
+	size_t only_count;
+	const char *const *regions; /* functions that are regions, whatever is in only: see function_regions.h */
+	size_t region_count;
+};
+
 /*
- * Reads the built-in descriptions and then each of files; one with the name of a built-in replaces it.
- * only: names of the runtimes wanted, or NULL for all; an unknown name is -ENOENT with the known ones in the message.
+ * Reads the built-in descriptions and then what options say. An unknown name in only is -ENOENT with the known ones in the message.
  * Sets spec indices, runtime indices and xpt_spec.over. -EINVAL for a bad file, -E2BIG beyond the limits of wire.h.
  */
-int registry_create(const struct log *log, const char *const *files, size_t file_count, const char *const *only,
-		    size_t only_count, struct registry **result);
+int registry_create(const struct log *log, const struct registry_options *options, struct registry **result);
 void registry_free(struct registry *registry);
 
 const struct description *registry_find(const struct registry *registry, const char *name); /* NULL: unknown */

@@ -433,9 +433,9 @@ static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_
 	if (!file ||
 	    (!file->found.count && !file->found.table_count && !file->operators.functions && !file->has_loader))
 		return 0;
-	if (class_names_tell(&attacher->classes, tgid, mapped, file, attacher->options.record,
-			     attacher->options.context))
-		log_warn(attacher->log, "%s: its operators will have no names", file->path);
+	if (class_names_tell(&attacher->classes, attacher->options.registry, tgid, mapped, file,
+			     attacher->options.record, attacher->options.context))
+		log_warn(attacher->log, "%s: its operators and regions will have no names", file->path);
 	if (is_attached(attacher, owner, file))
 		return 0;
 	if (file->found.missing)
@@ -562,7 +562,7 @@ void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *
 		error = site_choose_after(elf, place, &site);
 	elf_file_close(elf);
 	if (error) {
-		log_warn(attacher->log, "%s: operators called at 0x%llx have no end: no probe is possible behind it",
+		log_warn(attacher->log, "%s: what is called at 0x%llx has no end: no probe is possible behind it",
 			 file->path, (unsigned long long)place);
 		return;
 	}

@@ -4,20 +4,22 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "session/function_names.h"
+
 void class_names_free(struct class_names *names)
 {
 	free(names->told);
 }
 
-int class_names_tell(struct class_names *names, pid_t tgid, const struct mapped_file *mapped,
-		     const struct analysed *file, int (*record)(void *context, const struct xpt_record_header *record),
-		     void *context)
+int class_names_tell(struct class_names *names, const struct registry *registry, pid_t tgid,
+		     const struct mapped_file *mapped, const struct analysed *file,
+		     int (*record)(void *context, const struct xpt_record_header *record), void *context)
 {
 	struct told *more;
 	__u64 bias;
 	int error;
 
-	if (!file->operators.count)
+	if (!file->operators.count && !function_names_any(registry, &file->found))
 		return 0;
 	error = mapped_file_bias(mapped, &bias);
 	for (size_t i = 0; i < names->count && !error; i++) {
@@ -31,7 +33,8 @@ int class_names_tell(struct class_names *names, pid_t tgid, const struct mapped_
 		return error ?: -ENOMEM;
 	names->told = more;
 	names->told[names->count++] = (struct told){ tgid, file, bias };
-	return file_operators_tell(&file->operators, tgid, bias, record, context);
+	error = function_names_tell(registry, &file->found, tgid, mapped, record, context);
+	return error ? error : file_operators_tell(&file->operators, tgid, bias, record, context);
 }
 
 void class_names_renew(struct class_names *names, pid_t tgid)

@@ -19,10 +19,13 @@ struct class_names {
 };
 
 void class_names_free(struct class_names *names);
-/* Gives out the CLASS records of a file that the process has mapped, unless that has been done. What record() answers, or -errno. */
-int class_names_tell(struct class_names *names, pid_t tgid, const struct mapped_file *mapped,
-		     const struct analysed *file, int (*record)(void *context, const struct xpt_record_header *record),
-		     void *context);
+/*
+ * Gives out the CLASS records of a file that the process has mapped, and the names of its functions that are regions, unless that
+ * has been done. What record() answers, or -errno.
+ */
+int class_names_tell(struct class_names *names, const struct registry *registry, pid_t tgid,
+		     const struct mapped_file *mapped, const struct analysed *file,
+		     int (*record)(void *context, const struct xpt_record_header *record), void *context);
 /* The process has ended, or runs another file: all has to be told anew. */
 void class_names_renew(struct class_names *names, pid_t tgid);
 /* How an object of the class, as it was fetched, leads to the node that it stands for. NULL: not known. */

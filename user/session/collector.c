@@ -88,8 +88,16 @@ int collector_create(const struct collector_options *options, struct collector *
 	collector->command = (struct command){ .release = -1, .failure = -1, .status = -1 };
 	error = copy_options(collector, options);
 	if (!error)
-		error = registry_create(&collector->log, options->runtime_files, options->runtime_file_count,
-					options->runtimes, options->runtime_count, &collector->registry);
+		error = registry_create(&collector->log,
+					&(struct registry_options){
+						.files = options->runtime_files,
+						.file_count = options->runtime_file_count,
+						.only = options->runtimes,
+						.only_count = options->runtime_count,
+						.regions = options->regions,
+						.region_count = options->region_count,
+					},
+					&collector->registry);
 	if (!error)
 		error = create_device_side(collector, options);
 	if (!error && geteuid()) {
@@ -127,13 +135,14 @@ static void explain_kernel(struct collector *collector, int error)
 	log_error(&collector->log, "cannot set up tracing in the kernel: %s (see `xputrace check`)", strerror(-error));
 }
 
+#define REGION_ROLES (1u << XPT_ROLE_REGION) /* asked for by name */
 #define INFERENCE_ROLES (1u << XPT_ROLE_EXECUTE | 1u << XPT_ROLE_ENQUEUE | 1u << XPT_ROLE_WAIT)
 
 static __u32 level_roles(enum xpt_level level)
 {
 	switch (level) {
 	case XPT_LEVEL_BASIC:
-		return INFERENCE_ROLES;
+		return INFERENCE_ROLES | REGION_ROLES;
 	case XPT_LEVEL_DETAILED:
 		return ~0u;
 	default:
@@ -327,6 +336,20 @@ int collector_work(struct collector *collector)
 	return collector->error;
 }
 
+/* Functions that were asked for by name and are in nothing that was traced. */
+static void tell_not_found(struct collector *collector)
+{
+	const struct registry *registry = collector->registry;
+
+	for (size_t i = 0; i < registry->spec_count; i++) {
+		const struct call_spec *spec = registry->specs[i];
+
+		if (spec->wire.role == XPT_ROLE_REGION && spec->file && !attacher_cost(collector->attacher, i))
+			log_warn(&collector->log, "no function for the region '%s:%s' was found in what was traced",
+				 spec->file, spec->function);
+	}
+}
+
 /* Calls that are open get a moment to end; then nothing is placed any more, and what is left is fetched. */
 void collector_finish(struct collector *collector)
 {
@@ -336,6 +359,7 @@ void collector_finish(struct collector *collector)
 	kern_stop(collector->kern);
 	usleep(GRACE_US);
 	records_drain(collector);
+	tell_not_found(collector);
 	attacher_detach(collector->attacher);
 	if (collector->device_side)
 		device_side_detach(collector->device_side);

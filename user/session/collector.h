@@ -33,6 +33,8 @@ struct collector_options {
 	size_t runtime_file_count;
 	const char *const *runtimes;
 	size_t runtime_count;
+	const char *const *regions;
+	size_t region_count;
 	const char *const *driver_files;
 	size_t driver_file_count;
 	const char *drivers;
@@ -57,14 +59,15 @@ struct collector_options {
 };
 
 /* Those that xpt_recording_options and xpt_session_options have alike: the beginning of an initialiser. */
-#define COLLECTOR_OPTIONS(from)                                                                                 \
-	.pids = (from)->pids, .pid_count = (from)->pid_count, .command = (from)->command,                       \
-	.all_processes = (from)->all_processes, .runtime_files = (from)->runtime_files,                         \
-	.runtime_file_count = (from)->runtime_file_count, .runtimes = (from)->runtimes,                         \
-	.runtime_count = (from)->runtime_count, .driver_files = (from)->driver_files,                           \
-	.driver_file_count = (from)->driver_file_count, .drivers = (from)->drivers, .tracefs = (from)->tracefs, \
-	.names = (from)->names, .name_count = (from)->name_count, .buffer_bytes = (from)->buffer_bytes,         \
-	.link = (from)->link, .log = { (from)->log, (from)->log_context, (from)->log_level }
+#define COLLECTOR_OPTIONS(from)                                                                                     \
+	.pids = (from)->pids, .pid_count = (from)->pid_count, .command = (from)->command,                           \
+	.all_processes = (from)->all_processes, .runtime_files = (from)->runtime_files,                             \
+	.runtime_file_count = (from)->runtime_file_count, .regions = (from)->regions,                               \
+	.region_count = (from)->region_count, .runtimes = (from)->runtimes, .runtime_count = (from)->runtime_count, \
+	.driver_files = (from)->driver_files, .driver_file_count = (from)->driver_file_count,                       \
+	.drivers = (from)->drivers, .tracefs = (from)->tracefs, .names = (from)->names,                             \
+	.name_count = (from)->name_count, .buffer_bytes = (from)->buffer_bytes, .link = (from)->link,               \
+	.log = { (from)->log, (from)->log_context, (from)->log_level }
 
 /* A process that is traced. */
 struct followed {

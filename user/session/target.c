@@ -127,8 +127,14 @@ static int walk_all(struct walk *walk)
 	if (!options || options->size != sizeof(*options))
 		return -EINVAL;
 	walk->log = (struct log){ options->log, options->log_context, options->log_level };
-	error = registry_create(&walk->log, options->runtime_files, options->runtime_file_count, options->runtimes,
-				options->runtime_count, &walk->registry);
+	error = registry_create(&walk->log,
+				&(struct registry_options){
+					.files = options->runtime_files,
+					.file_count = options->runtime_file_count,
+					.only = options->runtimes,
+					.only_count = options->runtime_count,
+				},
+				&walk->registry);
 	if (error)
 		return error;
 	if (options->file)

@@ -71,7 +71,7 @@ struct elf_probe {
 	const char *provider, *name;
 	const char *arguments; /* where they are when the place is reached: "8@%rdi -4@%eax" */
 	__u64 address;	       /* virtual, as is the next one */
-	__u64 semaphore;       /* 16 bits, data: how many look at the probe; 0: there is none, the probe is always reached */
+	__u64 semaphore; /* 16 bits, data: how many look at the probe; 0: there is none, the probe is always reached */
 };
 
 /* Calls visit for every static probe, in the file's order; a non-zero return ends the walk and is returned. */

@@ -130,7 +130,8 @@ static int place(struct look *look, const struct description *runtime, const str
 static bool holds(const struct look *look, const struct description *runtime)
 {
 	for (size_t i = 0; i < look->matches.count; i++)
-		if (look->matches.list[i].runtime == runtime && look->matches.list[i].kind != WANTED_CALL)
+		if (look->matches.list[i].runtime == runtime &&
+		    (look->matches.list[i].kind != WANTED_CALL || look->matches.list[i].spec->file))
 			return true;
 	for (size_t i = 0; i < look->probes.count; i++)
 		if (look->probes.list[i].runtime == runtime)

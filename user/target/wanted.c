@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "target/type_name.h"
+
 #define MATCH_MAX 16384 /* a hostile file may define one name a million times */
 #define NONE ((size_t)-1)
 
 struct name {
 	const char *text;
 	size_t literal; /* bytes before the first special character of a pattern; of a plain name: all */
+	bool readable;	/* it is of names as C++ has them: "ns::Class::*" */
 	const struct description *runtime;
 	const struct call_spec *spec;
 	enum wanted_kind kind;
@@ -27,6 +30,7 @@ struct search {
 	struct wanted_matches *matches;
 	size_t match_capacity;
 	bool overflow;
+	char readable[1024];
 };
 
 static __u32 hash(const char *text)
@@ -56,6 +60,7 @@ static int add_name(struct search *search, const char *text, enum wanted_kind ki
 	*name = (struct name){
 		.text = text,
 		.literal = strcspn(text, "*?[\\"),
+		.readable = kind == WANTED_CALL && strstr(text, "::"),
 		.runtime = runtime,
 		.spec = spec,
 		.kind = kind,
@@ -64,7 +69,14 @@ static int add_name(struct search *search, const char *text, enum wanted_kind ki
 	return 0;
 }
 
-static int add_runtime(struct search *search, const struct description *runtime)
+static bool is_in(const struct call_spec *spec, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return !spec->file || !fnmatch(spec->file, strchr(spec->file, '/') || !slash ? path : slash + 1, 0);
+}
+
+static int add_runtime(struct search *search, const struct description *runtime, const char *path)
 {
 	int error = 0;
 
@@ -75,19 +87,21 @@ static int add_runtime(struct search *search, const struct description *runtime)
 	for (size_t i = 0; i < runtime->call_count && !error; i++) {
 		const struct call_spec *spec = &runtime->calls[i];
 
-		for (size_t j = 0; spec->locate == LOCATE_SYMBOL && j < spec->symbol_count && !error; j++)
+		if (spec->locate != LOCATE_SYMBOL || !is_in(spec, path))
+			continue;
+		for (size_t j = 0; j < spec->symbol_count && !error; j++)
 			error = add_name(search, spec->symbols[j], WANTED_CALL, runtime, spec);
 	}
 	return error;
 }
 
-static int build(struct search *search, const struct registry *registry)
+static int build(struct search *search, const struct registry *registry, const char *path)
 {
 	int error = 0;
 
 	search->patterns = NONE;
 	for (size_t i = 0; i < registry->runtime_count && !error; i++)
-		error = add_runtime(search, registry->runtimes[i]);
+		error = add_runtime(search, registry->runtimes[i], path);
 	if (error)
 		return error;
 	search->bucket_count = 64;
@@ -102,7 +116,7 @@ static int build(struct search *search, const struct registry *registry)
 		struct name *name = &search->names[i];
 		size_t *list = &search->patterns;
 
-		if (!name->text[name->literal])
+		if (!name->text[name->literal] && !name->readable)
 			list = &search->buckets[hash(name->text) & (search->bucket_count - 1)];
 		name->next = *list;
 		*list = i;
@@ -136,9 +150,22 @@ static int add_match(struct search *search, const struct name *name, const struc
 	return 0;
 }
 
+/* The symbol as C++ has it, without parameters; what cannot be read is its own name. */
+static const char *readable(struct search *search, const struct elf_symbol *symbol)
+{
+	return type_name_read_function(symbol->name, search->readable, sizeof(search->readable)) ? symbol->name :
+												   search->readable;
+}
+
+static bool matches(const struct name *name, const char *text)
+{
+	return !strncmp(name->text, text, name->literal) && !fnmatch(name->text, text, 0);
+}
+
 static int visit(void *context, const struct elf_symbol *symbol)
 {
 	struct search *search = context;
+	const char *text = NULL;
 	int error = 0;
 
 	for (size_t i = search->buckets[hash(symbol->name) & (search->bucket_count - 1)]; i != NONE && !error;
@@ -148,7 +175,9 @@ static int visit(void *context, const struct elf_symbol *symbol)
 	for (size_t i = search->patterns; i != NONE && !error; i = search->names[i].next) {
 		const struct name *name = &search->names[i];
 
-		if (!strncmp(name->text, symbol->name, name->literal) && !fnmatch(name->text, symbol->name, 0))
+		if (name->readable && !text)
+			text = readable(search, symbol);
+		if (matches(name, name->readable ? text : symbol->name))
 			error = add_match(search, name, symbol);
 	}
 	return error;
@@ -188,7 +217,7 @@ int wanted_find(const struct log *log, const struct registry *registry, struct e
 	int error;
 
 	memset(result, 0, sizeof(*result));
-	error = build(&search, registry);
+	error = build(&search, registry, path);
 	if (!error)
 		error = elf_file_each_function(file, visit, &search);
 	if (search.overflow)

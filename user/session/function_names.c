@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "session/function_names.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "target/type_name.h"
+
+#define NAME_LENGTH 1024
+
+static bool is_region(const struct registry *registry, const struct found_function *function)
+{
+	return !function->shared && registry->specs[function->spec]->wire.role == XPT_ROLE_REGION;
+}
+
+bool function_names_any(const struct registry *registry, const struct found_functions *found)
+{
+	for (size_t i = 0; i < found->count; i++)
+		if (is_region(registry, &found->functions[i]))
+			return true;
+	return false;
+}
+
+static int tell(const struct found_function *function, pid_t tgid, __u64 address, __u64 time,
+		int (*record)(void *context, const struct xpt_record_header *record), void *context)
+{
+	struct {
+		struct xpt_record_region_name record;
+		char text[XPT_STRING_MAX];
+	} named = { .record = { .header = { .kind = XPT_RECORD_REGION_NAME, .tgid = tgid, .time = time },
+				.name = address } };
+	char readable[NAME_LENGTH];
+	const char *name = type_name_read_function(function->symbol, readable, sizeof(readable)) ? function->symbol :
+												   readable;
+	size_t length = strlen(name);
+
+	named.record.truncated = length > XPT_STRING_MAX;
+	named.record.length = length > XPT_STRING_MAX ? XPT_STRING_MAX : length;
+	named.record.header.size = XPT_ALIGN8(sizeof(named.record) + named.record.length);
+	memcpy(named.record.text, name, named.record.length);
+	return record(context, &named.record.header);
+}
+
+int function_names_tell(const struct registry *registry, const struct found_functions *found, pid_t tgid,
+			const struct mapped_file *mapped,
+			int (*record)(void *context, const struct xpt_record_header *record), void *context)
+{
+	__u64 time = clock_monotonic();
+	int error = 0;
+
+	for (size_t i = 0; i < found->count && !error; i++) {
+		const struct found_function *function = &found->functions[i];
+
+		if (is_region(registry, function))
+			error = tell(function, tgid, function->site.offset - mapped->offset + mapped->start, time,
+				     record, context);
+	}
+	return error;
+}
