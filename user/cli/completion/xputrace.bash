@@ -14,7 +14,7 @@ _xputrace() {
 	local current=$2 previous=$3 command=${COMP_WORDS[1]} i
 	local commands="record profile stream counters report merge list check"
 	# What record, profile and stream have in common.
-	local watched="-p -a -o -d -r -n -b -q -v -h --pid --all-processes --output --duration --runtime --only --drivers --driver --name --buffer --link --quiet --verbose --help --"
+	local watched="-p -a -o -d -r -n -b -q -v -h --pid --all-processes --output --duration --runtime --only --region --drivers --driver --name --buffer --link --quiet --verbose --help --"
 	COMPREPLY=()
 
 	if [ "$COMP_CWORD" -eq 1 ]; then
@@ -76,7 +76,7 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "$(xputrace list counters 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$current")
 		return
 		;;
-	--gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --only | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep | --offset)
+	--gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --only | --region | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep | --offset)
 		return
 		;;
 	esac
