@@ -51,6 +51,8 @@ struct attacher {
 	bool *announced_spec;	 /* by spec: the SPEC record has been given out */
 	bool *announced_runtime; /* by runtime */
 	unsigned int *cost;	 /* by spec, ns */
+	__u64 end_cost;		 /* ns, sum over the probes behind calls */
+	size_t end_count;
 	struct waiting_name waiting[NAMES_WAITING];
 	size_t next_waiting;
 	struct attacher_figures figures;
@@ -572,6 +574,8 @@ void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *
 					   .spec = operator_end_spec(attacher),
 					   .entry_only = true };
 		attacher->figures.sites[site.class]++;
+		attacher->end_cost += site_class_cost(site.class);
+		attacher->end_count++;
 		link_sites(attacher, owner, mapped, file, end, 1, false);
 	}
 }
@@ -673,6 +677,11 @@ const struct attacher_figures *attacher_figures(const struct attacher *attacher)
 unsigned int attacher_cost(const struct attacher *attacher, unsigned int spec)
 {
 	return spec < attacher_spec_count(attacher->options.registry) ? attacher->cost[spec] : 0;
+}
+
+unsigned int attacher_end_cost(const struct attacher *attacher)
+{
+	return attacher->end_count ? attacher->end_cost / attacher->end_count : 0;
 }
 
 size_t attacher_files(const struct attacher *attacher, pid_t tgid)

@@ -61,6 +61,8 @@ void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *
 const struct attacher_figures *attacher_figures(const struct attacher *attacher);
 /* Expected cost of one recorded call of a spec, ns; 0: it has no probe. */
 unsigned int attacher_cost(const struct attacher *attacher, unsigned int spec);
+/* The same of the probe behind a call, as a mean over all places: what is ended so costs both. 0: there is none. */
+unsigned int attacher_end_cost(const struct attacher *attacher);
 /* Files with probes in the process (0: any). */
 size_t attacher_files(const struct attacher *attacher, pid_t tgid);
 

@@ -8,6 +8,8 @@
 #include "base/clock.h"
 #include "session/collector.h"
 
+/* ns: what else a probe costs between the steps of a model, whose data it drives out of the caches (bench "operators"). */
+#define APART_COST 700
 /* ns: a call that is left out by sampling costs its entry probe only (README, "What it costs"). */
 #define LEFT_OUT_COST 620
 #define SLOT_COST 400 /* ns: of a perf event that is read before and after a call (make bench, counters) */
@@ -219,6 +221,9 @@ static __u64 call_cost(const struct collector *collector, size_t spec)
 	enum xpt_role role = collector->registry->specs[spec]->wire.role;
 	unsigned int slots = XPT_ROLES_COUNTED >> role & 1 ? counter_side_slots(collector->counter_side) : 0;
 
+	if (role == XPT_ROLE_OPERATOR || role == XPT_ROLE_REGION)
+		return attacher_cost(collector->attacher, spec) + attacher_end_cost(collector->attacher) +
+		       2 * APART_COST;
 	return attacher_cost(collector->attacher, spec) + slots * SLOT_COST;
 }
 
