@@ -111,7 +111,8 @@ Test(target_elf_probes, described_ones)
 	struct registry *registry;
 
 	support_write(description, toy, sizeof(toy) - 1);
-	cr_assert_eq(registry_create(NULL, &(struct registry_options){ &description, 1, &only, 1, NULL, 0 }, &registry), 0);
+	cr_assert_eq(registry_create(NULL, &(struct registry_options){ &description, 1, &only, 1, NULL, 0 }, &registry),
+		     0);
 	cr_assert_eq(static_probes_find(registry, file, &probes), 0);
 	cr_assert_eq(probes.count, 4);
 	cr_expect_null(probes.list[0].refused);
