@@ -10,72 +10,17 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "session/analysed.h"
-#include "session/class_names.h"
-#include "session/code_places.h"
+#include "session/attach_private.h"
 #include "session/describe_records.h"
 
 /* What the others cannot be understood without. */
 #define ROLES_ALWAYS                                                                                 \
 	(1u << XPT_ROLE_PROGRAM_LOAD | 1u << XPT_ROLE_PROGRAM_NAME | 1u << XPT_ROLE_PROGRAM_UNLOAD | \
 	 1u << XPT_ROLE_RESOLVE)
-#define NAMES_WAITING 64 /* resolve calls whose name has come and whose address has not */
-
-/* Probes in one file for one process (or all). */
-struct attached {
-	pid_t tgid; /* 0: all processes */
-	dev_t device;
-	ino_t inode;
-	bool complete; /* everything that the file's analysis found; else single functions whose addresses came later */
-	struct attachment *attachment;
-	struct kern_site *sites; /* what it holds, to not place a probe twice */
-	size_t site_count;
-};
-
-struct waiting_name {
-	__u32 tid;
-	__u16 spec;
-	char name[XPT_STRING_MAX + 1];
-};
-
-struct attacher {
-	struct attacher_options options;
-	const struct log *log;
-	struct analysed_files files;
-	struct class_names classes;
-	struct code_places places;
-	struct attached *attached;
-	size_t attached_count;
-	struct attachment **dead; /* of processes that have ended, to be taken off together */
-	size_t dead_count;
-	bool *announced_spec;	 /* by spec: the SPEC record has been given out */
-	bool *announced_runtime; /* by runtime */
-	unsigned int *cost;	 /* by spec, ns */
-	__u64 end_cost;		 /* ns, sum over the probes behind calls */
-	size_t end_count;
-	struct waiting_name waiting[NAMES_WAITING];
-	size_t next_waiting;
-	struct attacher_figures figures;
-};
 
 size_t attacher_spec_count(const struct registry *registry)
 {
 	return registry->spec_count + 1 + registry->runtime_count + 1;
-}
-
-static __u16 loader_spec(const struct attacher *attacher)
-{
-	return attacher->options.registry->spec_count;
-}
-
-static __u16 table_spec(const struct attacher *attacher, const struct description *runtime)
-{
-	return attacher->options.registry->spec_count + 1 + runtime->index;
-}
-
-static __u16 operator_end_spec(const struct attacher *attacher)
-{
-	return attacher_spec_count(attacher->options.registry) - 1;
 }
 
 static bool wants(const struct attacher *attacher, enum xpt_role role)
@@ -131,6 +76,7 @@ int attacher_create(const struct attacher_options *options, struct attacher **re
 		return -ENOMEM;
 	attacher->options = *options;
 	attacher->log = options->log;
+	attacher->attached.kern = options->kern;
 	attacher->announced_spec = calloc(attacher_spec_count(options->registry), sizeof(bool));
 	attacher->announced_runtime = calloc(options->registry->runtime_count ?: 1, sizeof(bool));
 	attacher->files = (struct analysed_files){ .log = options->log,
@@ -148,36 +94,17 @@ int attacher_create(const struct attacher_options *options, struct attacher **re
 	return 0;
 }
 
-/* Moves the attachment to those that are to be taken off. */
-static void bury(struct attacher *attacher, struct attached *attached)
-{
-	struct attachment **more = realloc(attacher->dead, (attacher->dead_count + 1) * sizeof(struct attachment *));
-
-	free(attached->sites);
-	if (!more) {
-		kern_detach(attacher->options.kern, &attached->attachment, 1);
-		return;
-	}
-	attacher->dead = more;
-	attacher->dead[attacher->dead_count++] = attached->attachment;
-}
-
 void attacher_sweep(struct attacher *attacher)
 {
 	__u64 start = clock_monotonic();
 
-	if (!attacher->dead_count)
-		return;
-	kern_detach(attacher->options.kern, attacher->dead, attacher->dead_count);
-	attacher->dead_count = 0;
-	attacher->figures.detach_time += clock_monotonic() - start;
+	if (attached_sweep(&attacher->attached))
+		attacher->figures.detach_time += clock_monotonic() - start;
 }
 
 void attacher_detach(struct attacher *attacher)
 {
-	for (size_t i = 0; i < attacher->attached_count; i++)
-		bury(attacher, &attacher->attached[i]);
-	attacher->attached_count = 0;
+	attached_bury_all(&attacher->attached);
 	attacher_sweep(attacher);
 }
 
@@ -189,8 +116,7 @@ void attacher_free(struct attacher *attacher)
 	analysed_files_free(&attacher->files);
 	class_names_free(&attacher->classes);
 	code_places_free(&attacher->places);
-	free(attacher->attached);
-	free(attacher->dead);
+	attached_free(&attacher->attached);
 	free(attacher->announced_spec);
 	free(attacher->announced_runtime);
 	free(attacher->cost);
@@ -199,18 +125,7 @@ void attacher_free(struct attacher *attacher)
 
 void attacher_forget(struct attacher *attacher, pid_t tgid)
 {
-	size_t kept = 0;
-
-	for (size_t i = 0; i < attacher->attached_count; i++) {
-		struct attached *attached = &attacher->attached[i];
-
-		if (attached->tgid != tgid) {
-			attacher->attached[kept++] = *attached;
-			continue;
-		}
-		bury(attacher, attached);
-	}
-	attacher->attached_count = kept;
+	attached_bury(&attacher->attached, tgid);
 	attacher_renew(attacher, tgid);
 }
 
@@ -246,44 +161,13 @@ static int announce(struct attacher *attacher, unsigned int index)
 	return error;
 }
 
-/* ---- files ---- */
-
-static bool is_attached(const struct attacher *attacher, pid_t tgid, const struct analysed *file)
-{
-	for (size_t i = 0; i < attacher->attached_count; i++) {
-		const struct attached *attached = &attacher->attached[i];
-
-		if (attached->complete && attached->tgid == tgid && attached->device == file->device &&
-		    attached->inode == file->inode)
-			return true;
-	}
-	return false;
-}
-
-static bool site_is_attached(const struct attacher *attacher, pid_t tgid, const struct analysed *file, __u64 offset)
-{
-	for (size_t i = 0; i < attacher->attached_count; i++) {
-		const struct attached *attached = &attacher->attached[i];
-
-		if (attached->tgid != tgid || attached->device != file->device || attached->inode != file->inode)
-			continue;
-		for (size_t s = 0; s < attached->site_count; s++) {
-			if (attached->sites[s].offset == offset)
-				return true;
-		}
-	}
-	return false;
-}
-
 /* ---- linking ---- */
 
-/* Takes over sites. Number of probes placed, or a negative errno. */
-static int link_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped,
-		      const struct analysed *file, struct kern_site *sites, size_t count, bool complete)
+int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct analysed *file,
+		 struct kern_site *sites, size_t count, bool complete)
 {
 	int descriptor = open(mapped->open_path, O_RDONLY | O_CLOEXEC), error;
 	struct attachment *attachment;
-	struct attached *more;
 	size_t refused = 0;
 	char path[64];
 
@@ -302,16 +186,10 @@ static int link_sites(struct attacher *attacher, pid_t tgid, const struct mapped
 		free(sites);
 		return error;
 	}
-	more = realloc(attacher->attached, (attacher->attached_count + 1) * sizeof(*more));
-	if (!more) {
-		kern_detach(attacher->options.kern, &attachment, 1);
-		free(sites);
-		return -ENOMEM;
-	}
-	attacher->attached = more;
-	attacher->attached[attacher->attached_count++] = (struct attached){
-		tgid, file->device, file->inode, complete, attachment, sites, count,
-	};
+	error = attached_add(&attacher->attached,
+			     &(struct attached){ tgid, file->device, file->inode, complete, attachment, sites, count });
+	if (error)
+		return error;
 	attacher->figures.refused += refused;
 	return count - refused;
 }
@@ -341,9 +219,8 @@ static void add_operator(void *context, const struct site *site, unsigned int sp
 								   .entry_only = true };
 }
 
-/* Probes for those of found that have none yet. */
-static int link_functions(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped,
-			  const struct analysed *file, const struct found_functions *found, bool with_own)
+int attach_functions(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped,
+		     const struct analysed *file, const struct found_functions *found, bool with_own)
 {
 	size_t operators = with_own ? file->operators.functions : 0, count = 0;
 	struct kern_site *sites = calloc(found->count + found->table_count + operators + 1, sizeof(*sites));
@@ -355,7 +232,7 @@ static int link_functions(struct attacher *attacher, pid_t tgid, const struct ma
 		const struct found_function *function = &found->functions[i];
 
 		if (function->shared || !wants(attacher, registry->specs[function->spec]->wire.role) ||
-		    site_is_attached(attacher, tgid, file, function->site.offset))
+		    attached_has(&attacher->attached, tgid, file, function->site.offset))
 			continue;
 		count_site(attacher, function->spec, &function->site);
 		sites[count++] = (struct kern_site){
@@ -384,19 +261,18 @@ static int link_functions(struct attacher *attacher, pid_t tgid, const struct ma
 		free(sites);
 		return 0;
 	}
-	return link_sites(attacher, tgid, mapped, file, sites, count, with_own);
+	return attach_sites(attacher, tgid, mapped, file, sites, count, with_own);
 }
 
-/* A table that is filled at run time, read in the process. */
-static int link_table(struct attacher *attacher, pid_t owner, pid_t tgid, const struct mapped_file *mapped,
-		      const struct analysed *file, const struct pending_table *table, __u64 address)
+int attach_table(struct attacher *attacher, pid_t owner, pid_t tgid, const struct mapped_file *mapped,
+		 const struct analysed *file, const struct pending_table *table, __u64 address)
 {
 	struct found_functions found = {};
 	int error;
 
 	error = functions_add_table(attacher->log, attacher->options.registry, mapped, table, tgid, address, &found);
 	if (!error)
-		error = link_functions(attacher, owner, mapped, file, &found, false);
+		error = attach_functions(attacher, owner, mapped, file, &found, false);
 	found_functions_free(&found);
 	return error;
 }
@@ -415,7 +291,7 @@ static int link_known_tables(struct attacher *attacher, pid_t owner, pid_t tgid,
 
 		if (!table->table_address)
 			continue;
-		result = link_table(attacher, owner, tgid, mapped, file, table, table->table_address + bias);
+		result = attach_table(attacher, owner, tgid, mapped, file, table, table->table_address + bias);
 		if (result > 0)
 			placed += result;
 	}
@@ -438,11 +314,11 @@ static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_
 	if (class_names_tell(&attacher->classes, attacher->options.registry, tgid, mapped, file,
 			     attacher->options.record, attacher->options.context))
 		log_warn(attacher->log, "%s: its operators and regions will have no names", file->path);
-	if (is_attached(attacher, owner, file))
+	if (attached_is_complete(&attacher->attached, owner, file))
 		return 0;
 	if (file->found.missing)
 		log_debug(attacher->log, "%s: %s", file->path, file->found.missing);
-	placed = link_functions(attacher, owner, mapped, file, &file->found, true);
+	placed = attach_functions(attacher, owner, mapped, file, &file->found, true);
 	if (placed < 0)
 		return placed;
 	if (file->found.table_count) {
@@ -475,195 +351,6 @@ int attacher_scan(struct attacher *attacher, pid_t tgid)
 	return placed;
 }
 
-/* ---- records for the collector itself ---- */
-
-static void on_table(struct attacher *attacher, pid_t tgid, const struct description *runtime, __u64 address)
-{
-	pid_t owner = attacher->options.all_processes ? 0 : tgid;
-	struct mapped_files mapped;
-
-	if (process_mapped_files(tgid, &mapped))
-		return;
-	for (size_t i = 0; i < mapped.count; i++) {
-		struct analysed *file;
-		struct stat status;
-
-		if (stat(mapped.files[i].open_path, &status))
-			continue;
-		file = analysed_get(&attacher->files, &mapped.files[i], &status);
-		for (size_t t = 0; file && t < file->found.table_count; t++) {
-			if (file->found.tables[t].runtime == runtime)
-				link_table(attacher, owner, tgid, &mapped.files[i], file, &file->found.tables[t],
-					   address);
-		}
-	}
-	mapped_files_free(&mapped);
-}
-
-static int spec_of_symbol(const struct registry *registry, const struct description *runtime, const char *name)
-{
-	for (size_t i = 0; i < registry->spec_count; i++) {
-		if (registry->spec_runtime[i] != runtime)
-			continue;
-		for (size_t s = 0; s < registry->specs[i]->symbol_count; s++) {
-			if (!strcmp(registry->specs[i]->symbols[s], name))
-				return i;
-		}
-	}
-	return -ENOENT;
-}
-
-/* A runtime has told the address of one of its functions: it may be another one than the exported symbol's. */
-static void on_resolve(struct attacher *attacher, pid_t tgid, const struct description *runtime, const char *name,
-		       __u64 address)
-{
-	pid_t owner = attacher->options.all_processes ? 0 : tgid;
-	int spec = spec_of_symbol(attacher->options.registry, runtime, name);
-	const struct mapped_file *mapped;
-	struct analysed *file;
-	struct elf_file *elf;
-	struct stat status;
-	struct site site;
-	__u64 place;
-	int error;
-
-	mapped = spec < 0 ? NULL : code_places_find(&attacher->places, tgid, address, &status);
-	file = mapped ? analysed_get(&attacher->files, mapped, &status) : NULL;
-	if (!file || elf_file_open(NULL, mapped->open_path, mapped->path, &elf))
-		return;
-	error = elf_file_address(elf, address - mapped->start + mapped->offset, &place);
-	if (!error)
-		error = site_choose(elf, place, site_arguments(&attacher->options.registry->specs[spec]->wire), &site);
-	elf_file_close(elf);
-	if (!error && !site_is_attached(attacher, owner, file, site.offset)) {
-		struct found_function function = { .spec = spec, .site = site, .by = FOUND_RESOLVED };
-		struct found_functions found = { .functions = &function, .count = 1 };
-
-		link_functions(attacher, owner, mapped, file, &found, false);
-	}
-}
-
-void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *caller)
-{
-	pid_t tgid = caller->header.tgid, owner = attacher->options.all_processes ? 0 : tgid;
-	const struct mapped_file *mapped;
-	struct analysed *file;
-	struct kern_site *end;
-	struct elf_file *elf;
-	struct stat status;
-	struct site site;
-	__u64 place;
-	int error;
-
-	mapped = code_places_find(&attacher->places, tgid, caller->address, &status);
-	file = mapped ? analysed_get(&attacher->files, mapped, &status) : NULL;
-	if (!file || elf_file_open(NULL, mapped->open_path, mapped->path, &elf))
-		return;
-	error = elf_file_address(elf, caller->address - mapped->start + mapped->offset, &place);
-	if (!error)
-		error = site_choose_after(elf, place, &site);
-	elf_file_close(elf);
-	if (error) {
-		log_warn(attacher->log, "%s: what is called at 0x%llx has no end: no probe is possible behind it",
-			 file->path, (unsigned long long)place);
-		return;
-	}
-	end = site_is_attached(attacher, owner, file, site.offset) ? NULL : calloc(1, sizeof(*end));
-	if (end) {
-		*end = (struct kern_site){ .offset = site.offset,
-					   .spec = operator_end_spec(attacher),
-					   .entry_only = true };
-		attacher->figures.sites[site.class]++;
-		attacher->end_cost += site_class_cost(site.class);
-		attacher->end_count++;
-		link_sites(attacher, owner, mapped, file, end, 1, false);
-	}
-}
-
-static void remember_name(struct attacher *attacher, const struct xpt_record_string *record)
-{
-	struct waiting_name *waiting = &attacher->waiting[attacher->next_waiting++ % NAMES_WAITING];
-	size_t length = record->length < XPT_STRING_MAX ? record->length : XPT_STRING_MAX;
-
-	waiting->tid = record->tid;
-	waiting->spec = record->spec;
-	memcpy(waiting->name, record->text, length);
-	waiting->name[length] = '\0';
-}
-
-static const char *waiting_name(const struct attacher *attacher, __u32 tid, __u16 spec)
-{
-	for (size_t i = 0; i < NAMES_WAITING; i++) {
-		/* The newest first: a thread's earlier names may still be there. */
-		size_t at = (attacher->next_waiting + NAMES_WAITING - 1 - i) % NAMES_WAITING;
-		const struct waiting_name *waiting = &attacher->waiting[at];
-
-		if (waiting->tid == tid && waiting->spec == spec && waiting->name[0])
-			return waiting->name;
-	}
-	return NULL;
-}
-
-/* The value that a call has for a meaning; strings have no place among the values. */
-static bool call_value(const struct xpt_spec *spec, const struct xpt_record_call *call, enum xpt_meaning meaning,
-		       __u64 *value)
-{
-	unsigned int at = 0;
-
-	for (unsigned int i = 0; i < spec->fetches; i++) {
-		if (spec->fetch[i].type == XPT_TYPE_STRING)
-			continue;
-		if (spec->fetch[i].meaning == meaning) {
-			*value = call->value[at];
-			return at < call->values && (call->valid & (1 << i));
-		}
-		at++;
-	}
-	return false;
-}
-
-static bool on_call(struct attacher *attacher, const struct xpt_record_call *call)
-{
-	const struct registry *registry = attacher->options.registry;
-	const struct xpt_spec *spec;
-	const char *name;
-	__u64 address;
-
-	if (call->spec == loader_spec(attacher)) {
-		attacher_scan(attacher, call->header.tgid);
-		return true;
-	}
-	if (call->spec > loader_spec(attacher)) {
-		unsigned int runtime = call->spec - loader_spec(attacher) - 1;
-
-		if (runtime < registry->runtime_count && call->values && (call->valid & 1))
-			on_table(attacher, call->header.tgid, registry->runtimes[runtime], call->value[0]);
-		return true;
-	}
-	spec = &registry->specs[call->spec]->wire;
-	if (spec->role != XPT_ROLE_RESOLVE)
-		return false;
-	name = waiting_name(attacher, call->tid, call->spec);
-	if (name && call_value(spec, call, XPT_MEANING_ADDRESS, &address) && address)
-		on_resolve(attacher, call->header.tgid, registry->spec_runtime[call->spec], name, address);
-	return false;
-}
-
-bool attacher_record(struct attacher *attacher, const struct xpt_record_header *record)
-{
-	const struct registry *registry = attacher->options.registry;
-
-	if (record->kind == XPT_RECORD_CALL)
-		return on_call(attacher, (const void *)record);
-	if (record->kind == XPT_RECORD_STRING) {
-		const struct xpt_record_string *string = (const void *)record;
-
-		if (string->spec < registry->spec_count && registry->specs[string->spec]->wire.role == XPT_ROLE_RESOLVE)
-			remember_name(attacher, string);
-	}
-	return false;
-}
-
 const struct node_layout *attacher_node_layout(const struct attacher *attacher, pid_t tgid, __u64 class)
 {
 	return class_names_layout(&attacher->classes, tgid, class);
@@ -686,11 +373,5 @@ unsigned int attacher_end_cost(const struct attacher *attacher)
 
 size_t attacher_files(const struct attacher *attacher, pid_t tgid)
 {
-	size_t files = 0;
-
-	for (size_t i = 0; i < attacher->attached_count; i++) {
-		if (!tgid || !attacher->attached[i].tgid || attacher->attached[i].tgid == tgid)
-			files++;
-	}
-	return files;
+	return attached_count(&attacher->attached, tgid);
 }

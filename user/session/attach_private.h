@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the parts of attaching share. Included by attach*.c and nothing else. */
+#ifndef XPT_SESSION_ATTACH_PRIVATE_H
+#define XPT_SESSION_ATTACH_PRIVATE_H
+
+#include "session/analysed.h"
+#include "session/attach.h"
+#include "session/attached.h"
+#include "session/class_names.h"
+#include "session/code_places.h"
+
+#define NAMES_WAITING 64 /* resolve calls whose name has come and whose address has not */
+
+struct waiting_name {
+	__u32 tid;
+	__u16 spec;
+	char name[XPT_STRING_MAX + 1];
+};
+
+struct attacher {
+	struct attacher_options options;
+	const struct log *log;
+	struct analysed_files files;
+	struct class_names classes;
+	struct code_places places;
+	struct attached_list attached;
+	bool *announced_spec;	 /* by spec: the SPEC record has been given out */
+	bool *announced_runtime; /* by runtime */
+	unsigned int *cost;	 /* by spec, ns */
+	__u64 end_cost;		 /* ns, sum over the probes behind calls */
+	size_t end_count;
+	struct waiting_name waiting[NAMES_WAITING];
+	size_t next_waiting;
+	struct attacher_figures figures;
+};
+
+/* The collector's own specs, behind those of the registry: the dynamic loader's announcement, each runtime's table, what is behind calls. */
+static inline __u16 loader_spec(const struct attacher *attacher)
+{
+	return attacher->options.registry->spec_count;
+}
+
+static inline __u16 table_spec(const struct attacher *attacher, const struct description *runtime)
+{
+	return attacher->options.registry->spec_count + 1 + runtime->index;
+}
+
+static inline __u16 operator_end_spec(const struct attacher *attacher)
+{
+	return attacher_spec_count(attacher->options.registry) - 1;
+}
+
+/* Takes over sites, and places their probes. Number of probes placed, or a negative errno. */
+int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct analysed *file,
+		 struct kern_site *sites, size_t count, bool complete);
+/* Probes for those of found that have none yet; with_own: and what else the file has. Answers as attach_sites(). */
+int attach_functions(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped,
+		     const struct analysed *file, const struct found_functions *found, bool with_own);
+/* For the functions of a table that is filled at run time, read in the process. Answers as attach_sites(). */
+int attach_table(struct attacher *attacher, pid_t owner, pid_t tgid, const struct mapped_file *mapped,
+		 const struct analysed *file, const struct pending_table *table, __u64 address);
+
+#endif
