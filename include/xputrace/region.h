@@ -414,7 +414,10 @@ XPT_REGION_ONE_ void xpt_region_keep_(struct xpt_region *region, int what)
 
 static inline void xpt_region_tell_(struct xpt_region *region, int what)
 {
-	(region->keep ? region->keep : xpt_region_keep_)(region, what);
+	if (region->keep)
+		region->keep(region, what);
+	else
+		xpt_region_keep_(region, what);
 }
 
 XPT_REGION_ONE_ void xpt_region_started_(struct xpt_region *region)
