@@ -118,3 +118,10 @@ def test_wrong_usage(region):
     """What is no FILE:FUNCTION is refused before anything is done."""
     done = run([XPUTRACE, "record", "--region", region, "--", "true"])
     assert done.status == 2 and "FILE:FUNCTION" in done.stderr, done.stderr
+
+
+def test_too_many():
+    """A pattern that would make a program crawl gets no probe, and that is said."""
+    _, trace, done = record(1, "--region", "libc.so*:*", "--region", MEMBERS)
+    assert "fits more than 1024 functions" in done.stderr, done.stderr
+    assert set(spans(trace)) <= {"app::Decoder::decode", "app::Decoder::fail", "app::Scale<float>::apply"}

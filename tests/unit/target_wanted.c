@@ -96,3 +96,34 @@ Test(target_wanted, files_and_readable_names)
 	wanted_matches_free(&matches);
 	elf_file_close(file);
 }
+
+/* A pattern for a file that fits very many does not crowd out what is described. */
+Test(target_wanted, a_pattern_for_a_file_that_fits_too_many)
+{
+	char *all[] = { "f*" }, *described[] = { "other" };
+	struct call_spec calls[] = {
+		{ .locate = LOCATE_SYMBOL, .symbols = all, .symbol_count = 1, .file = "*" },
+		{ .locate = LOCATE_SYMBOL, .symbols = described, .symbol_count = 1 },
+	};
+	struct description runtime = { .calls = calls, .call_count = 2 };
+	struct description *runtimes[] = { &runtime };
+	struct registry registry = { .runtimes = runtimes, .runtime_count = 1 };
+	size_t size = 6000 * 48, used = 0;
+	char *text = malloc(size);
+	struct wanted_matches matches;
+	struct elf_file *file;
+	const char *path;
+
+	cr_assert_not_null(text);
+	for (unsigned int i = 0; i < 5000; i++)
+		used += snprintf(text + used, size - used, "int f%u(void) { return %u; }\n", i, i);
+	snprintf(text + used, size - used, "int other(void) { return 0; }\n");
+	path = support_library("many.c", text, "-O0");
+	free(text);
+	file = support_open(path);
+	cr_assert_eq(wanted_find(NULL, &registry, file, path, &matches), 0);
+	cr_expect_eq(matches.count, 4 * WANTED_FILE_MAX + 1, "%zu", matches.count);
+	cr_expect(has(&matches, WANTED_CALL, &calls[1], "other"));
+	wanted_matches_free(&matches);
+	elf_file_close(file);
+}

@@ -142,8 +142,15 @@ static bool holds(const struct look *look, const struct description *runtime)
 /* Places all functions that a spec's names lead to; matches are those of the spec, and at least one. */
 static int place_matches(struct look *look, const struct wanted_match *matches, size_t count)
 {
+	const struct call_spec *spec = matches->spec;
 	int error = 0;
 
+	/* Several names of one function count once only below; here it is about what a pattern would do to the program. */
+	if (spec->file && count > WANTED_FILE_MAX) {
+		log_warn(look->log, "%s: '%s:%s' fits more than %d functions: none gets a probe; choose fewer",
+			 look->mapped->path, spec->file, spec->function, WANTED_FILE_MAX);
+		return 0;
+	}
 	for (size_t i = 0; i < count && !error; i++) {
 		const struct wanted_match *match = &matches[i];
 

@@ -18,7 +18,8 @@ struct name {
 	const struct description *runtime;
 	const struct call_spec *spec;
 	enum wanted_kind kind;
-	size_t next; /* in its bucket, or in the list of patterns; NONE: the last */
+	size_t matched; /* of those for one file */
+	size_t next;	/* in its bucket, or in the list of patterns; NONE: the last */
 };
 
 struct search {
@@ -124,11 +125,14 @@ static int build(struct search *search, const struct registry *registry, const c
 	return 0;
 }
 
-static int add_match(struct search *search, const struct name *name, const struct elf_symbol *symbol)
+static int add_match(struct search *search, struct name *name, const struct elf_symbol *symbol)
 {
 	struct wanted_matches *matches = search->matches;
 	struct wanted_match *match;
 
+	/* They must not crowd out the others. So many tell that there are too many, even where some are repeated. */
+	if (name->spec && name->spec->file && ++name->matched > 4 * WANTED_FILE_MAX)
+		return 0;
 	if (matches->count == MATCH_MAX) {
 		search->overflow = true;
 		return 0;
@@ -173,7 +177,7 @@ static int visit(void *context, const struct elf_symbol *symbol)
 		if (!strcmp(search->names[i].text, symbol->name))
 			error = add_match(search, &search->names[i], symbol);
 	for (size_t i = search->patterns; i != NONE && !error; i = search->names[i].next) {
-		const struct name *name = &search->names[i];
+		struct name *name = &search->names[i];
 
 		if (name->readable && !text)
 			text = readable(search, symbol);

@@ -6,6 +6,8 @@
 #include "describe/registry.h"
 #include "target/elf_file.h"
 
+#define WANTED_FILE_MAX 1024 /* functions that a pattern for one file may fit: with more, none gets a probe */
+
 enum wanted_kind { WANTED_IDENTITY, WANTED_ACCESSOR, WANTED_CALL };
 
 /* A described name that the file defines. */
