@@ -349,7 +349,7 @@ static int add_base(void *context, __u64 name)
 	return error;
 }
 
-static int compare_methods(const void *left, const void *right)
+int class_method_compare(const void *left, const void *right)
 {
 	const struct class_method *a = left, *b = right;
 
@@ -380,7 +380,7 @@ static int find(struct finder *finder, const char *base)
 	finder->result->class_count = finder->type_count - finder->base_count;
 	if (finder->result->method_count)
 		qsort(finder->result->methods, finder->result->method_count, sizeof(*finder->result->methods),
-		      compare_methods);
+		      class_method_compare);
 	return error;
 }
 

@@ -14,7 +14,7 @@
 
 /* What one class has in one slot of the base's virtual table. */
 struct class_method {
-	char *class_name; /* mangled, as type information has it: "N11onnxruntime4GemmIfEE"; owned */
+	char *class_name; /* as type information has it, mangled: "N11onnxruntime4GemmIfEE"; owned */
 	__u64 table;	  /* virtual address that an object's base holds: behind offset and type information */
 	__u64 method;	  /* virtual address of code; one that adjusts the object when the base is not its first */
 	unsigned int slot;
@@ -37,5 +37,8 @@ struct classes {
 int classes_find(struct elf_file *file, const char *base, const unsigned int *slots, size_t slot_count,
 		 struct classes *result);
 void classes_free(struct classes *classes);
+
+/* The order of methods, for qsort(). */
+int class_method_compare(const void *left, const void *right);
 
 #endif

@@ -91,17 +91,6 @@ static int visit(void *context, const struct elf_symbol *symbol)
 	return 0;
 }
 
-static int compare(const void *left, const void *right)
-{
-	const struct class_method *a = left, *b = right;
-
-	if (a->method != b->method)
-		return a->method < b->method ? -1 : 1;
-	if (a->slot != b->slot)
-		return a->slot < b->slot ? -1 : 1;
-	return strcmp(a->class_name, b->class_name);
-}
-
 /* .symtab repeats .dynsym, and functions that are the same may share their code: one name each. */
 static void drop_repeated(struct classes *classes)
 {
@@ -132,7 +121,7 @@ int operator_functions_find(struct elf_file *file, const struct operators_spec *
 		classes_free(result);
 		return error;
 	}
-	qsort(result->methods, result->method_count, sizeof(*result->methods), compare);
+	qsort(result->methods, result->method_count, sizeof(*result->methods), class_method_compare);
 	drop_repeated(result);
 	return 0;
 }
