@@ -95,6 +95,16 @@ newer "$out/sleeper" "$here/sleeper.c" || {
 newer "$out/onnx" "$here/onnx/onnx.c" "$here/ledger.c" "$here/ledger.h" $interface ||
 	$cc $flags -o "$out/onnx" "$here/onnx/onnx.c" "$here/ledger.c" -ldl -lpthread
 
+# Programs that mark regions; nothing of xputrace but its header.
+region=$here/region
+include=$here/../../include
+newer "$out/marks" "$region/marks.c" "$include/xputrace/region.h" "$here/build.sh" ||
+	# shellcheck disable=SC2086
+	$cc $flags "-I$include" -o "$out/marks" "$region/marks.c" -lpthread
+newer "$out/classify" "$region/classify.c" "$include/xputrace/region.h" "$here/build.sh" ||
+	# shellcheck disable=SC2086
+	$cc $flags "-I$include" -o "$out/classify" "$region/classify.c" -ldl -lm -lpthread
+
 # What not every machine has: the tests that need them say so when they are missing.
 # shellcheck disable=SC2086
 newer "$out/opencl" "$here/opencl.c" "$here/ledger.c" "$here/ledger.h" $interface ||
