@@ -66,7 +66,7 @@ def shown(name):
 
 
 class Made:
-    """What a thread makes of the words by the rules of <xputrace/region.h>: as often as is said, of regions so named."""
+    """What a thread makes of the words, as often as is said, by the rules of <xputrace/region.h>."""
 
     def __init__(self, names, words, times=1):
         self.names = list(names)
@@ -97,7 +97,7 @@ class Made:
 
 
 def kept(text):
-    """What the regions of each process have kept themselves, by its number and the region's: entries, total, unmatched."""
+    """What the regions of each process have kept themselves, in their order: entries, total, unmatched."""
     return {told["pid"]: [tuple(region.values()) for region in told["regions"]] for told in results_in(text)}
 
 

@@ -120,8 +120,8 @@ def test_stream_times():
 def test_stream_trace():
     """Traces of the reports: each region in one of them. What lies inside is there from when the first one is known."""
     program = started(classifier(MANY), env=PLAIN)
-    stream = Stream("-p", program.pid, "--match", "^region:run$", "--type", "trace", "--report-every", "20ms", "-b", "64M",
-                    output=trace_output())
+    stream = Stream("-p", program.pid, "--match", "^region:run$", "--type", "trace", "--report-every", "20ms",
+                    "-b", "64M", output=trace_output())
     go(program)
     stream.end()
     traces = traces_of(stream.output)

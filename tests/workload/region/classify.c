@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A classifier that marks what it does, as those of vAccel do: pictures are prepared, a model of ONNX Runtime runs, the
- * scores are put in order. The model has one input of 1 x 3 x SIDE x SIDE and one output of 10 scores.
+ * best score is found. The model has one input of 1 x 3 x SIDE x SIDE and one output of 10 scores.
  *
  *	classify LIBRARY MODEL COUNT
  *
