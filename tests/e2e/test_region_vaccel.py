@@ -57,7 +57,8 @@ def test_nesting():
     _, trace = recorded("now")
     found = spans(trace)
     for inner, outer in zip(found[0:2 * COUNT:2], found[1:2 * COUNT:2]):
-        assert (inner[0], outer[0]) == ("static", "made") and outer[2] <= inner[2] <= inner[3] <= outer[3], (inner, outer)
+        assert (inner[0], outer[0]) == ("static", "made"), (inner, outer)
+        assert outer[2] <= inner[2] <= inner[3] <= outer[3], (inner, outer)
     names = [name for name, *_ in found[2 * COUNT:]]
     assert names[:2 * COUNT] == ["second"] * COUNT + ["again"] * COUNT, names
     assert all(name.startswith("0x") for name in names[2 * COUNT:]), names

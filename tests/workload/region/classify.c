@@ -5,8 +5,8 @@
  *
  *	classify LIBRARY MODEL COUNT
  *
- * Prints {"ready"...}, waits for a line, classifies COUNT pictures, prints one line of JSON with the time of each region
- * by its own clock, and lets the regions print theirs.
+ * Prints {"ready"...}, waits for a line, classifies COUNT pictures, prints one line of JSON with the time of each
+ * region by its own clock, and lets the regions print theirs.
  */
 #include <xputrace/region.h>
 

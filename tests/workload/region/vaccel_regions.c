@@ -2,9 +2,10 @@
 /*
  * Regions of vAccel in every way that it has: vaccel_regions now|before COUNT
  *
- * now, before: releases them by the names of version 0.7, or of those up to 0.6. Each pair of start and stop is made COUNT
- * times: of "static", which has its name from the compiler, inside of "made", which is initialised; of "second" by its name;
- * after a release of "again" in the memory of "made"; and after another one of that, which has no name any more.
+ * now, before: releases them by the names of version 0.7, or of those up to 0.6. Each pair of start and stop is made
+ * COUNT times: of "static", which has its name from the compiler, inside of "made", which is initialised; of "second" by
+ * its name; after a release of "again" in the memory of "made"; and after another one of that, which has no name any
+ * more.
  */
 #include <stdbool.h>
 #include <stddef.h>
