@@ -7,8 +7,8 @@ import signal
 
 from harness import Recorder, cases, process_state, record_command, wait_until
 from region_probes import notes_of, semaphore_in
-from region_programs import (PICTURES, Made, again, check_near, classifier, counted, go, kept, marks, printed, spans,
-                             started, times)
+from region_programs import (NAME_MAX, PICTURES, Made, again, check_near, classifier, counted, go, kept, marks, printed,
+                             shown, spans, started, times)
 from test_region_header import build
 
 ENABLED = dict(os.environ, XPUTRACE_REGIONS="enabled")
@@ -217,7 +217,7 @@ def test_objects():
 # ---- names ----
 
 HOSTILE = ["plain", 'a "quote" and a \\', "two\nlines\tand a tab", b"\xff\xfe broken \xe2\x82",
-           "\u00e4 \u6f22 \U0001f600", "</script><b>&amp;", "%s%n%x", "\x1b[31mred\x1b]0;title\x07", "0x1 of 2", "a" * 255,
+           "\u00e4 \u6f22 \U0001f600", "</script><b>&amp;", "%s%n%x", "\x1b[31mred\x1b]0;title\x07", "0x1 of 2", "a" * 254, "a" * 255,
            "b" * 256, "c" * 4096, b"\xc3\xa4" * 127 + b"\xc3\xa4x", "", "NULL"]
 
 
@@ -228,6 +228,10 @@ def test_names():
     trace.check()
     made = Made(HOSTILE, words).ended
     assert counted(trace) == made, "made %s, traced %s" % (made, counted(trace))
+    cut = {event["name"] for event in trace.events if event.get("args", {}).get("name_truncated")}
+    # One that just fits cannot be told from one that was cut.
+    sizes = {shown(name): len(name if isinstance(name, bytes) else name.encode()) for name in HOSTILE}
+    assert cut == {name for name, size in sizes.items() if size >= NAME_MAX - 1}, cut
 
 
 def test_name_changes():
