@@ -38,8 +38,8 @@ def make_folder():
 class Loop(Process):
     """build/bench/loop: makes calls on demand and says what they have cost."""
 
-    def __init__(self):
-        super().__init__([LOOP])
+    def __init__(self, path=LOOP):
+        super().__init__([path])
         self.wait_line("stdout", '"ready"')
 
     def ask(self, command, *arguments, timeout=0):

@@ -3,7 +3,7 @@
 
 #include "model_records.h"
 
-static void name(struct fixture *f, __u32 tgid, __u64 number, const char *text, __u64 time)
+static void name_cut(struct fixture *f, __u32 tgid, __u64 number, const char *text, __u64 time, bool truncated)
 {
 	struct {
 		struct xpt_record_region_name record;
@@ -11,10 +11,16 @@ static void name(struct fixture *f, __u32 tgid, __u64 number, const char *text, 
 	} named = { .record = { .header = { XPT_RECORD_REGION_NAME, XPT_ALIGN8(sizeof(named.record) + strlen(text)),
 					    tgid, time },
 				.name = number,
-				.length = strlen(text) } };
+				.length = strlen(text),
+				.truncated = truncated } };
 
 	memcpy(named.record.text, text, strlen(text));
 	cr_assert_eq(model_feed(f->model, &named.record.header), 0);
+}
+
+static void name(struct fixture *f, __u32 tgid, __u64 number, const char *text, __u64 time)
+{
+	name_cut(f, tgid, number, text, time, false);
 }
 
 static int feed_region(struct fixture *f, __u32 tgid, __u32 tid, __u64 handle, __u64 number, __u64 start, __u64 end)
@@ -77,6 +83,22 @@ Test(model_regions, span_and_total)
 	cr_assert_eq(model_region_total(f->model, 0)->process->tgid, 1);
 	cr_assert_eq(statistics_sum(model_region_total(f->model, 0)->duration), 99 + 51);
 	cr_assert_eq(model_program_count(f->model), 0, "the handle of a region is no program");
+	fixture_free(f);
+}
+
+Test(model_regions, a_name_that_was_cut_is_marked)
+{
+	struct fixture *f = fixture_toy();
+
+	name(f, 1, 99, "whole", 100);
+	name_cut(f, 1, 98, "cu", 101, true);
+	region(f, 7, 5, 99, 102, 110);
+	region(f, 7, 6, 98, 111, 120);
+	region(f, 7, 7, 0, 121, 130);
+	flush(f);
+	cr_assert_not(seen_nth(f, EVENT_REGION, 0)->event.region.name_truncated);
+	cr_assert(seen_nth(f, EVENT_REGION, 1)->event.region.name_truncated);
+	cr_assert_not(seen_nth(f, EVENT_REGION, 2)->event.region.name_truncated);
 	fixture_free(f);
 }
 

@@ -112,6 +112,33 @@ Test(profile_regions, are_not_watched_for_other_programs)
 	handle_free(stream);
 }
 
+/* Of whatever program it is. */
+Test(profile_regions, traces_want_what_lies_inside)
+{
+	struct toy *toy = toy_make(stage, 0, 1, "net");
+	const struct model_program decode = program_of("region:decode", 0);
+	struct handle_options options = { .stream = true,
+					  .type = XPT_PROFILE_TRACE,
+					  .match = "^region:",
+					  .report_every = 500 * MS,
+					  .sample_every = 1,
+					  .name = "stream" };
+	struct handle *handle;
+
+	toy_load(stage, toy, T0);
+	toy->calls = toy->told_calls = 1;
+	stage_event(stage, toy_call(toy, &stage->execute, T0, T0 + 1));
+	cr_assert_eq(handle_create(stage->profiling, &options, &handle), 0);
+	handle_start(handle, T0, OFFSET);
+	stage_event(stage, toy_call(toy, &stage->execute, T0 + 1, T0 + 2));
+	cr_assert_eq(toy->sample_every, XPT_SAMPLE_NONE, "no region is known that matches");
+	region(&decode, 0, T0 + 3, T0 + 5);
+	cr_assert_eq(toy->sample_every ?: stage->sample_every, 1);
+	cr_assert_eq(stage->sample_every, 1);
+	handle_free(handle);
+	cr_assert_eq(toy->sample_every ?: stage->sample_every, XPT_SAMPLE_NONE);
+}
+
 Test(profile_regions, exec_releases_them)
 {
 	struct handle *handle = counted_make(stage, "region:a", 10);

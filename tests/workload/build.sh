@@ -95,6 +95,19 @@ newer "$out/sleeper" "$here/sleeper.c" || {
 newer "$out/onnx" "$here/onnx/onnx.c" "$here/ledger.c" "$here/ledger.h" $interface ||
 	$cc $flags -o "$out/onnx" "$here/onnx/onnx.c" "$here/ledger.c" -ldl -lpthread
 
+# Programs that mark regions: with nothing of xputrace but its header, and with vAccel's stand-in.
+region=$here/region
+include=$here/../../include
+# shellcheck disable=SC2086
+newer "$out/marks" "$region/marks.c" "$include/xputrace/region.h" "$here/build.sh" ||
+	$cc $flags "-I$include" -o "$out/marks" "$region/marks.c" -lpthread
+# shellcheck disable=SC2086
+newer "$out/classify" "$region/classify.c" "$include/xputrace/region.h" "$here/build.sh" ||
+	$cc $flags "-I$include" -o "$out/classify" "$region/classify.c" -ldl -lm -lpthread
+# shellcheck disable=SC2016,SC2086
+newer "$out/vaccel_regions" "$region/vaccel_regions.c" "$here/build.sh" "$out/lib/libvaccel.so" ||
+	$cc $flags -o "$out/vaccel_regions" "$region/vaccel_regions.c" "$out/lib/libvaccel.so" -Wl,-rpath,'$ORIGIN/lib'
+
 # What not every machine has: the tests that need them say so when they are missing.
 # shellcheck disable=SC2086
 newer "$out/opencl" "$here/opencl.c" "$here/ledger.c" "$here/ledger.h" $interface ||

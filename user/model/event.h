@@ -358,6 +358,7 @@ struct event_region {
 	const char *runtime;
 	const char *name;
 	__u64 start, end;
+	bool name_truncated;
 	/*
 	 * All of its name in the process, as if they were the inferences of a program "region:NAME"; in no list of programs. NULL:
 	 * there are too many names.

@@ -10,6 +10,7 @@ struct region_name {
 	struct map_node of_process; /* in by_process */
 	struct link link;
 	struct map *map;
+	bool truncated;
 	char text[];
 };
 
@@ -44,7 +45,8 @@ static struct region_name *find(const struct map *map, __u32 tgid, __u64 key)
 	return node ? container_of(node, struct region_name, node) : NULL;
 }
 
-static int add(struct region_names *names, struct map *map, __u32 tgid, __u64 key, const char *text, size_t length)
+static int add(struct region_names *names, struct map *map, __u32 tgid, __u64 key, const char *text, size_t length,
+	       bool truncated)
 {
 	struct region_name *name = find(map, tgid, key);
 
@@ -59,6 +61,7 @@ static int add(struct region_names *names, struct map *map, __u32 tgid, __u64 ke
 		return -ENOMEM;
 	memcpy(name->text, text, length);
 	name->map = map;
+	name->truncated = truncated;
 	if (map_add(map, &name->node, tgid, key)) {
 		free(name);
 		return -ENOMEM;
@@ -73,14 +76,16 @@ static int add(struct region_names *names, struct map *map, __u32 tgid, __u64 ke
 	return 0;
 }
 
-int region_names_add(struct region_names *names, __u32 tgid, __u64 number, const char *text, size_t length)
+int region_names_add(struct region_names *names, __u32 tgid, __u64 number, const char *text, size_t length,
+		     bool truncated)
 {
-	return add(names, &names->by_number, tgid, number, text, length);
+	return add(names, &names->by_number, tgid, number, text, length, truncated);
 }
 
-int region_names_add_handle(struct region_names *names, __u32 tgid, __u64 handle, const char *text, size_t length)
+int region_names_add_handle(struct region_names *names, __u32 tgid, __u64 handle, const char *text, size_t length,
+			    bool truncated)
 {
-	return add(names, &names->by_handle, tgid, handle, text, length);
+	return add(names, &names->by_handle, tgid, handle, text, length, truncated);
 }
 
 void region_names_drop_handle(struct region_names *names, __u32 tgid, __u64 handle)
@@ -99,11 +104,12 @@ void region_names_drop_process(struct region_names *names, __u32 tgid)
 		drop(names, container_of(node, struct region_name, of_process));
 }
 
-const char *region_names_find(const struct region_names *names, __u32 tgid, __u64 handle, __u64 number)
+const char *region_names_find(const struct region_names *names, __u32 tgid, __u64 handle, __u64 number, bool *truncated)
 {
 	const struct region_name *name = handle ? find(&names->by_handle, tgid, handle) : NULL;
 
 	if (!name && number)
 		name = find(&names->by_number, tgid, number);
+	*truncated = name && name->truncated;
 	return name ? name->text : NULL;
 }

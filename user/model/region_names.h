@@ -21,13 +21,16 @@ struct region_names {
 
 void region_names_init(struct region_names *names);
 void region_names_free(struct region_names *names);
-/* text[length]; a second one for a number or a handle replaces the first. -ENOMEM. */
-int region_names_add(struct region_names *names, __u32 tgid, __u64 number, const char *text, size_t length);
-int region_names_add_handle(struct region_names *names, __u32 tgid, __u64 handle, const char *text, size_t length);
+/* text[length], truncated: there was more; a second one for a number or a handle replaces the first. -ENOMEM. */
+int region_names_add(struct region_names *names, __u32 tgid, __u64 number, const char *text, size_t length,
+		     bool truncated);
+int region_names_add_handle(struct region_names *names, __u32 tgid, __u64 handle, const char *text, size_t length,
+			    bool truncated);
 void region_names_drop_handle(struct region_names *names, __u32 tgid, __u64 handle);
 /* The process's memory is gone. */
 void region_names_drop_process(struct region_names *names, __u32 tgid);
 /* NULL: not known. Valid until the next call. What the handle was given counts more than the text it had later. */
-const char *region_names_find(const struct region_names *names, __u32 tgid, __u64 handle, __u64 number);
+const char *region_names_find(const struct region_names *names, __u32 tgid, __u64 handle, __u64 number,
+			      bool *truncated);
 
 #endif

@@ -117,14 +117,16 @@ static struct region_total *region_total_get(struct regions *regions, const stru
 
 int regions_name(struct regions *regions, const struct xpt_record_region_name *record)
 {
-	return region_names_add(&regions->names, record->header.tgid, record->name, record->text, record->length);
+	return region_names_add(&regions->names, record->header.tgid, record->name, record->text, record->length,
+				record->truncated);
 }
 
 int regions_name_handle(struct regions *regions, const struct event_call *call)
 {
 	if (!call->name || !*call->name)
 		return 0;
-	return region_names_add_handle(&regions->names, call->tgid, call->handle, call->name, strlen(call->name));
+	return region_names_add_handle(&regions->names, call->tgid, call->handle, call->name, strlen(call->name),
+				       call->name_truncated);
 }
 
 void regions_release(struct regions *regions, const struct event_call *call)
@@ -136,7 +138,9 @@ int regions_end(struct regions *regions, const struct process *process, const st
 		const struct xpt_record_region *record)
 {
 	const __u64 end = record->header.time > record->start ? record->header.time : record->start;
-	const char *name = region_names_find(&regions->names, record->header.tgid, record->handle, record->name);
+	bool truncated;
+	const char *name = region_names_find(&regions->names, record->header.tgid, record->handle, record->name,
+					     &truncated);
 	struct event event = { .kind = EVENT_REGION,
 			       .region = { .tgid = record->header.tgid,
 					   .tid = record->tid,
@@ -151,6 +155,7 @@ int regions_end(struct regions *regions, const struct process *process, const st
 		name = handle;
 	}
 	event.region.name = name;
+	event.region.name_truncated = truncated;
 	total = region_total_get(regions, process, runtime, name, end);
 	if (!total)
 		return -ENOMEM;

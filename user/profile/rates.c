@@ -93,7 +93,7 @@ static void rate_say(struct profiling *profiling, struct entry *entry, __u32 oth
 					       .generation = identity->generation,
 					       .name = identity->name,
 					       .loaded = entry->loaded };
-	__u32 rate = rate_of(entry);
+	__u32 rate = profiling->inside ? 1 : rate_of(entry);
 
 	if (entry->region || entry->released || rate == (entry->sample_every ?: others)) {
 		entry->retry_after = 0;
@@ -128,7 +128,7 @@ void rates_refresh(struct profiling *profiling)
 	const struct run *run;
 	struct link *link;
 
-	profiling->rates_stale = false;
+	profiling->rates_stale = profiling->inside = false;
 	for (link = profiling->runs.next; link != &profiling->runs; link = link->next) {
 		run = container_of(link, const struct run, link);
 		if (!run_samples(run))
@@ -137,6 +137,10 @@ void rates_refresh(struct profiling *profiling)
 		roles |= run_takes_regions(run) ? ROLES_REGIONS : 0;
 		if (run_takes_unknown(run))
 			rate = common_divisor(rate, run_rate(run));
+		if (run->inside) {
+			profiling->inside = true;
+			rate = 1;
+		}
 	}
 	rate = rate ?: XPT_SAMPLE_NONE;
 	/* Programs first: what the others get is not theirs for a moment in between. */

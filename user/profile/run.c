@@ -29,6 +29,8 @@ int run_create(struct handle *handle, __u64 now, __s64 offset, struct run **resu
 	run->first = options->stream ? first_length(options, now, offset) : 0;
 	run->baseline = NEVER;
 	run->pending = true;
+	run->inside = options->type == XPT_PROFILE_TRACE &&
+		      (options->stream ? choices_have_regions(&handle->choices) : choice_is_region(&options->program));
 	if (options->type == XPT_PROFILE_TRACE)
 		run->trace = trace_create(take_wanted, run, run_takes_regions(run));
 	if (!run->trace && options->type == XPT_PROFILE_TRACE) {

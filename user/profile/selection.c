@@ -83,6 +83,8 @@ static void member_add(struct run *run, struct entry *entry, bool fresh)
 		/* One that is known since a reading only has counted nothing before it. */
 		member->baseline = fresh ? run->baseline : NEVER;
 	run->pending |= member->baseline == NEVER;
+	if (run->trace && entry->region && !run->inside)
+		run->inside = run->handle->profiling->rates_stale = true;
 	link_append(&entry->members, &member->of_entry);
 	link_append(&run->members, &member->of_run);
 }

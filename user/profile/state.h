@@ -29,6 +29,7 @@ struct profiling {
 	__u32 sample_every;
 	__u32 roles;
 	size_t partly;	  /* programs of which the kernel records some inferences or none */
+	bool inside;	  /* what lies in regions is wanted: calls of all programs are recorded */
 	bool rates_stale; /* what runs want has changed */
 	bool memory_said; /* that it is short has been said */
 };
@@ -65,6 +66,7 @@ struct run {
 	__u64 sequence; /* of the next report */
 	__u64 serial;	/* of the newest report */
 	struct trace *trace;
+	bool inside;  /* of a trace: it shows regions, and with them what lies inside */
 	bool sampled; /* the event in hand was taken as a sample */
 	/* counted: */
 	unsigned int bound; /* id of the program; 0: none yet */

@@ -7,6 +7,8 @@
  *	load FUNCTION THREADS MILLISECONDS RATE	calls from several threads at once, RATE a second together; 0: without pause
  *	crowd FUNCTION PROGRAMS MILLISECONDS RATE	calls from one thread, each with the handle of the next program
  */
+#include <xputrace/region.h>
+
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
@@ -15,6 +17,12 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifdef BENCH_LTTNG /* by whoever has it installed: tests/bench/regions.py */
+#define LTTNG_UST_TRACEPOINT_DEFINE
+#define LTTNG_UST_TRACEPOINT_CREATE_PROBES
+#include "lttng_pair.h"
+#endif
 
 #define BATCH 1024 /* calls between two looks at the clock */
 #define THREADS_MAX 64
@@ -50,15 +58,40 @@ int bench_landing(uint64_t handle, uint64_t size);
 int bench_nop(uint64_t handle, uint64_t size);
 int bench_stepped(uint64_t handle, uint64_t size);
 
+/* Not functions that are traced, but pairs of marks. */
+static int bench_region(uint64_t handle, uint64_t size)
+{
+	static struct xpt_region region = XPT_REGION_INIT("bench");
+
+	(void)handle;
+	(void)size;
+	xpt_region_start(&region);
+	xpt_region_stop(&region);
+	return 0;
+}
+
+#ifdef BENCH_LTTNG
+static int bench_lttng(uint64_t handle, uint64_t size)
+{
+	(void)handle;
+	(void)size;
+	lttng_ust_tracepoint(bench, begin, "bench");
+	lttng_ust_tracepoint(bench, end, "bench");
+	return 0;
+}
+#endif
+
 static const struct function {
 	const char *name;
 	bench_fn call;
 	uint64_t handle;
 } functions[] = {
-	{ "bench_plain", bench_plain, 0x1000 },
-	{ "bench_landing", bench_landing, 0x2000 },
-	{ "bench_nop", bench_nop, 0x3000 },
-	{ "bench_stepped", bench_stepped, 0x4000 },
+	{ "bench_plain", bench_plain, 0x1000 },	  { "bench_landing", bench_landing, 0x2000 },
+	{ "bench_nop", bench_nop, 0x3000 },	  { "bench_stepped", bench_stepped, 0x4000 },
+	{ "bench_region", bench_region, 0x5000 },
+#ifdef BENCH_LTTNG
+	{ "bench_lttng", bench_lttng, 0x6000 },
+#endif
 };
 
 struct worker {

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Stand-in for vAccel: names, argument positions, struct layouts and status values of libvaccel.so. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "device.h"
 
@@ -151,27 +154,174 @@ STANDIN_API int vaccel_exec(struct vaccel_session *session, const char *library,
 	return session ? 0 : EINVAL;
 }
 
-/* The regions never look at the name: the hostile workload passes bad ones. */
+/*
+ * Regions. With profiling off, as it is unless the environment asks for it, every function returns at once: what was
+ * initialised keeps whatever lay in its memory.
+ */
+struct vaccel_prof_sample {
+	uint64_t start, time; /* ns */
+};
+
+static uint64_t prof_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+static bool prof_enabled(void)
+{
+	const char *now = getenv("VACCEL_PROFILING_ENABLED"), *before = getenv("VACCEL_PROF_ENABLED");
+
+	return (now && !strcmp(now, "1")) || (before && !strcmp(before, "enabled"));
+}
+
+STANDIN_API bool vaccel_prof_enabled(void)
+{
+	return prof_enabled();
+}
+
 STANDIN_API int vaccel_prof_region_init(struct vaccel_prof_region *region, const char *name)
 {
-	memset(region, 0, sizeof(*region));
-	region->name = name;
+	if (!prof_enabled())
+		return 0;
+	*region = (struct vaccel_prof_region){ .name = strdup(name ? name : ""), .name_owned = true };
+	return region->name ? 0 : ENOMEM;
+}
+
+static int sample_start(struct vaccel_prof_region *region)
+{
+	struct vaccel_prof_sample *samples = region->samples;
+
+	if (region->nr_entries == region->size) {
+		region->size = region->size ? region->size * 2 : 1024;
+		samples = realloc(samples, region->size * sizeof(*samples));
+		if (!samples)
+			return ENOMEM;
+		region->samples = samples;
+	}
+	samples[region->nr_entries++] = (struct vaccel_prof_sample){ .start = prof_now() };
+	return 0;
+}
+
+static int sample_stop(const struct vaccel_prof_region *region)
+{
+	struct vaccel_prof_sample *samples = region->samples;
+
+	if (!region->nr_entries)
+		return EINVAL;
+	samples += region->nr_entries - 1;
+	samples->time = prof_now() - samples->start;
 	return 0;
 }
 
 STANDIN_API int vaccel_prof_region_start(struct vaccel_prof_region *region)
 {
-	region->nr_entries++;
-	return 0;
+	return prof_enabled() ? sample_start(region) : 0;
 }
 
 STANDIN_API int vaccel_prof_region_stop(const struct vaccel_prof_region *region)
 {
-	return region->nr_entries ? 0 : EINVAL;
+	return prof_enabled() ? sample_stop(region) : 0;
+}
+
+/* Of several with that name it is the last. */
+static struct vaccel_prof_region *region_named(struct vaccel_prof_region *regions, int count, const char *name)
+{
+	struct vaccel_prof_region *found = NULL;
+
+	for (int i = 0; i < count; i++)
+		if (!strcmp(regions[i].name, name))
+			found = &regions[i];
+	return found;
+}
+
+STANDIN_API int vaccel_prof_regions_start_by_name(struct vaccel_prof_region *regions, int count, const char *name)
+{
+	struct vaccel_prof_region *region = prof_enabled() ? region_named(regions, count, name) : NULL;
+
+	return region ? sample_start(region) : 0;
+}
+
+STANDIN_API int vaccel_prof_regions_stop_by_name(struct vaccel_prof_region *regions, int count, const char *name)
+{
+	struct vaccel_prof_region *region = prof_enabled() ? region_named(regions, count, name) : NULL;
+
+	return region ? sample_stop(region) : 0;
+}
+
+static int region_write(FILE *out, const struct vaccel_prof_region *region)
+{
+	const struct vaccel_prof_sample *samples = region->samples;
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < region->nr_entries; i++)
+		total += samples[i].time;
+	return fprintf(out, "[prof] %s: total_time: %" PRIu64 " nsec nr_entries: %zu\n", region->name, total,
+		       region->nr_entries);
+}
+
+STANDIN_API int vaccel_prof_region_print(const struct vaccel_prof_region *region)
+{
+	if (prof_enabled())
+		region_write(stderr, region);
+	return 0;
+}
+
+STANDIN_API int vaccel_prof_regions_print_all(const struct vaccel_prof_region *regions, int count)
+{
+	for (int i = 0; i < count && prof_enabled(); i++)
+		region_write(stderr, &regions[i]);
+	return 0;
+}
+
+/* The bytes that all lines have. */
+STANDIN_API int vaccel_prof_regions_print_all_to_buf(char **buffer, size_t size,
+						     const struct vaccel_prof_region *regions, int count)
+{
+	FILE *out = prof_enabled() ? fmemopen(*buffer, size, "w") : NULL;
+	int length = 0;
+
+	for (int i = 0; i < count && out; i++)
+		length += region_write(out, &regions[i]);
+	if (out)
+		fclose(out);
+	return length;
+}
+
+static int region_release(struct vaccel_prof_region *region)
+{
+	if (!prof_enabled())
+		return 0;
+	if (region->name_owned)
+		free((char *)region->name);
+	free(region->samples);
+	memset(region, 0, sizeof(*region));
+	return 0;
 }
 
 STANDIN_API int vaccel_prof_region_release(struct vaccel_prof_region *region)
 {
-	memset(region, 0, sizeof(*region));
+	return region_release(region);
+}
+
+STANDIN_API int vaccel_prof_regions_release(struct vaccel_prof_region *regions, int count)
+{
+	for (int i = 0; i < count; i++)
+		vaccel_prof_region_release(&regions[i]);
+	return 0;
+}
+
+/* Until version 0.6 these two were called so. */
+STANDIN_API int vaccel_prof_region_destroy(struct vaccel_prof_region *region)
+{
+	return region_release(region);
+}
+
+STANDIN_API int vaccel_prof_regions_clear(struct vaccel_prof_region *regions, int count)
+{
+	for (int i = 0; i < count; i++)
+		vaccel_prof_region_destroy(&regions[i]);
 	return 0;
 }
