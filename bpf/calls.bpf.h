@@ -488,12 +488,8 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 	frame->valid = 0;
 	if (is_inside(thread))
 		frame->flags |= FRAME_INSIDE;
-	if (counted & COUNTED_LEFT_OUT) {
-		/* Programs of session links have to return what the verifier knows to be one of these. */
-		if (left_out_begin(thread, spec) == RETURN_WANTED)
-			return RETURN_WANTED;
-		return RETURN_NOT_WANTED;
-	}
+	if (counted & COUNTED_LEFT_OUT)
+		return left_out_begin(thread, spec);
 	/* Before the time, as it comes behind it at the return: reading them is not a part of the call's duration. */
 	if (config->slots && !layer && counts_begin(spec, thread->depth))
 		frame->flags |= FRAME_COUNTED;
