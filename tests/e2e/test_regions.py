@@ -217,7 +217,8 @@ def test_objects():
 # ---- names ----
 
 HOSTILE = ["plain", 'a "quote" and a \\', "two\nlines\tand a tab", b"\xff\xfe broken \xe2\x82",
-           "\u00e4 \u6f22 \U0001f600", "</script><b>&amp;", "%s%n%x", "\x1b[31mred\x1b]0;title\x07", "0x1 of 2", "a" * 254, "a" * 255,
+           "\u00e4 \u6f22 \U0001f600", "</script><b>&amp;", "%s%n%x",
+           "\x1b[31mred\x1b]0;title\x07", "0x1 of 2", "a" * 254, "a" * 255,
            "b" * 256, "c" * 4096, b"\xc3\xa4" * 127 + b"\xc3\xa4x", "", "NULL"]
 
 
