@@ -43,7 +43,8 @@ struct xpt_stream_options {
 	int summary; /* non-zero: only what the samples add up to, no rows; LATENCY only */
 	/*
 	 * Programs with a name in which this expression is found are added as they are created and dropped when they are
-	 * released. ECMAScript syntax. NULL: only those of xpt_stream_add().
+	 * released. ECMAScript syntax. Regions are programs "region:NAME". "": all programs, but no regions. NULL: only those
+	 * of xpt_stream_add().
 	 */
 	const char *match;
 	const char *name; /* for the reports; NULL: none */

@@ -92,6 +92,27 @@ Test(profile_regions, streams_choose_by_name_and_rate)
 	handle_free(stream);
 }
 
+/* Watching them would cost a target more than was asked for. */
+Test(profile_regions, every_program_is_no_region)
+{
+	struct handle *all = stream_make(stage, "", 500 * MS, 1), *some;
+	const struct model_program a = program_of("region:a", 0);
+	size_t reported = 0, i;
+
+	handle_start(all, T0, OFFSET);
+	cr_assert_not(watched());
+	some = stream_make(stage, "a$", 500 * MS, 1);
+	handle_start(some, T0, OFFSET);
+	cr_assert(watched());
+	region(&a, 0, T0 + 1, T0 + 5);
+	stage_until(stage, T0 + 600 * MS);
+	for (i = 0; i < stage->got_count; i++)
+		reported += got(stage, i)->program_count;
+	cr_assert_eq(reported, 1, "only one has asked for it");
+	handle_free(all);
+	handle_free(some);
+}
+
 Test(profile_regions, are_not_watched_for_other_programs)
 {
 	struct handle *counted = counted_make(stage, "net", 1), *stream = stream_make(stage, NULL, 500 * MS, 1);

@@ -45,6 +45,7 @@ static int expression_take(struct handle *handle, const char *text)
 
 	if (!text)
 		return 0;
+	handle->everything = !*text;
 	result = expression_create(text, &handle->expression, &error);
 	if (result == -EINVAL)
 		log_error(handle->profiling->options.log, "the expression is not valid at position %zu: %s",

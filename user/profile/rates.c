@@ -46,7 +46,7 @@ bool run_takes_regions(const struct run *run)
 
 	if (!handle->options.stream)
 		return choice_is_region(&handle->options.program);
-	return handle->expression || choices_have_regions(&handle->choices);
+	return (handle->expression && !handle->everything) || choices_have_regions(&handle->choices);
 }
 
 static __u32 rate_of(const struct entry *entry)

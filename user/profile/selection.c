@@ -3,13 +3,13 @@
 
 #include "profile/state.h"
 
-static bool expression_wants(struct handle *handle, const char *name)
+static bool expression_wants(struct handle *handle, const struct entry *entry)
 {
 	int found;
 
-	if (!handle->expression)
+	if (!handle->expression || (handle->everything && entry->region))
 		return false;
-	found = expression_matches(handle->expression, name);
+	found = expression_matches(handle->expression, entry->identity->name);
 	if (found < 0 && !handle->expression_said) {
 		handle->expression_said = true;
 		log_warn(handle->profiling->options.log,
@@ -28,7 +28,7 @@ bool selection_wants(struct handle *handle, const struct entry *entry)
 	case CHOICE_REMOVED:
 		return false;
 	default:
-		return expression_wants(handle, entry->identity->name);
+		return expression_wants(handle, entry);
 	}
 }
 

@@ -39,6 +39,7 @@ struct handle {
 	struct profiling *profiling;
 	struct handle_options options; /* strings are owned; match is not kept */
 	struct expression *expression; /* NULL: none */
+	bool everything;	       /* the expression is empty: all programs, but no regions */
 	bool expression_said;	       /* that it hit its limits has been said */
 	struct choices choices;
 	struct run *current; /* NULL: does not run */
