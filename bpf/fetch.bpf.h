@@ -132,9 +132,10 @@ static __always_inline long read_text(char *text, __u64 address, bool *truncated
 			bpf_copy_from_user(&byte, 1, (const void *)(address + to_page_end));
 		length = bpf_probe_read_user_str(text, XPT_STRING_MAX, (const void *)address);
 	}
-	if (length > 0) {
+	/* For an empty one older kernels answer 0, newer ones 1: with the terminator. */
+	if (length >= 0) {
 		*truncated = length == XPT_STRING_MAX;
-		return length - 1;
+		return length ? length - 1 : 0;
 	}
 	/* No terminator before memory that cannot be read: what there is. */
 	*truncated = true;

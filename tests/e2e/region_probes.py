@@ -4,6 +4,7 @@
 import contextlib
 import os
 import re
+import shutil
 import struct
 import subprocess
 
@@ -22,6 +23,8 @@ class Note:
 
 
 def readelf(path, *options):
+    if not shutil.which("readelf"):
+        raise Skip("readelf is not installed")
     return subprocess.run(["readelf", "--wide", *options, path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                           check=True, text=True).stdout
 

@@ -50,6 +50,7 @@ LEFT_OUT = (
     (("6.1",), "*[[]multi]", "this kernel has no multi links"),
     (BEFORE_6_13, "command.forked_children*", NOT_HELD),
     (BEFORE_6_13, "command.children_that_dlopen", NOT_HELD),
+    (BEFORE_6_13, "regions.fork", NOT_HELD),
     (("newest",), "devices.*_trace", "this kernel skips events of system calls, and reports do not tell how many"),
     ((), "opencl.*", "PoCL is not in the image: it is ten times as large as all else"),
     ((), "onnx.*", "ONNX Runtime is not in the image"),
@@ -58,6 +59,7 @@ LEFT_OUT = (
     ((), "*.onnx_*", "ONNX Runtime is not in the image"),
     ((), "ops.*", "ONNX Runtime is not in the image"),
     ((), "merge.*", "traces are merged without the kernel"),
+    ((), "region_library.*", "the library is not in the image"),
 )
 
 
