@@ -6,7 +6,7 @@ import json
 import os
 import re
 
-from harness import (XPUTRACE, Recorder, Trace, Workload, cases, entries_of, need, plain_name, record_command, results_in, run,
+from harness import (SLOW, XPUTRACE, Recorder, Trace, Workload, cases, entries_of, need, plain_name, record_command, results_in, run,
                      run_entries, scratch, standin, workload_path)
 from onnx_models import RELEASES, library, model, serve
 from operator_checks import check_operators, check_profile, profile_counts, spans
@@ -95,12 +95,12 @@ def test_many_that_come_and_go():
 def test_handles():
     """Programs that were loaded before: by handle, and by the name that the user gives."""
     workload = standin("nrt", "--calls", 0, "--rate", 500, "--programs", 4, "--load-first")
-    everything = Recorder("-p", workload.pid, "-d", "2s")
+    everything = Recorder("-p", workload.pid, "-d", "%ds" % (2 * SLOW))
     workload.go()
     handles = sorted(program["handle"] for program in everything.finish().programs() if program["recorded"])
     assert len(handles) == 4, handles
     recorder = Recorder("-p", workload.pid, "-n", handles[1] + "=mine", "--program", handles[0], "--program", "mine",
-                        "-d", "2s")
+                        "-d", "%ds" % (2 * SLOW))
     trace = recorder.finish()
     workload.stop()
     traced = collections.Counter(hex(call.handle) for call in trace.runs())
@@ -109,7 +109,7 @@ def test_handles():
         assert program["recorded"] == traced[program["handle"]] == (
             program["calls"] if program["handle"] in handles[:2] else 0), (program, traced)
     assert trace.metadata["chosen"] == [{"name": None, "handle": handles[0]}, {"name": "mine"}]
-    assert not trace.losses()
+    assert set(trace.losses()) <= {"open"}, trace.losses()  # it ends while the program runs
 
 
 def test_sampled():
