@@ -94,7 +94,7 @@ static void on_total(struct collector *collector, const struct xpt_record_total 
 	collector_pass(collector, &total->header);
 }
 
-/* It cost as much as a call: one probe where it began and one where it ended. */
+/* It stands for two probes: where it began, and where it ended. */
 static void on_region(struct collector *collector, const struct xpt_record_region *region)
 {
 	if (region->spec < collector->registry->spec_count)
@@ -224,6 +224,8 @@ static __u64 call_cost(const struct collector *collector, size_t spec)
 	if (role == XPT_ROLE_OPERATOR || role == XPT_ROLE_REGION)
 		return attacher_cost(collector->attacher, spec) + attacher_end_cost(collector->attacher) +
 		       2 * APART_COST;
+	if (role == XPT_ROLE_REGION_BEGIN)
+		return 2 * attacher_cost(collector->attacher, spec);
 	return attacher_cost(collector->attacher, spec) + slots * SLOT_COST;
 }
 
