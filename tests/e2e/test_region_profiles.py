@@ -104,6 +104,7 @@ def test_stream():
 
 
 @again
+@again
 def test_stream_times():
     """What the reports add up to is what the program prints of its regions."""
     program = started(classifier(PICTURES), env=ENABLED)
