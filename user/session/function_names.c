@@ -25,21 +25,22 @@ bool function_names_any(const struct registry *registry, const struct found_func
 static int tell(const struct found_function *function, pid_t tgid, __u64 address, __u64 time,
 		int (*record)(void *context, const struct xpt_record_header *record), void *context)
 {
-	struct {
+	union {
 		struct xpt_record_region_name record;
-		char text[XPT_STRING_MAX];
+		char room[sizeof(struct xpt_record_region_name) + XPT_ALIGN8(XPT_STRING_MAX)];
 	} named = { .record = { .header = { .kind = XPT_RECORD_REGION_NAME, .tgid = tgid, .time = time },
 				.name = address } };
+	struct xpt_record_region_name *told = &named.record;
 	char readable[NAME_LENGTH];
 	const char *name = type_name_read_function(function->symbol, readable, sizeof(readable)) ? function->symbol :
 												   readable;
 	size_t length = strlen(name);
 
-	named.record.truncated = length > XPT_STRING_MAX;
-	named.record.length = length > XPT_STRING_MAX ? XPT_STRING_MAX : length;
-	named.record.header.size = XPT_ALIGN8(sizeof(named.record) + named.record.length);
-	memcpy(named.record.text, name, named.record.length);
-	return record(context, &named.record.header);
+	told->truncated = length > XPT_STRING_MAX;
+	told->length = length > XPT_STRING_MAX ? XPT_STRING_MAX : length;
+	told->header.size = XPT_ALIGN8(sizeof(*told) + told->length);
+	memcpy(told->text, name, told->length);
+	return record(context, &told->header);
 }
 
 int function_names_tell(const struct registry *registry, const struct found_functions *found, pid_t tgid,
