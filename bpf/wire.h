@@ -343,6 +343,7 @@ enum xpt_record_kind {
 	/* Before the first call. Where there are any, other programs than those that they mean are counted only. */
 	XPT_RECORD_CHOICE = 33, /* name of a program, "": any; with the tgid and handle where these are not 0 */
 	XPT_RECORD_MATCH = 34,	/* expression that is found in the names of programs */
+	XPT_RECORD_LOADED = 35, /* JSON: a program that was there before the recording begins */
 };
 
 struct xpt_record_header {
@@ -520,8 +521,8 @@ struct xpt_record_reading {
 };
 
 /*
- * RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER, PROCESS, THREAD, NAMED, CLASS, NODE, CHOICE, MATCH and END carry text (PASS has
- * no body):
+ * RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER, PROCESS, THREAD, NAMED, CLASS, NODE, CHOICE, MATCH, LOADED and END carry text
+ * (PASS has no body):
  *
  *	RUNTIME {"name":"nrt","title":"AWS Neuron runtime","statuses":[{"value":1003,"class":"ok","name":"..."}]}
  *		class: "ok", "pending" or "error"; any other value of a call with a status but success is an error
@@ -542,6 +543,9 @@ struct xpt_record_reading {
  *		perf events that are read around inferences it is the sum of, those of the counters before come first; 0 or
  *		missing: none; each_cpu: they count the CPU that they are read on; scale: unit for each of their counts
  *	PROCESS {"name":"node","command":"node server.js","parent":1,"start_time":12345}
+ *	LOADED	{"runtime":3,"name":"resnet50","named_by":3,"size":102400}
+ *		named_by: where the name comes from, as enum name_source in model/event.h; size: bytes given at its load; what is not
+ *		known is missing
  *	NODE	{"class":140737353984,"name":"/fc/Gemm","type":"Gemm","index":3,"provider":"CPUExecutionProvider"}
  *		class: address as fetched; what is not known is missing
  *	THREAD, NAMED, CLASS, CHOICE, MATCH  the bare name, or expression
@@ -553,7 +557,7 @@ struct xpt_record_reading {
  */
 struct xpt_record_text {
 	struct xpt_record_header header;
-	__u64 id; /* RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER: index; THREAD: tid; NAMED, CHOICE: handle; CLASS, NODE: address */
+	__u64 id; /* RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER: index; THREAD: tid; NAMED, CHOICE, LOADED: handle; CLASS, NODE: address */
 	__u32 length; /* bytes in text */
 	__u32 reserved;
 	char text[]; /* not terminated, padded to 8 */

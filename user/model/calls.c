@@ -77,7 +77,7 @@ static void program_name(struct model *model, struct passage *passage, enum name
 
 	named = program_set_name(passage->program, call->name, source);
 	note(passage, named);
-	if (has(call, XPT_MEANING_PARENT) && passage->program->source <= NAME_FROM_PARENT) {
+	if (has(call, XPT_MEANING_PARENT) && passage->program->view.name_source <= NAME_FROM_PARENT) {
 		parent_name = names_find(&model->names, passage->process->view.tgid, call->parent);
 		named = parent_name ? program_set_name(passage->program, parent_name, NAME_FROM_PARENT) :
 				      programs_set_parent(&model->programs, passage->program, call->parent, call->end);
@@ -112,7 +112,8 @@ static void program_load(struct model *model, struct passage *passage)
  */
 static bool is_renamed(const struct program *program, const char *name)
 {
-	return program && name && program->name && program->source == NAME_FROM_CALL && strcmp(program->name, name);
+	return program && name && program->name && program->view.name_source == NAME_FROM_CALL &&
+	       strcmp(program->name, name);
 }
 
 static void program_rename(struct model *model, struct passage *passage)

@@ -134,15 +134,26 @@ struct model_device_times {
 	__u64 busy_time; /* ns, share of the queues' busy_time of its jobs that have ended; n that run have 1/n each */
 };
 
+/* Where a program's name comes from. A better source wins, and so does the later of two equal ones. Numbers stand in recordings. */
+enum name_source {
+	NAME_FROM_HANDLE = 0,
+	NAME_FROM_FORK = 1, /* the process that this one was forked from had it */
+	NAME_FROM_PARENT = 2,
+	NAME_FROM_LOAD = 3,
+	NAME_FROM_CALL = 4, /* program.name */
+	NAME_FROM_USER = 5,
+};
+
 struct model_program {
 	unsigned int id; /* unique in the recording, from 1 */
 	const struct model_process *process;
 	const char *runtime;
 	unsigned int runtime_index;
 	__u64 handle;
-	unsigned int generation;     /* how many programs had this handle in this process before */
-	const char *name;	     /* from the load call, from --name, else "0x7f..." from the handle; never NULL */
-	bool named;		     /* name is not just the handle */
+	unsigned int generation; /* how many programs had this handle in this process before */
+	const char *name;	 /* from the load call, from --name, else "0x7f..." from the handle; never NULL */
+	bool named;		 /* name is not just the handle */
+	enum name_source name_source;
 	enum xpt_role role;	     /* XPT_ROLE_EXECUTE, _ENQUEUE or _LAUNCH: how it was run first; 0: not yet */
 	__u64 loaded;		     /* time of the load call's return, 0 when it was loaded before the recording */
 	__u64 released;		     /* the unload began, or the process was gone; 0: not yet */

@@ -57,6 +57,11 @@ static inline const struct function *functions_get(const struct functions *funct
 	return index < XPT_SPEC_MAX ? functions->functions[index] : NULL; /* NULL: never described */
 }
 
+static inline const struct runtime *functions_runtime(const struct functions *functions, unsigned int index)
+{
+	return index < XPT_RUNTIME_MAX ? functions->runtimes[index] : NULL; /* NULL: never described */
+}
+
 /* Calls that run a program: those that are counted by program. */
 static inline bool role_runs(enum xpt_role role)
 {

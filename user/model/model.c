@@ -261,6 +261,8 @@ static int record_deliver(struct model *model, const struct xpt_record_header *r
 		return thread_deliver(model, text);
 	case XPT_RECORD_NAMED:
 		return named_deliver(model, text);
+	case XPT_RECORD_LOADED:
+		return loaded_deliver(model, text);
 	case XPT_RECORD_CLASS:
 	case XPT_RECORD_NODE:
 		return operator_deliver(model, text);

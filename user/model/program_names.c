@@ -10,14 +10,14 @@ int program_set_name(struct program *program, const char *name, enum name_source
 {
 	char *copy;
 
-	if (!name || !*name || source < program->source || (program->others && program->name))
+	if (!name || !*name || source < program->view.name_source || (program->others && program->name))
 		return 0;
 	copy = strndup(name, PROGRAM_NAME_MAX);
 	if (!copy)
 		return -ENOMEM;
 	free(program->name);
 	program->name = copy;
-	program->source = source;
+	program->view.name_source = source;
 	program->view.name = copy;
 	program->view.named = true;
 	return 1;
@@ -35,7 +35,7 @@ int programs_set_parent(struct programs *programs, struct program *program, __u6
 {
 	const struct program *source;
 
-	if (program->others || program->source > NAME_FROM_PARENT)
+	if (program->others || program->view.name_source > NAME_FROM_PARENT)
 		return 0;
 	source = programs_find(programs, program->process, program->view.runtime_index, parent, time);
 	if (source && source != program && source->view.named) {

@@ -16,16 +16,6 @@
 #define PROGRAM_ALIVE (~(__u64)0) /* struct program.until: not released */
 #define PROGRAM_OTHERS_MAX 1024	  /* programs that stand for the others of one process and runtime */
 
-/* Where a program's name comes from. A better source wins, and so does the later of two equal ones. */
-enum name_source {
-	NAME_FROM_HANDLE = 0,
-	NAME_FROM_FORK = 1, /* the process that this one was forked from had it */
-	NAME_FROM_PARENT = 2,
-	NAME_FROM_LOAD = 3,
-	NAME_FROM_CALL = 4, /* program.name */
-	NAME_FROM_USER = 5,
-};
-
 struct program {
 	struct model_program view;
 	struct map_node node;	/* by process, runtime and handle; the newest generation is found first */
@@ -34,7 +24,6 @@ struct program {
 	const struct runtime *runtime;
 	__u64 born;  /* first time at which it is known to have been there */
 	__u64 until; /* calls that begin earlier are its own; PROGRAM_ALIVE */
-	enum name_source source;
 	char handle_name[24];
 	char *name; /* NULL: handle_name is used */
 	struct statistics *latency;

@@ -57,6 +57,9 @@ int total_deliver(struct model *model, const struct xpt_record_total *record);
 int driver_event_deliver(struct model *model, const struct xpt_record_event *record);
 int ioctl_deliver(struct model *model, const struct xpt_record_ioctl *record);
 
+/* loaded.c: a program that was there before. -EBADMSG, -ENOMEM. */
+int loaded_deliver(struct model *model, const struct xpt_record_text *record);
+
 /* lives.c: processes that begin, change and end. */
 int task_deliver(struct model *model, const struct xpt_record_task *record);
 /* Forgets what is gone when too much is kept. Pointers to programs and processes may become invalid. */

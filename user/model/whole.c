@@ -84,6 +84,7 @@ static struct extent record_extent(const struct xpt_record_header *record)
 	case XPT_RECORD_NODE:
 	case XPT_RECORD_CHOICE:
 	case XPT_RECORD_MATCH:
+	case XPT_RECORD_LOADED:
 	case XPT_RECORD_END:
 	case XPT_RECORD_RUNTIME:
 	case XPT_RECORD_DRIVER:

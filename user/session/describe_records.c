@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/event.h"
-
 #define TEXT_MAX 65000 /* a record's size is 16 bits */
 
 struct xpt_record_text *record_text(enum xpt_record_kind kind, __u32 tgid, __u64 time, __u64 id, const char *text)
@@ -158,6 +156,20 @@ struct xpt_record_text *record_driver(const struct driver_events *events, __u16 
 	add_ioctls(object, &events->driver->ioctls);
 	add_nodes(object, &events->nodes, followed, followed_count);
 	return record_json(XPT_RECORD_DRIVER, 0, 0, index, object);
+}
+
+struct xpt_record_text *record_loaded(const struct model_program *program, __u64 time)
+{
+	cJSON *object = cJSON_CreateObject();
+
+	cJSON_AddNumberToObject(object, "runtime", program->runtime_index);
+	if (program->named) {
+		cJSON_AddStringToObject(object, "name", program->name);
+		cJSON_AddNumberToObject(object, "named_by", program->name_source);
+	}
+	if (program->size)
+		cJSON_AddNumberToObject(object, "size", (double)program->size);
+	return record_json(XPT_RECORD_LOADED, program->process->tgid, time, program->handle, object);
 }
 
 struct xpt_record_text *record_driver_event(const struct tracepoint *tracepoint, const struct xpt_event_spec *spec,

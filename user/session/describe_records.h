@@ -8,6 +8,7 @@
 #include <xputrace/counters.h>
 
 #include "describe/description.h"
+#include "model/event.h"
 #include "target/driver_events.h"
 #include "target/operator_node.h"
 #include "target/process.h"
@@ -19,6 +20,8 @@ struct xpt_record_text *record_spec(const struct call_spec *spec);
 /* NODE: of the operator's object at an address, of the class. */
 struct xpt_record_text *record_node(const struct operator_node *node, __u32 tgid, __u64 time, __u64 object,
 				    __u64 class);
+/* LOADED: of a program as it is now. */
+struct xpt_record_text *record_loaded(const struct model_program *program, __u64 time);
 struct xpt_record_text *record_process(const struct process_info *info, __u64 time);
 
 /* A driver whose keys can be compared: its index, and how many bits of each part. */

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "record/context.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct owner {
+	struct map_node node; /* by tgid */
+	struct link entries;
+};
+
+struct entry {
+	struct map_node node;
+	struct link link;	/* of common or owned */
+	struct link of_process; /* of the owner */
+	struct owner *owner;	/* NULL: common */
+	struct xpt_record_header *record;
+};
+
+void context_init(struct context *context)
+{
+	*context = (struct context){};
+	link_init(&context->common);
+	link_init(&context->owned);
+}
+
+/* ---- keys ---- */
+
+static __u64 key_of(__u16 kind, __u16 runtime, __u32 tgid)
+{
+	return (__u64)kind << 48 | (__u64)runtime << 32 | tgid;
+}
+
+static __u64 number_of(const struct xpt_record_header *record)
+{
+	switch (record->kind) {
+	case XPT_RECORD_REGION_NAME:
+		return ((const struct xpt_record_region_name *)record)->name;
+	case XPT_RECORD_PROCESS:
+		return 0;
+	default:
+		return ((const struct xpt_record_text *)record)->id;
+	}
+}
+
+/* Of processes: it goes with them. */
+static bool is_owned(__u16 kind)
+{
+	switch (kind) {
+	case XPT_RECORD_PROCESS:
+	case XPT_RECORD_THREAD:
+	case XPT_RECORD_CLASS:
+	case XPT_RECORD_NODE:
+	case XPT_RECORD_REGION_NAME:
+	case XPT_RECORD_LOADED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool context_is(const struct xpt_record_header *record)
+{
+	switch (record->kind) {
+	case XPT_RECORD_RUNTIME:
+	case XPT_RECORD_SPEC:
+	case XPT_RECORD_DRIVER:
+	case XPT_RECORD_DRIVER_EVENT:
+	case XPT_RECORD_COUNTER:
+	case XPT_RECORD_NAMED:
+		return true;
+	default:
+		return is_owned(record->kind);
+	}
+}
+
+/* ---- entries ---- */
+
+static void entry_remove(struct context *context, struct entry *entry)
+{
+	context->bytes -= sizeof(*entry) + entry->record->size;
+	map_remove(&context->entries, &entry->node);
+	link_remove(&entry->link);
+	if (entry->owner) {
+		context->owned_count--;
+		link_remove(&entry->of_process);
+		if (link_alone(&entry->owner->entries)) {
+			map_remove(&context->owners, &entry->owner->node);
+			free(entry->owner);
+		}
+	}
+	free(entry->record);
+	free(entry);
+}
+
+void context_free(struct context *context)
+{
+	struct link *link, *following;
+
+	link_each(link, following, &context->common) entry_remove(context, container_of(link, struct entry, link));
+	link_each(link, following, &context->owned) entry_remove(context, container_of(link, struct entry, link));
+	map_free(&context->entries);
+	map_free(&context->owners);
+}
+
+static struct owner *owner_get(struct context *context, __u32 tgid)
+{
+	struct map_node *node = map_find(&context->owners, tgid, 0);
+	struct owner *owner;
+
+	if (node)
+		return container_of(node, struct owner, node);
+	owner = calloc(1, sizeof(*owner));
+	if (!owner)
+		return NULL;
+	link_init(&owner->entries);
+	if (map_add(&context->owners, &owner->node, tgid, 0)) {
+		free(owner);
+		return NULL;
+	}
+	return owner;
+}
+
+static struct entry *entry_add(struct context *context, __u64 key, __u64 number)
+{
+	__u16 kind = key >> 48;
+	struct entry *entry = calloc(1, sizeof(*entry));
+
+	if (!entry || map_add(&context->entries, &entry->node, key, number)) {
+		free(entry);
+		return NULL;
+	}
+	if (!is_owned(kind)) {
+		link_append(&context->common, &entry->link);
+		return entry;
+	}
+	entry->owner = owner_get(context, (__u32)key);
+	if (!entry->owner) {
+		map_remove(&context->entries, &entry->node);
+		free(entry);
+		return NULL;
+	}
+	link_append(&context->owned, &entry->link);
+	link_append(&entry->owner->entries, &entry->of_process);
+	context->owned_count++;
+	return entry;
+}
+
+/* The record becomes the context's. */
+static int put(struct context *context, __u64 key, __u64 number, struct xpt_record_header *record)
+{
+	struct map_node *node = map_find(&context->entries, key, number);
+	struct entry *entry = node ? container_of(node, struct entry, node) : entry_add(context, key, number);
+
+	if (!entry) {
+		free(record);
+		return -ENOMEM;
+	}
+	if (entry->record)
+		context->bytes -= sizeof(*entry) + entry->record->size;
+	context->bytes += sizeof(*entry) + record->size;
+	free(entry->record);
+	entry->record = record;
+	if (!entry->owner)
+		return 0;
+	link_remove(&entry->link);
+	link_append(&context->owned, &entry->link);
+	return 0;
+}
+
+static void make_room(struct context *context)
+{
+	while (context->owned_count > CONTEXT_MAX) {
+		entry_remove(context, container_of(context->owned.next, struct entry, link));
+		context->dropped++;
+	}
+}
+
+/* ---- processes ---- */
+
+/* all: the process is gone; else it has become another program. */
+static void drop_process(struct context *context, __u32 tgid, bool all)
+{
+	struct map_node *node = map_find(&context->owners, tgid, 0);
+	struct link *link, *following, *entries;
+	struct entry *entry;
+	size_t left = 0;
+
+	if (!node)
+		return;
+	entries = &container_of(node, struct owner, node)->entries;
+	link_each(link, following, entries) left++;
+	/* With the last entry goes the list itself. */
+	for (link = entries->next; left; left--, link = following) {
+		following = link->next;
+		entry = container_of(link, struct entry, of_process);
+		if (all || entry->record->kind != XPT_RECORD_PROCESS)
+			entry_remove(context, entry);
+	}
+}
+
+static struct xpt_record_header *copy_record(const struct xpt_record_header *record)
+{
+	struct xpt_record_header *copy = malloc(record->size);
+
+	if (copy)
+		memcpy(copy, record, record->size);
+	return copy;
+}
+
+/* A child has the programs that its parent had then. */
+static int inherit(struct context *context, __u32 child, __u32 parent)
+{
+	struct map_node *node = map_find(&context->owners, parent, 0);
+	struct link *link, *following;
+	struct xpt_record_header *copy;
+	const struct entry *entry;
+	int error = 0;
+
+	if (!node || child == parent)
+		return 0;
+	link_each(link, following, &container_of(node, struct owner, node)->entries)
+	{
+		entry = container_of(link, struct entry, of_process);
+		if (error || entry->record->kind != XPT_RECORD_LOADED)
+			continue;
+		copy = copy_record(entry->record);
+		if (!copy)
+			return -ENOMEM;
+		copy->tgid = child;
+		error = put(context, (entry->node.a & ~(__u64)UINT32_MAX) | child, entry->node.b, copy);
+	}
+	return error;
+}
+
+static int take_task(struct context *context, const struct xpt_record_task *task)
+{
+	switch (task->event) {
+	case XPT_TASK_FORK:
+		return inherit(context, task->header.tgid, task->other);
+	case XPT_TASK_EXEC:
+		drop_process(context, task->header.tgid, false);
+		return 0;
+	case XPT_TASK_EXIT:
+		drop_process(context, task->header.tgid, true);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+int context_take(struct context *context, const struct xpt_record_header *record)
+{
+	struct xpt_record_header *copy;
+	int error;
+
+	if (record->kind == XPT_RECORD_TASK) {
+		error = take_task(context, (const void *)record);
+	} else {
+		copy = copy_record(record);
+		error = copy ? put(context, key_of(record->kind, 0, record->tgid), number_of(record), copy) : -ENOMEM;
+	}
+	make_room(context);
+	return error;
+}
+
+int context_load(struct context *context, __u16 runtime, const struct xpt_record_text *record)
+{
+	const struct xpt_record_header *header = &record->header;
+	struct xpt_record_header *copy = copy_record(header);
+	int error = copy ? put(context, key_of(header->kind, runtime, header->tgid), record->id, copy) : -ENOMEM;
+
+	make_room(context);
+	return error;
+}
+
+void context_release(struct context *context, __u32 tgid, __u16 runtime, __u64 handle)
+{
+	struct map_node *node = map_find(&context->entries, key_of(XPT_RECORD_LOADED, runtime, tgid), handle);
+
+	if (node)
+		entry_remove(context, container_of(node, struct entry, node));
+}
+
+static void write_list(const struct link *list, __u64 time, bool processes, struct text *text)
+{
+	const struct xpt_record_header *record;
+	struct xpt_record_header header;
+
+	for (const struct link *link = list->next; link != list; link = link->next) {
+		record = container_of(link, struct entry, link)->record;
+		if ((record->kind == XPT_RECORD_PROCESS) != processes)
+			continue;
+		header = *record;
+		header.time = time;
+		text_bytes(text, &header, sizeof(header));
+		text_bytes(text, record + 1, record->size - sizeof(header));
+	}
+}
+
+void context_write(const struct context *context, __u64 time, struct text *text)
+{
+	write_list(&context->common, time, false, text);
+	write_list(&context->owned, time, true, text);
+	write_list(&context->owned, time, false, text);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the records that have left a window have said about those that are still there: what numbers mean, which processes,
+ * threads and programs there are, and what they are called. Each is kept once, in its latest form, as long as its process lives.
+ */
+#ifndef XPT_RECORD_CONTEXT_H
+#define XPT_RECORD_CONTEXT_H
+
+#include "base/text.h"
+#include "bpf/wire.h"
+#include "model/link.h"
+#include "model/map.h"
+
+/* Entries of processes; beyond, those that were told longest ago go. */
+#define CONTEXT_MAX 65536
+
+struct context {
+	struct map entries; /* by kind, process and number */
+	struct map owners;  /* by process */
+	struct link common; /* what belongs to no process, in the order in which it was told first */
+	struct link owned;  /* the rest, in the order in which it was told last */
+	size_t owned_count;
+	size_t bytes;  /* of all entries */
+	__u64 dropped; /* entries, for want of room */
+};
+
+void context_init(struct context *context);
+void context_free(struct context *context);
+
+/* Whether a record of this kind says something about others: context_take() is for those but LOADED, and for TASK. */
+bool context_is(const struct xpt_record_header *record);
+/* Takes what the record says; of the later ones counts the last. -ENOMEM: it is not known. */
+int context_take(struct context *context, const struct xpt_record_header *record);
+/* The same of a LOADED record. */
+int context_load(struct context *context, __u16 runtime, const struct xpt_record_text *record);
+/* What it has told is over: the handle has been released. */
+void context_release(struct context *context, __u32 tgid, __u16 runtime, __u64 handle);
+
+/* Appends all that is known, as records of the time. */
+void context_write(const struct context *context, __u64 time, struct text *text);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The latest part of a stream of records, in memory: bounded in bytes and in time, the oldest go first. What a recording would
+ * hold that had begun where the window begins can be taken out of it at any time, while it goes on. One thread at a time; a
+ * snapshot belongs to whoever has it.
+ */
+#ifndef XPT_RECORD_WINDOW_H
+#define XPT_RECORD_WINDOW_H
+
+#include <linux/types.h>
+
+#include "bpf/wire.h"
+#include "record/snapshot.h"
+
+#define WINDOW_BYTES_MIN (2u << 20)
+#define WINDOW_BYTES_MAX (1ull << 40)
+
+struct window_options {
+	__u64 bytes; /* of memory for records, WINDOW_BYTES_MIN to WINDOW_BYTES_MAX */
+	__u64 span;  /* ns: what is older goes; 0: no limit */
+	__u64 begin; /* ns: before it nothing was recorded */
+};
+
+struct window;
+
+int window_create(const struct window_options *options, struct window **result); /* -EINVAL, -ENOMEM */
+void window_free(struct window *window);
+
+/* Copies the record. -ENOMEM: it is not in the window, and counted. */
+int window_add(struct window *window, const struct xpt_record_header *record);
+/* What a program is called from here on: a LOADED record, taken over. -ENOMEM: the name will not be known, once it is older. */
+int window_load(struct window *window, __u16 runtime, struct xpt_record_text *record);
+void window_release(struct window *window, __u32 tgid, __u16 runtime, __u64 handle, __u64 time);
+/* Whatever is too old by now goes. */
+void window_expire(struct window *window, __u64 now);
+
+struct window_figures {
+	__u64 begin;   /* ns: what began from here on is in the window */
+	__u64 bytes;   /* of memory in use */
+	__u64 records; /* in it */
+	__u64 evicted; /* records that had to go */
+	__u64 lost;    /* records that came when there was no memory */
+};
+void window_figures(const struct window *window, struct window_figures *figures);
+
+/* What is in the window now. Costs a copy of what is told about processes and programs, not of the records. -ENOMEM. */
+int window_snapshot(const struct window *window, struct snapshot **result);
+
+#endif
