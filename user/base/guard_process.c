@@ -16,69 +16,10 @@
 
 #include "base/file.h"
 #include "base/guard_private.h"
+#include "base/process_state.h"
 
 #define KEPT_FIRST 3	 /* after tidy_up(): the socket, then the collector's pidfd */
 #define ANCESTORS_MAX 64 /* a parent chain is followed so far: bounds the work when /proc changes meanwhile */
-
-struct process_state {
-	pid_t parent;
-	char state; /* 'T': stopped */
-	__u64 start_time;
-};
-
-/* ---- /proc, with system calls only ---- */
-
-static char *append_number(char *end, pid_t value)
-{
-	char digits[12], *at = digits + sizeof(digits);
-
-	do
-		*--at = '0' + value % 10;
-	while (value /= 10);
-	memcpy(end, at, digits + sizeof(digits) - at);
-	return end + (digits + sizeof(digits) - at);
-}
-
-static __u64 number_at(const char *at)
-{
-	__u64 value = 0;
-
-	while (*at >= '0' && *at <= '9')
-		value = value * 10 + (*at++ - '0');
-	return value;
-}
-
-/* Fields 3, 4 and 22 of /proc/PID/stat; the name in field 2 may hold anything, its last ')' ends it. */
-static bool read_state(pid_t pid, struct process_state *result)
-{
-	char path[32] = "/proc/", text[1024], *at;
-	ssize_t length;
-	int descriptor, field;
-
-	memcpy(append_number(path + 6, pid), "/stat", 6);
-	descriptor = open(path, O_RDONLY | O_CLOEXEC);
-	if (descriptor < 0)
-		return false;
-	length = read(descriptor, text, sizeof(text) - 1);
-	close(descriptor);
-	if (length <= 0)
-		return false;
-	text[length] = 0;
-	at = strrchr(text, ')');
-	if (!at || at[1] != ' ' || !at[2] || at[3] != ' ')
-		return false;
-	result->state = at[2];
-	result->parent = number_at(at + 4);
-	at += 2;
-	for (field = 3; field < 22; field++) {
-		at = strchr(at, ' ');
-		if (!at)
-			return false;
-		at++;
-	}
-	result->start_time = number_at(at);
-	return true;
-}
 
 /* The pidfd is opened first: then the start time is of the very process that the signal goes to. */
 static void let_go(pid_t pid, __u64 start_time)
@@ -89,7 +30,7 @@ static void let_go(pid_t pid, __u64 start_time)
 
 	if (descriptor < 0 && !no_pidfd)
 		return;
-	if (read_state(pid, &state) && state.start_time == start_time) {
+	if (process_state_read(pid, &state) && state.start_time == start_time) {
 		if (no_pidfd)
 			kill(pid, SIGCONT);
 		else
@@ -130,7 +71,7 @@ static void let_go_if_watched(struct guard_table *table, pid_t pid)
 	pid_t ancestor = pid;
 	int i;
 
-	if (!read_state(pid, &stopped) || stopped.state != 'T')
+	if (!process_state_read(pid, &stopped) || stopped.state != 'T')
 		return;
 	state = stopped;
 	for (i = 0; i < ANCESTORS_MAX; i++) {
@@ -139,7 +80,7 @@ static void let_go_if_watched(struct guard_table *table, pid_t pid)
 			return;
 		}
 		ancestor = state.parent;
-		if (ancestor <= 1 || !read_state(ancestor, &state))
+		if (ancestor <= 1 || !process_state_read(ancestor, &state))
 			return;
 	}
 }
@@ -162,7 +103,7 @@ static void let_go_watched(struct guard_table *table)
 
 			memcpy(&size, entries + at + 16, sizeof(size));
 			if (*name >= '1' && *name <= '9')
-				let_go_if_watched(table, number_at(name));
+				let_go_if_watched(table, process_state_number(name));
 			at += size;
 		}
 	}

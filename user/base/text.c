@@ -272,8 +272,7 @@ void text_json(struct text *text, const char *bytes, size_t length)
 	text_literal(text, "\"");
 }
 
-/* Characters that leave no mark where they stand but change what stands around them. */
-static bool is_hidden(__u32 c)
+bool text_hidden(__u32 c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c || c == 0x180e ||
 	       (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) ||
@@ -302,7 +301,7 @@ static size_t terminal_character(const char *bytes, size_t length, struct text *
 	size_t size = text_decode(bytes, length, &character);
 
 	shown->length = 0;
-	if (size && !is_hidden(character)) {
+	if (size && !text_hidden(character)) {
 		text_bytes(shown, bytes, size);
 		*columns = character_columns(character);
 		return size;

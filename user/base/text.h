@@ -84,4 +84,10 @@ size_t text_cut(const char *bytes, size_t length, size_t limit);
  */
 size_t text_decode(const char *bytes, size_t length, __u32 *character);
 
+/*
+ * Characters that leave no mark where they stand but change what stands around them: controls (C0, DEL, C1), changes of
+ * direction, invisible ones.
+ */
+bool text_hidden(__u32 c);
+
 #endif
