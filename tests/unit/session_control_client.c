@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/unit/session_control.h"
+
+#include <fcntl.h>
+
+#include "session/control_client.h"
+
+/* Bytes that a server sends in place of an answer, or what else it does. */
+struct false_server {
+	const char *answer; /* NULL: none */
+	size_t repeat;	    /* so many times */
+	__u64 pause;	    /* ns before each byte */
+	bool stays;	    /* the connection stays open until the client has gone */
+	bool deaf;	    /* it reads nothing */
+};
+
+static cJSON *request_of(const char *name, const char *text)
+{
+	cJSON *request = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(request, "do", name);
+	if (text)
+		cJSON_AddStringToObject(request, "text", text);
+	return request;
+}
+
+static int call(struct place *place, const char *name, const char *text, __u64 timeout, cJSON **answer)
+{
+	cJSON *request = request_of(name, text);
+	int error;
+
+	place->said[0] = '\0';
+	error = control_call(place->path, request, timeout, answer, &place->log);
+	cr_assert_eq(!error, *answer != NULL);
+	cr_assert_eq(!error, !place->said[0], "%s", place->said);
+	cJSON_Delete(request);
+	return error;
+}
+
+static void expect_failure(struct place *place, __u64 timeout, int error, const char *said)
+{
+	cJSON *answer;
+
+	cr_assert_eq(call(place, "echo", "x", timeout, &answer), error, "%s", place->said);
+	cr_assert(strstr(place->said, said), "%s", place->said);
+}
+
+static int false_listen(const struct place *place, int backlog)
+{
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char folder[96];
+	struct sockaddr_un address;
+
+	snprintf(folder, sizeof(folder), "%s/run", place->folder);
+	mkdir(folder, 0755);
+	unlink(place->path);
+	cr_assert_eq(control_socket_address(place->path, &address), 0);
+	cr_assert_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	cr_assert_eq(listen(listener, backlog), 0);
+	return listener;
+}
+
+static void false_serve(int listener, const struct false_server *server)
+{
+	int client = accept(listener, NULL, NULL);
+	char bytes[4096];
+
+	if (!server->deaf)
+		(void)!recv(client, bytes, sizeof(bytes), 0);
+	for (size_t i = 0; i < server->repeat; i++) {
+		size_t length = strlen(server->answer), step = server->pause ? 1 : length;
+
+		for (size_t at = 0; at < length; at += step) {
+			usleep((useconds_t)(server->pause / 1000));
+			if (send(client, server->answer + at, step, MSG_NOSIGNAL) != (ssize_t)step)
+				return;
+		}
+	}
+	while (server->stays && !server->deaf && recv(client, bytes, sizeof(bytes), 0) > 0)
+		;
+	if (server->stays && server->deaf)
+		pause();
+}
+
+static pid_t false_start(const struct place *place, const struct false_server *server)
+{
+	int listener = false_listen(place, 4);
+	pid_t pid = fork();
+
+	if (!pid) {
+		false_serve(listener, server);
+		_exit(0);
+	}
+	close(listener);
+	return pid;
+}
+
+Test(session_control_client, answers_and_refusals)
+{
+	const char *reason = NULL;
+	struct place place;
+	cJSON *answer, *request;
+	pid_t pid;
+
+	place_make(&place);
+	pid = place_serve(&place);
+	cr_assert_eq(call(&place, "echo", "a\n\xc3\xa9\xff", PATIENCE, &answer), 0);
+	cr_assert_str_eq(cJSON_GetStringValue(cJSON_GetObjectItem(answer, "text")), "a\n\xc3\xa9\xef\xbf\xbd");
+	cr_assert_eq(control_answer_error(answer, &reason), 0);
+	cr_assert_null(reason);
+	cJSON_Delete(answer);
+
+	cr_assert_eq(call(&place, "nothing", NULL, PATIENCE, &answer), 0);
+	cr_assert_eq(control_answer_error(answer, &reason), -EOPNOTSUPP);
+	cr_assert_str_eq(reason, "nothing of that \"name\"");
+	cr_assert_eq(control_answer_error(answer, NULL), -EOPNOTSUPP);
+	cJSON_Delete(answer);
+
+	/* Its own version and id are put in, whatever the caller has. */
+	request = request_of("echo", "y");
+	cJSON_AddNumberToObject(request, "id", 99);
+	cJSON_AddNumberToObject(request, "xputrace", 99);
+	cr_assert_eq(control_call(place.path, request, PATIENCE, &answer, NULL), 0);
+	cr_assert_eq(control_answer_error(answer, NULL), 0);
+	cJSON_Delete(answer);
+	cJSON_Delete(request);
+
+	cr_assert_eq(call(&place, "", NULL, ~0ull, &answer), 0, "a time without limit");
+	cr_assert_eq(control_answer_error(answer, &reason), -EINVAL);
+	cJSON_Delete(answer);
+	child_kill(pid);
+	place_remove(&place);
+}
+
+Test(session_control_client, requests_that_are_long)
+{
+	struct place place;
+	cJSON *answer;
+	char *text = calloc(1, CONTROL_LINE_MAX);
+	pid_t pid;
+
+	place_make(&place);
+	pid = place_serve(&place);
+	memset(text, 'x', CONTROL_LINE_MAX - 100);
+	cr_assert_eq(call(&place, "echo", text, PATIENCE, &answer), 0);
+	cr_assert_str_eq(cJSON_GetStringValue(cJSON_GetObjectItem(answer, "text")), text);
+	cJSON_Delete(answer);
+	memset(text, 'x', CONTROL_LINE_MAX - 20);
+	cr_assert_eq(call(&place, "echo", text, PATIENCE, &answer), -EMSGSIZE);
+	cr_assert(strstr(place.said, "65536 bytes"), "%s", place.said);
+	child_kill(pid);
+	free(text);
+	place_remove(&place);
+}
+
+Test(session_control_client, nobody_listens)
+{
+	char path[128];
+	struct place place;
+	pid_t pid;
+
+	place_make(&place);
+	expect_failure(&place, PATIENCE, -ENOENT, "no collector runs under this name; start one with");
+	snprintf(path, sizeof(path), "%s/run", place.folder);
+	close(open(path, O_CREAT | O_WRONLY, 0600));
+	expect_failure(&place, PATIENCE, -ENOENT, "no collector runs");
+	unlink(path);
+	pid = place_serve(&place);
+	child_kill(pid);
+	expect_failure(&place, PATIENCE, -ECONNREFUSED, "was killed; start it again");
+	unlink(place.path);
+	close(open(place.path, O_CREAT | O_WRONLY, 0600));
+	expect_failure(&place, PATIENCE, -ECONNREFUSED, "nobody listens");
+	place.path[0] = '\0';
+	expect_failure(&place, PATIENCE, -EINVAL, "path");
+	snprintf(path, sizeof(path), "%0120d", 0);
+	cr_assert_eq(control_call(path, NULL, PATIENCE, &(cJSON *){ NULL }, &place.log), -ENAMETOOLONG);
+	place_remove(&place);
+}
+
+static void expect_false(struct place *place, const struct false_server *server, __u64 timeout, int error,
+			 const char *said)
+{
+	pid_t pid = false_start(place, server);
+
+	expect_failure(place, timeout, error, said);
+	child_kill(pid);
+}
+
+Test(session_control_client, answers_that_are_none)
+{
+	static const struct {
+		const char *answer, *said;
+	} bad[] = {
+		{ "\n", "JSON" },
+		{ "hello\n", "JSON" },
+		{ "[]\n", "JSON" },
+		{ "{\"xputrace\":1,\"id\":1,\"ok\":true\n", "JSON" },
+		{ "{\"xputrace\":1,\"id\":1,\"ok\":true,\"x\":\"\xff\"}\n", "JSON" },
+		{ "{\"id\":1,\"ok\":true}\n", "another version" },
+		{ "{\"xputrace\":2,\"id\":1,\"ok\":true}\n", "another version" },
+		{ "{\"xputrace\":1,\"id\":2,\"ok\":true}\n", "another request" },
+		{ "{\"xputrace\":1,\"ok\":true}\n", "another request" },
+		{ "{\"xputrace\":1,\"id\":null,\"ok\":true}\n", "another request" },
+		{ "{\"xputrace\":1,\"id\":2,\"ok\":false,\"error\":\"EIO\"}\n", "another request" },
+		{ "{\"xputrace\":1,\"id\":1}\n", "neither" },
+		{ "{\"xputrace\":1,\"id\":1,\"ok\":1}\n", "neither" },
+		{ "{\"xputrace\":1,\"id\":1,\"ok\":false}\n", "neither" },
+	};
+	struct place place;
+
+	place_make(&place);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		expect_false(&place, &(const struct false_server){ bad[i].answer, 1, 0, true, false }, PATIENCE,
+			     -EPROTO, bad[i].said);
+	expect_false(&place, &(const struct false_server){ "xxxxxxxxxxxxxxxx", 10000, 0, true, false }, PATIENCE,
+		     -EPROTO, "too long");
+	expect_false(&place, &(const struct false_server){ NULL }, PATIENCE, -ECONNRESET, "closed");
+	expect_false(&place, &(const struct false_server){ "{\"xputrace\":1", 1, 0, false, false }, PATIENCE,
+		     -ECONNRESET, "closed");
+	/* It closes with the request unread. */
+	expect_false(&place, &(const struct false_server){ .deaf = true }, PATIENCE, -ECONNRESET, "closed");
+	place_remove(&place);
+}
+
+Test(session_control_client, a_good_answer_may_come_in_any_way)
+{
+	static const struct false_server good[] = {
+		{ "{\"xputrace\":1,\"id\":1,\"ok\":true}\n", 1, 100000, true, false },
+		{ "{\"xputrace\":1,\"id\":1,\"ok\":true,\"later\":{}}\nmore\n", 1, 0, false, false },
+		{ "{\"xputrace\":1,\"id\":1,\"ok\":true}\n", 1, 0, false, true },
+	};
+	struct place place;
+	cJSON *answer;
+
+	place_make(&place);
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		pid_t pid = false_start(&place, &good[i]);
+
+		cr_assert_eq(call(&place, "echo", "x", PATIENCE, &answer), 0, "%zu: %s", i, place.said);
+		cr_assert_eq(control_answer_error(answer, NULL), 0);
+		cJSON_Delete(answer);
+		child_kill(pid);
+	}
+	place_remove(&place);
+}
+
+Test(session_control_client, errors_by_name)
+{
+	static const struct {
+		const char *answer;
+		int error;
+		const char *reason;
+	} told[] = {
+		{ "{\"xputrace\":1,\"id\":1,\"ok\":false,\"error\":\"ENOSPC\",\"reason\":\"full\"}\n", -ENOSPC,
+		  "full" },
+		{ "{\"xputrace\":1,\"id\":null,\"ok\":false,\"error\":\"EACCES\",\"reason\":\"no\"}\n", -EACCES, "no" },
+		{ "{\"xputrace\":1,\"id\":1,\"ok\":false,\"error\":\"ENEWER\"}\n", -EREMOTEIO, "" },
+	};
+	struct place place;
+	const char *reason;
+	cJSON *answer;
+
+	place_make(&place);
+	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
+		pid_t pid = false_start(&place, &(const struct false_server){ told[i].answer, 1, 0, true, false });
+
+		cr_assert_eq(call(&place, "echo", "x", PATIENCE, &answer), 0, "%s", place.said);
+		cr_assert_eq(control_answer_error(answer, &reason), told[i].error);
+		cr_assert_str_eq(reason, told[i].reason);
+		cJSON_Delete(answer);
+		child_kill(pid);
+	}
+	place_remove(&place);
+}
+
+static void expect_timeout(struct place *place, const char *said)
+{
+	__u64 begun = clock_monotonic(), took;
+
+	expect_failure(place, 50 * MS, -ETIMEDOUT, said);
+	took = clock_monotonic() - begun;
+	cr_assert(took >= 50 * MS && took < 1000 * MS, "%g ms", (double)took / 1e6);
+}
+
+Test(session_control_client, time_is_bounded)
+{
+	static const struct false_server slow[] = {
+		{ NULL, 0, 0, true, false },					       /* no answer */
+		{ "{\"xputrace\":1,\"id\":1,\"ok\":true}\n", 1, 5 * MS, true, false }, /* byte by byte, in 160 ms */
+	};
+	struct place place;
+	int listener, waiting[2];
+	char said[32];
+	pid_t pid;
+
+	place_make(&place);
+	for (size_t i = 0; i < sizeof(slow) / sizeof(slow[0]); i++) {
+		pid = false_start(&place, &slow[i]);
+		/* Who listens is who called listen(). */
+		snprintf(said, sizeof(said), "process %d has not answered", getpid());
+		expect_timeout(&place, said);
+		child_kill(pid);
+	}
+	listener = false_listen(&place, 0);
+	waiting[0] = path_connect(place.path);
+	waiting[1] = path_connect(place.path);
+	cr_assert(waiting[0] >= 0 && waiting[1] < 0);
+	expect_timeout(&place, "has taken no connection in time");
+	expect_failure(&place, 0, -ETIMEDOUT, "in time");
+	close(listener);
+	place_remove(&place);
+}
+
+static int as_other_user(int (*act)(struct place *place), struct place *place)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(setgid(OTHER_USER) || setuid(OTHER_USER) ? 100 : act(place));
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert(WIFEXITED(status), "%x", (unsigned int)status);
+	return WEXITSTATUS(status);
+}
+
+static int cannot_ask(struct place *place)
+{
+	cJSON *answer, *request = request_of("echo", "x");
+
+	return control_call(place->path, request, PATIENCE, &answer, &place->log) != -EACCES ||
+	       !strstr(place->said, "belongs to another user: ask as that user or as root");
+}
+
+static int is_refused(struct place *place)
+{
+	cJSON *answer, *request = request_of("echo", "x");
+	const char *reason = "";
+
+	return control_call(place->path, request, PATIENCE, &answer, &place->log) ||
+	       control_answer_error(answer, &reason) != -EACCES || !strstr(reason, "only root and the user");
+}
+
+/* It says to root what it likes, but is not asked anything: whoever is root need not believe it. */
+static int offers_service(struct place *place)
+{
+	int listener = false_listen(place, 4), client;
+	char byte;
+
+	chmod(place->path, 0666);
+	client = accept(listener, NULL, NULL);
+	(void)!send(client, "{\"xputrace\":1,\"id\":1,\"ok\":true}\n", 32, MSG_NOSIGNAL);
+	return recv(client, &byte, 1, 0) > 0 ? 1 : 0;
+}
+
+Test(session_control_client, other_users)
+{
+	char path[128];
+	struct place place;
+	struct stat status;
+	pid_t pid;
+	int ended;
+
+	if (geteuid())
+		cr_skip_test("another user: root is wanted");
+	place_make(&place);
+	pid = place_serve(&place);
+	cr_assert_eq(chmod(place.folder, 0777), 0);
+	snprintf(path, sizeof(path), "%s/run", place.folder);
+	cr_assert_eq(chmod(path, 0755), 0);
+	cr_assert_eq(as_other_user(cannot_ask, &place), 0);
+	cr_assert_eq(chmod(place.path, 0666), 0);
+	cr_assert_eq(as_other_user(is_refused, &place), 0);
+	child_kill(pid);
+
+	cr_assert_eq(chmod(path, 0777), 0);
+	cr_assert_eq(unlink(place.path), 0);
+	pid = fork();
+	if (!pid)
+		_exit(setgid(OTHER_USER) || setuid(OTHER_USER) ? 100 : offers_service(&place));
+	for (__u64 until = clock_monotonic() + PATIENCE;
+	     stat(place.path, &status) || (status.st_mode & 0777) != 0666;) {
+		cr_assert_lt(clock_monotonic(), until);
+		usleep(1000);
+	}
+	expect_failure(&place, PATIENCE, -EACCES, "of user 65534 listens there");
+	cr_assert_eq(waitpid(pid, &ended, 0), pid);
+	cr_assert_eq(ended, 0, "it was asked: %x", (unsigned int)ended);
+	place_remove(&place);
+}

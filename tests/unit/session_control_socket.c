@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tests/unit/session_control.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+static unsigned int mode_of(const char *path)
+{
+	struct stat status;
+
+	cr_assert_eq(lstat(path, &status), 0, "%s", path);
+	return status.st_mode;
+}
+
+static void make_folder(const struct place *place, mode_t mode)
+{
+	char folder[96];
+
+	snprintf(folder, sizeof(folder), "%s/run", place->folder);
+	cr_assert_eq(mkdir(folder, 0700), 0);
+	cr_assert_eq(chmod(folder, mode), 0);
+}
+
+static void check_refused(struct place *place, const char *path, int error, const char *said)
+{
+	char whole[256];
+
+	snprintf(whole, sizeof(whole), "%s", path);
+	place->said[0] = '\0';
+	cr_assert_eq(control_open(&place->log,
+				  &(const struct control_options){ .path = whole, .handler = place_handle },
+				  &place->control),
+		     error, "%s: %s", path, place->said);
+	cr_assert_null(place->control);
+	cr_assert(strstr(place->said, said), "%s", place->said);
+}
+
+Test(session_control_socket, only_its_owner_reaches_it)
+{
+	char folder[96], lock[128];
+	struct place place;
+
+	place_make(&place);
+	umask(0);
+	cr_assert_eq(place_open(&place), 0, "%s", place.said);
+	snprintf(folder, sizeof(folder), "%s/run", place.folder);
+	snprintf(lock, sizeof(lock), "%s" CONTROL_LOCK_SUFFIX, place.path);
+	cr_assert_eq(mode_of(place.path), S_IFSOCK | 0600);
+	cr_assert_eq(mode_of(folder), S_IFDIR | 0700);
+	cr_assert_eq(mode_of(lock), S_IFREG | 0600);
+	expect_service(&place);
+	control_close(place.control);
+	place.control = NULL;
+	cr_assert_neq(access(place.path, F_OK), 0);
+	cr_assert_neq(access(lock, F_OK), 0);
+	cr_assert_eq(mode_of(folder), S_IFDIR | 0700);
+	place_remove(&place);
+}
+
+Test(session_control_socket, folders_that_others_rule)
+{
+	static const mode_t bad[] = { 0777, 01777, 0770, 0702 }, good[] = { 0700, 0755, 0500 };
+	char folder[96];
+	struct place place;
+
+	place_make(&place);
+	snprintf(folder, sizeof(folder), "%s/run", place.folder);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		make_folder(&place, bad[i]);
+		check_refused(&place, place.path, -EPERM, "chmod go-w");
+		cr_assert_eq(rmdir(folder), 0, "something was left behind");
+	}
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		if (geteuid() && !(good[i] & 0200))
+			continue;
+		make_folder(&place, good[i]);
+		cr_assert_eq(place_open(&place), 0, "%s", place.said);
+		control_close(place.control);
+		place.control = NULL;
+		cr_assert_eq(mode_of(folder), S_IFDIR | good[i]);
+		cr_assert_eq(rmdir(folder), 0, "something was left behind");
+	}
+	if (geteuid())
+		cr_skip_test("a directory of another user: root is wanted");
+	make_folder(&place, 0700);
+	cr_assert_eq(chown(folder, OTHER_USER, OTHER_USER), 0);
+	check_refused(&place, place.path, -EPERM, "belongs to user 65534");
+	place_remove(&place);
+}
+
+Test(session_control_socket, paths_that_cannot_be)
+{
+	char path[256], folder[96];
+	struct place place;
+
+	place_make(&place);
+	check_refused(&place, "", -EINVAL, "path");
+	snprintf(path, sizeof(path), "%s/run/", place.folder);
+	check_refused(&place, path, -EINVAL, "ends in a name");
+	snprintf(path, sizeof(path), "%s/run/..", place.folder);
+	check_refused(&place, path, -EINVAL, "ends in a name");
+	snprintf(path, sizeof(path), "%s/%0100d", place.folder, 0);
+	check_refused(&place, path, -ENAMETOOLONG, "107 bytes");
+	snprintf(path, sizeof(path), "%s/not/there/a", place.folder);
+	check_refused(&place, path, -ENOENT, "cannot be made");
+	snprintf(folder, sizeof(folder), "%s/run", place.folder);
+	cr_assert_eq(symlink(place.folder, folder), 0);
+	check_refused(&place, place.path, -ENOTDIR, "symbolic links are not followed");
+	snprintf(path, sizeof(path), "%s//a", folder);
+	check_refused(&place, path, -ENOTDIR, "symbolic links are not followed");
+	cr_assert_eq(unlink(folder), 0);
+	close(open(folder, O_CREAT | O_WRONLY, 0600));
+	check_refused(&place, place.path, -ENOTDIR, folder);
+	cr_assert_eq(chdir(place.folder), 0);
+	snprintf(place.path, sizeof(place.path), "here");
+	cr_assert_eq(place_open(&place), 0, "%s", place.said);
+	expect_service(&place);
+	place_remove(&place);
+}
+
+Test(session_control_socket, what_else_is_there_is_left_alone)
+{
+	char lock[128], text[8] = "";
+	struct sockaddr_un address;
+	struct place place;
+	int file;
+
+	place_make(&place);
+	make_folder(&place, 0700);
+	file = open(place.path, O_CREAT | O_RDWR, 0600);
+	cr_assert_eq(write(file, "data", 4), 4);
+	check_refused(&place, place.path, -EEXIST, "remove it, or choose another name");
+	cr_assert_eq(pread(file, text, sizeof(text), 0), 4);
+	cr_assert_eq(mode_of(place.path), S_IFREG | 0600);
+	unlink(place.path);
+	close(file);
+
+	cr_assert_eq(symlink("/dev/null", place.path), 0);
+	check_refused(&place, place.path, -EEXIST, "remove it");
+	cr_assert(S_ISLNK(mode_of(place.path)));
+	unlink(place.path);
+	cr_assert_eq(symlink("nowhere", place.path), 0);
+	check_refused(&place, place.path, -EEXIST, "remove it");
+	cr_assert(S_ISLNK(mode_of(place.path)));
+	unlink(place.path);
+
+	cr_assert_eq(mkdir(place.path, 0700), 0);
+	check_refused(&place, place.path, -EEXIST, "remove it");
+	cr_assert_eq(rmdir(place.path), 0);
+
+	file = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	cr_assert_eq(control_socket_address(place.path, &address), 0);
+	cr_assert_eq(bind(file, (struct sockaddr *)&address, sizeof(address)), 0);
+	check_refused(&place, place.path, -EEXIST, "remove it");
+	cr_assert(S_ISSOCK(mode_of(place.path)));
+	close(file);
+	unlink(place.path);
+
+	snprintf(lock, sizeof(lock), "%s" CONTROL_LOCK_SUFFIX, place.path);
+	cr_assert_eq(mkfifo(lock, 0600), 0);
+	check_refused(&place, place.path, -EEXIST, "is no regular file");
+	unlink(lock);
+	cr_assert_eq(symlink("elsewhere", lock), 0);
+	check_refused(&place, place.path, -ELOOP, "cannot be opened");
+	unlink(lock);
+	cr_assert_eq(place_open(&place), 0, "%s", place.said);
+	place_remove(&place);
+}
+
+Test(session_control_socket, a_path_that_is_taken)
+{
+	struct control *first;
+	struct place place;
+	char said[96];
+	pid_t pid;
+
+	place_make(&place);
+	pid = place_serve(&place);
+	snprintf(said, sizeof(said), "process %d listens there already", pid);
+	check_refused(&place, place.path, -EADDRINUSE, said);
+	check_refused(&place, place.path, -EADDRINUSE, said);
+	/* Left by a kill: the socket and the lock's file. */
+	child_kill(pid);
+	cr_assert(S_ISSOCK(mode_of(place.path)));
+	cr_assert_eq(place_open(&place), 0, "%s", place.said);
+	expect_service(&place);
+
+	/* In the same process too. */
+	first = place.control;
+	place.control = NULL;
+	snprintf(said, sizeof(said), "process %d listens there already", getpid());
+	check_refused(&place, place.path, -EADDRINUSE, said);
+	place.control = first;
+	expect_service(&place);
+	control_close(place.control);
+	place.control = NULL;
+	cr_assert_eq(place_open(&place), 0, "%s", place.said);
+	place_remove(&place);
+}
+
+Test(session_control_socket, listeners_that_hold_no_lock_are_seen)
+{
+	struct sockaddr_un address;
+	struct place place;
+	int listener, waiting[3];
+	char said[96];
+
+	place_make(&place);
+	make_folder(&place, 0700);
+	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	cr_assert_eq(control_socket_address(place.path, &address), 0);
+	cr_assert_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	cr_assert_eq(listen(listener, 1), 0);
+	snprintf(said, sizeof(said), "process %d listens there already", getpid());
+	check_refused(&place, place.path, -EADDRINUSE, said);
+	/* One whose queue is full. */
+	for (int i = 0; i < 3; i++)
+		waiting[i] = path_connect(place.path);
+	cr_assert_lt(waiting[2], 0);
+	check_refused(&place, place.path, -EADDRINUSE, "listens there already");
+	cr_assert(S_ISSOCK(mode_of(place.path)));
+	place_remove(&place);
+}
+
+Test(session_control_socket, a_lock_without_a_listener)
+{
+	char path[128];
+	struct place place;
+	int lock;
+
+	place_make(&place);
+	make_folder(&place, 0700);
+	snprintf(path, sizeof(path), "%s" CONTROL_LOCK_SUFFIX, place.path);
+	lock = open(path, O_CREAT | O_RDWR, 0600);
+	cr_assert_eq(flock(lock, LOCK_EX), 0);
+	check_refused(&place, place.path, -EADDRINUSE, "just starting or ending");
+	cr_assert_eq(access(path, F_OK), 0, "another one's lock is not removed");
+	close(lock);
+	cr_assert_eq(place_open(&place), 0, "%s", place.said);
+	place_remove(&place);
+}
+
+Test(session_control_socket, only_its_own_files_are_removed)
+{
+	struct control *first, *second;
+	char lock[128];
+	struct place place;
+
+	place_make(&place);
+	cr_assert_eq(place_open(&place), 0, "%s", place.said);
+	first = place.control;
+	snprintf(lock, sizeof(lock), "%s" CONTROL_LOCK_SUFFIX, place.path);
+	/* Somebody tidies up, and starts another one. */
+	cr_assert_eq(unlink(place.path), 0);
+	cr_assert_eq(unlink(lock), 0);
+	cr_assert_eq(place_open(&place), 0, "%s", place.said);
+	second = place.control;
+	control_close(first);
+	cr_assert(S_ISSOCK(mode_of(place.path)));
+	cr_assert(S_ISREG(mode_of(lock)));
+	expect_service(&place);
+	control_close(second);
+	place.control = NULL;
+	cr_assert_neq(access(place.path, F_OK), 0);
+	cr_assert_neq(access(lock, F_OK), 0);
+	place_remove(&place);
+}
+
+/* In a child without privileges: its exit status. */
+static int as_other_user(int (*act)(struct place *place), struct place *place)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (setgid(OTHER_USER) || setuid(OTHER_USER))
+			_exit(100);
+		_exit(act(place));
+	}
+	while (!waitpid(pid, &status, WNOHANG))
+		place_work(place, clock_monotonic() + MS);
+	cr_assert(WIFEXITED(status), "%x", (unsigned int)status);
+	return WEXITSTATUS(status);
+}
+
+static int cannot_connect(struct place *place)
+{
+	return path_connect(place->path) >= 0 || errno != EACCES;
+}
+
+static int is_refused(struct place *place)
+{
+	static const char answer[] = "{\"xputrace\":1,\"id\":null,\"ok\":false,\"error\":\"EACCES\"";
+	char line[512];
+	int client = path_connect(place->path);
+	ssize_t got, length = 0;
+
+	if (client < 0)
+		return 1;
+	(void)!send(client, ECHO_LINE("1", "x"), sizeof(ECHO_LINE("1", "x")) - 1, MSG_NOSIGNAL);
+	fcntl(client, F_SETFL, 0);
+	while ((got = recv(client, line + length, sizeof(line) - (size_t)length, 0)) > 0)
+		length += got;
+	return strncmp(line, answer, strlen(answer)) || line[length - 1] != '\n';
+}
+
+Test(session_control_socket, other_users_are_not_answered)
+{
+	char folder[96];
+	struct place place;
+
+	if (geteuid())
+		cr_skip_test("another user: root is wanted");
+	place_make(&place);
+	snprintf(folder, sizeof(folder), "%s/run", place.folder);
+	cr_assert_eq(place_open(&place), 0, "%s", place.said);
+	cr_assert_eq(chmod(place.folder, 0755), 0);
+	cr_assert_eq(as_other_user(cannot_connect, &place), 0);
+	cr_assert_eq(chmod(folder, 0755), 0);
+	cr_assert_eq(as_other_user(cannot_connect, &place), 0);
+	cr_assert_eq(chmod(place.path, 0666), 0);
+	cr_assert_eq(as_other_user(is_refused, &place), 0);
+	cr_assert_eq(place.handled, 0);
+	expect_service(&place);
+	place_remove(&place);
+}
+
+/* A server of another user answers that user and root. */
+static int serves_both(struct place *place)
+{
+	place->control = NULL;
+	snprintf(place->path, sizeof(place->path), "%s/own/a.sock", place->folder);
+	if (place_open(place))
+		return 1;
+	/* Leaves place for root to connect; the parent asks. */
+	for (__u64 until = clock_monotonic() + PATIENCE; place->handled < 2 && clock_monotonic() < until;) {
+		if (!place->handled)
+			expect_service(place);
+		place_work(place, clock_monotonic() + 5 * MS);
+	}
+	return place->handled < 2;
+}
+
+Test(session_control_socket, a_server_without_privileges)
+{
+	struct place place;
+	char path[128];
+	pid_t pid;
+	int status, client;
+
+	if (geteuid())
+		cr_skip_test("another user: root is wanted");
+	place_make(&place);
+	cr_assert_eq(chmod(place.folder, 0777), 0);
+	snprintf(path, sizeof(path), "%s/own/a.sock", place.folder);
+	pid = fork();
+	if (!pid)
+		_exit(setgid(OTHER_USER) || setuid(OTHER_USER) ? 100 : serves_both(&place));
+	for (__u64 until = clock_monotonic() + PATIENCE; (client = path_connect(path)) < 0;)
+		cr_assert_lt(clock_monotonic(), until);
+	send_text(client, ECHO_LINE("1", "x"));
+	fcntl(client, F_SETFL, 0);
+	cr_assert_eq(recv(client, &(char){ 0 }, 1, 0), 1);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert_eq(status, 0, "%x", (unsigned int)status);
+	place_remove(&place);
+}
