@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include <xputrace/check.h>
+#include <xputrace/inspect.h>
 #include <xputrace/profile.h>
 #include <xputrace/recording.h>
 #include <xputrace/report.h>
@@ -292,6 +293,48 @@ static void test_session_options(void)
 	CHECK_IS(xpt_session_create(&newer.options, &session), -E2BIG);
 }
 
+static void test_inspect_options(void)
+{
+	struct xpt_session_options targets = { .size = sizeof(targets), .all_processes = 1 };
+	const struct xpt_inspect_event_type *types;
+	const struct xpt_inspect_activity *activities;
+	struct xpt_inspect_options *options;
+	const char *const *enabled;
+	size_t count, left, i;
+
+	CHECK_IS(xpt_inspect_options_create(&options), 0);
+	CHECK_IS(xpt_inspect_options_set_targets(options, &targets), 0);
+	CHECK_IS(xpt_inspect_options_set_output_dir(options, ""), -EINVAL);
+	CHECK_IS(xpt_inspect_options_set_output_dir(options, "there"), 0);
+	CHECK_IS(xpt_inspect_options_set_session_id(options, -1), -EINVAL);
+	CHECK_IS(xpt_inspect_options_set_max_events_per_core(options, 0), -EINVAL);
+	CHECK_IS(xpt_inspect_options_set_core(options, XPT_INSPECT_ALL_CORES, 0), 0);
+	CHECK_IS(xpt_inspect_options_set_core(options, XPT_INSPECT_CORES, 1), -EINVAL);
+	/* What is listed is what the setters take. */
+	types = xpt_inspect_event_types(&count);
+	CHECK(count > 10, "%zu types", count);
+	for (i = 0; i < count; i++) {
+		CHECK_IS(xpt_inspect_options_set_event_type(options, types[i].name, 0), 0);
+		xpt_inspect_options_event_types(options, &left);
+		CHECK_IS(left, count - 1 - i);
+		CHECK_IS(xpt_inspect_options_set_event_type(options, types[i].group, 0), 0);
+		CHECK_IS(xpt_inspect_options_set_event_type(options, types[i].group, 1), 0);
+		CHECK_IS(xpt_inspect_options_defaults(options), 0);
+		for (left = 0; left <= i; left++)
+			CHECK_IS(xpt_inspect_options_set_event_type(options, types[left].name, 0), 0);
+	}
+	activities = xpt_inspect_activities(&count);
+	CHECK_IS(count, 4);
+	CHECK_IS(xpt_inspect_options_set_activity(options, "all", 0), 0);
+	CHECK_IS(xpt_inspect_options_set_activity(options, activities[3].name, 1), 0);
+	enabled = xpt_inspect_options_activities(options, &count);
+	CHECK_IS(count, 1);
+	CHECK(!strcmp(enabled[0], activities[3].name), "%s", enabled[0]);
+	CHECK(!enabled[1], "the list does not end");
+	CHECK_IS(xpt_inspect_options_set_activity(options, "none", 1), -EINVAL);
+	xpt_inspect_options_free(options);
+}
+
 static const struct test tests[] = {
 	{ "columns", test_columns, 0 },
 	{ "latencies", test_latencies, 0 },
@@ -300,6 +343,7 @@ static const struct test tests[] = {
 	{ "files_options", test_files_options, 0 },
 	{ "match", test_match, 0 },
 	{ "session_options", test_session_options, 0 },
+	{ "inspect_options", test_inspect_options, 0 },
 };
 
 int main(void)

@@ -372,3 +372,70 @@ Test(target_process, memory)
 	cr_expect_eq(process_read_memory(getpid(), ~0ull - 4, copy, 8), -EFAULT);
 	cr_expect_eq(process_read_memory(getpid(), (__u64)(uintptr_t)secret, copy, 0), 0);
 }
+
+/* A shell with this environment, which ends when its input does. */
+static pid_t start_with(char *const *environment, int *input)
+{
+	char *arguments[] = { "/bin/sh", "-c", "echo; read x", NULL }, byte;
+	int in[2], out[2];
+	pid_t child;
+
+	cr_assert_eq(pipe(in), 0);
+	cr_assert_eq(pipe(out), 0);
+	child = fork();
+	if (!child) {
+		dup2(in[0], STDIN_FILENO);
+		dup2(out[1], STDOUT_FILENO);
+		close(in[1]);
+		execve(arguments[0], arguments, environment);
+		_exit(1);
+	}
+	close(in[0]);
+	close(out[1]);
+	cr_assert_eq(read(out[0], &byte, 1), 1);
+	close(out[0]);
+	*input = in[1];
+	return child;
+}
+
+Test(target_process, environment)
+{
+	char *given[] = { "A=1", "NEURON_RT_INSPECT_ENABLE=1", "EMPTY=", "no value", "", "LAST=a\nb", NULL };
+	struct process_environment environment;
+	int input;
+	pid_t child = start_with(given, &input);
+
+	cr_assert_eq(process_environment_read(child, &environment), 0);
+	cr_assert_eq(environment.count, 6);
+	for (size_t i = 0; i < 6; i++)
+		cr_expect_str_eq(environment.variables[i], given[i]);
+	cr_expect_null(environment.variables[6]);
+	cr_expect_not(environment.truncated);
+	process_environment_free(&environment);
+	close(input);
+	cr_assert_eq(waitpid(child, NULL, 0), child);
+	cr_expect_eq(process_environment_read(child, &environment), -ESRCH);
+}
+
+Test(target_process, environment_beyond_any_measure)
+{
+	static char large[100000];
+	char *given[16] = { 0 };
+	struct process_environment environment;
+	int input;
+	pid_t child;
+
+	memset(large, 'x', sizeof(large) - 1);
+	large[1] = '=';
+	for (size_t i = 0; i < 15; i++)
+		given[i] = large;
+	child = start_with(given, &input);
+	cr_assert_eq(process_environment_read(child, &environment), 0);
+	cr_expect(environment.truncated);
+	cr_expect_eq(environment.count, (1 << 20) / sizeof(large), "whole ones only");
+	for (size_t i = 0; i < environment.count; i++)
+		cr_expect_str_eq(environment.variables[i], large);
+	process_environment_free(&environment);
+	close(input);
+	cr_assert_eq(waitpid(child, NULL, 0), child);
+}

@@ -16,7 +16,7 @@
 #define LOSSES_INTERVAL 200000000ull /* ns */
 #define GRACE_US 5000
 
-static int check_options(const struct collector_options *options)
+int collector_check_options(const struct collector_options *options)
 {
 	unsigned int ways = !!options->pid_count + !!options->command + !!options->all_processes;
 
@@ -77,7 +77,7 @@ static int create_device_side(struct collector *collector, const struct collecto
 int collector_create(const struct collector_options *options, struct collector **result)
 {
 	struct collector *collector;
-	int error = check_options(options);
+	int error = collector_check_options(options);
 
 	if (error)
 		return error;

@@ -115,6 +115,8 @@ struct collector {
 };
 
 /* collector.c */
+/* Is what to trace said in one way? -EINVAL, and the log has the reason. */
+int collector_check_options(const struct collector_options *options);
 /* Checks the options, reads the descriptions, looks at the targets, starts the guard. Errors as xpt_recording_create(). */
 int collector_create(const struct collector_options *options, struct collector **result);
 int collector_open(struct collector *collector);  /* loads the kernel side */

@@ -16,6 +16,7 @@
 #include "target/maps.h"
 
 #define COMMAND_MAX 4096
+#define ENVIRONMENT_MAX (1u << 20)    /* usual ones have some KiB */
 #define FLAG_KERNEL_THREAD 0x00200000 /* PF_KTHREAD in field 9 of stat */
 
 static void proc_path(char *path, size_t size, pid_t pid, const char *file)
@@ -149,26 +150,13 @@ void mapped_files_free(struct mapped_files *files)
 
 /* ---- one process ---- */
 
-struct process_stat {
-	char name[16];
-	char state;
-	pid_t parent;
-	unsigned long flags;
-	__u64 start_time;
-};
-
 /* The name stands in parentheses and may itself hold any of them: the last one ends it. */
-static int read_stat(pid_t pid, struct process_stat *result)
+int process_stat_parse(const char *text, struct process_stat *result)
 {
-	char text[1024], *open, *close;
-	unsigned long long start_time;
-	ssize_t got = read_small(pid, "stat", text, sizeof(text));
+	const char *open = strchr(text, '('), *close = strrchr(text, ')');
+	unsigned long long user, system, start_time;
 	size_t length;
 
-	if (got < 0)
-		return (int)got;
-	open = strchr(text, '(');
-	close = strrchr(text, ')');
 	if (!open || !close || close < open)
 		return -ESRCH;
 	length = (size_t)(close - open - 1);
@@ -176,12 +164,22 @@ static int read_stat(pid_t pid, struct process_stat *result)
 		length = sizeof(result->name) - 1;
 	memcpy(result->name, open + 1, length);
 	result->name[length] = '\0';
-	/* fields 3, 4, 9 and 22 */
-	if (sscanf(close + 1, " %c %d %*d %*d %*d %*d %lu %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-		   &result->state, &result->parent, &result->flags, &start_time) != 4)
+	/* fields 3, 4, 9, 14, 15, 20 and 22 */
+	if (sscanf(close + 1, " %c %d %*d %*d %*d %*d %lu %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %u %*d %llu",
+		   &result->state, &result->parent, &result->flags, &user, &system, &result->threads, &start_time) != 7)
 		return -ESRCH;
+	result->user_ticks = user;
+	result->system_ticks = system;
 	result->start_time = start_time;
 	return 0;
+}
+
+static int read_stat(pid_t pid, struct process_stat *result)
+{
+	char text[PROCESS_STAT_MAX];
+	ssize_t got = read_small(pid, "stat", text, sizeof(text));
+
+	return got < 0 ? (int)got : process_stat_parse(text, result);
 }
 
 static int read_thread_group(pid_t pid, pid_t *tgid)
@@ -273,6 +271,39 @@ void process_info_free(struct process_info *info)
 {
 	free(info->command);
 	info->command = NULL;
+}
+
+int process_environment_read(pid_t pid, struct process_environment *result)
+{
+	char *text = malloc(ENVIRONMENT_MAX + 1), *at;
+	ssize_t length = text ? read_small(pid, "environ", text, ENVIRONMENT_MAX + 1) : -ENOMEM;
+	size_t count = 0;
+
+	*result = (struct process_environment){ 0 };
+	if (length < 0) {
+		free(text);
+		return (int)length;
+	}
+	result->truncated = length == ENVIRONMENT_MAX;
+	for (ssize_t i = 0; i < length; i++)
+		count += !text[i];
+	result->variables = calloc(count + 1, sizeof(*result->variables));
+	if (!result->variables) {
+		free(text);
+		return -ENOMEM;
+	}
+	result->text = text;
+	/* One without its end, the last that was read, is none. */
+	for (at = text; result->count < count; at += strlen(at) + 1)
+		result->variables[result->count++] = at;
+	return 0;
+}
+
+void process_environment_free(struct process_environment *environment)
+{
+	free(environment->text);
+	free(environment->variables);
+	*environment = (struct process_environment){ 0 };
 }
 
 void process_thread_name(pid_t tgid, pid_t tid, char name[16])

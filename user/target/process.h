@@ -48,6 +48,34 @@ struct process_info {
 int process_info_read(pid_t pid, struct process_info *result);
 void process_info_free(struct process_info *info);
 
+/* What /proc/PID/stat says. */
+struct process_stat {
+	char name[16];
+	char state;
+	pid_t parent;
+	unsigned long flags;
+	__u64 user_ticks, system_ticks; /* CPU time of all its threads, in clock ticks */
+	unsigned int threads;
+	__u64 start_time; /* as in process_info */
+};
+
+#define PROCESS_STAT_MAX 1024 /* bytes that are enough for the file */
+
+/* From the file's text. -ESRCH: that is none. */
+int process_stat_parse(const char *text, struct process_stat *result);
+
+/* What a process has been given as its environment. Hostile: it can have written over it. */
+struct process_environment {
+	const char **variables; /* "NAME=value" as a rule; NULL behind the last one */
+	size_t count;
+	bool truncated; /* there is more than 1 MiB of it */
+	char *text;	/* owned */
+};
+
+/* -ESRCH no such process, -EACCES, -ENOMEM. One that has ended has none. */
+int process_environment_read(pid_t pid, struct process_environment *result);
+void process_environment_free(struct process_environment *environment);
+
 /* Thread name; "" when the thread is gone. */
 void process_thread_name(pid_t tgid, pid_t tid, char name[16]);
 

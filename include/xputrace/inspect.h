@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Inspection: what is to be watched and kept is said once, and then it just runs. These are its options, after
+ * those of the AWS Neuron runtime's nrt_inspect_config_*(), for every runtime and from outside the process:
+ *
+ *	struct xpt_session_options targets = { .size = sizeof(targets), .pids = &pid, .pid_count = 1 };
+ *	struct xpt_inspect_options *options;
+ *
+ *	if (!xpt_inspect_options_create(&options)) {
+ *		xpt_inspect_options_set_targets(options, &targets);
+ *		xpt_inspect_options_set_output_dir(options, "served");
+ *		xpt_inspect_options_set_inspect(options, 1);
+ *		...
+ *		xpt_inspect_options_free(options);
+ *	}
+ *
+ * The environment has no influence on them. A setter answers 0 or a negative errno value, -EINVAL also without
+ * options; one that fails changes nothing. An object is used by one thread at a time.
+ */
+#ifndef XPUTRACE_INSPECT_H
+#define XPUTRACE_INSPECT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <xputrace/error.h>
+#include <xputrace/session.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct xpt_inspect_options;
+
+/*
+ * Makes options with their defaults: session 1, output to "./output", all activities, all cores and event types,
+ * 1,000,000 events a core, no targets; neither inspect nor on-fail, so that nothing is recorded until one of them
+ * is set. The object is the caller's. -EINVAL: no place for it; -ENOMEM.
+ */
+XPT_API int xpt_inspect_options_create(struct xpt_inspect_options **options);
+/* All of them as they were made. -EINVAL: no options; -ENOMEM. */
+XPT_API int xpt_inspect_options_defaults(struct xpt_inspect_options *options);
+XPT_API void xpt_inspect_options_free(struct xpt_inspect_options *options); /* may be NULL */
+
+/*
+ * Whom to watch and how, as for a session (session.h): exactly one of processes, a command and everything.
+ * Everything is copied, except command, the log and its context, which must live as long as the options are used.
+ * -EINVAL: no targets, or wrong ones (said through their log); -E2BIG: they have fields of a newer library;
+ * -ENOMEM.
+ */
+XPT_API int xpt_inspect_options_set_targets(struct xpt_inspect_options *options,
+					    const struct xpt_session_options *targets);
+
+/* A number that stands in the output, for the caller to tell its sessions apart. From 0 on; else -EINVAL. */
+XPT_API int xpt_inspect_options_set_session_id(struct xpt_inspect_options *options, int id);
+
+/* Folder below which each process gets one of its own. Copied. -EINVAL: NULL or empty; -ENAMETOOLONG; -ENOMEM. */
+XPT_API int xpt_inspect_options_set_output_dir(struct xpt_inspect_options *options, const char *path);
+
+/* Events that are kept of each core, the latest ones: 1 to XPT_INSPECT_EVENTS_MAX; else -EINVAL. */
+XPT_API int xpt_inspect_options_set_max_events_per_core(struct xpt_inspect_options *options, uint64_t events);
+#define XPT_INSPECT_EVENTS_MAX 1000000000ull
+
+/*
+ * Whether events of a core are captured; enabled: non-zero. Cores have the numbers that calls name (device, core or
+ * partition), below XPT_INSPECT_CORES, else -EINVAL. XPT_INSPECT_ALL_CORES stands for all of them and for those
+ * with any other number. Events that are of no core are captured whatever is said here.
+ */
+XPT_API int xpt_inspect_options_set_core(struct xpt_inspect_options *options, uint32_t core, int enabled);
+#define XPT_INSPECT_CORES 8192u
+#define XPT_INSPECT_ALL_CORES UINT32_MAX
+
+/*
+ * Whether events of a type, or of all types of a group, are captured: as long as the activity is enabled that the group
+ * belongs to, system_profile or device_profile. -EINVAL: there is none of that name.
+ */
+XPT_API int xpt_inspect_options_set_event_type(struct xpt_inspect_options *options, const char *name, int enabled);
+
+/* What is done at all: an activity, or "all". -EINVAL: there is none of that name. */
+XPT_API int xpt_inspect_options_set_activity(struct xpt_inspect_options *options, const char *name, int enabled);
+
+/* Non-zero: every inference is recorded. */
+XPT_API int xpt_inspect_options_set_inspect(struct xpt_inspect_options *options, int enabled);
+/* Non-zero: inferences that fail are recorded, each with what was before it. Both may be set. */
+XPT_API int xpt_inspect_options_set_on_fail(struct xpt_inspect_options *options, int enabled);
+
+/*
+ * A type of events. The names are those of roles in descriptions and of categories in traces. Groups are "software",
+ * what processes do, and "hardware", what devices do, as drivers and counters tell it.
+ */
+struct xpt_inspect_event_type {
+	const char *name;
+	const char *group;
+	const char *description;
+};
+
+struct xpt_inspect_activity {
+	const char *name;
+	const char *description;
+};
+
+/* All that there are, and how many; they live as long as the library. count may be NULL. */
+XPT_API const struct xpt_inspect_event_type *xpt_inspect_event_types(size_t *count);
+XPT_API const struct xpt_inspect_activity *xpt_inspect_activities(size_t *count);
+
+/*
+ * Names of those that are enabled, in the same order, with NULL behind the last one. The array is the options':
+ * valid until they are changed or freed. count may be NULL. NULL: no options.
+ */
+XPT_API const char *const *xpt_inspect_options_event_types(const struct xpt_inspect_options *options, size_t *count);
+XPT_API const char *const *xpt_inspect_options_activities(const struct xpt_inspect_options *options, size_t *count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
