@@ -38,3 +38,20 @@ Test(base_options, fields_of_a_newer_library_must_be_zero)
 	cr_assert_eq(options_copy(&to, sizeof(to), &from), -E2BIG);
 	cr_assert_eq(to.number, 0);
 }
+
+Test(base_options, what_is_given_back_fits)
+{
+	struct some_options from = { .number = 7, .text = "unknown" };
+	struct some_options to = { .size = offsetof(struct some_options, text), .text = "own" };
+
+	cr_assert_eq(options_give(&to, &from, sizeof(from)), 0);
+	cr_assert_eq(to.number, 7);
+	cr_assert_str_eq(to.text, "own");
+	cr_assert_eq(to.size, offsetof(struct some_options, text));
+	to.size = 4096;
+	cr_assert_eq(options_give(&to, &from, sizeof(from)), 0);
+	cr_assert_eq(to.size, sizeof(to));
+	cr_assert_str_eq(to.text, "unknown");
+	to.size = 3;
+	cr_assert_eq(options_give(&to, &from, sizeof(from)), -EINVAL);
+}

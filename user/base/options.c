@@ -21,3 +21,17 @@ int options_copy(void *to, size_t to_size, const void *options)
 	memcpy(to, options, size < to_size ? size : to_size);
 	return 0;
 }
+
+int options_give(void *to, void *from, size_t from_size)
+{
+	size_t size;
+
+	memcpy(&size, to, sizeof(size));
+	if (size < sizeof(size))
+		return -EINVAL;
+	if (size > from_size)
+		size = from_size;
+	memcpy(from, &size, sizeof(size));
+	memcpy(to, from, size);
+	return 0;
+}

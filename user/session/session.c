@@ -3,13 +3,13 @@
 #include "session/session.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/options.h"
+#include "base/thread.h"
 #include "session/output.h"
 
 #define REPORT_BYTES (256u << 20)
@@ -273,21 +273,12 @@ static void *collect(void *context)
 	return NULL;
 }
 
-static int thread_start(pthread_t *thread, bool *has, void *(*run)(void *), void *context, const char *name)
+static int start_thread(pthread_t *thread, bool *has, void *(*run)(void *), void *context, const char *name)
 {
-	sigset_t all, before;
-	int error;
+	int error = thread_start(thread, run, context, name);
 
-	/* The program's signals are for its own threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(thread, NULL, run, context);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (error)
-		return -error;
-	*has = true;
-	pthread_setname_np(*thread, name);
-	return 0;
+	*has = !error;
+	return error;
 }
 
 int xpt_session_start(struct xpt_session *session)
@@ -302,10 +293,10 @@ int xpt_session_start(struct xpt_session *session)
 	profiling_read(session->profiling, clock_monotonic(), session_clock_offset());
 	error = collector_start(session->collector);
 	if (!error)
-		error = thread_start(&session->calling_back, &session->has_calling_back, deliveries_run, session,
+		error = start_thread(&session->calling_back, &session->has_calling_back, deliveries_run, session,
 				     "xpt-callbacks");
 	if (!error)
-		error = thread_start(&session->collecting, &session->has_collecting, collect, session, "xpt-collect");
+		error = start_thread(&session->collecting, &session->has_collecting, collect, session, "xpt-collect");
 	session->started = !error;
 out:
 	pthread_mutex_unlock(&session->lock);
