@@ -76,6 +76,13 @@ struct xpt_session_options {
 
 	const char *const *regions; /* functions that are regions, as in xpt_recording_options */
 	size_t region_count;
+
+	/*
+	 * Processes by name, beside pids or instead: that of the process (its first 15 bytes) or of the file that it runs, without
+	 * folders. Those that start later are taken up when they map a library; it never ends by itself then.
+	 */
+	const char *const *process_names;
+	size_t process_name_count;
 };
 
 /* Errors as xpt_recording_create(); -EOPNOTSUPP also when a counter cannot be read around inferences. */

@@ -51,6 +51,13 @@ bool take_pids(void *context, const char *value, const char **reason)
 	return true;
 }
 
+bool take_process(void *context, const char *value, const char **reason)
+{
+	*reason = "the name of a process is wanted, as ps -e shows it";
+	return *value && !strchr(value, '/') &&
+	       string_list_add(&((struct session_options *)context)->process_names, value);
+}
+
 bool take_all(void *context, const char *value, const char **reason)
 {
 	(void)value;
@@ -160,8 +167,10 @@ bool take_summary(void *context, const char *value, const char **reason)
 /* One of -p, -a and a command; no summary of what has none. */
 static const char *contradiction(const struct session_options *options)
 {
-	if (!!options->pid_count + !!options->command + !!options->all_processes != 1)
-		return "say what to trace, one of: -p PID, -a, or -- COMMAND";
+	bool processes = options->pid_count || options->process_names.count;
+
+	if (processes + !!options->command + !!options->all_processes != 1)
+		return "say what to trace, one of: -p PID, --process NAME, -a, or -- COMMAND";
 	if (options->type == XPT_PROFILE_TRACE && options->summary)
 		return "--summary is for --type latency";
 	return NULL;

@@ -23,6 +23,7 @@ struct session_options {
 	pid_t pids[PIDS_MAX];
 	size_t pid_count;
 	int all_processes;
+	struct string_list process_names;
 	char *const *command; /* NULL: none */
 	struct xpt_handle_name names[NAMES_MAX];
 	size_t name_count;
@@ -58,7 +59,8 @@ bool session_writes_to_stdout(const struct session_options *options);
 /* What they mean to the library's options of recordings and sessions alike: the beginning of an initialiser. */
 #define WATCH_OPTIONS(from)                                                                                  \
 	.pids = (from)->pids, .pid_count = (from)->pid_count, .command = (from)->command,                    \
-	.all_processes = (from)->all_processes, .runtime_files = (from)->runtimes.files.items,               \
+	.all_processes = (from)->all_processes, .process_names = (from)->process_names.items,                \
+	.process_name_count = (from)->process_names.count, .runtime_files = (from)->runtimes.files.items,    \
 	.runtime_file_count = (from)->runtimes.files.count, .runtimes = (from)->runtimes.only.items,         \
 	.runtime_count = (from)->runtimes.only.count, .regions = (from)->regions.items,                      \
 	.region_count = (from)->regions.count, .driver_files = (from)->driver_files.items,                   \
@@ -72,6 +74,7 @@ bool take_driver_file(void *context, const char *value, const char **reason);
 bool take_region(void *context, const char *value, const char **reason);
 bool take_drivers(void *context, const char *value, const char **reason);
 bool take_pids(void *context, const char *value, const char **reason);
+bool take_process(void *context, const char *value, const char **reason);
 bool take_all(void *context, const char *value, const char **reason);
 bool take_output(void *context, const char *value, const char **reason);
 bool take_duration(void *context, const char *value, const char **reason);
@@ -86,6 +89,9 @@ bool take_summary(void *context, const char *value, const char **reason);
 
 #define TARGET_OPTIONS                                                                                              \
 	{ 'p', "pid", "PID[,PID...]", "trace these running processes and their children", take_pids },              \
+		{ 0, "process", "NAME",                                                                             \
+		  "trace processes with this name, also those that start later;\nmay be given several times",       \
+		  take_process },                                                                                   \
 	{                                                                                                           \
 		'a', "all-processes", NULL,                                                                         \
 			"trace every process that uses a described runtime,\nalso those that start later", take_all \

@@ -18,12 +18,19 @@
 
 int collector_check_options(const struct collector_options *options)
 {
-	unsigned int ways = !!options->pid_count + !!options->command + !!options->all_processes;
+	unsigned int ways = (options->pid_count || options->process_name_count) + !!options->command +
+			    !!options->all_processes;
 
 	if (ways != 1) {
 		log_error(&options->log, ways ? "processes, a command and all processes exclude each other" :
 						"nothing to trace: name processes, a command, or all processes");
 		return -EINVAL;
+	}
+	for (size_t i = 0; i < options->process_name_count; i++) {
+		if (!options->process_names[i] || !*options->process_names[i]) {
+			log_error(&options->log, "the name of a process is empty");
+			return -EINVAL;
+		}
 	}
 	if (options->command && !options->command[0]) {
 		log_error(&options->log, "the command is empty");
@@ -36,10 +43,12 @@ static int copy_options(struct collector *collector, const struct collector_opti
 {
 	collector->options = *options;
 	collector->options.name_count = 0;
+	collector->options.process_name_count = 0;
 	collector->log = options->log;
 	collector->pids = calloc(options->pid_count ?: 1, sizeof(*collector->pids));
 	collector->names = calloc(options->name_count ?: 1, sizeof(*collector->names));
-	if (!collector->pids || !collector->names)
+	collector->process_names = calloc(options->process_name_count ?: 1, sizeof(*collector->process_names));
+	if (!collector->pids || !collector->names || !collector->process_names)
 		return -ENOMEM;
 	if (options->pid_count)
 		memcpy(collector->pids, options->pids, options->pid_count * sizeof(*collector->pids));
@@ -49,6 +58,12 @@ static int copy_options(struct collector *collector, const struct collector_opti
 		if (!collector->names[i].name)
 			return -ENOMEM;
 		collector->options.name_count++;
+	}
+	for (size_t i = 0; i < options->process_name_count; i++) {
+		collector->process_names[i] = strdup(options->process_names[i]);
+		if (!collector->process_names[i])
+			return -ENOMEM;
+		collector->options.process_name_count++;
 	}
 	return 0;
 }
@@ -388,6 +403,9 @@ void collector_free(struct collector *collector)
 		close(collector->wake);
 	for (size_t i = 0; collector->names && i < collector->options.name_count; i++)
 		free((char *)collector->names[i].name);
+	for (size_t i = 0; collector->process_names && i < collector->options.process_name_count; i++)
+		free(collector->process_names[i]);
+	free(collector->process_names);
 	free(collector->names);
 	free(collector->pids);
 	free(collector->followed);

@@ -29,6 +29,8 @@ struct collector_options {
 	size_t pid_count;
 	char *const *command;
 	int all_processes;
+	const char *const *process_names;
+	size_t process_name_count;
 	const char *const *runtime_files;
 	size_t runtime_file_count;
 	const char *const *runtimes;
@@ -53,6 +55,8 @@ struct collector_options {
 	enum xpt_link link;
 	bool guard; /* wanted even without a command */
 	struct log log;
+	/* Whether a process that has one of the names may be followed; NULL: each may. */
+	bool (*admit)(void *context, pid_t tgid);
 	/* Gets every record, in the order of reading. Errors are its own affair. */
 	void (*record)(void *context, const struct xpt_record_header *record);
 	void *context;
@@ -61,7 +65,8 @@ struct collector_options {
 /* Those that xpt_recording_options and xpt_session_options have alike: the beginning of an initialiser. */
 #define COLLECTOR_OPTIONS(from)                                                                                     \
 	.pids = (from)->pids, .pid_count = (from)->pid_count, .command = (from)->command,                           \
-	.all_processes = (from)->all_processes, .runtime_files = (from)->runtime_files,                             \
+	.all_processes = (from)->all_processes, .process_names = (from)->process_names,                             \
+	.process_name_count = (from)->process_name_count, .runtime_files = (from)->runtime_files,                   \
 	.runtime_file_count = (from)->runtime_file_count, .regions = (from)->regions,                               \
 	.region_count = (from)->region_count, .runtimes = (from)->runtimes, .runtime_count = (from)->runtime_count, \
 	.driver_files = (from)->driver_files, .driver_file_count = (from)->driver_file_count,                       \
@@ -78,8 +83,9 @@ struct followed {
 
 struct collector {
 	struct collector_options
-		options; /* pids, names: its own copies; runtimes, drivers, counters and files: only during creation */
+		options; /* pids, process names, names: its own copies; runtimes, drivers, counters and files: only during creation */
 	pid_t *pids;
+	char **process_names;
 	struct xpt_handle_name *names;
 	struct log log;
 	struct registry *registry;
@@ -158,7 +164,8 @@ void records_drain(struct collector *collector);
 void records_losses(struct collector *collector);
 /* The counts of all programs up to now, as COUNT records of the time `time`, which is that of just before. */
 void records_counts(struct collector *collector, __u64 time);
-void records_totals(struct collector *collector, pid_t tgid); /* 0: of all; taken out of the kernel */
+void records_totals(struct collector *collector, pid_t tgid);		 /* 0: of all; taken out of the kernel */
+__u64 records_call_cost(const struct collector *collector, size_t spec); /* ns: of one recorded call, estimated */
 void records_end(struct collector *collector, const char *stopped_by);
 
 #endif

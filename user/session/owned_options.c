@@ -13,7 +13,7 @@ struct strings {
 	size_t *count;
 };
 
-#define STRING_LISTS 5
+#define STRING_LISTS 6
 
 static void string_lists(struct xpt_session_options *options, struct strings lists[STRING_LISTS])
 {
@@ -22,6 +22,7 @@ static void string_lists(struct xpt_session_options *options, struct strings lis
 	lists[2] = (struct strings){ &options->driver_files, &options->driver_file_count };
 	lists[3] = (struct strings){ &options->counters, &options->counter_count };
 	lists[4] = (struct strings){ &options->regions, &options->region_count };
+	lists[5] = (struct strings){ &options->process_names, &options->process_name_count };
 }
 
 /* Puts a copy in the place of a string that is somebody else's. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The processes that are watched: found, started, followed to their children, let go. */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "session/collector.h"
@@ -190,6 +192,54 @@ static int attach_process(struct collector *collector, pid_t pid)
 	return error;
 }
 
+/* The name that it has, or that of the file that it runs. */
+static bool is_named(const struct collector *collector, pid_t tgid)
+{
+	char name[XPT_TASK_NAME_LEN] = "", path[32], file[PATH_MAX];
+	const char *base;
+	ssize_t length;
+
+	if (!collector->options.process_name_count)
+		return false;
+	process_thread_name(tgid, tgid, name);
+	snprintf(path, sizeof(path), "/proc/%d/exe", tgid);
+	length = readlink(path, file, sizeof(file) - 1);
+	file[length < 0 ? 0 : length] = '\0';
+	base = strrchr(file, '/');
+	for (size_t i = 0; i < collector->options.process_name_count; i++) {
+		const char *wanted = collector->process_names[i];
+
+		if (!strncmp(wanted, name, XPT_TASK_NAME_LEN - 1) || (base && !strcmp(wanted, base + 1)))
+			return true;
+	}
+	return false;
+}
+
+/* Best effort: it may be gone again. */
+static int attach_named(void *context, pid_t tgid)
+{
+	struct collector *collector = context;
+	struct followed *followed;
+	struct process_info info;
+	int placed = 0;
+
+	if (tgid == getpid() || followed_find(collector, tgid) || !is_named(collector, tgid) ||
+	    (collector->options.admit && !collector->options.admit(collector->options.context, tgid)) ||
+	    process_info_read(tgid, &info))
+		return 0;
+	if (!info.is_kernel_thread && !info.is_zombie && !info.is_32bit) {
+		followed = followed_add(collector, tgid);
+		if (followed && !kern_follow(collector->kern, tgid, XPT_PROCESS_TARGET)) {
+			announce(collector, followed, clock_monotonic());
+			placed = attacher_scan(collector->attacher, tgid);
+			log_info(&collector->log, "attached to PID %d (%s): %d probes", tgid, info.name,
+				 placed < 0 ? 0 : placed);
+		}
+	}
+	process_info_free(&info);
+	return placed == -ENOMEM ? placed : 0;
+}
+
 static int attach_any(void *context, pid_t tgid)
 {
 	struct collector *collector = context;
@@ -239,6 +289,8 @@ int targets_start(struct collector *collector)
 	}
 	for (size_t i = 0; i < collector->options.pid_count && !error; i++)
 		error = attach_process(collector, collector->pids[i]);
+	if (!error && collector->options.process_name_count)
+		error = process_each(attach_named, collector);
 	return error;
 }
 
@@ -252,7 +304,7 @@ static void on_mapping(void *context, pid_t tgid, bool lost)
 		collector->scan_all = true;
 		return;
 	}
-	if (!collector->options.all_processes && !followed_find(collector, tgid))
+	if (!collector->options.all_processes && !followed_find(collector, tgid) && !is_named(collector, tgid))
 		return;
 	for (size_t i = 0; i < collector->pending_count; i++) {
 		if (collector->pending[i] == tgid)
@@ -279,8 +331,12 @@ void targets_read_mappings(struct collector *collector)
 
 void targets_scan_pending(struct collector *collector)
 {
-	for (size_t i = 0; i < collector->pending_count; i++)
-		attacher_scan(collector->attacher, collector->pending[i]);
+	for (size_t i = 0; i < collector->pending_count; i++) {
+		if (collector->options.all_processes || followed_find(collector, collector->pending[i]))
+			attacher_scan(collector->attacher, collector->pending[i]);
+		else
+			attach_named(collector, collector->pending[i]);
+	}
 	collector->pending_count = 0;
 	if (!collector->scan_all)
 		return;
@@ -291,6 +347,8 @@ void targets_scan_pending(struct collector *collector)
 	}
 	for (size_t i = 0; i < collector->followed_count; i++)
 		attacher_scan(collector->attacher, collector->followed[i].tgid);
+	if (collector->options.process_name_count)
+		process_each(attach_named, collector);
 }
 
 void targets_continue(struct collector *collector, pid_t tgid, __u64 since, unsigned int event, unsigned int sites)
@@ -405,7 +463,7 @@ void targets_check(struct collector *collector)
 
 bool targets_ended(struct collector *collector)
 {
-	if (collector->options.all_processes || collector->followed_count)
+	if (collector->options.all_processes || collector->options.process_name_count || collector->followed_count)
 		return false;
 	/* Its last words came before it could be waited for. */
 	return !collector->command.pid || command_reap(&collector->command);
