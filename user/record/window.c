@@ -33,6 +33,7 @@ struct window {
 	struct context context;
 	struct told *told, **told_last;
 	size_t told_bytes;
+	__u64 reserved; /* bytes */
 	__u64 begin;
 	__u64 records, evicted, lost;
 };
@@ -144,13 +145,19 @@ static void evict(struct window *window)
 static __u64 window_bytes(const struct window *window)
 {
 	return (__u64)window->count * (sizeof(struct chunk) + window->room) + window->context.bytes +
-	       window->told_bytes;
+	       window->told_bytes + window->reserved;
 }
 
 static void make_room(struct window *window)
 {
 	while (window->count > 1 && window_bytes(window) > window->options.bytes)
 		evict(window);
+}
+
+void window_reserve(struct window *window, __u64 bytes)
+{
+	window->reserved = bytes;
+	make_room(window);
 }
 
 void window_expire(struct window *window, __u64 now)

@@ -31,6 +31,8 @@ int window_add(struct window *window, const struct xpt_record_header *record);
 /* What a program is called from here on: a LOADED record, taken over. -ENOMEM: the name will not be known, once it is older. */
 int window_load(struct window *window, __u16 runtime, struct xpt_record_text *record);
 void window_release(struct window *window, __u32 tgid, __u16 runtime, __u64 handle, __u64 time);
+/* So many bytes of its memory are used by somebody else, for what goes with the window. */
+void window_reserve(struct window *window, __u64 bytes);
 /* Whatever is too old by now goes. */
 void window_expire(struct window *window, __u64 now);
 
