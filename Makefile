@@ -126,7 +126,7 @@ SHARED_NAME := libxputrace.so.$(SOVERSION)
 .SUFFIXES:
 .DELETE_ON_ERROR:
 .PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-vm test-bench test-lint fuzz lint format \
-	bench demo npm npm-releases workload install uninstall clean FORCE
+	bench soak demo npm npm-releases workload install uninstall clean FORCE
 
 ## targets
 ## all                 build the command and the libraries (the default)
@@ -374,6 +374,10 @@ bench:
 	$(Q)$(MAKE) --no-print-directory all workload $(BENCH_PROGRAMS) $(BENCH_TARGETS)
 	-$(Q)$(MAKE) --no-print-directory npm
 	$(PYTHON) tests/bench/run.py $(BENCH_OPTIONS)
+
+## soak                profile a server continuously for half an hour, as root; SOAK_OPTIONS="--minutes N --every SECONDS"
+soak: all npm
+	$(PYTHON) tests/e2e/soak.py $(SOAK_OPTIONS)
 
 ## demo                trace a model that runs in ONNX Runtime; as root, installs what is missing
 demo:

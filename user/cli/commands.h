@@ -13,6 +13,7 @@ int command_stream(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_merge(int argc, char **argv);
 int command_list(int argc, char **argv);
+int command_continuous(int argc, char **argv);
 int command_counters(int argc, char **argv);
 int command_check(int argc, char **argv);
 

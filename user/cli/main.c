@@ -14,6 +14,7 @@ static const struct {
 	{ "record", "trace running processes, or a command, into a Chrome trace or a recording", command_record },
 	{ "profile", "record N inferences of one program: latency CSV or Chrome trace", command_profile },
 	{ "stream", "report on chosen programs at every half second, or another interval", command_stream },
+	{ "continuous", "record all the time into memory, save what has just happened when asked", command_continuous },
 	{ "counters", "count what devices and the kernel do, by the names of perf", command_counters },
 	{ "report", "make a Chrome trace and the summary from a recording; needs no root", command_report },
 	{ "merge", "put traces of the same time into one, by their clocks; needs no root", command_merge },
@@ -28,7 +29,7 @@ static void usage(FILE *out)
 	fprintf(out, "xputrace: sees what accelerator runtimes do in running processes, from outside\n\n"
 		     "usage: xputrace COMMAND [OPTION...]\n\ncommands:\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].summary);
+		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
 	fprintf(out, "\n  xputrace COMMAND --help   options and examples of a command\n"
 		     "  xputrace --version        version\n\n"
 		     "first steps:\n"

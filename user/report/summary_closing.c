@@ -82,6 +82,8 @@ static void add_held(struct text *text, const struct model *model)
 
 static void add_cost(struct text *text, const struct summary_closing *closing)
 {
+	if (!closing->duration && !closing->collector_cpu)
+		return;
 	text_literal(text, "cost: ");
 	if (closing->calls > 0) {
 		add_time(text, closing->cost / closing->calls);
@@ -89,8 +91,14 @@ static void add_cost(struct text *text, const struct summary_closing *closing)
 	}
 	if (closing->duration > 0) {
 		columns_format_share(text, closing->cost, closing->duration);
-		text_literal(text, " of the time (estimated); ");
+		text_literal(text, " of the time (estimated)");
 	}
+	if (!closing->collector_cpu) {
+		text_literal(text, "\n");
+		return;
+	}
+	if (closing->duration > 0)
+		text_literal(text, "; ");
 	text_literal(text, "collector ");
 	add_time(text, closing->collector_cpu);
 	text_literal(text, " CPU, ");

@@ -54,7 +54,7 @@ struct summary_closing {
 	double calls, cost;	 /* through probes; ns that they have cost the traced processes */
 	double collector_cpu;	 /* ns */
 	double collector_memory; /* bytes, at most at any time */
-	char stopped_by[64];
+	char stopped_by[256];
 };
 
 void summary_closing_read(const struct model *model, struct summary_closing *closing);

@@ -215,8 +215,7 @@ void records_totals(struct collector *collector, pid_t tgid)
 	kern_take_counts(collector->kern, tgid, on_taken, collector);
 }
 
-/* Of one recorded call, in ns. */
-static __u64 call_cost(const struct collector *collector, size_t spec)
+__u64 records_call_cost(const struct collector *collector, size_t spec)
 {
 	enum xpt_role role = collector->registry->specs[spec]->wire.role;
 	unsigned int slots = XPT_ROLES_COUNTED >> role & 1 ? counter_side_slots(collector->counter_side) : 0;
@@ -238,7 +237,7 @@ static cJSON *end_json(struct collector *collector, const char *stopped_by)
 
 	for (size_t i = 0; i < collector->registry->spec_count; i++) {
 		calls += collector->spec_calls[i];
-		cost += collector->spec_calls[i] * call_cost(collector, i);
+		cost += collector->spec_calls[i] * records_call_cost(collector, i);
 	}
 	calls += collector->left_out;
 	cost += collector->left_out * LEFT_OUT_COST;

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/remote.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xputrace/continuous.h>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/seen.h"
+
+struct remote_context {
+	struct xpt_remote remote;
+	struct xpt_save_options save;
+	const char *word;
+	bool json, quiet;
+};
+
+static bool take_instance(void *context, const char *value, const char **reason)
+{
+	(void)reason;
+	((struct remote_context *)context)->remote.name = value;
+	return true;
+}
+
+static bool take_timeout(void *context, const char *value, const char **reason)
+{
+	*reason = "a time like 10s or 500ms is wanted";
+	return parse_duration(value, &((struct remote_context *)context)->remote.timeout);
+}
+
+static bool take_pid(void *context, const char *value, const char **reason)
+{
+	*reason = "a process number is wanted";
+	return parse_pid(value, &((struct remote_context *)context)->save.pid);
+}
+
+static bool take_program(void *context, const char *value, const char **reason)
+{
+	struct xpt_save_options *save = &((struct remote_context *)context)->save;
+	struct xpt_program_choice choice = {};
+
+	if (!choice_parse(value, &choice, reason))
+		return false;
+	save->program = choice.name;
+	save->handle = choice.handle;
+	return true;
+}
+
+static bool take_core(void *context, const char *value, const char **reason)
+{
+	struct xpt_save_options *save = &((struct remote_context *)context)->save;
+	char *end;
+
+	*reason = "the number of a core is wanted";
+	errno = 0;
+	save->core = strtoll(value, &end, 10);
+	save->has_core = 1;
+	return !errno && *value && !*end;
+}
+
+static bool take_last(void *context, const char *value, const char **reason)
+{
+	uint64_t *inferences = &((struct remote_context *)context)->save.inferences;
+
+	*reason = "a number from 1 on is wanted";
+	return parse_number(value, inferences) && *inferences;
+}
+
+static bool take_time(void *context, const char *value, const char **reason)
+{
+	*reason = "a time like 10s or 500ms is wanted";
+	return parse_duration(value, &((struct remote_context *)context)->save.time);
+}
+
+static bool take_format(void *context, const char *value, const char **reason)
+{
+	*reason = "the formats are table and json";
+	((struct remote_context *)context)->json = !strcmp(value, "json");
+	return !strcmp(value, "json") || !strcmp(value, "table");
+}
+
+static bool take_quiet(void *context, const char *value, const char **reason)
+{
+	(void)value;
+	(void)reason;
+	((struct remote_context *)context)->quiet = true;
+	return true;
+}
+
+#define REMOTE_OPTIONS                                                                                   \
+	{ 0, "instance", "NAME", "of the collector (default: " XPT_CONTINUOUS_NAME ")", take_instance }, \
+	{                                                                                                \
+		0, "timeout", "TIME", "wait so long for an answer (default 60s)", take_timeout           \
+	}
+
+static const struct option_entry save_entries[] = {
+	{ 'p', "pid", "PID", "only what this process did", take_pid },
+	{ 'P', "program", "NAME|HANDLE", "the latest inference of this program", take_program },
+	{ 'c', "core", "N", "the latest inference on this core", take_core },
+	{ 'n', "last", "N", "the last N inferences, of that program or on that core", take_last },
+	{ 't', "time", "TIME", "only what began in the last TIME", take_time },
+	REMOTE_OPTIONS,
+	{ 0, "format", "FORMAT", "table (default): the file's name; json: all about it", take_format },
+	{ 'q', "quiet", NULL, "the file's name only", take_quiet },
+};
+
+static const struct command_line save_line = {
+	.name = "continuous save",
+	.summary = "Write what a running collector has in its window into a file: all of it, or a part.",
+	.usage = "  xputrace continuous save [OPTION...]",
+	.options = save_entries,
+	.option_count = sizeof(save_entries) / sizeof(save_entries[0]),
+	.more = "The file's name is printed on standard output when the file is on the disk. Recording goes on\n"
+		"meanwhile. With its operators, jobs of drivers and counters as far as they are recorded.\n\n"
+		"examples:\n"
+		"  sudo xputrace continuous save                       the whole window\n"
+		"  sudo xputrace continuous save --core 3              the latest inference on core 3\n"
+		"  sudo xputrace continuous save -P resnet50 -n 100    the last 100 of a program\n"
+		"  sudo xputrace continuous save -p 4711 -t 5s         5 s of one process\n\n"
+		"exit status: 0 saved, 1 failed (also when there is no such inference), 2 wrong usage",
+};
+
+static const struct option_entry status_entries[] = {
+	REMOTE_OPTIONS,
+	{ 0, "format", "FORMAT", "table (default) or json", take_format },
+};
+
+static const struct command_line status_line = {
+	.name = "continuous status",
+	.summary = "Tell what a running collector has in its window, and what it costs.",
+	.usage = "  xputrace continuous status [OPTION...]",
+	.options = status_entries,
+	.option_count = sizeof(status_entries) / sizeof(status_entries[0]),
+	.more = "exit status: 0 it runs, 1 it does not, 2 wrong usage",
+};
+
+static const struct option_entry stop_entries[] = {
+	REMOTE_OPTIONS,
+};
+
+static const struct command_line stop_line = {
+	.name = "continuous stop",
+	.summary = "End a running collector; nothing is saved.",
+	.usage = "  xputrace continuous stop [OPTION...]",
+	.options = stop_entries,
+	.option_count = sizeof(stop_entries) / sizeof(stop_entries[0]),
+	.more = "It returns when all probes are off.\n\n"
+		"exit status: 0 it has ended, 1 there was none, 2 wrong usage",
+};
+
+/* 0, PARSE_HELP or EXIT_USAGE. */
+static int parse(const struct command_line *line, int argc, char **argv, struct remote_context *context)
+{
+	int first, result;
+
+	context->remote = (struct xpt_remote){ .size = sizeof(context->remote),
+					       .log = print_message,
+					       .log_level = XPT_LOG_INFO };
+	context->save.size = sizeof(context->save);
+	result = options_parse(line, argc, argv, context, &first);
+	if (result || first == argc)
+		return result;
+	fprintf(stderr, "xputrace %s: '%s' is not an option (see xputrace %s --help)\n", line->name, argv[first],
+		line->name);
+	return EXIT_USAGE;
+}
+
+static void print_json_string(const char *string)
+{
+	struct text text = {};
+
+	text_json_string(&text, string);
+	printf("%.*s", (int)text.length, text.data);
+	text_free(&text);
+}
+
+static void print_saved(const struct xpt_saved *saved)
+{
+	printf("{\"path\":");
+	print_json_string(saved->path);
+	printf(",\"bytes\":%" PRIu64 ",\"begin_ns\":\"%" PRIu64 "\",\"end_ns\":\"%" PRIu64 "\",\"records\":%" PRIu64
+	       ",\"inferences\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"duration_ns\":%" PRIu64 "}\n",
+	       saved->bytes, saved->begin, saved->end, saved->records, saved->inferences, saved->lost, saved->duration);
+}
+
+int remote_save(int argc, char **argv)
+{
+	struct remote_context context = {};
+	struct xpt_saved saved = { .size = sizeof(saved) };
+	int result = parse(&save_line, argc, argv, &context);
+
+	if (result)
+		return result == PARSE_HELP ? 0 : result;
+	if (xpt_remote_save(&context.remote, &context.save, &saved))
+		return EXIT_FAILED;
+	if (context.json) {
+		print_saved(&saved);
+		return 0;
+	}
+	printf("%s\n", saved.path);
+	fflush(stdout);
+	if (!context.quiet)
+		fprintf(stderr,
+			"%.3f s, %" PRIu64
+			" records, %.1f MB; `xputrace report FILE -o trace.json` makes a trace of it\n",
+			(saved.end - saved.begin) / 1e9, saved.records, saved.bytes / 1e6);
+	return 0;
+}
+
+struct row {
+	const char *name, *title;
+	uint64_t value;
+	enum { PLAIN, TIME, BYTES } unit;
+};
+
+static void print_row(const struct row *row)
+{
+	switch (row->unit) {
+	case TIME:
+		printf("%-22s %.3f s\n", row->title, row->value / 1e9);
+		break;
+	case BYTES:
+		printf("%-22s %.1f MB\n", row->title, row->value / 1e6);
+		break;
+	default:
+		printf("%-22s %" PRIu64 "\n", row->title, row->value);
+	}
+}
+
+static void print_status(const struct xpt_continuous_status *status, bool json)
+{
+	const struct row rows[] = {
+		{ "pid", "collector's PID", (uint64_t)status->pid, PLAIN },
+		{ "elapsed_ns", "running for", status->elapsed, TIME },
+		{ "processes", "processes", status->processes, PLAIN },
+		{ "calls", "calls recorded", status->calls, PLAIN },
+		{ "lost", "records lost", status->lost, PLAIN },
+		{ "window_ns", "window", status->window_time, TIME },
+		{ "window_bytes", "its memory", status->window_bytes, BYTES },
+		{ "window_records", "records in it", status->window_records, PLAIN },
+		{ "window_inferences", "inferences in it", status->window_inferences, PLAIN },
+		{ "evicted_records", "records evicted", status->evicted_records, PLAIN },
+		{ "evicted_inferences", "inferences evicted", status->evicted_inferences, PLAIN },
+		{ "saves", "files saved", status->saves, PLAIN },
+		{ "saved_bytes", "bytes in them", status->saved_bytes, BYTES },
+		{ "failed_saves", "saves that failed", status->failed_saves, PLAIN },
+		{ "triggered", "triggers fired", status->triggered, PLAIN },
+		{ "suppressed", "of them without a file", status->suppressed, PLAIN },
+		{ "cpu_ns", "CPU time", status->cpu_time, TIME },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (json)
+			printf("%s\"%s\":%" PRIu64, i ? "," : "{", rows[i].name, rows[i].value);
+		else
+			print_row(&rows[i]);
+	}
+	if (json)
+		printf("}\n");
+}
+
+int remote_status(int argc, char **argv)
+{
+	struct xpt_continuous_status status = { .size = sizeof(status) };
+	struct remote_context context = {};
+	int result = parse(&status_line, argc, argv, &context);
+
+	if (result)
+		return result == PARSE_HELP ? 0 : result;
+	if (xpt_remote_status(&context.remote, &status))
+		return EXIT_FAILED;
+	print_status(&status, context.json);
+	return 0;
+}
+
+int remote_stop(int argc, char **argv)
+{
+	struct remote_context context = {};
+	int result = parse(&stop_line, argc, argv, &context);
+
+	if (result)
+		return result == PARSE_HELP ? 0 : result;
+	return xpt_remote_stop(&context.remote) ? EXIT_FAILED : 0;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* State of continuous profiling, shared by continuous.c, continuous_events.c, continuous_saves.c and continuous_control.c. */
+#ifndef XPT_SESSION_CONTINUOUS_PRIVATE_H
+#define XPT_SESSION_CONTINUOUS_PRIVATE_H
+
+#include <pthread.h>
+#include <xputrace/continuous.h>
+
+#include "base/folder.h"
+#include "model/model.h"
+#include "profile/recent.h"
+#include "profile/save_limits.h"
+#include "profile/trigger.h"
+#include "record/recording.h"
+#include "record/window.h"
+#include "session/collector.h"
+#include "session/control.h"
+#include "session/target_claim.h"
+
+#define REASON_MAX 200
+
+/* A file that is wanted, on its way from whoever asked to the disk and back. */
+struct save {
+	struct save *next;
+	struct xpt_save_options options; /* the program is owned */
+	char reason[REASON_MAX];	 /* for the file: "requested", "latency of ... was ..." */
+	bool by_trigger;
+	__u64 asked; /* ns: all up to then is in it */
+
+	/* When it was taken out of the window: */
+	struct snapshot *snapshot;
+	struct snapshot_part part;
+	struct recent_stretches stretches; /* that part is about */
+	__u64 end;			   /* ns: nothing later is in it */
+	__u64 *costs;			   /* ns a call, by spec */
+	size_t spec_count;
+	__u64 lost;
+
+	struct control_request *request; /* who waits for it by the socket; NULL: nobody */
+	bool done, awaited;		 /* awaited: by a caller, who frees it */
+	int error;
+	char why[REASON_MAX]; /* of the error; "": its name says it */
+	struct xpt_saved saved;
+};
+
+struct save_list {
+	struct save *first, **last;
+	size_t count;
+};
+
+/*
+ * The collecting thread does all with the window, the model and the socket. The saving thread writes what was taken. Both, and
+ * callers, meet in the lists of saves.
+ */
+struct xpt_continuous {
+	pthread_mutex_t lock;	/* of all below but what is said to be the collecting thread's */
+	pthread_cond_t changed; /* broadcast */
+	struct save_list asked, taken, written;
+	struct xpt_continuous_status status; /* as of the latest turn */
+	bool ending;			     /* the collecting thread goes */
+	bool closing;			     /* so does the saving thread, once nothing is taken */
+	bool stopped;			     /* somebody has asked for it by the socket */
+	int error;			     /* the collecting thread has given up */
+	int interrupted, signalled;	     /* set from anywhere */
+	pthread_t collecting, saving;
+	bool has_collecting, has_saving;
+
+	/* The collecting thread's: */
+	struct collector *collector;
+	struct model *model;
+	struct recent *recent;
+	struct window *window;
+	struct trigger *triggers[XPT_TRIGGERS_MAX];
+	size_t trigger_count;
+	struct save_limits limits;
+	__u64 after;	/* ns from a trigger to its save */
+	__u64 save_due; /* ns; ~0: no trigger's save waits */
+	char save_reason[REASON_MAX];
+	__u64 triggered;
+	__u64 losses;		 /* of the collector, as last read */
+	struct control *control; /* NULL: none */
+	struct control_request *stop_request;
+	struct target_claims claims;
+	__u8 roles[XPT_SPEC_MAX]; /* enum xpt_role by spec; written before the threads begin */
+	char *prefix;		  /* of files */
+
+	/* The saving thread's: */
+	struct folder *folder;
+};
+
+/* continuous_events.c: from the collector into the window and the model, and from there to the triggers. */
+void continuous_record(void *context, const struct xpt_record_header *record); /* context: struct xpt_continuous */
+struct event_sink continuous_sink(struct xpt_continuous *continuous);
+/* Somebody wants what happens now to be saved; whether it will be. */
+bool continuous_fire(struct xpt_continuous *continuous, __u64 now, const char *reason);
+
+/* continuous_saves.c */
+/* Checks and copies. -EINVAL, -ENOMEM; why, if it is not clear, goes to reason of REASON_MAX bytes. */
+int save_create(const struct xpt_save_options *options, struct save **result, char *reason);
+void save_free(struct save *save);
+void save_list_init(struct save_list *list);
+void save_list_add(struct save_list *list, struct save *save);
+struct save *save_list_take(struct save_list *list);		     /* NULL: none */
+int saves_ask(struct xpt_continuous *continuous, struct save *save); /* -EBUSY; with the lock held */
+/* Takes what was asked for out of the window. The collecting thread; now: of a moment up to which the rings have been read. */
+void saves_take(struct xpt_continuous *continuous, __u64 now);
+/* What was written: whoever waits is told. The collecting thread, with the lock held. */
+void saves_told(struct xpt_continuous *continuous);
+void *saves_run(void *context); /* the saving thread */
+
+/* continuous_control.c: handler of the socket. */
+void continuous_handle(void *context, struct control_request *request, const cJSON *body);
+void continuous_answer_save(struct save *save);
+void continuous_answer_stop(struct xpt_continuous *continuous);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Who profiles what continuously, on the whole machine: one at a time. Claims end with the process that made them, however that
+ * ends.
+ */
+#ifndef XPT_SESSION_TARGET_CLAIM_H
+#define XPT_SESSION_TARGET_CLAIM_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/log.h"
+
+struct target_claims {
+	int file; /* -1: closed */
+};
+
+/* Makes the file if there is none. Or what open() says of the path. */
+int target_claims_open(const struct log *log, const char *path, struct target_claims *claims);
+/* -EBUSY: it is claimed, even by this very process. */
+int target_claim(const struct target_claims *claims, pid_t pid);
+/* The same of all processes that there are and will be. */
+int target_claim_all(const struct target_claims *claims);
+void target_claims_close(struct target_claims *claims);
+
+#endif
