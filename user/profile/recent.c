@@ -70,35 +70,38 @@ static void program_leave(struct recent *recent, struct program *program)
 	free(program);
 }
 
-static const struct inference *oldest(const struct recent *recent)
+/* Of those in the block, what ended before the time goes. Whether all did. */
+static bool block_drop(struct recent *recent, struct block *block, __u64 time)
 {
-	const struct block *block;
-
-	if (!recent->count)
-		return NULL;
-	block = block_of(recent->blocks.next);
-	return &block->inferences[block->first];
+	while (block->first < block->end && block->inferences[block->first].end < time) {
+		program_leave(recent, block->inferences[block->first++].program);
+		recent->count--;
+		recent->evicted++;
+	}
+	return block->first == block->end;
 }
 
-static void drop_oldest(struct recent *recent)
+static void drop(struct recent *recent, __u64 time)
 {
-	struct block *block = block_of(recent->blocks.next);
+	struct link *link, *following;
+	struct block *block;
 
-	program_leave(recent, block->inferences[block->first++].program);
-	recent->count--;
-	if (block->first < block->end)
-		return;
-	link_remove(&block->link);
-	free(block);
-	recent->block_count--;
+	link_each(link, following, &recent->blocks)
+	{
+		block = block_of(link);
+		if (!block_drop(recent, block, time))
+			return;
+		link_remove(link);
+		free(block);
+		recent->block_count--;
+	}
 }
 
 void recent_free(struct recent *recent)
 {
 	if (!recent)
 		return;
-	while (recent->count)
-		drop_oldest(recent);
+	drop(recent, ~0ull);
 	map_free(&recent->programs);
 	free(recent);
 }
@@ -147,19 +150,27 @@ static void program_rename(struct recent *recent, const struct model_program *vi
 }
 
 /* NULL: no memory. */
+static struct block *block_add(struct recent *recent)
+{
+	struct block *block = malloc(sizeof(*block));
+
+	if (!block)
+		return NULL;
+	block->first = block->end = 0;
+	link_init(&block->link);
+	link_append(&recent->blocks, &block->link);
+	recent->block_count++;
+	return block;
+}
+
 static struct inference *next_place(struct recent *recent)
 {
-	struct block *block = recent->count ? block_of(recent->blocks.previous) : NULL;
+	struct block *block = block_of(recent->blocks.previous);
 
-	if (!block || block->end == BLOCK) {
-		block = malloc(sizeof(*block));
-		if (!block)
-			return NULL;
-		block->first = block->end = 0;
-		link_init(&block->link);
-		link_append(&recent->blocks, &block->link);
-		recent->block_count++;
-	}
+	if (link_alone(&recent->blocks) || block->end == BLOCK)
+		block = block_add(recent);
+	if (!block)
+		return NULL;
 	recent->count++;
 	return &block->inferences[block->end++];
 }
@@ -256,10 +267,7 @@ struct event_sink recent_sink(struct recent *recent)
 void recent_begin(struct recent *recent, __u64 time)
 {
 	recent->begin = time;
-	while (recent->count && oldest(recent)->end < time) {
-		drop_oldest(recent);
-		recent->evicted++;
-	}
+	drop(recent, time);
 }
 
 void recent_figures(const struct recent *recent, struct recent_figures *figures)

@@ -96,7 +96,7 @@ bool continuous_fire(struct xpt_continuous *continuous, __u64 now, const char *r
 
 /* continuous_saves.c */
 /* Checks and copies. -EINVAL, -ENOMEM; why, if it is not clear, goes to reason of REASON_MAX bytes. */
-int save_create(const struct xpt_save_options *options, struct save **result, char *reason);
+int save_create(const struct xpt_save_options *given, struct save **result, char *reason);
 void save_free(struct save *save);
 void save_list_init(struct save_list *list);
 void save_list_add(struct save_list *list, struct save *save);
