@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/unit/session_control.h"
 
+#include "base/json.h"
+
 Test(session_control, request_and_answer)
 {
 	struct place place;
@@ -136,6 +138,59 @@ Test(session_control, nesting_is_bounded)
 			cr_assert(strstr(hear(&place, client), "\"ok\":true"));
 		else
 			expect_refusal(&place, client, "null", "EINVAL");
+	}
+	close(client);
+	place_remove(&place);
+}
+
+Test(session_control, where_a_line_ends)
+{
+	char *bytes = malloc(CONTROL_LINE_MAX + 1);
+	struct text line = { 0 };
+	enum control_line state;
+
+	memset(bytes, 'x', CONTROL_LINE_MAX + 1);
+	cr_assert_eq(control_line_take(&line, bytes, CONTROL_LINE_MAX + 1, &state), CONTROL_LINE_MAX);
+	cr_assert_eq(state, CONTROL_LINE_TOO_LONG);
+	text_clear(&line, 0);
+	bytes[CONTROL_LINE_MAX - 1] = '\n';
+	cr_assert_eq(control_line_take(&line, bytes, 1, &state), 1);
+	cr_assert_eq(state, CONTROL_LINE_OPEN);
+	cr_assert_eq(control_line_take(&line, bytes + 1, CONTROL_LINE_MAX, &state), CONTROL_LINE_MAX - 1);
+	cr_assert_eq(state, CONTROL_LINE_COMPLETE);
+	cr_assert_eq(line.length, CONTROL_LINE_MAX - 1);
+	cr_assert_eq(line.data[line.length], '\0');
+	text_free(&line);
+	free(bytes);
+}
+
+/* Answers nest no deeper than lines may: what is written can be read. */
+Test(session_control, how_deep_answers_nest)
+{
+	struct place place;
+	int client;
+
+	place_begin(&place);
+	client = path_connect(place.path);
+	for (int depth = JSON_DEPTH_MAX - 2; depth <= JSON_DEPTH_MAX + 1; depth++) {
+		cJSON *more = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(more, "list");
+
+		for (int i = 1; i < depth - 1; i++) {
+			cJSON *inner = cJSON_CreateArray();
+
+			cJSON_AddItemToArray(list, inner);
+			list = inner;
+		}
+		send_text(client, KEEP_LINE("1"));
+		place_settle(&place);
+		control_answer(place.kept[place.kept_count - 1], more);
+		if (depth <= JSON_DEPTH_MAX) {
+			const char *line = hear(&place, client);
+
+			cr_assert(strstr(line, "\"ok\":true") && json_is_object(line, strlen(line)), "%s", line);
+		} else {
+			expect_refusal(&place, client, "1", "EMSGSIZE");
+		}
 	}
 	close(client);
 	place_remove(&place);

@@ -215,7 +215,7 @@ Test(session_control_client, answers_that_are_none)
 			     -EPROTO, bad[i].said);
 	expect_false(&place, &(const struct false_server){ "xxxxxxxxxxxxxxxx", 10000, 0, true, false }, PATIENCE,
 		     -EPROTO, "too long");
-	expect_false(&place, &(const struct false_server){ NULL }, PATIENCE, -ECONNRESET, "closed");
+	expect_false(&place, &(const struct false_server){ .answer = NULL }, PATIENCE, -ECONNRESET, "closed");
 	expect_false(&place, &(const struct false_server){ "{\"xputrace\":1", 1, 0, false, false }, PATIENCE,
 		     -ECONNRESET, "closed");
 	/* It closes with the request unread. */
@@ -283,7 +283,7 @@ static void expect_timeout(struct place *place, const char *said)
 	cr_assert(took >= 50 * MS && took < 1000 * MS, "%g ms", (double)took / 1e6);
 }
 
-Test(session_control_client, time_is_bounded)
+Test(session_control_client, time_is_bounded, .timeout = 20)
 {
 	static const struct false_server slow[] = {
 		{ NULL, 0, 0, true, false },					       /* no answer */
@@ -308,6 +308,37 @@ Test(session_control_client, time_is_bounded)
 	cr_assert(waiting[0] >= 0 && waiting[1] < 0);
 	expect_timeout(&place, "has taken no connection in time");
 	expect_failure(&place, 0, -ETIMEDOUT, "in time");
+	close(listener);
+	place_remove(&place);
+}
+
+/* It says why and closes as soon as somebody connects: now and then before the request has been sent. */
+Test(session_control_client, refusals_that_come_before_the_request)
+{
+	static const char refusal[] = "{\"xputrace\":1,\"id\":null,\"ok\":false,\"error\":\"EBUSY\"}\n";
+	struct place place;
+	cJSON *answer;
+	int listener;
+	pid_t pid;
+
+	place_make(&place);
+	listener = false_listen(&place, 4);
+	fcntl(listener, F_SETFL, O_NONBLOCK);
+	pid = fork();
+	while (!pid) {
+		int client = accept(listener, NULL, NULL);
+
+		if (client >= 0) {
+			(void)!send(client, refusal, sizeof(refusal) - 1, MSG_NOSIGNAL);
+			close(client);
+		}
+	}
+	for (int i = 0; i < 2000; i++) {
+		cr_assert_eq(call(&place, "echo", "x", PATIENCE, &answer), 0, "%s", place.said);
+		cr_assert_eq(control_answer_error(answer, NULL), -EBUSY);
+		cJSON_Delete(answer);
+	}
+	child_kill(pid);
 	close(listener);
 	place_remove(&place);
 }

@@ -322,6 +322,29 @@ Test(session_control_limits, connections_that_wait_are_not_sent_away)
 	place_remove(&place);
 }
 
+/* What was told of a connection before another one got its slot does not count for that one. */
+Test(session_control_limits, a_slot_that_changes_hands)
+{
+	int clients[CONTROL_CONNECTIONS_MAX], late;
+	struct place place;
+
+	place_begin(&place);
+	for (int i = 0; i < CONTROL_CONNECTIONS_MAX; i++) {
+		clients[i] = path_connect(place.path);
+		place_settle(&place);
+	}
+	late = path_connect(place.path);
+	send_text(clients[0], ECHO_LINE("1", "x"));
+	control_work(place.control);
+	expect_refusal(&place, clients[0], "null", "EBUSY");
+	send_text(late, ECHO_LINE("2", "late"));
+	expect(&place, late, ECHO_ANSWER("2", "late"));
+	for (int i = 0; i < CONTROL_CONNECTIONS_MAX; i++)
+		close(clients[i]);
+	close(late);
+	place_remove(&place);
+}
+
 Test(session_control_limits, no_descriptor_left)
 {
 	struct rlimit few = { 0, 1024 };
