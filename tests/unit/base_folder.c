@@ -100,6 +100,24 @@ Test(base_folder, all_ways_to_write_a_path)
 	close(directory);
 }
 
+/* What the link says is another directory by now; where it leads is what was opened. */
+Test(base_folder, links_of_the_kernel)
+{
+	char path[64];
+	int directory;
+
+	want_root();
+	make_directory(in("mounted"), 0755);
+	directory = open(in("mounted"), O_RDONLY | O_DIRECTORY);
+	mount_own(in("mounted"), "size=1m,mode=755");
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/new", directory);
+	folder_close(opened(path, NOBODY));
+	cr_assert_eq(entries(in("mounted")), 0);
+	umount(in("mounted"));
+	cr_assert(there(in("mounted/new")));
+	close(directory);
+}
+
 /* ---- symbolic links ---- */
 
 Test(base_folder, own_links_are_followed)
@@ -122,7 +140,7 @@ Test(base_folder, own_links_are_followed)
 	refused(in("loop/new"), NOBODY, -ELOOP, "too many");
 }
 
-/* In a sticky directory anybody may put a link in the way; in one of their own, they may change it whenever they like. */
+/* Anybody may put a link into a sticky directory; one in a directory of their own, they may change at any time. */
 Test(base_folder, links_of_strangers_are_refused)
 {
 	static const char *const directories[] = { "sticky", "own" };
@@ -218,6 +236,31 @@ Test(base_folder, links_that_come_and_go, .timeout = 120)
 	}
 	end_process(pid);
 	cr_assert_eq(entries(in("secret")), 0);
+}
+
+/* Whoever moves a directory of root with something in it to where a new one is made does not get it. */
+Test(base_folder, only_what_was_made_is_given_away, .timeout = 120)
+{
+	unsigned int i;
+	pid_t pid;
+
+	want_root();
+	make_directory(in("roots"), 0755);
+	make_file(in("roots/file"), "x");
+	pid = exchange_always(in("roots"), in("new"));
+	for (i = 0; i < 400; i++) {
+		struct folder *folder;
+
+		if (!folder_open(NULL, in("new"), 1234, 1234, &folder))
+			folder_close(folder);
+		/* Of both, the empty one goes, whatever it is called now. */
+		while (there(in("new")) && there(in("roots")))
+			rmdir(in(i % 2 ? "new" : "roots"));
+		if (there(in("new")))
+			rename(in("new"), in("roots"));
+		cr_assert_eq(status_of(in("roots")).st_uid, 0, "given away in round %u", i);
+	}
+	end_process(pid);
 }
 
 /* ---- who may write ---- */
