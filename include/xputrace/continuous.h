@@ -129,7 +129,7 @@ struct xpt_save_options {
 	const char *program; /* its whole name; NULL: any */
 	uint64_t handle;     /* 0: any */
 	int has_core;
-	int64_t core;	     /* as the runtime calls it */
+	int64_t core;	     /* as the runtime calls it: that the program was loaded onto, where the call tells none */
 	uint64_t inferences; /* the last so many of those that are meant */
 	uint64_t time;	     /* ns: what began in the last so much of time */
 };

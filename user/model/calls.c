@@ -86,6 +86,27 @@ static void program_name(struct model *model, struct passage *passage, enum name
 	passage->named = named > 0;
 }
 
+/* What is made of a program runs where that is. */
+static void program_place(struct model *model, struct passage *passage)
+{
+	const struct event_call *call = &passage->event.call;
+	struct model_program *view = &passage->program->view;
+	const struct program *parent = NULL;
+
+	if (has(call, XPT_MEANING_CORE)) {
+		view->has_core = true;
+		view->core = call->core;
+		return;
+	}
+	if (has(call, XPT_MEANING_PARENT))
+		parent = programs_find(&model->programs, passage->process, view->runtime_index, call->parent,
+				       call->end);
+	if (parent && parent->view.has_core) {
+		view->has_core = true;
+		view->core = parent->view.core;
+	}
+}
+
 static void program_load(struct model *model, struct passage *passage)
 {
 	const struct event_call *call = &passage->event.call;
@@ -101,6 +122,8 @@ static void program_load(struct model *model, struct passage *passage)
 	}
 	if (has(call, XPT_MEANING_SIZE) && !passage->program->others)
 		passage->program->view.size = call->size;
+	if (!passage->program->others)
+		program_place(model, passage);
 	note(passage, program_ask_user(model, passage->program));
 	program_name(model, passage, NAME_FROM_LOAD);
 	passage->named = true;

@@ -200,18 +200,21 @@ static bool is_run(const struct event_call *call)
 	return call->program && !call->layer && (role == XPT_ROLE_EXECUTE || role == XPT_ROLE_LAUNCH);
 }
 
-static void take_core(struct inference *inference, __u32 have, __s64 core)
+/* Few calls that run a program say where: it is where the program was loaded to. */
+static void take_core(struct inference *inference, const struct model_program *program, __u32 have, __s64 core)
 {
-	bool known = have >> XPT_MEANING_CORE & 1 && core == (__s32)core;
+	const bool told = have >> XPT_MEANING_CORE & 1;
 
-	inference->core = known ? (__s32)core : NO_CORE;
+	if (!told)
+		core = program->core;
+	inference->core = (told || program->has_core) && core == (__s32)core ? (__s32)core : NO_CORE;
 }
 
 static void on_call(struct recent *recent, const struct event_call *call)
 {
 	struct inference inference = { .begin = call->start, .end = call->end, .tid = call->tid };
 
-	take_core(&inference, call->have, call->core);
+	take_core(&inference, call->program, call->have, call->core);
 	add(recent, call->program, &inference);
 }
 
@@ -226,7 +229,7 @@ static void on_inference(struct recent *recent, const struct event_inference *en
 		.enqueued = enqueued < ~0u ? enqueued : ~0u,
 	};
 
-	take_core(&inference, ended->have, ended->core);
+	take_core(&inference, ended->program, ended->have, ended->core);
 	add(recent, ended->program, &inference);
 }
 
