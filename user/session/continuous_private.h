@@ -31,8 +31,11 @@ struct save {
 	struct snapshot *snapshot;
 	struct snapshot_part part;
 	struct recent_stretches stretches; /* that part is about */
+	__u64 started;			   /* ns: of all */
 	__u64 end;			   /* ns: nothing later is in it */
-	__u64 *costs;			   /* ns a call, by spec */
+	struct xpt_record_text **loaded;   /* programs from before part.from, where the window begins earlier */
+	size_t loaded_count;
+	__u64 *costs; /* ns a call, by spec */
 	size_t spec_count;
 	__u64 lost;
 

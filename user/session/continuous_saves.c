@@ -81,6 +81,9 @@ void save_free(struct save *save)
 	if (!save)
 		return;
 	snapshot_free(save->snapshot);
+	for (size_t i = 0; i < save->loaded_count; i++)
+		free(save->loaded[i]);
+	free(save->loaded);
 	free(save->stretches.stretches);
 	free(save->costs);
 	free((char *)save->options.program);
@@ -138,6 +141,33 @@ static int note_costs(struct xpt_continuous *continuous, struct save *save)
 	return 0;
 }
 
+static bool was_loaded(const struct model_program *program, __u64 time)
+{
+	return program->named && program->loaded < time && (!program->released || program->released >= time);
+}
+
+/* The snapshot tells programs from before the window; the calls that loaded later ones are left out with all before part.from. */
+static int note_loaded(struct xpt_continuous *continuous, struct save *save)
+{
+	const size_t count = model_program_count(continuous->model);
+	const struct model_program *program;
+	const __u64 from = save->part.from;
+
+	save->loaded = calloc(count ?: 1, sizeof(*save->loaded));
+	if (!save->loaded)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		program = model_program(continuous->model, i);
+		if (!was_loaded(program, from) || (save->part.tgid && program->process->tgid != save->part.tgid))
+			continue;
+		save->loaded[save->loaded_count] = record_loaded(program, from - 1);
+		if (!save->loaded[save->loaded_count])
+			return -ENOMEM;
+		save->loaded_count++;
+	}
+	return 0;
+}
+
 static int take(struct xpt_continuous *continuous, struct save *save, __u64 now)
 {
 	const struct xpt_save_options *options = &save->options;
@@ -147,10 +177,13 @@ static int take(struct xpt_continuous *continuous, struct save *save, __u64 now)
 	save->part.tgid = options->pid;
 	save->part.roles = continuous->roles;
 	save->part.from = time ? save->asked - time : 0;
+	save->started = continuous->collector->started;
 	save->end = now;
 	save->lost = continuous->collector->lost;
 	if (is_of_inferences(options))
 		error = find_inferences(continuous, save);
+	if (!error && save->part.from)
+		error = note_loaded(continuous, save);
 	if (!error)
 		error = note_costs(continuous, save);
 	return error ?: window_snapshot(continuous->window, &save->snapshot);
@@ -243,6 +276,8 @@ static __u64 begin_of(const struct save *save)
 
 	if (save->stretches.count)
 		return save->stretches.begin;
+	if (begin < save->started) /* the window was there before the first probe */
+		begin = save->started;
 	return begin > save->part.from ? begin : save->part.from;
 }
 
@@ -284,7 +319,10 @@ static int write_recording(const struct log *log, struct save *save, int descrip
 	error = recording_writer_create(log, NULL, descriptor, &info, &writing.writer);
 	if (error)
 		return error;
-	error = snapshot_each(save->snapshot, &save->part, write_record, &writing);
+	for (size_t i = 0; i < save->loaded_count && !error; i++)
+		error = recording_writer_add(writing.writer, &save->loaded[i]->header);
+	if (!error)
+		error = snapshot_each(save->snapshot, &save->part, write_record, &writing);
 	if (!error)
 		error = write_end(&writing);
 	closed = recording_writer_close(writing.writer);
