@@ -479,8 +479,8 @@ def run_entries(results):
     return [entry for entry in entries_of(results) if plain_name(entry["function"]) in RUNNING]
 
 
-def compare_programs(results, trace, names=True):
-    """By program: as many runs in the trace as were made, and exact totals in the metadata."""
+def compare_programs(results, trace, names=True, totals_in="calls"):
+    """By program: as many runs in the trace as were made, and as totals in the metadata; "calls" are those of the kernel."""
     for result in results:
         pid = result["pid"]
         made = collections.Counter()
@@ -496,7 +496,7 @@ def compare_programs(results, trace, names=True):
         totals = collections.Counter()
         for program in trace.programs(pid=pid):
             if program["runtime"] in runtimes:
-                totals[program["name"] if names else hexadecimal(program["handle"])] += program.get("calls", 0)
+                totals[program["name"] if names else hexadecimal(program["handle"])] += program.get(totals_in, 0)
         totals = +totals
         assert totals == made, "totals by program: made %s, counted %s" % (dict(made), dict(totals))
     return made, failed
@@ -539,7 +539,7 @@ def compare_late(result, trace, since):
         assert begun <= seen <= ended, "execution from %d to %d ns, nearest traced at %d" % (begun, ended, seen)
 
 
-def compare(runtime, results, trace, lossless=True):
+def compare(runtime, results, trace, lossless=True, totals_in="calls"):
     """The whole comparison for one stand-in."""
     trace.check()
     if lossless:
@@ -547,6 +547,6 @@ def compare(runtime, results, trace, lossless=True):
     made = {plain_name(entry["function"]) for entry in entries_of(results)}
     required = set(REQUIRED[runtime].split())
     compare_calls(results, trace, required & made)
-    compare_programs(results, trace)
+    compare_programs(results, trace, totals_in=totals_in)
     if entries_of(results, "inferences"):
         compare_inferences(results, trace)

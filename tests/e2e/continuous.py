@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""xputrace continuous, what it saves, and what a workload has logged of its executions."""
+
+import bisect
+import collections
+import functools
+import json
+import os
+import time
+import uuid
+
+from harness import RUNS, XPUTRACE, Process, Trace, need, run, scratch, wait_until
+from reports import wall_clock
+
+MS = 1000 * 1000
+SECOND = 1000 * MS
+CLOCKS = 20000  # ns: the wall clock, which a file's begin and end are told in, is adjusted all the time
+
+
+def collector(*words):
+    return run([need(XPUTRACE, "collector")] + [str(word) for word in words])
+
+
+class Saved:
+    """A file, and what was told of it; times in ns of CLOCK_MONOTONIC."""
+
+    def __init__(self, path, told=None):
+        self.path = path
+        if told:
+            self.bytes, self.records, self.inferences, self.lost, self.duration = (
+                told[name] for name in ("bytes", "records", "inferences", "lost", "duration_ns"))
+            apart = wall_clock()
+            self.begin, self.end = (int(told[name]) - apart for name in ("begin_ns", "end_ns"))
+
+    @functools.cached_property
+    def trace(self):
+        output = os.path.join(scratch(), "saved.json")
+        result = collector("report", self.path, "-o", output)
+        assert result.status == 0, result.stderr
+        return Trace(output)
+
+
+class Collector(Process):
+    """xputrace continuous start under a name of its own; returns when it records."""
+
+    def __init__(self, *arguments, wait=True, **options):
+        self.name = "e2e-" + uuid.uuid4().hex[:12]
+        self.folder = os.path.join(scratch(), "saved")
+        words = [need(XPUTRACE, "collector"), "continuous", "start", "--instance", self.name, "-o", self.folder]
+        super().__init__(words + [str(word) for word in arguments], **options)
+        if wait:
+            self.wait_line("stderr", "recording into memory")
+
+    def ask(self, word, *options, status=0):
+        """The other words of the command; the finished process."""
+        result = collector("continuous", word, "--instance", self.name, *options)
+        assert result.status == status, "%s ended with %d instead of %d: %s" % (
+            word, result.status, status, result.stderr)
+        return result
+
+    def save(self, *options):
+        told = json.loads(self.ask("save", "--format", "json", *options).stdout)
+        saved = Saved(told["path"], told)
+        assert os.path.dirname(saved.path) == self.folder and os.path.getsize(saved.path) == saved.bytes, told
+        return saved
+
+    def status(self):
+        return json.loads(self.ask("status", "--format", "json").stdout)
+
+    def wait_status(self, reached, what):
+        """The first status of which that is true."""
+        seen = []
+        wait_until(lambda: seen.append(self.status()) or reached(seen[-1]), what)
+        return seen[-1]
+
+    def wait_inferences(self, count):
+        """The status, when the collector has seen so many."""
+        return self.wait_status(lambda now: now["window_inferences"] + now["evicted_inferences"] >= count,
+                                "%d inferences are seen" % count)
+
+    def files(self):
+        """What has been saved, in the order in which it was."""
+        return [Saved(os.path.join(self.folder, name)) for name in sorted(os.listdir(self.folder))]
+
+    def stop(self):
+        """Nothing was lost, and it ends in order."""
+        status = self.status()
+        assert status["lost"] == 0 and status["failed_saves"] == 0, status
+        self.ask("stop")
+        assert self.wait() == 0, self.stderr
+        return status
+
+
+# ---- what a workload has logged, by --log-times ----
+
+class Execution(collections.namedtuple("Execution", "begin end pid tid number")):
+    """One of a workload: what it called for it lies in between, ns; number: on its thread, from 0."""
+
+
+def executions(result):
+    """All of a process, in the order of their ends; each thread has made as many."""
+    threads = result["threads"]
+    times = list(zip(result["times"], result["ends"]))
+    each = len(times) // len(threads)
+    assert each * len(threads) == len(times), "threads have made different numbers of executions"
+    found = [Execution(begin, end, result["pid"], threads[i // each], i % each)
+             for i, (begin, end) in enumerate(times)]
+    return sorted(found, key=lambda one: one.end)
+
+
+def clock_now():
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+def nanoseconds(microseconds):
+    return round(microseconds * 1000)
+
+
+def calls_by_execution(trace, log):
+    """Those of the log that have calls in the trace, with them, in the order of their begins."""
+    threads = collections.defaultdict(list)
+    for one in sorted(log, key=lambda one: one.begin):
+        threads[one.pid, one.tid].append(one)
+    begins = {thread: [one.begin for one in known] for thread, known in threads.items()}
+    found = collections.defaultdict(list)
+    for call in sorted(trace.calls, key=lambda call: call.start):
+        thread = call.pid, call.tid
+        index = bisect.bisect_right(begins.get(thread, ()), nanoseconds(call.start)) - 1
+        if index >= 0 and nanoseconds(call.end) <= threads[thread][index].end:
+            found[threads[thread][index]].append(call)
+    return found
+
+
+def executions_in(trace, log):
+    """Those of the log that have a run in the trace; each run is of one of them."""
+    runs = {one: [call for call in calls if call.role in RUNS and not call.layer]
+            for one, calls in calls_by_execution(trace, log).items()}
+    found = {one for one, calls in runs.items() if calls}
+    assert all(len(runs[one]) == 1 for one in found), "an execution is there twice"
+    assert len(found) == len(trace.runs()), "%d runs are of no execution" % (len(trace.runs()) - len(found))
+    return found
+
+
+def check_suffix(saved, log):
+    """In the file are exactly those of the log that began in its time; those that it has."""
+    found = executions_in(saved.trace, log)
+    # an execution begins a little before its run: one of each thread may lie around the begin
+    for one in log:
+        if one.begin >= saved.begin + CLOCKS and one.end <= saved.end - CLOCKS:
+            assert one in found, "%s began within [%d, %d] and is not in the file" % (one, saved.begin, saved.end)
+        elif one.end < saved.begin - CLOCKS:
+            assert one not in found, "%s ended before %d and is in the file" % (one, saved.begin)
+    return sorted(found, key=lambda one: one.end)
