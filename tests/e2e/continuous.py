@@ -98,13 +98,15 @@ class Execution(collections.namedtuple("Execution", "begin end pid tid number"))
 
 
 def executions(result):
-    """All of a process, in the order of their ends; each thread has made as many."""
-    threads = result["threads"]
-    times = list(zip(result["times"], result["ends"]))
-    each = len(times) // len(threads)
-    assert each * len(threads) == len(times), "threads have made different numbers of executions"
-    found = [Execution(begin, end, result["pid"], threads[i // each], i % each)
-             for i, (begin, end) in enumerate(times)]
+    """All of a process, in the order of their ends."""
+    by_thread = [[]]
+    for span in zip(result["times"], result["ends"]):
+        if by_thread[-1] and span[0] < by_thread[-1][-1][0]:  # the next thread's, which has begun at the same time
+            by_thread.append([])
+        by_thread[-1].append(span)
+    assert len(by_thread) == len(result["threads"]), "threads have not run at the same time"
+    found = [Execution(begin, end, result["pid"], tid, number)
+             for tid, spans in zip(result["threads"], by_thread) for number, (begin, end) in enumerate(spans)]
     return sorted(found, key=lambda one: one.end)
 
 

@@ -402,6 +402,7 @@ static const struct option long_options[] = {
 	{ "programs", required_argument, NULL, 'p' },
 	{ "duration-us", required_argument, NULL, 'D' },
 	{ "fail-every", required_argument, NULL, 'f' },
+	{ "slow", required_argument, NULL, 'o' },
 	{ "rate", required_argument, NULL, 'r' },
 	{ "wait-for-go", no_argument, NULL, 'w' },
 	{ "dlopen", no_argument, NULL, 'd' },
@@ -440,6 +441,7 @@ static void __attribute__((noreturn)) usage(int status)
 	      "  --programs N      programs loaded, run in turn (2)\n"
 	      "  --duration-us N   time of one job on the device (20)\n"
 	      "  --fail-every N    every so many executions fails (0: none)\n"
+	      "  --slow N          job N on the device, from 1, takes 50 ms longer (0: none)\n"
 	      "  --rate HZ         executions per second by each thread (no pause)\n"
 	      "  --wait-for-go     say when ready, begin when a line comes on standard input\n"
 	      "  --load-first      load the programs before that\n"
@@ -509,6 +511,9 @@ static void options_read(struct options *options, int argc, char **argv)
 			break;
 		case 'f':
 			setenv("STANDIN_FAIL_EVERY", optarg, 1);
+			break;
+		case 'o':
+			setenv("STANDIN_SLOW", optarg, 1);
 			break;
 		case 'r':
 			options->rate = number(optarg, 1000000);

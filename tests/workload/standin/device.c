@@ -9,15 +9,17 @@
 #include <time.h>
 
 #define OBJECTS 1024
-#define SPIN_NS 100000 /* shorter jobs are timed by spinning: a sleep would add the timer's slack */
+#define SPIN_NS 100000	 /* shorter jobs are timed by spinning: a sleep would add the timer's slack */
+#define SLOW_NS 50000000 /* that the slow one takes longer */
 
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t submitted;
 	pthread_cond_t completed;
 	uint64_t last; /* submitted */
-	uint64_t done; /* executed; jobs in between are waiting, all take the same time */
+	uint64_t done; /* executed; jobs in between are waiting, all but one take the same time */
 	uint64_t duration_ns;
+	uint64_t slow; /* sequence number of the job that takes longer; 0: none does */
 	uint64_t executions;
 	uint64_t fail_every;
 	bool configured;
@@ -51,13 +53,16 @@ static void execute_job(uint64_t duration_ns)
 
 static void *work(void *unused)
 {
+	uint64_t duration_ns;
+
 	(void)unused;
 	pthread_mutex_lock(&device.lock);
 	for (;;) {
 		while (device.done == device.last)
 			pthread_cond_wait(&device.submitted, &device.lock);
+		duration_ns = device.duration_ns + (device.done + 1 == device.slow ? SLOW_NS : 0);
 		pthread_mutex_unlock(&device.lock);
-		execute_job(device.duration_ns);
+		execute_job(duration_ns);
 		pthread_mutex_lock(&device.lock);
 		device.done++;
 		pthread_cond_broadcast(&device.completed);
@@ -90,6 +95,7 @@ static void configure(void)
 	device.configured = true;
 	device.duration_ns = environment_number("STANDIN_DURATION_US", 20) * 1000;
 	device.fail_every = environment_number("STANDIN_FAIL_EVERY", 0);
+	device.slow = environment_number("STANDIN_SLOW", 0);
 	pthread_atfork(NULL, NULL, forget_worker);
 }
 
