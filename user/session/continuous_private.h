@@ -32,7 +32,8 @@ struct save {
 	struct snapshot_part part;
 	struct recent_stretches stretches; /* that part is about */
 	__u64 started;			   /* ns: of all */
-	__u64 end;			   /* ns: nothing later is in it */
+	__u64 complete;			   /* ns: all up to then is in it */
+	__u64 end;			   /* ns: nothing later is */
 	struct xpt_record_text **loaded;   /* programs from before part.from, where the window begins earlier */
 	size_t loaded_count;
 	__u64 *costs; /* ns a call, by spec */

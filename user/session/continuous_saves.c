@@ -178,6 +178,7 @@ static int take(struct xpt_continuous *continuous, struct save *save, __u64 now)
 	save->part.roles = continuous->roles;
 	save->part.from = time ? save->asked - time : 0;
 	save->started = continuous->collector->started;
+	save->complete = model_delivered(continuous->model);
 	save->end = now;
 	save->lost = continuous->collector->lost;
 	if (is_of_inferences(options))
@@ -370,7 +371,7 @@ static int write_file(struct xpt_continuous *continuous, struct save *save)
 static void write_save(struct xpt_continuous *continuous, struct save *save)
 {
 	__s64 offset = session_clock_offset();
-	__u64 start = clock_monotonic();
+	__u64 start = clock_monotonic(), begin;
 
 	save->error = write_file(continuous, save);
 	save->saved.duration = clock_monotonic() - start;
@@ -378,8 +379,9 @@ static void write_save(struct xpt_continuous *continuous, struct save *save)
 		save->saved.bytes = 0;
 		return;
 	}
-	save->saved.begin = begin_of(save) + offset;
-	save->saved.end = save->end + offset;
+	begin = begin_of(save);
+	save->saved.begin = begin + offset;
+	save->saved.end = (save->complete > begin ? save->complete : begin) + offset;
 	save->saved.lost = save->lost;
 }
 
