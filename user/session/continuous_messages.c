@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,13 +64,15 @@ static void add_figures(cJSON *object, const void *structure, const struct figur
 		cJSON_AddNumberToObject(object, figures[i].name, (double)*figure_in((void *)structure, &figures[i]));
 }
 
+/* Whole ones only. */
 static bool read_number(const cJSON *object, const char *name, double least, uint64_t *result)
 {
 	const cJSON *value = cJSON_GetObjectItemCaseSensitive(object, name);
 
 	if (!value)
 		return true;
-	if (!cJSON_IsNumber(value) || value->valuedouble < least || value->valuedouble > EXACT_MAX)
+	if (!cJSON_IsNumber(value) || value->valuedouble < least || value->valuedouble > EXACT_MAX ||
+	    value->valuedouble != floor(value->valuedouble))
 		return false;
 	*result = (uint64_t)(int64_t)value->valuedouble;
 	return true;
@@ -140,7 +143,7 @@ int message_read_save(const cJSON *object, struct xpt_save_options *options, con
 	uint64_t pid = 0, core = 0;
 
 	*options = (struct xpt_save_options){ .size = sizeof(*options) };
-	options->has_core = cJSON_HasObjectItem(object, "core");
+	options->has_core = cJSON_GetObjectItemCaseSensitive(object, "core") != NULL;
 	options->program = cJSON_GetStringValue(program);
 	*member = "program";
 	if (program && !options->program)
