@@ -23,8 +23,8 @@ static int call(const struct xpt_remote *given, cJSON *request, cJSON **answer)
 		error = -ENOMEM;
 	if (!error) {
 		log = (struct log){ remote.log, remote.log_context, remote.log_level };
-		/* What is no name is no file there either. */
-		snprintf(path, sizeof(path), "%s/%.64s.sock", XPT_CONTROL_DIR, remote.name ?: XPT_CONTINUOUS_NAME);
+		/* What is no name is no file there either, and what does not fit here is too long for a socket. */
+		snprintf(path, sizeof(path), "%s/%s.sock", XPT_CONTROL_DIR, remote.name ?: XPT_CONTINUOUS_NAME);
 		error = control_call(path, request, remote.timeout ?: TIMEOUT, answer, &log);
 	}
 	cJSON_Delete(request);
