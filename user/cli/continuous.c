@@ -294,6 +294,7 @@ static int start_command(int argc, char **argv)
 	};
 	int result;
 
+	service_streams();
 	if (xpt_continuous_options_create(&start.options) ||
 	    xpt_continuous_options_set_name(start.options, XPT_CONTINUOUS_NAME)) {
 		fprintf(stderr, "xputrace: no memory\n");

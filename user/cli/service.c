@@ -3,10 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -18,6 +21,7 @@
 
 static int waiting = -1; /* whoever has started this one reads its other end */
 static bool detached;	 /* standard error leads nowhere */
+static bool is_ready;
 
 /* The parent's part: its status is that of the start. */
 static void wait_for_start(pid_t child, int pipe_end)
@@ -36,10 +40,21 @@ static void wait_for_start(pid_t child, int pipe_end)
 	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED);
 }
 
+void service_streams(void)
+{
+	int nowhere;
+
+	do
+		nowhere = open("/dev/null", O_RDWR);
+	while (nowhere >= 0 && nowhere <= STDERR_FILENO);
+	if (nowhere >= 0)
+		close(nowhere);
+}
+
 void service_background(void)
 {
+	pid_t starter = getpid(), child;
 	int ends[2];
-	pid_t child;
 
 	if (pipe2(ends, O_CLOEXEC)) {
 		perror("xputrace: pipe");
@@ -56,6 +71,10 @@ void service_background(void)
 		wait_for_start(child, ends[0]);
 	}
 	close(ends[0]);
+	/* Who interrupts the start wants none. */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != starter)
+		exit(EXIT_FAILED);
 	setsid();
 	waiting = ends[1];
 }
@@ -86,8 +105,10 @@ void service_ready(void)
 	int nowhere;
 
 	tell_manager();
+	is_ready = true;
 	if (waiting < 0)
 		return;
+	prctl(PR_SET_PDEATHSIG, 0);
 	if (write(waiting, "", 1) < 0)
 		perror("xputrace: pipe");
 	close(waiting);
@@ -101,6 +122,14 @@ void service_ready(void)
 	detached = true;
 }
 
+/* Messages come from the thread that collects: it does not wait for a terminal that is stopped, or a pipe that nobody reads. */
+static bool would_wait(void)
+{
+	struct pollfd messages = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	return is_ready && !poll(&messages, 1, 0);
+}
+
 void service_message(void *context, enum xpt_log_level level, const char *text)
 {
 	static const int priorities[] = {
@@ -112,6 +141,6 @@ void service_message(void *context, enum xpt_log_level level, const char *text)
 
 	if (detached)
 		syslog(priorities[level], "%s", text);
-	else
+	else if (!would_wait())
 		print_message(context, level, text);
 }
