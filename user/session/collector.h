@@ -55,8 +55,12 @@ struct collector_options {
 	enum xpt_link link;
 	bool guard; /* wanted even without a command */
 	struct log log;
-	/* Whether a process that has one of the names may be followed; NULL: each may. */
-	bool (*admit)(void *context, pid_t tgid);
+	/*
+	 * Unless all processes are traced: whether one that has one of the names, the command or a child may be followed; 0, or why
+	 * not. NULL: each may. A child is followed all the same.
+	 */
+	int (*admit)(void *context, pid_t tgid);
+	void (*leave)(void *context, pid_t tgid); /* it has ended; NULL: nobody wants to know */
 	/* Gets every record, in the order of reading. Errors are its own affair. */
 	void (*record)(void *context, const struct xpt_record_header *record);
 	void *context;

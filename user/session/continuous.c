@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* xpt_continuous_*(): a collector whose records stay in a window, on a thread of its own. */
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,32 +17,8 @@
 #include "session/continuous_private.h"
 
 #define KEEP_RELEASED 1024 /* programs and processes that are gone */
-#define CLAIMS "targets"   /* in XPT_CONTROL_DIR */
 
 /* ---- creation ---- */
-
-static int claim(struct xpt_continuous *continuous, pid_t pid)
-{
-	const struct log *log = &continuous->collector->log;
-	int error = target_claim(&continuous->claims, pid);
-
-	if (error == -EBUSY)
-		log_error(log,
-			  "process %d is profiled continuously already: save what it did there, or stop that first "
-			  "(xputrace continuous status, save, stop)",
-			  pid);
-	else if (error)
-		log_error(log, "process %d cannot be claimed: %s", pid, strerror(-error));
-	return error;
-}
-
-/* One more with a name that is followed. */
-static bool admit(void *context, pid_t pid)
-{
-	struct xpt_continuous *continuous = context;
-
-	return !claim(continuous, pid);
-}
 
 static int create_collector(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
 {
@@ -55,7 +32,8 @@ static int create_collector(struct xpt_continuous *continuous, const struct xpt_
 		.counters_every = options->counters_every,
 		.counters_per_inference = options->counters_per_inference,
 		.level = options->level,
-		.admit = admit,
+		.admit = continuous_admit,
+		.leave = continuous_leave,
 		.record = continuous_record,
 		.context = continuous,
 	};
@@ -101,36 +79,33 @@ static int create_triggers(struct xpt_continuous *continuous, const struct xpt_c
 	return error;
 }
 
+/* Names of files are told to others, who are elsewhere. */
+static int absolute_path(const char *path, char *result)
+{
+	bool is_absolute = *path == '/';
+	char here[PATH_MAX] = "";
+	int length;
+
+	if (!is_absolute && !getcwd(here, sizeof(here)))
+		return -errno;
+	length = snprintf(result, PATH_MAX, "%s%s%s", here, is_absolute ? "" : "/", path);
+	return length + FOLDER_RESULT_SIZE < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
 static int create_folder(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
 {
+	const struct log *log = &continuous->collector->log;
+	char path[PATH_MAX];
+	int error = absolute_path(options->directory, path);
+
+	if (error) {
+		log_error(log, "%s: cannot be written to: %s", options->directory, strerror(-error));
+		return error;
+	}
 	continuous->prefix = strdup(options->name ?: "xputrace");
 	if (!continuous->prefix)
 		return -ENOMEM;
-	return folder_open(&continuous->collector->log, options->directory, options->user, options->group,
-			   &continuous->folder);
-}
-
-/* The socket's folder holds the claims, too. */
-static int claim_targets(struct xpt_continuous *continuous, const struct xpt_session_options *targets)
-{
-	const struct log *log = &continuous->collector->log;
-	int error = mkdir(XPT_CONTROL_DIR, 0700) && errno != EEXIST ? -errno : 0;
-
-	if (error) {
-		log_error(log, "%s: cannot be made: %s", XPT_CONTROL_DIR, strerror(-error));
-		return error;
-	}
-	error = target_claims_open(log, XPT_CONTROL_DIR "/" CLAIMS, &continuous->claims);
-	if (!error && targets->all_processes) {
-		error = target_claim_all(&continuous->claims);
-		if (error)
-			log_error(log,
-				  "some processes are profiled continuously already, so all of them cannot be: stop "
-				  "that first (xputrace continuous stop)");
-	}
-	for (size_t i = 0; i < targets->pid_count && !error; i++)
-		error = claim(continuous, targets->pids[i]);
-	return error;
+	return folder_open(log, path, options->user, options->group, &continuous->folder);
 }
 
 static int create_control(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
@@ -188,7 +163,7 @@ static int create(struct xpt_continuous *continuous, const struct xpt_continuous
 	int error = create_collector(continuous, options);
 
 	if (!error)
-		error = claim_targets(continuous, &options->targets);
+		error = continuous_claim_targets(continuous, &options->targets);
 	if (!error)
 		error = create_folder(continuous, options);
 	if (!error)
@@ -317,6 +292,16 @@ static void *collect(void *context)
 	return NULL;
 }
 
+/* Whether it can be run at all is known, and told, before the start counts as one. */
+static int await_command(struct collector *collector)
+{
+	struct pollfd known = { .fd = collector->command.failure, .events = POLLIN };
+
+	while (poll(&known, 1, -1) < 0 && errno == EINTR)
+		;
+	return collector_work(collector);
+}
+
 int xpt_continuous_start(const struct xpt_continuous_options *options, struct xpt_continuous **result)
 {
 	struct xpt_continuous *continuous;
@@ -336,7 +321,7 @@ int xpt_continuous_start(const struct xpt_continuous_options *options, struct xp
 	if (!error)
 		error = collector_start(continuous->collector);
 	if (!error && continuous->collector->command.pid)
-		error = claim(continuous, continuous->collector->command.pid);
+		error = await_command(continuous->collector);
 	if (!error) {
 		tell_status(continuous, clock_monotonic());
 		error = thread_start(&continuous->saving, saves_run, continuous, "xpt-save");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* State of continuous profiling, shared by continuous.c, continuous_events.c, continuous_saves.c and continuous_control.c. */
+/* State of continuous profiling, shared by the files continuous*.c but those of options, messages and remote calls. */
 #ifndef XPT_SESSION_CONTINUOUS_PRIVATE_H
 #define XPT_SESSION_CONTINUOUS_PRIVATE_H
 
@@ -85,12 +85,19 @@ struct xpt_continuous {
 	struct control *control; /* NULL: none */
 	struct control_request *stop_request;
 	struct target_claims claims;
+	pid_t refused;		  /* claimed by others, told last */
 	__u8 roles[XPT_SPEC_MAX]; /* enum xpt_role by spec; written before the threads begin */
 	char *prefix;		  /* of files */
 
 	/* The saving thread's: */
 	struct folder *folder;
 };
+
+/* continuous_claims.c */
+/* Those that are known by now. -EBUSY, logged; what open() says of the file. */
+int continuous_claim_targets(struct xpt_continuous *continuous, const struct xpt_session_options *targets);
+int continuous_admit(void *context, pid_t pid); /* as in struct collector_options; context: struct xpt_continuous */
+void continuous_leave(void *context, pid_t pid);
 
 /* continuous_events.c: from the collector into the window and the model, and from there to the triggers. */
 void continuous_record(void *context, const struct xpt_record_header *record); /* context: struct xpt_continuous */

@@ -19,9 +19,9 @@ int target_claims_open(const struct log *log, const char *path, struct target_cl
 	return error;
 }
 
-static int lock(int file, off_t start, off_t length)
+static int lock(int file, short type, off_t start, off_t length)
 {
-	struct flock range = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = length };
+	struct flock range = { .l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = length };
 
 	if (!fcntl(file, F_OFD_SETLK, &range))
 		return 0;
@@ -30,12 +30,17 @@ static int lock(int file, off_t start, off_t length)
 
 int target_claim(const struct target_claims *claims, pid_t pid)
 {
-	return lock(claims->file, pid, 1);
+	return lock(claims->file, F_WRLCK, pid, 1);
+}
+
+void target_unclaim(const struct target_claims *claims, pid_t pid)
+{
+	lock(claims->file, F_UNLCK, pid, 1);
 }
 
 int target_claim_all(const struct target_claims *claims)
 {
-	return lock(claims->file, 0, 0);
+	return lock(claims->file, F_WRLCK, 0, 0);
 }
 
 void target_claims_close(struct target_claims *claims)

@@ -17,8 +17,10 @@ struct target_claims {
 
 /* Makes the file if there is none. Or what open() says of the path. */
 int target_claims_open(const struct log *log, const char *path, struct target_claims *claims);
-/* -EBUSY: it is claimed, even by this very process. */
+/* -EBUSY: it is claimed through other claims. */
 int target_claim(const struct target_claims *claims, pid_t pid);
+/* Others may claim it: its number may be that of another process soon. Nothing when it was not claimed. Not after claim_all. */
+void target_unclaim(const struct target_claims *claims, pid_t pid);
 /* The same of all processes that there are and will be. */
 int target_claim_all(const struct target_claims *claims);
 void target_claims_close(struct target_claims *claims);

@@ -74,12 +74,22 @@ static void announce(struct collector *collector, struct followed *followed, __u
 	watch(collector, followed);
 }
 
+static int admit(struct collector *collector, pid_t tgid)
+{
+	const struct collector_options *options = &collector->options;
+
+	return options->admit && !options->all_processes ? options->admit(options->context, tgid) : 0;
+}
+
 static void forget(struct collector *collector, pid_t tgid)
 {
+	const struct collector_options *options = &collector->options;
 	struct followed *followed = followed_find(collector, tgid);
 
 	if (!followed)
 		return;
+	if (options->leave && !options->all_processes)
+		options->leave(options->context, tgid);
 	if (followed->watched)
 		guard_unwatch(collector->guard, tgid);
 	*followed = collector->followed[--collector->followed_count];
@@ -215,19 +225,20 @@ static bool is_named(const struct collector *collector, pid_t tgid)
 	return false;
 }
 
-/* Best effort: it may be gone again. */
+/* Best effort: it may be gone again. But whether it may be followed at all is told. */
 static int attach_named(void *context, pid_t tgid)
 {
 	struct collector *collector = context;
 	struct followed *followed;
 	struct process_info info;
-	int placed = 0;
+	int placed = 0, error = 0;
 
 	if (tgid == getpid() || followed_find(collector, tgid) || !is_named(collector, tgid) ||
-	    (collector->options.admit && !collector->options.admit(collector->options.context, tgid)) ||
 	    process_info_read(tgid, &info))
 		return 0;
-	if (!info.is_kernel_thread && !info.is_zombie && !info.is_32bit) {
+	if (!info.is_kernel_thread && !info.is_zombie && !info.is_32bit)
+		error = admit(collector, tgid);
+	if (!error && !info.is_kernel_thread && !info.is_zombie && !info.is_32bit) {
 		followed = followed_add(collector, tgid);
 		if (followed && !kern_follow(collector->kern, tgid, XPT_PROCESS_TARGET)) {
 			announce(collector, followed, clock_monotonic());
@@ -237,7 +248,15 @@ static int attach_named(void *context, pid_t tgid)
 		}
 	}
 	process_info_free(&info);
-	return placed == -ENOMEM ? placed : 0;
+	return placed == -ENOMEM ? placed : error;
+}
+
+/* One that comes later and may not be followed is no reason to stop. */
+static int attach_named_later(void *context, pid_t tgid)
+{
+	int error = attach_named(context, tgid);
+
+	return error == -ENOMEM ? error : 0;
 }
 
 static int attach_any(void *context, pid_t tgid)
@@ -258,6 +277,9 @@ static int start_command(struct collector *collector)
 		log_error(&collector->log, "cannot start a process: %s", strerror(-error));
 		return error;
 	}
+	error = admit(collector, collector->command.pid);
+	if (error)
+		return error;
 	followed = followed_add(collector, collector->command.pid);
 	if (!followed)
 		return -ENOMEM;
@@ -335,7 +357,7 @@ void targets_scan_pending(struct collector *collector)
 		if (collector->options.all_processes || followed_find(collector, collector->pending[i]))
 			attacher_scan(collector->attacher, collector->pending[i]);
 		else
-			attach_named(collector, collector->pending[i]);
+			attach_named_later(collector, collector->pending[i]);
 	}
 	collector->pending_count = 0;
 	if (!collector->scan_all)
@@ -348,7 +370,7 @@ void targets_scan_pending(struct collector *collector)
 	for (size_t i = 0; i < collector->followed_count; i++)
 		attacher_scan(collector->attacher, collector->followed[i].tgid);
 	if (collector->options.process_name_count)
-		process_each(attach_named, collector);
+		process_each(attach_named_later, collector);
 }
 
 void targets_continue(struct collector *collector, pid_t tgid, __u64 since, unsigned int event, unsigned int sites)
@@ -371,6 +393,7 @@ static void on_begin(struct collector *collector, const struct xpt_record_task *
 	struct followed *followed = followed_add(collector, task->header.tgid);
 	int placed = 0;
 
+	admit(collector, task->header.tgid);
 	collector_pass(collector, &task->header);
 	if (followed) {
 		announce(collector, followed, task->header.time);
