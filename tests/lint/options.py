@@ -3,7 +3,8 @@
 """Checks that manual pages and completions know exactly the options of the command: options.py XPUTRACE.
 
 What `xputrace COMMAND --help` prints is the truth. Every option must stand in the OPTIONS section of the command's
-manual page, and nothing else there; every long option must stand in each completion.
+manual page, and nothing else there; every long option must stand in each completion. A command of several words has
+the options of all of them.
 """
 import pathlib
 import re
@@ -11,12 +12,14 @@ import subprocess
 import sys
 
 CLI = pathlib.Path(__file__).resolve().parents[2] / "user" / "cli"
-COMMANDS = ["record", "profile", "stream", "counters", "report", "merge", "list", "check"]
+COMMANDS = ["record", "profile", "stream", "continuous", "counters", "report", "merge", "list", "check"]
+
+WORDS = {"continuous": ["start", "save", "status", "stop"]}
 
 
-def help_options(program, command):
+def help_options(program, *command):
     """Options as --help lists them: {"-p", "--pid", ...}."""
-    text = subprocess.run([program, command, "--help"], stdout=subprocess.PIPE, check=True, text=True).stdout
+    text = subprocess.run([program, *command, "--help"], stdout=subprocess.PIPE, check=True, text=True).stdout
     found = set()
     for line in text.partition("options:\n")[2].splitlines():
         match = re.match(r"\s{2,6}(?:(-\w), )?(--[\w-]+)", line)
@@ -59,7 +62,9 @@ def main():
         sys.exit(__doc__)
     faults = count = 0
     for command in COMMANDS:
-        options = help_options(sys.argv[1], command)
+        options = set()
+        for word in WORDS.get(command, [None]):
+            options |= help_options(sys.argv[1], *filter(None, (command, word)))
         manual = manual_options(command)
         if "--help" not in options:
             print(f"xputrace {command} --help: no options found")

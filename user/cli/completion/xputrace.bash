@@ -10,11 +10,20 @@ _xputrace_pids() {
 	done
 }
 
+# Names of the collectors that run, for those who may know.
+_xputrace_instances() {
+	local entry
+	for entry in /run/xputrace/*.sock; do
+		[ -S "$entry" ] && basename "$entry" .sock
+	done
+}
+
 _xputrace() {
 	local current=$2 previous=$3 command=${COMP_WORDS[1]} i
-	local commands="record profile stream counters report merge list check"
-	# What record, profile and stream have in common.
-	local watched="-p -a -o -d -r -n -b -q -v -h --pid --all-processes --output --duration --runtime --only --region --drivers --driver --name --buffer --link --quiet --verbose --help --"
+	local commands="record profile stream continuous counters report merge list check"
+	# What record, profile, stream and continuous start have in common; and all but the last.
+	local watched="-p -a -o -r -n -b -q -v -h --pid --process --all-processes --runtime --only --region --drivers --driver --name --buffer --link --quiet --verbose --help --"
+	local written="-d --output --duration"
 	COMPREPLY=()
 
 	if [ "$COMP_CWORD" -eq 1 ]; then
@@ -23,7 +32,7 @@ _xputrace() {
 	fi
 	# After "--" a command of its own begins.
 	for ((i = 2; i < COMP_CWORD; i++)); do
-		if [[ $command =~ ^(record|profile|stream|counters)$ ]] && [ "${COMP_WORDS[i]}" = -- ]; then
+		if [[ $command =~ ^(record|profile|stream|continuous|counters)$ ]] && [ "${COMP_WORDS[i]}" = -- ]; then
 			if declare -F _command_offset >/dev/null; then
 				_command_offset $((i + 1))
 			else
@@ -37,7 +46,7 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "$(_xputrace_pids)" -- "$current")
 		return
 		;;
-	-o | --output | -f | --file | -r | --runtime | --driver)
+	-o | --output | --output-dir | -f | --file | -r | --runtime | --driver)
 		mapfile -t COMPREPLY < <(compgen -f -- "$current")
 		return
 		;;
@@ -57,7 +66,19 @@ _xputrace() {
 		return
 		;;
 	--level)
-		mapfile -t COMPREPLY < <(compgen -W "basic detailed $([ "$command" = record ] && echo standard)" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "basic detailed $([ "$command" != report ] && echo standard)" -- "$current")
+		return
+		;;
+	--process)
+		mapfile -t COMPREPLY < <(compgen -W "$(cat /proc/[0-9]*/comm 2>/dev/null)" -- "$current")
+		return
+		;;
+	--save-on)
+		mapfile -t COMPREPLY < <(compgen -W "error" -- "$current")
+		return
+		;;
+	--instance)
+		mapfile -t COMPREPLY < <(compgen -W "$(_xputrace_instances)" -- "$current")
 		return
 		;;
 	--type)
@@ -76,19 +97,32 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "$(xputrace list counters 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$current")
 		return
 		;;
-	--gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --only | --region | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep | --offset)
+	-w | --window | --window-time | --after | --cooldown | --max-files | --max-bytes | -c | --core | --last | -t | --time | --timeout | --gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --only | --region | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep | --offset)
 		return
 		;;
 	esac
 	case $command in
 	record)
-		mapfile -t COMPREPLY < <(compgen -W "$watched -P --program -m --match -s --sample --format --ops --level --counters --counters-every --counters-per-inference" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program -m --match -s --sample --format --ops --level --counters --counters-every --counters-per-inference" -- "$current")
 		;;
 	profile)
-		mapfile -t COMPREPLY < <(compgen -W "$watched -P --program --samples --counters --type --summary --skip --delay" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program --samples --counters --type --summary --skip --delay" -- "$current")
 		;;
 	stream)
-		mapfile -t COMPREPLY < <(compgen -W "$watched -m -P -s --match --program --report-every --sample-every --counters --type --summary --append --rotate --keep" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched $written -m -P -s --match --program --report-every --sample-every --counters --type --summary --append --rotate --keep" -- "$current")
+		;;
+	continuous)
+		local answered="-h --instance --timeout --help"
+		if [ "$COMP_CWORD" -eq 2 ]; then
+			mapfile -t COMPREPLY < <(compgen -W "start save status stop -h --help" -- "$current")
+			return
+		fi
+		case ${COMP_WORDS[2]} in
+		start) mapfile -t COMPREPLY < <(compgen -W "$watched -w -s --output-dir --window --window-time --save-on --after --cooldown --max-files --max-bytes --instance --background --sample --level --counters --counters-every --counters-per-inference" -- "$current") ;;
+		save) mapfile -t COMPREPLY < <(compgen -W "$answered -p -P -c -n -t -q --pid --program --core --last --time --format --quiet" -- "$current") ;;
+		status) mapfile -t COMPREPLY < <(compgen -W "$answered --format" -- "$current") ;;
+		stop) mapfile -t COMPREPLY < <(compgen -W "$answered" -- "$current") ;;
+		esac
 		;;
 	counters)
 		mapfile -t COMPREPLY < <(compgen -W "-e -p -d -o -q -h --event --gpu --cpu --pid --every --duration --output --no-multiplex --quiet --help --" -- "$current")
