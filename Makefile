@@ -21,6 +21,7 @@ libdir = $(prefix)/lib
 includedir = $(prefix)/include
 datadir = $(prefix)/share
 mandir = $(datadir)/man
+unitdir = $(prefix)/lib/systemd/system
 DESTDIR =
 CFLAGS ?= -O2 -g
 FUZZ_SECONDS = 60
@@ -106,6 +107,7 @@ WORKLOAD_SOURCES := $(sort $(wildcard tests/workload/*.* tests/workload/*/*.*))
 NPM_RELEASES := $(patsubst tests/workload/onnx/%/package.json,%,$(wildcard tests/workload/onnx/*/package.json))
 HEADERS := $(sort $(wildcard include/xputrace/*.h))
 MANUALS := $(sort $(wildcard user/cli/man/*.1))
+UNIT := xputrace@.service
 LIBRARY_MANUALS := $(sort $(wildcard user/cli/man/*.3))
 
 SKELETONS := $(BUILD)/xputrace.skel.h $(BPF_APART:%=$(BUILD)/%.skel.h)
@@ -130,7 +132,7 @@ SHARED_NAME := libxputrace.so.$(SOVERSION)
 
 ## targets
 ## all                 build the command and the libraries (the default)
-all: $(BUILD)/xputrace $(BUILD)/libxputrace.a $(BUILD)/$(SHARED_NAME) $(BUILD)/xputrace.pc
+all: $(BUILD)/xputrace $(BUILD)/libxputrace.a $(BUILD)/$(SHARED_NAME) $(BUILD)/xputrace.pc $(BUILD)/$(UNIT)
 
 # ---- what a rebuild depends on beside the files ----
 
@@ -250,6 +252,10 @@ $(BUILD)/xputrace.pc: user/xputrace.pc.in FORCE
 	$(Q)mkdir -p $(@D)
 	$(Q)sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' -e 's|@includedir@|$(includedir)|' \
 		-e 's|@version@|$(VERSION)|' -e 's|@packages@|$(PACKAGES)|' $< >$@
+
+$(BUILD)/$(UNIT): user/service/$(UNIT).in FORCE
+	$(Q)mkdir -p $(@D)
+	$(Q)sed -e 's|@bindir@|$(bindir)|' $< >$@
 
 # ---- tests ----
 
@@ -399,11 +405,11 @@ arm64: deps-arm64
 
 # ---- installing ----
 
-## install             install command, libraries, headers, manual pages, descriptions, completions
+## install             install command, libraries, headers, manual pages, descriptions, completions, systemd unit
 install: all
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(libdir)/pkgconfig $(includedir)/xputrace $(mandir)/man1 $(mandir)/man3 \
 		$(datadir)/xputrace/runtimes $(datadir)/xputrace/drivers $(datadir)/bash-completion/completions \
-		$(datadir)/zsh/site-functions $(datadir)/fish/vendor_completions.d)
+		$(datadir)/zsh/site-functions $(datadir)/fish/vendor_completions.d $(unitdir))
 	$(INSTALL) -m 755 $(BUILD)/xputrace $(DESTDIR)$(bindir)/xputrace
 	$(INSTALL) -m 644 $(BUILD)/libxputrace.a $(DESTDIR)$(libdir)/libxputrace.a
 	$(INSTALL) -m 755 $(BUILD)/$(SHARED_NAME) $(DESTDIR)$(libdir)/$(SHARED_NAME)
@@ -414,6 +420,7 @@ install: all
 	$(INSTALL) -m 644 $(LIBRARY_MANUALS) $(DESTDIR)$(mandir)/man3/
 	$(if $(RUNTIMES),$(INSTALL) -m 644 $(RUNTIMES) $(DESTDIR)$(datadir)/xputrace/runtimes/)
 	$(if $(DRIVERS),$(INSTALL) -m 644 $(DRIVERS) $(DESTDIR)$(datadir)/xputrace/drivers/)
+	$(INSTALL) -m 644 $(BUILD)/$(UNIT) $(DESTDIR)$(unitdir)/$(UNIT)
 	$(INSTALL) -m 644 user/cli/completion/xputrace.bash $(DESTDIR)$(datadir)/bash-completion/completions/xputrace
 	$(INSTALL) -m 644 user/cli/completion/_xputrace $(DESTDIR)$(datadir)/zsh/site-functions/_xputrace
 	$(INSTALL) -m 644 user/cli/completion/xputrace.fish $(DESTDIR)$(datadir)/fish/vendor_completions.d/xputrace.fish
@@ -424,7 +431,7 @@ uninstall:
 		$(DESTDIR)$(libdir)/$(SHARED_NAME) $(DESTDIR)$(libdir)/pkgconfig/xputrace.pc \
 		$(addprefix $(DESTDIR)$(mandir)/man1/,$(notdir $(MANUALS))) \
 		$(addprefix $(DESTDIR)$(mandir)/man3/,$(notdir $(LIBRARY_MANUALS))) \
-		$(DESTDIR)$(datadir)/bash-completion/completions/xputrace \
+		$(DESTDIR)$(unitdir)/$(UNIT) $(DESTDIR)$(datadir)/bash-completion/completions/xputrace \
 		$(DESTDIR)$(datadir)/zsh/site-functions/_xputrace \
 		$(DESTDIR)$(datadir)/fish/vendor_completions.d/xputrace.fish
 	rm -rf $(DESTDIR)$(includedir)/xputrace $(DESTDIR)$(datadir)/xputrace
