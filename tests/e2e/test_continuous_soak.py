@@ -6,4 +6,4 @@ from soak import soak
 
 def test_server():
     """4 workers of ONNX Runtime, 2,000 inferences a second: files complete, nothing lost, memory flat once it is full."""
-    soak(seconds=16, every=2, window=3 << 20)
+    soak(seconds=16, every=2, window=2 << 20)
