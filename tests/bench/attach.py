@@ -27,10 +27,10 @@ def library():
     return found[0] if found else None
 
 
-def make_model(folder):
-    path = os.path.join(folder, "model.onnx")
+def make_model(folder, hidden=HIDDEN):
+    path = os.path.join(folder, "model-%d.onnx" % hidden)
     script = os.path.join(ROOT, "tests", "workload", "onnx", "make_model.py")
-    subprocess.run([sys.executable, script, "small", path, "hidden=%d" % HIDDEN], check=True)
+    subprocess.run([sys.executable, script, "small", path, "hidden=%d" % hidden], check=True)
     return path
 
 

@@ -18,6 +18,7 @@ import sys
 import time
 
 from attach import attach_section, model_section
+from continuous import continuous_section
 from cost import cost_section
 from counters import counters_section
 from drivers import drivers_section
@@ -40,6 +41,7 @@ SECTIONS = {
     "counters": counters_section,
     "operators": operators_section,
     "regions": regions_section,
+    "continuous": continuous_section,
 }
 
 
