@@ -117,7 +117,8 @@ def throughput(results, settings, folder):
     for kind, limit in ((BASIC, LOSS_LIMIT), (DEFAULT, None)):
         pairs = list(zip(measured[kind], measured["untraced"]))
         results.add("throughput lost, %s" % kind, [(1 - one[0] / plain[0]) * 100 for one, plain in pairs], "%", limit)
-        results.add("added to the CPU time of a run, %s" % kind, [(one[1] / plain[1] - 1) * 100 for one, plain in pairs], "%")
+        results.add("added to the CPU time of a run, %s" % kind,
+                    [(one[1] / plain[1] - 1) * 100 for one, plain in pairs], "%")
         results.add("CPU time of the collector, %s" % kind, [one[2] for one in measured[kind]], "% of one",
                     note="%d records lost" % sum(one[3] for one in measured[kind]))
 
@@ -150,7 +151,8 @@ def saves(results, settings, folder, disk):
 def continuous_section(results, settings, folder):
     results.section("continuous: a server with %d workers, run without a pause (onnxruntime-node)" % WORKERS)
     if not library() or not shutil.which("node"):
-        results.add("throughput lost, %s" % BASIC, [], "%", LOSS_LIMIT, note="node or onnxruntime-node is not installed")
+        results.add("throughput lost, %s" % BASIC, [], "%", LOSS_LIMIT,
+                    note="node or onnxruntime-node is not installed")
         return
     throughput(results, settings, folder)
     with tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD) as disk:
