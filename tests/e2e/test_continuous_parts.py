@@ -20,7 +20,7 @@ ALL = ("--window-time", "0")
 # ---- operators ----
 
 def test_operators():
-    """The latest inferences of ONNX Runtime have their operators, as its own profiler counts them; others are not there."""
+    """The latest inferences of ONNX Runtime have their operators, as its own profiler counts them, and no others."""
     runs, last = 25, 3
     prefix = os.path.join(scratch(), "profile")
     workload = Workload(serve(model("mlp"), "--runs", runs, "--rate", 100, "--wait", "--profile", prefix))
@@ -74,7 +74,7 @@ sys.stdin.readline()
 
 
 def test_regions():
-    """The latest regions of a name, with what lies inside of them; names are known of what came before the file's begin."""
+    """The latest regions of a name, with what lies inside of them."""
     workload = Workload([sys.executable, "-B", "-c", MARKED, os.path.join(ROOT, "tests", "workload"),
                          need(os.path.realpath(os.path.join(BUILD, "libxputrace.so")), "library")])
     watcher = Collector("-p", workload.pid, *ALL)
@@ -138,7 +138,7 @@ sys.stdin.readline()
 
 
 def test_counters():
-    """Counters over the time of the window, as many as the program has made; none from before the time that is asked for."""
+    """Counters over the time of the window, as many as the program has made; of a part of it, only there."""
     workload = Workload([sys.executable, "-c", CALLER])
     watcher = Collector("-p", workload.pid, *ALL, "--counters", CALL, "--counters-every", "5ms")
     workload.go()

@@ -41,7 +41,7 @@ def check_around(log, saved, cause, after):
     assert not saved.trace.losses(), saved.trace.losses()
     found = executions_in(saved.trace, log)
     behind = [one for one in log if one.begin > cause.end]
-    assert found == set(log[:len(found)]) and cause in found, "not all up to some time: %d of %d" % (len(found), len(log))
+    assert found == set(log[:len(found)]) and cause in found, "of %d not all up to some time" % len(found)
     assert {one for one in behind if one.end < cause.end + after} <= found, "it ends too early after the cause"
     assert log[0] in found and log.index(cause) > 10, "nothing came before"
     assert len(found) < len(log), "it was saved at the end"
@@ -49,7 +49,7 @@ def check_around(log, saved, cause, after):
 
 @cases("latency > 20ms", "latency >= 50ms", "p99 > 20ms over 5s", "max > 20ms over 1s")
 def test_slow_inference(trigger):
-    """One of many is slow, at a known moment: the file has it, what was before it, and what came in the time after it."""
+    """One of many is slow, at a known moment: the file has it, what was before it, and what came shortly after it."""
     slow = 40
     workload = standin("qaic", "--calls", "0", "--rate", "200", "--slow", str(slow), "--log-times")
     watcher = Collector("-p", workload.pid, *ALL, "--save-on", trigger, "--after", "150ms")
@@ -131,7 +131,7 @@ SAVES, LOOK_EVERY = 100, 24
 
 
 def test_saves_in_a_row():
-    """A hundred while two threads run at full speed: nothing is lost, each can be read and has all that began in its time."""
+    """A hundred while two threads run at full speed: nothing is lost, each can be read and has all of its time."""
     workload = standin("nrt", "--calls", "0", "--threads", "2", "--duration-us", "1", "--log-times")
     watcher = Collector("-p", workload.pid, "-w", "2M", "-b", "32M")
     workload.go()

@@ -146,7 +146,7 @@ static bool was_loaded(const struct model_program *program, __u64 time)
 	return program->named && program->loaded < time && (!program->released || program->released >= time);
 }
 
-/* The snapshot tells programs from before the window; the calls that loaded later ones are left out with all before part.from. */
+/* The snapshot tells programs from before the window; what loaded later ones is left out with all before part.from. */
 static int note_loaded(struct xpt_continuous *continuous, struct save *save)
 {
 	const size_t count = model_program_count(continuous->model);
