@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +21,9 @@
 #include "cli/options.h"
 
 static int waiting = -1; /* whoever has started this one reads its other end */
-static bool detached;	 /* standard error leads nowhere */
-static bool is_ready;
+/* Read by whichever thread has a message: */
+static atomic_bool detached; /* standard error leads nowhere */
+static atomic_bool is_ready;
 
 /* The parent's part: its status is that of the start. */
 static void wait_for_start(pid_t child, int pipe_end)
