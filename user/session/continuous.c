@@ -99,7 +99,8 @@ static int create_folder(struct xpt_continuous *continuous, const struct xpt_con
 	int error = absolute_path(options->directory, path);
 
 	if (error) {
-		log_error(log, "%s: cannot be written to: %s", options->directory, strerror(-error));
+		log_error(log, "output directory: the name, with all that is above it, cannot be had: %s",
+			  strerror(-error));
 		return error;
 	}
 	continuous->prefix = strdup(options->name ?: "xputrace");
