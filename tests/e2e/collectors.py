@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""xputrace continuous for tests: a collector with a name and a folder of its own, and what to ask it through its socket."""
+
+import json
+import os
+import re
+import secrets
+import signal
+import socket
+
+from harness import TIMEOUT, XPUTRACE, Process, Trace, need, run, scratch, wait_until
+
+SOCKETS = "/run/xputrace"
+
+
+def socket_path(name):
+    return os.path.join(SOCKETS, name + ".sock")
+
+
+class Connection:
+    """One connection to a collector; speaks the protocol by itself, without the command."""
+
+    def __init__(self, name):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(TIMEOUT)
+        self.socket.connect(socket_path(name))
+        self.file = self.socket.makefile("rb")
+        self.id = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+    def send(self, what, **members):
+        self.id += 1
+        self.socket.sendall(json.dumps(dict(members, xputrace=1, id=self.id, do=what)).encode() + b"\n")
+
+    def read(self):
+        line = self.file.readline()
+        return json.loads(line) if line else None
+
+    def ask(self, what, **members):
+        """The answer; None: the other side has closed."""
+        self.send(what, **members)
+        return self.read()
+
+
+def continuous(word, *arguments, name=None, prefix=(), **options):
+    """xputrace continuous WORD, to its end."""
+    words = list(prefix) + [need(XPUTRACE, "collector"), "continuous", word] + [str(one) for one in arguments]
+    return run(words + (["--instance", name] if name else []), **options)
+
+
+class Collector(Process):
+    """One that runs, once it has been made, unless wait is false."""
+
+    def __init__(self, *arguments, name=None, output=None, prefix=(), wait=True, **options):
+        self.name = name or "e2e-" + secrets.token_hex(6)
+        self.output = output or os.path.join(scratch(), "saved")
+        words = [need(XPUTRACE, "collector"), "continuous", "start", "-o", self.output, "--instance", self.name]
+        super().__init__(list(prefix) + words + [str(one) for one in arguments], **options)
+        if wait:
+            self.wait_line("stderr", "recording into memory")
+
+    def ask(self, what, **members):
+        with Connection(self.name) as connection:
+            return connection.ask(what, **members)
+
+    def save(self, **members):
+        """Path of a file that was saved."""
+        answer = self.ask("save", **members)
+        assert answer and answer["ok"], "not saved: %s\n%s" % (answer, self.stderr)
+        return answer["path"]
+
+    def status(self):
+        return self.ask("status")
+
+    def wait_calls(self):
+        wait_until(lambda: self.status()["window_inferences"], "inferences in the window")
+
+    def stop(self, number=signal.SIGINT):
+        self.signal(number)
+        status = self.wait()
+        assert status == 0, "ended with %d:\n%s" % (status, self.stderr)
+        self.check_gone()
+
+    def check_gone(self):
+        assert not os.path.exists(socket_path(self.name)), "its socket is left"
+        check_folder(self.output)
+
+    def traces(self):
+        return [report(os.path.join(self.output, file)) for file in sorted(os.listdir(self.output))]
+
+
+def check_folder(folder):
+    """No half and no hidden file."""
+    for file in os.listdir(folder):
+        assert re.fullmatch(r"[^.].*\.xpt", file), "there is a file '%s'" % file
+
+
+def report(path):
+    """The trace of a saved file."""
+    output = os.path.join(scratch(), "trace.json")
+    result = run([XPUTRACE, "report", path, "-o", output])
+    assert result.status == 0, "%s: %s" % (path, result.stderr)
+    trace = Trace(output)
+    trace.check()
+    return trace
+
+
+def code_of(pid, library):
+    """The executable pages of a library as the process has them, and as its file has them."""
+    with open("/proc/%d/maps" % pid, encoding="utf-8") as file:
+        lines = [line.split(None, 5) for line in file if library in line and " r-xp " in line]
+    assert lines, "%s is not in process %d" % (library, pid)
+    addresses, _, offset, _, _, path = lines[0]
+    start, end = (int(address, 16) for address in addresses.split("-"))
+    with open("/proc/%d/mem" % pid, "rb") as memory, open(path.strip(), "rb") as file:
+        memory.seek(start)
+        file.seek(int(offset, 16))
+        there = file.read(end - start)
+        return memory.read(end - start)[:len(there)], there
+
+
+def has_probes(pid, library="libnrt"):
+    """Whether anything was written into its code."""
+    mine, original = code_of(pid, library)
+    return mine != original
