@@ -12,10 +12,16 @@ static void fill(void)
 	crc32c_init(&crc);
 }
 
+static void fill_tables(void)
+{
+	crc32c_init(&crc);
+	crc.by_processor = false;
+}
+
 TestSuite(record_crc32c, .init = fill);
 
 /* Test vectors of RFC 3720, B.4. */
-Test(record_crc32c, known_sums)
+static void check_known_sums(void)
 {
 	unsigned char bytes[32];
 	int i;
@@ -34,6 +40,16 @@ Test(record_crc32c, known_sums)
 	cr_assert_eq(crc32c_add(&crc, 0, "", 0), 0);
 }
 
+Test(record_crc32c, known_sums)
+{
+	check_known_sums();
+}
+
+Test(record_crc32c, known_sums_from_tables, .init = fill_tables)
+{
+	check_known_sums();
+}
+
 /* The definition, bit by bit. */
 static __u32 slow(const unsigned char *bytes, size_t length)
 {
@@ -48,7 +64,7 @@ static __u32 slow(const unsigned char *bytes, size_t length)
 	return ~sum;
 }
 
-Test(record_crc32c, every_length_place_and_cut)
+static void check_every_length_place_and_cut(void)
 {
 	unsigned char bytes[128];
 	size_t length, start, cut;
@@ -67,4 +83,14 @@ Test(record_crc32c, every_length_place_and_cut)
 				cr_assert_eq(crc32c_add(&crc, sum, bytes + start + cut, length - cut), expected);
 			}
 		}
+}
+
+Test(record_crc32c, every_length_place_and_cut)
+{
+	check_every_length_place_and_cut();
+}
+
+Test(record_crc32c, every_length_place_and_cut_from_tables, .init = fill_tables)
+{
+	check_every_length_place_and_cut();
 }

@@ -3,13 +3,67 @@
 
 #include <endian.h>
 #include <string.h>
+#ifdef __aarch64__
+#include <arm_acle.h>
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 #define POLYNOMIAL 0x82f63b78u /* 0x1edc6f41 with its bits reversed */
+
+/* ---- by the processor ---- */
+
+#if defined(__x86_64__)
+
+static bool processor_can(void)
+{
+	return __builtin_cpu_supports("sse4.2");
+}
+
+__attribute__((target("sse4.2"))) static __u32 add_by_processor(__u32 sum, const unsigned char *at, size_t length)
+{
+	__u64 wide = sum, word;
+
+	for (; length >= 8; at += 8, length -= 8) {
+		memcpy(&word, at, 8);
+		wide = __builtin_ia32_crc32di(wide, word);
+	}
+	for (sum = (__u32)wide; length; length--)
+		sum = __builtin_ia32_crc32qi(sum, *at++);
+	return sum;
+}
+
+#elif defined(__aarch64__)
+
+static bool processor_can(void)
+{
+	return getauxval(AT_HWCAP) & HWCAP_CRC32;
+}
+
+__attribute__((target("+crc"))) static __u32 add_by_processor(__u32 sum, const unsigned char *at, size_t length)
+{
+	__u64 word;
+
+	for (; length >= 8; at += 8, length -= 8) {
+		memcpy(&word, at, 8);
+		sum = __crc32cd(sum, word);
+	}
+	for (; length; length--)
+		sum = __crc32cb(sum, *at++);
+	return sum;
+}
+
+#else
+#error "architecture is not supported"
+#endif
+
+/* ---- from tables ---- */
 
 void crc32c_init(struct crc32c *crc)
 {
 	unsigned int byte, step;
 
+	crc->by_processor = processor_can();
 	for (byte = 0; byte < 256; byte++) {
 		__u32 sum = byte;
 
@@ -26,12 +80,10 @@ void crc32c_init(struct crc32c *crc)
 		}
 }
 
-__u32 crc32c_add(const struct crc32c *crc, __u32 sum, const void *bytes, size_t length)
+static __u32 add_by_tables(const struct crc32c *crc, __u32 sum, const unsigned char *at, size_t length)
 {
 	const __u32(*table)[256] = crc->table;
-	const unsigned char *at = bytes;
 
-	sum = ~sum;
 	while (length >= 8) {
 		__u32 low, high;
 
@@ -47,5 +99,10 @@ __u32 crc32c_add(const struct crc32c *crc, __u32 sum, const void *bytes, size_t 
 	}
 	while (length--)
 		sum = sum >> 8 ^ table[0][(sum ^ *at++) & 0xff];
-	return ~sum;
+	return sum;
+}
+
+__u32 crc32c_add(const struct crc32c *crc, __u32 sum, const void *bytes, size_t length)
+{
+	return ~(crc->by_processor ? add_by_processor(~sum, bytes, length) : add_by_tables(crc, ~sum, bytes, length));
 }
