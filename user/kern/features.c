@@ -169,7 +169,7 @@ const struct feature features[] = {
 	{ "ring buffer", FEATURE_REQUIRED, try_ring, "getting records out of the kernel", "use Linux 6.1 or later" },
 	{ "map_files", FEATURE_REQUIRED, try_map_files, "opening libraries in other mount namespaces, and deleted ones",
 	  "run with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE" },
-	{ "pid namespace", FEATURE_REQUIRED, try_namespace, "process numbers that agree with the kernel's",
+	{ FEATURE_NAMESPACE, FEATURE_REQUIRED, try_namespace, "process numbers that agree with the kernel's",
 	  "run xputrace on the host, or in a container that shares the host's PID namespace (docker run --pid=host)" },
 	{ "session link", FEATURE_ONE_OF, try_session, "cheapest probes, sampling that skips the return probe",
 	  "comes with Linux 6.13" },

@@ -16,6 +16,8 @@ struct feature {
 	const char *advice;
 };
 
+#define FEATURE_NAMESPACE "pid namespace" /* name of the one that must be asked for: without it nothing fails */
+
 extern const struct feature features[];
 extern const size_t feature_count;
 

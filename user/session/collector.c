@@ -89,6 +89,28 @@ static int create_device_side(struct collector *collector, const struct collecto
 	return device_side_create(&side_options, &collector->device_side);
 }
 
+/* Says which feature is missing, and what to do about it. */
+static bool explain_feature(const struct collector *collector, const struct feature *feature)
+{
+	char detail[256];
+
+	if (feature->need != FEATURE_REQUIRED || !feature->try(detail, sizeof(detail)))
+		return false;
+	log_error(&collector->log, "this machine lacks %s, needed for %s: %s", feature->name, feature->gives,
+		  feature->advice);
+	return true;
+}
+
+/* All would seem to work, on processes with other numbers. */
+static int check_namespace(const struct collector *collector)
+{
+	for (size_t i = 0; i < feature_count; i++) {
+		if (!strcmp(features[i].name, FEATURE_NAMESPACE) && explain_feature(collector, &features[i]))
+			return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
 int collector_create(const struct collector_options *options, struct collector **result)
 {
 	struct collector *collector;
@@ -120,6 +142,8 @@ int collector_create(const struct collector_options *options, struct collector *
 		error = -EPERM;
 	}
 	if (!error)
+		error = check_namespace(collector);
+	if (!error)
 		error = targets_look(collector);
 	/* The guard is a fork: made while there is one thread and little memory. */
 	if (!error && (options->command || options->guard)) {
@@ -135,17 +159,11 @@ int collector_create(const struct collector_options *options, struct collector *
 	return 0;
 }
 
-/* Says which of the things that are needed is missing, and what to do about it. */
-static void explain_kernel(struct collector *collector, int error)
+static void explain_kernel(const struct collector *collector, int error)
 {
-	char detail[256];
-
 	for (size_t i = 0; i < feature_count; i++) {
-		if (features[i].need != FEATURE_REQUIRED || !features[i].try(detail, sizeof(detail)))
-			continue;
-		log_error(&collector->log, "this machine lacks %s, needed for %s: %s", features[i].name,
-			  features[i].gives, features[i].advice);
-		return;
+		if (explain_feature(collector, &features[i]))
+			return;
 	}
 	log_error(&collector->log, "cannot set up tracing in the kernel: %s (see `xputrace check`)", strerror(-error));
 }
