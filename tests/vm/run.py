@@ -54,6 +54,7 @@ LEFT_OUT = (
     (("newest",), "devices.*_trace", "this kernel skips events of system calls, and reports do not tell how many"),
     ((), "opencl.*", "PoCL is not in the image: it is ten times as large as all else"),
     ((), "onnx.*", "ONNX Runtime is not in the image"),
+    ((), "continuous_soak.*", "ONNX Runtime is not in the image"),
     ((), "onnx_models.*", "ONNX Runtime is not in the image"),
     ((), "*.onnx", "ONNX Runtime is not in the image"),
     ((), "*.onnx_*", "ONNX Runtime is not in the image"),
