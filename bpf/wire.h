@@ -343,7 +343,7 @@ enum xpt_record_kind {
 	/* Before the first call. Where there are any, other programs than those that they mean are counted only. */
 	XPT_RECORD_CHOICE = 33, /* name of a program, "": any; with the tgid and handle where these are not 0 */
 	XPT_RECORD_MATCH = 34,	/* expression that is found in the names of programs */
-	XPT_RECORD_LOADED = 35, /* JSON: a program that was there before the recording begins */
+	XPT_RECORD_LOADED = 35, /* JSON: a program or region that was there before the recording begins */
 };
 
 struct xpt_record_header {
@@ -543,7 +543,7 @@ struct xpt_record_reading {
  *		perf events that are read around inferences it is the sum of, those of the counters before come first; 0 or
  *		missing: none; each_cpu: they count the CPU that they are read on; scale: unit for each of their counts
  *	PROCESS {"name":"node","command":"node server.js","parent":1,"start_time":12345}
- *	LOADED	{"runtime":3,"name":"resnet50","named_by":3,"size":102400}
+ *	LOADED	{"runtime":3,"name":"resnet50","named_by":3,"size":102400}, or of a region {"runtime":3,"region":"decode"}
  *		named_by: where the name comes from, as enum name_source in model/event.h; size: bytes given at its load; what is not
  *		known is missing
  *	NODE	{"class":140737353984,"name":"/fc/Gemm","type":"Gemm","index":3,"provider":"CPUExecutionProvider"}

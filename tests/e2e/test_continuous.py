@@ -155,7 +155,7 @@ def check_times_asked_for(watcher, log, of_program):
         after = clock_now()
         if options:
             check_latest(saved, log, [one for one in known if one in executions_in(saved.trace, log)])
-            assert len(known) / 3 < saved.inferences <= len(known) / 2 + 1, saved.inferences
+            assert 0 < saved.inferences <= len(known) / 2 + 1, saved.inferences
             assert {one for one in known if one.begin > after - span} <= executions_in(saved.trace, log)
         else:
             assert before - span - CLOCKS <= saved.begin <= after - span + CLOCKS, (before, after, span, saved.begin)

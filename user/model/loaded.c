@@ -1,57 +1,92 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Programs that were loaded before the recording begins, as whoever cut it out of a longer one tells them. */
+/* Programs and regions that were there before the recording begins, as whoever cut it out of a longer one tells them. */
 #include <errno.h>
-#include <stdint.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "model/json_values.h"
 #include "model/state.h"
 
-static int tell_name(struct model *model, struct program *program, const cJSON *object, __u64 time)
-{
-	__s64 source = NAME_FROM_LOAD;
-	char *name = NULL;
-	int named;
+#define LOADED_SIZE_MAX (1LL << 53) /* beyond, numbers of JSON are not exact */
 
-	if (!cJSON_HasObjectItem(object, "name"))
-		return 0;
-	if (cJSON_HasObjectItem(object, "named_by") &&
-	    json_integer_get(object, "named_by", NAME_FROM_FORK, NAME_FROM_USER, &source))
-		return -EBADMSG;
-	named = json_string_get(object, "name", &name) ?: program_set_name(program, name, (enum name_source)source);
-	free(name);
+/* What a record says. */
+struct loaded {
+	const struct runtime *runtime;
+	char *name;   /* of the program; NULL: not known */
+	char *region; /* the handle is that of a region, and this is its name; NULL: it is a program's */
+	enum name_source source;
+	__u64 size;
+};
+
+static bool has(const cJSON *object, const char *key)
+{
+	return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+static int loaded_parse(const struct model *model, const cJSON *object, struct loaded *loaded)
+{
+	__s64 index, size = 0, source = NAME_FROM_LOAD;
+	int error = json_integer_get(object, "runtime", 0, XPT_RUNTIME_MAX - 1, &index);
+
+	if (!error && has(object, "size"))
+		error = json_integer_get(object, "size", 0, LOADED_SIZE_MAX, &size);
+	if (!error && has(object, "named_by"))
+		error = json_integer_get(object, "named_by", NAME_FROM_FORK, NAME_FROM_USER, &source);
+	if (!error && has(object, "name"))
+		error = json_string_get(object, "name", &loaded->name);
+	if (!error && has(object, "region"))
+		error = json_string_get(object, "region", &loaded->region);
+	if (error)
+		return error;
+	loaded->runtime = functions_runtime(&model->functions, (unsigned int)index);
+	loaded->source = (enum name_source)source;
+	loaded->size = (__u64)size;
+	return loaded->runtime ? 0 : -EBADMSG;
+}
+
+/* A name that the user gives now is better than one that was given then. */
+static int tell_name(struct model *model, struct program *program, const struct loaded *loaded, __u64 time)
+{
+	int named = program_ask_user(model, program);
+
+	if (named < 0 || program->view.name_source == NAME_FROM_USER)
+		return named;
+	named = program_set_name(program, loaded->name, loaded->source);
 	if (named <= 0)
 		return named;
 	programs_tell(&model->programs, program, time, false);
 	return programs_lend_name(&model->programs, program, time);
 }
 
-int loaded_deliver(struct model *model, const struct xpt_record_text *record)
+static int program_deliver(struct model *model, const struct xpt_record_text *record, const struct loaded *loaded)
 {
 	const struct xpt_record_header *header = &record->header;
-	cJSON *object = json_object_parse(record->text, record->length);
-	const struct runtime *runtime;
-	struct process *process;
-	struct program *program;
-	__s64 index, size;
-	int error = -EBADMSG;
+	struct process *process = processes_get(&model->processes, header->tgid, header->time);
+	struct program *program = process ? programs_use(&model->programs, process, loaded->runtime, record->id,
+							 header->time) :
+					    NULL;
 
-	if (!object || json_integer_get(object, "runtime", 0, XPT_RUNTIME_MAX - 1, &index))
-		goto out;
-	runtime = functions_runtime(&model->functions, (unsigned int)index);
-	if (!runtime)
-		goto out;
-	error = -ENOMEM;
-	process = processes_get(&model->processes, header->tgid, header->time);
-	program = process ? programs_use(&model->programs, process, runtime, record->id, header->time) : NULL;
 	if (!program)
-		goto out;
-	if (!program->others && !json_integer_get(object, "size", 1, INT64_MAX, &size))
-		program->view.size = (__u64)size;
-	error = program_ask_user(model, program);
-	if (error >= 0)
-		error = tell_name(model, program, object, header->time);
-out:
+		return -ENOMEM;
+	if (loaded->size && !program->others)
+		program->view.size = loaded->size;
+	return tell_name(model, program, loaded, header->time);
+}
+
+int loaded_deliver(struct model *model, const struct xpt_record_text *record)
+{
+	cJSON *object = json_object_parse(record->text, record->length);
+	struct loaded loaded = {};
+	int error = object ? loaded_parse(model, object, &loaded) : -EBADMSG;
+
+	if (!error && loaded.region)
+		error = region_names_add_handle(&model->regions.names, record->header.tgid, record->id, loaded.region,
+						strlen(loaded.region), false);
+	else if (!error)
+		error = program_deliver(model, record, &loaded);
+	free(loaded.name);
+	free(loaded.region);
 	cJSON_Delete(object);
 	return error < 0 ? error : 0;
 }

@@ -193,8 +193,10 @@ struct process *processes_fork(struct processes *processes, __u32 tgid, __u32 pa
 	if (!process || process == processes->others)
 		return process;
 	process->view.parent = parent;
-	if (source && source != process)
+	if (source && source != process) {
 		process->forked_from = source->view.sort_index + 1;
+		process->forked = time;
+	}
 	process_tell(processes, process);
 	return process;
 }

@@ -16,6 +16,7 @@ struct process {
 	struct link link;	   /* of processes.live or processes.gone */
 	struct link programs;	   /* struct program.of_process */
 	__u32 forked_from;	   /* sort index of the process whose memory it began with, + 1; 0: none */
+	__u64 forked;		   /* time of that */
 	unsigned int orphans;	   /* programs whose parent may yet lend them its name */
 	__u64 exited;		   /* time; 0: not yet */
 	unsigned int counting;	   /* countings that are open: their exact totals are to come */

@@ -140,8 +140,8 @@ struct program *programs_others(struct programs *programs, struct process *proce
 	return program;
 }
 
-/* A child goes on with the memory of its parent, and so with what the parent had loaded. */
-static int name_inherit(const struct programs *programs, struct program *program, __u64 time)
+/* A child goes on with the memory of its parent, and so with what the parent had loaded then. */
+static int name_inherit(const struct programs *programs, struct program *program)
 {
 	const struct process *process = program->process;
 	const struct program *source;
@@ -150,8 +150,8 @@ static int name_inherit(const struct programs *programs, struct program *program
 		return 0;
 	source = generation_at(newest(programs, process->forked_from - 1, program->view.runtime_index,
 				      program->view.handle),
-			       time);
-	if (!source || !source->view.named)
+			       process->forked);
+	if (!source || !source->view.named || source->view.loaded > process->forked)
 		return 0;
 	return program_set_name(program, source->view.name, NAME_FROM_FORK);
 }
@@ -202,7 +202,7 @@ struct program *programs_use(struct programs *programs, struct process *process,
 		return program;
 	program = programs_new(programs, process, runtime, handle, time);
 	if (program && !program->others && !program->view.generation)
-		name_inherit(programs, program, time);
+		name_inherit(programs, program);
 	return program;
 }
 

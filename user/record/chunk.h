@@ -5,9 +5,9 @@
 
 #include <stddef.h>
 
-#include "base/text.h"
 #include "bpf/wire.h"
 
+struct past_copy;
 struct snapshot;
 
 struct chunk {
@@ -16,6 +16,7 @@ struct chunk {
 	__u32 records;
 	__u64 opened; /* ns: when its first record came; */
 	__u64 latest; /* latest time of a record */
+	__u64 task;   /* earliest time of a TASK record; UINT64_MAX: none is there */
 	char data[];
 };
 
@@ -44,8 +45,10 @@ static inline const struct xpt_record_header *chunk_next(const struct chunk_part
 	return record;
 }
 
-/* Takes over the text, which is empty then, and uses the chunks. -ENOMEM. */
-int snapshot_create(__u64 begin, struct text *context, const struct chunk_part *parts, size_t count,
-		    struct snapshot **result);
+/* One that is empty, with room for so many chunks. NULL: no memory. */
+struct snapshot *snapshot_create(__u64 begin, size_t chunks);
+/* The next one, as far as it is filled now. */
+void snapshot_add(struct snapshot *snapshot, struct chunk *chunk);
+struct past_copy *snapshot_past(struct snapshot *snapshot); /* to be filled */
 
 #endif

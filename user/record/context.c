@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/event.h"
+
+/* What an entry takes besides its record: with its place in the maps, and what the allocator needs. */
+#define ENTRY_BYTES (sizeof(struct entry) + 64)
+
 struct owner {
 	struct map_node node; /* by tgid */
 	struct link entries;
@@ -13,16 +18,17 @@ struct owner {
 
 struct entry {
 	struct map_node node;
-	struct link link;	/* of common or owned */
+	struct link link;	/* of common, processes or owned */
 	struct link of_process; /* of the owner */
 	struct owner *owner;	/* NULL: common */
 	struct xpt_record_header *record;
 };
 
-void context_init(struct context *context)
+void context_init(struct context *context, size_t room)
 {
-	*context = (struct context){};
+	*context = (struct context){ .room = room };
 	link_init(&context->common);
+	link_init(&context->processes);
 	link_init(&context->owned);
 }
 
@@ -33,6 +39,16 @@ static __u64 key_of(__u16 kind, __u16 runtime, __u32 tgid)
 	return (__u64)kind << 48 | (__u64)runtime << 32 | tgid;
 }
 
+/* Choices have no number, and all of them count. */
+static __u64 choice_number(const struct xpt_record_text *record)
+{
+	__u64 hash = 0xcbf29ce484222325 ^ record->id;
+
+	for (__u32 i = 0; i < record->length; i++)
+		hash = (hash ^ (unsigned char)record->text[i]) * 0x100000001b3;
+	return hash;
+}
+
 static __u64 number_of(const struct xpt_record_header *record)
 {
 	switch (record->kind) {
@@ -40,6 +56,9 @@ static __u64 number_of(const struct xpt_record_header *record)
 		return ((const struct xpt_record_region_name *)record)->name;
 	case XPT_RECORD_PROCESS:
 		return 0;
+	case XPT_RECORD_CHOICE:
+	case XPT_RECORD_MATCH:
+		return choice_number((const void *)record);
 	default:
 		return ((const struct xpt_record_text *)record)->id;
 	}
@@ -70,17 +89,38 @@ bool context_is(const struct xpt_record_header *record)
 	case XPT_RECORD_DRIVER_EVENT:
 	case XPT_RECORD_COUNTER:
 	case XPT_RECORD_NAMED:
+	case XPT_RECORD_CHOICE:
+	case XPT_RECORD_MATCH:
 		return true;
 	default:
 		return is_owned(record->kind);
 	}
 }
 
+static bool is_program(const struct entry *entry)
+{
+	return entry->record->kind == XPT_RECORD_LOADED && (__u16)(entry->node.a >> 32) != CONTEXT_REGION;
+}
+
 /* ---- entries ---- */
+
+static void count_record(struct context *context, const struct entry *entry)
+{
+	context->bytes += ENTRY_BYTES + entry->record->size;
+	if (entry->owner)
+		context->owned_bytes += ENTRY_BYTES + entry->record->size;
+}
+
+static void uncount_record(struct context *context, const struct entry *entry)
+{
+	context->bytes -= ENTRY_BYTES + entry->record->size;
+	if (entry->owner)
+		context->owned_bytes -= ENTRY_BYTES + entry->record->size;
+}
 
 static void entry_remove(struct context *context, struct entry *entry)
 {
-	context->bytes -= sizeof(*entry) + entry->record->size;
+	uncount_record(context, entry);
 	map_remove(&context->entries, &entry->node);
 	link_remove(&entry->link);
 	if (entry->owner) {
@@ -95,12 +135,18 @@ static void entry_remove(struct context *context, struct entry *entry)
 	free(entry);
 }
 
-void context_free(struct context *context)
+static void list_free(struct context *context, struct link *list)
 {
 	struct link *link, *following;
 
-	link_each(link, following, &context->common) entry_remove(context, container_of(link, struct entry, link));
-	link_each(link, following, &context->owned) entry_remove(context, container_of(link, struct entry, link));
+	link_each(link, following, list) entry_remove(context, container_of(link, struct entry, link));
+}
+
+void context_free(struct context *context)
+{
+	list_free(context, &context->common);
+	list_free(context, &context->processes);
+	list_free(context, &context->owned);
 	map_free(&context->entries);
 	map_free(&context->owners);
 }
@@ -123,6 +169,13 @@ static struct owner *owner_get(struct context *context, __u32 tgid)
 	return owner;
 }
 
+static struct link *list_of(struct context *context, __u16 kind)
+{
+	if (!is_owned(kind))
+		return &context->common;
+	return kind == XPT_RECORD_PROCESS ? &context->processes : &context->owned;
+}
+
 static struct entry *entry_add(struct context *context, __u64 key, __u64 number)
 {
 	__u16 kind = key >> 48;
@@ -142,7 +195,7 @@ static struct entry *entry_add(struct context *context, __u64 key, __u64 number)
 		free(entry);
 		return NULL;
 	}
-	link_append(&context->owned, &entry->link);
+	link_append(list_of(context, kind), &entry->link);
 	link_append(&entry->owner->entries, &entry->of_process);
 	context->owned_count++;
 	return entry;
@@ -158,30 +211,37 @@ static int put(struct context *context, __u64 key, __u64 number, struct xpt_reco
 		free(record);
 		return -ENOMEM;
 	}
+	if (entry->record && entry->record->time > record->time) {
+		free(record);
+		return 0;
+	}
 	if (entry->record)
-		context->bytes -= sizeof(*entry) + entry->record->size;
-	context->bytes += sizeof(*entry) + record->size;
+		uncount_record(context, entry);
 	free(entry->record);
 	entry->record = record;
+	count_record(context, entry);
 	if (!entry->owner)
 		return 0;
 	link_remove(&entry->link);
-	link_append(&context->owned, &entry->link);
+	link_append(list_of(context, record->kind), &entry->link);
 	return 0;
 }
 
 static void make_room(struct context *context)
 {
-	while (context->owned_count > CONTEXT_MAX) {
-		entry_remove(context, container_of(context->owned.next, struct entry, link));
+	struct link *oldest;
+
+	while (context->owned_count && (context->owned_count > CONTEXT_MAX || context->owned_bytes > context->room)) {
+		oldest = link_alone(&context->owned) ? context->processes.next : context->owned.next;
+		entry_remove(context, container_of(oldest, struct entry, link));
 		context->dropped++;
 	}
 }
 
 /* ---- processes ---- */
 
-/* all: the process is gone; else it has become another program. */
-static void drop_process(struct context *context, __u32 tgid, bool all)
+/* What was told up to the time. all: the process is gone; else it has become another program. */
+static void drop_process(struct context *context, __u32 tgid, bool all, __u64 time)
 {
 	struct map_node *node = map_find(&context->owners, tgid, 0);
 	struct link *link, *following, *entries;
@@ -196,7 +256,7 @@ static void drop_process(struct context *context, __u32 tgid, bool all)
 	for (link = entries->next; left; left--, link = following) {
 		following = link->next;
 		entry = container_of(link, struct entry, of_process);
-		if (all || entry->record->kind != XPT_RECORD_PROCESS)
+		if (entry->record->time <= time && (all || entry->record->kind != XPT_RECORD_PROCESS))
 			entry_remove(context, entry);
 	}
 }
@@ -210,8 +270,18 @@ static struct xpt_record_header *copy_record(const struct xpt_record_header *rec
 	return copy;
 }
 
+/* Any other name of it is better. Inside of a string the quotes would be escaped. */
+static void name_from_fork(struct xpt_record_text *record)
+{
+	static const char key[] = "\"named_by\":";
+	char *found = memmem(record->text, record->length, key, sizeof(key) - 1);
+
+	if (found && found + sizeof(key) - 1 < record->text + record->length)
+		found[sizeof(key) - 1] = '0' + NAME_FROM_FORK;
+}
+
 /* A child has the programs that its parent had then. */
-static int inherit(struct context *context, __u32 child, __u32 parent)
+static int inherit(struct context *context, __u32 child, __u32 parent, __u64 time)
 {
 	struct map_node *node = map_find(&context->owners, parent, 0);
 	struct link *link, *following;
@@ -224,12 +294,14 @@ static int inherit(struct context *context, __u32 child, __u32 parent)
 	link_each(link, following, &container_of(node, struct owner, node)->entries)
 	{
 		entry = container_of(link, struct entry, of_process);
-		if (error || entry->record->kind != XPT_RECORD_LOADED)
+		if (error || !is_program(entry) || entry->record->time > time)
 			continue;
 		copy = copy_record(entry->record);
 		if (!copy)
 			return -ENOMEM;
 		copy->tgid = child;
+		copy->time = time;
+		name_from_fork((void *)copy);
 		error = put(context, (entry->node.a & ~(__u64)UINT32_MAX) | child, entry->node.b, copy);
 	}
 	return error;
@@ -239,12 +311,12 @@ static int take_task(struct context *context, const struct xpt_record_task *task
 {
 	switch (task->event) {
 	case XPT_TASK_FORK:
-		return inherit(context, task->header.tgid, task->other);
+		return inherit(context, task->header.tgid, task->other, task->header.time);
 	case XPT_TASK_EXEC:
-		drop_process(context, task->header.tgid, false);
+		drop_process(context, task->header.tgid, false, task->header.time);
 		return 0;
 	case XPT_TASK_EXIT:
-		drop_process(context, task->header.tgid, true);
+		drop_process(context, task->header.tgid, true, task->header.time);
 		return 0;
 	default:
 		return 0;
@@ -284,25 +356,75 @@ void context_release(struct context *context, __u32 tgid, __u16 runtime, __u64 h
 		entry_remove(context, container_of(node, struct entry, node));
 }
 
-static void write_list(const struct link *list, __u64 time, bool processes, struct text *text)
-{
-	const struct xpt_record_header *record;
-	struct xpt_record_header header;
+/* ---- writing ---- */
 
-	for (const struct link *link = list->next; link != list; link = link->next) {
-		record = container_of(link, struct entry, link)->record;
-		if ((record->kind == XPT_RECORD_PROCESS) != processes)
-			continue;
-		header = *record;
-		header.time = time;
-		text_bytes(text, &header, sizeof(header));
-		text_bytes(text, record + 1, record->size - sizeof(header));
-	}
+static void write_record(const struct xpt_record_header *record, __u64 time, struct text *text)
+{
+	struct xpt_record_header header = *record;
+
+	header.time = time;
+	text_bytes(text, &header, sizeof(header));
+	text_bytes(text, record + 1, record->size - sizeof(header));
+}
+
+static void write_list(const struct link *list, __u64 time, struct text *text)
+{
+	for (const struct link *link = list->next; link != list; link = link->next)
+		write_record(container_of(link, struct entry, link)->record, time, text);
 }
 
 void context_write(const struct context *context, __u64 time, struct text *text)
 {
-	write_list(&context->common, time, false, text);
-	write_list(&context->owned, time, true, text);
-	write_list(&context->owned, time, false, text);
+	write_list(&context->common, time, text);
+	write_list(&context->processes, time, text);
+	write_list(&context->owned, time, text);
+}
+
+void context_write_programs(const struct context *context, __u32 tgid, __u64 time, struct text *text)
+{
+	const struct map_node *node = map_find(&context->owners, tgid, 0);
+	const struct link *entries = node ? &container_of(node, struct owner, node)->entries : NULL;
+	const struct entry *entry;
+
+	for (const struct link *link = entries ? entries->next : NULL; link != entries; link = link->next) {
+		entry = container_of(link, struct entry, of_process);
+		if (is_program(entry) && entry->record->time <= time)
+			write_record(entry->record, time, text);
+	}
+}
+
+/* ---- copies ---- */
+
+static void save_list(const struct link *list, struct text *text)
+{
+	for (const struct link *link = list->next; link != list; link = link->next) {
+		const struct entry *entry = container_of(link, struct entry, link);
+		const __u64 key[] = { entry->node.a, entry->node.b };
+
+		text_bytes(text, key, sizeof(key));
+		text_bytes(text, entry->record, entry->record->size);
+	}
+}
+
+void context_save(const struct context *context, struct text *text)
+{
+	save_list(&context->common, text);
+	save_list(&context->processes, text);
+	save_list(&context->owned, text);
+}
+
+int context_restore(struct context *context, const struct text *text)
+{
+	const struct xpt_record_header *record;
+	struct xpt_record_header *copy;
+	const __u64 *key;
+	int error = 0;
+
+	for (size_t at = 0; at < text->length && !error; at += 2 * sizeof(*key) + record->size) {
+		key = (const void *)(text->data + at);
+		record = (const void *)(key + 2);
+		copy = copy_record(record);
+		error = copy ? put(context, key[0], key[1], copy) : -ENOMEM;
+	}
+	return error;
 }

@@ -10,34 +10,35 @@
 #include "model/link.h"
 #include "model/map.h"
 #include "record/chunk.h"
-#include "record/context.h"
+#include "record/past.h"
 
 #define READINGS_AROUND 100000000ull /* ns: what counters had just before and after */
 
 struct snapshot {
 	__u64 begin;
-	struct text context; /* records */
+	struct past_copy past; /* up to the begin */
 	size_t count;
 	struct chunk_part parts[];
 };
 
-int snapshot_create(__u64 begin, struct text *context, const struct chunk_part *parts, size_t count,
-		    struct snapshot **result)
+struct snapshot *snapshot_create(__u64 begin, size_t chunks)
 {
-	struct snapshot *snapshot = calloc(1, sizeof(*snapshot) + count * sizeof(*parts));
+	struct snapshot *snapshot = calloc(1, sizeof(*snapshot) + chunks * sizeof(snapshot->parts[0]));
 
-	if (!snapshot)
-		return -ENOMEM;
-	snapshot->begin = begin;
-	snapshot->context = *context;
-	*context = (struct text){};
-	snapshot->count = count;
-	for (size_t i = 0; i < count; i++) {
-		snapshot->parts[i] = parts[i];
-		chunk_use(parts[i].chunk);
-	}
-	*result = snapshot;
-	return 0;
+	if (snapshot)
+		snapshot->begin = begin;
+	return snapshot;
+}
+
+void snapshot_add(struct snapshot *snapshot, struct chunk *chunk)
+{
+	snapshot->parts[snapshot->count++] = (struct chunk_part){ chunk, chunk->filled };
+	chunk_use(chunk);
+}
+
+struct past_copy *snapshot_past(struct snapshot *snapshot)
+{
+	return &snapshot->past;
 }
 
 void snapshot_free(struct snapshot *snapshot)
@@ -46,7 +47,7 @@ void snapshot_free(struct snapshot *snapshot)
 		return;
 	for (size_t i = 0; i < snapshot->count; i++)
 		chunk_leave(snapshot->parts[i].chunk);
-	text_free(&snapshot->context);
+	past_copy_free(&snapshot->past);
 	free(snapshot);
 }
 
@@ -64,19 +65,25 @@ struct thread {
 	__u64 end;
 };
 
-/* That an inference begins with. */
-struct begin {
-	struct map_node node; /* by process and time */
+/* Of a stretch. */
+struct place {
+	struct map_node begin; /* by process and time */
+	struct map_node end;   /* by thread and time */
+	__u64 reach;	       /* ns: latest end of those of the thread up to this one */
 };
 
 struct walk {
+	const struct snapshot *snapshot;
 	const struct snapshot_part *part;
-	__u64 from; /* ns */
+	int (*visit)(void *context, const struct xpt_record_header *record);
+	void *context;
+	__u64 from;	  /* ns */
+	struct past past; /* up to there */
 	struct map threads;
 	struct thread *all_threads;
-	struct map begins;
-	struct begin *all_begins;
-	__u64 first, last; /* ns: begin and end of all stretches */
+	struct map begins, ends; /* of the stretches, */
+	struct place *places;	 /* of each */
+	__u64 first, last;	 /* ns: begin and end of all */
 };
 
 static int thread_note(struct walk *walk, __u32 tid, __u64 end)
@@ -99,20 +106,31 @@ static int thread_note(struct walk *walk, __u32 tid, __u64 end)
 	return 0;
 }
 
-static int note_threads(struct walk *walk, const struct snapshot *snapshot)
+/* What becomes of processes afterwards is known, too, as far as the walk has come. */
+static bool is_past(const struct walk *walk, const struct xpt_record_header *record)
 {
+	return record->kind == XPT_RECORD_TASK || (record->time < walk->from && context_is(record));
+}
+
+/* What was before: calls that reach into what is wanted, and what was told. */
+static int note_past(struct walk *walk)
+{
+	const struct snapshot *snapshot = walk->snapshot;
 	const struct xpt_record_header *record;
 	const struct xpt_record_call *call;
-	int error = 0;
-	__u32 at;
+	int error = past_restore(&walk->past, &snapshot->past);
 
 	for (size_t i = 0; i < snapshot->count && !error; i++) {
-		for (at = 0; !error && (record = chunk_next(&snapshot->parts[i], &at));) {
+		for (__u32 at = 0; !error && (record = chunk_next(&snapshot->parts[i], &at));) {
 			call = (const void *)record;
 			if (record->kind == XPT_RECORD_CALL && call->start < walk->from && record->time >= walk->from)
 				error = thread_note(walk, call->tid, record->time);
+			else if (is_past(walk, record) && past_take(&walk->past, record))
+				error = -ENOMEM;
 		}
 	}
+	if (!error && walk->from && past_settle(&walk->past, walk->from - 1))
+		error = -ENOMEM;
 	return error;
 }
 
@@ -122,13 +140,18 @@ static int note_stretches(struct walk *walk)
 	int error = 0;
 
 	walk->first = ~0ull;
-	walk->all_begins = calloc(part->count ?: 1, sizeof(*walk->all_begins));
-	if (!walk->all_begins)
+	walk->places = calloc(part->count ?: 1, sizeof(*walk->places));
+	if (!walk->places)
 		return -ENOMEM;
 	for (size_t i = 0; i < part->count && !error; i++) {
 		const struct snapshot_stretch *stretch = &part->stretches[i];
+		struct place *place = &walk->places[i];
 
-		error = map_add(&walk->begins, &walk->all_begins[i].node, stretch->tgid, stretch->begin);
+		place->reach = stretch->end;
+		if (i && stretch[-1].tid == stretch->tid && place[-1].reach > place->reach)
+			place->reach = place[-1].reach;
+		error = map_add(&walk->begins, &place->begin, stretch->tgid, stretch->begin) ?:
+				map_add(&walk->ends, &place->end, stretch->tid, stretch->end);
 		walk->first = stretch->begin < walk->first ? stretch->begin : walk->first;
 		walk->last = stretch->end > walk->last ? stretch->end : walk->last;
 	}
@@ -143,9 +166,11 @@ static void walk_free(struct walk *walk)
 		walk->all_threads = thread->next;
 		free(thread);
 	}
-	free(walk->all_begins);
+	past_free(&walk->past);
+	free(walk->places);
 	map_free(&walk->threads);
 	map_free(&walk->begins);
+	map_free(&walk->ends);
 }
 
 /* Whether it began, on its thread, in time, and in nothing that did not. */
@@ -159,36 +184,26 @@ static bool began_in_time(const struct walk *walk, __u32 tid, __u64 begin, __u64
 	return !node || end > container_of(node, const struct thread, node)->end;
 }
 
-/* The last stretch of the thread that begins at the time or before. NULL: none. */
-static const struct snapshot_stretch *stretch_before(const struct snapshot_part *part, __u32 tid, __u64 time)
+/* The latest end of stretches of the thread that begin at the time or before. 0: there are none. */
+static __u64 reach_of(const struct walk *walk, __u32 tid, __u64 time)
 {
-	size_t low = 0, high = part->count, middle;
-	const struct snapshot_stretch *stretch;
+	const struct snapshot_stretch *stretches = walk->part->stretches;
+	size_t low = 0, high = walk->part->count, middle;
 
 	while (low < high) {
 		middle = low + (high - low) / 2;
-		stretch = &part->stretches[middle];
-		if (stretch->tid < tid || (stretch->tid == tid && stretch->begin <= time))
+		if (stretches[middle].tid < tid || (stretches[middle].tid == tid && stretches[middle].begin <= time))
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	stretch = low ? &part->stretches[low - 1] : NULL;
-	return stretch && stretch->tid == tid ? stretch : NULL;
+	return low && stretches[low - 1].tid == tid ? walk->places[low - 1].reach : 0;
 }
 
 /* A wait ends an inference where its stretch ends, whenever it has begun. */
 static bool in_stretch(const struct walk *walk, __u32 tid, __u64 begin, __u64 end)
 {
-	const struct snapshot_stretch *stretch;
-
-	if (!walk->part->count)
-		return true;
-	stretch = stretch_before(walk->part, tid, begin);
-	if (stretch && end <= stretch->end)
-		return true;
-	stretch = stretch_before(walk->part, tid, end);
-	return stretch && end == stretch->end;
+	return !walk->part->count || end <= reach_of(walk, tid, begin) || map_find(&walk->ends, tid, end);
 }
 
 static bool is_of_target(const struct walk *walk, const struct xpt_record_header *record)
@@ -210,13 +225,15 @@ static __u64 step_of(const struct walk *walk, const struct xpt_record_call *call
 	return walk->part->roles[call->spec] == XPT_ROLE_OPERATOR && known ? call->value[3] : 0;
 }
 
-/* It tells of a program what later calls mean. */
+/* It tells of a program or a region what later calls mean. */
 static bool is_control(const struct walk *walk, __u16 spec)
 {
 	switch (walk->part->roles[spec]) {
 	case XPT_ROLE_PROGRAM_LOAD:
 	case XPT_ROLE_PROGRAM_NAME:
 	case XPT_ROLE_PROGRAM_UNLOAD:
+	case XPT_ROLE_REGION_NAME:
+	case XPT_ROLE_REGION_RELEASE:
 		return true;
 	default:
 		return false;
@@ -228,10 +245,14 @@ static bool wants_call(const struct walk *walk, const struct xpt_record_call *ca
 	const struct xpt_record_header *header = &call->header;
 	__u64 inference;
 
-	if (call->spec >= XPT_SPEC_MAX || !began_in_time(walk, call->tid, call->start, header->time))
+	if (call->spec >= XPT_SPEC_MAX || call->start < walk->from)
 		return false;
 	if (is_control(walk, call->spec))
 		return true;
+	/* What a wait ends was begun elsewhere, and may be there whatever the wait lies in. */
+	if (walk->part->roles[call->spec] != XPT_ROLE_WAIT &&
+	    !began_in_time(walk, call->tid, call->start, header->time))
+		return false;
 	inference = step_of(walk, call);
 	if (!inference)
 		return in_stretch(walk, call->tid, call->start, header->time);
@@ -242,9 +263,12 @@ static bool wants_call(const struct walk *walk, const struct xpt_record_call *ca
 
 static bool wants_string(const struct walk *walk, const struct xpt_record_string *string)
 {
-	if (string->spec >= XPT_SPEC_MAX || !began_in_time(walk, string->tid, string->call_start, string->header.time))
+	__u64 start = string->call_start;
+
+	if (string->spec >= XPT_SPEC_MAX || start < walk->from)
 		return false;
-	return is_control(walk, string->spec) || in_stretch(walk, string->tid, string->call_start, string->call_start);
+	return is_control(walk, string->spec) || (began_in_time(walk, string->tid, start, string->header.time) &&
+						  in_stretch(walk, string->tid, start, start));
 }
 
 static bool wants(const struct walk *walk, const struct xpt_record_header *record)
@@ -276,22 +300,78 @@ static bool wants(const struct walk *walk, const struct xpt_record_header *recor
 		return in_time(walk, record->time, READINGS_AROUND);
 	default:
 		/* Counts are of all the time that a program has run; an end there is only one. */
-		return context_is(record) && (!record->tgid || is_of_target(walk, record));
+		return context_is(record) && record->time >= walk->from &&
+		       (!record->tgid || is_of_target(walk, record));
 	}
 }
 
 /* ---- walking ---- */
 
-static int walk_context(const struct walk *walk, const struct snapshot *snapshot,
-			int (*visit)(void *context, const struct xpt_record_header *record), void *context)
+static int visit_text(const struct walk *walk, struct text *text)
 {
+	const struct xpt_record_header *record;
+	int result = text->error;
+
+	for (size_t at = 0; at < text->length && !result; at += record->size) {
+		record = (const void *)(text->data + at);
+		if (!record->tgid || is_of_target(walk, record))
+			result = walk->visit(walk->context, record);
+	}
+	text_free(text);
+	return result;
+}
+
+static int visit_past(const struct walk *walk)
+{
+	struct text text = {};
+
+	context_write(&walk->past.context, walk->from ? walk->from - 1 : 0, &text);
+	return visit_text(walk, &text);
+}
+
+/* What a call has told that is left out because it began too early. */
+static int visit_told(const struct walk *walk, const struct xpt_record_call *call)
+{
+	const struct xpt_record_header *header = &call->header, *told;
+	size_t at = 0;
+	int result = 0;
+
+	if (header->kind != XPT_RECORD_CALL || header->time < walk->from || !is_of_target(walk, header) ||
+	    call->spec >= XPT_SPEC_MAX || !is_control(walk, call->spec))
+		return 0;
+	while (!result && (told = past_copy_told(&walk->snapshot->past, header->tgid, header->time, &at)))
+		result = walk->visit(walk->context, told);
+	return result;
+}
+
+/* A process has the programs of the one that it comes from: where not all is wanted, what tells of those may be left out. */
+static int visit_inherited(struct walk *walk, const struct xpt_record_header *record)
+{
+	struct text text = {};
+
+	if ((!walk->part->tgid && !walk->part->count) || record->kind != XPT_RECORD_TASK || record->time < walk->from)
+		return 0;
+	if (((const struct xpt_record_task *)record)->event != XPT_TASK_FORK || !is_of_target(walk, record))
+		return 0;
+	if (past_settle(&walk->past, record->time))
+		return -ENOMEM;
+	context_write_programs(&walk->past.context, record->tgid, record->time, &text);
+	return visit_text(walk, &text);
+}
+
+static int visit_parts(struct walk *walk)
+{
+	const struct snapshot *snapshot = walk->snapshot;
 	const struct xpt_record_header *record;
 	int result = 0;
 
-	for (size_t at = 0; at < snapshot->context.length && !result; at += record->size) {
-		record = (const void *)(snapshot->context.data + at);
-		if (!record->tgid || is_of_target(walk, record))
-			result = visit(context, record);
+	for (size_t i = 0; i < snapshot->count && !result; i++) {
+		for (__u32 at = 0; !result && (record = chunk_next(&snapshot->parts[i], &at));) {
+			result = visit_inherited(walk, record);
+			if (!result)
+				result = wants(walk, record) ? walk->visit(walk->context, record) :
+							       visit_told(walk, (const void *)record);
+		}
 	}
 	return result;
 }
@@ -299,21 +379,21 @@ static int walk_context(const struct walk *walk, const struct snapshot *snapshot
 int snapshot_each(const struct snapshot *snapshot, const struct snapshot_part *part,
 		  int (*visit)(void *context, const struct xpt_record_header *record), void *context)
 {
-	struct walk walk = { .part = part, .from = part->from > snapshot->begin ? part->from : snapshot->begin };
-	const struct xpt_record_header *record;
-	int result = note_threads(&walk, snapshot);
-	__u32 at;
+	struct walk walk = {
+		.snapshot = snapshot,
+		.part = part,
+		.visit = visit,
+		.context = context,
+		.from = part->from > snapshot->begin ? part->from : snapshot->begin,
+	};
+	int result;
 
+	past_init(&walk.past, SIZE_MAX);
+	result = note_past(&walk) ?: note_stretches(&walk);
 	if (!result)
-		result = note_stretches(&walk);
+		result = visit_past(&walk);
 	if (!result)
-		result = walk_context(&walk, snapshot, visit, context);
-	for (size_t i = 0; i < snapshot->count; i++) {
-		for (at = 0; !result && (record = chunk_next(&snapshot->parts[i], &at));) {
-			if (wants(&walk, record))
-				result = visit(context, record);
-		}
-	}
+		result = visit_parts(&walk);
 	walk_free(&walk);
 	return result;
 }

@@ -18,12 +18,16 @@ struct snapshot_stretch {
 
 /* Which part of it is wanted. */
 struct snapshot_part {
-	__u64 from; /* ns: what began earlier is left out, with all that lies in it on its thread */
+	/*
+	 * ns: what began earlier is left out, with all that lies in it on its thread but waits and calls that tell of programs. What
+	 * was told earlier is there, as records of just before.
+	 */
+	__u64 from;
 	__u32 tgid; /* only of this process; 0: of all */
 	/*
 	 * Where there are any: only calls and regions in these stretches, in order of thread and begin; steps of the
 	 * inferences that begin with one, wherever they run; what happened to devices between the first begin and the last
-	 * end; and calls that load, name and release programs.
+	 * end; and calls that load, name and release programs, and name regions.
 	 */
 	const struct snapshot_stretch *stretches;
 	size_t count;

@@ -8,34 +8,24 @@
 #include <string.h>
 
 #include "record/chunk.h"
-#include "record/context.h"
+#include "record/past.h"
 
 #define CHUNK_MIN (128u << 10) /* room for the largest record */
 #define CHUNK_MAX (1u << 20)
-#define CHUNKS 64	   /* of a window that is full, or more */
-#define CHUNKS_OF_SPAN 16u /* a chunk holds no more of the time than such a part */
-
-/* What a program was called from a time on, or that it was released: waits until the window begins later than that. */
-struct told {
-	struct told *next;
-	__u64 time;
-	__u32 tgid;
-	__u16 runtime;
-	__u64 handle;
-	struct xpt_record_text *record; /* NULL: released */
-};
+#define CHUNKS 64	  /* of a window that is full, or more */
+#define CHUNKS_OF_SPAN 8u /* a chunk holds no more of the time than such a part */
+#define PAST_PART 4	  /* of the bytes, what is kept of processes takes no more than such a part */
 
 struct window {
 	struct window_options options;
 	__u32 room;	       /* bytes of a chunk's data */
 	struct chunk **chunks; /* ring: count of them from first on */
 	size_t first, count, places;
-	struct context context;
-	struct told *told, **told_last;
-	size_t told_bytes;
-	__u64 reserved; /* bytes */
+	struct past past; /* up to the begin */
+	__u64 reserved;	  /* bytes */
 	__u64 begin;
 	__u64 records, evicted, lost;
+	__u64 unknown; /* for want of memory */
 };
 
 int window_create(const struct window_options *options, struct window **result)
@@ -49,11 +39,10 @@ int window_create(const struct window_options *options, struct window **result)
 		return -ENOMEM;
 	window->options = *options;
 	window->begin = options->begin;
-	window->told_last = &window->told;
 	window->room = CHUNK_MAX;
 	while (window->room > CHUNK_MIN && options->bytes / window->room < CHUNKS)
 		window->room /= 2;
-	context_init(&window->context);
+	past_init(&window->past, options->bytes / PAST_PART);
 	*result = window;
 	return 0;
 }
@@ -64,27 +53,13 @@ void chunk_leave(struct chunk *chunk)
 		free(chunk);
 }
 
-static void told_drop(struct window *window)
-{
-	struct told *told = window->told;
-
-	window->told = told->next;
-	if (!window->told)
-		window->told_last = &window->told;
-	window->told_bytes -= sizeof(*told) + (told->record ? told->record->header.size : 0);
-	free(told->record);
-	free(told);
-}
-
 void window_free(struct window *window)
 {
 	if (!window)
 		return;
 	for (size_t i = 0; i < window->count; i++)
 		chunk_leave(window->chunks[(window->first + i) % window->places]);
-	while (window->told)
-		told_drop(window);
-	context_free(&window->context);
+	past_free(&window->past);
 	free(window->chunks);
 	free(window);
 }
@@ -96,56 +71,43 @@ static struct chunk *chunk_at(const struct window *window, size_t index)
 
 /* ---- what leaves ---- */
 
-/* Programs that were loaded, named or released up to the time. */
-static void told_take(struct window *window, __u64 time)
+/* Up to when it is known what happened to processes: where records are not in order, later ones may tell of earlier times. */
+static __u64 past_end(const struct window *window)
 {
-	const struct told *told;
+	__u64 end = window->begin;
 
-	while ((told = window->told) && told->time <= time) {
-		if (!told->record)
-			context_release(&window->context, told->tgid, told->runtime, told->handle);
-		else if (context_load(&window->context, told->runtime, told->record))
-			window->lost++;
-		told_drop(window);
-	}
-}
-
-static void chunk_take(struct window *window, struct chunk *chunk)
-{
-	const struct chunk_part part = { chunk, chunk->filled };
-	const struct xpt_record_header *record;
-	__u32 at = 0;
-
-	while ((record = chunk_next(&part, &at))) {
-		/* What a process had, a child gets and an exit ends: in the order of time. */
-		if (record->kind == XPT_RECORD_TASK)
-			told_take(window, record->time);
-		else if (!context_is(record))
-			continue;
-		if (context_take(&window->context, record))
-			window->lost++;
-	}
+	for (size_t i = 0; i < window->count; i++)
+		if (chunk_at(window, i)->task < end)
+			end = chunk_at(window, i)->task;
+	return end;
 }
 
 static void evict(struct window *window)
 {
 	struct chunk *chunk = chunk_at(window, 0);
+	const struct chunk_part part = { chunk, chunk->filled };
+	const struct xpt_record_header *record;
+	__u64 end;
 
-	chunk_take(window, chunk);
+	for (__u32 at = 0; (record = chunk_next(&part, &at));)
+		if (past_is(record))
+			window->unknown += past_take(&window->past, record);
 	if (chunk->latest >= window->begin)
-		window->begin = chunk->latest + 1;
-	told_take(window, chunk->latest);
+		window->begin = chunk->latest < UINT64_MAX ? chunk->latest + 1 : UINT64_MAX;
 	window->records -= chunk->records;
 	window->evicted += chunk->records;
 	window->first = (window->first + 1) % window->places;
 	window->count--;
 	chunk_leave(chunk);
+	end = past_end(window);
+	if (end)
+		window->unknown += past_settle(&window->past, end - 1);
 }
 
 static __u64 window_bytes(const struct window *window)
 {
-	return (__u64)window->count * (sizeof(struct chunk) + window->room) + window->context.bytes +
-	       window->told_bytes + window->reserved;
+	return (__u64)window->count * (sizeof(struct chunk) + window->room) + window->past.context.bytes +
+	       window->past.waiting_bytes + window->reserved;
 }
 
 static void make_room(struct window *window)
@@ -164,9 +126,9 @@ void window_expire(struct window *window, __u64 now)
 {
 	__u64 span = window->options.span;
 
-	if (!span)
+	if (!span || now < span)
 		return;
-	while (window->count && chunk_at(window, 0)->latest + span < now)
+	while (window->count && chunk_at(window, 0)->latest < now - span)
 		evict(window);
 }
 
@@ -197,7 +159,7 @@ static struct chunk *add_chunk(struct window *window, __u64 time)
 	chunk = malloc(sizeof(*chunk) + window->room);
 	if (!chunk)
 		return NULL;
-	*chunk = (struct chunk){ .users = 1, .opened = time };
+	*chunk = (struct chunk){ .users = 1, .opened = time, .task = UINT64_MAX };
 	window->chunks[(window->first + window->count++) % window->places] = chunk;
 	make_room(window);
 	return chunk;
@@ -225,39 +187,51 @@ int window_add(struct window *window, const struct xpt_record_header *record)
 	chunk->records++;
 	if (record->time > chunk->latest)
 		chunk->latest = record->time;
+	if (record->kind == XPT_RECORD_TASK && record->time < chunk->task)
+		chunk->task = record->time;
 	window->records++;
 	return 0;
 }
 
-static int tell(struct window *window, const struct told *what)
+static int tell(struct window *window, const struct told *told, const struct xpt_record_text *record)
 {
-	struct told *told = malloc(sizeof(*told));
+	int error = past_tell(&window->past, told, record);
 
-	if (!told) {
-		window->lost++;
-		free(what->record);
-		return -ENOMEM;
-	}
-	*told = *what;
-	*window->told_last = told;
-	window->told_last = &told->next;
-	window->told_bytes += sizeof(*told) + (told->record ? told->record->header.size : 0);
-	make_room(window);
-	return 0;
+	if (error)
+		window->unknown++;
+	else
+		make_room(window);
+	return error;
 }
 
 int window_load(struct window *window, __u16 runtime, struct xpt_record_text *record)
 {
-	const struct told told = { .time = record->header.time, .runtime = runtime, .record = record };
+	const struct told told = { .time = record->header.time,
+				   .handle = record->id,
+				   .tgid = record->header.tgid,
+				   .runtime = runtime,
+				   .size = record->header.size };
+	int error = tell(window, &told, record);
 
-	return tell(window, &told);
+	free(record);
+	return error;
 }
 
 void window_release(struct window *window, __u32 tgid, __u16 runtime, __u64 handle, __u64 time)
 {
 	const struct told told = { .time = time, .tgid = tgid, .runtime = runtime, .handle = handle };
 
-	tell(window, &told);
+	tell(window, &told, NULL);
+}
+
+int window_name_region(struct window *window, struct xpt_record_text *record)
+{
+	return window_load(window, CONTEXT_REGION, record);
+}
+
+void window_release_region(struct window *window, __u32 tgid, __u64 handle, __u64 time)
+{
+	window_release(window, tgid, CONTEXT_REGION, handle, time);
 }
 
 /* ---- looking ---- */
@@ -270,24 +244,22 @@ void window_figures(const struct window *window, struct window_figures *figures)
 		.records = window->records,
 		.evicted = window->evicted,
 		.lost = window->lost,
+		.unknown = window->unknown + window->past.context.dropped,
 	};
 }
 
 int window_snapshot(const struct window *window, struct snapshot **result)
 {
-	struct chunk_part *parts = calloc(window->count ?: 1, sizeof(*parts));
-	struct text context = {};
-	int error = parts ? 0 : -ENOMEM;
+	struct snapshot *snapshot = snapshot_create(window->begin, window->count);
 
-	if (!error) {
-		context_write(&window->context, window->begin, &context);
-		error = context.error;
+	if (!snapshot)
+		return -ENOMEM;
+	for (size_t i = 0; i < window->count; i++)
+		snapshot_add(snapshot, chunk_at(window, i));
+	if (past_save(&window->past, snapshot_past(snapshot))) {
+		snapshot_free(snapshot);
+		return -ENOMEM;
 	}
-	for (size_t i = 0; !error && i < window->count; i++)
-		parts[i] = (struct chunk_part){ chunk_at(window, i), chunk_at(window, i)->filled };
-	if (!error)
-		error = snapshot_create(window->begin, &context, parts, window->count, result);
-	text_free(&context);
-	free(parts);
-	return error;
+	*result = snapshot;
+	return 0;
 }

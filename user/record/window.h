@@ -28,11 +28,17 @@ void window_free(struct window *window);
 
 /* Copies the record. -ENOMEM: it is not in the window, and counted. */
 int window_add(struct window *window, const struct xpt_record_header *record);
-/* What a program is called from here on: a LOADED record, taken over. -ENOMEM: the name will not be known, once it is older. */
+/*
+ * What a program is called from here on: a LOADED record, taken over. May come later than the records of that time. -ENOMEM: the
+ * name will not be known, once it is older.
+ */
 int window_load(struct window *window, __u16 runtime, struct xpt_record_text *record);
 void window_release(struct window *window, __u32 tgid, __u16 runtime, __u64 handle, __u64 time);
 /* So many bytes of its memory are used by somebody else, for what goes with the window. */
 void window_reserve(struct window *window, __u64 bytes);
+/* The same of regions that have handles. */
+int window_name_region(struct window *window, struct xpt_record_text *record);
+void window_release_region(struct window *window, __u32 tgid, __u64 handle, __u64 time);
 /* Whatever is too old by now goes. */
 void window_expire(struct window *window, __u64 now);
 
@@ -42,6 +48,7 @@ struct window_figures {
 	__u64 records; /* in it */
 	__u64 evicted; /* records that had to go */
 	__u64 lost;    /* records that came when there was no memory */
+	__u64 unknown; /* what was told of processes and programs and is not known: too much, or no memory */
 };
 void window_figures(const struct window *window, struct window_figures *figures);
 

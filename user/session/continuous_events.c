@@ -91,6 +91,20 @@ static void on_call(struct xpt_continuous *continuous, const struct event_call *
 
 /* ---- names ---- */
 
+/* Handles of regions mean what they were given as names. */
+static void on_region_call(struct xpt_continuous *continuous, const struct event_call *call)
+{
+	struct xpt_record_text *record;
+
+	if (call->function->role == XPT_ROLE_REGION_RELEASE) {
+		window_release_region(continuous->window, call->tgid, call->handle, call->start);
+		return;
+	}
+	record = call->function->role == XPT_ROLE_REGION_NAME && call->name ? record_loaded_region(call) : NULL;
+	if (record)
+		window_name_region(continuous->window, record);
+}
+
 static void on_program(struct xpt_continuous *continuous, const struct event_program *event)
 {
 	const struct model_program *program = event->program;
@@ -115,6 +129,7 @@ static int on_event(void *context, const struct event *event)
 	switch (event->kind) {
 	case EVENT_CALL:
 		on_call(continuous, &event->call);
+		on_region_call(continuous, &event->call);
 		break;
 	case EVENT_INFERENCE:
 		if (inference->program)

@@ -167,9 +167,18 @@ struct xpt_record_text *record_loaded(const struct model_program *program, __u64
 		cJSON_AddStringToObject(object, "name", program->name);
 		cJSON_AddNumberToObject(object, "named_by", program->name_source);
 	}
-	if (program->size)
+	if (program->size && program->size <= 1ull << 53)
 		cJSON_AddNumberToObject(object, "size", (double)program->size);
 	return record_json(XPT_RECORD_LOADED, program->process->tgid, time, program->handle, object);
+}
+
+struct xpt_record_text *record_loaded_region(const struct event_call *call)
+{
+	cJSON *object = cJSON_CreateObject();
+
+	cJSON_AddNumberToObject(object, "runtime", call->function->runtime_index);
+	cJSON_AddStringToObject(object, "region", call->name);
+	return record_json(XPT_RECORD_LOADED, call->tgid, call->end, call->handle, object);
 }
 
 struct xpt_record_text *record_driver_event(const struct tracepoint *tracepoint, const struct xpt_event_spec *spec,

@@ -22,6 +22,8 @@ struct xpt_record_text *record_node(const struct operator_node *node, __u32 tgid
 				    __u64 class);
 /* LOADED: of a program as it is now. */
 struct xpt_record_text *record_loaded(const struct model_program *program, __u64 time);
+/* LOADED: of a region's handle, from the call that has named it. */
+struct xpt_record_text *record_loaded_region(const struct event_call *call);
 struct xpt_record_text *record_process(const struct process_info *info, __u64 time);
 
 /* A driver whose keys can be compared: its index, and how many bits of each part. */

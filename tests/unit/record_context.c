@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "record_made.h"
+
+#include <stdint.h>
+
+#include "record/past.h"
+
+/* All that is known, a line each: kind, process, number, text. */
+static const char *known(const struct context *context)
+{
+	static char lines[65536];
+	const struct xpt_record_header *record;
+	struct text text = {};
+	size_t length = 0;
+
+	lines[0] = '\0';
+	context_write(context, 5000, &text);
+	for (size_t at = 0; at < text.length; at += record->size) {
+		const struct xpt_record_text *told = (const void *)(text.data + at);
+
+		record = &told->header;
+		cr_assert_eq(record->time, 5000);
+		length += (size_t)snprintf(lines + length, sizeof(lines) - length, "%u %u %llu %.*s\n", record->kind,
+					   record->tgid, told->id, (int)told->length, told->text);
+	}
+	text_free(&text);
+	return lines;
+}
+
+static void take(struct context *context, unsigned int kind, __u32 tgid, __u64 time, __u64 id, const char *text)
+{
+	struct text bytes = {};
+
+	stream_text(&bytes, kind, tgid, time, id, text);
+	if (kind == XPT_RECORD_LOADED)
+		cr_assert_eq(context_load(context, 0, (const void *)bytes.data), 0);
+	else
+		cr_assert_eq(context_take(context, (const void *)bytes.data), 0);
+	text_free(&bytes);
+}
+
+static void task(struct context *context, enum xpt_task_event event, __u32 tgid, __u32 other, __u64 time)
+{
+	struct text bytes = {};
+
+	stream_task(&bytes, event, tgid, other, time);
+	cr_assert_eq(context_take(context, (const void *)bytes.data), 0);
+	text_free(&bytes);
+}
+
+Test(record_context, latest_counts_in_whatever_order_it_comes)
+{
+	struct context context;
+
+	context_init(&context, SIZE_MAX);
+	take(&context, XPT_RECORD_THREAD, 1, 200, 11, "new");
+	take(&context, XPT_RECORD_THREAD, 1, 100, 11, "old");
+	take(&context, XPT_RECORD_PROCESS, 1, 300, 0, "{}");
+	take(&context, XPT_RECORD_SPEC, 0, 0, 3, "spec");
+	take(&context, XPT_RECORD_SPEC, 0, 0, 3, "again");
+	cr_assert_str_eq(known(&context), "16 0 3 again\n17 1 0 {}\n18 1 11 new\n");
+	context_free(&context);
+}
+
+Test(record_context, all_choices_count)
+{
+	struct context context;
+
+	context_init(&context, SIZE_MAX);
+	take(&context, XPT_RECORD_CHOICE, 0, 1, 0, "a");
+	take(&context, XPT_RECORD_CHOICE, 0, 1, 0, "b");
+	take(&context, XPT_RECORD_MATCH, 0, 1, 0, "a");
+	take(&context, XPT_RECORD_CHOICE, 0, 2, 0, "a");
+	cr_assert_str_eq(known(&context), "33 0 0 a\n33 0 0 b\n34 0 0 a\n");
+	context_free(&context);
+}
+
+Test(record_context, process_that_exits_takes_all_with_it)
+{
+	struct context context;
+
+	context_init(&context, SIZE_MAX);
+	take(&context, XPT_RECORD_PROCESS, 1, 100, 0, "{}");
+	take(&context, XPT_RECORD_CLASS, 1, 100, 7, "c");
+	take(&context, XPT_RECORD_LOADED, 1, 100, 5, "{}");
+	take(&context, XPT_RECORD_CLASS, 2, 100, 7, "other");
+	take(&context, XPT_RECORD_CLASS, 1, 201, 8, "of the next one with the number");
+	task(&context, XPT_TASK_EXIT, 1, 0, 200);
+	cr_assert_str_eq(known(&context), "31 2 7 other\n31 1 8 of the next one with the number\n");
+	task(&context, XPT_TASK_EXIT, 1, 0, 300);
+	task(&context, XPT_TASK_EXIT, 2, 0, 300);
+	task(&context, XPT_TASK_EXIT, 3, 0, 300); /* never heard of */
+	cr_assert_str_eq(known(&context), "");
+	cr_assert_eq(context.bytes, 0);
+	cr_assert_eq(context.owners.count, 0);
+	context_free(&context);
+}
+
+Test(record_context, process_that_runs_another_program_keeps_only_itself)
+{
+	struct context context;
+
+	context_init(&context, SIZE_MAX);
+	take(&context, XPT_RECORD_CLASS, 1, 100, 7, "c");
+	take(&context, XPT_RECORD_PROCESS, 1, 100, 0, "{}");
+	take(&context, XPT_RECORD_LOADED, 1, 100, 5, "{}");
+	task(&context, XPT_TASK_EXEC, 1, 0, 200);
+	cr_assert_str_eq(known(&context), "17 1 0 {}\n");
+	context_free(&context);
+}
+
+Test(record_context, child_has_the_programs_of_then)
+{
+	struct context context;
+
+	context_init(&context, SIZE_MAX);
+	take(&context, XPT_RECORD_LOADED, 1, 100, 5, "{\"name\":\"a\",\"named_by\":4}");
+	take(&context, XPT_RECORD_LOADED, 1, 100, 6, "{\"name\":\"\\\"named_by\\\":4\"}");
+	take(&context, XPT_RECORD_LOADED, 1, 300, 7, "{\"name\":\"later\",\"named_by\":4}");
+	take(&context, XPT_RECORD_CLASS, 1, 100, 9, "c");
+	task(&context, XPT_TASK_FORK, 2, 1, 200);
+	task(&context, XPT_TASK_EXIT, 1, 0, 400);
+	cr_assert_str_eq(known(&context), "35 2 5 {\"name\":\"a\",\"named_by\":1}\n"
+					  "35 2 6 {\"name\":\"\\\"named_by\\\":4\"}\n");
+	context_release(&context, 2, 0, 5);
+	context_release(&context, 2, 1, 6); /* of another runtime */
+	context_release(&context, 3, 0, 5);
+	cr_assert_str_eq(known(&context), "35 2 6 {\"name\":\"\\\"named_by\\\":4\"}\n");
+	context_free(&context);
+}
+
+/* What processes are goes last, and what all share never. */
+Test(record_context, oldest_makes_room)
+{
+	struct context context;
+
+	context_init(&context, 2000);
+	take(&context, XPT_RECORD_SPEC, 0, 0, 3, "spec");
+	take(&context, XPT_RECORD_PROCESS, 1, 1, 0, "{}");
+	for (__u64 i = 0; i < 1000; i++) {
+		take(&context, XPT_RECORD_THREAD, 1, i, i, "a thread");
+		cr_assert_leq(context.owned_bytes, 2000);
+	}
+	cr_assert_gt(context.owned_count, 3);
+	cr_assert_eq(context.dropped, 1001 - context.owned_count);
+	cr_assert_eq(strncmp(known(&context), "16 0 3 spec\n17 1 0 {}\n18 1 ", 27), 0, "%s", known(&context));
+	cr_assert(strstr(known(&context), " 999 a thread\n"));
+	context_free(&context);
+}
+
+static void tell(struct past *past, __u64 time, __u64 handle, const char *text)
+{
+	struct told told = { .time = time, .handle = handle, .tgid = 1 };
+	struct text bytes = {};
+
+	if (text) {
+		stream_text(&bytes, XPT_RECORD_LOADED, 1, time, handle, text);
+		told.size = (__u16)bytes.length;
+	}
+	cr_assert_eq(past_tell(past, &told, bytes.data), 0);
+	text_free(&bytes);
+}
+
+/* A release tells an earlier time than a load that was told before it. */
+Test(record_context, past_is_in_the_order_of_time)
+{
+	struct past past, other;
+	struct past_copy copy = {};
+	struct text bytes = {};
+	size_t at = 0;
+
+	past_init(&past, SIZE_MAX);
+	tell(&past, 100, 5, "a");
+	tell(&past, 300, 6, "b");
+	tell(&past, 200, 5, NULL);
+	stream_task(&bytes, XPT_TASK_FORK, 2, 1, 150);
+	cr_assert_eq(past_take(&past, (const void *)bytes.data), 0);
+	cr_assert_str_eq(known(&past.context), "");
+	cr_assert_eq(past_settle(&past, 149), 0);
+	cr_assert_str_eq(known(&past.context), "35 1 5 a\n");
+	cr_assert_eq(past_save(&past, &copy), 0);
+	cr_assert_eq(past_settle(&past, 250), 0);
+	cr_assert_str_eq(known(&past.context), "35 2 5 a\n");
+	past_free(&past);
+
+	cr_assert_not_null(past_copy_told(&copy, 1, 300, &at));
+	cr_assert_null(past_copy_told(&copy, 1, 300, &at));
+	at = 0;
+	cr_assert_null(past_copy_told(&copy, 1, 200, &at));
+	past_init(&other, SIZE_MAX);
+	cr_assert_eq(past_restore(&other, &copy), 0);
+	past_copy_free(&copy);
+	cr_assert_eq(past_settle(&other, 300), 0);
+	cr_assert_str_eq(known(&other.context), "35 2 5 a\n35 1 6 b\n");
+	cr_assert_eq(other.waiting_bytes, 0);
+	past_free(&other);
+	text_free(&bytes);
+}
