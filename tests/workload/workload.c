@@ -441,7 +441,7 @@ static void __attribute__((noreturn)) usage(int status)
 	      "  --programs N      programs loaded, run in turn (2)\n"
 	      "  --duration-us N   time of one job on the device (20)\n"
 	      "  --fail-every N    every so many executions fails (0: none)\n"
-	      "  --slow N          job N on the device, from 1, takes 50 ms longer (0: none)\n"
+	      "  --slow N          job N on the device, from 1, takes 100 ms longer (0: none)\n"
 	      "  --rate HZ         executions per second by each thread (no pause)\n"
 	      "  --wait-for-go     say when ready, begin when a line comes on standard input\n"
 	      "  --load-first      load the programs before that\n"

@@ -9,8 +9,8 @@
 #include <time.h>
 
 #define OBJECTS 1024
-#define SPIN_NS 100000	 /* shorter jobs are timed by spinning: a sleep would add the timer's slack */
-#define SLOW_NS 50000000 /* that the slow one takes longer */
+#define SPIN_NS 100000	  /* shorter jobs are timed by spinning: a sleep would add the timer's slack */
+#define SLOW_NS 100000000 /* that the slow one takes longer */
 
 static struct {
 	pthread_mutex_t lock;
