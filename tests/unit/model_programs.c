@@ -261,3 +261,40 @@ Test(model_programs, another_program_in_the_process_releases_all)
 	cr_assert_eq(toy_program(f, 2, 5, 0)->released, 0);
 	fixture_free(f);
 }
+
+/* A load that tells a core, which toy_load does not. */
+#define TOY_PLACE (TOY_OPERATOR + 1)
+
+static void place(struct fixture *f, __u64 handle, __u64 core, __u64 start)
+{
+	cr_assert_eq(feed_call(f, call_make(TOY_PLACE, 1, 1, start, start + 1, 3, handle, core, U(0))), 0);
+}
+
+static void load_from(struct fixture *f, __u64 handle, __u64 parent, __u64 start)
+{
+	struct call_record record = call_make(TOY_LOAD, 1, 1, start, start + 1, 4, handle, parent, U(0), U(0));
+
+	record.call.valid &= 0xfe; /* no name */
+	cr_assert_eq(feed_call(f, record), 0);
+}
+
+Test(model_programs, the_core_is_that_of_the_load_or_of_what_it_is_made_of)
+{
+	struct fixture *f = fixture_toy();
+
+	feed_spec(f, TOY_PLACE, 0, "toy_place", "program.load", XPT_SUCCESS_ZERO32,
+		  R("program", "u64") "," F("core", "s32") "," STATUS);
+	place(f, 5, (__u64)-3, 10);
+	load_from(f, 6, 5, 20);
+	load_from(f, 7, 6, 30);
+	load_from(f, 8, 99, 40);
+	place(f, 5, 4, 50); /* of the handle only: what was made of the one before stays where it is */
+	cr_assert_eq(model_flush(f->model), 0);
+	for (__u64 handle = 5; handle < 8; handle++) {
+		cr_assert(toy_program(f, 1, handle, 0)->has_core);
+		cr_assert_eq(toy_program(f, 1, handle, 0)->core, -3);
+	}
+	cr_assert_not(toy_program(f, 1, 8, 0)->has_core, "nothing is known of what it is made of");
+	cr_assert_eq(toy_program(f, 1, 5, 1)->core, 4);
+	fixture_free(f);
+}

@@ -3,9 +3,9 @@
  * The accelerator that the stand-in runtimes drive: a worker thread that executes jobs in the order of their submission,
  * and the objects behind the runtimes' handles. Every stand-in library carries a copy of its own.
  *
- * Environment, read at the first use: STANDIN_DURATION_US, how long one job takes (default 20); STANDIN_FAIL_EVERY, every so
- * many executions fails (default 0: none); STANDIN_SLOW, the number of a job, from 1, that takes 100 ms longer (default 0:
- * none). Executions can also be given to a driver: see accelerator.h.
+ * Environment, read at the first use: STANDIN_DURATION_US, how long one job takes (default 20); STANDIN_FAIL_EVERY,
+ * every so many executions fails (default 0: none); STANDIN_SLOW, the number of a job, from 1, that takes 100 ms longer
+ * (default 0: none). Executions can also be given to a driver: see accelerator.h.
  */
 #ifndef STANDIN_DEVICE_H
 #define STANDIN_DEVICE_H
