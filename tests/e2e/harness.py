@@ -480,7 +480,7 @@ def run_entries(results):
 
 
 def compare_programs(results, trace, names=True, totals_in="calls"):
-    """By program: as many runs in the trace as were made, and as totals in the metadata; "calls" are those of the kernel."""
+    """By program: as many runs in the trace as were made, and as totals in the metadata; "calls": the kernel's."""
     for result in results:
         pid = result["pid"]
         made = collections.Counter()
