@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""xputrace continuous for tests: a collector with a name and a folder of its own, and what to ask it through its socket."""
+"""xputrace continuous for tests: a collector with a name and a folder of its own, and its socket."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Continuous profiling when things go wrong: kills, forks, full disks, bad directories, bad clients, second collectors."""
+"""Continuous profiling when things go wrong: kills, forks, full disks, bad directories and clients, rivals."""
 
 import contextlib
 import fcntl
@@ -415,7 +415,8 @@ def test_socket_path_is_taken():
 
 
 GARBAGE = [b"\n", b"\0\n", b"{}\n", b"[]\n", b"null\n", b"\xff\xfe\n", b"GET / HTTP/1.1\r\n\r\n", b"{" * 5000 + b"\n",
-           b'{"xputrace":1,"id":1,"do":""}\n', b'{"xputrace":1,"id":1,"do":7}\n', b'{"xputrace":2,"id":1,"do":"save"}\n',
+           b'{"xputrace":1,"id":1,"do":""}\n', b'{"xputrace":1,"id":1,"do":7}\n',
+           b'{"xputrace":2,"id":1,"do":"save"}\n',
            b'{"xputrace":1,"id":-1,"do":"save"}\n', b'{"xputrace":1,"id":1,"do":"erase"}\n',
            b'{"xputrace":1,"id":1,"do":"save","core":"3"}\n', b'{"xputrace":1,"id":1,"do":"save","inferences":1e300}\n',
            b'{"xputrace":1,"id":1,"do":"save","program":""}\n', b'{"xputrace":1,"id":1,"do":"save","pid":-7}\n',
@@ -423,7 +424,7 @@ GARBAGE = [b"\n", b"\0\n", b"{}\n", b"[]\n", b"null\n", b"\xff\xfe\n", b"GET / H
 
 
 def test_bad_clients():
-    """Garbage, long lines, slow and silent ones, those that go, and 100 at once: it still answers, and loses nothing."""
+    """Garbage, long lines, slow and silent ones, those that go, and 100 at once: it answers, and loses nothing."""
     workload = endless()
     collector = Collector("-p", workload.pid)
     collector.wait_calls()
