@@ -667,6 +667,9 @@ def test_start_in_background_is_interrupted():
         expect(continuous("stop", name=name), 0)
         raise Skip("it had started already")
     wait_until(lambda: not any(os.path.exists("/proc/%d" % pid) for pid in started), "it has ended, too")
+    for path in (socket_path(name), socket_path(name) + ".lock"):  # the next of the name would take them over
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
     unharmed(workload)
 
 
