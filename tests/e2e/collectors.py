@@ -8,7 +8,8 @@ import secrets
 import signal
 import socket
 
-from harness import TIMEOUT, XPUTRACE, Process, Trace, need, run, scratch, wait_until
+from harness import (SLOW, TIMEOUT, XPUTRACE, Process, Trace, need, process_state, run, scratch, standin,
+                     wait_until)
 
 SOCKETS = "/run/xputrace"
 
@@ -132,3 +133,29 @@ def has_probes(pid, library="libnrt"):
     """Whether anything was written into its code."""
     mine, original = code_of(pid, library)
     return mine != original
+
+
+# ---- targets and messages ----
+
+RATE = round(500 / SLOW)
+
+
+def endless(*options, rate=RATE):
+    """A workload that runs until it is told to stop."""
+    workload = standin("nrt", "--calls", 0, "--rate", rate, *options)
+    workload.go()
+    return workload
+
+
+def unharmed(workload):
+    """It has run on, nothing is left in its code, and it ends as if nothing had been."""
+    wait_until(lambda: not has_probes(workload.pid), "no probes in the target", 10)
+    assert process_state(workload.pid) in ("S", "R"), "the target is in state " + process_state(workload.pid)
+    results = workload.stop()
+    assert results and results[0]["libraries"][0]["calls"], "it has done nothing"
+
+
+def expect(result, status, *words):
+    assert result.status == status, "status %d, expected %d:\n%s" % (result.status, status, result.stderr)
+    for word in words:
+        assert word.lower() in result.stderr.lower(), "\"%s\" is not in: %s" % (word, result.stderr)
