@@ -124,7 +124,7 @@ void service_ready(void)
 	detached = true;
 }
 
-/* The thread that collects has messages: it does not wait for a terminal that is stopped, or a pipe that nobody reads. */
+/* The thread that collects has messages: it does not wait for a terminal that is stopped, or an unread pipe. */
 static bool would_wait(void)
 {
 	struct pollfd messages = { .fd = STDERR_FILENO, .events = POLLOUT };
