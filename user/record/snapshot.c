@@ -290,7 +290,7 @@ static bool wants(const struct walk *walk, const struct xpt_record_header *recor
 	case XPT_RECORD_TASK:
 		return is_of_target(walk, record) && record->time >= walk->from;
 	case XPT_RECORD_PASS:
-		return record->time >= walk->from;
+		return in_time(walk, record->time, READINGS_AROUND);
 	case XPT_RECORD_EVENT:
 	case XPT_RECORD_LOST:
 		return in_time(walk, record->time, 0);

@@ -34,8 +34,6 @@ struct save {
 	__u64 started;			   /* ns: of all */
 	__u64 complete;			   /* ns: all up to then is in it */
 	__u64 end;			   /* ns: nothing later is */
-	struct xpt_record_text **loaded;   /* programs from before part.from, where the window begins earlier */
-	size_t loaded_count;
 	__u64 *costs; /* ns a call, by spec */
 	size_t spec_count;
 	__u64 lost;

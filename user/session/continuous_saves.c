@@ -81,9 +81,6 @@ void save_free(struct save *save)
 	if (!save)
 		return;
 	snapshot_free(save->snapshot);
-	for (size_t i = 0; i < save->loaded_count; i++)
-		free(save->loaded[i]);
-	free(save->loaded);
 	free(save->stretches.stretches);
 	free(save->costs);
 	free((char *)save->options.program);
@@ -141,33 +138,6 @@ static int note_costs(struct xpt_continuous *continuous, struct save *save)
 	return 0;
 }
 
-static bool was_loaded(const struct model_program *program, __u64 time)
-{
-	return program->named && program->loaded < time && (!program->released || program->released >= time);
-}
-
-/* The snapshot tells programs from before the window; what loaded later ones is left out with all before part.from. */
-static int note_loaded(struct xpt_continuous *continuous, struct save *save)
-{
-	const size_t count = model_program_count(continuous->model);
-	const struct model_program *program;
-	const __u64 from = save->part.from;
-
-	save->loaded = calloc(count ?: 1, sizeof(*save->loaded));
-	if (!save->loaded)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		program = model_program(continuous->model, i);
-		if (!was_loaded(program, from) || (save->part.tgid && program->process->tgid != save->part.tgid))
-			continue;
-		save->loaded[save->loaded_count] = record_loaded(program, from - 1);
-		if (!save->loaded[save->loaded_count])
-			return -ENOMEM;
-		save->loaded_count++;
-	}
-	return 0;
-}
-
 static int take(struct xpt_continuous *continuous, struct save *save, __u64 now)
 {
 	const struct xpt_save_options *options = &save->options;
@@ -183,8 +153,6 @@ static int take(struct xpt_continuous *continuous, struct save *save, __u64 now)
 	save->lost = continuous->collector->lost;
 	if (is_of_inferences(options))
 		error = find_inferences(continuous, save);
-	if (!error && save->part.from)
-		error = note_loaded(continuous, save);
 	if (!error)
 		error = note_costs(continuous, save);
 	return error ?: window_snapshot(continuous->window, &save->snapshot);
@@ -320,10 +288,7 @@ static int write_recording(const struct log *log, struct save *save, int descrip
 	error = recording_writer_create(log, NULL, descriptor, &info, &writing.writer);
 	if (error)
 		return error;
-	for (size_t i = 0; i < save->loaded_count && !error; i++)
-		error = recording_writer_add(writing.writer, &save->loaded[i]->header);
-	if (!error)
-		error = snapshot_each(save->snapshot, &save->part, write_record, &writing);
+	error = snapshot_each(save->snapshot, &save->part, write_record, &writing);
 	if (!error)
 		error = write_end(&writing);
 	closed = recording_writer_close(writing.writer);
