@@ -116,6 +116,12 @@ static void make_room(struct window *window)
 		evict(window);
 }
 
+void window_grow(struct window *window, __u64 bytes)
+{
+	if (bytes > window->options.bytes && bytes <= WINDOW_BYTES_MAX)
+		window->options.bytes = bytes;
+}
+
 void window_reserve(struct window *window, __u64 bytes)
 {
 	window->reserved = bytes;

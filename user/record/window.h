@@ -34,6 +34,8 @@ int window_add(struct window *window, const struct xpt_record_header *record);
  */
 int window_load(struct window *window, __u16 runtime, struct xpt_record_text *record);
 void window_release(struct window *window, __u32 tgid, __u16 runtime, __u64 handle, __u64 time);
+/* From now on it may have so many bytes, no fewer than before. */
+void window_grow(struct window *window, __u64 bytes);
 /* So many bytes of its memory are used by somebody else, for what goes with the window. */
 void window_reserve(struct window *window, __u64 bytes);
 /* The same of regions that have handles. */

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* xpt_continuous_*(): a collector whose records stay in a window, on a thread of its own. */
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -15,166 +13,6 @@
 #include "base/thread.h"
 #include "session/continuous_options.h"
 #include "session/continuous_private.h"
-
-#define KEEP_RELEASED 1024 /* programs and processes that are gone */
-
-/* ---- creation ---- */
-
-static int create_collector(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
-{
-	const struct xpt_session_options *targets = &options->targets;
-	const struct collector_options collector_options = {
-		COLLECTOR_OPTIONS(targets),
-		.sample_every = options->sample_every,
-		.counters = targets->counters,
-		.counter_count = targets->counter_count,
-		.counter_tracks = true,
-		.counters_every = options->counters_every,
-		.counters_per_inference = options->counters_per_inference,
-		.level = options->level,
-		.admit = continuous_admit,
-		.leave = continuous_leave,
-		.record = continuous_record,
-		.context = continuous,
-	};
-
-	return collector_create(&collector_options, &continuous->collector);
-}
-
-static int create_window(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
-{
-	const struct window_options window_options = {
-		.bytes = options->window_bytes,
-		.span = options->window_time,
-		.begin = clock_monotonic(),
-	};
-	int error = window_create(&window_options, &continuous->window);
-
-	if (!error)
-		error = recent_create(&continuous->recent);
-	if (!error)
-		error = model_create(&continuous->collector->log, &continuous->model);
-	if (error)
-		return error;
-	model_keep_released(continuous->model, KEEP_RELEASED);
-	error = model_add_sink(continuous->model, recent_sink(continuous->recent));
-	return error ?: model_add_sink(continuous->model, continuous_sink(continuous));
-}
-
-static int create_triggers(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
-{
-	char reason[REASON_MAX];
-	int error = 0;
-
-	for (size_t i = 0; i < options->trigger_count && !error; i++) {
-		error = trigger_parse(options->triggers[i], &continuous->triggers[i], reason, sizeof(reason));
-		if (!error)
-			continuous->trigger_count++;
-	}
-	continuous->limits.cooldown = options->cooldown;
-	continuous->limits.files_most = options->files;
-	continuous->limits.bytes_most = options->bytes;
-	continuous->after = options->after;
-	continuous->save_due = ~0ull;
-	return error;
-}
-
-/* Names of files are told to others, who are elsewhere. */
-static int absolute_path(const char *path, char *result)
-{
-	bool is_absolute = *path == '/';
-	char here[PATH_MAX] = "";
-	int length;
-
-	if (!is_absolute && !getcwd(here, sizeof(here)))
-		return -errno;
-	length = snprintf(result, PATH_MAX, "%s%s%s", here, is_absolute ? "" : "/", path);
-	return length + FOLDER_RESULT_SIZE < PATH_MAX ? 0 : -ENAMETOOLONG;
-}
-
-static int create_folder(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
-{
-	const struct log *log = &continuous->collector->log;
-	char path[PATH_MAX];
-	int error = absolute_path(options->directory, path);
-
-	if (error) {
-		log_error(log, "output directory: the name, with all that is above it, cannot be had: %s",
-			  strerror(-error));
-		return error;
-	}
-	continuous->prefix = strdup(options->name ?: "xputrace");
-	if (!continuous->prefix)
-		return -ENOMEM;
-	return folder_open(log, path, options->user, options->group, &continuous->folder);
-}
-
-static int create_control(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
-{
-	struct collector *collector = continuous->collector;
-	struct control_options control_options = { .handler = continuous_handle, .context = continuous };
-	struct epoll_event event = { .events = EPOLLIN };
-	char path[128];
-	int error;
-
-	if (!options->name)
-		return 0;
-	snprintf(path, sizeof(path), "%s/%s.sock", XPT_CONTROL_DIR, options->name);
-	control_options.path = path;
-	error = control_open(&collector->log, &control_options, &continuous->control);
-	if (error)
-		return error;
-	event.data.fd = control_descriptor(continuous->control);
-	return epoll_ctl(collector->epoll, EPOLL_CTL_ADD, event.data.fd, &event) ? -errno : 0;
-}
-
-static void create_lock(struct xpt_continuous *continuous)
-{
-	pthread_condattr_t attributes;
-
-	pthread_mutex_init(&continuous->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&continuous->changed, &attributes);
-	pthread_condattr_destroy(&attributes);
-}
-
-static int check(const struct xpt_continuous_options *options)
-{
-	const struct xpt_session_options *targets = &options->targets;
-	const struct log log = { targets->log, targets->log_context, targets->log_level };
-
-	if (!options->has_targets)
-		return -EINVAL;
-	if (!targets->counter_count && (options->counters_every || options->counters_per_inference)) {
-		log_error(&log, "which counters are to be read is not said");
-		return -EINVAL;
-	}
-	if (options->trigger_count && options->window_time && options->after >= options->window_time) {
-		log_error(&log,
-			  "the file would be made when what the trigger saw has left the window: a window of more "
-			  "time, or less time after the trigger, is needed");
-		return -EINVAL;
-	}
-	return 0;
-}
-
-static int create(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
-{
-	int error = create_collector(continuous, options);
-
-	if (!error)
-		error = continuous_claim_targets(continuous, &options->targets);
-	if (!error)
-		error = create_folder(continuous, options);
-	if (!error)
-		error = create_window(continuous, options);
-	if (!error)
-		error = create_triggers(continuous, options);
-	if (!error)
-		error = collector_open(continuous->collector);
-	return error ?: create_control(continuous, options);
-}
 
 /* ---- the collecting thread ---- */
 
@@ -260,6 +98,8 @@ static void turn(struct xpt_continuous *continuous)
 		save_by_trigger(continuous);
 	if (continuous->control)
 		control_work(continuous->control);
+	if (continuous->hooks.turn && now >= continuous->hooks_due)
+		continuous->hooks_due = continuous->hooks.turn(continuous->hooks.context, now);
 	saves_take(continuous, now);
 	pthread_mutex_lock(&continuous->lock);
 	if (error && !continuous->error)
@@ -274,6 +114,7 @@ static __u64 next_due(const struct xpt_continuous *continuous)
 {
 	__u64 due = continuous->control ? control_due(continuous->control) : ~0ull;
 
+	due = due < continuous->hooks_due ? due : continuous->hooks_due;
 	return due < continuous->save_due ? due : continuous->save_due;
 }
 
@@ -303,22 +144,19 @@ static int await_command(struct collector *collector)
 	return collector_work(collector);
 }
 
-int xpt_continuous_start(const struct xpt_continuous_options *options, struct xpt_continuous **result)
+int continuous_start(const struct xpt_continuous_options *options, const struct continuous_hooks *hooks,
+		     struct xpt_continuous **result)
 {
 	struct xpt_continuous *continuous;
-	int error = check(options);
+	int error = continuous_check(options);
 
 	if (error)
 		return error;
-	continuous = calloc(1, sizeof(*continuous));
+	continuous = continuous_alloc(hooks);
 	if (!continuous)
 		return -ENOMEM;
-	create_lock(continuous);
-	save_list_init(&continuous->asked);
-	save_list_init(&continuous->taken);
-	save_list_init(&continuous->written);
-	continuous->claims.file = -1;
-	error = create(continuous, options);
+	*result = continuous; /* the hooks need it */
+	error = continuous_create(continuous, options);
 	if (!error)
 		error = collector_start(continuous->collector);
 	if (!error && continuous->collector->command.pid)
@@ -334,10 +172,16 @@ int xpt_continuous_start(const struct xpt_continuous_options *options, struct xp
 	}
 	if (error) {
 		xpt_continuous_stop(continuous);
-		return error;
+		*result = NULL;
 	}
-	*result = continuous;
-	return 0;
+	return error;
+}
+
+int xpt_continuous_start(const struct xpt_continuous_options *options, struct xpt_continuous **result)
+{
+	const struct continuous_hooks none = {};
+
+	return continuous_start(options, &none, result);
 }
 
 /* ---- callers ---- */
@@ -446,7 +290,7 @@ static void end_saves(struct xpt_continuous *continuous)
 	pthread_mutex_unlock(&continuous->lock);
 }
 
-static void end_threads(struct xpt_continuous *continuous)
+void continuous_end(struct xpt_continuous *continuous)
 {
 	pthread_mutex_lock(&continuous->lock);
 	continuous->ending = true;
@@ -458,27 +302,15 @@ static void end_threads(struct xpt_continuous *continuous)
 	end_saves(continuous);
 	if (continuous->has_collecting)
 		collector_finish(continuous->collector);
+	continuous->has_collecting = continuous->has_saving = false;
+	if (continuous->collector)
+		targets_release(continuous->collector);
 }
 
 void xpt_continuous_stop(struct xpt_continuous *continuous)
 {
 	if (!continuous)
 		return;
-	end_threads(continuous);
-	if (continuous->collector)
-		targets_release(continuous->collector);
-	collector_free(continuous->collector);
-	target_claims_close(&continuous->claims);
-	folder_close(continuous->folder);
-	model_free(continuous->model);
-	recent_free(continuous->recent);
-	window_free(continuous->window);
-	for (size_t i = 0; i < continuous->trigger_count; i++)
-		trigger_free(continuous->triggers[i]);
-	continuous_answer_stop(continuous);
-	control_close(continuous->control);
-	pthread_cond_destroy(&continuous->changed);
-	pthread_mutex_destroy(&continuous->lock);
-	free(continuous->prefix);
-	free(continuous);
+	continuous_end(continuous);
+	continuous_free(continuous);
 }

@@ -26,7 +26,9 @@ void continuous_record(void *context, const struct xpt_record_header *record)
 {
 	struct xpt_continuous *continuous = context;
 	struct collector *collector = continuous->collector;
-	int error = is_of_window(record->kind) ? window_add(continuous->window, record) : 0;
+	const struct continuous_hooks *hooks = &continuous->hooks;
+	bool kept = is_of_window(record->kind) && (!hooks->keeps || hooks->keeps(hooks->context, record));
+	int error = kept ? window_add(continuous->window, record) : 0;
 
 	if (record->kind == XPT_RECORD_SPEC)
 		note_spec(continuous, record);

@@ -19,12 +19,30 @@
 
 #define REASON_MAX 200
 
+struct save;
+
+/*
+ * What an inspection does beside; any may be NULL. All on the collecting thread, without the lock but for saved.
+ */
+struct continuous_hooks {
+	bool (*keeps)(void *context, const struct xpt_record_header *record); /* is it wanted in the window? */
+	int (*event)(void *context, const struct event *event);
+	__u64 (*turn)(void *context, __u64 now);	       /* returns when it wants to be called again, ns */
+	void (*saved)(void *context, const struct save *save); /* what save.owner was set to is the hooks' */
+	void *context;
+};
+
 /* A file that is wanted, on its way from whoever asked to the disk and back. */
 struct save {
 	struct save *next;
 	struct xpt_save_options options; /* the program is owned */
 	char reason[REASON_MAX];	 /* for the file: "requested", "latency of ... was ..." */
 	bool by_trigger;
+	void *owner;							      /* of the hooks; NULL: none */
+	struct folder *folder;						      /* where it goes; NULL: the collector's */
+	const char *name;						      /* of the file; NULL: prefix and time */
+	bool (*wants)(void *context, const struct xpt_record_header *record); /* is it written? NULL: all is */
+	void *wants_context;
 	__u64 asked; /* ns: all up to then is in it */
 
 	/* When it was taken out of the window: */
@@ -34,7 +52,7 @@ struct save {
 	__u64 started;			   /* ns: of all */
 	__u64 complete;			   /* ns: all up to then is in it */
 	__u64 end;			   /* ns: nothing later is */
-	__u64 *costs; /* ns a call, by spec */
+	__u64 *costs;			   /* ns a call, by spec */
 	size_t spec_count;
 	__u64 lost;
 
@@ -83,7 +101,9 @@ struct xpt_continuous {
 	struct control *control; /* NULL: none */
 	struct control_request *stop_request;
 	struct target_claims claims;
-	pid_t refused;		  /* claimed by others, told last */
+	pid_t refused; /* claimed by others, told last */
+	struct continuous_hooks hooks;
+	__u64 hooks_due;	  /* ns; ~0: never */
 	__u8 roles[XPT_SPEC_MAX]; /* enum xpt_role by spec; written before the threads begin */
 	char *prefix;		  /* of files */
 
@@ -96,6 +116,18 @@ struct xpt_continuous {
 int continuous_claim_targets(struct xpt_continuous *continuous, const struct xpt_session_options *targets);
 int continuous_admit(void *context, pid_t pid); /* as in struct collector_options; context: struct xpt_continuous */
 void continuous_leave(void *context, pid_t pid);
+/* continuous_create.c */
+struct xpt_continuous *continuous_alloc(const struct continuous_hooks *hooks); /* NULL: no memory */
+/* Does what is asked for make sense together? -EINVAL, logged. */
+int continuous_check(const struct xpt_continuous_options *options);
+int continuous_create(struct xpt_continuous *continuous, const struct xpt_continuous_options *options);
+void continuous_free(struct xpt_continuous *continuous);
+
+/* continuous.c: as xpt_continuous_start(), with hooks. Everything of them is NULL where none are. */
+int continuous_start(const struct xpt_continuous_options *options, const struct continuous_hooks *hooks,
+		     struct xpt_continuous **result);
+/* Detaches; what was recorded is complete, and can be saved with continuous_write(). */
+void continuous_end(struct xpt_continuous *continuous);
 
 /* continuous_events.c: from the collector into the window and the model, and from there to the triggers. */
 void continuous_record(void *context, const struct xpt_record_header *record); /* context: struct xpt_continuous */
@@ -116,6 +148,8 @@ void saves_take(struct xpt_continuous *continuous, __u64 now);
 /* What was written: whoever waits is told. The collecting thread, with the lock held. */
 void saves_told(struct xpt_continuous *continuous);
 void *saves_run(void *context); /* the saving thread */
+/* Takes and writes at once, after continuous_end(). The error of the save. */
+int saves_write(struct xpt_continuous *continuous, struct save *save);
 
 /* continuous_control.c: handler of the socket. */
 void continuous_handle(void *context, struct control_request *request, const cJSON *body);

@@ -209,6 +209,8 @@ void saves_told(struct xpt_continuous *continuous)
 			log_error(log, "%s: cannot be saved: %s", save->reason,
 				  *save->why ? save->why : strerror(-save->error));
 		save->done = true;
+		if (save->owner && continuous->hooks.saved)
+			continuous->hooks.saved(continuous->hooks.context, save);
 		if (save->request)
 			continuous_answer_save(save);
 		if (!save->awaited)
@@ -230,6 +232,8 @@ static int write_record(void *context, const struct xpt_record_header *record)
 	const struct xpt_record_call *call = (const void *)record;
 	struct writing *writing = context;
 
+	if (writing->save->wants && !writing->save->wants(writing->save->wants_context, record))
+		return 0;
 	if (record->kind == XPT_RECORD_CALL && call->spec < writing->save->spec_count) {
 		writing->calls++;
 		writing->cost += writing->save->costs[call->spec];
@@ -310,10 +314,11 @@ static void name_file(const char *prefix, __u64 realtime, char *name, size_t siz
 static int write_file(struct xpt_continuous *continuous, struct save *save)
 {
 	char name[FOLDER_NAME_MAX], result[FOLDER_RESULT_SIZE];
+	struct folder *folder = save->folder ?: continuous->folder;
 	struct xpt_saved *saved = &save->saved;
 	struct folder_file *file;
 	struct stat status;
-	int error = folder_file_begin(continuous->folder, &file), copy;
+	int error = folder_file_begin(folder, &file), copy;
 
 	if (error)
 		return error;
@@ -327,9 +332,9 @@ static int write_file(struct xpt_continuous *continuous, struct save *save)
 	}
 	saved->bytes = status.st_size;
 	name_file(continuous->prefix, clock_read(CLOCK_REALTIME), name, sizeof(name));
-	error = folder_file_commit(file, name, "xpt", result, sizeof(result));
+	error = folder_file_commit(file, save->name ?: name, "xpt", result, sizeof(result));
 	if (!error)
-		snprintf(saved->path, sizeof(saved->path), "%s/%s", folder_path(continuous->folder), result);
+		snprintf(saved->path, sizeof(saved->path), "%s/%s", folder_path(folder), result);
 	return error;
 }
 
@@ -348,6 +353,15 @@ static void write_save(struct xpt_continuous *continuous, struct save *save)
 	save->saved.begin = begin + offset;
 	save->saved.end = (save->complete > begin ? save->complete : begin) + offset;
 	save->saved.lost = save->lost;
+}
+
+int saves_write(struct xpt_continuous *continuous, struct save *save)
+{
+	save->asked = clock_monotonic();
+	save->error = take(continuous, save, save->asked);
+	if (!save->error)
+		write_save(continuous, save);
+	return save->error;
 }
 
 /* What is being written stays the first of those taken. */
