@@ -76,6 +76,13 @@ XPT_API int xpt_inspect_options_set_core(struct xpt_inspect_options *options, ui
  */
 XPT_API int xpt_inspect_options_set_event_type(struct xpt_inspect_options *options, const char *name, int enabled);
 
+/*
+ * The same as text: "0,2,4-7", cores that are captured, and no others; "hardware,execute,^reset", types and groups that are, ^ before
+ * those that are not, of which the first says whether the others are. -EINVAL: that is none; -ENOMEM.
+ */
+XPT_API int xpt_inspect_options_filter_cores(struct xpt_inspect_options *options, const char *cores);
+XPT_API int xpt_inspect_options_filter_types(struct xpt_inspect_options *options, const char *types);
+
 /* What is done at all: an activity, or "all". -EINVAL: there is none of that name. */
 XPT_API int xpt_inspect_options_set_activity(struct xpt_inspect_options *options, const char *name, int enabled);
 
@@ -109,6 +116,42 @@ XPT_API const struct xpt_inspect_activity *xpt_inspect_activities(size_t *count)
  */
 XPT_API const char *const *xpt_inspect_options_event_types(const struct xpt_inspect_options *options, size_t *count);
 XPT_API const char *const *xpt_inspect_options_activities(const struct xpt_inspect_options *options, size_t *count);
+
+/* Whose the directory, if it is made, and the files are; the default is the user that runs this. */
+XPT_API int xpt_inspect_options_set_owner(struct xpt_inspect_options *options, uid_t user, gid_t group);
+
+/*
+ * Options from the environment of this process, as user/session/inspect_environment.h lists the variables; where they say
+ * nothing, options stay as they are. With a pid, those that this process was given for its own runtime (NEURON_RT_INSPECT_*),
+ * but not where files go. -EINVAL: a value is bad, the targets' log says which; -ESRCH, -EACCES: of the process; -ENOMEM.
+ */
+XPT_API int xpt_inspect_options_from_environment(struct xpt_inspect_options *options);
+XPT_API int xpt_inspect_options_from_process(struct xpt_inspect_options *options, pid_t pid);
+
+struct xpt_inspect;
+
+/*
+ * Begins as the environment of this process says: does nothing until the stop where XPUTRACE_INSPECT_ENABLE and _ON_FAIL are not
+ * set. targets: NULL: all processes that use a described runtime. Errors as below.
+ */
+XPT_API int xpt_inspect_begin(const struct xpt_session_options *targets, struct xpt_inspect **inspect);
+/*
+ * Begins as the options say, NULL: with the defaults, whatever the environment says; without targets all processes that use a
+ * described runtime are meant. The options may be freed. Errors as xpt_continuous_start() (continuous.h).
+ */
+XPT_API int xpt_inspect_begin_with_options(const struct xpt_inspect_options *options, struct xpt_inspect **inspect);
+
+/* Returns after timeout ns: 0; when all targets have ended, or nothing is to be done: 1; after xpt_inspect_interrupt(): -EINTR; or another negative errno. */
+XPT_API int xpt_inspect_wait(struct xpt_inspect *inspect, uint64_t timeout);
+XPT_API void xpt_inspect_interrupt(struct xpt_inspect *inspect); /* safe in signal handlers */
+
+/*
+ * Ends it and writes, for each process, into the folder HOST_pid_PID of the output directory: recording.xpt, trace.json and
+ * report.txt of what was captured, usage.csv, and index.json, which tells what is there. What has failed is there already, where
+ * that was asked for: failed.xpt, failed-2.xpt... Frees inspect. 0, or the first error: what
+ * could be written is there.
+ */
+XPT_API int xpt_inspect_stop(struct xpt_inspect *inspect);
 
 #ifdef __cplusplus
 }

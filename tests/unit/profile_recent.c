@@ -247,3 +247,38 @@ Test(profile_recent, the_ring_grows_wherever_it_begins)
 	for (__u64 i = 0; i < 4400; i++)
 		cr_assert_eq(f.found.stretches[i].begin, 600 + i);
 }
+
+struct told {
+	__u64 begins[8];
+	size_t count;
+	struct recent_inference last;
+};
+
+static int note_inference(void *context, const struct recent_inference *inference)
+{
+	struct told *told = context;
+
+	told->begins[told->count++] = inference->stretch.begin;
+	told->last = *inference;
+	return inference->stretch.begin == 1000 ? -EINTR : 0;
+}
+
+Test(profile_recent, each_is_visited_from_the_latest_on)
+{
+	struct told told = { .count = 0 };
+
+	execute(0, 1, 10, 20, 3);
+	execute(2, 2, 30, 40, -1);
+	execute(1, 1, 50, 60, -1);
+	cr_assert_eq(recent_each(f.recent, 0, note_inference, &told), 0);
+	cr_assert_eq(told.count, 3);
+	cr_assert(told.begins[0] == 50 && told.begins[1] == 30 && told.begins[2] == 10);
+	cr_assert(told.last.has_core && told.last.core == 3 && told.last.end == 20 && told.last.stretch.tgid == 10);
+	told.count = 0;
+	cr_assert_eq(recent_each(f.recent, 20, note_inference, &told), 0);
+	cr_assert(told.count == 1 && told.begins[0] == 30 && !told.last.has_core);
+	execute(0, 1, 1000, 1010, 3);
+	told.count = 0;
+	cr_assert_eq(recent_each(f.recent, 0, note_inference, &told), -EINTR);
+	cr_assert_eq(told.count, 1);
+}

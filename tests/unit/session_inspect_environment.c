@@ -109,7 +109,8 @@ Test(session_inspect_environment, all_variables)
 	cr_expect_str_eq(names[0], "system_profile");
 	cr_expect_str_eq(names[1], "host_memory");
 	for (int core = -1; core < 20; core++)
-		cr_expect_eq(inspect_wants_core(options, core), core == 0 || core == 2 || (core >= 4 && core <= 7));
+		cr_expect_eq(inspect_settings_wants_core(&options->settings, core),
+			     core == 0 || core == 2 || (core >= 4 && core <= 7));
 	xpt_inspect_options_free(options);
 }
 
@@ -176,12 +177,13 @@ Test(session_inspect_environment, cores)
 		if (error)
 			cr_expect_not_null(strstr(said.text, "0,2,4-7"));
 		for (int core = 0; core < 20; core++)
-			if (!error && inspect_wants_core(options, core))
+			if (!error && inspect_settings_wants_core(&options->settings, core))
 				sprintf(captured + strlen(captured), "%s%d", *captured ? " " : "", core);
-		if (!error && inspect_wants_core(options, 8191))
+		if (!error && inspect_settings_wants_core(&options->settings, 8191))
 			sprintf(captured + strlen(captured), " 8191");
 		cr_expect_str_eq(captured, core_filters[i].captured ?: "", "'%s'", core_filters[i].text);
-		cr_expect_eq(inspect_wants_core(options, -1), error != 0, "others are not in the list");
+		cr_expect_eq(inspect_settings_wants_core(&options->settings, -1), error != 0,
+			     "others are not in the list");
 		xpt_inspect_options_free(options);
 	}
 }
@@ -388,7 +390,8 @@ Test(session_inspect_environment, neuron)
 	cr_expect(options->settings.inspect && !options->settings.on_fail);
 	cr_expect_eq(options->settings.activities, INSPECT_ALL_ACTIVITIES & ~(1u << INSPECT_SYSTEM_PROFILE));
 	expect_types(options, "execute," HARDWARE);
-	cr_expect(inspect_wants_core(options, 3) && !inspect_wants_core(options, 4));
+	cr_expect(inspect_settings_wants_core(&options->settings, 3) &&
+		  !inspect_settings_wants_core(&options->settings, 4));
 	cr_expect_eq(options->settings.max_events_per_core, 2000000);
 	cr_expect_str_eq(options->output_dir, "profiles");
 	cr_expect_eq(options->settings.session_id, 1, "Neuron has no such variable");

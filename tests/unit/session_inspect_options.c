@@ -39,9 +39,9 @@ static void expect_defaults(const struct xpt_inspect_options *options)
 	cr_expect_not(options->settings.on_fail);
 	cr_expect_eq(options->targets.size, 0);
 	for (__s64 core = -2; core < XPT_INSPECT_CORES + 2; core++)
-		cr_expect(inspect_wants_core(options, core), "%lld", (long long)core);
+		cr_expect(inspect_settings_wants_core(&options->settings, core), "%lld", (long long)core);
 	for (unsigned int type = 0; type < INSPECT_TYPES; type++)
-		cr_expect(inspect_wants_type(options, type));
+		cr_expect(inspect_settings_wants_type(&options->settings, type));
 	xpt_inspect_event_types(&known);
 	xpt_inspect_options_event_types(options, &count);
 	cr_expect_eq(count, known);
@@ -144,20 +144,20 @@ Test(session_inspect_options, cores)
 	struct xpt_inspect_options *options = make();
 
 	cr_expect_eq(xpt_inspect_options_set_core(options, 9, 0), 0);
-	cr_expect(inspect_wants_core(options, 8));
-	cr_expect_not(inspect_wants_core(options, 9));
-	cr_expect(inspect_wants_core(options, 10));
+	cr_expect(inspect_settings_wants_core(&options->settings, 8));
+	cr_expect_not(inspect_settings_wants_core(&options->settings, 9));
+	cr_expect(inspect_settings_wants_core(&options->settings, 10));
 	cr_expect_eq(xpt_inspect_options_set_core(options, XPT_INSPECT_CORES, 0), -EINVAL);
 	cr_expect_eq(xpt_inspect_options_set_core(options, XPT_INSPECT_CORES - 1, 0), 0);
-	cr_expect_not(inspect_wants_core(options, XPT_INSPECT_CORES - 1));
-	cr_expect(inspect_wants_core(options, XPT_INSPECT_CORES));
-	cr_expect(inspect_wants_core(options, 1ll << 40));
+	cr_expect_not(inspect_settings_wants_core(&options->settings, XPT_INSPECT_CORES - 1));
+	cr_expect(inspect_settings_wants_core(&options->settings, XPT_INSPECT_CORES));
+	cr_expect(inspect_settings_wants_core(&options->settings, 1ll << 40));
 	cr_expect_eq(xpt_inspect_options_set_core(options, XPT_INSPECT_ALL_CORES, 0), 0);
 	cr_expect_eq(xpt_inspect_options_set_core(options, 3, 2), 0);
 	for (__s64 core = -1; core <= XPT_INSPECT_CORES; core++)
-		cr_expect_eq(inspect_wants_core(options, core), core == 3);
-	cr_expect_not(inspect_wants_core(options, INT64_MAX));
-	cr_expect_not(inspect_wants_core(options, INT64_MIN));
+		cr_expect_eq(inspect_settings_wants_core(&options->settings, core), core == 3);
+	cr_expect_not(inspect_settings_wants_core(&options->settings, INT64_MAX));
+	cr_expect_not(inspect_settings_wants_core(&options->settings, INT64_MIN));
 	xpt_inspect_options_free(options);
 }
 
@@ -234,10 +234,10 @@ Test(session_inspect_options, event_types)
 	cr_expect_eq(xpt_inspect_options_set_event_type(options, NULL, 0), -EINVAL);
 	names = xpt_inspect_options_event_types(options, &count);
 	expect_names(names, count, "execute job error memory counter ");
-	cr_expect(inspect_wants_type(options, INSPECT_EXECUTE));
-	cr_expect_not(inspect_wants_type(options, INSPECT_WAIT));
-	cr_expect(inspect_wants_type(options, INSPECT_JOB));
-	cr_expect_not(inspect_wants_type(options, INSPECT_RESET));
+	cr_expect(inspect_settings_wants_type(&options->settings, INSPECT_EXECUTE));
+	cr_expect_not(inspect_settings_wants_type(&options->settings, INSPECT_WAIT));
+	cr_expect(inspect_settings_wants_type(&options->settings, INSPECT_JOB));
+	cr_expect_not(inspect_settings_wants_type(&options->settings, INSPECT_RESET));
 	xpt_inspect_options_free(options);
 }
 
@@ -252,16 +252,16 @@ Test(session_inspect_options, activities)
 	cr_expect_eq(xpt_inspect_options_set_activity(options, NULL, 0), -EINVAL);
 	names = xpt_inspect_options_activities(options, &count);
 	expect_names(names, count, "system_profile host_memory cpu_util ");
-	cr_expect_not(inspect_wants_type(options, INSPECT_JOB), "its activity is off");
-	cr_expect(inspect_wants_type(options, INSPECT_IOCTL));
+	cr_expect_not(inspect_settings_wants_type(&options->settings, INSPECT_JOB), "its activity is off");
+	cr_expect(inspect_settings_wants_type(&options->settings, INSPECT_IOCTL));
 	cr_expect_eq(xpt_inspect_options_set_activity(options, "all", 0), 0);
 	cr_expect_eq(xpt_inspect_options_set_activity(options, "cpu_util", 1), 0);
 	names = xpt_inspect_options_activities(options, &count);
 	expect_names(names, count, "cpu_util ");
 	for (unsigned int type = 0; type < INSPECT_TYPES; type++)
-		cr_expect_not(inspect_wants_type(options, type));
+		cr_expect_not(inspect_settings_wants_type(&options->settings, type));
 	cr_expect_eq(xpt_inspect_options_set_activity(options, "all", 1), 0);
-	cr_expect(inspect_wants_type(options, INSPECT_JOB));
+	cr_expect(inspect_settings_wants_type(&options->settings, INSPECT_JOB));
 	xpt_inspect_options_free(options);
 }
 

@@ -15,6 +15,8 @@ static const struct {
 	{ "profile", "record N inferences of one program: latency CSV or Chrome trace", command_profile },
 	{ "stream", "report on chosen programs at every half second, or another interval", command_stream },
 	{ "continuous", "record all the time into memory, save what has just happened when asked", command_continuous },
+	{ "inspect", "record what processes do, and write a folder for each with all about it at the end",
+	  command_inspect },
 	{ "counters", "count what devices and the kernel do, by the names of perf", command_counters },
 	{ "report", "make a Chrome trace and the summary from a recording; needs no root", command_report },
 	{ "merge", "put traces of the same time into one, by their clocks; needs no root", command_merge },

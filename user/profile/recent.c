@@ -302,25 +302,34 @@ static int by_thread(const void *a, const void *b)
 	return one->begin < other->begin ? -1 : one->begin > other->begin;
 }
 
+static void tell(const struct inference *inference, struct recent_inference *told)
+{
+	bool waited = inference->wait_tid;
+
+	*told = (struct recent_inference){
+		.stretch = { inference->program->tgid, inference->tid, inference->begin, inference->end },
+		.wait_tid = inference->wait_tid,
+		.end = inference->end,
+		.has_core = inference->core != NO_CORE,
+		.core = inference->core,
+	};
+	if (waited && inference->enqueued != ~0u)
+		told->stretch.end = inference->begin + inference->enqueued;
+}
+
 static void add_stretches(struct recent_stretches *result, const struct inference *inference)
 {
-	struct snapshot_stretch *stretch = &result->stretches[result->count++];
+	struct recent_inference told;
 
-	*stretch = (struct snapshot_stretch){
-		.tgid = inference->program->tgid,
-		.tid = inference->tid,
-		.begin = inference->begin,
-		.end = inference->end,
-	};
-	if (!inference->wait_tid)
-		return;
-	stretch->end = inference->enqueued == ~0u ? inference->end : inference->begin + inference->enqueued;
-	result->stretches[result->count++] = (struct snapshot_stretch){
-		.tgid = inference->program->tgid,
-		.tid = inference->wait_tid,
-		.begin = inference->end,
-		.end = inference->end,
-	};
+	tell(inference, &told);
+	result->stretches[result->count++] = told.stretch;
+	if (told.wait_tid)
+		result->stretches[result->count++] = (struct snapshot_stretch){
+			.tgid = told.stretch.tgid,
+			.tid = told.wait_tid,
+			.begin = told.end,
+			.end = told.end,
+		};
 }
 
 int recent_find(const struct recent *recent, const struct recent_filter *filter, __u64 most,
@@ -352,4 +361,24 @@ int recent_find(const struct recent *recent, const struct recent_filter *filter,
 	}
 	qsort(result->stretches, result->count, sizeof(*result->stretches), by_thread);
 	return 0;
+}
+
+int recent_each(const struct recent *recent, __u32 tgid,
+		int (*visit)(void *context, const struct recent_inference *inference), void *context)
+{
+	struct recent_inference told;
+	const struct block *block;
+	int result = 0;
+
+	for (const struct link *link = recent->blocks.previous; link != &recent->blocks; link = link->previous) {
+		block = container_of(link, const struct block, link);
+		for (size_t i = block->end; i-- > block->first && result >= 0;) {
+			if (block->inferences[i].begin < recent->begin ||
+			    (tgid && block->inferences[i].program->tgid != tgid))
+				continue;
+			tell(&block->inferences[i], &told);
+			result = visit(context, &told);
+		}
+	}
+	return result < 0 ? result : 0;
 }

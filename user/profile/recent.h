@@ -42,6 +42,17 @@ struct recent_stretches {
 	__u64 begin;	  /* ns: of the first of them */
 };
 
+struct recent_inference {
+	struct snapshot_stretch stretch; /* of what began it */
+	__u32 wait_tid;			 /* of what has ended it, later; 0: that itself */
+	__u64 end;
+	bool has_core;
+	__s64 core;
+};
+/* Visits those of a process, 0: of all, the latest first. A negative answer ends the walk and is returned. */
+int recent_each(const struct recent *recent, __u32 tgid,
+		int (*visit)(void *context, const struct recent_inference *inference), void *context);
+
 /* The latest ones, at most so many. -ENOENT: there are none; -ENOMEM. */
 int recent_find(const struct recent *recent, const struct recent_filter *filter, __u64 most,
 		struct recent_stretches *result);

@@ -6,8 +6,10 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
+#include "target/process.h"
 
 #define SHOWN_COLUMNS 80 /* of a name or value in a message */
 #define UNKNOWN_SHOWN 8	 /* unknown variables that are named: a traced process may have any number */
@@ -325,4 +327,38 @@ int inspect_environment_apply(const struct log *log, const struct inspect_enviro
 		filling.variable++;
 	}
 	return error ? error : inspect_options_take(options, &filling.settings, filling.output_dir);
+}
+
+static struct log log_of(const struct xpt_inspect_options *options)
+{
+	const struct xpt_session_options *targets = &options->targets;
+
+	return (struct log){ targets->log, targets->log_context, targets->log_level };
+}
+
+int xpt_inspect_options_from_environment(struct xpt_inspect_options *options)
+{
+	const struct inspect_environment environment = { INSPECT_XPUTRACE, (const char *const *)environ, 0 };
+	struct log log;
+
+	if (!options)
+		return -EINVAL;
+	log = log_of(options);
+	return inspect_environment_apply(&log, &environment, options);
+}
+
+int xpt_inspect_options_from_process(struct xpt_inspect_options *options, pid_t pid)
+{
+	struct inspect_environment environment = { .dialect = INSPECT_NEURON, .pid = pid };
+	struct process_environment given;
+	struct log log;
+	int error = options ? process_environment_read(pid, &given) : -EINVAL;
+
+	if (error)
+		return error;
+	log = log_of(options);
+	environment.variables = given.variables;
+	error = inspect_environment_apply(&log, &environment, options);
+	process_environment_free(&given);
+	return error;
 }

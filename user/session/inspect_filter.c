@@ -156,3 +156,28 @@ int inspect_filter_types(struct inspect_settings *settings, enum inspect_dialect
 	settings->types = captured_types(&vocabulary);
 	return 0;
 }
+
+int xpt_inspect_options_filter_cores(struct xpt_inspect_options *options, const char *cores)
+{
+	struct inspect_settings settings;
+	int error;
+
+	if (!options || !cores)
+		return -EINVAL;
+	settings = options->settings;
+	error = inspect_filter_cores(&settings, cores);
+	return error ?: inspect_options_take(options, &settings, NULL);
+}
+
+int xpt_inspect_options_filter_types(struct xpt_inspect_options *options, const char *types)
+{
+	struct inspect_settings settings;
+	struct inspect_part unknown;
+	int error;
+
+	if (!options || !types)
+		return -EINVAL;
+	settings = options->settings;
+	error = inspect_filter_types(&settings, INSPECT_XPUTRACE, types, &unknown);
+	return error ?: inspect_options_take(options, &settings, NULL);
+}

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "session/collector.h"
 #include "session/owned_options.h"
@@ -129,9 +130,10 @@ int xpt_inspect_options_defaults(struct xpt_inspect_options *options)
 		return -EINVAL;
 	set_defaults(&settings);
 	error = inspect_options_take(options, &settings, DEFAULT_OUTPUT);
-	if (!error)
-		owned_options_free(&options->targets);
-	return error;
+	if (error)
+		return error;
+	owned_options_free(&options->targets);
+	return xpt_inspect_options_set_owner(options, geteuid(), getegid());
 }
 
 void xpt_inspect_options_free(struct xpt_inspect_options *options)
@@ -159,6 +161,15 @@ int xpt_inspect_options_set_targets(struct xpt_inspect_options *options, const s
 	}
 	owned_options_free(&options->targets);
 	options->targets = targets;
+	return 0;
+}
+
+int xpt_inspect_options_set_owner(struct xpt_inspect_options *options, uid_t user, gid_t group)
+{
+	if (!options)
+		return -EINVAL;
+	options->user = user;
+	options->group = group;
 	return 0;
 }
 
@@ -247,17 +258,14 @@ const char *const *xpt_inspect_options_activities(const struct xpt_inspect_optio
 	return options ? options->activity_names : NULL;
 }
 
-bool inspect_wants_core(const struct xpt_inspect_options *options, __s64 core)
+bool inspect_settings_wants_core(const struct inspect_settings *settings, __s64 core)
 {
-	const struct inspect_settings *settings = &options->settings;
-
 	if (core < 0 || core >= XPT_INSPECT_CORES)
 		return settings->other_cores;
 	return settings->cores[core / 8] & 1u << core % 8;
 }
 
-bool inspect_wants_type(const struct xpt_inspect_options *options, enum inspect_type type)
+bool inspect_settings_wants_type(const struct inspect_settings *settings, enum inspect_type type)
 {
-	return options->settings.types & 1u << type &&
-	       options->settings.activities & 1u << inspect_activity_of_type(type);
+	return settings->types & 1u << type && settings->activities & 1u << inspect_activity_of_type(type);
 }

@@ -23,6 +23,8 @@ struct inspect_settings {
 struct xpt_inspect_options {
 	struct inspect_settings settings;
 	char *output_dir;
+	uid_t user; /* whose output is */
+	gid_t group;
 	struct xpt_session_options targets; /* size 0: none were set */
 	/* What the public functions list: */
 	const char *type_names[INSPECT_TYPES + 1];
@@ -43,8 +45,8 @@ int inspect_options_take(struct xpt_inspect_options *options, const struct inspe
 			 const char *output_dir);
 
 /* Are events captured that are of the core? Those of none are, without asking. */
-bool inspect_wants_core(const struct xpt_inspect_options *options, __s64 core);
+bool inspect_settings_wants_core(const struct inspect_settings *settings, __s64 core);
 /* Are events of the type captured? Not without the activity that they belong to. type: not INSPECT_TYPES. */
-bool inspect_wants_type(const struct xpt_inspect_options *options, enum inspect_type type);
+bool inspect_settings_wants_type(const struct inspect_settings *settings, enum inspect_type type);
 
 #endif

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xputrace/inspect.h>
+
+#include "cli/commands.h"
+#include "cli/running.h"
+#include "cli/session_options.h"
+
+struct inspect_context {
+	struct session_options session;	     /* first: see session_options.h */
+	struct xpt_inspect_options *scratch; /* what is given is tried on it */
+	/* NULL, 0, false: as the environment says. */
+	const char *directory, *cores, *types, *activities;
+	uint64_t max_events;
+	uint64_t session_id; /* ~0: not given */
+	bool on_fail;
+	bool honour;
+};
+
+static bool take_directory(void *context, const char *value, const char **reason)
+{
+	*reason = "the name of a directory is wanted";
+	((struct inspect_context *)context)->directory = value;
+	return *value;
+}
+
+static bool take_cores(void *context, const char *value, const char **reason)
+{
+	struct inspect_context *inspect = context;
+
+	*reason = "numbers and ranges with commas between are wanted: 0,2,4-7";
+	inspect->cores = value;
+	return !xpt_inspect_options_filter_cores(inspect->scratch, value);
+}
+
+static bool take_types(void *context, const char *value, const char **reason)
+{
+	struct inspect_context *inspect = context;
+
+	*reason = "names with commas between are wanted, ^ before those that are not (see xputrace inspect --help)";
+	inspect->types = value;
+	return !xpt_inspect_options_filter_types(inspect->scratch, value);
+}
+
+/* At first none is enabled. */
+static int set_activities(struct xpt_inspect_options *options, const char *names)
+{
+	char *copy = strdup(names), *rest = copy, *name;
+	int error = copy ? xpt_inspect_options_set_activity(options, "all", 0) : -ENOMEM;
+
+	while (!error && (name = strsep(&rest, ",")))
+		error = xpt_inspect_options_set_activity(options, name, 1);
+	free(copy);
+	return error;
+}
+
+static bool take_activities(void *context, const char *value, const char **reason)
+{
+	struct inspect_context *inspect = context;
+
+	*reason = "some of system_profile, device_profile, host_memory, cpu_util, or all, are wanted";
+	inspect->activities = value;
+	return !set_activities(inspect->scratch, value);
+}
+
+static bool take_max_events(void *context, const char *value, const char **reason)
+{
+	struct inspect_context *inspect = context;
+
+	*reason = "a number from 1 to 1000000000 is wanted";
+	return parse_number(value, &inspect->max_events) &&
+	       !xpt_inspect_options_set_max_events_per_core(inspect->scratch, inspect->max_events);
+}
+
+static bool take_session_id(void *context, const char *value, const char **reason)
+{
+	struct inspect_context *inspect = context;
+
+	*reason = "a number from 0 on is wanted";
+	return parse_number(value, &inspect->session_id) && inspect->session_id <= INT32_MAX;
+}
+
+static bool take_on_fail(void *context, const char *value, const char **reason)
+{
+	(void)value;
+	(void)reason;
+	((struct inspect_context *)context)->on_fail = true;
+	return true;
+}
+
+static bool take_honour(void *context, const char *value, const char **reason)
+{
+	(void)value;
+	(void)reason;
+	((struct inspect_context *)context)->honour = true;
+	return true;
+}
+
+static const struct option_entry entries[] = {
+	TARGET_OPTIONS,
+	{ 'o', "output-dir", "DIR", "where each process gets a folder (default: ./output)", take_directory },
+	{ 'd', "duration", "TIME", "stop after TIME: 10s, 500ms, 2m", take_duration },
+	{ 0, "on-fail", NULL, "only inferences that fail, each with what was before it", take_on_fail },
+	{ 0, "cores", "LIST", "only inferences on these cores: 0,2,4-7", take_cores },
+	{ 0, "types", "LIST",
+	  "only events of these types or groups, ^ before those that\nare not: hardware,execute,^reset", take_types },
+	{ 0, "max-events", "N", "keep the latest N events of each core (default 1000000)", take_max_events },
+	{ 0, "activities", "LIST", "some of system_profile, device_profile, host_memory,\ncpu_util (default: all)",
+	  take_activities },
+	{ 0, "session-id", "N", "a number that stands in the output (default 1)", take_session_id },
+	{ 0, "honour-target-env", NULL,
+	  "as NEURON_RT_INSPECT_* of the process says that is\ntraced (-p), but for its output directory",
+	  take_honour },
+	{ 0, "counters", "NAME[,NAME...]", "read these counters meanwhile, too", take_counters },
+	SESSION_OPTIONS,
+};
+
+static const struct command_line line = {
+	.name = "inspect",
+	.summary = "Record what processes do, and write a folder for each with all about it at the end.",
+	.usage = "  xputrace inspect -p PID[,PID...] [OPTION...]\n"
+		 "  xputrace inspect --process NAME [OPTION...]\n"
+		 "  xputrace inspect -a [OPTION...]\n"
+		 "  xputrace inspect [OPTION...] -- COMMAND [ARGUMENT...]",
+	.options = entries,
+	.option_count = sizeof(entries) / sizeof(entries[0]),
+	.more = "Ctrl-C, SIGTERM, the end of --duration or of the targets end it. Then each process has a folder\n"
+		"HOST_pid_PID with recording.xpt, trace.json, report.txt, usage.csv and index.json.\n"
+		"Options may also be given as XPUTRACE_INSPECT_* in the environment; see xputrace-inspect(1).\n\n"
+		"examples:\n"
+		"  sudo xputrace inspect -p $(pidof server) -d 10s -o /var/tmp/inspected\n"
+		"  sudo xputrace inspect --process server --on-fail\n"
+		"  sudo xputrace inspect -p 4711 --cores 0-3 --types execute,operator,hardware\n\n"
+		"exit status: 0 written, 1 failed, 2 wrong usage",
+};
+
+/* What is given on the command line counts more than what the environment says. */
+static int set_given(struct xpt_inspect_options *options, const struct inspect_context *inspect)
+{
+	const char *user = getenv("SUDO_UID"), *group = getenv("SUDO_GID");
+	int error = 0;
+
+	if (inspect->directory)
+		error = xpt_inspect_options_set_output_dir(options, inspect->directory);
+	if (!error && inspect->cores)
+		error = xpt_inspect_options_filter_cores(options, inspect->cores);
+	if (!error && inspect->types)
+		error = xpt_inspect_options_filter_types(options, inspect->types);
+	if (!error && inspect->activities)
+		error = set_activities(options, inspect->activities);
+	if (!error && inspect->max_events)
+		error = xpt_inspect_options_set_max_events_per_core(options, inspect->max_events);
+	if (!error && inspect->session_id != ~0ull)
+		error = xpt_inspect_options_set_session_id(options, (int)inspect->session_id);
+	if (!error && user && group)
+		error = xpt_inspect_options_set_owner(options, atoi(user), atoi(group));
+	return error;
+}
+
+static int set_options(struct xpt_inspect_options *options, const struct inspect_context *inspect)
+{
+	const struct session_options *session = &inspect->session;
+	const struct xpt_session_options targets = { .size = sizeof(targets), WATCH_OPTIONS(session) };
+	int error = xpt_inspect_options_set_targets(options, &targets);
+
+	if (!error)
+		error = xpt_inspect_options_from_environment(options);
+	for (size_t i = 0; inspect->honour && i < session->pid_count && !error; i++)
+		error = xpt_inspect_options_from_process(options, session->pids[i]);
+	/* Whoever runs the command wants one of them. */
+	if (!error)
+		error = xpt_inspect_options_set_inspect(options, !inspect->on_fail);
+	if (!error && inspect->on_fail)
+		error = xpt_inspect_options_set_on_fail(options, 1);
+	return error ?: set_given(options, inspect);
+}
+
+static void on_end(void *inspect)
+{
+	xpt_inspect_interrupt(inspect);
+}
+
+static int run(const struct inspect_context *context, const struct xpt_inspect_options *options)
+{
+	uint64_t duration = context->session.duration ?: XPT_FOREVER;
+	struct xpt_inspect *inspect;
+	int error = xpt_inspect_begin_with_options(options, &inspect), ended;
+
+	if (error)
+		return error == -EINVAL || error == -E2BIG ? EXIT_USAGE : EXIT_FAILED;
+	end_on_signals(on_end, inspect);
+	if (!context->session.quiet)
+		print_message(NULL, XPT_LOG_INFO, "recording into memory; it is written at the end (Ctrl-C)");
+	ended = xpt_inspect_wait(inspect, duration);
+	end_on_signals(NULL, NULL);
+	error = xpt_inspect_stop(inspect);
+	return error || (ended < 0 && ended != -EINTR) ? EXIT_FAILED : 0;
+}
+
+int command_inspect(int argc, char **argv)
+{
+	static struct inspect_context context = { .session_id = ~0ull };
+	struct xpt_inspect_options *options = NULL;
+	int result;
+
+	if (xpt_inspect_options_create(&context.scratch) || xpt_inspect_options_create(&options)) {
+		fprintf(stderr, "xputrace: no memory\n");
+		return EXIT_FAILED;
+	}
+	result = session_options_parse(&line, argc, argv, &context);
+	if (!result && context.honour && !context.session.pid_count)
+		result = session_options_refuse(&line, "--honour-target-env is for processes that run: -p PID");
+	if (!result && set_options(options, &context))
+		result = EXIT_USAGE;
+	if (!result)
+		result = run(&context, options);
+	xpt_inspect_options_free(context.scratch);
+	xpt_inspect_options_free(options);
+	return result == PARSE_HELP ? 0 : result;
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The folder of a process: what was captured, what is made of it, and an index of it all. */
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xputrace/report.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "report/usage_csv.h"
+#include "session/inspect_cores.h"
+#include "session/inspect_private.h"
+
+#define INDEX_VERSION 1
+
+/* What has become of a process's files. */
+struct writing {
+	struct xpt_inspect *inspect;
+	struct inspect_process *process;
+	cJSON *files; /* of the index */
+	struct inspect_cores *cores;
+	__u64 left_out; /* inferences */
+	int error;	/* the first one */
+};
+
+static const struct log *log_of(const struct xpt_inspect *inspect)
+{
+	return &inspect->continuous->collector->log;
+}
+
+int inspect_folder_open(struct xpt_inspect *inspect, struct inspect_process *process)
+{
+	char name[FOLDER_NAME_MAX];
+
+	if (process->folder)
+		return 0;
+	snprintf(name, sizeof(name), "%.150s_pid_%u", inspect->host, process->tgid);
+	return folder_sub(inspect->continuous->folder, name, &process->folder);
+}
+
+static void note(struct writing *writing, int error)
+{
+	if (error && !writing->error)
+		writing->error = error;
+}
+
+/* A file that fill writes through its descriptor. */
+static void write_file(struct writing *writing, const char *name, const char *extension,
+		       int (*fill)(struct writing *writing, int descriptor))
+{
+	char result[FOLDER_RESULT_SIZE];
+	struct folder_file *file;
+	int error = folder_file_begin(writing->process->folder, &file);
+
+	if (!error) {
+		error = fill(writing, folder_file_descriptor(file));
+		if (error)
+			folder_file_abandon(file);
+		else
+			error = folder_file_commit(file, name, extension, result, sizeof(result));
+	}
+	if (error)
+		log_error(log_of(writing->inspect), "%s/%s.%s: cannot be written: %s",
+			  folder_path(writing->process->folder), name, extension, strerror(-error));
+	else
+		cJSON_AddItemToArray(writing->files, cJSON_CreateString(result));
+	note(writing, error);
+}
+
+/* ---- what was captured ---- */
+
+static int count_record(void *context, const struct xpt_record_header *record)
+{
+	inspect_cores_count(context, record);
+	return 0;
+}
+
+static bool wants_record(void *context, const struct xpt_record_header *record)
+{
+	return inspect_cores_wants(context, record);
+}
+
+static int choose(struct writing *writing)
+{
+	struct xpt_continuous *continuous = writing->inspect->continuous;
+	const struct snapshot_part part = { .tgid = writing->process->tgid, .roles = continuous->roles };
+	struct snapshot *snapshot;
+	int error = inspect_cores_create(continuous->recent, writing->process->tgid, continuous->roles,
+					 &writing->inspect->settings, &writing->cores);
+
+	if (!error)
+		error = window_snapshot(continuous->window, &snapshot);
+	if (error)
+		return error;
+	error = snapshot_each(snapshot, &part, count_record, writing->cores);
+	snapshot_free(snapshot);
+	writing->left_out = inspect_cores_choose(writing->cores);
+	return error;
+}
+
+/* path gets that of the file, of 4096 bytes. */
+static int write_recording(struct writing *writing, char *path)
+{
+	const struct xpt_save_options options = { .size = sizeof(options), .pid = (pid_t)writing->process->tgid };
+	char reason[REASON_MAX];
+	struct save *save;
+	int error = choose(writing);
+
+	if (!error)
+		error = save_create(&options, &save, reason);
+	if (error)
+		return error;
+	snprintf(save->reason, sizeof(save->reason), "inspection %d", writing->inspect->settings.session_id);
+	save->folder = writing->process->folder;
+	save->name = "recording";
+	save->wants = wants_record;
+	save->wants_context = writing->cores;
+	error = saves_write(writing->inspect->continuous, save);
+	if (!error) {
+		snprintf(path, sizeof(save->saved.path), "%s", save->saved.path);
+		cJSON_AddItemToArray(writing->files, cJSON_CreateString(strrchr(path, '/') + 1));
+	}
+	save_free(save);
+	return error;
+}
+
+/* ---- what is made of it ---- */
+
+/* The trace goes through a name of the descriptor: files are opened by their paths. */
+static int write_trace(const struct writing *writing, const char *recording, int descriptor, int summary)
+{
+	const struct log *log = log_of(writing->inspect);
+	char path[64];
+	struct xpt_report_options options = {
+		.size = sizeof(options),
+		.input = recording,
+		.output = descriptor < 0 ? NULL : path,
+		.summary_descriptor = summary,
+		.log = log->write,
+		.log_context = log->context,
+		.log_level = log->level,
+	};
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
+	return xpt_report_create(&options);
+}
+
+static void write_reports(struct writing *writing, const char *recording)
+{
+	struct folder_file *trace = NULL, *report = NULL;
+	struct folder *folder = writing->process->folder;
+	char result[FOLDER_RESULT_SIZE];
+	int error = folder_file_begin(folder, &trace);
+
+	if (!error)
+		error = folder_file_begin(folder, &report);
+	if (!error)
+		error = write_trace(writing, recording, folder_file_descriptor(trace), folder_file_descriptor(report));
+	if (error) {
+		folder_file_abandon(trace);
+		folder_file_abandon(report);
+	} else {
+		error = folder_file_commit(trace, "trace", "json", result, sizeof(result));
+		if (!error)
+			cJSON_AddItemToArray(writing->files, cJSON_CreateString(result));
+		note(writing, error);
+		error = folder_file_commit(report, "report", "txt", result, sizeof(result));
+		if (!error)
+			cJSON_AddItemToArray(writing->files, cJSON_CreateString(result));
+	}
+	if (error)
+		log_error(log_of(writing->inspect), "%s: the reports cannot be written: %s", folder_path(folder),
+			  strerror(-error));
+	note(writing, error);
+}
+
+/* ---- what it has used ---- */
+
+static int fill_usage(struct writing *writing, int descriptor)
+{
+	const struct inspect_process *process = writing->process;
+	struct text text = {};
+	int error;
+
+	usage_csv_heading(&text);
+	for (size_t i = 0; i < process->count; i++)
+		usage_csv_row(&text, &process->rows[i], i ? &process->rows[i - 1] : NULL);
+	error = text.error ?: file_write(descriptor, text.data, text.length);
+	text_free(&text);
+	return error;
+}
+
+/* ---- the index ---- */
+
+static void write_index(struct writing *writing)
+{
+	const struct inspect_process *process = writing->process;
+	const struct inspect_settings *settings = &writing->inspect->settings;
+	cJSON *index = cJSON_CreateObject();
+	char *text;
+	int error;
+
+	cJSON_AddNumberToObject(index, "version", INDEX_VERSION);
+	cJSON_AddNumberToObject(index, "session", settings->session_id);
+	cJSON_AddStringToObject(index, "host", writing->inspect->host);
+	cJSON_AddNumberToObject(index, "pid", process->tgid);
+	cJSON_AddStringToObject(index, "name", process->name);
+	cJSON_AddStringToObject(index, "command", process->command);
+	cJSON_AddNumberToObject(index, "inferences", (double)process->inferences);
+	cJSON_AddNumberToObject(index, "failed", (double)process->failed);
+	cJSON_AddNumberToObject(index, "left_out", (double)writing->left_out);
+	cJSON_AddNumberToObject(index, "lost", (double)writing->inspect->continuous->collector->lost);
+	for (unsigned int i = 0; i < process->failed_count; i++)
+		cJSON_AddItemToArray(writing->files, cJSON_CreateString(process->failed_files[i]));
+	cJSON_AddItemToObject(index, "files", writing->files);
+	writing->files = NULL;
+	text = cJSON_Print(index);
+	error = text ? folder_replace(process->folder, "index.json", text, strlen(text)) : -ENOMEM;
+	if (error)
+		log_error(log_of(writing->inspect), "%s/index.json: cannot be written: %s",
+			  folder_path(process->folder), strerror(-error));
+	note(writing, error);
+	cJSON_free(text);
+	cJSON_Delete(index);
+}
+
+int inspect_folder_write(struct xpt_inspect *inspect, struct inspect_process *process)
+{
+	struct writing writing = { .inspect = inspect, .process = process, .files = cJSON_CreateArray() };
+	char recording[4096];
+	int error = inspect_folder_open(inspect, process);
+
+	if (error) {
+		cJSON_Delete(writing.files);
+		return error;
+	}
+	if (inspect->settings.inspect && process->inferences) {
+		error = write_recording(&writing, recording);
+		if (error)
+			log_error(log_of(inspect), "%s: what was captured cannot be written: %s",
+				  folder_path(process->folder), strerror(-error));
+		else
+			write_reports(&writing, recording);
+		note(&writing, error);
+	}
+	if (process->count)
+		write_file(&writing, "usage", "csv", fill_usage);
+	write_index(&writing);
+	inspect_cores_free(writing.cores);
+	return writing.error;
+}
