@@ -340,6 +340,27 @@ def test_path_is_absolute():
 
 # ---- names ----
 
+def test_clock_jumps():
+    """The wall clock is set back and forth by an hour: files have names of their own, and the window does not mind."""
+    workload = endless()
+    collector = Collector("-p", workload.pid, "--window-time", "2s",
+                          env={**os.environ, "LD_PRELOAD": workload_path("clock_jumps.so")})
+    collector.wait_calls()
+    paths = []
+    for _ in range(20):
+        paths.append(collector.save())
+        time.sleep(0.15)
+    assert len(set(paths)) == 20, paths
+    hours = {os.path.basename(path).partition("T")[2][:2] for path in paths}
+    assert len(hours) >= 2, "the clock has not jumped: %s" % paths
+    for path in paths[-3:]:
+        starts = [call.start for call in report(path).runs()]
+        assert starts and 0.5 < (max(starts) - min(starts)) / 1e6 < 3 * SLOW, (min(starts), max(starts))
+    assert collector.status()["evicted_inferences"]
+    collector.stop()
+    unharmed(workload)
+
+
 def test_hostile_names():
     """Names of targets and programs reach neither terminals nor names of files as they are."""
     name = "\"/\n\x1b[31m<"

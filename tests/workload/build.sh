@@ -92,6 +92,10 @@ newer "$out/sleeper" "$here/sleeper.c" || {
 }
 
 # shellcheck disable=SC2086
+newer "$out/clock_jumps.so" "$here/clock_jumps.c" ||
+	$cc $flags -fPIC -shared -o "$out/clock_jumps.so" "$here/clock_jumps.c"
+
+# shellcheck disable=SC2086
 newer "$out/onnx" "$here/onnx/onnx.c" "$here/ledger.c" "$here/ledger.h" $interface ||
 	$cc $flags -o "$out/onnx" "$here/onnx/onnx.c" "$here/ledger.c" -ldl -lpthread
 
