@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 CLI = pathlib.Path(__file__).resolve().parents[2] / "user" / "cli"
-COMMANDS = ["record", "profile", "stream", "continuous", "counters", "report", "merge", "list", "check"]
+COMMANDS = ["record", "profile", "stream", "continuous", "inspect", "counters", "report", "merge", "list", "check"]
 
 WORDS = {"continuous": ["start", "save", "status", "stop"]}
 

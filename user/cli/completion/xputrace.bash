@@ -20,8 +20,8 @@ _xputrace_instances() {
 
 _xputrace() {
 	local current=$2 previous=$3 command=${COMP_WORDS[1]} i
-	local commands="record profile stream continuous counters report merge list check"
-	# What record, profile, stream and continuous start have in common; and all but the last.
+	local commands="record profile stream continuous inspect counters report merge list check"
+	# What record, profile, stream, inspect and continuous start have in common; and the first three.
 	local watched="-p -a -o -r -n -b -q -v -h --pid --process --all-processes --runtime --only --region --drivers --driver --name --buffer --link --quiet --verbose --help --"
 	local written="-d --output --duration"
 	COMPREPLY=()
@@ -32,7 +32,7 @@ _xputrace() {
 	fi
 	# After "--" a command of its own begins.
 	for ((i = 2; i < COMP_CWORD; i++)); do
-		if [[ $command =~ ^(record|profile|stream|continuous|counters)$ ]] && [ "${COMP_WORDS[i]}" = -- ]; then
+		if [[ $command =~ ^(record|profile|stream|continuous|inspect|counters)$ ]] && [ "${COMP_WORDS[i]}" = -- ]; then
 			if declare -F _command_offset >/dev/null; then
 				_command_offset $((i + 1))
 			else
@@ -81,6 +81,14 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "$(_xputrace_instances)" -- "$current")
 		return
 		;;
+	--types)
+		mapfile -t COMPREPLY < <(compgen -W "software hardware program.load program.name program.unload execute enqueue wait launch copy alloc free select codeobj.load codeobj.unload operator region task ioctl job error reset memory counter" -- "$current")
+		return
+		;;
+	--activities)
+		mapfile -t COMPREPLY < <(compgen -W "system_profile device_profile host_memory cpu_util all" -- "$current")
+		return
+		;;
 	--type)
 		mapfile -t COMPREPLY < <(compgen -W "latency trace" -- "$current")
 		return
@@ -97,7 +105,7 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "$(xputrace list counters 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$current")
 		return
 		;;
-	-w | --window | --window-time | --after | --cooldown | --max-files | --max-bytes | -c | --core | --last | -t | --time | --timeout | --gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --only | --region | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep | --offset)
+	-w | --window | --window-time | --after | --cooldown | --max-files | --max-bytes | -c | --core | --last | -t | --time | --timeout | --gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --only | --region | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep | --offset | --cores | --max-events | --session-id)
 		return
 		;;
 	esac
@@ -123,6 +131,9 @@ _xputrace() {
 		status) mapfile -t COMPREPLY < <(compgen -W "$answered --format" -- "$current") ;;
 		stop) mapfile -t COMPREPLY < <(compgen -W "$answered" -- "$current") ;;
 		esac
+		;;
+	inspect)
+		mapfile -t COMPREPLY < <(compgen -W "$watched -d --output-dir --duration --on-fail --cores --types --max-events --activities --session-id --honour-target-env --counters" -- "$current")
 		;;
 	counters)
 		mapfile -t COMPREPLY < <(compgen -W "-e -p -d -o -q -h --event --gpu --cpu --pid --every --duration --output --no-multiplex --quiet --help --" -- "$current")
