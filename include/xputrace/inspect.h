@@ -77,8 +77,8 @@ XPT_API int xpt_inspect_options_set_core(struct xpt_inspect_options *options, ui
 XPT_API int xpt_inspect_options_set_event_type(struct xpt_inspect_options *options, const char *name, int enabled);
 
 /*
- * The same as text: "0,2,4-7", cores that are captured, and no others; "hardware,execute,^reset", types and groups that are, ^ before
- * those that are not, of which the first says whether the others are. -EINVAL: that is none; -ENOMEM.
+ * The same as text: "0,2,4-7", cores that are captured, and no others; "hardware,execute,^reset", types and groups
+ * that are, ^ before those that are not; when the first entry has it, all others are. -EINVAL: that is none; -ENOMEM.
  */
 XPT_API int xpt_inspect_options_filter_cores(struct xpt_inspect_options *options, const char *cores);
 XPT_API int xpt_inspect_options_filter_types(struct xpt_inspect_options *options, const char *types);
@@ -141,14 +141,17 @@ XPT_API int xpt_inspect_begin(const struct xpt_session_options *targets, struct 
  */
 XPT_API int xpt_inspect_begin_with_options(const struct xpt_inspect_options *options, struct xpt_inspect **inspect);
 
-/* Returns after timeout ns: 0; when all targets have ended, or nothing is to be done: 1; after xpt_inspect_interrupt(): -EINTR; or another negative errno. */
+/*
+ * Returns after timeout ns: 0; when all targets have ended, or nothing is to be done: 1; after xpt_inspect_interrupt():
+ * -EINTR; or another negative errno.
+ */
 XPT_API int xpt_inspect_wait(struct xpt_inspect *inspect, uint64_t timeout);
 XPT_API void xpt_inspect_interrupt(struct xpt_inspect *inspect); /* safe in signal handlers */
 
 /*
- * Ends it and writes, for each process, into the folder HOST_pid_PID of the output directory: recording.xpt, trace.json and
- * report.txt of what was captured, usage.csv, and index.json, which tells what is there. What has failed is there already, where
- * that was asked for: failed.xpt, failed-2.xpt... Frees inspect. 0, or the first error: what
+ * Ends it and writes, for each process, into the folder HOST_pid_PID of the output directory: recording.xpt,
+ * trace.json and report.txt of what was captured, usage.csv, and index.json, which tells what is there. What has failed
+ * is there already, where that was asked for: failed.xpt, failed-2.xpt... Frees inspect. 0, or the first error: what
  * could be written is there.
  */
 XPT_API int xpt_inspect_stop(struct xpt_inspect *inspect);

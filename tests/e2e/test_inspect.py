@@ -9,8 +9,9 @@ import signal
 import socket
 
 from continuous import CLOCKS, Saved, executions, executions_in, nanoseconds
-from harness import (XPUTRACE, Process, Trace, Workload, cases, compare, entries_of, need, run, run_entries, scratch,
-                     standin, workload_path)
+from harness import (XPUTRACE, Process, Trace, Workload, cases, compare, entries_of, need, results_in, run, run_entries,
+                     scratch, standin, workload_path)
+from test_devices import CROWD, TOLD, check_all, command
 
 FILES = {"recording.xpt", "trace.json", "report.txt", "usage.csv", "index.json"}
 
@@ -184,6 +185,27 @@ def test_types():
     assert roles == {"execute", "enqueue", "wait"} or roles == {"execute", "enqueue"}, roles
     assert len(trace.runs()) == sum(entry["count"] for entry in run_entries([result]))
     end(workload)
+
+
+@cases("all", "^job", "software")
+def test_driver_types(types):
+    """Jobs of a driver, each in its call, unless they are not wanted."""
+    workload = Workload(command("nrt", *CROWD, "--linger", "--wait-for-go", device="slots=2"))
+    words = () if types == "all" else ("--types", types)
+    inspector = Inspector("-p", workload.pid, *TOLD, *words)
+    workload.go()
+    results = results_in(workload.wait_line("stdout", '{"runtime"'))
+    inspector.finish()
+    trace = Folder(inspector.folder, workload.pid).trace
+    jobs = [event for event in trace.events if "job" in event.get("cat", "").split(",")]
+    if types == "all":
+        check_all(trace, results)
+        assert jobs
+    else:
+        assert trace.runs() and not jobs, jobs[:3]
+        assert not [call for call in trace.runs() if call.event["args"].get("device", {}).get("jobs")]
+    workload.go()
+    workload.results()
 
 
 def test_environment():

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* xpt_inspect_*(): continuous profiling that writes at the end, and whatever fails meanwhile. */
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,18 +38,40 @@ static bool wants_call(const struct xpt_inspect *inspect, __u16 spec)
 	       type == INSPECT_PROGRAM_UNLOAD || wants(inspect, type);
 }
 
+/* An index may mean something else when drivers come later. */
+static void note_event(struct xpt_inspect *inspect, const struct xpt_record_text *record)
+{
+	cJSON *object = cJSON_ParseWithLength(record->text, record->length);
+	const cJSON *role = cJSON_GetObjectItemCaseSensitive(object, "role");
+
+	if (record->id < XPT_EVENT_MAX)
+		inspect->event_types[record->id] = cJSON_IsNumber(role) ?
+							   inspect_type_of_event((enum xpt_event_role)role->valueint) :
+							   INSPECT_TYPES;
+	cJSON_Delete(object);
+}
+
+static bool wants_event(const struct xpt_inspect *inspect, __u16 event)
+{
+	enum inspect_type type = event < XPT_EVENT_MAX ? inspect->event_types[event] : INSPECT_TYPES;
+
+	return type != INSPECT_TYPES && wants(inspect, type);
+}
+
 static bool keeps(void *context, const struct xpt_record_header *record)
 {
-	const struct xpt_inspect *inspect = context;
+	struct xpt_inspect *inspect = context;
 
 	switch (record->kind) {
+	case XPT_RECORD_DRIVER_EVENT:
+		note_event(inspect, (const struct xpt_record_text *)record);
+		return true;
 	case XPT_RECORD_CALL:
 		return wants_call(inspect, ((const struct xpt_record_call *)record)->spec);
 	case XPT_RECORD_STRING:
 		return wants_call(inspect, ((const struct xpt_record_string *)record)->spec);
 	case XPT_RECORD_EVENT:
-		return wants(inspect, INSPECT_JOB) || wants(inspect, INSPECT_ERROR) || wants(inspect, INSPECT_RESET) ||
-		       wants(inspect, INSPECT_MEMORY);
+		return wants_event(inspect, ((const struct xpt_record_event *)record)->event);
 	case XPT_RECORD_IOCTL:
 		return wants(inspect, INSPECT_IOCTL);
 	case XPT_RECORD_REGION:
@@ -158,6 +181,11 @@ static __u64 window_size(const struct inspect_settings *settings, unsigned int c
 	return bytes < XPT_WINDOW_BYTES_MIN ? XPT_WINDOW_BYTES_MIN : bytes > WINDOW_MOST ? WINDOW_MOST : bytes;
 }
 
+static bool wants_core(const struct xpt_inspect *inspect, const struct model_program *program)
+{
+	return !program->has_core || inspect_settings_wants_core(&inspect->settings, program->core);
+}
+
 /* Each core that is seen has its share of memory. */
 static void note_core(struct xpt_inspect *inspect, const struct model_program *program)
 {
@@ -181,7 +209,7 @@ static void on_run(struct xpt_inspect *inspect, const struct model_program *prog
 	if (outcome != OUTCOME_FAILED)
 		return;
 	process->failed++;
-	if (inspect->settings.on_fail)
+	if (inspect->settings.on_fail && wants_core(inspect, program))
 		note_failed(inspect, process, program, status);
 }
 

@@ -15,6 +15,7 @@ struct xpt_inspect {
 	struct xpt_continuous *continuous; /* NULL: nothing is to be inspected */
 	unsigned int usage;		   /* USAGE_* that are read */
 	__u8 cores[XPT_INSPECT_CORES / 8]; /* seen: a bit each */
+	__u8 event_types[XPT_EVENT_MAX];   /* enum inspect_type of each driver's event */
 	unsigned int core_count;
 	struct inspect_process *processes; /* the collecting thread's, as long as there is one */
 	size_t process_count;

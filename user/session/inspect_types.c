@@ -99,6 +99,28 @@ enum inspect_type inspect_type_of_role(enum xpt_role role)
 	return INSPECT_TYPES;
 }
 
+enum inspect_type inspect_type_of_event(enum xpt_event_role role)
+{
+	switch (role) {
+	case XPT_EVENT_QUEUE:
+	case XPT_EVENT_RUN:
+	case XPT_EVENT_DONE:
+		return INSPECT_JOB;
+	case XPT_EVENT_ERROR:
+		return INSPECT_ERROR;
+	case XPT_EVENT_RESET:
+		return INSPECT_RESET;
+	case XPT_EVENT_MEMORY:
+		return INSPECT_MEMORY;
+	case XPT_EVENT_SUBMIT:
+	case XPT_EVENT_WAIT:
+	case XPT_EVENT_ENTER:
+	case XPT_EVENT_LEAVE:
+		return INSPECT_IOCTL;
+	}
+	return INSPECT_TYPES;
+}
+
 enum inspect_activity inspect_activity_of_type(enum inspect_type type)
 {
 	return type < INSPECT_FIRST_HARDWARE ? INSPECT_SYSTEM_PROFILE : INSPECT_DEVICE_PROFILE;

@@ -50,6 +50,8 @@ enum inspect_activity {
 
 /* Type of the calls that have the role. INSPECT_TYPES: they are no events, but how the tracing finds its way. */
 enum inspect_type inspect_type_of_role(enum xpt_role role);
+/* The same of a driver's events. */
+enum inspect_type inspect_type_of_event(enum xpt_event_role role);
 /* Without this activity, no event of the type is captured. */
 enum inspect_activity inspect_activity_of_type(enum inspect_type type);
 
