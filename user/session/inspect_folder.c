@@ -248,6 +248,9 @@ int inspect_folder_write(struct xpt_inspect *inspect, struct inspect_process *pr
 	if (process->count)
 		write_file(&writing, "usage", "csv", fill_usage);
 	write_index(&writing);
+	if (!writing.error)
+		log_info(log_of(inspect), "wrote %s (%s: %llu inferences, %llu failed)", folder_path(process->folder),
+			 process->name, process->inferences, process->failed);
 	inspect_cores_free(writing.cores);
 	return writing.error;
 }
