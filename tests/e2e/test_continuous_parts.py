@@ -19,7 +19,7 @@ ALL = ("--window-time", "0")
 
 # ---- operators ----
 
-def test_operators():
+def test_onnx_operators():
     """The latest inferences of ONNX Runtime have their operators, as its own profiler counts them, and no others."""
     runs, last = 25, 3
     prefix = os.path.join(scratch(), "profile")

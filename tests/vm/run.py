@@ -61,6 +61,7 @@ LEFT_OUT = (
     ((), "ops.*", "ONNX Runtime is not in the image"),
     ((), "merge.*", "traces are merged without the kernel"),
     ((), "region_library.*", "the library is not in the image"),
+    ((), "continuous_parts.regions", "the library is not in the image"),
 )
 
 
