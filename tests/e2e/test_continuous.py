@@ -4,7 +4,7 @@
 import json
 import sys
 
-from continuous import (CLOCKS, Collector, calls_by_execution, check_suffix, clock_now, executions, executions_in,
+from saved_files import (CLOCKS, Collector, calls_by_execution, check_suffix, clock_now, executions, executions_in,
                         nanoseconds)
 from harness import RUNS, Workload, cases, compare, entries_of, library_path, results_in, standin
 

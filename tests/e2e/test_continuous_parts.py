@@ -5,7 +5,7 @@ import json
 import os
 import sys
 
-from continuous import MS, Collector, executions, executions_in, nanoseconds
+from saved_files import MS, Collector, executions, executions_in, nanoseconds
 from harness import BUILD, ROOT, Workload, need, results_in, scratch
 from onnx_models import model, serve
 from operator_checks import check_operators, profile_counts, spans, traced_counts

@@ -5,7 +5,7 @@ import concurrent.futures
 import os
 import signal
 
-from continuous import (MS, Collector, calls_by_execution, check_suffix, clock_now, collector, executions,
+from saved_files import (MS, Collector, calls_by_execution, check_suffix, clock_now, collector, executions,
                         executions_in)
 from harness import SLOW, cases, standin
 

@@ -8,7 +8,7 @@ import resource
 import signal
 import socket
 
-from continuous import CLOCKS, Saved, executions, executions_in, nanoseconds
+from saved_files import CLOCKS, Saved, executions, executions_in, nanoseconds
 from harness import (XPUTRACE, Process, Trace, Workload, cases, compare, entries_of, need, results_in, run, run_entries,
                      scratch, standin, workload_path)
 from test_devices import CROWD, TOLD, check_all, command

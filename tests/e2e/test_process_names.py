@@ -5,7 +5,7 @@ import os
 import time
 import uuid
 
-from continuous import Collector
+from saved_files import Collector
 from harness import SLOW, Recorder, Workload, compare, scratch, standin, workload_path
 from reports import Stream, check_totals, made_by
 
