@@ -43,13 +43,14 @@ class Inspector(Process):
 class Folder:
     """What was written of a process."""
 
-    def __init__(self, root, pid):
+    def __init__(self, root, pid, lossless=True):
         self.path = os.path.join(root, "%s_pid_%d" % (socket.gethostname(), pid))
         self.files = set(os.listdir(self.path))
         with open(os.path.join(self.path, "index.json"), encoding="utf-8") as file:
             self.index = json.load(file)
         assert set(self.index["files"]) | {"index.json"} == self.files, (self.index, self.files)
-        assert self.index["pid"] == pid and self.index["host"] == socket.gethostname() and self.index["lost"] == 0
+        assert self.index["pid"] == pid and self.index["host"] == socket.gethostname(), self.index
+        assert not lossless or self.index["lost"] == 0, self.index
 
     @property
     def trace(self):
@@ -196,7 +197,7 @@ def test_driver_types(types):
     workload.go()
     results = results_in(workload.wait_line("stdout", '{"runtime"'))
     inspector.finish()
-    trace = Folder(inspector.folder, workload.pid).trace
+    trace = Folder(inspector.folder, workload.pid, lossless=False).trace  # check_all() and its jobs_in() look at losses
     jobs = [event for event in trace.events if "job" in event.get("cat", "").split(",")]
     if types == "all":
         check_all(trace, results)
