@@ -9,8 +9,8 @@
 
 #include <xputrace/continuous.h>
 
-#include "base/text.h"
 #include "cli/commands.h"
+#include "cli/list_output.h"
 #include "cli/options.h"
 #include "cli/seen.h"
 
@@ -171,20 +171,11 @@ static int parse(const struct command_line *line, int argc, char **argv, struct 
 	return EXIT_USAGE;
 }
 
-static void print_json_string(const char *string)
-{
-	struct text text = {};
-
-	text_json_string(&text, string);
-	printf("%.*s", (int)text.length, text.data);
-	text_free(&text);
-}
-
 static void print_saved(const struct xpt_saved *saved)
 {
-	printf("{\"path\":");
-	print_json_string(saved->path);
-	printf(",\"bytes\":%" PRIu64 ",\"begin_ns\":\"%" PRIu64 "\",\"end_ns\":\"%" PRIu64 "\",\"records\":%" PRIu64
+	printf("{");
+	list_string("path", saved->path, ",");
+	printf("\"bytes\":%" PRIu64 ",\"begin_ns\":\"%" PRIu64 "\",\"end_ns\":\"%" PRIu64 "\",\"records\":%" PRIu64
 	       ",\"inferences\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"duration_ns\":%" PRIu64 "}\n",
 	       saved->bytes, saved->begin, saved->end, saved->records, saved->inferences, saved->lost, saved->duration);
 }

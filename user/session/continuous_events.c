@@ -42,7 +42,7 @@ void continuous_record(void *context, const struct xpt_record_header *record)
 
 /* ---- triggers ---- */
 
-bool continuous_fire(struct xpt_continuous *continuous, __u64 now, const char *reason)
+void continuous_fire(struct xpt_continuous *continuous, __u64 now, const char *reason)
 {
 	const struct log *log = &continuous->collector->log;
 	enum save_answer answer = save_limits_ask(&continuous->limits, now);
@@ -53,14 +53,10 @@ bool continuous_fire(struct xpt_continuous *continuous, __u64 now, const char *r
 		continuous->save_due = now + continuous->after;
 		snprintf(continuous->save_reason, sizeof(continuous->save_reason), "%s", reason);
 		log_info(log, "%s: will be saved", reason);
-		return true;
-	}
-	if (answer == SAVE_FILES || answer == SAVE_BYTES) {
+	} else if ((answer == SAVE_FILES || answer == SAVE_BYTES) && continuous->limits.answers[answer] == 1) {
 		save_limits_text(&continuous->limits, answer, now, text, sizeof(text));
-		if (continuous->limits.answers[answer] == 1)
-			log_warn(log, "%s: not saved, %s", reason, text);
+		log_warn(log, "%s: not saved, %s", reason, text);
 	}
-	return false;
 }
 
 static void on_inference(struct xpt_continuous *continuous, const struct model_program *program,
@@ -76,18 +72,22 @@ static void on_inference(struct xpt_continuous *continuous, const struct model_p
 	}
 }
 
-static void on_call(struct xpt_continuous *continuous, const struct event_call *call)
+bool continuous_is_run(const struct event_call *call)
 {
 	enum xpt_role role = call->function->role;
 
-	if (!call->program || call->layer)
-		return;
-	/* What is enqueued has its latency when a wait ends it, but may fail at once. */
-	if (role == XPT_ROLE_EXECUTE || role == XPT_ROLE_LAUNCH ||
-	    (role == XPT_ROLE_ENQUEUE && call->outcome == OUTCOME_FAILED))
+	return call->program && !call->layer &&
+	       (role == XPT_ROLE_EXECUTE || role == XPT_ROLE_LAUNCH ||
+		(role == XPT_ROLE_ENQUEUE && call->outcome == OUTCOME_FAILED));
+}
+
+static void on_call(struct xpt_continuous *continuous, const struct event_call *call)
+{
+	bool timed = !call->no_end && call->function->role != XPT_ROLE_ENQUEUE;
+
+	if (continuous_is_run(call))
 		on_inference(continuous, call->program,
-			     &(struct trigger_inference){ call->program->id, call->start,
-							  call->no_end || role == XPT_ROLE_ENQUEUE ? 0 : call->end,
+			     &(struct trigger_inference){ call->program->id, call->start, timed ? call->end : 0,
 							  call->outcome == OUTCOME_FAILED });
 }
 

@@ -259,7 +259,7 @@ static int write_end(struct writing *writing)
 	const struct save *save = writing->save;
 	struct xpt_record_header pass = { XPT_RECORD_PASS, sizeof(pass), 0, save->end };
 	cJSON *object = cJSON_CreateObject(), *target;
-	char stopped_by[REASON_MAX + 16], *text;
+	char stopped_by[REASON_MAX + 16];
 	struct xpt_record_text *record;
 	int error = -ENOMEM;
 
@@ -269,16 +269,13 @@ static int write_end(struct writing *writing)
 	target = cJSON_AddObjectToObject(object, "target");
 	cJSON_AddNumberToObject(target, "calls", (double)writing->calls);
 	cJSON_AddNumberToObject(target, "cost_ns", (double)writing->cost);
-	text = cJSON_PrintUnformatted(object);
-	record = text ? record_text(XPT_RECORD_END, 0, save->end, 0, text) : NULL;
+	record = record_end(save->end, object);
 	if (record)
 		error = recording_writer_add(writing->writer, &record->header);
 	/* Nothing comes after: the second of two passes releases everything. */
 	for (int i = 0; i < 2 && !error; i++)
 		error = recording_writer_add(writing->writer, &pass);
 	free(record);
-	cJSON_free(text);
-	cJSON_Delete(object);
 	return error;
 }
 

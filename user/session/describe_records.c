@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "session/describe_records.h"
 
-#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,6 +155,11 @@ struct xpt_record_text *record_driver(const struct driver_events *events, __u16 
 	add_ioctls(object, &events->driver->ioctls);
 	add_nodes(object, &events->nodes, followed, followed_count);
 	return record_json(XPT_RECORD_DRIVER, 0, 0, index, object);
+}
+
+struct xpt_record_text *record_end(__u64 time, cJSON *object)
+{
+	return record_json(XPT_RECORD_END, 0, time, 0, object);
 }
 
 struct xpt_record_text *record_loaded(const struct model_program *program, __u64 time)

@@ -20,10 +20,7 @@
 
 static bool wants(const struct xpt_inspect *inspect, enum inspect_type type)
 {
-	const struct inspect_settings *settings = &inspect->settings;
-
-	return (settings->inspect || settings->on_fail) && settings->types >> type & 1 &&
-	       settings->activities >> inspect_activity_of_type(type) & 1;
+	return inspect_settings_wants_type(&inspect->settings, type);
 }
 
 /* Names hang on what loads, names and releases programs: that is kept in any case. */
@@ -32,8 +29,6 @@ static bool wants_call(const struct xpt_inspect *inspect, __u16 spec)
 	enum xpt_role role = spec < XPT_SPEC_MAX ? inspect->continuous->roles[spec] : 0;
 	enum inspect_type type = inspect_type_of_role(role);
 
-	if (!inspect->settings.inspect && !inspect->settings.on_fail)
-		return false;
 	return type == INSPECT_TYPES || type == INSPECT_PROGRAM_LOAD || type == INSPECT_PROGRAM_NAME ||
 	       type == INSPECT_PROGRAM_UNLOAD || wants(inspect, type);
 }
@@ -240,16 +235,6 @@ static __u64 turn(void *context, __u64 now)
 	return due;
 }
 
-/* What is enqueued is one when a wait has ended it, but may fail at once. */
-static bool is_run(const struct event_call *call)
-{
-	enum xpt_role role = call->function->role;
-
-	return call->program && !call->layer &&
-	       (role == XPT_ROLE_EXECUTE || role == XPT_ROLE_LAUNCH ||
-		(role == XPT_ROLE_ENQUEUE && call->outcome == OUTCOME_FAILED));
-}
-
 static int on_event(void *context, const struct event *event)
 {
 	const struct event_inference *inference = &event->inference;
@@ -264,7 +249,7 @@ static int on_event(void *context, const struct event *event)
 			inspect_process_rename(process, event->process);
 		break;
 	case EVENT_CALL:
-		if (is_run(call))
+		if (continuous_is_run(call))
 			on_run(inspect, call->program, call->outcome, call->status_name);
 		break;
 	case EVENT_INFERENCE:

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process_state.h"
 #include "session/collector.h"
 #include "target/process.h"
 
@@ -446,19 +447,9 @@ void targets_task(struct collector *collector, const struct xpt_record_task *tas
 
 static bool is_stopped(pid_t tgid)
 {
-	char path[32], text[256], *state;
-	size_t length;
-	FILE *file;
+	struct process_state now;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", tgid);
-	file = fopen(path, "re");
-	if (!file)
-		return false;
-	length = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	text[length] = '\0';
-	state = strrchr(text, ')');
-	return state && state[1] == ' ' && state[2] == 'T';
+	return process_state_read(tgid, &now) && now.state == 'T';
 }
 
 /* What the records should have told, in case some were lost: ended processes, and held ones that nobody let go. */
