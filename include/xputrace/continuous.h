@@ -45,7 +45,15 @@ struct xpt_continuous_options;
 #define XPT_WINDOW_BYTES_MAX (1ull << 40)
 #define XPT_WINDOW_TIME_MIN 1000000000ull     /* ns */
 #define XPT_WINDOW_TIME_MAX 86400000000000ull /* ns */
-#define XPT_CONTINUOUS_DIR "./output"	      /* where files go unless it is set */
+/* What holds unless it is set: */
+#define XPT_WINDOW_BYTES (64ull << 20)
+#define XPT_WINDOW_TIME 60000000000ull	 /* ns */
+#define XPT_SAVE_AFTER 1000000000ull	 /* ns */
+#define XPT_SAVE_COOLDOWN 30000000000ull /* ns */
+#define XPT_SAVE_FILES 100
+#define XPT_SAVE_BYTES (10ull << 30)
+#define XPT_SAVE_AFTER_MAX 60000000000ull /* ns */
+#define XPT_CONTINUOUS_DIR "./output"	  /* where files go unless it is set */
 
 /* With the defaults below. -ENOMEM. */
 XPT_API int xpt_continuous_options_create(struct xpt_continuous_options **options);

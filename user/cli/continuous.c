@@ -16,19 +16,12 @@
 #include "cli/service.h"
 #include "cli/session_options.h"
 
-#define SAVES_AFTER 1000000000ull     /* ns */
-#define SAVES_COOLDOWN 30000000000ull /* ns */
-#define SAVES_FILES 100
-#define SAVES_BYTES (10ull << 30)
-
 struct start_context {
 	struct session_options session; /* first: see session_options.h */
 	struct xpt_continuous_options *options;
 	const char *instance;
 	uint64_t window_bytes, window_time;
 	uint64_t after, cooldown, files, bytes;
-	uint64_t counters_every;
-	int counters_per_inference;
 	bool background;
 };
 
@@ -75,7 +68,7 @@ static bool take_after(void *context, const char *value, const char **reason)
 		*after = 0;
 		return true;
 	}
-	return parse_duration(value, after) && *after <= 60000000000;
+	return parse_duration(value, after) && *after <= XPT_SAVE_AFTER_MAX;
 }
 
 static bool take_cooldown(void *context, const char *value, const char **reason)
@@ -132,22 +125,6 @@ static bool take_level(void *context, const char *value, const char **reason)
 
 	return parse_level(value, &level, reason) &&
 	       !xpt_continuous_options_set_level(((struct start_context *)context)->options, level);
-}
-
-static bool take_counters_every(void *context, const char *value, const char **reason)
-{
-	uint64_t *every = &((struct start_context *)context)->counters_every;
-
-	*reason = "a time from 100us to 1h is wanted";
-	return parse_duration(value, every) && *every >= 100000 && *every <= 3600000000000;
-}
-
-static bool take_per_inference(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct start_context *)context)->counters_per_inference = 1;
-	return true;
 }
 
 static bool take_background(void *context, const char *value, const char **reason)
@@ -227,7 +204,8 @@ static int set_options(struct start_context *start)
 	const struct session_options *session = &start->session;
 	struct xpt_session_options targets = { .size = sizeof(targets), WATCH_OPTIONS(session) };
 	struct xpt_continuous_options *options = start->options;
-	const char *user = getenv("SUDO_UID"), *group = getenv("SUDO_GID");
+	uid_t user;
+	gid_t group;
 	int error;
 
 	targets.log = service_message;
@@ -237,11 +215,11 @@ static int set_options(struct start_context *start)
 	if (!error)
 		error = xpt_continuous_options_set_saving(options, start->after, start->cooldown, start->files,
 							  start->bytes);
-	if (!error && (start->counters_every || start->counters_per_inference))
-		error = xpt_continuous_options_set_counters(options, start->counters_every ?: 10000000,
-							    start->counters_per_inference);
-	if (user && group)
-		xpt_continuous_options_set_owner(options, atoi(user), atoi(group));
+	if (!error && (session->counters_every || session->counters_per_inference))
+		error = xpt_continuous_options_set_counters(options, session->counters_every ?: 10000000,
+							    session->counters_per_inference);
+	if (sudo_caller(&user, &group))
+		xpt_continuous_options_set_owner(options, user, group);
 	return error;
 }
 
@@ -285,12 +263,12 @@ static int start_command(int argc, char **argv)
 {
 	static struct start_context start = {
 		.instance = XPT_CONTINUOUS_NAME,
-		.window_bytes = 64 << 20,
-		.window_time = 60000000000,
-		.after = SAVES_AFTER,
-		.cooldown = SAVES_COOLDOWN,
-		.files = SAVES_FILES,
-		.bytes = SAVES_BYTES,
+		.window_bytes = XPT_WINDOW_BYTES,
+		.window_time = XPT_WINDOW_TIME,
+		.after = XPT_SAVE_AFTER,
+		.cooldown = XPT_SAVE_COOLDOWN,
+		.files = XPT_SAVE_FILES,
+		.bytes = XPT_SAVE_BYTES,
 	};
 	int result;
 
@@ -301,8 +279,8 @@ static int start_command(int argc, char **argv)
 		return EXIT_FAILED;
 	}
 	result = session_options_parse(&line, argc, argv, &start);
-	if (!result && (start.counters_every || start.counters_per_inference) && !start.session.counters.count)
-		result = session_options_refuse(&line, "--counters says which counters are to be read");
+	if (!result && session_counters_missing(&line, &start.session))
+		result = EXIT_USAGE;
 	if (!result && set_options(&start))
 		result = EXIT_FAILED;
 	if (!result) {

@@ -141,7 +141,8 @@ static const struct command_line line = {
 /* What is given on the command line counts more than what the environment says. */
 static int set_given(struct xpt_inspect_options *options, const struct inspect_context *inspect)
 {
-	const char *user = getenv("SUDO_UID"), *group = getenv("SUDO_GID");
+	uid_t user;
+	gid_t group;
 	int error = 0;
 
 	if (inspect->directory)
@@ -156,8 +157,8 @@ static int set_given(struct xpt_inspect_options *options, const struct inspect_c
 		error = xpt_inspect_options_set_max_events_per_core(options, inspect->max_events);
 	if (!error && inspect->session_id != ~0ull)
 		error = xpt_inspect_options_set_session_id(options, (int)inspect->session_id);
-	if (!error && user && group)
-		error = xpt_inspect_options_set_owner(options, atoi(user), atoi(group));
+	if (!error && sudo_caller(&user, &group))
+		error = xpt_inspect_options_set_owner(options, user, group);
 	return error;
 }
 

@@ -19,8 +19,6 @@ struct record_context {
 	enum xpt_output format;
 	bool format_given;
 	unsigned int sample_every;
-	uint64_t counters_every; /* ns; 0: the library's */
-	int counters_per_inference;
 	enum xpt_level level;
 	struct status_line status_line;
 };
@@ -50,14 +48,6 @@ static bool take_sample(void *context, const char *value, const char **reason)
 	return true;
 }
 
-static bool take_counters_every(void *context, const char *value, const char **reason)
-{
-	uint64_t *every = &((struct record_context *)context)->counters_every;
-
-	*reason = "a time from 100us to 1h is wanted";
-	return parse_duration(value, every) && *every >= 100000 && *every <= 3600000000000;
-}
-
 static bool take_level(void *context, const char *value, const char **reason)
 {
 	return parse_level(value, &((struct record_context *)context)->level, reason);
@@ -68,14 +58,6 @@ static bool take_ops(void *context, const char *value, const char **reason)
 	(void)value;
 	(void)reason;
 	((struct record_context *)context)->level = XPT_LEVEL_DETAILED;
-	return true;
-}
-
-static bool take_per_inference(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct record_context *)context)->counters_per_inference = 1;
 	return true;
 }
 
@@ -172,8 +154,8 @@ static int create(struct record_context *record, struct xpt_recording **recordin
 		.sample_every = record->sample_every,
 		.status = draws ? on_status : NULL,
 		.status_context = &record->status_line,
-		.counters_every = record->counters_every,
-		.counters_per_inference = record->counters_per_inference,
+		.counters_every = session->counters_every,
+		.counters_per_inference = session->counters_per_inference,
 		.level = record->level,
 		.programs = session->choices,
 		.program_count = session->choice_count,
@@ -263,8 +245,8 @@ int command_record(int argc, char **argv)
 
 	if (result)
 		return result == PARSE_HELP ? 0 : result;
-	if ((record.counters_every || record.counters_per_inference) && !record.session.counters.count)
-		return session_options_refuse(&line, "--counters says which counters are to be read");
+	if (session_counters_missing(&line, &record.session))
+		return EXIT_USAGE;
 	if (choices_refused(&line, &record.session))
 		return EXIT_USAGE;
 	if (!record.format_given)

@@ -70,19 +70,31 @@ void tell_command(char *const *command, int status)
 	print_message(NULL, XPT_LOG_INFO, text);
 }
 
-void give_to_caller(const char *path)
+bool sudo_caller(uid_t *user, gid_t *group)
 {
 	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+
+	if (!uid || !gid)
+		return false;
+	*user = atoi(uid);
+	*group = atoi(gid);
+	return true;
+}
+
+void give_to_caller(const char *path)
+{
 	struct stat status;
+	uid_t user;
+	gid_t group;
 	int file;
 
-	if (!uid || !gid || !*path || !strcmp(path, "-"))
+	if (!sudo_caller(&user, &group) || !*path || !strcmp(path, "-"))
 		return;
 	file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (file < 0)
 		return;
 	if (!fstat(file, &status) && S_ISREG(status.st_mode) && status.st_uid == 0 && status.st_nlink == 1 &&
-	    fchown(file, atoi(uid), atoi(gid)))
+	    fchown(file, user, group))
 		print_message(NULL, XPT_LOG_WARN, "cannot give the output to the user who called sudo");
 	close(file);
 }

@@ -3,7 +3,9 @@
 #ifndef XPT_CLI_RUNNING_H
 #define XPT_CLI_RUNNING_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* SIGINT, SIGTERM and SIGHUP call end(object), inside the handler; they are ignored after end_on_signals(NULL, NULL). */
 void end_on_signals(void (*end)(void *object), void *object);
@@ -24,6 +26,9 @@ void status_line_draw(struct status_line *line, const struct running_figures *fi
 
 /* Says how the command has ended. status: as from wait(); -1: it still runs. command NULL: there was none. */
 void tell_command(char *const *command, int status);
+
+/* Who called sudo. False: nobody did. */
+bool sudo_caller(uid_t *user, gid_t *group);
 
 /* A file that root wrote for somebody who called sudo belongs to them. "-" and "" are no file. */
 void give_to_caller(const char *path);

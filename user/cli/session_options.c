@@ -131,6 +131,22 @@ bool take_counters(void *context, const char *value, const char **reason)
 	return string_list_add_counters(&((struct session_options *)context)->counters, value);
 }
 
+bool take_counters_every(void *context, const char *value, const char **reason)
+{
+	uint64_t *every = &((struct session_options *)context)->counters_every;
+
+	*reason = "a time from 100us to 1h is wanted";
+	return parse_duration(value, every) && *every >= 100000 && *every <= 3600000000000;
+}
+
+bool take_per_inference(void *context, const char *value, const char **reason)
+{
+	(void)value;
+	(void)reason;
+	((struct session_options *)context)->counters_per_inference = 1;
+	return true;
+}
+
 bool take_quiet(void *context, const char *value, const char **reason)
 {
 	(void)value;
@@ -200,6 +216,14 @@ int session_options_refuse(const struct command_line *line, const char *reason)
 {
 	fprintf(stderr, "xputrace %s: %s (see xputrace %s --help)\n", line->name, reason, line->name);
 	return EXIT_USAGE;
+}
+
+bool session_counters_missing(const struct command_line *line, const struct session_options *options)
+{
+	if (options->counters.count || (!options->counters_every && !options->counters_per_inference))
+		return false;
+	session_options_refuse(line, "--counters says which counters are to be read");
+	return true;
 }
 
 bool session_writes_to_stdout(const struct session_options *options)

@@ -34,6 +34,8 @@ struct session_options {
 	enum xpt_log_level log_level;
 	bool quiet;
 	struct string_list counters;
+	uint64_t counters_every; /* ns; 0: the library's */
+	int counters_per_inference;
 
 	/* Of record and stream; see choosing.h: */
 	struct xpt_program_choice *choices;
@@ -53,6 +55,9 @@ int session_options_parse(const struct command_line *line, int argc, char **argv
 
 /* Says why the command line cannot be meant; EXIT_USAGE. */
 int session_options_refuse(const struct command_line *line, const char *reason);
+
+/* Says that counters are to be read in some way and not which: true. */
+bool session_counters_missing(const struct command_line *line, const struct session_options *options);
 
 bool session_writes_to_stdout(const struct session_options *options);
 
@@ -82,6 +87,8 @@ bool take_name(void *context, const char *value, const char **reason);
 bool take_buffer(void *context, const char *value, const char **reason);
 bool take_link(void *context, const char *value, const char **reason);
 bool take_counters(void *context, const char *value, const char **reason);
+bool take_counters_every(void *context, const char *value, const char **reason);
+bool take_per_inference(void *context, const char *value, const char **reason);
 bool take_quiet(void *context, const char *value, const char **reason);
 bool take_verbose(void *context, const char *value, const char **reason);
 bool take_type(void *context, const char *value, const char **reason);

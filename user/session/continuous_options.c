@@ -12,16 +12,9 @@
 #include "profile/trigger.h"
 #include "session/owned_options.h"
 
-#define WINDOW_BYTES (64ull << 20)
-#define WINDOW_TIME 60000000000ull
 #define SAMPLE_MAX 1000000u
 #define COUNTERS_EVERY_MIN 100000ull
 #define COUNTERS_EVERY_MAX 3600000000000ull
-#define AFTER 1000000000ull
-#define AFTER_MAX 60000000000ull
-#define COOLDOWN 30000000000ull
-#define FILES 100
-#define BYTES (10ull << 30)
 #define NAME_MAX_LENGTH 64
 
 int xpt_continuous_options_create(struct xpt_continuous_options **result)
@@ -32,13 +25,13 @@ int xpt_continuous_options_create(struct xpt_continuous_options **result)
 		return -ENOMEM;
 	options->user = geteuid();
 	options->group = getegid();
-	options->window_bytes = WINDOW_BYTES;
-	options->window_time = WINDOW_TIME;
+	options->window_bytes = XPT_WINDOW_BYTES;
+	options->window_time = XPT_WINDOW_TIME;
 	options->sample_every = 1;
-	options->after = AFTER;
-	options->cooldown = COOLDOWN;
-	options->files = FILES;
-	options->bytes = BYTES;
+	options->after = XPT_SAVE_AFTER;
+	options->cooldown = XPT_SAVE_COOLDOWN;
+	options->files = XPT_SAVE_FILES;
+	options->bytes = XPT_SAVE_BYTES;
 	options->directory = strdup(XPT_CONTINUOUS_DIR);
 	if (!options->directory) {
 		free(options);
@@ -190,7 +183,7 @@ int xpt_continuous_options_add_trigger(struct xpt_continuous_options *options, c
 int xpt_continuous_options_set_saving(struct xpt_continuous_options *options, uint64_t after, uint64_t cooldown,
 				      uint64_t files, uint64_t bytes)
 {
-	if (after > AFTER_MAX || cooldown > XPT_WINDOW_TIME_MAX)
+	if (after > XPT_SAVE_AFTER_MAX || cooldown > XPT_WINDOW_TIME_MAX)
 		return -EINVAL;
 	options->after = after;
 	options->cooldown = cooldown;
