@@ -46,21 +46,15 @@ static void note(struct writing *writing, int error)
 		writing->error = error;
 }
 
-/* A file that fill writes through its descriptor. */
-static void write_file(struct writing *writing, const char *name, const char *extension,
-		       int (*fill)(struct writing *writing, int descriptor))
+/* Gives the file its name, and the name to the index; unless error says that it could not be written. */
+static void keep(struct writing *writing, struct folder_file *file, int error, const char *name, const char *extension)
 {
 	char result[FOLDER_RESULT_SIZE];
-	struct folder_file *file;
-	int error = folder_file_begin(writing->process->folder, &file);
 
-	if (!error) {
-		error = fill(writing, folder_file_descriptor(file));
-		if (error)
-			folder_file_abandon(file);
-		else
-			error = folder_file_commit(file, name, extension, result, sizeof(result));
-	}
+	if (error)
+		folder_file_abandon(file);
+	else
+		error = folder_file_commit(file, name, extension, result, sizeof(result));
 	if (error)
 		log_error(log_of(writing->inspect), "%s/%s.%s: cannot be written: %s",
 			  folder_path(writing->process->folder), name, extension, strerror(-error));
@@ -151,45 +145,32 @@ static void write_reports(struct writing *writing, const char *recording)
 {
 	struct folder_file *trace = NULL, *report = NULL;
 	struct folder *folder = writing->process->folder;
-	char result[FOLDER_RESULT_SIZE];
 	int error = folder_file_begin(folder, &trace);
 
 	if (!error)
 		error = folder_file_begin(folder, &report);
 	if (!error)
 		error = write_trace(writing, recording, folder_file_descriptor(trace), folder_file_descriptor(report));
-	if (error) {
-		folder_file_abandon(trace);
-		folder_file_abandon(report);
-	} else {
-		error = folder_file_commit(trace, "trace", "json", result, sizeof(result));
-		if (!error)
-			cJSON_AddItemToArray(writing->files, cJSON_CreateString(result));
-		note(writing, error);
-		error = folder_file_commit(report, "report", "txt", result, sizeof(result));
-		if (!error)
-			cJSON_AddItemToArray(writing->files, cJSON_CreateString(result));
-	}
-	if (error)
-		log_error(log_of(writing->inspect), "%s: the reports cannot be written: %s", folder_path(folder),
-			  strerror(-error));
-	note(writing, error);
+	keep(writing, trace, error, "trace", "json");
+	keep(writing, report, error, "report", "txt");
 }
 
 /* ---- what it has used ---- */
 
-static int fill_usage(struct writing *writing, int descriptor)
+static void write_usage(struct writing *writing)
 {
 	const struct inspect_process *process = writing->process;
+	struct folder_file *file = NULL;
 	struct text text = {};
-	int error;
+	int error = folder_file_begin(process->folder, &file);
 
 	usage_csv_heading(&text);
 	for (size_t i = 0; i < process->count; i++)
 		usage_csv_row(&text, &process->rows[i], i ? &process->rows[i - 1] : NULL);
-	error = text.error ?: file_write(descriptor, text.data, text.length);
+	if (!error)
+		error = text.error ?: file_write(folder_file_descriptor(file), text.data, text.length);
+	keep(writing, file, error, "usage", "csv");
 	text_free(&text);
-	return error;
 }
 
 /* ---- the index ---- */
@@ -246,7 +227,7 @@ int inspect_folder_write(struct xpt_inspect *inspect, struct inspect_process *pr
 		note(&writing, error);
 	}
 	if (process->count)
-		write_file(&writing, "usage", "csv", fill_usage);
+		write_usage(&writing);
 	write_index(&writing);
 	if (!writing.error)
 		log_info(log_of(inspect), "wrote %s (%s: %llu inferences, %llu failed)", folder_path(process->folder),
