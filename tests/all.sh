@@ -97,6 +97,17 @@ if [ -s "$logs/skipped" ]; then
 	printf '\nSkipped:\n'
 	cat "$logs/skipped"
 fi
+# Failed tests by name, with what is said of them; and those that were made again.
+for name in symbols public e2e; do
+	sed -n "/^failed /,/^[^ ]/{/^failed /p;/^ /p;};/^again /p" "$logs/$name.log" 2>/dev/null | sed "s/^/  $name: /"
+done >"$logs/failed"
+for name in $failed; do
+	grep -E '^\[(FAIL|----|CRASH)' "$logs/$name.log" 2>/dev/null | head -n 40 | sed "s/^/  $name: /"
+done >>"$logs/failed"
+if [ -s "$logs/failed" ]; then
+	printf '\nFailed, or made again:\n'
+	cat "$logs/failed"
+fi
 if [ -n "$failed" ]; then
 	printf '\nFAILED:%s (logs in %s/)\n' "$failed" "$logs"
 	exit 1

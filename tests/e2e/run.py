@@ -4,7 +4,8 @@
 
 run.py [-k PATTERN] [--list]
 
-One line a test, the details of failures below it. Closing line: N passed, N failed, N skipped.
+One line a test, the details of failures below it. What has failed in a whole run is made once more at its end, alone, if it was
+little, and has failed if it does so again: other programs use the machine, too. Closing line: N passed, N failed, N skipped.
 """
 
 import argparse
@@ -16,6 +17,8 @@ import time
 import traceback
 
 import harness
+
+AGAIN = 4  # tests that are made once more when they have failed; more are no accident
 
 
 def discover():
@@ -80,9 +83,13 @@ def main():
         for name, function, _ in tests:
             print("%-50s %s" % (printable(name), (function.__doc__ or "").strip().split("\n")[0]))
         return 0
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
-    for test in tests:
-        counts[run_one(*test)] += 1
+    results = {test[0]: run_one(*test) for test in tests}
+    failed = [test for test in tests if results[test[0]] == "failed"]
+    if not options.k and len(failed) <= AGAIN:
+        for test in failed:
+            print("again   %s" % printable(test[0]), flush=True)
+            results[test[0]] = run_one(*test)
+    counts = {kind: list(results.values()).count(kind) for kind in ("passed", "failed", "skipped")}
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
     return 1 if counts["failed"] else 0
 

@@ -78,7 +78,7 @@ def test_symbols_and_paths():
 
 def test_running_process():
     """Attached to while it runs: only calls are missed that return before the place behind them has its probe."""
-    process = Process([workload_path(WORKLOAD), "300", "wait"])
+    process = Process([workload_path(WORKLOAD), "1500", "wait"])
     process.wait_line("stdout", "ready")
     folder = scratch()
     tracer = Process([XPUTRACE, "record", "-p", str(process.pid), "-o", os.path.join(folder, "trace.json"),
