@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,8 +13,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "base/process_state.h"
 
 /* A process that starts a guard and then waits to be killed, and what it prepares before. */
 struct collector {
@@ -131,7 +136,7 @@ static void hold(struct guard *guard, void *context)
 {
 	struct target *target = context;
 
-	if (guard_hold(guard, target->pid, target->start_time))
+	if (guard_hold(guard, target->pid, target->start_time, 0))
 		_exit(1);
 }
 
@@ -374,7 +379,7 @@ Test(base_guard, stop_in_order_touches_no_file)
 	cr_assert_eq(guard_start(&guard), 0);
 	pid = guard_pid(guard);
 	state_of_two(guard, path);
-	cr_assert_eq(guard_hold(guard, target.pid, target.start_time), 0);
+	cr_assert_eq(guard_hold(guard, target.pid, target.start_time, 0), 0);
 	guard_stop(guard);
 	cr_assert_eq(read_file(path, text, sizeof(text)), 36);
 	cr_assert_eq(kill(pid, 0), -1, "the guard is still there");
@@ -384,6 +389,72 @@ Test(base_guard, stop_in_order_touches_no_file)
 	end_process(target.pid);
 	guard_stop(NULL);
 	unlink(path);
+}
+
+Test(base_guard, what_is_held_for_too_long_goes_on_while_the_collector_lives)
+{
+	struct target target = target_start(), other = target_start();
+	struct guard *guard;
+
+	cr_assert_eq(guard_start(&guard), 0);
+	cr_assert_eq(guard_hold(guard, other.pid, other.start_time, clock_monotonic() + 3600000000000ull), 0);
+	cr_assert_eq(guard_hold(guard, target.pid, target.start_time, clock_monotonic() + 50000000), 0);
+	cr_expect_eq(read_stat(target.pid).state, 'T');
+	for (int i = 0; i < 3000 && read_stat(target.pid).state == 'T'; i++)
+		usleep(1000);
+	cr_expect_neq(read_stat(target.pid).state, 'T');
+	cr_expect_eq(read_stat(other.pid).state, 'T', "its time has not come");
+	guard_stop(guard);
+	end_process(target.pid);
+	end_process(other.pid);
+}
+
+static void *wait_for_ever(void *nothing)
+{
+	for (;;)
+		pause();
+	return nothing;
+}
+
+/* Its first thread ends, and another one goes on. */
+static pid_t process_without_its_first_thread(void)
+{
+	pid_t pid = fork();
+	pthread_t thread;
+
+	cr_assert_geq(pid, 0);
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (pthread_create(&thread, NULL, wait_for_ever, NULL))
+		_exit(1);
+	syscall(SYS_exit, 0);
+	_exit(1);
+}
+
+static void watch_one(struct guard *guard, void *context)
+{
+	struct target *target = context;
+
+	if (guard_watch(guard, target->pid, target->start_time))
+		_exit(1);
+}
+
+Test(base_guard, a_process_goes_on_whose_first_thread_has_ended)
+{
+	struct target target = { .pid = process_without_its_first_thread() };
+	struct collector collector = { .prepare = watch_one, .context = &target };
+
+	while (read_stat(target.pid).state != 'Z')
+		usleep(1000);
+	target.start_time = read_stat(target.pid).start_time;
+	kill(target.pid, SIGSTOP);
+	while (!process_is_stopped(target.pid, 'Z'))
+		usleep(1000);
+	collector_start(&collector);
+	collector_kill(&collector);
+	cr_expect(!process_is_stopped(target.pid, 'Z'));
+	end_process(target.pid);
 }
 
 Test(base_guard, limits)
@@ -397,9 +468,9 @@ Test(base_guard, limits)
 	cr_assert_eq(guard_file_state(guard, 0, tail, GUARD_TAIL_MAX + 1), -E2BIG);
 	/* Start times that match nobody, so that nobody is continued in the end. */
 	for (i = 0; i < GUARD_HELD_MAX; i++)
-		cr_assert_eq(guard_hold(guard, 1000 + i, 1), 0);
-	cr_assert_eq(guard_hold(guard, 1, 1), -ENOSPC);
+		cr_assert_eq(guard_hold(guard, 1000 + i, 1, 0), 0);
+	cr_assert_eq(guard_hold(guard, 1, 1, 0), -ENOSPC);
 	guard_release(guard, 1500);
-	cr_assert_eq(guard_hold(guard, 1, 1), 0);
+	cr_assert_eq(guard_hold(guard, 1, 1, 0), 0);
 	guard_stop(guard);
 }

@@ -144,6 +144,57 @@ Test(base_json, members)
 	cr_assert_eq(json_inside(part("12")).length, 0);
 }
 
+Test(base_json, elements)
+{
+	const char *text = " [ 1 , [2,{}],\"a,]\" , {} ] ", *at = text;
+	static const char *const values[] = { "1", "[2,{}]", "\"a,]\"", "{}" };
+	struct json_part value;
+
+	for (size_t i = 0; i < 4; i++) {
+		cr_assert(json_next_element(&at, text + strlen(text), &value));
+		cr_assert(json_part_is(&value, values[i]), "%.*s", (int)value.length, value.text);
+	}
+	cr_assert_not(json_next_element(&at, text + strlen(text), &value));
+	at = "[ ]";
+	cr_assert_not(json_next_element(&at, at + 3, &value));
+	at = "{}";
+	cr_assert_not(json_next_element(&at, at + 2, &value));
+}
+
+Test(base_json, decoded)
+{
+	static const char *const cases[][2] = {
+		{ "", "" },
+		{ "a\xc3\xa9", "a\xc3\xa9" },
+		{ "\\\"\\\\\\/\\b\\f\\n\\r\\t", "\"\\/\b\f\n\r\t" },
+		{ "\\u0041\\u00e9\\u20AC", "A\xc3\xa9\xe2\x82\xac" },
+		{ "\\ud83d\\ude00", "\xf0\x9f\x98\x80" },
+		{ "\\udbff\\udfff", "\xf4\x8f\xbf\xbf" },
+		{ "\\u0000", "\xef\xbf\xbd" },
+		{ "\\ud83d", "\xef\xbf\xbd" }, /* half a pair */
+		{ "\\ude00a", "\xef\xbf\xbd"
+			      "a" },
+		{ "\\ud83d\\u0041", "\xef\xbf\xbd"
+				    "A" },
+		{ "\\ud83d\\n12345", "\xef\xbf\xbd\n12345" },
+		{ "\\ud83dabcdef", "\xef\xbf\xbd"
+				   "abcdef" },
+	};
+	char text[64], *to;
+	size_t length;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(text, sizeof(text), "\"%s\"", cases[i][0]);
+		cr_assert(json_check(text, strlen(text), &length), "%s", text);
+		to = malloc(strlen(cases[i][0]) + 1); /* not a byte more than it may take */
+		length = json_decode(part(cases[i][0]), to);
+		cr_assert_leq(length, strlen(cases[i][0]));
+		to[length] = '\0';
+		cr_assert_str_eq(to, cases[i][1]);
+		free(to);
+	}
+}
+
 Test(base_json, faults_have_a_place)
 {
 	static const struct {

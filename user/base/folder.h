@@ -11,6 +11,7 @@
 #ifndef XPT_BASE_FOLDER_H
 #define XPT_BASE_FOLDER_H
 
+#include <linux/types.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -65,7 +66,17 @@ int folder_file_descriptor(const struct folder_file *file);
  * gets the name within the folder; it may be NULL. Ends and frees the file in any case: after an error it is gone.
  */
 int folder_file_commit(struct folder_file *file, const char *name, const char *extension, char *result, size_t size);
+/*
+ * The same under this name only: -EEXIST, said to nobody, when something has it already. -EINVAL when the name is not clean.
+ */
+int folder_file_commit_only(struct folder_file *file, const char *name);
 void folder_file_abandon(struct folder_file *file); /* NULL is allowed */
+/*
+ * Looks whether a whole file is there under a name: 1 when it is a regular file of size bytes that belongs to root, the effective
+ * user, the owner, or the directory's owner; 0 when there is nothing, -EINVAL when the name is not clean, -EEXIST when it is
+ * something else. No link is followed.
+ */
+int folder_has_file(const struct folder *folder, const char *name, __u64 size);
 
 /*
  * A small file that is replaced as a whole: readers see the old bytes or the new ones. -EINVAL when the name is not

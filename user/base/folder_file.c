@@ -182,6 +182,7 @@ static int link_as(struct folder_file *file, const char *name)
 struct wanted {
 	char name[FOLDER_NAME_MAX + 1];
 	const char *extension;
+	bool only; /* this name, or none */
 };
 
 static void number_name(const struct wanted *wanted, unsigned int number, char result[FOLDER_RESULT_SIZE])
@@ -231,7 +232,7 @@ static int link_free(struct folder_file *file, const struct wanted *wanted, char
 	for (;;) {
 		number_name(wanted, number, result);
 		error = link_as(file, result);
-		if (error != -EEXIST || number >= NUMBER_MAX)
+		if (error != -EEXIST || wanted->only || number >= NUMBER_MAX)
 			return error;
 		/* From there one by one: others may take names at the same time. */
 		number = number == 1 ? find_free(file->folder, wanted) : number + 1;
@@ -324,19 +325,50 @@ int folder_file_commit(struct folder_file *file, const char *name, const char *e
 	return error;
 }
 
-/* ---- replacing ---- */
+int folder_file_commit_only(struct folder_file *file, const char *name)
+{
+	const struct folder *folder = file->folder;
+	struct wanted wanted = { .extension = "", .only = true };
+	char final[FOLDER_RESULT_SIZE];
+	int error = -EINVAL;
+
+	folder_clean_name(name, wanted.name, sizeof(wanted.name));
+	if (is_clean(name, FOLDER_NAME_MAX))
+		error = put_under_name(file, &wanted, final);
+	if (error && error != -EEXIST)
+		log_error(&folder->log, "%s: '%s' cannot be saved: %s", folder->path, wanted.name, strerror(-error));
+	folder_file_abandon(file);
+	return error;
+}
+
+/* ---- what is there already ---- */
 
 /* In a sticky directory others may have put something there which is theirs. */
-static int check_replaced(const struct folder *folder, const struct stat *old)
+static int check_owner(const struct folder *folder, const struct stat *status)
 {
 	struct stat directory;
 
-	if (S_ISDIR(old->st_mode))
-		return -EISDIR;
 	if (fstat(folder->descriptor, &directory))
 		return -errno;
-	return folder_trusts(folder, old->st_uid) || old->st_uid == directory.st_uid ? 0 : -EEXIST;
+	return folder_trusts(folder, status->st_uid) || status->st_uid == directory.st_uid ? 0 : -EEXIST;
 }
+
+int folder_has_file(const struct folder *folder, const char *name, __u64 size)
+{
+	struct stat status;
+	int error;
+
+	if (!is_clean(name, FOLDER_NAME_MAX))
+		return -EINVAL;
+	if (fstatat(folder->descriptor, name, &status, AT_SYMLINK_NOFOLLOW))
+		return errno == ENOENT ? 0 : -errno;
+	error = check_owner(folder, &status);
+	if (error)
+		return error;
+	return S_ISREG(status.st_mode) && (__u64)status.st_size == size ? 1 : -EEXIST;
+}
+
+/* ---- replacing ---- */
 
 static int rename_over(struct folder_file *file, const char *name)
 {
@@ -346,7 +378,7 @@ static int rename_over(struct folder_file *file, const char *name)
 
 	if (fstatat(directory, name, &old, AT_SYMLINK_NOFOLLOW))
 		return errno == ENOENT ? link_as(file, name) : -errno;
-	error = check_replaced(file->folder, &old);
+	error = S_ISDIR(old.st_mode) ? -EISDIR : check_owner(file->folder, &old);
 	if (error)
 		return error;
 	if (renameat(directory, file->temporary, directory, name))

@@ -102,7 +102,7 @@ pid_t guard_pid(const struct guard *guard)
 	return guard->pid;
 }
 
-static int slot_take(struct guard_slot *slots, pid_t pid, __u64 start_time)
+static int slot_take(struct guard_slot *slots, pid_t pid, __u64 start_time, __u64 until)
 {
 	size_t i;
 
@@ -112,6 +112,7 @@ static int slot_take(struct guard_slot *slots, pid_t pid, __u64 start_time)
 		if (!atomic_compare_exchange_strong(&slots[i].pid, &none, -1))
 			continue;
 		atomic_store(&slots[i].start_time, start_time);
+		atomic_store(&slots[i].until, until);
 		atomic_store(&slots[i].pid, pid);
 		return 0;
 	}
@@ -130,9 +131,15 @@ static void slot_give(struct guard_slot *slots, pid_t pid)
 	}
 }
 
-int guard_hold(struct guard *guard, pid_t pid, __u64 start_time)
+int guard_hold(struct guard *guard, pid_t pid, __u64 start_time, __u64 until)
 {
-	return slot_take(guard->table->held, pid, start_time);
+	int error = slot_take(guard->table->held, pid, start_time, until);
+	char limit = GUARD_LIMIT;
+
+	/* Never waits: a guard that has many of them to read looks at all slots after each. */
+	if (!error && until)
+		send(guard->socket, &limit, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	return error;
 }
 
 void guard_release(struct guard *guard, pid_t pid)
@@ -142,7 +149,7 @@ void guard_release(struct guard *guard, pid_t pid)
 
 int guard_watch(struct guard *guard, pid_t pid, __u64 start_time)
 {
-	return slot_take(guard->table->watched, pid, start_time);
+	return slot_take(guard->table->watched, pid, start_time, 0);
 }
 
 void guard_unwatch(struct guard *guard, pid_t pid)

@@ -31,10 +31,11 @@ pid_t guard_pid(const struct guard *guard);
 
 /*
  * Before pid is sent a stop signal: it shall be continued if the collector dies. start_time in clock ticks after boot
- * (field 22 of /proc/PID/stat) tells a PID that was used again. May be called from any thread. -ENOSPC: table full,
- * don't stop it.
+ * (field 22 of /proc/PID/stat) tells a PID that was used again. until: when it is continued in any case, also while
+ * the collector lives, but is stopped itself or waits for something; ns of CLOCK_MONOTONIC, 0: never. May be called
+ * from any thread. -ENOSPC: table full, don't stop it.
  */
-int guard_hold(struct guard *guard, pid_t pid, __u64 start_time);
+int guard_hold(struct guard *guard, pid_t pid, __u64 start_time, __u64 until);
 void guard_release(struct guard *guard, pid_t pid);
 
 /*

@@ -9,10 +9,12 @@
 
 #define GUARD_GOODBYE 'q' /* message: all is in order, just end */
 #define GUARD_FILE 'f'	  /* message: comes with a descriptor */
+#define GUARD_LIMIT 'l'	  /* message: there is a slot with a limit */
 
 struct guard_slot {
 	_Atomic pid_t pid; /* 0: free; -1: being filled in */
 	_Atomic __u64 start_time;
+	_Atomic __u64 until; /* 0: no limit, or the guard has acted on it */
 };
 
 struct guard_file_state {
@@ -21,7 +23,7 @@ struct guard_file_state {
 	char tail[GUARD_TAIL_MAX];
 };
 
-/* In memory that is shared by both. Only the collector writes, only the guard reads after the collector's death. */
+/* In memory that is shared by both. Only the collector writes, but for limits that are over. */
 struct guard_table {
 	struct guard_slot held[GUARD_HELD_MAX];
 	struct guard_slot watched[GUARD_HELD_MAX];

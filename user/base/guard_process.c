@@ -14,11 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/guard_private.h"
 #include "base/process_state.h"
 
-#define KEPT_FIRST 3	 /* after tidy_up(): the socket, then the collector's pidfd */
+#define KEPT_FIRST 3 /* after tidy_up(): the socket, then the collector's pidfd */
+#define LIMIT_POLL_MS 1000
 #define ANCESTORS_MAX 64 /* a parent chain is followed so far: bounds the work when /proc changes meanwhile */
 
 /* The pidfd is opened first: then the start time is of the very process that the signal goes to. */
@@ -52,6 +54,30 @@ static void let_go_held(struct guard_table *table)
 	}
 }
 
+/* Those that were held for too long. Milliseconds to the next one; -1: there is none. */
+static int let_go_overdue(struct guard_table *table)
+{
+	__u64 now = clock_monotonic(), next = ~0ull;
+	size_t i;
+
+	for (i = 0; i < GUARD_HELD_MAX; i++) {
+		struct guard_slot *slot = &table->held[i];
+		pid_t pid = atomic_load(&slot->pid);
+		__u64 start_time = atomic_load(&slot->start_time), until = atomic_load(&slot->until);
+
+		if (pid <= 0 || !until)
+			continue;
+		if (until > now)
+			next = until < next ? until : next;
+		else if (atomic_compare_exchange_strong(&slot->until, &until, 0))
+			let_go(pid, start_time);
+	}
+	if (next == ~0ull)
+		return -1;
+	next = (next - now) / 1000000 + 1;
+	return next < LIMIT_POLL_MS ? next : LIMIT_POLL_MS;
+}
+
 static bool is_watched(struct guard_table *table, pid_t pid, __u64 start_time)
 {
 	size_t i;
@@ -71,7 +97,7 @@ static void let_go_if_watched(struct guard_table *table, pid_t pid)
 	pid_t ancestor = pid;
 	int i;
 
-	if (!process_state_read(pid, &stopped) || stopped.state != 'T')
+	if (!process_state_read(pid, &stopped) || !process_is_stopped(pid, stopped.state))
 		return;
 	state = stopped;
 	for (i = 0; i < ANCESTORS_MAX; i++) {
@@ -85,29 +111,15 @@ static void let_go_if_watched(struct guard_table *table, pid_t pid)
 	}
 }
 
+static bool look_at(void *context, pid_t pid)
+{
+	let_go_if_watched(context, pid);
+	return false;
+}
+
 static void let_go_watched(struct guard_table *table)
 {
-	_Alignas(8) char entries[8192];
-	int directory = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	long length;
-
-	if (directory < 0)
-		return;
-	while ((length = syscall(SYS_getdents64, directory, entries, sizeof(entries))) > 0) {
-		long at = 0;
-
-		while (at < length) {
-			/* struct linux_dirent64: inode, offset, record length, type, name */
-			unsigned short size;
-			const char *name = entries + at + 19;
-
-			memcpy(&size, entries + at + 16, sizeof(size));
-			if (*name >= '1' && *name <= '9')
-				let_go_if_watched(table, process_state_number(name));
-			at += size;
-		}
-	}
-	close(directory);
+	process_each_number("/proc", look_at, table);
 }
 
 static bool any_watched(struct guard_table *table)
@@ -194,7 +206,7 @@ static int receive(int socket, int *file)
  * it doesn't know. By the time the pidfd becomes readable, all threads of the collector have ended, so nobody writes
  * to the file any more.
  */
-static bool wait_for_end(int socket, int parent, int *file)
+static bool wait_for_end(struct guard_table *table, int socket, int parent, int *file)
 {
 	struct pollfd polled[2] = { { .fd = socket, .events = POLLIN }, { .fd = parent, .events = POLLIN } };
 
@@ -202,7 +214,7 @@ static bool wait_for_end(int socket, int parent, int *file)
 		bool dead;
 		int kind;
 
-		if (poll(polled, 2, -1) < 0) {
+		if (poll(polled, 2, let_go_overdue(table)) < 0) {
 			if (errno == EINTR || errno == ENOMEM)
 				continue;
 			return false;
@@ -243,7 +255,7 @@ void guard_process(struct guard_table *table, int socket, int parent)
 	tidy_up(&socket, &parent);
 	if (socket < 0 && parent < 0)
 		_exit(1);
-	if (wait_for_end(socket, parent, &file)) {
+	if (wait_for_end(table, socket, parent, &file)) {
 		let_go_held(table);
 		_exit(0);
 	}

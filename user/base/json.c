@@ -14,6 +14,12 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
+/* Stands for itself in a string; most do. */
+static bool is_plain(char c)
+{
+	return c >= ' ' && c != '"' && c != '\\' && (unsigned char)c < 0x80;
+}
+
 static bool is_hexadecimal(char c)
 {
 	return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
@@ -92,6 +98,8 @@ static bool take_string(struct cursor *c)
 	if (!take(c, '"'))
 		return false;
 	while (c->at < c->end) {
+		while (c->at < c->end && is_plain(*c->at))
+			c->at++;
 		if (take(c, '"'))
 			return true;
 		if (take(c, '\\')) {
@@ -99,6 +107,8 @@ static bool take_string(struct cursor *c)
 				return false;
 			continue;
 		}
+		if (c->at == c->end)
+			return false;
 		size = text_decode(c->at, c->end - c->at, &character);
 		if (!size || character < 0x20)
 			return false;
@@ -174,6 +184,32 @@ bool json_is_object(const char *text, size_t length)
 	return c.at < c.end && *c.at == '{' && take_value(&c, 0) && c.at == c.end;
 }
 
+/* A value in an object or array that has been checked, without the space around it. */
+static bool next_value(struct cursor *c, struct json_part *value)
+{
+	const char *end;
+
+	skip_space(c);
+	value->text = c->at;
+	if (!take_value(c, 0))
+		return false;
+	for (end = c->at; end > value->text && strchr(" \t\n\r", end[-1]); end--)
+		;
+	value->length = end - value->text;
+	return true;
+}
+
+bool json_next_element(const char **at, const char *end, struct json_part *value)
+{
+	struct cursor c = { *at, end };
+
+	skip_space(&c);
+	if ((!take(&c, '[') && !take(&c, ',')) || !next_value(&c, value))
+		return false;
+	*at = c.at;
+	return true;
+}
+
 bool json_next_member(const char **at, const char *end, struct json_part *name, struct json_part *value)
 {
 	struct cursor c = { *at, end };
@@ -187,16 +223,9 @@ bool json_next_member(const char **at, const char *end, struct json_part *name, 
 		return false;
 	name->length = c.at - name->text - 1;
 	skip_space(&c);
-	if (!take(&c, ':'))
-		return false;
-	skip_space(&c);
-	value->text = c.at;
-	if (!take_value(&c, 0))
+	if (!take(&c, ':') || !next_value(&c, value))
 		return false;
 	*at = c.at;
-	while (c.at > value->text && strchr(" \t\n\r", c.at[-1]))
-		c.at--;
-	value->length = c.at - value->text;
 	return true;
 }
 
@@ -225,4 +254,66 @@ struct json_part json_inside(struct json_part string)
 	if (string.length < 2 || *string.text != '"')
 		return (struct json_part){ 0 };
 	return (struct json_part){ string.text + 1, string.length - 2 };
+}
+
+/* ---- escapes ---- */
+
+#define REPLACEMENT 0xfffd
+
+static unsigned int hexadecimal_value(const char *at)
+{
+	unsigned int value = 0;
+
+	for (int i = 0; i < 4; i++)
+		value = value << 4 | (is_digit(at[i]) ? at[i] - '0' : (at[i] | 0x20) - 'a' + 10);
+	return value;
+}
+
+static size_t encode(unsigned int character, char *to)
+{
+	static const unsigned char first[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
+	size_t length = character < 0x80 ? 1 : character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
+
+	for (size_t i = length - 1; i; i--, character >>= 6)
+		to[i] = (char)(0x80 | (character & 0x3f));
+	to[0] = (char)(first[length] | character);
+	return length;
+}
+
+/* at: behind "\\u". */
+static unsigned int take_unicode(const char **at, const char *end)
+{
+	unsigned int high = hexadecimal_value(*at), low;
+
+	*at += 4;
+	if (high < 0xd800 || high > 0xdfff)
+		return high ? high : REPLACEMENT;
+	if (high > 0xdbff || end - *at < 6 || (*at)[0] != '\\' || (*at)[1] != 'u')
+		return REPLACEMENT;
+	low = hexadecimal_value(*at + 2);
+	if (low < 0xdc00 || low > 0xdfff)
+		return REPLACEMENT;
+	*at += 6;
+	return 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+}
+
+size_t json_decode(struct json_part inside, char *to)
+{
+	static const char letters[] = "bfnrt", controls[] = "\b\f\n\r\t";
+	const char *at = inside.text, *end = at + inside.length, *letter;
+	char *start = to;
+
+	while (at < end) {
+		if (*at != '\\') {
+			*to++ = *at++;
+		} else if (at[1] == 'u') {
+			at += 2;
+			to += encode(take_unicode(&at, end), to);
+		} else {
+			letter = strchr(letters, at[1]);
+			*to++ = letter ? controls[letter - letters] : at[1];
+			at += 2;
+		}
+	}
+	return to - start;
 }

@@ -30,11 +30,18 @@ struct json_part {
  * without its quotes, value with what belongs to it and no space around. False: there are no more.
  */
 bool json_next_member(const char **at, const char *end, struct json_part *name, struct json_part *value);
+/* The same for the elements of an array. */
+bool json_next_element(const char **at, const char *end, struct json_part *value);
 /* Value of the first member with that name of a checked value; none when there is none, or it is no object. */
 struct json_part json_member(struct json_part object, const char *name);
 /* Whether the part is just this text. */
 bool json_part_is(const struct json_part *part, const char *word);
 /* A string without its quotes; none when it is no string, or an empty one. */
 struct json_part json_inside(struct json_part string);
+/*
+ * Writes what json_inside() gives with its escapes decoded, as valid UTF-8 without a 0 byte and not terminated: half a surrogate pair
+ * and \u0000 become U+FFFD. to has room for as many bytes as the part. Returns their number.
+ */
+size_t json_decode(struct json_part inside, char *to);
 
 #endif
