@@ -68,7 +68,7 @@ memo = $(eval $(1) := $(shell $(2)))$($(1))
 # A distribution's bpftool may be a wrapper that only works with a matching kernel: take one that answers.
 BPFTOOL = $(call memo,BPFTOOL,for tool in bpftool /usr/sbin/bpftool /usr/lib/linux-tools/*/bpftool \
 	/usr/lib/linux-tools-*/bpftool; do $$tool version >/dev/null 2>&1 && echo $$tool && break; done)
-PACKAGES := libbpf libelf libcjson libpcre2-8 libtraceevent
+PACKAGES := libbpf libelf libcjson libpcre2-8 libtraceevent libcrypto zlib
 PACKAGE_CFLAGS = $(call memo,PACKAGE_CFLAGS,$(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PACKAGE_LIBS = $(call memo,PACKAGE_LIBS,$(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
 LIBS = $(PACKAGE_LIBS) -lZydis -lm -lpthread
@@ -92,11 +92,11 @@ $(BUILD)/bpf/part/tasks.bpf.o $(BUILD)/bpf/part/drivers.bpf.o: BPF_FRAME =
 
 # ---- sources ----
 
-FOLDERS := base describe target kern model record device report profile session
+FOLDERS := base code describe target kern model record device report profile session
 LIBRARY_SOURCES := $(sort $(wildcard $(addsuffix /*.c,$(addprefix user/,$(FOLDERS))) user/*.c))
 CLI_SOURCES := $(sort $(wildcard user/cli/*.c))
 # Objects of their own: what not every kernel takes, or not every recording needs.
-BPF_APART := session session_context drivers
+BPF_APART := session session_context drivers code
 BPF_SOURCES := $(sort $(filter-out $(BPF_APART:%=bpf/%.bpf.c),$(wildcard bpf/*.bpf.c)))
 RUNTIMES := $(sort $(wildcard user/runtimes/*.json))
 DRIVERS := $(sort $(wildcard user/drivers/*.json))
@@ -152,7 +152,7 @@ $(BUILD)/tools: Makefile
 	$(Q)mkdir -p $(@D)
 	$(Q)for tool in $(firstword $(CC)) $(CLANG) $(OBJCOPY); do \
 		command -v $$tool >/dev/null || { echo "$$tool is missing: make deps installs it" >&2; exit 1; }; done
-	$(Q)$(PKG_CONFIG) --print-errors --exists 'libbpf >= 1.1' libelf libcjson libtraceevent || \
+	$(Q)$(PKG_CONFIG) --print-errors --exists 'libbpf >= 1.1' libelf libcjson libtraceevent libcrypto zlib || \
 		{ echo "a library is missing: make deps$(if $(CROSS),-$(ARCH)) installs it" >&2; exit 1; }
 	$(Q)test -n '$(BPFTOOL)' || { echo "bpftool is missing: make deps installs it" >&2; exit 1; }
 	$(Q)touch $@
@@ -267,6 +267,12 @@ $(BUILD)/test-sanitize: $(SANITIZED_OBJECTS) $(BUILD)/sources
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(SANITIZE) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS) -lcriterion
 
+# Prints what is read from a file, to be compared with what other readers say.
+$(BUILD)/test-code-read: $(BUILD)/obj/tests/e2e/code_read.o $(filter $(BUILD)/obj/user/code/%,$(LIBRARY_OBJECTS)) \
+		$(BASE_OBJECTS) $(BUILD)/sources
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
+
 # What unit tests load in place of libraries that the machine need not have; they look for it beside themselves.
 $(BUILD)/standin/nvml.so $(BUILD)/standin/nvml_without_clock.so: tests/unit/standin/nvml.c tests/unit/standin/nvml.h \
 		$(BUILD)/flags
@@ -334,7 +340,7 @@ test-fuzz: $(FUZZ_TARGETS:%=$(BUILD)/fuzz/%)
 test-bench: $(BENCH_PROGRAMS) $(BENCH_TARGETS)
 
 ## test-e2e            trace real programs and compare; as root
-test-e2e: all workload
+test-e2e: all workload $(BUILD)/test-code-read
 	-$(Q)$(MAKE) --no-print-directory --keep-going npm-releases
 	$(PYTHON) tests/e2e/run.py $(E2E_OPTIONS)
 
@@ -448,6 +454,6 @@ help:
 		END { printf "\nTargets:\n%s\nVariables:\n%s", text["Targets"], text["Variables"] }' Makefile
 
 -include $(patsubst %.o,%.d,$(LIBRARY_OBJECTS) $(CLI_OBJECTS) $(UNIT_OBJECTS) $(SANITIZED_OBJECTS) $(FUZZ_OBJECTS) \
-	$(FUZZ_SOURCES:%.c=$(BUILD)/fuzz/obj/%.o) $(BENCH_SOURCES:%.c=$(BUILD)/obj/%.o) \
+	$(FUZZ_SOURCES:%.c=$(BUILD)/fuzz/obj/%.o) $(BUILD)/obj/tests/e2e/code_read.d $(BENCH_SOURCES:%.c=$(BUILD)/obj/%.o) \
 	$(BENCH_TARGET_SOURCES:%.c=$(BUILD)/obj/%.o) \
 	$(BPF_SOURCES:bpf/%.bpf.c=$(BUILD)/bpf/part/%.bpf.o) $(BPF_APART:%=$(BUILD)/bpf/part/%.bpf.o))

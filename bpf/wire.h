@@ -128,6 +128,29 @@ enum xpt_success {
 	(1 << 5) /* what is called inside depends on it: it is known while it is open, also when it is left out */
 #define XPT_SPEC_RUNNING (1 << 6) /* an inference whose steps may run on other threads */
 
+/* Where the bytes of a code object are, or what stands for them. The names in runtime descriptions stand beside. */
+enum xpt_code_source {
+	XPT_CODE_NONE = 0,
+	XPT_CODE_MEMORY = 1, /* bytes: in memory, with a size, or one that the object tells itself */
+	XPT_CODE_PARTS = 2,  /* parts: arrays of addresses and of sizes (64 bits; 0: text that ends with a 0 byte) */
+	XPT_CODE_PATH = 3,   /* path: of a file */
+	XPT_CODE_DESCRIPTOR = 4, /* descriptor: of an open file */
+};
+
+/* Indices of xpt_code_spec.fetch */
+#define XPT_CODE_BYTES 0 /* address of the bytes, the array of addresses, or the path; or the file descriptor */
+#define XPT_CODE_SIZE 1	 /* bytes; of parts: address of the array of sizes, which may be NULL */
+#define XPT_CODE_COUNT 2 /* of parts */
+
+/* What a call gives to the runtime that is a code object. Read when the call begins. */
+struct xpt_code_spec {
+	__u16 index; /* of the call's spec */
+	__u8 source; /* enum xpt_code_source */
+	__u8 given;  /* bit i: fetch[i] is there */
+	__u32 reserved;
+	struct xpt_fetch fetch[3];
+};
+
 struct xpt_spec {
 	__u16 index;  /* of this spec */
 	__u8 role;    /* enum xpt_role */
@@ -250,7 +273,7 @@ struct xpt_config {
 	 * their own are where the only inference that runs is one of a program of which all are.
 	 */
 	__u32 chosen_only;
-	__u32 reserved;
+	__u32 no_stop; /* 1: processes are not stopped for their code objects */
 };
 
 #define XPT_PROCESS_TARGET (1 << 0) /* traced; its children become targets too */
@@ -321,6 +344,8 @@ enum xpt_record_kind {
 	XPT_RECORD_CALLER = 6,	    /* an operator was called from a place that was not known; not in recordings */
 	XPT_RECORD_REGION = 7,	    /* a region has ended */
 	XPT_RECORD_REGION_NAME = 8, /* what regions of a process are called; before its first use */
+	XPT_RECORD_CODE_PIECE = 9,  /* bytes of a code object; before its CODE record; not in recordings */
+	XPT_RECORD_CODE = 10,	    /* a code object is given to a runtime; not in recordings */
 	/* made in user space, from 16 on */
 	XPT_RECORD_SPEC = 16,	 /* JSON: what a spec index means; before its first use */
 	XPT_RECORD_PROCESS = 17, /* JSON: name, command line, start time of a process */
@@ -341,9 +366,12 @@ enum xpt_record_kind {
 	XPT_RECORD_CLASS = 31,	      /* name of a class of operators in a process */
 	XPT_RECORD_NODE = 32,	      /* JSON: what an operator's object stands for in its model */
 	/* Before the first call. Where there are any, other programs than those that they mean are counted only. */
-	XPT_RECORD_CHOICE = 33, /* name of a program, "": any; with the tgid and handle where these are not 0 */
-	XPT_RECORD_MATCH = 34,	/* expression that is found in the names of programs */
-	XPT_RECORD_LOADED = 35, /* JSON: a program or region that was there before the recording begins */
+	XPT_RECORD_CHOICE = 33,	       /* name of a program, "": any; with the tgid and handle where these are not 0 */
+	XPT_RECORD_MATCH = 34,	       /* expression that is found in the names of programs */
+	XPT_RECORD_LOADED = 35,	       /* JSON: a program or region that was there before the recording begins */
+	XPT_RECORD_CODE_OBJECT = 36,   /* JSON: a code object was loaded, or was there already */
+	XPT_RECORD_CODE_UNLOADED = 37, /* id: handle of the code object that is gone; no text */
+	XPT_RECORD_SYMBOL = 38, /* name of the symbol that a handle is the address of: any other name of it wins */
 };
 
 struct xpt_record_header {
@@ -477,6 +505,47 @@ struct xpt_record_region_name {
 	char text[];	 /* not terminated, padded to 8 */
 };
 
+#define XPT_CODE_PIECE_MAX 4096 /* bytes */
+
+/*
+ * The bytes at offset of what the CODE record of the same thread and time tells of; of a path, without its terminator. Pieces of
+ * one object come in the order of offset, without gaps.
+ */
+struct xpt_record_code_piece {
+	struct xpt_record_header header; /* time: of the CODE record */
+	__u32 tid;
+	__u32 length; /* of bytes */
+	__u64 offset;
+	char bytes[]; /* padded to 8 */
+};
+
+#define XPT_CODE_WHOLE (1 << 0) /* all bytes came in pieces */
+#define XPT_CODE_HELD (1 << 1)	/* the process was sent a stop signal and waits for user space to read its memory */
+#define XPT_CODE_UNREADABLE (1 << 2) /* memory could not be read, where the pieces end */
+#define XPT_CODE_TEXT (1 << 3)	     /* text that ends with a 0 byte: size is not told, or where that was found */
+#define XPT_CODE_CROWDED (1 << 4)    /* no room for pieces, or no memory for the thread's state */
+/* Why it was not stopped although not all bytes came: */
+#define XPT_CODE_NO_STOP (1 << 5)    /* it must not be */
+#define XPT_CODE_TRACED (1 << 6)     /* by a debugger */
+#define XPT_CODE_HANDLED (1 << 7)    /* it handles SIGCONT */
+#define XPT_CODE_FOREGROUND (1 << 8) /* of a terminal: the shell would take it for stopped by its user */
+#define XPT_CODE_STOPPING (1 << 9)   /* somebody else is stopping it */
+#define XPT_CODE_LATE (1 << 10)	     /* its memory took too long to read: whoever lets it go may have ended meanwhile */
+
+/* header.time: when the call began. Comes before the CALL record of the same thread and spec that ends next. */
+struct xpt_record_code {
+	struct xpt_record_header header;
+	__u32 tid;
+	__u16 spec;
+	__u8 source; /* enum xpt_code_source */
+	__u8 reserved;
+	__u64 address; /* as fetched: of the bytes, or the array of addresses; the file descriptor */
+	__u64 size;   /* bytes as fetched, or as the object's header tells; 0: not told; of parts: the array of sizes */
+	__u64 copied; /* bytes in pieces */
+	__u32 count;  /* of parts, more than one; else 0 */
+	__u32 flags;  /* XPT_CODE_* */
+};
+
 struct xpt_record_lost {
 	struct xpt_record_header header; /* time: when it was noticed */
 	__u64 since;			 /* the loss happened after this time */
@@ -521,8 +590,8 @@ struct xpt_record_reading {
 };
 
 /*
- * RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER, PROCESS, THREAD, NAMED, CLASS, NODE, CHOICE, MATCH, LOADED and END carry text
- * (PASS has no body):
+ * RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER, PROCESS, THREAD, NAMED, CLASS, NODE, CHOICE, MATCH, LOADED, SYMBOL and END carry
+ * text (PASS has no body):
  *
  *	RUNTIME {"name":"nrt","title":"AWS Neuron runtime","statuses":[{"value":1003,"class":"ok","name":"..."}]}
  *		class: "ok", "pending" or "error"; any other value of a call with a status but success is an error
@@ -548,7 +617,11 @@ struct xpt_record_reading {
  *		known is missing
  *	NODE	{"class":140737353984,"name":"/fc/Gemm","type":"Gemm","index":3,"provider":"CPUExecutionProvider"}
  *		class: address as fetched; what is not known is missing
- *	THREAD, NAMED, CLASS, CHOICE, MATCH  the bare name, or expression
+ *	CODE_OBJECT {"uri":"memory://12#offset=0x7f00&size=8192","kind":"hsaco","machine":"gfx90a","name":"...","size":8192,
+ *		 "sha256":"...","runtime":"hip","function":"hipModuleLoadData","tid":13,"stopped_ns":0,"missing":0,"error":"...",
+ *		 "kernels":["vector_add"],"functions":12}
+ *		time: when the call began, or was found; what is not known is missing; kernels: at most 64 names; functions: their number
+ *	THREAD, NAMED, CLASS, CHOICE, MATCH, SYMBOL  the bare name, or expression
  *	END	{"duration_ns":1,"stopped_by":"target ended","link":"session","attach_ns":1,"detach_ns":1,
  *		 "sites":{"optimised":1,"emulated":1,"stepped":0},
  *		 "drivers":{"tracepoints":3,"events":1,"nodes":0,"ioctls":0},"collector":{"cpu_ns":1,"max_rss_bytes":1},"target":{"calls":1,"cost_ns":1}}
@@ -557,7 +630,7 @@ struct xpt_record_reading {
  */
 struct xpt_record_text {
 	struct xpt_record_header header;
-	__u64 id; /* RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER: index; THREAD: tid; NAMED, CHOICE, LOADED: handle; CLASS, NODE: address */
+	__u64 id; /* RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER: index; THREAD: tid; NAMED, CHOICE, LOADED, CODE_OBJECT, CODE_UNLOADED, SYMBOL: handle; CLASS, NODE: address */
 	__u32 length; /* bytes in text */
 	__u32 reserved;
 	char text[]; /* not terminated, padded to 8 */
@@ -583,6 +656,9 @@ XPT_SIZE_IS(struct xpt_record_task, 48);
 XPT_SIZE_IS(struct xpt_record_event, 24);
 XPT_SIZE_IS(struct xpt_record_ioctl, 40);
 XPT_SIZE_IS(struct xpt_record_caller, 32);
+XPT_SIZE_IS(struct xpt_code_spec, 8 + 24 * 3);
+XPT_SIZE_IS(struct xpt_record_code_piece, 32);
+XPT_SIZE_IS(struct xpt_record_code, 56);
 XPT_SIZE_IS(struct xpt_record_lost, 40);
 XPT_SIZE_IS(struct xpt_record_total, 64);
 XPT_SIZE_IS(struct xpt_record_count, 72);

@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-ORDER = ["base", "describe", "target", "kern", "model", "record", "device", "report", "profile", "session", "cli"]
+ORDER = ["base", "code", "describe", "target", "kern", "model", "record", "device", "report", "profile", "session", "cli"]
 NEVER = {
     "model": {"target", "kern"},
     "report": {"target", "kern"},

@@ -32,6 +32,8 @@ struct kern_options {
 	bool chosen_only;    /* as in xpt_config */
 	size_t buffer_bytes; /* of all data rings together; rounded to what rings can have */
 	enum link_kind link; /* LINK_AUTO: the best that works; else this one or -EOPNOTSUPP */
+	bool codes;	     /* code objects are captured */
+	bool no_stop;	     /* processes are not stopped for that */
 	/* Perf events that are read around each inference: that of slot s on CPU c is [s * slot_cpus + c]; -1: none. */
 	const int *slot_events;
 	unsigned int slots; /* at most XPT_SLOT_MAX */
@@ -58,6 +60,12 @@ int kern_set_sampling(struct kern *kern, const struct xpt_program_key *key, __u3
 /* Calls that begin from now on are ignored; open ones still end. */
 int kern_stop(struct kern *kern);
 
+/* What the call of spec->index gives. -EPERM: code objects are not captured. */
+int kern_set_code(struct kern *kern, const struct xpt_code_spec *spec);
+/* The process, which was stopped for a code object, is let go next: who stops it from here on is not known. */
+void kern_forget_hold(struct kern *kern, pid_t tgid);
+pid_t kern_take_hold(struct kern *kern); /* one of those that were stopped and not let go, forgotten; 0: there is none */
+
 /* ---- processes ---- */
 
 /* Places that operators of the process are called from are told anew (XPT_RECORD_CALLER): its memory is another one's. */
@@ -80,6 +88,12 @@ struct kern_site {
  */
 int kern_attach(struct kern *kern, pid_t pid, const char *path, const struct kern_site *sites, size_t count,
 		size_t *refused, struct attachment **result);
+/*
+ * The same for what captures code objects, at sites that are entry_only; struct kern_options.codes must have been set, and
+ * what a call's spec gives with kern_set_code().
+ */
+int kern_attach_codes(struct kern *kern, pid_t pid, const char *path, const struct kern_site *sites, size_t count,
+		      size_t *refused, struct attachment **result);
 /* Removes all at once; concurrent where the kernel would otherwise wait for each in turn. */
 void kern_detach(struct kern *kern, struct attachment **attachments, size_t count);
 

@@ -44,6 +44,7 @@ struct link_create {
 
 /* Sites in the arrays that the system call wants. */
 struct link_request {
+	struct bpf_program *entry, *returns; /* of multi links and perf events */
 	int program;
 	__u32 attach_type;
 	__u32 multi_flags;
@@ -153,14 +154,14 @@ static int attach_multi(struct kern *kern, struct link_request *request, const s
 		request->semaphores[returns] = 0; /* counted up once, by the entry */
 		request->cookies[returns++] = sites[i].spec;
 	}
-	request->program = bpf_program__fd(kern->main->progs.call_return);
+	request->program = bpf_program__fd(request->returns);
 	request->multi_flags = MULTI_RETURN;
 	if (returns)
 		error = link_range(kern, request, 0, returns, refused, attachment);
 	if (error)
 		return error;
 	take_sites(request, sites, count);
-	request->program = bpf_program__fd(kern->main->progs.call_entry);
+	request->program = bpf_program__fd(request->entry);
 	request->multi_flags = 0;
 	return link_range(kern, request, 0, count, refused, attachment);
 }
@@ -225,10 +226,10 @@ static int place_site(const struct uprobe_kind *kind, const struct link_request 
 	return 0;
 }
 
-static int start_placed(struct kern *kern, const struct placed *placed, struct attachment *attachment)
+static int start_placed(const struct link_request *request, const struct placed *placed, struct attachment *attachment)
 {
 	LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = placed->spec);
-	struct bpf_program *program = placed->returns ? kern->main->progs.call_return : kern->main->progs.call_entry;
+	struct bpf_program *program = placed->returns ? request->returns : request->entry;
 	struct bpf_link *link = bpf_program__attach_perf_event_opts(program, placed->descriptor, &options);
 
 	if (!link) {
@@ -279,47 +280,70 @@ static int attach_perf(struct kern *kern, const struct link_request *request, co
 			if (error)
 				close(placed[i].descriptor);
 			else
-				error = start_placed(kern, &placed[i], attachment);
+				error = start_placed(request, &placed[i], attachment);
 		}
 	}
 	free(placed);
 	return error;
 }
 
-int kern_attach(struct kern *kern, pid_t pid, const char *path, const struct kern_site *sites, size_t count,
-		size_t *refused, struct attachment **result)
+/* Of the programs of the request, in the way that the kind of link has. */
+static int attach(struct kern *kern, enum link_kind kind, struct link_request *request, const struct kern_site *sites,
+		  size_t count, size_t *refused, struct attachment **result)
 {
 	struct attachment *attachment = calloc(1, sizeof(*attachment));
-	struct link_request request = { .pid = pid, .path = path };
 	int error = -ENOMEM;
 
 	*refused = 0;
-	request.offsets = calloc(count ?: 1, sizeof(*request.offsets));
-	request.semaphores = calloc(count ?: 1, sizeof(*request.semaphores));
-	request.cookies = calloc(count ?: 1, sizeof(*request.cookies));
-	if (!attachment || !request.offsets || !request.semaphores || !request.cookies)
+	request->offsets = calloc(count ?: 1, sizeof(*request->offsets));
+	request->semaphores = calloc(count ?: 1, sizeof(*request->semaphores));
+	request->cookies = calloc(count ?: 1, sizeof(*request->cookies));
+	if (!attachment || !request->offsets || !request->semaphores || !request->cookies)
 		goto out;
-	take_sites(&request, sites, count);
-	switch (kern->link) {
+	take_sites(request, sites, count);
+	switch (kind) {
 	case LINK_SESSION:
-		error = attach_session(kern, &request, count, refused, attachment);
+		error = attach_session(kern, request, count, refused, attachment);
 		break;
 	case LINK_MULTI:
-		error = attach_multi(kern, &request, sites, count, refused, attachment);
+		error = attach_multi(kern, request, sites, count, refused, attachment);
 		break;
 	default:
-		error = attach_perf(kern, &request, sites, count, refused, attachment);
+		error = attach_perf(kern, request, sites, count, refused, attachment);
 	}
 out:
-	free(request.offsets);
-	free(request.semaphores);
-	free(request.cookies);
+	free(request->offsets);
+	free(request->semaphores);
+	free(request->cookies);
 	if (error) {
 		kern_detach(kern, &attachment, 1);
 		return error;
 	}
 	*result = attachment;
 	return 0;
+}
+
+int kern_attach(struct kern *kern, pid_t pid, const char *path, const struct kern_site *sites, size_t count,
+		size_t *refused, struct attachment **result)
+{
+	struct link_request request = { .entry = kern->main->progs.call_entry,
+					.returns = kern->main->progs.call_return,
+					.pid = pid,
+					.path = path };
+
+	return attach(kern, kern->link, &request, sites, count, refused, result);
+}
+
+int kern_attach_codes(struct kern *kern, pid_t pid, const char *path, const struct kern_site *sites, size_t count,
+		      size_t *refused, struct attachment **result)
+{
+	struct link_request request = { .pid = pid, .path = path };
+
+	if (!kern->codes)
+		return -EPERM;
+	request.entry = kern->codes->progs.code_entry;
+	/* It has no return to watch: where there are session links, there are multi links, too. */
+	return attach(kern, kern->link == LINK_PERF ? LINK_PERF : LINK_MULTI, &request, sites, count, refused, result);
 }
 
 /* The kernel waits out a grace period for every perf event on its own; waiting for many at once takes as long as for one. */

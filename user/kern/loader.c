@@ -112,10 +112,12 @@ static void unload(struct kern *kern)
 	kern->trial = NULL;
 	rings_free(kern);
 	drivers_bpf__destroy(kern->drivers);
+	code_bpf__destroy(kern->codes);
 	session_bpf__destroy(kern->session);
 	session_context_bpf__destroy(kern->session_context);
 	xputrace_bpf__destroy(kern->main);
 	kern->drivers = NULL;
+	kern->codes = NULL;
 	kern->session = NULL;
 	kern->session_context = NULL;
 	kern->main = NULL;
@@ -131,6 +133,8 @@ static int load(struct kern *kern, const struct kern_options *options, enum link
 	error = load_main(kern, options);
 	if (!error && link == LINK_SESSION)
 		error = load_session(kern);
+	if (!error && options->codes)
+		error = codes_load(kern, options->spec_count);
 	if (!error)
 		error = rings_create(kern, options->buffer_bytes);
 	if (!error)
@@ -142,6 +146,7 @@ static int load(struct kern *kern, const struct kern_options *options, enum link
 		.slot_cpus = options->slot_cpus,
 		.sample_every = options->sample_every ?: 1,
 		.chosen_only = options->chosen_only,
+		.no_stop = options->no_stop,
 		.rings = kern->ring_count,
 		.wakeup_bytes = options->buffer_bytes / kern->ring_count / WAKEUP_SHARE,
 		.self = getpid(),

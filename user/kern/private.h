@@ -6,6 +6,7 @@
 #include <bpf/libbpf.h>
 
 #include "kern/kern.h"
+#include "code.skel.h"
 #include "drivers.skel.h"
 #include "session.skel.h"
 #include "session_context.skel.h"
@@ -20,6 +21,7 @@ struct kern {
 	struct session_bpf *session; /* at most one of these two; NULL unless LINK_SESSION */
 	struct session_context_bpf *session_context;
 	struct drivers_bpf *drivers; /* NULL until a driver is followed */
+	struct code_bpf *codes;	     /* NULL: code objects are not captured */
 	int session_program;	     /* borrowed from one of them; -1 */
 	struct xpt_config settings;
 	unsigned int ring_count;
@@ -45,6 +47,9 @@ __u64 events_missed(const struct kern *kern);
 
 /* counts.c: gives the perf events that are read around inferences to the kernel's side; nothing without slots. */
 int counts_create(struct kern *kern, const struct kern_options *options);
+
+/* codes.c: loads what captures code objects, before the rings are made. */
+int codes_load(struct kern *kern, size_t spec_count);
 
 int rings_create(struct kern *kern, size_t bytes);
 void rings_free(struct kern *kern);

@@ -52,6 +52,18 @@ static int rings_publish(struct kern *kern)
 	return 0;
 }
 
+/* Rings are emptied in the order in which they are added: a code object comes before the call that gave it. */
+static int reader_create(struct kern *kern)
+{
+	int control = bpf_map__fd(kern->main->maps.control_ring);
+	int first = kern->codes ? bpf_map__fd(kern->codes->maps.code_ring) : control;
+
+	kern->reader = ring_buffer__new(first, on_record, kern, NULL);
+	if (!kern->reader)
+		return -errno;
+	return kern->codes ? ring_buffer__add(kern->reader, control, on_record, kern) : 0;
+}
+
 int rings_create(struct kern *kern, size_t bytes)
 {
 	int cpus = libbpf_num_possible_cpus();
@@ -62,9 +74,9 @@ int rings_create(struct kern *kern, size_t bytes)
 		return -EINVAL;
 	kern->ring_count = cpus < RINGS_MAX ? cpus : RINGS_MAX;
 	each = ring_bytes(bytes, kern->ring_count);
-	kern->reader = ring_buffer__new(bpf_map__fd(kern->main->maps.control_ring), on_record, kern, NULL);
-	if (!kern->reader)
-		return -errno;
+	error = reader_create(kern);
+	if (error)
+		return error;
 	for (__u32 i = 0; i < kern->ring_count; i++) {
 		kern->ring[i] = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "data_ring", 0, 0, each, NULL);
 		if (kern->ring[i] < 0)
