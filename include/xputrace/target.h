@@ -51,6 +51,7 @@ struct xpt_site_info {
 	unsigned int cost;	  /* expected, ns a recorded call */
 	const char *found_by;	  /* "symbol", "table", "table in memory" */
 	int shared;		  /* another function has the same place: this one is not told apart */
+	const char *code; /* how a code object is given to it: "bytes", "parts", "path", "descriptor"; NULL: none is */
 };
 
 /*

@@ -7,6 +7,29 @@
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
 
+static void check_code(const struct call_spec *call)
+{
+	static const unsigned int needed[] = {
+		[XPT_CODE_NONE] = 0,
+		[XPT_CODE_MEMORY] = 1 << XPT_CODE_BYTES,
+		[XPT_CODE_PARTS] = 1 << XPT_CODE_BYTES | 1 << XPT_CODE_SIZE | 1 << XPT_CODE_COUNT,
+		[XPT_CODE_PATH] = 1 << XPT_CODE_BYTES,
+		[XPT_CODE_DESCRIPTOR] = 1 << XPT_CODE_BYTES,
+	};
+	const struct xpt_code_spec *code = &call->code;
+	unsigned int given = code->given;
+
+	require(code->source <= XPT_CODE_DESCRIPTOR && call->code_kind < CODE_KINDS);
+	if (code->source == XPT_CODE_MEMORY)
+		given &= ~(1u << XPT_CODE_SIZE);
+	require(given == needed[code->source]);
+	for (unsigned int i = 0; i < 3; i++) {
+		require(code->fetch[i].source <= 15 && !code->fetch[i].at_return);
+		require(code->fetch[i].derefs <= XPT_DEREF_MAX && code->fetch[i].type <= XPT_TYPE_STRING);
+	}
+	require((code->fetch[XPT_CODE_BYTES].type == XPT_TYPE_STRING) == (code->source == XPT_CODE_PATH));
+}
+
 static void check_call(const struct call_spec *call)
 {
 	const struct xpt_spec *spec = &call->wire;
@@ -25,6 +48,7 @@ static void check_call(const struct call_spec *call)
 	}
 	if (spec->flags & XPT_SPEC_BY_PROGRAM)
 		require(spec->fetches && spec->fetch[0].meaning == XPT_MEANING_PROGRAM && !spec->fetch[0].at_return);
+	check_code(call);
 }
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)

@@ -31,8 +31,18 @@ Test(describe_names, both_ways)
 	}
 }
 
+Test(describe_names, code_sources)
+{
+	cr_expect_str_eq(code_source_name(XPT_CODE_MEMORY), "bytes");
+	cr_expect_str_eq(code_source_name(XPT_CODE_PARTS), "parts");
+	cr_expect_str_eq(code_source_name(XPT_CODE_PATH), "path");
+	cr_expect_str_eq(code_source_name(XPT_CODE_DESCRIPTOR), "descriptor");
+}
+
 Test(describe_names, unknown)
 {
+	cr_expect_str_eq(code_source_name(XPT_CODE_NONE), "unknown");
+	cr_expect_str_eq(code_source_name(5), "unknown");
 	cr_expect_str_eq(role_name(0), "unknown");
 	cr_expect_str_eq(role_name(25), "unknown");
 	cr_expect_str_eq(role_name(-1), "unknown");

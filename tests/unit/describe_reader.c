@@ -87,7 +87,7 @@ Test(describe_reader, members)
 		{ "{\n\"schema\": 1,\n\"title\": \"x\",\n\"schema\": 1\n}", "toy.json:4: schema: is there twice" },
 		{ TOY("{\n\"symbol\": \"toy_run\",\n\"role\": \"execute\",\n\"fetches\": {}}"),
 		  "toy.json:10: calls[0].fetches: unknown key (known: symbol symbols slot probe file name role success fetch "
-		  "entry_only note)" },
+		  "code entry_only note)" },
 		{ TOY("{\"symbol\": \"toy_run\", \"role\": \"execute\",\n\"fetch\": {\"program\": \"arg0\",\n"
 		      "\"Size\": \"arg1\"}}"),
 		  "toy.json:9: calls[0].fetch.Size: unknown key (known: program key name size core stream status parent "

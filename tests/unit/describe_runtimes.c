@@ -11,21 +11,13 @@
 
 #define RETURN XPT_SOURCE_RETURN
 
-static struct registry *shipped(void)
-{
-	struct registry *registry;
-
-	cr_assert_eq(registry_create(NULL, &(struct registry_options){}, &registry), 0);
-	return registry;
-}
-
 Test(describe_runtimes, all_are_there)
 {
 	static const char *const names[] = {
 		"onnxruntime", "opencl",     "cuda", "cudart", "hip",  "hsa",	   "nrt",    "qaic",
 		"vaccel",      "level_zero", "ggml", "llama",  "pjrt", "libtorch", "region",
 	};
-	struct registry *registry = shipped();
+	struct registry *registry = shipped_runtimes();
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		cr_expect_not_null(registry_find(registry, names[i]), "%s", names[i]);
@@ -98,7 +90,7 @@ static void check_spec(const struct call_spec *call, const char *runtime)
 
 Test(describe_runtimes, every_spec_is_sane)
 {
-	struct registry *registry = shipped();
+	struct registry *registry = shipped_runtimes();
 
 	for (size_t i = 0; i < registry->spec_count; i++)
 		check_spec(registry->specs[i], registry->spec_runtime[i]->name);
@@ -442,18 +434,6 @@ static const struct {
 	{ "pjrt", "PJRT_Event_Await", XPT_ROLE_WAIT, XPT_SUCCESS_ZERO64, { FIELD(KEY, 0, 16), STATUS64 } },
 };
 
-static const struct call_spec *find_call(const struct registry *registry, const char *runtime, const char *function)
-{
-	const struct description *description = registry_find(registry, runtime);
-
-	cr_assert_not_null(description, "%s", runtime);
-	for (size_t i = 0; i < description->call_count; i++)
-		if (strcmp(description->calls[i].function, function) == 0)
-			return &description->calls[i];
-	cr_assert_fail("%s has no %s", runtime, function);
-	return NULL;
-}
-
 static const struct xpt_fetch *find_fetch(const struct xpt_spec *spec, enum xpt_meaning meaning)
 {
 	for (unsigned int i = 0; i < spec->fetches; i++)
@@ -464,7 +444,7 @@ static const struct xpt_fetch *find_fetch(const struct xpt_spec *spec, enum xpt_
 
 Test(describe_runtimes, functions_are_as_their_headers_say)
 {
-	struct registry *registry = shipped();
+	struct registry *registry = shipped_runtimes();
 
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
 		const struct call_spec *call = find_call(registry, wanted[i].runtime, wanted[i].function);
@@ -525,7 +505,7 @@ Test(describe_runtimes, slots)
 		{ "pjrt", "PJRT_Buffer_ToHostBuffer", 70 },
 		{ "pjrt", "PJRT_Buffer_CopyToMemory", 92 },
 	};
-	struct registry *registry = shipped();
+	struct registry *registry = shipped_runtimes();
 	const struct description *onnxruntime = registry_find(registry, "onnxruntime");
 	const struct description *pjrt = registry_find(registry, "pjrt");
 
@@ -579,7 +559,7 @@ Test(describe_runtimes, statuses)
 		{ "llama", -3, STATUS_ERROR, "computation failed" },
 		{ "vaccel", 95, STATUS_ERROR, "VACCEL_ENOTSUP" },
 	};
-	struct registry *registry = shipped();
+	struct registry *registry = shipped_runtimes();
 
 	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
 		const struct description *runtime = registry_find(registry, statuses[i].runtime);
@@ -614,7 +594,7 @@ Test(describe_runtimes, layers_have_the_role_of_what_is_around)
 		{ "cuda", "cuLaunchKernel", "cuda", "cuLaunchKernel" }, /* a stub that jumps to what is resolved */
 		{ "level_zero", "zeKernelCreate", "level_zero", "zeKernelCreate" }, /* loader and driver */
 	};
-	struct registry *registry = shipped();
+	struct registry *registry = shipped_runtimes();
 
 	for (size_t i = 0; i < sizeof(layers) / sizeof(layers[0]); i++) {
 		const struct call_spec *outer = find_call(registry, layers[i].outer, layers[i].outer_function);

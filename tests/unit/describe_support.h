@@ -103,4 +103,26 @@ static MAYBE_UNUSED void expect_fetch(const struct xpt_fetch *fetch, struct xpt_
 		  wanted.at_return, wanted.derefs, wanted.offset[0], wanted.offset[1], wanted.offset[2], wanted.last);
 }
 
+/* The descriptions that are shipped. */
+static MAYBE_UNUSED struct registry *shipped_runtimes(void)
+{
+	struct registry *registry;
+
+	cr_assert_eq(registry_create(NULL, &(struct registry_options){}, &registry), 0);
+	return registry;
+}
+
+static MAYBE_UNUSED const struct call_spec *find_call(const struct registry *registry, const char *runtime,
+						      const char *function)
+{
+	const struct description *description = registry_find(registry, runtime);
+
+	cr_assert_not_null(description, "%s", runtime);
+	for (size_t i = 0; i < description->call_count; i++)
+		if (strcmp(description->calls[i].function, function) == 0)
+			return &description->calls[i];
+	cr_assert_fail("%s has no %s", runtime, function);
+	return NULL;
+}
+
 #endif

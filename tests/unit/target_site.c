@@ -264,14 +264,27 @@ Test(target_site, compiled_functions)
 
 Test(target_site, arguments_of_a_spec)
 {
-	struct xpt_spec spec = { .fetches = 4 };
+	struct call_spec spec = { .wire.fetches = 4 };
 
-	spec.fetch[0].source = 0;
-	spec.fetch[1].source = XPT_SOURCE_RETURN;
-	spec.fetch[2].source = 7;
-	spec.fetch[3].source = 2;
-	spec.fetch[3].at_return = 1; /* remembered at the entry */
+	spec.wire.fetch[0].source = 0;
+	spec.wire.fetch[1].source = XPT_SOURCE_RETURN;
+	spec.wire.fetch[2].source = 7;
+	spec.wire.fetch[3].source = 2;
+	spec.wire.fetch[3].at_return = 1; /* remembered at the entry */
 	cr_expect_eq(site_arguments(&spec), 1u << 0 | 1u << 7 | 1u << 2);
+}
+
+Test(target_site, arguments_of_code)
+{
+	struct call_spec spec = { .wire.fetches = 1, .code.source = XPT_CODE_PARTS };
+
+	spec.code.fetch[XPT_CODE_BYTES].source = 3;
+	spec.code.fetch[XPT_CODE_SIZE].source = 4;
+	spec.code.fetch[XPT_CODE_COUNT].source = 1;
+	spec.code.given = 1 << XPT_CODE_BYTES | 1 << XPT_CODE_COUNT;
+	cr_expect_eq(site_arguments(&spec), 1u << 0 | 1u << 3 | 1u << 1, "what is not given is not read");
+	spec.code.given |= 1 << XPT_CODE_SIZE;
+	cr_expect_eq(site_arguments(&spec), 1u << 0 | 1u << 3 | 1u << 1 | 1u << 4);
 }
 
 Test(target_site, classes)

@@ -154,6 +154,8 @@ static int on_site(void *context, const struct xpt_site_info *site)
 		list_string("function", site->function, ",");
 		list_string("symbol", site->symbol, ",");
 		list_string("role", site->role, ",");
+		if (site->code)
+			list_string("code", site->code, ",");
 		printf("\"offset\":%" PRIu64 ",\"function_offset\":%" PRIu64 ",", site->offset, site->function_offset);
 		list_string("class", site->site_class, ",");
 		printf("\"cost_ns\":%u,", site->cost);

@@ -7,9 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "describe/call_code.h"
 #include "describe/call_fetches.h"
 
-enum { SYMBOL, SYMBOLS, SLOT, PROBE, ONLY_IN, NAME, ROLE, SUCCESS, FETCH, ENTRY_ONLY, NOTE, MEMBERS };
+enum { SYMBOL, SYMBOLS, SLOT, PROBE, ONLY_IN, NAME, ROLE, SUCCESS, FETCH, CODE, ENTRY_ONLY, NOTE, MEMBERS };
 
 static int by_name(const void *a, const void *b)
 {
@@ -235,12 +236,10 @@ int call_spec_parse(const struct reader *reader, const cJSON *value, const struc
 		    struct calls_seen *seen, struct call_spec *call)
 {
 	struct member members[MEMBERS] = {
-		[SYMBOL] = { .key = "symbol" }, [SYMBOLS] = { .key = "symbols" },
-		[SLOT] = { .key = "slot" },	[PROBE] = { .key = "probe" },
-		[ONLY_IN] = { .key = "file" },	[NAME] = { .key = "name" },
-		[ROLE] = { .key = "role" },	[SUCCESS] = { .key = "success" },
-		[FETCH] = { .key = "fetch" },	[ENTRY_ONLY] = { .key = "entry_only" },
-		[NOTE] = { .key = "note" },
+		[SYMBOL] = { .key = "symbol" }, [SYMBOLS] = { .key = "symbols" },	[SLOT] = { .key = "slot" },
+		[PROBE] = { .key = "probe" },	[ONLY_IN] = { .key = "file" },		[NAME] = { .key = "name" },
+		[ROLE] = { .key = "role" },	[SUCCESS] = { .key = "success" },	[FETCH] = { .key = "fetch" },
+		[CODE] = { .key = "code" },	[ENTRY_ONLY] = { .key = "entry_only" }, [NOTE] = { .key = "note" },
 	};
 	int error = reader_members(reader, value, place, members, MEMBERS);
 
@@ -256,6 +255,8 @@ int call_spec_parse(const struct reader *reader, const cJSON *value, const struc
 		error = read_entry_only(reader, members, &call->wire);
 	if (!error)
 		error = call_fetches_parse(reader, place, &members[FETCH], members[SUCCESS].value != NULL, call);
+	if (!error && members[CODE].value)
+		error = call_code_parse(reader, &members[CODE], call);
 	return error;
 }
 

@@ -4,19 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "describe/fetch_expression.h"
+#include "describe/fetch_member.h"
 
 #define MEANING_COUNT (XPT_MEANING_LENGTH + 1)
 #define OPERATOR_ARGUMENT_MAX 5 /* in a register on every architecture */
 #define BIT(meaning) (1u << XPT_MEANING_##meaning)
-
-#if defined(__x86_64__)
-#define ARCHITECTURE "x86_64"
-#elif defined(__aarch64__)
-#define ARCHITECTURE "aarch64"
-#else
-#error "unknown architecture"
-#endif
 
 /* What a role asks of the fetches. */
 struct rule {
@@ -54,6 +46,7 @@ struct parser {
 	const struct reader *reader;
 	struct member members[MEANING_COUNT - 1]; /* by meaning - 1 */
 	struct call_spec *call;
+	bool success_given; /* the call says how it tells success */
 };
 
 static const struct member *member_of(const struct parser *parser, int meaning)
@@ -62,9 +55,9 @@ static const struct member *member_of(const struct parser *parser, int meaning)
 }
 
 /* Checks what does not depend on the other fetches of the call. */
-static int check_fetch(const struct parser *parser, const struct json_place *place, const struct xpt_fetch *fetch,
-		       bool success_given)
+static int check_fetch(void *context, const struct json_place *place, const struct xpt_fetch *fetch)
 {
+	const struct parser *parser = context;
 	const struct reader *reader = parser->reader;
 	const struct xpt_spec *spec = &parser->call->wire;
 
@@ -81,7 +74,7 @@ static int check_fetch(const struct parser *parser, const struct json_place *pla
 			return reader_error(reader, place, "must be read at the return");
 		return 0;
 	}
-	if (fetch->at_return && !success_given)
+	if (fetch->at_return && !parser->success_given)
 		return reader_error(reader, place,
 				    "is read at the return, which needs success to say when that is allowed");
 	if (fetch->source == XPT_SOURCE_RETURN && parser->call->has_status)
@@ -92,44 +85,20 @@ static int check_fetch(const struct parser *parser, const struct json_place *pla
 	return 0;
 }
 
-static int add_expression(struct parser *parser, const cJSON *value, const struct json_place *place, int meaning,
-			  bool success_given, bool wanted)
+static int add_fetch(struct parser *parser, const struct member *member, int meaning)
 {
 	struct xpt_spec *spec = &parser->call->wire;
 	struct xpt_fetch fetch;
-	char reason[128];
-	int error;
+	bool given;
+	int error = fetch_member_parse(parser->reader, member, meaning, check_fetch, parser, &fetch, &given);
 
-	if (!cJSON_IsString(value))
-		return reader_error(parser->reader, place, "must be a string");
-	error = fetch_expression_parse(value->valuestring, &fetch, reason, sizeof(reason));
-	if (error)
-		return reader_error(parser->reader, place, "%s", reason);
-	fetch.meaning = meaning;
-	error = check_fetch(parser, place, &fetch, success_given);
-	if (error || !wanted)
+	if (error || !given)
 		return error;
 	if (spec->fetches == XPT_FETCH_MAX)
-		return reader_error(parser->reader, place, "more than %d fetches%s", XPT_FETCH_MAX,
+		return reader_error(parser->reader, &member->place, "more than %d fetches%s", XPT_FETCH_MAX,
 				    parser->call->has_status ? " with the status" : "");
 	spec->fetch[spec->fetches++] = fetch;
 	return 0;
-}
-
-/* A fetch is one expression, or one for each architecture that passes the argument in its own way. */
-static int add_fetch(struct parser *parser, const struct member *member, int meaning, bool success_given)
-{
-	struct member architectures[] = { { .key = "x86_64" }, { .key = "aarch64" } };
-	int error;
-
-	if (!cJSON_IsObject(member->value))
-		return add_expression(parser, member->value, &member->place, meaning, success_given, true);
-	error = reader_members(parser->reader, member->value, &member->place, architectures, 2);
-	for (size_t i = 0; i < 2 && !error; i++)
-		if (architectures[i].value)
-			error = add_expression(parser, architectures[i].value, &architectures[i].place, meaning,
-					       success_given, strcmp(architectures[i].key, ARCHITECTURE) == 0);
-	return error;
 }
 
 static void add_status(struct call_spec *call)
@@ -213,7 +182,7 @@ static int check_call(const struct parser *parser, const struct json_place *plac
 int call_fetches_parse(const struct reader *reader, const struct json_place *place, const struct member *member,
 		       bool success_given, struct call_spec *call)
 {
-	struct parser parser = { .reader = reader, .call = call };
+	struct parser parser = { .reader = reader, .call = call, .success_given = success_given };
 	struct xpt_spec *spec = &call->wire;
 	const struct json_place *where;
 	int error = 0;
@@ -225,7 +194,7 @@ int call_fetches_parse(const struct reader *reader, const struct json_place *pla
 	/* By meaning, which puts the program first: there the kernel looks for it. */
 	for (int meaning = 1; meaning < MEANING_COUNT && !error; meaning++)
 		if (member_of(&parser, meaning)->value)
-			error = add_fetch(&parser, member_of(&parser, meaning), meaning, success_given);
+			error = add_fetch(&parser, member_of(&parser, meaning), meaning);
 	if (!error && call->has_status && !(fetched(spec) & BIT(STATUS))) {
 		if (spec->fetches == XPT_FETCH_MAX)
 			return reader_error(reader, &member->place, "more than %d fetches with the status",
@@ -267,7 +236,7 @@ int method_fetches_parse(const struct reader *reader, const struct member *objec
 	struct parser parser = { .reader = reader, .call = method };
 	struct xpt_spec *spec = &method->wire;
 	struct xpt_fetch *fetch = spec->fetch;
-	int error = add_fetch(&parser, object, XPT_MEANING_OBJECT, false);
+	int error = add_fetch(&parser, object, XPT_MEANING_OBJECT);
 
 	if (error || !spec->fetches) /* not on this architecture */
 		return error;

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "base/log.h"
+#include "code/object.h"
 #include "bpf/wire.h"
 
 /* How a function is found in a mapped file. */
@@ -46,7 +47,14 @@ struct call_spec {
 	char *function;	      /* how the function is called in every output: first symbol, probe, or the slot's name */
 	struct xpt_spec wire; /* role, fetches; index and over are set when a registry numbers its specs */
 	bool has_status;      /* the return value is a status (XPT_SUCCESS_ZERO32 or _ZERO64) */
+	struct xpt_code_spec code; /* the code object that the call gives; its index is set with that of wire */
+	enum code_kind code_kind;  /* of it where its bytes do not tell; CODE_UNKNOWN: not known */
 };
+
+static inline bool call_spec_has_code(const struct call_spec *call)
+{
+	return call->code.source != XPT_CODE_NONE;
+}
 
 /* An API table: a struct of function pointers that an exported accessor returns. */
 struct table_spec {
@@ -126,9 +134,10 @@ void description_free(struct description *description);
  */
 enum status_class description_status(const struct description *description, __s64 value, const char **name);
 
-const char *role_name(enum xpt_role role);	    /* "program.load"; never NULL */
-const char *meaning_name(enum xpt_meaning meaning); /* "program"; never NULL */
-int role_from_name(const char *name);		    /* -ENOENT */
-int meaning_from_name(const char *name);	    /* -ENOENT */
+const char *role_name(enum xpt_role role);		   /* "program.load"; never NULL */
+const char *meaning_name(enum xpt_meaning meaning);	   /* "program"; never NULL */
+const char *code_source_name(enum xpt_code_source source); /* "bytes"; never NULL */
+int role_from_name(const char *name);			   /* -ENOENT */
+int meaning_from_name(const char *name);		   /* -ENOENT */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How roles and meanings are called in descriptions and in every output. */
+/* How roles, meanings and where code is are called in descriptions and in every output. */
 #include <errno.h>
 #include <string.h>
 
@@ -41,6 +41,13 @@ static const char *const meaning_names[] = {
 	[XPT_MEANING_CLASS] = "class",	   [XPT_MEANING_INFERENCE] = "inference",
 };
 
+static const char *const code_source_names[] = {
+	[XPT_CODE_MEMORY] = "bytes",
+	[XPT_CODE_PARTS] = "parts",
+	[XPT_CODE_PATH] = "path",
+	[XPT_CODE_DESCRIPTOR] = "descriptor",
+};
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const char *name_of(const char *const *names, size_t count, size_t value)
@@ -64,6 +71,11 @@ const char *role_name(enum xpt_role role)
 const char *meaning_name(enum xpt_meaning meaning)
 {
 	return name_of(meaning_names, COUNT(meaning_names), meaning);
+}
+
+const char *code_source_name(enum xpt_code_source source)
+{
+	return name_of(code_source_names, COUNT(code_source_names), source);
 }
 
 int role_from_name(const char *name)

@@ -165,6 +165,7 @@ static __u64 over_mask(const struct registry *registry, const struct description
 static void number_spec(struct registry *registry, struct description *runtime, struct call_spec *spec)
 {
 	spec->wire.index = registry->spec_count;
+	spec->code.index = registry->spec_count;
 	spec->wire.runtime = runtime->index;
 	if (spec->wire.over)
 		spec->wire.flags |= XPT_SPEC_AROUND;

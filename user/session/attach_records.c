@@ -77,7 +77,7 @@ static void on_resolve(struct attacher *attacher, pid_t tgid, const struct descr
 
 	if (spec < 0 || !place_open(attacher, tgid, address, &place))
 		return;
-	error = site_choose(place.elf, place.address, site_arguments(&attacher->options.registry->specs[spec]->wire),
+	error = site_choose(place.elf, place.address, site_arguments(attacher->options.registry->specs[spec]),
 			    &function.site);
 	elf_file_close(place.elf);
 	if (!error && !attached_has(&attacher->attached, owner, place.file, function.site.offset))

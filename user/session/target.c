@@ -209,6 +209,7 @@ static int visit_sites(struct walk *walk, const struct mapped_file *mapped, cons
 			.cost = site_class_cost(function->site.class),
 			.found_by = found_by_name(function->by),
 			.shared = function->shared,
+			.code = call_spec_has_code(spec) ? code_source_name(spec->code.source) : NULL,
 		};
 
 		result = walk->site_visit(walk->context, &info);

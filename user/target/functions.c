@@ -118,7 +118,7 @@ static int place(struct look *look, const struct description *runtime, const str
 		 enum found_by by, const char *symbol)
 {
 	struct site site;
-	int error = site_choose(look->file, address, site_arguments(&spec->wire), &site);
+	int error = site_choose(look->file, address, site_arguments(spec), &site);
 
 	if (error == -ENOENT || error == -ENOEXEC)
 		return note_missing(look, runtime, symbol, why_no_site(error));

@@ -319,14 +319,21 @@ int site_of_marker(struct elf_file *file, __u64 address, struct site *site)
 	return error;
 }
 
-__u32 site_arguments(const struct xpt_spec *spec)
+static __u32 argument_of(const struct xpt_fetch *fetch)
+{
+	return fetch->source < 32 ? 1u << fetch->source : 0;
+}
+
+__u32 site_arguments(const struct call_spec *spec)
 {
 	__u32 arguments = 0;
 
 	/* fetches at return are made from arguments that were remembered at the entry */
-	for (unsigned int i = 0; i < spec->fetches && i < XPT_FETCH_MAX; i++)
-		if (spec->fetch[i].source < 32)
-			arguments |= 1u << spec->fetch[i].source;
+	for (unsigned int i = 0; i < spec->wire.fetches && i < XPT_FETCH_MAX; i++)
+		arguments |= argument_of(&spec->wire.fetch[i]);
+	for (unsigned int i = 0; i < sizeof(spec->code.fetch) / sizeof(spec->code.fetch[0]); i++)
+		if (spec->code.given & 1u << i)
+			arguments |= argument_of(&spec->code.fetch[i]);
 	return arguments;
 }
 

@@ -7,8 +7,8 @@
 #ifndef XPT_TARGET_SITE_H
 #define XPT_TARGET_SITE_H
 
+#include "describe/description.h"
 #include "target/elf_file.h"
-#include "bpf/wire.h"
 
 enum site_class {
 	SITE_OPTIMISED = 1, /* 5-byte nop at the function's entry; the kernel may turn it into a call */
@@ -45,8 +45,8 @@ int site_choose_after(struct elf_file *file, __u64 address, struct site *site);
  */
 int site_of_marker(struct elf_file *file, __u64 address, struct site *site);
 
-/* Registers and stack that the fetches of a spec read when the call begins; for site_choose(). */
-__u32 site_arguments(const struct xpt_spec *spec);
+/* Registers and stack that the fetches of a spec, and of its code, read when the call begins; for site_choose(). */
+__u32 site_arguments(const struct call_spec *spec);
 
 const char *site_class_name(enum site_class class); /* "optimised", "emulated", "stepped" */
 

@@ -71,7 +71,7 @@ static int add(struct search *search, const struct description *runtime, const s
 		return error;
 	if (error)
 		added.refused = "its place holds no instruction that does nothing and takes a cheap probe";
-	else if (!static_probe_is_call(elf_file_machine(search->file), probe->arguments, site_arguments(&spec->wire)))
+	else if (!static_probe_is_call(elf_file_machine(search->file), probe->arguments, site_arguments(spec)))
 		added.refused = "its arguments are not where those of a call are";
 	else if (probe->semaphore && elf_file_data_offset(search->file, probe->semaphore, &added.site.semaphore))
 		added.refused = "its semaphore is not in the data of the file";
