@@ -10,8 +10,12 @@
 #include <unistd.h>
 
 #include "target/functions.h"
+#include "target/loaded_code.h"
 #include "target/operator_node.h"
 #include "target/operators.h"
+#include "target/process_symbol.h"
+
+#include "tests/fuzz/require.h"
 
 #define FUNCTIONS_MAX 256
 
@@ -77,6 +81,32 @@ static int visit(void *context, const struct elf_symbol *symbol)
 	return ++walk->seen == FUNCTIONS_MAX;
 }
 
+/* The file as it is when a process has mapped it: what is listed lies in it. */
+static void look_as_mapped(int fd, size_t size)
+{
+	static struct loaded_files files; /* what else is mapped is known */
+	static struct process_symbols *symbols;
+	unsigned char *address = size ? mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+	struct loaded_codes codes;
+	char name[256];
+	__u64 offset;
+
+	if (address == MAP_FAILED)
+		return;
+	if (loaded_code_new(getpid(), NULL, &files, &codes) == 0) {
+		for (size_t i = 0; i < codes.count; i++)
+			require(codes.objects[i].library || codes.objects[i].length <= codes.objects[i].size);
+		require(codes.count <= LOADED_CODE_MAX);
+		loaded_codes_free(&codes);
+	}
+	if (!symbols)
+		symbols = process_symbols_create(NULL);
+	if (symbols && process_symbols_look(symbols, getpid(), (__u64)(uintptr_t)address + size / 2, name, sizeof(name),
+					    &offset) == 0)
+		kernel_name_of_stub(name);
+	munmap(address, size);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct description *list[] = { &runtimes[0], &runtimes[1], &runtimes[2] };
@@ -99,6 +129,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(void)operator_node_layout(walk.file, &operators_spec);
 		elf_file_close(walk.file);
 	}
+	look_as_mapped(fd, size);
 	close(fd);
 	return 0;
 }

@@ -44,6 +44,23 @@ struct elf_symbol {
 int elf_file_each_function(struct elf_file *file, int (*visit)(void *context, const struct elf_symbol *symbol),
 			   void *context);
 
+/* The same, of data symbols as well. */
+int elf_file_each_symbol(struct elf_file *file, int (*visit)(void *context, const struct elf_symbol *symbol),
+			 void *context);
+
+/* A section that has bytes in the file: all of them lie in it. */
+struct elf_section {
+	const char *name; /* valid during the visit; at most 63 bytes of it */
+	__u64 offset;	  /* in the file */
+	__u64 size;
+};
+
+/* Calls visit for every one, in the order of the file's table; a non-zero return ends the walk and is returned. */
+int elf_file_each_section(struct elf_file *file, int (*visit)(void *context, const struct elf_section *section),
+			  void *context);
+/* Reads length bytes at an offset of the file; -EFAULT when it is shorter. */
+int elf_file_read_offset(struct elf_file *file, __u64 offset, void *buffer, size_t length);
+
 /* File offset of a virtual address in an executable segment (what a uprobe needs); -ENOENT outside of all. */
 int elf_file_offset(struct elf_file *file, __u64 address, __u64 *offset);
 /* Virtual address of a file offset; -ENOENT. */
@@ -57,6 +74,8 @@ int elf_file_read(struct elf_file *file, __u64 address, void *buffer, size_t len
 
 /* True when .dynsym defines a function of that name. */
 bool elf_file_exports(struct elf_file *file, const char *name);
+/* True when it defines a function or data of one of these names, behind which stands NULL. */
+bool elf_file_exports_any(struct elf_file *file, const char *const *names);
 
 #define ELF_VERSION_LENGTH 255 /* bytes of a version's name; versions with a longer one are left out */
 

@@ -88,9 +88,6 @@ struct elf_file {
 	size_t range_count;
 };
 
-/* Reads exactly length bytes at a file offset; -EFAULT when the file is shorter. */
-int elf_file_read_offset(struct elf_file *file, __u64 offset, void *buffer, size_t length);
-
 /* Maps a virtual address to where the file has its bytes, whatever the segment is for; -ENOENT. left: bytes that follow
  * in the same segment. */
 int elf_file_locate(struct elf_file *file, __u64 address, __u64 *offset, __u64 *left);

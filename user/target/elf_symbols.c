@@ -9,6 +9,8 @@
 #define SYMBOLS_AT_ONCE 1024
 #define HASH_BUCKET_MAX (4u << 20)
 #define HASH_CHAIN_MAX 65536 /* symbols of one bucket; a few in real files */
+#define FUNCTIONS (1u << STT_FUNC | 1u << STT_GNU_IFUNC)
+#define FUNCTIONS_AND_DATA (FUNCTIONS | 1u << STT_OBJECT)
 
 int elf_file_read_section(struct elf_file *file, const Elf64_Ehdr *header, size_t index, Elf64_Shdr *section)
 {
@@ -170,15 +172,14 @@ static bool cut_version(char *name, size_t room)
 	return true;
 }
 
-static bool is_defined_function(const struct elf_symbol_table *table, const Elf64_Sym *symbol)
+static bool is_defined(const struct elf_symbol_table *table, const Elf64_Sym *symbol, unsigned int types)
 {
-	unsigned int type = ELF64_ST_TYPE(symbol->st_info);
-
-	return (type == STT_FUNC || type == STT_GNU_IFUNC) && symbol->st_shndx != SHN_UNDEF && symbol->st_value &&
+	return types >> ELF64_ST_TYPE(symbol->st_info) & 1 && symbol->st_shndx != SHN_UNDEF && symbol->st_value &&
 	       symbol->st_name && symbol->st_name < table->strings_size;
 }
 
-static int walk_table(struct elf_file *file, struct elf_symbol_table *table,
+/* types: bits (1 << STT_...) of those that are visited. */
+static int walk_table(struct elf_file *file, struct elf_symbol_table *table, unsigned int types,
 		      int (*visit)(void *context, const struct elf_symbol *symbol), void *context)
 {
 	Elf64_Sym symbols[SYMBOLS_AT_ONCE];
@@ -201,7 +202,7 @@ static int walk_table(struct elf_file *file, struct elf_symbol_table *table,
 			char *name;
 			int stop;
 
-			if (!is_defined_function(table, &symbols[i]))
+			if (!is_defined(table, &symbols[i], types))
 				continue;
 			name = table->strings + symbols[i].st_name;
 			if (!cut_version(name, table->strings_size - symbols[i].st_name))
@@ -223,8 +224,32 @@ int elf_file_each_function(struct elf_file *file, int (*visit)(void *context, co
 	int stop;
 
 	elf_file_locate_tables(file);
-	stop = walk_table(file, &file->dynamic, visit, context);
-	return stop ? stop : walk_table(file, &file->full, visit, context);
+	stop = walk_table(file, &file->dynamic, FUNCTIONS, visit, context);
+	return stop ? stop : walk_table(file, &file->full, FUNCTIONS, visit, context);
+}
+
+int elf_file_each_symbol(struct elf_file *file, int (*visit)(void *context, const struct elf_symbol *symbol),
+			 void *context)
+{
+	int stop;
+
+	elf_file_locate_tables(file);
+	stop = walk_table(file, &file->dynamic, FUNCTIONS_AND_DATA, visit, context);
+	return stop ? stop : walk_table(file, &file->full, FUNCTIONS_AND_DATA, visit, context);
+}
+
+static int compare_names(void *context, const struct elf_symbol *symbol)
+{
+	for (const char *const *name = context; *name; name++)
+		if (!strcmp(*name, symbol->name))
+			return 1;
+	return 0;
+}
+
+bool elf_file_exports_any(struct elf_file *file, const char *const *names)
+{
+	elf_file_locate_tables(file);
+	return walk_table(file, &file->dynamic, FUNCTIONS_AND_DATA, compare_names, (void *)names) == 1;
 }
 
 static int compare_name(void *context, const struct elf_symbol *symbol)
@@ -235,5 +260,5 @@ static int compare_name(void *context, const struct elf_symbol *symbol)
 bool elf_file_exports(struct elf_file *file, const char *name)
 {
 	elf_file_locate_tables(file);
-	return walk_table(file, &file->dynamic, compare_name, (void *)name) == 1;
+	return walk_table(file, &file->dynamic, FUNCTIONS, compare_name, (void *)name) == 1;
 }

@@ -9,6 +9,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -62,4 +63,42 @@ int maps_entry_parse(char *line, struct maps_entry *entry)
 	cut_deleted(at, entry);
 	entry->path = at;
 	return 0;
+}
+
+int maps_each(pid_t pid, int (*visit)(void *context, const struct maps_entry *entry), void *context)
+{
+	size_t capacity = 0;
+	char *line = NULL;
+	char path[64];
+	int result = 0;
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	maps = fopen(path, "re");
+	if (!maps)
+		return errno == ENOENT ? -ESRCH : errno == EPERM ? -EACCES : -errno;
+	errno = 0;
+	while (!result && getline(&line, &capacity, maps) > 0) {
+		struct maps_entry entry;
+
+		if (maps_entry_parse(line, &entry) == 0)
+			result = visit(context, &entry);
+		errno = 0;
+	}
+	if (!result && ferror(maps))
+		result = errno == EPERM ? -EACCES : errno ? -errno : -EIO;
+	free(line);
+	fclose(maps);
+	return result;
+}
+
+bool maps_entry_has_file(const struct maps_entry *entry)
+{
+	return entry->inode && entry->path[0] && entry->path[0] != '[';
+}
+
+void maps_entry_open_path(const struct maps_entry *entry, pid_t pid, char path[MAP_FILE_PATH_MAX])
+{
+	snprintf(path, MAP_FILE_PATH_MAX, "/proc/%d/map_files/%llx-%llx", (int)pid, (unsigned long long)entry->start,
+		 (unsigned long long)entry->end);
 }

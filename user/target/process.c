@@ -88,53 +88,40 @@ static int add_mapped(struct mapped_files *files, const struct maps_entry *entry
 	return 0;
 }
 
+struct mapped_walk {
+	pid_t pid;
+	struct mapped_files *files;
+};
+
 /*
  * The numbers in maps are the superblock's: on btrfs and overlayfs they are not what stat() gives, and identity with a file
  * opened elsewhere would be missed. Without permission to follow the link, they are the best there is.
  */
-static int note_entry(pid_t pid, const struct maps_entry *entry, struct mapped_files *files)
+static int note_entry(void *context, const struct maps_entry *entry)
 {
 	struct mapped_file identity = { .device = entry->device, .inode = entry->inode };
+	const struct mapped_walk *walk = context;
 	struct stat status;
 
-	if (!entry->executable || !entry->inode || !entry->path[0] || entry->path[0] == '[')
+	if (!entry->executable || !maps_entry_has_file(entry))
 		return 0;
-	snprintf(identity.open_path, sizeof(identity.open_path), "/proc/%d/map_files/%llx-%llx", (int)pid,
-		 (unsigned long long)entry->start, (unsigned long long)entry->end);
+	maps_entry_open_path(entry, walk->pid, identity.open_path);
 	if (stat(identity.open_path, &status) == 0) {
 		if (!S_ISREG(status.st_mode))
 			return 0;
 		identity.device = status.st_dev;
 		identity.inode = status.st_ino;
 	}
-	return is_known(files, identity.device, identity.inode) ? 0 : add_mapped(files, entry, &identity);
+	return is_known(walk->files, identity.device, identity.inode) ? 0 : add_mapped(walk->files, entry, &identity);
 }
 
 int process_mapped_files(pid_t pid, struct mapped_files *result)
 {
-	size_t capacity = 0;
-	char *line = NULL;
-	char path[64];
-	int error = 0;
-	FILE *maps;
+	struct mapped_walk walk = { pid, result };
+	int error;
 
 	memset(result, 0, sizeof(*result));
-	proc_path(path, sizeof(path), pid, "maps");
-	maps = fopen(path, "re");
-	if (!maps)
-		return proc_error(errno);
-	errno = 0;
-	while (!error && getline(&line, &capacity, maps) > 0) {
-		struct maps_entry entry;
-
-		if (maps_entry_parse(line, &entry) == 0)
-			error = note_entry(pid, &entry, result);
-		errno = 0;
-	}
-	if (!error && ferror(maps))
-		error = proc_error(errno ? errno : EIO);
-	free(line);
-	fclose(maps);
+	error = maps_each(pid, note_entry, &walk);
 	if (error)
 		mapped_files_free(result);
 	return error;

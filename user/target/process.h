@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "base/log.h"
+#include "target/maps.h"
 
 /* One file that a process has mapped executable. Paths may be hostile: they are shown, never opened. */
 struct mapped_file {
@@ -20,7 +21,7 @@ struct mapped_file {
 	char *path;   /* as in maps, for messages and reports; " (deleted)" cut off into deleted */
 	bool deleted;
 	/* Opens the very file that is mapped, whatever namespace it is in and even when it was deleted. */
-	char open_path[64]; /* /proc/PID/map_files/START-END */
+	char open_path[MAP_FILE_PATH_MAX]; /* /proc/PID/map_files/START-END */
 };
 
 struct mapped_files {
