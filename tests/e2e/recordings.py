@@ -6,9 +6,11 @@ import json
 import struct
 
 CALL, SPEC, LOST, PASS, END = 1, 16, 19, 21, 24
+CODE_OBJECT, CODE_UNLOADED, SYMBOL = 36, 37, 38
 NUMBERED = 1 << 3
 
 Call = collections.namedtuple("Call", "tgid tid spec start end flags sample program number")
+Code = collections.namedtuple("Code", "tgid handle time text")  # text: what its JSON says; None: it was unloaded
 
 
 class Recording:
@@ -21,6 +23,7 @@ class Recording:
         header_length, info_offset, info_length = struct.unpack_from("<III", data, 16)
         self.info = json.loads(data[info_offset:info_offset + info_length])
         self.calls, self.specs, self.lost, self.end, self.kinds = [], {}, 0, None, collections.Counter()
+        self.code, self.symbols = [], {}  # symbols: (tgid, address): name
         sequence, at = 0, header_length
         while at < len(data):
             magic, number, length, records = struct.unpack_from("<4sIII", data, at)
@@ -45,6 +48,13 @@ class Recording:
                     self.specs[number] = text
                 else:
                     self.end = text
+            elif kind in (CODE_OBJECT, CODE_UNLOADED, SYMBOL):
+                handle, text_length = struct.unpack_from("<QI", data, at + 16)
+                text = data[at + 32:at + 32 + text_length]
+                if kind == SYMBOL:
+                    self.symbols[tgid, handle] = text.decode(errors="surrogateescape")
+                else:
+                    self.code.append(Code(tgid, handle, time, json.loads(text) if kind == CODE_OBJECT else None))
             elif kind == LOST:
                 self.lost += struct.unpack_from("<Q", data, at + 24)[0]
             at += size

@@ -16,7 +16,7 @@
 
 #define RAW 0x80
 #define BAD_SIZE 0x40
-#define KIND 0x1f
+#define KIND 0x3f
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -250,6 +250,28 @@ static void touch_count(const struct event_count *count)
 		abort();
 }
 
+static void touch_if_told(const char *text)
+{
+	if (text)
+		touch_text(text);
+}
+
+static void touch_code(const struct event_code *code)
+{
+	touch_text(code->kind);
+	touch_if_told(code->machine);
+	touch_if_told(code->name);
+	touch_if_told(code->uri);
+	touch_if_told(code->sha256);
+	touch_if_told(code->runtime);
+	touch_if_told(code->function);
+	touch_if_told(code->error);
+	for (size_t i = 0; i < code->kernel_count; i++)
+		touch_text(code->kernels[i]);
+	if (code->unloaded && !code->handle)
+		abort();
+}
+
 static int touch_event(void *context, const struct event *event)
 {
 	(*(size_t *)context)++;
@@ -312,6 +334,9 @@ static int touch_event(void *context, const struct event *event)
 		if (event->lost.since > event->lost.time)
 			abort();
 		break;
+	case EVENT_CODE:
+		touch_code(&event->code);
+		break;
 	case EVENT_TASK:
 		touch_text(event->task.name);
 		break;
@@ -352,6 +377,15 @@ static void touch_model(const struct model *model)
 		touch_queue(model_queue(model, i));
 	for (i = 0; i < model_counter_count(model); i++)
 		touch_counter(model_counter(model, i));
+	for (i = 0; i < model_code_object_count(model); i++) {
+		touch_text(model_code_object(model, i)->kind);
+		touch_if_told(model_code_object(model, i)->uri);
+		touch_if_told(model_code_object(model, i)->name);
+		if (model_code_object(model, i)->unloads > model_code_object(model, i)->loads)
+			abort();
+	}
+	for (i = 0; i < model_code_totals(model)->kind_count; i++)
+		touch_text(model_code_totals(model)->kinds[i].name);
 	if (model_end_text(model))
 		touch_text(model_end_text(model));
 }
@@ -487,6 +521,12 @@ static void record_tidy(struct xpt_record_header *record)
 	case XPT_RECORD_READING:
 		((struct xpt_record_reading *)record)->values %= COUNTERS + 1;
 		break;
+	case XPT_RECORD_CODE_OBJECT:
+	case XPT_RECORD_CODE_UNLOADED:
+		text->id &= 7;
+		text->length &= 0x7f;
+		break;
+	case XPT_RECORD_SYMBOL:
 	case XPT_RECORD_NAMED:
 		text->id &= 7;
 		text->length &= 15;

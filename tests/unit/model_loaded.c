@@ -49,7 +49,7 @@ Test(model_loaded, better_sources_of_a_name_win)
 {
 	char text[128];
 
-	for (int source = NAME_FROM_FORK; source <= NAME_FROM_USER; source++) {
+	for (int source = NAME_FROM_FORK; source < NAME_SOURCES; source++) {
 		struct fixture *f = fixture_toy();
 		bool renamed = source == NAME_FROM_CALL; /* its handle is another program's from there on */
 
@@ -60,7 +60,7 @@ Test(model_loaded, better_sources_of_a_name_win)
 		toy_execute(f, 1, 5, 120, 130);
 		flush(f);
 		cr_assert_eq(model_program_count(f->model), renamed ? 2 : 1);
-		cr_assert_str_eq(seen_nth(f, EVENT_CALL, 1)->program, source < NAME_FROM_USER ? "call" : "before",
+		cr_assert_str_eq(seen_nth(f, EVENT_CALL, 1)->program, source != NAME_FROM_USER ? "call" : "before",
 				 "source %d", source);
 		fixture_free(f);
 	}
@@ -79,7 +79,7 @@ Test(model_loaded, name_from_a_fork_gives_way_to_any_other)
 
 Test(model_loaded, name_that_the_user_gives_wins)
 {
-	for (int source = NAME_FROM_LOAD; source <= NAME_FROM_USER; source++) {
+	for (int source = NAME_FROM_LOAD; source < NAME_SOURCES; source++) {
 		struct fixture *f = fixture_toy();
 		char text[128];
 
@@ -168,7 +168,7 @@ Test(model_loaded, what_is_malformed_is_refused)
 		"{\"runtime\":0,\"name\":5}",
 		"{\"runtime\":0,\"region\":\"\"}",
 		"{\"runtime\":0,\"name\":\"a\",\"named_by\":0}",
-		"{\"runtime\":0,\"name\":\"a\",\"named_by\":6}",
+		"{\"runtime\":0,\"name\":\"a\",\"named_by\":7}",
 		"{\"runtime\":0,\"name\":\"a\",\"named_by\":\"load\"}",
 		"{\"runtime\":0,\"size\":-1}",
 		"{\"runtime\":0,\"size\":1e30}",

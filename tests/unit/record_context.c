@@ -148,6 +148,80 @@ Test(record_context, oldest_makes_room)
 	context_free(&context);
 }
 
+#define OBJECT(uri, more) "{\"uri\":\"" uri "\",\"kind\":\"elf\"" more "}"
+
+Test(record_context, code_objects_are_kept_until_they_are_unloaded)
+{
+	struct context context;
+
+	context_init(&context, SIZE_MAX);
+	take(&context, XPT_RECORD_CODE_OBJECT, 1, 100, 5, OBJECT("a", ",\"tid\":123,\"stopped_ns\":4567,\"size\":8"));
+	take(&context, XPT_RECORD_CODE_OBJECT, 1, 110, 6, OBJECT("b", ",\"name\":\"\\\"tid\\\":7\",\"tid\":9"));
+	take(&context, XPT_RECORD_CODE_OBJECT, 2, 120, 5, OBJECT("c", ""));
+	take(&context, XPT_RECORD_SYMBOL, 1, 120, 0x700, "kernel");
+	cr_assert_str_eq(
+		known(&context),
+		"38 1 1792 kernel\n"
+		"36 1 5 " OBJECT(
+			"a",
+			",\"tid\":0  ,\"stopped_ns\":0   ,\"size\":8") "\n"
+								       "36 1 6 " OBJECT(
+									       "b",
+									       ",\"name\":\"\\\"tid\\\":7\",\"tid\":0") "\n"
+															"36 2 5 " OBJECT(
+																"c",
+																"") "\n");
+	take(&context, XPT_RECORD_CODE_UNLOADED, 1, 90, 5, ""); /* of one that had the handle before */
+	take(&context, XPT_RECORD_CODE_UNLOADED, 1, 130, 6, "");
+	take(&context, XPT_RECORD_CODE_UNLOADED, 1, 130, 7, "");
+	take(&context, XPT_RECORD_CODE_UNLOADED, 3, 130, 5, "");
+	cr_assert_eq(context.code_count, 2);
+	task(&context, XPT_TASK_EXEC, 1, 0, 200);
+	cr_assert_str_eq(known(&context), "36 2 5 " OBJECT("c", "") "\n");
+	take(&context, XPT_RECORD_CODE_UNLOADED, 2, 300, 5, "");
+	cr_assert_str_eq(known(&context), "");
+	cr_assert_eq(context.code_count + context.owned_count + context.bytes, 0);
+	context_free(&context);
+}
+
+Test(record_context, code_objects_without_a_handle_are_told_apart_by_their_uri)
+{
+	struct context context;
+
+	context_init(&context, SIZE_MAX);
+	take(&context, XPT_RECORD_CODE_OBJECT, 1, 100, 0, OBJECT("a", ""));
+	take(&context, XPT_RECORD_CODE_OBJECT, 1, 101, 0, OBJECT("b", ""));
+	take(&context, XPT_RECORD_CODE_OBJECT, 1, 102, 0, OBJECT("a", ",\"size\":1"));
+	take(&context, XPT_RECORD_CODE_OBJECT, 1, 103, 0, "{\"uri\":\"");
+	cr_assert_str_eq(known(&context),
+			 "36 1 0 " OBJECT("b", "") "\n36 1 0 " OBJECT("a", ",\"size\":1") "\n"
+											  "36 1 0 {\"uri\":\"\n");
+	context_free(&context);
+}
+
+/* Names of programs are asked for more often. */
+Test(record_context, code_objects_make_room_first)
+{
+	struct context context;
+
+	context_init(&context, 4000);
+	take(&context, XPT_RECORD_SYMBOL, 1, 1, 0x700, "kernel");
+	for (__u64 i = 1; i <= 1000; i++) {
+		take(&context, XPT_RECORD_CODE_OBJECT, 1, i, i, OBJECT("a", ""));
+		cr_assert_leq(context.owned_bytes, 4000);
+	}
+	cr_assert(strstr(known(&context), "38 1 1792 kernel\n"));
+	cr_assert(strstr(known(&context), "36 1 1000 "));
+	context_free(&context);
+
+	context_init(&context, SIZE_MAX);
+	for (__u64 i = 1; i <= CONTEXT_CODE_MAX + 3; i++)
+		take(&context, XPT_RECORD_CODE_OBJECT, 1, i, i, OBJECT("a", ""));
+	cr_assert_eq(context.code_count, CONTEXT_CODE_MAX);
+	cr_assert_eq(context.dropped, 3);
+	context_free(&context);
+}
+
 static void tell(struct past *past, __u64 time, __u64 handle, const char *text)
 {
 	struct told told = { .time = time, .handle = handle, .tgid = 1 };

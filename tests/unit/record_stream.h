@@ -2,7 +2,7 @@
 /*
  * A made-up stream of records as a collector gets them: processes that fork, run other programs and exit, threads with nested
  * calls, inferences with operators on their own and other threads, asynchronous ones, programs that are loaded, named and
- * released, regions; the records of three rings, one ring after the other, with a PASS before each round.
+ * released, regions, code objects and symbols; the records of three rings, one ring after the other, with a PASS before each round.
  */
 #ifndef XPT_TEST_RECORD_STREAM_H
 #define XPT_TEST_RECORD_STREAM_H
@@ -16,6 +16,7 @@
 #define STREAM_DEPTH 5
 #define STREAM_KEYS 16
 #define STREAM_NAMES 4
+#define STREAM_CODE 6 /* code objects of a process, by handle */
 
 struct stream_open {
 	enum stream_spec spec;
@@ -49,9 +50,10 @@ struct stream_process {
 	bool regions_named[STREAM_NAMES]; /* by handle */
 	unsigned int regions_open;
 	bool user_named[STREAM_HANDLES];
-	bool has_children; /* what is named later, they may have or not */
-	bool forked;	   /* what it uses for the first time may have a name from its parent */
-	bool ending;	   /* only what is open goes on */
+	bool has_children;	/* what is named later, they may have or not */
+	bool forked;		/* what it uses for the first time may have a name from its parent */
+	bool ending;		/* only what is open goes on */
+	bool code[STREAM_CODE]; /* loaded */
 };
 
 struct stream {
@@ -381,6 +383,38 @@ static inline void stream_close_call(struct stream *stream, struct stream_proces
 		    values, count);
 }
 
+/* All from one ring: they are made where their order is known. Handle 0 is none; now and then one is unloaded that is not there. */
+static inline void stream_load_code(struct stream *stream, struct stream_process *process, __u32 tid)
+{
+	unsigned int number = stream_random(stream, STREAM_CODE);
+	char text[256];
+
+	if (process->code[number] || !stream_random(stream, 20)) {
+		stream_text(&stream->rings[0], XPT_RECORD_CODE_UNLOADED, process->tgid, stream_tick(stream), number,
+			    "");
+		process->code[number] = false;
+		return;
+	}
+	snprintf(text, sizeof(text),
+		 "{\"uri\":\"memory://%u#offset=0x%x&size=4096\",\"kind\":\"elf\",\"name\":\"code%llu\",\"size\":4096,"
+		 "\"tid\":%u,\"stopped_ns\":%u,\"kernels\":[\"k\"]}",
+		 process->tgid, number, stream->now, tid, stream_random(stream, 2) * 1000);
+	stream_text(&stream->rings[0], XPT_RECORD_CODE_OBJECT, process->tgid, stream_tick(stream), number, text);
+	process->code[number] = number;
+}
+
+/* Any time, of a handle that may be known or not. */
+static inline void stream_tell_symbol(struct stream *stream, struct stream_process *process)
+{
+	char text[32];
+
+	if (process->has_children)
+		return;
+	snprintf(text, sizeof(text), "symbol%llu", stream->now);
+	stream_text(stream_ring(stream), XPT_RECORD_SYMBOL, process->tgid, stream_tick(stream),
+		    1 + stream_random(stream, STREAM_HANDLES - 1), text);
+}
+
 static inline void stream_act(struct stream *stream, struct stream_process *process, struct stream_thread *thread)
 {
 	unsigned int what = stream_random(stream, 100);
@@ -411,6 +445,10 @@ static inline void stream_step(struct stream *stream)
 		process->ending = true;
 	else if (what < 10 && process->thread_count < STREAM_THREADS)
 		stream_add_thread(stream, process);
+	else if (what < 20)
+		stream_load_code(stream, process, process->threads[0].tid);
+	else if (what < 25)
+		stream_tell_symbol(stream, process);
 	else
 		stream_act(stream, process, &process->threads[stream_random(stream, process->thread_count)]);
 }

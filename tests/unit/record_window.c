@@ -60,6 +60,8 @@ static bool expected(const struct follower *follower, const struct snapshot_part
 		return false;
 	if (part->tgid && line->tgid != part->tgid)
 		return false;
+	if (line->what == 'c' || line->what == 'u')
+		return true;
 	if (line->what == 'a' && wait_begin(follower, line->end) < from)
 		return false;
 	return line->returned > ends[line->tid] && in_stretches(part, line);

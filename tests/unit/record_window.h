@@ -14,7 +14,7 @@ struct line {
 	__u64 start, end, inference; /* inference: of an operator, the one it is a step of */
 	__u64 returned;		     /* the call had, that it began with */
 	__u32 tgid, tid;
-	char what;	/* e: execute, a: asynchronous inference, o: operator, r: region */
+	char what; /* e: execute, a: asynchronous inference, o: operator, r: region, c: code object is loaded, u: unloaded */
 	char text[160]; /* names of program, process, thread, operator, region */
 };
 
@@ -54,6 +54,20 @@ static inline void account_operator(struct account *account, const struct event_
 		     call->program, op->process->name, more);
 }
 
+/* Those that are found are what a cut begins with. */
+static inline void account_code(struct account *account, const struct event_code *code)
+{
+	char more[96];
+
+	snprintf(more, sizeof(more), "%s %s %s 0x%llx %llu", code->kind, code->name, code->uri, code->handle,
+		 code->stopped);
+	if (code->unloaded || code->tid)
+		account_line(account,
+			     (struct line){ code->time, code->time, 0, code->time, code->tgid, code->tid,
+					    code->unloaded ? 'u' : 'c', "" },
+			     NULL, "", more);
+}
+
 static inline int account_write(void *context, const struct event *event)
 {
 	const struct event_inference *inference = &event->inference;
@@ -87,6 +101,9 @@ static inline int account_write(void *context, const struct event *event)
 			     (struct line){ region->start, region->end, 0, region->end, region->tgid, region->tid, 'r',
 					    "" },
 			     NULL, region->program->process->name, region->name);
+		break;
+	case EVENT_CODE:
+		account_code(account, &event->code);
 		break;
 	default:
 		break;

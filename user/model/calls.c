@@ -33,7 +33,7 @@ static bool succeeded(const struct event_call *call)
 	return call->outcome == OUTCOME_OK || call->outcome == OUTCOME_NONE;
 }
 
-/* A name that the user gave is looked up once: later ones are handed to the programs by the NAMED record. */
+/* Names that were told by handle are looked up once: later ones are handed to the programs by the NAMED and SYMBOL records. */
 int program_ask_user(struct model *model, struct program *program)
 {
 	const char *name;
@@ -42,22 +42,26 @@ int program_ask_user(struct model *model, struct program *program)
 		return 0;
 	program->asked = true;
 	name = names_find(&model->names, program->view.process->tgid, program->view.handle);
-	return program_set_name(program, name, NAME_FROM_USER);
+	if (name)
+		return program_set_name(program, name, NAME_FROM_USER);
+	return program_set_name(program, symbols_find(&model->symbols, program->process, program->view.handle),
+				NAME_FROM_SYMBOL);
 }
 
 /* since: when the call began that runs it. */
 static void program_use(struct model *model, struct passage *passage, __u64 since)
 {
 	const struct event_call *call = &passage->event.call;
+	int named;
 
 	if (!has(call, XPT_MEANING_PROGRAM))
 		return;
 	passage->program = programs_use(&model->programs, passage->process, passage->function->runtime, call->handle,
 					since);
-	if (passage->program)
-		note(passage, program_ask_user(model, passage->program));
-	else
-		note(passage, -ENOMEM);
+	named = passage->program ? program_ask_user(model, passage->program) : -ENOMEM;
+	note(passage, named);
+	if (named > 0 && passage->program->view.name_source == NAME_FROM_SYMBOL)
+		programs_tell(&model->programs, passage->program, call->start, false);
 }
 
 static void program_find(struct model *model, struct passage *passage)
@@ -77,7 +81,7 @@ static void program_name(struct model *model, struct passage *passage, enum name
 
 	named = program_set_name(passage->program, call->name, source);
 	note(passage, named);
-	if (has(call, XPT_MEANING_PARENT) && passage->program->view.name_source <= NAME_FROM_PARENT) {
+	if (has(call, XPT_MEANING_PARENT) && !name_is_better(passage->program->view.name_source, NAME_FROM_PARENT)) {
 		parent_name = names_find(&model->names, passage->process->view.tgid, call->parent);
 		named = parent_name ? program_set_name(passage->program, parent_name, NAME_FROM_PARENT) :
 				      programs_set_parent(&model->programs, passage->program, call->parent, call->end);

@@ -85,6 +85,23 @@ struct model_operator {
 	__u64 device_time;	 /* ns, of these jobs: as in model_device_times; 0: not seen */
 };
 
+/*
+ * A code object, however often and by whichever process it was loaded: those with the same kind, size and hash are one, where the
+ * hash is not known, those with the same URI. Strings are valid UTF-8 only by luck. Lives as long as the model.
+ */
+struct model_code_object {
+	const char *kind;			     /* "hsaco" */
+	const char *machine, *name, *sha256, *error; /* NULL: not told */
+	const char *uri;			     /* where it was loaded from first; NULL: not told */
+	__u64 size;				     /* bytes; 0: not known */
+	__u64 kernels, functions; /* how many kernels are named, at most CODE_KERNELS_MAX; how many functions it has */
+	__u64 loads;		  /* when it was found is one of them */
+	__u64 unloads;
+	__u64 incomplete; /* loads with bytes missing */
+};
+
+#define CODE_KERNELS_MAX 64
+
 /* How the values of a counter follow each other. */
 enum model_counter_kind {
 	MODEL_COUNTER_SUM = 0,	 /* it only grows: what is told is its growth per second */
@@ -134,7 +151,10 @@ struct model_device_times {
 	__u64 busy_time; /* ns, share of the queues' busy_time of its jobs that have ended; n that run have 1/n each */
 };
 
-/* Where a program's name comes from. A better source wins, and so does the later of two equal ones. Numbers stand in recordings. */
+/*
+ * Where a program's name comes from. A better source wins, see name_is_better(), and so does the later of two equal ones. Numbers
+ * stand in recordings, and say nothing about that.
+ */
 enum name_source {
 	NAME_FROM_HANDLE = 0,
 	NAME_FROM_FORK = 1, /* the process that this one was forked from had it */
@@ -142,7 +162,12 @@ enum name_source {
 	NAME_FROM_LOAD = 3,
 	NAME_FROM_CALL = 4, /* program.name */
 	NAME_FROM_USER = 5,
+	NAME_FROM_SYMBOL = 6, /* of the program that the process runs, or a library: the handle is its address */
+	NAME_SOURCES,
 };
+
+/* Is the one a better source of a name than the other? From worst: handle, fork, symbol, parent, load, call, user. */
+bool name_is_better(enum name_source source, enum name_source than);
 
 struct model_program {
 	unsigned int id; /* unique in the recording, from 1 */
@@ -197,6 +222,7 @@ enum event_kind {
 	EVENT_IOCTL = 16,    /* on a driver's device node */
 	EVENT_READING = 17,  /* value of a counter */
 	EVENT_LAUNCH = 18,   /* a launch, once it is known in which operator it was made */
+	EVENT_CODE = 19,     /* a code object was loaded, found or unloaded */
 };
 
 struct event_call {
@@ -358,6 +384,22 @@ struct event_lost {
 	__u64 count;
 };
 
+/* A code object: what a runtime was given so that a device runs it. Strings are valid UTF-8 only by luck; NULL: not told. */
+struct event_code {
+	__u32 tgid, tid;  /* tid 0: none, it was found loaded */
+	__u64 time;	  /* when the call began that loads or unloads it, or when it was found */
+	bool unloaded;	  /* of these kind, name, uri, sha256 and handle are told, as they were when it was loaded */
+	__u64 handle;	  /* 0: none */
+	const char *kind; /* "hsaco"; never NULL */
+	const char *machine, *name, *uri, *sha256, *runtime, *function, *error;
+	const char *const *kernels; /* names of the first ones */
+	size_t kernel_count;
+	__u64 size;	 /* bytes; 0: not known */
+	__u64 functions; /* in it */
+	__u64 missing;	 /* bytes that could not be copied */
+	__u64 stopped;	 /* ns, that the process was stopped for it from time on; 0: it was not */
+};
+
 struct event_held {
 	__u32 tgid;
 	__u64 start, end;
@@ -417,6 +459,7 @@ struct event {
 		struct event_ioctl ioctl;
 		struct event_reading reading;
 		struct event_launch launch;
+		struct event_code code;
 	};
 };
 

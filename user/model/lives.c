@@ -15,6 +15,8 @@ static void process_clear(struct model *model, struct process *process, __u64 ti
 	regions_drop_process(&model->regions, process);
 	steps_drop_process(&model->steps, process);
 	strings_drop(&model->strings, process->view.tgid);
+	symbols_drop_process(&model->symbols, process);
+	code_objects_drop_process(&model->code, process);
 	programs_release_all(&model->programs, process, time);
 }
 

@@ -32,7 +32,7 @@ static int loaded_parse(const struct model *model, const cJSON *object, struct l
 	if (!error && has(object, "size"))
 		error = json_integer_get(object, "size", 0, LOADED_SIZE_MAX, &size);
 	if (!error && has(object, "named_by"))
-		error = json_integer_get(object, "named_by", NAME_FROM_FORK, NAME_FROM_USER, &source);
+		error = json_integer_get(object, "named_by", NAME_FROM_FORK, NAME_SOURCES - 1, &source);
 	if (!error && has(object, "name"))
 		error = json_string_get(object, "name", &loaded->name);
 	if (!error && has(object, "region"))

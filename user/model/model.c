@@ -16,6 +16,7 @@ int model_create(const struct log *log, struct model **result)
 		return -ENOMEM;
 	model->functions.log = log;
 	processes_init(&model->processes, &model->sinks);
+	symbols_init(&model->symbols);
 	programs_init(&model->programs, &model->sinks, &model->processes);
 	strings_init(&model->strings);
 	totals_init(&model->totals, &model->sinks, &model->processes);
@@ -27,6 +28,7 @@ int model_create(const struct log *log, struct model **result)
 	readings_init(&model->readings, &model->sinks);
 	steps_init(&model->steps, &model->sinks);
 	launches_init(&model->launches, &model->sinks);
+	code_objects_init(&model->code, &model->sinks);
 	*result = model;
 	return 0;
 }
@@ -36,6 +38,8 @@ void model_free(struct model *model)
 	if (!model)
 		return;
 	chosen_free(&model->chosen);
+	code_objects_free(&model->code); /* refers to processes */
+	symbols_free(&model->symbols);	 /* the same */
 	launches_free(&model->launches); /* refers to programs */
 	readings_free(&model->readings);
 	regions_free(&model->regions);
@@ -158,33 +162,16 @@ static int operator_deliver(struct model *model, const struct xpt_record_text *r
 	return process == model->processes.others ? 0 : steps_describe(&model->steps, process, record);
 }
 
-/* The name is for the program that has the handle now, and for those that will have it. */
-static int named_deliver(struct model *model, const struct xpt_record_text *record)
+static int code_deliver(struct model *model, const struct xpt_record_text *record)
 {
-	__u32 tgid = record->header.tgid;
-	struct program *program;
-	int error, named;
-	size_t i;
+	struct process *process = processes_told(&model->processes, record->header.tgid, record->header.time);
 
-	error = names_give(&model->names, tgid, record->id, record->text, record->length);
-	if (error == -ENOSPC) {
-		sinks_lose(&model->sinks, XPT_LOSS_NAMES, 1, record->header.time);
-		return 0;
-	}
-	for (i = 0; i < model->programs.count && !error; i++) {
-		program = model->programs.all[i];
-		if (program->others || program->view.handle != record->id ||
-		    (tgid && program->view.process->tgid != tgid))
-			continue;
-		named = program_set_name(program, names_find(&model->names, program->view.process->tgid, record->id),
-					 NAME_FROM_USER);
-		if (named > 0) {
-			programs_tell(&model->programs, program, record->header.time, false);
-			named = programs_lend_name(&model->programs, program, record->header.time);
-		}
-		error = named < 0 ? named : 0;
-	}
-	return error;
+	if (!process)
+		return -ENOMEM;
+	if (record->header.kind == XPT_RECORD_CODE_OBJECT)
+		return code_objects_load(&model->code, process, record);
+	code_objects_unload(&model->code, process, record);
+	return 0;
 }
 
 static void lost_deliver(struct model *model, const struct xpt_record_lost *record)
@@ -263,6 +250,11 @@ static int record_deliver(struct model *model, const struct xpt_record_header *r
 		return named_deliver(model, text);
 	case XPT_RECORD_LOADED:
 		return loaded_deliver(model, text);
+	case XPT_RECORD_SYMBOL:
+		return symbol_deliver(model, text);
+	case XPT_RECORD_CODE_OBJECT:
+	case XPT_RECORD_CODE_UNLOADED:
+		return code_deliver(model, text);
 	case XPT_RECORD_CLASS:
 	case XPT_RECORD_NODE:
 		return operator_deliver(model, text);
@@ -466,6 +458,21 @@ size_t model_counter_count(const struct model *model)
 const struct model_counter *model_counter(const struct model *model, size_t index)
 {
 	return &model->readings.all[index]->view;
+}
+
+size_t model_code_object_count(const struct model *model)
+{
+	return model->code.count;
+}
+
+const struct model_code_object *model_code_object(const struct model *model, size_t index)
+{
+	return &model->code.all[index]->view;
+}
+
+const struct model_code_totals *model_code_totals(const struct model *model)
+{
+	return &model->code.totals;
 }
 
 __u64 model_lost(const struct model *model, enum xpt_loss cause)

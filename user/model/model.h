@@ -25,8 +25,11 @@ struct model;
  * count as XPT_LOSS_JOBS when a call returns that lacks them; then the oldest is given up, and counts at once.
  */
 #define MODEL_JOBS_MAX 65536
-#define MODEL_QUEUES_MAX 1024	  /* queues of devices; further ones are one, with the engine "(others)" */
-#define MODEL_OPERATORS_MAX 65536 /* further ones are not kept apart (XPT_LOSS_NAMES) */
+#define MODEL_QUEUES_MAX 1024	    /* queues of devices; further ones are one, with the engine "(others)" */
+#define MODEL_OPERATORS_MAX 65536   /* further ones are not kept apart (XPT_LOSS_NAMES) */
+#define MODEL_CODE_OBJECTS_MAX 4096 /* further ones are counted in struct model_code_totals only */
+#define MODEL_CODE_LOADS_MAX 8192   /* handles that are loaded; the unload of the oldest ones beyond is not told */
+#define MODEL_SYMBOLS_MAX 65536	    /* further ones are for programs that are there already (XPT_LOSS_NAMES) */
 #define MODEL_SINKS_MAX 8
 
 /* log must outlive the model; it may be NULL. -ENOMEM. */
@@ -118,6 +121,23 @@ const struct model_queue *model_queue(const struct model *model, size_t index);
 /* Counters that were read at intervals, by their index. */
 size_t model_counter_count(const struct model *model);
 const struct model_counter *model_counter(const struct model *model, size_t index);
+
+/* In the order in which they were loaded or found first. */
+size_t model_code_object_count(const struct model *model);
+const struct model_code_object *model_code_object(const struct model *model, size_t index);
+
+/* Of all code objects; found ones are loads, too. */
+struct model_code_totals {
+	__u64 loads, unloads;
+	__u64 incomplete;      /* loads with bytes missing */
+	__u64 held, held_time; /* for how many the process was stopped, and ns of all of these together */
+	struct model_code_kind {
+		const char *name;
+		__u64 loads;
+	} kinds[32]; /* in the order in which they came; those that are too many are the last, "(others)" */
+	unsigned int kind_count;
+};
+const struct model_code_totals *model_code_totals(const struct model *model);
 
 __u64 model_lost(const struct model *model, enum xpt_loss cause);
 __u64 model_first_time(const struct model *model); /* of any call; 0: none */

@@ -58,6 +58,8 @@ static struct process *process_create(struct processes *processes, __u32 tgid, c
 	process->view.sort_index = processes->seen++;
 	link_init(&process->link);
 	link_init(&process->programs);
+	link_init(&process->symbols);
+	link_init(&process->code);
 	return process;
 }
 
@@ -113,6 +115,13 @@ struct process *processes_get(struct processes *processes, __u32 tgid, __u64 tim
 	if (process && process != processes->others)
 		process_tell(processes, process);
 	return process;
+}
+
+struct process *processes_told(struct processes *processes, __u32 tgid, __u64 time)
+{
+	struct process *process = processes_find(processes, tgid);
+
+	return process ? process : processes_get(processes, tgid, time);
 }
 
 static const char *json_text(const cJSON *object, const char *key)

@@ -15,6 +15,8 @@ struct process {
 	struct map_node node;	   /* by tgid; the newest is found first */
 	struct link link;	   /* of processes.live or processes.gone */
 	struct link programs;	   /* struct program.of_process */
+	struct link symbols;	   /* struct symbol.of_process */
+	struct link code;	   /* struct code_load.of_process */
 	__u32 forked_from;	   /* sort index of the process whose memory it began with, + 1; 0: none */
 	__u64 forked;		   /* time of that */
 	unsigned int orphans;	   /* programs whose parent may yet lend them its name */
@@ -44,6 +46,8 @@ void processes_free(struct processes *processes);
  * MODEL_PROCESSES_MAX it is the one that stands for all others. NULL: no memory.
  */
 struct process *processes_get(struct processes *processes, __u32 tgid, __u64 time);
+/* The same, but what is told may come late: when it is known, and has exited, it is still the one. NULL: no memory. */
+struct process *processes_told(struct processes *processes, __u32 tgid, __u64 time);
 /* The newest with this tgid, also one that has exited. NULL: none. */
 struct process *processes_find(const struct processes *processes, __u32 tgid);
 /* Stands for all that are not kept apart any more. NULL: no memory. */

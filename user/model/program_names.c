@@ -6,11 +6,22 @@
 
 #include "model/programs.h"
 
+/* From best to worst. */
+static const unsigned char name_ranks[NAME_SOURCES] = {
+	[NAME_FROM_USER] = 6,	[NAME_FROM_CALL] = 5, [NAME_FROM_LOAD] = 4,   [NAME_FROM_PARENT] = 3,
+	[NAME_FROM_SYMBOL] = 2, [NAME_FROM_FORK] = 1, [NAME_FROM_HANDLE] = 0,
+};
+
+bool name_is_better(enum name_source source, enum name_source than)
+{
+	return name_ranks[source] > name_ranks[than];
+}
+
 int program_set_name(struct program *program, const char *name, enum name_source source)
 {
 	char *copy;
 
-	if (!name || !*name || source < program->view.name_source || (program->others && program->name))
+	if (!name || !*name || name_is_better(program->view.name_source, source) || (program->others && program->name))
 		return 0;
 	copy = strndup(name, PROGRAM_NAME_MAX);
 	if (!copy)
@@ -35,7 +46,7 @@ int programs_set_parent(struct programs *programs, struct program *program, __u6
 {
 	const struct program *source;
 
-	if (program->others || program->view.name_source > NAME_FROM_PARENT)
+	if (program->others || name_is_better(program->view.name_source, NAME_FROM_PARENT))
 		return 0;
 	source = programs_find(programs, program->process, program->view.runtime_index, parent, time);
 	if (source && source != program && source->view.named) {

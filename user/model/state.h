@@ -4,6 +4,7 @@
 #define XPT_MODEL_STATE_H
 
 #include "model/chosen.h"
+#include "model/code_objects.h"
 #include "model/jobs.h"
 #include "model/launches.h"
 #include "model/memory.h"
@@ -15,6 +16,7 @@
 #include "model/readings.h"
 #include "model/regions.h"
 #include "model/strings.h"
+#include "model/symbols.h"
 #include "model/totals.h"
 
 struct model {
@@ -24,6 +26,7 @@ struct model {
 	struct processes processes;
 	struct programs programs;
 	struct names names;
+	struct symbols symbols;
 	struct strings strings;
 	struct totals totals;
 	struct traced_drivers drivers;
@@ -35,6 +38,7 @@ struct model {
 	struct launches launches;
 	struct readings readings;
 	struct chosen chosen;
+	struct code_objects code;
 	__u64 pass; /* time of the last PASS */
 	bool passed;
 	__u64 delivered; /* model_delivered() */
@@ -46,7 +50,7 @@ struct model {
 
 /* calls.c: delivers a call. -ENOMEM; the event is delivered all the same where that is possible. */
 int call_deliver(struct model *model, const struct xpt_record_call *record);
-/* Gives the program the name that the user has for it, if any. 1: named; 0: not; -ENOMEM. */
+/* Gives the program the name that the user has for its handle, else that of the symbol there, if any. 1: named; 0: not; -ENOMEM. */
 int program_ask_user(struct model *model, struct program *program);
 
 /* counts.c: what the kernel has counted. -ENOMEM. */
@@ -59,6 +63,10 @@ int ioctl_deliver(struct model *model, const struct xpt_record_ioctl *record);
 
 /* loaded.c: a program that was there before. -EBADMSG, -ENOMEM. */
 int loaded_deliver(struct model *model, const struct xpt_record_text *record);
+
+/* told_names.c: the name of what has, or will have, a handle. -ENOMEM. */
+int named_deliver(struct model *model, const struct xpt_record_text *record);
+int symbol_deliver(struct model *model, const struct xpt_record_text *record);
 
 /* lives.c: processes that begin, change and end. */
 int task_deliver(struct model *model, const struct xpt_record_task *record);

@@ -172,6 +172,8 @@ __u64 event_time(const struct event *event)
 		return event->reading.time;
 	case EVENT_LAUNCH:
 		return event->launch.end;
+	case EVENT_CODE:
+		return event->code.time;
 	default:
 		return 0;
 	}

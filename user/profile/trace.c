@@ -486,6 +486,8 @@ int trace_event(struct trace *trace, const struct event *event, struct trace_tex
 		return take_other(event, into, event->counter.tgid);
 	case EVENT_HELD:
 		return take_other(event, into, event->held.tgid);
+	case EVENT_CODE:
+		return take_other(event, into, event->code.tgid);
 	case EVENT_LOST:
 		return take_other(event, into, 0);
 	case EVENT_PROGRAM:

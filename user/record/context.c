@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/event.h"
+#include "record/context_text.h"
 
 /* What an entry takes besides its record: with its place in the maps, and what the allocator needs. */
 #define ENTRY_BYTES (sizeof(struct entry) + 64)
@@ -30,6 +30,7 @@ void context_init(struct context *context, size_t room)
 	link_init(&context->common);
 	link_init(&context->processes);
 	link_init(&context->owned);
+	link_init(&context->code);
 }
 
 /* ---- keys ---- */
@@ -37,31 +38,6 @@ void context_init(struct context *context, size_t room)
 static __u64 key_of(__u16 kind, __u16 runtime, __u32 tgid)
 {
 	return (__u64)kind << 48 | (__u64)runtime << 32 | tgid;
-}
-
-/* Choices have no number, and all of them count. */
-static __u64 choice_number(const struct xpt_record_text *record)
-{
-	__u64 hash = 0xcbf29ce484222325 ^ record->id;
-
-	for (__u32 i = 0; i < record->length; i++)
-		hash = (hash ^ (unsigned char)record->text[i]) * 0x100000001b3;
-	return hash;
-}
-
-static __u64 number_of(const struct xpt_record_header *record)
-{
-	switch (record->kind) {
-	case XPT_RECORD_REGION_NAME:
-		return ((const struct xpt_record_region_name *)record)->name;
-	case XPT_RECORD_PROCESS:
-		return 0;
-	case XPT_RECORD_CHOICE:
-	case XPT_RECORD_MATCH:
-		return choice_number((const void *)record);
-	default:
-		return ((const struct xpt_record_text *)record)->id;
-	}
 }
 
 /* Of processes: it goes with them. */
@@ -74,6 +50,8 @@ static bool is_owned(__u16 kind)
 	case XPT_RECORD_NODE:
 	case XPT_RECORD_REGION_NAME:
 	case XPT_RECORD_LOADED:
+	case XPT_RECORD_SYMBOL:
+	case XPT_RECORD_CODE_OBJECT:
 		return true;
 	default:
 		return false;
@@ -91,6 +69,7 @@ bool context_is(const struct xpt_record_header *record)
 	case XPT_RECORD_NAMED:
 	case XPT_RECORD_CHOICE:
 	case XPT_RECORD_MATCH:
+	case XPT_RECORD_CODE_UNLOADED:
 		return true;
 	default:
 		return is_owned(record->kind);
@@ -125,6 +104,7 @@ static void entry_remove(struct context *context, struct entry *entry)
 	link_remove(&entry->link);
 	if (entry->owner) {
 		context->owned_count--;
+		context->code_count -= entry->record->kind == XPT_RECORD_CODE_OBJECT;
 		link_remove(&entry->of_process);
 		if (link_alone(&entry->owner->entries)) {
 			map_remove(&context->owners, &entry->owner->node);
@@ -147,6 +127,7 @@ void context_free(struct context *context)
 	list_free(context, &context->common);
 	list_free(context, &context->processes);
 	list_free(context, &context->owned);
+	list_free(context, &context->code);
 	map_free(&context->entries);
 	map_free(&context->owners);
 }
@@ -173,6 +154,8 @@ static struct link *list_of(struct context *context, __u16 kind)
 {
 	if (!is_owned(kind))
 		return &context->common;
+	if (kind == XPT_RECORD_CODE_OBJECT)
+		return &context->code;
 	return kind == XPT_RECORD_PROCESS ? &context->processes : &context->owned;
 }
 
@@ -198,6 +181,7 @@ static struct entry *entry_add(struct context *context, __u64 key, __u64 number)
 	link_append(list_of(context, kind), &entry->link);
 	link_append(&entry->owner->entries, &entry->of_process);
 	context->owned_count++;
+	context->code_count += kind == XPT_RECORD_CODE_OBJECT;
 	return entry;
 }
 
@@ -227,13 +211,24 @@ static int put(struct context *context, __u64 key, __u64 number, struct xpt_reco
 	return 0;
 }
 
+static bool is_full(const struct context *context)
+{
+	return context->code_count > CONTEXT_CODE_MAX || context->owned_count > CONTEXT_MAX ||
+	       context->owned_bytes > context->room;
+}
+
+/* What is asked for most goes last. */
+static struct link *oldest(struct context *context)
+{
+	if (!link_alone(&context->code))
+		return context->code.next;
+	return link_alone(&context->owned) ? context->processes.next : context->owned.next;
+}
+
 static void make_room(struct context *context)
 {
-	struct link *oldest;
-
-	while (context->owned_count && (context->owned_count > CONTEXT_MAX || context->owned_bytes > context->room)) {
-		oldest = link_alone(&context->owned) ? context->processes.next : context->owned.next;
-		entry_remove(context, container_of(oldest, struct entry, link));
+	while (context->owned_count && is_full(context)) {
+		entry_remove(context, container_of(oldest(context), struct entry, link));
 		context->dropped++;
 	}
 }
@@ -270,16 +265,6 @@ static struct xpt_record_header *copy_record(const struct xpt_record_header *rec
 	return copy;
 }
 
-/* Any other name of it is better. Inside of a string the quotes would be escaped. */
-static void name_from_fork(struct xpt_record_text *record)
-{
-	static const char key[] = "\"named_by\":";
-	char *found = memmem(record->text, record->length, key, sizeof(key) - 1);
-
-	if (found && found + sizeof(key) - 1 < record->text + record->length)
-		found[sizeof(key) - 1] = '0' + NAME_FROM_FORK;
-}
-
 /* A child has the programs that its parent had then. */
 static int inherit(struct context *context, __u32 child, __u32 parent, __u64 time)
 {
@@ -301,7 +286,7 @@ static int inherit(struct context *context, __u32 child, __u32 parent, __u64 tim
 			return -ENOMEM;
 		copy->tgid = child;
 		copy->time = time;
-		name_from_fork((void *)copy);
+		context_name_from_fork((void *)copy);
 		error = put(context, (entry->node.a & ~(__u64)UINT32_MAX) | child, entry->node.b, copy);
 	}
 	return error;
@@ -323,16 +308,31 @@ static int take_task(struct context *context, const struct xpt_record_task *task
 	}
 }
 
+static void unload_code(struct context *context, const struct xpt_record_text *record)
+{
+	struct map_node *node = map_find(&context->entries, key_of(XPT_RECORD_CODE_OBJECT, 0, record->header.tgid),
+					 record->id);
+	struct entry *entry = node ? container_of(node, struct entry, node) : NULL;
+
+	if (entry && entry->record->time <= record->header.time)
+		entry_remove(context, entry);
+}
+
 int context_take(struct context *context, const struct xpt_record_header *record)
 {
 	struct xpt_record_header *copy;
-	int error;
+	int error = 0;
 
 	if (record->kind == XPT_RECORD_TASK) {
 		error = take_task(context, (const void *)record);
+	} else if (record->kind == XPT_RECORD_CODE_UNLOADED) {
+		unload_code(context, (const void *)record);
 	} else {
 		copy = copy_record(record);
-		error = copy ? put(context, key_of(record->kind, 0, record->tgid), number_of(record), copy) : -ENOMEM;
+		if (copy && record->kind == XPT_RECORD_CODE_OBJECT)
+			context_code_found((void *)copy);
+		error = copy ? put(context, key_of(record->kind, 0, record->tgid), context_number(record), copy) :
+			       -ENOMEM;
 	}
 	make_room(context);
 	return error;
@@ -378,6 +378,7 @@ void context_write(const struct context *context, __u64 time, struct text *text)
 	write_list(&context->common, time, text);
 	write_list(&context->processes, time, text);
 	write_list(&context->owned, time, text);
+	write_list(&context->code, time, text);
 }
 
 void context_write_programs(const struct context *context, __u32 tgid, __u64 time, struct text *text)
@@ -411,6 +412,7 @@ void context_save(const struct context *context, struct text *text)
 	save_list(&context->common, text);
 	save_list(&context->processes, text);
 	save_list(&context->owned, text);
+	save_list(&context->code, text);
 }
 
 int context_restore(struct context *context, const struct text *text)

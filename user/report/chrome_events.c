@@ -5,6 +5,7 @@
 
 #include "describe/description.h"
 #include "describe/driver.h"
+#include "report/chrome_code.h"
 #include "report/chrome_parts.h"
 
 #define LABEL_MAX 200 /* bytes of a command line that stand beside a process's name */
@@ -515,6 +516,9 @@ void chrome_events_add(struct chrome_events *events, const struct event *event)
 		break;
 	case EVENT_READING:
 		add_reading(events, &event->reading);
+		break;
+	case EVENT_CODE:
+		chrome_code_add(events, &event->code);
 		break;
 	case EVENT_UNPAIRED:
 	case EVENT_COUNT:

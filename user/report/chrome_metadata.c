@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "describe/description.h"
 #include "model/statistics.h"
+#include "report/chrome_code.h"
 
 void chrome_member_string(struct text *text, const char *name, const char *value)
 {
@@ -386,6 +387,8 @@ void chrome_metadata_totals(struct text *text, const struct recording_info *info
 	chrome_member_microseconds(text, "last_us", model_last_time(model));
 	add_choices(text, model);
 	add_totals(text, model, devices);
+	text_literal(text, ",\n\"code_objects\":");
+	chrome_code_totals(text, model);
 	add_losses(text, model);
 	chrome_member_unsigned(text, "held", model_held_count(model));
 	chrome_member_microseconds(text, "held_us", model_held_time(model));

@@ -8,6 +8,7 @@
 
 #include "model/statistics.h"
 #include "report/columns.h"
+#include "report/summary_code.h"
 #include "report/summary_operators.h"
 #include "report/summary_rows.h"
 
@@ -388,6 +389,8 @@ static int print_tables(const struct model *model, const struct summary_closing 
 		error = print_queues(model, seconds, out, width);
 	if (!error)
 		error = print_counters(model, out, width);
+	if (!error)
+		error = summary_code(model, out, width);
 	if (!error && functions.count)
 		error = print_functions(&functions, out, width);
 	if (!error && regions.count)

@@ -69,15 +69,29 @@ static void add_losses(struct text *text, const struct model *model)
 		text_literal(text, "lost: nothing\n");
 }
 
-static void add_held(struct text *text, const struct model *model)
+static void add_held(struct text *text, __u64 count, const char *why, __u64 time)
 {
-	if (!model_held_count(model))
+	if (!count)
 		return;
 	text_literal(text, "held: ");
-	text_unsigned(text, model_held_count(model));
-	text_literal(text, " times while probes were placed, ");
-	add_time(text, model_held_time(model));
+	text_unsigned(text, count);
+	text_literal(text, " times while ");
+	text_string(text, why);
+	text_literal(text, ", ");
+	add_time(text, time);
 	text_literal(text, " in all\n");
+}
+
+static void add_code(struct text *text, const struct model_code_totals *totals)
+{
+	add_held(text, totals->held, "code objects were read", totals->held_time);
+	if (!totals->incomplete)
+		return;
+	text_literal(text, "incomplete: ");
+	text_unsigned(text, totals->incomplete);
+	text_literal(text, " of ");
+	text_unsigned(text, totals->loads);
+	text_literal(text, " code objects\n");
 }
 
 static void add_cost(struct text *text, const struct summary_closing *closing)
@@ -151,7 +165,8 @@ void summary_closing_print(const struct model *model, const struct summary_closi
 
 	add_choices(&text, model);
 	add_losses(&text, model);
-	add_held(&text, model);
+	add_held(&text, model_held_count(model), "probes were placed", model_held_time(model));
+	add_code(&text, model_code_totals(model));
 	add_end(&text, closing);
 	if (closing->known)
 		add_cost(&text, closing);

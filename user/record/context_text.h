@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a context reads in records, and what it changes in copies of them. */
+#ifndef XPT_RECORD_CONTEXT_TEXT_H
+#define XPT_RECORD_CONTEXT_TEXT_H
+
+#include <linux/types.h>
+
+#include "bpf/wire.h"
+
+/* What tells a record from others of its kind and process. */
+__u64 context_number(const struct xpt_record_header *record);
+/* Of a LOADED record: any other name of the program is better. */
+void context_name_from_fork(struct xpt_record_text *record);
+/* Of a CODE_OBJECT record: what is told of it later is that it is there. */
+void context_code_found(struct xpt_record_text *record);
+
+#endif
