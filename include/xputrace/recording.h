@@ -140,6 +140,14 @@ struct xpt_recording_options {
 	 */
 	const char *const *process_names;
 	size_t process_name_count;
+
+	/*
+	 * Code objects that are loaded and unloaded are events, with their kernels and hashes (codeobj.h); their bytes are
+	 * not kept. A process may be stopped for some milliseconds while a large one is read, unless no_stop is set or all
+	 * processes are traced.
+	 */
+	int code_objects;
+	int no_stop;
 };
 
 /*

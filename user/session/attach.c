@@ -14,6 +14,7 @@
 #include "session/describe_records.h"
 
 /* What the others cannot be understood without. */
+#define ROLES_OF_CODES (1u << XPT_ROLE_CODEOBJ_LOAD | 1u << XPT_ROLE_CODEOBJ_UNLOAD)
 #define ROLES_ALWAYS                                                                                 \
 	(1u << XPT_ROLE_PROGRAM_LOAD | 1u << XPT_ROLE_PROGRAM_NAME | 1u << XPT_ROLE_PROGRAM_UNLOAD | \
 	 1u << XPT_ROLE_RESOLVE)
@@ -25,7 +26,7 @@ size_t attacher_spec_count(const struct registry *registry)
 
 static bool wants(const struct attacher *attacher, enum xpt_role role)
 {
-	return (attacher->options.roles | ROLES_ALWAYS) >> role & 1;
+	return (attacher->options.roles | ROLES_ALWAYS | (attacher->options.codes ? ROLES_OF_CODES : 0)) >> role & 1;
 }
 
 /* The collector's own specs: the dynamic loader's announcement, and one for each runtime's table. */
@@ -56,6 +57,10 @@ static int set_own_specs(struct attacher *attacher)
 			.fetch[0] = { .meaning = XPT_MEANING_ADDRESS, .source = XPT_SOURCE_RETURN, .at_return = 1 },
 		};
 		error = kern_set_spec(attacher->options.kern, &spec);
+	}
+	for (size_t i = 0; i < registry->spec_count && !error && attacher->options.codes; i++) {
+		if (call_spec_has_code(registry->specs[i]))
+			error = kern_set_code(attacher->options.kern, &registry->specs[i]->code);
 	}
 	for (size_t i = 0; i < registry->spec_count && !error; i++) {
 		spec = registry->specs[i]->wire;
@@ -163,11 +168,36 @@ static int announce(struct attacher *attacher, unsigned int index)
 
 /* ---- linking ---- */
 
+/* Those of the sites at which code objects are given. Without them, objects that are loaded are not seen: not an error of the others. */
+static struct attachment *attach_codes(struct attacher *attacher, pid_t tgid, const char *path,
+				       const struct kern_site *sites, size_t count)
+{
+	const struct registry *registry = attacher->options.registry;
+	struct kern_site *chosen = attacher->options.codes ? calloc(count ?: 1, sizeof(*chosen)) : NULL;
+	struct attachment *attachment = NULL;
+	size_t number = 0, refused;
+	int error = 0;
+
+	for (size_t i = 0; i < count && chosen; i++) {
+		if (sites[i].spec >= registry->spec_count || !call_spec_has_code(registry->specs[sites[i].spec]))
+			continue;
+		chosen[number] = sites[i];
+		chosen[number].semaphore = 0; /* counted up once, by the call's probe */
+		chosen[number++].entry_only = true;
+	}
+	if (number)
+		error = kern_attach_codes(attacher->options.kern, tgid, path, chosen, number, &refused, &attachment);
+	if (error && error != -ESRCH)
+		log_warn(attacher->log, "code objects of PID %d cannot be captured: %s", tgid, strerror(-error));
+	free(chosen);
+	return error ? NULL : attachment;
+}
+
 int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct analysed *file,
 		 struct kern_site *sites, size_t count, bool complete)
 {
 	int descriptor = open(mapped->open_path, O_RDONLY | O_CLOEXEC), error;
-	struct attachment *attachment;
+	struct attachment *attachment, *codes;
 	size_t refused = 0;
 	char path[64];
 
@@ -178,16 +208,19 @@ int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
 	for (size_t i = 0; i < count; i++)
 		announce(attacher, sites[i].spec);
+	/* First: an object whose call is not seen has no handle, a call whose object is not seen has nothing. */
+	codes = attach_codes(attacher, tgid, path, sites, count);
 	error = kern_attach(attacher->options.kern, tgid, path, sites, count, &refused, &attachment);
 	close(descriptor);
 	if (error) {
+		kern_detach(attacher->options.kern, &codes, 1);
 		if (error != -ESRCH)
 			log_warn(attacher->log, "cannot place probes in %s: %s", file->path, strerror(-error));
 		free(sites);
 		return error;
 	}
-	error = attached_add(&attacher->attached,
-			     &(struct attached){ tgid, file->device, file->inode, complete, attachment, sites, count });
+	error = attached_add(&attacher->attached, &(struct attached){ tgid, file->device, file->inode, complete,
+								      attachment, codes, sites, count });
 	if (error)
 		return error;
 	attacher->figures.refused += refused;
@@ -347,6 +380,8 @@ int attacher_scan(struct attacher *attacher, pid_t tgid)
 			placed += result;
 	}
 	mapped_files_free(&mapped);
+	if (attacher->options.scanned)
+		attacher->options.scanned(attacher->options.scanned_context, tgid);
 	attacher->figures.attach_time += clock_monotonic() - start;
 	return placed;
 }

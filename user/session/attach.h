@@ -18,10 +18,13 @@ struct attacher_options {
 	struct kern *kern;
 	bool all_processes; /* one link a file for everybody, instead of one a file and process */
 	bool hold;	    /* watch the dynamic loader, and hold processes while probes are placed */
+	bool codes;	    /* code objects are captured */
 	__u32 roles; /* bit (1 << enum xpt_role): functions that get probes; those that tell of programs always do */
 	/* Called with RUNTIME, SPEC and CLASS records before the first record of a spec can come. */
 	int (*record)(void *context, const struct xpt_record_header *record);
 	void *context;
+	void (*scanned)(void *context, pid_t tgid); /* a process's files have been looked through; NULL */
+	void *scanned_context;
 };
 
 struct attacher_figures {

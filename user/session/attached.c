@@ -6,11 +6,11 @@
 
 int attached_add(struct attached_list *list, const struct attached *attached)
 {
-	struct attachment *attachment = attached->attachment;
+	struct attachment *attachments[] = { attached->attachment, attached->codes };
 	struct attached *more = reallocarray(list->all, list->count + 1, sizeof(*more));
 
 	if (!more) {
-		kern_detach(list->kern, &attachment, 1);
+		kern_detach(list->kern, attachments, 2);
 		free(attached->sites);
 		return -ENOMEM;
 	}
@@ -48,15 +48,18 @@ bool attached_has(const struct attached_list *list, pid_t tgid, const struct ana
 
 static void bury(struct attached_list *list, struct attached *attached)
 {
-	struct attachment **more = reallocarray(list->dead, list->dead_count + 1, sizeof(struct attachment *));
+	struct attachment *attachments[] = { attached->attachment, attached->codes };
+	struct attachment **more = reallocarray(list->dead, list->dead_count + 2, sizeof(struct attachment *));
 
 	free(attached->sites);
 	if (!more) {
-		kern_detach(list->kern, &attached->attachment, 1);
+		kern_detach(list->kern, attachments, 2);
 		return;
 	}
 	list->dead = more;
 	list->dead[list->dead_count++] = attached->attachment;
+	if (attached->codes)
+		list->dead[list->dead_count++] = attached->codes;
 }
 
 void attached_bury(struct attached_list *list, pid_t tgid)

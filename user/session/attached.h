@@ -13,7 +13,8 @@ struct attached {
 	ino_t inode;
 	bool complete; /* everything that the file's analysis found; else single functions whose addresses came later */
 	struct attachment *attachment;
-	struct kern_site *sites; /* what it holds, to not place a probe twice; owned */
+	struct attachment *codes; /* of those at which code objects are given; NULL: there are none */
+	struct kern_site *sites;  /* what it holds, to not place a probe twice; owned */
 	size_t site_count;
 };
 

@@ -135,6 +135,10 @@ int collector_create(const struct collector_options *options, struct collector *
 						.region_count = options->region_count,
 					},
 					&collector->registry);
+	if (!error && options->codes) {
+		collector->launch_symbols = launch_symbols_create(collector->registry, &collector->log);
+		error = collector->launch_symbols ? 0 : -ENOMEM;
+	}
 	if (!error)
 		error = create_device_side(collector, options);
 	if (!error && geteuid()) {
@@ -146,7 +150,7 @@ int collector_create(const struct collector_options *options, struct collector *
 	if (!error)
 		error = targets_look(collector);
 	/* The guard is a fork: made while there is one thread and little memory. */
-	if (!error && (options->command || options->guard)) {
+	if (!error && (options->command || options->guard || targets_stopped_for_codes(collector))) {
 		error = guard_start(&collector->guard);
 		if (error)
 			log_error(&collector->log, "cannot start the guard process: %s", strerror(-error));
@@ -192,15 +196,20 @@ static int open_kernel(struct collector *collector)
 		.chosen_only = options->chosen_only,
 		.buffer_bytes = options->buffer_bytes ?: BUFFER_BYTES,
 		.link = (enum link_kind)options->link,
+		.codes = options->codes,
+		.no_stop = !targets_stopped_for_codes(collector),
 	};
 	struct attacher_options attacher_options = {
 		.log = &collector->log,
 		.registry = collector->registry,
 		.all_processes = options->all_processes,
 		.hold = options->command != NULL,
-		.roles = level_roles(options->level),
+		.codes = options->codes,
+		.roles = options->codes_only ? 0 : level_roles(options->level),
 		.record = record_visit,
 		.context = collector,
+		.scanned = options->scanned,
+		.scanned_context = options->context,
 	};
 	int error;
 
@@ -408,6 +417,8 @@ void collector_free(struct collector *collector)
 		return;
 	targets_release(collector);
 	attacher_free(collector->attacher);
+	if (collector->kern)
+		targets_release_codes(collector);
 	mappings_close(collector->mappings);
 	device_side_free(collector->device_side);
 	counter_side_free(collector->counter_side);
@@ -429,6 +440,7 @@ void collector_free(struct collector *collector)
 	free(collector->followed);
 	free(collector->pending);
 	operator_nodes_free(&collector->operator_nodes);
+	launch_symbols_free(collector->launch_symbols);
 	free(collector->spec_calls);
 	free(collector);
 }

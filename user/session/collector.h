@@ -19,6 +19,7 @@
 #include "session/counter_side.h"
 #include "session/describe_records.h"
 #include "session/device_side.h"
+#include "session/launch_symbols.h"
 #include "session/operator_nodes.h"
 
 #define COLLECTOR_POLL 20000000ull /* ns between two looks at the rings */
@@ -54,6 +55,16 @@ struct collector_options {
 	size_t buffer_bytes;
 	enum xpt_link link;
 	bool guard; /* wanted even without a command */
+	/*
+	 * Code objects are captured: CODE_PIECE and CODE records come, too. Who gets one that is XPT_CODE_HELD has to call
+	 * collector_let_go() for its process once it has read what it wants.
+	 */
+	bool codes;
+	bool no_stop;	 /* processes are not stopped for that; those of all_processes never are */
+	bool codes_only; /* no other calls than those that tell of programs and code objects */
+	/* The rings have been emptied; true: once more, at once. NULL: nobody wants to know, as with: */
+	bool (*drained)(void *context);
+	void (*scanned)(void *context, pid_t tgid); /* a process's files have been looked through */
 	struct log log;
 	/*
 	 * Unless all processes are traced: whether one that has one of the names, the command or a child may be followed; 0, or why
@@ -83,6 +94,7 @@ struct followed {
 	pid_t tgid;
 	bool announced; /* its PROCESS record has been given out */
 	bool watched;	/* by the guard */
+	__u64 began;	/* ns of CLOCK_MONOTONIC: its fork or last exec; 0: before it was traced */
 };
 
 struct collector {
@@ -121,7 +133,9 @@ struct collector {
 	__u64 *spec_calls;	    /* by spec: recorded */
 	__u64 events, ioctls;	    /* of drivers: passed on */
 	struct operator_nodes operator_nodes;
-	__u64 pass, nodes_hold_from; /* time of the last PASS; what is told of operators' nodes counts from there */
+	struct launch_symbols *launch_symbols; /* NULL: without code objects */
+	__u64 pass,
+		told_hold_from; /* time of the last PASS; what is told of operators' nodes and symbols counts from there */
 };
 
 /* collector.c */
@@ -145,6 +159,10 @@ int collector_work(struct collector *collector);
 /* Places nothing any more, takes all probes off, passes on what is left, and the totals. */
 void collector_finish(struct collector *collector);
 void collector_free(struct collector *collector);
+/* A process that was stopped for a code object goes on; for how long it was, the object's record tells. */
+void collector_let_go(struct collector *collector, pid_t tgid);
+/* Before it is looked at: the guard lets it go at that time, whatever the collector waits for then. */
+void collector_limit_hold(struct collector *collector, pid_t tgid, __u64 until);
 static inline void collector_pass(struct collector *collector, const struct xpt_record_header *record)
 {
 	collector->options.record(collector->options.context, record);
@@ -157,7 +175,10 @@ void targets_read_mappings(struct collector *collector);
 void targets_scan_pending(struct collector *collector);
 void targets_check(struct collector *collector); /* processes whose end went unseen */
 bool targets_ended(struct collector *collector);
-void targets_release(struct collector *collector); /* lets go whatever is held; safe to repeat */
+bool targets_stopped_for_codes(const struct collector *collector);
+void targets_release_codes(struct collector *collector);      /* lets go what nobody has let go; without probes */
+__u64 targets_began(struct collector *collector, pid_t tgid); /* as in struct followed; 0 for any other process */
+void targets_release(struct collector *collector);	      /* lets go whatever is held; safe to repeat */
 /* A record that tells of a process: fork, exec, exit, first call of a thread. */
 void targets_task(struct collector *collector, const struct xpt_record_task *task);
 /* The process was held for this record: probes are in place now, let it go. */
@@ -165,6 +186,8 @@ void targets_continue(struct collector *collector, pid_t tgid, __u64 since, unsi
 
 /* records.c: from the rings to the receiver */
 void records_drain(struct collector *collector);
+/* A process has ended, or runs another program: what is known of its objects and addresses is not true any more. */
+void records_forget_told(struct collector *collector, pid_t tgid);
 void records_losses(struct collector *collector);
 /* The counts of all programs up to now, as COUNT records of the time `time`, which is that of just before. */
 void records_counts(struct collector *collector, __u64 time);

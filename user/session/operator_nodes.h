@@ -7,18 +7,13 @@
 #define XPT_SESSION_OPERATOR_NODES_H
 
 #include "session/attach.h"
+#include "session/seen.h"
 
 #define OPERATOR_NODES_MAX 131072 /* known at once; further ones are not read */
 
-struct seen_object {
-	pid_t tgid; /* 0: free */
-	__u64 object, class;
-};
-
 /* Zero it to begin with. */
 struct operator_nodes {
-	struct seen_object *seen; /* a hash table */
-	size_t count, room;	  /* room: a power of two */
+	struct seen seen;
 };
 
 void operator_nodes_free(struct operator_nodes *nodes);

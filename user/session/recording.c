@@ -11,6 +11,8 @@
 #include "model/statistics.h"
 #include "profile/chooser.h"
 #include "report/summary.h"
+#include "session/code_records.h"
+#include "session/code_side.h"
 #include "session/collector.h"
 #include "base/options.h"
 #include "session/output.h"
@@ -25,6 +27,7 @@ struct xpt_recording {
 	struct collector *collector;
 	struct output *output;
 	struct chooser *chooser; /* NULL: all programs are recorded */
+	struct code_side *codes; /* NULL: code objects are not looked at */
 	int stopping;		 /* set by xpt_recording_stop(), from anywhere */
 	bool finished;
 	enum xpt_end ended_by;
@@ -35,8 +38,61 @@ static void on_record(void *context, const struct xpt_record_header *record)
 {
 	struct xpt_recording *recording = context;
 
-	output_record(recording->output, record);
+	if (recording->codes)
+		code_side_record(recording->codes, record);
+	/* Bytes are not in recordings. */
+	if (record->kind != XPT_RECORD_CODE_PIECE && record->kind != XPT_RECORD_CODE)
+		output_record(recording->output, record);
 }
+
+/* ---- code objects ---- */
+
+static void pass_text(struct xpt_recording *recording, struct xpt_record_text *record)
+{
+	if (record)
+		output_record(recording->output, &record->header);
+	free(record);
+}
+
+static void on_loaded(void *context, const struct code_load *load)
+{
+	pass_text(context, record_code_object(load));
+}
+
+static void on_unloaded(void *context, const struct code_load *load)
+{
+	pass_text(context, record_code_unloaded(load));
+}
+
+static bool on_drained(void *context)
+{
+	struct xpt_recording *recording = context;
+
+	return recording->codes && code_side_drained(recording->codes);
+}
+
+static void on_scanned(void *context, pid_t tgid)
+{
+	struct xpt_recording *recording = context;
+
+	if (recording->codes)
+		code_side_scanned(recording->codes, tgid);
+}
+
+static int create_codes(struct xpt_recording *recording)
+{
+	const struct code_side_options side_options = {
+		.collector = recording->collector,
+		.mode = XPT_CODEOBJ_SYMBOLS,
+		.loaded = on_loaded,
+		.unloaded = on_unloaded,
+		.context = recording,
+	};
+
+	return recording->options.code_objects ? code_side_create(&side_options, &recording->codes) : 0;
+}
+
+/* ---- chosen programs ---- */
 
 static bool has_choices(const struct xpt_recording_options *options)
 {
@@ -97,7 +153,11 @@ static int create(struct xpt_recording *recording)
 		.counters_every = options->counters_every,
 		.counters_per_inference = options->counters_per_inference,
 		.level = options->level,
+		.codes = options->code_objects,
+		.no_stop = options->no_stop,
 		.record = on_record,
+		.drained = on_drained,
+		.scanned = on_scanned,
 		.context = recording,
 	};
 	int error;
@@ -116,6 +176,8 @@ static int create(struct xpt_recording *recording)
 	error = create_chooser(recording);
 	if (!error)
 		error = create_output(recording);
+	if (!error)
+		error = create_codes(recording);
 	return error ?: collector_open(recording->collector);
 }
 
@@ -159,6 +221,8 @@ int xpt_recording_start(struct xpt_recording *recording)
 {
 	int error = pass_choices(recording) ?: collector_start(recording->collector);
 
+	if (recording->codes)
+		code_side_started(recording->codes);
 	recording->output_due = recording->status_due = recording->collector->started;
 	return error;
 }
@@ -186,6 +250,8 @@ static int turn(struct xpt_recording *recording)
 
 	if (!error)
 		error = collector_work(recording->collector);
+	if (recording->codes)
+		code_side_work(recording->codes);
 	now = clock_monotonic();
 	if (now >= recording->status_due) {
 		report_status(recording, now);
@@ -249,6 +315,8 @@ int xpt_recording_finish(struct xpt_recording *recording)
 		return 0;
 	recording->finished = true;
 	collector_finish(collector);
+	if (recording->codes)
+		code_side_finish(recording->codes);
 	records_end(collector, end_name(recording->ended_by));
 	error = output_finish(recording->output);
 	if (error)
@@ -322,6 +390,7 @@ void xpt_recording_destroy(struct xpt_recording *recording)
 		return;
 	if (recording->collector)
 		targets_release(recording->collector);
+	code_side_free(recording->codes);
 	output_free(recording->output);
 	chooser_free(recording->chooser);
 	collector_free(recording->collector);

@@ -28,8 +28,15 @@ static size_t sites_placed(const struct collector *collector)
 
 static void hold_from(struct collector *collector, __u64 time)
 {
-	if (collector->nodes_hold_from < time)
-		collector->nodes_hold_from = time;
+	if (collector->told_hold_from < time)
+		collector->told_hold_from = time;
+}
+
+void records_forget_told(struct collector *collector, pid_t tgid)
+{
+	operator_nodes_drop(&collector->operator_nodes, tgid);
+	if (collector->launch_symbols)
+		launch_symbols_drop(collector->launch_symbols, tgid);
 }
 
 /*
@@ -50,10 +57,27 @@ static void look_at_operators(struct collector *collector, const struct xpt_reco
 	if (spec->role != XPT_ROLE_OPERATOR || (call->valid & 3) != 3)
 		return;
 	node = operator_nodes_look(&collector->operator_nodes, collector->attacher, call->header.tgid,
-				   collector->nodes_hold_from, call->value[0], call->value[1]);
+				   collector->told_hold_from, call->value[0], call->value[1]);
 	if (node)
 		collector_pass(collector, &node->header);
 	free(node);
+}
+
+/* A symbol is told as an operator's node is, but not before the process runs the program that has it. */
+static void look_at_launches(struct collector *collector, const struct xpt_record_call *call)
+{
+	struct xpt_record_text *symbol;
+	__u64 began;
+
+	if (!collector->launch_symbols)
+		return;
+	symbol = launch_symbols_look(collector->launch_symbols, collector->told_hold_from, call);
+	began = symbol ? targets_began(collector, call->header.tgid) : 0;
+	if (symbol && symbol->header.time < began)
+		symbol->header.time = began;
+	if (symbol)
+		collector_pass(collector, &symbol->header);
+	free(symbol);
 }
 
 static void on_call(struct collector *collector, const struct xpt_record_call *call)
@@ -66,6 +90,7 @@ static void on_call(struct collector *collector, const struct xpt_record_call *c
 	if (own)
 		return;
 	look_at_operators(collector, call);
+	look_at_launches(collector, call);
 	collector_pass(collector, &call->header);
 	collector->calls++;
 	if (call->flags & XPT_CALL_LAYER)
@@ -141,10 +166,14 @@ static int on_record(void *context, const struct xpt_record_header *record)
 
 void records_drain(struct collector *collector)
 {
-	int result = kern_drain(collector->kern, on_record, collector);
+	const struct collector_options *options = &collector->options;
+	int result;
 
-	if (result < 0 && !collector->error)
-		collector->error = result;
+	do {
+		result = kern_drain(collector->kern, on_record, collector);
+		if (result < 0 && !collector->error)
+			collector->error = result;
+	} while (options->drained && options->drained(options->context));
 }
 
 static void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count)

@@ -22,6 +22,13 @@ static struct followed *followed_find(struct collector *collector, pid_t tgid)
 	return NULL;
 }
 
+__u64 targets_began(struct collector *collector, pid_t tgid)
+{
+	const struct followed *followed = followed_find(collector, tgid);
+
+	return followed ? followed->began : 0;
+}
+
 static struct followed *followed_add(struct collector *collector, pid_t tgid)
 {
 	struct followed *followed = followed_find(collector, tgid), *more;
@@ -47,12 +54,18 @@ static bool holding(const struct collector *collector)
 	return collector->options.command != NULL;
 }
 
+bool targets_stopped_for_codes(const struct collector *collector)
+{
+	return collector->options.codes && !collector->options.no_stop && !collector->options.all_processes;
+}
+
 /* From now on the process may be stopped in the kernel: it must not stay so if the collector dies. */
 static void watch(struct collector *collector, struct followed *followed)
 {
 	struct process_info info;
 
-	if (!holding(collector) || followed->watched || process_info_read(followed->tgid, &info))
+	if ((!holding(collector) && !targets_stopped_for_codes(collector)) || followed->watched ||
+	    process_info_read(followed->tgid, &info))
 		return;
 	followed->watched = !guard_watch(collector->guard, followed->tgid, info.start_time);
 	process_info_free(&info);
@@ -97,7 +110,7 @@ static void forget(struct collector *collector, pid_t tgid)
 	records_totals(collector, tgid);
 	attacher_forget(collector->attacher, tgid);
 	kern_forget_callers(collector->kern, tgid);
-	operator_nodes_drop(&collector->operator_nodes, tgid);
+	records_forget_told(collector, tgid);
 }
 
 /* ---- starting ---- */
@@ -388,6 +401,32 @@ void targets_continue(struct collector *collector, pid_t tgid, __u64 since, unsi
 	collector_pass(collector, &record.header);
 }
 
+void collector_limit_hold(struct collector *collector, pid_t tgid, __u64 until)
+{
+	struct process_state now;
+
+	if (collector->guard && process_state_read(tgid, &now))
+		guard_hold(collector->guard, tgid, now.start_time, until);
+}
+
+void collector_let_go(struct collector *collector, pid_t tgid)
+{
+	kern_forget_hold(collector->kern, tgid);
+	if (collector->guard)
+		guard_release(collector->guard, tgid);
+	/* Ours was for a thread. Who has stopped the process meanwhile shall find it so. */
+	if (!process_stop_pending(tgid))
+		kill(tgid, SIGCONT);
+}
+
+void targets_release_codes(struct collector *collector)
+{
+	pid_t tgid;
+
+	while ((tgid = kern_take_hold(collector->kern)))
+		collector_let_go(collector, tgid);
+}
+
 /* A new process, or the same one with a new program: what it has mapped now is looked through. */
 static void on_begin(struct collector *collector, const struct xpt_record_task *task)
 {
@@ -400,7 +439,8 @@ static void on_begin(struct collector *collector, const struct xpt_record_task *
 		announce(collector, followed, task->header.time);
 		attacher_renew(collector->attacher, task->header.tgid);
 		kern_forget_callers(collector->kern, task->header.tgid);
-		operator_nodes_drop(&collector->operator_nodes, task->header.tgid);
+		records_forget_told(collector, task->header.tgid);
+		followed->began = task->header.time;
 		placed = attacher_scan(collector->attacher, task->header.tgid);
 		if (placed > 0)
 			log_info(&collector->log, "PID %u (%.15s): %d probes", task->header.tgid, task->name, placed);
@@ -449,7 +489,7 @@ static bool is_stopped(pid_t tgid)
 {
 	struct process_state now;
 
-	return process_state_read(tgid, &now) && now.state == 'T';
+	return process_state_read(tgid, &now) && process_is_stopped(tgid, now.state);
 }
 
 /* What the records should have told, in case some were lost: ended processes, and held ones that nobody let go. */

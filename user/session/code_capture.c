@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "session/code_capture.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "session/code_answers.h"
+#include "session/code_lives.h"
+#include "session/code_reading.h"
+
+#define MARGIN 200000000ull    /* ns behind the limit of a stop that are left to end it in order */
+#define STANDSTILL 20000000ull /* ns that all threads of a process may take to stop */
+
+/* A process that waits. */
+struct code_hold {
+	pid_t tgid;
+	bool settled; /* all its threads stood still before the rings were emptied */
+};
+
+struct code_capture {
+	struct code_capture_options options;
+	struct code_worker *worker;
+	struct code_pieces pieces;
+	struct code_answers answers; /* to loads that have not come yet */
+	struct code_answers unloads; /* of what has not been seen to be loaded */
+	__u64 turns;		     /* how often the rings have been emptied */
+	struct code_load *waiting;   /* for the worker or their calls; the latest first */
+	size_t waiting_count;
+	struct code_lives lives;
+	struct code_load *handed_out; /* those that stay until the end */
+	struct code_hold *holds;
+	size_t hold_count;
+	struct code_counts counts;
+};
+
+int code_capture_create(const struct code_capture_options *options, struct code_capture **result)
+{
+	struct code_capture *capture = calloc(1, sizeof(*capture));
+	int error;
+
+	if (!capture)
+		return -ENOMEM;
+	capture->options = *options;
+	error = code_worker_start(&options->worker, &capture->worker);
+	if (error) {
+		free(capture);
+		return error;
+	}
+	*result = capture;
+	return 0;
+}
+
+/* ---- handing out ---- */
+
+static void forget(struct code_capture *capture, struct code_load *load)
+{
+	code_worker_release(capture->worker, load);
+	code_load_free(load);
+}
+
+static void tell_unloaded(struct code_capture *capture, struct code_load *load)
+{
+	capture->options.unloaded(capture->options.context, load);
+	if (!capture->options.keep)
+		forget(capture, load);
+}
+
+/*
+ * What failed is not there; what has no handle goes with its process, which needs no saying where loads are not kept.
+ */
+static bool may_be_unloaded(const struct code_capture *capture, const struct code_load *load)
+{
+	if (load->status || !load->answered)
+		return false;
+	return capture->options.keep || (load->handle && capture->lives.count < CODE_LOADS_MAX);
+}
+
+static void hand_out(struct code_capture *capture, struct code_load *load)
+{
+	if (load->gone && !load->unloaded && !load->status)
+		load->unloaded = load->gone;
+	capture->counts.over_limit += load->over_limit;
+	capture->counts.incomplete += load->incomplete;
+	if (capture->options.keep) {
+		load->peer = capture->handed_out;
+		capture->handed_out = load;
+	}
+	capture->options.loaded(capture->options.context, load);
+	if (load->unloaded)
+		tell_unloaded(capture, load);
+	else if (may_be_unloaded(capture, load))
+		code_lives_add(&capture->lives, load);
+	else if (!capture->options.keep)
+		forget(capture, load);
+}
+
+static bool is_complete(const struct code_capture *capture, const struct code_load *load)
+{
+	if (!load->done || load->held)
+		return false;
+	/* What its process did last may be in another ring. */
+	return load->answered || (load->gone && capture->turns > load->gone_turn + 1);
+}
+
+static void hand_out_waiting(struct code_capture *capture, bool all)
+{
+	struct code_load **place = &capture->waiting, *load;
+
+	while ((load = *place)) {
+		if (!all && !is_complete(capture, load)) {
+			place = &load->peer;
+			continue;
+		}
+		*place = load->peer;
+		load->peer = NULL;
+		capture->waiting_count--;
+		hand_out(capture, load);
+	}
+}
+
+static void take_done(struct code_capture *capture)
+{
+	struct code_load *load;
+
+	while ((load = code_worker_take(capture->worker)))
+		load->done = true;
+}
+
+void code_capture_work(struct code_capture *capture)
+{
+	take_done(capture);
+	hand_out_waiting(capture, false);
+}
+
+void code_capture_finish(struct code_capture *capture)
+{
+	code_worker_wait(capture->worker);
+	take_done(capture);
+	while (capture->hold_count)
+		code_capture_drained(capture);
+	hand_out_waiting(capture, true);
+	code_answers_give_up(&capture->answers);
+}
+
+/* ---- loads ---- */
+
+static void set_answer(struct code_capture *capture, struct code_load *load, const struct code_answer *answer)
+{
+	struct code_answer unload;
+
+	load->answered = true;
+	load->ended = answer->end;
+	load->handle = answer->handle;
+	load->device = answer->device;
+	load->status = answer->status;
+	if (load->handle &&
+	    code_answers_take_unload(&capture->unloads, load->tgid, load->runtime, load->handle, load->ended, &unload))
+		load->unloaded = unload.end;
+}
+
+static void wait_for(struct code_capture *capture, struct code_load *load)
+{
+	load->peer = capture->waiting;
+	capture->waiting = load;
+	capture->waiting_count++;
+	code_worker_add(capture->worker, load);
+}
+
+static void hold(struct code_capture *capture, pid_t tgid, __u64 since)
+{
+	struct code_hold *more;
+
+	for (size_t i = 0; i < capture->hold_count; i++) {
+		if (capture->holds[i].tgid == tgid)
+			return;
+	}
+	more = reallocarray(capture->holds, capture->hold_count + 1, sizeof(*more));
+	if (!more) {
+		capture->options.let_go(capture->options.hold_context, tgid);
+		return;
+	}
+	capture->holds = more;
+	capture->options.limit_hold(capture->options.hold_context, tgid, since + capture->options.stop_limit + MARGIN);
+	more[capture->hold_count++] = (struct code_hold){ tgid, false };
+}
+
+static void on_code(struct code_capture *capture, const struct xpt_record_code *code)
+{
+	const struct registry *registry = capture->options.registry;
+	struct code_bytes pieces = code_pieces_take(&capture->pieces, code);
+	const struct code_reading_limits limits = {
+		.room = code_worker_room(capture->worker),
+		.stop_limit = capture->options.stop_limit,
+		.spare = code_worker_spare(capture->worker),
+	};
+	struct code_load *load = NULL;
+	struct code_answer answer;
+
+	if (code->flags & XPT_CODE_HELD)
+		hold(capture, code->header.tgid, code->header.time);
+	if (code->spec < registry->spec_count && capture->waiting_count < CODE_LOADS_MAX)
+		load = code_reading_load(registry->spec_runtime[code->spec], registry->specs[code->spec], code, &pieces,
+					 &limits);
+	free(pieces.bytes);
+	if (!load) {
+		capture->counts.lost++;
+		return;
+	}
+	if (code_answers_take(&capture->answers, load->tgid, load->tid, code->spec, load->loaded, &answer))
+		set_answer(capture, load, &answer);
+	wait_for(capture, load);
+}
+
+void code_capture_found(struct code_capture *capture, struct code_load *load)
+{
+	if (capture->waiting_count >= CODE_LOADS_MAX) {
+		capture->counts.lost++;
+		code_load_free(load);
+		return;
+	}
+	load->answered = true;
+	load->ended = load->loaded;
+	wait_for(capture, load);
+}
+
+/* ---- calls ---- */
+
+/* The one that the call has given its object with: the latest, where calls are inside of each other. */
+static struct code_load *find_waiting(struct code_capture *capture, const struct code_answer *answer)
+{
+	struct code_load *best = NULL;
+
+	for (struct code_load *load = capture->waiting; load; load = load->peer) {
+		if (!load->answered && load->tid == answer->tid && load->tgid == answer->tgid &&
+		    load->spec == capture->options.registry->specs[answer->spec] && load->loaded <= answer->end &&
+		    (!best || load->loaded > best->loaded))
+			best = load;
+	}
+	return best;
+}
+
+static void on_load(struct code_capture *capture, const struct code_answer *answer)
+{
+	struct code_load *load = find_waiting(capture, answer);
+
+	if (load)
+		set_answer(capture, load, answer);
+	else
+		code_answers_keep(&capture->answers, answer);
+}
+
+static void on_unload(struct code_capture *capture, const struct code_answer *answer)
+{
+	struct code_load *best = NULL, *load;
+
+	if (!answer->succeeded || !answer->handle)
+		return;
+	for (load = capture->waiting; load; load = load->peer) {
+		if (load->answered && load->handle == answer->handle && load->tgid == answer->tgid &&
+		    load->runtime == answer->runtime && !load->unloaded && load->ended <= answer->start &&
+		    (!best || load->ended > best->ended))
+			best = load;
+	}
+	if (best) {
+		best->unloaded = answer->end;
+		return;
+	}
+	load = code_lives_take(&capture->lives, answer->tgid, answer->runtime, answer->handle, answer->start);
+	if (!load) {
+		code_answers_keep(&capture->unloads, answer);
+		return;
+	}
+	load->unloaded = answer->end;
+	tell_unloaded(capture, load);
+}
+
+static void on_call(struct code_capture *capture, const struct xpt_record_call *call)
+{
+	const struct registry *registry = capture->options.registry;
+	const struct call_spec *spec;
+	struct code_answer answer;
+	bool unloads;
+
+	if (call->spec >= registry->spec_count)
+		return;
+	spec = registry->specs[call->spec];
+	unloads = spec->wire.role == XPT_ROLE_CODEOBJ_UNLOAD || spec->wire.role == XPT_ROLE_PROGRAM_UNLOAD;
+	if (!unloads && !call_spec_has_code(spec))
+		return;
+	answer = code_answer_read(registry->spec_runtime[call->spec], spec, call);
+	if (unloads)
+		on_unload(capture, &answer);
+	else
+		on_load(capture, &answer);
+}
+
+/* What a process has loaded goes with it, and with the program that it ran. */
+static void on_gone(struct code_capture *capture, pid_t tgid, __u64 time)
+{
+	struct code_load *load;
+
+	code_pieces_drop(&capture->pieces, tgid);
+	for (load = capture->waiting; load; load = load->peer) {
+		if (load->tgid == tgid && !load->gone && load->loaded < time) {
+			load->gone = time;
+			load->gone_turn = capture->turns;
+		}
+	}
+	while ((load = code_lives_take_any(&capture->lives, tgid))) {
+		load->unloaded = time;
+		tell_unloaded(capture, load);
+	}
+}
+
+static void on_task(struct code_capture *capture, const struct xpt_record_task *task)
+{
+	if (task->event == XPT_TASK_EXIT || task->event == XPT_TASK_EXEC)
+		on_gone(capture, task->header.tgid, task->header.time);
+}
+
+void code_capture_record(struct code_capture *capture, const struct xpt_record_header *record)
+{
+	switch (record->kind) {
+	case XPT_RECORD_CODE_PIECE:
+		code_pieces_add(&capture->pieces, (const void *)record);
+		break;
+	case XPT_RECORD_CODE:
+		on_code(capture, (const void *)record);
+		break;
+	case XPT_RECORD_CALL:
+		on_call(capture, (const void *)record);
+		break;
+	case XPT_RECORD_TASK:
+		on_task(capture, (const void *)record);
+		break;
+	}
+}
+
+/* ---- held processes ---- */
+
+static void let_go(struct code_capture *capture, const struct code_hold *hold)
+{
+	__u64 now = clock_monotonic();
+
+	capture->options.let_go(capture->options.hold_context, hold->tgid);
+	for (struct code_load *load = capture->waiting; load; load = load->peer) {
+		if (load->held && load->tgid == hold->tgid) {
+			load->held = false;
+			load->stopped = now > load->loaded ? now - load->loaded : 0;
+		}
+	}
+}
+
+/*
+ * Other threads may have come to a load of their own before they stood still. They wait in the kernel as this one
+ * does, and what lets this one go lets them go: so their records come first. Once all stand still, all records are in
+ * the rings.
+ */
+bool code_capture_drained(struct code_capture *capture)
+{
+	bool again = false;
+
+	capture->turns++;
+	for (size_t i = 0; i < capture->hold_count; i++) {
+		struct code_hold *hold = &capture->holds[i];
+
+		if (!hold->settled) {
+			code_memory_wait_all(hold->tgid, clock_monotonic() + STANDSTILL);
+			hold->settled = again = true;
+			continue;
+		}
+		let_go(capture, hold);
+		*hold = capture->holds[--capture->hold_count];
+		i--;
+	}
+	return again;
+}
+
+/* ---- the end ---- */
+
+struct code_counts code_capture_counts(const struct code_capture *capture)
+{
+	struct code_counts counts = capture->counts;
+
+	counts.lost += capture->answers.lost;
+	return counts;
+}
+
+int code_capture_error(struct code_capture *capture)
+{
+	return code_worker_error(capture->worker);
+}
+
+static void forget_list(struct code_capture *capture, struct code_load *load)
+{
+	struct code_load *peer;
+
+	for (; load; load = peer) {
+		peer = load->peer;
+		forget(capture, load);
+	}
+}
+
+void code_capture_free(struct code_capture *capture)
+{
+	struct code_load *load;
+
+	if (!capture)
+		return;
+	code_worker_wait(capture->worker);
+	take_done(capture);
+	while ((load = code_lives_take_any(&capture->lives, 0))) {
+		if (!capture->options.keep)
+			forget(capture, load);
+	}
+	forget_list(capture, capture->waiting);
+	forget_list(capture, capture->handed_out);
+	code_worker_free(capture->worker);
+	code_pieces_drop(&capture->pieces, 0);
+	free(capture->holds);
+	free(capture);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From a collector's records to code objects: pieces and CODE records become loads, a worker looks at their bytes,
+ * calls tell what became of them. All but the worker is on the thread that collects.
+ */
+#ifndef XPT_SESSION_CODE_CAPTURE_H
+#define XPT_SESSION_CODE_CAPTURE_H
+
+#include "describe/registry.h"
+#include "session/code_worker.h"
+
+#define CODE_LOADS_MAX 65536 /* that have not ended, or, unless they are kept, may be unloaded yet */
+
+struct code_capture;
+
+struct code_capture_options {
+	const struct registry *registry; /* outlives it */
+	struct code_worker_options worker;
+	__u64 stop_limit; /* ns that a process may be stopped for one load */
+	bool keep;	  /* loads stay until the end; else until they are unloaded */
+	/* A load is complete, but for the time at which it is unloaded. It is the capture's. */
+	void (*loaded)(void *context, const struct code_load *load);
+	void (*unloaded)(void *context, const struct code_load *load); /* always after loaded */
+	/* A process that was stopped must go on at a time, also if nothing is said of it until then. */
+	void (*limit_hold)(void *context, pid_t tgid, __u64 until);
+	void (*let_go)(void *context, pid_t tgid); /* a process that was stopped may go on */
+	void *context;
+	void *hold_context; /* of limit_hold and let_go */
+};
+
+struct code_counts {
+	__u64 over_limit; /* loads whose bytes were not kept for a limit */
+	__u64 incomplete; /* loads with bytes missing */
+	__u64 lost;	  /* loads of which nothing is known but their number */
+};
+
+int code_capture_create(const struct code_capture_options *options, struct code_capture **result);
+/* Any record; those that are of no interest are left alone. A process that is held waits for code_capture_drained(). */
+void code_capture_record(struct code_capture *capture, const struct xpt_record_header *record);
+/*
+ * The rings have been emptied. Lets go the processes all of whose records have been seen. True: there may be more of
+ * them in the rings; empty them once more, at once.
+ */
+bool code_capture_drained(struct code_capture *capture);
+/*
+ * Something that was found in a process without a call, at a time (0: before the capture); the load is the capture's
+ * from here on.
+ */
+void code_capture_found(struct code_capture *capture, struct code_load *load);
+void code_capture_work(struct code_capture *capture); /* hands out what is complete */
+/* Nothing comes any more: hands out what there is, when the worker is done. */
+void code_capture_finish(struct code_capture *capture);
+struct code_counts code_capture_counts(const struct code_capture *capture);
+int code_capture_error(struct code_capture *capture); /* the first error of writing, or 0 */
+void code_capture_free(struct code_capture *capture); /* NULL is allowed */
+
+#endif

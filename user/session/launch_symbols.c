@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "session/launch_symbols.h"
+
+#include <stdlib.h>
+
+#include "session/describe_records.h"
+#include "session/seen.h"
+#include "target/process_symbol.h"
+
+#define NAME_MAX_BYTES 4096 /* longer ones are not in what elf_file.h gives out */
+
+struct launch_symbols {
+	const struct registry *registry;
+	struct process_symbols *symbols;
+	struct seen seen;
+};
+
+struct launch_symbols *launch_symbols_create(const struct registry *registry, const struct log *log)
+{
+	struct launch_symbols *symbols = calloc(1, sizeof(*symbols));
+
+	if (!symbols)
+		return NULL;
+	symbols->registry = registry;
+	symbols->symbols = process_symbols_create(log);
+	if (symbols->symbols)
+		return symbols;
+	free(symbols);
+	return NULL;
+}
+
+void launch_symbols_free(struct launch_symbols *symbols)
+{
+	if (!symbols)
+		return;
+	process_symbols_free(symbols->symbols);
+	seen_free(&symbols->seen);
+	free(symbols);
+}
+
+void launch_symbols_drop(struct launch_symbols *symbols, pid_t tgid)
+{
+	seen_drop(&symbols->seen, tgid);
+}
+
+/* Strings have no value. 0: the call tells no handle. */
+static __u64 handle_of(const struct xpt_spec *spec, const struct xpt_record_call *call)
+{
+	unsigned int value = 0;
+
+	for (unsigned int i = 0; i < spec->fetches && value < call->values; i++) {
+		if (spec->fetch[i].type == XPT_TYPE_STRING)
+			continue;
+		if (spec->fetch[i].meaning == XPT_MEANING_PROGRAM)
+			return call->valid >> i & 1 ? call->value[value] : 0;
+		value++;
+	}
+	return 0;
+}
+
+struct xpt_record_text *launch_symbols_look(struct launch_symbols *symbols, __u64 time,
+					    const struct xpt_record_call *call)
+{
+	const struct registry *registry = symbols->registry;
+	const struct xpt_spec *spec = call->spec < registry->spec_count ? &registry->specs[call->spec]->wire : NULL;
+	__u64 handle = spec && spec->role == XPT_ROLE_LAUNCH ? handle_of(spec, call) : 0, offset;
+	char name[NAME_MAX_BYTES + 1];
+
+	/* A handle within an object is not the object. */
+	if (!handle || !seen_add(&symbols->seen, LAUNCH_SYMBOLS_MAX, (pid_t)call->header.tgid, handle, 0) ||
+	    process_symbols_look(symbols->symbols, (pid_t)call->header.tgid, handle, name, sizeof(name), &offset) ||
+	    offset)
+		return NULL;
+	kernel_name_of_stub(name);
+	return record_text(XPT_RECORD_SYMBOL, call->header.tgid, time, handle, name);
+}
