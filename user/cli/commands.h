@@ -15,6 +15,7 @@ int command_merge(int argc, char **argv);
 int command_list(int argc, char **argv);
 int command_continuous(int argc, char **argv);
 int command_inspect(int argc, char **argv);
+int command_codeobj(int argc, char **argv);
 int command_counters(int argc, char **argv);
 int command_check(int argc, char **argv);
 

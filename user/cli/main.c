@@ -17,6 +17,7 @@ static const struct {
 	{ "continuous", "record all the time into memory, save what has just happened when asked", command_continuous },
 	{ "inspect", "record what processes do, and write a folder for each with all about it at the end",
 	  command_inspect },
+	{ "codeobj", "record the code objects that are loaded onto devices, with what is in them", command_codeobj },
 	{ "counters", "count what devices and the kernel do, by the names of perf", command_counters },
 	{ "report", "make a Chrome trace and the summary from a recording; needs no root", command_report },
 	{ "merge", "put traces of the same time into one, by their clocks; needs no root", command_merge },

@@ -20,6 +20,7 @@ struct record_context {
 	bool format_given;
 	unsigned int sample_every;
 	enum xpt_level level;
+	bool code_objects, no_stop;
 	struct status_line status_line;
 };
 
@@ -61,6 +62,22 @@ static bool take_ops(void *context, const char *value, const char **reason)
 	return true;
 }
 
+static bool take_code_objects(void *context, const char *value, const char **reason)
+{
+	(void)value;
+	(void)reason;
+	((struct record_context *)context)->code_objects = true;
+	return true;
+}
+
+static bool take_no_stop(void *context, const char *value, const char **reason)
+{
+	(void)value;
+	(void)reason;
+	((struct record_context *)context)->no_stop = true;
+	return true;
+}
+
 static const struct option_entry entries[] = {
 	TARGET_OPTIONS,
 	{ 'o', "output", "FILE",
@@ -84,6 +101,11 @@ static const struct option_entry entries[] = {
 	{ 0, "level", "LEVEL",
 	  "basic: loads and inferences only; standard (default): all\ndescribed calls; detailed: and operators",
 	  take_level },
+	{ 0, "codeobj", NULL,
+	  "code objects that are loaded and unloaded, with their\nkernels; a process is stopped for some milliseconds while\n"
+	  "a large one is read (see xputrace codeobj)",
+	  take_code_objects },
+	{ 0, "no-stop", NULL, "never stop a process for that: large ones are not read", take_no_stop },
 	{ 0, "counters", "NAME[,NAME...]",
 	  "read these counters meanwhile, into tracks of the trace;\n`xputrace list counters` names them",
 	  take_counters },
@@ -101,8 +123,8 @@ static const struct command_line line = {
 	.options = entries,
 	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "Ctrl-C, SIGTERM, the end of --duration or of the targets end the recording; then the\n"
-		"summary is printed. The targets are not stopped or changed; a COMMAND is held for some\n"
-		"milliseconds when it maps libraries, so that not one call is missed.\n"
+		"summary is printed. The targets are not changed, nor stopped but for --codeobj; a COMMAND is\n"
+		"held for some milliseconds when it maps libraries, so that not one call is missed.\n"
 		"With --program or --match only inferences of these programs are recorded, with all that lies in\n"
 		"them; those of other programs are counted.\n\n"
 		"examples:\n"
@@ -157,6 +179,8 @@ static int create(struct record_context *record, struct xpt_recording **recordin
 		.counters_every = session->counters_every,
 		.counters_per_inference = session->counters_per_inference,
 		.level = record->level,
+		.code_objects = record->code_objects,
+		.no_stop = record->no_stop,
 		.programs = session->choices,
 		.program_count = session->choice_count,
 		.match = session->match,

@@ -20,7 +20,7 @@ _xputrace_instances() {
 
 _xputrace() {
 	local current=$2 previous=$3 command=${COMP_WORDS[1]} i
-	local commands="record profile stream continuous inspect counters report merge list check"
+	local commands="record profile stream continuous inspect codeobj counters report merge list check"
 	# What record, profile, stream, inspect and continuous start have in common; and the first three.
 	local watched="-p -a -o -r -n -b -q -v -h --pid --process --all-processes --runtime --only --region --drivers --driver --name --buffer --link --quiet --verbose --help --"
 	local written="-d --output --duration"
@@ -32,7 +32,7 @@ _xputrace() {
 	fi
 	# After "--" a command of its own begins.
 	for ((i = 2; i < COMP_CWORD; i++)); do
-		if [[ $command =~ ^(record|profile|stream|continuous|inspect|counters)$ ]] && [ "${COMP_WORDS[i]}" = -- ]; then
+		if [[ $command =~ ^(record|profile|stream|continuous|inspect|codeobj|counters)$ ]] && [ "${COMP_WORDS[i]}" = -- ]; then
 			if declare -F _command_offset >/dev/null; then
 				_command_offset $((i + 1))
 			else
@@ -93,6 +93,10 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "latency trace" -- "$current")
 		return
 		;;
+	--mode)
+		mapfile -t COMPREPLY < <(compgen -W "symbols memory all" -- "$current")
+		return
+		;;
 	--report-every)
 		mapfile -t COMPREPLY < <(compgen -W "500ms 1s 2s 4s" -- "$current")
 		return
@@ -105,13 +109,13 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "$(xputrace list counters 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$current")
 		return
 		;;
-	-w | --window | --window-time | --after | --cooldown | --max-files | --max-bytes | -c | --core | --last | -t | --time | --timeout | --gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --only | --region | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep | --offset | --cores | --max-events | --session-id)
+	-w | --window | --window-time | --after | --cooldown | --max-files | --max-bytes | -c | --core | --last | -t | --time | --timeout | --gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --only | --region | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep | --offset | --cores | --max-events | --session-id | --stop-limit | --object-limit | --process-limit | --total-limit)
 		return
 		;;
 	esac
 	case $command in
 	record)
-		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program -m --match -s --sample --format --ops --level --counters --counters-every --counters-per-inference" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program -m --match -s --sample --format --ops --level --codeobj --no-stop --counters --counters-every --counters-per-inference" -- "$current")
 		;;
 	profile)
 		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program --samples --counters --type --summary --skip --delay" -- "$current")
@@ -134,6 +138,14 @@ _xputrace() {
 		;;
 	inspect)
 		mapfile -t COMPREPLY < <(compgen -W "$watched -d --output-dir --duration --on-fail --cores --types --max-events --activities --session-id --honour-target-env --counters" -- "$current")
+		;;
+	codeobj)
+		if [ "${COMP_WORDS[2]}" = show ] && [ "$COMP_CWORD" -gt 2 ]; then
+			mapfile -t COMPREPLY < <(compgen -f -- "$current")
+			[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-h --functions --libraries --json --help" -- "$current")
+			return
+		fi
+		mapfile -t COMPREPLY < <(compgen -W "$([ "$COMP_CWORD" -eq 2 ] && echo show) -p -a -o -d -r -q -v -h --pid --process --all-processes --output-dir --mode --duration --snapshot --no-stop --stop-limit --object-limit --process-limit --total-limit --functions --libraries --json --runtime --only --link --quiet --verbose --help --" -- "$current")
 		;;
 	counters)
 		mapfile -t COMPREPLY < <(compgen -W "-e -p -d -o -q -h --event --gpu --cpu --pid --every --duration --output --no-multiplex --quiet --help --" -- "$current")
