@@ -18,6 +18,7 @@ import sys
 import time
 
 from attach import attach_section, model_section
+from code_objects import codeobj_section
 from continuous import continuous_section
 from cost import cost_section
 from counters import counters_section
@@ -42,6 +43,7 @@ SECTIONS = {
     "operators": operators_section,
     "regions": regions_section,
     "continuous": continuous_section,
+    "codeobj": codeobj_section,
 }
 
 
