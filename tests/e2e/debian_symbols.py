@@ -44,7 +44,7 @@ LIBRARIES = [
 # Described, and absent from some of Debian's versions: newer than these, or in another library of the runtime.
 ABSENT = {
     "hip": {"hipDrvLaunchKernelEx", "hipExtModuleLaunchKernel", "hipGetProcAddress", "hipLaunchKernelExC",
-            "hipModuleLaunchCooperativeKernel"},
+            "hipModuleLaunchCooperativeKernel", "hipModuleLoadFatBinary"},
     "hsa": {"hsa_amd_memory_async_batch_copy", "hsa_amd_memory_async_copy_on_engine", "hsa_amd_signal_wait_all",
             "hsa_amd_vmem_handle_create", "hsa_amd_vmem_handle_release"},
     "opencl": {"clIcdGetPlatformIDsKHR"},

@@ -51,20 +51,28 @@ def library_path(name, flavour="lib"):
 # ---- temporary folders, removed at the end ----
 
 _folders = []
+_passing = []
 
 
-def scratch():
-    """A folder that everyone can enter and read, for traces and copies."""
+def scratch(passing=False):
+    """A folder that everyone can enter and read, for traces and copies. passing: it goes with the test, not at the end."""
     folder = tempfile.mkdtemp(prefix="xputrace-e2e-")
     os.chmod(folder, 0o755)
-    _folders.append(folder)
+    (_passing if passing else _folders).append(folder)
     return folder
 
 
 @atexit.register
 def _remove_folders():
-    for folder in _folders:
+    for folder in _folders + _passing:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def clean_up():
+    """After a test, also one that failed half way: what it has left is of no use."""
+    kill_all()
+    while _passing:
+        shutil.rmtree(_passing.pop(), ignore_errors=True)
 
 
 # ---- processes ----
@@ -158,7 +166,6 @@ class Process:
 
 
 def kill_all():
-    """After a test that failed half way."""
     for process in list(Process.running):
         process.kill()
 
@@ -312,7 +319,7 @@ class Trace:
         self.events = self.document["traceEvents"]
         self.metadata = self.document["metadata"]
         self.calls = [Call(event) for event in self.events
-                      if event["ph"] in "Xi" and "function" in event.get("args", {})]
+                      if event["ph"] in "Xi" and "role" in event.get("args", {}) and "function" in event["args"]]
         self.inferences = [event for event in self.events
                            if event["ph"] == "b" and event.get("cat", "").startswith("inference,")]
 

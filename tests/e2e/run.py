@@ -56,7 +56,7 @@ def run_one(name, function, arguments):
     except Exception:  # a bug of a test must not end the others
         result, details = "failed", traceback.format_exc()
     finally:
-        harness.kill_all()
+        harness.clean_up()
     print("%-7s %s (%.1f s)%s" % (result, printable(name), time.monotonic() - start, reason), flush=True)
     for line in details.splitlines():
         print("        " + line, flush=True)

@@ -148,3 +148,7 @@ def test_sites():
     for function in ("Run", "CreateSession", "CreateSessionFromArray", "ReleaseSession"):
         assert function in sites, "%s is missing in %s" % (function, sorted(sites))
     assert sites["Run"]["class"] != "stepped", sites["Run"]
+    code = {function: site["code"] for function, site in sites.items() if "code" in site}
+    assert code == {"CreateSession": "path", "CreateSessionFromArray": "bytes",
+                    "CreateSessionWithPrepackedWeightsContainer": "path",
+                    "CreateSessionFromArrayWithPrepackedWeightsContainer": "bytes"}, code

@@ -23,9 +23,9 @@ PROGRAMS = """sh bash bpftool busybox cat chmod chroot cp dmesg env false grep h
 OPTIONAL = {"strace"}
 NEEDED = "xputrace workload".split()  # below the build folder
 WITH_LIBRARIES = ("workload/operators/main",)  # that need more than the C library
-TREE = "tests/e2e tests/vm/guest tests/vm/driver user/runtimes user/drivers".split()
+TREE = "tests/e2e tests/vm/guest tests/vm/driver tests/workload/onnx user/runtimes user/drivers".split()
 # Of the workloads: what needs libraries that would make the image ten times as large.
-NOT_COPIED = ("opencl", "onnx")
+NOT_COPIED = ("opencl", "opencl_loads", "onnx")
 PYTHON_LEFT_OUT = ("test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "site-packages",
                    "dist-packages", "config-*", "pydoc_data", "distutils")
 

@@ -28,7 +28,7 @@ import packages
 ROOT = image.ROOT
 BUILD = os.environ.get("XPUTRACE_BUILD", os.path.join(ROOT, "build"))
 FOLDER = os.path.join(BUILD, "vm")
-KERNEL_SECONDS = 2400  # that the tests on one kernel may take; with perf uprobes they take twice as long as else
+KERNEL_SECONDS = 2800  # that the tests on one kernel may take; with perf uprobes they take twice as long as else
 MACHINES = 8  # that may be started for one kernel, when they die
 # The kernel switches tracepoints on by changing code under a breakpoint, and waits until no processor can meet that any
 # more. One of several emulated processors may still have it, translated, and run into it when nobody knows of it.
@@ -45,6 +45,8 @@ SLOW = {"6.1": 15, "6.12": 5, "newest": 5}
 # all the same.
 BEFORE_6_13 = ("6.1", "6.12")
 NOT_HELD = "this kernel cannot hold forked children; kernel.children_are_counted looks at what it does instead"
+READ = "code objects are read without the kernel; codeobj.sizes and others look at what it does"
+MANY = "takes minutes here; codeobj.sizes and others look at what the kernel does"
 LEFT_OUT = (
     (BEFORE_6_13, "*[[]session]", "this kernel has no session links"),
     (("6.1",), "*[[]multi]", "this kernel has no multi links"),
@@ -60,8 +62,20 @@ LEFT_OUT = (
     ((), "*.onnx_*", "ONNX Runtime is not in the image"),
     ((), "ops.*", "ONNX Runtime is not in the image"),
     ((), "merge.*", "traces are merged without the kernel"),
-    ((), "region_library.*", "the library is not in the image"),
-    ((), "continuous_parts.regions", "the library is not in the image"),
+    ((), "codeobj_elf.*", READ),
+    ((), "codeobj_formats.*", READ),
+    ((), "codeobj_show.*", READ),
+    ((), "codeobj_files.*", READ),
+    ((), "codeobj_command.*", READ),
+    ((), "code_report.*", READ),
+    ((), "codeobj.often*", MANY),
+    ((), "codeobj.unload*", MANY),
+    ((), "codeobj_processes.killed*", MANY),
+    ((), "codeobj_hostile.many_*", MANY),
+    ((), "codeobj.very_large", "200 MB are too much for the memory of the machines"),
+    ((), "codeobj.large*", MANY),
+    ((), "codeobj_real.*", "PoCL and ONNX Runtime are not in the image"),
+    ((), "codeobj_record.opencl", "PoCL is not in the image"),
 )
 
 

@@ -26,7 +26,8 @@ cuda cuda libcuda.so.1
 cudart cudart libcudart.so.12 libcuda.so.1
 pjrt pjrt pjrt_plugin.so
 ggml - libggml-base.so.0
-llama llama libllama.so.0 libggml-base.so.0"
+llama llama libllama.so.0 libggml-base.so.0
+level_zero - libze_loader.so.1"
 
 # What every stand-in brings with it.
 device="$here/standin/device.c $here/accelerator.c $here/told.c"
@@ -99,6 +100,18 @@ newer "$out/clock_jumps.so" "$here/clock_jumps.c" ||
 newer "$out/onnx" "$here/onnx/onnx.c" "$here/ledger.c" "$here/ledger.h" $interface ||
 	$cc $flags -o "$out/onnx" "$here/onnx/onnx.c" "$here/ledger.c" -ldl -lpthread
 
+# Gives code objects to the stand-ins, which call it back.
+loads=$here/codeobj
+# shellcheck disable=SC2086
+newer "$out/code_loads" "$loads"/* "$here/standin/pjrt.h" "$here/build.sh" ||
+	$cc $flags -rdynamic -o "$out/code_loads" "$loads"/*.c -ldl -lpthread
+
+# Launches kernels by addresses of the host; its library of CUDA is linked to another one, in the same folder.
+# shellcheck disable=SC2016,SC2086
+newer "$out/stubs" "$here/stubs.c" "$here/build.sh" "$out/lib/libcudart.so.12" "$out/lib/libamdhip64.so.6" ||
+	$cc $flags -o "$out/stubs" "$here/stubs.c" "$out/lib/libcudart.so.12" "$out/lib/libamdhip64.so.6" \
+		-Wl,-rpath,'$ORIGIN/lib'
+
 # Programs that mark regions: with nothing of xputrace but its header, and with vAccel's stand-in.
 region=$here/region
 include=$here/../../include
@@ -117,6 +130,10 @@ newer "$out/vaccel_regions" "$region/vaccel_regions.c" "$here/build.sh" "$out/li
 newer "$out/opencl" "$here/opencl.c" "$here/ledger.c" "$here/ledger.h" $interface ||
 	$cc $flags -o "$out/opencl" "$here/opencl.c" "$here/ledger.c" -lOpenCL ||
 	echo "build.sh: no OpenCL: the OpenCL workload is left out" >&2
+# shellcheck disable=SC2086
+newer "$out/opencl_loads" "$here/opencl_loads.c" ||
+	$cc $flags -o "$out/opencl_loads" "$here/opencl_loads.c" -lOpenCL ||
+	echo "build.sh: no OpenCL: the workload that loads its programs is left out" >&2
 newer "$out/sleeper32" "$here/sleeper32.S" ||
 	$cc -m32 -nostdlib -static -o "$out/sleeper32" "$here/sleeper32.S" 2>/dev/null ||
 	echo "build.sh: no 32-bit linking: the 32-bit workload is left out" >&2

@@ -29,6 +29,16 @@ def small(hidden=256, batch=1):
     return graph
 
 
+def external(hidden=256, batch=1):
+    """Two layers, whose weights lie in two files."""
+    graph = Graph("external")
+    value = graph.input("input", [batch, INPUTS])
+    value = graph.node("MatMul", [value, graph.weights("weight1", [INPUTS, hidden], 1, "first.weights")], "hidden")
+    graph.node("MatMul", [value, graph.weights("weight2", [hidden, OUTPUTS], 2, "second.weights")], "output")
+    graph.output("output", [batch, OUTPUTS])
+    return graph
+
+
 def mlp(hidden=384, batch=1):
     """Of its 15 nodes 9 are left when ONNX Runtime has joined every Gemm and its Relu."""
     graph = Graph("mlp")
@@ -199,7 +209,7 @@ def failing():
 
 
 MODELS = {function.__name__: function
-          for function in (small, mlp, conv, attention, lstm, control, deep, branches, failing)}
+          for function in (small, external, mlp, conv, attention, lstm, control, deep, branches, failing)}
 
 
 def main():

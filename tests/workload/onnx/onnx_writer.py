@@ -6,6 +6,7 @@ a length and as many bytes (type 2), or by four bytes (type 5). Field numbers ar
 """
 
 import json
+import os
 import struct
 
 FLOAT, INT64, BOOL = 1, 7, 9  # TensorProto.DataType
@@ -49,6 +50,12 @@ def tensor(name, kind, shape, raw):
     return b"".join(integer(1, size) for size in shape) + integer(2, kind) + chunk(8, name) + chunk(9, raw)
 
 
+def tensor_elsewhere(name, kind, shape, **where):
+    """TensorProto whose bytes lie in a file: external_data 13 {key 1, value 2}, data_location 14."""
+    return b"".join(integer(1, size) for size in shape) + integer(2, kind) + chunk(8, name) + \
+        chunks(13, [chunk(1, key) + chunk(2, str(value)) for key, value in where.items()]) + integer(14, 1)
+
+
 def attribute(name, value):
     """AttributeProto: name 1, f 2, i 3, s 4, g 6, ints 8, type 20."""
     if isinstance(value, Graph):
@@ -80,6 +87,7 @@ class Graph:
         self.parts = []  # encoded fields
         self.inputs = []  # as in the description
         self.nodes = []  # those of nested graphs too, as in the description
+        self.files = {}  # beside the model: name, bytes
 
     def input(self, name, shape, kind=FLOAT):
         self.inputs.append({"name": name, "shape": shape})
@@ -89,15 +97,20 @@ class Graph:
     def output(self, name, shape, kind=FLOAT):
         self.parts.append(chunk(12, value_info(name, shape, kind)))
 
-    def weights(self, name, shape, seed):
-        """A tensor with weights that only the seed decides."""
+    def weights(self, name, shape, seed, file=None):
+        """A tensor with weights that only the seed decides, in the model or at the end of a file beside it."""
         count = 1
         for size in shape:
             count *= size
         source = weights(seed)
         few = [next(source) for _ in range(min(count, REPEAT))]
         raw = (struct.pack("<%df" % len(few), *few) * (count // len(few) + 1))[:4 * count]
-        self.parts.append(chunk(5, tensor(name, FLOAT, shape, raw)))
+        if file:
+            offset = len(self.files.setdefault(file, b""))
+            self.files[file] += raw
+            self.parts.append(chunk(5, tensor_elsewhere(name, FLOAT, shape, location=file, offset=offset, length=len(raw))))
+        else:
+            self.parts.append(chunk(5, tensor(name, FLOAT, shape, raw)))
         return name
 
     def constant(self, name, values, kind=INT64):
@@ -125,13 +138,16 @@ class Graph:
 
 
 def write_model(graph, path):
-    """Writes the model, and beside it FILE.json: its inputs, which are of type float, and its nodes with how
+    """Writes the model, and beside it its files, and FILE.json: its inputs, which are of type float, and its nodes with how
     often each runs in an inference.
 
     ModelProto: ir_version 1, producer_name 2, graph 7, opset_import 8 {domain 1, version 2}."""
     with open(path, "wb") as file:
         file.write(integer(1, IR_VERSION) + chunk(2, "xputrace") + chunk(7, graph.encoded())
                    + chunk(8, chunk(1, "") + integer(2, OPSET)))
+    for name, content in graph.files.items():
+        with open(os.path.join(os.path.dirname(path), name), "wb") as file:
+            file.write(content)
     with open(path + ".json", "w", encoding="utf-8") as file:
         json.dump({"model": graph.name, "inputs": graph.inputs, "nodes": graph.nodes}, file, indent="\t")
         file.write("\n")

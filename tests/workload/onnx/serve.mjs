@@ -3,13 +3,14 @@
 //
 // node serve.mjs MODEL... [--sessions N] [--runs N] [--seconds N] [--rate HZ] [--concurrency N] [--wait] [--recreate]
 //	[--intra THREADS] [--inter THREADS] [--mode sequential|parallel] [--level disabled|basic|extended|all]
-//	[--profile PREFIX]
+//	[--profile PREFIX] [--array]
 //
 // MODEL.json, which make_model.py writes, tells the inputs; every number of them is positive or 0. The sessions of all models
 // are served at the same time.
 // Prints {"ready":true,"pid":N} when the sessions exist, at the end one line with what it did. --wait: sessions are made
 // first, the runs begin when a line comes on standard input. --recreate: release the sessions after the runs, make
 // new ones, run again. --seconds: instead of a number of runs, until so much time has passed (0: until SIGTERM).
+// --array: models are given as bytes, not as paths.
 // --profile: ONNX Runtime writes its own profile of session N, counted from 0, into PREFIX-N_*.json, and the line has the
 // times around each run, in ns of CLOCK_MONOTONIC.
 import { createRequire } from 'node:module';
@@ -23,7 +24,7 @@ function options(args) {
 		models: [], sessions: 1, runs: 200, seconds: null, rate: 0, concurrency: 1,
 		intra: 1, inter: 1, mode: 'sequential', level: 'all', profile: '',
 	};
-	const switches = new Set(['wait', 'recreate']);
+	const switches = new Set(['wait', 'recreate', 'array']);
 	while (args.length) {
 		const word = args.shift(), name = word.slice(2);
 		if (!word.startsWith('--'))
@@ -65,9 +66,9 @@ process.on('SIGTERM', () => { stopped = true; });
 async function sessionsCreate() {
 	const made = [];
 	for (const model of settings.models) {
-		const inputs = feeds(model);
+		const inputs = feeds(model), given = settings.array ? readFileSync(model) : model;
 		for (let i = 0; i < settings.sessions; i++)
-			made.push({ model, inputs, session: await ort.InferenceSession.create(model, {
+			made.push({ model, inputs, session: await ort.InferenceSession.create(given, {
 				intraOpNumThreads: settings.intra, interOpNumThreads: settings.inter,
 				executionMode: settings.mode, graphOptimizationLevel: settings.level,
 				...settings.profile && {

@@ -12,6 +12,7 @@
 #define CUDA_SUCCESS 0
 #define CUDA_ERROR_INVALID_VALUE 1
 #define CUDA_ERROR_OUT_OF_MEMORY 2
+#define CUDA_ERROR_INVALID_IMAGE 200
 #define CUDA_ERROR_INVALID_HANDLE 400
 #define CUDA_ERROR_NOT_FOUND 500
 #define CUDA_ERROR_NOT_READY 600
@@ -73,15 +74,60 @@ STANDIN_API int cuCtxDestroy_v2(struct object *context)
 	return release(context);
 }
 
+static int load(struct object **result, const void *given)
+{
+	return code_given(given) ? make(result, NULL) : CUDA_ERROR_INVALID_IMAGE;
+}
+
 STANDIN_API int cuModuleLoad(struct object **module, const char *path)
 {
-	(void)path;
-	return make(module, NULL);
+	return path ? load(module, NULL) : CUDA_ERROR_INVALID_VALUE;
 }
 
 STANDIN_API int cuModuleLoadData(struct object **module, const void *image)
 {
-	return image ? make(module, NULL) : CUDA_ERROR_INVALID_VALUE;
+	return image ? load(module, image) : CUDA_ERROR_INVALID_VALUE;
+}
+
+STANDIN_API int cuModuleLoadDataEx(struct object **module, const void *image, unsigned int count, int *options,
+				   void **values)
+{
+	(void)options;
+	(void)values;
+	return image && !count ? load(module, image) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Not the code of cuModuleLoadData(), as in the real library: the compiler would put them together. */
+STANDIN_API __attribute__((no_icf)) int cuModuleLoadFatBinary(struct object **module, const void *binary)
+{
+	return binary ? load(module, binary) : CUDA_ERROR_INVALID_VALUE;
+}
+
+STANDIN_API int cuLibraryLoadData(struct object **library, const void *code, int *options, void **values,
+				  unsigned int count, int *library_options, void **library_values,
+				  unsigned int library_count)
+{
+	(void)options;
+	(void)values;
+	(void)library_options;
+	(void)library_values;
+	return code && !count && !library_count ? load(library, code) : CUDA_ERROR_INVALID_VALUE;
+}
+
+STANDIN_API int cuLibraryLoadFromFile(struct object **library, const char *path, int *options, void **values,
+				      unsigned int count, int *library_options, void **library_values,
+				      unsigned int library_count)
+{
+	(void)options;
+	(void)values;
+	(void)library_options;
+	(void)library_values;
+	return path && !count && !library_count ? load(library, NULL) : CUDA_ERROR_INVALID_VALUE;
+}
+
+STANDIN_API int cuLibraryUnload(struct object *library)
+{
+	return release(library);
 }
 
 STANDIN_API int cuModuleUnload(struct object *module)

@@ -46,4 +46,11 @@ uint64_t device_launch(void);
 /* Counts one execution and says whether it is one that fails. */
 bool device_fails(void);
 
+/*
+ * Every stand-in tells of the code objects that it is given, before it does anything with them, to a function that the
+ * program may have: bool standin_code_given(const void *bytes). That may destroy the bytes, which are not looked at any
+ * more, and says whether the load succeeds. Without it all do. bytes: NULL where a file was given.
+ */
+bool code_given(const void *bytes);
+
 #endif

@@ -65,3 +65,19 @@ STANDIN_API void ggml_backend_buffer_free(void *buffer)
 {
 	object_free(buffer);
 }
+
+struct gguf_parameters {
+	bool no_alloc;
+	void **context;
+};
+
+STANDIN_API void *gguf_init_from_file(const char *path, struct gguf_parameters parameters)
+{
+	(void)parameters;
+	return path && code_given(NULL) ? object_new() : NULL;
+}
+
+STANDIN_API void gguf_free(void *gguf)
+{
+	object_free(gguf);
+}

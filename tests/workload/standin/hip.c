@@ -8,6 +8,7 @@
 #define HIP_SUCCESS 0
 #define HIP_ERROR_INVALID_VALUE 1
 #define HIP_ERROR_OUT_OF_MEMORY 2
+#define HIP_ERROR_INVALID_IMAGE 200
 #define HIP_ERROR_NOT_FOUND 500
 #define HIP_ERROR_LAUNCH_FAILURE 719
 
@@ -86,11 +87,15 @@ STANDIN_API int hipMemcpy(void *destination, const void *source, size_t size, in
 	return HIP_SUCCESS;
 }
 
-static int load_code(struct object **module, const void *code, size_t size)
+/* What HSA is given is the runtime's own: it takes out what is for its device. */
+static int load_code(struct object **module, const void *given)
 {
+	static const char extracted[] = "code";
 	uint64_t reader, executable;
 
-	if (hsa_code_object_reader_create_from_memory(code, size, &reader))
+	if (!code_given(given))
+		return HIP_ERROR_INVALID_IMAGE;
+	if (hsa_code_object_reader_create_from_memory(extracted, 4, &reader))
 		return HIP_ERROR_INVALID_VALUE;
 	hsa_executable_create_alt(0, 0, NULL, &executable);
 	hsa_executable_load_agent_code_object(executable, 1, reader, NULL, NULL);
@@ -105,12 +110,20 @@ static int load_code(struct object **module, const void *code, size_t size)
 
 STANDIN_API int hipModuleLoad(struct object **module, const char *path)
 {
-	return path ? load_code(module, "file", 4) : HIP_ERROR_INVALID_VALUE;
+	return path ? load_code(module, NULL) : HIP_ERROR_INVALID_VALUE;
 }
 
 STANDIN_API int hipModuleLoadData(struct object **module, const void *image)
 {
-	return load_code(module, image, 4);
+	return image ? load_code(module, image) : HIP_ERROR_INVALID_VALUE;
+}
+
+STANDIN_API int hipModuleLoadDataEx(struct object **module, const void *image, unsigned int count, int *options,
+				    void **values)
+{
+	(void)options;
+	(void)values;
+	return image && !count ? load_code(module, image) : HIP_ERROR_INVALID_VALUE;
 }
 
 STANDIN_API int hipModuleUnload(struct object *module)
@@ -194,9 +207,22 @@ STANDIN_API int hipDeviceSynchronize(void)
 	return HIP_SUCCESS;
 }
 
+struct wrapper {
+	uint32_t magic, version;
+	const void *binary;
+	void *unused;
+};
+
 STANDIN_API void **__hipRegisterFatBinary(const void *data)
 {
-	return (void **)data;
+	const struct wrapper *wrapper = data;
+
+	return wrapper->magic != 0x48495046 || code_given(wrapper->binary) ? (void **)data : NULL;
+}
+
+STANDIN_API void __hipUnregisterFatBinary(void **handle)
+{
+	(void)handle;
 }
 
 STANDIN_API void __hipRegisterFunction(void **handle, const void *host_function, char *device_function,

@@ -10,6 +10,8 @@
 #define HSA_STATUS_SUCCESS 0
 #define HSA_STATUS_ERROR_INVALID_ARGUMENT 0x1001
 #define HSA_STATUS_ERROR_OUT_OF_RESOURCES 0x1008
+#define HSA_STATUS_ERROR_INVALID_CODE_OBJECT 0x1010
+#define HSA_STATUS_ERROR_INVALID_FILE 0x1020
 #define SYMBOL_KERNEL_OBJECT 22
 
 struct hsa_queue {
@@ -172,7 +174,16 @@ STANDIN_API int hsa_amd_memory_async_copy(void *destination, uint64_t destinatio
 
 STANDIN_API int hsa_code_object_reader_create_from_memory(const void *code, size_t size, uint64_t *reader)
 {
-	return code && size ? make(reader) : HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	if (!code || !size)
+		return HSA_STATUS_ERROR_INVALID_ARGUMENT;
+	return code_given(code) ? make(reader) : HSA_STATUS_ERROR_INVALID_CODE_OBJECT;
+}
+
+STANDIN_API int hsa_code_object_reader_create_from_file(int file, uint64_t *reader)
+{
+	if (file < 0)
+		return HSA_STATUS_ERROR_INVALID_FILE;
+	return code_given(NULL) ? make(reader) : HSA_STATUS_ERROR_INVALID_CODE_OBJECT;
 }
 
 STANDIN_API int hsa_code_object_reader_destroy(uint64_t reader)

@@ -23,7 +23,7 @@ STANDIN_API void nrt_close(void)
 
 static int model_new(const void *neff, size_t size, int32_t vnc, struct object **model)
 {
-	if (!neff || !size)
+	if (!neff || !size || !code_given(neff))
 		return NRT_INVALID;
 	*model = object_new();
 	if (!*model)

@@ -30,7 +30,7 @@ static void *client_compile(struct pjrt_compile_args *args)
 {
 	struct object *executable;
 
-	if (!args->program || !args->program->code_size)
+	if (!args->program || !args->program->code_size || !code_given(args->program->code))
 		return &failure;
 	executable = object_new();
 	if (!executable)
@@ -38,6 +38,14 @@ static void *client_compile(struct pjrt_compile_args *args)
 	executable->value = (uintptr_t)args->program->code;
 	args->executable = executable;
 	return NULL;
+}
+
+static void *deserialize(struct pjrt_deserialize_args *args)
+{
+	if (!args->serialized || !args->size || !code_given(args->serialized))
+		return &failure;
+	args->executable = object_new();
+	return args->executable ? NULL : &failure;
 }
 
 /* The loaded executable and the executable are two handles of one thing. */
@@ -146,6 +154,7 @@ static void fill(void)
 	table.slot[PJRT_LOADED_DESTROY] = (pjrt_fn *)loaded_destroy;
 	table.slot[PJRT_LOADED_GET_EXECUTABLE] = (pjrt_fn *)loaded_get_executable;
 	table.slot[PJRT_LOADED_EXECUTE] = (pjrt_fn *)execute;
+	table.slot[PJRT_DESERIALIZE] = (pjrt_fn *)deserialize;
 	table.slot[PJRT_BUFFER_DESTROY] = (pjrt_fn *)buffer_destroy;
 	table.slot[PJRT_BUFFER_TO_HOST] = (pjrt_fn *)buffer_to_host;
 }

@@ -18,6 +18,7 @@ enum pjrt_slot {
 	PJRT_LOADED_DESTROY = 50,
 	PJRT_LOADED_GET_EXECUTABLE = 51,
 	PJRT_LOADED_EXECUTE = 55,
+	PJRT_DESERIALIZE = 56,
 	PJRT_BUFFER_DESTROY = 58,
 	PJRT_BUFFER_TO_HOST = 70,
 	PJRT_SLOTS = 104,
@@ -67,6 +68,14 @@ struct pjrt_compile_args {
 	const struct pjrt_program *program;
 	const char *options;
 	size_t options_size;
+	void *executable; /* out */
+};
+
+struct pjrt_deserialize_args {
+	struct pjrt_head head;
+	void *client;
+	const char *serialized;
+	size_t size;
 	void *executable; /* out */
 };
 
@@ -126,6 +135,7 @@ PJRT_AT(pjrt_api, minor, 36);
 PJRT_AT(pjrt_api, slot, 40);
 PJRT_AT(pjrt_program, code_size, 24);
 PJRT_AT(pjrt_compile_args, executable, 48);
+PJRT_AT(pjrt_deserialize_args, executable, 40);
 PJRT_AT(pjrt_name_args, size, 32);
 PJRT_AT(pjrt_execute_args, num_devices, 40);
 PJRT_AT(pjrt_execute_args, device_complete_events, 64);

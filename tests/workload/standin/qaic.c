@@ -44,13 +44,12 @@ STANDIN_API int qaicReleaseContext(struct object *context)
 STANDIN_API int qaicOpenQpc(struct object **qpc, const uint8_t *buffer, size_t size, bool copy)
 {
 	(void)copy;
-	return buffer && size ? make(qpc, NULL, 0) : QS_INVAL;
+	return buffer && size && code_given(buffer) ? make(qpc, NULL, 0) : QS_INVAL;
 }
 
 STANDIN_API int qaicOpenQpcFile(struct object **qpc, const char *path)
 {
-	(void)path;
-	return make(qpc, NULL, 0);
+	return path && code_given(NULL) ? make(qpc, NULL, 0) : QS_INVAL;
 }
 
 STANDIN_API int qaicCloseQpc(struct object *qpc)
