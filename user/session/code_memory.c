@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "session/code_memory.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process_state.h"
 
 #define BLOCK (4u << 20) /* bytes between two looks at the clock */
 #define TEXT_BLOCK 4096u /* and for the end of a text */
@@ -102,25 +102,19 @@ bool code_memory_wait(pid_t tgid, pid_t tid, __u64 until)
 	}
 }
 
+static bool is_running(void *context, pid_t tid)
+{
+	char state = thread_state(*(const pid_t *)context, tid);
+
+	return state && !strchr("TtZX", state);
+}
+
 static bool all_stopped(pid_t tgid)
 {
 	char path[32];
-	struct dirent *entry;
-	bool stopped = true;
-	DIR *tasks;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", tgid);
-	tasks = opendir(path);
-	if (!tasks)
-		return true;
-	while (stopped && (entry = readdir(tasks))) {
-		pid_t tid = atoi(entry->d_name);
-		char state = tid > 0 ? thread_state(tgid, tid) : 0;
-
-		stopped = !state || strchr("TtZX", state);
-	}
-	closedir(tasks);
-	return stopped;
+	return !process_each_number(path, is_running, &tgid);
 }
 
 bool code_memory_wait_all(pid_t tgid, __u64 until)
