@@ -19,11 +19,12 @@ INSIDE = "xputrace"  # the build tree in the root file system
 
 # What the tests and the start script call; all of it is copied with the libraries it needs.
 PROGRAMS = """sh bash bpftool busybox cat chmod chroot cp dmesg env false grep head kill ln ls lsmod mkdir modprobe mount
-    mv nm ps rm rmdir rmmod setarch setsid sleep stat strace tail tee touch true umount uname unshare wc""".split()
+    mv nm ps readelf rm rmdir rmmod setarch setsid sleep stat strace tail tee touch true umount uname unshare wc""".split()
 OPTIONAL = {"strace"}
-NEEDED = "xputrace workload".split()  # below the build folder
-WITH_LIBRARIES = ("workload/operators/main",)  # that need more than the C library
+NEEDED = "xputrace libxputrace.so workload".split()  # below the build folder
+WITH_LIBRARIES = ("libxputrace.so", "workload/operators/main")  # that need more than the C library
 TREE = "tests/e2e tests/vm/guest tests/vm/driver tests/workload/onnx user/runtimes user/drivers".split()
+FILES = ["tests/workload/regions.py"]
 # Of the workloads: what needs libraries that would make the image ten times as large.
 NOT_COPIED = ("opencl", "opencl_loads", "onnx")
 PYTHON_LEFT_OUT = ("test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "site-packages",
@@ -123,6 +124,8 @@ def add_build_tree(tree, build):
         tree.add_libraries(os.path.join(build, name), build)
     for name in TREE:
         tree.add_folder(os.path.join(ROOT, name), "%s/%s" % (INSIDE, name), ("__pycache__",))
+    for name in FILES:
+        tree.add(os.path.join(ROOT, name), "%s/%s" % (INSIDE, name))
     # Compiled here: an emulated processor takes its time, and the file system inside is read-only.
     subprocess.run([sys.executable, "-m", "compileall", "-q", tree.path(INSIDE)], check=True)
 
