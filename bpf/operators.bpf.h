@@ -156,7 +156,7 @@ __noinline int operator_end(struct xpt_thread *thread, __u64 stack, __u64 end)
 	record->tid = task;
 	record->spec = frame->spec;
 	record->depth = depth;
-	record->flags = 0;
+	record->flags = frame->flags & FRAME_APART ? XPT_CALL_APART : 0;
 	record->valid = frame->valid;
 	record->values = OPERATOR_VALUES;
 	record->cpu = bpf_get_smp_processor_id();

@@ -387,6 +387,7 @@ struct xpt_record_header {
 #define XPT_CALL_NUMBERED (1 << 3) /* behind the values stands which call of its program this was, from 0 */
 #define XPT_CALL_COUNTED (1 << 4)  /* behind that stand two struct xpt_counts: when it began, when it had returned */
 #define XPT_CALL_INSIDE (1 << 5)   /* in an inference that is recorded, on its thread */
+#define XPT_CALL_APART (1 << 6)	   /* an operator whose inference is on another thread */
 
 /* Roles, bits (1 << enum xpt_role), of calls that have them: whole inferences, and what an asynchronous one begins and ends with. */
 #define XPT_ROLES_COUNTED (1u << XPT_ROLE_EXECUTE | 1u << XPT_ROLE_ENQUEUE | 1u << XPT_ROLE_WAIT)

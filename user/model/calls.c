@@ -331,6 +331,7 @@ int call_deliver(struct model *model, const struct xpt_record_call *record)
 				     .depth = record->depth,
 				     .layer = record->flags & XPT_CALL_LAYER,
 				     .no_end = record->flags & XPT_CALL_NO_END,
+				     .apart = record->flags & XPT_CALL_APART,
 				     .sample = record->sample ? record->sample : 1,
 				     .cpu = record->cpu } },
 	};

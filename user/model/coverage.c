@@ -16,6 +16,7 @@ struct stretch {
 struct open_inference {
 	struct map_node node; /* by process and begin */
 	struct link link;
+	__u32 tid; /* of its thread; 0: not known yet */
 	struct stretch *stretches;
 	size_t count, room;
 	__u64 settled; /* ns of earlier stretches, which nothing can reach back to */
@@ -73,13 +74,29 @@ void coverage_free(struct coverage *coverage)
 	map_free(&coverage->threads);
 }
 
-static struct open_inference *inference_get(struct coverage *coverage, unsigned int process, __u64 begin)
+/*
+ * Several threads may begin an inference in the same ns. tid 0: the operator is on another thread, which is known of the only
+ * inference that its process had at that time.
+ */
+static struct open_inference *inference_find(struct coverage *coverage, unsigned int process, __u64 begin, __u32 tid)
 {
-	struct map_node *node = map_find(&coverage->inferences, process, begin);
-	struct open_inference *inference;
+	for (struct map_node *node = map_find(&coverage->inferences, process, begin); node; node = map_next(node)) {
+		struct open_inference *inference = container_of(node, struct open_inference, node);
 
-	if (node)
-		return container_of(node, struct open_inference, node);
+		if (inference->tid && tid && inference->tid != tid)
+			continue;
+		inference->tid = inference->tid ?: tid;
+		return inference;
+	}
+	return NULL;
+}
+
+static struct open_inference *inference_get(struct coverage *coverage, unsigned int process, __u64 begin, __u32 tid)
+{
+	struct open_inference *inference = inference_find(coverage, process, begin, tid);
+
+	if (inference)
+		return inference;
 	if (coverage->open_count >= COVERAGES_MAX)
 		inference_free(coverage, container_of(coverage->open.next, struct open_inference, link));
 	inference = calloc(1, sizeof(*inference));
@@ -87,6 +104,7 @@ static struct open_inference *inference_get(struct coverage *coverage, unsigned 
 		free(inference);
 		return NULL;
 	}
+	inference->tid = tid;
 	link_append(&coverage->open, &inference->link);
 	coverage->open_count++;
 	return inference;
@@ -203,7 +221,8 @@ static int note_ended(struct active_thread *thread, __u64 start, __u64 end)
 int coverage_operator(struct coverage *coverage, const struct coverage_place *place, __u64 inference, __u64 start,
 		      __u64 end, __u64 *self)
 {
-	struct open_inference *open = inference ? inference_get(coverage, place->process, inference) : NULL;
+	const __u32 tid = place->apart ? 0 : place->tid;
+	struct open_inference *open = inference ? inference_get(coverage, place->process, inference, tid) : NULL;
 	struct active_thread *thread = thread_get(coverage, place);
 	__u64 inside;
 
@@ -226,10 +245,9 @@ bool coverage_end(struct coverage *coverage, const struct coverage_place *place,
 
 	if (node)
 		take_inside(container_of(node, struct active_thread, node), inference);
-	node = map_find(&coverage->inferences, place->process, inference);
-	if (!node)
+	open = inference_find(coverage, place->process, inference, place->tid);
+	if (!open)
 		return false;
-	open = container_of(node, struct open_inference, node);
 	*covered = open->settled;
 	for (size_t i = 0; i < open->count; i++)
 		*covered += open->stretches[i].end - open->stretches[i].start;

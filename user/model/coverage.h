@@ -21,11 +21,12 @@ struct coverage {
 	size_t open_count, active_count;
 };
 
-/* Where a call happened: index of the process, thread, and in how many calls of the thread. */
+/* Where a call happened: index of the process, thread, in how many calls of the thread, and not on its inference's thread. */
 struct coverage_place {
 	unsigned int process;
 	__u32 tid;
 	unsigned int depth;
+	bool apart;
 };
 
 void coverage_init(struct coverage *coverage);

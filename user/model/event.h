@@ -252,6 +252,7 @@ struct event_call {
 	struct model_device_times device; /* as far as seen when the call returned */
 	/* Of an operator: */
 	__u64 object, class, inference;	 /* as fetched: addresses, and when the inference began that it is in */
+	bool apart;			 /* the inference is on another thread */
 	const struct model_operator *op; /* NULL: too many */
 	const struct xpt_counts *begin_counts, *end_counts; /* as they were read; NULL: were not */
 	struct model_counts counts;			    /* of execute */

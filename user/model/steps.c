@@ -306,7 +306,7 @@ static void step_assign(struct step *step, struct program *program)
 
 static int step_record(struct steps *steps, struct step *step, const struct event_call *call)
 {
-	const struct coverage_place place = { step->process->view.sort_index, call->tid, call->depth };
+	const struct coverage_place place = { step->process->view.sort_index, call->tid, call->depth, call->apart };
 	__u64 self;
 	int error = coverage_operator(&steps->coverage, &place, call->inference, call->start, call->end, &self);
 
@@ -343,7 +343,7 @@ int steps_call(struct steps *steps, struct process *process, struct program *pro
 void steps_inference(struct steps *steps, const struct process *process, struct program *program,
 		     const struct event_call *call)
 {
-	const struct coverage_place place = { process->view.sort_index, call->tid, call->depth };
+	const struct coverage_place place = { process->view.sort_index, call->tid, call->depth, false };
 	__u64 covered;
 
 	if (!coverage_end(&steps->coverage, &place, call->start, &covered) || !program)
