@@ -16,6 +16,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define SMALL (PIECES_MAX * XPT_CODE_PIECE_MAX)
 #define PARTS_COPIED 16
 #define HOLDERS_MAX 4096
+#define ALREADY_THERE -17   /* -EEXIST */
 #define LATEST 500000000ull /* ns after the call's begin; well before the guard ends that outlives a dead collector */
 
 #define SIGCONT 18
@@ -99,7 +100,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, HOLDERS_MAX);
 	__type(key, __u32);
-	__type(value, __u32);
+	__type(value, struct xpt_hold);
 } code_holds SEC(".maps");
 
 struct {
@@ -346,18 +347,32 @@ __noinline int why_not(__u32 self)
 	return 0;
 }
 
-/* Stops the process, if it can be told later that this was done here. */
+/*
+ * Stops the process, if it can be told later that this was done here. Who takes it off the map lets it go. That may be
+ * between the two steps, for another thread's hold: so it is put there again, and has been there since the stop.
+ */
 __noinline int stop_process(struct code_thread *thread)
 {
-	__u32 tgid = bpf_get_current_pid_tgid() >> 32, one = 1;
+	const struct task_struct *task = bpf_get_current_task_btf();
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	struct xpt_hold hold = {};
+	int error;
 
-	if (!thread || bpf_map_update_elem(&code_holds, &tgid, &one, BPF_ANY))
+	if (!thread)
+		return 0;
+	hold.time = thread->record.header.time;
+	hold.started = BPF_CORE_READ(task, group_leader, start_boottime);
+	error = bpf_map_update_elem(&code_holds, &tgid, &hold, BPF_NOEXIST);
+	if (error && error != ALREADY_THERE)
 		return 0;
 	/* To the thread: one to the process may be pending already, and stops it only when the thread that took it runs. */
-	if (bpf_send_signal_thread(SIGSTOP))
-		bpf_map_delete_elem(&code_holds, &tgid);
-	else
-		thread->record.flags |= XPT_CODE_HELD;
+	if (bpf_send_signal_thread(SIGSTOP)) {
+		if (!error)
+			bpf_map_delete_elem(&code_holds, &tgid);
+		return 0;
+	}
+	bpf_map_update_elem(&code_holds, &tgid, &hold, BPF_NOEXIST);
+	thread->record.flags |= XPT_CODE_HELD;
 	return 0;
 }
 

@@ -279,6 +279,12 @@ struct xpt_config {
 #define XPT_PROCESS_TARGET (1 << 0) /* traced; its children become targets too */
 #define XPT_PROCESS_HOLD (1 << 1)   /* stop it at exec, fork and library loads until user space has looked */
 
+/* A process that was stopped for a code object, in a map by its number as __u32 until it is let go. */
+struct xpt_hold {
+	__u64 time;    /* as the call began that it waits in */
+	__u64 started; /* ns after boot at which the process began: tells a number that was used again */
+};
+
 /* ---- kernel counters ---- */
 
 struct xpt_program_key {

@@ -145,6 +145,29 @@ def test_collector_stopped():
     program.quit()
 
 
+def test_collector_stopped_before():
+    """It is stopped when the load begins, and knows nothing of it: the process goes on all the same, each time."""
+    given = make(neff, 4 * MB)
+    program = Loads("nrt")
+    capture = Capture("-p", program.pid, "--stop-limit", "300ms")
+    capture.signal(signal.SIGSTOP)
+    wait_until(lambda: set(states(capture.pid)) == {"T"}, "the collector is stopped")
+    lines = []
+    for _ in range(3):
+        program.begin("nrt_load", given, spoil="no")
+        assert seen_stopped(program.pid, 10 * SLOW), "it was never stopped"
+        wait_until(lambda: "T" not in states(program.pid), "the process is let go", 2 * SLOW)
+        lines += program.finish()
+    assert len(lines) == 3
+    capture.signal(signal.SIGCONT)
+    captured = capture.stop()
+    for line in lines:
+        load = find(captured, line)
+        assert load["error"] and load["missing"], "bytes that may be others by now: %s" % load
+    assert "T" not in states(program.pid)
+    program.quit()
+
+
 def test_arguments():
     """Addresses, sizes, paths and descriptors that are none: an entry each that says so; the program goes on."""
     folder = scratch()

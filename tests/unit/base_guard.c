@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/guard.h"
 
+#include <bpf/bpf.h>
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
@@ -19,6 +20,8 @@
 
 #include "base/clock.h"
 #include "base/process_state.h"
+
+#include "bpf/wire.h"
 
 /* A process that starts a guard and then waits to be killed, and what it prepares before. */
 struct collector {
@@ -119,9 +122,12 @@ static void end_process(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
+#define HOUR 3600000000000ull /* ns */
+
 struct target {
 	pid_t pid;
 	__u64 start_time;
+	int map; /* that says that it is held */
 };
 
 static struct target target_start(void)
@@ -132,20 +138,62 @@ static struct target target_start(void)
 	return target;
 }
 
+/* As the kernel side has it. */
+static int holds_create(void)
+{
+	int map = bpf_map_create(BPF_MAP_TYPE_HASH, "holds", sizeof(__u32), sizeof(struct xpt_hold), 4096, NULL);
+
+	if (map == -EPERM)
+		cr_skip_test("only root may create maps");
+	cr_assert_geq(map, 0, "%s", strerror(-map));
+	return map;
+}
+
+/* started: in clock ticks, as the number of the process tells it. */
+static int hold_since(int map, pid_t pid, __u64 started, __u64 time)
+{
+	struct xpt_hold hold = { .time = time, .started = started * 10000000 + 1234567 };
+
+	return bpf_map_update_elem(map, &pid, &hold, BPF_ANY);
+}
+
+static bool is_held(int map, pid_t pid)
+{
+	struct xpt_hold hold;
+
+	return !bpf_map_lookup_elem(map, &pid, &hold);
+}
+
+static struct target target_held(void)
+{
+	struct target target = target_start();
+
+	target.map = holds_create();
+	cr_assert_eq(hold_since(target.map, target.pid, target.start_time, clock_monotonic()), 0);
+	return target;
+}
+
+static void target_end(const struct target *target)
+{
+	end_process(target->pid);
+	close(target->map);
+}
+
 static void hold(struct guard *guard, void *context)
 {
-	struct target *target = context;
+	const struct target *target = context;
 
-	if (guard_hold(guard, target->pid, target->start_time, 0))
+	if (guard_holds(guard, target->map, HOUR) || guard_holds(guard, target->map, HOUR) != -EBUSY)
 		_exit(1);
 }
 
 static void hold_and_release(struct guard *guard, void *context)
 {
-	struct target *target = context;
+	const struct target *target = context;
 
 	hold(guard, context);
-	guard_release(guard, target->pid);
+	if (bpf_map_delete_elem(target->map, &target->pid))
+		_exit(1);
 }
 
 static void watch(struct guard *guard, void *context)
@@ -158,37 +206,38 @@ static void watch(struct guard *guard, void *context)
 
 Test(base_guard, killed_collector_lets_held_processes_go)
 {
-	struct target target = target_start();
+	struct target target = target_held();
 	struct collector collector = { .prepare = hold, .context = &target };
 
 	collector_start(&collector);
 	cr_assert_eq(read_stat(target.pid).state, 'T');
 	collector_kill(&collector);
 	cr_assert_neq(read_stat(target.pid).state, 'T');
-	end_process(target.pid);
+	cr_assert(!is_held(target.map, target.pid));
+	target_end(&target);
 }
 
 Test(base_guard, another_process_with_the_same_number_is_left_alone)
 {
-	struct target target = target_start();
+	struct target target = target_held();
 	struct collector collector = { .prepare = hold, .context = &target };
 
-	target.start_time--;
+	cr_assert_eq(hold_since(target.map, target.pid, target.start_time - 1, clock_monotonic()), 0);
 	collector_start(&collector);
 	collector_kill(&collector);
 	cr_assert_eq(read_stat(target.pid).state, 'T');
-	end_process(target.pid);
+	target_end(&target);
 }
 
 Test(base_guard, released_process_is_left_alone)
 {
-	struct target target = target_start();
+	struct target target = target_held();
 	struct collector collector = { .prepare = hold_and_release, .context = &target };
 
 	collector_start(&collector);
 	collector_kill(&collector);
 	cr_assert_eq(read_stat(target.pid).state, 'T');
-	end_process(target.pid);
+	target_end(&target);
 }
 
 static void interrupt_hold(struct guard *guard, void *context)
@@ -202,24 +251,23 @@ static void interrupt_hold(struct guard *guard, void *context)
 
 Test(base_guard, signals_do_not_end_it)
 {
-	struct target target = target_start();
+	struct target target = target_held();
 	struct collector collector = { .prepare = interrupt_hold, .context = &target };
 
 	collector_start(&collector);
 	collector_kill(&collector);
 	cr_assert_neq(read_stat(target.pid).state, 'T');
-	end_process(target.pid);
+	target_end(&target);
 }
 
 /* What may hold a copy of the collector's socket: a child between fork and exec. */
 static void fork_hold(struct guard *guard, void *context)
 {
 	pid_t *pids = context; /* in shared memory */
-	struct target target = { .pid = pids[0] };
 	pid_t child;
 
-	target.start_time = read_stat(target.pid).start_time;
-	hold(guard, &target);
+	if (guard_holds(guard, pids[2], HOUR))
+		_exit(1);
 	child = fork();
 	if (!child) {
 		alarm(20);
@@ -231,14 +279,16 @@ static void fork_hold(struct guard *guard, void *context)
 
 Test(base_guard, copies_of_its_socket_do_not_keep_it_waiting)
 {
+	struct target target = target_held();
 	pid_t *pids = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct collector collector = { .prepare = fork_hold, .context = pids };
 
-	pids[0] = stopped_process();
+	pids[0] = target.pid;
+	pids[2] = target.map;
 	collector_start(&collector);
 	collector_kill(&collector);
 	cr_assert_neq(read_stat(pids[0]).state, 'T');
-	end_process(pids[0]);
+	target_end(&target);
 	end_process(pids[1]);
 	munmap(pids, 4096);
 }
@@ -371,7 +421,7 @@ Test(base_guard, it_keeps_no_terminal_pipe_or_directory)
 Test(base_guard, stop_in_order_touches_no_file)
 {
 	char path[] = "/tmp/base_guard.XXXXXX", text[64];
-	struct target target = target_start();
+	struct target target = target_held();
 	struct guard *guard;
 	pid_t pid;
 
@@ -379,34 +429,61 @@ Test(base_guard, stop_in_order_touches_no_file)
 	cr_assert_eq(guard_start(&guard), 0);
 	pid = guard_pid(guard);
 	state_of_two(guard, path);
-	cr_assert_eq(guard_hold(guard, target.pid, target.start_time, 0), 0);
+	hold(guard, &target);
 	guard_stop(guard);
 	cr_assert_eq(read_file(path, text, sizeof(text)), 36);
 	cr_assert_eq(kill(pid, 0), -1, "the guard is still there");
 	cr_assert_eq(errno, ESRCH);
 	/* A hold that was forgotten ends here at the latest. */
 	cr_assert_neq(read_stat(target.pid).state, 'T');
-	end_process(target.pid);
+	target_end(&target);
 	guard_stop(NULL);
 	unlink(path);
 }
 
+/* The map says it; the collector need not even have seen it. */
 Test(base_guard, what_is_held_for_too_long_goes_on_while_the_collector_lives)
 {
-	struct target target = target_start(), other = target_start();
+	struct target target = target_held(), other = target_start(), reused = target_start();
+	const __u64 now = clock_monotonic(), limit = 200000000;
 	struct guard *guard;
 
+	cr_assert_eq(hold_since(target.map, target.pid, target.start_time, now), 0);
+	cr_assert_eq(hold_since(target.map, other.pid, other.start_time, now + HOUR), 0);
+	cr_assert_eq(hold_since(target.map, reused.pid, reused.start_time - 1, now), 0);
 	cr_assert_eq(guard_start(&guard), 0);
-	cr_assert_eq(guard_hold(guard, other.pid, other.start_time, clock_monotonic() + 3600000000000ull), 0);
-	cr_assert_eq(guard_hold(guard, target.pid, target.start_time, clock_monotonic() + 50000000), 0);
-	cr_expect_eq(read_stat(target.pid).state, 'T');
-	for (int i = 0; i < 3000 && read_stat(target.pid).state == 'T'; i++)
+	cr_assert_eq(guard_holds(guard, target.map, limit), 0);
+	while (read_stat(target.pid).state == 'T' && clock_monotonic() < now + HOUR / 60)
 		usleep(1000);
 	cr_expect_neq(read_stat(target.pid).state, 'T');
+	cr_expect_geq(clock_monotonic(), now + limit);
+	while (is_held(target.map, reused.pid) && clock_monotonic() < now + HOUR / 60)
+		usleep(1000);
+	cr_expect_eq(read_stat(reused.pid).state, 'T', "another process");
+	cr_expect(!is_held(target.map, target.pid) && is_held(target.map, other.pid));
 	cr_expect_eq(read_stat(other.pid).state, 'T', "its time has not come");
 	guard_stop(guard);
-	end_process(target.pid);
+	cr_expect_neq(read_stat(other.pid).state, 'T');
+	target_end(&target);
 	end_process(other.pid);
+	end_process(reused.pid);
+}
+
+/* More than any other table of the guard has. */
+Test(base_guard, many_are_held)
+{
+	struct target target = target_held();
+	struct guard *guard;
+
+	for (int i = 0; i < 4000; i++)
+		cr_assert_eq(hold_since(target.map, 100000000 + i, 1, 1), 0);
+	cr_assert_eq(hold_since(target.map, target.pid, target.start_time, 1), 0);
+	cr_assert_eq(guard_start(&guard), 0);
+	hold(guard, &target);
+	guard_stop(guard);
+	cr_expect_neq(read_stat(target.pid).state, 'T');
+	cr_expect(!is_held(target.map, 100000000) && !is_held(target.map, 100003999));
+	target_end(&target);
 }
 
 static void *wait_for_ever(void *nothing)
@@ -466,11 +543,10 @@ Test(base_guard, limits)
 	cr_assert_eq(guard_start(&guard), 0);
 	cr_assert_eq(guard_file_state(guard, 0, tail, GUARD_TAIL_MAX), 0);
 	cr_assert_eq(guard_file_state(guard, 0, tail, GUARD_TAIL_MAX + 1), -E2BIG);
-	/* Start times that match nobody, so that nobody is continued in the end. */
-	for (i = 0; i < GUARD_HELD_MAX; i++)
-		cr_assert_eq(guard_hold(guard, 1000 + i, 1, 0), 0);
-	cr_assert_eq(guard_hold(guard, 1, 1, 0), -ENOSPC);
-	guard_release(guard, 1500);
-	cr_assert_eq(guard_hold(guard, 1, 1, 0), 0);
+	for (i = 0; i < GUARD_WATCHED_MAX; i++)
+		cr_assert_eq(guard_watch(guard, 1000 + i, 1), 0);
+	cr_assert_eq(guard_watch(guard, 1, 1), -ENOSPC);
+	guard_unwatch(guard, 1500);
+	cr_assert_eq(guard_watch(guard, 1, 1), 0);
 	guard_stop(guard);
 }

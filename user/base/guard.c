@@ -19,7 +19,7 @@ struct guard {
 	struct guard_table *table;
 	int socket;
 	pid_t pid;
-	bool has_file;
+	bool has_file, has_holds;
 };
 
 static int guard_fork(struct guard *guard, int guard_socket)
@@ -102,64 +102,34 @@ pid_t guard_pid(const struct guard *guard)
 	return guard->pid;
 }
 
-static int slot_take(struct guard_slot *slots, pid_t pid, __u64 start_time, __u64 until)
+int guard_watch(struct guard *guard, pid_t pid, __u64 start_time)
 {
-	size_t i;
+	struct guard_slot *slots = guard->table->watched;
 
-	for (i = 0; i < GUARD_HELD_MAX; i++) {
+	for (size_t i = 0; i < GUARD_WATCHED_MAX; i++) {
 		pid_t none = 0;
 
 		if (!atomic_compare_exchange_strong(&slots[i].pid, &none, -1))
 			continue;
 		atomic_store(&slots[i].start_time, start_time);
-		atomic_store(&slots[i].until, until);
 		atomic_store(&slots[i].pid, pid);
 		return 0;
 	}
 	return -ENOSPC;
 }
 
-static void slot_give(struct guard_slot *slots, pid_t pid)
+void guard_unwatch(struct guard *guard, pid_t pid)
 {
-	size_t i;
-
-	for (i = 0; i < GUARD_HELD_MAX; i++) {
+	for (size_t i = 0; i < GUARD_WATCHED_MAX; i++) {
 		pid_t found = pid;
 
-		if (atomic_compare_exchange_strong(&slots[i].pid, &found, 0))
+		if (atomic_compare_exchange_strong(&guard->table->watched[i].pid, &found, 0))
 			return;
 	}
 }
 
-int guard_hold(struct guard *guard, pid_t pid, __u64 start_time, __u64 until)
+static int send_descriptor(struct guard *guard, char kind, int descriptor)
 {
-	int error = slot_take(guard->table->held, pid, start_time, until);
-	char limit = GUARD_LIMIT;
-
-	/* Never waits: a guard that has many of them to read looks at all slots after each. */
-	if (!error && until)
-		send(guard->socket, &limit, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-	return error;
-}
-
-void guard_release(struct guard *guard, pid_t pid)
-{
-	slot_give(guard->table->held, pid);
-}
-
-int guard_watch(struct guard *guard, pid_t pid, __u64 start_time)
-{
-	return slot_take(guard->table->watched, pid, start_time, 0);
-}
-
-void guard_unwatch(struct guard *guard, pid_t pid)
-{
-	slot_give(guard->table->watched, pid);
-}
-
-int guard_file(struct guard *guard, int descriptor)
-{
-	char kind = GUARD_FILE;
 	struct iovec part = { &kind, 1 };
 	union {
 		struct cmsghdr header;
@@ -172,8 +142,6 @@ int guard_file(struct guard *guard, int descriptor)
 		.msg_controllen = sizeof(control),
 	};
 
-	if (guard->has_file)
-		return -EBUSY;
 	control.header.cmsg_level = SOL_SOCKET;
 	control.header.cmsg_type = SCM_RIGHTS;
 	control.header.cmsg_len = CMSG_LEN(sizeof(int));
@@ -182,8 +150,30 @@ int guard_file(struct guard *guard, int descriptor)
 		if (errno != EINTR)
 			return -errno;
 	}
-	guard->has_file = true;
 	return 0;
+}
+
+int guard_holds(struct guard *guard, int map, __u64 limit)
+{
+	int error;
+
+	if (guard->has_holds)
+		return -EBUSY;
+	atomic_store(&guard->table->hold_limit, limit);
+	error = send_descriptor(guard, GUARD_HOLDS, map);
+	guard->has_holds = !error;
+	return error;
+}
+
+int guard_file(struct guard *guard, int descriptor)
+{
+	int error;
+
+	if (guard->has_file)
+		return -EBUSY;
+	error = send_descriptor(guard, GUARD_FILE, descriptor);
+	guard->has_file = !error;
+	return error;
 }
 
 int guard_file_state(struct guard *guard, __u64 length, const char *tail, size_t tail_length)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A small process that outlives a collector that is killed, and tidies up after it: lets go the processes that were
- * held by a stop signal, and completes the file that was being written.
+ * held by a stop signal, and completes the file that was being written. While the collector lives, it lets go those that
+ * are held for too long.
  *
- * Everything that it will need is said to it beforehand through memory that both share, so a kill between any two
- * instructions of the collector leaves it something consistent. It acts once, when the collector has died without
- * guard_stop(), and always exits: about one second later at most. It keeps no terminal, no working directory and no
- * descriptor but the file's.
+ * Everything that it will need is said to it beforehand through memory and a map that both share, so a kill between any
+ * two instructions of the collector leaves it something consistent. It tidies up once, when the collector has died
+ * without guard_stop(), and always exits: about one second later at most. It keeps no terminal, no working directory and
+ * no descriptor but those that are handed over.
  */
 #ifndef XPT_BASE_GUARD_H
 #define XPT_BASE_GUARD_H
@@ -17,8 +18,8 @@
 
 struct guard;
 
-#define GUARD_HELD_MAX 1024 /* processes held at once, and as many watched */
-#define GUARD_TAIL_MAX 1024 /* bytes that complete a file */
+#define GUARD_WATCHED_MAX 1024 /* processes */
+#define GUARD_TAIL_MAX 1024    /* bytes that complete a file */
 
 /*
  * Starts the guard. Call it before threads are made and before much memory is in use (it is a fork). 0 or -errno.
@@ -30,16 +31,15 @@ void guard_stop(struct guard *guard);
 pid_t guard_pid(const struct guard *guard);
 
 /*
- * Before pid is sent a stop signal: it shall be continued if the collector dies. start_time in clock ticks after boot
- * (field 22 of /proc/PID/stat) tells a PID that was used again. until: when it is continued in any case, also while
- * the collector lives, but is stopped itself or waits for something; ns of CLOCK_MONOTONIC, 0: never. May be called
- * from any thread. -ENOSPC: table full, don't stop it.
+ * Hands over the map in which the kernel side keeps the processes that it has stopped: from their number, a __u32, to a
+ * struct xpt_hold (bpf/wire.h). Who takes one off the map lets it go. One that is there for longer than limit, in ns, is
+ * let go by the guard, also while the collector lives, but is stopped itself or waits for something; all of them when it
+ * dies. The descriptor stays the caller's. -EBUSY when there is one already, or what sendmsg() gives.
  */
-int guard_hold(struct guard *guard, pid_t pid, __u64 start_time, __u64 until);
-void guard_release(struct guard *guard, pid_t pid);
+int guard_holds(struct guard *guard, int map, __u64 limit);
 
 /*
- * The kernel side stops pid or its descendants by itself, without the collector knowing at once. If the collector
+ * The kernel side may stop pid or its descendants without a word in the map. If the collector
  * dies, those found stopped during the first second after it are continued. -ENOSPC: table full.
  */
 int guard_watch(struct guard *guard, pid_t pid, __u64 start_time);

@@ -9,12 +9,11 @@
 
 #define GUARD_GOODBYE 'q' /* message: all is in order, just end */
 #define GUARD_FILE 'f'	  /* message: comes with a descriptor */
-#define GUARD_LIMIT 'l'	  /* message: there is a slot with a limit */
+#define GUARD_HOLDS 'h'	  /* message: comes with the map */
 
 struct guard_slot {
 	_Atomic pid_t pid; /* 0: free; -1: being filled in */
 	_Atomic __u64 start_time;
-	_Atomic __u64 until; /* 0: no limit, or the guard has acted on it */
 };
 
 struct guard_file_state {
@@ -23,10 +22,10 @@ struct guard_file_state {
 	char tail[GUARD_TAIL_MAX];
 };
 
-/* In memory that is shared by both. Only the collector writes, but for limits that are over. */
+/* In memory that is shared by both. Only the collector writes. */
 struct guard_table {
-	struct guard_slot held[GUARD_HELD_MAX];
-	struct guard_slot watched[GUARD_HELD_MAX];
+	_Atomic __u64 hold_limit; /* ns; before the map comes */
+	struct guard_slot watched[GUARD_WATCHED_MAX];
 	_Atomic __u32 file_sequence; /* 0: no state yet; else state[file_sequence & 1] is whole */
 	struct guard_file_state state[2];
 };

@@ -14,75 +14,19 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
+#include "base/guard_holds.h"
 #include "base/guard_private.h"
 #include "base/process_state.h"
 
-#define KEPT_FIRST 3 /* after tidy_up(): the socket, then the collector's pidfd */
-#define LIMIT_POLL_MS 1000
+#define KEPT_FIRST 3	 /* after tidy_up(): the socket, then the collector's pidfd */
 #define ANCESTORS_MAX 64 /* a parent chain is followed so far: bounds the work when /proc changes meanwhile */
-
-/* The pidfd is opened first: then the start time is of the very process that the signal goes to. */
-static void let_go(pid_t pid, __u64 start_time)
-{
-	int descriptor = syscall(SYS_pidfd_open, pid, 0);
-	bool no_pidfd = descriptor < 0 && errno == ENOSYS;
-	struct process_state state;
-
-	if (descriptor < 0 && !no_pidfd)
-		return;
-	if (process_state_read(pid, &state) && state.start_time == start_time) {
-		if (no_pidfd)
-			kill(pid, SIGCONT);
-		else
-			syscall(SYS_pidfd_send_signal, descriptor, SIGCONT, NULL, 0);
-	}
-	if (descriptor >= 0)
-		close(descriptor);
-}
-
-static void let_go_held(struct guard_table *table)
-{
-	size_t i;
-
-	for (i = 0; i < GUARD_HELD_MAX; i++) {
-		pid_t pid = atomic_load(&table->held[i].pid);
-
-		if (pid > 0)
-			let_go(pid, atomic_load(&table->held[i].start_time));
-	}
-}
-
-/* Those that were held for too long. Milliseconds to the next one; -1: there is none. */
-static int let_go_overdue(struct guard_table *table)
-{
-	__u64 now = clock_monotonic(), next = ~0ull;
-	size_t i;
-
-	for (i = 0; i < GUARD_HELD_MAX; i++) {
-		struct guard_slot *slot = &table->held[i];
-		pid_t pid = atomic_load(&slot->pid);
-		__u64 start_time = atomic_load(&slot->start_time), until = atomic_load(&slot->until);
-
-		if (pid <= 0 || !until)
-			continue;
-		if (until > now)
-			next = until < next ? until : next;
-		else if (atomic_compare_exchange_strong(&slot->until, &until, 0))
-			let_go(pid, start_time);
-	}
-	if (next == ~0ull)
-		return -1;
-	next = (next - now) / 1000000 + 1;
-	return next < LIMIT_POLL_MS ? next : LIMIT_POLL_MS;
-}
 
 static bool is_watched(struct guard_table *table, pid_t pid, __u64 start_time)
 {
 	size_t i;
 
-	for (i = 0; i < GUARD_HELD_MAX; i++) {
+	for (i = 0; i < GUARD_WATCHED_MAX; i++) {
 		if (atomic_load(&table->watched[i].pid) == pid &&
 		    atomic_load(&table->watched[i].start_time) == start_time)
 			return true;
@@ -102,7 +46,7 @@ static void let_go_if_watched(struct guard_table *table, pid_t pid)
 	state = stopped;
 	for (i = 0; i < ANCESTORS_MAX; i++) {
 		if (is_watched(table, ancestor, state.start_time)) {
-			let_go(pid, stopped.start_time);
+			guard_let_go(pid, stopped.start_time);
 			return;
 		}
 		ancestor = state.parent;
@@ -126,7 +70,7 @@ static bool any_watched(struct guard_table *table)
 {
 	size_t i;
 
-	for (i = 0; i < GUARD_HELD_MAX; i++) {
+	for (i = 0; i < GUARD_WATCHED_MAX; i++) {
 		if (atomic_load(&table->watched[i].pid) > 0)
 			return true;
 	}
@@ -175,8 +119,13 @@ static void tidy_up(int *socket, int *parent)
 		close(i);
 }
 
-/* One message: its kind, or 0 when the other side is closed. A descriptor that comes with it goes to *file. */
-static int receive(int socket, int *file)
+/* What has been handed over; -1: has not been. */
+struct handed {
+	int file, holds;
+};
+
+/* One message: its kind, or 0 when the other side is closed. */
+static int receive(int socket, struct handed *handed)
 {
 	char kind = 0;
 	struct iovec part = { &kind, 1 };
@@ -195,8 +144,8 @@ static int receive(int socket, int *file)
 	if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) <= 0)
 		return errno == EAGAIN || errno == EINTR ? -1 : 0;
 	header = CMSG_FIRSTHDR(&message);
-	if (kind == GUARD_FILE && header && header->cmsg_type == SCM_RIGHTS)
-		memcpy(file, CMSG_DATA(header), sizeof(int));
+	if ((kind == GUARD_FILE || kind == GUARD_HOLDS) && header && header->cmsg_type == SCM_RIGHTS)
+		memcpy(kind == GUARD_FILE ? &handed->file : &handed->holds, CMSG_DATA(header), sizeof(int));
 	return kind;
 }
 
@@ -206,7 +155,7 @@ static int receive(int socket, int *file)
  * it doesn't know. By the time the pidfd becomes readable, all threads of the collector have ended, so nobody writes
  * to the file any more.
  */
-static bool wait_for_end(struct guard_table *table, int socket, int parent, int *file)
+static bool wait_for_end(struct guard_table *table, int socket, int parent, struct handed *handed)
 {
 	struct pollfd polled[2] = { { .fd = socket, .events = POLLIN }, { .fd = parent, .events = POLLIN } };
 
@@ -214,7 +163,7 @@ static bool wait_for_end(struct guard_table *table, int socket, int parent, int 
 		bool dead;
 		int kind;
 
-		if (poll(polled, 2, let_go_overdue(table)) < 0) {
+		if (poll(polled, 2, guard_let_go_overdue(handed->holds, atomic_load(&table->hold_limit))) < 0) {
 			if (errno == EINTR || errno == ENOMEM)
 				continue;
 			return false;
@@ -223,7 +172,7 @@ static bool wait_for_end(struct guard_table *table, int socket, int parent, int 
 		/* What was said before the death counts, so the messages come first. */
 		while (polled[0].fd >= 0) {
 			errno = 0;
-			kind = receive(socket, file);
+			kind = receive(socket, handed);
 			if (kind == GUARD_GOODBYE)
 				return true;
 			if (kind < 0)
@@ -245,7 +194,7 @@ void guard_process(struct guard_table *table, int socket, int parent)
 	 * then.
 	 */
 	static const int pauses[] = { 10, 20, 50, 100, 200, 300, 320 };
-	int file = -1;
+	struct handed handed = { -1, -1 };
 	size_t i;
 
 	setsid();
@@ -255,15 +204,16 @@ void guard_process(struct guard_table *table, int socket, int parent)
 	tidy_up(&socket, &parent);
 	if (socket < 0 && parent < 0)
 		_exit(1);
-	if (wait_for_end(table, socket, parent, &file)) {
-		let_go_held(table);
+	if (wait_for_end(table, socket, parent, &handed)) {
+		guard_let_go_all(handed.holds);
 		_exit(0);
 	}
-	let_go_held(table);
-	complete_file(table, file);
+	guard_let_go_all(handed.holds);
+	complete_file(table, handed.file);
 	for (i = 0; any_watched(table) && i < sizeof(pauses) / sizeof(pauses[0]); i++) {
 		struct timespec pause = { .tv_nsec = pauses[i] * 1000000l };
 
+		guard_let_go_all(handed.holds);
 		let_go_watched(table);
 		nanosleep(&pause, NULL);
 	}

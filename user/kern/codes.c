@@ -39,6 +39,11 @@ pid_t kern_take_hold(struct kern *kern)
 	return bpf_map_delete_elem(bpf_map__fd(kern->codes->maps.code_holds), &key) ? 0 : key;
 }
 
+int kern_holds(const struct kern *kern)
+{
+	return kern->codes ? bpf_map__fd(kern->codes->maps.code_holds) : -1;
+}
+
 void kern_forget_hold(struct kern *kern, pid_t tgid)
 {
 	__u32 key = tgid;

@@ -9,7 +9,6 @@
 #include "session/code_lives.h"
 #include "session/code_reading.h"
 
-#define MARGIN 200000000ull    /* ns behind the limit of a stop that are left to end it in order */
 #define STANDSTILL 20000000ull /* ns that all threads of a process may take to stop */
 
 /* A process that waits. */
@@ -167,7 +166,7 @@ static void wait_for(struct code_capture *capture, struct code_load *load)
 	code_worker_add(capture->worker, load);
 }
 
-static void hold(struct code_capture *capture, pid_t tgid, __u64 since)
+static void hold(struct code_capture *capture, pid_t tgid)
 {
 	struct code_hold *more;
 
@@ -181,7 +180,6 @@ static void hold(struct code_capture *capture, pid_t tgid, __u64 since)
 		return;
 	}
 	capture->holds = more;
-	capture->options.limit_hold(capture->options.hold_context, tgid, since + capture->options.stop_limit + MARGIN);
 	more[capture->hold_count++] = (struct code_hold){ tgid, false };
 }
 
@@ -198,7 +196,7 @@ static void on_code(struct code_capture *capture, const struct xpt_record_code *
 	struct code_answer answer;
 
 	if (code->flags & XPT_CODE_HELD)
-		hold(capture, code->header.tgid, code->header.time);
+		hold(capture, code->header.tgid);
 	if (code->spec < registry->spec_count && capture->waiting_count < CODE_LOADS_MAX)
 		load = code_reading_load(registry->spec_runtime[code->spec], registry->specs[code->spec], code, &pieces,
 					 &limits);

@@ -21,11 +21,9 @@ struct code_capture_options {
 	/* A load is complete, but for the time at which it is unloaded. It is the capture's. */
 	void (*loaded)(void *context, const struct code_load *load);
 	void (*unloaded)(void *context, const struct code_load *load); /* always after loaded */
-	/* A process that was stopped must go on at a time, also if nothing is said of it until then. */
-	void (*limit_hold)(void *context, pid_t tgid, __u64 until);
-	void (*let_go)(void *context, pid_t tgid); /* a process that was stopped may go on */
+	void (*let_go)(void *context, pid_t tgid);		       /* a process that was stopped may go on */
 	void *context;
-	void *hold_context; /* of limit_hold and let_go */
+	void *hold_context; /* of let_go */
 };
 
 struct code_counts {

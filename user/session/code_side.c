@@ -14,6 +14,7 @@
 #define PROCESS_LIMIT (4ull << 30)
 #define TOTAL_LIMIT (16ull << 30)
 #define STOP_LIMIT 1000000000ull /* ns */
+#define MARGIN 200000000ull	 /* ns behind the limit of a stop that are left to end it in order */
 
 /* A process that was looked at. */
 struct code_process {
@@ -37,13 +38,6 @@ static void let_go(void *context, pid_t tgid)
 	collector_let_go(side->collector, tgid);
 }
 
-static void limit_hold(void *context, pid_t tgid, __u64 until)
-{
-	struct code_side *side = context;
-
-	collector_limit_hold(side->collector, tgid, until);
-}
-
 int code_side_create(const struct code_side_options *options, struct code_side **result)
 {
 	struct code_side *side = calloc(1, sizeof(*side));
@@ -61,7 +55,6 @@ int code_side_create(const struct code_side_options *options, struct code_side *
 		.keep = options->keep,
 		.loaded = options->loaded,
 		.unloaded = options->unloaded,
-		.limit_hold = limit_hold,
 		.let_go = let_go,
 		.context = options->context,
 	};
@@ -70,6 +63,7 @@ int code_side_create(const struct code_side_options *options, struct code_side *
 	if (!side)
 		return -ENOMEM;
 	side->collector = options->collector;
+	collector_limit_holds(side->collector, capture_options.stop_limit + MARGIN);
 	if (options->output)
 		error = code_store_open(&options->collector->log, options->output, options->user, options->group,
 					&side->store);

@@ -187,6 +187,19 @@ static __u32 level_roles(enum xpt_level level)
 	}
 }
 
+/* What is stopped in the kernel does not wait for this process alone. */
+static int guard_kernel(struct collector *collector)
+{
+	int holds = kern_holds(collector->kern), error;
+
+	if (!collector->guard || holds < 0)
+		return 0;
+	error = guard_holds(collector->guard, holds, collector->hold_limit);
+	if (error)
+		log_error(&collector->log, "cannot tell the guard process of stopped processes: %s", strerror(-error));
+	return error;
+}
+
 static int open_kernel(struct collector *collector)
 {
 	const struct collector_options *options = &collector->options;
@@ -221,6 +234,9 @@ static int open_kernel(struct collector *collector)
 		return error;
 	}
 	attacher_options.kern = collector->kern;
+	error = guard_kernel(collector);
+	if (error)
+		return error;
 	error = attacher_create(&attacher_options, &collector->attacher);
 	if (!error && !options->command && mappings_open(&collector->log, &collector->mappings))
 		collector->mappings = NULL;

@@ -134,6 +134,7 @@ struct collector {
 	__u64 events, ioctls;	    /* of drivers: passed on */
 	struct operator_nodes operator_nodes;
 	struct launch_symbols *launch_symbols; /* NULL: without code objects */
+	__u64 hold_limit;		       /* ns that a process may be stopped for them */
 	__u64 pass,
 		told_hold_from; /* time of the last PASS; what is told of operators' nodes and symbols counts from there */
 };
@@ -161,8 +162,8 @@ void collector_finish(struct collector *collector);
 void collector_free(struct collector *collector);
 /* A process that was stopped for a code object goes on; for how long it was, the object's record tells. */
 void collector_let_go(struct collector *collector, pid_t tgid);
-/* Before it is looked at: the guard lets it go at that time, whatever the collector waits for then. */
-void collector_limit_hold(struct collector *collector, pid_t tgid, __u64 until);
+/* Before collector_open(): the guard lets it go after that many ns, whatever the collector does, or waits for, then. */
+void collector_limit_holds(struct collector *collector, __u64 limit);
 static inline void collector_pass(struct collector *collector, const struct xpt_record_header *record)
 {
 	collector->options.record(collector->options.context, record);

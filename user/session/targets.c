@@ -401,19 +401,14 @@ void targets_continue(struct collector *collector, pid_t tgid, __u64 since, unsi
 	collector_pass(collector, &record.header);
 }
 
-void collector_limit_hold(struct collector *collector, pid_t tgid, __u64 until)
+void collector_limit_holds(struct collector *collector, __u64 limit)
 {
-	struct process_state now;
-
-	if (collector->guard && process_state_read(tgid, &now))
-		guard_hold(collector->guard, tgid, now.start_time, until);
+	collector->hold_limit = limit;
 }
 
 void collector_let_go(struct collector *collector, pid_t tgid)
 {
 	kern_forget_hold(collector->kern, tgid);
-	if (collector->guard)
-		guard_release(collector->guard, tgid);
 	/* Ours was for a thread. Who has stopped the process meanwhile shall find it so. */
 	if (!process_stop_pending(tgid))
 		kill(tgid, SIGCONT);
