@@ -49,7 +49,7 @@ int code_side_create(const struct code_side_options *options, struct code_side *
 			.object_limit = options->object_limit ?: OBJECT_LIMIT,
 			.process_limit = options->process_limit ?: PROCESS_LIMIT,
 			.total_limit = options->total_limit ?: TOTAL_LIMIT,
-			.ready = options->ready,
+			.ready = targets_stopped_for_codes(options->collector),
 		},
 		.stop_limit = options->stop_limit ?: STOP_LIMIT,
 		.keep = options->keep,

@@ -19,8 +19,7 @@ struct code_side_options {
 	gid_t group;
 	/* As in xpt_codeobj_options; 0: the defaults. */
 	__u64 object_limit, process_limit, total_limit, stop_limit;
-	bool ready; /* as in code_worker_options */
-	bool keep;  /* as in code_capture_options, as are: */
+	bool keep; /* as in code_capture_options, as are: */
 	void (*loaded)(void *context, const struct code_load *load);
 	void (*unloaded)(void *context, const struct code_load *load);
 	void *context;

@@ -2,8 +2,8 @@
 /*
  * Memory that is there before it is needed: a process that is stopped for a copy does not wait until the kernel has
  * found and zeroed pages, which takes as long as the copy, and in a virtual machine many times that. As much is there
- * as the largest copy so far has taken: the first one waits, unless it was made ready for that. The kernel may take the pages back while they are not in
- * use, when it is short of memory.
+ * as the largest copy so far has taken: the first one waits, unless it was made ready for that. The kernel may take the
+ * pages back while they are not in use, when it is short of memory.
  */
 #ifndef XPT_SESSION_CODE_SPARE_H
 #define XPT_SESSION_CODE_SPARE_H

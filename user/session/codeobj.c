@@ -127,7 +127,6 @@ static int create_side(struct xpt_codeobj_capture *record, const struct xpt_code
 		.process_limit = options->process_limit,
 		.total_limit = options->total_limit,
 		.stop_limit = options->stop_limit,
-		.ready = targets_stopped_for_codes(record->collector),
 		.keep = true,
 		.loaded = on_loaded,
 		.unloaded = on_unloaded,
