@@ -94,13 +94,14 @@ def test_many_that_come_and_go():
 
 def test_handles():
     """Programs that were loaded before: by handle, and by the name that the user gives."""
+    seconds = "%ds" % (2 * min(SLOW, 5))
     workload = standin("nrt", "--calls", 0, "--rate", 500, "--programs", 4, "--load-first")
-    everything = Recorder("-p", workload.pid, "-d", "%ds" % (2 * SLOW))
+    everything = Recorder("-p", workload.pid, "-d", seconds)
     workload.go()
     handles = sorted(program["handle"] for program in everything.finish().programs() if program["recorded"])
     assert len(handles) == 4, handles
     recorder = Recorder("-p", workload.pid, "-n", handles[1] + "=mine", "--program", handles[0], "--program", "mine",
-                        "-d", "%ds" % (2 * SLOW))
+                        "-d", seconds)
     trace = recorder.finish()
     workload.stop()
     traced = collections.Counter(hex(call.handle) for call in trace.runs())

@@ -25,7 +25,7 @@ def loads(path):
 def test_collector_is_killed():
     """SIGKILL at random times: the trace loads, the target goes on and ends as if nothing had been."""
     chance = random.Random(SEED)
-    for _ in range(12 if SLOW == 1 else 3):
+    for _ in range(6 if SLOW == 1 else 3):
         workload = standin("nrt", "--calls", 0, "--threads", 2, "--rate", round(3000 / SLOW))
         workload.go()
         recorder = Recorder("-p", workload.pid)

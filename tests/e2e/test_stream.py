@@ -430,8 +430,8 @@ def bpftool(*words):
 
 
 def test_churn():
-    """500 programs a second for a minute, an expression that takes half of them: nothing missed, nothing left over."""
-    rate, seconds, early = (500, 60, 15) if SLOW == 1 else (100, 30, 15)
+    """500 programs a second for 24 s, an expression that takes half of them: nothing missed, nothing left over."""
+    rate, seconds, early = (500, 24, 8) if SLOW == 1 else (100, 24, 12)
     workload = standin("nrt", "--churn", rate, "--for", seconds, "--threads", 2, "--linger")
     stream = Stream("-p", workload.pid, "--match", "^churn-.*[02468]$", "--append",
                     output=os.path.join(scratch(), "churn.csv"))
@@ -453,7 +453,7 @@ def test_churn():
     assert not sum(block.lost for block in blocks)
     check_unique(blocks)
     check_released(blocks)
-    assert after - before < 4, "resident memory: %.1f MiB after %d s, %.1f MiB after %d s" % (
+    assert after - before < 2, "resident memory: %.1f MiB after %d s, %.1f MiB after %d s" % (
         before, early, after, seconds - 2)
 
 

@@ -46,6 +46,7 @@ SLOW = {"6.1": 15, "6.12": 5, "newest": 5}
 BEFORE_6_13 = ("6.1", "6.12")
 NOT_HELD = "this kernel cannot hold forked children; kernel.children_are_counted looks at what it does instead"
 READ = "code objects are read without the kernel; codeobj.sizes and others look at what it does"
+FILES = "clients and files of the collector, without the kernel; continuous.* look at what it does"
 MANY = "takes minutes here; codeobj.sizes and others look at what the kernel does"
 LEFT_OUT = (
     (BEFORE_6_13, "*[[]session]", "this kernel has no session links"),
@@ -61,6 +62,9 @@ LEFT_OUT = (
     ((), "*.onnx", "ONNX Runtime is not in the image"),
     ((), "*.onnx_*", "ONNX Runtime is not in the image"),
     ((), "ops.*", "ONNX Runtime is not in the image"),
+    ((), "continuous_hostile_clients.*", FILES),
+    ((), "continuous_saves.saves_in_a_row", FILES),
+    ((), "endings.full_disk*", FILES),
     ((), "merge.*", "traces are merged without the kernel"),
     ((), "codeobj_elf.*", READ),
     ((), "codeobj_formats.*", READ),
