@@ -330,9 +330,12 @@ __noinline int is_stopping(__u32 tgid)
 __noinline int why_not(__u32 self)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	__u32 unattended = XPT_HOLD_UNATTENDED;
 	struct tty_struct *terminal;
 	__u64 handler;
 
+	if (bpf_map_lookup_elem(&code_holds, &unattended))
+		return XPT_CODE_UNATTENDED;
 	if (BPF_CORE_READ(task, ptrace))
 		return XPT_CODE_TRACED;
 	handler = (__u64)BPF_CORE_READ(task, sighand, action[SIGCONT - 1].sa.sa_handler);

@@ -285,6 +285,9 @@ struct xpt_hold {
 	__u64 started; /* ns after boot at which the process began: tells a number that was used again */
 };
 
+/* In the place of a number: one was not let go by whom it waited for; no process is stopped until that one takes this away. */
+#define XPT_HOLD_UNATTENDED 0
+
 /* ---- kernel counters ---- */
 
 struct xpt_program_key {
@@ -538,6 +541,7 @@ struct xpt_record_code_piece {
 #define XPT_CODE_FOREGROUND (1 << 8) /* of a terminal: the shell would take it for stopped by its user */
 #define XPT_CODE_STOPPING (1 << 9)   /* somebody else is stopping it */
 #define XPT_CODE_LATE (1 << 10)	     /* its memory took too long to read: whoever lets it go may have ended meanwhile */
+#define XPT_CODE_UNATTENDED (1 << 11) /* nobody lets processes go at the moment (XPT_HOLD_UNATTENDED) */
 
 /* header.time: when the call began. Comes before the CALL record of the same thread and spec that ends next. */
 struct xpt_record_code {

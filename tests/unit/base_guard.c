@@ -461,6 +461,7 @@ Test(base_guard, what_is_held_for_too_long_goes_on_while_the_collector_lives)
 		usleep(1000);
 	cr_expect_eq(read_stat(reused.pid).state, 'T', "another process");
 	cr_expect(!is_held(target.map, target.pid) && is_held(target.map, other.pid));
+	cr_expect(is_held(target.map, XPT_HOLD_UNATTENDED), "nobody else is stopped");
 	cr_expect_eq(read_stat(other.pid).state, 'T', "its time has not come");
 	guard_stop(guard);
 	cr_expect_neq(read_stat(other.pid).state, 'T');

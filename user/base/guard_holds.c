@@ -58,14 +58,17 @@ static bool map_call(int command, int map, const __u32 *key, void *other)
  * Who takes it off lets it go. A stop of somebody else's meanwhile was sent to the process, not to a thread, and is left
  * to that one.
  */
-static void take(int map, __u32 tgid, const struct xpt_hold *hold)
+static bool take(int map, __u32 tgid, const struct xpt_hold *hold)
 {
-	if (map_call(BPF_MAP_DELETE_ELEM, map, &tgid, NULL) && !process_stop_pending(tgid))
+	if (!map_call(BPF_MAP_DELETE_ELEM, map, &tgid, NULL))
+		return false;
+	if (!process_stop_pending(tgid))
 		guard_let_go(tgid, hold->started / NS_PER_TICK);
+	return true;
 }
 
 /* Lets those go that are there since a time or longer. When the oldest of the others came; ~0: there is none. */
-static __u64 let_go_since(int map, __u64 since)
+static __u64 let_go_since(int map, __u64 since, bool *any)
 {
 	__u32 tgid, following;
 	bool more = map_call(BPF_MAP_GET_NEXT_KEY, map, NULL, &tgid);
@@ -74,9 +77,9 @@ static __u64 let_go_since(int map, __u64 since)
 
 	for (size_t i = 0; more && i < ENTRIES_MAX; i++) {
 		more = map_call(BPF_MAP_GET_NEXT_KEY, map, &tgid, &following);
-		if (map_call(BPF_MAP_LOOKUP_ELEM, map, &tgid, &hold)) {
+		if (tgid != XPT_HOLD_UNATTENDED && map_call(BPF_MAP_LOOKUP_ELEM, map, &tgid, &hold)) {
 			if (hold.time <= since)
-				take(map, tgid, &hold);
+				*any |= take(map, tgid, &hold);
 			else if (hold.time < oldest)
 				oldest = hold.time;
 		}
@@ -87,18 +90,25 @@ static __u64 let_go_since(int map, __u64 since)
 
 void guard_let_go_all(int map)
 {
+	bool any;
+
 	if (map >= 0)
-		let_go_since(map, ~0ull);
+		let_go_since(map, ~0ull, &any);
 }
 
 int guard_let_go_overdue(int map, __u64 limit)
 {
+	static const struct xpt_hold mark;
+	const __u32 unattended = XPT_HOLD_UNATTENDED;
 	__u64 now, oldest;
+	bool any = false;
 
 	if (map < 0)
 		return -1;
 	now = clock_monotonic();
-	oldest = let_go_since(map, now > limit ? now - limit : 0);
+	oldest = let_go_since(map, now > limit ? now - limit : 0, &any);
+	if (any)
+		map_call(BPF_MAP_UPDATE_ELEM, map, &unattended, (void *)&mark);
 	if (oldest == ~0ull)
 		return LOOK_MS;
 	/* It came less than the limit before now. */

@@ -30,15 +30,6 @@ int kern_set_code(struct kern *kern, const struct xpt_code_spec *spec)
 	return bpf_map_update_elem(bpf_map__fd(kern->codes->maps.code_specs), &index, spec, BPF_ANY);
 }
 
-pid_t kern_take_hold(struct kern *kern)
-{
-	__u32 key = 0;
-
-	if (!kern->codes || bpf_map_get_next_key(bpf_map__fd(kern->codes->maps.code_holds), NULL, &key))
-		return 0;
-	return bpf_map_delete_elem(bpf_map__fd(kern->codes->maps.code_holds), &key) ? 0 : key;
-}
-
 int kern_holds(const struct kern *kern)
 {
 	return kern->codes ? bpf_map__fd(kern->codes->maps.code_holds) : -1;
@@ -46,8 +37,20 @@ int kern_holds(const struct kern *kern)
 
 void kern_forget_hold(struct kern *kern, pid_t tgid)
 {
-	__u32 key = tgid;
+	const __u32 keys[] = { XPT_HOLD_UNATTENDED, tgid };
 
-	if (kern->codes)
-		bpf_map_delete_elem(bpf_map__fd(kern->codes->maps.code_holds), &key);
+	for (size_t i = 0; kern->codes && i < 2; i++)
+		bpf_map_delete_elem(kern_holds(kern), &keys[i]);
+}
+
+pid_t kern_take_hold(struct kern *kern)
+{
+	__u32 key = XPT_HOLD_UNATTENDED;
+
+	if (!kern->codes)
+		return 0;
+	bpf_map_delete_elem(kern_holds(kern), &key);
+	if (bpf_map_get_next_key(kern_holds(kern), NULL, &key))
+		return 0;
+	return bpf_map_delete_elem(kern_holds(kern), &key) ? 0 : key;
 }

@@ -67,6 +67,8 @@ static const char *why_not_stopped(__u32 flags)
 		return "not all bytes: somebody else was stopping the process";
 	if (flags & XPT_CODE_LATE)
 		return "not all bytes: the memory of the process took too long to read";
+	if (flags & XPT_CODE_UNATTENDED)
+		return "not all bytes: the collector was itself stopped, or stuck";
 	if (flags & XPT_CODE_CROWDED)
 		return "not all bytes: too many loads at once";
 	if (flags & XPT_CODE_UNREADABLE)
