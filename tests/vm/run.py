@@ -28,7 +28,7 @@ import packages
 ROOT = image.ROOT
 BUILD = os.environ.get("XPUTRACE_BUILD", os.path.join(ROOT, "build"))
 FOLDER = os.path.join(BUILD, "vm")
-KERNEL_SECONDS = 2800  # that the tests on one kernel may take; with perf uprobes they take twice as long as else
+KERNEL_SECONDS = 3200  # that the tests on one kernel may take; with perf uprobes they take twice as long as else
 MACHINES = 8  # that may be started for one kernel, when they die
 # The kernel switches tracepoints on by changing code under a breakpoint, and waits until no processor can meet that any
 # more. One of several emulated processors may still have it, translated, and run into it when nobody knows of it.
@@ -46,7 +46,8 @@ SLOW = {"6.1": 15, "6.12": 5, "newest": 5}
 BEFORE_6_13 = ("6.1", "6.12")
 NOT_HELD = "this kernel cannot hold forked children; kernel.children_are_counted looks at what it does instead"
 READ = "code objects are read without the kernel; codeobj.sizes and others look at what it does"
-FILES = "clients and files of the collector, without the kernel; continuous.* look at what it does"
+FILES = "clients and files of the collector, without the kernel; continuous.* and stream.* look at what it does"
+OPTIONS = "options are refused before the kernel is asked"
 MANY = "takes minutes here; codeobj.sizes and others look at what the kernel does"
 LEFT_OUT = (
     (BEFORE_6_13, "*[[]session]", "this kernel has no session links"),
@@ -65,6 +66,11 @@ LEFT_OUT = (
     ((), "continuous_hostile_clients.*", FILES),
     ((), "continuous_saves.saves_in_a_row", FILES),
     ((), "endings.full_disk*", FILES),
+    ((), "stream_files.*", FILES),
+    ((), "*.usage*", OPTIONS),
+    ((), "counters.unknown*", OPTIONS),
+    ((), "counters.nearest_names*", OPTIONS),
+    ((), "counters.malformed*", OPTIONS),
     ((), "merge.*", "traces are merged without the kernel"),
     ((), "codeobj_elf.*", READ),
     ((), "codeobj_formats.*", READ),
