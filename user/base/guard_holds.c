@@ -90,7 +90,7 @@ static __u64 let_go_since(int map, __u64 since, bool *any)
 
 void guard_let_go_all(int map)
 {
-	bool any;
+	bool any = false;
 
 	if (map >= 0)
 		let_go_since(map, ~0ull, &any);
