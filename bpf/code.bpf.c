@@ -330,11 +330,13 @@ __noinline int is_stopping(__u32 tgid)
 __noinline int why_not(__u32 self)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 unattended = XPT_HOLD_UNATTENDED;
+	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
+	const struct xpt_hold *hold;
 	struct tty_struct *terminal;
 	__u64 handler;
 
-	if (bpf_map_lookup_elem(&code_holds, &unattended))
+	hold = bpf_map_lookup_elem(&code_holds, &tgid);
+	if (hold && hold->unattended)
 		return XPT_CODE_UNATTENDED;
 	if (BPF_CORE_READ(task, ptrace))
 		return XPT_CODE_TRACED;
@@ -351,8 +353,8 @@ __noinline int why_not(__u32 self)
 }
 
 /*
- * Stops the process, if it can be told later that this was done here. Who takes it off the map lets it go. That may be
- * between the two steps, for another thread's hold: so it is put there again, and has been there since the stop.
+ * Stops the process, if it can be told later that this was done here. Between the two steps another thread's hold may
+ * end, and with it the entry, or the guard's interest in it: so it is written again.
  */
 __noinline int stop_process(struct code_thread *thread)
 {
@@ -374,7 +376,7 @@ __noinline int stop_process(struct code_thread *thread)
 			bpf_map_delete_elem(&code_holds, &tgid);
 		return 0;
 	}
-	bpf_map_update_elem(&code_holds, &tgid, &hold, BPF_NOEXIST);
+	bpf_map_update_elem(&code_holds, &tgid, &hold, BPF_ANY);
 	thread->record.flags |= XPT_CODE_HELD;
 	return 0;
 }

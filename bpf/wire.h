@@ -279,14 +279,12 @@ struct xpt_config {
 #define XPT_PROCESS_TARGET (1 << 0) /* traced; its children become targets too */
 #define XPT_PROCESS_HOLD (1 << 1)   /* stop it at exec, fork and library loads until user space has looked */
 
-/* A process that was stopped for a code object, in a map by its number as __u32 until it is let go. */
+/* A process that was stopped for a code object, in a map by its number as __u32 until user space has looked at it. */
 struct xpt_hold {
-	__u64 time;    /* as the call began that it waits in */
-	__u64 started; /* ns after boot at which the process began: tells a number that was used again */
+	__u64 time;	  /* as the call began that it waits in, the latest of several */
+	__u64 started;	  /* ns after boot at which the process began: tells a number that was used again */
+	__u64 unattended; /* 1: it has been let go by others meanwhile; it is not stopped again while this is here */
 };
-
-/* In the place of a number: one was not let go by whom it waited for; no process is stopped until that one takes this away. */
-#define XPT_HOLD_UNATTENDED 0
 
 /* ---- kernel counters ---- */
 
@@ -541,7 +539,7 @@ struct xpt_record_code_piece {
 #define XPT_CODE_FOREGROUND (1 << 8) /* of a terminal: the shell would take it for stopped by its user */
 #define XPT_CODE_STOPPING (1 << 9)   /* somebody else is stopping it */
 #define XPT_CODE_LATE (1 << 10)	     /* its memory took too long to read: whoever lets it go may have ended meanwhile */
-#define XPT_CODE_UNATTENDED (1 << 11) /* nobody lets processes go at the moment (XPT_HOLD_UNATTENDED) */
+#define XPT_CODE_UNATTENDED (1 << 11) /* nobody has looked at it since it was stopped last */
 
 /* header.time: when the call began. Comes before the CALL record of the same thread and spec that ends next. */
 struct xpt_record_code {

@@ -32,9 +32,9 @@ pid_t guard_pid(const struct guard *guard);
 
 /*
  * Hands over the map in which the kernel side keeps the processes that it has stopped: from their number, a __u32, to a
- * struct xpt_hold (bpf/wire.h). Who takes one off the map lets it go. One that is there for longer than limit, in ns, is
- * let go by the guard, also while the collector lives, but is stopped itself or waits for something, and XPT_HOLD_UNATTENDED
- * is put there; all of them when it dies. The descriptor stays the caller's. -EBUSY when there is one already, or what sendmsg() gives.
+ * struct xpt_hold (bpf/wire.h). One that is there for longer than limit, in ns, is let go by the guard and marked as
+ * unattended, also while the collector lives, but is stopped itself or waits for something; all of them when it dies.
+ * The descriptor stays the caller's. -EBUSY when there is one already, or what sendmsg() gives.
  */
 int guard_holds(struct guard *guard, int map, __u64 limit);
 

@@ -45,73 +45,85 @@ static __u64 pointer(const void *address)
 }
 
 /* One of the commands with a key, and a value or the key behind it. */
-static bool map_call(int command, int map, const __u32 *key, void *other)
+static bool map_call(int command, int map, const __u32 *key, void *other, __u64 flags)
 {
 	union bpf_attr attributes = { .map_fd = map };
 
 	attributes.key = pointer(key);
 	attributes.value = pointer(other);
+	attributes.flags = flags;
 	return !syscall(SYS_bpf, command, &attributes, sizeof(attributes));
 }
 
-/*
- * Who takes it off lets it go. A stop of somebody else's meanwhile was sent to the process, not to a thread, and is left
- * to that one.
- */
-static bool take(int map, __u32 tgid, const struct xpt_hold *hold)
+/* A stop of somebody else's meanwhile was sent to the process, not to a thread, and is left to that one. */
+static void let_go(__u32 tgid, const struct xpt_hold *hold)
 {
-	if (!map_call(BPF_MAP_DELETE_ELEM, map, &tgid, NULL))
-		return false;
 	if (!process_stop_pending(tgid))
 		guard_let_go(tgid, hold->started / NS_PER_TICK);
-	return true;
 }
 
-/* Lets those go that are there since a time or longer. When the oldest of the others came; ~0: there is none. */
-static __u64 let_go_since(int map, __u64 since, bool *any)
+/* Calls visit for each entry of the map. */
+static void each(int map, void (*visit)(void *context, int map, __u32 tgid, struct xpt_hold *hold), void *context)
 {
-	__u32 tgid, following;
-	bool more = map_call(BPF_MAP_GET_NEXT_KEY, map, NULL, &tgid);
-	__u64 oldest = ~0ull;
-	struct xpt_hold hold;
+	__u32 tgid = 0, following = 0;
+	bool more = map_call(BPF_MAP_GET_NEXT_KEY, map, NULL, &tgid, 0);
+	struct xpt_hold hold = {};
 
 	for (size_t i = 0; more && i < ENTRIES_MAX; i++) {
-		more = map_call(BPF_MAP_GET_NEXT_KEY, map, &tgid, &following);
-		if (tgid != XPT_HOLD_UNATTENDED && map_call(BPF_MAP_LOOKUP_ELEM, map, &tgid, &hold)) {
-			if (hold.time <= since)
-				*any |= take(map, tgid, &hold);
-			else if (hold.time < oldest)
-				oldest = hold.time;
-		}
+		more = map_call(BPF_MAP_GET_NEXT_KEY, map, &tgid, &following, 0);
+		if (map_call(BPF_MAP_LOOKUP_ELEM, map, &tgid, &hold, 0))
+			visit(context, map, tgid, &hold);
 		tgid = following;
 	}
-	return oldest;
+}
+
+static void take(void *context, int map, __u32 tgid, struct xpt_hold *hold)
+{
+	(void)context;
+	if (map_call(BPF_MAP_DELETE_ELEM, map, &tgid, NULL, 0))
+		let_go(tgid, hold);
 }
 
 void guard_let_go_all(int map)
 {
-	bool any = false;
-
 	if (map >= 0)
-		let_go_since(map, ~0ull, &any);
+		each(map, take, NULL);
+}
+
+struct look {
+	__u64 since;  /* who is there for longer is let go */
+	__u64 oldest; /* of the others; ~0: there is none */
+};
+
+/* The entry stays: the collector takes it off when it has looked, and only then may the process be stopped again. */
+static void let_go_if_overdue(void *context, int map, __u32 tgid, struct xpt_hold *hold)
+{
+	struct look *look = context;
+
+	if (hold->unattended)
+		return;
+	if (hold->time > look->since) {
+		look->oldest = hold->time < look->oldest ? hold->time : look->oldest;
+		return;
+	}
+	hold->unattended = 1;
+	if (map_call(BPF_MAP_UPDATE_ELEM, map, &tgid, hold, BPF_EXIST))
+		let_go(tgid, hold);
 }
 
 int guard_let_go_overdue(int map, __u64 limit)
 {
-	static const struct xpt_hold mark;
-	const __u32 unattended = XPT_HOLD_UNATTENDED;
-	__u64 now, oldest;
-	bool any = false;
+	struct look look = { .oldest = ~0ull };
+	__u64 now, left;
 
 	if (map < 0)
 		return -1;
 	now = clock_monotonic();
-	oldest = let_go_since(map, now > limit ? now - limit : 0, &any);
-	if (any)
-		map_call(BPF_MAP_UPDATE_ELEM, map, &unattended, (void *)&mark);
-	if (oldest == ~0ull)
+	look.since = now > limit ? now - limit : 0;
+	each(map, let_go_if_overdue, &look);
+	if (look.oldest == ~0ull)
 		return LOOK_MS;
 	/* It came less than the limit before now. */
-	oldest = (oldest + limit - now) / 1000000 + 1;
-	return oldest < LOOK_MS ? oldest : LOOK_MS;
+	left = (look.oldest + limit - now) / 1000000 + 1;
+	return left < LOOK_MS ? left : LOOK_MS;
 }

@@ -12,8 +12,8 @@ void guard_let_go(pid_t pid, __u64 start_time);
 /* map: as handed over with guard_holds(); -1: there is none. */
 void guard_let_go_all(int map);
 /*
- * Those that are held for longer than limit, in ns: then no other is stopped until the collector takes the mark off
- * (XPT_HOLD_UNATTENDED). Milliseconds after which to look again; -1: never.
+ * Those that are held for longer than limit, in ns: they are not stopped again until the collector has looked at them.
+ * Milliseconds after which to look again; -1: never.
  */
 int guard_let_go_overdue(int map, __u64 limit);
 

@@ -37,20 +37,17 @@ int kern_holds(const struct kern *kern)
 
 void kern_forget_hold(struct kern *kern, pid_t tgid)
 {
-	const __u32 keys[] = { XPT_HOLD_UNATTENDED, tgid };
+	__u32 key = tgid;
 
-	for (size_t i = 0; kern->codes && i < 2; i++)
-		bpf_map_delete_elem(kern_holds(kern), &keys[i]);
+	if (kern->codes)
+		bpf_map_delete_elem(kern_holds(kern), &key);
 }
 
 pid_t kern_take_hold(struct kern *kern)
 {
-	__u32 key = XPT_HOLD_UNATTENDED;
+	__u32 key;
 
-	if (!kern->codes)
-		return 0;
-	bpf_map_delete_elem(kern_holds(kern), &key);
-	if (bpf_map_get_next_key(kern_holds(kern), NULL, &key))
+	if (!kern->codes || bpf_map_get_next_key(kern_holds(kern), NULL, &key))
 		return 0;
 	return bpf_map_delete_elem(kern_holds(kern), &key) ? 0 : key;
 }

@@ -64,10 +64,7 @@ int kern_stop(struct kern *kern);
 int kern_set_code(struct kern *kern, const struct xpt_code_spec *spec);
 /* Descriptor of the map from numbers of processes to struct xpt_hold; -1: code objects are not captured. */
 int kern_holds(const struct kern *kern);
-/*
- * The process, which was stopped for a code object, is let go next: who stops it from here on is not known. Processes are
- * stopped again where nobody had been there to let them go.
- */
+/* The process, which was stopped for a code object, is let go next: who stops it from here on is not known. */
 void kern_forget_hold(struct kern *kern, pid_t tgid);
 pid_t kern_take_hold(struct kern *kern); /* one of those that were stopped and not let go, forgotten; 0: there is none */
 
