@@ -74,8 +74,10 @@ def test_rates_and_clock(every):
     # The last value holds until the last reading, whose time is not in the track; the program has ended by then.
     assert same(summed, counter["total"], 0.01), (summed, counter)
     assert same(counter["total"], 20000, 0.01), counter
+    # There the reader may also wait for a while between looking at the clock and at the counter.
+    slack = 0 if SLOW == 1 else 50000
     within = sum(rate * (after - time) / 1e6 for (time, rate), after in zip(track, times[1:])
-                 if after >= begun and time <= ended)
+                 if after >= begun - slack and time <= ended + slack)
     assert same(within, 20000, 0.01), (within, begun, ended, [point for point in track if point[1] > 1000])
     assert counter["min"] <= counter["mean"] <= counter["max"]
     assert counter["kind"] == "sum" and counter["source"] == "tracepoint"
