@@ -263,8 +263,9 @@ def record_command(command, *options, status=0, **process_options):
     """xputrace record -- command: the command's results, the trace, the recorder."""
     recorder = Recorder(*options, "--", *command, wait=False, **process_options)
     trace = recorder.finish(status)
-    assert " was ended by signal " not in recorder.stderr, "the command has not survived: " + recorder.stderr
-    return results_in(recorder.stdout), trace, recorder
+    results = results_in(recorder.stdout)
+    assert results or " was ended by signal " not in recorder.stderr, "the command has not survived: " + recorder.stderr
+    return results, trace, recorder
 
 
 # ---- the trace ----
