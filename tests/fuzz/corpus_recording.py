@@ -22,7 +22,7 @@ import harness  # noqa: E402
 import operator_toy  # noqa: E402
 import region_programs  # noqa: E402
 
-CALL, STRING, EVENT, REGION, SPEC, PROCESS, END, CODE_OBJECT = 1, 2, 4, 7, 16, 17, 24, 36
+CALL, STRING, EVENT, REGION, SPEC, PROCESS, END, CHOICE, CODE_OBJECT = 1, 2, 4, 7, 16, 17, 24, 33, 36
 ALIKE = 3  # records of one kind that are kept; more of calls, events and what they need
 CHUNKS, FORMATS = 2, 3  # the target makes the chunks right; it knows as many formats of reports
 
@@ -117,6 +117,8 @@ def main():
         write(name, number % FORMATS, old, list(few(found)))
         if name == "regions":  # cut off, and of places that nothing says what they are
             write("regions_cut", 0, old, [record for record in few(found) if record[0] not in (SPEC, END)])
+        if name == "qaic":  # what is chosen has neither a name nor a handle
+            write("chosen_nothing", 0, old, [with_text(record, b"") if record[0] == CHOICE else record for record in few(found)])
 
 
 main()
