@@ -194,6 +194,7 @@ void records_losses(struct collector *collector);
 void records_counts(struct collector *collector, __u64 time);
 void records_totals(struct collector *collector, pid_t tgid);		 /* 0: of all; taken out of the kernel */
 __u64 records_call_cost(const struct collector *collector, size_t spec); /* ns: of one recorded call, estimated */
-void records_end(struct collector *collector, const char *stopped_by);
+/* 0 or -ENOMEM: without it what is recorded looks cut short. */
+int records_end(struct collector *collector, const char *stopped_by);
 
 #endif

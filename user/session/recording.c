@@ -309,7 +309,7 @@ static const char *end_name(enum xpt_end end)
 int xpt_recording_finish(struct xpt_recording *recording)
 {
 	struct collector *collector = recording->collector;
-	int error;
+	int error, written;
 
 	if (recording->finished)
 		return 0;
@@ -317,8 +317,9 @@ int xpt_recording_finish(struct xpt_recording *recording)
 	collector_finish(collector);
 	if (recording->codes)
 		code_side_finish(recording->codes);
-	records_end(collector, end_name(recording->ended_by));
-	error = output_finish(recording->output);
+	error = records_end(collector, end_name(recording->ended_by));
+	written = output_finish(recording->output);
+	error = written ?: error;
 	if (error)
 		log_error(&collector->log, "cannot write %s: %s; what was written before can be read",
 			  recording->output_name, strerror(-error));
