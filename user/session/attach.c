@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "session/attach_private.h"
 #include "session/describe_records.h"
 
@@ -155,13 +156,13 @@ static int announce(struct attacher *attacher, unsigned int index)
 		record = record_runtime(runtime);
 		error = record ? attacher->options.record(attacher->options.context, &record->header) : -ENOMEM;
 		free(record);
-		attacher->announced_runtime[runtime->index] = true;
+		attacher->announced_runtime[runtime->index] = !error;
 	}
 	if (!error) {
 		record = record_spec(registry->specs[index]);
 		error = record ? attacher->options.record(attacher->options.context, &record->header) : -ENOMEM;
 		free(record);
-		attacher->announced_spec[index] = true;
+		attacher->announced_spec[index] = !error;
 	}
 	return error;
 }
@@ -178,6 +179,8 @@ static struct attachment *attach_codes(struct attacher *attacher, pid_t tgid, co
 	size_t number = 0, refused;
 	int error = 0;
 
+	if (attacher->options.codes && !chosen)
+		error = -ENOMEM;
 	for (size_t i = 0; i < count && chosen; i++) {
 		if (sites[i].spec >= registry->spec_count || !call_spec_has_code(registry->specs[sites[i].spec]))
 			continue;
@@ -196,7 +199,7 @@ static struct attachment *attach_codes(struct attacher *attacher, pid_t tgid, co
 int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct analysed *file,
 		 struct kern_site *sites, size_t count, bool complete)
 {
-	int descriptor = open(mapped->open_path, O_RDONLY | O_CLOEXEC), error;
+	int descriptor = open(mapped->open_path, O_RDONLY | O_CLOEXEC), error = 0;
 	struct attachment *attachment, *codes;
 	size_t refused = 0;
 	char path[64];
@@ -206,8 +209,13 @@ int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file
 		return -errno;
 	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
-	for (size_t i = 0; i < count; i++)
-		announce(attacher, sites[i].spec);
+	for (size_t i = 0; i < count && !error; i++)
+		error = announce(attacher, sites[i].spec);
+	if (error) {
+		close(descriptor);
+		free(sites);
+		return error;
+	}
 	/* First: an object whose call is not seen has no handle, a call whose object is not seen has nothing. */
 	codes = attach_codes(attacher, tgid, path, sites, count);
 	error = kern_attach(attacher->options.kern, tgid, path, sites, count, &refused, &attachment);
@@ -317,14 +325,17 @@ static int link_known_tables(struct attacher *attacher, pid_t owner, pid_t tgid,
 	int placed = 0, result;
 	__u64 bias;
 
-	if (mapped_file_bias(mapped, &bias))
-		return 0;
+	result = mapped_file_bias(mapped, &bias);
+	if (result)
+		return error_is_shortage(result) ? result : 0;
 	for (size_t i = 0; i < file->found.table_count; i++) {
 		const struct pending_table *table = &file->found.tables[i];
 
 		if (!table->table_address)
 			continue;
 		result = attach_table(attacher, owner, tgid, mapped, file, table, table->table_address + bias);
+		if (error_is_shortage(result))
+			return result;
 		if (result > 0)
 			placed += result;
 	}
@@ -341,8 +352,9 @@ static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_
 	if (stat(mapped->open_path, &status))
 		return errno == ENOENT ? 0 : -errno;
 	file = analysed_get(&attacher->files, mapped, &status);
-	if (!file ||
-	    (!file->found.count && !file->found.table_count && !file->operators.functions && !file->has_loader))
+	if (!file)
+		return -ENOMEM;
+	if ((!file->found.count && !file->found.table_count && !file->operators.functions && !file->has_loader))
 		return 0;
 	if (class_names_tell(&attacher->classes, attacher->options.registry, tgid, mapped, file,
 			     attacher->options.record, attacher->options.context))
@@ -356,9 +368,17 @@ static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_
 		return placed;
 	if (file->found.table_count) {
 		more = link_known_tables(attacher, owner, tgid, mapped, file);
+		if (error_is_shortage(more))
+			return more;
 		placed += more;
 	}
 	return placed;
+}
+
+void attacher_tell_error(const struct attacher *attacher, pid_t tgid, int error)
+{
+	if (error_is_shortage(error))
+		log_warn(attacher->log, "process %d: not all functions get probes: %s", tgid, strerror(-error));
 }
 
 int attacher_scan(struct attacher *attacher, pid_t tgid)
@@ -368,11 +388,14 @@ int attacher_scan(struct attacher *attacher, pid_t tgid)
 	int placed = 0, result;
 
 	result = process_mapped_files(tgid, &mapped);
-	if (result)
+	if (result) {
+		attacher_tell_error(attacher, tgid, result);
 		return result;
+	}
 	for (size_t i = 0; i < mapped.count; i++) {
 		result = scan_file(attacher, tgid, &mapped.files[i]);
-		if (result == -ESRCH || result == -EPERM || result == -EMFILE) {
+		attacher_tell_error(attacher, tgid, result);
+		if (result == -ESRCH || result == -EPERM || error_is_shortage(result)) {
 			placed = result;
 			break;
 		}

@@ -135,6 +135,10 @@ int collector_create(const struct collector_options *options, struct collector *
 						.region_count = options->region_count,
 					},
 					&collector->registry);
+	if (!error) {
+		collector->spec_calls = calloc(collector->registry->spec_count ?: 1, sizeof(*collector->spec_calls));
+		error = collector->spec_calls ? 0 : -ENOMEM;
+	}
 	if (!error && options->codes) {
 		collector->launch_symbols = launch_symbols_create(collector->registry, &collector->log);
 		error = collector->launch_symbols ? 0 : -ENOMEM;

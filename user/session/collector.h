@@ -6,6 +6,8 @@
 #ifndef XPT_SESSION_COLLECTOR_H
 #define XPT_SESSION_COLLECTOR_H
 
+#include <errno.h>
+#include <stdlib.h>
 #include <xputrace/recording.h>
 
 #include "base/guard.h"
@@ -167,6 +169,15 @@ void collector_limit_holds(struct collector *collector, __u64 limit);
 static inline void collector_pass(struct collector *collector, const struct xpt_record_header *record)
 {
 	collector->options.record(collector->options.context, record);
+}
+/* A record of user space's own, which is freed. NULL: there was no memory for it; that ends the collecting. */
+static inline void collector_pass_text(struct collector *collector, struct xpt_record_text *record)
+{
+	if (record)
+		collector_pass(collector, &record->header);
+	else if (!collector->error)
+		collector->error = -ENOMEM;
+	free(record);
 }
 
 /* targets.c: processes, the command, libraries that come later */

@@ -47,21 +47,18 @@ static void on_record(void *context, const struct xpt_record_header *record)
 
 /* ---- code objects ---- */
 
-static void pass_text(struct xpt_recording *recording, struct xpt_record_text *record)
-{
-	if (record)
-		output_record(recording->output, &record->header);
-	free(record);
-}
-
 static void on_loaded(void *context, const struct code_load *load)
 {
-	pass_text(context, record_code_object(load));
+	struct xpt_recording *recording = context;
+
+	collector_pass_text(recording->collector, record_code_object(load));
 }
 
 static void on_unloaded(void *context, const struct code_load *load)
 {
-	pass_text(context, record_code_unloaded(load));
+	struct xpt_recording *recording = context;
+
+	collector_pass_text(recording->collector, record_code_unloaded(load));
 }
 
 static bool on_drained(void *context)
