@@ -226,10 +226,8 @@ static int run(struct record_context *record)
 	bool met;
 
 	error = create(record, &recording);
-	if (error == -E2BIG || error == -EINVAL)
-		return EXIT_USAGE;
 	if (error)
-		return EXIT_FAILED;
+		return exit_status(error);
 	end_on_signals(end_recording, recording);
 	error = xpt_recording_start(recording);
 	end = error ?: xpt_recording_run(recording);
@@ -250,7 +248,9 @@ static int run(struct record_context *record)
 	xpt_recording_destroy(recording);
 	if (record->format != XPT_OUTPUT_NONE)
 		give_to_caller(session->output);
-	return end < 0 || error || !met ? EXIT_FAILED : 0;
+	if (end < 0 || error)
+		return exit_failed(end < 0 ? end : error);
+	return met ? 0 : EXIT_FAILED;
 }
 
 int command_record(int argc, char **argv)

@@ -47,21 +47,18 @@ static void on_record(void *context, const struct xpt_record_header *record)
 
 /* ---- code objects ---- */
 
-static void pass_text(struct xpt_recording *recording, struct xpt_record_text *record)
-{
-	if (record)
-		output_record(recording->output, &record->header);
-	free(record);
-}
-
 static void on_loaded(void *context, const struct code_load *load)
 {
-	pass_text(context, record_code_object(load));
+	struct xpt_recording *recording = context;
+
+	collector_pass_text(recording->collector, record_code_object(load));
 }
 
 static void on_unloaded(void *context, const struct code_load *load)
 {
-	pass_text(context, record_code_unloaded(load));
+	struct xpt_recording *recording = context;
+
+	collector_pass_text(recording->collector, record_code_unloaded(load));
 }
 
 static void on_scanned(void *context, pid_t tgid)
@@ -307,7 +304,7 @@ static const char *end_name(enum xpt_end end)
 int xpt_recording_finish(struct xpt_recording *recording)
 {
 	struct collector *collector = recording->collector;
-	int error;
+	int error, written;
 
 	if (recording->finished)
 		return 0;
@@ -315,8 +312,9 @@ int xpt_recording_finish(struct xpt_recording *recording)
 	collector_finish(collector);
 	if (recording->codes)
 		code_side_finish(recording->codes);
-	records_end(collector, end_name(recording->ended_by));
-	error = output_finish(recording->output);
+	error = records_end(collector, end_name(recording->ended_by));
+	written = output_finish(recording->output);
+	error = written ?: error;
 	if (error)
 		log_error(&collector->log, "cannot write %s: %s; what was written before can be read",
 			  recording->output_name, strerror(-error));
