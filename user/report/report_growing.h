@@ -7,7 +7,7 @@
 #define XPT_REPORT_REPORT_GROWING_H
 
 #include "report/report_document.h"
-#include "report/tailed_file.h"
+#include "base/tailed_file.h"
 
 /* One file. */
 struct growing_file {

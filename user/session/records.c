@@ -176,7 +176,7 @@ void records_drain(struct collector *collector)
 	} while (options->drained && options->drained(options->context));
 }
 
-static void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count)
+void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count)
 {
 	struct xpt_record_lost record = {
 		.header = { XPT_RECORD_LOST, sizeof(record), 0, clock_monotonic() },
