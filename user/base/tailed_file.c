@@ -36,7 +36,7 @@ int tailed_file_open(struct tailed_file *file, const char *path, int descriptor)
 	return 0;
 }
 
-int tailed_file_detach(struct tailed_file *file, const __u64 *stopped)
+int tailed_file_detach(struct tailed_file *file, const uint64_t *stopped)
 {
 	int error = writer_start(file, &file->writer);
 

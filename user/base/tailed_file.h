@@ -11,6 +11,7 @@
 #define XPT_BASE_TAILED_FILE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/uio.h>
 
 #include "base/text.h"
@@ -29,13 +30,13 @@ struct tailed_file {
 	bool (*go_on)(void *context); /* asked while a stream blocks; false: -EINTR. NULL: it is waited for */
 	void *go_on_context;
 
-	struct writer *writer; /* detached; the rest is used only then */
-	const __u64 *stopped;  /* see tailed_file_detach() */
-	bool congested;	       /* items are refused */
-	bool patient;	       /* see tailed_file_settle() */
-	__u64 items, sent;     /* admitted; of them, those that have been appended */
-	__u64 refused;	       /* items */
-	__u64 written, bytes;  /* items and bytes in the file, as last known */
+	struct writer *writer;	 /* detached; the rest is used only then */
+	const uint64_t *stopped; /* see tailed_file_detach() */
+	bool congested;		 /* items are refused */
+	bool patient;		 /* see tailed_file_settle() */
+	__u64 items, sent;	 /* admitted; of them, those that have been appended */
+	__u64 refused;		 /* items */
+	__u64 written, bytes;	 /* items and bytes in the file, as last known */
 };
 
 /* Creates or truncates path; or takes over descriptor when path is NULL (closed on failure as well). */
@@ -45,7 +46,7 @@ int tailed_file_open(struct tailed_file *file, const char *path, int descriptor)
  * end was requested, ns of CLOCK_MONOTONIC, 0 as long as it was not; read whenever the end waits for the output, which is given
  * up WRITER_GRACE after that time. NULL: the end waits for ever. 0 or -errno: then the file is as before.
  */
-int tailed_file_detach(struct tailed_file *file, const __u64 *stopped);
+int tailed_file_detach(struct tailed_file *file, const uint64_t *stopped);
 /*
  * Writes the bytes of text and then the tail, which it appends to text for the purpose. tail must stay valid until
  * the next append has succeeded. last: a pipe gets the tail, too. -ENOSPC and the like: the file is what it was

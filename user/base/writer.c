@@ -206,7 +206,7 @@ __u64 writer_bytes(const struct writer *writer)
 /* ---- the end ---- */
 
 /* Until nothing is left to write or, when it is closing, until the process has ended. */
-static int wait_for(struct writer *writer, const __u64 *stopped, bool closing)
+static int wait_for(struct writer *writer, const uint64_t *stopped, bool closing)
 {
 	struct writer_shared *shared = writer->shared;
 	__u64 begin = clock_monotonic(), now, stop;
@@ -228,12 +228,12 @@ static int wait_for(struct writer *writer, const __u64 *stopped, bool closing)
 	return writer_error(writer);
 }
 
-int writer_wait(struct writer *writer, const __u64 *stopped)
+int writer_wait(struct writer *writer, const uint64_t *stopped)
 {
 	return wait_for(writer, stopped, false);
 }
 
-int writer_end(struct writer *writer, const __u64 *stopped, __u64 *items, __u64 *bytes)
+int writer_end(struct writer *writer, const uint64_t *stopped, __u64 *items, __u64 *bytes)
 {
 	struct writer_shared *shared = writer->shared;
 	int error;

@@ -14,6 +14,7 @@
 #include <linux/types.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/tailed_file.h"
 
@@ -47,8 +48,8 @@ __u64 writer_items(const struct writer *writer);		/* written */
 __u64 writer_bytes(const struct writer *writer);		/* in the file */
 
 /* Waits until everything is written, or for as long as tailed_file_detach() says. 0 or an error as above. */
-int writer_wait(struct writer *writer, const __u64 *stopped);
+int writer_wait(struct writer *writer, const uint64_t *stopped);
 /* The same, then the file is closed and the writer freed; what writer_items() and writer_bytes() give at the end. */
-int writer_end(struct writer *writer, const __u64 *stopped, __u64 *items, __u64 *bytes);
+int writer_end(struct writer *writer, const uint64_t *stopped, __u64 *items, __u64 *bytes);
 
 #endif

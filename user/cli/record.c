@@ -238,10 +238,12 @@ static int run(struct record_context *record)
 		return EXIT_USAGE;
 	if (error)
 		return EXIT_FAILED;
+	messages_detach();
 	end_on_signals(end_recording, recording);
 	error = xpt_recording_start(recording);
 	end = error ?: xpt_recording_run(recording);
 	error = xpt_recording_finish(recording);
+	end_soon();
 	status_clear();
 	if (end >= 0 && !session->quiet) {
 		tell_command(session->command, xpt_recording_command_status(recording));
@@ -256,7 +258,7 @@ static int run(struct record_context *record)
 	met = end < 0 || tell_choices(recording);
 	end_on_signals(NULL, NULL);
 	xpt_recording_destroy(recording);
-	if (record->format != XPT_OUTPUT_NONE)
+	if (record->format != XPT_OUTPUT_NONE && error != -ETIMEDOUT)
 		give_to_caller(session->output);
 	return end < 0 || error || !met ? EXIT_FAILED : 0;
 }

@@ -86,11 +86,13 @@ int watch_run(struct watch *watch)
 {
 	int result;
 
+	messages_detach();
 	end_on_signals(end_session, watch->session);
 	result = exit_status(xpt_session_start(watch->session));
 	if (!result)
 		result = run_until_end(watch);
 	status_clear();
+	end_soon();
 	return result;
 }
 
@@ -111,5 +113,6 @@ int files_open(const struct session_options *options, struct xpt_report_files_op
 								     XPT_FORMAT_SAMPLES;
 	files_options->log = print_message;
 	files_options->log_level = options->log_level;
+	files_options->stopped = stop_time();
 	return exit_status(xpt_report_files_create(files_options, files));
 }

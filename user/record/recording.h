@@ -9,6 +9,7 @@
 
 #include <linux/types.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/log.h"
 #include "bpf/wire.h"
@@ -39,7 +40,7 @@ int recording_writer_flush(struct recording_writer *writer);
  * From here on a process of its own writes (tailed_file_detach()). Nothing waits for the output any more: calls, events and
  * readings for which there is no room are left out and counted.
  */
-int recording_writer_detach(struct recording_writer *writer, const __u64 *stopped);
+int recording_writer_detach(struct recording_writer *writer, const uint64_t *stopped);
 /* Before the end: waits until what has come is written, so that what is lost is known and can be told. 0 or an error. */
 int recording_writer_settle(struct recording_writer *writer);
 __u64 recording_writer_lost(const struct recording_writer *writer); /* records */

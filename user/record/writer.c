@@ -205,7 +205,7 @@ int recording_writer_flush(struct recording_writer *writer)
 	return tailed_file_busy(&writer->file) ? writer->error : write_chunk(writer);
 }
 
-int recording_writer_detach(struct recording_writer *writer, const __u64 *stopped)
+int recording_writer_detach(struct recording_writer *writer, const uint64_t *stopped)
 {
 	return tailed_file_detach(&writer->file, stopped);
 }

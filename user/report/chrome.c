@@ -233,7 +233,7 @@ static void end_events(struct chrome_writer *writer)
 		write_buffer(writer);
 }
 
-int chrome_writer_detach(struct chrome_writer *writer, const __u64 *stopped)
+int chrome_writer_detach(struct chrome_writer *writer, const uint64_t *stopped)
 {
 	return tailed_file_detach(&writer->file, stopped);
 }

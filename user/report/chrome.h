@@ -9,6 +9,8 @@
 #ifndef XPT_REPORT_CHROME_H
 #define XPT_REPORT_CHROME_H
 
+#include <stdint.h>
+
 #include "base/log.h"
 #include "model/model.h"
 #include "record/recording.h"
@@ -31,7 +33,7 @@ int chrome_writer_close(struct chrome_writer *writer, const struct model *model)
  * From here on a process of its own writes, and completes the file after a crash (tailed_file_detach()). Nothing waits for the
  * output any more: events for which there is no room are left out and counted.
  */
-int chrome_writer_detach(struct chrome_writer *writer, const __u64 *stopped);
+int chrome_writer_detach(struct chrome_writer *writer, const uint64_t *stopped);
 /* Before the end: waits until what has come is written, so that what is lost is known and can be told. 0 or an error. */
 int chrome_writer_settle(struct chrome_writer *writer);
 __u64 chrome_writer_lost(const struct chrome_writer *writer); /* as event_losses() counts */

@@ -142,7 +142,7 @@ struct event_sink event_file_sink(struct event_file *file)
 	return (struct event_sink){ .write = write_event, .context = file };
 }
 
-int event_file_detach(struct event_file *file, const __u64 *stopped)
+int event_file_detach(struct event_file *file, const uint64_t *stopped)
 {
 	return tailed_file_detach(&file->file, stopped);
 }

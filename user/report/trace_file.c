@@ -68,7 +68,7 @@ int trace_file_close(struct trace_file *file, const struct model *model)
 	return error;
 }
 
-int trace_file_detach(struct trace_file *file, const __u64 *stopped)
+int trace_file_detach(struct trace_file *file, const uint64_t *stopped)
 {
 	return file->chrome ? chrome_writer_detach(file->chrome, stopped) : event_file_detach(file->events, stopped);
 }

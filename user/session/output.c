@@ -104,7 +104,7 @@ static int open_file(struct output *output, enum xpt_output format, enum xpt_lev
 }
 
 /* Whatever the file is: no output may hold up the rings. */
-static int detach(struct output *output, const __u64 *stopped)
+static int detach(struct output *output, const uint64_t *stopped)
 {
 	int error = 0;
 
@@ -118,7 +118,7 @@ static int detach(struct output *output, const __u64 *stopped)
 }
 
 int output_create(const struct log *log, enum xpt_output format, enum xpt_level level, const char *path,
-		  const __u64 *stopped, struct output **result)
+		  const uint64_t *stopped, struct output **result)
 {
 	struct output *output = calloc(1, sizeof(*output));
 	int error;

@@ -29,7 +29,7 @@ struct xpt_recording {
 	struct output *output;
 	struct chooser *chooser; /* NULL: all programs are recorded */
 	struct code_side *codes; /* NULL: code objects are not looked at */
-	__u64 stopped;		 /* when, set by xpt_recording_stop(), from anywhere; 0: not yet */
+	uint64_t stopped;	 /* when, set by xpt_recording_stop(), from anywhere; 0: not yet */
 	__u64 output_lost;	 /* records, as last reported */
 	bool finished;
 	enum xpt_end ended_by;
@@ -306,7 +306,7 @@ int xpt_recording_run(struct xpt_recording *recording)
 
 void xpt_recording_stop(struct xpt_recording *recording)
 {
-	__u64 not_yet = 0;
+	uint64_t not_yet = 0;
 
 	__atomic_compare_exchange_n(&recording->stopped, &not_yet, clock_monotonic(), false, __ATOMIC_RELAXED,
 				    __ATOMIC_RELAXED);
