@@ -233,12 +233,12 @@ static int run(struct record_context *record)
 	struct xpt_recording *recording;
 	bool met;
 
+	messages_detach();
 	error = create(record, &recording);
 	if (error == -E2BIG || error == -EINVAL)
 		return EXIT_USAGE;
 	if (error)
 		return EXIT_FAILED;
-	messages_detach();
 	end_on_signals(end_recording, recording);
 	error = xpt_recording_start(recording);
 	end = error ?: xpt_recording_run(recording);

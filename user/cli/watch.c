@@ -25,6 +25,7 @@ int watch_create(struct watch *watch)
 		WATCH_OPTIONS(options),
 	};
 
+	messages_detach();
 	return exit_status(xpt_session_create(&session, &watch->session));
 }
 
@@ -86,7 +87,6 @@ int watch_run(struct watch *watch)
 {
 	int result;
 
-	messages_detach();
 	end_on_signals(end_session, watch->session);
 	result = exit_status(xpt_session_start(watch->session));
 	if (!result)
