@@ -659,3 +659,93 @@ Test(report_chrome, killed_writer_leaves_a_whole_file)
 	unlink(path);
 	free(path);
 }
+
+/* ---- outputs that block ---- */
+
+/* Reads the pipe to its end into a file. */
+static pid_t read_into(int from, const char *path)
+{
+	static char bytes[1 << 16];
+	pid_t pid = fork();
+	ssize_t got;
+	int to;
+
+	if (pid)
+		return pid;
+	to = open(path, O_WRONLY | O_TRUNC);
+	while ((got = read(from, bytes, sizeof(bytes))) > 0)
+		if (write(to, bytes, got) != got)
+			_exit(1);
+	_exit(got ? 1 : 0);
+}
+
+static int count_phase(const cJSON *json, const char *phase)
+{
+	const cJSON *event;
+	int count = 0;
+
+	cJSON_ArrayForEach(event, at(json, "traceEvents"))
+		count += !strcmp(string_at(event, "ph"), phase);
+	return count;
+}
+
+/* A reader that stops and goes on: the document is whole, and no arrow ends that has not begun. */
+Test(report_chrome, a_pipe_that_is_not_read_for_a_while)
+{
+	struct event call = call_event(), named = { .kind = EVENT_PROCESS, .process = &process };
+	struct event inference = {
+		.kind = EVENT_INFERENCE,
+		.inference = { .function = &enqueue, .program = &program, .tgid = 100, .tid = 101, .wait_tid = 102 },
+	};
+	struct chrome_writer *writer;
+	int ends[2], calls = 0, status;
+	uint64_t stopped = 0, lost;
+	char *path = temporary();
+	struct event_sink sink;
+	struct model *model;
+	cJSON *json;
+	pid_t reader;
+
+	cr_assert_eq(pipe(ends), 0);
+	cr_assert_eq(model_create(NULL, &model), 0);
+	cr_assert_eq(chrome_writer_create(NULL, NULL, ends[1], &info, &writer), 0);
+	cr_assert_eq(chrome_writer_detach(writer, &stopped), 0);
+	sink = chrome_writer_sink(writer);
+	for (; !chrome_writer_lost(writer); calls++) {
+		call.call.start++;
+		call.call.flow_out = calls + 1;
+		cr_assert_eq(sink.write(sink.context, &call), 0);
+	}
+	cr_assert_gt(calls, 100000);
+	/* This one's call was left out. */
+	inference.inference.id = calls;
+	inference.inference.start = call.call.start;
+	inference.inference.end = call.call.end;
+	cr_assert_eq(sink.write(sink.context, &named), 0);
+	reader = read_into(ends[0], path);
+	while (lost = chrome_writer_lost(writer), sink.write(sink.context, &call), calls++,
+	       chrome_writer_lost(writer) != lost)
+		usleep(1000);
+	cr_assert_eq(sink.write(sink.context, &inference), 0);
+	/* And this one's was not. */
+	inference.inference.id = call.call.flow_out = calls + 1;
+	inference.inference.start = ++call.call.start;
+	cr_assert_eq(sink.write(sink.context, &call), 0);
+	cr_assert_eq(sink.write(sink.context, &inference), 0);
+	calls++;
+	cr_assert_eq(chrome_writer_settle(writer), 0);
+	cr_assert_eq(chrome_writer_lost(writer), lost);
+	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	close(ends[0]);
+	cr_assert_eq(waitpid(reader, &status, 0), reader);
+	cr_assert_eq(status, 0);
+	json = parse_file(path);
+	cr_assert_eq(count_phase(json, "X") + (int)lost, calls);
+	cr_assert_eq(count_phase(json, "b"), 1);
+	cr_assert_eq(count_phase(json, "f"), 1);
+	cr_assert_geq(count_phase(json, "M"), 1, "the name of the process was left out");
+	cJSON_Delete(json);
+	model_free(model);
+	unlink(path);
+	free(path);
+}

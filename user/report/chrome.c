@@ -170,7 +170,7 @@ int chrome_writer_flush(struct chrome_writer *writer)
 /* An arrow whose beginning was left out must not end. */
 static bool admit(struct chrome_writer *writer, const struct event *event)
 {
-	int losses = event_losses(event);
+	int losses = writer->file.writer ? event_losses(event) : -1;
 
 	if (losses < 0)
 		return true;

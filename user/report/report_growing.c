@@ -85,6 +85,8 @@ static int write_pieces(struct growing_file *growing, const struct xpt_profile_r
 		if (!error)
 			error = tailed_file_append(&growing->file, text, tail->data, tail->length, false);
 	}
+	if (error)
+		growing->file.items = growing->file.sent; /* the caller counts it */
 	text_clear(text, TEXT_KEPT);
 	return error;
 }
