@@ -21,7 +21,7 @@
 struct writer;
 
 #define WRITER_TAIL_MAX 65536u	      /* bytes of a tail, but of the last one */
-#define WRITER_GRACE 1200000000ull    /* ns after the request to end that an output is waited for */
+#define WRITER_GRACE 1000000000ull    /* ns after the request to end that an output is waited for */
 #define WRITER_LEAST 100000000ull     /* ns that it is waited for in any case, each time */
 #define WRITER_ORPHANED 1000000000ull /* ns after the collector has been killed that a stream may go on blocking */
 
