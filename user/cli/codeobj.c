@@ -279,8 +279,10 @@ static int run(const struct codeobj_context *context)
 {
 	const struct session_options *session = &context->session;
 	struct xpt_codeobj_capture *capture;
-	int error = create(context, &capture), stopped, result;
+	int error, stopped, result;
 
+	messages_detach();
+	error = create(context, &capture);
 	if (error)
 		return exit_status(error);
 	end_on_signals(on_end, capture);
@@ -291,6 +293,7 @@ static int run(const struct codeobj_context *context)
 		error = error < 0 && error != -EINTR ? error : 0;
 	}
 	end_on_signals(NULL, NULL);
+	end_soon();
 	stopped = xpt_codeobj_capture_stop(capture);
 	if (!error && !session->quiet)
 		tell_command(session->command, xpt_codeobj_capture_command_status(capture));

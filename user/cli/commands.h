@@ -31,6 +31,11 @@ int exit_output(int status);
 void print_name(FILE *out, const char *name, size_t columns);
 /* Columns of the terminal behind a descriptor; 0: it is none. */
 unsigned int terminal_columns(int descriptor);
+/*
+ * From here on a process of its own writes to standard error: no message holds up whoever has it. What is left at the end of the
+ * program is waited for, but not for long after a signal.
+ */
+void messages_detach(void);
 /* The status line is drawn over what stands there; a message needs a line of its own. */
 void status_clear(void);
 void status_draw(const char *text);

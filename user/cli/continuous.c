@@ -241,6 +241,8 @@ static int run(struct start_context *start)
 	struct xpt_continuous *continuous;
 	int error;
 
+	if (!start->background)
+		messages_detach();
 	error = xpt_continuous_start(start->options, &continuous);
 	if (error)
 		return exit_status(error);
@@ -255,6 +257,7 @@ static int run(struct start_context *start)
 		tell_command(session->command, xpt_continuous_command_status(continuous));
 	end_on_signals(NULL, NULL);
 	running = NULL;
+	end_soon();
 	xpt_continuous_stop(continuous);
 	return error < 0 && error != -EINTR ? exit_failed(error) : 0;
 }

@@ -189,8 +189,10 @@ static int run(const struct inspect_context *context, const struct xpt_inspect_o
 {
 	uint64_t duration = context->session.duration ?: XPT_FOREVER;
 	struct xpt_inspect *inspect;
-	int error = xpt_inspect_begin_with_options(options, &inspect), ended;
+	int error, ended;
 
+	messages_detach();
+	error = xpt_inspect_begin_with_options(options, &inspect);
 	if (error)
 		return exit_status(error);
 	end_on_signals(on_end, inspect);
@@ -198,6 +200,7 @@ static int run(const struct inspect_context *context, const struct xpt_inspect_o
 		print_message(NULL, XPT_LOG_INFO, "recording into memory; it is written at the end (Ctrl-C)");
 	ended = xpt_inspect_wait(inspect, duration);
 	end_on_signals(NULL, NULL);
+	end_soon();
 	error = xpt_inspect_stop(inspect);
 	if (!error && ended < 0 && ended != -EINTR)
 		error = ended;

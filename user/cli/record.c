@@ -225,6 +225,7 @@ static int run(struct record_context *record)
 	struct xpt_recording *recording;
 	bool met;
 
+	messages_detach();
 	error = create(record, &recording);
 	if (error)
 		return exit_status(error);
@@ -232,6 +233,7 @@ static int run(struct record_context *record)
 	error = xpt_recording_start(recording);
 	end = error ?: xpt_recording_run(recording);
 	error = xpt_recording_finish(recording);
+	end_soon();
 	status_clear();
 	if (end >= 0 && !session->quiet) {
 		tell_command(session->command, xpt_recording_command_status(recording));
@@ -246,7 +248,7 @@ static int run(struct record_context *record)
 	met = end < 0 || tell_choices(recording);
 	end_on_signals(NULL, NULL);
 	xpt_recording_destroy(recording);
-	if (record->format != XPT_OUTPUT_NONE)
+	if (record->format != XPT_OUTPUT_NONE && error != -ETIMEDOUT)
 		give_to_caller(session->output);
 	if (end < 0 || error)
 		return exit_failed(end < 0 ? end : error);

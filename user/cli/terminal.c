@@ -1,17 +1,70 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Standard error: messages, and one status line below them. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/tailed_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/running.h"
 
 static bool status_shown, error_shown;
+
+/* ---- standard error that blocks ---- */
+
+static struct tailed_file messages;
+
+/* The lock of the stream keeps threads apart. */
+static ssize_t write_messages(void *context, const char *bytes, size_t length)
+{
+	struct text text = { .data = (char *)bytes, .length = length, .capacity = length };
+	struct tailed_file *file = context;
+
+	/* What does not fit is lost: there is no other place to say so than the next message. */
+	if (tailed_file_admit(file, 1) && tailed_file_append(file, &text, NULL, 0, false) == -ENOBUFS)
+		tailed_file_drop(file);
+	return (ssize_t)length;
+}
+
+static void end_messages(void)
+{
+	uint64_t lost = tailed_file_lost(&messages);
+
+	if (lost)
+		fprintf(stderr, "xputrace: warning: %llu messages are missing above\n", (unsigned long long)lost);
+	fflush(stderr);
+	tailed_file_settle(&messages);
+	tailed_file_close(&messages);
+}
+
+void messages_detach(void)
+{
+	const cookie_io_functions_t functions = { .write = write_messages };
+	int copy = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	FILE *stream;
+
+	if (tailed_file_open(&messages, NULL, copy))
+		return;
+	/* A file may have other writers: their messages must not be written over. */
+	messages.seekable = false;
+	stream = tailed_file_detach(&messages, stop_time()) ? NULL : fopencookie(&messages, "w", functions);
+	if (!stream) {
+		tailed_file_close(&messages);
+		return;
+	}
+	setvbuf(stream, NULL, _IOLBF, 0);
+	stderr = stream;
+	atexit(end_messages);
+}
+
+/* ---- lines ---- */
 
 unsigned int terminal_columns(int descriptor)
 {

@@ -18,6 +18,7 @@ int watch_create(struct watch *watch)
 		WATCH_OPTIONS(options),
 	};
 
+	messages_detach();
 	return exit_status(xpt_session_create(&session, &watch->session));
 }
 
@@ -84,6 +85,7 @@ int watch_run(struct watch *watch)
 	if (!result)
 		result = run_until_end(watch);
 	status_clear();
+	end_soon();
 	return result;
 }
 
@@ -104,5 +106,6 @@ int files_open(const struct session_options *options, struct xpt_report_files_op
 								     XPT_FORMAT_SAMPLES;
 	files_options->log = print_message;
 	files_options->log_level = options->log_level;
+	files_options->stopped = stop_time();
 	return exit_status(xpt_report_files_create(files_options, files));
 }

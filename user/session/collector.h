@@ -207,7 +207,7 @@ void records_drain(struct collector *collector);
 /* A process has ended, or runs another program: what is known of its objects and addresses is not true any more. */
 void records_forget_told(struct collector *collector, pid_t tgid);
 void records_losses(struct collector *collector);
-void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count);
+void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count); /* more than 0 */
 /* The counts of all programs up to now, as COUNT records of the time `time`, which is that of just before. */
 void records_counts(struct collector *collector, __u64 time);
 void records_totals(struct collector *collector, pid_t tgid);		 /* 0: of all; taken out of the kernel */

@@ -106,7 +106,7 @@ def test_unharmed(kernel):
 
 def discover(kernel):
     """As run.discover() has them: those that come first, those that load drivers, and those that come last."""
-    first = [test_link_is_the_best, test_link_is_told, test_children_are_counted]
+    first = [test_link_is_the_best, test_link_is_told, test_children]
     loading = [test_driver, test_driver_followed]
     return [list(named(kernel, functions)) for functions in (first, loading, [test_unharmed])]
 
