@@ -187,7 +187,11 @@ class States:
     def __exit__(self, kind, value, traceback):
         self.seen = json.loads(self.process.communicate(timeout=TIMEOUT)[0])
         if kind:
+            stopped = stopped_members(self.session)
             end_session(self.session)
+            if isinstance(value, AssertionError):
+                value.args = ("%s\nof %d processes %d were stopped at once, the first: %s; now %d are" % (
+                    value, self.seen["processes"], self.seen["stopped"], self.seen["first"], len(stopped)),)
 
 
 # ---- what a collector has in the kernel ----
@@ -199,15 +203,26 @@ def bpftool():
     raise Skip("bpftool is not installed")
 
 
-def in_kernel(*pids):
-    """Links and programs, as (kind, id); of these processes only, if there are any."""
+def held_by(pid):
+    """Links and programs of a process, as (kind, id): of descriptors, and programs of these links."""
+    found = set()
+    try:
+        for name in os.listdir("/proc/%d/fdinfo" % pid):
+            with open("/proc/%d/fdinfo/%s" % (pid, name), encoding="ascii") as file:
+                found |= {(line.partition("_id:")[0], int(line.split()[1])) for line in file
+                          if line.startswith(("link_id:", "prog_id:"))}
+    except OSError:  # it has ended, or has closed one
+        pass
+    return found
+
+
+def in_kernel():
+    """All links and programs that exist."""
     found = set()
     for kind in ("link", "prog"):
         shown = run([bpftool(), kind, "show", "-j"])
         assert shown.status == 0, shown.stderr
-        for one in json.loads(shown.stdout):
-            if not pids or {holder["pid"] for holder in one.get("pids", ())} & set(pids):
-                found.add((kind, one["id"]))
+        found |= {(kind, one["id"]) for one in json.loads(shown.stdout)}
     return found
 
 
