@@ -7,15 +7,18 @@
 #define XPT_CALLERS_BPF_H
 
 #include "frames.bpf.h"
+#include "wait.bpf.h"
 
 /* From where the function was called that the thread enters; user space is told of each place once. */
 __noinline int caller_look(struct xpt_thread *thread)
 {
+	const struct xpt_config *config = config_get();
 	struct xpt_record_caller *record;
 	struct caller_key key;
+	__u64 ticket, deadline;
 	__u32 one = 1;
 
-	if (!thread)
+	if (!thread || !config)
 		return 0;
 	thread->return_address = thread->registers.link;
 	if (!thread->return_address)
@@ -34,11 +37,11 @@ __noinline int caller_look(struct xpt_thread *thread)
 	record->header.tgid = key.tgid;
 	record->header.time = bpf_ktime_get_ns();
 	record->address = key.address;
-	record->held = 0;
-	hold(&record->header, &record->held);
-	if (record->held)
-		record->held = 1;
-	emit_control(record, sizeof(*record));
+	record->ticket = wait_ticket(config->wait_probes);
+	deadline = record->header.time + config->wait_probes;
+	ticket = record->ticket;
+	if (!emit_control(record, sizeof(*record)))
+		wait_for(ticket, deadline, thread->registers.stack, XPT_LOSS_LATE_PROBES);
 	return 0;
 }
 

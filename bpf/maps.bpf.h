@@ -88,7 +88,24 @@ struct {
 	__type(value, __u32);
 } region_names __weak SEC(".maps");
 
-/* Processes to follow: their children, programs and libraries. Value: XPT_PROCESS_*. */
+/* What user space maps, too. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct xpt_shared);
+} shared_state __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, XPT_FAMILY_WORDS);
+	__type(key, __u32);
+	__type(value, __u64);
+} family __weak SEC(".maps");
+
+/* Processes to follow that are not of the family: their children, programs and end. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, XPT_PROCESSES_MAX);

@@ -53,7 +53,7 @@ def test_large(runtime):
     captured, made = capture_all(Loads(runtime), [(function, [make(form, 20 * MB)], {"spoil": "inside"})])
     load, = check_all(captured, made)
     line, = made[0][0]
-    assert 0 < load["stopped_ns"] <= line["end_ns"] - line["begin_ns"], (load, line)
+    assert 0 < load["waited_ns"] <= line["end_ns"] - line["begin_ns"], (load, line)
 
 
 def test_very_large():

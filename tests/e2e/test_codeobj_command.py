@@ -99,7 +99,7 @@ def test_summary():
     captured = capture.stop()
     assert time.monotonic() - begun < 10 * SLOW
     program.quit()
-    stopped = [load["stopped_ns"] / 1e6 for load in captured.loads() if load.get("stopped_ns")]
+    stopped = [load["waited_ns"] / 1e6 for load in captured.loads() if load.get("waited_ns")]
     count, everything, longest = re.search(r"stopped for (\d+) loads: ([\d.]+) ms in all, ([\d.]+) ms at longest",
                                            capture.stderr).groups()
     assert int(count) == len(stopped) >= 1, capture.stderr

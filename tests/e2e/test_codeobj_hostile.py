@@ -168,7 +168,7 @@ def test_collector_stopped_before():
     for line in [first] + later:
         load = find(captured, line)
         assert load["error"] and load["missing"], "bytes that may be others by now: %s" % load
-        assert bool(load.get("stopped_ns")) == (line is first), load
+        assert bool(load.get("waited_ns")) == (line is first), load
     assert captured.object_of(find(captured, last))["sha256"] == given.sha256
     assert "T" not in states(program.pid)
     program.quit()

@@ -28,7 +28,7 @@ def check_untouched(capture, program, given, reason):
     captured = capture.stop()
     load = find(captured, line)
     one = captured.object_of(load)
-    assert line["status"] == 0 and not load.get("stopped_ns"), load
+    assert line["status"] == 0 and not load.get("waited_ns"), load
     if load.get("missing"):
         assert load["missing"] <= given.size and "sha256" not in one and "file" not in one, (load, one)
         error = load.get("error") or one.get("error", "")
@@ -49,8 +49,8 @@ def test_held():
     second, = program.load("nrt_load", large)
     assert stopped_since(program.pid), "it was not stopped: other tests here prove nothing"
     captured = capture.stop()
-    assert not check_whole(captured, first, small).get("stopped_ns")
-    assert check_whole(captured, second, large)["stopped_ns"] > 0
+    assert not check_whole(captured, first, small).get("waited_ns")
+    assert check_whole(captured, second, large)["waited_ns"] > 0
     assert "T" not in states(program.pid)
     program.quit()
 

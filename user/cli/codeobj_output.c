@@ -223,14 +223,14 @@ static void print_stops(FILE *out, const struct xpt_codeobj_list *list)
 	size_t count = 0;
 
 	for (size_t i = 0; i < list->count; i++) {
-		uint64_t stopped = list->objects[i]->stopped;
+		uint64_t waited = list->objects[i]->waited;
 
-		count += stopped != 0;
-		all += stopped;
-		longest = stopped > longest ? stopped : longest;
+		count += waited != 0;
+		all += waited;
+		longest = waited > longest ? waited : longest;
 	}
 	if (count)
-		fprintf(out, "processes were stopped for %zu loads: %.1f ms in all, %.1f ms at longest\n", count,
+		fprintf(out, "processes were waited for %zu loads: %.1f ms in all, %.1f ms at longest\n", count,
 			(double)all / 1e6, (double)longest / 1e6);
 }
 

@@ -152,13 +152,6 @@ static int try_mappings(char *detail, size_t size)
 	return error;
 }
 
-static int try_hold_children(char *detail, size_t size)
-{
-	(void)detail;
-	(void)size;
-	return kern_can_hold_children() ? 0 : -EOPNOTSUPP;
-}
-
 const struct feature features[] = {
 	{ "kernel", FEATURE_REQUIRED, try_kernel, "", "" },
 	{ "root", FEATURE_REQUIRED, try_root, "loading BPF programs, placing probes", "start xputrace with sudo" },
@@ -177,8 +170,6 @@ const struct feature features[] = {
 	{ "perf uprobes", FEATURE_ONE_OF, try_perf, "probes on older kernels", "use Linux 6.1 or later" },
 	{ "mapping events", FEATURE_OPTIONAL, try_mappings, "libraries that a running process opens later",
 	  "run as root, or lower /proc/sys/kernel/perf_event_paranoid to 0" },
-	{ "holding children", FEATURE_OPTIONAL, try_hold_children,
-	  "not missing the first calls of a forked child (with -- COMMAND)", "comes with Linux 6.13" },
 };
 
 const size_t feature_count = sizeof(features) / sizeof(features[0]);

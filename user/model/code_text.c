@@ -79,7 +79,7 @@ int code_text_read(const struct xpt_record_text *record, struct event_code *even
 	event->size = number_get(object, "size", NUMBER_MAX);
 	event->functions = number_get(object, "functions", NUMBER_MAX);
 	event->missing = number_get(object, "missing", NUMBER_MAX);
-	event->stopped = number_get(object, "stopped_ns", NUMBER_MAX);
+	event->waited = number_get(object, "waited_ns", NUMBER_MAX);
 	kernels_get(cJSON_GetObjectItemCaseSensitive(object, "kernels"), event, &error);
 	cJSON_Delete(object);
 	if (!event->kind)

@@ -10,7 +10,7 @@ static const struct {
 	[XPT_LOSS_THREAD] = { "thread", "calls on threads for which the kernel had no memory left" },
 	[XPT_LOSS_PROGRAMS] = { "programs", "calls of more programs at once than the kernel counts apart" },
 	[XPT_LOSS_UNREADABLE] = { "unreadable", "values that could not be read from the traced process" },
-	[XPT_LOSS_NOT_HELD] = { "not_held", "processes or libraries that ran before their probes were in place" },
+	[XPT_LOSS_LATE_PROBES] = { "late_probes", "processes or libraries that ran before their probes were in place" },
 	[XPT_LOSS_OPEN] = { "open", "calls that had not returned when the recording ended" },
 	[XPT_LOSS_OUTPUT] = { "output", "records that could not be written" },
 	[XPT_LOSS_NAMES] = { "names", "calls of more programs, processes or regions than are kept apart" },

@@ -69,11 +69,11 @@ static void add_losses(struct text *text, const struct model *model)
 		text_literal(text, "lost: nothing\n");
 }
 
-static void add_held(struct text *text, __u64 count, const char *why, __u64 time)
+static void add_waited(struct text *text, __u64 count, const char *why, __u64 time)
 {
 	if (!count)
 		return;
-	text_literal(text, "held: ");
+	text_literal(text, "waited: ");
 	text_unsigned(text, count);
 	text_literal(text, " times while ");
 	text_string(text, why);
@@ -84,7 +84,7 @@ static void add_held(struct text *text, __u64 count, const char *why, __u64 time
 
 static void add_code(struct text *text, const struct model_code_totals *totals)
 {
-	add_held(text, totals->held, "code objects were read", totals->held_time);
+	add_waited(text, totals->waited, "code objects were read", totals->wait_time);
 	if (!totals->incomplete)
 		return;
 	text_literal(text, "incomplete: ");
@@ -165,7 +165,7 @@ void summary_closing_print(const struct model *model, const struct summary_closi
 
 	add_choices(&text, model);
 	add_losses(&text, model);
-	add_held(&text, model_held_count(model), "probes were placed", model_held_time(model));
+	add_waited(&text, model_wait_count(model), "probes were placed", model_wait_time(model));
 	add_code(&text, model_code_totals(model));
 	add_end(&text, closing);
 	if (closing->known)

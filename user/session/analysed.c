@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "session/analysed.h"
 
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LOADER_FUNCTION "_dl_debug_state" /* the dynamic loader calls it whenever its list of libraries has changed */
+#define LOADER_FUNCTION \
+	"_dl_debug_state" /* the dynamic loader calls it before and after it changes its list of libraries */
+#define LOADER_DATA "_r_debug"
+
+/* Of the two symbols; 0: there is none. */
+struct loader_symbols {
+	__u64 function, data;
+};
 
 static void analysed_free(struct analysed *file)
 {
@@ -25,28 +33,31 @@ void analysed_files_free(struct analysed_files *files)
 
 static int find_loader(void *context, const struct elf_symbol *symbol)
 {
-	__u64 *address = context;
+	struct loader_symbols *symbols = context;
 
-	if (strcmp(symbol->name, LOADER_FUNCTION) || symbol->indirect)
-		return 0;
-	*address = symbol->address;
-	return 1;
+	if (!strcmp(symbol->name, LOADER_FUNCTION) && !symbol->indirect)
+		symbols->function = symbol->address;
+	else if (!strcmp(symbol->name, LOADER_DATA))
+		symbols->data = symbol->address;
+	return symbols->function && symbols->data;
 }
 
 static void analyse_loader(const struct mapped_file *mapped, struct analysed *file)
 {
 	const char *base = strrchr(mapped->path, '/');
+	struct loader_symbols symbols = {};
 	struct elf_file *elf;
-	__u64 address;
 
 	base = base ? base + 1 : mapped->path;
 	if (strncmp(base, "ld-", 3) && strncmp(base, "ld.so", 5) && strncmp(base, "ld64", 4))
 		return;
 	if (elf_file_open(NULL, mapped->open_path, mapped->path, &elf))
 		return;
-	if (elf_file_each_function(elf, find_loader, &address) == 1 &&
-	    !elf_file_offset(elf, address, &file->loader_offset))
+	if (elf_file_each_symbol(elf, find_loader, &symbols) >= 0 && symbols.function &&
+	    !elf_file_offset(elf, symbols.function, &file->loader_offset))
 		file->has_loader = true;
+	if (file->has_loader && symbols.data)
+		file->loader_state = symbols.data + offsetof(struct r_debug, r_state) - symbols.function;
 	elf_file_close(elf);
 }
 

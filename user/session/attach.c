@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,7 @@ static int set_own_specs(struct attacher *attacher)
 	struct xpt_spec spec = {
 		.index = loader_spec(attacher),
 		.role = XPT_ROLE_LOADER,
-		.flags = XPT_SPEC_ENTRY_ONLY | XPT_SPEC_CONTROL | XPT_SPEC_HOLD,
+		.flags = XPT_SPEC_ENTRY_ONLY | XPT_SPEC_CONTROL | XPT_SPEC_WAIT,
 	};
 	const struct xpt_spec end = { .index = operator_end_spec(attacher), .role = XPT_ROLE_OPERATOR_END };
 	int error = kern_set_spec(attacher->options.kern, &spec);
@@ -53,7 +54,7 @@ static int set_own_specs(struct attacher *attacher)
 			.runtime = i,
 			.fetches = 1,
 			.success = XPT_SUCCESS_NONZERO,
-			.flags = XPT_SPEC_CONTROL | XPT_SPEC_HOLD,
+			.flags = XPT_SPEC_CONTROL | XPT_SPEC_WAIT,
 			.fetch[0] = { .meaning = XPT_MEANING_ADDRESS, .source = XPT_SOURCE_RETURN, .at_return = 1 },
 		};
 		error = kern_set_spec(attacher->options.kern, &spec);
@@ -87,7 +88,7 @@ int attacher_create(const struct attacher_options *options, struct attacher **re
 	attacher->files = (struct analysed_files){ .log = options->log,
 						   .registry = options->registry,
 						   .operators = wants(attacher, XPT_ROLE_OPERATOR),
-						   .loader = options->hold };
+						   .loader = options->loader };
 	attacher->cost = calloc(attacher_spec_count(options->registry), sizeof(*attacher->cost));
 	if (attacher->announced_spec && attacher->announced_runtime && attacher->cost)
 		error = set_own_specs(attacher);
@@ -101,16 +102,16 @@ int attacher_create(const struct attacher_options *options, struct attacher **re
 
 void attacher_sweep(struct attacher *attacher)
 {
-	__u64 start = clock_monotonic();
-
-	if (attached_sweep(&attacher->attached))
-		attacher->figures.detach_time += clock_monotonic() - start;
+	attached_sweep(&attacher->attached, false);
 }
 
 void attacher_detach(struct attacher *attacher)
 {
+	__u64 start = clock_monotonic();
+
 	attached_bury_all(&attacher->attached);
-	attacher_sweep(attacher);
+	if (attached_sweep(&attacher->attached, true))
+		attacher->figures.detach_time += clock_monotonic() - start;
 }
 
 void attacher_free(struct attacher *attacher)
@@ -287,6 +288,7 @@ int attach_functions(struct attacher *attacher, pid_t tgid, const struct mapped_
 	}
 	if (with_own && file->has_loader) {
 		sites[count++] = (struct kern_site){ .offset = file->loader_offset,
+						     .loader_state = file->loader_state,
 						     .spec = loader_spec(attacher),
 						     .entry_only = true };
 	}
@@ -331,9 +333,10 @@ static int link_known_tables(struct attacher *attacher, pid_t owner, pid_t tgid,
 	return placed;
 }
 
-static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped)
+/* *loader: whether it is a dynamic loader that had its probe before. */
+static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, bool *loader)
 {
-	pid_t owner = attacher->options.all_processes ? 0 : tgid;
+	pid_t owner = probe_owner(attacher, tgid);
 	struct analysed *file;
 	struct stat status;
 	int placed, more;
@@ -347,8 +350,10 @@ static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_
 	if (class_names_tell(&attacher->classes, attacher->options.registry, tgid, mapped, file,
 			     attacher->options.record, attacher->options.context))
 		log_warn(attacher->log, "%s: its operators and regions will have no names", file->path);
-	if (attached_is_complete(&attacher->attached, owner, file))
+	if (attached_is_complete(&attacher->attached, owner, file)) {
+		*loader |= file->has_loader;
 		return 0;
+	}
 	if (file->found.missing)
 		log_debug(attacher->log, "%s: %s", file->path, file->found.missing);
 	placed = attach_functions(attacher, owner, mapped, file, &file->found, true);
@@ -361,18 +366,91 @@ static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_
 	return placed;
 }
 
+/* A file that no process has mapped yet, for the family. */
+static int prepare_file(struct attacher *attacher, const char *path)
+{
+	struct mapped_file mapped = { .path = (char *)path };
+	struct analysed *file;
+	struct stat status;
+	int placed;
+
+	if (strlen(path) >= sizeof(mapped.open_path) || stat(path, &status) || !S_ISREG(status.st_mode))
+		return 0;
+	strcpy(mapped.open_path, path);
+	file = analysed_get(&attacher->files, &mapped, &status);
+	if (!file)
+		return -ENOMEM;
+	if (attached_is_complete(&attacher->attached, KERN_FAMILY, file))
+		return 0;
+	placed = attach_functions(attacher, KERN_FAMILY, &mapped, file, &file->found, true);
+	return placed == -ENOMEM || placed == -EINTR ? placed : 0;
+}
+
+#define SCRIPT_DEPTH 4 /* as in the kernel */
+
+/* The interpreter of a script, from its first line: at most size bytes of it. False: it is none. */
+static bool script_interpreter(const char *path, char *interpreter, size_t size)
+{
+	int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	char line[256] = "";
+	ssize_t length = descriptor < 0 ? -1 : read(descriptor, line, sizeof(line) - 1);
+	const char *start;
+
+	if (descriptor >= 0)
+		close(descriptor);
+	if (length < 3 || line[0] != '#' || line[1] != '!')
+		return false;
+	start = line + 2 + strspn(line + 2, " \t");
+	snprintf(interpreter, size, "%.*s", (int)strcspn(start, " \t\n"), start);
+	return *interpreter;
+}
+
+/* As execvp() finds it. */
+static void find_command(const char *command, char *path, size_t size)
+{
+	const char *folder = getenv("PATH") ?: "/bin:/usr/bin", *end;
+
+	snprintf(path, size, "%s", command);
+	if (strchr(command, '/'))
+		return;
+	for (;; folder = end + 1) {
+		end = strchrnul(folder, ':');
+		snprintf(path, size, "%.*s%s%s", (int)(end - folder), folder, end == folder ? "" : "/", command);
+		if (!access(path, X_OK) || !*end)
+			return;
+	}
+}
+
+int attacher_prepare(struct attacher *attacher, const char *command)
+{
+	char path[PATH_MAX], interpreter[PATH_MAX];
+	struct elf_file *elf;
+	int error;
+
+	find_command(command, path, sizeof(path));
+	for (int depth = 0; depth < SCRIPT_DEPTH && script_interpreter(path, interpreter, sizeof(interpreter)); depth++)
+		memcpy(path, interpreter, sizeof(path));
+	error = prepare_file(attacher, path);
+	if (error || elf_file_open(NULL, path, path, &elf))
+		return error;
+	snprintf(interpreter, sizeof(interpreter), "%s", elf_file_interpreter(elf) ?: "");
+	elf_file_close(elf);
+	return *interpreter ? prepare_file(attacher, interpreter) : 0;
+}
+
 int attacher_scan(struct attacher *attacher, pid_t tgid)
 {
 	__u64 start = clock_monotonic();
 	struct mapped_files mapped;
 	int placed = 0, result;
+	bool loader = false;
 
 	result = process_mapped_files(tgid, &mapped);
 	if (result)
 		return result;
 	for (size_t i = 0; i < mapped.count; i++) {
-		result = scan_file(attacher, tgid, &mapped.files[i]);
-		if (result == -ESRCH || result == -EPERM || result == -EMFILE) {
+		result = scan_file(attacher, tgid, &mapped.files[i], &loader);
+		if (result == -ESRCH || result == -EINTR || result == -EPERM || result == -EMFILE) {
 			placed = result;
 			break;
 		}
@@ -380,6 +458,7 @@ int attacher_scan(struct attacher *attacher, pid_t tgid)
 			placed += result;
 	}
 	mapped_files_free(&mapped);
+	attacher->figures.late += placed > 0 && !loader;
 	if (attacher->options.scanned)
 		attacher->options.scanned(attacher->options.scanned_context, tgid);
 	attacher->figures.attach_time += clock_monotonic() - start;

@@ -8,7 +8,7 @@
 
 static void on_table(struct attacher *attacher, pid_t tgid, const struct description *runtime, __u64 address)
 {
-	pid_t owner = attacher->options.all_processes ? 0 : tgid;
+	pid_t owner = probe_owner(attacher, tgid);
 	struct mapped_files mapped;
 
 	if (process_mapped_files(tgid, &mapped))
@@ -69,7 +69,7 @@ static bool place_open(struct attacher *attacher, pid_t tgid, __u64 address, str
 static void on_resolve(struct attacher *attacher, pid_t tgid, const struct description *runtime, const char *name,
 		       __u64 address)
 {
-	pid_t owner = attacher->options.all_processes ? 0 : tgid;
+	pid_t owner = probe_owner(attacher, tgid);
 	int spec = spec_of_symbol(attacher->options.registry, runtime, name), error;
 	struct found_function function = { .spec = spec, .by = FOUND_RESOLVED };
 	struct found_functions found = { .functions = &function, .count = 1 };
@@ -86,7 +86,7 @@ static void on_resolve(struct attacher *attacher, pid_t tgid, const struct descr
 
 void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *caller)
 {
-	pid_t tgid = caller->header.tgid, owner = attacher->options.all_processes ? 0 : tgid;
+	pid_t tgid = caller->header.tgid, owner = probe_owner(attacher, tgid);
 	struct code_place place;
 	struct kern_site *end;
 	struct site site;

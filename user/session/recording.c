@@ -64,19 +64,17 @@ static void on_unloaded(void *context, const struct code_load *load)
 	pass_text(context, record_code_unloaded(load));
 }
 
-static bool on_drained(void *context)
-{
-	struct xpt_recording *recording = context;
-
-	return recording->codes && code_side_drained(recording->codes);
-}
-
 static void on_scanned(void *context, pid_t tgid)
 {
 	struct xpt_recording *recording = context;
 
 	if (recording->codes)
 		code_side_scanned(recording->codes, tgid);
+}
+
+static bool on_interrupted(void *context)
+{
+	return __atomic_load_n(&((struct xpt_recording *)context)->stopping, __ATOMIC_RELAXED);
 }
 
 static int create_codes(struct xpt_recording *recording)
@@ -154,9 +152,9 @@ static int create(struct xpt_recording *recording)
 		.counters_per_inference = options->counters_per_inference,
 		.level = options->level,
 		.codes = options->code_objects,
-		.no_stop = options->no_stop,
+		.code_wait_limit = options->code_wait_limit,
+		.interrupted = on_interrupted,
 		.record = on_record,
-		.drained = on_drained,
 		.scanned = on_scanned,
 		.context = recording,
 	};
@@ -232,7 +230,7 @@ static void report_status(struct xpt_recording *recording, __u64 now)
 	const struct collector *collector = recording->collector;
 	struct xpt_recording_status status = {
 		.elapsed = now - collector->started,
-		.processes = collector->followed_count,
+		.processes = collector->followed_map.count,
 		.programs = model_program_count(output_model(recording->output)),
 		.calls = collector->calls,
 		.lost = collector->lost,
@@ -388,8 +386,6 @@ void xpt_recording_destroy(struct xpt_recording *recording)
 {
 	if (!recording)
 		return;
-	if (recording->collector)
-		targets_release(recording->collector);
 	code_side_free(recording->codes);
 	output_free(recording->output);
 	chooser_free(recording->chooser);

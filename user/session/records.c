@@ -80,13 +80,29 @@ static void look_at_launches(struct collector *collector, const struct xpt_recor
 	free(symbol);
 }
 
+/* A thread has waited since the record until it has its probes: sites of them are new. */
+static void answer(struct collector *collector, const struct xpt_record_header *request, __u64 ticket, size_t sites)
+{
+	struct xpt_record_waited record = {
+		.header = { XPT_RECORD_WAITED, sizeof(record), request->tgid, 0 },
+		.start = request->time,
+		.sites = sites,
+	};
+
+	collector_answer(collector, request->tgid, ticket);
+	record.header.time = clock_monotonic();
+	if (sites)
+		collector_pass(collector, &record.header);
+}
+
 static void on_call(struct collector *collector, const struct xpt_record_call *call)
 {
-	size_t before = call->flags & XPT_CALL_HELD ? sites_placed(collector) : 0;
+	size_t before = sites_placed(collector);
 	bool own = attacher_record(collector->attacher, &call->header);
 
-	if (call->flags & XPT_CALL_HELD)
-		targets_continue(collector, call->header.tgid, call->header.time, 0, sites_placed(collector) - before);
+	if (call->flags & XPT_CALL_WAITS)
+		answer(collector, &call->header, ((const __u64 *)call)[call->header.size / sizeof(__u64) - 1],
+		       sites_placed(collector) - before);
 	if (own)
 		return;
 	look_at_operators(collector, call);
@@ -105,9 +121,8 @@ static void on_caller(struct collector *collector, const struct xpt_record_calle
 	size_t before = sites_placed(collector);
 
 	attacher_caller(collector->attacher, caller);
-	if (caller->held)
-		targets_continue(collector, caller->header.tgid, caller->header.time, 0,
-				 sites_placed(collector) - before);
+	if (caller->ticket)
+		answer(collector, &caller->header, caller->ticket, sites_placed(collector) - before);
 }
 
 static void on_total(struct collector *collector, const struct xpt_record_total *total)
@@ -166,17 +181,13 @@ static int on_record(void *context, const struct xpt_record_header *record)
 
 void records_drain(struct collector *collector)
 {
-	const struct collector_options *options = &collector->options;
-	int result;
+	int result = kern_drain(collector->kern, on_record, collector);
 
-	do {
-		result = kern_drain(collector->kern, on_record, collector);
-		if (result < 0 && !collector->error)
-			collector->error = result;
-	} while (options->drained && options->drained(options->context));
+	if (result < 0 && !collector->error)
+		collector->error = result;
 }
 
-static void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count)
+void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count)
 {
 	struct xpt_record_lost record = {
 		.header = { XPT_RECORD_LOST, sizeof(record), 0, clock_monotonic() },
