@@ -28,17 +28,20 @@ def test_checks(how):
     compare_calls(outcome, trace)
 
 
+WAIT = ("--code-wait-limit", "10s")  # other programs may use the machine, too: all bytes are expected here
+
+
 def capture_of(how, words):
-    """Outcome of a program whose code objects are captured, and the capture."""
+    """Outcome of a program that loads code objects, and the capture of these."""
     if how == "command":
-        capture = Capture("--", *words, wait=False, start_new_session=True)
+        capture = Capture(*WAIT, "--", *words, wait=False, start_new_session=True)
         with States(capture.pid) as states:
             captured = capture.finish()
         outcome = Outcome(capture.stdout, command_status(capture))
         outcome.states = states.seen
         return outcome, captured
     target = Target(words)
-    capture = Capture("-p", target.pid)
+    capture = Capture(*WAIT, "-p", target.pid)
     with States(target.pid) as states:
         target.go()
         outcome = target.outcome()

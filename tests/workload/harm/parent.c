@@ -108,6 +108,7 @@ static void family_child(unsigned int kind, unsigned int count)
 		if (!grandchild)
 			execute_child(count);
 		wait_end(grandchild, count);
+		print_child(grandchild, count);
 		be_child(count);
 	}
 	wait_end(child, count);
