@@ -39,8 +39,8 @@ static char *stacks; /* STACKS of them */
 static ucontext_t contexts[STACKS];
 static bool begun[STACKS];
 static const char *schedule, *position;
-static unsigned int loads, plain, handled, wrong; /* of one schedule */
-static unsigned long left;			  /* loads that never return */
+static unsigned int opened, loads, plain, handled, wrong; /* of one schedule */
+static unsigned long left;				  /* loads that never return */
 static volatile sig_atomic_t asynchronous;
 static struct object *model;
 static sigjmp_buf back;
@@ -162,6 +162,7 @@ static void load_here(unsigned int self)
 	volatile uint64_t sentinel = 0x5e471e1 + self;
 	struct object *loaded;
 
+	opened++;
 	if (load_around(be_inside, (void *)(uintptr_t)self, &loaded)) /* NOLINT(performance-no-int-to-ptr) */
 		wrong += !unload(loaded);
 	else
@@ -220,8 +221,9 @@ static void *follow(void *text)
 {
 	schedule = position = text;
 	memset(begun, 0, sizeof(begun));
-	loads = plain = handled = wrong = 0;
+	opened = loads = plain = handled = wrong = 0;
 	interpret(THREAD);
+	left += opened - loads;
 	return NULL;
 }
 
@@ -241,9 +243,15 @@ static void follow_on_thread(char *text)
 
 static void check_schedule(const char *text)
 {
-	for (; *text; text += 2)
+	int open[STACKS] = { 0 };
+
+	for (; *text; text += 2) {
 		if (text[0] < '0' || text[0] >= '0' + STACKS || !text[1] || !strchr("().hlHLab", text[1]))
 			exit(2);
+		open[text[0] - '0'] += (text[1] == '(') - (text[1] == ')');
+		if (open[text[0] - '0'] < 0)
+			exit(2);
+	}
 }
 
 int main(int count, char **words)
