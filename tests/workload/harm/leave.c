@@ -41,7 +41,8 @@ static _Atomic unsigned long left;
 
 static void print_child(pid_t child, unsigned long loads, unsigned long writes)
 {
-	printf("{\"child\":%d,\"calls\":{\"nrt_load\":%lu,\"nrt_tensor_write\":%lu}}\n", (int)child, loads, writes);
+	printf("{\"child\":%d,\"calls\":{\"nrt_load\":%lu,\"nrt_unload\":%lu,\"nrt_tensor_write\":%lu}}\n", (int)child,
+	       loads, loads, writes);
 }
 
 static void print_results(void)
