@@ -25,6 +25,7 @@ __noinline int thread_announce(struct xpt_thread *thread)
 	record->header.kind = XPT_RECORD_TASK;
 	record->header.size = sizeof(*record);
 	record->header.tgid = id >> 32;
+	family_activate(id >> 32);
 	record->header.time = bpf_ktime_get_ns();
 	record->tid = id;
 	record->event = XPT_TASK_THREAD;
@@ -538,7 +539,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u64 cookie)
 		count_unseen(spec, spec->fetch[0].source ? second : first);
 		return RETURN_NOT_WANTED;
 	}
-	if (!thread->known)
+	if (!thread->known && spec->role != XPT_ROLE_LOADER)
 		thread_announce(thread);
 	registers_read(context, &thread->registers);
 	if (spec->role == XPT_ROLE_LOADER && !loader_has_added(thread, (__s64)cookie >> XPT_COOKIE_STATE_SHIFT))

@@ -25,15 +25,19 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	__u32 tgid = child->tgid, parent_tgid = parent->tgid;
 	const struct xpt_config *config = config_get();
 	struct xpt_record_task record = {};
-	bool member;
+	bool member, active;
 
-	if (tgid == parent_tgid || !config)
+	if (tgid == parent_tgid || !config || !is_target(parent_tgid))
 		return 0;
-	member = family_has(parent_tgid);
-	if (!member && !bpf_map_lookup_elem(&processes, &parent_tgid))
-		return 0;
-	if (member || config->family)
+	member = config->family || family_has(parent_tgid);
+	active = family_is_active(parent_tgid);
+	if (member)
 		family_add(tgid);
+	/* The programs of its parent are its own, too. */
+	if (active)
+		family_activate(tgid);
+	if (member && !active)
+		return 0;
 	record.other = parent_tgid;
 	BPF_CORE_READ_STR_INTO(&record.name, child, comm);
 	task_emit(&record, tgid, child->pid, XPT_TASK_FORK);
@@ -53,6 +57,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	thread = bpf_task_storage_get(&threads, task, 0, 0);
 	if (thread)
 		thread->caller = thread->regions = 0;
+	family_report(tgid);
 	BPF_CORE_READ_STR_INTO(&record.name, task, comm);
 	task_emit(&record, tgid, task->pid, XPT_TASK_EXEC);
 	return 0;
@@ -65,15 +70,21 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	const struct xpt_config *config = config_get();
 	struct xpt_shared *shared = shared_get();
 	struct xpt_record_task record = {};
+	bool followed;
+	__u32 left;
 
 	if (task->signal->live.counter || !config || !shared)
 		return 0;
 	if (tgid == config->self)
 		shared->gone = 1;
 	/* Two threads that end at the same time may both find nobody alive: the one that removes the process reports it. */
-	if (!family_remove(tgid) && bpf_map_delete_elem(&processes, &tgid))
+	left = family_remove(tgid);
+	followed = !bpf_map_delete_elem(&processes, &tgid);
+	if (!followed && !(left & LEFT_MEMBER))
 		return 0;
 	bpf_map_delete_elem(&runnings, &tgid);
+	if (!followed && !(left & LEFT_REPORTED))
+		return 0;
 	record.code = BPF_CORE_READ(task, signal, group_exit_code) ?: task->exit_code;
 	BPF_CORE_READ_STR_INTO(&record.name, task, comm);
 	task_emit(&record, tgid, task->pid, XPT_TASK_EXIT);

@@ -117,14 +117,21 @@ __noinline int wait_settle(__u64 ticket, __u32 loss)
 	return 0;
 }
 
-/* Waits for the answer to a ticket whose request has been emitted; stack: a mapped address. A missed deadline is counted. */
-__noinline int wait_for(__u64 ticket, __u64 deadline, __u64 stack, __u32 loss)
+/* Until the ticket is answered; stack: a mapped address. */
+__noinline int wait_turns(__u64 ticket, __u64 deadline, __u64 stack)
 {
 	struct wait wait = { ticket, deadline, stack };
 
+	bpf_loop(WAIT_TURNS, wait_turn, &wait, 0);
+	return 0;
+}
+
+/* Waits for the answer to a ticket whose request has been emitted. A missed deadline is counted. */
+__noinline int wait_for(__u64 ticket, __u64 deadline, __u64 stack, __u32 loss)
+{
 	if (!ticket)
 		return 0;
-	bpf_loop(WAIT_TURNS, wait_turn, &wait, 0);
+	wait_turns(ticket, deadline, stack);
 	return wait_settle(ticket, loss);
 }
 

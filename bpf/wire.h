@@ -306,8 +306,14 @@ struct xpt_shared {
 #define XPT_WAIT_MISSED 1
 #define XPT_WAIT_PATIENCE 3 /* missed deadlines in a row, after which threads of the process do not wait any more */
 
-#define XPT_FAMILY_WORDS 65536 /* 64 processes a word: PID_MAX_LIMIT */
+/* 64 processes, a bit each, by PID. */
+struct xpt_family {
+	__u64 member;	/* traced, and its children too */
+	__u64 reported; /* its end is, too: it has run another program, or is active */
+	__u64 active;	/* has made a traced call, or its parent had when it forked: what it forks is reported */
+};
 
+#define XPT_FAMILY_WORDS 65536 /* PID_MAX_LIMIT / 64 */
 /* ---- kernel counters ---- */
 
 struct xpt_program_key {

@@ -16,7 +16,7 @@ def functions_of(runtime, table):
 
 def capture_all(program, loads, **options):
     """Makes the loads, (function, objects, options) each, under one capture that has time. It, and what was made."""
-    capture = Capture("-p", program.pid, "--stop-limit", "30s", **options)
+    capture = Capture("-p", program.pid, "--code-wait-limit", "30s", **options)
     made = [(program.load(function, *objects, **words), objects) for function, objects, words in loads]
     captured = capture.stop()
     program.quit()

@@ -217,7 +217,7 @@ int codeobj_table(FILE *out, const struct xpt_codeobj_list *list, const struct c
 
 /* ---- the summary ---- */
 
-static void print_stops(FILE *out, const struct xpt_codeobj_list *list)
+static void print_waits(FILE *out, const struct xpt_codeobj_list *list)
 {
 	uint64_t all = 0, longest = 0;
 	size_t count = 0;
@@ -230,7 +230,7 @@ static void print_stops(FILE *out, const struct xpt_codeobj_list *list)
 		longest = waited > longest ? waited : longest;
 	}
 	if (count)
-		fprintf(out, "processes were waited for %zu loads: %.1f ms in all, %.1f ms at longest\n", count,
+		fprintf(out, "%zu calls waited: %.1f ms in all, %.1f ms at longest\n", count,
 			(double)all / 1e6, (double)longest / 1e6);
 }
 
@@ -273,6 +273,6 @@ int codeobj_summary(FILE *out, const struct xpt_codeobj_list *list, bool snapsho
 			"the bytes of %" PRIu64
 			" loads were not kept: see --object-limit, --process-limit, --total-limit\n",
 			list->over_limit);
-	print_stops(out, list);
+	print_waits(out, list);
 	return folder ? print_written(out, list, folder) : 0;
 }

@@ -164,7 +164,7 @@ const struct feature features[] = {
 	  "run with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE" },
 	{ FEATURE_NAMESPACE, FEATURE_REQUIRED, try_namespace, "process numbers that agree with the kernel's",
 	  "run xputrace on the host, or in a container that shares the host's PID namespace (docker run --pid=host)" },
-	{ "session link", FEATURE_ONE_OF, try_session, "cheapest probes, sampling that skips the return probe",
+	{ "session link", FEATURE_ONE_OF, try_session, "cheapest probes; targets that switch stacks (coroutines, signal\nstacks) need it",
 	  "comes with Linux 6.13" },
 	{ "multi link", FEATURE_ONE_OF, try_multi, "quick attach and detach", "comes with Linux 6.6" },
 	{ "perf uprobes", FEATURE_ONE_OF, try_perf, "probes on older kernels", "use Linux 6.1 or later" },

@@ -27,7 +27,7 @@ struct kern {
 	/* Maps that are shared with the kernel side. */
 	struct xpt_shared *shared;
 	__u64 *answers; /* XPT_WAIT_SLOTS */
-	__u64 *family;	/* XPT_FAMILY_WORDS */
+	struct xpt_family *family; /* XPT_FAMILY_WORDS */
 	unsigned int ring_count;
 	int ring[RINGS_MAX]; /* data rings; -1 */
 	struct ring_buffer *reader;

@@ -58,11 +58,16 @@ bool kern_answer(struct kern *kern, __u64 ticket)
 	return false;
 }
 
+static __u64 *family_members(const struct kern *kern, pid_t tgid)
+{
+	return &kern->family[tgid / 64 % XPT_FAMILY_WORDS].member;
+}
+
 void kern_family_add(struct kern *kern, pid_t tgid)
 {
 	__u64 bit = 1ull << (tgid % 64);
 
-	if (!(__atomic_fetch_or(&kern->family[tgid / 64 % XPT_FAMILY_WORDS], bit, __ATOMIC_ACQ_REL) & bit))
+	if (!(__atomic_fetch_or(family_members(kern, tgid), bit, __ATOMIC_ACQ_REL) & bit))
 		__atomic_fetch_add(&kern->shared->members, 1, __ATOMIC_ACQ_REL);
 }
 
@@ -70,13 +75,13 @@ void kern_family_remove(struct kern *kern, pid_t tgid)
 {
 	__u64 bit = 1ull << (tgid % 64);
 
-	if (__atomic_fetch_and(&kern->family[tgid / 64 % XPT_FAMILY_WORDS], ~bit, __ATOMIC_ACQ_REL) & bit)
+	if (__atomic_fetch_and(family_members(kern, tgid), ~bit, __ATOMIC_ACQ_REL) & bit)
 		__atomic_fetch_sub(&kern->shared->members, 1, __ATOMIC_ACQ_REL);
 }
 
 bool kern_family_has(const struct kern *kern, pid_t tgid)
 {
-	return __atomic_load_n(&kern->family[tgid / 64 % XPT_FAMILY_WORDS], __ATOMIC_ACQUIRE) >> (tgid % 64) & 1;
+	return __atomic_load_n(family_members(kern, tgid), __ATOMIC_ACQUIRE) >> (tgid % 64) & 1;
 }
 
 __u64 kern_family_members(const struct kern *kern)

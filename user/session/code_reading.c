@@ -147,7 +147,7 @@ static bool take_memory(const struct reading *reading)
 		return false;
 	}
 	now = clock_monotonic();
-	load->waited = now > load->loaded ? now - load->loaded : 0;
+	load->waited = now - load->loaded;
 	if (error) {
 		set_memory_error(load, error);
 		return false;
@@ -207,8 +207,8 @@ struct code_load *code_reading_load(const struct description *runtime, const str
 	load->file = -1;
 	if (code->source == XPT_CODE_PATH || code->source == XPT_CODE_DESCRIPTOR) {
 		take_file(&reading);
-		if (code->ticket)
-			limits->answer(limits->context, code->header.tgid, code->ticket);
+		if (code->ticket && limits->answer(limits->context, code->header.tgid, code->ticket))
+			load->waited = clock_monotonic() - load->loaded;
 	} else if (!code->ticket || !take_memory(&reading)) {
 		take_pieces(&reading);
 	}

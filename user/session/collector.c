@@ -192,6 +192,14 @@ static __u32 level_roles(enum xpt_level level)
 	}
 }
 
+/* With -a nobody waits for probes: too many may. */
+static __u64 probe_limit(const struct collector *collector)
+{
+	const struct collector_options *options = &collector->options;
+
+	return options->no_wait || options->all_processes ? 0 : options->wait_limit ?: WAIT_PROBES;
+}
+
 __u64 collector_code_limit(const struct collector *collector)
 {
 	return collector->options.no_wait ? 0 : collector->options.code_wait_limit ?: WAIT_CODES;
@@ -227,9 +235,7 @@ static int open_kernel(struct collector *collector)
 		.buffer_bytes = options->buffer_bytes ?: BUFFER_BYTES,
 		.link = (enum link_kind)options->link,
 		.codes = options->codes,
-		.wait_probes = options->no_wait || !options->command ? 0 :
-			       options->wait_limit		     ?:
-								       WAIT_PROBES,
+		.wait_probes = probe_limit(collector),
 		.wait_codes = collector_code_limit(collector),
 		.placing = on_placing,
 		.placing_context = collector,
