@@ -216,8 +216,11 @@ def continuous(environment):
         path = os.path.join(attached.folder, "t.json")
         subprocess.run([harness.XPUTRACE, "report", attached.saved.stdout.strip(), "-q", "-o", path], check=True, capture_output=True)
         return compared("nrt", attached.results, path, "recorded")
-    return Attached(environment, "nrt", ["continuous", "start", "-p", "PID", "--instance", name, "-o", "FOLDER"], "recording into memory",
-                    stop=True, options=("--calls", "20", "--linger")).run(made, meanwhile)
+    attached = Attached(environment, "nrt", ["continuous", "start", "-p", "PID", "--instance", name, "-o", "FOLDER"],
+                        "recording into memory", stop=True, options=("--calls", "20", "--linger"))
+    outcome = attached.run(made, meanwhile)
+    # A save that fails says why to whoever has asked for it.
+    return outcome._replace(stderr=outcome.stderr + attached.saved.stderr if outcome.status == 0 else outcome.stderr)
 
 
 Case("record_pid", record)

@@ -123,12 +123,15 @@ static bool is_left(uintptr_t caller)
 static void log_failure(const char *what, int error)
 {
 	void *frames[FRAMES_MAX];
-	int file = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	char text[64];
+	int file = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644), length;
 
 	if (file < 0)
 		return;
-	dprintf(file, "failed %s %d\n", what, error);
-	backtrace_symbols_fd(frames, backtrace(frames, FRAMES_MAX), file);
+	/* Not dprintf(): malloc() may be in the midst of something. */
+	length = snprintf(text, sizeof(text), "failed %s %d\n", what, error);
+	if (write(file, text, (size_t)length) == length)
+		backtrace_symbols_fd(frames, backtrace(frames, FRAMES_MAX), file);
 	close(file);
 }
 
