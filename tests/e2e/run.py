@@ -6,6 +6,7 @@ run.py [-k PATTERN] [--list]
 
 One line a test, the details of failures below it. What has failed in a whole run is made once more at its end, alone, if it was
 little, and has failed if it does so again: other programs use the machine, too. Closing line: N passed, N failed, N skipped.
+XPUTRACE_E2E_LONG=1 makes the numbers of test_harm*.py larger, XPUTRACE_E2E_KILLS=N those of killed collectors (28).
 """
 
 import argparse
