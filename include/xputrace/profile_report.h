@@ -206,6 +206,12 @@ struct xpt_report_files_options {
 	xpt_log_fn log;
 	void *log_context;
 	enum xpt_log_level log_level;
+	/*
+	 * NULL: a pipe or device that blocks is waited for. Else a process of its own writes into it, reports wait in memory, and
+	 * the functions below give up 1 s after the time that is here: ns of CLOCK_MONOTONIC, 0 as long as nobody has requested
+	 * the end. A signal handler may set it.
+	 */
+	const uint64_t *stopped;
 };
 
 /* Errors of open(); -EINVAL for options that make no sense together (said through the log). */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How many typical calls a second one core turns into a Chrome trace. Usage: chrome_write [EVENTS]. */
+/*
+ * How many typical calls a second one core turns into a Chrome trace. Usage: chrome_write [EVENTS [FILE [detached]]]; detached: a
+ * process of its own writes, as in a recording, and events that it has no room for are waited for.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -57,7 +60,10 @@ int main(int argc, char **argv)
 	double start, took;
 	__u64 bytes;
 
-	if (chrome_writer_create(NULL, "/dev/null", -1, &info, &writer) || model_create(NULL, &model))
+	if (chrome_writer_create(NULL, argc > 2 ? argv[2] : "/dev/null", -1, &info, &writer) ||
+	    model_create(NULL, &model))
+		return 1;
+	if (argc > 3 && (chrome_writer_detach(writer, NULL) || chrome_writer_settle(writer)))
 		return 1;
 	sink = chrome_writer_sink(writer);
 	start = seconds();
@@ -67,7 +73,7 @@ int main(int argc, char **argv)
 		if (sink.write(sink.context, &event))
 			return 1;
 	}
-	if (chrome_writer_flush(writer))
+	if (chrome_writer_settle(writer))
 		return 1;
 	took = seconds() - start;
 	bytes = chrome_writer_bytes(writer);

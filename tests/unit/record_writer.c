@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "record_recording.h"
 
@@ -124,4 +125,72 @@ Test(record_writer, through_a_pipe)
 	cr_assert_eq(test_read_calls(path, &result), 500);
 	cr_assert_eq(result, 0);
 	close(pipes[0]);
+}
+
+/* What there is no room for is counted; the chunks that come out are whole and in their order. */
+Test(record_writer, a_pipe_that_nobody_reads)
+{
+	const struct xpt_record_header *record;
+	const struct xpt_record_call *call;
+	struct recording_writer *writer;
+	struct recording_reader *reader;
+	uint64_t stopped = 0, lost;
+	union test_call made;
+	unsigned int i, count = 0, named = 0, last = 0;
+	int ends[2], result;
+	char path[64];
+	pid_t pid;
+
+	cr_assert_eq(pipe(ends), 0);
+	cr_assert_eq(recording_writer_create(NULL, NULL, ends[1], &test_info, &writer), 0);
+	cr_assert_eq(recording_writer_detach(writer, &stopped), 0);
+	for (i = 0; !recording_writer_lost(writer); i++)
+		cr_assert_eq(recording_writer_add(writer, test_call_make(&made, i)), 0);
+	cr_assert_gt(i, 100000);
+	for (; i % 10000; i++)
+		cr_assert_eq(recording_writer_add(writer, test_call_make(&made, i)), 0);
+	lost = recording_writer_lost(writer);
+	/* What others depend on still fits. */
+	test_call_make(&made, i);
+	made.call.header.kind = XPT_RECORD_PASS;
+	cr_assert_eq(recording_writer_add(writer, &made.call.header), 0);
+	cr_assert_eq(recording_writer_lost(writer), lost);
+	pid = fork();
+	if (!pid) {
+		recording_writer_close(writer);
+		_exit(0);
+	}
+	close(ends[1]);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", ends[0]);
+	cr_assert_eq(recording_reader_open(NULL, path, &reader), 0);
+	while ((result = recording_reader_next(reader, &record)) == 1) {
+		call = (const void *)record;
+		named += record->kind == XPT_RECORD_PASS;
+		count += record->kind == XPT_RECORD_CALL;
+		cr_assert(!count || record->time / 1000 >= last, "out of order");
+		last = call->header.time / 1000;
+	}
+	cr_assert_eq(result, 0);
+	cr_assert_eq(named, 1);
+	cr_assert_eq(count + lost, i);
+	recording_reader_close(reader);
+	close(ends[0]);
+}
+
+Test(record_writer, a_pipe_that_is_given_up)
+{
+	struct recording_writer *writer;
+	uint64_t stopped = 1;
+	union test_call made;
+	int ends[2];
+
+	cr_assert_eq(pipe(ends), 0);
+	cr_assert_eq(recording_writer_create(NULL, NULL, ends[1], &test_info, &writer), 0);
+	cr_assert_eq(recording_writer_detach(writer, &stopped), 0);
+	for (unsigned int i = 0; i < 10000; i++)
+		cr_assert_eq(recording_writer_add(writer, test_call_make(&made, i)), 0);
+	cr_assert_eq(recording_writer_settle(writer), -ETIMEDOUT);
+	cr_assert_eq(recording_writer_lost(writer), 10000);
+	cr_assert_eq(recording_writer_close(writer), -ETIMEDOUT);
+	close(ends[0]);
 }

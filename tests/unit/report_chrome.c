@@ -15,7 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/guard.h"
 #include "report_records.h"
 #include "report_trace.h"
 
@@ -590,40 +589,29 @@ Test(report_chrome, full_disk_in_a_large_write)
 	free(path);
 }
 
-static void tell_guard(void *context, int descriptor, __u64 length, const char *tail, size_t tail_length)
-{
-	(void)descriptor;
-	if (guard_file_state(context, length, tail, tail_length))
-		_exit(1);
-}
-
 /* Writes until it is killed; says how many events it has flushed. */
 static void write_until_killed(const char *path, volatile int *flushed, int ready)
 {
 	struct chrome_writer *writer;
 	struct event event = call_event();
 	struct event_sink sink;
-	struct guard *guard;
 	char name[4000];
-	pid_t pid;
-	int i, descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int i;
 
 	memset(name, 'n', sizeof(name));
 	event.call.name = name; /* large writes are more likely to be cut in two */
 	event.call.name_length = sizeof(name);
-	if (guard_start(&guard) || guard_file(guard, descriptor) ||
-	    chrome_writer_create(NULL, NULL, descriptor, &info, &writer))
+	if (chrome_writer_create(NULL, path, -1, &info, &writer) || chrome_writer_detach(writer, NULL))
 		_exit(1);
-	chrome_writer_watch(writer, tell_guard, guard);
 	sink = chrome_writer_sink(writer);
-	pid = guard_pid(guard);
-	if (write(ready, &pid, sizeof(pid)) != sizeof(pid))
+	if (write(ready, "", 1) != 1)
 		_exit(1);
 	for (;;) {
 		for (i = 0; i < 100; i++)
 			if (sink.write(sink.context, &event))
 				_exit(1);
-		if (chrome_writer_flush(writer))
+		/* Where it is busy the events stay for the next time, which no kill may come before. */
+		if (chrome_writer_settle(writer))
 			_exit(1);
 		*flushed += 100;
 		if (*flushed >= 20000)
@@ -640,9 +628,10 @@ Test(report_chrome, killed_writer_leaves_a_whole_file)
 	cr_assert_eq(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
 	srand(1);
 	for (round = 0; round < 100; round++) {
-		pid_t writer, guard;
 		int pipes[2], count;
+		pid_t writer;
 		cJSON *json;
+		char byte;
 
 		*flushed = 0;
 		cr_assert_eq(pipe(pipes), 0);
@@ -650,12 +639,13 @@ Test(report_chrome, killed_writer_leaves_a_whole_file)
 		if (!writer)
 			write_until_killed(path, flushed, pipes[1]);
 		close(pipes[1]);
-		cr_assert_eq(read(pipes[0], &guard, sizeof(guard)), (ssize_t)sizeof(guard));
+		cr_assert_eq(read(pipes[0], &byte, 1), 1);
 		close(pipes[0]);
 		usleep(rand() % 8000);
 		kill(writer, SIGKILL);
 		cr_assert_eq(waitpid(writer, NULL, 0), writer);
-		cr_assert_eq(waitpid(guard, NULL, 0), guard);
+		/* Whoever writes for it is a child now, and ends when the file is complete. */
+		cr_assert_gt(waitpid(-1, NULL, 0), 0);
 		json = parse_file(path);
 		count = count_events(json);
 		if (*flushed - count > most_lost)
@@ -666,6 +656,96 @@ Test(report_chrome, killed_writer_leaves_a_whole_file)
 	}
 	cr_assert_eq(most_lost, 0);
 	munmap((void *)flushed, 4096);
+	unlink(path);
+	free(path);
+}
+
+/* ---- outputs that block ---- */
+
+/* Reads the pipe to its end into a file. */
+static pid_t read_into(int from, const char *path)
+{
+	static char bytes[1 << 16];
+	pid_t pid = fork();
+	ssize_t got;
+	int to;
+
+	if (pid)
+		return pid;
+	to = open(path, O_WRONLY | O_TRUNC);
+	while ((got = read(from, bytes, sizeof(bytes))) > 0)
+		if (write(to, bytes, got) != got)
+			_exit(1);
+	_exit(got ? 1 : 0);
+}
+
+static int count_phase(const cJSON *json, const char *phase)
+{
+	const cJSON *event;
+	int count = 0;
+
+	cJSON_ArrayForEach(event, at(json, "traceEvents"))
+		count += !strcmp(string_at(event, "ph"), phase);
+	return count;
+}
+
+/* A reader that stops and goes on: the document is whole, and no arrow ends that has not begun. */
+Test(report_chrome, a_pipe_that_is_not_read_for_a_while)
+{
+	struct event call = call_event(), named = { .kind = EVENT_PROCESS, .process = &process };
+	struct event inference = {
+		.kind = EVENT_INFERENCE,
+		.inference = { .function = &enqueue, .program = &program, .tgid = 100, .tid = 101, .wait_tid = 102 },
+	};
+	struct chrome_writer *writer;
+	int ends[2], calls = 0, status;
+	uint64_t stopped = 0, lost;
+	char *path = temporary();
+	struct event_sink sink;
+	struct model *model;
+	cJSON *json;
+	pid_t reader;
+
+	cr_assert_eq(pipe(ends), 0);
+	cr_assert_eq(model_create(NULL, &model), 0);
+	cr_assert_eq(chrome_writer_create(NULL, NULL, ends[1], &info, &writer), 0);
+	cr_assert_eq(chrome_writer_detach(writer, &stopped), 0);
+	sink = chrome_writer_sink(writer);
+	for (; !chrome_writer_lost(writer); calls++) {
+		call.call.start++;
+		call.call.flow_out = calls + 1;
+		cr_assert_eq(sink.write(sink.context, &call), 0);
+	}
+	cr_assert_gt(calls, 100000);
+	/* This one's call was left out. */
+	inference.inference.id = calls;
+	inference.inference.start = call.call.start;
+	inference.inference.end = call.call.end;
+	cr_assert_eq(sink.write(sink.context, &named), 0);
+	reader = read_into(ends[0], path);
+	while (lost = chrome_writer_lost(writer), sink.write(sink.context, &call), calls++,
+	       chrome_writer_lost(writer) != lost)
+		usleep(1000);
+	cr_assert_eq(sink.write(sink.context, &inference), 0);
+	/* And this one's was not. */
+	inference.inference.id = call.call.flow_out = calls + 1;
+	inference.inference.start = ++call.call.start;
+	cr_assert_eq(sink.write(sink.context, &call), 0);
+	cr_assert_eq(sink.write(sink.context, &inference), 0);
+	calls++;
+	cr_assert_eq(chrome_writer_settle(writer), 0);
+	cr_assert_eq(chrome_writer_lost(writer), lost);
+	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	close(ends[0]);
+	cr_assert_eq(waitpid(reader, &status, 0), reader);
+	cr_assert_eq(status, 0);
+	json = parse_file(path);
+	cr_assert_eq(count_phase(json, "X") + (int)lost, calls);
+	cr_assert_eq(count_phase(json, "b"), 1);
+	cr_assert_eq(count_phase(json, "f"), 1);
+	cr_assert_geq(count_phase(json, "M"), 1, "the name of the process was left out");
+	cJSON_Delete(json);
+	model_free(model);
 	unlink(path);
 	free(path);
 }

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <sys/resource.h>
 
+#include "base/clock.h"
+
 #include "report_csv.h"
 #include "report_profile.h"
 
@@ -396,6 +398,32 @@ Test(report_report_files, what_is_no_file_is_written_to)
 	expect_names("pipe");
 	cr_assert_eq(lstat(in_folder("pipe"), &status), 0);
 	cr_assert(S_ISFIFO(status.st_mode));
+	close(reader);
+}
+
+/* What is stopped by somebody does not wait, and says how many reports are missing. */
+Test(report_report_files, a_pipe_that_nobody_reads)
+{
+	struct xpt_report_files *files;
+	uint64_t stopped = 0, begin;
+	char bytes[65536];
+	int reader;
+
+	cr_assert_eq(mkfifo(in_folder("pipe"), 0600), 0);
+	reader = open(in_folder("pipe"), O_RDWR | O_NONBLOCK);
+	files = create((struct xpt_report_files_options){ .path = in_folder("pipe"), .stopped = &stopped });
+	errors = warnings = 0;
+	/* One fits, the next one in part; it is not taken back. */
+	for (int i = 1; i <= 3; i++)
+		cr_assert_eq(write_report(files, make_report(i, i == 1 ? 1 : 5000)), 0);
+	cr_assert_eq(errors, 0);
+	stopped = begin = clock_monotonic();
+	cr_assert_eq(xpt_report_files_close(files), -ETIMEDOUT);
+	cr_assert_lt(clock_monotonic() - begin, 2000000000);
+	cr_assert_eq(warnings, 1);
+	cr_assert_not_null(strstr(last_message, "2 reports could not be written"), "%s", last_message);
+	cr_assert_gt(read(reader, bytes, sizeof(bytes)), 4096);
+	cr_assert_eq(strncmp(bytes, "program,", 8), 0);
 	close(reader);
 }
 

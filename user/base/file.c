@@ -29,14 +29,18 @@ static int check_result(int descriptor, ssize_t written)
 	return -errno;
 }
 
-int file_write(int descriptor, const void *bytes, size_t length)
+int file_write_while(int descriptor, const void *bytes, size_t length, bool (*go_on)(void *context), void *context)
 {
 	const char *at = bytes;
 
 	while (length) {
-		ssize_t written = write(descriptor, at, length);
-		int error = check_result(descriptor, written);
+		ssize_t written;
+		int error;
 
+		if (go_on && !go_on(context))
+			return -EINTR;
+		written = write(descriptor, at, length);
+		error = check_result(descriptor, written);
 		if (error)
 			return error;
 		if (written > 0) {
@@ -45,6 +49,11 @@ int file_write(int descriptor, const void *bytes, size_t length)
 		}
 	}
 	return 0;
+}
+
+int file_write(int descriptor, const void *bytes, size_t length)
+{
+	return file_write_while(descriptor, bytes, length, NULL, NULL);
 }
 
 int file_write_at(int descriptor, const void *bytes, size_t length, __u64 offset)

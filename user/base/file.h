@@ -7,6 +7,7 @@
 #define XPT_BASE_FILE_H
 
 #include <linux/types.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -15,6 +16,9 @@
  */
 int file_write(int descriptor, const void *bytes, size_t length);
 int file_write_at(int descriptor, const void *bytes, size_t length, __u64 offset);
+
+/* file_write(), but go_on is asked before each write and after a signal has interrupted one; -EINTR: it has said no. */
+int file_write_while(int descriptor, const void *bytes, size_t length, bool (*go_on)(void *context), void *context);
 
 /* A descriptor of standard output that is closed on its own. -errno. */
 int file_standard_output(void);

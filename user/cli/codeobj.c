@@ -184,7 +184,7 @@ static int tell_output(int error)
 static int show(int argc, char **argv)
 {
 	struct codeobj_context context = { 0 };
-	int first, rest = 0, result = options_parse(&show_line, argc, argv, &context, &first);
+	int first, rest = 0, error, result = options_parse(&show_line, argc, argv, &context, &first);
 	struct xpt_codeobj_list *list;
 	const char *path;
 
@@ -199,8 +199,9 @@ static int show(int argc, char **argv)
 	}
 	if (!path || first + rest < argc)
 		return session_options_refuse(&show_line, "one file or folder is wanted");
-	if (xpt_codeobj_read(path, print_message, NULL, &list))
-		return EXIT_FAILED;
+	error = xpt_codeobj_read(path, print_message, NULL, &list);
+	if (error)
+		return exit_failed(error);
 	result = tell_output(print_list(&context, list));
 	xpt_codeobj_list_free(list);
 	return result;
@@ -278,10 +279,12 @@ static int run(const struct codeobj_context *context)
 {
 	const struct session_options *session = &context->session;
 	struct xpt_codeobj_capture *capture;
-	int error = create(context, &capture), stopped, result;
+	int error, stopped, result;
 
+	messages_detach();
+	error = create(context, &capture);
 	if (error)
-		return error == -EINVAL || error == -E2BIG ? EXIT_USAGE : EXIT_FAILED;
+		return exit_status(error);
 	end_on_signals(on_end, capture);
 	error = xpt_codeobj_capture_start(capture);
 	if (!error && !context->snapshot) {
@@ -290,12 +293,13 @@ static int run(const struct codeobj_context *context)
 		error = error < 0 && error != -EINTR ? error : 0;
 	}
 	end_on_signals(NULL, NULL);
+	end_soon();
 	stopped = xpt_codeobj_capture_stop(capture);
 	if (!error && !session->quiet)
 		tell_command(session->command, xpt_codeobj_capture_command_status(capture));
-	result = error ? EXIT_FAILED : print_captured(context, capture, stopped ? NULL : context->folder);
+	result = error ? exit_failed(error) : print_captured(context, capture, stopped ? NULL : context->folder);
 	xpt_codeobj_capture_free(capture);
-	return stopped ? EXIT_FAILED : result;
+	return stopped ? exit_failed(stopped) : result;
 }
 
 int command_codeobj(int argc, char **argv)

@@ -342,6 +342,7 @@ static int finish(struct counters_context *counters)
 {
 	int error;
 
+	end_soon();
 	xpt_counters_stop(counters->session);
 	error = poll_counters(counters);
 	if (!error && (counters->file.path || counters->every))
@@ -367,13 +368,27 @@ static int open_all(struct counters_context *counters)
 	return error ? say(counters->file.path, error) : 0;
 }
 
+static void say_missing(const struct counters_context *counters)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "%llu readings could not be written",
+		 (unsigned long long)tailed_file_lost(&counters->file.file));
+	print_message(NULL, XPT_LOG_WARN, text);
+}
+
 static int close_all(struct counters_context *counters)
 {
 	int error = 0;
 
-	if (counters->file.path && counters->file.descriptor >= 0) {
+	if (counters->file.opened) {
 		error = counters_file_close(&counters->file, counters->session);
-		give_to_caller(counters->file.path);
+		if (tailed_file_lost(&counters->file.file))
+			say_missing(counters);
+		if (error == -ETIMEDOUT)
+			print_message(NULL, XPT_LOG_ERROR, "the output is blocked and was given up");
+		else
+			give_to_caller(counters->file.path);
 	}
 	if (counters->target >= 0)
 		close(counters->target);
@@ -407,7 +422,7 @@ static int run(struct counters_context *counters)
 		close(channel);
 	ended = close_all(counters);
 	error = error ? error : ended;
-	return error == -EINVAL ? EXIT_USAGE : error ? EXIT_FAILED : 0;
+	return exit_status(error);
 }
 
 int command_counters(int argc, char **argv)
@@ -418,7 +433,6 @@ int command_counters(int argc, char **argv)
 			     .gpu_index = XPT_COUNTERS_ALL,
 			     .log = print_message,
 			     .log_level = XPT_LOG_INFO },
-		.file = { .descriptor = -1 },
 		.target = -1,
 		.status = -1,
 	};

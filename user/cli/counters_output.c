@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/text.h"
 #include "cli/commands.h"
+#include "cli/running.h"
 
 #define NAME_COLUMNS 44
 
@@ -204,59 +204,75 @@ static void add_head(FILE *out, enum counters_format format, const struct xpt_co
 	fprintf(out, ",\"counted share\"\n");
 }
 
-static int write_at(const struct counters_file *file, const char *bytes, size_t length, off_t at)
-{
-	return file->seekable ? file_write_at(file->descriptor, bytes, length, (__u64)at) :
-				file_write(file->descriptor, bytes, length);
-}
-
 enum part { HEAD, READING, END };
 
-/* What is put together in memory is written at once: nothing stands between its pieces. */
+#define PENDING_MAX (128u << 10) /* bytes of readings that wait while others are being written */
+
+/* Where there is no room, they wait, up to twice as many; then they are lost. */
+static int append(struct counters_file *file, bool last)
+{
+	int error = tailed_file_append(&file->file, &file->text, file->tail, file->tail_length, last);
+
+	if (error == -ENOBUFS && file->text.length < 2 * PENDING_MAX)
+		return 0;
+	if (error == -ENOBUFS) {
+		tailed_file_drop(&file->file);
+		error = 0;
+	}
+	text_clear(&file->text, 2 * PENDING_MAX);
+	return error;
+}
+
 static int write_part(struct counters_file *file, enum part part, const struct xpt_counters *session,
 		      const struct counters_reading *reading)
 {
-	bool trace = file->format == COUNTERS_TRACE, tail = trace && (file->seekable || part == END);
-	char *text = NULL;
-	size_t length = 0, kept;
-	FILE *out = open_memstream(&text, &length);
-	int error;
+	char *bytes = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&bytes, &length);
 
 	if (!out)
 		return -ENOMEM;
 	if (part == HEAD)
 		add_head(out, file->format, session);
-	else if (part == READING && trace)
+	else if (part == READING && file->format == COUNTERS_TRACE)
 		add_points(out, reading);
 	else if (part == READING)
 		add_row(out, reading);
-	fflush(out);
-	kept = length;
-	if (tail)
+	if (fclose(out))
+		file->text.error = -ENOMEM;
+	text_bytes(&file->text, bytes, length);
+	free(bytes);
+	file->file.items += part == READING;
+	if (part == READING && tailed_file_busy(&file->file) && file->text.length < PENDING_MAX)
+		return tailed_file_check(&file->file);
+	return append(file, part == END);
+}
+
+static int make_tail(struct counters_file *file, const struct xpt_counters *session)
+{
+	FILE *out = open_memstream(&file->tail, &file->tail_length);
+
+	if (!out)
+		return -ENOMEM;
+	if (file->format == COUNTERS_TRACE)
 		add_tail(out, session);
-	error = fclose(out) ? -ENOMEM : write_at(file, text, length, file->end);
-	/* What could not be written whole goes again; the tail stood there before, so that there is room for it. */
-	if (error && file->seekable) {
-		if (tail)
-			write_at(file, text + kept, length - kept, file->end);
-		if (ftruncate(file->descriptor, file->end + (tail ? (off_t)(length - kept) : 0)))
-			error = -errno;
-	}
-	file->end += error ? 0 : (off_t)kept;
-	free(text);
-	return error;
+	return fclose(out) ? -ENOMEM : 0;
 }
 
 int counters_file_open(struct counters_file *file, const struct xpt_counters *session)
 {
 	bool to_file = strcmp(file->path, "-");
-	struct stat status;
+	int error = tailed_file_open(&file->file, to_file ? file->path : NULL, to_file ? -1 : file_standard_output());
 
-	file->descriptor = to_file ? open(file->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : STDOUT_FILENO;
-	if (file->descriptor < 0)
-		return -errno;
-	file->seekable = to_file && !fstat(file->descriptor, &status) && S_ISREG(status.st_mode);
-	return write_part(file, HEAD, session, NULL);
+	if (error)
+		return error;
+	file->opened = true;
+	/* Others may write to standard output, too. */
+	file->file.seekable = to_file && file->file.seekable;
+	error = make_tail(file, session);
+	if (!error)
+		error = write_part(file, HEAD, session, NULL);
+	return error ?: tailed_file_detach(&file->file, stop_time());
 }
 
 int counters_file_add(struct counters_file *file, const struct counters_reading *reading)
@@ -266,9 +282,12 @@ int counters_file_add(struct counters_file *file, const struct counters_reading 
 
 int counters_file_close(struct counters_file *file, const struct xpt_counters *session)
 {
-	int error = file->seekable ? 0 : write_part(file, END, session, NULL);
+	int error = tailed_file_settle(&file->file), closed;
 
-	if (file->descriptor != STDOUT_FILENO && close(file->descriptor))
-		error = -errno;
-	return error;
+	if (!error)
+		error = write_part(file, END, session, NULL);
+	closed = tailed_file_close(&file->file);
+	text_free(&file->text);
+	free(file->tail);
+	return error ?: closed;
 }

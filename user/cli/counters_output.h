@@ -6,9 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <sys/types.h>
 
 #include <xputrace/counters.h>
+
+#include "base/tailed_file.h"
 
 /* One reading of all, and what it is compared with. */
 struct counters_reading {
@@ -34,9 +35,11 @@ enum counters_format { COUNTERS_CSV, COUNTERS_TRACE };
 struct counters_file {
 	enum counters_format format;
 	const char *path; /* "-": standard output */
-	int descriptor;
-	off_t end; /* where the next reading goes: before the tail */
-	bool seekable;
+	bool opened;
+	struct tailed_file file; /* a process of its own writes; its items are readings */
+	struct text text;	 /* not appended yet */
+	char *tail;		 /* owned */
+	size_t tail_length;
 };
 
 /* All: 0 or -errno. */

@@ -225,15 +225,15 @@ static int run(struct record_context *record)
 	struct xpt_recording *recording;
 	bool met;
 
+	messages_detach();
 	error = create(record, &recording);
-	if (error == -E2BIG || error == -EINVAL)
-		return EXIT_USAGE;
 	if (error)
-		return EXIT_FAILED;
+		return exit_status(error);
 	end_on_signals(end_recording, recording);
 	error = xpt_recording_start(recording);
 	end = error ?: xpt_recording_run(recording);
 	error = xpt_recording_finish(recording);
+	end_soon();
 	status_clear();
 	if (end >= 0 && !session->quiet) {
 		tell_command(session->command, xpt_recording_command_status(recording));
@@ -248,9 +248,11 @@ static int run(struct record_context *record)
 	met = end < 0 || tell_choices(recording);
 	end_on_signals(NULL, NULL);
 	xpt_recording_destroy(recording);
-	if (record->format != XPT_OUTPUT_NONE)
+	if (record->format != XPT_OUTPUT_NONE && error != -ETIMEDOUT)
 		give_to_caller(session->output);
-	return end < 0 || error || !met ? EXIT_FAILED : 0;
+	if (end < 0 || error)
+		return exit_failed(end < 0 ? end : error);
+	return met ? 0 : EXIT_FAILED;
 }
 
 int command_record(int argc, char **argv)

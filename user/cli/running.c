@@ -2,28 +2,90 @@
 #include "cli/running.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/commands.h"
+#include "cli/options.h"
+
+#define END_LATEST 1500000000ull /* ns after the first signal */
+#define END_LEAST 200000000ull	 /* ns */
+#define AGAIN_AFTER 300000000ull /* ns: one key may send more than one signal */
 
 /* What a signal ends; a handler has no other way to know. */
 static void (*volatile signal_end)(void *object);
 static void *volatile signal_object;
 
+static uint64_t stopped; /* time of the first signal, ns of CLOCK_MONOTONIC; 0: there was none */
+static volatile sig_atomic_t only_output_left, again;
+
+const uint64_t *stop_time(void)
+{
+	return &stopped;
+}
+
+static bool is_blocked(int descriptor)
+{
+	struct pollfd output = { .fd = descriptor, .events = POLLOUT };
+
+	return !poll(&output, 1, 0);
+}
+
+static void start_timer(void)
+{
+	uint64_t now = clock_monotonic(), end = stopped + END_LATEST;
+	uint64_t left = end > now + END_LEAST ? end - now : END_LEAST;
+	struct itimerval timer = { .it_value = { left / 1000000000, left % 1000000000 / 1000 } };
+
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+/* Whatever holds up the output: who waits for the end must not wait for it. A machine may also just be slow. */
+static void on_timer(int number)
+{
+	static const char text[] = "xputrace: error: the output is blocked and was given up\n";
+
+	(void)number;
+	if (!again && !is_blocked(STDOUT_FILENO)) {
+		start_timer();
+		return;
+	}
+	if (!is_blocked(STDERR_FILENO) && write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(EXIT_FAILED);
+	_exit(EXIT_FAILED);
+}
+
 static void on_signal(int number)
 {
 	void (*end)(void *object) = signal_end;
+	uint64_t now = clock_monotonic(), none = 0;
 
 	(void)number;
+	if (!__atomic_compare_exchange_n(&stopped, &none, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		again = now > none + AGAIN_AFTER;
 	if (end)
 		end(signal_object);
+	if (only_output_left)
+		start_timer();
+}
+
+void end_soon(void)
+{
+	struct sigaction action = { .sa_handler = on_timer, .sa_flags = SA_RESTART };
+
+	sigaction(SIGALRM, &action, NULL);
+	only_output_left = 1;
+	if (__atomic_load_n(&stopped, __ATOMIC_RELAXED))
+		start_timer();
 }
 
 void end_on_signals(void (*end)(void *object), void *object)

@@ -10,6 +10,14 @@
 /* SIGINT, SIGTERM and SIGHUP call end(object), inside the handler; they are ignored after end_on_signals(NULL, NULL). */
 void end_on_signals(void (*end)(void *object), void *object);
 
+/* Time of the first of them, ns of CLOCK_MONOTONIC; 0: there was none yet. */
+const uint64_t *stop_time(void);
+/*
+ * Only output is left to do: the program ends within 2 s of a signal, also of one that came before, when standard output blocks;
+ * within 1 s of a second one whatever it waits for.
+ */
+void end_soon(void);
+
 struct running_figures {
 	uint64_t elapsed; /* ns */
 	unsigned int processes, programs;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -23,7 +22,6 @@
 static int waiting = -1; /* whoever has started this one reads its other end */
 /* Read by whichever thread has a message: */
 static atomic_bool detached; /* standard error leads nowhere */
-static atomic_bool is_ready;
 
 /* The parent's part: its status is that of the start. */
 static void wait_for_start(pid_t child, int pipe_end)
@@ -107,7 +105,6 @@ void service_ready(void)
 	int nowhere;
 
 	tell_manager();
-	is_ready = true;
 	if (waiting < 0)
 		return;
 	prctl(PR_SET_PDEATHSIG, 0);
@@ -124,14 +121,6 @@ void service_ready(void)
 	detached = true;
 }
 
-/* The thread that collects has messages: it does not wait for a terminal that is stopped, or an unread pipe. */
-static bool would_wait(void)
-{
-	struct pollfd messages = { .fd = STDERR_FILENO, .events = POLLOUT };
-
-	return is_ready && !poll(&messages, 1, 0);
-}
-
 void service_message(void *context, enum xpt_log_level level, const char *text)
 {
 	static const int priorities[] = {
@@ -143,6 +132,6 @@ void service_message(void *context, enum xpt_log_level level, const char *text)
 
 	if (detached)
 		syslog(priorities[level], "%s", text);
-	else if (!would_wait())
+	else
 		print_message(context, level, text);
 }

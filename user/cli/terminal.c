@@ -1,15 +1,70 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Standard error: messages, and one status line below them. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/tailed_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/running.h"
 
-static bool status_shown;
+static bool status_shown, error_shown;
+
+/* ---- standard error that blocks ---- */
+
+static struct tailed_file messages;
+
+/* The lock of the stream keeps threads apart. */
+static ssize_t write_messages(void *context, const char *bytes, size_t length)
+{
+	struct text text = { .data = (char *)bytes, .length = length, .capacity = length };
+	struct tailed_file *file = context;
+
+	/* What does not fit is lost: there is no other place to say so than the next message. */
+	if (tailed_file_admit(file, 1) && tailed_file_append(file, &text, NULL, 0, false) == -ENOBUFS)
+		tailed_file_drop(file);
+	return (ssize_t)length;
+}
+
+static void end_messages(void)
+{
+	uint64_t lost = tailed_file_lost(&messages);
+
+	if (lost)
+		fprintf(stderr, "xputrace: warning: %llu messages are missing above\n", (unsigned long long)lost);
+	fflush(stderr);
+	tailed_file_settle(&messages);
+	tailed_file_close(&messages);
+}
+
+void messages_detach(void)
+{
+	const cookie_io_functions_t functions = { .write = write_messages };
+	int copy = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	FILE *stream;
+
+	if (tailed_file_open(&messages, NULL, copy))
+		return;
+	/* A file may have other writers: their messages must not be written over. */
+	messages.seekable = false;
+	stream = tailed_file_detach(&messages, stop_time()) ? NULL : fopencookie(&messages, "w", functions);
+	if (!stream) {
+		tailed_file_close(&messages);
+		return;
+	}
+	setvbuf(stream, NULL, _IOLBF, 0);
+	stderr = stream;
+	atexit(end_messages);
+}
+
+/* ---- lines ---- */
 
 unsigned int terminal_columns(int descriptor)
 {
@@ -39,26 +94,66 @@ void status_draw(const char *text)
 	funlockfile(stderr);
 }
 
-void print_name(FILE *out, const char *name, size_t columns)
+/* As text_terminal(), also when there is no memory: then what could move the cursor is not shown as what it is. */
+static size_t print_safe(FILE *out, const char *bytes, size_t columns)
 {
 	struct text safe = {};
-	size_t used = text_terminal(&safe, name, strlen(name), columns);
+	size_t used = text_terminal(&safe, bytes, strlen(bytes), columns);
 
-	fprintf(out, "%.*s%*s", (int)safe.length, safe.data ?: "", (int)(columns > used ? columns - used : 0), "");
+	if (!safe.error)
+		fwrite(safe.data ?: "", 1, safe.length, out);
+	for (const char *at = bytes; safe.error && *at && (!columns || (size_t)(at - bytes) < columns); at++)
+		putc(*at < ' ' || *at > '~' ? '?' : *at, out);
 	text_free(&safe);
+	return used;
+}
+
+void print_name(FILE *out, const char *name, size_t columns)
+{
+	size_t used = print_safe(out, name, columns);
+
+	fprintf(out, "%*s", (int)(columns > used ? columns - used : 0), "");
 }
 
 void print_message(void *context, enum xpt_log_level level, const char *text)
 {
 	static const char *const heads[] = { "debug: ", "", "warning: ", "error: " };
-	struct text safe = {};
 
 	(void)context;
-	/* Names of processes and files are the target's: nothing in them may reach the terminal as a command. */
-	text_terminal(&safe, text, strlen(text), 0);
 	flockfile(stderr);
 	status_clear();
-	fprintf(stderr, "xputrace: %s%.*s\n", heads[level], (int)safe.length, safe.data ?: "");
+	fprintf(stderr, "xputrace: %s", heads[level]);
+	/* Names of processes and files are the target's: nothing in them may reach the terminal as a command. */
+	print_safe(stderr, text, 0);
+	putc('\n', stderr);
+	error_shown |= level == XPT_LOG_ERROR;
 	funlockfile(stderr);
-	text_free(&safe);
+}
+
+int exit_failed(int error)
+{
+	if (!error_shown)
+		print_message(NULL, XPT_LOG_ERROR, strerror(-error));
+	return EXIT_FAILED;
+}
+
+int exit_status(int error)
+{
+	if (!error)
+		return 0;
+	exit_failed(error);
+	return error == -E2BIG || error == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+}
+
+int exit_output(int status)
+{
+	char text[200];
+	bool failed = ferror(stdout);
+	int error = fflush(stdout) ? errno : 0;
+
+	if ((!failed && !error) || (status && error_shown))
+		return status;
+	snprintf(text, sizeof(text), "standard output cannot be written: %s", strerror(error ?: EIO));
+	print_message(NULL, XPT_LOG_ERROR, text);
+	return status ?: EXIT_FAILED;
 }

@@ -10,13 +10,6 @@
 
 #define TURN 200000000ull /* ns */
 
-int exit_status(int error)
-{
-	if (!error)
-		return 0;
-	return error == -E2BIG || error == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
-}
-
 int watch_create(struct watch *watch)
 {
 	const struct session_options *options = watch->options;
@@ -25,6 +18,7 @@ int watch_create(struct watch *watch)
 		WATCH_OPTIONS(options),
 	};
 
+	messages_detach();
 	return exit_status(xpt_session_create(&session, &watch->session));
 }
 
@@ -73,7 +67,7 @@ static int run_until_end(struct watch *watch)
 		if (result == 1 || result == -EINTR)
 			return 0;
 		if (result)
-			return EXIT_FAILED;
+			return exit_failed(result);
 	}
 }
 
@@ -91,6 +85,7 @@ int watch_run(struct watch *watch)
 	if (!result)
 		result = run_until_end(watch);
 	status_clear();
+	end_soon();
 	return result;
 }
 
@@ -111,5 +106,6 @@ int files_open(const struct session_options *options, struct xpt_report_files_op
 								     XPT_FORMAT_SAMPLES;
 	files_options->log = print_message;
 	files_options->log_level = options->log_level;
+	files_options->stopped = stop_time();
 	return exit_status(xpt_report_files_create(files_options, files));
 }

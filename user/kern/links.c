@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Probes placed and removed, in whichever of the three ways the kernel has. */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -319,6 +320,20 @@ static int attach_perf(struct kern *kern, const struct link_request *request, co
 	return error;
 }
 
+/* The kernel copies the instruction at each site while it holds locks: then its page must not come from the disk. */
+static void read_sites(const char *path, const struct kern_site *sites, size_t count)
+{
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+	char instruction[16]; /* as many bytes as it copies, which may lie in two pages */
+
+	if (file < 0)
+		return;
+	for (size_t i = 0; i < count; i++)
+		if (pread(file, instruction, sizeof(instruction), sites[i].offset) < 0)
+			break;
+	close(file);
+}
+
 /* Of the programs of the request, in the way that the kind of link has. */
 static int attach(struct kern *kern, enum link_kind kind, struct link_request *request, const struct kern_site *sites,
 		  size_t count, size_t *refused, struct attachment **result)
@@ -333,6 +348,7 @@ static int attach(struct kern *kern, enum link_kind kind, struct link_request *r
 	if (!attachment || !request->offsets || !request->semaphores || !request->cookies)
 		goto out;
 	take_sites(request, sites, count);
+	read_sites(request->path, sites, count);
 	switch (kind) {
 	case LINK_SESSION:
 		error = attach_session(kern, request, count, refused, attachment);

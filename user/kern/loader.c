@@ -7,6 +7,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/error.h"
 #include "kern/private.h"
 
 #define WAKEUP_SHARE 8 /* wake the reader when a ring is filled to one part in so many */
@@ -91,6 +92,8 @@ static int load_session(struct kern *kern)
 		kern->session_program = bpf_program__fd(kern->session->progs.call_session);
 		return 0;
 	}
+	if (error_is_shortage(error))
+		return error;
 	session_bpf__destroy(kern->session);
 	kern->session = NULL;
 
@@ -202,7 +205,7 @@ int kern_open(const struct log *log, const struct kern_options *options, struct 
 		if (!error)
 			break;
 		log_debug(log, "%s links do not work here: %s", link_kind_name(kinds[i]), strerror(-error));
-		if (error == -EPERM || error == -ENOMEM)
+		if (error == -EPERM || error_is_shortage(error))
 			break;
 		if (error == -EINVAL) /* so a kernel answers that has never heard of the kind; not a mistake of ours */
 			error = -EOPNOTSUPP;

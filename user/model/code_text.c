@@ -59,12 +59,12 @@ static void kernels_get(const cJSON *array, struct event_code *event, int *error
 
 int code_text_read(const struct xpt_record_text *record, struct event_code *event)
 {
-	cJSON *object = json_object_parse(record->text, record->length);
-	int error = 0;
+	cJSON *object;
+	int error = json_parse(record->text, record->length, &object);
 
 	*event = (struct event_code){};
-	if (!object)
-		return -EBADMSG;
+	if (error)
+		return error;
 	event->kind = member_get(object, "kind", &error);
 	if (!event->kind && !error)
 		event->kind = strdup("unknown");

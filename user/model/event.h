@@ -471,6 +471,11 @@ struct event_sink {
 	void *context;
 };
 
+/*
+ * Of an event that a report may leave out when it has no room: how many losses that is. -1: it may not, since others mean
+ * nothing without it; such are few.
+ */
+int event_losses(const struct event *event);
 const char *loss_name(enum xpt_loss cause);	   /* "ring_full": for machines */
 const char *loss_description(enum xpt_loss cause); /* one line for people */
 

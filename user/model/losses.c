@@ -21,6 +21,26 @@ static const struct {
 	[XPT_LOSS_JOBS] = { "jobs", "jobs of devices beyond those that are followed at once" },
 };
 
+int event_losses(const struct event *event)
+{
+	switch (event->kind) {
+	case EVENT_CALL:
+	case EVENT_REGION:
+	case EVENT_JOB:
+	case EVENT_DEVICE:
+	case EVENT_IOCTL:
+	case EVENT_READING:
+		return 1;
+	case EVENT_INFERENCE: /* made of calls, which count themselves */
+	case EVENT_LAUNCH:
+	case EVENT_COUNTER:
+	case EVENT_QUEUE:
+		return 0;
+	default:
+		return -1;
+	}
+}
+
 #define LOSSES (sizeof(losses) / sizeof(losses[0]))
 
 const char *loss_name(enum xpt_loss cause)

@@ -9,6 +9,7 @@
 
 #include <linux/types.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/log.h"
 #include "bpf/wire.h"
@@ -35,7 +36,15 @@ int recording_writer_create(const struct log *log, const char *path, int descrip
  * file is cut back to its last complete chunk, and every later call gives the same error. */
 int recording_writer_add(struct recording_writer *writer, const struct xpt_record_header *record);
 int recording_writer_flush(struct recording_writer *writer);
-int recording_writer_close(struct recording_writer *writer); /* flushes, frees; 0 or the first error */
+/*
+ * From here on a process of its own writes (tailed_file_detach()). Nothing waits for the output any more: calls, events and
+ * readings for which there is no room are left out and counted.
+ */
+int recording_writer_detach(struct recording_writer *writer, const uint64_t *stopped);
+/* Before the end: waits until what has come is written, so that what is lost is known and can be told. 0 or an error. */
+int recording_writer_settle(struct recording_writer *writer);
+__u64 recording_writer_lost(const struct recording_writer *writer); /* records */
+int recording_writer_close(struct recording_writer *writer);	    /* flushes, frees; 0 or the first error */
 __u64 recording_writer_bytes(const struct recording_writer *writer);
 
 struct recording_reader;

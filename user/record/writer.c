@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/tailed_file.h"
 #include "base/text.h"
 #include "record/crc32c.h"
 #include "record/format.h"
@@ -16,11 +16,8 @@
 
 struct recording_writer {
 	struct log log;
-	int descriptor;
-	bool can_cut;	/* a regular file: an incomplete chunk can be taken back */
-	__u64 start;	/* file offset at which the recording begins */
-	__u64 complete; /* bytes of it that are header or complete chunks */
-	int error;	/* the first one; given by every later call */
+	struct tailed_file file; /* with no tail: an incomplete chunk is taken back */
+	int error;		 /* the first one; given by every later call */
 	struct crc32c crc;
 	struct recording_chunk *chunk; /* room behind it: RECORDING_CHUNK_SIZE and one record of the largest size */
 	__u32 filled;		       /* payload bytes */
@@ -79,9 +76,7 @@ static int write_header(struct recording_writer *writer, const struct recording_
 	memcpy(text.data, &header, sizeof(header));
 	header.crc = crc32c_add(&writer->crc, 0, text.data, text.length);
 	memcpy(text.data, &header, sizeof(header));
-	error = file_write(writer->descriptor, text.data, text.length);
-	if (!error)
-		writer->complete = text.length;
+	error = tailed_file_append(&writer->file, &text, NULL, 0, false);
 out:
 	text_free(&text);
 	return error;
@@ -89,8 +84,7 @@ out:
 
 static void writer_free(struct recording_writer *writer)
 {
-	if (writer->descriptor >= 0)
-		close(writer->descriptor);
+	tailed_file_close(&writer->file);
 	free(writer->chunk);
 	free(writer);
 }
@@ -99,8 +93,6 @@ int recording_writer_create(const struct log *log, const char *path, int descrip
 			    struct recording_writer **result)
 {
 	struct recording_writer *writer = calloc(1, sizeof(*writer));
-	struct stat status;
-	off_t position;
 	int error;
 
 	if (!writer) {
@@ -109,9 +101,11 @@ int recording_writer_create(const struct log *log, const char *path, int descrip
 		return -ENOMEM;
 	}
 	writer->log = log ? *log : (struct log){ 0 };
-	writer->descriptor = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : descriptor;
-	if (writer->descriptor < 0) {
-		error = path ? -errno : -EBADF;
+	if (path)
+		descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	error = path && descriptor < 0 ? -errno : tailed_file_open(&writer->file, NULL, descriptor);
+	if (error) {
+		writer->file.descriptor = -1;
 		log_error(log, "%s: cannot be created: %s", path ? path : "output", strerror(-error));
 		goto out;
 	}
@@ -120,15 +114,6 @@ int recording_writer_create(const struct log *log, const char *path, int descrip
 		error = -ENOMEM;
 		goto out;
 	}
-	if (fstat(writer->descriptor, &status)) {
-		error = -errno;
-		goto out;
-	}
-	position = lseek(writer->descriptor, 0, SEEK_CUR);
-	if (fcntl(writer->descriptor, F_GETFL) & O_APPEND)
-		position = status.st_size;
-	writer->can_cut = S_ISREG(status.st_mode) && position >= 0;
-	writer->start = writer->can_cut ? position : 0;
 	crc32c_init(&writer->crc);
 	error = write_header(writer, info);
 	if (error) {
@@ -142,70 +127,119 @@ out:
 	return error;
 }
 
-int recording_writer_add(struct recording_writer *writer, const struct xpt_record_header *record)
+static int failed(struct recording_writer *writer, int error)
 {
-	if (writer->error)
-		return writer->error;
-	if (record->size < sizeof(*record) || record->size % 8)
-		return -EINVAL;
-	memcpy((char *)(writer->chunk + 1) + writer->filled, record, record->size);
-	writer->filled += record->size;
-	writer->chunk->records++;
-	return writer->filled >= RECORDING_CHUNK_SIZE ? recording_writer_flush(writer) : 0;
+	writer->error = error;
+	if (error != -ETIMEDOUT) /* given up by whoever waits for it, who reports it */
+		log_error(&writer->log, "recording: cannot be written: %s", strerror(-error));
+	return error;
 }
 
-/* What is in the file beyond its last complete chunk would only be reported as damage by every reader. */
-static void cut_back(struct recording_writer *writer)
-{
-	__u64 end = writer->start + writer->complete;
-
-	if (!writer->can_cut)
-		return;
-	if (ftruncate(writer->descriptor, end) || lseek(writer->descriptor, end, SEEK_SET) < 0)
-		log_warn(&writer->log, "recording: ends in an incomplete chunk: %s", strerror(errno));
-}
-
-int recording_writer_flush(struct recording_writer *writer)
+/* Where there is no room for it, it stays for the next time. */
+static int write_chunk(struct recording_writer *writer)
 {
 	struct recording_chunk *chunk = writer->chunk;
-	size_t length = sizeof(*chunk) + writer->filled;
+	struct text text = { .data = (char *)chunk, .length = sizeof(*chunk) + writer->filled };
+	int error;
 
 	if (writer->error || !writer->filled)
 		return writer->error;
+	text.capacity = text.length;
 	chunk->magic = RECORDING_CHUNK_MAGIC;
 	chunk->length = writer->filled;
 	chunk->reserved = 0;
 	chunk->crc = 0;
-	chunk->crc = crc32c_add(&writer->crc, 0, chunk, length);
-	writer->error = file_write(writer->descriptor, chunk, length);
-	if (writer->error) {
-		log_error(&writer->log, "recording: cannot be written: %s", strerror(-writer->error));
-		cut_back(writer);
-		return writer->error;
-	}
-	writer->complete += length;
+	chunk->crc = crc32c_add(&writer->crc, 0, chunk, text.length);
+	error = tailed_file_append(&writer->file, &text, NULL, 0, false);
+	if (error == -ENOBUFS)
+		return 0;
+	if (error)
+		return failed(writer, error);
 	writer->filled = 0;
 	chunk->records = 0;
 	chunk->sequence++;
 	return 0;
 }
 
+/* Those of which there are many. The others say what these mean, and are left out only when there is no room at all. */
+static bool can_be_left_out(const struct xpt_record_header *record)
+{
+	switch (record->kind) {
+	case XPT_RECORD_CALL:
+	case XPT_RECORD_EVENT:
+	case XPT_RECORD_IOCTL:
+	case XPT_RECORD_REGION:
+	case XPT_RECORD_READING:
+		return true;
+	default:
+		return false;
+	}
+}
+
+int recording_writer_add(struct recording_writer *writer, const struct xpt_record_header *record)
+{
+	if (writer->error)
+		return writer->error;
+	if (record->size < sizeof(*record) || record->size % 8)
+		return -EINVAL;
+	if (writer->filled >= RECORDING_CHUNK_SIZE && write_chunk(writer))
+		return writer->error;
+	if (writer->filled >= RECORDING_CHUNK_SIZE) {
+		writer->file.refused++; /* no room for the chunk, and none in it */
+		return 0;
+	}
+	if (can_be_left_out(record) && !tailed_file_admit(&writer->file, 1))
+		return 0;
+	memcpy((char *)(writer->chunk + 1) + writer->filled, record, record->size);
+	writer->filled += record->size;
+	writer->chunk->records++;
+	return writer->filled >= RECORDING_CHUNK_SIZE ? write_chunk(writer) : 0;
+}
+
+int recording_writer_flush(struct recording_writer *writer)
+{
+	int error = tailed_file_check(&writer->file);
+
+	if (error && !writer->error)
+		return failed(writer, error);
+	return tailed_file_busy(&writer->file) ? writer->error : write_chunk(writer);
+}
+
+int recording_writer_detach(struct recording_writer *writer, const uint64_t *stopped)
+{
+	return tailed_file_detach(&writer->file, stopped);
+}
+
+int recording_writer_settle(struct recording_writer *writer)
+{
+	int error = tailed_file_settle(&writer->file);
+
+	if (!error)
+		error = write_chunk(writer);
+	if (!error)
+		error = tailed_file_settle(&writer->file);
+	return error && !writer->error ? failed(writer, error) : error;
+}
+
 int recording_writer_close(struct recording_writer *writer)
 {
-	int error;
+	int error, closed;
 
 	if (!writer)
 		return 0;
-	error = recording_writer_flush(writer);
+	error = recording_writer_settle(writer);
 	/* Where the file system reports a failed write only now, it must not be taken for success. */
-	if (close(writer->descriptor) && !error && errno != EINTR)
-		error = -errno;
-	writer->descriptor = -1;
+	closed = tailed_file_close(&writer->file);
 	writer_free(writer);
-	return error;
+	return error ?: closed;
 }
 
 __u64 recording_writer_bytes(const struct recording_writer *writer)
 {
-	return writer->complete;
+	return tailed_file_bytes(&writer->file);
+}
+
+__u64 recording_writer_lost(const struct recording_writer *writer)
+{
+	return tailed_file_lost(&writer->file);
 }

@@ -8,7 +8,7 @@
 
 #include "report/chrome_events.h"
 #include "report/chrome_metadata.h"
-#include "report/tailed_file.h"
+#include "base/tailed_file.h"
 
 #define BUFFER_SIZE (1u << 20)
 #define BUFFER_KEPT (4u << 20) /* one huge event must not hold its memory for ever */
@@ -24,8 +24,8 @@ struct chrome_writer {
 	struct tailed_file file;
 	struct recording_info info; /* strings owned */
 	int error;		    /* the first one: the sink has failed */
-	chrome_progress_fn progress;
-	void *progress_context;
+	bool begun;		    /* events are in the file */
+	__u64 refused_until;	    /* start of the latest call left out from which an arrow would have begun */
 	struct chrome_devices *devices;
 	struct chrome_events events;
 };
@@ -64,15 +64,6 @@ static void writer_free(struct chrome_writer *writer)
 	chrome_devices_free(writer->devices);
 	info_free(&writer->info);
 	free(writer);
-}
-
-static void report_progress(const struct chrome_writer *writer)
-{
-	const struct tailed_file *file = &writer->file;
-
-	if (writer->progress && file->seekable)
-		writer->progress(writer->progress_context, file->descriptor, file->length, file->tail,
-				 file->tail_length);
 }
 
 static int write_head(struct chrome_writer *writer)
@@ -127,8 +118,23 @@ static int failed(struct chrome_writer *writer, int error)
 {
 	writer->error = error;
 	text_clear(&writer->events.text, BUFFER_KEPT);
-	log_error(&writer->log, "trace: no more events are written: %s", strerror(-error));
+	if (error != -ETIMEDOUT) /* given up by whoever waits for it, who reports it */
+		log_error(&writer->log, "trace: no more events are written: %s", strerror(-error));
 	return error;
+}
+
+/* No room: the text stays for the next time, but for what is more than a buffer may be. */
+static int keep_buffer(struct chrome_writer *writer)
+{
+	struct text *text = &writer->events.text;
+
+	if (text->length < BUFFER_KEPT)
+		return 0;
+	tailed_file_drop(&writer->file);
+	chrome_jobs_forget_names(&writer->events.jobs);
+	writer->events.any = writer->begun;
+	text_clear(text, BUFFER_KEPT);
+	return 0;
 }
 
 static int write_buffer(struct chrome_writer *writer)
@@ -139,18 +145,42 @@ static int write_buffer(struct chrome_writer *writer)
 	if (writer->error || !text->length)
 		return writer->error;
 	error = tailed_file_append(&writer->file, text, open_tail, sizeof(open_tail) - 1, false);
+	if (error == -ENOBUFS)
+		return keep_buffer(writer);
 	if (error)
 		return failed(writer, error);
+	writer->begun = true;
 	text_clear(text, BUFFER_KEPT);
-	report_progress(writer);
 	return 0;
 }
 
 int chrome_writer_flush(struct chrome_writer *writer)
 {
+	int error = tailed_file_check(&writer->file);
+
+	if (error && !writer->error)
+		return failed(writer, error);
+	if (tailed_file_busy(&writer->file))
+		return writer->error;
 	if (!writer->error)
 		chrome_jobs_settle(&writer->events);
 	return writer->events.text.error ? failed(writer, writer->events.text.error) : write_buffer(writer);
+}
+
+/* An arrow whose beginning was left out must not end. */
+static bool admit(struct chrome_writer *writer, const struct event *event)
+{
+	int losses = writer->file.writer ? event_losses(event) : -1;
+
+	if (losses < 0)
+		return true;
+	if (event->kind == EVENT_INFERENCE && writer->refused_until && event->inference.start <= writer->refused_until)
+		return false;
+	if (tailed_file_admit(&writer->file, losses))
+		return true;
+	if (event->kind == EVENT_CALL && event->call.flow_out && event->call.start > writer->refused_until)
+		writer->refused_until = event->call.start;
+	return false;
 }
 
 static int write_event(void *context, const struct event *event)
@@ -159,6 +189,8 @@ static int write_event(void *context, const struct event *event)
 
 	if (writer->error)
 		return writer->error;
+	if (!admit(writer, event))
+		return 0;
 	chrome_events_add(&writer->events, event);
 	if (writer->events.text.error)
 		return failed(writer, writer->events.text.error);
@@ -183,9 +215,6 @@ static int write_totals(struct chrome_writer *writer, const struct model *model)
 	error = tail.error;
 	if (!error)
 		error = tailed_file_append(&writer->file, text, tail.data, tail.length, true);
-	if (!error && writer->progress && writer->file.seekable)
-		/* From here on there is nothing to complete: the file ends where it ends. */
-		writer->progress(writer->progress_context, writer->file.descriptor, writer->file.end, "", 0);
 	text_free(&tail);
 	return error;
 }
@@ -204,6 +233,22 @@ static void end_events(struct chrome_writer *writer)
 		write_buffer(writer);
 }
 
+int chrome_writer_detach(struct chrome_writer *writer, const uint64_t *stopped)
+{
+	return tailed_file_detach(&writer->file, stopped);
+}
+
+int chrome_writer_settle(struct chrome_writer *writer)
+{
+	int error = tailed_file_settle(&writer->file);
+
+	if (!error)
+		error = write_buffer(writer);
+	if (!error)
+		error = tailed_file_settle(&writer->file);
+	return error && !writer->error ? failed(writer, error) : error;
+}
+
 int chrome_writer_close(struct chrome_writer *writer, const struct model *model)
 {
 	int error, closed;
@@ -211,6 +256,7 @@ int chrome_writer_close(struct chrome_writer *writer, const struct model *model)
 	if (!writer)
 		return 0;
 	end_events(writer);
+	chrome_writer_settle(writer); /* the totals tell whether all was written */
 	error = write_totals(writer, model);
 	if (error && !writer->error)
 		log_error(&writer->log, "trace: the totals cannot be written: %s", strerror(-error));
@@ -221,14 +267,12 @@ int chrome_writer_close(struct chrome_writer *writer, const struct model *model)
 	return error ? error : closed;
 }
 
-void chrome_writer_watch(struct chrome_writer *writer, chrome_progress_fn progress, void *context)
-{
-	writer->progress = progress;
-	writer->progress_context = context;
-	report_progress(writer);
-}
-
 __u64 chrome_writer_bytes(const struct chrome_writer *writer)
 {
-	return writer->file.end - writer->file.start;
+	return tailed_file_bytes(&writer->file);
+}
+
+__u64 chrome_writer_lost(const struct chrome_writer *writer)
+{
+	return tailed_file_lost(&writer->file);
 }

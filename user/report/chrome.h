@@ -9,6 +9,8 @@
 #ifndef XPT_REPORT_CHROME_H
 #define XPT_REPORT_CHROME_H
 
+#include <stdint.h>
+
 #include "base/log.h"
 #include "model/model.h"
 #include "record/recording.h"
@@ -28,12 +30,13 @@ int chrome_writer_flush(struct chrome_writer *writer);
  */
 int chrome_writer_close(struct chrome_writer *writer, const struct model *model);
 /*
- * Where the loadable part ends and what must follow it: lets another process complete the file after a crash. The
- * callback is called at once and after every flush; with an empty tail when the file has been closed in order. Never
- * for a pipe. tail stays valid until the next call. NULL to end.
+ * From here on a process of its own writes, and completes the file after a crash (tailed_file_detach()). Nothing waits for the
+ * output any more: events for which there is no room are left out and counted.
  */
-typedef void (*chrome_progress_fn)(void *context, int descriptor, __u64 length, const char *tail, size_t tail_length);
-void chrome_writer_watch(struct chrome_writer *writer, chrome_progress_fn progress, void *context);
+int chrome_writer_detach(struct chrome_writer *writer, const uint64_t *stopped);
+/* Before the end: waits until what has come is written, so that what is lost is known and can be told. 0 or an error. */
+int chrome_writer_settle(struct chrome_writer *writer);
+__u64 chrome_writer_lost(const struct chrome_writer *writer); /* as event_losses() counts */
 __u64 chrome_writer_bytes(const struct chrome_writer *writer);
 
 #endif

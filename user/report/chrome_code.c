@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "report/chrome_code.h"
 
+#include <errno.h>
+
 #include "code/uri.h"
 #include "report/chrome_metadata.h"
 #include "report/chrome_parts.h"
@@ -21,8 +23,8 @@ static void add_label(struct text *text, const struct event_code *code)
 	const char *last;
 
 	text_json_part(text, code->kind, strlen(code->kind));
-	if (!code->name && code->uri)
-		code_uri_parse(code->uri, &uri);
+	if (!code->name && code->uri && code_uri_parse(code->uri, &uri) == -ENOMEM)
+		text_fail(text);
 	last = uri.path ? strrchr(uri.path, '/') : NULL;
 	if (code->name)
 		add_word(text, code->name, strlen(code->name));

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "report/appended_file.h"
-#include "report/tailed_file.h"
+#include "base/tailed_file.h"
 
 #define BUFFER_SIZE (1u << 20)
 #define BUFFER_KEPT (4u << 20)
@@ -19,27 +19,21 @@ struct event_file {
 	struct text text;
 	__u64 begin;
 	int error; /* the first one: the sink has failed */
-	void (*progress)(void *context, int descriptor, __u64 length, const char *tail, size_t tail_length);
-	void *progress_context;
 	void *state;
 };
 
-static void report_progress(const struct event_file *file)
-{
-	const struct tailed_file *tailed = &file->file;
-
-	if (file->progress && tailed->seekable)
-		file->progress(file->progress_context, tailed->descriptor, tailed->length, tailed->tail,
-			       tailed->tail_length);
-}
-
+/* Where a detached file has no room, the text stays for the next time, but for what is more than a buffer may be. */
 static int append(struct event_file *file, bool last)
 {
 	int error = tailed_file_append(&file->file, &file->text, file->format->tail, strlen(file->format->tail), last);
 
+	if (error == -ENOBUFS && file->text.length < BUFFER_KEPT)
+		return 0;
+	if (error == -ENOBUFS) {
+		tailed_file_drop(&file->file);
+		error = 0;
+	}
 	text_clear(&file->text, BUFFER_KEPT);
-	if (!error)
-		report_progress(file);
 	return error;
 }
 
@@ -105,11 +99,12 @@ static int failed(struct event_file *file, int error)
 {
 	file->error = error;
 	text_clear(&file->text, BUFFER_KEPT);
-	log_error(&file->log, "no more events are written: %s", strerror(-error));
+	if (error != -ETIMEDOUT) /* given up by whoever waits for it, who reports it */
+		log_error(&file->log, "no more events are written: %s", strerror(-error));
 	return error;
 }
 
-int event_file_flush(struct event_file *file)
+static int write_buffer(struct event_file *file)
 {
 	int error = file->error ?: file->text.error;
 
@@ -118,21 +113,49 @@ int event_file_flush(struct event_file *file)
 	return error && !file->error ? failed(file, error) : error;
 }
 
+int event_file_flush(struct event_file *file)
+{
+	int error = tailed_file_check(&file->file);
+
+	if (error && !file->error)
+		return failed(file, error);
+	return tailed_file_busy(&file->file) ? file->error : write_buffer(file);
+}
+
 static int write_event(void *context, const struct event *event)
 {
 	struct event_file *file = context;
+	int losses = event_losses(event);
 
 	if (file->error)
 		return file->error;
+	if (losses >= 0 && !tailed_file_admit(&file->file, losses))
+		return 0;
 	file->format->add(file->state, &file->text, event, file->begin);
 	if (file->text.error)
 		return failed(file, file->text.error);
-	return file->text.length < BUFFER_SIZE ? 0 : event_file_flush(file);
+	return file->text.length < BUFFER_SIZE ? 0 : write_buffer(file);
 }
 
 struct event_sink event_file_sink(struct event_file *file)
 {
 	return (struct event_sink){ .write = write_event, .context = file };
+}
+
+int event_file_detach(struct event_file *file, const uint64_t *stopped)
+{
+	return tailed_file_detach(&file->file, stopped);
+}
+
+int event_file_settle(struct event_file *file)
+{
+	int error = tailed_file_settle(&file->file);
+
+	if (!error)
+		error = write_buffer(file);
+	if (!error)
+		error = tailed_file_settle(&file->file);
+	return error && !file->error ? failed(file, error) : error;
 }
 
 int event_file_close(struct event_file *file)
@@ -141,12 +164,9 @@ int event_file_close(struct event_file *file)
 
 	if (!file)
 		return 0;
-	error = event_file_flush(file);
+	error = event_file_settle(file);
 	if (!error)
 		error = append(file, true);
-	if (!error && file->progress && file->file.seekable)
-		/* From here on there is nothing to complete: the file ends where it ends. */
-		file->progress(file->progress_context, file->file.descriptor, file->file.end, "", 0);
 	if (!error && file->format->tell)
 		file->format->tell(file->state, &file->log);
 	closed = tailed_file_close(&file->file);
@@ -154,17 +174,12 @@ int event_file_close(struct event_file *file)
 	return error ?: closed;
 }
 
-void event_file_watch(struct event_file *file,
-		      void (*progress)(void *context, int descriptor, __u64 length, const char *tail,
-				       size_t tail_length),
-		      void *context)
-{
-	file->progress = progress;
-	file->progress_context = context;
-	report_progress(file);
-}
-
 __u64 event_file_bytes(const struct event_file *file)
 {
-	return file->file.end - file->file.start;
+	return tailed_file_bytes(&file->file);
+}
+
+__u64 event_file_lost(const struct event_file *file)
+{
+	return tailed_file_lost(&file->file);
 }

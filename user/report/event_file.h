@@ -6,6 +6,8 @@
 #ifndef XPT_REPORT_EVENT_FILE_H
 #define XPT_REPORT_EVENT_FILE_H
 
+#include <stdint.h>
+
 #include "base/log.h"
 #include "base/text.h"
 #include "model/event.h"
@@ -40,10 +42,9 @@ struct event_sink event_file_sink(struct event_file *file);
 int event_file_flush(struct event_file *file);
 int event_file_close(struct event_file *file); /* and frees. 0 or the first error */
 __u64 event_file_bytes(const struct event_file *file);
-/* As chrome_writer_watch(). */
-void event_file_watch(struct event_file *file,
-		      void (*progress)(void *context, int descriptor, __u64 length, const char *tail,
-				       size_t tail_length),
-		      void *context);
+/* As those of chrome.h. */
+int event_file_detach(struct event_file *file, const uint64_t *stopped);
+int event_file_settle(struct event_file *file);
+__u64 event_file_lost(const struct event_file *file);
 
 #endif

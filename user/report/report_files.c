@@ -193,7 +193,7 @@ static int try_file(const struct xpt_report_files *files)
 
 static int open_growing(struct xpt_report_files *files, const struct xpt_report_files_options *options)
 {
-	int descriptor = -1;
+	int descriptor = -1, error;
 
 	if (files->output) {
 		descriptor = file_standard_output();
@@ -202,7 +202,10 @@ static int open_growing(struct xpt_report_files *files, const struct xpt_report_
 	}
 	files->growing.rotate_bytes = options->rotate_bytes;
 	files->growing.keep = options->keep;
-	return report_growing_open(&files->growing, files->output ? NULL : files->path, descriptor, files->format);
+	error = report_growing_open(&files->growing, files->output ? NULL : files->path, descriptor, files->format);
+	if (!error && options->stopped && !report_growing_is_file(&files->growing))
+		error = report_growing_detach(&files->growing, options->stopped);
+	return error;
 }
 
 static int open_files(struct xpt_report_files *files, const struct xpt_report_files_options *options)
@@ -295,7 +298,7 @@ static void note_result(struct xpt_report_files *files, int error)
 		files->error = error;
 		log_error(&files->log, "%s: %s: %s", files->path,
 			  gone_for_good(files) ? "no more reports are written" : "reports are left out",
-			  strerror(-error));
+			  error == -ETIMEDOUT ? "it is blocked" : strerror(-error));
 	} else if (!error && !files->recovered) {
 		files->recovered = true;
 		log_warn(&files->log, "%s: reports are written again; %llu were left out", files->path,
@@ -346,8 +349,10 @@ int xpt_report_files_close(struct xpt_report_files *files)
 
 	if (!files)
 		return 0;
-	if (files->grows)
+	if (files->grows) {
+		files->left_out += report_growing_settle(&files->growing);
 		closed = report_growing_close(&files->growing);
+	}
 	error = files->error ? files->error : closed;
 	if (files->left_out)
 		log_warn(&files->log, "%s: %llu reports could not be written", files->path,

@@ -81,9 +81,12 @@ static int write_pieces(struct growing_file *growing, const struct xpt_profile_r
 		text_clear(text, TEXT_KEPT);
 		more = report_document_next(&growing->document, &part, text);
 		error = text->error;
+		growing->file.items += !more; /* the report is in the file with its last piece */
 		if (!error)
 			error = tailed_file_append(&growing->file, text, tail->data, tail->length, false);
 	}
+	if (error)
+		growing->file.items = growing->file.sent; /* the caller counts it */
 	text_clear(text, TEXT_KEPT);
 	return error;
 }
@@ -232,6 +235,21 @@ int report_growing_open(struct report_growing *growing, const char *path, int de
 	if (error)
 		file_close(&growing->current);
 	return error;
+}
+
+/* Reports are large and come from a thread of their own: they wait for room. */
+int report_growing_detach(struct report_growing *growing, const uint64_t *stopped)
+{
+	int error = tailed_file_detach(&growing->current.file, stopped);
+
+	growing->current.file.patient = !error;
+	return error;
+}
+
+__u64 report_growing_settle(struct report_growing *growing)
+{
+	tailed_file_settle(&growing->current.file);
+	return growing->current.file.writer ? tailed_file_lost(&growing->current.file) : 0;
 }
 
 int report_growing_write(struct report_growing *growing, const struct xpt_profile_report *report)

@@ -7,7 +7,7 @@
 #define XPT_REPORT_REPORT_GROWING_H
 
 #include "report/report_document.h"
-#include "report/tailed_file.h"
+#include "base/tailed_file.h"
 
 /* One file. */
 struct growing_file {
@@ -33,6 +33,10 @@ struct report_growing {
  */
 int report_growing_open(struct report_growing *growing, const char *path, int descriptor,
 			enum xpt_report_format format);
+/* Of a pipe or device: a process of its own writes (tailed_file_detach()). */
+int report_growing_detach(struct report_growing *growing, const uint64_t *stopped);
+/* Before it is closed: waits until all is written. Reports that were taken and are not; without a process, 0. */
+__u64 report_growing_settle(struct report_growing *growing);
 /*
  * 0 or -errno: then the report is left out and the files are what they were; but a pipe has got a part of it, and takes
  * nothing more.

@@ -68,12 +68,19 @@ int trace_file_close(struct trace_file *file, const struct model *model)
 	return error;
 }
 
-void trace_file_watch(struct trace_file *file, chrome_progress_fn progress, void *context)
+int trace_file_detach(struct trace_file *file, const uint64_t *stopped)
 {
-	if (file->chrome)
-		chrome_writer_watch(file->chrome, progress, context);
-	else
-		event_file_watch(file->events, progress, context);
+	return file->chrome ? chrome_writer_detach(file->chrome, stopped) : event_file_detach(file->events, stopped);
+}
+
+int trace_file_settle(struct trace_file *file)
+{
+	return file->chrome ? chrome_writer_settle(file->chrome) : event_file_settle(file->events);
+}
+
+__u64 trace_file_lost(const struct trace_file *file)
+{
+	return file->chrome ? chrome_writer_lost(file->chrome) : event_file_lost(file->events);
 }
 
 __u64 trace_file_bytes(const struct trace_file *file)

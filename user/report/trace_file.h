@@ -20,7 +20,9 @@ int trace_file_create(const struct log *log, enum trace_format format, const cha
 /* As those of chrome.h. */
 int trace_file_flush(struct trace_file *file);
 int trace_file_close(struct trace_file *file, const struct model *model);
-void trace_file_watch(struct trace_file *file, chrome_progress_fn progress, void *context);
+int trace_file_detach(struct trace_file *file, const uint64_t *stopped);
+int trace_file_settle(struct trace_file *file);
+__u64 trace_file_lost(const struct trace_file *file);
 __u64 trace_file_bytes(const struct trace_file *file);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
+
 #define LOADER_FUNCTION \
 	"_dl_debug_state" /* the dynamic loader calls it before and after it changes its list of libraries */
 #define LOADER_DATA "_r_debug"
@@ -42,28 +44,39 @@ static int find_loader(void *context, const struct elf_symbol *symbol)
 	return symbols->function && symbols->data;
 }
 
-static void analyse_loader(const struct mapped_file *mapped, struct analysed *file)
+static int analyse_loader(const struct mapped_file *mapped, struct analysed *file)
 {
 	const char *base = strrchr(mapped->path, '/');
 	struct loader_symbols symbols = {};
 	struct elf_file *elf;
+	int error;
 
 	base = base ? base + 1 : mapped->path;
 	if (strncmp(base, "ld-", 3) && strncmp(base, "ld.so", 5) && strncmp(base, "ld64", 4))
-		return;
-	if (elf_file_open(NULL, mapped->open_path, mapped->path, &elf))
-		return;
-	if (elf_file_each_symbol(elf, find_loader, &symbols) >= 0 && symbols.function &&
-	    !elf_file_offset(elf, symbols.function, &file->loader_offset))
+		return 0;
+	error = elf_file_open(NULL, mapped->open_path, mapped->path, &elf);
+	if (error)
+		return error;
+	error = elf_file_each_symbol(elf, find_loader, &symbols);
+	if (error >= 0 && symbols.function && !elf_file_offset(elf, symbols.function, &file->loader_offset))
 		file->has_loader = true;
 	if (file->has_loader && symbols.data)
 		file->loader_state = symbols.data + offsetof(struct r_debug, r_state) - symbols.function;
 	elf_file_close(elf);
+	return error < 0 ? error : 0;
+}
+
+/* What is mapped need not be ELF. */
+static void report_error(const struct analysed_files *files, const struct analysed *file, int error)
+{
+	if (error_is_shortage(error))
+		log_warn(files->log, "%s: not all of its functions get probes: %s", file->path, strerror(-error));
 }
 
 struct analysed *analysed_get(struct analysed_files *files, const struct mapped_file *mapped, const struct stat *status)
 {
 	struct analysed *file, **more;
+	int error;
 
 	for (size_t i = 0; i < files->count; i++) {
 		file = files->files[i];
@@ -73,24 +86,30 @@ struct analysed *analysed_get(struct analysed_files *files, const struct mapped_
 	}
 	more = realloc(files->files, (files->count + 1) * sizeof(*more));
 	file = calloc(1, sizeof(*file));
+	if (file)
+		file->path = strdup(mapped->path);
 	if (more)
 		files->files = more;
-	if (!more || !file) {
-		free(file);
+	if (!more || !file || !file->path) {
+		analysed_free(file);
 		return NULL;
 	}
 	file->device = status->st_dev;
 	file->inode = status->st_ino;
 	file->size = status->st_size;
 	file->modified = status->st_mtim;
-	file->path = strdup(mapped->path);
-	if (functions_find(files->log, files->registry, mapped, &file->found))
+	error = functions_find(files->log, files->registry, mapped, &file->found);
+	if (error)
 		memset(&file->found, 0, sizeof(file->found));
-	if (files->operators &&
-	    file_operators_find(files->log, files->registry, mapped, &file->found, &file->operators))
+	report_error(files, file, error);
+	error = files->operators ?
+			file_operators_find(files->log, files->registry, mapped, &file->found, &file->operators) :
+			0;
+	if (error)
 		file_operators_free(&file->operators);
+	report_error(files, file, error);
 	if (files->loader)
-		analyse_loader(mapped, file);
+		report_error(files, file, analyse_loader(mapped, file));
 	files->files[files->count++] = file;
 	return file;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "session/attach_private.h"
 #include "session/describe_records.h"
 
@@ -156,13 +157,13 @@ static int announce(struct attacher *attacher, unsigned int index)
 		record = record_runtime(runtime);
 		error = record ? attacher->options.record(attacher->options.context, &record->header) : -ENOMEM;
 		free(record);
-		attacher->announced_runtime[runtime->index] = true;
+		attacher->announced_runtime[runtime->index] = !error;
 	}
 	if (!error) {
 		record = record_spec(registry->specs[index]);
 		error = record ? attacher->options.record(attacher->options.context, &record->header) : -ENOMEM;
 		free(record);
-		attacher->announced_spec[index] = true;
+		attacher->announced_spec[index] = !error;
 	}
 	return error;
 }
@@ -179,6 +180,8 @@ static struct attachment *attach_codes(struct attacher *attacher, pid_t tgid, co
 	size_t number = 0, refused;
 	int error = 0;
 
+	if (attacher->options.codes && !chosen)
+		error = -ENOMEM;
 	for (size_t i = 0; i < count && chosen; i++) {
 		if (sites[i].spec >= registry->spec_count || !call_spec_has_code(registry->specs[sites[i].spec]))
 			continue;
@@ -197,7 +200,7 @@ static struct attachment *attach_codes(struct attacher *attacher, pid_t tgid, co
 int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct analysed *file,
 		 struct kern_site *sites, size_t count, bool complete)
 {
-	int descriptor = open(mapped->open_path, O_RDONLY | O_CLOEXEC), error;
+	int descriptor = open(mapped->open_path, O_RDONLY | O_CLOEXEC), error = 0;
 	struct attachment *attachment, *codes;
 	size_t refused = 0;
 	char path[64];
@@ -207,8 +210,13 @@ int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file
 		return -errno;
 	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
-	for (size_t i = 0; i < count; i++)
-		announce(attacher, sites[i].spec);
+	for (size_t i = 0; i < count && !error; i++)
+		error = announce(attacher, sites[i].spec);
+	if (error) {
+		close(descriptor);
+		free(sites);
+		return error;
+	}
 	/* First: an object whose call is not seen has no handle, a call whose object is not seen has nothing. */
 	codes = attach_codes(attacher, tgid, path, sites, count);
 	error = kern_attach(attacher->options.kern, tgid, path, sites, count, &refused, &attachment);
@@ -319,14 +327,17 @@ static int link_known_tables(struct attacher *attacher, pid_t owner, pid_t tgid,
 	int placed = 0, result;
 	__u64 bias;
 
-	if (mapped_file_bias(mapped, &bias))
-		return 0;
+	result = mapped_file_bias(mapped, &bias);
+	if (result)
+		return error_is_shortage(result) ? result : 0;
 	for (size_t i = 0; i < file->found.table_count; i++) {
 		const struct pending_table *table = &file->found.tables[i];
 
 		if (!table->table_address)
 			continue;
 		result = attach_table(attacher, owner, tgid, mapped, file, table, table->table_address + bias);
+		if (error_is_shortage(result))
+			return result;
 		if (result > 0)
 			placed += result;
 	}
@@ -344,8 +355,9 @@ static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_
 	if (stat(mapped->open_path, &status))
 		return errno == ENOENT ? 0 : -errno;
 	file = analysed_get(&attacher->files, mapped, &status);
-	if (!file ||
-	    (!file->found.count && !file->found.table_count && !file->operators.functions && !file->has_loader))
+	if (!file)
+		return -ENOMEM;
+	if ((!file->found.count && !file->found.table_count && !file->operators.functions && !file->has_loader))
 		return 0;
 	if (class_names_tell(&attacher->classes, attacher->options.registry, tgid, mapped, file,
 			     attacher->options.record, attacher->options.context))
@@ -361,6 +373,8 @@ static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_
 		return placed;
 	if (file->found.table_count) {
 		more = link_known_tables(attacher, owner, tgid, mapped, file);
+		if (error_is_shortage(more))
+			return more;
 		placed += more;
 	}
 	return placed;
@@ -369,21 +383,23 @@ static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_
 /* A file that no process has mapped yet, for the family. */
 static int prepare_file(struct attacher *attacher, const char *path)
 {
+	int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), placed = 0;
 	struct mapped_file mapped = { .path = (char *)path };
 	struct analysed *file;
 	struct stat status;
-	int placed;
 
-	if (strlen(path) >= sizeof(mapped.open_path) || stat(path, &status) || !S_ISREG(status.st_mode))
+	if (descriptor < 0)
 		return 0;
-	strcpy(mapped.open_path, path);
-	file = analysed_get(&attacher->files, &mapped, &status);
-	if (!file)
-		return -ENOMEM;
-	if (attached_is_complete(&attacher->attached, KERN_FAMILY, file))
-		return 0;
-	placed = attach_functions(attacher, KERN_FAMILY, &mapped, file, &file->found, true);
-	return placed == -ENOMEM || placed == -EINTR ? placed : 0;
+	snprintf(mapped.open_path, sizeof(mapped.open_path), "/proc/self/fd/%d", descriptor);
+	if (!fstat(descriptor, &status) && S_ISREG(status.st_mode)) {
+		file = analysed_get(&attacher->files, &mapped, &status);
+		if (!file)
+			placed = -ENOMEM;
+		else if (!attached_is_complete(&attacher->attached, KERN_FAMILY, file))
+			placed = attach_functions(attacher, KERN_FAMILY, &mapped, file, &file->found, true);
+	}
+	close(descriptor);
+	return error_is_shortage(placed) || placed == -EINTR ? placed : 0;
 }
 
 #define SCRIPT_DEPTH 4 /* as in the kernel */
@@ -438,6 +454,12 @@ int attacher_prepare(struct attacher *attacher, const char *command)
 	return *interpreter ? prepare_file(attacher, interpreter) : 0;
 }
 
+void attacher_report_error(const struct attacher *attacher, pid_t tgid, int error)
+{
+	if (error_is_shortage(error))
+		log_warn(attacher->log, "process %d: not all functions get probes: %s", tgid, strerror(-error));
+}
+
 int attacher_scan(struct attacher *attacher, pid_t tgid)
 {
 	__u64 start = clock_monotonic();
@@ -446,11 +468,14 @@ int attacher_scan(struct attacher *attacher, pid_t tgid)
 	bool loader = false;
 
 	result = process_mapped_files(tgid, &mapped);
-	if (result)
+	if (result) {
+		attacher_report_error(attacher, tgid, result);
 		return result;
+	}
 	for (size_t i = 0; i < mapped.count; i++) {
 		result = scan_file(attacher, tgid, &mapped.files[i], &loader);
-		if (result == -ESRCH || result == -EINTR || result == -EPERM || result == -EMFILE) {
+		attacher_report_error(attacher, tgid, result);
+		if (result == -ESRCH || result == -EINTR || result == -EPERM || error_is_shortage(result)) {
 			placed = result;
 			break;
 		}

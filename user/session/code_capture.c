@@ -185,7 +185,7 @@ static void on_code(struct code_capture *capture, const struct xpt_record_code *
 
 void code_capture_found(struct code_capture *capture, struct code_load *load)
 {
-	if (capture->waiting_count >= CODE_LOADS_MAX) {
+	if (!load || capture->waiting_count >= CODE_LOADS_MAX) {
 		capture->counts.lost++;
 		code_load_free(load);
 		return;

@@ -40,6 +40,7 @@ void code_capture_record(struct code_capture *capture, const struct xpt_record_h
  * Something that was found in a process without a call, at a time (0: before the capture); the load is the capture's
  * from here on.
  */
+/* load NULL: there was no memory for it. */
 void code_capture_found(struct code_capture *capture, struct code_load *load);
 void code_capture_work(struct code_capture *capture); /* hands out what is complete */
 /* Nothing comes any more: hands out what there is, when the worker is done. */

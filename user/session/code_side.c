@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/error.h"
 #include "session/code_side.h"
 
 #include <errno.h>
@@ -112,8 +113,10 @@ static void take(struct code_side *side, pid_t tgid, const struct loaded_code *c
 {
 	struct code_load *load = calloc(1, sizeof(*load));
 
-	if (!load)
+	if (!load) {
+		code_capture_found(side->capture, NULL);
 		return;
+	}
 	load->tgid = tgid;
 	load->hint = code->library ? CODE_ELF : CODE_UNKNOWN;
 	load->path = strdup(code->path ?: "");
@@ -128,10 +131,11 @@ static void take(struct code_side *side, pid_t tgid, const struct loaded_code *c
 		load->incomplete = true;
 		code_load_set_error(load, "the file cannot be opened: %s", strerror(errno));
 	}
-	if (load->path)
-		code_capture_found(side->capture, load);
-	else
+	if (!load->path) {
 		code_load_free(load);
+		load = NULL;
+	}
+	code_capture_found(side->capture, load);
 }
 
 void code_side_scanned(struct code_side *side, pid_t tgid)
@@ -148,7 +152,8 @@ void code_side_scanned(struct code_side *side, pid_t tgid)
 		error = process ? loaded_code_all(tgid, log, &process->files, &codes) : -ENOMEM;
 	}
 	if (error && error != -ESRCH)
-		log_debug(log, "what PID %d has loaded cannot be listed: %s", tgid, strerror(-error));
+		log_write(log, error_is_shortage(error) ? XPT_LOG_WARN : XPT_LOG_DEBUG,
+			  "what PID %d has loaded cannot be listed: %s", tgid, strerror(-error));
 	if (codes.left_out)
 		log_warn(log,
 			 "PID %d has loaded more code objects than are listed: %llu files or sections are left out",

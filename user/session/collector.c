@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "kern/features.h"
 
 #define BUFFER_BYTES (8u << 20)
@@ -97,9 +98,15 @@ static int create_device_side(struct collector *collector, const struct collecto
 static bool explain_feature(const struct collector *collector, const struct feature *feature)
 {
 	char detail[256];
+	int error = feature->need == FEATURE_REQUIRED ? feature->try(detail, sizeof(detail)) : 0;
 
-	if (feature->need != FEATURE_REQUIRED || !feature->try(detail, sizeof(detail)))
+	if (!error)
 		return false;
+	if (error_is_shortage(error)) {
+		log_error(&collector->log, "cannot find out whether this machine has %s: %s", feature->name,
+			  strerror(-error));
+		return true;
+	}
 	log_error(&collector->log, "this machine lacks %s, needed for %s: %s", feature->name, feature->gives,
 		  feature->advice);
 	return true;
@@ -140,6 +147,10 @@ int collector_create(const struct collector_options *options, struct collector *
 						.region_count = options->region_count,
 					},
 					&collector->registry);
+	if (!error) {
+		collector->spec_calls = calloc(collector->registry->spec_count ?: 1, sizeof(*collector->spec_calls));
+		error = collector->spec_calls ? 0 : -ENOMEM;
+	}
 	if (!error && options->codes) {
 		collector->launch_symbols = launch_symbols_create(collector->registry, &collector->log);
 		error = collector->launch_symbols ? 0 : -ENOMEM;
@@ -170,7 +181,7 @@ int collector_create(const struct collector_options *options, struct collector *
 
 static void explain_kernel(const struct collector *collector, int error)
 {
-	for (size_t i = 0; i < feature_count; i++) {
+	for (size_t i = 0; i < feature_count && !error_is_shortage(error); i++) {
 		if (explain_feature(collector, &features[i]))
 			return;
 	}
@@ -280,8 +291,10 @@ static int open_events(struct collector *collector)
 	int error;
 
 	collector->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (collector->epoll < 0)
+		return -errno;
 	collector->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (collector->epoll < 0 || collector->wake < 0)
+	if (collector->wake < 0)
 		return -errno;
 	error = watch(collector, collector->wake);
 	if (!error)
@@ -315,7 +328,12 @@ int collector_open(struct collector *collector)
 
 	if (!error)
 		error = open_kernel(collector);
-	return error ?: open_events(collector);
+	if (error)
+		return error;
+	error = open_events(collector);
+	if (error)
+		log_error(&collector->log, "cannot wait for records: %s", strerror(-error));
+	return error;
 }
 
 /* The user's names come first in the stream, so that they hold from the first call on. */

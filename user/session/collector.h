@@ -6,6 +6,8 @@
 #ifndef XPT_SESSION_COLLECTOR_H
 #define XPT_SESSION_COLLECTOR_H
 
+#include <errno.h>
+#include <stdlib.h>
 #include <xputrace/recording.h>
 
 #include "base/guard.h"
@@ -177,6 +179,15 @@ static inline void collector_pass(struct collector *collector, const struct xpt_
 {
 	collector->options.record(collector->options.context, record);
 }
+/* A record of user space's own, which is freed. NULL: there was no memory for it; that ends the collecting. */
+static inline void collector_pass_text(struct collector *collector, struct xpt_record_text *record)
+{
+	if (record)
+		collector_pass(collector, &record->header);
+	else if (!collector->error)
+		collector->error = -ENOMEM;
+	free(record);
+}
 
 /* targets.c: processes, the command, libraries that come later */
 int targets_look(struct collector *collector);	  /* before anything is made: can the processes be traced? */
@@ -196,11 +207,12 @@ void records_drain(struct collector *collector);
 /* A process has ended, or runs another program: what is known of its objects and addresses is not true any more. */
 void records_forget_told(struct collector *collector, pid_t tgid);
 void records_losses(struct collector *collector);
-void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count);
+void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count); /* more than 0 */
 /* The counts of all programs up to now, as COUNT records of the time `time`, which is that of just before. */
 void records_counts(struct collector *collector, __u64 time);
 void records_totals(struct collector *collector, pid_t tgid);		 /* 0: of all; taken out of the kernel */
 __u64 records_call_cost(const struct collector *collector, size_t spec); /* ns: of one recorded call, estimated */
-void records_end(struct collector *collector, const char *stopped_by);
+/* 0 or -ENOMEM: without it what is recorded looks cut short. */
+int records_end(struct collector *collector, const char *stopped_by);
 
 #endif

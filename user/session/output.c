@@ -25,10 +25,8 @@ struct output {
 	struct model *model;
 	struct recording_writer *recording;
 	struct trace_file *trace;
-	struct guard *guard;
-	bool guarded; /* the guard has the file */
 	int error;
-	__u64 bytes; /* after the writer is closed */
+	__u64 bytes, lost; /* after the writer is closed */
 };
 
 static void read_line(const char *path, char *text, size_t size)
@@ -78,17 +76,6 @@ void output_info(struct recording_info *info)
 	};
 }
 
-/* The guard gets the file with the first state, and each state after that. */
-static void on_progress(void *context, int descriptor, __u64 length, const char *tail, size_t tail_length)
-{
-	struct output *output = context;
-
-	if (!output->guarded && guard_file(output->guard, descriptor))
-		return;
-	output->guarded = true;
-	guard_file_state(output->guard, length, tail, tail_length);
-}
-
 static int open_recording(struct output *output, const char *path, const struct recording_info *info)
 {
 	int descriptor = -1;
@@ -105,7 +92,6 @@ static int open_recording(struct output *output, const char *path, const struct 
 static int open_file(struct output *output, enum xpt_output format, enum xpt_level level, const char *path)
 {
 	struct recording_info info;
-	int error;
 
 	if (format == XPT_OUTPUT_NONE)
 		return 0;
@@ -114,14 +100,25 @@ static int open_file(struct output *output, enum xpt_output format, enum xpt_lev
 	output_info(&info);
 	if (format == XPT_OUTPUT_RECORDING)
 		return open_recording(output, path, &info);
-	error = trace_file_create(output->log, output_trace(format, level), path, &info, output->model, &output->trace);
-	if (!error && output->guard)
-		trace_file_watch(output->trace, on_progress, output);
+	return trace_file_create(output->log, output_trace(format, level), path, &info, output->model, &output->trace);
+}
+
+/* Whatever the file is: no output may hold up the rings. */
+static int detach(struct output *output, const uint64_t *stopped)
+{
+	int error = 0;
+
+	if (output->recording)
+		error = recording_writer_detach(output->recording, stopped);
+	else if (output->trace)
+		error = trace_file_detach(output->trace, stopped);
+	if (error)
+		log_error(output->log, "cannot start the process that writes the output: %s", strerror(-error));
 	return error;
 }
 
 int output_create(const struct log *log, enum xpt_output format, enum xpt_level level, const char *path,
-		  struct guard *guard, struct output **result)
+		  const uint64_t *stopped, struct output **result)
 {
 	struct output *output = calloc(1, sizeof(*output));
 	int error;
@@ -129,10 +126,11 @@ int output_create(const struct log *log, enum xpt_output format, enum xpt_level 
 	if (!output)
 		return -ENOMEM;
 	output->log = log;
-	output->guard = guard;
 	error = model_create(log, &output->model);
 	if (!error)
 		error = open_file(output, format, level, path);
+	if (!error)
+		error = detach(output, stopped);
 	if (error) {
 		output_free(output);
 		return error;
@@ -166,11 +164,26 @@ int output_flush(struct output *output)
 	return output->error;
 }
 
+int output_settle(struct output *output)
+{
+	int error = 0;
+
+	if (output->recording)
+		error = recording_writer_settle(output->recording);
+	else if (output->trace)
+		error = trace_file_settle(output->trace);
+	if (error && !output->error)
+		output->error = error;
+	return output->error;
+}
+
 int output_finish(struct output *output)
 {
 	int error = model_flush(output->model);
 
+	output_settle(output);
 	output->bytes = output_bytes(output);
+	output->lost = output_lost(output);
 	if (output->recording)
 		error = recording_writer_close(output->recording) ?: error;
 	error = trace_file_close(output->trace, output->model) ?: error;
@@ -203,6 +216,15 @@ __u64 output_bytes(const struct output *output)
 	if (output->trace)
 		return trace_file_bytes(output->trace);
 	return output->bytes;
+}
+
+__u64 output_lost(const struct output *output)
+{
+	if (output->recording)
+		return recording_writer_lost(output->recording);
+	if (output->trace)
+		return trace_file_lost(output->trace);
+	return output->lost;
 }
 
 bool output_failed(const struct output *output)

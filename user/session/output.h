@@ -5,24 +5,26 @@
 
 #include <xputrace/recording.h>
 
-#include "base/guard.h"
 #include "model/model.h"
 #include "record/recording.h"
 #include "report/trace_file.h"
 
 struct output;
 
-/* path "-": standard output. guard may be NULL: then a file is not completed after a crash. */
+/* path "-": standard output. stopped: as in tailed_file_detach(); all but output_settle() and output_finish() never wait. */
 int output_create(const struct log *log, enum xpt_output format, enum xpt_level level, const char *path,
-		  struct guard *guard, struct output **result);
+		  const uint64_t *stopped, struct output **result);
 /* 0 or the first error of the file, which every later call gives too; the model goes on being fed. */
 int output_record(struct output *output, const struct xpt_record_header *record);
 int output_flush(struct output *output);
 bool output_failed(const struct output *output); /* the file has failed for good */
-int output_finish(struct output *output);	 /* completes and closes the file */
+/* Before the last records: waits until those before are written, so that output_lost() knows what is not. */
+int output_settle(struct output *output);
+int output_finish(struct output *output); /* completes and closes the file */
 void output_free(struct output *output);
 struct model *output_model(struct output *output);
 __u64 output_bytes(const struct output *output);
+__u64 output_lost(const struct output *output); /* records or what became of them, that the file took not */
 
 /* Of formats that show events, and of 0. */
 enum trace_format output_trace(enum xpt_output format, enum xpt_level level);

@@ -20,6 +20,7 @@
 #define SAMPLE_MAX 1000000u
 #define FLUSH_INTERVAL 250000000ull  /* ns */
 #define STATUS_INTERVAL 200000000ull /* ns */
+#define LOSSES_INTERVAL 200000000ull /* ns */
 
 struct xpt_recording {
 	struct xpt_recording_options options; /* pointers are not used after the creation, but output_name */
@@ -28,10 +29,11 @@ struct xpt_recording {
 	struct output *output;
 	struct chooser *chooser; /* NULL: all programs are recorded */
 	struct code_side *codes; /* NULL: code objects are not looked at */
-	int stopping;		 /* set by xpt_recording_stop(), from anywhere */
+	uint64_t stopped;	 /* when, set by xpt_recording_stop(), from anywhere; 0: not yet */
+	__u64 output_lost;	 /* records, as last reported */
 	bool finished;
 	enum xpt_end ended_by;
-	__u64 output_due, status_due;
+	__u64 output_due, status_due, losses_due;
 };
 
 static void on_record(void *context, const struct xpt_record_header *record)
@@ -47,21 +49,18 @@ static void on_record(void *context, const struct xpt_record_header *record)
 
 /* ---- code objects ---- */
 
-static void pass_text(struct xpt_recording *recording, struct xpt_record_text *record)
-{
-	if (record)
-		output_record(recording->output, &record->header);
-	free(record);
-}
-
 static void on_loaded(void *context, const struct code_load *load)
 {
-	pass_text(context, record_code_object(load));
+	struct xpt_recording *recording = context;
+
+	collector_pass_text(recording->collector, record_code_object(load));
 }
 
 static void on_unloaded(void *context, const struct code_load *load)
 {
-	pass_text(context, record_code_unloaded(load));
+	struct xpt_recording *recording = context;
+
+	collector_pass_text(recording->collector, record_code_unloaded(load));
 }
 
 static void on_scanned(void *context, pid_t tgid)
@@ -130,7 +129,7 @@ static int create_output(struct xpt_recording *recording)
 {
 	const struct xpt_recording_options *options = &recording->options;
 	int error = output_create(&recording->collector->log, options->format, options->level, options->output,
-				  recording->collector->guard, &recording->output);
+				  &recording->stopped, &recording->output);
 
 	if (!error && recording->chooser)
 		error = chooser_join(recording->chooser, output_model(recording->output));
@@ -144,7 +143,6 @@ static int create(struct xpt_recording *recording)
 		COLLECTOR_OPTIONS(options),
 		.sample_every = options->sample_every ?: 1,
 		.chosen_only = has_choices(options),
-		.guard = options->format != XPT_OUTPUT_NONE && options->format != XPT_OUTPUT_RECORDING,
 		.counters = options->counters,
 		.counter_count = options->counter_count,
 		.counter_tracks = true,
@@ -221,7 +219,7 @@ int xpt_recording_start(struct xpt_recording *recording)
 
 	if (recording->codes)
 		code_side_started(recording->codes);
-	recording->output_due = recording->status_due = recording->collector->started;
+	recording->output_due = recording->status_due = recording->losses_due = recording->collector->started;
 	return error;
 }
 
@@ -239,6 +237,20 @@ static void report_status(struct xpt_recording *recording, __u64 now)
 
 	if (recording->options.status)
 		recording->options.status(recording->options.status_context, &status);
+}
+
+/* The output itself gets the record of it, too, once there is room again. */
+static void note_losses(struct xpt_recording *recording)
+{
+	__u64 lost = output_lost(recording->output);
+
+	if (lost == recording->output_lost)
+		return;
+	if (!recording->output_lost)
+		log_warn(&recording->collector->log, "%s does not take what is recorded: records are lost",
+			 recording->output_name);
+	records_lost(recording->collector, XPT_LOSS_OUTPUT, lost - recording->output_lost);
+	recording->output_lost = lost;
 }
 
 static int turn(struct xpt_recording *recording)
@@ -259,6 +271,10 @@ static int turn(struct xpt_recording *recording)
 		output_flush(recording->output);
 		recording->output_due = now + FLUSH_INTERVAL;
 	}
+	if (now >= recording->losses_due) {
+		note_losses(recording);
+		recording->losses_due = now + LOSSES_INTERVAL;
+	}
 	return error;
 }
 
@@ -274,7 +290,7 @@ int xpt_recording_run(struct xpt_recording *recording)
 			return error;
 		if (output_failed(recording->output))
 			return recording->ended_by = XPT_END_OUTPUT;
-		if (__atomic_load_n(&recording->stopping, __ATOMIC_RELAXED))
+		if (__atomic_load_n(&recording->stopped, __ATOMIC_RELAXED))
 			return recording->ended_by = XPT_END_STOPPED;
 		if (targets_ended(recording->collector))
 			return recording->ended_by = XPT_END_TARGETS;
@@ -285,7 +301,10 @@ int xpt_recording_run(struct xpt_recording *recording)
 
 void xpt_recording_stop(struct xpt_recording *recording)
 {
-	__atomic_store_n(&recording->stopping, 1, __ATOMIC_RELAXED);
+	uint64_t not_yet = 0;
+
+	__atomic_compare_exchange_n(&recording->stopped, &not_yet, clock_monotonic(), false, __ATOMIC_RELAXED,
+				    __ATOMIC_RELAXED);
 	collector_wake(recording->collector);
 }
 
@@ -307,7 +326,7 @@ static const char *end_name(enum xpt_end end)
 int xpt_recording_finish(struct xpt_recording *recording)
 {
 	struct collector *collector = recording->collector;
-	int error;
+	int error, written;
 
 	if (recording->finished)
 		return 0;
@@ -315,9 +334,15 @@ int xpt_recording_finish(struct xpt_recording *recording)
 	collector_finish(collector);
 	if (recording->codes)
 		code_side_finish(recording->codes);
-	records_end(collector, end_name(recording->ended_by));
-	error = output_finish(recording->output);
-	if (error)
+	output_settle(recording->output);
+	note_losses(recording);
+	error = records_end(collector, end_name(recording->ended_by));
+	written = output_finish(recording->output);
+	if (written == -ETIMEDOUT)
+		log_error(&collector->log, "%s is blocked and was given up: %llu records could not be written",
+			  recording->output_name, (unsigned long long)output_lost(recording->output));
+	error = written ?: error;
+	if (error && error != -ETIMEDOUT)
 		log_error(&collector->log, "cannot write %s: %s; what was written before can be read",
 			  recording->output_name, strerror(-error));
 	return error;
@@ -387,6 +412,8 @@ void xpt_recording_destroy(struct xpt_recording *recording)
 	if (!recording)
 		return;
 	code_side_free(recording->codes);
+	if (!recording->finished) /* nobody waits for the output */
+		recording->stopped = recording->stopped ?: clock_monotonic();
 	output_free(recording->output);
 	chooser_free(recording->chooser);
 	collector_free(recording->collector);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "session/collector.h"
 #include "target/process.h"
 
@@ -106,15 +107,14 @@ static int follow(struct collector *collector, pid_t tgid)
 static void announce(struct collector *collector, struct followed *followed, __u64 time)
 {
 	struct process_info info;
-	struct xpt_record_text *record;
+	int error = process_info_read(followed->tgid, &info);
 
-	if (process_info_read(followed->tgid, &info))
+	if (error_is_shortage(error) && !collector->error)
+		collector->error = error;
+	if (error)
 		return;
-	record = record_process(&info, time);
-	if (record)
-		collector_pass(collector, &record->header);
-	followed->announced = record != NULL;
-	free(record);
+	collector_pass_text(collector, record_process(&info, time));
+	followed->announced = true;
 	process_info_free(&info);
 }
 
@@ -178,8 +178,8 @@ static int look_at(struct collector *collector, pid_t pid, struct process_info *
 	int error = process_info_read(pid, info);
 
 	if (error) {
-		log_error(&collector->log, error == -ESRCH ? "there is no process %d" : "cannot look at process %d",
-			  pid);
+		log_error(&collector->log, error == -ESRCH ? "there is no process %d" : "cannot look at process %d: %s",
+			  pid, strerror(-error));
 		return error;
 	}
 	error = refuse(collector, pid, info, 1);
@@ -223,8 +223,8 @@ static int attach_process(struct collector *collector, pid_t pid)
 			if (error != -EINTR)
 				log_error(&collector->log,
 					  error == -ESRCH ? "process %d has ended while probes were placed" :
-							    "cannot place probes in process %d",
-					  pid);
+							    "cannot place probes in process %d: %s",
+					  pid, strerror(-error));
 		}
 	}
 	if (!error)
@@ -361,9 +361,6 @@ int targets_start(struct collector *collector)
 {
 	int error = 0;
 
-	collector->spec_calls = calloc(collector->registry->spec_count ?: 1, sizeof(*collector->spec_calls));
-	if (!collector->spec_calls)
-		return -ENOMEM;
 	if (collector->options.command)
 		return start_command(collector);
 	if (collector->options.all_processes)
@@ -508,7 +505,6 @@ static void on_exec(struct collector *collector, const struct xpt_record_task *t
 static void on_thread(struct collector *collector, const struct xpt_record_task *task)
 {
 	struct followed *followed = followed_find(collector, task->header.tgid);
-	struct xpt_record_text *record;
 	char name[XPT_TASK_NAME_LEN + 1] = "";
 
 	if (!followed) {
@@ -521,10 +517,8 @@ static void on_thread(struct collector *collector, const struct xpt_record_task 
 		announce(collector, followed, task->header.time);
 	}
 	memcpy(name, task->name, XPT_TASK_NAME_LEN);
-	record = record_text(XPT_RECORD_THREAD, task->header.tgid, task->header.time, task->tid, name);
-	if (record)
-		collector_pass(collector, &record->header);
-	free(record);
+	collector_pass_text(collector,
+			    record_text(XPT_RECORD_THREAD, task->header.tgid, task->header.time, task->tid, name));
 }
 
 void targets_task(struct collector *collector, const struct xpt_record_task *task)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/tailed_file.h"
+#include "base/tailed_file.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -23,7 +23,7 @@ static void clean(void)
 	unlink(path);
 }
 
-TestSuite(report_tailed_file, .init = make, .fini = clean);
+TestSuite(base_tailed_file, .init = make, .fini = clean);
 
 static void expect(const char *expected)
 {
@@ -49,7 +49,7 @@ static int append(struct tailed_file *file, const char *bytes, const char *tail,
 	return error;
 }
 
-Test(report_tailed_file, tails_replace_one_another)
+Test(base_tailed_file, tails_replace_one_another)
 {
 	struct tailed_file file;
 
@@ -64,7 +64,7 @@ Test(report_tailed_file, tails_replace_one_another)
 	expect("head[1]tail");
 }
 
-Test(report_tailed_file, begins_where_the_descriptor_stands)
+Test(base_tailed_file, begins_where_the_descriptor_stands)
 {
 	int descriptor = open(path, O_RDWR), copy;
 	struct tailed_file file;
@@ -82,7 +82,7 @@ Test(report_tailed_file, begins_where_the_descriptor_stands)
 }
 
 /* With O_APPEND nothing can be overwritten, so the tail must wait. */
-Test(report_tailed_file, appending_descriptor_is_a_stream)
+Test(base_tailed_file, appending_descriptor_is_a_stream)
 {
 	int descriptor = open(path, O_RDWR | O_APPEND);
 	struct tailed_file file;
@@ -97,7 +97,7 @@ Test(report_tailed_file, appending_descriptor_is_a_stream)
 	expect("abc]");
 }
 
-Test(report_tailed_file, failed_append_leaves_what_was)
+Test(base_tailed_file, failed_append_leaves_what_was)
 {
 	struct rlimit limit = { 20, 20 };
 	struct tailed_file file;
@@ -114,7 +114,7 @@ Test(report_tailed_file, failed_append_leaves_what_was)
 	cr_assert_eq(tailed_file_close(&file), -EFBIG);
 }
 
-Test(report_tailed_file, first_append_that_fails_leaves_nothing)
+Test(base_tailed_file, first_append_that_fails_leaves_nothing)
 {
 	struct rlimit limit = { 5, 5 };
 	struct tailed_file file;
@@ -127,7 +127,7 @@ Test(report_tailed_file, first_append_that_fails_leaves_nothing)
 	cr_assert_eq(tailed_file_close(&file), -EFBIG);
 }
 
-Test(report_tailed_file, stream_that_has_failed_takes_nothing_more)
+Test(base_tailed_file, stream_that_has_failed_takes_nothing_more)
 {
 	int pipes[2];
 	struct tailed_file file;
