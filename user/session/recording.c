@@ -73,7 +73,7 @@ static void on_scanned(void *context, pid_t tgid)
 
 static bool on_interrupted(void *context)
 {
-	return __atomic_load_n(&((struct xpt_recording *)context)->stopping, __ATOMIC_RELAXED);
+	return __atomic_load_n(&((struct xpt_recording *)context)->stopped, __ATOMIC_RELAXED);
 }
 
 static int create_codes(struct xpt_recording *recording)
