@@ -451,6 +451,7 @@ static __always_inline void called_end(struct task_struct *task, __u64 stack)
 		function_end(thread, stack, end);
 }
 
+#define ARMED_MAX 64 /* returns of a thread, as in the kernel */
 #define LOADER_DELETES 2 /* r_debug.r_state: RT_DELETE; 0 is RT_CONSISTENT */
 
 /* Whether the dynamic loader, which calls before and after each change of its list, has mapped something. */
@@ -482,18 +483,20 @@ __noinline int is_inside_at_end(const struct xpt_spec *spec)
 }
 
 /*
- * Would the kernel drop the return of the latest open call, because the thread has switched to a higher stack? It does so
- * as soon as another return is armed there.
+ * Arming a return makes the kernel drop those below the stack pointer, whoever has armed them. Is one of them still open,
+ * because the thread runs on a higher stack meanwhile?
  */
 static __always_inline bool drops_open_return(const struct xpt_thread *thread)
 {
-	for (__u32 i = 0; i < XPT_DEPTH_MAX; i++) {
-		const struct xpt_frame *frame = &thread->frame[(thread->depth - 1 - i) & (XPT_DEPTH_MAX - 1)];
+	const struct return_instance *armed = bpf_get_current_task_btf()->utask->return_instances;
+	__u64 now;
 
-		if (i >= thread->depth)
-			return false;
-		if (frame_returns(frame) && frame->role != XPT_ROLE_OPERATOR)
-			return frame_is_on_other_stack(thread, frame);
+	if (thread->registers.link)
+		return false;
+	for (__u32 i = 0; i < ARMED_MAX && armed && armed->stack < thread->registers.stack; i++) {
+		if (!read_user(&now, sizeof(now), armed->stack) && now && now == return_trampoline())
+			return true;
+		armed = armed->next;
 	}
 	return false;
 }
@@ -599,7 +602,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u64 cookie)
 		call_emit(thread, spec, thread->depth, frame->start, XPT_CALL_NO_END);
 		return RETURN_NOT_WANTED;
 	}
-	if (thread->depth && call_decline(thread, spec)) {
+	if (call_decline(thread, spec)) {
 		if ((spec->flags & XPT_SPEC_RUNNING) && !layer)
 			running_cancel();
 		return RETURN_NOT_WANTED;

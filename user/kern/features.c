@@ -122,6 +122,9 @@ static int try_link(enum link_kind kind)
 	return error;
 }
 
+/* They cannot leave out a return that would make the kernel drop another one. */
+#define NOT_STACKS "not for targets that switch stacks (coroutines)"
+
 static int try_session(char *detail, size_t size)
 {
 	(void)detail;
@@ -131,15 +134,13 @@ static int try_session(char *detail, size_t size)
 
 static int try_multi(char *detail, size_t size)
 {
-	(void)detail;
-	(void)size;
+	snprintf(detail, size, NOT_STACKS);
 	return try_link(LINK_MULTI);
 }
 
 static int try_perf(char *detail, size_t size)
 {
-	(void)detail;
-	(void)size;
+	snprintf(detail, size, NOT_STACKS);
 	return try_link(LINK_PERF);
 }
 
@@ -167,7 +168,7 @@ const struct feature features[] = {
 	  "run with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE" },
 	{ FEATURE_NAMESPACE, FEATURE_REQUIRED, try_namespace, "process numbers that agree with the kernel's",
 	  "run xputrace on the host, or in a container that shares the host's PID namespace (docker run --pid=host)" },
-	{ "session link", FEATURE_ONE_OF, try_session, "cheapest probes; targets that switch stacks (coroutines, signal\nstacks) need it",
+	{ "session link", FEATURE_ONE_OF, try_session, "cheapest probes; targets that switch stacks (coroutines)",
 	  "comes with Linux 6.13" },
 	{ "multi link", FEATURE_ONE_OF, try_multi, "quick attach and detach", "comes with Linux 6.6" },
 	{ "perf uprobes", FEATURE_ONE_OF, try_perf, "probes on older kernels", "use Linux 6.1 or later" },

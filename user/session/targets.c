@@ -13,7 +13,11 @@
 #include "session/collector.h"
 #include "target/process.h"
 
-#define SINGLE_MAX 2 /* processes with probes of their own; more are a family */
+/*
+ * Processes with probes of their own; more are a family. Not two: a session link with another process's filter arms the return of
+ * a call that this one declines (stack switching).
+ */
+#define SINGLE_MAX 1
 
 static struct followed *followed_find(struct collector *collector, pid_t tgid)
 {
