@@ -57,17 +57,17 @@ def test_main_thread(name):
     check_schedules("command", program("stacks", "--main", *MAIN[name]))
 
 
-SEVERAL = program("stacks", "0(2.0)", "0(3(0)3)", "2(2h2)", "2(4(0.4)2)")
 
 
 def check_several(collectors, targets):
-    running = [Target(SEVERAL) for _ in range(targets)]
+    words = program("stacks", "0(2.0)", "0(3(0)3)", "2(2h2)", "2(4(0.4)2)")
+    running = [Target(words) for _ in range(targets)]
     parts = [running] if collectors == 1 else [[running[i % targets]] for i in range(collectors)]
     recorders = [Recorder("-p", ",".join(str(target.pid) for target in part)) for part in parts]
     for target in running:
         target.go()
     for target in running:
-        compare_outcome(target.outcome(), SEVERAL)
+        compare_outcome(target.outcome(), words)
     for recorder in recorders:
         recorder.finish()
 

@@ -9,6 +9,7 @@ from harm import (LONG, Outcome, States, Target, command_status, compare_outcome
                   note, program, record_command, stopped_members, untraced)
 from harness import SLOW, Recorder, cases, wait_until
 
+ALONE = "measures time"
 SLEEPING = 12000 if LONG else round(3000 / SLOW)
 COUNTS = {"exit": 12000 if SLOW == 1 else 1000, "sleep": SLEEPING, "execute": SLEEPING // 4, "mixed": SLEEPING}
 PARALLEL = 300
