@@ -9,6 +9,7 @@ waiting. Each worker has a copy of the workloads: probes are placed in files, an
 measure time or look at the whole machine run alone, after the others (harness.alone). What has failed in a whole run is made
 once more at its end, alone, if it was little, and has failed if it does so again: other programs use the machine, too.
 Closing line: N passed, N failed, N skipped.
+XPUTRACE_E2E_LONG=1 makes the numbers of test_harm*.py larger, XPUTRACE_E2E_KILLS=N those of killed collectors (28).
 """
 
 import argparse
