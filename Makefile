@@ -78,7 +78,13 @@ INCLUDES := -I. -Iuser -Iinclude
 # -fPIC: the same objects make the static and the shared library.
 BASE_FLAGS = -std=gnu11 -D_GNU_SOURCE -DXPT_VERSION='"$(VERSION)"' $(INCLUDES) $(WARNINGS) $(PACKAGE_CFLAGS) \
 	-fPIC -fvisibility=hidden -MMD -MP
-COMPILE = $(CC) $(BASE_FLAGS) $(CPPFLAGS) $(CFLAGS)
+# In front of the user's flags, which may switch each off. The C library refuses _FORTIFY_SOURCE without optimisation.
+BRANCHES_x86 := -fcf-protection
+BRANCHES_arm64 := -mbranch-protection=standard
+OPTIMISED = $(filter-out -O0,$(lastword $(filter -O%,$(CFLAGS))))
+FORTIFY = $(if $(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),,$(if $(OPTIMISED),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+HARDENING = -fstack-protector-strong $(BRANCHES_$(ARCH)) $(FORTIFY)
+COMPILE = $(CC) $(BASE_FLAGS) $(HARDENING) $(CPPFLAGS) $(CFLAGS)
 SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 # Sanitizers hide from gcc what is initialised.
 SANITIZED_COMPILE = $(CC) $(BASE_FLAGS) $(CPPFLAGS) $(SANITIZE) -Wno-maybe-uninitialized
@@ -290,6 +296,9 @@ $(BENCH_PROGRAMS): $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(LIBRARY_OBJE
 	$(call say,LINK,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
+
+# A probe costs more at the instruction that marks the targets of branches.
+$(BUILD)/obj/tests/bench/target/%.o: HARDENING =
 
 $(BENCH_TARGETS): $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/target/%.o
 	$(call say,LINK,$@)

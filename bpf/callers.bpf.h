@@ -7,15 +7,30 @@
 #define XPT_CALLERS_BPF_H
 
 #include "frames.bpf.h"
+#include "wait.bpf.h"
 
-/* From where the function was called that the thread enters; user space is told of each place once. */
+/* The ticket with which user space is asked to place the probe behind a place; another one, if it has been asked already. */
+__noinline __u64 caller_ticket(const struct caller_key *key)
+{
+	const struct xpt_config *config = config_get();
+	__u64 ticket = config ? wait_ticket(config->wait_probes) : 0;
+	const __u64 *known;
+
+	if (!key || !bpf_map_update_elem(&callers, key, &ticket, BPF_NOEXIST))
+		return ticket;
+	known = bpf_map_lookup_elem(&callers, key);
+	return known ? *known : 0;
+}
+
+/* From where the function was called that the thread enters. A place is reported once; all threads wait for its probe. */
 __noinline int caller_look(struct xpt_thread *thread)
 {
+	const struct xpt_config *config = config_get();
 	struct xpt_record_caller *record;
 	struct caller_key key;
-	__u32 one = 1;
+	__u64 *known;
 
-	if (!thread)
+	if (!thread || !config)
 		return 0;
 	thread->return_address = thread->registers.link;
 	if (!thread->return_address)
@@ -25,20 +40,26 @@ __noinline int caller_look(struct xpt_thread *thread)
 	thread->caller = thread->return_address;
 	key.tgid = bpf_get_current_pid_tgid() >> 32;
 	key.address = thread->caller;
-	if (!key.address || bpf_map_lookup_elem(&callers, &key))
+	if (!key.address)
 		return 0;
-	bpf_map_update_elem(&callers, &key, &one, BPF_ANY);
+	thread->now = bpf_ktime_get_ns();
+	known = bpf_map_lookup_elem(&callers, &key);
+	if (known) {
+		if (*known)
+			wait_turns(*known, thread->now + config->wait_probes, thread->registers.stack);
+		*known = 0;
+		return 0;
+	}
 	record = (void *)thread->scratch;
 	record->header.kind = XPT_RECORD_CALLER;
 	record->header.size = sizeof(*record);
 	record->header.tgid = key.tgid;
-	record->header.time = bpf_ktime_get_ns();
+	record->header.time = thread->now;
 	record->address = key.address;
-	record->held = 0;
-	hold(&record->header, &record->held);
-	if (record->held)
-		record->held = 1;
-	emit_control(record, sizeof(*record));
+	record->ticket = thread->ticket = caller_ticket(&key);
+	if (!emit_control(record, sizeof(*record)))
+		wait_for(thread->ticket, thread->now + config->wait_probes, thread->registers.stack,
+			 XPT_LOSS_LATE_PROBES);
 	return 0;
 }
 

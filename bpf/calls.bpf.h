@@ -7,9 +7,11 @@
 #define XPT_CALLS_BPF_H
 
 #include "counts.bpf.h"
+#include "family.bpf.h"
 #include "fetch.bpf.h"
 #include "operators.bpf.h"
 #include "regions.bpf.h"
+#include "wait.bpf.h"
 
 /* The thread's name is sent along with its first call. */
 __noinline int thread_announce(struct xpt_thread *thread)
@@ -23,11 +25,12 @@ __noinline int thread_announce(struct xpt_thread *thread)
 	record->header.kind = XPT_RECORD_TASK;
 	record->header.size = sizeof(*record);
 	record->header.tgid = id >> 32;
+	family_activate(id >> 32);
 	record->header.time = bpf_ktime_get_ns();
 	record->tid = id;
 	record->event = XPT_TASK_THREAD;
-	record->held = 0;
 	record->reserved = 0;
+	record->reserved2 = 0;
 	record->other = 0;
 	record->code = 0;
 	bpf_get_current_comm(record->name, sizeof(record->name));
@@ -206,9 +209,9 @@ __noinline int fetch_results(struct xpt_thread *thread, const struct xpt_spec *s
 	return 0;
 }
 
-/* Values behind a call's record: of its fetches, its number, and its counts. */
+/* Values behind a call's record: of its fetches, its number, its counts, and its ticket. */
 #define VALUES_MASK 31
-_Static_assert(XPT_FETCH_MAX + 1 + 2 * sizeof(struct xpt_counts) / 8 <= VALUES_MASK + 1, "room for all");
+_Static_assert(XPT_FETCH_MAX + 2 + 2 * sizeof(struct xpt_counts) / 8 <= VALUES_MASK + 1, "room for all");
 
 /* Behind the other values; how many there are then. */
 __noinline int counts_append(struct xpt_thread *thread, __u32 depth, __u32 values)
@@ -226,6 +229,29 @@ __noinline int counts_append(struct xpt_thread *thread, __u32 depth, __u32 value
 		for (__u32 i = 0; i < XPT_SLOT_MAX; i++)
 			value[values++ & VALUES_MASK] = from->value[i];
 	}
+	return values;
+}
+
+/* Waits for the answer to the record that has been emitted at a time, if it has a ticket. */
+__noinline int call_wait(const struct xpt_thread *thread, __u64 time)
+{
+	const struct xpt_config *config = config_get();
+
+	if (!thread || !config)
+		return 0;
+	return wait_for(thread->ticket, time + config->wait_probes, thread->stack, XPT_LOSS_LATE_PROBES);
+}
+
+/* Takes a ticket for the call, if it waits; it is behind the other values. How many there are then. */
+__noinline int ticket_append(struct xpt_thread *thread, __u32 values)
+{
+	const struct xpt_config *config = config_get();
+
+	if (!thread || !config)
+		return values;
+	thread->ticket = wait_ticket(config->wait_probes);
+	if (thread->ticket)
+		thread->scratch[sizeof(struct xpt_record_call) / 8 + (values++ & VALUES_MASK)] = thread->ticket;
 	return values;
 }
 
@@ -273,13 +299,18 @@ __noinline int call_emit(struct xpt_thread *thread, const struct xpt_spec *spec,
 		values = counts_append(thread, depth, values);
 		record->flags |= XPT_CALL_COUNTED;
 	}
-	if (spec->flags & XPT_SPEC_HOLD)
-		hold(&record->header, &record->flags);
+	thread->ticket = 0;
+	if (spec->flags & XPT_SPEC_WAIT)
+		values = ticket_append(thread, values);
+	if (thread->ticket)
+		record->flags |= XPT_CALL_WAITS;
 	size = (sizeof(*record) + 8 * values) & 255;
 	record->header.size = size;
 	if (spec->flags & XPT_SPEC_CONTROL ? emit_control(record, size) :
 					     emit_data(config, record, size, WAKEUP_WINDOW))
 		count_lost(spec, frame->program);
+	else
+		call_wait(thread, end);
 	return 0;
 }
 
@@ -420,8 +451,69 @@ static __always_inline void called_end(struct task_struct *task, __u64 stack)
 		function_end(thread, stack, end);
 }
 
-static __always_inline int call_begin(struct pt_regs *context, __u32 index)
+#define ARMED_MAX 64 /* returns of a thread, as in the kernel */
+#define LOADER_DELETES 2 /* r_debug.r_state: RT_DELETE; 0 is RT_CONSISTENT */
+
+/* Whether the dynamic loader, which calls before and after each change of its list, has mapped something. */
+__noinline int loader_has_added(struct xpt_thread *thread, __s64 state_offset)
 {
+	__u32 state = 0, before;
+
+	if (!thread)
+		return 0;
+	if (!state_offset || read_user(&state, sizeof(state), thread->registers.site + state_offset))
+		return 1;
+	before = thread->loader;
+	thread->loader = state;
+	return !state && before != LOADER_DELETES;
+}
+
+/* Towards the end, what began in time is still recorded as a whole. */
+__noinline int is_inside_at_end(const struct xpt_spec *spec)
+{
+	const struct xpt_thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	const struct xpt_running *running;
+
+	if (!spec)
+		return 0;
+	if (spec->role == XPT_ROLE_OPERATOR_END || (thread && is_inside(thread)))
+		return 1;
+	running = spec->role == XPT_ROLE_OPERATOR ? running_get(false) : NULL;
+	return running && running->open;
+}
+
+/*
+ * Arming a return makes the kernel drop those below the stack pointer, whoever has armed them. Is one of them still open,
+ * because the thread runs on a higher stack meanwhile?
+ */
+static __always_inline bool drops_open_return(const struct xpt_thread *thread)
+{
+	const struct return_instance *armed = bpf_get_current_task_btf()->utask->return_instances;
+	__u64 now;
+
+	if (thread->registers.link)
+		return false;
+	for (__u32 i = 0; i < ARMED_MAX && armed && armed->stack < thread->registers.stack; i++) {
+		if (!read_user(&now, sizeof(now), armed->stack) && now && now == return_trampoline())
+			return true;
+		armed = armed->next;
+	}
+	return false;
+}
+
+/* The frame at the thread's depth is recorded without its end. */
+__noinline int call_decline(struct xpt_thread *thread, const struct xpt_spec *spec)
+{
+	if (!thread || !spec || !drops_open_return(thread))
+		return 0;
+	count_loss(XPT_LOSS_STACKS);
+	call_emit(thread, spec, thread->depth, thread->start, XPT_CALL_NO_END);
+	return 1;
+}
+
+static __always_inline int call_begin(struct pt_regs *context, __u64 cookie)
+{
+	__u32 index = cookie & 0xffff;
 	const struct xpt_spec *spec = bpf_map_lookup_elem(&specs, &index);
 	const struct xpt_config *config = config_get();
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -430,8 +522,11 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 	bool layer = false;
 	int counted;
 
-	if (!spec || !config || config->stopping || task->tgid == config->self ||
-	    !(config->roles >> (spec->role & 31) & 1))
+	if (!spec || !config || task->tgid == config->self || !(config->roles >> (spec->role & 31) & 1))
+		return RETURN_NOT_WANTED;
+	if ((cookie & XPT_COOKIE_FAMILY) && !family_has(task->tgid))
+		return RETURN_NOT_WANTED;
+	if (config->capture != XPT_CAPTURE_ON && (config->capture == XPT_CAPTURE_OFF || !is_inside_at_end(spec)))
 		return RETURN_NOT_WANTED;
 	if (spec->role == XPT_ROLE_OPERATOR_END) {
 		called_end(task, STACK_POINTER(context) - RETURN_POPS);
@@ -447,9 +542,11 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 		count_unseen(spec, spec->fetch[0].source ? second : first);
 		return RETURN_NOT_WANTED;
 	}
-	if (!thread->known)
+	if (!thread->known && spec->role != XPT_ROLE_LOADER)
 		thread_announce(thread);
 	registers_read(context, &thread->registers);
+	if (spec->role == XPT_ROLE_LOADER && !loader_has_added(thread, (__s64)cookie >> XPT_COOKIE_STATE_SHIFT))
+		return RETURN_NOT_WANTED;
 	if (spec->role == XPT_ROLE_OPERATOR) {
 		operator_begin(thread, spec);
 		return RETURN_NOT_WANTED;
@@ -497,6 +594,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 		running_begins();
 	frame->start = thread->start = bpf_ktime_get_ns();
 	thread->now = frame->start - 1;
+	thread->stack = thread->registers.stack;
 	fetch_arguments(thread, spec);
 	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD && spec->fetches && (frame->valid & 1))
 		program_cut(thread, spec, frame->value[0]);
@@ -504,20 +602,27 @@ static __always_inline int call_begin(struct pt_regs *context, __u32 index)
 		call_emit(thread, spec, thread->depth, frame->start, XPT_CALL_NO_END);
 		return RETURN_NOT_WANTED;
 	}
+	if (call_decline(thread, spec)) {
+		if ((spec->flags & XPT_SPEC_RUNNING) && !layer)
+			running_cancel();
+		return RETURN_NOT_WANTED;
+	}
 	inference_mark(thread, (spec->flags & XPT_SPEC_RUNNING) && !layer);
 	thread->depth++;
 	return RETURN_WANTED;
 }
 
-static __always_inline void call_end(struct pt_regs *context, __u32 index)
+static __always_inline void call_end(struct pt_regs *context, __u64 cookie)
 {
 	__u64 end = bpf_ktime_get_ns();
+	__u32 index = cookie & 0xffff;
 	const struct xpt_spec *spec = bpf_map_lookup_elem(&specs, &index);
+	const struct xpt_config *config = config_get();
 	struct xpt_thread *thread;
 	struct xpt_frame *frame;
 	int depth;
 
-	if (!spec)
+	if (!spec || !config)
 		return;
 	thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
 	if (!thread)
@@ -526,8 +631,9 @@ static __always_inline void call_end(struct pt_regs *context, __u32 index)
 	if (depth < 0)
 		return;
 	frame = &thread->frame[depth & (XPT_DEPTH_MAX - 1)];
-	if (frame->flags & FRAME_LEFT_OUT)
+	if ((frame->flags & FRAME_LEFT_OUT) || config->capture == XPT_CAPTURE_OFF)
 		return;
+	thread->stack = STACK_POINTER(context);
 	if (frame->flags & FRAME_COUNTED)
 		counts_read(counts_get(), COUNTS_AT_RETURN);
 	thread->start = frame->start;

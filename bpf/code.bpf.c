@@ -1,28 +1,22 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
  * Code objects on their way into a runtime: a program of its own at the entry of the calls that load them, beside the one
- * that records the call. What is small is copied in pieces; for what is not, or does not tell its size, the process is
- * stopped before the function's next instruction, until user space has read its memory.
+ * that records the call. What is small is copied in pieces; for what is not, or has no known size, the thread waits here
+ * until user space has read its memory.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
+#include "family.bpf.h"
 #include "fetch.bpf.h"
+#include "wait.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define PIECES_MAX 64 /* of one object; a page each */
 #define SMALL (PIECES_MAX * XPT_CODE_PIECE_MAX)
 #define PARTS_COPIED 16
-#define HOLDERS_MAX 4096
-#define ALREADY_THERE -17   /* -EEXIST */
-#define LATEST 500000000ull /* ns after the call's begin; well before the guard ends that outlives a dead collector */
-
-#define SIGCONT 18
-#define SIGSTOP 19
-#define SIG_IGN 1
-#define JOBCTL_STOP_PENDING (1ul << 17)
 
 #define ELF_MAGIC 0x464c457f	  /* "\x7f" "ELF" */
 #define FATBIN_MAGIC 0xba55ed50	  /* of CUDA */
@@ -94,14 +88,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct xpt_code_spec);
 } code_specs SEC(".maps");
-
-/* Processes that were stopped here and not let go yet; user space removes them when it does so. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, HOLDERS_MAX);
-	__type(key, __u32);
-	__type(value, struct xpt_hold);
-} code_holds SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -315,98 +301,24 @@ __noinline int look_at_head(struct code_thread *thread)
 	return 0;
 }
 
-/* Is a stop signal on its way to the process that is not from here? */
-__noinline int is_stopping(__u32 tgid)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-
-	if (bpf_map_lookup_elem(&code_holds, &tgid))
-		return 0;
-	return (BPF_CORE_READ(task, jobctl) & JOBCTL_STOP_PENDING) ||
-	       (BPF_CORE_READ(task, signal, shared_pending.signal.sig[0]) >> (SIGSTOP - 1) & 1);
-}
-
-/* What speaks against stopping the process: XPT_CODE_* */
-__noinline int why_not(__u32 self)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
-	const struct xpt_hold *hold;
-	struct tty_struct *terminal;
-	__u64 handler;
-
-	hold = bpf_map_lookup_elem(&code_holds, &tgid);
-	if (hold && hold->unattended)
-		return XPT_CODE_UNATTENDED;
-	if (BPF_CORE_READ(task, ptrace))
-		return XPT_CODE_TRACED;
-	handler = (__u64)BPF_CORE_READ(task, sighand, action[SIGCONT - 1].sa.sa_handler);
-	if (handler > SIG_IGN)
-		return XPT_CODE_HANDLED;
-	if (is_stopping(task->tgid))
-		return XPT_CODE_STOPPING;
-	terminal = BPF_CORE_READ(task, signal, tty);
-	if (terminal && BPF_CORE_READ(terminal, ctrl.pgrp) == BPF_CORE_READ(task, signal, pids[PIDTYPE_PGID]) &&
-	    BPF_CORE_READ(task, real_parent, tgid) != self)
-		return XPT_CODE_FOREGROUND;
-	return 0;
-}
-
-/*
- * Stops the process, if it can be told later that this was done here. Between the two steps another thread's hold may
- * end, and with it the entry, or the guard's interest in it: so it is written again.
- */
-__noinline int stop_process(struct code_thread *thread)
-{
-	const struct task_struct *task = bpf_get_current_task_btf();
-	__u32 tgid = bpf_get_current_pid_tgid() >> 32;
-	struct xpt_hold hold = {};
-	int error;
-
-	if (!thread)
-		return 0;
-	hold.time = thread->record.header.time;
-	hold.started = BPF_CORE_READ(task, group_leader, start_boottime);
-	error = bpf_map_update_elem(&code_holds, &tgid, &hold, BPF_NOEXIST);
-	if (error && error != ALREADY_THERE)
-		return 0;
-	/* To the thread: one to the process may be pending already, and stops it only when the thread that took it runs. */
-	if (bpf_send_signal_thread(SIGSTOP)) {
-		if (!error)
-			bpf_map_delete_elem(&code_holds, &tgid);
-		return 0;
-	}
-	bpf_map_update_elem(&code_holds, &tgid, &hold, BPF_ANY);
-	thread->record.flags |= XPT_CODE_HELD;
-	return 0;
-}
-
-/* Sends the record; stops the process if that is wanted, and nothing speaks against it. */
-__noinline int record_send(struct code_thread *thread, __u32 stop)
+/* Sends the record; the thread waits until its memory has been read, if that is needed. */
+__noinline int record_send(struct code_thread *thread, __u32 wait)
 {
 	const struct xpt_config *config = config_get();
-	struct xpt_record_code *record;
+	__u64 deadline;
 
 	if (!thread || !config)
 		return 0;
-	if (stop && config->no_stop)
-		thread->record.flags |= XPT_CODE_NO_STOP;
-	else if (stop && bpf_ktime_get_ns() - thread->record.header.time > LATEST)
-		thread->record.flags |= XPT_CODE_LATE;
-	else if (stop)
-		thread->record.flags |= why_not(config->self);
-	if (thread->record.flags >= XPT_CODE_NO_STOP)
-		stop = 0;
-	/* Room first: nobody would let go a process of which no record tells. */
-	record = bpf_ringbuf_reserve(&code_ring, sizeof(*record), 0);
-	if (!record) {
+	deadline = thread->record.header.time + config->wait_codes;
+	/* Its memory may have taken long to read. */
+	if (wait && bpf_ktime_get_ns() < deadline)
+		thread->record.ticket = wait_ticket(config->wait_codes);
+	if (wait && !thread->record.ticket)
+		thread->record.flags |= XPT_CODE_NO_WAIT;
+	if (bpf_ringbuf_output(&code_ring, &thread->record, sizeof(thread->record), BPF_RB_FORCE_WAKEUP))
 		count_loss(XPT_LOSS_RING_FULL);
-		return 0;
-	}
-	if (stop)
-		stop_process(thread);
-	__builtin_memmove(record, &thread->record, sizeof(*record));
-	bpf_ringbuf_submit(record, BPF_RB_FORCE_WAKEUP);
+	else
+		wait_for(thread->record.ticket, deadline, thread->registers.stack, XPT_LOSS_LATE_CODES);
 	return 0;
 }
 
@@ -475,7 +387,7 @@ __noinline int take_parts(struct code_thread *thread, __u64 count)
 	return copy_bytes(thread, address, size);
 }
 
-/* What the record's source says is copied; 0: all of it, else the process has to be stopped. */
+/* What the record's source says is copied; 0: all of it, else the thread has to wait. */
 __noinline int code_copy(struct code_thread *thread, const struct xpt_code_spec *spec)
 {
 	__u64 count = 0;
@@ -512,6 +424,7 @@ __noinline int code_begin(struct code_thread *thread, const struct xpt_code_spec
 	record->reserved = 0;
 	record->address = record->size = record->copied = 0;
 	record->count = record->flags = 0;
+	record->ticket = 0;
 	code_fetch(thread, spec, XPT_CODE_BYTES, &record->address);
 	code_fetch(thread, spec, XPT_CODE_SIZE, &record->size);
 	return 0;
@@ -520,14 +433,16 @@ __noinline int code_begin(struct code_thread *thread, const struct xpt_code_spec
 SEC("uprobe.s")
 int code_entry(struct pt_regs *context)
 {
-	__u32 index = bpf_get_attach_cookie(context);
+	__u64 cookie = bpf_get_attach_cookie(context);
+	__u32 index = cookie & 0xffff;
 	const struct xpt_code_spec *spec = bpf_map_lookup_elem(&code_specs, &index);
 	const struct xpt_config *config = config_get();
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct code_thread *thread;
 	int all;
 
-	if (!spec || !config || config->stopping || task->tgid == config->self)
+	if (!spec || !config || config->capture != XPT_CAPTURE_ON || task->tgid == config->self ||
+	    ((cookie & XPT_COOKIE_FAMILY) && !family_has(task->tgid)))
 		return 0;
 	thread = bpf_task_storage_get(&code_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!thread) {

@@ -8,7 +8,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
-#include "emit.bpf.h"
+#include "family.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -104,14 +104,14 @@ static __always_inline struct xpt_record_event *record_of(struct event_room *roo
 	return (void *)room->built;
 }
 
-static __always_inline bool is_target(struct event_room *room, struct task_struct *task)
+static __always_inline bool is_of_target(struct event_room *room, struct task_struct *task)
 {
 	__u64 start = task->group_leader->start_time;
 	__u32 tgid = task->tgid;
 
 	if (room->last_target == tgid && room->last_target_start == start)
 		return true;
-	if (!bpf_map_lookup_elem(&processes, &tgid))
+	if (!is_target(tgid))
 		return false;
 	room->last_target = tgid;
 	room->last_target_start = start;
@@ -306,7 +306,7 @@ static __always_inline void take(const struct xpt_config *config, struct event_r
 	__u32 words, size;
 
 	record->thread = 0;
-	if ((spec->flags & XPT_EVENT_BY_THREAD) && is_target(room, task))
+	if ((spec->flags & XPT_EVENT_BY_THREAD) && is_of_target(room, task))
 		record->thread = XPT_THREAD_TARGET | (is_in_call(task) ? XPT_THREAD_IN_CALL : 0);
 	words = fill(room, spec);
 	if (!is_wanted(room, spec))
@@ -377,7 +377,7 @@ static __always_inline void chain_take(void *context)
 	const struct xpt_event_spec *spec = bpf_map_lookup_elem(&event_specs, &index);
 	const struct xpt_config *config = config_get();
 
-	if (!room || !spec || !config || config->stopping)
+	if (!room || !spec || !config || config->capture == XPT_CAPTURE_OFF)
 		return;
 	room->base = (__u64)context;
 	/* Those of one tracepoint all have the span of the widest. */
@@ -449,7 +449,7 @@ static __always_inline void ioctl_open(const struct enter_record *context)
 	struct open_ioctl *open;
 	__u32 tgid = task->tgid;
 
-	if (!config || config->stopping || !bpf_map_lookup_elem(&processes, &tgid))
+	if (!config || config->capture == XPT_CAPTURE_OFF || !is_target(tgid))
 		return;
 	node = node_of(task, context->argument[0]);
 	if (!node)

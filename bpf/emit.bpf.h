@@ -12,6 +12,13 @@ static __always_inline const struct xpt_config *config_get(void)
 	return bpf_map_lookup_elem(&settings, &zero);
 }
 
+static __always_inline struct xpt_shared *shared_get(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&shared_state, &zero);
+}
+
 static __always_inline void count_loss(__u32 cause)
 {
 	__u64 *count = bpf_map_lookup_elem(&losses, &cause);

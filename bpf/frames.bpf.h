@@ -20,20 +20,24 @@ static __always_inline __u64 return_trampoline(void)
 	return BPF_CORE_READ(task, mm, uprobes_state.xol_area, vaddr);
 }
 
-/* Stops the process until user space has looked, where that is wanted. */
-static __always_inline void hold(struct xpt_record_header *header, __u8 *flags)
-{
-	__u32 tgid = header->tgid;
-	__u32 *process = bpf_map_lookup_elem(&processes, &tgid);
-
-	if (process && (*process & XPT_PROCESS_HOLD) && !bpf_send_signal(19 /* SIGSTOP */))
-		*flags |= XPT_CALL_HELD;
-}
-
 /* Is its return watched? */
 static __always_inline bool frame_returns(const struct xpt_frame *frame)
 {
 	return !(frame->flags & FRAME_LEFT_OUT) || (frame->flags & FRAME_RUNNING);
+}
+
+/*
+ * A frame below the stack pointer has been left, or the thread runs on another stack and comes back to it: then its return
+ * address is the trampoline's still. Where that is in a register, nothing shows it.
+ */
+static __always_inline bool frame_is_on_other_stack(const struct xpt_thread *thread, const struct xpt_frame *frame)
+{
+	__u64 now;
+
+	if (thread->registers.link || frame->stack >= thread->registers.stack || frame->role == XPT_ROLE_OPERATOR ||
+	    !frame_returns(frame) || read_user(&now, sizeof(now), frame->stack))
+		return false;
+	return now && now == return_trampoline();
 }
 
 /* Is what begins now on the thread inside an inference that is recorded? */
@@ -54,7 +58,7 @@ static __always_inline bool frame_is_open(const struct xpt_thread *thread, const
 	__u64 now;
 
 	if (frame->stack < thread->registers.stack)
-		return false;
+		return frame_is_on_other_stack(thread, frame);
 	/* Where operators throw, nothing tells of their end. */
 	if (frame->stack == thread->registers.stack && frame->role == XPT_ROLE_OPERATOR &&
 	    spec->role == XPT_ROLE_OPERATOR)

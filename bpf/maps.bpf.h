@@ -62,7 +62,7 @@ struct {
 	__type(value, struct xpt_running);
 } fresh_running __weak SEC(".maps");
 
-/* From where operators of a process are called: told to user space. */
+/* From where operators of a process are called. Value: the ticket of who waits for the probe there; 0: it is there. */
 struct caller_key {
 	__u64 tgid;
 	__u64 address;
@@ -72,7 +72,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
 	__type(key, struct caller_key);
-	__type(value, __u32);
+	__type(value, __u64);
 } callers __weak SEC(".maps");
 
 /* Names of regions that user space has been told. */
@@ -88,7 +88,24 @@ struct {
 	__type(value, __u32);
 } region_names __weak SEC(".maps");
 
-/* Processes to follow: their children, programs and libraries. Value: XPT_PROCESS_*. */
+/* What user space maps, too. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct xpt_shared);
+} shared_state __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, XPT_FAMILY_WORDS);
+	__type(key, __u32);
+	__type(value, struct xpt_family);
+} family __weak SEC(".maps");
+
+/* Processes to follow that are not of the family: their children, programs and end. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, XPT_PROCESSES_MAX);

@@ -22,15 +22,15 @@ extern bool bpf_session_is_return(void) __ksym;
 SEC("uprobe.s")
 int call_session(struct pt_regs *context)
 {
-	__u32 index = bpf_get_attach_cookie(context);
+	__u64 cookie = bpf_get_attach_cookie(context);
 	int answer;
 
 	if (!IS_RETURN(context)) {
-		answer = call_begin(context, index);
+		answer = call_begin(context, cookie);
 		/* The verifier does not look into a function of its own for what it returns, as the compiler does. */
 		barrier_var(answer);
 		return answer & RETURN_NOT_WANTED;
 	}
-	call_end(context, index);
+	call_end(context, cookie);
 	return 0;
 }

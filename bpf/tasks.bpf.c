@@ -5,11 +5,7 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 
-#include "emit.bpf.h"
-
-#define STOP_SIGNAL 19 /* SIGSTOP */
-
-extern int bpf_send_signal_task(struct task_struct *task, int signal, enum pid_type type, __u64 value) __ksym __weak;
+#include "family.bpf.h"
 
 static __always_inline void task_emit(struct xpt_record_task *record, __u32 tgid, __u32 tid, __u8 event)
 {
@@ -22,27 +18,26 @@ static __always_inline void task_emit(struct xpt_record_task *record, __u32 tgid
 	emit_control(record, sizeof(*record));
 }
 
-/* The child has not run yet: what stops it here stops it before its first instruction. */
+/* The child has not run yet: a member of the family is traced from its first instruction. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
 {
 	__u32 tgid = child->tgid, parent_tgid = parent->tgid;
+	const struct xpt_config *config = config_get();
 	struct xpt_record_task record = {};
-	__u32 *process, flags;
+	bool member, active;
 
-	if (tgid == parent_tgid)
+	if (tgid == parent_tgid || !config || !is_target(parent_tgid))
 		return 0;
-	process = bpf_map_lookup_elem(&processes, &parent_tgid);
-	if (!process)
+	member = config->family || family_has(parent_tgid);
+	active = family_is_active(parent_tgid);
+	if (member)
+		family_add(tgid);
+	/* The programs of its parent are its own, too. */
+	if (active)
+		family_activate(tgid);
+	if (member && !active)
 		return 0;
-	flags = *process;
-	bpf_map_update_elem(&processes, &tgid, &flags, BPF_ANY);
-	if (flags & XPT_PROCESS_HOLD) {
-		if (bpf_send_signal_task && !bpf_send_signal_task(child, STOP_SIGNAL, PIDTYPE_TGID, 0))
-			record.held = 1;
-		else
-			count_loss(XPT_LOSS_NOT_HELD);
-	}
 	record.other = parent_tgid;
 	BPF_CORE_READ_STR_INTO(&record.name, child, comm);
 	task_emit(&record, tgid, child->pid, XPT_TASK_FORK);
@@ -53,18 +48,16 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(process_exec, struct task_struct *task)
 {
 	__u32 tgid = task->tgid;
-	__u32 *process = bpf_map_lookup_elem(&processes, &tgid);
 	struct xpt_thread *thread;
 	struct xpt_record_task record = {};
 
-	if (!process)
+	if (!is_target(tgid))
 		return 0;
 	bpf_map_delete_elem(&runnings, &tgid);
 	thread = bpf_task_storage_get(&threads, task, 0, 0);
 	if (thread)
 		thread->caller = thread->regions = 0;
-	if ((*process & XPT_PROCESS_HOLD) && !bpf_send_signal(STOP_SIGNAL))
-		record.held = 1;
+	family_report(tgid);
 	BPF_CORE_READ_STR_INTO(&record.name, task, comm);
 	task_emit(&record, tgid, task->pid, XPT_TASK_EXEC);
 	return 0;
@@ -74,12 +67,24 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(process_exit, struct task_struct *task)
 {
 	__u32 tgid = task->tgid;
+	const struct xpt_config *config = config_get();
+	struct xpt_shared *shared = shared_get();
 	struct xpt_record_task record = {};
+	bool followed;
+	__u32 left;
 
-	/* Two threads that end at the same time may both find nobody alive: the one that removes the entry tells. */
-	if (task->signal->live.counter || bpf_map_delete_elem(&processes, &tgid))
+	if (task->signal->live.counter || !config || !shared)
+		return 0;
+	if (tgid == config->self)
+		shared->gone = 1;
+	/* Two threads that end at the same time may both find nobody alive: the one that removes the process reports it. */
+	left = family_remove(tgid);
+	followed = !bpf_map_delete_elem(&processes, &tgid);
+	if (!followed && !(left & LEFT_MEMBER))
 		return 0;
 	bpf_map_delete_elem(&runnings, &tgid);
+	if (!followed && !(left & LEFT_REPORTED))
+		return 0;
 	record.code = BPF_CORE_READ(task, signal, group_exit_code) ?: task->exit_code;
 	BPF_CORE_READ_STR_INTO(&record.name, task, comm);
 	task_emit(&record, tgid, task->pid, XPT_TASK_EXIT);

@@ -79,7 +79,10 @@ struct xpt_thread {
 	__u64 handle;		    /* of its program */
 	__u64 caller;		    /* from where its latest operator was called */
 	__u64 number;		    /* of the call among those of its program */
+	__u64 ticket;		    /* of the call that is being worked on; 0: it does not wait */
+	__u64 stack;		    /* the stack pointer at its entry or return */
 	__u32 sample_every;	    /* the rate at which it was taken */
+	__u32 loader;		    /* r_debug.r_state as it was at the loader's latest call */
 	__u32 regions; /* open: the one with place p is region[p % XPT_REGIONS_MAX], if that is its place still */
 	struct xpt_frame frame[XPT_DEPTH_MAX];
 	struct xpt_open_region region[XPT_REGIONS_MAX];

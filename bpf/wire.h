@@ -123,7 +123,7 @@ enum xpt_success {
 #define XPT_SPEC_CONTROL (1 << 1)    /* rare and needed to understand the others: goes through the control ring */
 #define XPT_SPEC_SAMPLED (1 << 2)    /* may be left out when sampling */
 #define XPT_SPEC_BY_PROGRAM (1 << 3) /* counted by program handle (fetch 0); else by spec */
-#define XPT_SPEC_HOLD (1 << 4)	     /* hold the process until user space has looked, where holding is on */
+#define XPT_SPEC_WAIT (1 << 4)	     /* the thread waits until user space has placed probes, if waiting is on */
 #define XPT_SPEC_AROUND \
 	(1 << 5) /* what is called inside depends on it: it is known while it is open, also when it is left out */
 #define XPT_SPEC_RUNNING (1 << 6) /* an inference whose steps may run on other threads */
@@ -264,7 +264,7 @@ struct xpt_config {
 	__u32 rings;	    /* data rings in use; record goes to ring cpu % rings */
 	__u32 wakeup_bytes; /* wake the reader when so many bytes wait in a ring */
 	__u32 self;	    /* tgid of the collector, never recorded */
-	__u32 stopping;	    /* 1: calls that begin are no longer looked at, open ones still end */
+	__u32 capture;	    /* enum xpt_capture */
 	__u32 roles;	    /* bit (1 << enum xpt_role): calls of this role are looked at */
 	__u32 slots;	    /* perf events that are read around each inference, at most XPT_SLOT_MAX */
 	__u32 slot_cpus;    /* the one of slot s on CPU c is number s * slot_cpus + c */
@@ -273,19 +273,47 @@ struct xpt_config {
 	 * their own are where the only inference that runs is one of a program of which all are.
 	 */
 	__u32 chosen_only;
-	__u32 no_stop; /* 1: processes are not stopped for their code objects */
+	__u32 family; /* 1: children of followed processes become members of the family without user space */
+	/* ns after a thread's request at which it goes on without an answer (bpf/wait.bpf.h); 0: it does not wait */
+	__u64 wait_probes;
+	__u64 wait_codes;
 };
 
-#define XPT_PROCESS_TARGET (1 << 0) /* traced; its children become targets too */
-#define XPT_PROCESS_HOLD (1 << 1)   /* stop it at exec, fork and library loads until user space has looked */
-
-/* A process that was stopped for a code object, in a map by its number as __u32 until user space has looked at it. */
-struct xpt_hold {
-	__u64 time;	  /* as the call began that it waits in, the latest of several */
-	__u64 started;	  /* ns after boot at which the process began: tells a number that was used again */
-	__u64 unattended; /* 1: it has been let go by others meanwhile; it is not stopped again while this is here */
+/* What is recorded. All functions begin and end at one moment, whatever the order in which probes are placed. */
+enum xpt_capture {
+	XPT_CAPTURE_OFF = 0, /* nothing: probes are being placed or removed */
+	XPT_CAPTURE_ON = 1,
+	XPT_CAPTURE_ENDING = 2, /* open calls, and what begins inside of them */
 };
 
+/* The high bits of an attach cookie; the low 16 are the index of the spec. */
+#define XPT_COOKIE_FAMILY (1ull << 16) /* the probe is in all processes: only members of the family are traced */
+#define XPT_COOKIE_STATE_SHIFT \
+	32 /* of the dynamic loader: bytes from the probe to r_debug.r_state, signed; 0: unknown */
+
+/* Threads that wait in a probe, and the collector: one object in memory that the kernel side and user space share. */
+struct xpt_shared {
+	__u64 tickets; /* requests so far; the number of a request is its ticket */
+	__u64 members; /* processes of the family that live */
+	__u64 gone;    /* 1: the collector has ended; nobody waits any more */
+};
+
+/*
+ * The answer to a ticket is in slot ticket % XPT_WAIT_SLOTS: twice the ticket, plus XPT_WAIT_MISSED if the thread went on
+ * at its deadline. Who is second to write there learns that from the value before.
+ */
+#define XPT_WAIT_SLOTS 4096
+#define XPT_WAIT_MISSED 1
+#define XPT_WAIT_PATIENCE 3 /* missed deadlines in a row, after which threads of the process do not wait any more */
+
+/* 64 processes, a bit each, by PID. */
+struct xpt_family {
+	__u64 member;	/* traced, and its children too */
+	__u64 reported; /* its end is, too: it has run another program, or is active */
+	__u64 active;	/* has made a traced call, or its parent had when it forked: what it forks is reported */
+};
+
+#define XPT_FAMILY_WORDS 65536 /* PID_MAX_LIMIT / 64 */
 /* ---- kernel counters ---- */
 
 struct xpt_program_key {
@@ -325,18 +353,20 @@ struct xpt_sampling {
 
 /* Why something is missing. Index of the kernel's loss counters, and of XPT_RECORD_LOST. */
 enum xpt_loss {
-	XPT_LOSS_RING_FULL = 0,	 /* the reader did not keep up */
-	XPT_LOSS_DEPTH = 1,	 /* more than XPT_DEPTH_MAX calls or XPT_REGIONS_MAX regions open on one thread */
-	XPT_LOSS_THREAD = 2,	 /* no memory for the state of a thread */
-	XPT_LOSS_PROGRAMS = 3,	 /* more programs at once than the kernel table holds: not counted exactly */
-	XPT_LOSS_UNREADABLE = 4, /* a fetch met memory that could not be read; the call is there without the value */
-	XPT_LOSS_NOT_HELD = 5,	 /* a process or library began to run before its probes were in place */
-	XPT_LOSS_OPEN = 6,	 /* calls that had not returned when the recording ended */
-	XPT_LOSS_OUTPUT = 7,	 /* could not be written: disk full */
-	XPT_LOSS_NAMES = 8,	 /* user space: more programs or threads than the model keeps apart */
-	XPT_LOSS_UNPAIRED = 9,	 /* an enqueue that no wait was seen for, or the other way round; spans are there */
-	XPT_LOSS_NESTED = 10,	 /* a driver's event in an interrupt of the program that took another one */
-	XPT_LOSS_JOBS = 11,	 /* user space: more jobs at once than the model follows */
+	XPT_LOSS_RING_FULL = 0,	  /* the reader did not keep up */
+	XPT_LOSS_DEPTH = 1,	  /* more than XPT_DEPTH_MAX calls or XPT_REGIONS_MAX regions open on one thread */
+	XPT_LOSS_THREAD = 2,	  /* no memory for the state of a thread */
+	XPT_LOSS_PROGRAMS = 3,	  /* more programs at once than the kernel table holds: not counted exactly */
+	XPT_LOSS_UNREADABLE = 4,  /* a fetch met memory that could not be read; the call is there without the value */
+	XPT_LOSS_LATE_PROBES = 5, /* a program or library ran on before its probes were in place */
+	XPT_LOSS_OPEN = 6,	  /* calls that had not returned when the recording ended */
+	XPT_LOSS_OUTPUT = 7,	  /* could not be written: disk full */
+	XPT_LOSS_NAMES = 8,	  /* user space: more programs or threads than the model keeps apart */
+	XPT_LOSS_UNPAIRED = 9,	  /* an enqueue that no wait was seen for, or the other way round; spans are there */
+	XPT_LOSS_NESTED = 10,	  /* a driver's event in an interrupt of the program that took another one */
+	XPT_LOSS_JOBS = 11,	  /* user space: more jobs at once than the model follows */
+	XPT_LOSS_LATE_CODES = 12, /* a call that loads a code object went on before its bytes were copied */
+	XPT_LOSS_STACKS = 13,	  /* calls without an end: the thread had a traced call open on another, lower stack */
 	XPT_LOSS_MAX = 16,
 };
 
@@ -362,7 +392,7 @@ enum xpt_record_kind {
 	XPT_RECORD_PASS =
 		21, /* the reader begins to empty the rings: all that came before is in order up to the last one */
 	XPT_RECORD_NAMED = 22,	 /* the user gave a name to a handle */
-	XPT_RECORD_HELD = 23,	 /* a process was held while probes were placed */
+	XPT_RECORD_WAITED = 23,	 /* a thread waited while probes were placed */
 	XPT_RECORD_END = 24,	 /* JSON: closing figures: cost, sites, features; the recording is complete */
 	XPT_RECORD_RUNTIME = 25, /* JSON: name and status values of a runtime index; before its first spec */
 	XPT_RECORD_COUNT = 26,	 /* counts of one program so far; of a session, not in recordings */
@@ -389,12 +419,12 @@ struct xpt_record_header {
 };
 
 #define XPT_CALL_LAYER (1 << 0)	   /* the same operation one runtime further down: never counted again */
-#define XPT_CALL_NO_END (1 << 1)   /* recorded at its entry only */
-#define XPT_CALL_HELD (1 << 2)	   /* the process was sent a stop signal and waits for user space */
+#define XPT_CALL_NO_END (1 << 1)   /* recorded at its entry only; bit 2 stands in old recordings only */
 #define XPT_CALL_NUMBERED (1 << 3) /* behind the values stands which call of its program this was, from 0 */
 #define XPT_CALL_COUNTED (1 << 4)  /* behind that stand two struct xpt_counts: when it began, when it had returned */
 #define XPT_CALL_INSIDE (1 << 5)   /* in an inference that is recorded, on its thread */
 #define XPT_CALL_APART (1 << 6)	   /* an operator whose inference is on another thread */
+#define XPT_CALL_WAITS (1 << 7)	   /* the thread waits for user space: the last 8 bytes are its ticket */
 
 /* Roles, bits (1 << enum xpt_role), of calls that have them: whole inferences, and what an asynchronous one begins and ends with. */
 #define XPT_ROLES_COUNTED (1u << XPT_ROLE_EXECUTE | 1u << XPT_ROLE_ENQUEUE | 1u << XPT_ROLE_WAIT)
@@ -448,8 +478,8 @@ struct xpt_record_task {
 	struct xpt_record_header header;
 	__u32 tid;
 	__u8 event; /* enum xpt_task_event */
-	__u8 held;  /* the process was sent a stop signal and waits for user space */
-	__u16 reserved;
+	__u8 reserved;
+	__u16 reserved2;
 	__u32 other;
 	__s32 code;
 	char name[XPT_TASK_NAME_LEN];
@@ -486,8 +516,7 @@ struct xpt_record_ioctl {
 struct xpt_record_caller {
 	struct xpt_record_header header;
 	__u64 address; /* that the operator returns to */
-	__u8 held;     /* the process was sent a stop signal and waits for user space */
-	__u8 reserved[7];
+	__u64 ticket;  /* of the thread, which waits; 0: it does not */
 };
 
 /* From one place to the other on one thread, or from a function's entry to its return. header.time: the end. */
@@ -527,19 +556,11 @@ struct xpt_record_code_piece {
 	char bytes[]; /* padded to 8 */
 };
 
-#define XPT_CODE_WHOLE (1 << 0) /* all bytes came in pieces */
-#define XPT_CODE_HELD (1 << 1)	/* the process was sent a stop signal and waits for user space to read its memory */
+#define XPT_CODE_WHOLE (1 << 0)	     /* all bytes came in pieces */
 #define XPT_CODE_UNREADABLE (1 << 2) /* memory could not be read, where the pieces end */
 #define XPT_CODE_TEXT (1 << 3)	     /* text that ends with a 0 byte: size is not told, or where that was found */
 #define XPT_CODE_CROWDED (1 << 4)    /* no room for pieces, or no memory for the thread's state */
-/* Why it was not stopped although not all bytes came: */
-#define XPT_CODE_NO_STOP (1 << 5)    /* it must not be */
-#define XPT_CODE_TRACED (1 << 6)     /* by a debugger */
-#define XPT_CODE_HANDLED (1 << 7)    /* it handles SIGCONT */
-#define XPT_CODE_FOREGROUND (1 << 8) /* of a terminal: the shell would take it for stopped by its user */
-#define XPT_CODE_STOPPING (1 << 9)   /* somebody else is stopping it */
-#define XPT_CODE_LATE (1 << 10)	     /* its memory took too long to read: whoever lets it go may have ended meanwhile */
-#define XPT_CODE_UNATTENDED (1 << 11) /* nobody has looked at it since it was stopped last */
+#define XPT_CODE_NO_WAIT (1 << 5)    /* not all bytes came, and the thread does not wait until they are read */
 
 /* header.time: when the call began. Comes before the CALL record of the same thread and spec that ends next. */
 struct xpt_record_code {
@@ -553,6 +574,7 @@ struct xpt_record_code {
 	__u64 copied; /* bytes in pieces */
 	__u32 count;  /* of parts, more than one; else 0 */
 	__u32 flags;  /* XPT_CODE_* */
+	__u64 ticket; /* of the thread, which waits until user space has read its memory; 0: it does not */
 };
 
 struct xpt_record_lost {
@@ -580,10 +602,10 @@ struct xpt_record_count {
 	__u64 since;
 };
 
-struct xpt_record_held {
-	struct xpt_record_header header; /* time: when it was let go */
+struct xpt_record_waited {
+	struct xpt_record_header header; /* time: when it was answered */
 	__u64 start;
-	__u32 event; /* enum xpt_task_event that it was held for; 0: a call */
+	__u32 event; /* 0; of old recordings: enum xpt_task_event that the process was stopped for */
 	__u32 sites; /* probes placed meanwhile */
 };
 
@@ -627,7 +649,7 @@ struct xpt_record_reading {
  *	NODE	{"class":140737353984,"name":"/fc/Gemm","type":"Gemm","index":3,"provider":"CPUExecutionProvider"}
  *		class: address as fetched; what is not known is missing
  *	CODE_OBJECT {"uri":"memory://12#offset=0x7f00&size=8192","kind":"hsaco","machine":"gfx90a","name":"...","size":8192,
- *		 "sha256":"...","runtime":"hip","function":"hipModuleLoadData","tid":13,"stopped_ns":0,"missing":0,"error":"...",
+ *		 "sha256":"...","runtime":"hip","function":"hipModuleLoadData","tid":13,"waited_ns":0,"missing":0,"error":"...",
  *		 "kernels":["vector_add"],"functions":12}
  *		time: when the call began, or was found; what is not known is missing; kernels: at most 64 names; functions: their number
  *	THREAD, NAMED, CLASS, CHOICE, MATCH, SYMBOL  the bare name, or expression
@@ -667,11 +689,11 @@ XPT_SIZE_IS(struct xpt_record_ioctl, 40);
 XPT_SIZE_IS(struct xpt_record_caller, 32);
 XPT_SIZE_IS(struct xpt_code_spec, 8 + 24 * 3);
 XPT_SIZE_IS(struct xpt_record_code_piece, 32);
-XPT_SIZE_IS(struct xpt_record_code, 56);
+XPT_SIZE_IS(struct xpt_record_code, 64);
 XPT_SIZE_IS(struct xpt_record_lost, 40);
 XPT_SIZE_IS(struct xpt_record_total, 64);
 XPT_SIZE_IS(struct xpt_record_count, 72);
-XPT_SIZE_IS(struct xpt_record_held, 32);
+XPT_SIZE_IS(struct xpt_record_waited, 32);
 XPT_SIZE_IS(struct xpt_record_reading, 24);
 XPT_SIZE_IS(struct xpt_record_text, 32);
 

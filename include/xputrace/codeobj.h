@@ -17,10 +17,9 @@
  *	}
  *
  * What is recorded are the bytes that the runtime was given, as they were when the call began. Small ones are copied by the kernel
- * while the call is on its way in; for large ones, and where the size is not known beforehand, the process is stopped at the
- * call's entry, its memory is read, and it goes on: some milliseconds, unless no_stop is set. A process that is traced by a
- * debugger, handles SIGCONT, or runs in the foreground of a terminal is never stopped, and with all_processes none is. The capture
- * keeps 256 MB of memory ready for such copies, or a sixteenth of the machine's where that is less.
+ * while the call is on its way in; for large ones, and where the size is not known beforehand, the thread waits at the call's
+ * entry until its memory has been read: some milliseconds, unless no_wait is set. Other threads run on. The capture keeps 256 MB
+ * of memory ready for such copies, or a sixteenth of the machine's where that is less.
  */
 #ifndef XPUTRACE_CODEOBJ_H
 #define XPUTRACE_CODEOBJ_H
@@ -66,18 +65,19 @@ struct xpt_codeobj_options {
 	 * bytes are kept in memory, and xpt_codeobj.data has them.
 	 */
 	const char *output;
-	int no_stop; /* the process is never stopped: what the kernel cannot copy at once is missing */
+	int no_wait; /* no call waits: what the kernel cannot copy at once is missing */
 	/*
 	 * Limits, in bytes: of one object (default 1 GiB), of all of a process (4 GiB), of all (16 GiB). Beyond them an object is recorded
 	 * with its hash and functions where those can be had, its bytes are not kept, and it is counted.
 	 */
 	uint64_t object_limit, process_limit, total_limit;
-	uint64_t stop_limit; /* ns that a process may be stopped for one load; default 1 s */
+	uint64_t code_wait_limit; /* ns that a call waits until its object has been read; default 500 ms */
 	uid_t user; /* whose the folder, if it is made, and its files are; the default is the user that runs this */
 	gid_t group;
 	xpt_log_fn log;
 	void *log_context;
 	enum xpt_log_level log_level;
+	uint64_t wait_limit; /* ns that a thread waits for its probes; default 1 s (recording.h) */
 };
 
 /* A function in an object. */
@@ -127,7 +127,7 @@ struct xpt_codeobj {
 	uint64_t loaded;    /* ns of CLOCK_MONOTONIC: when the call began; 0: before the capture */
 	uint64_t unloaded;  /* ns; 0: still there when the capture stopped */
 	int64_t status;	    /* what the call answered; 0: success, or found */
-	uint64_t stopped;   /* ns that the process was stopped for it; 0: it was not */
+	uint64_t waited;    /* ns that the call waited until it had been read; 0: it did not */
 	const char *error;  /* what is wrong with the object, or why bytes are missing; NULL: nothing */
 	const struct xpt_codeobj_function *functions;
 	size_t function_count;

@@ -70,7 +70,7 @@ struct xpt_recording_options {
 	/* What to trace: processes, a command, or everything. Children are followed. */
 	const pid_t *pids;
 	size_t pid_count;
-	char *const *command; /* started stopped, traced from its first instruction; NULL-terminated */
+	char *const *command; /* traced from its first instruction; NULL-terminated */
 	int all_processes;    /* non-zero: every process that uses a described runtime, also those that start later */
 
 	/* Which runtimes: */
@@ -143,11 +143,18 @@ struct xpt_recording_options {
 
 	/*
 	 * Code objects that are loaded and unloaded are events, with their kernels and hashes (codeobj.h); their bytes are
-	 * not kept. A process may be stopped for some milliseconds while a large one is read, unless no_stop is set or all
-	 * processes are traced.
+	 * not kept. A call that loads a large one waits some milliseconds until it has been read.
 	 */
 	int code_objects;
-	int no_stop;
+	/*
+	 * Where a thread must not go on before the library has acted, it waits inside its probe, without a signal: in the dynamic
+	 * loader of a command until what was mapped has its probes, and at the begin of a call that loads a large code object.
+	 * After the limit (ns; 0: 1 s and 500 ms) it goes on, and what may be missing is counted; after three limits in a row the
+	 * process does not wait any more. no_wait: nothing ever waits.
+	 */
+	int no_wait;
+	uint64_t wait_limit;	  /* for probes */
+	uint64_t code_wait_limit; /* for code objects */
 };
 
 /*

@@ -83,6 +83,9 @@ struct xpt_session_options {
 	 */
 	const char *const *process_names;
 	size_t process_name_count;
+
+	int no_wait; /* as in xpt_recording_options, with the limit */
+	uint64_t wait_limit;
 };
 
 /* Errors as xpt_recording_create(); -EOPNOTSUPP also when a counter cannot be read around inferences. */

@@ -45,7 +45,7 @@ def codeobj_section(results, settings, folder):
         captured = capture.stop()
         program.quit()
         kept = sum("file" in captured.object_of(load) and not load.get("missing") for load in captured.loads(function))
-        held = [load.get("stopped_ns", 0) / 1e6 for load in captured.loads(function)[1:]]
+        held = [load.get("waited_ns", 0) / 1e6 for load in captured.loads(function)[1:]]
         results.add("memcpy", copies, "ms")
         results.add("%s (%s), untraced" % (function, how), untraced, "ms")
         results.add("%s, the first that is captured" % function, milliseconds([first]), "ms")

@@ -20,6 +20,8 @@ NPM = os.path.join(BUILD, "npm")
 SLOW = float(os.environ.get("XPUTRACE_E2E_SLOW", "1"))  # times slower than a real machine, as an emulated one is
 TIMEOUT = 60 * min(SLOW, 5)  # seconds that anything may take before a test is given up
 NOBODY = 65534
+# An emulated machine needs longer than threads wait for their probes.
+WAITING = ["--wait-limit", "60s"] if SLOW > 1 else []
 
 
 class Skip(Exception):
@@ -233,7 +235,7 @@ class Recorder(Process):
     def __init__(self, *arguments, output=None, wait=True, prefix=(), **options):
         self.output = output or os.path.join(scratch(), "trace.json")
         need(XPUTRACE, "collector")
-        words = list(prefix) + [XPUTRACE, "record", "-o", self.output] + [str(word) for word in arguments]
+        words = list(prefix) + [XPUTRACE, "record", "-o", self.output] + WAITING + [str(word) for word in arguments]
         super().__init__(words, **options)
         if wait:  # a line comes for each target
             targets = str(arguments[arguments.index("-p") + 1]).count(",") + 1 if "-p" in arguments else 1

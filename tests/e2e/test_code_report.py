@@ -51,7 +51,7 @@ def test_recording_made_by_hand():
     path = os.path.join(scratch(), "made.xpt")
     output = os.path.join(scratch(), "made.json")
     loaded = {"uri": "file:///opt/my.hsaco#offset=64&size=8192", "kind": "hsaco", "machine": "gfx90a", "size": 8192,
-              "sha256": "9f" * 32, "runtime": "hip", "function": "hipModuleLoad", "tid": PID, "stopped_ns": 2000000,
+              "sha256": "9f" * 32, "runtime": "hip", "function": "hipModuleLoad", "tid": PID, "waited_ns": 2000000,
               "kernels": ["vector_add"], "functions": 3}
     write_recording(path, [
         text_record(RUNTIME, 0, 0, {"name": "hip", "statuses": []}, 0),
@@ -75,8 +75,8 @@ def test_recording_made_by_hand():
     args = shown["i", "load hsaco my.hsaco"]["args"]
     for name in ("uri", "kind", "machine", "size", "sha256", "runtime", "function", "kernels", "functions"):
         assert args[name] == loaded[name], name
-    assert shown["i", "load hsaco my.hsaco"]["ts"] == 1000 and args["stopped_us"] == 2000
-    assert shown["e", "held"]["ts"] - shown["b", "held"]["ts"] == 2000
+    assert shown["i", "load hsaco my.hsaco"]["ts"] == 1000 and args["waited_us"] == 2000
+    assert shown["e", "waited"]["ts"] - shown["b", "waited"]["ts"] == 2000
     assert shown["i", "load onnx resnet"]["args"]["found"] and shown["i", "load onnx resnet"]["s"] == "p"
     assert shown["i", "unload hsaco my.hsaco"]["ts"] == 5000
     assert ("X", "vector_add(float*)") in shown, "the launch is named by its symbol"

@@ -16,7 +16,7 @@ def functions_of(runtime, table):
 
 def capture_all(program, loads, **options):
     """Makes the loads, (function, objects, options) each, under one capture that has time. It, and what was made."""
-    capture = Capture("-p", program.pid, "--stop-limit", "30s", **options)
+    capture = Capture("-p", program.pid, "--code-wait-limit", "30s", **options)
     made = [(program.load(function, *objects, **words), objects) for function, objects, words in loads]
     captured = capture.stop()
     program.quit()
@@ -53,7 +53,7 @@ def test_large(runtime):
     captured, made = capture_all(Loads(runtime), [(function, [make(form, 20 * MB)], {"spoil": "inside"})])
     load, = check_all(captured, made)
     line, = made[0][0]
-    assert 0 < load["stopped_ns"] <= line["end_ns"] - line["begin_ns"], (load, line)
+    assert 0 < load["waited_ns"] <= line["end_ns"] - line["begin_ns"], (load, line)
 
 
 def test_very_large():

@@ -88,7 +88,7 @@ def test_nothing():
 
 
 def test_summary():
-    """It says that it records, and in the end for how many loads it stopped the process and what it wrote."""
+    """It says that it records, and in the end how many calls waited for it and what it wrote."""
     small, large = make(neff, 4 * KB), make(neff, 20 * MB)
     program = Loads("nrt")
     capture = Capture("-p", program.pid)
@@ -99,11 +99,11 @@ def test_summary():
     captured = capture.stop()
     assert time.monotonic() - begun < 10 * SLOW
     program.quit()
-    stopped = [load["stopped_ns"] / 1e6 for load in captured.loads() if load.get("stopped_ns")]
-    count, everything, longest = re.search(r"stopped for (\d+) loads: ([\d.]+) ms in all, ([\d.]+) ms at longest",
+    waited = [load["waited_ns"] / 1e6 for load in captured.loads() if load.get("waited_ns")]
+    count, everything, longest = re.search(r"(\d+) calls waited: ([\d.]+) ms in all, ([\d.]+) ms at longest",
                                            capture.stderr).groups()
-    assert int(count) == len(stopped) >= 1, capture.stderr
-    assert abs(float(everything) - sum(stopped)) < 0.1 and abs(float(longest) - max(stopped)) < 0.1, capture.stderr
+    assert int(count) == len(waited) >= 1, capture.stderr
+    assert abs(float(everything) - sum(waited)) < 0.1 and abs(float(longest) - max(waited)) < 0.1, capture.stderr
     written = "wrote %s: index.json and 2 objects of %d bytes" % (capture.output, small.size + large.size)
     assert written in capture.stderr, capture.stderr
     assert "xputrace codeobj show " + capture.output in capture.stderr, capture.stderr

@@ -30,7 +30,7 @@ def test_functions(function):
     for line, one in zip(lines, given):
         load = check_whole(captured, line, one)
         # A descriptor may be closed directly after the call: its file is opened while the process stands still.
-        assert bool(load.get("stopped_ns")) == (function == "hsa_code_object_reader_create_from_file"), "stopped for a path: %s" % load
+        assert bool(load.get("waited_ns")) == (function == "hsa_code_object_reader_create_from_file"), load
 
 
 def test_relative_path():

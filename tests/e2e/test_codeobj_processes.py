@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Processes whose large code objects are captured: held for a moment, or not at all; never left stopped."""
+"""Processes whose large code objects are captured: calls wait, nothing is ever stopped."""
 
 import contextlib
 import ctypes
@@ -7,9 +7,8 @@ import os
 import random
 import signal
 import subprocess
-import time
 
-from codeobj_loads import KB, MB, Capture, Captured, Loads, Object, check_whole, elf, find, make, neff, noise, states
+from codeobj_loads import KB, MB, Capture, Loads, Object, check_whole, elf, find, make, neff, noise, states
 from harness import SLOW, XPUTRACE, Skip, cases, run, scratch, wait_until
 
 LARGE = 20 * MB
@@ -22,57 +21,58 @@ def stopped_since(pid):
     return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WCONTINUED | os.WNOHANG) is not None
 
 
-def check_untouched(capture, program, given, reason):
-    """A load that would need a stop, in a process that must not be stopped: what is missing is marked, and why."""
+def check_captured(capture, program, given):
+    """All bytes of a load come, which nobody who watches the process can see."""
     line, = program.load("nrt_load", given, spoil="inside")
     captured = capture.stop()
-    load = find(captured, line)
-    one = captured.object_of(load)
-    assert line["status"] == 0 and not load.get("stopped_ns"), load
-    if load.get("missing"):
-        assert load["missing"] <= given.size and "sha256" not in one and "file" not in one, (load, one)
-        error = load.get("error") or one.get("error", "")
-        assert any(word in error for word in reason), (load, one)
-        assert captured.index["incomplete"] == 1, captured.index
-    else:  # the kernel had room for all of it
-        assert one["sha256"] == given.sha256
-    return load
+    assert not stopped_since(program.pid), "the process was stopped or continued"
+    return check_whole(captured, line, given)
 
 
-def test_held():
-    """The process is stopped for a large load, which its parent can see, and goes on; small ones come without."""
+def test_waits():
+    """A call waits for a large load, which its parent cannot see; small ones come without."""
     small, large = make(neff, 4 * KB), make(neff, LARGE)
     program = Loads("nrt")
     capture = Capture("-p", program.pid)
     first, = program.load("nrt_load", small)
-    assert not stopped_since(program.pid), "stopped for 4 KB"
     second, = program.load("nrt_load", large)
-    assert stopped_since(program.pid), "it was not stopped: other tests here prove nothing"
+    assert not stopped_since(program.pid)
     captured = capture.stop()
-    assert not check_whole(captured, first, small).get("stopped_ns")
-    assert check_whole(captured, second, large)["stopped_ns"] > 0
-    assert "T" not in states(program.pid)
+    assert not check_whole(captured, first, small).get("waited_ns")
+    load = check_whole(captured, second, large)
+    assert 0 < load["waited_ns"] <= second["end_ns"] - second["begin_ns"], (load, second)
     program.quit()
 
 
-def test_no_stop():
-    """--no-stop: nobody sees a stop; of a large object is missing what did not fit; small ones are whole."""
+def test_no_wait():
+    """--no-wait: of a large object is missing what did not fit; small ones are whole."""
     small, large = make(neff, 4 * KB), make(neff, LARGE)
     program = Loads("nrt")
-    capture = Capture("-p", program.pid, "--no-stop")
+    capture = Capture("-p", program.pid, "--no-wait")
     line, = program.load("nrt_load", small)
-    load = check_untouched(capture, program, large, ("stop",))
-    assert load.get("missing"), "20 MB came without a stop: the other tests here prove nothing"
-    assert not stopped_since(program.pid)
-    check_whole(Captured(capture.output), line, small)
+    other, = program.load("nrt_load", large, spoil="inside")
+    captured = capture.stop()
+    load = find(captured, other)
+    one = captured.object_of(load)
+    assert load["missing"] == one["size"] == large.size and "wait" in (load.get("error") or one["error"]), (load, one)
+    assert "sha256" not in one and "file" not in one and not load.get("waited_ns"), (load, one)
+    assert captured.index["incomplete"] == 1, captured.index
+    check_whole(captured, line, small)
+    program.quit()
+
+
+def test_all_processes():
+    """With --all-processes, too."""
+    program = Loads("nrt")
+    check_captured(Capture("-a"), program, make(neff, LARGE))
     program.quit()
 
 
 def test_handles_continue():
-    """A process that handles SIGCONT never gets one."""
+    """A process that handles SIGCONT gets none."""
     program = Loads("nrt", options=["--handle-cont"])
-    check_untouched(Capture("-p", program.pid), program, make(neff, LARGE), ("SIGCONT", "handles"))
-    assert not stopped_since(program.pid) and program.continued == 0
+    check_captured(Capture("-p", program.pid), program, make(neff, LARGE))
+    assert program.continued == 0
     program.signal(signal.SIGCONT)
     wait_until(lambda: program.load("nrt_load", make(neff, KB)) and program.continued, "a SIGCONT is counted")
     program.quit()
@@ -86,14 +86,13 @@ def ptrace(request, pid, data=0):
 
 
 def test_traced():
-    """One that a debugger has is left to that: it sees no stop that it did not make."""
+    """A debugger sees no stop that it did not make."""
     program = Loads("nrt")
     try:
         ptrace(PTRACE_SEIZE, program.pid)
     except OSError as error:
         raise Skip("no process can be traced here: %s" % error) from None
-    check_untouched(Capture("-p", program.pid), program, make(neff, LARGE), ("debugger", "traced"))
-    assert not stopped_since(program.pid), "the debugger was told of a stop"
+    check_captured(Capture("-p", program.pid), program, make(neff, LARGE))
     assert "t" not in states(program.pid) and "T" not in states(program.pid)
     program.signal(signal.SIGSTOP)  # what it would have seen
     wait_until(lambda: stopped_since(program.pid), "a stop is seen")
@@ -121,7 +120,7 @@ def test_stopped_already():
 
 @cases("attaching", "loading", "loading with threads")
 def test_killed(when):
-    """kill -9 of the collector at random moments: the process finishes its loads each time, and is not stopped."""
+    """kill -9 of the collector at random moments: the process finishes its loads each time, and never stops."""
     moments = random.Random(SEED)
     given = [make(neff, 8 * MB, seed) for seed in range(4)]
     program = Loads("nrt")
@@ -135,8 +134,7 @@ def test_killed(when):
         capture.kill()
         lines = program.finish()
         assert len(lines) == threads * max(1, 24 // threads) and not any(line["status"] for line in lines), attempt
-        wait_until(lambda: "T" not in states(program.pid), "it runs after attempt %d" % attempt)
-    time.sleep(1.5 * SLOW)  # the guard of the last one lets the process go for a second
+        assert not stopped_since(program.pid), attempt
     capture = Capture("-p", program.pid)
     line, = program.load("nrt_load", given[0], spoil="inside")
     check_whole(capture.stop(), line, given[0])

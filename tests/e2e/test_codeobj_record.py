@@ -23,11 +23,11 @@ def instants(trace, word):
     return [event for event in trace.events if event.get("cat") == "codeobj" and event["name"].startswith(word + " ")]
 
 
-def stops(trace):
-    """Begin and end, ns, and what it was for, of each time that a process was held."""
-    ends = {event["id"]: event for event in trace.events if event["ph"] == "e" and event["name"] == "held"}
+def waits(trace):
+    """Begin and end, ns, and what it was for, of each wait."""
+    ends = {event["id"]: event for event in trace.events if event["ph"] == "e" and event["name"] == "waited"}
     return [(round(event["ts"] * 1000), round(ends[event["id"]]["ts"] * 1000), event["args"])
-            for event in trace.events if event["ph"] == "b" and event["name"] == "held"]
+            for event in trace.events if event["ph"] == "b" and event["name"] == "waited"]
 
 
 def inside(event, begin, end):
@@ -139,29 +139,29 @@ def test_command():
     assert len(lines) == 1
 
 
-def test_stops():
-    """A large object: the process is held inside of the call, once, and the trace says for what; not with --no-stop."""
+def test_waits():
+    """A large object: the call waits, once, and the trace says for what; not with --no-wait."""
     given = make(neff, 8 * MB)
-    for options in ((), ("--no-stop",)):
+    for options in ((), ("--no-wait",)):
         program = Loads("nrt")
         recorder = Recorder("--codeobj", "-p", program.pid, *options)
         line, = program.load("nrt_load", given, spoil="after")
         trace = recorder.stop()
         program.quit()
-        totals, held = trace.metadata["code_objects"], stops(trace)
+        totals, waited = trace.metadata["code_objects"], waits(trace)
         event, = [one for one in instants(trace, "load") if one["args"]["function"] == "nrt_load"]
         assert event["args"]["size"] == given.size, event
         if options:
-            assert not held and totals["held"] == 0 and "stopped_us" not in event["args"], (held, event)
+            assert not waited and totals["waited"] == 0 and "waited_us" not in event["args"], (waited, event)
             assert event["args"]["missing"] and event["args"]["error"] and totals["incomplete"] == 1, event
-            assert "incomplete: 1 of" in recorder.stdout and "held:" not in recorder.stdout, recorder.stdout
+            assert "incomplete: 1 of" in recorder.stdout and "waited:" not in recorder.stdout, recorder.stdout
             continue
         load_of(trace, line, given)
-        (begin, end, about), = held
+        (begin, end, about), = waited
         assert about["code_object"] == event["name"].partition(" ")[2], (about, event)
-        assert line["begin_ns"] <= begin < end <= line["end_ns"] + 50e6 * SLOW, (line, held)
-        assert totals["held"] == 1 and trace.metadata["held"] == 0, totals
-        assert "held: 1 times while code objects were read" in recorder.stdout, recorder.stdout
+        assert line["begin_ns"] <= begin < end <= line["end_ns"] + 50e6 * SLOW, (line, waited)
+        assert totals["waited"] == 1 and trace.metadata["waited"] == 0, totals
+        assert "waited: 1 times while code objects were read" in recorder.stdout, recorder.stdout
 
 
 def test_without():

@@ -41,7 +41,7 @@ def test_late_dlopen_link(link):
 def test_holding_is_counted():
     """The times for which the program was held are in the trace."""
     _, trace, _ = record_command([workload_path("workload"), "nrt", "--dlopen", "--calls", "5"])
-    held = [event for event in trace.events if event["ph"] == "b" and event["name"] == "held"]
+    held = [event for event in trace.events if event["ph"] == "b" and event["name"] == "waited"]
     assert held, "nothing was held: how could no call be missed?"
 
 

@@ -155,7 +155,7 @@ def check_at_once(*options):
     traced = collections.Counter(node for _, node in counts)
     assert made == traced, difference(made, traced)
     # What other threads execute before the process is held, to learn from where operators are called, may have no end.
-    since = max(round(event["ts"] * 1000) for event in trace.events if event["name"] == "held" and event["ph"] == "e")
+    since = max(round(event["ts"] * 1000) for event in trace.events if event["name"] == "waited" and event["ph"] == "e")
     after = sum(run.start >= since for run in spans(trace, "execute")) / len(runs)
     counts = collections.Counter(span.object for span in operators if span.start >= since)
     assert after > AT_ONCE / 2 and all(abs(count - after) <= THREADS for count in counts.values()), (after, counts)

@@ -3,15 +3,18 @@
 #ifndef FUZZ_REQUIRE_H
 #define FUZZ_REQUIRE_H
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <xputrace/error.h>
 
-static inline void require(int condition)
-{
-	if (!condition)
-		abort();
-}
+#define require(condition)                                                                      \
+	do {                                                                                    \
+		if (!(condition)) {                                                             \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+			abort();                                                                \
+		}                                                                               \
+	} while (0)
 
 struct said {
 	unsigned int errors;

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Checks that the libraries offer what the installed headers declare, and nothing else: exports.py PREFIX."""
+"""Checks that the libraries offer what the installed headers declare, and nothing else, and that they and the command
+are built with the compiler's checks: exports.py PREFIX."""
 
+import os
 import pathlib
 import re
 import subprocess
@@ -57,4 +59,24 @@ def versions():
     assert "@@XPUTRACE_0" in text, "no versions at all"
 
 
-sys.exit(1 if tests.run("exports", [("shared", shared), ("static", static), ("versions", versions)]) else 0)
+def hardened():
+    """Each file checks its stack and the lengths of its buffers; every object marks the targets of branches."""
+    for file in ("lib/libxputrace.so", "lib/libxputrace.a", "bin/xputrace"):
+        text = subprocess.run(["nm", "--undefined-only", str(PREFIX / file)], stdout=subprocess.PIPE, check=True,
+                              text=True).stdout
+        assert "__stack_chk_fail" in text, "%s does not check its stack" % file
+        assert re.search(r"__\w*(?:mem|str|print)\w*_chk\b", text) or unoptimised(), "%s: no _FORTIFY_SOURCE" % file
+    objects = pathlib.Path(os.environ["XPUTRACE_BUILD"], "obj/user/cli").glob("*.o")
+    for file in [PREFIX / "lib/libxputrace.a", *objects]:
+        text = subprocess.run(["readelf", "--notes", str(file)], stdout=subprocess.PIPE, check=True, text=True).stdout
+        assert re.search(r"feature: (IBT, SHSTK|BTI, PAC)", text), "%s: branches are not protected" % file
+
+
+def unoptimised():
+    """The C library has these checks only where the compiler optimises."""
+    flags = pathlib.Path(os.environ["XPUTRACE_BUILD"], "flags").read_text(encoding="utf-8").split()
+    return flags[:flags.index("-target")].count("-O0") > 0
+
+
+CASES = (shared, static, versions, hardened)
+sys.exit(1 if tests.run("exports", [(case.__name__, case) for case in CASES]) else 0)

@@ -56,7 +56,7 @@ static const struct xpt_codeobj full = {
 	.loaded = 9007199254740993, /* no double holds it */
 	.unloaded = ~0ull,
 	.status = -9223372036854775807 - 1,
-	.stopped = 1500000,
+	.waited = 1500000,
 	.error = "section 3 lies behind the end",
 	.functions = functions,
 	.function_count = 2,
@@ -109,7 +109,7 @@ static void expect_same(const struct xpt_codeobj *found, const struct xpt_codeob
 	cr_assert(found->load_size == wanted->load_size && found->data_size == wanted->data_size);
 	cr_assert(found->missing == wanted->missing && found->loaded == wanted->loaded);
 	cr_assert(found->unloaded == wanted->unloaded && found->status == wanted->status);
-	cr_assert(found->stopped == wanted->stopped && !found->data);
+	cr_assert(found->waited == wanted->waited && !found->data);
 	expect_text(found->sha256, wanted->sha256);
 	expect_text(found->error, wanted->error);
 	expect_text(found->file, wanted->file);

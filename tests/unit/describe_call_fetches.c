@@ -90,7 +90,7 @@ Test(describe_call_fetches, flags)
 		{ "region", "", XPT_SPEC_ENTRY_ONLY },
 		{ "codeobj.load", "\"program\": \"arg0\"", XPT_SPEC_CONTROL },
 		{ "codeobj.unload", "\"program\": \"arg0\"", XPT_SPEC_CONTROL },
-		{ "resolve", "\"name\": \"arg0:string\", \"address\": \"arg1\"", XPT_SPEC_CONTROL | XPT_SPEC_HOLD },
+		{ "resolve", "\"name\": \"arg0:string\", \"address\": \"arg1\"", XPT_SPEC_CONTROL | XPT_SPEC_WAIT },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -32,7 +32,7 @@ static int told_write(void *context, const struct event *event)
 					 code->unloaded ? "unload" : "load", code->tgid, code->tid, code->time,
 					 code->handle, code->kind, or_none(code->name), or_none(code->uri), code->size,
 					 or_none(code->error), code->kernel_count, code->functions, code->missing,
-					 code->stopped);
+					 code->waited);
 	return 0;
 }
 
@@ -82,7 +82,7 @@ Test(model_code_objects, loaded_and_unloaded)
 			  "{\"uri\":\"memory://1#offset=0x7f00&size=8192\",\"kind\":\"hsaco\",\"machine\":\"gfx90a\","
 			  "\"name\":\"conv\",\"size\":8192," HASH
 			  ",\"runtime\":\"hip\",\"function\":\"hipModuleLoadData\","
-			  "\"tid\":13,\"stopped_ns\":500,\"missing\":96,\"error\":\"cut\",\"kernels\":[\"a\",\"b\"],"
+			  "\"tid\":13,\"waited_ns\":500,\"missing\":96,\"error\":\"cut\",\"kernels\":[\"a\",\"b\"],"
 			  "\"functions\":12}"),
 		     0);
 	cr_assert_eq(unload(told, 1, 200, 7), 0);
@@ -135,7 +135,7 @@ Test(model_code_objects, each_is_counted_once)
 	cr_assert_eq(load(told, 2, 110, 7, "{\"kind\":\"ptx\",\"size\":9,\"uri\":\"file:///b\"," HASH "}"), 0);
 	cr_assert_eq(load(told, 1, 120, 8, "{\"kind\":\"ptx\",\"size\":9,\"uri\":\"file:///a\"}"), 0);
 	cr_assert_eq(load(told, 1, 130, 9, "{\"kind\":\"elf\",\"size\":9,\"uri\":\"file:///a\",\"missing\":4}"), 0);
-	cr_assert_eq(load(told, 1, 140, 10, "{\"kind\":\"elf\",\"size\":9,\"uri\":\"file:///a\",\"stopped_ns\":5}"), 0);
+	cr_assert_eq(load(told, 1, 140, 10, "{\"kind\":\"elf\",\"size\":9,\"uri\":\"file:///a\",\"waited_ns\":5}"), 0);
 	cr_assert_eq(unload(told, 2, 150, 7), 0);
 	cr_assert_eq(model_flush(told->model), 0);
 	cr_assert_eq(model_code_object_count(told->model), 3);
@@ -152,8 +152,8 @@ Test(model_code_objects, each_is_counted_once)
 	cr_assert_eq(totals->loads, 5);
 	cr_assert_eq(totals->unloads, 1);
 	cr_assert_eq(totals->incomplete, 1);
-	cr_assert_eq(totals->held, 1);
-	cr_assert_eq(totals->held_time, 5);
+	cr_assert_eq(totals->waited, 1);
+	cr_assert_eq(totals->wait_time, 5);
 	cr_assert_eq(totals->kind_count, 2);
 	cr_assert_str_eq(totals->kinds[0].name, "ptx");
 	cr_assert_eq(totals->kinds[0].loads, 3);

@@ -91,9 +91,9 @@ Test(model_model, losses_and_holds)
 {
 	struct fixture *f = fixture_toy();
 	struct xpt_record_lost lost = { .header = { XPT_RECORD_LOST, sizeof(lost), 0, 500 }, .since = 100, .count = 7 };
-	struct xpt_record_held held = { .header = { XPT_RECORD_HELD, sizeof(held), 3, 800 },
-					.start = 600,
-					.sites = 12 };
+	struct xpt_record_waited held = { .header = { XPT_RECORD_WAITED, sizeof(held), 3, 800 },
+					  .start = 600,
+					  .sites = 12 };
 	const struct seen *seen;
 
 	lost.cause = XPT_LOSS_RING_FULL;
@@ -115,10 +115,10 @@ Test(model_model, losses_and_holds)
 	cr_assert_eq(seen->event.lost.time, 500);
 	cr_assert_eq(seen->event.lost.count, 7);
 	cr_assert_eq(seen_nth(f, EVENT_LOST, 1)->event.lost.since, 550);
-	cr_assert_eq(model_held_count(f->model), 2);
-	cr_assert_eq(model_held_time(f->model), 250);
-	cr_assert_eq(seen_nth(f, EVENT_HELD, 0)->event.held.sites, 12);
-	cr_assert_eq(seen_nth(f, EVENT_HELD, 0)->event.held.start, 600);
+	cr_assert_eq(model_wait_count(f->model), 2);
+	cr_assert_eq(model_wait_time(f->model), 250);
+	cr_assert_eq(seen_nth(f, EVENT_WAITED, 0)->event.waited.sites, 12);
+	cr_assert_eq(seen_nth(f, EVENT_WAITED, 0)->event.waited.start, 600);
 	fixture_free(f);
 }
 
@@ -134,7 +134,7 @@ Test(model_model, malformed_records_are_dropped)
 	struct xpt_record_count count = count_make(1, 0, 5, 10, 100, 1, 0, 0);
 	struct xpt_record_task task = { .header = { XPT_RECORD_TASK, sizeof(task), 1, 5 }, .event = 4 };
 	struct xpt_record_lost lost = { .header = { XPT_RECORD_LOST, sizeof(lost), 0, 5 }, .cause = XPT_LOSS_MAX };
-	struct xpt_record_held held = { .header = { XPT_RECORD_HELD, sizeof(held), 0, 5 }, .start = 6 };
+	struct xpt_record_waited held = { .header = { XPT_RECORD_WAITED, sizeof(held), 0, 5 }, .start = 6 };
 	struct {
 		struct xpt_record_string record;
 		char text[8];

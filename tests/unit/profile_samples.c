@@ -203,7 +203,7 @@ Test(profile_samples, times_of_events)
 	cr_assert_eq(event_time(&event), 0);
 	event = inference(EVENT_UNPAIRED, XPT_ROLE_ENQUEUE);
 	cr_assert_eq(event_time(&event), 0);
-	event = (struct event){ .kind = EVENT_HELD, .held = { .start = 3, .end = 6 } };
+	event = (struct event){ .kind = EVENT_WAITED, .waited = { .start = 3, .end = 6 } };
 	cr_assert_eq(event_time(&event), 6);
 	event = (struct event){ .kind = EVENT_TASK, .task = { .time = 8 } };
 	cr_assert_eq(event_time(&event), 8);

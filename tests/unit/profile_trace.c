@@ -673,8 +673,8 @@ Test(profile_trace, only_of_processes_in_the_document)
 		.kind = EVENT_COUNTER,
 		.counter = { .tgid = TGID, .time = 1 * US, .runtime = "nrt", .name = "device memory", .value = 5 }
 	};
-	struct event held = { .kind = EVENT_HELD,
-			      .held = { .tgid = TGID, .start = 1 * US, .end = 2 * US, .sites = 3 } };
+	struct event held = { .kind = EVENT_WAITED,
+			      .waited = { .tgid = TGID, .start = 1 * US, .end = 2 * US, .sites = 3 } };
 	struct event lost = { .kind = EVENT_LOST, .lost = { .cause = XPT_LOSS_RING_FULL, .time = 3 * US, .count = 7 } };
 	struct event loaded = { .kind = EVENT_PROGRAM, .program = { .program = &other, .time = 4 * US } };
 	struct event counts = { .kind = EVENT_COUNT, .count = { .program = &wanted, .time = 4 * US } };
@@ -696,7 +696,7 @@ Test(profile_trace, only_of_processes_in_the_document)
 	feed(&fixture, &loaded);
 	loaded.program.released = true;
 	feed(&fixture, &loaded);
-	counter.counter.tgid = held.held.tgid = 200;
+	counter.counter.tgid = held.waited.tgid = 200;
 	feed(&fixture, &counter);
 	feed(&fixture, &held);
 	feed_task(&fixture, 200, XPT_TASK_EXIT, 9);
@@ -704,7 +704,7 @@ Test(profile_trace, only_of_processes_in_the_document)
 	finish(&fixture);
 	cr_expect_eq(count(&fixture, "X", NULL), 1);
 	cr_expect_eq(count(&fixture, "C", NULL), 1);
-	cr_expect_eq(count(&fixture, "b", "held"), 1);
+	cr_expect_eq(count(&fixture, "b", "waited"), 1);
 	cr_expect_eq(count(&fixture, "i", "lost 7: ring_full"), 1);
 	cr_expect_eq(number_at(event_with(&fixture, "i", "lost 7: ring_full"), "pid"), TGID);
 	cr_expect_eq(count(&fixture, "i", "program loaded: a\"b"), 1);

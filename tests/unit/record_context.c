@@ -155,7 +155,7 @@ Test(record_context, code_objects_are_kept_until_they_are_unloaded)
 	struct context context;
 
 	context_init(&context, SIZE_MAX);
-	take(&context, XPT_RECORD_CODE_OBJECT, 1, 100, 5, OBJECT("a", ",\"tid\":123,\"stopped_ns\":4567,\"size\":8"));
+	take(&context, XPT_RECORD_CODE_OBJECT, 1, 100, 5, OBJECT("a", ",\"tid\":123,\"waited_ns\":4567,\"size\":8"));
 	take(&context, XPT_RECORD_CODE_OBJECT, 1, 110, 6, OBJECT("b", ",\"name\":\"\\\"tid\\\":7\",\"tid\":9"));
 	take(&context, XPT_RECORD_CODE_OBJECT, 2, 120, 5, OBJECT("c", ""));
 	take(&context, XPT_RECORD_SYMBOL, 1, 120, 0x700, "kernel");
@@ -164,13 +164,13 @@ Test(record_context, code_objects_are_kept_until_they_are_unloaded)
 		"38 1 1792 kernel\n"
 		"36 1 5 " OBJECT(
 			"a",
-			",\"tid\":0  ,\"stopped_ns\":0   ,\"size\":8") "\n"
-								       "36 1 6 " OBJECT(
-									       "b",
-									       ",\"name\":\"\\\"tid\\\":7\",\"tid\":0") "\n"
-															"36 2 5 " OBJECT(
-																"c",
-																"") "\n");
+			",\"tid\":0  ,\"waited_ns\":0   ,\"size\":8") "\n"
+								      "36 1 6 " OBJECT(
+									      "b",
+									      ",\"name\":\"\\\"tid\\\":7\",\"tid\":0") "\n"
+														       "36 2 5 " OBJECT(
+															       "c",
+															       "") "\n");
 	take(&context, XPT_RECORD_CODE_UNLOADED, 1, 90, 5, ""); /* of one that had the handle before */
 	take(&context, XPT_RECORD_CODE_UNLOADED, 1, 130, 6, "");
 	take(&context, XPT_RECORD_CODE_UNLOADED, 1, 130, 7, "");

@@ -397,7 +397,7 @@ static inline void stream_load_code(struct stream *stream, struct stream_process
 	}
 	snprintf(text, sizeof(text),
 		 "{\"uri\":\"memory://%u#offset=0x%x&size=4096\",\"kind\":\"elf\",\"name\":\"code%llu\",\"size\":4096,"
-		 "\"tid\":%u,\"stopped_ns\":%u,\"kernels\":[\"k\"]}",
+		 "\"tid\":%u,\"waited_ns\":%u,\"kernels\":[\"k\"]}",
 		 process->tgid, number, stream->now, tid, stream_random(stream, 2) * 1000);
 	stream_text(&stream->rings[0], XPT_RECORD_CODE_OBJECT, process->tgid, stream_tick(stream), number, text);
 	process->code[number] = number;

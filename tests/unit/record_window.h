@@ -60,7 +60,7 @@ static inline void account_code(struct account *account, const struct event_code
 	char more[96];
 
 	snprintf(more, sizeof(more), "%s %s %s 0x%llx %llu", code->kind, code->name, code->uri, code->handle,
-		 code->stopped);
+		 code->waited);
 	if (code->unloaded || code->tid)
 		account_line(account,
 			     (struct line){ code->time, code->time, 0, code->time, code->tgid, code->tid,

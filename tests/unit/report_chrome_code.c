@@ -54,7 +54,7 @@ static void feed_some(struct model *model)
 	feed_text(model, XPT_RECORD_CODE_OBJECT, RECORDS_TGID, 0x77, 1000000,
 		  KERNEL
 		  "\"uri\":\"file:///opt/my%20kernels.hsaco#offset=4096&size=8192\",\"function\":\"hipModuleLoad\","
-		  "\"tid\":1240,\"stopped_ns\":2500,\"kernels\":[\"a\",\"b\\\"\"],\"functions\":3}");
+		  "\"tid\":1240,\"waited_ns\":2500,\"kernels\":[\"a\",\"b\\\"\"],\"functions\":3}");
 	feed_text(model, XPT_RECORD_CODE_OBJECT, RECORDS_TGID, 0x78, 2000000,
 		  KERNEL "\"uri\":\"memory://1234#offset=0x7f00&size=8192\",\"tid\":1240,\"kernels\":[\"a\",\"b\"]}");
 	feed_text(model, XPT_RECORD_CODE_OBJECT, RECORDS_TGID, 0, 3000000,
@@ -80,17 +80,17 @@ Test(report_chrome_code, loads_and_unloads_are_instants)
 	cr_assert_str_eq(string_at(args, "handle"), "0x77");
 	cr_assert_eq(number_at(args, "size"), 8192);
 	cr_assert_eq(number_at(args, "functions"), 3);
-	cr_assert_eq(number_at(args, "stopped_us"), 2.5);
+	cr_assert_eq(number_at(args, "waited_us"), 2.5);
 	cr_assert_eq(cJSON_GetArraySize(at(args, "kernels")), 2);
 	cr_assert_str_eq(cJSON_GetArrayItem(at(args, "kernels"), 1)->valuestring, "b\"");
 	cr_assert_null(at(args, "missing"));
 	cr_assert_null(at(args, "found"));
 	/* The span in which the process stood still. */
-	event = named(json, "held", "b");
+	event = named(json, "waited", "b");
 	cr_assert_eq(number_at(event, "ts"), 1000);
 	cr_assert_eq(number_at(event, "tid"), RECORDS_TGID);
 	cr_assert_str_eq(string_at(at(event, "args"), "code_object"), "hsaco my kernels.hsaco");
-	cr_assert_eq(number_at(named(json, "held", "e"), "ts"), 1002.5);
+	cr_assert_eq(number_at(named(json, "waited", "e"), "ts"), 1002.5);
 	/* Found, by no thread. */
 	event = named(json, "load onnx resnet", "i");
 	cr_assert_str_eq(string_at(event, "s"), "p");
@@ -117,8 +117,8 @@ Test(report_chrome_code, totals)
 	cr_assert_eq(number_at(code, "loads"), 3);
 	cr_assert_eq(number_at(code, "unloads"), 1);
 	cr_assert_eq(number_at(code, "incomplete"), 1);
-	cr_assert_eq(number_at(code, "held"), 1);
-	cr_assert_eq(number_at(code, "held_us"), 2.5);
+	cr_assert_eq(number_at(code, "waited"), 1);
+	cr_assert_eq(number_at(code, "waited_us"), 2.5);
 	cr_assert_eq(cJSON_GetArraySize(at(code, "kinds")), 2);
 	cr_assert_str_eq(string_at(cJSON_GetArrayItem(at(code, "kinds"), 0), "kind"), "hsaco");
 	cr_assert_eq(number_at(cJSON_GetArrayItem(at(code, "kinds"), 0), "loads"), 2);
@@ -131,7 +131,7 @@ Test(report_chrome_code, totals)
 	cr_assert(strstr(table, "CODE OBJECT "), "%s", table);
 	cr_assert(strstr(table, "\nresnet "), "%s", table);
 	cr_assert(strstr(table, "8.00KiB      2        2\n"), "%s", table);
-	cr_assert(strstr(table, "held: 1 times while code objects were read, 2.50us in all\n"), "%s", table);
+	cr_assert(strstr(table, "waited: 1 times while code objects were read, 2.50us in all\n"), "%s", table);
 	cr_assert(strstr(table, "incomplete: 1 of 3 code objects\n"), "%s", table);
 	cJSON_Delete(json);
 	free(table);
@@ -186,7 +186,7 @@ static void feed_hostile(struct model *model)
 		snprintf(odd, sizeof(odd), byte == '"' || byte == '\\' ? "/\\%c#" : "/%c#", byte);
 		snprintf(text, sizeof(text),
 			 "{\"kind\":\"%s\",\"uri\":\"%s\",\"machine\":\"%s\",\"sha256\":\"%s\",\"runtime\":\"%s\","
-			 "\"function\":\"%s\",\"error\":\"%s\",\"kernels\":[\"%s\"],\"stopped_ns\":9007199254740992}",
+			 "\"function\":\"%s\",\"error\":\"%s\",\"kernels\":[\"%s\"],\"waited_ns\":9007199254740992}",
 			 odd, odd, odd, odd, odd, odd, odd, odd);
 		feed_text(model, XPT_RECORD_CODE_OBJECT, RECORDS_TGID, byte, ~(__u64)0 - byte, text);
 	}

@@ -33,8 +33,9 @@ struct fixture {
 	struct code_capture *capture;
 	unsigned int spec[3];
 	struct seen loaded[LOADED_MAX];
-	size_t loaded_count, unloaded_count, let_go_count;
+	size_t loaded_count, unloaded_count, answer_count;
 	__u64 unloaded_handle, unloaded_time;
+	__u64 answered[4]; /* tickets */
 };
 
 static void on_loaded(void *context, const struct code_load *load)
@@ -65,12 +66,13 @@ static void on_unloaded(void *context, const struct code_load *load)
 	fixture->unloaded_time = load->unloaded;
 }
 
-static void on_let_go(void *context, pid_t tgid)
+static bool on_answer(void *context, pid_t tgid, __u64 ticket)
 {
 	struct fixture *fixture = context;
 
 	(void)tgid;
-	fixture->let_go_count++;
+	fixture->answered[fixture->answer_count++ % 4] = ticket;
+	return true;
 }
 
 static void find_specs(struct fixture *fixture)
@@ -96,13 +98,13 @@ static struct fixture *create(bool keep, __u64 object_limit, __u64 process_limit
 			    .object_limit = object_limit,
 			    .process_limit = process_limit,
 			    .total_limit = ~0ull },
-		.stop_limit = 1000000000,
+		.wait_limit = 1000000000,
 		.keep = keep,
 		.loaded = on_loaded,
 		.unloaded = on_unloaded,
-		.let_go = on_let_go,
+		.answer = on_answer,
 		.context = fixture,
-		.hold_context = fixture,
+		.answer_context = fixture,
 	};
 
 	cr_assert_eq(write(file, TOY, strlen(TOY)), (ssize_t)strlen(TOY));
@@ -286,7 +288,7 @@ Test(session_code_capture, pieces_with_gaps_and_sizes_that_lie)
 	give_piece(fixture, NOBODY, 200, 9, "gap");
 	give_code(fixture, fixture->spec[LOAD], NOBODY, 200, 12, 12, XPT_CODE_WHOLE);
 	give_piece(fixture, NOBODY, 300, 0, "short");
-	give_code(fixture, fixture->spec[LOAD], NOBODY, 300, 5, ~0ull, XPT_CODE_NO_STOP);
+	give_code(fixture, fixture->spec[LOAD], NOBODY, 300, 5, ~0ull, XPT_CODE_NO_WAIT);
 	give_code(fixture, 0xffff, NOBODY, 400, 0, 0, XPT_CODE_WHOLE); /* no such function */
 	code_capture_finish(fixture->capture);
 	cr_assert_eq(fixture->loaded_count, 3);
@@ -300,21 +302,34 @@ Test(session_code_capture, pieces_with_gaps_and_sizes_that_lie)
 	destroy(fixture);
 }
 
-Test(session_code_capture, a_held_process_that_is_unknown_is_let_go_all_the_same)
+Test(session_code_capture, whoever_waits_is_answered_once)
 {
 	struct fixture *fixture = create(true, ~0ull, ~0ull);
-	unsigned int turns = 0;
+	struct xpt_record_code code = {
+		.header = { XPT_RECORD_CODE, sizeof(code), NOBODY, 100 },
+		.tid = NOBODY,
+		.spec = fixture->spec[LOAD],
+		.source = XPT_CODE_MEMORY,
+		.size = 1 << 20,
+		.ticket = 7,
+	};
 
 	give_piece(fixture, NOBODY, 100, 0, "begin");
-	give_code(fixture, fixture->spec[LOAD], NOBODY, 100, 5, 1 << 20, XPT_CODE_HELD);
-	give_code(fixture, fixture->spec[LOAD], NOBODY, 100, 5, 1 << 20, XPT_CODE_HELD);
-	give_code(fixture, fixture->spec[LOAD], NOBODY + 1, 100, 5, 1 << 20, XPT_CODE_HELD);
-	while (code_capture_drained(fixture->capture))
-		turns++;
-	cr_expect_eq(turns, 1, "what is in the rings comes first");
-	cr_expect_eq(fixture->let_go_count, 2, "once each");
+	code.copied = 5;
+	code_capture_record(fixture->capture, &code.header);
+	cr_expect_eq(fixture->answer_count, 1);
+	cr_expect_eq(fixture->answered[0], 7);
+	code.spec = 0xffff; /* no such function */
+	code.ticket = 8;
+	code_capture_record(fixture->capture, &code.header);
+	cr_expect_eq(fixture->answer_count, 2);
+	cr_expect_eq(fixture->answered[1], 8);
+	code.spec = fixture->spec[LOAD];
+	code.ticket = 0;
+	code_capture_record(fixture->capture, &code.header);
+	cr_expect_eq(fixture->answer_count, 2);
 	code_capture_finish(fixture->capture);
-	cr_assert_eq(fixture->loaded_count, 3);
+	cr_assert_eq(fixture->loaded_count, 2);
 	cr_expect(fixture->loaded[0].incomplete);
 	destroy(fixture);
 }
@@ -343,11 +358,12 @@ Test(session_code_capture, limits_keep_bytes_away_but_not_hashes)
 Test(session_code_capture, what_ends_with_its_process_is_handed_out_without_an_answer)
 {
 	struct fixture *fixture = create(true, ~0ull, ~0ull);
+	const struct xpt_record_header pass = { XPT_RECORD_PASS, sizeof(pass), 0, 1000 };
 
 	give(fixture, NOBODY, 100, "one");
 	give_task(fixture, NOBODY, 900, XPT_TASK_EXIT);
 	for (int i = 0; i < 1000 && !fixture->loaded_count; i++) {
-		code_capture_drained(fixture->capture);
+		code_capture_record(fixture->capture, &pass);
 		code_capture_work(fixture->capture);
 		usleep(1000);
 	}

@@ -180,23 +180,6 @@ Test(session_code_memory, nothing_is_read_after_the_deadline)
 	end_child(pid);
 }
 
-Test(session_code_memory, who_stands_still)
-{
-	pid_t pid = stopped_child();
-	__u64 soon = clock_monotonic() + 50000000ull;
-	int status;
-
-	cr_expect(code_memory_wait(pid, pid, 0));
-	cr_expect(code_memory_wait_all(pid, 0));
-	cr_expect_not(code_memory_wait(getpid(), gettid(), soon), "it runs");
-	cr_expect_geq(clock_monotonic(), soon, "it was not waited for");
-	cr_expect_not(code_memory_wait_all(getpid(), 0));
-	kill(pid, SIGKILL);
-	waitpid(pid, &status, 0);
-	cr_expect_not(code_memory_wait(pid, pid, clock_monotonic() + 10000000000ull), "it is gone");
-	cr_expect(code_memory_wait_all(pid, 0), "nobody is left to wait for");
-}
-
 Test(session_code_memory, spare_memory_is_of_one_copy_and_holes_in_it_are_zero)
 {
 	struct code_spare spare;

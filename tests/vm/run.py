@@ -44,7 +44,6 @@ SLOW = {"6.1": 15, "6.12": 5, "newest": 5}
 # Tests that are not made in the machines: kernels (none: all), pattern of their names, and why. --everything makes them
 # all the same.
 BEFORE_6_13 = ("6.1", "6.12")
-NOT_HELD = "this kernel cannot hold forked children; kernel.children_are_counted looks at what it does instead"
 READ = "code objects are read without the kernel; codeobj.sizes and others look at what it does"
 FILES = "clients and files of the collector, without the kernel; continuous.* and stream.* look at what it does"
 OPTIONS = "options are refused before the kernel is asked"
@@ -52,9 +51,6 @@ MANY = "takes minutes here; codeobj.sizes and others look at what the kernel doe
 LEFT_OUT = (
     (BEFORE_6_13, "*[[]session]", "this kernel has no session links"),
     (("6.1",), "*[[]multi]", "this kernel has no multi links"),
-    (BEFORE_6_13, "command.forked_children*", NOT_HELD),
-    (BEFORE_6_13, "command.children_that_dlopen", NOT_HELD),
-    (BEFORE_6_13, "regions.fork", NOT_HELD),
     (("newest",), "devices.*_trace", "this kernel skips events of system calls, and reports do not tell how many"),
     ((), "opencl.*", "PoCL is not in the image: it is ten times as large as all else"),
     ((), "onnx.*", "ONNX Runtime is not in the image"),

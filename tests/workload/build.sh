@@ -112,6 +112,19 @@ newer "$out/stubs" "$here/stubs.c" "$here/build.sh" "$out/lib/libcudart.so.12" "
 	$cc $flags -o "$out/stubs" "$here/stubs.c" "$out/lib/libcudart.so.12" "$out/lib/libamdhip64.so.6" \
 		-Wl,-rpath,'$ORIGIN/lib'
 
+# Programs that check themselves: a stop, a signal or a call that goes wrong shows in what they print.
+harm=$here/harm
+mkdir -p "$out/harm"
+for name in checks parent storm stacks leave; do
+	# shellcheck disable=SC2016,SC2086
+	newer "$out/harm/$name" "$harm/$name.c" "$harm"/harm.* "$here/build.sh" "$out/lib/libnrt.so.1" ||
+		$cc $flags -rdynamic -o "$out/harm/$name" "$harm/$name.c" "$harm/harm.c" "$out/lib/libnrt.so.1" \
+			-Wl,-rpath,'$ORIGIN/../lib' -ldl -lpthread
+done
+# shellcheck disable=SC2086
+newer "$out/harm/states" "$harm/states.c" "$here/build.sh" ||
+	$cc $flags -o "$out/harm/states" "$harm/states.c"
+
 # Programs that mark regions: with nothing of xputrace but its header, and with vAccel's stand-in.
 region=$here/region
 include=$here/../../include

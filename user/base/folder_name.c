@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/folder_private.h"
-#include "base/process_state.h"
 #include "base/text.h"
 
 /* Process, its start time, number within it. */
@@ -42,14 +41,34 @@ size_t folder_clean_name(const char *name, char *result, size_t size)
 	return used;
 }
 
+/* Field 22 of /proc/PID/stat, clock ticks after boot; the name in field 2 may hold anything, its last ')' ends it. */
+static bool read_start_time(unsigned int pid, unsigned long long *result)
+{
+	char path[32], text[1024], *end;
+	ssize_t length;
+	int descriptor;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	descriptor = open(path, O_RDONLY | O_CLOEXEC);
+	if (descriptor < 0)
+		return false;
+	length = read(descriptor, text, sizeof(text) - 1);
+	close(descriptor);
+	text[length < 0 ? 0 : length] = '\0';
+	end = strrchr(text, ')');
+	return end &&
+	       sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+		      result) == 1;
+}
+
 void folder_temporary_name(char name[FOLDER_TEMPORARY_SIZE])
 {
 	static _Atomic unsigned int numbers;
-	struct process_state self = { 0 };
-	pid_t pid = getpid();
+	unsigned long long start_time = 0;
+	unsigned int pid = getpid();
 
-	process_state_read(pid, &self);
-	snprintf(name, FOLDER_TEMPORARY_SIZE, TEMPORARY_FORMAT, (unsigned int)pid, (unsigned long long)self.start_time,
+	read_start_time(pid, &start_time);
+	snprintf(name, FOLDER_TEMPORARY_SIZE, TEMPORARY_FORMAT, pid, start_time,
 		 atomic_fetch_add(&numbers, 1) % 1000000000);
 }
 
@@ -57,8 +76,7 @@ void folder_temporary_name(char name[FOLDER_TEMPORARY_SIZE])
 static bool is_of_the_dead(const char *name)
 {
 	char expected[FOLDER_TEMPORARY_SIZE];
-	unsigned long long start_time;
-	struct process_state state;
+	unsigned long long start_time, now;
 	unsigned int pid, number;
 
 	if (sscanf(name, TEMPORARY_PARSED, &pid, &start_time, &number) != 3)
@@ -66,7 +84,7 @@ static bool is_of_the_dead(const char *name)
 	snprintf(expected, sizeof(expected), TEMPORARY_FORMAT, pid, start_time, number);
 	if (strcmp(name, expected) != 0)
 		return false;
-	return !process_state_read((pid_t)pid, &state) || state.start_time != start_time;
+	return !read_start_time(pid, &now) || now != start_time;
 }
 
 /* Processes of other containers cannot be seen, but the lock that they hold as long as they live can. */

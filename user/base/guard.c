@@ -19,7 +19,7 @@ struct guard {
 	struct guard_table *table;
 	int socket;
 	pid_t pid;
-	bool has_file, has_holds;
+	bool has_file;
 };
 
 static int guard_fork(struct guard *guard, int guard_socket)
@@ -102,32 +102,6 @@ pid_t guard_pid(const struct guard *guard)
 	return guard->pid;
 }
 
-int guard_watch(struct guard *guard, pid_t pid, __u64 start_time)
-{
-	struct guard_slot *slots = guard->table->watched;
-
-	for (size_t i = 0; i < GUARD_WATCHED_MAX; i++) {
-		pid_t none = 0;
-
-		if (!atomic_compare_exchange_strong(&slots[i].pid, &none, -1))
-			continue;
-		atomic_store(&slots[i].start_time, start_time);
-		atomic_store(&slots[i].pid, pid);
-		return 0;
-	}
-	return -ENOSPC;
-}
-
-void guard_unwatch(struct guard *guard, pid_t pid)
-{
-	for (size_t i = 0; i < GUARD_WATCHED_MAX; i++) {
-		pid_t found = pid;
-
-		if (atomic_compare_exchange_strong(&guard->table->watched[i].pid, &found, 0))
-			return;
-	}
-}
-
 static int send_descriptor(struct guard *guard, char kind, int descriptor)
 {
 	struct iovec part = { &kind, 1 };
@@ -151,18 +125,6 @@ static int send_descriptor(struct guard *guard, char kind, int descriptor)
 			return -errno;
 	}
 	return 0;
-}
-
-int guard_holds(struct guard *guard, int map, __u64 limit)
-{
-	int error;
-
-	if (guard->has_holds)
-		return -EBUSY;
-	atomic_store(&guard->table->hold_limit, limit);
-	error = send_descriptor(guard, GUARD_HOLDS, map);
-	guard->has_holds = !error;
-	return error;
 }
 
 int guard_file(struct guard *guard, int descriptor)

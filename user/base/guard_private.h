@@ -9,12 +9,6 @@
 
 #define GUARD_GOODBYE 'q' /* message: all is in order, just end */
 #define GUARD_FILE 'f'	  /* message: comes with a descriptor */
-#define GUARD_HOLDS 'h'	  /* message: comes with the map */
-
-struct guard_slot {
-	_Atomic pid_t pid; /* 0: free; -1: being filled in */
-	_Atomic __u64 start_time;
-};
 
 struct guard_file_state {
 	__u64 length;
@@ -24,8 +18,6 @@ struct guard_file_state {
 
 /* In memory that is shared by both. Only the collector writes. */
 struct guard_table {
-	_Atomic __u64 hold_limit; /* ns; before the map comes */
-	struct guard_slot watched[GUARD_WATCHED_MAX];
 	_Atomic __u32 file_sequence; /* 0: no state yet; else state[file_sequence & 1] is whole */
 	struct guard_file_state state[2];
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The guard's side: waits for the collector's end, then lets processes go and completes the file. */
+/* The guard's side: waits for the collector's end, then completes the file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,71 +11,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/guard_holds.h"
 #include "base/guard_private.h"
-#include "base/process_state.h"
 
-#define KEPT_FIRST 3	 /* after tidy_up(): the socket, then the collector's pidfd */
-#define ANCESTORS_MAX 64 /* a parent chain is followed so far: bounds the work when /proc changes meanwhile */
-
-static bool is_watched(struct guard_table *table, pid_t pid, __u64 start_time)
-{
-	size_t i;
-
-	for (i = 0; i < GUARD_WATCHED_MAX; i++) {
-		if (atomic_load(&table->watched[i].pid) == pid &&
-		    atomic_load(&table->watched[i].start_time) == start_time)
-			return true;
-	}
-	return false;
-}
-
-/* Continues pid when it is stopped and it, or one of its ancestors, is watched. */
-static void let_go_if_watched(struct guard_table *table, pid_t pid)
-{
-	struct process_state stopped, state;
-	pid_t ancestor = pid;
-	int i;
-
-	if (!process_state_read(pid, &stopped) || !process_is_stopped(pid, stopped.state))
-		return;
-	state = stopped;
-	for (i = 0; i < ANCESTORS_MAX; i++) {
-		if (is_watched(table, ancestor, state.start_time)) {
-			guard_let_go(pid, stopped.start_time);
-			return;
-		}
-		ancestor = state.parent;
-		if (ancestor <= 1 || !process_state_read(ancestor, &state))
-			return;
-	}
-}
-
-static bool look_at(void *context, pid_t pid)
-{
-	let_go_if_watched(context, pid);
-	return false;
-}
-
-static void let_go_watched(struct guard_table *table)
-{
-	process_each_number("/proc", look_at, table);
-}
-
-static bool any_watched(struct guard_table *table)
-{
-	size_t i;
-
-	for (i = 0; i < GUARD_WATCHED_MAX; i++) {
-		if (atomic_load(&table->watched[i].pid) > 0)
-			return true;
-	}
-	return false;
-}
+#define KEPT_FIRST 3 /* after tidy_up(): the socket, then the collector's pidfd */
 
 /* ---- the file ---- */
 
@@ -119,13 +60,8 @@ static void tidy_up(int *socket, int *parent)
 		close(i);
 }
 
-/* What has been handed over; -1: has not been. */
-struct handed {
-	int file, holds;
-};
-
-/* One message: its kind, or 0 when the other side is closed. */
-static int receive(int socket, struct handed *handed)
+/* One message: its kind, or 0 when the other side is closed. file: set when it has been handed over. */
+static int receive(int socket, int *file)
 {
 	char kind = 0;
 	struct iovec part = { &kind, 1 };
@@ -144,8 +80,8 @@ static int receive(int socket, struct handed *handed)
 	if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) <= 0)
 		return errno == EAGAIN || errno == EINTR ? -1 : 0;
 	header = CMSG_FIRSTHDR(&message);
-	if ((kind == GUARD_FILE || kind == GUARD_HOLDS) && header && header->cmsg_type == SCM_RIGHTS)
-		memcpy(kind == GUARD_FILE ? &handed->file : &handed->holds, CMSG_DATA(header), sizeof(int));
+	if (kind == GUARD_FILE && header && header->cmsg_type == SCM_RIGHTS)
+		memcpy(file, CMSG_DATA(header), sizeof(int));
 	return kind;
 }
 
@@ -155,7 +91,7 @@ static int receive(int socket, struct handed *handed)
  * it doesn't know. By the time the pidfd becomes readable, all threads of the collector have ended, so nobody writes
  * to the file any more.
  */
-static bool wait_for_end(struct guard_table *table, int socket, int parent, struct handed *handed)
+static bool wait_for_end(int socket, int parent, int *file)
 {
 	struct pollfd polled[2] = { { .fd = socket, .events = POLLIN }, { .fd = parent, .events = POLLIN } };
 
@@ -163,7 +99,7 @@ static bool wait_for_end(struct guard_table *table, int socket, int parent, stru
 		bool dead;
 		int kind;
 
-		if (poll(polled, 2, guard_let_go_overdue(handed->holds, atomic_load(&table->hold_limit))) < 0) {
+		if (poll(polled, 2, -1) < 0) {
 			if (errno == EINTR || errno == ENOMEM)
 				continue;
 			return false;
@@ -172,7 +108,7 @@ static bool wait_for_end(struct guard_table *table, int socket, int parent, stru
 		/* What was said before the death counts, so the messages come first. */
 		while (polled[0].fd >= 0) {
 			errno = 0;
-			kind = receive(socket, handed);
+			kind = receive(socket, file);
 			if (kind == GUARD_GOODBYE)
 				return true;
 			if (kind < 0)
@@ -189,13 +125,7 @@ static bool wait_for_end(struct guard_table *table, int socket, int parent, stru
 
 void guard_process(struct guard_table *table, int socket, int parent)
 {
-	/*
-	 * Milliseconds between looks: links of a dead process go away a little after it, and stop processes until
-	 * then.
-	 */
-	static const int pauses[] = { 10, 20, 50, 100, 200, 300, 320 };
-	struct handed handed = { -1, -1 };
-	size_t i;
+	int file = -1;
 
 	setsid();
 	prctl(PR_SET_NAME, "xputrace-guard");
@@ -204,18 +134,7 @@ void guard_process(struct guard_table *table, int socket, int parent)
 	tidy_up(&socket, &parent);
 	if (socket < 0 && parent < 0)
 		_exit(1);
-	if (wait_for_end(table, socket, parent, &handed)) {
-		guard_let_go_all(handed.holds);
-		_exit(0);
-	}
-	guard_let_go_all(handed.holds);
-	complete_file(table, handed.file);
-	for (i = 0; any_watched(table) && i < sizeof(pauses) / sizeof(pauses[0]); i++) {
-		struct timespec pause = { .tv_nsec = pauses[i] * 1000000l };
-
-		guard_let_go_all(handed.holds);
-		let_go_watched(table);
-		nanosleep(&pause, NULL);
-	}
+	if (!wait_for_end(socket, parent, &file))
+		complete_file(table, file);
 	_exit(0);
 }

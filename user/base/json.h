@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Checks JSON text that is passed on as it is, e.g. from a recording that somebody else has made, and takes such text
- * apart without copying it.
+ * apart without copying it. Writes such text.
  */
 #ifndef XPT_BASE_JSON_H
 #define XPT_BASE_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "base/text.h"
+
+struct cJSON;
 
 #define JSON_DEPTH_MAX 32
 
@@ -43,5 +47,24 @@ struct json_part json_inside(struct json_part string);
  * and \u0000 become U+FFFD. to has room for as many bytes as the part. Returns their number.
  */
 size_t json_decode(struct json_part inside, char *to);
+
+/*
+ * What the parser makes of an object; text needs no terminator. The caller deletes it. -EBADMSG: it is no object that can be read;
+ * -ENOMEM.
+ */
+int json_parse(const char *text, size_t length, struct cJSON **object);
+
+/*
+ * Writing: members of the object, or elements of the array (key NULL), that was begun last. Commas are put in. Where memory ends,
+ * text->error says so at the end: nothing is left out unnoticed.
+ */
+void json_begin(struct text *text, const char *key, char bracket); /* '{' or '[' */
+void json_end(struct text *text, char bracket);			   /* '}' or ']' */
+/* Bytes of value that are not UTF-8 are kept. NULL: there is no such member. */
+void json_add_string(struct text *text, const char *key, const char *value);
+void json_add_unsigned(struct text *text, const char *key, __u64 value);
+void json_add_signed(struct text *text, const char *key, __s64 value);
+void json_add_real(struct text *text, const char *key, double value);
+void json_add_bool(struct text *text, const char *key, bool value);
 
 #endif

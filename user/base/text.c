@@ -51,10 +51,15 @@ int text_reserve(struct text *text, size_t bytes)
 	text->capacity = capacity;
 	return 0;
 failed:
-	/* With no room left every later append comes back here, so none is made with a part missing before it. */
+	text_fail(text);
+	return text->error;
+}
+
+void text_fail(struct text *text)
+{
+	/* With no room left every later append fails, so none is made with a part missing before it. */
 	text->capacity = text->length;
 	text->error = -ENOMEM;
-	return text->error;
 }
 
 void text_clear(struct text *text, size_t keep)
@@ -105,7 +110,7 @@ void text_signed(struct text *text, __s64 value)
 	text_bytes(text, start, end - start);
 }
 
-void text_real(struct text *text, double value)
+static void add_real(struct text *text, double value, int digits)
 {
 	char buffer[32], *point;
 
@@ -113,12 +118,22 @@ void text_real(struct text *text, double value)
 		text_literal(text, "null");
 		return;
 	}
-	snprintf(buffer, sizeof(buffer), "%.12g", value);
+	snprintf(buffer, sizeof(buffer), "%.*g", digits, value);
 	/* The point is the locale's. */
 	point = buffer + strspn(buffer, "0123456789+-");
 	if (*point && *point != 'e')
 		*point = '.';
 	text_string(text, buffer);
+}
+
+void text_real(struct text *text, double value)
+{
+	add_real(text, value, 12);
+}
+
+void text_real_exact(struct text *text, double value)
+{
+	add_real(text, value, 17);
 }
 
 void text_hexadecimal(struct text *text, __u64 value)

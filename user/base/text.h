@@ -21,6 +21,8 @@ struct text {
 void text_free(struct text *text);
 /* Makes room for bytes more, so that appends up to that many cannot fail. 0 or -ENOMEM. */
 int text_reserve(struct text *text, size_t bytes);
+/* As if an append had failed: a part that should come here cannot be made. */
+void text_fail(struct text *text);
 
 /* Empties the buffer and forgets an error. A buffer that has grown beyond keep bytes is given back. */
 void text_clear(struct text *text, size_t keep);
@@ -49,6 +51,8 @@ void text_hexadecimal(struct text *text, __u64 value); /* 0x1f, lower case, no l
 
 /* In as few digits as make twelve significant ones; "null", as JSON has it, when it is not finite. */
 void text_real(struct text *text, double value);
+/* In as many as read back as the same value. */
+void text_real_exact(struct text *text, double value);
 
 /* Nanoseconds as microseconds with exactly three decimals: 1234567 is 1234.567. Exact for every value. */
 void text_microseconds(struct text *text, __u64 nanoseconds);

@@ -16,8 +16,6 @@ struct codeobj_context {
 	enum xpt_codeobj_mode mode;
 	const char *folder; /* NULL: none was given */
 	uint64_t object_limit, process_limit, total_limit;
-	uint64_t stop_limit; /* ns */
-	bool no_stop;
 	bool snapshot;
 	struct codeobj_shown shown;
 	bool json;
@@ -42,14 +40,6 @@ static bool take_folder(void *context, const char *value, const char **reason)
 	*reason = "the name of a directory is wanted";
 	((struct codeobj_context *)context)->folder = value;
 	return *value;
-}
-
-static bool take_no_stop(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct codeobj_context *)context)->no_stop = true;
-	return true;
 }
 
 static bool take_snapshot(void *context, const char *value, const char **reason)
@@ -90,12 +80,6 @@ static bool take_limit(const char *value, uint64_t *limit, const char **reason)
 	return parse_size(value, limit);
 }
 
-static bool take_stop_limit(void *context, const char *value, const char **reason)
-{
-	*reason = "a time like 200ms or 5s is wanted";
-	return parse_duration(value, &((struct codeobj_context *)context)->stop_limit);
-}
-
 static bool take_object_limit(void *context, const char *value, const char **reason)
 {
 	return take_limit(value, &((struct codeobj_context *)context)->object_limit, reason);
@@ -129,8 +113,8 @@ static const struct option_entry entries[] = {
 	  take_mode },
 	{ 'd', "duration", "TIME", "stop after TIME: 10s, 500ms, 2m", take_duration },
 	{ 0, "snapshot", NULL, "only what is loaded already", take_snapshot },
-	{ 0, "no-stop", NULL, "never stop a process to copy a large object: such have\nbytes missing", take_no_stop },
-	{ 0, "stop-limit", "TIME", "longest time that a load is stopped for (default 1s)", take_stop_limit },
+	WAIT_OPTIONS,
+	CODE_WAIT_OPTION,
 	{ 0, "object-limit", "SIZE", "keep no bytes of larger objects (default 1G)", take_object_limit },
 	{ 0, "process-limit", "SIZE", "nor more of a process (default 4G)", take_process_limit },
 	{ 0, "total-limit", "SIZE", "nor more of all (default 16G)", take_total_limit },
@@ -152,8 +136,8 @@ static const struct command_line line = {
 	.options = entries,
 	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "Ctrl-C, SIGTERM, the end of --duration or of the targets end it. Bytes are those that the\n"
-		"runtime was given, as they were when the call began: a process is stopped for some\n"
-		"milliseconds while a large object is copied, unless --no-stop is given.\n"
+		"runtime was given, as they were when the call began: a call that loads a large\n"
+		"object waits some milliseconds until it has been read, unless --no-wait is given.\n"
 		"`xputrace codeobj show` prints what is in an object, or in a folder, and needs no root.\n\n"
 		"examples:\n"
 		"  sudo xputrace codeobj -p $(pidof server) --snapshot --mode symbols\n"
@@ -200,7 +184,7 @@ static int tell_output(int error)
 static int show(int argc, char **argv)
 {
 	struct codeobj_context context = { 0 };
-	int first, rest = 0, result = options_parse(&show_line, argc, argv, &context, &first);
+	int first, rest = 0, error, result = options_parse(&show_line, argc, argv, &context, &first);
 	struct xpt_codeobj_list *list;
 	const char *path;
 
@@ -215,8 +199,9 @@ static int show(int argc, char **argv)
 	}
 	if (!path || first + rest < argc)
 		return session_options_refuse(&show_line, "one file or folder is wanted");
-	if (xpt_codeobj_read(path, print_message, NULL, &list))
-		return EXIT_FAILED;
+	error = xpt_codeobj_read(path, print_message, NULL, &list);
+	if (error)
+		return exit_failed(error);
 	result = tell_output(print_list(&context, list));
 	xpt_codeobj_list_free(list);
 	return result;
@@ -246,8 +231,9 @@ static int create(const struct codeobj_context *context, struct xpt_codeobj_capt
 		.runtime_count = session->runtimes.only.count,
 		.link = session->link,
 		.output = context->folder,
-		.no_stop = context->no_stop,
-		.stop_limit = context->stop_limit,
+		.no_wait = session->no_wait,
+		.wait_limit = session->wait_limit,
+		.code_wait_limit = session->code_wait_limit,
 		.object_limit = context->object_limit,
 		.process_limit = context->process_limit,
 		.total_limit = context->total_limit,
@@ -298,7 +284,7 @@ static int run(const struct codeobj_context *context)
 	messages_detach();
 	error = create(context, &capture);
 	if (error)
-		return error == -EINVAL || error == -E2BIG ? EXIT_USAGE : EXIT_FAILED;
+		return exit_status(error);
 	end_on_signals(on_end, capture);
 	error = xpt_codeobj_capture_start(capture);
 	if (!error && !context->snapshot) {
@@ -311,9 +297,9 @@ static int run(const struct codeobj_context *context)
 	stopped = xpt_codeobj_capture_stop(capture);
 	if (!error && !session->quiet)
 		tell_command(session->command, xpt_codeobj_capture_command_status(capture));
-	result = error ? EXIT_FAILED : print_captured(context, capture, stopped ? NULL : context->folder);
+	result = error ? exit_failed(error) : print_captured(context, capture, stopped ? NULL : context->folder);
 	xpt_codeobj_capture_free(capture);
-	return stopped ? EXIT_FAILED : result;
+	return stopped ? exit_failed(stopped) : result;
 }
 
 int command_codeobj(int argc, char **argv)

@@ -217,20 +217,20 @@ int codeobj_table(FILE *out, const struct xpt_codeobj_list *list, const struct c
 
 /* ---- the summary ---- */
 
-static void print_stops(FILE *out, const struct xpt_codeobj_list *list)
+static void print_waits(FILE *out, const struct xpt_codeobj_list *list)
 {
 	uint64_t all = 0, longest = 0;
 	size_t count = 0;
 
 	for (size_t i = 0; i < list->count; i++) {
-		uint64_t stopped = list->objects[i]->stopped;
+		uint64_t waited = list->objects[i]->waited;
 
-		count += stopped != 0;
-		all += stopped;
-		longest = stopped > longest ? stopped : longest;
+		count += waited != 0;
+		all += waited;
+		longest = waited > longest ? waited : longest;
 	}
 	if (count)
-		fprintf(out, "processes were stopped for %zu loads: %.1f ms in all, %.1f ms at longest\n", count,
+		fprintf(out, "%zu calls waited: %.1f ms in all, %.1f ms at longest\n", count,
 			(double)all / 1e6, (double)longest / 1e6);
 }
 
@@ -273,6 +273,6 @@ int codeobj_summary(FILE *out, const struct xpt_codeobj_list *list, bool snapsho
 			"the bytes of %" PRIu64
 			" loads were not kept: see --object-limit, --process-limit, --total-limit\n",
 			list->over_limit);
-	print_stops(out, list);
+	print_waits(out, list);
 	return folder ? print_written(out, list, folder) : 0;
 }

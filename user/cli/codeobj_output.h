@@ -17,7 +17,7 @@ struct codeobj_shown {
 int codeobj_table(FILE *out, const struct xpt_codeobj_list *list, const struct codeobj_shown *shown);
 
 /*
- * What a capture has done besides: how long processes were stopped, and what was written to the folder; NULL: nothing was. A hint
+ * What a capture has done besides: how long calls waited, and what was written to the folder; NULL: nothing was. A hint
  * where nothing was recorded. 0 or -ENOMEM.
  */
 int codeobj_summary(FILE *out, const struct xpt_codeobj_list *list, bool snapshot, const char *folder);

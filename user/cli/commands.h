@@ -21,6 +21,12 @@ int command_check(int argc, char **argv);
 
 /* Messages of the library, to standard error. context is unused. */
 void print_message(void *context, enum xpt_log_level level, const char *text);
+/* The exit status of a function of the library that has failed with error. Says why, if no message has. */
+int exit_failed(int error);
+/* The same of a function that creates or starts something: 0 without an error, wrong options are wrong usage. */
+int exit_status(int error);
+/* At the end of the command with this status: the one of the process, which fails, too, if standard output cannot be written. */
+int exit_output(int status);
 /* A name that a target has given, cut or filled up to columns (0: as it is), with nothing in it that moves the cursor. */
 void print_name(FILE *out, const char *name, size_t columns);
 /* Columns of the terminal behind a descriptor; 0: it is none. */

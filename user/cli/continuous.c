@@ -245,7 +245,7 @@ static int run(struct start_context *start)
 		messages_detach();
 	error = xpt_continuous_start(start->options, &continuous);
 	if (error)
-		return error == -EINVAL || error == -E2BIG ? EXIT_USAGE : EXIT_FAILED;
+		return exit_status(error);
 	end_on_signals(on_end, continuous);
 	running = continuous;
 	sigaction(SIGUSR2, &action, NULL);
@@ -259,7 +259,7 @@ static int run(struct start_context *start)
 	running = NULL;
 	end_soon();
 	xpt_continuous_stop(continuous);
-	return error < 0 && error != -EINTR ? EXIT_FAILED : 0;
+	return error < 0 && error != -EINTR ? exit_failed(error) : 0;
 }
 
 static int start_command(int argc, char **argv)
@@ -277,10 +277,8 @@ static int start_command(int argc, char **argv)
 
 	service_streams();
 	if (xpt_continuous_options_create(&start.options) ||
-	    xpt_continuous_options_set_name(start.options, XPT_CONTINUOUS_NAME)) {
-		fprintf(stderr, "xputrace: no memory\n");
-		return EXIT_FAILED;
-	}
+	    xpt_continuous_options_set_name(start.options, XPT_CONTINUOUS_NAME))
+		return exit_failed(-ENOMEM);
 	result = session_options_parse(&line, argc, argv, &start);
 	if (!result && session_counters_missing(&line, &start.session))
 		result = EXIT_USAGE;

@@ -422,7 +422,7 @@ static int run(struct counters_context *counters)
 		close(channel);
 	ended = close_all(counters);
 	error = error ? error : ended;
-	return error == -EINVAL ? EXIT_USAGE : error ? EXIT_FAILED : 0;
+	return exit_status(error);
 }
 
 int command_counters(int argc, char **argv)

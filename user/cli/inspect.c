@@ -194,7 +194,7 @@ static int run(const struct inspect_context *context, const struct xpt_inspect_o
 	messages_detach();
 	error = xpt_inspect_begin_with_options(options, &inspect);
 	if (error)
-		return error == -EINVAL || error == -E2BIG ? EXIT_USAGE : EXIT_FAILED;
+		return exit_status(error);
 	end_on_signals(on_end, inspect);
 	if (!context->session.quiet)
 		print_message(NULL, XPT_LOG_INFO, "recording into memory; it is written at the end (Ctrl-C)");
@@ -202,7 +202,9 @@ static int run(const struct inspect_context *context, const struct xpt_inspect_o
 	end_on_signals(NULL, NULL);
 	end_soon();
 	error = xpt_inspect_stop(inspect);
-	return error || (ended < 0 && ended != -EINTR) ? EXIT_FAILED : 0;
+	if (!error && ended < 0 && ended != -EINTR)
+		error = ended;
+	return error ? exit_failed(error) : 0;
 }
 
 int command_inspect(int argc, char **argv)
@@ -211,10 +213,8 @@ int command_inspect(int argc, char **argv)
 	struct xpt_inspect_options *options = NULL;
 	int result;
 
-	if (xpt_inspect_options_create(&context.scratch) || xpt_inspect_options_create(&options)) {
-		fprintf(stderr, "xputrace: no memory\n");
-		return EXIT_FAILED;
-	}
+	if (xpt_inspect_options_create(&context.scratch) || xpt_inspect_options_create(&options))
+		return exit_failed(-ENOMEM);
 	result = session_options_parse(&line, argc, argv, &context);
 	if (!result && context.honour && !context.session.pid_count)
 		result = session_options_refuse(&line, "--honour-target-env is for processes that run: -p PID");

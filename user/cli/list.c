@@ -380,7 +380,7 @@ static int run(struct list_context *list, const char *what)
 				"");
 		return EXIT_FAILED;
 	}
-	return result == -EINVAL ? EXIT_USAGE : result ? EXIT_FAILED : 0;
+	return exit_status(result);
 }
 
 int command_list(int argc, char **argv)

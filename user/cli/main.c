@@ -45,7 +45,7 @@ static int run(const char *name, int argc, char **argv)
 {
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
 		if (!strcmp(name, commands[i].name))
-			return commands[i].run(argc, argv);
+			return exit_output(commands[i].run(argc, argv));
 	}
 	fprintf(stderr, "xputrace: unknown command '%s' (see xputrace --help)\n", name);
 	return EXIT_USAGE;
@@ -63,12 +63,12 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
 		printf("xputrace %s\n", XPT_VERSION);
-		return 0;
+		return exit_output(0);
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		if (argc < 3) {
 			usage(stdout);
-			return 0;
+			return exit_output(0);
 		}
 		help[0] = argv[2];
 		return run(argv[2], 2, help);

@@ -106,24 +106,20 @@ static int parse(int argc, char **argv, struct merge_context *merge)
 		result = options_parse(&line, argc, argv, merge, &first);
 		if (result || first >= argc)
 			return result;
-		if (!string_list_add(&merge->traces, argv[first])) {
-			fprintf(stderr, "xputrace merge: no memory\n");
-			return EXIT_FAILED;
-		}
+		if (!string_list_add(&merge->traces, argv[first]))
+			return exit_failed(-ENOMEM);
 		argv[first] = argv[0];
 		argc -= first;
 		argv += first;
 	}
 }
 
-/* The traces with their offsets; NULL, said: wrong usage. The caller frees. */
-static struct xpt_merge_input *make_inputs(const struct merge_context *merge)
+/* The traces with their offsets. False, said: wrong usage. */
+static bool fill_inputs(const struct merge_context *merge, struct xpt_merge_input *inputs)
 {
-	struct xpt_merge_input *inputs = calloc(merge->traces.count, sizeof(*inputs));
-
-	for (size_t i = 0; inputs && i < merge->traces.count; i++)
+	for (size_t i = 0; i < merge->traces.count; i++)
 		inputs[i].path = merge->traces.items[i];
-	for (size_t i = 0; inputs && i < merge->offsets.count; i++) {
+	for (size_t i = 0; i < merge->offsets.count; i++) {
 		const char *offset = merge->offsets.items[i], *sign = strrchr(offset, '=');
 		bool found = false;
 
@@ -138,11 +134,10 @@ static struct xpt_merge_input *make_inputs(const struct merge_context *merge)
 			fprintf(stderr, "xputrace merge: --offset '");
 			print_name(stderr, offset, 0);
 			fprintf(stderr, "': no trace is given by this name\n");
-			free(inputs);
-			return NULL;
+			return false;
 		}
 	}
-	return inputs;
+	return true;
 }
 
 static int run(const struct merge_context *merge)
@@ -154,21 +149,23 @@ static int run(const struct merge_context *merge)
 		.log = print_message,
 		.log_level = merge->quiet ? XPT_LOG_WARN : XPT_LOG_INFO,
 	};
-	struct xpt_merge_input *inputs = make_inputs(merge);
+	struct xpt_merge_input *inputs = calloc(merge->traces.count, sizeof(*inputs));
 	int result;
 
 	if (!inputs)
+		return exit_failed(-ENOMEM);
+	if (!fill_inputs(merge, inputs)) {
+		free(inputs);
 		return EXIT_USAGE;
+	}
 	options.inputs = inputs;
 	result = xpt_merge_traces(&options);
-	if (result == -ENOMEM)
-		fprintf(stderr, "xputrace: error: no memory\n");
-	else if (!result)
+	if (!result)
 		give_to_caller(merge->output);
 	if (!result && !merge->quiet && strcmp(merge->output, "-") != 0)
 		fprintf(stderr, "wrote %s: open it in https://ui.perfetto.dev or chrome://tracing\n", merge->output);
 	free(inputs);
-	return result ? EXIT_FAILED : 0;
+	return result ? exit_failed(result) : 0;
 }
 
 int command_merge(int argc, char **argv)

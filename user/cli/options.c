@@ -87,9 +87,12 @@ int options_parse(const struct command_line *line, int argc, char **argv, void *
 			if (longs[i].val == value)
 				entry = &line->options[i];
 		}
+		errno = 0;
 		if (entry && !entry->take(context, optarg, &reason)) {
 			char name[64];
 
+			if (errno == ENOMEM)
+				return exit_failed(-errno);
 			snprintf(name, sizeof(name), "--%s", entry->name);
 			return complain(line, name, optarg, reason);
 		}

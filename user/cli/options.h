@@ -32,7 +32,7 @@ struct command_line {
 	const char *more; /* paragraphs and examples that --help ends with; NULL: none */
 };
 
-/* Parses argv[1..]; *first is the index of the first argument that is no option. 0, PARSE_HELP, or EXIT_USAGE (said). */
+/* Parses argv[1..]; *first is the index of the first argument that is no option. 0, PARSE_HELP, or the exit status (said). */
 int options_parse(const struct command_line *line, int argc, char **argv, void *context, int *first);
 
 /* "10s", "500ms", "2m", "1h", a bare number is seconds; ns. False: not a duration, or zero. */

@@ -20,7 +20,7 @@ struct record_context {
 	bool format_given;
 	unsigned int sample_every;
 	enum xpt_level level;
-	bool code_objects, no_stop;
+	bool code_objects;
 	struct status_line status_line;
 };
 
@@ -70,14 +70,6 @@ static bool take_code_objects(void *context, const char *value, const char **rea
 	return true;
 }
 
-static bool take_no_stop(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct record_context *)context)->no_stop = true;
-	return true;
-}
-
 static const struct option_entry entries[] = {
 	TARGET_OPTIONS,
 	{ 'o', "output", "FILE",
@@ -102,10 +94,10 @@ static const struct option_entry entries[] = {
 	  "basic: loads and inferences only; standard (default): all\ndescribed calls; detailed: and operators",
 	  take_level },
 	{ 0, "codeobj", NULL,
-	  "code objects that are loaded and unloaded, with their\nkernels; a process is stopped for some milliseconds while\n"
-	  "a large one is read (see xputrace codeobj)",
+	  "code objects that are loaded and unloaded, with their\nkernels; the call that loads a large one waits until it has\n"
+	  "been read (see xputrace codeobj)",
 	  take_code_objects },
-	{ 0, "no-stop", NULL, "never stop a process for that: large ones are not read", take_no_stop },
+	CODE_WAIT_OPTION,
 	{ 0, "counters", "NAME[,NAME...]",
 	  "read these counters meanwhile, into tracks of the trace;\n`xputrace list counters` names them",
 	  take_counters },
@@ -180,7 +172,7 @@ static int create(struct record_context *record, struct xpt_recording **recordin
 		.counters_per_inference = session->counters_per_inference,
 		.level = record->level,
 		.code_objects = record->code_objects,
-		.no_stop = record->no_stop,
+		.code_wait_limit = session->code_wait_limit,
 		.programs = session->choices,
 		.program_count = session->choice_count,
 		.match = session->match,
@@ -235,10 +227,8 @@ static int run(struct record_context *record)
 
 	messages_detach();
 	error = create(record, &recording);
-	if (error == -E2BIG || error == -EINVAL)
-		return EXIT_USAGE;
 	if (error)
-		return EXIT_FAILED;
+		return exit_status(error);
 	end_on_signals(end_recording, recording);
 	error = xpt_recording_start(recording);
 	end = error ?: xpt_recording_run(recording);
@@ -260,7 +250,9 @@ static int run(struct record_context *record)
 	xpt_recording_destroy(recording);
 	if (record->format != XPT_OUTPUT_NONE && error != -ETIMEDOUT)
 		give_to_caller(session->output);
-	return end < 0 || error || !met ? EXIT_FAILED : 0;
+	if (end < 0 || error)
+		return exit_failed(end < 0 ? end : error);
+	return met ? 0 : EXIT_FAILED;
 }
 
 int command_record(int argc, char **argv)

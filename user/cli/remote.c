@@ -188,8 +188,9 @@ int remote_save(int argc, char **argv)
 
 	if (result)
 		return result == PARSE_HELP ? 0 : result;
-	if (xpt_remote_save(&context.remote, &context.save, &saved))
-		return EXIT_FAILED;
+	result = xpt_remote_save(&context.remote, &context.save, &saved);
+	if (result)
+		return exit_failed(result);
 	if (context.json) {
 		print_saved(&saved);
 		return 0;
@@ -264,8 +265,9 @@ int remote_status(int argc, char **argv)
 
 	if (result)
 		return result == PARSE_HELP ? 0 : result;
-	if (xpt_remote_status(&context.remote, &status))
-		return EXIT_FAILED;
+	result = xpt_remote_status(&context.remote, &status);
+	if (result)
+		return exit_failed(result);
 	print_status(&status, context.json);
 	return 0;
 }
@@ -277,5 +279,6 @@ int remote_stop(int argc, char **argv)
 
 	if (result)
 		return result == PARSE_HELP ? 0 : result;
-	return xpt_remote_stop(&context.remote) ? EXIT_FAILED : 0;
+	result = xpt_remote_stop(&context.remote);
+	return result ? exit_failed(result) : 0;
 }

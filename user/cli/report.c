@@ -118,6 +118,8 @@ int command_report(int argc, char **argv)
 		print_message(NULL, XPT_LOG_WARN, "the recording was cut short: this is what was complete");
 	else if (result == -ENOSPC || result == -EIO || result == -EPIPE)
 		fprintf(stderr, "xputrace: error: cannot write: %s\n", strerror(-result));
+	else if (result)
+		exit_failed(result);
 	else if (!result && report.options.output && !to_stdout)
 		tell_trace(report.options.output, report.options.format);
 	return result ? EXIT_FAILED : 0;

@@ -66,6 +66,26 @@ bool take_all(void *context, const char *value, const char **reason)
 	return true;
 }
 
+bool take_no_wait(void *context, const char *value, const char **reason)
+{
+	(void)value;
+	(void)reason;
+	((struct session_options *)context)->no_wait = true;
+	return true;
+}
+
+bool take_wait_limit(void *context, const char *value, const char **reason)
+{
+	*reason = "expected a time such as 200ms or 5s";
+	return parse_duration(value, &((struct session_options *)context)->wait_limit);
+}
+
+bool take_code_wait_limit(void *context, const char *value, const char **reason)
+{
+	*reason = "expected a time such as 200ms or 5s";
+	return parse_duration(value, &((struct session_options *)context)->code_wait_limit);
+}
+
 bool take_output(void *context, const char *value, const char **reason)
 {
 	*reason = "a file name, or - for standard output, is wanted";

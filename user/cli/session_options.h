@@ -31,6 +31,8 @@ struct session_options {
 	uint64_t duration;  /* ns; 0: no limit */
 	size_t buffer_bytes;
 	enum xpt_link link;
+	bool no_wait;
+	uint64_t wait_limit, code_wait_limit; /* ns; 0: the library's */
 	enum xpt_log_level log_level;
 	bool quiet;
 	struct string_list counters;
@@ -71,8 +73,8 @@ bool session_writes_to_stdout(const struct session_options *options);
 	.region_count = (from)->regions.count, .driver_files = (from)->driver_files.items,                   \
 	.driver_file_count = (from)->driver_files.count, .drivers = (from)->drivers, .names = (from)->names, \
 	.name_count = (from)->name_count, .buffer_bytes = (from)->buffer_bytes, .link = (from)->link,        \
-	.counters = (from)->counters.items, .counter_count = (from)->counters.count, .log = print_message,   \
-	.log_level = (from)->log_level
+	.no_wait = (from)->no_wait, .wait_limit = (from)->wait_limit, .counters = (from)->counters.items,    \
+	.counter_count = (from)->counters.count, .log = print_message, .log_level = (from)->log_level
 
 /* The options, for tables of commands whose context begins with struct session_options. */
 bool take_driver_file(void *context, const char *value, const char **reason);
@@ -85,6 +87,9 @@ bool take_output(void *context, const char *value, const char **reason);
 bool take_duration(void *context, const char *value, const char **reason);
 bool take_name(void *context, const char *value, const char **reason);
 bool take_buffer(void *context, const char *value, const char **reason);
+bool take_no_wait(void *context, const char *value, const char **reason);
+bool take_wait_limit(void *context, const char *value, const char **reason);
+bool take_code_wait_limit(void *context, const char *value, const char **reason);
 bool take_link(void *context, const char *value, const char **reason);
 bool take_counters(void *context, const char *value, const char **reason);
 bool take_counters_every(void *context, const char *value, const char **reason);
@@ -103,6 +108,19 @@ bool take_summary(void *context, const char *value, const char **reason);
 		'a', "all-processes", NULL,                                                                         \
 			"trace every process that uses a described runtime,\nalso those that start later", take_all \
 	}
+#define WAIT_OPTIONS                                                                                                \
+	{ 0, "no-wait", NULL, "never let a thread wait until it has its probes, or its\ncode object has been read", \
+	  take_no_wait },                                                                                           \
+	{                                                                                                           \
+		0, "wait-limit", "TIME", "longest time that a thread waits for its probes (default: 1s)",           \
+			take_wait_limit                                                                             \
+	}
+#define CODE_WAIT_OPTION                                                                                        \
+	{                                                                                                       \
+		0, "code-wait-limit", "TIME",                                                                   \
+			"longest time that a call waits until its code object has\nbeen read (default: 500ms)", \
+			take_code_wait_limit                                                                    \
+	}
 #define SESSION_OPTIONS                                                                                                                   \
 	RUNTIME_OPTIONS,                                                                                                                  \
 		{ 0, "region", "FILE:FUNCTION",                                                                                           \
@@ -114,7 +132,7 @@ bool take_summary(void *context, const char *value, const char **reason);
 		{ 'n', "name", "HANDLE=NAME", "name a program that was loaded before", take_name },                                       \
 		{ 'b', "buffer", "SIZE", "memory for records on their way, all CPUs together\n(default 8M)",                              \
 		  take_buffer },                                                                                                          \
-		{ 0, "link", "KIND", "auto, session, multi or perf: how probes are linked", take_link },                                  \
+		{ 0, "link", "KIND", "auto, session, multi or perf: how probes are linked", take_link }, WAIT_OPTIONS,                    \
 		{ 'q', "quiet", NULL, "no status line, no summary, only warnings", take_quiet },                                          \
 	{                                                                                                                                 \
 		'v', "verbose", NULL, "say more about what is done", take_verbose                                                         \

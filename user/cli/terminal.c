@@ -12,9 +12,10 @@
 #include "base/tailed_file.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "cli/running.h"
 
-static bool status_shown;
+static bool status_shown, error_shown;
 
 /* ---- standard error that blocks ---- */
 
@@ -93,26 +94,66 @@ void status_draw(const char *text)
 	funlockfile(stderr);
 }
 
-void print_name(FILE *out, const char *name, size_t columns)
+/* As text_terminal(), also when there is no memory: then what could move the cursor is not shown as what it is. */
+static size_t print_safe(FILE *out, const char *bytes, size_t columns)
 {
 	struct text safe = {};
-	size_t used = text_terminal(&safe, name, strlen(name), columns);
+	size_t used = text_terminal(&safe, bytes, strlen(bytes), columns);
 
-	fprintf(out, "%.*s%*s", (int)safe.length, safe.data ?: "", (int)(columns > used ? columns - used : 0), "");
+	if (!safe.error)
+		fwrite(safe.data ?: "", 1, safe.length, out);
+	for (const char *at = bytes; safe.error && *at && (!columns || (size_t)(at - bytes) < columns); at++)
+		putc(*at < ' ' || *at > '~' ? '?' : *at, out);
 	text_free(&safe);
+	return used;
+}
+
+void print_name(FILE *out, const char *name, size_t columns)
+{
+	size_t used = print_safe(out, name, columns);
+
+	fprintf(out, "%*s", (int)(columns > used ? columns - used : 0), "");
 }
 
 void print_message(void *context, enum xpt_log_level level, const char *text)
 {
 	static const char *const heads[] = { "debug: ", "", "warning: ", "error: " };
-	struct text safe = {};
 
 	(void)context;
-	/* Names of processes and files are the target's: nothing in them may reach the terminal as a command. */
-	text_terminal(&safe, text, strlen(text), 0);
 	flockfile(stderr);
 	status_clear();
-	fprintf(stderr, "xputrace: %s%.*s\n", heads[level], (int)safe.length, safe.data ?: "");
+	fprintf(stderr, "xputrace: %s", heads[level]);
+	/* Names of processes and files are the target's: nothing in them may reach the terminal as a command. */
+	print_safe(stderr, text, 0);
+	putc('\n', stderr);
+	error_shown |= level == XPT_LOG_ERROR;
 	funlockfile(stderr);
-	text_free(&safe);
+}
+
+int exit_failed(int error)
+{
+	if (!error_shown)
+		print_message(NULL, XPT_LOG_ERROR, strerror(-error));
+	return EXIT_FAILED;
+}
+
+int exit_status(int error)
+{
+	if (!error)
+		return 0;
+	exit_failed(error);
+	return error == -E2BIG || error == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
+}
+
+int exit_output(int status)
+{
+	char text[200];
+	bool failed = ferror(stdout);
+	int error = fflush(stdout) ? errno : 0;
+
+	if ((!failed && !error) || (status && error_shown))
+		return status;
+	snprintf(text, sizeof(text), "standard output cannot be written: %s", strerror(error ?: EIO));
+	print_message(NULL, XPT_LOG_ERROR, text);
+	return status ?: EXIT_FAILED;
 }

@@ -10,13 +10,6 @@
 
 #define TURN 200000000ull /* ns */
 
-int exit_status(int error)
-{
-	if (!error)
-		return 0;
-	return error == -E2BIG || error == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
-}
-
 int watch_create(struct watch *watch)
 {
 	const struct session_options *options = watch->options;
@@ -74,7 +67,7 @@ static int run_until_end(struct watch *watch)
 		if (result == 1 || result == -EINTR)
 			return 0;
 		if (result)
-			return EXIT_FAILED;
+			return exit_failed(result);
 	}
 }
 

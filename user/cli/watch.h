@@ -37,7 +37,5 @@ void watch_destroy(struct watch *watch);
 /* Completes files_options, which says how files are numbered or rotated, and opens them. 0, or the exit status. */
 int files_open(const struct session_options *options, struct xpt_report_files_options *files_options,
 	       struct xpt_report_files **files);
-/* The exit status of an error that a create function of the library has returned. */
-int exit_status(int error);
 
 #endif

@@ -257,14 +257,14 @@ enum {
 	LOAD_LOADED,
 	LOAD_UNLOADED,
 	LOAD_STATUS,
-	LOAD_STOPPED,
+	LOAD_WAITED,
 	LOAD_MISSING,
 	LOAD_ERROR,
 	LOAD_MEMBERS,
 };
 static const char *const load_members[] = {
-	"object",	"uri",	     "runtime",	  "function",	 "pid",	   "tid",	 "handle",  "device",
-	"load_address", "load_size", "loaded_ns", "unloaded_ns", "status", "stopped_ns", "missing", "error",
+	"object",	"uri",	     "runtime",	  "function",	 "pid",	   "tid",	"handle",  "device",
+	"load_address", "load_size", "loaded_ns", "unloaded_ns", "status", "waited_ns", "missing", "error",
 };
 
 /* What is of the load alone. */
@@ -284,7 +284,7 @@ static int read_members(const struct reading *reading, const struct json_part *o
 	error = error ?:
 			members_get_number(&reading->members, "unloaded_ns", of[LOAD_UNLOADED], ~0ull, &load->unloaded);
 	error = error ?: members_get_signed(&reading->members, "status", of[LOAD_STATUS], &load->status);
-	error = error ?: members_get_number(&reading->members, "stopped_ns", of[LOAD_STOPPED], ~0ull, &load->stopped);
+	error = error ?: members_get_number(&reading->members, "waited_ns", of[LOAD_WAITED], ~0ull, &load->waited);
 	error = error ?: members_get_number(&reading->members, "missing", of[LOAD_MISSING], ~0ull, &load->missing);
 	return error ?: members_get_string(&reading->members, "error", of[LOAD_ERROR], &load->error);
 }

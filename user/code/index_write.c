@@ -214,7 +214,7 @@ static void add_load(struct text *text, const struct xpt_codeobj *load, const st
 	add_number(text, "unloaded_ns", load->unloaded);
 	if (load->function)
 		add_signed(text, "status", load->status);
-	add_number(text, "stopped_ns", load->stopped);
+	add_number(text, "waited_ns", load->waited);
 	add_number(text, "missing", load->missing);
 	add_string(text, "error", group->same_error ? NULL : load->error);
 	text_literal(text, "}");

@@ -38,7 +38,7 @@ static const struct rule rules[] = {
 	[XPT_ROLE_REGION_RELEASE] = { .needs = BIT(PROGRAM), .at_entry = true, .flags = XPT_SPEC_CONTROL },
 	[XPT_ROLE_CODEOBJ_LOAD] = { .needs = BIT(PROGRAM), .flags = XPT_SPEC_CONTROL },
 	[XPT_ROLE_CODEOBJ_UNLOAD] = { .needs = BIT(PROGRAM), .flags = XPT_SPEC_CONTROL },
-	[XPT_ROLE_RESOLVE] = { .needs = BIT(NAME) | BIT(ADDRESS), .flags = XPT_SPEC_CONTROL | XPT_SPEC_HOLD },
+	[XPT_ROLE_RESOLVE] = { .needs = BIT(NAME) | BIT(ADDRESS), .flags = XPT_SPEC_CONTROL | XPT_SPEC_WAIT },
 	[XPT_ROLE_REGION] = { .nothing = true },
 };
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "describe/function_regions.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+
 #define SOURCE "--region" /* in messages, where a file's name would stand */
 
-static int add_call(const struct log *log, cJSON *calls, const char *region)
+static int add_call(const struct log *log, struct text *json, const char *region)
 {
 	const char *colon = strchr(region, ':');
-	cJSON *call;
 	char *file;
 
 	if (!colon || colon == region || colon[1] == ':' || !colon[1]) {
@@ -19,15 +19,13 @@ static int add_call(const struct log *log, cJSON *calls, const char *region)
 		return -EINVAL;
 	}
 	file = strndup(region, (size_t)(colon - region));
-	call = cJSON_CreateObject();
-	cJSON_AddStringToObject(call, "symbol", colon + 1);
-	cJSON_AddStringToObject(call, "file", file ?: "");
-	cJSON_AddStringToObject(call, "role", "region");
-	if (!cJSON_AddItemToArray(calls, call) || !file) {
-		cJSON_Delete(file ? call : NULL);
-		free(file);
+	if (!file)
 		return -ENOMEM;
-	}
+	json_begin(json, NULL, '{');
+	json_add_string(json, "symbol", colon + 1);
+	json_add_string(json, "file", file);
+	json_add_string(json, "role", "region");
+	json_end(json, '}');
 	free(file);
 	return 0;
 }
@@ -35,21 +33,20 @@ static int add_call(const struct log *log, cJSON *calls, const char *region)
 int function_regions_describe(const struct log *log, const char *const *regions, size_t count,
 			      struct description **result)
 {
-	cJSON *document = cJSON_CreateObject(), *calls;
-	char *text = NULL;
+	struct text json = {};
 	int error = 0;
 
-	cJSON_AddNumberToObject(document, "schema", 1);
-	cJSON_AddStringToObject(document, "runtime", "function");
-	cJSON_AddStringToObject(document, "title", "Functions");
-	calls = cJSON_AddArrayToObject(document, "calls");
+	json_begin(&json, NULL, '{');
+	json_add_unsigned(&json, "schema", 1);
+	json_add_string(&json, "runtime", "function");
+	json_add_string(&json, "title", "Functions");
+	json_begin(&json, "calls", '[');
 	for (size_t i = 0; i < count && !error; i++)
-		error = add_call(log, calls, regions[i]);
+		error = add_call(log, &json, regions[i]);
+	json_end(&json, ']');
+	json_end(&json, '}');
 	if (!error)
-		text = cJSON_PrintUnformatted(document);
-	if (!error)
-		error = text ? description_parse(log, SOURCE, text, strlen(text), result) : -ENOMEM;
-	cJSON_free(text);
-	cJSON_Delete(document);
+		error = json.error ?: description_parse(log, SOURCE, json.data, json.length, result);
+	text_free(&json);
 	return error;
 }

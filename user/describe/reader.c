@@ -116,9 +116,10 @@ int reader_parse(const struct reader *reader, cJSON **document)
 		return -ENOMEM;
 	memcpy(copy, reader->text, reader->length);
 	copy[reader->length] = '\0';
+	errno = 0; /* the parser does not say why it fails, malloc() does */
 	*document = cJSON_ParseWithLengthOpts(copy, reader->length + 1, &end, true);
 	if (!*document) {
-		error = syntax_error(reader, end && end >= copy ? (size_t)(end - copy) : 0);
+		error = errno == ENOMEM ? -ENOMEM : syntax_error(reader, end && end >= copy ? (size_t)(end - copy) : 0);
 		free(copy);
 		return error;
 	}

@@ -29,25 +29,3 @@ int kern_set_code(struct kern *kern, const struct xpt_code_spec *spec)
 		return -EPERM;
 	return bpf_map_update_elem(bpf_map__fd(kern->codes->maps.code_specs), &index, spec, BPF_ANY);
 }
-
-int kern_holds(const struct kern *kern)
-{
-	return kern->codes ? bpf_map__fd(kern->codes->maps.code_holds) : -1;
-}
-
-void kern_forget_hold(struct kern *kern, pid_t tgid)
-{
-	__u32 key = tgid;
-
-	if (kern->codes)
-		bpf_map_delete_elem(kern_holds(kern), &key);
-}
-
-pid_t kern_take_hold(struct kern *kern)
-{
-	__u32 key;
-
-	if (!kern->codes || bpf_map_get_next_key(kern_holds(kern), NULL, &key))
-		return 0;
-	return bpf_map_delete_elem(kern_holds(kern), &key) ? 0 : key;
-}

@@ -40,6 +40,9 @@ static int try_btf(char *detail, size_t size)
 
 	(void)detail;
 	(void)size;
+	/* That says only that none was found; this one, why the usual one cannot be read. */
+	if (!btf)
+		btf = btf__parse("/sys/kernel/btf/vmlinux", NULL);
 	if (!btf)
 		return -errno;
 	btf__free(btf);
@@ -119,6 +122,9 @@ static int try_link(enum link_kind kind)
 	return error;
 }
 
+/* They cannot leave out a return that would make the kernel drop another one. */
+#define NOT_STACKS "not for targets that switch stacks (coroutines)"
+
 static int try_session(char *detail, size_t size)
 {
 	(void)detail;
@@ -128,15 +134,13 @@ static int try_session(char *detail, size_t size)
 
 static int try_multi(char *detail, size_t size)
 {
-	(void)detail;
-	(void)size;
+	snprintf(detail, size, NOT_STACKS);
 	return try_link(LINK_MULTI);
 }
 
 static int try_perf(char *detail, size_t size)
 {
-	(void)detail;
-	(void)size;
+	snprintf(detail, size, NOT_STACKS);
 	return try_link(LINK_PERF);
 }
 
@@ -152,13 +156,6 @@ static int try_mappings(char *detail, size_t size)
 	return error;
 }
 
-static int try_hold_children(char *detail, size_t size)
-{
-	(void)detail;
-	(void)size;
-	return kern_can_hold_children() ? 0 : -EOPNOTSUPP;
-}
-
 const struct feature features[] = {
 	{ "kernel", FEATURE_REQUIRED, try_kernel, "", "" },
 	{ "root", FEATURE_REQUIRED, try_root, "loading BPF programs, placing probes", "start xputrace with sudo" },
@@ -171,14 +168,12 @@ const struct feature features[] = {
 	  "run with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE" },
 	{ FEATURE_NAMESPACE, FEATURE_REQUIRED, try_namespace, "process numbers that agree with the kernel's",
 	  "run xputrace on the host, or in a container that shares the host's PID namespace (docker run --pid=host)" },
-	{ "session link", FEATURE_ONE_OF, try_session, "cheapest probes, sampling that skips the return probe",
+	{ "session link", FEATURE_ONE_OF, try_session, "cheapest probes; targets that switch stacks (coroutines)",
 	  "comes with Linux 6.13" },
 	{ "multi link", FEATURE_ONE_OF, try_multi, "quick attach and detach", "comes with Linux 6.6" },
 	{ "perf uprobes", FEATURE_ONE_OF, try_perf, "probes on older kernels", "use Linux 6.1 or later" },
 	{ "mapping events", FEATURE_OPTIONAL, try_mappings, "libraries that a running process opens later",
 	  "run as root, or lower /proc/sys/kernel/perf_event_paranoid to 0" },
-	{ "holding children", FEATURE_OPTIONAL, try_hold_children,
-	  "not missing the first calls of a forked child (with -- COMMAND)", "comes with Linux 6.13" },
 };
 
 const size_t feature_count = sizeof(features) / sizeof(features[0]);

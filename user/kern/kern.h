@@ -33,7 +33,11 @@ struct kern_options {
 	size_t buffer_bytes; /* of all data rings together; rounded to what rings can have */
 	enum link_kind link; /* LINK_AUTO: the best that works; else this one or -EOPNOTSUPP */
 	bool codes;	     /* code objects are captured */
-	bool no_stop;	     /* processes are not stopped for that */
+	__u64 wait_probes;   /* ns that a thread waits for its probes at most; 0: it does not */
+	__u64 wait_codes;    /* the same until its code object has been read */
+	/* Called while many probes are placed, from time to time; true: placing ends with -EINTR. NULL: it is not. */
+	bool (*placing)(void *context, size_t done, size_t total);
+	void *placing_context;
 	/* Perf events that are read around each inference: that of slot s on CPU c is [s * slot_cpus + c]; -1: none. */
 	const int *slot_events;
 	unsigned int slots; /* at most XPT_SLOT_MAX */
@@ -44,7 +48,6 @@ struct kern_options {
 int kern_open(const struct log *log, const struct kern_options *options, struct kern **result);
 void kern_close(struct kern *kern); /* everything must be detached */
 enum link_kind kern_link_kind(const struct kern *kern);
-bool kern_can_hold_children(void); /* a forked child can be stopped before it runs */
 
 int kern_set_spec(struct kern *kern, const struct xpt_spec *spec);
 /*
@@ -57,36 +60,49 @@ int kern_set_defaults(struct kern *kern, __u32 sample_every, __u32 roles);
  * handle is another one's by now.
  */
 int kern_set_sampling(struct kern *kern, const struct xpt_program_key *key, __u32 sample_every, __u64 seen);
-/* Calls that begin from now on are ignored; open ones still end. */
-int kern_stop(struct kern *kern);
+/* What is recorded from now on, of all functions at once; XPT_CAPTURE_OFF after kern_open(). Off, nobody waits. */
+int kern_set_capture(struct kern *kern, enum xpt_capture capture);
+/*
+ * Answers the request with this ticket: its thread goes on. False: it went on before, at its deadline, so that what was read
+ * meanwhile may be of a later state.
+ */
+bool kern_answer(struct kern *kern, __u64 ticket);
 
 /* What the call of spec->index gives. -EPERM: code objects are not captured. */
 int kern_set_code(struct kern *kern, const struct xpt_code_spec *spec);
-/* Descriptor of the map from numbers of processes to struct xpt_hold; -1: code objects are not captured. */
-int kern_holds(const struct kern *kern);
-/* The process, which was stopped for a code object, is let go next: who stops it from here on is not known. */
-void kern_forget_hold(struct kern *kern, pid_t tgid);
-pid_t kern_take_hold(struct kern *kern); /* one of those that were stopped and not let go, forgotten; 0: there is none */
 
 /* ---- processes ---- */
 
 /* Places that operators of the process are called from are told anew (XPT_RECORD_CALLER): its memory is another one's. */
 void kern_forget_callers(struct kern *kern, pid_t tgid);
-int kern_follow(struct kern *kern, pid_t tgid, __u32 flags); /* XPT_PROCESS_*; replaces earlier flags */
-int kern_follow_flags(struct kern *kern, __u32 flags);	     /* of all followed processes */
+int kern_follow(struct kern *kern, pid_t tgid); /* its children, programs and end are reported */
+/*
+ * The family: processes that are traced through probes in all processes of a file (KERN_FAMILY), with their children, which
+ * are members from their first instruction on. What a single process does costs others nothing, so both kinds exist.
+ */
+void kern_family_add(struct kern *kern, pid_t tgid);
+void kern_family_remove(struct kern *kern, pid_t tgid);
+bool kern_family_has(const struct kern *kern, pid_t tgid);
+__u64 kern_family_members(const struct kern *kern); /* that live */
+/* From now on children of followed processes are members, too. */
+int kern_family_adopt(struct kern *kern);
 
 /* ---- links ---- */
 
+#define KERN_FAMILY (-1) /* in place of a PID */
+
 struct kern_site {
-	__u64 offset;	 /* in the file */
-	__u64 semaphore; /* 16 bits in the file's data to count up while the probe is there; 0: none */
+	__u64 offset;	    /* in the file */
+	__u64 semaphore;    /* 16 bits in the file's data to count up while the probe is there; 0: none */
+	__s32 loader_state; /* of the dynamic loader: bytes from the probe to r_debug.r_state; 0: unknown */
 	__u16 spec;
 	bool entry_only;
 };
 
 /*
- * Places probes in a file for one process (pid) or for all (pid 0). path is opened by the kernel; /proc/self/fd/N is
- * fine. Sites that the kernel refuses are left out, reported, and counted in *refused. -ESRCH: the process is gone.
+ * Places probes in a file for one process (pid), for all (pid 0) or for the family. path is opened by the kernel; /proc/self/fd/N is
+ * fine. Sites that the kernel refuses are left out, reported, and counted in *refused. -ESRCH: the process is gone; -EINTR:
+ * struct kern_options.placing has ended it.
  */
 int kern_attach(struct kern *kern, pid_t pid, const char *path, const struct kern_site *sites, size_t count,
 		size_t *refused, struct attachment **result);

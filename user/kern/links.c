@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Probes placed and removed, in whichever of the three ways the kernel has. */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #define MULTI_RETURN (1u << 0)	  /* BPF_F_UPROBE_MULTI_RETURN */
 #define UPROBE_SEMAPHORE_SHIFT 32 /* format/ref_ctr_offset: config:32-63 */
 #define DETACH_THREADS 32
+#define CHUNK 64 /* sites between two looks at whether placing is to be given up */
 
 /* What an attachment holds: descriptors of session or multi links, or libbpf's links of perf events. */
 struct attachment {
@@ -48,7 +50,8 @@ struct link_request {
 	int program;
 	__u32 attach_type;
 	__u32 multi_flags;
-	pid_t pid;
+	pid_t pid; /* 0: all processes */
+	bool family;
 	const char *path;
 	__u64 *offsets;
 	__u64 *semaphores;
@@ -122,12 +125,39 @@ static int link_range(struct kern *kern, const struct link_request *request, siz
 	return error ?: link_range(kern, request, first + count / 2, count - count / 2, refused, attachment);
 }
 
+/* -EINTR: whoever waits for it has given up. */
+static int report_placing(const struct kern *kern, size_t done, size_t total)
+{
+	return kern->placing && kern->placing(kern->placing_context, done, total) ? -EINTR : 0;
+}
+
+/* In chunks: many take the kernel a while. */
+static int link_chunks(struct kern *kern, const struct link_request *request, size_t count, size_t *refused,
+		       struct attachment *attachment)
+{
+	int error = 0;
+
+	for (size_t first = 0; first < count && !error; first += CHUNK) {
+		error = report_placing(kern, first, count);
+		if (!error)
+			error = link_range(kern, request, first, count - first < CHUNK ? count - first : CHUNK, refused,
+					   attachment);
+	}
+	return error;
+}
+
 static int attach_session(struct kern *kern, struct link_request *request, size_t count, size_t *refused,
 			  struct attachment *attachment)
 {
 	request->program = kern->session_program;
 	request->attach_type = ATTACH_UPROBE_SESSION;
-	return link_range(kern, request, 0, count, refused, attachment);
+	return link_chunks(kern, request, count, refused, attachment);
+}
+
+static __u64 site_cookie(const struct link_request *request, const struct kern_site *site)
+{
+	return site->spec | (request->family ? XPT_COOKIE_FAMILY : 0) |
+	       (__u64)(__u32)site->loader_state << XPT_COOKIE_STATE_SHIFT;
 }
 
 static void take_sites(struct link_request *request, const struct kern_site *sites, size_t count)
@@ -135,7 +165,7 @@ static void take_sites(struct link_request *request, const struct kern_site *sit
 	for (size_t i = 0; i < count; i++) {
 		request->offsets[i] = sites[i].offset;
 		request->semaphores[i] = sites[i].semaphore;
-		request->cookies[i] = sites[i].spec;
+		request->cookies[i] = site_cookie(request, &sites[i]);
 	}
 }
 
@@ -152,18 +182,18 @@ static int attach_multi(struct kern *kern, struct link_request *request, const s
 			continue;
 		request->offsets[returns] = sites[i].offset;
 		request->semaphores[returns] = 0; /* counted up once, by the entry */
-		request->cookies[returns++] = sites[i].spec;
+		request->cookies[returns++] = site_cookie(request, &sites[i]);
 	}
 	request->program = bpf_program__fd(request->returns);
 	request->multi_flags = MULTI_RETURN;
 	if (returns)
-		error = link_range(kern, request, 0, returns, refused, attachment);
+		error = link_chunks(kern, request, returns, refused, attachment);
 	if (error)
 		return error;
 	take_sites(request, sites, count);
 	request->program = bpf_program__fd(request->entry);
 	request->multi_flags = 0;
-	return link_range(kern, request, 0, count, refused, attachment);
+	return link_chunks(kern, request, count, refused, attachment);
 }
 
 /* What sysfs says of the kernel's uprobe events: "8", or "config:0". */
@@ -212,7 +242,7 @@ static int open_uprobe(const struct uprobe_kind *kind, const struct link_request
 struct placed {
 	int descriptor;
 	bool returns;
-	__u32 spec;
+	__u64 cookie;
 };
 
 static int place_site(const struct uprobe_kind *kind, const struct link_request *request, const struct kern_site *site,
@@ -222,13 +252,13 @@ static int place_site(const struct uprobe_kind *kind, const struct link_request 
 
 	if (descriptor < 0)
 		return descriptor;
-	placed[(*count)++] = (struct placed){ descriptor, returns, site->spec };
+	placed[(*count)++] = (struct placed){ descriptor, returns, site_cookie(request, site) };
 	return 0;
 }
 
 static int start_placed(const struct link_request *request, const struct placed *placed, struct attachment *attachment)
 {
-	LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = placed->spec);
+	LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = placed->cookie);
 	struct bpf_program *program = placed->returns ? request->returns : request->entry;
 	struct bpf_link *link = bpf_program__attach_perf_event_opts(program, placed->descriptor, &options);
 
@@ -260,6 +290,9 @@ static int attach_perf(struct kern *kern, const struct link_request *request, co
 		return error;
 	}
 	for (size_t i = 0; i < count; i++) {
+		error = i % CHUNK ? 0 : report_placing(kern, i, count);
+		if (error)
+			break;
 		error = sites[i].entry_only ? 0 : place_site(&kind, request, &sites[i], true, placed, &number);
 		if (!error)
 			error = place_site(&kind, request, &sites[i], false, placed, &number);
@@ -287,6 +320,20 @@ static int attach_perf(struct kern *kern, const struct link_request *request, co
 	return error;
 }
 
+/* The kernel copies the instruction at each site while it holds locks: then its page must not come from the disk. */
+static void read_sites(const char *path, const struct kern_site *sites, size_t count)
+{
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+	char instruction[16]; /* as many bytes as it copies, which may lie in two pages */
+
+	if (file < 0)
+		return;
+	for (size_t i = 0; i < count; i++)
+		if (pread(file, instruction, sizeof(instruction), sites[i].offset) < 0)
+			break;
+	close(file);
+}
+
 /* Of the programs of the request, in the way that the kind of link has. */
 static int attach(struct kern *kern, enum link_kind kind, struct link_request *request, const struct kern_site *sites,
 		  size_t count, size_t *refused, struct attachment **result)
@@ -301,6 +348,7 @@ static int attach(struct kern *kern, enum link_kind kind, struct link_request *r
 	if (!attachment || !request->offsets || !request->semaphores || !request->cookies)
 		goto out;
 	take_sites(request, sites, count);
+	read_sites(request->path, sites, count);
 	switch (kind) {
 	case LINK_SESSION:
 		error = attach_session(kern, request, count, refused, attachment);
@@ -328,7 +376,8 @@ int kern_attach(struct kern *kern, pid_t pid, const char *path, const struct ker
 {
 	struct link_request request = { .entry = kern->main->progs.call_entry,
 					.returns = kern->main->progs.call_return,
-					.pid = pid,
+					.pid = pid > 0 ? pid : 0,
+					.family = pid == KERN_FAMILY,
 					.path = path };
 
 	return attach(kern, kern->link, &request, sites, count, refused, result);
@@ -337,7 +386,7 @@ int kern_attach(struct kern *kern, pid_t pid, const char *path, const struct ker
 int kern_attach_codes(struct kern *kern, pid_t pid, const char *path, const struct kern_site *sites, size_t count,
 		      size_t *refused, struct attachment **result)
 {
-	struct link_request request = { .pid = pid, .path = path };
+	struct link_request request = { .pid = pid > 0 ? pid : 0, .family = pid == KERN_FAMILY, .path = path };
 
 	if (!kern->codes)
 		return -EPERM;

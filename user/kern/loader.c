@@ -7,6 +7,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/error.h"
 #include "kern/private.h"
 
 #define WAKEUP_SHARE 8 /* wake the reader when a ring is filled to one part in so many */
@@ -91,6 +92,8 @@ static int load_session(struct kern *kern)
 		kern->session_program = bpf_program__fd(kern->session->progs.call_session);
 		return 0;
 	}
+	if (error_is_shortage(error))
+		return error;
 	session_bpf__destroy(kern->session);
 	kern->session = NULL;
 
@@ -111,6 +114,7 @@ static void unload(struct kern *kern)
 	kern_detach(kern, &kern->trial, 1);
 	kern->trial = NULL;
 	rings_free(kern);
+	shared_unmap(kern);
 	drivers_bpf__destroy(kern->drivers);
 	code_bpf__destroy(kern->codes);
 	session_bpf__destroy(kern->session);
@@ -136,6 +140,8 @@ static int load(struct kern *kern, const struct kern_options *options, enum link
 	if (!error && options->codes)
 		error = codes_load(kern, options->spec_count);
 	if (!error)
+		error = shared_map(kern);
+	if (!error)
 		error = rings_create(kern, options->buffer_bytes);
 	if (!error)
 		error = counts_create(kern, options);
@@ -146,7 +152,8 @@ static int load(struct kern *kern, const struct kern_options *options, enum link
 		.slot_cpus = options->slot_cpus,
 		.sample_every = options->sample_every ?: 1,
 		.chosen_only = options->chosen_only,
-		.no_stop = options->no_stop,
+		.wait_probes = options->wait_probes,
+		.wait_codes = options->wait_codes,
 		.rings = kern->ring_count,
 		.wakeup_bytes = options->buffer_bytes / kern->ring_count / WAKEUP_SHARE,
 		.self = getpid(),
@@ -185,6 +192,8 @@ int kern_open(const struct log *log, const struct kern_options *options, struct 
 	if (!kern)
 		return -ENOMEM;
 	kern->log = log;
+	kern->placing = options->placing;
+	kern->placing_context = options->placing_context;
 	kern->session_program = -1;
 	for (unsigned int i = 0; i < RINGS_MAX; i++)
 		kern->ring[i] = -1;
@@ -196,7 +205,7 @@ int kern_open(const struct log *log, const struct kern_options *options, struct 
 		if (!error)
 			break;
 		log_debug(log, "%s links do not work here: %s", link_kind_name(kinds[i]), strerror(-error));
-		if (error == -EPERM || error == -ENOMEM)
+		if (error == -EPERM || error_is_shortage(error))
 			break;
 		if (error == -EINVAL) /* so a kernel answers that has never heard of the kind; not a mistake of ours */
 			error = -EOPNOTSUPP;
@@ -225,12 +234,6 @@ enum link_kind kern_link_kind(const struct kern *kern)
 	return kern->link;
 }
 
-/* Asked for only where it matters: it means reading all of the kernel's BTF once more. */
-bool kern_can_hold_children(void)
-{
-	return libbpf_find_vmlinux_btf_id("bpf_send_signal_task", 0) > 0;
-}
-
 int kern_set_spec(struct kern *kern, const struct xpt_spec *spec)
 {
 	__u32 index = spec->index;
@@ -254,23 +257,9 @@ void kern_forget_callers(struct kern *kern, pid_t tgid)
 	}
 }
 
-int kern_follow(struct kern *kern, pid_t tgid, __u32 flags)
+int kern_follow(struct kern *kern, pid_t tgid)
 {
-	__u32 key = tgid;
+	__u32 key = tgid, one = 1;
 
-	return bpf_map_update_elem(bpf_map__fd(kern->main->maps.processes), &key, &flags, BPF_ANY);
-}
-
-int kern_follow_flags(struct kern *kern, __u32 flags)
-{
-	int map = bpf_map__fd(kern->main->maps.processes);
-	__u32 key, next;
-	void *from = NULL;
-
-	while (!bpf_map_get_next_key(map, from, &next)) {
-		bpf_map_update_elem(map, &next, &flags, BPF_EXIST);
-		key = next;
-		from = &key;
-	}
-	return 0;
+	return bpf_map_update_elem(bpf_map__fd(kern->main->maps.processes), &key, &one, BPF_ANY);
 }

@@ -24,6 +24,10 @@ struct kern {
 	struct code_bpf *codes;	     /* NULL: code objects are not captured */
 	int session_program;	     /* borrowed from one of them; -1 */
 	struct xpt_config settings;
+	/* Maps that are shared with the kernel side. */
+	struct xpt_shared *shared;
+	__u64 *answers; /* XPT_WAIT_SLOTS */
+	struct xpt_family *family; /* XPT_FAMILY_WORDS */
 	unsigned int ring_count;
 	int ring[RINGS_MAX]; /* data rings; -1 */
 	struct ring_buffer *reader;
@@ -31,6 +35,8 @@ struct kern {
 	void *visit_context;
 	int visited;
 	__u64 malformed;
+	bool (*placing)(void *context, size_t done, size_t total); /* as in struct kern_options */
+	void *placing_context;
 	struct attachment *trial; /* the probe of links_try(), until unloaded; NULL */
 };
 
@@ -50,6 +56,10 @@ int counts_create(struct kern *kern, const struct kern_options *options);
 
 /* codes.c: loads what captures code objects, before the rings are made. */
 int codes_load(struct kern *kern, size_t spec_count);
+
+/* shared.c: maps what the kernel side and user space share. */
+int shared_map(struct kern *kern);
+void shared_unmap(struct kern *kern);
 
 int rings_create(struct kern *kern, size_t bytes);
 void rings_free(struct kern *kern);

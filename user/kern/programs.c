@@ -104,9 +104,15 @@ int kern_set_defaults(struct kern *kern, __u32 sample_every, __u32 roles)
 	return settings_write(kern);
 }
 
-int kern_stop(struct kern *kern)
+int kern_set_capture(struct kern *kern, enum xpt_capture capture)
 {
-	kern->settings.stopping = 1;
+	kern->settings.capture = capture;
+	return settings_write(kern);
+}
+
+int kern_family_adopt(struct kern *kern)
+{
+	kern->settings.family = 1;
 	return settings_write(kern);
 }
 

@@ -193,9 +193,9 @@ static int count(struct model_code_totals *totals, struct code_object *object, c
 {
 	totals->loads++;
 	totals->incomplete += event->missing > 0;
-	if (event->stopped) {
-		totals->held++;
-		totals->held_time += event->stopped;
+	if (event->waited) {
+		totals->waited++;
+		totals->wait_time += event->waited;
 	}
 	if (object) {
 		object->view.loads++;

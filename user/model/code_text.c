@@ -59,12 +59,12 @@ static void kernels_get(const cJSON *array, struct event_code *event, int *error
 
 int code_text_read(const struct xpt_record_text *record, struct event_code *event)
 {
-	cJSON *object = json_object_parse(record->text, record->length);
-	int error = 0;
+	cJSON *object;
+	int error = json_parse(record->text, record->length, &object);
 
 	*event = (struct event_code){};
-	if (!object)
-		return -EBADMSG;
+	if (error)
+		return error;
 	event->kind = member_get(object, "kind", &error);
 	if (!event->kind && !error)
 		event->kind = strdup("unknown");
@@ -79,7 +79,7 @@ int code_text_read(const struct xpt_record_text *record, struct event_code *even
 	event->size = number_get(object, "size", NUMBER_MAX);
 	event->functions = number_get(object, "functions", NUMBER_MAX);
 	event->missing = number_get(object, "missing", NUMBER_MAX);
-	event->stopped = number_get(object, "stopped_ns", NUMBER_MAX);
+	event->waited = number_get(object, "waited_ns", NUMBER_MAX);
 	kernels_get(cJSON_GetObjectItemCaseSensitive(object, "kernels"), event, &error);
 	cJSON_Delete(object);
 	if (!event->kind)

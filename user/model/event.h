@@ -211,7 +211,7 @@ enum event_kind {
 	EVENT_COUNTER = 5,
 	EVENT_PROGRAM = 6, /* loaded, named or released */
 	EVENT_LOST = 7,
-	EVENT_HELD = 8,
+	EVENT_WAITED = 8,
 	EVENT_TASK = 9,	     /* fork, exec, exit of a traced process */
 	EVENT_REGION = 10,   /* a finished region */
 	EVENT_UNPAIRED = 11, /* inference: an enqueue that no wait will end any more; its end is 0 */
@@ -398,10 +398,10 @@ struct event_code {
 	__u64 size;	 /* bytes; 0: not known */
 	__u64 functions; /* in it */
 	__u64 missing;	 /* bytes that could not be copied */
-	__u64 stopped;	 /* ns, that the process was stopped for it from time on; 0: it was not */
+	__u64 waited;	 /* ns from time on that the call waited until it had been read; 0: it did not */
 };
 
-struct event_held {
+struct event_waited {
 	__u32 tgid;
 	__u64 start, end;
 	unsigned int sites;
@@ -451,7 +451,7 @@ struct event {
 		struct event_program program;
 		struct event_count count;
 		struct event_lost lost;
-		struct event_held held;
+		struct event_waited waited;
 		struct event_task task;
 		struct event_region region;
 		struct event_job job;

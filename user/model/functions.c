@@ -101,8 +101,8 @@ int functions_add_runtime(struct functions *functions, __u64 index, const char *
 
 	if (index >= XPT_RUNTIME_MAX)
 		goto out;
-	object = json_object_parse(text, length);
-	if (!object)
+	error = json_parse(text, length, &object);
+	if (error)
 		goto out;
 	runtime = calloc(1, sizeof(*runtime));
 	if (!runtime) {
@@ -213,8 +213,8 @@ int functions_add(struct functions *functions, __u64 index, const char *text, si
 
 	if (index >= XPT_SPEC_MAX)
 		goto out;
-	object = json_object_parse(text, length);
-	if (!object)
+	error = json_parse(text, length, &object);
+	if (error)
 		goto out;
 	function = calloc(1, sizeof(*function));
 	if (!function) {

@@ -5,24 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* cJSON wants a terminator, which the text of a record lacks. */
-cJSON *json_object_parse(const char *text, size_t length)
-{
-	char *copy = malloc(length + 1);
-	cJSON *object;
-
-	if (!copy)
-		return NULL;
-	memcpy(copy, text, length);
-	copy[length] = '\0';
-	object = cJSON_ParseWithLength(copy, length + 1);
-	free(copy);
-	if (cJSON_IsObject(object))
-		return object;
-	cJSON_Delete(object);
-	return NULL;
-}
-
 int json_string_get(const cJSON *object, const char *key, char **result)
 {
 	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));

@@ -7,8 +7,8 @@
 #include <linux/types.h>
 #include <stddef.h>
 
-/* text needs no terminator. The caller deletes the result. NULL: it is not an object, or no memory. */
-cJSON *json_object_parse(const char *text, size_t length);
+#include "base/json.h"
+
 /* A copy of the string; an empty or missing one is -EBADMSG. -ENOMEM. */
 int json_string_get(const cJSON *object, const char *key, char **result);
 /* A number that is missing or not within low and high is -EBADMSG. */

@@ -76,9 +76,9 @@ static int program_deliver(struct model *model, const struct xpt_record_text *re
 
 int loaded_deliver(struct model *model, const struct xpt_record_text *record)
 {
-	cJSON *object = json_object_parse(record->text, record->length);
 	struct loaded loaded = {};
-	int error = object ? loaded_parse(model, object, &loaded) : -EBADMSG;
+	cJSON *object;
+	int error = json_parse(record->text, record->length, &object) ?: loaded_parse(model, object, &loaded);
 
 	if (!error && loaded.region)
 		error = region_names_add_handle(&model->regions.names, record->header.tgid, record->id, loaded.region,

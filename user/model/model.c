@@ -126,8 +126,8 @@ static bool record_is_sound(const struct model *model, const struct xpt_record_h
 		return key_is_sound(model, &((const struct xpt_record_total *)record)->key);
 	case XPT_RECORD_COUNT:
 		return count_is_sound(model, (const void *)record);
-	case XPT_RECORD_HELD:
-		return ((const struct xpt_record_held *)record)->start <= record->time;
+	case XPT_RECORD_WAITED:
+		return ((const struct xpt_record_waited *)record)->start <= record->time;
 	case XPT_RECORD_READING:
 		return ((const struct xpt_record_reading *)record)->values <= model->readings.count;
 	default:
@@ -186,16 +186,16 @@ static void lost_deliver(struct model *model, const struct xpt_record_lost *reco
 	sinks_lost(&model->sinks, &lost);
 }
 
-static void held_deliver(struct model *model, const struct xpt_record_held *record)
+static void waited_deliver(struct model *model, const struct xpt_record_waited *record)
 {
-	const struct event event = { .kind = EVENT_HELD,
-				     .held = { .tgid = record->header.tgid,
-					       .start = record->start,
-					       .end = record->header.time,
-					       .sites = record->sites } };
+	const struct event event = { .kind = EVENT_WAITED,
+				     .waited = { .tgid = record->header.tgid,
+						 .start = record->start,
+						 .end = record->header.time,
+						 .sites = record->sites } };
 
-	model->held_count++;
-	model->held_time += record->header.time - record->start;
+	model->wait_count++;
+	model->wait_time += record->header.time - record->start;
 	sinks_write(&model->sinks, &event);
 }
 
@@ -265,8 +265,8 @@ static int record_deliver(struct model *model, const struct xpt_record_header *r
 		return total_deliver(model, (const void *)record);
 	case XPT_RECORD_COUNT:
 		return count_deliver(model, (const void *)record);
-	case XPT_RECORD_HELD:
-		held_deliver(model, (const void *)record);
+	case XPT_RECORD_WAITED:
+		waited_deliver(model, (const void *)record);
 		return 0;
 	case XPT_RECORD_READING:
 		reading_deliver(&model->readings, (const void *)record);
@@ -495,14 +495,14 @@ const char *model_end_text(const struct model *model)
 	return model->end_text;
 }
 
-__u64 model_held_count(const struct model *model)
+__u64 model_wait_count(const struct model *model)
 {
-	return model->held_count;
+	return model->wait_count;
 }
 
-__u64 model_held_time(const struct model *model)
+__u64 model_wait_time(const struct model *model)
 {
-	return model->held_time;
+	return model->wait_time;
 }
 
 size_t model_choice_count(const struct model *model)

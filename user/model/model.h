@@ -129,8 +129,8 @@ const struct model_code_object *model_code_object(const struct model *model, siz
 /* Of all code objects; found ones are loads, too. */
 struct model_code_totals {
 	__u64 loads, unloads;
-	__u64 incomplete;      /* loads with bytes missing */
-	__u64 held, held_time; /* for how many the process was stopped, and ns of all of these together */
+	__u64 incomplete;	 /* loads with bytes missing */
+	__u64 waited, wait_time; /* how many calls waited until they were read, and ns of all of these together */
 	struct model_code_kind {
 		const char *name;
 		__u64 loads;
@@ -144,7 +144,7 @@ __u64 model_first_time(const struct model *model); /* of any call; 0: none */
 __u64 model_last_time(const struct model *model);
 /* The JSON text of the END record; NULL: the recording was cut short. */
 const char *model_end_text(const struct model *model);
-__u64 model_held_count(const struct model *model);
-__u64 model_held_time(const struct model *model); /* ns, sum */
+__u64 model_wait_count(const struct model *model);
+__u64 model_wait_time(const struct model *model); /* ns, sum */
 
 #endif

@@ -57,7 +57,7 @@ static __u64 record_key(const struct xpt_record_header *record)
 	case XPT_RECORD_LOST:
 	case XPT_RECORD_TOTAL:
 	case XPT_RECORD_COUNT:
-	case XPT_RECORD_HELD:
+	case XPT_RECORD_WAITED:
 		rank = RANK_AFTER;
 		break;
 	case XPT_RECORD_END:

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+
 void processes_init(struct processes *processes, struct sinks *sinks)
 {
 	*processes = (struct processes){ .sinks = sinks, .keep = MODEL_PROCESSES_MAX };
@@ -169,16 +171,12 @@ static struct process *process_described(struct processes *processes, __u32 tgid
 
 int processes_describe(struct processes *processes, __u32 tgid, __u64 time, const char *text, size_t length)
 {
-	char *copy = strndup(text, length);
 	struct process *process;
-	cJSON *object = NULL;
-	int error = -EBADMSG;
+	cJSON *object;
+	int error = json_parse(text, length, &object);
 
-	if (!copy)
-		return -ENOMEM;
-	object = cJSON_Parse(copy);
-	if (!cJSON_IsObject(object))
-		goto out;
+	if (error)
+		return error;
 	process = process_described(processes, tgid, time, json_number(object, "start_time", 9007199254740992.0));
 	error = process ? 0 : -ENOMEM;
 	if (error || process == processes->others)
@@ -187,7 +185,6 @@ int processes_describe(struct processes *processes, __u32 tgid, __u64 time, cons
 	process_tell(processes, process);
 out:
 	cJSON_Delete(object);
-	free(copy);
 	return error;
 }
 

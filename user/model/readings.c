@@ -103,10 +103,10 @@ int readings_add(struct readings *readings, __u64 index, const char *text, size_
 
 	if (index != readings->count || index >= XPT_COUNTER_MAX)
 		return -EBADMSG;
-	object = json_object_parse(text, length);
+	error = json_parse(text, length, &object);
 	counted = calloc(1, sizeof(*counted));
-	if (!object || !counted) {
-		error = counted ? -EBADMSG : -ENOMEM;
+	if (error || !counted) {
+		error = error ?: -ENOMEM;
 	} else {
 		counted->view.index = (unsigned int)index;
 		error = counted_parse(object, &counted->view) ?: slots_get(object, readings, counted);

@@ -44,7 +44,7 @@ struct model {
 	__u64 delivered; /* model_delivered() */
 	__u64 latest;	 /* of all that has been delivered */
 	__u64 first_time, last_time;
-	__u64 held_count, held_time;
+	__u64 wait_count, wait_time;
 	char *end_text;
 };
 

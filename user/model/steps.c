@@ -120,12 +120,12 @@ static int node_parse(const cJSON *object, struct told_node *told)
 static int node_describe(struct steps *steps, const struct process *process, const struct xpt_record_text *record)
 {
 	struct map_node *before = map_find(&steps->told, process->view.sort_index, record->id);
-	cJSON *object = json_object_parse(record->text, record->length);
 	struct told_node *told;
-	int error;
+	cJSON *object;
+	int error = json_parse(record->text, record->length, &object);
 
-	if (!object)
-		return -EBADMSG;
+	if (error)
+		return error;
 	if (before)
 		told_free(steps, container_of(before, struct told_node, node));
 	told = steps->told.count < MODEL_OPERATORS_MAX ? calloc(1, sizeof(*told)) : NULL;

@@ -255,8 +255,8 @@ int traced_drivers_add(struct traced_drivers *drivers, __u64 index, const char *
 
 	if (index >= XPT_DRIVER_MAX)
 		goto out;
-	object = json_object_parse(text, length);
-	if (!object)
+	error = json_parse(text, length, &object);
+	if (error)
 		goto out;
 	driver = calloc(1, sizeof(*driver));
 	if (!driver) {
@@ -375,8 +375,8 @@ int traced_drivers_add_event(struct traced_drivers *drivers, __u64 index, const 
 
 	if (index >= XPT_EVENT_MAX)
 		goto out;
-	object = json_object_parse(text, length);
-	if (!object)
+	error = json_parse(text, length, &object);
+	if (error)
 		goto out;
 	event = calloc(1, sizeof(*event));
 	if (!event) {

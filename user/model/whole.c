@@ -37,7 +37,8 @@ static struct extent call_extent(const struct xpt_record_header *record)
 
 	if (record->size >= sizeof(*call))
 		values = call->values + (call->flags & XPT_CALL_NUMBERED ? 1 : 0) +
-			 (call->flags & XPT_CALL_COUNTED ? 2 * sizeof(struct xpt_counts) / sizeof(__u64) : 0);
+			 (call->flags & XPT_CALL_COUNTED ? 2 * sizeof(struct xpt_counts) / sizeof(__u64) : 0) +
+			 (call->flags & XPT_CALL_WAITS ? 1 : 0);
 	return (struct extent){ sizeof(*call), values * sizeof(__u64) };
 }
 
@@ -72,8 +73,8 @@ static struct extent record_extent(const struct xpt_record_header *record)
 		return (struct extent){ sizeof(struct xpt_record_total), 0 };
 	case XPT_RECORD_COUNT:
 		return (struct extent){ sizeof(struct xpt_record_count), 0 };
-	case XPT_RECORD_HELD:
-		return (struct extent){ sizeof(struct xpt_record_held), 0 };
+	case XPT_RECORD_WAITED:
+		return (struct extent){ sizeof(struct xpt_record_waited), 0 };
 	case XPT_RECORD_READING:
 		return reading_extent(record);
 	case XPT_RECORD_SPEC:

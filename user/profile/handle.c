@@ -80,11 +80,11 @@ int handle_create(struct profiling *profiling, const struct handle_options *opti
 	handle->options.match = NULL;
 	handle->options.name = strdup(options->name ?: "");
 	handle->options.program.name = program ? strdup(program) : NULL;
-	error = check(profiling, &handle->options);
-	if (error)
-		goto out;
 	error = -ENOMEM;
 	if (!handle->options.name || (program && !handle->options.program.name))
+		goto out;
+	error = check(profiling, &handle->options);
+	if (error)
 		goto out;
 	error = options->stream ? expression_take(handle, options->match) : 0;
 	if (error)

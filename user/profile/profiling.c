@@ -38,7 +38,7 @@ void profiling_free(struct profiling *profiling)
 void log_out_of_memory(struct profiling *profiling)
 {
 	if (!profiling->memory_said)
-		log_error(profiling->options.log, "no memory: profiles lack something from here on");
+		log_warn(profiling->options.log, "no memory: profiles lack something from here on");
 	profiling->memory_said = true;
 }
 

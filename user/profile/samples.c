@@ -152,8 +152,8 @@ __u64 event_time(const struct event *event)
 		return event->program.time;
 	case EVENT_LOST:
 		return event->lost.time;
-	case EVENT_HELD:
-		return event->held.end;
+	case EVENT_WAITED:
+		return event->waited.end;
 	case EVENT_TASK:
 		return event->task.time;
 	case EVENT_REGION:

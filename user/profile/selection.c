@@ -71,7 +71,7 @@ static void member_add(struct run *run, struct entry *entry, bool fresh)
 	struct member *member = calloc(1, sizeof(*member));
 
 	if (!member) {
-		log_error(run->handle->profiling->options.log, "a program is left out: no memory");
+		log_warn(run->handle->profiling->options.log, "a program is left out: no memory");
 		return;
 	}
 	member->run = run;

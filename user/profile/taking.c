@@ -41,8 +41,11 @@ static void take_for_stream(struct member *member, const struct inference *infer
 	struct report *report = intervals_at(member->run, inference->end);
 	struct row *row = report ? row_get(member, report) : NULL;
 
-	if (!row)
+	if (!row) {
+		if (report)
+			log_out_of_memory(member->run->handle->profiling);
 		return;
+	}
 	put(member->run, report, row, inference);
 	if (inference->end <= report->start)
 		report->late += member->run->sampled;

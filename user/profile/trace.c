@@ -484,8 +484,8 @@ int trace_event(struct trace *trace, const struct event *event, struct trace_tex
 		return take_task(trace, event, into, lost);
 	case EVENT_COUNTER:
 		return take_other(event, into, event->counter.tgid);
-	case EVENT_HELD:
-		return take_other(event, into, event->held.tgid);
+	case EVENT_WAITED:
+		return take_other(event, into, event->waited.tgid);
 	case EVENT_CODE:
 		return take_other(event, into, event->code.tgid);
 	case EVENT_LOST:

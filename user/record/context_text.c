@@ -76,5 +76,5 @@ static void clear_number(struct xpt_record_text *record, const char *key)
 void context_code_found(struct xpt_record_text *record)
 {
 	clear_number(record, "\"tid\":");
-	clear_number(record, "\"stopped_ns\":");
+	clear_number(record, "\"waited_ns\":");
 }

@@ -11,6 +11,7 @@
 #include "model/whole.h"
 #include "record/crc32c.h"
 #include "record/format.h"
+#include "base/json.h"
 #include "record/recording.h"
 
 struct recording_reader {
@@ -67,10 +68,10 @@ static __u64 info_time(const cJSON *json, const char *name)
 static int info_read(struct recording_reader *reader, const char *text, size_t length)
 {
 	const cJSON *cpus;
+	int error = json_parse(text, length, &reader->json);
 
-	reader->json = cJSON_ParseWithLength(text, length);
-	if (!cJSON_IsObject(reader->json))
-		return -EBADMSG;
+	if (error)
+		return error;
 	reader->info = (struct recording_info){
 		.monotonic_time = info_time(reader->json, "monotonic_ns"),
 		.realtime = info_time(reader->json, "realtime_ns"),
@@ -148,7 +149,7 @@ static int header_read(struct recording_reader *reader)
 	if (got == (ssize_t)(header.header_length - sizeof(header)) &&
 	    crc32c_add(&reader->crc, 0, text, header.header_length) == crc)
 		error = info_read(reader, text + header.info_offset, header.info_length);
-	if (error)
+	if (error == -EBADMSG)
 		log_error(&reader->log, "%s: the header is damaged", reader->name);
 out:
 	free(text);

@@ -294,7 +294,7 @@ static bool wants(const struct walk *walk, const struct xpt_record_header *recor
 	case XPT_RECORD_EVENT:
 	case XPT_RECORD_LOST:
 		return in_time(walk, record->time, 0);
-	case XPT_RECORD_HELD:
+	case XPT_RECORD_WAITED:
 		return is_of_target(walk, record) && in_time(walk, record->time, 0);
 	case XPT_RECORD_READING:
 		return in_time(walk, record->time, READINGS_AROUND);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "report/chrome_code.h"
 
+#include <errno.h>
+
 #include "code/uri.h"
 #include "report/chrome_metadata.h"
 #include "report/chrome_parts.h"
@@ -21,8 +23,8 @@ static void add_label(struct text *text, const struct event_code *code)
 	const char *last;
 
 	text_json_part(text, code->kind, strlen(code->kind));
-	if (!code->name && code->uri)
-		code_uri_parse(code->uri, &uri);
+	if (!code->name && code->uri && code_uri_parse(code->uri, &uri) == -ENOMEM)
+		text_fail(text);
 	last = uri.path ? strrchr(uri.path, '/') : NULL;
 	if (code->name)
 		add_word(text, code->name, strlen(code->name));
@@ -72,8 +74,8 @@ static void add_arguments(struct text *text, const struct event_code *code)
 		chrome_hexadecimal(text, ",\"handle\":", code->handle);
 	add_kernels(text, code);
 	add_number(text, "functions", code->functions);
-	if (code->stopped)
-		chrome_microseconds(text, ",\"stopped_us\":", code->stopped);
+	if (code->waited)
+		chrome_microseconds(text, ",\"waited_us\":", code->waited);
 	add_number(text, "missing", code->missing);
 	add_string(text, "error", code->error);
 	if (!code->unloaded && !code->tid)
@@ -82,19 +84,19 @@ static void add_arguments(struct text *text, const struct event_code *code)
 }
 
 /* As for probes: a span of the process as a whole, all its threads stood still. */
-static void add_held(struct chrome_events *events, const struct event_code *code)
+static void add_waited(struct chrome_events *events, const struct event_code *code)
 {
 	struct text *text = &events->text;
-	__u64 id = ++events->held_count, end = code->time + code->stopped;
+	__u64 id = ++events->wait_count, end = code->time + code->waited;
 
 	chrome_begin(events, 'b', code->tgid, code->tgid, code->time);
 	chrome_id(text, id);
-	text_literal(text, ",\"cat\":\"xputrace\",\"name\":\"held\",\"args\":{\"code_object\":\"");
+	text_literal(text, ",\"cat\":\"xputrace\",\"name\":\"waited\",\"args\":{\"code_object\":\"");
 	add_label(text, code);
 	text_literal(text, "\"}}");
 	chrome_begin(events, 'e', code->tgid, code->tgid, end > code->time ? end : code->time);
 	chrome_id(text, id);
-	text_literal(text, ",\"cat\":\"xputrace\",\"name\":\"held\"}");
+	text_literal(text, ",\"cat\":\"xputrace\",\"name\":\"waited\"}");
 }
 
 void chrome_code_add(struct chrome_events *events, const struct event_code *code)
@@ -108,8 +110,8 @@ void chrome_code_add(struct chrome_events *events, const struct event_code *code
 	add_label(text, code);
 	text_literal(text, "\"");
 	add_arguments(text, code);
-	if (code->stopped)
-		add_held(events, code);
+	if (code->waited)
+		add_waited(events, code);
 }
 
 /* ---- metadata ---- */
@@ -138,8 +140,8 @@ void chrome_code_totals(struct text *text, const struct model *model)
 	chrome_unsigned(text, "{\"loads\":", totals->loads);
 	chrome_member_unsigned(text, "unloads", totals->unloads);
 	chrome_member_unsigned(text, "incomplete", totals->incomplete);
-	chrome_member_unsigned(text, "held", totals->held);
-	chrome_member_microseconds(text, "held_us", totals->held_time);
+	chrome_member_unsigned(text, "waited", totals->waited);
+	chrome_member_microseconds(text, "waited_us", totals->wait_time);
 	text_literal(text, ",\"kinds\":[");
 	for (unsigned int i = 0; i < totals->kind_count; i++) {
 		text_string(text, i ? ",{\"kind\":" : "{\"kind\":");

@@ -6,7 +6,7 @@
 #include "model/model.h"
 #include "report/chrome_events.h"
 
-/* When it was loaded, found or unloaded; and how long the process was stopped for it. */
+/* When it was loaded, found or unloaded; and how long the process was waited for it. */
 void chrome_code_add(struct chrome_events *events, const struct event_code *code);
 /* The value of "code_objects" in the metadata. */
 void chrome_code_totals(struct text *text, const struct model *model);

@@ -435,18 +435,19 @@ static void add_lost(struct chrome_events *events, const struct event_lost *lost
 }
 
 /* A span of the process as a whole: all its threads stood still. */
-static void add_held(struct chrome_events *events, const struct event_held *held)
+static void add_waited(struct chrome_events *events, const struct event_waited *waited)
 {
 	struct text *text = &events->text;
-	__u64 id = ++events->held_count;
+	__u64 id = ++events->wait_count;
 
-	chrome_begin(events, 'b', held->tgid, held->tgid, held->start);
+	chrome_begin(events, 'b', waited->tgid, waited->tgid, waited->start);
 	chrome_id(text, id);
-	chrome_unsigned(text, ",\"cat\":\"xputrace\",\"name\":\"held\",\"args\":{\"sites\":", held->sites);
+	chrome_unsigned(text, ",\"cat\":\"xputrace\",\"name\":\"waited\",\"args\":{\"sites\":", waited->sites);
 	text_literal(text, "}}");
-	chrome_begin(events, 'e', held->tgid, held->tgid, held->end > held->start ? held->end : held->start);
+	chrome_begin(events, 'e', waited->tgid, waited->tgid,
+		     waited->end > waited->start ? waited->end : waited->start);
 	chrome_id(text, id);
-	text_literal(text, ",\"cat\":\"xputrace\",\"name\":\"held\"}");
+	text_literal(text, ",\"cat\":\"xputrace\",\"name\":\"waited\"}");
 }
 
 static void add_task(struct chrome_events *events, const struct event_task *task)
@@ -493,8 +494,8 @@ void chrome_events_add(struct chrome_events *events, const struct event *event)
 	case EVENT_LOST:
 		add_lost(events, &event->lost);
 		break;
-	case EVENT_HELD:
-		add_held(events, &event->held);
+	case EVENT_WAITED:
+		add_waited(events, &event->waited);
 		break;
 	case EVENT_TASK:
 		add_task(events, &event->task);

@@ -390,8 +390,8 @@ void chrome_metadata_totals(struct text *text, const struct recording_info *info
 	text_literal(text, ",\n\"code_objects\":");
 	chrome_code_totals(text, model);
 	add_losses(text, model);
-	chrome_member_unsigned(text, "held", model_held_count(model));
-	chrome_member_microseconds(text, "held_us", model_held_time(model));
+	chrome_member_unsigned(text, "waited", model_wait_count(model));
+	chrome_member_microseconds(text, "waited_us", model_wait_time(model));
 	add_tracing(text, end);
 	text_literal(text, "}");
 }

@@ -253,6 +253,16 @@ int columns_print(const struct columns *columns, FILE *out, size_t width)
 	return error;
 }
 
+int columns_print_text(struct text *text, FILE *out)
+{
+	int error = text->error;
+
+	if (!error)
+		fwrite(text->data, 1, text->length, out);
+	text_free(text);
+	return error;
+}
+
 void columns_clear(struct columns *columns)
 {
 	size_t i;

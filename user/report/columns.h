@@ -54,6 +54,9 @@ int columns_print(const struct columns *columns, FILE *out, size_t width);
 void columns_clear(struct columns *columns); /* forgets the cells, keeps the columns */
 void columns_free(struct columns *columns);
 
+/* Writes the text, which is between tables, and frees it. As columns_print(). */
+int columns_print_text(struct text *text, FILE *out);
+
 /* The formats of the cells for use in other text. */
 void columns_format_time(struct text *text, double nanoseconds, bool precise);
 void columns_format_share(struct text *text, double part, double whole); /* whole is not 0 */

@@ -138,11 +138,12 @@ static int write_input(struct merge *merge, unsigned int index)
 		if (result)
 			return result;
 	}
-	if (!result && merge_reader_changed(input->reader)) {
-		log_error(&merge->log, "%s: has changed while it was read: wait until it is complete", input->path);
-		result = -EBUSY;
-	}
-	return result;
+	if (!result)
+		result = merge_reader_changed(input->reader);
+	if (result != 1)
+		return result;
+	log_error(&merge->log, "%s: has changed while it was read: wait until it is complete", input->path);
+	return -EBUSY;
 }
 
 static const struct merge_input *reference_of(const struct merge *merge)

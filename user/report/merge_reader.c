@@ -80,13 +80,15 @@ void merge_reader_rewind(struct merge_reader *reader)
 	reader->array = reader->any = reader->events = reader->cut = false;
 }
 
-bool merge_reader_changed(const struct merge_reader *reader)
+int merge_reader_changed(const struct merge_reader *reader)
 {
 	const struct timespec *before = &reader->status.st_mtim;
 	struct stat now;
 
-	return fstat(reader->descriptor, &now) || now.st_size != reader->status.st_size ||
-	       now.st_mtim.tv_sec != before->tv_sec || now.st_mtim.tv_nsec != before->tv_nsec;
+	if (fstat(reader->descriptor, &now))
+		return -errno;
+	return now.st_size != reader->status.st_size || now.st_mtim.tv_sec != before->tv_sec ||
+	       now.st_mtim.tv_nsec != before->tv_nsec;
 }
 
 bool merge_reader_cut(const struct merge_reader *reader, __u64 *offset)

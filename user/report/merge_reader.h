@@ -36,8 +36,8 @@ int merge_reader_refuse(const struct merge_reader *reader, const struct merge_it
 			const char *reason);
 /* Begins at the file's beginning again, for the same bytes. */
 void merge_reader_rewind(struct merge_reader *reader);
-/* The file has other bytes than when it was opened, or may have. */
-bool merge_reader_changed(const struct merge_reader *reader);
+/* 1: the file has other bytes than when it was opened, or may have; 0: not; or -errno. */
+int merge_reader_changed(const struct merge_reader *reader);
 void merge_reader_close(struct merge_reader *reader);
 
 #endif

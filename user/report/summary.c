@@ -140,7 +140,7 @@ static bool same_origin(const struct summary_rows *rows)
 	return rows->count > 0;
 }
 
-static void print_origin(const struct summary_row *row, FILE *out)
+static int print_origin(const struct summary_row *row, FILE *out)
 {
 	struct text text = { 0 };
 
@@ -150,30 +150,29 @@ static void print_origin(const struct summary_row *row, FILE *out)
 	text_literal(&text, "), ");
 	text_terminal(&text, row->runtime, strlen(row->runtime), 0);
 	text_literal(&text, "\n");
-	fwrite(text.data, 1, text.length, out);
-	text_free(&text);
+	return columns_print_text(&text, out);
 }
 
 /*
  * Where the terminal is too narrow: first fewer digits and spaces, then what is the same in all rows gets a line of
  * its own.
  */
-static void table_fit(struct table *table, FILE *out, size_t width)
+static int table_fit(struct table *table, FILE *out, size_t width)
 {
 	struct columns *columns = &table->columns;
 
 	columns->precise = true;
 	table_fill(table);
 	if (!width || columns_least_width(columns) <= width)
-		return;
+		return 0;
 	columns->precise = false;
 	columns->narrow = true;
 	table_fill(table);
 	if (columns_least_width(columns) <= width || !same_origin(table->rows))
-		return;
+		return 0;
 	columns->column[COLUMN_RUNTIME].hidden = true;
 	columns->column[COLUMN_PID].hidden = true;
-	print_origin(&table->rows->row[0], out);
+	return print_origin(&table->rows->row[0], out);
 }
 
 /* What ends a table. */
@@ -186,10 +185,10 @@ static void print_more(size_t rows, FILE *out)
 
 static int table_print(struct table *table, FILE *out, size_t width)
 {
-	int error;
+	int error = table_fit(table, out, width);
 
-	table_fit(table, out, width);
-	error = columns_print(&table->columns, out, width);
+	if (!error)
+		error = columns_print(&table->columns, out, width);
 	print_more(table->rows->count, out);
 	columns_free(&table->columns);
 	return error;
@@ -404,12 +403,13 @@ static int print_tables(const struct model *model, const struct summary_closing 
 int summary_write(const struct model *model, FILE *out, unsigned int width)
 {
 	struct summary_closing closing;
-	int error;
+	int error = summary_closing_read(model, &closing);
 
-	summary_closing_read(model, &closing);
-	error = print_tables(model, &closing, out, width);
+	if (!error)
+		error = print_tables(model, &closing, out, width);
+	if (!error)
+		error = summary_closing_print(model, &closing, out);
 	if (error)
 		return error;
-	summary_closing_print(model, &closing, out);
 	return fflush(out) || ferror(out) ? -EIO : 0;
 }

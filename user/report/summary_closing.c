@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "report/columns.h"
 #include "report/summary_rows.h"
 
@@ -15,16 +17,18 @@ static double number(const cJSON *object, const char *name)
 	return cJSON_IsNumber(value) && value->valuedouble > 0 && value->valuedouble < 1e18 ? value->valuedouble : 0;
 }
 
-void summary_closing_read(const struct model *model, struct summary_closing *closing)
+int summary_closing_read(const struct model *model, struct summary_closing *closing)
 {
 	const char *end = model_end_text(model);
-	cJSON *json = end ? cJSON_Parse(end) : NULL;
 	const cJSON *part;
 	const char *stopped_by;
+	cJSON *json;
+	int error;
 
 	*closing = (struct summary_closing){ 0 };
-	if (!cJSON_IsObject(json))
-		goto out;
+	error = end ? json_parse(end, strlen(end), &json) : -EBADMSG;
+	if (error)
+		return error == -EBADMSG ? 0 : error;
 	closing->known = true;
 	closing->duration = number(json, "duration_ns");
 	part = cJSON_GetObjectItemCaseSensitive(json, "target");
@@ -37,8 +41,8 @@ void summary_closing_read(const struct model *model, struct summary_closing *clo
 	if (stopped_by)
 		memcpy(closing->stopped_by, stopped_by,
 		       text_cut(stopped_by, strlen(stopped_by), sizeof(closing->stopped_by) - 1));
-out:
 	cJSON_Delete(json);
+	return 0;
 }
 
 static void add_time(struct text *text, double nanoseconds)
@@ -69,11 +73,11 @@ static void add_losses(struct text *text, const struct model *model)
 		text_literal(text, "lost: nothing\n");
 }
 
-static void add_held(struct text *text, __u64 count, const char *why, __u64 time)
+static void add_waited(struct text *text, __u64 count, const char *why, __u64 time)
 {
 	if (!count)
 		return;
-	text_literal(text, "held: ");
+	text_literal(text, "waited: ");
 	text_unsigned(text, count);
 	text_literal(text, " times while ");
 	text_string(text, why);
@@ -84,7 +88,7 @@ static void add_held(struct text *text, __u64 count, const char *why, __u64 time
 
 static void add_code(struct text *text, const struct model_code_totals *totals)
 {
-	add_held(text, totals->held, "code objects were read", totals->held_time);
+	add_waited(text, totals->waited, "code objects were read", totals->wait_time);
 	if (!totals->incomplete)
 		return;
 	text_literal(text, "incomplete: ");
@@ -159,17 +163,16 @@ static void add_end(struct text *text, const struct summary_closing *closing)
 	text_literal(text, "\n");
 }
 
-void summary_closing_print(const struct model *model, const struct summary_closing *closing, FILE *out)
+int summary_closing_print(const struct model *model, const struct summary_closing *closing, FILE *out)
 {
 	struct text text = { 0 };
 
 	add_choices(&text, model);
 	add_losses(&text, model);
-	add_held(&text, model_held_count(model), "probes were placed", model_held_time(model));
+	add_waited(&text, model_wait_count(model), "probes were placed", model_wait_time(model));
 	add_code(&text, model_code_totals(model));
 	add_end(&text, closing);
 	if (closing->known)
 		add_cost(&text, closing);
-	fwrite(text.data, 1, text.length, out);
-	text_free(&text);
+	return columns_print_text(&text, out);
 }

@@ -42,7 +42,7 @@ static int compare(const void *a, const void *b)
 	return first->id < second->id ? -1 : first->id > second->id;
 }
 
-static void print_title(const struct model_operator *op, FILE *out)
+static int print_title(const struct model_operator *op, FILE *out)
 {
 	const struct model_program *program = op->program;
 	const char *name = program ? program->name : "no known inference";
@@ -61,8 +61,7 @@ static void print_title(const struct model_operator *op, FILE *out)
 		text_string(&text, program->stepped == 1 ? " inference" : " inferences");
 	}
 	text_literal(&text, "\n");
-	fwrite(text.data, 1, text.length, out);
-	text_free(&text);
+	return columns_print_text(&text, out);
 }
 
 /* Recorded inferences with operators; without a program, all that the operators took. */
@@ -153,17 +152,17 @@ static void define(struct columns *columns, const struct rows *rows)
 static int print_program(const struct rows *rows, FILE *out, size_t width)
 {
 	struct columns columns = { .precise = true };
-	int error;
+	int error = print_title(rows->op[0], out);
 
 	define(&columns, rows);
-	print_title(rows->op[0], out);
 	fill(&columns, rows);
 	if (width && columns_least_width(&columns) > width) {
 		columns.precise = false;
 		columns.narrow = true;
 		fill(&columns, rows);
 	}
-	error = columns_print(&columns, out, width);
+	if (!error)
+		error = columns_print(&columns, out, width);
 	if (rows->count > ROWS_MAX)
 		fprintf(out, "(%zu more; see the trace's metadata)\n", rows->count - ROWS_MAX);
 	putc('\n', out);

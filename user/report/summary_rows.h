@@ -57,8 +57,9 @@ struct summary_closing {
 	char stopped_by[256];
 };
 
-void summary_closing_read(const struct model *model, struct summary_closing *closing);
-/* What was lost, how long processes were held, what tracing has cost. */
-void summary_closing_print(const struct model *model, const struct summary_closing *closing, FILE *out);
+/* 0 or -ENOMEM. */
+int summary_closing_read(const struct model *model, struct summary_closing *closing);
+/* What was lost, how long processes were held, what tracing has cost. 0 or -ENOMEM. */
+int summary_closing_print(const struct model *model, const struct summary_closing *closing, FILE *out);
 
 #endif

@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "session/analysed.h"
 
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LOADER_FUNCTION "_dl_debug_state" /* the dynamic loader calls it whenever its list of libraries has changed */
+#include "base/error.h"
+
+#define LOADER_FUNCTION \
+	"_dl_debug_state" /* the dynamic loader calls it before and after it changes its list of libraries */
+#define LOADER_DATA "_r_debug"
+
+/* Of the two symbols; 0: there is none. */
+struct loader_symbols {
+	__u64 function, data;
+};
 
 static void analysed_free(struct analysed *file)
 {
@@ -25,34 +35,48 @@ void analysed_files_free(struct analysed_files *files)
 
 static int find_loader(void *context, const struct elf_symbol *symbol)
 {
-	__u64 *address = context;
+	struct loader_symbols *symbols = context;
 
-	if (strcmp(symbol->name, LOADER_FUNCTION) || symbol->indirect)
-		return 0;
-	*address = symbol->address;
-	return 1;
+	if (!strcmp(symbol->name, LOADER_FUNCTION) && !symbol->indirect)
+		symbols->function = symbol->address;
+	else if (!strcmp(symbol->name, LOADER_DATA))
+		symbols->data = symbol->address;
+	return symbols->function && symbols->data;
 }
 
-static void analyse_loader(const struct mapped_file *mapped, struct analysed *file)
+static int analyse_loader(const struct mapped_file *mapped, struct analysed *file)
 {
 	const char *base = strrchr(mapped->path, '/');
+	struct loader_symbols symbols = {};
 	struct elf_file *elf;
-	__u64 address;
+	int error;
 
 	base = base ? base + 1 : mapped->path;
 	if (strncmp(base, "ld-", 3) && strncmp(base, "ld.so", 5) && strncmp(base, "ld64", 4))
-		return;
-	if (elf_file_open(NULL, mapped->open_path, mapped->path, &elf))
-		return;
-	if (elf_file_each_function(elf, find_loader, &address) == 1 &&
-	    !elf_file_offset(elf, address, &file->loader_offset))
+		return 0;
+	error = elf_file_open(NULL, mapped->open_path, mapped->path, &elf);
+	if (error)
+		return error;
+	error = elf_file_each_symbol(elf, find_loader, &symbols);
+	if (error >= 0 && symbols.function && !elf_file_offset(elf, symbols.function, &file->loader_offset))
 		file->has_loader = true;
+	if (file->has_loader && symbols.data)
+		file->loader_state = symbols.data + offsetof(struct r_debug, r_state) - symbols.function;
 	elf_file_close(elf);
+	return error < 0 ? error : 0;
+}
+
+/* What is mapped need not be ELF. */
+static void report_error(const struct analysed_files *files, const struct analysed *file, int error)
+{
+	if (error_is_shortage(error))
+		log_warn(files->log, "%s: not all of its functions get probes: %s", file->path, strerror(-error));
 }
 
 struct analysed *analysed_get(struct analysed_files *files, const struct mapped_file *mapped, const struct stat *status)
 {
 	struct analysed *file, **more;
+	int error;
 
 	for (size_t i = 0; i < files->count; i++) {
 		file = files->files[i];
@@ -62,24 +86,30 @@ struct analysed *analysed_get(struct analysed_files *files, const struct mapped_
 	}
 	more = realloc(files->files, (files->count + 1) * sizeof(*more));
 	file = calloc(1, sizeof(*file));
+	if (file)
+		file->path = strdup(mapped->path);
 	if (more)
 		files->files = more;
-	if (!more || !file) {
-		free(file);
+	if (!more || !file || !file->path) {
+		analysed_free(file);
 		return NULL;
 	}
 	file->device = status->st_dev;
 	file->inode = status->st_ino;
 	file->size = status->st_size;
 	file->modified = status->st_mtim;
-	file->path = strdup(mapped->path);
-	if (functions_find(files->log, files->registry, mapped, &file->found))
+	error = functions_find(files->log, files->registry, mapped, &file->found);
+	if (error)
 		memset(&file->found, 0, sizeof(file->found));
-	if (files->operators &&
-	    file_operators_find(files->log, files->registry, mapped, &file->found, &file->operators))
+	report_error(files, file, error);
+	error = files->operators ?
+			file_operators_find(files->log, files->registry, mapped, &file->found, &file->operators) :
+			0;
+	if (error)
 		file_operators_free(&file->operators);
+	report_error(files, file, error);
 	if (files->loader)
-		analyse_loader(mapped, file);
+		report_error(files, file, analyse_loader(mapped, file));
 	files->files[files->count++] = file;
 	return file;
 }

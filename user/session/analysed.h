@@ -18,6 +18,7 @@ struct analysed {
 	struct file_operators operators;
 	bool has_loader;
 	__u64 loader_offset;
+	__s32 loader_state; /* as in struct kern_site */
 };
 
 /* Zero it, and set the first ones. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "session/attach_private.h"
 #include "session/describe_records.h"
 
@@ -36,7 +38,7 @@ static int set_own_specs(struct attacher *attacher)
 	struct xpt_spec spec = {
 		.index = loader_spec(attacher),
 		.role = XPT_ROLE_LOADER,
-		.flags = XPT_SPEC_ENTRY_ONLY | XPT_SPEC_CONTROL | XPT_SPEC_HOLD,
+		.flags = XPT_SPEC_ENTRY_ONLY | XPT_SPEC_CONTROL | XPT_SPEC_WAIT,
 	};
 	const struct xpt_spec end = { .index = operator_end_spec(attacher), .role = XPT_ROLE_OPERATOR_END };
 	int error = kern_set_spec(attacher->options.kern, &spec);
@@ -53,7 +55,7 @@ static int set_own_specs(struct attacher *attacher)
 			.runtime = i,
 			.fetches = 1,
 			.success = XPT_SUCCESS_NONZERO,
-			.flags = XPT_SPEC_CONTROL | XPT_SPEC_HOLD,
+			.flags = XPT_SPEC_CONTROL | XPT_SPEC_WAIT,
 			.fetch[0] = { .meaning = XPT_MEANING_ADDRESS, .source = XPT_SOURCE_RETURN, .at_return = 1 },
 		};
 		error = kern_set_spec(attacher->options.kern, &spec);
@@ -87,7 +89,7 @@ int attacher_create(const struct attacher_options *options, struct attacher **re
 	attacher->files = (struct analysed_files){ .log = options->log,
 						   .registry = options->registry,
 						   .operators = wants(attacher, XPT_ROLE_OPERATOR),
-						   .loader = options->hold };
+						   .loader = options->loader };
 	attacher->cost = calloc(attacher_spec_count(options->registry), sizeof(*attacher->cost));
 	if (attacher->announced_spec && attacher->announced_runtime && attacher->cost)
 		error = set_own_specs(attacher);
@@ -101,16 +103,16 @@ int attacher_create(const struct attacher_options *options, struct attacher **re
 
 void attacher_sweep(struct attacher *attacher)
 {
-	__u64 start = clock_monotonic();
-
-	if (attached_sweep(&attacher->attached))
-		attacher->figures.detach_time += clock_monotonic() - start;
+	attached_sweep(&attacher->attached, false);
 }
 
 void attacher_detach(struct attacher *attacher)
 {
+	__u64 start = clock_monotonic();
+
 	attached_bury_all(&attacher->attached);
-	attacher_sweep(attacher);
+	if (attached_sweep(&attacher->attached, true))
+		attacher->figures.detach_time += clock_monotonic() - start;
 }
 
 void attacher_free(struct attacher *attacher)
@@ -155,13 +157,13 @@ static int announce(struct attacher *attacher, unsigned int index)
 		record = record_runtime(runtime);
 		error = record ? attacher->options.record(attacher->options.context, &record->header) : -ENOMEM;
 		free(record);
-		attacher->announced_runtime[runtime->index] = true;
+		attacher->announced_runtime[runtime->index] = !error;
 	}
 	if (!error) {
 		record = record_spec(registry->specs[index]);
 		error = record ? attacher->options.record(attacher->options.context, &record->header) : -ENOMEM;
 		free(record);
-		attacher->announced_spec[index] = true;
+		attacher->announced_spec[index] = !error;
 	}
 	return error;
 }
@@ -178,6 +180,8 @@ static struct attachment *attach_codes(struct attacher *attacher, pid_t tgid, co
 	size_t number = 0, refused;
 	int error = 0;
 
+	if (attacher->options.codes && !chosen)
+		error = -ENOMEM;
 	for (size_t i = 0; i < count && chosen; i++) {
 		if (sites[i].spec >= registry->spec_count || !call_spec_has_code(registry->specs[sites[i].spec]))
 			continue;
@@ -196,7 +200,7 @@ static struct attachment *attach_codes(struct attacher *attacher, pid_t tgid, co
 int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct analysed *file,
 		 struct kern_site *sites, size_t count, bool complete)
 {
-	int descriptor = open(mapped->open_path, O_RDONLY | O_CLOEXEC), error;
+	int descriptor = open(mapped->open_path, O_RDONLY | O_CLOEXEC), error = 0;
 	struct attachment *attachment, *codes;
 	size_t refused = 0;
 	char path[64];
@@ -206,8 +210,13 @@ int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file
 		return -errno;
 	}
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
-	for (size_t i = 0; i < count; i++)
-		announce(attacher, sites[i].spec);
+	for (size_t i = 0; i < count && !error; i++)
+		error = announce(attacher, sites[i].spec);
+	if (error) {
+		close(descriptor);
+		free(sites);
+		return error;
+	}
 	/* First: an object whose call is not seen has no handle, a call whose object is not seen has nothing. */
 	codes = attach_codes(attacher, tgid, path, sites, count);
 	error = kern_attach(attacher->options.kern, tgid, path, sites, count, &refused, &attachment);
@@ -287,6 +296,7 @@ int attach_functions(struct attacher *attacher, pid_t tgid, const struct mapped_
 	}
 	if (with_own && file->has_loader) {
 		sites[count++] = (struct kern_site){ .offset = file->loader_offset,
+						     .loader_state = file->loader_state,
 						     .spec = loader_spec(attacher),
 						     .entry_only = true };
 	}
@@ -317,23 +327,27 @@ static int link_known_tables(struct attacher *attacher, pid_t owner, pid_t tgid,
 	int placed = 0, result;
 	__u64 bias;
 
-	if (mapped_file_bias(mapped, &bias))
-		return 0;
+	result = mapped_file_bias(mapped, &bias);
+	if (result)
+		return error_is_shortage(result) ? result : 0;
 	for (size_t i = 0; i < file->found.table_count; i++) {
 		const struct pending_table *table = &file->found.tables[i];
 
 		if (!table->table_address)
 			continue;
 		result = attach_table(attacher, owner, tgid, mapped, file, table, table->table_address + bias);
+		if (error_is_shortage(result))
+			return result;
 		if (result > 0)
 			placed += result;
 	}
 	return placed;
 }
 
-static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped)
+/* *loader: whether it is a dynamic loader that had its probe before. */
+static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, bool *loader)
 {
-	pid_t owner = attacher->options.all_processes ? 0 : tgid;
+	pid_t owner = probe_owner(attacher, tgid);
 	struct analysed *file;
 	struct stat status;
 	int placed, more;
@@ -341,14 +355,17 @@ static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_
 	if (stat(mapped->open_path, &status))
 		return errno == ENOENT ? 0 : -errno;
 	file = analysed_get(&attacher->files, mapped, &status);
-	if (!file ||
-	    (!file->found.count && !file->found.table_count && !file->operators.functions && !file->has_loader))
+	if (!file)
+		return -ENOMEM;
+	if ((!file->found.count && !file->found.table_count && !file->operators.functions && !file->has_loader))
 		return 0;
 	if (class_names_tell(&attacher->classes, attacher->options.registry, tgid, mapped, file,
 			     attacher->options.record, attacher->options.context))
 		log_warn(attacher->log, "%s: its operators and regions will have no names", file->path);
-	if (attached_is_complete(&attacher->attached, owner, file))
+	if (attached_is_complete(&attacher->attached, owner, file)) {
+		*loader |= file->has_loader;
 		return 0;
+	}
 	if (file->found.missing)
 		log_debug(attacher->log, "%s: %s", file->path, file->found.missing);
 	placed = attach_functions(attacher, owner, mapped, file, &file->found, true);
@@ -356,9 +373,91 @@ static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_
 		return placed;
 	if (file->found.table_count) {
 		more = link_known_tables(attacher, owner, tgid, mapped, file);
+		if (error_is_shortage(more))
+			return more;
 		placed += more;
 	}
 	return placed;
+}
+
+/* A file that no process has mapped yet, for the family. */
+static int prepare_file(struct attacher *attacher, const char *path)
+{
+	int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), placed = 0;
+	struct mapped_file mapped = { .path = (char *)path };
+	struct analysed *file;
+	struct stat status;
+
+	if (descriptor < 0)
+		return 0;
+	snprintf(mapped.open_path, sizeof(mapped.open_path), "/proc/self/fd/%d", descriptor);
+	if (!fstat(descriptor, &status) && S_ISREG(status.st_mode)) {
+		file = analysed_get(&attacher->files, &mapped, &status);
+		if (!file)
+			placed = -ENOMEM;
+		else if (!attached_is_complete(&attacher->attached, KERN_FAMILY, file))
+			placed = attach_functions(attacher, KERN_FAMILY, &mapped, file, &file->found, true);
+	}
+	close(descriptor);
+	return error_is_shortage(placed) || placed == -EINTR ? placed : 0;
+}
+
+#define SCRIPT_DEPTH 4 /* as in the kernel */
+
+/* The interpreter of a script, from its first line: at most size bytes of it. False: it is none. */
+static bool script_interpreter(const char *path, char *interpreter, size_t size)
+{
+	int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	char line[256] = "";
+	ssize_t length = descriptor < 0 ? -1 : read(descriptor, line, sizeof(line) - 1);
+	const char *start;
+
+	if (descriptor >= 0)
+		close(descriptor);
+	if (length < 3 || line[0] != '#' || line[1] != '!')
+		return false;
+	start = line + 2 + strspn(line + 2, " \t");
+	snprintf(interpreter, size, "%.*s", (int)strcspn(start, " \t\n"), start);
+	return *interpreter;
+}
+
+/* As execvp() finds it. */
+static void find_command(const char *command, char *path, size_t size)
+{
+	const char *folder = getenv("PATH") ?: "/bin:/usr/bin", *end;
+
+	snprintf(path, size, "%s", command);
+	if (strchr(command, '/'))
+		return;
+	for (;; folder = end + 1) {
+		end = strchrnul(folder, ':');
+		snprintf(path, size, "%.*s%s%s", (int)(end - folder), folder, end == folder ? "" : "/", command);
+		if (!access(path, X_OK) || !*end)
+			return;
+	}
+}
+
+int attacher_prepare(struct attacher *attacher, const char *command)
+{
+	char path[PATH_MAX], interpreter[PATH_MAX];
+	struct elf_file *elf;
+	int error;
+
+	find_command(command, path, sizeof(path));
+	for (int depth = 0; depth < SCRIPT_DEPTH && script_interpreter(path, interpreter, sizeof(interpreter)); depth++)
+		memcpy(path, interpreter, sizeof(path));
+	error = prepare_file(attacher, path);
+	if (error || elf_file_open(NULL, path, path, &elf))
+		return error;
+	snprintf(interpreter, sizeof(interpreter), "%s", elf_file_interpreter(elf) ?: "");
+	elf_file_close(elf);
+	return *interpreter ? prepare_file(attacher, interpreter) : 0;
+}
+
+void attacher_report_error(const struct attacher *attacher, pid_t tgid, int error)
+{
+	if (error_is_shortage(error))
+		log_warn(attacher->log, "process %d: not all functions get probes: %s", tgid, strerror(-error));
 }
 
 int attacher_scan(struct attacher *attacher, pid_t tgid)
@@ -366,13 +465,17 @@ int attacher_scan(struct attacher *attacher, pid_t tgid)
 	__u64 start = clock_monotonic();
 	struct mapped_files mapped;
 	int placed = 0, result;
+	bool loader = false;
 
 	result = process_mapped_files(tgid, &mapped);
-	if (result)
+	if (result) {
+		attacher_report_error(attacher, tgid, result);
 		return result;
+	}
 	for (size_t i = 0; i < mapped.count; i++) {
-		result = scan_file(attacher, tgid, &mapped.files[i]);
-		if (result == -ESRCH || result == -EPERM || result == -EMFILE) {
+		result = scan_file(attacher, tgid, &mapped.files[i], &loader);
+		attacher_report_error(attacher, tgid, result);
+		if (result == -ESRCH || result == -EINTR || result == -EPERM || error_is_shortage(result)) {
 			placed = result;
 			break;
 		}
@@ -380,6 +483,7 @@ int attacher_scan(struct attacher *attacher, pid_t tgid)
 			placed += result;
 	}
 	mapped_files_free(&mapped);
+	attacher->figures.late += placed > 0 && !loader;
 	if (attacher->options.scanned)
 		attacher->options.scanned(attacher->options.scanned_context, tgid);
 	attacher->figures.attach_time += clock_monotonic() - start;

@@ -17,7 +17,7 @@ struct attacher_options {
 	const struct registry *registry;
 	struct kern *kern;
 	bool all_processes; /* one link a file for everybody, instead of one a file and process */
-	bool hold;	    /* watch the dynamic loader, and hold processes while probes are placed */
+	bool loader;	    /* threads that map a library wait in the dynamic loader for their probes */
 	bool codes;	    /* code objects are captured */
 	__u32 roles; /* bit (1 << enum xpt_role): functions that get probes; those that tell of programs always do */
 	/* Called with RUNTIME, SPEC and CLASS records before the first record of a spec can come. */
@@ -30,6 +30,7 @@ struct attacher_options {
 struct attacher_figures {
 	size_t sites[SITE_STEPPED + 1]; /* by class: probes placed */
 	size_t refused;
+	size_t late; /* programs that may have run before their probes were in place: nothing waited in their loader */
 	__u64 attach_time; /* ns spent, in sum */
 	__u64 detach_time;
 };
@@ -40,13 +41,18 @@ size_t attacher_spec_count(const struct registry *registry);
 int attacher_create(const struct attacher_options *options, struct attacher **result);
 void attacher_free(struct attacher *attacher); /* detaches what is left */
 
+/*
+ * Before a command runs: places probes in its executable file, which is found as execvp() does, and in its dynamic loader. 0, or
+ * -ENOMEM, -EINTR; a file that cannot be read is left to exec to report.
+ */
+int attacher_prepare(struct attacher *attacher, const char *command);
 /* Places probes in everything of the process that has none yet. Number of new probes, or a negative errno. */
 int attacher_scan(struct attacher *attacher, pid_t tgid);
 /* Gives up the probes of a process that has ended; attacher_sweep() takes them off, many at a time. */
 void attacher_forget(struct attacher *attacher, pid_t tgid);
 /* The process runs another file now: what is where in its memory has to be told anew. */
 void attacher_renew(struct attacher *attacher, pid_t tgid);
-void attacher_sweep(struct attacher *attacher);
+void attacher_sweep(struct attacher *attacher);	 /* does not wait for it */
 void attacher_detach(struct attacher *attacher); /* takes all off */
 
 /*

@@ -34,6 +34,14 @@ struct attacher {
 	struct attacher_figures figures;
 };
 
+/* In place of a PID: for whom probes are placed, so that they are seen in the process. */
+static inline pid_t probe_owner(const struct attacher *attacher, pid_t tgid)
+{
+	if (attacher->options.all_processes)
+		return 0;
+	return kern_family_has(attacher->options.kern, tgid) ? KERN_FAMILY : tgid;
+}
+
 /* The collector's own specs, behind those of the registry: the dynamic loader's announcement, each runtime's table, what is behind calls. */
 static inline __u16 loader_spec(const struct attacher *attacher)
 {
@@ -50,6 +58,8 @@ static inline __u16 operator_end_spec(const struct attacher *attacher)
 	return attacher_spec_count(attacher->options.registry) - 1;
 }
 
+/* Of want of memory and the like: others mean that there is nothing to probe. */
+void attacher_report_error(const struct attacher *attacher, pid_t tgid, int error);
 /* Takes over sites, and places their probes. Number of probes placed, or a negative errno. */
 int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct analysed *file,
 		 struct kern_site *sites, size_t count, bool complete);

@@ -8,10 +8,12 @@
 
 static void on_table(struct attacher *attacher, pid_t tgid, const struct description *runtime, __u64 address)
 {
-	pid_t owner = attacher->options.all_processes ? 0 : tgid;
+	pid_t owner = probe_owner(attacher, tgid);
 	struct mapped_files mapped;
+	int error = process_mapped_files(tgid, &mapped);
 
-	if (process_mapped_files(tgid, &mapped))
+	attacher_report_error(attacher, tgid, error);
+	if (error)
 		return;
 	for (size_t i = 0; i < mapped.count; i++) {
 		struct analysed *file;
@@ -22,8 +24,9 @@ static void on_table(struct attacher *attacher, pid_t tgid, const struct descrip
 		file = analysed_get(&attacher->files, &mapped.files[i], &status);
 		for (size_t t = 0; file && t < file->found.table_count; t++) {
 			if (file->found.tables[t].runtime == runtime)
-				attach_table(attacher, owner, tgid, &mapped.files[i], file, &file->found.tables[t],
-					     address);
+				attacher_report_error(attacher, tgid,
+						    attach_table(attacher, owner, tgid, &mapped.files[i], file,
+								 &file->found.tables[t], address));
 		}
 	}
 	mapped_files_free(&mapped);
@@ -54,10 +57,15 @@ struct code_place {
 static bool place_open(struct attacher *attacher, pid_t tgid, __u64 address, struct code_place *place)
 {
 	struct stat status;
+	int error;
 
 	place->mapped = code_places_find(&attacher->places, tgid, address, &status);
-	place->file = place->mapped ? analysed_get(&attacher->files, place->mapped, &status) : NULL;
-	if (!place->file || elf_file_open(NULL, place->mapped->open_path, place->mapped->path, &place->elf))
+	if (!place->mapped)
+		return false;
+	place->file = analysed_get(&attacher->files, place->mapped, &status);
+	error = place->file ? elf_file_open(NULL, place->mapped->open_path, place->mapped->path, &place->elf) : -ENOMEM;
+	attacher_report_error(attacher, tgid, error);
+	if (error)
 		return false;
 	if (!elf_file_address(place->elf, address - place->mapped->start + place->mapped->offset, &place->address))
 		return true;
@@ -69,7 +77,7 @@ static bool place_open(struct attacher *attacher, pid_t tgid, __u64 address, str
 static void on_resolve(struct attacher *attacher, pid_t tgid, const struct description *runtime, const char *name,
 		       __u64 address)
 {
-	pid_t owner = attacher->options.all_processes ? 0 : tgid;
+	pid_t owner = probe_owner(attacher, tgid);
 	int spec = spec_of_symbol(attacher->options.registry, runtime, name), error;
 	struct found_function function = { .spec = spec, .by = FOUND_RESOLVED };
 	struct found_functions found = { .functions = &function, .count = 1 };
@@ -81,12 +89,13 @@ static void on_resolve(struct attacher *attacher, pid_t tgid, const struct descr
 			    &function.site);
 	elf_file_close(place.elf);
 	if (!error && !attached_has(&attacher->attached, owner, place.file, function.site.offset))
-		attach_functions(attacher, owner, place.mapped, place.file, &found, false);
+		error = attach_functions(attacher, owner, place.mapped, place.file, &found, false);
+	attacher_report_error(attacher, tgid, error);
 }
 
 void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *caller)
 {
-	pid_t tgid = caller->header.tgid, owner = attacher->options.all_processes ? 0 : tgid;
+	pid_t tgid = caller->header.tgid, owner = probe_owner(attacher, tgid);
 	struct code_place place;
 	struct kern_site *end;
 	struct site site;
@@ -101,14 +110,18 @@ void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *
 			 place.file->path, (unsigned long long)place.address);
 		return;
 	}
-	end = attached_has(&attacher->attached, owner, place.file, site.offset) ? NULL : calloc(1, sizeof(*end));
-	if (!end)
+	if (attached_has(&attacher->attached, owner, place.file, site.offset))
 		return;
+	end = calloc(1, sizeof(*end));
+	if (!end) {
+		attacher_report_error(attacher, tgid, -ENOMEM);
+		return;
+	}
 	*end = (struct kern_site){ .offset = site.offset, .spec = operator_end_spec(attacher), .entry_only = true };
 	attacher->figures.sites[site.class]++;
 	attacher->end_cost += site_class_cost(site.class);
 	attacher->end_count++;
-	attach_sites(attacher, owner, place.mapped, place.file, end, 1, false);
+	attacher_report_error(attacher, tgid, attach_sites(attacher, owner, place.mapped, place.file, end, 1, false));
 }
 
 static void remember_name(struct attacher *attacher, const struct xpt_record_string *record)

@@ -2,7 +2,19 @@
 #include "session/attached.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+
+#include "base/thread.h"
+
+/* Those that are being taken off, which are the thread's. */
+struct attached_sweeper {
+	struct kern *kern;
+	struct attachment **dead;
+	size_t count;
+	pthread_t thread;
+	atomic_bool done;
+};
 
 int attached_add(struct attached_list *list, const struct attached *attached)
 {
@@ -82,10 +94,51 @@ void attached_bury_all(struct attached_list *list)
 	list->count = 0;
 }
 
-bool attached_sweep(struct attached_list *list)
+static void *sweep_run(void *context)
 {
-	if (!list->dead_count)
+	struct attached_sweeper *sweeper = context;
+
+	kern_detach(sweeper->kern, sweeper->dead, sweeper->count);
+	atomic_store(&sweeper->done, true);
+	return NULL;
+}
+
+/* Whether nothing is being taken off, now or after waiting for it. */
+static bool sweeper_end(struct attached_list *list, bool wait)
+{
+	struct attached_sweeper *sweeper = list->sweeper;
+
+	if (!sweeper)
+		return true;
+	if (!wait && !atomic_load(&sweeper->done))
 		return false;
+	pthread_join(sweeper->thread, NULL);
+	free(sweeper->dead);
+	free(sweeper);
+	list->sweeper = NULL;
+	return true;
+}
+
+bool attached_sweep(struct attached_list *list, bool wait)
+{
+	struct attached_sweeper *sweeper;
+	bool swept = list->sweeper;
+
+	if (!sweeper_end(list, wait) || !list->dead_count)
+		return swept;
+	sweeper = wait ? NULL : calloc(1, sizeof(*sweeper));
+	if (sweeper) {
+		*sweeper = (struct attached_sweeper){ .kern = list->kern,
+						      .dead = list->dead,
+						      .count = list->dead_count };
+		if (!thread_start(&sweeper->thread, sweep_run, sweeper, "xpt-detach")) {
+			list->sweeper = sweeper;
+			list->dead = NULL;
+			list->dead_count = 0;
+			return true;
+		}
+		free(sweeper);
+	}
 	kern_detach(list->kern, list->dead, list->dead_count);
 	list->dead_count = 0;
 	return true;

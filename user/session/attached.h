@@ -25,6 +25,7 @@ struct attached_list {
 	size_t count;
 	struct attachment **dead; /* of processes that have ended, to be taken off together */
 	size_t dead_count;
+	struct attached_sweeper *sweeper; /* takes some off; NULL: none are */
 };
 
 /* Takes it over, and gives it up when there is no memory: -ENOMEM. */
@@ -36,7 +37,11 @@ bool attached_has(const struct attached_list *list, pid_t tgid, const struct ana
 /* Those of the process, or all, are to be taken off by the next attached_sweep(). */
 void attached_bury(struct attached_list *list, pid_t tgid);
 void attached_bury_all(struct attached_list *list);
-bool attached_sweep(struct attached_list *list); /* whether there was anything to do */
+/*
+ * Takes them off, and waits for it, or leaves it to a thread: the kernel waits until no thread is in a probe, and one may be
+ * waiting for the caller. Whether there was anything to do.
+ */
+bool attached_sweep(struct attached_list *list, bool wait);
 /* Entries of the process, with those of all processes; tgid 0: all there are. */
 size_t attached_count(const struct attached_list *list, pid_t tgid);
 void attached_free(struct attached_list *list); /* of one that has been buried and swept */

@@ -9,14 +9,6 @@
 #include "session/code_lives.h"
 #include "session/code_reading.h"
 
-#define STANDSTILL 20000000ull /* ns that all threads of a process may take to stop */
-
-/* A process that waits. */
-struct code_hold {
-	pid_t tgid;
-	bool settled; /* all its threads stood still before the rings were emptied */
-};
-
 struct code_capture {
 	struct code_capture_options options;
 	struct code_worker *worker;
@@ -28,8 +20,6 @@ struct code_capture {
 	size_t waiting_count;
 	struct code_lives lives;
 	struct code_load *handed_out; /* those that stay until the end */
-	struct code_hold *holds;
-	size_t hold_count;
 	struct code_counts counts;
 };
 
@@ -96,7 +86,7 @@ static void hand_out(struct code_capture *capture, struct code_load *load)
 
 static bool is_complete(const struct code_capture *capture, const struct code_load *load)
 {
-	if (!load->done || load->held)
+	if (!load->done)
 		return false;
 	/* What its process did last may be in another ring. */
 	return load->answered || (load->gone && capture->turns > load->gone_turn + 1);
@@ -136,8 +126,6 @@ void code_capture_finish(struct code_capture *capture)
 {
 	code_worker_wait(capture->worker);
 	take_done(capture);
-	while (capture->hold_count)
-		code_capture_drained(capture);
 	hand_out_waiting(capture, true);
 	code_answers_give_up(&capture->answers);
 }
@@ -166,42 +154,27 @@ static void wait_for(struct code_capture *capture, struct code_load *load)
 	code_worker_add(capture->worker, load);
 }
 
-static void hold(struct code_capture *capture, pid_t tgid)
-{
-	struct code_hold *more;
-
-	for (size_t i = 0; i < capture->hold_count; i++) {
-		if (capture->holds[i].tgid == tgid)
-			return;
-	}
-	more = reallocarray(capture->holds, capture->hold_count + 1, sizeof(*more));
-	if (!more) {
-		capture->options.let_go(capture->options.hold_context, tgid);
-		return;
-	}
-	capture->holds = more;
-	more[capture->hold_count++] = (struct code_hold){ tgid, false };
-}
-
 static void on_code(struct code_capture *capture, const struct xpt_record_code *code)
 {
 	const struct registry *registry = capture->options.registry;
 	struct code_bytes pieces = code_pieces_take(&capture->pieces, code);
 	const struct code_reading_limits limits = {
 		.room = code_worker_room(capture->worker),
-		.stop_limit = capture->options.stop_limit,
+		.wait_limit = capture->options.wait_limit,
 		.spare = code_worker_spare(capture->worker),
+		.answer = capture->options.answer,
+		.context = capture->options.answer_context,
 	};
 	struct code_load *load = NULL;
 	struct code_answer answer;
 
-	if (code->flags & XPT_CODE_HELD)
-		hold(capture, code->header.tgid);
 	if (code->spec < registry->spec_count && capture->waiting_count < CODE_LOADS_MAX)
 		load = code_reading_load(registry->spec_runtime[code->spec], registry->specs[code->spec], code, &pieces,
 					 &limits);
 	free(pieces.bytes);
 	if (!load) {
+		if (code->ticket)
+			capture->options.answer(capture->options.answer_context, code->header.tgid, code->ticket);
 		capture->counts.lost++;
 		return;
 	}
@@ -212,7 +185,7 @@ static void on_code(struct code_capture *capture, const struct xpt_record_code *
 
 void code_capture_found(struct code_capture *capture, struct code_load *load)
 {
-	if (capture->waiting_count >= CODE_LOADS_MAX) {
+	if (!load || capture->waiting_count >= CODE_LOADS_MAX) {
 		capture->counts.lost++;
 		code_load_free(load);
 		return;
@@ -320,6 +293,9 @@ static void on_task(struct code_capture *capture, const struct xpt_record_task *
 void code_capture_record(struct code_capture *capture, const struct xpt_record_header *record)
 {
 	switch (record->kind) {
+	case XPT_RECORD_PASS:
+		capture->turns++;
+		break;
 	case XPT_RECORD_CODE_PIECE:
 		code_pieces_add(&capture->pieces, (const void *)record);
 		break;
@@ -333,46 +309,6 @@ void code_capture_record(struct code_capture *capture, const struct xpt_record_h
 		on_task(capture, (const void *)record);
 		break;
 	}
-}
-
-/* ---- held processes ---- */
-
-static void let_go(struct code_capture *capture, const struct code_hold *hold)
-{
-	__u64 now = clock_monotonic();
-
-	capture->options.let_go(capture->options.hold_context, hold->tgid);
-	for (struct code_load *load = capture->waiting; load; load = load->peer) {
-		if (load->held && load->tgid == hold->tgid) {
-			load->held = false;
-			load->stopped = now > load->loaded ? now - load->loaded : 0;
-		}
-	}
-}
-
-/*
- * Other threads may have come to a load of their own before they stood still. They wait in the kernel as this one
- * does, and what lets this one go lets them go: so their records come first. Once all stand still, all records are in
- * the rings.
- */
-bool code_capture_drained(struct code_capture *capture)
-{
-	bool again = false;
-
-	capture->turns++;
-	for (size_t i = 0; i < capture->hold_count; i++) {
-		struct code_hold *hold = &capture->holds[i];
-
-		if (!hold->settled) {
-			code_memory_wait_all(hold->tgid, clock_monotonic() + STANDSTILL);
-			hold->settled = again = true;
-			continue;
-		}
-		let_go(capture, hold);
-		*hold = capture->holds[--capture->hold_count];
-		i--;
-	}
-	return again;
 }
 
 /* ---- the end ---- */
@@ -416,6 +352,5 @@ void code_capture_free(struct code_capture *capture)
 	forget_list(capture, capture->handed_out);
 	code_worker_free(capture->worker);
 	code_pieces_drop(&capture->pieces, 0);
-	free(capture->holds);
 	free(capture);
 }

@@ -16,14 +16,15 @@ struct code_capture;
 struct code_capture_options {
 	const struct registry *registry; /* outlives it */
 	struct code_worker_options worker;
-	__u64 stop_limit; /* ns that a process may be stopped for one load */
+	__u64 wait_limit; /* ns that a call waits until its bytes have been read */
 	bool keep;	  /* loads stay until the end; else until they are unloaded */
 	/* A load is complete, but for the time at which it is unloaded. It is the capture's. */
 	void (*loaded)(void *context, const struct code_load *load);
 	void (*unloaded)(void *context, const struct code_load *load); /* always after loaded */
-	void (*let_go)(void *context, pid_t tgid);		       /* a process that was stopped may go on */
+	/* A thread that waits may go on. False: it did so before. */
+	bool (*answer)(void *context, pid_t tgid, __u64 ticket);
 	void *context;
-	void *hold_context; /* of let_go */
+	void *answer_context;
 };
 
 struct code_counts {
@@ -33,17 +34,13 @@ struct code_counts {
 };
 
 int code_capture_create(const struct code_capture_options *options, struct code_capture **result);
-/* Any record; those that are of no interest are left alone. A process that is held waits for code_capture_drained(). */
+/* Any record; those that are of no interest are left alone. A thread that waits goes on. */
 void code_capture_record(struct code_capture *capture, const struct xpt_record_header *record);
-/*
- * The rings have been emptied. Lets go the processes all of whose records have been seen. True: there may be more of
- * them in the rings; empty them once more, at once.
- */
-bool code_capture_drained(struct code_capture *capture);
 /*
  * Something that was found in a process without a call, at a time (0: before the capture); the load is the capture's
  * from here on.
  */
+/* load NULL: there was no memory for it. */
 void code_capture_found(struct code_capture *capture, struct code_load *load);
 void code_capture_work(struct code_capture *capture); /* hands out what is complete */
 /* Nothing comes any more: hands out what there is, when the worker is done. */

@@ -40,10 +40,9 @@ struct code_load {
 	__u64 loaded;			   /* ns of CLOCK_MONOTONIC: when the call began; 0: it was found */
 
 	/* What the call has answered. Of the collecting thread. */
-	bool held;	 /* the process waits for its copy */
 	bool done;	 /* the worker has finished */
 	bool answered;	 /* by the call */
-	__u64 stopped;	 /* ns that the process was */
+	__u64 waited;	 /* ns that the call was delayed until its bytes were copied */
 	__u64 ended;	 /* ns of CLOCK_MONOTONIC: when the call did */
 	__u64 handle;	 /* 0: none */
 	__s64 device;	 /* -1: not told */

@@ -11,14 +11,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/process_state.h"
 
 #define BLOCK (4u << 20) /* bytes between two looks at the clock */
 #define TEXT_BLOCK 4096u /* and for the end of a text */
 #define PAGE 4096u	 /* what is readable at its begin is so up to its end */
 #define HUGE_MIN (8u << 20)
 #define PARTS_MAX 65536
-#define LOOK_US 50 /* between two looks at a thread */
 
 /* ---- copies ---- */
 
@@ -64,67 +62,6 @@ static int make_for(const struct code_memory *memory, size_t size, struct code_c
 		return code_copy_make(size, copy);
 	*copy = (struct code_copy){ .bytes = bytes, .size = size, .spare = memory->spare };
 	return 0;
-}
-
-/* ---- is it stopped? ---- */
-
-/* Field 3 of its stat; 0: it is gone. */
-static char thread_state(pid_t tgid, pid_t tid)
-{
-	char path[64], text[512], *end;
-	ssize_t length;
-	int descriptor;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", tgid, tid);
-	descriptor = open(path, O_RDONLY | O_CLOEXEC);
-	if (descriptor < 0)
-		return 0;
-	length = read(descriptor, text, sizeof(text) - 1);
-	close(descriptor);
-	if (length <= 0)
-		return 0;
-	text[length] = 0;
-	end = strrchr(text, ')');
-	return end && end[1] == ' ' ? end[2] : 0;
-}
-
-bool code_memory_wait(pid_t tgid, pid_t tid, __u64 until)
-{
-	char state;
-
-	for (;;) {
-		state = thread_state(tgid, tid);
-		if (state == 'T')
-			return true;
-		if (!state || state == 'Z' || state == 'X' || state == 't' || clock_monotonic() >= until)
-			return false;
-		usleep(LOOK_US);
-	}
-}
-
-static bool is_running(void *context, pid_t tid)
-{
-	char state = thread_state(*(const pid_t *)context, tid);
-
-	return state && !strchr("TtZX", state);
-}
-
-static bool all_stopped(pid_t tgid)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%d/task", tgid);
-	return !process_each_number(path, is_running, &tgid);
-}
-
-bool code_memory_wait_all(pid_t tgid, __u64 until)
-{
-	while (!all_stopped(tgid)) {
-		if (clock_monotonic() >= until)
-			return false;
-		usleep(LOOK_US);
-	}
-	return true;
 }
 
 /* ---- reading ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Copies of what a program gave to a runtime, out of its memory while it is stopped. */
+/* Copies of what a program gives to a runtime, out of its memory while the call waits. */
 #ifndef XPT_SESSION_CODE_MEMORY_H
 #define XPT_SESSION_CODE_MEMORY_H
 
@@ -30,14 +30,6 @@ struct code_memory {
 	__u64 limit;		  /* bytes of an object */
 	struct code_spare *spare; /* taken for a large copy, if it is idle; NULL: none */
 };
-
-/*
- * Does the thread stand still? Waits until it does, up to a time of CLOCK_MONOTONIC; 0: a look. One that is stopped
- * by a debugger, or is gone, does not count.
- */
-bool code_memory_wait(pid_t tgid, pid_t tid, __u64 until);
-/* The same of all threads of a process; one that is about to end counts as well. */
-bool code_memory_wait_all(pid_t tgid, __u64 until);
 
 /*
  * The size of an object in memory by its own header, or of text up to its 0 byte, which is not counted. -ENODATA:

@@ -9,8 +9,6 @@
 #include "base/clock.h"
 #include "session/code_file.h"
 
-#define STOP_WAIT 100000000ull /* ns that a thread takes to stop at most */
-
 struct reading {
 	const struct xpt_record_code *code;
 	const struct code_bytes *pieces;
@@ -53,22 +51,10 @@ static __u64 whole_size(const struct reading *reading)
 	return size > reading->pieces->length ? size : reading->pieces->length;
 }
 
-static const char *why_not_stopped(__u32 flags)
+static const char *why_incomplete(__u32 flags)
 {
-	if (flags & XPT_CODE_TRACED)
-		return "not all bytes: the process is traced by a debugger";
-	if (flags & XPT_CODE_HANDLED)
-		return "not all bytes: the process handles SIGCONT";
-	if (flags & XPT_CODE_NO_STOP)
-		return "not all bytes: the process must not be stopped";
-	if (flags & XPT_CODE_FOREGROUND)
-		return "not all bytes: the process runs in the foreground of a terminal";
-	if (flags & XPT_CODE_STOPPING)
-		return "not all bytes: somebody else was stopping the process";
-	if (flags & XPT_CODE_LATE)
-		return "not all bytes: the memory of the process took too long to read";
-	if (flags & XPT_CODE_UNATTENDED)
-		return "not all bytes: the collector was itself stopped, or stuck";
+	if (flags & XPT_CODE_NO_WAIT)
+		return "not all bytes: the call did not wait until they were read";
 	if (flags & XPT_CODE_CROWDED)
 		return "not all bytes: too many loads at once";
 	if (flags & XPT_CODE_UNREADABLE)
@@ -94,10 +80,10 @@ static void take_pieces(const struct reading *reading)
 	load->missing = whole - load->copy.size;
 	load->incomplete = load->missing || !(reading->code->flags & XPT_CODE_WHOLE);
 	if (load->incomplete)
-		code_load_set_error(load, "%s", why_not_stopped(reading->code->flags));
+		code_load_set_error(load, "%s", why_incomplete(reading->code->flags));
 }
 
-/* ---- from the memory of a stopped process ---- */
+/* ---- from the memory of a thread that waits ---- */
 
 static void set_memory_error(struct code_load *load, int error)
 {
@@ -107,7 +93,7 @@ static void set_memory_error(struct code_load *load, int error)
 		code_load_set_error(load, "not all bytes: more than can be copied");
 		break;
 	case -ETIME:
-		code_load_set_error(load, "not all bytes: the process would have been stopped for too long");
+		code_load_set_error(load, "not all bytes: they could not be read in time");
 		break;
 	case -EFAULT:
 		code_load_set_error(load, "not all bytes: memory that cannot be read");
@@ -126,7 +112,7 @@ static int copy_memory(const struct reading *reading, struct code_copy *copy)
 	const struct xpt_record_code *code = reading->code;
 	const struct code_memory memory = {
 		.tgid = code->header.tgid,
-		.deadline = code->header.time + reading->limits->stop_limit,
+		.deadline = code->header.time + reading->limits->wait_limit,
 		.limit = reading->limits->room,
 		.spare = reading->limits->spare,
 	};
@@ -145,55 +131,23 @@ static int copy_memory(const struct reading *reading, struct code_copy *copy)
 	return error ?: code_memory_copy(&memory, code->address, size, copy);
 }
 
-/*
- * How often a thread has been given a processor; 0: the kernel does not count. Stopped both before and after, it may have
- * run in between, when others let it go and stop it, too.
- */
-static __u64 thread_turns(pid_t tgid, pid_t tid)
-{
-	char path[64];
-	unsigned long long turns = 0;
-	FILE *file;
-
-	/* Reading this waits until a thread that says to be stopped has left its processor indeed. */
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", tgid, tid);
-	file = fopen(path, "re");
-	if (file) {
-		fgetc(file);
-		fclose(file);
-	}
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", tgid, tid);
-	file = fopen(path, "re");
-	if (!file)
-		return 0;
-	if (fscanf(file, "%*u %*u %llu", &turns) != 1)
-		turns = 0;
-	fclose(file);
-	return turns;
-}
-
 /* False: it could not, and the load says why. */
 static bool take_memory(const struct reading *reading)
 {
 	const struct xpt_record_code *code = reading->code;
+	__u64 deadline = code->header.time + reading->limits->wait_limit;
 	struct code_load *load = reading->load;
-	__u64 latest = clock_monotonic() + STOP_WAIT, deadline = code->header.time + reading->limits->stop_limit;
 	struct code_copy copy = {};
-	__u64 turns;
-	int error;
+	int error = copy_memory(reading, &copy);
+	__u64 now;
 
-	if (!code_memory_wait(code->header.tgid, code->tid, latest < deadline ? latest : deadline)) {
-		code_load_set_error(load, "not all bytes: the process has not stopped");
-		return false;
-	}
-	turns = thread_turns(code->header.tgid, code->tid);
-	error = copy_memory(reading, &copy);
-	if (!error && (!code_memory_wait(code->header.tgid, code->tid, 0) ||
-		       thread_turns(code->header.tgid, code->tid) != turns)) {
-		code_load_set_error(load, "not all bytes: the process went on while it was read");
+	if (!reading->limits->answer(reading->limits->context, code->header.tgid, code->ticket) && !error) {
+		code_load_set_error(load, "not all bytes: they could not be read in time");
 		code_copy_free(&copy);
 		return false;
 	}
+	now = clock_monotonic();
+	load->waited = now - load->loaded;
 	if (error) {
 		set_memory_error(load, error);
 		return false;
@@ -203,7 +157,7 @@ static bool take_memory(const struct reading *reading)
 	load->missing = load->zeros = copy.missing;
 	load->incomplete = copy.missing;
 	if (copy.missing)
-		set_memory_error(load, clock_monotonic() < deadline ? -EFAULT : -ETIME);
+		set_memory_error(load, now < deadline ? -EFAULT : -ETIME);
 	return true;
 }
 
@@ -251,10 +205,12 @@ struct code_load *code_reading_load(const struct description *runtime, const str
 	load->loaded = code->header.time;
 	load->device = -1;
 	load->file = -1;
-	load->held = code->flags & XPT_CODE_HELD;
-	if (code->source == XPT_CODE_PATH || code->source == XPT_CODE_DESCRIPTOR)
+	if (code->source == XPT_CODE_PATH || code->source == XPT_CODE_DESCRIPTOR) {
 		take_file(&reading);
-	else if (!load->held || !take_memory(&reading))
+		if (code->ticket && limits->answer(limits->context, code->header.tgid, code->ticket))
+			load->waited = clock_monotonic() - load->loaded;
+	} else if (!code->ticket || !take_memory(&reading)) {
 		take_pieces(&reading);
+	}
 	return load;
 }

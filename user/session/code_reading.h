@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * From a CODE record and its pieces to a load with its bytes. The process may be stopped for it: it is let go by
- * others.
- */
+/* From a CODE record and its pieces to a load with its bytes, for which the thread may wait. */
 #ifndef XPT_SESSION_CODE_READING_H
 #define XPT_SESSION_CODE_READING_H
 
@@ -14,12 +11,15 @@
 
 struct code_reading_limits {
 	__u64 room;		  /* bytes that may be copied now */
-	__u64 stop_limit;	  /* ns that the process may be stopped */
+	__u64 wait_limit;	  /* ns that a thread waits */
 	struct code_spare *spare; /* for what is large */
+	/* Ends the wait of the ticket's thread. False: it had ended before. */
+	bool (*answer)(void *context, pid_t tgid, __u64 ticket);
+	void *context;
 };
 
 /*
- * Makes the load. pieces belong to the caller. What could not be had is told by its error, missing bytes and
+ * Makes the load; a thread that waits goes on. pieces belong to the caller. What could not be had is told by its error, missing bytes and
  * over_limit. NULL: no memory.
  */
 struct code_load *code_reading_load(const struct description *runtime, const struct call_spec *spec,

@@ -81,8 +81,8 @@ struct xpt_record_text *record_code_object(const struct code_load *load)
 		add_text(&text, "function", load->spec->function);
 	if (load->tid)
 		add_number(&text, "tid", load->tid);
-	if (load->stopped)
-		add_number(&text, "stopped_ns", load->stopped);
+	if (load->waited)
+		add_number(&text, "waited_ns", load->waited);
 	if (load->missing)
 		add_number(&text, "missing", load->missing);
 	add_text(&text, "error", code_view_error(load));

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/error.h"
 #include "session/code_side.h"
 
 #include <errno.h>
@@ -13,8 +14,6 @@
 #define OBJECT_LIMIT (1ull << 30)
 #define PROCESS_LIMIT (4ull << 30)
 #define TOTAL_LIMIT (16ull << 30)
-#define STOP_LIMIT 1000000000ull /* ns */
-#define MARGIN 200000000ull	 /* ns behind the limit of a stop that are left to end it in order */
 
 /* A process that was looked at. */
 struct code_process {
@@ -31,11 +30,11 @@ struct code_side {
 	bool started;
 };
 
-static void let_go(void *context, pid_t tgid)
+static bool answer(void *context, pid_t tgid, __u64 ticket)
 {
 	struct code_side *side = context;
 
-	collector_let_go(side->collector, tgid);
+	return collector_answer(side->collector, tgid, ticket);
 }
 
 int code_side_create(const struct code_side_options *options, struct code_side **result)
@@ -49,13 +48,13 @@ int code_side_create(const struct code_side_options *options, struct code_side *
 			.object_limit = options->object_limit ?: OBJECT_LIMIT,
 			.process_limit = options->process_limit ?: PROCESS_LIMIT,
 			.total_limit = options->total_limit ?: TOTAL_LIMIT,
-			.ready = targets_stopped_for_codes(options->collector),
+			.ready = !options->collector->options.no_wait,
 		},
-		.stop_limit = options->stop_limit ?: STOP_LIMIT,
+		.wait_limit = collector_code_limit(options->collector),
 		.keep = options->keep,
 		.loaded = options->loaded,
 		.unloaded = options->unloaded,
-		.let_go = let_go,
+		.answer = answer,
 		.context = options->context,
 	};
 	int error = 0;
@@ -63,12 +62,11 @@ int code_side_create(const struct code_side_options *options, struct code_side *
 	if (!side)
 		return -ENOMEM;
 	side->collector = options->collector;
-	collector_limit_holds(side->collector, capture_options.stop_limit + MARGIN);
 	if (options->output)
 		error = code_store_open(&options->collector->log, options->output, options->user, options->group,
 					&side->store);
 	capture_options.worker.store = side->store;
-	capture_options.hold_context = side;
+	capture_options.answer_context = side;
 	if (!error)
 		error = code_capture_create(&capture_options, &side->capture);
 	if (error) {
@@ -115,8 +113,10 @@ static void take(struct code_side *side, pid_t tgid, const struct loaded_code *c
 {
 	struct code_load *load = calloc(1, sizeof(*load));
 
-	if (!load)
+	if (!load) {
+		code_capture_found(side->capture, NULL);
 		return;
+	}
 	load->tgid = tgid;
 	load->hint = code->library ? CODE_ELF : CODE_UNKNOWN;
 	load->path = strdup(code->path ?: "");
@@ -131,10 +131,11 @@ static void take(struct code_side *side, pid_t tgid, const struct loaded_code *c
 		load->incomplete = true;
 		code_load_set_error(load, "the file cannot be opened: %s", strerror(errno));
 	}
-	if (load->path)
-		code_capture_found(side->capture, load);
-	else
+	if (!load->path) {
 		code_load_free(load);
+		load = NULL;
+	}
+	code_capture_found(side->capture, load);
 }
 
 void code_side_scanned(struct code_side *side, pid_t tgid)
@@ -151,7 +152,8 @@ void code_side_scanned(struct code_side *side, pid_t tgid)
 		error = process ? loaded_code_all(tgid, log, &process->files, &codes) : -ENOMEM;
 	}
 	if (error && error != -ESRCH)
-		log_debug(log, "what PID %d has loaded cannot be listed: %s", tgid, strerror(-error));
+		log_write(log, error_is_shortage(error) ? XPT_LOG_WARN : XPT_LOG_DEBUG,
+			  "what PID %d has loaded cannot be listed: %s", tgid, strerror(-error));
 	if (codes.left_out)
 		log_warn(log,
 			 "PID %d has loaded more code objects than are listed: %llu files or sections are left out",
@@ -170,11 +172,6 @@ void code_side_record(struct code_side *side, const struct xpt_record_header *re
 	if (record->kind == XPT_RECORD_TASK && (task->event == XPT_TASK_EXIT || task->event == XPT_TASK_EXEC))
 		drop(side, record->tgid);
 	code_capture_record(side->capture, record);
-}
-
-bool code_side_drained(struct code_side *side)
-{
-	return code_capture_drained(side->capture);
 }
 
 void code_side_started(struct code_side *side)

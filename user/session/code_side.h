@@ -18,7 +18,7 @@ struct code_side_options {
 	uid_t user;	    /* whose the folder's files are */
 	gid_t group;
 	/* As in xpt_codeobj_options; 0: the defaults. */
-	__u64 object_limit, process_limit, total_limit, stop_limit;
+	__u64 object_limit, process_limit, total_limit;
 	bool keep; /* as in code_capture_options, as are: */
 	void (*loaded)(void *context, const struct code_load *load);
 	void (*unloaded)(void *context, const struct code_load *load);
@@ -29,7 +29,6 @@ struct code_side_options {
 int code_side_create(const struct code_side_options *options, struct code_side **result);
 /* The same of these are to be called from the collector's options of the same names. */
 void code_side_record(struct code_side *side, const struct xpt_record_header *record);
-bool code_side_drained(struct code_side *side);
 void code_side_scanned(struct code_side *side, pid_t tgid);
 void code_side_started(struct code_side *side); /* what is found from here on came later */
 void code_side_work(struct code_side *side);	/* hands out what is complete; after collector_work() */

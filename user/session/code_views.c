@@ -121,7 +121,7 @@ static bool add(struct code_list *list, const struct code_load *load, struct sho
 	to->loaded = load->loaded;
 	to->unloaded = load->unloaded;
 	to->status = load->status;
-	to->stopped = load->stopped;
+	to->waited = load->waited;
 	return true;
 }
 

@@ -240,6 +240,9 @@ static void work(struct code_worker *worker, struct code_load *load)
 	object = find(worker, sha256) ?: make(worker, load, sha256);
 	if (object)
 		keep(worker, load, object);
+	else
+		log_warn(worker->options.log, "PID %d: nothing is known of an object of %zu bytes: %s", load->tgid,
+			 load->copy.size, strerror(ENOMEM));
 	load->object = object;
 	code_copy_free(&load->copy);
 	if (load->file >= 0)

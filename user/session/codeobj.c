@@ -70,11 +70,9 @@ static void on_record(void *context, const struct xpt_record_header *header)
 	code_side_record(record->side, header);
 }
 
-static bool on_drained(void *context)
+static bool on_interrupted(void *context)
 {
-	struct xpt_codeobj_capture *record = context;
-
-	return code_side_drained(record->side);
+	return __atomic_load_n(&((struct xpt_codeobj_capture *)context)->interrupted, __ATOMIC_RELAXED);
 }
 
 static void on_scanned(void *context, pid_t tgid)
@@ -104,10 +102,12 @@ static int create_collector(struct xpt_codeobj_capture *record, const struct xpt
 		.sample_every = XPT_SAMPLE_NONE,
 		.codes = true,
 		.codes_only = true,
-		.no_stop = options->no_stop,
+		.no_wait = options->no_wait,
+		.wait_limit = options->wait_limit,
+		.code_wait_limit = options->code_wait_limit,
+		.interrupted = on_interrupted,
 		.log = { options->log, options->log_context, options->log_level },
 		.record = on_record,
-		.drained = on_drained,
 		.scanned = on_scanned,
 		.context = record,
 	};
@@ -126,7 +126,6 @@ static int create_side(struct xpt_codeobj_capture *record, const struct xpt_code
 		.object_limit = options->object_limit,
 		.process_limit = options->process_limit,
 		.total_limit = options->total_limit,
-		.stop_limit = options->stop_limit,
 		.keep = true,
 		.loaded = on_loaded,
 		.unloaded = on_unloaded,

@@ -10,11 +10,16 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "kern/features.h"
 
 #define BUFFER_BYTES (8u << 20)
 #define LOSSES_INTERVAL 200000000ull /* ns */
 #define GRACE_US 5000
+#define WAIT_PROBES 1000000000ull     /* ns */
+#define WAIT_CODES 500000000ull	      /* ns */
+#define PLACING_INTERVAL 250000000ull /* ns */
+#define PLACING_SLOW 1000000000ull    /* ns */
 
 int collector_check_options(const struct collector_options *options)
 {
@@ -93,9 +98,15 @@ static int create_device_side(struct collector *collector, const struct collecto
 static bool explain_feature(const struct collector *collector, const struct feature *feature)
 {
 	char detail[256];
+	int error = feature->need == FEATURE_REQUIRED ? feature->try(detail, sizeof(detail)) : 0;
 
-	if (feature->need != FEATURE_REQUIRED || !feature->try(detail, sizeof(detail)))
+	if (!error)
 		return false;
+	if (error_is_shortage(error)) {
+		log_error(&collector->log, "cannot find out whether this machine has %s: %s", feature->name,
+			  strerror(-error));
+		return true;
+	}
 	log_error(&collector->log, "this machine lacks %s, needed for %s: %s", feature->name, feature->gives,
 		  feature->advice);
 	return true;
@@ -122,6 +133,7 @@ int collector_create(const struct collector_options *options, struct collector *
 	if (!collector)
 		return -ENOMEM;
 	collector->epoll = collector->wake = -1;
+	link_init(&collector->followed);
 	collector->command = (struct command){ .release = -1, .failure = -1, .status = -1 };
 	error = copy_options(collector, options);
 	if (!error)
@@ -135,6 +147,10 @@ int collector_create(const struct collector_options *options, struct collector *
 						.region_count = options->region_count,
 					},
 					&collector->registry);
+	if (!error) {
+		collector->spec_calls = calloc(collector->registry->spec_count ?: 1, sizeof(*collector->spec_calls));
+		error = collector->spec_calls ? 0 : -ENOMEM;
+	}
 	if (!error && options->codes) {
 		collector->launch_symbols = launch_symbols_create(collector->registry, &collector->log);
 		error = collector->launch_symbols ? 0 : -ENOMEM;
@@ -150,7 +166,7 @@ int collector_create(const struct collector_options *options, struct collector *
 	if (!error)
 		error = targets_look(collector);
 	/* The guard is a fork: made while there is one thread and little memory. */
-	if (!error && (options->command || options->guard || targets_stopped_for_codes(collector))) {
+	if (!error && options->guard) {
 		error = guard_start(&collector->guard);
 		if (error)
 			log_error(&collector->log, "cannot start the guard process: %s", strerror(-error));
@@ -165,7 +181,7 @@ int collector_create(const struct collector_options *options, struct collector *
 
 static void explain_kernel(const struct collector *collector, int error)
 {
-	for (size_t i = 0; i < feature_count; i++) {
+	for (size_t i = 0; i < feature_count && !error_is_shortage(error); i++) {
 		if (explain_feature(collector, &features[i]))
 			return;
 	}
@@ -187,17 +203,37 @@ static __u32 level_roles(enum xpt_level level)
 	}
 }
 
-/* What is stopped in the kernel does not wait for this process alone. */
-static int guard_kernel(struct collector *collector)
+/* With -a nobody waits for probes: too many may. */
+static __u64 probe_limit(const struct collector *collector)
 {
-	int holds = kern_holds(collector->kern), error;
+	const struct collector_options *options = &collector->options;
 
-	if (!collector->guard || holds < 0)
-		return 0;
-	error = guard_holds(collector->guard, holds, collector->hold_limit);
-	if (error)
-		log_error(&collector->log, "cannot tell the guard process of stopped processes: %s", strerror(-error));
-	return error;
+	return options->no_wait || options->all_processes ? 0 : options->wait_limit ?: WAIT_PROBES;
+}
+
+__u64 collector_code_limit(const struct collector *collector)
+{
+	return collector->options.no_wait ? 0 : collector->options.code_wait_limit ?: WAIT_CODES;
+}
+
+/* Many probes take a while, and the longer the more processes fork meanwhile. */
+static bool on_placing(void *context, size_t done, size_t total)
+{
+	struct collector *collector = context;
+	const struct collector_options *options = &collector->options;
+	__u64 now = clock_monotonic();
+
+	if (!done)
+		collector->placing_since = collector->placing_reported = now;
+	if (now - collector->placing_reported >= PLACING_INTERVAL) {
+		log_info(&collector->log, "placing probes %zu/%zu", done, total);
+		if (now - collector->placing_since >= PLACING_SLOW && !collector->placing_slow)
+			log_warn(&collector->log,
+				 "placing probes takes more than 1 s: the kernel is busy, or processes fork all the time");
+		collector->placing_slow |= now - collector->placing_since >= PLACING_SLOW;
+		collector->placing_reported = now;
+	}
+	return options->interrupted && options->interrupted(options->context);
 }
 
 static int open_kernel(struct collector *collector)
@@ -210,13 +246,16 @@ static int open_kernel(struct collector *collector)
 		.buffer_bytes = options->buffer_bytes ?: BUFFER_BYTES,
 		.link = (enum link_kind)options->link,
 		.codes = options->codes,
-		.no_stop = !targets_stopped_for_codes(collector),
+		.wait_probes = probe_limit(collector),
+		.wait_codes = collector_code_limit(collector),
+		.placing = on_placing,
+		.placing_context = collector,
 	};
 	struct attacher_options attacher_options = {
 		.log = &collector->log,
 		.registry = collector->registry,
 		.all_processes = options->all_processes,
-		.hold = options->command != NULL,
+		.loader = options->command != NULL,
 		.codes = options->codes,
 		.roles = options->codes_only ? 0 : level_roles(options->level),
 		.record = record_visit,
@@ -234,9 +273,6 @@ static int open_kernel(struct collector *collector)
 		return error;
 	}
 	attacher_options.kern = collector->kern;
-	error = guard_kernel(collector);
-	if (error)
-		return error;
 	error = attacher_create(&attacher_options, &collector->attacher);
 	if (!error && !options->command && mappings_open(&collector->log, &collector->mappings))
 		collector->mappings = NULL;
@@ -255,8 +291,10 @@ static int open_events(struct collector *collector)
 	int error;
 
 	collector->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (collector->epoll < 0)
+		return -errno;
 	collector->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (collector->epoll < 0 || collector->wake < 0)
+	if (collector->wake < 0)
 		return -errno;
 	error = watch(collector, collector->wake);
 	if (!error)
@@ -290,7 +328,12 @@ int collector_open(struct collector *collector)
 
 	if (!error)
 		error = open_kernel(collector);
-	return error ?: open_events(collector);
+	if (error)
+		return error;
+	error = open_events(collector);
+	if (error)
+		log_error(&collector->log, "cannot wait for records: %s", strerror(-error));
+	return error;
 }
 
 /* The user's names come first in the stream, so that they hold from the first call on. */
@@ -328,7 +371,18 @@ int collector_start(struct collector *collector)
 		error = counter_side_start(collector->counter_side);
 	if (!error)
 		error = start_device_side(collector);
-	return error ?: targets_start(collector);
+	if (!error)
+		error = targets_start(collector);
+	if (error == -EINTR)
+		log_error(&collector->log, "interrupted while probes were placed: nothing has been recorded");
+	if (!error)
+		error = kern_set_capture(collector->kern, XPT_CAPTURE_ON);
+	if (error)
+		return error;
+	collector->ready = true;
+	collector->started = clock_monotonic();
+	targets_report(collector);
+	return collector->options.command ? command_release(&collector->command) : 0;
 }
 
 int collector_wait(struct collector *collector, __u64 until)
@@ -413,10 +467,11 @@ void collector_finish(struct collector *collector)
 {
 	collector->ended = clock_monotonic();
 	counter_side_stop(collector->counter_side);
-	targets_release(collector);
-	kern_stop(collector->kern);
+	kern_set_capture(collector->kern, XPT_CAPTURE_ENDING);
 	usleep(GRACE_US);
 	records_drain(collector);
+	/* No call is recorded that removing probes makes slower. */
+	kern_set_capture(collector->kern, XPT_CAPTURE_OFF);
 	tell_not_found(collector);
 	attacher_detach(collector->attacher);
 	if (collector->device_side)
@@ -431,10 +486,10 @@ void collector_free(struct collector *collector)
 {
 	if (!collector)
 		return;
-	targets_release(collector);
-	attacher_free(collector->attacher);
 	if (collector->kern)
-		targets_release_codes(collector);
+		kern_set_capture(collector->kern, XPT_CAPTURE_OFF);
+	attacher_free(collector->attacher);
+	targets_free(collector);
 	mappings_close(collector->mappings);
 	device_side_free(collector->device_side);
 	counter_side_free(collector->counter_side);
@@ -453,7 +508,6 @@ void collector_free(struct collector *collector)
 	free(collector->process_names);
 	free(collector->names);
 	free(collector->pids);
-	free(collector->followed);
 	free(collector->pending);
 	operator_nodes_free(&collector->operator_nodes);
 	launch_symbols_free(collector->launch_symbols);

@@ -6,6 +6,8 @@
 #ifndef XPT_SESSION_COLLECTOR_H
 #define XPT_SESSION_COLLECTOR_H
 
+#include <errno.h>
+#include <stdlib.h>
 #include <xputrace/recording.h>
 
 #include "base/guard.h"
@@ -14,6 +16,8 @@
 #include "kern/kern.h"
 #include "kern/mappings.h"
 #include "model/event.h"
+#include "model/link.h"
+#include "model/map.h"
 #include "session/attach.h"
 #include "session/command.h"
 #include "session/counter_side.h"
@@ -56,15 +60,16 @@ struct collector_options {
 	enum xpt_link link;
 	bool guard; /* wanted even without a command */
 	/*
-	 * Code objects are captured: CODE_PIECE and CODE records come, too. Who gets one that is XPT_CODE_HELD has to call
-	 * collector_let_go() for its process once it has read what it wants.
+	 * Code objects are captured: CODE_PIECE and CODE records come, too. Who gets one with a ticket has to call
+	 * collector_answer() once it has read the memory of the thread.
 	 */
 	bool codes;
-	bool no_stop;	 /* processes are not stopped for that; those of all_processes never are */
-	bool codes_only; /* no other calls than those that tell of programs and code objects */
-	/* The rings have been emptied; true: once more, at once. NULL: nobody wants to know, as with: */
-	bool (*drained)(void *context);
-	void (*scanned)(void *context, pid_t tgid); /* a process's files have been looked through */
+	int no_wait;	       /* threads never wait for the collector */
+	__u64 wait_limit;      /* ns that a thread waits for its probes at most; 0: the default */
+	__u64 code_wait_limit; /* the same for its code object */
+	bool codes_only;       /* no other calls than those that tell of programs and code objects */
+	void (*scanned)(void *context, pid_t tgid); /* a process's files have been scanned; NULL */
+	bool (*interrupted)(void *context);	    /* starting is to be given up; NULL: it is not */
 	struct log log;
 	/*
 	 * Unless all processes are traced: whether one that has one of the names, the command or a child may be followed; 0, or why
@@ -84,17 +89,20 @@ struct collector_options {
 	.process_name_count = (from)->process_name_count, .runtime_files = (from)->runtime_files,                   \
 	.runtime_file_count = (from)->runtime_file_count, .regions = (from)->regions,                               \
 	.region_count = (from)->region_count, .runtimes = (from)->runtimes, .runtime_count = (from)->runtime_count, \
-	.driver_files = (from)->driver_files, .driver_file_count = (from)->driver_file_count,                       \
-	.drivers = (from)->drivers, .tracefs = (from)->tracefs, .names = (from)->names,                             \
-	.name_count = (from)->name_count, .buffer_bytes = (from)->buffer_bytes, .link = (from)->link,               \
-	.log = { (from)->log, (from)->log_context, (from)->log_level }
+	.no_wait = (from)->no_wait, .wait_limit = (from)->wait_limit, .driver_files = (from)->driver_files,         \
+	.driver_file_count = (from)->driver_file_count, .drivers = (from)->drivers, .tracefs = (from)->tracefs,     \
+	.names = (from)->names, .name_count = (from)->name_count, .buffer_bytes = (from)->buffer_bytes,             \
+	.link = (from)->link, .log = { (from)->log, (from)->log_context, (from)->log_level }
 
 /* A process that is traced. */
 struct followed {
+	struct map_node node; /* by tgid */
+	struct link link;
 	pid_t tgid;
-	bool announced; /* its PROCESS record has been given out */
-	bool watched;	/* by the guard */
-	__u64 began;	/* ns of CLOCK_MONOTONIC: its fork or last exec; 0: before it was traced */
+	bool announced;	     /* its PROCESS record has been given out */
+	int placed;	     /* probes, when it was attached to */
+	unsigned int missed; /* deadlines in a row */
+	__u64 began;	     /* ns of CLOCK_MONOTONIC: its fork or last exec; 0: before it was traced */
 };
 
 struct collector {
@@ -116,10 +124,14 @@ struct collector {
 	int epoll, wake;
 	int error; /* ends it */
 	__u64 started, ended, losses_due;
+	__u64 placing_since, placing_reported;
+	bool placing_slow;
 
-	struct followed *followed; /* all-processes mode: those that a record has come from */
-	size_t followed_count, followed_room;
-	pid_t *pending; /* have mapped something; to be scanned */
+	struct link followed; /* struct followed; all-processes mode: those that a record has come from */
+	struct map followed_map;
+	bool has_family; /* processes that come are of the family */
+	bool ready;	 /* what was there at the start has its probes */
+	pid_t *pending;	 /* have mapped something; to be scanned */
 	size_t pending_count, pending_room;
 	bool scan_all;
 
@@ -134,7 +146,6 @@ struct collector {
 	__u64 events, ioctls;	    /* of drivers: passed on */
 	struct operator_nodes operator_nodes;
 	struct launch_symbols *launch_symbols; /* NULL: without code objects */
-	__u64 hold_limit;		       /* ns that a process may be stopped for them */
 	__u64 pass,
 		told_hold_from; /* time of the last PASS; what is told of operators' nodes and symbols counts from there */
 };
@@ -160,30 +171,36 @@ int collector_work(struct collector *collector);
 /* Places nothing any more, takes all probes off, passes on what is left, and the totals. */
 void collector_finish(struct collector *collector);
 void collector_free(struct collector *collector);
-/* A process that was stopped for a code object goes on; for how long it was, the object's record tells. */
-void collector_let_go(struct collector *collector, pid_t tgid);
-/* Before collector_open(): the guard lets it go after that many ns, whatever the collector does, or waits for, then. */
-void collector_limit_holds(struct collector *collector, __u64 limit);
+/* A thread of the process that waits for this goes on. False: it did so before, at its deadline. */
+bool collector_answer(struct collector *collector, pid_t tgid, __u64 ticket);
+__u64 collector_code_limit(
+	const struct collector *collector); /* ns that a call waits for its code object; 0: it does not */
 static inline void collector_pass(struct collector *collector, const struct xpt_record_header *record)
 {
 	collector->options.record(collector->options.context, record);
 }
+/* A record of user space's own, which is freed. NULL: there was no memory for it; that ends the collecting. */
+static inline void collector_pass_text(struct collector *collector, struct xpt_record_text *record)
+{
+	if (record)
+		collector_pass(collector, &record->header);
+	else if (!collector->error)
+		collector->error = -ENOMEM;
+	free(record);
+}
 
 /* targets.c: processes, the command, libraries that come later */
-int targets_look(struct collector *collector); /* before anything is made: can the processes be traced? */
-int targets_start(struct collector *collector);
+int targets_look(struct collector *collector);	  /* before anything is made: can the processes be traced? */
+int targets_start(struct collector *collector);	  /* attaches; a command waits for command_release() */
+void targets_report(struct collector *collector); /* what has been attached to, to the log */
+void targets_free(struct collector *collector);
 void targets_read_mappings(struct collector *collector);
 void targets_scan_pending(struct collector *collector);
 void targets_check(struct collector *collector); /* processes whose end went unseen */
 bool targets_ended(struct collector *collector);
-bool targets_stopped_for_codes(const struct collector *collector);
-void targets_release_codes(struct collector *collector);      /* lets go what nobody has let go; without probes */
 __u64 targets_began(struct collector *collector, pid_t tgid); /* as in struct followed; 0 for any other process */
-void targets_release(struct collector *collector);	      /* lets go whatever is held; safe to repeat */
 /* A record that tells of a process: fork, exec, exit, first call of a thread. */
 void targets_task(struct collector *collector, const struct xpt_record_task *task);
-/* The process was held for this record: probes are in place now, let it go. */
-void targets_continue(struct collector *collector, pid_t tgid, __u64 since, unsigned int event, unsigned int sites);
 
 /* records.c: from the rings to the receiver */
 void records_drain(struct collector *collector);
@@ -195,6 +212,7 @@ void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count)
 void records_counts(struct collector *collector, __u64 time);
 void records_totals(struct collector *collector, pid_t tgid);		 /* 0: of all; taken out of the kernel */
 __u64 records_call_cost(const struct collector *collector, size_t spec); /* ns: of one recorded call, estimated */
-void records_end(struct collector *collector, const char *stopped_by);
+/* 0 or -ENOMEM: without it what is recorded looks cut short. */
+int records_end(struct collector *collector, const char *stopped_by);
 
 #endif

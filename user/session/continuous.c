@@ -30,7 +30,7 @@ static void tell_status(struct xpt_continuous *continuous, __u64 now)
 	getrusage(RUSAGE_SELF, &usage);
 	status->pid = getpid();
 	status->elapsed = now - collector->started;
-	status->processes = collector->followed_count;
+	status->processes = collector->followed_map.count;
 	status->calls = collector->calls;
 	status->lost = collector->lost + window.lost;
 	status->window_time = now > window.begin ? now - window.begin : 0;
@@ -303,8 +303,6 @@ void continuous_end(struct xpt_continuous *continuous)
 	if (continuous->has_collecting)
 		collector_finish(continuous->collector);
 	continuous->has_collecting = continuous->has_saving = false;
-	if (continuous->collector)
-		targets_release(continuous->collector);
 }
 
 void xpt_continuous_stop(struct xpt_continuous *continuous)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/options.h"
 #include "session/continuous_private.h"
 #include "session/describe_records.h"
@@ -258,18 +259,20 @@ static int write_end(struct writing *writing)
 {
 	const struct save *save = writing->save;
 	struct xpt_record_header pass = { XPT_RECORD_PASS, sizeof(pass), 0, save->end };
-	cJSON *object = cJSON_CreateObject(), *target;
+	struct text json = {};
 	char stopped_by[REASON_MAX + 16];
 	struct xpt_record_text *record;
 	int error = -ENOMEM;
 
 	snprintf(stopped_by, sizeof(stopped_by), "saved, %s", save->reason);
-	cJSON_AddNumberToObject(object, "duration_ns", (double)(save->end - begin_of(save)));
-	cJSON_AddStringToObject(object, "stopped_by", stopped_by);
-	target = cJSON_AddObjectToObject(object, "target");
-	cJSON_AddNumberToObject(target, "calls", (double)writing->calls);
-	cJSON_AddNumberToObject(target, "cost_ns", (double)writing->cost);
-	record = record_end(save->end, object);
+	json_begin(&json, NULL, '{');
+	json_add_unsigned(&json, "duration_ns", save->end - begin_of(save));
+	json_add_string(&json, "stopped_by", stopped_by);
+	json_begin(&json, "target", '{');
+	json_add_unsigned(&json, "calls", writing->calls);
+	json_add_unsigned(&json, "cost_ns", writing->cost);
+	json_end(&json, '}');
+	record = record_end(save->end, &json);
 	if (record)
 		error = recording_writer_add(writing->writer, &record->header);
 	/* Nothing comes after: the second of two passes releases everything. */

@@ -61,9 +61,9 @@ static cJSON *read_object(const char *line, size_t length, char *reason)
 		snprintf(reason, CONTROL_REASON_MAX, "a string with \\u0000 is not taken");
 		return NULL;
 	}
-	if (json_is_object(line, length))
-		object = cJSON_ParseWithLength(line, length + 1);
-	if (!object)
+	if (json_parse(line, length, &object) == -ENOMEM)
+		snprintf(reason, CONTROL_REASON_MAX, "%s", strerror(ENOMEM));
+	else if (!object)
 		snprintf(reason, CONTROL_REASON_MAX, "the line is no JSON object that can be read");
 	return object;
 }

@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+
 #define TEXT_MAX 65000 /* a record's size is 16 bits */
 
-struct xpt_record_text *record_text(enum xpt_record_kind kind, __u32 tgid, __u64 time, __u64 id, const char *text)
+static struct xpt_record_text *record_bytes(enum xpt_record_kind kind, __u32 tgid, __u64 time, __u64 id,
+					    const char *text, size_t length)
 {
-	size_t length = text ? strlen(text) : 0;
 	struct xpt_record_text *record;
 
 	if (length > TEXT_MAX)
@@ -27,16 +29,21 @@ struct xpt_record_text *record_text(enum xpt_record_kind kind, __u32 tgid, __u64
 	return record;
 }
 
-/* Prints and frees the object. */
-static struct xpt_record_text *record_json(enum xpt_record_kind kind, __u32 tgid, __u64 time, __u64 id, cJSON *object)
+struct xpt_record_text *record_text(enum xpt_record_kind kind, __u32 tgid, __u64 time, __u64 id, const char *text)
+{
+	return record_bytes(kind, tgid, time, id, text, text ? strlen(text) : 0);
+}
+
+/* Ends the object and frees the text. */
+static struct xpt_record_text *record_json(enum xpt_record_kind kind, __u32 tgid, __u64 time, __u64 id,
+					   struct text *text)
 {
 	struct xpt_record_text *record = NULL;
-	char *text = cJSON_PrintUnformatted(object);
 
-	if (text)
-		record = record_text(kind, tgid, time, id, text);
-	cJSON_free(text);
-	cJSON_Delete(object);
+	json_end(text, '}');
+	if (!text->error)
+		record = record_bytes(kind, tgid, time, id, text->data, text->length);
+	text_free(text);
 	return record;
 }
 
@@ -47,167 +54,179 @@ static const char *class_name(enum status_class class)
 
 struct xpt_record_text *record_runtime(const struct description *runtime)
 {
-	cJSON *object = cJSON_CreateObject(), *statuses, *status;
+	struct text json = {};
 
-	cJSON_AddStringToObject(object, "name", runtime->name);
-	cJSON_AddStringToObject(object, "title", runtime->title);
-	statuses = cJSON_AddArrayToObject(object, "statuses");
+	json_begin(&json, NULL, '{');
+	json_add_string(&json, "name", runtime->name);
+	json_add_string(&json, "title", runtime->title);
+	json_begin(&json, "statuses", '[');
 	for (size_t i = 0; i < runtime->status_count; i++) {
-		status = cJSON_CreateObject();
-		cJSON_AddNumberToObject(status, "value", runtime->statuses[i].value);
-		cJSON_AddStringToObject(status, "class", class_name(runtime->statuses[i].class));
-		cJSON_AddStringToObject(status, "name", runtime->statuses[i].name);
-		cJSON_AddItemToArray(statuses, status);
+		json_begin(&json, NULL, '{');
+		json_add_signed(&json, "value", runtime->statuses[i].value);
+		json_add_string(&json, "class", class_name(runtime->statuses[i].class));
+		json_add_string(&json, "name", runtime->statuses[i].name);
+		json_end(&json, '}');
 	}
-	return record_json(XPT_RECORD_RUNTIME, 0, 0, runtime->index, object);
+	json_end(&json, ']');
+	return record_json(XPT_RECORD_RUNTIME, 0, 0, runtime->index, &json);
 }
 
 struct xpt_record_text *record_spec(const struct call_spec *spec)
 {
 	static const char *const types[] = { "u64", "u32", "s32", "u16", "u8", "string" };
-	cJSON *object = cJSON_CreateObject(), *fetches, *fetch;
+	struct text json = {};
 
-	cJSON_AddNumberToObject(object, "runtime", spec->wire.runtime);
-	cJSON_AddStringToObject(object, "function", spec->function);
-	cJSON_AddStringToObject(object, "role", role_name(spec->wire.role));
-	cJSON_AddNumberToObject(object, "success", spec->wire.success);
-	cJSON_AddBoolToObject(object, "status", spec->has_status);
-	cJSON_AddStringToObject(object, "counted_by", spec->wire.flags & XPT_SPEC_BY_PROGRAM ? "program" : "function");
-	fetches = cJSON_AddArrayToObject(object, "fetches");
+	json_begin(&json, NULL, '{');
+	json_add_unsigned(&json, "runtime", spec->wire.runtime);
+	json_add_string(&json, "function", spec->function);
+	json_add_string(&json, "role", role_name(spec->wire.role));
+	json_add_signed(&json, "success", spec->wire.success);
+	json_add_bool(&json, "status", spec->has_status);
+	json_add_string(&json, "counted_by", spec->wire.flags & XPT_SPEC_BY_PROGRAM ? "program" : "function");
+	json_begin(&json, "fetches", '[');
 	for (unsigned int i = 0; i < spec->wire.fetches; i++) {
-		fetch = cJSON_CreateObject();
-		cJSON_AddStringToObject(fetch, "meaning", meaning_name(spec->wire.fetch[i].meaning));
-		cJSON_AddStringToObject(fetch, "type", types[spec->wire.fetch[i].type]);
-		cJSON_AddBoolToObject(fetch, "at_return", spec->wire.fetch[i].at_return);
-		cJSON_AddItemToArray(fetches, fetch);
+		json_begin(&json, NULL, '{');
+		json_add_string(&json, "meaning", meaning_name(spec->wire.fetch[i].meaning));
+		json_add_string(&json, "type", types[spec->wire.fetch[i].type]);
+		json_add_bool(&json, "at_return", spec->wire.fetch[i].at_return);
+		json_end(&json, '}');
 	}
-	return record_json(XPT_RECORD_SPEC, 0, 0, spec->wire.index, object);
+	json_end(&json, ']');
+	return record_json(XPT_RECORD_SPEC, 0, 0, spec->wire.index, &json);
 }
 
 struct xpt_record_text *record_process(const struct process_info *info, __u64 time)
 {
-	cJSON *object = cJSON_CreateObject();
+	struct text json = {};
 
-	cJSON_AddStringToObject(object, "name", info->name);
-	cJSON_AddStringToObject(object, "command", info->command ?: "");
-	cJSON_AddNumberToObject(object, "parent", info->parent);
-	cJSON_AddNumberToObject(object, "start_time", info->start_time);
-	return record_json(XPT_RECORD_PROCESS, info->tgid, time, 0, object);
+	json_begin(&json, NULL, '{');
+	json_add_string(&json, "name", info->name);
+	json_add_string(&json, "command", info->command ?: "");
+	json_add_unsigned(&json, "parent", info->parent);
+	json_add_unsigned(&json, "start_time", info->start_time);
+	return record_json(XPT_RECORD_PROCESS, info->tgid, time, 0, &json);
 }
 
 struct xpt_record_text *record_node(const struct operator_node *node, __u32 tgid, __u64 time, __u64 object, __u64 class)
 {
-	cJSON *json = cJSON_CreateObject();
+	struct text json = {};
 
-	cJSON_AddNumberToObject(json, "class", (double)class);
-	cJSON_AddNumberToObject(json, "index", (double)node->index);
-	cJSON_AddStringToObject(json, "name", node->name);
-	cJSON_AddStringToObject(json, "type", node->type);
-	cJSON_AddStringToObject(json, "provider", node->provider);
-	return record_json(XPT_RECORD_NODE, tgid, time, object, json);
+	json_begin(&json, NULL, '{');
+	json_add_unsigned(&json, "class", class);
+	json_add_unsigned(&json, "index", node->index);
+	json_add_string(&json, "name", node->name);
+	json_add_string(&json, "type", node->type);
+	json_add_string(&json, "provider", node->provider);
+	return record_json(XPT_RECORD_NODE, tgid, time, object, &json);
 }
 
-static void add_ioctls(cJSON *object, const struct driver_ioctls *ioctls)
+static void add_ioctls(struct text *json, const struct driver_ioctls *ioctls)
 {
-	cJSON *array = cJSON_AddArrayToObject(object, "ioctls"), *item;
-
+	json_begin(json, "ioctls", '[');
 	for (size_t i = 0; i < ioctls->number_count; i++) {
-		item = cJSON_CreateObject();
-		cJSON_AddNumberToObject(item, "number", ioctls->numbers[i].number);
-		cJSON_AddStringToObject(item, "name", ioctls->numbers[i].name);
-		cJSON_AddNumberToObject(item, "role", ioctls->numbers[i].role);
-		cJSON_AddItemToArray(array, item);
+		json_begin(json, NULL, '{');
+		json_add_unsigned(json, "number", ioctls->numbers[i].number);
+		json_add_string(json, "name", ioctls->numbers[i].name);
+		json_add_unsigned(json, "role", ioctls->numbers[i].role);
+		json_end(json, '}');
 	}
+	json_end(json, ']');
 }
 
-static void add_nodes(cJSON *object, const struct device_nodes *nodes, const dev_t *followed, size_t count)
+static void add_nodes(struct text *json, const struct device_nodes *nodes, const dev_t *followed, size_t count)
 {
-	cJSON *array = cJSON_AddArrayToObject(object, "nodes"), *item;
-
+	json_begin(json, "nodes", '[');
 	for (size_t i = 0; i < nodes->count; i++) {
 		for (size_t index = 0; index < count; index++) {
 			if (followed[index] != nodes->items[i].device)
 				continue;
-			item = cJSON_CreateObject();
-			cJSON_AddNumberToObject(item, "index", index);
-			cJSON_AddStringToObject(item, "path", nodes->items[i].path);
-			cJSON_AddItemToArray(array, item);
+			json_begin(json, NULL, '{');
+			json_add_unsigned(json, "index", index);
+			json_add_string(json, "path", nodes->items[i].path);
+			json_end(json, '}');
 		}
 	}
+	json_end(json, ']');
 }
 
 struct xpt_record_text *record_driver(const struct driver_events *events, __u16 index, const struct record_join *joins,
 				      size_t join_count, const dev_t *followed, size_t followed_count)
 {
-	cJSON *object = cJSON_CreateObject(), *array, *item;
+	struct text json = {};
 
-	cJSON_AddStringToObject(object, "name", events->driver->name);
-	cJSON_AddStringToObject(object, "title", events->driver->title);
-	cJSON_AddNumberToObject(object, "pairing", events->set ? events->set->pairing : XPT_PAIRING_UNIQUE);
-	cJSON_AddNumberToObject(object, "bits", events->set ? events->set->bits : 64);
-	array = cJSON_AddArrayToObject(object, "joins");
+	json_begin(&json, NULL, '{');
+	json_add_string(&json, "name", events->driver->name);
+	json_add_string(&json, "title", events->driver->title);
+	json_add_unsigned(&json, "pairing", events->set ? events->set->pairing : XPT_PAIRING_UNIQUE);
+	json_add_unsigned(&json, "bits", events->set ? events->set->bits : 64);
+	json_begin(&json, "joins", '[');
 	for (size_t i = 0; i < join_count; i++) {
-		item = cJSON_CreateObject();
-		cJSON_AddNumberToObject(item, "driver", joins[i].driver);
-		cJSON_AddNumberToObject(item, "bits", joins[i].bits);
-		cJSON_AddItemToArray(array, item);
+		json_begin(&json, NULL, '{');
+		json_add_unsigned(&json, "driver", joins[i].driver);
+		json_add_unsigned(&json, "bits", joins[i].bits);
+		json_end(&json, '}');
 	}
-	add_ioctls(object, &events->driver->ioctls);
-	add_nodes(object, &events->nodes, followed, followed_count);
-	return record_json(XPT_RECORD_DRIVER, 0, 0, index, object);
+	json_end(&json, ']');
+	add_ioctls(&json, &events->driver->ioctls);
+	add_nodes(&json, &events->nodes, followed, followed_count);
+	return record_json(XPT_RECORD_DRIVER, 0, 0, index, &json);
 }
 
-struct xpt_record_text *record_end(__u64 time, cJSON *object)
+struct xpt_record_text *record_end(__u64 time, struct text *json)
 {
-	return record_json(XPT_RECORD_END, 0, time, 0, object);
+	return record_json(XPT_RECORD_END, 0, time, 0, json);
 }
 
 struct xpt_record_text *record_loaded(const struct model_program *program, __u64 time)
 {
-	cJSON *object = cJSON_CreateObject();
+	struct text json = {};
 
-	cJSON_AddNumberToObject(object, "runtime", program->runtime_index);
+	json_begin(&json, NULL, '{');
+	json_add_unsigned(&json, "runtime", program->runtime_index);
 	if (program->named) {
-		cJSON_AddStringToObject(object, "name", program->name);
-		cJSON_AddNumberToObject(object, "named_by", program->name_source);
+		json_add_string(&json, "name", program->name);
+		json_add_unsigned(&json, "named_by", program->name_source);
 	}
 	if (program->size && program->size <= 1ull << 53)
-		cJSON_AddNumberToObject(object, "size", (double)program->size);
-	return record_json(XPT_RECORD_LOADED, program->process->tgid, time, program->handle, object);
+		json_add_unsigned(&json, "size", program->size);
+	return record_json(XPT_RECORD_LOADED, program->process->tgid, time, program->handle, &json);
 }
 
 struct xpt_record_text *record_loaded_region(const struct event_call *call)
 {
-	cJSON *object = cJSON_CreateObject();
+	struct text json = {};
 
-	cJSON_AddNumberToObject(object, "runtime", call->function->runtime_index);
-	cJSON_AddStringToObject(object, "region", call->name);
-	return record_json(XPT_RECORD_LOADED, call->tgid, call->end, call->handle, object);
+	json_begin(&json, NULL, '{');
+	json_add_unsigned(&json, "runtime", call->function->runtime_index);
+	json_add_string(&json, "region", call->name);
+	return record_json(XPT_RECORD_LOADED, call->tgid, call->end, call->handle, &json);
 }
 
 struct xpt_record_text *record_driver_event(const struct tracepoint *tracepoint, const struct xpt_event_spec *spec,
 					    __u16 driver)
 {
 	const struct driver_event *event = tracepoint->event;
-	cJSON *object = cJSON_CreateObject(), *fields, *field;
+	struct text json = {};
 	char name[256];
 
 	snprintf(name, sizeof(name), "%s:%s", event->system, event->name);
-	cJSON_AddNumberToObject(object, "driver", driver);
-	cJSON_AddStringToObject(object, "event", name);
-	cJSON_AddNumberToObject(object, "role", event->role);
-	cJSON_AddNumberToObject(object, "key", event->key_count);
-	cJSON_AddBoolToObject(object, "by_thread", spec->flags & XPT_EVENT_BY_THREAD);
-	fields = cJSON_AddArrayToObject(object, "fields");
+	json_begin(&json, NULL, '{');
+	json_add_unsigned(&json, "driver", driver);
+	json_add_string(&json, "event", name);
+	json_add_unsigned(&json, "role", event->role);
+	json_add_unsigned(&json, "key", event->key_count);
+	json_add_bool(&json, "by_thread", spec->flags & XPT_EVENT_BY_THREAD);
+	json_begin(&json, "fields", '[');
 	for (size_t i = 0; i < tracepoint->field_count; i++) {
-		field = cJSON_CreateObject();
-		cJSON_AddNumberToObject(field, "meaning", spec->field[i].meaning);
-		cJSON_AddStringToObject(field, "name", tracepoint->fields[i].field->name);
-		cJSON_AddBoolToObject(field, "text", spec->field[i].access != XPT_ACCESS_NUMBER);
-		cJSON_AddBoolToObject(field, "signed", spec->field[i].is_signed);
-		cJSON_AddItemToArray(fields, field);
+		json_begin(&json, NULL, '{');
+		json_add_unsigned(&json, "meaning", spec->field[i].meaning);
+		json_add_string(&json, "name", tracepoint->fields[i].field->name);
+		json_add_bool(&json, "text", spec->field[i].access != XPT_ACCESS_NUMBER);
+		json_add_bool(&json, "signed", spec->field[i].is_signed);
+		json_end(&json, '}');
 	}
-	return record_json(XPT_RECORD_DRIVER_EVENT, 0, 0, spec->index, object);
+	json_end(&json, ']');
+	return record_json(XPT_RECORD_DRIVER_EVENT, 0, 0, spec->index, &json);
 }
 
 struct xpt_record_text *record_counter(const struct xpt_counter_info *counter, __u64 index, size_t slots, bool each_cpu)
@@ -217,17 +236,18 @@ struct xpt_record_text *record_counter(const struct xpt_counter_info *counter, _
 		[XPT_COUNTER_MEAN] = MODEL_COUNTER_MEAN,
 		[XPT_COUNTER_LEVEL] = MODEL_COUNTER_LEVEL,
 	};
-	cJSON *object = cJSON_CreateObject();
+	struct text json = {};
 
-	cJSON_AddStringToObject(object, "name", counter->name);
-	cJSON_AddStringToObject(object, "kind", model_counter_kind_name(kinds[counter->kind]));
-	cJSON_AddStringToObject(object, "unit", counter->unit);
-	cJSON_AddStringToObject(object, "description", counter->description);
-	cJSON_AddStringToObject(object, "source", counter->source);
+	json_begin(&json, NULL, '{');
+	json_add_string(&json, "name", counter->name);
+	json_add_string(&json, "kind", model_counter_kind_name(kinds[counter->kind]));
+	json_add_string(&json, "unit", counter->unit);
+	json_add_string(&json, "description", counter->description);
+	json_add_string(&json, "source", counter->source);
 	if (slots) {
-		cJSON_AddNumberToObject(object, "slots", (double)slots);
-		cJSON_AddBoolToObject(object, "each_cpu", each_cpu);
-		cJSON_AddNumberToObject(object, "scale", counter->scale);
+		json_add_unsigned(&json, "slots", slots);
+		json_add_bool(&json, "each_cpu", each_cpu);
+		json_add_real(&json, "scale", counter->scale);
 	}
-	return record_json(XPT_RECORD_COUNTER, 0, 0, index, object);
+	return record_json(XPT_RECORD_COUNTER, 0, 0, index, &json);
 }

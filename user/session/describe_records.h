@@ -3,11 +3,11 @@
 #ifndef XPT_SESSION_DESCRIBE_RECORDS_H
 #define XPT_SESSION_DESCRIBE_RECORDS_H
 
-#include <cjson/cJSON.h>
 #include <linux/types.h>
 #include <stddef.h>
 #include <xputrace/counters.h>
 
+#include "base/text.h"
 #include "describe/description.h"
 #include "model/event.h"
 #include "target/driver_events.h"
@@ -21,8 +21,8 @@ struct xpt_record_text *record_spec(const struct call_spec *spec);
 /* NODE: of the operator's object at an address, of the class. */
 struct xpt_record_text *record_node(const struct operator_node *node, __u32 tgid, __u64 time, __u64 object,
 				    __u64 class);
-/* END: of the object, which is freed. */
-struct xpt_record_text *record_end(__u64 time, cJSON *object);
+/* END: of the object, of which all but the last bracket is there; it is freed. */
+struct xpt_record_text *record_end(__u64 time, struct text *json);
 /* LOADED: of a program as it is now. */
 struct xpt_record_text *record_loaded(const struct model_program *program, __u64 time);
 /* LOADED: of a region's handle, from the call that has named it. */

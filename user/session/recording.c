@@ -49,28 +49,18 @@ static void on_record(void *context, const struct xpt_record_header *record)
 
 /* ---- code objects ---- */
 
-static void pass_text(struct xpt_recording *recording, struct xpt_record_text *record)
-{
-	if (record)
-		output_record(recording->output, &record->header);
-	free(record);
-}
-
 static void on_loaded(void *context, const struct code_load *load)
 {
-	pass_text(context, record_code_object(load));
+	struct xpt_recording *recording = context;
+
+	collector_pass_text(recording->collector, record_code_object(load));
 }
 
 static void on_unloaded(void *context, const struct code_load *load)
 {
-	pass_text(context, record_code_unloaded(load));
-}
-
-static bool on_drained(void *context)
-{
 	struct xpt_recording *recording = context;
 
-	return recording->codes && code_side_drained(recording->codes);
+	collector_pass_text(recording->collector, record_code_unloaded(load));
 }
 
 static void on_scanned(void *context, pid_t tgid)
@@ -79,6 +69,11 @@ static void on_scanned(void *context, pid_t tgid)
 
 	if (recording->codes)
 		code_side_scanned(recording->codes, tgid);
+}
+
+static bool on_interrupted(void *context)
+{
+	return __atomic_load_n(&((struct xpt_recording *)context)->stopped, __ATOMIC_RELAXED);
 }
 
 static int create_codes(struct xpt_recording *recording)
@@ -155,9 +150,9 @@ static int create(struct xpt_recording *recording)
 		.counters_per_inference = options->counters_per_inference,
 		.level = options->level,
 		.codes = options->code_objects,
-		.no_stop = options->no_stop,
+		.code_wait_limit = options->code_wait_limit,
+		.interrupted = on_interrupted,
 		.record = on_record,
-		.drained = on_drained,
 		.scanned = on_scanned,
 		.context = recording,
 	};
@@ -233,7 +228,7 @@ static void report_status(struct xpt_recording *recording, __u64 now)
 	const struct collector *collector = recording->collector;
 	struct xpt_recording_status status = {
 		.elapsed = now - collector->started,
-		.processes = collector->followed_count,
+		.processes = collector->followed_map.count,
 		.programs = model_program_count(output_model(recording->output)),
 		.calls = collector->calls,
 		.lost = collector->lost,
@@ -331,7 +326,7 @@ static const char *end_name(enum xpt_end end)
 int xpt_recording_finish(struct xpt_recording *recording)
 {
 	struct collector *collector = recording->collector;
-	int error;
+	int error, written;
 
 	if (recording->finished)
 		return 0;
@@ -341,12 +336,13 @@ int xpt_recording_finish(struct xpt_recording *recording)
 		code_side_finish(recording->codes);
 	output_settle(recording->output);
 	note_losses(recording);
-	records_end(collector, end_name(recording->ended_by));
-	error = output_finish(recording->output);
-	if (error == -ETIMEDOUT)
+	error = records_end(collector, end_name(recording->ended_by));
+	written = output_finish(recording->output);
+	if (written == -ETIMEDOUT)
 		log_error(&collector->log, "%s is blocked and was given up: %llu records could not be written",
 			  recording->output_name, (unsigned long long)output_lost(recording->output));
-	else if (error)
+	error = written ?: error;
+	if (error && error != -ETIMEDOUT)
 		log_error(&collector->log, "cannot write %s: %s; what was written before can be read",
 			  recording->output_name, strerror(-error));
 	return error;
@@ -415,8 +411,6 @@ void xpt_recording_destroy(struct xpt_recording *recording)
 {
 	if (!recording)
 		return;
-	if (recording->collector)
-		targets_release(recording->collector);
 	code_side_free(recording->codes);
 	if (!recording->finished) /* nobody waits for the output */
 		recording->stopped = recording->stopped ?: clock_monotonic();

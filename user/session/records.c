@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From the rings to the receiver: what is for the collector is looked at on the way, the rest is passed on as it came. */
-#include <cjson/cJSON.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "session/collector.h"
 
 /* ns: what else a probe costs between the steps of a model, whose data it drives out of the caches (bench "operators"). */
@@ -80,13 +81,29 @@ static void look_at_launches(struct collector *collector, const struct xpt_recor
 	free(symbol);
 }
 
+/* A thread has waited since the record until it has its probes: sites of them are new. */
+static void answer(struct collector *collector, const struct xpt_record_header *request, __u64 ticket, size_t sites)
+{
+	struct xpt_record_waited record = {
+		.header = { XPT_RECORD_WAITED, sizeof(record), request->tgid, 0 },
+		.start = request->time,
+		.sites = sites,
+	};
+
+	collector_answer(collector, request->tgid, ticket);
+	record.header.time = clock_monotonic();
+	if (sites)
+		collector_pass(collector, &record.header);
+}
+
 static void on_call(struct collector *collector, const struct xpt_record_call *call)
 {
-	size_t before = call->flags & XPT_CALL_HELD ? sites_placed(collector) : 0;
+	size_t before = sites_placed(collector);
 	bool own = attacher_record(collector->attacher, &call->header);
 
-	if (call->flags & XPT_CALL_HELD)
-		targets_continue(collector, call->header.tgid, call->header.time, 0, sites_placed(collector) - before);
+	if (call->flags & XPT_CALL_WAITS)
+		answer(collector, &call->header, ((const __u64 *)call)[call->header.size / sizeof(__u64) - 1],
+		       sites_placed(collector) - before);
 	if (own)
 		return;
 	look_at_operators(collector, call);
@@ -105,9 +122,8 @@ static void on_caller(struct collector *collector, const struct xpt_record_calle
 	size_t before = sites_placed(collector);
 
 	attacher_caller(collector->attacher, caller);
-	if (caller->held)
-		targets_continue(collector, caller->header.tgid, caller->header.time, 0,
-				 sites_placed(collector) - before);
+	if (caller->ticket)
+		answer(collector, &caller->header, caller->ticket, sites_placed(collector) - before);
 }
 
 static void on_total(struct collector *collector, const struct xpt_record_total *total)
@@ -166,14 +182,10 @@ static int on_record(void *context, const struct xpt_record_header *record)
 
 void records_drain(struct collector *collector)
 {
-	const struct collector_options *options = &collector->options;
-	int result;
+	int result = kern_drain(collector->kern, on_record, collector);
 
-	do {
-		result = kern_drain(collector->kern, on_record, collector);
-		if (result < 0 && !collector->error)
-			collector->error = result;
-	} while (options->drained && options->drained(options->context));
+	if (result < 0 && !collector->error)
+		collector->error = result;
 }
 
 void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count)
@@ -257,10 +269,9 @@ __u64 records_call_cost(const struct collector *collector, size_t spec)
 	return attacher_cost(collector->attacher, spec) + slots * SLOT_COST;
 }
 
-static cJSON *end_json(struct collector *collector, const char *stopped_by)
+static void end_json(struct collector *collector, const char *stopped_by, struct text *json)
 {
 	const struct attacher_figures *figures = attacher_figures(collector->attacher);
-	cJSON *object = cJSON_CreateObject(), *part;
 	struct rusage usage;
 	__u64 calls = 0, cost = 0;
 
@@ -271,51 +282,53 @@ static cJSON *end_json(struct collector *collector, const char *stopped_by)
 	calls += collector->left_out;
 	cost += collector->left_out * LEFT_OUT_COST;
 	getrusage(RUSAGE_SELF, &usage);
-	cJSON_AddNumberToObject(object, "duration_ns", collector->ended - collector->started);
-	cJSON_AddStringToObject(object, "stopped_by", stopped_by);
-	cJSON_AddStringToObject(object, "link", link_kind_name(kern_link_kind(collector->kern)));
-	cJSON_AddNumberToObject(object, "attach_ns", figures->attach_time);
-	cJSON_AddNumberToObject(object, "detach_ns", figures->detach_time);
-	part = cJSON_AddObjectToObject(object, "sites");
+	json_begin(json, NULL, '{');
+	json_add_unsigned(json, "duration_ns", collector->ended - collector->started);
+	json_add_string(json, "stopped_by", stopped_by);
+	json_add_string(json, "link", link_kind_name(kern_link_kind(collector->kern)));
+	json_add_unsigned(json, "attach_ns", figures->attach_time);
+	json_add_unsigned(json, "detach_ns", figures->detach_time);
+	json_begin(json, "sites", '{');
 	for (unsigned int class = SITE_OPTIMISED; class <= SITE_STEPPED; class ++)
-		cJSON_AddNumberToObject(part, site_class_name(class), figures->sites[class]);
-	cJSON_AddNumberToObject(part, "refused", figures->refused);
-	part = cJSON_AddObjectToObject(object, "drivers");
-	cJSON_AddNumberToObject(part, "tracepoints", device_side_tracepoints(collector->device_side));
-	cJSON_AddNumberToObject(part, "events", collector->events);
-	cJSON_AddNumberToObject(part, "nodes", device_side_nodes(collector->device_side));
-	cJSON_AddNumberToObject(part, "ioctls", collector->ioctls);
-	part = cJSON_AddObjectToObject(object, "collector");
-	cJSON_AddNumberToObject(part, "cpu_ns",
-				(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e9 +
-					(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e3);
-	cJSON_AddNumberToObject(part, "max_rss_bytes", usage.ru_maxrss * 1024.0);
-	part = cJSON_AddObjectToObject(object, "target");
-	cJSON_AddNumberToObject(part, "calls", calls);
-	cJSON_AddNumberToObject(part, "cost_ns", cost);
-	return object;
+		json_add_unsigned(json, site_class_name(class), figures->sites[class]);
+	json_add_unsigned(json, "refused", figures->refused);
+	json_end(json, '}');
+	json_begin(json, "drivers", '{');
+	json_add_unsigned(json, "tracepoints", device_side_tracepoints(collector->device_side));
+	json_add_unsigned(json, "events", collector->events);
+	json_add_unsigned(json, "nodes", device_side_nodes(collector->device_side));
+	json_add_unsigned(json, "ioctls", collector->ioctls);
+	json_end(json, '}');
+	json_begin(json, "collector", '{');
+	json_add_unsigned(json, "cpu_ns",
+			  (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e9 +
+				  (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e3);
+	json_add_unsigned(json, "max_rss_bytes", usage.ru_maxrss * 1024ull);
+	json_end(json, '}');
+	json_begin(json, "target", '{');
+	json_add_unsigned(json, "calls", calls);
+	json_add_unsigned(json, "cost_ns", cost);
+	json_end(json, '}');
 }
 
-void records_end(struct collector *collector, const char *stopped_by)
+int records_end(struct collector *collector, const char *stopped_by)
 {
 	struct xpt_record_header pass = { XPT_RECORD_PASS, sizeof(pass), 0, 0 };
 	struct xpt_record_text *record;
-	cJSON *object;
-	char *text;
+	struct text json = {};
 
 	if (collector->counted > collector->closed)
 		records_lost(collector, XPT_LOSS_OPEN, collector->counted - collector->closed);
-	object = end_json(collector, stopped_by);
-	text = cJSON_PrintUnformatted(object);
-	record = record_text(XPT_RECORD_END, 0, clock_monotonic(), 0, text ?: "{}");
-	if (record)
-		collector_pass(collector, &record->header);
+	end_json(collector, stopped_by, &json);
+	record = record_end(clock_monotonic(), &json);
+	if (!record)
+		return -ENOMEM;
+	collector_pass(collector, &record->header);
 	free(record);
-	cJSON_free(text);
-	cJSON_Delete(object);
 	/* Nothing comes after: the second of two passes releases everything. */
 	for (int i = 0; i < 2; i++) {
 		pass.time = clock_monotonic();
 		collector_pass(collector, &pass);
 	}
+	return 0;
 }

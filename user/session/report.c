@@ -15,15 +15,20 @@
 
 #define PROGRESS_STEP (4u << 20) /* bytes between two calls of progress */
 
-static int read_all(const struct xpt_report_options *options, struct recording_reader *reader, struct chooser *chooser,
-		    struct model *model)
+static int read_all(const struct log *log, const struct xpt_report_options *options, struct recording_reader *reader,
+		    struct chooser *chooser, struct model *model)
 {
 	const struct xpt_record_header *record;
 	__u64 next = PROGRESS_STEP;
 	int result, error;
 
 	while ((result = recording_reader_next(reader, &record)) == 1) {
-		error = chooser_record(chooser, record) ?: model_feed(model, record);
+		error = chooser_record(chooser, record);
+		if (error == -EINVAL || error == -ENOSPC) {
+			log_error(log, "%s: the choice of programs in it is damaged", options->input);
+			return -EBADMSG;
+		}
+		error = error ?: model_feed(model, record);
 		if (error && error != -EBADMSG)
 			return error;
 		if (options->progress && recording_reader_position(reader) >= next) {
@@ -32,8 +37,9 @@ static int read_all(const struct xpt_report_options *options, struct recording_r
 			next = recording_reader_position(reader) + PROGRESS_STEP;
 		}
 	}
+	/* Of a recording without an end only this delivers what came last: what is malformed is dropped here, too. */
 	error = model_flush(model);
-	return error ?: result;
+	return error && error != -EBADMSG ? error : result;
 }
 
 static int write_summary(const struct xpt_report_options *options, const struct model *model)
@@ -73,7 +79,7 @@ int xpt_report_create(const struct xpt_report_options *options)
 	if (!error && options->output)
 		error = trace_file_create(&log, output_trace(options->format, options->level), options->output,
 					  recording_reader_info(reader), model, &trace);
-	ending = error ?: read_all(options, reader, chooser, model);
+	ending = error ?: read_all(&log, options, reader, chooser, model);
 	if (trace) {
 		written = trace_file_close(trace, model);
 		ending = written ?: ending;

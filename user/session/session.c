@@ -83,6 +83,11 @@ static void set_defaults(void *context, __u32 sample_every, __u32 roles)
 		log_error(&session->collector->log, "cannot set the sampling rate: %s", strerror(-error));
 }
 
+static bool on_interrupted(void *context)
+{
+	return __atomic_load_n(&((struct xpt_session *)context)->interrupted, __ATOMIC_RELAXED);
+}
+
 /* ---- creation ---- */
 
 static int copy_info(struct recording_info *info)
@@ -118,6 +123,7 @@ static int create_collector(struct xpt_session *session, const struct xpt_sessio
 		.counters = options->counters,
 		.counter_count = options->counter_count,
 		.counters_per_inference = true,
+		.interrupted = on_interrupted,
 		.record = on_record,
 		.context = session,
 	};
@@ -347,7 +353,7 @@ int xpt_session_status(struct xpt_session *session, struct xpt_session_status *s
 	pthread_mutex_lock(&session->lock);
 	if (session->started)
 		now.elapsed = clock_monotonic() - session->collector->started;
-	now.processes = session->collector->followed_count;
+	now.processes = session->collector->followed_map.count;
 	now.programs = profiling_program_count(session->profiling);
 	now.calls = session->collector->calls;
 	now.lost = session->collector->lost;

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "describe/registry.h"
 #include "kern/features.h"
 #include "target/functions.h"
@@ -61,8 +62,9 @@ static int walk_process(struct walk *walk)
 
 	if (error) {
 		log_error(&walk->log,
-			  error == -ESRCH ? "there is no process %d" : "cannot look at process %d (start it with sudo)",
-			  walk->options->pid);
+			  error == -ESRCH ? "there is no process %d" :
+					    "cannot look at process %d: %s (start it with sudo)",
+			  walk->options->pid, strerror(-error));
 		return error;
 	}
 	if (info.is_32bit) {
@@ -80,7 +82,8 @@ static int walk_process(struct walk *walk)
 		for (size_t i = 0; i < mapped.count && !error; i++) {
 			error = walk_file(walk, &mapped.files[i], info.tgid);
 			if (error < 0) {
-				log_debug(&walk->log, "%s: %s", mapped.files[i].path, strerror(-error));
+				log_write(&walk->log, error_is_shortage(error) ? XPT_LOG_WARN : XPT_LOG_DEBUG, "%s: %s",
+					  mapped.files[i].path, strerror(-error));
 				error = 0; /* data, fonts, a file of another machine: not every mapped file is ELF */
 			}
 		}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The processes that are watched: found, started, followed to their children, let go. */
+/* The processes that are traced: found, started, followed to their children. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -9,17 +9,21 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/process_state.h"
+#include "base/error.h"
 #include "session/collector.h"
 #include "target/process.h"
 
+/*
+ * Processes with probes of their own; more are a family. Not two: a session link with another process's filter arms the return of
+ * a call that this one declines (stack switching).
+ */
+#define SINGLE_MAX 1
+
 static struct followed *followed_find(struct collector *collector, pid_t tgid)
 {
-	for (size_t i = 0; i < collector->followed_count; i++) {
-		if (collector->followed[i].tgid == tgid)
-			return &collector->followed[i];
-	}
-	return NULL;
+	struct map_node *node = map_find(&collector->followed_map, tgid, 0);
+
+	return node ? container_of(node, struct followed, node) : NULL;
 }
 
 __u64 targets_began(struct collector *collector, pid_t tgid)
@@ -31,61 +35,91 @@ __u64 targets_began(struct collector *collector, pid_t tgid)
 
 static struct followed *followed_add(struct collector *collector, pid_t tgid)
 {
-	struct followed *followed = followed_find(collector, tgid), *more;
+	struct followed *followed = followed_find(collector, tgid);
 
 	if (followed)
 		return followed;
-	if (collector->followed_count == collector->followed_room) {
-		size_t room = collector->followed_room ? collector->followed_room * 2 : 16;
-
-		more = realloc(collector->followed, room * sizeof(*more));
-		if (!more)
-			return NULL;
-		collector->followed = more;
-		collector->followed_room = room;
+	followed = calloc(1, sizeof(*followed));
+	if (!followed)
+		return NULL;
+	followed->tgid = tgid;
+	if (map_add(&collector->followed_map, &followed->node, tgid, 0)) {
+		free(followed);
+		return NULL;
 	}
-	followed = &collector->followed[collector->followed_count++];
-	*followed = (struct followed){ .tgid = tgid };
+	link_append(&collector->followed, &followed->link);
 	return followed;
 }
 
-static bool holding(const struct collector *collector)
+static void followed_remove(struct collector *collector, struct followed *followed)
 {
-	return collector->options.command != NULL;
+	map_remove(&collector->followed_map, &followed->node);
+	link_remove(&followed->link);
+	free(followed);
 }
 
-bool targets_stopped_for_codes(const struct collector *collector)
+void targets_free(struct collector *collector)
 {
-	return collector->options.codes && !collector->options.no_stop && !collector->options.all_processes;
+	struct link *link, *following;
+
+	link_each(link, following, &collector->followed)
+		followed_remove(collector, container_of(link, struct followed, link));
+	map_free(&collector->followed_map);
 }
 
-/* From now on the process may be stopped in the kernel: it must not stay so if the collector dies. */
-static void watch(struct collector *collector, struct followed *followed)
-{
-	struct process_info info;
+/* ---- single processes and the family ---- */
 
-	if ((!holding(collector) && !targets_stopped_for_codes(collector)) || followed->watched ||
-	    process_info_read(followed->tgid, &info))
-		return;
-	followed->watched = !guard_watch(collector->guard, followed->tgid, info.start_time);
-	process_info_free(&info);
+/* From now on all that come are of the family; those with probes of their own keep them. */
+static int begin_family(struct collector *collector)
+{
+	int error = collector->has_family ? 0 : kern_family_adopt(collector->kern);
+
+	collector->has_family |= !error;
+	return error;
+}
+
+static size_t count_single(const struct collector *collector)
+{
+	struct link *link, *following;
+	size_t count = 0;
+
+	link_each(link, following, &collector->followed)
+		count += !kern_family_has(collector->kern, container_of(link, struct followed, link)->tgid);
+	return count;
+}
+
+/*
+ * The kernel side follows the process: as a single one, whose probes cost others nothing, or as a member of the family, whose
+ * probes need not be placed for each. It is in the list already.
+ */
+static int follow(struct collector *collector, pid_t tgid)
+{
+	int error = 0;
+
+	if (!collector->has_family && count_single(collector) <= SINGLE_MAX)
+		return kern_follow(collector->kern, tgid);
+	error = begin_family(collector);
+	if (!error)
+		kern_family_add(collector->kern, tgid);
+	/* Its end may have come before: then nobody removes it. */
+	if (!error && kill(tgid, 0) && errno == ESRCH)
+		kern_family_remove(collector->kern, tgid);
+	return error;
 }
 
 /* Gives out the PROCESS record: at first sight, and again when the process has become another program. */
 static void announce(struct collector *collector, struct followed *followed, __u64 time)
 {
 	struct process_info info;
-	struct xpt_record_text *record;
+	int error = process_info_read(followed->tgid, &info);
 
-	if (process_info_read(followed->tgid, &info))
+	if (error_is_shortage(error) && !collector->error)
+		collector->error = error;
+	if (error)
 		return;
-	record = record_process(&info, time);
-	if (record)
-		collector_pass(collector, &record->header);
-	followed->announced = record != NULL;
-	free(record);
+	collector_pass_text(collector, record_process(&info, time));
+	followed->announced = true;
 	process_info_free(&info);
-	watch(collector, followed);
 }
 
 static int admit(struct collector *collector, pid_t tgid)
@@ -104,13 +138,15 @@ static void forget(struct collector *collector, pid_t tgid)
 		return;
 	if (options->leave && !options->all_processes)
 		options->leave(options->context, tgid);
-	if (followed->watched)
-		guard_unwatch(collector->guard, tgid);
-	*followed = collector->followed[--collector->followed_count];
-	records_totals(collector, tgid);
 	attacher_forget(collector->attacher, tgid);
-	kern_forget_callers(collector->kern, tgid);
-	records_forget_told(collector, tgid);
+	kern_family_remove(collector->kern, tgid);
+	/* One that has called nothing has left nothing. */
+	if (followed->announced) {
+		records_totals(collector, tgid);
+		kern_forget_callers(collector->kern, tgid);
+		records_forget_told(collector, tgid);
+	}
+	followed_remove(collector, followed);
 }
 
 /* ---- starting ---- */
@@ -146,8 +182,8 @@ static int look_at(struct collector *collector, pid_t pid, struct process_info *
 	int error = process_info_read(pid, info);
 
 	if (error) {
-		log_error(&collector->log, error == -ESRCH ? "there is no process %d" : "cannot look at process %d",
-			  pid);
+		log_error(&collector->log, error == -ESRCH ? "there is no process %d" : "cannot look at process %d: %s",
+			  pid, strerror(-error));
 		return error;
 	}
 	error = refuse(collector, pid, info, 1);
@@ -182,38 +218,57 @@ static int attach_process(struct collector *collector, pid_t pid)
 	if (!followed)
 		error = -ENOMEM;
 	if (!error)
-		error = kern_follow(collector->kern, info.tgid, XPT_PROCESS_TARGET);
+		error = follow(collector, info.tgid);
 	if (!error) {
 		announce(collector, followed, clock_monotonic());
-		placed = attacher_scan(collector->attacher, info.tgid);
+		placed = followed->placed = attacher_scan(collector->attacher, info.tgid);
 		if (placed < 0) {
 			error = placed;
-			log_error(&collector->log,
-				  error == -ESRCH ? "process %d has ended while probes were placed" :
-						    "cannot place probes in process %d",
-				  pid);
+			if (error != -EINTR)
+				log_error(&collector->log,
+					  error == -ESRCH ? "process %d has ended while probes were placed" :
+							    "cannot place probes in process %d: %s",
+					  pid, strerror(-error));
 		}
 	}
 	if (!error)
 		error = refuse(collector, pid, &info, attacher_files(collector->attacher, info.tgid));
-	if (!error) {
-		const struct attacher_figures *figures = attacher_figures(collector->attacher);
-
-		log_info(&collector->log,
-			 "attached to PID %d (%s): %d probes in %zu files (%zu single-stepped), %s links", info.tgid,
-			 info.name, placed, attacher_files(collector->attacher, info.tgid),
-			 figures->sites[SITE_STEPPED], link_kind_name(kern_link_kind(collector->kern)));
-		if (figures->sites[SITE_STEPPED])
-			log_warn(&collector->log,
-				 "%zu probes are single-stepped: each of their calls takes about %u us longer (see `xputrace "
-				 "list sites -p %d`; leave runtimes out with --only)",
-				 figures->sites[SITE_STEPPED], site_class_cost(SITE_STEPPED) / 1000, info.tgid);
-		if (!placed)
-			log_warn(&collector->log, "PID %d uses no described runtime yet: waiting for it to load one",
-				 pid);
-	}
 	process_info_free(&info);
 	return error;
+}
+
+static void report_process(struct collector *collector, const struct followed *followed)
+{
+	const struct attacher_figures *figures = attacher_figures(collector->attacher);
+	struct process_info info = {};
+
+	if (process_info_read(followed->tgid, &info))
+		return;
+	log_info(&collector->log, "attached to PID %d (%s): %d probes in %zu files (%zu single-stepped), %s links",
+		 info.tgid, info.name, followed->placed, attacher_files(collector->attacher, info.tgid),
+		 figures->sites[SITE_STEPPED], link_kind_name(kern_link_kind(collector->kern)));
+	if (figures->sites[SITE_STEPPED])
+		log_warn(&collector->log,
+			 "%zu probes are single-stepped: each of their calls takes about %u us longer (see `xputrace "
+			 "list sites -p %d`; leave runtimes out with --only)",
+			 figures->sites[SITE_STEPPED], site_class_cost(SITE_STEPPED) / 1000, info.tgid);
+	if (!attacher_files(collector->attacher, info.tgid))
+		log_warn(&collector->log, "PID %d uses no described runtime yet: waiting for it to load one",
+			 info.tgid);
+	process_info_free(&info);
+}
+
+void targets_report(struct collector *collector)
+{
+	struct link *link, *following;
+
+	if (collector->options.all_processes)
+		log_info(&collector->log, "attached to all processes: %zu files with runtimes so far",
+			 attacher_files(collector->attacher, 0));
+	if (collector->options.command || collector->options.all_processes)
+		return;
+	link_each(link, following, &collector->followed)
+		report_process(collector, container_of(link, struct followed, link));
 }
 
 /* The name that it has, or that of the file that it runs. */
@@ -239,7 +294,7 @@ static bool is_named(const struct collector *collector, pid_t tgid)
 	return false;
 }
 
-/* Best effort: it may be gone again. But whether it may be followed at all is told. */
+/* Best effort: it may be gone again. But whether it may be followed at all is reported. */
 static int attach_named(void *context, pid_t tgid)
 {
 	struct collector *collector = context;
@@ -254,15 +309,17 @@ static int attach_named(void *context, pid_t tgid)
 		error = admit(collector, tgid);
 	if (!error && !info.is_kernel_thread && !info.is_zombie && !info.is_32bit) {
 		followed = followed_add(collector, tgid);
-		if (followed && !kern_follow(collector->kern, tgid, XPT_PROCESS_TARGET)) {
+		if (followed && !follow(collector, tgid)) {
 			announce(collector, followed, clock_monotonic());
 			placed = attacher_scan(collector->attacher, tgid);
-			log_info(&collector->log, "attached to PID %d (%s): %d probes", tgid, info.name,
-				 placed < 0 ? 0 : placed);
+			followed->placed = placed < 0 ? 0 : placed;
+			if (collector->ready)
+				log_info(&collector->log, "attached to PID %d (%s): %d probes", tgid, info.name,
+					 followed->placed);
 		}
 	}
 	process_info_free(&info);
-	return placed == -ENOMEM ? placed : error;
+	return placed == -ENOMEM || placed == -EINTR ? placed : error;
 }
 
 /* One that comes later and may not be followed is no reason to stop. */
@@ -278,8 +335,8 @@ static int attach_any(void *context, pid_t tgid)
 	struct collector *collector = context;
 	int placed = attacher_scan(collector->attacher, tgid);
 
-	/* One process more or less that cannot be looked at is no reason to stop. */
-	return placed == -ENOMEM ? placed : 0;
+	/* One process more or less that cannot be read is no reason to stop. */
+	return placed == -ENOMEM || placed == -EINTR ? placed : 0;
 }
 
 static int start_command(struct collector *collector)
@@ -297,32 +354,23 @@ static int start_command(struct collector *collector)
 	followed = followed_add(collector, collector->command.pid);
 	if (!followed)
 		return -ENOMEM;
-	error = kern_follow(collector->kern, collector->command.pid, XPT_PROCESS_TARGET | XPT_PROCESS_HOLD);
-	if (error)
-		return error;
-	watch(collector, followed);
-	if (!kern_can_hold_children())
-		log_warn(&collector->log,
-			 "this kernel cannot hold forked children: the first calls of a child may be missed");
-	return command_release(&collector->command);
+	/* Its dynamic loader, where it waits until what it has mapped has its probes. */
+	error = attacher_prepare(collector->attacher, collector->options.command[0]) ?: begin_family(collector);
+	if (!error)
+		kern_family_add(collector->kern, collector->command.pid);
+	return error;
 }
 
 int targets_start(struct collector *collector)
 {
 	int error = 0;
 
-	collector->spec_calls = calloc(collector->registry->spec_count ?: 1, sizeof(*collector->spec_calls));
-	if (!collector->spec_calls)
-		return -ENOMEM;
 	if (collector->options.command)
 		return start_command(collector);
-	if (collector->options.all_processes) {
-		error = process_each(attach_any, collector);
-		if (!error)
-			log_info(&collector->log, "attached to all processes: %zu files with runtimes so far",
-				 attacher_files(collector->attacher, 0));
-		return error;
-	}
+	if (collector->options.all_processes)
+		return process_each(attach_any, collector);
+	if (collector->options.pid_count > SINGLE_MAX)
+		error = begin_family(collector);
 	for (size_t i = 0; i < collector->options.pid_count && !error; i++)
 		error = attach_process(collector, collector->pids[i]);
 	if (!error && collector->options.process_name_count)
@@ -340,7 +388,8 @@ static void on_mapping(void *context, pid_t tgid, bool lost)
 		collector->scan_all = true;
 		return;
 	}
-	if (!collector->options.all_processes && !followed_find(collector, tgid) && !is_named(collector, tgid))
+	if (!collector->options.all_processes && !followed_find(collector, tgid) &&
+	    !kern_family_has(collector->kern, tgid) && !is_named(collector, tgid))
 		return;
 	for (size_t i = 0; i < collector->pending_count; i++) {
 		if (collector->pending[i] == tgid)
@@ -367,8 +416,11 @@ void targets_read_mappings(struct collector *collector)
 
 void targets_scan_pending(struct collector *collector)
 {
+	struct link *link, *following;
+
 	for (size_t i = 0; i < collector->pending_count; i++) {
-		if (collector->options.all_processes || followed_find(collector, collector->pending[i]))
+		if (collector->options.all_processes || followed_find(collector, collector->pending[i]) ||
+		    kern_family_has(collector->kern, collector->pending[i]))
 			attacher_scan(collector->attacher, collector->pending[i]);
 		else
 			attach_named_later(collector, collector->pending[i]);
@@ -381,94 +433,106 @@ void targets_scan_pending(struct collector *collector)
 		process_each(attach_any, collector);
 		return;
 	}
-	for (size_t i = 0; i < collector->followed_count; i++)
-		attacher_scan(collector->attacher, collector->followed[i].tgid);
+	link_each(link, following, &collector->followed)
+		attacher_scan(collector->attacher, container_of(link, struct followed, link)->tgid);
 	if (collector->options.process_name_count)
 		process_each(attach_named_later, collector);
 }
 
-void targets_continue(struct collector *collector, pid_t tgid, __u64 since, unsigned int event, unsigned int sites)
+bool collector_answer(struct collector *collector, pid_t tgid, __u64 ticket)
 {
-	struct xpt_record_held record = {
-		.header = { XPT_RECORD_HELD, sizeof(record), tgid, 0 },
-		.start = since,
-		.event = event,
-		.sites = sites,
-	};
+	struct followed *followed = followed_find(collector, tgid);
 
-	kill(tgid, SIGCONT);
-	record.header.time = clock_monotonic();
-	collector_pass(collector, &record.header);
+	if (kern_answer(collector->kern, ticket)) {
+		if (followed)
+			followed->missed = 0;
+		return true;
+	}
+	if (!followed)
+		return false;
+	if (!followed->missed++)
+		log_warn(&collector->log, "PID %d did not wait any longer: calls or code objects may be missing", tgid);
+	if (followed->missed == XPT_WAIT_PATIENCE)
+		log_warn(&collector->log, "PID %d does not wait any more: it has missed %d deadlines in a row", tgid,
+			 XPT_WAIT_PATIENCE);
+	return false;
 }
 
-void collector_limit_holds(struct collector *collector, __u64 limit)
+/* Nothing is read of the process: it may be one of thousands that do nothing traced. */
+static void on_fork(struct collector *collector, const struct xpt_record_task *task)
 {
-	collector->hold_limit = limit;
-}
-
-void collector_let_go(struct collector *collector, pid_t tgid)
-{
-	kern_forget_hold(collector->kern, tgid);
-	/* Ours was for a thread. Who has stopped the process meanwhile shall find it so. */
-	if (!process_stop_pending(tgid))
-		kill(tgid, SIGCONT);
-}
-
-void targets_release_codes(struct collector *collector)
-{
-	pid_t tgid;
-
-	while ((tgid = kern_take_hold(collector->kern)))
-		collector_let_go(collector, tgid);
-}
-
-/* A new process, or the same one with a new program: what it has mapped now is looked through. */
-static void on_begin(struct collector *collector, const struct xpt_record_task *task)
-{
-	struct followed *followed = followed_add(collector, task->header.tgid);
+	pid_t tgid = task->header.tgid;
+	struct followed *followed = followed_add(collector, tgid);
 	int placed = 0;
 
-	admit(collector, task->header.tgid);
 	collector_pass(collector, &task->header);
-	if (followed) {
-		announce(collector, followed, task->header.time);
-		attacher_renew(collector->attacher, task->header.tgid);
-		kern_forget_callers(collector->kern, task->header.tgid);
-		records_forget_told(collector, task->header.tgid);
-		followed->began = task->header.time;
-		placed = attacher_scan(collector->attacher, task->header.tgid);
-		if (placed > 0)
-			log_info(&collector->log, "PID %u (%.15s): %d probes", task->header.tgid, task->name, placed);
+	if (!followed)
+		return;
+	followed->began = task->header.time;
+	if (kern_family_has(collector->kern, tgid))
+		return;
+	/* A child of a single process has none of its probes. */
+	if (!follow(collector, tgid))
+		placed = attacher_scan(collector->attacher, tgid);
+	if (placed > 0)
+		log_info(&collector->log, "PID %d (%.15s): %d probes", tgid, task->name, placed);
+}
+
+/* The same process with a new program: what it has mapped now is scanned. */
+static void on_exec(struct collector *collector, const struct xpt_record_task *task)
+{
+	pid_t tgid = task->header.tgid;
+	size_t late = attacher_figures(collector->attacher)->late;
+	struct followed *followed = followed_add(collector, tgid);
+	int placed;
+
+	admit(collector, tgid);
+	collector_pass(collector, &task->header);
+	if (!followed)
+		return;
+	announce(collector, followed, task->header.time);
+	attacher_renew(collector->attacher, tgid);
+	kern_forget_callers(collector->kern, tgid);
+	records_forget_told(collector, tgid);
+	followed->began = task->header.time;
+	followed->missed = 0;
+	placed = attacher_scan(collector->attacher, tgid);
+	if (placed > 0)
+		log_info(&collector->log, "PID %d (%.15s): %d probes", tgid, task->name, placed);
+	if (collector->options.command && attacher_figures(collector->attacher)->late > late) {
+		log_warn(&collector->log, "PID %d (%.15s) has no known dynamic loader: its first calls may be missing",
+			 tgid, task->name);
+		records_lost(collector, XPT_LOSS_LATE_PROBES, 1);
 	}
-	if (task->held)
-		targets_continue(collector, task->header.tgid, task->header.time, task->event, placed > 0 ? placed : 0);
 }
 
 static void on_thread(struct collector *collector, const struct xpt_record_task *task)
 {
 	struct followed *followed = followed_find(collector, task->header.tgid);
-	struct xpt_record_text *record;
 	char name[XPT_TASK_NAME_LEN + 1] = "";
 
 	if (!followed) {
 		followed = followed_add(collector, task->header.tgid);
-		kern_follow(collector->kern, task->header.tgid, XPT_PROCESS_TARGET);
+		if (!kern_family_has(collector->kern, task->header.tgid))
+			kern_follow(collector->kern, task->header.tgid);
 	}
-	if (followed && !followed->announced)
+	if (followed && !followed->announced) {
+		admit(collector, task->header.tgid);
 		announce(collector, followed, task->header.time);
+	}
 	memcpy(name, task->name, XPT_TASK_NAME_LEN);
-	record = record_text(XPT_RECORD_THREAD, task->header.tgid, task->header.time, task->tid, name);
-	if (record)
-		collector_pass(collector, &record->header);
-	free(record);
+	collector_pass_text(collector,
+			    record_text(XPT_RECORD_THREAD, task->header.tgid, task->header.time, task->tid, name));
 }
 
 void targets_task(struct collector *collector, const struct xpt_record_task *task)
 {
 	switch (task->event) {
 	case XPT_TASK_FORK:
+		on_fork(collector, task);
+		break;
 	case XPT_TASK_EXEC:
-		on_begin(collector, task);
+		on_exec(collector, task);
 		break;
 	case XPT_TASK_EXIT:
 		collector_pass(collector, &task->header);
@@ -480,52 +544,31 @@ void targets_task(struct collector *collector, const struct xpt_record_task *tas
 	}
 }
 
-static bool is_stopped(pid_t tgid)
-{
-	struct process_state now;
-
-	return process_state_read(tgid, &now) && process_is_stopped(tgid, now.state);
-}
-
-/* What the records should have told, in case some were lost: ended processes, and held ones that nobody let go. */
+/* What the records should have reported, in case some were lost: processes that have ended. */
 void targets_check(struct collector *collector)
 {
 	int error = command_exec_error(&collector->command);
+	struct link *link, *following;
 
 	if (error) {
 		log_error(&collector->log, "cannot run %s: %s", collector->options.command[0], strerror(-error));
 		collector->error = error;
 	}
 	command_reap(&collector->command);
-	for (size_t i = 0; i < collector->followed_count; i++) {
-		pid_t tgid = collector->followed[i].tgid;
+	link_each(link, following, &collector->followed)
+	{
+		pid_t tgid = container_of(link, struct followed, link)->tgid;
 
-		if (kill(tgid, 0) && errno == ESRCH) {
+		if (kill(tgid, 0) && errno == ESRCH)
 			forget(collector, tgid);
-			i--;
-		} else if (holding(collector) && collector->losses[XPT_LOSS_RING_FULL] && is_stopped(tgid)) {
-			attacher_scan(collector->attacher, tgid);
-			kill(tgid, SIGCONT);
-		}
 	}
 }
 
 bool targets_ended(struct collector *collector)
 {
-	if (collector->options.all_processes || collector->options.process_name_count || collector->followed_count)
+	if (collector->options.all_processes || collector->options.process_name_count ||
+	    collector->followed_map.count || kern_family_members(collector->kern))
 		return false;
 	/* Its last words came before it could be waited for. */
 	return !collector->command.pid || command_reap(&collector->command);
-}
-
-/* Nothing is held from here on; what is being held now is let go. The command runs on. */
-void targets_release(struct collector *collector)
-{
-	if (!collector->kern || !holding(collector))
-		return;
-	kern_follow_flags(collector->kern, XPT_PROCESS_TARGET);
-	for (size_t i = 0; i < collector->followed_count; i++) {
-		if (is_stopped(collector->followed[i].tgid))
-			kill(collector->followed[i].tgid, SIGCONT);
-	}
 }

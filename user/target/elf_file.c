@@ -330,18 +330,30 @@ static int read_program_header(struct elf_file *file, const Elf64_Phdr *header)
 	return 0;
 }
 
+/* A file that ends before is none of ELF. */
+static int read_header(struct elf_file *file, __u64 offset, void *header, size_t length)
+{
+	int error = elf_file_read_offset(file, offset, header, length);
+
+	return error == -EFAULT ? -ENOEXEC : error;
+}
+
 static int read_headers(struct elf_file *file)
 {
 	Elf64_Phdr program;
 	Elf64_Ehdr header;
 	int error;
 
-	if (elf_file_read_offset(file, 0, &header, EI_NIDENT) || memcmp(header.e_ident, ELFMAG, SELFMAG))
+	error = read_header(file, 0, &header, EI_NIDENT);
+	if (error)
+		return error;
+	if (memcmp(header.e_ident, ELFMAG, SELFMAG))
 		return -ENOEXEC;
 	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
 		return -ENOTSUP;
-	if (elf_file_read_offset(file, 0, &header, sizeof(header)))
-		return -ENOEXEC;
+	error = read_header(file, 0, &header, sizeof(header));
+	if (error)
+		return error;
 	if (header.e_machine != EM_X86_64 && header.e_machine != EM_AARCH64)
 		return -ENOTSUP;
 	if ((header.e_type != ET_DYN && header.e_type != ET_EXEC) || header.e_phentsize != sizeof(program) ||
@@ -351,9 +363,8 @@ static int read_headers(struct elf_file *file)
 	file->fixed_address = header.e_type == ET_EXEC;
 
 	for (size_t i = 0; i < header.e_phnum; i++) {
-		if (elf_file_read_offset(file, header.e_phoff + i * sizeof(program), &program, sizeof(program)))
-			return -ENOEXEC;
-		error = read_program_header(file, &program);
+		error = read_header(file, header.e_phoff + i * sizeof(program), &program, sizeof(program)) ?:
+				read_program_header(file, &program);
 		if (error)
 			return error;
 	}

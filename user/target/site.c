@@ -42,6 +42,7 @@ static site_decode_fn decoder_of(const struct elf_file *file)
 static int read_code(struct elf_file *file, __u64 address, size_t length, struct code *code)
 {
 	__u64 offset;
+	int error = 0;
 
 	code->decode = decoder_of(file);
 	code->address = address;
@@ -52,10 +53,11 @@ static int read_code(struct elf_file *file, __u64 address, size_t length, struct
 	code->bytes = malloc(length);
 	if (!code->bytes)
 		return -ENOMEM;
-	while (length && elf_file_read(file, address, code->bytes, length))
+	while (length && (error = elf_file_read(file, address, code->bytes, length)) == -EFAULT)
 		length = length > 2 * INSTRUCTION_MAX ? length / 2 : length - 1;
-	code->length = length;
-	return length ? 0 : -ENOENT;
+	if (!error)
+		code->length = length;
+	return error && error != -EFAULT ? error : length ? 0 : -ENOENT;
 }
 
 static int decode_at(const struct code *code, size_t at, struct site_instruction *instruction)
@@ -161,7 +163,7 @@ static int scan_part(struct elf_file *file, __u64 start, __u64 size, struct bran
 	else
 		branches->unknown = true;
 	free(code.bytes);
-	return error == -ENOMEM ? error : 0;
+	return error == -ENOENT ? 0 : error;
 }
 
 /*

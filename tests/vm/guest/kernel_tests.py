@@ -56,13 +56,11 @@ def test_link_is_told(kernel, link):
         workload.results()
 
 
-def test_children_are_counted(kernel):
-    """Forked children are held; where the kernel cannot, that is said before, and each of them counted."""
-    _, trace, recorder = record_command([workload_path("workload"), "nrt", "--fork", "3", "--calls", "40"])
-    held = run([XPUTRACE, "check"]).stdout.count("ok       holding children")
-    assert held == (kernel not in ("6.1", "6.12")), "check says the opposite"
-    assert trace.losses().get("not_held", 0) == (0 if held else 3), trace.losses()
-    assert ("cannot hold forked children" in recorder.stderr) == (not held), recorder.stderr
+def test_children(kernel):
+    """Forked children are traced from their first instruction."""
+    results, trace, _ = record_command([workload_path("workload"), "nrt", "--fork", "3", "--calls", "40"])
+    assert len(results) == 4
+    compare("nrt", results, trace)
 
 
 @cases(*DRIVERS)
@@ -108,7 +106,7 @@ def test_unharmed(kernel):
 
 def discover(kernel):
     """As run.discover() has them: those that come first, those that load drivers, and those that come last."""
-    first = [test_link_is_the_best, test_link_is_told, test_children_are_counted]
+    first = [test_link_is_the_best, test_link_is_told, test_children]
     loading = [test_driver, test_driver_followed]
     return [list(named(kernel, functions)) for functions in (first, loading, [test_unharmed])]
 

@@ -22,7 +22,7 @@ _xputrace() {
 	local current=$2 previous=$3 command=${COMP_WORDS[1]} i
 	local commands="record profile stream continuous inspect codeobj counters report merge list check"
 	# What record, profile, stream, inspect and continuous start have in common; and the first three.
-	local watched="-p -a -o -r -n -b -q -v -h --pid --process --all-processes --runtime --only --region --drivers --driver --name --buffer --link --quiet --verbose --help --"
+	local watched="-p -a -o -r -n -b -q -v -h --pid --process --all-processes --runtime --only --region --drivers --driver --name --buffer --link --no-wait --wait-limit --quiet --verbose --help --"
 	local written="-d --output --duration"
 	COMPREPLY=()
 
@@ -109,13 +109,13 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "$(xputrace list counters 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$current")
 		return
 		;;
-	-w | --window | --window-time | --after | --cooldown | --max-files | --max-bytes | -c | --core | --last | -t | --time | --timeout | --gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --only | --region | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep | --offset | --cores | --max-events | --session-id | --stop-limit | --object-limit | --process-limit | --total-limit)
+	-w | --window | --window-time | --after | --cooldown | --max-files | --max-bytes | -c | --core | --last | -t | --time | --timeout | --gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --only | --region | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep | --offset | --cores | --max-events | --session-id | --wait-limit | --code-wait-limit | --object-limit | --process-limit | --total-limit)
 		return
 		;;
 	esac
 	case $command in
 	record)
-		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program -m --match -s --sample --format --ops --level --codeobj --no-stop --counters --counters-every --counters-per-inference" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program -m --match -s --sample --format --ops --level --codeobj --code-wait-limit --counters --counters-every --counters-per-inference" -- "$current")
 		;;
 	profile)
 		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program --samples --counters --type --summary --skip --delay" -- "$current")
@@ -145,7 +145,7 @@ _xputrace() {
 			[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-h --functions --libraries --json --help" -- "$current")
 			return
 		fi
-		mapfile -t COMPREPLY < <(compgen -W "$([ "$COMP_CWORD" -eq 2 ] && echo show) -p -a -o -d -r -q -v -h --pid --process --all-processes --output-dir --mode --duration --snapshot --no-stop --stop-limit --object-limit --process-limit --total-limit --functions --libraries --json --runtime --only --link --quiet --verbose --help --" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$([ "$COMP_CWORD" -eq 2 ] && echo show) -p -a -o -d -r -q -v -h --pid --process --all-processes --output-dir --mode --duration --snapshot --no-wait --wait-limit --code-wait-limit --object-limit --process-limit --total-limit --functions --libraries --json --runtime --only --link --quiet --verbose --help --" -- "$current")
 		;;
 	counters)
 		mapfile -t COMPREPLY < <(compgen -W "-e -p -d -o -q -h --event --gpu --cpu --pid --every --duration --output --no-multiplex --quiet --help --" -- "$current")

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * A thread that must not go on before user space has acted waits inside its probe. It takes a ticket, emits its request,
+ * and loops until the answer is there or its deadline has passed. Nothing else of its process is touched, no signal is
+ * sent, and without a collector nobody waits.
+ */
+#ifndef XPT_WAIT_BPF_H
+#define XPT_WAIT_BPF_H
+
+#include "emit.bpf.h"
+
+#define WAIT_TURNS (1 << 23) /* what bpf_loop() takes at most */
+#define SIGNAL_KILL 9
+
+/* Deadlines that a process has missed in a row; a reused PID has another start time. */
+struct wait_key {
+	__u64 tgid;
+	__u64 started;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct wait_key);
+	__type(value, __u32);
+} wait_misses __weak SEC(".maps");
+
+/* By slot of the ticket. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, XPT_WAIT_SLOTS);
+	__type(key, __u32);
+	__type(value, __u64);
+} wait_answers __weak SEC(".maps");
+
+/* Of one wait; as small as the stack of a program that sleeps has to be (bpf/thread.bpf.h). */
+struct wait {
+	__u64 ticket;
+	__u64 deadline;
+	__u64 stack; /* an address that is mapped */
+};
+
+static __always_inline struct wait_key wait_key(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return (struct wait_key){ task->tgid, task->group_leader->start_time };
+}
+
+/* The ticket of a request, or 0: the thread does not wait. limit: 0: waiting is off. */
+__noinline __u64 wait_ticket(__u64 limit)
+{
+	struct xpt_shared *shared = shared_get();
+	struct wait_key key = wait_key();
+	const __u32 *misses = bpf_map_lookup_elem(&wait_misses, &key);
+
+	if (!limit || !shared || shared->gone || (misses && *misses >= XPT_WAIT_PATIENCE))
+		return 0;
+	return __sync_fetch_and_add(&shared->tickets, 1) + 1;
+}
+
+/* One turn. Reading a page that is mapped yields the CPU where the kernel does not preempt. 1: the wait is over. */
+static long wait_turn(__u32 turn, struct wait *wait)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	const struct xpt_shared *shared = shared_get();
+	const struct xpt_config *config = config_get();
+	__u32 slot = wait->ticket % XPT_WAIT_SLOTS;
+	const __u64 *answer = bpf_map_lookup_elem(&wait_answers, &slot);
+	char byte;
+
+	if (!answer || !shared || !config || (__s64)(*(volatile const __u64 *)answer - 2 * wait->ticket) >= 0)
+		return 1;
+	if (*(volatile const __u64 *)&shared->gone || *(volatile const __u32 *)&config->capture == XPT_CAPTURE_OFF ||
+	    (task->pending.signal.sig[0] >> (SIGNAL_KILL - 1) & 1))
+		return 1;
+	if (bpf_ktime_get_ns() >= wait->deadline)
+		return 1;
+	bpf_copy_from_user_task(&byte, sizeof(byte), (const void *)wait->stack, task, 0);
+	return 0;
+}
+
+/* Whether it was answered before the thread goes on. From here on an answer comes too late. */
+static __always_inline bool wait_end(__u64 ticket)
+{
+	__u32 slot = ticket % XPT_WAIT_SLOTS;
+	__u64 *answer = bpf_map_lookup_elem(&wait_answers, &slot);
+
+	if (!answer)
+		return false;
+	/* Of a later ticket with the same slot: this one was answered, or is given up, before it. */
+	if ((__s64)(*(volatile __u64 *)answer - 2 * ticket) >= 0)
+		return true;
+	return (__s64)(__sync_lock_test_and_set(answer, 2 * ticket + XPT_WAIT_MISSED) - 2 * ticket) >= 0;
+}
+
+/* Whether the process is to wait next time depends on how often in a row it has waited in vain. */
+__noinline int wait_settle(__u64 ticket, __u32 loss)
+{
+	const struct xpt_shared *shared = shared_get();
+	struct wait_key key = wait_key();
+	__u32 *misses = bpf_map_lookup_elem(&wait_misses, &key), one = 1;
+
+	if (wait_end(ticket)) {
+		if (misses)
+			*misses = 0;
+		return 0;
+	}
+	if (!shared || shared->gone)
+		return 0;
+	count_loss(loss);
+	if (misses)
+		__sync_fetch_and_add(misses, 1);
+	else
+		bpf_map_update_elem(&wait_misses, &key, &one, BPF_NOEXIST);
+	return 0;
+}
+
+/* Until the ticket is answered; stack: a mapped address. */
+__noinline int wait_turns(__u64 ticket, __u64 deadline, __u64 stack)
+{
+	struct wait wait = { ticket, deadline, stack };
+
+	bpf_loop(WAIT_TURNS, wait_turn, &wait, 0);
+	return 0;
+}
+
+/* Waits for the answer to a ticket whose request has been emitted. A missed deadline is counted. */
+__noinline int wait_for(__u64 ticket, __u64 deadline, __u64 stack, __u32 loss)
+{
+	if (!ticket)
+		return 0;
+	wait_turns(ticket, deadline, stack);
+	return wait_settle(ticket, loss);
+}
+
+#endif

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Commands whose faults are tested."""
+
+import json
+import os
+import subprocess
+import time
+
+import harness
+from faults import TIME_LIMIT, Case, finished, outcome_of
+from operator_toy import description, toy
+
+_made = {}
+
+
+def once(function):
+    """Made when it is needed for the first time."""
+    def get():
+        if function not in _made:
+            _made[function] = function()
+        return _made[function]
+    return get
+
+
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+# ---- without root ----
+
+@once
+def recording():
+    """Operators, launches and kernels, names, code objects."""
+    path = os.path.join(harness.scratch(), "made.xpt")
+    words = [harness.XPUTRACE, "record", "-q", "--ops", "--codeobj", "-r", description(), "-o", path, "--"] + toy("2gr(3gl)s", 3, 2)
+    subprocess.run(words, check=True, capture_output=True)
+    return path
+
+
+@once
+def trace():
+    path = os.path.join(harness.scratch(), "made.json")
+    subprocess.run([harness.XPUTRACE, "report", "-q", recording(), "-o", path], check=True, capture_output=True)
+    return path
+
+
+@once
+def profiler_trace():
+    """As PyTorch's profiler writes, of the same time."""
+    path = os.path.join(harness.scratch(), "kineto.json")
+    with open(trace(), encoding="utf-8") as file:
+        clock = json.load(file)["metadata"]["clock"]
+    begin = int(clock["realtime_ns"]) // 1000
+    events = [{"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 2, "ts": 10 * number, "dur": 5,
+               "args": {"External id": number}} for number in range(20)]
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"schemaVersion": 1, "baseTimeNanoseconds": begin * 1000, "displayTimeUnit": "ms", "traceEvents": events}, file)
+    return path
+
+
+def writes(words, output, environment):
+    """One file, in a new folder."""
+    path = os.path.join(harness.scratch(passing=True), output)
+
+    def made(stdout):
+        return {"stdout": stdout.replace(path.encode(), b"FILE"), "file": read(path)}
+    return finished(words + ["-o", path], environment, made)
+
+
+Case("report", lambda environment: writes(["report", recording()], "trace.json", environment), root=False)
+Case("report_ort", lambda environment: writes(["report", recording(), "--format", "ort"], "trace.json", environment), root=False)
+Case("report_csv", lambda environment: writes(["report", recording(), "--format", "qnn-csv"], "trace.csv", environment), root=False)
+Case("merge", lambda environment: writes(["merge", trace(), profiler_trace()], "both.json", environment), root=False)
+
+
+@once
+def target():
+    """A process that waits."""
+    workload = harness.standin("hip", "--load-first", "--linger")
+    harness.Process.running.remove(workload)  # lives as long as all tests
+    return workload
+
+
+for what in ("runtimes", "drivers", "counters"):
+    Case("list_" + what, lambda environment, what=what: finished(["list", what], environment), root=False)
+for what in ("runtimes", "sites"):
+    Case("list_%s_pid" % what, lambda environment, what=what: finished(["list", what, "-p", target().pid], environment))
+Case("list_operators", lambda environment: finished(
+    ["list", "operators", "-r", description(), "-f", harness.workload_path("operators/libtoy.so")], environment), root=False)
+
+
+def check(environment):
+    """Why something is missing is its output."""
+    said = []
+    outcome = finished(["check"], environment, said=said)
+    return outcome._replace(stderr=outcome.stderr + "".join("xputrace: %s\n" % line for line in said[0].decode().splitlines()))
+
+
+Case("check", check)
+
+
+# ---- tracing ----
+
+class Attached:
+    """A collector of a workload that goes on once it has attached; made: from what the workload says."""
+
+    def __init__(self, environment, runtime, words, line="attached", stop=False, options=("--calls", "20")):
+        self.folder = harness.scratch(passing=True)
+        self.workload = harness.standin(runtime, *options)
+        words = [str(word).replace("PID", str(self.workload.pid)).replace("FOLDER", self.folder) for word in words]
+        self.process = harness.Process([harness.XPUTRACE] + words, env=environment)
+        self.line, self.stop = line, stop
+
+    def wait_attached(self):
+        deadline = time.monotonic() + TIME_LIMIT
+        while self.process.child.poll() is None and self.line not in self.process.stderr and time.monotonic() < deadline:
+            time.sleep(0.002)
+
+    def run(self, made, meanwhile=None):
+        self.wait_attached()
+        self.workload.go()
+        self.results = self.workload.results()
+        if meanwhile:
+            meanwhile(self)
+        status = self.end()
+        return outcome_of(status, self.process.stderr, lambda: made(self))
+
+    def end(self):
+        try:
+            if self.stop and self.process.child.poll() is None:
+                self.process.signal(2)
+            self.process.child.wait(TIME_LIMIT)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return None
+        return self.process.wait()
+
+
+def compared(runtime, results, path):
+    """The trace of a stand-in is whole."""
+    harness.compare(runtime, results, harness.Trace(path))
+    return True
+
+
+def record(environment):
+    return Attached(environment, "nrt", ["record", "-p", "PID", "-o", "FOLDER/t.json"]).run(
+        lambda attached: compared("nrt", attached.results, attached.folder + "/t.json"))
+
+
+def record_codes(environment):
+    return Attached(environment, "hip", ["record", "-p", "PID", "--codeobj", "-o", "FOLDER/t.json"]).run(
+        lambda attached: compared("hip", attached.results, attached.folder + "/t.json"))
+
+
+def record_command(environment):
+    folder = harness.scratch(passing=True)
+    path = os.path.join(folder, "t.json")
+    words = ["record", "-o", path, "--", harness.workload_path("workload"), "nrt", "--calls", "20"]
+    return finished(words, environment, lambda stdout: compared("nrt", harness.results_in(stdout.decode()), path))
+
+
+def record_ops(environment):
+    path = os.path.join(harness.scratch(passing=True), "t.json")
+
+    def made(_):
+        result = harness.Trace(path)
+        result.check()
+        return sorted((one["name"], one["recorded"]) for one in result.metadata["operators"])
+    return finished(["record", "--ops", "-r", description(), "-o", path, "--"] + toy("2gr", 3, 1), environment, made)
+
+
+def rows(path):
+    return len(read(path).splitlines())
+
+
+def profile(environment):
+    return Attached(environment, "nrt", ["profile", "-p", "PID", "--program", "program-0", "--samples", "10", "-o", "FOLDER/l.csv"]).run(
+        lambda attached: rows(attached.folder + "/l.csv"))
+
+
+def stream(environment):
+    return Attached(environment, "nrt", ["stream", "-p", "PID", "--append", "-o", "FOLDER/l.csv"]).run(
+        lambda attached: sum(not line.startswith(b"Sample") for line in read(attached.folder + "/l.csv").splitlines()))
+
+
+def codeobj(environment):
+    folder = os.path.join(harness.scratch(passing=True), "codes")
+
+    def made(_):
+        index = json.loads(read(os.path.join(folder, "index.json")))
+        files = {name: len(read(os.path.join(folder, name))) for name in sorted(os.listdir(folder)) if name != "index.json"}
+        return {"files": files, "objects": sorted((one["kind"], one.get("sha256", "")) for one in index["objects"])}
+    return finished(["codeobj", "-o", folder, "--", harness.workload_path("workload"), "hip", "--calls", "3"], environment, made)
+
+
+def continuous(environment):
+    name = "e2e-faults-%d" % os.getpid()
+
+    def meanwhile(attached):
+        attached.saved = harness.run([harness.XPUTRACE, "continuous", "save", "--instance", name])
+
+    def made(attached):
+        assert attached.saved.status == 0, attached.saved.stderr
+        path = os.path.join(attached.folder, "t.json")
+        subprocess.run([harness.XPUTRACE, "report", attached.saved.stdout.strip(), "-q", "-o", path], check=True, capture_output=True)
+        return compared("nrt", attached.results, path)
+    return Attached(environment, "nrt", ["continuous", "start", "-p", "PID", "--instance", name, "-o", "FOLDER"], "recording into memory",
+                    stop=True, options=("--calls", "20", "--linger")).run(made, meanwhile)
+
+
+Case("record_pid", record)
+Case("record_codeobj", record_codes)
+Case("record_command", record_command)
+Case("record_ops", record_ops)
+Case("profile", profile)
+Case("stream", stream)
+Case("codeobj", codeobj)

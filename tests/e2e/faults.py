@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Makes allocations and system calls of the collector fail, one in each run, and judges what becomes of it.
+
+faults.py [-k PATTERN] [--kind memory|call] [--every N] [--first N] [--last N] [--keep] [--library] [--list] runs whole series and prints what is
+wrong, with the place that asked. tests/workload/faults.c makes them fail; what is right is said at judge().
+"""
+
+import argparse
+import collections
+import ctypes
+import errno
+import os
+import re
+import subprocess
+import sys
+import time
+
+import harness
+
+LIBRARY = "faults.so"
+KINDS = ("memory", "call")
+# Libraries that xputrace loads much through: what fails in them is sampled, and not all their own errors are right.
+OTHERS = "libbpf,libelf,libz,libcrypto"
+TIME_LIMIT = 20 * harness.SLOW  # seconds for one run
+PR_SET_CHILD_SUBREAPER = 36
+
+# status: exit status, negative for a signal, None when it did not end; made: what it wrote, to be compared
+Outcome = collections.namedtuple("Outcome", "status stderr made")
+Fault = collections.namedtuple("Fault", "kind number what error frames")
+
+
+class Incomplete(Exception):
+    """It ended with 0, but what it made is not whole."""
+
+
+def environment(kind, number, log, leave=OTHERS, keep=False, calls="", error=0):
+    return dict(os.environ, LD_PRELOAD=harness.workload_path(LIBRARY), FAULTS_KIND=kind, FAULTS_AT=str(number), FAULTS_LOG=log,
+                FAULTS_LEAVE=leave, FAULTS_KEEP=str(int(keep)), FAULTS_CALLS=calls, FAULTS_ERROR=str(error))
+
+
+def read_fault(kind, number, log):
+    """What failed; None: there were fewer."""
+    if not os.path.exists(log):
+        return None
+    with open(log, encoding="utf-8", errors="replace") as file:
+        lines = file.read().splitlines()
+    os.unlink(log)
+    _, what, error = lines[0].split()
+    return Fault(kind, number, what, int(error), lines[1:])
+
+
+def places(fault):
+    """The collector's own lines that led to it, innermost first."""
+    offsets = [match.group(1) for match in (re.search(r"/xputrace\(\+(0x[0-9a-f]+)\)", frame) for frame in fault.frames) if match]
+    if not offsets:
+        return "?"
+    # A return address: one byte before it is the call.
+    words = ["addr2line", "-f", "-s", "-e", harness.XPUTRACE] + ["%#x" % (int(offset, 16) - 1) for offset in offsets]
+    lines = subprocess.run(words, capture_output=True, text=True, check=False).stdout.splitlines()
+    return " < ".join("%s (%s)" % pair for pair in zip(lines[0::2], (line.split(" ")[0] for line in lines[1::2])))
+
+
+# ---- processes that are left ----
+
+def adopt():
+    """From now on what the collector leaves behind becomes a child of this process."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def children():
+    with open("/proc/self/task/%d/children" % os.getpid(), encoding="ascii") as file:
+        return {int(pid) for pid in file.read().split()}
+
+
+def left_behind(before):
+    """Names of children that have come since and do not end by themselves within a second. They are ended."""
+    deadline = time.monotonic() + harness.SLOW
+    while True:
+        for pid in children() - before:
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                pass
+        found = children() - before
+        if not found or time.monotonic() > deadline:
+            break
+        time.sleep(0.005)
+    names = []
+    for pid in found:
+        with open("/proc/%d/comm" % pid, encoding="ascii", errors="replace") as file:
+            names.append(file.read().strip())
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+    return names
+
+
+# ---- judging ----
+
+def warnings_in(text):
+    return [line for line in re.split(r"[\n\r]", text) if "xputrace: warning: " in line]
+
+
+def judge(outcome, good, fault):
+    """What is wrong; "": nothing.
+
+    The status is 0, and what was made is the same as without a fault, or a warning says what is missing; or it is 1, and an error says why.
+    """
+    last = outcome.stderr.strip().splitlines()[-3:]
+    if outcome.status is None:
+        return "it did not end: %s" % last
+    if outcome.status == 0:
+        if isinstance(outcome.made, Incomplete) or outcome.made != good.made:
+            said = os.strerror(fault.error) in outcome.stderr and os.strerror(fault.error) not in good.stderr
+            if said or set(warnings_in(outcome.stderr)) - set(warnings_in(good.stderr)):
+                return ""
+            return "status 0, no warning, but: %s" % (
+                outcome.made if isinstance(outcome.made, Incomplete) else difference(outcome.made, good.made))
+        return ""
+    if outcome.status != 1:
+        return "status %d: %s" % (outcome.status, last)
+    errors = [line for line in outcome.stderr.splitlines() if line.startswith("xputrace") and "xputrace: warning: " not in line]
+    if not errors:
+        return "status 1 without a message: %s" % last
+    reasons = [os.strerror(fault.error)] + (["memory"] if fault.error == errno.ENOMEM else [])
+    if not any(reason in outcome.stderr for reason in reasons):
+        return "status 1 without the reason: %s" % last
+    return ""
+
+
+def difference(made, good):
+    if isinstance(made, dict) and isinstance(good, dict):
+        keys = [key for key in sorted(set(made) | set(good)) if made.get(key) != good.get(key)]
+        return "; ".join("%s: %s" % (key, difference(made.get(key), good.get(key))) for key in keys)
+    if isinstance(made, (str, bytes)) and isinstance(good, type(made)):
+        at = len(os.path.commonprefix([made, good]))
+        return "...%r instead of ...%r" % (made[max(0, at - 20):at + 40], good[max(0, at - 20):at + 40])
+    return "%r instead of %r" % (made, good)
+
+
+class Series:
+    """One command, of which one thing after the other fails."""
+
+    def __init__(self, case, kind, leave=OTHERS, keep=False, calls="", error=0):
+        self.case, self.kind = case, kind
+        self.options = {"leave": leave, "keep": keep, "calls": calls, "error": error}
+        self.log = os.path.join(harness.scratch(), "log")
+        self.good = case.run(environment(kind, 0, self.log, **self.options))
+        assert self.good.status == 0, "without a fault: status %s: %s" % (self.good.status, self.good.stderr)
+        assert not isinstance(self.good.made, Incomplete), self.good.made
+
+    def run(self, number):
+        """What failed, and what is wrong; None: nothing was left to fail."""
+        before = children()
+        outcome = self.case.run(environment(self.kind, number, self.log, **self.options))
+        left = left_behind(before)
+        fault = read_fault(self.kind, number, self.log)
+        if not fault:
+            return None, "", outcome
+        wrong = judge(outcome, self.good, fault)
+        if left:
+            wrong += " left behind: %s" % ", ".join(left)
+        return fault, wrong, outcome
+
+
+def in_steps(series, first=1, every=1, last=None):
+    """Each with the fault and what is wrong, until a run has nothing left to fail."""
+    number = first
+    while last is None or number <= last:
+        fault, wrong, outcome = series.run(number)
+        if not fault:
+            return
+        yield fault, wrong, outcome
+        number += every
+
+
+# ---- commands ----
+
+def finished(words, env, made=None, said=None):
+    """Runs to the end; made: a function that gives what it has written, from its standard output, which said gets in any case."""
+    process = subprocess.Popen([harness.XPUTRACE] + [str(word) for word in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, env=env)
+    try:
+        stdout, stderr = process.communicate(timeout=TIME_LIMIT)
+        status = process.returncode
+    except subprocess.TimeoutExpired:
+        process.kill()
+        stdout, stderr = process.communicate()
+        status = None
+    if said is not None:
+        said.append(stdout)
+    return outcome_of(status, stderr.decode("utf-8", "replace"), (lambda: made(stdout)) if made else lambda: stdout)
+
+
+def outcome_of(status, stderr, made):
+    result = None
+    if status == 0:
+        try:
+            result = made()
+        except (AssertionError, OSError, ValueError, KeyError, IndexError) as error:
+            result = Incomplete("%s: %s" % (type(error).__name__, error))
+    return Outcome(status, stderr, result)
+
+
+class Case:
+    """A command: run(environment) gives its outcome."""
+
+    all = {}
+
+    def __init__(self, name, run, root=True):
+        self.name, self.run, self.root = name, run, root
+        Case.all[name] = self
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Makes allocations and system calls of the collector fail, one in each run.")
+    parser.add_argument("-k", metavar="PATTERN", default="", help="only commands whose name contains it")
+    parser.add_argument("--kind", choices=KINDS, help="only these")
+    parser.add_argument("--first", type=int, default=1, metavar="N")
+    parser.add_argument("--last", type=int, metavar="N")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="only each Nth")
+    parser.add_argument("--keep", action="store_true", help="what follows fails, too")
+    parser.add_argument("--libraries", action="store_true", help="also what %s ask for" % OTHERS)
+    parser.add_argument("--calls", default="", help="only these system calls")
+    parser.add_argument("--error", type=int, default=0, help="number of the error of system calls")
+    parser.add_argument("-v", action="store_true", help="print every run")
+    parser.add_argument("--list", action="store_true", help="only show the commands")
+    options = parser.parse_args()
+    import fault_cases  # noqa: F401
+    failures = 0
+    adopt()
+    for case in [case for name, case in Case.all.items() if options.k in name]:
+        if options.list:
+            print(case.name)
+            continue
+        for kind in [kind for kind in KINDS if options.kind in (None, kind)]:
+            begun, runs = time.monotonic(), 0
+            series = Series(case, kind, "" if options.libraries else OTHERS, options.keep, options.calls, options.error)
+            seen = collections.Counter()
+            results = collections.Counter()
+            for fault, wrong, outcome in in_steps(series, options.first, options.every, options.last):
+                runs += 1
+                harness.clean_up()
+                results[outcome.status] += 1
+                if options.v:
+                    print("%s %s %d %s: %s: %s\n    %s" % (case.name, kind, fault.number, fault.what, outcome.status, wrong or "right",
+                          outcome.stderr.strip()[-300:]))
+                    print("    " + places(fault), flush=True)
+                if wrong:
+                    place = places(fault)
+                    short = " < ".join(place.split(" < ")[:3])
+                    seen[short] += 1
+                    if seen[short] == 1:
+                        print("%s %s %d %s: %s\n    %s" % (case.name, kind, fault.number, fault.what, wrong[:700], place), flush=True)
+            failures += sum(seen.values())
+            print("%s %s: %d runs in %.1f s, %d wrong at %d places; status: %s" % (
+                case.name, kind, runs, time.monotonic() - begun, sum(seen.values()), len(seen), dict(results)), flush=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.modules["faults"] = sys.modules["__main__"]
+    sys.exit(main())

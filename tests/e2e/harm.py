@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Programs that check themselves (tests/workload/harm): what they say untraced and traced, who was stopped meanwhile, and what
+a collector has left in the kernel."""
+
+import collections
+import functools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+from harness import TIMEOUT, Process, Recorder, Skip, run, workload_path
+
+LONG = bool(int(os.environ.get("XPUTRACE_E2E_LONG", "0")))  # the numbers of a soak test
+COUNTED = ("nrt_load", "nrt_execute", "nrt_unload", "nrt_tensor_write")
+
+
+def program(name, *words):
+    return [workload_path("harm/" + name), *[str(word) for word in words]]
+
+
+class Outcome:
+    """What a program has printed, and how it has ended."""
+
+    def __init__(self, text, status):
+        lines = [json.loads(line) for line in text.splitlines() if line.startswith(('{"program"', '{"child"'))]
+        main = [line for line in lines if "program" in line]
+        assert len(main) <= 1, "%d results: %s" % (len(main), text)
+        self.status, self.states = status, None
+        self.result = main[0] if main else {}
+        self.children = [(line["child"], line["calls"]) for line in lines if "child" in line]
+
+    @property
+    def compared(self):
+        """What is the same in every run."""
+        return self.status, self.result.get("program"), self.result.get("results"), self.result.get("family"), \
+            len(self.children)
+
+    @property
+    def pid(self):
+        return self.result["pid"]
+
+    def made(self):
+        """Calls by process and function, without those that were not made."""
+        made = {pid: collections.Counter(calls) for pid, calls in self.children}
+        if "calls" in self.result:
+            made[self.pid] = collections.Counter(self.result["calls"])
+        return {pid: +calls for pid, calls in made.items()}
+
+
+@functools.lru_cache(maxsize=None)
+def _untraced(words):
+    process = run(list(words), start_new_session=True)
+    return Outcome(process.stdout, process.status)
+
+
+def untraced(words):
+    return _untraced(tuple(words))
+
+
+def compare_outcome(outcome, words, may_stop=False):
+    """The same as untraced, and nobody was seen stopped; may_stop: the program stops processes itself."""
+    expected, seen = untraced(words), outcome.states
+    differences = []
+    if outcome.compared != expected.compared:
+        differences.append("traced   %s\nuntraced %s" % (outcome.compared, expected.compared))
+    if not may_stop and seen:
+        assert seen["looks"] > 1, "nobody has looked"
+        if seen["stopped"]:
+            differences.append("%(stopped)d of %(processes)d processes were stopped at once, the first: %(first)s" % seen)
+    assert not differences, "\n".join(differences)
+
+
+def compare_calls(outcome, trace, functions=COUNTED):
+    """All calls that the processes have counted, and no others, are in the trace."""
+    made = {pid: {name: calls[name] for name in functions if calls[name]} for pid, calls in outcome.made().items()}
+    traced = collections.defaultdict(collections.Counter)
+    for call in trace.calls:
+        if call.function in functions:
+            traced[call.pid][call.function] += 1
+    made = {pid: calls for pid, calls in made.items() if calls}
+    assert made, "there is nothing to compare"
+    assert traced == made, "calls by process: made %s, traced %s, lost %s" % (made, dict(traced), trace.losses())
+
+
+# ---- tracing ----
+
+ENDED = re.compile(r"^xputrace: \S+ (ended with status|was ended by signal) (\d+)", re.MULTILINE)
+
+
+def command_status(process):
+    """How the command of `record -- command` has ended, as the collector says: negative for a signal."""
+    said = ENDED.search(process.stderr)
+    if not said:
+        return 0
+    return int(said[2]) if "status" in said[1] else -int(said[2])
+
+
+def record_command(words, *options):
+    """xputrace record -- words: outcome and trace."""
+    recorder = Recorder(*options, "--", *words, wait=False, start_new_session=True)
+    with States(recorder.pid) as states:
+        trace = recorder.finish()
+    outcome = Outcome(recorder.stdout, command_status(recorder))
+    outcome.states = states.seen
+    return outcome, trace
+
+
+class Target(Process):
+    """A program that waits for the go, in a session of its own."""
+
+    def __init__(self, words, **options):
+        super().__init__([words[0], "--wait-for-go", *words[1:]], start_new_session=True, **options)
+        self.wait_line("stdout", '"ready"')
+
+    def go(self):
+        self.send("\n")
+
+    def outcome(self):
+        status = self.wait()
+        return Outcome(self.stdout, status)
+
+
+def record_late(words, *options):
+    """The same with xputrace record -p of a program that waits."""
+    target = Target(words)
+    recorder = Recorder("-p", target.pid, *options)
+    with States(target.pid) as states:
+        target.go()
+        outcome = target.outcome()
+        trace = recorder.finish()
+    outcome.states = states.seen
+    return outcome, trace
+
+
+def record(how, words, *options):
+    """how: "command" or "attach"."""
+    return (record_command if how == "command" else record_late)(words, *options)
+
+
+# ---- states of processes ----
+
+def members(session):
+    """PIDs, parents and states of a session's processes that have not ended."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open("/proc/%s/stat" % name, encoding="utf-8", errors="replace") as file:
+                state, parent, _, its = file.read().rpartition(") ")[2].split()[:4]
+        except OSError:
+            continue
+        if int(its) == session and state not in "ZX":
+            found[int(name)] = (int(parent), state)
+    return found
+
+
+def stopped_members(session):
+    return {pid: state for pid, (_, state) in members(session).items() if state in "Tt"}
+
+
+def end_session(session):
+    """What a test that has failed leaves: stopped processes, and parents that wait for them."""
+    for _ in range(3):
+        for pid in members(session):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+
+class States:
+    """Looks at the processes of a session while the block runs; ends them if it fails."""
+
+    def __init__(self, session):
+        self.session, self.seen = session, None
+
+    def __enter__(self):
+        self.process = subprocess.Popen([workload_path("harm/states"), str(self.session)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        self.seen = json.loads(self.process.communicate(timeout=TIMEOUT)[0])
+        if kind:
+            stopped = stopped_members(self.session)
+            end_session(self.session)
+            if isinstance(value, AssertionError):
+                value.args = ("%s\nof %d processes %d were stopped at once, the first: %s; now %d are" % (
+                    value, self.seen["processes"], self.seen["stopped"], self.seen["first"], len(stopped)),)
+
+
+# ---- what a collector has in the kernel ----
+
+def bpftool():
+    for path in (shutil.which("bpftool"), "/usr/sbin/bpftool"):
+        if path and run([path, "version"]).status == 0:
+            return path
+    raise Skip("bpftool is not installed")
+
+
+def held_by(pid):
+    """Links and programs of a process, as (kind, id): of descriptors, and programs of these links."""
+    found = set()
+    try:
+        for name in os.listdir("/proc/%d/fdinfo" % pid):
+            with open("/proc/%d/fdinfo/%s" % (pid, name), encoding="ascii") as file:
+                found |= {(line.partition("_id:")[0], int(line.split()[1])) for line in file
+                          if line.startswith(("link_id:", "prog_id:"))}
+    except OSError:  # it has ended, or has closed one
+        pass
+    return found
+
+
+def in_kernel():
+    """All links and programs that exist."""
+    found = set()
+    for kind in ("link", "prog"):
+        shown = run([bpftool(), kind, "show", "-j"])
+        assert shown.status == 0, shown.stderr
+        found |= {(kind, one["id"]) for one in json.loads(shown.stdout)}
+    return found
+
+
+def guard_of(pid):
+    """The process that completes the files of a collector that was killed; None: there is none yet."""
+    try:
+        with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as file:
+            children = file.read().split()
+        for child in children:
+            with open("/proc/%s/comm" % child, encoding="ascii") as file:
+                if file.read() == "xputrace-guard\n":
+                    return int(child)
+    except OSError:
+        pass
+    return None
+
+
+def cpu_seconds(pid):
+    """User and system time of a process, also when it has ended and nobody has waited for it."""
+    with open("/proc/%d/stat" % pid, encoding="utf-8", errors="replace") as file:
+        fields = file.read().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def note(text):
+    """A figure, beside the result of the test."""
+    print("        " + text)
+    sys.stdout.flush()

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""kill -9 at random moments, in every mode: a second later nobody is stopped and nothing is left in the kernel, another
+collector can attach, and the target ends as untraced."""
+
+import concurrent.futures
+import contextlib
+import json
+import os
+import random
+import secrets
+import signal
+import time
+
+from collectors import socket_path
+from harm import (Outcome, Target, compare_outcome, end_session, guard_of, held_by, in_kernel, members, program,
+                  stopped_members, untraced)
+from harness import SLOW, XPUTRACE, Process, Recorder, cases, need, process_state, scratch, wait_until
+
+SEED = 20262
+COMMAND = "echo begun; \"$@\"; echo \"{\\\"status\\\":$?}\""  # says by itself how it has ended
+MODES = {  # options; -p: of a program that runs
+    "record -p": ("record", "-o", "trace.json"),
+    "record --": ("record", "-o", "trace.json"),
+    "record --codeobj --": ("record", "--codeobj", "-o", "recording.xpt"),
+    "codeobj -p": ("codeobj", "-o", "objects"),
+    "stream -p": ("stream", "--match", "harm", "-o", "stream.csv"),
+    "profile --": ("profile", "--program", "small", "--samples", "1000000", "-o", "latency.csv"),
+    "continuous -p": ("continuous", "start", "-o", "saved"),
+}
+AT_ONCE = 4
+ROUNDS = int(os.environ.get("XPUTRACE_E2E_KILLS", "28"))  # of all modes together
+MOMENT = 1.5 * SLOW  # seconds from the collector's start, within which it is killed
+AFTER = 1 * SLOW  # seconds from then on, after which nothing is left
+CHECKS = program("checks", "--size", 400 << 10, "--loads", round(200 * SLOW), "--pause", 20, "--churn", 60, "--forks", 20,
+                 "--late", round(2000 * SLOW))  # lives for longer than that
+
+
+class Victim:
+    """A collector that is killed, and what it traces."""
+
+    def __init__(self, mode):
+        words = [need(XPUTRACE, "collector"), *MODES[mode]]
+        self.instance, self.target = "e2e-" + secrets.token_hex(6), None
+        if "continuous" in words:
+            words += ["--instance", self.instance]
+        if mode.endswith("-p"):
+            self.target = Target(CHECKS)
+            self.target.go()
+            words += ["-p", str(self.target.pid)]
+        else:
+            words += ["--", "sh", "-c", COMMAND, "sh", *CHECKS]
+        self.collector = Process(words, start_new_session=True, cwd=scratch(passing=True))
+        self.session = self.target.pid if self.target else self.collector.pid
+
+    def kill(self, with_guard):
+        """It is stopped for a moment, so that one can see what it has."""
+        pid = self.collector.pid
+        os.kill(pid, signal.SIGSTOP)
+        wait_until(lambda: process_state(pid) in ("T", "Z"), "the collector is stopped")
+        assert process_state(pid) == "T", "the collector has ended: " + self.collector.stderr
+        self.held = held_by(pid)
+        guard = guard_of(pid) if with_guard else None
+        for one in (guard, pid):
+            if one:
+                os.kill(one, signal.SIGKILL)
+
+    def traced(self):
+        """PID of the program that was traced; None: it was not begun."""
+        for pid in sorted(members(self.session)):
+            with contextlib.suppress(OSError), open("/proc/%d/comm" % pid, encoding="ascii") as file:
+                if file.read() == "checks\n":
+                    return pid
+        return None
+
+    def outcome(self):
+        """None: it was not begun."""
+        if self.target:
+            return self.target.outcome()
+        self.collector.wait()
+        text = self.collector.stdout
+        if not text:
+            return None
+        assert text.startswith("begun\n") and text.endswith("}\n"), "the command has not come to its end: " + text
+        return Outcome(text, json.loads(text.splitlines()[-1])["status"])
+
+    def remove(self):
+        end_session(self.session)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(socket_path(self.instance))
+
+
+def check_gone(victim):
+    stopped, left = stopped_members(victim.session), victim.held & in_kernel()
+    assert not stopped, "stopped: %s" % stopped
+    assert not left, "left in the kernel: %s" % sorted(left)
+
+
+def check_restart(victim):
+    """Another collector records what still runs; whether it does."""
+    pid = victim.traced()
+    if pid:
+        recorder = Recorder("-p", pid, "-d", "300ms")
+        trace = recorder.finish()
+        assert trace.complete and trace.of("nrt_execute", pid=pid), "nothing was recorded: " + recorder.stderr
+    return bool(pid)
+
+
+def check_killed(mode, with_guard, wait, moment):
+    """One collector, from its start on; whether another one was tried."""
+    time.sleep(wait)
+    victim = Victim(mode)
+    try:
+        time.sleep(moment)
+        victim.kill(with_guard)
+        time.sleep(AFTER)
+        check_gone(victim)
+        restarted = check_restart(victim)
+        outcome = victim.outcome()
+        if outcome:
+            compare_outcome(outcome, CHECKS)
+    finally:
+        victim.remove()
+    return restarted
+
+
+@cases(*[mode + guard for guard in ("", " and guard") for mode in MODES])
+def test_killed(case):
+    """The collector alone, and together with its guard."""
+    mode, _, guard = case.partition(" and ")
+    chance = random.Random("%d %s" % (SEED, case))
+    rounds = max(AT_ONCE, ROUNDS // (len(MODES) * (6 if guard else 1)))
+    untraced(CHECKS)
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:  # one after the other, nearly: each end costs the kernel time
+        begun = [pool.submit(check_killed, mode, bool(guard), i * AFTER if i < AT_ONCE else 0, chance.random() * MOMENT)
+                 for i in range(rounds)]
+    assert sum(one.result() for one in begun), "no restart was tried"

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Coroutines and signal stacks: calls that are open on one stack of a thread while others are made on another one.
+
+A schedule is what tests/workload/harm/stacks does: stacks 0 to 4 lie above each other, 2 is the thread's own."""
+
+import os
+
+from harm import Target, compare_outcome, program, record, untraced
+from harness import ROOT, XPUTRACE, Recorder, cases, need, run
+
+SCHEDULES = {
+    "coroutine above": ("0(2.0)", "0(3.0)", "2(3.2)", "3(4.3)", "0(1(2(3(4.3)2)1)0)", "0(2(2.2.2)0)", "0(4.4.4(4.4)0)"),
+    "coroutine below": ("2(0.2)", "3(2.3)", "4(0.4)", "4(3(2(1(0.1)2)3)4)", "2(0(0.0)2.2)"),
+    "coroutines above and below": ("2(0(4.0)2)", "2(4(0.4)2)", "1(3(0(4(2.4)0)3)1)", "0(3.3.0.1.2.4.0)2."),
+    "coroutines in turn, upwards": ("0(3(0)3)", "2(4(2)4)", "0(1(2(0)1)2)", "0(2(3.0)2.2)"),
+    "coroutines in turn, downwards": ("4(0(4)0)", "2(0(2)0)", "4(3(0(4)3)0)", "2(0(2)4.0)"),
+    "abandoned coroutine": ("0(2.2(2.2)2.", "4(2.2(2.2)2.", "0(4(2.2(2.2)2."),
+    "signal stack above": ("2h", "2(2h2)", "2(2(2h2)2h2)", "0(0h0)", "0(2(2h2)0)2."),
+    "signal stack below": ("2l", "2(2l2)", "2(2(2l2)2l2)", "4(4l4)", "4(2(2l2)4)2."),
+    "siglongjmp": ("2H2.", "2L2.", "2(2H2.2)2.", "2(2L2.2)2.", "2(2(2H2.2)2L2)2."),
+    "signals at any time": ("2a", "2b", "2(2a2)", "2(2b2)", "0(2a0)"),
+}
+MAIN = {  # stacks below that of the main thread
+    "coroutine above": ("0(2.0)", "0(3.0)", "0(1(2.1)0)", "0(2(2.2)0)"),
+    "coroutine below": ("2(0.2)", "2(4(0.4)2)", "2(2(3.2)2)"),
+    "coroutines in turn, upwards": ("0(2(0)2)", "0(3(0)3)"),
+    "coroutines in turn, downwards": ("2(0(2)0)", "3(0(3)0)"),
+    "signal stack below": ("2h", "2(2h2)", "2(2(2l2)2h2)", "2(2H2.2)2."),
+    "signals at any time": ("2a", "2(2b2)"),
+}
+
+
+def check_schedules(how, words):
+    """The same as untraced; of each call at least its begin is in the trace, or it is counted as lost."""
+    assert untraced(words).status == 0, untraced(words).compared
+    outcome, trace = record(how, words)
+    compare_outcome(outcome, words)
+    left, losses = outcome.result["left"], sum(trace.losses().values())
+    for name, made in outcome.made()[outcome.pid].items():
+        traced = len(trace.of(name, pid=outcome.pid))
+        assert traced <= made + (left if name == "nrt_load" else 0), "%s: made %d, traced %d" % (name, made, traced)
+        assert traced >= made - losses, "%s: made %d, traced %d, lost %s" % (name, made, traced, trace.losses())
+
+
+@cases(*["%s/%s" % (name, how) for name in SCHEDULES for how in ("command", "attach")])
+def test_stacks(case):
+    """On a thread, with stacks above and below its own."""
+    name, how = case.split("/")
+    check_schedules(how, program("stacks", *SCHEDULES[name]))
+
+
+@cases(*MAIN)
+def test_main_thread(name):
+    """On the main thread, whose stack lies above all others."""
+    check_schedules("command", program("stacks", "--main", *MAIN[name]))
+
+
+SEVERAL = program("stacks", "0(2.0)", "0(3(0)3)", "2(2h2)", "2(4(0.4)2)")
+
+
+@cases(*["%d collectors, %d targets" % numbers for numbers in ((1, 2), (1, 3), (2, 1), (2, 2), (3, 3))])
+def test_several(case):
+    """Others that are traced, by this collector or another one, do not change who is on which stack."""
+    collectors, targets = int(case.split()[0]), int(case.split()[2])
+    running = [Target(SEVERAL) for _ in range(targets)]
+    parts = [running] if collectors == 1 else [[running[i % targets]] for i in range(collectors)]
+    recorders = [Recorder("-p", ",".join(str(target.pid) for target in part)) for part in parts]
+    for target in running:
+        target.go()
+    for target in running:
+        compare_outcome(target.outcome(), SEVERAL)
+    for recorder in recorders:
+        recorder.finish()
+
+
+@cases("multi", "perf")
+def test_limitation(link):
+    """These links cannot leave out a return: the manual and the check say so."""
+    with open(os.path.join(ROOT, "user/cli/man/xputrace-record.1"), encoding="utf-8") as file:
+        manual = file.read()
+    at = manual.find("coroutines")
+    assert at >= 0 and link in manual[max(0, at - 1000):at + 1000], "the manual does not name the limitation"
+    assert "coroutines" in run([need(XPUTRACE, "collector"), "check"]).stdout, "the check does not name the limitation"

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Thousands of forks while a collector traces: nobody is stopped, the collector costs little and can be ended at any time."""
+
+import os
+import signal
+import time
+
+from harm import (LONG, Outcome, States, Target, command_status, compare_outcome, cpu_seconds, held_by, in_kernel, members,
+                  note, program, record_command, stopped_members, untraced)
+from harness import SLOW, Recorder, cases, wait_until
+
+FORKS = 12000 if SLOW == 1 else 1000
+SLEEPING = 12000 if LONG else round(3000 / SLOW)
+PARALLEL = 300
+STORM_SECONDS = 30 * SLOW  # a storm ends in less
+END_SECONDS = 1 * SLOW  # from a signal to the collector's end, and from kill -9 until nothing of it is left
+
+
+def storm(kind, count):
+    return program("storm", kind, count, PARALLEL)
+
+
+class Storm:
+    """A storm under `record -- storm` or `record -p` of its parent; its processes have a session of their own."""
+
+    def __init__(self, how, words):
+        self.how, self.words = how, words
+        if how == "command":
+            self.recorder = Recorder("--", *words, wait=False, start_new_session=True)
+            self.session = self.recorder.pid
+        else:
+            self.target = Target(words)
+            self.session = self.target.pid
+            self.recorder = Recorder("-p", self.target.pid)
+            self.target.go()
+
+    def wait_begun(self, count=PARALLEL // 2):
+        """Until it is under way."""
+        wait_until(lambda: len(members(self.session)) > count, "%d processes of the storm" % count)
+
+    def outcome(self, died=False):
+        """When all has ended. died: the collector has not waited for its command, whose status nobody knows."""
+        if self.how == "attach":
+            return self.target.outcome()
+        wait_until(lambda: not members(self.session), "the end of the storm", STORM_SECONDS)
+        self.recorder.wait()
+        return Outcome(self.recorder.stdout, 0 if died else command_status(self.recorder))
+
+
+def ended(process):
+    """Whether it is a zombie, whose CPU time can still be read."""
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+
+
+@cases("command/exit", "attach/exit", "command/sleep", "attach/sleep", "command/execute", "attach/mixed")
+def test_storm(case):
+    """The storm ends as untraced; the collector's share of a CPU is printed."""
+    how, kind = case.split("/")
+    words = storm(kind, FORKS if kind == "exit" else SLEEPING)
+    alone = untraced(words)
+    begun = time.monotonic()
+    running = Storm(how, words)
+    with States(running.session) as states:
+        wait_until(lambda: ended(running.recorder), "the end of the recording", STORM_SECONDS)
+        wall, busy = time.monotonic() - begun, cpu_seconds(running.recorder.pid)
+        outcome = running.outcome()
+        assert running.recorder.wait() == 0, running.recorder.stderr
+    outcome.states = states.seen
+    note("%s: %.2f s, untraced %.2f s; collector: %.2f s of CPU time in %.2f s (%.1f %%)" % (
+        case, outcome.result["ns"] / 1e9, alone.result["ns"] / 1e9, busy, wall, 100 * busy / wall))
+    compare_outcome(outcome, words)
+
+
+def test_calls_of_all():
+    """Children that call the runtime at once: every call of every child is in the trace."""
+    words = storm("call", SLEEPING // 2)
+    outcome, trace = record_command(words)
+    compare_outcome(outcome, words)
+    assert not trace.losses(), trace.losses()
+    assert len(trace.of("nrt_tensor_write")) == outcome.result["family"]["nrt_tensor_write"]
+
+
+@cases("command", "attach")
+def test_interrupted(how):
+    """Ctrl-C in the middle ends the collector within a second; the storm ends as untraced."""
+    words = storm("sleep", SLEEPING)
+    running = Storm(how, words)
+    with States(running.session) as states:
+        running.wait_begun()
+        begun = time.monotonic()
+        running.recorder.signal(signal.SIGINT)
+        wait_until(lambda: ended(running.recorder), "the end of the collector", STORM_SECONDS)
+        lasted = time.monotonic() - begun
+        outcome = running.outcome(died=True)
+    outcome.states = states.seen
+    note("%s: ended %.2f s after the signal" % (how, lasted))
+    assert running.recorder.wait() == 0, running.recorder.stderr
+    compare_outcome(outcome, words)
+    assert lasted < END_SECONDS, "the collector needed %.2f s to end" % lasted
+
+
+@cases("command", "attach")
+def test_killed(how):
+    """kill -9 in the middle: a second later nothing of the collector is left and nobody is stopped; the storm goes on."""
+    words = storm("sleep", SLEEPING)
+    running = Storm(how, words)
+    with States(running.session) as states:
+        running.wait_begun()
+        held = held_by(running.recorder.pid)
+        assert held & in_kernel(), "the collector has nothing in the kernel"
+        running.recorder.signal(signal.SIGKILL)
+        time.sleep(END_SECONDS)
+        stopped, left = stopped_members(running.session), held & in_kernel()
+        outcome = running.outcome(died=True)
+    outcome.states = states.seen
+    assert not stopped, "%d processes are stopped, such as %s" % (len(stopped), sorted(stopped.items())[0])
+    assert not left, "left in the kernel: %s" % sorted(left)
+    compare_outcome(outcome, words)

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+int json_parse(const char *text, size_t length, struct cJSON **object)
+{
+	/* The parser wants a terminator, which the text of a record lacks. */
+	char *copy = malloc(length + 1);
+
+	*object = NULL;
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, text, length);
+	copy[length] = '\0';
+	errno = 0; /* the parser does not say why it fails, malloc() does */
+	*object = cJSON_ParseWithLength(copy, length + 1);
+	free(copy);
+	if (cJSON_IsObject(*object))
+		return 0;
+	if (!*object && errno == ENOMEM)
+		return -ENOMEM;
+	cJSON_Delete(*object);
+	*object = NULL;
+	return -EBADMSG;
+}
