@@ -17,7 +17,8 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 
-#define END_LATEST 1000000000ull /* ns after the first signal: when standard output has blocked that long */
+/* ns after the first signal, when standard output blocks; the files that are written to it are given up before (WRITER_GRACE) */
+#define END_LATEST 1400000000ull
 #define END_LEAST 200000000ull	 /* ns */
 #define AGAIN_AFTER 300000000ull /* ns: one key may send more than one signal */
 
