@@ -10,15 +10,16 @@
 #include "wait.bpf.h"
 
 /* The ticket with which user space is asked to place the probe behind a place; another one, if it has been asked already. */
-__noinline __u64 caller_ticket(const struct caller_key *key)
+__noinline __u64 caller_ticket(__u64 tgid, __u64 address)
 {
 	const struct xpt_config *config = config_get();
 	__u64 ticket = config ? wait_ticket(config->wait_probes) : 0;
+	struct caller_key key = { tgid, address };
 	const __u64 *known;
 
-	if (!key || !bpf_map_update_elem(&callers, key, &ticket, BPF_NOEXIST))
+	if (!bpf_map_update_elem(&callers, &key, &ticket, BPF_NOEXIST))
 		return ticket;
-	known = bpf_map_lookup_elem(&callers, key);
+	known = bpf_map_lookup_elem(&callers, &key);
 	return known ? *known : 0;
 }
 
@@ -56,7 +57,7 @@ __noinline int caller_look(struct xpt_thread *thread)
 	record->header.tgid = key.tgid;
 	record->header.time = thread->now;
 	record->address = key.address;
-	record->ticket = thread->ticket = caller_ticket(&key);
+	record->ticket = thread->ticket = caller_ticket(key.tgid, key.address);
 	if (!emit_control(record, sizeof(*record)))
 		wait_for(thread->ticket, thread->now + config->wait_probes, thread->registers.stack,
 			 XPT_LOSS_LATE_PROBES);

@@ -451,7 +451,7 @@ static __always_inline void called_end(struct task_struct *task, __u64 stack)
 		function_end(thread, stack, end);
 }
 
-#define ARMED_MAX 64 /* returns of a thread, as in the kernel */
+#define ARMED_MAX 64	 /* returns of a thread, as in the kernel */
 #define LOADER_DELETES 2 /* r_debug.r_state: RT_DELETE; 0 is RT_CONSISTENT */
 
 /* Whether the dynamic loader, which calls before and after each change of its list, has mapped something. */
@@ -484,16 +484,20 @@ __noinline int is_inside_at_end(const struct xpt_spec *spec)
 
 /*
  * Arming a return makes the kernel drop those below the stack pointer, whoever has armed them. Is one of them still open,
- * because the thread runs on a higher stack meanwhile?
+ * because the thread runs on a higher stack meanwhile? On a signal stack all are: the trampoline itself, which overwrites the
+ * return address, may have been interrupted.
  */
 static __always_inline bool drops_open_return(const struct xpt_thread *thread)
 {
-	const struct return_instance *armed = bpf_get_current_task_btf()->utask->return_instances;
+	const struct task_struct *task = bpf_get_current_task_btf();
+	const struct return_instance *armed = task->utask->return_instances;
 	__u64 now;
 
 	if (thread->registers.link)
 		return false;
 	for (__u32 i = 0; i < ARMED_MAX && armed && armed->stack < thread->registers.stack; i++) {
+		if (thread->registers.stack - task->sas_ss_sp < task->sas_ss_size && armed->stack < task->sas_ss_sp)
+			return true;
 		if (!read_user(&now, sizeof(now), armed->stack) && now && now == return_trampoline())
 			return true;
 		armed = armed->next;

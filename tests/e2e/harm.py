@@ -144,24 +144,25 @@ def record(how, words, *options):
 
 # ---- states of processes ----
 
-def members(session):
-    """PIDs, parents and states of a session's processes that have not ended."""
+def members(session, name=None):
+    """PIDs and states of a session's processes that have not ended; of this name only."""
     found = {}
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
+    for pid in os.listdir("/proc"):
+        if not pid.isdigit():
             continue
         try:
-            with open("/proc/%s/stat" % name, encoding="utf-8", errors="replace") as file:
-                state, parent, _, its = file.read().rpartition(") ")[2].split()[:4]
+            with open("/proc/%s/stat" % pid, encoding="utf-8", errors="replace") as file:
+                begin, _, end = file.read().rpartition(") ")
         except OSError:
             continue
-        if int(its) == session and state not in "ZX":
-            found[int(name)] = (int(parent), state)
+        state, _, _, its = end.split()[:4]
+        if int(its) == session and state not in "ZX" and name in (None, begin.partition(" (")[2]):
+            found[int(pid)] = state
     return found
 
 
 def stopped_members(session):
-    return {pid: state for pid, (_, state) in members(session).items() if state in "Tt"}
+    return {pid: state for pid, state in members(session).items() if state in "Tt"}
 
 
 def end_session(session):

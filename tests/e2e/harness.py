@@ -15,7 +15,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("XPUTRACE_BUILD", os.path.join(ROOT, "build"))
 XPUTRACE = os.path.join(BUILD, "xputrace")
-WORKLOADS = os.path.join(BUILD, "workload")
+WORKLOADS = os.environ.get("XPUTRACE_WORKLOADS", os.path.join(BUILD, "workload"))
 NPM = os.path.join(BUILD, "npm")
 SLOW = float(os.environ.get("XPUTRACE_E2E_SLOW", "1"))  # times slower than a real machine, as an emulated one is
 TIMEOUT = 60 * min(SLOW, 5)  # seconds that anything may take before a test is given up
@@ -32,6 +32,14 @@ def cases(*names):
     """The test function is run once for each name, which is its argument."""
     def mark(function):
         function.cases = names
+        return function
+    return mark
+
+
+def alone(reason):
+    """The test is not run beside others. A file whose tests all are so has ALONE = reason."""
+    def mark(function):
+        function.alone = reason
         return function
     return mark
 

@@ -2,17 +2,30 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs the end-to-end tests: every function test_* of every file test_*.py in this folder.
 
-run.py [-k PATTERN] [--list]
+run.py [-j N] [-k PATTERN] [--list]
 
-One line a test, the details of failures below it. What has failed in a whole run is made once more at its end, alone, if it was
-little, and has failed if it does so again: other programs use the machine, too. Closing line: N passed, N failed, N skipped.
+One line a test, the details of failures below it. Tests run side by side, one more than there are CPUs, as half of a test is
+waiting. Each worker has a copy of the workloads: probes are placed in files, and so in whatever else runs them. Tests that
+measure time or look at the whole machine run alone, after the others (harness.alone). What has failed in a whole run is made
+once more at its end, alone, if it was little, and has failed if it does so again: other programs use the machine, too.
+Closing line: N passed, N failed, N skipped.
+XPUTRACE_E2E_LONG=1 makes the numbers of test_harm*.py larger, XPUTRACE_E2E_KILLS=N those of killed collectors (28).
 """
 
 import argparse
+import collections
+import concurrent.futures
+import contextlib
 import fnmatch
 import importlib
+import io
+import json
 import os
+import shutil
+import socket
+import subprocess
 import sys
+import threading
 import time
 import traceback
 
@@ -41,6 +54,12 @@ def discover():
 
 def selected(name, pattern):
     return not pattern or pattern in name or fnmatch.fnmatch(name, pattern)
+
+
+def alone_for(test):
+    """Why a test is not run beside others; None: it may be."""
+    function = test[1]
+    return getattr(function, "alone", None) or getattr(sys.modules[function.__module__], "ALONE", None)
 
 
 def run_one(name, function, arguments):
@@ -73,17 +92,98 @@ def where(error):
     return "\n".join("at %s:%d: %s" % (os.path.basename(frame.filename), frame.lineno, frame.line) for frame in frames)
 
 
+# ---- side by side ----
+
+class Worker:
+    """Another process that makes tests, one after the other, by their names."""
+
+    def __init__(self):
+        self.workloads = os.path.join(harness.scratch(), "workload")
+        shutil.copytree(harness.WORKLOADS, self.workloads, symlinks=True)
+        self.start()
+
+    def start(self):
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, os.path.abspath(__file__), "--worker", str(theirs.fileno())], pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL, env={**os.environ, "XPUTRACE_WORKLOADS": self.workloads})
+        self.lines = ours.makefile("rw", encoding="utf-8")
+        ours.close()
+
+    def make(self, name):
+        """The result, and the text to be printed."""
+        with contextlib.suppress(OSError):
+            self.lines.write(json.dumps(name) + "\n")
+            self.lines.flush()
+            answer = self.lines.readline()
+            if answer:
+                return json.loads(answer)
+        text = "failed  %s\n        its worker has ended with %d\n" % (printable(name), self.process.wait())
+        self.start()
+        return "failed", text
+
+    def make_all(self, names, outcomes):
+        """Until there are no more names."""
+        with contextlib.suppress(IndexError):
+            while True:
+                name = names.popleft()
+                outcomes[name].set_result(self.make(name))
+        self.lines.close()
+        self.process.wait()
+
+
+def work(descriptor):
+    """What a worker does."""
+    tests = {test[0]: test for test in discover()}
+    with socket.socket(fileno=descriptor) as connection, connection.makefile("rw", encoding="utf-8") as lines:
+        connection.set_inheritable(False)
+        for line in lines:
+            output = io.StringIO()
+            with contextlib.redirect_stdout(output):
+                result = run_one(*tests[json.loads(line)])
+            lines.write(json.dumps((result, output.getvalue())) + "\n")
+            lines.flush()
+
+
+def run_beside(names, jobs):
+    """Results by name; printed in the order of names."""
+    results = {}
+    outcomes = {name: concurrent.futures.Future() for name in names}
+    waiting = collections.deque(names)
+    threads = [threading.Thread(target=Worker().make_all, args=(waiting, outcomes), daemon=True) for _ in range(jobs)]
+    for thread in threads:
+        thread.start()
+    for name in names:
+        results[name], text = outcomes[name].result()
+        print(text, end="", flush=True)
+    for thread in threads:
+        thread.join()
+    return results
+
+
 def main():
     parser = argparse.ArgumentParser(description="Runs the end-to-end tests; most need root.")
+    parser.add_argument("-j", metavar="N", type=int, default=os.cpu_count() + 1, help="how many side by side (CPUs + 1)")
     parser.add_argument("-k", metavar="PATTERN", help="only tests whose name contains or matches it")
     parser.add_argument("--list", action="store_true", help="only show the tests")
+    parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.worker is not None:
+        work(options.worker)
+        return 0
     tests = [test for test in discover() if selected(test[0], options.k)]
     if options.list:
-        for name, function, _ in tests:
-            print("%-50s %s" % (printable(name), (function.__doc__ or "").strip().split("\n")[0]))
+        for test in tests:
+            reason = alone_for(test)
+            print("%-50s %s%s" % (printable(test[0]), (test[1].__doc__ or "").strip().split("\n")[0],
+                                  " (alone: %s)" % reason if reason else ""))
         return 0
-    results = {test[0]: run_one(*test) for test in tests}
+    beside = [test[0] for test in tests if options.j > 1 and not alone_for(test)]
+    results = run_beside(beside, min(options.j, len(beside)))
+    for test in tests:
+        if test[0] not in results:
+            results[test[0]] = run_one(*test)
     failed = [test for test in tests if results[test[0]] == "failed"]
     if not options.k and len(failed) <= AGAIN:
         for test in failed:

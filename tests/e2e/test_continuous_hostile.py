@@ -15,7 +15,7 @@ import time
 
 from collectors import (SOCKETS, Collector, Connection, check_folder, continuous, endless, expect, has_probes, report,
                         socket_path, unharmed)
-from harness import (NOBODY, SLOW, XPUTRACE, Process, Skip, Workload, cases, need, process_state, run, scratch,
+from harness import (NOBODY, SLOW, XPUTRACE, Process, Skip, Workload, alone, cases, need, process_state, run, scratch,
                      standin, wait_until, workload_path)
 
 SEED = 20268
@@ -172,6 +172,7 @@ def thread_of(workload):
     return max(int(thread) for thread in os.listdir("/proc/%d/task" % workload.pid))
 
 
+@alone("looks at all processes")
 def test_one_collector_a_target():
     """Whichever way a target is named, a second collector for it is refused, and the first goes on."""
     name = "t" + secrets.token_hex(6)

@@ -314,7 +314,8 @@ def test_streams_that_are_closed():
         assert connection.ask("status")["lost"] == 0
     child.send_signal(signal.SIGTERM)
     assert child.wait(TIMEOUT) == 0
-    assert {json.dumps(trace.losses()) for trace in map(report, paths_in(folder))} == {"{}"}
+    losses = [trace.losses() for trace in map(report, paths_in(folder))]
+    assert len(losses) == 3 and all(set(one) <= {"unpaired"} for one in losses), losses  # it runs while that is saved
     unharmed(workload)
 
 

@@ -6,7 +6,7 @@ import os
 import sys
 
 from saved_files import MS, Collector, executions, executions_in, nanoseconds
-from harness import BUILD, ROOT, Workload, need, results_in, scratch
+from harness import BUILD, ROOT, Workload, alone, need, results_in, scratch
 from onnx_models import model, serve
 from operator_checks import check_operators, profile_counts, spans, traced_counts
 from ort_profile import profiles
@@ -137,6 +137,7 @@ sys.stdin.readline()
 """
 
 
+@alone("measures time")
 def test_counters():
     """Counters over the time of the window, as many as the program has made; of a part of it, only there."""
     workload = Workload([sys.executable, "-c", CALLER])

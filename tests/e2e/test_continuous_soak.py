@@ -3,6 +3,8 @@
 
 from soak import soak
 
+ALONE = "measures memory and losses at full load"
+
 
 def test_server():
     """4 workers of ONNX Runtime, 2,000 inferences a second: files complete, nothing lost, memory flat once it is full."""

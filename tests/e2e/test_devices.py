@@ -21,6 +21,8 @@ from harness import (SLOW, XPUTRACE, Recorder, Skip, Trace, Workload, cases, com
 from reports import Profile, Stream, trace_output, traces_of
 from test_drivers import TRACEFS, in_namespace
 
+ALONE = "measures time"
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 DESCRIPTION = os.path.join(HERE, "told.json")
 NODE_DESCRIPTION = os.path.join(HERE, "told_node.json")  # its ioctls: tells no jobs

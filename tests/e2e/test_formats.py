@@ -8,7 +8,7 @@ import json
 import os
 import signal
 
-from harness import (XPUTRACE, Recorder, Trace, Workload, cases, compare, need, results_in, run, scratch, standin,
+from harness import (XPUTRACE, Recorder, Trace, Workload, alone, cases, compare, need, results_in, run, scratch, standin,
                      wait_until)
 from test_onnx import RUN, large, node_command, result_of
 
@@ -186,6 +186,7 @@ def launches(trace):
     return {call.event["args"]["function"] for call in trace.calls if call.role == "launch"}
 
 
+@alone("measures time")
 @cases("ort", "qnn-csv")
 def test_onnx_killed(form):
     """After SIGKILL the file is whole; the next recording goes on behind its rows."""

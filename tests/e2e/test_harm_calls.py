@@ -5,7 +5,7 @@ trace."""
 import collections
 import json
 
-from harm import COUNTED, LONG, command_status, compare_calls, compare_outcome, program, record
+from harm import COUNTED, LONG, command_status, compare_calls, compare_outcome, note, program, record
 from harness import SLOW, Process, Recorder, cases, run
 from operator_toy import description, toy
 
@@ -32,13 +32,15 @@ def left(scenario, number, how):
 
 @cases(*BOTH)
 def test_longjmp(how):
-    """longjmp() out of up to three calls, again and again: every call is in the trace; those behind it have their end."""
+    """longjmp() out of up to three calls, again and again: every call is in the trace; those that are recorded without their
+    end, because what was left may be another stack's, are counted."""
     outcome, trace = left("longjmp", 200, how)
     made, loads = outcome.made()[outcome.pid], trace.of("nrt_load")
     assert made["nrt_load"] <= len(loads) <= made["nrt_load"] + outcome.result["left"], (made, len(loads))
-    trace.calls = [call for call in trace.calls if call.function != "nrt_load"] + \
-        [call for call in loads if not call.entry_only]
-    compare_calls(outcome, trace)
+    compare_calls(outcome, trace, ("nrt_unload", "nrt_tensor_write"))
+    without = len([call for call in trace.calls if call.entry_only])
+    note("%s: %d of %d calls have no end" % (how, without, len(trace.calls)))
+    assert without <= trace.losses().get("stacks", 0), trace.losses()
 
 
 @cases(*BOTH)

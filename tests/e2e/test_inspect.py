@@ -132,7 +132,7 @@ def test_on_fail():
         last = max(nanoseconds(call.end) for call in runs)
         before = [one for one in log if one.end < last - CLOCKS]
         assert set(before) <= executions_in(trace, log), "what was before is missing in %s" % name
-    assert len(seen) == failed
+    assert len(seen) == failed, (seen, files, folder.index)
     end(workload)
 
 

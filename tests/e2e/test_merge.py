@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from harness import (SLOW, XPUTRACE, Recorder, Skip, Workload, library_path, record_command, run, scratch,
+from harness import (SLOW, XPUTRACE, Recorder, Skip, Workload, alone, library_path, record_command, run, scratch,
                      workload_path)
 from reports import Stream
 from test_onnx import node_command
@@ -209,6 +209,7 @@ def test_node_events():
     assert times and sum(begun - 1000 <= one <= ended + 1000 for one in times) > len(times) / 2, (begun, times, ended)
 
 
+@alone("measures time")
 def test_both_clocks_of_a_trace():
     """The pair that relates the clock on the wall: within 5 us of what is read here."""
     node = shutil.which("node")

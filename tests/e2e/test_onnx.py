@@ -8,8 +8,8 @@ import shutil
 import signal
 import time
 
-from harness import (Recorder, Workload, compare_calls, compare_programs, entries_of, record_command, record_late, run,
-                     scratch, workload_path)
+from harness import (Recorder, Workload, alone, compare_calls, compare_programs, entries_of, record_command, record_late,
+                     run, scratch, workload_path)
 from onnx_models import library, model, serve
 
 RUN = "Run"
@@ -60,6 +60,7 @@ def test_node_from_the_start():
     assert len(trace.of("CreateSession", "CreateSessionFromArray")) == 1
 
 
+@alone("measures time")
 def test_node_under_load():
     """Attached in the middle of a load, detached in the middle: the rate is right and the server serves on."""
     server = Workload(node_command("--seconds", 0, "--rate", 20))

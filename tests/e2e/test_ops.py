@@ -5,8 +5,8 @@ import collections
 import os
 import time
 
-from harness import (XPUTRACE, Recorder, Trace, Workload, cases, compare_programs, record_command, results_in, run,
-                     scratch, workload_path)
+from harness import (XPUTRACE, Recorder, Trace, Workload, alone, cases, compare_programs, record_command, results_in,
+                     run, scratch, workload_path)
 from onnx_models import MODELS, RELEASES, library, model, nodes, serve
 from operator_checks import Node, check_counts, check_operators, check_profile, difference, parents, spans, traced_counts
 from ort_profile import profiles
@@ -65,6 +65,7 @@ def test_releases(case):
     assert {call.program for call in trace.of("Run")} == {server.model}
 
 
+@alone("measures time")
 def test_durations():
     """Where operators take long, they take as long in all as the profiler says, and what the probes have cost."""
     server = Profiled("mlp", sizes={"hidden": 1024, "batch": 128}, pace=("--runs", RUNS))
@@ -249,6 +250,7 @@ def test_recorded():
     check_sessions(server, result, Trace(output + ".json"))
 
 
+@alone("looks at all processes")
 def test_all_processes():
     """A process that starts after xputrace: from some run on all operators, with their names."""
     server = Profiled("mlp", pace=("--runs", 200, "--rate", 100))

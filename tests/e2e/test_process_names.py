@@ -9,6 +9,8 @@ from saved_files import Collector
 from harness import SLOW, Recorder, Workload, compare, scratch, standin, workload_path
 from reports import Stream, check_totals, made_by
 
+ALONE = "expects probes in time"
+
 
 class Named:
     """A stand-in under a name of its own, which can be started several times."""

@@ -7,7 +7,7 @@ import re
 import signal
 import time
 
-from harness import (SLOW, XPUTRACE, Trace, Workload, cases, check_flows, check_nesting, need, process_state,
+from harness import (SLOW, XPUTRACE, Trace, Workload, alone, cases, check_flows, check_nesting, need, process_state,
                      results_in, run, scratch, standin, workload_path)
 from reports import (Profile, Stream, check_executions, made_by, read_file, read_samples, read_summary, wall_clock)
 from test_endings import small_file_system
@@ -327,6 +327,7 @@ def test_onnx():
     server.stop()
 
 
+@alone("measures time")
 def test_onnx_by_name():
     """A session from the start, by the name of its model: the mean agrees with the application's own."""
     library()

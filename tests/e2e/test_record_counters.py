@@ -9,6 +9,8 @@ import sys
 from harness import SLOW, XPUTRACE, Skip, cases, need, results_in, run, scratch, workload_path
 from test_counters import NEVER, expect
 
+ALONE = "measures time"
+
 COUNTERS_PID = 1 << 30
 CALL = "syscalls:sys_enter_getpriority"  # that nobody else makes by the thousand
 # Waits, makes as many system calls as it is told, waits; says when it made them.

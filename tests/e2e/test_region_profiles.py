@@ -5,7 +5,7 @@ import collections
 import os
 import re
 
-from harness import Trace, cases, check_nesting, scratch
+from harness import Trace, alone, cases, check_nesting, scratch
 from region_programs import PICTURES, Made, again, check_near, classifier, go, marks, printed, spans, started
 from reports import Profile, Stream, check_continuous, read_summary, trace_output, traces_of
 from test_regions import ENABLED, PLAIN
@@ -17,6 +17,7 @@ def total(block):
     return sum(sample.duration for sample in block.samples)
 
 
+@alone("measures time")
 @cases("pre", "run", "post")
 @again
 def test_latency(name):
@@ -32,6 +33,7 @@ def test_latency(name):
     assert {sample.thread for sample in block.samples} == {program.pid}
 
 
+@alone("measures time")
 @again
 def test_summary():
     """One row, with the mean."""
@@ -103,6 +105,7 @@ def test_stream():
     assert set(by_name(some.blocks(), total)) == {"region:" + NAMES[1]}
 
 
+@alone("measures time")
 @again
 @again
 def test_stream_times():

@@ -3,7 +3,7 @@
 
 import os
 
-from harness import Recorder, cases, workload_path
+from harness import Recorder, alone, cases, workload_path
 from region_programs import UNNAMED, again, check_near, counted, printed, spans, times
 
 COUNT = 25
@@ -34,6 +34,7 @@ def test_off(generation):
     check_calls(trace)
 
 
+@alone("measures time")
 @cases("VACCEL_PROFILING_ENABLED=1", "VACCEL_PROF_ENABLED=enabled")
 @again
 def test_on(setting):

@@ -5,7 +5,7 @@ import os
 import re
 import signal
 
-from harness import Recorder, cases, process_state, record_command, wait_until
+from harness import Recorder, alone, cases, process_state, record_command, wait_until
 from region_probes import notes_of, semaphore_in
 from region_programs import (NAME_MAX, PICTURES, Made, again, check_near, classifier, counted, go, kept, marks, printed,
                              shown, spans, started, times)
@@ -38,6 +38,7 @@ def nanoseconds(text):
     return float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
 
 
+@alone("measures time")
 @again
 def test_classifier():
     """Ten pictures: vAccel's lines, the trace, its totals and the summary agree within 1 % or 2 us."""
@@ -52,6 +53,7 @@ def test_classifier():
         check_near(name, entries, total, nanoseconds(rows[name][4]), "the summary")
 
 
+@alone("measures time")
 @again
 def test_classifier_from_the_start():
     """record -- COMMAND: the library comes by dlopen while the regions are there."""
@@ -85,6 +87,7 @@ def test_command():
     assert counted(trace) == {"outer": 50, "inner": 50}, recorder.stderr
 
 
+@alone("looks at all processes")
 def test_all_processes():
     """-a: those that run and those that come, each with its own."""
     before = started(marks(NAMES, *WORDS), env=PLAIN)

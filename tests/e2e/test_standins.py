@@ -4,8 +4,8 @@
 import collections
 import statistics
 
-from harness import (REQUIRED, RUNNING, SLOW, Workload, cases, compare, compare_calls, compare_programs, entries_of,
-                     hexadecimal, library_path, record_late, standin, workload_path)
+from harness import (REQUIRED, RUNNING, SLOW, Workload, alone, cases, compare, compare_calls, compare_programs,
+                     entries_of, hexadecimal, library_path, record_late, standin, workload_path)
 
 RUNTIMES = ("nrt", "qaic", "vaccel", "hip", "cuda", "cudart", "pjrt", "llama")
 
@@ -172,6 +172,7 @@ def test_stack_arguments():
     assert len(keys) == 24 and None not in keys and len(set(keys)) == 24, "sequence numbers: %s" % keys
 
 
+@alone("measures time")
 def test_asynchronous_times():
     """From the enqueue to the end of the wait, not only the enqueue: at least the device's time."""
     device = int(2000 * SLOW)  # us; longer than an enqueue takes on a slow machine, but for a few

@@ -10,8 +10,8 @@ import statistics
 import subprocess
 import time
 
-from harness import (SLOW, XPUTRACE, Workload, cases, entries_of, need, run_entries, scratch, standin,
-                     results_in, run)
+from harness import (SLOW, XPUTRACE, Workload, alone, cases, entries_of, need, results_in, run, run_entries, scratch,
+                     standin)
 from reports import (DRIFT, Stream, check_continuous, check_intervals, check_totals, check_unique, churn_made, made_by,
                      read_samples, read_summary, report_files, reported_by_name, trace_output, traces_of, wall_clock,
                      write_names)
@@ -101,6 +101,7 @@ def test_onnx_node():
 
 # ---- reports and the clock ----
 
+@alone("measures time")
 def test_boundaries():
     """Twenty reports on multiples of 500 ms, each inference in the right one; no drift; 10 ms at the same time."""
     workload = standin("nrt", "--calls", 0, "--rate", 200, "--programs", 1, "--log-times")
@@ -160,6 +161,7 @@ def first_line(stream, text):
     return next(time for time, line in zip(stream.arrived["stderr"], stream.lines["stderr"]) if text in line)
 
 
+@alone("measures time")
 def test_nothing_runs():
     """Reports come all the same, one a boundary, though there is nothing to be written."""
     workload = standin("nrt", "--calls", 1)
@@ -309,6 +311,7 @@ def open_text(path):
         return file.read()
 
 
+@alone("looks at all processes")
 def test_processes_that_start_later():
     """--all-processes with an expression: also what starts later; dropped when it is released."""
     stream = Stream("-a", "--match", "^neuron-0[.]1$", "--report-every", "100ms")
@@ -353,6 +356,7 @@ def test_bad_expression(expression):
     assert len(lines) > 2, "no reason:\n" + result.stderr
 
 
+@alone("measures time")
 def test_hostile_expression():
     """An expression that would take for ever on a name: the stream goes on, other programs are reported."""
     names = ["aaaa", "a" * 200 + "!", "b", "aa", "a" * 120 + "b!"]

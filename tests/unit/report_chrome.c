@@ -389,6 +389,8 @@ Test(report_chrome, totals)
 	cr_assert_null(at(entry, "calls"), "an exact total that nobody has told");
 	cr_assert_eq(number_at(at(metadata, "lost"), "ring_full"), 7);
 	cr_assert_eq(number_at(at(metadata, "lost"), "output"), 0, "causes without a loss stand there, too");
+	for (int cause = 0; cause <= XPT_LOSS_STACKS; cause++)
+		cr_assert_not_null(at(at(metadata, "lost"), loss_name(cause)), "%s is not there", loss_name(cause));
 	cr_assert_eq(number_at(at(at(metadata, "tracing"), "collector"), "max_rss_bytes"), 12582912);
 	cJSON_Delete(json);
 }

@@ -323,7 +323,7 @@ static void add_losses(struct text *text, const struct model *model)
 	int cause;
 
 	text_literal(text, ",\n\"lost\":{");
-	for (cause = 0; cause <= XPT_LOSS_JOBS; cause++) {
+	for (cause = 0; cause <= XPT_LOSS_STACKS; cause++) {
 		if (cause)
 			text_literal(text, ",");
 		text_json_string(text, loss_name(cause));
