@@ -23,6 +23,7 @@ from continuous import continuous_section
 from cost import cost_section
 from counters import counters_section
 from drivers import drivers_section
+from families import families_section
 from load import conversion_section, exactness_section, memory_section
 from operators import operators_section
 from profiling import profile_section
@@ -36,6 +37,7 @@ SECTIONS = {
     "conversion": conversion_section,
     "memory": memory_section,
     "attach": attach_section,
+    "families": families_section,
     "model": model_section,
     "profile": profile_section,
     "drivers": drivers_section,

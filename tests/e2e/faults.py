@@ -22,6 +22,7 @@ LIBRARY = "faults.so"
 KINDS = ("memory", "call")
 # Libraries that xputrace loads much through: what fails in them is sampled, and not all their own errors are right.
 OTHERS = "libbpf,libelf,libz,libcrypto"
+NOT_DISPATCHED = 77  # exit status where system calls cannot be made to fail
 TIME_LIMIT = 20 * harness.SLOW  # seconds for one run
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -37,6 +38,14 @@ class Incomplete(Exception):
 def environment(kind, number, log, leave=OTHERS, keep=False, calls="", error=0):
     return dict(os.environ, LD_PRELOAD=harness.workload_path(LIBRARY), FAULTS_KIND=kind, FAULTS_AT=str(number), FAULTS_LOG=log,
                 FAULTS_LEAVE=leave, FAULTS_KEEP=str(int(keep)), FAULTS_CALLS=calls, FAULTS_ERROR=str(error))
+
+
+def read_count(log):
+    """How many there were without a fault."""
+    with open(log, encoding="ascii") as file:
+        count = int(file.read().split()[1])
+    os.unlink(log)
+    return count
 
 
 def read_fault(kind, number, log):
@@ -63,9 +72,9 @@ def places(fault):
 
 # ---- processes that are left ----
 
-def adopt():
+def adopt(on=True):
     """From now on what the collector leaves behind becomes a child of this process."""
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(on), 0, 0, 0)
 
 
 def children():
@@ -98,7 +107,8 @@ def left_behind(before):
 # ---- judging ----
 
 def warnings_in(text):
-    return [line for line in re.split(r"[\n\r]", text) if "xputrace: warning: " in line]
+    """What says that something is missing: warnings, and losses in the figures at the end."""
+    return [line for line in re.split(r"[\n\r]", text) if "xputrace: warning: " in line or line.startswith("lost: ")]
 
 
 def judge(outcome, good, fault):
@@ -122,7 +132,7 @@ def judge(outcome, good, fault):
     errors = [line for line in outcome.stderr.splitlines() if line.startswith("xputrace") and "xputrace: warning: " not in line]
     if not errors:
         return "status 1 without a message: %s" % last
-    reasons = [os.strerror(fault.error)] + (["memory"] if fault.error == errno.ENOMEM else [])
+    reasons = [os.strerror(fault.error)] + (["memory", os.strerror(errno.EAGAIN)] if fault.error == errno.ENOMEM else [])
     if not any(reason in outcome.stderr for reason in reasons):
         return "status 1 without the reason: %s" % last
     return ""
@@ -143,11 +153,14 @@ class Series:
 
     def __init__(self, case, kind, leave=OTHERS, keep=False, calls="", error=0):
         self.case, self.kind = case, kind
-        self.options = {"leave": leave, "keep": keep, "calls": calls, "error": error}
+        self.options = {"leave": leave, "keep": keep, "calls": calls or case.calls, "error": error}
         self.log = os.path.join(harness.scratch(), "log")
         self.good = case.run(environment(kind, 0, self.log, **self.options))
+        if self.good.status == NOT_DISPATCHED:
+            raise harness.Skip(self.good.stderr.strip())
         assert self.good.status == 0, "without a fault: status %s: %s" % (self.good.status, self.good.stderr)
         assert not isinstance(self.good.made, Incomplete), self.good.made
+        self.count = read_count(self.log)
 
     def run(self, number):
         """What failed, and what is wrong; None: nothing was left to fail."""
@@ -207,8 +220,8 @@ class Case:
 
     all = {}
 
-    def __init__(self, name, run, root=True):
-        self.name, self.run, self.root = name, run, root
+    def __init__(self, name, run, root=True, calls=""):
+        self.name, self.run, self.root, self.calls = name, run, root, calls  # calls: only these can fail
         Case.all[name] = self
 
 
@@ -253,8 +266,8 @@ def main():
                     if seen[short] == 1:
                         print("%s %s %d %s: %s\n    %s" % (case.name, kind, fault.number, fault.what, wrong[:700], place), flush=True)
             failures += sum(seen.values())
-            print("%s %s: %d runs in %.1f s, %d wrong at %d places; status: %s" % (
-                case.name, kind, runs, time.monotonic() - begun, sum(seen.values()), len(seen), dict(results)), flush=True)
+            print("%s %s: %d in all, %d runs in %.1f s, %d wrong at %d places; status: %s" % (
+                case.name, kind, series.count, runs, time.monotonic() - begun, sum(seen.values()), len(seen), dict(results)), flush=True)
     return 1 if failures else 0
 
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/json.h"
 
+#include <cjson/cJSON.h>
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,4 +210,110 @@ Test(base_json, faults_have_a_place)
 		cr_assert_eq(fault, bad[i].fault, "%s: %zu", bad[i].text, fault);
 	}
 	cr_assert(json_check(" 1 ", 3, &fault));
+}
+
+/* ---- writing ---- */
+
+static void expect_text(struct text *text, const char *expected)
+{
+	cr_assert_eq(text->error, 0);
+	cr_expect_eq(text->length, strlen(expected));
+	cr_expect(!memcmp(text->data, expected, text->length), "%.*s instead of %s", (int)text->length, text->data,
+		  expected);
+	text_free(text);
+}
+
+Test(base_json, writes_members_and_elements)
+{
+	struct text text = {};
+
+	json_begin(&text, NULL, '{');
+	json_begin(&text, "none", '[');
+	json_end(&text, ']');
+	json_begin(&text, "some", '[');
+	json_add_signed(&text, NULL, -1);
+	json_begin(&text, NULL, '{');
+	json_add_bool(&text, "a", true);
+	json_add_bool(&text, "b", false);
+	json_end(&text, '}');
+	json_add_string(&text, NULL, "");
+	json_end(&text, ']');
+	json_add_unsigned(&text, "most", ~0ull);
+	json_add_real(&text, "tenth", 0.1);
+	json_end(&text, '}');
+	expect_text(&text, "{\"none\":[],\"some\":[-1,{\"a\":true,\"b\":false},\"\"],\"most\":18446744073709551615,"
+			   "\"tenth\":0.10000000000000001}");
+}
+
+Test(base_json, writes_any_string)
+{
+	struct text text = {};
+
+	json_begin(&text, NULL, '{');
+	json_add_string(&text, "a\"b", "{[\"\\\n\x01\xc3\xa9\xff");
+	json_add_string(&text, "left out", NULL);
+	json_add_string(&text, "c", "d");
+	json_end(&text, '}');
+	expect_text(&text, "{\"a\\\"b\":\"{[\\\"\\\\\\u000a\\u0001\xc3\xa9\xff\",\"c\":\"d\"}");
+}
+
+Test(base_json, a_part_that_cannot_be_written_stays_an_error)
+{
+	struct text text = {};
+
+	json_begin(&text, NULL, '[');
+	text_fail(&text);
+	json_add_string(&text, NULL, "a");
+	json_end(&text, ']');
+	cr_expect_eq(text.error, -ENOMEM);
+	cr_expect_eq(text.length, 1);
+	text_free(&text);
+}
+
+/* ---- parsing ---- */
+
+/* Memory of just that size, as in check(). */
+static int parse(const char *text, cJSON **object)
+{
+	size_t length = strlen(text);
+	char *copy = malloc(length ? length : 1);
+	int error;
+
+	memcpy(copy, text, length);
+	error = json_parse(copy, length, object);
+	free(copy);
+	return error;
+}
+
+Test(base_json, parses_objects)
+{
+	static const char *const bad[] = { "", "{", "{\"a\":1", "[1]", "1", "null", "\"a\"" };
+	cJSON *object;
+
+	cr_assert_eq(parse("{\"a\":12}", &object), 0);
+	cr_expect_eq(cJSON_GetNumberValue(cJSON_GetObjectItem(object, "a")), 12);
+	cJSON_Delete(object);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		errno = ENOMEM; /* of something before */
+		cr_expect_eq(parse(bad[i], &object), -EBADMSG, "%s", bad[i]);
+		cr_expect_null(object);
+	}
+}
+
+static void *no_memory(size_t size)
+{
+	(void)size;
+	errno = ENOMEM;
+	return NULL;
+}
+
+Test(base_json, no_memory_is_no_fault_of_the_text)
+{
+	cJSON_Hooks hooks = { no_memory, free };
+	cJSON *object;
+
+	cJSON_InitHooks(&hooks);
+	cr_expect_eq(parse("{\"a\":12}", &object), -ENOMEM);
+	cr_expect_null(object);
+	cJSON_InitHooks(NULL);
 }

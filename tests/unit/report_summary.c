@@ -352,7 +352,7 @@ Test(report_summary, output_that_takes_nothing)
 	FILE *full = fopen("/dev/full", "w");
 
 	cr_assert_eq(model_flush(model), 0);
-	cr_assert_eq(summary_write(model, full, 80), -EIO);
+	cr_assert_eq(summary_write(model, full, 80), -ENOSPC);
 	fclose(full);
 	model_free(model);
 }

@@ -97,6 +97,10 @@ newer "$out/clock_jumps.so" "$here/clock_jumps.c" ||
 	$cc $flags -fPIC -shared -o "$out/clock_jumps.so" "$here/clock_jumps.c"
 
 # shellcheck disable=SC2086
+newer "$out/faults.so" "$here/faults.c" ||
+	$cc $flags -fPIC -fvisibility=hidden -shared -o "$out/faults.so" "$here/faults.c" -ldl
+
+# shellcheck disable=SC2086
 newer "$out/onnx" "$here/onnx/onnx.c" "$here/ledger.c" "$here/ledger.h" $interface ||
 	$cc $flags -o "$out/onnx" "$here/onnx/onnx.c" "$here/ledger.c" -ldl -lpthread
 

@@ -8,7 +8,7 @@
  * FAULTS_LEAVE  names of libraries, or beginnings of them, separated by commas: what they ask for is not counted
  * FAULTS_CALLS  names of system calls, separated by commas: only these are counted
  * FAULTS_ERROR  number of the error of a system call in place of the usual one
- * FAULTS_LOG    a file; gets "failed WHAT ERROR" and where from, when the first one fails
+ * FAULTS_LOG    a file; gets "failed WHAT ERROR" and where from, when the first one fails; without N "count NUMBER" at the end
  *
  * Children do not inherit it: neither what is executed, nor what is only forked.
  */
@@ -123,13 +123,28 @@ static bool is_left(uintptr_t caller)
 static void log_failure(const char *what, int error)
 {
 	void *frames[FRAMES_MAX];
-	int file = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	char text[64];
+	int file = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644), length;
 
 	if (file < 0)
 		return;
-	dprintf(file, "failed %s %d\n", what, error);
-	backtrace_symbols_fd(frames, backtrace(frames, FRAMES_MAX), file);
+	/* Not dprintf(): malloc() may be in the midst of something. */
+	length = snprintf(text, sizeof(text), "failed %s %d\n", what, error);
+	if (write(file, text, (size_t)length) == length)
+		backtrace_symbols_fd(frames, backtrace(frames, FRAMES_MAX), file);
 	close(file);
+}
+
+static void log_count(void)
+{
+	int file;
+
+	inside = true;
+	file = counted_process == getpid() ? open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
+	if (file >= 0) {
+		dprintf(file, "count %lu\n", atomic_load(&count));
+		close(file);
+	}
 }
 
 /* Counts one more; whether it fails. */
@@ -467,6 +482,8 @@ static int counted_main(int argc, char **argv, char **environment)
 	backtrace(&frame, 1); /* the first one loads the unwinder */
 	counted_process = getpid();
 	counts_memory = !strcmp(kind, "memory");
+	if (!fail_at)
+		atexit(log_count);
 	if (!strcmp(kind, "call"))
 		dispatch_calls();
 	return real_main(argc, argv, environ);

@@ -16,17 +16,19 @@
 
 /* ---- a directory within one that is open ---- */
 
-static bool is_empty(int directory)
+/* 1 or 0, or -errno. */
+static int is_empty(int directory)
 {
 	int descriptor = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *entries = descriptor < 0 ? NULL : fdopendir(descriptor);
 	struct dirent *entry;
-	bool result = true;
+	int result = 1;
 
 	if (!entries) {
+		result = -errno;
 		if (descriptor >= 0)
 			close(descriptor);
-		return false;
+		return result;
 	}
 	while (result && (entry = readdir(entries)))
 		result = !strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..");
@@ -41,10 +43,11 @@ static bool is_empty(int directory)
 static int give_new(struct folder *folder, int directory)
 {
 	struct stat status;
+	int empty = is_empty(directory);
 
-	if (fstat(directory, &status))
-		return -errno;
-	if (status.st_uid != geteuid() || !is_empty(directory)) {
+	if (empty < 0 || fstat(directory, &status))
+		return empty < 0 ? empty : -errno;
+	if (status.st_uid != geteuid() || !empty) {
 		log_error(&folder->log, "%s: was changed by somebody while it was made: make it first", folder->path);
 		return -EPERM;
 	}

@@ -15,6 +15,8 @@
 
 #include "base/guard_private.h"
 
+#define GOODBYE_PAUSE 1000 /* us */
+
 struct guard {
 	struct guard_table *table;
 	int socket;
@@ -88,8 +90,10 @@ void guard_stop(struct guard *guard)
 
 	if (!guard)
 		return;
-	while (send(guard->socket, &goodbye, 1, MSG_NOSIGNAL) < 0 && errno == EINTR)
-		;
+	/* Without it the guard would wait for the end of this process, which waits for the guard. */
+	while (send(guard->socket, &goodbye, 1, MSG_NOSIGNAL) < 0 &&
+	       (errno == EINTR || errno == ENOBUFS || errno == ENOMEM))
+		usleep(GOODBYE_PAUSE);
 	close(guard->socket);
 	while (waitpid(guard->pid, NULL, 0) < 0 && errno == EINTR)
 		;

@@ -25,6 +25,8 @@ void print_message(void *context, enum xpt_log_level level, const char *text);
 int exit_failed(int error);
 /* The same of a function that creates or starts something: 0 without an error, wrong options are wrong usage. */
 int exit_status(int error);
+/* Something on standard output is not what it should be. */
+void output_failed(int error);
 /* At the end of the command with this status: the one of the process, which fails, too, if standard output cannot be written. */
 int exit_output(int status);
 /* A name that a target has given, cut or filled up to columns (0: as it is), with nothing in it that moves the cursor. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
+#include "cli/commands.h"
 
 void list_row(struct list_output *output)
 {
@@ -15,6 +16,8 @@ void list_string(const char *key, const char *value, const char *end)
 	struct text text = {};
 
 	text_json_string(&text, value);
+	if (text.error)
+		output_failed(text.error);
 	printf("\"%s\":%.*s%s", key, (int)text.length, text.data ?: "\"\"", end);
 	text_free(&text);
 }

@@ -17,7 +17,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 
-#define END_LATEST 1500000000ull /* ns after the first signal */
+#define END_LATEST 1000000000ull /* ns after the first signal: when standard output has blocked that long */
 #define END_LEAST 200000000ull	 /* ns */
 #define AGAIN_AFTER 300000000ull /* ns: one key may send more than one signal */
 

@@ -16,6 +16,7 @@
 #include "cli/running.h"
 
 static bool status_shown, error_shown;
+static int output_error;
 
 /* ---- standard error that blocks ---- */
 
@@ -95,7 +96,7 @@ void status_draw(const char *text)
 }
 
 /* As text_terminal(), also when there is no memory: then what could move the cursor is not shown as what it is. */
-static size_t print_safe(FILE *out, const char *bytes, size_t columns)
+static size_t print_safe(FILE *out, const char *bytes, size_t columns, int *error)
 {
 	struct text safe = {};
 	size_t used = text_terminal(&safe, bytes, strlen(bytes), columns);
@@ -104,13 +105,15 @@ static size_t print_safe(FILE *out, const char *bytes, size_t columns)
 		fwrite(safe.data ?: "", 1, safe.length, out);
 	for (const char *at = bytes; safe.error && *at && (!columns || (size_t)(at - bytes) < columns); at++)
 		putc(*at < ' ' || *at > '~' ? '?' : *at, out);
+	if (safe.error)
+		*error = safe.error;
 	text_free(&safe);
 	return used;
 }
 
 void print_name(FILE *out, const char *name, size_t columns)
 {
-	size_t used = print_safe(out, name, columns);
+	size_t used = print_safe(out, name, columns, &output_error);
 
 	fprintf(out, "%*s", (int)(columns > used ? columns - used : 0), "");
 }
@@ -118,13 +121,14 @@ void print_name(FILE *out, const char *name, size_t columns)
 void print_message(void *context, enum xpt_log_level level, const char *text)
 {
 	static const char *const heads[] = { "debug: ", "", "warning: ", "error: " };
+	int ignored;
 
 	(void)context;
 	flockfile(stderr);
 	status_clear();
 	fprintf(stderr, "xputrace: %s", heads[level]);
 	/* Names of processes and files are the target's: nothing in them may reach the terminal as a command. */
-	print_safe(stderr, text, 0);
+	print_safe(stderr, text, 0, &ignored);
 	putc('\n', stderr);
 	error_shown |= level == XPT_LOG_ERROR;
 	funlockfile(stderr);
@@ -145,11 +149,16 @@ int exit_status(int error)
 	return error == -E2BIG || error == -EINVAL ? EXIT_USAGE : EXIT_FAILED;
 }
 
+void output_failed(int error)
+{
+	output_error = error;
+}
+
 int exit_output(int status)
 {
 	char text[200];
 	bool failed = ferror(stdout);
-	int error = fflush(stdout) ? errno : 0;
+	int error = fflush(stdout) ? errno : -output_error;
 
 	if ((!failed && !error) || (status && error_shown))
 		return status;

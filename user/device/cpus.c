@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "device/sysfs_file.h"
 
 static int add_range(struct cpus *cpus, long first, long last)
@@ -62,11 +63,12 @@ int cpus_parse(const char *text, struct cpus *cpus)
 int cpus_online(const char *sysfs, struct cpus *cpus)
 {
 	char text[SYSFS_FILE_MAX];
+	int error = sysfs_read(text, "%s/devices/system/cpu/online", sysfs);
 
 	*cpus = (struct cpus){ 0 };
-	if (sysfs_read(text, "%s/devices/system/cpu/online", sysfs) <= 0)
-		return -EIO;
-	return cpus_parse(text, cpus) ? -EIO : 0;
+	if (error > 0)
+		error = cpus_parse(text, cpus) ?: 1;
+	return error == 1 ? 0 : error_is_shortage(error) ? error : -EIO;
 }
 
 int cpus_copy(const struct cpus *from, struct cpus *to)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "device/sysfs_file.h"
 
 #define DEVICES "bus/event_source/devices"
@@ -112,19 +113,31 @@ static int add_event(struct pmu *pmu, const char *folder, const char *name, cons
 	return 0;
 }
 
+/* Not the driver, which answers as it likes. */
+static bool lacks(int error)
+{
+	return error != -EIO && error_is_shortage(error);
+}
+
 static int read_folder(struct pmu *pmu, const char *above, bool events)
 {
 	char text[SYSFS_FILE_MAX], *folder;
 	struct dirent *entry;
 	DIR *directory;
-	int error = 0;
+	int error = 0, length;
 
 	if (asprintf(&folder, "%s/%s", above, events ? "events" : "format") < 0)
 		return -ENOMEM;
 	directory = opendir(folder);
+	if (!directory && lacks(-errno))
+		error = -errno;
 	while (directory && !error && (entry = readdir(directory))) {
-		if (entry->d_name[0] == '.' || (events && is_attribute(entry->d_name)) ||
-		    sysfs_read(text, "%s/%s", folder, entry->d_name) <= 0)
+		if (entry->d_name[0] == '.' || (events && is_attribute(entry->d_name)))
+			continue;
+		length = sysfs_read(text, "%s/%s", folder, entry->d_name);
+		if (lacks(length))
+			error = length;
+		if (length <= 0)
 			continue;
 		error = events ? add_event(pmu, folder, entry->d_name, text) : add_format(pmu, entry->d_name, text);
 	}
@@ -176,11 +189,11 @@ static int pmu_read(const char *folder, const char *name, struct pmu *pmu)
 {
 	char text[SYSFS_FILE_MAX], *end;
 	unsigned long type;
-	int error;
+	int error = sysfs_read(text, "%s/type", folder);
 
 	*pmu = (struct pmu){ 0 };
-	if (sysfs_read(text, "%s/type", folder) <= 0 || !isdigit((unsigned char)text[0]))
-		return 0;
+	if (error <= 0 || !isdigit((unsigned char)text[0]))
+		return lacks(error) ? error : 0;
 	type = strtoul(text, &end, 10);
 	if (*end || type > UINT32_MAX)
 		return 0;

@@ -411,5 +411,5 @@ int summary_write(const struct model *model, FILE *out, unsigned int width)
 		error = summary_closing_print(model, &closing, out);
 	if (error)
 		return error;
-	return fflush(out) || ferror(out) ? -EIO : 0;
+	return fflush(out) ? -errno : ferror(out) ? -EIO : 0;
 }

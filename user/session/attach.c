@@ -344,13 +344,30 @@ static int link_known_tables(struct attacher *attacher, pid_t owner, pid_t tgid,
 	return placed;
 }
 
+/* All that a file has, for whom owner stands. */
+static int place_file(struct attacher *attacher, pid_t owner, pid_t tgid, const struct mapped_file *mapped,
+		      const struct analysed *file)
+{
+	int placed, more;
+
+	if (file->found.missing)
+		log_debug(attacher->log, "%s: %s", file->path, file->found.missing);
+	placed = attach_functions(attacher, owner, mapped, file, &file->found, true);
+	if (placed < 0 || !file->found.table_count)
+		return placed;
+	more = link_known_tables(attacher, owner, tgid, mapped, file);
+	return error_is_shortage(more) ? more : placed + more;
+}
+
 /* *loader: whether it is a dynamic loader that had its probe before. */
 static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, bool *loader)
 {
 	pid_t owner = probe_owner(attacher, tgid);
 	struct analysed *file;
 	struct stat status;
-	int placed, more;
+	size_t probes;
+	bool complete;
+	int placed = 0;
 
 	if (stat(mapped->open_path, &status))
 		return errno == ENOENT ? 0 : -errno;
@@ -362,21 +379,13 @@ static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_
 	if (class_names_tell(&attacher->classes, attacher->options.registry, tgid, mapped, file,
 			     attacher->options.record, attacher->options.context))
 		log_warn(attacher->log, "%s: its operators and regions will have no names", file->path);
-	if (attached_is_complete(&attacher->attached, owner, file)) {
-		*loader |= file->has_loader;
-		return 0;
-	}
-	if (file->found.missing)
-		log_debug(attacher->log, "%s: %s", file->path, file->found.missing);
-	placed = attach_functions(attacher, owner, mapped, file, &file->found, true);
-	if (placed < 0)
-		return placed;
-	if (file->found.table_count) {
-		more = link_known_tables(attacher, owner, tgid, mapped, file);
-		if (error_is_shortage(more))
-			return more;
-		placed += more;
-	}
+	complete = attached_is_complete(&attacher->attached, owner, file);
+	*loader |= complete && file->has_loader;
+	if (!complete)
+		placed = place_file(attacher, owner, tgid, mapped, file);
+	probes = attached_sites(&attacher->attached, owner, file);
+	attacher->scanned.files += probes > 0;
+	attacher->scanned.probes += probes;
 	return placed;
 }
 
@@ -467,6 +476,7 @@ int attacher_scan(struct attacher *attacher, pid_t tgid)
 	int placed = 0, result;
 	bool loader = false;
 
+	attacher->scanned = (struct attacher_scanned){ 0 };
 	result = process_mapped_files(tgid, &mapped);
 	if (result) {
 		attacher_report_error(attacher, tgid, result);
@@ -510,7 +520,12 @@ unsigned int attacher_end_cost(const struct attacher *attacher)
 	return attacher->end_count ? attacher->end_cost / attacher->end_count : 0;
 }
 
-size_t attacher_files(const struct attacher *attacher, pid_t tgid)
+struct attacher_scanned attacher_scanned(const struct attacher *attacher)
 {
-	return attached_count(&attacher->attached, tgid);
+	return attacher->scanned;
+}
+
+size_t attacher_files(const struct attacher *attacher)
+{
+	return attacher->attached.count;
 }

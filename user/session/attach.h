@@ -72,7 +72,12 @@ const struct attacher_figures *attacher_figures(const struct attacher *attacher)
 unsigned int attacher_cost(const struct attacher *attacher, unsigned int spec);
 /* The same of the probe behind a call, as a mean over all places: what is ended so costs both. 0: there is none. */
 unsigned int attacher_end_cost(const struct attacher *attacher);
-/* Files with probes in the process (0: any). */
-size_t attacher_files(const struct attacher *attacher, pid_t tgid);
+/* What the latest attacher_scan() has met in the process, placed then or before. */
+struct attacher_scanned {
+	size_t files; /* with probes */
+	size_t probes;
+};
+struct attacher_scanned attacher_scanned(const struct attacher *attacher);
+size_t attacher_files(const struct attacher *attacher); /* with probes, of all processes */
 
 #endif

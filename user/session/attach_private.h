@@ -32,6 +32,7 @@ struct attacher {
 	struct waiting_name waiting[NAMES_WAITING];
 	size_t next_waiting;
 	struct attacher_figures figures;
+	struct attacher_scanned scanned;
 };
 
 /* In place of a PID: for whom probes are placed, so that they are seen in the process. */

@@ -57,10 +57,10 @@ struct code_place {
 static bool place_open(struct attacher *attacher, pid_t tgid, __u64 address, struct code_place *place)
 {
 	struct stat status;
-	int error;
+	int error = code_places_find(&attacher->places, tgid, address, &place->mapped, &status);
 
-	place->mapped = code_places_find(&attacher->places, tgid, address, &status);
-	if (!place->mapped)
+	attacher_tell_error(attacher, tgid, error);
+	if (error || !place->mapped)
 		return false;
 	place->file = analysed_get(&attacher->files, place->mapped, &status);
 	error = place->file ? elf_file_open(NULL, place->mapped->open_path, place->mapped->path, &place->elf) : -ENOMEM;

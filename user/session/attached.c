@@ -144,12 +144,12 @@ bool attached_sweep(struct attached_list *list, bool wait)
 	return true;
 }
 
-size_t attached_count(const struct attached_list *list, pid_t tgid)
+size_t attached_sites(const struct attached_list *list, pid_t tgid, const struct analysed *file)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < list->count; i++)
-		count += !tgid || !list->all[i].tgid || list->all[i].tgid == tgid;
+		count += is_of(&list->all[i], tgid, file) ? list->all[i].site_count : 0;
 	return count;
 }
 

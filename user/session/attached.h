@@ -42,8 +42,8 @@ void attached_bury_all(struct attached_list *list);
  * waiting for the caller. Whether there was anything to do.
  */
 bool attached_sweep(struct attached_list *list, bool wait);
-/* Entries of the process, with those of all processes; tgid 0: all there are. */
-size_t attached_count(const struct attached_list *list, pid_t tgid);
+/* Probes in the file for the process. */
+size_t attached_sites(const struct attached_list *list, pid_t tgid, const struct analysed *file);
 void attached_free(struct attached_list *list); /* of one that has been buried and swept */
 
 #endif

@@ -24,15 +24,19 @@ static const struct mapped_file *find(const struct code_places *places, __u64 ad
 	return NULL;
 }
 
-const struct mapped_file *code_places_find(struct code_places *places, pid_t tgid, __u64 address, struct stat *status)
+int code_places_find(struct code_places *places, pid_t tgid, __u64 address, const struct mapped_file **file,
+		     struct stat *status)
 {
-	const struct mapped_file *file = places->tgid == tgid ? find(places, address, status) : NULL;
+	int error;
 
-	if (file)
-		return file;
+	*file = places->tgid == tgid ? find(places, address, status) : NULL;
+	if (*file)
+		return 0;
 	code_places_free(places);
-	if (process_mapped_files(tgid, &places->files))
-		return NULL;
+	error = process_mapped_files(tgid, &places->files);
+	if (error)
+		return error;
 	places->tgid = tgid;
-	return find(places, address, status);
+	*file = find(places, address, status);
+	return 0;
 }

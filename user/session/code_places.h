@@ -17,8 +17,9 @@ void code_places_free(struct code_places *places);
 
 /*
  * The file that is mapped as code at the address of the process at this moment, and what stat() says of it. Valid until
- * the next question. NULL: there is none, or the process has gone.
+ * the next question. 0, with NULL where there is none; or an error, as -ESRCH: the process has gone.
  */
-const struct mapped_file *code_places_find(struct code_places *places, pid_t tgid, __u64 address, struct stat *status);
+int code_places_find(struct code_places *places, pid_t tgid, __u64 address, const struct mapped_file **file,
+		     struct stat *status);
 
 #endif

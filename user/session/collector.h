@@ -100,7 +100,7 @@ struct followed {
 	struct link link;
 	pid_t tgid;
 	bool announced;	     /* its PROCESS record has been given out */
-	int placed;	     /* probes, when it was attached to */
+	struct attacher_scanned attached; /* when it was attached to */
 	unsigned int missed; /* deadlines in a row */
 	__u64 began;	     /* ns of CLOCK_MONOTONIC: its fork or last exec; 0: before it was traced */
 };

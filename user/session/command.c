@@ -69,11 +69,11 @@ int command_start(char *const *arguments, struct command *command)
 
 int command_release(struct command *command)
 {
-	ssize_t written = write(command->release, "", 1);
+	int error = write(command->release, "", 1) == 1 ? 0 : -errno;
 
 	close(command->release);
 	command->release = -1;
-	return written == 1 ? 0 : -EPIPE;
+	return error;
 }
 
 int command_exec_error(struct command *command)

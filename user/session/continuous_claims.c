@@ -33,7 +33,10 @@ static int claim_target(struct xpt_continuous *continuous, pid_t pid)
 	int error = process_info_read(pid, &info);
 
 	if (error) {
-		log_error(&continuous->collector->log, "process %d has ended already", pid);
+		if (error == -ESRCH)
+			log_error(&continuous->collector->log, "process %d has ended already", pid);
+		else
+			log_error(&continuous->collector->log, "cannot look at process %d: %s", pid, strerror(-error));
 		return error;
 	}
 	error = claim(continuous, info.tgid);
@@ -66,7 +69,9 @@ int continuous_claim_targets(struct xpt_continuous *continuous, const struct xpt
 	error = target_claims_open(log, XPT_CONTROL_DIR "/" CLAIMS, &continuous->claims);
 	if (!error && targets->all_processes) {
 		error = target_claim_all(&continuous->claims);
-		if (error)
+		if (error && error != -EBUSY)
+			log_error(log, "processes cannot be claimed: %s", strerror(-error));
+		else if (error)
 			log_error(log,
 				  "some processes are profiled continuously already, so all of them cannot be: stop "
 				  "that first (xputrace continuous stop)");

@@ -35,23 +35,31 @@ static void handle_save(struct xpt_continuous *continuous, struct control_reques
 		control_refuse(request, error, *reason ? reason : strerror(-error));
 }
 
+static void answer(struct control_request *request, cJSON *message)
+{
+	if (message)
+		control_answer(request, message);
+	else
+		control_refuse(request, -ENOMEM, strerror(ENOMEM));
+}
+
 void continuous_answer_save(struct save *save)
 {
 	if (save->error)
 		control_refuse(save->request, save->error, *save->why ? save->why : strerror(-save->error));
 	else
-		control_answer(save->request, message_saved(&save->saved));
+		answer(save->request, message_saved(&save->saved));
 	save->request = NULL;
 }
 
 static void handle_status(struct xpt_continuous *continuous, struct control_request *request)
 {
-	cJSON *answer;
+	cJSON *status;
 
 	pthread_mutex_lock(&continuous->lock);
-	answer = message_status(&continuous->status);
+	status = message_status(&continuous->status);
 	pthread_mutex_unlock(&continuous->lock);
-	control_answer(request, answer);
+	answer(request, status);
 }
 
 /* It is answered when all has been taken off. */

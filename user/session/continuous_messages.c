@@ -58,10 +58,32 @@ static uint64_t *figure_in(void *structure, const struct figure *figure)
 	return (uint64_t *)((char *)structure + figure->offset);
 }
 
-static void add_figures(cJSON *object, const void *structure, const struct figure *figures, size_t count)
+/* A message that lacks a member would say something else: where one cannot be added, there is none. */
+static bool add_string(cJSON *object, const char *name, const char *value)
 {
+	return cJSON_AddStringToObject(object, name, value);
+}
+
+static bool add_number(cJSON *object, const char *name, double value)
+{
+	return cJSON_AddNumberToObject(object, name, value);
+}
+
+static cJSON *finish(cJSON *object, bool good)
+{
+	if (good)
+		return object;
+	cJSON_Delete(object);
+	return NULL;
+}
+
+static bool add_figures(cJSON *object, const void *structure, const struct figure *figures, size_t count)
+{
+	bool good = true;
+
 	for (size_t i = 0; i < count; i++)
-		cJSON_AddNumberToObject(object, figures[i].name, (double)*figure_in((void *)structure, &figures[i]));
+		good &= add_number(object, figures[i].name, (double)*figure_in((void *)structure, &figures[i]));
+	return good;
 }
 
 /* Whole ones only. */
@@ -89,12 +111,12 @@ static int read_figures(const cJSON *object, void *structure, const struct figur
 
 /* ---- numbers of 64 bits, as strings ---- */
 
-static void add_decimal(cJSON *object, const char *name, uint64_t value)
+static bool add_decimal(cJSON *object, const char *name, uint64_t value)
 {
 	char text[24];
 
 	snprintf(text, sizeof(text), "%" PRIu64, value);
-	cJSON_AddStringToObject(object, name, text);
+	return add_string(object, name, text);
 }
 
 static bool read_decimal(const cJSON *object, const char *name, int base, uint64_t *result)
@@ -117,24 +139,24 @@ static bool read_decimal(const cJSON *object, const char *name, int base, uint64
 cJSON *message_save_request(const struct xpt_save_options *options)
 {
 	cJSON *object = cJSON_CreateObject();
+	bool good = add_string(object, "do", "save");
 	char handle[24];
 
-	cJSON_AddStringToObject(object, "do", "save");
 	if (options->pid)
-		cJSON_AddNumberToObject(object, "pid", options->pid);
+		good &= add_number(object, "pid", options->pid);
 	if (options->program)
-		cJSON_AddStringToObject(object, "program", options->program);
+		good &= add_string(object, "program", options->program);
 	if (options->handle) {
 		snprintf(handle, sizeof(handle), "0x%" PRIx64, options->handle);
-		cJSON_AddStringToObject(object, "handle", handle);
+		good &= add_string(object, "handle", handle);
 	}
 	if (options->has_core)
-		cJSON_AddNumberToObject(object, "core", (double)options->core);
+		good &= add_number(object, "core", (double)options->core);
 	if (options->inferences)
-		cJSON_AddNumberToObject(object, "inferences", (double)options->inferences);
+		good &= add_number(object, "inferences", (double)options->inferences);
 	if (options->time)
-		cJSON_AddNumberToObject(object, "time", (double)options->time);
-	return object;
+		good &= add_number(object, "time", (double)options->time);
+	return finish(object, good);
 }
 
 int message_read_save(const cJSON *object, struct xpt_save_options *options, const char **member)
@@ -171,12 +193,12 @@ int message_read_save(const cJSON *object, struct xpt_save_options *options, con
 cJSON *message_saved(const struct xpt_saved *saved)
 {
 	cJSON *object = cJSON_CreateObject();
+	bool good = add_string(object, "path", saved->path) &&
+		    add_figures(object, saved, saved_figures, COUNT(saved_figures));
 
-	cJSON_AddStringToObject(object, "path", saved->path);
-	add_figures(object, saved, saved_figures, COUNT(saved_figures));
 	for (size_t i = 0; i < COUNT(saved_times); i++)
-		add_decimal(object, saved_times[i].name, *figure_in((void *)saved, &saved_times[i]));
-	return object;
+		good &= add_decimal(object, saved_times[i].name, *figure_in((void *)saved, &saved_times[i]));
+	return finish(object, good);
 }
 
 int message_read_saved(const cJSON *object, struct xpt_saved *saved)
@@ -201,10 +223,9 @@ cJSON *message_status(const struct xpt_continuous_status *status)
 {
 	cJSON *object = cJSON_CreateObject();
 
-	cJSON_AddNumberToObject(object, "pid", status->pid);
-	cJSON_AddNumberToObject(object, "processes", status->processes);
-	add_figures(object, status, status_figures, COUNT(status_figures));
-	return object;
+	return finish(object, add_number(object, "pid", status->pid) &&
+				      add_number(object, "processes", status->processes) &&
+				      add_figures(object, status, status_figures, COUNT(status_figures)));
 }
 
 int message_read_status(const cJSON *object, struct xpt_continuous_status *status)

@@ -7,6 +7,7 @@
 #include <xputrace/continuous.h>
 
 /* Requests and answers as objects that the caller deletes; NULL: no memory. */
+/* Those that are made are NULL where there is no memory. */
 cJSON *message_save_request(const struct xpt_save_options *options);
 cJSON *message_saved(const struct xpt_saved *saved);
 cJSON *message_status(const struct xpt_continuous_status *status);

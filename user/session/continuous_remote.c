@@ -42,8 +42,10 @@ static cJSON *request_to(const char *what)
 {
 	cJSON *request = cJSON_CreateObject();
 
-	cJSON_AddStringToObject(request, "do", what);
-	return request;
+	if (cJSON_AddStringToObject(request, "do", what))
+		return request;
+	cJSON_Delete(request);
+	return NULL;
 }
 
 int xpt_remote_save(const struct xpt_remote *remote, const struct xpt_save_options *given, struct xpt_saved *saved)

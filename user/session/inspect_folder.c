@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The folder of a process: what was captured, what is made of it, and an index of it all. */
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 #include <xputrace/report.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "report/usage_csv.h"
 #include "session/inspect_cores.h"
@@ -19,7 +19,7 @@
 struct writing {
 	struct xpt_inspect *inspect;
 	struct inspect_process *process;
-	cJSON *files; /* of the index */
+	struct text files; /* of the index: elements of an array */
 	struct inspect_cores *cores;
 	__u64 left_out; /* inferences */
 	int error;	/* the first one */
@@ -59,7 +59,7 @@ static void keep(struct writing *writing, struct folder_file *file, int error, c
 		log_error(log_of(writing->inspect), "%s/%s.%s: cannot be written: %s",
 			  folder_path(writing->process->folder), name, extension, strerror(-error));
 	else
-		cJSON_AddItemToArray(writing->files, cJSON_CreateString(result));
+		json_add_string(&writing->files, NULL, result);
 	note(writing, error);
 }
 
@@ -114,7 +114,7 @@ static int write_recording(struct writing *writing, char *path)
 	error = saves_write(writing->inspect->continuous, save);
 	if (!error) {
 		snprintf(path, sizeof(save->saved.path), "%s", save->saved.path);
-		cJSON_AddItemToArray(writing->files, cJSON_CreateString(strrchr(path, '/') + 1));
+		json_add_string(&writing->files, NULL, strrchr(path, '/') + 1);
 	}
 	save_free(save);
 	return error;
@@ -179,44 +179,45 @@ static void write_index(struct writing *writing)
 {
 	const struct inspect_process *process = writing->process;
 	const struct inspect_settings *settings = &writing->inspect->settings;
-	cJSON *index = cJSON_CreateObject();
-	char *text;
+	struct text index = {};
 	int error;
 
-	cJSON_AddNumberToObject(index, "version", INDEX_VERSION);
-	cJSON_AddNumberToObject(index, "session", settings->session_id);
-	cJSON_AddStringToObject(index, "host", writing->inspect->host);
-	cJSON_AddNumberToObject(index, "pid", process->tgid);
-	cJSON_AddStringToObject(index, "name", process->name);
-	cJSON_AddStringToObject(index, "command", process->command);
-	cJSON_AddNumberToObject(index, "inferences", (double)process->inferences);
-	cJSON_AddNumberToObject(index, "failed", (double)process->failed);
-	cJSON_AddNumberToObject(index, "left_out", (double)writing->left_out);
-	cJSON_AddNumberToObject(index, "lost", (double)writing->inspect->continuous->collector->lost);
+	json_begin(&index, NULL, '{');
+	json_add_unsigned(&index, "version", INDEX_VERSION);
+	json_add_signed(&index, "session", settings->session_id);
+	json_add_string(&index, "host", writing->inspect->host);
+	json_add_unsigned(&index, "pid", process->tgid);
+	json_add_string(&index, "name", process->name);
+	json_add_string(&index, "command", process->command);
+	json_add_unsigned(&index, "inferences", process->inferences);
+	json_add_unsigned(&index, "failed", process->failed);
+	json_add_unsigned(&index, "left_out", writing->left_out);
+	json_add_unsigned(&index, "lost", writing->inspect->continuous->collector->lost);
 	for (unsigned int i = 0; i < process->failed_count; i++)
-		cJSON_AddItemToArray(writing->files, cJSON_CreateString(process->failed_files[i]));
-	cJSON_AddItemToObject(index, "files", writing->files);
-	writing->files = NULL;
-	text = cJSON_Print(index);
-	error = text ? folder_replace(process->folder, "index.json", text, strlen(text)) : -ENOMEM;
+		json_add_string(&writing->files, NULL, process->failed_files[i]);
+	json_begin(&index, "files", '[');
+	text_bytes(&index, writing->files.data, writing->files.length);
+	json_end(&index, ']');
+	json_end(&index, '}');
+	text_literal(&index, "\n");
+	error = writing->files.error ?: index.error;
+	if (!error)
+		error = folder_replace(process->folder, "index.json", index.data, index.length);
 	if (error)
 		log_error(log_of(writing->inspect), "%s/index.json: cannot be written: %s",
 			  folder_path(process->folder), strerror(-error));
 	note(writing, error);
-	cJSON_free(text);
-	cJSON_Delete(index);
+	text_free(&index);
 }
 
 int inspect_folder_write(struct xpt_inspect *inspect, struct inspect_process *process)
 {
-	struct writing writing = { .inspect = inspect, .process = process, .files = cJSON_CreateArray() };
+	struct writing writing = { .inspect = inspect, .process = process };
 	char recording[4096];
 	int error = inspect_folder_open(inspect, process);
 
-	if (error) {
-		cJSON_Delete(writing.files);
+	if (error)
 		return error;
-	}
 	if (inspect->settings.inspect && process->inferences) {
 		error = write_recording(&writing, recording);
 		if (error)
@@ -233,5 +234,6 @@ int inspect_folder_write(struct xpt_inspect *inspect, struct inspect_process *pr
 		log_info(log_of(inspect), "wrote %s (%s: %llu inferences, %llu failed)", folder_path(process->folder),
 			 process->name, process->inferences, process->failed);
 	inspect_cores_free(writing.cores);
+	text_free(&writing.files);
 	return writing.error;
 }

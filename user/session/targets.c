@@ -221,7 +221,8 @@ static int attach_process(struct collector *collector, pid_t pid)
 		error = follow(collector, info.tgid);
 	if (!error) {
 		announce(collector, followed, clock_monotonic());
-		placed = followed->placed = attacher_scan(collector->attacher, info.tgid);
+		placed = attacher_scan(collector->attacher, info.tgid);
+		followed->attached = attacher_scanned(collector->attacher);
 		if (placed < 0) {
 			error = placed;
 			if (error != -EINTR)
@@ -232,43 +233,41 @@ static int attach_process(struct collector *collector, pid_t pid)
 		}
 	}
 	if (!error)
-		error = refuse(collector, pid, &info, attacher_files(collector->attacher, info.tgid));
+		error = refuse(collector, pid, &info, followed->attached.files);
 	process_info_free(&info);
 	return error;
 }
 
 static void report_process(struct collector *collector, const struct followed *followed)
 {
-	const struct attacher_figures *figures = attacher_figures(collector->attacher);
-	struct process_info info = {};
+	char name[XPT_TASK_NAME_LEN] = "";
 
-	if (process_info_read(followed->tgid, &info))
-		return;
-	log_info(&collector->log, "attached to PID %d (%s): %d probes in %zu files (%zu single-stepped), %s links",
-		 info.tgid, info.name, followed->placed, attacher_files(collector->attacher, info.tgid),
-		 figures->sites[SITE_STEPPED], link_kind_name(kern_link_kind(collector->kern)));
-	if (figures->sites[SITE_STEPPED])
-		log_warn(&collector->log,
-			 "%zu probes are single-stepped: each of their calls takes about %u us longer (see `xputrace "
-			 "list sites -p %d`; leave runtimes out with --only)",
-			 figures->sites[SITE_STEPPED], site_class_cost(SITE_STEPPED) / 1000, info.tgid);
-	if (!attacher_files(collector->attacher, info.tgid))
+	process_thread_name(followed->tgid, followed->tgid, name);
+	log_info(&collector->log, "attached to PID %d (%s): %zu probes in %zu files, %s links", followed->tgid, name,
+		 followed->attached.probes, followed->attached.files,
+		 link_kind_name(kern_link_kind(collector->kern)));
+	if (!followed->attached.files)
 		log_warn(&collector->log, "PID %d uses no described runtime yet: waiting for it to load one",
-			 info.tgid);
-	process_info_free(&info);
+			 followed->tgid);
 }
 
 void targets_report(struct collector *collector)
 {
+	size_t stepped = attacher_figures(collector->attacher)->sites[SITE_STEPPED];
 	struct link *link, *following;
 
 	if (collector->options.all_processes)
 		log_info(&collector->log, "attached to all processes: %zu files with runtimes so far",
-			 attacher_files(collector->attacher, 0));
+			 attacher_files(collector->attacher));
 	if (collector->options.command || collector->options.all_processes)
 		return;
 	link_each(link, following, &collector->followed)
 		report_process(collector, container_of(link, struct followed, link));
+	if (stepped)
+		log_warn(&collector->log,
+			 "%zu probes are single-stepped: each of their calls takes about %u us longer (see `xputrace list "
+			 "sites -p PID`; leave runtimes out with --only)",
+			 stepped, site_class_cost(SITE_STEPPED) / 1000);
 }
 
 /* The name that it has, or that of the file that it runs. */
@@ -312,10 +311,9 @@ static int attach_named(void *context, pid_t tgid)
 		if (followed && !follow(collector, tgid)) {
 			announce(collector, followed, clock_monotonic());
 			placed = attacher_scan(collector->attacher, tgid);
-			followed->placed = placed < 0 ? 0 : placed;
+			followed->attached = attacher_scanned(collector->attacher);
 			if (collector->ready)
-				log_info(&collector->log, "attached to PID %d (%s): %d probes", tgid, info.name,
-					 followed->placed);
+				report_process(collector, followed);
 		}
 	}
 	process_info_free(&info);

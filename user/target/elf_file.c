@@ -29,8 +29,10 @@ int elf_file_read_offset(struct elf_file *file, __u64 offset, void *buffer, size
 
 		if (got < 0 && errno == EINTR)
 			continue;
-		if (got < 0)
-			return -errno;
+		if (got < 0) {
+			file->error = file->error ?: -errno;
+			return file->error;
+		}
 		if (got == 0)
 			return -EFAULT;
 		to += got;
@@ -419,6 +421,11 @@ int elf_file_open(const struct log *log, const char *path, const char *name, str
 	}
 	*result = file;
 	return 0;
+}
+
+int elf_file_error(const struct elf_file *file)
+{
+	return file->error;
 }
 
 void elf_file_close(struct elf_file *file)

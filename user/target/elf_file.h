@@ -22,6 +22,8 @@ enum elf_machine { ELF_MACHINE_X86_64, ELF_MACHINE_AARCH64 };
  * -ENOTSUP a 32-bit or foreign-endian file or another machine than x86-64 and AArch64, or what open() gives.
  */
 int elf_file_open(const struct log *log, const char *path, const char *name, struct elf_file **result);
+/* Of reading the file, if there was one: then it may have what was not found in it. */
+int elf_file_error(const struct elf_file *file);
 void elf_file_close(struct elf_file *file);
 
 enum elf_machine elf_file_machine(const struct elf_file *file);

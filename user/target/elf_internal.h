@@ -61,6 +61,7 @@ struct elf_file {
 	char *name;
 	char *interpreter;
 	char build_id[2 * 64 + 1];
+	int error; /* the first one of reading; what was looked for then seems not to be there */
 
 	struct elf_segment segments[ELF_SEGMENT_MAX];
 	size_t segment_count;

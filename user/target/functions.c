@@ -315,7 +315,7 @@ static int end_look(struct look *look, int error)
 	int missing_error = finish_missing(look);
 
 	if (!error)
-		error = missing_error;
+		error = elf_file_error(look->file) ?: missing_error;
 	if (look->found->count)
 		qsort(look->found->functions, look->found->count, sizeof(*look->found->functions), compare);
 	wanted_matches_free(&look->matches);

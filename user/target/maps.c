@@ -85,7 +85,8 @@ int maps_each(pid_t pid, int (*visit)(void *context, const struct maps_entry *en
 			result = visit(context, &entry);
 		errno = 0;
 	}
-	if (!result && ferror(maps))
+	/* Not for want of memory, either. */
+	if (!result && !feof(maps))
 		result = errno == EPERM ? -EACCES : errno ? -errno : -EIO;
 	free(line);
 	fclose(maps);

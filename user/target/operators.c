@@ -99,6 +99,8 @@ int operators_find(struct elf_file *file, const struct operators_spec *spec, str
 			     operator_functions_find(file, spec, &result->classes);
 	if (!error)
 		error = place(file, spec, result);
+	if (elf_file_error(file))
+		error = elf_file_error(file);
 	if (error)
 		operators_free(result);
 	return error;

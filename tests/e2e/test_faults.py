@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Allocations and system calls that fail, one in each run: the command is right all the same, or says why not.
+
+Here some of them, evenly spaced from a random one on; tests/e2e/faults.py makes whole series. XPUTRACE_FAULTS_SEED repeats a run.
+"""
+
+import os
+import random
+import resource
+import subprocess
+
+import fault_cases
+import faults
+from harness import SLOW, XPUTRACE, Skip, cases, clean_up, scratch, standin
+
+SEED = int(os.environ.get("XPUTRACE_FAULTS_SEED", random.randrange(1000000)))
+ALL = 1 << 30
+# How many runs of each command; without root they take milliseconds.
+RUNS = {"report": ALL, "merge": ALL, "report_ort": 100, "report_csv": 100, "list_runtimes": 100, "list_drivers": 60, "list_counters": 60,
+        "list_operators": 60, "list_runtimes_pid": 60, "list_sites_pid": 60, "check": 3}
+RUNS_TRACING = 12
+PLACES_SHOWN = 5
+
+
+def few(name):
+    return int(RUNS.get(name, RUNS_TRACING) / SLOW) or 1
+
+
+def check(case, kind, **options):
+    if case.root and os.geteuid():
+        raise Skip("needs root")
+    series = faults.Series(case, kind, **options)
+    every = max(1, series.count // few(case.name))
+    first = 1 + random.Random(SEED).randrange(every)
+    wrong, runs = [], 0
+    faults.adopt()
+    try:
+        for fault, reason, _ in faults.in_steps(series, first, every):
+            runs += 1
+            if reason:
+                wrong.append("%s %d, %s: %s\n    %s" % (kind, fault.number, fault.what, reason, faults.places(fault)))
+            clean_up()
+    finally:
+        faults.adopt(False)
+    assert runs, "nothing has failed"
+    assert not wrong, "XPUTRACE_FAULTS_SEED=%d: %d of %d runs are wrong:\n%s" % (
+        SEED, len(wrong), runs, "\n".join(wrong[:PLACES_SHOWN]))
+
+
+@cases(*fault_cases.NAMES)
+def test_memory(name):
+    """Allocations."""
+    # What tracing parses and loads is what the other commands do, too: the rest is looked at more closely.
+    tracing = name not in RUNS
+    check(faults.Case.all[name], "memory", leave=faults.OTHERS + (",libcjson" if tracing else ""))
+
+
+@cases(*fault_cases.NAMES)
+def test_calls(name):
+    """System calls."""
+    check(faults.Case.all[name], "call")
+
+
+def test_memory_ends():
+    """From one allocation on all fail: messages need none."""
+    check(faults.Case.all["report_csv"], "memory", keep=True)
+    check(faults.Case.all["record_pid"], "memory", keep=True)
+
+
+# ---- limits ----
+
+def record_limited(limit, value):
+    """What is wrong with a start within a limit; "": nothing."""
+    workload = standin("nrt", "--calls", "5")
+    before = faults.children()
+    words = [XPUTRACE, "record", "-p", str(workload.pid), "-d", "20ms", "-o", os.path.join(scratch(passing=True), "t.json")]
+    result = subprocess.run(words, capture_output=True, text=True, timeout=faults.TIME_LIMIT, check=False,
+                            preexec_fn=lambda: resource.setrlimit(limit, (value, value)))
+    left = faults.left_behind(before)
+    workload.go()
+    workload.results()
+    if left:
+        return "left behind: %s" % left
+    if result.returncode == 127 and "error while loading shared libraries" in result.stderr:
+        return ""
+    said = [line for line in result.stderr.splitlines() if line.startswith("xputrace: error: ")]
+    if result.returncode == 0 and not said or result.returncode == 1 and said:
+        return ""
+    return "status %d: %s" % (result.returncode, result.stderr.splitlines()[-3:])
+
+
+def check_limits(limit, values):
+    if os.geteuid():
+        raise Skip("needs root")
+    faults.adopt()
+    try:
+        wrong = {value: record_limited(limit, value) for value in values}
+    finally:
+        faults.adopt(False)
+    wrong = {value: reason for value, reason in wrong.items() if reason}
+    assert not wrong, wrong
+
+
+def test_descriptors():
+    """prlimit --nofile=N: as few as there may be."""
+    check_limits(resource.RLIMIT_NOFILE, range(3 + random.Random(SEED).randrange(3), 61, 3))
+
+
+def test_address_space():
+    """prlimit --as=N."""
+    check_limits(resource.RLIMIT_AS, [size << 20 for size in (16, 20, 24, 28, 32, 40, 64, 128)])
