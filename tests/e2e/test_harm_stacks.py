@@ -57,8 +57,6 @@ def test_main_thread(name):
     check_schedules("command", program("stacks", "--main", *MAIN[name]))
 
 
-
-
 def check_several(collectors, targets):
     words = program("stacks", "0(2.0)", "0(3(0)3)", "2(2h2)", "2(4(0.4)2)")
     running = [Target(words) for _ in range(targets)]
