@@ -51,8 +51,10 @@ static int analyse_loader(const struct mapped_file *mapped, struct analysed *fil
 	error = elf_file_each_function(elf, find_loader, &address);
 	if (error == 1 && !elf_file_offset(elf, address, &file->loader_offset))
 		file->has_loader = true;
+	if (error >= 0)
+		error = elf_file_error(elf);
 	elf_file_close(elf);
-	return error < 0 ? error : 0;
+	return error;
 }
 
 /* What is mapped need not be ELF. */
