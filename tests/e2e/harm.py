@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 
-from harness import TIMEOUT, Process, Recorder, Skip, run, workload_path
+from harness import SLOW, TIMEOUT, Process, Recorder, Skip, run, workload_path
 
 LONG = bool(int(os.environ.get("XPUTRACE_E2E_LONG", "0")))  # the numbers of a soak test
 COUNTED = ("nrt_load", "nrt_execute", "nrt_unload", "nrt_tensor_write")
