@@ -3,6 +3,7 @@
 a collector has left in the kernel."""
 
 import collections
+import contextlib
 import functools
 import json
 import os
@@ -227,18 +228,19 @@ def in_kernel():
     return found
 
 
-def guard_of(pid):
-    """The process that completes the files of a collector that was killed; None: there is none yet."""
-    try:
-        with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as file:
-            children = file.read().split()
-        for child in children:
-            with open("/proc/%s/comm" % child, encoding="ascii") as file:
-                if file.read() == "xputrace-guard\n":
-                    return int(child)
-    except OSError:
-        pass
-    return None
+def writers_of(pid):
+    """The processes that write for a collector: into its folder, and to its standard error."""
+    folder, messages = (os.readlink("/proc/%d/%s" % (pid, name)) for name in ("cwd", "fd/2"))
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            with open("/proc/%s/comm" % entry, encoding="ascii", errors="replace") as file:
+                name = file.read()
+            if name == "xputrace-writer\n":
+                output = os.readlink("/proc/%s/fd/0" % entry)
+                if output == messages or output.startswith(folder + "/"):
+                    found.append(int(entry))
+    return found
 
 
 def cpu_seconds(pid):

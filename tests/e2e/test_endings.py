@@ -63,7 +63,7 @@ def test_collector_is_killed_while_holding():
         wait_until(lambda: not members(), "all programs have ended, left are %s" % members(), 20)
 
 
-def test_no_guard_remains():
+def test_no_writer_remains():
     """Nothing of the collector is left when it has been killed."""
     workload = standin("nrt", "--calls", 0, "--rate", 1000)
     recorder = Recorder("-p", workload.pid)

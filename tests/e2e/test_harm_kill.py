@@ -12,8 +12,8 @@ import signal
 import time
 
 from collectors import socket_path
-from harm import (Outcome, Target, compare_outcome, end_session, guard_of, held_by, in_kernel, members, program,
-                  stopped_members, untraced)
+from harm import (Outcome, Target, compare_outcome, end_session, held_by, in_kernel, members, program,
+                  stopped_members, untraced, writers_of)
 from harness import SLOW, XPUTRACE, Process, Recorder, Trace, cases, need, process_state, scratch, wait_until
 
 SEED = 20262
@@ -56,17 +56,15 @@ class Victim:
         self.collector = Process(words, start_new_session=True, cwd=scratch(passing=True))
         self.session = self.target.pid if self.target else self.collector.pid
 
-    def kill(self, with_guard):
+    def kill(self, with_writers):
         """It is stopped for a moment, so that one can see what it has."""
         pid = self.collector.pid
         os.kill(pid, signal.SIGSTOP)
         wait_until(lambda: process_state(pid) in ("T", "Z"), "the collector is stopped")
         assert process_state(pid) == "T", "the collector has ended: " + self.collector.stderr
         self.held = held_by(pid)
-        guard = guard_of(pid) if with_guard else None
-        for one in (guard, pid):
-            if one:
-                os.kill(one, signal.SIGKILL)
+        for one in (writers_of(pid) if with_writers else []) + [pid]:
+            os.kill(one, signal.SIGKILL)
 
     def traced(self):
         """PID of the program that was traced; None: it was not begun."""
@@ -111,13 +109,13 @@ def check_restart(victim):
     return True
 
 
-def check_killed(mode, with_guard, wait, moment):
+def check_killed(mode, with_writers, wait, moment):
     """One collector, from its start on; whether another one was tried."""
     time.sleep(wait)
     victim = Victim(mode)
     try:
         time.sleep(moment)
-        victim.kill(with_guard)
+        victim.kill(with_writers)
         time.sleep(AFTER)
         check_gone(victim)
         restarted = check_restart(victim)
@@ -129,15 +127,15 @@ def check_killed(mode, with_guard, wait, moment):
     return restarted
 
 
-@cases(*[mode + guard for guard in ("", " and guard") for mode in MODES])
+@cases(*[mode + others for others in ("", " and writers") for mode in MODES])
 def test_killed(case):
-    """The collector alone, and together with its guard; at a moment in each part of the time."""
-    mode, _, guard = case.partition(" and ")
+    """The collector alone, and together with the processes that write for it; at a moment in each part of the time."""
+    mode, _, others = case.partition(" and ")
     chance = random.Random("%d %s" % (SEED, case))
-    rounds = max(AT_ONCE, ROUNDS // (len(MODES) * (6 if guard else 1)))
+    rounds = max(AT_ONCE, ROUNDS // (len(MODES) * (6 if others else 1)))
     untraced(checks())
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:  # one after the other, nearly: each end costs the kernel time
-        begun = [pool.submit(check_killed, mode, bool(guard), i * AFTER if i < AT_ONCE else 0,
+        begun = [pool.submit(check_killed, mode, bool(others), i * AFTER if i < AT_ONCE else 0,
                              (i + chance.random()) / rounds * MOMENT)
                  for i in range(rounds)]
     assert sum(one.result() for one in begun), "no restart was tried"

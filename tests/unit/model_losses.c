@@ -26,7 +26,7 @@ Test(model_losses, every_cause_has_its_own_name_and_description)
 Test(model_losses, what_a_report_may_leave_out)
 {
 	static const enum event_kind kept[] = { EVENT_PROCESS, EVENT_THREAD, EVENT_PROGRAM, EVENT_LOST,
-						EVENT_WAITED,    EVENT_TASK,   EVENT_COUNT,   EVENT_CODE };
+						EVENT_WAITED,  EVENT_TASK,   EVENT_COUNT,   EVENT_CODE };
 	static const enum event_kind counted[] = { EVENT_CALL,	 EVENT_REGION, EVENT_JOB,
 						   EVENT_DEVICE, EVENT_IOCTL,  EVENT_READING };
 	static const enum event_kind derived[] = { EVENT_INFERENCE, EVENT_COUNTER, EVENT_QUEUE, EVENT_LAUNCH };

@@ -295,8 +295,6 @@ static const struct {
 	CALL(sendto, ENOBUFS),
 	CALL(recvmsg, ENOMEM),
 	CALL(recvfrom, ENOMEM),
-	CALL(kill, EPERM),
-	CALL(pidfd_send_signal, EPERM),
 	CALL(process_vm_readv, EPERM),
 	CALL(setns, EPERM),
 	CALL(prctl, EINVAL),

@@ -293,7 +293,7 @@ static int run(const struct codeobj_context *context)
 		error = error < 0 && error != -EINTR ? error : 0;
 	}
 	end_on_signals(NULL, NULL);
-	end_soon();
+	end_soon(false);
 	stopped = xpt_codeobj_capture_stop(capture);
 	if (!error && !session->quiet)
 		tell_command(session->command, xpt_codeobj_capture_command_status(capture));

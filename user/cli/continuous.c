@@ -257,7 +257,7 @@ static int run(struct start_context *start)
 		tell_command(session->command, xpt_continuous_command_status(continuous));
 	end_on_signals(NULL, NULL);
 	running = NULL;
-	end_soon();
+	end_soon(false);
 	xpt_continuous_stop(continuous);
 	return error < 0 && error != -EINTR ? exit_failed(error) : 0;
 }

@@ -342,7 +342,7 @@ static int finish(struct counters_context *counters)
 {
 	int error;
 
-	end_soon();
+	end_soon(false);
 	xpt_counters_stop(counters->session);
 	error = poll_counters(counters);
 	if (!error && (counters->file.path || counters->every))

@@ -200,7 +200,7 @@ static int run(const struct inspect_context *context, const struct xpt_inspect_o
 		print_message(NULL, XPT_LOG_INFO, "recording into memory; it is written at the end (Ctrl-C)");
 	ended = xpt_inspect_wait(inspect, duration);
 	end_on_signals(NULL, NULL);
-	end_soon();
+	end_soon(false);
 	error = xpt_inspect_stop(inspect);
 	if (!error && ended < 0 && ended != -EINTR)
 		error = ended;

@@ -233,7 +233,7 @@ static int run(struct record_context *record)
 	error = xpt_recording_start(recording);
 	end = error ?: xpt_recording_run(recording);
 	error = xpt_recording_finish(recording);
-	end_soon();
+	end_soon(true);
 	status_clear();
 	if (end >= 0 && !session->quiet) {
 		tell_command(session->command, xpt_recording_command_status(recording));

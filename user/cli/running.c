@@ -17,7 +17,8 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 
-#define END_LATEST 1000000000ull /* ns after the first signal: when standard output has blocked that long */
+/* ns after the first signal, when standard output blocks; the files that are written to it are given up before (WRITER_GRACE) */
+#define END_LATEST 1400000000ull
 #define END_LEAST 200000000ull	 /* ns */
 #define AGAIN_AFTER 300000000ull /* ns: one key may send more than one signal */
 
@@ -27,6 +28,7 @@ static void *volatile signal_object;
 
 static uint64_t stopped; /* time of the first signal, ns of CLOCK_MONOTONIC; 0: there was none */
 static volatile sig_atomic_t only_output_left, again;
+static uint64_t latest; /* ns after the first signal */
 
 const uint64_t *stop_time(void)
 {
@@ -42,7 +44,7 @@ static bool is_blocked(int descriptor)
 
 static void start_timer(void)
 {
-	uint64_t now = clock_monotonic(), end = stopped + END_LATEST;
+	uint64_t now = clock_monotonic(), end = stopped + latest;
 	uint64_t left = end > now + END_LEAST ? end - now : END_LEAST;
 	struct itimerval timer = { .it_value = { left / 1000000000, left % 1000000000 / 1000 } };
 
@@ -78,11 +80,12 @@ static void on_signal(int number)
 		start_timer();
 }
 
-void end_soon(void)
+void end_soon(bool files_done)
 {
 	struct sigaction action = { .sa_handler = on_timer, .sa_flags = SA_RESTART };
 
 	sigaction(SIGALRM, &action, NULL);
+	latest = files_done ? 0 : END_LATEST;
 	only_output_left = 1;
 	if (__atomic_load_n(&stopped, __ATOMIC_RELAXED))
 		start_timer();

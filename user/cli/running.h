@@ -14,9 +14,9 @@ void end_on_signals(void (*end)(void *object), void *object);
 const uint64_t *stop_time(void);
 /*
  * Only output is left to do: the program ends within 2 s of a signal, also of one that came before, when standard output blocks;
- * within 1 s of a second one whatever it waits for.
+ * within 1 s of a second one whatever it waits for. files_done: no file is written any more that might be standard output.
  */
-void end_soon(void);
+void end_soon(bool files_done);
 
 struct running_figures {
 	uint64_t elapsed; /* ns */

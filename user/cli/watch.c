@@ -85,7 +85,7 @@ int watch_run(struct watch *watch)
 	if (!result)
 		result = run_until_end(watch);
 	status_clear();
-	end_soon();
+	end_soon(false);
 	return result;
 }
 

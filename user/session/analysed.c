@@ -62,8 +62,10 @@ static int analyse_loader(const struct mapped_file *mapped, struct analysed *fil
 		file->has_loader = true;
 	if (file->has_loader && symbols.data)
 		file->loader_state = symbols.data + offsetof(struct r_debug, r_state) - symbols.function;
+	if (error >= 0)
+		error = elf_file_error(elf);
 	elf_file_close(elf);
-	return error < 0 ? error : 0;
+	return error;
 }
 
 /* What is mapped need not be ELF. */

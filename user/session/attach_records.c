@@ -59,7 +59,7 @@ static bool place_open(struct attacher *attacher, pid_t tgid, __u64 address, str
 	struct stat status;
 	int error = code_places_find(&attacher->places, tgid, address, &place->mapped, &status);
 
-	attacher_tell_error(attacher, tgid, error);
+	attacher_report_error(attacher, tgid, error);
 	if (error || !place->mapped)
 		return false;
 	place->file = analysed_get(&attacher->files, place->mapped, &status);

@@ -165,12 +165,6 @@ int collector_create(const struct collector_options *options, struct collector *
 		error = check_namespace(collector);
 	if (!error)
 		error = targets_look(collector);
-	/* The guard is a fork: made while there is one thread and little memory. */
-	if (!error && options->guard) {
-		error = guard_start(&collector->guard);
-		if (error)
-			log_error(&collector->log, "cannot start the guard process: %s", strerror(-error));
-	}
 	if (error) {
 		collector_free(collector);
 		return error;
@@ -304,7 +298,6 @@ static int open_events(struct collector *collector)
 	return error;
 }
 
-/* After the guard has been made: it would hold them open. */
 static int open_counters(struct collector *collector)
 {
 	const struct collector_options *options = &collector->options;
@@ -494,7 +487,6 @@ void collector_free(struct collector *collector)
 	device_side_free(collector->device_side);
 	counter_side_free(collector->counter_side);
 	kern_close(collector->kern);
-	guard_stop(collector->guard);
 	registry_free(collector->registry);
 	command_close(&collector->command);
 	if (collector->epoll >= 0)

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <xputrace/recording.h>
 
-#include "base/guard.h"
 #include "base/log.h"
 #include "describe/registry.h"
 #include "kern/kern.h"
@@ -58,7 +57,6 @@ struct collector_options {
 	enum xpt_level level;
 	size_t buffer_bytes;
 	enum xpt_link link;
-	bool guard; /* wanted even without a command */
 	/*
 	 * Code objects are captured: CODE_PIECE and CODE records come, too. Who gets one with a ticket has to call
 	 * collector_answer() once it has read the memory of the thread.
@@ -113,7 +111,6 @@ struct collector {
 	struct xpt_handle_name *names;
 	struct log log;
 	struct registry *registry;
-	struct guard *guard;
 	struct kern *kern;
 	struct attacher *attacher;
 	struct mappings *mappings;
@@ -153,7 +150,7 @@ struct collector {
 /* collector.c */
 /* Is what to trace said in one way? -EINVAL, and the log has the reason. */
 int collector_check_options(const struct collector_options *options);
-/* Checks the options, reads the descriptions, looks at the targets, starts the guard. Errors as xpt_recording_create(). */
+/* Checks the options, reads the descriptions, looks at the targets. Errors as xpt_recording_create(). */
 int collector_create(const struct collector_options *options, struct collector **result);
 int collector_open(struct collector *collector);  /* loads the kernel side */
 int collector_start(struct collector *collector); /* attaches, or starts the command */
