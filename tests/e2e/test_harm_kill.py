@@ -109,11 +109,13 @@ def check_restart(victim):
     return True
 
 
-def check_killed(mode, with_writers, wait, moment):
-    """One collector, from its start on; whether another one was tried."""
+def check_killed(mode, with_writers, wait, moment, late):
+    """One collector, from its start on, or, late, from that of its command; whether another one was tried."""
     time.sleep(wait)
     victim = Victim(mode)
     try:
+        if late:
+            wait_until(victim.traced, "the program has begun")
         time.sleep(moment)
         victim.kill(with_writers)
         time.sleep(AFTER)
@@ -136,6 +138,6 @@ def test_killed(case):
     untraced(checks())
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:  # one after the other, nearly: each end costs the kernel time
         begun = [pool.submit(check_killed, mode, bool(others), i * AFTER if i < AT_ONCE else 0,
-                             (i + chance.random()) / rounds * MOMENT)
+                             (i + chance.random()) / rounds * MOMENT, i == rounds - 1)
                  for i in range(rounds)]
     assert sum(one.result() for one in begun), "no restart was tried"

@@ -123,6 +123,8 @@ struct collector {
 	__u64 started, ended, losses_due;
 	__u64 placing_since, placing_reported;
 	bool placing_slow;
+	pid_t raised; /* thread with a higher priority than before; 0: none */
+	int priority; /* that it had: a nice value */
 
 	struct link followed; /* struct followed; all-processes mode: those that a record has come from */
 	struct map followed_map;
