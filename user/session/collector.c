@@ -282,6 +282,15 @@ static int watch(struct collector *collector, int descriptor)
 	return epoll_ctl(collector->epoll, EPOLL_CTL_ADD, descriptor, &event) ? -errno : 0;
 }
 
+/* Each fork of the machine makes them readable, too: so they wake the thread once, and again only after a poll. */
+static int watch_mappings(struct collector *collector, int operation)
+{
+	int descriptor = mappings_descriptor(collector->mappings);
+	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.fd = descriptor };
+
+	return epoll_ctl(collector->epoll, operation, descriptor, &event) ? -errno : 0;
+}
+
 static int open_events(struct collector *collector)
 {
 	int error;
@@ -296,7 +305,7 @@ static int open_events(struct collector *collector)
 	if (!error)
 		error = watch(collector, kern_ring_descriptor(collector->kern));
 	if (!error && collector->mappings)
-		error = watch(collector, mappings_descriptor(collector->mappings));
+		error = watch_mappings(collector, EPOLL_CTL_ADD);
 	return error;
 }
 
@@ -412,8 +421,10 @@ int collector_wait(struct collector *collector, __u64 until)
 	if (ready < 0 && errno != EINTR)
 		return -errno;
 	for (int i = 0; i < ready; i++) {
-		if (collector->mappings && events[i].data.fd == mappings_descriptor(collector->mappings))
+		if (collector->mappings && events[i].data.fd == mappings_descriptor(collector->mappings)) {
 			targets_read_mappings(collector);
+			collector->mappings_due = clock_monotonic() + COLLECTOR_POLL;
+		}
 		/* Fails only when another one has emptied it. */
 		if (events[i].data.fd == collector->wake && read(collector->wake, &count, sizeof(count)) < 0)
 			continue;
@@ -451,6 +462,10 @@ int collector_work(struct collector *collector)
 	if (error && !collector->error)
 		collector->error = error;
 	records_drain(collector);
+	if (collector->mappings_due && clock_monotonic() >= collector->mappings_due) {
+		collector->mappings_due = 0;
+		watch_mappings(collector, EPOLL_CTL_MOD);
+	}
 	targets_scan_pending(collector);
 	if (collector->device_side && !collector->error)
 		collector->error = device_side_look(collector->device_side);
