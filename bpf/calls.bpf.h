@@ -511,6 +511,11 @@ __noinline int call_decline(struct xpt_thread *thread, const struct xpt_spec *sp
 	if (!thread || !spec || !drops_open_return(thread))
 		return 0;
 	count_loss(XPT_LOSS_STACKS);
+	/* Of what is read at the return only the address is known. */
+	for (__u32 i = 0; i < XPT_FETCH_MAX && i < spec->fetches; i++) {
+		if (spec->fetch[i].at_return)
+			thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)].valid &= ~(1 << i);
+	}
 	call_emit(thread, spec, thread->depth, thread->start, XPT_CALL_NO_END);
 	return 1;
 }

@@ -7,7 +7,8 @@
 
 #include "family.bpf.h"
 
-static __always_inline void task_emit(struct xpt_record_task *record, __u32 tgid, __u32 tid, __u8 event)
+/* The reader polls: it is woken where it has something to do at once. */
+static __always_inline void task_emit(struct xpt_record_task *record, __u32 tgid, __u32 tid, __u8 event, __u64 flags)
 {
 	record->header.kind = XPT_RECORD_TASK;
 	record->header.size = sizeof(*record);
@@ -15,7 +16,8 @@ static __always_inline void task_emit(struct xpt_record_task *record, __u32 tgid
 	record->header.time = bpf_ktime_get_ns();
 	record->tid = tid;
 	record->event = event;
-	emit_control(record, sizeof(*record));
+	if (bpf_ringbuf_output(&control_ring, record, sizeof(*record), flags))
+		count_loss(XPT_LOSS_RING_FULL);
 }
 
 /* The child has not run yet: a member of the family is traced from its first instruction. */
@@ -40,7 +42,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 		return 0;
 	record.other = parent_tgid;
 	BPF_CORE_READ_STR_INTO(&record.name, child, comm);
-	task_emit(&record, tgid, child->pid, XPT_TASK_FORK);
+	task_emit(&record, tgid, child->pid, XPT_TASK_FORK, member ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
 
@@ -59,7 +61,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 		thread->caller = thread->regions = 0;
 	family_report(tgid);
 	BPF_CORE_READ_STR_INTO(&record.name, task, comm);
-	task_emit(&record, tgid, task->pid, XPT_TASK_EXEC);
+	task_emit(&record, tgid, task->pid, XPT_TASK_EXEC, BPF_RB_FORCE_WAKEUP);
 	return 0;
 }
 
@@ -87,6 +89,6 @@ int BPF_PROG(process_exit, struct task_struct *task)
 		return 0;
 	record.code = BPF_CORE_READ(task, signal, group_exit_code) ?: task->exit_code;
 	BPF_CORE_READ_STR_INTO(&record.name, task, comm);
-	task_emit(&record, tgid, task->pid, XPT_TASK_EXIT);
+	task_emit(&record, tgid, task->pid, XPT_TASK_EXIT, BPF_RB_NO_WAKEUP);
 	return 0;
 }

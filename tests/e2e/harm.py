@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 
-from harness import TIMEOUT, Process, Recorder, Skip, run, workload_path
+from harness import SLOW, TIMEOUT, Process, Recorder, Skip, run, workload_path
 
 LONG = bool(int(os.environ.get("XPUTRACE_E2E_LONG", "0")))  # the numbers of a soak test
 COUNTED = ("nrt_load", "nrt_execute", "nrt_unload", "nrt_tensor_write")
@@ -37,8 +37,10 @@ class Outcome:
     @property
     def compared(self):
         """What is the same in every run."""
-        return self.status, self.result.get("program"), self.result.get("results"), self.result.get("family"), \
-            len(self.children)
+        results = self.result.get("results")
+        if SLOW > 1 and isinstance(results, dict):  # the clocks of emulated processors differ: a wait may seem short
+            results = {name: value for name, value in results.items() if name != "early"}
+        return self.status, self.result.get("program"), results, self.result.get("family"), len(self.children)
 
     @property
     def pid(self):

@@ -14,7 +14,7 @@ import time
 from collectors import socket_path
 from harm import (Outcome, Target, compare_outcome, end_session, held_by, in_kernel, members, program,
                   stopped_members, untraced, writers_of)
-from harness import SLOW, XPUTRACE, Process, Recorder, cases, need, process_state, scratch, wait_until
+from harness import SLOW, XPUTRACE, Process, Recorder, Trace, cases, need, process_state, scratch, wait_until
 
 SEED = 20262
 COMMAND = "echo begun; \"$@\"; echo \"{\\\"status\\\":$?}\""  # says by itself how it has ended
@@ -29,13 +29,13 @@ MODES = {  # options; -p: of a program that runs
 }
 AT_ONCE = 4
 ROUNDS = int(os.environ.get("XPUTRACE_E2E_KILLS", "28"))  # of all modes together
-MOMENT = 1.5 * SLOW  # seconds from the collector's start, within which it is killed
+MOMENT = 2 * SLOW  # seconds from the collector's start, within which it is killed
 AFTER = 1 * SLOW  # seconds from then on, after which nothing is left
 
 
 def checks():
     """A program that lives for longer than that."""
-    return program("checks", "--size", 400 << 10, "--loads", round(200 * SLOW), "--pause", 20, "--churn", 60, "--forks", 20,
+    return program("checks", "--size", 400 << 10, "--loads", round(300 * SLOW), "--pause", 20, "--churn", 60, "--forks", 20,
                    "--late", round(2000 * SLOW))
 
 
@@ -95,20 +95,27 @@ def check_gone(victim):
 
 
 def check_restart(victim):
-    """Another collector records what still runs; whether it does."""
+    """Another collector records what still runs; whether it could."""
     pid = victim.traced()
-    if pid:
-        recorder = Recorder("-p", pid, "-d", "300ms")
-        trace = recorder.finish()
-        assert trace.complete and trace.of("nrt_execute", pid=pid), "nothing was recorded: " + recorder.stderr
-    return bool(pid)
+    if not pid:
+        return False
+    recorder = Recorder("-p", pid, "-d", "300ms", wait=False)
+    status = recorder.wait()
+    if process_state(pid) in ("Z", ""):  # it has ended meanwhile
+        return False
+    assert status == 0, "ended with %d: %s" % (status, recorder.stderr)
+    trace = Trace(recorder.output)
+    assert trace.complete and trace.of("nrt_execute", pid=pid), "nothing was recorded: " + recorder.stderr
+    return True
 
 
-def check_killed(mode, with_writers, wait, moment):
-    """One collector, from its start on; whether another one was tried."""
+def check_killed(mode, with_writers, wait, moment, late):
+    """One collector, from its start on, or, late, from that of its command; whether another one was tried."""
     time.sleep(wait)
     victim = Victim(mode)
     try:
+        if late:
+            wait_until(victim.traced, "the program has begun")
         time.sleep(moment)
         victim.kill(with_writers)
         time.sleep(AFTER)
@@ -124,12 +131,13 @@ def check_killed(mode, with_writers, wait, moment):
 
 @cases(*[mode + others for others in ("", " and writers") for mode in MODES])
 def test_killed(case):
-    """The collector alone, and together with the processes that write for it."""
+    """The collector alone, and together with the processes that write for it; at a moment in each part of the time."""
     mode, _, others = case.partition(" and ")
     chance = random.Random("%d %s" % (SEED, case))
     rounds = max(AT_ONCE, ROUNDS // (len(MODES) * (6 if others else 1)))
     untraced(checks())
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:  # one after the other, nearly: each end costs the kernel time
-        begun = [pool.submit(check_killed, mode, bool(others), i * AFTER if i < AT_ONCE else 0, chance.random() * MOMENT)
+        begun = [pool.submit(check_killed, mode, bool(others), i * AFTER if i < AT_ONCE else 0,
+                             (i + chance.random()) / rounds * MOMENT, i == rounds - 1)
                  for i in range(rounds)]
     assert sum(one.result() for one in begun), "no restart was tried"

@@ -81,7 +81,9 @@ Test(report_summary, figures_of_programs_and_functions)
 	cr_assert_str_eq(word[7], "1.00MiB");
 	cr_assert_str_eq(word[8], "1");
 	cr_assert_not_null(strstr(printed, "lost: nothing\n"));
-	cr_assert_not_null(strstr(printed, "recorded 2.00s, stopped by: duration\n"));
+	cr_assert_not_null(strstr(printed, "recorded 2.00s, stopped by: duration\n"
+					   "probes: placed in 1ns, removed in 1ns\n"),
+			   "%s", printed);
 	cr_assert_not_null(strstr(printed, "cost: 500ns a call, 0.00% of the time (estimated); "
 					   "collector 30.0ms CPU, 12.0MiB memory\n"),
 			   "%s", printed);

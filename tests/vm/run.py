@@ -50,6 +50,8 @@ OPTIONS = "options are refused before the kernel is asked"
 REPORTS = "what is made of the records does not ask the kernel; recording.same_trace, stream.* and profile.* look at the records"
 MANY = "takes minutes here; codeobj.sizes and others look at what the kernel does"
 BETWEEN = "looked at on the oldest and on the newest kernel: what it asks of the kernel does not depend on the kind of links"
+FAULTS_OF_CALLS = "allocations and calls that fail do not depend on the kernel"
+STACKS = "this kernel has no session links: targets that switch stacks are not traced safely"
 LEFT_OUT = (
     (BEFORE_6_13, "*[[]session]", "this kernel has no session links"),
     (("6.1",), "*[[]multi]", "this kernel has no multi links"),
@@ -62,6 +64,18 @@ LEFT_OUT = (
     (("6.12",), "process_names.*", BETWEEN),
     (("6.12",), "record_counters.*", BETWEEN),
     (("6.12",), "region_header.*", BETWEEN),
+    (BEFORE_6_13, "harm_stacks.*", STACKS),
+    ((), "harm_stacks.limitation*", FILES),
+    ((), "harm_kill.*and writers*", MANY),
+    ((), "harm_kill.killed[[]record --codeobj*", MANY),
+    ((), "harm_kill.killed[[]stream*", MANY),
+    ((), "harm_kill.killed[[]profile*", MANY),
+    ((), "harm_kill.killed[[]continuous*", MANY),
+    (("6.12",), "harm_kill.*", BETWEEN),
+    ((), "harm.strace_of_record*", MANY),
+    ((), "harm_storm.storm[[]attach*", MANY),
+    ((), "blocked_outputs.*", FILES),
+    ((), "faults.*", FAULTS_OF_CALLS),
     ((), "opencl.*", "PoCL is not in the image: it is ten times as large as all else"),
     ((), "onnx.*", "ONNX Runtime is not in the image"),
     ((), "continuous_soak.*", "ONNX Runtime is not in the image"),

@@ -31,6 +31,8 @@ int summary_closing_read(const struct model *model, struct summary_closing *clos
 		return error == -EBADMSG ? 0 : error;
 	closing->known = true;
 	closing->duration = number(json, "duration_ns");
+	closing->attach = number(json, "attach_ns");
+	closing->detach = number(json, "detach_ns");
 	part = cJSON_GetObjectItemCaseSensitive(json, "target");
 	closing->calls = number(part, "calls");
 	closing->cost = number(part, "cost_ns");
@@ -96,6 +98,17 @@ static void add_code(struct text *text, const struct model_code_totals *totals)
 	text_literal(text, " of ");
 	text_unsigned(text, totals->loads);
 	text_literal(text, " code objects\n");
+}
+
+static void add_probes(struct text *text, const struct summary_closing *closing)
+{
+	if (closing->attach <= 0)
+		return;
+	text_literal(text, "probes: placed in ");
+	add_time(text, closing->attach);
+	text_literal(text, ", removed in ");
+	add_time(text, closing->detach);
+	text_literal(text, "\n");
 }
 
 static void add_cost(struct text *text, const struct summary_closing *closing)
@@ -172,7 +185,9 @@ int summary_closing_print(const struct model *model, const struct summary_closin
 	add_waited(&text, model_wait_count(model), "probes were placed", model_wait_time(model));
 	add_code(&text, model_code_totals(model));
 	add_end(&text, closing);
-	if (closing->known)
+	if (closing->known) {
+		add_probes(&text, closing);
 		add_cost(&text, closing);
+	}
 	return columns_print_text(&text, out);
 }

@@ -54,12 +54,13 @@ struct summary_closing {
 	double calls, cost;	 /* through probes; ns that they have cost the traced processes */
 	double collector_cpu;	 /* ns */
 	double collector_memory; /* bytes, at most at any time */
+	double attach, detach;	 /* ns: placing probes, removing them */
 	char stopped_by[256];
 };
 
 /* 0 or -ENOMEM. */
 int summary_closing_read(const struct model *model, struct summary_closing *closing);
-/* What was lost, how long processes were held, what tracing has cost. 0 or -ENOMEM. */
+/* What was lost, how long threads waited, how long probes took, what tracing has cost. 0 or -ENOMEM. */
 int summary_closing_print(const struct model *model, const struct summary_closing *closing, FILE *out);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -16,6 +17,7 @@
 #define BUFFER_BYTES (8u << 20)
 #define LOSSES_INTERVAL 200000000ull /* ns */
 #define GRACE_US 5000
+#define PRIORITY -20 /* nice value */
 #define WAIT_PROBES 1000000000ull     /* ns */
 #define WAIT_CODES 500000000ull	      /* ns */
 #define PLACING_INTERVAL 250000000ull /* ns */
@@ -280,6 +282,15 @@ static int watch(struct collector *collector, int descriptor)
 	return epoll_ctl(collector->epoll, EPOLL_CTL_ADD, descriptor, &event) ? -errno : 0;
 }
 
+/* Each fork of the machine makes them readable, too: so they wake the thread once, and again only after a poll. */
+static int watch_mappings(struct collector *collector, int operation)
+{
+	int descriptor = mappings_descriptor(collector->mappings);
+	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.fd = descriptor };
+
+	return epoll_ctl(collector->epoll, operation, descriptor, &event) ? -errno : 0;
+}
+
 static int open_events(struct collector *collector)
 {
 	int error;
@@ -294,7 +305,7 @@ static int open_events(struct collector *collector)
 	if (!error)
 		error = watch(collector, kern_ring_descriptor(collector->kern));
 	if (!error && collector->mappings)
-		error = watch(collector, mappings_descriptor(collector->mappings));
+		error = watch_mappings(collector, EPOLL_CTL_ADD);
 	return error;
 }
 
@@ -355,6 +366,23 @@ static int start_device_side(struct collector *collector)
 	return error;
 }
 
+/* Threads that wait for this one use CPU time meanwhile: it would have to share the processors with all of them. */
+static void raise_priority(struct collector *collector)
+{
+	collector->raised = gettid();
+	errno = 0;
+	collector->priority = getpriority(PRIO_PROCESS, collector->raised);
+	if (errno || setpriority(PRIO_PROCESS, collector->raised, PRIORITY))
+		log_debug(&collector->log, "the priority of the collecting thread stays: %s", strerror(errno));
+}
+
+static void lower_priority(struct collector *collector)
+{
+	if (collector->raised == gettid())
+		setpriority(PRIO_PROCESS, collector->raised, collector->priority);
+	collector->raised = 0;
+}
+
 int collector_start(struct collector *collector)
 {
 	int error = pass_names(collector);
@@ -384,13 +412,19 @@ int collector_wait(struct collector *collector, __u64 until)
 	__u64 next = until < due ? until : due, time = next > now ? next - now : 0;
 	struct timespec timeout = { 0, time < COLLECTOR_POLL ? time : COLLECTOR_POLL };
 	struct epoll_event events[8];
-	int ready = epoll_pwait2(collector->epoll, events, 8, &timeout, NULL);
+	int ready;
 
+	/* Not before: a command must not inherit it. */
+	if (collector->raised != gettid())
+		raise_priority(collector);
+	ready = epoll_pwait2(collector->epoll, events, 8, &timeout, NULL);
 	if (ready < 0 && errno != EINTR)
 		return -errno;
 	for (int i = 0; i < ready; i++) {
-		if (collector->mappings && events[i].data.fd == mappings_descriptor(collector->mappings))
+		if (collector->mappings && events[i].data.fd == mappings_descriptor(collector->mappings)) {
 			targets_read_mappings(collector);
+			collector->mappings_due = clock_monotonic() + COLLECTOR_POLL;
+		}
 		/* Fails only when another one has emptied it. */
 		if (events[i].data.fd == collector->wake && read(collector->wake, &count, sizeof(count)) < 0)
 			continue;
@@ -428,6 +462,10 @@ int collector_work(struct collector *collector)
 	if (error && !collector->error)
 		collector->error = error;
 	records_drain(collector);
+	if (collector->mappings_due && clock_monotonic() >= collector->mappings_due) {
+		collector->mappings_due = 0;
+		watch_mappings(collector, EPOLL_CTL_MOD);
+	}
 	targets_scan_pending(collector);
 	if (collector->device_side && !collector->error)
 		collector->error = device_side_look(collector->device_side);
@@ -459,6 +497,7 @@ static void tell_not_found(struct collector *collector)
 void collector_finish(struct collector *collector)
 {
 	collector->ended = clock_monotonic();
+	lower_priority(collector);
 	counter_side_stop(collector->counter_side);
 	kern_set_capture(collector->kern, XPT_CAPTURE_ENDING);
 	usleep(GRACE_US);

@@ -121,8 +121,11 @@ struct collector {
 	int epoll, wake;
 	int error; /* ends it */
 	__u64 started, ended, losses_due;
+	__u64 mappings_due; /* ns: when they are watched again; 0: they are */
 	__u64 placing_since, placing_reported;
 	bool placing_slow;
+	pid_t raised; /* thread with a higher priority than before; 0: none */
+	int priority; /* that it had: a nice value */
 
 	struct link followed; /* struct followed; all-processes mode: those that a record has come from */
 	struct map followed_map;

@@ -15,10 +15,8 @@ static _Noreturn void child_run(char *const *arguments, int release, int failure
 	char go;
 
 	sigemptyset(&none);
-	for (int signal_number = 1; signal_number < NSIG; signal_number++) {
-		if (signal_number != SIGKILL && signal_number != SIGSTOP)
-			signal(signal_number, SIG_DFL);
-	}
+	for (int signal_number = 1; signal_number < NSIG; signal_number++)
+		signal(signal_number, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	/* The collector has closed its end without a word: it has given up. */
 	if (read(release, &go, 1) != 1)
