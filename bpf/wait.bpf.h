@@ -10,6 +10,7 @@
 #include "emit.bpf.h"
 
 #define WAIT_TURNS (1 << 23) /* what bpf_loop() takes at most */
+#define WAIT_SPINS 1024
 #define SIGNAL_KILL 9
 
 /* Deadlines that a process has missed in a row; a reused PID has another start time. */
@@ -60,7 +61,10 @@ __noinline __u64 wait_ticket(__u64 limit)
 	return __sync_fetch_and_add(&shared->tickets, 1) + 1;
 }
 
-/* One turn. Reading a page that is mapped yields the CPU where the kernel does not preempt. 1: the wait is over. */
+/*
+ * One turn. Reading a page that is mapped yields the CPU where the kernel does not preempt; but it takes the lock of the memory
+ * in which probes are placed meanwhile, so most of the time is spent without. 1: the wait is over.
+ */
 static long wait_turn(__u32 turn, struct wait *wait)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -70,8 +74,12 @@ static long wait_turn(__u32 turn, struct wait *wait)
 	const __u64 *answer = bpf_map_lookup_elem(&wait_answers, &slot);
 	char byte;
 
-	if (!answer || !shared || !config || (__s64)(*(volatile const __u64 *)answer - 2 * wait->ticket) >= 0)
+	if (!answer || !shared || !config)
 		return 1;
+	for (__u32 i = 0; i < WAIT_SPINS; i++) {
+		if ((__s64)(*(volatile const __u64 *)answer - 2 * wait->ticket) >= 0)
+			return 1;
+	}
 	if (*(volatile const __u64 *)&shared->gone || *(volatile const __u32 *)&config->capture == XPT_CAPTURE_OFF ||
 	    (task->pending.signal.sig[0] >> (SIGNAL_KILL - 1) & 1))
 		return 1;

@@ -104,6 +104,7 @@ def near(sums, count, what):
     assert max(sums) - min(sums) <= count, "%s: %s us in the formats" % (what, sums)
 
 
+@alone("threads wait while many probes are placed, which others at the same time slow down")
 def test_onnx_recording_in_all_formats():
     """Recorded once: the formats say the same, as ONNX Runtime's profiler does, which runs meanwhile."""
     folder = scratch()
@@ -140,6 +141,7 @@ def test_onnx_recording_in_all_formats():
     assert events_of(report(recording, os.path.join(folder, "ort.json"), "--format", "ort")) == ort
 
 
+@alone("threads wait while many probes are placed, which others at the same time slow down")
 @cases("ort --ops", "ort", "qnn-csv --ops", "qnn-csv", "qnn-csv --level=basic")
 def test_onnx_recorded_into(words):
     """While recording, twice into one file: every run, its operators only where they are asked for."""

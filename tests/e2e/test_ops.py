@@ -5,7 +5,7 @@ import collections
 import os
 import time
 
-from harness import (XPUTRACE, Recorder, Trace, Workload, alone, cases, compare_programs, record_command, results_in,
+from harness import (XPUTRACE, Recorder, Trace, Workload, cases, compare_programs, record_command, results_in,
                      run, scratch, workload_path)
 from onnx_models import MODELS, RELEASES, library, model, nodes, serve
 from operator_checks import Node, check_counts, check_operators, check_profile, difference, parents, spans, traced_counts
@@ -16,6 +16,8 @@ AT_ONCE = 400  # of each thread, without a pause
 THREADS = 2
 # Runs go on for 0.2 s, as names of nodes are read from the process, after what has executed them is seen.
 PACE = ("--runs", RUNS, "--rate", 100)
+
+ALONE = "threads wait while many probes are placed, which others at the same time slow down"
 
 
 class Profiled:
@@ -65,7 +67,6 @@ def test_releases(case):
     assert {call.program for call in trace.of("Run")} == {server.model}
 
 
-@alone("measures time")
 def test_durations():
     """Where operators take long, they take as long in all as the profiler says, and what the probes have cost."""
     server = Profiled("mlp", sizes={"hidden": 1024, "batch": 128}, pace=("--runs", RUNS))
@@ -250,7 +251,6 @@ def test_recorded():
     check_sessions(server, result, Trace(output + ".json"))
 
 
-@alone("looks at all processes")
 def test_all_processes():
     """A process that starts after xputrace: from some run on all operators, with their names."""
     server = Profiled("mlp", pace=("--runs", 200, "--rate", 100))

@@ -92,6 +92,8 @@ static void answer(struct collector *collector, const struct xpt_record_header *
 
 	collector_answer(collector, request->tgid, ticket);
 	record.header.time = clock_monotonic();
+	log_debug(&collector->log, "PID %u has waited %.3f ms for %zu probes", request->tgid,
+		  (double)(record.header.time - request->time) / 1e6, sites);
 	if (sites)
 		collector_pass(collector, &record.header);
 }
