@@ -21,7 +21,7 @@ import harness
 LIBRARY = "faults.so"
 KINDS = ("memory", "call")
 # Libraries that xputrace loads much through: what fails in them is sampled, and not all their own errors are right.
-OTHERS = "libbpf,libelf,libz,libcrypto"
+OTHERS = "libbpf,libelf,libz,libcrypto,libtraceevent"
 NOT_DISPATCHED = 77  # exit status where system calls cannot be made to fail
 TIME_LIMIT = 20 * harness.SLOW  # seconds for one run
 PR_SET_CHILD_SUBREAPER = 36

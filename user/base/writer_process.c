@@ -26,26 +26,34 @@ struct process {
 
 /* ---- descriptors ---- */
 
-/* The three get the lowest numbers, and all others are closed. */
-static void keep_descriptors(struct process *process)
+/* From one to another, both included. */
+static void close_span(unsigned int first, unsigned int last)
 {
-	int *kept[] = { &process->file.descriptor, &process->socket, &process->parent };
 	struct rlimit limit = { .rlim_cur = 1024 };
-	unsigned int i;
 
-	for (i = 0; i < 3; i++)
-		*kept[i] = *kept[i] < 0 ? -1 : fcntl(*kept[i], F_DUPFD_CLOEXEC, 3);
-	for (i = 0; i < 3; i++) {
-		if (*kept[i] < 0)
-			close(i);
-		else
-			*kept[i] = dup3(*kept[i], i, O_CLOEXEC);
-	}
-	if (!syscall(SYS_close_range, 3, ~0u, 0))
+	if (first > last || !syscall(SYS_close_range, first, last, 0))
 		return;
 	getrlimit(RLIMIT_NOFILE, &limit); /* before Linux 5.9 */
-	for (i = 3; i < limit.rlim_cur && i < 1u << 16; i++)
+	for (unsigned int i = first; i <= last && i < limit.rlim_cur && i < 1u << 16; i++)
 		close(i);
+}
+
+/* Leaves the file, the socket and the collector's pidfd, where they are: there may be no room for another descriptor. */
+static void close_others(const struct process *process)
+{
+	const int kept[] = { process->file.descriptor, process->socket, process->parent };
+	unsigned int first = 0, next;
+
+	do {
+		next = ~0u;
+		for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+			if (kept[i] >= 0 && (unsigned int)kept[i] >= first && (unsigned int)kept[i] < next)
+				next = kept[i];
+		}
+		if (next != first)
+			close_span(first, next - (next != ~0u));
+		first = next + 1;
+	} while (next != ~0u);
 }
 
 /* ---- the collector's life ---- */
@@ -193,7 +201,7 @@ void writer_process(struct writer_shared *shared, const struct tailed_file *file
 
 	setsid();
 	prctl(PR_SET_NAME, "xputrace-writer");
-	keep_descriptors(&process);
+	close_others(&process);
 	if (process.file.descriptor < 0 || chdir("/"))
 		_exit(1);
 	process.file.go_on = go_on;

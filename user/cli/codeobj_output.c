@@ -230,8 +230,8 @@ static void print_waits(FILE *out, const struct xpt_codeobj_list *list)
 		longest = waited > longest ? waited : longest;
 	}
 	if (count)
-		fprintf(out, "%zu calls waited: %.1f ms in all, %.1f ms at longest\n", count,
-			(double)all / 1e6, (double)longest / 1e6);
+		fprintf(out, "%zu calls waited: %.1f ms in all, %.1f ms at longest\n", count, (double)all / 1e6,
+			(double)longest / 1e6);
 }
 
 static int print_written(FILE *out, const struct xpt_codeobj_list *list, const char *folder)

@@ -26,7 +26,7 @@ struct kern {
 	struct xpt_config settings;
 	/* Maps that are shared with the kernel side. */
 	struct xpt_shared *shared;
-	__u64 *answers; /* XPT_WAIT_SLOTS */
+	__u64 *answers;		   /* XPT_WAIT_SLOTS */
 	struct xpt_family *family; /* XPT_FAMILY_WORDS */
 	unsigned int ring_count;
 	int ring[RINGS_MAX]; /* data rings; -1 */

@@ -10,14 +10,16 @@ static const struct {
 	[XPT_LOSS_THREAD] = { "thread", "calls on threads for which the kernel had no memory left" },
 	[XPT_LOSS_PROGRAMS] = { "programs", "calls of more programs at once than the kernel counts apart" },
 	[XPT_LOSS_UNREADABLE] = { "unreadable", "values that could not be read from the traced process" },
-	[XPT_LOSS_LATE_PROBES] = { "late_probes", "programs or libraries that ran on before their probes were in place" },
+	[XPT_LOSS_LATE_PROBES] = { "late_probes",
+				   "programs or libraries that ran on before their probes were in place" },
 	[XPT_LOSS_OPEN] = { "open", "calls that had not returned when the recording ended" },
 	[XPT_LOSS_OUTPUT] = { "output", "records that could not be written" },
 	[XPT_LOSS_NAMES] = { "names", "calls of more programs, processes or regions than are kept apart" },
 	[XPT_LOSS_UNPAIRED] = { "unpaired", "inferences begun for which no wait was seen" },
 	[XPT_LOSS_NESTED] = { "nested", "driver events in an interrupt of the program that took another one" },
 	[XPT_LOSS_LATE_CODES] = { "late_codes", "calls that went on before their code object had been read" },
-	[XPT_LOSS_STACKS] = { "stacks", "ends of calls on another stack than an open call (coroutines, signal stacks)" },
+	[XPT_LOSS_STACKS] = { "stacks",
+			      "ends of calls on another stack than an open call (coroutines, signal stacks)" },
 	[XPT_LOSS_JOBS] = { "jobs", "jobs of devices beyond those that are followed at once" },
 };
 

@@ -25,8 +25,8 @@ static void on_table(struct attacher *attacher, pid_t tgid, const struct descrip
 		for (size_t t = 0; file && t < file->found.table_count; t++) {
 			if (file->found.tables[t].runtime == runtime)
 				attacher_report_error(attacher, tgid,
-						    attach_table(attacher, owner, tgid, &mapped.files[i], file,
-								 &file->found.tables[t], address));
+						      attach_table(attacher, owner, tgid, &mapped.files[i], file,
+								   &file->found.tables[t], address));
 		}
 	}
 	mapped_files_free(&mapped);

@@ -17,7 +17,7 @@
 #define BUFFER_BYTES (8u << 20)
 #define LOSSES_INTERVAL 200000000ull /* ns */
 #define GRACE_US 5000
-#define PRIORITY -20 /* nice value */
+#define PRIORITY -20		      /* nice value */
 #define WAIT_PROBES 1000000000ull     /* ns */
 #define WAIT_CODES 500000000ull	      /* ns */
 #define PLACING_INTERVAL 250000000ull /* ns */

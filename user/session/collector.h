@@ -97,10 +97,10 @@ struct followed {
 	struct map_node node; /* by tgid */
 	struct link link;
 	pid_t tgid;
-	bool announced;	     /* its PROCESS record has been given out */
+	bool announced;			  /* its PROCESS record has been given out */
 	struct attacher_scanned attached; /* when it was attached to */
-	unsigned int missed; /* deadlines in a row */
-	__u64 began;	     /* ns of CLOCK_MONOTONIC: its fork or last exec; 0: before it was traced */
+	unsigned int missed;		  /* deadlines in a row */
+	__u64 began;			  /* ns of CLOCK_MONOTONIC: its fork or last exec; 0: before it was traced */
 };
 
 struct collector {

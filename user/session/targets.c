@@ -244,8 +244,7 @@ static void report_process(struct collector *collector, const struct followed *f
 
 	process_thread_name(followed->tgid, followed->tgid, name);
 	log_info(&collector->log, "attached to PID %d (%s): %zu probes in %zu files, %s links", followed->tgid, name,
-		 followed->attached.probes, followed->attached.files,
-		 link_kind_name(kern_link_kind(collector->kern)));
+		 followed->attached.probes, followed->attached.files, link_kind_name(kern_link_kind(collector->kern)));
 	if (!followed->attached.files)
 		log_warn(&collector->log, "PID %d uses no described runtime yet: waiting for it to load one",
 			 followed->tgid);
