@@ -52,7 +52,7 @@ def codeobj_section(results, settings, folder):
         results.add("%s, captured" % function, milliseconds(lines), "ms",
                     statistics.median(untraced) + COPIES * statistics.median(copies) + EXTRA,
                     note="%d of %d whole" % (kept, len(lines) + 1))
-        results.add("%s: the process is stopped" % function, held, "ms")
+        results.add("%s: the call waits" % function, held, "ms")
         shutil.rmtree(capture.output)
         for one in objects:
             os.unlink(one.path)
