@@ -96,9 +96,16 @@ out:
 
 static void wake(struct writer *writer)
 {
-	if (atomic_exchange(&writer->shared->idle, false))
-		while (send(writer->socket, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno == EINTR)
-			;
+	ssize_t sent = 1;
+
+	if (!atomic_exchange(&writer->shared->idle, false))
+		return;
+	do
+		sent = send(writer->socket, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (sent < 0 && errno == EINTR);
+	/* The next one tries again. */
+	if (sent < 0 && errno != EAGAIN)
+		atomic_store(&writer->shared->idle, true);
 }
 
 /* Its end of the socket is closed by its end, whatever that was. */
@@ -217,6 +224,7 @@ static int wait_for(struct writer *writer, const uint64_t *stopped, bool closing
 	while (!atomic_load(&shared->given_up)) {
 		if (has_ended(writer) || (!closing && !writer_is_busy(writer)))
 			break;
+		wake(writer);
 		now = clock_monotonic();
 		stop = stopped ? __atomic_load_n(stopped, __ATOMIC_RELAXED) : 0;
 		if (stop && now >= stop + WRITER_GRACE && now >= begin + WRITER_LEAST)
