@@ -13,7 +13,6 @@ FLAT, ATTACH_LIMIT, DETACH_LIMIT = 1.1, 300, 300  # times, ms, ms
 def measure(loops, other, milliseconds, output):
     """ns a call: of the first, and of the untraced one; ms: placing probes in all, removing them."""
     recorder = Recorder(",".join(str(loop.pid) for loop in loops), output, "-r", DESCRIPTION, "--only", "bench")
-    recorder.wait_line("stderr", "attached", len(loops))
     traced, untraced = loops[0].cost(FUNCTION, milliseconds)[0], other.cost(FUNCTION, milliseconds)[0]
     tracing = recorder.finish()["tracing"]
     os.unlink(output)

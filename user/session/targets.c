@@ -18,6 +18,7 @@
  * a call that this one declines (stack switching).
  */
 #define SINGLE_MAX 1
+#define REPORTED_MAX 32 /* processes that are named one by one when all are attached to */
 
 static struct followed *followed_find(struct collector *collector, pid_t tgid)
 {
@@ -260,8 +261,13 @@ void targets_report(struct collector *collector)
 			 attacher_files(collector->attacher));
 	if (collector->options.command || collector->options.all_processes)
 		return;
-	link_each(link, following, &collector->followed)
-		report_process(collector, container_of(link, struct followed, link));
+	if (collector->followed_map.count > REPORTED_MAX)
+		log_info(&collector->log, "attached to %zu processes: %zu files with probes, %s links",
+			 collector->followed_map.count, attacher_files(collector->attacher),
+			 link_kind_name(kern_link_kind(collector->kern)));
+	else
+		link_each(link, following, &collector->followed)
+			report_process(collector, container_of(link, struct followed, link));
 	if (stepped)
 		log_warn(&collector->log,
 			 "%zu probes are single-stepped: each of their calls takes about %u us longer (see `xputrace list "
