@@ -42,7 +42,7 @@ struct writer_block {
  */
 int writer_append(struct writer *writer, const struct writer_block *block);
 int writer_error(struct writer *writer);			/* as above, of what was appended; 0: none so far */
-bool writer_has_room(struct writer *writer, unsigned int part); /* one part in so many of the queue is free */
+bool writer_has_room(struct writer *writer, unsigned int part); /* 1/part of the queue is free */
 bool writer_is_busy(const struct writer *writer);		/* something has not been written yet */
 __u64 writer_items(const struct writer *writer);		/* written */
 __u64 writer_bytes(const struct writer *writer);		/* in the file */

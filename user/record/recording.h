@@ -41,7 +41,7 @@ int recording_writer_flush(struct recording_writer *writer);
  * readings for which there is no room are left out and counted.
  */
 int recording_writer_detach(struct recording_writer *writer, const uint64_t *stopped);
-/* Before the end: waits until what has come is written, so that what is lost is known and can be told. 0 or an error. */
+/* Before the end: waits until what has come is written, so that the losses are known. 0 or an error. */
 int recording_writer_settle(struct recording_writer *writer);
 __u64 recording_writer_lost(const struct recording_writer *writer); /* records */
 int recording_writer_close(struct recording_writer *writer);	    /* flushes, frees; 0 or the first error */

@@ -256,7 +256,7 @@ int chrome_writer_close(struct chrome_writer *writer, const struct model *model)
 	if (!writer)
 		return 0;
 	end_events(writer);
-	chrome_writer_settle(writer); /* the totals tell whether all was written */
+	chrome_writer_settle(writer); /* the totals report what was not written */
 	error = write_totals(writer, model);
 	if (error && !writer->error)
 		log_error(&writer->log, "trace: the totals cannot be written: %s", strerror(-error));

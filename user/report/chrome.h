@@ -34,7 +34,7 @@ int chrome_writer_close(struct chrome_writer *writer, const struct model *model)
  * output any more: events for which there is no room are left out and counted.
  */
 int chrome_writer_detach(struct chrome_writer *writer, const uint64_t *stopped);
-/* Before the end: waits until what has come is written, so that what is lost is known and can be told. 0 or an error. */
+/* Before the end: waits until what has come is written, so that the losses are known. 0 or an error. */
 int chrome_writer_settle(struct chrome_writer *writer);
 __u64 chrome_writer_lost(const struct chrome_writer *writer); /* as event_losses() counts */
 __u64 chrome_writer_bytes(const struct chrome_writer *writer);
