@@ -133,7 +133,7 @@ SHARED_NAME := libxputrace.so.$(SOVERSION)
 
 .SUFFIXES:
 .DELETE_ON_ERROR:
-.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-vm test-bench test-lint fuzz lint format \
+.PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-vm test-vm-all test-bench test-lint fuzz lint format \
 	bench soak demo npm npm-releases workload install uninstall clean FORCE
 
 ## targets
@@ -353,8 +353,10 @@ test-e2e: all workload $(BUILD)/test-code-read
 	-$(Q)$(MAKE) --no-print-directory --keep-going npm-releases
 	$(PYTHON) tests/e2e/run.py $(E2E_OPTIONS)
 
-## test-vm             the same on Debian's kernels 6.1, 6.12 and its newest, in QEMU without KVM
-test-vm:
+## test-vm             the tests that depend on the kernel, on Debian's 6.1, 6.12 and its newest, in QEMU without KVM
+## test-vm-all         all tests there; takes hours
+test-vm-all: override VM_OPTIONS += --all
+test-vm test-vm-all:
 	$(Q)tests/deps.sh vm
 	$(Q)$(MAKE) --no-print-directory all workload
 	$(PYTHON) tests/vm/run.py $(VM_OPTIONS)

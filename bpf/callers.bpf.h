@@ -47,7 +47,7 @@ __noinline int caller_look(struct xpt_thread *thread)
 	known = bpf_map_lookup_elem(&callers, &key);
 	if (known) {
 		if (*known)
-			wait_turns(*known, thread->now + config->wait_probes, thread->registers.stack);
+			wait_turns(*known, thread->now + config->wait_probes, thread->registers.stack, thread->now);
 		*known = 0;
 		return 0;
 	}

@@ -104,6 +104,12 @@ static __always_inline struct xpt_record_event *record_of(struct event_room *roo
 	return (void *)room->built;
 }
 
+/* A function of its own: else older kernels verify all that follows once for each way through it. */
+__noinline int is_target_now(__u32 tgid)
+{
+	return is_target(tgid);
+}
+
 static __always_inline bool is_of_target(struct event_room *room, struct task_struct *task)
 {
 	__u64 start = task->group_leader->start_time;
@@ -111,17 +117,17 @@ static __always_inline bool is_of_target(struct event_room *room, struct task_st
 
 	if (room->last_target == tgid && room->last_target_start == start)
 		return true;
-	if (!is_target(tgid))
+	if (!is_target_now(tgid))
 		return false;
 	room->last_target = tgid;
 	room->last_target_start = start;
 	return true;
 }
 
-/* Whether a call will be recorded around what the thread does. */
-static __always_inline bool is_in_call(struct task_struct *task)
+/* Whether a call will be recorded around what the thread does. As above. */
+__noinline int is_in_call(void)
 {
-	const struct xpt_thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
+	const struct xpt_thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
 
 	for (__u32 i = 0; thread && i < XPT_DEPTH_MAX && i < thread->depth; i++)
 		if (!(thread->frame[i].flags & FRAME_LEFT_OUT))
@@ -307,7 +313,7 @@ static __always_inline void take(const struct xpt_config *config, struct event_r
 
 	record->thread = 0;
 	if ((spec->flags & XPT_EVENT_BY_THREAD) && is_of_target(room, task))
-		record->thread = XPT_THREAD_TARGET | (is_in_call(task) ? XPT_THREAD_IN_CALL : 0);
+		record->thread = XPT_THREAD_TARGET | (is_in_call() ? XPT_THREAD_IN_CALL : 0);
 	words = fill(room, spec);
 	if (!is_wanted(room, spec))
 		return;

@@ -11,6 +11,8 @@
 
 #define WAIT_TURNS (1 << 23) /* what bpf_loop() takes at most */
 #define WAIT_SPINS 1024
+#define WAIT_QUICK 64		    /* turns that yield each; most answers come meanwhile */
+#define WAIT_YIELD_EVERY 4000000ull /* ns, of one thread that waits for probes */
 #define SIGNAL_KILL 9
 
 /* Deadlines that a process has missed in a row; a reused PID has another start time. */
@@ -39,7 +41,8 @@ struct {
 struct wait {
 	__u64 ticket;
 	__u64 deadline;
-	__u64 stack; /* an address that is mapped */
+	__u64 stack;   /* an address that is mapped */
+	__u64 yielded; /* when; 0: it yields every turn */
 };
 
 static __always_inline struct wait_key wait_key(void)
@@ -61,10 +64,34 @@ __noinline __u64 wait_ticket(__u64 limit)
 	return __sync_fetch_and_add(&shared->tickets, 1) + 1;
 }
 
+/* Whether a real-time thread, as who places probes is, wants this CPU. */
+static __always_inline bool wait_is_urgent(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	return bpf_core_field_exists(task->se.cfs_rq) && bpf_core_field_exists(task->se.cfs_rq->rq) &&
+	       BPF_CORE_READ(task, se.cfs_rq, rq, rt.rt_nr_running);
+}
+
 /*
- * One turn. Reading a page that is mapped yields the CPU where the kernel does not preempt; but it takes the lock of the memory
- * in which probes are placed meanwhile, so most of the time is spent without. 1: the wait is over.
+ * Where the kernel does not preempt, a thread yields its CPU only while it reads a page, and holds the lock of its memory
+ * meanwhile. On a CPU with other work that is for a time slice or more of theirs; placing a probe needs that lock, for each
+ * one. So a thread that waits for probes yields now and then only, unless a collector needs its CPU.
  */
+static __always_inline bool wait_yields(__u32 turn, struct wait *wait, const struct xpt_shared *shared, __u64 now)
+{
+	__u64 waiting = *(volatile const __u64 *)&shared->waiting ?: 1;
+
+	if (!wait->yielded || turn < WAIT_QUICK || wait_is_urgent() ||
+	    *(volatile const __u64 *)&shared->cpu == bpf_get_smp_processor_id() + 1)
+		return true;
+	if (now - wait->yielded < WAIT_YIELD_EVERY / waiting)
+		return false;
+	wait->yielded = now;
+	return true;
+}
+
+/* One turn. 1: the wait is over. */
 static long wait_turn(__u32 turn, struct wait *wait)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -72,6 +99,7 @@ static long wait_turn(__u32 turn, struct wait *wait)
 	const struct xpt_config *config = config_get();
 	__u32 slot = wait->ticket % XPT_WAIT_SLOTS;
 	const __u64 *answer = bpf_map_lookup_elem(&wait_answers, &slot);
+	__u64 now;
 	char byte;
 
 	if (!answer || !shared || !config)
@@ -83,9 +111,11 @@ static long wait_turn(__u32 turn, struct wait *wait)
 	if (*(volatile const __u64 *)&shared->gone || *(volatile const __u32 *)&config->capture == XPT_CAPTURE_OFF ||
 	    (task->pending.signal.sig[0] >> (SIGNAL_KILL - 1) & 1))
 		return 1;
-	if (bpf_ktime_get_ns() >= wait->deadline)
+	now = bpf_ktime_get_ns();
+	if (now >= wait->deadline)
 		return 1;
-	bpf_copy_from_user_task(&byte, sizeof(byte), (const void *)wait->stack, task, 0);
+	if (wait_yields(turn, wait, shared, now))
+		bpf_copy_from_user_task(&byte, sizeof(byte), (const void *)wait->stack, task, 0);
 	return 0;
 }
 
@@ -125,12 +155,17 @@ __noinline int wait_settle(__u64 ticket, __u32 loss)
 	return 0;
 }
 
-/* Until the ticket is answered; stack: a mapped address. */
-__noinline int wait_turns(__u64 ticket, __u64 deadline, __u64 stack)
+/* Until the ticket is answered; stack: a mapped address; since: 0, or the time now, if it is probes that it waits for. */
+__noinline int wait_turns(__u64 ticket, __u64 deadline, __u64 stack, __u64 since)
 {
-	struct wait wait = { ticket, deadline, stack };
+	struct wait wait = { ticket, deadline, stack, since };
+	struct xpt_shared *shared = shared_get();
 
+	if (!shared)
+		return 0;
+	__sync_fetch_and_add(&shared->waiting, 1);
 	bpf_loop(WAIT_TURNS, wait_turn, &wait, 0);
+	__sync_fetch_and_add(&shared->waiting, -1);
 	return 0;
 }
 
@@ -139,7 +174,7 @@ __noinline int wait_for(__u64 ticket, __u64 deadline, __u64 stack, __u32 loss)
 {
 	if (!ticket)
 		return 0;
-	wait_turns(ticket, deadline, stack);
+	wait_turns(ticket, deadline, stack, loss == XPT_LOSS_LATE_PROBES ? bpf_ktime_get_ns() : 0);
 	return wait_settle(ticket, loss);
 }
 

@@ -296,6 +296,8 @@ struct xpt_shared {
 	__u64 tickets; /* requests so far; the number of a request is its ticket */
 	__u64 members; /* processes of the family that live */
 	__u64 gone;    /* 1: the collector has ended; nobody waits any more */
+	__u64 waiting; /* threads that wait now */
+	__u64 cpu;     /* that the collector was on when it last looked, plus 1; 0: unknown */
 };
 
 /*

@@ -156,13 +156,13 @@ def union(operators):
 def check_sums(trace, operators, pid):
     """What the metadata says of each operator is what its events add up to, to the ns."""
     recorded, unassigned, own = collections.Counter(), collections.Counter(), collections.Counter()
-    alone = {row["name"] for row in trace.metadata["operators"] if row["pid"] == pid and "program_id" not in row}
+    assigned = {span.object for span in operators if not span.unassigned}
     for span, parent in parents(operators):
         recorded[span.label] += 1
         unassigned[span.label] += span.unassigned
-        if span.label in alone or not span.unassigned:
+        if span.object not in assigned or not span.unassigned:
             own[span.label] += span.duration
-        if parent and (parent.label in alone or not parent.unassigned):
+        if parent and (parent.object not in assigned or not parent.unassigned):
             own[parent.label] -= span.duration
     told = [collections.Counter() for _ in range(4)]
     for row in trace.metadata["operators"]:

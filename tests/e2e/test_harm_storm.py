@@ -35,7 +35,7 @@ class Storm:
             self.recorder = Recorder("-p", self.target.pid)
             self.target.go()
 
-    def wait_begun(self, count=PARALLEL // 2):
+    def wait_begun(self, count=round(PARALLEL / 2 / SLOW)):
         """Until it is under way."""
         wait_until(lambda: len(members(self.session, "storm")) >= count, "%d processes of the storm" % count)
 

@@ -67,6 +67,8 @@ int kern_set_capture(struct kern *kern, enum xpt_capture capture);
  * meanwhile may be of a later state.
  */
 bool kern_answer(struct kern *kern, __u64 ticket);
+/* To be called before requests are looked at: threads that wait on the caller's CPU yield it more often. */
+void kern_note_cpu(struct kern *kern);
 
 /* What the call of spec->index gives. -EPERM: code objects are not captured. */
 int kern_set_code(struct kern *kern, const struct xpt_code_spec *spec);

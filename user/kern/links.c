@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -126,8 +127,9 @@ static int link_range(struct kern *kern, const struct link_request *request, siz
 }
 
 /* -EINTR: whoever waits for it has given up. */
-static int report_placing(const struct kern *kern, size_t done, size_t total)
+static int report_placing(struct kern *kern, size_t done, size_t total)
 {
+	kern_note_cpu(kern);
 	return kern->placing && kern->placing(kern->placing_context, done, total) ? -EINTR : 0;
 }
 
@@ -334,12 +336,36 @@ static void read_sites(const char *path, const struct kern_site *sites, size_t c
 	close(file);
 }
 
+/*
+ * A thread that waits for probes may have lost its CPU while it holds the lock of its memory, which is needed for each of
+ * them. Only for a real-time thread the kernel keeps that lock from being taken again before the thread has had it; others
+ * wait 4 ms each time. -1: the policy stays.
+ */
+static int hurry(const struct kern *kern)
+{
+	struct sched_param param = { .sched_priority = sched_get_priority_min(SCHED_FIFO) };
+	int policy = sched_getscheduler(0);
+
+	if (policy != SCHED_OTHER || !__atomic_load_n(&kern->shared->waiting, __ATOMIC_RELAXED) ||
+	    sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param))
+		return -1;
+	return policy;
+}
+
+static void end_hurry(int policy)
+{
+	struct sched_param param = {};
+
+	if (policy >= 0)
+		sched_setscheduler(0, policy, &param);
+}
+
 /* Of the programs of the request, in the way that the kind of link has. */
 static int attach(struct kern *kern, enum link_kind kind, struct link_request *request, const struct kern_site *sites,
 		  size_t count, size_t *refused, struct attachment **result)
 {
 	struct attachment *attachment = calloc(1, sizeof(*attachment));
-	int error = -ENOMEM;
+	int error = -ENOMEM, policy = hurry(kern);
 
 	*refused = 0;
 	request->offsets = calloc(count ?: 1, sizeof(*request->offsets));
@@ -360,6 +386,7 @@ static int attach(struct kern *kern, enum link_kind kind, struct link_request *r
 		error = attach_perf(kern, request, sites, count, refused, attachment);
 	}
 out:
+	end_hurry(policy);
 	free(request->offsets);
 	free(request->semaphores);
 	free(request->cookies);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory that the kernel side and user space share: answers to threads that wait, and who is of the family. */
 #include <errno.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -56,6 +57,14 @@ bool kern_answer(struct kern *kern, __u64 ticket)
 			return true;
 	}
 	return false;
+}
+
+void kern_note_cpu(struct kern *kern)
+{
+	int cpu = sched_getcpu();
+
+	if (kern->shared)
+		__atomic_store_n(&kern->shared->cpu, cpu < 0 ? 0 : cpu + 1, __ATOMIC_RELAXED);
 }
 
 static __u64 *family_members(const struct kern *kern, pid_t tgid)

@@ -456,8 +456,11 @@ int attacher_prepare(struct attacher *attacher, const char *command)
 	for (int depth = 0; depth < SCRIPT_DEPTH && script_interpreter(path, interpreter, sizeof(interpreter)); depth++)
 		memcpy(path, interpreter, sizeof(path));
 	error = prepare_file(attacher, path);
-	if (error || elf_file_open(NULL, path, path, &elf))
+	if (error)
 		return error;
+	error = elf_file_open(NULL, path, path, &elf);
+	if (error)
+		return error_is_shortage(error) ? error : 0;
 	snprintf(interpreter, sizeof(interpreter), "%s", elf_file_interpreter(elf) ?: "");
 	elf_file_close(elf);
 	return *interpreter ? prepare_file(attacher, interpreter) : 0;

@@ -420,6 +420,7 @@ int collector_wait(struct collector *collector, __u64 until)
 	ready = epoll_pwait2(collector->epoll, events, 8, &timeout, NULL);
 	if (ready < 0 && errno != EINTR)
 		return -errno;
+	kern_note_cpu(collector->kern);
 	for (int i = 0; i < ready; i++) {
 		if (collector->mappings && events[i].data.fd == mappings_descriptor(collector->mappings)) {
 			targets_read_mappings(collector);

@@ -3,7 +3,7 @@
 """Inside a machine: runs the tests of tests/e2e and of this folder, and reports each on the port of the results.
 
 What is asked for stands in the options (see machine.py). One JSON object a line goes out:
-  {"event": "booted", "release": ...}, {"event": "begin", "test": ...},
+  {"event": "booted", "release": ...}, {"event": "chosen", "tests": N, "of": N}, {"event": "begin", "test": ...},
   {"event": "end", "test": ..., "result": "passed" | "failed" | "skipped", "seconds": ..., "details": ...},
   {"event": "done"}
 """
@@ -47,8 +47,8 @@ def port_path():
     return None
 
 
-def in_order(kernel):
-    """All tests. Drivers are loaded late and stay: every recording follows the events of all that are there, which
+def in_order(kernel, chosen):
+    """All tests, but of tests/e2e only those that match a chosen pattern, if there is one. Drivers are loaded late and stay: every recording follows the events of all that are there, which
     takes three times as long in here."""
     import run  # tests/e2e/run.py
     import counters_tests
@@ -62,14 +62,24 @@ def in_order(kernel):
     loading += device_tests.discover(kernel) + pmu_tests.discover(kernel) + gpu_tests.discover(kernel)
     loading += counters_tests.discover(kernel) + driver_tests.discover(kernel)
     everywhere = list(run.discover())
+    for pattern in chosen:
+        assert any(fnmatch.fnmatchcase(test[0], pattern) for test in everywhere), "no test matches %s" % pattern
+    everywhere = [test for test in everywhere if matches(test[0], chosen)]
     of_drivers = [test for test in everywhere if test[0].startswith("drivers.")]
     return first + [test for test in everywhere if test not in of_drivers] + loading + of_drivers + last + \
         lockdown_tests.discover()
 
 
+def matches(name, chosen):
+    return not chosen or any(fnmatch.fnmatchcase(name, pattern) for pattern in chosen)
+
+
 def run_all(report, options):
     import run
-    for name, function, arguments in in_order(options["kernel"]):
+    tests = in_order(options["kernel"], options["chosen"])
+    if options["chosen"] and not options["finished"]:
+        report.send("chosen", tests=len(tests), of=len(in_order(options["kernel"], [])))
+    for name, function, arguments in tests:
         if not any(run.selected(name, pattern) for pattern in options["patterns"] or [""]):
             continue
         if name in options["finished"]:
