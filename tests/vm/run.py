@@ -104,8 +104,7 @@ CHOSEN = (
     ((), "codeobj.memory*"),
     ((), "codeobj.threads[[]307200]"),
     ((), "codeobj_hostile.lazy_memory"),
-    ((), "codeobj_hostile.killed_while_waiting"),
-    ((), "codeobj_hostile.stopped_while_waiting"),
+    (ENDS, "codeobj_hostile.killed_while_waiting"),
     ((), "codeobj_processes.waits"),
     ((), "codeobj_record.waits"),
     ((), "profile.samples"),
@@ -114,7 +113,6 @@ CHOSEN = (
     ((), "continuous.whole[[]cuda]"),
     ((), "continuous_parts.*"),
     ((), "continuous_hostile.collector_is_killed[[]recording]"),
-    ((), "choice.handles"),
     ((), "choice.kernel"),
     ((), "regions.links*"),
     ((), "regions.fork"),
@@ -137,7 +135,6 @@ CHOSEN = (
     ((), "harm.checks[[]command]"),
     ((), "harm.checks_code_objects[[]attach/300 KB]"),
     ((), "harm_kill.killed[[]record --]"),
-    ((), "harm_kill.killed[[]codeobj -p]"),
     ((), "harm_storm.storm[[]command/exit]"),
     ((), "harm_storm.calls_of_all"),
     ((), "harm_storm.interrupted[[]command]"),
@@ -211,7 +208,7 @@ class Run:
 
         chosen = [] if self.options.all or self.patterns else [pattern for pattern, in ours(CHOSEN)]
         inside = {"kernel": self.kernel.name, "patterns": self.patterns, "left_out": ours(LEFT_OUT), "chosen": chosen,
-                  "finished": self.finished, "environment": {"XPUTRACE_E2E_SLOW": str(SLOW[self.kernel.name])}}
+                  "finished": self.finished, "environment": {"XPUTRACE_E2E_SLOW": str(SLOW[self.kernel.name]), "XPUTRACE_E2E_KILLS": "1"}}
         initial = image.make_initial(self.needed, inside, os.path.join(self.folder, "initial.cpio"))
         return machine.Machine(self.kernel, initial, root, self.modules, console)
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "session/code_answers.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void set_status(const struct description *runtime, const struct call_spec *spec, __u64 value,
@@ -66,67 +67,27 @@ struct code_answer code_answer_read(const struct description *runtime, const str
 	return answer;
 }
 
-static void drop(struct code_answers *answers, size_t index)
+static int compare(const void *left, const void *right)
 {
-	memmove(&answers->answer[index], &answers->answer[index + 1],
-		(--answers->count - index) * sizeof(answers->answer[0]));
+	const struct code_answer *a = left, *b = right;
+
+	return a->end < b->end ? -1 : a->end > b->end;
 }
 
-void code_answers_keep(struct code_answers *answers, const struct code_answer *answer)
+void code_answers_settle(struct code_answers *answers, __u64 turn,
+			 void (*settle)(void *context, const struct code_answer *answer), void *context)
 {
-	if (answers->count == CODE_ANSWERS_MAX) {
-		answers->lost += answers->answer[0].succeeded;
-		drop(answers, 0);
-	}
-	answers->answer[answers->count++] = *answer;
-}
+	__u64 latest = 0;
+	size_t done = 0;
 
-void code_answers_give_up(struct code_answers *answers)
-{
-	while (answers->count)
-		answers->lost += answers->answer[--answers->count].succeeded;
-}
-
-/* Which of two ended first; count: none. */
-static size_t earlier(const struct code_answers *answers, size_t one, size_t other)
-{
-	return one == answers->count || answers->answer[other].end < answers->answer[one].end ? other : one;
-}
-
-static bool take(struct code_answers *answers, size_t index, struct code_answer *result)
-{
-	if (index == answers->count)
-		return false;
-	*result = answers->answer[index];
-	drop(answers, index);
-	return true;
-}
-
-bool code_answers_take(struct code_answers *answers, pid_t tgid, pid_t tid, unsigned int spec, __u64 time,
-		       struct code_answer *result)
-{
-	size_t best = answers->count;
-
-	for (size_t i = 0; i < answers->count; i++) {
-		const struct code_answer *answer = &answers->answer[i];
-
-		if (answer->tid == tid && answer->tgid == tgid && answer->spec == spec && answer->end >= time)
-			best = earlier(answers, best, i);
-	}
-	return take(answers, best, result);
-}
-
-bool code_answers_take_unload(struct code_answers *answers, pid_t tgid, const struct description *runtime, __u64 handle,
-			      __u64 since, struct code_answer *result)
-{
-	size_t best = answers->count;
-
-	for (size_t i = 0; i < answers->count; i++) {
-		const struct code_answer *answer = &answers->answer[i];
-
-		if (answer->handle == handle && answer->tgid == tgid && answer->runtime == runtime &&
-		    answer->start >= since)
-			best = earlier(answers, best, i);
-	}
-	return take(answers, best, result);
+	for (size_t i = 0; i < answers->count; i++)
+		if (answers->answer[i].turn < turn && answers->answer[i].end > latest)
+			latest = answers->answer[i].end;
+	if (!latest)
+		return;
+	qsort(answers->answer, answers->count, sizeof(answers->answer[0]), compare);
+	while (done < answers->count && answers->answer[done].end <= latest)
+		settle(context, &answers->answer[done++]);
+	answers->count -= done;
+	memmove(answers->answer, &answers->answer[done], answers->count * sizeof(answers->answer[0]));
 }

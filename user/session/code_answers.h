@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What calls that load and unload code objects have answered. */
+/* What calls that load and unload code objects have answered, and what has ended. */
 #ifndef XPT_SESSION_CODE_ANSWERS_H
 #define XPT_SESSION_CODE_ANSWERS_H
 
 #include "describe/registry.h"
 #include "session/code_load.h"
 
-#define CODE_ANSWERS_MAX 256
+#define CODE_ANSWERS_MAX 2048
 
+/* Of a call, or the end of the process or of the program that it ran. */
 struct code_answer {
 	pid_t tgid, tid;
 	const struct description *runtime;
 	unsigned int spec;
+	enum code_answer_kind { CODE_LOADED, CODE_UNLOADED, CODE_GONE } kind;
 	__u64 start, end; /* ns of CLOCK_MONOTONIC */
 	bool succeeded;
 	__u64 handle; /* 0: none */
 	__s64 device; /* -1: not told */
 	__s64 status; /* 0: success; -1: failure that has no number */
+	__u64 turn;   /* pass over all rings in which it came */
 };
 
 struct code_answer code_answer_read(const struct description *runtime, const struct call_spec *spec,
 				    const struct xpt_record_call *call);
 
-/* The latest that have come before what they answer to. Zeroed: none. */
+/* Those that have not been settled. Zeroed: none. */
 struct code_answers {
-	struct code_answer answer[CODE_ANSWERS_MAX]; /* the oldest first */
+	struct code_answer answer[CODE_ANSWERS_MAX];
 	size_t count;
-	__u64 lost; /* that had succeeded and were given up, since nothing came that they answer to */
 };
 
-void code_answers_keep(struct code_answers *answers, const struct code_answer *answer);
-void code_answers_give_up(struct code_answers *answers); /* all: nothing comes any more */
-/* Takes the first one to a call of the thread that was open at a time. False: there is none yet. */
-bool code_answers_take(struct code_answers *answers, pid_t tgid, pid_t tid, unsigned int spec, __u64 time,
-		       struct code_answer *result);
-/* Takes the first one that unloads a handle and began at a time or later. */
-bool code_answers_take_unload(struct code_answers *answers, pid_t tgid, const struct description *runtime, __u64 handle,
-			      __u64 since, struct code_answer *result);
+/*
+ * Calls settle for those that came before a pass, and what ended earlier than one of them, in the order in which they ended; the
+ * order in which they come is that of their rings.
+ */
+void code_answers_settle(struct code_answers *answers, __u64 turn,
+			 void (*settle)(void *context, const struct code_answer *answer), void *context);
 
 #endif

@@ -13,10 +13,9 @@ struct code_capture {
 	struct code_capture_options options;
 	struct code_worker *worker;
 	struct code_pieces pieces;
-	struct code_answers answers; /* to loads that have not come yet */
-	struct code_answers unloads; /* of what has not been seen to be loaded */
-	__u64 turns;		     /* how often the rings have been emptied */
-	struct code_load *waiting;   /* for the worker or their calls; the latest first */
+	struct code_answers answers;
+	__u64 turns;		   /* how often the rings have been emptied */
+	struct code_load *waiting; /* for the worker or their calls; the latest first */
 	size_t waiting_count;
 	struct code_lives lives;
 	struct code_load *handed_out; /* those that stay until the end */
@@ -84,12 +83,9 @@ static void hand_out(struct code_capture *capture, struct code_load *load)
 		forget(capture, load);
 }
 
-static bool is_complete(const struct code_capture *capture, const struct code_load *load)
+static bool is_complete(const struct code_load *load)
 {
-	if (!load->done)
-		return false;
-	/* What its process did last may be in another ring. */
-	return load->answered || (load->gone && capture->turns > load->gone_turn + 1);
+	return load->done && (load->answered || load->gone);
 }
 
 static void hand_out_waiting(struct code_capture *capture, bool all)
@@ -97,7 +93,7 @@ static void hand_out_waiting(struct code_capture *capture, bool all)
 	struct code_load **place = &capture->waiting, *load;
 
 	while ((load = *place)) {
-		if (!all && !is_complete(capture, load)) {
+		if (!all && !is_complete(load)) {
 			place = &load->peer;
 			continue;
 		}
@@ -108,43 +104,7 @@ static void hand_out_waiting(struct code_capture *capture, bool all)
 	}
 }
 
-static void take_done(struct code_capture *capture)
-{
-	struct code_load *load;
-
-	while ((load = code_worker_take(capture->worker)))
-		load->done = true;
-}
-
-void code_capture_work(struct code_capture *capture)
-{
-	take_done(capture);
-	hand_out_waiting(capture, false);
-}
-
-void code_capture_finish(struct code_capture *capture)
-{
-	code_worker_wait(capture->worker);
-	take_done(capture);
-	hand_out_waiting(capture, true);
-	code_answers_give_up(&capture->answers);
-}
-
 /* ---- loads ---- */
-
-static void set_answer(struct code_capture *capture, struct code_load *load, const struct code_answer *answer)
-{
-	struct code_answer unload;
-
-	load->answered = true;
-	load->ended = answer->end;
-	load->handle = answer->handle;
-	load->device = answer->device;
-	load->status = answer->status;
-	if (load->handle &&
-	    code_answers_take_unload(&capture->unloads, load->tgid, load->runtime, load->handle, load->ended, &unload))
-		load->unloaded = unload.end;
-}
 
 static void wait_for(struct code_capture *capture, struct code_load *load)
 {
@@ -166,7 +126,6 @@ static void on_code(struct code_capture *capture, const struct xpt_record_code *
 		.context = capture->options.answer_context,
 	};
 	struct code_load *load = NULL;
-	struct code_answer answer;
 
 	if (code->spec < registry->spec_count && capture->waiting_count < CODE_LOADS_MAX)
 		load = code_reading_load(registry->spec_runtime[code->spec], registry->specs[code->spec], code, &pieces,
@@ -178,8 +137,6 @@ static void on_code(struct code_capture *capture, const struct xpt_record_code *
 		capture->counts.lost++;
 		return;
 	}
-	if (code_answers_take(&capture->answers, load->tgid, load->tid, code->spec, load->loaded, &answer))
-		set_answer(capture, load, &answer);
 	wait_for(capture, load);
 }
 
@@ -211,22 +168,26 @@ static struct code_load *find_waiting(struct code_capture *capture, const struct
 	return best;
 }
 
-static void on_load(struct code_capture *capture, const struct code_answer *answer)
+static void settle_load(struct code_capture *capture, const struct code_answer *answer)
 {
 	struct code_load *load = find_waiting(capture, answer);
 
-	if (load)
-		set_answer(capture, load, answer);
-	else
-		code_answers_keep(&capture->answers, answer);
+	if (load) {
+		load->answered = true;
+		load->ended = answer->end;
+		load->handle = answer->handle;
+		load->device = answer->device;
+		load->status = answer->status;
+	} else if (answer->succeeded) {
+		capture->counts.lost++;
+	}
 }
 
-static void on_unload(struct code_capture *capture, const struct code_answer *answer)
+/* Of the loads that gave its handle it is about the latest. */
+static void settle_unload(struct code_capture *capture, const struct code_answer *answer)
 {
 	struct code_load *best = NULL, *load;
 
-	if (!answer->succeeded || !answer->handle)
-		return;
 	for (load = capture->waiting; load; load = load->peer) {
 		if (load->answered && load->handle == answer->handle && load->tgid == answer->tgid &&
 		    load->runtime == answer->runtime && !load->unloaded && load->ended <= answer->start &&
@@ -238,12 +199,42 @@ static void on_unload(struct code_capture *capture, const struct code_answer *an
 		return;
 	}
 	load = code_lives_take(&capture->lives, answer->tgid, answer->runtime, answer->handle, answer->start);
-	if (!load) {
-		code_answers_keep(&capture->unloads, answer);
+	if (!load)
 		return;
-	}
 	load->unloaded = answer->end;
 	tell_unloaded(capture, load);
+}
+
+static void settle_gone(struct code_capture *capture, const struct code_answer *answer)
+{
+	struct code_load *load;
+
+	for (load = capture->waiting; load; load = load->peer)
+		if (load->tgid == answer->tgid && !load->gone && load->loaded < answer->end)
+			load->gone = answer->end;
+	while ((load = code_lives_take_any(&capture->lives, answer->tgid))) {
+		load->unloaded = answer->end;
+		tell_unloaded(capture, load);
+	}
+}
+
+static void settle(void *context, const struct code_answer *answer)
+{
+	if (answer->kind == CODE_LOADED)
+		settle_load(context, answer);
+	else if (answer->kind == CODE_UNLOADED)
+		settle_unload(context, answer);
+	else
+		settle_gone(context, answer);
+}
+
+/* What was done before it may be in another ring: it is settled when all have been emptied. */
+static void keep_answer(struct code_capture *capture, struct code_answer *answer)
+{
+	answer->turn = capture->turns;
+	if (capture->answers.count == CODE_ANSWERS_MAX)
+		code_answers_settle(&capture->answers, UINT64_MAX, settle, capture);
+	capture->answers.answer[capture->answers.count++] = *answer;
 }
 
 static void on_call(struct code_capture *capture, const struct xpt_record_call *call)
@@ -260,28 +251,19 @@ static void on_call(struct code_capture *capture, const struct xpt_record_call *
 	if (!unloads && !call_spec_has_code(spec))
 		return;
 	answer = code_answer_read(registry->spec_runtime[call->spec], spec, call);
-	if (unloads)
-		on_unload(capture, &answer);
-	else
-		on_load(capture, &answer);
+	if (unloads && (!answer.succeeded || !answer.handle))
+		return;
+	answer.kind = unloads ? CODE_UNLOADED : CODE_LOADED;
+	keep_answer(capture, &answer);
 }
 
 /* What a process has loaded goes with it, and with the program that it ran. */
 static void on_gone(struct code_capture *capture, pid_t tgid, __u64 time)
 {
-	struct code_load *load;
+	struct code_answer gone = { .kind = CODE_GONE, .tgid = tgid, .start = time, .end = time };
 
 	code_pieces_drop(&capture->pieces, tgid);
-	for (load = capture->waiting; load; load = load->peer) {
-		if (load->tgid == tgid && !load->gone && load->loaded < time) {
-			load->gone = time;
-			load->gone_turn = capture->turns;
-		}
-	}
-	while ((load = code_lives_take_any(&capture->lives, tgid))) {
-		load->unloaded = time;
-		tell_unloaded(capture, load);
-	}
+	keep_answer(capture, &gone);
 }
 
 static void on_task(struct code_capture *capture, const struct xpt_record_task *task)
@@ -295,6 +277,7 @@ void code_capture_record(struct code_capture *capture, const struct xpt_record_h
 	switch (record->kind) {
 	case XPT_RECORD_PASS:
 		capture->turns++;
+		code_answers_settle(&capture->answers, capture->turns - 1, settle, capture);
 		break;
 	case XPT_RECORD_CODE_PIECE:
 		code_pieces_add(&capture->pieces, (const void *)record);
@@ -311,14 +294,33 @@ void code_capture_record(struct code_capture *capture, const struct xpt_record_h
 	}
 }
 
-/* ---- the end ---- */
+/* ---- work, and the end ---- */
+
+static void take_done(struct code_capture *capture)
+{
+	struct code_load *load;
+
+	while ((load = code_worker_take(capture->worker)))
+		load->done = true;
+}
+
+void code_capture_work(struct code_capture *capture)
+{
+	take_done(capture);
+	hand_out_waiting(capture, false);
+}
+
+void code_capture_finish(struct code_capture *capture)
+{
+	code_worker_wait(capture->worker);
+	take_done(capture);
+	code_answers_settle(&capture->answers, UINT64_MAX, settle, capture);
+	hand_out_waiting(capture, true);
+}
 
 struct code_counts code_capture_counts(const struct code_capture *capture)
 {
-	struct code_counts counts = capture->counts;
-
-	counts.lost += capture->answers.lost;
-	return counts;
+	return capture->counts;
 }
 
 int code_capture_error(struct code_capture *capture)

@@ -49,7 +49,6 @@ struct code_load {
 	__s64 status;	 /* 0: success */
 	__u64 unloaded;	 /* ns of CLOCK_MONOTONIC; 0: not yet */
 	__u64 gone;	 /* ns of CLOCK_MONOTONIC: its process has ended before its call was known to; 0: not */
-	__u64 gone_turn; /* how often the rings had been emptied before */
 
 	/* What becomes of the bytes. Of the worker while it has the load. */
 	struct code_copy copy;	    /* given to the object */
