@@ -508,7 +508,7 @@ static __always_inline bool drops_open_return(const struct xpt_thread *thread)
 /* The frame at the thread's depth is recorded without its end. */
 __noinline int call_decline(struct xpt_thread *thread, const struct xpt_spec *spec)
 {
-	if (!thread || !spec || !drops_open_return(thread))
+	if (!DECLINES_RETURNS || !thread || !spec || !drops_open_return(thread))
 		return 0;
 	count_loss(XPT_LOSS_STACKS);
 	/* Of what is read at the return only the address is known. */

@@ -26,6 +26,13 @@ static __always_inline bool frame_returns(const struct xpt_frame *frame)
 	return !(frame->flags & FRAME_LEFT_OUT) || (frame->flags & FRAME_RUNNING);
 }
 
+/* Whether a call may be recorded without its end being watched: else the kernel drops open frames below it in any case. */
+#ifdef XPT_DECLINES_RETURNS
+#define DECLINES_RETURNS true
+#else
+#define DECLINES_RETURNS false
+#endif
+
 /*
  * A frame below the stack pointer has been left, or the thread runs on another stack and comes back to it: then its return
  * address is the trampoline's still. Where that is in a register, nothing shows it.
@@ -34,8 +41,8 @@ static __always_inline bool frame_is_on_other_stack(const struct xpt_thread *thr
 {
 	__u64 now;
 
-	if (thread->registers.link || frame->stack >= thread->registers.stack || frame->role == XPT_ROLE_OPERATOR ||
-	    !frame_returns(frame) || read_user(&now, sizeof(now), frame->stack))
+	if (!DECLINES_RETURNS || thread->registers.link || frame->stack >= thread->registers.stack ||
+	    frame->role == XPT_ROLE_OPERATOR || !frame_returns(frame) || read_user(&now, sizeof(now), frame->stack))
 		return false;
 	return now && now == return_trampoline();
 }

@@ -7,6 +7,7 @@
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
 
+#define XPT_DECLINES_RETURNS /* frames.bpf.h */
 #include "calls.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

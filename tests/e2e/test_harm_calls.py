@@ -23,14 +23,14 @@ def only(outcome, trace, pid):
 def left(scenario, number, how):
     """Outcome and trace of calls that are left; such calls have no end, and are the only ones that may be lost."""
     words = program("leave", scenario, number)
-    outcome, trace = record(how, words)
+    outcome, trace = record(how, words) if how in BOTH else record("command", words, "--link", how)
     compare_outcome(outcome, words)
     if how == "attach":
         only(outcome, trace, outcome.pid)
     return outcome, trace
 
 
-@cases(*BOTH)
+@cases(*BOTH, "multi", "perf")
 def test_longjmp(how):
     """longjmp() out of up to three calls, again and again: every call is in the trace; those that are recorded without their
     end, because what was left may be another stack's, are counted."""

@@ -27,7 +27,7 @@ MODES = {  # options; -p: of a program that runs
     "profile --": ("profile", "--program", "small", "--samples", "1000000", "-o", "latency.csv"),
     "continuous -p": ("continuous", "start", "-o", "saved"),
 }
-AT_ONCE = 4
+AT_ONCE = 4 if SLOW == 1 else 1
 ROUNDS = int(os.environ.get("XPUTRACE_E2E_KILLS", "28"))  # of all modes together
 MOMENT = 2 * SLOW  # seconds from the collector's start, within which it is killed
 AFTER = 1 * SLOW  # seconds from then on, after which nothing is left

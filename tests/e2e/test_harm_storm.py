@@ -11,6 +11,7 @@ from harness import SLOW, Recorder, cases, wait_until
 
 ALONE = "measures time"
 SLEEPING = 12000 if LONG else round(3000 / SLOW)
+LASTING = 12000 if LONG else 3000  # so many that it goes on while somebody looks for it
 COUNTS = {"exit": 12000 if SLOW == 1 else 1000, "sleep": SLEEPING, "execute": SLEEPING // 4, "mixed": SLEEPING}
 PARALLEL = 300
 STORM_SECONDS = 30 * SLOW  # a storm ends in less
@@ -71,7 +72,7 @@ def test_storm(case):
     note("%s: %.2f s, untraced %.2f s; collector: %.2f s of CPU time in %.2f s (%.1f %%)" % (
         case, outcome.result["ns"] / 1e9, alone.result["ns"] / 1e9, busy, wall, 100 * busy / wall))
     compare_outcome(outcome, words)
-    if kind in ("exit", "sleep"):  # nothing that is traced
+    if kind in ("exit", "sleep") and SLOW == 1:  # nothing that is traced
         assert busy < 0.05 * wall, "the collector is too busy"
 
 
@@ -87,7 +88,7 @@ def test_calls_of_all():
 @cases("command", "attach")
 def test_interrupted(how):
     """Ctrl-C in the middle ends the collector within a second; the storm ends as untraced."""
-    words = storm("sleep", SLEEPING)
+    words = storm("sleep", LASTING)
     running = Storm(how, words)
     with States(running.session) as states:
         running.wait_begun()
@@ -106,7 +107,7 @@ def test_interrupted(how):
 @cases("command", "attach")
 def test_killed(how):
     """kill -9 in the middle: a second later nothing of the collector is left and nobody is stopped; the storm goes on."""
-    words = storm("sleep", SLEEPING)
+    words = storm("sleep", LASTING)
     running = Storm(how, words)
     with States(running.session) as states:
         running.wait_begun()
