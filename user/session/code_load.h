@@ -40,15 +40,15 @@ struct code_load {
 	__u64 loaded;			   /* ns of CLOCK_MONOTONIC: when the call began; 0: it was found */
 
 	/* What the call has answered. Of the collecting thread. */
-	bool done;	 /* the worker has finished */
-	bool answered;	 /* by the call */
-	__u64 waited;	 /* ns that the call was delayed until its bytes were copied */
-	__u64 ended;	 /* ns of CLOCK_MONOTONIC: when the call did */
-	__u64 handle;	 /* 0: none */
-	__s64 device;	 /* -1: not told */
-	__s64 status;	 /* 0: success */
-	__u64 unloaded;	 /* ns of CLOCK_MONOTONIC; 0: not yet */
-	__u64 gone;	 /* ns of CLOCK_MONOTONIC: its process has ended before its call was known to; 0: not */
+	bool done;	/* the worker has finished */
+	bool answered;	/* by the call */
+	__u64 waited;	/* ns that the call was delayed until its bytes were copied */
+	__u64 ended;	/* ns of CLOCK_MONOTONIC: when the call did */
+	__u64 handle;	/* 0: none */
+	__s64 device;	/* -1: not told */
+	__s64 status;	/* 0: success */
+	__u64 unloaded; /* ns of CLOCK_MONOTONIC; 0: not yet */
+	__u64 gone;	/* ns of CLOCK_MONOTONIC: its process has ended before its call was known to; 0: not */
 
 	/* What becomes of the bytes. Of the worker while it has the load. */
 	struct code_copy copy;	    /* given to the object */
