@@ -20,7 +20,7 @@ TestSuite(target_elf_probes, .fini = support_cleanup);
 #endif
 
 static const char source[] =
-	"__asm__(\".text\\nplace: nop\\nret\\nother: ret\\n\");\n"
+	"__asm__(\".text\\n.type place,@function\\nplace: nop\\nret\\n.type other,@function\\nother: ret\\n\");\n"
 	"__asm__(\".pushsection .probes,\\\"aw\\\"\\nsemaphore: .2byte 0\\n.popsection\\n\");\n" NOTE("place",
 												      "semaphore",
 												      "toy", "begin",
@@ -185,8 +185,8 @@ Test(target_elf_probes, what_a_probe_may_lie_on)
 		struct site site;
 		char text[1024];
 
-		snprintf(text, sizeof(text), "__asm__(\".text\\nplace: %s\\nret\\n\");\n%s", cases[i].code,
-			 NOTE("place", "0", "a", "b", ""));
+		snprintf(text, sizeof(text), "__asm__(\".text\\n.type place,@function\\nplace: %s\\nret\\n\");\n%s",
+			 cases[i].code, NOTE("place", "0", "a", "b", ""));
 		file = support_open(support_library("library.c", text, ""));
 		cr_assert_eq(elf_file_each_probe(file, note, &seen), 0);
 		cr_assert_eq(seen.count, 1);

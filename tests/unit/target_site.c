@@ -170,6 +170,37 @@ static const char *build(void)
 	return library;
 }
 
+#ifdef __x86_64__
+/* What begins with an instruction may itself be part of one: only what decoding from the function's begin comes to is taken. */
+Test(target_site, inside_of_an_instruction)
+{
+	static const char text[] =
+		".text\n.type bounded,@function\nbounded: .cfi_startproc\nxor %eax,%eax\n.byte 0xb8\ninside: nop\n.byte 0x53,0xc3,0\n"
+		"next: nop\npush %rbx\npop %rbx\nret\n.cfi_endproc\n"
+		".p2align 6\nunknown: nop\npush %rbx\npop %rbx\nret\n.section .note.GNU-stack,\"\",@progbits\n";
+	static const struct {
+		const char *label;
+		int error;
+	} places[] = { { "bounded", 0 }, { "inside", -ENOEXEC }, { "next", 0 }, { "unknown", -ENOEXEC } };
+	const char *source = support_path("inside.s"), *library = support_path("inside.so");
+	struct elf_file *file;
+	struct site site;
+
+	support_write(source, text, sizeof(text) - 1);
+	support_run("gcc -shared -nostdlib -Wl,--build-id=none -o %s %s", library, source);
+	file = support_open(library);
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		unsigned long long address = support_symbol(library, places[i].label);
+
+		cr_expect_eq(site_choose(file, address, 0, &site), places[i].error, "%s", places[i].label);
+		cr_expect_eq(site_choose_after(file, address, &site), places[i].error, "%s", places[i].label);
+		if (i)
+			cr_expect_eq(site_of_marker(file, address, &site), places[i].error, "%s", places[i].label);
+	}
+	elf_file_close(file);
+}
+#endif
+
 Test(target_site, places)
 {
 	const char *library = build();

@@ -96,8 +96,12 @@ static int follow_opened(struct walk *walk, int link)
 		log_error(&folder->log, "%s: too many symbolic links: give the path that they lead to", folder->path);
 		return -ELOOP;
 	}
-	if (is_of_the_kernel(link))
-		return go_to(walk, openat(walk->at, walk->name, OPEN_ABOVE)) ?: 1;
+	if (is_of_the_kernel(link)) {
+		int next = openat(walk->at, walk->name, OPEN_ABOVE);
+
+		/* To a file, a pipe: nobody but the kernel can follow it. */
+		return next < 0 && errno == ENOTDIR ? 0 : go_to(walk, next) ?: 1;
+	}
 	return take_text(walk, link) ?: 1;
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/output.h"
 #include "base/writer.h"
 
 int tailed_file_open(struct tailed_file *file, const char *path, int descriptor)
@@ -16,10 +17,10 @@ int tailed_file_open(struct tailed_file *file, const char *path, int descriptor)
 	int flags, error;
 
 	*file = (struct tailed_file){
-		.descriptor = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : descriptor,
+		.descriptor = path ? output_open(path, O_TRUNC) : descriptor,
 	};
 	if (file->descriptor < 0)
-		return path ? -errno : -EBADF;
+		return path ? file->descriptor : -EBADF;
 	flags = fcntl(file->descriptor, F_GETFL);
 	if (flags < 0 || fstat(file->descriptor, &status)) {
 		error = -errno;

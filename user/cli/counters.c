@@ -387,8 +387,6 @@ static int close_all(struct counters_context *counters)
 			say_missing(counters);
 		if (error == -ETIMEDOUT)
 			print_message(NULL, XPT_LOG_ERROR, "the output is blocked and was given up");
-		else
-			give_to_caller(counters->file.path);
 	}
 	if (counters->target >= 0)
 		close(counters->target);

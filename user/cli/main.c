@@ -3,8 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/output.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/running.h"
+
+#include <xputrace/output.h>
 
 static const struct {
 	const char *name;
@@ -54,7 +58,13 @@ static int run(const char *name, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	char *help[] = { NULL, "--help", NULL };
+	uid_t user;
+	gid_t group;
 
+	if (sudo_caller(&user, &group)) {
+		xpt_output_set_owner(user, group);
+		output_set_owner(user, group); /* of the command's own copy of base/ */
+	}
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of write() */
 	if (argc < 2) {

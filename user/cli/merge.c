@@ -160,8 +160,6 @@ static int run(const struct merge_context *merge)
 	}
 	options.inputs = inputs;
 	result = xpt_merge_traces(&options);
-	if (!result)
-		give_to_caller(merge->output);
 	if (!result && !merge->quiet && strcmp(merge->output, "-") != 0)
 		fprintf(stderr, "wrote %s: open it in https://ui.perfetto.dev or chrome://tracing\n", merge->output);
 	free(inputs);

@@ -224,8 +224,6 @@ static int run(struct profile_context *profile)
 	} else if (!result && !profile->error && !profile->session.quiet) {
 		tell_result(profile);
 	}
-	if (profile->reported)
-		give_to_caller(xpt_report_files_path(profile->files));
 	error = xpt_report_files_close(profile->files);
 	if (profile->error || error)
 		result = EXIT_FAILED;

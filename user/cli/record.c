@@ -248,8 +248,6 @@ static int run(struct record_context *record)
 	met = end < 0 || tell_choices(recording);
 	end_on_signals(NULL, NULL);
 	xpt_recording_destroy(recording);
-	if (record->format != XPT_OUTPUT_NONE && error != -ETIMEDOUT)
-		give_to_caller(session->output);
 	if (end < 0 || error)
 		return exit_failed(end < 0 ? end : error);
 	return met ? 0 : EXIT_FAILED;

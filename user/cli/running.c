@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/running.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
@@ -135,31 +138,30 @@ void tell_command(char *const *command, int status)
 	print_message(NULL, XPT_LOG_INFO, text);
 }
 
-bool sudo_caller(uid_t *user, gid_t *group)
+/* Nothing but the decimal digits of one that a file can have. */
+static bool parse_id(const char *text, unsigned int *id)
 {
-	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+	unsigned long value;
+	char *end;
 
-	if (!uid || !gid)
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || *end || errno || value >= UINT_MAX)
 		return false;
-	*user = atoi(uid);
-	*group = atoi(gid);
+	*id = value;
 	return true;
 }
 
-void give_to_caller(const char *path)
+bool sudo_caller(uid_t *user, gid_t *group)
 {
-	struct stat status;
-	uid_t user;
-	gid_t group;
-	int file;
+	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+	unsigned int its_user, its_group;
 
-	if (!sudo_caller(&user, &group) || !*path || !strcmp(path, "-"))
-		return;
-	file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	if (file < 0)
-		return;
-	if (!fstat(file, &status) && S_ISREG(status.st_mode) && status.st_uid == 0 && status.st_nlink == 1 &&
-	    fchown(file, user, group))
-		print_message(NULL, XPT_LOG_WARN, "cannot give the output to the user who called sudo");
-	close(file);
+	if (!uid || !gid)
+		return false;
+	if (geteuid() || !parse_id(uid, &its_user) || !parse_id(gid, &its_group))
+		return false;
+	*user = its_user;
+	*group = its_group;
+	return true;
 }

@@ -35,10 +35,7 @@ void status_line_draw(struct status_line *line, const struct running_figures *fi
 /* Says how the command has ended. status: as from wait(); -1: it still runs. command NULL: there was none. */
 void tell_command(char *const *command, int status);
 
-/* Who called sudo. False: nobody did. */
+/* Who called sudo. False: nobody did, or what it says of them is damaged. */
 bool sudo_caller(uid_t *user, gid_t *group);
-
-/* A file that root wrote for somebody who called sudo belongs to them. "-" and "" are no file. */
-void give_to_caller(const char *path);
 
 #endif

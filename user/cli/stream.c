@@ -123,8 +123,6 @@ static void on_report(void *context, const struct xpt_profile_report *report)
 	/* Standard output takes nothing more after an error; for files there may be room again. */
 	if (!to_stdout || !stream->error)
 		error = xpt_report_files_write(stream->files, report);
-	if (!error)
-		give_to_caller(xpt_report_files_path(stream->files));
 	pthread_mutex_lock(&stream->lock);
 	for (size_t i = 0; i < report->program_count; i++)
 		totals_add(&stream->totals, &report->programs[i]);

@@ -2,6 +2,7 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 #include "record/format.h"
 #include "base/json.h"
 #include "record/recording.h"
+
+#define PIPE_WAIT 1000 /* ms */
 
 struct recording_reader {
 	struct log log;
@@ -156,6 +159,26 @@ out:
 	return error;
 }
 
+/* Opens it without waiting for anybody, but for a second for what comes first out of a pipe. */
+static int open_waiting(const char *path, struct stat *status)
+{
+	int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), error = 0;
+	struct pollfd ready = { .fd = descriptor, .events = POLLIN };
+
+	if (descriptor < 0)
+		return -errno;
+	if (fstat(descriptor, status))
+		error = -errno;
+	else if (!S_ISREG(status->st_mode) && poll(&ready, 1, PIPE_WAIT) <= 0)
+		error = -ETIMEDOUT;
+	else if (fcntl(descriptor, F_SETFL, 0))
+		error = -errno;
+	if (!error)
+		return descriptor;
+	close(descriptor);
+	return error;
+}
+
 int recording_reader_open(const struct log *log, const char *path, struct recording_reader **result)
 {
 	struct recording_reader *reader = calloc(1, sizeof(*reader));
@@ -171,10 +194,11 @@ int recording_reader_open(const struct log *log, const char *path, struct record
 	reader->payload = malloc(RECORDING_CHUNK_MAX);
 	if (!reader->name || !reader->payload)
 		goto out;
-	reader->descriptor = open(path, O_RDONLY | O_CLOEXEC);
-	if (reader->descriptor < 0 || fstat(reader->descriptor, &status)) {
-		error = -errno;
-		log_error(log, "%s: cannot be opened: %s", path, strerror(errno));
+	reader->descriptor = open_waiting(path, &status);
+	if (reader->descriptor < 0) {
+		error = reader->descriptor;
+		log_error(log, "%s: cannot be opened: %s", path,
+			  error == -ETIMEDOUT ? "it is no file, and nobody writes into it" : strerror(-error));
 		goto out;
 	}
 	reader->size = S_ISREG(status.st_mode) ? status.st_size : 0;

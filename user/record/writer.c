@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "base/tailed_file.h"
 #include "base/text.h"
 #include "record/crc32c.h"
@@ -102,11 +103,11 @@ int recording_writer_create(const struct log *log, const char *path, int descrip
 	}
 	writer->log = log ? *log : (struct log){ 0 };
 	if (path)
-		descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	error = path && descriptor < 0 ? -errno : tailed_file_open(&writer->file, NULL, descriptor);
+		descriptor = output_open(path, O_TRUNC);
+	error = path && descriptor < 0 ? descriptor : tailed_file_open(&writer->file, NULL, descriptor);
 	if (error) {
 		writer->file.descriptor = -1;
-		log_error(log, "%s: cannot be created: %s", path ? path : "output", strerror(-error));
+		log_error(log, "%s: cannot be created: %s", path ? path : "output", output_reason(error));
 		goto out;
 	}
 	writer->chunk = calloc(1, sizeof(*writer->chunk) + RECORDING_CHUNK_SIZE + UINT16_MAX + 1);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/output.h"
 
 #define HEAD_MAX 256
 
@@ -52,10 +53,10 @@ static int go_behind(int descriptor, const char *path, const char *head)
 
 int appended_file_open(const char *path, const char *head)
 {
-	int descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666), error;
+	int descriptor = output_open(path, 0), error;
 
 	if (descriptor < 0)
-		return -errno;
+		return descriptor;
 	error = go_behind(descriptor, path, head);
 	if (error)
 		close(descriptor);

@@ -8,6 +8,7 @@
 
 #include "report/chrome_events.h"
 #include "report/chrome_metadata.h"
+#include "base/output.h"
 #include "base/tailed_file.h"
 
 #define BUFFER_SIZE (1u << 20)
@@ -103,7 +104,7 @@ int chrome_writer_create(const struct log *log, const char *path, int descriptor
 	if (!error)
 		error = write_head(writer);
 	if (error) {
-		log_error(log, "%s: cannot be written: %s", path ? path : "output", strerror(-error));
+		log_error(log, "%s: cannot be written: %s", path ? path : "output", output_reason(error));
 		goto out;
 	}
 	*result = writer;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "report/appended_file.h"
+#include "base/output.h"
 #include "base/tailed_file.h"
 
 #define BUFFER_SIZE (1u << 20)
@@ -86,7 +87,7 @@ int event_file_create(const struct log *log, const struct event_format *format, 
 		close(descriptor);
 	if (error) {
 		log_error(log, "%s: cannot be written: %s", path ? path : "output",
-			  error == -EEXIST ? "it is there, and not of this format" : strerror(-error));
+			  error == -EEXIST ? "it is there, and not of this format" : output_reason(error));
 		tailed_file_close(&file->file);
 		file_free(file);
 		return error;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/options.h"
+#include "base/output.h"
 #include "report/merge_clock.h"
 #include "report/merge_output.h"
 
@@ -216,7 +217,7 @@ static int write_output(struct merge *merge, const char *path)
 		error = merge_output_close(&merge->output, error);
 	}
 	if (error && error != -EBADMSG && error != -EBUSY)
-		log_error(&merge->log, "%s: cannot be written: %s", path, strerror(-error));
+		log_error(&merge->log, "%s: cannot be written: %s", path, output_reason(error));
 	return error;
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/output.h"
 #include "report/report_names.h"
 
 #define TEXT_KEPT (4u << 20)
@@ -30,6 +31,14 @@ int merge_output_open(struct merge_output *output, const char *path)
 	if (there && !S_ISREG(status.st_mode)) {
 		output->descriptor = open(path, O_WRONLY | O_CLOEXEC);
 		return output->descriptor < 0 ? -errno : 0;
+	}
+	/* What is replaced must not be somebody else's. */
+	if (there) {
+		output->descriptor = output_open(path, 0);
+		if (output->descriptor < 0)
+			return output->descriptor;
+		close(output->descriptor);
+		output->descriptor = -1;
 	}
 	output->path = there ? realpath(path, NULL) : strdup(path);
 	if (!output->path)

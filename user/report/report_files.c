@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/output.h"
 #include "report/report_growing.h"
 #include "report/report_names.h"
 
@@ -266,7 +267,7 @@ int xpt_report_files_create(const struct xpt_report_files_options *options, stru
 		log_error(&log, "%s: cannot be written: %s", copy.path,
 			  error == -EINVAL ?
 				  "it is a device or pipe, which can't be rotated, and no files can be kept" :
-				  strerror(-error));
+				  output_reason(error));
 		files_free(files);
 		return error;
 	}

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/output.h"
 #include "report/report_names.h"
 
 #define TEXT_KEPT (2u * REPORT_PIECE)
@@ -226,9 +227,9 @@ int report_growing_open(struct report_growing *growing, const char *path, int de
 	growing->path = path;
 	growing->current = (struct growing_file){ .file.descriptor = -1 };
 	if (path)
-		descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+		descriptor = output_open(path, O_TRUNC);
 	if (descriptor < 0)
-		return path ? -errno : -EBADF;
+		return path ? descriptor : -EBADF;
 	error = file_begin(&growing->current, format, descriptor);
 	if (!error && growing->rotate_bytes && !report_growing_is_file(growing))
 		error = -EINVAL;

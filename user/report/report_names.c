@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "base/text.h"
 
 #define DIGITS_LEAST 6
@@ -74,8 +75,10 @@ int report_name_temporary(const char *path, char **name)
 	if (!*name)
 		return -ENOMEM;
 	descriptor = mkostemp(*name, O_CLOEXEC);
-	if (descriptor >= 0)
+	if (descriptor >= 0) {
+		output_give(descriptor);
 		return descriptor;
+	}
 	descriptor = -errno;
 	free(*name);
 	*name = NULL;

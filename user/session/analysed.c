@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "session/analysed.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <link.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 
@@ -75,16 +79,56 @@ static void report_error(const struct analysed_files *files, const struct analys
 		log_warn(files->log, "%s: not all of its functions get probes: %s", file->path, strerror(-error));
 }
 
+int mapped_file_pin(const struct mapped_file *mapped, struct mapped_file *pinned, struct stat *status)
+{
+	int descriptor = open(mapped->open_path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), error = 0;
+
+	if (descriptor < 0)
+		return -errno;
+	if (fstat(descriptor, status))
+		error = -errno;
+	else if (!S_ISREG(status->st_mode) || status->st_dev != mapped->device || status->st_ino != mapped->inode)
+		error = -ENOENT;
+	if (error) {
+		close(descriptor);
+		return error;
+	}
+	*pinned = *mapped;
+	snprintf(pinned->open_path, sizeof(pinned->open_path), "/proc/self/fd/%d", descriptor);
+	return descriptor;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static bool is_unchanged(const struct stat *a, const struct stat *b)
+{
+	return a->st_size == b->st_size && !memcmp(&a->st_mtim, &b->st_mtim, sizeof(a->st_mtim)) &&
+	       !memcmp(&a->st_ctim, &b->st_ctim, sizeof(a->st_ctim));
+}
+
+bool analysed_is_current(const struct analysed *file, int descriptor)
+{
+	struct stat status;
+
+	return !fstat(descriptor, &status) && is_same(&status, &file->status) && is_unchanged(&status, &file->status);
+}
+
 struct analysed *analysed_get(struct analysed_files *files, const struct mapped_file *mapped, const struct stat *status)
 {
 	struct analysed *file, **more;
+	bool changed = false;
 	int error;
 
 	for (size_t i = 0; i < files->count; i++) {
 		file = files->files[i];
-		if (file->device == status->st_dev && file->inode == status->st_ino && file->size == status->st_size &&
-		    !memcmp(&file->modified, &status->st_mtim, sizeof(file->modified)))
+		if (!is_same(&file->status, status))
+			continue;
+		if (is_unchanged(&file->status, status))
 			return file;
+		changed = true;
 	}
 	more = realloc(files->files, (files->count + 1) * sizeof(*more));
 	file = calloc(1, sizeof(*file));
@@ -96,10 +140,8 @@ struct analysed *analysed_get(struct analysed_files *files, const struct mapped_
 		analysed_free(file);
 		return NULL;
 	}
-	file->device = status->st_dev;
-	file->inode = status->st_ino;
-	file->size = status->st_size;
-	file->modified = status->st_mtim;
+	file->status = *status;
+	file->changed = changed;
 	error = functions_find(files->log, files->registry, mapped, &file->found);
 	if (error)
 		memset(&file->found, 0, sizeof(file->found));

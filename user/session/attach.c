@@ -200,7 +200,7 @@ static struct attachment *attach_codes(struct attacher *attacher, pid_t tgid, co
 int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct analysed *file,
 		 struct kern_site *sites, size_t count, bool complete)
 {
-	int descriptor = open(mapped->open_path, O_RDONLY | O_CLOEXEC), error = 0;
+	int descriptor = open(mapped->open_path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), error = 0;
 	struct attachment *attachment, *codes;
 	size_t refused = 0;
 	char path[64];
@@ -220,16 +220,27 @@ int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file
 	/* First: an object whose call is not seen has no handle, a call whose object is not seen has nothing. */
 	codes = attach_codes(attacher, tgid, path, sites, count);
 	error = kern_attach(attacher->options.kern, tgid, path, sites, count, &refused, &attachment);
-	close(descriptor);
 	if (error) {
+		close(descriptor);
 		kern_detach(attacher->options.kern, &codes, 1);
 		if (error != -ESRCH)
 			log_warn(attacher->log, "cannot place probes in %s: %s", file->path, strerror(-error));
 		free(sites);
 		return error;
 	}
-	error = attached_add(&attacher->attached, &(struct attached){ tgid, file->device, file->inode, complete,
-								      attachment, codes, sites, count });
+	/* What was read may not be what the kernel has found in it. */
+	if (!analysed_is_current(file, descriptor)) {
+		close(descriptor);
+		kern_detach(attacher->options.kern, &codes, 1);
+		kern_detach(attacher->options.kern, &attachment, 1);
+		free(sites);
+		attached_bury_file(&attacher->attached, file);
+		log_warn(attacher->log, "%s: no probes are placed in it: it was changed meanwhile", file->path);
+		return 0;
+	}
+	close(descriptor);
+	error = attached_add(&attacher->attached,
+			     &(struct attached){ tgid, file, complete, attachment, codes, sites, count });
 	if (error)
 		return error;
 	attacher->figures.refused += refused;
@@ -261,6 +272,12 @@ static void add_operator(void *context, const struct site *site, unsigned int sp
 								   .entry_only = true };
 }
 
+bool attacher_has(const struct attacher *attacher, pid_t tgid, const struct analysed *file, __u64 offset)
+{
+	return attached_has(&attacher->attached, tgid, file, offset) ||
+	       (tgid > 0 && attached_has(&attacher->attached, probe_owner(attacher, tgid), file, offset));
+}
+
 int attach_functions(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped,
 		     const struct analysed *file, const struct found_functions *found, bool with_own)
 {
@@ -274,7 +291,7 @@ int attach_functions(struct attacher *attacher, pid_t tgid, const struct mapped_
 		const struct found_function *function = &found->functions[i];
 
 		if (function->shared || !wants(attacher, registry->specs[function->spec]->wire.role) ||
-		    attached_has(&attacher->attached, tgid, file, function->site.offset))
+		    attacher_has(attacher, tgid, file, function->site.offset))
 			continue;
 		count_site(attacher, function->spec, &function->site);
 		sites[count++] = (struct kern_site){
@@ -307,21 +324,21 @@ int attach_functions(struct attacher *attacher, pid_t tgid, const struct mapped_
 	return attach_sites(attacher, tgid, mapped, file, sites, count, with_own);
 }
 
-int attach_table(struct attacher *attacher, pid_t owner, pid_t tgid, const struct mapped_file *mapped,
-		 const struct analysed *file, const struct pending_table *table, __u64 address)
+int attach_table(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct analysed *file,
+		 const struct pending_table *table, __u64 address)
 {
 	struct found_functions found = {};
 	int error;
 
 	error = functions_add_table(attacher->log, attacher->options.registry, mapped, table, tgid, address, &found);
 	if (!error)
-		error = attach_functions(attacher, owner, mapped, file, &found, false);
+		error = attach_functions(attacher, tgid, mapped, file, &found, false);
 	found_functions_free(&found);
 	return error;
 }
 
 /* The tables of a file whose place is known may be filled already. */
-static int link_known_tables(struct attacher *attacher, pid_t owner, pid_t tgid, const struct mapped_file *mapped,
+static int link_known_tables(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped,
 			     const struct analysed *file)
 {
 	int placed = 0, result;
@@ -335,7 +352,7 @@ static int link_known_tables(struct attacher *attacher, pid_t owner, pid_t tgid,
 
 		if (!table->table_address)
 			continue;
-		result = attach_table(attacher, owner, tgid, mapped, file, table, table->table_address + bias);
+		result = attach_table(attacher, tgid, mapped, file, table, table->table_address + bias);
 		if (error_is_shortage(result))
 			return result;
 		if (result > 0)
@@ -355,37 +372,55 @@ static int place_file(struct attacher *attacher, pid_t owner, pid_t tgid, const 
 	placed = attach_functions(attacher, owner, mapped, file, &file->found, true);
 	if (placed < 0 || !file->found.table_count)
 		return placed;
-	more = link_known_tables(attacher, owner, tgid, mapped, file);
+	more = link_known_tables(attacher, tgid, mapped, file);
 	return error_is_shortage(more) ? more : placed + more;
 }
 
-/* *loader: whether it is a dynamic loader that had its probe before. */
-static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, bool *loader)
+/* The probes of a file that is pinned. *loader: whether it is a dynamic loader that had its probe before. */
+static int scan_pinned(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped,
+		       const struct stat *status, bool *loader)
 {
-	pid_t owner = probe_owner(attacher, tgid);
-	struct analysed *file;
-	struct stat status;
+	struct analysed *file = analysed_get(&attacher->files, mapped, status);
+	pid_t owner;
 	size_t probes;
 	bool complete;
 	int placed = 0;
 
-	if (stat(mapped->open_path, &status))
-		return errno == ENOENT ? 0 : -errno;
-	file = analysed_get(&attacher->files, mapped, &status);
 	if (!file)
 		return -ENOMEM;
+	attached_bury_changed(&attacher->attached, file);
 	if ((!file->found.count && !file->found.table_count && !file->operators.functions && !file->has_loader))
 		return 0;
 	if (class_names_tell(&attacher->classes, attacher->options.registry, tgid, mapped, file,
 			     attacher->options.record, attacher->options.context))
 		log_warn(attacher->log, "%s: its operators and regions will have no names", file->path);
+	owner = file->changed ? tgid : probe_owner(attacher, tgid);
 	complete = attached_is_complete(&attacher->attached, owner, file);
 	*loader |= complete && file->has_loader;
 	if (!complete)
 		placed = place_file(attacher, owner, tgid, mapped, file);
+	else if (file->found.table_count)
+		placed = link_known_tables(attacher, tgid, mapped, file);
 	probes = attached_sites(&attacher->attached, owner, file);
+	if (owner != tgid)
+		probes += attached_sites(&attacher->attached, tgid, file);
 	attacher->scanned.files += probes > 0;
 	attacher->scanned.probes += probes;
+	return placed;
+}
+
+static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, bool *loader)
+{
+	struct mapped_file pinned;
+	struct stat status;
+	int descriptor = mapped_file_pin(mapped, &pinned, &status), placed;
+
+	if (descriptor == -EWOULDBLOCK)
+		log_warn(attacher->log, "%s: no probes are placed in it: somebody holds a lease on it", mapped->path);
+	if (descriptor < 0)
+		return descriptor == -ENOENT || descriptor == -EWOULDBLOCK ? 0 : descriptor;
+	placed = scan_pinned(attacher, tgid, &pinned, &status, loader);
+	close(descriptor);
 	return placed;
 }
 

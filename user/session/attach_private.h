@@ -35,7 +35,10 @@ struct attacher {
 	struct attacher_scanned scanned;
 };
 
-/* In place of a PID: for whom probes are placed, so that they are seen in the process. */
+/*
+ * In place of a PID: for whom probes are placed that follow from the bytes of a file alone. What was read from a process's
+ * memory (tables, addresses, callers) may be made up: such probes are that process's own, whose PID they have.
+ */
 static inline pid_t probe_owner(const struct attacher *attacher, pid_t tgid)
 {
 	if (attacher->options.all_processes)
@@ -68,7 +71,9 @@ int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file
 int attach_functions(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped,
 		     const struct analysed *file, const struct found_functions *found, bool with_own);
 /* For the functions of a table that is filled at run time, read in the process. Answers as attach_sites(). */
-int attach_table(struct attacher *attacher, pid_t owner, pid_t tgid, const struct mapped_file *mapped,
-		 const struct analysed *file, const struct pending_table *table, __u64 address);
+int attach_table(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct analysed *file,
+		 const struct pending_table *table, __u64 address);
+/* Whether the process has a probe there, shared or its own. */
+bool attacher_has(const struct attacher *attacher, pid_t tgid, const struct analysed *file, __u64 offset);
 
 #endif

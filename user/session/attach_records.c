@@ -3,12 +3,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/error.h"
 #include "session/attach_private.h"
 
 static void on_table(struct attacher *attacher, pid_t tgid, const struct description *runtime, __u64 address)
 {
-	pid_t owner = probe_owner(attacher, tgid);
 	struct mapped_files mapped;
 	int error = process_mapped_files(tgid, &mapped);
 
@@ -16,18 +17,21 @@ static void on_table(struct attacher *attacher, pid_t tgid, const struct descrip
 	if (error)
 		return;
 	for (size_t i = 0; i < mapped.count; i++) {
+		struct mapped_file pinned;
 		struct analysed *file;
 		struct stat status;
+		int descriptor = mapped_file_pin(&mapped.files[i], &pinned, &status);
 
-		if (stat(mapped.files[i].open_path, &status))
+		if (descriptor < 0)
 			continue;
-		file = analysed_get(&attacher->files, &mapped.files[i], &status);
+		file = analysed_get(&attacher->files, &pinned, &status);
 		for (size_t t = 0; file && t < file->found.table_count; t++) {
 			if (file->found.tables[t].runtime == runtime)
 				attacher_report_error(attacher, tgid,
-						      attach_table(attacher, owner, tgid, &mapped.files[i], file,
+						      attach_table(attacher, tgid, &pinned, file,
 								   &file->found.tables[t], address));
 		}
+		close(descriptor);
 	}
 	mapped_files_free(&mapped);
 }
@@ -47,29 +51,38 @@ static int spec_of_symbol(const struct registry *registry, const struct descript
 
 /* Where an address of a process lies. */
 struct code_place {
-	const struct mapped_file *mapped;
+	struct mapped_file mapped; /* pinned */
+	int descriptor;
 	struct analysed *file;
 	struct elf_file *elf; /* open */
 	__u64 address;	      /* in the file */
 };
 
+static void place_close(struct code_place *place)
+{
+	elf_file_close(place->elf);
+	close(place->descriptor);
+}
+
 /* False: in no file that could be looked at. */
 static bool place_open(struct attacher *attacher, pid_t tgid, __u64 address, struct code_place *place)
 {
 	struct stat status;
-	int error = code_places_find(&attacher->places, tgid, address, &place->mapped, &status);
+	int error;
 
-	attacher_report_error(attacher, tgid, error);
-	if (error || !place->mapped)
+	place->elf = NULL;
+	place->descriptor = code_places_find(&attacher->places, tgid, address, &place->mapped, &status);
+	if (place->descriptor < 0) {
+		attacher_report_error(attacher, tgid, place->descriptor);
 		return false;
-	place->file = analysed_get(&attacher->files, place->mapped, &status);
-	error = place->file ? elf_file_open(NULL, place->mapped->open_path, place->mapped->path, &place->elf) : -ENOMEM;
+	}
+	place->file = analysed_get(&attacher->files, &place->mapped, &status);
+	error = place->file ? elf_file_open(NULL, place->mapped.open_path, place->mapped.path, &place->elf) : -ENOMEM;
 	attacher_report_error(attacher, tgid, error);
-	if (error)
-		return false;
-	if (!elf_file_address(place->elf, address - place->mapped->start + place->mapped->offset, &place->address))
+	if (!error &&
+	    !elf_file_address(place->elf, address - place->mapped.start + place->mapped.offset, &place->address))
 		return true;
-	elf_file_close(place->elf);
+	place_close(place);
 	return false;
 }
 
@@ -77,7 +90,6 @@ static bool place_open(struct attacher *attacher, pid_t tgid, __u64 address, str
 static void on_resolve(struct attacher *attacher, pid_t tgid, const struct description *runtime, const char *name,
 		       __u64 address)
 {
-	pid_t owner = probe_owner(attacher, tgid);
 	int spec = spec_of_symbol(attacher->options.registry, runtime, name), error;
 	struct found_function function = { .spec = spec, .by = FOUND_RESOLVED };
 	struct found_functions found = { .functions = &function, .count = 1 };
@@ -87,41 +99,44 @@ static void on_resolve(struct attacher *attacher, pid_t tgid, const struct descr
 		return;
 	error = site_choose(place.elf, place.address, site_arguments(attacher->options.registry->specs[spec]),
 			    &function.site);
-	elf_file_close(place.elf);
-	if (!error && !attached_has(&attacher->attached, owner, place.file, function.site.offset))
-		error = attach_functions(attacher, owner, place.mapped, place.file, &found, false);
+	if (!error && !attacher_has(attacher, tgid, place.file, function.site.offset))
+		error = attach_functions(attacher, tgid, &place.mapped, place.file, &found, false);
 	attacher_report_error(attacher, tgid, error);
+	place_close(&place);
 }
 
-void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *caller)
+static int attach_end(struct attacher *attacher, pid_t tgid, const struct code_place *place)
 {
-	pid_t tgid = caller->header.tgid, owner = probe_owner(attacher, tgid);
-	struct code_place place;
 	struct kern_site *end;
 	struct site site;
-	int error;
+	int error = site_choose_after(place->elf, place->address, &site);
 
-	if (!place_open(attacher, tgid, caller->address, &place))
-		return;
-	error = site_choose_after(place.elf, place.address, &site);
-	elf_file_close(place.elf);
 	if (error) {
 		log_warn(attacher->log, "%s: what is called at 0x%llx has no end: no probe is possible behind it",
-			 place.file->path, (unsigned long long)place.address);
-		return;
+			 place->file->path, (unsigned long long)place->address);
+		return error_is_shortage(error) ? error : 0;
 	}
-	if (attached_has(&attacher->attached, owner, place.file, site.offset))
-		return;
+	if (attacher_has(attacher, tgid, place->file, site.offset))
+		return 0;
 	end = calloc(1, sizeof(*end));
-	if (!end) {
-		attacher_report_error(attacher, tgid, -ENOMEM);
-		return;
-	}
+	if (!end)
+		return -ENOMEM;
 	*end = (struct kern_site){ .offset = site.offset, .spec = operator_end_spec(attacher), .entry_only = true };
 	attacher->figures.sites[site.class]++;
 	attacher->end_cost += site_class_cost(site.class);
 	attacher->end_count++;
-	attacher_report_error(attacher, tgid, attach_sites(attacher, owner, place.mapped, place.file, end, 1, false));
+	return attach_sites(attacher, tgid, &place->mapped, place->file, end, 1, false);
+}
+
+void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *caller)
+{
+	pid_t tgid = caller->header.tgid;
+	struct code_place place;
+
+	if (!place_open(attacher, tgid, caller->address, &place))
+		return;
+	attacher_report_error(attacher, tgid, attach_end(attacher, tgid, &place));
+	place_close(&place);
 }
 
 static void remember_name(struct attacher *attacher, const struct xpt_record_string *record)

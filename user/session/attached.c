@@ -33,7 +33,7 @@ int attached_add(struct attached_list *list, const struct attached *attached)
 
 static bool is_of(const struct attached *attached, pid_t tgid, const struct analysed *file)
 {
-	return attached->tgid == tgid && attached->device == file->device && attached->inode == file->inode;
+	return attached->tgid == tgid && attached->file == file;
 }
 
 bool attached_is_complete(const struct attached_list *list, pid_t tgid, const struct analysed *file)
@@ -74,17 +74,52 @@ static void bury(struct attached_list *list, struct attached *attached)
 		list->dead[list->dead_count++] = attached->codes;
 }
 
-void attached_bury(struct attached_list *list, pid_t tgid)
+static void bury_those(struct attached_list *list, bool (*is_one)(const struct attached *attached, const void *what),
+		       const void *what)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < list->count; i++) {
-		if (list->all[i].tgid == tgid)
+		if (is_one(&list->all[i], what))
 			bury(list, &list->all[i]);
 		else
 			list->all[kept++] = list->all[i];
 	}
 	list->count = kept;
+}
+
+static bool is_of_process(const struct attached *attached, const void *tgid)
+{
+	return attached->tgid == *(const pid_t *)tgid;
+}
+
+void attached_bury(struct attached_list *list, pid_t tgid)
+{
+	bury_those(list, is_of_process, &tgid);
+}
+
+static bool is_of_file(const struct attached *attached, const void *file)
+{
+	return attached->file == file;
+}
+
+void attached_bury_file(struct attached_list *list, const struct analysed *file)
+{
+	bury_those(list, is_of_file, file);
+}
+
+static bool is_of_earlier(const struct attached *attached, const void *context)
+{
+	const struct analysed *file = context;
+
+	return attached->file != file && attached->file->status.st_dev == file->status.st_dev &&
+	       attached->file->status.st_ino == file->status.st_ino;
+}
+
+void attached_bury_changed(struct attached_list *list, const struct analysed *file)
+{
+	if (file->changed)
+		bury_those(list, is_of_earlier, file);
 }
 
 void attached_bury_all(struct attached_list *list)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "session/code_places.h"
 
-#include <string.h>
+#include <errno.h>
 
 void code_places_free(struct code_places *places)
 {
@@ -9,34 +9,29 @@ void code_places_free(struct code_places *places)
 	places->tgid = 0;
 }
 
-/* What was mapped there may be something else by now: the path of the mapping tells. */
-static const struct mapped_file *find(const struct code_places *places, __u64 address, struct stat *status)
+static int pin(const struct code_places *places, __u64 address, struct mapped_file *pinned, struct stat *status)
 {
 	for (size_t i = 0; i < places->files.count; i++) {
 		const struct mapped_file *file = &places->files.files[i];
 
 		if (address >= file->start && address < file->end)
-			return stat(file->open_path, status) || status->st_dev != file->device ||
-					       status->st_ino != file->inode ?
-				       NULL :
-				       file;
+			return mapped_file_pin(file, pinned, status);
 	}
-	return NULL;
+	return -ENOENT;
 }
 
-int code_places_find(struct code_places *places, pid_t tgid, __u64 address, const struct mapped_file **file,
+int code_places_find(struct code_places *places, pid_t tgid, __u64 address, struct mapped_file *pinned,
 		     struct stat *status)
 {
-	int error;
+	int result = places->tgid == tgid ? pin(places, address, pinned, status) : -ENOENT;
 
-	*file = places->tgid == tgid ? find(places, address, status) : NULL;
-	if (*file)
-		return 0;
+	/* What was mapped there may be something else by now. */
+	if (result != -ENOENT)
+		return result;
 	code_places_free(places);
-	error = process_mapped_files(tgid, &places->files);
-	if (error)
-		return error;
+	result = process_mapped_files(tgid, &places->files);
+	if (result)
+		return result;
 	places->tgid = tgid;
-	*file = find(places, address, status);
-	return 0;
+	return pin(places, address, pinned, status);
 }

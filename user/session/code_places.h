@@ -5,7 +5,7 @@
 
 #include <sys/stat.h>
 
-#include "target/process.h"
+#include "session/analysed.h"
 
 /* Zero it to begin with. */
 struct code_places {
@@ -16,10 +16,11 @@ struct code_places {
 void code_places_free(struct code_places *places);
 
 /*
- * The file that is mapped as code at the address of the process at this moment, and what stat() says of it. Valid until
- * the next question. 0, with NULL where there is none; or an error, as -ESRCH: the process has gone.
+ * The file that is mapped as code at the address of the process at this moment, pinned (mapped_file_pin()): a descriptor for
+ * the caller to close. Its path is valid until the next question. -ENOENT: there is none; or an error, as -ESRCH: the
+ * process has gone.
  */
-int code_places_find(struct code_places *places, pid_t tgid, __u64 address, const struct mapped_file **file,
+int code_places_find(struct code_places *places, pid_t tgid, __u64 address, struct mapped_file *pinned,
 		     struct stat *status);
 
 #endif

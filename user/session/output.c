@@ -10,8 +10,11 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/output.h"
 #include "report/trace_file.h"
 #include "session/session.h"
+
+#include <xputrace/output.h>
 
 enum trace_format output_trace(enum xpt_output format, enum xpt_level level)
 {
@@ -230,4 +233,9 @@ __u64 output_lost(const struct output *output)
 bool output_failed(const struct output *output)
 {
 	return output->error != 0;
+}
+
+void xpt_output_set_owner(uid_t user, gid_t group)
+{
+	output_set_owner(user, group);
 }

@@ -97,11 +97,11 @@ static int walk_process(struct walk *walk)
 static int walk_path(struct walk *walk)
 {
 	struct mapped_file mapped = { .path = (char *)walk->options->file };
-	int file = open(walk->options->file, O_RDONLY | O_CLOEXEC), error;
-	struct stat status;
+	int file = open(walk->options->file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), error;
+	struct stat status = { 0 };
 
-	if (file < 0 || fstat(file, &status)) {
-		error = -errno;
+	if (file < 0 || fstat(file, &status) || !S_ISREG(status.st_mode)) {
+		error = S_ISDIR(status.st_mode) ? -EISDIR : status.st_mode ? -ENOEXEC : -errno;
 		log_error(&walk->log, "%s: %s", walk->options->file, strerror(-error));
 		if (file >= 0)
 			close(file);

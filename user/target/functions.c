@@ -63,7 +63,8 @@ static int finish_missing(struct look *look)
 
 static const char *why_no_site(int error)
 {
-	return error == -ENOENT ? "it is not in the code of the file" : "its first instruction takes no probe";
+	return error == -ENOENT ? "it is not in the code of the file" :
+				  "no instruction of a function begins there, or it takes no probe";
 }
 
 /*

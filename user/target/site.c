@@ -13,6 +13,7 @@
 #define WALK_INSTRUCTIONS 16
 #define INSTRUCTION_MAX 15   /* bytes */
 #define BODY_MAX (64u << 10) /* a longer function keeps its probe where no branch can reach */
+#define PROOF_MAX (4u << 20) /* bytes of a function before the place of a probe */
 #define OUTSIDE_MAX 8	     /* parts of a function that lie elsewhere (cold code) */
 
 /* Code of one function, read once. */
@@ -65,6 +66,48 @@ static int decode_at(const struct code *code, size_t at, struct site_instruction
 	if (at >= code->length)
 		return -ENOEXEC;
 	return code->decode(code->bytes + at, code->length - at, code->address + at, instruction);
+}
+
+static int visit_function(void *context, const struct elf_symbol *symbol)
+{
+	return symbol->address == *(const __u64 *)context;
+}
+
+/* Of one whose size nothing tells. */
+static int check_symbol(struct elf_file *file, __u64 address)
+{
+	int found = elf_file_each_function(file, visit_function, &address);
+
+	return found < 0 ? found : found ? 0 : -ENOEXEC;
+}
+
+/*
+ * What a file, or a process, says of an address may be wrong or made up, and a probe inside an instruction changes it. 0:
+ * counted from the begin of the function around it, an instruction begins there; -ENOEXEC: nothing shows that.
+ */
+static int check_boundary(struct elf_file *file, __u64 address)
+{
+	struct site_instruction instruction;
+	__u64 start, size;
+	struct code code;
+	size_t at = 0;
+	int error = elf_file_function_bounds(file, address, &start, &size);
+
+	if (error)
+		return error == -ENOENT ? check_symbol(file, address) : error;
+	if (address == start)
+		return 0;
+	if (address - start > PROOF_MAX)
+		return -ENOEXEC;
+	if (elf_file_machine(file) == ELF_MACHINE_AARCH64)
+		return (address - start) % 4 ? -ENOEXEC : 0;
+	error = read_code(file, start, address - start, &code);
+	while (!error && at < address - start) {
+		error = decode_at(&code, at, &instruction);
+		at += instruction.length;
+	}
+	free(code.bytes);
+	return error == -ENOENT || (!error && at != address - start) ? -ENOEXEC : error;
 }
 
 static bool is_filler(const struct code *code)
@@ -239,6 +282,8 @@ int site_choose(struct elf_file *file, __u64 address, __u32 arguments, struct si
 	if (error)
 		goto out;
 	error = is_filler(&code) ? -ENOEXEC : decode_at(&code, 0, &first);
+	if (!error)
+		error = check_boundary(file, address);
 	if (error)
 		goto out;
 	error = elf_file_offset(file, address, &site->function);
@@ -286,7 +331,7 @@ int site_choose_after(struct elf_file *file, __u64 address, struct site *site)
 	int error = read_code(file, address, AFTER_BYTES + INSTRUCTION_MAX, &code);
 
 	if (!error)
-		error = decode_at(&code, 0, &first);
+		error = decode_at(&code, 0, &first) ?: check_boundary(file, address);
 	if (!error)
 		error = elf_file_offset(file, address, &site->function);
 	if (error)
@@ -308,7 +353,7 @@ int site_of_marker(struct elf_file *file, __u64 address, struct site *site)
 	int error = read_code(file, address, INSTRUCTION_MAX, &code);
 
 	if (!error)
-		error = decode_at(&code, 0, &marker);
+		error = decode_at(&code, 0, &marker) ?: check_boundary(file, address);
 	if (!error && (!marker.emulated || marker.optimised || marker.refused || marker.stack || marker.changes ||
 		       marker.landing || marker.flow != SITE_FLOW_NEXT))
 		error = -ENOEXEC;

@@ -28,7 +28,9 @@ struct site {
  * entry (0..5 registers on x86-64, 0..7 on AArch64; higher bits: on the stack). The probe is moved forward
  * only while the stack pointer has not moved, no register in arguments has been written, nothing jumps out, and no branch in
  * the function lands between; never onto a 5-byte nop other than at the entry.
- * -ENOENT: no executable code there; -ENOEXEC: the bytes are not instructions (nothing must be placed).
+ * -ENOENT: no executable code there; -ENOEXEC: the bytes are not instructions, or the file does not show that one begins
+ * there: it is neither the begin of a function (by .eh_frame, else by symbol), nor reached by decoding from one (nothing must
+ * be placed).
  */
 int site_choose(struct elf_file *file, __u64 address, __u32 arguments, struct site *site);
 

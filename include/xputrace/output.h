@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Single files that the library creates at a path that it is given: recordings, traces, tables, merged traces. They have mode
+ * 0600. A symbolic link on the way is followed when it belongs to root, the effective user or the owner below (else -ELOOP). What
+ * is there already is written over, unless others may write into its directory and it belongs to somebody else or has
+ * another name too (-EPERM).
+ */
+#ifndef XPUTRACE_OUTPUT_H
+#define XPUTRACE_OUTPUT_H
+
+#include <sys/types.h>
+
+#include <xputrace/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Who gets such files when they are created from now on, in the whole process, as the user who called sudo; (uid_t)-1 and
+ * (gid_t)-1, which it begins with: nobody. To be called before other threads use the library.
+ */
+XPT_API void xpt_output_set_owner(uid_t user, gid_t group);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

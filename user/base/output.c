@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/folder_private.h"
+
+static uid_t owner_user = (uid_t)-1;
+static gid_t owner_group = (gid_t)-1;
+
+void output_set_owner(uid_t user, gid_t group)
+{
+	owner_user = user;
+	owner_group = group;
+}
+
+void output_give(int descriptor)
+{
+	if ((owner_user != (uid_t)-1 || owner_group != (gid_t)-1) && fchown(descriptor, owner_user, owner_group))
+		return;
+}
+
+const char *output_reason(int error)
+{
+	if (error == -ELOOP)
+		return "a symbolic link on the way belongs to another user: give the path that it leads to";
+	if (error == -EPERM)
+		return "others may write into the directory, and what is there may be theirs: remove it, or name another";
+	return strerror(-error);
+}
+
+/* Whether somebody else may put files into the directory. */
+static bool is_shared(const struct folder *folder, int directory)
+{
+	struct stat status;
+
+	return fstat(directory, &status) || status.st_mode & (S_IWGRP | S_IWOTH) ||
+	       !folder_trusts(folder, status.st_uid);
+}
+
+static bool may_be_theirs(const struct folder *folder, int directory, const struct stat *status)
+{
+	return is_shared(folder, directory) &&
+	       (!folder_trusts(folder, status->st_uid) || (S_ISREG(status->st_mode) && status->st_nlink != 1));
+}
+
+static int error_or(int descriptor)
+{
+	return descriptor < 0 ? -errno : descriptor;
+}
+
+static int open_existing(const struct folder *folder, const struct folder_place *place, int flags)
+{
+	int there = openat(place->above, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC), result;
+	struct stat status;
+	char path[64];
+
+	if (there < 0)
+		return -errno;
+	/* The very file that is looked at. Links that are left are the kernel's, as /proc/self/fd/1. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", there);
+	if (fstat(there, &status))
+		result = -errno;
+	else if (S_ISLNK(status.st_mode))
+		result = error_or(openat(place->above, place->name, O_WRONLY | O_CLOEXEC | flags));
+	else if (may_be_theirs(folder, place->above, &status))
+		result = -EPERM;
+	else
+		result = error_or(open(path, O_WRONLY | O_CLOEXEC | flags));
+	close(there);
+	return result;
+}
+
+static int open_in(const struct folder *folder, const struct folder_place *place, int flags)
+{
+	int descriptor = open_existing(folder, place, flags);
+
+	if (descriptor != -ENOENT)
+		return descriptor;
+	descriptor = openat(place->above, place->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (descriptor < 0)
+		return errno == EEXIST ? open_existing(folder, place, flags) : -errno;
+	output_give(descriptor);
+	return descriptor;
+}
+
+int output_open(const char *path, int flags)
+{
+	struct folder folder = { .path = (char *)path, .uid = owner_user, .descriptor = -1 };
+	struct folder_place place;
+	int result;
+
+	if (!*path)
+		return -ENOENT;
+	folder.start = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (folder.start < 0)
+		return -errno;
+	result = folder_walk(&folder, &place);
+	if (!result) {
+		result = open_in(&folder, &place, flags);
+		close(place.above);
+	}
+	close(folder.start);
+	return result;
+}

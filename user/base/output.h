@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Single files at a path that somebody has given: xputrace/output.h. */
+#ifndef XPT_BASE_OUTPUT_H
+#define XPT_BASE_OUTPUT_H
+
+#include <sys/types.h>
+
+void output_set_owner(uid_t user, gid_t group);
+/*
+ * Opens the file for writing, creates it if it is not there; flags: O_TRUNC or 0. A descriptor, or -ELOOP, -EPERM (see there),
+ * -EISDIR, -ENOENT, -EACCES, -EROFS ...
+ */
+int output_open(const char *path, int flags);
+/* Gives a file that was created otherwise to the owner. Where that is impossible, it stays as it is. */
+void output_give(int descriptor);
+/* For messages: why a path cannot be written. error: negative. Valid as strerror()'s. */
+const char *output_reason(int error);
+
+#endif
