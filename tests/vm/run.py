@@ -132,6 +132,8 @@ CHOSEN = (
     (ENDS, "libraries.pid_namespace"),
     ((), "drivers.*"),
     (ENDS, "messages.32_bit"),
+    ((), "hostile_process.address_inside_an_instruction[[]3]"),
+    ((), "hostile_process.table_of_one_process_alone"),
     ((), "harm.checks[[]command]"),
     ((), "harm.checks_code_objects[[]attach/300 KB]"),
     ((), "harm_kill.killed[[]record --]"),

@@ -129,6 +129,15 @@ done
 newer "$out/harm/states" "$harm/states.c" "$here/build.sh" ||
 	$cc $flags -o "$out/harm/states" "$harm/states.c"
 
+# Who writes into the tables of a plugin, and who uses them.
+hostile=$here/hostile
+mkdir -p "$out/hostile"
+# shellcheck disable=SC2016,SC2086
+newer "$out/hostile/table" "$hostile"/* "$here/build.sh" || {
+	$cc $flags -fPIC -shared -Wl,-z,noseparate-code -o "$out/hostile/plugin.so" "$hostile/plugin.c"
+	$cc $flags -o "$out/hostile/table" "$hostile/table.c" "$out/hostile/plugin.so" -Wl,-rpath,'$ORIGIN' -ldl
+}
+
 # Programs that mark regions: with nothing of xputrace but its header, and with vAccel's stand-in.
 region=$here/region
 include=$here/../../include

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A process of an unprivileged user that wants the collector to harm others, and a victim that checks itself."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import time
+
+from harness import NOBODY, SLOW, XPUTRACE, Process, Recorder, Skip, cases, need, run, scratch, workload_path
+
+ALONE = "collectors that trace every process place probes in the victims of others"
+EXECUTE = 55  # slot of a table that the collector is interested in
+
+
+def programs(folder):
+    """A copy of its own for each test: what is probed in a file is probed in all who map it."""
+    for name in ("table", "plugin.so"):
+        shutil.copy(need(workload_path("hostile/" + name), "workload"), folder)
+    return os.path.join(folder, "table")
+
+
+@contextlib.contextmanager
+def attacker(*words):
+    """A program of nobody's that runs meanwhile."""
+    if os.geteuid():
+        raise Skip("only root can start programs of others")
+    child = subprocess.Popen([str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                             user=NOBODY, group=NOBODY, extra_groups=[])
+    try:
+        assert child.stdout.readline().startswith("ready"), "it has not begun"
+        yield child
+        assert child.poll() is None, "the attacker has ended with %s" % child.returncode
+    finally:
+        child.kill()
+        child.communicate()
+
+
+class Victim(Process):
+    def __init__(self, program):
+        super().__init__([program, "victim"])
+        self.wait_line("stdout", "ready")
+
+    def outcome(self):
+        self.child.stdin.close()
+        assert self.wait() == 0, self.stderr
+        return json.loads(self.stdout.splitlines()[-1])
+
+
+def check_unharmed(outcome, probes=()):
+    assert outcome["calls"] > 1000 and outcome["wrong"] == 0, outcome
+    assert set(outcome["changed"]) <= set(probes), outcome
+
+
+@cases(1, 3, 5)
+def test_address_inside_an_instruction(offset):
+    """--all-processes: what a process has written into its table is a probe for nobody, and not inside an instruction."""
+    folder = scratch()
+    program = programs(folder)
+    victim = Victim(program)
+    with attacker(program, "attacker", EXECUTE, offset):
+        recorder = Recorder("--all-processes", "-d", "%gs" % (1 * SLOW))
+        recorder.finish()
+    # Its own table is read in its own memory, and leads to the begins of functions.
+    check_unharmed(victim.outcome(), (0, 4))
+
+
+def test_table_of_one_process_alone():
+    """The table is read in one process: another one that maps the file has no probe."""
+    folder = scratch()
+    program = programs(folder)
+    victim = Victim(program)
+    with attacker(program, "attacker", EXECUTE, 0) as target:
+        recorder = Recorder("-p", target.pid, "-d", "%gs" % (1 * SLOW))
+        trace = recorder.finish()
+        assert not trace.calls
+    check_unharmed(victim.outcome())
+
+
+def test_file_is_changed_while_it_is_traced():
+    """A file that is changed in place, which its owner may do: later looks at it do not use what was found before."""
+    folder = scratch()
+    program = programs(folder)
+    victim = Victim(program)
+    recorder = Recorder("--all-processes")
+    with open(os.path.join(folder, "plugin.so"), "r+b") as file:  # the same bytes
+        first = file.read(1)
+        file.seek(0)
+        file.write(first)
+    second = Victim(program)
+    time.sleep(0.3 * SLOW)
+    outcomes = victim.outcome(), second.outcome()
+    recorder.stop()
+    for outcome in outcomes:
+        check_unharmed(outcome, (0, 4))
+
+
+@cases("record", "list")
+def test_lease(how):
+    """A write lease on a mapped file, which makes who opens it wait for up to 45 s: nobody waits for it."""
+    folder = scratch()
+    programs(folder)
+    plugin = os.path.join(folder, "plugin.so")
+    os.chown(plugin, NOBODY, NOBODY)
+    script = ("import ctypes, fcntl, os, signal, sys, time\n"
+              "signal.signal(signal.SIGIO, signal.SIG_IGN)\n"
+              "library = ctypes.CDLL(%r)\n"
+              "file = os.open(%r, os.O_RDWR)\n"
+              "try:\n"
+              "    fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)\n"
+              "    print('ready lease', flush=True)\n"
+              "except OSError as error:\n"
+              "    print('ready', error, flush=True)\n"
+              "sys.stdin.read()\n" % (plugin, plugin))
+    with attacker("/usr/bin/python3", "-c", script) as target:
+        begun = time.monotonic()
+        if how == "record":
+            recorder = Recorder("--all-processes", "-d", "500ms")
+            recorder.finish()
+        else:
+            run([XPUTRACE, "list", "sites", "-p", str(target.pid)])
+        lasted = time.monotonic() - begun
+    assert lasted < 10 * SLOW, "it has taken %.1f s" % lasted
+
+
+@cases("report", "list", "merge")
+def test_pipe_in_place_of_a_file(how):
+    """A FIFO that nobody writes into."""
+    path = os.path.join(scratch(), "pipe")
+    os.mkfifo(path)
+    words = {"report": ["report", path], "list": ["list", "sites", "-f", path],
+             "merge": ["merge", path, path, "-o", path + ".json"]}[how]
+    begun = time.monotonic()
+    result = run([XPUTRACE] + words)
+    assert result.status == 1 and path in result.stderr, (result.status, result.stderr)
+    assert time.monotonic() - begun < 5 * SLOW
