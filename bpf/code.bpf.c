@@ -405,6 +405,22 @@ __noinline int code_copy(struct code_thread *thread, const struct xpt_code_spec 
 	return copy_bytes(thread, thread->record.address, thread->record.size);
 }
 
+#define CAPABILITIES_READ_ALL (1 << 1 | 1 << 2) /* CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH */
+
+/* The thread may execute another program, with other rights, before its file is opened. */
+static __always_inline void rights_read(struct xpt_record_code *record)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	const struct cred *cred = task->cred;
+	__u32 effective = 0;
+
+	record->uid = cred->fsuid.val;
+	record->gid = cred->fsgid.val;
+	/* The low half, in every kernel's layout; in a namespace of its own it is about its own files only. */
+	bpf_core_read(&effective, sizeof(effective), &cred->cap_effective);
+	record->reads_all = !cred->user_ns->level && (effective & CAPABILITIES_READ_ALL);
+}
+
 /* The record of what the call gives, as far as its arguments tell. */
 __noinline int code_begin(struct code_thread *thread, const struct xpt_code_spec *spec)
 {
@@ -418,6 +434,7 @@ __noinline int code_begin(struct code_thread *thread, const struct xpt_code_spec
 	record->header.size = sizeof(*record);
 	record->header.tgid = task >> 32;
 	record->header.time = bpf_ktime_get_ns();
+	rights_read(record);
 	record->tid = task;
 	record->spec = spec->index;
 	record->source = spec->source;

@@ -577,6 +577,9 @@ struct xpt_record_code {
 	__u32 count;  /* of parts, more than one; else 0 */
 	__u32 flags;  /* XPT_CODE_* */
 	__u64 ticket; /* of the thread, which waits until user space has read its memory; 0: it does not */
+	__u32 uid, gid;	 /* whose rights to files the thread had */
+	__u32 reads_all; /* not 0: and those to read every file of the machine (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH) */
+	__u32 unused;
 };
 
 struct xpt_record_lost {
@@ -691,7 +694,7 @@ XPT_SIZE_IS(struct xpt_record_ioctl, 40);
 XPT_SIZE_IS(struct xpt_record_caller, 32);
 XPT_SIZE_IS(struct xpt_code_spec, 8 + 24 * 3);
 XPT_SIZE_IS(struct xpt_record_code_piece, 32);
-XPT_SIZE_IS(struct xpt_record_code, 64);
+XPT_SIZE_IS(struct xpt_record_code, 80);
 XPT_SIZE_IS(struct xpt_record_lost, 40);
 XPT_SIZE_IS(struct xpt_record_total, 64);
 XPT_SIZE_IS(struct xpt_record_count, 72);

@@ -244,6 +244,29 @@ Test(session_code_capture, a_call_may_come_before_its_object_and_an_unload_befor
 	destroy(fixture);
 }
 
+/* In two rings, whose records come one ring after the other: each unload is of the load before it. */
+Test(session_code_capture, what_ended_first_counts_first)
+{
+	const struct xpt_record_header pass = { XPT_RECORD_PASS, sizeof(pass), 0, 1000 };
+	struct fixture *fixture = create(true, ~0ull, ~0ull);
+
+	give(fixture, NOBODY, 100, "one");
+	give_call(fixture, fixture->spec[LOAD], NOBODY, 99, 200, 0x1, 0);
+	give(fixture, NOBODY, 400, "three");
+	give_call(fixture, fixture->spec[UNLOAD], NOBODY, 600, 610, 0x1, 0);
+	code_capture_record(fixture->capture, &pass);
+	give_call(fixture, fixture->spec[LOAD], NOBODY, 399, 500, 0x1, 0);
+	give_call(fixture, fixture->spec[UNLOAD], NOBODY, 300, 310, 0x1, 0);
+	cr_expect_eq(fixture->loaded_count, 0, "the other ring has not been looked at again");
+	code_capture_record(fixture->capture, &pass);
+	code_capture_finish(fixture->capture);
+	cr_assert_eq(fixture->loaded_count, 2);
+	for (size_t i = 0; i < 2; i++)
+		cr_expect_eq(fixture->loaded[i].unloaded, fixture->loaded[i].size == 3 ? 310 : 610);
+	cr_expect_eq(code_capture_counts(fixture->capture).lost, 0);
+	destroy(fixture);
+}
+
 Test(session_code_capture, a_handle_that_is_used_again_is_unloaded_once_each)
 {
 	struct fixture *fixture = create(true, ~0ull, ~0ull);
@@ -258,6 +281,7 @@ Test(session_code_capture, a_handle_that_is_used_again_is_unloaded_once_each)
 	cr_expect_eq(fixture->unloaded_count, 1);
 	cr_expect_eq(fixture->unloaded_time, 310);
 	give_task(fixture, NOBODY, 900, XPT_TASK_EXIT);
+	code_capture_finish(fixture->capture);
 	cr_expect_eq(fixture->unloaded_count, 2);
 	cr_expect_eq(fixture->unloaded_time, 900);
 	destroy(fixture);

@@ -167,6 +167,7 @@ static void take_file(const struct reading *reading)
 {
 	const struct xpt_record_code *code = reading->code;
 	struct code_load *load = reading->load;
+	const struct code_rights rights = { code->uid, code->gid, code->reads_all };
 	bool whole = code->flags & XPT_CODE_WHOLE && reading->pieces->length;
 
 	load->address = 0;
@@ -174,7 +175,7 @@ static void take_file(const struct reading *reading)
 	if (code->source == XPT_CODE_DESCRIPTOR) {
 		load->file = code_file_open_descriptor(code->header.tgid, (int)code->address, &load->path);
 	} else if (whole && strlen(reading->pieces->bytes) == reading->pieces->length) {
-		load->file = code_file_open(code->header.tgid, reading->pieces->bytes, &load->path);
+		load->file = code_file_open(code->header.tgid, &rights, reading->pieces->bytes, &load->path);
 	} else {
 		load->path = strdup("");
 		code_load_set_error(load, "the path could not be read");
