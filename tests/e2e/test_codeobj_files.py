@@ -186,20 +186,24 @@ def test_name_taken(what):
 
 
 def test_folder_of_others():
-    """Another user's link and a folder that everybody may write into are refused; another user's own is used."""
+    """Another user's link, a folder that everybody may write into and another user's where everybody may make some are
+    refused; another user's own is used elsewhere."""
     program = Loads("hip")
     folder = scratch()
     os.chmod(folder, 0o1777)
-    link, everybody, other = (os.path.join(folder, name) for name in ("link", "everybody", "other"))
+    link, everybody, theirs = (os.path.join(folder, name) for name in ("link", "everybody", "theirs"))
+    other = os.path.join(scratch(), "other")
     target = scratch()
     os.symlink(target, link)
     os.lchown(link, NOBODY, NOBODY)
     os.mkdir(everybody)
     os.chmod(everybody, 0o777)
-    for path, word in ((link, "link"), (everybody, everybody)):
+    os.mkdir(theirs, 0o755)
+    os.chown(theirs, NOBODY, NOBODY)
+    for path, word in ((link, "link"), (everybody, everybody), (theirs, "another user")):
         capture = Capture("-p", program.pid, output=path, wait=False)
         assert capture.wait() == 1 and word in capture.stderr, capture.stderr
-        assert not os.listdir(everybody) and not os.listdir(target)
+        assert not os.listdir(everybody) and not os.listdir(target) and not os.listdir(theirs)
     os.mkdir(other, 0o755)
     os.chown(other, NOBODY, NOBODY)
     given = make(elf, 4 * KB)

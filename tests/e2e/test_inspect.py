@@ -239,6 +239,37 @@ def test_environment_of_the_target():
         end(workload)
 
 
+def test_environments_of_two_targets():
+    """What one target was given wrongly does not refuse the other: it is left out, with a warning."""
+    good, bad = (Workload([workload_path("workload"), "nrt", "--wait-for-go", "--programs", "4", "--calls", "40", "--linger"],
+                          env={**os.environ, "NEURON_RT_INSPECT_EVENT_FILTER_NC": value}) for value in ("1", "one"))
+    inspector = Inspector("-p", "%d,%d" % (bad.pid, good.pid), "--honour-target-env")
+    for workload in (good, bad):
+        finish(workload)
+    inspector.finish()
+    assert "process %d: " % bad.pid in inspector.stderr and "not honoured" in inspector.stderr, inspector.stderr
+    for workload in (good, bad):
+        trace = Folder(inspector.folder, workload.pid).trace
+        assert {int(call.program[-1]) for call in trace.runs()} == {1}, "the options are those of all"
+        end(workload)
+
+
+def test_name_that_is_not_utf_8():
+    """Names with any bytes: the index is read by a strict reader."""
+    folder = scratch()
+    program = os.path.join(folder, os.fsdecode(b"work\xffload\x01\""))
+    os.symlink(workload_path("workload"), program)
+    workload = Workload([program, "nrt", "--wait-for-go", "--calls", "10", "--linger"])
+    inspector = Inspector("-p", workload.pid)
+    finish(workload)
+    inspector.finish()
+    found, = [name for name in os.listdir(inspector.folder) if name.endswith("_%d" % workload.pid)]
+    with open(os.path.join(inspector.folder, found, "index.json"), "rb") as file:
+        index = json.loads(file.read().decode("utf-8"))
+    assert index["name"].startswith("work\ufffdload\x01"), index
+    end(workload)
+
+
 def test_no_room():
     """Files may not grow: what fits is there and whole, the rest is not, and the exit status and messages say so."""
     workload = standin("nrt", "--calls", "200", "--threads", "2", "--linger")

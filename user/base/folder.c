@@ -73,11 +73,12 @@ static int check_owner(const struct folder *folder, int directory)
 {
 	struct stat status, parent;
 
-	if (!folder->parent)
-		return 0;
-	if (fstat(directory, &status) || fstat(folder->parent->descriptor, &parent))
+	if (fstat(directory, &status) || fstatat(directory, "..", &parent, 0))
 		return -errno;
+	/* Who owns the directory above could have put it there in any case. */
 	if (folder_trusts(folder, status.st_uid) || status.st_uid == parent.st_uid)
+		return 0;
+	if (!folder->parent && !(parent.st_mode & (S_IWGRP | S_IWOTH)))
 		return 0;
 	log_error(&folder->log, "%s: belongs to another user (%u): remove it, or name another directory above it",
 		  folder->path, (unsigned int)status.st_uid);

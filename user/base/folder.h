@@ -35,7 +35,8 @@ struct folder_file;
  * -ENOTDIR  it, or something above it, is no directory
  * -ENOENT   a directory above it is missing
  * -ELOOP    a link of another user, or too many links
- * -EPERM    others than the directory's owner may write into it, and it is not sticky
+ * -EPERM    others than the directory's owner may write into it, and it is not sticky; or it is another user's, in a directory
+ *           into which others may write
  * -EROFS, -EACCES, -ENOSPC ...  no file can be made in it: that is tried
  */
 int folder_open(const struct log *log, const char *path, uid_t uid, gid_t gid, struct folder **result);

@@ -60,8 +60,9 @@ int json_parse(const char *text, size_t length, struct cJSON **object);
  */
 void json_begin(struct text *text, const char *key, char bracket); /* '{' or '[' */
 void json_end(struct text *text, char bracket);			   /* '}' or ']' */
-/* Bytes of value that are not UTF-8 are kept. NULL: there is no such member. */
+/* Bytes of value that are not UTF-8 are kept (json_add_text(): become U+FFFD). NULL: there is no such member. */
 void json_add_string(struct text *text, const char *key, const char *value);
+void json_add_text(struct text *text, const char *key, const char *value);
 void json_add_unsigned(struct text *text, const char *key, __u64 value);
 void json_add_signed(struct text *text, const char *key, __s64 value);
 void json_add_real(struct text *text, const char *key, double value);

@@ -48,6 +48,14 @@ void json_add_string(struct text *text, const char *key, const char *value)
 	add_quoted(text, value);
 }
 
+void json_add_text(struct text *text, const char *key, const char *value)
+{
+	if (!value)
+		return;
+	add_key(text, key);
+	text_json_string(text, value);
+}
+
 void json_add_unsigned(struct text *text, const char *key, __u64 value)
 {
 	add_key(text, key);

@@ -170,8 +170,14 @@ static int set_options(struct xpt_inspect_options *options, const struct inspect
 
 	if (!error)
 		error = xpt_inspect_options_from_environment(options);
-	for (size_t i = 0; inspect->honour && i < session->pid_count && !error; i++)
+	for (size_t i = 0; inspect->honour && i < session->pid_count && !error; i++) {
 		error = xpt_inspect_options_from_process(options, session->pids[i]);
+		/* What one process was given is nothing to the others. */
+		if (error == -EINVAL && session->pid_count > 1) {
+			print_message(NULL, XPT_LOG_WARN, "the environment of that process is not honoured");
+			error = 0;
+		}
+	}
 	/* Whoever runs the command wants one of them. */
 	if (!error)
 		error = xpt_inspect_options_set_inspect(options, !inspect->on_fail);

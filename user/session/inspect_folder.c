@@ -59,7 +59,7 @@ static void keep(struct writing *writing, struct folder_file *file, int error, c
 		log_error(log_of(writing->inspect), "%s/%s.%s: cannot be written: %s",
 			  folder_path(writing->process->folder), name, extension, strerror(-error));
 	else
-		json_add_string(&writing->files, NULL, result);
+		json_add_text(&writing->files, NULL, result);
 	note(writing, error);
 }
 
@@ -114,7 +114,7 @@ static int write_recording(struct writing *writing, char *path)
 	error = saves_write(writing->inspect->continuous, save);
 	if (!error) {
 		snprintf(path, sizeof(save->saved.path), "%s", save->saved.path);
-		json_add_string(&writing->files, NULL, strrchr(path, '/') + 1);
+		json_add_text(&writing->files, NULL, strrchr(path, '/') + 1);
 	}
 	save_free(save);
 	return error;
@@ -185,16 +185,16 @@ static void write_index(struct writing *writing)
 	json_begin(&index, NULL, '{');
 	json_add_unsigned(&index, "version", INDEX_VERSION);
 	json_add_signed(&index, "session", settings->session_id);
-	json_add_string(&index, "host", writing->inspect->host);
+	json_add_text(&index, "host", writing->inspect->host);
 	json_add_unsigned(&index, "pid", process->tgid);
-	json_add_string(&index, "name", process->name);
-	json_add_string(&index, "command", process->command);
+	json_add_text(&index, "name", process->name);
+	json_add_text(&index, "command", process->command);
 	json_add_unsigned(&index, "inferences", process->inferences);
 	json_add_unsigned(&index, "failed", process->failed);
 	json_add_unsigned(&index, "left_out", writing->left_out);
 	json_add_unsigned(&index, "lost", writing->inspect->continuous->collector->lost);
 	for (unsigned int i = 0; i < process->failed_count; i++)
-		json_add_string(&writing->files, NULL, process->failed_files[i]);
+		json_add_text(&writing->files, NULL, process->failed_files[i]);
 	json_begin(&index, "files", '[');
 	text_bytes(&index, writing->files.data, writing->files.length);
 	json_end(&index, ']');
