@@ -36,8 +36,8 @@ class Storm:
             self.recorder = Recorder("-p", self.target.pid)
             self.target.go()
 
-    def wait_begun(self, count=round(PARALLEL / 2 / SLOW)):
-        """Until it is under way."""
+    def wait_begun(self, count=PARALLEL // 2 if SLOW == 1 else 2):
+        """Until it is under way. In an emulated machine they live for less time than it takes to count them."""
         wait_until(lambda: len(members(self.session, "storm")) >= count, "%d processes of the storm" % count)
 
     def outcome(self, died=False):

@@ -136,7 +136,7 @@ CHOSEN = (
     ((), "hostile_process.table_of_one_process_alone"),
     ((), "harm.checks[[]command]"),
     ((), "harm.checks_code_objects[[]attach/300 KB]"),
-    ((), "harm_kill.killed[[]record --]"),
+    (("newest",), "harm_kill.killed[[]record --]"),
     ((), "harm_storm.storm[[]command/exit]"),
     ((), "harm_storm.calls_of_all"),
     ((), "harm_storm.interrupted[[]command]"),
