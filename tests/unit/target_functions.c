@@ -302,3 +302,86 @@ Test(target_functions, names)
 	cr_expect_str_eq(found_by_name(FOUND_TABLE_MEMORY), "table in memory");
 	cr_expect_str_eq(found_by_name(FOUND_RESOLVED), "resolved");
 }
+
+/* ---- damaged files ---- */
+
+static void begin_fixture(struct fixture *fixture, const char *path)
+{
+	begin(fixture, NULL, "get_ready");
+	add_symbol(fixture, "first", NULL, NULL);
+	add_symbol(fixture, "second", NULL, NULL);
+	add_symbol(fixture, "twin_a", NULL, NULL);
+	add_symbol(fixture, "fill", NULL, NULL);
+	add_slot(fixture, 0, "Zero");
+	add_slot(fixture, 1, "One");
+	add_slot(fixture, 3, "Three");
+	fixture->mapped.path = (char *)path;
+	snprintf(fixture->mapped.open_path, sizeof(fixture->mapped.open_path), "%s", path);
+}
+
+#define MUTATIONS 500
+
+/* Offsets in the file at which instructions begin, as another tool has them. */
+static bool *instructions_of(const char *path, size_t length, size_t *begin, size_t *end)
+{
+	unsigned long long bias = support_symbol(path, "first") - support_offset(path, support_symbol(path, "first"));
+	bool *begins = calloc(length, sizeof(*begins));
+	const char *list = support_path("instructions");
+	unsigned long long address;
+	FILE *file;
+
+	cr_assert_not_null(begins);
+	support_run("objdump -d --section=.text %s | sed -n 's/^ *\\([0-9a-f]*\\):.*/\\1/p' > %s", path, list);
+	file = fopen(list, "re");
+	cr_assert_not_null(file);
+	*begin = length;
+	*end = 0;
+	while (fscanf(file, "%llx", &address) == 1) {
+		cr_assert_lt(address - bias, length);
+		begins[address - bias] = true;
+		*begin = address - bias < *begin ? address - bias : *begin;
+		*end = address - bias > *end ? address - bias : *end;
+	}
+	fclose(file);
+	cr_assert_lt(*begin, *end);
+	return begins;
+}
+
+/* Whatever symbols, tables, relocations and frames say: no probe lands inside an instruction of the code, which is as it was. */
+Test(target_functions, no_probe_inside_an_instruction)
+{
+	const char *path = support_library("toy.c", source, "-O2"), *damaged = support_path("damaged.so");
+	size_t length, begin, end, headers, sites = 0;
+	unsigned char *bytes = support_read(path, &length), *copy = malloc(length);
+	bool *begins = instructions_of(path, length, &begin, &end);
+	unsigned int random = 1;
+	struct fixture fixture;
+
+	cr_assert_not_null(copy);
+	/* What is mapped where stays: else other bytes are the code. */
+	headers = sizeof(ElfW(Ehdr)) + ((ElfW(Ehdr) *)bytes)->e_phnum * sizeof(ElfW(Phdr));
+	for (unsigned int i = 0; i < MUTATIONS; i++) {
+		memcpy(copy, bytes, length);
+		for (unsigned int change = 0; change <= i % 8; change++) {
+			size_t at = headers + (size_t)rand_r(&random) * 16 % (length - headers) + rand_r(&random) % 16;
+
+			if (at < length && (at < begin || at > end + 16))
+				copy[at] = rand_r(&random) % 2 ? rand_r(&random) : copy[at] + 1;
+		}
+		support_write(damaged, copy, length);
+		begin_fixture(&fixture, damaged);
+		if (functions_find(NULL, &fixture.registry, &fixture.mapped, &fixture.found))
+			continue;
+		for (size_t f = 0; f < fixture.found.count; f++, sites++) {
+			__u64 offset = fixture.found.functions[f].site.offset;
+
+			cr_expect(offset < begin || offset > end || begins[offset], "%u: %s at 0x%llx", i,
+				  fixture.found.functions[f].symbol, (unsigned long long)offset);
+		}
+		found_functions_free(&fixture.found);
+	}
+	cr_expect_gt(sites, MUTATIONS);
+	free(begins);
+	free(bytes);
+	free(copy);
+}
