@@ -466,6 +466,8 @@ int collector_work(struct collector *collector)
 	if (collector->mappings_due && clock_monotonic() >= collector->mappings_due) {
 		collector->mappings_due = 0;
 		watch_mappings(collector, EPOLL_CTL_MOD);
+		/* What came meanwhile: the kernel says only once that it is there, and has just been asked. */
+		targets_read_mappings(collector);
 	}
 	targets_scan_pending(collector);
 	if (collector->device_side && !collector->error)
