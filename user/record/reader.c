@@ -167,12 +167,10 @@ static int open_waiting(const char *path, struct stat *status)
 
 	if (descriptor < 0)
 		return -errno;
-	if (fstat(descriptor, status))
+	if (fstat(descriptor, status) || fcntl(descriptor, F_SETFL, 0))
 		error = -errno;
 	else if (!S_ISREG(status->st_mode) && poll(&ready, 1, PIPE_WAIT) <= 0)
 		error = -ETIMEDOUT;
-	else if (fcntl(descriptor, F_SETFL, 0))
-		error = -errno;
 	if (!error)
 		return descriptor;
 	close(descriptor);
@@ -182,7 +180,7 @@ static int open_waiting(const char *path, struct stat *status)
 int recording_reader_open(const struct log *log, const char *path, struct recording_reader **result)
 {
 	struct recording_reader *reader = calloc(1, sizeof(*reader));
-	struct stat status;
+	struct stat status = { 0 };
 	int error = -ENOMEM;
 
 	if (!reader)

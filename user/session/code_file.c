@@ -101,7 +101,7 @@ static int read_groups(pid_t tgid, const struct code_rights *rights, struct grou
 	while (getline(&line, &size, file) > 0) {
 		if (sscanf(line, "Uid: %*u %*u %*u %u", &uid) == 1 || sscanf(line, "Gid: %*u %*u %*u %u", &gid) == 1)
 			continue;
-		if (strncmp(line, "Groups:", 7) || uid != rights->uid || gid != rights->gid)
+		if (groups->list || strncmp(line, "Groups:", 7) || uid != rights->uid || gid != rights->gid)
 			continue;
 		groups->list = malloc(strlen(line) * sizeof(*groups->list));
 		for (at = line + 7; groups->list && groups->count < GROUPS_MAX; at = end) {

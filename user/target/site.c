@@ -87,7 +87,7 @@ static int check_symbol(struct elf_file *file, __u64 address)
  */
 static int check_boundary(struct elf_file *file, __u64 address)
 {
-	struct site_instruction instruction;
+	struct site_instruction instruction = { 0 };
 	__u64 start, size;
 	struct code code;
 	size_t at = 0;
