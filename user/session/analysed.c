@@ -116,32 +116,19 @@ bool analysed_is_current(const struct analysed *file, int descriptor)
 	return !fstat(descriptor, &status) && is_same(&status, &file->status) && is_unchanged(&status, &file->status);
 }
 
-struct analysed *analysed_get(struct analysed_files *files, const struct mapped_file *mapped, const struct stat *status)
+static struct analysed *analyse(const struct analysed_files *files, const struct mapped_file *mapped,
+				const struct stat *status)
 {
-	struct analysed *file, **more;
-	bool changed = false;
+	struct analysed *file = calloc(1, sizeof(*file));
 	int error;
 
-	for (size_t i = 0; i < files->count; i++) {
-		file = files->files[i];
-		if (!is_same(&file->status, status))
-			continue;
-		if (is_unchanged(&file->status, status))
-			return file;
-		changed = true;
-	}
-	more = realloc(files->files, (files->count + 1) * sizeof(*more));
-	file = calloc(1, sizeof(*file));
 	if (file)
 		file->path = strdup(mapped->path);
-	if (more)
-		files->files = more;
-	if (!more || !file || !file->path) {
+	if (!file || !file->path) {
 		analysed_free(file);
 		return NULL;
 	}
 	file->status = *status;
-	file->changed = changed;
 	error = functions_find(files->log, files->registry, mapped, &file->found);
 	if (error)
 		memset(&file->found, 0, sizeof(file->found));
@@ -154,6 +141,58 @@ struct analysed *analysed_get(struct analysed_files *files, const struct mapped_
 	report_error(files, file, error);
 	if (files->loader)
 		report_error(files, file, analyse_loader(mapped, file));
+	return file;
+}
+
+/* A sum over places and what they are for, in their order. */
+static void add_place(void *context, const struct site *site, unsigned int spec)
+{
+	__u64 *sum = context;
+
+	*sum = (*sum ^ site->offset ^ (__u64)spec << 40) * 0x9e3779b97f4a7c15ull + site->semaphore;
+}
+
+static __u64 places_of(const struct analysed *file)
+{
+	__u64 sum = file->has_loader ? file->loader_offset + (__u32)file->loader_state : 0;
+
+	for (size_t i = 0; i < file->found.count; i++)
+		add_place(&sum, &file->found.functions[i].site, file->found.functions[i].spec);
+	for (size_t i = 0; i < file->found.table_count; i++)
+		add_place(&sum, &file->found.tables[i].accessor, file->found.tables[i].runtime->index);
+	file_operators_visit(&file->operators, add_place, &sum);
+	return sum;
+}
+
+/* The latest look at the file; NULL: there was none. */
+static struct analysed *latest(const struct analysed_files *files, const struct stat *status)
+{
+	for (size_t i = files->count; i > 0; i--)
+		if (is_same(&files->files[i - 1]->status, status))
+			return files->files[i - 1];
+	return NULL;
+}
+
+struct analysed *analysed_get(struct analysed_files *files, const struct mapped_file *mapped, const struct stat *status)
+{
+	struct analysed *before = latest(files, status), *file, **more;
+
+	if (before && is_unchanged(&before->status, status))
+		return before;
+	file = analyse(files, mapped, status);
+	more = file ? realloc(files->files, (files->count + 1) * sizeof(*more)) : NULL;
+	if (!more) {
+		analysed_free(file);
+		return NULL;
+	}
+	files->files = more;
+	/* It may have got another name, or none: the same probes belong in it. */
+	if (before && places_of(before) == places_of(file)) {
+		before->status = *status;
+		analysed_free(file);
+		return before;
+	}
+	file->changed = before;
 	files->files[files->count++] = file;
 	return file;
 }
