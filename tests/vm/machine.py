@@ -12,6 +12,7 @@ QEMU = "qemu-system-x86_64"
 PROCESSORS = 2
 MEGABYTES = 1536
 BOOT_SECONDS = 180  # from the start to the first line on the port
+SILENT_SECONDS = 360  # between two lines: no test takes longer, it is given up before (harness.TIMEOUT)
 KEPT_LINES = 30  # of the console, shown when something went wrong
 
 
@@ -49,10 +50,12 @@ class Machine:
         # The port is standard input and output; at the end of its input it would count as closed.
         process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
-            reason = "it ended too early"
+            reason, silent = "it ended too early", False
             for line in self._lines(process, start, seconds):
                 if line is None:
+                    silent = self.booted_after is not None and time.monotonic() - start < seconds
                     reason = ("it did not come up within %d s" % BOOT_SECONDS if self.booted_after is None else
+                              "nothing came from it for %d s" % SILENT_SECONDS if silent else
                               "it was not done after %d s" % seconds)
                     break
                 event = json.loads(line)
@@ -63,21 +66,22 @@ class Machine:
                     return
             process.kill()
             said = process.communicate()[1].decode("utf-8", "replace").strip()
-            yield {"event": "gone", "reason": reason + (": " + said if said else "")}
+            yield {"event": "gone", "reason": reason + (": " + said if said else ""), "silent": silent}
         finally:
             process.kill()
             process.communicate()
 
     def _lines(self, process, start, seconds):
         """Lines of the port as they come; None when the time is over."""
-        waiting = b""
+        waiting, latest = b"", start
         port = process.stdout.fileno()
         while True:
-            limit = start + (BOOT_SECONDS if self.booted_after is None else seconds)
+            limit = start + BOOT_SECONDS if self.booted_after is None else min(start + seconds, latest + SILENT_SECONDS)
             if not select.select([port], [], [], max(0, limit - time.monotonic()))[0]:
                 yield None
                 return
             data = os.read(port, 65536)
+            latest = time.monotonic()
             if not data:
                 return
             waiting += data

@@ -194,6 +194,7 @@ class Run:
         self.finished = []
         self.faults = 0
         self.patterns = options.k
+        self.silent = set()  # tests in which a machine has stopped for good
         self.failed = {}  # at the first time: what is said of them, as the arguments of Totals.add()
         self.again = bool(options.k)  # there is no other time
 
@@ -287,6 +288,11 @@ class Run:
             elif kind == "gone":
                 if begun and self.is_emulators_fault(one):
                     self.totals.say("   %s/%s: made again: %s" % (self.kernel.name, begun, EMULATORS_FAULT))
+                    return False
+                # Emulated processors also stop for good; a kernel that does so would do it again.
+                if begun and event["silent"] and begun not in self.silent:
+                    self.totals.say("   %s/%s: made again: %s" % (self.kernel.name, begun, event["reason"]))
+                    self.silent.add(begun)
                     return False
                 self.finished += [begun] if begun else []
                 self.totals.add("%s/%s" % (self.kernel.name, begun or "machine"), "failed", time.monotonic() - start,
