@@ -365,7 +365,7 @@ enum xpt_loss {
 	XPT_LOSS_OUTPUT = 7,	  /* could not be written: disk full */
 	XPT_LOSS_NAMES = 8,	  /* user space: more programs or threads than the model keeps apart */
 	XPT_LOSS_UNPAIRED = 9,	  /* an enqueue that no wait was seen for, or the other way round; spans are there */
-	XPT_LOSS_NESTED = 10,	  /* a driver's event in an interrupt of the program that took another one */
+	XPT_LOSS_NESTED = 10,	  /* a driver's event, a fork or an exec while the same BPF program ran on that CPU */
 	XPT_LOSS_JOBS = 11,	  /* user space: more jobs at once than the model follows */
 	XPT_LOSS_LATE_CODES = 12, /* a call that loads a code object went on before its bytes were copied */
 	XPT_LOSS_STACKS = 13,	  /* calls without an end: the thread had a traced call open on another, lower stack */

@@ -209,14 +209,14 @@ def bpftool():
 
 def held_by(pid):
     """Links and programs of a process, as (kind, id): of descriptors, and programs of these links."""
-    found = set()
-    try:
-        for name in os.listdir("/proc/%d/fdinfo" % pid):
+    found, names = set(), []
+    with contextlib.suppress(OSError):  # it has ended
+        names = os.listdir("/proc/%d/fdinfo" % pid)
+    for name in names:
+        with contextlib.suppress(OSError):  # it has closed this one
             with open("/proc/%d/fdinfo/%s" % (pid, name), encoding="ascii") as file:
                 found |= {(line.partition("_id:")[0], int(line.split()[1])) for line in file
                           if line.startswith(("link_id:", "prog_id:"))}
-    except OSError:  # it has ended, or has closed one
-        pass
     return found
 
 

@@ -81,8 +81,11 @@ def test_calls_of_all():
     words = storm("call", SLEEPING // 2)
     outcome, trace = record_command(words)
     compare_outcome(outcome, words)
-    assert not trace.losses(), trace.losses()
-    assert len(trace.of("nrt_tensor_write")) == outcome.result["family"]["nrt_tensor_write"]
+    losses, seen = trace.losses(), len(trace.of("nrt_tensor_write"))
+    made = outcome.result["family"]["nrt_tensor_write"]
+    # Since Linux 7.0 threads are preempted inside BPF programs; others on that CPU may meet a lock or be passed over.
+    assert not losses or SLOW > 1 and set(losses) <= {"thread", "nested"}, losses
+    assert seen <= made <= seen + losses.get("thread", 0) + 3 * losses.get("nested", 0), (seen, made, losses)
 
 
 @cases("command", "attach")

@@ -121,12 +121,27 @@ int kern_attach_ioctls(struct kern *kern, __u32 enter, __u32 leave, struct attac
 	return error;
 }
 
-__u64 events_missed(const struct kern *kern)
+/*
+ * How often the kernel has not run the program, as it was running already on that CPU: in what an interrupt had taken over, or,
+ * since Linux 7.0, what another thread had.
+ */
+static __u64 runs_missed(const struct bpf_program *program)
 {
 	struct bpf_prog_info info = {};
 	__u32 size = sizeof(info);
 
-	if (!kern->drivers || bpf_obj_get_info_by_fd(bpf_program__fd(kern->drivers->progs.driver_event), &info, &size))
-		return 0;
-	return info.recursion_misses;
+	return bpf_obj_get_info_by_fd(bpf_program__fd(program), &info, &size) ? 0 : info.recursion_misses;
+}
+
+__u64 events_missed(const struct kern *kern)
+{
+	__u64 missed = runs_missed(kern->main->progs.process_fork) + runs_missed(kern->main->progs.process_exec);
+
+	return missed + (kern->drivers ? runs_missed(kern->drivers->progs.driver_event) : 0);
+}
+
+__u64 kern_tasks_missed(const struct kern *kern)
+{
+	return runs_missed(kern->main->progs.process_fork) + runs_missed(kern->main->progs.process_exec) +
+	       runs_missed(kern->main->progs.process_exit);
 }

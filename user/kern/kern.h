@@ -86,6 +86,10 @@ void kern_family_add(struct kern *kern, pid_t tgid);
 void kern_family_remove(struct kern *kern, pid_t tgid);
 bool kern_family_has(const struct kern *kern, pid_t tgid);
 __u64 kern_family_members(const struct kern *kern); /* that live */
+pid_t kern_family_next(const struct kern *kern,
+		       pid_t after); /* the member with the next higher PID; 0: there is none */
+/* Forks, programs begun and ends of processes for which the kernel has not run the program that reports them. */
+__u64 kern_tasks_missed(const struct kern *kern);
 /* From now on children of followed processes are members, too. */
 int kern_family_adopt(struct kern *kern);
 

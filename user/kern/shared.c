@@ -67,30 +67,53 @@ void kern_note_cpu(struct kern *kern)
 		__atomic_store_n(&kern->shared->cpu, cpu < 0 ? 0 : cpu + 1, __ATOMIC_RELAXED);
 }
 
-static __u64 *family_members(const struct kern *kern, pid_t tgid)
+static struct xpt_family *family_word(const struct kern *kern, pid_t tgid)
 {
-	return &kern->family[tgid / 64 % XPT_FAMILY_WORDS].member;
+	return &kern->family[tgid / 64 % XPT_FAMILY_WORDS];
+}
+
+static __u64 family_bit(pid_t tgid)
+{
+	return 1ull << (tgid % 64);
 }
 
 void kern_family_add(struct kern *kern, pid_t tgid)
 {
-	__u64 bit = 1ull << (tgid % 64);
+	__u64 bit = family_bit(tgid);
 
-	if (!(__atomic_fetch_or(family_members(kern, tgid), bit, __ATOMIC_ACQ_REL) & bit))
+	if (!(__atomic_fetch_or(&family_word(kern, tgid)->member, bit, __ATOMIC_ACQ_REL) & bit))
 		__atomic_fetch_add(&kern->shared->members, 1, __ATOMIC_ACQ_REL);
 }
 
 void kern_family_remove(struct kern *kern, pid_t tgid)
 {
-	__u64 bit = 1ull << (tgid % 64);
+	struct xpt_family *word = family_word(kern, tgid);
+	__u64 bit = family_bit(tgid);
 
-	if (__atomic_fetch_and(family_members(kern, tgid), ~bit, __ATOMIC_ACQ_REL) & bit)
+	__atomic_fetch_and(&word->reported, ~bit, __ATOMIC_ACQ_REL);
+	__atomic_fetch_and(&word->active, ~bit, __ATOMIC_ACQ_REL);
+	if (__atomic_fetch_and(&word->member, ~bit, __ATOMIC_ACQ_REL) & bit)
 		__atomic_fetch_sub(&kern->shared->members, 1, __ATOMIC_ACQ_REL);
 }
 
 bool kern_family_has(const struct kern *kern, pid_t tgid)
 {
-	return __atomic_load_n(family_members(kern, tgid), __ATOMIC_ACQUIRE) >> (tgid % 64) & 1;
+	return __atomic_load_n(&family_word(kern, tgid)->member, __ATOMIC_ACQUIRE) & family_bit(tgid);
+}
+
+pid_t kern_family_next(const struct kern *kern, pid_t after)
+{
+	size_t first = ((size_t)after + 1) / 64;
+
+	for (size_t i = first; i < XPT_FAMILY_WORDS; i++) {
+		__u64 members = __atomic_load_n(&kern->family[i].member, __ATOMIC_ACQUIRE);
+
+		if (i == first)
+			members &= ~0ull << ((after + 1) % 64);
+		if (members)
+			return (pid_t)(64 * i) + __builtin_ctzll(members);
+	}
+	return 0;
 }
 
 __u64 kern_family_members(const struct kern *kern)

@@ -388,6 +388,7 @@ int collector_start(struct collector *collector)
 	int error = pass_names(collector);
 
 	collector->started = collector->losses_due = clock_monotonic();
+	collector->ticks = clock_read(CLOCK_BOOTTIME) / (1000000000 / (__u64)sysconf(_SC_CLK_TCK));
 	if (!error && collector->counter_side)
 		error = counter_side_start(collector->counter_side);
 	if (!error)

@@ -121,7 +121,10 @@ struct collector {
 	int epoll, wake;
 	int error; /* ends it */
 	__u64 started, ended, losses_due;
-	__u64 mappings_due; /* ns: when they are watched again; 0: they are */
+	__u64 ticks;	     /* clock ticks after boot when it started, as start times of processes */
+	__u64 tasks_missed;  /* kern_tasks_missed() at the last check */
+	bool tasks_settling; /* some were missed shortly before that */
+	__u64 mappings_due;  /* ns: when they are watched again; 0: they are */
 	__u64 placing_since, placing_reported;
 	bool placing_slow;
 	pid_t raised; /* thread with a higher priority than before; 0: none */

@@ -547,6 +547,71 @@ void targets_task(struct collector *collector, const struct xpt_record_task *tas
 	}
 }
 
+static bool has_ended(pid_t tgid)
+{
+	struct process_info info;
+	int error = process_info_read(tgid, &info);
+	bool ended = error == -ESRCH || (!error && info.is_zombie);
+
+	if (!error)
+		process_info_free(&info);
+	return ended;
+}
+
+/* A child of a traced process whose fork was not reported. */
+static int adopt_missed(void *context, pid_t tgid)
+{
+	struct collector *collector = context;
+	struct xpt_record_task record = { .event = XPT_TASK_FORK, .tid = tgid };
+	struct process_info info;
+
+	if (tgid == getpid() || followed_find(collector, tgid) || kern_family_has(collector->kern, tgid) ||
+	    process_info_read(tgid, &info))
+		return 0;
+	if (info.start_time > collector->ticks &&
+	    (followed_find(collector, info.parent) || kern_family_has(collector->kern, info.parent))) {
+		if (collector->has_family)
+			kern_family_add(collector->kern, tgid);
+		record.header.kind = XPT_RECORD_TASK;
+		record.header.size = sizeof(record);
+		record.header.tgid = tgid;
+		record.header.time = clock_monotonic();
+		record.other = info.parent;
+		memcpy(record.name, info.name, sizeof(record.name));
+		on_fork(collector, &record);
+	}
+	process_info_free(&info);
+	return 0;
+}
+
+/* The kernel does not run a program that is running on that CPU already: ends and forks of processes may be missing. */
+static void find_missed(struct collector *collector)
+{
+	__u64 missed = kern_tasks_missed(collector->kern);
+	bool more = missed != collector->tasks_missed;
+	struct link *link, *following;
+
+	if (!more && !collector->tasks_settling)
+		return;
+	collector->tasks_missed = missed;
+	collector->tasks_settling = more; /* what was missed just now is complete at the next check */
+	for (pid_t tgid = kern_family_next(collector->kern, 0); tgid; tgid = kern_family_next(collector->kern, tgid)) {
+		if (!has_ended(tgid))
+			continue;
+		forget(collector, tgid);
+		kern_family_remove(collector->kern, tgid);
+	}
+	link_each(link, following, &collector->followed)
+	{
+		pid_t tgid = container_of(link, struct followed, link)->tgid;
+
+		if (has_ended(tgid))
+			forget(collector, tgid);
+	}
+	if (!collector->options.all_processes)
+		process_each(adopt_missed, collector);
+}
+
 /* What the records should have reported, in case some were lost: processes that have ended. */
 void targets_check(struct collector *collector)
 {
@@ -565,6 +630,7 @@ void targets_check(struct collector *collector)
 		if (kill(tgid, 0) && errno == ESRCH)
 			forget(collector, tgid);
 	}
+	find_missed(collector);
 }
 
 bool targets_ended(struct collector *collector)
