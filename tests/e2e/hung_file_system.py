@@ -15,21 +15,26 @@ import time
 
 from harness import Skip, run, scratch
 
-LOOKUP, FORGET, GETATTR, SETATTR, OPEN, WRITE, STATFS, RELEASE, FLUSH, INIT, CREATE, BATCH_FORGET = (
-    1, 2, 3, 4, 14, 16, 17, 18, 25, 26, 35, 42)
+LOOKUP, FORGET, GETATTR, SETATTR, OPEN, READ, WRITE, STATFS, RELEASE, FLUSH, INIT, CREATE, BATCH_FORGET = (
+    1, 2, 3, 4, 14, 15, 16, 17, 18, 25, 26, 35, 42)
 ROOT = 1
 VALID = 60  # seconds that the kernel may believe an answer
 OPEN_DIRECT = 1  # writes come here at once, and not when the kernel writes its cache back
 
 
 class HungFileSystem:
-    """with HungFileSystem() as system: system.path is the folder, system.hang() makes every later request wait."""
+    """with HungFileSystem() as system: system.path is the folder, system.hang() makes every later request wait, or those of
+    one kind."""
 
     def __init__(self):
         self.path = scratch()
         self.files = {}  # name: number of the file
         self.content = {}  # number of the file: bytes
+        self.asked = []  # operations since it hangs
+        self._mapped = set()  # files that can be mapped
+        self._made = int(time.time())
         self._hangs = threading.Event()
+        self._operations = ()  # that hang; none: all
         self._ends, self._end = os.pipe()
 
     def __enter__(self):
@@ -46,16 +51,30 @@ class HungFileSystem:
         self._thread.start()
         return self
 
+    def end(self):
+        """Ends the connection, and with it all requests that wait; they fail."""
+        if self._thread:
+            os.write(self._end, b"x")
+            self._thread.join()
+            os.close(self._device)
+        self._thread = None
+
     def __exit__(self, *_):
-        os.write(self._end, b"x")
-        self._thread.join()
-        os.close(self._device)  # ends the connection, and with it all requests that wait
+        self.end()
         run(["umount", "-l", self.path])
         os.close(self._ends)
         os.close(self._end)
 
-    def hang(self):
+    def hang(self, *operations):
+        self._operations = operations
         self._hangs.set()
+
+    def add(self, name, content):
+        """A file that can be mapped; its path."""
+        self.files[name] = node = len(self.files) + 2
+        self.content[node] = bytearray(content)
+        self._mapped.add(node)
+        return os.path.join(self.path, name)
 
     def read(self, name):
         """What is in the file, without asking the kernel."""
@@ -68,8 +87,12 @@ class HungFileSystem:
                 return
             request = os.read(self._device, (1 << 20) + 4096)
             _, operation, unique, node = struct.unpack_from("<IIQQ", request)
-            if self._hangs.is_set() or operation in (FORGET, BATCH_FORGET):
+            if operation in (FORGET, BATCH_FORGET):
                 continue
+            if self._hangs.is_set():
+                self.asked.append(operation)
+                if not self._operations or operation in self._operations:
+                    continue
             try:
                 answer, error = self._answer(operation, node, request[40:]), 0
             except OSError as failure:
@@ -79,8 +102,8 @@ class HungFileSystem:
     def _attributes(self, node):
         size = len(self.content.get(node, b""))
         mode = stat.S_IFDIR | 0o777 if node == ROOT else stat.S_IFREG | 0o666
-        now = int(time.time())
-        return struct.pack("<QQQQQQIIIIIIIIII", node, size, (size + 511) // 512, now, now, now, 0, 0, 0, mode, 1, 0, 0, 0,
+        made = self._made
+        return struct.pack("<QQQQQQIIIIIIIIII", node, size, (size + 511) // 512, made, made, made, 0, 0, 0, mode, 1, 0, 0, 0,
                            4096, 0)
 
     def _entry(self, node):
@@ -107,7 +130,10 @@ class HungFileSystem:
             self.content[node] = bytearray()
             return self._entry(node) + struct.pack("<QII", node, OPEN_DIRECT, 0)
         if operation == OPEN:
-            return struct.pack("<QII", node, OPEN_DIRECT, 0)
+            return struct.pack("<QII", node, 0 if node in self._mapped else OPEN_DIRECT, 0)
+        if operation == READ:
+            _, offset, size = struct.unpack_from("<QQI", body)
+            return bytes(self.content[node][offset:offset + size])
         if operation == WRITE:
             _, offset, size = struct.unpack_from("<QQI", body)
             content = self.content[node]

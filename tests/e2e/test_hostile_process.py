@@ -9,7 +9,9 @@ import signal
 import subprocess
 import time
 
-from harness import NOBODY, SLOW, XPUTRACE, Process, Recorder, Skip, cases, need, run, scratch, workload_path
+import hung_file_system
+from harm import Target, program
+from harness import NOBODY, SLOW, XPUTRACE, Process, Recorder, Skip, cases, library_path, need, run, scratch, wait_until, workload_path
 
 ALONE = "collectors that trace every process place probes in the victims of others"
 EXECUTE = 55  # slot of a table that the collector is interested in
@@ -121,6 +123,63 @@ def test_lease():
         lasted = time.monotonic() - begun
     assert lasted < 5 * SLOW, "it has taken %.1f s" % lasted
     assert "somebody holds a lease on it" in recorder.stderr, recorder.stderr
+
+
+def readers():
+    """/proc/PID/status of the processes that read files."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open("/proc/%s/status" % pid, encoding="ascii", errors="replace") as file:
+            status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+            if status["Name"] == "xputrace-file":
+                yield {name: value.strip() for name, value in status.items()}
+
+
+MAPS = """import mmap, sys
+kept = []
+for path in sys.argv[1:]:
+    with open(path, 'rb') as file:
+        kept.append(mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC))
+print('ready', flush=True)
+sys.stdin.read()
+"""
+
+
+@cases("all", "open", "read")
+def test_file_system_that_does_not_answer(what):
+    """Files of FUSE that never answer, mapped by one process: the other one is traced, and the recording ends in time."""
+    operations = {"all": (), "open": (hung_file_system.OPEN,), "read": (hung_file_system.READ,)}[what]
+    with open(library_path("libnrt.so.1"), "rb") as file:
+        library = file.read()
+    with hung_file_system.HungFileSystem() as system:
+        paths = [system.add("libnrt%d.so" % i, library) for i in range(8)]
+        with attacker("/usr/bin/python3", "-c", MAPS, *paths) as holder:
+            victim = Target(program("storm", "call", 300, 1))
+            system.hang(*operations)
+            begun = time.monotonic()
+            recorder = Recorder("-p", "%d,%d" % (holder.pid, victim.pid), wait=False)
+            recorder.wait_line("stderr", "attached", 2)
+            attached = time.monotonic() - begun
+            victim.go()
+            outcome = victim.outcome()
+            recorder.signal(signal.SIGINT)
+            trace = recorder.finish()
+            lasted = time.monotonic() - begun
+            left = list(readers())
+            system.end()  # the process that has mapped its files does not end before
+    assert system.asked, "nobody has asked it for anything"
+    assert attached < 3 * SLOW and lasted < 10 * SLOW, (attached, lasted)
+    assert recorder.stderr.count("does not answer") == len(paths), recorder.stderr
+    assert len(trace.of("nrt_tensor_write")) == outcome.result["family"]["nrt_tensor_write"]
+    # Those that wait for a file are ended as soon as they can be.
+    assert len(left) == len(paths), left
+    if what == "read":  # they have opened it, and may do nothing else any more
+        users = {status["Uid"].split()[0] for status in left}
+        assert len(users) == len(left) and "0" not in users and NOBODY not in map(int, users), users
+        for status in left:
+            assert len(set(status["Uid"].split())) == 1 and status["Groups"] in ("", status["Gid"].split()[0]), status
+            assert not any(int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")), status
+            assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", status
+    wait_until(lambda: not list(readers()), "the end of those that read files")
 
 
 @cases("report", "list", "merge")

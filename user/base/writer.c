@@ -4,16 +4,15 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/detached.h"
 #include "base/writer_private.h"
 
 #define LOOK_MS 20 /* between two looks at whether the output is given up */
@@ -26,37 +25,14 @@ struct writer {
 	unsigned int free;
 };
 
-/* The process is nobody's child to wait for: a program that uses the library has children of its own. */
-static void fork_twice(struct writer_shared *shared, const struct tailed_file *file, int socket, int parent)
-{
-	pid_t pid = fork();
-
-	if (!pid)
-		writer_process(shared, file, socket, parent);
-	_exit(pid < 0 ? errno : 0);
-}
-
 static int start_process(struct writer_shared *shared, const struct tailed_file *file, int socket)
 {
-	int parent = syscall(SYS_pidfd_open, getpid(), 0), status = 0, error = 0;
-	sigset_t all, before;
-	pid_t pid;
+	struct writer_process_context context = { shared, file, socket, syscall(SYS_pidfd_open, getpid(), 0) };
+	const int kept[] = { file->descriptor, socket, context.parent };
+	int error = detached_start("xputrace-writer", kept, sizeof(kept) / sizeof(kept[0]), writer_process, &context);
 
-	/* No handler of this program ever runs in the process, and no signal of a terminal ends it. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pid = fork();
-	if (pid < 0)
-		error = -errno;
-	if (!pid)
-		fork_twice(shared, file, socket, parent);
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (pid > 0 && WIFEXITED(status))
-		error = -WEXITSTATUS(status);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (parent >= 0)
-		close(parent);
+	if (context.parent >= 0)
+		close(context.parent);
 	return error;
 }
 

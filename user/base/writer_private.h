@@ -34,8 +34,14 @@ struct writer_shared {
 	char slots[WRITER_SLOTS][WRITER_SLOT] __attribute__((aligned(4096)));
 };
 
-/* Never returns. parent: pidfd of the collector, -1: the kernel has none. After fork() in a program with threads: system calls only. */
-void writer_process(struct writer_shared *shared, const struct tailed_file *file, int socket, int parent)
-	__attribute__((noreturn));
+/* What the process begins with. */
+struct writer_process_context {
+	struct writer_shared *shared;
+	const struct tailed_file *file;
+	int socket, parent; /* parent: pidfd of the collector; -1: the kernel has none */
+};
+
+/* Never returns. context: struct writer_process_context. After fork() in a program with threads: system calls only. */
+void writer_process(void *context) __attribute__((noreturn));
 
 #endif

@@ -5,10 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -23,38 +20,6 @@ struct process {
 	int socket, parent;
 	__u64 orphaned; /* time at which the collector was found dead; 0: it lives */
 };
-
-/* ---- descriptors ---- */
-
-/* From one to another, both included. */
-static void close_span(unsigned int first, unsigned int last)
-{
-	struct rlimit limit = { .rlim_cur = 1024 };
-
-	if (first > last || !syscall(SYS_close_range, first, last, 0))
-		return;
-	getrlimit(RLIMIT_NOFILE, &limit); /* before Linux 5.9 */
-	for (unsigned int i = first; i <= last && i < limit.rlim_cur && i < 1u << 16; i++)
-		close(i);
-}
-
-/* Leaves the file, the socket and the collector's pidfd, where they are: there may be no room for another descriptor. */
-static void close_others(const struct process *process)
-{
-	const int kept[] = { process->file.descriptor, process->socket, process->parent };
-	unsigned int first = 0, next;
-
-	do {
-		next = ~0u;
-		for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-			if (kept[i] >= 0 && (unsigned int)kept[i] >= first && (unsigned int)kept[i] < next)
-				next = kept[i];
-		}
-		if (next != first)
-			close_span(first, next - (next != ~0u));
-		first = next + 1;
-	} while (next != ~0u);
-}
 
 /* ---- the collector's life ---- */
 
@@ -192,17 +157,16 @@ static void serve(struct process *process)
 	}
 }
 
-void writer_process(struct writer_shared *shared, const struct tailed_file *file, int socket, int parent)
+void writer_process(void *context)
 {
-	struct process process = { .shared = shared, .file = *file, .socket = socket, .parent = parent };
+	const struct writer_process_context *started = context;
+	struct process process = { started->shared, *started->file, started->socket, started->parent, 0 };
+	struct writer_shared *shared = process.shared;
 	struct sigaction action = { .sa_handler = on_tick };
 	sigset_t tick;
 	int error;
 
-	setsid();
-	prctl(PR_SET_NAME, "xputrace-writer");
-	close_others(&process);
-	if (process.file.descriptor < 0 || chdir("/"))
+	if (process.file.descriptor < 0)
 		_exit(1);
 	process.file.go_on = go_on;
 	process.file.go_on_context = &process;

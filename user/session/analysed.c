@@ -3,29 +3,30 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 
-#define LOADER_FUNCTION \
-	"_dl_debug_state" /* the dynamic loader calls it before and after it changes its list of libraries */
-#define LOADER_DATA "_r_debug"
+#define SILENT_FOR 60000000000ull /* ns for which a file that did not answer is not asked again */
+#define SILENT_MAX 4096		  /* what is beyond is asked again */
 
-/* Of the two symbols; 0: there is none. */
-struct loader_symbols {
-	__u64 function, data;
+struct silent_file {
+	__u64 device, inode;
+	__u64 until;
 };
 
 static void analysed_free(struct analysed *file)
 {
 	if (!file)
 		return;
-	found_functions_free(&file->found);
-	file_operators_free(&file->operators);
+	if (file->descriptor >= 0)
+		close(file->descriptor);
+	file_contents_free(&file->contents);
 	free(file->path);
 	free(file);
 }
@@ -35,67 +36,25 @@ void analysed_files_free(struct analysed_files *files)
 	for (size_t i = 0; i < files->count; i++)
 		analysed_free(files->files[i]);
 	free(files->files);
+	free(files->silent);
 }
 
-static int find_loader(void *context, const struct elf_symbol *symbol)
+/* ---- identity ---- */
+
+/* What the kernel knows of a file, without asking its file system, which may never answer. */
+static int read_status(int descriptor, struct stat *status)
 {
-	struct loader_symbols *symbols = context;
+	struct statx found;
 
-	if (!strcmp(symbol->name, LOADER_FUNCTION) && !symbol->indirect)
-		symbols->function = symbol->address;
-	else if (!strcmp(symbol->name, LOADER_DATA))
-		symbols->data = symbol->address;
-	return symbols->function && symbols->data;
-}
-
-static int analyse_loader(const struct mapped_file *mapped, struct analysed *file)
-{
-	const char *base = strrchr(mapped->path, '/');
-	struct loader_symbols symbols = {};
-	struct elf_file *elf;
-	int error;
-
-	base = base ? base + 1 : mapped->path;
-	if (strncmp(base, "ld-", 3) && strncmp(base, "ld.so", 5) && strncmp(base, "ld64", 4))
-		return 0;
-	error = elf_file_open(NULL, mapped->open_path, mapped->path, &elf);
-	if (error)
-		return error;
-	error = elf_file_each_symbol(elf, find_loader, &symbols);
-	if (error >= 0 && symbols.function && !elf_file_offset(elf, symbols.function, &file->loader_offset))
-		file->has_loader = true;
-	if (file->has_loader && symbols.data)
-		file->loader_state = symbols.data + offsetof(struct r_debug, r_state) - symbols.function;
-	if (error >= 0)
-		error = elf_file_error(elf);
-	elf_file_close(elf);
-	return error;
-}
-
-/* What is mapped need not be ELF. */
-static void report_error(const struct analysed_files *files, const struct analysed *file, int error)
-{
-	if (error_is_shortage(error))
-		log_warn(files->log, "%s: not all of its functions get probes: %s", file->path, strerror(-error));
-}
-
-int mapped_file_pin(const struct mapped_file *mapped, struct mapped_file *pinned, struct stat *status)
-{
-	int descriptor = open(mapped->open_path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), error = 0;
-
-	if (descriptor < 0)
+	if (statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &found))
 		return -errno;
-	if (fstat(descriptor, status))
-		error = -errno;
-	else if (!S_ISREG(status->st_mode) || status->st_dev != mapped->device || status->st_ino != mapped->inode)
-		error = -ENOENT;
-	if (error) {
-		close(descriptor);
-		return error;
-	}
-	*pinned = *mapped;
-	snprintf(pinned->open_path, sizeof(pinned->open_path), "/proc/self/fd/%d", descriptor);
-	return descriptor;
+	*status = (struct stat){ .st_dev = makedev(found.stx_dev_major, found.stx_dev_minor),
+				 .st_ino = found.stx_ino,
+				 .st_mode = found.stx_mode,
+				 .st_size = found.stx_size,
+				 .st_mtim = { found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec },
+				 .st_ctim = { found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec } };
+	return 0;
 }
 
 static bool is_same(const struct stat *a, const struct stat *b)
@@ -109,59 +68,22 @@ static bool is_unchanged(const struct stat *a, const struct stat *b)
 	       !memcmp(&a->st_ctim, &b->st_ctim, sizeof(a->st_ctim));
 }
 
-bool analysed_is_current(const struct analysed *file, int descriptor)
+int analysed_check(const struct analysed *file, int descriptor)
 {
 	struct stat status;
+	int error = read_status(descriptor, &status);
 
-	return !fstat(descriptor, &status) && is_same(&status, &file->status) && is_unchanged(&status, &file->status);
-}
-
-static struct analysed *analyse(const struct analysed_files *files, const struct mapped_file *mapped,
-				const struct stat *status)
-{
-	struct analysed *file = calloc(1, sizeof(*file));
-	int error;
-
-	if (file)
-		file->path = strdup(mapped->path);
-	if (!file || !file->path) {
-		analysed_free(file);
-		return NULL;
-	}
-	file->status = *status;
-	error = functions_find(files->log, files->registry, mapped, &file->found);
 	if (error)
-		memset(&file->found, 0, sizeof(file->found));
-	report_error(files, file, error);
-	error = files->operators ?
-			file_operators_find(files->log, files->registry, mapped, &file->found, &file->operators) :
-			0;
-	if (error)
-		file_operators_free(&file->operators);
-	report_error(files, file, error);
-	if (files->loader)
-		report_error(files, file, analyse_loader(mapped, file));
-	return file;
+		return error;
+	return is_same(&status, &file->status) && is_unchanged(&status, &file->status) ? 0 : -ESTALE;
 }
 
-/* A sum over places and what they are for, in their order. */
-static void add_place(void *context, const struct site *site, unsigned int spec)
+bool analysed_has_any(const struct analysed *file)
 {
-	__u64 *sum = context;
+	const struct file_contents *contents = &file->contents;
 
-	*sum = (*sum ^ site->offset ^ (__u64)spec << 40) * 0x9e3779b97f4a7c15ull + site->semaphore;
-}
-
-static __u64 places_of(const struct analysed *file)
-{
-	__u64 sum = file->has_loader ? file->loader_offset + (__u32)file->loader_state : 0;
-
-	for (size_t i = 0; i < file->found.count; i++)
-		add_place(&sum, &file->found.functions[i].site, file->found.functions[i].spec);
-	for (size_t i = 0; i < file->found.table_count; i++)
-		add_place(&sum, &file->found.tables[i].accessor, file->found.tables[i].runtime->index);
-	file_operators_visit(&file->operators, add_place, &sum);
-	return sum;
+	return contents->found.count || contents->found.table_count || contents->operators.functions ||
+	       contents->has_loader;
 }
 
 /* The latest look at the file; NULL: there was none. */
@@ -173,40 +95,226 @@ static struct analysed *latest(const struct analysed_files *files, const struct 
 	return NULL;
 }
 
-struct analysed *analysed_get(struct analysed_files *files, const struct mapped_file *mapped, const struct stat *status)
-{
-	struct analysed *before = latest(files, status), *file, **more;
+/* ---- files that do not answer ---- */
 
-	if (before && is_unchanged(&before->status, status))
-		return before;
-	file = analyse(files, mapped, status);
-	more = file ? realloc(files->files, (files->count + 1) * sizeof(*more)) : NULL;
-	if (!more) {
-		analysed_free(file);
-		return NULL;
+static bool is_silent(struct analysed_files *files, const struct stat *status)
+{
+	__u64 now = clock_monotonic();
+
+	for (size_t i = 0; i < files->silent_count; i++) {
+		const struct silent_file *silent = &files->silent[i];
+
+		if (silent->device == status->st_dev && silent->inode == status->st_ino && silent->until > now)
+			return true;
 	}
-	files->files = more;
-	/* It may have got another name, or none: the same probes belong in it. */
-	if (before && places_of(before) == places_of(file)) {
-		before->status = *status;
-		analysed_free(file);
-		return before;
-	}
-	file->changed = before;
-	files->files[files->count++] = file;
-	return file;
+	return false;
 }
 
-int mapped_file_bias(const struct mapped_file *mapped, __u64 *bias)
+static void note_silent(struct analysed_files *files, const struct stat *status)
 {
-	struct elf_file *elf;
-	__u64 address;
-	int error = elf_file_open(NULL, mapped->open_path, mapped->path, &elf);
+	struct silent_file *more;
+
+	if (files->silent_count == SILENT_MAX)
+		files->silent_count = 0;
+	more = reallocarray(files->silent, files->silent_count + 1, sizeof(*more));
+	if (!more)
+		return;
+	files->silent = more;
+	more[files->silent_count++] = (struct silent_file){ status->st_dev, status->st_ino,
+							    clock_monotonic() + SILENT_FOR };
+}
+
+/* ---- analysing ---- */
+
+/* A sum over places and what they are for, in their order. */
+static void add_place(void *context, const struct site *site, unsigned int spec)
+{
+	__u64 *sum = context;
+
+	*sum = (*sum ^ site->offset ^ (__u64)spec << 40) * 0x9e3779b97f4a7c15ull + site->semaphore;
+}
+
+static __u64 places_of(const struct analysed *file)
+{
+	const struct file_contents *contents = &file->contents;
+	__u64 sum = contents->has_loader ? contents->loader_offset + (__u32)contents->loader_state : 0;
+
+	for (size_t i = 0; i < contents->found.count; i++)
+		add_place(&sum, &contents->found.functions[i].site, contents->found.functions[i].spec);
+	for (size_t i = 0; i < contents->found.table_count; i++)
+		add_place(&sum, &contents->found.tables[i].accessor, contents->found.tables[i].runtime->index);
+	file_operators_visit(&contents->operators, add_place, &sum);
+	return sum;
+}
+
+/* Others mean that there is nothing to probe. */
+static void report(const struct analysed_files *files, const char *path, int error)
+{
+	if (error == -EPROTO)
+		log_warn(files->log, "%s: no probes are placed in it: the process that read it has ended", path);
+	else if (error == -EWOULDBLOCK)
+		log_warn(files->log, "%s: no probes are placed in it: somebody holds a lease on it", path);
+	else if (error == -ETIMEDOUT)
+		log_warn(files->log, "%s: no probes are placed in it: its file system does not answer", path);
+	else if (error != -ENOENT && error != -EACCES && error != -EPERM)
+		log_warn(files->log, "%s: no probes are placed in it: %s", path, strerror(-error));
+}
+
+static int analyse(struct analysed_files *files, const struct opened_file *opened, struct file_reader *reader,
+		   const char *path, struct analysed **result)
+{
+	struct analysed *file = calloc(1, sizeof(*file));
+	int error;
+
+	if (!file)
+		return -ENOMEM;
+	file->descriptor = -1;
+	file->status = opened->status;
+	file->is_local = opened->is_local;
+	file->path = strdup(path);
+	error = file->path ? file_reader_search(reader, path, &file->contents) : -ENOMEM;
+	if (!error && !file->is_local && analysed_has_any(file))
+		file->descriptor = fcntl(opened->descriptor, F_DUPFD_CLOEXEC, 3);
+	/* Whatever ended the process will end it again: it is not to be read each time. */
+	if (error == -EPROTO)
+		report(files, path, error);
+	if (error && error != -EPROTO) {
+		analysed_free(file);
+		return error;
+	}
+	*result = file;
+	return 0;
+}
+
+static int add(struct analysed_files *files, struct analysed *before, struct analysed **file)
+{
+	struct analysed **more;
+
+	/* It may have got another name, or none: the same probes belong in it. */
+	if (before && places_of(before) == places_of(*file)) {
+		before->status = (*file)->status;
+		analysed_free(*file);
+		*file = before;
+		return 0;
+	}
+	more = reallocarray(files->files, files->count + 1, sizeof(*more));
+	if (!more) {
+		analysed_free(*file);
+		return -ENOMEM;
+	}
+	files->files = more;
+	(*file)->changed = before;
+	files->files[files->count++] = *file;
+	return 0;
+}
+
+/* Through a process that opens it, and analyses it where it was not seen before as it is now. */
+static int pin_through_reader(struct analysed_files *files, int place, const struct mapped_file *mapped,
+			      struct analysed *before, struct pinned_file *pinned)
+{
+	struct opened_file opened;
+	struct file_reader *reader;
+	int error = file_reader_open(files->readers, place, &opened, &reader);
 
 	if (error)
 		return error;
-	error = elf_file_address(elf, mapped->offset, &address);
-	elf_file_close(elf);
-	*bias = mapped->start - address;
+	if (before && is_unchanged(&before->status, &opened.status)) {
+		pinned->file = before;
+	} else {
+		error = analyse(files, &opened, reader, mapped->path, &pinned->file);
+		if (!error)
+			error = add(files, before, &pinned->file);
+	}
+	file_reader_close(reader);
+	if (error) {
+		close(opened.descriptor);
+		return error;
+	}
+	return opened.descriptor;
+}
+
+static int open_again(int place)
+{
+	char path[32];
+	int descriptor;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
+	descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return descriptor < 0 ? -errno : descriptor;
+}
+
+static int pin(struct analysed_files *files, int place, const struct mapped_file *mapped, bool to_open,
+	       struct pinned_file *pinned)
+{
+	struct analysed *before;
+	struct stat status;
+	int error = read_status(place, &status);
+
+	if (error) {
+		report(files, mapped->path, error);
+		return error;
+	}
+	if (!S_ISREG(status.st_mode) ||
+	    (mapped->inode && (status.st_dev != mapped->device || status.st_ino != mapped->inode)) ||
+	    is_silent(files, &status))
+		return -ENOENT;
+	before = latest(files, &status);
+	pinned->file = before;
+	if (before && is_unchanged(&before->status, &status)) {
+		if (!to_open && !analysed_has_any(before))
+			return -ENOENT;
+		if (before->is_local) {
+			error = open_again(place);
+			if (error < 0)
+				report(files, mapped->path, error);
+			return error;
+		}
+		if (before->descriptor >= 0) {
+			error = fcntl(before->descriptor, F_DUPFD_CLOEXEC, 3);
+			return error < 0 ? -errno : error;
+		}
+	}
+	error = pin_through_reader(files, place, mapped, before, pinned);
+	if (error == -ETIMEDOUT)
+		note_silent(files, &status);
+	if (error < 0 && error != -EPROTO)
+		report(files, mapped->path, error);
+	return error;
+}
+
+int analysed_pin(struct analysed_files *files, const struct mapped_file *mapped, bool to_open,
+		 struct pinned_file *pinned)
+{
+	int place = open(mapped->open_path, O_PATH | O_CLOEXEC), descriptor;
+
+	pinned->file = NULL;
+	if (place < 0)
+		return -errno;
+	descriptor = pin(files, place, mapped, to_open, pinned);
+	close(place);
+	if (descriptor < 0)
+		return descriptor;
+	if (!to_open && !analysed_has_any(pinned->file)) {
+		close(descriptor);
+		return -ENOENT;
+	}
+	pinned->mapped = *mapped;
+	pinned->mapped.descriptor = descriptor;
+	snprintf(pinned->mapped.open_path, sizeof(pinned->mapped.open_path), "/proc/self/fd/%d", descriptor);
+	return 0;
+}
+
+void pinned_close(struct pinned_file *pinned)
+{
+	close(pinned->mapped.descriptor);
+}
+
+int analysed_bias(const struct analysed *file, const struct mapped_file *mapped, __u64 *bias)
+{
+	__u64 address;
+	int error = file_contents_address(&file->contents, mapped->offset, &address);
+
+	if (!error)
+		*bias = mapped->start - address;
 	return error;
 }

@@ -3,50 +3,56 @@
 #ifndef XPT_SESSION_ANALYSED_H
 #define XPT_SESSION_ANALYSED_H
 
-#include <sys/stat.h>
-
-#include "session/file_operators.h"
+#include "session/file_readers.h"
 
 /*
  * What was found in one file. Identity includes its size and the times of its latest changes, since inodes are reused, and
  * files changed in place; the time of change cannot be set by who owns the file.
  */
 struct analysed {
-	struct stat status;
-	bool changed; /* in place, since it was first looked at: it is not shared between processes any more */
+	struct stat status; /* device, inode, size and times */
+	bool changed;	    /* in place, since it was first looked at: it is not shared between processes any more */
+	bool is_local;	    /* as in struct opened_file */
+	int descriptor;	    /* of one that is not, if there is something in it; -1 */
 	char *path;
-	struct found_functions found;
-	struct file_operators operators;
-	bool has_loader;
-	__u64 loader_offset;
-	__s32 loader_state; /* as in struct kern_site */
+	struct file_contents contents;
 };
+
+/* One whose file system did not answer. */
+struct silent_file;
 
 /* Zero it, and set the first ones. */
 struct analysed_files {
 	const struct log *log;
-	const struct registry *registry;
-	bool operators; /* they are looked for */
-	bool loader;	/* so is the dynamic loader */
+	struct file_readers *readers;
 	struct analysed **files;
 	size_t count;
+	struct silent_file *silent;
+	size_t silent_count;
+};
+
+/* A file of a process, open, so that all that follows is about this one. */
+struct pinned_file {
+	struct mapped_file mapped; /* with its path, and the descriptor as the path to open */
+	struct analysed *file;	   /* lives as long as the analysed_files */
 };
 
 /*
- * Opens the very file, without waiting for anybody, so that all that follows is about this one: *pinned is mapped with a path
- * to the descriptor that is returned, for the caller to close. -ENOENT: something else is mapped there by now, or no regular
- * file; -EWOULDBLOCK: somebody holds a lease on it.
+ * Opens the very file, without waiting for anybody, and analyses it if it was not seen before. -ENOENT: something else is mapped
+ * there by now, or no regular file, or it did not answer before, or (unless to_open) there is nothing in it; -EWOULDBLOCK:
+ * somebody holds a lease on it; -ETIMEDOUT: its file system does not answer, which has been reported; -ENOMEM.
  */
-int mapped_file_pin(const struct mapped_file *mapped, struct mapped_file *pinned, struct stat *status);
+int analysed_pin(struct analysed_files *files, const struct mapped_file *mapped, bool to_open,
+		 struct pinned_file *pinned);
+void pinned_close(struct pinned_file *pinned);
 
-/* The file's analysis, made now if it was not seen before; status is of it. It lives as long as files. NULL: no memory. */
-struct analysed *analysed_get(struct analysed_files *files, const struct mapped_file *mapped,
-			      const struct stat *status);
-/* Whether the file that is open is still as it was looked at. */
-bool analysed_is_current(const struct analysed *file, int descriptor);
+/* Whether there is anything in it. */
+bool analysed_has_any(const struct analysed *file);
+/* -ESTALE: the file that is open is not as it was looked at; or another error. */
+int analysed_check(const struct analysed *file, int descriptor);
 void analysed_files_free(struct analysed_files *files);
 
-/* What a file's virtual addresses are moved by in the process that has mapped it. Errors as elf_file_open(). */
-int mapped_file_bias(const struct mapped_file *mapped, __u64 *bias);
+/* What a file's virtual addresses are moved by in the process that has mapped it. -ENOENT. */
+int analysed_bias(const struct analysed *file, const struct mapped_file *mapped, __u64 *bias);
 
 #endif

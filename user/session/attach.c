@@ -86,13 +86,15 @@ int attacher_create(const struct attacher_options *options, struct attacher **re
 	attacher->attached.kern = options->kern;
 	attacher->announced_spec = calloc(attacher_spec_count(options->registry), sizeof(bool));
 	attacher->announced_runtime = calloc(options->registry->runtime_count ?: 1, sizeof(bool));
-	attacher->files = (struct analysed_files){ .log = options->log,
-						   .registry = options->registry,
-						   .operators = wants(attacher, XPT_ROLE_OPERATOR),
-						   .loader = options->loader };
+	attacher->files.log = options->log;
 	attacher->cost = calloc(attacher_spec_count(options->registry), sizeof(*attacher->cost));
 	if (attacher->announced_spec && attacher->announced_runtime && attacher->cost)
 		error = set_own_specs(attacher);
+	if (!error)
+		error = file_readers_start(options->log,
+					   &(struct file_search){ options->registry, wants(attacher, XPT_ROLE_OPERATOR),
+								  options->loader },
+					   &attacher->files.readers);
 	if (error) {
 		attacher_free(attacher);
 		return error;
@@ -120,6 +122,7 @@ void attacher_free(struct attacher *attacher)
 	if (!attacher)
 		return;
 	attacher_detach(attacher);
+	file_readers_stop(attacher->files.readers);
 	analysed_files_free(&attacher->files);
 	class_names_free(&attacher->classes);
 	code_places_free(&attacher->places);
@@ -200,28 +203,20 @@ static struct attachment *attach_codes(struct attacher *attacher, pid_t tgid, co
 int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct analysed *file,
 		 struct kern_site *sites, size_t count, bool complete)
 {
-	int descriptor = open(mapped->open_path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), error = 0;
 	struct attachment *attachment, *codes;
 	size_t refused = 0;
-	char path[64];
+	int error = 0;
 
-	if (descriptor < 0) {
-		free(sites);
-		return -errno;
-	}
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", descriptor);
 	for (size_t i = 0; i < count && !error; i++)
 		error = announce(attacher, sites[i].spec);
 	if (error) {
-		close(descriptor);
 		free(sites);
 		return error;
 	}
 	/* First: an object whose call is not seen has no handle, a call whose object is not seen has nothing. */
-	codes = attach_codes(attacher, tgid, path, sites, count);
-	error = kern_attach(attacher->options.kern, tgid, path, sites, count, &refused, &attachment);
+	codes = attach_codes(attacher, tgid, mapped->open_path, sites, count);
+	error = kern_attach(attacher->options.kern, tgid, mapped->open_path, sites, count, &refused, &attachment);
 	if (error) {
-		close(descriptor);
 		kern_detach(attacher->options.kern, &codes, 1);
 		if (error != -ESRCH)
 			log_warn(attacher->log, "cannot place probes in %s: %s", file->path, strerror(-error));
@@ -229,16 +224,16 @@ int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file
 		return error;
 	}
 	/* What was read may not be what the kernel has found in it. */
-	if (!analysed_is_current(file, descriptor)) {
-		close(descriptor);
+	error = analysed_check(file, mapped->descriptor);
+	if (error) {
 		kern_detach(attacher->options.kern, &codes, 1);
 		kern_detach(attacher->options.kern, &attachment, 1);
 		free(sites);
 		attached_bury_file(&attacher->attached, file);
-		log_warn(attacher->log, "%s: no probes are placed in it: it was changed meanwhile", file->path);
+		log_warn(attacher->log, "%s: no probes are placed in it: %s", file->path,
+			 error == -ESTALE ? "it was changed meanwhile" : strerror(-error));
 		return 0;
 	}
-	close(descriptor);
 	error = attached_add(&attacher->attached,
 			     &(struct attached){ tgid, file, complete, attachment, codes, sites, count });
 	if (error)
@@ -281,7 +276,7 @@ bool attacher_has(const struct attacher *attacher, pid_t tgid, const struct anal
 int attach_functions(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped,
 		     const struct analysed *file, const struct found_functions *found, bool with_own)
 {
-	size_t operators = with_own ? file->operators.functions : 0, count = 0;
+	size_t operators = with_own ? file->contents.operators.functions : 0, count = 0;
 	struct kern_site *sites = calloc(found->count + found->table_count + operators + 1, sizeof(*sites));
 	const struct registry *registry = attacher->options.registry;
 
@@ -304,16 +299,16 @@ int attach_functions(struct attacher *attacher, pid_t tgid, const struct mapped_
 	if (with_own) {
 		struct operator_sites placed = { attacher, sites, count };
 
-		file_operators_visit(&file->operators, add_operator, &placed);
+		file_operators_visit(&file->contents.operators, add_operator, &placed);
 		count = placed.count;
 	}
 	for (size_t i = 0; with_own && i < found->table_count; i++) {
 		sites[count++] = (struct kern_site){ .offset = found->tables[i].accessor.offset,
 						     .spec = table_spec(attacher, found->tables[i].runtime) };
 	}
-	if (with_own && file->has_loader) {
-		sites[count++] = (struct kern_site){ .offset = file->loader_offset,
-						     .loader_state = file->loader_state,
+	if (with_own && file->contents.has_loader) {
+		sites[count++] = (struct kern_site){ .offset = file->contents.loader_offset,
+						     .loader_state = file->contents.loader_state,
 						     .spec = loader_spec(attacher),
 						     .entry_only = true };
 	}
@@ -344,11 +339,10 @@ static int link_known_tables(struct attacher *attacher, pid_t tgid, const struct
 	int placed = 0, result;
 	__u64 bias;
 
-	result = mapped_file_bias(mapped, &bias);
-	if (result)
-		return error_is_shortage(result) ? result : 0;
-	for (size_t i = 0; i < file->found.table_count; i++) {
-		const struct pending_table *table = &file->found.tables[i];
+	if (analysed_bias(file, mapped, &bias))
+		return 0;
+	for (size_t i = 0; i < file->contents.found.table_count; i++) {
+		const struct pending_table *table = &file->contents.found.tables[i];
 
 		if (!table->table_address)
 			continue;
@@ -367,39 +361,34 @@ static int place_file(struct attacher *attacher, pid_t owner, pid_t tgid, const 
 {
 	int placed, more;
 
-	if (file->found.missing)
-		log_debug(attacher->log, "%s: %s", file->path, file->found.missing);
-	placed = attach_functions(attacher, owner, mapped, file, &file->found, true);
-	if (placed < 0 || !file->found.table_count)
+	if (file->contents.found.missing)
+		log_debug(attacher->log, "%s: %s", file->path, file->contents.found.missing);
+	placed = attach_functions(attacher, owner, mapped, file, &file->contents.found, true);
+	if (placed < 0 || !file->contents.found.table_count)
 		return placed;
 	more = link_known_tables(attacher, tgid, mapped, file);
 	return error_is_shortage(more) ? more : placed + more;
 }
 
-/* The probes of a file that is pinned. *loader: whether it is a dynamic loader that had its probe before. */
-static int scan_pinned(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped,
-		       const struct stat *status, bool *loader)
+/* The probes of a file that is open. *loader: whether it is a dynamic loader that had its probe before. */
+static int scan_pinned(struct attacher *attacher, pid_t tgid, const struct pinned_file *pinned, bool *loader)
 {
-	struct analysed *file = analysed_get(&attacher->files, mapped, status);
+	const struct mapped_file *mapped = &pinned->mapped;
+	const struct analysed *file = pinned->file;
 	pid_t owner;
 	size_t probes;
 	bool complete;
 	int placed = 0;
 
-	if (!file)
-		return -ENOMEM;
-	attached_bury_changed(&attacher->attached, file);
-	if ((!file->found.count && !file->found.table_count && !file->operators.functions && !file->has_loader))
-		return 0;
 	if (class_names_tell(&attacher->classes, attacher->options.registry, tgid, mapped, file,
 			     attacher->options.record, attacher->options.context))
 		log_warn(attacher->log, "%s: its operators and regions will have no names", file->path);
 	owner = file->changed ? tgid : probe_owner(attacher, tgid);
 	complete = attached_is_complete(&attacher->attached, owner, file);
-	*loader |= complete && file->has_loader;
+	*loader |= complete && file->contents.has_loader;
 	if (!complete)
 		placed = place_file(attacher, owner, tgid, mapped, file);
-	else if (file->found.table_count)
+	else if (file->contents.found.table_count)
 		placed = link_known_tables(attacher, tgid, mapped, file);
 	probes = attached_sites(&attacher->attached, owner, file);
 	if (owner != tgid)
@@ -411,38 +400,36 @@ static int scan_pinned(struct attacher *attacher, pid_t tgid, const struct mappe
 
 static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, bool *loader)
 {
-	struct mapped_file pinned;
-	struct stat status;
-	int descriptor = mapped_file_pin(mapped, &pinned, &status), placed;
+	struct pinned_file pinned;
+	int error = analysed_pin(&attacher->files, mapped, false, &pinned), placed;
 
-	if (descriptor == -EWOULDBLOCK)
-		log_warn(attacher->log, "%s: no probes are placed in it: somebody holds a lease on it", mapped->path);
-	if (descriptor < 0)
-		return descriptor == -ENOENT || descriptor == -EWOULDBLOCK ? 0 : descriptor;
-	placed = scan_pinned(attacher, tgid, &pinned, &status, loader);
-	close(descriptor);
+	if (pinned.file)
+		attached_bury_changed(&attacher->attached, pinned.file);
+	if (error)
+		return error == -ENOENT || error == -EWOULDBLOCK || error == -ETIMEDOUT ? 0 : error;
+	placed = scan_pinned(attacher, tgid, &pinned, loader);
+	pinned_close(&pinned);
 	return placed;
 }
 
 /* A file that no process has mapped yet, for the family. */
 static int prepare_file(struct attacher *attacher, const char *path)
 {
-	int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), placed = 0;
 	struct mapped_file mapped = { .path = (char *)path };
-	struct analysed *file;
-	struct stat status;
+	struct pinned_file pinned;
+	int place = open(path, O_PATH | O_CLOEXEC), error, placed = 0;
 
-	if (descriptor < 0)
+	if (place < 0)
 		return 0;
-	snprintf(mapped.open_path, sizeof(mapped.open_path), "/proc/self/fd/%d", descriptor);
-	if (!fstat(descriptor, &status) && S_ISREG(status.st_mode)) {
-		file = analysed_get(&attacher->files, &mapped, &status);
-		if (!file)
-			placed = -ENOMEM;
-		else if (!attached_is_complete(&attacher->attached, KERN_FAMILY, file))
-			placed = attach_functions(attacher, KERN_FAMILY, &mapped, file, &file->found, true);
-	}
-	close(descriptor);
+	snprintf(mapped.open_path, sizeof(mapped.open_path), "/proc/self/fd/%d", place);
+	error = analysed_pin(&attacher->files, &mapped, false, &pinned);
+	close(place);
+	if (error)
+		return error_is_shortage(error) ? error : 0;
+	if (!attached_is_complete(&attacher->attached, KERN_FAMILY, pinned.file))
+		placed = attach_functions(attacher, KERN_FAMILY, &pinned.mapped, pinned.file,
+					  &pinned.file->contents.found, true);
+	pinned_close(&pinned);
 	return error_is_shortage(placed) || placed == -EINTR ? placed : 0;
 }
 

@@ -17,21 +17,19 @@ static void on_table(struct attacher *attacher, pid_t tgid, const struct descrip
 	if (error)
 		return;
 	for (size_t i = 0; i < mapped.count; i++) {
-		struct mapped_file pinned;
-		struct analysed *file;
-		struct stat status;
-		int descriptor = mapped_file_pin(&mapped.files[i], &pinned, &status);
+		struct pinned_file pinned;
 
-		if (descriptor < 0)
+		if (analysed_pin(&attacher->files, &mapped.files[i], false, &pinned))
 			continue;
-		file = analysed_get(&attacher->files, &pinned, &status);
-		for (size_t t = 0; file && t < file->found.table_count; t++) {
-			if (file->found.tables[t].runtime == runtime)
+		for (size_t t = 0; t < pinned.file->contents.found.table_count; t++) {
+			const struct pending_table *table = &pinned.file->contents.found.tables[t];
+
+			if (table->runtime == runtime)
 				attacher_report_error(attacher, tgid,
-						      attach_table(attacher, tgid, &pinned, file,
-								   &file->found.tables[t], address));
+						      attach_table(attacher, tgid, &pinned.mapped, pinned.file, table,
+								   address));
 		}
-		close(descriptor);
+		pinned_close(&pinned);
 	}
 	mapped_files_free(&mapped);
 }
@@ -49,41 +47,18 @@ static int spec_of_symbol(const struct registry *registry, const struct descript
 	return -ENOENT;
 }
 
-/* Where an address of a process lies. */
-struct code_place {
-	struct mapped_file mapped; /* pinned */
-	int descriptor;
-	struct analysed *file;
-	struct elf_file *elf; /* open */
-	__u64 address;	      /* in the file */
-};
-
-static void place_close(struct code_place *place)
+/* The file in which an address of a process lies, open, and a site for it. False: there is none; *error: why, or 0. */
+static bool place_open(struct attacher *attacher, pid_t tgid, __u64 address, struct file_site *wanted,
+		       struct pinned_file *pinned, struct site *site, int *error)
 {
-	elf_file_close(place->elf);
-	close(place->descriptor);
-}
-
-/* False: in no file that could be looked at. */
-static bool place_open(struct attacher *attacher, pid_t tgid, __u64 address, struct code_place *place)
-{
-	struct stat status;
-	int error;
-
-	place->elf = NULL;
-	place->descriptor = code_places_find(&attacher->places, tgid, address, &place->mapped, &status);
-	if (place->descriptor < 0) {
-		attacher_report_error(attacher, tgid, place->descriptor);
+	*error = code_places_find(&attacher->places, &attacher->files, tgid, address, pinned);
+	attacher_report_error(attacher, tgid, *error);
+	if (*error)
 		return false;
-	}
-	place->file = analysed_get(&attacher->files, &place->mapped, &status);
-	error = place->file ? elf_file_open(NULL, place->mapped.open_path, place->mapped.path, &place->elf) : -ENOMEM;
-	attacher_report_error(attacher, tgid, error);
-	if (!error &&
-	    !elf_file_address(place->elf, address - place->mapped.start + place->mapped.offset, &place->address))
-		return true;
-	place_close(place);
-	return false;
+	wanted->offset = address - pinned->mapped.start + pinned->mapped.offset;
+	*error = file_reader_site(attacher->files.readers, pinned->mapped.descriptor, wanted, site);
+	attacher_report_error(attacher, tgid, *error);
+	return true;
 }
 
 /* A runtime has told the address of one of its functions: it may be another one than the exported symbol's. */
@@ -93,50 +68,53 @@ static void on_resolve(struct attacher *attacher, pid_t tgid, const struct descr
 	int spec = spec_of_symbol(attacher->options.registry, runtime, name), error;
 	struct found_function function = { .spec = spec, .by = FOUND_RESOLVED };
 	struct found_functions found = { .functions = &function, .count = 1 };
-	struct code_place place;
+	struct file_site wanted = { 0 };
+	struct pinned_file pinned;
 
-	if (spec < 0 || !place_open(attacher, tgid, address, &place))
+	if (spec < 0)
 		return;
-	error = site_choose(place.elf, place.address, site_arguments(attacher->options.registry->specs[spec]),
-			    &function.site);
-	if (!error && !attacher_has(attacher, tgid, place.file, function.site.offset))
-		error = attach_functions(attacher, tgid, &place.mapped, place.file, &found, false);
-	attacher_report_error(attacher, tgid, error);
-	place_close(&place);
+	wanted.arguments = site_arguments(attacher->options.registry->specs[spec]);
+	if (!place_open(attacher, tgid, address, &wanted, &pinned, &function.site, &error))
+		return;
+	if (!error && !attacher_has(attacher, tgid, pinned.file, function.site.offset))
+		attacher_report_error(attacher, tgid,
+				      attach_functions(attacher, tgid, &pinned.mapped, pinned.file, &found, false));
+	pinned_close(&pinned);
 }
 
-static int attach_end(struct attacher *attacher, pid_t tgid, const struct code_place *place)
+static int attach_end(struct attacher *attacher, pid_t tgid, const struct pinned_file *pinned, const struct site *site)
 {
 	struct kern_site *end;
-	struct site site;
-	int error = site_choose_after(place->elf, place->address, &site);
 
-	if (error) {
-		log_warn(attacher->log, "%s: what is called at 0x%llx has no end: no probe is possible behind it",
-			 place->file->path, (unsigned long long)place->address);
-		return error_is_shortage(error) ? error : 0;
-	}
-	if (attacher_has(attacher, tgid, place->file, site.offset))
+	if (attacher_has(attacher, tgid, pinned->file, site->offset))
 		return 0;
 	end = calloc(1, sizeof(*end));
 	if (!end)
 		return -ENOMEM;
-	*end = (struct kern_site){ .offset = site.offset, .spec = operator_end_spec(attacher), .entry_only = true };
-	attacher->figures.sites[site.class]++;
-	attacher->end_cost += site_class_cost(site.class);
+	*end = (struct kern_site){ .offset = site->offset, .spec = operator_end_spec(attacher), .entry_only = true };
+	attacher->figures.sites[site->class]++;
+	attacher->end_cost += site_class_cost(site->class);
 	attacher->end_count++;
-	return attach_sites(attacher, tgid, &place->mapped, place->file, end, 1, false);
+	return attach_sites(attacher, tgid, &pinned->mapped, pinned->file, end, 1, false);
 }
 
 void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *caller)
 {
 	pid_t tgid = caller->header.tgid;
-	struct code_place place;
+	struct file_site wanted = { .after = true };
+	struct pinned_file pinned;
+	struct site site;
+	int error;
 
-	if (!place_open(attacher, tgid, caller->address, &place))
+	if (!place_open(attacher, tgid, caller->address, &wanted, &pinned, &site, &error))
 		return;
-	attacher_report_error(attacher, tgid, attach_end(attacher, tgid, &place));
-	place_close(&place);
+	if (error)
+		log_warn(attacher->log,
+			 "%s: what is called at 0x%llx of the file has no end: no probe is possible behind it",
+			 pinned.file->path, (unsigned long long)wanted.offset);
+	else
+		attacher_report_error(attacher, tgid, attach_end(attacher, tgid, &pinned, &site));
+	pinned_close(&pinned);
 }
 
 static void remember_name(struct attacher *attacher, const struct xpt_record_string *record)

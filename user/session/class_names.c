@@ -19,9 +19,9 @@ int class_names_tell(struct class_names *names, const struct registry *registry,
 	__u64 bias;
 	int error;
 
-	if (!file->operators.count && !function_names_any(registry, &file->found))
+	if (!file->contents.operators.count && !function_names_any(registry, &file->contents.found))
 		return 0;
-	error = mapped_file_bias(mapped, &bias);
+	error = analysed_bias(file, mapped, &bias);
 	for (size_t i = 0; i < names->count && !error; i++) {
 		const struct told *told = &names->told[i];
 
@@ -33,8 +33,8 @@ int class_names_tell(struct class_names *names, const struct registry *registry,
 		return error ?: -ENOMEM;
 	names->told = more;
 	names->told[names->count++] = (struct told){ tgid, file, bias };
-	error = function_names_tell(registry, &file->found, tgid, mapped, record, context);
-	return error ? error : file_operators_tell(&file->operators, tgid, bias, record, context);
+	error = function_names_tell(registry, &file->contents.found, tgid, mapped, record, context);
+	return error ? error : file_operators_tell(&file->contents.operators, tgid, bias, record, context);
 }
 
 void class_names_renew(struct class_names *names, pid_t tgid)
@@ -55,7 +55,7 @@ const struct node_layout *class_names_layout(const struct class_names *names, pi
 		const struct told *told = &names->told[i];
 
 		if (told->tgid == tgid)
-			layout = file_operators_layout(&told->file->operators, class - told->bias);
+			layout = file_operators_layout(&told->file->contents.operators, class - told->bias);
 	}
 	return layout;
 }

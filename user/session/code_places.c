@@ -9,21 +9,22 @@ void code_places_free(struct code_places *places)
 	places->tgid = 0;
 }
 
-static int pin(const struct code_places *places, __u64 address, struct mapped_file *pinned, struct stat *status)
+static int pin(const struct code_places *places, struct analysed_files *files, __u64 address,
+	       struct pinned_file *pinned)
 {
 	for (size_t i = 0; i < places->files.count; i++) {
 		const struct mapped_file *file = &places->files.files[i];
 
 		if (address >= file->start && address < file->end)
-			return mapped_file_pin(file, pinned, status);
+			return analysed_pin(files, file, true, pinned);
 	}
 	return -ENOENT;
 }
 
-int code_places_find(struct code_places *places, pid_t tgid, __u64 address, struct mapped_file *pinned,
-		     struct stat *status)
+int code_places_find(struct code_places *places, struct analysed_files *files, pid_t tgid, __u64 address,
+		     struct pinned_file *pinned)
 {
-	int result = places->tgid == tgid ? pin(places, address, pinned, status) : -ENOENT;
+	int result = places->tgid == tgid ? pin(places, files, address, pinned) : -ENOENT;
 
 	/* What was mapped there may be something else by now. */
 	if (result != -ENOENT)
@@ -33,5 +34,5 @@ int code_places_find(struct code_places *places, pid_t tgid, __u64 address, stru
 	if (result)
 		return result;
 	places->tgid = tgid;
-	return pin(places, address, pinned, status);
+	return pin(places, files, address, pinned);
 }

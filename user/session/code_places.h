@@ -3,8 +3,6 @@
 #ifndef XPT_SESSION_CODE_PLACES_H
 #define XPT_SESSION_CODE_PLACES_H
 
-#include <sys/stat.h>
-
 #include "session/analysed.h"
 
 /* Zero it to begin with. */
@@ -16,11 +14,10 @@ struct code_places {
 void code_places_free(struct code_places *places);
 
 /*
- * The file that is mapped as code at the address of the process at this moment, pinned (mapped_file_pin()): a descriptor for
- * the caller to close. Its path is valid until the next question. -ENOENT: there is none; or an error, as -ESRCH: the
- * process has gone.
+ * The file that is mapped as code at the address of the process at this moment, for pinned_close(). Its path is valid until the
+ * next question. Errors as analysed_pin(), or -ESRCH: the process has gone.
  */
-int code_places_find(struct code_places *places, pid_t tgid, __u64 address, struct mapped_file *pinned,
-		     struct stat *status);
+int code_places_find(struct code_places *places, struct analysed_files *files, pid_t tgid, __u64 address,
+		     struct pinned_file *pinned);
 
 #endif

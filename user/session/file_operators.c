@@ -32,7 +32,7 @@ static int find(const struct log *log, const struct mapped_file *mapped, const s
 	if (!more)
 		return -ENOMEM;
 	file->runtimes = more;
-	error = elf_file_open(NULL, mapped->open_path, mapped->path, &elf);
+	error = mapped_file_elf(NULL, mapped, &elf);
 	if (error)
 		return error;
 	error = operators_find(elf, &runtime->operators, &operators);

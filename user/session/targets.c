@@ -168,7 +168,7 @@ static int refuse(struct collector *collector, pid_t pid, const struct process_i
 			  info->name);
 		return -ENOTSUP;
 	}
-	if (info->is_static && !files) {
+	if (!files && process_is_static(info)) {
 		log_error(&collector->log,
 			  "process %d (%s) is statically linked and holds no described runtime: nothing to trace, now or later "
 			  "(see `xputrace list runtimes`; describe it with --runtime FILE.json)",

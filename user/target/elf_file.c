@@ -114,6 +114,17 @@ int elf_file_offset(struct elf_file *file, __u64 address, __u64 *offset)
 	return -ENOENT;
 }
 
+size_t elf_file_extents(const struct elf_file *file, struct elf_extent *extents, size_t count)
+{
+	for (size_t i = 0; i < file->segment_count && i < count; i++) {
+		const struct elf_segment *segment = &file->segments[i];
+
+		extents[i] = (struct elf_extent){ segment->offset, segment->file_size, segment->address,
+						  segment->executable };
+	}
+	return file->segment_count < count ? file->segment_count : count;
+}
+
 int elf_file_address(struct elf_file *file, __u64 offset, __u64 *address)
 {
 	/* neighbouring segments may share a page of the file; probes are about the executable one */
@@ -399,28 +410,46 @@ static int open_regular(const char *path, __u64 *size)
 	return fd;
 }
 
-int elf_file_open(const struct log *log, const char *path, const char *name, struct elf_file **result)
+/* Takes over a descriptor that is not borrowed, or an error in its place. */
+static int open_file(const struct log *log, int descriptor, bool borrowed, __u64 size, const char *name,
+		     struct elf_file **result)
 {
-	struct elf_file *file = calloc(1, sizeof(*file));
-	int error;
+	struct elf_file *file = descriptor < 0 ? NULL : calloc(1, sizeof(*file));
+	int error = descriptor < 0 ? descriptor : -ENOMEM;
 
-	if (!file)
-		return -ENOMEM;
+	if (!file) {
+		if (descriptor >= 0 && !borrowed)
+			close(descriptor);
+		return error;
+	}
 	if (log)
 		file->log = *log;
+	file->fd = descriptor;
+	file->borrowed = borrowed;
+	file->size = size;
 	file->name = strdup(name);
-	error = file->name ? 0 : -ENOMEM;
-	file->fd = error ? -1 : open_regular(path, &file->size);
-	if (!error && file->fd < 0)
-		error = file->fd;
-	if (!error)
-		error = read_headers(file);
+	error = file->name ? read_headers(file) : -ENOMEM;
 	if (error) {
 		elf_file_close(file);
 		return error;
 	}
 	*result = file;
 	return 0;
+}
+
+int elf_file_open(const struct log *log, const char *path, const char *name, struct elf_file **result)
+{
+	__u64 size = 0;
+	int descriptor = open_regular(path, &size);
+
+	return open_file(log, descriptor, false, size, name, result);
+}
+
+int elf_file_open_descriptor(const struct log *log, int descriptor, const char *name, struct elf_file **result)
+{
+	off_t size = lseek(descriptor, 0, SEEK_END);
+
+	return size < 0 ? -errno : open_file(log, descriptor, true, size, name, result);
 }
 
 int elf_file_error(const struct elf_file *file)
@@ -432,7 +461,7 @@ void elf_file_close(struct elf_file *file)
 {
 	if (!file)
 		return;
-	if (file->fd >= 0)
+	if (!file->borrowed)
 		close(file->fd);
 	free(file->name);
 	free(file->interpreter);

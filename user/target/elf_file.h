@@ -22,6 +22,8 @@ enum elf_machine { ELF_MACHINE_X86_64, ELF_MACHINE_AARCH64 };
  * -ENOTSUP a 32-bit or foreign-endian file or another machine than x86-64 and AArch64, or what open() gives.
  */
 int elf_file_open(const struct log *log, const char *path, const char *name, struct elf_file **result);
+/* The same of a regular file that is open already, which stays the caller's: only read() and lseek() are used from here on. */
+int elf_file_open_descriptor(const struct log *log, int descriptor, const char *name, struct elf_file **result);
 /* Of reading the file, if there was one: then it may have what was not found in it. */
 int elf_file_error(const struct elf_file *file);
 void elf_file_close(struct elf_file *file);
@@ -63,6 +65,15 @@ int elf_file_each_section(struct elf_file *file, int (*visit)(void *context, con
 /* Reads length bytes at an offset of the file; -EFAULT when it is shorter. */
 int elf_file_read_offset(struct elf_file *file, __u64 offset, void *buffer, size_t length);
 
+/* Bytes of the file that are mapped in one piece. */
+struct elf_extent {
+	__u64 offset, size; /* in the file */
+	__u64 address;
+	bool executable;
+};
+
+/* The first count of them, in the order of the file's headers; their number. */
+size_t elf_file_extents(const struct elf_file *file, struct elf_extent *extents, size_t count);
 /* File offset of a virtual address in an executable segment (what a uprobe needs); -ENOENT outside of all. */
 int elf_file_offset(struct elf_file *file, __u64 address, __u64 *offset);
 /* Virtual address of a file offset; -ENOENT. */

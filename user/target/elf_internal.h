@@ -54,6 +54,7 @@ struct elf_function_range {
 
 struct elf_file {
 	int fd;
+	bool borrowed; /* fd is somebody else's */
 	__u64 size;
 	enum elf_machine machine;
 	bool fixed_address; /* ET_EXEC */

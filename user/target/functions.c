@@ -340,6 +340,13 @@ static int find_runtime(struct look *look, const struct description *runtime)
 	return error;
 }
 
+int mapped_file_elf(const struct log *log, const struct mapped_file *mapped, struct elf_file **result)
+{
+	if (mapped->descriptor)
+		return elf_file_open_descriptor(log, mapped->descriptor, mapped->path, result);
+	return elf_file_open(log, mapped->open_path, mapped->path, result);
+}
+
 int functions_find(const struct log *log, const struct registry *registry, const struct mapped_file *mapped,
 		   struct found_functions *result)
 {
@@ -347,7 +354,7 @@ int functions_find(const struct log *log, const struct registry *registry, const
 	int error;
 
 	memset(result, 0, sizeof(*result));
-	error = elf_file_open(log, mapped->open_path, mapped->path, &look.file);
+	error = mapped_file_elf(log, mapped, &look.file);
 	if (error)
 		return error;
 	error = wanted_find(log, registry, look.file, mapped->path, &look.matches);
@@ -384,7 +391,7 @@ int functions_add_table(const struct log *log, const struct registry *registry, 
 
 	if (registry_find(registry, runtime->name) != runtime)
 		return -EINVAL;
-	error = elf_file_open(log, mapped->open_path, mapped->path, &look.file);
+	error = mapped_file_elf(log, mapped, &look.file);
 	if (error)
 		return error;
 	error = elf_file_address(look.file, mapped->offset, &base);

@@ -53,6 +53,8 @@ int functions_find(const struct log *log, const struct registry *registry, const
 int functions_add_table(const struct log *log, const struct registry *registry, const struct mapped_file *mapped,
 			const struct pending_table *pending, pid_t pid, __u64 table_address,
 			struct found_functions *result);
+/* The file as ELF: as it is open, or else by its path. Errors as elf_file_open(). */
+int mapped_file_elf(const struct log *log, const struct mapped_file *mapped, struct elf_file **result);
 bool found_runtime(const struct found_functions *functions, const struct description *runtime);
 void found_functions_free(struct found_functions *functions);
 const char *found_by_name(enum found_by by); /* "symbol", "table", "table in memory", "resolved", "probe" */

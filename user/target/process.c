@@ -4,12 +4,14 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "target/elf_file.h"
@@ -101,16 +103,17 @@ static int note_entry(void *context, const struct maps_entry *entry)
 {
 	struct mapped_file identity = { .device = entry->device, .inode = entry->inode };
 	const struct mapped_walk *walk = context;
-	struct stat status;
+	struct statx status;
 
 	if (!entry->executable || !maps_entry_has_file(entry))
 		return 0;
 	maps_entry_open_path(entry, walk->pid, identity.open_path);
-	if (stat(identity.open_path, &status) == 0) {
-		if (!S_ISREG(status.st_mode))
+	/* What the kernel knows: the file system may never answer. */
+	if (!statx(AT_FDCWD, identity.open_path, AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &status)) {
+		if (!S_ISREG(status.stx_mode))
 			return 0;
-		identity.device = status.st_dev;
-		identity.inode = status.st_ino;
+		identity.device = makedev(status.stx_dev_major, status.stx_dev_minor);
+		identity.inode = status.stx_ino;
 	}
 	return is_known(walk->files, identity.device, identity.inode) ? 0 : add_mapped(walk->files, entry, &identity);
 }
@@ -200,29 +203,58 @@ static int read_command(pid_t pid, char **command)
 	return *command ? 0 : -ENOMEM;
 }
 
+int process_progress_read(pid_t pid, struct process_progress *result)
+{
+	struct process_stat stat;
+	char text[512];
+	int error = read_stat(pid, &stat);
+	ssize_t length = error ? error : read_small(pid, "io", text, sizeof(text));
+
+	if (error)
+		return error;
+	*result = (struct process_progress){ stat.state == 'R', stat.user_ticks + stat.system_ticks };
+	if (length > 0 && !strncmp(text, "rchar: ", 7))
+		result->sum += strtoull(text + 7, NULL, 10);
+	return 0;
+}
+
+/*
+ * From the auxiliary vector, which the kernel keeps: reading the executable may take as long as its file system likes. Types are
+ * small numbers; pairs of 32-bit words that are taken for words of 64 bits have others.
+ */
+static int read_word_size(const struct process_info *info, bool *is_32bit)
+{
+	char text[4096];
+	ssize_t length = read_small(info->tgid, "auxv", text, sizeof(text));
+
+	*is_32bit = false;
+	for (ssize_t at = 0; at + 16 <= length && !*is_32bit; at += 16) {
+		__u64 type;
+
+		memcpy(&type, text + at, sizeof(type));
+		if (type == AT_NULL)
+			break;
+		*is_32bit = type > UINT32_MAX;
+	}
+	return length < 0 ? (int)length : 0;
+}
+
 /*
  * A program that was started by naming the dynamic loader first (ld.so ./program) has the loader as its executable, and that has
- * no interpreter: it tells itself by exporting what debuggers look for.
+ * no interpreter: it exports what debuggers look for.
  */
-static int read_executable(const struct process_info *info, bool *is_32bit, bool *is_static)
+bool process_is_static(const struct process_info *info)
 {
 	struct elf_file *file;
-	unsigned char class;
 	char path[64];
-	int fd, error;
+	bool is_static;
 
 	proc_path(path, sizeof(path), info->tgid, "exe");
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return proc_error(errno);
-	*is_32bit = pread(fd, &class, 1, 4) == 1 && class == 1;
-	close(fd);
-	error = elf_file_open(NULL, path, info->name, &file);
-	if (error)
-		return error == -ENOMEM ? error : 0;
-	*is_static = !elf_file_interpreter(file) && !elf_file_exports(file, "_dl_debug_state");
+	if (elf_file_open(NULL, path, info->name, &file))
+		return false;
+	is_static = !elf_file_interpreter(file) && !elf_file_exports(file, "_dl_debug_state");
 	elf_file_close(file);
-	return 0;
+	return is_static;
 }
 
 int process_info_read(pid_t pid, struct process_info *result)
@@ -243,7 +275,7 @@ int process_info_read(pid_t pid, struct process_info *result)
 	result->is_zombie = stat.state == 'Z' || stat.state == 'X';
 	error = read_command(result->tgid, &result->command);
 	if (!error && !result->is_kernel_thread && !result->is_zombie)
-		error = read_executable(result, &result->is_32bit, &result->is_static);
+		error = read_word_size(result, &result->is_32bit);
 	/* the process may have ended since its state was read */
 	if (error == -ESRCH && read_stat(result->tgid, &stat) == 0 && (stat.state == 'Z' || stat.state == 'X')) {
 		result->is_zombie = true;

@@ -22,6 +22,7 @@ struct mapped_file {
 	bool deleted;
 	/* Opens the very file that is mapped, whatever namespace it is in and even when it was deleted. */
 	char open_path[MAP_FILE_PATH_MAX]; /* /proc/PID/map_files/START-END */
+	int descriptor;			   /* it is open already; 0: it is not */
 };
 
 struct mapped_files {
@@ -40,7 +41,6 @@ struct process_info {
 	char name[16];
 	char *command; /* arguments joined with spaces, control bytes kept as they are; at most 4096 bytes */
 	bool is_32bit;
-	bool is_static; /* no PT_INTERP: libraries cannot come later */
 	bool is_kernel_thread;
 	bool is_zombie;
 };
@@ -48,6 +48,8 @@ struct process_info {
 /* -ESRCH no such process, -EACCES. */
 int process_info_read(pid_t pid, struct process_info *result);
 void process_info_free(struct process_info *info);
+/* It has no PT_INTERP: libraries cannot come later. Reads the executable, however long that takes. */
+bool process_is_static(const struct process_info *info);
 
 /* What /proc/PID/stat says. */
 struct process_stat {
@@ -64,6 +66,15 @@ struct process_stat {
 
 /* From the file's text. -ESRCH: that is none. */
 int process_stat_parse(const char *text, struct process_stat *result);
+
+/* Whether a process gets on with its work. */
+struct process_progress {
+	bool runs; /* or could */
+	__u64 sum; /* of its CPU time and the bytes it has read: more whenever it has got on */
+};
+
+/* -ESRCH: there is none (any more), -EACCES. */
+int process_progress_read(pid_t pid, struct process_progress *result);
 
 /* What a process has been given as its environment. Hostile: it can have written over it. */
 struct process_environment {

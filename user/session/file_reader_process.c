@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The processes that read files: xputrace-reader, and one that it forks for each file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/magic.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "session/file_readers.h"
+#include "session/file_readers_private.h"
+
+/* Nobody's: systemd's list of user IDs leaves these free. One each, so that none of them can meddle with another one. */
+#define USERS_FIRST 0x70000000
+
+#if defined(__x86_64__)
+#define THIS_MACHINE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define THIS_MACHINE AUDIT_ARCH_AARCH64
+#endif
+
+#define ALLOW(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##call, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+/* Reading what is open, answering, memory, ending. */
+static const struct sock_filter filter[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, THIS_MACHINE, 1, 0),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	ALLOW(read),
+	ALLOW(pread64),
+	ALLOW(lseek),
+	ALLOW(write),
+	ALLOW(brk),
+	ALLOW(mmap),
+	ALLOW(mremap),
+	ALLOW(munmap),
+	ALLOW(mprotect),
+	ALLOW(madvise),
+	ALLOW(futex),
+	ALLOW(clock_gettime),
+	ALLOW(getrandom),
+	ALLOW(rt_sigreturn),
+	ALLOW(exit),
+	ALLOW(exit_group),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+};
+
+/* ---- descriptors over sockets ---- */
+
+union control {
+	struct cmsghdr header;
+	char room[CMSG_SPACE(2 * sizeof(int))];
+};
+
+int socket_send(int socket, const void *bytes, size_t length, const int *descriptors, size_t count)
+{
+	struct iovec part = { (void *)bytes, length };
+	union control control = { 0 };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+	ssize_t sent;
+
+	if (count) {
+		message.msg_control = &control;
+		message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+		control.header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(count * sizeof(int)),
+						   .cmsg_level = SOL_SOCKET,
+						   .cmsg_type = SCM_RIGHTS };
+		memcpy(CMSG_DATA(&control.header), descriptors, count * sizeof(int));
+	}
+	do
+		sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? -errno : (size_t)sent == length ? 0 : -EPROTO;
+}
+
+int socket_receive(int socket, void *bytes, size_t length, int *descriptors, size_t count)
+{
+	struct iovec part = { bytes, length };
+	union control control;
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
+	struct cmsghdr *header;
+	ssize_t got;
+
+	for (size_t i = 0; i < count; i++)
+		descriptors[i] = -1;
+	do
+		got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return -errno;
+	header = CMSG_FIRSTHDR(&message);
+	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+		size_t number = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		for (size_t i = 0; i < number; i++) {
+			int descriptor;
+
+			memcpy(&descriptor, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+			if (i < count)
+				descriptors[i] = descriptor;
+			else
+				close(descriptor);
+		}
+	}
+	return (size_t)got == length ? 0 : -EPROTO;
+}
+
+/* ---- one file ---- */
+
+/* Messages of the search, for the collector to write. */
+struct messages {
+	char *text;
+	size_t length;
+	FILE *out;
+};
+
+static void on_message(void *context, enum xpt_log_level level, const char *text)
+{
+	struct messages *messages = context;
+
+	putc('0' + level, messages->out);
+	fputs(text, messages->out);
+	putc('\0', messages->out);
+}
+
+/* Whether nobody but root decides when it answers. What is stacked on other file systems may be stacked on such a one. */
+static bool is_local(int descriptor)
+{
+	struct statfs status;
+
+	if (fstatfs(descriptor, &status))
+		return false;
+	switch ((unsigned int)status.f_type) {
+	case EXT4_SUPER_MAGIC:
+	case XFS_SUPER_MAGIC:
+	case BTRFS_SUPER_MAGIC:
+	case F2FS_SUPER_MAGIC:
+	case TMPFS_MAGIC:
+	case RAMFS_MAGIC:
+	case HUGETLBFS_MAGIC:
+	case SQUASHFS_MAGIC:
+	case EROFS_SUPER_MAGIC_V1:
+	case 0x2fc12fc1: /* ZFS */
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int open_file(int place, struct file_reader_opened *opened)
+{
+	char path[32];
+	int descriptor;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
+	descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (descriptor < 0)
+		return -errno;
+	opened->error = fstat(descriptor, &opened->status) ? -errno : 0;
+	if (!opened->error && !S_ISREG(opened->status.st_mode))
+		opened->error = -ENOENT;
+	opened->local = is_local(descriptor);
+	return descriptor;
+}
+
+/* From here on it can read what is open, answer, and end. */
+static int give_up_rights(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	const struct __user_cap_data_struct none[2] = { 0 };
+	const struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), (struct sock_filter *)filter };
+	const int resources[] = { RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_FSIZE, RLIMIT_CORE };
+	const struct rlimit zero = { 0, 0 };
+	uid_t user = USERS_FIRST + getpid();
+
+	for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++)
+		setrlimit(resources[i], &zero);
+	/* These need rights that a service may not have; what counts comes after them. */
+	syscall(SYS_setgroups, 0, NULL);
+	syscall(SYS_setresgid, user, user, user);
+	syscall(SYS_setresuid, user, user, user);
+	prctl(PR_SET_DUMPABLE, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user resets it */
+	if (syscall(SYS_capset, &header, none) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		return -errno;
+	return 0;
+}
+
+/* The answer is written whole, or nothing is: then the collector sees the end. */
+static void answer(int socket, const struct messages *messages, const void *bytes, size_t length)
+{
+	const struct file_reader_answer head = { messages->length + length, messages->length };
+
+	if (!file_write(socket, &head, sizeof(head)) && !file_write(socket, messages->text, messages->length))
+		file_write(socket, bytes, length);
+}
+
+static void search(const struct file_search *search, const struct mapped_file *mapped, int socket)
+{
+	struct messages messages = { 0 };
+	const struct log log = { on_message, &messages, XPT_LOG_DEBUG };
+	struct file_contents contents;
+	char *bytes = NULL;
+	size_t length = 0;
+	FILE *out;
+
+	messages.out = open_memstream(&messages.text, &messages.length);
+	out = open_memstream(&bytes, &length);
+	if (!messages.out || !out)
+		return;
+	file_contents_search(&log, search, mapped, &contents);
+	file_contents_write(out, &contents);
+	if (!fclose(messages.out) && !fclose(out))
+		answer(socket, &messages, bytes, length);
+}
+
+static void find_site(const struct file_site *wanted, const struct mapped_file *mapped, int socket)
+{
+	struct file_site_answer found = { 0 };
+	struct elf_file *elf = NULL;
+	__u64 address;
+
+	found.error = mapped_file_elf(NULL, mapped, &elf);
+	if (!found.error)
+		found.error = elf_file_address(elf, wanted->offset, &address);
+	if (!found.error)
+		found.error = wanted->after ? site_choose_after(elf, address, &found.site) :
+					      site_choose(elf, address, wanted->arguments, &found.site);
+	answer(socket, &(const struct messages){ 0 }, &found, sizeof(found));
+}
+
+static void read_one(const struct file_reader_process *process, int place, int socket)
+{
+	struct file_reader_opened opened = { 0 };
+	char name[FILE_NAME_MAX];
+	struct mapped_file mapped = { .path = name };
+	struct file_reader_request request;
+	int descriptor;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "xputrace-file");
+	descriptor = open_file(place, &opened);
+	if (descriptor < 0)
+		opened.error = descriptor;
+	if (socket_send(socket, &opened, sizeof(opened), &descriptor, opened.error ? 0 : 1) || opened.error)
+		return;
+	if (give_up_rights())
+		return;
+	if (read(socket, &request, sizeof(request)) != sizeof(request) || request.name >= sizeof(name) ||
+	    read(socket, name, request.name) != (ssize_t)request.name)
+		return;
+	name[request.name] = '\0';
+	mapped.descriptor = descriptor;
+	if (request.kind == FILE_SITE)
+		find_site(&request.site, &mapped, socket);
+	else
+		search(process->search, &mapped, socket);
+}
+
+/* ---- all of them ---- */
+
+void file_reader_process(void *context)
+{
+	const struct file_reader_process *process = context;
+	struct file_reader_started started;
+	int descriptors[2], handle;
+	char byte;
+
+	signal(SIGCHLD, SIG_IGN); /* nobody waits for them */
+	while (!socket_receive(process->socket, &byte, 1, descriptors, 2)) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			close(process->socket);
+			read_one(process, descriptors[0], descriptors[1]);
+			_exit(0);
+		}
+		started = (struct file_reader_started){ pid < 0 ? -errno : 0, pid };
+		/* It may have ended already. */
+		handle = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+		socket_send(process->socket, &started, sizeof(started), &handle, handle >= 0);
+		if (handle >= 0)
+			close(handle);
+		close(descriptors[0]);
+		close(descriptors[1]);
+	}
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The collector's side of the processes that read files. */
+#include "session/file_readers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/detached.h"
+#include "session/file_readers_private.h"
+
+#define ANSWER_MAX (256u << 20) /* bytes; libtorch with all operators gives some MB */
+/*
+ * ms that a process may wait for a file before it is given up. Each one that is given up halves it, so that many such files take
+ * little more than one; in time it doubles again.
+ */
+#define PATIENCE_MAX 1000
+#define PATIENCE_MIN 20
+#define PATIENCE_RECOVERS 10000000000ull /* ns */
+
+struct file_readers {
+	const struct log *log;
+	struct file_search search;
+	int socket;
+	int patience;
+	__u64 given_up; /* when, the last time */
+};
+
+struct file_reader {
+	struct file_readers *readers;
+	int socket, process; /* process: pidfd; -1: it had ended before it could be had */
+	pid_t pid;
+};
+
+static int start_server(struct file_readers *readers)
+{
+	struct file_reader_process process = { .search = &readers->search };
+	int sockets[2], error;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
+		return -errno;
+	process.socket = sockets[1];
+	error = detached_start("xputrace-reader", &sockets[1], 1, file_reader_process, &process);
+	close(sockets[1]);
+	if (error)
+		close(sockets[0]);
+	else
+		readers->socket = sockets[0];
+	return error;
+}
+
+int file_readers_start(const struct log *log, const struct file_search *search, struct file_readers **result)
+{
+	struct file_readers *readers = calloc(1, sizeof(*readers));
+	int error;
+
+	if (!readers)
+		return -ENOMEM;
+	*readers = (struct file_readers){ .log = log, .search = *search, .patience = PATIENCE_MAX };
+	error = start_server(readers);
+	if (error)
+		free(readers);
+	else
+		*result = readers;
+	return error;
+}
+
+void file_readers_stop(struct file_readers *readers)
+{
+	if (!readers)
+		return;
+	close(readers->socket);
+	free(readers);
+}
+
+/* ---- waiting ---- */
+
+/* What changes as long as the process gets on: its CPU time and the bytes that it has read. Running, it gets on. */
+static bool gets_on(const struct file_reader *reader, __u64 *progress)
+{
+	struct process_progress now;
+	bool more;
+
+	if (process_progress_read(reader->pid, &now))
+		return false;
+	more = now.runs || now.sum != *progress;
+	*progress = now.sum;
+	return more;
+}
+
+static void give_up(struct file_reader *reader)
+{
+	struct file_readers *readers = reader->readers;
+
+	if (reader->process >= 0)
+		syscall(SYS_pidfd_send_signal, reader->process, SIGKILL, NULL, 0);
+	readers->patience = readers->patience > 2 * PATIENCE_MIN ? readers->patience / 2 : PATIENCE_MIN;
+	readers->given_up = clock_monotonic();
+}
+
+/* Until there is something to read. -ETIMEDOUT: the process waits for its file. */
+static int wait_for(struct file_reader *reader)
+{
+	struct file_readers *readers = reader->readers;
+	struct pollfd polled = { .fd = reader->socket, .events = POLLIN };
+	__u64 progress = ~(__u64)0, now = clock_monotonic();
+	int ready;
+
+	if (readers->patience < PATIENCE_MAX && now - readers->given_up > PATIENCE_RECOVERS) {
+		readers->patience = 2 * readers->patience < PATIENCE_MAX ? 2 * readers->patience : PATIENCE_MAX;
+		readers->given_up = now;
+	}
+	/* The first look is what the second one is compared with. */
+	do
+		ready = poll(&polled, 1, readers->patience / 2);
+	while ((ready < 0 && errno == EINTR) || (!ready && gets_on(reader, &progress)));
+	if (ready < 0)
+		return -errno;
+	if (ready)
+		return 0;
+	give_up(reader);
+	return -ETIMEDOUT;
+}
+
+static int receive(struct file_reader *reader, void *bytes, size_t length)
+{
+	char *to = bytes;
+
+	while (length) {
+		int error = wait_for(reader);
+		ssize_t got = error ? error : read(reader->socket, to, length);
+
+		if (error)
+			return error;
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got && errno != ECONNRESET ? -errno : -EPROTO;
+		to += got;
+		length -= got;
+	}
+	return 0;
+}
+
+/* ---- one file ---- */
+
+void file_reader_close(struct file_reader *reader)
+{
+	if (!reader)
+		return;
+	close(reader->socket);
+	if (reader->process >= 0)
+		close(reader->process);
+	free(reader);
+}
+
+static int start(struct file_readers *readers, int place, struct file_reader *reader)
+{
+	struct file_reader_started started;
+	int sockets[2], given[2], server, error;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets))
+		return -errno;
+	given[0] = place;
+	given[1] = sockets[1];
+	error = socket_send(readers->socket, "", 1, given, 2);
+	/* Somebody has ended it. */
+	server = readers->socket;
+	if (error == -EPIPE && !start_server(readers)) {
+		close(server);
+		error = socket_send(readers->socket, "", 1, given, 2);
+	}
+	close(sockets[1]);
+	if (!error)
+		error = socket_receive(readers->socket, &started, sizeof(started), &reader->process, 1);
+	if (error || started.error) {
+		close(sockets[0]);
+		return error ?: started.error;
+	}
+	reader->socket = sockets[0];
+	reader->pid = started.pid;
+	return 0;
+}
+
+int file_reader_open(struct file_readers *readers, int place, struct opened_file *opened, struct file_reader **result)
+{
+	struct file_reader *reader = calloc(1, sizeof(*reader));
+	struct file_reader_opened answer;
+	int error;
+
+	if (!reader)
+		return -ENOMEM;
+	*reader = (struct file_reader){ .readers = readers, .socket = -1, .process = -1 };
+	error = start(readers, place, reader);
+	if (error) {
+		free(reader);
+		return error;
+	}
+	error = wait_for(reader);
+	if (!error)
+		error = socket_receive(reader->socket, &answer, sizeof(answer), &opened->descriptor, 1) ?: answer.error;
+	if (error) {
+		file_reader_close(reader);
+		return error;
+	}
+	opened->status = answer.status;
+	opened->is_local = answer.local;
+	*result = reader;
+	return 0;
+}
+
+/* Each is a digit for its level and a text. */
+static void write_messages(const struct log *log, const char *bytes, size_t length)
+{
+	const char *end = bytes + length, *zero;
+
+	for (; bytes < end; bytes = zero + 1) {
+		zero = memchr(bytes, '\0', end - bytes);
+		if (!zero || *bytes < '0' + XPT_LOG_DEBUG || *bytes > '0' + XPT_LOG_ERROR)
+			return;
+		log_write(log, *bytes - '0', "%s", bytes + 1);
+	}
+}
+
+/* *result: what the answer holds behind the messages, owned by the caller. */
+static int ask(struct file_reader *reader, struct file_reader_request *request, const char *name, char **result,
+	       size_t *length)
+{
+	struct file_reader_answer answer;
+	char *bytes;
+	int error;
+
+	request->name = strnlen(name, FILE_NAME_MAX - 1);
+	error = socket_send(reader->socket, request, sizeof(*request), NULL, 0);
+	if (!error && request->name)
+		error = socket_send(reader->socket, name, request->name, NULL, 0);
+	if (error)
+		return error == -EPIPE ? -EPROTO : error;
+	error = receive(reader, &answer, sizeof(answer));
+	if (!error && (answer.length > ANSWER_MAX || answer.log_length > answer.length))
+		error = -EPROTO;
+	bytes = error ? NULL : malloc(answer.length ?: 1);
+	if (!bytes)
+		return error ?: -ENOMEM;
+	error = receive(reader, bytes, answer.length);
+	if (error) {
+		free(bytes);
+		return error;
+	}
+	write_messages(reader->readers->log, bytes, answer.log_length);
+	*length = answer.length - answer.log_length;
+	memmove(bytes, bytes + answer.log_length, *length);
+	*result = bytes;
+	return 0;
+}
+
+int file_reader_search(struct file_reader *reader, const char *name, struct file_contents *contents)
+{
+	struct file_reader_request request = { .kind = FILE_SEARCH };
+	size_t length;
+	char *bytes;
+	int error = ask(reader, &request, name, &bytes, &length);
+
+	*contents = (struct file_contents){ 0 };
+	if (error)
+		return error;
+	error = file_contents_read(bytes, length, reader->readers->search.registry, contents);
+	free(bytes);
+	return error;
+}
+
+int file_reader_site(struct file_readers *readers, int place, const struct file_site *wanted, struct site *site)
+{
+	struct file_reader_request request = { .kind = FILE_SITE, .site = *wanted };
+	struct file_site_answer answer;
+	struct opened_file opened;
+	struct file_reader *reader;
+	size_t length;
+	char *bytes;
+	int error = file_reader_open(readers, place, &opened, &reader);
+
+	if (error)
+		return error;
+	close(opened.descriptor);
+	error = ask(reader, &request, "", &bytes, &length);
+	file_reader_close(reader);
+	if (error)
+		return error;
+	if (length == sizeof(answer))
+		memcpy(&answer, bytes, length);
+	free(bytes);
+	if (length != sizeof(answer) ||
+	    (!answer.error && (answer.site.class < SITE_OPTIMISED || answer.site.class > SITE_STEPPED)))
+		return -EPROTO;
+	*site = answer.site;
+	site->semaphore = 0;
+	return answer.error > 0 ? -EPROTO : answer.error;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Files of traced processes are read by processes of their own, one a file: whatever stands in it can do nothing but to give a
+ * false answer about this file, and a file system that never answers holds up nobody else.
+ *
+ * A process that was forked when the session was made (xputrace-reader) forks one for each file. That opens it, with the rights
+ * of root, hands the descriptor over, and gives up all rights before it reads the first byte: a user of its own, no
+ * capabilities, and a seccomp filter that leaves it reading of what is open and memory.
+ */
+#ifndef XPT_SESSION_FILE_READERS_H
+#define XPT_SESSION_FILE_READERS_H
+
+#include <sys/stat.h>
+
+#include "session/file_contents.h"
+
+struct file_readers;
+
+/* What search points to stays unchanged meanwhile. -errno. */
+int file_readers_start(const struct log *log, const struct file_search *search, struct file_readers **result);
+void file_readers_stop(struct file_readers *readers);
+
+/* One file, opened. */
+struct file_reader;
+
+struct opened_file {
+	int descriptor; /* for the caller to close */
+	struct stat status;
+	bool is_local; /* of a file system that always answers: it may be opened and read by anybody */
+};
+
+/*
+ * Opens the file that place, a descriptor of it (O_PATH), stands for, without waiting for leases. -ETIMEDOUT: its file system
+ * does not answer; -EPROTO: the process has ended; or what open() gives.
+ */
+int file_reader_open(struct file_readers *readers, int place, struct opened_file *opened, struct file_reader **result);
+/* Looks for what can be traced in it, once. name: for messages. Errors as above, -ENOMEM. */
+int file_reader_search(struct file_reader *reader, const char *name, struct file_contents *contents);
+/* Where a probe would go. */
+struct file_site {
+	__u64 offset;	 /* in the file */
+	__u32 arguments; /* as for site_choose() */
+	__u32 after;	 /* not 0: behind the call that returns there, as site_choose_after() */
+};
+
+/* As site_choose() and site_choose_after(), or an error as above. */
+int file_reader_site(struct file_readers *readers, int place, const struct file_site *wanted, struct site *site);
+void file_reader_close(struct file_reader *reader); /* may be NULL */
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Between the collector and the processes that read files for it. Included by file_reader*.c and nothing else. */
+#ifndef XPT_SESSION_FILE_READERS_PRIVATE_H
+#define XPT_SESSION_FILE_READERS_PRIVATE_H
+
+#include "session/file_readers.h"
+
+#define FILE_NAME_MAX 4096 /* bytes of a name, with its 0 */
+
+/*
+ * To xputrace-reader, over a socket that keeps messages apart: a byte with two descriptors, of the file (O_PATH) and of a stream
+ * for its process. It answers with this one, and the pidfd, unless the process has ended already.
+ */
+struct file_reader_started {
+	__s32 error;
+	__s32 pid;
+};
+
+/* From the process of a file: this with the descriptor; then, for a request, an answer. */
+struct file_reader_opened {
+	struct stat status;
+	__s32 error;
+	__u32 local;
+};
+
+/* Before the name of the file, for messages. */
+struct file_reader_request {
+	__u32 name; /* bytes */
+	__u32 kind; /* enum file_request */
+	struct file_site site;
+};
+
+enum file_request { FILE_SEARCH, FILE_SITE };
+
+/* For FILE_SITE. */
+struct file_site_answer {
+	__s32 error;
+	__u32 pad;
+	struct site site;
+};
+
+/* Before length bytes: messages (digit of the level, text, 0) of log_length bytes, and file_contents_write() or a site. */
+struct file_reader_answer {
+	__u64 length;
+	__u64 log_length;
+};
+
+struct file_reader_process {
+	int socket;
+	const struct file_search *search;
+};
+
+/* Takes commands from the socket until it is closed. context: struct file_reader_process. */
+void file_reader_process(void *context);
+
+/* One message with descriptors, at most two; -1 in place of those that are missing. 0, -EPROTO: it has ended; or -errno. */
+int socket_send(int socket, const void *bytes, size_t length, const int *descriptors, size_t count);
+int socket_receive(int socket, void *bytes, size_t length, int *descriptors, size_t count);
+
+#endif
