@@ -46,6 +46,7 @@ static int read_status(int descriptor, struct stat *status)
 {
 	struct statx found;
 
+	*status = (struct stat){ 0 };
 	if (statx(descriptor, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &found))
 		return -errno;
 	*status = (struct stat){ .st_dev = makedev(found.stx_dev_major, found.stx_dev_minor),
@@ -294,7 +295,7 @@ int analysed_pin(struct analysed_files *files, const struct mapped_file *mapped,
 	close(place);
 	if (descriptor < 0)
 		return descriptor;
-	if (!to_open && !analysed_has_any(pinned->file)) {
+	if (!pinned->file || (!to_open && !analysed_has_any(pinned->file))) {
 		close(descriptor);
 		return -ENOENT;
 	}

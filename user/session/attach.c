@@ -403,10 +403,11 @@ static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_
 	struct pinned_file pinned;
 	int error = analysed_pin(&attacher->files, mapped, false, &pinned), placed;
 
-	if (pinned.file)
+	if (error && pinned.file) /* there is nothing in it any more */
 		attached_bury_changed(&attacher->attached, pinned.file);
 	if (error)
 		return error == -ENOENT || error == -EWOULDBLOCK || error == -ETIMEDOUT ? 0 : error;
+	attached_bury_changed(&attacher->attached, pinned.file);
 	placed = scan_pinned(attacher, tgid, &pinned, loader);
 	pinned_close(&pinned);
 	return placed;
