@@ -2,7 +2,7 @@
 """A program that calls stand-in runtimes as no sane one does: each line of its input is a function and its arguments.
 
 Numbers are passed as they are; text:... is decoded from %XX; bytes:SIZE is memory of that size, behind which nothing is
-mapped; lazy:SIZE is memory whose pages come only when a thread of this very program is asked for them; handle: is room for one.
+mapped; place:PATH is a descriptor of a file that cannot be read through it; lazy:SIZE is memory whose pages come only when a thread of this very program is asked for them; handle: is room for one.
 Prints {"ready"}, then {"result"} for each line.
 """
 
@@ -61,6 +61,8 @@ def argument(word):
         return kept[-1]
     if kind in ("bytes", "lazy"):
         return ctypes.c_void_p((memory if kind == "bytes" else lazy)(int(rest)))
+    if kind == "place":
+        return ctypes.c_int(os.open(rest, os.O_PATH))
     return ctypes.c_uint64(int(word, 0))
 
 

@@ -10,10 +10,13 @@ import subprocess
 import time
 
 import hung_file_system
-from harm import Target, program
-from harness import NOBODY, SLOW, XPUTRACE, Process, Recorder, Skip, cases, library_path, need, run, scratch, wait_until, workload_path
+from codeobj_loads import KB, LIBRARIES, Capture, elf, make
+from harm import LONG, Target, program
+from harness import (NOBODY, SLOW, XPUTRACE, Process, Recorder, Skip, Workload, cases, compare_calls, library_path, need, run,
+                     scratch, wait_until, workload_path)
 
 ALONE = "collectors that trace every process place probes in the victims of others"
+CODE_HOSTILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "codeobj_hostile.py")
 EXECUTE = 55  # slot of a table that the collector is interested in
 
 
@@ -180,6 +183,129 @@ def test_file_system_that_does_not_answer(what):
             assert not any(int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")), status
             assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", status
     wait_until(lambda: not list(readers()), "the end of those that read files")
+
+
+ALTERNATES = """import ctypes, os, sys
+mmap = ctypes.CDLL(None).mmap
+mmap.restype = ctypes.c_void_p
+mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + 3 * [ctypes.c_int] + [ctypes.c_long]
+files = [os.open(path, os.O_RDONLY) for path in sys.argv[1:]]
+place = mmap(None, 65536, 5, 2, files[0], 0)
+print('ready', flush=True)
+while True:
+    for file in files:
+        mmap(place, 65536, 5, 0x12, file, 0)  # MAP_FIXED
+"""
+
+
+def test_two_files_at_one_address():
+    """One process maps two files at the same place in turn: where probes belong in one, the other one gets none."""
+    folder = scratch()
+    table, other = programs(folder), os.path.join(folder, "offset.so")
+    shutil.copy(workload_path("hostile/offset.so"), other)
+    victim = Victim(table)
+    end = time.monotonic() + (60 if LONG else 5 * SLOW)
+    with attacker("/usr/bin/python3", "-c", ALTERNATES, os.path.join(folder, "plugin.so"), other):
+        while time.monotonic() < end:  # it is looked at when a recording begins, and whenever it maps
+            Recorder("--all-processes", "-d", "300ms").finish()
+    check_unharmed(victim.outcome(), (0, 4))
+
+
+def test_exec_all_the_time():
+    """A process that becomes another program, with other libraries, again and again while it is looked at."""
+    folder = scratch()
+    table, other, script = programs(folder), os.path.join(folder, "offset.so"), os.path.join(folder, "again")
+    shutil.copy(workload_path("hostile/offset.so"), other)
+    with open(script, "w", encoding="ascii") as file:
+        file.write("#!/bin/sh\n[ \"$1\" ] || echo ready\n"
+                   "[ \"$1\" = a ] && LD_PRELOAD=%s exec \"$0\" b\nLD_PRELOAD=%s exec \"$0\" a\n"
+                   % (other, os.path.join(folder, "plugin.so")))
+    os.chmod(script, 0o755)
+    victim = Victim(table)
+    with attacker(script):
+        recorder = Recorder("--all-processes", "-d", "%ds" % (60 if LONG else 5))
+        recorder.finish()
+    check_unharmed(victim.outcome(), (0, 4))
+
+
+def test_file_is_cut_off():
+    """A library that is cut off, and written anew, while it has probes: the recording of others goes on."""
+    library = os.path.join(scratch(), "libnrt.so.1")
+    shutil.copy(library_path("libnrt.so.1"), library)
+    os.chown(library, NOBODY, NOBODY)
+    victim = Target(program("storm", "call", 300, 1))
+    with attacker("/usr/bin/python3", "-c", MAPS, library) as holder:
+        recorder = Recorder("-p", "%d,%d" % (holder.pid, victim.pid))
+        for content in (b"", b"\x7fELF" + bytes(1 << 16), os.urandom(1 << 16)):
+            with open(library, "wb") as file:
+                file.write(content)
+            with attacker("/usr/bin/python3", "-c", MAPS, *([library] if content else [])):
+                time.sleep(0.1)
+        victim.go()
+        outcome = victim.outcome()
+        trace = recorder.stop()
+    assert len(trace.of("nrt_tensor_write")) == outcome.result["family"]["nrt_tensor_write"]
+
+
+def test_process_number_is_used_again():
+    """The number of a process that has ended belongs to a stranger: that one is not traced."""
+    words = [workload_path("workload"), "nrt", "--wait-for-go", "--calls", 10]
+    first, second = Workload(words), Workload(words)
+    recorder = Recorder("-p", "%d,%d" % (first.pid, second.pid))
+    first.child.kill()
+    first.child.wait()
+    for _ in range(200):
+        with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as file:
+            file.write(str(first.pid - 1))
+        stranger = Workload(words)
+        if stranger.pid == first.pid:
+            break
+        stranger.child.kill()
+        stranger.child.wait()
+    else:
+        raise Skip("the number could not be had again")
+    stranger.go()
+    stranger.results()
+    second.go()
+    results = second.results()
+    trace = recorder.finish()
+    compare_calls(results, trace)
+    assert {call.pid for call in trace.calls} == {second.pid}
+
+
+@cases("path", "link", "descriptor", "descriptor's path")
+def test_secret(how):
+    """What only root may read is in no output, whatever a program of nobody's says that it loads."""
+    folder = scratch()
+    secret = make(elf, 64 * KB, 7, name="secret.hsaco", folder=folder)
+    os.chmod(secret.path, 0o600)
+    os.symlink("secret.hsaco", os.path.join(folder, "link"))
+    with open(secret.path, "rb") as file:
+        text = file.read()[32768:32800]
+    for path in (library_path(LIBRARIES["hip"]), library_path(LIBRARIES["hsa"]), CODE_HOSTILE):
+        shutil.copy(path, folder)
+    libraries = [os.path.join(folder, LIBRARIES[runtime]) for runtime in ("hip", "hsa")]
+    target = Process(["/usr/bin/python3", os.path.join(folder, os.path.basename(CODE_HOSTILE)), *libraries],
+                     user=NOBODY, group=NOBODY, extra_groups=[])
+    target.wait_line("stdout", '"ready"')
+    capture = Capture("-p", target.pid)
+    for line in {"path": ["hipModuleLoad handle: text:" + secret.path],
+                 "link": ["hipModuleLoad handle: text:%s/link" % folder],
+                 "descriptor": ["hsa_code_object_reader_create_from_file place:%s handle:" % secret.path],
+                 "descriptor's path": ["hsa_code_object_reader_create_from_file place:%s handle:" % secret.path] +
+                                      ["hipModuleLoad handle: text:/proc/self/fd/%d" % number for number in range(3, 9)]
+                 }[how]:
+        target.send(line + "\n")
+        target.wait_line("stdout", '"result"')
+    captured = capture.stop()
+    target.child.kill()
+    assert captured.loads(), "nothing was seen of it"
+    shown = [capture.stdout.encode(), capture.stderr.encode()]
+    for where, _, names in os.walk(capture.output):
+        for name in names:
+            with open(os.path.join(where, name), "rb") as file:
+                shown.append(file.read())
+    assert not any(text in one or text.hex().encode() in one for one in shown), "the secret is in the output"
 
 
 @cases("report", "list", "merge")

@@ -135,6 +135,7 @@ mkdir -p "$out/hostile"
 # shellcheck disable=SC2016,SC2086
 newer "$out/hostile/table" "$hostile"/* "$here/build.sh" || {
 	$cc $flags -fPIC -shared -Wl,-soname,plugin.so -Wl,-z,noseparate-code -o "$out/hostile/plugin.so" "$hostile/plugin.c"
+	$cc $flags -DSHIFTED -fPIC -shared -Wl,-soname,offset.so -Wl,-z,noseparate-code -o "$out/hostile/offset.so" "$hostile/plugin.c"
 	$cc $flags -o "$out/hostile/table" "$hostile/table.c" "$out/hostile/plugin.so" -Wl,-rpath,'$ORIGIN' -ldl
 }
 
