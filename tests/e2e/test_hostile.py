@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Names from the target never break the trace: quotes, control bytes, invalid UTF-8, bad pointers, 1 MB."""
 
+import csv
+import io
+import json
 import os
+import shutil
+import string
 import subprocess
 import sys
 
-from harness import (Recorder, Workload, compare_calls, entries_of, record_late, scratch, standin, workload_path)
+from harness import (SLOW, XPUTRACE, Process, Recorder, Workload, compare_calls, entries_of, library_path, record_late, run, scratch,
+                     standin, workload_path)
 
 # In the order of tests/workload/scenario/hostile.c; None: what cannot be read has no name.
 NAMES = [
@@ -77,7 +83,7 @@ def test_names():
 
 def test_names_through_recording():
     """The same through a recording."""
-    from harness import XPUTRACE, Trace, run
+    from harness import Trace
     workload = standin("hostile", "--calls", 5)
     folder = scratch()
     recorder = Recorder("-p", workload.pid, output=os.path.join(folder, "recording.xpt"))
@@ -111,3 +117,92 @@ def test_independent_reader():
                        check=True)
     except FileNotFoundError:
         pass
+
+
+# ---- every byte through every output ----
+
+EVERY_BYTE = bytes(set(range(1, 256)) - {ord("/")})
+
+
+def no_constant(text):
+    raise AssertionError("%s is no JSON" % text)
+
+
+def strict_json(text):
+    return json.loads(text, parse_constant=no_constant, object_pairs_hook=unique)
+
+
+def unique(pairs):
+    found = dict(pairs)
+    assert len(found) == len(pairs), "a member twice: %s" % pairs
+    return found
+
+
+def check_terminal(what, text):
+    """Lines that no terminal does anything with but show them."""
+    bad = sorted({character for character in text if not character.isprintable()} - {"\n"})
+    assert not bad, "%s shows %s" % (what, bad)
+
+
+def check_file(path):
+    if not path.endswith((".json", ".csv")):
+        return
+    with open(path, "rb") as file:
+        text = file.read().decode()
+    if path.endswith(".json"):
+        strict_json(text)
+    else:
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        assert rows and all(rows), "an empty row"
+
+
+def hostile_program():
+    """A program whose path, library and programs hold every byte, for ever."""
+    folder = os.path.join(os.fsencode(scratch()), EVERY_BYTE)
+    os.mkdir(folder)
+    program, library = os.path.join(folder, EVERY_BYTE), os.path.join(folder, b"lib" + EVERY_BYTE[:250])
+    shutil.copy(workload_path("workload"), program)
+    shutil.copy(library_path("libcuda.so.1"), library)
+    return Workload([os.fsdecode(program), "hostile", "--wait-for-go", "--calls", 0, "--rate", 20, "--library", os.fsdecode(library)])
+
+
+def test_every_output():
+    """What all commands print and write while such a program runs, as strict readers see it."""
+    workload = hostile_program()
+    workload.go()
+    folder, pid = scratch(), str(workload.pid)
+
+    def path(name):
+        return os.path.join(folder, name)
+    lasting = ["-d", "%gs" % (0.3 * SLOW)]
+    commands = [
+        ["record", "-p", pid, "-o", path("trace.json"), *lasting],
+        ["record", "-p", pid, "-o", path("recording.xpt"), *lasting],
+        ["report", path("recording.xpt"), "-o", path("report.json")],
+        ["stream", "-p", pid, "--match", ".", "-o", path("latency.csv"), *lasting],
+        ["stream", "-p", pid, "--match", ".", "--type", "trace", "-o", path("stream.json"), *lasting],
+        ["inspect", "-p", pid, "-o", path("inspect"), *lasting],
+        ["codeobj", "-p", pid, "-o", path("objects"), *lasting],
+        ["list", "runtimes", "-p", pid],
+        ["list", "sites", "-p", pid],
+        ["list", "programs", "-p", pid],
+        ["list", "runtimes", "-p", pid, "--format", "json"],
+        ["list", "sites", "-p", pid, "--format", "json"],
+        ["list", "programs", "-p", pid, "--format", "json"],
+    ]
+    try:
+        for words in commands:
+            shown = run([XPUTRACE] + words)
+            assert shown.status == 0, (words, shown.stdout, shown.stderr)
+            check_terminal("standard error of %s" % words, shown.stderr)
+            if "json" in words:
+                strict_json(shown.stdout)
+            if words[0] == "list" and words[1] != "programs":
+                assert string.ascii_uppercase in shown.stdout, "the name of the library is missing"
+            check_terminal("%s" % words, shown.stdout)
+    finally:
+        workload.child.kill()
+    written = [os.path.join(where, name) for where, _, names in os.walk(folder) for name in names]
+    for one in written:
+        check_file(one)
+    assert {os.path.splitext(one)[1] for one in written} >= {".json", ".csv", ".xpt"}, written
