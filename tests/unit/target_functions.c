@@ -98,6 +98,21 @@ static const struct found_function *get(const struct fixture *fixture, __u16 spe
 	return NULL;
 }
 
+/* Of this process. */
+static int add_table(struct fixture *fixture, __u64 returned, __u64 bias)
+{
+	const struct pending_table *table = &fixture->found.tables[0];
+	struct table_words words;
+	int error = functions_read_table(table, getpid(), returned, bias, &words);
+
+	if (error)
+		return error;
+	error = functions_add_table(NULL, &fixture->registry, &fixture->mapped, table->runtime, &words,
+				    &fixture->found);
+	table_words_free(&words);
+	return error;
+}
+
 static void expect_sorted_and_probed_once(const struct found_functions *found)
 {
 	for (size_t i = 1; i < found->count; i++) {
@@ -247,14 +262,10 @@ Test(target_functions, table_filled_later)
 		}
 	mapped_files_free(&files);
 	cr_assert_neq(fixture.mapped.start, 0);
-	cr_expect_eq(functions_add_table(NULL, &fixture.registry, &fixture.mapped, &fixture.found.tables[0], getpid(),
-					 map->l_addr + table, &fixture.found),
-		     -ENODATA, "not yet");
+	cr_expect_eq(add_table(&fixture, map->l_addr + table, map->l_addr), -ENODATA, "not yet");
 	*(void **)&fill = dlsym(handle, "fill");
 	fill();
-	cr_assert_eq(functions_add_table(NULL, &fixture.registry, &fixture.mapped, &fixture.found.tables[0], getpid(),
-					 map->l_addr + table, &fixture.found),
-		     0);
+	cr_assert_eq(add_table(&fixture, map->l_addr + table, map->l_addr), 0);
 	cr_assert_eq(fixture.found.count, 3);
 	cr_assert_not_null(get(&fixture, 0, path, "s1"));
 	cr_expect_eq(get(&fixture, 0, path, "s1")->by, FOUND_TABLE_MEMORY);
@@ -278,9 +289,7 @@ Test(target_functions, table_unknown)
 	cr_assert_eq(fixture.found.table_count, 1);
 	cr_expect_eq(fixture.found.tables[0].table_address, 0);
 	fixture.runtime.table.through_count = 1;
-	cr_expect_eq(functions_add_table(NULL, &fixture.registry, &fixture.mapped, &fixture.found.tables[0], getpid(),
-					 8, &fixture.found),
-		     -ENOENT);
+	cr_expect_eq(add_table(&fixture, 8, 0), -ENOENT);
 	found_functions_free(&fixture.found);
 }
 

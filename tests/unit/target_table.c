@@ -198,6 +198,19 @@ Test(target_table, filled_at_run_time)
 	}
 }
 
+static int table_from_memory(struct elf_file *file, const struct table_spec *spec, pid_t pid, __u64 address, __u64 bias,
+			     struct api_table *table)
+{
+	struct table_words words;
+	int error = table_words_read(spec, pid, address, &words);
+
+	if (error)
+		return error;
+	error = api_table_from_words(NULL, file, spec, &words, bias, table);
+	table_words_free(&words);
+	return error;
+}
+
 Test(target_table, from_memory)
 {
 	struct loaded loaded;
@@ -207,19 +220,17 @@ Test(target_table, from_memory)
 
 	load(support_library("sized.c", sized, "-O2"), &loaded);
 	address = (__u64)(uintptr_t)call(&loaded, "Empty");
-	cr_expect_eq(api_table_from_memory(NULL, loaded.file, &sized_spec, getpid(), address, loaded.bias, &table),
-		     -ENODATA, "size is still 0");
+	cr_expect_eq(table_from_memory(loaded.file, &sized_spec, getpid(), address, loaded.bias, &table), -ENODATA,
+		     "size is still 0");
 	truth = call(&loaded, "Late");
-	cr_assert_eq(api_table_from_memory(NULL, loaded.file, &sized_spec, getpid(), address, loaded.bias, &table), 0);
+	cr_assert_eq(table_from_memory(loaded.file, &sized_spec, getpid(), address, loaded.bias, &table), 0);
 	cr_expect_eq(table.slot_count, 10);
 	cr_expect_eq(table.address + loaded.bias, address);
 	for (size_t i = 0; i < 10; i++)
 		cr_expect_eq(table.slots[i] + (truth[2 + i] ? loaded.bias : 0), truth[2 + i], "slot %zu", i);
 	api_table_free(&table);
-	cr_expect_eq(api_table_from_memory(NULL, loaded.file, &sized_spec, getpid(), 16, loaded.bias, &table),
-		     -ENODATA);
-	cr_expect_eq(api_table_from_memory(NULL, loaded.file, &sized_spec, 0x3fffff, address, loaded.bias, &table),
-		     -ESRCH);
+	cr_expect_eq(table_from_memory(loaded.file, &sized_spec, getpid(), 16, loaded.bias, &table), -ENODATA);
+	cr_expect_eq(table_from_memory(loaded.file, &sized_spec, 0x3fffff, address, loaded.bias, &table), -ESRCH);
 	unload(&loaded);
 }
 
@@ -234,8 +245,8 @@ Test(target_table, from_memory_without_size)
 	load(support_library("versioned.c", versioned, "-O2"), &loaded);
 	object = (void *)call(&loaded, "Accessor");
 	truth = object[0](1);
-	cr_assert_eq(api_table_from_memory(NULL, loaded.file, &versioned_spec, getpid(), (__u64)(uintptr_t)truth,
-					   loaded.bias, &table),
+	cr_assert_eq(table_from_memory(loaded.file, &versioned_spec, getpid(), (__u64)(uintptr_t)truth, loaded.bias,
+				       &table),
 		     0);
 	expect_slots(&loaded, &table, truth, SLOTS, "memory");
 	api_table_free(&table);

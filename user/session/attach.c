@@ -320,12 +320,19 @@ int attach_functions(struct attacher *attacher, pid_t tgid, const struct mapped_
 }
 
 int attach_table(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct analysed *file,
-		 const struct pending_table *table, __u64 address)
+		 const struct pending_table *table, __u64 returned)
 {
 	struct found_functions found = {};
-	int error;
+	struct table_words words;
+	__u64 bias;
+	int error = analysed_bias(file, mapped, &bias);
 
-	error = functions_add_table(attacher->log, attacher->options.registry, mapped, table, tgid, address, &found);
+	if (!error)
+		error = functions_read_table(table, tgid, returned, bias, &words);
+	if (error)
+		return error;
+	error = file_reader_table(attacher->files.readers, mapped, table->runtime, &words, &found);
+	table_words_free(&words);
 	if (!error)
 		error = attach_functions(attacher, tgid, mapped, file, &found, false);
 	found_functions_free(&found);
@@ -337,16 +344,13 @@ static int link_known_tables(struct attacher *attacher, pid_t tgid, const struct
 			     const struct analysed *file)
 {
 	int placed = 0, result;
-	__u64 bias;
 
-	if (analysed_bias(file, mapped, &bias))
-		return 0;
 	for (size_t i = 0; i < file->contents.found.table_count; i++) {
 		const struct pending_table *table = &file->contents.found.tables[i];
 
 		if (!table->table_address)
 			continue;
-		result = attach_table(attacher, tgid, mapped, file, table, table->table_address + bias);
+		result = attach_table(attacher, tgid, mapped, file, table, 0);
 		if (error_is_shortage(result))
 			return result;
 		if (result > 0)

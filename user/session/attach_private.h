@@ -70,9 +70,9 @@ int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file
 /* Probes for those of found that have none yet; with_own: and what else the file has. Answers as attach_sites(). */
 int attach_functions(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped,
 		     const struct analysed *file, const struct found_functions *found, bool with_own);
-/* For the functions of a table that is filled at run time, read in the process. Answers as attach_sites(). */
+/* For the functions of a table that is filled at run time, read in the process. returned: by its accessor. As attach_sites(). */
 int attach_table(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct analysed *file,
-		 const struct pending_table *table, __u64 address);
+		 const struct pending_table *table, __u64 returned);
 /* Whether the process has a probe there, shared or its own. */
 bool attacher_has(const struct attacher *attacher, pid_t tgid, const struct analysed *file, __u64 offset);
 

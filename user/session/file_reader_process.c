@@ -212,6 +212,21 @@ static void answer(int socket, const struct messages *messages, const void *byte
 		file_write(socket, bytes, length);
 }
 
+static bool receive_all(int socket, void *bytes, size_t length)
+{
+	char *to = bytes;
+
+	while (length) {
+		ssize_t got = read(socket, to, length);
+
+		if (got <= 0)
+			return false;
+		to += got;
+		length -= got;
+	}
+	return true;
+}
+
 static void search(const struct file_search *search, const struct mapped_file *mapped, int socket)
 {
 	struct messages messages = { 0 };
@@ -226,6 +241,33 @@ static void search(const struct file_search *search, const struct mapped_file *m
 	if (!messages.out || !out)
 		return;
 	file_contents_search(&log, search, mapped, &contents);
+	file_contents_write(out, &contents);
+	if (!fclose(messages.out) && !fclose(out))
+		answer(socket, &messages, bytes, length);
+}
+
+static void read_table(const struct file_search *search, const struct file_table *table, struct mapped_file *mapped,
+		       int socket)
+{
+	struct table_words words = { .address = table->address, .count = table->words };
+	struct messages messages = { 0 };
+	const struct log log = { on_message, &messages, XPT_LOG_DEBUG };
+	struct file_contents contents = { 0 };
+	char *bytes = NULL;
+	size_t length = 0;
+	FILE *out;
+
+	words.words = table->words > TABLE_WORDS_MAX ? NULL : calloc(table->words ?: 1, sizeof(*words.words));
+	messages.out = open_memstream(&messages.text, &messages.length);
+	out = open_memstream(&bytes, &length);
+	if (!words.words || !messages.out || !out || table->runtime >= search->registry->runtime_count ||
+	    !receive_all(socket, words.words, words.count * sizeof(*words.words)))
+		return;
+	mapped->start = table->start;
+	mapped->offset = table->offset;
+	if (functions_add_table(&log, search->registry, mapped, search->registry->runtimes[table->runtime], &words,
+				&contents.found))
+		memset(&contents.found, 0, sizeof(contents.found));
 	file_contents_write(out, &contents);
 	if (!fclose(messages.out) && !fclose(out))
 		answer(socket, &messages, bytes, length);
@@ -263,13 +305,15 @@ static void read_one(const struct file_reader_process *process, int place, int s
 		return;
 	if (give_up_rights())
 		return;
-	if (read(socket, &request, sizeof(request)) != sizeof(request) || request.name >= sizeof(name) ||
-	    read(socket, name, request.name) != (ssize_t)request.name)
+	if (!receive_all(socket, &request, sizeof(request)) || request.name >= sizeof(name) ||
+	    !receive_all(socket, name, request.name))
 		return;
 	name[request.name] = '\0';
 	mapped.descriptor = descriptor;
 	if (request.kind == FILE_SITE)
 		find_site(&request.site, &mapped, socket);
+	else if (request.kind == FILE_TABLE)
+		read_table(process->search, &request.table, &mapped, socket);
 	else
 		search(process->search, &mapped, socket);
 }

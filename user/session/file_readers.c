@@ -230,8 +230,8 @@ static void write_messages(const struct log *log, const char *bytes, size_t leng
 }
 
 /* *result: what the answer holds behind the messages, owned by the caller. */
-static int ask(struct file_reader *reader, struct file_reader_request *request, const char *name, char **result,
-	       size_t *length)
+static int ask(struct file_reader *reader, struct file_reader_request *request, const char *name,
+	       const struct table_words *words, char **result, size_t *length)
 {
 	struct file_reader_answer answer;
 	char *bytes;
@@ -241,6 +241,8 @@ static int ask(struct file_reader *reader, struct file_reader_request *request, 
 	error = socket_send(reader->socket, request, sizeof(*request), NULL, 0);
 	if (!error && request->name)
 		error = socket_send(reader->socket, name, request->name, NULL, 0);
+	if (!error && words && words->count)
+		error = socket_send(reader->socket, words->words, words->count * sizeof(*words->words), NULL, 0);
 	if (error)
 		return error == -EPIPE ? -EPROTO : error;
 	error = receive(reader, &answer, sizeof(answer));
@@ -266,7 +268,7 @@ int file_reader_search(struct file_reader *reader, const char *name, struct file
 	struct file_reader_request request = { .kind = FILE_SEARCH };
 	size_t length;
 	char *bytes;
-	int error = ask(reader, &request, name, &bytes, &length);
+	int error = ask(reader, &request, name, NULL, &bytes, &length);
 
 	*contents = (struct file_contents){ 0 };
 	if (error)
@@ -289,7 +291,7 @@ int file_reader_site(struct file_readers *readers, int place, const struct file_
 	if (error)
 		return error;
 	close(opened.descriptor);
-	error = ask(reader, &request, "", &bytes, &length);
+	error = ask(reader, &request, "", NULL, &bytes, &length);
 	file_reader_close(reader);
 	if (error)
 		return error;
@@ -302,4 +304,36 @@ int file_reader_site(struct file_readers *readers, int place, const struct file_
 	*site = answer.site;
 	site->semaphore = 0;
 	return answer.error > 0 ? -EPROTO : answer.error;
+}
+
+int file_reader_table(struct file_readers *readers, const struct mapped_file *mapped, const struct description *runtime,
+		      const struct table_words *words, struct found_functions *found)
+{
+	struct file_reader_request request = {
+		.kind = FILE_TABLE,
+		.table = { runtime->index, mapped->start, mapped->offset, words->address, words->count },
+	};
+	struct file_contents contents;
+	struct opened_file opened;
+	struct file_reader *reader;
+	size_t length;
+	char *bytes;
+	int error = file_reader_open(readers, mapped->descriptor, &opened, &reader);
+
+	*found = (struct found_functions){ 0 };
+	if (error)
+		return error;
+	close(opened.descriptor);
+	error = ask(reader, &request, mapped->path, words, &bytes, &length);
+	file_reader_close(reader);
+	if (error)
+		return error;
+	error = file_contents_read(bytes, length, readers->search.registry, &contents);
+	free(bytes);
+	if (error)
+		return error;
+	*found = contents.found;
+	contents.found = (struct found_functions){ 0 };
+	file_contents_free(&contents);
+	return 0;
 }

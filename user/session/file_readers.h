@@ -45,6 +45,12 @@ struct file_site {
 
 /* As site_choose() and site_choose_after(), or an error as above. */
 int file_reader_site(struct file_readers *readers, int place, const struct file_site *wanted, struct site *site);
+/*
+ * The functions of a table that was read in a process: mapped is open, and tells where it lies there. As functions_add_table(),
+ * or an error as above.
+ */
+int file_reader_table(struct file_readers *readers, const struct mapped_file *mapped, const struct description *runtime,
+		      const struct table_words *words, struct found_functions *found);
 void file_reader_close(struct file_reader *reader); /* may be NULL */
 
 #endif

@@ -23,14 +23,25 @@ struct file_reader_opened {
 	__u32 local;
 };
 
-/* Before the name of the file, for messages. */
+/* A table that was read in a process that has mapped the file. */
+struct file_table {
+	__u64 runtime;	     /* its index */
+	__u64 start, offset; /* of the mapping */
+	__u64 address;	     /* of the table, in the process */
+	__u64 words;
+};
+
+/* Before the name of the file, for messages, and the words of a table. */
 struct file_reader_request {
 	__u32 name; /* bytes */
 	__u32 kind; /* enum file_request */
-	struct file_site site;
+	union {
+		struct file_site site;
+		struct file_table table;
+	};
 };
 
-enum file_request { FILE_SEARCH, FILE_SITE };
+enum file_request { FILE_SEARCH, FILE_SITE, FILE_TABLE };
 
 /* For FILE_SITE. */
 struct file_site_answer {

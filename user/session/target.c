@@ -36,15 +36,20 @@ static int walk_file(struct walk *walk, const struct mapped_file *mapped, pid_t 
 
 	for (size_t i = 0; !error && pid && i < found.table_count; i++) {
 		const struct pending_table *table = &found.tables[i];
+		struct table_words words;
 		struct elf_file *elf;
 		__u64 address;
+		int unknown;
 
 		if (!table->table_address || elf_file_open(NULL, mapped->open_path, mapped->path, &elf))
 			continue;
-		if (!elf_file_address(elf, mapped->offset, &address))
-			functions_add_table(&walk->log, walk->registry, mapped, table, pid,
-					    table->table_address + mapped->start - address, &found);
+		unknown = elf_file_address(elf, mapped->offset, &address) ?:
+				  functions_read_table(table, pid, 0, mapped->start - address, &words);
 		elf_file_close(elf);
+		if (unknown)
+			continue;
+		functions_add_table(&walk->log, walk->registry, mapped, table->runtime, &words, &found);
+		table_words_free(&words);
 	}
 	if (!error && found.missing)
 		log_debug(&walk->log, "%s: %s", mapped->path, found.missing);

@@ -372,21 +372,24 @@ int functions_find(const struct log *log, const struct registry *registry, const
 	return error;
 }
 
-/* Where the table is in the process. What an accessor on the way returns is an object, not the table. */
-static int table_in_process(const struct pending_table *pending, __u64 returned, __u64 bias, __u64 *address)
+int functions_read_table(const struct pending_table *pending, pid_t pid, __u64 returned, __u64 bias,
+			 struct table_words *result)
 {
-	*address = pending->table_address ? pending->table_address + bias : returned;
-	return pending->table_address || !pending->runtime->table.through_count ? 0 : -ENOENT;
+	const struct table_spec *spec = &pending->runtime->table;
+
+	/* What an accessor on the way returns is an object, not the table. */
+	if (!pending->table_address && spec->through_count)
+		return -ENOENT;
+	return table_words_read(spec, pid, pending->table_address ? pending->table_address + bias : returned, result);
 }
 
 int functions_add_table(const struct log *log, const struct registry *registry, const struct mapped_file *mapped,
-			const struct pending_table *pending, pid_t pid, __u64 table_address,
+			const struct description *runtime, const struct table_words *words,
 			struct found_functions *result)
 {
 	struct look look = { .log = log, .mapped = mapped, .found = result };
-	const struct description *runtime = pending->runtime;
 	struct api_table table;
-	__u64 base, address;
+	__u64 base;
 	int error;
 
 	if (registry_find(registry, runtime->name) != runtime)
@@ -396,10 +399,7 @@ int functions_add_table(const struct log *log, const struct registry *registry, 
 		return error;
 	error = elf_file_address(look.file, mapped->offset, &base);
 	if (!error)
-		error = table_in_process(pending, table_address, mapped->start - base, &address);
-	if (!error)
-		error = api_table_from_memory(log, look.file, &runtime->table, pid, address, mapped->start - base,
-					      &table);
+		error = api_table_from_words(log, look.file, &runtime->table, words, mapped->start - base, &table);
 	if (!error) {
 		error = place_slots(&look, runtime, &table, FOUND_TABLE_MEMORY);
 		api_table_free(&table);

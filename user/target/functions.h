@@ -46,12 +46,15 @@ struct found_functions {
 int functions_find(const struct log *log, const struct registry *registry, const struct mapped_file *mapped,
 		   struct found_functions *result);
 /*
- * Adds the functions of a table that is read from the memory of a process. table_address: what the accessor returned; where
- * pending->table_address is known, the table is taken from there. New functions share the sites that are there already.
- * -ENODATA: the table is not filled in yet; -ENOENT: no table can be reached from the accessor's return.
+ * Reads a table from the memory of a process that has mapped the file bias further than its virtual addresses. returned: what
+ * the accessor returned; where pending->table_address is known, the table is taken from there. -ENODATA: the table is not
+ * filled in yet; -ENOENT: no table can be reached from the accessor's return; -ESRCH, -ENOMEM.
  */
+int functions_read_table(const struct pending_table *pending, pid_t pid, __u64 returned, __u64 bias,
+			 struct table_words *result);
+/* Adds the functions of a table that was read. New functions share the sites that are there already. -ENODATA; -ENOMEM. */
 int functions_add_table(const struct log *log, const struct registry *registry, const struct mapped_file *mapped,
-			const struct pending_table *pending, pid_t pid, __u64 table_address,
+			const struct description *runtime, const struct table_words *words,
 			struct found_functions *result);
 /* The file as ELF: as it is open, or else by its path. Errors as elf_file_open(). */
 int mapped_file_elf(const struct log *log, const struct mapped_file *mapped, struct elf_file **result);

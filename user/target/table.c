@@ -10,7 +10,6 @@
 #include "target/table_decoder.h"
 
 #define SLOT_MAX 4096
-#define TABLE_BYTES_MAX (SLOT_MAX * 8)
 #define ACCESSOR_BYTES 256
 #define TAIL_MAX 4    /* accessors that only jump on to the next */
 #define RUN_CERTAIN 8 /* so many addresses of code in a row are no accident */
@@ -246,44 +245,60 @@ static int size_in_memory(const struct table_spec *spec, pid_t pid, __u64 table,
 	return *size ? 0 : -ENODATA;
 }
 
-int api_table_from_memory(const struct log *log, struct elf_file *file, const struct table_spec *spec, pid_t pid,
-			  __u64 table_address, __u64 load_bias, struct api_table *result)
+int table_words_read(const struct table_spec *spec, pid_t pid, __u64 address, struct table_words *result)
 {
-	size_t size = 0, filled = 0;
+	size_t size = 0;
 	ssize_t got;
-	int error;
+	int error = size_in_memory(spec, pid, address, &size);
 
-	memset(result, 0, sizeof(*result));
-	result->address = table_address - load_bias;
-	error = size_in_memory(spec, pid, table_address, &size);
+	*result = (struct table_words){ .address = address };
 	if (error)
 		return error == -EFAULT ? -ENODATA : error;
 	size -= spec->slots_offset;
-	result->slots = malloc(size);
-	if (!result->slots)
+	result->words = malloc(size);
+	if (!result->words)
 		return -ENOMEM;
-	got = process_read_memory(pid, table_address + spec->slots_offset, result->slots, size);
+	got = process_read_memory(pid, address + spec->slots_offset, result->words, size);
 	if (got < 0) {
-		api_table_free(result);
+		table_words_free(result);
 		return got == -EFAULT ? -ENODATA : (int)got;
 	}
-	while (result->slot_count < (size_t)got / 8) {
-		__u64 *slot = &result->slots[result->slot_count];
+	result->count = (size_t)got / 8;
+	return 0;
+}
 
-		*slot -= load_bias;
-		if (elf_file_is_executable(file, *slot))
+void table_words_free(struct table_words *words)
+{
+	free(words->words);
+	words->words = NULL;
+	words->count = 0;
+}
+
+int api_table_from_words(const struct log *log, struct elf_file *file, const struct table_spec *spec,
+			 const struct table_words *words, __u64 load_bias, struct api_table *result)
+{
+	size_t filled = 0;
+
+	*result = (struct api_table){ .address = words->address - load_bias };
+	result->slots = calloc(words->count ?: 1, sizeof(*result->slots));
+	if (!result->slots)
+		return -ENOMEM;
+	while (result->slot_count < words->count) {
+		__u64 slot = words->words[result->slot_count] - load_bias;
+
+		if (elf_file_is_executable(file, slot))
 			filled++;
 		else if (spec->size_offset < 0)
 			break;
 		else
-			*slot = 0;
-		result->slot_count++;
+			slot = 0;
+		result->slots[result->slot_count++] = slot;
 	}
 	if (!filled) {
 		api_table_free(result);
 		return -ENODATA;
 	}
-	log_debug(log, "the API table of %s has %zu functions in process %d", spec->accessor, filled, (int)pid);
+	log_debug(log, "the API table of %s has %zu functions in the process", spec->accessor, filled);
 	return 0;
 }
 

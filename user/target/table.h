@@ -20,13 +20,26 @@ struct api_table {
 int api_table_from_file(const struct log *log, struct elf_file *file, const struct table_spec *spec,
 			__u64 accessor_address, struct api_table *result);
 
+/* Words of a process's memory, from a table's slots on. */
+struct table_words {
+	__u64 address; /* of the table, in the process */
+	__u64 *words;  /* owned; what is behind the table may be there, too */
+	size_t count;
+};
+
+#define TABLE_WORDS_MAX (TABLE_BYTES_MAX / 8)
+#define TABLE_BYTES_MAX (1u << 16) /* of slots */
+
+/* Reads them from a running process. -ENODATA: not filled in yet (size 0 or implausible), -ESRCH: process gone, -ENOMEM. */
+int table_words_read(const struct table_spec *spec, pid_t pid, __u64 address, struct table_words *result);
+void table_words_free(struct table_words *words);
+
 /*
- * Reads a table from a running process. table_address: in the process. Slots are converted to virtual addresses of the
- * file with load_bias (address in process minus virtual address); slots that point elsewhere are 0.
- * -ENODATA: not filled in yet (size 0 or implausible), -ESRCH: process gone.
+ * The table that the words are: slots are converted to virtual addresses of the file with load_bias (address in process minus
+ * virtual address); slots that point elsewhere are 0. -ENODATA: not filled in yet; -ENOMEM.
  */
-int api_table_from_memory(const struct log *log, struct elf_file *file, const struct table_spec *spec, pid_t pid,
-			  __u64 table_address, __u64 load_bias, struct api_table *result);
+int api_table_from_words(const struct log *log, struct elf_file *file, const struct table_spec *spec,
+			 const struct table_words *words, __u64 load_bias, struct api_table *result);
 void api_table_free(struct api_table *table);
 
 #endif
