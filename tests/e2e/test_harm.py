@@ -104,7 +104,7 @@ def tool(name):
 
 
 WORKLOAD = ("nrt", "--calls", "50", "--threads", "2")
-GDB = ("-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "run")
+GDB = ("-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "set print thread-events off", "-ex", "run")
 
 
 def made_by(process):
