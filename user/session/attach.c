@@ -79,22 +79,20 @@ int attacher_create(const struct attacher_options *options, struct attacher **re
 	struct attacher *attacher = calloc(1, sizeof(*attacher));
 	int error = -ENOMEM;
 
-	if (!attacher)
+	if (!attacher) {
+		file_readers_stop(options->readers);
 		return -ENOMEM;
+	}
 	attacher->options = *options;
 	attacher->log = options->log;
 	attacher->attached.kern = options->kern;
 	attacher->announced_spec = calloc(attacher_spec_count(options->registry), sizeof(bool));
 	attacher->announced_runtime = calloc(options->registry->runtime_count ?: 1, sizeof(bool));
 	attacher->files.log = options->log;
+	attacher->files.readers = options->readers;
 	attacher->cost = calloc(attacher_spec_count(options->registry), sizeof(*attacher->cost));
 	if (attacher->announced_spec && attacher->announced_runtime && attacher->cost)
 		error = set_own_specs(attacher);
-	if (!error)
-		error = file_readers_start(options->log,
-					   &(struct file_search){ options->registry, wants(attacher, XPT_ROLE_OPERATOR),
-								  options->loader },
-					   &attacher->files.readers);
 	if (error) {
 		attacher_free(attacher);
 		return error;

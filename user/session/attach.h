@@ -11,14 +11,16 @@
 #include "target/site.h"
 
 struct attacher;
+struct file_readers;
 
 struct attacher_options {
 	const struct log *log;
 	const struct registry *registry;
 	struct kern *kern;
-	bool all_processes; /* one link a file for everybody, instead of one a file and process */
-	bool loader;	    /* threads that map a library wait in the dynamic loader for their probes */
-	bool codes;	    /* code objects are captured */
+	struct file_readers *readers; /* the attacher's from now on, whatever comes of it */
+	bool all_processes;	      /* one link a file for everybody, instead of one a file and process */
+	bool loader;		      /* threads that map a library wait in the dynamic loader for their probes */
+	bool codes;		      /* code objects are captured */
 	__u32 roles; /* bit (1 << enum xpt_role): functions that get probes; those that tell of programs always do */
 	/* Called with RUNTIME, SPEC and CLASS records before the first record of a spec can come. */
 	int (*record)(void *context, const struct xpt_record_header *record);

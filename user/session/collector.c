@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "kern/features.h"
+#include "session/file_readers.h"
 
 #define BUFFER_BYTES (8u << 20)
 #define LOSSES_INTERVAL 200000000ull /* ns */
@@ -261,10 +262,21 @@ static int open_kernel(struct collector *collector)
 	};
 	int error;
 
+	/* Before the kernel's side, which takes memory: it is forked for each file. */
+	error = file_readers_start(&collector->log,
+				   &(struct file_search){ collector->registry,
+							  attacher_options.roles >> XPT_ROLE_OPERATOR & 1,
+							  attacher_options.loader },
+				   &attacher_options.readers);
+	if (error) {
+		log_error(&collector->log, "cannot start a process: %s", strerror(-error));
+		return error;
+	}
 	counter_side_lend(collector->counter_side, &kern_options);
 	error = kern_open(&collector->log, &kern_options, &collector->kern);
 	counter_side_lent(collector->counter_side);
 	if (error) {
+		file_readers_stop(attacher_options.readers);
 		explain_kernel(collector, error);
 		return error;
 	}
