@@ -128,13 +128,35 @@ def test_lease():
     assert "somebody holds a lease on it" in recorder.stderr, recorder.stderr
 
 
-def readers():
-    """/proc/PID/status of the processes that read files."""
+def readers(name="xputrace-file"):
+    """/proc/PID/status of the processes that read a file, or those for files of root's."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError), open("/proc/%s/status" % pid, encoding="ascii", errors="replace") as file:
             status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
-            if status["Name"] == "xputrace-file":
+            if status["Name"] == name:
                 yield {name: value.strip() for name, value in status.items()}
+
+
+def has_no_rights(status):
+    user, = set(status["Uid"].split())
+    return int(user) not in (0, NOBODY) and status["Groups"] in ("", user) and \
+        not any(int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")) and \
+        status["NoNewPrivs"] == "1" and status["Seccomp"] == "2"
+
+
+def test_reader_of_roots_files():
+    """The process that reads what only root may change has no rights either; when it ends, libraries that come later are read."""
+    workload = Workload([workload_path("workload"), "nrt", "--wait-for-go", "--dlopen", "--calls", 200, "--rate", 200])
+    recorder = Recorder("-p", workload.pid)
+    wait_until(lambda: any(map(has_no_rights, readers("xputrace-files"))), "a process without rights")
+    wait_until(lambda: all(map(has_no_rights, readers("xputrace-files"))), "none with rights")
+    for status in readers("xputrace-files"):
+        os.kill(int(status["Pid"]), signal.SIGKILL)
+    workload.go()
+    workload.results()
+    trace = recorder.finish()
+    assert trace.of("nrt_unload"), "the library was not read"
+    assert "has ended" not in recorder.stderr, recorder.stderr
 
 
 MAPS = """import mmap, sys
@@ -176,12 +198,8 @@ def test_file_system_that_does_not_answer(what):
     # Those that wait for a file are ended as soon as they can be.
     assert len(left) == len(paths), left
     if what == "read":  # they have opened it, and may do nothing else any more
-        users = {status["Uid"].split()[0] for status in left}
-        assert len(users) == len(left) and "0" not in users and NOBODY not in map(int, users), users
-        for status in left:
-            assert len(set(status["Uid"].split())) == 1 and status["Groups"] in ("", status["Gid"].split()[0]), status
-            assert not any(int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")), status
-            assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", status
+        assert all(map(has_no_rights, left)), left
+        assert len({status["Uid"] for status in left}) == len(left), "two of one user"
     wait_until(lambda: not list(readers()), "the end of those that read files")
 
 

@@ -211,6 +211,16 @@ Test(session_file_contents, processes)
 	cr_expect_eq(site.function, fixture.contents.found.functions[0].site.function);
 	cr_expect_eq(file_reader_site(readers, place, &(struct file_site){ 1ull << 40, 0, 0 }, &site), -ENOENT);
 	close(place);
+	for (int i = 0; i < 40; i++) { /* more than its descriptors */
+		int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+
+		cr_assert_eq(file_reader_share(readers, descriptor, &reader), 0);
+		cr_assert_eq(file_reader_search(reader, path, &contents), 0);
+		cr_expect_eq(contents.found.count, fixture.contents.found.count);
+		file_contents_free(&contents);
+		file_reader_close(reader);
+		close(descriptor);
+	}
 	file_readers_stop(readers);
 	end(&fixture);
 }

@@ -37,6 +37,7 @@ void analysed_files_free(struct analysed_files *files)
 		analysed_free(files->files[i]);
 	free(files->files);
 	free(files->silent);
+	free(files->local);
 }
 
 /* ---- identity ---- */
@@ -52,6 +53,7 @@ static int read_status(int descriptor, struct stat *status)
 	*status = (struct stat){ .st_dev = makedev(found.stx_dev_major, found.stx_dev_minor),
 				 .st_ino = found.stx_ino,
 				 .st_mode = found.stx_mode,
+				 .st_uid = found.stx_uid,
 				 .st_size = found.stx_size,
 				 .st_mtim = { found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec },
 				 .st_ctim = { found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec } };
@@ -125,6 +127,33 @@ static void note_silent(struct analysed_files *files, const struct stat *status)
 							    clock_monotonic() + SILENT_FOR };
 }
 
+/* ---- devices ---- */
+
+static bool is_local(const struct analysed_files *files, dev_t device)
+{
+	for (size_t i = 0; i < files->local_count; i++)
+		if (files->local[i] == device)
+			return true;
+	return false;
+}
+
+/* Without memory they are asked for again. */
+static void note_local(struct analysed_files *files, dev_t device)
+{
+	dev_t *more = is_local(files, device) ? NULL :
+						reallocarray(files->local, files->local_count + 1, sizeof(*more));
+
+	if (!more)
+		return;
+	files->local = more;
+	more[files->local_count++] = device;
+}
+
+static bool is_roots(const struct stat *status)
+{
+	return !status->st_uid && !(status->st_mode & (S_IWGRP | S_IWOTH));
+}
+
 /* ---- analysing ---- */
 
 /* A sum over places and what they are for, in their order. */
@@ -161,6 +190,21 @@ static void report(const struct analysed_files *files, const char *path, int err
 		log_warn(files->log, "%s: no probes are placed in it: %s", path, strerror(-error));
 }
 
+/* By a process of its own: the one that all share has ended, which may have been about another file. */
+static int search_again(struct analysed_files *files, int descriptor, struct analysed *file)
+{
+	struct opened_file opened;
+	struct file_reader *reader;
+	int error = file_reader_open(files->readers, descriptor, &opened, &reader);
+
+	if (error)
+		return error;
+	close(opened.descriptor);
+	error = file_reader_search(reader, file->path, &file->contents);
+	file_reader_close(reader);
+	return error;
+}
+
 static int analyse(struct analysed_files *files, const struct opened_file *opened, struct file_reader *reader,
 		   const char *path, struct analysed **result)
 {
@@ -172,8 +216,11 @@ static int analyse(struct analysed_files *files, const struct opened_file *opene
 	file->descriptor = -1;
 	file->status = opened->status;
 	file->is_local = opened->is_local;
+	file->is_roots = opened->is_local && is_roots(&opened->status);
 	file->path = strdup(path);
 	error = file->path ? file_reader_search(reader, path, &file->contents) : -ENOMEM;
+	if (error == -EPROTO && file->is_roots)
+		error = search_again(files, opened->descriptor, file);
 	if (!error && !file->is_local && analysed_has_any(file))
 		file->descriptor = fcntl(opened->descriptor, F_DUPFD_CLOEXEC, 3);
 	/* Whatever ended the process will end it again: it is not to be read each time. */
@@ -209,16 +256,47 @@ static int add(struct analysed_files *files, struct analysed *before, struct ana
 	return 0;
 }
 
+static int open_again(int place)
+{
+	char path[32];
+	int descriptor;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
+	descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return descriptor < 0 ? -errno : descriptor;
+}
+
+/* A process of its own opens it, unless it is certain to be open at once, and nobody's but root's. */
+static int open_through_reader(struct analysed_files *files, int place, const struct stat *status,
+			       struct opened_file *opened, struct file_reader **reader)
+{
+	int error;
+
+	if (!is_local(files, status->st_dev) || !is_roots(status))
+		return file_reader_open(files->readers, place, opened, reader);
+	*opened = (struct opened_file){ open_again(place), { 0 }, true };
+	if (opened->descriptor < 0)
+		return opened->descriptor;
+	error = read_status(opened->descriptor, &opened->status);
+	if (!error)
+		error = file_reader_share(files->readers, opened->descriptor, reader);
+	if (error)
+		close(opened->descriptor);
+	return error;
+}
+
 /* Through a process that opens it, and analyses it where it was not seen before as it is now. */
-static int pin_through_reader(struct analysed_files *files, int place, const struct mapped_file *mapped,
-			      struct analysed *before, struct pinned_file *pinned)
+static int pin_through_reader(struct analysed_files *files, int place, const struct stat *status,
+			      const struct mapped_file *mapped, struct analysed *before, struct pinned_file *pinned)
 {
 	struct opened_file opened;
 	struct file_reader *reader;
-	int error = file_reader_open(files->readers, place, &opened, &reader);
+	int error = open_through_reader(files, place, status, &opened, &reader);
 
 	if (error)
 		return error;
+	if (opened.is_local)
+		note_local(files, opened.status.st_dev);
 	if (before && is_unchanged(&before->status, &opened.status)) {
 		pinned->file = before;
 	} else {
@@ -232,16 +310,6 @@ static int pin_through_reader(struct analysed_files *files, int place, const str
 		return error;
 	}
 	return opened.descriptor;
-}
-
-static int open_again(int place)
-{
-	char path[32];
-	int descriptor;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
-	descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return descriptor < 0 ? -errno : descriptor;
 }
 
 static int pin(struct analysed_files *files, int place, const struct mapped_file *mapped, bool to_open,
@@ -275,7 +343,7 @@ static int pin(struct analysed_files *files, int place, const struct mapped_file
 			return error < 0 ? -errno : error;
 		}
 	}
-	error = pin_through_reader(files, place, mapped, before, pinned);
+	error = pin_through_reader(files, place, &status, mapped, before, pinned);
 	if (error == -ETIMEDOUT)
 		note_silent(files, &status);
 	if (error < 0 && error != -EPROTO)

@@ -13,6 +13,7 @@ struct analysed {
 	struct stat status; /* device, inode, size and times */
 	bool changed;	    /* in place, since it was first looked at: it is not shared between processes any more */
 	bool is_local;	    /* as in struct opened_file */
+	bool is_roots;	    /* nobody else may change it */
 	int descriptor;	    /* of one that is not, if there is something in it; -1 */
 	char *path;
 	struct file_contents contents;
@@ -29,6 +30,8 @@ struct analysed_files {
 	size_t count;
 	struct silent_file *silent;
 	size_t silent_count;
+	dev_t *local; /* devices of local file systems */
+	size_t local_count;
 };
 
 /* A file of a process, open, so that all that follows is about this one. */

@@ -44,6 +44,8 @@ static const struct sock_filter filter[] = {
 	ALLOW(pread64),
 	ALLOW(lseek),
 	ALLOW(write),
+	ALLOW(recvmsg),
+	ALLOW(close),
 	ALLOW(brk),
 	ALLOW(mmap),
 	ALLOW(mremap),
@@ -180,17 +182,18 @@ static int open_file(int place, struct file_reader_opened *opened)
 }
 
 /* From here on it can read what is open, answer, and end. */
-static int give_up_rights(void)
+static int give_up_rights(rlim_t descriptors)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	const struct __user_cap_data_struct none[2] = { 0 };
 	const struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), (struct sock_filter *)filter };
-	const int resources[] = { RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_FSIZE, RLIMIT_CORE };
-	const struct rlimit zero = { 0, 0 };
+	const int resources[] = { RLIMIT_NPROC, RLIMIT_FSIZE, RLIMIT_CORE };
+	const struct rlimit zero = { 0, 0 }, few = { descriptors, descriptors };
 	uid_t user = USERS_FIRST + getpid();
 
 	for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++)
 		setrlimit(resources[i], &zero);
+	setrlimit(RLIMIT_NOFILE, &few);
 	/* These need rights that a service may not have; what counts comes after them. */
 	syscall(SYS_setgroups, 0, NULL);
 	syscall(SYS_setresgid, user, user, user);
@@ -242,8 +245,11 @@ static void search(const struct file_search *search, const struct mapped_file *m
 		return;
 	file_contents_search(&log, search, mapped, &contents);
 	file_contents_write(out, &contents);
+	file_contents_free(&contents);
 	if (!fclose(messages.out) && !fclose(out))
 		answer(socket, &messages, bytes, length);
+	free(messages.text);
+	free(bytes);
 }
 
 static void read_table(const struct file_search *search, const struct file_table *table, struct mapped_file *mapped,
@@ -269,8 +275,12 @@ static void read_table(const struct file_search *search, const struct file_table
 				&contents.found))
 		memset(&contents.found, 0, sizeof(contents.found));
 	file_contents_write(out, &contents);
+	file_contents_free(&contents);
+	free(words.words);
 	if (!fclose(messages.out) && !fclose(out))
 		answer(socket, &messages, bytes, length);
+	free(messages.text);
+	free(bytes);
 }
 
 static void find_site(const struct file_site *wanted, const struct mapped_file *mapped, int socket)
@@ -285,40 +295,68 @@ static void find_site(const struct file_site *wanted, const struct mapped_file *
 	if (!found.error)
 		found.error = wanted->after ? site_choose_after(elf, address, &found.site) :
 					      site_choose(elf, address, wanted->arguments, &found.site);
+	elf_file_close(elf);
 	answer(socket, &(const struct messages){ 0 }, &found, sizeof(found));
+}
+
+/* What follows a request, which has come: its name, and what it asks for. */
+static bool serve(const struct file_search *given, struct file_reader_request *request, int descriptor, int socket)
+{
+	char name[FILE_NAME_MAX];
+	struct mapped_file mapped = { .path = name, .descriptor = descriptor };
+
+	if (request->name >= sizeof(name) || !receive_all(socket, name, request->name))
+		return false;
+	name[request->name] = '\0';
+	if (request->kind == FILE_SITE)
+		find_site(&request->site, &mapped, socket);
+	else if (request->kind == FILE_TABLE)
+		read_table(given, &request->table, &mapped, socket);
+	else
+		search(given, &mapped, socket);
+	return true;
 }
 
 static void read_one(const struct file_reader_process *process, int place, int socket)
 {
 	struct file_reader_opened opened = { 0 };
-	char name[FILE_NAME_MAX];
-	struct mapped_file mapped = { .path = name };
 	struct file_reader_request request;
-	int descriptor;
+	int descriptor = open_file(place, &opened);
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_NAME, "xputrace-file");
-	descriptor = open_file(place, &opened);
 	if (descriptor < 0)
 		opened.error = descriptor;
 	if (socket_send(socket, &opened, sizeof(opened), &descriptor, opened.error ? 0 : 1) || opened.error)
 		return;
-	if (give_up_rights())
-		return;
-	if (!receive_all(socket, &request, sizeof(request)) || request.name >= sizeof(name) ||
-	    !receive_all(socket, name, request.name))
-		return;
-	name[request.name] = '\0';
-	mapped.descriptor = descriptor;
-	if (request.kind == FILE_SITE)
-		find_site(&request.site, &mapped, socket);
-	else if (request.kind == FILE_TABLE)
-		read_table(process->search, &request.table, &mapped, socket);
-	else
-		search(process->search, &mapped, socket);
+	if (!give_up_rights(0) && receive_all(socket, &request, sizeof(request)))
+		serve(process->search, &request, descriptor, socket);
+}
+
+/* Files that only root may change, one after the other: each comes with its request. */
+static void read_many(const struct file_reader_process *process, int socket)
+{
+	struct file_reader_request request;
+	bool more = !give_up_rights(FILE_DESCRIPTORS_MAX);
+	int descriptor;
+
+	while (more && !socket_receive(socket, &request, sizeof(request), &descriptor, 1) && descriptor >= 0) {
+		more = serve(process->search, &request, descriptor, socket);
+		close(descriptor);
+	}
 }
 
 /* ---- all of them ---- */
+
+static _Noreturn void be_reader(const struct file_reader_process *process, const int descriptors[2])
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, descriptors[1] >= 0 ? "xputrace-file" : "xputrace-files");
+	close(process->socket);
+	if (descriptors[1] >= 0)
+		read_one(process, descriptors[1], descriptors[0]);
+	else
+		read_many(process, descriptors[0]);
+	_exit(0);
+}
 
 void file_reader_process(void *context)
 {
@@ -331,18 +369,16 @@ void file_reader_process(void *context)
 	while (!socket_receive(process->socket, &byte, 1, descriptors, 2)) {
 		pid_t pid = fork();
 
-		if (!pid) {
-			close(process->socket);
-			read_one(process, descriptors[0], descriptors[1]);
-			_exit(0);
-		}
+		if (!pid)
+			be_reader(process, descriptors);
 		started = (struct file_reader_started){ pid < 0 ? -errno : 0, pid };
 		/* It may have ended already. */
 		handle = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 		socket_send(process->socket, &started, sizeof(started), &handle, handle >= 0);
+		for (int i = 0; i < 2; i++)
+			if (descriptors[i] >= 0)
+				close(descriptors[i]);
 		if (handle >= 0)
 			close(handle);
-		close(descriptors[0]);
-		close(descriptors[1]);
 	}
 }

@@ -30,14 +30,32 @@ struct file_readers {
 	struct file_search search;
 	int socket;
 	int patience;
-	__u64 given_up; /* when, the last time */
+	__u64 given_up;		    /* when, the last time */
+	struct file_reader *shared; /* for files that only root may change; NULL: it does not run */
 };
 
 struct file_reader {
 	struct file_readers *readers;
 	int socket, process; /* process: pidfd; -1: it had ended before it could be had */
 	pid_t pid;
+	int file; /* the shared one: what the next request is about; -1: none */
 };
+
+static void end(struct file_reader *reader)
+{
+	if (!reader)
+		return;
+	close(reader->socket);
+	if (reader->process >= 0)
+		close(reader->process);
+	free(reader);
+}
+
+void file_reader_close(struct file_reader *reader)
+{
+	if (reader && reader != reader->readers->shared)
+		end(reader);
+}
 
 static int start_server(struct file_readers *readers)
 {
@@ -76,6 +94,7 @@ void file_readers_stop(struct file_readers *readers)
 {
 	if (!readers)
 		return;
+	end(readers->shared);
 	close(readers->socket);
 	free(readers);
 }
@@ -151,16 +170,7 @@ static int receive(struct file_reader *reader, void *bytes, size_t length)
 
 /* ---- one file ---- */
 
-void file_reader_close(struct file_reader *reader)
-{
-	if (!reader)
-		return;
-	close(reader->socket);
-	if (reader->process >= 0)
-		close(reader->process);
-	free(reader);
-}
-
+/* place: -1: for many files. */
 static int start(struct file_readers *readers, int place, struct file_reader *reader)
 {
 	struct file_reader_started started;
@@ -168,14 +178,14 @@ static int start(struct file_readers *readers, int place, struct file_reader *re
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets))
 		return -errno;
-	given[0] = place;
-	given[1] = sockets[1];
-	error = socket_send(readers->socket, "", 1, given, 2);
+	given[0] = sockets[1];
+	given[1] = place;
+	error = socket_send(readers->socket, "", 1, given, place < 0 ? 1 : 2);
 	/* Somebody has ended it. */
 	server = readers->socket;
 	if (error == -EPIPE && !start_server(readers)) {
 		close(server);
-		error = socket_send(readers->socket, "", 1, given, 2);
+		error = socket_send(readers->socket, "", 1, given, place < 0 ? 1 : 2);
 	}
 	close(sockets[1]);
 	if (!error)
@@ -197,7 +207,7 @@ int file_reader_open(struct file_readers *readers, int place, struct opened_file
 
 	if (!reader)
 		return -ENOMEM;
-	*reader = (struct file_reader){ .readers = readers, .socket = -1, .process = -1 };
+	*reader = (struct file_reader){ .readers = readers, .socket = -1, .process = -1, .file = -1 };
 	error = start(readers, place, reader);
 	if (error) {
 		free(reader);
@@ -216,6 +226,27 @@ int file_reader_open(struct file_readers *readers, int place, struct opened_file
 	return 0;
 }
 
+int file_reader_share(struct file_readers *readers, int descriptor, struct file_reader **result)
+{
+	struct file_reader *reader = readers->shared ?: calloc(1, sizeof(*reader));
+	int error = 0;
+
+	if (!reader)
+		return -ENOMEM;
+	if (!readers->shared) {
+		*reader = (struct file_reader){ .readers = readers, .socket = -1, .process = -1 };
+		error = start(readers, -1, reader);
+	}
+	if (error) {
+		free(reader);
+		return error;
+	}
+	readers->shared = reader;
+	reader->file = descriptor;
+	*result = reader;
+	return 0;
+}
+
 /* Each is a digit for its level and a text. */
 static void write_messages(const struct log *log, const char *bytes, size_t length)
 {
@@ -229,23 +260,27 @@ static void write_messages(const struct log *log, const char *bytes, size_t leng
 	}
 }
 
-/* *result: what the answer holds behind the messages, owned by the caller. */
-static int ask(struct file_reader *reader, struct file_reader_request *request, const char *name,
-	       const struct table_words *words, char **result, size_t *length)
+static int send_request(struct file_reader *reader, struct file_reader_request *request, const char *name,
+			const struct table_words *words)
 {
-	struct file_reader_answer answer;
-	char *bytes;
 	int error;
 
 	request->name = strnlen(name, FILE_NAME_MAX - 1);
-	error = socket_send(reader->socket, request, sizeof(*request), NULL, 0);
+	error = socket_send(reader->socket, request, sizeof(*request), &reader->file, reader->file >= 0);
 	if (!error && request->name)
 		error = socket_send(reader->socket, name, request->name, NULL, 0);
 	if (!error && words && words->count)
 		error = socket_send(reader->socket, words->words, words->count * sizeof(*words->words), NULL, 0);
-	if (error)
-		return error == -EPIPE ? -EPROTO : error;
-	error = receive(reader, &answer, sizeof(answer));
+	return error == -EPIPE || error == -ECONNRESET ? -EPROTO : error;
+}
+
+/* *result: what the answer holds behind the messages, owned by the caller. */
+static int receive_answer(struct file_reader *reader, char **result, size_t *length)
+{
+	struct file_reader_answer answer;
+	char *bytes;
+	int error = receive(reader, &answer, sizeof(answer));
+
 	if (!error && (answer.length > ANSWER_MAX || answer.log_length > answer.length))
 		error = -EPROTO;
 	bytes = error ? NULL : malloc(answer.length ?: 1);
@@ -261,6 +296,17 @@ static int ask(struct file_reader *reader, struct file_reader_request *request, 
 	memmove(bytes, bytes + answer.log_length, *length);
 	*result = bytes;
 	return 0;
+}
+
+static int ask(struct file_reader *reader, struct file_reader_request *request, const char *name,
+	       const struct table_words *words, char **result, size_t *length)
+{
+	int error = send_request(reader, request, name, words) ?: receive_answer(reader, result, length);
+
+	/* Whatever has gone wrong, the next file finds another process, as this one may still answer. */
+	if (error && reader == reader->readers->shared)
+		reader->readers->shared = NULL;
+	return error;
 }
 
 int file_reader_search(struct file_reader *reader, const char *name, struct file_contents *contents)

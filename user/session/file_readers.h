@@ -5,7 +5,8 @@
  *
  * A process that was forked when the session was made (xputrace-reader) forks one for each file. That opens it, with the rights
  * of root, hands the descriptor over, and gives up all rights before it reads the first byte: a user of its own, no
- * capabilities, and a seccomp filter that leaves it reading of what is open and memory.
+ * capabilities, and a seccomp filter that leaves it reading of what is open and memory. Files that only root may change share one
+ * process, which does not open them.
  */
 #ifndef XPT_SESSION_FILE_READERS_H
 #define XPT_SESSION_FILE_READERS_H
@@ -34,6 +35,8 @@ struct opened_file {
  * does not answer; -EPROTO: the process has ended; or what open() gives.
  */
 int file_reader_open(struct file_readers *readers, int place, struct opened_file *opened, struct file_reader **result);
+/* The same for a regular file that is open, on a local file system, and may be changed by root only. */
+int file_reader_share(struct file_readers *readers, int descriptor, struct file_reader **result);
 /* Looks for what can be traced in it, once. name: for messages. Errors as above, -ENOMEM. */
 int file_reader_search(struct file_reader *reader, const char *name, struct file_contents *contents);
 /* Where a probe would go. */

@@ -5,11 +5,12 @@
 
 #include "session/file_readers.h"
 
-#define FILE_NAME_MAX 4096 /* bytes of a name, with its 0 */
+#define FILE_NAME_MAX 4096	/* bytes of a name, with its 0 */
+#define FILE_DESCRIPTORS_MAX 16 /* of the process that reads many files */
 
 /*
- * To xputrace-reader, over a socket that keeps messages apart: a byte with two descriptors, of the file (O_PATH) and of a stream
- * for its process. It answers with this one, and the pidfd, unless the process has ended already.
+ * To xputrace-reader, over a socket that keeps messages apart: a byte with the descriptor of a stream for the new process, and
+ * that of its file (O_PATH), unless it reads many: then each request comes with a file. It answers with this one, and the pidfd, unless the process has ended already.
  */
 struct file_reader_started {
 	__s32 error;
