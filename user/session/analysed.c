@@ -289,7 +289,7 @@ static int open_through_reader(struct analysed_files *files, int place, const st
 static int pin_through_reader(struct analysed_files *files, int place, const struct stat *status,
 			      const struct mapped_file *mapped, struct analysed *before, struct pinned_file *pinned)
 {
-	struct opened_file opened;
+	struct opened_file opened = { 0 };
 	struct file_reader *reader;
 	int error = open_through_reader(files, place, status, &opened, &reader);
 

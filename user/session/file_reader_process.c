@@ -206,7 +206,7 @@ static int give_up_rights(rlim_t descriptors)
 	return 0;
 }
 
-/* The answer is written whole, or nothing is: then the collector sees the end. */
+/* The answer is written whole, or the process ends without one, which the collector sees. */
 static void answer(int socket, const struct messages *messages, const void *bytes, size_t length)
 {
 	const struct file_reader_answer head = { messages->length + length, messages->length };
@@ -242,7 +242,7 @@ static void search(const struct file_search *search, const struct mapped_file *m
 	messages.out = open_memstream(&messages.text, &messages.length);
 	out = open_memstream(&bytes, &length);
 	if (!messages.out || !out)
-		return;
+		_exit(1);
 	file_contents_search(&log, search, mapped, &contents);
 	file_contents_write(out, &contents);
 	file_contents_free(&contents);
@@ -268,7 +268,7 @@ static void read_table(const struct file_search *search, const struct file_table
 	out = open_memstream(&bytes, &length);
 	if (!words.words || !messages.out || !out || table->runtime >= search->registry->runtime_count ||
 	    !receive_all(socket, words.words, words.count * sizeof(*words.words)))
-		return;
+		_exit(1);
 	mapped->start = table->start;
 	mapped->offset = table->offset;
 	if (functions_add_table(&log, search->registry, mapped, search->registry->runtimes[table->runtime], &words,
