@@ -290,7 +290,7 @@ static int pin_through_reader(struct analysed_files *files, int place, const str
 			      const struct mapped_file *mapped, struct analysed *before, struct pinned_file *pinned)
 {
 	struct opened_file opened = { 0 };
-	struct file_reader *reader;
+	struct file_reader *reader = NULL;
 	int error = open_through_reader(files, place, status, &opened, &reader);
 
 	if (error)
