@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -157,6 +158,26 @@ def test_reader_of_roots_files():
     trace = recorder.finish()
     assert trace.of("nrt_unload"), "the library was not read"
     assert "has ended" not in recorder.stderr, recorder.stderr
+
+
+def capabilities(pid):
+    with open("/proc/%s/status" % pid, encoding="ascii", errors="replace") as file:
+        return {name: int(value, 16) for name, _, value in (line.partition(":\t") for line in file) if name.startswith("Cap")}
+
+
+def test_capabilities():
+    """The collector keeps those that `xputrace check` names; a command that it runs has what it would have without."""
+    target = Target(program("storm", "call", 3, 1))
+    recorder = Recorder("-p", target.pid)
+    mine, its = capabilities("self"), capabilities(recorder.pid)
+    target.go()
+    target.outcome()
+    recorder.finish()
+    named = re.findall(r"^  ([a-z_]+) ", run([XPUTRACE, "check"]).stdout, re.MULTILINE)
+    assert its["CapEff"] == its["CapPrm"] and its["CapEff"] & mine["CapEff"] == its["CapEff"]
+    assert 5 <= bin(its["CapEff"]).count("1") <= len(named) < bin(mine["CapEff"]).count("1"), (its, named)
+    command = run([XPUTRACE, "record", "-q", "--format", "none", "--", "/bin/cat", "/proc/self/status"])
+    assert "CapEff:\t%016x" % mine["CapEff"] in command.stdout, command.stdout
 
 
 MAPS = """import mmap, sys

@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/privileges.h"
 
 static const struct command_line line = {
 	.name = "check",
@@ -43,6 +44,8 @@ int command_check(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	result = xpt_check(on_feature, NULL);
+	printf("\n");
+	privileges_print(stdout);
 	printf("\n%s\n", result ? "Recording does not work here yet." : "Recording works here.");
 	return result ? EXIT_FAILED : 0;
 }

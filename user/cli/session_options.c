@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/session_options.h"
+#include "cli/privileges.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -229,6 +230,7 @@ int session_options_parse(const struct command_line *line, int argc, char **argv
 		return session_options_refuse(line, reason);
 	if (options->quiet && options->log_level == XPT_LOG_INFO)
 		options->log_level = XPT_LOG_WARN;
+	privileges_reduce(options->link);
 	return 0;
 }
 

@@ -51,7 +51,7 @@ struct session_options {
 
 /*
  * Parses a command line whose context begins with struct session_options, and checks that it says what to watch. 0,
- * PARSE_HELP, or EXIT_USAGE (said).
+ * PARSE_HELP, or EXIT_USAGE (said). From then on the process has the rights only that tracing needs.
  */
 int session_options_parse(const struct command_line *line, int argc, char **argv, void *context);
 

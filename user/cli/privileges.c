@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/privileges.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+
+#define MULTI_LINKS_SINCE 606 /* 6.6; from then on CAP_SYS_ADMIN is not needed */
+
+static const struct {
+	unsigned int capability;
+	const char *name;
+	const char *purpose;
+} kept[] = {
+	{ CAP_BPF, "bpf", "BPF programs and maps" },
+	{ CAP_PERFMON, "perfmon", "probes, tracepoints and counters" },
+	{ CAP_SYS_PTRACE, "sys_ptrace", "mappings and memory of other users' processes" },
+	{ CAP_CHECKPOINT_RESTORE, "checkpoint_restore", "libraries in other mount namespaces, and deleted ones" },
+	{ CAP_DAC_READ_SEARCH, "dac_read_search", "libraries in directories of others" },
+	{ CAP_DAC_OVERRIDE, "dac_override", "output in directories of the user who called sudo" },
+	{ CAP_CHOWN, "chown", "output that belongs to that user" },
+	{ CAP_FOWNER, "fowner", "the same" },
+	{ CAP_SETUID, "setuid", "code objects, read with the rights of their process; readers without rights" },
+	{ CAP_SETGID, "setgid", "the same" },
+	{ CAP_KILL, "kill", "ending such a reader" },
+	{ CAP_SYS_NICE, "sys_nice", "placing probes at once while threads wait for them" },
+	{ CAP_SYS_RESOURCE, "sys_resource", "more open files" },
+	{ CAP_IPC_LOCK, "ipc_lock", "buffers of counters" },
+	{ CAP_SYS_ADMIN, "sys_admin", "perf links, where there are no others (before Linux 6.6), or with --link perf" },
+};
+
+#define KEPT (sizeof(kept) / sizeof(kept[0]))
+
+static bool has_multi_links(void)
+{
+	struct utsname name;
+	char *end;
+	unsigned long major, minor;
+
+	if (uname(&name))
+		return false;
+	major = strtoul(name.release, &end, 10);
+	minor = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+	return major * 100 + minor >= MULTI_LINKS_SINCE;
+}
+
+void privileges_reduce(enum xpt_link link)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+	__u64 mask = 0;
+	char text[128];
+
+	if (geteuid())
+		return;
+	for (size_t i = 0; i < KEPT; i++)
+		if (kept[i].capability != CAP_SYS_ADMIN || link == XPT_LINK_PERF || !has_multi_links())
+			mask |= 1ull << kept[i].capability;
+	if (!syscall(SYS_capget, &header, data)) {
+		for (int i = 0; i < 2; i++) {
+			data[i].effective &= (__u32)(mask >> 32 * i);
+			data[i].permitted &= (__u32)(mask >> 32 * i);
+		}
+		if (!syscall(SYS_capset, &header, data))
+			return;
+	}
+	snprintf(text, sizeof(text), "no capability is given up: %s", strerror(errno));
+	print_message(NULL, XPT_LOG_WARN, text);
+}
+
+void privileges_print(FILE *out)
+{
+	fprintf(out, "While it traces, xputrace keeps these capabilities and gives up all others:\n");
+	for (size_t i = 0; i < KEPT; i++)
+		fprintf(out, "  %-19s %s\n", kept[i].name, kept[i].purpose);
+}
