@@ -299,6 +299,16 @@ static void find_site(const struct file_site *wanted, const struct mapped_file *
 	answer(socket, &(const struct messages){ 0 }, &found, sizeof(found));
 }
 
+/* Nothing is read with rights: the collector has a message in place of an answer. */
+static void refuse(int socket, int error)
+{
+	char text[128];
+	int length = snprintf(text, sizeof(text), "%dfiles cannot be read: no rights can be given up: %s",
+			      XPT_LOG_ERROR, strerror(-error));
+
+	answer(socket, &(const struct messages){ .text = text, .length = length + 1 }, "", 0);
+}
+
 /* What follows a request, which has come: its name, and what it asks for. */
 static bool serve(const struct file_search *given, struct file_reader_request *request, int descriptor, int socket)
 {
@@ -321,13 +331,16 @@ static void read_one(const struct file_reader_process *process, int place, int s
 {
 	struct file_reader_opened opened = { 0 };
 	struct file_reader_request request;
-	int descriptor = open_file(place, &opened);
+	int descriptor = open_file(place, &opened), error;
 
 	if (descriptor < 0)
 		opened.error = descriptor;
 	if (socket_send(socket, &opened, sizeof(opened), &descriptor, opened.error ? 0 : 1) || opened.error)
 		return;
-	if (!give_up_rights(0) && receive_all(socket, &request, sizeof(request)))
+	error = give_up_rights(0);
+	if (error)
+		refuse(socket, error);
+	else if (receive_all(socket, &request, sizeof(request)))
 		serve(process->search, &request, descriptor, socket);
 }
 
@@ -335,9 +348,11 @@ static void read_one(const struct file_reader_process *process, int place, int s
 static void read_many(const struct file_reader_process *process, int socket)
 {
 	struct file_reader_request request;
-	bool more = !give_up_rights(FILE_DESCRIPTORS_MAX);
-	int descriptor;
+	int error = give_up_rights(FILE_DESCRIPTORS_MAX), descriptor;
+	bool more = !error;
 
+	if (error)
+		refuse(socket, error);
 	while (more && !socket_receive(socket, &request, sizeof(request), &descriptor, 1) && descriptor >= 0) {
 		more = serve(process->search, &request, descriptor, socket);
 		close(descriptor);
