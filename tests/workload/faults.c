@@ -314,7 +314,10 @@ long faults_syscall(long number, long a, long b, long c, long d, long e, long f)
 void faults_again(void);
 void faults_restore(void);
 extern char faults_begin[], faults_end[];
-__attribute__((visibility("hidden"))) greg_t faults_return;
+/* Where to go on after each of faults_again: a new thread comes there while its parent may be making the next one. */
+#define RETURNS 64
+#define AGAIN_SIZE 8
+__attribute__((visibility("hidden"))) greg_t faults_returns[RETURNS];
 
 __asm__(".text\n"
 	"faults_begin:\n"
@@ -330,8 +333,12 @@ __asm__(".text\n"
 	"	ret\n"
 	/* In place of the call itself: what returns twice, or not to where it was made. */
 	"faults_again:\n"
+	".set faults_number, 0\n"
+	".rept 64\n"
 	"	syscall\n"
-	"	jmp *faults_return(%rip)\n"
+	"	jmp *faults_returns + 8 * faults_number(%rip)\n"
+	".set faults_number, faults_number + 1\n"
+	".endr\n"
 	/* As the C library's, which unwinders know by its bytes. */
 	"faults_restore:\n"
 	"	mov $15, %rax\n"
@@ -381,8 +388,10 @@ static bool call_fails(const greg_t *registers, int *error)
 
 static void on_call(int signal, siginfo_t *info, void *data)
 {
+	static atomic_uint last;
 	ucontext_t *context = data;
 	greg_t *registers = context->uc_mcontext.gregs;
+	unsigned int slot;
 	int error;
 
 	(void)signal;
@@ -400,8 +409,9 @@ static void on_call(int signal, siginfo_t *info, void *data)
 	case SYS_clone3:
 	case SYS_fork:
 	case SYS_vfork:
-		faults_return = registers[REG_RIP];
-		registers[REG_RIP] = (greg_t)(uintptr_t)faults_again;
+		slot = atomic_fetch_add(&last, 1) % RETURNS;
+		faults_returns[slot] = registers[REG_RIP];
+		registers[REG_RIP] = (greg_t)(uintptr_t)faults_again + slot * AGAIN_SIZE;
 		return;
 	case SYS_rt_sigreturn:
 		registers[REG_RIP] = (greg_t)(uintptr_t)faults_again;
