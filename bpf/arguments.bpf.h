@@ -12,6 +12,9 @@ struct registers {
 	__u64 stack;
 	__u64 link; /* return address when it is in a register, else 0 */
 	__u64 site; /* address of the probe */
+#if defined(__TARGET_ARCH_arm64)
+	__u64 result; /* where a result goes that is returned in memory; elsewhere that is an argument */
+#endif
 };
 
 #if defined(__TARGET_ARCH_x86)
@@ -55,6 +58,7 @@ static __always_inline void registers_read(struct pt_regs *context, struct regis
 	registers->stack = user->sp;
 	registers->link = user->regs[30];
 	registers->site = user->pc;
+	registers->result = user->regs[8];
 }
 
 #define FIRST_ARGUMENT(context) (((struct user_pt_regs *)(context))->regs[0])

@@ -24,6 +24,12 @@ static __always_inline long argument_read(const struct registers *registers, __u
 		*value = registers->argument[number & (ARGUMENT_REGISTERS - 1)];
 		return 0;
 	}
+#if defined(__TARGET_ARCH_arm64)
+	if (number == XPT_SOURCE_RESULT) {
+		*value = registers->result;
+		return 0;
+	}
+#endif
 	return read_user(value, sizeof(*value),
 			 registers->stack + STACK_ARGUMENTS + 8 * (__u64)(number - REGISTER_COUNT));
 }

@@ -99,6 +99,7 @@ enum xpt_fetch_type {
 #define XPT_SOURCE_PROGRAM 0xfe	  /* handle of the program of the inference that an operator is in */
 #define XPT_SOURCE_INFERENCE 0xfd /* when that has begun */
 #define XPT_SOURCE_SITE 0xfc	  /* where the probe is, in the process's memory */
+#define XPT_SOURCE_RESULT 0xfb	  /* where the result goes that is returned in memory, if no argument says so */
 
 struct xpt_fetch {
 	__u8 meaning;	/* enum xpt_meaning */

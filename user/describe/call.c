@@ -10,7 +10,7 @@
 #include "describe/call_code.h"
 #include "describe/call_fetches.h"
 
-enum { SYMBOL, SYMBOLS, SLOT, PROBE, ONLY_IN, NAME, ROLE, SUCCESS, FETCH, CODE, ENTRY_ONLY, NOTE, MEMBERS };
+enum { SYMBOL, SYMBOLS, SLOT, PROBE, REFERS_TO, ONLY_IN, NAME, ROLE, SUCCESS, FETCH, CODE, ENTRY_ONLY, NOTE, MEMBERS };
 
 static int by_name(const void *a, const void *b)
 {
@@ -123,18 +123,37 @@ static int read_probe(const struct reader *reader, const struct member *members,
 	return error ? error : take_symbol(reader, &member->place, seen, call->probe);
 }
 
+/* Not shorter: in a large library a short string is the tail or the begin of others. */
+static int read_reference(const struct reader *reader, const struct member *members, struct call_spec *call)
+{
+	const struct member *member = &members[REFERS_TO];
+	int error = reader_string(reader, member->value, &member->place, &call->refers_to);
+	size_t length = error ? 0 : strlen(call->refers_to);
+
+	call->locate = LOCATE_REFERENCE;
+	if (error)
+		return error;
+	if (length < REFERENCE_MIN || length > REFERENCE_MAX)
+		return reader_error(reader, &member->place, "must have %d to %d bytes", REFERENCE_MIN, REFERENCE_MAX);
+	if (!members[ONLY_IN].value)
+		return reader_error(reader, &member->place,
+				    "is looked for in few files: 'file' must say what they are called");
+	return 0;
+}
+
 /* How the function is found and called. */
 static int read_locate(const struct reader *reader, const struct json_place *place, const struct member *members,
 		       bool has_table, struct calls_seen *seen, struct call_spec *call)
 {
-	int ways = !!members[SYMBOL].value + !!members[SYMBOLS].value + !!members[SLOT].value + !!members[PROBE].value;
+	int ways = !!members[SYMBOL].value + !!members[SYMBOLS].value + !!members[SLOT].value + !!members[PROBE].value +
+		   !!members[REFERS_TO].value;
 	int error;
 
 	if (ways != 1)
-		return reader_error(reader, place, "must have one of symbol, symbols, slot and probe");
-	if (members[ONLY_IN].value && !members[SYMBOL].value && !members[SYMBOLS].value)
+		return reader_error(reader, place, "must have one of symbol, symbols, slot, probe and refers_to");
+	if (members[ONLY_IN].value && (members[SLOT].value || members[PROBE].value))
 		return reader_error(reader, &members[ONLY_IN].place,
-				    "is for functions that are found by their symbols");
+				    "is for functions that are found by their symbols, or by what they refer to");
 	if (members[ONLY_IN].value) {
 		error = reader_string(reader, members[ONLY_IN].value, &members[ONLY_IN].place, &call->file);
 		if (error)
@@ -144,14 +163,17 @@ static int read_locate(const struct reader *reader, const struct json_place *pla
 		error = read_slot(reader, members, has_table, seen, call);
 	else if (members[PROBE].value)
 		error = read_probe(reader, members, seen, call);
+	else if (members[REFERS_TO].value)
+		error = read_reference(reader, members, call);
 	else
 		error = read_symbols(reader, members, seen, call);
 	if (error)
 		return error;
 	if (members[NAME].value)
 		return reader_string(reader, members[NAME].value, &members[NAME].place, &call->function);
-	if (call->locate == LOCATE_SLOT)
-		return reader_error(reader, place, "a function that is found by its slot needs a name");
+	if (call->locate == LOCATE_SLOT || call->locate == LOCATE_REFERENCE)
+		return reader_error(reader, place,
+				    "a function that is found by its slot, or by what it refers to, needs a name");
 	call->function = strdup(call->locate == LOCATE_PROBE ? call->probe : call->symbols[0]);
 	return call->function ? 0 : -ENOMEM;
 }
@@ -236,10 +258,13 @@ int call_spec_parse(const struct reader *reader, const cJSON *value, const struc
 		    struct calls_seen *seen, struct call_spec *call)
 {
 	struct member members[MEMBERS] = {
-		[SYMBOL] = { .key = "symbol" }, [SYMBOLS] = { .key = "symbols" },	[SLOT] = { .key = "slot" },
-		[PROBE] = { .key = "probe" },	[ONLY_IN] = { .key = "file" },		[NAME] = { .key = "name" },
-		[ROLE] = { .key = "role" },	[SUCCESS] = { .key = "success" },	[FETCH] = { .key = "fetch" },
-		[CODE] = { .key = "code" },	[ENTRY_ONLY] = { .key = "entry_only" }, [NOTE] = { .key = "note" },
+		[SYMBOL] = { .key = "symbol" },	      [SYMBOLS] = { .key = "symbols" },
+		[SLOT] = { .key = "slot" },	      [PROBE] = { .key = "probe" },
+		[REFERS_TO] = { .key = "refers_to" }, [ONLY_IN] = { .key = "file" },
+		[NAME] = { .key = "name" },	      [ROLE] = { .key = "role" },
+		[SUCCESS] = { .key = "success" },     [FETCH] = { .key = "fetch" },
+		[CODE] = { .key = "code" },	      [ENTRY_ONLY] = { .key = "entry_only" },
+		[NOTE] = { .key = "note" },
 	};
 	int error = reader_members(reader, value, place, members, MEMBERS);
 
@@ -265,6 +290,7 @@ void call_spec_clear(struct call_spec *call)
 	string_array_free(call->symbols, call->symbol_count);
 	free(call->function);
 	free(call->probe);
+	free(call->refers_to);
 	free(call->file);
 	memset(call, 0, sizeof(*call));
 }

@@ -8,6 +8,8 @@
 
 #define CALL_SLOT_MAX 4095  /* last slot of an API table */
 #define CALL_SYMBOLS_MAX 64 /* names of one function */
+#define REFERENCE_MIN 8	    /* bytes of the string that a function refers to */
+#define REFERENCE_MAX 255
 
 /* What the calls before have taken. Zero it before the first one, calls_seen_clear() after the last. */
 struct calls_seen {

@@ -20,6 +20,7 @@ enum locate_kind {
 	LOCATE_SYMBOL,	  /* exported or in the symbol table; aliases and twins are further names of the same spec */
 	LOCATE_SLOT,	  /* slot of the runtime's API table */
 	LOCATE_PROBE,	  /* static probe, a note of the file */
+	LOCATE_REFERENCE, /* the one function of the file that refers to a string */
 	LOCATE_METHOD,	  /* of the classes of operators */
 	LOCATE_OPERATORS, /* each function that has such a symbol is an operator */
 };
@@ -43,7 +44,9 @@ struct call_spec {
 	size_t symbol_count;
 	unsigned int slot; /* LOCATE_SLOT: index in the table */
 	char *probe;	   /* LOCATE_PROBE: "PROVIDER:NAME" */
-	char *file; /* LOCATE_SYMBOL: only in files with a name, or if it has a '/' a path, of this glob pattern; else NULL */
+	char *refers_to;   /* LOCATE_REFERENCE: the string */
+	/* LOCATE_SYMBOL, LOCATE_REFERENCE: only in files with a name, or if it has a '/' a path, of this glob pattern; else NULL */
+	char *file;
 	char *function;	      /* how the function is called in every output: first symbol, probe, or the slot's name */
 	struct xpt_spec wire; /* role, fetches; index and over are set when a registry numbers its specs */
 	bool has_status;      /* the return value is a status (XPT_SUCCESS_ZERO32 or _ZERO64) */

@@ -79,8 +79,16 @@ static int source(struct scanner *scanner, struct xpt_fetch *fetch)
 		fetch->source = XPT_SOURCE_RETURN;
 		return 0;
 	}
+	if (take(scanner, "result")) {
+#if defined(__aarch64__)
+		fetch->source = XPT_SOURCE_RESULT;
+#else
+		fetch->source = 0;
+#endif
+		return 0;
+	}
 	if (!take(scanner, "arg"))
-		return bad(scanner, "must begin with 'arg' and a number, or with 'return'");
+		return bad(scanner, "must begin with 'arg' and a number, with 'return' or with 'result'");
 	error = number(scanner, false, &argument);
 	if (error)
 		return error;

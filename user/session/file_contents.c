@@ -306,7 +306,7 @@ static void take_functions(struct input *input, const struct contents_head *head
 
 		if (!take(input, &one))
 			return;
-		if (one.spec >= input->registry->spec_count || one.by > FOUND_PROBE || !is_site(&one.site)) {
+		if (one.spec >= input->registry->spec_count || one.by > FOUND_REFERENCE || !is_site(&one.site)) {
 			fail(input, -EPROTO);
 			return;
 		}

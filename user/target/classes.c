@@ -371,7 +371,7 @@ static int find(struct finder *finder, const char *base)
 		return error;
 	if (finder->word_count)
 		qsort(finder->words, finder->word_count, sizeof(*finder->words), compare_words);
-	error = elf_file_each_string(finder->file, name, add_base, finder);
+	error = elf_file_each_bytes(finder->file, name, strlen(name) + 1, add_base, finder);
 	finder->base_count = finder->type_count;
 	if (!error && !finder->base_count)
 		error = -ENOENT;

@@ -126,7 +126,7 @@ static int place(struct look *look, const struct description *runtime, const str
 	return error ? error : add_function(look, spec, &site, by, symbol);
 }
 
-/* ---- functions by symbol ---- */
+/* ---- functions by symbol, or by a string ---- */
 
 static bool holds(const struct look *look, const struct description *runtime)
 {
@@ -146,6 +146,9 @@ static int place_matches(struct look *look, const struct wanted_match *matches, 
 	const struct call_spec *spec = matches->spec;
 	int error = 0;
 
+	if (spec->locate == LOCATE_REFERENCE && count > 1)
+		return note_missing(look, matches->runtime, spec->function,
+				    "more than one function refers to its string");
 	/* Several names of one function count once only below; here it is about what a pattern would do to the program. */
 	if (spec->file && count > WANTED_FILE_MAX) {
 		log_warn(look->log, "%s: '%s:%s' fits more than %d functions: none gets a probe; choose fewer",
@@ -159,13 +162,14 @@ static int place_matches(struct look *look, const struct wanted_match *matches, 
 			error = note_missing(look, match->runtime, match->symbol.name,
 					     "it is chosen when the program starts (IFUNC)");
 		else
-			error = place(look, match->runtime, match->spec, match->symbol.address, FOUND_SYMBOL,
+			error = place(look, match->runtime, match->spec, match->symbol.address,
+				      spec->locate == LOCATE_REFERENCE ? FOUND_REFERENCE : FOUND_SYMBOL,
 				      match->symbol.name);
 	}
 	return error;
 }
 
-static int find_by_symbol(struct look *look, const struct description *runtime)
+static int find_by_name(struct look *look, const struct description *runtime)
 {
 	const struct wanted_matches *matches = &look->matches;
 	size_t at = 0;
@@ -177,12 +181,14 @@ static int find_by_symbol(struct look *look, const struct description *runtime)
 		const struct call_spec *spec = &runtime->calls[i];
 		size_t end = at;
 
-		if (spec->locate != LOCATE_SYMBOL)
+		if (spec->locate != LOCATE_SYMBOL && spec->locate != LOCATE_REFERENCE)
 			continue;
 		while (end < matches->count && matches->list[end].runtime == runtime && matches->list[end].spec == spec)
 			end++;
 		error = end > at ? place_matches(look, &matches->list[at], end - at) :
-				   note_missing(look, runtime, spec->function, "the file does not define it");
+				   note_missing(look, runtime, spec->function,
+						spec->locate == LOCATE_SYMBOL ? "the file does not define it" :
+										"no function refers to its string");
 		at = end;
 	}
 	return error;
@@ -328,7 +334,7 @@ static int end_look(struct look *look, int error)
 static int find_runtime(struct look *look, const struct description *runtime)
 {
 	size_t before = look->found->count;
-	int error = find_by_symbol(look, runtime);
+	int error = find_by_name(look, runtime);
 
 	if (!error)
 		error = find_table(look, runtime);
@@ -435,6 +441,8 @@ const char *found_by_name(enum found_by by)
 		return "resolved";
 	case FOUND_PROBE:
 		return "probe";
+	case FOUND_REFERENCE:
+		return "string";
 	}
 	return "unknown";
 }

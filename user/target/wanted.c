@@ -31,6 +31,7 @@ struct search {
 	struct wanted_matches *matches;
 	size_t match_capacity;
 	bool overflow;
+	struct name *reference; /* that is looked for */
 	char readable[1024];
 };
 
@@ -187,6 +188,42 @@ static int visit(void *context, const struct elf_symbol *symbol)
 	return error;
 }
 
+static int add_reference(void *context, __u64 function)
+{
+	struct search *search = context;
+	struct wanted_matches *matches = search->matches;
+	const struct elf_symbol symbol = { .name = search->reference->text, .address = function };
+
+	for (size_t i = matches->count; i && matches->list[i - 1].spec == search->reference->spec; i--)
+		if (matches->list[i - 1].symbol.address == function)
+			return 0;
+	return add_match(search, search->reference, &symbol);
+}
+
+/* Functions that refer to a string. */
+static int find_references(struct search *search, const struct registry *registry, struct elf_file *file,
+			   const char *path)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < registry->runtime_count; i++) {
+		const struct description *runtime = registry->runtimes[i];
+
+		for (size_t j = 0; j < runtime->call_count && !error; j++) {
+			const struct call_spec *spec = &runtime->calls[j];
+			struct name name = {
+				.text = spec->function, .runtime = runtime, .spec = spec, .kind = WANTED_CALL
+			};
+
+			if (spec->locate != LOCATE_REFERENCE || !is_in(spec, path))
+				continue;
+			search->reference = &name;
+			error = elf_file_each_reference(file, spec->refers_to, add_reference, search);
+		}
+	}
+	return error;
+}
+
 /* Specs of one description lie in one array, so their addresses tell their order. */
 static int compare(const void *left, const void *right)
 {
@@ -224,6 +261,8 @@ int wanted_find(const struct log *log, const struct registry *registry, struct e
 	error = build(&search, registry, path);
 	if (!error)
 		error = elf_file_each_function(file, visit, &search);
+	if (!error)
+		error = find_references(&search, registry, file, path);
 	if (search.overflow)
 		log_warn(log, "%s: defines more than %u described symbols; the rest is left out", path, MATCH_MAX);
 	if (result->count)
