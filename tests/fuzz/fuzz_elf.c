@@ -11,7 +11,6 @@
 
 #include "target/functions.h"
 #include "target/loaded_code.h"
-#include "target/operator_node.h"
 #include "target/operators.h"
 #include "target/process_symbol.h"
 
@@ -25,6 +24,11 @@ static struct call_spec by_symbol[] = {
 	{ .locate = LOCATE_SYMBOL, .symbols = execute, .symbol_count = 2, .function = "execute" },
 	{ .locate = LOCATE_SYMBOL, .symbols = pattern, .symbol_count = 1, .function = "load", .wire.index = 1 },
 };
+static struct call_spec by_string[] = { { .locate = LOCATE_REFERENCE,
+					  .refers_to = "a string of the library",
+					  .file = "*",
+					  .function = "string",
+					  .wire.index = 4 } };
 static struct call_spec by_slot[] = { { .locate = LOCATE_SLOT, .slot = 3, .function = "slot", .wire.index = 2 } };
 static struct call_spec by_sized_slot[] = { { .locate = LOCATE_SLOT, .slot = 2, .function = "sized", .wire.index = 3 } };
 
@@ -47,16 +51,11 @@ static struct description runtimes[] = {
 	  .call_count = 1,
 	  .index = 2,
 	  .table = { .accessor = "get_sized", .slots_offset = 8, .size_offset = 0 } },
+	{ .name = "string", .title = "String", .calls = by_string, .call_count = 1, .index = 3 },
 };
 
 static struct method_spec methods[] = { { .slot = 2 }, { .slot = 4 } };
-static char *versions[] = { "V_1.*" };
-static struct node_layout nodes[] = { { .versions = versions, .version_count = 1 } };
-static const struct operators_spec operators_spec = { .base = "rt::Kernel",
-						      .methods = methods,
-						      .method_count = 2,
-						      .nodes = nodes,
-						      .node_count = 1 };
+static const struct operators_spec operators_spec = { .base = "rt::Kernel", .methods = methods, .method_count = 2 };
 
 struct walk {
 	struct elf_file *file;
@@ -126,7 +125,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(void)elf_file_each_function(walk.file, visit, &walk);
 		if (operators_find(walk.file, &operators_spec, &operators) == 0)
 			operators_free(&operators);
-		(void)operator_node_layout(walk.file, &operators_spec);
 		elf_file_close(walk.file);
 	}
 	look_as_mapped(fd, size);

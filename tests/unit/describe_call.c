@@ -25,6 +25,18 @@ Test(describe_call, symbols)
 	description_free(toy);
 }
 
+Test(describe_call, references)
+{
+	struct description *toy = parse(
+		TOY("{\"refers_to\": \"Running with tag: \", \"file\": \"libtoy*\", \"name\": \"Toy::run\", " RUN "}"));
+
+	cr_expect_eq(toy->calls[0].locate, LOCATE_REFERENCE);
+	cr_expect_str_eq(toy->calls[0].refers_to, "Running with tag: ");
+	cr_expect_str_eq(toy->calls[0].file, "libtoy*");
+	cr_expect_str_eq(toy->calls[0].function, "Toy::run");
+	description_free(toy);
+}
+
 Test(describe_call, slots)
 {
 	struct description *toy = parse(TABLE_HEAD "{\"slot\": 0, \"name\": \"Open\", " RUN "},"
@@ -44,9 +56,9 @@ Test(describe_call, slots)
 Test(describe_call, locate_mistakes)
 {
 	static const struct refused cases[] = {
-		{ TOY("{}"), "toy.json:7: calls[0]: must have one of symbol, symbols, slot and probe" },
+		{ TOY("{}"), "toy.json:7: calls[0]: must have one of symbol, symbols, slot, probe and refers_to" },
 		{ TOY("{\n\"symbol\": \"a\", \"symbols\": [\"b\"], " RUN "}"),
-		  "toy.json:7: calls[0]: must have one of symbol, symbols, slot and probe" },
+		  "toy.json:7: calls[0]: must have one of symbol, symbols, slot, probe and refers_to" },
 		{ TOY("{\n\"symbol\": 3, " RUN "}"), "toy.json:8: calls[0].symbol: must be a string" },
 		{ TOY("{\n\"symbol\": \"a b\", " RUN "}"),
 		  "toy.json:8: calls[0].symbol: is no symbol: only printable ASCII without blanks" },
@@ -68,10 +80,16 @@ Test(describe_call, locate_mistakes)
 		{ TABLE_HEAD "{\"slot\": \"1\", \"name\": \"a\", " RUN "}]}",
 		  "toy.json:2: calls[0].slot: must be a number" },
 		{ TABLE_HEAD "{\"slot\": 1, " RUN "}]}",
-		  "toy.json:2: calls[0]: a function that is found by its slot needs a name" },
+		  "toy.json:2: calls[0]: a function that is found by its slot, or by what it refers to, needs a name" },
 		{ TABLE_HEAD "{\"slot\": 9, \"name\": \"a\", " RUN "},\n{\"slot\": 9, \"name\": \"b\", " RUN "}]}",
 		  "toy.json:3: calls[1].slot: slot 9 is described twice" },
 		{ TOY("{\"symbol\": \"a\", \"name\": \"\", " RUN "}"), "toy.json:7: calls[0].name: must not be empty" },
+		{ TOY("{\"refers_to\": \"a string\", \"name\": \"a\", " RUN "}"),
+		  "toy.json:7: calls[0].refers_to: is looked for in few files: 'file' must say what they are called" },
+		{ TOY("{\"refers_to\": \"a short\", \"file\": \"liba*\", \"name\": \"a\", " RUN "}"),
+		  "toy.json:7: calls[0].refers_to: must have 8 to 255 bytes" },
+		{ TOY("{\"refers_to\": \"a string\", \"file\": \"liba*\", " RUN "}"),
+		  "toy.json:7: calls[0]: a function that is found by its slot, or by what it refers to, needs a name" },
 	};
 
 	EXPECT_ALL_REFUSED(cases);

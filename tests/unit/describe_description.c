@@ -113,7 +113,7 @@ Test(describe_description, mistakes)
 		{ HEAD "\"calls\": [{\"probe\": \"a:b*\", \"role\": \"copy\", \"entry_only\": true}]}",
 		  "toy.json:2: calls[0].probe: must be one symbol, not a pattern" },
 		{ HEAD "\"calls\": [{\"probe\": \"a:b\", \"file\": \"x\", \"role\": \"copy\", \"entry_only\": true}]}",
-		  "toy.json:2: calls[0].file: is for functions that are found by their symbols" },
+		  "toy.json:2: calls[0].file: is for functions that are found by their symbols, or by what they refer to" },
 		{ HEAD "\"calls\": [{\"symbol\": \"b\", \"file\": \"\", \"role\": \"region\"}]}",
 		  "toy.json:2: calls[0].file: must not be empty" },
 		{ HEAD "\"calls\": [{\"symbol\": \"b\", \"role\": \"region\", \"fetch\": {\"size\": \"arg0\"}}]}",
@@ -121,7 +121,7 @@ Test(describe_description, mistakes)
 		{ HEAD "\"calls\": [{\"probe\": \"a:b\", \"role\": \"copy\"}]}",
 		  "toy.json:2: calls[0].probe: is a place, not a function that returns: the call must be entry_only" },
 		{ HEAD "\"calls\": [{\"probe\": \"a:b\", \"symbol\": \"c\", \"role\": \"copy\"}]}",
-		  "toy.json:2: calls[0]: must have one of symbol, symbols, slot and probe" },
+		  "toy.json:2: calls[0]: must have one of symbol, symbols, slot, probe and refers_to" },
 		{ HEAD "\"calls\": {}}", "toy.json:2: calls: must be an array with at least one call" },
 		{ HEAD "\"calls\": []}", "toy.json:2: calls: must be an array with at least one call" },
 	};

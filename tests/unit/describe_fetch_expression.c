@@ -14,6 +14,11 @@ Test(describe_fetch_expression, every_form)
 		{ "arg0", { .source = 0 } },
 		{ "arg15", { .source = 15 } },
 		{ "arg0x0F", { .source = 15 } },
+#ifdef __x86_64__
+		{ "result[0]@return", { .source = 0, .at_return = 1, .derefs = 1 } },
+#else
+		{ "result[0]@return", { .source = XPT_SOURCE_RESULT, .at_return = 1, .derefs = 1 } },
+#endif
 		{ "return", { .source = RETURN, .at_return = 1 } },
 		{ "return@return", { .source = RETURN, .at_return = 1 } },
 		{ "return:s32", { .source = RETURN, .at_return = 1, .type = XPT_TYPE_S32 } },
@@ -59,9 +64,9 @@ Test(describe_fetch_expression, every_mistake)
 	static const struct {
 		const char *text, *reason;
 	} cases[] = {
-		{ "", "must begin with 'arg' and a number, or with 'return'" },
-		{ "Arg1", "must begin with 'arg' and a number, or with 'return'" },
-		{ " arg1", "must begin with 'arg' and a number, or with 'return'" },
+		{ "", "must begin with 'arg' and a number, with 'return' or with 'result'" },
+		{ "Arg1", "must begin with 'arg' and a number, with 'return' or with 'result'" },
+		{ " arg1", "must begin with 'arg' and a number, with 'return' or with 'result'" },
 		{ "arg", "number expected before ''" },
 		{ "arg-1", "number expected before '-1'" },
 		{ "arg0x", "number expected before ''" },

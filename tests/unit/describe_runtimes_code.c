@@ -13,6 +13,13 @@ struct wanted_value {
 	int offset, behind;
 };
 
+/* Argument n of a method, counted from the object, that returns its result in memory: on x86-64 an argument says where. */
+#ifdef __x86_64__
+#define METHOD(n) (1 + (n))
+#else
+#define METHOD(n) (n)
+#endif
+
 #define ARGUMENT(n)         \
 	{                   \
 		.source = n \
@@ -105,6 +112,13 @@ static const struct {
 	SIZED("onnxruntime", "CreateSessionFromArray", 1, 2, ONNX),
 	PATH("onnxruntime", "CreateSessionWithPrepackedWeightsContainer", 1, ONNX),
 	SIZED("onnxruntime", "CreateSessionFromArrayWithPrepackedWeightsContainer", 1, 2, ONNX),
+	{ "onnxruntime", "InferenceSession::Load", XPT_CODE_PATH, CODE_ONNX, 1, { FIRST_OF(METHOD(1)) } },
+	{ "onnxruntime",
+	  "InferenceSession::Load(bytes)",
+	  XPT_CODE_MEMORY,
+	  CODE_ONNX,
+	  2,
+	  { ARGUMENT(METHOD(1)), NARROW(METHOD(2), S32) } },
 
 	{ "pjrt",
 	  "PJRT_Client_Compile",

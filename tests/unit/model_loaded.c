@@ -168,7 +168,7 @@ Test(model_loaded, what_is_malformed_is_refused)
 		"{\"runtime\":0,\"name\":5}",
 		"{\"runtime\":0,\"region\":\"\"}",
 		"{\"runtime\":0,\"name\":\"a\",\"named_by\":0}",
-		"{\"runtime\":0,\"name\":\"a\",\"named_by\":7}",
+		"{\"runtime\":0,\"name\":\"a\",\"named_by\":9}",
 		"{\"runtime\":0,\"name\":\"a\",\"named_by\":\"load\"}",
 		"{\"runtime\":0,\"size\":-1}",
 		"{\"runtime\":0,\"size\":1e30}",

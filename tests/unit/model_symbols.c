@@ -53,9 +53,9 @@ Test(model_symbols, give_way_to_all_names_of_the_program)
 /* From worst to best, whatever their numbers are. */
 Test(model_symbols, order_of_the_sources)
 {
-	static const enum name_source order[NAME_SOURCES] = { NAME_FROM_HANDLE, NAME_FROM_FORK, NAME_FROM_SYMBOL,
-							      NAME_FROM_PARENT, NAME_FROM_LOAD, NAME_FROM_CALL,
-							      NAME_FROM_USER };
+	static const enum name_source order[NAME_SOURCES] = { NAME_FROM_HANDLE, NAME_FROM_FORK,	  NAME_FROM_FILE,
+							      NAME_FROM_SYMBOL, NAME_FROM_PARENT, NAME_FROM_MEMORY,
+							      NAME_FROM_LOAD,	NAME_FROM_CALL,	  NAME_FROM_USER };
 
 	for (int i = 0; i < NAME_SOURCES; i++)
 		for (int j = 0; j < NAME_SOURCES; j++)

@@ -45,9 +45,7 @@ static void begin(struct fixture *fixture)
 	};
 	file_operators_free(&contents->operators);
 	operators = calloc(1, sizeof(*operators));
-	*operators = (struct runtime_operators){
-		.runtime = ort, .layout = &ort->operators.nodes[1], .first = 1, .last = 2
-	};
+	*operators = (struct runtime_operators){ .runtime = ort, .first = 1, .last = 2 };
 	operators->operators.functions = calloc(1, sizeof(*operators->operators.functions));
 	operators->operators.functions[operators->operators.function_count++] = (struct operator_function){
 		{ .offset = 32, .class = SITE_STEPPED }, 1, 1
@@ -85,7 +83,7 @@ Test(session_file_contents, comes_back)
 	cr_expect_eq(got.found.count, fixture.contents.found.count);
 	cr_expect_str_eq(got.found.functions[0].symbol, fixture.contents.found.functions[0].symbol);
 	cr_expect_eq(got.found.tables[0].runtime, fixture.contents.found.tables[0].runtime);
-	cr_expect_eq(got.operators.runtimes[0].layout, fixture.contents.operators.runtimes[0].layout);
+	cr_expect_eq(got.operators.runtimes[0].runtime, fixture.contents.operators.runtimes[0].runtime);
 	cr_expect_str_eq(got.operators.runtimes[0].operators.classes.methods[1].class_name, "Gemm");
 	cr_expect_eq(got.loader_state, -8);
 	cr_expect_eq(file_contents_address(&got, 0, &address), 0);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "describe/call.h"
+#include "describe/objects.h"
 #include "describe/operators.h"
 #include "describe/reader.h"
 
@@ -17,7 +18,21 @@
 #define STATUS_NAME_MAX 95
 #define TABLE_OFFSET_MAX 4096
 
-enum { RUNTIME_SCHEMA, NAME, TITLE, NOTE, LIBRARIES, IDENTIFY, OVER, TABLE, OPERATORS, STATUSES, CALLS, MEMBERS };
+enum {
+	RUNTIME_SCHEMA,
+	NAME,
+	TITLE,
+	NOTE,
+	LIBRARIES,
+	IDENTIFY,
+	OVER,
+	TABLE,
+	OPERATORS,
+	NAMES,
+	STATUSES,
+	CALLS,
+	MEMBERS
+};
 
 static int read_identify(const struct reader *reader, const struct member *member, struct description *description)
 {
@@ -229,6 +244,7 @@ static int read_description(const struct reader *reader, const cJSON *document, 
 		[OVER] = { .key = "over" },
 		[TABLE] = { .key = "table" },
 		[OPERATORS] = { .key = "operators" },
+		[NAMES] = { .key = "names" },
 		[STATUSES] = { .key = "statuses" },
 		[CALLS] = { .key = "calls" },
 	};
@@ -258,6 +274,8 @@ static int read_description(const struct reader *reader, const cJSON *document, 
 		description->over_line = json_locate(reader->text, reader->length, &members[OVER].place);
 	if (!error)
 		error = operators_parse(reader, &members[OPERATORS], &description->operators);
+	if (!error)
+		error = object_names_parse(reader, &members[NAMES], description);
 	if (!error)
 		error = read_statuses(reader, &members[STATUSES], description);
 	if (!error)
@@ -308,6 +326,7 @@ void description_free(struct description *description)
 	free(description->statuses);
 	free(description->table.accessor);
 	operators_spec_clear(&description->operators);
+	object_names_clear(description);
 	string_array_free(description->over, description->over_count);
 	string_array_free(description->identify, description->identify_count);
 	string_array_free(description->libraries, description->library_count);

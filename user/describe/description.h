@@ -85,8 +85,6 @@ struct method_spec {
  * Offsets are bytes, and multiples of 8. Strings are those of libstdc++ since its version 5.
  */
 struct node_layout {
-	char **versions; /* glob patterns of the library's version definitions: "VERS_1.30.*" */
-	size_t version_count;
 	unsigned int through[DESCRIPTION_THROUGH_MAX]; /* of a pointer in the object, of one in what it points to, ... */
 	size_t through_count;			       /* at least 1; the last pointer is that to the node */
 	unsigned int index;			       /* in the node: a number of 64 bits */
@@ -99,8 +97,34 @@ struct operators_spec {
 	char *base; /* class that all of them are derived from: "onnxruntime::OpKernel"; NULL: LOCATE_OPERATORS */
 	struct method_spec *methods; /* that execute one */
 	size_t method_count;	     /* at most DESCRIPTION_METHODS_MAX; 0: operators are not described */
-	struct node_layout *nodes;   /* for different versions; the first that fits counts */
+	struct node_layout *nodes;   /* of different versions; the first that leads to a node counts */
 	size_t node_count;	     /* at most DESCRIPTION_NODES_MAX; 0: what objects stand for is not known */
+};
+
+#define DESCRIPTION_NAMES_MAX 8	     /* ways to the name of an object */
+#define DESCRIPTION_WITHIN_MAX 16384 /* bytes of an object that are searched */
+#define DESCRIPTION_ROW_MAX 16	     /* strings in a row */
+
+enum name_kind {
+	NAME_FITS,    /* a string in the object that fits a pattern */
+	NAME_ROW,     /* one of a number of strings that lie side by side in the object */
+	NAME_STRING,  /* the string at an offset */
+	NAME_POINTER, /* the text that the pointer at an offset points to */
+	NAME_MAPPED,  /* the only mapped file of the process that fits a pattern: not of the object itself */
+};
+
+/*
+ * A way from the object that a program's handle points to, to the name of the program, for programs that were there before they
+ * could be seen loading. Strings are std::string of libstdc++, of either form.
+ */
+struct name_way {
+	enum name_kind kind;
+	unsigned int within; /* NAME_FITS, NAME_ROW: bytes of the object that are searched */
+	unsigned int at;     /* NAME_STRING, NAME_POINTER: offset, a multiple of 8 */
+	char **patterns;     /* NAME_FITS, NAME_MAPPED: glob patterns */
+	size_t pattern_count;
+	unsigned int row, number; /* NAME_ROW: how many they are, and which of them, counted from 0 */
+	char *library; /* glob pattern: only where the process has mapped a file of such a name; NULL: anywhere */
 };
 
 struct description {
@@ -116,6 +140,8 @@ struct description {
 	unsigned int over_line; /* where they stand in the file, for messages */
 	struct table_spec table;
 	struct operators_spec operators;
+	struct name_way *names;	       /* the first that leads to a name counts */
+	size_t name_count;	       /* at most DESCRIPTION_NAMES_MAX */
 	struct status_value *statuses; /* sorted by value */
 	size_t status_count;
 	struct call_spec *calls;

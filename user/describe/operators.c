@@ -6,7 +6,7 @@
 
 #include "describe/call.h"
 #include "describe/call_fetches.h"
-#include "describe/operator_nodes.h"
+#include "describe/objects.h"
 
 #define METHOD_SLOT_MAX 255
 

@@ -163,6 +163,8 @@ enum name_source {
 	NAME_FROM_CALL = 4, /* program.name */
 	NAME_FROM_USER = 5,
 	NAME_FROM_SYMBOL = 6, /* of the program that the process runs, or a library: the handle is its address */
+	NAME_FROM_MEMORY = 7, /* of the object in the process's memory that the handle points to */
+	NAME_FROM_FILE = 8,   /* the only file that the process has mapped and that can be a program */
 	NAME_SOURCES,
 };
 

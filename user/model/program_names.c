@@ -8,8 +8,9 @@
 
 /* From best to worst. */
 static const unsigned char name_ranks[NAME_SOURCES] = {
-	[NAME_FROM_USER] = 6,	[NAME_FROM_CALL] = 5, [NAME_FROM_LOAD] = 4,   [NAME_FROM_PARENT] = 3,
-	[NAME_FROM_SYMBOL] = 2, [NAME_FROM_FORK] = 1, [NAME_FROM_HANDLE] = 0,
+	[NAME_FROM_USER] = 8,	[NAME_FROM_CALL] = 7,	[NAME_FROM_LOAD] = 6,
+	[NAME_FROM_MEMORY] = 5, [NAME_FROM_PARENT] = 4, [NAME_FROM_SYMBOL] = 3,
+	[NAME_FROM_FILE] = 2,	[NAME_FROM_FORK] = 1,	[NAME_FROM_HANDLE] = 0,
 };
 
 bool name_is_better(enum name_source source, enum name_source than)

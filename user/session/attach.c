@@ -528,9 +528,9 @@ int attacher_scan(struct attacher *attacher, pid_t tgid)
 	return placed;
 }
 
-const struct node_layout *attacher_node_layout(const struct attacher *attacher, pid_t tgid, __u64 class)
+const struct description *attacher_class_runtime(const struct attacher *attacher, pid_t tgid, __u64 class)
 {
-	return class_names_layout(&attacher->classes, tgid, class);
+	return class_names_runtime(&attacher->classes, tgid, class);
 }
 
 const struct attacher_figures *attacher_figures(const struct attacher *attacher)

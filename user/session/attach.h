@@ -63,8 +63,8 @@ void attacher_detach(struct attacher *attacher); /* takes all off */
  */
 bool attacher_record(struct attacher *attacher, const struct xpt_record_header *record);
 
-/* How an object in the process leads to the node that it stands for; class: as it was fetched. NULL: not known. */
-const struct node_layout *attacher_node_layout(const struct attacher *attacher, pid_t tgid, __u64 class);
+/* The runtime of the class of an object in the process; class: as it was fetched. NULL: not known. */
+const struct description *attacher_class_runtime(const struct attacher *attacher, pid_t tgid, __u64 class);
 
 /* Operators are called from a place that was not known: the probe that tells of their end is placed behind it. */
 void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *caller);

@@ -47,15 +47,15 @@ void class_names_renew(struct class_names *names, pid_t tgid)
 	names->count = kept;
 }
 
-const struct node_layout *class_names_layout(const struct class_names *names, pid_t tgid, __u64 class)
+const struct description *class_names_runtime(const struct class_names *names, pid_t tgid, __u64 class)
 {
-	const struct node_layout *layout = NULL;
+	const struct description *runtime = NULL;
 
-	for (size_t i = 0; i < names->count && !layout; i++) {
+	for (size_t i = 0; i < names->count && !runtime; i++) {
 		const struct told *told = &names->told[i];
 
 		if (told->tgid == tgid)
-			layout = file_operators_layout(&told->file->contents.operators, class - told->bias);
+			runtime = file_operators_runtime(&told->file->contents.operators, class - told->bias);
 	}
-	return layout;
+	return runtime;
 }

@@ -28,7 +28,7 @@ int class_names_tell(struct class_names *names, const struct registry *registry,
 		     int (*record)(void *context, const struct xpt_record_header *record), void *context);
 /* The process has ended, or runs another file: all has to be told anew. */
 void class_names_renew(struct class_names *names, pid_t tgid);
-/* How an object of the class, as it was fetched, leads to the node that it stands for. NULL: not known. */
-const struct node_layout *class_names_layout(const struct class_names *names, pid_t tgid, __u64 class);
+/* The runtime of the class of an object, as it was fetched. NULL: not known. */
+const struct description *class_names_runtime(const struct class_names *names, pid_t tgid, __u64 class);
 
 #endif

@@ -556,7 +556,7 @@ void collector_free(struct collector *collector)
 	free(collector->names);
 	free(collector->pids);
 	free(collector->pending);
-	operator_nodes_free(&collector->operator_nodes);
+	objects_free(&collector->objects);
 	launch_symbols_free(collector->launch_symbols);
 	free(collector->spec_calls);
 	free(collector);

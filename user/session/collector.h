@@ -23,7 +23,7 @@
 #include "session/describe_records.h"
 #include "session/device_side.h"
 #include "session/launch_symbols.h"
-#include "session/operator_nodes.h"
+#include "session/objects.h"
 
 #define COLLECTOR_POLL 20000000ull /* ns between two looks at the rings */
 
@@ -147,7 +147,8 @@ struct collector {
 	__u64 losses[XPT_LOSS_MAX]; /* as last read */
 	__u64 *spec_calls;	    /* by spec: recorded */
 	__u64 events, ioctls;	    /* of drivers: passed on */
-	struct operator_nodes operator_nodes;
+	struct objects objects;
+	__u64 loaded;			       /* when a program was loaded last, as far as its record was passed on */
 	struct launch_symbols *launch_symbols; /* NULL: without code objects */
 	__u64 pass,
 		told_hold_from; /* time of the last PASS; what is told of operators' nodes and symbols counts from there */

@@ -192,6 +192,18 @@ struct xpt_record_text *record_loaded(const struct model_program *program, __u64
 	return record_json(XPT_RECORD_LOADED, program->process->tgid, time, program->handle, &json);
 }
 
+struct xpt_record_text *record_loaded_name(const struct description *runtime, __u32 tgid, __u64 time, __u64 handle,
+					   const char *name, enum name_source source)
+{
+	struct text json = {};
+
+	json_begin(&json, NULL, '{');
+	json_add_unsigned(&json, "runtime", runtime->index);
+	json_add_string(&json, "name", name);
+	json_add_unsigned(&json, "named_by", source);
+	return record_json(XPT_RECORD_LOADED, tgid, time, handle, &json);
+}
+
 struct xpt_record_text *record_loaded_region(const struct event_call *call)
 {
 	struct text json = {};

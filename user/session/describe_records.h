@@ -11,7 +11,7 @@
 #include "describe/description.h"
 #include "model/event.h"
 #include "target/driver_events.h"
-#include "target/operator_node.h"
+#include "target/objects.h"
 #include "target/process.h"
 
 /* All give NULL when there is no memory. Text is cut so that the record fits. */
@@ -25,6 +25,9 @@ struct xpt_record_text *record_node(const struct operator_node *node, __u32 tgid
 struct xpt_record_text *record_end(__u64 time, struct text *json);
 /* LOADED: of a program as it is now. */
 struct xpt_record_text *record_loaded(const struct model_program *program, __u64 time);
+/* LOADED: of a program that was found by its handle. */
+struct xpt_record_text *record_loaded_name(const struct description *runtime, __u32 tgid, __u64 time, __u64 handle,
+					   const char *name, enum name_source source);
 /* LOADED: of a region's handle, from the call that has named it. */
 struct xpt_record_text *record_loaded_region(const struct event_call *call);
 struct xpt_record_text *record_process(const struct process_info *info, __u64 time);

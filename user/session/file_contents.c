@@ -131,7 +131,6 @@ struct table_head {
 
 struct operators_head {
 	__u64 runtime;
-	__s64 layout; /* its number in the description; -1: none */
 	__u64 first, last;
 	__u64 methods, functions;
 	__u64 unplaced, class_count, inherited, abstract, tables, left_out;
@@ -161,7 +160,6 @@ static void put_operators(FILE *out, const struct runtime_operators *runtime)
 	const struct classes *classes = &operators->classes;
 	const struct operators_head head = {
 		.runtime = runtime->runtime->index,
-		.layout = runtime->layout ? runtime->layout - runtime->runtime->operators.nodes : -1,
 		.first = runtime->first,
 		.last = runtime->last,
 		.methods = classes->method_count,
@@ -361,11 +359,6 @@ static void take_runtime(struct input *input, struct file_operators *result)
 	if (input->error)
 		return;
 	result->count++;
-	if (head.layout < -1 || head.layout >= (__s64)runtime->runtime->operators.node_count) {
-		fail(input, -EPROTO);
-		return;
-	}
-	runtime->layout = head.layout < 0 ? NULL : &runtime->runtime->operators.nodes[head.layout];
 	runtime->first = head.first;
 	runtime->last = head.last;
 	operators->unplaced = head.unplaced;

@@ -24,7 +24,6 @@ static int find(const struct log *log, const struct mapped_file *mapped, const s
 		struct file_operators *file)
 {
 	struct runtime_operators *more = reallocarray(file->runtimes, file->count + 1, sizeof(*more));
-	const struct node_layout *layout;
 	struct operators operators;
 	struct elf_file *elf;
 	int error;
@@ -36,14 +35,12 @@ static int find(const struct log *log, const struct mapped_file *mapped, const s
 	if (error)
 		return error;
 	error = operators_find(elf, &runtime->operators, &operators);
-	layout = operator_node_layout(elf, &runtime->operators);
 	elf_file_close(elf);
 	if (error)
 		return error;
-	log_info(log, "%s: %zu operator classes of %s, %zu functions%s", mapped->path, operators.classes.class_count,
-		 runtime->title, operators.function_count,
-		 layout || !runtime->operators.base ? "" : "; where it keeps the names of nodes is not known");
-	file->runtimes[file->count] = (struct runtime_operators){ runtime, operators, layout, ~(__u64)0, 0 };
+	log_info(log, "%s: %zu operator classes of %s, %zu functions", mapped->path, operators.classes.class_count,
+		 runtime->title, operators.function_count);
+	file->runtimes[file->count] = (struct runtime_operators){ runtime, operators, ~(__u64)0, 0 };
 	tables_bound(&file->runtimes[file->count++]);
 	file->functions += operators.function_count;
 	return 0;
@@ -97,11 +94,11 @@ void file_operators_visit(const struct file_operators *file,
 	}
 }
 
-const struct node_layout *file_operators_layout(const struct file_operators *file, __u64 class)
+const struct description *file_operators_runtime(const struct file_operators *file, __u64 class)
 {
 	for (size_t i = 0; i < file->count; i++)
 		if (class >= file->runtimes[i].first && class <= file->runtimes[i].last)
-			return file->runtimes[i].layout;
+			return file->runtimes[i].runtime;
 	return NULL;
 }
 

@@ -6,15 +6,14 @@
 #include "describe/registry.h"
 #include "kern/kern.h"
 #include "target/functions.h"
-#include "target/operator_node.h"
+#include "target/objects.h"
 #include "target/operators.h"
 
 /* Of one runtime. */
 struct runtime_operators {
 	const struct description *runtime;
 	struct operators operators;
-	const struct node_layout *layout; /* of the nodes that their objects stand for; NULL: not known */
-	__u64 first, last;		  /* of their classes' tables, addresses in the file */
+	__u64 first, last; /* of their classes' tables, addresses in the file */
 };
 
 /* Zero it to begin with. */
@@ -35,8 +34,8 @@ void file_operators_free(struct file_operators *file);
 void file_operators_visit(const struct file_operators *file,
 			  void (*visit)(void *context, const struct site *site, unsigned int spec), void *context);
 
-/* How the object of a class leads to its node; class: address in the file of its table. NULL: that is not known. */
-const struct node_layout *file_operators_layout(const struct file_operators *file, __u64 class);
+/* The runtime that has a class; class: address in the file of its table. NULL: none. */
+const struct description *file_operators_runtime(const struct file_operators *file, __u64 class);
 
 /*
  * Gives out a CLASS record for each class, as its objects know it in the process: the file's addresses are moved by bias. What

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "session/describe_records.h"
-#include "session/seen.h"
+#include "session/objects.h"
 #include "target/process_symbol.h"
 
 #define NAME_MAX_BYTES 4096 /* longer ones are not in what elf_file.h gives out */
@@ -43,27 +43,12 @@ void launch_symbols_drop(struct launch_symbols *symbols, pid_t tgid)
 	seen_drop(&symbols->seen, tgid);
 }
 
-/* Strings have no value. 0: the call tells no handle. */
-static __u64 handle_of(const struct xpt_spec *spec, const struct xpt_record_call *call)
-{
-	unsigned int value = 0;
-
-	for (unsigned int i = 0; i < spec->fetches && value < call->values; i++) {
-		if (spec->fetch[i].type == XPT_TYPE_STRING)
-			continue;
-		if (spec->fetch[i].meaning == XPT_MEANING_PROGRAM)
-			return call->valid >> i & 1 ? call->value[value] : 0;
-		value++;
-	}
-	return 0;
-}
-
 struct xpt_record_text *launch_symbols_look(struct launch_symbols *symbols, __u64 time,
 					    const struct xpt_record_call *call)
 {
 	const struct registry *registry = symbols->registry;
 	const struct xpt_spec *spec = call->spec < registry->spec_count ? &registry->specs[call->spec]->wire : NULL;
-	__u64 handle = spec && spec->role == XPT_ROLE_LAUNCH ? handle_of(spec, call) : 0, offset;
+	__u64 handle = spec && spec->role == XPT_ROLE_LAUNCH ? call_program(spec, call) : 0, offset;
 	char name[NAME_MAX_BYTES + 1];
 
 	/* A handle within an object is not the object. */

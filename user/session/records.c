@@ -35,7 +35,7 @@ static void hold_from(struct collector *collector, __u64 time)
 
 void records_forget_told(struct collector *collector, pid_t tgid)
 {
-	operator_nodes_drop(&collector->operator_nodes, tgid);
+	objects_forget(&collector->objects, tgid);
 	if (collector->launch_symbols)
 		launch_symbols_drop(collector->launch_symbols, tgid);
 }
@@ -51,34 +51,48 @@ static void look_at_operators(struct collector *collector, const struct xpt_reco
 	struct xpt_record_text *node;
 
 	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD) {
-		operator_nodes_drop(&collector->operator_nodes, call->header.tgid);
+		objects_forget_nodes(&collector->objects, (pid_t)call->header.tgid);
 		hold_from(collector, call->header.time);
 	}
 	/* Object and class are the first two of what is fetched for one. */
 	if (spec->role != XPT_ROLE_OPERATOR || (call->valid & 3) != 3)
 		return;
-	node = operator_nodes_look(&collector->operator_nodes, collector->attacher, call->header.tgid,
-				   collector->told_hold_from, call->value[0], call->value[1]);
+	node = objects_node(&collector->objects, collector->attacher, (pid_t)call->header.tgid,
+			    collector->told_hold_from, call->value[0], call->value[1]);
 	if (node)
 		collector_pass(collector, &node->header);
 	free(node);
 }
 
-/* A symbol is told as an operator's node is, but not before the process runs the program that has it. */
-static void look_at_launches(struct collector *collector, const struct xpt_record_call *call)
+/* Passed on as an operator's node is, but not before the process runs the program that has it. */
+static void pass_name(struct collector *collector, struct xpt_record_text *name)
 {
-	struct xpt_record_text *symbol;
-	__u64 began;
+	__u64 began = name ? targets_began(collector, (pid_t)name->header.tgid) : 0;
 
-	if (!collector->launch_symbols)
+	if (name && name->header.time < began)
+		name->header.time = began;
+	if (name && name->header.kind == XPT_RECORD_LOADED && name->header.time < collector->loaded)
+		name->header.time = collector->loaded;
+	if (name)
+		collector_pass(collector, &name->header);
+	free(name);
+}
+
+/* What is loaded at a handle is another program than what was there before. */
+static void look_at_programs(struct collector *collector, const struct xpt_record_call *call)
+{
+	enum xpt_role role = collector->registry->specs[call->spec]->wire.role;
+
+	if (role == XPT_ROLE_PROGRAM_LOAD || role == XPT_ROLE_PROGRAM_UNLOAD) {
+		objects_forget_program(&collector->objects, collector->registry, call);
+		if (collector->loaded < call->header.time)
+			collector->loaded = call->header.time;
 		return;
-	symbol = launch_symbols_look(collector->launch_symbols, collector->told_hold_from, call);
-	began = symbol ? targets_began(collector, call->header.tgid) : 0;
-	if (symbol && symbol->header.time < began)
-		symbol->header.time = began;
-	if (symbol)
-		collector_pass(collector, &symbol->header);
-	free(symbol);
+	}
+	pass_name(collector,
+		  objects_program(&collector->objects, collector->registry, call, collector->told_hold_from));
+	if (collector->launch_symbols)
+		pass_name(collector, launch_symbols_look(collector->launch_symbols, collector->told_hold_from, call));
 }
 
 /* A thread has waited since the record until it has its probes: sites of them are new. */
@@ -109,7 +123,7 @@ static void on_call(struct collector *collector, const struct xpt_record_call *c
 	if (own)
 		return;
 	look_at_operators(collector, call);
-	look_at_launches(collector, call);
+	look_at_programs(collector, call);
 	collector_pass(collector, &call->header);
 	collector->calls++;
 	if (call->flags & XPT_CALL_LAYER)

@@ -21,6 +21,7 @@ struct seen {
 
 /* class: 0 where the object alone says what it is. False: it was seen before, most are there, or there is no memory. */
 bool seen_add(struct seen *seen, size_t most, pid_t tgid, __u64 object, __u64 class);
+void seen_remove(struct seen *seen, pid_t tgid, __u64 object, __u64 class);
 /* Things of the process may be others from here on. Without memory, those of all processes may. */
 void seen_drop(struct seen *seen, pid_t tgid);
 void seen_free(struct seen *seen);

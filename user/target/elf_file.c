@@ -251,9 +251,6 @@ static void note_dynamic_entry(struct elf_file *file, const Elf64_Dyn *entry)
 	case DT_GNU_HASH:
 		file->gnu_hash = value;
 		break;
-	case DT_VERDEF:
-		file->versions = value;
-		break;
 	case DT_RELA:
 		file->rela.address = value;
 		break;

@@ -90,14 +90,6 @@ bool elf_file_exports(struct elf_file *file, const char *name);
 /* True when it defines a function or data of one of these names, behind which stands NULL. */
 bool elf_file_exports_any(struct elf_file *file, const char *const *names);
 
-#define ELF_VERSION_LENGTH 255 /* bytes of a version's name; versions with a longer one are left out */
-
-/*
- * Calls visit with the name of every version that the file defines for its own symbols ("VERS_1.30.0"), valid during the
- * call; the file's own name, which stands among them, is left out. A non-zero return ends the walk and is returned.
- */
-int elf_file_each_version(struct elf_file *file, int (*visit)(void *context, const char *version), void *context);
-
 /* A static probe: a place in the code that the file names for tracers. Strings are valid during the visit. */
 struct elf_probe {
 	const char *provider, *name;

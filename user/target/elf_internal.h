@@ -15,7 +15,6 @@
 #define ELF_STRINGS_MAX (256u << 20)
 #define ELF_RELOCATION_MAX (4u << 20)
 #define ELF_FRAME_MAX (4u << 20)
-#define ELF_VERSION_MAX 1024
 #define ELF_PROBE_MAX 65536
 #define ELF_PROBE_BYTES_MAX (16u << 20) /* of one section of notes */
 
@@ -70,7 +69,6 @@ struct elf_file {
 
 	/* from PT_DYNAMIC; addresses are virtual */
 	__u64 dynamic_symbols, dynamic_strings, dynamic_strings_size, hash, gnu_hash;
-	__u64 versions; /* version definitions */
 	struct elf_range rela, rel, relr, plt;
 	bool plt_is_rela;
 

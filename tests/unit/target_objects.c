@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "target/operator_node.h"
+#include "target/objects.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "target_support.h"
 
-TestSuite(target_operator_node, .fini = support_cleanup);
+TestSuite(target_objects, .fini = support_cleanup);
 
 /* As a C++ compiler lays them out; that it does is a test of its own. */
 struct string {
@@ -50,6 +50,8 @@ static struct node_layout layout = { .through = { offsetof(struct object, info),
 				     .provider = offsetof(struct node, provider),
 				     .providers = "*ExecutionProvider" };
 
+static const struct operators_spec spec = { .nodes = &layout, .node_count = 1 };
+
 static const void *const table[4];
 static struct node node;
 static struct info info;
@@ -81,7 +83,7 @@ static void fresh(const char *name, const char *type, const char *provider)
 static int read_object(struct operator_node *result)
 {
 	memset(result, 'X', sizeof(*result));
-	return operator_node_read(&layout, getpid(), (uintptr_t)&object, (uintptr_t)table, result);
+	return object_node_read(&spec, getpid(), (uintptr_t)&object, (uintptr_t)table, result);
 }
 
 static int result_now(void)
@@ -95,13 +97,13 @@ static int result_now(void)
 	return error;
 }
 
-Test(target_operator_node, reads)
+Test(target_objects, reads)
 {
 	static const struct {
 		const char *name, *type, *provider;
 	} cases[] = {
 		{ "gemm", "Gemm", "CPUExecutionProvider" },
-		{ "", "Relu", "" },
+		{ "", "Relu", "CPUExecutionProvider" },
 		{ "fifteen_bytes__", "sixteen_bytes_xx", "VitisAIExecutionProvider" },
 		{ "/model/layers.0/self_attn/q_proj/MatMul", "FusedMatMul", "CUDAExecutionProvider" },
 		{ "\xc3\xa9t\xc3\xa9 \xe4\xb8\xad \"quoted\" \xf0\x9f\x98\x80", "_a", "XExecutionProvider" },
@@ -119,7 +121,7 @@ Test(target_operator_node, reads)
 	}
 }
 
-Test(target_operator_node, long_names_are_cut_between_characters)
+Test(target_objects, long_names_are_cut_between_characters)
 {
 	char name[2 * OPERATOR_NODE_NAME_MAX + 1];
 	struct operator_node result;
@@ -156,7 +158,7 @@ static const char *repeated(char letter, size_t count)
 		cr_expect_eq(result_now(), error, "%d: %s", result_now(), #statement); \
 	} while (0)
 
-Test(target_operator_node, what_is_no_node)
+Test(target_objects, what_is_no_node)
 {
 	struct operator_node result;
 
@@ -214,10 +216,11 @@ Test(target_operator_node, what_is_no_node)
 	BROKEN(-EPROTO, set(&node.provider, "A CPUExecutionProvider", 2));
 	BROKEN(-EPROTO, set(&node.provider, repeated('a', OPERATOR_NODE_PROVIDER_MAX + 1), 2));
 
-	fresh("a", "Gemm", "");
-	cr_expect_eq(operator_node_read(&layout, getpid(), (uintptr_t)&object + 4, (uintptr_t)table, &result), -ESTALE);
-	cr_expect_eq(operator_node_read(&layout, getpid(), 0, (uintptr_t)table, &result), -ESTALE);
-	cr_expect_eq(operator_node_read(&layout, getpid(), 8, (uintptr_t)table, &result), -EFAULT);
+	BROKEN(-EPROTO, set(&node.provider, "", 2));
+	fresh("a", "Gemm", "AExecutionProvider");
+	cr_expect_eq(object_node_read(&spec, getpid(), (uintptr_t)&object + 4, (uintptr_t)table, &result), -ESTALE);
+	cr_expect_eq(object_node_read(&spec, getpid(), 0, (uintptr_t)table, &result), -ESTALE);
+	cr_expect_eq(object_node_read(&spec, getpid(), 8, (uintptr_t)table, &result), -EFAULT);
 }
 
 /* A page and nothing behind it. */
@@ -230,7 +233,7 @@ static char *last_page(size_t size)
 	return pages;
 }
 
-Test(target_operator_node, nothing_is_read_beyond_what_is_there)
+Test(target_objects, nothing_is_read_beyond_what_is_there)
 {
 	size_t size = (size_t)sysconf(_SC_PAGESIZE);
 	char *page = last_page(size);
@@ -248,18 +251,17 @@ Test(target_operator_node, nothing_is_read_beyond_what_is_there)
 	cr_expect_eq(result_now(), -EFAULT);
 
 	/* so does the node, or it does not */
-	fresh("a", "Gemm", "");
+	fresh("a", "Gemm", "AExecutionProvider");
 	*at_end = node;
 	at_end->name.text = at_end->name.local;
 	at_end->type.text = at_end->type.local;
-	at_end->provider.text = at_end->provider.local;
 	info.node = at_end;
 	cr_expect_eq(result_now(), 0);
 	info.node = (struct node *)((char *)at_end + 8);
 	cr_expect_eq(result_now(), -EFAULT);
 }
 
-Test(target_operator_node, other_processes)
+Test(target_objects, other_processes)
 {
 	struct operator_node result;
 	pid_t child;
@@ -271,12 +273,12 @@ Test(target_operator_node, other_processes)
 		for (;;)
 			pause();
 	node.index = 8; /* here, not there */
-	cr_expect_eq(operator_node_read(&layout, child, (uintptr_t)&object, (uintptr_t)table, &result), 0);
+	cr_expect_eq(object_node_read(&spec, child, (uintptr_t)&object, (uintptr_t)table, &result), 0);
 	cr_expect_eq(result.index, 7);
 	cr_expect_str_eq(result.name, LONG);
 	cr_assert_eq(kill(child, SIGKILL), 0);
 	cr_assert_eq(waitpid(child, NULL, 0), child);
-	cr_expect_eq(operator_node_read(&layout, child, (uintptr_t)&object, (uintptr_t)table, &result), -ESRCH);
+	cr_expect_eq(object_node_read(&spec, child, (uintptr_t)&object, (uintptr_t)table, &result), -ESRCH);
 }
 
 static bool stopped;
@@ -289,7 +291,7 @@ static void *change(void *argument)
 	return NULL;
 }
 
-Test(target_operator_node, what_changes_is_said, .timeout = 60)
+Test(target_objects, what_changes_is_said, .timeout = 60)
 {
 	unsigned int changed = 0;
 	pthread_t thread;
@@ -320,7 +322,7 @@ static bool is_shown_safely(const char *text)
 }
 
 /* Whatever stands there: an error, or a node that is fit to be shown. */
-Test(target_operator_node, anything)
+Test(target_objects, anything)
 {
 	unsigned long seed = 20,
 		      values[] = { 0, 1, 8, 15, 16, 17, SIZE_MAX, (size_t)&node, (size_t)memory, (size_t)&info };
@@ -371,7 +373,7 @@ static const char program[] =
 	"Kernel::~Kernel() {}\n"
 	"struct Other { virtual ~Other(); long field = 1; }; Other::~Other() {}\n"
 	"struct Gemm : Other, Kernel { int run() override; }; int Gemm::run() { return 1; }\n"
-	"static Node nodes[] = {{0, \"\", \"Relu\", \"\", 1, \"\"},\n"
+	"static Node nodes[] = {{0, \"\", \"Relu\", \"\", 1, \"CPUExecutionProvider\"},\n"
 	"	{41, \"short\", \"Gemm\", \"ai.onnx\", 1, \"CPUExecutionProvider\"},\n"
 	"	{2147483647, std::string(300, 'x'), \"FusedMatMulActivation\", \"\", 1, \"CPUExecutionProvider\"}};\n"
 	"static Gemm gemms[3];\n"
@@ -382,12 +384,13 @@ static const char program[] =
 	"#define OFFSET(f) (int)__builtin_offsetof(Node, f)\n"
 	"extern \"C\" { int offsets[] = {OFFSET(index), OFFSET(name), OFFSET(type), OFFSET(provider)}; }\n";
 
-Test(target_operator_node, what_a_compiler_makes)
+Test(target_objects, what_a_compiler_makes)
 {
 	const char *source = support_path("nodes.cpp"), *path = support_path("nodes.so");
 	const char *const types[] = { "Relu", "Gemm", "FusedMatMulActivation" };
 	const long indices[] = { 0, 41, INT_MAX };
 	struct node_layout made = { .through = { 8, 0, 0 }, .through_count = 3, .providers = "*Provider" };
+	const struct operators_spec made_spec = { .nodes = &made, .node_count = 1 };
 	struct operator_node result;
 	void *library, *(*make)(int);
 	const int *offsets;
@@ -405,49 +408,169 @@ Test(target_operator_node, what_a_compiler_makes)
 	for (int i = 0; i < 3; i++) {
 		__u64 *kernel = make(i);
 
-		cr_assert_eq(operator_node_read(&made, getpid(), (uintptr_t)kernel, *kernel, &result), 0, "%d", i);
+		cr_assert_eq(object_node_read(&made_spec, getpid(), (uintptr_t)kernel, *kernel, &result), 0, "%d", i);
 		cr_expect_eq(result.index, indices[i]);
 		cr_expect_str_eq(result.type, types[i]);
 		cr_expect_str_eq(result.name, i == 0 ? "" : i == 1 ? "short" : repeated('x', 300));
-		cr_expect_str_eq(result.provider, i ? "CPUExecutionProvider" : "");
+		cr_expect_str_eq(result.provider, "CPUExecutionProvider");
 	}
 }
 
-static const struct node_layout *choose(const char *versions, const struct operators_spec *spec)
+Test(target_objects, first_layout_that_leads_to_a_node)
 {
-	const char *script = support_path("script"), *path = support_path("versions.so");
-	const struct node_layout *chosen;
-	struct elf_file *file;
+	struct node_layout all[3] = { layout, layout, layout };
+	const struct operators_spec several = { .nodes = all, .node_count = 3 };
+	struct operator_node result;
 
-	support_write(script, versions, strlen(versions));
-	support_run("echo 'int f(void) { return 1; }' | gcc -shared -fPIC -nostdlib -x c - -o %s%s%s", path,
-		    *versions ? " -Wl,--version-script=" : "", *versions ? script : "");
-	file = support_open(path);
-	chosen = operator_node_layout(file, spec);
-	elf_file_close(file);
-	return chosen;
+	all[0].provider = offsetof(struct node, name);
+	all[1].providers = "*OtherProvider";
+	fresh("a", "Gemm", "CPUExecutionProvider");
+	cr_assert_eq(object_node_read(&several, getpid(), (uintptr_t)&object, (uintptr_t)table, &result), 0);
+	cr_expect_str_eq(result.provider, "CPUExecutionProvider");
+	all[2].provider = offsetof(struct node, type);
+	cr_expect_eq(object_node_read(&several, getpid(), (uintptr_t)&object, (uintptr_t)table, &result), -EPROTO);
 }
 
-Test(target_operator_node, layout_is_that_of_the_version)
-{
-	char *old[] = { "V_1.17.*", "V_1.18.*" }, *new[] = { "V_1.2?.*" }, *all[] = { "V_1.18.9", "W*" };
-	struct node_layout nodes[] = {
-		{ .versions = old, .version_count = 2 },
-		{ .versions = new, .version_count = 1 },
-		{ .versions = all, .version_count = 2 },
-	};
-	struct operators_spec spec = { .nodes = nodes, .node_count = 3 };
+/* ---- names ---- */
 
-	cr_expect_eq(choose("V_1.17.3 { f; };", &spec), &nodes[0]);
-	cr_expect_eq(choose("V_1.18.0 { f; };", &spec), &nodes[0]);
-	cr_expect_eq(choose("V_1.18.9 { f; };", &spec), &nodes[0]); /* the first of two */
-	cr_expect_eq(choose("V_1.27.0 { f; };", &spec), &nodes[1]);
-	cr_expect_eq(choose("W { f; };", &spec), &nodes[2]);
-	cr_expect_eq(choose("W { f; }; V_1.20.1 { g; } W;", &spec), &nodes[1]);
-	cr_expect_null(choose("V_1.2 { f; };", &spec));
-	cr_expect_null(choose("V_1.31.0 { f; };", &spec));
-	cr_expect_null(choose("XV_1.17.0 { f; };", &spec));
-	cr_expect_null(choose("", &spec));
-	spec.node_count = 0;
-	cr_expect_null(choose("V_1.17.3 { f; };", &spec));
+struct counted {
+	unsigned long length, capacity;
+	int owners, padding;
+	char text[40];
+};
+
+/* As a session keeps them, in both forms. */
+static struct {
+	void *table;
+	struct string location;
+	long numbers[2];
+	struct string metadata[5];
+	long more[4];
+	const char *old[5];
+	const char *symbol;
+} session;
+
+static struct counted texts[5];
+
+static char *path_patterns[] = { "*.onnx", "*.ort" };
+static const struct name_way by_path = { .kind = NAME_FITS,
+					 .within = 48,
+					 .patterns = path_patterns,
+					 .pattern_count = 2 };
+static const struct name_way in_row = { .kind = NAME_ROW, .within = sizeof(session), .row = 5, .number = 1 };
+
+static void fresh_session(const char *path, const char *graph)
+{
+	static const char *const strings[] = { "producer", NULL, "", "", "ai.onnx" };
+
+	memset(&session, 0, sizeof(session));
+	set(&session.location, path, 0);
+	for (int i = 0; i < 5; i++)
+		set(&session.metadata[i], strings[i] ?: graph, i == 1 ? 1 : 2);
+}
+
+static int name_by(const struct name_way *way, char name[OBJECT_NAME_MAX + 1])
+{
+	memset(name, 'X', OBJECT_NAME_MAX);
+	return object_name_read(way, getpid(), (uintptr_t)&session, name);
+}
+
+Test(target_objects, name_that_fits)
+{
+	char name[OBJECT_NAME_MAX + 1];
+
+	fresh_session("/models/a model that ranks.onnx", "main_graph");
+	cr_assert_eq(name_by(&by_path, name), 0);
+	cr_expect_str_eq(name, "/models/a model that ranks.onnx");
+	fresh_session("a.ort", "main_graph");
+	cr_assert_eq(name_by(&by_path, name), 0);
+	cr_expect_str_eq(name, "a.ort");
+	fresh_session("a.pt", "main_graph");
+	cr_expect_eq(name_by(&by_path, name), -ENOENT, "%s", name);
+	fresh_session("a\nb.onnx", "main_graph");
+	cr_expect_eq(name_by(&by_path, name), -ENOENT);
+	fresh_session("", "main_graph");
+	session.location.length = 1ul << 40;
+	cr_expect_eq(name_by(&by_path, name), -ENOENT);
+}
+
+Test(target_objects, name_in_a_row)
+{
+	struct name_way other = in_row;
+	char name[OBJECT_NAME_MAX + 1];
+
+	fresh_session("", "main_graph");
+	cr_assert_eq(name_by(&in_row, name), 0);
+	cr_expect_str_eq(name, "main_graph");
+	fresh_session("", "a graph with a name that is longer than fifteen bytes");
+	cr_assert_eq(name_by(&in_row, name), 0);
+	cr_expect_str_eq(name, "a graph with a name that is longer than fifteen bytes");
+	fresh_session("", "");
+	cr_expect_eq(name_by(&in_row, name), -ENOENT);
+	/* a row that is longer or shorter is something else */
+	fresh_session("", "main_graph");
+	other.row = 4;
+	cr_expect_eq(name_by(&other, name), -ENOENT);
+	other.row = 6;
+	cr_expect_eq(name_by(&other, name), -ENOENT);
+}
+
+Test(target_objects, old_form_of_strings)
+{
+	struct name_way wide = by_path;
+	char name[OBJECT_NAME_MAX + 1];
+
+	fresh_session("", "");
+	memset(session.metadata, 0, sizeof(session.metadata));
+	for (int i = 0; i < 5; i++) {
+		snprintf(texts[i].text, sizeof(texts[i].text), "%s", i == 1 ? "main_graph" : i == 3 ? "/m/b.onnx" : "");
+		texts[i].length = strlen(texts[i].text);
+		texts[i].capacity = texts[i].length + 5;
+		session.old[i] = texts[i].text;
+	}
+	cr_assert_eq(name_by(&in_row, name), 0);
+	cr_expect_str_eq(name, "main_graph");
+	wide.within = sizeof(session);
+	cr_assert_eq(name_by(&wide, name), 0);
+	cr_expect_str_eq(name, "/m/b.onnx");
+	texts[3].length = 3; /* the text goes on */
+	cr_expect_eq(name_by(&wide, name), -ENOENT);
+}
+
+Test(target_objects, name_at_an_offset)
+{
+	struct name_way way = { .kind = NAME_STRING, .at = sizeof(void *) };
+	char name[OBJECT_NAME_MAX + 1];
+
+	fresh_session("TinyLlama 1.1B", "");
+	cr_assert_eq(name_by(&way, name), 0);
+	cr_expect_str_eq(name, "TinyLlama 1.1B");
+	way.at = 0;
+	cr_expect_eq(name_by(&way, name), -ENOENT);
+	way = (struct name_way){ .kind = NAME_POINTER,
+				 .at = (unsigned int)((char *)&session.symbol - (char *)&session) };
+	cr_expect_eq(name_by(&way, name), -ENOENT);
+	session.symbol = "vector_add";
+	cr_assert_eq(name_by(&way, name), 0);
+	cr_expect_str_eq(name, "vector_add");
+	session.symbol = "not a kernel";
+	cr_expect_eq(name_by(&way, name), -ENOENT);
+	session.symbol = (const char *)8;
+	cr_expect_eq(name_by(&way, name), -ENOENT);
+}
+
+Test(target_objects, names_end_with_what_is_mapped)
+{
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	struct string *at_end = (struct string *)(last_page(size) + size) - 1;
+	struct name_way way = by_path;
+	char name[OBJECT_NAME_MAX + 1];
+
+	set(at_end, "a.onnx", 0);
+	way.within = DESCRIPTION_WITHIN_MAX;
+	cr_assert_eq(object_name_read(&way, getpid(), (uintptr_t)at_end, name), 0);
+	cr_expect_str_eq(name, "a.onnx");
+	cr_expect_eq(object_name_read(&in_row, getpid(), (uintptr_t)at_end, name), -ENOENT);
+	cr_expect_eq(object_name_read(&way, getpid(), (uintptr_t)at_end + 4, name), -ENOENT);
+	cr_expect_eq(object_name_read(&way, getpid(), 8, name), -ENOENT);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a runtime description says of the nodes that operators stand for. */
-#ifndef XPT_DESCRIBE_OPERATOR_NODES_H
-#define XPT_DESCRIBE_OPERATOR_NODES_H
+/* What a runtime description says of objects in a process's memory: nodes that operators stand for, names of programs. */
+#ifndef XPT_DESCRIBE_OBJECTS_H
+#define XPT_DESCRIBE_OBJECTS_H
 
 #include "describe/description.h"
 #include "describe/reader.h"
@@ -9,5 +9,9 @@
 /* Fills operators->nodes from member, which need not be there. What an error leaves behind is for operator_nodes_clear(). */
 int operator_nodes_parse(const struct reader *reader, const struct member *member, struct operators_spec *operators);
 void operator_nodes_clear(struct operators_spec *operators);
+
+/* The same for description->names. */
+int object_names_parse(const struct reader *reader, const struct member *member, struct description *description);
+void object_names_clear(struct description *description);
 
 #endif

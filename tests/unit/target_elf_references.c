@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "target_support.h"
+
+TestSuite(target_elf_references, .fini = support_cleanup);
+
+static const char source[] =
+	"extern void use(const char *text);\n"
+	"static void *copy(char *to) { return __builtin_memcpy(to, \"loads_of_the_model_and_more\", 27); }\n"
+	"__attribute__((noinline)) void run(void) { use(\"Running with tag: \"); use(\"twice here: \"); }\n"
+	"__attribute__((noinline)) void load(char *to) { copy(to); use(to); }\n"
+	"__attribute__((noinline)) void both(int i) { use(i ? \"in two functions\" : \"twice here: \"); }\n"
+	"__attribute__((noinline)) void other(void) { use(\"in two functions\"); use(\"in two functions\"); }\n"
+	"const char *const data = \"only in data\";\n";
+
+struct found {
+	__u64 functions[64];
+	size_t count;
+};
+
+/* Once each. */
+static int add(void *context, __u64 function)
+{
+	struct found *found = context;
+
+	for (size_t i = 0; i < found->count; i++)
+		if (found->functions[i] == function)
+			return 0;
+	cr_assert_lt(found->count, 64);
+	found->functions[found->count++] = function;
+	return 0;
+}
+
+struct wanted {
+	const char *name;
+	__u64 address;
+};
+
+static int find_symbol(void *context, const struct elf_symbol *symbol)
+{
+	struct wanted *wanted = context;
+
+	if (!strcmp(symbol->name, wanted->name))
+		wanted->address = symbol->address;
+	return 0;
+}
+
+/* functions: names with blanks between them; "" for none. */
+static void expect_in(struct elf_file *whole, struct elf_file *stripped, const char *string, const char *functions)
+{
+	char names[100], *rest = names;
+	struct found found = { 0 };
+	size_t expected = 0;
+
+	cr_assert_eq(elf_file_each_reference(stripped, string, add, &found), 0);
+	snprintf(names, sizeof(names), "%s", functions);
+	for (char *name; (name = strsep(&rest, " ")) && *name; expected++) {
+		struct wanted wanted = { name, 0 };
+		bool is = false;
+
+		cr_assert_eq(elf_file_each_function(whole, find_symbol, &wanted), 0);
+		cr_assert_neq(wanted.address, 0, "%s", name);
+		for (size_t i = 0; i < found.count; i++)
+			is |= found.functions[i] == wanted.address;
+		cr_expect(is, "%s does not refer to '%s'", name, string);
+	}
+	cr_expect_eq(found.count, expected, "'%s': %zu functions", string, found.count);
+}
+
+static void check(const char *compiler)
+{
+	const char *code = support_path("code.c"), *whole_path = support_path("whole.so"),
+		   *path = support_path("stripped.so");
+	struct elf_file *whole, *stripped;
+
+	support_write(code, source, sizeof(source) - 1);
+	support_run("%s -w -O2 -shared -fPIC -nostdlib -o %s %s", compiler, whole_path, code);
+	support_run("llvm-strip-14 -o %s %s 2>/dev/null || llvm-strip -o %s %s", path, whole_path, path, whole_path);
+	whole = support_open(whole_path);
+	stripped = support_open(path);
+	expect_in(whole, stripped, "Running with tag: ", "run");
+	expect_in(whole, stripped, "loads_of_the_model_and_more", "load");
+	expect_in(whole, stripped, "twice here: ", "run both");
+	expect_in(whole, stripped, "in two functions", "both other");
+	expect_in(whole, stripped, "only in data", "");
+	expect_in(whole, stripped, "nowhere at all", "");
+	expect_in(whole, stripped, "Running with", "");
+	elf_file_close(whole);
+	elf_file_close(stripped);
+}
+
+Test(target_elf_references, gcc)
+{
+	check("gcc");
+}
+
+Test(target_elf_references, clang)
+{
+	check("clang");
+}
+
+Test(target_elf_references, arm64)
+{
+	check("clang --target=aarch64-linux-gnu -fuse-ld=lld");
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "session/objects.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "session/describe_records.h"
+#include "target/objects.h"
+
+void objects_free(struct objects *objects)
+{
+	seen_free(&objects->nodes);
+	seen_free(&objects->programs);
+}
+
+struct xpt_record_text *objects_node(struct objects *objects, const struct attacher *attacher, pid_t tgid, __u64 time,
+				     __u64 object, __u64 class)
+{
+	const struct description *runtime;
+	struct operator_node node;
+
+	if (!seen_add(&objects->nodes, OBJECTS_NODES_MAX, tgid, object, class))
+		return NULL;
+	runtime = attacher_class_runtime(attacher, tgid, class);
+	if (!runtime || object_node_read(&runtime->operators, tgid, object, class, &node))
+		return NULL;
+	return record_node(&node, tgid, time, object, class);
+}
+
+__u64 call_program(const struct xpt_spec *spec, const struct xpt_record_call *call)
+{
+	unsigned int value = 0;
+
+	for (unsigned int i = 0; i < spec->fetches && value < call->values; i++) {
+		if (spec->fetch[i].type == XPT_TYPE_STRING)
+			continue;
+		if (spec->fetch[i].meaning == XPT_MEANING_PROGRAM)
+			return call->valid >> i & 1 ? call->value[value] : 0;
+		value++;
+	}
+	return 0;
+}
+
+/* ---- names of programs ---- */
+
+/* The files that a process has mapped, and what is looked for among them. */
+struct mapped_names {
+	const struct name_way *way;
+	bool library; /* that the way is for is one of them */
+	size_t count; /* of different files that fit */
+	char name[OBJECT_NAME_MAX + 1];
+};
+
+static int visit_mapping(void *context, const struct maps_entry *entry)
+{
+	struct mapped_names *mapped = context;
+	const char *slash = strrchr(entry->path, '/'), *base = slash ? slash + 1 : entry->path;
+
+	if (!maps_entry_has_file(entry))
+		return 0;
+	if (mapped->way->library && !fnmatch(mapped->way->library, base, 0))
+		mapped->library = true;
+	if (mapped->way->kind != NAME_MAPPED || !name_way_fits(mapped->way, base) || !strcmp(mapped->name, entry->path))
+		return 0;
+	mapped->count++;
+	snprintf(mapped->name, sizeof(mapped->name), "%s", entry->path);
+	return 0;
+}
+
+static int find_name(const struct name_way *way, pid_t tgid, __u64 object, char name[OBJECT_NAME_MAX + 1])
+{
+	struct mapped_names mapped = { .way = way };
+
+	if ((way->library || way->kind == NAME_MAPPED) && maps_each(tgid, visit_mapping, &mapped))
+		return -ENOENT;
+	if (way->library && !mapped.library)
+		return -ENOENT;
+	if (way->kind != NAME_MAPPED)
+		return object_name_read(way, tgid, object, name);
+	if (mapped.count != 1)
+		return -ENOENT;
+	memcpy(name, mapped.name, sizeof(mapped.name));
+	return 0;
+}
+
+static const struct call_spec *spec_of(const struct registry *registry, const struct xpt_record_call *call)
+{
+	return call->spec < registry->spec_count ? registry->specs[call->spec] : NULL;
+}
+
+struct xpt_record_text *objects_program(struct objects *objects, const struct registry *registry,
+					const struct xpt_record_call *call, __u64 time)
+{
+	const struct call_spec *spec = spec_of(registry, call);
+	const struct description *runtime = spec ? registry->runtimes[spec->wire.runtime] : NULL;
+	pid_t tgid = (pid_t)call->header.tgid;
+	char name[OBJECT_NAME_MAX + 1];
+	__u64 handle;
+
+	if (!runtime || !runtime->name_count || !(spec->wire.flags & XPT_SPEC_SAMPLED))
+		return NULL;
+	handle = call_program(&spec->wire, call);
+	if (!handle || !seen_add(&objects->programs, OBJECTS_PROGRAMS_MAX, tgid, handle, runtime->index))
+		return NULL;
+	for (size_t i = 0; i < runtime->name_count; i++) {
+		const struct name_way *way = &runtime->names[i];
+
+		if (!find_name(way, tgid, handle, name))
+			return record_loaded_name(runtime, tgid, time, handle, name,
+						  way->kind == NAME_MAPPED ? NAME_FROM_FILE : NAME_FROM_MEMORY);
+	}
+	return NULL;
+}
+
+void objects_forget_program(struct objects *objects, const struct registry *registry,
+			    const struct xpt_record_call *call)
+{
+	const struct call_spec *spec = spec_of(registry, call);
+
+	if (spec)
+		seen_remove(&objects->programs, (pid_t)call->header.tgid, call_program(&spec->wire, call),
+			    spec->wire.runtime);
+}
+
+void objects_forget_nodes(struct objects *objects, pid_t tgid)
+{
+	seen_drop(&objects->nodes, tgid);
+}
+
+void objects_forget(struct objects *objects, pid_t tgid)
+{
+	seen_drop(&objects->nodes, tgid);
+	seen_drop(&objects->programs, tgid);
+}
