@@ -134,7 +134,7 @@ SHARED_NAME := libxputrace.so.$(SOVERSION)
 .SUFFIXES:
 .DELETE_ON_ERROR:
 .PHONY: all help deps deps-arm64 arm64 test test-unit test-sanitize test-fuzz test-e2e test-symbols test-public test-vm test-vm-all test-bench test-lint fuzz lint format \
-	bench soak demo npm npm-releases workload install uninstall clean FORCE
+	bench soak demo npm npm-releases python workload install uninstall clean FORCE
 
 ## targets
 ## all                 build the command and the libraries (the default)
@@ -328,6 +328,15 @@ $(NPM_RELEASES:%=$(BUILD)/%.done): $(BUILD)/%.done: tests/workload/onnx/%/packag
 		$(BUILD)/$*/node_modules/onnxruntime-node/bin/*/darwin
 	$(Q)touch $@
 
+## python              fetch Debian's next release with ONNX Runtime for Python, into a folder of its own
+python: $(BUILD)/python.done
+
+$(BUILD)/python.done: tests/workload/python/root.py
+	$(call say,APT,$(BUILD)/python)
+	$(Q)rm -rf $(BUILD)/python
+	$(Q)$(PYTHON) $< $(BUILD)/python python3-onnxruntime
+	$(Q)touch $@
+
 ## test                install what is missing, build, run every test; as root, to include the ones that trace
 test:
 	$(Q)tests/deps.sh test
@@ -350,7 +359,7 @@ test-bench: $(BENCH_PROGRAMS) $(BENCH_TARGETS)
 
 ## test-e2e            trace real programs and compare; as root
 test-e2e: all workload $(BUILD)/test-code-read
-	-$(Q)$(MAKE) --no-print-directory --keep-going npm-releases
+	-$(Q)$(MAKE) --no-print-directory --keep-going npm-releases python
 	$(PYTHON) tests/e2e/run.py $(E2E_OPTIONS)
 
 ## test-vm             the tests that depend on the kernel, on Debian's 6.1, 6.12 and its newest, in QEMU without KVM

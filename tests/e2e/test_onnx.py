@@ -115,14 +115,6 @@ def test_native_from_the_start():
     assert len(trace.of("CreateSession")) == 4 and len(trace.of("ReleaseSession")) == 4
 
 
-def test_file_of_another_name():
-    """The library renamed, as it is inside Python wheels and Node addons."""
-    copy = os.path.join(scratch(), "onnxruntime_pybind11_state.cpython-311-x86_64-linux-gnu.so")
-    shutil.copy(library(), copy)
-    results, trace = record_late(Workload(native("--wait-for-go", "--runs", 50, runtime=copy)))
-    check_native(results, trace, False)
-
-
 def test_two_copies():
     """Two copies of the library in two programs, both attached at once."""
     copy = os.path.join(scratch(), "libonnxruntime.so.1")

@@ -51,6 +51,7 @@ LEFT_OUT = (
     (("6.1", "6.12"), "harm_stacks.*", "this kernel has no session links: targets that switch stacks are not traced safely"),
     (("newest",), "devices.*_trace", "this kernel skips events of system calls, and reports do not tell how many"),
     ((), "opencl.*", IMAGE),
+    ((), "python.*", IMAGE),
     ((), "onnx.*", IMAGE),
     ((), "continuous_soak.*", IMAGE),
     ((), "onnx_models.*", IMAGE),

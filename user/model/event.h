@@ -169,6 +169,7 @@ enum name_source {
 };
 
 /* Is the one a better source of a name than the other? From worst: handle, fork, symbol, parent, load, call, user. */
+const char *name_source_name(enum name_source source); /* "load"; never NULL */
 bool name_is_better(enum name_source source, enum name_source than);
 
 struct model_program {

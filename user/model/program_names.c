@@ -13,6 +13,17 @@ static const unsigned char name_ranks[NAME_SOURCES] = {
 	[NAME_FROM_FILE] = 2,	[NAME_FROM_FORK] = 1,	[NAME_FROM_HANDLE] = 0,
 };
 
+const char *name_source_name(enum name_source source)
+{
+	static const char *const names[NAME_SOURCES] = {
+		[NAME_FROM_HANDLE] = "handle", [NAME_FROM_FORK] = "fork",     [NAME_FROM_PARENT] = "parent",
+		[NAME_FROM_LOAD] = "load",     [NAME_FROM_CALL] = "call",     [NAME_FROM_USER] = "user",
+		[NAME_FROM_SYMBOL] = "symbol", [NAME_FROM_MEMORY] = "memory", [NAME_FROM_FILE] = "file",
+	};
+
+	return names[source];
+}
+
 bool name_is_better(enum name_source source, enum name_source than)
 {
 	return name_ranks[source] > name_ranks[than];

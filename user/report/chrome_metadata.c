@@ -133,6 +133,7 @@ static void add_program(struct text *text, const struct model_program *program)
 	chrome_member_string(text, "name", program->name);
 	text_literal(text, ",\"named\":");
 	text_string(text, program->named ? "true" : "false");
+	chrome_member_string(text, "name_source", name_source_name(program->name_source));
 	chrome_member_string(text, "runtime", program->runtime);
 	chrome_member_unsigned(text, "pid", program->process->tgid);
 	chrome_member_string(text, "process", program->process->name);

@@ -200,7 +200,15 @@ static int add_reference(void *context, __u64 function)
 	return add_match(search, search->reference, &symbol);
 }
 
-/* Functions that refer to a string. */
+static bool has_accessor(const struct wanted_matches *matches, const struct description *runtime)
+{
+	for (size_t i = 0; i < matches->count; i++)
+		if (matches->list[i].runtime == runtime && matches->list[i].kind == WANTED_ACCESSOR)
+			return true;
+	return false;
+}
+
+/* Functions that refer to a string. Behind a table they would be found twice: as themselves, and in its slots. */
 static int find_references(struct search *search, const struct registry *registry, struct elf_file *file,
 			   const char *path)
 {
@@ -215,7 +223,8 @@ static int find_references(struct search *search, const struct registry *registr
 				.text = spec->function, .runtime = runtime, .spec = spec, .kind = WANTED_CALL
 			};
 
-			if (spec->locate != LOCATE_REFERENCE || !is_in(spec, path))
+			if (spec->locate != LOCATE_REFERENCE || !is_in(spec, path) ||
+			    has_accessor(search->matches, runtime))
 				continue;
 			search->reference = &name;
 			error = elf_file_each_reference(file, spec->refers_to, add_reference, search);

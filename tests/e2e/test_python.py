@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""ONNX Runtime in Python, Debian's python3-onnxruntime in a root of its own, as a program in a container has it: a module that exports
+nothing, and calls InferenceSession by itself."""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+
+from harness import BUILD, ROOT, XPUTRACE, Skip, Workload, cases, need, record_command, record_late, run, scratch
+from onnx_models import model
+from operator_checks import check_operators, check_profile
+from ort_profile import profiles
+
+sys.path.insert(0, os.path.join(ROOT, "tests", "workload", "python"))
+import root as python_root
+
+RUN, LOAD, LOAD_BYTES = "InferenceSession::Run", "InferenceSession::Load", "InferenceSession::Load(bytes)"
+ROOT_FOLDER = os.path.join(BUILD, "python")
+
+
+def serve(path, *options, contained=False):
+    """The command that serves a model. contained: as in a container, with other files at the same paths."""
+    if not os.path.exists(os.path.join(ROOT_FOLDER, python_root.READY)):
+        raise Skip("python3-onnxruntime is not in build/python: make python")
+    shared = scratch()
+    script = shutil.copy(os.path.join(ROOT, "tests", "workload", "python", "serve.py"), shared)
+    for suffix in ("", ".json"):
+        shutil.copy(path + suffix, shared)
+    words = [script, os.path.join(shared, os.path.basename(path)), *[str(option) for option in options]]
+    return python_root.inside(ROOT_FOLDER, shared, *words) if contained else python_root.direct(ROOT_FOLDER, *words)
+
+
+def path_of(command):
+    """Of the model, as the program has it."""
+    return next(word for word in command if word.endswith(".onnx"))
+
+
+def names(trace):
+    return {program["name"] for program in trace.programs(runtime="onnxruntime") if program.get("calls")}
+
+
+def check(result, trace):
+    """As many runs, as long as Python says: it adds some us of its own to each."""
+    trace.check()
+    assert not trace.losses(), trace.losses()
+    runs = trace.of(RUN)
+    assert len(runs) == result["runs"] + result["failed"], (len(runs), result)
+    good = [call.duration for call in runs if not call.status]
+    assert len(good) == result["runs"], "%d runs of %d without an error" % (len(good), result["runs"])
+    median = statistics.median(good)
+    assert 0.9 * result["median_us"] - 40 < median < result["median_us"], "Python says %.1f us, the trace %.1f us" % (
+        result["median_us"], median)
+
+
+@cases("path", "bytes")
+def test_from_the_start(given):
+    """Loads and runs: the program has the path of its model, or the name of the graph where it came as bytes."""
+    path = model("small", hidden=512, batch=64)
+    command = serve(path, "--recreate", "--fail", 3, *["--array"] * (given == "bytes"))
+    (result,), trace, _ = record_command(command)
+    check(result, trace)
+    assert result["failed"] == 6
+    loads = trace.of(LOAD, LOAD_BYTES)
+    assert [load.function for load in loads] == [LOAD if given == "path" else LOAD_BYTES] * 2
+    if given == "bytes":
+        assert {load.event["args"]["size"] for load in loads} == {os.path.getsize(path)}
+        assert names(trace) == {"small"}, names(trace)
+    else:
+        assert names(trace) == {path_of(command)}, names(trace)
+
+
+@cases("path", "bytes")
+def test_late_attach(given):
+    """A server that runs already, with threads: nothing was seen loading, and the names are there."""
+    command = serve(model("small", hidden=512, batch=64), "--wait", "--threads", 2, "--rate", 200,
+                    *["--array"] * (given == "bytes"), contained=True)
+    (result,), trace = record_late(Workload(command))
+    check(result, trace)
+    assert result["runs"] == 200
+    assert names(trace) == {"small" if given == "bytes" else path_of(command)}, names(trace)
+    program, = [program for program in trace.programs(runtime="onnxruntime") if program.get("calls")]
+    assert program["name_source"] == "memory", program
+
+
+@cases("mlp", "control")
+def test_operators(name):
+    """The same nodes as in ONNX Runtime's own profile, as often, each in its time."""
+    command = serve(model(name), "--runs", 20, "--rate", 100)
+    prefix = os.path.join(os.path.dirname(path_of(command)), "profile")
+    (result,), trace, _ = record_command([*command, "--profile", prefix], "--ops")
+    operators = check_operators(trace, result["pid"])
+    assert len(trace.of(RUN)) == result["runs"]
+    profile, = profiles(prefix)
+    check_profile(profile, operators)
+
+
+def test_sites():
+    """list sites finds the functions in the stripped module by their strings, and none in other files."""
+    library, = [os.path.join(folder, file) for folder, _, files in os.walk(os.path.join(ROOT_FOLDER, "usr", "lib", "python3"))
+                for file in files if file.startswith("onnxruntime_pybind11_state")] or [None]
+    if not library:
+        raise Skip("python3-onnxruntime is not in build/python: make python")
+    result = run([need(XPUTRACE, "collector"), "list", "sites", "--file", library, "--format", "json"])
+    assert result.status == 0, result.stderr
+    found = {site["function"]: site for site in json.loads(result.stdout)}
+    assert set(found) == {RUN, LOAD, LOAD_BYTES}, set(found)
+    starts = function_starts(library)
+    for site in found.values():
+        assert site["found_by"] == "string" and site["class"] != "stepped", site
+        assert site["function_offset"] in starts, "%s: no function begins at %#x" % (site["function"], site["function_offset"])
+
+
+def function_starts(library):
+    """Where functions begin, as readelf has them from the unwind tables; addresses and offsets of the code are the same there."""
+    frames = subprocess.run(["readelf", "--debug-dump=frames", library], capture_output=True, text=True, check=True).stdout
+    return {int(line.split("pc=")[1].split(".")[0], 16) for line in frames.splitlines() if " FDE " in line}
