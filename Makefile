@@ -328,13 +328,13 @@ $(NPM_RELEASES:%=$(BUILD)/%.done): $(BUILD)/%.done: tests/workload/onnx/%/packag
 		$(BUILD)/$*/node_modules/onnxruntime-node/bin/*/darwin
 	$(Q)touch $@
 
-## python              fetch Debian's next release with ONNX Runtime for Python, into a folder of its own
+## python              fetch Debian's next release with ONNX Runtime and PyTorch for Python, into a folder of its own
 python: $(BUILD)/python.done
 
 $(BUILD)/python.done: tests/workload/python/root.py
 	$(call say,APT,$(BUILD)/python)
 	$(Q)rm -rf $(BUILD)/python
-	$(Q)$(PYTHON) $< $(BUILD)/python python3-onnxruntime
+	$(Q)$(PYTHON) $< $(BUILD)/python python3-onnxruntime python3-torch
 	$(Q)touch $@
 
 ## test                install what is missing, build, run every test; as root, to include the ones that trace

@@ -35,3 +35,15 @@ int call_session(struct pt_regs *context)
 	call_end(context, cookie);
 	return 0;
 }
+
+/*
+ * For what has no return to watch: the begin of a C++ function that may throw, a place within a function. A session link with a
+ * filter arms the return in all other processes that have a probe at the same place, where its program is not run, whatever lies
+ * on the stack there; so these have multi links.
+ */
+SEC("uprobe.s")
+int call_place(struct pt_regs *context)
+{
+	call_begin(context, bpf_get_attach_cookie(context));
+	return 0;
+}

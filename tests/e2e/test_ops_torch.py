@@ -7,30 +7,34 @@ import shutil
 import subprocess
 import sys
 
-from harness import ROOT, Skip, record_command
+import python_root
+from harness import ROOT, Skip, cases, record_command
 from operator_checks import check_sums, difference, parents, spans
 
 EAGER = os.path.join(ROOT, "tests", "workload", "operators", "eager.py")
 ROUNDS = 20
 THROWN = ("matmul", "mm")  # what each round leaves by an exception, from the outside to the inside
 ERROR = "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"
+RELEASES = ("distribution", "next release")
 _python = []
 
 
-def python():
-    """One that has PyTorch; the tests' own need not be the distribution's."""
+def python(release):
+    """The command that is Python with PyTorch: the tests' own need not be the distribution's."""
+    if release == RELEASES[1]:
+        return python_root.direct()
     if not _python:
         candidates = [sys.executable, "/usr/bin/python3", shutil.which("python3")]
         _python.extend(path for path in candidates if path and not subprocess.run(
             [path, "-c", "import torch"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode)
     if not _python:
         raise Skip("PyTorch is not installed (tests/deps.sh torch)")
-    return _python[0]
+    return _python[:1]
 
 
-def traced(threads):
+def traced(release, threads):
     """What the program says, the trace, and its operators by thread."""
-    (result,), trace, _ = record_command([python(), EAGER, str(ROUNDS), str(threads)], "--ops")
+    (result,), trace, _ = record_command([*python(release), EAGER, str(ROUNDS), str(threads)], "--ops")
     trace.check()
     assert not trace.losses(), trace.losses()
     assert result["error"] == ERROR, result["error"]
@@ -74,18 +78,20 @@ def check_times(result, operators):
     assert least <= most, "no difference of the clocks fits: at least %d and at most %d ns" % (least, most)
 
 
-def test_profiler():
+@cases(*RELEASES)
+def test_profiler(release):
     """Every operator as often as PyTorch's profiler says, and around what it has measured; the same exception."""
-    result, by_thread = traced(1)
+    result, by_thread = traced(release, 1)
     (operators,) = by_thread.values()
     made, found = expected(result), counted(result, operators)
     assert +made == +found, difference(+made, +found)
     check_times(result, operators)
 
 
-def test_nesting():
+@cases(*RELEASES)
+def test_nesting(release):
     """Operators lie inside those that call them, on their threads."""
-    _, by_thread = traced(1)
+    _, by_thread = traced(release, 1)
     (operators,) = by_thread.values()
     counts = collections.Counter(span.label for span in operators)
     inside = collections.Counter((parent.label if parent else None, span.label) for span, parent in parents(operators))
@@ -95,9 +101,10 @@ def test_nesting():
     assert inside[None, "cat"] == ROUNDS, inside
 
 
-def test_threads():
+@cases(*RELEASES)
+def test_threads(release):
     """Each thread has what it executes, as often as the profiler says of the one that it watches."""
-    result, by_thread = traced(3)
+    result, by_thread = traced(release, 3)
     assert len(result["tids"]) == 2
     made = +expected(result)
     for tid in result["tids"]:

@@ -3,7 +3,7 @@
 
 import collections
 
-from harness import cases, record_command
+from harness import Recorder, cases, record_command, results_in
 from operator_toy import description, toy
 from operator_checks import check_operators, check_places, parents, spans
 
@@ -109,3 +109,15 @@ def test_left_by_exception(text):
     trace, pid = jumped(text)
     trace.check()
     check_places(spans(trace, "execute", pid), spans(trace, pid=pid))
+
+
+def test_two_collectors():
+    """Each traces a program of its own, with the same library: what one places behind calls changes nothing in the other."""
+    recorders = [Recorder("--ops", "-r", description(), "--", *toy("gtr", 4000), wait=False) for _ in range(3)]
+    traces = [recorder.finish() for recorder in recorders]
+    for recorder, trace in zip(recorders, traces):
+        (result,) = results_in(recorder.stdout)
+        (thread,) = result["threads"]
+        assert thread["caught"] == 4000, thread["caught"]
+        trace.check()
+        check_places(spans(trace, "execute", result["pid"]), spans(trace, pid=result["pid"]))

@@ -7,30 +7,24 @@ import os
 import shutil
 import statistics
 import subprocess
-import sys
 
-from harness import BUILD, ROOT, XPUTRACE, Skip, Workload, cases, need, record_command, record_late, run, scratch
+import python_root
+from harness import ROOT, XPUTRACE, Workload, cases, need, record_command, record_late, run, scratch
 from onnx_models import model
 from operator_checks import check_operators, check_profile
 from ort_profile import profiles
 
-sys.path.insert(0, os.path.join(ROOT, "tests", "workload", "python"))
-import root as python_root
-
 RUN, LOAD, LOAD_BYTES = "InferenceSession::Run", "InferenceSession::Load", "InferenceSession::Load(bytes)"
-ROOT_FOLDER = os.path.join(BUILD, "python")
 
 
 def serve(path, *options, contained=False):
     """The command that serves a model. contained: as in a container, with other files at the same paths."""
-    if not os.path.exists(os.path.join(ROOT_FOLDER, python_root.READY)):
-        raise Skip("python3-onnxruntime is not in build/python: make python")
     shared = scratch()
     script = shutil.copy(os.path.join(ROOT, "tests", "workload", "python", "serve.py"), shared)
     for suffix in ("", ".json"):
         shutil.copy(path + suffix, shared)
     words = [script, os.path.join(shared, os.path.basename(path)), *[str(option) for option in options]]
-    return python_root.inside(ROOT_FOLDER, shared, *words) if contained else python_root.direct(ROOT_FOLDER, *words)
+    return python_root.inside(shared, *words) if contained else python_root.direct(*words)
 
 
 def path_of(command):
@@ -99,10 +93,7 @@ def test_operators(name):
 
 def test_sites():
     """list sites finds the functions in the stripped module by their strings, and none in other files."""
-    library, = [os.path.join(folder, file) for folder, _, files in os.walk(os.path.join(ROOT_FOLDER, "usr", "lib", "python3"))
-                for file in files if file.startswith("onnxruntime_pybind11_state")] or [None]
-    if not library:
-        raise Skip("python3-onnxruntime is not in build/python: make python")
+    library = python_root.library(os.path.join("onnxruntime", "capi", "onnxruntime_pybind11_state*.so"))
     result = run([need(XPUTRACE, "collector"), "list", "sites", "--file", library, "--format", "json"])
     assert result.status == 0, result.stderr
     found = {site["function"]: site for site in json.loads(result.stdout)}

@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 
 #define MULTI_LINKS_SINCE 606 /* 6.6; from then on CAP_SYS_ADMIN is not needed */
+#define PARANOID_MAX 2	      /* kernel.perf_event_paranoid: beyond, distributions' kernels want CAP_SYS_ADMIN for perf events */
 
 static const struct {
 	unsigned int capability;
@@ -33,7 +34,7 @@ static const struct {
 	{ CAP_SYS_NICE, "sys_nice", "placing probes at once while threads wait for them" },
 	{ CAP_SYS_RESOURCE, "sys_resource", "more open files" },
 	{ CAP_IPC_LOCK, "ipc_lock", "buffers of counters" },
-	{ CAP_SYS_ADMIN, "sys_admin", "perf links, where there are no others (before Linux 6.6), or with --link perf" },
+	{ CAP_SYS_ADMIN, "sys_admin", "perf links (before Linux 6.6, or with --link perf), and where kernel.perf_event_paranoid is above 2" },
 };
 
 #define KEPT (sizeof(kept) / sizeof(kept[0]))
@@ -51,6 +52,17 @@ static bool has_multi_links(void)
 	return major * 100 + minor >= MULTI_LINKS_SINCE;
 }
 
+static bool perf_is_restricted(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+	int paranoid = 0;
+	bool known = file && fscanf(file, "%d", &paranoid) == 1;
+
+	if (file)
+		fclose(file);
+	return !known || paranoid > PARANOID_MAX;
+}
+
 void privileges_reduce(enum xpt_link link)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -61,7 +73,8 @@ void privileges_reduce(enum xpt_link link)
 	if (geteuid())
 		return;
 	for (size_t i = 0; i < KEPT; i++)
-		if (kept[i].capability != CAP_SYS_ADMIN || link == XPT_LINK_PERF || !has_multi_links())
+		if (kept[i].capability != CAP_SYS_ADMIN || link == XPT_LINK_PERF || !has_multi_links() ||
+		    perf_is_restricted())
 			mask |= 1ull << kept[i].capability;
 	if (!syscall(SYS_capget, &header, data)) {
 		for (int i = 0; i < 2; i++) {

@@ -148,27 +148,50 @@ static int link_chunks(struct kern *kern, const struct link_request *request, si
 	return error;
 }
 
-static int attach_session(struct kern *kern, struct link_request *request, size_t count, size_t *refused,
-			  struct attachment *attachment)
-{
-	request->program = kern->session_program;
-	request->attach_type = ATTACH_UPROBE_SESSION;
-	return link_chunks(kern, request, count, refused, attachment);
-}
-
 static __u64 site_cookie(const struct link_request *request, const struct kern_site *site)
 {
 	return site->spec | (request->family ? XPT_COOKIE_FAMILY : 0) |
 	       (__u64)(__u32)site->loader_state << XPT_COOKIE_STATE_SHIFT;
 }
 
+static void take_site(struct link_request *request, size_t index, const struct kern_site *site)
+{
+	request->offsets[index] = site->offset;
+	request->semaphores[index] = site->semaphore;
+	request->cookies[index] = site_cookie(request, site);
+}
+
 static void take_sites(struct link_request *request, const struct kern_site *sites, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		request->offsets[i] = sites[i].offset;
-		request->semaphores[i] = sites[i].semaphore;
-		request->cookies[i] = site_cookie(request, &sites[i]);
-	}
+	for (size_t i = 0; i < count; i++)
+		take_site(request, i, &sites[i]);
+}
+
+/* Those with or without a return to watch, as the first of the request; how many they are. */
+static size_t choose_sites(struct link_request *request, const struct kern_site *sites, size_t count, bool entry_only)
+{
+	size_t chosen = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (sites[i].entry_only == entry_only)
+			take_site(request, chosen++, &sites[i]);
+	return chosen;
+}
+
+static int attach_session(struct kern *kern, struct link_request *request, const struct kern_site *sites, size_t count,
+			  size_t *refused, struct attachment *attachment)
+{
+	size_t chosen = choose_sites(request, sites, count, false);
+	int error = 0;
+
+	request->program = kern->session_program;
+	request->attach_type = ATTACH_UPROBE_SESSION;
+	if (chosen)
+		error = link_chunks(kern, request, chosen, refused, attachment);
+	chosen = error ? 0 : choose_sites(request, sites, count, true);
+	request->program = kern->place_program;
+	request->attach_type = ATTACH_UPROBE_MULTI;
+	return chosen ? link_chunks(kern, request, chosen, refused, attachment) : error;
 }
 
 /* Returns first: a call must not be entered before its return can be seen. */
@@ -377,7 +400,7 @@ static int attach(struct kern *kern, enum link_kind kind, struct link_request *r
 	read_sites(request->path, sites, count);
 	switch (kind) {
 	case LINK_SESSION:
-		error = attach_session(kern, request, count, refused, attachment);
+		error = attach_session(kern, request, sites, count, refused, attachment);
 		break;
 	case LINK_MULTI:
 		error = attach_multi(kern, request, sites, count, refused, attachment);

@@ -85,11 +85,13 @@ static int load_session(struct kern *kern)
 	if (!kern->session)
 		return -errno;
 	bpf_program__set_expected_attach_type(kern->session->progs.call_session, ATTACH_UPROBE_SESSION);
+	bpf_program__set_expected_attach_type(kern->session->progs.call_place, ATTACH_UPROBE_MULTI);
 	error = maps_share(kern, kern->session->obj);
 	if (!error)
 		error = session_bpf__load(kern->session);
 	if (!error) {
 		kern->session_program = bpf_program__fd(kern->session->progs.call_session);
+		kern->place_program = bpf_program__fd(kern->session->progs.call_place);
 		return 0;
 	}
 	if (error_is_shortage(error))
@@ -101,11 +103,14 @@ static int load_session(struct kern *kern)
 	if (!kern->session_context)
 		return -errno;
 	bpf_program__set_expected_attach_type(kern->session_context->progs.call_session, ATTACH_UPROBE_SESSION);
+	bpf_program__set_expected_attach_type(kern->session_context->progs.call_place, ATTACH_UPROBE_MULTI);
 	error = maps_share(kern, kern->session_context->obj);
 	if (!error)
 		error = session_context_bpf__load(kern->session_context);
-	if (!error)
+	if (!error) {
 		kern->session_program = bpf_program__fd(kern->session_context->progs.call_session);
+		kern->place_program = bpf_program__fd(kern->session_context->progs.call_place);
+	}
 	return error;
 }
 
@@ -125,7 +130,7 @@ static void unload(struct kern *kern)
 	kern->session = NULL;
 	kern->session_context = NULL;
 	kern->main = NULL;
-	kern->session_program = -1;
+	kern->session_program = kern->place_program = -1;
 }
 
 static int load(struct kern *kern, const struct kern_options *options, enum link_kind link)
@@ -194,7 +199,7 @@ int kern_open(const struct log *log, const struct kern_options *options, struct 
 	kern->log = log;
 	kern->placing = options->placing;
 	kern->placing_context = options->placing_context;
-	kern->session_program = -1;
+	kern->session_program = kern->place_program = -1;
 	for (unsigned int i = 0; i < RINGS_MAX; i++)
 		kern->ring[i] = -1;
 	libbpf_tells(log);

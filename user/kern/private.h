@@ -23,6 +23,7 @@ struct kern {
 	struct drivers_bpf *drivers; /* NULL until a driver is followed */
 	struct code_bpf *codes;	     /* NULL: code objects are not captured */
 	int session_program;	     /* borrowed from one of them; -1 */
+	int place_program;	     /* so is the one for sites without a return */
 	struct xpt_config settings;
 	/* Maps that are shared with the kernel side. */
 	struct xpt_shared *shared;

@@ -45,6 +45,13 @@ def names():
     return found
 
 
+def times(event):
+    """Start and duration in us; since 2.3 they are in ns."""
+    if hasattr(event, "start_ns"):
+        return event.start_ns() / 1000, event.duration_ns() / 1000
+    return event.start_us(), event.duration_us()
+
+
 def main():
     rounds, threads = int(sys.argv[1]), int(sys.argv[2])
     torch.set_num_threads(1)
@@ -59,7 +66,7 @@ def main():
         other.join()
     print(json.dumps({
         "runtime": "libtorch", "pid": os.getpid(), "tids": [other.native_id for other in others], "error": message,
-        "seen": [[event.name()[len(PREFIX):], event.start_us(), event.duration_us()]
+        "seen": [[event.name()[len(PREFIX):], *times(event)]
                  for event in seen.kineto_results.events() if event.name().startswith(PREFIX)],
         "names": names()}))
 

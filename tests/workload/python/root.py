@@ -3,7 +3,7 @@
 """Debian's next release with Python and what it runs models with, in a folder of its own.
 
 root.py FOLDER PACKAGE... fetches the packages, with all that they depend on, by an apt with lists and sources of its own, and
-unpacks them into FOLDER; nothing is installed. What is there already is left. How programs in it are run: direct(), inside().
+unpacks them into FOLDER; nothing is installed. What is there already is left.
 """
 
 import glob
@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "vm"))
 from packages import Apt, Unavailable, output_of
 
 SUITE = "trixie"
-READY = "fetched.json"
+READY = "fetched.json"  # python_root.py of the end-to-end tests looks for it
 # Not needed to import anything, and large.
 WITHOUT = re.compile(r"^(python3-(sympy|networkx|mpmath)|libtorch-test|dpkg|tar|perl-base|util-linux|tzdata)_")
 # Where alternatives would lead to when the packages were installed.
@@ -61,22 +61,6 @@ def fetch(folder, wanted):
             raise Unavailable((getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]) from error
     with open(os.path.join(folder, READY), "w", encoding="utf-8") as file:
         json.dump({"suite": SUITE, "packages": [os.path.basename(path) for path in archives]}, file, indent="\t")
-
-
-def direct(root, *words):
-    """Python with the words, by the root's own dynamic loader and libraries; everything else is this machine's."""
-    place, = glob.glob(os.path.join(root, "usr", "lib", "*-linux-gnu"))
-    loader, = glob.glob(os.path.join(root, "usr", "lib64", "ld-linux*"))
-    return [loader, "--library-path", place, os.path.realpath(os.path.join(root, "usr", "bin", "python3")), *words]
-
-
-def inside(root, shared, *words):
-    """Python with the words as in a container: in the root, which sees the folder shared under its own path."""
-    script = ('for part in proc dev sys; do mount --rbind "/$part" "$root/$part" || exit; done;'
-              'mkdir -p "$root$shared" && mount --bind "$shared" "$root$shared" || exit;'
-              'exec chroot "$root" "$@"')
-    return ["unshare", "--mount", "env", "root=" + root, "shared=" + shared, "sh", "-c", script, "sh",
-            "/usr/bin/python3", *words]
 
 
 if __name__ == "__main__":
