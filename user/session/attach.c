@@ -125,6 +125,8 @@ void attacher_free(struct attacher *attacher)
 	class_names_free(&attacher->classes);
 	code_places_free(&attacher->places);
 	attached_free(&attacher->attached);
+	free(attacher->readings);
+	seen_free(&attacher->resolved);
 	free(attacher->announced_spec);
 	free(attacher->announced_runtime);
 	free(attacher->cost);
@@ -139,6 +141,13 @@ void attacher_forget(struct attacher *attacher, pid_t tgid)
 
 void attacher_renew(struct attacher *attacher, pid_t tgid)
 {
+	size_t kept = 0;
+
+	for (size_t i = 0; i < attacher->reading_count; i++)
+		if (attacher->readings[i].tgid != tgid)
+			attacher->readings[kept++] = attacher->readings[i];
+	attacher->reading_count = kept;
+	seen_drop(&attacher->resolved, tgid);
 	class_names_renew(&attacher->classes, tgid);
 }
 
@@ -317,6 +326,43 @@ int attach_functions(struct attacher *attacher, pid_t tgid, const struct mapped_
 	return attach_sites(attacher, tgid, mapped, file, sites, count, with_own);
 }
 
+static __u64 hash_of(const struct table_words *words)
+{
+	__u64 hash = words->count;
+
+	for (size_t i = 0; i < words->count; i++)
+		hash = (hash ^ words->words[i]) * 0x9e3779b97f4a7c15ull;
+	return hash;
+}
+
+/* 1: the table is to be read; 0: it was, or it changes all the time; -ENOMEM. */
+static int table_is_new(struct attacher *attacher, pid_t tgid, const struct pending_table *table,
+			const struct table_words *words)
+{
+	__u64 hash = hash_of(words);
+	struct table_reading *more;
+
+	for (size_t i = 0; i < attacher->reading_count; i++) {
+		struct table_reading *reading = &attacher->readings[i];
+
+		if (reading->tgid != tgid || reading->runtime != table->runtime || reading->address != words->address)
+			continue;
+		if (reading->hash == hash || reading->count == TABLE_READINGS_MAX)
+			return 0;
+		reading->hash = hash;
+		if (++reading->count == TABLE_READINGS_MAX)
+			log_warn(attacher->log, "process %d: its API table of %s keeps changing: it is read no more",
+				 tgid, table->runtime->title);
+		return 1;
+	}
+	more = reallocarray(attacher->readings, attacher->reading_count + 1, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	attacher->readings = more;
+	more[attacher->reading_count++] = (struct table_reading){ tgid, table->runtime, words->address, hash, 1 };
+	return 1;
+}
+
 int attach_table(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct analysed *file,
 		 const struct pending_table *table, __u64 returned)
 {
@@ -329,7 +375,9 @@ int attach_table(struct attacher *attacher, pid_t tgid, const struct mapped_file
 		error = functions_read_table(table, tgid, returned, bias, &words);
 	if (error)
 		return error;
-	error = file_reader_table(attacher->files.readers, mapped, table->runtime, &words, &found);
+	error = table_is_new(attacher, tgid, table, &words);
+	if (error > 0)
+		error = file_reader_table(attacher->files.readers, mapped, table->runtime, &words, &found);
 	table_words_free(&words);
 	if (!error)
 		error = attach_functions(attacher, tgid, mapped, file, &found, false);
@@ -505,6 +553,7 @@ int attacher_scan(struct attacher *attacher, pid_t tgid)
 	bool loader = false;
 
 	attacher->scanned = (struct attacher_scanned){ 0 };
+	seen_drop(&attacher->resolved, tgid); /* another file may lie where they are */
 	result = process_mapped_files(tgid, &mapped);
 	if (result) {
 		attacher_report_error(attacher, tgid, result);

@@ -8,6 +8,7 @@
 #include "session/attached.h"
 #include "session/class_names.h"
 #include "session/code_places.h"
+#include "session/seen.h"
 
 #define NAMES_WAITING 64 /* resolve calls whose name has come and whose address has not */
 
@@ -17,12 +18,27 @@ struct waiting_name {
 	char name[XPT_STRING_MAX + 1];
 };
 
+#define RESOLVED_MAX 65536   /* addresses of all processes; further ones get no probes */
+#define TABLE_READINGS_MAX 8 /* of one table in a process: real ones are filled once */
+
+/* A table as it was read last: reading it again takes a process of its own, and whoever fills it may ask for that as often as it likes. */
+struct table_reading {
+	pid_t tgid;
+	const struct description *runtime;
+	__u64 address;
+	__u64 hash; /* of its words */
+	unsigned int count;
+};
+
 struct attacher {
 	struct attacher_options options;
 	const struct log *log;
 	struct analysed_files files;
 	struct class_names classes;
 	struct code_places places;
+	struct table_reading *readings;
+	size_t reading_count;
+	struct seen resolved; /* addresses that were handed out, by the spec of the function */
 	struct attached_list attached;
 	bool *announced_spec;	 /* by spec: the SPEC record has been given out */
 	bool *announced_runtime; /* by runtime */

@@ -71,7 +71,7 @@ static void on_resolve(struct attacher *attacher, pid_t tgid, const struct descr
 	struct file_site wanted = { 0 };
 	struct pinned_file pinned;
 
-	if (spec < 0)
+	if (spec < 0 || !seen_add(&attacher->resolved, RESOLVED_MAX, tgid, address, (__u64)spec + 1))
 		return;
 	wanted.arguments = site_arguments(attacher->options.registry->specs[spec]);
 	if (!place_open(attacher, tgid, address, &wanted, &pinned, &function.site, &error))
