@@ -369,6 +369,7 @@ enum xpt_loss {
 	XPT_LOSS_JOBS = 11,	  /* user space: more jobs at once than the model follows */
 	XPT_LOSS_LATE_CODES = 12, /* a call that loads a code object went on before its bytes were copied */
 	XPT_LOSS_STACKS = 13,	  /* calls without an end: the thread had a traced call open on another, lower stack */
+	XPT_LOSS_REPLACED = 14,	  /* user space: a launch not seen to end, and its key was that of a later one */
 	XPT_LOSS_MAX = 16,
 };
 

@@ -511,6 +511,7 @@ Test(model_job_calls, a_program_with_jobs_under_way_is_released)
 	cr_assert_eq(program->jobs, 1);
 	cr_assert_str_eq(seen_nth(f, EVENT_JOB, 0)->program, "model");
 	done(f, 2, 440);
+	CALL_1(f, TOY_FINISH, 1, 7, 445, 446, 1, U(0)); /* the launch is complete, too */
 	toy_load(f, 2000, NULL, 450, 451);
 	toy_unload(f, 2000, 452, 453);
 	toy_load(f, 2001, NULL, 460, 461);

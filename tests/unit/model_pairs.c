@@ -179,10 +179,11 @@ Test(model_pairs, a_wait_for_a_stream_ends_all_of_it)
 	fixture_free(f);
 }
 
-Test(model_pairs, launches_without_a_key_only_count_in_the_depth)
+Test(model_pairs, a_wait_ends_the_launches_of_its_stream)
 {
 	struct fixture *f = fixture_toy();
 	static const __s64 expected[] = { 1, 2, 3, 1, 2, 0, -1 };
+	const struct model_program *program;
 	size_t i;
 
 	launch(f, 3, 100);
@@ -193,16 +194,69 @@ Test(model_pairs, launches_without_a_key_only_count_in_the_depth)
 	wait_all(f, 150);
 	wait_all(f, 160);
 	flush(f);
-	cr_assert_eq(f->kinds[EVENT_INFERENCE], 0);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 4);
 	for (i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
 		cr_assert_eq(depth(f, i), expected[i], "%zu", i);
-	cr_assert_eq(statistics_count(model_program(f->model, 0)->latency), 4, "of the launch call itself");
-	cr_assert_eq(statistics_max(model_program(f->model, 0)->latency), 1);
+	program = model_program(f->model, 0);
+	cr_assert_eq(statistics_count(program->latency), 4);
+	cr_assert_eq(statistics_min(program->latency), 151 - 140);
+	cr_assert_eq(statistics_max(program->latency), 131 - 100);
+	cr_assert_eq(statistics_sum(program->latency), 31 + 21 + 31 + 11);
+	cr_assert_eq(statistics_count(program->call), 4);
+	cr_assert_eq(statistics_max(program->call), 1);
+	cr_assert_eq(program->unended, 0);
 	cr_assert_eq(model_lost(f->model, XPT_LOSS_UNPAIRED), 0);
 	fixture_free(f);
 }
 
-Test(model_pairs, a_launch_with_a_key_is_an_inference_but_its_latency_is_the_call)
+Test(model_pairs, launches_that_are_not_seen_to_end_have_no_latency)
+{
+	struct fixture *f = fixture_toy();
+	struct call_record record = call_make(TOY_LAUNCH, 1, 7, 90, 101, 3, U(6), U(0), U(0));
+	const struct model_program *program;
+
+	record.call.valid = 1; /* nothing that a wait could name */
+	cr_assert_eq(feed_call(f, record), 0);
+	launch(f, 3, 110);
+	CALL_1(f, TOY_LAUNCH, 1, 7, 120, 121, 3, U(6), U(3), U(99));
+	cr_assert_eq(feed_task(f, XPT_TASK_EXIT, 1, 0, 400, "x"), 0);
+	flush(f);
+	program = model_program(f->model, 0);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 0);
+	cr_assert_eq(f->kinds[EVENT_UNPAIRED], 2);
+	cr_assert_null(program->latency);
+	cr_assert_eq(program->unended, 3);
+	cr_assert_eq(statistics_count(program->call), 3);
+	cr_assert_eq(f->kinds[EVENT_LOST], 0, "programs need not wait for each");
+	fixture_free(f);
+}
+
+Test(model_pairs, a_launch_whose_key_is_used_again_ends_with_its_stream)
+{
+	struct fixture *f = fixture_toy();
+
+	CALL_1(f, TOY_LAUNCH, 1, 7, 100, 102, 3, U(6), U(3), U(99));
+	CALL_1(f, TOY_LAUNCH, 1, 7, 110, 112, 3, U(6), U(3), U(99));
+	CALL_1(f, TOY_LAUNCH, 1, 7, 120, 122, 3, U(6), U(4), U(99));
+	wait_key(f, 99, 1, 0, 200, 300);
+	wait_stream(f, 3, 400);
+	CALL_1(f, TOY_LAUNCH, 1, 7, 500, 502, 3, U(6), U(5), U(99));
+	CALL_1(f, TOY_LAUNCH, 1, 7, 510, 512, 3, U(6), U(5), U(99));
+	wait_key(f, 99, 1, 0, 520, 530);
+	cr_assert_eq(feed_task(f, XPT_TASK_EXIT, 1, 0, 900, "x"), 0);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 4);
+	cr_assert_eq(inference(f, 0)->start, 120);
+	cr_assert_eq(inference(f, 0)->end, 300);
+	cr_assert_eq(inference(f, 1)->start, 100);
+	cr_assert_eq(inference(f, 1)->end, 401);
+	cr_assert_eq(inference(f, 2)->start, 110);
+	cr_assert_eq(inference(f, 3)->start, 510);
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_REPLACED), 1, "nothing told when the one from 500 ended");
+	fixture_free(f);
+}
+
+Test(model_pairs, the_latency_of_a_launch_ends_with_the_wait_for_its_key)
 {
 	struct fixture *f = fixture_toy();
 
@@ -212,7 +266,8 @@ Test(model_pairs, a_launch_with_a_key_is_an_inference_but_its_latency_is_the_cal
 	cr_assert_eq(f->kinds[EVENT_INFERENCE], 1);
 	cr_assert_eq(inference(f, 0)->end, 300);
 	cr_assert_eq(statistics_count(model_program(f->model, 0)->latency), 1);
-	cr_assert_eq(statistics_max(model_program(f->model, 0)->latency), 2);
+	cr_assert_eq(statistics_max(model_program(f->model, 0)->latency), 200);
+	cr_assert_eq(statistics_max(model_program(f->model, 0)->call), 2);
 	fixture_free(f);
 }
 
@@ -318,7 +373,8 @@ Test(model_pairs, too_many_streams_give_up_the_one_not_used_for_longest)
 	cr_assert_eq(model_lost(f->model, XPT_LOSS_UNPAIRED), 0);
 	wait_all(f, 300000);
 	flush(f);
-	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2 + PAIRS_STREAMS_MAX - 1);
+	cr_assert_eq(f->kinds[EVENT_UNPAIRED], 2);
 	cr_assert_eq(seen_nth(f, EVENT_COUNTER, f->kinds[EVENT_COUNTER] - 1)->event.counter.value, 0);
 	fixture_free(f);
 }
@@ -398,7 +454,8 @@ Test(model_pairs, an_inference_has_what_its_enqueue_had)
 	cr_assert_eq(pair->sample, 16);
 	cr_assert(pair->numbered);
 	cr_assert_eq(pair->number, 1234);
-	cr_assert_eq(pair->have, 1u << XPT_MEANING_SIZE | 1u << XPT_MEANING_CORE | 1u << XPT_MEANING_STATUS);
+	cr_assert_eq(pair->have, 1u << XPT_MEANING_KEY | 1u << XPT_MEANING_SIZE | 1u << XPT_MEANING_CORE |
+					 1u << XPT_MEANING_STATUS);
 	cr_assert_eq(pair->size, 4096);
 	cr_assert_eq(pair->core, 3);
 	cr_assert_eq(pair->status, 1, "that of the enqueue");
@@ -407,7 +464,7 @@ Test(model_pairs, an_inference_has_what_its_enqueue_had)
 	pair = inference(f, 1);
 	cr_assert_eq(pair->sample, 1);
 	cr_assert_not(pair->numbered);
-	cr_assert_eq(pair->have, 1u << XPT_MEANING_CORE | 1u << XPT_MEANING_STATUS);
+	cr_assert_eq(pair->have, 1u << XPT_MEANING_KEY | 1u << XPT_MEANING_CORE | 1u << XPT_MEANING_STATUS);
 	cr_assert_eq(pair->status, -5, "that of the wait");
 	cr_assert_str_eq(pair->status_name, "TOY_OUT_OF_MEMORY");
 	cr_assert_eq(pair->outcome, OUTCOME_FAILED);
@@ -445,9 +502,9 @@ Test(model_pairs, in_queue_are_the_inferences_before_without_launches)
 	enqueue(f, 4, 3, 160, 161); /* the same key: the one before is given up */
 	wait_all(f, 170);
 	flush(f);
-	/* in the order in which they ended: 1; then 2, 3 and the launch by their streams; 4 */
-	cr_assert_eq(f->kinds[EVENT_INFERENCE], 5);
-	for (size_t i = 0; i < 5; i++) {
+	/* in the order in which they ended: 1; then 2, 3 and the launches by their streams; 4 */
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 6);
+	for (size_t i = 0; i < 6; i++) {
 		const struct event_inference *pair = inference(f, i);
 		const __u64 before[] = { 0, 0, 1, 1, 0 };
 
@@ -477,7 +534,8 @@ Test(model_pairs, an_enqueue_without_a_wait_is_told)
 	cr_assert_eq(feed_task(f, XPT_TASK_EXIT, 1, 0, 400, "x"), 0);
 	CALL_1(f, TOY_ENQUEUE, 2, 2, 500, 510, 4, U(5), U(9), U(3), U(0));
 	cr_assert_eq(feed_text(f, XPT_RECORD_END, 0, 900, 0, "{}"), 0);
-	cr_assert_eq(f->kinds[EVENT_UNPAIRED], 4, "not the launch");
+	cr_assert_eq(f->kinds[EVENT_UNPAIRED], 5);
+	cr_assert_eq(unpaired(f, 3)->function->role, XPT_ROLE_LAUNCH);
 	cr_assert_eq(unpaired(f, 0)->start, 100);
 	cr_assert_eq(unpaired(f, 0)->enqueued, 110);
 	cr_assert_eq(unpaired(f, 0)->end, 0);
@@ -485,10 +543,10 @@ Test(model_pairs, an_enqueue_without_a_wait_is_told)
 	cr_assert_eq(unpaired(f, 0)->id, seen_nth(f, EVENT_CALL, 1)->event.call.flow_out);
 	cr_assert_str_eq(seen_nth(f, EVENT_UNPAIRED, 0)->program, "mine");
 	cr_assert_str_eq(seen_nth(f, EVENT_UNPAIRED, 2)->program, "mine");
-	cr_assert_eq(unpaired(f, 3)->tgid, 2);
+	cr_assert_eq(unpaired(f, 4)->tgid, 2);
 	cr_assert_lt(seen_nth(f, EVENT_UNPAIRED, 2) - f->seen, seen_nth(f, EVENT_TASK, 0) - f->seen,
 		     "before the end of the process");
-	cr_assert_eq(model_lost(f->model, XPT_LOSS_UNPAIRED), f->kinds[EVENT_UNPAIRED]);
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_UNPAIRED), 4, "not the launch");
 	fixture_free(f);
 }
 

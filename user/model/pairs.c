@@ -23,7 +23,6 @@ struct stream {
 	struct link busy; /* in queue->busy while not empty */
 	struct link opens;
 	struct queue *queue;
-	__u64 launches; /* those that are only counted */
 };
 
 struct open_inference {
@@ -35,7 +34,7 @@ struct open_inference {
 	struct activity *activity; /* NULL: inference.device is final */
 	struct event_inference inference;
 	bool keyed;
-	bool latency; /* the span is the program's latency */
+	bool replaced; /* its key has become that of a later one */
 	bool counted;
 	struct xpt_counts counts; /* when the enqueue began */
 };
@@ -126,13 +125,36 @@ static void open_free(struct pairs *pairs, struct open_inference *open)
 
 static void stream_settle(struct stream *stream)
 {
-	if (link_alone(&stream->opens) && !stream->launches && !link_alone(&stream->busy))
+	if (link_alone(&stream->opens) && !link_alone(&stream->busy))
 		link_remove(&stream->busy);
 }
 
+/* When the work was complete: a launch is when its jobs have ended, which is before a wait for it returns. */
+static void open_complete(struct open_inference *open)
+{
+	struct event_inference *inference = &open->inference;
+	__u64 done = is_enqueue(open) ? 0 : inference->device.done;
+
+	inference->completed = inference->end;
+	if (done > inference->start && (done < inference->end || !inference->end))
+		inference->completed = done;
+}
+
+static int open_write(struct pairs *pairs, struct open_inference *open)
+{
+	const struct event event = { .kind = EVENT_INFERENCE, .inference = open->inference };
+	bool failed = open->inference.outcome == OUTCOME_FAILED;
+	int error = 0;
+
+	if (open->program)
+		error = program_ended(open->program, open->inference.start, open->inference.completed, failed);
+	sinks_write(pairs->sinks, &event);
+	return error;
+}
+
 /*
- * No wait was seen for it. A launch that nobody waits for by its event is nothing missing: the queue may have been waited
- * for in other ways, such as by a copy that blocks.
+ * No wait was seen for it. A launch that nobody waits for may be complete by its jobs; where it has none it is no loss, as
+ * programs need not wait for each, but its completion is unknown.
  */
 static void open_drop(struct pairs *pairs, struct open_inference *open, __u64 time)
 {
@@ -141,9 +163,18 @@ static void open_drop(struct pairs *pairs, struct open_inference *open, __u64 ti
 
 	open_detach(pairs, open);
 	stream_settle(stream);
-	if (is_enqueue(open)) {
-		sinks_lose(pairs->sinks, XPT_LOSS_UNPAIRED, 1, time);
-		open_see_device(open);
+	open_see_device(open);
+	open_complete(open);
+	if (open->inference.completed) {
+		open->inference.end = open->inference.completed;
+		open_write(pairs, open);
+	} else {
+		if (is_enqueue(open))
+			sinks_lose(pairs->sinks, XPT_LOSS_UNPAIRED, 1, time);
+		else if (open->replaced)
+			sinks_lose(pairs->sinks, XPT_LOSS_REPLACED, 1, time);
+		if (open->program && !is_enqueue(open))
+			open->program->view.unended++;
 		event.inference = open->inference;
 		sinks_write(pairs->sinks, &event);
 	}
@@ -189,7 +220,6 @@ static void stream_drop(struct pairs *pairs, struct stream *stream, __u64 time)
 
 	link_each(link, following, &stream->opens)
 		open_drop(pairs, container_of(link, struct open_inference, of_stream), time);
-	stream->queue->depth -= stream->launches;
 	link_remove(&stream->busy);
 	link_remove(&stream->recent);
 	map_remove(&pairs->streams, &stream->node);
@@ -242,7 +272,8 @@ static struct open_inference *open_find(const struct pairs *pairs, const struct 
 static struct event_inference inference_begun(const struct event_call *call, const struct program *program,
 					      const struct queue *queue)
 {
-	const __u32 shown = 1u << XPT_MEANING_SIZE | 1u << XPT_MEANING_CORE | 1u << XPT_MEANING_STATUS;
+	const __u32 shown = 1u << XPT_MEANING_SIZE | 1u << XPT_MEANING_CORE | 1u << XPT_MEANING_STATUS |
+			    1u << XPT_MEANING_KEY;
 
 	return (struct event_inference){
 		.program = program ? &program->view : NULL,
@@ -285,7 +316,6 @@ static int open_add(struct pairs *pairs, struct stream *stream, struct program *
 	open->program = program;
 	open->activity = activity_hold(activity);
 	open->inference = inference_begun(call, program, stream->queue);
-	open->latency = is_enqueue(open);
 	open->counted = call->begin_counts;
 	if (open->counted)
 		open->counts = *call->begin_counts;
@@ -295,6 +325,18 @@ static int open_add(struct pairs *pairs, struct stream *stream, struct program *
 	if (program)
 		program->open++;
 	return 0;
+}
+
+/* Another one has its key: a launch may still be ended by a wait for its stream. */
+static void open_replace(struct pairs *pairs, struct open_inference *open, __u64 time)
+{
+	if (is_enqueue(open)) {
+		open_drop(pairs, open, time);
+		return;
+	}
+	map_remove(&pairs->by_key, &open->node);
+	open->keyed = false;
+	open->replaced = true;
 }
 
 /* Ends what has just been added, when a wait for it has been seen already. */
@@ -314,7 +356,7 @@ static int open_begin(struct pairs *pairs, struct stream *stream, struct program
 	int error;
 
 	if (before)
-		open_drop(pairs, before, call->start);
+		open_replace(pairs, before, call->start);
 	if (pairs->open_count >= MODEL_PENDING_MAX)
 		open_drop(pairs, container_of(pairs->opens.next, struct open_inference, link), call->start);
 	error = open_add(pairs, stream, program, activity, call);
@@ -346,14 +388,9 @@ int pairs_begin(struct pairs *pairs, struct process *process, struct program *pr
 	stream = stream_get(pairs, queue, call);
 	if (!stream)
 		return -ENOMEM;
-	if (call->function->role == XPT_ROLE_ENQUEUE || call_has(call, XPT_MEANING_KEY)) {
-		error = open_begin(pairs, stream, program, activity, call);
-	} else {
-		stream->launches++;
-		queue->depth++;
-	}
+	error = open_begin(pairs, stream, program, activity, call);
 	stream_settle(stream);
-	if ((stream->launches || !link_alone(&stream->opens)) && link_alone(&stream->busy))
+	if (!link_alone(&stream->opens) && link_alone(&stream->busy))
 		link_append(&queue->busy, &stream->busy);
 	return error;
 }
@@ -373,8 +410,6 @@ static void stream_end(struct pairs *pairs, struct stream *stream, struct event_
 		call->flow_in = open->inference.id;
 		open_end(pairs, open, &end);
 	}
-	stream->queue->depth -= stream->launches;
-	stream->launches = 0;
 	stream_settle(stream);
 }
 
@@ -436,18 +471,6 @@ static void depth_tell(struct pairs *pairs, struct queue *queue, __u64 time)
 	sinks_write(pairs->sinks, &event);
 }
 
-static int inference_tell(struct pairs *pairs, const struct open_inference *open)
-{
-	const struct event event = { .kind = EVENT_INFERENCE, .inference = open->inference };
-	bool failed = open->inference.outcome == OUTCOME_FAILED;
-	int error = 0;
-
-	if (open->program)
-		error = program_ended(open->program, open->inference.start, open->inference.end, failed, open->latency);
-	sinks_write(pairs->sinks, &event);
-	return error;
-}
-
 int pairs_tell(struct pairs *pairs, const struct process *process, const struct event_call *call)
 {
 	struct queue *queue = queue_find(pairs, process, call->function->runtime_index);
@@ -459,7 +482,8 @@ int pairs_tell(struct pairs *pairs, const struct process *process, const struct 
 	{
 		open = container_of(link, struct open_inference, link);
 		open_see_device(open);
-		if (inference_tell(pairs, open))
+		open_complete(open);
+		if (open_write(pairs, open))
 			error = -ENOMEM;
 		link_remove(&open->link);
 		open_free(pairs, open);

@@ -3,8 +3,7 @@
  * Asynchronous inferences: what an enqueue or launch begins is ended by the first successful wait for its key, for its
  * stream, or for the whole device, that returns after the enqueue began.
  *
- * Kept one by one are enqueues, and launches with a key: they become inferences. Other launches only count in the depth
- * of their stream. An enqueue that is given up without a wait is told at once, as an EVENT_UNPAIRED.
+ * What is given up without a wait becomes an EVENT_UNPAIRED at once; but a launch all of whose jobs have ended is complete.
  */
 #ifndef XPT_MODEL_PAIRS_H
 #define XPT_MODEL_PAIRS_H

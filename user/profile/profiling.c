@@ -298,7 +298,7 @@ int profiling_programs(const struct profiling *profiling,
 			.handle = entry->identity->handle,
 			.calls = entry->recorded,
 			.errors = entry->errors,
-			.mean = entry->recorded ? entry->duration / (double)entry->recorded : 0,
+			.mean = entry->timed ? entry->duration / (double)entry->timed : 0,
 		};
 		result = visit(context, &info);
 		if (result)

@@ -148,9 +148,12 @@ static void add_program(struct text *text, const struct model_program *program)
 	add_counts(text, program->total_known, &program->total, program->recorded);
 	chrome_member_unsigned(text, "errors", program->errors);
 	chrome_member_unsigned(text, "pending", program->pending);
+	if (program->unended)
+		chrome_member_unsigned(text, "unended", program->unended);
 	add_device_work(text, program);
 	add_stepped(text, program);
 	add_statistics(text, "latency_ns", program->latency);
+	add_statistics(text, "call_ns", program->call);
 	text_literal(text, "}");
 }
 
