@@ -256,6 +256,126 @@ Test(model_pairs, a_launch_whose_key_is_used_again_ends_with_its_stream)
 	fixture_free(f);
 }
 
+/* A runtime whose streams are in order: marks, copies, waits for several keys, and for one if it is complete. */
+enum ordered { LAUNCH = 200, MARK, COPY, WAIT, LIST, POLL, STREAM };
+
+static struct fixture *fixture_ordered(void)
+{
+	struct fixture *f = fixture_create();
+	const enum xpt_success zero = XPT_SUCCESS_ZERO32;
+
+	cr_assert_eq(feed_text(f, XPT_RECORD_RUNTIME, 0, 0, 0, "{\"name\":\"toy\",\"in_order\":true,\"statuses\":[]}"),
+		     0);
+	feed_spec(f, LAUNCH, 0, "launch", "launch", zero,
+		  F("program", "u64") "," F("stream", "u64") "," F("key", "u64"));
+	feed_spec(f, MARK, 0, "mark", "mark", zero, F("key", "u64") "," F("stream", "u64") "," F("count", "u64"));
+	feed_spec(f, COPY, 0, "copy", "copy", zero,
+		  F("key", "u64") "," F("stream", "u64") ",{\"meaning\":\"blocking\",\"type\":\"u32\",\"equal\":2}");
+	feed_spec(f, WAIT, 0, "wait", "wait", zero, F("key", "u64"));
+	feed_spec(f, LIST, 0, "list", "wait", zero, F("count", "u64") "," F("keys", "u64"));
+	feed_spec(f, POLL, 0, "poll", "wait", zero,
+		  F("key", "u64") ",{\"meaning\":\"count\",\"type\":\"s32\",\"equal\":0},"
+				  "{\"meaning\":\"when\",\"type\":\"u32\",\"equal\":7}");
+	feed_spec(f, STREAM, 0, "stream", "stream", zero,
+		  F("stream", "u64") ",{\"meaning\":\"ordered\",\"type\":\"u64\",\"mask\":1,\"equal\":0}");
+	return f;
+}
+
+static void on_stream(struct fixture *f, enum ordered spec, __u64 stream, __u64 key, __u64 time, __u64 more)
+{
+	if (spec == LAUNCH)
+		CALL_1(f, LAUNCH, 1, 7, time, time + 1, 3, U(6), stream, key);
+	else
+		CALL_1(f, spec, 1, 7, time, time + 1, 3, key, stream, more);
+}
+
+Test(model_pairs, what_a_mark_stands_for_ends_with_it)
+{
+	struct fixture *f = fixture_ordered();
+
+	on_stream(f, LAUNCH, 3, 0, 100, 0);
+	on_stream(f, LAUNCH, 4, 0, 110, 0);
+	on_stream(f, LAUNCH, 3, 0, 120, 0);
+	on_stream(f, MARK, 3, 99, 130, 0);
+	on_stream(f, LAUNCH, 3, 0, 140, 0);
+	CALL_1(f, WAIT, 1, 8, 150, 190, 1, U(99));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2);
+	cr_assert_eq(inference(f, 0)->start, 100);
+	cr_assert_eq(inference(f, 1)->start, 120);
+	cr_assert_eq(inference(f, 1)->end, 190);
+	cr_assert_eq(depth(f, 4), 2, "marks do not count");
+	/* Again, for nothing new; and one that is only for others. */
+	on_stream(f, MARK, 3, 99, 200, 1);
+	CALL_1(f, WAIT, 1, 8, 210, 211, 1, U(99));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2);
+	on_stream(f, MARK, 3, 99, 220, 0);
+	on_stream(f, MARK, 4, 99, 230, 0); /* the same key is now for another stream */
+	CALL_1(f, WAIT, 1, 8, 240, 241, 1, U(99));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 3);
+	cr_assert_eq(inference(f, 2)->start, 110);
+	fixture_free(f);
+}
+
+Test(model_pairs, a_copy_that_blocks_ends_what_was_launched_before)
+{
+	struct fixture *f = fixture_ordered();
+
+	on_stream(f, LAUNCH, 3, 50, 100, 0);
+	on_stream(f, COPY, 3, 0, 110, 1); /* another direction */
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 0);
+	on_stream(f, COPY, 3, 0, 120, 2);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 1);
+	cr_assert_eq(inference(f, 0)->end, 121);
+	/* In a stream without order it says nothing, and neither does the end of a later launch. */
+	CALL_1(f, STREAM, 1, 7, 130, 131, 2, U(5), U(1));
+	on_stream(f, LAUNCH, 5, 50, 140, 0);
+	on_stream(f, LAUNCH, 5, 51, 150, 0);
+	on_stream(f, COPY, 5, 52, 160, 2);
+	CALL_1(f, WAIT, 1, 8, 170, 171, 1, U(52));
+	CALL_1(f, WAIT, 1, 8, 180, 181, 1, U(51));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2);
+	cr_assert_eq(inference(f, 1)->start, 150);
+	/* The handle is that of one with order now. */
+	CALL_1(f, STREAM, 1, 7, 190, 191, 2, U(5), U(2));
+	on_stream(f, COPY, 5, 53, 200, 1);
+	CALL_1(f, WAIT, 1, 8, 210, 211, 1, U(53));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 3);
+	fixture_free(f);
+}
+
+Test(model_pairs, a_list_ends_all_and_asking_ends_what_is_complete)
+{
+	struct fixture *f = fixture_ordered();
+	__u64 keys[70], i;
+
+	CALL_1(f, STREAM, 1, 7, 10, 11, 2, U(5), U(1));
+	for (i = 0; i < 70; i++) {
+		keys[i] = 1000 + i;
+		on_stream(f, LAUNCH, 5, keys[i], 100 + 10 * i, 0);
+	}
+	for (i = 0; i < 64; i += 32)
+		cr_assert_eq(feed_string(f, LIST, 1, 1, 8, 2000, (const char *)&keys[i], 256), 0);
+	CALL_1(f, LIST, 1, 8, 2000, 2100, 2, U(70), U(0x7000));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 64);
+	CALL_1(f, POLL, 1, 8, 2200, 2201, 3, keys[64], U(1), U(7)); /* runs still */
+	CALL_1(f, POLL, 1, 8, 2300, 2301, 3, keys[64], U(0), U(6)); /* asks for something else */
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 64);
+	CALL_1(f, POLL, 1, 8, 2400, 2401, 3, keys[64], U(0), U(7));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 65);
+	cr_assert_eq(inference(f, 64)->end, 2401);
+	fixture_free(f);
+}
+
 Test(model_pairs, the_latency_of_a_launch_ends_with_the_wait_for_its_key)
 {
 	struct fixture *f = fixture_toy();

@@ -17,7 +17,21 @@
 #define STATUS_NAME_MAX 95
 #define TABLE_OFFSET_MAX 4096
 
-enum { RUNTIME_SCHEMA, NAME, TITLE, NOTE, LIBRARIES, IDENTIFY, OVER, TABLE, OPERATORS, STATUSES, CALLS, MEMBERS };
+enum {
+	RUNTIME_SCHEMA,
+	NAME,
+	TITLE,
+	NOTE,
+	LIBRARIES,
+	IDENTIFY,
+	OVER,
+	IN_ORDER,
+	TABLE,
+	OPERATORS,
+	STATUSES,
+	CALLS,
+	MEMBERS
+};
 
 static int read_identify(const struct reader *reader, const struct member *member, struct description *description)
 {
@@ -227,6 +241,7 @@ static int read_description(const struct reader *reader, const cJSON *document, 
 		[LIBRARIES] = { .key = "libraries" },
 		[IDENTIFY] = { .key = "identify" },
 		[OVER] = { .key = "over" },
+		[IN_ORDER] = { .key = "in_order" },
 		[TABLE] = { .key = "table" },
 		[OPERATORS] = { .key = "operators" },
 		[STATUSES] = { .key = "statuses" },
@@ -254,6 +269,8 @@ static int read_description(const struct reader *reader, const cJSON *document, 
 		error = read_identify(reader, &members[IDENTIFY], description);
 	if (!error)
 		error = reader_strings(reader, &members[OVER], &description->over, &description->over_count);
+	if (!error)
+		error = reader_bool(reader, &members[IN_ORDER], &description->in_order);
 	if (!error && description->over_count)
 		description->over_line = json_locate(reader->text, reader->length, &members[OVER].place);
 	if (!error)

@@ -29,6 +29,7 @@ struct model_function {
 	const char *runtime; /* "opencl" */
 	unsigned int runtime_index;
 	enum xpt_role role;
+	bool in_order; /* of the runtime: streams run what is enqueued in that order */
 };
 
 struct model_process {
@@ -241,7 +242,9 @@ struct event_call {
 	unsigned int cpu;
 	/* Values that the call had: bit (1 << enum xpt_meaning) in have. */
 	__u32 have;
-	__u64 handle, key, size, stream, address, count, parent, length;
+	__u64 handle, key, size, stream, address, count, parent, length, blocking, ordered, when;
+	const __u64 *keys; /* of a wait for several */
+	size_t key_count;
 	__s64 core;
 	__s64 status;
 	enum call_outcome outcome;

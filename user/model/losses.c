@@ -23,6 +23,7 @@ static const struct {
 			      "ends of calls on another stack than an open call (coroutines, signal stacks)" },
 	[XPT_LOSS_REPLACED] = { "replaced",
 				"launches whose event was used for another one before they were seen to end" },
+	[XPT_LOSS_KEYS] = { "keys", "events that were waited for in lists too long to be read, or unreadable" },
 	[XPT_LOSS_JOBS] = { "jobs", "jobs of devices beyond those that are followed at once" },
 };
 

@@ -43,6 +43,13 @@ void pairs_free(struct pairs *pairs);
  */
 int pairs_begin(struct pairs *pairs, struct process *process, struct program *program, struct activity *activity,
 		struct event_call *call);
+/*
+ * What runs on a stream and is no launch: a wait for its key ends the launches of the stream that came before, and so does
+ * it itself where it blocks. Sets call->flow_in. -ENOMEM.
+ */
+int pairs_mark(struct pairs *pairs, struct process *process, struct event_call *call);
+/* A stream was made. -ENOMEM. */
+int pairs_stream(struct pairs *pairs, struct process *process, const struct event_call *call);
 /* A wait. Sets call->flow_in. -ENOMEM. */
 int pairs_wait(struct pairs *pairs, struct process *process, struct event_call *call);
 /* After the call's own event: tells of the inferences that it ended, and of the depth it changed. -ENOMEM. */

@@ -267,8 +267,10 @@ static bool wants_string(const struct walk *walk, const struct xpt_record_string
 
 	if (string->spec >= XPT_SPEC_MAX || start < walk->from)
 		return false;
-	return is_control(walk, string->spec) || (began_in_time(walk, string->tid, start, string->header.time) &&
-						  in_stretch(walk, string->tid, start, start));
+	/* The keys of a wait. */
+	return is_control(walk, string->spec) || walk->part->roles[string->spec] == XPT_ROLE_WAIT ||
+	       (began_in_time(walk, string->tid, start, string->header.time) &&
+		in_stretch(walk, string->tid, start, start));
 }
 
 static bool wants(const struct walk *walk, const struct xpt_record_header *record)

@@ -326,7 +326,7 @@ static void add_losses(struct text *text, const struct model *model)
 	int cause;
 
 	text_literal(text, ",\n\"lost\":{");
-	for (cause = 0; cause <= XPT_LOSS_STACKS; cause++) {
+	for (cause = 0; cause <= XPT_LOSS_KEYS; cause++) {
 		if (cause)
 			text_literal(text, ",");
 		text_json_string(text, loss_name(cause));
