@@ -253,6 +253,16 @@ __u64 profiling_due(const struct profiling *profiling)
 	return due;
 }
 
+int profiling_begin(struct profiling *profiling, __u64 time, __s64 offset)
+{
+	struct link *link;
+	int error = 0;
+
+	for (link = profiling->runs.next; !error && link != &profiling->runs; link = link->next)
+		error = run_begin(container_of(link, struct run, link), time, offset);
+	return error;
+}
+
 void profiling_read(struct profiling *profiling, __u64 time, __s64 offset)
 {
 	struct link *link;
