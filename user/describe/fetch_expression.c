@@ -114,7 +114,7 @@ static int dereferences(struct scanner *scanner, struct xpt_fetch *fetch)
 /* What is made of the value in the end. */
 static int tests(struct scanner *scanner, struct xpt_fetch *fetch)
 {
-	__s32 operand;
+	__s32 operand = 0;
 	int error = 0;
 
 	if (take(scanner, "&")) {

@@ -470,6 +470,15 @@ struct event {
 	};
 };
 
+/*
+ * Whether what a call has begun is shown as a span up to its end. Launches that only a wait for their stream ends would be
+ * many, over each other and with one and the same end.
+ */
+static inline bool event_has_span(const struct model_function *function, __u32 have)
+{
+	return function->role != XPT_ROLE_LAUNCH || have & 1u << XPT_MEANING_KEY;
+}
+
 /* One report. write gets every event once, ordered by the time at which it was complete. */
 struct event_sink {
 	int (*write)(void *context,

@@ -552,9 +552,11 @@ int pairs_wait(struct pairs *pairs, struct process *process, struct event_call *
 		return 0;
 	if (call_has(call, XPT_MEANING_KEY) || call->keys) {
 		error = queue_get(pairs, process, call, &queue);
-		if (!error && queue && !call->keys)
-			error = key_end(pairs, queue, call, call->key);
-		for (i = 0; !error && queue && i < call->key_count; i++)
+		if (error || !queue)
+			return error;
+		if (!call->keys)
+			return key_end(pairs, queue, call, call->key);
+		for (i = 0; !error && i < call->key_count; i++)
 			error = key_end(pairs, queue, call, call->keys[i]);
 		return error;
 	}

@@ -135,12 +135,6 @@ static void add_values(struct text *text, const struct event_call *call)
 		chrome_unsigned(text, ",\"count\":", call->count);
 }
 
-/* Launches that only a wait for their stream ends would be many spans over each other, with one and the same end. */
-static bool has_span(const struct model_function *function, __u32 have)
-{
-	return function->role != XPT_ROLE_LAUNCH || have & 1u << XPT_MEANING_KEY;
-}
-
 /* Sums of jobs of which something was seen; what was not is left out. */
 static void add_device_sums(struct text *text, const struct model_device_times *device)
 {
@@ -262,7 +256,7 @@ static void add_call(struct chrome_events *events, const struct event_call *call
 		add_operator(text, call);
 	text_literal(text, "}}");
 	/* At its very start no call inside has begun, so the arrow leaves from this call and not from one within. */
-	if (call->flow_out && !call->no_end && has_span(call->function, call->have))
+	if (call->flow_out && !call->no_end && event_has_span(call->function, call->have))
 		chrome_flow(events, 's', call->tgid, call->tid, call->start, call->flow_out, call->function->runtime,
 			    "inference");
 }
@@ -273,7 +267,7 @@ static void add_inference(struct chrome_events *events, const struct event_infer
 	const char *runtime = inference->function->runtime;
 	const char *name = inference->program ? inference->program->name : inference->function->name;
 
-	if (!has_span(inference->function, inference->have))
+	if (!event_has_span(inference->function, inference->have))
 		return;
 	chrome_begin(events, 'b', inference->tgid, inference->tid, inference->start);
 	chrome_id(text, inference->id);
