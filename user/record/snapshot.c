@@ -225,7 +225,7 @@ static __u64 step_of(const struct walk *walk, const struct xpt_record_call *call
 	return walk->part->roles[call->spec] == XPT_ROLE_OPERATOR && known ? call->value[3] : 0;
 }
 
-/* It tells of a program or a region what later calls mean. */
+/* It tells of a program, a region or a stream what later calls mean. */
 static bool is_control(const struct walk *walk, __u16 spec)
 {
 	switch (walk->part->roles[spec]) {
@@ -234,6 +234,8 @@ static bool is_control(const struct walk *walk, __u16 spec)
 	case XPT_ROLE_PROGRAM_UNLOAD:
 	case XPT_ROLE_REGION_NAME:
 	case XPT_ROLE_REGION_RELEASE:
+	case XPT_ROLE_MARK:
+	case XPT_ROLE_STREAM:
 		return true;
 	default:
 		return false;
