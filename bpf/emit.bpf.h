@@ -19,12 +19,17 @@ static __always_inline struct xpt_shared *shared_get(void)
 	return bpf_map_lookup_elem(&shared_state, &zero);
 }
 
-static __always_inline void count_loss(__u32 cause)
+static __always_inline void count_losses(__u32 cause, __u64 number)
 {
 	__u64 *count = bpf_map_lookup_elem(&losses, &cause);
 
 	if (count)
-		__sync_fetch_and_add(count, 1);
+		__sync_fetch_and_add(count, number);
+}
+
+static __always_inline void count_loss(__u32 cause)
+{
+	count_losses(cause, 1);
 }
 
 /* 0, or negative when the ring was full (counted). The control ring wakes its reader at once. */

@@ -189,6 +189,73 @@ __noinline int fetch_string(struct xpt_thread *thread, const struct xpt_spec *sp
 	return emit_data(config, record, size, WAKEUP_WINDOW);
 }
 
+/* Emits a STRING record with the first of so many keys in an array. How many these are; 0: they cannot be read. */
+__noinline int keys_emit(struct xpt_thread *thread, const struct xpt_spec *spec, __u32 number, __u64 address,
+			 __u64 count)
+{
+	const struct xpt_config *config;
+	struct xpt_record_string *record;
+	__u64 *key;
+	__u32 i, size;
+
+	if (!thread || !spec)
+		return 0;
+	record = (void *)thread->scratch;
+	key = thread->scratch + sizeof(*record) / 8;
+	/* Sizes of what is read must be constants to the verifier. */
+	if (count >= XPT_KEYS_OF_RECORD) {
+		i = read_user(key, XPT_STRING_MAX, address) ? 0 : XPT_KEYS_OF_RECORD;
+	} else {
+		for (i = 0; i < XPT_KEYS_OF_RECORD && i < count; i++)
+			if (read_user(&key[i], 8, address + 8 * i))
+				break;
+	}
+	if (!i)
+		return 0;
+	size = sizeof(*record) + 8 * i;
+	record->header.kind = XPT_RECORD_STRING;
+	record->header.size = size;
+	record->header.tgid = bpf_get_current_pid_tgid() >> 32;
+	record->header.time = thread->now;
+	record->call_start = thread->start;
+	record->tid = bpf_get_current_pid_tgid();
+	record->spec = spec->index;
+	record->fetch = number;
+	record->truncated = 0;
+	record->length = 8 * i;
+	record->reserved = 0;
+	size &= 511;
+	config = config_get();
+	if (config && size <= sizeof(thread->scratch))
+		emit_data(config, record, size, WAKEUP_WINDOW);
+	return i;
+}
+
+/* The keys of a wait for several, whose number is another fetch. What is not read is counted. */
+__noinline int fetch_keys(struct xpt_thread *thread, const struct xpt_spec *spec, __u32 number, __u64 address)
+{
+	const struct xpt_frame *frame;
+	__u64 count = 0, left;
+
+	if (!thread || !spec)
+		return 0;
+	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
+	for (__u32 i = 0; i < XPT_FETCH_MAX && i < spec->fetches; i++)
+		if (spec->fetch[i].meaning == XPT_MEANING_COUNT && (frame->valid & (1 << i)))
+			count = frame->value[i];
+	left = count;
+	for (__u32 i = 0; i < XPT_KEYS_MAX / XPT_KEYS_OF_RECORD && left; i++) {
+		int keys = keys_emit(thread, spec, number, address + i * XPT_STRING_MAX, left);
+
+		if (keys <= 0 || (__u64)keys > left)
+			break;
+		left -= keys;
+	}
+	if (left)
+		count_losses(XPT_LOSS_KEYS, left);
+	return 0;
+}
+
 /* Fetch i of the spec when the call begins. 0: the frame has it, or it comes at the return. */
 __noinline int fetch_at_entry(struct xpt_thread *thread, const struct xpt_spec *spec, __u64 number)
 {
@@ -203,7 +270,7 @@ __noinline int fetch_at_entry(struct xpt_thread *thread, const struct xpt_spec *
 	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
 	if (fetch->source == XPT_SOURCE_RETURN)
 		return 0;
-	if (argument_read(&thread->registers, fetch->source, &value))
+	if (fetch->source != XPT_SOURCE_CONSTANT && argument_read(&thread->registers, fetch->source, &value))
 		return -1;
 	if (!fetch->at_return) {
 		if (follow(fetch, &value))
@@ -236,6 +303,8 @@ __noinline int fetch_at_return(struct xpt_thread *thread, const struct xpt_spec 
 	frame->valid &= ~(1 << i);
 	if (follow(fetch, &value) || (fetch->type == XPT_TYPE_STRING && fetch_string(thread, spec, i, value)))
 		return -1;
+	if (fetch->meaning == XPT_MEANING_KEYS)
+		fetch_keys(thread, spec, i, value);
 	frame->value[i] = value;
 	frame->valid |= 1 << i;
 	return 0;

@@ -63,6 +63,8 @@ enum xpt_role {
 	XPT_ROLE_REGION_RELEASE = 22, /* region.release: the handle may be reused from here on */
 	XPT_ROLE_REGION_PRINT = 23,   /* region.print: writes out what was measured */
 	XPT_ROLE_REGION = 24,	      /* region: the function is a region of its name, from its entry to its return */
+	XPT_ROLE_MARK = 25,	      /* mark: its key is complete when all is that was enqueued to its stream before */
+	XPT_ROLE_STREAM = 26,	      /* stream: makes a queue of the device */
 };
 
 /* What a fetched value means. The names in runtime descriptions stand beside. */
@@ -81,6 +83,11 @@ enum xpt_meaning {
 	XPT_MEANING_OBJECT = 12,    /* object: address of what stands for the step in the program */
 	XPT_MEANING_CLASS = 13,	    /* class: address that tells its class, as a CLASS record names it */
 	XPT_MEANING_INFERENCE = 14, /* inference: time at which the one began that it is a step of */
+	XPT_MEANING_KEYS =
+		15, /* keys: address of an array of so many keys as `count` says; they are in STRING records */
+	XPT_MEANING_BLOCKING = 16, /* blocking: not 0: all of the stream before has ended when the call returns */
+	XPT_MEANING_ORDERED = 17,  /* ordered: not 0: what is enqueued to the stream runs in that order */
+	XPT_MEANING_WHEN = 18,	   /* when: 0: the call has another meaning, which is not of interest */
 };
 
 /* ---- kernel input: what to do at a site ---- */
@@ -99,7 +106,15 @@ enum xpt_fetch_type {
 #define XPT_SOURCE_PROGRAM 0xfe	  /* handle of the program of the inference that an operator is in */
 #define XPT_SOURCE_INFERENCE 0xfd /* when that has begun */
 #define XPT_SOURCE_SITE 0xfc	  /* where the probe is, in the process's memory */
-#define XPT_SOURCE_RESULT 0xfb	  /* where the result goes that is returned in memory, if no argument says so */
+#define XPT_SOURCE_RESULT 0xfa	  /* where the result goes that is returned in memory, if no argument says so */
+#define XPT_SOURCE_CONSTANT 0xfb  /* 0, to which xpt_fetch.last is added */
+
+/* xpt_fetch.tests: what user space makes of the value, in this order */
+#define XPT_TEST_MASK (1 << 0)	/* value & mask */
+#define XPT_TEST_EQUAL (1 << 1) /* 1 if it is equal, else 0 */
+
+#define XPT_KEYS_MAX 1024			/* keys read of one array */
+#define XPT_KEYS_OF_RECORD (XPT_STRING_MAX / 8) /* of them in one STRING record, whose text they are */
 
 struct xpt_fetch {
 	__u8 meaning;	/* enum xpt_meaning */
@@ -107,9 +122,11 @@ struct xpt_fetch {
 	__u8 type;	/* enum xpt_fetch_type */
 	__u8 at_return; /* 0: read when the call begins; 1: when it has returned with success */
 	__u8 derefs;	/* 0..XPT_DEREF_MAX */
-	__u8 reserved[3];
+	__u8 tests;	/* XPT_TEST_* */
+	__u8 reserved[2];
 	__s32 offset[XPT_DEREF_MAX]; /* p = *(p + offset[i]), in turn */
 	__s32 last;		     /* added to the result; for strings, the string is at this address */
+	__u32 mask, equal;	     /* for tests */
 };
 
 /* How a call says that it went well; decides whether fetches at return are made. */
@@ -370,7 +387,9 @@ enum xpt_loss {
 	XPT_LOSS_JOBS = 11,	  /* user space: more jobs at once than the model follows */
 	XPT_LOSS_LATE_CODES = 12, /* a call that loads a code object went on before its bytes were copied */
 	XPT_LOSS_STACKS = 13,	  /* calls without an end: the thread had a traced call open on another, lower stack */
-	XPT_LOSS_MAX = 16,
+	XPT_LOSS_REPLACED = 14,	  /* user space: a launch not seen to end, and its key was that of a later one */
+	XPT_LOSS_KEYS = 15,	  /* keys of a wait for more than are read, or that could not be read */
+	XPT_LOSS_MAX = 32,
 };
 
 /* ---- records: kernel to user space, and in the recording ---- */
@@ -630,12 +649,14 @@ struct xpt_record_reading {
  * RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER, PROCESS, THREAD, NAMED, CLASS, NODE, CHOICE, MATCH, LOADED, SYMBOL and END carry
  * text (PASS has no body):
  *
- *	RUNTIME {"name":"nrt","title":"AWS Neuron runtime","statuses":[{"value":1003,"class":"ok","name":"..."}]}
- *		class: "ok", "pending" or "error"; any other value of a call with a status but success is an error
+ *	RUNTIME {"name":"nrt","title":"AWS Neuron runtime","in_order":false,"statuses":[{"value":1003,"class":"ok","name":"..."}]}
+ *		class: "ok", "pending" or "error"; any other value of a call with a status but success is an error;
+ *		in_order: streams run what is enqueued in that order, unless a call says otherwise; false when missing
  *	SPEC	{"runtime":3,"function":"nrt_execute","role":"execute","success":1,"status":true,"counted_by":"program",
  *		 "fetches":[{"meaning":"program","type":"u64","at_return":true},...]}
  *		runtime: index of the runtime; success: enum xpt_success; status: the return value is fetched as a status;
- *		type: "u64" "u32" "s32" "u16" "u8" "string" (strings have no entry in a call's value[], their bit in valid counts)
+ *		type: "u64" "u32" "s32" "u16" "u8" "string" (strings have no entry in a call's value[], their bit in valid counts);
+ *		mask, equal: the value means its bits of the mask; then 1 if that is equal to the number, else 0; in this order
  *	DRIVER	{"name":"amdgpu","title":"AMD GPU","pairing":0,"bits":64,"joins":[{"driver":4,"bits":32}],
  *		 "ioctls":[{"number":25668,"name":"EXECUTE_BO","role":7}],"nodes":[{"index":0,"path":"/dev/accel/accel0"}]}
  *		pairing: enum xpt_pairing; bits of each part of the key are compared, 32 or 64; joins: index of a driver whose keys
@@ -676,8 +697,8 @@ struct xpt_record_text {
 #define XPT_ALIGN8(n) (((n) + 7) & ~7u)
 
 #define XPT_SIZE_IS(type, bytes) _Static_assert(sizeof(type) == (bytes), "wire format: " #type)
-XPT_SIZE_IS(struct xpt_fetch, 24);
-XPT_SIZE_IS(struct xpt_spec, 16 + 24 * XPT_FETCH_MAX);
+XPT_SIZE_IS(struct xpt_fetch, 32);
+XPT_SIZE_IS(struct xpt_spec, 16 + 32 * XPT_FETCH_MAX);
 XPT_SIZE_IS(struct xpt_event_field, 8);
 XPT_SIZE_IS(struct xpt_event_spec, 16 + 8 + 8 * XPT_EVENT_VALUES_MAX + 8 + XPT_EVENT_TEXT);
 XPT_SIZE_IS(struct xpt_node, 8);
@@ -693,7 +714,7 @@ XPT_SIZE_IS(struct xpt_record_task, 48);
 XPT_SIZE_IS(struct xpt_record_event, 24);
 XPT_SIZE_IS(struct xpt_record_ioctl, 40);
 XPT_SIZE_IS(struct xpt_record_caller, 32);
-XPT_SIZE_IS(struct xpt_code_spec, 8 + 24 * 3);
+XPT_SIZE_IS(struct xpt_code_spec, 8 + 32 * 3);
 XPT_SIZE_IS(struct xpt_record_code_piece, 32);
 XPT_SIZE_IS(struct xpt_record_code, 80);
 XPT_SIZE_IS(struct xpt_record_lost, 40);

@@ -30,9 +30,10 @@ enum xpt_sample_time {
 	XPT_TIME_CALL_BEGINS = 0,   /* the runtime's call (for an asynchronous inference: the enqueue) */
 	XPT_TIME_SUBMIT_BEGINS = 1, /* the first ioctl that hands work to the driver */
 	XPT_TIME_SUBMIT_ENDS = 2,   /* the last one has returned */
-	XPT_TIME_DEVICE_RUNS = 3,   /* the first job was handed to the device; of a launch never known, see jobs */
+	XPT_TIME_DEVICE_RUNS = 3,   /* the first job was handed to the device */
 	XPT_TIME_DEVICE_DONE = 4,   /* the last job has ended; not before all have */
-	XPT_TIME_CALL_ENDS = 5,	    /* the call has returned (asynchronous: the wait) */
+	XPT_TIME_CALL_ENDS =
+		5, /* the call has returned (asynchronous: the wait; launch: its work was seen to be complete) */
 	XPT_TIMES = 6,
 };
 
@@ -42,18 +43,18 @@ enum xpt_sample_time {
 struct xpt_sample {
 	uint64_t number;	  /* of the inference among those of its program, from 0, counted in the kernel */
 	uint64_t time[XPT_TIMES]; /* ns, CLOCK_MONOTONIC; 0: not observed */
-	uint64_t enqueued;	  /* ns, when the enqueue call had returned; 0: the inference is synchronous */
-	uint64_t bytes;		  /* that the call was given; 0: it does not say */
-	int64_t status;		  /* what the call answered */
-	const char *status_name;  /* NULL: unknown; lives as long as the session */
-	int64_t core;		  /* device, core or partition number; see has_core */
-	uint32_t tid;		  /* thread of the call or enqueue */
+	uint64_t enqueued;	 /* ns, when the enqueue or launch call had returned; 0: the inference is synchronous */
+	uint64_t bytes;		 /* that the call was given; 0: it does not say */
+	int64_t status;		 /* what the call answered */
+	const char *status_name; /* NULL: unknown; lives as long as the session */
+	int64_t core;		 /* device, core or partition number; see has_core */
+	uint32_t tid;		 /* thread of the call or enqueue */
 	uint32_t in_queue; /* inferences that the process had enqueued and not waited for, this one left out; known when all are recorded */
 	uint8_t has_status, has_core, has_in_queue;
 	uint8_t failed; /* the status is an error */
 	/*
 	 * Jobs of the device that the call or enqueue submitted; 0: none was seen. The sums are of all of them and 0 as
-	 * long as one has not ended: never known of a launch, which returns before its work is done.
+	 * long as one has not ended.
 	 */
 	uint32_t jobs;
 	uint64_t device_time; /* ns, sum: handed to the device until ended; jobs may overlap */

@@ -40,3 +40,40 @@ def test_late_attach():
     workload.go()
     results = workload.results()
     check(results, recorder.finish(), True)
+
+
+def ends_of(trace):
+    """When each launch began and ended in the trace, in the order in which they began; ns."""
+    ends = {event["id"]: event["ts"] for event in trace.events
+            if event["ph"] == "e" and event.get("cat", "").startswith("inference,")}
+    spans = [(event["ts"], ends[event["id"]]) for event in trace.inferences]
+    return [(round(start * 1000), round(end * 1000)) for start, end in sorted(spans)]
+
+
+def test_ends():
+    """Every launch ends when its wait returns, in whichever way it is waited for; never before the device has ended it."""
+    results, trace, recorder = record_command([program(), "--ends"])
+    launches = results[0]["launches"]
+    ends = ends_of(trace)
+    assert not trace.losses(), trace.losses()
+    assert len(ends) == len(launches), "%d of %d launches have an end" % (len(ends), len(launches))
+    for number, (launch, (start, end)) in enumerate(zip(launches, ends)):
+        device = launch["queued"] + launch["ran"]
+        what = "launch %d (%s)" % (number, launch["way"])
+        assert launch["start"] <= start, what + " begins before its call"
+        assert end <= launch["end"], "%s ends %d ns behind its wait" % (what, end - launch["end"])
+        assert end - start >= device - 2000, "%s took %d ns on the device, %d in the trace" % (what, device, end - start)
+    own = next(entry for entry in trace.programs() if entry["name"] == "spin")
+    assert own["latency_ns"]["count"] == len(launches) and "unended" not in own, own
+    assert own["latency_ns"]["max"] == max(end - start for start, end in ends)
+    assert own["call_ns"]["count"] == len(launches)
+    assert own["call_ns"]["max"] < own["latency_ns"]["max"]
+
+
+def test_list_too_long():
+    """The events of a list that is longer than what is read are counted, and the others end."""
+    results, trace, recorder = record_command([program(), "--long-list", "1100"])
+    assert len(results[0]["launches"]) == 1100
+    assert trace.losses() == {"keys": 1100 - 1024}, trace.losses()
+    own = next(entry for entry in trace.programs() if entry["name"] == "spin")
+    assert own["latency_ns"]["count"] == 1024 and own["unended"] == 1100 - 1024, own

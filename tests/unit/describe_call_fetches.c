@@ -141,8 +141,20 @@ Test(describe_call_fetches, needs_of_roles)
 		CASE("resolve", "\"address\": \"arg0\"", "8: calls[0].fetch: role resolve needs a fetch of name"),
 		CASE("wait", "\"key\": \"arg0\",\n\"stream\": \"arg1\"",
 		     "10: calls[0].fetch.stream: a wait is for a key or for a stream, not for both"),
+		CASE("wait", "\"keys\": \"arg0@entry\"",
+		     "9: calls[0].fetch.keys: must be an address that is read at the return: \"arg1@return\""),
+		CASE("copy", "\"blocking\": \"1\"", "9: calls[0].fetch.blocking: needs the stream that it is about"),
+		CASE("copy", "\"size\": \"1\"",
+		     "9: calls[0].fetch.size: is a number, as only blocking and stream can be"),
+		CASE("wait", "\"key\": \"arg0=1\"",
+		     "9: calls[0].fetch.key: is a handle, which is compared with nothing"),
+		CASE("mark", "\"key\": \"arg0\"", "8: calls[0].fetch: role mark needs a fetch of stream"),
+		CASE("stream", "\"stream\": \"arg0\"", "8: calls[0].fetch: role stream needs a fetch of ordered"),
 		{ TOY("{\"symbol\": \"toy_run\", \"role\": \"execute\"}"),
 		  "toy.json:7: calls[0]: role execute needs a fetch of program" },
+		{ TOY("{\"symbol\": \"toy_run\", \"role\": \"wait\", \"success\": \"zero\",\n"
+		      " \"fetch\": {\"keys\": \"arg0@return\"}}"),
+		  "toy.json:8: calls[0].fetch.keys: is for a wait that has a count of them, and no key" },
 	};
 
 	EXPECT_ALL_REFUSED(cases);

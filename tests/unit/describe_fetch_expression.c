@@ -47,6 +47,18 @@ Test(describe_fetch_expression, every_form)
 		{ "arg0[2147483647]", { .source = 0, .derefs = 1, .offset = { 2147483647 } } },
 		{ "arg0[-0x7fffffff]", { .source = 0, .derefs = 1, .offset = { -2147483647 } } },
 		{ "arg3+0", { .source = 3 } },
+		{ "arg3:u32=2", { .source = 3, .type = XPT_TYPE_U32, .tests = XPT_TEST_EQUAL, .equal = 2 } },
+		{ "arg2&1=0", { .source = 2, .tests = XPT_TEST_MASK | XPT_TEST_EQUAL, .mask = 1 } },
+		{ "arg2[8]:u32&0x10@return",
+		  { .source = 2,
+		    .type = XPT_TYPE_U32,
+		    .at_return = 1,
+		    .derefs = 1,
+		    .offset = { 8 },
+		    .tests = XPT_TEST_MASK,
+		    .mask = 16 } },
+		{ "1", { .source = XPT_SOURCE_CONSTANT, .last = 1 } },
+		{ "0", { .source = XPT_SOURCE_CONSTANT } },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -64,9 +76,9 @@ Test(describe_fetch_expression, every_mistake)
 	static const struct {
 		const char *text, *reason;
 	} cases[] = {
-		{ "", "must begin with 'arg' and a number, with 'return' or with 'result'" },
-		{ "Arg1", "must begin with 'arg' and a number, with 'return' or with 'result'" },
-		{ " arg1", "must begin with 'arg' and a number, with 'return' or with 'result'" },
+		{ "", "must begin with 'arg' and a number, with 'return' or 'result', or be a number" },
+		{ "Arg1", "must begin with 'arg' and a number, with 'return' or 'result', or be a number" },
+		{ " arg1", "must begin with 'arg' and a number, with 'return' or 'result', or be a number" },
 		{ "arg", "number expected before ''" },
 		{ "arg-1", "number expected before '-1'" },
 		{ "arg0x", "number expected before ''" },
@@ -94,6 +106,12 @@ Test(describe_fetch_expression, every_mistake)
 		{ "arg0@later", "unexpected '@later' at the end" },
 		{ "arg0@return ", "unexpected ' ' at the end" },
 		{ "arg0@return@entry", "unexpected '@entry' at the end" },
+		{ "arg0=", "number expected before ''" },
+		{ "arg0=1&1", "unexpected '&1' at the end" },
+		{ "arg0&-1", "number expected before '-1'" },
+		{ "arg0:string=1", "a string cannot be compared" },
+		{ "1@return", "unexpected '@return' at the end" },
+		{ "1[0]", "unexpected '[0]' at the end" },
 		{ "arg0@return:u8", "unexpected ':u8' at the end" },
 		{ "arg0+1[0]", "unexpected '[0]' at the end" },
 		{ "return@entry", "the return value is not there at entry" },

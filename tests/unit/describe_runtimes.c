@@ -62,13 +62,13 @@ static void check_spec(const struct call_spec *call, const char *runtime)
 		cr_expect_eq(spec->fetches, 4);
 		return;
 	}
-	cr_expect(spec->role >= XPT_ROLE_PROGRAM_LOAD && spec->role <= XPT_ROLE_REGION_PRINT);
+	cr_expect(spec->role >= XPT_ROLE_PROGRAM_LOAD && spec->role <= XPT_ROLE_STREAM);
 	cr_expect(spec->role <= XPT_ROLE_RESOLVE || spec->role >= XPT_ROLE_REGION_NAME, "internal");
 	cr_assert_leq(spec->fetches, XPT_FETCH_MAX, "%s %s", runtime, call->function);
 	for (unsigned int i = 0; i < spec->fetches; i++) {
 		const struct xpt_fetch *fetch = &spec->fetch[i];
 
-		cr_expect(fetch->source <= 15 || fetch->source == RETURN);
+		cr_expect(fetch->source <= 15 || fetch->source == RETURN || fetch->source == XPT_SOURCE_CONSTANT);
 		cr_expect_leq(fetch->derefs, XPT_DEREF_MAX);
 		cr_expect_not(meanings & 1u << fetch->meaning, "%s %s: twice", runtime, call->function);
 		meanings |= 1u << fetch->meaning;
@@ -78,7 +78,7 @@ static void check_spec(const struct call_spec *call, const char *runtime)
 		if (fetch->meaning == XPT_MEANING_PROGRAM)
 			cr_expect_eq(i, 0, "%s %s: the program is not first", runtime, call->function);
 		/* At the entry a pointer behind an out argument holds anything. */
-		if (fetch->at_return && fetch->source != RETURN)
+		if (fetch->at_return && fetch->source != RETURN && fetch->meaning != XPT_MEANING_KEYS)
 			cr_expect_geq(fetch->derefs, 1, "%s %s", runtime, call->function);
 		if (spec->flags & XPT_SPEC_ENTRY_ONLY)
 			cr_expect_not(fetch->at_return);
@@ -256,13 +256,23 @@ static const struct {
 	  "clEnqueueReadBuffer",
 	  XPT_ROLE_COPY,
 	  XPT_SUCCESS_ZERO32,
-	  { ARGUMENT(SIZE, 4), ARGUMENT(STREAM, 0), STATUS32 } },
+	  { ARGUMENT(SIZE, 4),
+	    ARGUMENT(STREAM, 0),
+	    { XPT_MEANING_BLOCKING, 2, XPT_TYPE_U32, false, 0, { 0, 0 }, 0 },
+	    OUT(KEY, 8),
+	    STATUS32 } },
 	{ "opencl",
 	  "clEnqueueCopyBuffer",
 	  XPT_ROLE_COPY,
 	  XPT_SUCCESS_ZERO32,
-	  { ARGUMENT(SIZE, 5), ARGUMENT(STREAM, 0), STATUS32 } },
-	{ "opencl", "clWaitForEvents", XPT_ROLE_WAIT, XPT_SUCCESS_ZERO32, { FIELD(KEY, 1, 0), STATUS32 } },
+	  { ARGUMENT(SIZE, 5), ARGUMENT(STREAM, 0), OUT(KEY, 8), STATUS32 } },
+	{ "opencl",
+	  "clWaitForEvents",
+	  XPT_ROLE_WAIT,
+	  XPT_SUCCESS_ZERO32,
+	  { { XPT_MEANING_KEYS, 1, XPT_TYPE_U64, true, 0, { 0, 0 }, 0 },
+	    { XPT_MEANING_COUNT, 0, XPT_TYPE_U32, false, 0, { 0, 0 }, 0 },
+	    STATUS32 } },
 	{ "opencl", "clFinish", XPT_ROLE_WAIT, XPT_SUCCESS_ZERO32, { ARGUMENT(STREAM, 0), STATUS32 } },
 	{ "opencl", "clCreateBuffer", XPT_ROLE_ALLOC, XPT_SUCCESS_NONZERO, { RESULT(ADDRESS), ARGUMENT(SIZE, 2) } },
 
@@ -370,7 +380,7 @@ static const struct {
 	  "zeCommandListAppendLaunchKernel",
 	  XPT_ROLE_LAUNCH,
 	  XPT_SUCCESS_ZERO32,
-	  { ARGUMENT(PROGRAM, 1), ARGUMENT(STREAM, 0), STATUS32 } },
+	  { ARGUMENT(PROGRAM, 1), ARGUMENT(STREAM, 0), ARGUMENT(KEY, 3), STATUS32 } },
 	{ "level_zero",
 	  "zeMemAllocShared",
 	  XPT_ROLE_ALLOC,

@@ -511,6 +511,7 @@ Test(model_job_calls, a_program_with_jobs_under_way_is_released)
 	cr_assert_eq(program->jobs, 1);
 	cr_assert_str_eq(seen_nth(f, EVENT_JOB, 0)->program, "model");
 	done(f, 2, 440);
+	CALL_1(f, TOY_FINISH, 1, 7, 445, 446, 1, U(0)); /* the launch is complete, too */
 	toy_load(f, 2000, NULL, 450, 451);
 	toy_unload(f, 2000, 452, 453);
 	toy_load(f, 2001, NULL, 460, 461);
@@ -910,4 +911,33 @@ Test(model_job_calls, compared_with_a_search_through_everything)
 		fixture_free(f);
 	}
 	free(world);
+}
+
+/* The jobs of a launch end before the wait for it does, and tell its end where there is no wait. */
+Test(model_job_calls, a_launch_is_complete_when_its_jobs_have_ended)
+{
+	struct fixture *f = fixture_driver();
+	const struct model_program *program;
+
+	job(f, 1, 110, 120, 180);
+	call_at(f, TOY_LAUNCH, 7, 0, false, 5, 100, 130);
+	CALL_1(f, TOY_FINISH, 1, 7, 150, 200, 1, U(0));
+	job(f, 2, 310, 320, 390);
+	call_at(f, TOY_LAUNCH, 7, 0, false, 5, 300, 330);
+	queue(f, 1, 7, 3, 510); /* does not end */
+	call_at(f, TOY_LAUNCH, 7, 0, false, 5, 500, 530);
+	deliver(f, 600);
+	cr_assert_eq(feed_task(f, XPT_TASK_EXIT, 1, 0, 900, "x"), 0);
+	cr_assert_eq(model_flush(f->model), 0);
+	program = toy_program(f, 1, 5, 0);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2);
+	cr_assert_eq(seen_nth(f, EVENT_INFERENCE, 0)->event.inference.end, 200, "the wait");
+	cr_assert_eq(seen_nth(f, EVENT_INFERENCE, 0)->event.inference.completed, 180);
+	cr_assert_eq(seen_nth(f, EVENT_INFERENCE, 1)->event.inference.completed, 390);
+	cr_assert_eq(seen_nth(f, EVENT_INFERENCE, 1)->event.inference.wait_tid, 0);
+	cr_assert_eq(statistics_count(program->latency), 2);
+	cr_assert_eq(statistics_min(program->latency), 80);
+	cr_assert_eq(statistics_max(program->latency), 90);
+	cr_assert_eq(program->unended, 1);
+	fixture_free(f);
 }

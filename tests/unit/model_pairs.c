@@ -179,10 +179,11 @@ Test(model_pairs, a_wait_for_a_stream_ends_all_of_it)
 	fixture_free(f);
 }
 
-Test(model_pairs, launches_without_a_key_only_count_in_the_depth)
+Test(model_pairs, a_wait_ends_the_launches_of_its_stream)
 {
 	struct fixture *f = fixture_toy();
 	static const __s64 expected[] = { 1, 2, 3, 1, 2, 0, -1 };
+	const struct model_program *program;
 	size_t i;
 
 	launch(f, 3, 100);
@@ -193,16 +194,189 @@ Test(model_pairs, launches_without_a_key_only_count_in_the_depth)
 	wait_all(f, 150);
 	wait_all(f, 160);
 	flush(f);
-	cr_assert_eq(f->kinds[EVENT_INFERENCE], 0);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 4);
 	for (i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
 		cr_assert_eq(depth(f, i), expected[i], "%zu", i);
-	cr_assert_eq(statistics_count(model_program(f->model, 0)->latency), 4, "of the launch call itself");
-	cr_assert_eq(statistics_max(model_program(f->model, 0)->latency), 1);
+	program = model_program(f->model, 0);
+	cr_assert_eq(statistics_count(program->latency), 4);
+	cr_assert_eq(statistics_min(program->latency), 151 - 140);
+	cr_assert_eq(statistics_max(program->latency), 131 - 100);
+	cr_assert_eq(statistics_sum(program->latency), 31 + 21 + 31 + 11);
+	cr_assert_eq(statistics_count(program->call), 4);
+	cr_assert_eq(statistics_max(program->call), 1);
+	cr_assert_eq(program->unended, 0);
 	cr_assert_eq(model_lost(f->model, XPT_LOSS_UNPAIRED), 0);
 	fixture_free(f);
 }
 
-Test(model_pairs, a_launch_with_a_key_is_an_inference_but_its_latency_is_the_call)
+Test(model_pairs, launches_that_are_not_seen_to_end_have_no_latency)
+{
+	struct fixture *f = fixture_toy();
+	struct call_record record = call_make(TOY_LAUNCH, 1, 7, 90, 101, 3, U(6), U(0), U(0));
+	const struct model_program *program;
+
+	record.call.valid = 1; /* nothing that a wait could name */
+	cr_assert_eq(feed_call(f, record), 0);
+	launch(f, 3, 110);
+	CALL_1(f, TOY_LAUNCH, 1, 7, 120, 121, 3, U(6), U(3), U(99));
+	cr_assert_eq(feed_task(f, XPT_TASK_EXIT, 1, 0, 400, "x"), 0);
+	flush(f);
+	program = model_program(f->model, 0);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 0);
+	cr_assert_eq(f->kinds[EVENT_UNPAIRED], 2);
+	cr_assert_null(program->latency);
+	cr_assert_eq(program->unended, 3);
+	cr_assert_eq(statistics_count(program->call), 3);
+	cr_assert_eq(f->kinds[EVENT_LOST], 0, "programs need not wait for each");
+	fixture_free(f);
+}
+
+Test(model_pairs, a_launch_whose_key_is_used_again_ends_with_its_stream)
+{
+	struct fixture *f = fixture_toy();
+
+	CALL_1(f, TOY_LAUNCH, 1, 7, 100, 102, 3, U(6), U(3), U(99));
+	CALL_1(f, TOY_LAUNCH, 1, 7, 110, 112, 3, U(6), U(3), U(99));
+	CALL_1(f, TOY_LAUNCH, 1, 7, 120, 122, 3, U(6), U(4), U(99));
+	wait_key(f, 99, 1, 0, 200, 300);
+	wait_stream(f, 3, 400);
+	CALL_1(f, TOY_LAUNCH, 1, 7, 500, 502, 3, U(6), U(5), U(99));
+	CALL_1(f, TOY_LAUNCH, 1, 7, 510, 512, 3, U(6), U(5), U(99));
+	wait_key(f, 99, 1, 0, 520, 530);
+	cr_assert_eq(feed_task(f, XPT_TASK_EXIT, 1, 0, 900, "x"), 0);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 4);
+	cr_assert_eq(inference(f, 0)->start, 120);
+	cr_assert_eq(inference(f, 0)->end, 300);
+	cr_assert_eq(inference(f, 1)->start, 100);
+	cr_assert_eq(inference(f, 1)->end, 401);
+	cr_assert_eq(inference(f, 2)->start, 110);
+	cr_assert_eq(inference(f, 3)->start, 510);
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_REPLACED), 1, "nothing told when the one from 500 ended");
+	fixture_free(f);
+}
+
+/* A runtime whose streams are in order: marks, copies, waits for several keys, and for one if it is complete. */
+enum ordered { LAUNCH = 200, MARK, COPY, WAIT, LIST, POLL, STREAM };
+
+static struct fixture *fixture_ordered(void)
+{
+	struct fixture *f = fixture_create();
+	const enum xpt_success zero = XPT_SUCCESS_ZERO32;
+
+	cr_assert_eq(feed_text(f, XPT_RECORD_RUNTIME, 0, 0, 0, "{\"name\":\"toy\",\"in_order\":true,\"statuses\":[]}"),
+		     0);
+	feed_spec(f, LAUNCH, 0, "launch", "launch", zero,
+		  F("program", "u64") "," F("stream", "u64") "," F("key", "u64"));
+	feed_spec(f, MARK, 0, "mark", "mark", zero, F("key", "u64") "," F("stream", "u64") "," F("count", "u64"));
+	feed_spec(f, COPY, 0, "copy", "copy", zero,
+		  F("key", "u64") "," F("stream", "u64") ",{\"meaning\":\"blocking\",\"type\":\"u32\",\"equal\":2}");
+	feed_spec(f, WAIT, 0, "wait", "wait", zero, F("key", "u64"));
+	feed_spec(f, LIST, 0, "list", "wait", zero, F("count", "u64") "," F("keys", "u64"));
+	feed_spec(f, POLL, 0, "poll", "wait", zero,
+		  F("key", "u64") ",{\"meaning\":\"count\",\"type\":\"s32\",\"equal\":0},"
+				  "{\"meaning\":\"when\",\"type\":\"u32\",\"equal\":7}");
+	feed_spec(f, STREAM, 0, "stream", "stream", zero,
+		  F("stream", "u64") ",{\"meaning\":\"ordered\",\"type\":\"u64\",\"mask\":1,\"equal\":0}");
+	return f;
+}
+
+static void on_stream(struct fixture *f, enum ordered spec, __u64 stream, __u64 key, __u64 time, __u64 more)
+{
+	if (spec == LAUNCH)
+		CALL_1(f, LAUNCH, 1, 7, time, time + 1, 3, U(6), stream, key);
+	else
+		CALL_1(f, spec, 1, 7, time, time + 1, 3, key, stream, more);
+}
+
+Test(model_pairs, what_a_mark_stands_for_ends_with_it)
+{
+	struct fixture *f = fixture_ordered();
+
+	on_stream(f, LAUNCH, 3, 0, 100, 0);
+	on_stream(f, LAUNCH, 4, 0, 110, 0);
+	on_stream(f, LAUNCH, 3, 0, 120, 0);
+	on_stream(f, MARK, 3, 99, 130, 0);
+	on_stream(f, LAUNCH, 3, 0, 140, 0);
+	CALL_1(f, WAIT, 1, 8, 150, 190, 1, U(99));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2);
+	cr_assert_eq(inference(f, 0)->start, 100);
+	cr_assert_eq(inference(f, 1)->start, 120);
+	cr_assert_eq(inference(f, 1)->end, 190);
+	cr_assert_eq(depth(f, 4), 2, "marks do not count");
+	/* Again, for nothing new; and one that is only for others. */
+	on_stream(f, MARK, 3, 99, 200, 1);
+	CALL_1(f, WAIT, 1, 8, 210, 211, 1, U(99));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2);
+	on_stream(f, MARK, 3, 99, 220, 0);
+	on_stream(f, MARK, 4, 99, 230, 0); /* the same key is now for another stream */
+	CALL_1(f, WAIT, 1, 8, 240, 241, 1, U(99));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 3);
+	cr_assert_eq(inference(f, 2)->start, 110);
+	fixture_free(f);
+}
+
+Test(model_pairs, a_copy_that_blocks_ends_what_was_launched_before)
+{
+	struct fixture *f = fixture_ordered();
+
+	on_stream(f, LAUNCH, 3, 50, 100, 0);
+	on_stream(f, COPY, 3, 0, 110, 1); /* another direction */
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 0);
+	on_stream(f, COPY, 3, 0, 120, 2);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 1);
+	cr_assert_eq(inference(f, 0)->end, 121);
+	/* In a stream without order it says nothing, and neither does the end of a later launch. */
+	CALL_1(f, STREAM, 1, 7, 130, 131, 2, U(5), U(1));
+	on_stream(f, LAUNCH, 5, 50, 140, 0);
+	on_stream(f, LAUNCH, 5, 51, 150, 0);
+	on_stream(f, COPY, 5, 52, 160, 2);
+	CALL_1(f, WAIT, 1, 8, 170, 171, 1, U(52));
+	CALL_1(f, WAIT, 1, 8, 180, 181, 1, U(51));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2);
+	cr_assert_eq(inference(f, 1)->start, 150);
+	/* The handle is that of one with order now. */
+	CALL_1(f, STREAM, 1, 7, 190, 191, 2, U(5), U(2));
+	on_stream(f, COPY, 5, 53, 200, 1);
+	CALL_1(f, WAIT, 1, 8, 210, 211, 1, U(53));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 3);
+	fixture_free(f);
+}
+
+Test(model_pairs, a_list_ends_all_and_asking_ends_what_is_complete)
+{
+	struct fixture *f = fixture_ordered();
+	__u64 keys[70], i;
+
+	CALL_1(f, STREAM, 1, 7, 10, 11, 2, U(5), U(1));
+	for (i = 0; i < 70; i++) {
+		keys[i] = 1000 + i;
+		on_stream(f, LAUNCH, 5, keys[i], 100 + 10 * i, 0);
+	}
+	for (i = 0; i < 64; i += 32)
+		cr_assert_eq(feed_string(f, LIST, 1, 1, 8, 2000, (const char *)&keys[i], 256), 0);
+	CALL_1(f, LIST, 1, 8, 2000, 2100, 2, U(70), U(0x7000));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 64);
+	CALL_1(f, POLL, 1, 8, 2200, 2201, 3, keys[64], U(1), U(7)); /* runs still */
+	CALL_1(f, POLL, 1, 8, 2300, 2301, 3, keys[64], U(0), U(6)); /* asks for something else */
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 64);
+	CALL_1(f, POLL, 1, 8, 2400, 2401, 3, keys[64], U(0), U(7));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 65);
+	cr_assert_eq(inference(f, 64)->end, 2401);
+	fixture_free(f);
+}
+
+Test(model_pairs, the_latency_of_a_launch_ends_with_the_wait_for_its_key)
 {
 	struct fixture *f = fixture_toy();
 
@@ -212,7 +386,8 @@ Test(model_pairs, a_launch_with_a_key_is_an_inference_but_its_latency_is_the_cal
 	cr_assert_eq(f->kinds[EVENT_INFERENCE], 1);
 	cr_assert_eq(inference(f, 0)->end, 300);
 	cr_assert_eq(statistics_count(model_program(f->model, 0)->latency), 1);
-	cr_assert_eq(statistics_max(model_program(f->model, 0)->latency), 2);
+	cr_assert_eq(statistics_max(model_program(f->model, 0)->latency), 200);
+	cr_assert_eq(statistics_max(model_program(f->model, 0)->call), 2);
 	fixture_free(f);
 }
 
@@ -318,7 +493,8 @@ Test(model_pairs, too_many_streams_give_up_the_one_not_used_for_longest)
 	cr_assert_eq(model_lost(f->model, XPT_LOSS_UNPAIRED), 0);
 	wait_all(f, 300000);
 	flush(f);
-	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2 + PAIRS_STREAMS_MAX - 1);
+	cr_assert_eq(f->kinds[EVENT_UNPAIRED], 2);
 	cr_assert_eq(seen_nth(f, EVENT_COUNTER, f->kinds[EVENT_COUNTER] - 1)->event.counter.value, 0);
 	fixture_free(f);
 }
@@ -398,7 +574,8 @@ Test(model_pairs, an_inference_has_what_its_enqueue_had)
 	cr_assert_eq(pair->sample, 16);
 	cr_assert(pair->numbered);
 	cr_assert_eq(pair->number, 1234);
-	cr_assert_eq(pair->have, 1u << XPT_MEANING_SIZE | 1u << XPT_MEANING_CORE | 1u << XPT_MEANING_STATUS);
+	cr_assert_eq(pair->have, 1u << XPT_MEANING_KEY | 1u << XPT_MEANING_SIZE | 1u << XPT_MEANING_CORE |
+					 1u << XPT_MEANING_STATUS);
 	cr_assert_eq(pair->size, 4096);
 	cr_assert_eq(pair->core, 3);
 	cr_assert_eq(pair->status, 1, "that of the enqueue");
@@ -407,7 +584,7 @@ Test(model_pairs, an_inference_has_what_its_enqueue_had)
 	pair = inference(f, 1);
 	cr_assert_eq(pair->sample, 1);
 	cr_assert_not(pair->numbered);
-	cr_assert_eq(pair->have, 1u << XPT_MEANING_CORE | 1u << XPT_MEANING_STATUS);
+	cr_assert_eq(pair->have, 1u << XPT_MEANING_KEY | 1u << XPT_MEANING_CORE | 1u << XPT_MEANING_STATUS);
 	cr_assert_eq(pair->status, -5, "that of the wait");
 	cr_assert_str_eq(pair->status_name, "TOY_OUT_OF_MEMORY");
 	cr_assert_eq(pair->outcome, OUTCOME_FAILED);
@@ -445,9 +622,9 @@ Test(model_pairs, in_queue_are_the_inferences_before_without_launches)
 	enqueue(f, 4, 3, 160, 161); /* the same key: the one before is given up */
 	wait_all(f, 170);
 	flush(f);
-	/* in the order in which they ended: 1; then 2, 3 and the launch by their streams; 4 */
-	cr_assert_eq(f->kinds[EVENT_INFERENCE], 5);
-	for (size_t i = 0; i < 5; i++) {
+	/* in the order in which they ended: 1; then 2, 3 and the launches by their streams; 4 */
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 6);
+	for (size_t i = 0; i < 6; i++) {
 		const struct event_inference *pair = inference(f, i);
 		const __u64 before[] = { 0, 0, 1, 1, 0 };
 
@@ -477,7 +654,8 @@ Test(model_pairs, an_enqueue_without_a_wait_is_told)
 	cr_assert_eq(feed_task(f, XPT_TASK_EXIT, 1, 0, 400, "x"), 0);
 	CALL_1(f, TOY_ENQUEUE, 2, 2, 500, 510, 4, U(5), U(9), U(3), U(0));
 	cr_assert_eq(feed_text(f, XPT_RECORD_END, 0, 900, 0, "{}"), 0);
-	cr_assert_eq(f->kinds[EVENT_UNPAIRED], 4, "not the launch");
+	cr_assert_eq(f->kinds[EVENT_UNPAIRED], 5);
+	cr_assert_eq(unpaired(f, 3)->function->role, XPT_ROLE_LAUNCH);
 	cr_assert_eq(unpaired(f, 0)->start, 100);
 	cr_assert_eq(unpaired(f, 0)->enqueued, 110);
 	cr_assert_eq(unpaired(f, 0)->end, 0);
@@ -485,10 +663,10 @@ Test(model_pairs, an_enqueue_without_a_wait_is_told)
 	cr_assert_eq(unpaired(f, 0)->id, seen_nth(f, EVENT_CALL, 1)->event.call.flow_out);
 	cr_assert_str_eq(seen_nth(f, EVENT_UNPAIRED, 0)->program, "mine");
 	cr_assert_str_eq(seen_nth(f, EVENT_UNPAIRED, 2)->program, "mine");
-	cr_assert_eq(unpaired(f, 3)->tgid, 2);
+	cr_assert_eq(unpaired(f, 4)->tgid, 2);
 	cr_assert_lt(seen_nth(f, EVENT_UNPAIRED, 2) - f->seen, seen_nth(f, EVENT_TASK, 0) - f->seen,
 		     "before the end of the process");
-	cr_assert_eq(model_lost(f->model, XPT_LOSS_UNPAIRED), f->kinds[EVENT_UNPAIRED]);
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_UNPAIRED), 4, "not the launch");
 	fixture_free(f);
 }
 

@@ -339,3 +339,23 @@ Test(profile_run, freed_while_it_runs)
 	cr_assert_eq(stage->got_count, 0);
 	cr_assert_eq(stage->profiling->budget.spare_bytes, 0, "nothing runs: nothing is kept");
 }
+
+/* Probes are placed after the handle was started: its time begins when all are there. */
+Test(profile_run, begins_when_the_recording_does)
+{
+	struct handle *handle = counted_make(stage, "net", 2);
+	struct toy *toy = toy_make(stage, 0, 8, "net");
+
+	cr_assert_eq(handle_start(handle, T0, OFFSET), 0);
+	stage_read(stage, T0 + 1);
+	toy_load(stage, toy, T0 + 6);
+	cr_assert_eq(profiling_begin(stage->profiling, T0 + 200 * MS, OFFSET), 0);
+	run_many(toy, T0 + 200 * MS, 2);
+	stage_until(stage, T0 + SECOND);
+	cr_assert_eq(stage->got_count, 1);
+	cr_assert_eq(got(stage, 0)->start, T0 + 200 * MS);
+	cr_assert_eq(got(stage, 0)->start_realtime, T0 + 200 * MS + OFFSET);
+	cr_assert_eq(got(stage, 0)->end, T0 + 202 * MS);
+	cr_assert_eq(got(stage, 0)->programs[0].taken, 2);
+	handle_free(handle);
+}

@@ -33,7 +33,7 @@ Test(profile_samples, which_calls_are_inferences)
 	} table[] = {
 		{ XPT_ROLE_EXECUTE, 0, 0, 0, 0, true },	 { XPT_ROLE_EXECUTE, 1, 0, 0, 0, false },
 		{ XPT_ROLE_EXECUTE, 0, 1, 0, 0, false }, { XPT_ROLE_EXECUTE, 0, 0, 1, 0, false },
-		{ XPT_ROLE_LAUNCH, 0, 0, 0, 0, true },	 { XPT_ROLE_LAUNCH, 0, 0, 0, 9, true },
+		{ XPT_ROLE_LAUNCH, 0, 0, 0, 0, true },	 { XPT_ROLE_LAUNCH, 0, 0, 0, 9, false },
 		{ XPT_ROLE_LAUNCH, 1, 0, 0, 9, false },	 { XPT_ROLE_ENQUEUE, 0, 0, 0, 9, false },
 		{ XPT_ROLE_ENQUEUE, 0, 0, 0, 0, true },	 { XPT_ROLE_ENQUEUE, 1, 0, 0, 0, false },
 		{ XPT_ROLE_WAIT, 0, 0, 0, 0, false },	 { XPT_ROLE_PROGRAM_LOAD, 0, 0, 0, 0, false },
@@ -57,9 +57,23 @@ Test(profile_samples, which_inferences_are)
 {
 	struct event event = inference(EVENT_INFERENCE, XPT_ROLE_LAUNCH);
 
-	cr_assert_not(inference_read(&event, &result), "the launch was the sample");
+	event.inference.completed = 18;
+	cr_assert(inference_read(&event, &result));
+	cr_assert_not(result.unended);
+	cr_assert_eq(result.sample.time[XPT_TIME_CALL_ENDS], 18, "its jobs had ended before the wait");
 	event = inference(EVENT_UNPAIRED, XPT_ROLE_LAUNCH);
-	cr_assert_not(inference_read(&event, &result));
+	event.inference.end = 0;
+	event.inference.enqueued = 12;
+	cr_assert(inference_read(&event, &result));
+	cr_assert_not(result.unpaired);
+	cr_assert(result.unended);
+	cr_assert_eq(result.sample.enqueued, 12);
+	cr_assert_eq(result.sample.time[XPT_TIME_CALL_ENDS], 0);
+	event = call(XPT_ROLE_LAUNCH);
+	cr_assert(inference_read(&event, &result));
+	cr_assert(result.unended, "never the call");
+	cr_assert_eq(result.sample.enqueued, event.call.end);
+	cr_assert_eq(result.sample.time[XPT_TIME_CALL_ENDS], 0);
 	event = inference(EVENT_INFERENCE, XPT_ROLE_ENQUEUE);
 	cr_assert(inference_read(&event, &result));
 	cr_assert_not(result.unpaired);

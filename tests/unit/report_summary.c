@@ -113,6 +113,45 @@ Test(report_summary, exact_count_beside_the_recorded_one)
 	model_free(model);
 }
 
+/* Two launches of 2 us; the wait for their stream comes 9 ms later, and none for another stream. */
+Test(report_summary, launches_have_the_time_to_completion_and_their_call)
+{
+	static const char meanings[] =
+		"\"role\":\"%s\",\"success\":1,\"fetches\":[{\"meaning\":\"%s\",\"type\":\"u64\"},"
+		"{\"meaning\":\"stream\",\"type\":\"u64\"}]}";
+	struct model *model = model_with_calls(0x5000, 1, 1500000);
+	char text[256], spec[400], word[20][64], *printed;
+
+	snprintf(text, sizeof(text), meanings, "launch", "program");
+	snprintf(spec, sizeof(spec), "{\"runtime\":3,\"function\":\"go\",%s", text);
+	feed_text(model, XPT_RECORD_SPEC, 0, 5, 1, spec);
+	snprintf(text, sizeof(text), meanings, "wait", "count");
+	snprintf(spec, sizeof(spec), "{\"runtime\":3,\"function\":\"sync\",%s", text);
+	feed_text(model, XPT_RECORD_SPEC, 0, 6, 1, spec);
+	feed_call(model, 5, 1240, 100000000, 100002000, 0x20, 1);
+	feed_call(model, 5, 1240, 101000000, 101002000, 0x30, 2);
+	feed_call(model, 6, 1240, 102000000, 109000000, 1, 1);
+	feed_text(model, XPT_RECORD_END, 0, 0, 2000000000, RECORDS_END);
+	cr_assert_eq(model_flush(model), 0);
+	printed = summary(model, 0);
+	cr_assert_eq(words(printed, "PROGRAM", word), 14);
+	cr_assert_str_eq(word[12], "CALL");
+	cr_assert_eq(words(printed, "0x20", word), 14);
+	cr_assert_str_eq(word[6], "9.000ms");
+	cr_assert_str_eq(word[12], "2.000us");
+	cr_assert_eq(words(printed, "0x30", word), 14);
+	cr_assert_str_eq(word[5], "N/A");
+	cr_assert_str_eq(word[11], "N/A");
+	cr_assert_str_eq(word[12], "2.000us");
+	words(printed, "0x5000", word);
+	cr_assert_str_eq(word[6], "1.500ms");
+	cr_assert_str_eq(word[12], "1.500ms", "the call is all of it");
+	cr_assert_not_null(strstr(printed, "not seen to end: 1 of 2 launches; their latency is not known\n"), "%s",
+			   printed);
+	free(printed);
+	model_free(model);
+}
+
 Test(report_summary, nothing_ran)
 {
 	struct model *model;

@@ -73,10 +73,11 @@ Test(report_summary_operators, figures)
 	toy_load(f, 0x10, "model", 100, 1000);
 	feed_inference(f, 1000000, 10000);
 	feed_inference(f, 2000000, 10000);
+	toy_execute(f, 1, 0x10, 2500000, 2600000); /* has no operators */
 	/* Of no inference: after the others, with a share of their own. */
 	toy_operator(f, 7, 0x400, TOY_INNER_CLASS, 0, 3000000, 3005000);
 	printed = print(f, 0);
-	expect_line(printed, 0, "operators of model, node (1): 2 inferences");
+	expect_line(printed, 0, "operators of model, node (1): 2 inferences; no operator was seen in 1 more");
 	expect_line(printed, 1, "OPERATOR TYPE COUNT SHARE MEAN P50 P99 STDDEV");
 	/* 2 * 30 us of 2 * 100 us */
 	expect_line(printed, 2, "/fc/Gemm Gemm 2 30.00% 30.00us 30.00us 30.00us 0ns");

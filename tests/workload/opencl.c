@@ -3,7 +3,11 @@
  * OpenCL on whatever device there is (PoCL): two kernels, enqueued in a known number, with blocking reads and waits for
  * events. Prints one line of JSON with the counts.
  *
- * opencl [--wait-for-go] [ENQUEUES]
+ * With --ends, what is enqueued is waited for in every way that there is, and the line has what the device says of each: an array of
+ * "launches" with the way, when its call began, when the wait for it had returned (ns), and for how long it was queued and
+ * ran by clGetEventProfilingInfo(). With --long-list N, N are enqueued and waited for in one list.
+ *
+ * opencl [--wait-for-go] [--ends | --long-list N] [ENQUEUES]
  */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -21,7 +25,10 @@
 static const char source[] = "kernel void vector_add(global const float *a, global float *b) {"
 			     " size_t i = get_global_id(0); b[i] += a[i]; }"
 			     "kernel void vector_scale(global float *b, float factor) {"
-			     " b[get_global_id(0)] *= factor; }";
+			     " b[get_global_id(0)] *= factor; }"
+			     "kernel void spin(global float *b, int rounds) {"
+			     " float x = 1; for (int i = 0; i < rounds; i++) x = x * 1.0001f + 0.5f;"
+			     " if (x == 2.0f) b[get_global_id(0)] = x; }";
 
 struct compute {
 	cl_context context;
@@ -120,6 +127,143 @@ static void step(struct compute *compute, struct ledger *ledger, unsigned long n
 	}
 }
 
+/* ---- all ways to wait ---- */
+
+enum way { WAY_WAIT, WAY_LIST, WAY_FINISH, WAY_READ, WAY_POLL, WAY_MARKER, WAY_LATER_READ, WAYS };
+
+static const char *const way_names[] = { "wait", "list", "finish", "read", "poll", "marker", "later read" };
+
+#define LAUNCHES_MAX 4096
+
+static struct launch {
+	enum way way;
+	cl_event event;
+	uint64_t start, end;
+} launches[LAUNCHES_MAX];
+static size_t launch_count;
+
+static void poll_event(cl_event event)
+{
+	cl_int status = CL_QUEUED;
+
+	while (status != CL_COMPLETE) {
+		check(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, NULL),
+		      "status");
+		usleep(100);
+	}
+}
+
+/* Enqueues count of them, and waits for all in one of the ways. */
+static void wait_in(struct compute *compute, cl_command_queue queue, cl_kernel kernel, enum way way, size_t count)
+{
+	static float result[ELEMENTS];
+	cl_event events[LAUNCHES_MAX], event;
+	size_t first = launch_count, one = 1;
+	uint64_t end;
+
+	for (size_t i = 0; i < count; i++, launch_count++) {
+		launches[launch_count].way = way;
+		launches[launch_count].start = clock_now();
+		check(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &one, NULL, 0, NULL, &events[i]), "enqueue");
+		launches[launch_count].event = events[i];
+	}
+	switch (way) {
+	case WAY_WAIT:
+		for (size_t i = 0; i < count; i++) {
+			check(clWaitForEvents(1, &events[i]), "wait");
+			launches[first + i].end = clock_now();
+		}
+		return;
+	case WAY_POLL:
+		check(clFlush(queue), "flush");
+		for (size_t i = 0; i < count; i++) {
+			poll_event(events[i]);
+			launches[first + i].end = clock_now();
+		}
+		return;
+	case WAY_LIST:
+		check(clWaitForEvents(count, events), "wait");
+		break;
+	case WAY_READ:
+		check(clEnqueueReadBuffer(queue, compute->b, CL_TRUE, 0, BYTES, result, 0, NULL, NULL), "read");
+		break;
+	case WAY_MARKER:
+		check(clEnqueueMarkerWithWaitList(queue, 0, NULL, &event), "marker");
+		check(clWaitForEvents(1, &event), "wait");
+		clReleaseEvent(event);
+		break;
+	case WAY_LATER_READ:
+		check(clEnqueueReadBuffer(queue, compute->b, CL_FALSE, 0, BYTES, result, 0, NULL, &event), "read");
+		check(clWaitForEvents(1, &event), "wait");
+		clReleaseEvent(event);
+		break;
+	default:
+		check(clFinish(queue), "finish");
+		break;
+	}
+	end = clock_now();
+	for (size_t i = first; i < launch_count; i++)
+		launches[i].end = end;
+}
+
+static void launches_print(void)
+{
+	cl_ulong queued = 0, started = 0, ended = 0;
+
+	printf("{\"runtime\":\"opencl\",\"pid\":%d,\"libraries\":[],\"launches\":[", getpid());
+	for (size_t i = 0; i < launch_count; i++) {
+		struct launch *launch = &launches[i];
+
+		check(clGetEventProfilingInfo(launch->event, CL_PROFILING_COMMAND_QUEUED, 8, &queued, NULL), "queued");
+		check(clGetEventProfilingInfo(launch->event, CL_PROFILING_COMMAND_START, 8, &started, NULL), "start");
+		check(clGetEventProfilingInfo(launch->event, CL_PROFILING_COMMAND_END, 8, &ended, NULL), "end");
+		printf("%s{\"way\":\"%s\",\"start\":%" PRIu64 ",\"end\":%" PRIu64 ",\"queued\":%" PRIu64
+		       ",\"ran\":%" PRIu64 "}",
+		       i ? "," : "", way_names[launch->way], launch->start, launch->end, (uint64_t)(started - queued),
+		       (uint64_t)(ended - started));
+		clReleaseEvent(launch->event);
+	}
+	printf("]}\n");
+}
+
+/* Lists are waited for on a queue of its own that runs what it has in any order: there nothing else ends them. */
+static int all_ways(struct compute *compute, size_t list)
+{
+	cl_int rounds = 400000, status;
+	cl_command_queue ordered, unordered;
+	cl_device_id device;
+	cl_kernel spin;
+
+	check(clGetCommandQueueInfo(compute->queue, CL_QUEUE_DEVICE, sizeof(device), &device, NULL), "device");
+	ordered = clCreateCommandQueue(compute->context, device, CL_QUEUE_PROFILING_ENABLE, &status);
+	check(status, "queue");
+	unordered = clCreateCommandQueue(compute->context, device,
+					 CL_QUEUE_PROFILING_ENABLE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &status);
+	check(status, "unordered queue");
+	spin = clCreateKernel(compute->program, "spin", &status);
+	check(status, "spin");
+	check(clSetKernelArg(spin, 0, sizeof(cl_mem), &compute->b), "argument");
+	if (list) {
+		rounds = 10;
+		check(clSetKernelArg(spin, 1, sizeof(rounds), &rounds), "argument");
+		wait_in(compute, unordered, spin, WAY_LIST, list);
+	} else {
+		check(clSetKernelArg(spin, 1, sizeof(rounds), &rounds), "argument");
+		for (int way = 0; way < WAYS; way++)
+			for (int round = 0; round < 5; round++)
+				wait_in(compute, way == WAY_LIST ? unordered : ordered, spin, way,
+					way == WAY_WAIT ? 1 : 3);
+		rounds = 10;
+		check(clSetKernelArg(spin, 1, sizeof(rounds), &rounds), "argument");
+		wait_in(compute, unordered, spin, WAY_LIST, 300);
+	}
+	launches_print();
+	clReleaseKernel(spin);
+	clReleaseCommandQueue(ordered);
+	clReleaseCommandQueue(unordered);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct ledger *ledger = ledger_new();
@@ -128,6 +272,10 @@ int main(int argc, char **argv)
 	char line[8];
 
 	compute_create(&compute);
+	if (argc > 1 && strcmp(argv[1], "--ends") == 0)
+		return all_ways(&compute, 0);
+	if (argc > 2 && strcmp(argv[1], "--long-list") == 0)
+		return all_ways(&compute, strtoul(argv[2], NULL, 10));
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--wait-for-go") != 0) {
 			steps = strtoul(argv[i], NULL, 10);

@@ -6,14 +6,16 @@
 
 #include "describe/fetch_member.h"
 
-#define MEANING_COUNT (XPT_MEANING_LENGTH + 1)
+#define MEANING_COUNT (XPT_MEANING_WHEN + 1)
+#define INTERNAL (XPT_MEANING_INFERENCE - XPT_MEANING_LENGTH) /* meanings that descriptions do not have */
+#define MEMBER_COUNT (MEANING_COUNT - 1 - INTERNAL)
 #define OPERATOR_ARGUMENT_MAX 5 /* in a register on every architecture */
 #define BIT(meaning) (1u << XPT_MEANING_##meaning)
 
 /* What a role asks of the fetches. */
 struct rule {
-	__u16 needs;	 /* all of these meanings */
-	__u16 needs_one; /* at least one of these */
+	__u32 needs;	 /* all of these meanings */
+	__u32 needs_one; /* at least one of these */
 	bool at_entry;	 /* the program has to be known when the call begins */
 	bool nothing;	 /* nothing is fetched */
 	bool place;	 /* of the call, only that its place was reached counts: entry_only, program and name alone */
@@ -40,18 +42,25 @@ static const struct rule rules[] = {
 	[XPT_ROLE_CODEOBJ_UNLOAD] = { .needs = BIT(PROGRAM), .flags = XPT_SPEC_CONTROL },
 	[XPT_ROLE_RESOLVE] = { .needs = BIT(NAME) | BIT(ADDRESS), .flags = XPT_SPEC_CONTROL | XPT_SPEC_WAIT },
 	[XPT_ROLE_REGION] = { .nothing = true },
+	[XPT_ROLE_MARK] = { .needs = BIT(KEY) | BIT(STREAM) },
+	[XPT_ROLE_STREAM] = { .needs = BIT(STREAM) | BIT(ORDERED) },
 };
 
 struct parser {
 	const struct reader *reader;
-	struct member members[MEANING_COUNT - 1]; /* by meaning - 1 */
+	struct member members[MEMBER_COUNT];
 	struct call_spec *call;
 	bool success_given; /* the call says how it tells success */
 };
 
 static const struct member *member_of(const struct parser *parser, int meaning)
 {
-	return &parser->members[meaning - 1];
+	return &parser->members[meaning - 1 - (meaning > XPT_MEANING_LENGTH ? INTERNAL : 0)];
+}
+
+static int meaning_of(size_t member)
+{
+	return (int)member + 1 + (member >= XPT_MEANING_LENGTH ? INTERNAL : 0);
 }
 
 /* Checks what does not depend on the other fetches of the call. */
@@ -74,6 +83,14 @@ static int check_fetch(void *context, const struct json_place *place, const stru
 			return reader_error(reader, place, "must be read at the return");
 		return 0;
 	}
+	if (fetch->meaning == XPT_MEANING_KEYS &&
+	    (!fetch->at_return || fetch->derefs || fetch->tests || fetch->type != XPT_TYPE_U64))
+		return reader_error(reader, place, "must be an address that is read at the return: \"arg1@return\"");
+	if (fetch->source == XPT_SOURCE_CONSTANT && fetch->meaning != XPT_MEANING_BLOCKING &&
+	    fetch->meaning != XPT_MEANING_STREAM)
+		return reader_error(reader, place, "is a number, as only blocking and stream can be");
+	if (fetch->tests && (fetch->meaning == XPT_MEANING_PROGRAM || fetch->meaning == XPT_MEANING_KEY))
+		return reader_error(reader, place, "is a handle, which is compared with nothing");
 	if (fetch->at_return && !parser->success_given)
 		return reader_error(reader, place,
 				    "is read at the return, which needs success to say when that is allowed");
@@ -156,9 +173,15 @@ static int check_role(const struct parser *parser, const struct json_place *plac
 	if (rule->place && set & ~(BIT(PROGRAM) | BIT(NAME)))
 		return reader_error(parser->reader, place, "role %s takes a program and a name, nothing else",
 				    role_name(spec->role));
-	if (spec->role == XPT_ROLE_WAIT && set & BIT(KEY) && set & BIT(STREAM))
+	if (spec->role == XPT_ROLE_WAIT && set & (BIT(KEY) | BIT(KEYS)) && set & BIT(STREAM))
 		return reader_error(parser->reader, &member_of(parser, XPT_MEANING_STREAM)->place,
 				    "a wait is for a key or for a stream, not for both");
+	if (set & BIT(KEYS) && (spec->role != XPT_ROLE_WAIT || !(set & BIT(COUNT)) || set & BIT(KEY)))
+		return reader_error(parser->reader, &member_of(parser, XPT_MEANING_KEYS)->place,
+				    "is for a wait that has a count of them, and no key");
+	if (set & BIT(BLOCKING) && !(set & BIT(STREAM)))
+		return reader_error(parser->reader, &member_of(parser, XPT_MEANING_BLOCKING)->place,
+				    "needs the stream that it is about");
 	return 0;
 }
 
@@ -187,14 +210,14 @@ int call_fetches_parse(const struct reader *reader, const struct json_place *pla
 	const struct json_place *where;
 	int error = 0;
 
-	for (int meaning = 1; meaning < MEANING_COUNT; meaning++)
-		parser.members[meaning - 1].key = meaning_name(meaning);
+	for (size_t i = 0; i < MEMBER_COUNT; i++)
+		parser.members[i].key = meaning_name(meaning_of(i));
 	if (member->value)
-		error = reader_members(reader, member->value, &member->place, parser.members, MEANING_COUNT - 1);
+		error = reader_members(reader, member->value, &member->place, parser.members, MEMBER_COUNT);
 	/* By meaning, which puts the program first: there the kernel looks for it. */
-	for (int meaning = 1; meaning < MEANING_COUNT && !error; meaning++)
-		if (member_of(&parser, meaning)->value)
-			error = add_fetch(&parser, member_of(&parser, meaning), meaning);
+	for (size_t i = 0; i < MEMBER_COUNT && !error; i++)
+		if (parser.members[i].value)
+			error = add_fetch(&parser, &parser.members[i], meaning_of(i));
 	if (!error && call->has_status && !(fetched(spec) & BIT(STATUS))) {
 		if (spec->fetches == XPT_FETCH_MAX)
 			return reader_error(reader, &member->place, "more than %d fetches with the status",

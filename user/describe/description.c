@@ -26,6 +26,7 @@ enum {
 	LIBRARIES,
 	IDENTIFY,
 	OVER,
+	IN_ORDER,
 	TABLE,
 	OPERATORS,
 	NAMES,
@@ -242,6 +243,7 @@ static int read_description(const struct reader *reader, const cJSON *document, 
 		[LIBRARIES] = { .key = "libraries" },
 		[IDENTIFY] = { .key = "identify" },
 		[OVER] = { .key = "over" },
+		[IN_ORDER] = { .key = "in_order" },
 		[TABLE] = { .key = "table" },
 		[OPERATORS] = { .key = "operators" },
 		[NAMES] = { .key = "names" },
@@ -270,6 +272,8 @@ static int read_description(const struct reader *reader, const cJSON *document, 
 		error = read_identify(reader, &members[IDENTIFY], description);
 	if (!error)
 		error = reader_strings(reader, &members[OVER], &description->over, &description->over_count);
+	if (!error)
+		error = reader_bool(reader, &members[IN_ORDER], &description->in_order);
 	if (!error && description->over_count)
 		description->over_line = json_locate(reader->text, reader->length, &members[OVER].place);
 	if (!error)

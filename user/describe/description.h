@@ -138,6 +138,7 @@ struct description {
 	char **over; /* names of runtimes that this one is built on; may hold its own, for calls that nest */
 	size_t over_count;
 	unsigned int over_line; /* where they stand in the file, for messages */
+	bool in_order;		/* what is enqueued to a stream runs in that order, unless a call says otherwise */
 	struct table_spec table;
 	struct operators_spec operators;
 	struct name_way *names;	       /* the first that leads to a name counts */

@@ -75,6 +75,10 @@ static int source(struct scanner *scanner, struct xpt_fetch *fetch)
 	__s32 argument = 0;
 	int error;
 
+	if (digit_value(*scanner->at, 10) >= 0) {
+		fetch->source = XPT_SOURCE_CONSTANT;
+		return number(scanner, false, &fetch->last);
+	}
 	if (take(scanner, "return")) {
 		fetch->source = XPT_SOURCE_RETURN;
 		return 0;
@@ -88,7 +92,7 @@ static int source(struct scanner *scanner, struct xpt_fetch *fetch)
 		return 0;
 	}
 	if (!take(scanner, "arg"))
-		return bad(scanner, "must begin with 'arg' and a number, with 'return' or with 'result'");
+		return bad(scanner, "must begin with 'arg' and a number, with 'return' or 'result', or be a number");
 	error = number(scanner, false, &argument);
 	if (error)
 		return error;
@@ -115,9 +119,30 @@ static int dereferences(struct scanner *scanner, struct xpt_fetch *fetch)
 	return 0;
 }
 
+/* What is made of the value in the end. */
+static int tests(struct scanner *scanner, struct xpt_fetch *fetch)
+{
+	__s32 operand = 0;
+	int error = 0;
+
+	if (take(scanner, "&")) {
+		fetch->tests |= XPT_TEST_MASK;
+		error = number(scanner, false, &operand);
+		fetch->mask = operand;
+	}
+	if (!error && take(scanner, "=")) {
+		fetch->tests |= XPT_TEST_EQUAL;
+		error = number(scanner, false, &operand);
+		fetch->equal = operand;
+	}
+	if (!error && fetch->tests && fetch->type == XPT_TYPE_STRING)
+		return bad(scanner, "a string cannot be compared");
+	return error;
+}
+
 static int type(struct scanner *scanner, struct xpt_fetch *fetch)
 {
-	size_t length = strcspn(scanner->at, "@");
+	size_t length = strcspn(scanner->at, "@&=");
 
 	for (size_t i = 0; i < TYPE_COUNT; i++) {
 		if (strlen(type_names[i]) == length && strncmp(scanner->at, type_names[i], length) == 0) {
@@ -137,8 +162,10 @@ int fetch_expression_parse(const char *text, struct xpt_fetch *fetch, char *reas
 
 	memset(fetch, 0, sizeof(*fetch));
 	error = source(&scanner, fetch);
-	if (error)
+	if (error || (fetch->source == XPT_SOURCE_CONSTANT && !*scanner.at))
 		return error;
+	if (fetch->source == XPT_SOURCE_CONSTANT)
+		return bad(&scanner, "unexpected '%.16s' at the end", scanner.at);
 	error = dereferences(&scanner, fetch);
 	if (error)
 		return error;
@@ -154,6 +181,9 @@ int fetch_expression_parse(const char *text, struct xpt_fetch *fetch, char *reas
 		if (error)
 			return error;
 	}
+	error = tests(&scanner, fetch);
+	if (error)
+		return error;
 	fetch->at_return = fetch->source == XPT_SOURCE_RETURN;
 	if (take(&scanner, "@return")) {
 		fetch->at_return = 1;

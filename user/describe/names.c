@@ -23,6 +23,8 @@ static const char *const role_names[] = {
 	[XPT_ROLE_REGION_RELEASE] = "region.release",
 	[XPT_ROLE_REGION_PRINT] = "region.print",
 	[XPT_ROLE_REGION] = "region",
+	[XPT_ROLE_MARK] = "mark",
+	[XPT_ROLE_STREAM] = "stream",
 	[XPT_ROLE_CODEOBJ_LOAD] = "codeobj.load",
 	[XPT_ROLE_CODEOBJ_UNLOAD] = "codeobj.unload",
 	[XPT_ROLE_RESOLVE] = "resolve",
@@ -39,6 +41,8 @@ static const char *const meaning_names[] = {
 	[XPT_MEANING_ADDRESS] = "address", [XPT_MEANING_COUNT] = "count",
 	[XPT_MEANING_LENGTH] = "length",   [XPT_MEANING_OBJECT] = "object",
 	[XPT_MEANING_CLASS] = "class",	   [XPT_MEANING_INFERENCE] = "inference",
+	[XPT_MEANING_KEYS] = "keys",	   [XPT_MEANING_BLOCKING] = "blocking",
+	[XPT_MEANING_ORDERED] = "ordered", [XPT_MEANING_WHEN] = "when",
 };
 
 static const char *const code_source_names[] = {

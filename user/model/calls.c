@@ -207,10 +207,26 @@ static void pair(struct model *model, struct passage *passage)
 
 	if (passage->process == model->processes.others)
 		return;
-	if (call->function->role == XPT_ROLE_WAIT)
+	switch (call->function->role) {
+	case XPT_ROLE_WAIT:
 		note(passage, pairs_wait(&model->pairs, passage->process, call));
-	else if (!call->layer && (call->function->role == XPT_ROLE_ENQUEUE || call->function->role == XPT_ROLE_LAUNCH))
-		note(passage, pairs_begin(&model->pairs, passage->process, passage->program, passage->activity, call));
+		break;
+	case XPT_ROLE_ENQUEUE:
+	case XPT_ROLE_LAUNCH:
+		if (!call->layer)
+			note(passage,
+			     pairs_begin(&model->pairs, passage->process, passage->program, passage->activity, call));
+		break;
+	case XPT_ROLE_COPY:
+	case XPT_ROLE_MARK:
+		note(passage, pairs_mark(&model->pairs, passage->process, call));
+		break;
+	case XPT_ROLE_STREAM:
+		note(passage, pairs_stream(&model->pairs, passage->process, call));
+		break;
+	default:
+		break;
+	}
 }
 
 static void count(struct model *model, struct passage *passage)
@@ -270,6 +286,8 @@ static void follow(struct model *model, struct passage *passage)
 	case XPT_ROLE_ENQUEUE:
 	case XPT_ROLE_LAUNCH:
 	case XPT_ROLE_WAIT:
+	case XPT_ROLE_COPY:
+	case XPT_ROLE_MARK:
 		note(passage, pairs_tell(&model->pairs, passage->process, call));
 		break;
 	case XPT_ROLE_ALLOC:
@@ -316,6 +334,23 @@ static void name_attach(struct model *model, const struct xpt_record_call *recor
 	}
 }
 
+static void keys_attach(struct model *model, const struct xpt_record_call *record, struct passage *passage)
+{
+	struct event_call *call = &passage->event.call;
+	const size_t most = sizeof(model->keys) / sizeof(model->keys[0]);
+	struct string *string;
+	size_t count;
+
+	call->keys = model->keys;
+	while ((string = strings_take(&model->strings, record, (unsigned int)passage->function->keys_fetch))) {
+		count = string->length / sizeof(model->keys[0]);
+		if (count > most - call->key_count)
+			count = most - call->key_count;
+		memcpy(model->keys + call->key_count, string->text, count * sizeof(model->keys[0]));
+		call->key_count += count;
+	}
+}
+
 int call_deliver(struct model *model, const struct xpt_record_call *record)
 {
 	const struct function *function = functions_get(&model->functions, record->spec);
@@ -341,6 +376,8 @@ int call_deliver(struct model *model, const struct xpt_record_call *record)
 	function_decode(function, record, &passage.event.call);
 	if (function->value_count < function->fetch_count)
 		name_attach(model, record, &passage);
+	if (function->keys_fetch >= 0)
+		keys_attach(model, record, &passage);
 	program_attach(model, &passage);
 	if (chosen_leaves_out(&model->chosen, passage.program, &passage.event.call, record->flags & XPT_CALL_INSIDE)) {
 		jobs_call_close(&model->jobs, passage.process, &passage.event.call);

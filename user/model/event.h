@@ -29,6 +29,7 @@ struct model_function {
 	const char *runtime; /* "opencl" */
 	unsigned int runtime_index;
 	enum xpt_role role;
+	bool in_order; /* of the runtime: streams run what is enqueued in that order */
 };
 
 struct model_process {
@@ -199,25 +200,27 @@ struct model_program {
 	__u64 jobs, failed_jobs;
 	__u64 device_time, queue_time, busy_time;
 	/* Of its recorded calls in which operators were seen: */
-	__u64 stepped;			  /* how many they are */
-	__u64 stepped_time;		  /* ns, of all together */
-	__u64 covered_time;		  /* ns of it during which an operator was running */
-	const struct statistics *latency; /* ns: of the call for execute, enqueue begins to wait ends for enqueue, of
-					     the launch call for launch. Failed ones included. NULL: none yet */
+	__u64 stepped;	    /* how many they are */
+	__u64 stepped_time; /* ns, of all together */
+	__u64 covered_time; /* ns of it during which an operator was running */
+	/* ns: of the call for execute, enqueue begins to wait ends for enqueue, launch begins to completion for launch. */
+	const struct statistics *latency; /* Failed ones included. NULL: none yet */
+	const struct statistics *call;	  /* ns, of the call itself, for enqueue and launch; NULL: none yet */
+	__u64 unended;			  /* of the recorded launches: their completion was not seen */
 };
 
 enum event_kind {
 	EVENT_PROCESS = 1, /* first seen or renamed: process */
 	EVENT_THREAD = 2,  /* first seen or renamed: thread */
 	EVENT_CALL = 3,
-	EVENT_INFERENCE = 4, /* asynchronous one that has been paired: a span from enqueue to wait */
+	EVENT_INFERENCE = 4, /* asynchronous one or a launch whose end was seen: a span from enqueue to wait */
 	EVENT_COUNTER = 5,
 	EVENT_PROGRAM = 6, /* loaded, named or released */
 	EVENT_LOST = 7,
 	EVENT_WAITED = 8,
 	EVENT_TASK = 9,	     /* fork, exec, exit of a traced process */
 	EVENT_REGION = 10,   /* a finished region */
-	EVENT_UNPAIRED = 11, /* inference: an enqueue that no wait will end any more; its end is 0 */
+	EVENT_UNPAIRED = 11, /* inference: an enqueue or launch that no wait will end any more; its end is 0 */
 	EVENT_COUNT = 12,    /* what the kernel has counted of a program since the event before */
 	EVENT_JOB = 13,	     /* a job of a device's queue has ended, or is given up */
 	EVENT_QUEUE = 14,    /* how many jobs a queue of a device has, after a change */
@@ -242,7 +245,9 @@ struct event_call {
 	unsigned int cpu;
 	/* Values that the call had: bit (1 << enum xpt_meaning) in have. */
 	__u32 have;
-	__u64 handle, key, size, stream, address, count, parent, length;
+	__u64 handle, key, size, stream, address, count, parent, length, blocking, ordered, when;
+	const __u64 *keys; /* of a wait for several */
+	size_t key_count;
 	__s64 core;
 	__s64 status;
 	enum call_outcome outcome;
@@ -250,8 +255,8 @@ struct event_call {
 	const char *name;	 /* string that was fetched in this call, NULL: none */
 	size_t name_length;
 	bool name_truncated;
-	__u64 flow_in;			  /* wait: id of the inference it ended (the last one), 0: none */
-	__u64 flow_out;			  /* enqueue, launch: id of the inference it begins, 0: none */
+	__u64 flow_in; /* wait: id of the inference it ended (the last one), 0: none */
+	__u64 flow_out; /* enqueue, launch: id of the inference it begins, EVENT_INFERENCE or _UNPAIRED follow; 0: none */
 	struct model_device_times device; /* as far as seen when the call returned */
 	/* Of an operator: */
 	__u64 object, class, inference;	 /* as fetched: addresses, and when the inference began that it is in */
@@ -266,8 +271,9 @@ struct event_inference {
 	const struct model_function *function; /* of the enqueue */
 	__u64 id;			       /* joins flow_out of the enqueue with flow_in of the wait */
 	__u64 start, end;		       /* enqueue begins, wait ends */
-	__u32 tgid, tid;		       /* of the enqueue */
-	__u32 wait_tid;
+	__u64 completed; /* end; of a launch, when its last job had ended if that was seen to be earlier; 0: not known */
+	__u32 tgid, tid; /* of the enqueue */
+	__u32 wait_tid;	 /* 0: there was none, the jobs have ended */
 	__u64 key, stream;
 	enum call_outcome outcome; /* of the wait where it tells one, else of the enqueue */
 	/* Of the enqueue, as in event_call: */
@@ -275,7 +281,7 @@ struct event_inference {
 	unsigned int sample;
 	bool numbered;
 	__u64 number;
-	__u32 have; /* SIZE and CORE; STATUS: that of the wait where it tells one, else of the enqueue */
+	__u32 have; /* KEY, SIZE and CORE; STATUS: that of the wait where it tells one, else of the enqueue */
 	__u64 size;
 	__s64 core;
 	__s64 status;
@@ -466,6 +472,15 @@ struct event {
 		struct event_code code;
 	};
 };
+
+/*
+ * Whether what a call has begun is shown as a span up to its end. Launches that only a wait for their stream ends would be
+ * many, over each other and with one and the same end.
+ */
+static inline bool event_has_span(const struct model_function *function, __u32 have)
+{
+	return function->role != XPT_ROLE_LAUNCH || have & 1u << XPT_MEANING_KEY;
+}
 
 /* One report. write gets every event once, ordered by the time at which it was complete. */
 struct event_sink {

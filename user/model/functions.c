@@ -110,6 +110,7 @@ int functions_add_runtime(struct functions *functions, __u64 index, const char *
 		goto out;
 	}
 	runtime->index = (unsigned int)index;
+	runtime->in_order = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, "in_order"));
 	error = json_string_get(object, "name", &runtime->name);
 	if (!error)
 		error = statuses_parse(cJSON_GetObjectItemCaseSensitive(object, "statuses"), runtime);
@@ -129,6 +130,19 @@ out:
 	return error;
 }
 
+static int operand_parse(const cJSON *item, const char *key, __u8 test, struct function_fetch *fetch, __u32 *operand)
+{
+	__s64 number = 0;
+
+	if (!cJSON_GetObjectItemCaseSensitive(item, key))
+		return 0;
+	fetch->tests |= test;
+	if (json_integer_get(item, key, 0, ~0u, &number))
+		return -EBADMSG;
+	*operand = (__u32)number;
+	return 0;
+}
+
 static int fetch_parse(const cJSON *item, struct function_fetch *fetch)
 {
 	const char *meaning = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "meaning"));
@@ -140,7 +154,8 @@ static int fetch_parse(const cJSON *item, struct function_fetch *fetch)
 	fetch->meaning = (__u8)number;
 	fetch->string = !strcmp(type, "string");
 	fetch->at_return = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "at_return"));
-	return 0;
+	return operand_parse(item, "mask", XPT_TEST_MASK, fetch, &fetch->mask) ?:
+		       operand_parse(item, "equal", XPT_TEST_EQUAL, fetch, &fetch->equal);
 }
 
 static int fetches_parse(const cJSON *array, struct function *function)
@@ -149,7 +164,7 @@ static int fetches_parse(const cJSON *array, struct function *function)
 	const cJSON *item;
 	int error;
 
-	function->name_fetch = -1;
+	function->name_fetch = function->keys_fetch = -1;
 	if (!array)
 		return 0;
 	if (!cJSON_IsArray(array) || cJSON_GetArraySize(array) > XPT_FETCH_MAX)
@@ -163,6 +178,8 @@ static int fetches_parse(const cJSON *array, struct function *function)
 			function->value_count++;
 		else if (fetch->meaning == XPT_MEANING_NAME)
 			function->name_fetch = (int)function->fetch_count;
+		if (fetch->meaning == XPT_MEANING_KEYS)
+			function->keys_fetch = (int)function->fetch_count;
 		if (fetch->at_return && fetch->meaning != XPT_MEANING_STATUS)
 			function->returned |= (__u8)(1u << function->fetch_count);
 		function->fetch_count++;
@@ -188,6 +205,7 @@ static int function_parse(const struct functions *functions, const cJSON *object
 		return -EBADMSG;
 	function->view.runtime = function->runtime->name;
 	function->view.runtime_index = function->runtime->index;
+	function->view.in_order = function->runtime->in_order;
 	error = json_integer_get(object, "success", XPT_SUCCESS_ALWAYS, XPT_SUCCESS_NONZERO, &number);
 	if (error)
 		return error;
@@ -318,10 +336,28 @@ static void value_decode(struct event_call *call, unsigned int meaning, __u64 va
 	case XPT_MEANING_INFERENCE:
 		call->inference = value;
 		break;
+	case XPT_MEANING_BLOCKING:
+		call->blocking = value;
+		break;
+	case XPT_MEANING_ORDERED:
+		call->ordered = value;
+		break;
+	case XPT_MEANING_WHEN:
+		call->when = value;
+		break;
+	case XPT_MEANING_KEYS: /* the address means nothing to anybody */
+		break;
 	default: /* a name that is not a string: nothing to show */
 		return;
 	}
 	call->have |= 1u << meaning;
+}
+
+static __u64 value_tested(const struct function_fetch *fetch, __u64 value)
+{
+	if (fetch->tests & XPT_TEST_MASK)
+		value &= fetch->mask;
+	return fetch->tests & XPT_TEST_EQUAL ? value == fetch->equal : value;
 }
 
 void function_decode(const struct function *function, const struct xpt_record_call *record, struct event_call *call)
@@ -332,7 +368,8 @@ void function_decode(const struct function *function, const struct xpt_record_ca
 		if (function->fetches[fetch].string)
 			continue;
 		if (record->valid & (1u << fetch))
-			value_decode(call, function->fetches[fetch].meaning, record->value[value]);
+			value_decode(call, function->fetches[fetch].meaning,
+				     value_tested(&function->fetches[fetch], record->value[value]));
 		value++;
 	}
 	if ((record->flags & (XPT_CALL_NUMBERED | XPT_CALL_LAYER)) == XPT_CALL_NUMBERED &&

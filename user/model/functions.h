@@ -17,12 +17,15 @@ struct runtime {
 	char *name;
 	struct runtime_status *statuses; /* sorted by value */
 	size_t status_count;
+	bool in_order;
 };
 
 struct function_fetch {
 	__u8 meaning; /* enum xpt_meaning */
 	bool string;
 	bool at_return;
+	__u8 tests; /* XPT_TEST_* */
+	__u32 mask, equal;
 };
 
 struct function {
@@ -33,6 +36,7 @@ struct function {
 	struct function_fetch fetches[XPT_FETCH_MAX];
 	unsigned int value_count; /* fetches that are not strings */
 	int name_fetch;		  /* index of the fetch that gives a name; -1: none */
+	int keys_fetch;		  /* index of the fetch that gives keys; -1: none */
 	__u8 returned;		  /* bit of each fetch that is made only after success */
 };
 

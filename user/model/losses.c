@@ -21,6 +21,9 @@ static const struct {
 	[XPT_LOSS_LATE_CODES] = { "late_codes", "calls that went on before their code object had been read" },
 	[XPT_LOSS_STACKS] = { "stacks",
 			      "ends of calls on another stack than an open call (coroutines, signal stacks)" },
+	[XPT_LOSS_REPLACED] = { "replaced",
+				"launches whose event was used for another one before they were seen to end" },
+	[XPT_LOSS_KEYS] = { "keys", "events that were waited for in lists too long to be read, or unreadable" },
 	[XPT_LOSS_JOBS] = { "jobs", "jobs of devices beyond those that are followed at once" },
 };
 

@@ -20,10 +20,10 @@ struct queue {
 struct stream {
 	struct map_node node;
 	struct link recent;
-	struct link busy; /* in queue->busy while not empty */
-	struct link opens;
+	struct link busy;  /* in queue->busy while not empty */
+	struct link opens; /* in the order of the calls */
 	struct queue *queue;
-	__u64 launches; /* those that are only counted */
+	bool ordered; /* they run in that order */
 };
 
 struct open_inference {
@@ -35,7 +35,8 @@ struct open_inference {
 	struct activity *activity; /* NULL: inference.device is final */
 	struct event_inference inference;
 	bool keyed;
-	bool latency; /* the span is the program's latency */
+	bool mark;     /* stands for the launches before it in the stream; inference has only times and the function */
+	bool replaced; /* its key has become that of a later one */
 	bool counted;
 	struct xpt_counts counts; /* when the enqueue began */
 };
@@ -104,7 +105,7 @@ static void open_detach(struct pairs *pairs, struct open_inference *open)
 		map_remove(&pairs->by_key, &open->node);
 	link_remove(&open->of_stream);
 	link_remove(&open->link);
-	open->stream->queue->depth--;
+	open->stream->queue->depth -= !open->mark;
 	open->stream->queue->enqueued -= is_enqueue(open);
 	pairs->open_count--;
 	if (open->program)
@@ -126,13 +127,36 @@ static void open_free(struct pairs *pairs, struct open_inference *open)
 
 static void stream_settle(struct stream *stream)
 {
-	if (link_alone(&stream->opens) && !stream->launches && !link_alone(&stream->busy))
+	if (link_alone(&stream->opens) && !link_alone(&stream->busy))
 		link_remove(&stream->busy);
 }
 
+/* When the work was complete: a launch is when its jobs have ended, which is before a wait for it returns. */
+static void open_complete(struct open_inference *open)
+{
+	struct event_inference *inference = &open->inference;
+	__u64 done = is_enqueue(open) ? 0 : inference->device.done;
+
+	inference->completed = inference->end;
+	if (done > inference->start && (done < inference->end || !inference->end))
+		inference->completed = done;
+}
+
+static int open_write(struct pairs *pairs, struct open_inference *open)
+{
+	const struct event event = { .kind = EVENT_INFERENCE, .inference = open->inference };
+	bool failed = open->inference.outcome == OUTCOME_FAILED;
+	int error = 0;
+
+	if (open->program)
+		error = program_ended(open->program, open->inference.start, open->inference.completed, failed);
+	sinks_write(pairs->sinks, &event);
+	return error;
+}
+
 /*
- * No wait was seen for it. A launch that nobody waits for by its event is nothing missing: the queue may have been waited
- * for in other ways, such as by a copy that blocks.
+ * No wait was seen for it. A launch that nobody waits for may be complete by its jobs; where it has none it is no loss, as
+ * programs need not wait for each, but its completion is unknown.
  */
 static void open_drop(struct pairs *pairs, struct open_inference *open, __u64 time)
 {
@@ -141,9 +165,22 @@ static void open_drop(struct pairs *pairs, struct open_inference *open, __u64 ti
 
 	open_detach(pairs, open);
 	stream_settle(stream);
-	if (is_enqueue(open)) {
-		sinks_lose(pairs->sinks, XPT_LOSS_UNPAIRED, 1, time);
-		open_see_device(open);
+	if (open->mark) {
+		free(open);
+		return;
+	}
+	open_see_device(open);
+	open_complete(open);
+	if (open->inference.completed) {
+		open->inference.end = open->inference.completed;
+		open_write(pairs, open);
+	} else {
+		if (is_enqueue(open))
+			sinks_lose(pairs->sinks, XPT_LOSS_UNPAIRED, 1, time);
+		else if (open->replaced)
+			sinks_lose(pairs->sinks, XPT_LOSS_REPLACED, 1, time);
+		if (open->program && !is_enqueue(open))
+			open->program->view.unended++;
 		event.inference = open->inference;
 		sinks_write(pairs->sinks, &event);
 	}
@@ -169,6 +206,10 @@ static void open_end(struct pairs *pairs, struct open_inference *open, const str
 	struct event_inference *inference = &open->inference;
 
 	open_detach(pairs, open);
+	if (open->mark) {
+		free(open);
+		return;
+	}
 	inference->end = end->time;
 	inference->wait_tid = end->tid;
 	if (end->outcome != OUTCOME_NONE)
@@ -189,7 +230,6 @@ static void stream_drop(struct pairs *pairs, struct stream *stream, __u64 time)
 
 	link_each(link, following, &stream->opens)
 		open_drop(pairs, container_of(link, struct open_inference, of_stream), time);
-	stream->queue->depth -= stream->launches;
 	link_remove(&stream->busy);
 	link_remove(&stream->recent);
 	map_remove(&pairs->streams, &stream->node);
@@ -226,6 +266,7 @@ static struct stream *stream_get(struct pairs *pairs, struct queue *queue, const
 		return NULL;
 	}
 	stream->queue = queue;
+	stream->ordered = call->function->in_order;
 	link_init(&stream->busy);
 	link_init(&stream->opens);
 	link_append(&pairs->recent, &stream->recent);
@@ -242,7 +283,8 @@ static struct open_inference *open_find(const struct pairs *pairs, const struct 
 static struct event_inference inference_begun(const struct event_call *call, const struct program *program,
 					      const struct queue *queue)
 {
-	const __u32 shown = 1u << XPT_MEANING_SIZE | 1u << XPT_MEANING_CORE | 1u << XPT_MEANING_STATUS;
+	const __u32 shown = 1u << XPT_MEANING_SIZE | 1u << XPT_MEANING_CORE | 1u << XPT_MEANING_STATUS |
+			    1u << XPT_MEANING_KEY;
 
 	return (struct event_inference){
 		.program = program ? &program->view : NULL,
@@ -285,7 +327,6 @@ static int open_add(struct pairs *pairs, struct stream *stream, struct program *
 	open->program = program;
 	open->activity = activity_hold(activity);
 	open->inference = inference_begun(call, program, stream->queue);
-	open->latency = is_enqueue(open);
 	open->counted = call->begin_counts;
 	if (open->counted)
 		open->counts = *call->begin_counts;
@@ -295,6 +336,18 @@ static int open_add(struct pairs *pairs, struct stream *stream, struct program *
 	if (program)
 		program->open++;
 	return 0;
+}
+
+/* Another one has its key: a launch may still be ended by a wait for its stream. */
+static void open_replace(struct pairs *pairs, struct open_inference *open, __u64 time)
+{
+	if (is_enqueue(open) || open->mark) {
+		open_drop(pairs, open, time);
+		return;
+	}
+	map_remove(&pairs->by_key, &open->node);
+	open->keyed = false;
+	open->replaced = true;
 }
 
 /* Ends what has just been added, when a wait for it has been seen already. */
@@ -314,7 +367,7 @@ static int open_begin(struct pairs *pairs, struct stream *stream, struct program
 	int error;
 
 	if (before)
-		open_drop(pairs, before, call->start);
+		open_replace(pairs, before, call->start);
 	if (pairs->open_count >= MODEL_PENDING_MAX)
 		open_drop(pairs, container_of(pairs->opens.next, struct open_inference, link), call->start);
 	error = open_add(pairs, stream, program, activity, call);
@@ -336,6 +389,8 @@ int pairs_begin(struct pairs *pairs, struct process *process, struct program *pr
 
 	if (call->outcome == OUTCOME_FAILED || call->outcome == OUTCOME_PENDING)
 		return 0;
+	if (call->function->role == XPT_ROLE_LAUNCH && !call->key)
+		call->have &= ~(1u << XPT_MEANING_KEY); /* no event was given */
 	/* Nothing that a wait could name: it would stay open for ever. */
 	if (call->function->role == XPT_ROLE_LAUNCH && !call_has(call, XPT_MEANING_KEY) &&
 	    !call_has(call, XPT_MEANING_STREAM))
@@ -346,14 +401,9 @@ int pairs_begin(struct pairs *pairs, struct process *process, struct program *pr
 	stream = stream_get(pairs, queue, call);
 	if (!stream)
 		return -ENOMEM;
-	if (call->function->role == XPT_ROLE_ENQUEUE || call_has(call, XPT_MEANING_KEY)) {
-		error = open_begin(pairs, stream, program, activity, call);
-	} else {
-		stream->launches++;
-		queue->depth++;
-	}
+	error = open_begin(pairs, stream, program, activity, call);
 	stream_settle(stream);
-	if ((stream->launches || !link_alone(&stream->opens)) && link_alone(&stream->busy))
+	if (!link_alone(&stream->opens) && link_alone(&stream->busy))
 		link_append(&queue->busy, &stream->busy);
 	return error;
 }
@@ -367,31 +417,125 @@ static void stream_end(struct pairs *pairs, struct stream *stream, struct event_
 	link_each(link, following, &stream->opens)
 	{
 		open = container_of(link, struct open_inference, of_stream);
-		/* Its own wait has not begun when this one returned. */
-		if (open->inference.start >= call->end)
+		/* Its own wait has not begun when this one returned; a launch has to be there when the wait begins. */
+		if (open->inference.start >= call->end || (!is_enqueue(open) && open->inference.enqueued > call->start))
 			continue;
-		call->flow_in = open->inference.id;
+		if (!open->mark)
+			call->flow_in = open->inference.id;
 		open_end(pairs, open, &end);
 	}
-	stream->queue->depth -= stream->launches;
-	stream->launches = 0;
 	stream_settle(stream);
 }
 
-static int key_end(struct pairs *pairs, struct queue *queue, struct event_call *call)
+/* What was launched before it on its stream has ended, too. */
+static void end_before(struct pairs *pairs, struct open_inference *until, const struct wait_end *end,
+		       struct event_call *call)
+{
+	struct link *link, *following;
+	struct open_inference *open;
+
+	link_each(link, following, &until->stream->opens)
+	{
+		open = container_of(link, struct open_inference, of_stream);
+		if (open == until)
+			break;
+		if (is_enqueue(open) || open->inference.enqueued > until->inference.start)
+			continue;
+		if (!open->mark)
+			call->flow_in = open->inference.id;
+		open_end(pairs, open, end);
+	}
+}
+
+static int key_end(struct pairs *pairs, struct queue *queue, struct event_call *call, __u64 key)
 {
 	const struct wait_end end = wait_end(call);
-	struct open_inference *open = open_find(pairs, queue, call->key);
+	struct open_inference *open = open_find(pairs, queue, key);
 	struct stream *stream;
 
 	if (!open)
-		return early_add(&pairs->early, queue->index, call->key, &end);
+		return early_add(&pairs->early, queue->index, key, &end);
 	if (open->inference.start >= call->end)
 		return 0;
 	stream = open->stream;
-	call->flow_in = open->inference.id;
+	if (open->mark || (stream->ordered && !is_enqueue(open)))
+		end_before(pairs, open, &end, call);
+	if (!open->mark)
+		call->flow_in = open->inference.id;
 	open_end(pairs, open, &end);
 	stream_settle(stream);
+	return 0;
+}
+
+static int mark_add(struct pairs *pairs, struct stream *stream, const struct event_call *call)
+{
+	struct open_inference *before = open_find(pairs, stream->queue, call->key), *open;
+
+	if (before)
+		open_replace(pairs, before, call->start);
+	if (link_alone(&stream->opens))
+		return 0;
+	if (pairs->open_count >= MODEL_PENDING_MAX)
+		open_drop(pairs, container_of(pairs->opens.next, struct open_inference, link), call->start);
+	open = calloc(1, sizeof(*open));
+	if (!open)
+		return -ENOMEM;
+	if (map_add(&pairs->by_key, &open->node, stream->queue->index, call->key)) {
+		free(open);
+		return -ENOMEM;
+	}
+	open->keyed = open->mark = true;
+	open->stream = stream;
+	open->inference.function = call->function;
+	open->inference.start = call->start;
+	open->inference.enqueued = call->end;
+	link_append(&pairs->opens, &open->link);
+	link_append(&stream->opens, &open->of_stream);
+	pairs->open_count++;
+	return 0;
+}
+
+int pairs_mark(struct pairs *pairs, struct process *process, struct event_call *call)
+{
+	struct map_node *node;
+	struct stream *stream;
+	struct queue *queue;
+
+	if (call->layer || call->outcome == OUTCOME_FAILED || call->outcome == OUTCOME_PENDING ||
+	    !call_has(call, XPT_MEANING_STREAM))
+		return 0;
+	queue = queue_find(pairs, process, call->function->runtime_index);
+	node = queue ? stream_node(pairs, queue, call) : NULL;
+	if (!node)
+		return 0;
+	stream = container_of(node, struct stream, node);
+	if (call->function->role == XPT_ROLE_COPY && !stream->ordered)
+		return 0;
+	if (call->blocking) {
+		stream_end(pairs, stream, call);
+		return 0;
+	}
+	/* One that is after others than those before it on the stream says nothing about these. */
+	if (!call->key || (call->function->role == XPT_ROLE_MARK && call_has(call, XPT_MEANING_COUNT) && call->count))
+		return 0;
+	return mark_add(pairs, stream, call);
+}
+
+int pairs_stream(struct pairs *pairs, struct process *process, const struct event_call *call)
+{
+	struct stream *stream;
+	struct queue *queue;
+	int error;
+
+	if (call->layer || call->outcome == OUTCOME_FAILED || !call_has(call, XPT_MEANING_STREAM))
+		return 0;
+	error = queue_get(pairs, process, call, &queue);
+	if (error || !queue)
+		return error;
+	stream = stream_get(pairs, queue, call);
+	if (!stream)
+		return -ENOMEM;
+	stream->ordered = call_has(call, XPT_MEANING_ORDERED) ? call->ordered : call->function->in_order;
 	return 0;
 }
 
@@ -400,13 +544,21 @@ int pairs_wait(struct pairs *pairs, struct process *process, struct event_call *
 	struct link *link, *following;
 	struct map_node *node;
 	struct queue *queue;
+	size_t i;
 	int error;
 
-	if (call->outcome == OUTCOME_PENDING || (call_has(call, XPT_MEANING_COUNT) && !call->count))
+	if (call->outcome == OUTCOME_PENDING || (call_has(call, XPT_MEANING_COUNT) && !call->count) ||
+	    (call_has(call, XPT_MEANING_WHEN) && !call->when))
 		return 0;
-	if (call_has(call, XPT_MEANING_KEY)) {
+	if (call_has(call, XPT_MEANING_KEY) || call->keys) {
 		error = queue_get(pairs, process, call, &queue);
-		return error || !queue ? error : key_end(pairs, queue, call);
+		if (error || !queue)
+			return error;
+		if (!call->keys)
+			return key_end(pairs, queue, call, call->key);
+		for (i = 0; !error && i < call->key_count; i++)
+			error = key_end(pairs, queue, call, call->keys[i]);
+		return error;
 	}
 	queue = queue_find(pairs, process, call->function->runtime_index);
 	if (!queue)
@@ -436,18 +588,6 @@ static void depth_tell(struct pairs *pairs, struct queue *queue, __u64 time)
 	sinks_write(pairs->sinks, &event);
 }
 
-static int inference_tell(struct pairs *pairs, const struct open_inference *open)
-{
-	const struct event event = { .kind = EVENT_INFERENCE, .inference = open->inference };
-	bool failed = open->inference.outcome == OUTCOME_FAILED;
-	int error = 0;
-
-	if (open->program)
-		error = program_ended(open->program, open->inference.start, open->inference.end, failed, open->latency);
-	sinks_write(pairs->sinks, &event);
-	return error;
-}
-
 int pairs_tell(struct pairs *pairs, const struct process *process, const struct event_call *call)
 {
 	struct queue *queue = queue_find(pairs, process, call->function->runtime_index);
@@ -459,7 +599,8 @@ int pairs_tell(struct pairs *pairs, const struct process *process, const struct 
 	{
 		open = container_of(link, struct open_inference, link);
 		open_see_device(open);
-		if (inference_tell(pairs, open))
+		open_complete(open);
+		if (open_write(pairs, open))
 			error = -ENOMEM;
 		link_remove(&open->link);
 		open_free(pairs, open);

@@ -3,8 +3,7 @@
  * Asynchronous inferences: what an enqueue or launch begins is ended by the first successful wait for its key, for its
  * stream, or for the whole device, that returns after the enqueue began.
  *
- * Kept one by one are enqueues, and launches with a key: they become inferences. Other launches only count in the depth
- * of their stream. An enqueue that is given up without a wait is told at once, as an EVENT_UNPAIRED.
+ * What is given up without a wait becomes an EVENT_UNPAIRED at once; but a launch all of whose jobs have ended is complete.
  */
 #ifndef XPT_MODEL_PAIRS_H
 #define XPT_MODEL_PAIRS_H
@@ -44,6 +43,13 @@ void pairs_free(struct pairs *pairs);
  */
 int pairs_begin(struct pairs *pairs, struct process *process, struct program *program, struct activity *activity,
 		struct event_call *call);
+/*
+ * What runs on a stream and is no launch: a wait for its key ends the launches of the stream that came before, and so does
+ * it itself where it blocks. Sets call->flow_in. -ENOMEM.
+ */
+int pairs_mark(struct pairs *pairs, struct process *process, struct event_call *call);
+/* A stream was made. -ENOMEM. */
+int pairs_stream(struct pairs *pairs, struct process *process, const struct event_call *call);
 /* A wait. Sets call->flow_in. -ENOMEM. */
 int pairs_wait(struct pairs *pairs, struct process *process, struct event_call *call);
 /* After the call's own event: tells of the inferences that it ended, and of the depth it changed. -ENOMEM. */

@@ -19,6 +19,7 @@ static void program_free(struct program *program)
 	if (!program)
 		return;
 	statistics_free(program->latency);
+	statistics_free(program->call);
 	free(program->name);
 	free(program);
 }
@@ -288,15 +289,16 @@ void programs_tell(const struct programs *programs, const struct program *progra
 	sinks_write(programs->sinks, &event);
 }
 
-static int latency_add(struct program *program, __u64 duration)
+/* view: where the statistics are shown. */
+static int duration_add(struct statistics **statistics, const struct statistics **view, __u64 duration)
 {
-	if (!program->latency) {
-		program->latency = statistics_create();
-		if (!program->latency)
+	if (!*statistics) {
+		*statistics = statistics_create();
+		if (!*statistics)
 			return -ENOMEM;
-		program->view.latency = program->latency;
+		*view = *statistics;
 	}
-	return statistics_add(program->latency, duration);
+	return statistics_add(*statistics, duration);
 }
 
 int program_record(struct program *program, const struct event_call *call)
@@ -314,16 +316,21 @@ int program_record(struct program *program, const struct event_call *call)
 		view->errors++;
 	else if (call->outcome == OUTCOME_PENDING)
 		view->pending++;
-	if (call->function->role == XPT_ROLE_ENQUEUE || call->no_end)
+	if (call->function->role == XPT_ROLE_LAUNCH && !call->flow_out && call->outcome != OUTCOME_FAILED &&
+	    call->outcome != OUTCOME_PENDING)
+		view->unended++;
+	if (call->no_end)
 		return 0;
-	return latency_add(program, call->end - call->start);
+	if (call->function->role == XPT_ROLE_EXECUTE)
+		return duration_add(&program->latency, &view->latency, call->end - call->start);
+	return duration_add(&program->call, &view->call, call->end - call->start);
 }
 
-int program_ended(struct program *program, __u64 start, __u64 end, bool failed, bool latency)
+int program_ended(struct program *program, __u64 start, __u64 end, bool failed)
 {
 	if (end > program->view.last_end)
 		program->view.last_end = end;
 	if (failed)
 		program->view.errors++;
-	return latency ? latency_add(program, end - start) : 0;
+	return duration_add(&program->latency, &program->view.latency, end - start);
 }

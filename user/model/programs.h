@@ -26,7 +26,7 @@ struct program {
 	__u64 until; /* calls that begin earlier are its own; PROGRAM_ALIVE */
 	char handle_name[24];
 	char *name; /* NULL: handle_name is used */
-	struct statistics *latency;
+	struct statistics *latency, *call;
 	__u64 parent;		  /* handle */
 	bool orphan;		  /* the parent may yet lend its name; counted in process.orphans */
 	bool asked;		  /* whether the user named it has been looked up */
@@ -91,8 +91,8 @@ void programs_tell(const struct programs *programs, const struct program *progra
 
 /* A call that is an inference (not a layer) has been recorded. -ENOMEM: all but the quantiles is right. */
 int program_record(struct program *program, const struct event_call *call);
-/* What was enqueued has ended. latency: whether it is the program's latency. As program_record. */
-int program_ended(struct program *program, __u64 start, __u64 end, bool failed, bool latency);
+/* What was enqueued or launched has ended. As program_record. */
+int program_ended(struct program *program, __u64 start, __u64 end, bool failed);
 
 /*
  * Forgets released ones, in batches, when more than programs.keep are kept or MODEL_PROGRAMS_MAX of all: the latter also

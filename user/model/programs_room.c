@@ -4,6 +4,17 @@
 
 #include "model/programs.h"
 
+/* Adds from to into, which view shows; moves it where there is nothing to add it to. */
+static void statistics_fold(struct statistics **into, const struct statistics **view, struct statistics **from)
+{
+	if (!*into) {
+		*view = *into = *from;
+		*from = NULL;
+	} else if (*from) {
+		statistics_merge(*into, *from);
+	}
+}
+
 /* Moves what is known of a program into another one. Without memory only the quantiles lack it. */
 static void program_fold(struct program *program, struct program *into)
 {
@@ -19,6 +30,7 @@ static void program_fold(struct program *program, struct program *into)
 	to->recorded += from->recorded;
 	to->errors += from->errors;
 	to->pending += from->pending;
+	to->unended += from->unended;
 	to->jobs += from->jobs;
 	to->failed_jobs += from->failed_jobs;
 	to->device_time += from->device_time;
@@ -26,12 +38,8 @@ static void program_fold(struct program *program, struct program *into)
 	to->busy_time += from->busy_time;
 	count_add(&to->total, &from->total);
 	to->total_known |= from->total_known;
-	if (!into->latency) {
-		to->latency = into->latency = program->latency;
-		program->latency = NULL;
-	} else if (program->latency) {
-		statistics_merge(into->latency, program->latency);
-	}
+	statistics_fold(&into->latency, &to->latency, &program->latency);
+	statistics_fold(&into->call, &to->call, &program->call);
 }
 
 /*
@@ -86,6 +94,7 @@ static void programs_close_gaps(struct programs *programs)
 			continue;
 		}
 		statistics_free(program->latency);
+		statistics_free(program->call);
 		free(program->name);
 		free(program);
 	}

@@ -46,6 +46,7 @@ struct model {
 	__u64 first_time, last_time;
 	__u64 wait_count, wait_time;
 	char *end_text;
+	__u64 keys[XPT_KEYS_MAX]; /* of the call that is being delivered */
 };
 
 /* calls.c: delivers a call. -ENOMEM; the event is delivered all the same where that is possible. */

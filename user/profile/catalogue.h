@@ -42,6 +42,7 @@ struct entry {
 	bool handed_over; /* by_handle is a newer one's */
 	/* Of recorded inferences: */
 	__u64 recorded, errors;
+	__u64 timed;	 /* of them: the end is known */
 	double duration; /* ns, sum */
 };
 

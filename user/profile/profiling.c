@@ -253,6 +253,16 @@ __u64 profiling_due(const struct profiling *profiling)
 	return due;
 }
 
+int profiling_begin(struct profiling *profiling, __u64 time, __s64 offset)
+{
+	struct link *link;
+	int error = 0;
+
+	for (link = profiling->runs.next; !error && link != &profiling->runs; link = link->next)
+		error = run_begin(container_of(link, struct run, link), time, offset);
+	return error;
+}
+
 void profiling_read(struct profiling *profiling, __u64 time, __s64 offset)
 {
 	struct link *link;
@@ -298,7 +308,7 @@ int profiling_programs(const struct profiling *profiling,
 			.handle = entry->identity->handle,
 			.calls = entry->recorded,
 			.errors = entry->errors,
-			.mean = entry->recorded ? entry->duration / (double)entry->recorded : 0,
+			.mean = entry->timed ? entry->duration / (double)entry->timed : 0,
 		};
 		result = visit(context, &info);
 		if (result)

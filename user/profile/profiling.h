@@ -61,6 +61,8 @@ __u64 profiling_due(const struct profiling *profiling);
  * the next boundary of each stream is found with it, so a clock that is set moves boundaries, and no report is
  * shorter than half of the reporting rate for that reason.
  */
+/* All probes are in place: what has run since before begins now. -ENOMEM. */
+int profiling_begin(struct profiling *profiling, __u64 time, __s64 offset);
 void profiling_read(struct profiling *profiling, __u64 time, __s64 offset);
 /* The model has delivered everything up to time (model_delivered()). */
 void profiling_delivered(struct profiling *profiling, __u64 time);

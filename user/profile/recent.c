@@ -197,7 +197,8 @@ static bool is_run(const struct event_call *call)
 {
 	enum xpt_role role = call->function->role;
 
-	return call->program && !call->layer && (role == XPT_ROLE_EXECUTE || role == XPT_ROLE_LAUNCH);
+	return call->program && !call->layer && !call->flow_out &&
+	       (role == XPT_ROLE_EXECUTE || role == XPT_ROLE_LAUNCH);
 }
 
 /* Few calls that run a program say where: it is where the program was loaded to. */
@@ -223,7 +224,7 @@ static void on_inference(struct recent *recent, const struct event_inference *en
 	__u64 enqueued = ended->enqueued - ended->start;
 	struct inference inference = {
 		.begin = ended->start,
-		.end = ended->end,
+		.end = ended->end ?: ended->enqueued,
 		.tid = ended->tid,
 		.wait_tid = ended->wait_tid,
 		.enqueued = enqueued < ~0u ? enqueued : ~0u,
@@ -243,6 +244,10 @@ static int on_event(void *context, const struct event *event)
 		if (is_run(&event->call))
 			on_call(recent, &event->call);
 		break;
+	case EVENT_UNPAIRED: /* of a launch its call is known */
+		if (event->inference.function->role == XPT_ROLE_ENQUEUE)
+			break;
+		/* fall through */
 	case EVENT_INFERENCE:
 		if (event->inference.program)
 			on_inference(recent, &event->inference);

@@ -12,6 +12,23 @@ static __u64 first_length(const struct handle_options *options, __u64 now, __s64
 	return options->report_every - (__u64)(past < 0 ? past + (__s64)options->report_every : past);
 }
 
+int run_begin(struct run *run, __u64 time, __s64 offset)
+{
+	const struct handle_options *options = &run->handle->options;
+	struct link *link, *following;
+
+	if (run->ended)
+		return 0;
+	link_each(link, following, &run->reports) draft_free(container_of(link, struct report, link));
+	run->recent = NULL;
+	run->start = run->edge = time;
+	run->from = time + (options->stream ? 0 : options->delay);
+	run->offset = offset;
+	run->first = options->stream ? first_length(options, time, offset) : 0;
+	intervals_advance(run, time + 1);
+	return link_alone(&run->reports) ? -ENOMEM : 0;
+}
+
 int run_create(struct handle *handle, __u64 now, __s64 offset, struct run **result)
 {
 	const struct handle_options *options = &handle->options;
@@ -23,10 +40,6 @@ int run_create(struct handle *handle, __u64 now, __s64 offset, struct run **resu
 	link_init(&run->members);
 	link_init(&run->reports);
 	run->handle = handle;
-	run->start = run->edge = now;
-	run->from = now + (options->stream ? 0 : options->delay);
-	run->offset = offset;
-	run->first = options->stream ? first_length(options, now, offset) : 0;
 	run->baseline = NEVER;
 	run->pending = true;
 	run->inside = options->type == XPT_PROFILE_TRACE &&
@@ -37,8 +50,7 @@ int run_create(struct handle *handle, __u64 now, __s64 offset, struct run **resu
 		free(run);
 		return -ENOMEM;
 	}
-	intervals_advance(run, now + 1);
-	if (link_alone(&run->reports)) {
+	if (run_begin(run, now, offset)) {
 		run_free(run);
 		return -ENOMEM;
 	}

@@ -15,26 +15,20 @@ static bool call_is_inference(const struct event_call *call)
 		return false;
 	switch (call->function->role) {
 	case XPT_ROLE_EXECUTE:
-	case XPT_ROLE_LAUNCH: /* its end on the device is not told for every one of them */
 		return true;
-	case XPT_ROLE_ENQUEUE: /* has failed or is pending: nothing will be waited for */
+	case XPT_ROLE_ENQUEUE: /* has failed or is pending, or no wait could name it: nothing will be waited for */
+	case XPT_ROLE_LAUNCH:
 		return !call->flow_out;
 	default:
 		return false;
 	}
 }
 
-/*
- * What the device did. A launch returns before its work is done: the few whose jobs happen to have ended by then would
- * make times of the device that look shorter than they are, so they have none.
- */
-static void read_device(const struct model_device_times *device, bool launch, struct xpt_sample *sample)
+static void read_device(const struct model_device_times *device, struct xpt_sample *sample)
 {
 	sample->time[XPT_TIME_SUBMIT_BEGINS] = device->submit_begins;
 	sample->time[XPT_TIME_SUBMIT_ENDS] = device->submit_ends;
 	sample->jobs = device->jobs;
-	if (launch)
-		return;
 	sample->time[XPT_TIME_DEVICE_RUNS] = device->runs;
 	sample->time[XPT_TIME_DEVICE_DONE] = device->done;
 	if (device->unfinished)
@@ -68,24 +62,38 @@ static void read_call(const struct event_call *call, struct inference *result)
 			    .core = call->core,
 			    .failed = call->outcome == OUTCOME_FAILED },
 	};
-	read_device(&call->device, call->function->role == XPT_ROLE_LAUNCH, &result->sample);
 	read_counts(&call->counts, &result->sample);
+	if (call->function->role != XPT_ROLE_LAUNCH) {
+		read_device(&call->device, &result->sample);
+		return;
+	}
+	/* It returns before its work is done, and nothing tells when that is. */
+	result->unended = true;
+	result->end = result->sample.time[XPT_TIME_CALL_ENDS] = 0;
+	result->sample.enqueued = call->end;
+	result->sample.time[XPT_TIME_SUBMIT_BEGINS] = call->device.submit_begins;
+	result->sample.time[XPT_TIME_SUBMIT_ENDS] = call->device.submit_ends;
+	result->sample.jobs = call->device.jobs;
 }
 
 static void read_inference(const struct event_inference *inference, bool unpaired, struct inference *result)
 {
+	const bool launch = inference->function->role == XPT_ROLE_LAUNCH;
+	const __u64 end = launch ? inference->completed : inference->end;
+
 	*result = (struct inference){
 		.program = inference->program,
 		.start = inference->start,
-		.end = inference->end,
-		.unpaired = unpaired,
+		.end = end,
+		.unpaired = unpaired && !launch,
+		.unended = unpaired && launch,
 		.numbered = inference->numbered,
 		.sample = { .number = inference->number,
-			    .time = { [XPT_TIME_CALL_BEGINS] = inference->start, [XPT_TIME_CALL_ENDS] = inference->end },
+			    .time = { [XPT_TIME_CALL_BEGINS] = inference->start, [XPT_TIME_CALL_ENDS] = end },
 			    .enqueued = inference->enqueued,
 			    .bytes = has(inference->have, XPT_MEANING_SIZE) ? inference->size : 0,
 			    .tid = inference->tid,
-			    .has_in_queue = 1,
+			    .has_in_queue = !launch,
 			    .in_queue = inference->in_queue > UINT32_MAX ? UINT32_MAX : (__u32)inference->in_queue,
 			    .has_status = has(inference->have, XPT_MEANING_STATUS),
 			    .status = inference->status,
@@ -94,7 +102,7 @@ static void read_inference(const struct event_inference *inference, bool unpaire
 			    .core = inference->core,
 			    .failed = inference->outcome == OUTCOME_FAILED },
 	};
-	read_device(&inference->device, false, &result->sample);
+	read_device(&inference->device, &result->sample);
 	read_counts(&inference->counts, &result->sample);
 }
 
@@ -124,7 +132,7 @@ bool inference_read(const struct event *event, struct inference *result)
 		break;
 	case EVENT_INFERENCE:
 	case EVENT_UNPAIRED:
-		if (!inference->program || inference->function->role != XPT_ROLE_ENQUEUE)
+		if (!inference->program)
 			return false;
 		read_inference(inference, event->kind == EVENT_UNPAIRED, result);
 		break;

@@ -11,6 +11,7 @@ struct inference {
 	const struct model_program *program;
 	__u64 start, end;
 	bool unpaired; /* no wait was seen: only that it began is known; end is 0 */
+	bool unended;  /* a launch that was not seen to end: a sample without that; end is 0 */
 	bool numbered; /* sample.number is known */
 	struct xpt_sample sample;
 };

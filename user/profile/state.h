@@ -124,6 +124,8 @@ void rates_refresh(struct profiling *profiling);
 
 int run_create(struct handle *handle, __u64 now, __s64 offset, struct run **result); /* -ENOMEM */
 void run_free(struct run *run);							     /* with its open reports */
+/* Nothing has been recorded so far: the run begins now, and so does its first interval. -ENOMEM. */
+int run_begin(struct run *run, __u64 time, __s64 offset);
 void run_end(struct run *run, enum xpt_profile_end reason, __u64 time); /* the handle may start another one */
 __u64 run_due(const struct run *run);
 void run_read(struct run *run, __u64 time, __s64 offset);

@@ -120,6 +120,9 @@ static void entry_count(struct entry *entry, const struct inference *inference)
 		return;
 	entry->recorded++;
 	entry->errors += inference->sample.failed;
+	if (inference->unended)
+		return;
+	entry->timed++;
 	entry->duration += (double)(inference->end - inference->start);
 }
 
@@ -130,7 +133,7 @@ void take_inference(struct profiling *profiling, struct entry *entry, const stru
 	struct member *member;
 
 	/* Nothing tells when it ended: it belongs to where it was given up. */
-	if (copy.unpaired)
+	if (copy.unpaired || copy.unended)
 		copy.end = profiling->now;
 	if (!copy.numbered)
 		copy.sample.number = entry->recorded;

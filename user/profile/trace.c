@@ -372,7 +372,8 @@ static int take_inference(struct trace *trace, const struct event *event, struct
 	struct event copy = *event;
 	int error = 0;
 
-	if (!into || !trace->wanted(trace->context, event))
+	if (!into || !event_has_span(event->inference.function, event->inference.have) ||
+	    !trace->wanted(trace->context, event))
 		return 0;
 	if (!wait_ended(trace, &event->inference)) {
 		copy.inference.wait_tid = 0; /* an arrow to a wait that is not in the document would hang in the air */

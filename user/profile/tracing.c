@@ -32,8 +32,7 @@ static struct member *member_of(const struct run *run, const struct event *event
 /* It begins an inference of which the end is told later. */
 static bool begins_inference(const struct event *event)
 {
-	return event->kind == EVENT_CALL && event->call.function->role == XPT_ROLE_ENQUEUE && !event->call.layer &&
-	       event->call.flow_out;
+	return event->kind == EVENT_CALL && event->call.flow_out && !event->call.layer;
 }
 
 /* Inferences end in the order in which they began, or nearly so: those that a counted run will take are about these. */
@@ -55,6 +54,7 @@ static bool call_wanted(const struct run *run, const struct event *event)
 	case XPT_ROLE_PROGRAM_UNLOAD:
 		return true;
 	case XPT_ROLE_ENQUEUE:
+	case XPT_ROLE_LAUNCH:
 		if (!begins_inference(event))
 			return false;
 		if (!run->handle->options.stream)
@@ -63,16 +63,6 @@ static bool call_wanted(const struct run *run, const struct event *event)
 	default:
 		return false;
 	}
-}
-
-/* The end on the device of something launched: the launch itself was the sample. */
-static bool launch_end_wanted(const struct run *run, const struct event_inference *inference)
-{
-	if (inference->function->role != XPT_ROLE_LAUNCH)
-		return false;
-	if (!run->handle->options.stream)
-		return run->first_taken && inference->start >= run->first_taken;
-	return take_selects(run, inference->numbered, inference->number);
 }
 
 bool take_wanted(void *context, const struct event *event)
@@ -86,7 +76,7 @@ bool take_wanted(void *context, const struct event *event)
 		return false;
 	if (event->kind == EVENT_CALL)
 		return call_wanted(run, event);
-	return event->kind == EVENT_PROGRAM || launch_end_wanted(run, &event->inference);
+	return event->kind == EVENT_PROGRAM;
 }
 
 static void trace_take(struct run *run, const struct event *event, __u64 time)

@@ -225,7 +225,7 @@ static __u64 step_of(const struct walk *walk, const struct xpt_record_call *call
 	return walk->part->roles[call->spec] == XPT_ROLE_OPERATOR && known ? call->value[3] : 0;
 }
 
-/* It tells of a program or a region what later calls mean. */
+/* It tells of a program, a region or a stream what later calls mean. */
 static bool is_control(const struct walk *walk, __u16 spec)
 {
 	switch (walk->part->roles[spec]) {
@@ -234,6 +234,8 @@ static bool is_control(const struct walk *walk, __u16 spec)
 	case XPT_ROLE_PROGRAM_UNLOAD:
 	case XPT_ROLE_REGION_NAME:
 	case XPT_ROLE_REGION_RELEASE:
+	case XPT_ROLE_MARK:
+	case XPT_ROLE_STREAM:
 		return true;
 	default:
 		return false;
@@ -267,8 +269,10 @@ static bool wants_string(const struct walk *walk, const struct xpt_record_string
 
 	if (string->spec >= XPT_SPEC_MAX || start < walk->from)
 		return false;
-	return is_control(walk, string->spec) || (began_in_time(walk, string->tid, start, string->header.time) &&
-						  in_stretch(walk, string->tid, start, start));
+	/* The keys of a wait. */
+	return is_control(walk, string->spec) || walk->part->roles[string->spec] == XPT_ROLE_WAIT ||
+	       (began_in_time(walk, string->tid, start, string->header.time) &&
+		in_stretch(walk, string->tid, start, start));
 }
 
 static bool wants(const struct walk *walk, const struct xpt_record_header *record)

@@ -256,7 +256,7 @@ static void add_call(struct chrome_events *events, const struct event_call *call
 		add_operator(text, call);
 	text_literal(text, "}}");
 	/* At its very start no call inside has begun, so the arrow leaves from this call and not from one within. */
-	if (call->flow_out && !call->no_end)
+	if (call->flow_out && !call->no_end && event_has_span(call->function, call->have))
 		chrome_flow(events, 's', call->tgid, call->tid, call->start, call->flow_out, call->function->runtime,
 			    "inference");
 }
@@ -267,6 +267,8 @@ static void add_inference(struct chrome_events *events, const struct event_infer
 	const char *runtime = inference->function->runtime;
 	const char *name = inference->program ? inference->program->name : inference->function->name;
 
+	if (!event_has_span(inference->function, inference->have))
+		return;
 	chrome_begin(events, 'b', inference->tgid, inference->tid, inference->start);
 	chrome_id(text, inference->id);
 	chrome_category(text, "inference", runtime);

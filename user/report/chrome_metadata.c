@@ -149,9 +149,12 @@ static void add_program(struct text *text, const struct model_program *program)
 	add_counts(text, program->total_known, &program->total, program->recorded);
 	chrome_member_unsigned(text, "errors", program->errors);
 	chrome_member_unsigned(text, "pending", program->pending);
+	if (program->unended)
+		chrome_member_unsigned(text, "unended", program->unended);
 	add_device_work(text, program);
 	add_stepped(text, program);
 	add_statistics(text, "latency_ns", program->latency);
+	add_statistics(text, "call_ns", program->call);
 	text_literal(text, "}");
 }
 
@@ -324,7 +327,7 @@ static void add_losses(struct text *text, const struct model *model)
 	int cause;
 
 	text_literal(text, ",\n\"lost\":{");
-	for (cause = 0; cause <= XPT_LOSS_STACKS; cause++) {
+	for (cause = 0; cause <= XPT_LOSS_KEYS; cause++) {
 		if (cause)
 			text_literal(text, ",");
 		text_json_string(text, loss_name(cause));

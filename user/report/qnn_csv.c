@@ -148,7 +148,7 @@ static void add(void *context, struct text *text, const struct event *event, __u
 		add_call(context, text, &event->call);
 	else if (event->kind == EVENT_INFERENCE)
 		add_inference(context, text, &event->inference);
-	else if (event->kind == EVENT_UNPAIRED)
+	else if (event->kind == EVENT_UNPAIRED && event->inference.function->role == XPT_ROLE_ENQUEUE)
 		drop_inference(context, &event->inference);
 }
 

@@ -52,7 +52,8 @@ static void define_distribution(struct columns *columns)
 static void fill_distribution(struct columns *columns, const struct statistics *statistics)
 {
 	if (!statistics) {
-		columns_unknown(columns, 7);
+		for (int i = 0; i < 7; i++)
+			columns_name(columns, "N/A");
 		return;
 	}
 	columns_time(columns, statistics_min(statistics));
@@ -71,6 +72,12 @@ static void fill_program(struct columns *columns, const struct summary_row *row,
 	columns_count(columns, row->recorded);
 	columns_rate(columns, seconds > 0 ? row->calls / seconds : 0);
 	fill_distribution(columns, row->statistics);
+	if (row->timed_calls)
+		columns_time(columns, row->call_time / row->timed_calls);
+	else if (row->statistics)
+		columns_time(columns, statistics_mean(row->statistics));
+	else
+		columns_unknown(columns, 1);
 	columns_count(columns, row->errors);
 }
 
@@ -213,6 +220,18 @@ static void define_counts(struct table *table)
 	table->columns.column[table->columns.count - 1].hidden = all_recorded(table->rows);
 }
 
+/* The duration of the call itself is another one than the latency only of what is enqueued or launched. */
+static bool any_asynchronous(const struct summary_rows *rows)
+{
+	size_t i;
+
+	for (i = 0; i < rows->count; i++) {
+		if (rows->row[i].timed_calls)
+			return true;
+	}
+	return false;
+}
+
 static int print_programs(const struct summary_rows *rows, double seconds, FILE *out, size_t width)
 {
 	struct table table = { .rows = rows, .seconds = seconds, .fill = fill_program };
@@ -221,6 +240,8 @@ static int print_programs(const struct summary_rows *rows, double seconds, FILE 
 	define_counts(&table);
 	columns_define(&table.columns, "RATE/s", false);
 	define_distribution(&table.columns);
+	columns_define(&table.columns, "CALL", false);
+	table.columns.column[table.columns.count - 1].hidden = !any_asynchronous(rows);
 	columns_define(&table.columns, "ERRORS", false);
 	return table_print(&table, out, width);
 }

@@ -88,6 +88,29 @@ static void add_waited(struct text *text, __u64 count, const char *why, __u64 ti
 	text_literal(text, " in all\n");
 }
 
+/* Latencies are of those that were seen to end. */
+static void add_unended(struct text *text, const struct model *model)
+{
+	__u64 launches = 0, unended = 0;
+	size_t i;
+
+	for (i = 0; i < model_program_count(model); i++) {
+		const struct model_program *program = model_program(model, i);
+
+		if (program->role != XPT_ROLE_LAUNCH)
+			continue;
+		launches += program->recorded;
+		unended += program->unended;
+	}
+	if (!unended)
+		return;
+	text_literal(text, "not seen to end: ");
+	text_unsigned(text, unended);
+	text_literal(text, " of ");
+	text_unsigned(text, launches);
+	text_literal(text, " launches; their latency is not known\n");
+}
+
 static void add_code(struct text *text, const struct model_code_totals *totals)
 {
 	add_waited(text, totals->waited, "code objects were read", totals->wait_time);
@@ -183,6 +206,7 @@ int summary_closing_print(const struct model *model, const struct summary_closin
 	add_choices(&text, model);
 	add_losses(&text, model);
 	add_waited(&text, model_wait_count(model), "probes were placed", model_wait_time(model));
+	add_unended(&text, model);
 	add_code(&text, model_code_totals(model));
 	add_end(&text, closing);
 	if (closing->known) {

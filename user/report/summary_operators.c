@@ -59,6 +59,11 @@ static int print_title(const struct model_operator *op, FILE *out)
 		text_literal(&text, ": ");
 		text_unsigned(&text, program->stepped);
 		text_string(&text, program->stepped == 1 ? " inference" : " inferences");
+		if (program->recorded > program->stepped) {
+			text_literal(&text, "; no operator was seen in ");
+			text_unsigned(&text, program->recorded - program->stepped);
+			text_literal(&text, " more");
+		}
 	}
 	text_literal(&text, "\n");
 	return columns_print_text(&text, out);

@@ -38,9 +38,14 @@ static void rows_finish(struct summary_rows *rows)
 {
 	size_t i;
 
-	for (i = 0; i < rows->count; i++)
-		if (rows->row[i].statistics)
-			rows->row[i].time = statistics_mean(rows->row[i].statistics) * rows->row[i].calls;
+	for (i = 0; i < rows->count; i++) {
+		struct summary_row *row = &rows->row[i];
+
+		if (row->statistics)
+			row->time = statistics_mean(row->statistics) * row->calls;
+		else if (row->timed_calls)
+			row->time = row->call_time / row->timed_calls * row->calls;
+	}
 	qsort(rows->row, rows->count, sizeof(*rows->row), compare_time);
 }
 
@@ -52,6 +57,8 @@ static int row_merge(struct summary_row *into, const struct summary_row *from)
 	into->calls += from->calls;
 	into->recorded += from->recorded;
 	into->errors += from->errors;
+	into->call_time += from->call_time;
+	into->timed_calls += from->timed_calls;
 	into->jobs += from->jobs;
 	into->failed_jobs += from->failed_jobs;
 	into->device_time += from->device_time;
@@ -122,6 +129,8 @@ int summary_programs(const struct model *model, struct summary_rows *rows)
 			.recorded = program->recorded,
 			.errors = program->errors,
 			.statistics = program->latency,
+			.call_time = program->call ? (double)statistics_sum(program->call) : 0,
+			.timed_calls = program->call ? statistics_count(program->call) : 0,
 		};
 		read_device_work(program, &rows->row[rows->count - 1]);
 	}

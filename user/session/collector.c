@@ -512,10 +512,11 @@ static void tell_not_found(struct collector *collector)
 /* Calls that are open get a moment to end; then nothing is placed any more, and what is left is fetched. */
 void collector_finish(struct collector *collector)
 {
+	/* No call that begins later is counted. */
+	kern_set_capture(collector->kern, XPT_CAPTURE_ENDING);
 	collector->ended = clock_monotonic();
 	lower_priority(collector);
 	counter_side_stop(collector->counter_side);
-	kern_set_capture(collector->kern, XPT_CAPTURE_ENDING);
 	usleep(GRACE_US);
 	records_drain(collector);
 	/* No call is recorded that removing probes makes slower. */

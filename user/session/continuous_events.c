@@ -83,9 +83,9 @@ bool continuous_is_run(const struct event_call *call)
 
 static void on_call(struct xpt_continuous *continuous, const struct event_call *call)
 {
-	bool timed = !call->no_end && call->function->role != XPT_ROLE_ENQUEUE;
+	bool timed = !call->no_end && call->function->role == XPT_ROLE_EXECUTE;
 
-	if (continuous_is_run(call))
+	if (continuous_is_run(call) && !call->flow_out)
 		on_inference(continuous, call->program,
 			     &(struct trigger_inference){ call->program->id, call->start, timed ? call->end : 0,
 							  call->outcome == OUTCOME_FAILED });
@@ -133,11 +133,15 @@ static int on_event(void *context, const struct event *event)
 		on_call(continuous, &event->call);
 		on_region_call(continuous, &event->call);
 		break;
+	case EVENT_UNPAIRED: /* of launches most are not waited for */
+		if (inference->function->role == XPT_ROLE_ENQUEUE)
+			break;
+		/* fall through */
 	case EVENT_INFERENCE:
 		if (inference->program)
 			on_inference(continuous, inference->program,
 				     &(struct trigger_inference){ inference->program->id, inference->start,
-								  inference->end,
+								  inference->completed,
 								  inference->outcome == OUTCOME_FAILED });
 		break;
 	case EVENT_REGION:

@@ -59,6 +59,7 @@ struct xpt_record_text *record_runtime(const struct description *runtime)
 	json_begin(&json, NULL, '{');
 	json_add_string(&json, "name", runtime->name);
 	json_add_string(&json, "title", runtime->title);
+	json_add_bool(&json, "in_order", runtime->in_order);
 	json_begin(&json, "statuses", '[');
 	for (size_t i = 0; i < runtime->status_count; i++) {
 		json_begin(&json, NULL, '{');
@@ -89,6 +90,10 @@ struct xpt_record_text *record_spec(const struct call_spec *spec)
 		json_add_string(&json, "meaning", meaning_name(spec->wire.fetch[i].meaning));
 		json_add_string(&json, "type", types[spec->wire.fetch[i].type]);
 		json_add_bool(&json, "at_return", spec->wire.fetch[i].at_return);
+		if (spec->wire.fetch[i].tests & XPT_TEST_MASK)
+			json_add_unsigned(&json, "mask", spec->wire.fetch[i].mask);
+		if (spec->wire.fetch[i].tests & XPT_TEST_EQUAL)
+			json_add_unsigned(&json, "equal", spec->wire.fetch[i].equal);
 		json_end(&json, '}');
 	}
 	json_end(&json, ']');

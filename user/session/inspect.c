@@ -253,7 +253,7 @@ static int on_event(void *context, const struct event *event)
 			on_run(inspect, call->program, call->outcome, call->status_name);
 		break;
 	case EVENT_INFERENCE:
-		if (inference->program)
+		if (inference->program && inference->function->role == XPT_ROLE_ENQUEUE)
 			on_run(inspect, inference->program, inference->outcome, inference->status_name);
 		break;
 	default:

@@ -298,6 +298,8 @@ int xpt_session_start(struct xpt_session *session)
 	/* Nothing has been counted yet: all that the kernel will count belongs to the handles that run already. */
 	profiling_read(session->profiling, clock_monotonic(), session_clock_offset());
 	error = collector_start(session->collector);
+	if (!error && profiling_begin(session->profiling, session->collector->started, session_clock_offset()))
+		error = -ENOMEM;
 	if (!error)
 		error = start_thread(&session->calling_back, &session->has_calling_back, deliveries_run, session,
 				     "xpt-callbacks");
