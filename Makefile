@@ -21,6 +21,7 @@ libdir = $(prefix)/lib
 includedir = $(prefix)/include
 datadir = $(prefix)/share
 mandir = $(datadir)/man
+docdir = $(datadir)/doc/xputrace
 unitdir = $(prefix)/lib/systemd/system
 DESTDIR =
 CFLAGS ?= -O2 -g
@@ -422,7 +423,13 @@ arm64: deps-arm64
 
 # ---- installing ----
 
-## install             install command, libraries, headers, manual pages, descriptions, completions, systemd unit
+# Where they stand here, for the links between them.
+DOCUMENTS = README.md CHANGELOG.md SECURITY.md LICENSE tests/demo/trace.png user/service/Containerfile $(wildcard user/*/*.md)
+
+# For the machine that installs, not for a package.
+RUN_LDCONFIG = $(if $(DESTDIR),,@PATH="$$PATH:/usr/sbin:/sbin"; if [ "$$(id -u)" = 0 ] && command -v ldconfig >/dev/null; then ldconfig; fi)
+
+## install             install command, libraries, headers, manual pages, documents, descriptions, completions, systemd unit
 install: all
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(libdir)/pkgconfig $(includedir)/xputrace $(mandir)/man1 $(mandir)/man3 \
 		$(datadir)/xputrace/runtimes $(datadir)/xputrace/drivers $(datadir)/bash-completion/completions \
@@ -441,6 +448,8 @@ install: all
 	$(INSTALL) -m 644 user/cli/completion/xputrace.bash $(DESTDIR)$(datadir)/bash-completion/completions/xputrace
 	$(INSTALL) -m 644 user/cli/completion/_xputrace $(DESTDIR)$(datadir)/zsh/site-functions/_xputrace
 	$(INSTALL) -m 644 user/cli/completion/xputrace.fish $(DESTDIR)$(datadir)/fish/vendor_completions.d/xputrace.fish
+	for each in $(DOCUMENTS); do $(INSTALL) -D -m 644 $$each $(DESTDIR)$(docdir)/$$each || exit; done
+	$(RUN_LDCONFIG)
 
 ## uninstall           remove what install has put there
 uninstall:
@@ -451,7 +460,8 @@ uninstall:
 		$(DESTDIR)$(unitdir)/$(UNIT) $(DESTDIR)$(datadir)/bash-completion/completions/xputrace \
 		$(DESTDIR)$(datadir)/zsh/site-functions/_xputrace \
 		$(DESTDIR)$(datadir)/fish/vendor_completions.d/xputrace.fish
-	rm -rf $(DESTDIR)$(includedir)/xputrace $(DESTDIR)$(datadir)/xputrace
+	rm -rf $(DESTDIR)$(includedir)/xputrace $(DESTDIR)$(datadir)/xputrace $(DESTDIR)$(docdir)
+	$(RUN_LDCONFIG)
 
 ## clean               remove build/
 clean:
