@@ -33,7 +33,8 @@ static const struct {
 	{ CAP_SYS_NICE, "sys_nice", "placing probes at once while threads wait for them" },
 	{ CAP_SYS_RESOURCE, "sys_resource", "more open files" },
 	{ CAP_IPC_LOCK, "ipc_lock", "buffers of counters" },
-	{ CAP_SYS_ADMIN, "sys_admin", "perf links, where there are no others (before Linux 6.6), or with --link perf" },
+	{ CAP_SYS_ADMIN, "sys_admin",
+	  "perf links (before Linux 6.6, or with --link perf); where bpf, perfmon or checkpoint_restore is missing" },
 };
 
 #define KEPT (sizeof(kept) / sizeof(kept[0]))
@@ -55,6 +56,7 @@ void privileges_reduce(enum xpt_link link)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2];
+	const __u64 split = 1ull << CAP_BPF | 1ull << CAP_PERFMON | 1ull << CAP_CHECKPOINT_RESTORE;
 	__u64 mask = 0;
 	char text[128];
 
@@ -64,6 +66,9 @@ void privileges_reduce(enum xpt_link link)
 		if (kept[i].capability != CAP_SYS_ADMIN || link == XPT_LINK_PERF || !has_multi_links())
 			mask |= 1ull << kept[i].capability;
 	if (!syscall(SYS_capget, &header, data)) {
+		/* It stands for those that a container may not have been given. */
+		if (split & ~(data[0].permitted | (__u64)data[1].permitted << 32))
+			mask |= 1ull << CAP_SYS_ADMIN;
 		for (int i = 0; i < 2; i++) {
 			data[i].effective &= (__u32)(mask >> 32 * i);
 			data[i].permitted &= (__u32)(mask >> 32 * i);

@@ -108,6 +108,7 @@ struct collector {
 		options; /* pids, process names, names: its own copies; runtimes, drivers, counters and files: only during creation */
 	pid_t *pids;
 	char **process_names;
+	bool *process_names_met; /* one that has the name was seen */
 	struct xpt_handle_name *names;
 	struct log log;
 	struct registry *registry;
@@ -193,7 +194,9 @@ static inline void collector_pass_text(struct collector *collector, struct xpt_r
 }
 
 /* targets.c: processes, the command, libraries that come later */
-int targets_look(struct collector *collector);	  /* before anything is made: can the processes be traced? */
+int targets_look(struct collector *collector); /* before anything is made: can the processes be traced? */
+/* Why a process cannot be looked at: error of process_info_read() and the like. */
+void targets_explain(const struct log *log, pid_t pid, int error);
 int targets_start(struct collector *collector);	  /* attaches; a command waits for command_release() */
 void targets_report(struct collector *collector); /* what has been attached to, to the log */
 void targets_free(struct collector *collector);
