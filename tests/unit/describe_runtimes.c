@@ -351,6 +351,8 @@ static const struct {
 	  XPT_ROLE_PROGRAM_NAME,
 	  XPT_SUCCESS_ZERO32,
 	  { OUT(PROGRAM, 0), NAME(1), STATUS32 } },
+	{ "vaccel", "vaccel_torch_sgemm", XPT_ROLE_EXECUTE, XPT_SUCCESS_ZERO32, { ARGUMENT(PROGRAM, 0), STATUS32 } },
+	{ "vaccel", "vaccel_opencv", XPT_ROLE_EXECUTE, XPT_SUCCESS_ZERO32, { ARGUMENT(PROGRAM, 0), STATUS32 } },
 	{ "vaccel", "vaccel_exec", XPT_ROLE_EXECUTE, XPT_SUCCESS_ZERO32, { ARGUMENT(PROGRAM, 0), NAME(2), STATUS32 } },
 	{ "vaccel",
 	  "vaccel_prof_region_start",
