@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 
-from harness import (NOBODY, XPUTRACE, Process, Recorder, Skip, Trace, cases, compare, need, process_state, record_late, run,
+from harness import (NOBODY, XPUTRACE, Process, Recorder, Skip, Trace, cases, compare, library_path, need, process_state, record_late, run,
                      scratch, standin, workload_path)
 
 
@@ -240,6 +240,27 @@ def test_nothing_was_run():
     target.wait_line("stdout", "ready")
     expect(record("-q", "-p", target.pid, "-d", "100ms"), 0, "warning: no program was run")
     target.kill()
+
+
+def test_nothing_explains_itself():
+    """What was searched, which functions are in none of it, which have probes that were never hit, which were called."""
+    target = Process([workload_path("sleeper")])
+    target.wait_line("stdout", "ready")
+    expect(record("-p", target.pid, "-d", "100ms"), 0, "none of which has a described runtime: ", "sleeper", "libc.so.6")
+    target.kill()
+    workload = standin("nrt", "--calls", "3")
+    result = record("-p", workload.pid, "-d", "100ms")
+    expect(result, 0, library_path("libnrt.so.1") + ": ", "loaded before, nothing ran since",
+           "nrt: never called: nrt_load", "nrt: found in no file: nrta_get_sequence")
+    workload.go()
+    called = {call["function"] for result in workload.results() for library in result["libraries"]
+              for call in library["calls"]}
+    never = result.stderr.partition("never called: ")[2].partition(" and ")[0]
+    assert set(never.split(", ")) & called and not set(never.split(", ")) & {"nrta_get_sequence"}, never
+    result = record("--", "timeout", "-s", "KILL", "1", workload_path("workload"), "nrt", "--load-first", "--wait-for-go")
+    expect(result, 137, "called: nrt_load", "nrt: never called: ")
+    called = result.stderr.partition("called: ")[2].partition("\n")[0]
+    assert "nrt_execute" not in called and "nothing ran since" not in result.stderr, result.stderr
 
 
 def test_output_without_option():

@@ -438,6 +438,7 @@ int collector_start(struct collector *collector)
 	if (error)
 		return error;
 	collector->ready = true;
+	collector->searched_before = attacher_searched(collector->attacher);
 	collector->started = clock_monotonic();
 	targets_report(collector);
 	return collector->options.command ? command_release(&collector->command) : 0;
@@ -552,6 +553,11 @@ void collector_finish(struct collector *collector)
 	records_drain(collector); /* a second PASS releases what the first one brought */
 	records_totals(collector, 0);
 	records_losses(collector);
+}
+
+void collector_explain(const struct collector *collector)
+{
+	attacher_explain(collector->attacher, collector->searched_before, collector->spec_calls);
 }
 
 void collector_free(struct collector *collector)

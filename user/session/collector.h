@@ -146,6 +146,7 @@ struct collector {
 	__u64 lost; /* sum of all causes */
 	__u64 last_loss_time;
 	__u64 losses[XPT_LOSS_MAX]; /* as last read */
+	size_t searched_before;	    /* files, when tracing began */
 	__u64 *spec_calls;	    /* by spec: recorded */
 	__u64 events, ioctls;	    /* of drivers: passed on */
 	struct operator_nodes operator_nodes;
@@ -174,6 +175,7 @@ void collector_wake(struct collector *collector); /* from anywhere, also signal 
 int collector_work(struct collector *collector);
 /* Places nothing any more, takes all probes off, passes on what is left, and the totals. */
 void collector_finish(struct collector *collector);
+void collector_explain(const struct collector *collector); /* why nothing ran, to the log */
 void collector_free(struct collector *collector);
 /* A thread of the process that waits for this goes on. False: it did so before, at its deadline. */
 bool collector_answer(struct collector *collector, pid_t tgid, __u64 ticket);

@@ -341,8 +341,10 @@ int xpt_recording_finish(struct xpt_recording *recording)
 	note_losses(recording);
 	error = records_end(collector, end_name(recording->ended_by));
 	written = output_finish(recording->output);
-	if (recording->ended_by && recording->ended_by != XPT_END_OUTPUT && !xpt_recording_runs(recording))
+	if (recording->ended_by && recording->ended_by != XPT_END_OUTPUT && !xpt_recording_runs(recording)) {
 		log_warn(&collector->log, "no program was run");
+		collector_explain(collector);
+	}
 	if (written == -ETIMEDOUT)
 		log_error(&collector->log, "%s is blocked and was given up: %llu records could not be written",
 			  recording->output_name, (unsigned long long)output_lost(recording->output));
