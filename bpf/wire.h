@@ -81,6 +81,11 @@ enum xpt_meaning {
 	XPT_MEANING_OBJECT = 12,    /* object: address of what stands for the step in the program */
 	XPT_MEANING_CLASS = 13,	    /* class: address that tells its class, as a CLASS record names it */
 	XPT_MEANING_INFERENCE = 14, /* inference: time at which the one began that it is a step of */
+	/* Of a batch of a language model, the last three as far as it says so: */
+	XPT_MEANING_TOKENS = 15,	/* tokens: how many it has */
+	XPT_MEANING_POSITION = 16,	/* position: of its first token in the sequence */
+	XPT_MEANING_SEQUENCE = 17,	/* sequence: that the first token belongs to */
+	XPT_MEANING_NEXT_SEQUENCE = 18, /* next_sequence: that the second one belongs to */
 };
 
 /* ---- kernel input: what to do at a site ---- */

@@ -6,7 +6,9 @@
 
 #include "describe/fetch_member.h"
 
-#define MEANING_COUNT (XPT_MEANING_LENGTH + 1)
+#define MEANING_COUNT (XPT_MEANING_NEXT_SEQUENCE + 1)
+/* Of operators, which are not described so: OBJECT, CLASS, INFERENCE. */
+#define MEANINGS_BETWEEN (XPT_MEANING_INFERENCE - XPT_MEANING_LENGTH)
 #define OPERATOR_ARGUMENT_MAX 5 /* in a register on every architecture */
 #define BIT(meaning) (1u << XPT_MEANING_##meaning)
 
@@ -44,14 +46,19 @@ static const struct rule rules[] = {
 
 struct parser {
 	const struct reader *reader;
-	struct member members[MEANING_COUNT - 1]; /* by meaning - 1 */
+	struct member members[MEANING_COUNT - 1 - MEANINGS_BETWEEN]; /* member_of() */
 	struct call_spec *call;
 	bool success_given; /* the call says how it tells success */
 };
 
 static const struct member *member_of(const struct parser *parser, int meaning)
 {
-	return &parser->members[meaning - 1];
+	return &parser->members[meaning > XPT_MEANING_INFERENCE ? meaning - 1 - MEANINGS_BETWEEN : meaning - 1];
+}
+
+static int next_meaning(int meaning)
+{
+	return meaning == XPT_MEANING_LENGTH ? XPT_MEANING_TOKENS : meaning + 1;
 }
 
 /* Checks what does not depend on the other fetches of the call. */
@@ -187,12 +194,13 @@ int call_fetches_parse(const struct reader *reader, const struct json_place *pla
 	const struct json_place *where;
 	int error = 0;
 
-	for (int meaning = 1; meaning < MEANING_COUNT; meaning++)
-		parser.members[meaning - 1].key = meaning_name(meaning);
+	for (int meaning = 1; meaning < MEANING_COUNT; meaning = next_meaning(meaning))
+		parser.members[member_of(&parser, meaning) - parser.members].key = meaning_name(meaning);
 	if (member->value)
-		error = reader_members(reader, member->value, &member->place, parser.members, MEANING_COUNT - 1);
+		error = reader_members(reader, member->value, &member->place, parser.members,
+				       sizeof(parser.members) / sizeof(parser.members[0]));
 	/* By meaning, which puts the program first: there the kernel looks for it. */
-	for (int meaning = 1; meaning < MEANING_COUNT && !error; meaning++)
+	for (int meaning = 1; meaning < MEANING_COUNT && !error; meaning = next_meaning(meaning))
 		if (member_of(&parser, meaning)->value)
 			error = add_fetch(&parser, member_of(&parser, meaning), meaning);
 	if (!error && call->has_status && !(fetched(spec) & BIT(STATUS))) {

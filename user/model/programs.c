@@ -19,6 +19,7 @@ static void program_free(struct program *program)
 	if (!program)
 		return;
 	statistics_free(program->latency);
+	tokens_free(program->tokens);
 	free(program->name);
 	free(program);
 }

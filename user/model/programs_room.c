@@ -26,6 +26,8 @@ static void program_fold(struct program *program, struct program *into)
 	to->busy_time += from->busy_time;
 	count_add(&to->total, &from->total);
 	to->total_known |= from->total_known;
+	tokens_fold(&program->tokens, &into->tokens);
+	to->tokens = tokens_view(into->tokens);
 	if (!into->latency) {
 		to->latency = into->latency = program->latency;
 		program->latency = NULL;
@@ -86,6 +88,7 @@ static void programs_close_gaps(struct programs *programs)
 			continue;
 		}
 		statistics_free(program->latency);
+		tokens_free(program->tokens);
 		free(program->name);
 		free(program);
 	}
