@@ -111,7 +111,7 @@ UNIT_SOURCES := $(sort $(wildcard tests/unit/*.c))
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCH_SOURCES := $(sort $(wildcard tests/bench/*.c))
 WORKLOAD_SOURCES := $(sort $(wildcard tests/workload/*.* tests/workload/*/*.*))
-NPM_RELEASES := $(patsubst tests/workload/onnx/%/package.json,%,$(wildcard tests/workload/onnx/*/package.json))
+NPM_RELEASES := $(notdir $(patsubst %/package.json,%,$(wildcard tests/workload/*/npm*/package.json)))
 HEADERS := $(sort $(wildcard include/xputrace/*.h))
 MANUALS := $(sort $(wildcard user/cli/man/*.1))
 UNIT := xputrace@.service
@@ -316,11 +316,12 @@ $(BUILD)/workload.done: $(WORKLOAD_SOURCES) Makefile
 
 ## npm                 fetch ONNX Runtime for Node.js, without running its install scripts
 npm: $(BUILD)/npm.done
-## npm-releases        the same of earlier releases too, each in a folder of its own
+## npm-releases        the same of earlier releases too, and llama.cpp, each in a folder of its own
 npm-releases: $(NPM_RELEASES:%=$(BUILD)/%.done)
 
 # Most of a package is for other systems.
-$(NPM_RELEASES:%=$(BUILD)/%.done): $(BUILD)/%.done: tests/workload/onnx/%/package.json
+.SECONDEXPANSION:
+$(NPM_RELEASES:%=$(BUILD)/%.done): $(BUILD)/%.done: $$(wildcard tests/workload/*/%/package.json)
 	$(call say,NPM,$(BUILD)/$*)
 	$(Q)mkdir -p $(BUILD)/$*
 	$(Q)cp $< $(BUILD)/$*/package.json

@@ -2,10 +2,17 @@
 """Language models: prompts and answers apart, with tokens and times of them, in trace, summary and CSV."""
 
 import csv
+import glob
 import json
 import os
+import random
+import struct
 
-from harness import XPUTRACE, need, record_command, run, scratch, workload_path
+import code_files
+from harness import BUILD, ROOT, XPUTRACE, Skip, need, record_command, run, scratch, workload_path
+
+
+PATIENT = ["--wait-limit", "30s"]  # every batch counts
 
 
 class Batch:
@@ -50,11 +57,9 @@ def expected_rows(listed):
              str(sum(batch.tokens for batch in listed if batch.phase == phase))) for phase in ("prefill", "decode")]
 
 
-def test_trace_and_summary():
-    """Each batch in the trace; the summary and the trace's metadata have their sums."""
-    _, trace, recorder = record_command([workload_path("tokens")])
+def check_trace(trace, recorder, model):
+    """Each batch is in the trace; the summary and the trace's metadata have their sums."""
     contexts = batches(recorder.stdout)
-    assert len(contexts) == 2
     trace.check()
     rows = [line.split() for line in recorder.stdout.splitlines() if " prefill " in line or " decode " in line]
     for context, listed in contexts.items():
@@ -72,15 +77,61 @@ def test_trace_and_summary():
         for phase, count, tokens in expected_rows(listed):
             total = program["tokens"][phase]
             assert (str(total["batches"]), str(total["tokens"])) == (count, tokens), (total, count, tokens)
-            assert ["/models/tokens.gguf", "llama", phase, count, tokens] in [row[:2] + row[3:6] for row in rows], rows
+            assert [model, "llama", phase, count, tokens] in [row[:2] + row[3:6] for row in rows], rows
             assert total["time_ns"] >= sum(call.duration * 1e3 for call, batch in zip(calls, listed) if batch.phase == phase) - 100
         assert program["tokens"]["output_token_ns"]["count"] == sum(batch.output_token is not None for batch in listed)
+
+
+    return len(contexts)
+
+
+def test_trace_and_summary():
+    """Two contexts: batches with positions and sequences, and without."""
+    _, trace, recorder = record_command([workload_path("tokens")], *PATIENT)
+    assert check_trace(trace, recorder, "/models/tokens.gguf") == 2
+
+
+# Of a model of one layer, 32 wide, with 64 tokens.
+TENSORS = {"token_embd": (32, 64), "output_norm": (32,), "output": (32, 64), "blk.0.attn_norm": (32,), "blk.0.attn_q": (32, 32),
+           "blk.0.attn_k": (32, 32), "blk.0.attn_v": (32, 32), "blk.0.attn_output": (32, 32), "blk.0.ffn_norm": (32,),
+           "blk.0.ffn_gate": (32, 64), "blk.0.ffn_up": (32, 64), "blk.0.ffn_down": (64, 32)}
+
+
+def write_model(path):
+    """A model that says nothing sensible, in the format GGUF."""
+    numbers = {"llama.context_length": 256, "llama.embedding_length": 32, "llama.block_count": 1,
+               "llama.feed_forward_length": 64, "llama.attention.head_count": 4, "llama.rope.dimension_count": 8,
+               "llama.vocab_size": 64}
+    pairs = [(key, code_files.GGUF_STRING, code_files.gguf_string(value))
+             for key, value in (("general.architecture", "llama"), ("tokenizer.ggml.model", "no_vocab"))]
+    pairs += [(key, 4, struct.pack("<I", value)) for key, value in numbers.items()]
+    pairs.append(("llama.attention.layer_norm_rms_epsilon", 6, struct.pack("<f", 1e-5)))
+    head, data = code_files.gguf(pairs, tensors=len(TENSORS)), b""
+    numbers = random.Random(1)
+    for name, shape in TENSORS.items():
+        head += code_files.gguf_string(name + ".weight") + struct.pack("<I%dQIQ" % len(shape), len(shape), *shape, 0, len(data))
+        count = shape[0] * (shape[1] if len(shape) > 1 else 1)
+        data += struct.pack("<%df" % count, *[numbers.uniform(-0.1, 0.1) for _ in range(count)])
+    with open(path, "wb") as file:
+        file.write(head + b"\0" * (-len(head) % 32) + data)
+
+
+def test_real_library():
+    """llama.cpp as npm has it: where the batch lies, and what is in it, is as described."""
+    libraries = glob.glob(os.path.join(BUILD, "npm-llama/node_modules/@node-llama-cpp/linux-x64/bins/linux-x64"))
+    if not libraries:
+        raise Skip("llama.cpp is not there (make npm-releases)")
+    model = os.path.join(scratch(), "m.gguf")
+    write_model(model)
+    _, trace, recorder = record_command(["python3", os.path.join(ROOT, "tests/workload/llama/serve.py"), libraries[0], model],
+                                        *PATIENT)
+    assert check_trace(trace, recorder, model) == 1
 
 
 def test_csv():
     """A row a batch, with its tokens in the column of its phase; times where one ends."""
     path = os.path.join(scratch(), "tokens.csv")
-    done = run([need(XPUTRACE, "collector"), "stream", "-q", "--report-every", "1h", "-o", path, "--append", "--",
+    done = run([need(XPUTRACE, "collector"), "stream", "-q", "--report-every", "1h", "-o", path, "--append", *PATIENT, "--",
                 workload_path("tokens")])
     assert done.status == 0, done.stderr
     with open(path, encoding="utf-8", newline="") as file:
