@@ -21,6 +21,7 @@ libdir = $(prefix)/lib
 includedir = $(prefix)/include
 datadir = $(prefix)/share
 mandir = $(datadir)/man
+docdir = $(datadir)/doc/xputrace
 unitdir = $(prefix)/lib/systemd/system
 DESTDIR =
 CFLAGS ?= -O2 -g
@@ -110,7 +111,7 @@ UNIT_SOURCES := $(sort $(wildcard tests/unit/*.c))
 FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 BENCH_SOURCES := $(sort $(wildcard tests/bench/*.c))
 WORKLOAD_SOURCES := $(sort $(wildcard tests/workload/*.* tests/workload/*/*.*))
-NPM_RELEASES := $(patsubst tests/workload/onnx/%/package.json,%,$(wildcard tests/workload/onnx/*/package.json))
+NPM_RELEASES := $(notdir $(patsubst %/package.json,%,$(wildcard tests/workload/*/npm*/package.json)))
 HEADERS := $(sort $(wildcard include/xputrace/*.h))
 MANUALS := $(sort $(wildcard user/cli/man/*.1))
 UNIT := xputrace@.service
@@ -315,11 +316,12 @@ $(BUILD)/workload.done: $(WORKLOAD_SOURCES) Makefile
 
 ## npm                 fetch ONNX Runtime for Node.js, without running its install scripts
 npm: $(BUILD)/npm.done
-## npm-releases        the same of earlier releases too, each in a folder of its own
+## npm-releases        the same of earlier releases too, and llama.cpp, each in a folder of its own
 npm-releases: $(NPM_RELEASES:%=$(BUILD)/%.done)
 
 # Most of a package is for other systems.
-$(NPM_RELEASES:%=$(BUILD)/%.done): $(BUILD)/%.done: tests/workload/onnx/%/package.json
+.SECONDEXPANSION:
+$(NPM_RELEASES:%=$(BUILD)/%.done): $(BUILD)/%.done: $$(wildcard tests/workload/*/%/package.json)
 	$(call say,NPM,$(BUILD)/$*)
 	$(Q)mkdir -p $(BUILD)/$*
 	$(Q)cp $< $(BUILD)/$*/package.json
@@ -431,7 +433,13 @@ arm64: deps-arm64
 
 # ---- installing ----
 
-## install             install command, libraries, headers, manual pages, descriptions, completions, systemd unit
+# Where they stand here, for the links between them.
+DOCUMENTS = README.md CHANGELOG.md SECURITY.md LICENSE tests/demo/trace.png user/service/Containerfile $(wildcard user/*/*.md)
+
+# For the machine that installs, not for a package.
+RUN_LDCONFIG = $(if $(DESTDIR),,@PATH="$$PATH:/usr/sbin:/sbin"; if [ "$$(id -u)" = 0 ] && command -v ldconfig >/dev/null; then ldconfig; fi)
+
+## install             install command, libraries, headers, manual pages, documents, descriptions, completions, systemd unit
 install: all
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(libdir)/pkgconfig $(includedir)/xputrace $(mandir)/man1 $(mandir)/man3 \
 		$(datadir)/xputrace/runtimes $(datadir)/xputrace/drivers $(datadir)/bash-completion/completions \
@@ -450,6 +458,8 @@ install: all
 	$(INSTALL) -m 644 user/cli/completion/xputrace.bash $(DESTDIR)$(datadir)/bash-completion/completions/xputrace
 	$(INSTALL) -m 644 user/cli/completion/_xputrace $(DESTDIR)$(datadir)/zsh/site-functions/_xputrace
 	$(INSTALL) -m 644 user/cli/completion/xputrace.fish $(DESTDIR)$(datadir)/fish/vendor_completions.d/xputrace.fish
+	for each in $(DOCUMENTS); do $(INSTALL) -D -m 644 $$each $(DESTDIR)$(docdir)/$$each || exit; done
+	$(RUN_LDCONFIG)
 
 ## uninstall           remove what install has put there
 uninstall:
@@ -460,7 +470,8 @@ uninstall:
 		$(DESTDIR)$(unitdir)/$(UNIT) $(DESTDIR)$(datadir)/bash-completion/completions/xputrace \
 		$(DESTDIR)$(datadir)/zsh/site-functions/_xputrace \
 		$(DESTDIR)$(datadir)/fish/vendor_completions.d/xputrace.fish
-	rm -rf $(DESTDIR)$(includedir)/xputrace $(DESTDIR)$(datadir)/xputrace
+	rm -rf $(DESTDIR)$(includedir)/xputrace $(DESTDIR)$(datadir)/xputrace $(DESTDIR)$(docdir)
+	$(RUN_LDCONFIG)
 
 ## clean               remove build/
 clean:

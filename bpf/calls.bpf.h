@@ -158,10 +158,14 @@ __noinline int program_cut(struct xpt_thread *thread, const struct xpt_spec *spe
 	return 0;
 }
 
-/* An out pointer of NULL for an event that nobody wants is no loss, nor are properties that a queue need not have. */
+/*
+ * An out pointer of NULL for an event that nobody wants is no loss, nor are properties that a queue need not have, nor what a batch need
+ * not say.
+ */
 static __always_inline void count_unreadable(const struct xpt_fetch *fetch)
 {
-	if (fetch->meaning != XPT_MEANING_KEY && fetch->meaning != XPT_MEANING_ORDERED)
+	if (fetch->meaning != XPT_MEANING_KEY && fetch->meaning != XPT_MEANING_ORDERED &&
+	    fetch->meaning < XPT_MEANING_POSITION)
 		count_loss(XPT_LOSS_UNREADABLE);
 }
 

@@ -88,6 +88,11 @@ enum xpt_meaning {
 	XPT_MEANING_BLOCKING = 16, /* blocking: not 0: all of the stream before has ended when the call returns */
 	XPT_MEANING_ORDERED = 17,  /* ordered: not 0: what is enqueued to the stream runs in that order */
 	XPT_MEANING_WHEN = 18,	   /* when: 0: the call has another meaning, which is not of interest */
+	/* Of a batch of a language model, the last three as far as it says so: */
+	XPT_MEANING_TOKENS = 19,	/* tokens: how many it has */
+	XPT_MEANING_POSITION = 20,	/* position: of its first token in the sequence */
+	XPT_MEANING_SEQUENCE = 21,	/* sequence: that the first token belongs to */
+	XPT_MEANING_NEXT_SEQUENCE = 22, /* next_sequence: that the second one belongs to */
 };
 
 /* ---- kernel input: what to do at a site ---- */

@@ -64,6 +64,9 @@ struct xpt_sample {
 	 * as of a launch, or when it ended on another CPU and the counter is of each CPU.
 	 */
 	double counter[XPT_SAMPLE_COUNTERS];
+	/* Of a batch of a language model, of one phase; 0: it is none, or not known. */
+	uint64_t prefill_tokens, decode_tokens;
+	uint64_t first_token, output_token; /* ns, see XPT_COLUMN_FIRST_TOKEN */
 };
 
 /* What is derived from a sample, in the order of the report, behind the sample's number. */
@@ -83,7 +86,14 @@ enum xpt_column {
 	XPT_COLUMN_EXECUTE_TO_COMPLETE = 12,
 	XPT_COLUMN_POSTPROCESS = 13,
 	XPT_COLUMN_TOTAL_ROUND_TRIP = 14,
-	XPT_COLUMNS = 15,
+	/* Of batches of a language model: */
+	XPT_COLUMN_PREFILL_TOKENS = 15, /* of a batch of a prompt */
+	XPT_COLUMN_DECODE_TOKENS = 16,	/* of one that answers */
+	XPT_COLUMN_TOKEN_RATE = 17,	/* tokens a second of the call */
+	XPT_COLUMN_FIRST_TOKEN =
+		18, /* from the begin of a prompt until the first token of the answer went into this batch */
+	XPT_COLUMN_OUTPUT_TOKEN = 19, /* from the begin of the batch before, which gave a token that is in this one */
+	XPT_COLUMNS = 20,
 };
 
 /* "totalRoundtripTime(Us)", as in the report's heading; NULL: no such column. Static. */

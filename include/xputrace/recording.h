@@ -187,8 +187,17 @@ XPT_API int xpt_recording_finish(struct xpt_recording *recording);
 /* Writes the summary table to a descriptor. columns: width of the terminal, 0: nothing is cut. After finish. */
 XPT_API int xpt_recording_summary(struct xpt_recording *recording, int descriptor, unsigned int columns);
 
-/* What the command answered: as wait() gives it; -1 when there was none or it still runs. */
+/*
+ * Wait status of the command, as wait() gives it; -1 when there was none or it still runs. One that could not be executed has
+ * exited with 127 where it was not found, else with 126.
+ */
 XPT_API int xpt_recording_command_status(const struct xpt_recording *recording);
+
+/*
+ * How many inferences, launches and regions were counted, recorded or not. After finish, which gives a warning when there were
+ * none.
+ */
+XPT_API uint64_t xpt_recording_runs(const struct xpt_recording *recording);
 
 /* Visits every program seen so far; a non-zero return ends the walk and is returned. */
 XPT_API int xpt_recording_programs(struct xpt_recording *recording,

@@ -36,6 +36,9 @@ struct xpt_runtime_info {
 	size_t functions; /* described */
 	const char *file; /* where it was found in the process or file; NULL: pid and file were not given */
 	size_t found;	  /* functions found in that file */
+	/* File names where it usually is, as glob patterns; it is found in others, too. */
+	const char *const *libraries;
+	size_t library_count;
 };
 
 /* A function of a runtime and its probe; strings are valid during the visit. */

@@ -408,7 +408,7 @@ REQUIRED = {
         nrta_is_completed""",
     "qaic": """qaicOpenQpc qaicCloseQpc qaicCreateProgram qaicReleaseProgram qaicCreateExecObj qaicReleaseExecObj
         qaicEnqueueExecObj qaicExecObjWaitForCompletion""",
-    "vaccel": """vaccel_resource_new vaccel_resource_delete vaccel_tf_model_run vaccel_torch_model_run""",
+    "vaccel": """vaccel_resource_new vaccel_resource_from_blobs vaccel_resource_delete vaccel_tf_model_run vaccel_torch_model_run""",
     "hip": """hipSetDevice hipMalloc hipFree hipMemcpy hipMemcpyAsync hipModuleLoad hipModuleUnload
         hipModuleGetFunction hipModuleLaunchKernel hipLaunchKernel hipStreamSynchronize hipDeviceSynchronize
         __hipRegisterFunction""",

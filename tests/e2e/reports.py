@@ -15,7 +15,7 @@ from harness import RUNNING, SLOW, XPUTRACE, Process, Trace, entries_of, need, p
 # In the order of the Cloud AI 100 runtime's report; then those that only this report has.
 DERIVED = """queueDepth numInfInQueue devInfPerSec devExec(Us) devInWaitTime(Us) devOutWaitTime(Us) hostRoundTrip(Us)
     enqTime(Us) preProcTime(Us) submitTime(Us) execTotal(Us) exectoVc(Us) execToComplete(Us) postProc(Us)
-    totalRoundtripTime(Us)""".split()
+    totalRoundtripTime(Us) prefillTokens decodeTokens tokensPerSec firstTokenTime(Us) outputTokenTime(Us)""".split()
 COLUMNS = ["Sample"] + DERIVED + ["startTime(S)", "thread", "core", "bytes", "status", "jobs", "deviceTime(Us)",
                                    "queueTime(Us)"]
 SUMMARY = """reportStart reportEnd program name process pid runtime handle samples requested inferences lost failed

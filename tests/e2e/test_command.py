@@ -2,6 +2,7 @@
 """record -- CMD: from the first instruction, nothing is missed."""
 
 import os
+import signal
 import stat
 
 from harness import (RUNS, SLOW, XPUTRACE, cases, compare, compare_calls, compare_programs, need, record_command, run,
@@ -79,25 +80,43 @@ def test_shell_pipeline():
     trace.check()
 
 
-def test_exit_status():
-    """The recording's own status is returned, the program's is printed."""
-    _, trace, recorder = record_command(["sh", "-c", "exit 7"])
-    assert "7" in recorder.stderr + recorder.stdout
-    assert trace.complete
+def shell_status(words, command):
+    """$? of a shell that has nothing but PATH in its environment, after xputrace record -- command."""
+    line = "%s record -q -o %s %s -- %s; echo status $?" % (
+        need(XPUTRACE, "collector"), os.path.join(scratch(), "trace.json"), words, command)
+    result = run(["env", "-i", "PATH=" + os.environ["PATH"], "bash", "-c", line])
+    return int(result.stdout.rpartition("status ")[2]), result.stderr
 
 
-def test_command_not_found():
-    """A program that does not exist: a message, and status 1."""
-    need(XPUTRACE, "collector")
+@cases("sh -c 'exit 7' = 7", "sh -c 'exit 0' = 0", "sh -c 'kill -9 $$' = 137", "/no/such/program = 127", "no_such_program = 127",
+       "/etc/passwd = 126", "--exit-status=own sh -c 'exit 7' = 0", "--exit-status=own sh -c 'kill -9 $$' = 0",
+       "--exit-status=own /no/such/program = 1", "-d=200ms sleep 2 = 0", "--program=nobody true = 125",
+       "--exit-status=own --program=nobody true = 1", "--output=/no/such/folder/x true = 125", "--runtime=/no/file true = 125")
+def test_exit_status(text):
+    """As of env(1): the command's own, 128 + N, 125 to 127; whether it was recorded, if that is asked for."""
+    words, _, expected = text.rpartition(" = ")
+    options = []
+    while words.startswith("-"):
+        option, _, words = words.partition(" ")
+        options.append(option.replace("-d=", "-d "))
+    status, messages = shell_status(" ".join(options), words)
+    assert status == int(expected), (status, messages)
+    assert status < 125 or status > 127 or "error: " in messages, messages
+
+
+def test_exit_status_without_environment():
+    """No variable at all, not even PATH; the trace is complete and how the command ended is printed."""
     output = os.path.join(scratch(), "trace.json")
-    result = run([XPUTRACE, "record", "-o", output, "--", "/no/such/program"])
-    assert result.status == 1, result.status
-    assert "/no/such/program" in result.stderr, result.stderr
+    result = run(["env", "-i", need(XPUTRACE, "collector"), "record", "-o", output, "--", "sh", "-c", "exit 7"])
+    assert result.status == 7 and "sh ended with status 7" in result.stderr, (result.status, result.stderr)
+    assert "warning: no program was run" in result.stderr, result.stderr
+    assert Trace(output).complete
 
 
 def test_command_killed():
     """A program that crashes: the recording ends in order."""
-    results, trace, recorder = record_command([workload_path("workload"), "nrt", "--calls", "20", "--crash"])
+    results, trace, _ = record_command([workload_path("workload"), "nrt", "--calls", "20", "--crash"],
+                                       status=128 + signal.SIGSEGV)
     compare("nrt", results, trace)
     exits = [event for event in trace.events if event["name"] == "exit"]
     assert any(event["args"].get("signal") == 11 for event in exits), exits

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 
-from harness import (NOBODY, XPUTRACE, Process, Skip, Trace, cases, compare, need, process_state, record_late, run,
+from harness import (NOBODY, XPUTRACE, Process, Recorder, Skip, Trace, cases, compare, library_path, need, process_state, record_late, run,
                      scratch, standin, workload_path)
 
 
@@ -125,6 +125,168 @@ def test_no_btf():
     expect(record("-p", workload.pid, prefix=hide), 1, "BTF")
     workload.go()
     workload.results()
+
+
+# What is missing, what is asked for then, and what the message has to name.
+DENIED = {
+    "bpf": ([], "CAP_BPF"),
+    "perfmon": ([], "CAP_PERFMON"),
+    "checkpoint_restore": ([], "CAP_CHECKPOINT_RESTORE"),
+    "sys_admin": (["--link", "perf"], "CAP_SYS_ADMIN"),
+    "sys_ptrace": ([], "CAP_SYS_PTRACE"),
+}
+
+
+def without(*capabilities):
+    """Root without these; CAP_SYS_ADMIN includes some others."""
+    names = ",".join("-" + name for name in capabilities + ("sys_admin",))
+    return ["setpriv", "--bounding-set", names, "--inh-caps", names]
+
+
+@cases(*DENIED)
+def test_missing_capability(name):
+    """Which one is missing is named, and nothing that is not so. With all but it, as here, all else is there."""
+    options, word = DENIED[name]
+    target = Process([workload_path("sleeper")])
+    target.wait_line("stdout", "ready")
+    pid = target.pid if name != "sys_ptrace" else 1  # which has more than that
+    result = record("-p", pid, "-d", "100ms", *options, prefix=without(name))
+    expect(result, 1, "missing " + word + ":")
+    for untrue in ("Linux 6.1", "security module", "libbpf", "not supported"):
+        assert untrue not in result.stderr, result.stderr
+    if name == "sys_ptrace":
+        result = record("-a", "-d", "100ms", prefix=without(name))
+        expect(result, 0, "warning", word)
+    else:
+        result = run(without(name) + [XPUTRACE, "check"])
+        assert "missing " + word in result.stdout.replace("CAP_BPF, ", "CAP_BPF, missing "), result.stdout
+        assert result.status == (0 if name == "sys_admin" else 1), result.stdout
+    target.kill()
+
+
+def test_admin_for_all():
+    """CAP_SYS_ADMIN stands for those that were split from it: what gives up rights keeps it then."""
+    workload = standin("nrt", "--calls", 5)
+    names = "-bpf,-perfmon,-checkpoint_restore"
+    recorder = Recorder("-p", workload.pid, prefix=["setpriv", "--bounding-set", names, "--inh-caps", names])
+    workload.go()
+    compare("nrt", workload.results(), recorder.finish())
+
+
+def test_user_namespace():
+    """Root in a namespace of its own has no right to trace."""
+    if run(["unshare", "-r", "true"]).status != 0:
+        raise Skip("no user namespace can be made here")
+    expect(record("-p", os.getpid(), prefix=["unshare", "-r"]), 1, "user namespace")
+
+
+def mounted(*commands):
+    if run(["unshare", "-m", "true"]).status != 0:
+        raise Skip("no new mount namespace can be made here")
+    return ["unshare", "-m", "--propagation", "private", "sh", "-ec", "; ".join(commands) + '; exec "$@"', "sh"]
+
+
+def test_no_sysfs():
+    """/sys is not mounted: said so, and nothing of libbpf's own."""
+    hide = mounted("umount -l /sys")
+    target = Process([workload_path("sleeper")])
+    target.wait_line("stdout", "ready")
+    result = record("-p", target.pid, prefix=hide)
+    expect(result, 1, "mount -t sysfs")
+    assert "CONFIG_DEBUG" not in result.stderr and "libbpf" not in result.stderr, result.stderr
+    result = run(hide + [XPUTRACE, "check"])
+    assert result.status == 1 and not result.stderr, result.stderr
+    assert "mount -t sysfs" in result.stdout and "CONFIG_DEBUG" not in result.stdout, result.stdout
+    assert "comes with" not in result.stdout, result.stdout
+    target.kill()
+
+
+def test_hidden_processes():
+    """A process that /proc hides is there all the same; one that is not there is not."""
+    target = Process([workload_path("sleeper")])
+    target.wait_line("stdout", "ready")
+    hide = mounted("mount -t proc -o hidepid=2 proc /proc") + without("sys_ptrace") + ["--regid", "1", "--clear-groups"]
+    expect(record("-p", target.pid, prefix=hide), 1, "hidepid", "CAP_SYS_PTRACE")
+    target.kill()
+    target.wait()
+    expect(record("-p", target.pid, prefix=hide), 1, "there is no process")
+    expect(record("-p", os.getpid(), prefix=mounted("umount -l /proc")), 1, "mount -t proc")
+
+
+def test_same_process_twice():
+    """Named twice, also by another thread of it: attached to once."""
+    workload = standin("nrt", "--calls", "10", "--threads", "2")
+    results, trace = record_late(workload, "-p", "%d,%d" % (workload.pid, workload.pid))
+    compare("nrt", results, trace)
+    target = Process(["python3", "-c", "import threading, time; threading.Thread(target=time.sleep, args=(60,)).start(); "
+                      "print('ready', threading.enumerate()[1].native_id, flush=True)"])
+    other = int(target.wait_line("stdout", "ready").split()[1])
+    result = record("-p", "%d,%d,%d" % (target.pid, other, target.pid), "-d", "100ms")
+    expect(result, 0)
+    assert result.stderr.count("attached to PID") == 1, result.stderr
+    target.kill()
+
+
+def test_name_of_nobody():
+    """--process with a name that no process has: a message at once, and status 1 when none came."""
+    result = record("--process", "nobody-has-it", "-d", "100ms")
+    expect(result, 1, "warning: no process is called nobody-has-it yet", "warning: no program was run")
+    assert Trace(result.output).complete
+
+
+def test_nothing_was_run():
+    """A process that does nothing: a warning also with --quiet; a failure only where programs were asked for by name."""
+    target = Process([workload_path("sleeper")])
+    target.wait_line("stdout", "ready")
+    expect(record("-q", "-p", target.pid, "-d", "100ms"), 0, "warning: no program was run")
+    target.kill()
+
+
+def test_nothing_explains_itself():
+    """What was searched, which functions are in none of it, which have probes that were never hit, which were called."""
+    target = Process([workload_path("sleeper")])
+    target.wait_line("stdout", "ready")
+    expect(record("-p", target.pid, "-d", "100ms"), 0, "none of which has a described runtime: ", "sleeper", "libc.so.6")
+    target.kill()
+    workload = standin("nrt", "--calls", "3")
+    result = record("-p", workload.pid, "-d", "100ms")
+    expect(result, 0, library_path("libnrt.so.1") + ": ", "loaded before, nothing ran since",
+           "nrt: never called: nrt_load", "nrt: found in no file: nrta_get_sequence")
+    workload.go()
+    called = {call["function"] for result in workload.results() for library in result["libraries"]
+              for call in library["calls"]}
+    never = result.stderr.partition("never called: ")[2].partition(" and ")[0]
+    assert set(never.split(", ")) & called and not set(never.split(", ")) & {"nrta_get_sequence"}, never
+    result = record("--", "timeout", "-s", "KILL", "1", workload_path("workload"), "nrt", "--load-first", "--wait-for-go")
+    expect(result, 137, "called: nrt_load", "nrt: never called: ")
+    called = result.stderr.partition("called: ")[2].partition("\n")[0]
+    assert "nrt_execute" not in called and "nothing ran since" not in result.stderr, result.stderr
+
+
+def test_output_without_option():
+    """A file name behind the options is no command when there is a process."""
+    expect(record("-p", os.getpid(), "trace.json"), 2, "-o trace.json")
+    expect(record("-a", "trace.json", "more"), 2, "-o FILE")
+    result = record("-p", os.getpid(), "--", "true")
+    assert "-o " not in result.stderr, result.stderr
+
+
+@cases("record --outptu=x --output", "record --counter-every --counters-every", "profile --sampels --samples",
+       "list --drivr=x --driver", "continuous start --max-fils --max-files")
+def test_nearest_option(text):
+    """An unknown option with the one that was meant."""
+    *words, meant = text.split()
+    result = run([XPUTRACE] + words)
+    expect(result, 2, words[-1], "did you mean %s?" % meant)
+
+
+def test_nothing_near():
+    """None that looks alike, none suggested; of commands, too."""
+    for words in (["record", "--zzz"], ["record", "-Z"], ["record", "--" + "o" * 5000], ["nothing"], [""], ["r" * 5000]):
+        result = run([XPUTRACE] + words)
+        expect(result, 2)
+        assert "did you mean" not in result.stderr, result.stderr
+    expect(run([XPUTRACE, "recrod"]), 2, "did you mean record?")
 
 
 def test_32_bit():

@@ -18,11 +18,38 @@ result() {
 	printf '%s\n' "$*" | tee -a "$results"
 }
 
+# Stands in for the machine's, which is not to be touched.
+mkdir "$scratch/sbin"
+printf '#!/bin/sh\n: >"%s/ldconfig_ran"\n' "$scratch" >"$scratch/sbin/ldconfig"
+chmod +x "$scratch/sbin/ldconfig"
+export PATH="$scratch/sbin:$PATH"
+
 if ! "${MAKE:-make}" --no-print-directory -C "$root" install prefix="$prefix" DESTDIR= >"$scratch/log" 2>&1; then
 	cat "$scratch/log"
 	result "failed install"
 	echo "0 passed, 1 failed, 0 skipped"
 	exit 1
+fi
+if [ "$(id -u)" -ne 0 ] || rm "$scratch/ldconfig_ran"; then
+	result "passed install.ldconfig"
+else
+	result "failed install.ldconfig: it was not run"
+fi
+"${MAKE:-make}" --no-print-directory -C "$root" install prefix=/usr DESTDIR="$scratch/package" >"$scratch/log" 2>&1
+if [ -x "$scratch/package/usr/bin/xputrace" ] && [ ! -e "$scratch/ldconfig_ran" ]; then
+	result "passed install.package"
+else
+	result "failed install.package: $(tail -n 1 "$scratch/log")"
+fi
+# Every file that a document refers to is beside it.
+missing=$(cd "$prefix/share/doc/xputrace" && grep -ro --include='*.md' ']([^):]*)' . | sed 's/:](/ /; s/[#)].*//' |
+	while read -r document link; do
+		[ -e "$(dirname "$document")/$link" ] || echo "$document: $link"
+	done)
+if [ -s "$prefix/share/doc/xputrace/README.md" ] && [ -z "$missing" ]; then
+	result "passed install.documents"
+else
+	result "failed install.documents: $missing"
 fi
 # The file in the build folder has the temporary prefix now.
 "${MAKE:-make}" --no-print-directory -C "$root" "${build#"$root"/}/xputrace.pc" >/dev/null 2>&1

@@ -18,11 +18,12 @@
 
 #include "check.h"
 
-/* The headings of the Cloud AI 100 report. */
+/* The headings of the Cloud AI 100 report, and what language models have. */
 static const char *const headings[] = {
-	"queueDepth",	      "numInfInQueue",	   "devInfPerSec",	 "devExec(Us)",	    "devInWaitTime(Us)",
-	"devOutWaitTime(Us)", "hostRoundTrip(Us)", "enqTime(Us)",	 "preProcTime(Us)", "submitTime(Us)",
-	"execTotal(Us)",      "exectoVc(Us)",	   "execToComplete(Us)", "postProc(Us)",    "totalRoundtripTime(Us)",
+	"queueDepth",	      "numInfInQueue",	   "devInfPerSec",	 "devExec(Us)",	       "devInWaitTime(Us)",
+	"devOutWaitTime(Us)", "hostRoundTrip(Us)", "enqTime(Us)",	 "preProcTime(Us)",    "submitTime(Us)",
+	"execTotal(Us)",      "exectoVc(Us)",	   "execToComplete(Us)", "postProc(Us)",       "totalRoundtripTime(Us)",
+	"prefillTokens",      "decodeTokens",	   "tokensPerSec",	 "firstTokenTime(Us)", "outputTokenTime(Us)",
 };
 
 static void test_columns(void)

@@ -12,9 +12,10 @@ static const char *const roles[] = {
 };
 
 static const char *const meanings[] = {
-	[1] = "program", [2] = "key",	  [3] = "name",	  [4] = "size",	      [5] = "core",
-	[6] = "stream",	 [7] = "status",  [8] = "parent", [9] = "address",    [10] = "count",
-	[11] = "length", [12] = "object", [13] = "class", [14] = "inference",
+	[1] = "program",   [2] = "key",	      [3] = "name",	      [4] = "size",	  [5] = "core",
+	[6] = "stream",	   [7] = "status",    [8] = "parent",	      [9] = "address",	  [10] = "count",
+	[11] = "length",   [12] = "object",   [13] = "class",	      [14] = "inference", [15] = "tokens",
+	[16] = "position", [17] = "sequence", [18] = "next_sequence",
 };
 
 Test(describe_names, both_ways)
@@ -47,7 +48,7 @@ Test(describe_names, unknown)
 	cr_expect_str_eq(role_name(27), "unknown");
 	cr_expect_str_eq(role_name(-1), "unknown");
 	cr_expect_str_eq(meaning_name(0), "unknown");
-	cr_expect_str_eq(meaning_name(19), "unknown");
+	cr_expect_str_eq(meaning_name(23), "unknown");
 	cr_expect_eq(role_from_name("Execute"), -ENOENT);
 	cr_expect_eq(role_from_name(""), -ENOENT);
 	cr_expect_eq(role_from_name("unknown"), -ENOENT);

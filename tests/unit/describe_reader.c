@@ -91,7 +91,7 @@ Test(describe_reader, members)
 		{ TOY("{\"symbol\": \"toy_run\", \"role\": \"execute\",\n\"fetch\": {\"program\": \"arg0\",\n"
 		      "\"Size\": \"arg1\"}}"),
 		  "toy.json:9: calls[0].fetch.Size: unknown key (known: program key name size core stream status parent "
-		  "address count length keys blocking ordered when)" },
+		  "address count length keys blocking ordered when tokens position sequence next_sequence)" },
 		{ TOY("{\"symbol\": \"toy_run\", \"role\": \"execute\",\n\"fetch\": {\"program\": \"arg0\",\n"
 		      "\"program\": \"arg1\"}}"),
 		  "toy.json:9: calls[0].fetch.program: is there twice" },

@@ -361,6 +361,8 @@ static const struct {
 	  XPT_ROLE_PROGRAM_NAME,
 	  XPT_SUCCESS_ZERO32,
 	  { OUT(PROGRAM, 0), NAME(1), STATUS32 } },
+	{ "vaccel", "vaccel_torch_sgemm", XPT_ROLE_EXECUTE, XPT_SUCCESS_ZERO32, { ARGUMENT(PROGRAM, 0), STATUS32 } },
+	{ "vaccel", "vaccel_opencv", XPT_ROLE_EXECUTE, XPT_SUCCESS_ZERO32, { ARGUMENT(PROGRAM, 0), STATUS32 } },
 	{ "vaccel", "vaccel_exec", XPT_ROLE_EXECUTE, XPT_SUCCESS_ZERO32, { ARGUMENT(PROGRAM, 0), NAME(2), STATUS32 } },
 	{ "vaccel",
 	  "vaccel_prof_region_start",
@@ -417,7 +419,12 @@ static const struct {
 	  "llama_decode",
 	  XPT_ROLE_EXECUTE,
 	  XPT_SUCCESS_ZERO32,
-	  { ARGUMENT(PROGRAM, 0), NARROW(COUNT, 6, S32), STATUS32 } },
+	  { ARGUMENT(PROGRAM, 0),
+	    STATUS32,
+	    NARROW(TOKENS, 6, S32),
+	    { XPT_MEANING_POSITION, 9, XPT_TYPE_S32, false, 1, { 0, 0 }, 0 },
+	    { XPT_MEANING_SEQUENCE, 11, XPT_TYPE_S32, false, 2, { 0, 0 }, 0 },
+	    { XPT_MEANING_NEXT_SEQUENCE, 11, XPT_TYPE_S32, false, 2, { 8, 0 }, 0 } } },
 #endif
 
 	{ "pjrt",

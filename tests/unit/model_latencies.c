@@ -10,11 +10,12 @@
 
 #define UNSEEN (~(uint64_t)0)
 
-/* The heading of the Cloud AI 100 runtime's report. */
+/* The heading of the Cloud AI 100 runtime's report, and what language models have. */
 static const char *const names[] = {
-	"queueDepth",	      "numInfInQueue",	   "devInfPerSec",	 "devExec(Us)",	    "devInWaitTime(Us)",
-	"devOutWaitTime(Us)", "hostRoundTrip(Us)", "enqTime(Us)",	 "preProcTime(Us)", "submitTime(Us)",
-	"execTotal(Us)",      "exectoVc(Us)",	   "execToComplete(Us)", "postProc(Us)",    "totalRoundtripTime(Us)",
+	"queueDepth",	      "numInfInQueue",	   "devInfPerSec",	 "devExec(Us)",	       "devInWaitTime(Us)",
+	"devOutWaitTime(Us)", "hostRoundTrip(Us)", "enqTime(Us)",	 "preProcTime(Us)",    "submitTime(Us)",
+	"execTotal(Us)",      "exectoVc(Us)",	   "execToComplete(Us)", "postProc(Us)",       "totalRoundtripTime(Us)",
+	"prefillTokens",      "decodeTokens",	   "tokensPerSec",	 "firstTokenTime(Us)", "outputTokenTime(Us)",
 };
 
 Test(model_latencies, names_are_those_of_the_runtime_in_its_order)
@@ -50,13 +51,34 @@ static uint64_t column(const struct xpt_sample *sample, enum xpt_column which)
 Test(model_latencies, each_column_is_derived_from_its_times)
 {
 	static const uint64_t expected[] = {
-		UNSEEN, 3000, 62500000, 16000, UNSEEN, UNSEEN, 60000, 8000,
-		2000,	4000, 28000,	8000,  16000,  32000,  62000,
+		UNSEEN, 3000, 62500000, 16000, UNSEEN, UNSEEN, 60000,  8000,   2000,   4000,
+		28000,	8000, 16000,	32000, 62000,  UNSEEN, UNSEEN, UNSEEN, UNSEEN, UNSEEN,
 	};
 	unsigned int i;
 
 	for (i = 0; i < XPT_COLUMNS; i++)
 		cr_assert_eq(column(&full, i), expected[i], "%s is %lu", names[i], column(&full, i));
+}
+
+Test(model_latencies, tokens_of_a_batch)
+{
+	const struct xpt_sample prefill = { .time = { 1000, 0, 0, 0, 0, 2001000 }, .prefill_tokens = 512 };
+	const struct xpt_sample decode = { .time = { 1000, 0, 0, 0, 0, 2001000 },
+					   .decode_tokens = 3,
+					   .first_token = 7000000,
+					   .output_token = 2500000 };
+	const struct xpt_sample no_time = { .time = { 1000, 0, 0, 0, 0, 1000 }, .decode_tokens = UINT64_MAX };
+
+	cr_assert_eq(column(&prefill, XPT_COLUMN_PREFILL_TOKENS), 512000);
+	cr_assert_eq(column(&prefill, XPT_COLUMN_DECODE_TOKENS), UNSEEN);
+	cr_assert_eq(column(&prefill, XPT_COLUMN_TOKEN_RATE), 256000 * 1000, "512 in 2 ms");
+	cr_assert_eq(column(&prefill, XPT_COLUMN_FIRST_TOKEN), UNSEEN);
+	cr_assert_eq(column(&decode, XPT_COLUMN_PREFILL_TOKENS), UNSEEN);
+	cr_assert_eq(column(&decode, XPT_COLUMN_DECODE_TOKENS), 3000);
+	cr_assert_eq(column(&decode, XPT_COLUMN_TOKEN_RATE), 1500 * 1000);
+	cr_assert_eq(column(&decode, XPT_COLUMN_FIRST_TOKEN), 7000000);
+	cr_assert_eq(column(&decode, XPT_COLUMN_OUTPUT_TOKEN), 2500000);
+	cr_assert_eq(column(&no_time, XPT_COLUMN_TOKEN_RATE), UNSEEN);
 }
 
 Test(model_latencies, a_missing_time_takes_its_columns_away_and_no_other)

@@ -116,6 +116,11 @@ newer "$out/stubs" "$here/stubs.c" "$here/build.sh" "$out/lib/libcudart.so.12" "
 	$cc $flags -o "$out/stubs" "$here/stubs.c" "$out/lib/libcudart.so.12" "$out/lib/libamdhip64.so.6" \
 		-Wl,-rpath,'$ORIGIN/lib'
 
+# Prompts and answers of a language model.
+# shellcheck disable=SC2016,SC2086
+newer "$out/tokens" "$here/tokens.c" "$here/build.sh" "$here/standin/llama.h" "$out/lib/libllama.so.0" ||
+	$cc $flags -o "$out/tokens" "$here/tokens.c" "$out/lib/libllama.so.0" -Wl,-rpath,'$ORIGIN/lib'
+
 # Programs that check themselves: a stop, a signal or a call that goes wrong shows in what they print.
 harm=$here/harm
 mkdir -p "$out/harm"

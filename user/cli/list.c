@@ -115,6 +115,17 @@ static const struct command_line line = {
 		"exit status: 0 something was listed, 1 nothing found or failed, 2 wrong usage",
 };
 
+static void print_strings(const char *const *strings, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct text text = {};
+
+		text_json_string(&text, strings[i]);
+		printf("%s%.*s", i ? "," : "", (int)text.length, text.data ?: "");
+		text_free(&text);
+	}
+}
+
 static int on_runtime(void *context, const struct xpt_runtime_info *runtime)
 {
 	struct list_context *list = context;
@@ -126,7 +137,9 @@ static int on_runtime(void *context, const struct xpt_runtime_info *runtime)
 		list_string("title", runtime->title, ",");
 		if (runtime->file)
 			list_string("file", runtime->file, ",");
-		printf("\"functions\":%zu,\"found\":%zu}", runtime->functions, runtime->found);
+		printf("\"libraries\":[");
+		print_strings(runtime->libraries, runtime->library_count);
+		printf("],\"functions\":%zu,\"found\":%zu}", runtime->functions, runtime->found);
 		return 0;
 	}
 	if (!list->output.rows++)
@@ -258,13 +271,7 @@ static void driver_json(struct list_context *list, const struct xpt_driver_info 
 	list_string("state", driver_states[driver->state], ",");
 	list_string("set", driver->set, ",");
 	printf("\"described\":%zu,\"found\":%zu,\"devices\":[", driver->event_count, driver->found);
-	for (size_t i = 0; i < driver->device_count; i++) {
-		struct text text = {};
-
-		text_json_string(&text, driver->devices[i]);
-		printf("%s%.*s", i ? "," : "", (int)text.length, text.data ?: "");
-		text_free(&text);
-	}
+	print_strings(driver->devices, driver->device_count);
 	printf("],\"events\":[");
 	for (size_t i = 0; i < driver->event_count; i++) {
 		printf("%s", i ? "," : "");

@@ -47,11 +47,22 @@ static void usage(FILE *out)
 
 static int run(const char *name, int argc, char **argv)
 {
+	const char *near = NULL;
+	unsigned int nearest = ~0u;
+
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
 		if (!strcmp(name, commands[i].name))
 			return exit_output(commands[i].run(argc, argv));
+		if (is_nearer(name, commands[i].name, &nearest))
+			near = commands[i].name;
 	}
-	fprintf(stderr, "xputrace: unknown command '%s' (see xputrace --help)\n", name);
+	fprintf(stderr, "xputrace: unknown command '");
+	print_name(stderr, name, 0);
+	if (near)
+		fprintf(stderr, "'; did you mean %s?", near);
+	else
+		fprintf(stderr, "'");
+	fprintf(stderr, " (see xputrace --help)\n");
 	return EXIT_USAGE;
 }
 

@@ -48,6 +48,73 @@ static int complain(const struct command_line *line, const char *option, const c
 	return EXIT_USAGE;
 }
 
+#define WORD_MAX 40
+
+/* How many letters are to be inserted, removed, replaced or swapped with the next one. */
+static unsigned int distance(const char *from, const char *to)
+{
+	unsigned int rows[3][WORD_MAX + 1], *before = rows[0], *last = rows[1], *row = rows[2], *spare;
+	size_t width = strlen(to);
+
+	for (size_t j = 0; j <= width; j++)
+		last[j] = j;
+	for (size_t i = 1; from[i - 1]; i++) {
+		row[0] = i;
+		for (size_t j = 1; j <= width; j++) {
+			row[j] = last[j - 1] + (from[i - 1] != to[j - 1]);
+			if (row[j] > last[j] + 1)
+				row[j] = last[j] + 1;
+			if (row[j] > row[j - 1] + 1)
+				row[j] = row[j - 1] + 1;
+			if (i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1] &&
+			    row[j] > before[j - 2] + 1)
+				row[j] = before[j - 2] + 1;
+		}
+		spare = before;
+		before = last;
+		last = row;
+		row = spare;
+	}
+	return last[width];
+}
+
+bool is_nearer(const char *given, const char *word, unsigned int *nearest)
+{
+	unsigned int far, most = strlen(given) / 3 + 1;
+
+	if (strlen(given) > WORD_MAX || strlen(word) > WORD_MAX)
+		return false;
+	far = distance(given, word);
+	/* One that was begun is as near as one letter. */
+	if (strlen(given) > 1 && !strncmp(given, word, strlen(given)))
+		far = 1;
+	if (far > most || far >= *nearest)
+		return false;
+	*nearest = far;
+	return true;
+}
+
+static int refuse_unknown(const struct command_line *line, const char *given)
+{
+	const char *near = NULL;
+	char word[WORD_MAX + 2];
+	unsigned int nearest = ~0u;
+
+	fprintf(stderr, "xputrace %s: unknown option '", line->name);
+	print_name(stderr, given, 0);
+	if (given[0] == '-' && given[1] == '-') {
+		snprintf(word, sizeof(word), "%.*s", (int)strcspn(given + 2, "="), given + 2);
+		for (size_t i = 0; i < line->option_count; i++)
+			if (is_nearer(word, line->options[i].name, &nearest))
+				near = line->options[i].name;
+	}
+	if (near)
+		fprintf(stderr, "'; did you mean --%s? (see xputrace %s --help)\n", near, line->name);
+	else
+		fprintf(stderr, "' (see xputrace %s --help)\n", line->name);
+	return EXIT_USAGE;
+}
+
 int options_parse(const struct command_line *line, int argc, char **argv, void *context, int *first)
 {
 	struct option longs[OPTIONS_MAX + 2] = {};
@@ -76,9 +143,10 @@ int options_parse(const struct command_line *line, int argc, char **argv, void *
 			print_help(line);
 			return PARSE_HELP;
 		}
-		if (value == ':' || value == '?') {
-			fprintf(stderr, "xputrace %s: %s '", line->name,
-				value == ':' ? "an argument is missing after" : "unknown option");
+		if (value == '?')
+			return refuse_unknown(line, given);
+		if (value == ':') {
+			fprintf(stderr, "xputrace %s: an argument is missing after '", line->name);
 			print_name(stderr, given, 0);
 			fprintf(stderr, "' (see xputrace %s --help)\n", line->name);
 			return EXIT_USAGE;

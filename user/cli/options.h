@@ -35,6 +35,9 @@ struct command_line {
 /* Parses argv[1..]; *first is the index of the first argument that is no option. 0, PARSE_HELP, or the exit status (said). */
 int options_parse(const struct command_line *line, int argc, char **argv, void *context, int *first);
 
+/* A word that may have been meant by the one given, and nearer than *nearest (~0: none), which becomes its distance. */
+bool is_nearer(const char *given, const char *word, unsigned int *nearest);
+
 /* "10s", "500ms", "2m", "1h", a bare number is seconds; ns. False: not a duration, or zero. */
 bool parse_duration(const char *text, uint64_t *nanoseconds);
 /* "64K", "8M", "1G"; bytes. */

@@ -13,7 +13,8 @@
 #include "cli/commands.h"
 
 #define MULTI_LINKS_SINCE 606 /* 6.6; from then on CAP_SYS_ADMIN is not needed */
-#define PARANOID_MAX 2	      /* kernel.perf_event_paranoid: beyond, distributions' kernels want CAP_SYS_ADMIN for perf events */
+#define PARANOID_MAX \
+	2 /* kernel.perf_event_paranoid: beyond, distributions' kernels want CAP_SYS_ADMIN for perf events */
 
 static const struct {
 	unsigned int capability;
@@ -34,7 +35,9 @@ static const struct {
 	{ CAP_SYS_NICE, "sys_nice", "placing probes at once while threads wait for them" },
 	{ CAP_SYS_RESOURCE, "sys_resource", "more open files" },
 	{ CAP_IPC_LOCK, "ipc_lock", "buffers of counters" },
-	{ CAP_SYS_ADMIN, "sys_admin", "perf links (before Linux 6.6, or with --link perf), and where kernel.perf_event_paranoid is above 2" },
+	{ CAP_SYS_ADMIN, "sys_admin",
+	  "perf links (before Linux 6.6, or with --link perf); where kernel.perf_event_paranoid is above 2, and where bpf, perfmon or "
+	  "checkpoint_restore is missing" },
 };
 
 #define KEPT (sizeof(kept) / sizeof(kept[0]))
@@ -67,6 +70,7 @@ void privileges_reduce(enum xpt_link link)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2];
+	const __u64 split = 1ull << CAP_BPF | 1ull << CAP_PERFMON | 1ull << CAP_CHECKPOINT_RESTORE;
 	__u64 mask = 0;
 	char text[128];
 
@@ -77,6 +81,9 @@ void privileges_reduce(enum xpt_link link)
 		    perf_is_restricted())
 			mask |= 1ull << kept[i].capability;
 	if (!syscall(SYS_capget, &header, data)) {
+		/* It stands for those that a container may not have been given. */
+		if (split & ~(data[0].permitted | (__u64)data[1].permitted << 32))
+			mask |= 1ull << CAP_SYS_ADMIN;
 		for (int i = 0; i < 2; i++) {
 			data[i].effective &= (__u32)(mask >> 32 * i);
 			data[i].permitted &= (__u32)(mask >> 32 * i);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <xputrace/recording.h>
@@ -14,6 +15,10 @@
 #include "cli/seen.h"
 #include "cli/session_options.h"
 
+/* As env(1) and timeout(1) do. */
+#define EXIT_CANNOT_RECORD 125
+#define EXIT_CANNOT_RUN 126
+
 struct record_context {
 	struct session_options session; /* first: see session_options.h */
 	enum xpt_output format;
@@ -21,6 +26,7 @@ struct record_context {
 	unsigned int sample_every;
 	enum xpt_level level;
 	bool code_objects;
+	bool own_status; /* of what was recorded, not of the command */
 	struct status_line status_line;
 };
 
@@ -70,6 +76,15 @@ static bool take_code_objects(void *context, const char *value, const char **rea
 	return true;
 }
 
+static bool take_exit_status(void *context, const char *value, const char **reason)
+{
+	bool own = !strcmp(value, "own");
+
+	*reason = "expected command or own";
+	((struct record_context *)context)->own_status = own;
+	return own || !strcmp(value, "command");
+}
+
 static const struct option_entry entries[] = {
 	TARGET_OPTIONS,
 	{ 'o', "output", "FILE",
@@ -103,6 +118,8 @@ static const struct option_entry entries[] = {
 	  take_counters },
 	{ 0, "counters-every", "TIME", "read them at this interval (default 10ms)", take_counters_every },
 	{ 0, "counters-per-inference", NULL, "and around each inference: up to 4 perf events", take_per_inference },
+	{ 0, "exit-status", "command|own", "of a COMMAND (default), or whether it was recorded: 0, 1",
+	  take_exit_status },
 	SESSION_OPTIONS,
 };
 
@@ -126,8 +143,10 @@ static const struct command_line line = {
 		"  sudo xputrace record --ops -p $(pidof server) -d 2s\n"
 		"  sudo xputrace record --ops -p $(pidof server) --program resnet50 -d 10s\n"
 		"  sudo xputrace record -p 4711 --counters i915/rcs0-busy/,power/energy-pkg/ -d 10s\n\n"
-		"exit status: 0 recorded, 1 failed (also when the output could not be written, or a program that\n"
-		"was chosen was not seen), 2 wrong usage",
+		"exit status: 0 recorded, 1 failed (also when the output could not be written, a program that\n"
+		"was chosen was not seen, or with --process or --program no program was run), 2 wrong usage.\n"
+		"With a COMMAND its own once it has ended: 128+N for signal N, 127 when it was not found, 126 when\n"
+		"it cannot be run; and 125 where it would be 1. --exit-status own: 0, 1 and 2 as without one",
 };
 
 static void on_status(void *context, const struct xpt_recording_status *status)
@@ -217,18 +236,34 @@ static bool tell_choices(struct xpt_recording *recording)
 	return !unmet;
 }
 
+/* What the status would be without a command, and how the recording and the command have ended. */
+static int with_command(const struct record_context *record, int own, int end, int status)
+{
+	if (!record->session.command || record->own_status)
+		return own;
+	/* It could not be run. */
+	if (end < 0 && status != -1 && WIFEXITED(status) && WEXITSTATUS(status) >= EXIT_CANNOT_RUN)
+		return WEXITSTATUS(status);
+	if (own)
+		return EXIT_CANNOT_RECORD;
+	/* What was stopped before says nothing of the command. */
+	if (end != XPT_END_TARGETS || status == -1)
+		return 0;
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
 static int run(struct record_context *record)
 {
 	const struct session_options *session = &record->session;
 	bool to_stdout = session_writes_to_stdout(session);
-	int summary = to_stdout ? STDERR_FILENO : STDOUT_FILENO, end, error;
+	int summary = to_stdout ? STDERR_FILENO : STDOUT_FILENO, end, error, status;
 	struct xpt_recording *recording;
 	bool met;
 
 	messages_detach();
 	error = create(record, &recording);
 	if (error)
-		return exit_status(error);
+		return with_command(record, exit_status(error), error, -1);
 	end_on_signals(end_recording, recording);
 	error = xpt_recording_start(recording);
 	end = error ?: xpt_recording_run(recording);
@@ -246,11 +281,14 @@ static int run(struct record_context *record)
 			tell_trace(session->output, record->format);
 	}
 	met = end < 0 || tell_choices(recording);
+	if ((session->process_names.count || session->choice_count || session->match) && !xpt_recording_runs(recording))
+		met = false;
+	status = xpt_recording_command_status(recording);
 	end_on_signals(NULL, NULL);
 	xpt_recording_destroy(recording);
 	if (end < 0 || error)
-		return exit_failed(end < 0 ? end : error);
-	return met ? 0 : EXIT_FAILED;
+		return with_command(record, exit_failed(end < 0 ? end : error), end, status);
+	return with_command(record, met ? 0 : EXIT_FAILED, end, status);
 }
 
 int command_record(int argc, char **argv)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/session_options.h"
+#include "cli/commands.h"
 #include "cli/privileges.h"
 
 #include <stdio.h>
@@ -202,10 +203,16 @@ bool take_summary(void *context, const char *value, const char **reason)
 }
 
 /* One of -p, -a and a command; no summary of what has none. */
-static const char *contradiction(const struct session_options *options)
+static const char *contradiction(const struct session_options *options, bool dashes)
 {
 	bool processes = options->pid_count || options->process_names.count;
+	static char text[256];
 
+	if ((processes || options->all_processes) && options->command && !dashes) {
+		snprintf(text, sizeof(text), "'%.150s' is no option; to write there: -o %.50s", options->command[0],
+			 options->command[1] ? "FILE" : options->command[0]);
+		return text;
+	}
 	if (processes + !!options->command + !!options->all_processes != 1)
 		return "say what to trace, one of: -p PID, --process NAME, -a, or -- COMMAND";
 	if (options->type == XPT_PROFILE_TRACE && options->summary)
@@ -225,7 +232,7 @@ int session_options_parse(const struct command_line *line, int argc, char **argv
 		return result;
 	if (first < argc)
 		options->command = argv + first;
-	reason = contradiction(options);
+	reason = contradiction(options, first > 1 && !strcmp(argv[first - 1], "--"));
 	if (reason)
 		return session_options_refuse(line, reason);
 	if (options->quiet && options->log_level == XPT_LOG_INFO)
@@ -236,7 +243,9 @@ int session_options_parse(const struct command_line *line, int argc, char **argv
 
 int session_options_refuse(const struct command_line *line, const char *reason)
 {
-	fprintf(stderr, "xputrace %s: %s (see xputrace %s --help)\n", line->name, reason, line->name);
+	fprintf(stderr, "xputrace %s: ", line->name);
+	print_name(stderr, reason, 0);
+	fprintf(stderr, " (see xputrace %s --help)\n", line->name);
 	return EXIT_USAGE;
 }
 

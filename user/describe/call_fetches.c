@@ -6,7 +6,7 @@
 
 #include "describe/fetch_member.h"
 
-#define MEANING_COUNT (XPT_MEANING_WHEN + 1)
+#define MEANING_COUNT (XPT_MEANING_NEXT_SEQUENCE + 1)
 #define INTERNAL (XPT_MEANING_INFERENCE - XPT_MEANING_LENGTH) /* meanings that descriptions do not have */
 #define MEMBER_COUNT (MEANING_COUNT - 1 - INTERNAL)
 #define OPERATOR_ARGUMENT_MAX 5 /* in a register on every architecture */

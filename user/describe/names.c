@@ -34,15 +34,17 @@ static const char *const role_names[] = {
 };
 
 static const char *const meaning_names[] = {
-	[XPT_MEANING_PROGRAM] = "program", [XPT_MEANING_KEY] = "key",
-	[XPT_MEANING_NAME] = "name",	   [XPT_MEANING_SIZE] = "size",
-	[XPT_MEANING_CORE] = "core",	   [XPT_MEANING_STREAM] = "stream",
-	[XPT_MEANING_STATUS] = "status",   [XPT_MEANING_PARENT] = "parent",
-	[XPT_MEANING_ADDRESS] = "address", [XPT_MEANING_COUNT] = "count",
-	[XPT_MEANING_LENGTH] = "length",   [XPT_MEANING_OBJECT] = "object",
-	[XPT_MEANING_CLASS] = "class",	   [XPT_MEANING_INFERENCE] = "inference",
-	[XPT_MEANING_KEYS] = "keys",	   [XPT_MEANING_BLOCKING] = "blocking",
-	[XPT_MEANING_ORDERED] = "ordered", [XPT_MEANING_WHEN] = "when",
+	[XPT_MEANING_PROGRAM] = "program",   [XPT_MEANING_KEY] = "key",
+	[XPT_MEANING_NAME] = "name",	     [XPT_MEANING_SIZE] = "size",
+	[XPT_MEANING_CORE] = "core",	     [XPT_MEANING_STREAM] = "stream",
+	[XPT_MEANING_STATUS] = "status",     [XPT_MEANING_PARENT] = "parent",
+	[XPT_MEANING_ADDRESS] = "address",   [XPT_MEANING_COUNT] = "count",
+	[XPT_MEANING_LENGTH] = "length",     [XPT_MEANING_OBJECT] = "object",
+	[XPT_MEANING_CLASS] = "class",	     [XPT_MEANING_INFERENCE] = "inference",
+	[XPT_MEANING_KEYS] = "keys",	     [XPT_MEANING_BLOCKING] = "blocking",
+	[XPT_MEANING_ORDERED] = "ordered",   [XPT_MEANING_WHEN] = "when",
+	[XPT_MEANING_TOKENS] = "tokens",     [XPT_MEANING_POSITION] = "position",
+	[XPT_MEANING_SEQUENCE] = "sequence", [XPT_MEANING_NEXT_SEQUENCE] = "next_sequence",
 };
 
 static const char *const code_source_names[] = {

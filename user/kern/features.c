@@ -9,11 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "kern/kern.h"
 #include "kern/mappings.h"
+#include "kern/private.h"
 #include "target/process.h"
 
 #define INITIAL_PID_NAMESPACE 0xEFFFFFFCu /* inode of /proc/self/ns/pid; fixed by the kernel (PROC_PID_INIT_INO) */
@@ -34,12 +35,21 @@ static int try_root(char *detail, size_t size)
 	return geteuid() ? -EPERM : 0;
 }
 
+static int try_sysfs(char *detail, size_t size)
+{
+	(void)detail;
+	(void)size;
+	return access("/sys/kernel", F_OK) ? -errno : 0;
+}
+
 static int try_btf(char *detail, size_t size)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
+	struct btf *btf;
 
 	(void)detail;
 	(void)size;
+	libbpf_tells(NULL);
+	btf = btf__load_vmlinux_btf();
 	/* That says only that none was found; this one, why the usual one cannot be read. */
 	if (!btf)
 		btf = btf__parse("/sys/kernel/btf/vmlinux", NULL);
@@ -157,23 +167,107 @@ static int try_mappings(char *detail, size_t size)
 }
 
 const struct feature features[] = {
-	{ "kernel", FEATURE_REQUIRED, try_kernel, "", "" },
-	{ "root", FEATURE_REQUIRED, try_root, "loading BPF programs, placing probes", "start xputrace with sudo" },
+	{ "kernel", FEATURE_REQUIRED, try_kernel, "", "", 0 },
+	{ "root", FEATURE_REQUIRED, try_root, "loading BPF programs, placing probes", "start xputrace with sudo", 0 },
 	{ "lockdown", FEATURE_REQUIRED, try_lockdown, "BPF programs that read memory",
-	  "the kernel is locked down for confidentiality (often by Secure Boot): boot with lockdown=integrity or none" },
+	  "the kernel is locked down for confidentiality (often by Secure Boot): boot with lockdown=integrity or none",
+	  0 },
+	{ "sysfs", FEATURE_REQUIRED, try_sysfs, "kernel types, tracepoints, the number of CPUs",
+	  "/sys is not mounted: mount -t sysfs sysfs /sys", 0 },
 	{ "btf", FEATURE_REQUIRED, try_btf, "one binary for every kernel",
-	  "use a kernel with CONFIG_DEBUG_INFO_BTF=y (all current distribution kernels have it)" },
-	{ "ring buffer", FEATURE_REQUIRED, try_ring, "getting records out of the kernel", "use Linux 6.1 or later" },
+	  "use a kernel with CONFIG_DEBUG_INFO_BTF=y (all current distribution kernels have it)", 0 },
+	{ "ring buffer", FEATURE_REQUIRED, try_ring, "getting records out of the kernel", "use Linux 6.1 or later",
+	  1ull << CAP_BPF },
 	{ "map_files", FEATURE_REQUIRED, try_map_files, "opening libraries in other mount namespaces, and deleted ones",
-	  "run with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE" },
+	  "run with CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE", 1ull << CAP_CHECKPOINT_RESTORE },
 	{ FEATURE_NAMESPACE, FEATURE_REQUIRED, try_namespace, "process numbers that agree with the kernel's",
-	  "run xputrace on the host, or in a container that shares the host's PID namespace (docker run --pid=host)" },
+	  "run xputrace on the host, or in a container that shares the host's PID namespace (docker run --pid=host)",
+	  0 },
 	{ "session link", FEATURE_ONE_OF, try_session, "cheapest probes; targets that switch stacks (coroutines)",
-	  "comes with Linux 6.13" },
-	{ "multi link", FEATURE_ONE_OF, try_multi, "quick attach and detach", "comes with Linux 6.6" },
-	{ "perf uprobes", FEATURE_ONE_OF, try_perf, "probes on older kernels", "use Linux 6.1 or later" },
+	  "comes with Linux 6.13", CAPABILITIES_TRACING },
+	{ "multi link", FEATURE_ONE_OF, try_multi, "quick attach and detach", "comes with Linux 6.6",
+	  CAPABILITIES_TRACING },
+	{ "perf uprobes", FEATURE_ONE_OF, try_perf, "probes on older kernels", "use Linux 6.1 or later",
+	  CAPABILITIES_TRACING | 1ull << CAP_SYS_ADMIN },
 	{ "mapping events", FEATURE_OPTIONAL, try_mappings, "libraries that a running process opens later",
-	  "run as root, or lower /proc/sys/kernel/perf_event_paranoid to 0" },
+	  "run as root, or lower /proc/sys/kernel/perf_event_paranoid to 0", 1ull << CAP_PERFMON },
 };
 
 const size_t feature_count = sizeof(features) / sizeof(features[0]);
+
+void feature_advice(const struct feature *feature, int error, char *text, size_t size)
+{
+	if (error && (error == -EPERM || error == -EACCES || capabilities_missing(feature->capabilities)) &&
+	    feature->capabilities)
+		capabilities_explain(feature->capabilities, text, size);
+	else if (error == -ESRCH && feature->need == FEATURE_ONE_OF) /* of libbpf, when it has found no kernel types */
+		snprintf(text, size, "see btf");
+	else if (feature->try == try_namespace && error == -ENOENT)
+		snprintf(text, size, "/proc is not mounted: mount -t proc proc /proc");
+	else if (feature->try == try_btf && try_sysfs(text, size))
+		snprintf(text, size, "see sysfs");
+	else
+		snprintf(text, size, "%s", feature->advice);
+}
+
+/* ---- capabilities ---- */
+
+static const struct {
+	unsigned int capability;
+	const char *name;
+} capability_names[] = {
+	{ CAP_BPF, "CAP_BPF" },
+	{ CAP_PERFMON, "CAP_PERFMON" },
+	{ CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE" },
+	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE" },
+	{ CAP_SYS_ADMIN, "CAP_SYS_ADMIN" },
+};
+
+__u64 capabilities_missing(__u64 wanted)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+	__u64 held;
+
+	if (syscall(SYS_capget, &header, data))
+		return 0; /* not known to be */
+	held = data[0].effective | (__u64)data[1].effective << 32;
+	if (held >> CAP_SYS_ADMIN & 1)
+		held |= CAPABILITIES_TRACING | 1ull << CAP_CHECKPOINT_RESTORE;
+	return wanted & ~held;
+}
+
+/* Capabilities there are good for what belongs to the namespace only. */
+static bool in_user_namespace(void)
+{
+	unsigned long long first = 0, outside = 0, count = 0;
+	FILE *file = fopen("/proc/self/uid_map", "re");
+	int fields;
+
+	if (!file)
+		return false;
+	fields = fscanf(file, "%llu %llu %llu", &first, &outside, &count);
+	fclose(file);
+	return fields == 3 && (first || outside || count != 0xFFFFFFFFu);
+}
+
+void capabilities_explain(__u64 wanted, char *text, size_t size)
+{
+	__u64 missing = capabilities_missing(wanted);
+	const char *separator = "missing ";
+	size_t used = 0;
+
+	if (!missing && in_user_namespace())
+		snprintf(text, size, "not permitted in a user namespace: run xputrace outside of it");
+	else if (!missing)
+		snprintf(text, size, "not permitted by a security module or a seccomp filter");
+	for (size_t i = 0; missing && i < sizeof(capability_names) / sizeof(capability_names[0]); i++) {
+		if (!(missing >> capability_names[i].capability & 1) || used >= size)
+			continue;
+		used += (size_t)snprintf(text + used, size - used, "%s%s", separator, capability_names[i].name);
+		separator = ", ";
+	}
+	if (missing && used < size)
+		snprintf(text + used, size - used,
+			 ": start xputrace with sudo, or add what is missing to its container or service");
+}

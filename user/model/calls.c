@@ -248,6 +248,10 @@ static void count(struct model *model, struct passage *passage)
 	}
 	if (call->function->role == XPT_ROLE_EXECUTE || call->function->role == XPT_ROLE_ENQUEUE)
 		steps_inference(&model->steps, passage->process, passage->program, call);
+	if (passage->program && call->function->role == XPT_ROLE_EXECUTE) {
+		note(passage, tokens_call(&passage->program->tokens, &passage->program->view, &passage->event.call));
+		passage->program->view.tokens = tokens_view(passage->program->tokens);
+	}
 	if (passage->program && role_runs(call->function->role)) {
 		note(passage, program_record(passage->program, call));
 		return;

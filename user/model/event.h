@@ -173,6 +173,25 @@ enum name_source {
 const char *name_source_name(enum name_source source); /* "load"; never NULL */
 bool name_is_better(enum name_source source, enum name_source than);
 
+/* What a batch of tokens is for. */
+enum model_phase {
+	PHASE_NONE = 0,	   /* it has none, or failed */
+	PHASE_PREFILL = 1, /* a prompt, or a part of one */
+	PHASE_DECODE = 2,  /* the next token of each of its sequences */
+	PHASES = 3,
+};
+
+/* Of recorded calls. */
+struct model_tokens {
+	struct model_phase_total {
+		__u64 batches, tokens;
+		/* ns, of all: until the batch begins that has the token, where that is the next call; else of the call */
+		__u64 time;
+	} phase[PHASES];
+	/* ns; NULL: none was seen. From the begin of a prompt, and of a batch of tokens, to that of the batch that has the next ones. */
+	const struct statistics *first_token, *output_token;
+};
+
 struct model_program {
 	unsigned int id; /* unique in the recording, from 1 */
 	const struct model_process *process;
@@ -200,9 +219,10 @@ struct model_program {
 	__u64 jobs, failed_jobs;
 	__u64 device_time, queue_time, busy_time;
 	/* Of its recorded calls in which operators were seen: */
-	__u64 stepped;	    /* how many they are */
-	__u64 stepped_time; /* ns, of all together */
-	__u64 covered_time; /* ns of it during which an operator was running */
+	__u64 stepped;			   /* how many they are */
+	__u64 stepped_time;		   /* ns, of all together */
+	__u64 covered_time;		   /* ns of it during which an operator was running */
+	const struct model_tokens *tokens; /* NULL: no batch of tokens was recorded */
 	/* ns: of the call for execute, enqueue begins to wait ends for enqueue, launch begins to completion for launch. */
 	const struct statistics *latency; /* Failed ones included. NULL: none yet */
 	const struct statistics *call;	  /* ns, of the call itself, for enqueue and launch; NULL: none yet */
@@ -262,6 +282,11 @@ struct event_call {
 	__u64 object, class, inference;	 /* as fetched: addresses, and when the inference began that it is in */
 	bool apart;			 /* the inference is on another thread */
 	const struct model_operator *op; /* NULL: too many */
+	/* Of a batch of tokens, which is in a phase unless it failed: */
+	__u64 tokens, position, sequence, next_sequence;
+	enum model_phase phase;
+	__u64 first_token,
+		output_token; /* ns, as in model_tokens, that ended with the begin of this one; 0: none did */
 	const struct xpt_counts *begin_counts, *end_counts; /* as they were read; NULL: were not */
 	struct model_counts counts;			    /* of execute */
 };

@@ -345,6 +345,18 @@ static void value_decode(struct event_call *call, unsigned int meaning, __u64 va
 	case XPT_MEANING_WHEN:
 		call->when = value;
 		break;
+	case XPT_MEANING_TOKENS:
+		call->tokens = value;
+		break;
+	case XPT_MEANING_POSITION:
+		call->position = value;
+		break;
+	case XPT_MEANING_SEQUENCE:
+		call->sequence = value;
+		break;
+	case XPT_MEANING_NEXT_SEQUENCE:
+		call->next_sequence = value;
+		break;
 	case XPT_MEANING_KEYS: /* the address means nothing to anybody */
 		break;
 	default: /* a name that is not a string: nothing to show */

@@ -13,6 +13,7 @@ enum derivation {
 	FROM_RATE,	  /* how many such spans a second has */
 	FROM_ENQUEUED,	  /* from the first time until the enqueue had returned */
 	FROM_QUEUE,	  /* counted, not timed */
+	FROM_TOKENS,	  /* of a batch of a language model */
 };
 
 struct column {
@@ -39,6 +40,11 @@ static const struct column columns[XPT_COLUMNS] = {
 	[XPT_COLUMN_POSTPROCESS] = { "postProc(Us)", FROM_SPAN, XPT_TIME_DEVICE_DONE, XPT_TIME_CALL_ENDS },
 	[XPT_COLUMN_TOTAL_ROUND_TRIP] = { "totalRoundtripTime(Us)", FROM_SPAN, XPT_TIME_CALL_BEGINS,
 					  XPT_TIME_CALL_ENDS },
+	[XPT_COLUMN_PREFILL_TOKENS] = { "prefillTokens", FROM_TOKENS, 0, 0 },
+	[XPT_COLUMN_DECODE_TOKENS] = { "decodeTokens", FROM_TOKENS, 0, 0 },
+	[XPT_COLUMN_TOKEN_RATE] = { "tokensPerSec", FROM_TOKENS, 0, 0 },
+	[XPT_COLUMN_FIRST_TOKEN] = { "firstTokenTime(Us)", FROM_TOKENS, 0, 0 },
+	[XPT_COLUMN_OUTPUT_TOKEN] = { "outputTokenTime(Us)", FROM_TOKENS, 0, 0 },
 };
 
 #define THOUSANDTHS 1000u
@@ -60,7 +66,8 @@ const char *xpt_column_name(enum xpt_column column)
 
 bool latencies_column_whole(enum xpt_column column)
 {
-	return column == XPT_COLUMN_QUEUE_DEPTH || column == XPT_COLUMN_IN_QUEUE;
+	return column == XPT_COLUMN_QUEUE_DEPTH || column == XPT_COLUMN_IN_QUEUE ||
+	       column == XPT_COLUMN_PREFILL_TOKENS || column == XPT_COLUMN_DECODE_TOKENS;
 }
 
 /* 0 is a time that was not observed; one that ends before it begins was paired wrongly. */
@@ -79,6 +86,27 @@ static int rate(__u64 begin, __u64 end, uint64_t *thousandths)
 	if (span(begin, end, &nanoseconds) || !nanoseconds)
 		return -ENODATA;
 	*thousandths = (RATE_OF_ONE_NANOSECOND + nanoseconds / 2) / nanoseconds;
+	return 0;
+}
+
+static int tokens(const struct xpt_sample *sample, enum xpt_column column, uint64_t *thousandths)
+{
+	uint64_t count = sample->prefill_tokens + sample->decode_tokens, nanoseconds, value = 0;
+
+	if (column == XPT_COLUMN_PREFILL_TOKENS)
+		value = sample->prefill_tokens * THOUSANDTHS;
+	else if (column == XPT_COLUMN_DECODE_TOKENS)
+		value = sample->decode_tokens * THOUSANDTHS;
+	else if (column == XPT_COLUMN_FIRST_TOKEN)
+		value = sample->first_token;
+	else if (column == XPT_COLUMN_OUTPUT_TOKEN)
+		value = sample->output_token;
+	else if (!span(sample->time[XPT_TIME_CALL_BEGINS], sample->time[XPT_TIME_CALL_ENDS], &nanoseconds) &&
+		 nanoseconds && count <= UINT32_MAX)
+		value = (uint64_t)((double)count * RATE_OF_ONE_NANOSECOND / (double)nanoseconds);
+	if (!value)
+		return -ENODATA;
+	*thousandths = value;
 	return 0;
 }
 
@@ -101,6 +129,8 @@ int xpt_sample_column(const struct xpt_sample *sample, enum xpt_column column, u
 			return -ENODATA;
 		*thousandths = (uint64_t)sample->in_queue * THOUSANDTHS;
 		return 0;
+	case FROM_TOKENS:
+		return tokens(sample, column, thousandths);
 	case FROM_NOTHING:
 		break;
 	}

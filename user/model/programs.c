@@ -20,6 +20,7 @@ static void program_free(struct program *program)
 		return;
 	statistics_free(program->latency);
 	statistics_free(program->call);
+	tokens_free(program->tokens);
 	free(program->name);
 	free(program);
 }

@@ -11,6 +11,7 @@
 #include "model/functions.h"
 #include "model/processes.h"
 #include "model/statistics.h"
+#include "model/tokens.h"
 
 #define PROGRAM_NAME_MAX 1024	  /* bytes kept of a name */
 #define PROGRAM_ALIVE (~(__u64)0) /* struct program.until: not released */
@@ -27,6 +28,7 @@ struct program {
 	char handle_name[24];
 	char *name; /* NULL: handle_name is used */
 	struct statistics *latency, *call;
+	struct tokens *tokens;
 	__u64 parent;		  /* handle */
 	bool orphan;		  /* the parent may yet lend its name; counted in process.orphans */
 	bool asked;		  /* whether the user named it has been looked up */

@@ -60,7 +60,11 @@ static void read_call(const struct event_call *call, struct inference *result)
 			    .status_name = call->status_name,
 			    .has_core = has(call->have, XPT_MEANING_CORE),
 			    .core = call->core,
-			    .failed = call->outcome == OUTCOME_FAILED },
+			    .failed = call->outcome == OUTCOME_FAILED,
+			    .prefill_tokens = call->phase == PHASE_PREFILL ? call->tokens : 0,
+			    .decode_tokens = call->phase == PHASE_DECODE ? call->tokens : 0,
+			    .first_token = call->first_token,
+			    .output_token = call->output_token },
 	};
 	read_counts(&call->counts, &result->sample);
 	if (call->function->role != XPT_ROLE_LAUNCH) {

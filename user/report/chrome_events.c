@@ -133,6 +133,14 @@ static void add_values(struct text *text, const struct event_call *call)
 		chrome_hexadecimal(text, ",\"address\":", call->address);
 	if (HAS(call, XPT_MEANING_COUNT))
 		chrome_unsigned(text, ",\"count\":", call->count);
+	if (HAS(call, XPT_MEANING_TOKENS))
+		chrome_unsigned(text, ",\"tokens\":", call->tokens);
+	if (call->phase)
+		text_string(text, call->phase == PHASE_PREFILL ? ",\"phase\":\"prefill\"" : ",\"phase\":\"decode\"");
+	if (call->first_token)
+		chrome_microseconds(text, ",\"first_token_us\":", call->first_token);
+	if (call->output_token)
+		chrome_microseconds(text, ",\"output_token_us\":", call->output_token);
 }
 
 /* Sums of jobs of which something was seen; what was not is left out. */

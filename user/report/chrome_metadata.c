@@ -126,6 +126,30 @@ static void add_stepped(struct text *text, const struct model_program *program)
 	text_literal(text, "}");
 }
 
+static void add_phase(struct text *text, const char *name, const struct model_phase_total *total)
+{
+	text_literal(text, "\"");
+	text_string(text, name);
+	text_literal(text, "\":{\"batches\":");
+	text_unsigned(text, total->batches);
+	chrome_member_unsigned(text, "tokens", total->tokens);
+	chrome_member_unsigned(text, "time_ns", total->time);
+	text_literal(text, "}");
+}
+
+static void add_tokens(struct text *text, const struct model_tokens *tokens)
+{
+	if (!tokens)
+		return;
+	text_literal(text, ",\"tokens\":{");
+	add_phase(text, "prefill", &tokens->phase[PHASE_PREFILL]);
+	text_literal(text, ",");
+	add_phase(text, "decode", &tokens->phase[PHASE_DECODE]);
+	add_statistics(text, "first_token_ns", tokens->first_token);
+	add_statistics(text, "output_token_ns", tokens->output_token);
+	text_literal(text, "}");
+}
+
 static void add_program(struct text *text, const struct model_program *program)
 {
 	text_literal(text, "{\"id\":");
@@ -153,6 +177,7 @@ static void add_program(struct text *text, const struct model_program *program)
 		chrome_member_unsigned(text, "unended", program->unended);
 	add_device_work(text, program);
 	add_stepped(text, program);
+	add_tokens(text, program->tokens);
 	add_statistics(text, "latency_ns", program->latency);
 	add_statistics(text, "call_ns", program->call);
 	text_literal(text, "}");

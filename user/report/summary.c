@@ -11,6 +11,7 @@
 #include "report/summary_code.h"
 #include "report/summary_operators.h"
 #include "report/summary_rows.h"
+#include "report/summary_tokens.h"
 
 #define ROWS_MAX 40
 
@@ -401,6 +402,8 @@ static int print_tables(const struct model *model, const struct summary_closing 
 		error = print_programs(&programs, seconds, out, width);
 	else if (!error)
 		fprintf(out, "no program was run\n\n");
+	if (!error)
+		error = summary_tokens(model, out, width);
 	if (!error)
 		error = summary_operators(model, out, width);
 	if (!error)

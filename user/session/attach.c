@@ -606,3 +606,87 @@ size_t attacher_files(const struct attacher *attacher)
 {
 	return attacher->attached.count;
 }
+
+/* ---- why nothing was recorded ---- */
+
+#define LISTED_MAX 8
+
+struct name_list {
+	char text[640];
+	size_t used, count;
+};
+
+static void list_name(struct name_list *list, const char *name)
+{
+	size_t left = sizeof(list->text) - list->used;
+
+	list->count++;
+	if (list->count > LISTED_MAX || strlen(name) + 32 > left)
+		return;
+	list->used += (size_t)snprintf(list->text + list->used, left, "%s%.64s", list->count > 1 ? ", " : "", name);
+}
+
+static const char *list_end(struct name_list *list)
+{
+	if (list->count > LISTED_MAX)
+		snprintf(list->text + list->used, sizeof(list->text) - list->used, " and %zu more",
+			 list->count - LISTED_MAX);
+	return list->text;
+}
+
+static void explain_runtime(const struct attacher *attacher, const struct description *runtime, size_t file,
+			    bool before, const __u64 *calls)
+{
+	const struct registry *registry = attacher->options.registry;
+	struct name_list absent = {}, idle = {}, called = {};
+
+	for (size_t i = 0; i < registry->spec_count; i++) {
+		const struct call_spec *spec = registry->specs[i];
+
+		if (registry->spec_runtime[i] != runtime || !wants(attacher, spec->wire.role))
+			continue;
+		list_name(!attacher->cost[i] ? &absent : calls[i] ? &called : &idle, spec->function);
+	}
+	if (called.count)
+		log_info(attacher->log, "%s: %s; called: %s", attacher->files.files[file]->path, runtime->title,
+			 list_end(&called));
+	else
+		log_info(attacher->log, "%s: %s; %zu functions have probes, none of them was called%s",
+			 attacher->files.files[file]->path, runtime->title, idle.count,
+			 before ? ": loaded before, nothing ran since" : "");
+	if (idle.count)
+		log_info(attacher->log, "%s: never called: %s", runtime->name, list_end(&idle));
+	if (absent.count)
+		log_info(attacher->log, "%s: found in no file: %s", runtime->name, list_end(&absent));
+}
+
+void attacher_explain(const struct attacher *attacher, size_t before, const __u64 *calls)
+{
+	const struct registry *registry = attacher->options.registry;
+	const struct analysed_files *files = &attacher->files;
+	struct name_list searched = {};
+	bool found = false;
+
+	for (size_t r = 0; r < registry->runtime_count; r++) {
+		size_t i = 0;
+
+		while (i < files->count && !found_runtime(&files->files[i]->contents.found, registry->runtimes[r]))
+			i++;
+		if (i < files->count)
+			explain_runtime(attacher, registry->runtimes[r], i, i < before, calls);
+		found |= i < files->count;
+	}
+	for (size_t i = 0; i < files->count; i++)
+		list_name(&searched, basename(files->files[i]->path));
+	if (!found && searched.count)
+		log_info(attacher->log,
+			 "searched %zu files, none of which has a described runtime: %s (see `xputrace list runtimes`)",
+			 searched.count, list_end(&searched));
+	else if (!found)
+		log_info(attacher->log, "no file was searched: no process that could be traced was there");
+}
+
+size_t attacher_searched(const struct attacher *attacher)
+{
+	return attacher->files.count;
+}

@@ -80,6 +80,12 @@ struct attacher_scanned {
 	size_t probes;
 };
 struct attacher_scanned attacher_scanned(const struct attacher *attacher);
-size_t attacher_files(const struct attacher *attacher); /* with probes, of all processes */
+size_t attacher_files(const struct attacher *attacher);	   /* with probes, of all processes */
+size_t attacher_searched(const struct attacher *attacher); /* files, with something in them or not */
+/*
+ * Where nothing ran: what was searched, found and called, to the log. before: attacher_searched() when tracing began; calls: by
+ * spec.
+ */
+void attacher_explain(const struct attacher *attacher, size_t before, const __u64 *calls);
 
 #endif

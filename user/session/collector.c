@@ -3,6 +3,7 @@
 #include "session/collector.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -56,10 +57,18 @@ static int copy_options(struct collector *collector, const struct collector_opti
 	collector->pids = calloc(options->pid_count ?: 1, sizeof(*collector->pids));
 	collector->names = calloc(options->name_count ?: 1, sizeof(*collector->names));
 	collector->process_names = calloc(options->process_name_count ?: 1, sizeof(*collector->process_names));
-	if (!collector->pids || !collector->names || !collector->process_names)
+	collector->process_names_met = calloc(options->process_name_count ?: 1, sizeof(bool));
+	if (!collector->pids || !collector->names || !collector->process_names || !collector->process_names_met)
 		return -ENOMEM;
-	if (options->pid_count)
-		memcpy(collector->pids, options->pids, options->pid_count * sizeof(*collector->pids));
+	collector->options.pid_count = 0;
+	for (size_t i = 0; i < options->pid_count; i++) {
+		size_t known = 0;
+
+		while (known < collector->options.pid_count && collector->pids[known] != options->pids[i])
+			known++;
+		collector->pids[known] = options->pids[i];
+		collector->options.pid_count += known == collector->options.pid_count;
+	}
 	for (size_t i = 0; i < options->name_count; i++) {
 		collector->names[i] = options->names[i];
 		collector->names[i].name = strdup(options->names[i].name);
@@ -100,7 +109,7 @@ static int create_device_side(struct collector *collector, const struct collecto
 /* Says which feature is missing, and what to do about it. */
 static bool explain_feature(const struct collector *collector, const struct feature *feature)
 {
-	char detail[256];
+	char detail[256], advice[256];
 	int error = feature->need == FEATURE_REQUIRED ? feature->try(detail, sizeof(detail)) : 0;
 
 	if (!error)
@@ -110,8 +119,8 @@ static bool explain_feature(const struct collector *collector, const struct feat
 			  strerror(-error));
 		return true;
 	}
-	log_error(&collector->log, "this machine lacks %s, needed for %s: %s", feature->name, feature->gives,
-		  feature->advice);
+	feature_advice(feature, error, advice, sizeof(advice));
+	log_error(&collector->log, "this machine lacks %s, needed for %s: %s", feature->name, feature->gives, advice);
 	return true;
 }
 
@@ -178,11 +187,26 @@ int collector_create(const struct collector_options *options, struct collector *
 
 static void explain_kernel(const struct collector *collector, int error)
 {
+	__u64 wanted = CAPABILITIES_TRACING | 1ull << CAP_CHECKPOINT_RESTORE;
+	bool denied = error == -EPERM || error == -EACCES;
+	char text[256];
+
+	/* Which has no error of its own: the probe is refused. */
+	if (collector->options.link == XPT_LINK_PERF) {
+		wanted |= 1ull << CAP_SYS_ADMIN;
+		denied |= capabilities_missing(wanted) != 0;
+	}
 	for (size_t i = 0; i < feature_count && !error_is_shortage(error); i++) {
-		if (explain_feature(collector, &features[i]))
+		if (denied && capabilities_missing(wanted))
+			break;
+		if (!(denied && features[i].capabilities) && explain_feature(collector, &features[i]))
 			return;
 	}
-	log_error(&collector->log, "cannot set up tracing in the kernel: %s (see `xputrace check`)", strerror(-error));
+	if (denied)
+		capabilities_explain(wanted, text, sizeof(text));
+	else
+		snprintf(text, sizeof(text), "%s (see `xputrace check`)", strerror(-error));
+	log_error(&collector->log, "cannot set up tracing in the kernel: %s", text);
 }
 
 #define REGION_ROLES (1u << XPT_ROLE_REGION) /* asked for by name */
@@ -414,6 +438,7 @@ int collector_start(struct collector *collector)
 	if (error)
 		return error;
 	collector->ready = true;
+	collector->searched_before = attacher_searched(collector->attacher);
 	collector->started = clock_monotonic();
 	targets_report(collector);
 	return collector->options.command ? command_release(&collector->command) : 0;
@@ -531,6 +556,11 @@ void collector_finish(struct collector *collector)
 	records_losses(collector);
 }
 
+void collector_explain(const struct collector *collector)
+{
+	attacher_explain(collector->attacher, collector->searched_before, collector->spec_calls);
+}
+
 void collector_free(struct collector *collector)
 {
 	if (!collector)
@@ -554,6 +584,7 @@ void collector_free(struct collector *collector)
 	for (size_t i = 0; collector->process_names && i < collector->options.process_name_count; i++)
 		free(collector->process_names[i]);
 	free(collector->process_names);
+	free(collector->process_names_met);
 	free(collector->names);
 	free(collector->pids);
 	free(collector->pending);

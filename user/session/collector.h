@@ -108,6 +108,7 @@ struct collector {
 		options; /* pids, process names, names: its own copies; runtimes, drivers, counters and files: only during creation */
 	pid_t *pids;
 	char **process_names;
+	bool *process_names_met; /* one that has the name was seen */
 	struct xpt_handle_name *names;
 	struct log log;
 	struct registry *registry;
@@ -145,6 +146,7 @@ struct collector {
 	__u64 lost; /* sum of all causes */
 	__u64 last_loss_time;
 	__u64 losses[XPT_LOSS_MAX]; /* as last read */
+	size_t searched_before;	    /* files, when tracing began */
 	__u64 *spec_calls;	    /* by spec: recorded */
 	__u64 events, ioctls;	    /* of drivers: passed on */
 	struct objects objects;
@@ -174,6 +176,7 @@ void collector_wake(struct collector *collector); /* from anywhere, also signal 
 int collector_work(struct collector *collector);
 /* Places nothing any more, takes all probes off, passes on what is left, and the totals. */
 void collector_finish(struct collector *collector);
+void collector_explain(const struct collector *collector); /* why nothing ran, to the log */
 void collector_free(struct collector *collector);
 /* A thread of the process that waits for this goes on. False: it did so before, at its deadline. */
 bool collector_answer(struct collector *collector, pid_t tgid, __u64 ticket);
@@ -194,7 +197,9 @@ static inline void collector_pass_text(struct collector *collector, struct xpt_r
 }
 
 /* targets.c: processes, the command, libraries that come later */
-int targets_look(struct collector *collector);	  /* before anything is made: can the processes be traced? */
+int targets_look(struct collector *collector); /* before anything is made: can the processes be traced? */
+/* Why a process cannot be looked at: error of process_info_read() and the like. */
+void targets_explain(const struct log *log, pid_t pid, int error);
 int targets_start(struct collector *collector);	  /* attaches; a command waits for command_release() */
 void targets_report(struct collector *collector); /* what has been attached to, to the log */
 void targets_free(struct collector *collector);

@@ -23,9 +23,8 @@ static _Noreturn void child_run(char *const *arguments, int release, int failure
 		_exit(0);
 	execvp(arguments[0], arguments);
 	error = errno;
-	if (write(failure, &error, sizeof(error)) < 0)
-		_exit(126);
-	_exit(127);
+	/* As shells do; the reader may be gone. */
+	_exit(write(failure, &error, sizeof(error)) > 0 && error != ENOENT ? 126 : 127);
 }
 
 int command_start(char *const *arguments, struct command *command)
@@ -85,7 +84,12 @@ int command_exec_error(struct command *command)
 	length = read(command->failure, &error, sizeof(error));
 	close(command->failure);
 	command->failure = -1;
-	return length == sizeof(error) ? -error : 0;
+	if (length != sizeof(error))
+		return 0;
+	/* It does nothing more than end. */
+	if (command->status == -1)
+		waitpid(command->pid, &command->status, 0);
+	return -error;
 }
 
 int command_reap(struct command *command)

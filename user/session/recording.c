@@ -292,8 +292,11 @@ int xpt_recording_run(struct xpt_recording *recording)
 			return recording->ended_by = XPT_END_OUTPUT;
 		if (__atomic_load_n(&recording->stopped, __ATOMIC_RELAXED))
 			return recording->ended_by = XPT_END_STOPPED;
-		if (targets_ended(recording->collector))
+		if (targets_ended(recording->collector)) {
+			if (recording->collector->error)
+				return recording->collector->error;
 			return recording->ended_by = XPT_END_TARGETS;
+		}
 		if (clock_monotonic() >= end)
 			return recording->ended_by = XPT_END_DURATION;
 	}
@@ -338,6 +341,10 @@ int xpt_recording_finish(struct xpt_recording *recording)
 	note_losses(recording);
 	error = records_end(collector, end_name(recording->ended_by));
 	written = output_finish(recording->output);
+	if (recording->ended_by && recording->ended_by != XPT_END_OUTPUT && !xpt_recording_runs(recording)) {
+		log_warn(&collector->log, "no program was run");
+		collector_explain(collector);
+	}
 	if (written == -ETIMEDOUT)
 		log_error(&collector->log, "%s is blocked and was given up: %llu records could not be written",
 			  recording->output_name, (unsigned long long)output_lost(recording->output));
@@ -367,6 +374,30 @@ int xpt_recording_summary(struct xpt_recording *recording, int descriptor, unsig
 int xpt_recording_command_status(const struct xpt_recording *recording)
 {
 	return recording->collector->command.pid ? recording->collector->command.status : -1;
+}
+
+uint64_t xpt_recording_runs(const struct xpt_recording *recording)
+{
+	const struct model *model = output_model(recording->output);
+	uint64_t runs = 0;
+
+	for (size_t i = 0; i < model_program_count(model); i++) {
+		const struct model_program *program = model_program(model, i);
+
+		runs += program->total_known ? program->total.calls : program->recorded;
+	}
+	for (size_t i = 0; i < model_call_total_count(model); i++) { /* of kernels that are not known */
+		const struct model_call_total *total = model_call_total(model, i);
+
+		if (total->function->role == XPT_ROLE_LAUNCH)
+			runs += total->total_known ? total->total.calls : total->recorded;
+	}
+	for (size_t i = 0; i < model_region_total_count(model); i++) {
+		const struct model_region_total *total = model_region_total(model, i);
+
+		runs += total->duration ? statistics_count(total->duration) : 0;
+	}
+	return runs;
 }
 
 int xpt_recording_programs(struct xpt_recording *recording,

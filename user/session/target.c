@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "describe/registry.h"
 #include "kern/features.h"
+#include "session/collector.h"
 #include "target/functions.h"
 #include "target/operators.h"
 
@@ -66,10 +67,7 @@ static int walk_process(struct walk *walk)
 	int error = process_info_read(walk->options->pid, &info);
 
 	if (error) {
-		log_error(&walk->log,
-			  error == -ESRCH ? "there is no process %d" :
-					    "cannot look at process %d: %s (start it with sudo)",
-			  walk->options->pid, strerror(-error));
+		targets_explain(&walk->log, walk->options->pid, error);
 		return error;
 	}
 	if (info.is_32bit) {
@@ -80,8 +78,7 @@ static int walk_process(struct walk *walk)
 	if (!error) {
 		error = process_mapped_files(info.tgid, &mapped);
 		if (error)
-			log_error(&walk->log, "cannot read the mappings of process %d: %s%s", info.tgid,
-				  strerror(-error), error == -EACCES || error == -EPERM ? " (start it with sudo)" : "");
+			targets_explain(&walk->log, info.tgid, error);
 	}
 	if (!error) {
 		for (size_t i = 0; i < mapped.count && !error; i++) {
@@ -175,6 +172,8 @@ static int visit_runtimes(struct walk *walk, const struct mapped_file *mapped, c
 			.functions = runtime->call_count,
 			.file = mapped->path,
 			.found = count_found(walk, found, runtime),
+			.libraries = (const char *const *)runtime->libraries,
+			.library_count = runtime->library_count,
 		};
 		if (found_runtime(found, runtime))
 			result = walk->runtime_visit(walk->context, &info);
@@ -190,7 +189,13 @@ int xpt_target_runtimes(const struct xpt_target_options *options,
 
 	for (size_t i = 0; !result && !options->pid && !options->file && i < walk.registry->runtime_count; i++) {
 		const struct description *runtime = walk.registry->runtimes[i];
-		struct xpt_runtime_info info = { runtime->name, runtime->title, runtime->call_count, NULL, 0 };
+		struct xpt_runtime_info info = {
+			.name = runtime->name,
+			.title = runtime->title,
+			.functions = runtime->call_count,
+			.libraries = (const char *const *)runtime->libraries,
+			.library_count = runtime->library_count,
+		};
 
 		result = visit(context, &info);
 	}
@@ -338,15 +343,17 @@ int xpt_check(void (*visit)(void *context, const struct xpt_feature *feature), v
 	bool required = true, one_of = false;
 
 	for (size_t i = 0; i < feature_count; i++) {
-		char detail[256] = "";
+		char detail[256] = "", advice[256];
 		struct xpt_feature feature = {
 			.name = features[i].name,
 			.need = (enum xpt_need)features[i].need,
 			.gives = features[i].gives,
-			.advice = features[i].advice,
+			.advice = advice,
 			.detail = detail,
 			.error = features[i].try(detail, sizeof(detail)),
 		};
+
+		feature_advice(&features[i], feature.error, advice, sizeof(advice));
 
 		if (feature.need == XPT_NEED_REQUIRED && feature.error)
 			required = false;

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "kern/features.h"
 #include "session/collector.h"
 #include "target/process.h"
 
@@ -178,13 +179,30 @@ static int refuse(struct collector *collector, pid_t pid, const struct process_i
 	return 0;
 }
 
+void targets_explain(const struct log *log, pid_t pid, int error)
+{
+	char text[256];
+
+	if (error == -ESRCH && kill(pid, 0) && errno == ESRCH)
+		log_error(log, "there is no process %d", pid);
+	else if (error == -ESRCH)
+		log_error(log,
+			  "process %d is not in /proc: it is not mounted, or with hidepid and CAP_SYS_PTRACE is missing",
+			  pid);
+	else if (error == -EACCES || error == -EPERM) {
+		capabilities_explain(1ull << CAP_SYS_PTRACE, text, sizeof(text));
+		log_error(log, "cannot look at process %d: %s", pid, text);
+	} else {
+		log_error(log, "cannot look at process %d: %s", pid, strerror(-error));
+	}
+}
+
 static int look_at(struct collector *collector, pid_t pid, struct process_info *info)
 {
 	int error = process_info_read(pid, info);
 
 	if (error) {
-		log_error(&collector->log, error == -ESRCH ? "there is no process %d" : "cannot look at process %d: %s",
-			  pid, strerror(-error));
+		targets_explain(&collector->log, pid, error);
 		return error;
 	}
 	error = refuse(collector, pid, info, 1);
@@ -215,6 +233,10 @@ static int attach_process(struct collector *collector, pid_t pid)
 	error = look_at(collector, pid, &info);
 	if (error)
 		return error;
+	if (followed_find(collector, info.tgid)) { /* another thread of it was named, too */
+		process_info_free(&info);
+		return 0;
+	}
 	followed = followed_add(collector, info.tgid);
 	if (!followed)
 		error = -ENOMEM;
@@ -226,7 +248,9 @@ static int attach_process(struct collector *collector, pid_t pid)
 		followed->attached = attacher_scanned(collector->attacher);
 		if (placed < 0) {
 			error = placed;
-			if (error != -EINTR)
+			if (error == -EACCES)
+				targets_explain(&collector->log, pid, error);
+			else if (error != -EINTR)
 				log_error(&collector->log,
 					  error == -ESRCH ? "process %d has ended while probes were placed" :
 							    "cannot place probes in process %d: %s",
@@ -254,8 +278,18 @@ static void report_process(struct collector *collector, const struct followed *f
 void targets_report(struct collector *collector)
 {
 	size_t stepped = attacher_figures(collector->attacher)->sites[SITE_STEPPED];
+	bool others = collector->options.all_processes || collector->options.process_name_count;
 	struct link *link, *following;
+	char text[256];
 
+	if (others && capabilities_missing(1ull << CAP_SYS_PTRACE)) {
+		capabilities_explain(1ull << CAP_SYS_PTRACE, text, sizeof(text));
+		log_warn(&collector->log, "processes of others are not seen: %s", text);
+	}
+	for (size_t i = 0; i < collector->options.process_name_count; i++)
+		if (!collector->process_names_met[i])
+			log_warn(&collector->log, "no process is called %s yet: waiting for one",
+				 collector->process_names[i]);
 	if (collector->options.all_processes)
 		log_info(&collector->log, "attached to all processes: %zu files with runtimes so far",
 			 attacher_files(collector->attacher));
@@ -276,8 +310,9 @@ void targets_report(struct collector *collector)
 }
 
 /* The name that it has, or that of the file that it runs. */
-static bool is_named(const struct collector *collector, pid_t tgid)
+static bool is_named(struct collector *collector, pid_t tgid)
 {
+	bool named = false;
 	char name[XPT_TASK_NAME_LEN] = "", path[32], file[PATH_MAX];
 	const char *base;
 	ssize_t length;
@@ -292,10 +327,12 @@ static bool is_named(const struct collector *collector, pid_t tgid)
 	for (size_t i = 0; i < collector->options.process_name_count; i++) {
 		const char *wanted = collector->process_names[i];
 
-		if (!strncmp(wanted, name, XPT_TASK_NAME_LEN - 1) || (base && !strcmp(wanted, base + 1)))
-			return true;
+		if (strncmp(wanted, name, XPT_TASK_NAME_LEN - 1) && (!base || strcmp(wanted, base + 1)))
+			continue;
+		collector->process_names_met[i] = true;
+		named = true;
 	}
-	return false;
+	return named;
 }
 
 /* Best effort: it may be gone again. But whether it may be followed at all is reported. */
@@ -612,16 +649,22 @@ static void find_missed(struct collector *collector)
 		process_each(adopt_missed, collector);
 }
 
+static void check_command(struct collector *collector)
+{
+	int error = command_exec_error(&collector->command);
+
+	if (!error)
+		return;
+	log_error(&collector->log, "cannot run %s: %s", collector->options.command[0], strerror(-error));
+	collector->error = error;
+}
+
 /* What the records should have reported, in case some were lost: processes that have ended. */
 void targets_check(struct collector *collector)
 {
-	int error = command_exec_error(&collector->command);
 	struct link *link, *following;
 
-	if (error) {
-		log_error(&collector->log, "cannot run %s: %s", collector->options.command[0], strerror(-error));
-		collector->error = error;
-	}
+	check_command(collector);
 	command_reap(&collector->command);
 	link_each(link, following, &collector->followed)
 	{
@@ -638,6 +681,7 @@ bool targets_ended(struct collector *collector)
 	if (collector->options.all_processes || collector->options.process_name_count ||
 	    collector->followed_map.count || kern_family_members(collector->kern))
 		return false;
+	check_command(collector);
 	/* Its last words came before it could be waited for. */
 	return !collector->command.pid || command_reap(&collector->command);
 }

@@ -82,6 +82,8 @@ const char *tracefs_advice(int error)
 {
 	switch (error) {
 	case -ENOENT:
+		if (access("/sys/kernel", F_OK))
+			return "/sys is not mounted: mount -t sysfs sysfs /sys";
 		return "tracefs is not mounted, or has no events: mount -t tracefs tracefs /sys/kernel/tracing";
 	case -EACCES:
 		return "tracefs can be read by root only: try sudo";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* vAccel: TensorFlow models on even programs, Torch on odd ones; every run stands inside a named region. */
+/* vAccel: TensorFlow models on even programs, Torch from blobs on odd ones; every run stands inside a named region. */
 #include "workload.h"
 
 #define MODEL 2 /* type of a resource */
@@ -12,10 +12,21 @@ struct region {
 	size_t size;
 };
 
+struct blob {
+	uint32_t type;
+	char *name;
+	char *path;
+	bool path_owned;
+	uint8_t *data;
+	bool data_owned;
+	size_t size;
+};
+
 #define FUNCTIONS(X)                                                                                              \
 	X(vaccel_session_new, int, void **, uint32_t)                                                             \
 	X(vaccel_session_delete, int, void *)                                                                     \
 	X(vaccel_resource_new, int, void **, const char *, int)                                                   \
+	X(vaccel_resource_from_blobs, int, void **, const struct blob **, size_t, int)                            \
 	X(vaccel_resource_delete, int, void *)                                                                    \
 	X(vaccel_resource_register, int, void *, void *)                                                          \
 	X(vaccel_resource_unregister, int, void *, void *)                                                        \
@@ -62,9 +73,14 @@ static void vaccel_begin(struct run *run)
 	CALL(vaccel_session_new, (&vaccel->session, 0));
 	for (unsigned int i = 0; i < run->options->programs; i++) {
 		const char *name = program_name("/models/vaccel", i, run->round);
+		const struct blob blob = { .name = (char *)name, .path = "/run/blob" }, *blobs[] = { &blob };
 		void **model = &vaccel->models[i];
 
-		CALL(vaccel_resource_new, (model, name, MODEL), .program = name, .handle = SOME(*model));
+		if (i % 2)
+			CALL(vaccel_resource_from_blobs, (model, blobs, 1, MODEL), .program = name,
+			     .handle = SOME(*model));
+		else
+			CALL(vaccel_resource_new, (model, name, MODEL), .program = name, .handle = SOME(*model));
 		CALL(vaccel_resource_register, (*model, vaccel->session));
 		if (i % 2)
 			CALL(vaccel_torch_model_load, (vaccel->session, *model));

@@ -26,6 +26,16 @@ struct vaccel_resource {
 	size_t nr_paths;
 };
 
+struct vaccel_blob {
+	uint32_t type;
+	char *name;
+	char *path;
+	bool path_owned;
+	uint8_t *data;
+	bool data_owned;
+	size_t size;
+};
+
 struct vaccel_prof_region {
 	const char *name;
 	bool name_owned;
@@ -36,6 +46,7 @@ struct vaccel_prof_region {
 
 _Static_assert(offsetof(struct vaccel_session, rundir) == 21, "layout of a session");
 _Static_assert(offsetof(struct vaccel_resource, paths) == 24, "layout of a resource");
+_Static_assert(offsetof(struct vaccel_blob, name) == 8, "layout of a blob");
 _Static_assert(sizeof(struct vaccel_prof_region) == 40, "layout of a region");
 
 STANDIN_API int vaccel_session_new(struct vaccel_session **session, uint32_t flags)
@@ -69,6 +80,27 @@ STANDIN_API int vaccel_resource_new(struct vaccel_resource **resource, const cha
 		made->paths[0] = strdup(path);
 	*resource = made;
 	return made->paths && made->paths[0] ? 0 : ENOMEM;
+}
+
+/* Exported, and called below through its name, as in the library. */
+STANDIN_API int vaccel_resource_init_from_blobs(struct vaccel_resource *resource, const struct vaccel_blob **blobs,
+						size_t count, int type)
+{
+	if (!blobs || !count)
+		return EINVAL;
+	resource->type = type;
+	resource->nr_paths = 1;
+	resource->paths = calloc(1, sizeof(*resource->paths));
+	if (resource->paths)
+		resource->paths[0] = strdup(blobs[0]->path);
+	return resource->paths && resource->paths[0] ? 0 : ENOMEM;
+}
+
+STANDIN_API int vaccel_resource_from_blobs(struct vaccel_resource **resource, const struct vaccel_blob **blobs,
+					   size_t count, int type)
+{
+	*resource = calloc(1, sizeof(**resource));
+	return *resource ? vaccel_resource_init_from_blobs(*resource, blobs, count, type) : ENOMEM;
 }
 
 STANDIN_API int vaccel_resource_delete(struct vaccel_resource *resource)

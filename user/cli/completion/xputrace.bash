@@ -2,12 +2,27 @@
 # Completion of xputrace for bash.
 # shellcheck shell=bash
 
-# Numbers of the processes that can be looked at.
+# Numbers of the processes that have a library of a runtime; of all where none is known to.
 _xputrace_pids() {
-	local entry
-	for entry in /proc/[0-9]*; do
-		echo "${entry#/proc/}"
+	local entry found pattern
+	pattern=$(xputrace list runtimes --format json 2>/dev/null | grep -o '"libraries":\[[^]]*' | cut -d '[' -f 2 |
+		tr -d '"' | tr ',' '\n' | sed 's/[.+]/\\&/g; s/[*]/[^\/]*/g' | sort -u | paste -s -d '|')
+	found=$([ -n "$pattern" ] && grep -lsE "/($pattern)( \\(deleted\\))?\$" /proc/[0-9]*/maps)
+	for entry in ${found:-/proc/[0-9]*}; do
+		entry=${entry#/proc/}
+		echo "${entry%/maps}"
 	done
+}
+
+_xputrace_runtimes() {
+	xputrace list runtimes 2>/dev/null | awk 'NR > 1 { print $1 }'
+}
+
+# Completes the last of words with commas between: WORDS CURRENT.
+_xputrace_last() {
+	local before=""
+	[[ $2 == *,* ]] && before=${2%,*},
+	mapfile -t COMPREPLY < <(compgen -P "$before" -W "$1" -- "${2##*,}")
 }
 
 # Names of the collectors that run, for those who may know.
@@ -43,7 +58,15 @@ _xputrace() {
 	done
 	case $previous in
 	-p | --pid)
-		mapfile -t COMPREPLY < <(compgen -W "$(_xputrace_pids)" -- "$current")
+		_xputrace_last "$(_xputrace_pids)" "$current"
+		return
+		;;
+	--only)
+		_xputrace_last "$(_xputrace_runtimes)" "$current"
+		return
+		;;
+	--exit-status)
+		mapfile -t COMPREPLY < <(compgen -W "command own" -- "$current")
 		return
 		;;
 	-o | --output | --output-dir | -f | --file | -r | --runtime | --driver)
@@ -109,13 +132,13 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "$(xputrace list counters 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$current")
 		return
 		;;
-	-w | --window | --window-time | --after | --cooldown | --max-files | --max-bytes | -c | --core | --last | -t | --time | --timeout | --gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --only | --region | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep | --offset | --cores | --max-events | --session-id | --wait-limit | --code-wait-limit | --object-limit | --process-limit | --total-limit)
+	-w | --window | --window-time | --after | --cooldown | --max-files | --max-bytes | -c | --core | --last | -t | --time | --timeout | --gpu | --cpu | --every | --counters | --counters-every | -d | --duration | -n | --name | -s | --sample | -b | --buffer | --region | -P | --program | --samples | --skip | --delay | -m | --match | --rotate | --keep | --offset | --cores | --max-events | --session-id | --wait-limit | --code-wait-limit | --object-limit | --process-limit | --total-limit)
 		return
 		;;
 	esac
 	case $command in
 	record)
-		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program -m --match -s --sample --format --ops --level --codeobj --code-wait-limit --counters --counters-every --counters-per-inference" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program -m --match -s --sample --format --ops --level --codeobj --code-wait-limit --counters --counters-every --counters-per-inference --exit-status" -- "$current")
 		;;
 	profile)
 		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program --samples --counters --type --summary --skip --delay" -- "$current")
