@@ -7,8 +7,8 @@
 
 static const struct log log_said = { .write = on_message };
 
-#define OPEN(events, ...)                                                 \
-	call_events_open(&log_said, (const char *const[]){ __VA_ARGS__ }, \
+#define OPEN(events, ...)                                                       \
+	call_events_open(&log_said, NULL, (const char *const[]){ __VA_ARGS__ }, \
 			 sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *), events)
 
 static bool is_open(int descriptor)

@@ -112,7 +112,8 @@ static int allocate(size_t count, const struct cpus *online, struct call_events 
 	return 0;
 }
 
-int call_events_open(const struct log *log, const char *const *names, size_t count, struct call_events *events)
+int call_events_open(const struct log *log, const char *tracefs, const char *const *names, size_t count,
+		     struct call_events *events)
 {
 	struct counter_place place = { 0 };
 	struct nodes nodes = { 0 };
@@ -120,6 +121,7 @@ int call_events_open(const struct log *log, const char *const *names, size_t cou
 	int error = counter_place_open(log, XPT_COUNTERS_ALL, XPT_COUNTERS_ALL, 0, &pmus, &nodes, &place);
 
 	*events = (struct call_events){ 0 };
+	place.tracefs = tracefs;
 	if (!error)
 		error = allocate(count, &place.online, events);
 	for (size_t i = 0; i < count && !error; i++)

@@ -18,10 +18,11 @@ struct call_events {
 };
 
 /*
- * Opens the counters by their names. -EOPNOTSUPP: one is no sum or mean of perf events; -E2BIG: they are more than
+ * Opens the counters by their names; tracefs: its root folder, or NULL. -EOPNOTSUPP: one is no sum or mean of perf events; -E2BIG: they are more than
  * XPT_SLOT_MAX events; else as xpt_counters_open(). Said. Close it also after an error.
  */
-int call_events_open(const struct log *log, const char *const *names, size_t count, struct call_events *events);
+int call_events_open(const struct log *log, const char *tracefs, const char *const *names, size_t count,
+		     struct call_events *events);
 /* Closes the descriptors, which others may have taken over; the counters stay. */
 void call_events_release(struct call_events *events);
 void call_events_close(struct call_events *events);

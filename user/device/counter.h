@@ -42,7 +42,7 @@ struct counter_place {
 	int cpu;		 /* only on this one; negative: as the PMU says */
 	struct polled_place polled;
 	const struct log *log;
-	const char *tracefs; /* where it is; NULL: to be found */
+	const char *tracefs; /* its root folder; NULL: as tracefs_open() finds it */
 	bool mixed;	     /* of a process: what counts no single process counts everybody */
 	/* NULL: perf_event_exists(). */
 	int (*exists)(const struct counter_event *event);

@@ -31,6 +31,7 @@ static int open_counters(struct counter_side *side)
 		.log = log->write,
 		.log_context = log->context,
 		.log_level = log->level,
+		.tracefs = side->options.tracefs,
 	};
 
 	return xpt_counters_open(&options, &side->counters);
@@ -60,7 +61,7 @@ int counter_side_create(const struct counter_side_options *options, struct count
 	if (!error && options->tracks)
 		error = open_counters(side);
 	if (!error && options->per_inference)
-		error = call_events_open(options->log, options->names, options->count, &side->calls);
+		error = call_events_open(options->log, options->tracefs, options->names, options->count, &side->calls);
 	if (error)
 		counter_side_free(side);
 	else

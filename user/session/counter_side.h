@@ -23,6 +23,7 @@ struct counter_side_options {
 	bool tracks; /* at intervals */
 	__u64 every; /* ns; 0: COUNTER_SIDE_EVERY */
 	bool per_inference;
+	const char *tracefs; /* its root folder; NULL: as tracefs_open() finds it */
 	/* Called with COUNTER records, then with READING records. */
 	int (*record)(void *context, const struct xpt_record_header *record);
 	void *context;
