@@ -111,8 +111,9 @@ struct xpt_recording_options {
 	size_t counter_count;
 	uint64_t counters_every; /* ns between two readings; 0: 10 ms */
 	/*
-	 * They are read around each inference, too, on its CPU by the kernel. Sums and means of at most 4 perf events in
-	 * all; of what each CPU counts for itself, only inferences have a value that end on the CPU where they began.
+	 * They are read around each inference, too, by the kernel. Sums and means of at most 4 perf events in all. task-clock, faults,
+	 * context-switches and cpu-migrations are what the thread of the call did, and not known where another one waits; others are what
+	 * its CPU or a device did, for everybody; of a CPU, only inferences have a value that end on the one where they began.
 	 */
 	int counters_per_inference;
 

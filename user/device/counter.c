@@ -215,6 +215,8 @@ static int resolve_kernel_event(const struct counter_place *place, const char *n
 	__u64 config[PMU_CONFIGS] = { event->config };
 	int error = add_event(place, name, NULL, event->type, config, counter);
 
+	if (!error)
+		counter->events[0].task = event->task;
 	counter->info.scale = 1;
 	return error ? error : set_info(counter, name, event->unit, event->description, event->source);
 }

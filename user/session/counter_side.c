@@ -92,6 +92,7 @@ void counter_side_lend(const struct counter_side *side, struct kern_options *opt
 	options->slot_events = side->calls.descriptors;
 	options->slots = side->calls.slots;
 	options->slot_cpus = side->calls.cpus;
+	memcpy(options->slot_tasks, side->calls.tasks, sizeof(options->slot_tasks));
 }
 
 void counter_side_lent(struct counter_side *side)
@@ -107,12 +108,17 @@ const struct xpt_counter_info *counter_side_info(const struct counter_side *side
 	return side->counters ? xpt_counters_info(side->counters, index) : &side->calls.counters[index].info;
 }
 
+const char *counter_side_of(const struct counter_side *side, size_t index)
+{
+	return side->options.per_inference ? call_events_of(&side->calls.counters[index]) : "";
+}
+
 static struct xpt_record_text *describe_counter(const struct counter_side *side, size_t index)
 {
 	const struct counter *counter = side->options.per_inference ? &side->calls.counters[index] : NULL;
 
 	return record_counter(counter_side_info(side, index), index, counter ? counter->event_count : 0,
-			      counter && call_events_of_each_cpu(counter));
+			      counter_side_of(side, index), counter && call_events_of_each_cpu(counter));
 }
 
 static int describe(struct counter_side *side)
