@@ -271,7 +271,7 @@ def test_onnx_pool_threads():
     The second time another thread runs them; the last inference of the first one may be one that is left out."""
     command, path, other = pool_command("--runs", 200, "--recreate")
     for name in (path, other):
-        (result,), trace, _ = record_command(command, "--ops", "--program", name)
+        (result,), trace, _ = record_command(command, "--wait-limit", "30s", "--ops", "--program", name)
         operators = check_operators(trace, result["pid"])
         runs = spans(trace, "execute", result["pid"])
         assert len(runs) == 200 and {call.program for call in trace.runs()} == {name}
