@@ -7,7 +7,7 @@ import os
 import re
 import sys
 
-from harness import (NOBODY, ROOT, TRACEFS_STATES, XPUTRACE, Skip, cases, need, run, scratch, tracefs,
+from harness import (NOBODY, ROOT, TRACEFS_STATES, XPUTRACE, Skip, cases, need, public, run, scratch, tracefs,
                      with_tracefs)
 
 BITS = {"8": 1, "16": 2, "32": 4, "64": 8}
@@ -164,7 +164,7 @@ def test_without_root():
     if os.geteuid():
         raise Skip("needs root to give it up")
     give_up = "import os, sys; os.setgroups([]); os.setuid(%d); os.execv(sys.argv[1], sys.argv[1:])" % NOBODY
-    result = with_tracefs("mounted", [sys.executable, "-c", give_up, need(XPUTRACE, "collector"), "list", "drivers"])
+    result = with_tracefs("mounted", [sys.executable, "-c", give_up, public(need(XPUTRACE, "collector")), "list", "drivers"])
     assert result.status == 0, result.stderr
     assert "sudo" in result.stderr, result.stderr
     assert all("no tracefs" in row for row in result.stdout.splitlines()[1:]), result.stdout
