@@ -103,7 +103,7 @@ const char *tracefs_advice(int error)
 {
 	switch (error) {
 	case -ENOENT:
-		return "tracefs is not mounted, or has no events, and mounting one needs CAP_SYS_ADMIN: try sudo, or "
+		return "tracefs is not mounted, or has no events, and only root (CAP_SYS_ADMIN) can do without: try sudo, or "
 		       "mount -t tracefs tracefs /sys/kernel/tracing";
 	case -ENODEV:
 		return "this kernel has no tracefs: it was built without CONFIG_TRACING";
