@@ -1,9 +1,58 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Perf events around inferences: device counters, as they are when a call begins and when it returns. */
+/* Counters around inferences: of the thread, its CPU or a device, as they are when a call begins and when it returns. */
 #ifndef XPT_COUNTS_BPF_H
 #define XPT_COUNTS_BPF_H
 
+#include <bpf/bpf_core_read.h>
+
 #include "emit.bpf.h"
+
+#define TIME_BASE (1ull << 62) /* ns; the clocks may differ to either side */
+#define TIME_TRIES 4
+
+/*
+ * ns that the current thread has run, plus what is the same for all threads at all times: the scheduler's clock is not to be had here,
+ * and differs from the monotonic one by a constant. Only differences mean anything. Since exec_start, which is on the clock without
+ * interrupts and stolen time of this CPU, it has run and not been accounted for yet.
+ */
+__noinline __u64 task_time(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 sum = 0, since = 0, now = 0;
+
+	for (__u32 i = 0; i < TIME_TRIES; i++) {
+		sum = *(volatile __u64 *)&task->se.sum_exec_runtime;
+		since = task->se.exec_start;
+		if (bpf_core_field_exists(task->se.cfs_rq->rq))
+			since += task->se.cfs_rq->rq->clock - task->se.cfs_rq->rq->clock_task;
+		now = bpf_ktime_get_ns();
+		/* Else it was accounted for meanwhile. */
+		if (sum == *(volatile __u64 *)&task->se.sum_exec_runtime)
+			break;
+	}
+	return TIME_BASE + sum + now - since;
+}
+
+/* enum xpt_task_count */
+__noinline __u64 task_count(__u32 what)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	switch (what) {
+	case XPT_TASK_TIME:
+		return task_time();
+	case XPT_TASK_FAULTS:
+		return task->min_flt + task->maj_flt;
+	case XPT_TASK_MINOR_FAULTS:
+		return task->min_flt;
+	case XPT_TASK_MAJOR_FAULTS:
+		return task->maj_flt;
+	case XPT_TASK_SWITCHES:
+		return task->nvcsw + task->nivcsw;
+	default:
+		return task->se.nr_migrations;
+	}
+}
 
 /* Reads all into counts->at[at]. What cannot be read on this CPU is not valid. */
 __noinline int counts_read(struct xpt_thread_counts *counts, __u32 at)
@@ -19,12 +68,16 @@ __noinline int counts_read(struct xpt_thread_counts *counts, __u32 at)
 	to->valid = 0;
 	to->cpu = cpu;
 	events = bpf_map_lookup_elem(&counter_sets, &zero);
-	if (!events)
-		return 0;
 	for (__u32 i = 0; i < XPT_SLOT_MAX; i++) {
 		if (i >= config->slots)
 			break;
-		if (bpf_perf_event_read_value(events, i * config->slot_cpus + cpu, &counts->read, sizeof(counts->read)))
+		if (config->slot_tasks[i]) {
+			to->value[i] = task_count(config->slot_tasks[i]);
+			to->valid |= 1 << i;
+			continue;
+		}
+		if (!events ||
+		    bpf_perf_event_read_value(events, i * config->slot_cpus + cpu, &counts->read, sizeof(counts->read)))
 			continue;
 		to->value[i] = counts->read.counter;
 		to->valid |= 1 << i;

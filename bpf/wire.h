@@ -280,6 +280,17 @@ struct xpt_node {
 	__u16 reserved[3];
 };
 
+/* What the kernel counts of each thread anyway, as getrusage(2) has it. */
+enum xpt_task_count {
+	XPT_TASK_NONE = 0,
+	XPT_TASK_TIME = 1, /* ns that it ran, from a point of its own */
+	XPT_TASK_FAULTS = 2,
+	XPT_TASK_MINOR_FAULTS = 3,
+	XPT_TASK_MAJOR_FAULTS = 4,
+	XPT_TASK_SWITCHES = 5,
+	XPT_TASK_MIGRATIONS = 6,
+};
+
 #define XPT_SAMPLE_NONE 0xffffffffu /* count the calls, record none */
 
 struct xpt_config {
@@ -297,6 +308,8 @@ struct xpt_config {
 	 */
 	__u32 chosen_only;
 	__u32 family; /* 1: children of followed processes become members of the family without user space */
+	__u8 slot_tasks[XPT_SLOT_MAX]; /* enum xpt_task_count: of the thread, instead of a perf event */
+	__u32 reserved;
 	/* ns after a thread's request at which it goes on without an answer (bpf/wait.bpf.h); 0: it does not wait */
 	__u64 wait_probes;
 	__u64 wait_codes;
@@ -456,7 +469,7 @@ struct xpt_record_header {
 /* Roles, bits (1 << enum xpt_role), of calls that have them: whole inferences, and what an asynchronous one begins and ends with. */
 #define XPT_ROLES_COUNTED (1u << XPT_ROLE_EXECUTE | 1u << XPT_ROLE_ENQUEUE | 1u << XPT_ROLE_WAIT)
 
-/* Perf events as they were at one moment: counts since they were opened. */
+/* Perf events as they were at one moment: counts since they were opened; or what the kernel had counted of the thread. */
 struct xpt_counts {
 	__u32 valid; /* bit i: value[i] could be read */
 	__u32 cpu;   /* that it was read on */
@@ -670,10 +683,11 @@ struct xpt_record_reading {
  *		 "fields":[{"meaning":1,"name":"context","text":false,"signed":false},...]}
  *		key: that many of the fields, from the first on, are the job's key; 0: it belongs to no job
  *	COUNTER {"name":"i915/rcs0-busy/","kind":"sum","unit":"ns","description":"...","source":"i915",
- *		 "slots":2,"each_cpu":false,"scale":1e-9}
+ *		 "slots":2,"of":"device","each_cpu":false,"scale":1e-9}
  *		kind: "sum": it only grows; "mean": over the time since the reading before; "level": what it was then; slots: how many of the
  *		perf events that are read around inferences it is the sum of, those of the counters before come first; 0 or
- *		missing: none; each_cpu: they count the CPU that they are read on; scale: unit for each of their counts
+ *		missing: none; of: they count what the "thread" did, the "CPU", or the "device", whoever had it; each_cpu: they are of the CPU
+ *		that they are read on; scale: unit for each of their counts
  *	PROCESS {"name":"node","command":"node server.js","parent":1,"start_time":12345}
  *	LOADED	{"runtime":3,"name":"resnet50","named_by":3,"size":102400}, or of a region {"runtime":3,"region":"decode"}
  *		named_by: where the name comes from, as enum name_source in model/event.h; size: bytes given at its load; what is not

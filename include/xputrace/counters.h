@@ -57,6 +57,7 @@ struct xpt_counters_options {
 	xpt_log_fn log;
 	void *log_context;
 	enum xpt_log_level log_level;
+	const char *tracefs; /* of tracepoints: its root folder; NULL: as in xpt_session_options */
 };
 
 enum xpt_counter_kind {

@@ -15,7 +15,10 @@ struct xpt_driver_options {
 	size_t size;			 /* sizeof(struct xpt_driver_options) */
 	const char *const *driver_files; /* added descriptions; one with the name of a built-in replaces it */
 	size_t driver_file_count;
-	const char *tracefs; /* where tracefs is mounted; NULL: it is looked for */
+	/*
+	 * Root folder of a tracefs; NULL: one that only the library sees, which needs CAP_SYS_ADMIN, else the first that is mounted.
+	 */
+	const char *tracefs;
 	xpt_log_fn log;
 	void *log_context;
 	enum xpt_log_level log_level;
@@ -25,7 +28,7 @@ enum xpt_driver_state {
 	XPT_DRIVER_COMPLETE = 0, /* the kernel has all events that are not optional */
 	XPT_DRIVER_PARTIAL = 1,	 /* it has some */
 	XPT_DRIVER_ABSENT = 2,	 /* none: the driver is not loaded, or has no device */
-	XPT_DRIVER_UNKNOWN = 3,	 /* tracefs is not mounted or cannot be read */
+	XPT_DRIVER_UNKNOWN = 3,	 /* there is no tracefs, or it cannot be read */
 };
 
 /* A tracepoint of a driver. Strings are valid during the visit. */

@@ -162,6 +162,7 @@ enum xpt_profile_end {
 struct xpt_report_counter {
 	const char *name; /* as it was asked for */
 	const char *unit; /* "" a plain number */
+	const char *of;	  /* what it counts: "thread", that of the call; "CPU", "device": whoever had it meanwhile */
 };
 
 /* All of it is valid during the callback only. */

@@ -83,7 +83,10 @@ struct xpt_recording_options {
 	const char *const *driver_files; /* descriptions to add to the built-in ones (user/drivers/FORMAT.md) */
 	size_t driver_file_count;
 	const char *drivers; /* "auto" (also NULL): all that are loaded; "none"; or names with commas between */
-	const char *tracefs; /* where tracefs is mounted; NULL: it is looked for */
+	/*
+	 * Root folder of a tracefs; NULL: one that only the library sees, which needs CAP_SYS_ADMIN, else the first that is mounted.
+	 */
+	const char *tracefs;
 
 	const struct xpt_handle_name *names;
 	size_t name_count;
@@ -108,8 +111,9 @@ struct xpt_recording_options {
 	size_t counter_count;
 	uint64_t counters_every; /* ns between two readings; 0: 10 ms */
 	/*
-	 * They are read around each inference, too, on its CPU by the kernel. Sums and means of at most 4 perf events in
-	 * all; of what each CPU counts for itself, only inferences have a value that end on the CPU where they began.
+	 * They are read around each inference, too, by the kernel. Sums and means of at most 4 perf events in all. task-clock, faults,
+	 * context-switches and cpu-migrations are what the thread of the call did, and not known where another one waits; others are what
+	 * its CPU or a device did, for everybody; of a CPU, only inferences have a value that end on the one where they began.
 	 */
 	int counters_per_inference;
 

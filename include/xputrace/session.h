@@ -54,7 +54,10 @@ struct xpt_session_options {
 	const char *const *driver_files; /* descriptions to add to the built-in ones (user/drivers/FORMAT.md) */
 	size_t driver_file_count;
 	const char *drivers; /* "auto" (also NULL): all that are loaded; "none"; or names with commas between */
-	const char *tracefs; /* where tracefs is mounted; NULL: it is looked for */
+	/*
+	 * Root folder of a tracefs; NULL: one that only the library sees, which needs CAP_SYS_ADMIN, else the first that is mounted.
+	 */
+	const char *tracefs;
 
 	const struct xpt_handle_name *names; /* for programs whose load is not seen */
 	size_t name_count;

@@ -170,7 +170,7 @@ class Loads(Process):
             library_path(name)
         super().__init__([*prefix, workload_path("code_loads"), *options, *names], start_new_session=True, **settings)
         self.inside_pid = json.loads(self.wait_line("stdout", '"ready"'))["pid"]
-        self._commands = 0
+        self._commands = self._children = 0
         self.continued = 0
 
     def begin(self, function, *objects, **options):
@@ -190,6 +190,17 @@ class Loads(Process):
     def load(self, function, *objects, **options):
         self.begin(function, *objects, **options)
         return self.finish()
+
+    def fork(self):
+        """From now on a child is what is told to load; its PID."""
+        self._children += 1
+        self.send("fork\n")
+        return json.loads(self.wait_line("stdout", '"child"', self._children))["child"]
+
+    def leave(self):
+        """The child ends; the parent goes on."""
+        self.send("quit\n")
+        self.wait_line("stdout", '"left"', self._children)
 
     def quit(self):
         self.send("quit\n")

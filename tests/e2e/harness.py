@@ -3,6 +3,8 @@
 
 import atexit
 import collections
+import ctypes
+import functools
 import json
 import os
 import shutil
@@ -87,12 +89,22 @@ def clean_up():
 
 # ---- processes ----
 
+def public(path):
+    """The program; where others may not enter a folder above it, as the home of a user, a copy that they can run."""
+    folder = os.path.dirname(os.path.realpath(path))
+    while folder != "/" and os.stat(folder).st_mode & 1:
+        folder = os.path.dirname(folder)
+    return path if folder == "/" else shutil.copy(path, scratch(passing=True))
+
+
 class Process:
     """A child whose output is collected by threads, so that lines can be waited for without polling."""
 
     running = []
 
     def __init__(self, arguments, **options):
+        if "user" in options:
+            arguments = [public(arguments[0])] + list(arguments[1:])
         self.arguments = arguments
         self.lines = {"stdout": [], "stderr": []}
         self.arrived = {"stdout": [], "stderr": []}  # when each line came: CLOCK_REALTIME in ns
@@ -186,6 +198,43 @@ def run(arguments, **options):
     process.child.stdin.flush()
     process.status = process.wait()
     return process
+
+
+@functools.cache
+def tracefs():
+    """The root folder of a tracefs that no mount namespace shows, whether one is mounted or not; children can use the path."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    context = libc.syscall(430, b"tracefs", 0)  # fsopen
+    if context < 0 or libc.syscall(431, context, 6, None, None, 0):  # fsconfig: FSCONFIG_CMD_CREATE
+        raise Skip("tracefs cannot be opened: " + os.strerror(ctypes.get_errno()))
+    root = libc.syscall(432, context, 0, 0)  # fsmount
+    os.close(context)
+    assert root >= 0, os.strerror(ctypes.get_errno())
+    return "/proc/%d/fd/%d" % (os.getpid(), root)
+
+
+def has_tracepoint(name):
+    return os.path.isdir(os.path.join(tracefs(), "events", *name.split(":")))
+
+
+TRACEFS_STATES = ("own", "mounted", "elsewhere", "nowhere")
+
+
+def with_tracefs(state, arguments, **options):
+    """run() in a mount namespace with tracefs mounted nowhere, at its usual place, or in another folder; of its own is what a
+    program may open only in the first case: in the others it has no CAP_SYS_ADMIN. What /proc/mounts has of it comes last on
+    standard error."""
+    mount = {"own": "", "nowhere": "", "mounted": "mount -t tracefs tracefs /sys/kernel/tracing",
+             "elsewhere": "mount -t tracefs tracefs %s" % scratch()}[state]
+    script = ("umount -a -l -t tracefs; mount -t tmpfs none /sys/kernel/debug; ! grep -q ' tracefs ' /proc/mounts || exit 9; %s\n"
+              "\"$@\"; status=$?; grep ' tracefs ' /proc/mounts >&2; exit $status" % mount)
+    reduced = [] if state == "own" else ["setpriv", "--bounding-set", "-sys_admin", "--inh-caps", "-sys_admin"]
+    result = run(["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"] + reduced +
+                 [str(argument) for argument in arguments], **options)
+    if result.status == 9:
+        raise Skip("tracefs cannot be unmounted here")
+    assert result.stderr.count(" tracefs rw") == (state in ("mounted", "elsewhere")), result.stderr
+    return result
 
 
 def process_state(pid):

@@ -121,14 +121,17 @@ def check_places(runs, operators):
             span.run = near[0]
 
 
-def check_objects(operators):
-    """An object is a part of one program and stands for one node."""
+def check_objects(operators, unloads):
+    """An object is a part of one program and stands for one node; its address may be another object's when a program has been
+    unloaded since, as one was at each of the times."""
     known = {}
-    for span in operators:
+    for span in sorted(operators, key=lambda one: one.start):
         if span.unassigned:
             continue
-        what = known.setdefault(span.object, (span.program, span.node))
-        assert what == (span.program, span.node), "%s is of %s, and of %s" % (span, what, (span.program, span.node))
+        what, last = known.get(span.object, ((span.program, span.node), span.start))
+        assert what == (span.program, span.node) or any(last < time < span.start for time in unloads), (
+            "%s is of %s, and of %s" % (span, what, (span.program, span.node)))
+        known[span.object] = (span.program, span.node), span.start
 
 
 def parents(operators):
@@ -201,7 +204,7 @@ def check_operators(trace, pid):
     assert not trace.losses(), "something was lost: %s" % trace.losses()
     runs, operators = spans(trace, "execute", pid), spans(trace, pid=pid)
     check_places(runs, operators)
-    check_objects(operators)
+    check_objects(operators, [call.start * 1000 for call in trace.calls if call.pid == pid and call.role == "program.unload"])
     check_sums(trace, operators, pid)
     check_covered(trace, runs, operators, pid)
     return operators

@@ -8,9 +8,8 @@ import shutil
 import struct
 import subprocess
 
-from harness import Skip
+from harness import Skip, tracefs
 
-TRACEFS = "/sys/kernel/tracing"
 PROBES = ("region_begin", "region_end")
 
 
@@ -72,15 +71,15 @@ class Probes:
         self.places = places or [(note.name, note.location, note.semaphore) for note in notes_of(path)]
         self.group = "xptregion%d" % os.getpid()
         self.events = []
-        self.instance = os.path.join(TRACEFS, "instances", self.group)
+        self.instance = os.path.join(tracefs(), "instances", self.group)
         self.first, self.second = ("%x0", "%x1") if os.uname().machine == "aarch64" else ("%di", "%si")
 
     def __enter__(self):
-        if os.geteuid() or not os.path.exists(TRACEFS + "/uprobe_events"):
-            raise Skip("needs root and tracefs with uprobe_events")
+        if os.geteuid() or not os.path.exists(tracefs() + "/uprobe_events"):
+            raise Skip("needs root, and a kernel with uprobe_events")
         for number, (name, address, semaphore) in enumerate(self.places):
             counter = "(0x%x)" % file_offset(self.path, semaphore) if semaphore else ""
-            write(TRACEFS + "/uprobe_events", "p:%s/%s_%d %s:0x%x%s region=%s:x64 name=+0(%s):string\n" % (
+            write(tracefs() + "/uprobe_events", "p:%s/%s_%d %s:0x%x%s region=%s:x64 name=+0(%s):string\n" % (
                 self.group, name, number, self.path, file_offset(self.path, address), counter, self.first, self.second))
             self.events.append("%s_%d" % (name, number))
         os.mkdir(self.instance)
@@ -94,12 +93,12 @@ class Probes:
             os.rmdir(self.instance)
         for event in self.events:
             with contextlib.suppress(OSError):
-                write(TRACEFS + "/uprobe_events", "-:%s/%s\n" % (self.group, event))
+                write(tracefs() + "/uprobe_events", "-:%s/%s\n" % (self.group, event))
 
     def hits(self):
         """How often each probe was met, wherever the file has it."""
         found = dict.fromkeys((name for name, _, _ in self.places), 0)
-        with open(TRACEFS + "/uprobe_profile", encoding="utf-8") as file:
+        with open(tracefs() + "/uprobe_profile", encoding="utf-8") as file:
             for path, event, count in (line.split()[:3] for line in file):
                 if path == self.path and event in self.events:
                     found[event.rpartition("_")[0]] += int(count)

@@ -162,15 +162,6 @@ def run_beside(names, jobs):
     return results
 
 
-TRACEFS = "/sys/kernel/tracing"
-
-
-def mount_tracefs():
-    """As perf and bpftrace do where nobody has: many tests need the kernel's events."""
-    if os.geteuid() == 0 and not os.path.exists(TRACEFS + "/events"):
-        subprocess.run(["mount", "-t", "tracefs", "tracefs", TRACEFS], stderr=subprocess.DEVNULL, check=False)
-
-
 def main():
     parser = argparse.ArgumentParser(description="Runs the end-to-end tests; most need root.")
     parser.add_argument("-j", metavar="N", type=int, default=os.cpu_count() + 1, help="how many side by side (CPUs + 1)")
@@ -188,7 +179,6 @@ def main():
             print("%-50s %s%s" % (printable(test[0]), (test[1].__doc__ or "").strip().split("\n")[0],
                                   " (alone: %s)" % reason if reason else ""))
         return 0
-    mount_tracefs()
     beside = [test[0] for test in tests if options.j > 1 and not alone_for(test)]
     results = run_beside(beside, min(options.j, len(beside)))
     for test in tests:

@@ -171,19 +171,27 @@ def test_end_unloads():
 
 
 def test_children():
-    """Children that are forked load: from 50 ms after the first on at the latest, as calls are traced."""
-    first, second = make(neff, 100 * KB, 1), make(neff, 3 * MB, 2)
+    """Children that are forked load: the first child of a process has its probes a moment after the fork, which is said, later ones
+    from their first instruction on."""
+    given = make(neff, 100 * KB, 1), make(neff, 3 * MB, 2)
     program = Loads("nrt")
-    captured, made = capture_all(program, [("nrt_load", [one], {"fork": "yes", "times": 30, "pause": round(20 * SLOW)})
-                                           for one in (first, second)] + [("nrt_load", [first], {})])
-    for lines, objects in made[:2]:
-        assert lines[0]["pid"] != program.pid
-        due = [line for line in lines if line["begin_ns"] > lines[0]["begin_ns"] + 50e6 * SLOW]
-        assert len(due) > len(lines) / 2, "only %d of %d loads come late enough" % (len(due), len(lines))
-        for line in due:
-            assert check_whole(captured, line, objects[0])["pid"] == line["pid"]
-    last = check_whole(captured, made[2][0][0], first)
-    assert last["pid"] == program.pid and len(captured.files()) == 2
+    capture = Capture("-p", program.pid, "--code-wait-limit", "30s")
+    made = []
+    for number in range(3):
+        child = program.fork()
+        if not number:
+            capture.wait_line("stderr", "PID %d (" % child)
+        lines = program.load("nrt_load", *given, threads=2, times=5)
+        assert {line["pid"] for line in lines} == {child} and len(lines) == 10
+        program.leave()
+        made += lines
+    made += program.load("nrt_load", *given[:1])
+    captured = capture.stop()
+    program.quit()
+    for line in made:
+        assert check_whole(captured, line, given[line["file"]])["pid"] == line["pid"]
+    assert made[-1]["pid"] == program.pid and len(captured.files()) == 2
+    assert len(captured.loads()) == len(made), "loads that nobody made"
 
 
 def test_every_function():

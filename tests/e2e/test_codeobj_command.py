@@ -8,13 +8,11 @@ import subprocess
 import time
 
 from codeobj_loads import KB, MB, Capture, Loads, make, neff
-from harness import SLOW, XPUTRACE, Process, Skip, cases, need, run, scratch
-
-NOBODY = 65534
+from harness import NOBODY, SLOW, XPUTRACE, Process, Skip, cases, need, run, scratch
 
 
-def codeobj(*words, prefix=(), status=0):
-    result = run([*prefix, need(XPUTRACE, "collector"), "codeobj", *[str(word) for word in words]])
+def codeobj(*words, status=0, **options):
+    result = run([need(XPUTRACE, "collector"), "codeobj", *[str(word) for word in words]], **options)
     assert result.status == status, "ended with %d instead of %d: %s" % (result.status, status, result.stderr)
     return result
 
@@ -48,7 +46,7 @@ def test_failed(what):
     """What cannot be done is status 1, and the message says why; no table is printed."""
     if what == "no root" and os.geteuid():
         raise Skip("it is not root already")
-    prefix = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"] if what == "no root" else []
+    options = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if what == "no root" else {}
     place = scratch()
     output, file = os.path.join(place, "objects"), os.path.join(place, "file")
     with open(file, "w", encoding="ascii"):
@@ -65,7 +63,7 @@ def test_failed(what):
         "foreign": (["-o", place, "-p", os.getpid(), "--snapshot"], "index.json of something else: name another"),
         "above": (["-o", os.path.join(place, "a", "b"), "-p", os.getpid(), "--snapshot"], "make it first"),
     }[what]
-    result = codeobj(*words, prefix=[str(word) for word in prefix], status=1)
+    result = codeobj(*words, status=1, **options)
     assert "xputrace: error: " in result.stderr and message in result.stderr, result.stderr
     assert not result.stdout, result.stdout
     with open(index, encoding="ascii") as other:

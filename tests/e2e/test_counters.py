@@ -14,7 +14,8 @@ import sys
 import tempfile
 import time
 
-from harness import NOBODY, SLOW, XPUTRACE, Process, Skip, cases, need, process_state, run, scratch, wait_until
+from harness import (NOBODY, SLOW, XPUTRACE, Process, Skip, cases, has_tracepoint, need, process_state, run, scratch,
+                     wait_until)
 from test_endings import small_file_system
 
 ALONE = "counts what the whole machine does"
@@ -273,8 +274,7 @@ def worker_command(*words):
 
 
 def need_tracepoint(name=CALL):
-    path = os.path.join("/sys/kernel/tracing/events", *name.split(":"))
-    if not os.path.isdir(path):
+    if not has_tracepoint(name):
         raise Skip("there is no tracepoint %s here" % name)
 
 

@@ -16,10 +16,10 @@ import devices
 from devices import (MICROSECOND, agree, check, check_attribution, check_busy, check_columns, check_counted,
                      check_times, executions_of, jobs_of, most_at_once, nanoseconds, overtaken, pair,
                      runs_around)
-from harness import (SLOW, XPUTRACE, Recorder, Skip, Trace, Workload, cases, compare, need, process_state,
-                     record_command, record_late, results_in, run, scratch, wait_until, workload_path)
+from harness import (SLOW, TRACEFS_STATES, XPUTRACE, Recorder, Skip, Trace, Workload, cases, compare, has_tracepoint, need,
+                     process_state, record_command, record_late, results_in, run, scratch, wait_until, with_tracefs,
+                     workload_path)
 from reports import Profile, Stream, trace_output, traces_of
-from test_drivers import TRACEFS, in_namespace
 
 ALONE = "measures time"
 
@@ -49,17 +49,11 @@ def jobs_in(trace, other=False):
     return devices.jobs_in(trace, other)
 
 
-def has_events():
-    with open("/proc/mounts", encoding="utf-8") as file:
-        folders = [line.split()[1] for line in file if line.split()[2] == "tracefs"]
-    return any(os.path.exists(os.path.join(folder, "events", *EVENT.split(":"), "format")) for folder in folders)
-
-
 def command(runtime, *options, duration_us=3000, device=""):
     """A stand-in runtime that executes on the accelerator: the words of the command. Each run of the tests has its own
     device; jobs take longer where events do."""
-    if not has_events():
-        raise Skip("tracefs is not mounted, or the kernel has no %s" % EVENT)
+    if not has_tracepoint(EVENT):
+        raise Skip("the kernel has no %s" % EVENT)
     name = "told:device=%d%s" % (os.getpid(), device and "," + device)
     duration = str(round(duration_us * min(SLOW, 3)))
     return [workload_path("workload"), runtime, "--device", name, "--duration-us", duration] + [
@@ -440,25 +434,28 @@ def test_other_kernel(case):
     assert any(told["error"] for told, _ in pairs) and not any(job.failed for _, job in pairs)
 
 
-@cases("auto", "told")
-def test_without_tracefs(drivers):
-    """Not mounted: said, with what to do. A failure only if the driver was asked for by its name."""
-    hide = "while grep -q ' %s tracefs ' /proc/mounts; do umount %s || exit 9; done; " % (TRACEFS, TRACEFS)
-    hide += "mount -t tmpfs none /sys/kernel/debug; exec \"$@\""
+@cases(*TRACEFS_STATES, "named")
+def test_tracefs(state):
+    """Jobs are seen through a tracefs of its own, and through the one that is mounted, wherever. Without either: said, with what to
+    do; a failure only if the driver was asked for by its name."""
+    if state != "own" and [int(word) for word in re.findall(r"\d+", platform.release())[:2]] < [6, 6]:
+        raise Skip("perf links need CAP_SYS_ADMIN, too")
     output = os.path.join(scratch(), "trace.json")
-    result = in_namespace(hide, need(XPUTRACE, "collector"), "record", "-o", output, "--driver", DESCRIPTION,
-                          "--drivers", drivers, "--", *command("nrt", "--calls", 10))
-    if result.status == 9:
-        raise Skip("tracefs cannot be unmounted here")
-    assert "mount -t tracefs" in result.stderr, result.stderr
-    if drivers == "told":
+    result = with_tracefs("nowhere" if state == "named" else state, [
+        need(XPUTRACE, "collector"), "record", "-o", output, "--driver", DESCRIPTION, "--drivers",
+        "auto" if state == "nowhere" else "told", "--"] + command("nrt", "--calls", 10))
+    assert ("mount -t tracefs" in result.stderr) == (state in ("nowhere", "named")), result.stderr
+    if state == "named":
         assert result.status == 1, (result.status, result.stderr)
         assert not results_in(result.stdout), "the command was run"
         return
     assert result.status == 0, (result.status, result.stderr)
-    trace = Trace(output)
-    assert not jobs_in(trace) and not jobs_in(trace, other=True)
-    compare("nrt", results_in(result.stdout), trace)
+    trace, results = Trace(output), results_in(result.stdout)
+    if state == "nowhere":
+        assert not jobs_in(trace) and not jobs_in(trace, other=True)
+    else:
+        check_all(trace, results)
+    compare("nrt", results, trace)
 
 
 # ---- endings ----

@@ -7,24 +7,14 @@ import os
 import re
 import sys
 
-from harness import NOBODY, ROOT, XPUTRACE, Skip, need, run, scratch
+from harness import (NOBODY, ROOT, TRACEFS_STATES, XPUTRACE, Skip, cases, need, public, run, scratch, tracefs,
+                     with_tracefs)
 
-TRACEFS = "/sys/kernel/tracing"
 BITS = {"8": 1, "16": 2, "32": 4, "64": 8}
 
 
-def in_namespace(script, *arguments):
-    """Runs a shell script with a mount namespace of its own, so that mounts are gone afterwards."""
-    return run(["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh"] + list(arguments))
-
-
-def with_tracefs(*arguments):
-    return in_namespace("grep -q ' %s tracefs ' /proc/mounts || mount -t tracefs tracefs %s && exec \"$@\"" % (
-        TRACEFS, TRACEFS), *arguments)
-
-
 def list_drivers(*arguments):
-    result = with_tracefs(need(XPUTRACE, "collector"), "list", "drivers", *arguments)
+    result = run([need(XPUTRACE, "collector"), "list", "drivers"] + list(arguments))
     assert result.status == 0, "status %d:\n%s" % (result.status, result.stderr)
     return result
 
@@ -43,18 +33,17 @@ def formats():
     """Of each event on this machine that some description names: {field: (type, size)}."""
     wanted = sorted({event["event"] for driver in descriptions() for set_ in driver.get("sets", ())
                      for event in set_["events"]} | {"syscalls:sys_enter_ioctl", "syscalls:sys_exit_ioctl"})
-    script = "for f in \"$@\"; do test -e $f && echo \"== $f\" && cat $f; done; true"
-    paths = [os.path.join(TRACEFS, "events", *event.split(":"), "format") for event in wanted]
-    result = with_tracefs("sh", "-c", script, "sh", *paths)
-    assert result.status == 0, result.stderr
     found = {}
-    for part in result.stdout.split("== ")[1:]:
-        path, _, text = part.partition("\n")
-        fields = {}
+    for event in wanted:
+        try:
+            with open(os.path.join(tracefs(), "events", *event.split(":"), "format"), encoding="utf-8") as file:
+                text = file.read()
+        except FileNotFoundError:
+            continue
+        fields = found[event] = {}
         for line in re.findall(r"^\tfield:(.*?);\toffset:\d+;\tsize:(\d+);", text, re.MULTILINE):
             declaration, name, array = re.match(r"(.*?)\s*(\w+)(\[\w*\])?$", line[0]).groups()
             fields[name] = (declaration + (array or ""), int(line[1]))
-        found["%s:%s" % tuple(path.split("/")[-3:-1])] = fields
     return found
 
 
@@ -149,21 +138,25 @@ def test_own_description():
     assert "field ret is 'long' of 8 bytes, and 32 bits is wanted" in driver["events"][1]["reason"], driver
     with open(path, "w", encoding="utf-8") as file:
         file.write("{\"schema\": 1,\n\"driver\": \"Own\"}")
-    result = with_tracefs(XPUTRACE, "list", "drivers", "--driver", path)
+    result = run([XPUTRACE, "list", "drivers", "--driver", path])
     assert result.status == 2 and "%s:2: driver:" % path in result.stderr, (result.status, result.stderr)
 
 
-def test_without_tracefs():
-    """Not mounted: said, with what to do, and no failure."""
-    hide = ("while grep -q ' %s tracefs ' /proc/mounts; do umount %s || exit 9; done; mount -t tmpfs none /sys/kernel/debug; "
-            "exec \"$@\"" % (TRACEFS, TRACEFS))
-    result = in_namespace(hide, need(XPUTRACE, "collector"), "list", "drivers")
-    if result.status == 9:
-        raise Skip("tracefs cannot be unmounted here")
+@cases(*TRACEFS_STATES)
+def test_tracefs(state):
+    """Found in one of its own, or in the one that is mounted, which `check` names; without either: said, with what to do."""
+    wanted = [driver["state"] for driver in json.loads(list_drivers("--format", "json").stdout)]
+    result = with_tracefs(state, [XPUTRACE, "list", "drivers", "--format", "json"])
     assert result.status == 0, result.stderr
-    assert "mount -t tracefs" in result.stderr, result.stderr
-    rows = result.stdout.splitlines()[1:]
-    assert rows and all("no tracefs" in row for row in rows), result.stdout
+    states = [driver["state"] for driver in json.loads(result.stdout)]
+    assert ("mount -t tracefs" in result.stderr) == (state == "nowhere"), result.stderr
+    assert states == (["no tracefs"] * len(wanted) if state == "nowhere" else wanted), states
+    result = with_tracefs(state, [XPUTRACE, "check"])
+    line = next(line.split() for line in result.stdout.splitlines() if line.split()[1:2] == ["tracefs"])
+    place = [words.split()[1] for words in result.stderr.splitlines() if " tracefs rw" in words]
+    assert line == {"own": "ok tracefs a mount of its own".split(),
+                    "nowhere": "no tracefs (No such file or directory)".split()}.get(
+                        state, ["ok", "tracefs", "mounted", "on"] + place), (line, place)
 
 
 def test_without_root():
@@ -171,7 +164,7 @@ def test_without_root():
     if os.geteuid():
         raise Skip("needs root to give it up")
     give_up = "import os, sys; os.setgroups([]); os.setuid(%d); os.execv(sys.argv[1], sys.argv[1:])" % NOBODY
-    result = with_tracefs(sys.executable, "-c", give_up, need(XPUTRACE, "collector"), "list", "drivers")
+    result = with_tracefs("mounted", [sys.executable, "-c", give_up, public(need(XPUTRACE, "collector")), "list", "drivers"])
     assert result.status == 0, result.stderr
     assert "sudo" in result.stderr, result.stderr
     assert all("no tracefs" in row for row in result.stdout.splitlines()[1:]), result.stdout

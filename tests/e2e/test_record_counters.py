@@ -6,7 +6,7 @@ import os
 import statistics
 import sys
 
-from harness import SLOW, XPUTRACE, Skip, cases, need, results_in, run, scratch, workload_path
+from harness import SLOW, XPUTRACE, Process, Skip, cases, need, results_in, run, scratch, workload_path
 from test_counters import NEVER, expect
 
 ALONE = "measures time"
@@ -208,11 +208,74 @@ def test_latency_columns(command):
     with open(path, encoding="utf-8") as file:
         lines = [line.rstrip("\n").split(",") for line in file]
     heading = next(line for line in lines if line[0] == "Sample")
-    assert heading[-2:] == ["page-faults", "msr/tsc/"], heading
+    assert heading[-2:] == ["page-faults", "msr/tsc/(of CPU)"], heading
     rows = [line for line in lines if line[0].isdigit()]
     assert len(rows) >= 50 and all(len(row) == len(heading) for row in rows)
     known = [row for row in rows if row[-1] != "N/A"]
-    assert len(known) > 0.5 * len(rows) and all(float(row[-1]) > 0 and float(row[-2]) >= 0 for row in known)
+    assert len(known) > 0.5 * len(rows) and all(float(row[-1]) > 0 for row in known)
+    assert all(float(row[-2]) >= 0 for row in rows), "what a thread does is known wherever it runs"
+
+
+DESCRIPTION = {"schema": 1, "runtime": "search", "title": "Search", "identify": ["bsearch"],
+               "calls": [{"symbol": "bsearch", "role": "execute", "fetch": {"program": "arg0"}}]}
+# Each call of bsearch() calls back once, and what is done there is what the call did: it runs, meets pages, sleeps, and changes the CPU.
+SEARCHER = r"""
+import ctypes, json, mmap, os, resource, time
+libc, cpus = ctypes.CDLL(None), sorted(os.sched_getaffinity(0))
+def usage():
+    now = resource.getrusage(resource.RUSAGE_THREAD)
+    return [(now.ru_utime + now.ru_stime) * 1e9, now.ru_minflt + now.ru_majflt, now.ru_nvcsw + now.ru_nivcsw, time.thread_time_ns()]
+def work(*_):
+    begun = usage()
+    for turn in range(20):
+        os.sched_setaffinity(0, {cpus[turn % len(cpus)]})
+        with mmap.mmap(-1, 1 << 20) as room:
+            room.madvise(mmap.MADV_NOHUGEPAGE)
+            for page in range(0, 1 << 20, 4096):
+                room[page] = 1
+        until = time.thread_time_ns() + 2000000
+        while time.thread_time_ns() < until:
+            pass
+        time.sleep(0.0005)
+    made.append([after - before for before, after in zip(begun, usage())])
+    return 0
+made, one = [], ctypes.create_string_buffer(8)
+compare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(work)
+first = usage()
+for _ in range(8):
+    libc.bsearch(one, one, 1, 1, compare)
+print(json.dumps({"calls": made, "all": [after - before for before, after in zip(first, usage())]}))
+"""
+NOISE = "import mmap\nwhile True:\n with mmap.mmap(-1, 1 << 20) as room:\n  for page in range(0, 1 << 20, 4096): room[page] = 1\n"
+
+
+@cases("auto", "multi", "perf")
+def test_what_the_thread_did(link):
+    """The counts of a thread are what getrusage() has of it, whatever others do on its CPUs, and when it changes them."""
+    path, description = (os.path.join(scratch(), name) for name in ("trace.json", "search.json"))
+    with open(description, "w", encoding="utf-8") as file:
+        json.dump(DESCRIPTION, file)
+    noise = [Process([sys.executable, "-c", NOISE]) for _ in os.sched_getaffinity(0)]
+    result = run([need(XPUTRACE, "collector"), "record", "-q", "-o", path, "--link", link, "--runtime", description, "--only", "search",
+                  "--drivers", "none", "--counters", "task-clock,page-faults,context-switches,cpu-clock",
+                  "--counters-per-inference", "--", sys.executable, "-c", SEARCHER])
+    for one in noise:
+        one.kill()
+    if "do not work here" in result.stderr or "lacks" in result.stderr:
+        raise Skip("no %s links" % link)
+    assert result.status == 0, result.stderr
+    told, trace = json.loads(result.stdout), load(path)
+    calls = [event["args"]["counters"] for event in trace["traceEvents"] if event.get("args", {}).get("counters")]
+    assert len(calls) == len(told["calls"]) == 8, len(calls)
+    for call, (_, faults, switches, nanoseconds) in zip(calls, told["calls"]):
+        assert same(call["task-clock"], nanoseconds, 0.01), (call, nanoseconds)
+        assert same(call["page-faults"], faults, 0.01) and faults > 5000, (call, faults)
+        assert switches <= call["context-switches"] and switches > 19, (call, switches)
+    for name, wanted in zip(("task-clock", "page-faults"), told["all"]):
+        assert same(sum(call[name] for call in calls), wanted, 0.01), (name, calls, told)
+    assert sum(call["context-switches"] for call in calls) <= told["all"][2], (calls, told)
+    kinds = {counter["name"]: counter["per_inference"] for counter in trace["metadata"]["counters"]}
+    assert kinds == {"task-clock": "thread", "page-faults": "thread", "context-switches": "thread", "cpu-clock": "CPU"}, kinds
 
 
 def test_bad_around_inferences():

@@ -7,8 +7,8 @@
 
 static const struct log log_said = { .write = on_message };
 
-#define OPEN(events, ...)                                                 \
-	call_events_open(&log_said, (const char *const[]){ __VA_ARGS__ }, \
+#define OPEN(events, ...)                                                       \
+	call_events_open(&log_said, NULL, (const char *const[]){ __VA_ARGS__ }, \
 			 sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *), events)
 
 static bool is_open(int descriptor)
@@ -21,7 +21,7 @@ Test(device_call_events, an_event_of_each_cpu, .init = need_perf_events)
 	struct call_events events;
 	unsigned int online = (unsigned int)sysconf(_SC_NPROCESSORS_ONLN), opened = 0, stale = 0;
 
-	cr_assert_eq(OPEN(&events, "page-faults", "context-switches"), 0, "%s", said);
+	cr_assert_eq(OPEN(&events, "cpu-clock", "alignment-faults"), 0, "%s", said);
 	cr_assert_eq(events.count, 2);
 	cr_assert_eq(events.slots, 2);
 	cr_assert_geq(events.cpus, online);
@@ -44,7 +44,28 @@ Test(device_call_events, an_event_of_each_cpu, .init = need_perf_events)
 		stale += events.descriptors[i] >= 0;
 	cr_assert_eq(stale, 0);
 	cr_assert(!is_open((int)opened));
-	cr_assert_str_eq(events.counters[1].info.name, "context-switches", "the counters stay");
+	cr_assert_str_eq(events.counters[1].info.name, "alignment-faults", "the counters stay");
+	cr_assert_str_eq(call_events_of(&events.counters[1]), "CPU");
+	call_events_close(&events);
+}
+
+/* What the kernel counts of each thread anyway needs no event. */
+Test(device_call_events, of_the_thread)
+{
+	struct call_events events;
+
+	cr_assert_eq(OPEN(&events, "task-clock", "faults", "cs", "cpu-migrations"), 0, "%s", said);
+	cr_assert_eq(events.slots, 4);
+	cr_assert_eq(events.tasks[0], XPT_TASK_TIME);
+	cr_assert_eq(events.tasks[1], XPT_TASK_FAULTS);
+	cr_assert_eq(events.tasks[2], XPT_TASK_SWITCHES);
+	cr_assert_eq(events.tasks[3], XPT_TASK_MIGRATIONS);
+	for (unsigned int i = 0; i < events.slots * events.cpus; i++)
+		cr_assert_eq(events.descriptors[i], -1);
+	for (unsigned int i = 0; i < events.count; i++) {
+		cr_assert_str_eq(call_events_of(&events.counters[i]), "thread");
+		cr_assert(!call_events_of_each_cpu(&events.counters[i]));
+	}
 	call_events_close(&events);
 }
 

@@ -3,7 +3,11 @@
 #include "device/counter.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
 
+#include "target/tracefs.h"
 #include "tests/unit/device_trees.h"
 
 static struct machine machine;
@@ -444,17 +448,21 @@ Test(device_counter, software_and_hardware)
 
 Test(device_counter, tracepoints)
 {
-	FILE *file = fopen("/sys/kernel/tracing/events/sched/sched_switch/id", "r");
-	unsigned int id = 0;
+	char text[16] = "";
+	struct tracefs tracefs;
+	int file;
 
 	tree_cpus("0");
 	TREE_PMU("tracepoint", { "type", "2" });
 	machine_open(&machine);
-	if (!file)
+	if (tracefs_open(NULL, &tracefs))
 		cr_skip_test("tracefs cannot be read here");
-	cr_assert_eq(fscanf(file, "%u", &id), 1);
-	fclose(file);
-	expect((struct expected){ "sched:sched_switch", "", "tracepoint", XPT_COUNTER_SUM, 1 }, 2, id, 0, "0");
+	file = openat(tracefs.folder, "events/sched/sched_switch/id", O_RDONLY);
+	cr_assert_gt(read(file, text, sizeof(text) - 1), 0);
+	close(file);
+	tracefs_close(&tracefs);
+	expect((struct expected){ "sched:sched_switch", "", "tracepoint", XPT_COUNTER_SUM, 1 }, 2,
+	       strtoull(text, NULL, 10), 0, "0");
 	expect_refused("sched:sched_swap", -ENOENT, "no such tracepoint");
 	expect_refused("sched:..", -ENOENT, "no such tracepoint");
 	expect_refused("cycles:u", -ENOENT, "no such tracepoint");

@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "target/tracefs.h"
 #include "tests/unit/device_perf.h"
 
 #define SOFTWARE PERF_TYPE_SOFTWARE
@@ -413,17 +414,16 @@ Test(device_perf_exists, of_a_kernel)
 /* The number of a tracepoint; skips the test where it cannot be read. */
 static __u64 tracepoint_id(const char *name)
 {
-	char path[256];
-	unsigned long long id = 0;
-	FILE *file;
+	const char *slash = strchr(name, '/');
+	struct tracefs tracefs;
+	int id;
 
-	snprintf(path, sizeof(path), "/sys/kernel/tracing/events/%s/id", name);
-	file = fopen(path, "r");
-	if (!file)
-		cr_skip_test("tracefs cannot be read: root is wanted, and that it is mounted");
-	cr_assert_eq(fscanf(file, "%llu", &id), 1);
-	fclose(file);
-	return id;
+	if (tracefs_open(NULL, &tracefs))
+		cr_skip_test("tracefs cannot be read");
+	id = tracefs_id(&tracefs, name, (size_t)(slash - name), slash + 1);
+	tracefs_close(&tracefs);
+	cr_assert_gt(id, 0, "%s", name);
+	return (__u64)id;
 }
 
 static void rename_often(const char *name, int times)

@@ -139,7 +139,7 @@ static struct model_counts between(const struct fixture *f, struct xpt_counts be
 {
 	struct model_counts counts;
 
-	readings_between(&((const struct model *)f->model)->readings, &begin, &end, elapsed, &counts);
+	readings_between(&((const struct model *)f->model)->readings, &begin, &end, true, elapsed, &counts);
 	return counts;
 }
 
@@ -161,6 +161,24 @@ Test(model_readings, instances_are_added_up_and_scaled)
 	cr_assert_eq(counts.value[0], 4);
 	cr_assert_eq(counts.value[1], 10, "in a second");
 	cr_assert_eq(counts.value[2], 2);
+	fixture_free(f);
+}
+
+/* Of an enqueue and a wait. */
+Test(model_readings, what_a_thread_did_is_not_known_of_two)
+{
+	struct xpt_counts begin = { 3, 1, { 10, 20 } }, end = { 3, 2, { 15, 26 } };
+	struct fixture *f = fixture_create();
+	struct model_counts counts;
+
+	cr_assert_eq(define(f, 0, "{\"name\":\"own\",\"kind\":\"sum\",\"slots\":1,\"of\":\"thread\",\"scale\":1}"), 0);
+	cr_assert_eq(define(f, 1, "{\"name\":\"all\",\"kind\":\"sum\",\"slots\":1,\"of\":\"device\",\"scale\":1}"), 0);
+	for (int same = 0; same < 2; same++) {
+		readings_between(&((const struct model *)f->model)->readings, &begin, &end, same, 1000, &counts);
+		cr_assert_eq(same ? counts.value[0] == 5 : isnan(counts.value[0]), 1);
+		cr_assert_eq(counts.value[1], 6);
+	}
+	cr_assert_str_eq(counts.counters[0]->of, "thread");
 	fixture_free(f);
 }
 

@@ -454,13 +454,15 @@ Test(report_latency, out_of_memory_ends_it)
 
 Test(report_latency, counters_are_the_last_columns)
 {
-	static const struct xpt_report_counter counters[] = { { "xe/engine-active-ticks,gt=1/", "" },
-							      { "power/energy-pkg/", "J" } };
-	struct xpt_sample counted[] = { { .tid = 1, .counter = { 12, 0.25 } },
-					{ .tid = 2, .counter = { NAN, -1e-7 } } };
+	static const struct xpt_report_counter counters[] = { { "xe/engine-active-ticks,gt=1/", "", "device" },
+							      { "power/energy-pkg/", "J", "device" },
+							      { "task-clock", "ns", "thread" },
+							      { "page-faults", "", "thread" } };
+	struct xpt_sample counted[] = { { .tid = 1, .counter = { 12, 0.25, 100, 3 } },
+					{ .tid = 2, .counter = { NAN, -1e-7, 200, 4 } } };
 	struct xpt_program_report program = make_program();
 	const struct xpt_profile_report report = {
-		.programs = &program, .program_count = 1, .counters = counters, .counter_count = 2
+		.programs = &program, .program_count = 1, .counters = counters, .counter_count = 4
 	};
 	struct latency_position position = { 0 };
 	struct text text = { 0 };
@@ -469,10 +471,11 @@ Test(report_latency, counters_are_the_last_columns)
 	program.sample_count = 2;
 	cr_assert(!latency_samples(&text, &report, &position, SIZE_MAX));
 	text_bytes(&text, "", 1);
-	cr_assert_not_null(strstr(text.data, ",queueTime(Us),\"xe/engine-active-ticks,gt=1/\",power/energy-pkg/(J)\n"),
+	cr_assert_not_null(strstr(text.data, ",queueTime(Us),\"xe/engine-active-ticks,gt=1/(of device)\","
+					     "power/energy-pkg/(J of device),task-clock(ns),page-faults\n"),
 			   "%s", text.data);
-	cr_assert_not_null(strstr(text.data, "N/A,N/A,12,0.25\n"), "%s", text.data);
-	cr_assert_not_null(strstr(text.data, "N/A,N/A,N/A,-1e-07\n"), "%s", text.data);
+	cr_assert_not_null(strstr(text.data, "N/A,N/A,12,0.25,100,3\n"), "%s", text.data);
+	cr_assert_not_null(strstr(text.data, "N/A,N/A,N/A,-1e-07,200,4\n"), "%s", text.data);
 	text_free(&text);
 	xpt_latencies_free((struct xpt_latencies *)program.latencies);
 }

@@ -82,7 +82,7 @@ Test(session_describe_records, counter_tells_what_its_values_are)
 		.source = "pmu",
 		.kind = XPT_COUNTER_LEVEL,
 	};
-	struct xpt_record_text *record = record_counter(&info, 3, 0, false);
+	struct xpt_record_text *record = record_counter(&info, 3, 0, "", false);
 	cJSON *object = cJSON_ParseWithLength(record->text, record->length);
 
 	cr_assert_eq(record->header.kind, XPT_RECORD_COUNTER);

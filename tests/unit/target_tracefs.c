@@ -339,9 +339,39 @@ Test(target_tracefs, without_tracefs)
 	drivers_free(drivers);
 	cr_expect_eq(tracefs_open("/nonexistent", &tracefs), -ENOENT);
 	tracefs_close(&tracefs);
+	cr_expect_eq(tracefs_open("/proc/self/status", &tracefs), -ENOTDIR);
+	tracefs_close(&tracefs);
 	cr_expect(strstr(tracefs_advice(-ENOENT), "mount -t tracefs"));
+	cr_expect(strstr(tracefs_advice(-ENODEV), "CONFIG_TRACING"));
 	cr_expect(strstr(tracefs_advice(-EACCES), "sudo"));
 	cr_expect(strstr(tracefs_advice(-EPERM), "lock"));
+}
+
+/* The number is the format's; nothing is left open. */
+Test(target_tracefs, numbers)
+{
+	struct fake fake;
+	char path[256];
+	FILE *file;
+	int next;
+
+	fake_open(&fake);
+	fake_add(&fake, "toy", "job", "");
+	snprintf(path, sizeof(path), "%s/events/toy/job/id", fake.path);
+	file = fopen(path, "w");
+	cr_assert_not_null(file);
+	fputs("1234\n", file);
+	fclose(file);
+	next = dup(0);
+	close(next);
+	cr_expect_eq(tracefs_id(&fake.tracefs, "toys", 3, "job"), 1234);
+	cr_expect_eq(tracefs_id(&fake.tracefs, "toys", 4, "job"), -ENOENT);
+	cr_expect_eq(tracefs_id(&fake.tracefs, "toy", 3, ".."), -ENOENT);
+	cr_expect_eq(truncate(path, 0), 0);
+	cr_expect_eq(tracefs_id(&fake.tracefs, "toy", 3, "job"), -ENOENT);
+	cr_expect_eq(dup(0), next);
+	close(next);
+	fake_close(&fake);
 }
 
 static struct driver *toy(const char *event)

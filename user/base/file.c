@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/mount.h>
 #include <poll.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static int wait_writable(int descriptor)
@@ -80,4 +82,18 @@ int file_standard_output(void)
 	int descriptor = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 
 	return descriptor < 0 ? -errno : descriptor;
+}
+
+int file_mount_detached(const char *type)
+{
+	int context = (int)syscall(SYS_fsopen, type, FSOPEN_CLOEXEC), mount = -1, error;
+
+	if (context < 0)
+		return -errno;
+	if (!syscall(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+		mount = (int)syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC,
+				     MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	error = errno;
+	close(context);
+	return mount < 0 ? -error : mount;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Writing all or failing: descriptors that are interrupted, full for the moment, or that take less than they were
- * given.
+ * given. And file systems that are not mounted.
  */
 #ifndef XPT_BASE_FILE_H
 #define XPT_BASE_FILE_H
@@ -22,5 +22,12 @@ int file_write_while(int descriptor, const void *bytes, size_t length, bool (*go
 
 /* A descriptor of standard output that is closed on its own. -errno. */
 int file_standard_output(void);
+
+/*
+ * Mounts a file system of the kernel's own (tracefs) read-only where no mount namespace shows it. A descriptor of its root
+ * folder, for openat(); with the last descriptor the mount is gone. -EPERM: CAP_SYS_ADMIN is needed; -ENODEV: the kernel has
+ * no such file system; -ENOSYS.
+ */
+int file_mount_detached(const char *type);
 
 #endif

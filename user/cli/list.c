@@ -109,7 +109,7 @@ static const struct command_line line = {
 		"          information: their methods, the probes as above, and how many classes share one\n"
 		"programs  models, sessions and kernels that run within --duration, with handles for\n"
 		"          `record --name HANDLE=NAME`. This one places probes.\n"
-		"drivers   which of their described events this kernel has; as root, with tracefs mounted\n"
+		"drivers   which of their described events this kernel has; as root\n"
 		"devices   accelerators, by the numbers that --gpu takes\n"
 		"counters  what xputrace counters can count here; other tracepoints are shown by perf list\n\n"
 		"exit status: 0 something was listed, 1 nothing found or failed, 2 wrong usage",

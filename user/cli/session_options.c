@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+
 bool take_region(void *context, const char *value, const char **reason)
 {
 	const char *colon = strchr(value, ':');
@@ -224,7 +226,7 @@ int session_options_parse(const struct command_line *line, int argc, char **argv
 {
 	struct session_options *options = context;
 	const char *reason;
-	int first, result;
+	int first, result, tracefs;
 
 	options->log_level = XPT_LOG_INFO;
 	result = options_parse(line, argc, argv, context, &first);
@@ -237,6 +239,10 @@ int session_options_parse(const struct command_line *line, int argc, char **argv
 		return session_options_refuse(line, reason);
 	if (options->quiet && options->log_level == XPT_LOG_INFO)
 		options->log_level = XPT_LOG_WARN;
+	/* Later it has no right to. */
+	tracefs = file_mount_detached("tracefs");
+	if (tracefs >= 0)
+		snprintf(options->tracefs, sizeof(options->tracefs), "/proc/self/fd/%d", tracefs);
 	privileges_reduce(options->link);
 	return 0;
 }

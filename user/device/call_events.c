@@ -12,7 +12,12 @@
 
 bool call_events_of_each_cpu(const struct counter *counter)
 {
-	return counter->events[0].of_each_cpu || counter->events[0].cpus.count > 1;
+	return !counter->events[0].task && (counter->events[0].of_each_cpu || counter->events[0].cpus.count > 1);
+}
+
+const char *call_events_of(const struct counter *counter)
+{
+	return counter->events[0].task ? "thread" : counter->events[0].of_each_cpu ? "CPU" : "device";
 }
 
 static int check(const struct log *log, const struct call_events *events, const struct counter *counter)
@@ -62,6 +67,11 @@ static int open_slot(const struct log *log, const struct counter *counter, const
 {
 	int *row = events->descriptors + (size_t)events->slots * events->cpus, descriptor;
 
+	events->tasks[events->slots] = event->task;
+	if (event->task) {
+		events->slots++;
+		return 0;
+	}
 	for (size_t i = 0; i < event->cpus.count; i++) {
 		descriptor = perf_event_open_alone(log, counter, event, event->cpus.items[i]);
 		if (descriptor < 0)
@@ -112,7 +122,8 @@ static int allocate(size_t count, const struct cpus *online, struct call_events 
 	return 0;
 }
 
-int call_events_open(const struct log *log, const char *const *names, size_t count, struct call_events *events)
+int call_events_open(const struct log *log, const char *tracefs, const char *const *names, size_t count,
+		     struct call_events *events)
 {
 	struct counter_place place = { 0 };
 	struct nodes nodes = { 0 };
@@ -120,6 +131,7 @@ int call_events_open(const struct log *log, const char *const *names, size_t cou
 	int error = counter_place_open(log, XPT_COUNTERS_ALL, XPT_COUNTERS_ALL, 0, &pmus, &nodes, &place);
 
 	*events = (struct call_events){ 0 };
+	place.tracefs = tracefs;
 	if (!error)
 		error = allocate(count, &place.online, events);
 	for (size_t i = 0; i < count && !error; i++)

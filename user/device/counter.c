@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "device/nearest.h"
-#include "device/sysfs_file.h"
 #include "device/terms.h"
 #include "target/tracefs.h"
 
@@ -216,6 +215,8 @@ static int resolve_kernel_event(const struct counter_place *place, const char *n
 	__u64 config[PMU_CONFIGS] = { event->config };
 	int error = add_event(place, name, NULL, event->type, config, counter);
 
+	if (!error)
+		counter->events[0].task = event->task;
 	counter->info.scale = 1;
 	return error ? error : set_info(counter, name, event->unit, event->description, event->source);
 }
@@ -224,20 +225,19 @@ static int resolve_tracepoint(const struct counter_place *place, const char *nam
 			      struct counter *counter)
 {
 	__u64 config[PMU_CONFIGS] = { 0 };
-	char text[SYSFS_FILE_MAX];
 	struct tracefs tracefs;
-	int error = strchr(name, '/') ? -EINVAL : tracefs_open(place->tracefs, &tracefs);
+	int error = strchr(name, '/') ? -EINVAL : tracefs_open(place->tracefs, &tracefs), id;
 
 	if (error)
 		return wrong(place, error, name, tracefs_advice(error));
-	error = sysfs_read(text, "%s/events/%.*s/%s/id", tracefs.path, (int)(colon - name), name, colon + 1);
-	if (error < 0)
+	id = tracefs_id(&tracefs, name, (size_t)(colon - name), colon + 1);
+	if (id < 0)
 		log_error(place->log, "%s: no such tracepoint, in %s (perf list tracepoint shows all)", name,
 			  tracefs.kernel);
 	tracefs_close(&tracefs);
-	if (error <= 0)
-		return error ? error : -ENOENT;
-	config[0] = strtoull(text, NULL, 10);
+	if (id < 0)
+		return id;
+	config[0] = (__u64)id;
 	counter->info.scale = 1;
 	error = add_event(place, name, NULL, PERF_TYPE_TRACEPOINT, config, counter);
 	return error ? error : set_info(counter, name, "", "times that the tracepoint was met", "tracepoint");

@@ -8,6 +8,7 @@
 
 #include <xputrace/counters.h>
 
+#include "bpf/wire.h"
 #include "device/pmu_catalogue.h"
 #include "device/nodes.h"
 #include "device/pmu.h"
@@ -23,6 +24,7 @@ struct counter_event {
 	char *filter;	  /* of a tracepoint's fields, owned; NULL: all count */
 	int only_cpu;	  /* of a process: what it does on this one; -1: on all */
 	const char *pmu;  /* name; of the place */
+	__u8 task;	  /* enum xpt_task_count: what of a thread is the same */
 };
 
 struct counter {
@@ -42,7 +44,7 @@ struct counter_place {
 	int cpu;		 /* only on this one; negative: as the PMU says */
 	struct polled_place polled;
 	const struct log *log;
-	const char *tracefs; /* where it is; NULL: to be found */
+	const char *tracefs; /* its root folder; NULL: as tracefs_open() finds it */
 	bool mixed;	     /* of a process: what counts no single process counts everybody */
 	/* NULL: perf_event_exists(). */
 	int (*exists)(const struct counter_event *event);
@@ -85,6 +87,7 @@ struct kernel_event {
 	const char *source; /* "software", "hardware" */
 	const char *unit;
 	const char *description;
+	__u8 task; /* enum xpt_task_count: what of a thread is the same; 0: nothing */
 };
 extern const struct kernel_event kernel_events[];
 extern const size_t kernel_event_count;

@@ -97,6 +97,7 @@ static int open_counters(struct xpt_counters *session, const struct xpt_counters
 	int error = counter_place_open(&session->log, options->cpu_index, options->gpu_index, options->pid, &pmus,
 				       &nodes, &place);
 
+	place.tracefs = options->tracefs;
 	place.mixed = options->pid && options->devices_count_all;
 	for (size_t i = 0; i < options->name_count && !error; i++)
 		error = open_name(session, &place, options->names[i]);

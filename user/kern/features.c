@@ -16,6 +16,7 @@
 #include "kern/mappings.h"
 #include "kern/private.h"
 #include "target/process.h"
+#include "target/tracefs.h"
 
 #define INITIAL_PID_NAMESPACE 0xEFFFFFFCu /* inode of /proc/self/ns/pid; fixed by the kernel (PROC_PID_INIT_INO) */
 
@@ -154,6 +155,19 @@ static int try_perf(char *detail, size_t size)
 	return try_link(LINK_PERF);
 }
 
+static int try_tracefs(char *detail, size_t size)
+{
+	struct tracefs tracefs;
+	int error = tracefs_open(NULL, &tracefs);
+
+	if (!error && tracefs.mounted)
+		snprintf(detail, size, "mounted on %s", tracefs.mounted);
+	else if (!error)
+		snprintf(detail, size, "a mount of its own");
+	tracefs_close(&tracefs);
+	return error;
+}
+
 static int try_mappings(char *detail, size_t size)
 {
 	struct mappings *mappings;
@@ -189,6 +203,8 @@ const struct feature features[] = {
 	  CAPABILITIES_TRACING },
 	{ "perf uprobes", FEATURE_ONE_OF, try_perf, "probes on older kernels", "use Linux 6.1 or later",
 	  CAPABILITIES_TRACING | 1ull << CAP_SYS_ADMIN },
+	{ "tracefs", FEATURE_OPTIONAL, try_tracefs, "jobs of devices, counters of tracepoints",
+	  "run as root, or mount -t tracefs tracefs /sys/kernel/tracing", 0 },
 	{ "mapping events", FEATURE_OPTIONAL, try_mappings, "libraries that a running process opens later",
 	  "run as root, or lower /proc/sys/kernel/perf_event_paranoid to 0", 1ull << CAP_PERFMON },
 };

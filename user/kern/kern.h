@@ -42,6 +42,7 @@ struct kern_options {
 	const int *slot_events;
 	unsigned int slots; /* at most XPT_SLOT_MAX */
 	unsigned int slot_cpus;
+	__u8 slot_tasks[XPT_SLOT_MAX]; /* enum xpt_task_count: that of the thread instead */
 };
 
 /* Loads programs and maps and proves the link kind by attaching to a function of its own. -EPERM, -EOPNOTSUPP, ... */

@@ -164,6 +164,7 @@ static int load(struct kern *kern, const struct kern_options *options, enum link
 		.self = getpid(),
 		.roles = ~0u,
 	};
+	memcpy(kern->settings.slot_tasks, options->slot_tasks, sizeof(options->slot_tasks));
 	error = bpf_map_update_elem(bpf_map__fd(kern->main->maps.settings), &zero, &kern->settings, BPF_ANY);
 	if (!error)
 		error = links_try(kern);

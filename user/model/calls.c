@@ -389,7 +389,7 @@ int call_deliver(struct model *model, const struct xpt_record_call *record)
 	}
 	see_device(model, &passage);
 	if (function->view.role == XPT_ROLE_EXECUTE)
-		readings_between(&model->readings, passage.event.call.begin_counts, passage.event.call.end_counts,
+		readings_between(&model->readings, passage.event.call.begin_counts, passage.event.call.end_counts, true,
 				 passage.event.call.end - passage.event.call.start, &passage.event.call.counts);
 	pair(model, &passage);
 	count(model, &passage);

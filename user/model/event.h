@@ -127,7 +127,8 @@ struct model_counter {
 	double least, most;
 	double mean;	    /* over time; of a level over the readings */
 	double total;	    /* of a sum: what was counted between its readings */
-	unsigned int slots; /* perf events that are read around inferences; 0: it is not */
+	unsigned int slots; /* counts that are read around inferences; 0: it is not */
+	const char *of;	    /* what they count: "thread", "CPU", "device"; "": not known */
 };
 
 /* What counters had between the begin and the end of an inference, in their units; of a mean per second. */

@@ -220,7 +220,7 @@ static void open_end(struct pairs *pairs, struct open_inference *open, const str
 		inference->status_name = end->status_name;
 	}
 	readings_between(pairs->readings, open->counted ? &open->counts : NULL, end->counted ? &end->counts : NULL,
-			 inference->end - inference->start, &inference->counts);
+			 inference->tid == end->tid, inference->end - inference->start, &inference->counts);
 	link_append(&pairs->ended, &open->link);
 }
 

@@ -21,6 +21,7 @@ static void counted_free(struct counted *counted)
 	free((char *)counted->view.unit);
 	free((char *)counted->view.description);
 	free((char *)counted->view.source);
+	free((char *)counted->view.of);
 	free(counted);
 }
 
@@ -92,6 +93,8 @@ static int counted_parse(const cJSON *object, struct model_counter *view)
 		error = text_get(object, "description", &view->description);
 	if (!error)
 		error = text_get(object, "source", &view->source);
+	if (!error)
+		error = text_get(object, "of", &view->of);
 	return error;
 }
 
@@ -125,11 +128,11 @@ int readings_add(struct readings *readings, __u64 index, const char *text, size_
 
 /* NaN: not known. */
 static double grown_between(const struct counted *counted, unsigned int first, const struct xpt_counts *begin,
-			    const struct xpt_counts *end)
+			    const struct xpt_counts *end, bool same_thread)
 {
 	double sum = 0;
 
-	if (counted->each_cpu && begin->cpu != end->cpu)
+	if ((counted->each_cpu && begin->cpu != end->cpu) || (!same_thread && !strcmp(counted->view.of, "thread")))
 		return NAN;
 	for (unsigned int slot = first; slot < first + counted->view.slots; slot++) {
 		if (!(begin->valid & end->valid & 1u << slot) || end->value[slot] < begin->value[slot])
@@ -140,7 +143,7 @@ static double grown_between(const struct counted *counted, unsigned int first, c
 }
 
 void readings_between(const struct readings *readings, const struct xpt_counts *begin, const struct xpt_counts *end,
-		      __u64 elapsed, struct model_counts *result)
+		      bool same_thread, __u64 elapsed, struct model_counts *result)
 {
 	unsigned int slot = 0;
 
@@ -151,7 +154,7 @@ void readings_between(const struct readings *readings, const struct xpt_counts *
 	result->count = readings->slotted_count;
 	for (unsigned int i = 0; i < result->count; i++) {
 		const struct counted *counted = readings->all[readings->slotted[i]->index];
-		double grown = grown_between(counted, slot, begin, end);
+		double grown = grown_between(counted, slot, begin, end, same_thread);
 
 		/* Of several instances a mean is that of one of them. */
 		if (counted->view.kind == MODEL_COUNTER_MEAN)

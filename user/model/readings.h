@@ -31,9 +31,9 @@ void readings_init(struct readings *readings, struct sinks *sinks);
 int readings_add(struct readings *readings, __u64 index, const char *text, size_t length);
 /* Tells the values. The record has at most as many as there are counters. */
 void reading_deliver(struct readings *readings, const struct xpt_record_reading *record);
-/* What was counted between begin and end, elapsed ns later; nothing when one of them is NULL. */
+/* What was counted between begin and end, elapsed ns later, on the same thread or another; nothing when one of them is NULL. */
 void readings_between(const struct readings *readings, const struct xpt_counts *begin, const struct xpt_counts *end,
-		      __u64 elapsed, struct model_counts *result);
+		      bool same_thread, __u64 elapsed, struct model_counts *result);
 void readings_free(struct readings *readings);
 
 #endif

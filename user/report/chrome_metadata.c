@@ -286,6 +286,8 @@ static void add_counter(struct text *text, const struct model_counter *counter)
 	chrome_member_string(text, "unit", counter->unit);
 	chrome_member_string(text, "description", counter->description);
 	chrome_member_string(text, "source", counter->source);
+	if (counter->slots && *counter->of)
+		chrome_member_string(text, "per_inference", counter->of);
 	chrome_member_unsigned(text, "values", counter->told);
 	if (counter->told) {
 		member_real(text, "min", counter->least);

@@ -212,15 +212,18 @@ static void add_counts(struct text *text, const struct xpt_profile_report *repor
 	text_literal(text, "\n");
 }
 
-/* "power/energy-pkg/(J)"; a name may have commas. */
+/* "page-faults", "task-clock(ns)", "cycles(of CPU)", "power/energy-pkg/(J of device)"; a name may have commas. */
 static void add_counter_name(struct text *text, const struct xpt_report_counter *counter)
 {
+	bool shared = *counter->of && strcmp(counter->of, "thread");
 	struct text name = { 0 };
 
 	text_string(&name, counter->name);
-	if (*counter->unit) {
+	if (*counter->unit || shared) {
 		text_literal(&name, "(");
 		text_string(&name, counter->unit);
+		text_string(&name, !shared ? "" : *counter->unit ? " of " : "of ");
+		text_string(&name, shared ? counter->of : "");
 		text_literal(&name, ")");
 	}
 	text_bytes(&name, "", 1);

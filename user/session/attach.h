@@ -33,6 +33,7 @@ struct attacher_figures {
 	size_t sites[SITE_STEPPED + 1]; /* by class: probes placed */
 	size_t refused;
 	size_t late; /* programs that may have run before their probes were in place: nothing waited in their loader */
+	size_t unplaced;   /* addresses that were handed out and have no probe */
 	__u64 attach_time; /* ns spent, in sum */
 	__u64 detach_time;
 };

@@ -74,12 +74,18 @@ static void on_resolve(struct attacher *attacher, pid_t tgid, const struct descr
 	if (spec < 0 || !seen_add(&attacher->resolved, RESOLVED_MAX, tgid, address, (__u64)spec + 1))
 		return;
 	wanted.arguments = site_arguments(attacher->options.registry->specs[spec]);
-	if (!place_open(attacher, tgid, address, &wanted, &pinned, &function.site, &error))
+	if (place_open(attacher, tgid, address, &wanted, &pinned, &function.site, &error)) {
+		if (!error && !attacher_has(attacher, tgid, pinned.file, function.site.offset)) {
+			error = attach_functions(attacher, tgid, &pinned.mapped, pinned.file, &found, false);
+			attacher_report_error(attacher, tgid, error);
+		}
+		pinned_close(&pinned);
+	}
+	if (error >= 0 || error == -ESRCH)
 		return;
-	if (!error && !attacher_has(attacher, tgid, pinned.file, function.site.offset))
-		attacher_report_error(attacher, tgid,
-				      attach_functions(attacher, tgid, &pinned.mapped, pinned.file, &found, false));
-	pinned_close(&pinned);
+	attacher->figures.unplaced++;
+	log_debug(attacher->log, "PID %d: %s, handed out at 0x%llx, gets no probe: %s", tgid, name,
+		  (unsigned long long)address, strerror(-error));
 }
 
 static int attach_end(struct attacher *attacher, pid_t tgid, const struct pinned_file *pinned, const struct site *site)

@@ -355,6 +355,7 @@ static int open_counters(struct collector *collector)
 		.tracks = options->counter_tracks,
 		.every = options->counters_every,
 		.per_inference = options->counters_per_inference,
+		.tracefs = options->tracefs,
 		.record = record_visit,
 		.context = collector,
 	};

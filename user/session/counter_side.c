@@ -31,6 +31,7 @@ static int open_counters(struct counter_side *side)
 		.log = log->write,
 		.log_context = log->context,
 		.log_level = log->level,
+		.tracefs = side->options.tracefs,
 	};
 
 	return xpt_counters_open(&options, &side->counters);
@@ -60,7 +61,7 @@ int counter_side_create(const struct counter_side_options *options, struct count
 	if (!error && options->tracks)
 		error = open_counters(side);
 	if (!error && options->per_inference)
-		error = call_events_open(options->log, options->names, options->count, &side->calls);
+		error = call_events_open(options->log, options->tracefs, options->names, options->count, &side->calls);
 	if (error)
 		counter_side_free(side);
 	else
@@ -91,6 +92,7 @@ void counter_side_lend(const struct counter_side *side, struct kern_options *opt
 	options->slot_events = side->calls.descriptors;
 	options->slots = side->calls.slots;
 	options->slot_cpus = side->calls.cpus;
+	memcpy(options->slot_tasks, side->calls.tasks, sizeof(options->slot_tasks));
 }
 
 void counter_side_lent(struct counter_side *side)
@@ -106,12 +108,17 @@ const struct xpt_counter_info *counter_side_info(const struct counter_side *side
 	return side->counters ? xpt_counters_info(side->counters, index) : &side->calls.counters[index].info;
 }
 
+const char *counter_side_of(const struct counter_side *side, size_t index)
+{
+	return side->options.per_inference ? call_events_of(&side->calls.counters[index]) : "";
+}
+
 static struct xpt_record_text *describe_counter(const struct counter_side *side, size_t index)
 {
 	const struct counter *counter = side->options.per_inference ? &side->calls.counters[index] : NULL;
 
 	return record_counter(counter_side_info(side, index), index, counter ? counter->event_count : 0,
-			      counter && call_events_of_each_cpu(counter));
+			      counter_side_of(side, index), counter && call_events_of_each_cpu(counter));
 }
 
 static int describe(struct counter_side *side)

@@ -23,6 +23,7 @@ struct counter_side_options {
 	bool tracks; /* at intervals */
 	__u64 every; /* ns; 0: COUNTER_SIDE_EVERY */
 	bool per_inference;
+	const char *tracefs; /* its root folder; NULL: as tracefs_open() finds it */
 	/* Called with COUNTER records, then with READING records. */
 	int (*record)(void *context, const struct xpt_record_header *record);
 	void *context;
@@ -36,6 +37,8 @@ int counter_side_create(const struct counter_side_options *options, struct count
 void counter_side_free(struct counter_side *side); /* NULL is fine */
 /* What a counter is; its strings live as long as side. NULL: there is no such index, or side is NULL. */
 const struct xpt_counter_info *counter_side_info(const struct counter_side *side, size_t index);
+/* Of a counter that there is: what it counts around an inference, as call_events_of(); "": it is not read there. */
+const char *counter_side_of(const struct counter_side *side, size_t index);
 unsigned int counter_side_slots(
 	const struct counter_side *side); /* perf events around an inference; side: NULL is fine */
 /* Sets what of the options is about events around inferences; they are lent until the kernel's side has been opened. */

@@ -246,7 +246,8 @@ struct xpt_record_text *record_driver_event(const struct tracepoint *tracepoint,
 	return record_json(XPT_RECORD_DRIVER_EVENT, 0, 0, spec->index, &json);
 }
 
-struct xpt_record_text *record_counter(const struct xpt_counter_info *counter, __u64 index, size_t slots, bool each_cpu)
+struct xpt_record_text *record_counter(const struct xpt_counter_info *counter, __u64 index, size_t slots,
+				       const char *of, bool each_cpu)
 {
 	static const enum model_counter_kind kinds[] = {
 		[XPT_COUNTER_SUM] = MODEL_COUNTER_SUM,
@@ -263,6 +264,7 @@ struct xpt_record_text *record_counter(const struct xpt_counter_info *counter, _
 	json_add_string(&json, "source", counter->source);
 	if (slots) {
 		json_add_unsigned(&json, "slots", slots);
+		json_add_string(&json, "of", of);
 		json_add_bool(&json, "each_cpu", each_cpu);
 		json_add_real(&json, "scale", counter->scale);
 	}

@@ -42,8 +42,8 @@ struct xpt_record_text *record_driver(const struct driver_events *events, __u16 
 				      size_t join_count, const dev_t *followed, size_t followed_count);
 struct xpt_record_text *record_driver_event(const struct tracepoint *tracepoint, const struct xpt_event_spec *spec,
 					    __u16 driver);
-/* slots: perf events that are read around inferences; each_cpu: they are compared on one CPU only. */
+/* slots: counts that are read around inferences; of: "thread", "CPU" or "device"; each_cpu: they are compared on one CPU only. */
 struct xpt_record_text *record_counter(const struct xpt_counter_info *counter, __u64 index, size_t slots,
-				       bool each_cpu);
+				       const char *of, bool each_cpu);
 
 #endif

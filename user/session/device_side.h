@@ -19,7 +19,7 @@ struct device_side_options {
 	const char *const *driver_files; /* added descriptions */
 	size_t driver_file_count;
 	const char *drivers; /* "auto" (also NULL), "none", or names with commas between */
-	const char *tracefs; /* where it is mounted; NULL: it is looked for */
+	const char *tracefs; /* its root folder; NULL: as tracefs_open() finds it */
 	/* Called with DRIVER and DRIVER_EVENT records before the first record that refers to them can come. */
 	int (*record)(void *context, const struct xpt_record_header *record);
 	void *context;

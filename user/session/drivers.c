@@ -77,7 +77,7 @@ static int visit_all(const struct drivers *drivers, const struct tracefs *tracef
 /* What makes all drivers unknown, and is no failure. */
 static bool is_unreadable(int error)
 {
-	return error == -ENOENT || error == -EACCES || error == -EPERM;
+	return error == -ENOENT || error == -ENODEV || error == -EACCES || error == -EPERM;
 }
 
 int xpt_driver_list(const struct xpt_driver_options *caller_options, visit_fn visit, void *context)

@@ -114,12 +114,16 @@ static void answer(struct collector *collector, const struct xpt_record_header *
 
 static void on_call(struct collector *collector, const struct xpt_record_call *call)
 {
-	size_t before = sites_placed(collector);
-	bool own = attacher_record(collector->attacher, &call->header);
+	size_t before = sites_placed(collector), unplaced = attacher_figures(collector->attacher)->unplaced;
+	bool own = attacher_record(collector->attacher, &call->header), late = false;
 
 	if (call->flags & XPT_CALL_WAITS)
 		answer(collector, &call->header, ((const __u64 *)call)[call->header.size / sizeof(__u64) - 1],
 		       sites_placed(collector) - before);
+	else /* what was handed out may have been called already */
+		late = !own && sites_placed(collector) > before;
+	if (late || attacher_figures(collector->attacher)->unplaced > unplaced)
+		records_lost(collector, XPT_LOSS_LATE_PROBES, 1);
 	if (own)
 		return;
 	look_at_operators(collector, call);

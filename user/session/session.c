@@ -135,8 +135,14 @@ static void name_counters(struct xpt_session *session)
 {
 	const struct xpt_counter_info *info;
 
-	while ((info = counter_side_info(session->collector->counter_side, session->counter_count)))
-		session->counters[session->counter_count++] = (struct xpt_report_counter){ info->name, info->unit };
+	while ((info = counter_side_info(session->collector->counter_side, session->counter_count))) {
+		session->counters[session->counter_count] = (struct xpt_report_counter){
+			info->name,
+			info->unit,
+			counter_side_of(session->collector->counter_side, session->counter_count),
+		};
+		session->counter_count++;
+	}
 }
 
 static int create_profiling(struct xpt_session *session, const struct xpt_session_options *options)

@@ -13,6 +13,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 #define FORMAT_MAX (256 << 10) /* bytes; the longest ones are some 10 KB, nearly all of it for printing */
 
 /* Where distributions mount it; the second one is mounted when it is first looked at. */
@@ -48,24 +50,41 @@ static char *find_mounted(void)
 	return found;
 }
 
+static int open_folder(const char *path)
+{
+	int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return folder < 0 ? -errno : folder;
+}
+
+/* One of its own is there wherever it is mounted or not; without CAP_SYS_ADMIN the mounted one has to do. */
+static int open_found(struct tracefs *tracefs)
+{
+	int folder = file_mount_detached("tracefs");
+
+	if (folder >= 0 || folder == -ENODEV)
+		return folder;
+	tracefs->mounted = find_mounted();
+	if (!tracefs->mounted)
+		return errno ? -errno : -ENOMEM;
+	return open_folder(tracefs->mounted);
+}
+
 int tracefs_open(const char *path, struct tracefs *tracefs)
 {
-	char events[PATH_MAX];
 	struct utsname name;
 	int error = 0;
 
 	memset(tracefs, 0, sizeof(*tracefs));
-	tracefs->path = path ? strdup(path) : find_mounted();
-	if (!tracefs->path)
-		return errno ? -errno : -ENOMEM;
 	if (uname(&name) || asprintf(&tracefs->kernel, "%s %s", name.sysname, name.release) < 0) {
 		tracefs->kernel = NULL;
-		error = -ENOMEM;
-	} else if (snprintf(events, sizeof(events), "%s/events", tracefs->path) >= (int)sizeof(events)) {
-		error = -ENAMETOOLONG;
-	} else if (access(events, R_OK | X_OK)) {
-		error = -errno;
+		return -ENOMEM;
 	}
+	tracefs->folder = path ? open_folder(path) : open_found(tracefs);
+	if (tracefs->folder < 0)
+		error = tracefs->folder;
+	else if (faccessat(tracefs->folder, "events", R_OK | X_OK, 0))
+		error = -errno;
 	if (error)
 		tracefs_close(tracefs);
 	return error;
@@ -73,7 +92,9 @@ int tracefs_open(const char *path, struct tracefs *tracefs)
 
 void tracefs_close(struct tracefs *tracefs)
 {
-	free(tracefs->path);
+	if (tracefs->kernel && tracefs->folder >= 0)
+		close(tracefs->folder);
+	free(tracefs->mounted);
 	free(tracefs->kernel);
 	memset(tracefs, 0, sizeof(*tracefs));
 }
@@ -84,7 +105,10 @@ const char *tracefs_advice(int error)
 	case -ENOENT:
 		if (access("/sys/kernel", F_OK))
 			return "/sys is not mounted: mount -t sysfs sysfs /sys";
-		return "tracefs is not mounted, or has no events: mount -t tracefs tracefs /sys/kernel/tracing";
+		return "tracefs is not mounted, or has no events, and only root (CAP_SYS_ADMIN) can do without: try sudo, or "
+		       "mount -t tracefs tracefs /sys/kernel/tracing";
+	case -ENODEV:
+		return "this kernel has no tracefs: it was built without CONFIG_TRACING";
 	case -EACCES:
 		return "tracefs can be read by root only: try sudo";
 	case -EPERM:
@@ -95,9 +119,9 @@ const char *tracefs_advice(int error)
 }
 
 /* The whole file, at most FORMAT_MAX bytes of it: what is cut is the format for printing. */
-static int read_format(const char *path, char **text, size_t *length)
+static int read_format(const struct tracefs *tracefs, const char *path, char **text, size_t *length)
 {
-	int file = open(path, O_RDONLY | O_CLOEXEC), error = 0;
+	int file = openat(tracefs->folder, path, O_RDONLY | O_CLOEXEC), error = 0;
 	char *buffer = NULL;
 	size_t used = 0;
 	ssize_t count;
@@ -127,6 +151,27 @@ out:
 	return 0;
 }
 
+int tracefs_id(const struct tracefs *tracefs, const char *system, size_t length, const char *event)
+{
+	char path[PATH_MAX], text[16];
+	ssize_t count;
+	int file, id;
+
+	if (snprintf(path, sizeof(path), "events/%.*s/%s/id", (int)length, system, event) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	file = openat(tracefs->folder, path, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return -errno;
+	count = read(file, text, sizeof(text) - 1);
+	id = count < 0 ? -errno : 0;
+	close(file);
+	if (count > 0) {
+		text[count] = '\0';
+		id = atoi(text);
+	}
+	return id ? id : -ENOENT;
+}
+
 int tracefs_find(const struct tracefs *tracefs, const struct driver_event *event, struct tracepoint *tracepoint)
 {
 	char path[PATH_MAX], *text = NULL;
@@ -135,10 +180,9 @@ int tracefs_find(const struct tracefs *tracefs, const struct driver_event *event
 
 	memset(tracepoint, 0, sizeof(*tracepoint));
 	tracepoint->event = event;
-	if (snprintf(path, sizeof(path), "%s/events/%s/%s/format", tracefs->path, event->system, event->name) >=
-	    (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "events/%s/%s/format", event->system, event->name) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
-	error = read_format(path, &text, &length);
+	error = read_format(tracefs, path, &text, &length);
 	/* The second one: its module was unloaded while it was read. */
 	if (error == -ENOENT || error == -ENODEV) {
 		snprintf(tracepoint->reason, sizeof(tracepoint->reason), "no such tracepoint");

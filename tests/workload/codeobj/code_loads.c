@@ -8,7 +8,8 @@
  * Prints {"ready":true,"pid":N} when they are loaded. Then a line is a command, and an empty one is none:
  *
  *	FUNCTION FILE[,FILE...] [threads=N] [times=N] [pause=MS] [memory=plain|end|file] [spoil=no|after|inside]
- *		[fail=yes] [unload=yes] [fork=yes]
+ *		[fail=yes] [unload=yes]
+ *	fork
  *	quit
  *
  * Files hold the objects: thread I takes file I modulo their number; bytes may be written as %2C. Each of N threads (1)
@@ -17,8 +18,9 @@
  *	end	anonymous, and nothing is mapped behind its last byte
  *	file	a mapping of the file that has no page in memory, where the kernel can be made to drop it
  * which is overwritten and unmapped after the call (the default), or inside of it, by the runtime; or not. Functions
- * that take a path or a descriptor get that and no memory. fail: the runtime refuses it. fork: a child does it, and
- * ends. --handle-cont: SIGCONT is handled.
+ * that take a path or a descriptor get that and no memory. fail: the runtime refuses it.
+ * --handle-cont: SIGCONT is handled. fork: a child, which prints {"child":PID}, reads the commands until it quits, which the
+ * parent answers with {"left":PID}.
  *
  * A load is a line {"function":NAME,"file":INDEX,"pid","tid","begin_ns","end_ns","address":"0x..","handle":"0x..",
  * "status","resident":PAGES}, with "unload_begin_ns" and "unload_end_ns" where it was unloaded; times are of
@@ -59,7 +61,7 @@ struct command {
 	unsigned int file_count, threads, times, pause;
 	enum memory memory;
 	enum spoil spoil;
-	bool fail, undo, fork;
+	bool fail, undo;
 	pthread_barrier_t begin;
 };
 
@@ -270,22 +272,7 @@ static void run_threads(struct command *command)
 
 static void run(struct command *command)
 {
-	int status = 0;
-	pid_t child;
-
-	if (command->fork) {
-		fflush(stdout);
-		child = fork();
-		if (child == 0) {
-			run_threads(command);
-			fflush(stdout);
-			_exit(0);
-		}
-		while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-			;
-		if (child < 0 || status)
-			give_up("child ended with %#x", status);
-	} else if (command->threads == 1) {
+	if (command->threads == 1) {
 		for (unsigned int i = 0; i < command->times; i++)
 			load_once(command, 0);
 	} else {
@@ -330,10 +317,28 @@ static void option(struct command *command, const char *word)
 		command->fail = true;
 	else if (strcmp(word, "unload=yes") == 0)
 		command->undo = true;
-	else if (strcmp(word, "fork=yes") == 0)
-		command->fork = true;
 	else if (strcmp(word, "memory=plain") != 0 && strcmp(word, "spoil=after") != 0)
 		give_up("option %s", word);
+}
+
+static void fork_child(void)
+{
+	int status = 0;
+	pid_t child;
+
+	fflush(stdout);
+	child = fork();
+	if (child == 0) {
+		printf("{\"child\":%d}\n", getpid());
+		fflush(stdout);
+		return;
+	}
+	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	if (child < 0 || status)
+		give_up("child ended with %#x", status);
+	printf("{\"left\":%d}\n", child);
+	fflush(stdout);
 }
 
 static void obey(char *line)
@@ -345,6 +350,10 @@ static void obey(char *line)
 		return;
 	if (strcmp(name, "quit") == 0)
 		exit(0);
+	if (strcmp(name, "fork") == 0) {
+		fork_child();
+		return;
+	}
 	command.function = load_function_find(name);
 	command.load = load_symbol(name);
 	files = strtok_r(NULL, " \n", &rest);
