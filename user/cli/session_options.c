@@ -201,6 +201,16 @@ bool take_summary(void *context, const char *value, const char **reason)
 	return true;
 }
 
+bool take_layout(void *context, const char *value, const char **reason)
+{
+	struct session_options *options = context;
+
+	*reason = "the layouts are flat and qaic";
+	options->layout_given = true;
+	options->qaic = !strcmp(value, "qaic");
+	return options->qaic || !strcmp(value, "flat");
+}
+
 /* One of -p, -a and a command; no summary of what has none. */
 static const char *contradiction(const struct session_options *options)
 {
@@ -210,6 +220,8 @@ static const char *contradiction(const struct session_options *options)
 		return "say what to trace, one of: -p PID, --process NAME, -a, or -- COMMAND";
 	if (options->type == XPT_PROFILE_TRACE && options->summary)
 		return "--summary is for --type latency";
+	if (options->type == XPT_PROFILE_TRACE && options->layout_given)
+		return "--layout is for --type latency";
 	return NULL;
 }
 

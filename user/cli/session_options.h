@@ -47,6 +47,7 @@ struct session_options {
 	/* Of profile and stream: */
 	enum xpt_profile_type type;
 	bool summary;
+	bool layout_given, qaic; /* --layout; qaic: the Cloud AI 100 layout, else flat */
 };
 
 /*
@@ -98,6 +99,7 @@ bool take_quiet(void *context, const char *value, const char **reason);
 bool take_verbose(void *context, const char *value, const char **reason);
 bool take_type(void *context, const char *value, const char **reason);
 bool take_summary(void *context, const char *value, const char **reason);
+bool take_layout(void *context, const char *value, const char **reason);
 
 #define TARGET_OPTIONS                                                                                              \
 	{ 'p', "pid", "PID[,PID...]", "trace these running processes and their children", take_pids },              \
@@ -142,6 +144,9 @@ bool take_summary(void *context, const char *value, const char **reason);
 	  "read these counters around each inference: up to 4 perf events;\n`xputrace list counters` names them",     \
 	  take_counters },                                                                                            \
 		{ 0, "type", "TYPE", "latency: CSV, a row an inference (default);\ntrace: Chrome trace", take_type }, \
+		{ 0, "layout", "LAYOUT",                                                                              \
+		  "of the CSV: flat, one table (default); qaic, as the Cloud\nAI 100 runtime writes it",              \
+		  take_layout },                                                                                      \
 	{                                                                                                             \
 		0, "summary", NULL, "latency: one row a program with mean and percentiles instead", take_summary      \
 	}

@@ -101,9 +101,12 @@ int files_open(const struct session_options *options, struct xpt_report_files_op
 {
 	files_options->size = sizeof(*files_options);
 	files_options->path = options->output;
-	files_options->format = options->type == XPT_PROFILE_TRACE ? XPT_FORMAT_TRACE :
-				options->summary		   ? XPT_FORMAT_SUMMARY :
-								     XPT_FORMAT_SAMPLES;
+	if (options->type == XPT_PROFILE_TRACE)
+		files_options->format = XPT_FORMAT_TRACE;
+	else if (options->qaic)
+		files_options->format = options->summary ? XPT_FORMAT_SUMMARY : XPT_FORMAT_SAMPLES;
+	else
+		files_options->format = options->summary ? XPT_FORMAT_CSV_SUMMARY : XPT_FORMAT_CSV;
 	files_options->log = print_message;
 	files_options->log_level = options->log_level;
 	files_options->stopped = stop_time();

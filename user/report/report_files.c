@@ -48,7 +48,7 @@ static const char *find_fault(const struct xpt_report_files_options *options)
 
 	if (!options->path || !options->path[0])
 		return "a path is needed; \"-\" is standard output";
-	if ((unsigned int)options->format > XPT_FORMAT_TRACE)
+	if ((unsigned int)options->format > XPT_FORMAT_CSV_SUMMARY)
 		return "no such format";
 	if (options->append && options->single)
 		return "append and single exclude each other: choose whether a report follows the last one or replaces it";
@@ -203,6 +203,7 @@ static int open_growing(struct xpt_report_files *files, const struct xpt_report_
 	}
 	files->growing.rotate_bytes = options->rotate_bytes;
 	files->growing.keep = options->keep;
+	files->growing.single = options->single;
 	error = report_growing_open(&files->growing, files->output ? NULL : files->path, descriptor, files->format);
 	if (!error && options->stopped && !report_growing_is_file(&files->growing))
 		error = report_growing_detach(&files->growing, options->stopped);

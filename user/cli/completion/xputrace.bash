@@ -93,6 +93,10 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "latency trace" -- "$current")
 		return
 		;;
+	--layout)
+		mapfile -t COMPREPLY < <(compgen -W "flat qaic" -- "$current")
+		return
+		;;
 	--mode)
 		mapfile -t COMPREPLY < <(compgen -W "symbols memory all" -- "$current")
 		return
@@ -118,10 +122,10 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program -m --match -s --sample --format --ops --level --codeobj --code-wait-limit --counters --counters-every --counters-per-inference" -- "$current")
 		;;
 	profile)
-		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program --samples --counters --type --summary --skip --delay" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program --samples --counters --type --layout --summary --skip --delay" -- "$current")
 		;;
 	stream)
-		mapfile -t COMPREPLY < <(compgen -W "$watched $written -m -P -s --match --program --report-every --sample-every --counters --type --summary --append --rotate --keep" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched $written -m -P -s --match --program --report-every --sample-every --counters --type --layout --summary --append --rotate --keep" -- "$current")
 		;;
 	continuous)
 		local answered="-h --instance --timeout --help"

@@ -46,6 +46,7 @@ complete -c xputrace -n '__fish_seen_subcommand_from record profile stream conti
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream continuous inspect list' -l driver -r -F -d 'Add the description of a driver'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream continuous' -s P -l program -x -d 'Name or handle of a program'
 complete -c xputrace -n '__fish_seen_subcommand_from profile stream' -l type -x -a 'latency trace' -d 'What to write'
+complete -c xputrace -n '__fish_seen_subcommand_from profile stream' -l layout -x -a 'flat qaic' -d 'Layout of the CSV'
 complete -c xputrace -n '__fish_seen_subcommand_from profile stream' -l summary -d 'Percentiles instead of rows'
 complete -c xputrace -n '__fish_seen_subcommand_from profile' -l samples -x -d 'So many inferences'
 complete -c xputrace -n '__fish_seen_subcommand_from profile' -l skip -x -d 'Leave out the first inferences'
