@@ -44,6 +44,7 @@ enum xpt_output {
 	 * timestamps at XPT_LEVEL_BASIC. -EEXIST: the file is something else.
 	 */
 	XPT_OUTPUT_QNN_CSV = 4,
+	XPT_OUTPUT_CSV = 5, /* a row an inference, one flat table (report.h); of reports only */
 };
 
 /* What a recording is doing; see xpt_recording_options.status. */

@@ -195,6 +195,7 @@ void tell_trace(const char *path, enum xpt_output format)
 	static const char *const uses[] = {
 		[XPT_OUTPUT_NONE] = "open it in https://ui.perfetto.dev or chrome://tracing",
 		[XPT_OUTPUT_ORT] = "what reads ONNX Runtime's profiles reads it",
+		[XPT_OUTPUT_CSV] = "spreadsheets, pandas and sqlite3 read it",
 		[XPT_OUTPUT_QNN_CSV] = "what reads the QNN execution provider's profiles reads it",
 	};
 

@@ -471,6 +471,12 @@ struct event_sink {
 	void *context;
 };
 
+/* Which events the reports get; those that it refuses go to none. */
+struct event_gate {
+	bool (*admits)(void *context, const struct event *event); /* NULL: all */
+	void *context;
+};
+
 /*
  * Of an event that a report may leave out when it has no room: how many losses that is. -1: it may not, since others mean
  * nothing without it; such are few.

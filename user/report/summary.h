@@ -10,8 +10,8 @@
 /*
  * Programs (count, rate, min, mean, p50, p95, p99, max, standard deviation, errors), what they did on devices and the
  * devices' queues, where there were any jobs, functions without a program, regions, what was lost by cause, and what tracing cost. width: columns of the terminal, 0: not a terminal (nothing
- * is cut). Hostile names are shown with their control bytes escaped. 0 or -EIO.
+ * is cut). length: ns that rates are of; 0: of the recording. Hostile names are shown with their control bytes escaped. 0 or -EIO.
  */
-int summary_write(const struct model *model, FILE *out, unsigned int width);
+int summary_write(const struct model *model, FILE *out, unsigned int width, __u64 length);
 
 #endif

@@ -358,7 +358,7 @@ int xpt_recording_summary(struct xpt_recording *recording, int descriptor, unsig
 			close(copy);
 		return -errno;
 	}
-	error = summary_write(output_model(recording->output), out, columns);
+	error = summary_write(output_model(recording->output), out, columns, 0);
 	if (fclose(out) && !error)
 		error = -EIO;
 	return error;

@@ -61,7 +61,7 @@ _xputrace() {
 	--format)
 		local formats="table json"
 		[ "$command" = record ] && formats="chrome xpt none ort qnn-csv"
-		[ "$command" = report ] && formats="chrome ort qnn-csv"
+		[ "$command" = report ] && formats="chrome csv ort qnn-csv"
 		mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$current")
 		return
 		;;
@@ -156,7 +156,7 @@ _xputrace() {
 		;;
 	report)
 		mapfile -t COMPREPLY < <(compgen -f -X '!*.xpt' -- "$current")
-		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-o -q -h --output --format --level --quiet --help" -- "$current")
+		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-o -P -m -p -q -h --output --format --level --program --match --pid --from --to --slowest --quiet --help" -- "$current")
 		;;
 	merge)
 		mapfile -t COMPREPLY < <(compgen -f -X '!*.json' -- "$current")
