@@ -188,6 +188,12 @@ XPT_API int xpt_recording_finish(struct xpt_recording *recording);
 /* Writes the summary table to a descriptor. columns: width of the terminal, 0: nothing is cut. After finish. */
 XPT_API int xpt_recording_summary(struct xpt_recording *recording, int descriptor, unsigned int columns);
 
+/*
+ * The same as one JSON object (user/report/SCHEMA.md, Summary as JSON: from `complete` on), terminated, which the caller frees.
+ * After finish. 0 or -ENOMEM.
+ */
+XPT_API int xpt_recording_summary_json(struct xpt_recording *recording, char **json);
+
 /* What the command answered: as wait() gives it; -1 when there was none or it still runs. */
 XPT_API int xpt_recording_command_status(const struct xpt_recording *recording);
 

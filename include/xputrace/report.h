@@ -40,6 +40,8 @@ struct xpt_report_options {
 	size_t pid_count;
 	uint64_t from, to; /* began from from on and before to: ns since the recording began; to 0: its end */
 	uint64_t slowest;  /* of those, so many that took longest; 0: all */
+
+	char **summary_json; /* gets the summary as xpt_recording_summary_json() makes it, where there is one; NULL: none */
 };
 
 /*

@@ -156,16 +156,24 @@ bool parse_size(const char *text, uint64_t *bytes)
 	return parse_units(text, units, bytes);
 }
 
-bool parse_trace_format(const char *text, enum xpt_output *format, const char **reason)
+const char *output_name(enum xpt_output format)
 {
 	static const char *const names[] = {
-		[XPT_OUTPUT_CHROME] = "chrome", [XPT_OUTPUT_ORT] = "ort", [XPT_OUTPUT_QNN_CSV] = "qnn-csv"
+		[XPT_OUTPUT_NONE] = "none", [XPT_OUTPUT_CHROME] = "chrome",   [XPT_OUTPUT_RECORDING] = "xpt",
+		[XPT_OUTPUT_ORT] = "ort",   [XPT_OUTPUT_QNN_CSV] = "qnn-csv", [XPT_OUTPUT_CSV] = "csv",
 	};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (!names[i] || strcmp(names[i], text))
+	return names[format];
+}
+
+bool parse_trace_format(const char *text, enum xpt_output *format, const char **reason)
+{
+	static const enum xpt_output formats[] = { XPT_OUTPUT_CHROME, XPT_OUTPUT_ORT, XPT_OUTPUT_QNN_CSV };
+
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		if (strcmp(output_name(formats[i]), text))
 			continue;
-		*format = (enum xpt_output)i;
+		*format = formats[i];
 		return true;
 	}
 	*reason = "the formats are chrome, ort and qnn-csv";

@@ -103,6 +103,7 @@ static const struct option_entry entries[] = {
 	  take_counters },
 	{ 0, "counters-every", "TIME", "read them at this interval (default 10ms)", take_counters_every },
 	{ 0, "counters-per-inference", NULL, "and around each inference: up to 4 perf events", take_per_inference },
+	SUMMARY_JSON_OPTION,
 	SESSION_OPTIONS,
 };
 
@@ -217,11 +218,28 @@ static bool tell_choices(struct xpt_recording *recording)
 	return !unmet;
 }
 
+static int write_summary(const struct record_context *record, struct xpt_recording *recording, int result)
+{
+	const struct session_options *session = &record->session;
+	struct summary_json summary;
+	char *json = NULL;
+
+	summary_json_begin(&summary, session->summary_json, "record");
+	if (!summary.path)
+		return result;
+	if (xpt_recording_summary_json(recording, &json))
+		text_fail(&summary.text);
+	summary_json_members(&summary, json);
+	summary_json_output(&summary, record->format == XPT_OUTPUT_NONE ? NULL : session->output,
+			    output_name(record->format));
+	return summary_json_end(&summary, result);
+}
+
 static int run(struct record_context *record)
 {
 	const struct session_options *session = &record->session;
 	bool to_stdout = session_writes_to_stdout(session);
-	int summary = to_stdout ? STDERR_FILENO : STDOUT_FILENO, end, error;
+	int summary = to_stdout ? STDERR_FILENO : STDOUT_FILENO, end, error, result;
 	struct xpt_recording *recording;
 	bool met;
 
@@ -247,10 +265,13 @@ static int run(struct record_context *record)
 	}
 	met = end < 0 || tell_choices(recording);
 	end_on_signals(NULL, NULL);
-	xpt_recording_destroy(recording);
 	if (end < 0 || error)
-		return exit_failed(end < 0 ? end : error);
-	return met ? 0 : EXIT_FAILED;
+		result = exit_failed(end < 0 ? end : error);
+	else
+		result = met ? 0 : EXIT_FAILED;
+	result = write_summary(record, recording, result);
+	xpt_recording_destroy(recording);
+	return result;
 }
 
 int command_record(int argc, char **argv)

@@ -85,6 +85,7 @@ static const struct option_entry entries[] = {
 	{ 0, "from", "TIME", "only what began from this time on, since the recording\nbegan: 1.5s, 200ms", take_from },
 	{ 0, "to", "TIME", "only what began before this time", take_to },
 	{ 0, "slowest", "N", "of these inferences the N that took longest", take_slowest },
+	SUMMARY_JSON_OPTION,
 	{ 'q', "quiet", NULL, "no summary", take_quiet },
 };
 
@@ -131,8 +132,12 @@ static int run(struct report_context *report)
 {
 	struct xpt_report_options *options = &report->options;
 	bool to_stdout = options->output && !strcmp(options->output, "-");
+	struct summary_json summary;
+	char *json = NULL;
 	int result;
 
+	summary_json_begin(&summary, report->session.summary_json, "report");
+	options->summary_json = summary.path ? &json : NULL;
 	options->summary_descriptor = report->session.quiet ? -1 : to_stdout ? STDERR_FILENO : STDOUT_FILENO;
 	options->columns = terminal_columns(options->summary_descriptor);
 	if (!report->session.quiet && isatty(STDERR_FILENO))
@@ -147,7 +152,14 @@ static int run(struct report_context *report)
 		exit_failed(result);
 	else if (options->output && !to_stdout)
 		tell_trace(options->output, options->format);
-	return result ? EXIT_FAILED : 0;
+	result = result ? EXIT_FAILED : 0;
+	if (!json) {
+		text_free(&summary.text);
+		return result;
+	}
+	summary_json_members(&summary, json);
+	summary_json_output(&summary, options->output, output_name(options->format ?: XPT_OUTPUT_CHROME));
+	return summary_json_end(&summary, result);
 }
 
 int command_report(int argc, char **argv)

@@ -184,6 +184,11 @@ bool take_verbose(void *context, const char *value, const char **reason)
 	return true;
 }
 
+bool take_summary_json(void *context, const char *value, const char **reason)
+{
+	return take_summary_json_path(&((struct session_options *)context)->summary_json, value, reason);
+}
+
 bool take_type(void *context, const char *value, const char **reason)
 {
 	bool trace = !strcmp(value, "trace");

@@ -11,6 +11,7 @@
 #include <xputrace/target.h>
 
 #include "cli/options.h"
+#include "cli/summary_json.h"
 
 #define PIDS_MAX 1024
 #define NAMES_MAX 1024
@@ -38,6 +39,8 @@ struct session_options {
 	struct string_list counters;
 	uint64_t counters_every; /* ns; 0: the library's */
 	int counters_per_inference;
+
+	const char *summary_json; /* NULL: none */
 
 	/* Of record and stream; see choosing.h: */
 	struct xpt_program_choice *choices;
@@ -98,6 +101,7 @@ bool take_per_inference(void *context, const char *value, const char **reason);
 bool take_quiet(void *context, const char *value, const char **reason);
 bool take_verbose(void *context, const char *value, const char **reason);
 bool take_type(void *context, const char *value, const char **reason);
+bool take_summary_json(void *context, const char *value, const char **reason);
 bool take_summary(void *context, const char *value, const char **reason);
 bool take_layout(void *context, const char *value, const char **reason);
 
@@ -138,6 +142,10 @@ bool take_layout(void *context, const char *value, const char **reason);
 		{ 'q', "quiet", NULL, "no status line, no summary, only warnings", take_quiet },                                          \
 	{                                                                                                                                 \
 		'v', "verbose", NULL, "say more about what is done", take_verbose                                                         \
+	}
+#define SUMMARY_JSON_OPTION                                                     \
+	{                                                                       \
+		0, "summary-json", "FILE", SUMMARY_JSON_HELP, take_summary_json \
 	}
 #define REPORT_OPTIONS                                                                                                \
 	{ 0, "counters", "NAME[,NAME...]",                                                                            \

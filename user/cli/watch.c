@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "cli/commands.h"
 
 #define TURN 200000000ull /* ns */
@@ -94,6 +95,24 @@ void watch_destroy(struct watch *watch)
 	end_on_signals(NULL, NULL);
 	xpt_session_destroy(watch->session);
 	watch->session = NULL;
+}
+
+int watch_summary(const struct watch *watch, const char *command, const struct totals *totals, const char *path,
+		  int result)
+{
+	const struct session_options *options = watch->options;
+	struct summary_json summary;
+
+	summary_json_begin(&summary, options->summary_json, command);
+	if (!summary.path)
+		return result;
+	json_add_unsigned(&summary.text, "duration_ns", watch->elapsed);
+	summary_json_totals(&summary, totals);
+	summary_json_output(&summary, path,
+			    options->type == XPT_PROFILE_TRACE ? "chrome" :
+			    options->qaic		       ? "qaic" :
+								 "flat");
+	return summary_json_end(&summary, result);
 }
 
 int files_open(const struct session_options *options, struct xpt_report_files_options *files_options,

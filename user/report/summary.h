@@ -13,5 +13,7 @@
  * is cut). length: ns that rates are of; 0: of the recording. Hostile names are shown with their control bytes escaped. 0 or -EIO.
  */
 int summary_write(const struct model *model, FILE *out, unsigned int width, __u64 length);
+/* The same for machines: one JSON object, terminated, which the caller frees. 0 or -ENOMEM. Fields: user/report/SCHEMA.md. */
+int summary_json(const struct model *model, __u64 length, char **json);
 
 #endif

@@ -364,6 +364,11 @@ int xpt_recording_summary(struct xpt_recording *recording, int descriptor, unsig
 	return error;
 }
 
+int xpt_recording_summary_json(struct xpt_recording *recording, char **json)
+{
+	return summary_json(output_model(recording->output), 0, json);
+}
+
 int xpt_recording_command_status(const struct xpt_recording *recording)
 {
 	return recording->collector->command.pid ? recording->collector->command.status : -1;

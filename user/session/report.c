@@ -289,6 +289,10 @@ static int report(struct run *run, bool twice)
 		written = write_summary(options, run->last.model, report_filter_length(run->filter));
 		ending = ending ?: written;
 	}
+	if ((!ending || ending == -ENODATA) && options->summary_json) {
+		written = summary_json(run->last.model, report_filter_length(run->filter), options->summary_json);
+		ending = ending ?: written;
+	}
 	return ending;
 }
 

@@ -23,7 +23,7 @@ _xputrace() {
 	local commands="record profile stream continuous inspect codeobj counters report merge list check"
 	# What record, profile, stream, inspect and continuous start have in common; and the first three.
 	local watched="-p -a -o -r -n -b -q -v -h --pid --process --all-processes --runtime --only --region --drivers --driver --name --buffer --link --no-wait --wait-limit --quiet --verbose --help --"
-	local written="-d --output --duration"
+	local written="-d --output --duration --summary-json"
 	COMPREPLY=()
 
 	if [ "$COMP_CWORD" -eq 1 ]; then
@@ -141,7 +141,7 @@ _xputrace() {
 		esac
 		;;
 	inspect)
-		mapfile -t COMPREPLY < <(compgen -W "$watched -d --output-dir --duration --on-fail --cores --types --max-events --activities --session-id --honour-target-env --counters" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched -d --output-dir --duration --summary-json --on-fail --cores --types --max-events --activities --session-id --honour-target-env --counters" -- "$current")
 		;;
 	codeobj)
 		if [ "${COMP_WORDS[2]}" = show ] && [ "$COMP_CWORD" -gt 2 ]; then
@@ -156,17 +156,17 @@ _xputrace() {
 		;;
 	report)
 		mapfile -t COMPREPLY < <(compgen -f -X '!*.xpt' -- "$current")
-		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-o -P -m -p -q -h --output --format --level --program --match --pid --from --to --slowest --quiet --help" -- "$current")
+		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-o -P -m -p -q -h --output --format --level --program --match --pid --from --to --slowest --summary-json --quiet --help" -- "$current")
 		;;
 	merge)
 		mapfile -t COMPREPLY < <(compgen -f -X '!*.json' -- "$current")
 		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-o -q -h --output --offset --quiet --help" -- "$current")
 		;;
 	list)
-		mapfile -t COMPREPLY < <(compgen -W "runtimes programs sites operators drivers devices counters -p -f -r -d -v -h --gpu --pid --file --format --runtime --driver --only --duration --verbose --help" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "runtimes programs sites operators drivers devices counters -p -f -r -d -v -h --gpu --pid --file --format --runtime --driver --only --duration --summary-json --verbose --help" -- "$current")
 		;;
 	check)
-		mapfile -t COMPREPLY < <(compgen -W "-h --help" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "--summary-json -h --help" -- "$current")
 		;;
 	esac
 }
