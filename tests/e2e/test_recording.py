@@ -80,3 +80,31 @@ def test_report_to_standard_output():
     shown = run([XPUTRACE, "report", path, "-o", "-"])
     assert shown.status == 0, shown.stderr
     assert json.loads(shown.stdout)["traceEvents"]
+
+
+@cases("record trace.json", "record trace.xpt", "record trace.csv --format qnn-csv", "report trace.json", "report table.csv --format csv",
+       "profile latency.csv --program neuron-0.0", "stream latency.csv --append", "merge both.json", "record a.json --summary-json s.json")
+def test_an_earlier_output_is_kept(words):
+    """The second time it becomes FILE.old, the third time that one goes; new files are their owner's alone."""
+    command, name, *options = words.split()
+    folder = scratch()
+    recording, trace = os.path.join(folder, "r.xpt"), os.path.join(folder, "t.json")
+    program = ["--wait-limit", "60s", "--", workload_path("linked-nrt"), "nrt", "--calls", "5"]
+    inputs = {"report": [recording], "merge": [trace]}.get(command, program)
+    if command in ("report", "merge"):
+        for words in (["record", "-o", recording] + program, ["report", recording, "-o", trace]):
+            assert run([XPUTRACE] + words).status == 0
+    watched = options[-1] if "--summary-json" in options else name
+    options = [os.path.join(folder, one) if one == watched else one for one in options]
+    path, contents = os.path.join(folder, watched), []
+    for number in range(3):
+        result = run([XPUTRACE, command, "-o", os.path.join(folder, name)] + options + inputs)
+        assert result.status == 0, result.stderr
+        with open(path, "rb") as file:
+            contents.append(file.read())
+        assert os.stat(path).st_mode & 0o777 == 0o600
+        if number and "qnn-csv" not in options:
+            with open(path + ".old", "rb") as file:
+                assert file.read() == contents[number - 1], "not what was there before"
+    if "qnn-csv" in options:
+        assert not os.path.exists(path + ".old") and contents[2].startswith(contents[1]), "it goes behind what is there"

@@ -65,8 +65,8 @@ int merge_output_close(struct merge_output *output, int error)
 		error = -errno;
 	if (output->descriptor >= 0 && close(output->descriptor) && errno != EINTR && !error)
 		error = -errno;
-	if (!error && output->temporary && rename(output->temporary, output->path))
-		error = -errno;
+	if (!error && output->temporary)
+		error = output_replace(output->temporary, output->path);
 	if (error && output->temporary)
 		unlink(output->temporary);
 	free(output->temporary);

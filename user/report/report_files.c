@@ -69,9 +69,12 @@ static const char *find_fault(const struct xpt_report_files_options *options)
 
 /* ---- a file each ---- */
 
-/* Renames over what is there; the old file is whole until the new one is. */
+/*
+ * What is there is whole until the new one is. What was there before becomes NAME.old; one's own report of before is replaced.
+ */
 static int write_file(struct xpt_report_files *files, const char *name, const struct xpt_profile_report *report)
 {
+	bool own = files->single && files->files;
 	off_t length = 0;
 	char *temporary;
 	int descriptor = report_name_temporary(name, &temporary);
@@ -84,8 +87,10 @@ static int write_file(struct xpt_report_files *files, const char *name, const st
 		length = lseek(descriptor, 0, SEEK_CUR);
 	if (close(descriptor) && errno != EINTR && !error)
 		error = -errno;
-	if (!error && rename(temporary, name))
-		error = -errno;
+	if (!error && own)
+		error = rename(temporary, name) ? -errno : 0;
+	else if (!error)
+		error = output_replace(temporary, name);
 	if (error)
 		unlink(temporary);
 	else
