@@ -2,8 +2,11 @@
 """Recordings: the same trace as directly, as any user, without root."""
 
 import collections
+import glob
+import gzip
 import json
 import os
+import zlib
 
 from harness import (NOBODY, XPUTRACE, Recorder, Trace, cases, compare, need, results_in, run, scratch, standin,
                      workload_path)
@@ -108,3 +111,45 @@ def test_an_earlier_output_is_kept(words):
                 assert file.read() == contents[number - 1], "not what was there before"
     if "qnn-csv" in options:
         assert not os.path.exists(path + ".old") and contents[2].startswith(contents[1]), "it goes behind what is there"
+
+
+@cases("record a.json.gz", "report a.json.gz", "report a.csv.gz --format csv", "report a.json.gz --format ort",
+       "profile a.csv.gz --program neuron-0.0", "stream a.csv.gz", "merge a.json.gz")
+def test_compressed(words):
+    """By its name; what gzip takes out of it is what would have been written, and merge reads it."""
+    command, name, *options = words.split()
+    folder = scratch()
+    recording, trace = os.path.join(folder, "r.xpt"), os.path.join(folder, "t.json.gz")
+    program = ["--wait-limit", "60s", "--", workload_path("linked-nrt"), "nrt", "--calls", "200"]
+    for words in (["record", "-o", recording] + program, ["report", recording, "-o", trace]):
+        assert run([XPUTRACE] + words).status == 0
+    inputs = {"report": [recording], "merge": [trace]}.get(command, program)
+    path = os.path.join(folder, name)
+    result = run([XPUTRACE, command, "-o", path] + options + inputs)
+    assert result.status == 0, result.stderr
+    if command == "stream":
+        path = max(glob.glob(os.path.join(folder, "a-00*.csv.gz")), key=os.path.getsize)
+    whole = gzip.open(path).read().decode()
+    with open(path, "rb") as file:
+        packed = file.read()
+    first = zlib.decompressobj(31)
+    assert first.decompress(packed).decode() == whole and first.eof and not first.unused_data, "more than one member"
+    assert len(packed) < len(whole) / 2
+    if command == "report":
+        plain = os.path.join(folder, "plain")
+        assert run([XPUTRACE, "report", "-q", recording, "-o", plain] + options).status == 0
+        with open(plain, encoding="utf-8") as file:
+            assert file.read() == whole
+    elif path.endswith(".json.gz"):
+        assert json.loads(whole)["metadata"]["complete"]
+    else:
+        assert whole.startswith("host,pid,process,runtime,program,start,") and whole.count("\n") > 10
+
+
+@cases("record a.xpt.gz", "record a.csv.gz --format qnn-csv", "stream a.csv.gz --append")
+def test_not_compressed(words):
+    """What has to be read again or appended to is refused, before anything is created."""
+    command, name, *options = words.split()
+    path = os.path.join(scratch(), name)
+    result = run([XPUTRACE, command, "-o", path] + options + ["--", workload_path("linked-nrt"), "nrt", "--calls", "1"])
+    assert result.status != 0 and ".gz" in result.stderr and not os.path.exists(path), result.stderr

@@ -73,7 +73,7 @@ static bool take_code_objects(void *context, const char *value, const char **rea
 static const struct option_entry entries[] = {
 	TARGET_OPTIONS,
 	{ 'o', "output", "FILE",
-	  "trace.json: Chrome trace (default: xputrace.json);\nFILE.xpt: recording for `xputrace report`;\n"
+	  "trace.json: Chrome trace (default: xputrace.json), .json.gz:\ncompressed; FILE.xpt: recording for `xputrace report`;\n"
 	  "-: Chrome trace on standard output",
 	  take_output },
 	{ 0, "format", "FORMAT",
@@ -287,7 +287,10 @@ int command_record(int argc, char **argv)
 	if (choices_refused(&line, &record.session))
 		return EXIT_USAGE;
 	if (!record.format_given)
-		record.format = ends_with(record.session.output, ".xpt") ? XPT_OUTPUT_RECORDING : XPT_OUTPUT_CHROME;
+		record.format = ends_with(record.session.output, ".xpt") ||
+						ends_with(record.session.output, ".xpt.gz") ?
+					XPT_OUTPUT_RECORDING :
+					XPT_OUTPUT_CHROME;
 	/* It goes behind what its file has, which a trace has no room for. */
 	if (record.format == XPT_OUTPUT_QNN_CSV && record.session.output == json)
 		record.session.output = "xputrace.csv";

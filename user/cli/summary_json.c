@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/gzip.h"
 #include "base/json.h"
 #include "base/output.h"
 #include "base/tailed_file.h"
@@ -137,7 +138,9 @@ static int write_file(const char *path, struct text *text)
 	error = tailed_file_open(&file, NULL, descriptor);
 	if (error)
 		return error;
-	if (!file.seekable)
+	if (gzip_is_name(path))
+		error = tailed_file_compress(&file);
+	if (!error && !file.seekable)
 		error = tailed_file_detach(&file, &stopped);
 	file.patient = true;
 	error = error ?: tailed_file_append(&file, text, "", 0, true);

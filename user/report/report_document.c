@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "base/file.h"
+#include "base/gzip.h"
 
 #define EMPTY_HEAD "{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":["
 
@@ -151,7 +151,8 @@ void report_document_tail(const struct report_document *document, struct text *t
 		latency_summary_heading(text);
 }
 
-static int write_pieces(const struct xpt_profile_report *report, enum xpt_report_format format, int descriptor)
+static int write_pieces(const struct xpt_profile_report *report, enum xpt_report_format format, struct gzip *gzip,
+			int descriptor)
 {
 	struct report_document document = { .format = format, .single = true };
 	struct report_part part = { .report = report };
@@ -162,19 +163,35 @@ static int write_pieces(const struct xpt_profile_report *report, enum xpt_report
 	while (more && !error) {
 		text_clear(&text, SIZE_MAX);
 		more = report_document_next(&document, &part, &text);
-		error = text.error ? text.error : file_write(descriptor, text.data, text.length);
+		error = text.error ? text.error : gzip_write(gzip, descriptor, text.data, text.length);
 	}
 	text_free(&text);
 	return error;
 }
 
-int xpt_profile_report_write(const struct xpt_profile_report *report, enum xpt_report_format format, int descriptor)
+int report_document_write(const struct xpt_profile_report *report, enum xpt_report_format format, bool compressed,
+			  int descriptor)
 {
+	struct gzip *gzip = NULL;
 	int error = report_document_check(report, format);
 
 	if (error || report_document_skips(report, format))
 		return error;
+	if (compressed) {
+		gzip = gzip_create();
+		if (!gzip)
+			return -ENOMEM;
+	}
 	if (format == XPT_FORMAT_TRACE)
-		return file_write(descriptor, report->trace, report->trace_length);
-	return write_pieces(report, format, descriptor);
+		error = gzip_write(gzip, descriptor, report->trace, report->trace_length);
+	else
+		error = write_pieces(report, format, gzip, descriptor);
+	error = error ?: gzip_finish(gzip, descriptor);
+	gzip_free(gzip);
+	return error;
+}
+
+int xpt_profile_report_write(const struct xpt_profile_report *report, enum xpt_report_format format, int descriptor)
+{
+	return report_document_write(report, format, false, descriptor);
 }

@@ -34,6 +34,9 @@ struct report_part {
 
 /* 0, or -EINVAL when the format does not fit the report. */
 int report_document_check(const struct xpt_profile_report *report, enum xpt_report_format format);
+/* The whole of one report, compressed or not. As xpt_profile_report_write(), and -ENOMEM. */
+int report_document_write(const struct xpt_profile_report *report, enum xpt_report_format format, bool compressed,
+			  int descriptor);
 /* Nothing would be appended. */
 bool report_document_skips(const struct xpt_profile_report *report, enum xpt_report_format format);
 /*

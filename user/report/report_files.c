@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/gzip.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/output.h"
@@ -52,6 +53,8 @@ static const char *find_fault(const struct xpt_report_files_options *options)
 		return "no such format";
 	if (options->append && options->single)
 		return "append and single exclude each other: choose whether a report follows the last one or replaces it";
+	if (options->append && gzip_is_name(options->path))
+		return "nothing can be appended to a compressed file: leave append or .gz out";
 	if (options->rotate_bytes && output)
 		return "standard output can't be rotated: give a file, or leave rotation out";
 	if (options->rotate_bytes && !options->append)
@@ -82,7 +85,7 @@ static int write_file(struct xpt_report_files *files, const char *name, const st
 
 	if (descriptor < 0)
 		return descriptor;
-	error = xpt_profile_report_write(report, files->format, descriptor);
+	error = report_document_write(report, files->format, gzip_is_name(name), descriptor);
 	if (!error)
 		length = lseek(descriptor, 0, SEEK_CUR);
 	if (close(descriptor) && errno != EINTR && !error)
