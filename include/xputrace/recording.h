@@ -156,6 +156,7 @@ struct xpt_recording_options {
 	int no_wait;
 	uint64_t wait_limit;	  /* for probes */
 	uint64_t code_wait_limit; /* for code objects */
+	uint64_t warn_bytes;	  /* before a Chrome trace gets larger than that a warning is logged; 0: 1 GB */
 };
 
 /*

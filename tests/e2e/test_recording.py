@@ -153,3 +153,24 @@ def test_not_compressed(words):
     path = os.path.join(scratch(), name)
     result = run([XPUTRACE, command, "-o", path] + options + ["--", workload_path("linked-nrt"), "nrt", "--calls", "1"])
     assert result.status != 0 and ".gz" in result.stderr and not os.path.exists(path), result.stderr
+
+
+def test_traces_that_no_viewer_opens():
+    """Warned of before they are: while recording before the size is reached, of a recording before anything is written."""
+    folder = scratch()
+    recording, trace = os.path.join(folder, "r.xpt"), os.path.join(folder, "t.json")
+    program = ["--wait-limit", "60s", "--", workload_path("linked-nrt"), "nrt", "--calls", "1000"]
+    said = "larger than"
+    for words, warned in ((["record", "-o", trace, "--warn-size", "100K"], True), (["record", "-o", trace], False),
+                          (["record", "-o", recording, "--warn-size", "10K"], False)):
+        result = run([XPUTRACE] + words + program)
+        assert result.status == 0 and (said in result.stderr) == warned, (words, result.stderr)
+    size = os.stat(trace).st_size
+    for options, warned in ((["--warn-size", str(size // 2)], True), (["--warn-size", str(size * 2)], False),
+                            (["--warn-size", str(size // 2), "--slowest", "10"], False), ([], False),
+                            (["--warn-size", "1K", "--format", "csv"], False)):
+        result = run([XPUTRACE, "report", recording, "-q", "-o", trace] + options)
+        assert result.status == 0 and result.stderr.count(said) == warned, (options, result.stderr)
+    # Nothing can be written: it is said all the same.
+    result = run([XPUTRACE, "report", recording, "-q", "-o", "/no/such/folder/t.json", "--warn-size", str(size // 2)])
+    assert result.status == 1 and said in result.stderr, result.stderr

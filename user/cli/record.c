@@ -103,6 +103,7 @@ static const struct option_entry entries[] = {
 	  take_counters },
 	{ 0, "counters-every", "TIME", "read them at this interval (default 10ms)", take_counters_every },
 	{ 0, "counters-per-inference", NULL, "and around each inference: up to 4 perf events", take_per_inference },
+	WARN_SIZE_OPTION,
 	SUMMARY_JSON_OPTION,
 	SESSION_OPTIONS,
 };
@@ -177,6 +178,7 @@ static int create(struct record_context *record, struct xpt_recording **recordin
 		.programs = session->choices,
 		.program_count = session->choice_count,
 		.match = session->match,
+		.warn_bytes = session->warn_bytes,
 	};
 
 	return xpt_recording_create(&options, recording);

@@ -85,6 +85,7 @@ static const struct option_entry entries[] = {
 	{ 0, "from", "TIME", "only what began from this time on, since the recording\nbegan: 1.5s, 200ms", take_from },
 	{ 0, "to", "TIME", "only what began before this time", take_to },
 	{ 0, "slowest", "N", "of these inferences the N that took longest", take_slowest },
+	WARN_SIZE_OPTION,
 	SUMMARY_JSON_OPTION,
 	{ 'q', "quiet", NULL, "no summary", take_quiet },
 };
@@ -187,6 +188,7 @@ int command_report(int argc, char **argv)
 	report.options.programs = session->choices;
 	report.options.program_count = session->choice_count;
 	report.options.match = session->match;
+	report.options.warn_bytes = session->warn_bytes;
 	report.options.pids = session->pids;
 	report.options.pid_count = session->pid_count;
 	reason = contradiction(&report.options);

@@ -184,6 +184,12 @@ bool take_verbose(void *context, const char *value, const char **reason)
 	return true;
 }
 
+bool take_warn_size(void *context, const char *value, const char **reason)
+{
+	*reason = "expected a size like 64K, 100M or 1G";
+	return parse_size(value, &((struct session_options *)context)->warn_bytes);
+}
+
 bool take_summary_json(void *context, const char *value, const char **reason)
 {
 	return take_summary_json_path(&((struct session_options *)context)->summary_json, value, reason);

@@ -41,6 +41,7 @@ struct session_options {
 	int counters_per_inference;
 
 	const char *summary_json; /* NULL: none */
+	uint64_t warn_bytes;	  /* of record and report; 0: the library's */
 
 	/* Of record and stream; see choosing.h: */
 	struct xpt_program_choice *choices;
@@ -101,6 +102,7 @@ bool take_per_inference(void *context, const char *value, const char **reason);
 bool take_quiet(void *context, const char *value, const char **reason);
 bool take_verbose(void *context, const char *value, const char **reason);
 bool take_type(void *context, const char *value, const char **reason);
+bool take_warn_size(void *context, const char *value, const char **reason);
 bool take_summary_json(void *context, const char *value, const char **reason);
 bool take_summary(void *context, const char *value, const char **reason);
 bool take_layout(void *context, const char *value, const char **reason);
@@ -142,6 +144,11 @@ bool take_layout(void *context, const char *value, const char **reason);
 		{ 'q', "quiet", NULL, "no status line, no summary, only warnings", take_quiet },                                          \
 	{                                                                                                                                 \
 		'v', "verbose", NULL, "say more about what is done", take_verbose                                                         \
+	}
+#define WARN_SIZE_OPTION                                                                                    \
+	{                                                                                                   \
+		0, "warn-size", "SIZE", "warn before a Chrome trace gets larger than that (default: 1 GB)", \
+			take_warn_size                                                                      \
 	}
 #define SUMMARY_JSON_OPTION                                                     \
 	{                                                                       \

@@ -427,3 +427,8 @@ int merge_reader_next(struct merge_reader *reader, struct merge_item *item)
 	} while (result == 2);
 	return result ?: end_of_file(reader);
 }
+
+__u64 merge_reader_size(const struct merge_reader *reader)
+{
+	return reader->status.st_size;
+}

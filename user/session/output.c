@@ -146,6 +146,12 @@ int output_create(const struct log *log, enum xpt_output format, enum xpt_level 
 	return 0;
 }
 
+void output_warn_at(struct output *output, __u64 bytes)
+{
+	if (output->trace)
+		trace_file_warn_at(output->trace, bytes);
+}
+
 int output_record(struct output *output, const struct xpt_record_header *record)
 {
 	int error;

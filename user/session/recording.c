@@ -131,6 +131,8 @@ static int create_output(struct xpt_recording *recording)
 	int error = output_create(&recording->collector->log, options->format, options->level, options->output,
 				  &recording->stopped, &recording->output);
 
+	if (!error)
+		output_warn_at(recording->output, options->warn_bytes ?: CHROME_VIEWER_BYTES);
 	if (!error && recording->chooser)
 		error = chooser_join(recording->chooser, output_model(recording->output));
 	return error;

@@ -248,17 +248,76 @@ static int find(struct run *run)
 	return error;
 }
 
+/* ---- traces that no viewer opens ---- */
+
+#define PROBE_BYTES (8u << 20) /* of the recording: what they become tells what all of it becomes */
+#define GROWTH_MOST 64	       /* bytes of a trace that a byte of a recording gives */
+
+/* Bytes of trace that the begin of the recording gives, and *read of how many of its own. */
+static __u64 measure(struct run *run, __u64 *read)
+{
+	const struct xpt_report_options *options = run->options;
+	const struct xpt_record_header *record;
+	struct trace_file *trace = NULL;
+	struct reading reading = {};
+	struct log silent = {};
+	__u64 bytes = 0;
+	int error = reading_open(&reading, &silent, run->input);
+
+	error = error ?:
+			trace_file_create(&silent, output_trace(options->format, options->level), "/dev/null",
+					  recording_reader_info(reading.reader), reading.model, &trace);
+	while (!error && recording_reader_position(reading.reader) < PROBE_BYTES &&
+	       recording_reader_next(reading.reader, &record) == 1) {
+		error = chooser_record(reading.chooser, record) ?: model_feed(reading.model, record);
+		if (error == -EBADMSG)
+			error = 0;
+	}
+	if (!error && trace_file_flush(trace) == 0) {
+		bytes = trace_file_bytes(trace);
+		*read = recording_reader_position(reading.reader);
+	}
+	trace_file_close(trace, reading.model);
+	reading_close(&reading);
+	return bytes;
+}
+
+/* True: the warning has been given. */
+static bool warn_of_size(struct run *run, __u64 limit)
+{
+	__u64 size = recording_reader_size(run->last.reader), read = 0, bytes;
+	double expected;
+
+	if (size < limit / GROWTH_MOST)
+		return false;
+	bytes = measure(run, &read);
+	if (!bytes || !read)
+		return false;
+	expected = (double)bytes / read * size * report_filter_part(run->filter);
+	if (expected <= limit)
+		return false;
+	chrome_warn_size(run->log, limit);
+	return true;
+}
+
 static int open_outputs(struct run *run)
 {
+	__u64 limit = run->options->warn_bytes ?: CHROME_VIEWER_BYTES;
+	bool warned;
 	const struct xpt_report_options *options = run->options;
 	struct model *model = run->last.model;
 	int error;
 
 	if (!options->output)
 		return 0;
-	if (options->format != XPT_OUTPUT_CSV)
-		return trace_file_create(run->log, output_trace(options->format, options->level), options->output,
-					 recording_reader_info(run->last.reader), model, &run->trace);
+	if (options->format != XPT_OUTPUT_CSV) {
+		warned = output_trace(options->format, options->level) == TRACE_CHROME && warn_of_size(run, limit);
+		error = trace_file_create(run->log, output_trace(options->format, options->level), options->output,
+					  recording_reader_info(run->last.reader), model, &run->trace);
+		if (!error && !warned)
+			trace_file_warn_at(run->trace, limit);
+		return error;
+	}
 	error = table_open(&run->table, run->log, options, run->filter, run->first.model);
 	return error ?: model_add_sink(model, (struct event_sink){ table_event, &run->table });
 }

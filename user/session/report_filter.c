@@ -499,6 +499,11 @@ bool report_filter_has(const struct report_filter *filter, const struct event *e
 	       found->tid == inference->sample.tid && found->tgid == process_of(event);
 }
 
+double report_filter_part(const struct report_filter *filter)
+{
+	return report_filter_is_active(filter) && filter->seen ? (double)filter->selected / filter->seen : 1;
+}
+
 __u64 report_filter_length(const struct report_filter *filter)
 {
 	return filter->window && filter->options->to ? filter->options->to - filter->options->from : 0;

@@ -114,3 +114,4 @@ complete -c xputrace -n '__fish_seen_subcommand_from counters' -l cpu -x -d 'Onl
 complete -c xputrace -n '__fish_seen_subcommand_from counters' -l every -x -d 'Interval'
 complete -c xputrace -n '__fish_seen_subcommand_from counters' -l no-multiplex -d 'Fail where not all fit at once'
 complete -c xputrace -n '__fish_seen_subcommand_from record report profile stream inspect check list' -l summary-json -r -F -d 'Summary as JSON to write'
+complete -c xputrace -n '__fish_seen_subcommand_from record report' -l warn-size -x -d 'Warn before a trace gets larger'
