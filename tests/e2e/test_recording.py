@@ -6,6 +6,7 @@ import glob
 import gzip
 import json
 import os
+import shutil
 import zlib
 
 from harness import (NOBODY, XPUTRACE, Recorder, Trace, cases, compare, need, results_in, run, scratch, standin,
@@ -174,3 +175,30 @@ def test_traces_that_no_viewer_opens():
     # Nothing can be written: it is said all the same.
     result = run([XPUTRACE, "report", recording, "-q", "-o", "/no/such/folder/t.json", "--warn-size", str(size // 2)])
     assert result.status == 1 and said in result.stderr, result.stderr
+
+
+def test_readable_by_who_called_sudo():
+    """Everything that is written, FILE.old and compressed ones too, belongs to that user, who makes a report of it."""
+    folder = scratch()
+    os.chown(folder, NOBODY, NOBODY)
+    environment = dict(os.environ, SUDO_UID=str(NOBODY), SUDO_GID=str(NOBODY))
+    recording = os.path.join(folder, "r.xpt")
+    program = ["--wait-limit", "60s", "--", workload_path("linked-nrt"), "nrt", "--calls", "50"]
+    for words in (["record", "-o", recording, "--summary-json", os.path.join(folder, "s.json")], ["record", "-o", recording],
+                  ["record", "-o", os.path.join(folder, "t.json.gz")],
+                  ["profile", "--program", "neuron-0.0", "-o", os.path.join(folder, "l.csv")],
+                  ["stream", "-o", os.path.join(folder, "s.csv")], ["stream", "--append", "-o", os.path.join(folder, "a.csv")]):
+        result = run([XPUTRACE] + words + program, env=environment)
+        assert result.status == 0, result.stderr
+    names = os.listdir(folder)
+    assert {"r.xpt", "r.xpt.old", "s.json", "t.json.gz", "l.csv", "a.csv"} <= set(names), names
+    for name in names:
+        status = os.stat(os.path.join(folder, name))
+        assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (NOBODY, NOBODY, 0o600), (name, status)
+    binary = os.path.join(scratch(), "xputrace")
+    shutil.copy(XPUTRACE, binary)
+    os.chmod(binary, 0o755)
+    for name in ("r.xpt", "r.xpt.old"):
+        result = run([binary, "report", os.path.join(folder, name), "-o", os.path.join(folder, name + ".json")], user=NOBODY,
+                     group=NOBODY, extra_groups=[])
+        assert result.status == 0 and "neuron-0.0" in result.stdout, result.stderr
