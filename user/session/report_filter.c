@@ -29,11 +29,11 @@ struct report_filter {
 	const struct log *log;
 	const struct xpt_report_options *options;
 	const struct recording_info *info;
-	__u64 from, to;		 /* CLOCK_MONOTONIC; to: behind it */
-	bool window, choosing;	 /* from or to; programs, or the slowest */
-	struct chooser *chooser; /* NULL: all programs */
-	struct functions functions;
-	bool second; /* what is looked for is known */
+	__u64 from, to;		    /* CLOCK_MONOTONIC; to: behind it */
+	bool window, choosing;	    /* from or to; programs, or the slowest */
+	struct chooser *chooser;    /* NULL: all programs */
+	struct functions functions; /* without a log: the model reports what is damaged */
+	bool second;		    /* what is looked for is known */
 	int error;
 	/* Sorted by thread and begin the second time. */
 	struct found *all;
@@ -92,7 +92,6 @@ int report_filter_create(const struct log *log, const struct xpt_report_options 
 	filter->log = log;
 	filter->options = options;
 	filter->info = info;
-	filter->functions.log = log;
 	filter->window = options->from || options->to;
 	filter->choosing = has_choices(options) || options->slowest;
 	if (__builtin_add_overflow(info->monotonic_time, options->from, &filter->from))
