@@ -149,6 +149,14 @@ XPT_API int xpt_inspect_wait(struct xpt_inspect *inspect, uint64_t timeout);
 XPT_API void xpt_inspect_interrupt(struct xpt_inspect *inspect); /* safe in signal handlers */
 
 /*
+ * Called by xpt_inspect_stop() for each process that has a folder, with its path and the text of its index.json. Strings are valid
+ * meanwhile. NULL: nothing is called.
+ */
+XPT_API void xpt_inspect_on_written(struct xpt_inspect *inspect,
+				    void (*written)(void *context, const char *directory, const char *index),
+				    void *context);
+
+/*
  * Ends it and writes, for each process, into the folder HOST_pid_PID of the output directory: recording.xpt,
  * trace.json and report.txt of what was captured, usage.csv, and index.json, which tells what is there. What has failed
  * is there already, where that was asked for: failed.xpt, failed-2.xpt... Frees inspect. 0, or the first error: what

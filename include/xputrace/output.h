@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Single files that the library creates at a path that it is given: recordings, traces, tables, merged traces. They have mode
- * 0600. A symbolic link on the way is followed when it belongs to root, the effective user or the owner below (else -ELOOP). What
- * is there already is written over, unless others may write into its directory and it belongs to somebody else or has
+ * 0600. A symbolic link on the way is followed when it belongs to root, the effective user or the owner below (else -ELOOP). A
+ * file that is there already, with anything in it, becomes FILE.old, over what has that name; where its directory does not allow
+ * that, it is written over. Neither is done where others may write into its directory and it (or FILE.old) belongs to somebody else or has
  * another name too (-EPERM).
  */
 #ifndef XPUTRACE_OUTPUT_H

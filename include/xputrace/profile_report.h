@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What profiling handles (profile.h, stream.h) deliver: reports of inferences with their times, and the files they go
- * into. Columns and their order are those of the Cloud AI 100 runtime's latency report; user/report/SCHEMA.md has the
+ * into. enum xpt_column has those of the Cloud AI 100 runtime's latency report in their order; user/report/SCHEMA.md has the
  * meaning of each.
  */
 #ifndef XPUTRACE_PROFILE_REPORT_H
@@ -184,6 +184,7 @@ struct xpt_profile_report {
 	size_t trace_events_length;
 	const struct xpt_report_counter *counters; /* of xpt_sample.counter */
 	size_t counter_count;			   /* at most XPT_SAMPLE_COUNTERS */
+	const char *host;			   /* where it was recorded */
 };
 
 typedef void (*xpt_profile_report_fn)(void *context, const struct xpt_profile_report *report);
@@ -191,9 +192,15 @@ typedef void (*xpt_profile_report_fn)(void *context, const struct xpt_profile_re
 /* ---- files ---- */
 
 enum xpt_report_format {
-	XPT_FORMAT_SAMPLES = 0, /* CSV: header, then one row a sample, for each program */
-	XPT_FORMAT_SUMMARY = 1, /* CSV: one row a program and report */
+	XPT_FORMAT_SAMPLES = 0, /* CSV, Cloud AI 100 layout: header, then one row a sample, for each program */
+	XPT_FORMAT_SUMMARY = 1, /* CSV, Cloud AI 100 layout: one row a program and report */
 	XPT_FORMAT_TRACE = 2,	/* Chrome trace; the reports must be of type XPT_PROFILE_TRACE */
+	/*
+	 * One flat table: one header, one row a sample or a program. A file of a single report, or the first report where single is
+	 * set, has only columns with values; where reports follow one another the header has all columns that may get one.
+	 */
+	XPT_FORMAT_CSV = 3,
+	XPT_FORMAT_CSV_SUMMARY = 4,
 };
 
 /* Writes one report, complete by itself. 0 or what write() says; -EINVAL when the format does not fit the report. */

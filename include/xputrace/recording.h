@@ -44,6 +44,7 @@ enum xpt_output {
 	 * timestamps at XPT_LEVEL_BASIC. -EEXIST: the file is something else.
 	 */
 	XPT_OUTPUT_QNN_CSV = 4,
+	XPT_OUTPUT_CSV = 5, /* a row an inference, one flat table (report.h); of reports only */
 };
 
 /* What a recording is doing; see xpt_recording_options.status. */
@@ -159,6 +160,7 @@ struct xpt_recording_options {
 	int no_wait;
 	uint64_t wait_limit;	  /* for probes */
 	uint64_t code_wait_limit; /* for code objects */
+	uint64_t warn_bytes;	  /* before a Chrome trace gets larger than that a warning is logged; 0: 1 GB */
 };
 
 /*
@@ -190,6 +192,12 @@ XPT_API int xpt_recording_finish(struct xpt_recording *recording);
 
 /* Writes the summary table to a descriptor. columns: width of the terminal, 0: nothing is cut. After finish. */
 XPT_API int xpt_recording_summary(struct xpt_recording *recording, int descriptor, unsigned int columns);
+
+/*
+ * The same as one JSON object (user/report/SCHEMA.md, Summary as JSON: from `complete` on), terminated, which the caller frees.
+ * After finish. 0 or -ENOMEM.
+ */
+XPT_API int xpt_recording_summary_json(struct xpt_recording *recording, char **json);
 
 /*
  * Wait status of the command, as wait() gives it; -1 when there was none or it still runs. One that could not be executed has

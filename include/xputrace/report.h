@@ -8,16 +8,18 @@
 
 #include <xputrace/error.h>
 #include <xputrace/recording.h>
+#include <xputrace/target.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct xpt_report_options {
-	size_t size;		/* sizeof(struct xpt_report_options) */
-	const char *input;	/* recording; "-": standard input */
-	const char *output;	/* trace to write; "-": standard output; NULL: none */
-	enum xpt_output format; /* of it: XPT_OUTPUT_CHROME (also 0), XPT_OUTPUT_ORT or XPT_OUTPUT_QNN_CSV */
+	size_t size;	    /* sizeof(struct xpt_report_options) */
+	const char *input;  /* recording; "-": standard input */
+	const char *output; /* trace to write; "-": standard output; NULL: none */
+	/* Of it: XPT_OUTPUT_CHROME (also 0), XPT_OUTPUT_ORT, XPT_OUTPUT_QNN_CSV or XPT_OUTPUT_CSV. */
+	enum xpt_output format;
 	enum xpt_level level;	/* of XPT_OUTPUT_QNN_CSV: XPT_LEVEL_BASIC, or all that was recorded */
 	int summary_descriptor; /* where the summary table goes; -1: nowhere */
 	unsigned int columns;	/* width of the terminal, 0: nothing is cut */
@@ -26,10 +28,26 @@ struct xpt_report_options {
 	enum xpt_log_level log_level;
 	void (*progress)(void *context, uint64_t done, uint64_t total); /* bytes; total 0: unknown; NULL: none */
 	void *progress_context;
+
+	/*
+	 * Which inferences the outputs and the summary are about, with what lies in them on their thread; all that is set has to be
+	 * true of one. Counts are then of what was recorded, and operators on other threads than their inference's are left out.
+	 */
+	const struct xpt_program_choice *programs; /* one of these programs, or one that match finds */
+	size_t program_count;
+	const char *match; /* programs with a name in which this ECMAScript expression is found; NULL: none */
+	const pid_t *pids; /* one of these processes; what others have done is left out altogether */
+	size_t pid_count;
+	uint64_t from, to; /* began from from on and before to: ns since the recording began; to 0: its end */
+	uint64_t slowest;  /* of those, so many that took longest; 0: all */
+
+	uint64_t warn_bytes; /* a larger Chrome trace is warned of before it is written, as far as can be told; 0: 1 GB */
+	char **summary_json; /* gets the summary as xpt_recording_summary_json() makes it, where there is one; NULL: none */
 };
 
 /*
- * Reads the recording and writes the reports. -EBADMSG not a recording, -EPROTO of an unknown version, -ENODATA cut short
+ * Reads the recording and writes the reports; with a choice, or as XPT_OUTPUT_CSV, twice. -ENOENT: a program that was chosen is not
+ * in it; -E2BIG: more than 8388608 inferences are selected; -EINVAL: an option makes no sense. -EBADMSG not a recording, -EPROTO of an unknown version, -ENODATA cut short
  * or damaged at the end: everything before that has been reported; errors of open() and write() otherwise.
  */
 XPT_API int xpt_report_create(const struct xpt_report_options *options);

@@ -180,7 +180,7 @@ def sampled(attached):
     inferences, samples, lost = map(int, re.search(r"(\d+) inferences, (?:(\d+) samples, )?(\d+) lost", attached.process.stderr).groups(-1))
     if samples < 0:
         samples = int(re.search(r"(\d+) of 10 samples", attached.process.stderr).group(1))
-    rows = [line for line in read(attached.folder + "/l.csv").splitlines() if line[:1].isdigit()]
+    rows = read(attached.folder + "/l.csv").splitlines()[1:]
     assert len(rows) == samples, "%d rows of %d samples" % (len(rows), samples)
     return {"inferences": inferences, "samples and lost": samples + lost}
 

@@ -139,12 +139,15 @@ def read_file(path):
 
 
 class Command(Process):
-    """xputrace profile or stream. output None: standard output. Waits until it has attached, unless told otherwise."""
+    """xputrace profile or stream, in the Cloud AI 100 layout. output None: standard output.
 
-    def __init__(self, name, *arguments, output=None, wait=True, prefix=(), **options):
+    wait: until it has attached. layout: another one; of traces there is none."""
+
+    def __init__(self, name, *arguments, output=None, wait=True, prefix=(), layout="qaic", **options):
         self.output = output
         need(XPUTRACE, "collector")
         words = list(prefix) + [XPUTRACE, name] + (["-o", output] if output else [])
+        words += [] if "trace" in arguments else ["--layout", layout]
         super().__init__(words + [str(word) for word in arguments], **options)
         if wait:
             self.wait_line("stderr", "attached")

@@ -10,6 +10,8 @@ import signal
 
 from harness import (XPUTRACE, Recorder, Trace, Workload, alone, cases, compare, need, results_in, run, scratch, standin,
                      wait_until)
+from onnx_models import model, serve
+from ort_profile import profiles
 from test_onnx import RUN, large, node_command, result_of
 
 HEADER = "Msg Timestamp,Message,Time,Unit of Measurement,Timing Source,Event Level,Event Identifier"
@@ -93,7 +95,9 @@ def compare_own(ours, own):
     for inner, outer in list(zip(nodes(ours), nodes(own))) + list(zip(runs(own), runs(ours))):
         assert inner["dur"] <= outer["dur"] + 2, (inner, outer)
     for mine, theirs in zip(nodes(ours), nodes(own)):
-        assert mine["name"].endswith("_kernel_time") and theirs["name"].endswith("_kernel_time"), (mine, theirs)
+        assert mine["name"] == theirs["name"] and mine["name"].endswith("_kernel_time"), (mine, theirs)
+    # One program, which the others would be told apart from.
+    assert len({(event["args"]["program"], event["args"]["program_id"]) for event in ours}) == 1
     # The same clock: what lies between two runs is the same, but for what is around a run.
     apart = [runs(events)[-1]["ts"] - runs(events)[0]["ts"] for events in (ours, own)]
     assert abs(apart[0] - apart[1]) < 0.1 * apart[0] + 1000, apart
@@ -139,6 +143,25 @@ def test_onnx_recording_in_all_formats():
     report(recording, table, "--format", "qnn-csv")
     assert rows_of(table) == rows + rows
     assert events_of(report(recording, os.path.join(folder, "ort.json"), "--format", "ort")) == ort
+
+
+@alone("threads wait while many probes are placed, which others at the same time slow down")
+def test_onnx_programs_and_nodes_without_names():
+    """Two models at once, whose nodes have no names: each program's are called as in the profile that ONNX Runtime writes of it."""
+    path, models = os.path.join(scratch(), "profile"), (model("unnamed"), model("unnamed", hidden=32))
+    prefix = path + "-own"
+    recorder = Recorder("--ops", "--format", "ort", "--", *serve(*models, "--runs", RUNS, "--rate", 100, "--profile", prefix),
+                        wait=False, output=path)
+    assert recorder.wait() == 0, recorder.stderr
+    ours, own = collections.defaultdict(collections.Counter), profiles(prefix)
+    for event in events_of(path):
+        assert event["cat"] in ("Node", "Session") and event["args"]["program_id"].isdigit(), event
+        ours[event["args"]["program"]][event["name"]] += 1
+    for name, profile in zip(models, own):
+        counts = collections.Counter({node + "_kernel_time": count for (node, _), count in profile.counts().items()})
+        assert "MatMul_0_kernel_time" in counts and ours[name] == counts + collections.Counter(model_run=len(profile.runs)), (
+            ours, counts)
+    assert len(ours) == len(own) == 2
 
 
 @alone("threads wait while many probes are placed, which others at the same time slow down")

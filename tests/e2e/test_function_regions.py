@@ -101,8 +101,8 @@ def test_the_program_is_the_same():
 
 def test_profile_takes_them_as_programs():
     """A function that is a region can be profiled as a program."""
-    done = run([XPUTRACE, "profile", "-P", "region:app::Decoder::decode", "--samples", "6", "--region", MEMBERS, "--",
-                workload_path(WORKLOAD), "10"])
+    done = run([XPUTRACE, "profile", "-P", "region:app::Decoder::decode", "--samples", "6", "--region", MEMBERS,
+                "--layout", "qaic", "--", workload_path(WORKLOAD), "10"])
     assert "samples,6,requested,6" in done.stdout, done.stdout
     assert "region:app::Decoder::decode" in done.stdout
 

@@ -12,6 +12,7 @@ import sys
 
 from harness import (SLOW, XPUTRACE, Process, Recorder, Workload, compare_calls, entries_of, library_path, record_late, run, scratch,
                      standin, workload_path)
+from strict_csv import strict_rows
 
 # In the order of tests/workload/scenario/hostile.c; None: what cannot be read has no name.
 NAMES = [
@@ -152,8 +153,7 @@ def check_file(path):
     if path.endswith(".json"):
         strict_json(text)
     else:
-        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
-        assert rows and all(rows), "an empty row"
+        assert strict_rows(text) == list(csv.reader(io.StringIO(text, newline=""), strict=True))
 
 
 def hostile_program():
@@ -180,6 +180,7 @@ def test_every_output():
         ["record", "-p", pid, "-o", path("recording.xpt"), *lasting],
         ["report", path("recording.xpt"), "-o", path("report.json")],
         ["stream", "-p", pid, "--match", ".", "-o", path("latency.csv"), *lasting],
+        ["stream", "-p", pid, "--match", ".", "--summary", "-o", path("summary.csv"), *lasting],
         ["stream", "-p", pid, "--match", ".", "--type", "trace", "-o", path("stream.json"), *lasting],
         ["inspect", "-p", pid, "-o", path("inspect"), *lasting],
         ["codeobj", "-p", pid, "-o", path("objects"), *lasting],

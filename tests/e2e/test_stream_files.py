@@ -237,7 +237,7 @@ def test_slow_reader():
     """A reader that stops reading for a while, more than the pipe holds: nothing is lost."""
     workload = standin("nrt", "--calls", 4000, "--rate", 4000, "--programs", 1)
     stream = subprocess.Popen([need(XPUTRACE, "collector"), "stream", "-p", str(workload.pid), "--report-every",
-                               "50ms"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                               "50ms", "--layout", "qaic"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     for line in stream.stderr:
         if b"attached" in line:
             break

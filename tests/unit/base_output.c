@@ -72,9 +72,10 @@ static int opened(const char *path)
 
 Test(base_output, new_and_old_files)
 {
-	const char *path = in_folder("new");
+	char path[PATH_SIZE];
 	int descriptor;
 
+	strcpy(path, in_folder("new"));
 	umask(0);
 	cr_expect_eq(opened(path), 0);
 	cr_expect_eq(look(path).st_mode & 07777, 0600);
@@ -87,7 +88,19 @@ Test(base_output, new_and_old_files)
 	cr_expect_eq(look(path).st_size, 6, "what is there stays, and is written over");
 	cr_expect_eq(opened(path), 0);
 	cr_expect_eq(look(path).st_size, 0);
-	cr_expect_eq(look(path).st_mode & 07777, 0640, "and keeps its mode");
+	cr_expect_eq(look(path).st_mode & 07777, 0600, "it is a new one");
+	cr_expect_eq(look(in_folder("new.old")).st_size, 6);
+	cr_expect_eq(look(in_folder("new.old")).st_mode & 07777, 0640);
+	cr_expect_eq(opened(path), 0);
+	cr_expect_eq(look(in_folder("new.old")).st_size, 6, "an empty file is not worth it");
+	put(path, "later");
+	cr_expect_eq(opened(path), 0);
+	cr_expect_eq(look(in_folder("new.old")).st_size, 5, "the one before goes");
+	put(path, "again");
+	cr_expect_eq(unlink(in_folder("new.old")), 0);
+	cr_expect_eq(mkdir(in_folder("new.old"), 0700), 0);
+	cr_expect_eq(opened(path), 0);
+	cr_expect_eq(look(path).st_size, 0, "it cannot be kept: it is written over");
 	cr_expect_eq(opened(""), -ENOENT);
 	cr_expect_eq(opened(folder), -EISDIR);
 	cr_expect_eq(opened(in_folder("none/file")), -ENOENT);
@@ -139,6 +152,11 @@ Test(base_output, strangers)
 	cr_expect_eq(look(in_folder("ours")).st_size, 6);
 	cr_expect_eq(unlink(in_folder("second")), 0);
 	cr_expect_eq(opened(in_folder("ours")), 0);
+	cr_expect_eq(look(in_folder("ours.old")).st_size, 6);
+	put(in_folder("ours"), "kept");
+	cr_expect_eq(chown(in_folder("ours.old"), STRANGER, STRANGER), 0);
+	cr_expect_eq(opened(in_folder("ours")), -EPERM, "a stranger's is not replaced");
+	cr_expect_eq(look(in_folder("ours")).st_size, 4);
 	put(in_folder("theirs"), "");
 	cr_expect_eq(chown(in_folder("theirs"), STRANGER, STRANGER), 0);
 	cr_expect_eq(opened(in_folder("theirs")), -EPERM);
@@ -171,6 +189,14 @@ Test(base_output, the_owner)
 	cr_expect_eq(look(in_folder("new")).st_gid, STRANGER);
 	cr_expect_eq(opened(in_folder("link")), 0);
 	cr_expect_eq(look(in_folder("theirs")).st_size, 0);
+	cr_expect_eq(look(in_folder("theirs.old")).st_size, 6);
 	cr_expect_eq(opened(in_folder("ours")), 0);
-	cr_expect_eq(look(in_folder("ours")).st_uid, 0, "only what is created is given away");
+	cr_expect_eq(look(in_folder("ours.old")).st_uid, 0, "only what is created is given away");
+	cr_expect_eq(look(in_folder("ours")).st_uid, STRANGER);
+	put(in_folder("new"), "temporary");
+	cr_expect_eq(output_replace(in_folder("new"), in_folder("fresh")), 0);
+	put(in_folder("new"), "again");
+	cr_expect_eq(output_replace(in_folder("new"), in_folder("fresh")), 0);
+	cr_expect_eq(look(in_folder("fresh")).st_size, 5);
+	cr_expect_eq(look(in_folder("fresh.old")).st_size, 9);
 }

@@ -24,7 +24,7 @@ static cJSON *trace_of(void (*feed)(struct model *model), char **table)
 	json = parse_file(path);
 	if (table) {
 		out = open_memstream(table, &size);
-		cr_assert_eq(summary_write(model, out, 0), 0);
+		cr_assert_eq(summary_write(model, out, 0, 0), 0);
 		fclose(out);
 	}
 	model_free(model);

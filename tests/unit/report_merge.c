@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <stdio.h>
 
@@ -87,11 +88,17 @@ static int merge(struct merged *merged)
 /* Nothing may be left but the inputs and, if it was said to be there, the output. */
 static void end(struct merged *merged)
 {
+	char old[PATH_MAX];
+
 	for (size_t i = 0; i < merged->count; i++) {
+		cr_assert_lt(snprintf(old, sizeof(old), "%s.old", merged->inputs[i]), (int)sizeof(old));
+		unlink(old);
 		unlink(merged->inputs[i]);
 		free(merged->inputs[i]);
 	}
 	unlink(merged->output);
+	cr_assert_lt(snprintf(old, sizeof(old), "%s.old", merged->output), (int)sizeof(old));
+	unlink(old); /* where the output was there before */
 	cr_assert_eq(rmdir(merged->folder), 0, "something else is in %s", merged->folder);
 	free(merged->output);
 	cJSON_Delete(merged->document);

@@ -91,15 +91,18 @@ Test(report_ort, operators_and_their_runs)
 	cr_expect_str_eq(argument(event, "op_name"), "FusedGemm");
 	cr_expect_null(argument(event, "provider"));
 	cr_expect_null(argument(event, "node_index"));
+	cr_expect_str_eq(argument(event, "program"), "model");
 	event = expect(json, 1, "Node", "/fc/Gemm_kernel_time", 302, 0); /* it begins where the other one ends */
 	cr_expect_str_eq(argument(event, "op_name"), "Gemm");
 	cr_expect_str_eq(argument(event, "provider"), "CPUExecutionProvider");
 	cr_expect_str_eq(argument(event, "node_index"), "3");
 	event = expect(json, 2, "Node", "If#1_kernel_time", 303, 0);
 	cr_expect_str_eq(argument(event, "op_name"), "If");
+	cr_expect_null(argument(event, "program"), "its inference is not known");
 	event = expect(json, 3, "Session", "model_run", 300, 10);
 	cr_expect_eq(number_of(event, "tid"), 7);
-	cr_expect_null(cJSON_GetObjectItemCaseSensitive(event, "args")->child);
+	cr_expect_str_eq(argument(event, "program"), "model");
+	cr_expect_str_eq(argument(event, "program_id"), "1");
 	cJSON_Delete(json);
 	free(path);
 }

@@ -74,7 +74,8 @@ Test(report_report_files, options_that_make_no_sense_together)
 
 	expect_refusal((struct xpt_report_files_options){ .path = NULL }, "a path is needed");
 	expect_refusal((struct xpt_report_files_options){ .path = "" }, "a path is needed");
-	expect_refusal((struct xpt_report_files_options){ .path = path, .format = 3 }, "format");
+	expect_refusal((struct xpt_report_files_options){ .path = path, .format = XPT_FORMAT_CSV_SUMMARY + 1 },
+		       "format");
 	expect_refusal((struct xpt_report_files_options){ .path = path, .append = 1, .single = 1 },
 		       "append and single");
 	expect_refusal((struct xpt_report_files_options){ .path = path, .rotate_bytes = 100000 }, "needs append");
@@ -244,7 +245,8 @@ Test(report_report_files, a_single_file_is_replaced_whole)
 	cr_assert_eq(write_report(files, make_report(3, 5000)), -EFBIG);
 	limit_files(RLIM_INFINITY);
 	cr_assert_eq(xpt_report_files_close(files), -EFBIG);
-	expect_names("link.csv real.csv");
+	expect_names("link.csv real.csv real.csv.old");
+	expect_content(in_folder("real.csv.old"), "from before");
 	expect_program("real.csv", "p2");
 	cr_assert_eq(lstat(in_folder("link.csv"), &status), 0);
 	cr_assert(S_ISLNK(status.st_mode));
@@ -330,7 +332,7 @@ Test(report_report_files, appending_through_a_link_rotates_the_file)
 	for (unsigned int i = 1; i <= 10; i++)
 		cr_assert_eq(write_report(files, make_report(i, 1)), 0);
 	cr_assert_eq(xpt_report_files_close(files), 0);
-	expect_names("link.csv real.csv real.csv.1");
+	expect_names("link.csv real.csv real.csv.1 real.csv.old");
 	cr_assert_eq(lstat(in_folder("link.csv"), &status), 0);
 	cr_assert(S_ISLNK(status.st_mode));
 }

@@ -13,7 +13,7 @@ static char *summary(const struct model *model, unsigned int width)
 	size_t size;
 	FILE *out = open_memstream(&printed, &size);
 
-	cr_assert_eq(summary_write(model, out, width), 0);
+	cr_assert_eq(summary_write(model, out, width, 0), 0);
 	fclose(out);
 	return printed;
 }
@@ -393,7 +393,7 @@ Test(report_summary, output_that_takes_nothing)
 	FILE *full = fopen("/dev/full", "w");
 
 	cr_assert_eq(model_flush(model), 0);
-	cr_assert_eq(summary_write(model, full, 80), -ENOSPC);
+	cr_assert_eq(summary_write(model, full, 80, 0), -ENOSPC);
 	fclose(full);
 	model_free(model);
 }

@@ -3,11 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/folder_private.h"
+
+#define OLD ".old"
 
 static uid_t owner_user = (uid_t)-1;
 static gid_t owner_group = (gid_t)-1;
@@ -53,6 +56,23 @@ static int error_or(int descriptor)
 	return descriptor < 0 ? -errno : descriptor;
 }
 
+/*
+ * The file becomes NAME.old, over what has that name. 0: it was moved; -EPERM: what has that name may be a stranger's; -EEXIST: it
+ * stays: it is no file with anything in it, or its directory does not allow it.
+ */
+static int move_old(const struct folder *folder, const struct folder_place *place, const struct stat *status)
+{
+	char old[NAME_MAX + sizeof(OLD)];
+	struct stat there;
+
+	snprintf(old, sizeof(old), "%s" OLD, place->name);
+	if (!S_ISREG(status->st_mode) || !status->st_size || strlen(old) > NAME_MAX)
+		return -EEXIST;
+	if (!fstatat(place->above, old, &there, AT_SYMLINK_NOFOLLOW) && may_be_theirs(folder, place->above, &there))
+		return -EPERM;
+	return renameat(place->above, place->name, place->above, old) ? -EEXIST : 0;
+}
+
 static int open_existing(const struct folder *folder, const struct folder_place *place, int flags)
 {
 	int there = openat(place->above, place->name, O_PATH | O_NOFOLLOW | O_CLOEXEC), result;
@@ -70,6 +90,10 @@ static int open_existing(const struct folder *folder, const struct folder_place 
 	else if (may_be_theirs(folder, place->above, &status))
 		result = -EPERM;
 	else
+		result = flags & O_TRUNC ? move_old(folder, place, &status) : -EEXIST;
+	if (!result)
+		result = -ENOENT; /* as if it had not been there */
+	else if (result == -EEXIST)
 		result = error_or(open(path, O_WRONLY | O_CLOEXEC | flags));
 	close(there);
 	return result;
@@ -88,7 +112,19 @@ static int open_in(const struct folder *folder, const struct folder_place *place
 	return descriptor;
 }
 
-int output_open(const char *path, int flags)
+static int move_in(const struct folder *folder, const struct folder_place *place, int flags)
+{
+	struct stat status;
+	int error = fstatat(place->above, place->name, &status, AT_SYMLINK_NOFOLLOW) ? -errno : 0;
+
+	(void)flags;
+	if (!error)
+		error = may_be_theirs(folder, place->above, &status) ? -EPERM : move_old(folder, place, &status);
+	return error == -EPERM ? error : 0;
+}
+
+/* Does something at the place where the path leads. */
+static int walk(const char *path, int (*act)(const struct folder *, const struct folder_place *, int flags), int flags)
 {
 	struct folder folder = { .path = (char *)path, .uid = owner_user, .descriptor = -1 };
 	struct folder_place place;
@@ -101,9 +137,23 @@ int output_open(const char *path, int flags)
 		return -errno;
 	result = folder_walk(&folder, &place);
 	if (!result) {
-		result = open_in(&folder, &place, flags);
+		result = act(&folder, &place, flags);
 		close(place.above);
 	}
 	close(folder.start);
 	return result;
+}
+
+int output_open(const char *path, int flags)
+{
+	return walk(path, open_in, flags);
+}
+
+int output_replace(const char *temporary, const char *path)
+{
+	int error = walk(path, move_in, 0);
+
+	if (error && error != -ENOENT)
+		return error;
+	return rename(temporary, path) ? -errno : 0;
 }

@@ -7,10 +7,16 @@
 
 void output_set_owner(uid_t user, gid_t group);
 /*
- * Opens the file for writing, creates it if it is not there; flags: O_TRUNC or 0. A descriptor, or -ELOOP, -EPERM (see there),
+ * Opens the file for writing, creates it if it is not there; flags: O_NONBLOCK, and O_TRUNC: a regular file with anything in it becomes
+ * PATH.old, and a new one takes its place, but where its directory does not allow that: then it is made empty. A descriptor, or -ELOOP, -EPERM (see there),
  * -EISDIR, -ENOENT, -EACCES, -EROFS ...
  */
 int output_open(const char *path, int flags);
+/*
+ * The temporary file, in the same directory, becomes path; what is there becomes PATH.old as above. 0 or -errno, also as above: the
+ * temporary one is still there.
+ */
+int output_replace(const char *temporary, const char *path);
 /* Gives a file that was created otherwise to the owner. Where that is impossible, it stays as it is. */
 void output_give(int descriptor);
 /* For messages: why a path cannot be written. error: negative. Valid as strerror()'s. */

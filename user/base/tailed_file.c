@@ -3,10 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/gzip.h"
 #include "base/output.h"
 #include "base/writer.h"
 
@@ -34,7 +37,27 @@ int tailed_file_open(struct tailed_file *file, const char *path, int descriptor)
 	if (file->seekable)
 		file->start = position;
 	file->length = file->end = file->start;
-	return 0;
+	error = path && gzip_is_name(path) ? tailed_file_compress(file) : 0;
+	if (error)
+		tailed_file_close(file);
+	return error;
+}
+
+int tailed_file_compress(struct tailed_file *file)
+{
+	file->gzip = gzip_create();
+	file->packed = malloc(GZIP_END);
+	return file->gzip && file->packed ? 0 : -ENOMEM;
+}
+
+static void free_packed(struct tailed_file *file)
+{
+	if (file->forked)
+		return;
+	gzip_free(file->gzip);
+	free(file->packed);
+	file->gzip = NULL;
+	file->packed = NULL;
 }
 
 int tailed_file_detach(struct tailed_file *file, const uint64_t *stopped)
@@ -47,13 +70,15 @@ int tailed_file_detach(struct tailed_file *file, const uint64_t *stopped)
 	file->descriptor = -1;
 	file->stopped = stopped;
 	file->bytes = file->end - file->start;
+	free_packed(file); /* the process has its own */
 	return 0;
 }
 
 /* The tail first, over bytes that the file has already and that a full disk cannot refuse; then the rest goes. */
 static int restore(struct tailed_file *file)
 {
-	int error = file_write_at(file->descriptor, file->tail, file->tail_length, file->length);
+	int error = file->gzip ? file_write_at(file->descriptor, file->packed, file->packed_length, file->length) :
+				 file_write_at(file->descriptor, file->tail, file->tail_length, file->length);
 
 	if (error)
 		return error;
@@ -67,14 +92,91 @@ static int write_part(struct tailed_file *file, const struct iovec *part, __u64 
 	return file_write_while(file->descriptor, part->iov_base, part->iov_len, file->go_on, file->go_on_context);
 }
 
+/* Where compressed bytes go. */
+struct packing {
+	struct tailed_file *file;
+	__u64 end;
+};
+
+static int put_packed(void *context, const void *bytes, size_t length)
+{
+	struct packing *packing = context;
+	const struct iovec part = { (void *)bytes, length };
+	int error = write_part(packing->file, &part, packing->end);
+
+	packing->end += length;
+	return error;
+}
+
+/*
+ * The tail stands in the end of the file, not compressed: it is overwritten. One that is too long for that is the last one, and
+ * needs not be. A pipe gets its end when it is closed.
+ */
+static int put_compressed(struct tailed_file *file, const struct iovec *parts, size_t count, size_t tail_length)
+{
+	struct packing packing = { file, file->length };
+	size_t body = 0, packed, tail = 0;
+	unsigned char end[GZIP_END];
+	char text[GZIP_END_TEXT];
+	int error = 0;
+
+	for (size_t i = 0; i < count; i++)
+		body += parts[i].iov_len;
+	if (file->seekable && tail_length <= GZIP_END_TEXT)
+		body -= tail_length;
+	for (size_t i = 0; i < count && !error; i++) {
+		size_t length = parts[i].iov_len < body ? parts[i].iov_len : body, rest = parts[i].iov_len - length;
+
+		error = gzip_add(file->gzip, parts[i].iov_base, length, false, put_packed, &packing);
+		memcpy(text + tail, (char *)parts[i].iov_base + length, rest);
+		tail += rest;
+		body -= length;
+	}
+	error = error ?: gzip_add(file->gzip, NULL, 0, true, put_packed, &packing);
+	if (error || !file->seekable) {
+		file->length = error ? file->length : packing.end;
+		file->end = error ? file->end : packing.end;
+		return error;
+	}
+	packed = gzip_end(file->gzip, text, tail, end);
+	error = file_write_at(file->descriptor, end, packed, packing.end);
+	if (!error && packing.end + packed < file->end && ftruncate(file->descriptor, packing.end + packed))
+		error = -errno;
+	if (error)
+		return error;
+	memcpy(file->packed, end, packed);
+	file->packed_length = packed;
+	file->length = packing.end;
+	file->end = packing.end + packed;
+	return 0;
+}
+
+/* Of a pipe. */
+static int end_compressed(struct tailed_file *file)
+{
+	const struct iovec end = { file->packed, gzip_end(file->gzip, "", 0, file->packed) };
+	int error = write_part(file, &end, file->end);
+
+	if (!error)
+		file->end += end.iov_len;
+	return error;
+}
+
 int tailed_file_put(struct tailed_file *file, const struct iovec *parts, size_t count, size_t tail_length)
 {
 	__u64 end = file->length;
 	int error = 0;
 
 	/* After a failed write a stream has lost its place; a file is whole and may be tried again. */
-	if (file->error && !file->seekable)
+	if (file->error && (!file->seekable || file->gzip))
 		return file->error;
+	if (file->gzip) {
+		error = put_compressed(file, parts, count, tail_length);
+		if (error && file->seekable)
+			restore(file);
+		file->error = error;
+		return error;
+	}
 	for (size_t i = 0; i < count && !error; i++) {
 		error = write_part(file, &parts[i], end);
 		end += parts[i].iov_len;
@@ -164,8 +266,13 @@ int tailed_file_close(struct tailed_file *file)
 
 	if (file->writer)
 		return close_detached(file);
-	if (file->descriptor < 0)
+	if (file->descriptor < 0) {
+		free_packed(file);
 		return error;
+	}
+	if (file->gzip && !file->seekable && !error)
+		error = end_compressed(file);
+	free_packed(file);
 	/* Whoever shares the descriptor goes on behind the document. */
 	if (file->seekable)
 		lseek(file->descriptor, file->end, SEEK_SET);

@@ -4,6 +4,9 @@
  * append overwrites the tail and brings a new one. Where that fails (disk full), the file goes back to what it was
  * before. A pipe gets no tail until the last append.
  *
+ * Under a name that ends in ".gz" it is a gzip file of one member, compressed by whoever writes: after each append what it has
+ * is whole there, too. After an error it takes nothing more.
+ *
  * Once detached, a process of its own writes (writer.h): an append copies into a bounded queue and never waits, whatever the
  * output does. Before the queue is full, tailed_file_admit() refuses what can be left out, so that the rest still fits.
  */
@@ -16,6 +19,7 @@
 
 #include "base/text.h"
 
+struct gzip;
 struct writer;
 
 struct tailed_file {
@@ -30,6 +34,11 @@ struct tailed_file {
 	bool (*go_on)(void *context); /* asked while a stream blocks; false: -EINTR. NULL: it is waited for */
 	void *go_on_context;
 
+	struct gzip *gzip;     /* NULL: it is not compressed */
+	unsigned char *packed; /* of a file: the compressed end that is in it */
+	size_t packed_length;
+	bool forked; /* in a process that must not give memory back */
+
 	struct writer *writer;	 /* detached; the rest is used only then */
 	const uint64_t *stopped; /* see tailed_file_detach() */
 	bool congested;		 /* items are refused */
@@ -39,8 +48,10 @@ struct tailed_file {
 	__u64 written, bytes;	 /* items and bytes in the file, as last known */
 };
 
-/* Creates or truncates path; or takes over descriptor when path is NULL (closed on failure as well). */
+/* Creates path (output_open()); or takes over descriptor when path is NULL (closed on failure as well). */
 int tailed_file_open(struct tailed_file *file, const char *path, int descriptor);
+/* Right after that: it is compressed, whatever its name is. -ENOMEM: then it is to be closed. */
+int tailed_file_compress(struct tailed_file *file);
 /*
  * A process is made that writes from here on, and completes the file also when this one is killed. stopped: time at which the
  * end was requested, ns of CLOCK_MONOTONIC, 0 as long as it was not; read whenever the end waits for the output, which is given

@@ -168,6 +168,7 @@ void writer_process(void *context)
 
 	if (process.file.descriptor < 0)
 		_exit(1);
+	process.file.forked = true;
 	process.file.go_on = go_on;
 	process.file.go_on_context = &process;
 	sigaction(SIGALRM, &action, NULL);

@@ -4,23 +4,54 @@
 
 #include <xputrace/check.h>
 
+#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/privileges.h"
+#include "cli/summary_json.h"
+
+static bool take_summary_json(void *context, const char *value, const char **reason)
+{
+	return take_summary_json_path(context, value, reason);
+}
+
+static const struct option_entry entries[] = {
+	{ 0, "summary-json", "FILE", SUMMARY_JSON_HELP, take_summary_json },
+};
 
 static const struct command_line line = {
 	.name = "check",
 	.summary = "Tell what this kernel and these permissions allow, and what to do about the rest.",
-	.usage = "  sudo xputrace check",
+	.usage = "  sudo xputrace check [--summary-json FILE]",
+	.options = entries,
+	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "Every line was tried, not looked up by version.\n\n"
 		"exit status: 0 recording works here, 1 it does not, 2 wrong usage",
 };
 
+static void add_feature(struct text *text, const struct xpt_feature *feature)
+{
+	static const char *const needs[] = {
+		[XPT_NEED_REQUIRED] = "required",
+		[XPT_NEED_ONE_OF] = "one of",
+		[XPT_NEED_OPTIONAL] = "optional",
+	};
+
+	json_begin(text, NULL, '{');
+	json_add_text(text, "name", feature->name);
+	json_add_text(text, "need", needs[feature->need]);
+	json_add_bool(text, "works", !feature->error);
+	json_add_text(text, "detail", feature->detail);
+	json_end(text, '}');
+}
+
 static void on_feature(void *context, const struct xpt_feature *feature)
 {
 	const char *verdict = !feature->error ? "ok" : feature->need == XPT_NEED_REQUIRED ? "MISSING" : "no";
+	struct summary_json *summary = context;
 
-	(void)context;
+	if (summary->path)
+		add_feature(&summary->text, feature);
 	printf("%-8s %-17s", verdict, feature->name);
 	if (*feature->detail)
 		printf(" %s", feature->detail);
@@ -35,7 +66,9 @@ static void on_feature(void *context, const struct xpt_feature *feature)
 
 int command_check(int argc, char **argv)
 {
-	int first, result = options_parse(&line, argc, argv, NULL, &first);
+	struct summary_json summary;
+	const char *path = NULL;
+	int first, result = options_parse(&line, argc, argv, &path, &first);
 
 	if (result)
 		return result == PARSE_HELP ? 0 : result;
@@ -43,9 +76,14 @@ int command_check(int argc, char **argv)
 		fprintf(stderr, "xputrace check: takes no arguments\n");
 		return EXIT_USAGE;
 	}
-	result = xpt_check(on_feature, NULL);
+	summary_json_begin(&summary, path, "check");
+	if (path)
+		json_begin(&summary.text, "features", '[');
+	result = xpt_check(on_feature, &summary);
+	if (path)
+		json_end(&summary.text, ']');
 	printf("\n");
 	privileges_print(stdout);
 	printf("\n%s\n", result ? "Recording does not work here yet." : "Recording works here.");
-	return result ? EXIT_FAILED : 0;
+	return summary_json_end(&summary, result ? EXIT_FAILED : 0);
 }

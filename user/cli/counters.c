@@ -101,8 +101,10 @@ static bool take_output(void *context, const char *value, const char **reason)
 
 	*reason = "FILE.csv or FILE.json is wanted, or - for CSV on standard output";
 	counters->file.path = value;
-	counters->file.format = ends_with(value, ".json") ? COUNTERS_TRACE : COUNTERS_CSV;
-	return !strcmp(value, "-") || ends_with(value, ".csv") || ends_with(value, ".json");
+	counters->file.format = ends_with(value, ".json") || ends_with(value, ".json.gz") ? COUNTERS_TRACE :
+											    COUNTERS_CSV;
+	return !strcmp(value, "-") || counters->file.format == COUNTERS_TRACE || ends_with(value, ".csv") ||
+	       ends_with(value, ".csv.gz");
 }
 
 static bool take_no_multiplex(void *context, const char *value, const char **reason)

@@ -6,6 +6,7 @@
 
 #include <xputrace/inspect.h>
 
+#include "base/json.h"
 #include "cli/commands.h"
 #include "cli/running.h"
 #include "cli/session_options.h"
@@ -116,6 +117,7 @@ static const struct option_entry entries[] = {
 	  "as NEURON_RT_INSPECT_* of the process says that is\ntraced (-p), but for its output directory",
 	  take_honour },
 	{ 0, "counters", "NAME[,NAME...]", "read these counters meanwhile, too", take_counters },
+	SUMMARY_JSON_OPTION,
 	SESSION_OPTIONS,
 };
 
@@ -191,9 +193,22 @@ static void on_end(void *inspect)
 	xpt_inspect_interrupt(inspect);
 }
 
+/* context: the summary, with the array of processes open. */
+static void on_written(void *context, const char *directory, const char *index)
+{
+	struct text *text = context;
+	const char *members = strchr(index, '{');
+
+	json_begin(text, NULL, '{');
+	json_add_text(text, "directory", directory);
+	text_literal(text, ",");
+	text_bytes(text, members + 1, strrchr(members, '}') + 1 - (members + 1));
+}
+
 static int run(const struct inspect_context *context, const struct xpt_inspect_options *options)
 {
 	uint64_t duration = context->session.duration ?: XPT_FOREVER;
+	struct summary_json summary;
 	struct xpt_inspect *inspect;
 	int error, ended;
 
@@ -207,10 +222,17 @@ static int run(const struct inspect_context *context, const struct xpt_inspect_o
 	ended = xpt_inspect_wait(inspect, duration);
 	end_on_signals(NULL, NULL);
 	end_soon(false);
+	summary_json_begin(&summary, context->session.summary_json, "inspect");
+	if (summary.path) {
+		json_begin(&summary.text, "processes", '[');
+		xpt_inspect_on_written(inspect, on_written, &summary.text);
+	}
 	error = xpt_inspect_stop(inspect);
 	if (!error && ended < 0 && ended != -EINTR)
 		error = ended;
-	return error ? exit_failed(error) : 0;
+	if (summary.path)
+		json_end(&summary.text, ']');
+	return summary_json_end(&summary, error ? exit_failed(error) : 0);
 }
 
 int command_inspect(int argc, char **argv)

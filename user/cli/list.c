@@ -12,10 +12,12 @@
 #include <xputrace/recording.h>
 #include <xputrace/target.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/list_output.h"
 #include "cli/options.h"
+#include "cli/summary_json.h"
 
 #define PROGRAMS_TIME 1000000000ull /* ns of watching for `list programs` */
 
@@ -28,6 +30,7 @@ struct list_context {
 	bool verbose;
 	int gpu;
 	char *last_file;
+	const char *summary_json;
 };
 
 static bool take_pid(void *context, const char *value, const char **reason)
@@ -71,6 +74,11 @@ static bool take_verbose(void *context, const char *value, const char **reason)
 	return true;
 }
 
+static bool take_summary_json(void *context, const char *value, const char **reason)
+{
+	return take_summary_json_path(&((struct list_context *)context)->summary_json, value, reason);
+}
+
 static bool take_driver(void *context, const char *value, const char **reason)
 {
 	(void)reason;
@@ -85,6 +93,7 @@ static const struct option_entry entries[] = {
 	{ 0, "driver", "FILE.json", "drivers: add the description of a driver", take_driver },
 	{ 0, "gpu", "N", "counters: only of this device", take_gpu },
 	{ 'd', "duration", "TIME", "programs: how long to watch (default 1s)", take_duration },
+	{ 0, "summary-json", "FILE", SUMMARY_JSON_HELP, take_summary_json },
 	{ 'v', "verbose", NULL, "also what was not found, and why", take_verbose },
 };
 
@@ -397,6 +406,7 @@ int command_list(int argc, char **argv)
 		.options = { .size = sizeof(list.options), .log = print_message, .log_level = XPT_LOG_INFO }
 	};
 	int first, result = options_parse(&line, argc, argv, &list, &first);
+	struct summary_json summary;
 	const char *what = NULL;
 
 	if (result)
@@ -433,5 +443,13 @@ int command_list(int argc, char **argv)
 	list.options.runtime_file_count = list.runtimes.files.count;
 	list.options.runtimes = list.runtimes.only.items;
 	list.options.runtime_count = list.runtimes.only.count;
-	return run(&list, what);
+	summary_json_begin(&summary, list.summary_json, "list");
+	result = run(&list, what);
+	if (summary.path) {
+		json_begin(&summary.text, "listed", '{');
+		json_add_text(&summary.text, "what", what);
+		json_add_unsigned(&summary.text, "entries", list.output.rows);
+		json_end(&summary.text, '}');
+	}
+	return summary_json_end(&summary, result);
 }

@@ -224,16 +224,24 @@ bool parse_size(const char *text, uint64_t *bytes)
 	return parse_units(text, units, bytes);
 }
 
-bool parse_trace_format(const char *text, enum xpt_output *format, const char **reason)
+const char *output_name(enum xpt_output format)
 {
 	static const char *const names[] = {
-		[XPT_OUTPUT_CHROME] = "chrome", [XPT_OUTPUT_ORT] = "ort", [XPT_OUTPUT_QNN_CSV] = "qnn-csv"
+		[XPT_OUTPUT_NONE] = "none", [XPT_OUTPUT_CHROME] = "chrome",   [XPT_OUTPUT_RECORDING] = "xpt",
+		[XPT_OUTPUT_ORT] = "ort",   [XPT_OUTPUT_QNN_CSV] = "qnn-csv", [XPT_OUTPUT_CSV] = "csv",
 	};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (!names[i] || strcmp(names[i], text))
+	return names[format];
+}
+
+bool parse_trace_format(const char *text, enum xpt_output *format, const char **reason)
+{
+	static const enum xpt_output formats[] = { XPT_OUTPUT_CHROME, XPT_OUTPUT_ORT, XPT_OUTPUT_QNN_CSV };
+
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		if (strcmp(output_name(formats[i]), text))
 			continue;
-		*format = (enum xpt_output)i;
+		*format = formats[i];
 		return true;
 	}
 	*reason = "the formats are chrome, ort and qnn-csv";
@@ -263,6 +271,7 @@ void tell_trace(const char *path, enum xpt_output format)
 	static const char *const uses[] = {
 		[XPT_OUTPUT_NONE] = "open it in https://ui.perfetto.dev or chrome://tracing",
 		[XPT_OUTPUT_ORT] = "what reads ONNX Runtime's profiles reads it",
+		[XPT_OUTPUT_CSV] = "spreadsheets, pandas and sqlite3 read it",
 		[XPT_OUTPUT_QNN_CSV] = "what reads the QNN execution provider's profiles reads it",
 	};
 

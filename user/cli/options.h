@@ -47,6 +47,7 @@ bool parse_number(const char *text, uint64_t *value);
 
 /* Name of a format of traces: chrome, ort, or qnn-csv. */
 bool parse_trace_format(const char *text, enum xpt_output *format, const char **reason);
+const char *output_name(enum xpt_output format); /* as --format has it: "chrome" */
 /* Says that the trace was written, and what to do with it. */
 void tell_trace(const char *path, enum xpt_output format);
 /* "basic", "standard", "detailed". */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -82,6 +83,7 @@ static const struct option_entry entries[] = {
 	  "where to write (default: standard output for latency,\nxputrace-profile.json for trace); -: standard output",
 	  take_output },
 	{ 'd', "duration", "TIME", "stop after TIME with what there is: 10s, 500ms, 2m", take_duration },
+	SUMMARY_JSON_OPTION,
 	SESSION_OPTIONS,
 };
 
@@ -207,6 +209,7 @@ static int sample(struct profile_context *profile)
 static int run(struct profile_context *profile)
 {
 	struct xpt_report_files_options files = { .single = 1 };
+	char path[PATH_MAX];
 	int result, error;
 
 	profile->watch = (struct watch){ .options = &profile->session, .turn = turn, .context = profile };
@@ -224,9 +227,11 @@ static int run(struct profile_context *profile)
 	} else if (!result && !profile->error && !profile->session.quiet) {
 		tell_result(profile);
 	}
+	snprintf(path, sizeof(path), "%s", xpt_report_files_path(profile->files));
 	error = xpt_report_files_close(profile->files);
 	if (profile->error || error)
 		result = EXIT_FAILED;
+	result = watch_summary(&profile->watch, "profile", &profile->totals, path, result);
 out:
 	watch_destroy(&profile->watch);
 	totals_free(&profile->totals);

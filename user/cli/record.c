@@ -88,7 +88,7 @@ static bool take_exit_status(void *context, const char *value, const char **reas
 static const struct option_entry entries[] = {
 	TARGET_OPTIONS,
 	{ 'o', "output", "FILE",
-	  "trace.json: Chrome trace (default: xputrace.json);\nFILE.xpt: recording for `xputrace report`;\n"
+	  "trace.json: Chrome trace (default: xputrace.json), .json.gz:\ncompressed; FILE.xpt: recording for `xputrace report`;\n"
 	  "-: Chrome trace on standard output",
 	  take_output },
 	{ 0, "format", "FORMAT",
@@ -120,6 +120,8 @@ static const struct option_entry entries[] = {
 	{ 0, "counters-per-inference", NULL, "and around each inference: up to 4 perf events", take_per_inference },
 	{ 0, "exit-status", "command|own", "of a COMMAND (default), or whether it was recorded: 0, 1",
 	  take_exit_status },
+	WARN_SIZE_OPTION,
+	SUMMARY_JSON_OPTION,
 	SESSION_OPTIONS,
 };
 
@@ -195,6 +197,7 @@ static int create(struct record_context *record, struct xpt_recording **recordin
 		.programs = session->choices,
 		.program_count = session->choice_count,
 		.match = session->match,
+		.warn_bytes = session->warn_bytes,
 	};
 
 	return xpt_recording_create(&options, recording);
@@ -252,11 +255,28 @@ static int with_command(const struct record_context *record, int own, int end, i
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+static int write_summary(const struct record_context *record, struct xpt_recording *recording, int result)
+{
+	const struct session_options *session = &record->session;
+	struct summary_json summary;
+	char *json = NULL;
+
+	summary_json_begin(&summary, session->summary_json, "record");
+	if (!summary.path)
+		return result;
+	if (xpt_recording_summary_json(recording, &json))
+		text_fail(&summary.text);
+	summary_json_members(&summary, json);
+	summary_json_output(&summary, record->format == XPT_OUTPUT_NONE ? NULL : session->output,
+			    output_name(record->format));
+	return summary_json_end(&summary, result);
+}
+
 static int run(struct record_context *record)
 {
 	const struct session_options *session = &record->session;
 	bool to_stdout = session_writes_to_stdout(session);
-	int summary = to_stdout ? STDERR_FILENO : STDOUT_FILENO, end, error, status;
+	int summary = to_stdout ? STDERR_FILENO : STDOUT_FILENO, end, error, status, result;
 	struct xpt_recording *recording;
 	bool met;
 
@@ -285,10 +305,13 @@ static int run(struct record_context *record)
 		met = false;
 	status = xpt_recording_command_status(recording);
 	end_on_signals(NULL, NULL);
-	xpt_recording_destroy(recording);
 	if (end < 0 || error)
-		return with_command(record, exit_failed(end < 0 ? end : error), end, status);
-	return with_command(record, met ? 0 : EXIT_FAILED, end, status);
+		result = exit_failed(end < 0 ? end : error);
+	else
+		result = met ? 0 : EXIT_FAILED;
+	result = with_command(record, write_summary(record, recording, result), end, status);
+	xpt_recording_destroy(recording);
+	return result;
 }
 
 int command_record(int argc, char **argv)
@@ -304,7 +327,10 @@ int command_record(int argc, char **argv)
 	if (choices_refused(&line, &record.session))
 		return EXIT_USAGE;
 	if (!record.format_given)
-		record.format = ends_with(record.session.output, ".xpt") ? XPT_OUTPUT_RECORDING : XPT_OUTPUT_CHROME;
+		record.format = ends_with(record.session.output, ".xpt") ||
+						ends_with(record.session.output, ".xpt.gz") ?
+					XPT_OUTPUT_RECORDING :
+					XPT_OUTPUT_CHROME;
 	/* It goes behind what its file has, which a trace has no room for. */
 	if (record.format == XPT_OUTPUT_QNN_CSV && record.session.output == json)
 		record.session.output = "xputrace.csv";

@@ -2,31 +2,30 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <xputrace/report.h>
 
+#include "cli/choosing.h"
 #include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/session_options.h"
 
 struct report_context {
+	struct session_options session; /* first: see session_options.h */
 	struct xpt_report_options options;
-	bool quiet;
 };
-
-static bool take_output(void *context, const char *value, const char **reason)
-{
-	*reason = "a file name, or - for standard output, is wanted";
-	((struct report_context *)context)->options.output = value;
-	return *value;
-}
 
 static bool take_format(void *context, const char *value, const char **reason)
 {
 	enum xpt_output *format = &((struct report_context *)context)->options.format;
 
-	return parse_trace_format(value, format, reason);
+	if (!strcmp(value, "csv"))
+		*format = XPT_OUTPUT_CSV;
+	else if (!parse_trace_format(value, format, reason))
+		*reason = "the formats are chrome, csv, ort and qnn-csv";
+	return !*reason;
 }
 
 static bool take_level(void *context, const char *value, const char **reason)
@@ -39,33 +38,71 @@ static bool take_level(void *context, const char *value, const char **reason)
 	return false;
 }
 
-static bool take_quiet(void *context, const char *value, const char **reason)
+/* 0 is the begin of the recording. */
+static bool take_moment(const char *value, uint64_t *moment, const char **reason)
 {
-	(void)value;
-	(void)reason;
-	((struct report_context *)context)->quiet = true;
-	return true;
+	*reason = "a time since the recording began, such as 1.5s or 200ms, is expected";
+	*moment = 0;
+	return !strcmp(value, "0") || !strcmp(value, "0s") || parse_duration(value, moment);
+}
+
+static bool take_from(void *context, const char *value, const char **reason)
+{
+	return take_moment(value, &((struct report_context *)context)->options.from, reason);
+}
+
+static bool take_to(void *context, const char *value, const char **reason)
+{
+	uint64_t *to = &((struct report_context *)context)->options.to;
+
+	return take_moment(value, to, reason) && *to;
+}
+
+static bool take_slowest(void *context, const char *value, const char **reason)
+{
+	uint64_t *slowest = &((struct report_context *)context)->options.slowest;
+
+	*reason = "expected a number from 1 to 1000000";
+	return parse_number(value, slowest) && *slowest && *slowest <= 1000000;
 }
 
 static const struct option_entry entries[] = {
 	{ 'o', "output", "FILE", "write a Chrome trace; -: on standard output", take_output },
 	{ 0, "format", "FORMAT",
-	  "of the trace: chrome (default); ort, as ONNX Runtime's own\nprofiler writes; qnn-csv, as its QNN execution "
-	  "provider does",
+	  "of the file: chrome (default); csv, one row an inference;\nort, as ONNX Runtime's own profiler writes; qnn-csv, as its "
+	  "QNN\nexecution provider does",
 	  take_format },
 	{ 0, "level", "LEVEL", "of qnn-csv: basic, without operators and timestamps; or\ndetailed (default)",
 	  take_level },
+	{ 'P', "program", "NAME|HANDLE",
+	  "only inferences of this program, with what lies in them; a\nhandle is written 0x7f3a10002b40, the name 0x12 as\n"
+	  "name=0x12; may be given several times",
+	  take_chosen_program },
+	{ 'm', "match", "EXPRESSION",
+	  "and of programs with a name in which this regular\nexpression is found (ECMAScript syntax)",
+	  take_chosen_match },
+	{ 'p', "pid", "PID[,PID...]", "only these processes", take_pids },
+	{ 0, "from", "TIME", "only what began from this time on, since the recording\nbegan: 1.5s, 200ms", take_from },
+	{ 0, "to", "TIME", "only what began before this time", take_to },
+	{ 0, "slowest", "N", "of these inferences the N that took longest", take_slowest },
+	WARN_SIZE_OPTION,
+	SUMMARY_JSON_OPTION,
 	{ 'q', "quiet", NULL, "no summary", take_quiet },
 };
 
 static const struct command_line line = {
 	.name = "report",
-	.summary = "Make a Chrome trace and the summary from a recording. Needs no root and no special kernel.",
-	.usage = "  xputrace report RECORDING.xpt [-o trace.json]",
+	.summary = "Make a trace or table, and the summary, from a recording. Needs no root and no special kernel.",
+	.usage = "  xputrace report RECORDING.xpt [-o FILE] [OPTION...]",
 	.options = entries,
 	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "RECORDING is what `xputrace record -o FILE.xpt` wrote; - reads standard input. One that was cut\n"
-		"short is reported up to its last complete part.\n\n"
+		"short is reported up to its last complete part.\n"
+		"All of --program, --match, --pid, --from, --to and --slowest that are given have to be true of an\n"
+		"inference, but for --program and --match, of which one does. Counts are then of what was recorded.\n\n"
+		"examples:\n"
+		"  xputrace report night.xpt --slowest 10 -o slow.json\n"
+		"  xputrace report night.xpt --program resnet50 --from 10s --to 20s --format csv -o latency.csv\n\n"
 		"exit status: 0 reported, 1 failed or the recording was cut short, 2 wrong usage",
 };
 
@@ -81,13 +118,59 @@ static void on_progress(void *context, uint64_t done, uint64_t total)
 	status_draw(text);
 }
 
+static const char *contradiction(const struct xpt_report_options *options)
+{
+	if (options->level && options->format != XPT_OUTPUT_QNN_CSV)
+		return "--level is for --format qnn-csv";
+	if (options->to && options->to <= options->from)
+		return "--to has to be later than --from";
+	if (options->format == XPT_OUTPUT_CSV && !options->output)
+		return "--format csv needs a file: -o FILE, or -o - for standard output";
+	return NULL;
+}
+
+static int run(struct report_context *report)
+{
+	struct xpt_report_options *options = &report->options;
+	bool to_stdout = options->output && !strcmp(options->output, "-");
+	struct summary_json summary;
+	char *json = NULL;
+	int result;
+
+	summary_json_begin(&summary, report->session.summary_json, "report");
+	options->summary_json = summary.path ? &json : NULL;
+	options->summary_descriptor = report->session.quiet ? -1 : to_stdout ? STDERR_FILENO : STDOUT_FILENO;
+	options->columns = terminal_columns(options->summary_descriptor);
+	if (!report->session.quiet && isatty(STDERR_FILENO))
+		options->progress = on_progress;
+	result = xpt_report_create(options);
+	status_clear();
+	if (result == -ENODATA)
+		print_message(NULL, XPT_LOG_WARN, "the recording was cut short: this is what was complete");
+	else if (result == -ENOSPC || result == -EIO || result == -EPIPE)
+		fprintf(stderr, "xputrace: error: cannot write: %s\n", strerror(-result));
+	else if (result)
+		exit_failed(result);
+	else if (options->output && !to_stdout)
+		tell_trace(options->output, options->format);
+	result = result ? EXIT_FAILED : 0;
+	if (!json) {
+		text_free(&summary.text);
+		return result;
+	}
+	summary_json_members(&summary, json);
+	summary_json_output(&summary, options->output, output_name(options->format ?: XPT_OUTPUT_CHROME));
+	return summary_json_end(&summary, result);
+}
+
 int command_report(int argc, char **argv)
 {
-	struct report_context report = {
+	static struct report_context report = {
 		.options = { .size = sizeof(report.options), .log = print_message, .log_level = XPT_LOG_INFO }
 	};
+	struct session_options *session = &report.session;
 	int first, result = options_parse(&line, argc, argv, &report, &first);
-	bool to_stdout;
+	const char *reason;
 
 	if (result)
 		return result == PARSE_HELP ? 0 : result;
@@ -99,28 +182,21 @@ int command_report(int argc, char **argv)
 		if (result)
 			return result == PARSE_HELP ? 0 : result;
 	}
-	if (!report.options.input || first + optind < argc) {
-		fprintf(stderr, "xputrace report: one recording is wanted (see xputrace report --help)\n");
+	if (!report.options.input || first + optind < argc)
+		return session_options_refuse(&line, "one recording is expected");
+	report.options.output = session->output;
+	report.options.programs = session->choices;
+	report.options.program_count = session->choice_count;
+	report.options.match = session->match;
+	report.options.warn_bytes = session->warn_bytes;
+	report.options.pids = session->pids;
+	report.options.pid_count = session->pid_count;
+	reason = contradiction(&report.options);
+	if (reason)
+		return session_options_refuse(&line, reason);
+	if (choices_refused(&line, session))
 		return EXIT_USAGE;
-	}
-	if (report.options.level && report.options.format != XPT_OUTPUT_QNN_CSV) {
-		fprintf(stderr, "xputrace report: --level is for --format qnn-csv (see xputrace report --help)\n");
-		return EXIT_USAGE;
-	}
-	to_stdout = report.options.output && !strcmp(report.options.output, "-");
-	report.options.summary_descriptor = report.quiet ? -1 : to_stdout ? STDERR_FILENO : STDOUT_FILENO;
-	report.options.columns = terminal_columns(report.options.summary_descriptor);
-	if (!report.quiet && isatty(STDERR_FILENO))
-		report.options.progress = on_progress;
-	result = xpt_report_create(&report.options);
-	status_clear();
-	if (result == -ENODATA)
-		print_message(NULL, XPT_LOG_WARN, "the recording was cut short: this is what was complete");
-	else if (result == -ENOSPC || result == -EIO || result == -EPIPE)
-		fprintf(stderr, "xputrace: error: cannot write: %s\n", strerror(-result));
-	else if (result)
-		exit_failed(result);
-	else if (!result && report.options.output && !to_stdout)
-		tell_trace(report.options.output, report.options.format);
-	return result ? EXIT_FAILED : 0;
+	result = run(&report);
+	free(session->choices);
+	return result;
 }

@@ -187,6 +187,17 @@ bool take_verbose(void *context, const char *value, const char **reason)
 	return true;
 }
 
+bool take_warn_size(void *context, const char *value, const char **reason)
+{
+	*reason = "expected a size like 64K, 100M or 1G";
+	return parse_size(value, &((struct session_options *)context)->warn_bytes);
+}
+
+bool take_summary_json(void *context, const char *value, const char **reason)
+{
+	return take_summary_json_path(&((struct session_options *)context)->summary_json, value, reason);
+}
+
 bool take_type(void *context, const char *value, const char **reason)
 {
 	bool trace = !strcmp(value, "trace");
@@ -204,6 +215,16 @@ bool take_summary(void *context, const char *value, const char **reason)
 	return true;
 }
 
+bool take_layout(void *context, const char *value, const char **reason)
+{
+	struct session_options *options = context;
+
+	*reason = "the layouts are flat and qaic";
+	options->layout_given = true;
+	options->qaic = !strcmp(value, "qaic");
+	return options->qaic || !strcmp(value, "flat");
+}
+
 /* One of -p, -a and a command; no summary of what has none. */
 static const char *contradiction(const struct session_options *options, bool dashes)
 {
@@ -219,6 +240,8 @@ static const char *contradiction(const struct session_options *options, bool das
 		return "say what to trace, one of: -p PID, --process NAME, -a, or -- COMMAND";
 	if (options->type == XPT_PROFILE_TRACE && options->summary)
 		return "--summary is for --type latency";
+	if (options->type == XPT_PROFILE_TRACE && options->layout_given)
+		return "--layout is for --type latency";
 	return NULL;
 }
 

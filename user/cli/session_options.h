@@ -11,6 +11,7 @@
 #include <xputrace/target.h>
 
 #include "cli/options.h"
+#include "cli/summary_json.h"
 
 #define PIDS_MAX 1024
 #define NAMES_MAX 1024
@@ -40,6 +41,9 @@ struct session_options {
 	uint64_t counters_every; /* ns; 0: the library's */
 	int counters_per_inference;
 
+	const char *summary_json; /* NULL: none */
+	uint64_t warn_bytes;	  /* of record and report; 0: the library's */
+
 	/* Of record and stream; see choosing.h: */
 	struct xpt_program_choice *choices;
 	size_t choice_count;
@@ -48,6 +52,7 @@ struct session_options {
 	/* Of profile and stream: */
 	enum xpt_profile_type type;
 	bool summary;
+	bool layout_given, qaic; /* --layout; qaic: the Cloud AI 100 layout, else flat */
 };
 
 /*
@@ -99,7 +104,10 @@ bool take_per_inference(void *context, const char *value, const char **reason);
 bool take_quiet(void *context, const char *value, const char **reason);
 bool take_verbose(void *context, const char *value, const char **reason);
 bool take_type(void *context, const char *value, const char **reason);
+bool take_warn_size(void *context, const char *value, const char **reason);
+bool take_summary_json(void *context, const char *value, const char **reason);
 bool take_summary(void *context, const char *value, const char **reason);
+bool take_layout(void *context, const char *value, const char **reason);
 
 #define TARGET_OPTIONS                                                                                              \
 	{ 'p', "pid", "PID[,PID...]", "trace these running processes and their children", take_pids },              \
@@ -139,11 +147,23 @@ bool take_summary(void *context, const char *value, const char **reason);
 	{                                                                                                                                 \
 		'v', "verbose", NULL, "say more about what is done", take_verbose                                                         \
 	}
+#define WARN_SIZE_OPTION                                                                                    \
+	{                                                                                                   \
+		0, "warn-size", "SIZE", "warn before a Chrome trace gets larger than that (default: 1 GB)", \
+			take_warn_size                                                                      \
+	}
+#define SUMMARY_JSON_OPTION                                                     \
+	{                                                                       \
+		0, "summary-json", "FILE", SUMMARY_JSON_HELP, take_summary_json \
+	}
 #define REPORT_OPTIONS                                                                                                \
 	{ 0, "counters", "NAME[,NAME...]",                                                                            \
 	  "read these counters around each inference: up to 4 perf events;\n`xputrace list counters` names them",     \
 	  take_counters },                                                                                            \
 		{ 0, "type", "TYPE", "latency: CSV, a row an inference (default);\ntrace: Chrome trace", take_type }, \
+		{ 0, "layout", "LAYOUT",                                                                              \
+		  "of the CSV: flat, one table (default); qaic, as the Cloud\nAI 100 runtime writes it",              \
+		  take_layout },                                                                                      \
 	{                                                                                                             \
 		0, "summary", NULL, "latency: one row a program with mean and percentiles instead", take_summary      \
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,6 +95,7 @@ static const struct option_entry entries[] = {
 	  take_rotate },
 	{ 0, "keep", "N", "keep the last N old files only", take_keep },
 	{ 'd', "duration", "TIME", "stop after TIME: 10s, 500ms, 2m", take_duration },
+	SUMMARY_JSON_OPTION,
 	SESSION_OPTIONS,
 };
 
@@ -213,6 +215,7 @@ static int report_until_end(struct stream_context *stream)
 
 static int run(struct stream_context *stream)
 {
+	char path[PATH_MAX];
 	int result, error;
 
 	stream->watch = (struct watch){ .options = &stream->session, .turn = turn, .context = stream };
@@ -225,9 +228,11 @@ static int run(struct stream_context *stream)
 	result = report_until_end(stream);
 	if (!result && !stream->session.quiet)
 		tell_result(stream);
+	snprintf(path, sizeof(path), "%s", xpt_report_files_path(stream->files));
 	error = xpt_report_files_close(stream->files);
 	if (!result && (stream->error || error))
 		result = EXIT_FAILED;
+	result = watch_summary(&stream->watch, "stream", &stream->totals, path, result);
 out:
 	watch_destroy(&stream->watch);
 	totals_free(&stream->totals);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "cli/commands.h"
 
 #define TURN 200000000ull /* ns */
@@ -96,14 +97,35 @@ void watch_destroy(struct watch *watch)
 	watch->session = NULL;
 }
 
+int watch_summary(const struct watch *watch, const char *command, const struct totals *totals, const char *path,
+		  int result)
+{
+	const struct session_options *options = watch->options;
+	struct summary_json summary;
+
+	summary_json_begin(&summary, options->summary_json, command);
+	if (!summary.path)
+		return result;
+	json_add_unsigned(&summary.text, "duration_ns", watch->elapsed);
+	summary_json_totals(&summary, totals);
+	summary_json_output(&summary, path,
+			    options->type == XPT_PROFILE_TRACE ? "chrome" :
+			    options->qaic		       ? "qaic" :
+								 "flat");
+	return summary_json_end(&summary, result);
+}
+
 int files_open(const struct session_options *options, struct xpt_report_files_options *files_options,
 	       struct xpt_report_files **files)
 {
 	files_options->size = sizeof(*files_options);
 	files_options->path = options->output;
-	files_options->format = options->type == XPT_PROFILE_TRACE ? XPT_FORMAT_TRACE :
-				options->summary		   ? XPT_FORMAT_SUMMARY :
-								     XPT_FORMAT_SAMPLES;
+	if (options->type == XPT_PROFILE_TRACE)
+		files_options->format = XPT_FORMAT_TRACE;
+	else if (options->qaic)
+		files_options->format = options->summary ? XPT_FORMAT_SUMMARY : XPT_FORMAT_SAMPLES;
+	else
+		files_options->format = options->summary ? XPT_FORMAT_CSV_SUMMARY : XPT_FORMAT_CSV;
 	files_options->log = print_message;
 	files_options->log_level = options->log_level;
 	files_options->stopped = stop_time();

@@ -34,6 +34,10 @@ int watch_run(struct watch *watch);
 /* The handles must be gone. */
 void watch_destroy(struct watch *watch);
 
+/* Writes --summary-json, if it is asked for. path: of the last report. The exit status. */
+int watch_summary(const struct watch *watch, const char *command, const struct totals *totals, const char *path,
+		  int result);
+
 /* Completes files_options, which says how files are numbered or rotated, and opens them. 0, or the exit status. */
 int files_open(const struct session_options *options, struct xpt_report_files_options *files_options,
 	       struct xpt_report_files **files);

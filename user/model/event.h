@@ -70,9 +70,10 @@ struct model_operator {
 	const struct model_process *process;
 	const struct model_program *program; /* NULL: never seen inside an inference */
 	const char *class;		     /* "onnxruntime::contrib::FusedGemm<float>"; "" not told */
-	const char *type;     /* as the model has it, "FusedGemm"; where that is not told, from the class; "operator" */
-	unsigned int number;  /* among those of the type in the program, from 1, in order of first execution */
-	const char *label;    /* the node's name; where that is not told, "FusedGemm#3"; without objects, the type */
+	const char *type;    /* as the model has it, "FusedGemm"; where that is not told, from the class; "operator" */
+	unsigned int number; /* among those of the type in the program, from 1, in order of first execution */
+	const char *
+		label; /* the node's name; where it has none, "FusedGemm_7" by its index; where that is not told, "FusedGemm#3"; without objects, the type */
 	const char *name;     /* of the node in its model; NULL: not told */
 	const char *provider; /* who executes it, "CPUExecutionProvider"; NULL: not told */
 	__s64 index;	      /* of the node in its graph; -1: not told */
@@ -512,6 +513,12 @@ static inline bool event_has_span(const struct model_function *function, __u32 h
 struct event_sink {
 	int (*write)(void *context,
 		     const struct event *event); /* negative errno: the sink has failed, no more is sent */
+	void *context;
+};
+
+/* Which events the reports get; those that it refuses go to none. */
+struct event_gate {
+	bool (*admits)(void *context, const struct event *event); /* NULL: all */
 	void *context;
 };
 

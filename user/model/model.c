@@ -64,6 +64,11 @@ int model_add_sink(struct model *model, struct event_sink sink)
 	return sinks_add(&model->sinks, sink);
 }
 
+void model_set_gate(struct model *model, struct event_gate gate)
+{
+	model->sinks.gate = gate;
+}
+
 void model_set_chooser(struct model *model, struct model_chooser chooser)
 {
 	model->chosen.chooser = chooser;

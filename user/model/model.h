@@ -37,6 +37,8 @@ int model_create(const struct log *log, struct model **result);
 void model_free(struct model *model);
 /* Before the first record. The sink's context must outlive the last call of model_feed and model_flush. -ENOSPC. */
 int model_add_sink(struct model *model, struct event_sink sink);
+/* Before the first record. Its context must outlive the last call of model_feed and model_flush. Totals have all. */
+void model_set_gate(struct model *model, struct event_gate gate);
 
 /*
  * Of which programs inferences and operators become events, where CHOICE and MATCH records say that some are chosen. Those of

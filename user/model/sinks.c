@@ -16,6 +16,8 @@ void sinks_write(struct sinks *sinks, const struct event *event)
 	unsigned int i;
 	int error;
 
+	if (sinks->gate.admits && !sinks->gate.admits(sinks->gate.context, event))
+		return;
 	for (i = 0; i < sinks->count; i++) {
 		if (!sinks->all[i].write)
 			continue;

@@ -10,6 +10,7 @@
 struct sinks {
 	struct event_sink all[MODEL_SINKS_MAX];
 	unsigned int count;
+	struct event_gate gate;
 	int error; /* first one of a sink since sinks_settle */
 	__u64 lost[XPT_LOSS_MAX];
 	/* What the model itself had to leave out, told in one event a batch and not in one each. */

@@ -9,7 +9,7 @@
 #include "model/json_values.h"
 #include "model/model.h"
 
-#define LABEL_MAX (OPERATOR_CLASS_NAME_MAX + 16)
+#define LABEL_MAX (OPERATOR_CLASS_NAME_MAX + 24)
 
 /* What a NODE record says of an object that is yet to be seen executing. */
 struct told_node {
@@ -196,14 +196,21 @@ static void take_told(struct steps *steps, struct step *step)
 	told_free(steps, told);
 }
 
-/* How it is called where its node is not known; the only one of its class needs no number. -ENOMEM: NULL. */
+/*
+ * How it is called where its node has no name: by type and index, as ONNX Runtime does. Where the node is not known, by a number of its
+ * own; the only one of its class needs none. -ENOMEM: NULL.
+ */
 static char *step_label(const struct step *step)
 {
 	char label[LABEL_MAX];
 
 	if (!step->has_object)
 		return strdup(step->type);
-	snprintf(label, sizeof(label), "%.*s#%u", OPERATOR_CLASS_NAME_MAX, step->type, step->view.number);
+	if (step->view.index >= 0)
+		snprintf(label, sizeof(label), "%.*s_%lld", OPERATOR_CLASS_NAME_MAX, step->type,
+			 (long long)step->view.index);
+	else
+		snprintf(label, sizeof(label), "%.*s#%u", OPERATOR_CLASS_NAME_MAX, step->type, step->view.number);
 	return strdup(label);
 }
 

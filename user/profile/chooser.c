@@ -217,7 +217,7 @@ static struct verdict *verdict_make(struct chooser *chooser, const struct model_
 	return verdict;
 }
 
-static bool chooser_wants(void *context, const struct model_program *program, const struct event_call *call)
+static bool wants_call(void *context, const struct model_program *program, const struct event_call *call)
 {
 	struct chooser *chooser = context;
 	const struct chooser_options *options = &chooser->options;
@@ -231,6 +231,15 @@ static bool chooser_wants(void *context, const struct model_program *program, co
 	if (!verdict->wanted && options->set_sampling && call->start >= verdict->told)
 		verdict->told = options->set_sampling(options->context, program, XPT_SAMPLE_NONE, call->end);
 	return verdict->wanted;
+}
+
+bool chooser_wants(struct chooser *chooser, const struct model_program *program)
+{
+	const struct verdict *verdict = verdict_find(chooser, program->id);
+
+	if (!verdict)
+		verdict = verdict_make(chooser, program);
+	return verdict ? verdict->wanted : is_wanted(chooser, program);
 }
 
 /* It has been loaded, or has another name. */
@@ -264,8 +273,13 @@ static int chooser_event(void *context, const struct event *event)
 	return 0;
 }
 
+int chooser_follow(struct chooser *chooser, struct model *model)
+{
+	return model_add_sink(model, (struct event_sink){ chooser_event, chooser });
+}
+
 int chooser_join(struct chooser *chooser, struct model *model)
 {
-	model_set_chooser(model, (struct model_chooser){ chooser_wants, chooser });
-	return model_add_sink(model, (struct event_sink){ chooser_event, chooser });
+	model_set_chooser(model, (struct model_chooser){ wants_call, chooser });
+	return chooser_follow(chooser, model);
 }

@@ -29,6 +29,10 @@ void chooser_free(struct chooser *chooser);					    /* after the model */
 /* The model asks it from here on; before the first record. -ENOSPC: it has too many sinks. */
 int chooser_join(struct chooser *chooser, struct model *model);
 
+/* Beside the one that the model asks: follows the names of programs, and is asked by whoever made it. -ENOSPC as above. */
+int chooser_follow(struct chooser *chooser, struct model *model);
+bool chooser_wants(struct chooser *chooser, const struct model_program *program);
+
 /* Chooses more. -EINVAL: neither name nor handle, or not an expression (said through the log); -ENOSPC, -ENOMEM. */
 int chooser_add(struct chooser *chooser, const struct xpt_program_choice *choice);
 int chooser_match(struct chooser *chooser, const char *expression);

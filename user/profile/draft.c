@@ -348,6 +348,7 @@ int draft_finish(struct report *report, const struct draft_request *request, str
 	view->program_count = report->row_count;
 	view->counters = options->counters;
 	view->counter_count = options->counter_count;
+	view->host = options->info ? options->info->host : "";
 	error = report->traced ? trace_finish(report, names, options->info) : 0;
 	report->finished = true;
 	report->budget->finished += report->bytes;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/gzip.h"
 #include "base/output.h"
 #include "base/tailed_file.h"
 #include "base/text.h"
@@ -102,6 +103,11 @@ int recording_writer_create(const struct log *log, const char *path, int descrip
 		return -ENOMEM;
 	}
 	writer->log = log ? *log : (struct log){ 0 };
+	if (path && gzip_is_name(path)) {
+		log_error(log, "%s: a recording is not compressed: leave .gz out", path);
+		free(writer);
+		return -EINVAL;
+	}
 	if (path)
 		descriptor = output_open(path, O_TRUNC);
 	error = path && descriptor < 0 ? descriptor : tailed_file_open(&writer->file, NULL, descriptor);

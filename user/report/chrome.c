@@ -26,6 +26,7 @@ struct chrome_writer {
 	struct recording_info info; /* strings owned */
 	int error;		    /* the first one: the sink has failed */
 	bool begun;		    /* events are in the file */
+	__u64 written, warn_at;	    /* bytes, uncompressed; warn_at 0: it was said, or nobody wants it */
 	__u64 refused_until;	    /* start of the latest call left out from which an arrow would have begun */
 	struct chrome_devices *devices;
 	struct chrome_events events;
@@ -138,6 +139,19 @@ static int keep_buffer(struct chrome_writer *writer)
 	return 0;
 }
 
+void chrome_warn_size(const struct log *log, __u64 bytes)
+{
+	log_warn(log,
+		 "the trace gets larger than %.3g GB, which viewers do not open: record into FILE.xpt, and take parts of it with "
+		 "xputrace report --from, --to, --program or --slowest",
+		 bytes / 1e9);
+}
+
+void chrome_writer_warn_at(struct chrome_writer *writer, __u64 bytes)
+{
+	writer->warn_at = bytes;
+}
+
 static int write_buffer(struct chrome_writer *writer)
 {
 	struct text *text = &writer->events.text;
@@ -145,9 +159,16 @@ static int write_buffer(struct chrome_writer *writer)
 
 	if (writer->error || !text->length)
 		return writer->error;
+	if (writer->warn_at && writer->written + text->length > writer->warn_at) {
+		chrome_warn_size(&writer->log, writer->warn_at);
+		writer->warn_at = 0;
+	}
+	writer->written += text->length;
 	error = tailed_file_append(&writer->file, text, open_tail, sizeof(open_tail) - 1, false);
-	if (error == -ENOBUFS)
+	if (error == -ENOBUFS) {
+		writer->written -= text->length;
 		return keep_buffer(writer);
+	}
 	if (error)
 		return failed(writer, error);
 	writer->begun = true;

@@ -23,6 +23,11 @@ int chrome_writer_create(const struct log *log, const char *path, int descriptor
 			 struct chrome_writer **result);
 struct event_sink chrome_writer_sink(struct chrome_writer *writer);
 /* Brings everything so far to the file and leaves it loadable. -ENOSPC and the like: cut back to what was loadable. */
+/* Before events come: warns before the trace gets larger than that, uncompressed. */
+void chrome_writer_warn_at(struct chrome_writer *writer, __u64 bytes);
+/* That warning, for whoever knows it earlier. */
+void chrome_warn_size(const struct log *log, __u64 bytes);
+#define CHROME_VIEWER_BYTES 1000000000ull /* what viewers open, about */
 int chrome_writer_flush(struct chrome_writer *writer);
 /*
  * Writes the totals of the model into the metadata block, closes, frees. The trace is marked as complete when the

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "report/appended_file.h"
+#include "base/gzip.h"
 #include "base/output.h"
 #include "base/tailed_file.h"
 
@@ -75,6 +76,11 @@ int event_file_create(const struct log *log, const struct event_format *format, 
 		return -ENOMEM;
 	}
 	file->log = log ? *log : (struct log){ 0 };
+	if (path && format->append && gzip_is_name(path)) {
+		log_error(log, "%s: nothing can be appended to a compressed file: leave .gz out", path);
+		free(file);
+		return -EINVAL;
+	}
 	file->format = format;
 	file->begin = begin;
 	file->file.descriptor = -1;

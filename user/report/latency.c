@@ -213,7 +213,7 @@ static void add_counts(struct text *text, const struct xpt_profile_report *repor
 }
 
 /* "page-faults", "task-clock(ns)", "cycles(of CPU)", "power/energy-pkg/(J of device)"; a name may have commas. */
-static void add_counter_name(struct text *text, const struct xpt_report_counter *counter)
+void latency_counter_name(struct text *text, const struct xpt_report_counter *counter)
 {
 	bool shared = *counter->of && strcmp(counter->of, "thread");
 	struct text name = { 0 };
@@ -243,7 +243,7 @@ static void add_heading(struct text *text, const struct xpt_profile_report *repo
 	text_literal(text, ",startTime(S),thread,core,bytes,status,jobs,deviceTime(Us),queueTime(Us)");
 	for (i = 0; i < report->counter_count; i++) {
 		text_literal(text, ",");
-		add_counter_name(text, &report->counters[i]);
+		latency_counter_name(text, &report->counters[i]);
 	}
 	text_literal(text, "\n");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Latency reports as CSV: a row a sample, or a row a program. Made piece by piece, so that a report of a million samples
+ * Latency reports as CSV in the Cloud AI 100 layout: a row a sample, or a row a program. Made piece by piece, so that a report of a million samples
  * needs no buffer of its size. Schema: user/report/SCHEMA.md.
  */
 #ifndef XPT_REPORT_LATENCY_H
@@ -29,5 +29,7 @@ bool latency_summary(struct text *text, const struct xpt_profile_report *report,
 		     size_t enough);
 /* What stands once above the rows of latency_summary(). */
 void latency_summary_heading(struct text *text);
+/* Heading of a counter's column: "power/energy-pkg/(J)", as a field of CSV. */
+void latency_counter_name(struct text *text, const struct xpt_report_counter *counter);
 
 #endif

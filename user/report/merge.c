@@ -11,6 +11,7 @@
 
 #include "base/options.h"
 #include "base/output.h"
+#include "report/chrome.h"
 #include "report/merge_clock.h"
 #include "report/merge_output.h"
 
@@ -210,8 +211,14 @@ static int write_all(struct merge *merge)
 
 static int write_output(struct merge *merge, const char *path)
 {
-	int error = merge_output_open(&merge->output, path);
+	__u64 bytes = 0;
+	int error;
 
+	for (size_t i = 0; i < merge->count; i++)
+		bytes += merge_reader_size(merge->inputs[i].reader);
+	if (bytes > CHROME_VIEWER_BYTES)
+		chrome_warn_size(&merge->log, CHROME_VIEWER_BYTES);
+	error = merge_output_open(&merge->output, path);
 	if (!error) {
 		error = write_all(merge);
 		error = merge_output_close(&merge->output, error);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/gzip.h"
 #include "base/output.h"
 #include "report/report_names.h"
 
@@ -27,22 +28,25 @@ int merge_output_open(struct merge_output *output, const char *path)
 		output->descriptor = file_standard_output();
 		return output->descriptor < 0 ? output->descriptor : 0;
 	}
+	output->gzip = gzip_is_name(path) ? gzip_create() : NULL;
+	if (gzip_is_name(path) && !output->gzip)
+		return -ENOMEM;
 	there = !stat(path, &status);
 	if (there && !S_ISREG(status.st_mode)) {
 		output->descriptor = open(path, O_WRONLY | O_CLOEXEC);
-		return output->descriptor < 0 ? -errno : 0;
+		return output->descriptor < 0 ? merge_output_close(output, -errno) : 0;
 	}
 	/* What is replaced must not be somebody else's. */
 	if (there) {
 		output->descriptor = output_open(path, 0);
 		if (output->descriptor < 0)
-			return output->descriptor;
+			return merge_output_close(output, output->descriptor);
 		close(output->descriptor);
 		output->descriptor = -1;
 	}
 	output->path = there ? realpath(path, NULL) : strdup(path);
 	if (!output->path)
-		return -errno;
+		return merge_output_close(output, -errno);
 	output->descriptor = report_name_temporary(output->path, &output->temporary);
 	if (output->descriptor < 0)
 		error = output->descriptor;
@@ -53,7 +57,7 @@ int merge_output_open(struct merge_output *output, const char *path)
 
 int merge_output_write(struct merge_output *output, struct text *text)
 {
-	int error = text->error ?: file_write(output->descriptor, text->data, text->length);
+	int error = text->error ?: gzip_write(output->gzip, output->descriptor, text->data, text->length);
 
 	text_clear(text, TEXT_KEPT);
 	return error;
@@ -61,12 +65,15 @@ int merge_output_write(struct merge_output *output, struct text *text)
 
 int merge_output_close(struct merge_output *output, int error)
 {
+	if (!error && output->gzip)
+		error = gzip_finish(output->gzip, output->descriptor);
+	gzip_free(output->gzip);
 	if (!error && output->temporary && fsync(output->descriptor))
 		error = -errno;
 	if (output->descriptor >= 0 && close(output->descriptor) && errno != EINTR && !error)
 		error = -errno;
-	if (!error && output->temporary && rename(output->temporary, output->path))
-		error = -errno;
+	if (!error && output->temporary)
+		error = output_replace(output->temporary, output->path);
 	if (error && output->temporary)
 		unlink(output->temporary);
 	free(output->temporary);

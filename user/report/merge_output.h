@@ -8,10 +8,13 @@
 
 #include "base/text.h"
 
+struct gzip;
+
 struct merge_output {
 	int descriptor; /* -1: closed */
 	char *path; /* what it becomes: links are followed; NULL: a device, pipe or standard output, written as it is */
-	char *temporary; /* what it is called until then */
+	char *temporary;   /* what it is called until then */
+	struct gzip *gzip; /* NULL: it is not compressed */
 };
 
 /* "-": standard output. 0 or -errno. */

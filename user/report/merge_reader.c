@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/gzip.h"
+
 #define BLOCK (1u << 20)
 
 enum state {
@@ -34,6 +36,20 @@ struct merge_reader {
 	__u64 complete; /* offset behind the last value that is complete */
 };
 
+static int open_packed(struct merge_reader *reader)
+{
+	int unpacked = gzip_unpack(reader->descriptor);
+
+	if (unpacked < 0) {
+		log_error(reader->log, "%s: cannot be uncompressed: %s", reader->path,
+			  unpacked == -EBADMSG ? "it is damaged" : strerror(-unpacked));
+		return unpacked == -EBADMSG ? -EINVAL : unpacked;
+	}
+	close(reader->descriptor);
+	reader->descriptor = unpacked;
+	return fstat(unpacked, &reader->status) ? -errno : 0;
+}
+
 int merge_reader_open(const struct log *log, const char *path, struct merge_reader **result)
 {
 	struct merge_reader *reader = calloc(1, sizeof(*reader));
@@ -53,6 +69,8 @@ int merge_reader_open(const struct log *log, const char *path, struct merge_read
 	} else if (!S_ISREG(reader->status.st_mode)) {
 		log_error(log, "%s: is no file; traces are read twice, so pipes must be saved first", path);
 		error = -EINVAL;
+	} else if (gzip_is_packed(reader->descriptor)) {
+		error = open_packed(reader);
 	}
 	if (error)
 		merge_reader_close(reader);
@@ -408,4 +426,9 @@ int merge_reader_next(struct merge_reader *reader, struct merge_item *item)
 		result = step(reader, item);
 	} while (result == 2);
 	return result ?: end_of_file(reader);
+}
+
+__u64 merge_reader_size(const struct merge_reader *reader)
+{
+	return reader->status.st_size;
 }

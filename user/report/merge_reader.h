@@ -40,4 +40,6 @@ void merge_reader_rewind(struct merge_reader *reader);
 int merge_reader_changed(const struct merge_reader *reader);
 void merge_reader_close(struct merge_reader *reader);
 
+__u64 merge_reader_size(const struct merge_reader *reader); /* bytes of the document, uncompressed */
+
 #endif

@@ -47,6 +47,23 @@ static void argument(struct text *text, bool first, const char *name, const char
 	text_json_string(text, value);
 }
 
+static void number_argument(struct text *text, bool first, const char *name, __s64 value)
+{
+	char number[24];
+
+	snprintf(number, sizeof(number), "%lld", (long long)value);
+	argument(text, first, name, number);
+}
+
+/* What tells programs apart: the profiler itself knows of one only. NULL: not known. */
+static void program_arguments(struct text *text, bool first, const struct model_program *program)
+{
+	if (!program)
+		return;
+	argument(text, first, "program", program->name);
+	number_argument(text, false, "program_id", program->id);
+}
+
 /* Of the operator that it was done for, where that is known: what the profiler itself says there. */
 static void operator_arguments(struct text *text, bool first, const struct model_operator *op)
 {
@@ -56,14 +73,7 @@ static void operator_arguments(struct text *text, bool first, const struct model
 	text_literal(text, ",\"parent_name\" : \"");
 	text_json_part(text, op->label, strlen(op->label));
 	text_literal(text, NODE_SUFFIX "\"");
-}
-
-static void number_argument(struct text *text, bool first, const char *name, __s64 value)
-{
-	char number[24];
-
-	snprintf(number, sizeof(number), "%lld", (long long)value);
-	argument(text, first, name, number);
+	program_arguments(text, false, op->program);
 }
 
 static void add_node(struct ort_state *state, struct text *text, const struct event_call *call, __u64 base)
@@ -80,6 +90,7 @@ static void add_node(struct ort_state *state, struct text *text, const struct ev
 		argument(text, false, "provider", op->provider);
 	if (op && op->index >= 0)
 		number_argument(text, false, "node_index", op->index);
+	program_arguments(text, false, call->program);
 	text_literal(text, "}}");
 }
 
@@ -87,7 +98,9 @@ static void add_run(struct ort_state *state, struct text *text, const struct eve
 {
 	begin(state, text, "Session", call->tgid, call->tid);
 	span(text, call->start, call->end, base);
-	text_literal(text, "model_run\",\"args\" : {}}");
+	text_literal(text, "model_run\",\"args\" : {");
+	program_arguments(text, true, call->program);
+	text_literal(text, "}}");
 }
 
 static void add_launch(struct ort_state *state, struct text *text, const struct event_launch *launch, __u64 base)

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "base/file.h"
+#include "base/gzip.h"
 
 #define EMPTY_HEAD "{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":["
 
@@ -12,6 +12,8 @@ int report_document_check(const struct xpt_profile_report *report, enum xpt_repo
 	switch (format) {
 	case XPT_FORMAT_SAMPLES:
 	case XPT_FORMAT_SUMMARY:
+	case XPT_FORMAT_CSV:
+	case XPT_FORMAT_CSV_SUMMARY:
 		return 0;
 	case XPT_FORMAT_TRACE:
 		return report->type == XPT_PROFILE_TRACE && report->trace ? 0 : -EINVAL;
@@ -38,8 +40,22 @@ static void add_trace_head(struct text *text, const struct xpt_profile_report *r
 		text_literal(text, EMPTY_HEAD);
 }
 
-static void begin(const struct report_document *document, const struct xpt_profile_report *report, struct text *text)
+static void begin_flat(const struct report_document *document, struct report_part *part, struct text *text)
 {
+	bool summary = document->format == XPT_FORMAT_CSV_SUMMARY;
+
+	part->columns = document->reports ? document->columns :
+					    flat_report_columns(part->report, summary, !document->single);
+	if (!document->reports)
+		flat_report_header(text, part->report, summary, part->columns);
+}
+
+static void begin(const struct report_document *document, struct report_part *part, struct text *text)
+{
+	const struct xpt_profile_report *report = part->report;
+
+	if (document->format == XPT_FORMAT_CSV || document->format == XPT_FORMAT_CSV_SUMMARY)
+		begin_flat(document, part, text);
 	if (document->format == XPT_FORMAT_SUMMARY && !document->reports)
 		latency_summary_heading(text);
 	if (document->format != XPT_FORMAT_TRACE)
@@ -65,7 +81,7 @@ static bool add_events(struct report_part *part, struct text *text)
 bool report_document_next(const struct report_document *document, struct report_part *part, struct text *text)
 {
 	if (!part->begun)
-		begin(document, part->report, text);
+		begin(document, part, text);
 	part->begun = true;
 	switch (document->format) {
 	case XPT_FORMAT_SAMPLES:
@@ -74,14 +90,21 @@ bool report_document_next(const struct report_document *document, struct report_
 		return latency_summary(text, part->report, &part->position, REPORT_PIECE);
 	case XPT_FORMAT_TRACE:
 		return add_events(part, text);
+	case XPT_FORMAT_CSV:
+	case XPT_FORMAT_CSV_SUMMARY:
+		return flat_report(text, part->report, document->format == XPT_FORMAT_CSV_SUMMARY, part->columns,
+				   &part->position, REPORT_PIECE);
 	}
 	return false;
 }
 
 void report_document_count(struct report_document *document, const struct xpt_profile_report *report)
 {
+	bool summary = document->format == XPT_FORMAT_CSV_SUMMARY;
 	size_t i;
 
+	if (!document->reports && (summary || document->format == XPT_FORMAT_CSV))
+		document->columns = flat_report_columns(report, summary, !document->single);
 	if (!document->reports || report->start < document->start)
 		document->start = report->start;
 	if (report->end > document->end)
@@ -128,9 +151,10 @@ void report_document_tail(const struct report_document *document, struct text *t
 		latency_summary_heading(text);
 }
 
-static int write_pieces(const struct xpt_profile_report *report, enum xpt_report_format format, int descriptor)
+static int write_pieces(const struct xpt_profile_report *report, enum xpt_report_format format, struct gzip *gzip,
+			int descriptor)
 {
-	struct report_document document = { .format = format };
+	struct report_document document = { .format = format, .single = true };
 	struct report_part part = { .report = report };
 	struct text text = { 0 };
 	bool more = true;
@@ -139,19 +163,35 @@ static int write_pieces(const struct xpt_profile_report *report, enum xpt_report
 	while (more && !error) {
 		text_clear(&text, SIZE_MAX);
 		more = report_document_next(&document, &part, &text);
-		error = text.error ? text.error : file_write(descriptor, text.data, text.length);
+		error = text.error ? text.error : gzip_write(gzip, descriptor, text.data, text.length);
 	}
 	text_free(&text);
 	return error;
 }
 
-int xpt_profile_report_write(const struct xpt_profile_report *report, enum xpt_report_format format, int descriptor)
+int report_document_write(const struct xpt_profile_report *report, enum xpt_report_format format, bool compressed,
+			  int descriptor)
 {
+	struct gzip *gzip = NULL;
 	int error = report_document_check(report, format);
 
 	if (error || report_document_skips(report, format))
 		return error;
+	if (compressed) {
+		gzip = gzip_create();
+		if (!gzip)
+			return -ENOMEM;
+	}
 	if (format == XPT_FORMAT_TRACE)
-		return file_write(descriptor, report->trace, report->trace_length);
-	return write_pieces(report, format, descriptor);
+		error = gzip_write(gzip, descriptor, report->trace, report->trace_length);
+	else
+		error = write_pieces(report, format, gzip, descriptor);
+	error = error ?: gzip_finish(gzip, descriptor);
+	gzip_free(gzip);
+	return error;
+}
+
+int xpt_profile_report_write(const struct xpt_profile_report *report, enum xpt_report_format format, int descriptor)
+{
+	return report_document_write(report, format, false, descriptor);
 }

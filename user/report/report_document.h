@@ -10,12 +10,14 @@
 #include <xputrace/profile_report.h>
 
 #include "base/text.h"
-#include "report/latency.h"
+#include "report/flat_csv.h"
 
 struct report_document {
 	enum xpt_report_format format;
-	__u64 reports;	/* in the document */
-	__u64 left_out; /* could not be written while it was this document's turn */
+	bool single;	      /* one report is expected: a flat table has the columns of the first one only */
+	flat_columns columns; /* of a flat table, once there is a report */
+	__u64 reports;	      /* in the document */
+	__u64 left_out;	      /* could not be written while it was this document's turn */
 	bool has_events;
 	__u64 inferences, samples, lost; /* of all reports and programs */
 	__u64 start, end;		 /* first interval begins, last one ends: CLOCK_MONOTONIC */
@@ -26,11 +28,15 @@ struct report_part {
 	const struct xpt_profile_report *report;
 	struct latency_position position;
 	size_t events; /* bytes of its events that have been appended */
+	flat_columns columns;
 	bool begun;
 };
 
 /* 0, or -EINVAL when the format does not fit the report. */
 int report_document_check(const struct xpt_profile_report *report, enum xpt_report_format format);
+/* The whole of one report, compressed or not. As xpt_profile_report_write(), and -ENOMEM. */
+int report_document_write(const struct xpt_profile_report *report, enum xpt_report_format format, bool compressed,
+			  int descriptor);
 /* Nothing would be appended. */
 bool report_document_skips(const struct xpt_profile_report *report, enum xpt_report_format format);
 /*

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/gzip.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "base/output.h"
@@ -48,10 +49,12 @@ static const char *find_fault(const struct xpt_report_files_options *options)
 
 	if (!options->path || !options->path[0])
 		return "a path is needed; \"-\" is standard output";
-	if ((unsigned int)options->format > XPT_FORMAT_TRACE)
+	if ((unsigned int)options->format > XPT_FORMAT_CSV_SUMMARY)
 		return "no such format";
 	if (options->append && options->single)
 		return "append and single exclude each other: choose whether a report follows the last one or replaces it";
+	if (options->append && gzip_is_name(options->path))
+		return "nothing can be appended to a compressed file: leave append or .gz out";
 	if (options->rotate_bytes && output)
 		return "standard output can't be rotated: give a file, or leave rotation out";
 	if (options->rotate_bytes && !options->append)
@@ -69,9 +72,12 @@ static const char *find_fault(const struct xpt_report_files_options *options)
 
 /* ---- a file each ---- */
 
-/* Renames over what is there; the old file is whole until the new one is. */
+/*
+ * What is there is whole until the new one is. What was there before becomes NAME.old; one's own report of before is replaced.
+ */
 static int write_file(struct xpt_report_files *files, const char *name, const struct xpt_profile_report *report)
 {
+	bool own = files->single && files->files;
 	off_t length = 0;
 	char *temporary;
 	int descriptor = report_name_temporary(name, &temporary);
@@ -79,13 +85,15 @@ static int write_file(struct xpt_report_files *files, const char *name, const st
 
 	if (descriptor < 0)
 		return descriptor;
-	error = xpt_profile_report_write(report, files->format, descriptor);
+	error = report_document_write(report, files->format, gzip_is_name(name), descriptor);
 	if (!error)
 		length = lseek(descriptor, 0, SEEK_CUR);
 	if (close(descriptor) && errno != EINTR && !error)
 		error = -errno;
-	if (!error && rename(temporary, name))
-		error = -errno;
+	if (!error && own)
+		error = rename(temporary, name) ? -errno : 0;
+	else if (!error)
+		error = output_replace(temporary, name);
 	if (error)
 		unlink(temporary);
 	else
@@ -203,6 +211,7 @@ static int open_growing(struct xpt_report_files *files, const struct xpt_report_
 	}
 	files->growing.rotate_bytes = options->rotate_bytes;
 	files->growing.keep = options->keep;
+	files->growing.single = options->single;
 	error = report_growing_open(&files->growing, files->output ? NULL : files->path, descriptor, files->format);
 	if (!error && options->stopped && !report_growing_is_file(&files->growing))
 		error = report_growing_detach(&files->growing, options->stopped);

@@ -225,7 +225,7 @@ int report_growing_open(struct report_growing *growing, const char *path, int de
 	int error;
 
 	growing->path = path;
-	growing->current = (struct growing_file){ .file.descriptor = -1 };
+	growing->current = (struct growing_file){ .file.descriptor = -1, .document.single = growing->single };
 	if (path)
 		descriptor = output_open(path, O_TRUNC);
 	if (descriptor < 0)

@@ -22,6 +22,7 @@ struct report_growing {
 	const char *path;     /* of the caller; NULL: a descriptor */
 	__u64 rotate_bytes;   /* 0: never */
 	unsigned int keep;    /* rotated files; 0: all */
+	bool single;	      /* one report is expected (report_document.h) */
 	__u64 rotated;	      /* path.1 to path.ROTATED were written here */
 	__u64 finished_bytes; /* in files that have been rotated */
 	struct text text;     /* the piece that is being written */

@@ -32,6 +32,12 @@ static size_t extension_of(const char *path)
 	const char *component = slash ? slash + 1 : path;
 	const char *dot = strrchr(component, '.');
 
+	/* "trace.json.gz": both. */
+	if (dot && dot > component && !strcmp(dot, ".gz")) {
+		const char *inner = memrchr(component, '.', dot - component);
+
+		dot = inner && inner != component ? inner : dot;
+	}
 	return dot && dot != component ? (size_t)(dot - path) : strlen(path);
 }
 

@@ -388,10 +388,9 @@ static double recorded_seconds(const struct model *model, const struct summary_c
 	return (model_last_time(model) - model_first_time(model)) / 1e9;
 }
 
-static int print_tables(const struct model *model, const struct summary_closing *closing, FILE *out, size_t width)
+static int print_tables(const struct model *model, double seconds, FILE *out, size_t width)
 {
 	struct summary_rows programs = { 0 }, functions = { 0 }, regions = { 0 };
-	double seconds = recorded_seconds(model, closing);
 	int error = summary_programs(model, &programs);
 
 	if (!error)
@@ -424,13 +423,13 @@ static int print_tables(const struct model *model, const struct summary_closing 
 	return error;
 }
 
-int summary_write(const struct model *model, FILE *out, unsigned int width)
+int summary_write(const struct model *model, FILE *out, unsigned int width, __u64 length)
 {
 	struct summary_closing closing;
 	int error = summary_closing_read(model, &closing);
 
 	if (!error)
-		error = print_tables(model, &closing, out, width);
+		error = print_tables(model, length ? length / 1e9 : recorded_seconds(model, &closing), out, width);
 	if (!error)
 		error = summary_closing_print(model, &closing, out);
 	if (error)

@@ -52,6 +52,12 @@ int trace_file_create(const struct log *log, enum trace_format format, const cha
 	return 0;
 }
 
+void trace_file_warn_at(struct trace_file *file, __u64 bytes)
+{
+	if (file->chrome)
+		chrome_writer_warn_at(file->chrome, bytes);
+}
+
 int trace_file_flush(struct trace_file *file)
 {
 	return file->chrome ? chrome_writer_flush(file->chrome) : event_file_flush(file->events);

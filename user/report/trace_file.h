@@ -17,6 +17,8 @@ struct trace_file;
 /* Adds itself to the model. path "-": standard output. -ENOSPC beyond the model's sinks, or what open() gives. */
 int trace_file_create(const struct log *log, enum trace_format format, const char *path,
 		      const struct recording_info *info, struct model *model, struct trace_file **result);
+/* Of Chrome traces as chrome_writer_warn_at(), of others nothing. */
+void trace_file_warn_at(struct trace_file *file, __u64 bytes);
 /* As those of chrome.h. */
 int trace_file_flush(struct trace_file *file);
 int trace_file_close(struct trace_file *file, const struct model *model);

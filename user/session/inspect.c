@@ -414,6 +414,13 @@ static int write_missed(struct xpt_inspect *inspect, struct inspect_process *pro
 	return error;
 }
 
+void xpt_inspect_on_written(struct xpt_inspect *inspect,
+			    void (*written)(void *context, const char *directory, const char *index), void *context)
+{
+	inspect->written = written;
+	inspect->written_context = context;
+}
+
 int xpt_inspect_stop(struct xpt_inspect *inspect)
 {
 	int error = 0, failed;

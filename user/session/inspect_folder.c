@@ -203,6 +203,9 @@ static void write_index(struct writing *writing)
 	error = writing->files.error ?: index.error;
 	if (!error)
 		error = folder_replace(process->folder, "index.json", index.data, index.length);
+	text_bytes(&index, "", 1);
+	if (!error && !index.error && writing->inspect->written)
+		writing->inspect->written(writing->inspect->written_context, folder_path(process->folder), index.data);
 	if (error)
 		log_error(log_of(writing->inspect), "%s/index.json: cannot be written: %s",
 			  folder_path(process->folder), strerror(-error));

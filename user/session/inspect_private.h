@@ -19,7 +19,9 @@ struct xpt_inspect {
 	unsigned int core_count;
 	struct inspect_process *processes; /* the collecting thread's, as long as there is one */
 	size_t process_count;
-	__u64 left_out; /* processes beyond the limit */
+	__u64 left_out;								  /* processes beyond the limit */
+	void (*written)(void *context, const char *directory, const char *index); /* NULL: nobody wants to know */
+	void *written_context;
 };
 
 /* inspect_folder.c: the folder of a process, made now if it was not there. Closed with the process. */

@@ -100,6 +100,10 @@ static int open_file(struct output *output, enum xpt_output format, enum xpt_lev
 		return 0;
 	if (!path)
 		return -EINVAL;
+	if (format > XPT_OUTPUT_QNN_CSV) {
+		log_error(output->log, "a table of inferences is made from a recording: record into a .xpt file first");
+		return -EINVAL;
+	}
 	output_info(&info);
 	if (format == XPT_OUTPUT_RECORDING)
 		return open_recording(output, path, &info);
@@ -140,6 +144,12 @@ int output_create(const struct log *log, enum xpt_output format, enum xpt_level 
 	}
 	*result = output;
 	return 0;
+}
+
+void output_warn_at(struct output *output, __u64 bytes)
+{
+	if (output->trace)
+		trace_file_warn_at(output->trace, bytes);
 }
 
 int output_record(struct output *output, const struct xpt_record_header *record)

@@ -14,6 +14,7 @@ struct output;
 /* path "-": standard output. stopped: as in tailed_file_detach(); all but output_settle() and output_finish() never wait. */
 int output_create(const struct log *log, enum xpt_output format, enum xpt_level level, const char *path,
 		  const uint64_t *stopped, struct output **result);
+void output_warn_at(struct output *output, __u64 bytes); /* trace_file_warn_at(), where there is one */
 /* 0 or the first error of the file, which every later call gives too; the model goes on being fed. */
 int output_record(struct output *output, const struct xpt_record_header *record);
 int output_flush(struct output *output);

@@ -131,6 +131,8 @@ static int create_output(struct xpt_recording *recording)
 	int error = output_create(&recording->collector->log, options->format, options->level, options->output,
 				  &recording->stopped, &recording->output);
 
+	if (!error)
+		output_warn_at(recording->output, options->warn_bytes ?: CHROME_VIEWER_BYTES);
 	if (!error && recording->chooser)
 		error = chooser_join(recording->chooser, output_model(recording->output));
 	return error;
@@ -365,10 +367,15 @@ int xpt_recording_summary(struct xpt_recording *recording, int descriptor, unsig
 			close(copy);
 		return -errno;
 	}
-	error = summary_write(output_model(recording->output), out, columns);
+	error = summary_write(output_model(recording->output), out, columns, 0);
 	if (fclose(out) && !error)
 		error = -EIO;
 	return error;
+}
+
+int xpt_recording_summary_json(struct xpt_recording *recording, char **json)
+{
+	return summary_json(output_model(recording->output), 0, json);
 }
 
 int xpt_recording_command_status(const struct xpt_recording *recording)

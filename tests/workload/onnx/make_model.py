@@ -29,6 +29,18 @@ def small(hidden=256, batch=1):
     return graph
 
 
+def unnamed(hidden=64, batch=1):
+    """Nodes without a name."""
+    graph = Graph("unnamed")
+    graph.named = False
+    value = graph.input("input", [batch, INPUTS])
+    value = graph.node("MatMul", [value, graph.weights("weight1", [INPUTS, hidden], 1)], "hidden")
+    value = graph.node("Softmax", [value], "share", axis=-1)
+    graph.node("MatMul", [value, graph.weights("weight2", [hidden, OUTPUTS], 2)], "output")
+    graph.output("output", [batch, OUTPUTS])
+    return graph
+
+
 def external(hidden=256, batch=1):
     """Two layers, whose weights lie in two files."""
     graph = Graph("external")
@@ -209,7 +221,7 @@ def failing():
 
 
 MODELS = {function.__name__: function
-          for function in (small, external, mlp, conv, attention, lstm, control, deep, branches, failing)}
+          for function in (small, unnamed, external, mlp, conv, attention, lstm, control, deep, branches, failing)}
 
 
 def main():

@@ -80,6 +80,8 @@ def value_info(name, shape, kind):
 class Graph:
     """A graph, or one nested in a node of another. Names of nodes and values are unique in the whole model."""
 
+    named = True  # nodes have names
+
     def __init__(self, name, times=1):
         """times: how often the graph runs in one inference."""
         self.name = name
@@ -123,7 +125,7 @@ class Graph:
 
     def node(self, operator, inputs, *outputs, **attributes):
         """NodeProto: input 1, output 2, name 3, op_type 4, attribute 5. Named by its first output, which it returns."""
-        name = outputs[0] + "_node"
+        name = outputs[0] + "_node" if self.named else ""
         self.parts.append(chunk(1, chunks(1, inputs) + chunks(2, outputs) + chunk(3, name) + chunk(4, operator)
                                 + chunks(5, [attribute(*each) for each in attributes.items()])))
         self.nodes.append({"name": name, "operator": operator, "times": self.times})

@@ -38,7 +38,7 @@ _xputrace() {
 	local commands="record profile stream continuous inspect codeobj counters report merge list check"
 	# What record, profile, stream, inspect and continuous start have in common; and the first three.
 	local watched="-p -a -o -r -n -b -q -v -h --pid --process --all-processes --runtime --only --region --drivers --driver --name --buffer --link --no-wait --wait-limit --quiet --verbose --help --"
-	local written="-d --output --duration"
+	local written="-d --output --duration --summary-json"
 	COMPREPLY=()
 
 	if [ "$COMP_CWORD" -eq 1 ]; then
@@ -84,7 +84,7 @@ _xputrace() {
 	--format)
 		local formats="table json"
 		[ "$command" = record ] && formats="chrome xpt none ort qnn-csv"
-		[ "$command" = report ] && formats="chrome ort qnn-csv"
+		[ "$command" = report ] && formats="chrome csv ort qnn-csv"
 		mapfile -t COMPREPLY < <(compgen -W "$formats" -- "$current")
 		return
 		;;
@@ -116,6 +116,10 @@ _xputrace() {
 		mapfile -t COMPREPLY < <(compgen -W "latency trace" -- "$current")
 		return
 		;;
+	--layout)
+		mapfile -t COMPREPLY < <(compgen -W "flat qaic" -- "$current")
+		return
+		;;
 	--mode)
 		mapfile -t COMPREPLY < <(compgen -W "symbols memory all" -- "$current")
 		return
@@ -138,13 +142,13 @@ _xputrace() {
 	esac
 	case $command in
 	record)
-		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program -m --match -s --sample --format --ops --level --codeobj --code-wait-limit --counters --counters-every --counters-per-inference --exit-status" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program -m --match -s --sample --warn-size --format --ops --level --codeobj --code-wait-limit --counters --counters-every --counters-per-inference --exit-status" -- "$current")
 		;;
 	profile)
-		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program --samples --counters --type --summary --skip --delay" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched $written -P --program --samples --counters --type --layout --summary --skip --delay" -- "$current")
 		;;
 	stream)
-		mapfile -t COMPREPLY < <(compgen -W "$watched $written -m -P -s --match --program --report-every --sample-every --counters --type --summary --append --rotate --keep" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched $written -m -P -s --match --program --report-every --sample-every --counters --type --layout --summary --append --rotate --keep" -- "$current")
 		;;
 	continuous)
 		local answered="-h --instance --timeout --help"
@@ -160,7 +164,7 @@ _xputrace() {
 		esac
 		;;
 	inspect)
-		mapfile -t COMPREPLY < <(compgen -W "$watched -d --output-dir --duration --on-fail --cores --types --max-events --activities --session-id --honour-target-env --counters" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "$watched -d --output-dir --duration --summary-json --on-fail --cores --types --max-events --activities --session-id --honour-target-env --counters" -- "$current")
 		;;
 	codeobj)
 		if [ "${COMP_WORDS[2]}" = show ] && [ "$COMP_CWORD" -gt 2 ]; then
@@ -175,17 +179,17 @@ _xputrace() {
 		;;
 	report)
 		mapfile -t COMPREPLY < <(compgen -f -X '!*.xpt' -- "$current")
-		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-o -q -h --output --format --level --quiet --help" -- "$current")
+		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-o -P -m -p -q -h --output --format --level --program --match --pid --from --to --slowest --warn-size --summary-json --quiet --help" -- "$current")
 		;;
 	merge)
 		mapfile -t COMPREPLY < <(compgen -f -X '!*.json' -- "$current")
 		[[ $current == -* ]] && mapfile -t COMPREPLY < <(compgen -W "-o -q -h --output --offset --quiet --help" -- "$current")
 		;;
 	list)
-		mapfile -t COMPREPLY < <(compgen -W "runtimes programs sites operators drivers devices counters -p -f -r -d -v -h --gpu --pid --file --format --runtime --driver --only --duration --verbose --help" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "runtimes programs sites operators drivers devices counters -p -f -r -d -v -h --gpu --pid --file --format --runtime --driver --only --duration --summary-json --verbose --help" -- "$current")
 		;;
 	check)
-		mapfile -t COMPREPLY < <(compgen -W "-h --help" -- "$current")
+		mapfile -t COMPREPLY < <(compgen -W "--summary-json -h --help" -- "$current")
 		;;
 	esac
 }
