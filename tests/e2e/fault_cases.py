@@ -230,8 +230,8 @@ def continuous(environment):
 
 Case("record_pid", record)
 Case("record_codeobj", record_codes)
-Case("record_command", record_command)
-Case("record_ops", record_ops)
+Case("record_command", record_command, failure=125)
+Case("record_ops", record_ops, failure=125)
 Case("profile", profile)
 Case("stream", stream)
 Case("codeobj", codeobj)

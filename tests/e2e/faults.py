@@ -111,10 +111,11 @@ def warnings_in(text):
     return [line for line in re.split(r"[\n\r]", text) if "xputrace: warning: " in line or line.startswith("lost: ")]
 
 
-def judge(outcome, good, fault):
+def judge(outcome, good, fault, failure=1):
     """What is wrong; "": nothing.
 
-    The status is 0, and what was made is the same as without a fault, or a warning says what is missing; or it is 1, and an error says why.
+    The status is 0, and what was made is the same as without a fault, or a warning says what is missing; or it is that of a
+    failure, and an error says why.
     """
     last = outcome.stderr.strip().splitlines()[-3:]
     if outcome.status is None:
@@ -127,14 +128,16 @@ def judge(outcome, good, fault):
             return "status 0, no warning, but: %s" % (
                 outcome.made if isinstance(outcome.made, Incomplete) else difference(outcome.made, good.made))
         return ""
-    if outcome.status != 1:
+    if outcome.status != failure:
         return "status %d: %s" % (outcome.status, last)
     errors = [line for line in outcome.stderr.splitlines() if line.startswith("xputrace") and "xputrace: warning: " not in line]
     if not errors:
-        return "status 1 without a message: %s" % last
+        return "status %d without a message: %s" % (failure, last)
     reasons = [os.strerror(fault.error)] + (["memory", os.strerror(errno.EAGAIN)] if fault.error == errno.ENOMEM else [])
+    if fault.error == errno.EPERM:  # with all capabilities that is what it means
+        reasons.append("not permitted by a security module or a seccomp filter")
     if not any(reason in outcome.stderr for reason in reasons):
-        return "status 1 without the reason: %s" % last
+        return "status %d without the reason: %s" % (failure, last)
     return ""
 
 
@@ -170,7 +173,7 @@ class Series:
         fault = read_fault(self.kind, number, self.log)
         if not fault:
             return None, "", outcome
-        wrong = judge(outcome, self.good, fault)
+        wrong = judge(outcome, self.good, fault, self.case.failure)
         if left:
             wrong += " left behind: %s" % ", ".join(left)
         return fault, wrong, outcome
@@ -220,8 +223,9 @@ class Case:
 
     all = {}
 
-    def __init__(self, name, run, root=True, calls=""):
+    def __init__(self, name, run, root=True, calls="", failure=1):
         self.name, self.run, self.root, self.calls = name, run, root, calls  # calls: only these can fail
+        self.failure = failure  # exit status
         Case.all[name] = self
 
 

@@ -104,7 +104,7 @@ def command_status(process):
 
 def record_command(words, *options):
     """xputrace record -- words: outcome and trace."""
-    recorder = Recorder(*options, "--", *words, wait=False, start_new_session=True)
+    recorder = Recorder(*options, "--exit-status", "own", "--", *words, wait=False, start_new_session=True)
     with States(recorder.pid) as states:
         trace = recorder.finish()
     outcome = Outcome(recorder.stdout, command_status(recorder))

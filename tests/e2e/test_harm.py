@@ -119,7 +119,7 @@ def compare_debugged(words):
     """record -- DEBUGGER ... PROGRAM."""
     alone = run(list(words))
     recorder = Recorder("--", *words, wait=False)
-    trace = recorder.finish()
+    trace = recorder.finish(alone.status)
     assert command_status(recorder) == alone.status, recorder.stdout + recorder.stderr
     calls, results = made_by(recorder)
     assert calls == made_by(alone)[0]

@@ -35,7 +35,7 @@ def test_from_the_start():
 
 def test_late_attach():
     """Attached after the kernels were made: their names are in the objects that the handles point to."""
-    workload = Workload([program(), "--wait-for-go", "500"])
+    workload = Workload([program(), "--wait-for-go", "20000"])  # long enough that the objects can be read
     recorder = Recorder("-p", workload.pid)
     workload.go()
     results = workload.results()

@@ -34,7 +34,8 @@ def python(release):
 
 def traced(release, threads):
     """What the program says, the trace, and its operators by thread."""
-    (result,), trace, _ = record_command([*python(release), EAGER, str(ROUNDS), str(threads)], "--ops")
+    (result,), trace, _ = record_command([*python(release), EAGER, str(ROUNDS), str(threads)], "--ops",
+                                         "--wait-limit", "30s")
     trace.check()
     assert not trace.losses(), trace.losses()
     assert result["error"] == ERROR, result["error"]

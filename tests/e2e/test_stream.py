@@ -74,12 +74,12 @@ def test_other_runtimes(runtime):
 
 
 def test_onnx_every_rate():
-    """ONNX Runtime in a C program, two threads on two sessions that were there before: counts exact for every rate."""
+    """ONNX Runtime in a C program, two threads on two sessions that were there before: names, and counts exact for every rate."""
     workload = Workload(native("--wait-for-go", "--threads", 2, "--sessions", 2, "--runs", 100))
     streams = [Stream("-p", workload.pid, "--sample-every", every) for every in RATES]
     results, reports = run_with(streams, workload)
     for every, blocks in zip(RATES, reports):
-        check_totals(blocks, made_by(results, names=False), every)
+        check_totals(blocks, made_by(results), every)
 
 
 def test_onnx_node():

@@ -135,22 +135,14 @@ def test_csv():
                 workload_path("tokens")])
     assert done.status == 0, done.stderr
     with open(path, encoding="utf-8", newline="") as file:
-        lines = list(csv.reader(file))
+        rows = list(csv.DictReader(file))
     for context, listed in batches(done.stdout).items():
-        first = next(i for i, line in enumerate(lines) if context in line)
-        heading = lines[first + 3]
-        assert heading[0] == "Sample", heading
-        rows = []
-        for line in lines[first + 4:]:
-            if line[0] == "program":
-                break
-            rows.append(dict(zip(heading, line)))
-        rows = [row for row in rows if row["status"] != "no room in the cache for the batch"]
-        assert len(rows) == len(listed)
-        for row, batch in zip(rows, listed):
+        own = [row for row in rows if row["handle"] == context and row["status"] != "no room in the cache for the batch"]
+        assert len(own) == len(listed), (len(own), len(listed))
+        for row, batch in zip(own, listed):
             other = {"prefill": "decode", "decode": "prefill"}[batch.phase]
-            assert (row[batch.phase + "Tokens"], row[other + "Tokens"]) == (str(batch.tokens), "N/A"), (row, vars(batch))
-            rate = batch.tokens / float(row["totalRoundtripTime(Us)"]) * 1e6
-            assert abs(float(row["tokensPerSec"]) - rate) <= rate * 0.001, row
-            for column, bounds in (("firstTokenTime(Us)", batch.first_token), ("outputTokenTime(Us)", batch.output_token)):
-                check_bounds(column, None if row[column] == "N/A" else row[column], bounds)
+            assert (row[batch.phase + "_tokens"], row[other + "_tokens"]) == (str(batch.tokens), ""), (row, vars(batch))
+            rate = batch.tokens / float(row["duration_us"]) * 1e6
+            assert abs(float(row["tokens_per_s"]) - rate) <= rate * 0.001, row
+            for column, bounds in (("first_token_us", batch.first_token), ("output_token_us", batch.output_token)):
+                check_bounds(column, row[column] or None, bounds)

@@ -94,7 +94,8 @@ int report_filter_create(const struct log *log, const struct xpt_report_options 
 	filter->info = info;
 	filter->window = options->from || options->to;
 	filter->choosing = has_choices(options) || options->slowest;
-	if (__builtin_add_overflow(info->monotonic_time, options->from, &filter->from))
+	/* What was cut out of a longer recording has its clocks as they were at the end. */
+	if (options->from && __builtin_add_overflow(info->monotonic_time, options->from, &filter->from))
 		filter->from = UINT64_MAX;
 	if (!options->to || __builtin_add_overflow(info->monotonic_time, options->to, &filter->to))
 		filter->to = UINT64_MAX;
