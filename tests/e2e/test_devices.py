@@ -446,7 +446,7 @@ def test_tracefs(state):
         "auto" if state == "nowhere" else "told", "--"] + command("nrt", "--calls", 10))
     assert ("mount -t tracefs" in result.stderr) == (state in ("nowhere", "named")), result.stderr
     if state == "named":
-        assert result.status == 1, (result.status, result.stderr)
+        assert result.status == 125, (result.status, result.stderr)
         assert not results_in(result.stdout), "the command was run"
         return
     assert result.status == 0, (result.status, result.stderr)

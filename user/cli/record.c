@@ -242,7 +242,7 @@ static bool tell_choices(struct xpt_recording *recording)
 /* What the status would be without a command, and how the recording and the command have ended. */
 static int with_command(const struct record_context *record, int own, int end, int status)
 {
-	if (!record->session.command || record->own_status)
+	if (!record->session.command || record->own_status || own == EXIT_USAGE)
 		return own;
 	/* It could not be run. */
 	if (end < 0 && status != -1 && WIFEXITED(status) && WEXITSTATUS(status) >= EXIT_CANNOT_RUN)
