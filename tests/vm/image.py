@@ -19,7 +19,7 @@ INSIDE = "xputrace"  # the build tree in the root file system
 
 # What the tests and the start script call; all of it is copied with the libraries it needs.
 PROGRAMS = """sh bash bpftool busybox cat chmod chroot cp dmesg env false grep head kill ln ls lsmod mkdir modprobe mount
-    mv nm ps readelf rm rmdir rmmod setarch setsid sleep stat strace tail tee touch true umount uname unshare wc""".split()
+    mv nm ps readelf rm rmdir rmmod setarch setpriv setsid sleep stat strace tail tee touch true umount uname unshare wc""".split()
 OPTIONAL = {"strace"}
 NEEDED = "xputrace libxputrace.so workload".split()  # below the build folder
 WITH_LIBRARIES = ("libxputrace.so", "workload/operators/main")  # that need more than the C library
