@@ -537,7 +537,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u64 cookie)
 
 	if (!spec || !config || task->tgid == config->self || !(config->roles >> (spec->role & 31) & 1))
 		return RETURN_NOT_WANTED;
-	if ((cookie & XPT_COOKIE_FAMILY) && !family_has(task->tgid))
+	if (!is_meant(cookie, task->tgid))
 		return RETURN_NOT_WANTED;
 	if (config->capture != XPT_CAPTURE_ON && (config->capture == XPT_CAPTURE_OFF || !is_inside_at_end(spec)))
 		return RETURN_NOT_WANTED;

@@ -459,7 +459,7 @@ int code_entry(struct pt_regs *context)
 	int all;
 
 	if (!spec || !config || config->capture != XPT_CAPTURE_ON || task->tgid == config->self ||
-	    ((cookie & XPT_COOKIE_FAMILY) && !family_has(task->tgid)))
+	    !is_meant(cookie, task->tgid))
 		return 0;
 	thread = bpf_task_storage_get(&code_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!thread) {

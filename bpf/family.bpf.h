@@ -27,6 +27,17 @@ static __always_inline bool family_has(__u32 tgid)
 	return family && (family->member & family_bit(tgid));
 }
 
+/* Of probes: those of the family are for members, those of one process for that one. */
+static __always_inline bool is_meant(__u64 cookie, __u32 tgid)
+{
+	const struct xpt_family *family;
+
+	if (!(cookie & (XPT_COOKIE_FAMILY | XPT_COOKIE_OWN)))
+		return true;
+	family = family_get(tgid);
+	return family && ((cookie & XPT_COOKIE_OWN ? family->own : family->member) & family_bit(tgid));
+}
+
 static __always_inline bool family_is_active(__u32 tgid)
 {
 	const struct xpt_family *family = family_get(tgid);
@@ -73,6 +84,8 @@ static __always_inline __u32 family_remove(__u32 tgid)
 
 	if (!family || !shared)
 		return 0;
+	if (family->own & bit)
+		__sync_fetch_and_and(&family->own, ~bit);
 	if ((family->reported | family->active) & bit) {
 		__sync_fetch_and_and(&family->reported, ~bit);
 		__sync_fetch_and_and(&family->active, ~bit);

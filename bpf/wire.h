@@ -324,6 +324,8 @@ enum xpt_capture {
 
 /* The high bits of an attach cookie; the low 16 are the index of the spec. */
 #define XPT_COOKIE_FAMILY (1ull << 16) /* the probe is in all processes: only members of the family are traced */
+#define XPT_COOKIE_OWN \
+	(1ull << 17) /* it is one process's own: the kernel may run it in another one with its number, later */
 #define XPT_COOKIE_STATE_SHIFT \
 	32 /* of the dynamic loader: bytes from the probe to r_debug.r_state, signed; 0: unknown */
 
@@ -349,6 +351,7 @@ struct xpt_family {
 	__u64 member;	/* traced, and its children too */
 	__u64 reported; /* its end is, too: it has run another program, or is active */
 	__u64 active;	/* has made a traced call, or its parent had when it forked: what it forks is reported */
+	__u64 own;	/* has probes of its own; member or not */
 };
 
 #define XPT_FAMILY_WORDS 65536 /* PID_MAX_LIMIT / 64 */

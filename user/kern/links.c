@@ -150,7 +150,10 @@ static int link_chunks(struct kern *kern, const struct link_request *request, si
 
 static __u64 site_cookie(const struct link_request *request, const struct kern_site *site)
 {
-	return site->spec | (request->family ? XPT_COOKIE_FAMILY : 0) |
+	return site->spec |
+	       (request->family ? XPT_COOKIE_FAMILY :
+		request->pid	? XPT_COOKIE_OWN :
+				  0) |
 	       (__u64)(__u32)site->loader_state << XPT_COOKIE_STATE_SHIFT;
 }
 
@@ -391,6 +394,8 @@ static int attach(struct kern *kern, enum link_kind kind, struct link_request *r
 	int error = -ENOMEM, policy = hurry(kern);
 
 	*refused = 0;
+	if (request->pid)
+		kern_family_own(kern, request->pid);
 	request->offsets = calloc(count ?: 1, sizeof(*request->offsets));
 	request->semaphores = calloc(count ?: 1, sizeof(*request->semaphores));
 	request->cookies = calloc(count ?: 1, sizeof(*request->cookies));

@@ -72,4 +72,7 @@ void rings_free(struct kern *kern);
 /* Proves that the kind of link works by placing a probe on a function of this process. */
 int links_try(struct kern *kern);
 
+/* The process has probes of its own from here on, until it ends. */
+void kern_family_own(struct kern *kern, pid_t tgid);
+
 #endif

@@ -85,6 +85,11 @@ void kern_family_add(struct kern *kern, pid_t tgid)
 		__atomic_fetch_add(&kern->shared->members, 1, __ATOMIC_ACQ_REL);
 }
 
+void kern_family_own(struct kern *kern, pid_t tgid)
+{
+	__atomic_fetch_or(&family_word(kern, tgid)->own, family_bit(tgid), __ATOMIC_ACQ_REL);
+}
+
 void kern_family_remove(struct kern *kern, pid_t tgid)
 {
 	struct xpt_family *word = family_word(kern, tgid);
