@@ -79,6 +79,8 @@ int kern_set_code(struct kern *kern, const struct xpt_code_spec *spec);
 /* Places that operators of the process are called from are told anew (XPT_RECORD_CALLER): its memory is another one's. */
 void kern_forget_callers(struct kern *kern, pid_t tgid);
 int kern_follow(struct kern *kern, pid_t tgid); /* its children, programs and end are reported */
+/* Whether it is followed, or a member of the family, and has not ended: another process may have its number since. */
+bool kern_follows(const struct kern *kern, pid_t tgid);
 /*
  * The family: processes that are traced through probes in all processes of a file (KERN_FAMILY), with their children, which
  * are members from their first instruction on. What a single process does costs others nothing, so both kinds exist.

@@ -263,6 +263,14 @@ void kern_forget_callers(struct kern *kern, pid_t tgid)
 	}
 }
 
+bool kern_follows(const struct kern *kern, pid_t tgid)
+{
+	__u32 key = tgid, one;
+
+	return kern_family_has(kern, tgid) ||
+	       !bpf_map_lookup_elem(bpf_map__fd(kern->main->maps.processes), &key, &one);
+}
+
 int kern_follow(struct kern *kern, pid_t tgid)
 {
 	__u32 key = tgid, one = 1;

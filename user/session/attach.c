@@ -214,6 +214,9 @@ int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file
 	size_t refused = 0;
 	int error = 0;
 
+	/* What has asked for them may be of a process that has ended, and its number another one's by now. */
+	if (tgid > 0 && !attacher->options.all_processes && !kern_follows(attacher->options.kern, tgid))
+		error = -ESRCH;
 	for (size_t i = 0; i < count && !error; i++)
 		error = announce(attacher, sites[i].spec);
 	if (error) {
