@@ -267,8 +267,7 @@ bool kern_follows(const struct kern *kern, pid_t tgid)
 {
 	__u32 key = tgid, one;
 
-	return kern_family_has(kern, tgid) ||
-	       !bpf_map_lookup_elem(bpf_map__fd(kern->main->maps.processes), &key, &one);
+	return kern_family_has(kern, tgid) || !bpf_map_lookup_elem(bpf_map__fd(kern->main->maps.processes), &key, &one);
 }
 
 int kern_follow(struct kern *kern, pid_t tgid)
