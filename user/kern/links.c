@@ -228,10 +228,12 @@ static int attach_multi(struct kern *kern, struct link_request *request, const s
 static int uprobe_number(const char *name, const char *form, unsigned int *value)
 {
 	FILE *file = fopen(name, "re");
-	int found = file ? fscanf(file, form, value) : 0;
+	int found;
 
-	if (file)
-		fclose(file);
+	if (!file)
+		return errno == ENOENT ? -EOPNOTSUPP : -errno;
+	found = fscanf(file, form, value);
+	fclose(file);
 	return found == 1 ? 0 : -EOPNOTSUPP;
 }
 
