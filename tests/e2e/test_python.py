@@ -53,7 +53,7 @@ def check(result, trace):
 def test_from_the_start(given):
     """Loads and runs: the program has the path of its model, or the name of the graph where it came as bytes."""
     path = model("small", hidden=512, batch=64)
-    command = serve(path, "--recreate", "--fail", 3, "--rate", 200, *["--array"] * (given == "bytes"))
+    command = serve(path, "--recreate", "--fail", 3, "--linger", 0.3, *["--array"] * (given == "bytes"))
     (result,), trace, _ = record_command(command)
     check(result, trace)
     assert result["failed"] == 6

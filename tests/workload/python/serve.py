@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Serves models with ONNX Runtime's Python package, and measures itself.
 
-serve.py MODEL... [--sessions N] [--runs N] [--rate HZ] [--threads N] [--wait] [--recreate] [--array] [--fail N] [--profile PREFIX]
+serve.py MODEL... [--sessions N] [--runs N] [--rate HZ] [--threads N] [--wait] [--recreate] [--array] [--fail N] [--linger SECONDS]
+	[--profile PREFIX]
 
 MODEL.json, which make_model.py writes, tells the inputs. Prints {"ready":true,"pid":N} when the sessions exist, at the end one line with
 what it did: runs and their median in us. --wait: sessions are made first, the runs begin when a line comes on standard input. --recreate:
 release the sessions after the runs, make new ones, run again. --array: models are given as bytes, not as paths. --fail: so many runs
-with an input that does not fit, more. --profile: ONNX Runtime writes its own profile of session N, counted from 0, into PREFIX-N_*.json.
+with an input that does not fit, more. --linger: sessions stay so long after their runs. --profile: ONNX Runtime writes its own profile of session N, counted from 0, into PREFIX-N_*.json.
 """
 
 import argparse
@@ -28,6 +29,7 @@ def arguments():
         parser.add_argument("--" + name, type=int, default=default)
     for name in ("wait", "recreate", "array"):
         parser.add_argument("--" + name, action="store_true")
+    parser.add_argument("--linger", type=float, default=0)
     parser.add_argument("--profile", default="")
     return parser.parse_args()
 
@@ -82,6 +84,7 @@ def serve(settings, sessions):
         thread.start()
     for thread in threads:
         thread.join()
+    time.sleep(settings.linger)
     for session in sessions:
         session.end()
 
