@@ -85,9 +85,8 @@ int operator_nodes_parse(const struct reader *reader, const struct member *membe
 
 void operator_nodes_clear(struct operators_spec *operators)
 {
-	for (size_t i = 0; i < operators->node_count; i++) {
+	for (size_t i = 0; i < operators->node_count; i++)
 		free(operators->nodes[i].providers);
-	}
 	free(operators->nodes);
 }
 

@@ -95,6 +95,7 @@ void kern_family_remove(struct kern *kern, pid_t tgid)
 	struct xpt_family *word = family_word(kern, tgid);
 	__u64 bit = family_bit(tgid);
 
+	__atomic_fetch_and(&word->own, ~bit, __ATOMIC_ACQ_REL);
 	__atomic_fetch_and(&word->reported, ~bit, __ATOMIC_ACQ_REL);
 	__atomic_fetch_and(&word->active, ~bit, __ATOMIC_ACQ_REL);
 	if (__atomic_fetch_and(&word->member, ~bit, __ATOMIC_ACQ_REL) & bit)
