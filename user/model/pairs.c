@@ -273,6 +273,17 @@ static struct stream *stream_get(struct pairs *pairs, struct queue *queue, const
 	return stream;
 }
 
+/* The stream of a call, made if need be. *result NULL with 0: there are too many queues, which is counted. */
+static int stream_of(struct pairs *pairs, const struct process *process, const struct event_call *call,
+		     struct stream **result)
+{
+	struct queue *queue;
+	int error = queue_get(pairs, process, call, &queue);
+
+	*result = error || !queue ? NULL : stream_get(pairs, queue, call);
+	return error || !queue || *result ? error : -ENOMEM;
+}
+
 static struct open_inference *open_find(const struct pairs *pairs, const struct queue *queue, __u64 key)
 {
 	struct map_node *node = map_find(&pairs->by_key, queue->index, key);
@@ -384,7 +395,6 @@ int pairs_begin(struct pairs *pairs, struct process *process, struct program *pr
 		struct event_call *call)
 {
 	struct stream *stream;
-	struct queue *queue;
 	int error;
 
 	if (call->outcome == OUTCOME_FAILED || call->outcome == OUTCOME_PENDING)
@@ -395,16 +405,13 @@ int pairs_begin(struct pairs *pairs, struct process *process, struct program *pr
 	if (call->function->role == XPT_ROLE_LAUNCH && !call_has(call, XPT_MEANING_KEY) &&
 	    !call_has(call, XPT_MEANING_STREAM))
 		return 0;
-	error = queue_get(pairs, process, call, &queue);
-	if (error || !queue)
+	error = stream_of(pairs, process, call, &stream);
+	if (error || !stream)
 		return error;
-	stream = stream_get(pairs, queue, call);
-	if (!stream)
-		return -ENOMEM;
 	error = open_begin(pairs, stream, program, activity, call);
 	stream_settle(stream);
 	if (!link_alone(&stream->opens) && link_alone(&stream->busy))
-		link_append(&queue->busy, &stream->busy);
+		link_append(&stream->queue->busy, &stream->busy);
 	return error;
 }
 
@@ -524,17 +531,13 @@ int pairs_mark(struct pairs *pairs, struct process *process, struct event_call *
 int pairs_stream(struct pairs *pairs, struct process *process, const struct event_call *call)
 {
 	struct stream *stream;
-	struct queue *queue;
 	int error;
 
 	if (call->layer || call->outcome == OUTCOME_FAILED || !call_has(call, XPT_MEANING_STREAM))
 		return 0;
-	error = queue_get(pairs, process, call, &queue);
-	if (error || !queue)
+	error = stream_of(pairs, process, call, &stream);
+	if (error || !stream)
 		return error;
-	stream = stream_get(pairs, queue, call);
-	if (!stream)
-		return -ENOMEM;
 	stream->ordered = call_has(call, XPT_MEANING_ORDERED) ? call->ordered : call->function->in_order;
 	return 0;
 }
