@@ -67,17 +67,14 @@ static int read_layout(const struct reader *reader, const cJSON *object, const s
 int operator_nodes_parse(const struct reader *reader, const struct member *member, struct operators_spec *operators)
 {
 	struct json_place at = { &member->place, NULL, 0 };
-	int error = 0, size = cJSON_IsArray(member->value) ? cJSON_GetArraySize(member->value) : 0;
+	int error;
 
 	if (!member->value)
 		return 0;
-	if (size < 1 || size > DESCRIPTION_NODES_MAX)
-		return reader_error(reader, &member->place, "must be an array of 1 to %d layouts",
-				    DESCRIPTION_NODES_MAX);
-	operators->nodes = calloc((size_t)size, sizeof(*operators->nodes));
-	if (!operators->nodes)
-		return -ENOMEM;
-	operators->node_count = (size_t)size;
+	error = reader_items(reader, member, DESCRIPTION_NODES_MAX, "layouts", sizeof(*operators->nodes),
+			     &operators->nodes, &operators->node_count);
+	if (error)
+		return error;
 	for (const cJSON *child = member->value->child; child && !error; child = child->next, at.index++)
 		error = read_layout(reader, child, &at, &operators->nodes[at.index]);
 	return error;
@@ -159,17 +156,14 @@ static int read_way_to_name(const struct reader *reader, const cJSON *object, co
 int object_names_parse(const struct reader *reader, const struct member *member, struct description *description)
 {
 	struct json_place at = { &member->place, NULL, 0 };
-	int error = 0, size = cJSON_IsArray(member->value) ? cJSON_GetArraySize(member->value) : 0;
+	int error;
 
 	if (!member->value)
 		return 0;
-	if (size < 1 || size > DESCRIPTION_NAMES_MAX)
-		return reader_error(reader, &member->place, "must be an array of 1 to %d ways to a name",
-				    DESCRIPTION_NAMES_MAX);
-	description->names = calloc((size_t)size, sizeof(*description->names));
-	if (!description->names)
-		return -ENOMEM;
-	description->name_count = (size_t)size;
+	error = reader_items(reader, member, DESCRIPTION_NAMES_MAX, "ways to a name", sizeof(*description->names),
+			     &description->names, &description->name_count);
+	if (error)
+		return error;
 	for (const cJSON *child = member->value->child; child && !error; child = child->next, at.index++)
 		error = read_way_to_name(reader, child, &at, &description->names[at.index]);
 	return error;

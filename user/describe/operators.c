@@ -74,15 +74,11 @@ static int read_methods(const struct reader *reader, const struct member *member
 			struct operators_spec *operators)
 {
 	struct json_place at = { &member->place, NULL, 0 };
-	int error = 0, size = cJSON_IsArray(member->value) ? cJSON_GetArraySize(member->value) : 0;
+	int error = reader_items(reader, member, DESCRIPTION_METHODS_MAX, member->key, sizeof(*operators->methods),
+				 &operators->methods, &operators->method_count);
 
-	if (!member->value || size < 1 || size > DESCRIPTION_METHODS_MAX)
-		return reader_error(reader, &member->place, "must be an array of 1 to %d %s", DESCRIPTION_METHODS_MAX,
-				    member->key);
-	operators->methods = calloc((size_t)size, sizeof(*operators->methods));
-	if (!operators->methods)
-		return -ENOMEM;
-	operators->method_count = (size_t)size;
+	if (error)
+		return error;
 	for (const cJSON *child = member->value->child; child && !error; child = child->next, at.index++)
 		error = read(reader, child, &at, &operators->methods[at.index]);
 	return error;

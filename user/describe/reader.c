@@ -242,6 +242,22 @@ int reader_strings(const struct reader *reader, const struct member *member, cha
 	return 0;
 }
 
+int reader_items(const struct reader *reader, const struct member *member, int most, const char *what, size_t size,
+		 void *items, size_t *count)
+{
+	int length = cJSON_IsArray(member->value) ? cJSON_GetArraySize(member->value) : 0;
+	void *made;
+
+	if (length < 1 || length > most)
+		return reader_error(reader, &member->place, "must be an array of 1 to %d %s", most, what);
+	made = calloc((size_t)length, size);
+	if (!made)
+		return -ENOMEM;
+	memcpy(items, &made, sizeof(made));
+	*count = (size_t)length;
+	return 0;
+}
+
 int reader_number(const struct reader *reader, const struct member *member, __s64 least, __s64 most, __s64 *result)
 {
 	double value;

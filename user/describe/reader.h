@@ -58,6 +58,13 @@ int reader_name(const struct reader *reader, const struct json_place *place, con
 /* An array of strings as reader_string() takes them. A member that is not there gives none. */
 int reader_strings(const struct reader *reader, const struct member *member, char ***result, size_t *count);
 
+/*
+ * Room for what an array of 1 to most objects says, zeroed: *items, which the caller owns, of size bytes each, and *count. what: how
+ * messages call them. -EINVAL: it is no such array; -ENOMEM.
+ */
+int reader_items(const struct reader *reader, const struct member *member, int most, const char *what, size_t size,
+		 void *items, size_t *count);
+
 /* An integer. A member that is not there leaves *result as it is. */
 int reader_number(const struct reader *reader, const struct member *member, __s64 least, __s64 most, __s64 *result);
 
