@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -208,4 +209,31 @@ Test(session_code_memory, spare_memory_is_of_one_copy_and_holes_in_it_are_zero)
 	cr_expect_eq(code_spare_take(&spare, size), spare.bytes);
 	cr_expect_null(code_spare_take(&spare, size));
 	code_spare_close(&spare);
+}
+
+Test(session_code_memory, resident_memory_is_lent_to_one_copy_until_it_has_its_own)
+{
+	struct code_memory memory = memory_of(getpid());
+	unsigned char *bytes = pages(), *ready = malloc(CODE_READY_SIZE);
+	struct code_copy first, second;
+
+	cr_assert_not_null(ready);
+	memset(ready, 9, CODE_READY_SIZE);
+	memory.ready = ready;
+	mprotect(bytes + PAGE, PAGE, PROT_NONE);
+	cr_assert_eq(code_memory_copy(&memory, (unsigned long)bytes, PAGES * PAGE, &first), 0);
+	cr_expect_eq(first.bytes, ready);
+	cr_assert_eq(code_copy_own(&first), 0);
+	cr_expect_neq(first.bytes, ready);
+	cr_expect_eq(first.missing, PAGE);
+	cr_expect_eq(first.first_missing, PAGE);
+	cr_assert_eq(code_memory_copy(&memory, (unsigned long)bytes + PAGE * 2, PAGE, &second), 0);
+	cr_expect_eq(memcmp(first.bytes, bytes, PAGE), 0);
+	cr_expect_eq(first.bytes[PAGE], 0);
+	cr_expect_eq(first.bytes[PAGE * 2 - 1], 0);
+	cr_expect_eq(memcmp(first.bytes + PAGE * 2, bytes + PAGE * 2, (PAGES - 2) * PAGE), 0);
+	code_copy_free(&second);
+	cr_expect_eq(ready[0], bytes[PAGE * 2]);
+	code_copy_free(&first);
+	free(ready);
 }

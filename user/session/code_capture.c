@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base/clock.h"
 #include "session/code_answers.h"
@@ -12,6 +13,7 @@
 struct code_capture {
 	struct code_capture_options options;
 	struct code_worker *worker;
+	unsigned char *ready; /* CODE_READY_SIZE, for copies; NULL: no memory */
 	struct code_pieces pieces;
 	struct code_answers answers;
 	__u64 turns;		   /* how often the rings have been emptied */
@@ -35,6 +37,10 @@ int code_capture_create(const struct code_capture_options *options, struct code_
 		free(capture);
 		return error;
 	}
+	capture->ready = mmap(NULL, CODE_READY_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+			      -1, 0);
+	if (capture->ready == MAP_FAILED)
+		capture->ready = NULL;
 	*result = capture;
 	return 0;
 }
@@ -122,6 +128,7 @@ static void on_code(struct code_capture *capture, const struct xpt_record_code *
 		.room = code_worker_room(capture->worker),
 		.wait_limit = capture->options.wait_limit,
 		.spare = code_worker_spare(capture->worker),
+		.ready = capture->ready,
 		.answer = capture->options.answer,
 		.context = capture->options.answer_context,
 	};
@@ -354,5 +361,7 @@ void code_capture_free(struct code_capture *capture)
 	forget_list(capture, capture->handed_out);
 	code_worker_free(capture->worker);
 	code_pieces_drop(&capture->pieces, 0);
+	if (capture->ready)
+		munmap(capture->ready, CODE_READY_SIZE);
 	free(capture);
 }

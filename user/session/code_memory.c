@@ -15,7 +15,6 @@
 #define BLOCK (4u << 20) /* bytes between two looks at the clock */
 #define TEXT_BLOCK 4096u /* and for the end of a text */
 #define PAGE 4096u	 /* what is readable at its begin is so up to its end */
-#define HUGE_MIN (8u << 20)
 #define PARTS_MAX 65536
 
 /* ---- copies ---- */
@@ -31,7 +30,7 @@ int code_copy_make(size_t size, struct code_copy *copy)
 		return -ENOMEM;
 	}
 	/* Saves most of the page faults; where it is not to be had, they are taken. */
-	if (size >= HUGE_MIN)
+	if (size >= CODE_READY_SIZE)
 		madvise(copy->bytes, size, MADV_HUGEPAGE);
 	return 0;
 }
@@ -40,9 +39,26 @@ void code_copy_free(struct code_copy *copy)
 {
 	if (copy->spare)
 		code_spare_give(copy->spare);
-	else if (copy->bytes)
+	else if (copy->bytes && !copy->borrowed)
 		munmap(copy->bytes, copy->size);
 	*copy = (struct code_copy){};
+}
+
+int code_copy_own(struct code_copy *copy)
+{
+	struct code_copy own;
+
+	if (!copy->borrowed)
+		return 0;
+	if (code_copy_make(copy->size, &own)) {
+		code_copy_free(copy);
+		return -ENOMEM;
+	}
+	memcpy(own.bytes, copy->bytes, copy->size);
+	own.missing = copy->missing;
+	own.first_missing = copy->first_missing;
+	*copy = own;
+	return 0;
 }
 
 static void note_missing(struct code_copy *copy, __u64 offset, __u64 length)
@@ -50,14 +66,19 @@ static void note_missing(struct code_copy *copy, __u64 offset, __u64 length)
 	if (!copy->missing)
 		copy->first_missing = offset;
 	copy->missing += length;
-	if (copy->spare)
+	if (copy->spare || copy->borrowed)
 		memset(copy->bytes + offset, 0, length);
 }
 
 static int make_for(const struct code_memory *memory, size_t size, struct code_copy *copy)
 {
-	unsigned char *bytes = memory->spare && size >= HUGE_MIN ? code_spare_take(memory->spare, size) : NULL;
+	bool large = size >= CODE_READY_SIZE;
+	unsigned char *bytes = memory->spare && large ? code_spare_take(memory->spare, size) : NULL;
 
+	if (memory->ready && size && !large) {
+		*copy = (struct code_copy){ .bytes = memory->ready, .size = size, .borrowed = true };
+		return 0;
+	}
 	if (!bytes)
 		return code_copy_make(size, copy);
 	*copy = (struct code_copy){ .bytes = bytes, .size = size, .spare = memory->spare };

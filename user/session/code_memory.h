@@ -11,6 +11,9 @@
 #include "code/object.h"
 #include "session/code_spare.h"
 
+/* Page faults of a copy take longer than its bytes: one that is smaller is made in memory that is resident. */
+#define CODE_READY_SIZE ((size_t)8 << 20)
+
 /* Bytes in a mapping of their own, or in the spare one. Zeroed, there are none. */
 struct code_copy {
 	unsigned char *bytes; /* NULL: size is 0 */
@@ -18,10 +21,13 @@ struct code_copy {
 	__u64 missing;		  /* of them that could not be read: zeros stand there */
 	__u64 first_missing;	  /* offset of the first of those */
 	struct code_spare *spare; /* that the bytes are in, which must outlive them; NULL: their own */
+	bool borrowed;		  /* the bytes are in code_memory.ready */
 };
 
 int code_copy_make(size_t size, struct code_copy *copy); /* zeros. -ENOMEM */
 void code_copy_free(struct code_copy *copy);		 /* leaves it zeroed */
+/* Bytes in code_memory.ready get a mapping of their own, so that it is free again. -ENOMEM: the copy is freed. */
+int code_copy_own(struct code_copy *copy);
 
 /* Where to read, and how long that may take. */
 struct code_memory {
@@ -29,6 +35,7 @@ struct code_memory {
 	__u64 deadline;		  /* ns of CLOCK_MONOTONIC; nothing is read later */
 	__u64 limit;		  /* bytes of an object */
 	struct code_spare *spare; /* taken for a large copy, if it is idle; NULL: none */
+	unsigned char *ready;	  /* CODE_READY_SIZE bytes in resident pages, for a smaller copy; NULL: none */
 };
 
 /*

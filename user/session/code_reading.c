@@ -115,6 +115,7 @@ static int copy_memory(const struct reading *reading, struct code_copy *copy)
 		.deadline = code->header.time + reading->limits->wait_limit,
 		.limit = reading->limits->room,
 		.spare = reading->limits->spare,
+		.ready = reading->limits->ready,
 	};
 	__u64 size = has_size(reading) ? code->size : 0;
 	int error = 0;
@@ -148,6 +149,8 @@ static bool take_memory(const struct reading *reading)
 	}
 	now = clock_monotonic();
 	load->waited = now - load->loaded;
+	if (!error)
+		error = code_copy_own(&copy);
 	if (error) {
 		set_memory_error(load, error);
 		return false;

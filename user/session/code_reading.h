@@ -13,6 +13,7 @@ struct code_reading_limits {
 	__u64 room;		  /* bytes that may be copied now */
 	__u64 wait_limit;	  /* ns that a thread waits */
 	struct code_spare *spare; /* for what is large */
+	unsigned char *ready;	  /* CODE_READY_SIZE bytes for what is not, while the thread waits */
 	/* Ends the wait of the ticket's thread. False: it had ended before. */
 	bool (*answer)(void *context, pid_t tgid, __u64 ticket);
 	void *context;
