@@ -374,7 +374,7 @@ test-vm test-vm-all:
 	$(Q)$(MAKE) --no-print-directory all workload
 	$(PYTHON) tests/vm/run.py $(VM_OPTIONS)
 
-## test-public         programs that use the installed library, and the examples of the README; root, to trace
+## test-public         programs that use the installed library, and docs/examples; root, to trace
 test-public: all workload
 	$(Q)MAKE='$(MAKE)' tests/public/run.sh $(BUILD)
 
@@ -382,10 +382,11 @@ test-public: all workload
 test-symbols: $(BUILD)/xputrace
 	$(Q)$(PYTHON) tests/e2e/debian_symbols.py
 
-## test-lint           who includes whom, words, licence lines, manual pages against --help
+## test-lint           who includes whom, words, licence lines, documents, manual pages against --help
 test-lint: $(BUILD)/xputrace
 	$(Q)$(PYTHON) tests/lint/layers.py
 	$(Q)tests/lint/words.sh
+	$(Q)$(PYTHON) tests/lint/documents.py
 	$(Q)$(PYTHON) tests/lint/selftest.py
 	$(Q)$(PYTHON) tests/lint/options.py $(BUILD)/xputrace
 
@@ -402,7 +403,7 @@ lint:
 
 ## format              lay the sources out as lint wants them
 format:
-	$(Q)find user include bpf tests -name '*.[ch]' -exec clang-format-14 --style=file -i {} +
+	$(Q)find user include bpf docs tests -name '*.[ch]' -exec clang-format-14 --style=file -i {} +
 
 ## bench               overhead, throughput, attach time, beside perf and bpftrace; as root
 bench:
@@ -436,7 +437,7 @@ arm64: deps-arm64
 # ---- installing ----
 
 # Where they stand here, for the links between them.
-DOCUMENTS = README.md CHANGELOG.md SECURITY.md LICENSE tests/demo/trace.png user/service/Containerfile $(wildcard user/*/*.md)
+DOCUMENTS = $(wildcard *.md docs/*.md docs/examples/*.c user/*/*.md) LICENSE tests/demo/trace.png user/service/Containerfile
 
 # For the machine that installs, not for a package.
 RUN_LDCONFIG = $(if $(DESTDIR),,@PATH="$$PATH:/usr/sbin:/sbin"; if [ "$$(id -u)" = 0 ] && command -v ldconfig >/dev/null; then ldconfig; fi)

@@ -75,7 +75,7 @@ def virtual_machine():
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Benchmarks of xputrace; see README.md for their results.")
+    parser = argparse.ArgumentParser(description="Benchmarks of xputrace; see docs/performance.md for their results.")
     parser.add_argument("--quick", action="store_true", help="only see that the benchmarks work (under a minute)")
     parser.add_argument("--only", default=",".join(SECTIONS),
                         help="sections, separated by commas: " + ", ".join(SECTIONS))

@@ -29,7 +29,7 @@ tidy() {
 		xargs -0 -P "$(nproc)" -I {} clang-tidy-14 --quiet {} -- "$@" 2>/dev/null
 }
 
-mapfile -t sources < <(find user include bpf tests -name '*.[ch]' | sort)
+mapfile -t sources < <(find user include bpf docs tests -name '*.[ch]' | sort)
 mapfile -t units < <(find user -name '*.c' | sort)
 mapfile -t scripts < <(find .ci tests vmlinux user -path '*/corpus' -prune -o \( -name '*.sh' -o -name '*.bash' -o -path .ci/run \) -print | sort)
 mapfile -t manuals < <(find user/cli/man -name '*.[13]' | sort)
@@ -47,6 +47,7 @@ for name in sys.argv[1:]:
 ' "${pythons[@]}"
 check layers python3 python3 tests/lint/layers.py
 check words grep tests/lint/words.sh
+check documents python3 python3 tests/lint/documents.py
 check selftest python3 python3 tests/lint/selftest.py
 if [ "${TIDY:-1}" != 0 ]; then
 	check tidy clang-tidy-14 tidy "$@"

@@ -14,14 +14,18 @@ SOUND = {
     "user/kern/links.c": LICENCE + '#include "target/site.h"\n#include <bpf/libbpf.h>\n#include "x.skel.h"\n',
     "user/model/model.h": LICENCE + '#include "base/log.h"\n#include "bpf/wire.h"\n',
     "user/report/chrome.c": LICENCE + '#include "model/model.h"\n/* printf() is for the command */\nint a = \'"\';\n',
-    "user/session.c": LICENCE + '#include "model/model.h"\n',
+    "user/session.c": LICENCE + '#include "model/model.h"\nchar c[] = "process %d (%s) " "has ended\\n";\n',
     "user/cli/main.c": LICENCE + '#include <xputrace/error.h>\n#include "base/log.h"\nint b = printf("");\n',
     "include/xputrace/error.h": LICENCE,
     "include/xputrace/region.h": LICENCE,
     "bpf/wire.h": LICENCE,
     "bpf/calls.bpf.c": LICENCE + '#include "vmlinux.h"\n#include <bpf/bpf_helpers.h>\n#include "wire.h"\n',
+    "README.md": "# Name\n\n[What](docs/architecture.md#the-folders) and [where](https://example.org/x)\n",
+    "docs/architecture.md": "# Architecture\n\n## The folders\n\n`bpf/` `docs/` `include/` `include/xputrace/` `user/` `user/base/` "
+                            "`user/target/` `user/kern/` `user/model/` `user/report/` `user/cli/`\n",
+    "docs/troubleshooting.md": "    xputrace: error: process 1 (init) has ended\n",
 }
-# name of the fault: (checker, file, text that is added to it)
+# name of the fault: (checker, file, text that is added to it; None: user/base/ is taken out of it)
 FAULTS = {
     "folder before": ("layers.py", "user/base/log.h", '#include "target/site.h"\n'),
     "report includes target": ("layers.py", "user/report/chrome.c", '#include "target/site.h"\n'),
@@ -45,6 +49,13 @@ FAULTS = {
     "machine path": ("words.sh", "README.md", "see /home" "/someone/x\n"),
     "registry host": ("words.sh", "x.json", '{"resolved": "https://' 'registry.example.org"}\n'),
     "trailing blank": ("words.sh", "user/session.c", "int c; \n"),
+    "link to no file": ("documents.py", "README.md", "[no](docs/no.md)\n"),
+    "link to no heading": ("documents.py", "README.md", "[no](docs/architecture.md#no)\n"),
+    "long README": ("documents.py", "README.md", "\n" * 160),
+    "long line": ("documents.py", "README.md", "x" * 121 + "\n"),
+    "folder that is not named": ("documents.py", "docs/architecture.md", None),
+    "message that is not there": ("documents.py", "docs/troubleshooting.md", "    xputrace: process 1 (init) lives\n"),
+    "folder that is not there": ("documents.py", "docs/architecture.md", "`user/gone/`\n"),
     "no licence": ("words.sh", "user/model/new.c", "int d;\n"),
 }
 
@@ -66,13 +77,13 @@ def tree_with(folder, files):
 
 def main():
     failed = 0
-    cases = [("sound", checker, None, None, 0) for checker in ("layers.py", "words.sh")]
+    cases = [("sound", checker, None, None, 0) for checker in ("layers.py", "words.sh", "documents.py")]
     cases += [(name, *fault, 1) for name, fault in FAULTS.items()]
     for name, checker, path, text, expected in cases:
         with tempfile.TemporaryDirectory() as folder:
             files = dict(SOUND)
             if path:
-                files[path] = files.get(path, "") + text
+                files[path] = files.get(path, "") + text if text else files[path].replace("`user/base/` ", "")
             tree_with(folder, files)
             status, output = run(checker, folder)
             if status != expected or (expected and path not in output):

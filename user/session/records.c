@@ -11,7 +11,7 @@
 
 /* ns: what else a probe costs between the steps of a model, whose data it drives out of the caches (bench "operators"). */
 #define APART_COST 300
-/* ns: a call that is left out by sampling costs its entry probe only (README, "What it costs"). */
+/* ns: a call that is left out by sampling costs its entry probe only (docs/performance.md). */
 #define LEFT_OUT_COST 620
 #define SLOT_COST 400 /* ns: of a perf event that is read before and after a call (make bench, counters) */
 

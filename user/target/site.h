@@ -53,7 +53,7 @@ __u32 site_arguments(const struct call_spec *spec);
 const char *site_class_name(enum site_class class); /* "optimised", "emulated", "stepped" */
 
 /* Expected cost of one recorded call (entry and return) of the class on this machine's kernel, in nanoseconds;
- * from measurements on one virtual machine (README), a figure to compare classes with. */
+ * from measurements on one virtual machine (docs/performance.md), a figure to compare classes with. */
 unsigned int site_class_cost(enum site_class class);
 
 #endif

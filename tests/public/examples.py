@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Compiles the C programs of the README against what is installed, and runs them on a stand-in: readme.py PREFIX.
+"""Compiles the installed examples against the installed library and runs them on a stand-in: examples.py PREFIX.
 
-A fenced block that is marked as C and begins with a comment "NAME.c: ..." is a whole program. Every one must be run here.
+Every docs/examples/NAME.c has to be run here.
 """
 
 import csv
@@ -18,16 +18,8 @@ sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 import harness  # noqa: E402 (found only now)
 
 PREFIX = pathlib.Path(sys.argv[1])
+EXAMPLES = PREFIX / "share" / "doc" / "xputrace" / "docs" / "examples"
 PROGRAM = "neuron-0.0"
-
-
-def programs():
-    """Name and text of each."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```c\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    named = [(re.match(r"/\* (\w+)\.c: ", block), block) for block in blocks]
-    assert all(match for match, _ in named), "a C block of the README has no name"
-    return {match.group(1): block for match, block in named}
 
 
 def pkg_config(*options):
@@ -36,9 +28,8 @@ def pkg_config(*options):
 
 
 def compiled(name):
-    """Path of the program, built as the README says and with every warning an error."""
-    pathlib.Path(name + ".c").write_text(programs()[name], encoding="utf-8")
-    command = ["cc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-o", name, name + ".c"]
+    """Path of the program, built as docs/guide.md says and with every warning an error."""
+    command = ["cc", "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-o", name, str(EXAMPLES / (name + ".c"))]
     command += pkg_config("--cflags", "--libs") + ["-Wl,-rpath," + str(PREFIX / "lib")]
     result = subprocess.run(command, stderr=subprocess.PIPE, check=False, text=True)
     assert result.returncode == 0, result.stderr
@@ -88,8 +79,10 @@ TESTS = {"profile": profile, "stream": stream}
 
 
 def all_known():
-    """No program of the README is left out here."""
-    assert set(programs()) == set(TESTS), "README has %s" % sorted(programs())
+    """No example is left out here, and all are installed."""
+    examples = {path.stem for path in (ROOT / "docs" / "examples").glob("*.c")}
+    installed = {path.stem for path in EXAMPLES.glob("*.c")}
+    assert examples == installed == set(TESTS), "%s, installed %s" % (sorted(examples), sorted(installed))
 
 
-sys.exit(1 if tests.run("readme", [("all_known", all_known)] + sorted(TESTS.items())) else 0)
+sys.exit(1 if tests.run("examples", [("all_known", all_known)] + sorted(TESTS.items())) else 0)
