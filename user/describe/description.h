@@ -21,6 +21,7 @@ enum locate_kind {
 	LOCATE_SLOT,	  /* slot of the runtime's API table */
 	LOCATE_PROBE,	  /* static probe, a note of the file */
 	LOCATE_REFERENCE, /* the one function of the file that refers to a string */
+	LOCATE_CALLBACK,  /* its address is handed over by another call */
 	LOCATE_METHOD,	  /* of the classes of operators */
 	LOCATE_OPERATORS, /* each function that has such a symbol is an operator */
 };
@@ -45,6 +46,7 @@ struct call_spec {
 	unsigned int slot; /* LOCATE_SLOT: index in the table */
 	char *probe;	   /* LOCATE_PROBE: "PROVIDER:NAME" */
 	char *refers_to;   /* LOCATE_REFERENCE: the string */
+	char *callback_of; /* LOCATE_CALLBACK: the function of the call that hands it over */
 	/* LOCATE_SYMBOL, LOCATE_REFERENCE: only in files with a name, or if it has a '/' a path, of this glob pattern; else NULL */
 	char *file;
 	char *function;	      /* how the function is called in every output: first symbol, probe, or the slot's name */

@@ -646,7 +646,8 @@ static void explain_runtime(const struct attacher *attacher, const struct descri
 	for (size_t i = 0; i < registry->spec_count; i++) {
 		const struct call_spec *spec = registry->specs[i];
 
-		if (registry->spec_runtime[i] != runtime || !wants(attacher, spec->wire.role))
+		if (registry->spec_runtime[i] != runtime || !wants(attacher, spec->wire.role) ||
+		    (spec->callback_of && !attacher->cost[i])) /* none was handed over */
 			continue;
 		list_name(!attacher->cost[i] ? &absent : calls[i] ? &called : &idle, spec->function);
 	}
