@@ -316,6 +316,15 @@ Test(model_pairs, what_a_mark_stands_for_ends_with_it)
 	flush(f);
 	cr_assert_eq(f->kinds[EVENT_INFERENCE], 3);
 	cr_assert_eq(inference(f, 2)->start, 110);
+	/* What it is for may have ended before it returns: a callback was called. */
+	on_stream(f, LAUNCH, 3, 0, 250, 0);
+	CALL_1(f, WAIT, 1, 8, 261, 261, 1, U(98));
+	CALL_1(f, MARK, 1, 7, 260, 270, 3, U(98), U(3), U(0));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 5);
+	cr_assert_eq(inference(f, 3)->start, 140);
+	cr_assert_eq(inference(f, 4)->start, 250);
+	cr_assert_eq(inference(f, 4)->end, 261);
 	fixture_free(f);
 }
 
