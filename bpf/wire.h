@@ -66,6 +66,7 @@ enum xpt_role {
 	XPT_ROLE_MARK = 25,	      /* mark: its key is complete when all is that was enqueued to its stream before */
 	XPT_ROLE_STREAM = 26,	      /* stream: makes a queue of the device */
 	XPT_ROLE_CALLBACK = 27,	      /* callback: hands over a function that is called when something has ended */
+	XPT_ROLE_PROGRAM_READY = 28,  /* program.ready: completes what program.load began */
 };
 
 /* What a fetched value means. The names in runtime descriptions stand beside. */

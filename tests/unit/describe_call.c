@@ -37,6 +37,27 @@ Test(describe_call, references)
 	description_free(toy);
 }
 
+Test(describe_call, methods)
+{
+	struct description *toy = parse(
+		TOY("{\"method_of\": \"toy::Toy\", \"slot\": 1, \"file\": \"libtoy*\", \"name\": \"Toy::~Toy\","
+		    " \"role\": \"program.unload\", \"entry_only\": true, \"fetch\": {\"program\": \"arg0\"}}"));
+	static const struct refused cases[] = {
+		{ TOY("{\"method_of\": \"toy::Toy\", \"file\": \"libtoy*\", \"name\": \"t\", " RUN "}"),
+		  "toy.json:7: calls[0].method_of: needs the slot of its virtual table" },
+		{ TOY("{\"method_of\": \"toy::Toy\", \"slot\": 1, \"name\": \"t\", " RUN "}"),
+		  "toy.json:7: calls[0].method_of: is looked for in few files: 'file' must say what they are called" },
+		{ TOY("{\"method_of\": \"toy::Toy\", \"slot\": 1, \"file\": \"libtoy*\", " RUN "}"),
+		  "toy.json:7: calls[0]: a function that is not found by its symbol needs a name" },
+	};
+
+	cr_expect_eq(toy->calls[0].locate, LOCATE_VIRTUAL);
+	cr_expect_str_eq(toy->calls[0].method_of, "toy::Toy");
+	cr_expect_eq(toy->calls[0].slot, 1);
+	description_free(toy);
+	EXPECT_ALL_REFUSED(cases);
+}
+
 Test(describe_call, slots)
 {
 	struct description *toy = parse(TABLE_HEAD "{\"slot\": 0, \"name\": \"Open\", " RUN "},"
@@ -57,9 +78,9 @@ Test(describe_call, locate_mistakes)
 {
 	static const struct refused cases[] = {
 		{ TOY("{}"),
-		  "toy.json:7: calls[0]: must have one of symbol, symbols, slot, probe, refers_to and callback_of" },
+		  "toy.json:7: calls[0]: must have one of symbol, symbols, slot, probe, refers_to, callback_of and method_of" },
 		{ TOY("{\n\"symbol\": \"a\", \"symbols\": [\"b\"], " RUN "}"),
-		  "toy.json:7: calls[0]: must have one of symbol, symbols, slot, probe, refers_to and callback_of" },
+		  "toy.json:7: calls[0]: must have one of symbol, symbols, slot, probe, refers_to, callback_of and method_of" },
 		{ TOY("{\n\"symbol\": 3, " RUN "}"), "toy.json:8: calls[0].symbol: must be a string" },
 		{ TOY("{\n\"symbol\": \"a b\", " RUN "}"),
 		  "toy.json:8: calls[0].symbol: is no symbol: only printable ASCII without blanks" },
@@ -111,7 +132,7 @@ Test(describe_call, role_mistakes)
 {
 #define KNOWN                                                                                                  \
 	"(known: program.load program.name program.unload execute enqueue wait launch copy alloc free select " \
-	"region.begin region.end codeobj.load codeobj.unload resolve region.name region.release region.print region mark stream callback)"
+	"region.begin region.end codeobj.load codeobj.unload resolve region.name region.release region.print region mark stream callback program.ready)"
 	static const struct refused cases[] = {
 		{ TOY("{\"symbol\": \"a\"}"), "toy.json:7: calls[0]: role is missing" },
 		{ TOY("{\"symbol\": \"a\", \"role\": 4}"), "toy.json:7: calls[0].role: must be a string" },

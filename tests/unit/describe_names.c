@@ -45,7 +45,7 @@ Test(describe_names, unknown)
 	cr_expect_str_eq(code_source_name(XPT_CODE_NONE), "unknown");
 	cr_expect_str_eq(code_source_name(5), "unknown");
 	cr_expect_str_eq(role_name(0), "unknown");
-	cr_expect_str_eq(role_name(28), "unknown");
+	cr_expect_str_eq(role_name(29), "unknown");
 	cr_expect_str_eq(role_name(-1), "unknown");
 	cr_expect_str_eq(meaning_name(0), "unknown");
 	cr_expect_str_eq(meaning_name(24), "unknown");

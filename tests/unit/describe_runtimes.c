@@ -62,7 +62,7 @@ static void check_spec(const struct call_spec *call, const char *runtime)
 		cr_expect_eq(spec->fetches, 4);
 		return;
 	}
-	cr_expect(spec->role >= XPT_ROLE_PROGRAM_LOAD && spec->role <= XPT_ROLE_CALLBACK);
+	cr_expect(spec->role >= XPT_ROLE_PROGRAM_LOAD && spec->role <= XPT_ROLE_PROGRAM_READY);
 	cr_expect(spec->role <= XPT_ROLE_RESOLVE || spec->role >= XPT_ROLE_REGION_NAME, "internal");
 	cr_assert_leq(spec->fetches, XPT_FETCH_MAX, "%s %s", runtime, call->function);
 	for (unsigned int i = 0; i < spec->fetches; i++) {
@@ -539,8 +539,8 @@ Test(describe_runtimes, slots)
 		cr_expect_eq(call->locate, LOCATE_SLOT);
 		cr_expect_eq(call->slot, slots[i].slot, "%s", slots[i].function);
 	}
-	/* and three functions of the Python module, and a callback */
-	cr_expect_eq(onnxruntime->call_count + pjrt->call_count, sizeof(slots) / sizeof(slots[0]) + 4);
+	/* and five functions of the Python module, and a callback */
+	cr_expect_eq(onnxruntime->call_count + pjrt->call_count, sizeof(slots) / sizeof(slots[0]) + 6);
 	cr_expect_str_eq(onnxruntime->table.accessor, "OrtGetApiBase");
 	cr_assert_eq(onnxruntime->table.through_count, 1);
 	cr_expect_eq(onnxruntime->table.through[0], 0);

@@ -17,6 +17,7 @@ enum {
 	PROBE,
 	REFERS_TO,
 	CALLBACK_OF,
+	METHOD_OF,
 	ONLY_IN,
 	NAME,
 	ROLE,
@@ -157,6 +158,24 @@ static int read_reference(const struct reader *reader, const struct member *memb
 	return 0;
 }
 
+static int read_method(const struct reader *reader, const struct member *members, struct call_spec *call)
+{
+	const struct member *member = &members[METHOD_OF];
+	__s64 slot = 0;
+	int error = reader_string(reader, member->value, &member->place, &call->method_of);
+
+	call->locate = LOCATE_VIRTUAL;
+	if (!error && !members[SLOT].value)
+		return reader_error(reader, &member->place, "needs the slot of its virtual table");
+	if (!error && !members[ONLY_IN].value)
+		return reader_error(reader, &member->place,
+				    "is looked for in few files: 'file' must say what they are called");
+	if (!error)
+		error = reader_number(reader, &members[SLOT], 0, CALL_SLOT_MAX, &slot);
+	call->slot = slot;
+	return error;
+}
+
 /* The call that it names is looked for when all are there. */
 static int read_callback(const struct reader *reader, const struct member *members, struct call_spec *call)
 {
@@ -168,14 +187,17 @@ static int read_callback(const struct reader *reader, const struct member *membe
 static int read_locate(const struct reader *reader, const struct json_place *place, const struct member *members,
 		       bool has_table, struct calls_seen *seen, struct call_spec *call)
 {
-	int ways = !!members[SYMBOL].value + !!members[SYMBOLS].value + !!members[SLOT].value + !!members[PROBE].value +
+	int ways = !!members[SYMBOL].value + !!members[SYMBOLS].value +
+		   (members[SLOT].value || members[METHOD_OF].value) + !!members[PROBE].value +
 		   !!members[REFERS_TO].value + !!members[CALLBACK_OF].value;
 	int error;
 
 	if (ways != 1)
-		return reader_error(reader, place,
-				    "must have one of symbol, symbols, slot, probe, refers_to and callback_of");
-	if (members[ONLY_IN].value && (members[SLOT].value || members[PROBE].value || members[CALLBACK_OF].value))
+		return reader_error(
+			reader, place,
+			"must have one of symbol, symbols, slot, probe, refers_to, callback_of and method_of");
+	if (members[ONLY_IN].value &&
+	    ((members[SLOT].value && !members[METHOD_OF].value) || members[PROBE].value || members[CALLBACK_OF].value))
 		return reader_error(reader, &members[ONLY_IN].place,
 				    "is for functions that are found by their symbols, or by what they refer to");
 	if (members[ONLY_IN].value) {
@@ -183,7 +205,9 @@ static int read_locate(const struct reader *reader, const struct json_place *pla
 		if (error)
 			return error;
 	}
-	if (members[SLOT].value)
+	if (members[METHOD_OF].value)
+		error = read_method(reader, members, call);
+	else if (members[SLOT].value)
 		error = read_slot(reader, members, has_table, seen, call);
 	else if (members[PROBE].value)
 		error = read_probe(reader, members, seen, call);
@@ -197,7 +221,7 @@ static int read_locate(const struct reader *reader, const struct json_place *pla
 		return error;
 	if (members[NAME].value)
 		return reader_string(reader, members[NAME].value, &members[NAME].place, &call->function);
-	if (call->locate == LOCATE_SLOT || call->locate == LOCATE_REFERENCE || call->locate == LOCATE_CALLBACK)
+	if (call->locate != LOCATE_PROBE && call->locate != LOCATE_SYMBOL)
 		return reader_error(reader, place, "a function that is not found by its symbol needs a name");
 	call->function = strdup(call->locate == LOCATE_PROBE ? call->probe : call->symbols[0]);
 	return call->function ? 0 : -ENOMEM;
@@ -226,7 +250,7 @@ static int read_role(const struct reader *reader, const struct json_place *place
 		spec->role = role;
 		return 0;
 	}
-	for (role = XPT_ROLE_PROGRAM_LOAD; role <= XPT_ROLE_CALLBACK && used < sizeof(known); role++)
+	for (role = XPT_ROLE_PROGRAM_LOAD; role <= XPT_ROLE_PROGRAM_READY && used < sizeof(known); role++)
 		if (!role_is_internal(role))
 			used += snprintf(known + used, sizeof(known) - used, " %s", role_name(role));
 	return reader_error(reader, &member->place, "unknown role '%.40s' (known:%s)", member->value->valuestring,
@@ -287,19 +311,13 @@ int call_spec_parse(const struct reader *reader, const cJSON *value, const struc
 		    struct calls_seen *seen, struct call_spec *call)
 {
 	struct member members[MEMBERS] = {
-		[SYMBOL] = { .key = "symbol" },
-		[SYMBOLS] = { .key = "symbols" },
-		[SLOT] = { .key = "slot" },
-		[PROBE] = { .key = "probe" },
-		[REFERS_TO] = { .key = "refers_to" },
-		[CALLBACK_OF] = { .key = "callback_of" },
-		[ONLY_IN] = { .key = "file" },
-		[NAME] = { .key = "name" },
-		[ROLE] = { .key = "role" },
-		[SUCCESS] = { .key = "success" },
-		[FETCH] = { .key = "fetch" },
-		[CODE] = { .key = "code" },
-		[ENTRY_ONLY] = { .key = "entry_only" },
+		[SYMBOL] = { .key = "symbol" },	      [SYMBOLS] = { .key = "symbols" },
+		[SLOT] = { .key = "slot" },	      [PROBE] = { .key = "probe" },
+		[REFERS_TO] = { .key = "refers_to" }, [CALLBACK_OF] = { .key = "callback_of" },
+		[METHOD_OF] = { .key = "method_of" }, [ONLY_IN] = { .key = "file" },
+		[NAME] = { .key = "name" },	      [ROLE] = { .key = "role" },
+		[SUCCESS] = { .key = "success" },     [FETCH] = { .key = "fetch" },
+		[CODE] = { .key = "code" },	      [ENTRY_ONLY] = { .key = "entry_only" },
 		[NOTE] = { .key = "note" },
 	};
 	int error = reader_members(reader, value, place, members, MEMBERS);
@@ -328,6 +346,7 @@ void call_spec_clear(struct call_spec *call)
 	free(call->probe);
 	free(call->refers_to);
 	free(call->callback_of);
+	free(call->method_of);
 	free(call->file);
 	memset(call, 0, sizeof(*call));
 }

@@ -28,6 +28,7 @@ static const struct rule rules[] = {
 				    .needs_one = BIT(NAME) | BIT(PARENT),
 				    .flags = XPT_SPEC_CONTROL },
 	[XPT_ROLE_PROGRAM_UNLOAD] = { .needs = BIT(PROGRAM), .at_entry = true, .flags = XPT_SPEC_CONTROL },
+	[XPT_ROLE_PROGRAM_READY] = { .needs = BIT(PROGRAM), .at_entry = true, .flags = XPT_SPEC_CONTROL },
 	[XPT_ROLE_EXECUTE] = { .needs = BIT(PROGRAM), .at_entry = true, .flags = XPT_SPEC_SAMPLED },
 	[XPT_ROLE_ENQUEUE] = { .needs = BIT(PROGRAM), .at_entry = true, .flags = XPT_SPEC_SAMPLED },
 	[XPT_ROLE_LAUNCH] = { .at_entry = true, .flags = XPT_SPEC_SAMPLED },

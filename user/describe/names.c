@@ -26,6 +26,7 @@ static const char *const role_names[] = {
 	[XPT_ROLE_MARK] = "mark",
 	[XPT_ROLE_STREAM] = "stream",
 	[XPT_ROLE_CALLBACK] = "callback",
+	[XPT_ROLE_PROGRAM_READY] = "program.ready",
 	[XPT_ROLE_CODEOBJ_LOAD] = "codeobj.load",
 	[XPT_ROLE_CODEOBJ_UNLOAD] = "codeobj.unload",
 	[XPT_ROLE_RESOLVE] = "resolve",

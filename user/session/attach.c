@@ -17,9 +17,9 @@
 
 /* What the others cannot be understood without. */
 #define ROLES_OF_CODES (1u << XPT_ROLE_CODEOBJ_LOAD | 1u << XPT_ROLE_CODEOBJ_UNLOAD)
-#define ROLES_ALWAYS                                                                                 \
-	(1u << XPT_ROLE_PROGRAM_LOAD | 1u << XPT_ROLE_PROGRAM_NAME | 1u << XPT_ROLE_PROGRAM_UNLOAD | \
-	 1u << XPT_ROLE_RESOLVE)
+#define ROLES_ALWAYS                                                                                \
+	(1u << XPT_ROLE_PROGRAM_LOAD | 1u << XPT_ROLE_PROGRAM_READY | 1u << XPT_ROLE_PROGRAM_NAME | \
+	 1u << XPT_ROLE_PROGRAM_UNLOAD | 1u << XPT_ROLE_RESOLVE)
 
 size_t attacher_spec_count(const struct registry *registry)
 {

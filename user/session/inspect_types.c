@@ -56,6 +56,7 @@ enum inspect_type inspect_type_of_role(enum xpt_role role)
 {
 	switch (role) {
 	case XPT_ROLE_PROGRAM_LOAD:
+	case XPT_ROLE_PROGRAM_READY:
 		return INSPECT_PROGRAM_LOAD;
 	case XPT_ROLE_PROGRAM_NAME:
 		return INSPECT_PROGRAM_NAME;
