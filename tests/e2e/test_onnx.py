@@ -155,7 +155,7 @@ def asynchronous(release, *options):
 @cases(*RELEASES)
 def test_async_runs(release):
     """RunAsync ends when its callback is called, by the program's own clock; the call itself is shorter. Failures, too."""
-    results, trace, _ = record_command(asynchronous(release))
+    results, trace, _ = record_command(asynchronous(release), "--wait-limit", "30s")
     runs = results[0]["runs"]
     trace.check()
     assert not trace.losses(), trace.losses()
@@ -178,7 +178,7 @@ def test_async_runs(release):
 
 def test_async_generated_callback():
     """A callback without a file has no probe: that is counted, and so is every inference without an end."""
-    _, trace, _ = record_command(asynchronous(RELEASES[0], "--generated"))
+    _, trace, _ = record_command(asynchronous(RELEASES[0], "--generated"), "--wait-limit", "30s")
     assert trace.losses() == {"callbacks": 1, "unpaired": 64}, trace.losses()
     own, = trace.programs(runtime="onnxruntime")
     assert own["recorded"] == 64 and "latency_ns" not in own, own

@@ -8,6 +8,7 @@ import os
 from harness import (ROOT, WORKLOADS, Recorder, Skip, Workload, compare_calls, compare_programs, record_command, run,
                      scratch)
 
+LONG = ("--wait-limit", "30s")  # for probes, on a machine with other work
 REQUIRED = {"clEnqueueNDRangeKernel", "clEnqueueReadBuffer", "clFinish"}
 
 
@@ -65,7 +66,7 @@ def ends_of(trace):
 
 def test_ends():
     """Every launch ends when its wait returns, or its callback is called; never before the device has ended it."""
-    results, trace, recorder = record_command([program(), "--ends"], *without_pocl())
+    results, trace, recorder = record_command([program(), "--ends"], *LONG, *without_pocl())
     launches = results[0]["launches"]
     ends = ends_of(trace)
     assert not trace.losses(), trace.losses()
@@ -85,7 +86,7 @@ def test_ends():
 
 def test_list_too_long():
     """The events of a list that is longer than what is read are counted, and the others end."""
-    results, trace, recorder = record_command([program(), "--long-list", "1100"], *without_pocl())
+    results, trace, recorder = record_command([program(), "--long-list", "1100"], *LONG, *without_pocl())
     assert len(results[0]["launches"]) == 1100
     assert trace.losses() == {"keys": 1100 - 1024}, trace.losses()
     own = next(entry for entry in trace.programs() if entry["name"] == "spin")
@@ -94,25 +95,24 @@ def test_list_too_long():
 
 def test_pocl_ends():
     """PoCL says when each has ended: as clGetEventProfilingInfo() has it, within 5 % or 50 us, however many one wait ends."""
-    results, trace, recorder = record_command([program(), "--ends"])
+    results, trace, recorder = record_command([program(), "--ends"], *LONG)
     launches = results[0]["launches"]
     ends = ends_of(trace)
     assert not trace.losses(), trace.losses()
     assert len(ends) == len(launches), "%d of %d launches have an end" % (len(ends), len(launches))
-    off = []
+    late = []
     for launch, (start, end) in zip(launches, ends):
-        device = launch["queued"] + launch["ran"]
         assert launch["start"] <= start and end <= launch["end"], launch
-        if abs(end - start - device) > max(50000, device * 0.05):
-            off.append((launch["way"], device, end - start))
-    # The call begins before PoCL notes that it was queued: a thread may lose its CPU in between.
-    assert len(off) <= len(launches) // 20, off
+        if abs(end - launch["ended"]) > max(50000, launch["ran"] * 0.05):
+            late.append((launch["way"], launch["ran"], end - launch["ended"]))
+    # PoCL reads its clock some us later: the thread may lose its CPU in between.
+    assert len(late) <= len(launches) // 100, late
 
 
 def test_hostile_callbacks():
     """However many callbacks a process hands over, it gets a bounded number of probes, and the others are counted."""
     many = 100000
-    results, trace, recorder = record_command([program(), "--callbacks", str(many)])
+    results, trace, recorder = record_command([program(), "--callbacks", str(many)], *LONG)
     assert results[0]["refused"] == many
     losses = trace.losses()
     assert list(losses) == ["callbacks"] and many - 256 <= losses["callbacks"] <= many, losses

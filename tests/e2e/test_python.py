@@ -72,7 +72,7 @@ def test_sessions():
     """A session is loaded when it is initialised, and ends when it is released: by Python's clock, and ONNX Runtime's own profile."""
     command = serve(model("small", hidden=512, batch=64), "--recreate", "--runs", 5)
     prefix = os.path.join(os.path.dirname(path_of(command)), "sessions")
-    (result,), trace, _ = record_command([*command, "--profile", prefix])
+    (result,), trace, _ = record_command([*command, "--profile", prefix], "--wait-limit", "30s")
     loads, inits, ends = trace.of(LOAD), trace.of(INITIALIZE), trace.of(RELEASE)
     programs = sorted(trace.programs(runtime="onnxruntime"), key=lambda program: program["loaded_us"])
     assert len(loads) == len(inits) == len(ends) == len(programs) == len(result["sessions"]) == 2

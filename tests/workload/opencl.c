@@ -5,7 +5,7 @@
  *
  * With --ends, what is enqueued is waited for in every way that there is, and the line has what the device says of each: an array of
  * "launches" with the way, when its call began, when the wait for it had returned (ns), and for how long it was queued and
- * ran by clGetEventProfilingInfo(). With --long-list N, N are enqueued and waited for in one list. With --callbacks N, it hands over so many
+ * ran by clGetEventProfilingInfo(), and when it ended (ns, CLOCK_MONOTONIC, where the device has PoCL's clock). With --long-list N, N are enqueued and waited for in one list. With --callbacks N, it hands over so many
  * callbacks for an event that there is not: the first 1000 addresses are in the C library, the others in no file.
  *
  * opencl [--wait-for-go] [--ends | --long-list N | --callbacks N] [ENQUEUES]
@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ledger.h"
@@ -229,6 +230,11 @@ static void wait_in(struct compute *compute, cl_command_queue queue, cl_kernel k
 static void launches_print(void)
 {
 	cl_ulong queued = 0, started = 0, ended = 0;
+	struct timespec raw;
+	uint64_t behind;
+
+	clock_gettime(CLOCK_MONOTONIC_RAW, &raw);
+	behind = clock_now() - (uint64_t)raw.tv_sec * 1000000000 - (uint64_t)raw.tv_nsec;
 
 	printf("{\"runtime\":\"opencl\",\"pid\":%d,\"libraries\":[],\"launches\":[", getpid());
 	for (size_t i = 0; i < launch_count; i++) {
@@ -238,9 +244,9 @@ static void launches_print(void)
 		check(clGetEventProfilingInfo(launch->event, CL_PROFILING_COMMAND_START, 8, &started, NULL), "start");
 		check(clGetEventProfilingInfo(launch->event, CL_PROFILING_COMMAND_END, 8, &ended, NULL), "end");
 		printf("%s{\"way\":\"%s\",\"start\":%" PRIu64 ",\"end\":%" PRIu64 ",\"queued\":%" PRIu64
-		       ",\"ran\":%" PRIu64 "}",
+		       ",\"ran\":%" PRIu64 ",\"ended\":%" PRIu64 "}",
 		       i ? "," : "", way_names[launch->way], launch->start, launch->end, (uint64_t)(started - queued),
-		       (uint64_t)(ended - started));
+		       (uint64_t)(ended - started), ended + behind);
 		clReleaseEvent(launch->event);
 	}
 	printf("]}\n");
