@@ -245,6 +245,7 @@ static int find_references(struct search *search, const struct registry *registr
 			error = spec->locate == LOCATE_VIRTUAL ?
 					find_method(search, file, spec) :
 					elf_file_each_reference(file, spec->refers_to, add_reference, search);
+			search->reference = NULL;
 		}
 	}
 	return error;
