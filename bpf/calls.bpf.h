@@ -600,7 +600,10 @@ static __always_inline int call_begin(struct pt_regs *context, __u64 cookie)
 		frame->flags |= FRAME_INSIDE;
 	if (counted & COUNTED_LEFT_OUT)
 		return left_out_begin(thread, spec);
-	/* Before the time, as it comes behind it at the return: reading them is not a part of the call's duration. */
+	/* Before the time: what the thread waits for is not a part of the call's duration. */
+	if (spec->flags & XPT_SPEC_CALLBACK)
+		callback_look(thread, spec);
+	/* Before the time, as it comes behind it at the return: nor is reading them. */
 	if (config->slots && !layer && counts_begin(spec, thread->depth))
 		frame->flags |= FRAME_COUNTED;
 	if ((spec->flags & XPT_SPEC_RUNNING) && !layer)

@@ -96,6 +96,8 @@ __noinline int counts_begin(const struct xpt_spec *spec, __u32 depth)
 	if (!counts)
 		return 0;
 	counts_read(counts, depth);
+	if (spec->flags & XPT_SPEC_ENTRY_ONLY)
+		counts_read(counts, COUNTS_AT_RETURN);
 	return 1;
 }
 

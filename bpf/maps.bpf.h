@@ -62,9 +62,13 @@ struct {
 	__type(value, struct xpt_running);
 } fresh_running __weak SEC(".maps");
 
-/* From where operators of a process are called. Value: the ticket of who waits for the probe there; 0: it is there. */
+/*
+ * From where operators of a process are called, and callbacks. Value: the ticket of who waits for the probe there; 0: it has been asked for.
+ * Of address 0: how many callbacks the process has handed over.
+ */
 struct caller_key {
-	__u64 tgid;
+	__u32 tgid;
+	__u32 callback; /* as in struct xpt_record_caller */
 	__u64 address;
 };
 

@@ -65,6 +65,8 @@ enum xpt_role {
 	XPT_ROLE_REGION = 24,	      /* region: the function is a region of its name, from its entry to its return */
 	XPT_ROLE_MARK = 25,	      /* mark: its key is complete when all is that was enqueued to its stream before */
 	XPT_ROLE_STREAM = 26,	      /* stream: makes a queue of the device */
+	XPT_ROLE_CALLBACK = 27,	      /* callback: hands over a function that is called when something has ended */
+	XPT_ROLE_PROGRAM_READY = 28,  /* program.ready: completes what program.load began */
 };
 
 /* What a fetched value means. The names in runtime descriptions stand beside. */
@@ -93,6 +95,7 @@ enum xpt_meaning {
 	XPT_MEANING_POSITION = 20,	/* position: of its first token in the sequence */
 	XPT_MEANING_SEQUENCE = 21,	/* sequence: that the first token belongs to */
 	XPT_MEANING_NEXT_SEQUENCE = 22, /* next_sequence: that the second one belongs to */
+	XPT_MEANING_CALLBACK = 23,	/* callback: address of a function of the process that is called later */
 };
 
 /* ---- kernel input: what to do at a site ---- */
@@ -149,7 +152,8 @@ enum xpt_success {
 #define XPT_SPEC_WAIT (1 << 4)	     /* the thread waits until user space has placed probes, if waiting is on */
 #define XPT_SPEC_AROUND \
 	(1 << 5) /* what is called inside depends on it: it is known while it is open, also when it is left out */
-#define XPT_SPEC_RUNNING (1 << 6) /* an inference whose steps may run on other threads */
+#define XPT_SPEC_RUNNING (1 << 6)  /* an inference whose steps may run on other threads */
+#define XPT_SPEC_CALLBACK (1 << 7) /* the function that is fetched as callback gets a probe before the call goes on */
 
 /* Where the bytes of a code object are, or what stands for them. The names in runtime descriptions stand beside. */
 enum xpt_code_source {
@@ -410,6 +414,7 @@ enum xpt_loss {
 	XPT_LOSS_STACKS = 13,	  /* calls without an end: the thread had a traced call open on another, lower stack */
 	XPT_LOSS_REPLACED = 14,	  /* user space: a launch not seen to end, and its key was that of a later one */
 	XPT_LOSS_KEYS = 15,	  /* keys of a wait for more than are read, or that could not be read */
+	XPT_LOSS_CALLBACKS = 16,  /* a function that was handed over as a callback has no probe */
 	XPT_LOSS_MAX = 32,
 };
 
@@ -555,12 +560,19 @@ struct xpt_record_ioctl {
 	__s32 result;
 };
 
-/* The place is told once a process. Until a probe is behind it (XPT_ROLE_OPERATOR_END) operators that are called from there have no end. */
+/*
+ * A place in a process that is to get a probe, reported once. Of an operator: behind it (XPT_ROLE_OPERATOR_END); until then those that are
+ * called from there have no end. Of a callback: the function's entry.
+ */
 struct xpt_record_caller {
 	struct xpt_record_header header;
-	__u64 address; /* that the operator returns to */
-	__u64 ticket;  /* of the thread, which waits; 0: it does not */
+	__u64 address;	/* that the operator returns to, or of the callback */
+	__u64 ticket;	/* of the thread, which waits; 0: it does not */
+	__u32 callback; /* index of the spec of the call that hands it over, plus 1; 0: it is an operator's */
+	__u32 reserved;
 };
+
+#define XPT_CALLBACKS_MAX 256 /* of a process; addresses that it hands over after them get no probe */
 
 /* From one place to the other on one thread, or from a function's entry to its return. header.time: the end. */
 struct xpt_record_region {
@@ -735,7 +747,7 @@ XPT_SIZE_IS(struct xpt_record_string, 40);
 XPT_SIZE_IS(struct xpt_record_task, 48);
 XPT_SIZE_IS(struct xpt_record_event, 24);
 XPT_SIZE_IS(struct xpt_record_ioctl, 40);
-XPT_SIZE_IS(struct xpt_record_caller, 32);
+XPT_SIZE_IS(struct xpt_record_caller, 40);
 XPT_SIZE_IS(struct xpt_code_spec, 8 + 32 * 3);
 XPT_SIZE_IS(struct xpt_record_code_piece, 32);
 XPT_SIZE_IS(struct xpt_record_code, 80);

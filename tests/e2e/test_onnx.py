@@ -8,9 +8,9 @@ import shutil
 import signal
 import time
 
-from harness import (Recorder, Workload, alone, compare_calls, compare_programs, entries_of, record_command, record_late,
-                     run, scratch, workload_path)
-from onnx_models import library, model, serve
+from harness import (Recorder, Workload, alone, cases, compare_calls, compare_programs, entries_of, record_command,
+                     record_late, run, scratch, workload_path)
+from onnx_models import RELEASES, library, model, serve
 
 RUN = "Run"
 # Large enough that the time of a run (milliseconds) is not that of what JavaScript does around it.
@@ -145,3 +145,40 @@ def test_sites():
     assert code == {"CreateSession": "path", "CreateSessionFromArray": "bytes",
                     "CreateSessionWithPrepackedWeightsContainer": "path",
                     "CreateSessionFromArrayWithPrepackedWeightsContainer": "bytes"}, code
+
+
+def asynchronous(release, *options):
+    """The command that runs a model 64 times asynchronously, three at once, and every eighth in vain."""
+    return [workload_path("onnx"), library(release), model("small"), "--async", "3", "--runs", "64", *options]
+
+
+@cases(*RELEASES)
+def test_async_runs(release):
+    """RunAsync ends when its callback is called, by the program's own clock; the call itself is shorter. Failures, too."""
+    results, trace, _ = record_command(asynchronous(release), "--wait-limit", "30s")
+    runs = results[0]["runs"]
+    trace.check()
+    assert not trace.losses(), trace.losses()
+    ends = {event["id"]: event["ts"] for event in trace.events
+            if event["ph"] == "e" and event.get("cat", "").startswith("inference,")}
+    spans = sorted((event["ts"] * 1000, ends[event["id"]] * 1000, "failed" in event["args"]) for event in trace.inferences)
+    assert len(spans) == len(runs) == 64
+    late = []
+    for run_made, (start, end, failed) in zip(runs, spans):
+        assert run_made["start"] <= start + 1 and end <= run_made["ended"] + 1, (run_made, start, end)
+        assert failed == run_made["failed"], (run_made, start, end)
+        late.append(run_made["ended"] - end)
+    assert sorted(late)[len(late) // 2] < 20000, "callbacks begin %s ns before they read the clock" % late
+    own, = trace.programs(runtime="onnxruntime")
+    assert (own["recorded"], own["errors"], own["latency_ns"]["count"]) == (64, 8, 64), own
+    calls = {call.start: call for call in trace.of("RunAsync")}
+    assert len(calls) == 64 and own["call_ns"]["count"] == 64
+    assert own["latency_ns"]["max"] == round(max(end - start for start, end, _ in spans)), own
+
+
+def test_async_generated_callback():
+    """A callback without a file has no probe: that is counted, and so is every inference without an end."""
+    _, trace, _ = record_command(asynchronous(RELEASES[0], "--generated"), "--wait-limit", "30s")
+    assert trace.losses() == {"callbacks": 1, "unpaired": 64}, trace.losses()
+    own, = trace.programs(runtime="onnxruntime")
+    assert own["recorded"] == 64 and "latency_ns" not in own, own

@@ -2,6 +2,7 @@
 """ONNX Runtime in Python, Debian's python3-onnxruntime in a root of its own, as a program in a container has it: a module that exports
 nothing, and calls InferenceSession by itself."""
 
+import glob
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ from operator_checks import check_operators, check_profile
 from ort_profile import profiles
 
 RUN, LOAD, LOAD_BYTES = "InferenceSession::Run", "InferenceSession::Load", "InferenceSession::Load(bytes)"
+INITIALIZE, RELEASE = "InferenceSession::Initialize", "InferenceSession::~InferenceSession"
 
 
 def serve(path, *options, contained=False):
@@ -66,6 +68,26 @@ def test_from_the_start(given):
         assert names(trace) == {path_of(command)}, names(trace)
 
 
+def test_sessions():
+    """A session is loaded when it is initialised, and ends when it is released: by Python's clock, and ONNX Runtime's own profile."""
+    command = serve(model("small", hidden=512, batch=64), "--recreate", "--runs", 5)
+    prefix = os.path.join(os.path.dirname(path_of(command)), "sessions")
+    (result,), trace, _ = record_command([*command, "--profile", prefix], "--wait-limit", "30s")
+    loads, inits, ends = trace.of(LOAD), trace.of(INITIALIZE), trace.of(RELEASE)
+    programs = sorted(trace.programs(runtime="onnxruntime"), key=lambda program: program["loaded_us"])
+    assert len(loads) == len(inits) == len(ends) == len(programs) == len(result["sessions"]) == 2
+    for number, (began, made, releasing, released) in enumerate(result["sessions"]):
+        load, init, end, program = loads[number], inits[number], ends[number], programs[number]
+        assert began / 1000 <= load.start < load.end <= init.start < init.end <= made / 1000, (load.start, init.end)
+        assert releasing / 1000 <= end.start <= released / 1000, (releasing, end.start, released)
+        assert abs(program["loaded_us"] - init.end) < 0.01 and program["released_us"] == end.start, program
+        profile, = glob.glob("%s-%d_*.json" % (prefix, number))
+        with open(profile, encoding="utf-8") as file:
+            steps = {event["name"]: event["dur"] for event in json.load(file) if event["cat"] == "Session"}
+        for name, call in (("model_loading_uri", load), ("session_initialization", init)):
+            assert steps[name] <= call.duration + 1 <= 1.1 * steps[name] + 20000, (name, steps[name], call.duration)
+
+
 @cases("path", "bytes")
 def test_late_attach(given):
     """A server that runs already, with threads: nothing was seen loading, and the names are there."""
@@ -97,10 +119,10 @@ def test_sites():
     result = run([need(XPUTRACE, "collector"), "list", "sites", "--file", library, "--format", "json"])
     assert result.status == 0, result.stderr
     found = {site["function"]: site for site in json.loads(result.stdout)}
-    assert set(found) == {RUN, LOAD, LOAD_BYTES}, set(found)
+    assert set(found) == {RUN, LOAD, LOAD_BYTES, INITIALIZE, RELEASE}, set(found)
     starts = function_starts(library)
     for site in found.values():
-        assert site["found_by"] == "string" and site["class"] != "stepped", site
+        assert site["found_by"] == ("class" if site["function"] == RELEASE else "string") and site["class"] != "stepped", site
         assert site["function_offset"] in starts, "%s: no function begins at %#x" % (site["function"], site["function_offset"])
 
 

@@ -200,3 +200,17 @@ def test_regions():
     compare("vaccel", results, trace)
     regions = [event for event in trace.events if event["ph"] == "X" and event.get("cat", "") == "region,vaccel"]
     assert len(regions) == 30 and {event["name"] for event in regions} == {"vaccel_user_region"}
+
+
+def test_callbacks():
+    """Launches on a stream end when the function is called that was handed over for it: each before the next one begins."""
+    results, trace = record_late(standin("hip", "--calls", 50, "--callbacks"), "--wait-limit", "30s")
+    trace.check()
+    assert not trace.losses(), trace.losses()
+    launches = trace.of("hipLaunchKernel", "hipModuleLaunchKernel")
+    synchronised, = trace.of("hipDeviceSynchronize")
+    own = [program["latency_ns"] for program in trace.programs(runtime="hip") if program.get("calls")]
+    assert len(launches) == len(trace.of("stream callback")) == sum(one["count"] for one in own) == 50, own
+    # One after the other, where all ended by the last wait would overlap.
+    took = (synchronised.start - min(call.start for call in launches)) * 1000
+    assert 50 * 15000 < sum(one["sum"] for one in own) < took, "%s of %d ns" % (own, took)

@@ -37,6 +37,27 @@ Test(describe_call, references)
 	description_free(toy);
 }
 
+Test(describe_call, methods)
+{
+	struct description *toy = parse(
+		TOY("{\"method_of\": \"toy::Toy\", \"slot\": 1, \"file\": \"libtoy*\", \"name\": \"Toy::~Toy\","
+		    " \"role\": \"program.unload\", \"entry_only\": true, \"fetch\": {\"program\": \"arg0\"}}"));
+	static const struct refused cases[] = {
+		{ TOY("{\"method_of\": \"toy::Toy\", \"file\": \"libtoy*\", \"name\": \"t\", " RUN "}"),
+		  "toy.json:7: calls[0].method_of: needs the slot of its virtual table" },
+		{ TOY("{\"method_of\": \"toy::Toy\", \"slot\": 1, \"name\": \"t\", " RUN "}"),
+		  "toy.json:7: calls[0].method_of: is looked for in few files: 'file' must say what they are called" },
+		{ TOY("{\"method_of\": \"toy::Toy\", \"slot\": 1, \"file\": \"libtoy*\", " RUN "}"),
+		  "toy.json:7: calls[0]: a function that is not found by its symbol needs a name" },
+	};
+
+	cr_expect_eq(toy->calls[0].locate, LOCATE_VIRTUAL);
+	cr_expect_str_eq(toy->calls[0].method_of, "toy::Toy");
+	cr_expect_eq(toy->calls[0].slot, 1);
+	description_free(toy);
+	EXPECT_ALL_REFUSED(cases);
+}
+
 Test(describe_call, slots)
 {
 	struct description *toy = parse(TABLE_HEAD "{\"slot\": 0, \"name\": \"Open\", " RUN "},"
@@ -56,9 +77,10 @@ Test(describe_call, slots)
 Test(describe_call, locate_mistakes)
 {
 	static const struct refused cases[] = {
-		{ TOY("{}"), "toy.json:7: calls[0]: must have one of symbol, symbols, slot, probe and refers_to" },
+		{ TOY("{}"),
+		  "toy.json:7: calls[0]: must have one of symbol, symbols, slot, probe, refers_to, callback_of and method_of" },
 		{ TOY("{\n\"symbol\": \"a\", \"symbols\": [\"b\"], " RUN "}"),
-		  "toy.json:7: calls[0]: must have one of symbol, symbols, slot, probe and refers_to" },
+		  "toy.json:7: calls[0]: must have one of symbol, symbols, slot, probe, refers_to, callback_of and method_of" },
 		{ TOY("{\n\"symbol\": 3, " RUN "}"), "toy.json:8: calls[0].symbol: must be a string" },
 		{ TOY("{\n\"symbol\": \"a b\", " RUN "}"),
 		  "toy.json:8: calls[0].symbol: is no symbol: only printable ASCII without blanks" },
@@ -80,7 +102,7 @@ Test(describe_call, locate_mistakes)
 		{ TABLE_HEAD "{\"slot\": \"1\", \"name\": \"a\", " RUN "}]}",
 		  "toy.json:2: calls[0].slot: must be a number" },
 		{ TABLE_HEAD "{\"slot\": 1, " RUN "}]}",
-		  "toy.json:2: calls[0]: a function that is found by its slot, or by what it refers to, needs a name" },
+		  "toy.json:2: calls[0]: a function that is not found by its symbol needs a name" },
 		{ TABLE_HEAD "{\"slot\": 9, \"name\": \"a\", " RUN "},\n{\"slot\": 9, \"name\": \"b\", " RUN "}]}",
 		  "toy.json:3: calls[1].slot: slot 9 is described twice" },
 		{ TOY("{\"symbol\": \"a\", \"name\": \"\", " RUN "}"), "toy.json:7: calls[0].name: must not be empty" },
@@ -89,7 +111,7 @@ Test(describe_call, locate_mistakes)
 		{ TOY("{\"refers_to\": \"a short\", \"file\": \"liba*\", \"name\": \"a\", " RUN "}"),
 		  "toy.json:7: calls[0].refers_to: must have 8 to 255 bytes" },
 		{ TOY("{\"refers_to\": \"a string\", \"file\": \"liba*\", " RUN "}"),
-		  "toy.json:7: calls[0]: a function that is found by its slot, or by what it refers to, needs a name" },
+		  "toy.json:7: calls[0]: a function that is not found by its symbol needs a name" },
 	};
 
 	EXPECT_ALL_REFUSED(cases);
@@ -110,7 +132,7 @@ Test(describe_call, role_mistakes)
 {
 #define KNOWN                                                                                                  \
 	"(known: program.load program.name program.unload execute enqueue wait launch copy alloc free select " \
-	"region.begin region.end codeobj.load codeobj.unload resolve region.name region.release region.print region)"
+	"region.begin region.end codeobj.load codeobj.unload resolve region.name region.release region.print region mark stream callback program.ready)"
 	static const struct refused cases[] = {
 		{ TOY("{\"symbol\": \"a\"}"), "toy.json:7: calls[0]: role is missing" },
 		{ TOY("{\"symbol\": \"a\", \"role\": 4}"), "toy.json:7: calls[0].role: must be a string" },
@@ -166,8 +188,6 @@ Test(describe_call, entry_only)
 	static const struct refused cases[] = {
 		{ TOY("{\"symbol\": \"a\", \"entry_only\": true, " RUN "}"),
 		  "toy.json:7: calls[0].entry_only: when a call of role execute returns is what it is for" },
-		{ TOY("{\"symbol\": \"a\", \"entry_only\": true, \"role\": \"wait\"}"),
-		  "toy.json:7: calls[0].entry_only: when a call of role wait returns is what it is for" },
 		{ TOY("{\"symbol\": \"a\", \"entry_only\": true, \"role\": \"copy\",\n\"success\": \"zero\"}"),
 		  "toy.json:8: calls[0].success: is not known at the entry, and the call is entry_only" },
 		{ TOY("{\"symbol\": \"a\", \"entry_only\": 1, \"role\": \"copy\"}"),
@@ -180,6 +200,51 @@ Test(describe_call, entry_only)
 	cr_expect_eq(toy->calls[0].wire.flags, XPT_SPEC_ENTRY_ONLY);
 	cr_expect_eq(toy->calls[1].wire.flags, 0);
 	cr_expect_eq(toy->calls[2].wire.flags, XPT_SPEC_ENTRY_ONLY | XPT_SPEC_CONTROL);
+	description_free(toy);
+	EXPECT_ALL_REFUSED(cases);
+}
+
+#define HANDS_OVER "{\"symbol\": \"a\", \"role\": \"callback\", \"fetch\": {\"callback\": \"arg2\"}}"
+
+Test(describe_call, callbacks)
+{
+	struct description *toy = parse(TOY(
+		"{\"symbol\": \"a\", \"role\": \"enqueue\", \"fetch\": {\"program\": \"arg0\", \"key\": \"arg1\", \"callback\": \"arg2\"}},"
+		"{\"callback_of\": \"a\", \"name\": \"a's callback\", \"role\": \"wait\", \"success\": \"null\","
+		" \"fetch\": {\"key\": \"arg0\", \"status\": \"arg1\"}}"));
+	const struct call_spec *call = &toy->calls[1];
+	static const struct refused cases[] = {
+		{ TOY(HANDS_OVER),
+		  "toy.json:7: calls[0]: fetches a callback, and none is described as callback_of 'a'" },
+		{ TOY("{\"symbol\": \"a\", \"role\": \"callback\"}"),
+		  "toy.json:7: calls[0]: role callback needs a fetch of callback" },
+		{ TOY("{\"symbol\": \"a\", \"role\": \"callback\", \"success\": \"zero\",\n"
+		      "\"fetch\": {\"callback\": \"arg2@return\"}}"),
+		  "toy.json:8: calls[0].fetch.callback: must be an address that is known when the call begins: \"arg2\"" },
+		{ TOY(HANDS_OVER ",\n{\"callback_of\": \"b\", \"name\": \"c\", \"role\": \"wait\"}"),
+		  "toy.json:7: calls[0]: fetches a callback, and none is described as callback_of 'a'" },
+		{ TOY("{\"symbol\": \"a\", \"role\": \"free\", \"fetch\": {\"address\": \"arg0\"}},\n"
+		      "{\"callback_of\": \"a\", \"name\": \"c\", \"role\": \"wait\"}"),
+		  "toy.json:8: calls[1]: no call 'a' fetches a callback" },
+		{ TOY(HANDS_OVER ",\n{\"callback_of\": \"a\", \"role\": \"wait\"}"),
+		  "toy.json:8: calls[1]: a function that is not found by its symbol needs a name" },
+		{ TOY(HANDS_OVER ",\n{\"callback_of\": \"a\", \"name\": \"c\", \"role\": \"copy\"}"),
+		  "toy.json:8: calls[1].role: must be wait: that is what a callback ends" },
+		{ TOY(HANDS_OVER
+		      ",\n{\"callback_of\": \"a\", \"name\": \"c\", \"role\": \"wait\", \"success\": \"zero\"}"),
+		  "toy.json:8: calls[1]: a callback is given its status: success needs a fetch of it" },
+		{ TOY(HANDS_OVER ",\n{\"callback_of\": \"a\", \"file\": \"b\", \"name\": \"c\", \"role\": \"wait\"}"),
+		  "toy.json:8: calls[1].file: is for functions that are found by their symbols, or by what they refer to" },
+	};
+
+	cr_expect_eq(toy->calls[0].wire.flags, XPT_SPEC_SAMPLED | XPT_SPEC_BY_PROGRAM | XPT_SPEC_CALLBACK);
+	cr_expect_eq(call->locate, LOCATE_CALLBACK);
+	cr_expect_str_eq(call->callback_of, "a");
+	cr_expect_eq(call->wire.flags, XPT_SPEC_ENTRY_ONLY);
+	cr_expect_eq(call->wire.success, XPT_SUCCESS_ZERO64);
+	cr_expect_eq(call->wire.fetches, 2);
+	cr_expect_eq(call->wire.fetch[1].meaning, XPT_MEANING_STATUS);
+	cr_expect_not(call->wire.fetch[1].at_return);
 	description_free(toy);
 	EXPECT_ALL_REFUSED(cases);
 }

@@ -121,7 +121,7 @@ Test(describe_description, mistakes)
 		{ HEAD "\"calls\": [{\"probe\": \"a:b\", \"role\": \"copy\"}]}",
 		  "toy.json:2: calls[0].probe: is a place, not a function that returns: the call must be entry_only" },
 		{ HEAD "\"calls\": [{\"probe\": \"a:b\", \"symbol\": \"c\", \"role\": \"copy\"}]}",
-		  "toy.json:2: calls[0]: must have one of symbol, symbols, slot, probe and refers_to" },
+		  "toy.json:2: calls[0]: must have one of symbol, symbols, slot, probe, refers_to, callback_of and method_of" },
 		{ HEAD "\"calls\": {}}", "toy.json:2: calls: must be an array with at least one call" },
 		{ HEAD "\"calls\": []}", "toy.json:2: calls: must be an array with at least one call" },
 	};

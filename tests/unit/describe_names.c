@@ -45,10 +45,10 @@ Test(describe_names, unknown)
 	cr_expect_str_eq(code_source_name(XPT_CODE_NONE), "unknown");
 	cr_expect_str_eq(code_source_name(5), "unknown");
 	cr_expect_str_eq(role_name(0), "unknown");
-	cr_expect_str_eq(role_name(27), "unknown");
+	cr_expect_str_eq(role_name(29), "unknown");
 	cr_expect_str_eq(role_name(-1), "unknown");
 	cr_expect_str_eq(meaning_name(0), "unknown");
-	cr_expect_str_eq(meaning_name(23), "unknown");
+	cr_expect_str_eq(meaning_name(24), "unknown");
 	cr_expect_eq(role_from_name("Execute"), -ENOENT);
 	cr_expect_eq(role_from_name(""), -ENOENT);
 	cr_expect_eq(role_from_name("unknown"), -ENOENT);

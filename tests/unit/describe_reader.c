@@ -39,10 +39,11 @@ Test(describe_reader, messages_hold_no_control_bytes)
 					      "libraries identify over in_order table operators names statuses calls)");
 	expect_refused("{\"\\u009b2J\": 1}", "toy.json:1: ??2J: unknown key (known: schema runtime title note "
 					     "libraries identify over in_order table operators names statuses calls)");
-	expect_refused(TOY("{\"symbol\": \"toy_run\", \"role\": \"\\u001b]0;x\\u0007\"}"),
-		       "toy.json:7: calls[0].role: unknown role '?]0;x?' (known: program.load program.name "
-		       "program.unload execute enqueue wait launch copy alloc free select region.begin region.end "
-		       "codeobj.load codeobj.unload resolve region.name region.release region.print region)");
+	expect_refused(
+		TOY("{\"symbol\": \"toy_run\", \"role\": \"\\u001b]0;x\\u0007\"}"),
+		"toy.json:7: calls[0].role: unknown role '?]0;x?' (known: program.load program.name "
+		"program.unload execute enqueue wait launch copy alloc free select region.begin region.end "
+		"codeobj.load codeobj.unload resolve region.name region.release region.print region mark stream callback program.ready)");
 }
 
 Test(describe_reader, deep_nesting)
@@ -86,12 +87,12 @@ Test(describe_reader, members)
 		  "note libraries identify over in_order table operators names statuses calls)" },
 		{ "{\n\"schema\": 1,\n\"title\": \"x\",\n\"schema\": 1\n}", "toy.json:4: schema: is there twice" },
 		{ TOY("{\n\"symbol\": \"toy_run\",\n\"role\": \"execute\",\n\"fetches\": {}}"),
-		  "toy.json:10: calls[0].fetches: unknown key (known: symbol symbols slot probe refers_to file name role success fetch "
+		  "toy.json:10: calls[0].fetches: unknown key (known: symbol symbols slot probe refers_to callback_of method_of file name role success fetch "
 		  "code entry_only note)" },
 		{ TOY("{\"symbol\": \"toy_run\", \"role\": \"execute\",\n\"fetch\": {\"program\": \"arg0\",\n"
 		      "\"Size\": \"arg1\"}}"),
 		  "toy.json:9: calls[0].fetch.Size: unknown key (known: program key name size core stream status parent "
-		  "address count length keys blocking ordered when tokens position sequence next_sequence)" },
+		  "address count length keys blocking ordered when tokens position sequence next_sequence callback)" },
 		{ TOY("{\"symbol\": \"toy_run\", \"role\": \"execute\",\n\"fetch\": {\"program\": \"arg0\",\n"
 		      "\"program\": \"arg1\"}}"),
 		  "toy.json:9: calls[0].fetch.program: is there twice" },

@@ -62,7 +62,7 @@ static void check_spec(const struct call_spec *call, const char *runtime)
 		cr_expect_eq(spec->fetches, 4);
 		return;
 	}
-	cr_expect(spec->role >= XPT_ROLE_PROGRAM_LOAD && spec->role <= XPT_ROLE_STREAM);
+	cr_expect(spec->role >= XPT_ROLE_PROGRAM_LOAD && spec->role <= XPT_ROLE_PROGRAM_READY);
 	cr_expect(spec->role <= XPT_ROLE_RESOLVE || spec->role >= XPT_ROLE_REGION_NAME, "internal");
 	cr_assert_leq(spec->fetches, XPT_FETCH_MAX, "%s %s", runtime, call->function);
 	for (unsigned int i = 0; i < spec->fetches; i++) {
@@ -239,7 +239,12 @@ static const struct {
 	  "RunAsync",
 	  XPT_ROLE_ENQUEUE,
 	  XPT_SUCCESS_ZERO64,
-	  { ARGUMENT(PROGRAM, 0), ARGUMENT(KEY, 9), STATUS64 } },
+	  { ARGUMENT(PROGRAM, 0), ARGUMENT(KEY, 7), ARGUMENT(CALLBACK, 8), STATUS64 } },
+	{ "onnxruntime",
+	  "RunAsyncCallback",
+	  XPT_ROLE_WAIT,
+	  XPT_SUCCESS_ZERO64,
+	  { ARGUMENT(KEY, 1), ARGUMENT(STATUS, 3) } },
 	{ "onnxruntime", "ReleaseSession", XPT_ROLE_PROGRAM_UNLOAD, XPT_SUCCESS_ALWAYS, { ARGUMENT(PROGRAM, 0) } },
 
 	{ "opencl",
@@ -273,6 +278,8 @@ static const struct {
 	  { { XPT_MEANING_KEYS, 1, XPT_TYPE_U64, true, 0, { 0, 0 }, 0 },
 	    { XPT_MEANING_COUNT, 0, XPT_TYPE_U32, false, 0, { 0, 0 }, 0 },
 	    STATUS32 } },
+	{ "opencl", "clSetEventCallback", XPT_ROLE_CALLBACK, XPT_SUCCESS_ZERO32, { ARGUMENT(CALLBACK, 2), STATUS32 } },
+	{ "opencl", "event callback", XPT_ROLE_WAIT, XPT_SUCCESS_ZERO32, { ARGUMENT(KEY, 0), NARROW(STATUS, 1, S32) } },
 	{ "opencl", "clFinish", XPT_ROLE_WAIT, XPT_SUCCESS_ZERO32, { ARGUMENT(STREAM, 0), STATUS32 } },
 	{ "opencl", "clCreateBuffer", XPT_ROLE_ALLOC, XPT_SUCCESS_NONZERO, { RESULT(ADDRESS), ARGUMENT(SIZE, 2) } },
 
@@ -532,8 +539,8 @@ Test(describe_runtimes, slots)
 		cr_expect_eq(call->locate, LOCATE_SLOT);
 		cr_expect_eq(call->slot, slots[i].slot, "%s", slots[i].function);
 	}
-	/* and three functions of the Python module */
-	cr_expect_eq(onnxruntime->call_count + pjrt->call_count, sizeof(slots) / sizeof(slots[0]) + 3);
+	/* and five functions of the Python module, and a callback */
+	cr_expect_eq(onnxruntime->call_count + pjrt->call_count, sizeof(slots) / sizeof(slots[0]) + 6);
 	cr_expect_str_eq(onnxruntime->table.accessor, "OrtGetApiBase");
 	cr_assert_eq(onnxruntime->table.through_count, 1);
 	cr_expect_eq(onnxruntime->table.through[0], 0);

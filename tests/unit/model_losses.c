@@ -8,7 +8,7 @@ Test(model_losses, every_cause_has_its_own_name_and_description)
 {
 	unsigned int a, b;
 
-	for (a = 0; a <= XPT_LOSS_KEYS; a++) {
+	for (a = 0; a <= XPT_LOSS_CALLBACKS; a++) {
 		cr_assert_neq(strcmp(loss_name(a), "unknown"), 0);
 		cr_assert_eq(strspn(loss_name(a), "abcdefghijklmnopqrstuvwxyz_"), strlen(loss_name(a)));
 		for (b = 0; b < a; b++) {

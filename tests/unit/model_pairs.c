@@ -316,6 +316,15 @@ Test(model_pairs, what_a_mark_stands_for_ends_with_it)
 	flush(f);
 	cr_assert_eq(f->kinds[EVENT_INFERENCE], 3);
 	cr_assert_eq(inference(f, 2)->start, 110);
+	/* What it is for may have ended before it returns: a callback was called. */
+	on_stream(f, LAUNCH, 3, 0, 250, 0);
+	CALL_1(f, WAIT, 1, 8, 261, 261, 1, U(98));
+	CALL_1(f, MARK, 1, 7, 260, 270, 3, U(98), U(3), U(0));
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 5);
+	cr_assert_eq(inference(f, 3)->start, 140);
+	cr_assert_eq(inference(f, 4)->start, 250);
+	cr_assert_eq(inference(f, 4)->end, 261);
 	fixture_free(f);
 }
 
@@ -423,6 +432,41 @@ Test(model_pairs, a_wait_that_returns_before_the_enqueue_does)
 	enqueue(f, 77, 3, 200, 210);
 	flush(f);
 	cr_assert_eq(f->kinds[EVENT_INFERENCE], 1);
+	fixture_free(f);
+}
+
+/* A callback is recorded when it is called: that is the end, before the call that handed it over has returned. */
+Test(model_pairs, a_callback_ends_it_when_it_begins)
+{
+	struct call_record callback = call_make(TOY_WAIT, 1, 8, 105, 105, 3, U(77), U(1), U(-5));
+	struct fixture *f = fixture_toy();
+
+	callback.call.flags = XPT_CALL_NO_END;
+	cr_assert_eq(feed_call(f, callback), 0);
+	enqueue(f, 77, 3, 100, 110);
+	flush(f);
+	cr_assert_not_null(inference(f, 0));
+	cr_assert_eq(inference(f, 0)->start, 100);
+	cr_assert_eq(inference(f, 0)->end, 105);
+	cr_assert_eq(inference(f, 0)->outcome, OUTCOME_FAILED);
+	cr_assert_eq(inference(f, 0)->status, -5);
+	fixture_free(f);
+}
+
+Test(model_pairs, a_wait_that_is_not_seen_to_return_ends_nothing)
+{
+	struct call_record wait = call_make(TOY_WAIT, 1, 8, 120, 120, 3, U(77), U(1), U(0));
+	struct fixture *f = fixture_toy();
+
+	wait.call.flags = XPT_CALL_NO_END;
+	wait.call.valid = 3; /* without its status */
+	enqueue(f, 77, 3, 100, 110);
+	cr_assert_eq(feed_call(f, wait), 0);
+	flush(f);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 0);
+	wait_key(f, 77, 1, 0, 130, 140);
+	flush(f);
+	cr_assert_eq(inference(f, 0)->end, 140);
 	fixture_free(f);
 }
 

@@ -298,3 +298,20 @@ Test(model_programs, the_core_is_that_of_the_load_or_of_what_it_is_made_of)
 	cr_assert_eq(toy_program(f, 1, 5, 1)->core, 4);
 	fixture_free(f);
 }
+
+Test(model_programs, a_program_is_loaded_when_it_is_ready)
+{
+	struct fixture *f = fixture_toy();
+
+	feed_spec(f, TOY_PLACE, 0, "toy_ready", "program.ready", XPT_SUCCESS_ZERO32, F("program", "u64") "," STATUS);
+	toy_load(f, 5, "one", 10, 20);
+	CALL_1(f, TOY_PLACE, 1, 1, 30, 50, 2, U(5), U(0));
+	toy_load(f, 6, "two", 60, 70);
+	CALL_1(f, TOY_PLACE, 1, 1, 80, 90, 2, U(6), U(-5)); /* fails */
+	cr_assert_eq(model_flush(f->model), 0);
+	cr_assert_str_eq(toy_program(f, 1, 5, 0)->name, "one");
+	cr_assert_eq(toy_program(f, 1, 5, 0)->loaded, 50);
+	cr_assert_null(toy_program(f, 1, 5, 1), "it is the same one");
+	cr_assert_eq(toy_program(f, 1, 6, 0)->loaded, 70);
+	fixture_free(f);
+}

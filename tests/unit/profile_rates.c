@@ -35,9 +35,9 @@ static struct toy *toy_there(__u64 handle, const char *name)
 Test(profile_rates, nothing_without_handles)
 {
 	cr_assert_eq(stage->sample_every, XPT_SAMPLE_NONE);
-	cr_assert_eq(stage->roles, 1u << XPT_ROLE_PROGRAM_LOAD | 1u << XPT_ROLE_PROGRAM_NAME |
-					   1u << XPT_ROLE_PROGRAM_UNLOAD | 1u << XPT_ROLE_RESOLVE |
-					   1u << XPT_ROLE_TABLE | 1u << XPT_ROLE_LOADER);
+	cr_assert_eq(stage->roles, 1u << XPT_ROLE_PROGRAM_LOAD | 1u << XPT_ROLE_PROGRAM_READY |
+					   1u << XPT_ROLE_PROGRAM_NAME | 1u << XPT_ROLE_PROGRAM_UNLOAD |
+					   1u << XPT_ROLE_RESOLVE | 1u << XPT_ROLE_TABLE | 1u << XPT_ROLE_LOADER);
 	toy_there(1, "net");
 	cr_assert_eq(stage->defaults_said, 1);
 	cr_assert_eq(stage->rates_said, 0);

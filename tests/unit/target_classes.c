@@ -45,6 +45,7 @@ Test(target_classes, one_base, .fini = support_cleanup)
 
 	cr_assert_eq(classes.class_count, 2);
 	cr_assert_eq(classes.method_count, 2, "that of the base itself is none");
+	cr_assert_gt(classes.own[0], classes.methods[1].method, "f3 lies behind f2");
 	cr_assert_eq(classes.tables, 2);
 	expect(&classes, 0, "3One");
 	expect(&classes, 1, "3Two");

@@ -5,16 +5,20 @@
  *
  * With --ends, what is enqueued is waited for in every way that there is, and the line has what the device says of each: an array of
  * "launches" with the way, when its call began, when the wait for it had returned (ns), and for how long it was queued and
- * ran by clGetEventProfilingInfo(). With --long-list N, N are enqueued and waited for in one list.
+ * ran by clGetEventProfilingInfo(), and when it ended (ns, CLOCK_MONOTONIC, where the device has PoCL's clock). With --long-list N, N are enqueued and waited for in one list. With --callbacks N, it hands over so many
+ * callbacks for an event that there is not: the first 1000 addresses are in the C library, the others in no file.
  *
- * opencl [--wait-for-go] [--ends | --long-list N] [ENQUEUES]
+ * opencl [--wait-for-go] [--ends | --long-list N | --callbacks N] [ENQUEUES]
  */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <inttypes.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ledger.h"
@@ -129,9 +133,9 @@ static void step(struct compute *compute, struct ledger *ledger, unsigned long n
 
 /* ---- all ways to wait ---- */
 
-enum way { WAY_WAIT, WAY_LIST, WAY_FINISH, WAY_READ, WAY_POLL, WAY_MARKER, WAY_LATER_READ, WAYS };
+enum way { WAY_WAIT, WAY_LIST, WAY_FINISH, WAY_READ, WAY_POLL, WAY_MARKER, WAY_LATER_READ, WAY_CALLBACK, WAYS };
 
-static const char *const way_names[] = { "wait", "list", "finish", "read", "poll", "marker", "later read" };
+static const char *const way_names[] = { "wait", "list", "finish", "read", "poll", "marker", "later read", "callback" };
 
 #define LAUNCHES_MAX 4096
 
@@ -141,6 +145,7 @@ static struct launch {
 	uint64_t start, end;
 } launches[LAUNCHES_MAX];
 static size_t launch_count;
+static sem_t called;
 
 static void poll_event(cl_event event)
 {
@@ -151,6 +156,14 @@ static void poll_event(cl_event event)
 		      "status");
 		usleep(100);
 	}
+}
+
+static void CL_CALLBACK event_called(cl_event event, cl_int status, void *launch)
+{
+	((struct launch *)launch)->end = clock_now();
+	(void)event;
+	check(status, "status of a callback");
+	sem_post(&called);
 }
 
 /* Enqueues count of them, and waits for all in one of the ways. */
@@ -181,6 +194,14 @@ static void wait_in(struct compute *compute, cl_command_queue queue, cl_kernel k
 			launches[first + i].end = clock_now();
 		}
 		return;
+	case WAY_CALLBACK:
+		for (size_t i = 0; i < count; i++)
+			check(clSetEventCallback(events[i], CL_COMPLETE, event_called, &launches[first + i]),
+			      "callback");
+		check(clFlush(queue), "flush");
+		for (size_t i = 0; i < count; i++)
+			sem_wait(&called);
+		return;
 	case WAY_LIST:
 		check(clWaitForEvents(count, events), "wait");
 		break;
@@ -209,6 +230,11 @@ static void wait_in(struct compute *compute, cl_command_queue queue, cl_kernel k
 static void launches_print(void)
 {
 	cl_ulong queued = 0, started = 0, ended = 0;
+	struct timespec raw;
+	uint64_t behind;
+
+	clock_gettime(CLOCK_MONOTONIC_RAW, &raw);
+	behind = clock_now() - (uint64_t)raw.tv_sec * 1000000000 - (uint64_t)raw.tv_nsec;
 
 	printf("{\"runtime\":\"opencl\",\"pid\":%d,\"libraries\":[],\"launches\":[", getpid());
 	for (size_t i = 0; i < launch_count; i++) {
@@ -218,9 +244,9 @@ static void launches_print(void)
 		check(clGetEventProfilingInfo(launch->event, CL_PROFILING_COMMAND_START, 8, &started, NULL), "start");
 		check(clGetEventProfilingInfo(launch->event, CL_PROFILING_COMMAND_END, 8, &ended, NULL), "end");
 		printf("%s{\"way\":\"%s\",\"start\":%" PRIu64 ",\"end\":%" PRIu64 ",\"queued\":%" PRIu64
-		       ",\"ran\":%" PRIu64 "}",
+		       ",\"ran\":%" PRIu64 ",\"ended\":%" PRIu64 "}",
 		       i ? "," : "", way_names[launch->way], launch->start, launch->end, (uint64_t)(started - queued),
-		       (uint64_t)(ended - started));
+		       (uint64_t)(ended - started), ended + behind);
 		clReleaseEvent(launch->event);
 	}
 	printf("]}\n");
@@ -264,6 +290,22 @@ static int all_ways(struct compute *compute, size_t list)
 	return 0;
 }
 
+static int hand_over(unsigned long count)
+{
+	char *nothing = mmap(NULL, count, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void (*callback)(cl_event, cl_int, void *);
+	unsigned long refused = 0;
+
+	for (unsigned long i = 0; i < count && nothing != MAP_FAILED; i++) {
+		const char *address = i < 1000 ? (const char *)printf + i : nothing + i;
+
+		memcpy(&callback, &address, sizeof(callback));
+		refused += clSetEventCallback(NULL, CL_COMPLETE, callback, NULL) == CL_INVALID_EVENT;
+	}
+	printf("{\"runtime\":\"opencl\",\"pid\":%d,\"libraries\":[],\"refused\":%lu}\n", getpid(), refused);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct ledger *ledger = ledger_new();
@@ -271,6 +313,9 @@ int main(int argc, char **argv)
 	struct compute compute;
 	char line[8];
 
+	if (argc > 2 && strcmp(argv[1], "--callbacks") == 0)
+		return hand_over(strtoul(argv[2], NULL, 10));
+	sem_init(&called, 0, 0);
 	compute_create(&compute);
 	if (argc > 1 && strcmp(argv[1], "--ends") == 0)
 		return all_ways(&compute, 0);

@@ -409,6 +409,7 @@ static const struct option long_options[] = {
 	{ "load-first", no_argument, NULL, 'l' },
 	{ "reload", no_argument, NULL, 'R' },
 	{ "resolve", no_argument, NULL, 'a' },
+	{ "callbacks", no_argument, NULL, 'b' },
 	{ "fork", required_argument, NULL, 'F' },
 	{ "exec", no_argument, NULL, 'x' },
 	{ "crash", no_argument, NULL, 'c' },
@@ -448,6 +449,7 @@ static void __attribute__((noreturn)) usage(int status)
 	      "  --dlopen          open the library only after that, and call at once\n"
 	      "  --reload          afterwards release everything, load it under other names and run again\n"
 	      "  --resolve         cuda: launch through the address that the runtime hands out, every second time\n"
+	      "  --callbacks       hip: executions end in a callback instead of a wait\n"
 	      "  --fork N          children that do the same; each prints its own line\n"
 	      "  --exec            begin by executing itself again\n"
 	      "  --crash           end with a segmentation fault, after the result\n"
@@ -532,6 +534,9 @@ static void options_read(struct options *options, int argc, char **argv)
 			break;
 		case 'a':
 			options->resolve = true;
+			break;
+		case 'b':
+			options->callbacks = true;
 			break;
 		case 'F':
 			options->forks = number(optarg, 64);

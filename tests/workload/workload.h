@@ -22,6 +22,7 @@ struct options {
 	bool load_first;  /* programs are loaded before the go */
 	bool reload;	  /* afterwards: release, load under other names, run again */
 	bool resolve;	  /* use addresses that the runtime hands out */
+	bool callbacks;	  /* no waits: the runtime calls back when an execution has ended */
 	bool exec;
 	bool crash;
 	bool linger; /* after the result, until a line comes on standard input */

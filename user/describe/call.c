@@ -10,7 +10,24 @@
 #include "describe/call_code.h"
 #include "describe/call_fetches.h"
 
-enum { SYMBOL, SYMBOLS, SLOT, PROBE, REFERS_TO, ONLY_IN, NAME, ROLE, SUCCESS, FETCH, CODE, ENTRY_ONLY, NOTE, MEMBERS };
+enum {
+	SYMBOL,
+	SYMBOLS,
+	SLOT,
+	PROBE,
+	REFERS_TO,
+	CALLBACK_OF,
+	METHOD_OF,
+	ONLY_IN,
+	NAME,
+	ROLE,
+	SUCCESS,
+	FETCH,
+	CODE,
+	ENTRY_ONLY,
+	NOTE,
+	MEMBERS
+};
 
 static int by_name(const void *a, const void *b)
 {
@@ -141,17 +158,46 @@ static int read_reference(const struct reader *reader, const struct member *memb
 	return 0;
 }
 
+static int read_method(const struct reader *reader, const struct member *members, struct call_spec *call)
+{
+	const struct member *member = &members[METHOD_OF];
+	__s64 slot = 0;
+	int error = reader_string(reader, member->value, &member->place, &call->method_of);
+
+	call->locate = LOCATE_VIRTUAL;
+	if (!error && !members[SLOT].value)
+		return reader_error(reader, &member->place, "needs the slot of its virtual table");
+	if (!error && !members[ONLY_IN].value)
+		return reader_error(reader, &member->place,
+				    "is looked for in few files: 'file' must say what they are called");
+	if (!error)
+		error = reader_number(reader, &members[SLOT], 0, CALL_SLOT_MAX, &slot);
+	call->slot = slot;
+	return error;
+}
+
+/* The call that it names is looked for when all are there. */
+static int read_callback(const struct reader *reader, const struct member *members, struct call_spec *call)
+{
+	call->locate = LOCATE_CALLBACK;
+	return reader_string(reader, members[CALLBACK_OF].value, &members[CALLBACK_OF].place, &call->callback_of);
+}
+
 /* How the function is found and called. */
 static int read_locate(const struct reader *reader, const struct json_place *place, const struct member *members,
 		       bool has_table, struct calls_seen *seen, struct call_spec *call)
 {
-	int ways = !!members[SYMBOL].value + !!members[SYMBOLS].value + !!members[SLOT].value + !!members[PROBE].value +
-		   !!members[REFERS_TO].value;
+	int ways = !!members[SYMBOL].value + !!members[SYMBOLS].value +
+		   (members[SLOT].value || members[METHOD_OF].value) + !!members[PROBE].value +
+		   !!members[REFERS_TO].value + !!members[CALLBACK_OF].value;
 	int error;
 
 	if (ways != 1)
-		return reader_error(reader, place, "must have one of symbol, symbols, slot, probe and refers_to");
-	if (members[ONLY_IN].value && (members[SLOT].value || members[PROBE].value))
+		return reader_error(
+			reader, place,
+			"must have one of symbol, symbols, slot, probe, refers_to, callback_of and method_of");
+	if (members[ONLY_IN].value &&
+	    ((members[SLOT].value && !members[METHOD_OF].value) || members[PROBE].value || members[CALLBACK_OF].value))
 		return reader_error(reader, &members[ONLY_IN].place,
 				    "is for functions that are found by their symbols, or by what they refer to");
 	if (members[ONLY_IN].value) {
@@ -159,21 +205,24 @@ static int read_locate(const struct reader *reader, const struct json_place *pla
 		if (error)
 			return error;
 	}
-	if (members[SLOT].value)
+	if (members[METHOD_OF].value)
+		error = read_method(reader, members, call);
+	else if (members[SLOT].value)
 		error = read_slot(reader, members, has_table, seen, call);
 	else if (members[PROBE].value)
 		error = read_probe(reader, members, seen, call);
 	else if (members[REFERS_TO].value)
 		error = read_reference(reader, members, call);
+	else if (members[CALLBACK_OF].value)
+		error = read_callback(reader, members, call);
 	else
 		error = read_symbols(reader, members, seen, call);
 	if (error)
 		return error;
 	if (members[NAME].value)
 		return reader_string(reader, members[NAME].value, &members[NAME].place, &call->function);
-	if (call->locate == LOCATE_SLOT || call->locate == LOCATE_REFERENCE)
-		return reader_error(reader, place,
-				    "a function that is found by its slot, or by what it refers to, needs a name");
+	if (call->locate != LOCATE_PROBE && call->locate != LOCATE_SYMBOL)
+		return reader_error(reader, place, "a function that is not found by its symbol needs a name");
 	call->function = strdup(call->locate == LOCATE_PROBE ? call->probe : call->symbols[0]);
 	return call->function ? 0 : -ENOMEM;
 }
@@ -201,7 +250,7 @@ static int read_role(const struct reader *reader, const struct json_place *place
 		spec->role = role;
 		return 0;
 	}
-	for (role = XPT_ROLE_PROGRAM_LOAD; role <= XPT_ROLE_REGION && used < sizeof(known); role++)
+	for (role = XPT_ROLE_PROGRAM_LOAD; role <= XPT_ROLE_PROGRAM_READY && used < sizeof(known); role++)
 		if (!role_is_internal(role))
 			used += snprintf(known + used, sizeof(known) - used, " %s", role_name(role));
 	return reader_error(reader, &member->place, "unknown role '%.40s' (known:%s)", member->value->valuestring,
@@ -232,22 +281,26 @@ static int read_success(const struct reader *reader, const struct member *member
 			    member->value->valuestring);
 }
 
-static int read_entry_only(const struct reader *reader, const struct member *members, struct xpt_spec *spec)
+static int read_entry_only(const struct reader *reader, const struct member *members, struct call_spec *call)
 {
+	struct xpt_spec *spec = &call->wire;
 	bool entry_only = false;
 	int error = reader_bool(reader, &members[ENTRY_ONLY], &entry_only);
 
 	if (!error && !entry_only && members[PROBE].value)
 		return reader_error(reader, &members[PROBE].place,
 				    "is a place, not a function that returns: the call must be entry_only");
-	if (!error && spec->role == XPT_ROLE_REGION)
-		entry_only = true; /* its end is told in another way */
+	if (!error && call->locate == LOCATE_CALLBACK && spec->role != XPT_ROLE_WAIT)
+		return reader_error(reader, &members[ROLE].place, "must be wait: that is what a callback ends");
+	/* A region's end is told in another way; a callback begins when what it is for has ended. */
+	if (!error && (spec->role == XPT_ROLE_REGION || call->locate == LOCATE_CALLBACK))
+		entry_only = true;
 	if (error || !entry_only)
 		return error;
-	if (spec->role == XPT_ROLE_EXECUTE || spec->role == XPT_ROLE_WAIT)
+	if (spec->role == XPT_ROLE_EXECUTE)
 		return reader_error(reader, &members[ENTRY_ONLY].place,
 				    "when a call of role %s returns is what it is for", role_name(spec->role));
-	if (spec->success != XPT_SUCCESS_ALWAYS)
+	if (spec->success != XPT_SUCCESS_ALWAYS && !(call->locate == LOCATE_CALLBACK && call->has_status))
 		return reader_error(reader, &members[SUCCESS].place,
 				    "is not known at the entry, and the call is entry_only");
 	spec->flags |= XPT_SPEC_ENTRY_ONLY;
@@ -260,7 +313,8 @@ int call_spec_parse(const struct reader *reader, const cJSON *value, const struc
 	struct member members[MEMBERS] = {
 		[SYMBOL] = { .key = "symbol" },	      [SYMBOLS] = { .key = "symbols" },
 		[SLOT] = { .key = "slot" },	      [PROBE] = { .key = "probe" },
-		[REFERS_TO] = { .key = "refers_to" }, [ONLY_IN] = { .key = "file" },
+		[REFERS_TO] = { .key = "refers_to" }, [CALLBACK_OF] = { .key = "callback_of" },
+		[METHOD_OF] = { .key = "method_of" }, [ONLY_IN] = { .key = "file" },
 		[NAME] = { .key = "name" },	      [ROLE] = { .key = "role" },
 		[SUCCESS] = { .key = "success" },     [FETCH] = { .key = "fetch" },
 		[CODE] = { .key = "code" },	      [ENTRY_ONLY] = { .key = "entry_only" },
@@ -277,7 +331,7 @@ int call_spec_parse(const struct reader *reader, const cJSON *value, const struc
 	if (!error)
 		error = read_success(reader, &members[SUCCESS], call);
 	if (!error)
-		error = read_entry_only(reader, members, &call->wire);
+		error = read_entry_only(reader, members, call);
 	if (!error)
 		error = call_fetches_parse(reader, place, &members[FETCH], members[SUCCESS].value != NULL, call);
 	if (!error && members[CODE].value)
@@ -291,6 +345,8 @@ void call_spec_clear(struct call_spec *call)
 	free(call->function);
 	free(call->probe);
 	free(call->refers_to);
+	free(call->callback_of);
+	free(call->method_of);
 	free(call->file);
 	memset(call, 0, sizeof(*call));
 }

@@ -6,7 +6,7 @@
 
 #include "describe/fetch_member.h"
 
-#define MEANING_COUNT (XPT_MEANING_NEXT_SEQUENCE + 1)
+#define MEANING_COUNT (XPT_MEANING_CALLBACK + 1)
 #define INTERNAL (XPT_MEANING_INFERENCE - XPT_MEANING_LENGTH) /* meanings that descriptions do not have */
 #define MEMBER_COUNT (MEANING_COUNT - 1 - INTERNAL)
 #define OPERATOR_ARGUMENT_MAX 5 /* in a register on every architecture */
@@ -28,6 +28,7 @@ static const struct rule rules[] = {
 				    .needs_one = BIT(NAME) | BIT(PARENT),
 				    .flags = XPT_SPEC_CONTROL },
 	[XPT_ROLE_PROGRAM_UNLOAD] = { .needs = BIT(PROGRAM), .at_entry = true, .flags = XPT_SPEC_CONTROL },
+	[XPT_ROLE_PROGRAM_READY] = { .needs = BIT(PROGRAM), .at_entry = true, .flags = XPT_SPEC_CONTROL },
 	[XPT_ROLE_EXECUTE] = { .needs = BIT(PROGRAM), .at_entry = true, .flags = XPT_SPEC_SAMPLED },
 	[XPT_ROLE_ENQUEUE] = { .needs = BIT(PROGRAM), .at_entry = true, .flags = XPT_SPEC_SAMPLED },
 	[XPT_ROLE_LAUNCH] = { .at_entry = true, .flags = XPT_SPEC_SAMPLED },
@@ -44,6 +45,7 @@ static const struct rule rules[] = {
 	[XPT_ROLE_REGION] = { .nothing = true },
 	[XPT_ROLE_MARK] = { .needs = BIT(KEY) | BIT(STREAM) },
 	[XPT_ROLE_STREAM] = { .needs = BIT(STREAM) | BIT(ORDERED) },
+	[XPT_ROLE_CALLBACK] = { .needs = BIT(CALLBACK) },
 };
 
 struct parser {
@@ -79,10 +81,12 @@ static int check_fetch(void *context, const struct json_place *place, const stru
 	if (fetch->meaning == XPT_MEANING_STATUS) {
 		if (!parser->call->has_status)
 			return reader_error(reader, place, "needs success \"zero\" or \"null\"");
-		if (!fetch->at_return)
+		if (!fetch->at_return && parser->call->locate != LOCATE_CALLBACK)
 			return reader_error(reader, place, "must be read at the return");
 		return 0;
 	}
+	if (fetch->meaning == XPT_MEANING_CALLBACK && (fetch->at_return || fetch->tests || fetch->type != XPT_TYPE_U64))
+		return reader_error(reader, place, "must be an address that is known when the call begins: \"arg2\"");
 	if (fetch->meaning == XPT_MEANING_KEYS &&
 	    (!fetch->at_return || fetch->derefs || fetch->tests || fetch->type != XPT_TYPE_U64))
 		return reader_error(reader, place, "must be an address that is read at the return: \"arg1@return\"");
@@ -218,6 +222,8 @@ int call_fetches_parse(const struct reader *reader, const struct json_place *pla
 	for (size_t i = 0; i < MEMBER_COUNT && !error; i++)
 		if (parser.members[i].value)
 			error = add_fetch(&parser, &parser.members[i], meaning_of(i));
+	if (!error && call->has_status && call->locate == LOCATE_CALLBACK && !(fetched(spec) & BIT(STATUS)))
+		return reader_error(reader, place, "a callback is given its status: success needs a fetch of it");
 	if (!error && call->has_status && !(fetched(spec) & BIT(STATUS))) {
 		if (spec->fetches == XPT_FETCH_MAX)
 			return reader_error(reader, &member->place, "more than %d fetches with the status",
@@ -231,7 +237,7 @@ int call_fetches_parse(const struct reader *reader, const struct json_place *pla
 		error = check_call(&parser, where);
 	if (error)
 		return error;
-	spec->flags |= rules[spec->role].flags;
+	spec->flags |= rules[spec->role].flags | (fetched(spec) & BIT(CALLBACK) ? XPT_SPEC_CALLBACK : 0);
 	if (spec->flags & XPT_SPEC_SAMPLED && spec->fetch[0].meaning == XPT_MEANING_PROGRAM)
 		spec->flags |= XPT_SPEC_BY_PROGRAM;
 	return 0;

@@ -206,6 +206,28 @@ static int read_statuses(const struct reader *reader, const struct member *membe
 	return 0;
 }
 
+/* A callback is handed over by a call that says where it is; and each that says so has one. */
+static int check_callback(const struct reader *reader, const struct json_place *at,
+			  const struct description *description)
+{
+	const struct call_spec *call = &description->calls[at->index], *other;
+
+	for (size_t i = 0; i < description->call_count; i++) {
+		other = &description->calls[i];
+		if (call->callback_of && other->wire.flags & XPT_SPEC_CALLBACK &&
+		    !strcmp(other->function, call->callback_of))
+			return 0;
+		if (other->callback_of && !strcmp(other->callback_of, call->function))
+			return 0;
+	}
+	if (call->callback_of)
+		return reader_error(reader, at, "no call '%s' fetches a callback", call->callback_of);
+	if (call->wire.flags & XPT_SPEC_CALLBACK)
+		return reader_error(reader, at, "fetches a callback, and none is described as callback_of '%s'",
+				    call->function);
+	return 0;
+}
+
 static int read_calls(const struct reader *reader, const struct member *member, struct description *description)
 {
 	struct json_place at = { &member->place, NULL, 0 };
@@ -230,6 +252,8 @@ static int read_calls(const struct reader *reader, const struct member *member, 
 		error = call_spec_parse(reader, child, &at, description->table.accessor != NULL, &seen,
 					&description->calls[at.index]);
 	calls_seen_clear(&seen);
+	for (at.index = 0; at.index < size && !error; at.index++)
+		error = check_callback(reader, &at, description);
 	return error;
 }
 

@@ -21,6 +21,8 @@ enum locate_kind {
 	LOCATE_SLOT,	  /* slot of the runtime's API table */
 	LOCATE_PROBE,	  /* static probe, a note of the file */
 	LOCATE_REFERENCE, /* the one function of the file that refers to a string */
+	LOCATE_CALLBACK,  /* its address is handed over by another call */
+	LOCATE_VIRTUAL,	  /* slot of a class's virtual table */
 	LOCATE_METHOD,	  /* of the classes of operators */
 	LOCATE_OPERATORS, /* each function that has such a symbol is an operator */
 };
@@ -42,10 +44,12 @@ struct call_spec {
 	enum locate_kind locate;
 	char **symbols; /* LOCATE_SYMBOL, LOCATE_OPERATORS: names without version suffix, or glob patterns; at least one */
 	size_t symbol_count;
-	unsigned int slot; /* LOCATE_SLOT: index in the table */
+	unsigned int slot; /* LOCATE_SLOT, LOCATE_VIRTUAL: index in the table */
 	char *probe;	   /* LOCATE_PROBE: "PROVIDER:NAME" */
 	char *refers_to;   /* LOCATE_REFERENCE: the string */
-	/* LOCATE_SYMBOL, LOCATE_REFERENCE: only in files with a name, or if it has a '/' a path, of this glob pattern; else NULL */
+	char *callback_of; /* LOCATE_CALLBACK: the function of the call that hands it over */
+	char *method_of;   /* LOCATE_VIRTUAL: the class, "ns::Class" */
+	/* LOCATE_SYMBOL, LOCATE_REFERENCE, LOCATE_VIRTUAL: only in files with a name, or if it has a '/' a path, of this glob pattern; else NULL */
 	char *file;
 	char *function;	      /* how the function is called in every output: first symbol, probe, or the slot's name */
 	struct xpt_spec wire; /* role, fetches; index and over are set when a registry numbers its specs */

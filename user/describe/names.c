@@ -25,6 +25,8 @@ static const char *const role_names[] = {
 	[XPT_ROLE_REGION] = "region",
 	[XPT_ROLE_MARK] = "mark",
 	[XPT_ROLE_STREAM] = "stream",
+	[XPT_ROLE_CALLBACK] = "callback",
+	[XPT_ROLE_PROGRAM_READY] = "program.ready",
 	[XPT_ROLE_CODEOBJ_LOAD] = "codeobj.load",
 	[XPT_ROLE_CODEOBJ_UNLOAD] = "codeobj.unload",
 	[XPT_ROLE_RESOLVE] = "resolve",
@@ -45,6 +47,7 @@ static const char *const meaning_names[] = {
 	[XPT_MEANING_ORDERED] = "ordered",   [XPT_MEANING_WHEN] = "when",
 	[XPT_MEANING_TOKENS] = "tokens",     [XPT_MEANING_POSITION] = "position",
 	[XPT_MEANING_SEQUENCE] = "sequence", [XPT_MEANING_NEXT_SEQUENCE] = "next_sequence",
+	[XPT_MEANING_CALLBACK] = "callback",
 };
 
 static const char *const code_source_names[] = {

@@ -251,14 +251,15 @@ void kern_forget_callers(struct kern *kern, pid_t tgid)
 {
 	int map = bpf_map__fd(kern->main->maps.callers);
 	struct caller {
-		__u64 tgid, address;
+		__u32 tgid, callback;
+		__u64 address;
 	} key, next;
 	bool more = !bpf_map_get_next_key(map, NULL, &next);
 
 	while (more) {
 		key = next;
 		more = !bpf_map_get_next_key(map, &key, &next);
-		if (key.tgid == (__u64)tgid)
+		if (key.tgid == (__u32)tgid)
 			bpf_map_delete_elem(map, &key);
 	}
 }

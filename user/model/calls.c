@@ -170,6 +170,11 @@ static void program_attach(struct model *model, struct passage *passage)
 		if (succeeded(&passage->event.call))
 			program_rename(model, passage);
 		break;
+	case XPT_ROLE_PROGRAM_READY:
+		program_use(model, passage, passage->event.call.start);
+		if (passage->program && !passage->program->others && succeeded(&passage->event.call))
+			passage->program->view.loaded = passage->event.call.end;
+		break;
 	case XPT_ROLE_EXECUTE:
 	case XPT_ROLE_ENQUEUE:
 	case XPT_ROLE_LAUNCH:

@@ -205,10 +205,10 @@ struct model_program {
 	bool named;		 /* name is not just the handle */
 	enum name_source name_source;
 	enum xpt_role role; /* XPT_ROLE_EXECUTE, _ENQUEUE or _LAUNCH: how it was run first; 0: not yet */
-	__u64 loaded;	    /* time of the load call's return, 0 when it was loaded before the recording */
-	__u64 released;	    /* the unload began, or the process was gone; 0: not yet */
-	__u64 size;	    /* bytes given at load, 0 unknown */
-	bool has_core;	    /* given when it, or what it is made of, was loaded: */
+	__u64 loaded; /* when the call returned that has loaded it or made it ready; 0: it was loaded before the recording */
+	__u64 released; /* the unload began, or the process was gone; 0: not yet */
+	__u64 size;	/* bytes given at load, 0 unknown */
+	bool has_core;	/* given when it, or what it is made of, was loaded: */
 	__s64 core;
 	__u64 first_start, last_end; /* of its recorded inferences */
 	/* Exact totals from the kernel. known is false as long as no total has come (a recording cut short). */

@@ -394,10 +394,12 @@ void function_decode(const struct function *function, const struct xpt_record_ca
 			(const void *)&record->value[record->values + !!(record->flags & XPT_CALL_NUMBERED)];
 		call->end_counts = call->begin_counts + 1;
 	}
-	if (record->flags & XPT_CALL_NO_END)
+	if (record->flags & XPT_CALL_NO_END && function->view.role != XPT_ROLE_WAIT)
 		return;
 	if (call->have & (1u << XPT_MEANING_STATUS))
 		status_decode(function, call);
+	else if (record->flags & XPT_CALL_NO_END) /* where a status is missing, its return was not seen */
+		call->outcome = function->success == XPT_SUCCESS_ALWAYS ? OUTCOME_NONE : OUTCOME_PENDING;
 	else if (function->success != XPT_SUCCESS_ALWAYS && function->returned)
 		call->outcome = record->valid & function->returned ? OUTCOME_OK : OUTCOME_FAILED;
 }

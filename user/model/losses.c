@@ -24,6 +24,8 @@ static const struct {
 	[XPT_LOSS_REPLACED] = { "replaced",
 				"launches whose event was used for another one before they were seen to end" },
 	[XPT_LOSS_KEYS] = { "keys", "events that were waited for in lists too long to be read, or unreadable" },
+	[XPT_LOSS_CALLBACKS] = { "callbacks",
+				 "callbacks that cannot be seen: functions in no file (made at run time), or too many" },
 	[XPT_LOSS_JOBS] = { "jobs", "jobs of devices beyond those that are followed at once" },
 };
 

@@ -474,9 +474,10 @@ static int key_end(struct pairs *pairs, struct queue *queue, struct event_call *
 	return 0;
 }
 
-static int mark_add(struct pairs *pairs, struct stream *stream, const struct event_call *call)
+static int mark_add(struct pairs *pairs, struct stream *stream, struct event_call *call)
 {
 	struct open_inference *before = open_find(pairs, stream->queue, call->key), *open;
+	struct wait_end end;
 
 	if (before)
 		open_replace(pairs, before, call->start);
@@ -499,6 +500,12 @@ static int mark_add(struct pairs *pairs, struct stream *stream, const struct eve
 	link_append(&pairs->opens, &open->link);
 	link_append(&stream->opens, &open->of_stream);
 	pairs->open_count++;
+	/* A callback may be called before the call returns that hands it over. */
+	if (early_take(&pairs->early, stream->queue->index, call->key, &end) && end.time > call->start) {
+		end_before(pairs, open, &end, call);
+		open_end(pairs, open, &end);
+		stream_settle(stream);
+	}
 	return 0;
 }
 

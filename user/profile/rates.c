@@ -4,9 +4,10 @@
 #define ROLE(role) (1u << XPT_ROLE_##role)
 
 /* Without them programs, their names and the libraries that are loaded later are not known. */
-#define ROLES_ALWAYS \
-	(ROLE(PROGRAM_LOAD) | ROLE(PROGRAM_NAME) | ROLE(PROGRAM_UNLOAD) | ROLE(RESOLVE) | ROLE(TABLE) | ROLE(LOADER))
-#define ROLES_RUN (ROLES_ALWAYS | ROLE(EXECUTE) | ROLE(ENQUEUE) | ROLE(WAIT) | ROLE(LAUNCH))
+#define ROLES_ALWAYS                                                                                            \
+	(ROLE(PROGRAM_LOAD) | ROLE(PROGRAM_READY) | ROLE(PROGRAM_NAME) | ROLE(PROGRAM_UNLOAD) | ROLE(RESOLVE) | \
+	 ROLE(TABLE) | ROLE(LOADER))
+#define ROLES_RUN (ROLES_ALWAYS | ROLE(EXECUTE) | ROLE(ENQUEUE) | ROLE(WAIT) | ROLE(LAUNCH) | ROLE(CALLBACK))
 #define ROLES_REGIONS                                                                                    \
 	(ROLE(OPERATOR_END) | ROLE(REGION_BEGIN) | ROLE(REGION_END) | ROLE(REGION) | ROLE(REGION_NAME) | \
 	 ROLE(REGION_RELEASE))

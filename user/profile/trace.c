@@ -312,6 +312,7 @@ static bool is_asked_for(const struct event_call *call)
 	case XPT_ROLE_ENQUEUE:
 	case XPT_ROLE_LAUNCH:
 	case XPT_ROLE_PROGRAM_LOAD:
+	case XPT_ROLE_PROGRAM_READY:
 	case XPT_ROLE_PROGRAM_NAME:
 	case XPT_ROLE_PROGRAM_UNLOAD:
 		return true;

@@ -50,6 +50,7 @@ static bool call_wanted(const struct run *run, const struct event *event)
 
 	switch (call->function->role) {
 	case XPT_ROLE_PROGRAM_LOAD:
+	case XPT_ROLE_PROGRAM_READY:
 	case XPT_ROLE_PROGRAM_NAME:
 	case XPT_ROLE_PROGRAM_UNLOAD:
 		return true;

@@ -230,6 +230,7 @@ static bool is_control(const struct walk *walk, __u16 spec)
 {
 	switch (walk->part->roles[spec]) {
 	case XPT_ROLE_PROGRAM_LOAD:
+	case XPT_ROLE_PROGRAM_READY:
 	case XPT_ROLE_PROGRAM_NAME:
 	case XPT_ROLE_PROGRAM_UNLOAD:
 	case XPT_ROLE_REGION_NAME:

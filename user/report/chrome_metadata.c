@@ -354,7 +354,7 @@ static void add_losses(struct text *text, const struct model *model)
 	int cause;
 
 	text_literal(text, ",\n\"lost\":{");
-	for (cause = 0; cause <= XPT_LOSS_KEYS; cause++) {
+	for (cause = 0; cause <= XPT_LOSS_CALLBACKS; cause++) {
 		if (cause)
 			text_literal(text, ",");
 		text_json_string(text, loss_name(cause));

@@ -17,9 +17,9 @@
 
 /* What the others cannot be understood without. */
 #define ROLES_OF_CODES (1u << XPT_ROLE_CODEOBJ_LOAD | 1u << XPT_ROLE_CODEOBJ_UNLOAD)
-#define ROLES_ALWAYS                                                                                 \
-	(1u << XPT_ROLE_PROGRAM_LOAD | 1u << XPT_ROLE_PROGRAM_NAME | 1u << XPT_ROLE_PROGRAM_UNLOAD | \
-	 1u << XPT_ROLE_RESOLVE)
+#define ROLES_ALWAYS                                                                                \
+	(1u << XPT_ROLE_PROGRAM_LOAD | 1u << XPT_ROLE_PROGRAM_READY | 1u << XPT_ROLE_PROGRAM_NAME | \
+	 1u << XPT_ROLE_PROGRAM_UNLOAD | 1u << XPT_ROLE_RESOLVE)
 
 size_t attacher_spec_count(const struct registry *registry)
 {
@@ -646,7 +646,8 @@ static void explain_runtime(const struct attacher *attacher, const struct descri
 	for (size_t i = 0; i < registry->spec_count; i++) {
 		const struct call_spec *spec = registry->specs[i];
 
-		if (registry->spec_runtime[i] != runtime || !wants(attacher, spec->wire.role))
+		if (registry->spec_runtime[i] != runtime || !wants(attacher, spec->wire.role) ||
+		    (spec->callback_of && !attacher->cost[i])) /* none was handed over */
 			continue;
 		list_name(!attacher->cost[i] ? &absent : calls[i] ? &called : &idle, spec->function);
 	}

@@ -70,6 +70,12 @@ const struct description *attacher_class_runtime(const struct attacher *attacher
 /* Operators are called from a place that was not known: the probe that tells of their end is placed behind it. */
 void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *caller);
 
+/*
+ * A call hands over a function that its runtime will call: it gets a probe. 0, or a negative errno if it cannot have one: -ENOENT where its
+ * address is in no file, -ENOEXEC where no function begins, -ENOSPC where the process has too many.
+ */
+int attacher_callback(struct attacher *attacher, const struct xpt_record_caller *caller);
+
 const struct attacher_figures *attacher_figures(const struct attacher *attacher);
 /* Expected cost of one recorded call of a spec, ns; 0: it has no probe. */
 unsigned int attacher_cost(const struct attacher *attacher, unsigned int spec);

@@ -123,6 +123,83 @@ void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *
 	pinned_close(&pinned);
 }
 
+/* The spec of the callback that the call hands over, or -ENOENT. */
+static int callback_spec(const struct registry *registry, unsigned int caller)
+{
+	for (size_t i = 0; caller < registry->spec_count && i < registry->spec_count; i++)
+		if (registry->specs[i]->callback_of && registry->spec_runtime[i] == registry->spec_runtime[caller] &&
+		    !strcmp(registry->specs[i]->callback_of, registry->specs[caller]->function))
+			return i;
+	return -ENOENT;
+}
+
+/* Probes that the process has for callbacks. *there: one of them is of the spec, at the offset of the file. */
+static size_t callbacks_placed(const struct attacher *attacher, pid_t tgid, const struct analysed *file,
+			       const struct kern_site *site, bool *there)
+{
+	const struct registry *registry = attacher->options.registry;
+	size_t count = 0;
+
+	for (size_t i = 0; i < attacher->attached.count; i++) {
+		const struct attached *attached = &attacher->attached.all[i];
+		__u16 spec = attached->site_count == 1 ? attached->sites->spec : registry->spec_count;
+
+		if (attached->tgid != tgid || spec >= registry->spec_count || !registry->specs[spec]->callback_of)
+			continue;
+		count++;
+		*there |= attached->file == file && spec == site->spec && attached->sites->offset == site->offset;
+	}
+	return count;
+}
+
+/* The probe at the site, of this process alone: its memory says that the function is called. -errno: it cannot have one. */
+static int attach_callback(struct attacher *attacher, pid_t tgid, const struct pinned_file *pinned,
+			   const struct site *site, unsigned int spec)
+{
+	const struct kern_site wanted = { .offset = site->offset, .spec = spec, .entry_only = true };
+	bool there = false;
+	size_t count = callbacks_placed(attacher, tgid, pinned->file, &wanted, &there);
+	struct kern_site *placed;
+	int result;
+
+	if (there || count >= XPT_CALLBACKS_MAX)
+		return there ? 0 : -ENOSPC;
+	placed = malloc(sizeof(*placed));
+	if (!placed)
+		return -ENOMEM;
+	*placed = wanted;
+	attacher->figures.sites[site->class]++;
+	if (attacher->cost[spec] < site_class_cost(site->class))
+		attacher->cost[spec] = site_class_cost(site->class);
+	result = attach_sites(attacher, tgid, &pinned->mapped, pinned->file, placed, 1, false);
+	return result ? result : -ENXIO;
+}
+
+int attacher_callback(struct attacher *attacher, const struct xpt_record_caller *caller)
+{
+	const struct registry *registry = attacher->options.registry;
+	int spec = callback_spec(registry, caller->callback - 1), error;
+	pid_t tgid = caller->header.tgid;
+	struct file_site wanted = { 0 };
+	struct pinned_file pinned;
+	struct site site;
+
+	if (spec < 0)
+		return spec;
+	wanted.arguments = site_arguments(registry->specs[spec]);
+	if (place_open(attacher, tgid, caller->address, &wanted, &pinned, &site, &error)) {
+		if (!error) {
+			error = attach_callback(attacher, tgid, &pinned, &site, spec);
+			attacher_report_error(attacher, tgid, error);
+		}
+		pinned_close(&pinned);
+	}
+	if (error < 0)
+		log_debug(attacher->log, "PID %d: %s, at 0x%llx, gets no probe: %s", tgid,
+			  registry->specs[spec]->function, (unsigned long long)caller->address, strerror(-error));
+	return error < 0 ? error : 0;
+}
+
 static void remember_name(struct attacher *attacher, const struct xpt_record_string *record)
 {
 	struct waiting_name *waiting = &attacher->waiting[attacher->next_waiting++ % NAMES_WAITING];

@@ -304,7 +304,7 @@ static void take_functions(struct input *input, const struct contents_head *head
 
 		if (!take(input, &one))
 			return;
-		if (one.spec >= input->registry->spec_count || one.by > FOUND_REFERENCE || !is_site(&one.site)) {
+		if (one.spec >= input->registry->spec_count || one.by > FOUND_CLASS || !is_site(&one.site)) {
 			fail(input, -EPROTO);
 			return;
 		}

@@ -56,6 +56,7 @@ enum inspect_type inspect_type_of_role(enum xpt_role role)
 {
 	switch (role) {
 	case XPT_ROLE_PROGRAM_LOAD:
+	case XPT_ROLE_PROGRAM_READY:
 		return INSPECT_PROGRAM_LOAD;
 	case XPT_ROLE_PROGRAM_NAME:
 		return INSPECT_PROGRAM_NAME;
@@ -66,8 +67,9 @@ enum inspect_type inspect_type_of_role(enum xpt_role role)
 	case XPT_ROLE_ENQUEUE:
 		return INSPECT_ENQUEUE;
 	case XPT_ROLE_WAIT:
-	case XPT_ROLE_MARK: /* says, as the next one does, what a wait is for */
+	case XPT_ROLE_MARK: /* says, as the next two do, what a wait is for */
 	case XPT_ROLE_STREAM:
+	case XPT_ROLE_CALLBACK:
 		return INSPECT_WAIT;
 	case XPT_ROLE_LAUNCH:
 		return INSPECT_LAUNCH;

@@ -141,7 +141,12 @@ static void on_caller(struct collector *collector, const struct xpt_record_calle
 {
 	size_t before = sites_placed(collector);
 
-	attacher_caller(collector->attacher, caller);
+	if (!caller->callback)
+		attacher_caller(collector->attacher, caller);
+	else if (attacher_callback(collector->attacher, caller))
+		records_lost(collector, XPT_LOSS_CALLBACKS, 1);
+	else if (!caller->ticket && sites_placed(collector) > before) /* it may have been called already */
+		records_lost(collector, XPT_LOSS_LATE_PROBES, 1);
 	if (caller->ticket)
 		answer(collector, &caller->header, caller->ticket, sites_placed(collector) - before);
 }

@@ -382,6 +382,7 @@ static bool tells_programs(enum xpt_role role)
 {
 	switch (role) {
 	case XPT_ROLE_PROGRAM_LOAD:
+	case XPT_ROLE_PROGRAM_READY:
 	case XPT_ROLE_PROGRAM_NAME:
 	case XPT_ROLE_PROGRAM_UNLOAD:
 	case XPT_ROLE_SELECT:

@@ -39,7 +39,6 @@ struct finder {
 	size_t type_count, type_room;
 	__u32 *buckets; /* index of a type + 1, by its address */
 	const unsigned int *slots;
-	__u64 *own; /* what the base itself has in each of them; 0: nothing, or not known */
 	size_t slot_count;
 	size_t base_count; /* of types: the base, once for each type information that it has */
 	size_t method_room;
@@ -240,10 +239,10 @@ static int read_methods(struct finder *finder, const char *name, __u64 table, bo
 		__u64 method = read_slot(finder, table, finder->slots[i]);
 
 		if (of_base)
-			finder->own[i] = method;
+			result->own[i] = method;
 		else if (!method)
 			result->abstract++;
-		else if (method == finder->own[i])
+		else if (method == result->own[i])
 			result->inherited++;
 		else
 			error = add_method(finder, name, table, finder->slots[i], method);
@@ -392,11 +391,10 @@ int classes_find(struct elf_file *file, const char *base, const unsigned int *sl
 
 	*result = (struct classes){ 0 };
 	finder.buckets = calloc(BUCKETS, sizeof(*finder.buckets));
-	finder.own = calloc(slot_count + 1, sizeof(*finder.own));
-	if (finder.buckets && finder.own)
+	result->own = calloc(slot_count + 1, sizeof(*result->own));
+	if (finder.buckets && result->own)
 		error = find(&finder, base);
 	free(finder.buckets);
-	free(finder.own);
 	free(finder.words);
 	free(finder.types);
 	if (error)
@@ -409,5 +407,6 @@ void classes_free(struct classes *classes)
 	for (size_t i = 0; i < classes->method_count; i++)
 		free(classes->methods[i].class_name);
 	free(classes->methods);
+	free(classes->own);
 	*classes = (struct classes){ 0 };
 }

@@ -27,7 +27,8 @@ struct classes {
 	size_t inherited;   /* slots of their tables in which stands what the base has itself */
 	size_t abstract;    /* slots of their tables without code of this file: pure, or of another library */
 	size_t tables;	    /* virtual tables with the base that were found */
-	size_t left_out;    /* classes: the base is a virtual one, so that it has no fixed place; or too many */
+	__u64 *own; /* what the base itself has in each of the slots: virtual addresses; 0: nothing, or not known */
+	size_t left_out; /* classes: the base is a virtual one, so that it has no fixed place; or too many */
 };
 
 /*

@@ -163,7 +163,9 @@ static int place_matches(struct look *look, const struct wanted_match *matches, 
 					     "it is chosen when the program starts (IFUNC)");
 		else
 			error = place(look, match->runtime, match->spec, match->symbol.address,
-				      spec->locate == LOCATE_REFERENCE ? FOUND_REFERENCE : FOUND_SYMBOL,
+				      spec->locate == LOCATE_REFERENCE ? FOUND_REFERENCE :
+				      spec->locate == LOCATE_VIRTUAL   ? FOUND_CLASS :
+									 FOUND_SYMBOL,
 				      match->symbol.name);
 	}
 	return error;
@@ -181,14 +183,15 @@ static int find_by_name(struct look *look, const struct description *runtime)
 		const struct call_spec *spec = &runtime->calls[i];
 		size_t end = at;
 
-		if (spec->locate != LOCATE_SYMBOL && spec->locate != LOCATE_REFERENCE)
+		if (spec->locate != LOCATE_SYMBOL && spec->locate != LOCATE_REFERENCE && spec->locate != LOCATE_VIRTUAL)
 			continue;
 		while (end < matches->count && matches->list[end].runtime == runtime && matches->list[end].spec == spec)
 			end++;
 		error = end > at ? place_matches(look, &matches->list[at], end - at) :
 				   note_missing(look, runtime, spec->function,
-						spec->locate == LOCATE_SYMBOL ? "the file does not define it" :
-										"no function refers to its string");
+						spec->locate == LOCATE_SYMBOL	 ? "the file does not define it" :
+						spec->locate == LOCATE_REFERENCE ? "no function refers to its string" :
+										   "the file does not have its class");
 		at = end;
 	}
 	return error;
@@ -443,6 +446,8 @@ const char *found_by_name(enum found_by by)
 		return "probe";
 	case FOUND_REFERENCE:
 		return "string";
+	case FOUND_CLASS:
+		return "class";
 	}
 	return "unknown";
 }

@@ -8,7 +8,15 @@
 #include "target/site.h"
 #include "target/table.h"
 
-enum found_by { FOUND_SYMBOL, FOUND_TABLE_FILE, FOUND_TABLE_MEMORY, FOUND_RESOLVED, FOUND_PROBE, FOUND_REFERENCE };
+enum found_by {
+	FOUND_SYMBOL,
+	FOUND_TABLE_FILE,
+	FOUND_TABLE_MEMORY,
+	FOUND_RESOLVED,
+	FOUND_PROBE,
+	FOUND_REFERENCE,
+	FOUND_CLASS
+};
 
 struct found_function {
 	__u16 spec; /* index in the registry */
@@ -60,6 +68,7 @@ int functions_add_table(const struct log *log, const struct registry *registry, 
 int mapped_file_elf(const struct log *log, const struct mapped_file *mapped, struct elf_file **result);
 bool found_runtime(const struct found_functions *functions, const struct description *runtime);
 void found_functions_free(struct found_functions *functions);
-const char *found_by_name(enum found_by by); /* "symbol", "table", "table in memory", "resolved", "probe", "string" */
+const char *found_by_name(
+	enum found_by by); /* "symbol", "table", "table in memory", "resolved", "probe", "string", "class" */
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "target/classes.h"
 #include "target/type_name.h"
 
 #define MATCH_MAX 16384 /* a hostile file may define one name a million times */
@@ -208,7 +209,21 @@ static bool has_accessor(const struct wanted_matches *matches, const struct desc
 	return false;
 }
 
-/* Functions that refer to a string. Behind a table they would be found twice: as themselves, and in its slots. */
+/* What the class has in the slot of its virtual table. */
+static int find_method(struct search *search, struct elf_file *file, const struct call_spec *spec)
+{
+	struct classes classes;
+	int error = classes_find(file, spec->method_of, &spec->slot, 1, &classes);
+
+	if (error)
+		return error == -ENOMEM ? error : 0; /* of a damaged file, the others are found */
+	if (classes.own[0])
+		error = add_reference(search, classes.own[0]);
+	classes_free(&classes);
+	return error;
+}
+
+/* Functions that refer to a string, and methods. Behind a table they would be found twice: as themselves, and in its slots. */
 static int find_references(struct search *search, const struct registry *registry, struct elf_file *file,
 			   const char *path)
 {
@@ -223,11 +238,14 @@ static int find_references(struct search *search, const struct registry *registr
 				.text = spec->function, .runtime = runtime, .spec = spec, .kind = WANTED_CALL
 			};
 
-			if (spec->locate != LOCATE_REFERENCE || !is_in(spec, path) ||
-			    has_accessor(search->matches, runtime))
+			if ((spec->locate != LOCATE_REFERENCE && spec->locate != LOCATE_VIRTUAL) ||
+			    !is_in(spec, path) || has_accessor(search->matches, runtime))
 				continue;
 			search->reference = &name;
-			error = elf_file_each_reference(file, spec->refers_to, add_reference, search);
+			error = spec->locate == LOCATE_VIRTUAL ?
+					find_method(search, file, spec) :
+					elf_file_each_reference(file, spec->refers_to, add_reference, search);
+			search->reference = NULL;
 		}
 	}
 	return error;

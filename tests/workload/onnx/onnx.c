@@ -4,15 +4,19 @@
  * turn, and every run is timed around the call itself. Prints one line of JSON.
  *
  * onnx LIBRARY MODEL [--other MODEL] [--batch N] [--wait-for-go] [--sessions N] [--threads N] [--runs N] [--recreate]
- *	[--inter N] [--load-last]
+ *	[--inter N] [--load-last] [--async N [--generated]]
  * --other: every second session is of this one, which has the same inputs.
  * --load-last: with --wait-for-go, the sessions are made after that. --inter: operators that do not depend on each other run in parallel, on so many threads of ONNX Runtime's own.
+ * --async: runs are asynchronous, so many at once, all with the same user data; every eighth fails. The line then has what each took: an
+ * array "runs" of when its call began and its callback did, by the program's clock (ns). --generated: the callback is code that was made at run time.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "ledger.h"
@@ -22,6 +26,7 @@
 #define BATCH_MAX 1024
 #define SESSIONS_MAX 8
 #define THREADS_MAX 32
+#define ASYNC_MAX 64
 #define FLOAT 1
 #define PARALLEL 1
 
@@ -40,6 +45,7 @@ enum {
 	RELEASE_ENV = 92,
 	RELEASE_SESSION = 95,
 	RELEASE_VALUE = 96,
+	RUN_ASYNC = 260,
 };
 
 struct api_base {
@@ -51,9 +57,9 @@ static struct {
 	void **api;
 	void *env, *options, *memory;
 	const char *model, *other;
-	unsigned int batch, sessions, threads, inter;
+	unsigned int batch, sessions, threads, inter, async;
 	unsigned long runs;
-	bool recreate, load_last;
+	bool recreate, load_last, generated;
 	void *session[SESSIONS_MAX];
 } state = { .batch = 1, .sessions = 1, .threads = 1, .runs = 200 };
 
@@ -115,12 +121,84 @@ static void api_open(const char *path)
 	create_memory = state.api[CREATE_CPU_MEMORY_INFO];
 	check(create_env(3, "workload", &state.env), "environment");
 	check(create_options(&state.options), "options");
-	check(set_threads(state.options, 1), "threads");
+	check(set_threads(state.options, state.async ? 3 : 1), "threads");
 	if (state.inter) {
 		check(set_mode(state.options, PARALLEL), "parallel mode");
 		check(set_inter_threads(state.options, (int)state.inter), "threads between operators");
 	}
 	check(create_memory(0, 0, &state.memory), "memory");
+}
+
+/* ---- asynchronous runs ---- */
+
+static struct async_run {
+	void *output; /* where it goes: a run is known by that */
+	uint64_t start, ended;
+	bool failed;
+} * async_runs;
+static sem_t async_room;
+
+static void async_ended(void *user, void **outputs, size_t count, void *status)
+{
+	uint64_t now = clock_now();
+	struct async_run *run = (struct async_run *)outputs;
+
+	(void)user;
+	(void)count;
+	run->failed = status;
+	run->ended = now;
+	sem_post(&async_room);
+}
+
+/* Code in memory that no file is mapped to, which calls it. */
+static void *async_generated(void)
+{
+#if defined(__x86_64__)
+	unsigned char code[] = { 0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0 }; /* mov rax, ...; jmp rax */
+	const size_t at = 2;
+#else
+	unsigned char code[] = { 0x50, 0, 0, 0x58, 0, 2, 0x1f, 0xd6, 0, 0, 0, 0, 0, 0, 0, 0 }; /* ldr x16, ...; br x16 */
+	const size_t at = 8;
+#endif
+	void (*function)(void *, void **, size_t, void *) = async_ended;
+	void *memory = mmap(NULL, sizeof(code), PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		exit(1);
+	memcpy(code + at, &function, sizeof(function));
+	memcpy(memory, code, sizeof(code));
+	__builtin___clear_cache(memory, (char *)memory + sizeof(code));
+	return memory;
+}
+
+static void runs_async(void *input)
+{
+	void *(*run_async)(void *, void *, const char *const *, void *const *, size_t, const char *const *, size_t,
+			   void **, void *, void *) = state.api[RUN_ASYNC];
+	static const char *const inputs[] = { "input" }, *const wrong[] = { "nothing" }, *const outputs[] = { "output" };
+	void *callback = state.generated ? async_generated() : (void *)async_ended;
+
+	async_runs = calloc(state.runs, sizeof(*async_runs));
+	if (!async_runs || sem_init(&async_room, 0, state.async))
+		exit(1);
+	for (unsigned long i = 0; i < state.runs; i++) {
+		sem_wait(&async_room);
+		async_runs[i].start = clock_now();
+		check(run_async(state.session[i % state.sessions], NULL, i % 8 == 7 ? wrong : inputs,
+				(void *const *)&input, 1, outputs, 1, &async_runs[i].output, callback, NULL),
+		      "asynchronous run");
+	}
+	for (unsigned int i = 0; i < state.async; i++)
+		sem_wait(&async_room);
+}
+
+static void async_print(void)
+{
+	printf("\"runs\":[");
+	for (unsigned long i = 0; i < state.runs; i++)
+		printf("%s{\"start\":%" PRIu64 ",\"ended\":%" PRIu64 ",\"failed\":%s}", i ? "," : "",
+		       async_runs[i].start, async_runs[i].ended, async_runs[i].failed ? "true" : "false");
+	printf("],");
 }
 
 static void *run_sessions(void *argument)
@@ -142,7 +220,9 @@ static void *run_sessions(void *argument)
 	for (size_t i = 0; i < count; i++)
 		data[i] = i % INPUTS / 64.0f;
 	check(create_tensor(state.memory, data, count * sizeof(*data), shape, 2, FLOAT, &input), "tensor");
-	for (unsigned long i = 0; i < state.runs; i++) {
+	if (state.async)
+		runs_async(input);
+	for (unsigned long i = 0; i < state.runs && !state.async; i++) {
 		void *session = state.session[i % state.sessions], *output = NULL;
 		uint64_t start = clock_now();
 
@@ -215,6 +295,10 @@ int main(int argc, char **argv)
 			state.threads = number(argv[++i], THREADS_MAX);
 		else if (strcmp(argv[i], "--inter") == 0)
 			state.inter = number(argv[++i], THREADS_MAX);
+		else if (strcmp(argv[i], "--async") == 0)
+			state.async = number(argv[++i], ASYNC_MAX);
+		else if (strcmp(argv[i], "--generated") == 0)
+			state.generated = true;
 		else if (strcmp(argv[i], "--runs") == 0)
 			state.runs = number(argv[++i], 100000000);
 	}
@@ -236,7 +320,10 @@ int main(int argc, char **argv)
 		round_run(ledger);
 		sessions_release();
 	}
-	printf("{\"runtime\":\"onnxruntime\",\"pid\":%d,\"libraries\":[{", getpid());
+	printf("{\"runtime\":\"onnxruntime\",\"pid\":%d,", getpid());
+	if (async_runs)
+		async_print();
+	printf("\"libraries\":[{");
 	ledger_print(ledger, stdout);
 	printf("}]}\n");
 	ledger_free(ledger);

@@ -5,7 +5,7 @@ serve.py MODEL... [--sessions N] [--runs N] [--rate HZ] [--threads N] [--wait] [
 	[--profile PREFIX]
 
 MODEL.json, which make_model.py writes, tells the inputs. Prints {"ready":true,"pid":N} when the sessions exist, at the end one line with
-what it did: runs and their median in us. --wait: sessions are made first, the runs begin when a line comes on standard input. --recreate:
+what it did: runs and their median in us, and when each session began to be made, was made, began to be released and was (ns, CLOCK_MONOTONIC). --wait: sessions are made first, the runs begin when a line comes on standard input. --recreate:
 release the sessions after the runs, make new ones, run again. --array: models are given as bytes, not as paths. --fail: so many runs
 with an input that does not fit, more. --linger: sessions stay so long after their runs. --profile: ONNX Runtime writes its own profile of session N, counted from 0, into PREFIX-N_*.json.
 """
@@ -49,7 +49,9 @@ class Session:
         self.model, self.settings = model, settings
         with open(model, "rb") as file:
             given = file.read() if settings.array else model
+        self.times = [time.monotonic_ns()]
         self.session = onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
+        self.times.append(time.monotonic_ns())
         with open(model + ".json", encoding="utf-8") as file:
             described = json.load(file)["inputs"]
         self.feeds = {one["name"]: numpy.resize(numpy.arange(64, dtype=numpy.float32) / 64, one["shape"])
@@ -75,7 +77,9 @@ class Session:
     def end(self):
         if self.settings.profile:
             self.session.end_profiling()
+        self.times.append(time.monotonic_ns())
         del self.session
+        self.times.append(time.monotonic_ns())
 
 
 def serve(settings, sessions):
@@ -108,7 +112,8 @@ def main():
     durations = [duration for session in done for duration in session.durations]
     # The key that comes first is how results are found among what a runtime prints.
     print(json.dumps({"runtime": "onnxruntime", "pid": os.getpid(), "version": onnxruntime.__version__, "runs": len(durations),
-                      "median_us": statistics.median(durations) / 1000, "failed": sum(session.failed for session in done)}),
+                      "median_us": statistics.median(durations) / 1000, "failed": sum(session.failed for session in done),
+                      "sessions": [session.times for session in done]}),
           flush=True)
 
 

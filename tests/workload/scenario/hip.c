@@ -5,6 +5,8 @@
  */
 #include "workload.h"
 
+#include <semaphore.h>
+
 #define THREADS_MAX 64
 #define BUFFER_BYTES 8192
 #define HOST_TO_DEVICE 1
@@ -29,6 +31,7 @@ struct dim3 {
 	X(hipStreamCreate, int, void **)                                                                            \
 	X(hipStreamDestroy, int, void *)                                                                            \
 	X(hipStreamSynchronize, int, void *)                                                                        \
+	X(hipStreamAddCallback, int, void *, void (*)(void *, int, void *), void *, unsigned int)                   \
 	X(hipDeviceSynchronize, int, void)                                                                          \
 	X(__hipRegisterFatBinary, void **, const void *)                                                            \
 	X(__hipRegisterFunction, void, void **, const void *, char *, const char *, unsigned int, void *, void *,   \
@@ -100,6 +103,13 @@ static void hip_begin(struct run *run)
 	kernels_begin(hip);
 }
 
+static void called_back(void *stream, int status, void *ended)
+{
+	(void)stream;
+	(void)status;
+	sem_post(ended);
+}
+
 static void hip_execute(struct worker *worker, unsigned long number)
 {
 	struct hip_run *hip = (struct hip_run *)worker->run;
@@ -118,6 +128,14 @@ static void hip_execute(struct worker *worker, unsigned long number)
 	else
 		CALL(hipModuleLaunchKernel, (kernel, 1, 2, 3, 4, 5, 6, 0, stream, NULL, NULL), .program = name,
 		     .handle = SOME(kernel), .stream = SOME(stream));
+	if (worker->run->options->callbacks) {
+		sem_t ended;
+
+		sem_init(&ended, 0, 0);
+		CALL(hipStreamAddCallback, (stream, called_back, &ended, 0), .stream = SOME(stream));
+		sem_wait(&ended);
+		return;
+	}
 	CALL(hipStreamSynchronize, (stream), .stream = SOME(stream));
 	if (number % 4 == 0 && worker->index == 0)
 		CALL(hipMemcpy, (hip->buffer, hip->data, 2000 + i, HOST_TO_DEVICE), .size = SOME(2000 + i));

@@ -5,6 +5,9 @@
  */
 #include "device.h"
 
+#include <pthread.h>
+#include <stdlib.h>
+
 #define HIP_SUCCESS 0
 #define HIP_ERROR_INVALID_VALUE 1
 #define HIP_ERROR_OUT_OF_MEMORY 2
@@ -199,6 +202,38 @@ STANDIN_API int hipStreamSynchronize(struct object *stream)
 {
 	wait_for(stream_signal(stream));
 	return HIP_SUCCESS;
+}
+
+struct waiting {
+	uint64_t signal;
+	struct object *stream;
+	void (*callback)(struct object *stream, int status, void *data);
+	void *data;
+};
+
+static void *call_back(void *argument)
+{
+	struct waiting *waiting = argument;
+
+	wait_for(waiting->signal);
+	waiting->callback(waiting->stream, HIP_SUCCESS, waiting->data);
+	free(waiting);
+	return NULL;
+}
+
+STANDIN_API int hipStreamAddCallback(struct object *stream,
+				     void (*callback)(struct object *stream, int status, void *data), void *data,
+				     unsigned int flags)
+{
+	struct waiting *waiting = malloc(sizeof(*waiting));
+	pthread_t thread;
+
+	if (!waiting || flags)
+		return HIP_ERROR_INVALID_VALUE;
+	*waiting = (struct waiting){ stream_signal(stream), stream, callback, data };
+	if (pthread_create(&thread, NULL, call_back, waiting))
+		return HIP_ERROR_OUT_OF_MEMORY;
+	return pthread_detach(thread) ? HIP_ERROR_INVALID_VALUE : HIP_SUCCESS;
 }
 
 STANDIN_API int hipDeviceSynchronize(void)
