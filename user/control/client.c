@@ -51,30 +51,24 @@ static int fail_answer(const struct call *call, int error, const char *reason)
 
 static int fail_connect(const struct call *call, int error)
 {
-	static const struct {
-		int error, result;
-		const char *reason;
-	} known[] = {
-		{ -ENOENT, -ENOENT,
-		  "no such socket: no collector runs under this name; start one with `xputrace continuous start`" },
-		{ -ENOTDIR, -ENOENT,
-		  "no such socket: no collector runs under this name; start one with `xputrace continuous start`" },
-		{ -ECONNREFUSED, -ECONNREFUSED,
-		  "nobody listens there any more: the collector was killed; start it again with `xputrace continuous start`" },
-		{ -EPROTOTYPE, -EPROTOTYPE,
-		  "an older xputrace listens there: stop it with that version, or by a signal" },
-		{ -EACCES, -EACCES, "belongs to another user: run this as that user or as root" },
-		{ -EPERM, -EACCES, "belongs to another user: run this as that user or as root" },
-		{ -EAGAIN, -ETIMEDOUT, "the collector has accepted no connection in time: is it stopped?" },
-	};
+	const char *reason;
 
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		if (known[i].error == error) {
-			log_error(call->log, "%s: %s", call->path, known[i].reason);
-			return known[i].result;
-		}
-	}
-	return fail(call, error);
+	error = error == -ENOTDIR ? -ENOENT : error == -EPERM ? -EACCES : error == -EAGAIN ? -ETIMEDOUT : error;
+	if (error == -ENOENT)
+		reason = "no such socket: no collector runs under this name; start one with `xputrace continuous start`";
+	else if (error == -ECONNREFUSED)
+		reason =
+			"nobody listens there any more: the collector was killed; start it again with `xputrace continuous start`";
+	else if (error == -EPROTOTYPE)
+		reason = "an older xputrace listens there: stop it with that version, or by a signal";
+	else if (error == -EACCES)
+		reason = "belongs to another user: run this as that user or as root";
+	else if (error == -ETIMEDOUT)
+		reason = "the collector has accepted no connection in time: is it stopped?";
+	else
+		return fail(call, error);
+	log_error(call->log, "%s: %s", call->path, reason);
+	return error;
 }
 
 /* Nobody else gets the request, nor is believed. */

@@ -205,9 +205,9 @@ struct figure {
 	bool is_string; /* ns since 1970 are beyond what all readers of JSON keep exactly */
 };
 
-#define SAVED(name, is_string)                                       \
-	{                                                            \
-#name, offsetof(struct xpt_saved, name), (is_string) \
+#define SAVED(name, is_string)                                     \
+	{                                                          \
+#name, offsetof(struct xpt_saved, name), is_string \
 	}
 #define STATUS(name)                                                       \
 	{                                                                  \
