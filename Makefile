@@ -99,7 +99,7 @@ $(BUILD)/bpf/part/tasks.bpf.o $(BUILD)/bpf/part/drivers.bpf.o: BPF_FRAME =
 
 # ---- sources ----
 
-FOLDERS := base code describe target kern model record device report profile session
+FOLDERS := base code describe target kern model record device report profile control session
 LIBRARY_SOURCES := $(sort $(wildcard $(addsuffix /*.c,$(addprefix user/,$(FOLDERS))) user/*.c))
 CLI_SOURCES := $(sort $(wildcard user/cli/*.c))
 # Objects of their own: what not every kernel takes, or not every recording needs.

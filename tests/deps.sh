@@ -16,7 +16,7 @@ build="gcc libc6-dev make clang bpftool pkg-config libbpf-dev libelf-dev libcjso
 	libtraceevent-dev libssl-dev zlib1g-dev"
 workload="$build python3 ocl-icd-opencl-dev pocl-opencl-icd procps util-linux"
 demo="$workload nodejs npm"
-test="$demo g++ libcriterion-dev libclang-rt-dev perf clang-tools-14 lld llvm spirv-tools python3-pandas"
+test="$demo g++ libcriterion-dev libclang-rt-dev perf clang-tools-14 lld llvm spirv-tools python3-pandas socat"
 case $purpose in
 build) packages=$build ;;
 workload) packages=$workload ;;

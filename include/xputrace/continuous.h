@@ -201,10 +201,10 @@ XPT_API void xpt_continuous_stop(struct xpt_continuous *continuous);
 
 /*
  * The same by the name of a collector on this machine, whichever process it is; log as in options. Errors as above, and: -ENOENT,
- * -ECONNREFUSED no collector runs under the name; -EACCES it is another user's; -ETIMEDOUT no answer in timeout ns; -EPROTO.
+ * -ECONNREFUSED no collector runs under the name; -EACCES it is another user's; -ETIMEDOUT no answer in timeout ns; -EPROTO; -EPROTOTYPE
+ * an older version runs there.
  */
-#define XPT_CONTROL_DIR \
-	"/run/xputrace" /* the sockets: NAME.sock; user/session/CONTROL.md describes what is said there */
+#define XPT_CONTROL_DIR "/run/xputrace"	 /* the sockets: NAME.sock; user/control/CONTROL.md describes the protocol */
 #define XPT_CONTINUOUS_NAME "continuous" /* of the collector where no other is given */
 
 struct xpt_remote {

@@ -22,10 +22,9 @@ class Connection:
     """One connection to a collector; speaks the protocol by itself, without the command."""
 
     def __init__(self, name):
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(TIMEOUT)
         self.socket.connect(socket_path(name))
-        self.file = self.socket.makefile("rb")
         self.id = 0
 
     def __enter__(self):
@@ -35,16 +34,15 @@ class Connection:
         self.close()
 
     def close(self):
-        self.file.close()
         self.socket.close()
 
     def send(self, what, **members):
         self.id += 1
-        self.socket.sendall(json.dumps(dict(members, xputrace=1, id=self.id, do=what)).encode() + b"\n")
+        self.socket.send(json.dumps(dict(members, xputrace=2, id=self.id, do=what)).encode())
 
     def read(self):
-        line = self.file.readline()
-        return json.loads(line) if line else None
+        packet = self.socket.recv(1 << 16)
+        return json.loads(packet) if packet else None
 
     def ask(self, what, **members):
         """The answer; None: the other side has closed."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Continuous profiling and those around it: bad clients, terminals, managers; and for long."""
 
+import ast
 import contextlib
 import json
 import os
@@ -10,11 +11,12 @@ import shutil
 import signal
 import socket
 import subprocess
+import textwrap
 import time
 
 from collectors import (Collector, Connection, check_folder, continuous, endless, expect, has_probes, report,
                         socket_path, unharmed)
-from harness import NOBODY, SLOW, TIMEOUT, XPUTRACE, Process, Skip, cases, need, run, scratch, standin, wait_until
+from harness import NOBODY, ROOT, SLOW, TIMEOUT, XPUTRACE, Process, Skip, cases, need, run, scratch, standin, wait_until
 
 # ---- the socket ----
 
@@ -37,30 +39,30 @@ def test_socket_path_is_taken():
 
 
 GARBAGE = [b"\n", b"\0\n", b"{}\n", b"[]\n", b"null\n", b"\xff\xfe\n", b"GET / HTTP/1.1\r\n\r\n", b"{" * 5000 + b"\n",
-           b'{"xputrace":1,"id":1,"do":""}\n', b'{"xputrace":1,"id":1,"do":7}\n',
-           b'{"xputrace":2,"id":1,"do":"save"}\n',
-           b'{"xputrace":1,"id":-1,"do":"save"}\n', b'{"xputrace":1,"id":1,"do":"erase"}\n',
-           b'{"xputrace":1,"id":1,"do":"save","core":"3"}\n', b'{"xputrace":1,"id":1,"do":"save","inferences":1e300}\n',
-           b'{"xputrace":1,"id":1,"do":"save","program":""}\n', b'{"xputrace":1,"id":1,"do":"save","pid":-7}\n',
-           b'{"xputrace":1,"id":1,"do":"save","program":"\\u0000"}\n', b"x" * 70000 + b"\n"]
+           b'{"xputrace":2,"id":1,"do":""}\n', b'{"xputrace":2,"id":1,"do":7}\n',
+           b'{"xputrace":1,"id":1,"do":"save"}\n',
+           b'{"xputrace":2,"id":-1,"do":"save"}\n', b'{"xputrace":2,"id":1,"do":"erase"}\n',
+           b'{"xputrace":2,"id":1,"do":"save","core":"3"}\n', b'{"xputrace":2,"id":1,"do":"save","inferences":1e300}\n',
+           b'{"xputrace":2,"id":1,"do":"save","program":""}\n', b'{"xputrace":2,"id":1,"do":"save","pid":-7}\n',
+           b'{"xputrace":2,"id":1,"do":"save","program":"\\u0000"}\n', b"x" * 70000 + b"\n"]
 
 
 def test_bad_clients():
-    """Garbage, long lines, slow and silent ones, those that go, and 100 at once: it answers, and loses nothing."""
+    """Garbage, long packets, silent ones, those that go, and 100 at once: it answers, and loses nothing."""
     workload = endless()
     collector = Collector("-p", workload.pid)
     collector.wait_calls()
-    for line in GARBAGE:
+    for packet in GARBAGE:
         with Connection(collector.name) as connection:
-            with contextlib.suppress(BrokenPipeError):  # a line that is too long is not read to its end
-                connection.socket.sendall(line)
+            connection.socket.send(packet)
             answer = connection.read()
-            assert answer and answer["ok"] is False and answer["reason"], "%r: %s" % (line[:60], answer)
+            assert answer and answer["ok"] is False and answer["reason"], "%r: %s" % (packet[:60], answer)
     open_ones = []
     for number in range(100):
         with contextlib.suppress(ConnectionError, BlockingIOError):
             open_ones.append(Connection(collector.name))
-            open_ones[-1].socket.sendall(b'{"xputrace":1,' if number % 2 else b"")
+            if number % 2:
+                open_ones[-1].socket.send(b'{"xputrace":2,')
     begun = time.monotonic()
     expect(continuous("save", "-n", 5, name=collector.name), 0)
     assert time.monotonic() - begun < 10 * SLOW, "it was held up for %.1f s" % (time.monotonic() - begun)
@@ -120,6 +122,30 @@ def read_or_none(connection):
         return connection.read()
     except ConnectionError:
         return None
+
+
+# ---- the examples of user/control/CONTROL.md ----
+
+@cases("python3", "sh")
+def test_documented_examples(interpreter):
+    """Each gets the status, as it is written there."""
+    if interpreter == "sh" and not shutil.which("socat"):
+        raise Skip("socat is not installed")
+    start, read = {"python3": ("    import json", ast.literal_eval), "sh": ("    echo ", json.loads)}[interpreter]
+    with open(os.path.join(ROOT, "user/control/CONTROL.md"), encoding="utf-8") as file:
+        text = file.read()
+    example = text[text.index(start):].split("\n\nIn a shell")[0]
+    workload = endless()
+    collector = Collector("-p", workload.pid)
+    path = "/run/xputrace/continuous.sock"
+    assert path in example, example
+    example = textwrap.dedent(example).replace(path, socket_path(collector.name))
+    result = run([interpreter, "-c", example])
+    expect(result, 0)
+    answer = read(result.stdout)
+    assert answer["ok"] is True and answer["pid"] == collector.pid, answer
+    collector.stop()
+    unharmed(workload)
 
 
 # ---- for long ----

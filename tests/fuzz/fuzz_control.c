@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What comes through the control socket. The first byte says in pieces of how many bytes the others come; then each
- * line is a request, and an answer as a client reads it.
- */
+/* A packet from the control socket: as a request, and as an answer that a client reads. */
 #include <errno.h>
 #include <string.h>
 
 #include "base/json.h"
-#include "session/control_client.h"
-#include "session/control_message.h"
+#include "control/message.h"
 #include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);
@@ -20,103 +16,92 @@ static void check_reason(const char *reason)
 		require((unsigned char)*reason >= ' ' && *reason != 0x7f);
 }
 
-/* Whatever was written is one line that the other side takes. */
-static void check_written(const struct text *line)
+/* A refusal, whatever its reason, is a packet that a client takes. */
+static void check_refusal(const char *bytes, size_t length)
 {
-	require(!line->error && line->length && line->length <= CONTROL_LINE_MAX);
-	require(memchr(line->data, '\n', line->length) == line->data + line->length - 1);
-	require(json_is_object(line->data, line->length - 1));
-}
-
-/* What was asked comes back as an answer; a client reads that it was done, or that it was too much for one line. */
-static void check_echo(const struct control_asked *asked)
-{
-	char reason[CONTROL_REASON_MAX];
-	struct text line = { 0 };
+	char text[4 * CONTROL_REASON_MAX] = "", reason[CONTROL_REASON_MAX];
+	struct text packet = { 0 };
 	cJSON *answer;
-	int error = control_write_answer(&line, asked->id, asked->body);
 
-	require(error == 0 || error == -EMSGSIZE);
-	check_written(&line);
-	line.data[line.length - 1] = '\0';
-	require(!control_read_answer(line.data, line.length - 1, asked->id, &answer, reason));
-	require(control_answer_error(answer, NULL) == error);
+	memcpy(text, bytes, length < sizeof(text) ? length : sizeof(text) - 1);
+	control_write_refusal(&packet, CONTROL_ID_NONE, -ENOSPC, text);
+	require(!packet.error && packet.length <= CONTROL_PACKET_MAX && json_is_object(packet.data, packet.length));
+	require(!control_read_answer(packet.data, packet.length, 1, &answer, reason));
+	require(control_answer_error(answer, NULL) == -ENOSPC);
 	cJSON_Delete(answer);
-	text_clear(&line, 0);
-	if (!control_write_request(&line, asked->id, asked->body)) {
-		struct control_asked again;
-
-		check_written(&line);
-		line.data[line.length - 1] = '\0';
-		require(!control_read_request(line.data, line.length - 1, &again));
-		require(again.id == asked->id);
-		cJSON_Delete(again.body);
-	}
-	text_free(&line);
+	text_free(&packet);
 }
 
-static void check_request(const char *text, size_t length)
+/* What was asked for arrives again when it is sent on. */
+static void check_save(const cJSON *body, __s64 id)
 {
-	struct control_asked asked;
-	int error = control_read_request(text, length, &asked);
-	struct text line = { 0 };
+	struct xpt_save_options options, again;
+	char reason[CONTROL_REASON_MAX];
+	struct text packet = { 0 };
+	const char *member;
+	cJSON *object;
+	__s64 id_again;
 
-	require(asked.id >= CONTROL_ID_NONE && asked.id <= 1ll << 53);
-	if (!error) {
-		require(asked.id != CONTROL_ID_NONE && cJSON_IsObject(asked.body));
-		require(*cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(asked.body, "do")));
-		check_echo(&asked);
-		cJSON_Delete(asked.body);
+	if (control_read_save(body, &options, &member)) {
+		require(member && *member);
 		return;
 	}
-	require(!asked.body && (error == -EINVAL || error == -EPROTONOSUPPORT));
-	check_reason(asked.reason);
-	/* The line itself as a reason: any bytes may stand in one. */
-	control_write_refusal(&line, asked.id, error, text);
-	check_written(&line);
-	text_free(&line);
+	control_begin_request(&packet, id, "save");
+	control_add_save(&packet, &options);
+	require(!control_end(&packet) && json_is_object(packet.data, packet.length));
+	require(!control_read_request(packet.data, packet.length, &id_again, &object, reason) && id == id_again);
+	require(!control_read_save(object, &again, &member));
+	require(again.pid == options.pid && again.core == options.core && again.has_core == options.has_core);
+	require(again.handle == options.handle && again.time == options.time);
+	require(again.inferences == options.inferences && !again.program == !options.program);
+	require(!again.program || !strcmp(again.program, options.program));
+	cJSON_Delete(object);
+	text_free(&packet);
 }
 
-static void check_answer(const char *text, size_t length)
+static void check_request(const char *bytes, size_t length)
 {
 	char reason[CONTROL_REASON_MAX];
-	const char *told = "";
+	cJSON *body;
+	__s64 id;
+	int error = control_read_request(bytes, length, &id, &body, reason);
+
+	require(id >= CONTROL_ID_NONE && id <= 1ll << 53);
+	if (error) {
+		require(!body && (error == -EINVAL || error == -EPROTONOSUPPORT));
+		check_reason(reason);
+		return;
+	}
+	require(id != CONTROL_ID_NONE && json_is_object(bytes, length));
+	require(*cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(body, "do")));
+	check_save(body, id);
+	cJSON_Delete(body);
+}
+
+static void check_answer(const char *bytes, size_t length)
+{
+	struct xpt_continuous_status status = { .size = sizeof(status) };
+	struct xpt_saved saved = { .size = sizeof(saved) };
+	char reason[CONTROL_REASON_MAX];
+	const char *given = "";
 	cJSON *answer;
-	int error = control_read_answer(text, length, 1, &answer, reason);
+	int error = control_read_answer(bytes, length, 1, &answer, reason);
 
 	require((error == 0 && answer) || (error == -EPROTO && !answer));
-	if (error)
+	if (error) {
 		check_reason(reason);
-	else
-		require(control_answer_error(answer, &told) <= 0 && told);
+		return;
+	}
+	require(control_answer_error(answer, &given) <= 0 && given);
+	require(control_read_saved(answer, &saved) || memchr(saved.path, 0, sizeof(saved.path)));
+	require(control_read_status(answer, &status) || status.pid >= 0);
 	cJSON_Delete(answer);
 }
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
-	const char *bytes = (const char *)data + 1, *end = (const char *)data + size, *start = bytes;
-	size_t piece = size ? data[0] + 1 : 1;
-	enum control_line state = CONTROL_LINE_OPEN;
-	struct text line = { 0 };
-
-	while (size && bytes < end && state != CONTROL_LINE_TOO_LONG) {
-		size_t length = (size_t)(end - bytes) < piece ? (size_t)(end - bytes) : piece;
-		size_t taken = control_line_take(&line, bytes, length, &state);
-
-		require(taken && taken <= length && line.length <= CONTROL_LINE_MAX && state != CONTROL_LINE_NO_MEMORY);
-		bytes += taken;
-		require((state == CONTROL_LINE_COMPLETE) == (bytes[-1] == '\n'));
-		require(state == CONTROL_LINE_COMPLETE || taken == length || state == CONTROL_LINE_TOO_LONG);
-		require((state == CONTROL_LINE_TOO_LONG) == (line.length == CONTROL_LINE_MAX));
-		if (state != CONTROL_LINE_COMPLETE)
-			continue;
-		require(line.length == (size_t)(bytes - start) - 1 && !memcmp(line.data, start, line.length));
-		require(!line.data[line.length]);
-		check_request(line.data, line.length);
-		check_answer(line.data, line.length);
-		text_clear(&line, 64);
-		start = bytes;
-	}
-	text_free(&line);
+	check_request((const char *)data, size);
+	check_answer((const char *)data, size);
+	check_refusal((const char *)data, size);
 	return 0;
 }

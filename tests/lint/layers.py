@@ -3,18 +3,20 @@
 """Checks who includes whom: layers.py [ROOT]. Prints FILE:LINE: REASON for each breach, exit status 1 if there is one.
 
 The rules are those of the layout: a folder of user/ includes only folders before it, model/, report/ and profile/ know
-neither kernel nor target, only kern/ sees the BPF skeletons, the command sees the public headers and base/, public headers
-see each other, and the library neither prints nor exits.
+neither kernel nor target, control/ knows base/ only, only kern/ sees the BPF skeletons, the command sees the public headers
+and base/, public headers see each other, and the library neither prints nor exits.
 """
 import pathlib
 import re
 import sys
 
-ORDER = ["base", "code", "describe", "target", "kern", "model", "record", "device", "report", "profile", "session", "cli"]
+ORDER = ["base", "code", "describe", "target", "kern", "model", "record", "device", "report", "profile", "control", "session",
+         "cli"]
 NEVER = {
     "model": {"target", "kern"},
     "report": {"target", "kern"},
     "profile": {"target", "kern"},
+    "control": set(ORDER) - {"base", "control"},
     "cli": set(ORDER) - {"base", "cli"},
 }
 # Only the record formats cross from the BPF side to user space.

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/options.h"
 #include "base/thread.h"
+#include "control/message.h"
 #include "session/continuous_options.h"
 #include "session/continuous_private.h"
 
@@ -112,10 +113,7 @@ static void turn(struct xpt_continuous *continuous)
 
 static __u64 next_due(const struct xpt_continuous *continuous)
 {
-	__u64 due = continuous->control ? control_due(continuous->control) : ~0ull;
-
-	due = due < continuous->hooks_due ? due : continuous->hooks_due;
-	return due < continuous->save_due ? due : continuous->save_due;
+	return continuous->hooks_due < continuous->save_due ? continuous->hooks_due : continuous->save_due;
 }
 
 static void *collect(void *context)
@@ -264,6 +262,95 @@ int xpt_continuous_command_status(struct xpt_continuous *continuous)
 	const struct command *command = &continuous->collector->command;
 
 	return command->pid ? command->status : -1;
+}
+
+/* ---- requests through the control socket ---- */
+
+static void handle_save(struct xpt_continuous *continuous, struct control_request *request, const cJSON *body)
+{
+	struct xpt_save_options options;
+	const char *member = "";
+	char reason[REASON_MAX] = "";
+	struct save *save;
+	int error = control_read_save(body, &options, &member);
+
+	if (error)
+		snprintf(reason, sizeof(reason), "\"%s\" has the wrong type or value (see CONTROL.md)", member);
+	else
+		error = save_create(&options, &save, reason);
+	if (!error) {
+		snprintf(save->reason, sizeof(save->reason), "as somebody asked for");
+		save->request = request;
+		pthread_mutex_lock(&continuous->lock);
+		error = saves_ask(continuous, save);
+		pthread_mutex_unlock(&continuous->lock);
+		if (error) {
+			snprintf(reason, sizeof(reason), "too many saves wait already");
+			save_free(save);
+		}
+	}
+	if (error)
+		control_refuse(request, error, *reason ? reason : strerror(-error));
+}
+
+void continuous_answer_save(struct save *save)
+{
+	if (save->error) {
+		control_refuse(save->request, save->error, *save->why ? save->why : strerror(-save->error));
+	} else {
+		control_add_saved(control_answer_begin(save->request), &save->saved);
+		control_answer_end(save->request);
+	}
+	save->request = NULL;
+}
+
+static void handle_status(struct xpt_continuous *continuous, struct control_request *request)
+{
+	struct xpt_continuous_status status;
+
+	pthread_mutex_lock(&continuous->lock);
+	status = continuous->status;
+	pthread_mutex_unlock(&continuous->lock);
+	control_add_status(control_answer_begin(request), &status);
+	control_answer_end(request);
+}
+
+/* It is answered when everything is detached. */
+static void handle_stop(struct xpt_continuous *continuous, struct control_request *request)
+{
+	if (continuous->stop_request) {
+		control_refuse(request, -EALREADY, "it is stopping already");
+		return;
+	}
+	continuous->stop_request = request;
+	pthread_mutex_lock(&continuous->lock);
+	continuous->stopped = true;
+	pthread_cond_broadcast(&continuous->changed);
+	pthread_mutex_unlock(&continuous->lock);
+}
+
+void continuous_answer_stop(struct xpt_continuous *continuous)
+{
+	if (continuous->stop_request) {
+		control_answer_begin(continuous->stop_request);
+		control_answer_end(continuous->stop_request);
+	}
+	continuous->stop_request = NULL;
+}
+
+void continuous_handle(void *context, struct control_request *request, const cJSON *body)
+{
+	const char *what = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(body, "do"));
+	struct xpt_continuous *continuous = context;
+
+	if (!strcmp(what, "save"))
+		handle_save(continuous, request, body);
+	else if (!strcmp(what, "status"))
+		handle_status(continuous, request);
+	else if (!strcmp(what, "stop"))
+		handle_stop(continuous, request);
+	else
+		control_refuse(request, -EOPNOTSUPP, "unknown \"do\": expected save, status or stop");
 }
 
 /* ---- the end ---- */

@@ -109,15 +109,19 @@ static int create_folder(struct xpt_continuous *continuous, const struct xpt_con
 static int create_control(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
 {
 	struct collector *collector = continuous->collector;
-	struct control_options control_options = { .handler = continuous_handle, .context = continuous };
+	char name[128];
+	const struct control_options control_options = {
+		.directory = XPT_CONTROL_DIR,
+		.name = name,
+		.handler = continuous_handle,
+		.context = continuous,
+	};
 	struct epoll_event event = { .events = EPOLLIN };
-	char path[128];
 	int error;
 
 	if (!options->name)
 		return 0;
-	snprintf(path, sizeof(path), "%s/%s.sock", XPT_CONTROL_DIR, options->name);
-	control_options.path = path;
+	snprintf(name, sizeof(name), "%s.sock", options->name);
 	error = control_open(&collector->log, &control_options, &continuous->control);
 	if (error)
 		return error;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* State of continuous profiling, shared by the files continuous*.c but those of options, messages and remote calls. */
+/* State of continuous profiling, shared by the files continuous*.c but that of options. */
 #ifndef XPT_SESSION_CONTINUOUS_PRIVATE_H
 #define XPT_SESSION_CONTINUOUS_PRIVATE_H
 
@@ -7,6 +7,7 @@
 #include <xputrace/continuous.h>
 
 #include "base/folder.h"
+#include "control/server.h"
 #include "model/model.h"
 #include "profile/recent.h"
 #include "profile/save_limits.h"
@@ -14,7 +15,6 @@
 #include "record/recording.h"
 #include "record/window.h"
 #include "session/collector.h"
-#include "session/control.h"
 #include "session/target_claim.h"
 
 #define REASON_MAX 200
@@ -153,7 +153,7 @@ void *saves_run(void *context); /* the saving thread */
 /* Takes and writes at once, after continuous_end(). The error of the save. */
 int saves_write(struct xpt_continuous *continuous, struct save *save);
 
-/* continuous_control.c: handler of the socket. */
+/* continuous.c: handler of the socket. */
 void continuous_handle(void *context, struct control_request *request, const cJSON *body);
 void continuous_answer_save(struct save *save);
 void continuous_answer_stop(struct xpt_continuous *continuous);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A folder for a socket, a server whose handler does what the tests want, and what was logged. */
-#ifndef TESTS_SESSION_CONTROL_H
-#define TESTS_SESSION_CONTROL_H
+#ifndef TESTS_CONTROL_SUPPORT_H
+#define TESTS_CONTROL_SUPPORT_H
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -11,24 +11,26 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "session/control.h"
-#include "session/control_message.h"
-#include "session/control_socket.h"
+#include "base/json.h"
+#include "control/message.h"
+#include "control/server.h"
 
 #define MS 1000000ull
 #define PATIENCE (10000 * MS) /* ns after which a test gives up */
 #define OTHER_USER 65534
+#define KEPT_MAX 256
 
 struct place {
-	char folder[64], path[96];
+	char folder[64], directory[80], path[96];
 	struct control *control;
-	struct control_request *kept[CONTROL_REQUESTS_MAX + 1];
+	struct control_request *kept[KEPT_MAX];
 	size_t kept_count, handled;
 	struct log log;
 	char said[1024]; /* the last error */
@@ -47,7 +49,8 @@ static inline void place_make(struct place *place)
 	memset(place, 0, sizeof(*place));
 	strcpy(place->folder, "/tmp/xputrace-control-XXXXXX");
 	cr_assert_not_null(mkdtemp(place->folder));
-	snprintf(place->path, sizeof(place->path), "%s/run/a.sock", place->folder);
+	snprintf(place->directory, sizeof(place->directory), "%s/run", place->folder);
+	snprintf(place->path, sizeof(place->path), "%s/a.sock", place->directory);
 	place->log = (struct log){ place_log, place, XPT_LOG_DEBUG };
 }
 
@@ -63,52 +66,49 @@ static inline void place_remove(struct place *place)
 /* "echo": its "text" comes back. "keep": is kept. "long": so many "bytes" come back. Else it is refused. */
 static inline void place_handle(void *context, struct control_request *request, const cJSON *body)
 {
-	struct place *place = context;
 	const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(body, "do"));
-	cJSON *more = cJSON_CreateObject();
+	const cJSON *bytes = cJSON_GetObjectItemCaseSensitive(body, "bytes");
+	struct place *place = context;
+	struct text *answer;
 
 	place->handled++;
 	if (!strcmp(name, "echo")) {
-		cJSON_AddItemToObject(more, "text", cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(body, "text"), 1));
-		control_answer(request, more);
-		return;
-	}
-	if (!strcmp(name, "long")) {
-		int bytes = cJSON_GetObjectItemCaseSensitive(body, "bytes")->valueint;
-		char *text = malloc((size_t)bytes + 1);
-
-		memset(text, 'x', (size_t)bytes);
-		text[bytes] = '\0';
-		cJSON_AddStringToObject(more, "text", text);
-		free(text);
-		control_answer(request, more);
-		return;
-	}
-	cJSON_Delete(more);
-	if (!strcmp(name, "keep")) {
-		cr_assert_lt(place->kept_count, CONTROL_REQUESTS_MAX + 1);
+		json_add_text(control_answer_begin(request), "text",
+			      cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(body, "text")));
+		control_answer_end(request);
+	} else if (!strcmp(name, "long")) {
+		answer = control_answer_begin(request);
+		json_add_text(answer, "text", "");
+		answer->length--;
+		for (int i = 0; i < bytes->valueint; i++)
+			text_literal(answer, "x");
+		text_literal(answer, "\"");
+		control_answer_end(request);
+	} else if (!strcmp(name, "keep")) {
+		cr_assert_lt(place->kept_count, KEPT_MAX);
 		place->kept[place->kept_count++] = request;
 	} else {
 		control_refuse(request, -EOPNOTSUPP, "nothing of that \"name\"");
 	}
 }
 
-static inline int place_open_limited(struct place *place, __u64 line_timeout, __u64 idle_timeout)
+/* An answer without members. */
+static inline void answer_done(struct control_request *request)
 {
-	struct control_options options = {
-		.path = place->path,
-		.handler = place_handle,
-		.context = place,
-		.line_timeout = line_timeout,
-		.idle_timeout = idle_timeout,
-	};
-
-	return control_open(&place->log, &options, &place->control);
+	control_answer_begin(request);
+	control_answer_end(request);
 }
 
 static inline int place_open(struct place *place)
 {
-	return place_open_limited(place, 0, 0);
+	const struct control_options options = {
+		.directory = place->directory,
+		.name = strrchr(place->path, '/') + 1,
+		.handler = place_handle,
+		.context = place,
+	};
+
+	return control_open(&place->log, &options, &place->control);
 }
 
 static inline void place_begin(struct place *place)
@@ -121,10 +121,9 @@ static inline void place_begin(struct place *place)
 static inline void place_work(struct place *place, __u64 until)
 {
 	struct pollfd ready = { .fd = control_descriptor(place->control), .events = POLLIN };
-	__u64 due = control_due(place->control), now = clock_monotonic();
+	__u64 now = clock_monotonic();
 
-	due = due < until ? due : until;
-	cr_assert_geq(poll(&ready, 1, due <= now ? 0 : (int)((due - now) / MS) + 1), 0);
+	cr_assert_geq(poll(&ready, 1, until <= now ? 0 : (int)((until - now) / MS) + 1), 0);
 	control_work(place->control);
 }
 
@@ -167,15 +166,25 @@ static inline void child_kill(pid_t pid)
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
 }
 
+static inline struct sockaddr_un address_of(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	cr_assert_lt(strlen(path), sizeof(address.sun_path));
+	strcpy(address.sun_path, path);
+	return address;
+}
+
 static inline int path_connect(const char *path)
 {
-	int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct sockaddr_un address;
+	int descriptor = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), error;
+	struct sockaddr_un address = address_of(path);
 
-	if (!control_socket_address(path, &address) &&
-	    !connect(descriptor, (struct sockaddr *)&address, sizeof(address)))
+	if (!connect(descriptor, (struct sockaddr *)&address, sizeof(address)))
 		return descriptor;
+	error = errno;
 	close(descriptor);
+	errno = error;
 	return -1;
 }
 
@@ -189,70 +198,62 @@ static inline void send_text(int descriptor, const char *text)
 	send_bytes(descriptor, text, strlen(text));
 }
 
-/*
- * The next line without its newline, or NULL at the connection's end; the server works meanwhile. Valid until the
- * next call.
- */
-static inline const char *hear(struct place *place, int descriptor)
+/* The next packet, or NULL at the connection's end; the server works meanwhile. Valid until the next call. */
+static inline const char *receive(struct place *place, int descriptor)
 {
-	static char line[2 * CONTROL_LINE_MAX];
+	static char packet[2 * CONTROL_PACKET_MAX];
 	__u64 until = clock_monotonic() + PATIENCE;
-	size_t length = 0;
 
 	while (clock_monotonic() < until) {
-		ssize_t got = recv(descriptor, line + length, 1, MSG_DONTWAIT);
+		ssize_t got = recv(descriptor, packet, sizeof(packet) - 1, MSG_DONTWAIT | MSG_TRUNC);
 
 		if (got < 0 && errno == EAGAIN) {
 			place_work(place, clock_monotonic() + 5 * MS);
 			continue;
 		}
-		if (got <= 0) {
-			cr_assert_eq(length, 0, "the end came within a line");
+		if (got <= 0)
 			return NULL;
-		}
-		if (line[length] == '\n') {
-			line[length] = '\0';
-			return line;
-		}
-		cr_assert_lt(++length, sizeof(line));
+		cr_assert_leq(got, CONTROL_PACKET_MAX);
+		packet[got] = '\0';
+		return packet;
 	}
-	cr_assert_fail("neither a line nor the end came");
+	cr_assert_fail("neither a packet nor the end came");
 	return NULL;
 }
 
 static inline void expect(struct place *place, int descriptor, const char *wanted)
 {
-	const char *line = hear(place, descriptor);
+	const char *packet = receive(place, descriptor);
 
-	cr_assert_not_null(line, "the end came in place of %s", wanted);
-	cr_assert_str_eq(line, wanted);
+	cr_assert_not_null(packet, "the end came in place of %s", wanted);
+	cr_assert_str_eq(packet, wanted);
 }
 
 /* A refusal with that error; id as it stands in the text. */
 static inline void expect_refusal(struct place *place, int descriptor, const char *id, const char *error)
 {
-	const char *line = hear(place, descriptor);
+	const char *packet = receive(place, descriptor);
 	char begin[128];
 
-	snprintf(begin, sizeof(begin), "{\"xputrace\":1,\"id\":%s,\"ok\":false,\"error\":\"%s\",\"reason\":\"", id,
+	snprintf(begin, sizeof(begin), "{\"xputrace\":2,\"id\":%s,\"ok\":false,\"error\":\"%s\",\"reason\":\"", id,
 		 error);
-	cr_assert_not_null(line, "the end came in place of %s", begin);
-	cr_assert(!strncmp(line, begin, strlen(begin)), "%s\nin place of\n%s", line, begin);
-	cr_assert_gt(strlen(line), strlen(begin) + 2, "no reason: %s", line);
+	cr_assert_not_null(packet, "the end came in place of %s", begin);
+	cr_assert(!strncmp(packet, begin, strlen(begin)), "%s\nin place of\n%s", packet, begin);
+	cr_assert_gt(strlen(packet), strlen(begin) + 2, "no reason: %s", packet);
 }
 
 static inline void expect_end(struct place *place, int descriptor)
 {
-	const char *line = hear(place, descriptor);
+	const char *packet = receive(place, descriptor);
 
-	cr_assert_null(line, "%s", line);
+	cr_assert_null(packet, "%s", packet);
 	close(descriptor);
 }
 
-#define ECHO_LINE(id, text) "{\"xputrace\":1,\"id\":" id ",\"do\":\"echo\",\"text\":\"" text "\"}\n"
-#define ECHO_ANSWER(id, text) "{\"xputrace\":1,\"id\":" id ",\"ok\":true,\"text\":\"" text "\"}"
-#define KEEP_LINE(id) "{\"xputrace\":1,\"id\":" id ",\"do\":\"keep\"}\n"
-#define DONE_ANSWER(id) "{\"xputrace\":1,\"id\":" id ",\"ok\":true}"
+#define ECHO_REQUEST(id, text) "{\"xputrace\":2,\"id\":" id ",\"do\":\"echo\",\"text\":\"" text "\"}"
+#define ECHO_ANSWER(id, text) "{\"xputrace\":2,\"id\":" id ",\"ok\":true,\"text\":\"" text "\"}"
+#define KEEP_REQUEST(id) "{\"xputrace\":2,\"id\":" id ",\"do\":\"keep\"}"
+#define DONE_ANSWER(id) "{\"xputrace\":2,\"id\":" id ",\"ok\":true}"
 
 /* It serves: a request on a new connection is answered. */
 static inline void expect_service(struct place *place)
@@ -260,7 +261,7 @@ static inline void expect_service(struct place *place)
 	int descriptor = path_connect(place->path);
 
 	cr_assert_geq(descriptor, 0);
-	send_text(descriptor, ECHO_LINE("77", "still there"));
+	send_text(descriptor, ECHO_REQUEST("77", "still there"));
 	expect(place, descriptor, ECHO_ANSWER("77", "still there"));
 	close(descriptor);
 	place_settle(place);

@@ -1,39 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tests/unit/session_control.h"
+#include "tests/unit/control_support.h"
 
 #include <fcntl.h>
 
-#include "session/control_client.h"
+#include "control/client.h"
 
-/* Bytes that a server sends in place of an answer, or what else it does. */
+/* A packet that a server sends in place of an answer, or what else it does. */
 struct false_server {
 	const char *answer; /* NULL: none */
-	size_t repeat;	    /* so many times */
-	__u64 pause;	    /* ns before each byte */
 	bool stays;	    /* the connection stays open until the client has gone */
 	bool deaf;	    /* it reads nothing */
 };
 
-static cJSON *request_of(const char *name, const char *text)
+static void request_begin(struct text *request, const char *what, const char *text)
 {
-	cJSON *request = cJSON_CreateObject();
-
-	cJSON_AddStringToObject(request, "do", name);
-	if (text)
-		cJSON_AddStringToObject(request, "text", text);
-	return request;
+	control_begin_request(request, CONTROL_REQUEST_ID, what);
+	json_add_text(request, "text", text);
 }
 
 static int call(struct place *place, const char *name, const char *text, __u64 timeout, cJSON **answer)
 {
-	cJSON *request = request_of(name, text);
+	struct text request = { 0 };
 	int error;
 
 	place->said[0] = '\0';
-	error = control_call(place->path, request, timeout, answer, &place->log);
+	request_begin(&request, name, text);
+	error = control_call(place->path, &request, timeout, answer, &place->log);
 	cr_assert_eq(!error, *answer != NULL);
 	cr_assert_eq(!error, !place->said[0], "%s", place->said);
-	cJSON_Delete(request);
+	text_free(&request);
 	return error;
 }
 
@@ -47,14 +42,14 @@ static void expect_failure(struct place *place, __u64 timeout, int error, const 
 
 static int false_listen(const struct place *place, int backlog)
 {
-	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	char folder[96];
 	struct sockaddr_un address;
 
 	snprintf(folder, sizeof(folder), "%s/run", place->folder);
 	mkdir(folder, 0755);
 	unlink(place->path);
-	cr_assert_eq(control_socket_address(place->path, &address), 0);
+	address = address_of(place->path);
 	cr_assert_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
 	cr_assert_eq(listen(listener, backlog), 0);
 	return listener;
@@ -67,15 +62,8 @@ static void false_serve(int listener, const struct false_server *server)
 
 	if (!server->deaf)
 		(void)!recv(client, bytes, sizeof(bytes), 0);
-	for (size_t i = 0; i < server->repeat; i++) {
-		size_t length = strlen(server->answer), step = server->pause ? 1 : length;
-
-		for (size_t at = 0; at < length; at += step) {
-			usleep((useconds_t)(server->pause / 1000));
-			if (send(client, server->answer + at, step, MSG_NOSIGNAL) != (ssize_t)step)
-				return;
-		}
-	}
+	if (server->answer)
+		(void)!send(client, server->answer, strlen(server->answer), MSG_NOSIGNAL);
 	while (server->stays && !server->deaf && recv(client, bytes, sizeof(bytes), 0) > 0)
 		;
 	if (server->stays && server->deaf)
@@ -95,11 +83,11 @@ static pid_t false_start(const struct place *place, const struct false_server *s
 	return pid;
 }
 
-Test(session_control_client, answers_and_refusals)
+Test(control_client, answers_and_refusals)
 {
 	const char *reason = NULL;
 	struct place place;
-	cJSON *answer, *request;
+	cJSON *answer;
 	pid_t pid;
 
 	place_make(&place);
@@ -116,15 +104,6 @@ Test(session_control_client, answers_and_refusals)
 	cr_assert_eq(control_answer_error(answer, NULL), -EOPNOTSUPP);
 	cJSON_Delete(answer);
 
-	/* Its own version and id are put in, whatever the caller has. */
-	request = request_of("echo", "y");
-	cJSON_AddNumberToObject(request, "id", 99);
-	cJSON_AddNumberToObject(request, "xputrace", 99);
-	cr_assert_eq(control_call(place.path, request, PATIENCE, &answer, NULL), 0);
-	cr_assert_eq(control_answer_error(answer, NULL), 0);
-	cJSON_Delete(answer);
-	cJSON_Delete(request);
-
 	cr_assert_eq(call(&place, "", NULL, ~0ull, &answer), 0, "a time without limit");
 	cr_assert_eq(control_answer_error(answer, &reason), -EINVAL);
 	cJSON_Delete(answer);
@@ -132,20 +111,20 @@ Test(session_control_client, answers_and_refusals)
 	place_remove(&place);
 }
 
-Test(session_control_client, requests_that_are_long)
+Test(control_client, requests_that_are_long)
 {
 	struct place place;
 	cJSON *answer;
-	char *text = calloc(1, CONTROL_LINE_MAX);
+	char *text = calloc(1, CONTROL_PACKET_MAX);
 	pid_t pid;
 
 	place_make(&place);
 	pid = place_serve(&place);
-	memset(text, 'x', CONTROL_LINE_MAX - 100);
+	memset(text, 'x', CONTROL_PACKET_MAX - 100);
 	cr_assert_eq(call(&place, "echo", text, PATIENCE, &answer), 0);
 	cr_assert_str_eq(cJSON_GetStringValue(cJSON_GetObjectItem(answer, "text")), text);
 	cJSON_Delete(answer);
-	memset(text, 'x', CONTROL_LINE_MAX - 20);
+	memset(text, 'x', CONTROL_PACKET_MAX - 20);
 	cr_assert_eq(call(&place, "echo", text, PATIENCE, &answer), -EMSGSIZE);
 	cr_assert(strstr(place.said, "65536 bytes"), "%s", place.said);
 	child_kill(pid);
@@ -153,8 +132,9 @@ Test(session_control_client, requests_that_are_long)
 	place_remove(&place);
 }
 
-Test(session_control_client, nobody_listens)
+Test(control_client, nobody_listens)
 {
+	struct text request = { 0 };
 	char path[128];
 	struct place place;
 	pid_t pid;
@@ -174,7 +154,9 @@ Test(session_control_client, nobody_listens)
 	place.path[0] = '\0';
 	expect_failure(&place, PATIENCE, -EINVAL, "path");
 	snprintf(path, sizeof(path), "%0120d", 0);
-	cr_assert_eq(control_call(path, NULL, PATIENCE, &(cJSON *){ NULL }, &place.log), -ENAMETOOLONG);
+	request_begin(&request, "echo", "x");
+	cr_assert_eq(control_call(path, &request, PATIENCE, &(cJSON *){ NULL }, &place.log), -ENAMETOOLONG);
+	text_free(&request);
 	place_remove(&place);
 }
 
@@ -187,48 +169,50 @@ static void expect_false(struct place *place, const struct false_server *server,
 	child_kill(pid);
 }
 
-Test(session_control_client, answers_that_are_none)
+Test(control_client, answers_that_are_none)
 {
 	static const struct {
 		const char *answer, *said;
 	} bad[] = {
 		{ "\n", "JSON" },
-		{ "hello\n", "JSON" },
-		{ "[]\n", "JSON" },
-		{ "{\"xputrace\":1,\"id\":1,\"ok\":true\n", "JSON" },
-		{ "{\"xputrace\":1,\"id\":1,\"ok\":true,\"x\":\"\xff\"}\n", "JSON" },
-		{ "{\"id\":1,\"ok\":true}\n", "another version" },
-		{ "{\"xputrace\":2,\"id\":1,\"ok\":true}\n", "another version" },
-		{ "{\"xputrace\":1,\"id\":2,\"ok\":true}\n", "another request" },
-		{ "{\"xputrace\":1,\"ok\":true}\n", "another request" },
-		{ "{\"xputrace\":1,\"id\":null,\"ok\":true}\n", "another request" },
-		{ "{\"xputrace\":1,\"id\":2,\"ok\":false,\"error\":\"EIO\"}\n", "another request" },
-		{ "{\"xputrace\":1,\"id\":1}\n", "neither" },
-		{ "{\"xputrace\":1,\"id\":1,\"ok\":1}\n", "neither" },
-		{ "{\"xputrace\":1,\"id\":1,\"ok\":false}\n", "neither" },
+		{ "hello", "JSON" },
+		{ "[]", "JSON" },
+		{ "{\"xputrace\":2,\"id\":1,\"ok\":true", "JSON" },
+		{ "{\"xputrace\":2,\"id\":1,\"ok\":true,\"x\":\"\xff\"}", "JSON" },
+		{ "{\"id\":1,\"ok\":true}", "another version" },
+		{ "{\"xputrace\":1,\"id\":1,\"ok\":true}", "another version" },
+		{ "{\"xputrace\":2,\"id\":2,\"ok\":true}", "another request" },
+		{ "{\"xputrace\":2,\"ok\":true}", "another request" },
+		{ "{\"xputrace\":2,\"id\":null,\"ok\":true}", "another request" },
+		{ "{\"xputrace\":2,\"id\":2,\"ok\":false,\"error\":\"EIO\"}", "another request" },
+		{ "{\"xputrace\":2,\"id\":1}", "neither" },
+		{ "{\"xputrace\":2,\"id\":1,\"ok\":1}", "neither" },
+		{ "{\"xputrace\":2,\"id\":1,\"ok\":false}", "neither" },
 	};
+	static char large[CONTROL_PACKET_MAX + 2];
 	struct place place;
 
 	place_make(&place);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		expect_false(&place, &(const struct false_server){ bad[i].answer, 1, 0, true, false }, PATIENCE,
-			     -EPROTO, bad[i].said);
-	expect_false(&place, &(const struct false_server){ "xxxxxxxxxxxxxxxx", 10000, 0, true, false }, PATIENCE,
-		     -EPROTO, "too long");
+		expect_false(&place, &(const struct false_server){ bad[i].answer, true, false }, PATIENCE, -EPROTO,
+			     bad[i].said);
+	memset(large, ' ', sizeof(large) - 1);
+	memcpy(large, DONE_ANSWER("1"), strlen(DONE_ANSWER("1")));
+	expect_false(&place, &(const struct false_server){ large, true, false }, PATIENCE, -EPROTO,
+		     "more than 65536 bytes");
 	expect_false(&place, &(const struct false_server){ .answer = NULL }, PATIENCE, -ECONNRESET, "closed");
-	expect_false(&place, &(const struct false_server){ "{\"xputrace\":1", 1, 0, false, false }, PATIENCE,
-		     -ECONNRESET, "closed");
+	expect_false(&place, &(const struct false_server){ .answer = "" }, PATIENCE, -ECONNRESET, "closed");
 	/* It closes with the request unread. */
 	expect_false(&place, &(const struct false_server){ .deaf = true }, PATIENCE, -ECONNRESET, "closed");
 	place_remove(&place);
 }
 
-Test(session_control_client, a_good_answer_may_come_in_any_way)
+Test(control_client, a_good_answer_may_come_in_any_way)
 {
 	static const struct false_server good[] = {
-		{ "{\"xputrace\":1,\"id\":1,\"ok\":true}\n", 1, 100000, true, false },
-		{ "{\"xputrace\":1,\"id\":1,\"ok\":true,\"later\":{}}\nmore\n", 1, 0, false, false },
-		{ "{\"xputrace\":1,\"id\":1,\"ok\":true}\n", 1, 0, false, true },
+		{ "{\"xputrace\":2,\"id\":1,\"ok\":true}", true, false },
+		{ "{\"xputrace\":2,\"id\":1,\"ok\":true,\"later\":{}}\n", false, false },
+		{ "{\"xputrace\":2,\"id\":1,\"ok\":true}", false, true }, /* the request is left unread */
 	};
 	struct place place;
 	cJSON *answer;
@@ -245,17 +229,16 @@ Test(session_control_client, a_good_answer_may_come_in_any_way)
 	place_remove(&place);
 }
 
-Test(session_control_client, errors_by_name)
+Test(control_client, errors_by_name)
 {
 	static const struct {
 		const char *answer;
 		int error;
 		const char *reason;
 	} told[] = {
-		{ "{\"xputrace\":1,\"id\":1,\"ok\":false,\"error\":\"ENOSPC\",\"reason\":\"full\"}\n", -ENOSPC,
-		  "full" },
-		{ "{\"xputrace\":1,\"id\":null,\"ok\":false,\"error\":\"EACCES\",\"reason\":\"no\"}\n", -EACCES, "no" },
-		{ "{\"xputrace\":1,\"id\":1,\"ok\":false,\"error\":\"ENEWER\"}\n", -EREMOTEIO, "" },
+		{ "{\"xputrace\":2,\"id\":1,\"ok\":false,\"error\":\"ENOSPC\",\"reason\":\"full\"}", -ENOSPC, "full" },
+		{ "{\"xputrace\":2,\"id\":null,\"ok\":false,\"error\":\"EACCES\",\"reason\":\"no\"}", -EACCES, "no" },
+		{ "{\"xputrace\":2,\"id\":1,\"ok\":false,\"error\":\"ENEWER\"}", -EREMOTEIO, "" },
 	};
 	struct place place;
 	const char *reason;
@@ -263,7 +246,7 @@ Test(session_control_client, errors_by_name)
 
 	place_make(&place);
 	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
-		pid_t pid = false_start(&place, &(const struct false_server){ told[i].answer, 1, 0, true, false });
+		pid_t pid = false_start(&place, &(const struct false_server){ told[i].answer, true, false });
 
 		cr_assert_eq(call(&place, "echo", "x", PATIENCE, &answer), 0, "%s", place.said);
 		cr_assert_eq(control_answer_error(answer, &reason), told[i].error);
@@ -271,6 +254,24 @@ Test(session_control_client, errors_by_name)
 		cJSON_Delete(answer);
 		child_kill(pid);
 	}
+	place_remove(&place);
+}
+
+Test(control_client, an_older_version_listens)
+{
+	struct sockaddr_un address;
+	struct place place;
+	int listener;
+
+	place_make(&place);
+	close(false_listen(&place, 4));
+	unlink(place.path);
+	address = address_of(place.path);
+	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	cr_assert_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	cr_assert_eq(listen(listener, 4), 0);
+	expect_failure(&place, PATIENCE, -EPROTOTYPE, "an older xputrace listens there");
+	close(listener);
 	place_remove(&place);
 }
 
@@ -283,39 +284,34 @@ static void expect_timeout(struct place *place, const char *said)
 	cr_assert(took >= 50 * MS && took < 1000 * MS, "%g ms", (double)took / 1e6);
 }
 
-Test(session_control_client, time_is_bounded, .timeout = 20)
+Test(control_client, time_is_bounded, .timeout = 20)
 {
-	static const struct false_server slow[] = {
-		{ NULL, 0, 0, true, false },					       /* no answer */
-		{ "{\"xputrace\":1,\"id\":1,\"ok\":true}\n", 1, 5 * MS, true, false }, /* byte by byte, in 160 ms */
-	};
+	static const struct false_server silent = { .stays = true };
 	struct place place;
 	int listener, waiting[2];
 	char said[32];
 	pid_t pid;
 
 	place_make(&place);
-	for (size_t i = 0; i < sizeof(slow) / sizeof(slow[0]); i++) {
-		pid = false_start(&place, &slow[i]);
-		/* Who listens is who called listen(). */
-		snprintf(said, sizeof(said), "process %d has not answered", getpid());
-		expect_timeout(&place, said);
-		child_kill(pid);
-	}
+	pid = false_start(&place, &silent);
+	/* Who listens is who called listen(). */
+	snprintf(said, sizeof(said), "process %d has not answered", getpid());
+	expect_timeout(&place, said);
+	child_kill(pid);
 	listener = false_listen(&place, 0);
 	waiting[0] = path_connect(place.path);
 	waiting[1] = path_connect(place.path);
 	cr_assert(waiting[0] >= 0 && waiting[1] < 0);
-	expect_timeout(&place, "has taken no connection in time");
+	expect_timeout(&place, "has accepted no connection in time");
 	expect_failure(&place, 0, -ETIMEDOUT, "in time");
 	close(listener);
 	place_remove(&place);
 }
 
 /* It says why and closes as soon as somebody connects: now and then before the request has been sent. */
-Test(session_control_client, refusals_that_come_before_the_request)
+Test(control_client, refusals_that_come_before_the_request)
 {
-	static const char refusal[] = "{\"xputrace\":1,\"id\":null,\"ok\":false,\"error\":\"EBUSY\"}\n";
+	static const char refusal[] = "{\"xputrace\":2,\"id\":null,\"ok\":false,\"error\":\"EBUSY\"}";
 	struct place place;
 	cJSON *answer;
 	int listener;
@@ -357,18 +353,22 @@ static int as_other_user(int (*act)(struct place *place), struct place *place)
 
 static int cannot_ask(struct place *place)
 {
-	cJSON *answer, *request = request_of("echo", "x");
+	struct text request = { 0 };
+	cJSON *answer;
 
-	return control_call(place->path, request, PATIENCE, &answer, &place->log) != -EACCES ||
-	       !strstr(place->said, "belongs to another user: ask as that user or as root");
+	request_begin(&request, "echo", "x");
+	return control_call(place->path, &request, PATIENCE, &answer, &place->log) != -EACCES ||
+	       !strstr(place->said, "belongs to another user: run this as that user or as root");
 }
 
 static int is_refused(struct place *place)
 {
-	cJSON *answer, *request = request_of("echo", "x");
+	struct text request = { 0 };
 	const char *reason = "";
+	cJSON *answer;
 
-	return control_call(place->path, request, PATIENCE, &answer, &place->log) ||
+	request_begin(&request, "echo", "x");
+	return control_call(place->path, &request, PATIENCE, &answer, &place->log) ||
 	       control_answer_error(answer, &reason) != -EACCES || !strstr(reason, "only root and the user");
 }
 
@@ -380,11 +380,11 @@ static int offers_service(struct place *place)
 
 	chmod(place->path, 0666);
 	client = accept(listener, NULL, NULL);
-	(void)!send(client, "{\"xputrace\":1,\"id\":1,\"ok\":true}\n", 32, MSG_NOSIGNAL);
+	(void)!send(client, "{\"xputrace\":2,\"id\":1,\"ok\":true}", 31, MSG_NOSIGNAL);
 	return recv(client, &byte, 1, 0) > 0 ? 1 : 0;
 }
 
-Test(session_control_client, other_users)
+Test(control_client, other_users)
 {
 	char path[128];
 	struct place place;

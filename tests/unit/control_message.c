@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "session/continuous_messages.h"
-#include "session/control_message.h"
+#include "base/json.h"
+#include "control/message.h"
 
 static cJSON *parsed(const char *text)
 {
@@ -18,22 +18,29 @@ static cJSON *parsed(const char *text)
 }
 
 /* As it is after its way through a socket. */
-static cJSON *sent(cJSON *object)
+static cJSON *sent(struct text *packet)
 {
-	struct text line = {};
 	cJSON *again;
 
-	cr_assert_eq(control_write_answer(&line, 1, object), 0);
-	again = cJSON_ParseWithLength(line.data, line.length);
-	cr_assert(again);
-	text_free(&line);
-	cJSON_Delete(object);
+	cr_assert_eq(control_end(packet), 0);
+	cr_assert(json_is_object(packet->data, packet->length));
+	cr_assert_eq(json_parse(packet->data, packet->length, &again), 0);
+	text_free(packet);
 	return again;
+}
+
+static cJSON *sent_save(const struct xpt_save_options *options)
+{
+	struct text packet = { 0 };
+
+	control_begin_request(&packet, 1, "save");
+	control_add_save(&packet, options);
+	return sent(&packet);
 }
 
 /* ---- save ---- */
 
-Test(session_continuous_messages, everything_that_can_be_asked_for_arrives)
+Test(control_message, everything_that_can_be_asked_for_arrives)
 {
 	struct xpt_save_options asked = {
 		.size = sizeof(asked),
@@ -47,10 +54,10 @@ Test(session_continuous_messages, everything_that_can_be_asked_for_arrives)
 	};
 	struct xpt_save_options read;
 	const char *member;
-	cJSON *object = sent(message_save_request(&asked));
+	cJSON *object = sent_save(&asked);
 
 	cr_assert_str_eq(cJSON_GetStringValue(cJSON_GetObjectItem(object, "do")), "save");
-	cr_assert_eq(message_read_save(object, &read, &member), 0, "%s", member);
+	cr_assert_eq(control_read_save(object, &read, &member), 0, "%s", member);
 	cr_assert_eq(read.size, sizeof(read));
 	cr_assert_eq(read.pid, asked.pid);
 	cr_assert_str_eq(read.program, asked.program);
@@ -62,26 +69,25 @@ Test(session_continuous_messages, everything_that_can_be_asked_for_arrives)
 	cJSON_Delete(object);
 }
 
-Test(session_continuous_messages, the_whole_window_is_asked_for_by_nothing)
+Test(control_message, the_whole_window_is_asked_for_by_nothing)
 {
 	struct xpt_save_options asked = { .size = sizeof(asked) }, read;
 	const char *member;
-	cJSON *object = message_save_request(&asked);
+	cJSON *object = sent_save(&asked);
 
-	cr_assert_eq(cJSON_GetArraySize(object), 1);
-	object = sent(object);
-	cr_assert_eq(message_read_save(object, &read, &member), 0);
+	cr_assert_eq(cJSON_GetArraySize(object), 3, "xputrace, id, do");
+	cr_assert_eq(control_read_save(object, &read, &member), 0);
 	cr_assert_eq(memcmp(&read, &asked, sizeof(read)), 0);
 	cJSON_Delete(object);
 }
 
-Test(session_continuous_messages, core_0_is_a_core)
+Test(control_message, core_0_is_a_core)
 {
 	struct xpt_save_options asked = { .size = sizeof(asked), .has_core = 1 }, read;
 	const char *member;
-	cJSON *object = sent(message_save_request(&asked));
+	cJSON *object = sent_save(&asked);
 
-	cr_assert_eq(message_read_save(object, &read, &member), 0);
+	cr_assert_eq(control_read_save(object, &read, &member), 0);
 	cr_assert_eq(read.has_core, 1);
 	cr_assert_eq(read.core, 0);
 	cJSON_Delete(object);
@@ -93,12 +99,12 @@ static void expect_refused(const char *text, const char *name)
 	const char *member = "";
 	cJSON *object = parsed(text);
 
-	cr_expect_eq(message_read_save(object, &read, &member), -EINVAL, "%s", text);
+	cr_expect_eq(control_read_save(object, &read, &member), -EINVAL, "%s", text);
 	cr_expect_str_eq(member, name, "%s: %s", text, member);
 	cJSON_Delete(object);
 }
 
-Test(session_continuous_messages, hostile_requests_are_refused_by_member)
+Test(control_message, hostile_requests_are_refused_by_member)
 {
 	static const char *const numbers[] = { "-1", "0",  "0.5",  "1.5", "9007199254740994", "1e300", "1e999", "\"1\"",
 					       "[]", "{}", "null", "true" };
@@ -128,20 +134,20 @@ Test(session_continuous_messages, hostile_requests_are_refused_by_member)
 	expect_refused("{\"handle\":\"0x10000000000000000\"}", "handle");
 }
 
-Test(session_continuous_messages, members_are_called_exactly_so)
+Test(control_message, members_are_called_exactly_so)
 {
 	struct xpt_save_options read, all = { .size = sizeof(all) };
 	const char *member;
 	cJSON *object = parsed("{\"Core\":3,\"PID\":4,\"Program\":7,\"TIME\":\"x\",\"more\":[1,2]}");
 
-	cr_assert_eq(message_read_save(object, &read, &member), 0);
+	cr_assert_eq(control_read_save(object, &read, &member), 0);
 	cr_assert_eq(memcmp(&read, &all, sizeof(read)), 0);
 	cJSON_Delete(object);
 }
 
 /* ---- saved ---- */
 
-Test(session_continuous_messages, what_was_saved_arrives)
+Test(control_message, what_was_saved_arrives)
 {
 	const struct xpt_saved saved = {
 		.size = 1,
@@ -155,9 +161,13 @@ Test(session_continuous_messages, what_was_saved_arrives)
 		.duration = 6,
 	};
 	struct xpt_saved read = { .size = 77 };
-	cJSON *object = sent(message_saved(&saved));
+	struct text packet = { 0 };
+	cJSON *object;
 
-	cr_assert_eq(message_read_saved(object, &read), 0);
+	control_begin_answer(&packet, 1);
+	control_add_saved(&packet, &saved);
+	object = sent(&packet);
+	cr_assert_eq(control_read_saved(object, &read), 0);
 	cr_assert_eq(read.size, 77);
 	cr_assert_str_eq(read.path, saved.path);
 	cr_assert_eq(read.bytes, saved.bytes);
@@ -170,7 +180,7 @@ Test(session_continuous_messages, what_was_saved_arrives)
 	cJSON_Delete(object);
 }
 
-Test(session_continuous_messages, hostile_answers_leave_the_result_alone)
+Test(control_message, hostile_answers_leave_the_result_alone)
 {
 	static const char *const texts[] = {
 		"{}",
@@ -189,7 +199,7 @@ Test(session_continuous_messages, hostile_answers_leave_the_result_alone)
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		object = parsed(texts[i]);
-		cr_expect_eq(message_read_saved(object, &read), -EINVAL, "%s", texts[i]);
+		cr_expect_eq(control_read_saved(object, &read), -EINVAL, "%s", texts[i]);
 		cr_expect_eq(memcmp(&read, &before, sizeof(read)), 0, "%s", texts[i]);
 		cJSON_Delete(object);
 	}
@@ -197,12 +207,12 @@ Test(session_continuous_messages, hostile_answers_leave_the_result_alone)
 	memset(path, 'a', sizeof(path));
 	path[sizeof(read.path)] = '\0';
 	cJSON_AddStringToObject(object, "path", path);
-	cr_assert_eq(message_read_saved(object, &read), -EINVAL, "it has no room");
+	cr_assert_eq(control_read_saved(object, &read), -EINVAL, "it has no room");
 	cJSON_Delete(object);
 	object = cJSON_CreateObject();
 	path[sizeof(read.path) - 1] = '\0';
 	cJSON_AddStringToObject(object, "path", path);
-	cr_assert_eq(message_read_saved(object, &read), 0, "it just fits; others are of a later version");
+	cr_assert_eq(control_read_saved(object, &read), 0, "it just fits; others are of a later version");
 	cr_assert_eq(strlen(read.path), sizeof(read.path) - 1);
 	cr_assert_eq(read.bytes, 0);
 	cJSON_Delete(object);
@@ -210,7 +220,7 @@ Test(session_continuous_messages, hostile_answers_leave_the_result_alone)
 
 /* ---- status ---- */
 
-Test(session_continuous_messages, every_figure_of_the_status_arrives)
+Test(control_message, every_figure_of_the_status_arrives)
 {
 	struct xpt_continuous_status status = { .size = 1, .pid = 4711, .processes = UINT32_MAX },
 				     read = { .size = 77 };
@@ -229,19 +239,23 @@ Test(session_continuous_messages, every_figure_of_the_status_arrives)
 				&status.triggered,
 				&status.suppressed,
 				&status.cpu_time };
+	struct text packet = { 0 };
 	cJSON *object;
 
 	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
 		*figures[i] = (1ull << 40) + i;
-	object = sent(message_status(&status));
-	cr_assert_eq(message_read_status(object, &read), 0);
+	status.elapsed = 1ull << 60; /* 36 years: beyond 2^53 */
+	control_begin_answer(&packet, 1);
+	control_add_status(&packet, &status);
+	object = sent(&packet);
+	cr_assert_eq(control_read_status(object, &read), 0);
 	cr_assert_eq(read.size, 77);
 	read.size = status.size;
 	cr_assert_eq(memcmp(&read, &status, sizeof(read)), 0, "a figure is not the same");
 	cJSON_Delete(object);
 }
 
-Test(session_continuous_messages, hostile_status_leaves_the_result_alone)
+Test(control_message, hostile_status_leaves_the_result_alone)
 {
 	static const char *const texts[] = { "{\"pid\":-1}",	  "{\"pid\":2147483648}", "{\"processes\":4294967296}",
 					     "{\"calls\":\"1\"}", "{\"cpu_time\":-0.5}",  "{\"lost\":null}" };
@@ -250,7 +264,7 @@ Test(session_continuous_messages, hostile_status_leaves_the_result_alone)
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		cJSON *object = parsed(texts[i]);
 
-		cr_expect_eq(message_read_status(object, &read), -EINVAL, "%s", texts[i]);
+		cr_expect_eq(control_read_status(object, &read), -EINVAL, "%s", texts[i]);
 		cr_expect_eq(memcmp(&read, &before, sizeof(read)), 0, "%s", texts[i]);
 		cJSON_Delete(object);
 	}
