@@ -11,8 +11,9 @@ import signal
 import subprocess
 import time
 
+import code_files
 import hung_file_system
-from codeobj_loads import KB, LIBRARIES, Capture, elf, make
+from codeobj_loads import KB, LIBRARIES, MB, Capture, Loads, Object, check_whole, elf, find, make
 from harm import LONG, Target, program
 from harness import (NOBODY, SLOW, XPUTRACE, Process, Recorder, Skip, Workload, cases, compare_calls, library_path, need, run,
                      scratch, wait_until, workload_path)
@@ -347,6 +348,34 @@ def test_secret(how):
             with open(os.path.join(where, name), "rb") as file:
                 shown.append(file.read())
     assert not any(text in one or text.hex().encode() in one for one in shown), "the secret is in the output"
+
+
+def test_reader_of_code_objects():
+    """A code object that takes long to be read: by a process without rights, and when that ends, the next one is read."""
+    bombs = [Object(code_files.neff({"zeros-%d" % i: bytes(96 * MB)})) for i in range(4)]
+    target = Loads("nrt", "hip")
+    capture = Capture("-p", target.pid)
+    before = {status["Pid"] for status in readers("xputrace-files")}
+    for bomb in bombs:  # until it is not too late
+        first, = target.load("nrt_load", bomb)
+        end = time.monotonic() + 0.5 * SLOW
+        caught = []
+        while not caught and time.monotonic() < end:
+            caught = [status for status in readers("xputrace-files")
+                      if status["Pid"] not in before and status["Seccomp"] != "0"]
+        if caught:
+            break
+    for status in caught:
+        os.kill(int(status["Pid"]), signal.SIGKILL)
+    code = make(elf, 64 * KB, 7)
+    second, = target.load("hipModuleLoadData", code)
+    captured = capture.stop()
+    target.quit()
+    assert caught and all(map(has_no_rights, caught)), caught
+    one = captured.object_of(find(captured, first))
+    assert "the process that read it has ended" in one["error"] and one["sha256"] == bomb.sha256, one
+    one = captured.object_of(check_whole(captured, second, code))
+    assert one["kind"] == "hsaco" and "error" not in one, one
 
 
 @cases("report", "list", "merge")

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -299,6 +300,22 @@ static void find_site(const struct file_site *wanted, const struct mapped_file *
 	answer(socket, &(const struct messages){ 0 }, &found, sizeof(found));
 }
 
+static void read_code(const struct file_code *code, int descriptor, int socket)
+{
+	void *bytes = code->size ? mmap(NULL, code->size, PROT_READ, MAP_PRIVATE, descriptor, 0) : "";
+	struct code_contents contents;
+	char *text = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&text, &length);
+
+	if (!out || bytes == MAP_FAILED || code_read(bytes, code->size, code->hint, &contents))
+		_exit(1);
+	code_contents_write(out, &contents);
+	if (!fclose(out))
+		answer(socket, &(const struct messages){ 0 }, text, length);
+	_exit(0);
+}
+
 /* Nothing is read with rights: the collector has a message in place of an answer. */
 static void refuse(int socket, int error)
 {
@@ -320,6 +337,8 @@ static bool serve(const struct file_search *given, struct file_reader_request *r
 	name[request->name] = '\0';
 	if (request->kind == FILE_SITE)
 		find_site(&request->site, &mapped, socket);
+	else if (request->kind == FILE_CODE)
+		read_code(&request->code, descriptor, socket);
 	else if (request->kind == FILE_TABLE)
 		read_table(given, &request->table, &mapped, socket);
 	else

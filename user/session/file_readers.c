@@ -383,3 +383,30 @@ int file_reader_table(struct file_readers *readers, const struct mapped_file *ma
 	file_contents_free(&contents);
 	return 0;
 }
+
+int file_reader_code(struct file_readers *readers, int bytes, __u64 size, enum code_kind hint,
+		     struct code_contents *contents)
+{
+	struct file_reader_request request = { .kind = FILE_CODE, .code = { size, hint, 0 } };
+	struct file_reader *reader = calloc(1, sizeof(*reader));
+	size_t length;
+	char *answer;
+	int error;
+
+	*contents = (struct code_contents){ 0 };
+	if (!reader)
+		return -ENOMEM;
+	*reader = (struct file_reader){ .readers = readers, .socket = -1, .process = -1, .file = bytes };
+	error = start(readers, -1, reader);
+	if (error) {
+		free(reader);
+		return error;
+	}
+	error = ask(reader, &request, "", NULL, &answer, &length);
+	end(reader);
+	if (error)
+		return error;
+	error = code_contents_read(answer, length, contents);
+	free(answer);
+	return error;
+}

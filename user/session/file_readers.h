@@ -54,6 +54,12 @@ int file_reader_site(struct file_readers *readers, int place, const struct file_
  */
 int file_reader_table(struct file_readers *readers, const struct mapped_file *mapped, const struct description *runtime,
 		      const struct table_words *words, struct found_functions *found);
+/*
+ * What is in a code object, as code_read(), by a process that is there for this one alone. bytes: a file in memory (memfd) that holds
+ * it. search is not needed. Errors as above.
+ */
+int file_reader_code(struct file_readers *readers, int bytes, __u64 size, enum code_kind hint,
+		     struct code_contents *contents);
 void file_reader_close(struct file_reader *reader); /* may be NULL */
 
 #endif

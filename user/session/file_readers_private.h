@@ -32,6 +32,13 @@ struct file_table {
 	__u64 words;
 };
 
+/* A code object: the file holds its bytes. */
+struct file_code {
+	__u64 size;
+	__u32 hint; /* enum code_kind */
+	__u32 pad;
+};
+
 /* Before the name of the file, for messages, and the words of a table. */
 struct file_reader_request {
 	__u32 name; /* bytes */
@@ -39,10 +46,11 @@ struct file_reader_request {
 	union {
 		struct file_site site;
 		struct file_table table;
+		struct file_code code;
 	};
 };
 
-enum file_request { FILE_SEARCH, FILE_SITE, FILE_TABLE };
+enum file_request { FILE_SEARCH, FILE_SITE, FILE_TABLE, FILE_CODE };
 
 /* For FILE_SITE. */
 struct file_site_answer {
@@ -51,7 +59,7 @@ struct file_site_answer {
 	struct site site;
 };
 
-/* Before length bytes: messages (digit of the level, text, 0) of log_length bytes, and file_contents_write() or a site. */
+/* Before length bytes: messages (digit of the level, text, 0) of log_length bytes, and file_contents_write(), code_contents_write() or a site. */
 struct file_reader_answer {
 	__u64 length;
 	__u64 log_length;
