@@ -3,6 +3,7 @@
 
 import collections
 import contextlib
+import gzip
 import json
 import os
 import re
@@ -15,7 +16,7 @@ import code_files
 import hung_file_system
 from codeobj_loads import KB, LIBRARIES, MB, Capture, Loads, Object, check_whole, elf, find, make
 from harm import LONG, Target, program
-from harness import (NOBODY, SLOW, XPUTRACE, Process, Recorder, Skip, Workload, cases, compare_calls, library_path, need, run,
+from harness import (NOBODY, SLOW, XPUTRACE, Process, Recorder, Skip, Trace, Workload, cases, compare_calls, library_path, need, run,
                      scratch, wait_until, workload_path)
 
 ALONE = "collectors that trace every process place probes in the victims of others"
@@ -376,6 +377,53 @@ def test_reader_of_code_objects():
     assert "the process that read it has ended" in one["error"] and one["sha256"] == bomb.sha256, one
     one = captured.object_of(check_whole(captured, second, code))
     assert one["kind"] == "hsaco" and "error" not in one, one
+
+
+def confined(pid):
+    """Whether it has given up all rights."""
+    with open("/proc/%d/status" % pid, encoding="ascii", errors="replace") as file:
+        status = {name: value.strip() for name, _, value in (line.partition(":\t") for line in file)}
+    return has_no_rights(status)
+
+
+def test_report_has_no_rights():
+    """What reads a recording has none, and makes of it what was recorded."""
+    folder = scratch()
+    workload = Workload([workload_path("workload"), "nrt", "--wait-for-go", "--calls", 50])
+    recorder = Recorder("-p", workload.pid, output=os.path.join(folder, "recording.xpt"))
+    workload.go()
+    results = workload.results()
+    assert recorder.wait() == 0, recorder.stderr
+    with open(recorder.output, "rb") as file:
+        recording = file.read()
+    pipe, output = os.path.join(folder, "pipe"), os.path.join(folder, "trace.json.gz")
+    os.mkfifo(pipe)
+    report = Process([XPUTRACE, "report", pipe, "-o", output, "--summary-json", os.path.join(folder, "summary.json")])
+    with open(pipe, "wb", buffering=0) as file:
+        file.write(recording[:100])
+        wait_until(lambda: confined(report.pid), "a process without rights")
+        file.write(recording[100:])
+    assert report.wait() == 0, report.stderr
+    with gzip.open(output, "rb") as packed, open(os.path.join(folder, "trace.json"), "wb") as file:
+        file.write(packed.read())
+    compare_calls(results, Trace(file.name))
+    with open(os.path.join(folder, "summary.json"), encoding="utf-8") as file:
+        summary = json.load(file)
+    assert summary["outputs"][0]["bytes"] == os.path.getsize(output), summary["outputs"]
+    assert os.stat(output).st_uid == os.geteuid()
+
+
+def test_list_has_no_rights():
+    """What looks for functions in a file has none."""
+    with open(library_path("libnrt.so.1"), "rb") as file:
+        library = file.read()
+    with hung_file_system.HungFileSystem() as system:
+        path = system.add("libnrt.so.1", library)
+        system.hang(hung_file_system.READ)
+        listed = Process([XPUTRACE, "list", "sites", "-f", path])
+        wait_until(lambda: system.asked and confined(listed.pid), "a process without rights")
+        system.end()
+    assert listed.wait() == 1, (listed.stdout, listed.stderr)
 
 
 @cases("report", "list", "merge")

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/confined.h"
 #include "cli/list_output.h"
 #include "cli/options.h"
 #include "cli/summary_json.h"
@@ -399,6 +400,22 @@ static int run(struct list_context *list, const char *what)
 	return exit_status(result);
 }
 
+/* What is in a file is looked for without rights. */
+static int confine_to(const struct list_context *list)
+{
+	struct confined_file *files = calloc(list->options.runtime_file_count + 2, sizeof(*files));
+
+	if (!files)
+		return -ENOMEM;
+	files[0].path = list->options.file;
+	files[1] = (struct confined_file){ list->summary_json, true };
+	for (size_t i = 0; i < list->options.runtime_file_count; i++)
+		files[i + 2].path = list->options.runtime_files[i];
+	confined_begin(files, list->options.runtime_file_count + 2);
+	free(files);
+	return 0;
+}
+
 int command_list(int argc, char **argv)
 {
 	struct list_context list = {
@@ -444,6 +461,8 @@ int command_list(int argc, char **argv)
 	list.options.runtimes = list.runtimes.only.items;
 	list.options.runtime_count = list.runtimes.only.count;
 	summary_json_begin(&summary, list.summary_json, "list");
+	if (list.options.file && confine_to(&list))
+		return exit_failed(-ENOMEM);
 	result = run(&list, what);
 	if (summary.path) {
 		json_begin(&summary.text, "listed", '{');

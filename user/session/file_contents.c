@@ -482,8 +482,7 @@ void code_contents_write(FILE *out, const struct code_contents *contents)
 
 static void take_code_functions(struct input *input, __u32 count, struct code_contents *contents)
 {
-	contents->functions =
-		take_room(input, count, sizeof(*contents->functions), sizeof(struct code_function_head));
+	contents->functions = take_room(input, count, sizeof(*contents->functions), sizeof(struct code_function_head));
 	for (__u32 i = 0; i < count && !input->error; i++) {
 		struct code_function_head one;
 

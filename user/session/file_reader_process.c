@@ -2,65 +2,21 @@
 /* The processes that read files: xputrace-reader, and one that it forks for each file. */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <linux/audit.h>
-#include <linux/capability.h>
-#include <linux/filter.h>
 #include <linux/magic.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/confine.h"
 #include "base/file.h"
 #include "session/file_readers.h"
 #include "session/file_readers_private.h"
-
-/* Nobody's: systemd's list of user IDs leaves these free. One each, so that none of them can meddle with another one. */
-#define USERS_FIRST 0x70000000
-
-#if defined(__x86_64__)
-#define THIS_MACHINE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define THIS_MACHINE AUDIT_ARCH_AARCH64
-#endif
-
-#define ALLOW(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##call, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-
-/* Reading what is open, answering, memory, ending. */
-static const struct sock_filter filter[] = {
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, THIS_MACHINE, 1, 0),
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	ALLOW(read),
-	ALLOW(pread64),
-	ALLOW(lseek),
-	ALLOW(write),
-	ALLOW(recvmsg),
-	ALLOW(close),
-	ALLOW(brk),
-	ALLOW(mmap),
-	ALLOW(mremap),
-	ALLOW(munmap),
-	ALLOW(mprotect),
-	ALLOW(madvise),
-	ALLOW(futex),
-	ALLOW(clock_gettime),
-	ALLOW(getrandom),
-	ALLOW(rt_sigreturn),
-	ALLOW(exit),
-	ALLOW(exit_group),
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-};
 
 /* ---- descriptors over sockets ---- */
 
@@ -180,31 +136,6 @@ static int open_file(int place, struct file_reader_opened *opened)
 		opened->error = -ENOENT;
 	opened->local = is_local(descriptor);
 	return descriptor;
-}
-
-/* From here on it can read what is open, answer, and end. */
-static int give_up_rights(rlim_t descriptors)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	const struct __user_cap_data_struct none[2] = { 0 };
-	const struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), (struct sock_filter *)filter };
-	const int resources[] = { RLIMIT_NPROC, RLIMIT_FSIZE, RLIMIT_CORE };
-	const struct rlimit zero = { 0, 0 }, few = { descriptors, descriptors };
-	uid_t user = USERS_FIRST + getpid();
-
-	for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++)
-		setrlimit(resources[i], &zero);
-	setrlimit(RLIMIT_NOFILE, &few);
-	/* These need rights that a service may not have; what counts comes after them. */
-	syscall(SYS_setgroups, 0, NULL);
-	syscall(SYS_setresgid, user, user, user);
-	syscall(SYS_setresuid, user, user, user);
-	prctl(PR_SET_DUMPABLE, 0);
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user resets it */
-	if (syscall(SYS_capset, &header, none) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-		return -errno;
-	return 0;
 }
 
 /* The answer is written whole, or the process ends without one, which the collector sees. */
@@ -356,7 +287,7 @@ static void read_one(const struct file_reader_process *process, int place, int s
 		opened.error = descriptor;
 	if (socket_send(socket, &opened, sizeof(opened), &descriptor, opened.error ? 0 : 1) || opened.error)
 		return;
-	error = give_up_rights(0);
+	error = confine(0);
 	if (error)
 		refuse(socket, error);
 	else if (receive_all(socket, &request, sizeof(request)))
@@ -367,7 +298,7 @@ static void read_one(const struct file_reader_process *process, int place, int s
 static void read_many(const struct file_reader_process *process, int socket)
 {
 	struct file_reader_request request;
-	int error = give_up_rights(FILE_DESCRIPTORS_MAX), descriptor;
+	int error = confine(FILE_DESCRIPTORS_MAX), descriptor;
 	bool more = !error;
 
 	if (error)
