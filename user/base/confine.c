@@ -54,6 +54,8 @@ static const struct sock_filter filter[] = {
 	ALLOW(munmap),
 	ALLOW(mprotect),
 	ALLOW(madvise),
+	ALLOW(getpid),
+	ALLOW(gettid),
 	ALLOW(futex),
 	ALLOW(clock_gettime),
 	ALLOW(getrandom),
