@@ -227,6 +227,24 @@ def test_file_system_that_does_not_answer(what):
     wait_until(lambda: not list(readers()), "the end of those that read files")
 
 
+@cases("root", "nobody")
+def test_file_system_of(who):
+    """A library on FUSE: it gets probes if root answers for it; else none, as who answers could hang when the kernel reads them."""
+    with open(library_path("libnrt.so.1"), "rb") as file:
+        library = file.read()
+    with hung_file_system.HungFileSystem({"root": 0, "nobody": NOBODY}[who]) as system:
+        path = system.add("libnrt.so.1", library)
+        with attacker("/usr/bin/python3", "-c", MAPS, path) as holder:
+            recorder = Recorder("-p", holder.pid)
+            system.hang()
+            recorder.signal(signal.SIGINT)
+            recorder.wait()
+            system.end()
+    refused = "%s: no probes are placed in it: its file system (FUSE) is another user's" % path in recorder.stderr
+    placed, = re.findall(r"attached to PID %d .*: (\d+) probes in" % holder.pid, recorder.stderr)
+    assert refused == (who == "nobody") and (int(placed) == 0) == refused, recorder.stderr
+
+
 ALTERNATES = """import ctypes, os, sys
 mmap = ctypes.CDLL(None).mmap
 mmap.restype = ctypes.c_void_p

@@ -23,6 +23,11 @@ void output_set_owner(uid_t user, gid_t group)
 	owner_group = group;
 }
 
+bool output_is_trusted(uid_t user)
+{
+	return !user || user == geteuid() || user == owner_user;
+}
+
 void output_give(int descriptor)
 {
 	if ((owner_user != (uid_t)-1 || owner_group != (gid_t)-1) && fchown(descriptor, owner_user, owner_group))

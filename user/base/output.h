@@ -3,6 +3,7 @@
 #ifndef XPT_BASE_OUTPUT_H
 #define XPT_BASE_OUTPUT_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 void output_set_owner(uid_t user, gid_t group);
@@ -24,6 +25,8 @@ int output_replace(const char *temporary, const char *path);
 void output_set_opener(int (*open)(void *context, const char *path, int flags), void *context);
 int open_named(const char *path, int flags);
 int open_temporary(void);
+/* Root, who runs this, or the owner. */
+bool output_is_trusted(uid_t user);
 /* Gives a file that was created otherwise to the owner. Where that is impossible, it stays as it is. */
 void output_give(int descriptor);
 /* For messages: why a path cannot be written. error: negative. Valid as strerror()'s. */

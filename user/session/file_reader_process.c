@@ -99,13 +99,9 @@ static void on_message(void *context, enum xpt_log_level level, const char *text
 }
 
 /* Whether nobody but root decides when it answers. What is stacked on other file systems may be stacked on such a one. */
-static bool is_local(int descriptor)
+static bool is_local(unsigned int type)
 {
-	struct statfs status;
-
-	if (fstatfs(descriptor, &status))
-		return false;
-	switch ((unsigned int)status.f_type) {
+	switch (type) {
 	case EXT4_SUPER_MAGIC:
 	case XFS_SUPER_MAGIC:
 	case BTRFS_SUPER_MAGIC:
@@ -124,6 +120,7 @@ static bool is_local(int descriptor)
 
 static int open_file(int place, struct file_reader_opened *opened)
 {
+	struct statfs system;
 	char path[32];
 	int descriptor;
 
@@ -134,7 +131,10 @@ static int open_file(int place, struct file_reader_opened *opened)
 	opened->error = fstat(descriptor, &opened->status) ? -errno : 0;
 	if (!opened->error && !S_ISREG(opened->status.st_mode))
 		opened->error = -ENOENT;
-	opened->local = is_local(descriptor);
+	if (!fstatfs(descriptor, &system)) {
+		opened->local = is_local(system.f_type);
+		opened->fuse = (unsigned int)system.f_type == FUSE_SUPER_MAGIC;
+	}
 	return descriptor;
 }
 
@@ -285,7 +285,7 @@ static void read_one(const struct file_reader_process *process, int place, int s
 
 	if (descriptor < 0)
 		opened.error = descriptor;
-	if (socket_send(socket, &opened, sizeof(opened), &descriptor, opened.error ? 0 : 1) || opened.error)
+	if (socket_send(socket, &opened, sizeof(opened), &descriptor, !opened.error && opened.local) || opened.error)
 		return;
 	error = confine(0);
 	if (error)

@@ -220,8 +220,16 @@ int file_reader_open(struct file_readers *readers, int place, struct opened_file
 		file_reader_close(reader);
 		return error;
 	}
+	if (!answer.local)
+		opened->descriptor = fcntl(place, F_DUPFD_CLOEXEC, 3);
+	if (opened->descriptor < 0) {
+		error = answer.local ? -EPROTO : -errno;
+		file_reader_close(reader);
+		return error;
+	}
 	opened->status = answer.status;
 	opened->is_local = answer.local;
+	opened->is_fuse = answer.fuse;
 	*result = reader;
 	return 0;
 }

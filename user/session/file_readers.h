@@ -25,9 +25,10 @@ void file_readers_stop(struct file_readers *readers);
 struct file_reader;
 
 struct opened_file {
-	int descriptor; /* for the caller to close */
+	int descriptor; /* for the caller to close; of one that is not local a place only (O_PATH), as close() may wait, too */
 	struct stat status;
 	bool is_local; /* of a file system that always answers: it may be opened and read by anybody */
+	bool is_fuse;  /* a process answers for it */
 };
 
 /*

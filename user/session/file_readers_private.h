@@ -17,11 +17,11 @@ struct file_reader_started {
 	__s32 pid;
 };
 
-/* From the process of a file: this with the descriptor; then, for a request, an answer. */
+/* From the process of a file: this, with the descriptor of one that is local; then, for a request, an answer. */
 struct file_reader_opened {
 	struct stat status;
 	__s32 error;
-	__u32 local;
+	__u8 local, fuse;
 };
 
 /* A table that was read in a process that has mapped the file. */
