@@ -245,6 +245,45 @@ def test_file_system_of(who):
     assert refused == (who == "nobody") and (int(placed) == 0) == refused, recorder.stderr
 
 
+LAYS = """import ctypes, os, sys, time
+library, mmap = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(None).mmap
+library.GetPjrtApi.restype = mmap.restype = ctypes.c_void_p
+mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + 3 * [ctypes.c_int] + [ctypes.c_long]
+table = library.GetPjrtApi()
+mmap(table & -4096, 8192, 3, 0x12, os.open(sys.argv[2], os.O_RDONLY), 0)  # MAP_FIXED
+print('ready', flush=True)
+while True:
+    library.GetPjrtApi()
+    time.sleep(0.01)
+"""
+
+
+def test_memory_that_does_not_answer():
+    """A table of functions whose page is one of FUSE that never answers: the other one is traced, and the recording ends in time."""
+    folder = scratch()
+    programs(folder)
+    with hung_file_system.HungFileSystem() as system:
+        path = system.add("page", bytes(8192))
+        with attacker("/usr/bin/python3", "-c", LAYS, os.path.join(folder, "plugin.so"), path) as holder:
+            victim = Target(program("storm", "call", 300, 1))
+            system.hang(hung_file_system.READ)
+            begun = time.monotonic()
+            recorder = Recorder("-p", "%d,%d" % (holder.pid, victim.pid), wait=False)
+            recorder.wait_line("stderr", "attached", 2)
+            attached = time.monotonic() - begun
+            victim.go()
+            outcome = victim.outcome()
+            recorder.signal(signal.SIGINT)
+            trace = recorder.finish()
+            lasted = time.monotonic() - begun
+            system.end()
+    assert hung_file_system.READ in system.asked, "nobody has read the page"
+    assert attached < 5 * SLOW and lasted < 10 * SLOW, (attached, lasted)
+    assert recorder.stderr.count("process %d: names, operators and functions in its memory are left out" % holder.pid) == 1, \
+        recorder.stderr
+    assert len(trace.of("nrt_tensor_write")) == outcome.result["family"]["nrt_tensor_write"]
+
+
 ALTERNATES = """import ctypes, os, sys
 mmap = ctypes.CDLL(None).mmap
 mmap.restype = ctypes.c_void_p

@@ -8,7 +8,9 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -23,6 +25,7 @@
 #define THIS_MACHINE AUDIT_ARCH_AARCH64
 #endif
 
+#define FIRST 5 /* answer to the first call of those that are allowed */
 #define ALLOW(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##call, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
 /* Reading and writing what is open, memory, ending. */
@@ -31,6 +34,7 @@ static const struct sock_filter filter[] = {
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, THIS_MACHINE, 1, 0),
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	ALLOW(process_vm_readv), /* the first one: see confine_to() */
 	ALLOW(read),
 	ALLOW(pread64),
 	ALLOW(lseek),
@@ -72,29 +76,55 @@ static const struct sock_filter filter[] = {
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 };
 
-int confine(int descriptors)
+static int confine_to(int descriptors, bool memory)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	const struct __user_cap_data_struct none[2] = { 0 };
-	const struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), (struct sock_filter *)filter };
+	struct __user_cap_data_struct rights[2] = { 0 };
+	struct sock_filter calls[sizeof(filter) / sizeof(filter[0])];
+	const struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), calls };
+	bool own_user = true;
 	const struct rlimit zero = { 0, 0 }, few = { descriptors, descriptors };
 	uid_t user = USERS_FIRST + getpid();
 
 	setrlimit(RLIMIT_NPROC, &zero);
 	setrlimit(RLIMIT_CORE, &zero);
+	memcpy(calls, filter, sizeof(filter));
+	if (memory) {
+		if (syscall(SYS_capget, &header, rights))
+			return -errno;
+		own_user = rights[0].permitted & 1u << CAP_SYS_PTRACE; /* else it may read its user's processes */
+		rights[0].permitted &= 1u << CAP_SYS_PTRACE;
+		rights[0] = (struct __user_cap_data_struct){ rights[0].permitted, rights[0].permitted, 0 };
+		rights[1] = (struct __user_cap_data_struct){ 0 };
+		prctl(PR_SET_KEEPCAPS, 1);
+	} else {
+		calls[FIRST].k = SECCOMP_RET_ERRNO | EPERM;
+	}
 	if (descriptors >= 0) {
 		setrlimit(RLIMIT_NOFILE, &few);
 		setrlimit(RLIMIT_FSIZE, &zero);
 	}
 	/* These need rights that a service may not have; what counts comes after them. */
-	syscall(SYS_setgroups, 0, NULL);
-	syscall(SYS_setresgid, user, user, user);
-	syscall(SYS_setresuid, user, user, user);
+	if (own_user) {
+		syscall(SYS_setgroups, 0, NULL);
+		syscall(SYS_setresgid, user, user, user);
+		syscall(SYS_setresuid, user, user, user);
+	}
 	prctl(PR_SET_DUMPABLE, 0);
 	if (descriptors >= 0)
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user resets it */
-	if (syscall(SYS_capset, &header, none) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	if (syscall(SYS_capset, &header, rights) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
 		return -errno;
 	return 0;
+}
+
+int confine(int descriptors)
+{
+	return confine_to(descriptors, false);
+}
+
+int confine_to_memory(int descriptors)
+{
+	return confine_to(descriptors, true);
 }

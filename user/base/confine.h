@@ -10,5 +10,7 @@
  * some rights are left.
  */
 int confine(int descriptors);
+/* The same for one that also reads the memory of other processes (process_vm_readv()): it keeps CAP_SYS_PTRACE. */
+int confine_to_memory(int descriptors);
 
 #endif

@@ -70,6 +70,7 @@ const struct description *attacher_class_runtime(const struct attacher *attacher
 /* Operators are called from a place that was not known: the probe that tells of their end is placed behind it. */
 void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *caller);
 
+struct file_readers *attacher_readers(struct attacher *attacher);
 const struct attacher_figures *attacher_figures(const struct attacher *attacher);
 /* Expected cost of one recorded call of a spec, ns; 0: it has no probe. */
 unsigned int attacher_cost(const struct attacher *attacher, unsigned int spec);

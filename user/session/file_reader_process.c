@@ -309,14 +309,72 @@ static void read_many(const struct file_reader_process *process, int socket)
 	}
 }
 
+/* ---- memory ---- */
+
+static void read_in_memory(const struct registry *registry, const struct file_reader_request *request, int socket)
+{
+	const struct memory_request *wanted = &request->memory;
+	const struct description *runtime = wanted->runtime < registry->runtime_count ?
+						    registry->runtimes[wanted->runtime] :
+						    NULL;
+	struct {
+		struct memory_answer head;
+		union {
+			struct operator_node node;
+			char name[OBJECT_NAME_MAX + 1];
+			__u64 words[TABLE_WORDS_MAX];
+		};
+	} *reply = calloc(1, sizeof(*reply));
+	struct table_words words = { 0 };
+	size_t length = 0;
+
+	if (!runtime || !reply)
+		_exit(1);
+	if (request->kind == FILE_NODE) {
+		length = sizeof(reply->node);
+		reply->head.error = object_node_read(&runtime->operators, wanted->pid, wanted->object, wanted->class,
+						     &reply->node);
+	} else if (request->kind == FILE_NAME && wanted->way < runtime->name_count) {
+		length = sizeof(reply->name);
+		reply->head.error = object_name_read(&runtime->names[wanted->way], wanted->pid, wanted->object,
+						     reply->name);
+	} else {
+		reply->head.error = functions_read_table(&(struct pending_table){ .runtime = runtime,
+										  .table_address = wanted->class },
+							 wanted->pid, wanted->object, wanted->bias, &words);
+		if (!reply->head.error) {
+			length = (words.count < TABLE_WORDS_MAX ? words.count : TABLE_WORDS_MAX) * sizeof(__u64);
+			memcpy(reply->words, words.words, length);
+		}
+		table_words_free(&words);
+	}
+	answer(socket, &(const struct messages){ 0 }, reply, sizeof(reply->head) + length);
+	free(reply);
+}
+
+static void read_memory(const struct file_reader_process *process, int socket)
+{
+	struct file_reader_request request;
+	int error = confine_to_memory(0);
+
+	if (error)
+		refuse(socket, error);
+	while (!error && receive_all(socket, &request, sizeof(request)))
+		read_in_memory(process->search->registry, &request, socket);
+}
+
 /* ---- all of them ---- */
 
-static _Noreturn void be_reader(const struct file_reader_process *process, const int descriptors[2])
+static _Noreturn void be_reader(const struct file_reader_process *process, char what, const int descriptors[2])
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_NAME, descriptors[1] >= 0 ? "xputrace-file" : "xputrace-files");
+	prctl(PR_SET_NAME, what == READ_MEMORY ? "xputrace-memory" :
+			   descriptors[1] >= 0 ? "xputrace-file" :
+						 "xputrace-files");
 	close(process->socket);
-	if (descriptors[1] >= 0)
+	if (what == READ_MEMORY)
+		read_memory(process, descriptors[0]);
+	else if (descriptors[1] >= 0)
 		read_one(process, descriptors[1], descriptors[0]);
 	else
 		read_many(process, descriptors[0]);
@@ -335,7 +393,7 @@ void file_reader_process(void *context)
 		pid_t pid = fork();
 
 		if (!pid)
-			be_reader(process, descriptors);
+			be_reader(process, byte, descriptors);
 		started = (struct file_reader_started){ pid < 0 ? -errno : 0, pid };
 		/* It may have ended already. */
 		handle = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
