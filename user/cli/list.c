@@ -18,6 +18,7 @@
 #include "cli/confined.h"
 #include "cli/list_output.h"
 #include "cli/options.h"
+#include "cli/privileges.h"
 #include "cli/summary_json.h"
 
 #define PROGRAMS_TIME 1000000000ull /* ns of watching for `list programs` */
@@ -463,6 +464,8 @@ int command_list(int argc, char **argv)
 	summary_json_begin(&summary, list.summary_json, "list");
 	if (list.options.file && confine_to(&list))
 		return exit_failed(-ENOMEM);
+	if (list.options.pid)
+		privileges_reduce(XPT_LINK_AUTO);
 	result = run(&list, what);
 	if (summary.path) {
 		json_begin(&summary.text, "listed", '{');
