@@ -237,7 +237,7 @@ int file_reader_open(struct file_readers *readers, int place, struct opened_file
 	if (!answer.local)
 		opened->descriptor = fcntl(place, F_DUPFD_CLOEXEC, 3);
 	if (opened->descriptor < 0) {
-		error = answer.local ? -EPROTO : -errno;
+		error = answer.local ? -EPROTO : -EMFILE;
 		file_reader_close(reader);
 		return error;
 	}
