@@ -55,6 +55,8 @@ def read_fault(kind, number, log):
     with open(log, encoding="utf-8", errors="replace") as file:
         lines = file.read().splitlines()
     os.unlink(log)
+    if not lines:
+        return None
     _, what, error = lines[0].split()
     return Fault(kind, number, what, int(error), lines[1:])
 

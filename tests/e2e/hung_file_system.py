@@ -24,9 +24,10 @@ OPEN_DIRECT = 1  # writes come here at once, and not when the kernel writes its 
 
 class HungFileSystem:
     """with HungFileSystem() as system: system.path is the folder, system.hang() makes every later request wait, or those of
-    one kind."""
+    one kind. user: who it was mounted by, as the kernel says it."""
 
-    def __init__(self):
+    def __init__(self, user=0):
+        self._user = user
         self.path = scratch()
         self.files = {}  # name: number of the file
         self.content = {}  # number of the file: bytes
@@ -42,7 +43,7 @@ class HungFileSystem:
             self._device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
             raise Skip("there is no FUSE here") from error
-        options = "fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other" % self._device
+        options = "fd=%d,rootmode=40000,user_id=%d,group_id=0,allow_other" % (self._device, self._user)
         library = ctypes.CDLL(None, use_errno=True)
         if library.mount(b"hung", self.path.encode(), b"fuse", 0, options.encode()):
             os.close(self._device)

@@ -176,10 +176,14 @@ def test_every_output():
         return os.path.join(folder, name)
     lasting = ["-d", "%gs" % (0.3 * SLOW)]
     commands = [
-        ["record", "-p", pid, "-o", path("trace.json"), *lasting],
+        ["record", "-p", pid, "-o", path("trace.json"), "--summary-json", path("summary.json"), *lasting],
         ["record", "-p", pid, "-o", path("recording.xpt"), *lasting],
-        ["report", path("recording.xpt"), "-o", path("report.json")],
+        ["report", path("recording.xpt"), "-o", path("report.json"), "--summary-json", path("report-summary.json")],
+        ["report", path("recording.xpt"), "--format", "csv", "-o", path("rows.csv")],
+        ["report", path("recording.xpt"), "--format", "ort", "-o", path("ort.json")],
+        ["report", path("recording.xpt"), "--format", "qnn-csv", "-o", path("qnn.csv")],
         ["stream", "-p", pid, "--match", ".", "-o", path("latency.csv"), *lasting],
+        ["stream", "-p", pid, "--match", ".", "--layout", "qaic", "-o", path("qaic.csv"), *lasting],
         ["stream", "-p", pid, "--match", ".", "--summary", "-o", path("summary.csv"), *lasting],
         ["stream", "-p", pid, "--match", ".", "--type", "trace", "-o", path("stream.json"), *lasting],
         ["inspect", "-p", pid, "-o", path("inspect"), *lasting],

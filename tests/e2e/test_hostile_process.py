@@ -3,6 +3,7 @@
 
 import collections
 import contextlib
+import gzip
 import json
 import os
 import re
@@ -11,10 +12,11 @@ import signal
 import subprocess
 import time
 
+import code_files
 import hung_file_system
-from codeobj_loads import KB, LIBRARIES, Capture, elf, make
+from codeobj_loads import KB, LIBRARIES, MB, Capture, Loads, Object, check_whole, elf, find, make
 from harm import LONG, Target, program
-from harness import (NOBODY, SLOW, XPUTRACE, Process, Recorder, Skip, Workload, cases, compare_calls, library_path, need, run,
+from harness import (NOBODY, SLOW, XPUTRACE, Process, Recorder, Skip, Trace, Workload, cases, compare_calls, library_path, need, run,
                      scratch, wait_until, workload_path)
 
 ALONE = "collectors that trace every process place probes in the victims of others"
@@ -166,17 +168,27 @@ def capabilities(pid):
         return {name: int(value, 16) for name, _, value in (line.partition(":\t") for line in file) if name.startswith("Cap")}
 
 
-def test_capabilities():
+@cases("record", "profile --program none", "stream --match .", "inspect -o {}", "continuous start",
+       "codeobj -o {}", "list programs -d 20s")
+def test_capabilities(command):
     """The collector keeps those that `xputrace check` names; a command that it runs has what it would have without."""
+    output = os.path.join(scratch(), "output")
     target = Target(program("storm", "call", 3, 1))
-    recorder = Recorder("-p", target.pid)
-    mine, its = capabilities("self"), capabilities(recorder.pid)
+    words = command.format(output).split() + (["-o", output + ".json"] if command == "record" else [])
+    collector = Process([XPUTRACE, *words, "-p", str(target.pid)], cwd=scratch())
+    mine = capabilities("self")
+    wait_until(lambda: capabilities(collector.pid)["CapPrm"] != mine["CapPrm"], "fewer capabilities")
+    wait_until(lambda: any(readers("xputrace-files")), "a process that reads files")
+    its = capabilities(collector.pid)
     target.go()
     target.outcome()
-    recorder.finish()
+    collector.signal(signal.SIGINT)
+    collector.wait()
     named = re.findall(r"^  ([a-z_]+) ", run([XPUTRACE, "check"]).stdout, re.MULTILINE)
     assert its["CapEff"] == its["CapPrm"] and its["CapEff"] & mine["CapEff"] == its["CapEff"]
     assert 5 <= bin(its["CapEff"]).count("1") <= len(named) < bin(mine["CapEff"]).count("1"), (its, named)
+    if command != "record":
+        return
     command = run([XPUTRACE, "record", "-q", "--format", "none", "--", "/bin/cat", "/proc/self/status"])
     assert "CapEff:\t%016x" % mine["CapEff"] in command.stdout, command.stdout
 
@@ -223,6 +235,63 @@ def test_file_system_that_does_not_answer(what):
         assert all(map(has_no_rights, left)), left
         assert len({status["Uid"] for status in left}) == len(left), "two of one user"
     wait_until(lambda: not list(readers()), "the end of those that read files")
+
+
+@cases("root", "nobody")
+def test_file_system_of(who):
+    """A library on FUSE: it gets probes if root answers for it; else none, as who answers could hang when the kernel reads them."""
+    with open(library_path("libnrt.so.1"), "rb") as file:
+        library = file.read()
+    with hung_file_system.HungFileSystem({"root": 0, "nobody": NOBODY}[who]) as system:
+        path = system.add("libnrt.so.1", library)
+        with attacker("/usr/bin/python3", "-c", MAPS, path) as holder:
+            recorder = Recorder("-p", holder.pid)
+            system.hang()
+            recorder.signal(signal.SIGINT)
+            recorder.wait()
+            system.end()
+    refused = "%s: no probes are placed in it: its file system (FUSE) is another user's" % path in recorder.stderr
+    placed, = re.findall(r"attached to PID %d .*: (\d+) probes in" % holder.pid, recorder.stderr)
+    assert refused == (who == "nobody") and (int(placed) == 0) == refused, recorder.stderr
+
+
+LAYS = """import ctypes, os, sys, time
+library, mmap = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(None).mmap
+library.GetPjrtApi.restype = mmap.restype = ctypes.c_void_p
+mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + 3 * [ctypes.c_int] + [ctypes.c_long]
+table = library.GetPjrtApi()
+mmap(table & -4096, 8192, 3, 0x12, os.open(sys.argv[2], os.O_RDONLY), 0)  # MAP_FIXED
+print('ready', flush=True)
+while True:
+    library.GetPjrtApi()
+    time.sleep(0.01)
+"""
+
+
+def test_memory_that_does_not_answer():
+    """A table of functions whose page is one of FUSE that never answers: the other one is traced, and the recording ends in time."""
+    folder = scratch()
+    programs(folder)
+    with hung_file_system.HungFileSystem() as system:
+        path = system.add("page", bytes(8192))
+        with attacker("/usr/bin/python3", "-c", LAYS, os.path.join(folder, "plugin.so"), path) as holder:
+            victim = Target(program("storm", "call", 300, 1))
+            system.hang(hung_file_system.READ)
+            begun = time.monotonic()
+            recorder = Recorder("-p", "%d,%d" % (holder.pid, victim.pid), wait=False)
+            recorder.wait_line("stderr", "attached", 2)
+            attached = time.monotonic() - begun
+            victim.go()
+            outcome = victim.outcome()
+            recorder.signal(signal.SIGINT)
+            trace = recorder.finish()
+            lasted = time.monotonic() - begun
+            system.end()
+    assert hung_file_system.READ in system.asked, "nobody has read the page"
+    assert attached < 5 * SLOW and lasted < 10 * SLOW, (attached, lasted)
+    assert recorder.stderr.count("process %d: names, operators and functions in its memory are left out" % holder.pid) == 1, \
+        recorder.stderr
+    assert len(trace.of("nrt_tensor_write")) == outcome.result["family"]["nrt_tensor_write"]
 
 
 ALTERNATES = """import ctypes, os, sys
@@ -347,6 +416,81 @@ def test_secret(how):
             with open(os.path.join(where, name), "rb") as file:
                 shown.append(file.read())
     assert not any(text in one or text.hex().encode() in one for one in shown), "the secret is in the output"
+
+
+def test_reader_of_code_objects():
+    """A code object that takes long to be read: by a process without rights, and when that ends, the next one is read."""
+    bombs = [Object(code_files.neff({"zeros-%d" % i: bytes(96 * MB)})) for i in range(4)]
+    target = Loads("nrt", "hip")
+    capture = Capture("-p", target.pid)
+    before = {status["Pid"] for status in readers("xputrace-files")}
+    for bomb in bombs:  # until it is not too late
+        first, = target.load("nrt_load", bomb)
+        end = time.monotonic() + 0.5 * SLOW
+        caught = []
+        while not caught and time.monotonic() < end:
+            caught = [status for status in readers("xputrace-files")
+                      if status["Pid"] not in before and status["Seccomp"] != "0"]
+        if caught:
+            break
+    for status in caught:
+        os.kill(int(status["Pid"]), signal.SIGKILL)
+    code = make(elf, 64 * KB, 7)
+    second, = target.load("hipModuleLoadData", code)
+    captured = capture.stop()
+    target.quit()
+    assert caught and all(map(has_no_rights, caught)), caught
+    one = captured.object_of(find(captured, first))
+    assert "the process that read it has ended" in one["error"] and one["sha256"] == bomb.sha256, one
+    one = captured.object_of(check_whole(captured, second, code))
+    assert one["kind"] == "hsaco" and "error" not in one, one
+
+
+def confined(pid):
+    """Whether it has given up all rights."""
+    with open("/proc/%d/status" % pid, encoding="ascii", errors="replace") as file:
+        status = {name: value.strip() for name, _, value in (line.partition(":\t") for line in file)}
+    return has_no_rights(status)
+
+
+def test_report_has_no_rights():
+    """What reads a recording has none, and makes of it what was recorded."""
+    folder = scratch()
+    workload = Workload([workload_path("workload"), "nrt", "--wait-for-go", "--calls", 50])
+    recorder = Recorder("-p", workload.pid, output=os.path.join(folder, "recording.xpt"))
+    workload.go()
+    results = workload.results()
+    assert recorder.wait() == 0, recorder.stderr
+    with open(recorder.output, "rb") as file:
+        recording = file.read()
+    pipe, output = os.path.join(folder, "pipe"), os.path.join(folder, "trace.json.gz")
+    os.mkfifo(pipe)
+    report = Process([XPUTRACE, "report", pipe, "-o", output, "--summary-json", os.path.join(folder, "summary.json")])
+    with open(pipe, "wb", buffering=0) as file:
+        file.write(recording[:100])
+        wait_until(lambda: confined(report.pid), "a process without rights")
+        file.write(recording[100:])
+    assert report.wait() == 0, report.stderr
+    with gzip.open(output, "rb") as packed, open(os.path.join(folder, "trace.json"), "wb") as file:
+        file.write(packed.read())
+    compare_calls(results, Trace(file.name))
+    with open(os.path.join(folder, "summary.json"), encoding="utf-8") as file:
+        summary = json.load(file)
+    assert summary["outputs"][0]["bytes"] == os.path.getsize(output), summary["outputs"]
+    assert os.stat(output).st_uid == os.geteuid()
+
+
+def test_list_has_no_rights():
+    """What looks for functions in a file has none."""
+    with open(library_path("libnrt.so.1"), "rb") as file:
+        library = file.read()
+    with hung_file_system.HungFileSystem() as system:
+        path = system.add("libnrt.so.1", library)
+        system.hang(hung_file_system.READ)
+        listed = Process([XPUTRACE, "list", "sites", "-f", path])
+        wait_until(lambda: system.asked and confined(listed.pid), "a process without rights")
+        system.end()
+    assert listed.wait() == 1, (listed.stdout, listed.stderr)
 
 
 @cases("report", "list", "merge")

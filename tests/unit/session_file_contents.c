@@ -160,6 +160,68 @@ Test(session_file_contents, false_answers)
 	end(&fixture);
 }
 
+/* Of a code object: comes back as it was; what is cut off is refused, and what is false has texts that end and kinds that are known. */
+Test(session_file_contents, code_objects)
+{
+	static const unsigned char values[] = { 0, 1, 2, 15, 16, 0x7f, 0x80, 0xff };
+	struct code_function functions[] = { { "one", 64, 16, 0x1000, true }, { "two", 0, 0, 0, false } };
+	struct code_part parts[] = { { "sm_80", CODE_CUBIN, false, 128, 32 } };
+	const struct code_contents given = {
+		.kind = CODE_FATBIN,
+		.machine = "gfx90a",
+		.error = "section 3 lies behind the end",
+		.functions = functions,
+		.function_count = 2,
+		.functions_left_out = 7,
+		.parts = parts,
+		.part_count = 1,
+	};
+	struct code_contents got;
+	size_t length, refused = 0, taken = 0;
+	char *bytes;
+	FILE *out = open_memstream(&bytes, &length);
+
+	code_contents_write(out, &given);
+	fclose(out);
+	cr_assert_eq(code_contents_read(bytes, length, &got), 0);
+	cr_expect_eq(got.kind, CODE_FATBIN);
+	cr_expect_str_eq(got.machine, "gfx90a");
+	cr_expect_null(got.name);
+	cr_expect_str_eq(got.error, given.error);
+	cr_expect_eq(got.functions_left_out, 7);
+	cr_assert(got.function_count == 2 && got.part_count == 1);
+	cr_expect(!strcmp(got.functions[0].name, "one") && got.functions[0].offset == 64 && got.functions[0].kernel);
+	cr_expect(!strcmp(got.functions[1].name, "two") && !got.functions[1].offset && !got.functions[1].kernel);
+	cr_expect(!strcmp(got.parts[0].name, "sm_80") && got.parts[0].kind == CODE_CUBIN && got.parts[0].size == 32);
+	code_contents_free(&got);
+	for (size_t cut = 0; cut < length; cut++) {
+		char *copy = malloc(cut ?: 1); /* a reader that goes further is seen */
+
+		memcpy(copy, bytes, cut);
+		cr_expect_eq(code_contents_read(copy, cut, &got), -EPROTO, "%zu bytes", cut);
+		free(copy);
+	}
+	for (size_t i = 0; i < length * sizeof(values); i++) {
+		char *at = &bytes[i / sizeof(values)], before = *at;
+
+		*at = (char)values[i % sizeof(values)];
+		if (code_contents_read(bytes, length, &got)) {
+			refused++;
+		} else {
+			taken++;
+			cr_assert_lt(got.kind, CODE_KINDS);
+			for (size_t part = 0; part < got.part_count; part++)
+				cr_assert(got.parts[part].name && got.parts[part].kind < CODE_KINDS);
+			for (size_t function = 0; function < got.function_count; function++)
+				cr_assert_not_null(got.functions[function].name);
+		}
+		code_contents_free(&got);
+		*at = before;
+	}
+	cr_expect(refused > 50 && taken > 50, "%zu refused, %zu taken", refused, taken);
+	free(bytes);
+}
+
 static void open_here(struct file_readers *readers, const char *path, int expected)
 {
 	int place = open(path, O_PATH | O_CLOEXEC);

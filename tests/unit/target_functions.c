@@ -314,21 +314,40 @@ Test(target_functions, names)
 
 /* ---- damaged files ---- */
 
-static void begin_fixture(struct fixture *fixture, const char *path)
+static const char referring[] = "const char *mark(int a) { return a ? \"only this one refers to it\" : \"\"; }\n";
+
+/* One that is found by the string that it refers to. */
+static void add_reference(struct fixture *fixture)
 {
-	begin(fixture, NULL, "get_ready");
+	struct call_spec *spec = add_call(fixture);
+
+	spec->locate = LOCATE_REFERENCE;
+	spec->refers_to = "only this one refers to it";
+	spec->file = "*";
+	spec->function = "mark";
+}
+
+/* Strings are searched for where there is no table. */
+static void begin_fixture(struct fixture *fixture, const char *path, bool table)
+{
+	begin(fixture, table ? NULL : "first", table ? "get_ready" : NULL);
 	add_symbol(fixture, "first", NULL, NULL);
 	add_symbol(fixture, "second", NULL, NULL);
 	add_symbol(fixture, "twin_a", NULL, NULL);
 	add_symbol(fixture, "fill", NULL, NULL);
-	add_slot(fixture, 0, "Zero");
-	add_slot(fixture, 1, "One");
-	add_slot(fixture, 3, "Three");
+	if (table) {
+		add_slot(fixture, 0, "Zero");
+		add_slot(fixture, 1, "One");
+		add_slot(fixture, 3, "Three");
+	} else {
+		add_reference(fixture);
+	}
 	fixture->mapped.path = (char *)path;
 	snprintf(fixture->mapped.open_path, sizeof(fixture->mapped.open_path), "%s", path);
 }
 
 #define MUTATIONS 500
+#define WORDS 4 /* of a table in memory, which may be any addresses */
 
 /* Offsets in the file at which instructions begin, as another tool has them. */
 static bool *instructions_of(const char *path, size_t length, size_t *begin, size_t *end)
@@ -356,16 +375,24 @@ static bool *instructions_of(const char *path, size_t length, size_t *begin, siz
 	return begins;
 }
 
-/* Whatever symbols, tables, relocations and frames say: no probe lands inside an instruction of the code, which is as it was. */
+/* Whatever symbols, strings, tables (also those in memory), relocations and frames say: no probe lands inside an instruction of the code, which is as it was. */
 Test(target_functions, no_probe_inside_an_instruction)
 {
-	const char *path = support_library("toy.c", source, "-O2"), *damaged = support_path("damaged.so");
-	size_t length, begin, end, headers, sites = 0;
-	unsigned char *bytes = support_read(path, &length), *copy = malloc(length);
-	bool *begins = instructions_of(path, length, &begin, &end);
+	char all[sizeof(source) + sizeof(referring)];
+	const char *path, *damaged = support_path("damaged.so");
+	size_t length, begin, end, headers, sites = 0, by[FOUND_REFERENCE + 1] = { 0 };
+	__u64 words[WORDS];
+	struct table_words memory = { .words = words, .count = WORDS };
+	unsigned char *bytes, *copy;
 	unsigned int random = 1;
 	struct fixture fixture;
+	bool *begins;
 
+	snprintf(all, sizeof(all), "%s%s", source, referring);
+	path = support_library("toy.c", all, "-O2");
+	bytes = support_read(path, &length);
+	copy = malloc(length);
+	begins = instructions_of(path, length, &begin, &end);
 	cr_assert_not_null(copy);
 	/* What is mapped where stays: else other bytes are the code. */
 	headers = sizeof(ElfW(Ehdr)) + ((ElfW(Ehdr) *)bytes)->e_phnum * sizeof(ElfW(Phdr));
@@ -378,18 +405,30 @@ Test(target_functions, no_probe_inside_an_instruction)
 				copy[at] = rand_r(&random) % 2 ? rand_r(&random) : copy[at] + 1;
 		}
 		support_write(damaged, copy, length);
-		begin_fixture(&fixture, damaged);
+		begin_fixture(&fixture, damaged, i % 4);
 		if (functions_find(NULL, &fixture.registry, &fixture.mapped, &fixture.found))
 			continue;
+		fixture.mapped.start = 0x7f0000000000;
+		fixture.mapped.offset = begin;
+		for (size_t word = 0; word < WORDS; word++)
+			words[word] = fixture.mapped.start + (__u64)rand_r(&random) % (end - begin);
+		if (i % 4)
+			functions_add_table(NULL, &fixture.registry, &fixture.mapped, &fixture.runtime, &memory,
+					    &fixture.found);
 		for (size_t f = 0; f < fixture.found.count; f++, sites++) {
 			__u64 offset = fixture.found.functions[f].site.offset;
 
-			cr_expect(offset < begin || offset > end || begins[offset], "%u: %s at 0x%llx", i,
-				  fixture.found.functions[f].symbol, (unsigned long long)offset);
+			cr_expect(offset < begin || offset > end || begins[offset], "%u: %s at 0x%llx, by %d", i,
+				  fixture.found.functions[f].symbol, (unsigned long long)offset,
+				  fixture.found.functions[f].by);
+			by[fixture.found.functions[f].by]++;
 		}
 		found_functions_free(&fixture.found);
 	}
 	cr_expect_gt(sites, MUTATIONS);
+	cr_expect(by[FOUND_SYMBOL] && by[FOUND_TABLE_FILE] && by[FOUND_TABLE_MEMORY] && by[FOUND_REFERENCE],
+		  "%zu by symbol, %zu in tables, %zu in memory, %zu by string", by[FOUND_SYMBOL], by[FOUND_TABLE_FILE],
+		  by[FOUND_TABLE_MEMORY], by[FOUND_REFERENCE]);
 	free(begins);
 	free(bytes);
 	free(copy);

@@ -47,6 +47,7 @@ static atomic_ulong count;
 static unsigned long fail_at;
 static bool keep, counts_memory;
 static char left[256], calls[1024], log_path[4096];
+static int log_file = -1; /* open from the beginning: the process may give up its rights */
 static int chosen_error;
 static pid_t counted_process;
 static __thread bool inside;
@@ -124,27 +125,19 @@ static void log_failure(const char *what, int error)
 {
 	void *frames[FRAMES_MAX];
 	char text[64];
-	int file = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644), length;
+	int length;
 
-	if (file < 0)
-		return;
 	/* Not dprintf(): malloc() may be in the midst of something. */
 	length = snprintf(text, sizeof(text), "failed %s %d\n", what, error);
-	if (write(file, text, (size_t)length) == length)
-		backtrace_symbols_fd(frames, backtrace(frames, FRAMES_MAX), file);
-	close(file);
+	if (write(log_file, text, (size_t)length) == length)
+		backtrace_symbols_fd(frames, backtrace(frames, FRAMES_MAX), log_file);
 }
 
 static void log_count(void)
 {
-	int file;
-
 	inside = true;
-	file = counted_process == getpid() ? open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : -1;
-	if (file >= 0) {
-		dprintf(file, "count %lu\n", atomic_load(&count));
-		close(file);
-	}
+	if (counted_process == getpid())
+		dprintf(log_file, "count %lu\n", atomic_load(&count));
 }
 
 /* Counts one more; whether it fails. */
@@ -476,6 +469,7 @@ static int counted_main(int argc, char **argv, char **environment)
 {
 	char kind[16];
 	void *frame;
+	int file;
 
 	(void)environment;
 	take_variable("FAULTS_KIND", kind, sizeof(kind));
@@ -485,6 +479,9 @@ static int counted_main(int argc, char **argv, char **environment)
 	fail_at = take_number("FAULTS_AT");
 	keep = take_number("FAULTS_KEEP");
 	chosen_error = (int)take_number("FAULTS_ERROR");
+	file = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	log_file = fcntl(file, F_DUPFD_CLOEXEC, 100); /* descriptors are numbered as without it */
+	close(file);
 	unsetenv("LD_PRELOAD");
 	dl_iterate_phdr(add_ranges, NULL);
 	backtrace(&frame, 1); /* the first one loads the unwinder */

@@ -10,6 +10,7 @@
 #include <zlib.h>
 
 #include "base/file.h"
+#include "base/output.h"
 
 #define HEADER_AND_MAXIMUM (MAX_WBITS + 16) /* as zlib has it: a gzip header and trailer, the largest window */
 #define MEMORY 8			    /* zlib's default */
@@ -151,13 +152,10 @@ static int unpack(gzFile packed, int to)
 
 int gzip_unpack(int descriptor)
 {
-	FILE *file = tmpfile();
-	int to = file ? fcntl(fileno(file), F_DUPFD_CLOEXEC, 0) : -1, error = to < 0 ? -errno : 0;
+	int to = open_temporary(), error = to < 0 ? to : 0;
 	int copy = error ? -1 : fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
 	gzFile packed = NULL;
 
-	if (file)
-		fclose(file);
 	if (!error && (copy < 0 || lseek(copy, 0, SEEK_SET) < 0))
 		error = -errno;
 	if (!error) {

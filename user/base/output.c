@@ -12,6 +12,8 @@
 
 #define OLD ".old"
 
+static int (*opener)(void *context, const char *path, int flags);
+static void *opener_context;
 static uid_t owner_user = (uid_t)-1;
 static gid_t owner_group = (gid_t)-1;
 
@@ -19,6 +21,11 @@ void output_set_owner(uid_t user, gid_t group)
 {
 	owner_user = user;
 	owner_group = group;
+}
+
+bool output_is_trusted(uid_t user)
+{
+	return !user || user == geteuid() || user == owner_user;
 }
 
 void output_give(int descriptor)
@@ -86,7 +93,7 @@ static int open_existing(const struct folder *folder, const struct folder_place 
 	if (fstat(there, &status))
 		result = -errno;
 	else if (S_ISLNK(status.st_mode))
-		result = error_or(openat(place->above, place->name, O_WRONLY | O_CLOEXEC | flags));
+		result = error_or(openat(place->above, place->name, flags));
 	else if (may_be_theirs(folder, place->above, &status))
 		result = -EPERM;
 	else
@@ -94,7 +101,7 @@ static int open_existing(const struct folder *folder, const struct folder_place 
 	if (!result)
 		result = -ENOENT; /* as if it had not been there */
 	else if (result == -EEXIST)
-		result = error_or(open(path, O_WRONLY | O_CLOEXEC | flags));
+		result = error_or(open(path, flags));
 	close(there);
 	return result;
 }
@@ -105,7 +112,8 @@ static int open_in(const struct folder *folder, const struct folder_place *place
 
 	if (descriptor != -ENOENT)
 		return descriptor;
-	descriptor = openat(place->above, place->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	descriptor = openat(place->above, place->name, (flags & O_ACCMODE) | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			    0600);
 	if (descriptor < 0)
 		return errno == EEXIST ? open_existing(folder, place, flags) : -errno;
 	output_give(descriptor);
@@ -146,7 +154,34 @@ static int walk(const char *path, int (*act)(const struct folder *, const struct
 
 int output_open(const char *path, int flags)
 {
-	return walk(path, open_in, flags);
+	if (opener)
+		return opener(opener_context, path, O_CREAT | O_CLOEXEC | (flags & O_RDWR ? 0 : O_WRONLY) | flags);
+	return walk(path, open_in, O_CLOEXEC | (flags & O_RDWR ? 0 : O_WRONLY) | flags);
+}
+
+void output_set_opener(int (*open)(void *context, const char *path, int flags), void *context)
+{
+	opener = open;
+	opener_context = context;
+}
+
+int open_named(const char *path, int flags)
+{
+	return opener ? opener(opener_context, path, flags) : error_or(open(path, flags));
+}
+
+int open_temporary(void)
+{
+	FILE *file = opener ? NULL : tmpfile();
+	int descriptor;
+
+	if (opener)
+		return opener(opener_context, "", O_TMPFILE | O_RDWR | O_CLOEXEC);
+	descriptor = file ? fcntl(fileno(file), F_DUPFD_CLOEXEC, 3) : -1;
+	descriptor = error_or(descriptor);
+	if (file)
+		fclose(file);
+	return descriptor;
 }
 
 int output_replace(const char *temporary, const char *path)

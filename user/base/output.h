@@ -3,11 +3,12 @@
 #ifndef XPT_BASE_OUTPUT_H
 #define XPT_BASE_OUTPUT_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 void output_set_owner(uid_t user, gid_t group);
 /*
- * Opens the file for writing, creates it if it is not there; flags: O_NONBLOCK, and O_TRUNC: a regular file with anything in it becomes
+ * Opens the file for writing, creates it if it is not there; flags: O_NONBLOCK, O_RDWR: to be read, too; and O_TRUNC: a regular file with anything in it becomes
  * PATH.old, and a new one takes its place, but where its directory does not allow that: then it is made empty. A descriptor, or -ELOOP, -EPERM (see there),
  * -EISDIR, -ENOENT, -EACCES, -EROFS ...
  */
@@ -17,6 +18,15 @@ int output_open(const char *path, int flags);
  * temporary one is still there.
  */
 int output_replace(const char *temporary, const char *path);
+/*
+ * xpt_output_set_opener(): open_named() opens what the caller has named to be read, open_temporary() a file without a name; both as
+ * output_open() through the opener, if there is one. A descriptor or -errno.
+ */
+void output_set_opener(int (*open)(void *context, const char *path, int flags), void *context);
+int open_named(const char *path, int flags);
+int open_temporary(void);
+/* Root, who runs this, or the owner. */
+bool output_is_trusted(uid_t user);
 /* Gives a file that was created otherwise to the owner. Where that is impossible, it stays as it is. */
 void output_give(int descriptor);
 /* For messages: why a path cannot be written. error: negative. Valid as strerror()'s. */

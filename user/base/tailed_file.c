@@ -20,7 +20,7 @@ int tailed_file_open(struct tailed_file *file, const char *path, int descriptor)
 	int flags, error;
 
 	*file = (struct tailed_file){
-		.descriptor = path ? output_open(path, O_TRUNC) : descriptor,
+		.descriptor = path && descriptor < 0 ? output_open(path, O_TRUNC) : descriptor,
 	};
 	if (file->descriptor < 0)
 		return path ? file->descriptor : -EBADF;

@@ -48,7 +48,10 @@ struct tailed_file {
 	__u64 written, bytes;	 /* items and bytes in the file, as last known */
 };
 
-/* Creates path (output_open()); or takes over descriptor when path is NULL (closed on failure as well). */
+/*
+ * Creates path (output_open()); or takes over descriptor, unless it is negative (closed on failure as well). Both: it is that of path,
+ * which is open already.
+ */
 int tailed_file_open(struct tailed_file *file, const char *path, int descriptor);
 /* Right after that: it is compressed, whatever its name is. -ENOMEM: then it is to be closed. */
 int tailed_file_compress(struct tailed_file *file);

@@ -376,3 +376,17 @@ size_t text_cut(const char *bytes, size_t length, size_t limit)
 		cut--;
 	return cut;
 }
+
+bool text_is_plain(const char *text, size_t length)
+{
+	while (length) {
+		__u32 character;
+		size_t bytes = text_decode(text, length, &character);
+
+		if (!bytes || character < ' ' || (character >= 0x7f && character < 0xa0))
+			return false;
+		text += bytes;
+		length -= bytes;
+	}
+	return true;
+}

@@ -93,5 +93,7 @@ size_t text_decode(const char *bytes, size_t length, __u32 *character);
  * direction, invisible ones.
  */
 bool text_hidden(__u32 c);
+/* Valid UTF-8 without control characters. */
+bool text_is_plain(const char *text, size_t length);
 
 #endif

@@ -15,8 +15,10 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/confined.h"
 #include "cli/list_output.h"
 #include "cli/options.h"
+#include "cli/privileges.h"
 #include "cli/summary_json.h"
 
 #define PROGRAMS_TIME 1000000000ull /* ns of watching for `list programs` */
@@ -399,6 +401,22 @@ static int run(struct list_context *list, const char *what)
 	return exit_status(result);
 }
 
+/* What is in a file is looked for without rights. */
+static int confine_to(const struct list_context *list)
+{
+	struct confined_file *files = calloc(list->options.runtime_file_count + 2, sizeof(*files));
+
+	if (!files)
+		return -ENOMEM;
+	files[0].path = list->options.file;
+	files[1] = (struct confined_file){ list->summary_json, true };
+	for (size_t i = 0; i < list->options.runtime_file_count; i++)
+		files[i + 2].path = list->options.runtime_files[i];
+	confined_begin(files, list->options.runtime_file_count + 2);
+	free(files);
+	return 0;
+}
+
 int command_list(int argc, char **argv)
 {
 	struct list_context list = {
@@ -444,6 +462,10 @@ int command_list(int argc, char **argv)
 	list.options.runtimes = list.runtimes.only.items;
 	list.options.runtime_count = list.runtimes.only.count;
 	summary_json_begin(&summary, list.summary_json, "list");
+	if (list.options.file && confine_to(&list))
+		return exit_failed(-ENOMEM);
+	if (list.options.pid)
+		privileges_reduce(XPT_LINK_AUTO);
 	result = run(&list, what);
 	if (summary.path) {
 		json_begin(&summary.text, "listed", '{');

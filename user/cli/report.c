@@ -10,6 +10,7 @@
 
 #include "cli/choosing.h"
 #include "cli/commands.h"
+#include "cli/confined.h"
 #include "cli/session_options.h"
 
 struct report_context {
@@ -143,6 +144,10 @@ static int run(struct report_context *report)
 	options->columns = terminal_columns(options->summary_descriptor);
 	if (!report->session.quiet && isatty(STDERR_FILENO))
 		options->progress = on_progress;
+	confined_begin((const struct confined_file[]){ { options->input, false },
+						       { options->output, true },
+						       { report->session.summary_json, true } },
+		       3);
 	result = xpt_report_create(options);
 	status_clear();
 	if (result == -ENODATA)

@@ -16,6 +16,7 @@
 #include "base/output.h"
 #include "base/tailed_file.h"
 #include "cli/commands.h"
+#include "cli/confined.h"
 #include "cli/options.h"
 
 #define SUMMARY_SCHEMA 1
@@ -61,6 +62,7 @@ void summary_json_output(struct summary_json *summary, const char *path, const c
 {
 	struct text *text = &summary->text;
 	struct stat status;
+	long long size;
 
 	if (!summary->path)
 		return;
@@ -69,8 +71,11 @@ void summary_json_output(struct summary_json *summary, const char *path, const c
 		json_begin(text, NULL, '{');
 		json_add_text(text, "file", path);
 		json_add_text(text, "format", format);
-		if (strcmp(path, "-") && !stat(path, &status) && S_ISREG(status.st_mode))
-			json_add_unsigned(text, "bytes", status.st_size);
+		size = confined_output_size(path);
+		if (size < 0 && strcmp(path, "-") && !stat(path, &status) && S_ISREG(status.st_mode))
+			size = status.st_size;
+		if (size >= 0)
+			json_add_unsigned(text, "bytes", size);
 		json_end(text, '}');
 	}
 	json_end(text, ']');

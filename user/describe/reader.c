@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/output.h"
+
 #define STRING_MAX 255
 #define NAME_MAX_LENGTH 31
 #define SIZE_LIMIT (1 << 20) /* of a description; the largest shipped one has some 20 KB */
@@ -69,13 +71,13 @@ static int syntax_error(const struct reader *reader, size_t offset)
 
 int reader_file(const struct log *log, const char *path, char **text, size_t *length)
 {
-	int file = open(path, O_RDONLY | O_CLOEXEC), error = 0;
+	int file = open_named(path, O_RDONLY | O_CLOEXEC), error = 0;
 	char *buffer = malloc(SIZE_LIMIT + 1);
 	size_t used = 0;
 	ssize_t count;
 
 	if (file < 0 || !buffer) {
-		error = file < 0 ? -errno : -ENOMEM;
+		error = file < 0 ? file : -ENOMEM;
 		goto out;
 	}
 	do {

@@ -13,6 +13,7 @@
 #include "record/crc32c.h"
 #include "record/format.h"
 #include "base/json.h"
+#include "base/output.h"
 #include "record/recording.h"
 
 #define PIPE_WAIT 1000 /* ms */
@@ -40,7 +41,10 @@ static ssize_t read_all(struct recording_reader *reader, void *buffer, size_t le
 	size_t done = 0;
 
 	while (done < length) {
-		ssize_t got = read(reader->descriptor, (char *)buffer + done, length - done);
+		char *to = (char *)buffer + done;
+		ssize_t got = reader->size ?
+				      pread(reader->descriptor, to, length - done, (off_t)(reader->position + done)) :
+				      read(reader->descriptor, to, length - done);
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -159,17 +163,17 @@ out:
 	return error;
 }
 
-/* Opens it without waiting for anybody, but for a second for what comes first out of a pipe. */
-static int open_waiting(const char *path, struct stat *status)
+static int open_waiting(const char *path)
 {
-	int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), error = 0;
+	int descriptor = open_named(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), error = 0;
 	struct pollfd ready = { .fd = descriptor, .events = POLLIN };
+	struct stat status;
 
 	if (descriptor < 0)
-		return -errno;
-	if (fstat(descriptor, status) || fcntl(descriptor, F_SETFL, 0))
+		return descriptor;
+	if (fstat(descriptor, &status) || fcntl(descriptor, F_SETFL, 0))
 		error = -errno;
-	else if (!S_ISREG(status->st_mode) && poll(&ready, 1, PIPE_WAIT) <= 0)
+	else if (!S_ISREG(status.st_mode) && poll(&ready, 1, PIPE_WAIT) <= 0)
 		error = -ETIMEDOUT;
 	if (!error)
 		return descriptor;
@@ -177,7 +181,18 @@ static int open_waiting(const char *path, struct stat *status)
 	return error;
 }
 
-int recording_reader_open(const struct log *log, const char *path, struct recording_reader **result)
+int recording_open(const struct log *log, const char *path)
+{
+	int descriptor = open_waiting(path);
+
+	if (descriptor < 0)
+		log_error(log, "%s: cannot be opened: %s", path,
+			  descriptor == -ETIMEDOUT ? "it is no file, and nobody writes into it" :
+						     strerror(-descriptor));
+	return descriptor;
+}
+
+int recording_reader_create(const struct log *log, const char *name, int descriptor, struct recording_reader **result)
 {
 	struct recording_reader *reader = calloc(1, sizeof(*reader));
 	struct stat status = { 0 };
@@ -188,15 +203,13 @@ int recording_reader_open(const struct log *log, const char *path, struct record
 	reader->log = log ? *log : (struct log){ 0 };
 	reader->descriptor = -1;
 	reader->end = 1;
-	reader->name = strdup(path);
+	reader->name = strdup(name);
 	reader->payload = malloc(RECORDING_CHUNK_MAX);
 	if (!reader->name || !reader->payload)
 		goto out;
-	reader->descriptor = open_waiting(path, &status);
-	if (reader->descriptor < 0) {
-		error = reader->descriptor;
-		log_error(log, "%s: cannot be opened: %s", path,
-			  error == -ETIMEDOUT ? "it is no file, and nobody writes into it" : strerror(-error));
+	reader->descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
+	if (reader->descriptor < 0 || fstat(reader->descriptor, &status)) {
+		error = -errno;
 		goto out;
 	}
 	reader->size = S_ISREG(status.st_mode) ? status.st_size : 0;
@@ -208,6 +221,17 @@ int recording_reader_open(const struct log *log, const char *path, struct record
 	return 0;
 out:
 	recording_reader_close(reader);
+	return error;
+}
+
+int recording_reader_open(const struct log *log, const char *path, struct recording_reader **result)
+{
+	int descriptor = recording_open(log, path), error;
+
+	if (descriptor < 0)
+		return descriptor;
+	error = recording_reader_create(log, path, descriptor, result);
+	close(descriptor);
 	return error;
 }
 

@@ -51,6 +51,12 @@ struct recording_reader;
 
 /* -EBADMSG not a recording, -EPROTO a version that is not known, -ENOTSUP other byte order, or what open() gives. */
 int recording_reader_open(const struct log *log, const char *path, struct recording_reader **result);
+/*
+ * The same in two steps. A descriptor, without waiting for anybody but for a second for what comes first out of a pipe; what goes wrong is
+ * logged. And a reader of a copy of it, from its beginning if it is a file: several may read at a time. name: for messages.
+ */
+int recording_open(const struct log *log, const char *path);
+int recording_reader_create(const struct log *log, const char *name, int descriptor, struct recording_reader **result);
 const struct recording_info *recording_reader_info(const struct recording_reader *reader);
 /*
  * Next record, valid until the next call. 1: got one; 0: the end; -ENODATA: the end, but the last chunk was

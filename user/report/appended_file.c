@@ -24,11 +24,11 @@ static bool has(int descriptor, off_t offset, const char *bytes, size_t length)
 /* size: of the file, more than 0. Whether it is one of those lines, and in *cut whether the last one has no end. */
 static int look(const char *path, off_t size, const char *head, bool *cut)
 {
-	int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+	int descriptor = output_open(path, O_RDWR);
 	bool ours;
 
 	if (descriptor < 0)
-		return -errno;
+		return descriptor;
 	ours = has(descriptor, 0, head, strlen(head));
 	*cut = !has(descriptor, size - 1, "\n", 1);
 	close(descriptor);

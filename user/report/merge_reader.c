@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/gzip.h"
+#include "base/output.h"
 
 #define BLOCK (1u << 20)
 
@@ -58,9 +59,11 @@ int merge_reader_open(const struct log *log, const char *path, struct merge_read
 	if (!reader)
 		return -ENOMEM;
 	reader->log = log;
-	reader->descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	reader->descriptor = open_named(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	reader->path = strdup(path);
-	if (reader->descriptor < 0 || fstat(reader->descriptor, &reader->status))
+	if (reader->descriptor < 0)
+		error = reader->descriptor;
+	else if (fstat(reader->descriptor, &reader->status))
 		error = -errno;
 	else if (!reader->path)
 		error = -ENOMEM;

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/output.h"
 
 #define SILENT_FOR 60000000000ull /* ns for which a file that did not answer is not asked again */
 #define SILENT_MAX 4096		  /* what is beyond is asked again */
@@ -154,6 +155,32 @@ static bool is_roots(const struct stat *status)
 	return !status->st_uid && !(status->st_mode & (S_IWGRP | S_IWOTH));
 }
 
+/*
+ * Whether those who answer for a file system (FUSE) may do harm anyway: it was mounted where this process sees it, by root or the
+ * user who called sudo. In namespaces of their own others may call themselves as they like, and are not seen here.
+ */
+static bool is_trusted_mount(dev_t device)
+{
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+	char *line = NULL, wanted[32]; /* the last field of a line is the kernel's, others are of who has mounted it */
+	size_t size = 0;
+	bool trusted = false, done = false;
+
+	snprintf(wanted, sizeof(wanted), "%u:%u", major(device), minor(device));
+	while (file && !done && getline(&line, &size, file) > 0) {
+		const char *options = strrchr(line, ' '), *user = options ? strstr(options, ",user_id=") : NULL;
+		char number[32];
+
+		done = sscanf(line, "%*s %*s %31s", number) == 1 && !strcmp(number, wanted);
+		/* Without a name in it (virtiofs) it is the kernel's. */
+		trusted = done && (!user || output_is_trusted((uid_t)strtoul(user + 9, NULL, 10)));
+	}
+	free(line);
+	if (file)
+		fclose(file);
+	return trusted;
+}
+
 /* ---- analysing ---- */
 
 /* A sum over places and what they are for, in their order. */
@@ -221,6 +248,16 @@ static int analyse(struct analysed_files *files, const struct opened_file *opene
 	error = file->path ? file_reader_search(reader, path, &file->contents) : -ENOMEM;
 	if (error == -EPROTO && file->is_roots)
 		error = search_again(files, opened->descriptor, file);
+	/*
+	 * The kernel reads the pages that probes go into, while nobody on the machine can fork: for as long as who answers for
+	 * the file system likes. That it has answered before means nothing.
+	 */
+	file->is_refused = opened->is_fuse && !is_trusted_mount(opened->status.st_dev);
+	if (!error && file->is_refused && analysed_has_any(file))
+		log_warn(files->log,
+			 "%s: no probes are placed in it: its file system (FUSE) is another user's, who could hold up the "
+			 "machine with it",
+			 path);
 	if (!error && !file->is_local && analysed_has_any(file))
 		file->descriptor = fcntl(opened->descriptor, F_DUPFD_CLOEXEC, 3);
 	/* Whatever ended the process will end it again: it is not to be read each time. */
@@ -274,7 +311,7 @@ static int open_through_reader(struct analysed_files *files, int place, const st
 
 	if (!is_local(files, status->st_dev) || !is_roots(status))
 		return file_reader_open(files->readers, place, opened, reader);
-	*opened = (struct opened_file){ open_again(place), { 0 }, true };
+	*opened = (struct opened_file){ .descriptor = open_again(place), .is_local = true };
 	if (opened->descriptor < 0)
 		return opened->descriptor;
 	error = read_status(opened->descriptor, &opened->status);
@@ -363,7 +400,7 @@ int analysed_pin(struct analysed_files *files, const struct mapped_file *mapped,
 	close(place);
 	if (descriptor < 0)
 		return descriptor;
-	if (!pinned->file || (!to_open && !analysed_has_any(pinned->file))) {
+	if (!pinned->file || pinned->file->is_refused || (!to_open && !analysed_has_any(pinned->file))) {
 		close(descriptor);
 		return -ENOENT;
 	}

@@ -14,6 +14,7 @@ struct analysed {
 	bool changed;	    /* in place, since it was first looked at: it is not shared between processes any more */
 	bool is_local;	    /* as in struct opened_file */
 	bool is_roots;	    /* nobody else may change it */
+	bool is_refused;    /* no probes go into it: see analyse() */
 	int descriptor;	    /* of one that is not, if there is something in it; -1 */
 	char *path;
 	struct file_contents contents;

@@ -375,7 +375,7 @@ int attach_table(struct attacher *attacher, pid_t tgid, const struct mapped_file
 	int error = analysed_bias(file, mapped, &bias);
 
 	if (!error)
-		error = functions_read_table(table, tgid, returned, bias, &words);
+		error = file_reader_words(attacher->files.readers, table, tgid, returned, bias, &words);
 	if (error)
 		return error;
 	error = table_is_new(attacher, tgid, table, &words);
@@ -583,6 +583,11 @@ int attacher_scan(struct attacher *attacher, pid_t tgid)
 const struct description *attacher_class_runtime(const struct attacher *attacher, pid_t tgid, __u64 class)
 {
 	return class_names_runtime(&attacher->classes, tgid, class);
+}
+
+struct file_readers *attacher_readers(struct attacher *attacher)
+{
+	return attacher->files.readers;
 }
 
 const struct attacher_figures *attacher_figures(const struct attacher *attacher)

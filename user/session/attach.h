@@ -76,6 +76,7 @@ void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *
  */
 int attacher_callback(struct attacher *attacher, const struct xpt_record_caller *caller);
 
+struct file_readers *attacher_readers(struct attacher *attacher);
 const struct attacher_figures *attacher_figures(const struct attacher *attacher);
 /* Expected cost of one recorded call of a spec, ns; 0: it has no probe. */
 unsigned int attacher_cost(const struct attacher *attacher, unsigned int spec);

@@ -6,10 +6,13 @@
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/thread.h"
+#include "session/file_readers.h"
 
 #define FILE_MAX (1ull << 30) /* bytes of a file that are looked at */
 #define HEAD_MAX (64u << 10)  /* of one that is larger */
@@ -23,6 +26,7 @@ struct process_bytes {
 struct code_worker {
 	struct code_worker_options options;
 	struct code_spare spare;
+	struct file_readers *readers; /* of the thread */
 	pthread_t thread;
 	pthread_mutex_t lock; /* for all that follows up to the blank line */
 	pthread_cond_t changed;
@@ -204,6 +208,26 @@ static struct code_object *find(struct code_worker *worker, const char *sha256)
 	return found ? *found : NULL;
 }
 
+/* By a process without rights. What goes wrong with it is the object's error. */
+static int read_contents(struct code_worker *worker, const struct code_load *load, struct code_contents *contents)
+{
+	const struct code_copy *copy = &load->copy;
+	int bytes = memfd_create("xputrace-code", MFD_CLOEXEC);
+	int error = bytes < 0 ? -errno : file_write(bytes, copy->bytes, copy->size);
+
+	if (!error)
+		error = file_reader_code(worker->readers, bytes, copy->size, load->hint, contents);
+	if (bytes >= 0)
+		close(bytes);
+	if (!error || error == -ENOMEM)
+		return error;
+	*contents = (struct code_contents){ .kind = load->hint };
+	if (asprintf(&contents->error, "cannot be read: %s",
+		     error == -EPROTO ? "the process that read it has ended" : strerror(-error)) < 0)
+		contents->error = NULL;
+	return 0;
+}
+
 static struct code_object *make(struct code_worker *worker, const struct code_load *load, const char *sha256)
 {
 	struct code_object *object = calloc(1, sizeof(*object));
@@ -213,7 +237,7 @@ static struct code_object *make(struct code_worker *worker, const struct code_lo
 	memcpy(object->sha256, sha256, sizeof(object->sha256));
 	object->size = load->copy.size;
 	object->loads = 1;
-	if (code_read(load->copy.bytes, load->copy.size, load->hint, &object->contents)) {
+	if (read_contents(worker, load, &object->contents)) {
 		object_free(object);
 		return NULL;
 	}
@@ -309,8 +333,11 @@ int code_worker_start(const struct code_worker_options *options, struct code_wor
 	pthread_mutex_init(&worker->lock, NULL);
 	pthread_cond_init(&worker->changed, NULL);
 	code_spare_open(&worker->spare, options->ready);
-	error = thread_start(&worker->thread, run, worker, "xpt-codeobj");
+	error = file_readers_start(options->log, &(const struct file_search){ 0 }, &worker->readers);
+	if (!error)
+		error = thread_start(&worker->thread, run, worker, "xpt-codeobj");
 	if (error) {
+		file_readers_stop(worker->readers);
 		code_spare_close(&worker->spare);
 		pthread_cond_destroy(&worker->changed);
 		pthread_mutex_destroy(&worker->lock);
@@ -413,6 +440,7 @@ void code_worker_free(struct code_worker *worker)
 		code_worker_release(worker, load);
 		code_load_free(load);
 	}
+	file_readers_stop(worker->readers);
 	code_spare_close(&worker->spare);
 	pthread_cond_destroy(&worker->changed);
 	pthread_mutex_destroy(&worker->lock);

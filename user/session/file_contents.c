@@ -420,3 +420,121 @@ int file_contents_read(const void *bytes, size_t length, const struct registry *
 		file_contents_free(contents);
 	return input.error;
 }
+
+/* ---- code objects ---- */
+
+struct code_head {
+	__u32 kind;
+	__u32 machine, name, error; /* bytes and 1; 0: there is none */
+	__u32 functions, parts;
+	__u64 functions_left_out, parts_left_out;
+};
+
+struct code_function_head {
+	__u64 offset, size, address;
+	__u32 name, kernel;
+};
+
+struct code_part_head {
+	__u64 offset, size;
+	__u32 name, kind, external, pad;
+};
+
+static __u32 size_of(const char *text)
+{
+	return text ? strlen(text) + 1 : 0;
+}
+
+void code_contents_write(FILE *out, const struct code_contents *contents)
+{
+	const struct code_head head = {
+		.kind = contents->kind,
+		.machine = size_of(contents->machine),
+		.name = size_of(contents->name),
+		.error = size_of(contents->error),
+		.functions = contents->function_count,
+		.parts = contents->part_count,
+		.functions_left_out = contents->functions_left_out,
+		.parts_left_out = contents->parts_left_out,
+	};
+
+	put(out, head);
+	put_text(out, contents->machine, head.machine ? head.machine - 1 : 0);
+	put_text(out, contents->name, head.name ? head.name - 1 : 0);
+	put_text(out, contents->error, head.error ? head.error - 1 : 0);
+	for (size_t i = 0; i < contents->function_count; i++) {
+		const struct code_function *function = &contents->functions[i];
+		const struct code_function_head one = { function->offset, function->size, function->address,
+							strlen(function->name), function->kernel };
+
+		put(out, one);
+		put_text(out, function->name, one.name);
+	}
+	for (size_t i = 0; i < contents->part_count; i++) {
+		const struct code_part *part = &contents->parts[i];
+		const struct code_part_head one = { part->offset, part->size,	  strlen(part->name),
+						    part->kind,	  part->external, 0 };
+
+		put(out, one);
+		put_text(out, part->name, one.name);
+	}
+}
+
+static void take_code_functions(struct input *input, __u32 count, struct code_contents *contents)
+{
+	contents->functions = take_room(input, count, sizeof(*contents->functions), sizeof(struct code_function_head));
+	for (__u32 i = 0; i < count && !input->error; i++) {
+		struct code_function_head one;
+
+		if (!take(input, &one))
+			return;
+		contents->functions[i] = (struct code_function){ take_text(input, one.name), one.offset, one.size,
+								 one.address, one.kernel };
+		contents->function_count += contents->functions[i].name != NULL;
+	}
+}
+
+static void take_code_parts(struct input *input, __u32 count, struct code_contents *contents)
+{
+	contents->parts = take_room(input, count, sizeof(*contents->parts), sizeof(struct code_part_head));
+	for (__u32 i = 0; i < count && !input->error; i++) {
+		struct code_part_head one;
+
+		if (!take(input, &one))
+			return;
+		if (one.kind >= CODE_KINDS) {
+			fail(input, -EPROTO);
+			return;
+		}
+		contents->parts[i] = (struct code_part){ take_text(input, one.name), one.kind, one.external, one.offset,
+							 one.size };
+		contents->part_count += contents->parts[i].name != NULL;
+	}
+}
+
+int code_contents_read(const void *bytes, size_t length, struct code_contents *contents)
+{
+	struct input input = { NULL, bytes, length, 0 };
+	struct code_head head = { 0 };
+
+	*contents = (struct code_contents){ 0 };
+	take(&input, &head);
+	if (head.kind >= CODE_KINDS || head.functions > CODE_FUNCTIONS_MAX || head.parts > CODE_PARTS_MAX)
+		fail(&input, -EPROTO);
+	contents->kind = input.error ? CODE_UNKNOWN : head.kind;
+	contents->functions_left_out = head.functions_left_out;
+	contents->parts_left_out = head.parts_left_out;
+	if (head.machine)
+		contents->machine = take_text(&input, head.machine - 1);
+	if (head.name)
+		contents->name = take_text(&input, head.name - 1);
+	if (head.error)
+		contents->error = take_text(&input, head.error - 1);
+	take_code_functions(&input, head.functions, contents);
+	take_code_parts(&input, head.parts, contents);
+	if (!input.error && input.left)
+		fail(&input, -EPROTO);
+	if (input.error)
+		code_contents_free(contents);
+	return input.error;
+}

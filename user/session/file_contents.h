@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "code/object.h"
 #include "session/file_operators.h"
 
 #define FILE_EXTENTS_MAX 16 /* further ones are left out */
@@ -42,5 +43,9 @@ void file_contents_write(FILE *out, const struct file_contents *contents);
  */
 int file_contents_read(const void *bytes, size_t length, const struct registry *registry,
 		       struct file_contents *contents);
+
+/* The same for what is in a code object: believed are only texts that end, kinds that are known, and no more than code_read() keeps. */
+void code_contents_write(FILE *out, const struct code_contents *contents);
+int code_contents_read(const void *bytes, size_t length, struct code_contents *contents);
 
 #endif

@@ -2,64 +2,21 @@
 /* The processes that read files: xputrace-reader, and one that it forks for each file. */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
-#include <linux/audit.h>
-#include <linux/capability.h>
-#include <linux/filter.h>
 #include <linux/magic.h>
-#include <linux/seccomp.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/confine.h"
 #include "base/file.h"
 #include "session/file_readers.h"
 #include "session/file_readers_private.h"
-
-/* Nobody's: systemd's list of user IDs leaves these free. One each, so that none of them can meddle with another one. */
-#define USERS_FIRST 0x70000000
-
-#if defined(__x86_64__)
-#define THIS_MACHINE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define THIS_MACHINE AUDIT_ARCH_AARCH64
-#endif
-
-#define ALLOW(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##call, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-
-/* Reading what is open, answering, memory, ending. */
-static const struct sock_filter filter[] = {
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, THIS_MACHINE, 1, 0),
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	ALLOW(read),
-	ALLOW(pread64),
-	ALLOW(lseek),
-	ALLOW(write),
-	ALLOW(recvmsg),
-	ALLOW(close),
-	ALLOW(brk),
-	ALLOW(mmap),
-	ALLOW(mremap),
-	ALLOW(munmap),
-	ALLOW(mprotect),
-	ALLOW(madvise),
-	ALLOW(futex),
-	ALLOW(clock_gettime),
-	ALLOW(getrandom),
-	ALLOW(rt_sigreturn),
-	ALLOW(exit),
-	ALLOW(exit_group),
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-};
 
 /* ---- descriptors over sockets ---- */
 
@@ -142,13 +99,9 @@ static void on_message(void *context, enum xpt_log_level level, const char *text
 }
 
 /* Whether nobody but root decides when it answers. What is stacked on other file systems may be stacked on such a one. */
-static bool is_local(int descriptor)
+static bool is_local(unsigned int type)
 {
-	struct statfs status;
-
-	if (fstatfs(descriptor, &status))
-		return false;
-	switch ((unsigned int)status.f_type) {
+	switch (type) {
 	case EXT4_SUPER_MAGIC:
 	case XFS_SUPER_MAGIC:
 	case BTRFS_SUPER_MAGIC:
@@ -167,6 +120,7 @@ static bool is_local(int descriptor)
 
 static int open_file(int place, struct file_reader_opened *opened)
 {
+	struct statfs system;
 	char path[32];
 	int descriptor;
 
@@ -177,33 +131,11 @@ static int open_file(int place, struct file_reader_opened *opened)
 	opened->error = fstat(descriptor, &opened->status) ? -errno : 0;
 	if (!opened->error && !S_ISREG(opened->status.st_mode))
 		opened->error = -ENOENT;
-	opened->local = is_local(descriptor);
+	if (!fstatfs(descriptor, &system)) {
+		opened->local = is_local(system.f_type);
+		opened->fuse = (unsigned int)system.f_type == FUSE_SUPER_MAGIC;
+	}
 	return descriptor;
-}
-
-/* From here on it can read what is open, answer, and end. */
-static int give_up_rights(rlim_t descriptors)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	const struct __user_cap_data_struct none[2] = { 0 };
-	const struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), (struct sock_filter *)filter };
-	const int resources[] = { RLIMIT_NPROC, RLIMIT_FSIZE, RLIMIT_CORE };
-	const struct rlimit zero = { 0, 0 }, few = { descriptors, descriptors };
-	uid_t user = USERS_FIRST + getpid();
-
-	for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++)
-		setrlimit(resources[i], &zero);
-	setrlimit(RLIMIT_NOFILE, &few);
-	/* These need rights that a service may not have; what counts comes after them. */
-	syscall(SYS_setgroups, 0, NULL);
-	syscall(SYS_setresgid, user, user, user);
-	syscall(SYS_setresuid, user, user, user);
-	prctl(PR_SET_DUMPABLE, 0);
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of the user resets it */
-	if (syscall(SYS_capset, &header, none) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-		return -errno;
-	return 0;
 }
 
 /* The answer is written whole, or the process ends without one, which the collector sees. */
@@ -299,6 +231,22 @@ static void find_site(const struct file_site *wanted, const struct mapped_file *
 	answer(socket, &(const struct messages){ 0 }, &found, sizeof(found));
 }
 
+static void read_code(const struct file_code *code, int descriptor, int socket)
+{
+	void *bytes = code->size ? mmap(NULL, code->size, PROT_READ, MAP_PRIVATE, descriptor, 0) : "";
+	struct code_contents contents;
+	char *text = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&text, &length);
+
+	if (!out || bytes == MAP_FAILED || code_read(bytes, code->size, code->hint, &contents))
+		_exit(1);
+	code_contents_write(out, &contents);
+	if (!fclose(out))
+		answer(socket, &(const struct messages){ 0 }, text, length);
+	_exit(0);
+}
+
 /* Nothing is read with rights: the collector has a message in place of an answer. */
 static void refuse(int socket, int error)
 {
@@ -320,6 +268,8 @@ static bool serve(const struct file_search *given, struct file_reader_request *r
 	name[request->name] = '\0';
 	if (request->kind == FILE_SITE)
 		find_site(&request->site, &mapped, socket);
+	else if (request->kind == FILE_CODE)
+		read_code(&request->code, descriptor, socket);
 	else if (request->kind == FILE_TABLE)
 		read_table(given, &request->table, &mapped, socket);
 	else
@@ -335,9 +285,9 @@ static void read_one(const struct file_reader_process *process, int place, int s
 
 	if (descriptor < 0)
 		opened.error = descriptor;
-	if (socket_send(socket, &opened, sizeof(opened), &descriptor, opened.error ? 0 : 1) || opened.error)
+	if (socket_send(socket, &opened, sizeof(opened), &descriptor, !opened.error && opened.local) || opened.error)
 		return;
-	error = give_up_rights(0);
+	error = confine(0);
 	if (error)
 		refuse(socket, error);
 	else if (receive_all(socket, &request, sizeof(request)))
@@ -348,7 +298,7 @@ static void read_one(const struct file_reader_process *process, int place, int s
 static void read_many(const struct file_reader_process *process, int socket)
 {
 	struct file_reader_request request;
-	int error = give_up_rights(FILE_DESCRIPTORS_MAX), descriptor;
+	int error = confine(FILE_DESCRIPTORS_MAX), descriptor;
 	bool more = !error;
 
 	if (error)
@@ -359,14 +309,72 @@ static void read_many(const struct file_reader_process *process, int socket)
 	}
 }
 
+/* ---- memory ---- */
+
+static void read_in_memory(const struct registry *registry, const struct file_reader_request *request, int socket)
+{
+	const struct memory_request *wanted = &request->memory;
+	const struct description *runtime = wanted->runtime < registry->runtime_count ?
+						    registry->runtimes[wanted->runtime] :
+						    NULL;
+	struct {
+		struct memory_answer head;
+		union {
+			struct operator_node node;
+			char name[OBJECT_NAME_MAX + 1];
+			__u64 words[TABLE_WORDS_MAX];
+		};
+	} *reply = calloc(1, sizeof(*reply));
+	struct table_words words = { 0 };
+	size_t length = 0;
+
+	if (!runtime || !reply)
+		_exit(1);
+	if (request->kind == FILE_NODE) {
+		length = sizeof(reply->node);
+		reply->head.error = object_node_read(&runtime->operators, wanted->pid, wanted->object, wanted->class,
+						     &reply->node);
+	} else if (request->kind == FILE_NAME && wanted->way < runtime->name_count) {
+		length = sizeof(reply->name);
+		reply->head.error = object_name_read(&runtime->names[wanted->way], wanted->pid, wanted->object,
+						     reply->name);
+	} else {
+		reply->head.error = functions_read_table(&(struct pending_table){ .runtime = runtime,
+										  .table_address = wanted->class },
+							 wanted->pid, wanted->object, wanted->bias, &words);
+		if (!reply->head.error) {
+			length = (words.count < TABLE_WORDS_MAX ? words.count : TABLE_WORDS_MAX) * sizeof(__u64);
+			memcpy(reply->words, words.words, length);
+		}
+		table_words_free(&words);
+	}
+	answer(socket, &(const struct messages){ 0 }, reply, sizeof(reply->head) + length);
+	free(reply);
+}
+
+static void read_memory(const struct file_reader_process *process, int socket)
+{
+	struct file_reader_request request;
+	int error = confine_to_memory(0);
+
+	if (error)
+		refuse(socket, error);
+	while (!error && receive_all(socket, &request, sizeof(request)))
+		read_in_memory(process->search->registry, &request, socket);
+}
+
 /* ---- all of them ---- */
 
-static _Noreturn void be_reader(const struct file_reader_process *process, const int descriptors[2])
+static _Noreturn void be_reader(const struct file_reader_process *process, char what, const int descriptors[2])
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	prctl(PR_SET_NAME, descriptors[1] >= 0 ? "xputrace-file" : "xputrace-files");
+	prctl(PR_SET_NAME, what == READ_MEMORY ? "xputrace-memory" :
+			   descriptors[1] >= 0 ? "xputrace-file" :
+						 "xputrace-files");
 	close(process->socket);
-	if (descriptors[1] >= 0)
+	if (what == READ_MEMORY)
+		read_memory(process, descriptors[0]);
+	else if (descriptors[1] >= 0)
 		read_one(process, descriptors[1], descriptors[0]);
 	else
 		read_many(process, descriptors[0]);
@@ -385,7 +393,7 @@ void file_reader_process(void *context)
 		pid_t pid = fork();
 
 		if (!pid)
-			be_reader(process, descriptors);
+			be_reader(process, byte, descriptors);
 		started = (struct file_reader_started){ pid < 0 ? -errno : 0, pid };
 		/* It may have ended already. */
 		handle = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/detached.h"
+#include "base/text.h"
 #include "session/file_readers_private.h"
 
 #define ANSWER_MAX (256u << 20) /* bytes; libtorch with all operators gives some MB */
@@ -23,7 +25,15 @@
  */
 #define PATIENCE_MAX 1000
 #define PATIENCE_MIN 20
+#define SILENT_FOR 60000000000ull	 /* ns for which a process whose memory did not answer is not asked again */
+#define SILENT_MAX 64			 /* of those before the last ones it is forgotten */
 #define PATIENCE_RECOVERS 10000000000ull /* ns */
+
+/* Of one whose memory does not answer. */
+struct silent_process {
+	pid_t tgid;
+	__u64 until;
+};
 
 struct file_readers {
 	const struct log *log;
@@ -32,6 +42,9 @@ struct file_readers {
 	int patience;
 	__u64 given_up;		    /* when, the last time */
 	struct file_reader *shared; /* for files that only root may change; NULL: it does not run */
+	struct file_reader *memory; /* the same for the memory of processes */
+	struct silent_process silent[SILENT_MAX];
+	size_t silent_count; /* in all */
 };
 
 struct file_reader {
@@ -95,6 +108,7 @@ void file_readers_stop(struct file_readers *readers)
 	if (!readers)
 		return;
 	end(readers->shared);
+	end(readers->memory);
 	close(readers->socket);
 	free(readers);
 }
@@ -170,8 +184,8 @@ static int receive(struct file_reader *reader, void *bytes, size_t length)
 
 /* ---- one file ---- */
 
-/* place: -1: for many files. */
-static int start(struct file_readers *readers, int place, struct file_reader *reader)
+/* place: -1: for many files, or memory. */
+static int start(struct file_readers *readers, char what, int place, struct file_reader *reader)
 {
 	struct file_reader_started started;
 	int sockets[2], given[2], server, error;
@@ -180,12 +194,12 @@ static int start(struct file_readers *readers, int place, struct file_reader *re
 		return -errno;
 	given[0] = sockets[1];
 	given[1] = place;
-	error = socket_send(readers->socket, "", 1, given, place < 0 ? 1 : 2);
+	error = socket_send(readers->socket, &what, 1, given, place < 0 ? 1 : 2);
 	/* Somebody has ended it. */
 	server = readers->socket;
 	if (error == -EPIPE && !start_server(readers)) {
 		close(server);
-		error = socket_send(readers->socket, "", 1, given, place < 0 ? 1 : 2);
+		error = socket_send(readers->socket, &what, 1, given, place < 0 ? 1 : 2);
 	}
 	close(sockets[1]);
 	if (!error)
@@ -208,7 +222,7 @@ int file_reader_open(struct file_readers *readers, int place, struct opened_file
 	if (!reader)
 		return -ENOMEM;
 	*reader = (struct file_reader){ .readers = readers, .socket = -1, .process = -1, .file = -1 };
-	error = start(readers, place, reader);
+	error = start(readers, READ_FILES, place, reader);
 	if (error) {
 		free(reader);
 		return error;
@@ -220,8 +234,16 @@ int file_reader_open(struct file_readers *readers, int place, struct opened_file
 		file_reader_close(reader);
 		return error;
 	}
+	if (!answer.local)
+		opened->descriptor = fcntl(place, F_DUPFD_CLOEXEC, 3);
+	if (opened->descriptor < 0) {
+		error = answer.local ? -EPROTO : -EMFILE;
+		file_reader_close(reader);
+		return error;
+	}
 	opened->status = answer.status;
 	opened->is_local = answer.local;
+	opened->is_fuse = answer.fuse;
 	*result = reader;
 	return 0;
 }
@@ -235,7 +257,7 @@ int file_reader_share(struct file_readers *readers, int descriptor, struct file_
 		return -ENOMEM;
 	if (!readers->shared) {
 		*reader = (struct file_reader){ .readers = readers, .socket = -1, .process = -1 };
-		error = start(readers, -1, reader);
+		error = start(readers, READ_FILES, -1, reader);
 	}
 	if (error) {
 		free(reader);
@@ -381,5 +403,160 @@ int file_reader_table(struct file_readers *readers, const struct mapped_file *ma
 	*found = contents.found;
 	contents.found = (struct found_functions){ 0 };
 	file_contents_free(&contents);
+	return 0;
+}
+
+int file_reader_code(struct file_readers *readers, int bytes, __u64 size, enum code_kind hint,
+		     struct code_contents *contents)
+{
+	struct file_reader_request request = { .kind = FILE_CODE, .code = { size, hint, 0 } };
+	struct file_reader *reader = calloc(1, sizeof(*reader));
+	size_t length;
+	char *answer;
+	int error;
+
+	*contents = (struct code_contents){ 0 };
+	if (!reader)
+		return -ENOMEM;
+	*reader = (struct file_reader){ .readers = readers, .socket = -1, .process = -1, .file = bytes };
+	error = start(readers, READ_FILES, -1, reader);
+	if (error) {
+		free(reader);
+		return error;
+	}
+	error = ask(reader, &request, "", NULL, &answer, &length);
+	end(reader);
+	if (error)
+		return error;
+	error = code_contents_read(answer, length, contents);
+	free(answer);
+	return error;
+}
+
+/* ---- memory ---- */
+
+static bool is_silent(const struct file_readers *readers, pid_t pid)
+{
+	__u64 now = clock_monotonic();
+
+	for (size_t i = 0; i < SILENT_MAX; i++)
+		if (readers->silent[i].tgid == pid && readers->silent[i].until > now)
+			return true;
+	return false;
+}
+
+static void note_silent(struct file_readers *readers, pid_t pid)
+{
+	readers->silent[readers->silent_count++ % SILENT_MAX] = (struct silent_process){ pid, clock_monotonic() +
+												      SILENT_FOR };
+	log_warn(readers->log,
+		 "process %d: names, operators and functions in its memory are left out: it does not answer", pid);
+}
+
+/* *result: what stands behind the head of the answer, to be freed. */
+static int ask_memory(struct file_readers *readers, __u32 kind, const struct memory_request *wanted, char **result,
+		      size_t *length)
+{
+	struct file_reader_request request = { .kind = kind, .memory = *wanted };
+	struct file_reader *reader = readers->memory;
+	struct memory_answer head;
+	int error = 0;
+
+	if (is_silent(readers, wanted->pid))
+		return -ETIMEDOUT;
+	if (!reader) {
+		reader = calloc(1, sizeof(*reader));
+		if (!reader)
+			return -ENOMEM;
+		*reader = (struct file_reader){ .readers = readers, .socket = -1, .process = -1, .file = -1 };
+		error = start(readers, READ_MEMORY, -1, reader);
+		if (error) {
+			free(reader);
+			return error;
+		}
+		readers->memory = reader;
+	}
+	error = ask(reader, &request, "", NULL, result, length);
+	if (error) { /* the next one finds another process */
+		readers->memory = NULL;
+		end(reader);
+		if (error == -ETIMEDOUT)
+			note_silent(readers, wanted->pid);
+		return error;
+	}
+	if (*length >= sizeof(head)) {
+		memcpy(&head, *result, sizeof(head));
+		*length -= sizeof(head);
+		memmove(*result, *result + sizeof(head), *length);
+		error = head.error > 0 ? -EPROTO : head.error;
+	} else {
+		error = -EPROTO;
+	}
+	if (error)
+		free(*result);
+	return error;
+}
+
+/* Text of an answer: it ends, and is what it is promised to be. */
+static bool is_text(const char *text, size_t size)
+{
+	size_t length = strnlen(text, size);
+
+	return length < size && text_is_plain(text, length);
+}
+
+int file_reader_node(struct file_readers *readers, const struct description *runtime, pid_t pid, __u64 object,
+		     __u64 class, struct operator_node *node)
+{
+	const struct memory_request wanted = { .runtime = runtime->index, .object = object, .class = class, .pid = pid };
+	size_t length;
+	char *answer;
+	int error = ask_memory(readers, FILE_NODE, &wanted, &answer, &length);
+
+	if (error)
+		return error;
+	if (length == sizeof(*node))
+		memcpy(node, answer, sizeof(*node));
+	free(answer);
+	return length == sizeof(*node) && node->index >= 0 && node->index <= INT32_MAX &&
+			       is_text(node->name, sizeof(node->name)) && is_text(node->type, sizeof(node->type)) &&
+			       is_text(node->provider, sizeof(node->provider)) ?
+		       0 :
+		       -EPROTO;
+}
+
+int file_reader_name(struct file_readers *readers, const struct description *runtime, size_t way, pid_t pid,
+		     __u64 object, char name[OBJECT_NAME_MAX + 1])
+{
+	const struct memory_request wanted = { .runtime = runtime->index, .way = way, .object = object, .pid = pid };
+	size_t length;
+	char *answer;
+	int error = ask_memory(readers, FILE_NAME, &wanted, &answer, &length);
+
+	if (error)
+		return error;
+	if (length == OBJECT_NAME_MAX + 1)
+		memcpy(name, answer, length);
+	free(answer);
+	return length == OBJECT_NAME_MAX + 1 && is_text(name, length) ? 0 : -EPROTO;
+}
+
+int file_reader_words(struct file_readers *readers, const struct pending_table *table, pid_t pid, __u64 returned,
+		      __u64 bias, struct table_words *words)
+{
+	const struct memory_request wanted = { .runtime = table->runtime->index,
+					       .object = returned,
+					       .class = table->table_address,
+					       .bias = bias,
+					       .pid = pid };
+	size_t length;
+	char *answer;
+	int error = ask_memory(readers, FILE_WORDS, &wanted, &answer, &length);
+
+	*words = (struct table_words){ .address = table->table_address ? table->table_address + bias : returned };
+	if (error)
+		return error;
+	words->words = (__u64 *)answer; /* from malloc(): aligned */
+	words->count = length / sizeof(__u64);
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "session/file_contents.h"
+#include "target/objects.h"
 
 struct file_readers;
 
@@ -25,9 +26,10 @@ void file_readers_stop(struct file_readers *readers);
 struct file_reader;
 
 struct opened_file {
-	int descriptor; /* for the caller to close */
+	int descriptor; /* for the caller to close; of one that is not local a place only (O_PATH), as close() may wait, too */
 	struct stat status;
 	bool is_local; /* of a file system that always answers: it may be opened and read by anybody */
+	bool is_fuse;  /* a process answers for it */
 };
 
 /*
@@ -54,6 +56,24 @@ int file_reader_site(struct file_readers *readers, int place, const struct file_
  */
 int file_reader_table(struct file_readers *readers, const struct mapped_file *mapped, const struct description *runtime,
 		      const struct table_words *words, struct found_functions *found);
+/*
+ * What is in a code object, as code_read(), by a process that is there for this one alone. bytes: a file in memory (memfd) that holds
+ * it. search is not needed. Errors as above.
+ */
+int file_reader_code(struct file_readers *readers, int bytes, __u64 size, enum code_kind hint,
+		     struct code_contents *contents);
 void file_reader_close(struct file_reader *reader); /* may be NULL */
+
+/*
+ * As object_node_read(), object_name_read() with a way of the runtime, and functions_read_table(): by a process that can do nothing but
+ * read memory, as who answers for the pages of a process may never do so. -ETIMEDOUT: it does not, which has been reported; it is not
+ * asked again for a minute. Errors as above.
+ */
+int file_reader_node(struct file_readers *readers, const struct description *runtime, pid_t pid, __u64 object,
+		     __u64 class, struct operator_node *node);
+int file_reader_name(struct file_readers *readers, const struct description *runtime, size_t way, pid_t pid,
+		     __u64 object, char name[OBJECT_NAME_MAX + 1]);
+int file_reader_words(struct file_readers *readers, const struct pending_table *table, pid_t pid, __u64 returned,
+		      __u64 bias, struct table_words *words);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "session/describe_records.h"
+#include "session/file_readers.h"
 #include "target/objects.h"
 
 void objects_free(struct objects *objects)
@@ -15,7 +16,7 @@ void objects_free(struct objects *objects)
 	seen_free(&objects->programs);
 }
 
-struct xpt_record_text *objects_node(struct objects *objects, const struct attacher *attacher, pid_t tgid, __u64 time,
+struct xpt_record_text *objects_node(struct objects *objects, struct attacher *attacher, pid_t tgid, __u64 time,
 				     __u64 object, __u64 class)
 {
 	const struct description *runtime;
@@ -24,7 +25,7 @@ struct xpt_record_text *objects_node(struct objects *objects, const struct attac
 	if (!seen_add(&objects->nodes, OBJECTS_NODES_MAX, tgid, object, class))
 		return NULL;
 	runtime = attacher_class_runtime(attacher, tgid, class);
-	if (!runtime || object_node_read(&runtime->operators, tgid, object, class, &node))
+	if (!runtime || file_reader_node(attacher_readers(attacher), runtime, tgid, object, class, &node))
 		return NULL;
 	return record_node(&node, tgid, time, object, class);
 }
@@ -69,8 +70,10 @@ static int visit_mapping(void *context, const struct maps_entry *entry)
 	return 0;
 }
 
-static int find_name(const struct name_way *way, pid_t tgid, __u64 object, char name[OBJECT_NAME_MAX + 1])
+static int find_name(struct file_readers *readers, const struct description *runtime, size_t index, pid_t tgid,
+		     __u64 object, char name[OBJECT_NAME_MAX + 1])
 {
+	const struct name_way *way = &runtime->names[index];
 	struct mapped_names mapped = { .way = way };
 
 	if ((way->library || way->kind == NAME_MAPPED) && maps_each(tgid, visit_mapping, &mapped))
@@ -78,7 +81,7 @@ static int find_name(const struct name_way *way, pid_t tgid, __u64 object, char 
 	if (way->library && !mapped.library)
 		return -ENOENT;
 	if (way->kind != NAME_MAPPED)
-		return object_name_read(way, tgid, object, name);
+		return file_reader_name(readers, runtime, index, tgid, object, name);
 	if (mapped.count != 1)
 		return -ENOENT;
 	memcpy(name, mapped.name, sizeof(mapped.name));
@@ -90,8 +93,8 @@ static const struct call_spec *spec_of(const struct registry *registry, const st
 	return call->spec < registry->spec_count ? registry->specs[call->spec] : NULL;
 }
 
-struct xpt_record_text *objects_program(struct objects *objects, const struct registry *registry,
-					const struct xpt_record_call *call, __u64 time)
+struct xpt_record_text *objects_program(struct objects *objects, struct attacher *attacher,
+					const struct registry *registry, const struct xpt_record_call *call, __u64 time)
 {
 	const struct call_spec *spec = spec_of(registry, call);
 	const struct description *runtime = spec ? registry->runtimes[spec->wire.runtime] : NULL;
@@ -107,7 +110,7 @@ struct xpt_record_text *objects_program(struct objects *objects, const struct re
 	for (size_t i = 0; i < runtime->name_count; i++) {
 		const struct name_way *way = &runtime->names[i];
 
-		if (!find_name(way, tgid, handle, name))
+		if (!find_name(attacher_readers(attacher), runtime, i, tgid, handle, name))
 			return record_loaded_name(runtime, tgid, time, handle, name,
 						  way->kind == NAME_MAPPED ? NAME_FROM_FILE : NAME_FROM_MEMORY);
 	}

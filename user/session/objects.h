@@ -23,11 +23,12 @@ void objects_free(struct objects *objects);
  * A call of an operator. The NODE record to emit before it, which the caller frees; NULL: it was seen before, or nothing
  * is known of it.
  */
-struct xpt_record_text *objects_node(struct objects *objects, const struct attacher *attacher, pid_t tgid, __u64 time,
+struct xpt_record_text *objects_node(struct objects *objects, struct attacher *attacher, pid_t tgid, __u64 time,
 				     __u64 object, __u64 class);
 /* Any call. The LOADED record to emit before it, with the name of its program; as above. */
-struct xpt_record_text *objects_program(struct objects *objects, const struct registry *registry,
-					const struct xpt_record_call *call, __u64 time);
+struct xpt_record_text *objects_program(struct objects *objects, struct attacher *attacher,
+					const struct registry *registry, const struct xpt_record_call *call,
+					__u64 time);
 /* The object is another program from here on. */
 void objects_forget_program(struct objects *objects, const struct registry *registry,
 			    const struct xpt_record_call *call);

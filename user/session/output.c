@@ -249,3 +249,8 @@ void xpt_output_set_owner(uid_t user, gid_t group)
 {
 	output_set_owner(user, group);
 }
+
+void xpt_output_set_opener(xpt_open_fn open, void *context)
+{
+	output_set_opener(open, context);
+}

@@ -89,8 +89,8 @@ static void look_at_programs(struct collector *collector, const struct xpt_recor
 			collector->loaded = call->header.time;
 		return;
 	}
-	pass_name(collector,
-		  objects_program(&collector->objects, collector->registry, call, collector->told_hold_from));
+	pass_name(collector, objects_program(&collector->objects, collector->attacher, collector->registry, call,
+					     collector->told_hold_from));
 	if (collector->launch_symbols)
 		pass_name(collector, launch_symbols_look(collector->launch_symbols, collector->told_hold_from, call));
 }

@@ -3,6 +3,7 @@
 #include <xputrace/report.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -151,9 +152,9 @@ static int table_close(struct table *table)
 
 /* ---- reading ---- */
 
-static int reading_open(struct reading *reading, const struct log *log, const char *path)
+static int reading_open(struct reading *reading, const struct log *log, const char *name, int input)
 {
-	int error = recording_reader_open(log, path, &reading->reader);
+	int error = recording_reader_create(log, name, input, &reading->reader);
 
 	error = error ?: model_create(log, &reading->model);
 	error = error ?: chooser_create(&(struct chooser_options){ .log = log }, &reading->chooser);
@@ -170,46 +171,42 @@ static void reading_close(struct reading *reading)
 /* ---- standard input ---- */
 
 /* A copy without a name, which can be read twice; a descriptor or -errno. */
-static int copy_input(void)
+static int copy_input(const struct log *log)
 {
-	FILE *file = tmpfile();
-	int copy = file ? dup(fileno(file)) : -1, error = copy < 0 ? -errno : 0;
+	int copy = open_temporary(), error = copy < 0 ? copy : 0;
 	char bytes[65536];
 	ssize_t got;
 
-	if (file)
-		fclose(file);
 	while (!error && (got = read(STDIN_FILENO, bytes, sizeof(bytes)))) {
 		if (got < 0 && errno != EINTR)
 			error = -errno;
 		else if (got > 0)
 			error = file_write(copy, bytes, got);
 	}
-	if (error && copy >= 0)
+	if (!error)
+		return copy;
+	log_error(log, "standard input cannot be copied to a temporary file: %s", strerror(-error));
+	if (copy >= 0)
 		close(copy);
-	return error ?: copy;
+	return error;
 }
 
-/* Under which path it can be read so many times. A descriptor to be closed behind it, -1: none is needed; or -errno. */
-static int open_input(const struct log *log, unsigned int times, char path[64])
+/* A descriptor of the input that can be read so many times, or -errno. */
+static int open_input(const struct log *log, const char *path, unsigned int times)
 {
 	struct pollfd ready = { .fd = STDIN_FILENO, .events = POLLIN };
 	struct stat status;
-	int copy = STDIN_FILENO;
+	int descriptor;
 
+	if (strcmp(path, "-"))
+		return recording_open(log, path);
 	if (fstat(STDIN_FILENO, &status))
 		return -errno;
-	if (times > 1 && !S_ISREG(status.st_mode)) {
-		copy = copy_input();
-		if (copy < 0) {
-			log_error(log, "standard input cannot be copied to a temporary file: %s", strerror(-copy));
-			return copy;
-		}
-	} else {
-		poll(&ready, 1, -1); /* whoever writes into it may take time */
-	}
-	snprintf(path, 64, "/proc/self/fd/%d", copy);
-	return copy == STDIN_FILENO ? 0 : copy;
+	if (times > 1 && !S_ISREG(status.st_mode))
+		return copy_input(log);
+	poll(&ready, 1, -1); /* whoever writes into it may take time */
+	descriptor = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	return descriptor < 0 ? -errno : descriptor;
 }
 
 /* ---- reports ---- */
@@ -219,7 +216,8 @@ struct run {
 	const struct log *log;
 	struct log quiet;
 	const struct xpt_report_options *options;
-	const char *input;
+	const char *name; /* of the input */
+	int input;
 	struct report_filter *filter;
 	struct reading first, last;
 	struct trace_file *trace;
@@ -234,7 +232,7 @@ static int find(struct run *run)
 	/* What is wrong with the file is reported the second time. */
 	run->quiet = *run->log;
 	run->quiet.level = XPT_LOG_ERROR;
-	error = reading_open(&run->first, &run->quiet, run->input);
+	error = reading_open(&run->first, &run->quiet, run->name, run->input);
 
 	error = error ?:
 			report_filter_create(run->log, run->options, recording_reader_info(run->first.reader),
@@ -262,7 +260,7 @@ static __u64 measure(struct run *run, __u64 *read)
 	struct reading reading = {};
 	struct log silent = {};
 	__u64 bytes = 0;
-	int error = reading_open(&reading, &silent, run->input);
+	int error = reading_open(&reading, &silent, run->name, run->input);
 
 	error = error ?:
 			trace_file_create(&silent, output_trace(options->format, options->level), "/dev/null",
@@ -328,7 +326,7 @@ static int report(struct run *run, bool twice)
 	int error = twice ? find(run) : 0, ending, written;
 	__u64 before = twice && run->first.reader ? recording_reader_position(run->first.reader) : 0;
 
-	error = error ?: reading_open(&run->last, run->log, run->input);
+	error = error ?: reading_open(&run->last, run->log, run->name, run->input);
 	if (!error && !twice)
 		error = report_filter_create(run->log, options, recording_reader_info(run->last.reader), &run->filter);
 	if (error)
@@ -365,8 +363,7 @@ int xpt_report_create(const struct xpt_report_options *given)
 {
 	struct xpt_report_options options = {};
 	struct run run = { .options = &options, .table.file.descriptor = -1 };
-	int error = options_copy(&options, sizeof(options), given), input = 0;
-	char path[64];
+	int error = options_copy(&options, sizeof(options), given);
 	struct log log;
 	bool twice;
 
@@ -374,19 +371,15 @@ int xpt_report_create(const struct xpt_report_options *given)
 		return error ?: -EINVAL;
 	log = (struct log){ options.log, options.log_context, options.log_level };
 	run.log = &log;
-	run.input = options.input;
+	run.name = strcmp(options.input, "-") ? options.input : "standard input";
 	twice = has_filter(&options) || (options.output && options.format == XPT_OUTPUT_CSV);
-	if (!strcmp(options.input, "-")) {
-		input = open_input(&log, twice ? 2 : 1, path);
-		if (input < 0)
-			return input;
-		run.input = path;
-	}
+	run.input = open_input(&log, options.input, twice ? 2 : 1);
+	if (run.input < 0)
+		return run.input;
 	error = report(&run, twice);
 	reading_close(&run.first);
 	reading_close(&run.last);
 	report_filter_free(run.filter);
-	if (input > 0)
-		close(input);
+	close(run.input);
 	return error;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/output.h"
 #include "describe/registry.h"
 #include "kern/features.h"
 #include "session/collector.h"
@@ -42,7 +43,7 @@ static int walk_file(struct walk *walk, const struct mapped_file *mapped, pid_t 
 		__u64 address;
 		int unknown;
 
-		if (!table->table_address || elf_file_open(NULL, mapped->open_path, mapped->path, &elf))
+		if (!table->table_address || mapped_file_elf(NULL, mapped, &elf))
 			continue;
 		unknown = elf_file_address(elf, mapped->offset, &address) ?:
 				  functions_read_table(table, pid, 0, mapped->start - address, &words);
@@ -99,17 +100,17 @@ static int walk_process(struct walk *walk)
 static int walk_path(struct walk *walk)
 {
 	struct mapped_file mapped = { .path = (char *)walk->options->file };
-	int file = open(walk->options->file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), error;
+	int file = open_named(walk->options->file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), error;
 	struct stat status = { 0 };
 
 	if (file < 0 || fstat(file, &status) || !S_ISREG(status.st_mode)) {
-		error = S_ISDIR(status.st_mode) ? -EISDIR : status.st_mode ? -ENOEXEC : -errno;
+		error = S_ISDIR(status.st_mode) ? -EISDIR : status.st_mode ? -ENOEXEC : file < 0 ? file : -errno;
 		log_error(&walk->log, "%s: %s", walk->options->file, strerror(-error));
 		if (file >= 0)
 			close(file);
 		return error;
 	}
-	snprintf(mapped.open_path, sizeof(mapped.open_path), "/proc/self/fd/%d", file);
+	mapped.descriptor = file;
 	mapped.device = status.st_dev;
 	mapped.inode = status.st_ino;
 	error = walk_file(walk, &mapped, 0);
@@ -296,7 +297,7 @@ static int visit_runtime_operators(struct walk *walk, const struct mapped_file *
 {
 	struct operators operators;
 	struct elf_file *file;
-	int result = elf_file_open(NULL, mapped->open_path, mapped->path, &file);
+	int result = mapped_file_elf(NULL, mapped, &file);
 
 	if (result)
 		return result;

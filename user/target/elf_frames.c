@@ -154,13 +154,16 @@ static int address_encoding(struct elf_file *file, __u64 address, unsigned int *
 	return cursor.failed ? -ENOENT : 0;
 }
 
-/* Length of the function that the FDE at address describes. */
-static int frame_length(struct elf_file *file, __u64 address, __u64 *length)
+#define RELATIVE 0x10 /* encodings: to where it stands; otherwise, or with relocations, it is not known here */
+
+/* Length of the function that the FDE at address describes, if it is the one that begins at start. */
+static int frame_length(struct elf_file *file, __u64 address, __u64 start, __u64 *length)
 {
 	unsigned char bytes[DESCRIPTION_MAX];
 	size_t have = read_description(file, address, bytes), size;
 	unsigned int encoding;
 	__u32 back;
+	__s32 begin;
 
 	if (have < 4)
 		return -ENOENT;
@@ -169,6 +172,9 @@ static int frame_length(struct elf_file *file, __u64 address, __u64 *length)
 		return -ENOENT;
 	size = encoded_size(encoding);
 	if (!size || have < 4 + 2 * size)
+		return -ENOENT;
+	memcpy(&begin, bytes + 4, sizeof(begin));
+	if (size == sizeof(begin) && (encoding & 0x70) == RELATIVE && start != address + 8 + (__u64)(__s64)begin)
 		return -ENOENT;
 	*length = 0;
 	memcpy(length, bytes + 4 + size, size);
@@ -195,7 +201,7 @@ static int bounds_from_frames(struct elf_file *file, __u64 address, __u64 *start
 	if (!low)
 		return -ENOENT;
 	*start = from_header(file, file->frames[2 * low - 2]);
-	if (frame_length(file, from_header(file, file->frames[2 * low - 1]), size))
+	if (frame_length(file, from_header(file, file->frames[2 * low - 1]), *start, size))
 		return -ENOENT;
 	return address >= *start && address - *start < *size ? 0 : -ENOENT;
 }

@@ -123,20 +123,6 @@ static int read_text(pid_t pid, __u64 address, const struct library_string *stri
 	return error;
 }
 
-static bool is_plain(const char *text, size_t length)
-{
-	while (length) {
-		__u32 character;
-		size_t bytes = text_decode(text, length, &character);
-
-		if (!bytes || character < ' ' || (character >= 0x7f && character < 0xa0))
-			return false;
-		text += bytes;
-		length -= bytes;
-	}
-	return true;
-}
-
 /* text has room bytes; what does not fit is cut off. */
 static int take_string(pid_t pid, __u64 address, const struct library_string *string, char *text, size_t room)
 {
@@ -147,7 +133,7 @@ static int take_string(pid_t pid, __u64 address, const struct library_string *st
 		return error;
 	length = text_cut(text, string->length < room ? (size_t)string->length : room, room - 1);
 	memset(text + length, 0, room - length);
-	return is_plain(text, length) ? 0 : -EPROTO;
+	return text_is_plain(text, length) ? 0 : -EPROTO;
 }
 
 /* A word of letters, digits and what joins them: kernels that providers make of several are named after their model. */
@@ -299,7 +285,7 @@ static ssize_t take_old_string(struct search *search, size_t offset)
 		error = read_parts(search->pid, &to, &all, 1);
 	}
 	if (!error && (search->text[head.length] || memchr(search->text, '\0', head.length) ||
-		       !is_plain(search->text, head.length)))
+		       !text_is_plain(search->text, head.length)))
 		error = -EPROTO;
 	return error ? error : (ssize_t)head.length;
 }

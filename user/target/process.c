@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "target/elf_file.h"
@@ -370,25 +371,17 @@ int process_each(int (*visit)(void *context, pid_t tgid), void *context)
 ssize_t process_read_memory(pid_t pid, __u64 address, void *buffer, size_t length)
 {
 	size_t done = 0;
-	char path[64];
-	int fd, error = 0;
 
-	proc_path(path, sizeof(path), pid, "mem");
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return proc_error(errno);
 	while (done < length) {
-		ssize_t got = pread(fd, (char *)buffer + done, length - done, (off_t)(address + done));
+		__u64 at = address + done;
+		struct iovec local = { (char *)buffer + done, length - done }, remote = { .iov_len = length - done };
+		ssize_t got;
 
-		if (got < 0 && errno == EINTR)
-			continue;
-		/* 0: the process has given its memory back; an error: nothing is mapped there */
-		if (got <= 0) {
-			error = got == 0 || errno == ESRCH ? -ESRCH : -EFAULT;
-			break;
-		}
+		memcpy(&remote.iov_base, &at, sizeof(at)); /* of the process, no pointer of ours */
+		got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+		if (got <= 0)
+			return done ? (ssize_t)done : got ? proc_error(errno) : -EFAULT;
 		done += (size_t)got;
 	}
-	close(fd);
-	return done || !length ? (ssize_t)done : error;
+	return (ssize_t)done;
 }

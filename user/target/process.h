@@ -94,7 +94,7 @@ void process_thread_name(pid_t tgid, pid_t tid, char name[16]);
 /* Calls visit for every process that has user memory, except the caller; visit returns non-zero to end the walk. */
 int process_each(int (*visit)(void *context, pid_t tgid), void *context);
 
-/* Reads target memory through /proc/PID/mem. Returns bytes read (may be short), -ESRCH, -EFAULT. */
+/* Reads target memory. Returns bytes read (may be short), -ESRCH, -EFAULT, -EACCES. Waits as long as who answers for its pages likes. */
 ssize_t process_read_memory(pid_t pid, __u64 address, void *buffer, size_t length);
 
 #endif

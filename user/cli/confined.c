@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/confined.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <xputrace/output.h>
+
+#include "base/confine.h"
+#include "base/output.h"
+#include "cli/commands.h"
+
+/* To the process that opens: the flags, and the path up to the end of the message. */
+struct request {
+	int flags;
+	char path[PATH_MAX];
+};
+
+union control {
+	struct cmsghdr header;
+	char room[CMSG_SPACE(sizeof(int))];
+};
+
+static int opener = -1; /* socket */
+
+/* ---- the process that opens ---- */
+
+static int open_allowed(const struct request *request, const struct confined_file *files, unsigned int count)
+{
+	bool output = request->flags & O_CREAT;
+	int descriptor;
+	FILE *file;
+
+	if ((request->flags & O_TMPFILE) == O_TMPFILE) {
+		file = tmpfile();
+		descriptor = file ? fcntl(fileno(file), F_DUPFD_CLOEXEC, 3) : -1;
+		if (file)
+			fclose(file);
+		return descriptor < 0 ? -errno : descriptor;
+	}
+	if (output && !strcmp(request->path, "/dev/null"))
+		return output_open(request->path, 0);
+	for (unsigned int i = 0; i < count; i++) {
+		if (!files[i].path || files[i].output != output || strcmp(files[i].path, request->path))
+			continue;
+		if (output)
+			return output_open(request->path, request->flags & (O_TRUNC | O_NONBLOCK | O_RDWR));
+		descriptor = open(request->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		return descriptor < 0 ? -errno : descriptor;
+	}
+	return -EACCES;
+}
+
+static _Noreturn void open_for(int socket, const struct confined_file *files, unsigned int count)
+{
+	struct request request;
+	ssize_t length;
+	sigset_t all;
+
+	/* It lasts as long as the one that asks: that one is what signals are for. */
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	prctl(PR_SET_NAME, "xputrace-open");
+	while ((length = recv(socket, &request, sizeof(request), 0)) > (ssize_t)offsetof(struct request, path)) {
+		union control control = { .header = { .cmsg_len = CMSG_LEN(sizeof(int)),
+						      .cmsg_level = SOL_SOCKET,
+						      .cmsg_type = SCM_RIGHTS } };
+		int result = ((char *)&request)[length - 1] ? -EINVAL : open_allowed(&request, files, count);
+		struct iovec part = { &result, sizeof(result) };
+		struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+
+		if (result >= 0) {
+			memcpy(CMSG_DATA(&control.header), &result, sizeof(result));
+			message.msg_control = &control;
+			message.msg_controllen = sizeof(control);
+		}
+		if (sendmsg(socket, &message, MSG_NOSIGNAL) < 0)
+			break;
+		if (result >= 0)
+			close(result);
+	}
+	_exit(0);
+}
+
+/* ---- the one that asks ---- */
+
+/* Outputs, so that their sizes can be had. */
+static struct {
+	const char *path;
+	int copy;
+} outputs[2];
+
+static void note_output(const char *path, int descriptor)
+{
+	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
+		if (outputs[i].path)
+			continue;
+		outputs[i].path = strdup(path);
+		outputs[i].copy = dup(descriptor);
+		return;
+	}
+}
+
+long long confined_output_size(const char *path)
+{
+	struct stat status;
+
+	for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++)
+		if (outputs[i].path && !strcmp(outputs[i].path, path) && !fstat(outputs[i].copy, &status) &&
+		    S_ISREG(status.st_mode))
+			return status.st_size;
+	return -1;
+}
+
+static int ask(void *context, const char *path, int flags)
+{
+	struct request request = { .flags = flags };
+	size_t length = strlen(path) + 1;
+	int result, descriptor = -1;
+	struct iovec part = { &result, sizeof(result) };
+	union control control;
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)
+	};
+	ssize_t got;
+
+	(void)context;
+	if (length > sizeof(request.path))
+		return -ENAMETOOLONG;
+	memcpy(request.path, path, length);
+	if (write(opener, &request, offsetof(struct request, path) + length) < 0)
+		return -errno;
+	do
+		got = recvmsg(opener, &message, MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
+	if (got != sizeof(result))
+		return got < 0 ? -errno : -EPIPE;
+	if (result < 0)
+		return result;
+	if (CMSG_FIRSTHDR(&message) && control.header.cmsg_type == SCM_RIGHTS)
+		memcpy(&descriptor, CMSG_DATA(&control.header), sizeof(descriptor));
+	if (descriptor >= 0 && flags & O_CREAT)
+		note_output(path, descriptor);
+	return descriptor >= 0 ? descriptor : -EMFILE;
+}
+
+void confined_begin(const struct confined_file *files, unsigned int count)
+{
+	int sockets[2], error = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) ? -errno : 0;
+	pid_t pid = error ? -1 : fork();
+	char text[128];
+
+	if (!pid) {
+		close(sockets[0]);
+		open_for(sockets[1], files, count);
+	}
+	if (!error)
+		close(sockets[1]);
+	if (!error && pid < 0) {
+		error = -errno;
+		close(sockets[0]);
+	}
+	if (!error) {
+		opener = sockets[0];
+		xpt_output_set_opener(ask, NULL);
+		output_set_opener(ask, NULL); /* of the command's own copy of base/ */
+		tzset();		      /* it reads a file */
+		error = confine(-1);
+	}
+	if (!error)
+		return;
+	snprintf(text, sizeof(text), "files are read with all rights, as none can be given up: %s", strerror(-error));
+	print_message(NULL, XPT_LOG_WARN, text);
+}
