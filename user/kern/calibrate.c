@@ -21,8 +21,9 @@
 #define ROUNDS 9	/* of each kind; the median counts */
 #define TIME_LIMIT 500	/* ms for everything; it takes a few */
 #define SAMPLES_MAX 256 /* records of a kind that are looked at */
-#define DISPLACED \
-	65536 /* bytes touched before each call: more than the first cache, as what runs between two calls does */
+/* Bytes of data, and lines of code, between two calls: as a program's own, they displace the first caches. */
+#define DISPLACED 65536
+#define DISPLACED_LINES "512"
 
 /* In assembler, so that it is known which instruction the probe sits on. */
 #define FUNCTION(name, body) \
@@ -38,6 +39,7 @@
 #define STEPPED "lea 8(%rdi), %rax\n"
 #define NOP5 ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"
 #define CALL "call "
+#define JUMP "jmp "
 #elif defined(__aarch64__)
 #define SAVE "stp x29, x30, [sp, #-16]!\nmov x29, sp\n"
 #define LEAVE "ldp x29, x30, [sp], #16\nret\n"
@@ -45,10 +47,12 @@
 #define STEPPED "add x2, x0, #8\n"
 #define NOP5 "nop\n"
 #define CALL "bl "
+#define JUMP "b "
 #else
 #error "unknown architecture"
 #endif
 
+FUNCTION("xpt_calibrate_walk", ".rept " DISPLACED_LINES "\n" JUMP "2f\n.p2align 6\n2:\n.endr\nret\n");
 /* Each is there with a probe and without. The first calls what is given as its second argument, if anything. */
 TWICE("xpt_calibrate_emulated", SAVE CALL_INNER LEAVE);
 TWICE("xpt_calibrate_stepped", STEPPED SAVE LEAVE);
@@ -57,6 +61,7 @@ TWICE("xpt_calibrate_operator", SAVE LEAVE);
 FUNCTION("xpt_calibrate_step", SAVE CALL "xpt_calibrate_operator\nxpt_calibrate_behind:\nnop\n" LEAVE);
 FUNCTION("xpt_calibrate_step_bare", SAVE CALL "xpt_calibrate_operator_bare\nnop\n" LEAVE);
 
+void xpt_calibrate_walk(void);
 typedef void (*calibrate_fn)(void *object, void (*inner)(void));
 void xpt_calibrate_emulated(void *object, void (*inner)(void));
 void xpt_calibrate_emulated_bare(void *object, void (*inner)(void));
@@ -104,6 +109,7 @@ static __s64 time_batch(calibrate_fn call)
 	__u64 start = clock_monotonic();
 
 	for (unsigned int i = 0; i < BATCH; i++) {
+		xpt_calibrate_walk();
 		for (size_t at = 0; at < DISPLACED; at += 64)
 			((volatile char *)displaced)[at]++;
 		call(object, NULL);

@@ -61,7 +61,6 @@ struct kern_cost {
 /* By kind, measured on this machine in kern_open(). NULL: unknown. */
 const struct kern_cost *kern_costs(const struct kern *kern);
 
-
 int kern_set_spec(struct kern *kern, const struct xpt_spec *spec);
 /*
  * The rate of programs that have none of their own, or XPT_SAMPLE_NONE; and the roles of which calls are looked at, bits

@@ -222,11 +222,11 @@ struct model_program {
 	__u64 jobs, failed_jobs;
 	__u64 device_time, queue_time, busy_time;
 	/* Of its recorded calls in which operators were seen: */
-	__u64 stepped;			   /* how many they are */
-	__u64 stepped_time;		   /* ns, of all together */
-	__u64 covered_time;		   /* ns of it during which an operator was running */
-	__u64 stepped_tracing;		   /* ns of stepped_time that probes took on the thread of the call; 0: unknown */
-	__u64 covered_tracing;		   /* of this, inside operators */
+	__u64 stepped;	       /* how many they are */
+	__u64 stepped_time;    /* ns, of all together */
+	__u64 covered_time;    /* ns of it during which an operator was running */
+	__u64 stepped_tracing; /* ns of stepped_time that probes took on the thread of the call; 0: unknown */
+	__u64 covered_tracing; /* of this, inside operators */
 	const struct model_tokens *tokens; /* NULL: no batch of tokens was recorded */
 	/* ns: of the call for execute, enqueue begins to wait ends for enqueue, launch begins to completion for launch. */
 	const struct statistics *latency; /* Failed ones included. NULL: none yet */

@@ -255,7 +255,7 @@ int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file
 static void count_site(struct attacher *attacher, unsigned int spec, const struct site *site)
 {
 	attacher->figures.sites[site->class]++;
-	if (attacher->class[spec] < site->class)
+	if (attacher->class[spec] < site -> class)
 		attacher->class[spec] = site->class;
 }
 

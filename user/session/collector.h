@@ -145,12 +145,12 @@ struct collector {
 	__u64 left_out;
 	__u64 lost; /* sum of all causes */
 	__u64 last_loss_time;
-	__u64 losses[XPT_LOSS_MAX]; /* as last read */
-	size_t searched_before;	    /* files, when tracing began */
-	__u64 *spec_calls;	    /* by spec: recorded */
+	__u64 losses[XPT_LOSS_MAX];   /* as last read */
+	size_t searched_before;	      /* files, when tracing began */
+	__u64 *spec_calls;	      /* by spec: recorded */
 	struct kern_cost *spec_costs; /* by spec: as the latest COST record has it; 0: there is none */
 	size_t costs_of;	      /* probes that were placed then */
-	__u64 events, ioctls;	    /* of drivers: passed on */
+	__u64 events, ioctls;	      /* of drivers: passed on */
 	struct objects objects;
 	__u64 loaded;			       /* when a program was loaded last, as far as its record was passed on */
 	struct launch_symbols *launch_symbols; /* NULL: without code objects */
@@ -223,7 +223,7 @@ void records_losses(struct collector *collector);
 void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count); /* more than 0 */
 /* The counts of all programs up to now, as COUNT records of the time `time`, which is that of just before. */
 void records_counts(struct collector *collector, __u64 time);
-void records_totals(struct collector *collector, pid_t tgid);		 /* 0: of all; taken out of the kernel */
+void records_totals(struct collector *collector, pid_t tgid); /* 0: of all; taken out of the kernel */
 /* ns: that one recorded call takes longer. Measured, or estimated. */
 __u64 records_call_cost(const struct collector *collector, size_t spec);
 /* 0 or -ENOMEM: without it what is recorded looks cut short. */

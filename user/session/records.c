@@ -206,9 +206,8 @@ static struct kern_cost kind_cost(const struct collector *collector, enum kern_c
 
 	if (measured)
 		return measured[kind];
-	return (struct kern_cost){
-		kind == KERN_COST_OPERATOR ? OPERATOR_COST : site_class_cost(SITE_OPTIMISED + kind), 0
-	};
+	return (struct kern_cost){ kind == KERN_COST_OPERATOR ? OPERATOR_COST : site_class_cost(SITE_OPTIMISED + kind),
+				   0 };
 }
 
 static struct kern_cost class_cost(const struct collector *collector, enum site_class class)
