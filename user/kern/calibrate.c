@@ -26,8 +26,9 @@
 #define DISPLACED_LINES "512"
 
 /* In assembler, so that it is known which instruction the probe sits on. */
-#define FUNCTION(name, body) \
-	__asm__(".text\n.p2align 6\n.type " name ", %function\n" name ":\n" body ".size " name ", . - " name "\n")
+#define FUNCTION(name, body)                                                                                         \
+	__asm__(".text\n.p2align 6\n.type " name ", %function\n" name ":\n" LANDING body ".size " name ", . - " name \
+		"\n")
 #define TWICE(name, body)     \
 	FUNCTION(name, body); \
 	FUNCTION(name "_bare", body)
@@ -36,6 +37,9 @@
 #define SAVE "push %rbp\nmov %rsp, %rbp\n"
 #define LEAVE "pop %rbp\nret\n"
 #define CALL_INNER "test %rsi, %rsi\njz 1f\ncall *%rsi\n1:\n"
+#define LANDING ""
+#define LANDING_BYTES 0
+#define EMULATED "" /* what saves the frame pointer is */
 #define STEPPED "lea 8(%rdi), %rax\n"
 #define NOP5 ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"
 #define CALL "call "
@@ -44,6 +48,9 @@
 #define SAVE "stp x29, x30, [sp, #-16]!\nmov x29, sp\n"
 #define LEAVE "ldp x29, x30, [sp], #16\nret\n"
 #define CALL_INNER "cbz x1, 1f\nblr x1\n1:\n"
+#define LANDING "hint #34\n" /* bti c: no probe may be there */
+#define LANDING_BYTES 4
+#define EMULATED "nop\n"
 #define STEPPED "add x2, x0, #8\n"
 #define NOP5 "nop\n"
 #define CALL "bl "
@@ -54,10 +61,10 @@
 
 FUNCTION("xpt_calibrate_walk", ".rept " DISPLACED_LINES "\n" JUMP "2f\n.p2align 6\n2:\n.endr\nret\n");
 /* Each is there with a probe and without. The first calls what is given as its second argument, if anything. */
-TWICE("xpt_calibrate_emulated", SAVE CALL_INNER LEAVE);
+TWICE("xpt_calibrate_emulated", EMULATED SAVE CALL_INNER LEAVE);
 TWICE("xpt_calibrate_stepped", STEPPED SAVE LEAVE);
 TWICE("xpt_calibrate_optimised", NOP5 SAVE LEAVE);
-TWICE("xpt_calibrate_operator", SAVE LEAVE);
+TWICE("xpt_calibrate_operator", EMULATED SAVE LEAVE);
 FUNCTION("xpt_calibrate_step", SAVE CALL "xpt_calibrate_operator\nxpt_calibrate_behind:\nnop\n" LEAVE);
 FUNCTION("xpt_calibrate_step_bare", SAVE CALL "xpt_calibrate_operator_bare\nnop\n" LEAVE);
 
@@ -208,7 +215,8 @@ static int place(struct kern *kern, pid_t pid, __u32 first)
 			continue;
 		for (size_t s = 0; s < count; s++)
 			sites[s] = (struct kern_site){
-				.offset = (__u64)(unsigned long)places[s].function - file->start + file->offset,
+				.offset = (__u64)(unsigned long)places[s].function - file->start + file->offset +
+					  (places[s].function == xpt_calibrate_behind ? 0 : LANDING_BYTES),
 				.spec = first + places[s].spec,
 				.entry_only = places[s].entry_only,
 			};
