@@ -237,7 +237,12 @@ static struct kern_cost operator_cost(const struct collector *collector, enum si
 	__s64 cost = (__s64)(both.cost + begin.cost - emulated.cost) + extra;
 	__s64 inside = (__s64)(both.inside + begin.inside - emulated.inside);
 
-	return (struct kern_cost){ cost > 0 ? (__u64)cost : 0, inside > 0 ? (__u64)inside : 0 };
+	/* Measured one by one, so that differences may be anything. */
+	if (cost < 0)
+		cost = 0;
+	if (inside < 0)
+		inside = 0;
+	return (struct kern_cost){ (__u64)cost, (__u64)(inside < cost ? inside : cost) };
 }
 
 /* Of one recorded call; all 0: it has no probe. */
