@@ -20,10 +20,10 @@ def command(path):
 
 
 def untraced(path):
-    """The median of its runs, by the program's own clock."""
+    """Its shortest run, by the program's own clock: the one that nothing else delayed."""
     done = run(command(path))
     assert done.status == 0, done.stderr
-    return results_in(done.stdout)[0]["median_ns"]
+    return results_in(done.stdout)[0]["least_ns"]
 
 
 def summarised(*words):
@@ -36,16 +36,16 @@ def summarised(*words):
     return done.stdout, program
 
 
-@cases("deep", "mlp")
+@cases("deep", "small")
 def test_estimate(name):
-    """600 operators of 0.2 us, and 9 of 1 to 10 us: what is said that tracing took is what the program took longer, in the
-    median of some runs in turn."""
-    path = model(name, **({"nodes": 600, "width": 64} if name == "deep" else {"hidden": 512}))
+    """600 operators, and a few: what is said that tracing took is what the shortest run took longer, in the median of some
+    repetitions."""
+    path = model(name, **({"nodes": 600, "width": 64} if name == "deep" else {}))
     ratios = []
     for _ in range(REPEATS):
         without = untraced(path)
         printed, program = summarised("record", "--ops", "--format", "none", "--", *command(path))
-        added = results_in(printed)[0]["median_ns"] - without
+        added = results_in(printed)[0]["least_ns"] - without
         ratios.append(program["tracing_ns"]["p50"] / max(added, 1))
         assert program["tracing_ns"]["count"] == RUNS and program["tracing_ns"]["p50"] < program["latency_ns"]["p50"]
     assert 1 / FACTOR <= statistics.median(ratios) <= FACTOR, ratios
@@ -55,7 +55,10 @@ def test_many_small_operators():
     """The summary warns; a report of the recording has the same figures, and so has the trace made of it."""
     path, folder = model("deep", nodes=600, width=64), scratch()
     recording, trace = os.path.join(folder, "r.xpt"), os.path.join(folder, "t.json")
-    printed, program = summarised("record", "--ops", "-o", recording, "--", *command(path))
+    for _ in range(REPEATS):
+        printed, program = summarised("record", "--ops", "-o", recording, "--", *command(path))
+        if program["latency_ns"]["p50"] < 2 * program["latency_ns"]["min"]:
+            break  # else others had the processor most of the time
     again, reported = summarised("report", recording, "-o", trace)
     assert reported == program, (reported, program)
     lines = [line for line in printed.splitlines() if line.startswith(("tracing: ", "warning: "))]

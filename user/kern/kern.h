@@ -53,7 +53,7 @@ enum link_kind kern_link_kind(const struct kern *kern);
 /* A recorded call, entry and return, by the instruction at its entry (as enum site_class); an operator, and the place behind it. */
 enum kern_cost_kind { KERN_COST_OPTIMISED, KERN_COST_EMULATED, KERN_COST_STEPPED, KERN_COST_OPERATOR, KERN_COSTS };
 
-/* ns, with the first data cache displaced between calls; where more is, up to twice as much. */
+/* ns, with the first caches displaced between calls; where larger ones are, it is more. */
 struct kern_cost {
 	__u64 cost;   /* that the call takes longer */
 	__u64 inside; /* of it, between the times of its record */
