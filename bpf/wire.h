@@ -457,6 +457,7 @@ enum xpt_record_kind {
 	XPT_RECORD_CODE_OBJECT = 36,   /* JSON: a code object was loaded, or was there already */
 	XPT_RECORD_CODE_UNLOADED = 37, /* id: handle of the code object that is gone; no text */
 	XPT_RECORD_SYMBOL = 38, /* name of the symbol that a handle is the address of: any other name of it wins */
+	XPT_RECORD_COST = 39, /* JSON: what the probes of a call take; after its SPEC, and again when that has changed */
 };
 
 struct xpt_record_header {
@@ -679,8 +680,8 @@ struct xpt_record_reading {
 };
 
 /*
- * RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER, PROCESS, THREAD, NAMED, CLASS, NODE, CHOICE, MATCH, LOADED, SYMBOL and END carry
- * text (PASS has no body):
+ * RUNTIME, SPEC, COST, DRIVER, DRIVER_EVENT, COUNTER, PROCESS, THREAD, NAMED, CLASS, NODE, CHOICE, MATCH, LOADED, SYMBOL and END
+ * carry text (PASS has no body):
  *
  *	RUNTIME {"name":"nrt","title":"AWS Neuron runtime","in_order":false,"statuses":[{"value":1003,"class":"ok","name":"..."}]}
  *		class: "ok", "pending" or "error"; any other value of a call with a status but success is an error;
@@ -690,6 +691,9 @@ struct xpt_record_reading {
  *		runtime: index of the runtime; success: enum xpt_success; status: the return value is fetched as a status;
  *		type: "u64" "u32" "s32" "u16" "u8" "string" (strings have no entry in a call's value[], their bit in valid counts);
  *		mask, equal: the value means its bits of the mask; then 1 if that is equal to the number, else 0; in this order
+ *	COST	{"cost_ns":1457,"inside_ns":560}
+ *		that a recorded call of the spec takes longer, and how much of it lies between its two times; measured on the machine
+ *		when recording began
  *	DRIVER	{"name":"amdgpu","title":"AMD GPU","pairing":0,"bits":64,"joins":[{"driver":4,"bits":32}],
  *		 "ioctls":[{"number":25668,"name":"EXECUTE_BO","role":7}],"nodes":[{"index":0,"path":"/dev/accel/accel0"}]}
  *		pairing: enum xpt_pairing; bits of each part of the key are compared, 32 or 64; joins: index of a driver whose keys
@@ -716,13 +720,15 @@ struct xpt_record_reading {
  *	THREAD, NAMED, CLASS, CHOICE, MATCH, SYMBOL  the bare name, or expression
  *	END	{"duration_ns":1,"stopped_by":"target ended","link":"session","attach_ns":1,"detach_ns":1,
  *		 "sites":{"optimised":1,"emulated":1,"stepped":0},
- *		 "drivers":{"tracepoints":3,"events":1,"nodes":0,"ioctls":0},"collector":{"cpu_ns":1,"max_rss_bytes":1},"target":{"calls":1,"cost_ns":1}}
+ *		 "drivers":{"tracepoints":3,"events":1,"nodes":0,"ioctls":0},"collector":{"cpu_ns":1,"max_rss_bytes":1},"target":{"calls":1,"cost_ns":1},
+ *		 "probes":{"call_ns":1200,"operator_ns":1500}}
  *		drivers: tracepoints attached to, their events recorded, device nodes followed, their ioctls recorded
  *		target: calls through probes, and the time they are estimated to have cost the traced processes
+ *		probes: what a recorded call and an operator take longer, as measured; missing: unknown
  */
 struct xpt_record_text {
 	struct xpt_record_header header;
-	__u64 id; /* RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER: index; THREAD: tid; NAMED, CHOICE, LOADED, CODE_OBJECT, CODE_UNLOADED, SYMBOL: handle; CLASS, NODE: address */
+	__u64 id; /* RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER: index; COST: that of the spec; THREAD: tid; NAMED, CHOICE, LOADED, CODE_OBJECT, CODE_UNLOADED, SYMBOL: handle; CLASS, NODE: address */
 	__u32 length; /* bytes in text */
 	__u32 reserved;
 	char text[]; /* not terminated, padded to 8 */

@@ -435,6 +435,7 @@ static void describe(struct model *model)
 			 "{\"runtime\":0,\"function\":\"f%zu\",\"role\":\"%s\",\"success\":%u,\"fetches\":[{\"meaning\":%s}]}",
 			 i, specs[i].role, specs[i].success, specs[i].fetches);
 		text_feed(model, XPT_RECORD_SPEC, i, text);
+		text_feed(model, XPT_RECORD_COST, i, "{\"cost_ns\":1500,\"inside_ns\":600}");
 	}
 }
 

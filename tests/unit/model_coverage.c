@@ -94,7 +94,7 @@ Test(model_coverage, nothing_of_others)
 	cr_expect_eq(covered(&coverage, 1, RUN), 10);
 	coverage_drop(&coverage, PROCESS + 1);
 	cr_expect_eq(coverage.open_count, 0);
-	cr_expect_eq(coverage.active_count, 1);
+	cr_expect_eq(coverage.operators.threads.count, 1);
 }
 
 /* Two threads begin in the same ns: each has its own. */
@@ -161,7 +161,7 @@ Test(model_coverage, bounded)
 		cr_assert_eq(coverage_operator(&coverage, &place, i, 1, 2, &self), 0);
 	}
 	cr_expect_eq(coverage.open_count, COVERAGES_MAX);
-	cr_expect_eq(coverage.active_count, COVERAGES_MAX);
+	cr_expect_eq(coverage.operators.threads.count, COVERAGES_MAX);
 	cr_expect_eq(covered(&coverage, COVERAGES_MAX + 100, COVERAGES_MAX + 100), 1);
 	cr_expect_eq(covered(&coverage, 1, 1), ~(__u64)0, "the oldest made room");
 }

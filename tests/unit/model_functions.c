@@ -216,3 +216,29 @@ Test(model_functions, values_skip_strings_and_what_could_not_be_read)
 	cr_assert_eq(call.have, 1u << XPT_MEANING_PROGRAM);
 	functions_done(functions);
 }
+
+Test(model_functions, cost)
+{
+	static const char *const damaged[] = { "",
+					       "{",
+					       "{}",
+					       "{\"cost_ns\":5}",
+					       "{\"cost_ns\":0,\"inside_ns\":0}",
+					       "{\"cost_ns\":5,\"inside_ns\":6}",
+					       "{\"cost_ns\":5,\"inside_ns\":-1}",
+					       "{\"cost_ns\":2000000000,\"inside_ns\":1}" };
+	static const char good[] = "{\"cost_ns\":1457,\"inside_ns\":560,\"more\":1}";
+	struct functions *functions = functions_new();
+
+	cr_assert_eq(add_runtime(functions, 3, RUNTIME), 0);
+	cr_assert_eq(add(functions, 7, SPEC(F("program", "u64"))), 0);
+	cr_assert_eq(functions_add_cost(functions, 7, good, strlen(good)), 0);
+	for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++)
+		cr_expect_eq(functions_add_cost(functions, 7, damaged[i], strlen(damaged[i])), -EBADMSG, "%s",
+			     damaged[i]);
+	cr_expect_eq(functions_get(functions, 7)->cost, 1457);
+	cr_expect_eq(functions_get(functions, 7)->cost_inside, 560);
+	cr_expect_eq(functions_add_cost(functions, 8, good, strlen(good)), 0, "of nothing that is known");
+	cr_expect_eq(functions_add_cost(functions, ~0ull, good, strlen(good)), 0);
+	functions_done(functions);
+}

@@ -213,3 +213,67 @@ Test(model_steps, without_objects)
 	cr_expect_eq(nth(f, 1)->self_time, 30 + 40);
 	fixture_free(f);
 }
+
+/* A record with this depth, in the inference that begins at 1000. */
+static void nested(struct fixture *f, unsigned int spec, unsigned int depth, __u64 start, __u64 end)
+{
+	struct call_record record = spec == TOY_OPERATOR ?
+					    call_make(spec, 1, 1, start, end, 4, start, U(GEMM), SESSION, U(1000)) :
+					    call_make(spec, 1, 1, start, end, 2, U(64), U(0));
+
+	record.call.depth = (__u8)depth;
+	cr_assert_eq(feed_call(f, record), 0);
+}
+
+/* Costs: 100 an operator, 40 of it between its times; 30 and 10 a copy; 70 and 20 an inference. */
+Test(model_steps, tracing)
+{
+	struct fixture *f = fixture_steps();
+	const struct model_program *program;
+
+	cr_assert_eq(feed_text(f, XPT_RECORD_COST, 0, 0, TOY_OPERATOR, "{\"cost_ns\":100,\"inside_ns\":40}"), 0);
+	cr_assert_eq(feed_text(f, XPT_RECORD_COST, 0, 0, TOY_COPY, "{\"cost_ns\":30,\"inside_ns\":10}"), 0);
+	cr_assert_eq(feed_text(f, XPT_RECORD_COST, 0, 0, TOY_EXECUTE, "{\"cost_ns\":70,\"inside_ns\":20}"), 0);
+	nested(f, TOY_COPY, 0, 100, 200); /* before the inference, and in nothing */
+	nested(f, TOY_COPY, 3, 1300, 1400);
+	nested(f, TOY_OPERATOR, 2, 1200, 1500);
+	nested(f, TOY_COPY, 2, 1600, 1700);
+	nested(f, TOY_OPERATOR, 1, 1100, 2000);
+	nested(f, TOY_OPERATOR, 1, 2100, 2200);
+	nested(f, TOY_COPY, 1, 2300, 2400);
+	run(f, 1000, 3000);
+	run(f, 4000, 5000);
+	flush(f);
+	cr_assert_eq(model_operator_count(f->model), 3);
+	cr_expect_eq(nth(f, 0)->tracing, 40 + 30, "the inner one with its copy");
+	cr_expect_eq(nth(f, 1)->tracing, 40 + (100 + 30) + 30, "the outer one with all in it");
+	cr_expect_eq(nth(f, 2)->tracing, 40);
+	program = nth(f, 0)->program;
+	cr_assert_eq(statistics_count(program->tracing), 2);
+	cr_expect_eq(statistics_max(program->tracing), 20 + (100 + 100 + 30 + 30) + 100 + 30);
+	cr_expect_eq(statistics_min(program->tracing), 20, "nothing is in the second");
+	cr_expect_eq(program->tracing_inside, 390);
+	cr_expect_eq(program->stepped_tracing, 410);
+	cr_expect_eq(program->covered_tracing, 200 + 40);
+	fixture_free(f);
+}
+
+/* Of another thread, and where no cost is known. */
+Test(model_steps, tracing_of_others)
+{
+	struct fixture *f = fixture_steps();
+	const struct model_program *program;
+
+	nested(f, TOY_OPERATOR, 1, 1100, 1200);
+	cr_assert_eq(feed_pass(f, 1300), 0);
+	cr_assert_eq(feed_pass(f, 1310), 0);
+	cr_assert_eq(feed_text(f, XPT_RECORD_COST, 0, 0, TOY_COPY, "{\"cost_ns\":30,\"inside_ns\":10}"), 0);
+	cr_assert_eq(feed_text(f, XPT_RECORD_COST, 0, 0, TOY_EXECUTE, "{\"cost_ns\":70,\"inside_ns\":20}"), 0);
+	CALL_1(f, TOY_COPY, 1, 2, U(1400), U(1500), 2, U(64), U(0));
+	run(f, 1350, 2000);
+	flush(f);
+	cr_expect_eq(nth(f, 0)->tracing, 0);
+	program = model_program(f->model, 0);
+	cr_expect_eq(statistics_max(program->tracing), 20);
+	fixture_free(f);
+}

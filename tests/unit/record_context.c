@@ -270,3 +270,17 @@ Test(record_context, past_is_in_the_order_of_time)
 	past_free(&other);
 	text_free(&bytes);
 }
+
+/* What the probes of a call take: the latest, behind what the call is. */
+Test(record_context, costs)
+{
+	struct context context;
+
+	context_init(&context, SIZE_MAX);
+	take(&context, XPT_RECORD_SPEC, 0, 0, 3, "spec");
+	take(&context, XPT_RECORD_COST, 0, 0, 3, "1");
+	take(&context, XPT_RECORD_SPEC, 0, 0, 4, "other");
+	take(&context, XPT_RECORD_COST, 0, 0, 3, "2");
+	cr_assert_str_eq(known(&context), "16 0 3 spec\n39 0 3 2\n16 0 4 other\n");
+	context_free(&context);
+}

@@ -397,3 +397,54 @@ Test(report_summary, output_that_takes_nothing)
 	fclose(full);
 	model_free(model);
 }
+
+/* 100 inferences of 1.5 ms, of which probes took cost. */
+static char *summary_of_cost(unsigned int cost)
+{
+	struct model *model;
+	char text[64], *printed;
+
+	cr_assert_eq(model_create(NULL, &model), 0);
+	feed_descriptions(model);
+	snprintf(text, sizeof(text), "{\"cost_ns\":%u,\"inside_ns\":%u}", cost, cost);
+	feed_text(model, XPT_RECORD_COST, 0, SPEC_EXECUTE, 1, text);
+	for (__u64 i = 0; i < 100; i++)
+		feed_call(model, SPEC_EXECUTE, 1240, 1000000 + i * 3000000, 2500000 + i * 3000000, 0x5000, 0);
+	cr_assert_eq(model_flush(model), 0);
+	printed = summary(model, 0);
+	model_free(model);
+	return printed;
+}
+
+Test(report_summary, tracing)
+{
+	static const char warning[] =
+		"warning: tracing is more than a third of an inference of 0x5000: use --sample N\n";
+	char *printed = summary_of_cost(480000);
+
+	cr_expect_not_null(strstr(printed, "tracing: about 480us of the 1.50ms of an inference (32.00%): 0x5000\n"),
+			   "%s", printed);
+	cr_expect_null(strstr(printed, "warning"), "%s", printed);
+	free(printed);
+	printed = summary_of_cost(510000);
+	cr_expect_not_null(strstr(printed, "(34.00%): 0x5000\n"), "%s", printed);
+	cr_expect_not_null(strstr(printed, warning), "%s", printed);
+	free(printed);
+	printed = summary_of_cost(2000000);
+	cr_expect_not_null(strstr(printed, "about 1.50ms of the 1.50ms of an inference (100.00%)"),
+			   "never more than all: %s", printed);
+	free(printed);
+}
+
+/* Old recordings, and machines where it could not be measured. */
+Test(report_summary, tracing_is_unknown)
+{
+	struct model *model = model_with_calls(0x5000, 10, 1000);
+	char *printed;
+
+	cr_assert_eq(model_flush(model), 0);
+	printed = summary(model, 0);
+	cr_expect_null(strstr(printed, "tracing"), "%s", printed);
+	free(printed);
+	model_free(model);
+}

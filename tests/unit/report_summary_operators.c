@@ -223,3 +223,32 @@ Test(report_summary_operators, narrow_terminals_and_hostile_names)
 		cr_assert(line == printed || strcspn(line, "\n") <= 60 + 4, "%s", line);
 	free(printed);
 }
+
+/* A mean without what probes took of it; what is measured may be more than all. */
+Test(report_summary_operators, net)
+{
+	struct fixture *f = fixture_operators();
+	struct call_record record;
+	char *printed;
+
+	cr_assert_eq(feed_text(f, XPT_RECORD_COST, 0, 0, TOY_OPERATOR, "{\"cost_ns\":7000,\"inside_ns\":4000}"), 0);
+	cr_assert_eq(feed_text(f, XPT_RECORD_COST, 0, 0, TOY_EXECUTE, "{\"cost_ns\":5000,\"inside_ns\":2000}"), 0);
+	toy_load(f, 0x10, "model", 100, 1000);
+	for (__u64 start = 1000000; start <= 2000000; start += 1000000) {
+		for (__u64 object = 1; object <= 2; object++) {
+			record = call_make(TOY_OPERATOR, 1, 7, start + object * 20000,
+					   start + object * 20000 + (object == 1 ? 10000 : 3000), 4, object,
+					   U(TOY_CLASS), U(0x10), start);
+			record.call.depth = 1;
+			cr_assert_eq(feed_call(f, record), 0);
+		}
+		CALL_1(f, TOY_EXECUTE, 1, 7, start, start + 100000, 4, U(0x10), U(64), U(2), U(0));
+	}
+	printed = print(f, 0);
+	expect_line(printed, 1, "OPERATOR TYPE COUNT SHARE MEAN NET P50 P99 STDDEV");
+	expect_line(printed, 2, "FusedGemm#1 FusedGemm 2 10.00% 10.00us 6.000us 10.00us 10.00us 0ns");
+	expect_line(printed, 3, "FusedGemm#2 FusedGemm 2 3.00% 3.000us 0ns 3.000us 3.000us 0ns");
+	/* 100 - 13 us; without 2 us of the inference's own, and 2 * (7 - 4) us around the operators. */
+	expect_line(printed, 4, "(in no operator) 2 87.00% 87.00us 79.00us - - -");
+	free(printed);
+}

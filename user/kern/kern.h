@@ -50,6 +50,17 @@ int kern_open(const struct log *log, const struct kern_options *options, struct 
 void kern_close(struct kern *kern); /* everything must be detached */
 enum link_kind kern_link_kind(const struct kern *kern);
 
+/* A recorded call, entry and return, by the instruction at its entry (as enum site_class); an operator, and the place behind it. */
+enum kern_cost_kind { KERN_COST_OPTIMISED, KERN_COST_EMULATED, KERN_COST_STEPPED, KERN_COST_OPERATOR, KERN_COSTS };
+
+/* ns, with the first caches displaced between calls; where larger ones are, it is more. */
+struct kern_cost {
+	__u64 cost;   /* that the call takes longer */
+	__u64 inside; /* of it, between the times of its record */
+};
+/* By kind, measured on this machine in kern_open(). NULL: unknown. */
+const struct kern_cost *kern_costs(const struct kern *kern);
+
 int kern_set_spec(struct kern *kern, const struct xpt_spec *spec);
 /*
  * The rate of programs that have none of their own, or XPT_SAMPLE_NONE; and the roles of which calls are looked at, bits

@@ -73,7 +73,7 @@ static int load_main(struct kern *kern, const struct kern_options *options)
 		bpf_program__set_expected_attach_type(kern->main->progs.call_entry, ATTACH_UPROBE_MULTI);
 		bpf_program__set_expected_attach_type(kern->main->progs.call_return, ATTACH_UPROBE_MULTI);
 	}
-	error = bpf_map__set_max_entries(kern->main->maps.specs, options->spec_count ?: 1);
+	error = bpf_map__set_max_entries(kern->main->maps.specs, options->spec_count + KERN_CALIBRATE_SPECS);
 	return error ?: xputrace_bpf__load(kern->main);
 }
 
@@ -117,6 +117,8 @@ static int load_session(struct kern *kern)
 static void unload(struct kern *kern)
 {
 	kern_detach(kern, &kern->trial, 1);
+	kern_detach(kern, &kern->calibration, 1);
+	kern->calibration = NULL;
 	kern->trial = NULL;
 	rings_free(kern);
 	shared_unmap(kern);
@@ -168,6 +170,8 @@ static int load(struct kern *kern, const struct kern_options *options, enum link
 	error = bpf_map_update_elem(bpf_map__fd(kern->main->maps.settings), &zero, &kern->settings, BPF_ANY);
 	if (!error)
 		error = links_try(kern);
+	if (!error)
+		kern_calibrate(kern, options->spec_count);
 out:
 	if (error)
 		unload(kern);

@@ -38,7 +38,10 @@ struct kern {
 	__u64 malformed;
 	bool (*placing)(void *context, size_t done, size_t total); /* as in struct kern_options */
 	void *placing_context;
-	struct attachment *trial; /* the probe of links_try(), until unloaded; NULL */
+	struct attachment *trial;	/* the probe of links_try(), until unloaded; NULL */
+	struct attachment *calibration; /* so are those of kern_calibrate() */
+	struct kern_cost costs[KERN_COSTS];
+	bool calibrated; /* costs are known */
 };
 
 /* Makes every map of an object the one of the same name in the main object, where that has one. */
@@ -71,6 +74,13 @@ void rings_free(struct kern *kern);
 
 /* Proves that the kind of link works by placing a probe on a function of this process. */
 int links_try(struct kern *kern);
+
+/*
+ * calibrate.c: finds kern_costs(), before anything else is recorded; where it cannot, they are unknown. first_spec: of the
+ * KERN_CALIBRATE_SPECS that it uses.
+ */
+#define KERN_CALIBRATE_SPECS (KERN_COSTS + 1)
+void kern_calibrate(struct kern *kern, __u32 first_spec);
 
 /* The process has probes of its own from here on, until it ends. */
 void kern_family_own(struct kern *kern, pid_t tgid);

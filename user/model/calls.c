@@ -265,6 +265,26 @@ static void count(struct model *model, struct passage *passage)
 	note(passage, total ? total_record(total, call) : -ENOMEM);
 }
 
+int tracing_add(struct model *model, const struct process *process, const struct function *function, bool make,
+		struct event_call *call)
+{
+	struct nesting_thread *thread;
+	struct nested inside, all;
+
+	if (!function->cost)
+		return 0;
+	thread = nesting_find(&model->tracing, process->view.sort_index, call->tid, make);
+	if (!thread)
+		return make ? -ENOMEM : 0;
+	inside = nesting_take(thread, call->start);
+	call->tracing = function->cost_inside + inside.first;
+	call->tracing_inside = inside.first;
+	call->tracing_covered = inside.second;
+	all.first = function->cost + inside.first;
+	all.second = function->view.role == XPT_ROLE_OPERATOR ? call->tracing : inside.second;
+	return nesting_add(thread, !call->depth, call->end, all);
+}
+
 static void program_unload(struct model *model, struct passage *passage)
 {
 	const struct event_call *call = &passage->event.call;
@@ -388,6 +408,7 @@ int call_deliver(struct model *model, const struct xpt_record_call *record)
 	if (function->keys_fetch >= 0)
 		keys_attach(model, record, &passage);
 	program_attach(model, &passage);
+	note(&passage, tracing_add(model, passage.process, function, true, &passage.event.call));
 	if (chosen_leaves_out(&model->chosen, passage.program, &passage.event.call, record->flags & XPT_CALL_INSIDE)) {
 		jobs_call_close(&model->jobs, passage.process, &passage.event.call);
 		return passage.error;

@@ -10,15 +10,17 @@
 
 #include "model/link.h"
 #include "model/map.h"
+#include "model/nesting.h"
 
 #include "bpf/wire.h"
 
-#define COVERAGES_MAX 4096 /* inferences, and threads, under way at once; the oldest makes room */
+#define COVERAGES_MAX 4096 /* inferences under way at once; the oldest makes room */
 
 struct coverage {
-	struct map inferences, threads;
-	struct link open, active; /* of each, oldest first */
-	size_t open_count, active_count;
+	struct map inferences;
+	struct link open; /* oldest first */
+	size_t open_count;
+	struct nesting operators; /* ns that each took */
 };
 
 /* Where a call happened: index of the process, thread, in how many calls of the thread, and not on its inference's thread. */

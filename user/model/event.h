@@ -79,6 +79,7 @@ struct model_operator {
 	__s64 index;	      /* of the node in its graph; -1: not told */
 	__u64 recorded;	      /* executions */
 	__u64 self_time;      /* ns, without operators inside; in known inferences, or all where it has no program */
+	__u64 tracing;	      /* ns that probes took of all executions, with those of what is inside; 0: unknown */
 	__u64 unassigned;     /* of them: the inference is not known */
 	const struct statistics *duration; /* ns, with what is inside; NULL: none yet */
 	/* Of what was made while it was the innermost operator that was open on the thread: */
@@ -221,14 +222,18 @@ struct model_program {
 	__u64 jobs, failed_jobs;
 	__u64 device_time, queue_time, busy_time;
 	/* Of its recorded calls in which operators were seen: */
-	__u64 stepped;			   /* how many they are */
-	__u64 stepped_time;		   /* ns, of all together */
-	__u64 covered_time;		   /* ns of it during which an operator was running */
+	__u64 stepped;	       /* how many they are */
+	__u64 stepped_time;    /* ns, of all together */
+	__u64 covered_time;    /* ns of it during which an operator was running */
+	__u64 stepped_tracing; /* ns of stepped_time that probes took on the thread of the call; 0: unknown */
+	__u64 covered_tracing; /* of this, inside operators */
 	const struct model_tokens *tokens; /* NULL: no batch of tokens was recorded */
 	/* ns: of the call for execute, enqueue begins to wait ends for enqueue, launch begins to completion for launch. */
 	const struct statistics *latency; /* Failed ones included. NULL: none yet */
 	const struct statistics *call;	  /* ns, of the call itself, for enqueue and launch; NULL: none yet */
 	__u64 unended;			  /* of the recorded launches: their completion was not seen */
+	const struct statistics *tracing; /* ns of each recorded call that probes took on its thread; NULL: unknown */
+	__u64 tracing_inside;		  /* ns, of all together: by what lies inside */
 };
 
 enum event_kind {
@@ -265,6 +270,8 @@ struct event_call {
 	bool numbered;	     /* number is known: of an execute, enqueue or launch that is no layer */
 	__u64 number;	     /* of the call among those of its program, from 0, whatever was left out or lost */
 	unsigned int cpu;
+	/* ns of it that probes took, as measured: in all, by what lies inside on its thread, and of that in operators; 0: unknown */
+	__u64 tracing, tracing_inside, tracing_covered;
 	/* Values that the call had: bit (1 << enum xpt_meaning) in have. */
 	__u32 have;
 	__u64 handle, key, size, stream, address, count, parent, length, blocking, ordered, when;

@@ -257,6 +257,28 @@ out:
 	return error;
 }
 
+#define COST_MAX 1000000000 /* ns */
+
+int functions_add_cost(struct functions *functions, __u64 index, const char *text, size_t length)
+{
+	struct function *function = index < XPT_SPEC_MAX ? functions->functions[index] : NULL;
+	__s64 cost, inside;
+	cJSON *object;
+	int error = json_parse(text, length, &object);
+
+	if (error)
+		return error;
+	error = json_integer_get(object, "cost_ns", 1, COST_MAX, &cost);
+	if (!error)
+		error = json_integer_get(object, "inside_ns", 0, cost, &inside);
+	cJSON_Delete(object);
+	if (!error && function) {
+		function->cost = (__u64)cost;
+		function->cost_inside = (__u64)inside;
+	}
+	return error;
+}
+
 /* Statuses of 32 bits may be written with or without a sign. */
 static const struct runtime_status *status_find(const struct function *function, __s64 value)
 {

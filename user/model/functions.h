@@ -38,6 +38,8 @@ struct function {
 	int name_fetch;		  /* index of the fetch that gives a name; -1: none */
 	int keys_fetch;		  /* index of the fetch that gives keys; -1: none */
 	__u8 returned;		  /* bit of each fetch that is made only after success */
+	/* ns that a recorded call takes longer, and of it between the times of its record; 0: unknown */
+	__u64 cost, cost_inside;
 };
 
 /* Zero it to begin with. */
@@ -55,6 +57,8 @@ void functions_free(struct functions *functions);
  */
 int functions_add_runtime(struct functions *functions, __u64 index, const char *text, size_t length);
 int functions_add(struct functions *functions, __u64 index, const char *text, size_t length);
+/* What a COST record has of a function; of one that is unknown, nothing. -EBADMSG, -ENOMEM. */
+int functions_add_cost(struct functions *functions, __u64 index, const char *text, size_t length);
 
 static inline const struct function *functions_get(const struct functions *functions, unsigned int index)
 {

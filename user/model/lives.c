@@ -14,6 +14,7 @@ static void process_clear(struct model *model, struct process *process, __u64 ti
 	memory_drop_process(&model->memory, process, time);
 	regions_drop_process(&model->regions, process);
 	steps_drop_process(&model->steps, process);
+	nesting_drop(&model->tracing, process->view.sort_index);
 	strings_drop(&model->strings, process->view.tgid);
 	symbols_drop_process(&model->symbols, process);
 	code_objects_drop_process(&model->code, process);

@@ -27,6 +27,7 @@ int model_create(const struct log *log, struct model **result)
 	regions_init(&model->regions, &model->sinks, &model->processes);
 	readings_init(&model->readings, &model->sinks);
 	steps_init(&model->steps, &model->sinks);
+	nesting_init(&model->tracing);
 	launches_init(&model->launches, &model->sinks);
 	code_objects_init(&model->code, &model->sinks);
 	*result = model;
@@ -47,6 +48,7 @@ void model_free(struct model *model)
 	pairs_free(&model->pairs); /* refers to programs, and to what follows jobs */
 	jobs_free(&model->jobs);   /* refers to programs and operators */
 	steps_free(&model->steps);
+	nesting_free(&model->tracing);
 	totals_free(&model->totals);
 	strings_free(&model->strings);
 	names_free(&model->names);
@@ -209,9 +211,13 @@ static int region_deliver(struct model *model, const struct xpt_record_region *r
 	const struct function *function = functions_get(&model->functions, record->spec);
 	const struct process *process = processes_get(&model->processes, record->header.tgid, record->header.time);
 
+	struct event_call span = { .start = record->start, .end = record->header.time, .tid = record->tid, .depth = 1 };
+
 	if (!function)
 		return -EBADMSG;
-	return process ? regions_end(&model->regions, process, function->runtime, record) : -ENOMEM;
+	if (!process || tracing_add(model, process, function, false, &span))
+		return -ENOMEM;
+	return regions_end(&model->regions, process, function->runtime, record);
 }
 
 static int end_deliver(struct model *model, const struct xpt_record_text *record)
@@ -353,6 +359,8 @@ static int record_take(struct model *model, const struct xpt_record_header *reco
 		return functions_add_runtime(&model->functions, text->id, text->text, text->length);
 	case XPT_RECORD_SPEC:
 		return functions_add(&model->functions, text->id, text->text, text->length);
+	case XPT_RECORD_COST:
+		return functions_add_cost(&model->functions, text->id, text->text, text->length);
 	case XPT_RECORD_DRIVER:
 		return traced_drivers_add(&model->drivers, text->id, text->text, text->length);
 	case XPT_RECORD_DRIVER_EVENT:

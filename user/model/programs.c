@@ -20,6 +20,7 @@ static void program_free(struct program *program)
 		return;
 	statistics_free(program->latency);
 	statistics_free(program->call);
+	statistics_free(program->tracing);
 	tokens_free(program->tokens);
 	free(program->name);
 	free(program);
@@ -322,6 +323,9 @@ int program_record(struct program *program, const struct event_call *call)
 		view->unended++;
 	if (call->no_end)
 		return 0;
+	view->tracing_inside += call->tracing_inside;
+	if (call->tracing && duration_add(&program->tracing, &view->tracing, call->tracing))
+		return -ENOMEM;
 	if (call->function->role == XPT_ROLE_EXECUTE)
 		return duration_add(&program->latency, &view->latency, call->end - call->start);
 	return duration_add(&program->call, &view->call, call->end - call->start);

@@ -27,7 +27,7 @@ struct program {
 	__u64 until; /* calls that begin earlier are its own; PROGRAM_ALIVE */
 	char handle_name[24];
 	char *name; /* NULL: handle_name is used */
-	struct statistics *latency, *call;
+	struct statistics *latency, *call, *tracing;
 	struct tokens *tokens;
 	__u64 parent;		  /* handle */
 	bool orphan;		  /* the parent may yet lend its name; counted in process.orphans */

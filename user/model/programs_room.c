@@ -40,6 +40,8 @@ static void program_fold(struct program *program, struct program *into)
 	to->total_known |= from->total_known;
 	statistics_fold(&into->latency, &to->latency, &program->latency);
 	statistics_fold(&into->call, &to->call, &program->call);
+	statistics_fold(&into->tracing, &to->tracing, &program->tracing);
+	to->tracing_inside += from->tracing_inside;
 	tokens_fold(&program->tokens, &into->tokens);
 	to->tokens = tokens_view(into->tokens);
 }
@@ -97,6 +99,7 @@ static void programs_close_gaps(struct programs *programs)
 		}
 		statistics_free(program->latency);
 		statistics_free(program->call);
+		statistics_free(program->tracing);
 		tokens_free(program->tokens);
 		free(program->name);
 		free(program);

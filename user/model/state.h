@@ -10,6 +10,7 @@
 #include "model/memory.h"
 #include "model/model.h"
 #include "model/names.h"
+#include "model/nesting.h"
 #include "model/steps.h"
 #include "model/order.h"
 #include "model/pairs.h"
@@ -35,6 +36,7 @@ struct model {
 	struct memory memory;
 	struct regions regions;
 	struct steps steps;
+	struct nesting tracing; /* ns that probes took: in all, and of them in operators */
 	struct launches launches;
 	struct readings readings;
 	struct chosen chosen;
@@ -49,6 +51,9 @@ struct model {
 	__u64 keys[XPT_KEYS_MAX]; /* of the call that is being delivered */
 };
 
+/* calls.c: what the probes of a call took. make: its thread is kept from here on. -ENOMEM. */
+int tracing_add(struct model *model, const struct process *process, const struct function *function, bool make,
+		struct event_call *call);
 /* calls.c: delivers a call. -ENOMEM; the event is delivered all the same where that is possible. */
 int call_deliver(struct model *model, const struct xpt_record_call *record);
 /* Gives the program the name that the user has for its handle, else that of the symbol there, if any. 1: named; 0: not; -ENOMEM. */

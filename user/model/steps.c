@@ -318,6 +318,7 @@ static int step_record(struct steps *steps, struct step *step, const struct even
 	int error = coverage_operator(&steps->coverage, &place, call->inference, call->start, call->end, &self);
 
 	step->view.recorded++;
+	step->view.tracing += call->tracing;
 	step->view.unassigned += !call->inference;
 	if (call->inference || !step->program)
 		step->view.self_time += self;
@@ -358,6 +359,8 @@ void steps_inference(struct steps *steps, const struct process *process, struct 
 	program->view.stepped++;
 	program->view.stepped_time += call->end - call->start;
 	program->view.covered_time += covered;
+	program->view.stepped_tracing += call->tracing;
+	program->view.covered_tracing += call->tracing_covered;
 }
 
 void steps_drop_process(struct steps *steps, const struct process *process)

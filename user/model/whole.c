@@ -89,6 +89,7 @@ static struct extent record_extent(const struct xpt_record_header *record)
 	case XPT_RECORD_CODE_OBJECT:
 	case XPT_RECORD_CODE_UNLOADED:
 	case XPT_RECORD_SYMBOL:
+	case XPT_RECORD_COST:
 	case XPT_RECORD_END:
 	case XPT_RECORD_RUNTIME:
 	case XPT_RECORD_DRIVER:

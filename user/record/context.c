@@ -63,6 +63,7 @@ bool context_is(const struct xpt_record_header *record)
 	switch (record->kind) {
 	case XPT_RECORD_RUNTIME:
 	case XPT_RECORD_SPEC:
+	case XPT_RECORD_COST:
 	case XPT_RECORD_DRIVER:
 	case XPT_RECORD_DRIVER_EVENT:
 	case XPT_RECORD_COUNTER:

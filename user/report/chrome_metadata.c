@@ -123,6 +123,10 @@ static void add_stepped(struct text *text, const struct model_program *program)
 	text_unsigned(text, program->stepped);
 	chrome_member_unsigned(text, "inference_ns", program->stepped_time);
 	chrome_member_unsigned(text, "covered_ns", program->covered_time);
+	if (program->stepped_tracing) {
+		chrome_member_unsigned(text, "tracing_ns", program->stepped_tracing);
+		chrome_member_unsigned(text, "covered_tracing_ns", program->covered_tracing);
+	}
 	text_literal(text, "}");
 }
 
@@ -180,6 +184,7 @@ static void add_program(struct text *text, const struct model_program *program)
 	add_tokens(text, program->tokens);
 	add_statistics(text, "latency_ns", program->latency);
 	add_statistics(text, "call_ns", program->call);
+	add_statistics(text, "tracing_ns", program->tracing);
 	text_literal(text, "}");
 }
 
@@ -229,6 +234,8 @@ static void add_operator(struct text *text, const struct model_operator *op)
 	chrome_member_unsigned(text, "recorded", op->recorded);
 	chrome_member_unsigned(text, "unassigned", op->unassigned);
 	chrome_member_unsigned(text, "self_ns", op->self_time);
+	if (op->tracing)
+		chrome_member_unsigned(text, "tracing_ns", op->tracing);
 	add_operator_work(text, op);
 	add_statistics(text, "duration_ns", op->duration);
 	text_literal(text, "}");

@@ -4,10 +4,13 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "model/statistics.h"
 #include "report/columns.h"
 #include "report/summary_rows.h"
 
 #define CHOICES_SHOWN 10
+#define TRACING_SHOWN 10 /* programs */
+#define TRACING_WARNED 3 /* part of an inference: a third */
 
 /* What is no amount of anything (negative, not a number, beyond all counters) counts as not there. */
 static double number(const cJSON *object, const char *name)
@@ -160,6 +163,43 @@ static void add_cost(struct text *text, const struct summary_closing *closing)
 	text_literal(text, " memory\n");
 }
 
+/* What would cost less: operators, calls inside, or the inference's own. */
+static const char *cheaper(const struct summary_row *row)
+{
+	if (row->stepped)
+		return "leave out --ops";
+	return (double)row->tracing_inside * 2 > statistics_sum(row->tracing) ? "use --level basic" : "use --sample N";
+}
+
+/* What of each program's inferences is tracing. */
+static void add_tracing(struct text *text, const struct summary_rows *rows)
+{
+	for (size_t i = 0, shown = 0; i < rows->count && shown < TRACING_SHOWN; i++) {
+		const struct summary_row *row = &rows->row[i];
+		__u64 latency, tracing = summary_tracing(row, &latency);
+
+		if (!tracing)
+			continue;
+		shown++;
+		text_literal(text, "tracing: about ");
+		add_time(text, (double)tracing);
+		text_literal(text, " of the ");
+		add_time(text, (double)latency);
+		text_literal(text, " of an inference (");
+		columns_format_share(text, (double)tracing, (double)latency);
+		text_literal(text, "): ");
+		text_terminal(text, row->name, strlen(row->name), 0);
+		text_literal(text, "\n");
+		if (tracing < latency / TRACING_WARNED)
+			continue;
+		text_literal(text, "warning: tracing is more than a third of an inference of ");
+		text_terminal(text, row->name, strlen(row->name), 0);
+		text_literal(text, ": ");
+		text_string(text, cheaper(row));
+		text_literal(text, "\n");
+	}
+}
+
 /* The inferences of which programs were recorded, where not those of all. */
 static void add_choices(struct text *text, const struct model *model)
 {
@@ -201,7 +241,9 @@ static void add_end(struct text *text, const struct summary_closing *closing)
 
 int summary_closing_print(const struct model *model, const struct summary_closing *closing, FILE *out)
 {
+	struct summary_rows programs = { 0 };
 	struct text text = { 0 };
+	int error = summary_programs(model, &programs);
 
 	add_choices(&text, model);
 	add_losses(&text, model);
@@ -213,5 +255,8 @@ int summary_closing_print(const struct model *model, const struct summary_closin
 		add_probes(&text, closing);
 		add_cost(&text, closing);
 	}
-	return columns_print_text(&text, out);
+	if (!error)
+		add_tracing(&text, &programs);
+	summary_rows_free(&programs);
+	return columns_print_text(&text, out) ?: error;
 }

@@ -47,6 +47,7 @@ static void add_rows(struct text *text, const char *key, const struct summary_ro
 		if (row->bytes)
 			json_add_unsigned(text, "bytes", row->bytes);
 		add_times(text, times, row->statistics);
+		add_times(text, "tracing_ns", row->tracing);
 		json_end(text, '}');
 	}
 	json_end(text, ']');

@@ -12,7 +12,7 @@
 #define ROWS_MAX 40
 
 /* Columns that are shown only where they say something. */
-enum { LAUNCHES = 8, DEVICE_TOTAL, DEVICE_MEAN };
+enum { NET = 5, LAUNCHES = 9, DEVICE_TOTAL, DEVICE_MEAN };
 
 /* Operators of all programs, those of a program next to each other; those of none by process. */
 struct rows {
@@ -82,6 +82,17 @@ static double whole(const struct rows *rows)
 	return sum;
 }
 
+/* What is left of a sum of times without what probes took of it, as a mean. They are measured, so it may be less than nothing. */
+static void fill_net(struct columns *columns, double time, __u64 tracing, __u64 count)
+{
+	const double net = time - (double)tracing;
+
+	if (tracing)
+		columns_time(columns, net > 0 ? net / (double)count : 0);
+	else
+		columns_unknown(columns, 1);
+}
+
 /* What it made on its thread. */
 static void fill_work(struct columns *columns, const struct model_operator *op)
 {
@@ -102,11 +113,12 @@ static void fill_operator(struct columns *columns, const struct model_operator *
 	columns_share(columns, (double)op->self_time, whole);
 	if (op->duration) {
 		columns_time(columns, statistics_mean(op->duration));
+		fill_net(columns, statistics_sum(op->duration), op->tracing, op->recorded);
 		columns_time(columns, statistics_quantile(op->duration, 0.50));
 		columns_time(columns, statistics_quantile(op->duration, 0.99));
 		columns_time(columns, statistics_deviation(op->duration));
 	} else {
-		columns_unknown(columns, 4);
+		columns_unknown(columns, 5);
 	}
 	fill_work(columns, op);
 }
@@ -123,6 +135,7 @@ static void fill_rest(struct columns *columns, const struct model_program *progr
 	columns_count(columns, program->stepped);
 	columns_share(columns, rest, (double)program->stepped_time);
 	columns_time(columns, rest / (double)program->stepped);
+	fill_net(columns, rest, program->stepped_tracing - program->covered_tracing, program->stepped);
 	columns_unknown(columns, 6);
 }
 
@@ -140,16 +153,18 @@ static void fill(struct columns *columns, const struct rows *rows)
 /* Columns in which no operator of the program has anything are not shown. */
 static void define(struct columns *columns, const struct rows *rows)
 {
-	static const char *const titles[] = { "OPERATOR", "TYPE",   "COUNT",	"SHARE",  "MEAN",      "P50",
-					      "P99",	  "STDDEV", "LAUNCHES", "DEVICE", "DEVICE/RUN" };
-	bool launched = false, timed = false;
+	static const char *const titles[] = { "OPERATOR", "TYPE", "COUNT",  "SHARE",	"MEAN",	  "NET",
+					      "P50",	  "P99",  "STDDEV", "LAUNCHES", "DEVICE", "DEVICE/RUN" };
+	bool launched = false, timed = false, measured = false;
 
 	for (size_t i = 0; i < rows->count; i++) {
 		launched |= rows->op[i]->launches > 0;
 		timed |= rows->op[i]->device_time > 0;
+		measured |= rows->op[i]->tracing > 0;
 	}
 	for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
 		columns_define(columns, titles[i], i < 2);
+	columns->column[NET].hidden = !measured;
 	columns->column[LAUNCHES].hidden = !launched;
 	columns->column[DEVICE_TOTAL].hidden = columns->column[DEVICE_MEAN].hidden = !timed;
 }

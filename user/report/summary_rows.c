@@ -49,6 +49,25 @@ static void rows_finish(struct summary_rows *rows)
 	qsort(rows->row, rows->count, sizeof(*rows->row), compare_time);
 }
 
+/* Adds from to *into, which then is *merged. */
+static int statistics_join(const struct statistics **into, struct statistics **merged, const struct statistics *from)
+{
+	int error;
+
+	if (!from)
+		return 0;
+	if (!*merged) {
+		*merged = statistics_create();
+		if (!*merged)
+			return -ENOMEM;
+		error = *into ? statistics_merge(*merged, *into) : 0;
+		if (error)
+			return error;
+		*into = *merged;
+	}
+	return statistics_merge(*merged, from);
+}
+
 /* Adds what from has to into, which then has statistics of its own. */
 static int row_merge(struct summary_row *into, const struct summary_row *from)
 {
@@ -65,18 +84,10 @@ static int row_merge(struct summary_row *into, const struct summary_row *from)
 	into->all_device += from->all_device;
 	into->all_queue += from->all_queue;
 	into->all_busy += from->all_busy;
-	if (!from->statistics)
-		return 0;
-	if (!into->merged) {
-		into->merged = statistics_create();
-		if (!into->merged)
-			return -ENOMEM;
-		error = into->statistics ? statistics_merge(into->merged, into->statistics) : 0;
-		if (error)
-			return error;
-		into->statistics = into->merged;
-	}
-	return statistics_merge(into->merged, from->statistics);
+	into->tracing_inside += from->tracing_inside;
+	into->stepped |= from->stepped;
+	error = statistics_join(&into->statistics, &into->merged, from->statistics);
+	return error ?: statistics_join(&into->tracing, &into->merged_tracing, from->tracing);
 }
 
 static int merge_same(struct summary_rows *rows)
@@ -129,6 +140,9 @@ int summary_programs(const struct model *model, struct summary_rows *rows)
 			.recorded = program->recorded,
 			.errors = program->errors,
 			.statistics = program->latency,
+			.tracing = program->tracing,
+			.tracing_inside = program->tracing_inside,
+			.stepped = program->stepped > 0,
 			.call_time = program->call ? (double)statistics_sum(program->call) : 0,
 			.timed_calls = program->call ? statistics_count(program->call) : 0,
 		};
@@ -137,6 +151,17 @@ int summary_programs(const struct model *model, struct summary_rows *rows)
 	error = merge_same(rows);
 	rows_finish(rows);
 	return error;
+}
+
+__u64 summary_tracing(const struct summary_row *row, __u64 *latency)
+{
+	__u64 tracing;
+
+	if (!row->tracing || !row->statistics)
+		return 0;
+	tracing = statistics_quantile(row->tracing, 0.50);
+	*latency = statistics_quantile(row->statistics, 0.50);
+	return tracing < *latency ? tracing : *latency;
 }
 
 static int compare_device(const void *a, const void *b)
@@ -159,6 +184,7 @@ int summary_device_work(const struct summary_rows *programs, struct summary_rows
 		if (!programs->row[i].jobs)
 			continue;
 		rows->row[rows->count] = programs->row[i];
+		rows->row[rows->count].merged_tracing = NULL;
 		rows->row[rows->count++].merged = NULL;
 	}
 	if (!error)
@@ -259,8 +285,10 @@ void summary_rows_free(struct summary_rows *rows)
 {
 	size_t i;
 
-	for (i = 0; i < rows->count; i++)
+	for (i = 0; i < rows->count; i++) {
 		statistics_free(rows->row[i].merged);
+		statistics_free(rows->row[i].merged_tracing);
+	}
 	free(rows->row);
 	*rows = (struct summary_rows){ 0 };
 }

@@ -22,6 +22,11 @@ struct summary_row {
 		all_busy;		     /* ns: for all calls, as if those not recorded had been like the others */
 	const struct statistics *statistics; /* NULL: nothing was recorded of it, though it was called */
 	struct statistics *merged;	     /* statistics, when it was made for this row */
+	/* ns that probes took of each recorded call of a program; NULL: unknown. And when it was made for this row. */
+	const struct statistics *tracing;
+	struct statistics *merged_tracing;
+	__u64 tracing_inside; /* ns, of all together: by what lies inside */
+	bool stepped;	      /* operators were recorded */
 };
 
 struct summary_rows {
@@ -35,6 +40,10 @@ struct summary_rows {
  */
 int summary_programs(const struct model *model, struct summary_rows *rows);
 /* Of these rows, those that have jobs, ordered by what all calls have taken of devices. Shares what rows has. */
+/*
+ * ns that probes took of an inference, as a median, and its median latency in *latency, of which it is at most all. 0: unknown.
+ */
+__u64 summary_tracing(const struct summary_row *row, __u64 *latency);
 int summary_device_work(const struct summary_rows *programs, struct summary_rows *rows);
 int summary_functions(const struct model *model, struct summary_rows *rows);
 int summary_regions(const struct model *model, struct summary_rows *rows);

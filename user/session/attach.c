@@ -90,8 +90,8 @@ int attacher_create(const struct attacher_options *options, struct attacher **re
 	attacher->announced_runtime = calloc(options->registry->runtime_count ?: 1, sizeof(bool));
 	attacher->files.log = options->log;
 	attacher->files.readers = options->readers;
-	attacher->cost = calloc(attacher_spec_count(options->registry), sizeof(*attacher->cost));
-	if (attacher->announced_spec && attacher->announced_runtime && attacher->cost)
+	attacher->class = calloc(attacher_spec_count(options->registry), sizeof(*attacher->class));
+	if (attacher->announced_spec && attacher->announced_runtime && attacher->class)
 		error = set_own_specs(attacher);
 	if (error) {
 		attacher_free(attacher);
@@ -129,7 +129,7 @@ void attacher_free(struct attacher *attacher)
 	seen_free(&attacher->resolved);
 	free(attacher->announced_spec);
 	free(attacher->announced_runtime);
-	free(attacher->cost);
+	free(attacher->class);
 	free(attacher);
 }
 
@@ -254,11 +254,9 @@ int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file
 
 static void count_site(struct attacher *attacher, unsigned int spec, const struct site *site)
 {
-	unsigned int cost = site_class_cost(site->class);
-
 	attacher->figures.sites[site->class]++;
-	if (attacher->cost[spec] < cost)
-		attacher->cost[spec] = cost;
+	if (attacher->class[spec] < site -> class)
+		attacher->class[spec] = site->class;
 }
 
 struct operator_sites {
@@ -595,14 +593,14 @@ const struct attacher_figures *attacher_figures(const struct attacher *attacher)
 	return &attacher->figures;
 }
 
-unsigned int attacher_cost(const struct attacher *attacher, unsigned int spec)
+enum site_class attacher_class(const struct attacher *attacher, unsigned int spec)
 {
-	return spec < attacher_spec_count(attacher->options.registry) ? attacher->cost[spec] : 0;
+	return spec < attacher_spec_count(attacher->options.registry) ? attacher->class[spec] : 0;
 }
 
-unsigned int attacher_end_cost(const struct attacher *attacher)
+const size_t *attacher_ends(const struct attacher *attacher)
 {
-	return attacher->end_count ? attacher->end_cost / attacher->end_count : 0;
+	return attacher->ends;
 }
 
 struct attacher_scanned attacher_scanned(const struct attacher *attacher)
@@ -654,7 +652,7 @@ static void explain_runtime(const struct attacher *attacher, const struct descri
 		if (registry->spec_runtime[i] != runtime || !wants(attacher, spec->wire.role) ||
 		    (spec->callback_of && !attacher->cost[i])) /* none was handed over */
 			continue;
-		list_name(!attacher->cost[i] ? &absent : calls[i] ? &called : &idle, spec->function);
+		list_name(!attacher->class[i] ? &absent : calls[i] ? &called : &idle, spec->function);
 	}
 	if (called.count)
 		log_info(attacher->log, "%s: %s; called: %s", attacher->files.files[file]->path, runtime->title,

@@ -78,10 +78,10 @@ int attacher_callback(struct attacher *attacher, const struct xpt_record_caller 
 
 struct file_readers *attacher_readers(struct attacher *attacher);
 const struct attacher_figures *attacher_figures(const struct attacher *attacher);
-/* Expected cost of one recorded call of a spec, ns; 0: it has no probe. */
-unsigned int attacher_cost(const struct attacher *attacher, unsigned int spec);
-/* The same of the probe behind a call, as a mean over all places: what is ended so costs both. 0: there is none. */
-unsigned int attacher_end_cost(const struct attacher *attacher);
+/* Of the dearest probe of a spec; 0: it has none. */
+enum site_class attacher_class(const struct attacher *attacher, unsigned int spec);
+/* How many probes are behind calls, by enum site_class. */
+const size_t *attacher_ends(const struct attacher *attacher);
 /* What the latest attacher_scan() has met in the process, placed then or before. */
 struct attacher_scanned {
 	size_t files; /* with probes */

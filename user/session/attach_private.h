@@ -40,11 +40,10 @@ struct attacher {
 	size_t reading_count;
 	struct seen resolved; /* addresses that were handed out, by the spec of the function */
 	struct attached_list attached;
-	bool *announced_spec;	 /* by spec: the SPEC record has been given out */
-	bool *announced_runtime; /* by runtime */
-	unsigned int *cost;	 /* by spec, ns */
-	__u64 end_cost;		 /* ns, sum over the probes behind calls */
-	size_t end_count;
+	bool *announced_spec;	       /* by spec: the SPEC record has been given out */
+	bool *announced_runtime;       /* by runtime */
+	__u8 *class;		       /* by spec: enum site_class of its dearest probe; 0: it has none */
+	size_t ends[SITE_STEPPED + 1]; /* probes behind calls, by enum site_class */
 	struct waiting_name waiting[NAMES_WAITING];
 	size_t next_waiting;
 	struct attacher_figures figures;

@@ -99,8 +99,7 @@ static int attach_end(struct attacher *attacher, pid_t tgid, const struct pinned
 		return -ENOMEM;
 	*end = (struct kern_site){ .offset = site->offset, .spec = operator_end_spec(attacher), .entry_only = true };
 	attacher->figures.sites[site->class]++;
-	attacher->end_cost += site_class_cost(site->class);
-	attacher->end_count++;
+	attacher->ends[site->class]++;
 	return attach_sites(attacher, tgid, &pinned->mapped, pinned->file, end, 1, false);
 }
 

@@ -161,7 +161,8 @@ int collector_create(const struct collector_options *options, struct collector *
 					&collector->registry);
 	if (!error) {
 		collector->spec_calls = calloc(collector->registry->spec_count ?: 1, sizeof(*collector->spec_calls));
-		error = collector->spec_calls ? 0 : -ENOMEM;
+		collector->spec_costs = calloc(collector->registry->spec_count ?: 1, sizeof(*collector->spec_costs));
+		error = collector->spec_calls && collector->spec_costs ? 0 : -ENOMEM;
 	}
 	if (!error && options->codes) {
 		collector->launch_symbols = launch_symbols_create(collector->registry, &collector->log);
@@ -435,6 +436,8 @@ int collector_start(struct collector *collector)
 	if (error == -EINTR)
 		log_error(&collector->log, "interrupted while probes were placed: nothing has been recorded");
 	if (!error)
+		records_costs(collector);
+	if (!error)
 		error = kern_set_capture(collector->kern, XPT_CAPTURE_ON);
 	if (error)
 		return error;
@@ -529,7 +532,7 @@ static void tell_not_found(struct collector *collector)
 	for (size_t i = 0; i < registry->spec_count; i++) {
 		const struct call_spec *spec = registry->specs[i];
 
-		if (spec->wire.role == XPT_ROLE_REGION && spec->file && !attacher_cost(collector->attacher, i))
+		if (spec->wire.role == XPT_ROLE_REGION && spec->file && !attacher_class(collector->attacher, i))
 			log_warn(&collector->log, "no function for the region '%s:%s' was found in what was traced",
 				 spec->file, spec->function);
 	}
@@ -592,5 +595,6 @@ void collector_free(struct collector *collector)
 	objects_free(&collector->objects);
 	launch_symbols_free(collector->launch_symbols);
 	free(collector->spec_calls);
+	free(collector->spec_costs);
 	free(collector);
 }

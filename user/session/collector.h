@@ -145,10 +145,12 @@ struct collector {
 	__u64 left_out;
 	__u64 lost; /* sum of all causes */
 	__u64 last_loss_time;
-	__u64 losses[XPT_LOSS_MAX]; /* as last read */
-	size_t searched_before;	    /* files, when tracing began */
-	__u64 *spec_calls;	    /* by spec: recorded */
-	__u64 events, ioctls;	    /* of drivers: passed on */
+	__u64 losses[XPT_LOSS_MAX];   /* as last read */
+	size_t searched_before;	      /* files, when tracing began */
+	__u64 *spec_calls;	      /* by spec: recorded */
+	struct kern_cost *spec_costs; /* by spec: as the latest COST record has it; 0: there is none */
+	size_t costs_of;	      /* probes that were placed then */
+	__u64 events, ioctls;	      /* of drivers: passed on */
 	struct objects objects;
 	__u64 loaded;			       /* when a program was loaded last, as far as its record was passed on */
 	struct launch_symbols *launch_symbols; /* NULL: without code objects */
@@ -213,14 +215,17 @@ void targets_task(struct collector *collector, const struct xpt_record_task *tas
 
 /* records.c: from the rings to the receiver */
 void records_drain(struct collector *collector);
+/* COST records of what has got probes since, where it is known what these take. */
+void records_costs(struct collector *collector);
 /* A process has ended, or runs another program: what is known of its objects and addresses is not true any more. */
 void records_forget_told(struct collector *collector, pid_t tgid);
 void records_losses(struct collector *collector);
 void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count); /* more than 0 */
 /* The counts of all programs up to now, as COUNT records of the time `time`, which is that of just before. */
 void records_counts(struct collector *collector, __u64 time);
-void records_totals(struct collector *collector, pid_t tgid);		 /* 0: of all; taken out of the kernel */
-__u64 records_call_cost(const struct collector *collector, size_t spec); /* ns: of one recorded call, estimated */
+void records_totals(struct collector *collector, pid_t tgid); /* 0: of all; taken out of the kernel */
+/* ns: that one recorded call takes longer. Measured, or estimated. */
+__u64 records_call_cost(const struct collector *collector, size_t spec);
 /* 0 or -ENOMEM: without it what is recorded looks cut short. */
 int records_end(struct collector *collector, const char *stopped_by);
 

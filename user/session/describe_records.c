@@ -100,6 +100,16 @@ struct xpt_record_text *record_spec(const struct call_spec *spec)
 	return record_json(XPT_RECORD_SPEC, 0, 0, spec->wire.index, &json);
 }
 
+struct xpt_record_text *record_cost(__u64 spec, __u64 cost, __u64 inside)
+{
+	struct text json = {};
+
+	json_begin(&json, NULL, '{');
+	json_add_unsigned(&json, "cost_ns", cost);
+	json_add_unsigned(&json, "inside_ns", inside);
+	return record_json(XPT_RECORD_COST, 0, 0, spec, &json);
+}
+
 struct xpt_record_text *record_process(const struct process_info *info, __u64 time)
 {
 	struct text json = {};

@@ -30,6 +30,8 @@ struct xpt_record_text *record_loaded_name(const struct description *runtime, __
 					   const char *name, enum name_source source);
 /* LOADED: of a region's handle, from the call that has named it. */
 struct xpt_record_text *record_loaded_region(const struct event_call *call);
+/* COST: ns that a recorded call takes longer, and of them between its times. */
+struct xpt_record_text *record_cost(__u64 spec, __u64 cost, __u64 inside);
 struct xpt_record_text *record_process(const struct process_info *info, __u64 time);
 
 /* A driver whose keys can be compared: its index, and how many bits of each part. */

@@ -9,8 +9,7 @@
 #include "base/json.h"
 #include "session/collector.h"
 
-/* ns: what else a probe costs between the steps of a model, whose data it drives out of the caches (bench "operators"). */
-#define APART_COST 300
+#define OPERATOR_COST 2800 /* ns: of an operator, where it was not measured (make bench, operators) */
 /* ns: a call that is left out by sampling costs its entry probe only (docs/performance.md). */
 #define LEFT_OUT_COST 620
 #define SLOT_COST 400 /* ns: of a perf event that is read before and after a call (make bench, counters) */
@@ -205,12 +204,102 @@ static int on_record(void *context, const struct xpt_record_header *record)
 	return 0;
 }
 
+/* Measured, else as on another machine. */
+static struct kern_cost kind_cost(const struct collector *collector, enum kern_cost_kind kind)
+{
+	const struct kern_cost *measured = kern_costs(collector->kern);
+
+	if (measured)
+		return measured[kind];
+	return (struct kern_cost){ kind == KERN_COST_OPERATOR ? OPERATOR_COST : site_class_cost(SITE_OPTIMISED + kind),
+				   0 };
+}
+
+static struct kern_cost class_cost(const struct collector *collector, enum site_class class)
+{
+	return kind_cost(collector, (enum kern_cost_kind)(class - SITE_OPTIMISED));
+}
+
+/* How much more than an emulated one the probe behind a call takes, as a mean over all places. */
+static __s64 end_extra(const struct collector *collector)
+{
+	const size_t *ends = attacher_ends(collector->attacher);
+	const struct kern_cost emulated = class_cost(collector, SITE_EMULATED);
+	__s64 sum = 0, count = 0;
+
+	for (unsigned int class = SITE_OPTIMISED; class <= SITE_STEPPED; class ++) {
+		count += (__s64)ends[class];
+		sum += (__s64)ends[class] * (__s64)(class_cost(collector, class).cost - emulated.cost);
+	}
+	return count ? sum / count : 0;
+}
+
+/* Of an operator, or of what ends like one: the instruction at its begin is executed behind the time of the begin. */
+static struct kern_cost operator_cost(const struct collector *collector, enum site_class class, __s64 extra)
+{
+	const struct kern_cost emulated = class_cost(collector, SITE_EMULATED);
+	const struct kern_cost begin = class_cost(collector, class), both = kind_cost(collector, KERN_COST_OPERATOR);
+	__s64 cost = (__s64)(both.cost + begin.cost - emulated.cost) + extra;
+	__s64 inside = (__s64)(both.inside + begin.inside - emulated.inside);
+
+	/* Measured one by one, so that differences may be anything. */
+	if (cost < 0)
+		cost = 0;
+	if (inside < 0)
+		inside = 0;
+	return (struct kern_cost){ (__u64)cost, (__u64)(inside < cost ? inside : cost) };
+}
+
+/* Of one recorded call; all 0: it has no probe. */
+static struct kern_cost spec_cost(const struct collector *collector, size_t spec)
+{
+	const struct xpt_spec *wire = &collector->registry->specs[spec]->wire;
+	enum site_class class = attacher_class(collector->attacher, spec);
+	struct kern_cost cost;
+
+	if (!class)
+		return (struct kern_cost){ 0, 0 };
+	if (wire->role == XPT_ROLE_OPERATOR || wire->role == XPT_ROLE_REGION)
+		return operator_cost(collector, class, end_extra(collector));
+	if (wire->role == XPT_ROLE_REGION_BEGIN)
+		return operator_cost(collector, class, 0);
+	cost = class_cost(collector, class);
+	if (wire->flags & XPT_SPEC_ENTRY_ONLY)
+		return (struct kern_cost){ cost.cost / 2, 0 };
+	if (XPT_ROLES_COUNTED >> wire->role & 1)
+		cost.cost += counter_side_slots(collector->counter_side) * SLOT_COST;
+	return cost;
+}
+
+__u64 records_call_cost(const struct collector *collector, size_t spec)
+{
+	return spec_cost(collector, spec).cost;
+}
+
+void records_costs(struct collector *collector)
+{
+	size_t placed = sites_placed(collector);
+
+	if (!kern_costs(collector->kern) || placed == collector->costs_of)
+		return;
+	collector->costs_of = placed;
+	for (size_t i = 0; i < collector->registry->spec_count; i++) {
+		struct kern_cost cost = spec_cost(collector, i), *told = &collector->spec_costs[i];
+
+		if (!cost.cost || (cost.cost == told->cost && cost.inside == told->inside))
+			continue;
+		collector_pass_text(collector, record_cost(i, cost.cost, cost.inside));
+		*told = cost;
+	}
+}
+
 void records_drain(struct collector *collector)
 {
 	int result = kern_drain(collector->kern, on_record, collector);
 
 	if (result < 0 && !collector->error)
 		collector->error = result;
+	records_costs(collector);
 }
 
 void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count)
@@ -281,21 +370,9 @@ void records_totals(struct collector *collector, pid_t tgid)
 	kern_take_counts(collector->kern, tgid, on_taken, collector);
 }
 
-__u64 records_call_cost(const struct collector *collector, size_t spec)
-{
-	enum xpt_role role = collector->registry->specs[spec]->wire.role;
-	unsigned int slots = XPT_ROLES_COUNTED >> role & 1 ? counter_side_slots(collector->counter_side) : 0;
-
-	if (role == XPT_ROLE_OPERATOR || role == XPT_ROLE_REGION)
-		return attacher_cost(collector->attacher, spec) + attacher_end_cost(collector->attacher) +
-		       2 * APART_COST;
-	if (role == XPT_ROLE_REGION_BEGIN)
-		return 2 * attacher_cost(collector->attacher, spec);
-	return attacher_cost(collector->attacher, spec) + slots * SLOT_COST;
-}
-
 static void end_json(struct collector *collector, const char *stopped_by, struct text *json)
 {
+	const struct kern_cost *costs = kern_costs(collector->kern);
 	const struct attacher_figures *figures = attacher_figures(collector->attacher);
 	struct rusage usage;
 	__u64 calls = 0, cost = 0;
@@ -333,6 +410,12 @@ static void end_json(struct collector *collector, const char *stopped_by, struct
 	json_begin(json, "target", '{');
 	json_add_unsigned(json, "calls", calls);
 	json_add_unsigned(json, "cost_ns", cost);
+	json_end(json, '}');
+	if (!costs)
+		return;
+	json_begin(json, "probes", '{');
+	json_add_unsigned(json, "call_ns", costs[KERN_COST_EMULATED].cost);
+	json_add_unsigned(json, "operator_ns", costs[KERN_COST_OPERATOR].cost);
 	json_end(json, '}');
 }
 

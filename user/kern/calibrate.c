@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What probes take on this machine, measured on functions of our own in a process of our own: no other one has a probe for
+ * it, and what ends that process (a sandbox that does not know how a probe returns) leaves the collector alone.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+
+#include "base/clock.h"
+#include "base/detached.h"
+#include "kern/private.h"
+#include "target/process.h"
+
+#define BATCH 8		/* calls between two readings of the clock */
+#define ROUNDS 9	/* of each kind; the median counts */
+#define TIME_LIMIT 500	/* ms for everything; it takes a few */
+#define SAMPLES_MAX 256 /* records of a kind that are looked at */
+/* Bytes of data, and lines of code, between two calls: as a program's own, they displace the first caches. */
+#define DISPLACED 65536
+#define DISPLACED_LINES "512"
+
+/* In assembler, so that it is known which instruction the probe sits on. */
+#define FUNCTION(name, body)                                                                                         \
+	__asm__(".text\n.p2align 6\n.type " name ", %function\n" name ":\n" LANDING body ".size " name ", . - " name \
+		"\n")
+#define TWICE(name, body)     \
+	FUNCTION(name, body); \
+	FUNCTION(name "_bare", body)
+
+#if defined(__x86_64__)
+#define SAVE "push %rbp\nmov %rsp, %rbp\n"
+#define LEAVE "pop %rbp\nret\n"
+#define CALL_INNER "test %rsi, %rsi\njz 1f\ncall *%rsi\n1:\n"
+#define LANDING ""
+#define LANDING_BYTES 0
+#define EMULATED "" /* what saves the frame pointer is */
+#define STEPPED "lea 8(%rdi), %rax\n"
+#define NOP5 ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n"
+#define CALL "call "
+#define JUMP "jmp "
+#elif defined(__aarch64__)
+#define SAVE "stp x29, x30, [sp, #-16]!\nmov x29, sp\n"
+#define LEAVE "ldp x29, x30, [sp], #16\nret\n"
+#define CALL_INNER "cbz x1, 1f\nblr x1\n1:\n"
+#define LANDING "hint #34\n" /* bti c: no probe may be there */
+#define LANDING_BYTES 4
+#define EMULATED "nop\n"
+#define STEPPED "add x2, x0, #8\n"
+#define NOP5 "nop\n"
+#define CALL "bl "
+#define JUMP "b "
+#else
+#error "unknown architecture"
+#endif
+
+FUNCTION("xpt_calibrate_walk", ".rept " DISPLACED_LINES "\n" JUMP "2f\n.p2align 6\n2:\n.endr\nret\n");
+/* Each is there with a probe and without. The first calls what is given as its second argument, if anything. */
+TWICE("xpt_calibrate_emulated", EMULATED SAVE CALL_INNER LEAVE);
+TWICE("xpt_calibrate_stepped", STEPPED SAVE LEAVE);
+TWICE("xpt_calibrate_optimised", NOP5 SAVE LEAVE);
+TWICE("xpt_calibrate_operator", EMULATED SAVE LEAVE);
+FUNCTION("xpt_calibrate_step", SAVE CALL "xpt_calibrate_operator\nxpt_calibrate_behind:\nnop\n" LEAVE);
+FUNCTION("xpt_calibrate_step_bare", SAVE CALL "xpt_calibrate_operator_bare\nnop\n" LEAVE);
+
+void xpt_calibrate_walk(void);
+typedef void (*calibrate_fn)(void *object, void (*inner)(void));
+void xpt_calibrate_emulated(void *object, void (*inner)(void));
+void xpt_calibrate_emulated_bare(void *object, void (*inner)(void));
+void xpt_calibrate_stepped(void *object, void (*inner)(void));
+void xpt_calibrate_stepped_bare(void *object, void (*inner)(void));
+void xpt_calibrate_optimised(void *object, void (*inner)(void));
+void xpt_calibrate_optimised_bare(void *object, void (*inner)(void));
+void xpt_calibrate_operator(void *object, void (*inner)(void));
+void xpt_calibrate_behind(void *object, void (*inner)(void));
+void xpt_calibrate_step(void *object, void (*inner)(void));
+void xpt_calibrate_step_bare(void *object, void (*inner)(void));
+
+struct kind {
+	calibrate_fn probed, bare;
+};
+
+static const struct kind kinds[KERN_COSTS] = {
+	[KERN_COST_OPTIMISED] = { xpt_calibrate_optimised, xpt_calibrate_optimised_bare },
+	[KERN_COST_EMULATED] = { xpt_calibrate_emulated, xpt_calibrate_emulated_bare },
+	[KERN_COST_STEPPED] = { xpt_calibrate_stepped, xpt_calibrate_stepped_bare },
+	[KERN_COST_OPERATOR] = { xpt_calibrate_step, xpt_calibrate_step_bare },
+};
+
+/* ---- in the process of our own ---- */
+
+static __u64 object[2]; /* an operator: its class is the first word */
+static char displaced[DISPLACED];
+static __u64 measured[KERN_COSTS]; /* ns */
+
+static int compare(const void *a, const void *b)
+{
+	__s64 first = *(const __s64 *)a, second = *(const __s64 *)b;
+
+	return first < second ? -1 : first > second;
+}
+
+static __s64 median(__s64 *values, size_t count)
+{
+	qsort(values, count, sizeof(*values), compare);
+	return count ? values[count / 2] : 0;
+}
+
+static __s64 time_batch(calibrate_fn call)
+{
+	__u64 start = clock_monotonic();
+
+	for (unsigned int i = 0; i < BATCH; i++) {
+		xpt_calibrate_walk();
+		for (size_t at = 0; at < DISPLACED; at += 64)
+			((volatile char *)displaced)[at]++;
+		call(object, NULL);
+	}
+	return (__s64)(clock_monotonic() - start);
+}
+
+static void measure(const struct kind *kind)
+{
+	__s64 took[ROUNDS], middle;
+
+	for (unsigned int i = 0; i < ROUNDS; i++)
+		took[i] = time_batch(kind->probed) - time_batch(kind->bare);
+	middle = median(took, ROUNDS);
+	measured[kind - kinds] = middle > 0 ? (__u64)middle / BATCH : 0;
+}
+
+static void measure_operators(void)
+{
+	measure(&kinds[KERN_COST_OPERATOR]);
+}
+
+static void run(void *context)
+{
+	int socket = *(const int *)context;
+	pid_t pid = getpid();
+	char go;
+
+	if (send(socket, &pid, sizeof(pid), MSG_NOSIGNAL) < 0 || recv(socket, &go, 1, 0) != 1)
+		return;
+	for (unsigned int i = 0; i < KERN_COST_OPERATOR; i++)
+		measure(&kinds[i]);
+	/* Operators are in an inference. */
+	xpt_calibrate_emulated(object, measure_operators);
+	send(socket, measured, sizeof(measured), MSG_NOSIGNAL);
+}
+
+/* ---- in the collector ---- */
+
+/* Times between begin and end as they are recorded: of a function that does nothing, that is what the probes take of them. */
+struct inside {
+	__u32 first; /* spec of the first kind */
+	size_t count[KERN_COSTS];
+	__s64 took[KERN_COSTS][SAMPLES_MAX];
+};
+
+static int note_inside(void *context, const struct xpt_record_header *record)
+{
+	const struct xpt_record_call *call = (const void *)record;
+	struct inside *inside = context;
+	size_t kind;
+
+	if (record->kind != XPT_RECORD_CALL)
+		return 0;
+	kind = call->spec - inside->first;
+	if (kind < KERN_COSTS && inside->count[kind] < SAMPLES_MAX)
+		inside->took[kind][inside->count[kind]++] = (__s64)(record->time - call->start);
+	return 0;
+}
+
+static int receive(int socket, void *message, size_t size, __u64 deadline)
+{
+	struct pollfd polled = { .fd = socket, .events = POLLIN };
+	__u64 now = clock_monotonic();
+
+	if (now >= deadline || poll(&polled, 1, (int)((deadline - now) / 1000000) + 1) != 1)
+		return -ETIMEDOUT;
+	return recv(socket, message, size, MSG_DONTWAIT) == (ssize_t)size ? 0 : -EPIPE;
+}
+
+static int place(struct kern *kern, pid_t pid, __u32 first)
+{
+	static const struct {
+		calibrate_fn function;
+		unsigned int spec;
+		bool entry_only;
+	} places[] = {
+		{ xpt_calibrate_optimised, KERN_COST_OPTIMISED, false },
+		{ xpt_calibrate_emulated, KERN_COST_EMULATED, false },
+		{ xpt_calibrate_stepped, KERN_COST_STEPPED, false },
+		{ xpt_calibrate_operator, KERN_COST_OPERATOR, true },
+		{ xpt_calibrate_behind, KERN_COSTS, true },
+	};
+	const size_t count = sizeof(places) / sizeof(places[0]);
+	const __u64 address = (__u64)(unsigned long)xpt_calibrate_emulated;
+	struct kern_site sites[sizeof(places) / sizeof(places[0])] = {};
+	const struct log *log = kern->log;
+	struct mapped_files mapped = {};
+	size_t refused = 0;
+	int error = process_mapped_files(getpid(), &mapped);
+
+	for (size_t i = 0; i < mapped.count && !error; i++) {
+		const struct mapped_file *file = &mapped.files[i];
+
+		if (address < file->start || address >= file->end)
+			continue;
+		for (size_t s = 0; s < count; s++)
+			sites[s] = (struct kern_site){
+				.offset = (__u64)(unsigned long)places[s].function - file->start + file->offset +
+					  (places[s].function == xpt_calibrate_behind ? 0 : LANDING_BYTES),
+				.spec = first + places[s].spec,
+				.entry_only = places[s].entry_only,
+			};
+		kern->log = NULL; /* that it is refused is nothing that a user must know */
+		error = kern_attach(kern, pid, file->open_path, sites, count, &refused, &kern->calibration);
+		kern->log = log;
+		break;
+	}
+	mapped_files_free(&mapped);
+	return error ?: kern->calibration && !refused ? 0 : -EOPNOTSUPP;
+}
+
+static int set_specs(struct kern *kern, __u32 first)
+{
+	struct xpt_spec call = {
+		.role = XPT_ROLE_EXECUTE,
+		.fetches = 2,
+		.flags = XPT_SPEC_SAMPLED | XPT_SPEC_BY_PROGRAM,
+		.fetch = { { .meaning = XPT_MEANING_PROGRAM },
+			   { .meaning = XPT_MEANING_STATUS,
+			     .source = XPT_SOURCE_RETURN,
+			     .type = XPT_TYPE_S32,
+			     .at_return = 1 } },
+	};
+	struct xpt_spec operator= { .role = XPT_ROLE_OPERATOR,
+				    .fetches = 1,
+				    .fetch = { { .meaning = XPT_MEANING_OBJECT } } };
+	struct xpt_spec end = { .role = XPT_ROLE_OPERATOR_END, .index = first + KERN_COSTS };
+	int error = 0;
+
+	for (__u32 i = 0; i < KERN_COST_OPERATOR && !error; i++) {
+		call.index = first + i;
+		error = kern_set_spec(kern, &call);
+	}
+	operator.index = first + KERN_COST_OPERATOR;
+	error = error ?: kern_set_spec(kern, &operator);
+	return error ?: kern_set_spec(kern, &end);
+}
+
+static int set_settings(struct kern *kern, const struct xpt_config *settings)
+{
+	__u32 zero = 0;
+
+	return bpf_map_update_elem(bpf_map__fd(kern->main->maps.settings), &zero, settings, BPF_ANY);
+}
+
+static int ignore_count(void *context, const struct xpt_program_key *key, const struct xpt_program_entry *entry)
+{
+	(void)context;
+	(void)key;
+	(void)entry;
+	return 0;
+}
+
+/* Nothing of the process is left in the kernel's tables. */
+static void forget(struct kern *kern, pid_t pid)
+{
+	__u32 key = pid;
+
+	kern_take_counts(kern, pid, ignore_count, NULL);
+	kern_forget_callers(kern, pid);
+	kern_family_remove(kern, pid);
+	bpf_map_delete_elem(bpf_map__fd(kern->main->maps.runnings), &key);
+}
+
+static int calibrate(struct kern *kern, int socket, struct inside *inside, __u64 cost[KERN_COSTS], __u64 deadline)
+{
+	struct xpt_config settings = kern->settings;
+	pid_t pid;
+	int error = receive(socket, &pid, sizeof(pid), deadline), restored;
+
+	if (error)
+		return error;
+	settings.capture = XPT_CAPTURE_ON;
+	settings.sample_every = 1;
+	settings.chosen_only = settings.slots = settings.wait_probes = 0;
+	error = set_specs(kern, inside->first);
+	error = error ?: place(kern, pid, inside->first);
+	error = error ?: set_settings(kern, &settings);
+	if (!error && send(socket, "", 1, MSG_NOSIGNAL) != 1)
+		error = -errno;
+	error = error ?: receive(socket, cost, KERN_COSTS * sizeof(*cost), deadline);
+	restored = set_settings(kern, &kern->settings);
+	kern_drain(kern, note_inside, inside);
+	forget(kern, pid);
+	return restored ?: error;
+}
+
+void kern_calibrate(struct kern *kern, __u32 first_spec)
+{
+	__u64 start = clock_monotonic(), cost[KERN_COSTS];
+	struct inside *inside = calloc(1, sizeof(*inside));
+	int sockets[2] = { -1, -1 };
+	int error = inside ? 0 : -ENOMEM;
+
+	if (!error && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
+		error = -errno;
+	error = error ?: detached_start("xputrace-cost", &sockets[1], 1, run, &sockets[1]);
+	if (sockets[1] >= 0)
+		close(sockets[1]);
+	if (!error) {
+		inside->first = first_spec;
+		error = calibrate(kern, sockets[0], inside, cost, start + TIME_LIMIT * 1000000ull);
+	}
+	if (sockets[0] >= 0)
+		close(sockets[0]);
+	for (unsigned int i = 0; i < KERN_COSTS && !error; i++) {
+		__s64 between = median(inside->took[i], inside->count[i]);
+
+		if (!cost[i] || between <= 0)
+			error = -ENODATA;
+		kern->costs[i].cost = cost[i];
+		kern->costs[i].inside = (__u64)between < cost[i] ? (__u64)between : cost[i];
+	}
+	kern->calibrated = !error;
+	free(inside);
+	if (error)
+		log_debug(kern->log, "what probes take here is unknown: %s", strerror(-error));
+	else
+		log_debug(kern->log, "found what probes take in %.1f ms: a call %llu ns, an operator %llu ns",
+			  (double)(clock_monotonic() - start) / 1e6, cost[KERN_COST_EMULATED],
+			  cost[KERN_COST_OPERATOR]);
+}
+
+const struct kern_cost *kern_costs(const struct kern *kern)
+{
+	return kern->calibrated ? kern->costs : NULL;
+}
