@@ -8,9 +8,8 @@
 
 #include <stdbool.h>
 
-#include "model/link.h"
-#include "model/map.h"
-
+#include "base/hashmap.h"
+#include "base/link.h"
 #include "bpf/wire.h"
 
 #define COVERAGES_MAX 4096 /* inferences, and threads, under way at once; the oldest makes room */
