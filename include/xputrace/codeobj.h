@@ -89,9 +89,9 @@ struct xpt_codeobj_function {
 	int kernel;	  /* may be launched by the host */
 };
 
-/* An object inside another one, an entry of an archive, or a file that belongs to it. */
+/* An object inside another one, or a file that belongs to it. */
 struct xpt_codeobj_part {
-	const char *name; /* its target, path in the archive, or path */
+	const char *name; /* its target, or its path */
 	const char *kind;
 	int external; /* it is a file of its own */
 	uint64_t offset, length;

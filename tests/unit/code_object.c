@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "code/readers.h"
+#include "code_made.h"
 
 static struct code_contents contents;
 
@@ -63,6 +64,7 @@ Test(code_object, kinds)
 		{ "\x03\x02\x23\x07", 4, CODE_SPIRV },
 		{ "\x07\x23\x02\x03", 4, CODE_SPIRV },
 		{ "BC\xc0\xde", 4, CODE_BITCODE },
+		{ "\x7c\xcd\xa1\x00", 4, CODE_QPC },
 		{ "GGUF", 4, CODE_GGUF },
 		{ "ML\xefR", 4, CODE_MLIR },
 	};
@@ -138,30 +140,17 @@ Test(code_object, inside)
 	struct code_reading reading = outer(bytes, sizeof(bytes), &inside);
 	struct code_part part = { .kind = CODE_OPENCL, .offset = 8, .size = sizeof(bytes) - 8 };
 
-	cr_assert_eq(code_read_inside(&reading, "sm_80 and more", 5, &part, NULL, 0), 0);
+	cr_assert_eq(code_read_inside(&reading, "sm_80 and more", 5, &part), 0);
 	expect_functions("one* ");
 	cr_assert_eq(contents.part_count, 1);
 	cr_expect_str_eq(contents.parts[0].name, "sm_80");
 	cr_expect_eq(contents.parts[0].kind, CODE_PTX);
 	cr_expect_eq(contents.parts[0].offset, 8);
 	/* Once more is more than all bytes. */
-	cr_assert_eq(code_read_inside(&reading, "again", 5, &part, NULL, 0), 0);
+	cr_assert_eq(code_read_inside(&reading, "again", 5, &part), 0);
 	cr_expect_str_eq(contents.error, "parts overlap");
 	cr_expect_eq(contents.function_count, 1);
 	cr_expect_eq(contents.part_count, 2);
-}
-
-Test(code_object, inside_unpacked)
-{
-	const char packed[] = "12", text[] = "kernel void one() {}";
-	__u64 inside = 0;
-	struct code_reading reading = outer(packed, sizeof(packed), &inside);
-	struct code_part part = { .kind = CODE_OPENCL, .offset = 1, .size = 1 };
-
-	cr_assert_eq(code_read_inside(&reading, "a", 1, &part, text, strlen(text)), 0);
-	expect_functions("one* ");
-	cr_expect_eq(contents.functions[0].offset, 0);
-	cr_expect_eq(contents.parts[0].size, 1);
 }
 
 Test(code_object, inside_limits)
@@ -170,18 +159,18 @@ Test(code_object, inside_limits)
 	struct code_reading reading = outer("1234", 4, &inside);
 	struct code_part part = { .offset = 3, .size = 2 };
 
-	cr_assert_eq(code_read_inside(&reading, "a", 1, &part, NULL, 0), 0);
+	cr_assert_eq(code_read_inside(&reading, "a", 1, &part), 0);
 	cr_expect_str_eq(contents.error, "part 0 lies behind the end");
 	cr_expect_eq(contents.part_count, 0);
 	code_contents_free(&contents);
 	part.size = 1;
 	reading.depth = CODE_DEPTH_MAX;
-	cr_assert_eq(code_read_inside(&reading, "a", 1, &part, NULL, 0), 0);
+	cr_assert_eq(code_read_inside(&reading, "a", 1, &part), 0);
 	cr_expect_str_eq(contents.error, "objects are nested too deep");
 	code_contents_free(&contents);
 	reading.depth = CODE_DEPTH_MAX - 1;
 	part.kind = CODE_SPIRV;
-	cr_assert_eq(code_read_inside(&reading, "sm", 2, &part, NULL, 0), 0);
+	cr_assert_eq(code_read_inside(&reading, "sm", 2, &part), 0);
 	cr_expect_str_eq(contents.error, "in part sm: it does not begin as spirv does");
 }
 
@@ -209,4 +198,70 @@ Test(code_object, text)
 	cr_expect_not(code_is_text("\x7f"
 				   "ELF",
 				   4));
+}
+
+static struct made neff(__u64 header, __u64 archive, unsigned int magic)
+{
+	struct made made = { .size = 1024 + 100 };
+
+	made_set(&made, 8, header, 8);
+	made_set(&made, 16, archive, 8);
+	made_set(&made, 1024, magic, 2);
+	return made;
+}
+
+static void expect_kind(const struct made *made, enum code_kind kind)
+{
+	code_contents_free(&contents);
+	contents = made_contents(made, made->size, CODE_UNKNOWN);
+	cr_expect_eq(contents.kind, kind);
+	cr_expect_eq(contents.part_count + contents.function_count, 0);
+	cr_expect_null(contents.error);
+}
+
+Test(code_object, neff)
+{
+	static const struct {
+		__u64 header, archive;
+		unsigned int magic;
+		bool is_neff;
+		int own; /* size, or error */
+	} cases[] = {
+		{ 1024, 100, 0x8b1f, true, 1124 },
+		{ 1024, 100, 0, true, -ENODATA },     /* of so many bytes by its header */
+		{ 1024, 5000, 0x8b1f, true, -EFBIG }, /* cut off */
+		{ 1024, ~0ull - 1024, 0x8b1f, true, -EFBIG },
+		{ 1024, ~0ull - 1023, 0x8b1f, false, -ENODATA }, /* its size would be 0 */
+		{ 1024, 0, 0x8b1f, false, -ENODATA },
+		{ 1024, 99, 0, false, -ENODATA },
+		{ 1023, 100, 0x8b1f, false, -ENODATA },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct made made = neff(cases[i].header, cases[i].archive, cases[i].magic);
+		__u64 size = 0;
+		int error = made_own_size(&made, 2048, &size);
+
+		expect_kind(&made, cases[i].is_neff ? CODE_NEFF : CODE_UNKNOWN);
+		cr_expect_eq(error ?: (int)size, cases[i].own, "%zu: %d, %llu", i, error, size);
+		made_check_cut(&made, CODE_NEFF, 0, 1026);
+	}
+}
+
+Test(code_object, qpc)
+{
+	struct made made = { .size = 100 };
+	__u64 size;
+
+	made_set(&made, 0, 0x00a1cd7c, 4);
+	made_set(&made, 8, 100, 8);
+	expect_kind(&made, CODE_QPC);
+	cr_expect_eq(made_own_size(&made, 100, &size), 0);
+	cr_expect_eq(size, 100);
+	cr_expect_eq(made_own_size(&made, 99, &size), -EFBIG);
+	made_set(&made, 8, 39, 8);
+	cr_expect_eq(made_own_size(&made, 100, &size), -EBADMSG);
+	made_set(&made, 0, 0, 1);
+	cr_expect_eq(made_own_size(&made, 100, &size), -ENODATA);
+	made_expect_error(&made, CODE_QPC, "does not begin as qpc does");
 }

@@ -110,7 +110,7 @@ Test(report_merge_event, numbers_of_ours)
 
 Test(report_merge_event, numbers_of_others)
 {
-	static const __u32 devices[] = { 0, 7 };
+	__u32 devices[] = { 0, 7 };
 	struct merge_numbers numbers = { .space = 2, .devices = devices, .device_count = 2 };
 
 	expect("{\"ph\":\"X\",\"pid\":7,\"tid\":20,\"ts\":1}", &numbers,

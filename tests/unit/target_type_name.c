@@ -384,6 +384,23 @@ Test(target_type_name, readings_in_another_context_end_soon)
 	expect_refused_soon(strdup(name));
 }
 
+/* Other readers need twice the time for each repetition: conversion operators, substitutions in an expansion that has no pack. */
+Test(target_type_name, what_others_never_end)
+{
+	static const char digits[] = "23456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	char name[1024] = "Z1fIJEEvDp1CI1BIiiE", text[TEXT_MAX];
+	double begin = seconds();
+	size_t length = strlen(name);
+
+	/* S1_ is B, S2_ is B<int, int>, S3_ is B<S2_, S2_>, ... */
+	for (const char *digit = digits; *digit; digit++)
+		length += snprintf(name + length, sizeof(name) - length, "S1_IS%c_S%c_E", *digit, *digit);
+	snprintf(name + length, sizeof(name) - length, "EE1D");
+	cr_expect_eq(type_name_read(name, text, sizeof(text)), -ENOTSUP);
+	cr_expect_lt(seconds() - begin, SECONDS_MAX);
+	expect_refused_soon(repeated("ZN1A", "cvT_I", 100, "iEvE1D"));
+}
+
 Test(target_type_name, counts_are_bounded)
 {
 	expect_refused_soon(repeated("1AI", "i", 300, "E"));

@@ -143,7 +143,7 @@ static const struct command_line line = {
 		"  sudo xputrace codeobj -p $(pidof server) --snapshot --mode symbols\n"
 		"  sudo xputrace codeobj -o kernels -- python3 infer.py\n"
 		"  xputrace codeobj show kernels --functions\n"
-		"  xputrace codeobj show model.neff\n\n"
+		"  xputrace codeobj show kernels.hsaco\n\n"
 		"exit status: 0 recorded, 1 failed (also when the output could not be written), 2 wrong usage",
 };
 

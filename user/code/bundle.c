@@ -60,7 +60,7 @@ static int read_compressed(struct code_reading *reading)
 static int read_entry(struct code_reading *reading, const char *name, size_t length, const struct code_part *part)
 {
 	/* The host has no object of its own most of the time. */
-	return part->size ? code_read_inside(reading, name, length, part, NULL, 0) :
+	return part->size ? code_read_inside(reading, name, length, part) :
 			    code_add_part(reading->contents, name, length, part);
 }
 

@@ -6,17 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "code/readers.h"
 
 #define ERROR_MAX 256 /* bytes, with the terminator */
-
-/* Room for one element more. Grows by doubling: count is the only thing to know. */
-static void *room(void *array, size_t count, size_t element)
-{
-	if (count & (count - 1))
-		return array;
-	return reallocarray(array, count ? 2 * count : 1, element);
-}
 
 static char *copy(const char *name, size_t length)
 {
@@ -33,17 +26,15 @@ static char *copy(const char *name, size_t length)
 int code_add_function(struct code_contents *contents, const char *name, size_t length,
 		      const struct code_function *function)
 {
-	struct code_function *functions, *added;
+	struct code_function *added;
 
 	if (contents->function_count == CODE_FUNCTIONS_MAX) {
 		contents->functions_left_out++;
 		return 0;
 	}
-	functions = room(contents->functions, contents->function_count, sizeof(*functions));
-	if (!functions)
+	if (vec_reserve(contents->functions, contents->function_count))
 		return -ENOMEM;
-	contents->functions = functions;
-	added = &functions[contents->function_count];
+	added = &contents->functions[contents->function_count];
 	*added = *function;
 	added->name = copy(name, length);
 	if (!added->name)
@@ -54,17 +45,15 @@ int code_add_function(struct code_contents *contents, const char *name, size_t l
 
 int code_add_part(struct code_contents *contents, const char *name, size_t length, const struct code_part *part)
 {
-	struct code_part *parts, *added;
+	struct code_part *added;
 
 	if (contents->part_count == CODE_PARTS_MAX) {
 		contents->parts_left_out++;
 		return 0;
 	}
-	parts = room(contents->parts, contents->part_count, sizeof(*parts));
-	if (!parts)
+	if (vec_reserve(contents->parts, contents->part_count))
 		return -ENOMEM;
-	contents->parts = parts;
-	added = &parts[contents->part_count];
+	added = &contents->parts[contents->part_count];
 	*added = *part;
 	added->name = copy(name, length);
 	if (!added->name)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "code/elf_view.h"
 #include "code/readers.h"
 
@@ -146,21 +147,12 @@ static int each_symbol(struct reader *reader,
 static int add_kernel(struct reader *reader, const struct elf_symbol_entry *symbol, struct slice name)
 {
 	const size_t suffix = strlen(DESCRIPTOR_SUFFIX);
-	size_t count = reader->kernel_count;
 
 	if (symbol->type != STT_OBJECT || symbol->size != DESCRIPTOR_SIZE || name.length <= suffix ||
 	    memcmp(name.bytes + name.length - suffix, DESCRIPTOR_SUFFIX, suffix) != 0)
 		return 0;
-	if (!(count & (count - 1))) {
-		struct slice *more = reallocarray(reader->kernels, count ? 2 * count : 1, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		reader->kernels = more;
-	}
 	name.length -= suffix;
-	reader->kernels[reader->kernel_count++] = name;
-	return 0;
+	return vec_push(reader->kernels, reader->kernel_count, name);
 }
 
 static int compare_slices(const void *left, const void *right)

@@ -45,7 +45,7 @@ static int read_entry(struct code_reading *reading, const unsigned char *entry, 
 	int length = snprintf(target, sizeof(target), "sm_%u%s", code_u32(entry + 0x1c), suffix(flags));
 
 	if (!(flags & COMPRESSED))
-		return code_read_inside(reading, target, length, &part, NULL, 0);
+		return code_read_inside(reading, target, length, &part);
 	if (packed && packed < size)
 		part.size = packed; /* the rest is padding */
 	return code_add_part(reading->contents, target, length, &part);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 #define BLOCK_BYTES (64 << 10)
 
 struct code_list_block {
@@ -82,17 +84,11 @@ char *code_list_text(struct code_list *list, const char *bytes, size_t length)
 
 struct xpt_codeobj *code_list_add(struct code_list *list)
 {
-	size_t capacity = list->capacity ? 2 * list->capacity : 64;
-	struct xpt_codeobj *object, **objects;
+	struct xpt_codeobj *object;
 
-	if (list->list.count == list->capacity) {
-		objects = realloc(list->objects, capacity * sizeof(struct xpt_codeobj *));
-		if (!objects)
-			return NULL;
-		list->objects = objects;
-		list->capacity = capacity;
-		list->list.objects = (const struct xpt_codeobj *const *)objects;
-	}
+	if (vec_reserve(list->objects, list->list.count))
+		return NULL;
+	list->list.objects = (const struct xpt_codeobj *const *)list->objects;
 	object = code_list_room(list, 1, sizeof(*object));
 	if (!object)
 		return NULL;

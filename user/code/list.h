@@ -13,8 +13,7 @@ struct code_list {
 	struct xpt_codeobj_list list; /* what is given away */
 	struct xpt_codeobj **objects; /* the same as list.objects */
 	struct code_list_block *blocks;
-	size_t capacity; /* of objects */
-	size_t room;	 /* bytes that may still be taken */
+	size_t room; /* bytes that may still be taken */
 };
 
 /* limit: bytes that it may take in all. NULL: no memory. */

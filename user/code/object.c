@@ -22,9 +22,71 @@ static const struct magic {
 	{ "\x07\x23\x02\x03", 4, CODE_SPIRV }, /* big-endian */
 	{ "BC\xc0\xde", 4, CODE_BITCODE },
 	{ "\xde\xc0\x17\x0b", 4, CODE_BITCODE }, /* in its wrapper */
+	{ "\x7c\xcd\xa1\x00", 4, CODE_QPC },
 	{ "GGUF", 4, CODE_GGUF },
 	{ "ML\xefR", 4, CODE_MLIR },
 };
+
+/* ---- formats whose layout is not published: their kind and their size only ---- */
+
+/* NEFF: a header with its own size and that of the archive behind it, which gzip usually has made. */
+#define NEFF_HEADER 1024
+#define NEFF_HEADER_SIZE_AT 8	/* u64 */
+#define NEFF_ARCHIVE_SIZE_AT 16 /* u64 */
+#define GZIP_MAGIC 0x8b1f
+/* QPC: its magic number, then the size of all. */
+#define QPC_MAGIC 0x00a1cd7cu
+#define QPC_HEADER 40
+#define QPC_SIZE_AT 8 /* u64 */
+
+static bool is_neff_header(const unsigned char *header)
+{
+	__u64 archive = code_u64(header + NEFF_ARCHIVE_SIZE_AT);
+
+	return code_u64(header + NEFF_HEADER_SIZE_AT) == NEFF_HEADER && archive && archive <= ~0ull - NEFF_HEADER;
+}
+
+static bool is_neff(const unsigned char *bytes, size_t size)
+{
+	return size >= NEFF_HEADER + 2 && is_neff_header(bytes) &&
+	       (code_u16(bytes + NEFF_HEADER) == GZIP_MAGIC ||
+		code_u64(bytes + NEFF_ARCHIVE_SIZE_AT) == size - NEFF_HEADER);
+}
+
+/* It has no magic number: what cannot be read is no NEFF either. */
+static int neff_size(code_read_fn read, void *context, __u64 limit, __u64 *size)
+{
+	unsigned char header[NEFF_ARCHIVE_SIZE_AT + 8], archive[2];
+	__u64 own;
+
+	if (read(context, 0, header, sizeof(header)) || !is_neff_header(header) ||
+	    read(context, NEFF_HEADER, archive, sizeof(archive)) || code_u16(archive) != GZIP_MAGIC)
+		return -ENODATA;
+	own = NEFF_HEADER + code_u64(header + NEFF_ARCHIVE_SIZE_AT);
+	if (own > limit)
+		return -EFBIG;
+	*size = own;
+	return 0;
+}
+
+static int qpc_size(code_read_fn read, void *context, __u64 limit, __u64 *size)
+{
+	unsigned char header[QPC_SIZE_AT + 8];
+	int error = read(context, 0, header, 4);
+	__u64 own;
+
+	if (!error)
+		error = code_u32(header) == QPC_MAGIC ? read(context, 0, header, sizeof(header)) : -ENODATA;
+	if (error)
+		return error;
+	own = code_u64(header + QPC_SIZE_AT);
+	if (own < QPC_HEADER)
+		return -EBADMSG;
+	if (own > limit)
+		return -EFBIG;
+	*size = own;
+	return 0;
+}
 
 /*
  * What is known of a kind. is: told by more than a magic number. read: NULL where there is nothing to be found inside.
@@ -43,8 +105,8 @@ static const struct format {
 	[CODE_PTX] = { .is = code_is_ptx, .read = code_read_ptx },
 	[CODE_SPIRV] = { .read = code_read_spirv },
 	[CODE_OPENCL] = { .read = code_read_opencl },
-	[CODE_NEFF] = { .is = code_is_neff, .read = code_read_neff, .size = code_neff_size },
-	[CODE_QPC] = { .is = code_is_qpc, .read = code_read_qpc, .size = code_qpc_size },
+	[CODE_NEFF] = { .is = is_neff, .size = neff_size },
+	[CODE_QPC] = { .size = qpc_size },
 	[CODE_ONNX] = { .read = code_read_onnx },
 	[CODE_GGUF] = { .read = code_read_gguf },
 };
@@ -129,23 +191,21 @@ int code_read(const void *bytes, size_t size, enum code_kind hint, struct code_c
 	return 0;
 }
 
-/* Adds what an object inside of outer has. base: where it lies there; placed: its offsets can be told there. */
-static int take(struct code_contents *outer, const struct code_contents *inner, __u64 base, bool placed)
+/* Adds what an object inside of outer has. base: where it lies there. */
+static int take(struct code_contents *outer, const struct code_contents *inner, __u64 base)
 {
 	int error = 0;
 
 	for (size_t i = 0; i < inner->function_count && !error; i++) {
 		struct code_function function = inner->functions[i];
 
-		function.offset = function.offset && placed ? base + function.offset : 0;
+		function.offset = function.offset ? base + function.offset : 0;
 		error = code_add_function(outer, function.name, strlen(function.name), &function);
 	}
 	for (size_t i = 0; i < inner->part_count && !error; i++) {
 		struct code_part part = inner->parts[i];
 
-		if (!part.external && !placed)
-			part.offset = part.size = 0;
-		else if (!part.external && part.offset)
+		if (!part.external && part.offset)
 			part.offset += base;
 		error = code_add_part(outer, part.name, strlen(part.name), &part);
 	}
@@ -154,43 +214,37 @@ static int take(struct code_contents *outer, const struct code_contents *inner, 
 	return error;
 }
 
-int code_read_inside(struct code_reading *outer, const char *name, size_t length, const struct code_part *part,
-		     const void *unpacked, size_t unpacked_size)
+int code_read_inside(struct code_reading *outer, const char *name, size_t length, const struct code_part *part)
 {
 	struct code_contents inner = { 0 };
-	__u64 unpacked_inside = room_inside(unpacked_size);
-	struct code_reading reading = { .bytes = unpacked, .size = unpacked_size, .contents = &inner };
+	struct code_reading reading = {
+		.size = part->size, .depth = outer->depth + 1, .inside = outer->inside, .contents = &inner
+	};
 	struct code_part added = *part;
-	int error = 0;
+	int error;
 
 	if (!code_inside(part->offset, part->size, outer->size)) {
 		code_set_error(outer->contents, "part %zu lies behind the end", outer->contents->part_count);
 		return 0;
 	}
-	reading.depth = outer->depth + 1;
-	reading.inside = unpacked ? &unpacked_inside : outer->inside;
-	if (!unpacked) {
-		reading.bytes = outer->bytes + part->offset;
-		reading.size = part->size;
-	}
+	reading.bytes = outer->bytes + part->offset;
 	if (outer->contents->part_count == CODE_PARTS_MAX)
 		return code_add_part(outer->contents, name, length, part);
 	if (reading.depth > CODE_DEPTH_MAX) {
 		code_set_error(outer->contents, "objects are nested too deep");
 		return code_add_part(outer->contents, name, length, part);
 	}
-	if (!unpacked && reading.size > *outer->inside) {
+	if (reading.size > *outer->inside) {
 		code_set_error(outer->contents, "parts overlap");
 		return code_add_part(outer->contents, name, length, part);
 	}
-	if (!unpacked)
-		*outer->inside -= reading.size;
+	*outer->inside -= reading.size;
 	error = read_object(&reading, part->kind);
 	added.kind = inner.kind;
 	if (!error)
 		error = code_add_part(outer->contents, name, length, &added);
 	if (!error)
-		error = take(outer->contents, &inner, part->offset, !unpacked);
+		error = take(outer->contents, &inner, part->offset);
 	if (!error && inner.error)
 		code_set_error(outer->contents, "in part %.*s: %s", (int)(length > 64 ? 64 : length), name,
 			       inner.error);

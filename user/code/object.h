@@ -23,8 +23,8 @@ enum code_kind {
 	CODE_SPIRV = 7,
 	CODE_BITCODE = 8, /* LLVM */
 	CODE_OPENCL = 9,  /* source text */
-	CODE_NEFF = 10,	  /* AWS Neuron */
-	CODE_QPC = 11,	  /* Qualcomm Cloud AI */
+	CODE_NEFF = 10,	  /* AWS Neuron; its layout is not published: nothing in it is read */
+	CODE_QPC = 11,	  /* Qualcomm Cloud AI; the same */
 	CODE_ONNX = 12,
 	CODE_GGUF = 13,
 	CODE_HLO = 14,	/* XLA: a serialized HloModuleProto */
@@ -47,19 +47,19 @@ struct code_function {
 	bool kernel;   /* may be launched by the host */
 };
 
-/* An object inside a container, an entry of an archive, a file that belongs to it. */
+/* An object inside a container, a file that belongs to it. */
 struct code_part {
-	char *name; /* target ("hipv4-amdgcn-amd-amdhsa--gfx90a", "sm_80"), path in an archive, or path of the file */
+	char *name; /* target ("hipv4-amdgcn-amd-amdhsa--gfx90a", "sm_80"), or path of the file */
 	enum code_kind kind;
 	bool external; /* a file of its own; offset and size are then in that, size 0 is up to its end */
-	__u64 offset; /* 0: it has no place, since it is packed together with others; size is then what it unpacks to */
+	__u64 offset;
 	__u64 size;
 };
 
 struct code_contents {
 	enum code_kind kind;
 	char *machine; /* "x86_64", "gfx90a", "sm_80", "64-bit"; NULL: not told */
-	char *name;    /* what it calls itself (NEFF, ONNX graph); NULL */
+	char *name;    /* what it calls itself (ONNX graph, GGUF model); NULL */
 	char *error;   /* why it was not read to its end: "section 3 lies behind the end"; NULL: it was */
 	struct code_function *functions; /* in the order of offset, then name */
 	size_t function_count;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "code/readers.h"
 
 #define NESTING_MAX 64	   /* of messages */
@@ -162,12 +163,8 @@ static int end_tensor(struct walk *walk)
 		walk->left_out++;
 		return 0;
 	}
-	if (!(walk->count & (walk->count - 1))) {
-		external = reallocarray(walk->external, walk->count ? 2 * walk->count : 1, sizeof(*external));
-		if (!external)
-			return -ENOMEM;
-		walk->external = external;
-	}
+	if (vec_reserve(walk->external, walk->count))
+		return -ENOMEM;
 	external = &walk->external[walk->count];
 	external->location = tensor->location;
 	external->offset = number(&tensor->offset);

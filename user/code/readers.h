@@ -24,22 +24,16 @@ int code_read_spirv(struct code_reading *reading);
 int code_read_opencl(struct code_reading *reading);
 int code_read_fatbin(struct code_reading *reading);
 int code_read_bundle(struct code_reading *reading);
-int code_read_neff(struct code_reading *reading);
-int code_read_qpc(struct code_reading *reading);
 int code_read_onnx(struct code_reading *reading);
 int code_read_gguf(struct code_reading *reading);
 
-/* Is it one? By a magic number, or where there is none by what cannot be otherwise. */
+/* Is it one? For a kind that has no magic number. */
 bool code_is_ptx(const unsigned char *bytes, size_t size);
-bool code_is_qpc(const unsigned char *bytes, size_t size);
-bool code_is_neff(const unsigned char *bytes, size_t size);
 
 /* The size that its header says, as code_own_size(). -ENODATA: by its magic number, read first, it is another kind. */
 int code_elf_size(code_read_fn read, void *context, __u64 limit, __u64 *size);
 int code_fatbin_size(code_read_fn read, void *context, __u64 limit, __u64 *size);
 int code_bundle_size(code_read_fn read, void *context, __u64 limit, __u64 *size);
-int code_neff_size(code_read_fn read, void *context, __u64 limit, __u64 *size);
-int code_qpc_size(code_read_fn read, void *context, __u64 limit, __u64 *size);
 
 /* Add to contents; counted as left out beyond the limits. name: length bytes, copied. 0 or -ENOMEM. */
 int code_add_function(struct code_contents *contents, const char *name, size_t length,
@@ -47,12 +41,9 @@ int code_add_function(struct code_contents *contents, const char *name, size_t l
 int code_add_part(struct code_contents *contents, const char *name, size_t length, const struct code_part *part);
 /*
  * Adds the part, which must lie inside outer, and reads it: its kind is what its bytes tell, else part->kind, and its
- * functions and parts are added with their offsets in outer. unpacked: the bytes, where they do not stand in outer as they
- * are (compressed): then nothing in it has a place, only the part does; NULL: those at part->offset. What is wrong with it
- * is the error of outer. 0 or -ENOMEM.
+ * functions and parts are added with their offsets in outer. What is wrong with it is the error of outer. 0 or -ENOMEM.
  */
-int code_read_inside(struct code_reading *outer, const char *name, size_t length, const struct code_part *part,
-		     const void *unpacked, size_t unpacked_size);
+int code_read_inside(struct code_reading *outer, const char *name, size_t length, const struct code_part *part);
 /* Sets the error unless there is one. */
 void code_set_error(struct code_contents *contents, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "code/readers.h"
 
 /* Numbers of the SPIR-V specification. */
@@ -35,19 +36,6 @@ static __u32 word_at(const struct module *module, size_t index)
 	__u32 word = code_u32(module->reading->bytes + 4 * index);
 
 	return module->big_endian ? __builtin_bswap32(word) : word;
-}
-
-static int add_id(struct ids *ids, __u32 id)
-{
-	if (!(ids->count & (ids->count - 1))) {
-		__u32 *more = reallocarray(ids->ids, ids->count ? 2 * ids->count : 1, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		ids->ids = more;
-	}
-	ids->ids[ids->count++] = id;
-	return 0;
 }
 
 static int compare_ids(const void *left, const void *right)
@@ -128,9 +116,9 @@ static int note_ids(struct module *module, struct ids *functions, struct ids *en
 {
 	switch (word_at(module, index) & 0xffff) {
 	case OP_FUNCTION:
-		return count > 2 ? add_id(functions, word_at(module, index + 2)) : 0;
+		return count > 2 ? vec_push(functions->ids, functions->count, word_at(module, index + 2)) : 0;
 	case OP_ENTRY_POINT:
-		return count > 3 ? add_id(entries, word_at(module, index + 2)) : 0;
+		return count > 3 ? vec_push(entries->ids, entries->count, word_at(module, index + 2)) : 0;
 	case OP_MEMORY_MODEL:
 		return count > 1 ? set_machine(module, word_at(module, index + 1)) : 0;
 	default:

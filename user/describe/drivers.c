@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "describe/builtin.h"
 #include "describe/reader.h"
 
@@ -35,7 +36,6 @@ static int add(struct builder *builder, struct driver *driver, bool from_user)
 {
 	struct drivers *drivers = builder->drivers;
 	ssize_t found = find(drivers, driver->name);
-	struct driver **grown;
 
 	if (found >= 0 && (!from_user || builder->from_user & 1ull << found)) {
 		log_error(builder->log, "%s: driver: '%s' is already described by %s", driver->file, driver->name,
@@ -55,13 +55,11 @@ static int add(struct builder *builder, struct driver *driver, bool from_user)
 		driver_free(driver);
 		return -E2BIG;
 	}
-	grown = reallocarray(drivers->items, drivers->count + 1, sizeof(*grown));
-	if (!grown) {
+	if (vec_reserve(drivers->items, drivers->count)) {
 		driver_free(driver);
 		return -ENOMEM;
 	}
 	builder->from_user |= (__u64)from_user << drivers->count;
-	drivers->items = grown;
 	drivers->items[drivers->count++] = driver;
 	return 0;
 }

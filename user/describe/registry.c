@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "describe/builtin.h"
 #include "describe/function_regions.h"
 #include "describe/reader.h"
@@ -37,7 +38,6 @@ static int add(struct builder *builder, struct description *description, bool fr
 {
 	struct registry *registry = builder->registry;
 	ssize_t found = find(registry, description->name);
-	struct description **grown;
 
 	if (found >= 0 && (!from_user || builder->from_user & 1ull << found)) {
 		log_error(builder->log, "%s: runtime: '%s' is already described by %s", description->file,
@@ -58,13 +58,11 @@ static int add(struct builder *builder, struct description *description, bool fr
 		description_free(description);
 		return -E2BIG;
 	}
-	grown = reallocarray(registry->runtimes, registry->runtime_count + 1, sizeof(*grown));
-	if (!grown) {
+	if (vec_reserve(registry->runtimes, registry->runtime_count)) {
 		description_free(description);
 		return -ENOMEM;
 	}
 	builder->from_user |= (__u64)from_user << registry->runtime_count;
-	registry->runtimes = grown;
 	registry->runtimes[registry->runtime_count++] = description;
 	return 0;
 }

@@ -8,11 +8,10 @@
 
 #include <stdbool.h>
 
-#include "model/link.h"
-#include "model/map.h"
-#include "model/nesting.h"
-
+#include "base/hashmap.h"
+#include "base/link.h"
 #include "bpf/wire.h"
+#include "model/nesting.h"
 
 #define COVERAGES_MAX 4096 /* inferences under way at once; the oldest makes room */
 

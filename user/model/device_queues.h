@@ -6,8 +6,8 @@
 #ifndef XPT_MODEL_DEVICE_QUEUES_H
 #define XPT_MODEL_DEVICE_QUEUES_H
 
-#include "model/link.h"
-#include "model/map.h"
+#include "base/hashmap.h"
+#include "base/link.h"
 #include "model/sinks.h"
 
 /* A share of a time in 2^-32 ns. */

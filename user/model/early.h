@@ -5,9 +5,9 @@
 #ifndef XPT_MODEL_EARLY_H
 #define XPT_MODEL_EARLY_H
 
+#include "base/hashmap.h"
+#include "base/link.h"
 #include "model/event.h"
-#include "model/link.h"
-#include "model/map.h"
 
 /* How something that was enqueued has ended. */
 struct wait_end {

@@ -3,9 +3,9 @@
 #ifndef XPT_MODEL_JOB_H
 #define XPT_MODEL_JOB_H
 
+#include "base/link.h"
 #include "model/device_queues.h"
 #include "model/traced_drivers.h"
-#include "model/link.h"
 #include "model/programs.h"
 #include "model/steps.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/link.h"
+#include "base/link.h"
 
 struct given_name {
 	struct map_node node;

@@ -3,7 +3,7 @@
 #ifndef XPT_MODEL_NAMES_H
 #define XPT_MODEL_NAMES_H
 
-#include "model/map.h"
+#include "base/hashmap.h"
 
 #define NAMES_MAX 4096
 

@@ -9,8 +9,8 @@
 
 #include <stdbool.h>
 
-#include "model/link.h"
-#include "model/map.h"
+#include "base/hashmap.h"
+#include "base/link.h"
 
 #define NESTING_THREADS_MAX 4096 /* the one that came first makes room */
 

@@ -3,8 +3,8 @@
 #ifndef XPT_MODEL_OPERATOR_CLASSES_H
 #define XPT_MODEL_OPERATOR_CLASSES_H
 
-#include "model/link.h"
-#include "model/map.h"
+#include "base/hashmap.h"
+#include "base/link.h"
 #include "model/processes.h"
 
 #define OPERATOR_CLASS_NAME_MAX 1024 /* bytes kept of a name */

@@ -3,8 +3,8 @@
 #ifndef XPT_MODEL_PROCESSES_H
 #define XPT_MODEL_PROCESSES_H
 
-#include "model/link.h"
-#include "model/map.h"
+#include "base/hashmap.h"
+#include "base/link.h"
 #include "model/pace.h"
 #include "model/sinks.h"
 

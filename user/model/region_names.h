@@ -3,9 +3,8 @@
 #ifndef XPT_MODEL_REGION_NAMES_H
 #define XPT_MODEL_REGION_NAMES_H
 
-#include "model/link.h"
-#include "model/map.h"
-
+#include "base/hashmap.h"
+#include "base/link.h"
 #include "bpf/wire.h"
 
 #define REGION_NAMES_MAX 65536 /* known at once, of all processes; the oldest makes room */

@@ -3,9 +3,8 @@
 #ifndef XPT_MODEL_STRINGS_H
 #define XPT_MODEL_STRINGS_H
 
-#include "model/link.h"
-#include "model/map.h"
-
+#include "base/hashmap.h"
+#include "base/link.h"
 #include "bpf/wire.h"
 
 #define STRINGS_MAX 4096 /* waiting at once; the oldest makes room */

@@ -3,9 +3,9 @@
 #ifndef XPT_PROFILE_CATALOGUE_H
 #define XPT_PROFILE_CATALOGUE_H
 
+#include "base/hashmap.h"
+#include "base/link.h"
 #include "model/event.h"
-#include "model/link.h"
-#include "model/map.h"
 
 /* Released programs are kept so long, as their last counts come later, and at most so many. */
 #define CATALOGUE_RELEASED_KEPT 1000000000ull

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 struct choice {
 	struct xpt_program_choice choice; /* the name is owned */
 	bool added;			  /* else removed */
@@ -96,21 +98,6 @@ void choices_forget(struct choices *choices, const struct xpt_program_choice *ch
 	choices->count--;
 }
 
-static int choices_reserve(struct choices *choices)
-{
-	size_t room = choices->room ? choices->room * 2 : 8;
-	struct choice *all;
-
-	if (choices->count < choices->room)
-		return 0;
-	all = realloc(choices->all, room * sizeof(*all));
-	if (!all)
-		return -ENOMEM;
-	choices->all = all;
-	choices->room = room;
-	return 0;
-}
-
 int choices_say(struct choices *choices, const struct xpt_program_choice *choice, bool added)
 {
 	struct xpt_program_choice copy = *choice;
@@ -120,7 +107,7 @@ int choices_say(struct choices *choices, const struct xpt_program_choice *choice
 	if (choices->count >= XPT_CHOICES_MAX && !choices_find(choices, choice))
 		return -ENOSPC;
 	copy.name = choice->name ? strdup(choice->name) : NULL;
-	if ((choice->name && !copy.name) || choices_reserve(choices)) {
+	if ((choice->name && !copy.name) || vec_reserve(choices->all, choices->count)) {
 		free((char *)copy.name);
 		return -ENOMEM;
 	}

@@ -13,7 +13,7 @@ struct choice;
 
 struct choices {
 	struct choice *all; /* oldest first */
-	size_t count, room;
+	size_t count;
 	size_t added; /* of count */
 };
 

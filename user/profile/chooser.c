@@ -6,8 +6,9 @@
 #include <string.h>
 #include <xputrace/stream.h>
 
-#include "model/link.h"
-#include "model/map.h"
+#include "base/hashmap.h"
+#include "base/link.h"
+#include "base/vec.h"
 #include "profile/choices.h"
 #include "profile/expression.h"
 
@@ -30,7 +31,7 @@ struct verdict {
 struct chooser {
 	struct chooser_options options;
 	struct wanted *all;
-	size_t count, room;
+	size_t count;
 	struct map verdicts;
 	struct link known;
 	bool limit_said;
@@ -79,19 +80,12 @@ void chooser_free(struct chooser *chooser)
 /* Takes over the expression in any case. */
 static int wanted_add(struct chooser *chooser, const struct xpt_program_choice *choice, struct expression *expression)
 {
-	size_t room = chooser->room ? chooser->room * 2 : 8;
 	struct wanted wanted = { .choice = *choice, .expression = expression };
-	struct wanted *all = chooser->all;
 	int error = chooser->count >= XPT_CHOICES_MAX ? -ENOSPC : 0;
 
-	if (!error && chooser->count == chooser->room) {
-		all = realloc(chooser->all, room * sizeof(*all));
-		error = all ? 0 : -ENOMEM;
-	}
+	if (!error)
+		error = vec_reserve(chooser->all, chooser->count);
 	if (!error) {
-		if (chooser->count == chooser->room)
-			chooser->room = room;
-		chooser->all = all;
 		wanted.choice.name = choice->name ? strdup(choice->name) : NULL;
 		error = choice->name && !wanted.choice.name ? -ENOMEM : 0;
 	}

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/link.h"
-#include "model/map.h"
+#include "base/hashmap.h"
+#include "base/link.h"
 
 #define BLOCK 1000	  /* inferences that memory is taken for at once */
 #define NO_CORE INT32_MIN /* it is not told */

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/link.h"
-#include "model/map.h"
+#include "base/hashmap.h"
+#include "base/link.h"
 #include "profile/trace_calls.h"
 #include "profile/trace_held.h"
 #include "profile/trace_text.h"

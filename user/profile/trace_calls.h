@@ -3,9 +3,9 @@
 #ifndef XPT_PROFILE_TRACE_CALLS_H
 #define XPT_PROFILE_TRACE_CALLS_H
 
+#include "base/hashmap.h"
+#include "base/link.h"
 #include "model/event.h"
-#include "model/link.h"
-#include "model/map.h"
 
 #define TRACE_CALLS_MAX 16384 /* the oldest makes room */
 

@@ -3,8 +3,8 @@
 #ifndef XPT_PROFILE_TRACE_HELD_H
 #define XPT_PROFILE_TRACE_HELD_H
 
+#include "base/link.h"
 #include "model/event.h"
-#include "model/link.h"
 
 struct thread;
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/link.h"
-#include "model/map.h"
+#include "base/hashmap.h"
+#include "base/link.h"
 #include "report/chrome_events.h"
 #include "report/chrome_metadata.h"
 #include "report/latency.h"

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hashmap.h"
+#include "base/link.h"
 #include "base/text.h"
-#include "model/link.h"
-#include "model/map.h"
 #include "profile/trigger_text.h"
 #include "profile/trigger_window.h"
 

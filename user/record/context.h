@@ -7,10 +7,10 @@
 #ifndef XPT_RECORD_CONTEXT_H
 #define XPT_RECORD_CONTEXT_H
 
+#include "base/hashmap.h"
+#include "base/link.h"
 #include "base/text.h"
 #include "bpf/wire.h"
-#include "model/link.h"
-#include "model/map.h"
 
 /* Entries of processes; beyond, those that were told longest ago go, what processes themselves are last. */
 #define CONTEXT_MAX 65536

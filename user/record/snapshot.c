@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/link.h"
-#include "model/map.h"
+#include "base/hashmap.h"
+#include "base/link.h"
 #include "record/chunk.h"
 #include "record/past.h"
 

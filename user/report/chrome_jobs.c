@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/link.h"
 #include "describe/driver.h"
-#include "model/link.h"
 #include "report/chrome_lanes.h"
 #include "report/chrome_parts.h"
 #include "report/queue_points.h"

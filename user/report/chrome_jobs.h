@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/hashmap.h"
 #include "model/event.h"
-#include "model/map.h"
 #include "report/chrome_devices.h"
 
 struct chrome_events;

@@ -40,7 +40,7 @@ struct merge_numbers {
 	unsigned int space; /* inputs with another one have identifiers of their own; 0: they stay as they are */
 	bool ours;	    /* numbers from MERGE_SYNTHETIC on are of no process */
 	/* Of others: processes that are none but stand for a device. */
-	const __u32 *devices;
+	__u32 *devices;
 	size_t device_count;
 };
 

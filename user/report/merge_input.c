@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 #define SPAN_TIME_MAX (1ll << 60) /* ns: sums of four such times are in range */
 #define CLOCK_MAX (1ull << 62)	  /* ns */
 #define DEVICES_MAX 1024
@@ -12,7 +14,7 @@
 void merge_input_free(struct merge_input *input)
 {
 	merge_reader_close(input->reader);
-	free((__u32 *)input->numbers.devices);
+	free(input->numbers.devices);
 	free(input->boot);
 	free(input->calls.items);
 	free(input->runs.items);
@@ -29,20 +31,11 @@ static int add_span(struct merge_spans *spans, const struct merge_event *event)
 	if (!event->process_known || !event->thread_known || !event->timed || event->duration < 0 ||
 	    event->time <= -SPAN_TIME_MAX || event->time >= SPAN_TIME_MAX || end >= SPAN_TIME_MAX)
 		return 0;
-	if (spans->count == spans->capacity) {
-		size_t capacity = spans->capacity ? 2 * spans->capacity : 256;
-		struct merge_process_span *items = reallocarray(spans->items, capacity, sizeof(*items));
-
-		if (!items)
-			return -ENOMEM;
-		spans->items = items;
-		spans->capacity = capacity;
-	}
-	spans->items[spans->count++] = (struct merge_process_span){
-		.process = event->process,
-		.span = { event->thread, event->time, end },
-	};
-	return 0;
+	return vec_push(spans->items, spans->count,
+			(struct merge_process_span){
+				.process = event->process,
+				.span = { event->thread, event->time, end },
+			});
 }
 
 static bool is_true(struct json_part value)
@@ -68,18 +61,12 @@ static int add_device(struct merge_input *input, const struct merge_event *event
 {
 	struct json_part label = json_inside(json_member(event->arguments, "labels"));
 	struct merge_numbers *numbers = &input->numbers;
-	__u32 *devices;
 
 	if (!event->process_known || event->process >= 1u << MERGE_SPACE_BITS || label.length < 5 ||
 	    memcmp(label.text, "GPU ", 4) != 0 || merge_synthetic(numbers, event->process) ||
 	    numbers->device_count == DEVICES_MAX)
 		return 0;
-	devices = reallocarray((__u32 *)numbers->devices, numbers->device_count + 1, sizeof(*devices));
-	if (!devices)
-		return -ENOMEM;
-	devices[numbers->device_count++] = event->process;
-	numbers->devices = devices;
-	return 0;
+	return vec_push(numbers->devices, numbers->device_count, event->process);
 }
 
 static int survey_event(struct merge_input *input, const struct merge_item *item, struct merge_names *names,

@@ -21,7 +21,7 @@ struct merge_spans {
 		__u32 process;
 		struct merge_span span;
 	} * items;
-	size_t count, capacity;
+	size_t count;
 };
 
 struct merge_input {

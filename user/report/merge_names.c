@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 #define KIND_PROCESS_NAME 'p'
 
 static const struct {
@@ -61,18 +63,10 @@ int merge_names_add(struct merge_names *names, const struct merge_event *event, 
 		if (!key.name)
 			return -ENOMEM;
 	}
-	if (names->count == names->capacity) {
-		size_t capacity = names->capacity ? 2 * names->capacity : 64;
-		struct merge_name *items = reallocarray(names->items, capacity, sizeof(*items));
-
-		if (!items) {
-			free(key.name);
-			return -ENOMEM;
-		}
-		names->items = items;
-		names->capacity = capacity;
+	if (vec_push(names->items, names->count, key)) {
+		free(key.name);
+		return -ENOMEM;
 	}
-	names->items[names->count++] = key;
 	return 0;
 }
 

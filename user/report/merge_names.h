@@ -15,7 +15,7 @@ struct merge_name {
 
 struct merge_names {
 	struct merge_name *items;
-	size_t count, capacity;
+	size_t count;
 };
 
 enum merge_name_fate {

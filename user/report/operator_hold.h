@@ -3,10 +3,10 @@
 #ifndef XPT_REPORT_OPERATOR_HOLD_H
 #define XPT_REPORT_OPERATOR_HOLD_H
 
+#include "base/hashmap.h"
+#include "base/link.h"
 #include "base/text.h"
 #include "model/event.h"
-#include "model/link.h"
-#include "model/map.h"
 
 #define OPERATOR_HOLD_INFERENCES 4096
 #define OPERATOR_HOLD_BYTES (16u << 20)

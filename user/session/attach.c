@@ -650,7 +650,7 @@ static void explain_runtime(const struct attacher *attacher, const struct descri
 		const struct call_spec *spec = registry->specs[i];
 
 		if (registry->spec_runtime[i] != runtime || !wants(attacher, spec->wire.role) ||
-		    (spec->callback_of && !attacher->cost[i])) /* none was handed over */
+		    (spec->callback_of && !attacher->class[i])) /* none was handed over */
 			continue;
 		list_name(!attacher->class[i] ? &absent : calls[i] ? &called : &idle, spec->function);
 	}

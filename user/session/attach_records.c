@@ -168,8 +168,8 @@ static int attach_callback(struct attacher *attacher, pid_t tgid, const struct p
 		return -ENOMEM;
 	*placed = wanted;
 	attacher->figures.sites[site->class]++;
-	if (attacher->cost[spec] < site_class_cost(site->class))
-		attacher->cost[spec] = site_class_cost(site->class);
+	if (attacher->class[spec] < site->class)
+		attacher->class[spec] = site->class;
 	result = attach_sites(attacher, tgid, &pinned->mapped, pinned->file, placed, 1, false);
 	return result ? result : -ENXIO;
 }

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <xputrace/recording.h>
 
+#include "base/hashmap.h"
+#include "base/link.h"
 #include "base/log.h"
 #include "describe/registry.h"
 #include "kern/kern.h"
 #include "kern/mappings.h"
 #include "model/event.h"
-#include "model/link.h"
-#include "model/map.h"
 #include "session/attach.h"
 #include "session/command.h"
 #include "session/counter_side.h"

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 #define BASES_MAX 64	   /* direct bases of one class */
 #define FLAGS_MAX 3	   /* of a class with several: one comes twice, directly or by two ways */
 #define VIRTUAL_BASE 1	   /* in the low byte of a base's offset and flags */
@@ -34,14 +36,13 @@ struct type {
 struct finder {
 	struct elf_file *file;
 	struct word *words; /* sorted by value */
-	size_t word_count, word_room;
+	size_t word_count;
 	struct type *types; /* the base first; those derived from one stand behind it */
-	size_t type_count, type_room;
+	size_t type_count;
 	__u32 *buckets; /* index of a type + 1, by its address */
 	const unsigned int *slots;
 	size_t slot_count;
 	size_t base_count; /* of types: the base, once for each type information that it has */
-	size_t method_room;
 	struct classes *result;
 };
 
@@ -51,17 +52,7 @@ static int add_word(void *context, __u64 address, __u64 value)
 {
 	struct finder *finder = context;
 
-	if (finder->word_count == finder->word_room) {
-		size_t room = finder->word_room ? 2 * finder->word_room : 4096;
-		struct word *grown = realloc(finder->words, room * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		finder->words = grown;
-		finder->word_room = room;
-	}
-	finder->words[finder->word_count++] = (struct word){ value, address };
-	return 0;
+	return vec_push(finder->words, finder->word_count, (struct word){ value, address });
 }
 
 static int compare_words(const void *left, const void *right)
@@ -148,16 +139,8 @@ static int add_type(struct finder *finder, __u64 address, __s64 offset)
 		finder->result->left_out++;
 		return 0;
 	}
-	if (finder->type_count == finder->type_room) {
-		size_t room = finder->type_room ? 2 * finder->type_room : 256;
-		struct type *grown = realloc(finder->types, room * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		finder->types = grown;
-		finder->type_room = room;
-	}
-	finder->types[finder->type_count++] = (struct type){ address, offset };
+	if (vec_push(finder->types, finder->type_count, (struct type){ address, offset }))
+		return -ENOMEM;
 	finder->buckets[bucket] = (__u32)finder->type_count;
 	return 0;
 }
@@ -201,15 +184,8 @@ static int add_method(struct finder *finder, const char *name, __u64 table, unsi
 	struct classes *result = finder->result;
 	struct class_method *made;
 
-	if (result->method_count == finder->method_room) {
-		size_t room = finder->method_room ? 2 * finder->method_room : 256;
-		struct class_method *grown = realloc(result->methods, room * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		result->methods = grown;
-		finder->method_room = room;
-	}
+	if (vec_reserve(result->methods, result->method_count))
+		return -ENOMEM;
 	made = &result->methods[result->method_count];
 	*made = (struct class_method){ strdup(name), table, method, slot };
 	if (!made->class_name)

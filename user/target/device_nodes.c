@@ -11,6 +11,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/vec.h"
+
 /* The name of the driver is the last part of what the link in sysfs points to. */
 static bool is_bound(dev_t device, const char *driver)
 {
@@ -29,16 +31,13 @@ static bool is_bound(dev_t device, const char *driver)
 
 static int add(struct device_nodes *nodes, const char *path, dev_t device)
 {
-	struct device_node *grown;
 	char *copy;
 
 	for (size_t i = 0; i < nodes->count; i++)
 		if (nodes->items[i].device == device)
 			return 0;
-	grown = reallocarray(nodes->items, nodes->count + 1, sizeof(*grown));
-	if (!grown)
+	if (vec_reserve(nodes->items, nodes->count))
 		return -ENOMEM;
-	nodes->items = grown;
 	copy = strdup(path);
 	if (!copy)
 		return -ENOMEM;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "target/elf_internal.h"
 
 /* DWARF pointer encodings: low four bits the format, the next three what it is relative to */
@@ -206,30 +207,14 @@ static int bounds_from_frames(struct elf_file *file, __u64 address, __u64 *start
 	return address >= *start && address - *start < *size ? 0 : -ENOENT;
 }
 
-struct range_list {
-	struct elf_file *file;
-	size_t capacity;
-};
-
 static int add_range(void *context, const struct elf_symbol *symbol)
 {
-	struct range_list *list = context;
-	struct elf_file *file = list->file;
+	struct elf_file *file = context;
 
 	if (!symbol->size)
 		return 0;
-	if (file->range_count == list->capacity) {
-		size_t capacity = list->capacity ? 2 * list->capacity : 1024;
-		struct elf_function_range *grown = realloc(file->ranges, capacity * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		file->ranges = grown;
-		list->capacity = capacity;
-	}
-	file->ranges[file->range_count].start = symbol->address;
-	file->ranges[file->range_count++].size = symbol->size;
-	return 0;
+	return vec_push(file->ranges, file->range_count,
+			(struct elf_function_range){ .start = symbol->address, .size = symbol->size });
 }
 
 static int compare_ranges(const void *left, const void *right)
@@ -243,8 +228,7 @@ static int compare_ranges(const void *left, const void *right)
 
 static int load_ranges(struct elf_file *file)
 {
-	struct range_list list = { .file = file };
-	int error = elf_file_each_function(file, add_range, &list);
+	int error = elf_file_each_function(file, add_range, file);
 
 	file->ranges_loaded = true;
 	if (file->range_count)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "target/elf_internal.h"
 #include "target/elf_machine.h"
 
@@ -11,7 +12,6 @@
 
 struct loading {
 	struct elf_file *file;
-	size_t capacity;
 	Elf64_Sym *symbols; /* .dynsym */
 	size_t symbol_count;
 };
@@ -20,21 +20,10 @@ static int add(struct loading *loading, __u64 address, __u64 value)
 {
 	struct elf_file *file = loading->file;
 
-	if (file->relocation_count == loading->capacity) {
-		size_t capacity = loading->capacity ? 2 * loading->capacity : 4096;
-		struct elf_relocation *grown;
-
-		if (capacity > ELF_RELOCATION_MAX)
-			return -E2BIG;
-		grown = realloc(file->relocations, capacity * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		file->relocations = grown;
-		loading->capacity = capacity;
-	}
-	file->relocations[file->relocation_count].address = address;
-	file->relocations[file->relocation_count++].value = value;
-	return 0;
+	if (file->relocation_count == ELF_RELOCATION_MAX)
+		return -E2BIG;
+	return vec_push(file->relocations, file->relocation_count,
+			(struct elf_relocation){ .address = address, .value = value });
 }
 
 /* Value of a symbol that this file defines at an address known before it runs. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "target/static_probes.h"
 #include "target/wanted.h"
 
@@ -94,7 +95,6 @@ static int add_function(struct look *look, const struct call_spec *spec, const s
 	struct found_functions *found = look->found;
 	const struct found_function *same = find_same(found, site);
 	struct found_function added = { .spec = spec->wire.index, .site = *site, .by = by, .shared = same };
-	struct found_function *grown;
 
 	if (same && has_spec(found, added.spec, site))
 		return 0;
@@ -105,13 +105,10 @@ static int add_function(struct look *look, const struct call_spec *spec, const s
 	added.symbol = strdup(symbol);
 	if (!added.symbol)
 		return -ENOMEM;
-	grown = realloc(found->functions, (found->count + 1) * sizeof(*grown));
-	if (!grown) {
+	if (vec_push(found->functions, found->count, added)) {
 		free(added.symbol);
 		return -ENOMEM;
 	}
-	found->functions = grown;
-	found->functions[found->count++] = added;
 	return 0;
 }
 
@@ -202,15 +199,9 @@ static int find_by_name(struct look *look, const struct description *runtime)
 static int add_pending(struct look *look, const struct description *runtime, const struct site *accessor, __u64 table)
 {
 	struct found_functions *found = look->found;
-	struct pending_table *grown = realloc(found->tables, (found->table_count + 1) * sizeof(*grown));
 
-	if (!grown)
-		return -ENOMEM;
-	found->tables = grown;
-	grown[found->table_count++] = (struct pending_table){ .runtime = runtime,
-							      .accessor = *accessor,
-							      .table_address = table };
-	return 0;
+	return vec_push(found->tables, found->table_count,
+			(struct pending_table){ .runtime = runtime, .accessor = *accessor, .table_address = table });
 }
 
 /* Functions that the linker folded into one, or one that stands for all that are missing: nothing tells them apart. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "target/loaded_file.h"
 
 struct loaded_file {
@@ -19,7 +20,7 @@ struct loaded_file {
 struct walk {
 	struct loaded_files *known;
 	struct file_mapping *mappings; /* of files that are not known */
-	size_t count, room;
+	size_t count;
 };
 
 static int compare_numbers(__u64 left, __u64 right)
@@ -63,15 +64,8 @@ static int note_mapping(void *context, const struct maps_entry *entry)
 		known->mapped = true;
 		return 0;
 	}
-	if (walk->count == walk->room) {
-		size_t room = walk->room ? 2 * walk->room : 64;
-
-		mapping = reallocarray(walk->mappings, room, sizeof(*mapping));
-		if (!mapping)
-			return -ENOMEM;
-		walk->mappings = mapping;
-		walk->room = room;
-	}
+	if (vec_reserve(walk->mappings, walk->count))
+		return -ENOMEM;
 	mapping = &walk->mappings[walk->count];
 	*mapping = (struct file_mapping){ .device = entry->device,
 					  .inode = entry->inode,

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/vec.h"
 #include "target/elf_file.h"
 
 #define MACHINE_CUDA 190 /* EM_CUDA */
@@ -104,17 +105,15 @@ static bool is_full(const struct looking *looking)
 static int add(struct looking *looking, __u64 offset, __u64 size, bool library)
 {
 	struct loaded_codes *result = looking->result;
-	struct loaded_code *objects, *object;
+	struct loaded_code *object;
 
 	if (is_full(looking)) {
 		result->left_out++;
 		return 0;
 	}
-	objects = reallocarray(result->objects, result->count + 1, sizeof(*objects));
-	if (!objects)
+	if (vec_reserve(result->objects, result->count))
 		return -ENOMEM;
-	result->objects = objects;
-	object = &objects[result->count];
+	object = &result->objects[result->count];
 	*object = looking->file;
 	object->path = strdup(looking->file.path);
 	if (!object->path)

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "target/type_name.h"
 
 struct search {
 	const struct operators_spec *spec;
 	struct classes *classes;
-	size_t room;
 };
 
 /* The first one described that asks for the symbol; NULL: none. */
@@ -37,26 +37,11 @@ static void cut_method(char *name, const char *method)
 		*end = '\0';
 }
 
-static int make_room(struct search *search)
-{
-	size_t room = search->room ? 2 * search->room : 256;
-	struct class_method *more;
-
-	if (search->classes->method_count < search->room)
-		return 0;
-	more = reallocarray(search->classes->methods, room, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	search->classes->methods = more;
-	search->room = room;
-	return 0;
-}
-
 static int add(struct search *search, const struct method_spec *method, const struct elf_symbol *symbol)
 {
 	struct classes *classes = search->classes;
 	char name[CLASS_NAME_LENGTH];
-	int error = make_room(search);
+	int error = vec_reserve(classes->methods, classes->method_count);
 	char *class;
 
 	if (error)

@@ -15,6 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/vec.h"
 #include "target/elf_file.h"
 #include "target/maps.h"
 
@@ -72,13 +73,11 @@ static bool is_known(const struct mapped_files *files, __u64 device, __u64 inode
 
 static int add_mapped(struct mapped_files *files, const struct maps_entry *entry, const struct mapped_file *identity)
 {
-	struct mapped_file *grown, *file;
+	struct mapped_file *file;
 
-	grown = realloc(files->files, (files->count + 1) * sizeof(*grown));
-	if (!grown)
+	if (vec_reserve(files->files, files->count))
 		return -ENOMEM;
-	files->files = grown;
-	file = &grown[files->count];
+	file = &files->files[files->count];
 	*file = *identity;
 	file->start = entry->start;
 	file->end = entry->end;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/vec.h"
 #include "target/elf_file.h"
 #include "target/maps.h"
 
@@ -27,7 +28,7 @@ struct symbol_file {
 	struct stat status;   /* tells that it is the same, unchanged */
 	struct elf_file *elf; /* NULL: it cannot be read, or nothing is here */
 	struct place *places; /* sorted by address, then order */
-	size_t count, room;
+	size_t count;
 	__u64 asked; /* number of the latest question */
 };
 
@@ -68,15 +69,8 @@ static int add_place(void *context, const struct elf_symbol *symbol)
 {
 	struct symbol_file *file = context;
 
-	if (file->count == file->room) {
-		size_t room = file->room ? 2 * file->room : 1024;
-		struct place *places = reallocarray(file->places, room, sizeof(*places));
-
-		if (!places)
-			return -ENOMEM;
-		file->places = places;
-		file->room = room;
-	}
+	if (vec_reserve(file->places, file->count))
+		return -ENOMEM;
 	file->places[file->count] = (struct place){ symbol->address, symbol->size, symbol->name, file->count };
 	file->count++;
 	return 0;

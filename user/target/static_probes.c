@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 #define PLACES_MAX 4096 /* of described probes, in one file */
 
 struct search {
@@ -61,7 +63,7 @@ static int add(struct search *search, const struct description *runtime, const s
 	       const struct elf_probe *probe)
 {
 	struct static_probes *found = search->found;
-	struct static_probe *grown, added = { .runtime = runtime, .spec = spec };
+	struct static_probe added = { .runtime = runtime, .spec = spec };
 	int error;
 
 	if (found->count == PLACES_MAX)
@@ -75,12 +77,7 @@ static int add(struct search *search, const struct description *runtime, const s
 		added.refused = "its arguments are not where those of a call are";
 	else if (probe->semaphore && elf_file_data_offset(search->file, probe->semaphore, &added.site.semaphore))
 		added.refused = "its semaphore is not in the data of the file";
-	grown = realloc(found->list, (found->count + 1) * sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	found->list = grown;
-	found->list[found->count++] = added;
-	return 0;
+	return vec_push(found->list, found->count, added);
 }
 
 static int visit(void *context, const struct elf_probe *probe)

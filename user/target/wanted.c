@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hashmap.h"
+#include "base/link.h"
+#include "base/vec.h"
 #include "target/classes.h"
 #include "target/type_name.h"
 
 #define MATCH_MAX 16384 /* a hostile file may define one name a million times */
-#define NONE ((size_t)-1)
 
 struct name {
 	const char *text;
@@ -20,17 +22,16 @@ struct name {
 	const struct call_spec *spec;
 	enum wanted_kind kind;
 	size_t matched; /* of those for one file */
-	size_t next;	/* in its bucket, or in the list of patterns; NONE: the last */
+	struct map_node node;
+	struct name *next; /* in the list of patterns */
 };
 
 struct search {
 	struct name *names;
-	size_t count, capacity;
-	size_t *buckets; /* first name; bucket_count is a power of two */
-	size_t bucket_count;
-	size_t patterns;
+	size_t count;
+	struct map plain; /* names by their hash */
+	struct name *patterns;
 	struct wanted_matches *matches;
-	size_t match_capacity;
 	bool overflow;
 	struct name *reference; /* that is looked for */
 	char readable[1024];
@@ -48,28 +49,15 @@ static __u32 hash(const char *text)
 static int add_name(struct search *search, const char *text, enum wanted_kind kind, const struct description *runtime,
 		    const struct call_spec *spec)
 {
-	struct name *name;
-
-	if (search->count == search->capacity) {
-		size_t capacity = search->capacity ? 2 * search->capacity : 512;
-		struct name *grown = realloc(search->names, capacity * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		search->names = grown;
-		search->capacity = capacity;
-	}
-	name = &search->names[search->count++];
-	*name = (struct name){
-		.text = text,
-		.literal = strcspn(text, "*?[\\"),
-		.readable = kind == WANTED_CALL && strstr(text, "::"),
-		.runtime = runtime,
-		.spec = spec,
-		.kind = kind,
-		.next = NONE,
-	};
-	return 0;
+	return vec_push(search->names, search->count,
+			(struct name){
+				.text = text,
+				.literal = strcspn(text, "*?[\\"),
+				.readable = kind == WANTED_CALL && strstr(text, "::"),
+				.runtime = runtime,
+				.spec = spec,
+				.kind = kind,
+			});
 }
 
 static bool is_in(const struct call_spec *spec, const char *path)
@@ -102,35 +90,24 @@ static int build(struct search *search, const struct registry *registry, const c
 {
 	int error = 0;
 
-	search->patterns = NONE;
 	for (size_t i = 0; i < registry->runtime_count && !error; i++)
 		error = add_runtime(search, registry->runtimes[i], path);
-	if (error)
-		return error;
-	search->bucket_count = 64;
-	while (search->bucket_count < 2 * search->count)
-		search->bucket_count *= 2;
-	search->buckets = malloc(search->bucket_count * sizeof(*search->buckets));
-	if (!search->buckets)
-		return -ENOMEM;
-	for (size_t i = 0; i < search->bucket_count; i++)
-		search->buckets[i] = NONE;
-	for (size_t i = 0; i < search->count; i++) {
+	for (size_t i = 0; i < search->count && !error; i++) {
 		struct name *name = &search->names[i];
-		size_t *list = &search->patterns;
 
-		if (!name->text[name->literal] && !name->readable)
-			list = &search->buckets[hash(name->text) & (search->bucket_count - 1)];
-		name->next = *list;
-		*list = i;
+		if (!name->text[name->literal] && !name->readable) {
+			error = map_add(&search->plain, &name->node, hash(name->text), 0);
+		} else {
+			name->next = search->patterns;
+			search->patterns = name;
+		}
 	}
-	return 0;
+	return error;
 }
 
 static int add_match(struct search *search, struct name *name, const struct elf_symbol *symbol)
 {
 	struct wanted_matches *matches = search->matches;
-	struct wanted_match *match;
 
 	/* They must not crowd out the others. So many tell that there are too many, even where some are repeated. */
 	if (name->spec && name->spec->file && ++name->matched > 4 * WANTED_FILE_MAX)
@@ -139,21 +116,13 @@ static int add_match(struct search *search, struct name *name, const struct elf_
 		search->overflow = true;
 		return 0;
 	}
-	if (matches->count == search->match_capacity) {
-		size_t capacity = search->match_capacity ? 2 * search->match_capacity : 256;
-		struct wanted_match *grown = realloc(matches->list, capacity * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		matches->list = grown;
-		search->match_capacity = capacity;
-	}
-	match = &matches->list[matches->count++];
-	match->runtime = name->runtime;
-	match->spec = name->spec;
-	match->kind = name->kind;
-	match->symbol = *symbol;
-	return 0;
+	return vec_push(matches->list, matches->count,
+			(struct wanted_match){
+				.runtime = name->runtime,
+				.spec = name->spec,
+				.kind = name->kind,
+				.symbol = *symbol,
+			});
 }
 
 /* The symbol as C++ has it, without parameters; what cannot be read is its own name. */
@@ -171,16 +140,17 @@ static bool matches(const struct name *name, const char *text)
 static int visit(void *context, const struct elf_symbol *symbol)
 {
 	struct search *search = context;
+	struct map_node *node = map_find(&search->plain, hash(symbol->name), 0);
 	const char *text = NULL;
 	int error = 0;
 
-	for (size_t i = search->buckets[hash(symbol->name) & (search->bucket_count - 1)]; i != NONE && !error;
-	     i = search->names[i].next)
-		if (!strcmp(search->names[i].text, symbol->name))
-			error = add_match(search, &search->names[i], symbol);
-	for (size_t i = search->patterns; i != NONE && !error; i = search->names[i].next) {
-		struct name *name = &search->names[i];
+	for (; node && !error; node = map_next(node)) {
+		struct name *name = container_of(node, struct name, node);
 
+		if (!strcmp(name->text, symbol->name))
+			error = add_match(search, name, symbol);
+	}
+	for (struct name *name = search->patterns; name && !error; name = name->next) {
 		if (name->readable && !text)
 			text = readable(search, symbol);
 		if (matches(name, name->readable ? text : symbol->name))
@@ -296,7 +266,7 @@ int wanted_find(const struct log *log, const struct registry *registry, struct e
 		qsort(result->list, result->count, sizeof(*result->list), compare);
 	drop_repeated(result);
 	free(search.names);
-	free(search.buckets);
+	map_free(&search.plain);
 	if (error)
 		wanted_matches_free(result);
 	return error;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "model/map.h"
+#include "base/hashmap.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "model/map.h"
+#include "base/hashmap.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
 #define NODES 5000
 
-Test(model_map, finds_what_was_added_and_not_removed)
+Test(base_hashmap, finds_what_was_added_and_not_removed)
 {
 	struct map_node *nodes = calloc(NODES, sizeof(*nodes));
 	struct map map = {};
@@ -29,7 +29,7 @@ Test(model_map, finds_what_was_added_and_not_removed)
 }
 
 /* Generations and nested regions rely on it. */
-Test(model_map, equal_keys_come_newest_first_also_after_growing)
+Test(base_hashmap, equal_keys_come_newest_first_also_after_growing)
 {
 	struct map_node same[10], *others = calloc(NODES, sizeof(*others)), *node;
 	struct map map = {};

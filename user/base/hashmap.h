@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Hash map from two numbers to a structure that holds its own node: no allocation for an entry. */
-#ifndef XPT_MODEL_MAP_H
-#define XPT_MODEL_MAP_H
+#ifndef XPT_BASE_HASHMAP_H
+#define XPT_BASE_HASHMAP_H
 
 #include <linux/types.h>
 #include <stddef.h>

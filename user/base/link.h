@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Doubly linked lists whose links lie inside their members. */
-#ifndef XPT_MODEL_LINK_H
-#define XPT_MODEL_LINK_H
+#ifndef XPT_BASE_LINK_H
+#define XPT_BASE_LINK_H
 
 #include <stdbool.h>
 #include <stddef.h>
