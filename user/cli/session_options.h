@@ -139,7 +139,9 @@ bool take_layout(void *context, const char *value, const char **reason);
 		{ 0, "drivers", "NAME[,NAME...]",                                                                                         \
 		  "follow the jobs of these drivers; auto (default): of all\nthat are loaded; none", take_drivers },                      \
 		{ 0, "driver", "FILE.json", "add the description of a driver", take_driver_file },                                        \
-		{ 'n', "name", "HANDLE=NAME", "name a program that was loaded before", take_name },                                       \
+		{ 'n', "name", "HANDLE=NAME",                                                                                             \
+		  "name a program that was loaded before, also by its\nFINGERPRINT; @FILE: with such lines",                              \
+		  take_name },                                                                                                            \
 		{ 'b', "buffer", "SIZE", "memory for records on their way, all CPUs together\n(default 8M)",                              \
 		  take_buffer },                                                                                                          \
 		{ 0, "link", "KIND", "auto, session, multi or perf: how probes are linked", take_link }, WAIT_OPTIONS,                    \

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 struct choice {
 	struct xpt_program_choice choice; /* the name is owned */
 	bool added;			  /* else removed */
@@ -36,7 +38,7 @@ bool choice_fits(const struct xpt_program_choice *choice, const struct entry *en
 
 	return (!choice->pid || (__u32)choice->pid == identity->tgid) &&
 	       (!choice->handle || choice->handle == identity->handle) &&
-	       (!choice->name || !strcmp(choice->name, identity->name));
+	       (!choice->name || text_is_name(identity->name, choice->name));
 }
 
 bool choice_is_region(const struct xpt_program_choice *choice)
