@@ -299,7 +299,7 @@ def churn_made(result, names=None):
 def reported_by_name(blocks):
     inferences = collections.Counter()
     for block in blocks:
-        inferences[block.name] += block.inferences
+        inferences[file_name(block.name)] += block.inferences
     return +inferences
 
 

@@ -63,8 +63,7 @@ static unsigned int number_choose(const struct program *program, const char *nam
 	link_each(link, following, &program->process->programs)
 	{
 		other = container_of(link, struct program, of_process);
-		if (other == program || other->lent || other->runtime != program->runtime ||
-		    !has_name(other, name, length))
+		if (other == program || other->runtime != program->runtime || !has_name(other, name, length))
 			continue;
 		if (may_be_gone(other, program)) {
 			other->superseded = true;
@@ -94,8 +93,13 @@ static int name_set(struct program *program, const char *name, size_t length, un
 		return -ENOMEM;
 	if (!number && has_name(program, name, length))
 		number = program->view.number;
-	/* Kernels with one name are one: runtimes make a new handle each time that one is asked for. */
-	number = program->runtime->models ? number_choose(program, name, length, number) : 1;
+	/* Kernels with one name are one: runtimes make a new handle each time that one is asked for. So is what is made of one model. */
+	if (!program->runtime->models)
+		number = 1;
+	else if (source == NAME_FROM_PARENT)
+		number = number ?: 1;
+	else
+		number = number_choose(program, name, length, number);
 	if (number > 1)
 		snprintf(copy, room, "%.*s #%u", (int)length, name, number);
 	else
@@ -168,14 +172,13 @@ static void orphan_end(struct program *program)
 
 int programs_set_parent(struct programs *programs, struct program *program, __u64 parent, __u64 time)
 {
-	struct program *source;
+	const struct program *source;
 
 	if (program->others || name_is_better(program->view.name_source, NAME_FROM_PARENT))
 		return 0;
 	source = programs_find(programs, program->process, program->view.runtime_index, parent, time);
 	if (source && source != program && source->view.named) {
 		orphan_end(program);
-		source->lent = true;
 		return program_name_after(program, source, NAME_FROM_PARENT);
 	}
 	program->parent = parent;
@@ -189,7 +192,7 @@ int programs_set_parent(struct programs *programs, struct program *program, __u6
 /* From a model to its modules to their kernels: what runtimes describe is never deeper. */
 #define LEND_DEPTH_MAX 4
 
-static int name_lend(struct programs *programs, struct program *program, __u64 time, unsigned int depth)
+static int name_lend(struct programs *programs, const struct program *program, __u64 time, unsigned int depth)
 {
 	struct link *link, *following;
 	struct program *child;
@@ -204,7 +207,6 @@ static int name_lend(struct programs *programs, struct program *program, __u64 t
 		    child->view.runtime_index != program->view.runtime_index)
 			continue;
 		orphan_end(child);
-		program->lent = true;
 		named = program_name_after(child, program, NAME_FROM_PARENT);
 		if (named > 0) {
 			programs_tell(programs, child, time, false);
@@ -216,7 +218,7 @@ static int name_lend(struct programs *programs, struct program *program, __u64 t
 	return 0;
 }
 
-int programs_lend_name(struct programs *programs, struct program *program, __u64 time)
+int programs_lend_name(struct programs *programs, const struct program *program, __u64 time)
 {
 	return program->others || !program->view.named ? 0 : name_lend(programs, program, time, 0);
 }

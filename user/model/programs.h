@@ -27,7 +27,6 @@ struct program {
 	__u64 until; /* calls that begin earlier are its own; PROGRAM_ALIVE */
 	char description[80];
 	char *name;		 /* NULL: the description is used */
-	bool lent;		 /* others are named after it: it stands for the same as they do */
 	bool superseded;	 /* it may be gone, and another one may have its name and number by now */
 	__u64 used;		 /* when the last call that runs it began; 0: never */
 	struct step *new_steps;	 /* first seen since its last inference; see steps.h */
@@ -108,7 +107,7 @@ const char *program_noun(const struct program *program);
 /* The program was made from the one with this handle: takes its name, now or as soon as it has one. As set_name. */
 int programs_set_parent(struct programs *programs, struct program *program, __u64 parent, __u64 time);
 /* Lends the name of a program to those that wait for it, with an EVENT_PROGRAM each. -ENOMEM. */
-int programs_lend_name(struct programs *programs, struct program *program, __u64 time);
+int programs_lend_name(struct programs *programs, const struct program *program, __u64 time);
 void programs_tell(const struct programs *programs, const struct program *program, __u64 time, bool released);
 
 /* A call that is an inference (not a layer) has been recorded. -ENOMEM: all but the quantiles is right. */
