@@ -133,7 +133,7 @@ static bool add_name(struct session_options *options, const char *value, const c
 	return true;
 }
 
-/* A line a name; empty ones, and those that begin with #, say nothing. The lines that are names are kept for good. */
+/* A line a name; empty ones, and those that begin with #, say nothing. */
 static bool add_names(struct session_options *options, const char *path, const char **reason)
 {
 	static char text[400];
@@ -158,12 +158,13 @@ static bool add_names(struct session_options *options, const char *path, const c
 			line[--length] = '\0';
 		if (!*first || *first == '#')
 			continue;
+		why = "out of memory";
 		name = strdup(first);
+		free(options->name_lines[options->name_count]);
+		options->name_lines[options->name_count] = name;
 		added = name && add_name(options, name, &why);
 		if (!added)
-			snprintf(text, sizeof(text), "%.200s:%u: %.150s", path, number, name ? why : "out of memory");
-		if (!added)
-			free(name);
+			snprintf(text, sizeof(text), "%.200s:%u: %.150s", path, number, why);
 	}
 	if (added && ferror(file)) {
 		snprintf(text, sizeof(text), "cannot read %.200s: %s", path, strerror(errno));

@@ -29,8 +29,9 @@ struct session_options {
 	char *const *command; /* NULL: none */
 	struct xpt_handle_name names[NAMES_MAX];
 	size_t name_count;
-	const char *output; /* "-": standard output */
-	uint64_t duration;  /* ns; 0: no limit */
+	char *name_lines[NAMES_MAX + 1]; /* of files: names point into them */
+	const char *output;		 /* "-": standard output */
+	uint64_t duration;		 /* ns; 0: no limit */
 	size_t buffer_bytes;
 	enum xpt_link link;
 	bool no_wait;
