@@ -458,6 +458,7 @@ enum xpt_record_kind {
 	XPT_RECORD_CODE_UNLOADED = 37, /* id: handle of the code object that is gone; no text */
 	XPT_RECORD_SYMBOL = 38, /* name of the symbol that a handle is the address of: any other name of it wins */
 	XPT_RECORD_COST = 39, /* JSON: what the probes of a call take; after its SPEC, and again when that has changed */
+	XPT_RECORD_FINGERPRINT = 40, /* the user gave a name to a fingerprint, the id; without a process */
 };
 
 struct xpt_record_header {
@@ -680,8 +681,8 @@ struct xpt_record_reading {
 };
 
 /*
- * RUNTIME, SPEC, COST, DRIVER, DRIVER_EVENT, COUNTER, PROCESS, THREAD, NAMED, CLASS, NODE, CHOICE, MATCH, LOADED, SYMBOL and END
- * carry text (PASS has no body):
+ * RUNTIME, SPEC, COST, DRIVER, DRIVER_EVENT, COUNTER, PROCESS, THREAD, NAMED, FINGERPRINT, CLASS, NODE, CHOICE, MATCH, LOADED, SYMBOL
+ * and END carry text (PASS has no body):
  *
  *	RUNTIME {"name":"nrt","title":"AWS Neuron runtime","in_order":false,"statuses":[{"value":1003,"class":"ok","name":"..."}]}
  *		class: "ok", "pending" or "error"; any other value of a call with a status but success is an error;
@@ -708,16 +709,16 @@ struct xpt_record_reading {
  *		missing: none; of: they count what the "thread" did, the "CPU", or the "device", whoever had it; each_cpu: they are of the CPU
  *		that they are read on; scale: unit for each of their counts
  *	PROCESS {"name":"node","command":"node server.js","parent":1,"start_time":12345}
- *	LOADED	{"runtime":3,"name":"resnet50","named_by":3,"size":102400}, or of a region {"runtime":3,"region":"decode"}
- *		named_by: where the name comes from, as enum name_source in model/event.h; size: bytes given at its load; what is not
- *		known is missing
+ *	LOADED	{"runtime":3,"name":"resnet50","named_by":3,"number":2,"size":102400}, or of a region {"runtime":3,"region":"decode"}
+ *		named_by: where the name comes from, as enum name_source in model/event.h; number: of those with this name in the process,
+ *		or of those without one; size: bytes given at its load; what is not known is missing
  *	NODE	{"class":140737353984,"name":"/fc/Gemm","type":"Gemm","index":3,"provider":"CPUExecutionProvider"}
  *		class: address as fetched; what is not known is missing
  *	CODE_OBJECT {"uri":"memory://12#offset=0x7f00&size=8192","kind":"hsaco","machine":"gfx90a","name":"...","size":8192,
  *		 "sha256":"...","runtime":"hip","function":"hipModuleLoadData","tid":13,"waited_ns":0,"missing":0,"error":"...",
  *		 "kernels":["vector_add"],"functions":12}
  *		time: when the call began, or was found; what is not known is missing; kernels: at most 64 names; functions: their number
- *	THREAD, NAMED, CLASS, CHOICE, MATCH, SYMBOL  the bare name, or expression
+ *	THREAD, NAMED, FINGERPRINT, CLASS, CHOICE, MATCH, SYMBOL  the bare name, or expression
  *	END	{"duration_ns":1,"stopped_by":"target ended","link":"session","attach_ns":1,"detach_ns":1,
  *		 "sites":{"optimised":1,"emulated":1,"stepped":0},
  *		 "drivers":{"tracepoints":3,"events":1,"nodes":0,"ioctls":0},"collector":{"cpu_ns":1,"max_rss_bytes":1},"target":{"calls":1,"cost_ns":1},
@@ -728,7 +729,7 @@ struct xpt_record_reading {
  */
 struct xpt_record_text {
 	struct xpt_record_header header;
-	__u64 id; /* RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER: index; COST: that of the spec; THREAD: tid; NAMED, CHOICE, LOADED, CODE_OBJECT, CODE_UNLOADED, SYMBOL: handle; CLASS, NODE: address */
+	__u64 id; /* RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER: index; COST: that of the spec; THREAD: tid; NAMED, CHOICE, LOADED, CODE_OBJECT, CODE_UNLOADED, SYMBOL: handle; FINGERPRINT: it; CLASS, NODE: address */
 	__u32 length; /* bytes in text */
 	__u32 reserved;
 	char text[]; /* not terminated, padded to 8 */

@@ -90,17 +90,21 @@ XPT_API int xpt_target_operators(const struct xpt_target_options *options,
 				 int (*visit)(void *context, const struct xpt_operator_info *operator_info),
 				 void *context);
 
-/* A name for a program whose load was not seen. */
+/*
+ * A name for a program whose load was not seen, or for those with a fingerprint: of the operators of an inference, as traces have it
+ * that were recorded at XPT_LEVEL_DETAILED. One that fits no program is logged as a warning at the end.
+ */
 struct xpt_handle_name {
-	pid_t pid; /* 0: in any process */
+	pid_t pid; /* 0: in any process; always with a fingerprint */
 	uint64_t handle;
 	const char *name;
+	uint32_t fingerprint; /* 0: the handle is meant */
 };
 
 /* Which programs are meant: a name, a handle or both; pid narrows it to one process. */
 struct xpt_program_choice {
 	pid_t pid;	  /* 0: in any process */
-	const char *name; /* the whole name; NULL: any */
+	const char *name; /* the whole name, with or without the number of those with one name; NULL: any */
 	uint64_t handle;  /* 0: any */
 };
 
@@ -108,7 +112,7 @@ struct xpt_program_choice {
 struct xpt_program_info {
 	pid_t pid;
 	const char *runtime;
-	const char *name; /* the handle in hexadecimal when no name is known */
+	const char *name; /* where none is known: "onnxruntime model 1" */
 	uint64_t handle;
 	uint64_t calls; /* of a finished recording: exact; before, and of a session: those recorded so far */
 	uint64_t errors;

@@ -71,5 +71,5 @@ stop_target
 
 say "the trace is in $trace ($(stat -c %s "$trace") bytes)
       Open https://ui.perfetto.dev and drop it there (it does not leave your machine), or load it in chrome://tracing.
-      What was loaded before the attaching bears its handle: --name HANDLE=NAME gives it a name.
+      Two sessions of one file are two programs. --name HANDLE=NAME names a program that has no name.
       Your own program: sudo build/xputrace record -p PID -o trace.json"

@@ -7,6 +7,7 @@ import ctypes
 import functools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -547,6 +548,11 @@ def run_entries(results):
     return [entry for entry in entries_of(results) if plain_name(entry["function"]) in RUNNING]
 
 
+def file_name(name):
+    """Of a program, without the number of one that is there at the same time under the same name."""
+    return re.sub(r" #\d+$", "", name)
+
+
 def compare_programs(results, trace, names=True, totals_in="calls"):
     """By program: as many runs in the trace as were made, and as totals in the metadata; "calls": the kernel's."""
     for result in results:
@@ -559,12 +565,12 @@ def compare_programs(results, trace, names=True, totals_in="calls"):
             failed[key] += entry["count"] if entry.get("status", 0) else 0
         assert made, "process %d has run nothing" % pid
         runtimes = {call.runtime for call in trace.runs(pid=pid)}
-        traced = collections.Counter(call.program if names else call.handle for call in trace.runs(pid=pid))
+        traced = collections.Counter(file_name(call.program) if names else call.handle for call in trace.runs(pid=pid))
         assert traced == made, "runs by program: made %s, traced %s" % (dict(made), dict(traced))
         totals = collections.Counter()
         for program in trace.programs(pid=pid):
             if program["runtime"] in runtimes:
-                totals[program["name"] if names else hexadecimal(program["handle"])] += program.get(totals_in, 0)
+                totals[file_name(program["name"]) if names else hexadecimal(program["handle"])] += program.get(totals_in, 0)
         totals = +totals
         assert totals == made, "totals by program: made %s, counted %s" % (dict(made), dict(totals))
     return made, failed

@@ -10,7 +10,7 @@ import os
 import re
 import time
 
-from harness import RUNNING, SLOW, XPUTRACE, Process, Trace, entries_of, need, plain_name, scratch
+from harness import RUNNING, SLOW, XPUTRACE, Process, Trace, entries_of, file_name, need, plain_name, scratch
 
 # In the order of the Cloud AI 100 runtime's report; then those that only this report has.
 DERIVED = """queueDepth numInfInQueue devInfPerSec devExec(Us) devInWaitTime(Us) devOutWaitTime(Us) hostRoundTrip(Us)
@@ -220,7 +220,9 @@ def check_totals(blocks, made, every=1):
     """Inferences and samples of every program, over all reports; nothing lost, nothing twice, nothing else."""
     inferences, samples = collections.Counter(), collections.Counter()
     for block in blocks:
-        key = block.pid, block.name, block.handle
+        # of one without a name: its handle
+        name = "0x%x" % block.handle if re.fullmatch(r"\w+ (model|kernel) \d+", block.name) else file_name(block.name)
+        key = block.pid, name, block.handle
         inferences[key] += block.inferences
         samples[key] += block.taken
         assert not block.lost, "%d of %s are lost" % (block.lost, block.name)
@@ -297,7 +299,7 @@ def churn_made(result, names=None):
 def reported_by_name(blocks):
     inferences = collections.Counter()
     for block in blocks:
-        inferences[block.name] += block.inferences
+        inferences[file_name(block.name)] += block.inferences
     return +inferences
 
 

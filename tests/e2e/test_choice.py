@@ -6,7 +6,7 @@ import json
 import os
 import re
 
-from harness import (SLOW, XPUTRACE, Recorder, Trace, Workload, alone, cases, entries_of, need, plain_name, record_command, results_in, run,
+from harness import (file_name, SLOW, XPUTRACE, Recorder, Trace, Workload, alone, cases, entries_of, need, plain_name, record_command, results_in, run,
                      run_entries, scratch, standin, workload_path)
 from onnx_models import RELEASES, library, model, serve
 from operator_checks import check_operators, check_profile, profile_counts, spans
@@ -34,12 +34,12 @@ def check_chosen(trace, made, chosen, every=1):
     assert not trace.losses(), "something was lost: %s" % trace.losses()
     assert chosen and set(chosen) < set(made), "nothing is tested: %s of %s" % (chosen, made)
     wanted = {name: -(-count // every) for name, count in made.items() if name in chosen}
-    traced = collections.Counter(call.program for call in trace.runs())
+    traced = collections.Counter(file_name(call.program) for call in trace.runs())
     assert traced == wanted, "wanted %s, traced %s" % (wanted, dict(traced))
     counts = collections.defaultdict(collections.Counter)
     for program in trace.programs():
-        if program["name"] in made and "calls" in program:
-            counts[program["name"]].update({key: program[key] for key in ("calls", "recorded", "left_out")})
+        if file_name(program["name"]) in made and "calls" in program:
+            counts[file_name(program["name"])].update({key: program[key] for key in ("calls", "recorded", "left_out")})
     for name, count in made.items():
         recorded = wanted.get(name, 0)
         assert counts[name] == {"calls": count, "recorded": recorded, "left_out": count - recorded}, (name, counts)

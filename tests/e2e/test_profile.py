@@ -357,7 +357,7 @@ def test_killed():
     # its name was seen by the one that was killed only
     seen = Profile("-p", workload.pid, "--program", "neuron-0.0", "-d", "500ms")
     assert seen.wait() == 1
-    handle = re.search(r"^ +(0x[0-9a-f]+) +nrt", seen.stderr, re.M).group(1)
+    handle = re.search(r"^ +nrt model 1 .*(0x[0-9a-f]+)$", seen.stderr, re.M).group(1)
     block = Profile("-p", workload.pid, "--program", handle, "--samples", 50).block()
     result, = workload.stop()
     assert block.taken == block.inferences == 50 and not block.lost

@@ -3,6 +3,7 @@
 
 import collections
 import os
+import re
 
 from harness import XPUTRACE, Recorder, Trace, cases, need, run, scratch, standin
 from strict_csv import strict_rows
@@ -65,7 +66,9 @@ def begun(trace):
 
 
 def identity(call):
-    return call.pid, call.tid, call.start, call.end, call.function, call.program
+    """Programs without a name are numbered as they are seen: in a part by others than in all."""
+    program = call.handle if re.fullmatch(r"\w+ (model|kernel) \d+", call.program or "") else call.program
+    return call.pid, call.tid, call.start, call.end, call.function, program
 
 
 def check_parts(part, whole, spans, exact):

@@ -263,3 +263,19 @@ Test(base_text, cut_keeps_characters_whole)
 	cr_assert_eq(text_cut("a\xe2\x82\xac", 4, 4), 4);
 	cr_assert_eq(text_cut("\x80\x80\x80\x80\x80\x80", 6, 5), 2);
 }
+
+Test(base_text, names_with_numbers)
+{
+	cr_assert_eq(text_unnumbered("ranker #2"), 6);
+	cr_assert_eq(text_unnumbered("ranker #"), 8);
+	cr_assert_eq(text_unnumbered("ranker#2"), 8);
+	cr_assert_eq(text_unnumbered(" #2"), 3);
+	cr_assert_eq(text_unnumbered("12"), 2);
+	cr_assert_eq(text_unnumbered(""), 0);
+	cr_assert(text_is_name("ranker #2", "ranker"));
+	cr_assert(text_is_name("ranker #2", "ranker #2"));
+	cr_assert(text_is_name("ranker", "ranker"));
+	cr_assert_not(text_is_name("ranker", "ranker #2"));
+	cr_assert_not(text_is_name("ranker #2", "rank"));
+	cr_assert_not(text_is_name("ranker #2", "ranker "));
+}

@@ -589,7 +589,7 @@ Test(model_job_calls, processes_with_jobs_under_way_are_forgotten)
 	cr_assert_null(job_nth(f, 2 * processes)->program, "its program was forgotten with the process");
 	cr_assert_eq(job_nth(f, 2 * processes)->process->tgid, 0);
 	cr_assert_eq(job_nth(f, 3 * processes - 1)->process->tgid, 10 + processes - 1);
-	cr_assert_str_eq(seen_nth(f, EVENT_JOB, 3 * processes - 1)->program, "0x5");
+	cr_assert_str_eq(seen_nth(f, EVENT_JOB, 3 * processes - 1)->program, "toy model 1");
 	fixture_free(f);
 }
 

@@ -33,13 +33,15 @@ Test(model_loaded, program_has_its_name_and_size_from_before)
 	fixture_free(f);
 }
 
-Test(model_loaded, one_without_a_name_has_its_handle)
+Test(model_loaded, one_without_a_name_has_its_number)
 {
 	struct fixture *f = fixture_toy();
 
-	cr_assert_eq(feed_loaded(f, 5, 99, "{\"runtime\":0}"), 0);
+	cr_assert_eq(feed_loaded(f, 5, 99, "{\"runtime\":0,\"number\":7}"), 0);
+	cr_assert_eq(feed_loaded(f, 6, 99, "{\"runtime\":0}"), 0);
 	flush(f);
-	cr_assert_str_eq(toy_program(f, 1, 5, 0)->name, "0x5");
+	cr_assert_str_eq(toy_program(f, 1, 5, 0)->name, "toy model 7");
+	cr_assert_str_eq(toy_program(f, 1, 6, 0)->name, "toy model 1");
 	cr_assert_eq(f->kinds[EVENT_PROGRAM], 0);
 	fixture_free(f);
 }
@@ -168,8 +170,9 @@ Test(model_loaded, what_is_malformed_is_refused)
 		"{\"runtime\":0,\"name\":5}",
 		"{\"runtime\":0,\"region\":\"\"}",
 		"{\"runtime\":0,\"name\":\"a\",\"named_by\":0}",
-		"{\"runtime\":0,\"name\":\"a\",\"named_by\":9}",
+		"{\"runtime\":0,\"name\":\"a\",\"named_by\":10}",
 		"{\"runtime\":0,\"name\":\"a\",\"named_by\":\"load\"}",
+		"{\"runtime\":0,\"name\":\"a\",\"number\":0}",
 		"{\"runtime\":0,\"size\":-1}",
 		"{\"runtime\":0,\"size\":1e30}",
 	};

@@ -205,7 +205,7 @@ Test(model_model, malformed_records_are_dropped)
 	cr_assert_eq(feed_call(f, good), 0);
 	cr_assert_eq(model_flush(f->model), 0);
 	cr_assert_eq(f->kinds[EVENT_CALL], 1);
-	cr_assert_eq(f->count, 2, "and its process");
+	cr_assert_eq(f->count, 3, "and its process and program");
 	fixture_free(f);
 }
 

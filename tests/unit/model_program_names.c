@@ -36,7 +36,7 @@ Test(model_program_names, from_the_load_as_it_was_given)
 	cr_assert_str_eq(name_of(f, 5), "/models/resnet50.onnx");
 	cr_assert(toy_program(f, 1, 5, 0)->named);
 	toy_load(f, 6, "", 30, 40);
-	cr_assert_str_eq(name_of(f, 6), "0x6", "an empty name is none");
+	cr_assert_str_eq(name_of(f, 6), "toy model 1", "an empty name is none");
 	fixture_free(f);
 }
 
@@ -65,7 +65,7 @@ Test(model_program_names, from_the_parent)
 	load_from(f, 8, 0x99, NULL, 50);
 	cr_assert_str_eq(name_of(f, 6), "bert");
 	cr_assert_str_eq(name_of(f, 7), "own");
-	cr_assert_str_eq(name_of(f, 8), "0x8", "the parent is not known");
+	cr_assert_str_eq(name_of(f, 8), "toy model 1", "the parent is not known");
 	fixture_free(f);
 }
 
@@ -114,7 +114,7 @@ Test(model_program_names, from_the_user_above_all)
 	toy_execute(f, 1, 7, 40, 50);
 	cr_assert_str_eq(name_of(f, 5), "mine");
 	cr_assert_str_eq(name_of(f, 6), "anybody's");
-	cr_assert_str_eq(name_of(f, 7), "0x7");
+	cr_assert_str_eq(name_of(f, 7), "toy model 1");
 	cr_assert_eq(feed_text(f, XPT_RECORD_NAMED, 0, 60, 7, "now"), 0); /* when it has been there for long */
 	cr_assert_str_eq(name_of(f, 7), "now");
 	cr_assert_eq(feed_text(f, XPT_RECORD_NAMED, 1, 70, 7, "renamed"), 0);
@@ -153,13 +153,13 @@ Test(model_program_names, a_forked_child_has_its_own_programs_with_the_names_it_
 	toy_execute(f, 2, 6, 40, 50);
 	cr_assert_eq(model_flush(f->model), 0);
 	cr_assert_str_eq(toy_program(f, 2, 5, 0)->name, "bert");
-	cr_assert_str_eq(toy_program(f, 2, 6, 0)->name, "0x6");
+	cr_assert_str_eq(toy_program(f, 2, 6, 0)->name, "toy model 1");
 	cr_assert_eq(toy_program(f, 2, 5, 0)->recorded, 1);
 	cr_assert_eq(toy_program(f, 1, 5, 0)->recorded, 0);
 	cr_assert_eq(feed_task(f, XPT_TASK_EXEC, 2, 0, 60, "other"), 0);
 	toy_execute(f, 2, 5, 70, 80);
 	cr_assert_eq(model_flush(f->model), 0);
-	cr_assert_str_eq(toy_program(f, 2, 5, 1)->name, "0x5");
+	cr_assert_str_eq(toy_program(f, 2, 5, 1)->name, "toy model 1");
 	fixture_free(f);
 }
 
@@ -175,5 +175,83 @@ Test(model_program_names, hostile_strings)
 	cr_assert_str_eq(name_of(f, 5), "a", "what is kept is cut at the terminator");
 	call = &seen_nth(f, EVENT_CALL, 0)->event.call;
 	cr_assert_eq(call->name_length, sizeof(name) - 1, "the call has all of it");
+	fixture_free(f);
+}
+
+Test(model_program_names, two_at_a_time_have_numbers)
+{
+	struct fixture *f = fixture_toy();
+
+	toy_load(f, 5, "ranker.onnx", 10, 20);
+	toy_load(f, 6, "ranker.onnx", 30, 40);
+	toy_load(f, 7, "ranker.onnx", 50, 60);
+	toy_load(f, 8, "ranker", 70, 80);
+	cr_assert_str_eq(name_of(f, 5), "ranker.onnx");
+	cr_assert_str_eq(name_of(f, 6), "ranker.onnx #2");
+	cr_assert_str_eq(name_of(f, 7), "ranker.onnx #3");
+	cr_assert_str_eq(name_of(f, 8), "ranker", "another name");
+	toy_unload(f, 6, 90, 100);
+	toy_load(f, 9, "ranker.onnx", 110, 120);
+	cr_assert_str_eq(name_of(f, 9), "ranker.onnx #2", "goes on where that was");
+	cr_assert_str_eq(name_of(f, 7), "ranker.onnx #3", "stays");
+	cr_assert_eq(feed_text(f, XPT_RECORD_NAMED, 0, 130, 7, "mine"), 0);
+	toy_load(f, 10, "ranker.onnx", 140, 150);
+	cr_assert_str_eq(name_of(f, 10), "ranker.onnx #3");
+	fixture_free(f);
+}
+
+Test(model_program_names, what_is_made_of_a_model_has_its_number)
+{
+	struct fixture *f = fixture_toy();
+
+	toy_load(f, 5, "llama.gguf", 10, 20);
+	toy_load(f, 6, "llama.gguf", 30, 40);
+	load_from(f, 7, 6, NULL, 50);
+	load_from(f, 8, 5, NULL, 60);
+	load_from(f, 9, 5, NULL, 70);
+	cr_assert_str_eq(name_of(f, 7), "llama.gguf #2");
+	cr_assert_str_eq(name_of(f, 8), "llama.gguf");
+	cr_assert_str_eq(name_of(f, 9), "llama.gguf", "of the same model");
+	fixture_free(f);
+}
+
+Test(model_program_names, by_order_where_there_is_none)
+{
+	struct fixture *f = fixture_toy();
+
+	toy_execute(f, 1, 0x50, 10, 20);
+	toy_execute(f, 1, 0x40, 30, 40);
+	toy_execute(f, 2, 0x40, 30, 40);
+	cr_assert_str_eq(name_of(f, 0x50), "toy model 1");
+	cr_assert_str_eq(name_of(f, 0x40), "toy model 2");
+	cr_assert_str_eq(toy_program(f, 2, 0x40, 0)->name, "toy model 1", "each process by itself");
+	cr_assert_not(toy_program(f, 1, 0x50, 0)->named);
+	cr_assert_eq(toy_program(f, 1, 0x50, 0)->name_source, NAME_FROM_ORDER);
+	toy_unload(f, 0x50, 50, 60);
+	toy_execute(f, 1, 0x60, 70, 80);
+	cr_assert_str_eq(name_of(f, 0x60), "toy model 1", "it is free again");
+	fixture_free(f);
+}
+
+static void unused(void *context, __u64 handle, bool fingerprint, const char *name)
+{
+	char *text = context;
+
+	sprintf(text + strlen(text), "%llx %d %s;", handle, fingerprint, name);
+}
+
+Test(model_program_names, those_that_nobody_has)
+{
+	struct fixture *f = fixture_toy();
+	char text[200] = "";
+
+	cr_assert_eq(feed_text(f, XPT_RECORD_NAMED, 0, 1, 5, "five"), 0);
+	cr_assert_eq(feed_text(f, XPT_RECORD_FINGERPRINT, 0, 1, 0xdeadbeef, "by its operators"), 0);
+	cr_assert_eq(feed_text(f, XPT_RECORD_NAMED, 0, 1, 6, "six"), 0);
+	cr_assert_eq(feed_text(f, XPT_RECORD_NAMED, 0, 1, 7, "seven"), 0);
+	toy_execute(f, 1, 6, 10, 20);
+	cr_assert_eq(model_flush(f->model), 0);
+	model_unused_names(f->model, unused, text);
+	cr_assert_str_eq(text, "5 0 five;7 0 seven;deadbeef 1 by its operators;");
 	fixture_free(f);
 }

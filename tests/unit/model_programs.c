@@ -3,7 +3,7 @@
 
 #include "model_records.h"
 
-Test(model_programs, one_that_was_loaded_before_is_known_by_its_handle)
+Test(model_programs, one_that_was_loaded_before_is_known_by_its_order)
 {
 	struct fixture *f = fixture_toy();
 	const struct model_program *program;
@@ -13,7 +13,7 @@ Test(model_programs, one_that_was_loaded_before_is_known_by_its_handle)
 	cr_assert_eq(model_flush(f->model), 0);
 	cr_assert_eq(model_program_count(f->model), 1);
 	program = model_program(f->model, 0);
-	cr_assert_str_eq(program->name, "0x7f12");
+	cr_assert_str_eq(program->name, "toy model 1");
 	cr_assert_not(program->named);
 	cr_assert_eq(program->id, 1);
 	cr_assert_eq(program->loaded, 0);
@@ -133,7 +133,7 @@ Test(model_programs, a_load_adopts_what_was_used_inside_it_only)
 	cr_assert_str_eq(toy_program(f, 1, 5, 0)->name, "warm");
 	cr_assert_eq(toy_program(f, 1, 5, 0)->recorded, 1);
 	cr_assert_null(toy_program(f, 1, 5, 1));
-	cr_assert_str_eq(toy_program(f, 1, 6, 0)->name, "0x6");
+	cr_assert_str_eq(toy_program(f, 1, 6, 0)->name, "toy model 2");
 	cr_assert_str_eq(toy_program(f, 1, 6, 1)->name, "new");
 	fixture_free(f);
 }
@@ -200,7 +200,7 @@ Test(model_programs, layers_are_shown_and_never_counted)
 	cr_assert_eq(model_flush(f->model), 0);
 	cr_assert(seen_nth(f, EVENT_CALL, 0)->event.call.layer);
 	cr_assert_eq(seen_nth(f, EVENT_CALL, 0)->event.call.depth, 1);
-	cr_assert_str_eq(seen_nth(f, EVENT_CALL, 0)->program, "0x9");
+	cr_assert_str_eq(seen_nth(f, EVENT_CALL, 0)->program, "low model 1");
 	cr_assert_eq(toy_program(f, 1, 9, 0)->recorded, 0);
 	cr_assert_null(toy_program(f, 1, 9, 0)->latency);
 	cr_assert_eq(toy_program(f, 1, 5, 0)->recorded, 1);
@@ -257,7 +257,7 @@ Test(model_programs, another_program_in_the_process_releases_all)
 	toy_execute(f, 1, 5, 60, 70);
 	cr_assert_eq(model_flush(f->model), 0);
 	cr_assert_eq(toy_program(f, 1, 5, 0)->released, 50);
-	cr_assert_str_eq(toy_program(f, 1, 5, 1)->name, "0x5", "nothing of the old memory is left");
+	cr_assert_str_eq(toy_program(f, 1, 5, 1)->name, "toy model 1", "nothing of the old memory is left");
 	cr_assert_eq(toy_program(f, 2, 5, 0)->released, 0);
 	fixture_free(f);
 }

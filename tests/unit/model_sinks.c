@@ -27,7 +27,7 @@ Test(model_sinks, a_sink_that_fails_gets_no_more_and_the_others_do)
 		toy_execute(f, 1, 5, 100 + i, 100 + i);
 	cr_assert_eq(model_flush(f->model), -ENOSPC);
 	cr_assert_eq(bad.calls, 3);
-	cr_assert_eq(good.calls, 11, "ten calls and a process");
+	cr_assert_eq(good.calls, 12, "ten calls, a process and its program");
 	cr_assert_eq(f->kinds[EVENT_CALL], 10);
 	toy_execute(f, 1, 5, 200, 210);
 	cr_assert_eq(model_flush(f->model), 0, "told once");

@@ -27,7 +27,7 @@ Test(model_strings, joins_by_thread_function_and_start)
 	cr_assert_str_eq(toy_program(f, 1, 0x7, 0)->name, "seven");
 	cr_assert_str_eq(toy_program(f, 1, 0x8, 0)->name, "eight");
 	cr_assert_str_eq(toy_program(f, 1, 0x9, 0)->name, "nested around it");
-	cr_assert_str_eq(toy_program(f, 1, 0xa, 0)->name, "0xa");
+	cr_assert_str_eq(toy_program(f, 1, 0xa, 0)->name, "toy model 1");
 	fixture_free(f);
 }
 

@@ -30,7 +30,7 @@ Test(model_symbols, name_what_is_known_by_launches_only)
 	cr_assert(toy_program(f, 1, 0x600, 0)->named);
 	cr_assert_eq(toy_program(f, 1, 0x600, 0)->name_source, NAME_FROM_SYMBOL);
 	cr_assert_str_eq(seen_nth(f, EVENT_CALL, 0)->program, "before");
-	cr_assert_eq(f->kinds[EVENT_PROGRAM], 3, "of both runtimes, and the one before");
+	cr_assert_eq(f->kinds[EVENT_PROGRAM], 5, "of both runtimes, before that and after, and the one before");
 	cr_assert_eq(model_program_count(f->model), 3);
 	fixture_free(f);
 }
@@ -53,9 +53,10 @@ Test(model_symbols, give_way_to_all_names_of_the_program)
 /* From worst to best, whatever their numbers are. */
 Test(model_symbols, order_of_the_sources)
 {
-	static const enum name_source order[NAME_SOURCES] = { NAME_FROM_HANDLE, NAME_FROM_FORK,	  NAME_FROM_FILE,
-							      NAME_FROM_SYMBOL, NAME_FROM_PARENT, NAME_FROM_MEMORY,
-							      NAME_FROM_LOAD,	NAME_FROM_CALL,	  NAME_FROM_USER };
+	static const enum name_source order[NAME_SOURCES] = { NAME_FROM_ORDER,	NAME_FROM_OPERATORS, NAME_FROM_FORK,
+							      NAME_FROM_FILE,	NAME_FROM_SYMBOL,    NAME_FROM_PARENT,
+							      NAME_FROM_MEMORY, NAME_FROM_LOAD,	     NAME_FROM_CALL,
+							      NAME_FROM_USER };
 
 	for (int i = 0; i < NAME_SOURCES; i++)
 		for (int j = 0; j < NAME_SOURCES; j++)
@@ -84,7 +85,7 @@ Test(model_symbols, go_with_the_memory_of_their_process)
 	symbol(f, 1, 10, 5, "symbol");
 	cr_assert_eq(feed_task(f, XPT_TASK_EXEC, 1, 0, 20, "other"), 0);
 	toy_execute(f, 1, 5, 30, 40);
-	cr_assert_str_eq(name_of(f, 1, 5), "0x5");
+	cr_assert_str_eq(name_of(f, 1, 5), "toy model 1");
 	/* Of one that has exited, what it had then is still named. */
 	toy_execute(f, 2, 5, 50, 60);
 	cr_assert_eq(feed_task(f, XPT_TASK_EXIT, 2, 0, 70, "gone"), 0);

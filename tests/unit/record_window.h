@@ -30,10 +30,16 @@ struct account {
 static inline void account_line(struct account *account, struct line line, const struct model_program *program,
 				const char *process, const char *more)
 {
-	char text[sizeof(line.text)];
+	char text[sizeof(line.text)], handle[24];
+	const char *name = program ? program->name : "-";
 
-	snprintf(text, sizeof(text), "%s %s %s %s", program ? program->name : "-", process,
-		 line.tid < TIDS ? account->threads[line.tid] : "?", more);
+	/* A part has no other number for what has no name than it can know: that is compared by its handle. */
+	if (program && !program->named) {
+		snprintf(handle, sizeof(handle), "0x%llx", program->handle);
+		name = handle;
+	}
+	snprintf(text, sizeof(text), "%s %s %s %s", name, process, line.tid < TIDS ? account->threads[line.tid] : "?",
+		 more);
 	memcpy(line.text, text, sizeof(text));
 	if (account->count == account->room) {
 		account->room = account->room ? account->room * 2 : 256;

@@ -364,7 +364,9 @@ Test(report_chrome, totals)
 	cr_assert_str_eq(string_at(metadata, "kernel"), "6.1.0");
 	cr_assert_eq(cJSON_GetArraySize(at(metadata, "programs")), 1);
 	entry = cJSON_GetArrayItem(at(metadata, "programs"), 0);
-	cr_assert_str_eq(string_at(entry, "name"), "0x5000");
+	cr_assert_str_eq(string_at(entry, "name"), "nrt model 1");
+	cr_assert_str_eq(string_at(entry, "name_source"), "order");
+	cr_assert_str_eq(string_at(entry, "handle"), "0x5000");
 	cr_assert(cJSON_IsFalse(at(entry, "named")));
 	cr_assert_str_eq(string_at(entry, "runtime"), "nrt");
 	cr_assert_str_eq(string_at(entry, "role"), "execute");

@@ -114,8 +114,8 @@ Test(report_qnn_csv, basic)
 Test(report_qnn_csv, goes_behind_what_is_there)
 {
 	static const struct expected rows[] = {
-		{ "UNKNOWN", "EXECUTE", "1", ROOT, "0x10" },
-		{ "2", "EXECUTE", "2", ROOT, "0x10" },
+		{ "UNKNOWN", "EXECUTE", "1", ROOT, "toy model 1" },
+		{ "2", "EXECUTE", "2", ROOT, "toy model 1" },
 	};
 	struct fixture *f = create(&qnn_csv_basic);
 	struct csv csv;
@@ -157,7 +157,7 @@ Test(report_qnn_csv, inferences_at_the_same_time)
 Test(report_qnn_csv, asynchronous)
 {
 	static const struct expected rows[] = {
-		{ "1000", "EXECUTE", "9", ROOT, "0x10" },
+		{ "1000", "EXECUTE", "9", ROOT, "toy model 1" },
 		{ "1001", "NODE", "1", SUB, "FusedGemm#1" },
 	};
 	struct fixture *f = create(&qnn_csv_detailed);
@@ -172,7 +172,7 @@ Test(report_qnn_csv, asynchronous)
 
 Test(report_qnn_csv, what_is_no_inference)
 {
-	static const struct expected rows[] = { { "3000", "EXECUTE", "9", ROOT, "0x10" } };
+	static const struct expected rows[] = { { "3000", "EXECUTE", "9", ROOT, "toy model 1" } };
 	struct fixture *f = create(&qnn_csv_detailed);
 	struct call_record entry = call_make(TOY_UNLOAD, 1, 1, 5000000, 5000000, 2, U(0x10), U(0));
 	struct call_record layer = call_make(LOW_EXECUTE, 1, 1, 3001000, 3002000, 1, U(0x20));

@@ -18,6 +18,15 @@ static char *summary(const struct model *model, unsigned int width)
 	return printed;
 }
 
+/* Programs are called as their handles are, so that a name is one word. */
+static void name_handle(struct model *model, __u64 handle)
+{
+	char name[24];
+
+	snprintf(name, sizeof(name), "0x%llx", handle);
+	feed_text(model, XPT_RECORD_NAMED, RECORDS_TGID, handle, 1, name);
+}
+
 static struct model *model_with_calls(__u64 handle, unsigned int count, __u64 duration)
 {
 	struct model *model;
@@ -25,6 +34,7 @@ static struct model *model_with_calls(__u64 handle, unsigned int count, __u64 du
 
 	cr_assert_eq(model_create(NULL, &model), 0);
 	feed_descriptions(model);
+	name_handle(model, handle);
 	for (i = 0; i < count; i++)
 		feed_call(model, SPEC_EXECUTE, 1240, 1000000 + i * 2 * duration, 1000000 + (i * 2 + 1) * duration,
 			  handle, 0);
@@ -128,6 +138,8 @@ Test(report_summary, launches_have_the_time_to_completion_and_their_call)
 	snprintf(text, sizeof(text), meanings, "wait", "count");
 	snprintf(spec, sizeof(spec), "{\"runtime\":3,\"function\":\"sync\",%s", text);
 	feed_text(model, XPT_RECORD_SPEC, 0, 6, 1, spec);
+	name_handle(model, 0x20);
+	name_handle(model, 0x30);
 	feed_call(model, 5, 1240, 100000000, 100002000, 0x20, 1);
 	feed_call(model, 5, 1240, 101000000, 101002000, 0x30, 2);
 	feed_call(model, 6, 1240, 102000000, 109000000, 1, 1);
@@ -171,8 +183,10 @@ Test(report_summary, many_programs_are_cut_the_most_expensive_first)
 	char *printed, *first, *second;
 	unsigned int i;
 
-	for (i = 2; i <= 60; i++)
+	for (i = 2; i <= 60; i++) {
+		name_handle(model, i);
 		feed_call(model, SPEC_EXECUTE, 1240, 5000000 + i * 1000000, 5000000 + i * 1000000 + i * 1000, i, 0);
+	}
 	cr_assert_eq(model_flush(model), 0);
 	printed = summary(model, 0);
 	cr_assert_not_null(strstr(printed, "(20 more; see the trace's metadata)\n"));
@@ -185,19 +199,27 @@ Test(report_summary, many_programs_are_cut_the_most_expensive_first)
 	model_free(model);
 }
 
-/* A program that is loaded again under the same name is one row, with all its calls. */
+/* A program that is loaded again under the same name is one row, with all its calls; one that is there meanwhile is another. */
 Test(report_summary, same_name_is_one_row)
 {
 	struct model *model = model_with_calls(0x10, 3, 1000);
 	char word[20][64], *printed;
 
+	feed_text(model, XPT_RECORD_SPEC, 0, 5, 1,
+		  "{\"runtime\":3,\"function\":\"nrt_unload\",\"role\":\"program.unload\",\"success\":1,\"fetches\":"
+		  "[{\"meaning\":\"program\",\"type\":\"u64\"},{\"meaning\":\"status\",\"type\":\"s32\"}]}");
 	feed_text(model, XPT_RECORD_NAMED, RECORDS_TGID, 0x10, 1500000, "resnet");
 	feed_text(model, XPT_RECORD_NAMED, RECORDS_TGID, 0x20, 1500000, "resnet");
-	feed_call(model, SPEC_EXECUTE, 1240, 2000000, 2005000, 0x20, 0);
+	feed_text(model, XPT_RECORD_NAMED, RECORDS_TGID, 0x30, 1500000, "resnet");
+	feed_call(model, SPEC_EXECUTE, 1240, 1600000, 1601000, 0x30, 0);
 	feed_call(model, SPEC_EXECUTE, 1240, 2010000, 2015000, 0x10, 3);
+	feed_call(model, 5, 1240, 2020000, 2021000, 0x10, 0);
+	feed_call(model, SPEC_EXECUTE, 1240, 2030000, 2035000, 0x20, 0);
 	cr_assert_eq(model_flush(model), 0);
 	printed = summary(model, 0);
-	words(printed, "resnet", word);
+	words(printed, "resnet #2", word);
+	cr_assert_str_eq(word[4], "1");
+	words(printed, "resnet  ", word);
 	cr_assert_str_eq(word[3], "5");
 	cr_assert_str_eq(word[5], "1.000us");
 	cr_assert_str_eq(word[6], "2.600us");
@@ -219,6 +241,7 @@ static struct model *model_with_jobs(bool total)
 	cr_assert_eq(model_create(NULL, &model), 0);
 	feed_descriptions(model);
 	feed_driver(model);
+	name_handle(model, 0x5000);
 	for (i = 1; i <= 20; i++) {
 		start = i * 10000000;
 		feed_event(model, EVENT_QUEUED, 1240, start + 100000, i, "gfx_0");
@@ -419,15 +442,16 @@ static char *summary_of_cost(unsigned int cost)
 Test(report_summary, tracing)
 {
 	static const char warning[] =
-		"warning: tracing is more than a third of an inference of 0x5000: use --sample N\n";
+		"warning: tracing is more than a third of an inference of nrt model 1: use --sample N\n";
 	char *printed = summary_of_cost(480000);
 
-	cr_expect_not_null(strstr(printed, "tracing: about 480us of the 1.50ms of an inference (32.00%): 0x5000\n"),
+	cr_expect_not_null(strstr(printed,
+				  "tracing: about 480us of the 1.50ms of an inference (32.00%): nrt model 1\n"),
 			   "%s", printed);
 	cr_expect_null(strstr(printed, "warning"), "%s", printed);
 	free(printed);
 	printed = summary_of_cost(510000);
-	cr_expect_not_null(strstr(printed, "(34.00%): 0x5000\n"), "%s", printed);
+	cr_expect_not_null(strstr(printed, "(34.00%): nrt model 1\n"), "%s", printed);
 	cr_expect_not_null(strstr(printed, warning), "%s", printed);
 	free(printed);
 	printed = summary_of_cost(2000000);

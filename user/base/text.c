@@ -390,3 +390,19 @@ bool text_is_plain(const char *text, size_t length)
 	}
 	return true;
 }
+
+size_t text_unnumbered(const char *name)
+{
+	size_t length = strlen(name), end = length;
+
+	while (end && name[end - 1] >= '0' && name[end - 1] <= '9')
+		end--;
+	return end < length && end > 2 && name[end - 1] == '#' && name[end - 2] == ' ' ? end - 2 : length;
+}
+
+bool text_is_name(const char *name, const char *given)
+{
+	size_t length = text_unnumbered(name);
+
+	return !strcmp(name, given) || (!strncmp(name, given, length) && !given[length]);
+}

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 
@@ -36,7 +37,17 @@ static bool fits(const struct xpt_program_choice *choice, const struct xpt_progr
 {
 	return (!choice->pid || choice->pid == program->pid) &&
 	       (!choice->handle || choice->handle == program->handle) &&
-	       (!choice->name || !strcmp(choice->name, program->name));
+	       (!choice->name || text_is_name(program->name, choice->name));
+}
+
+/* "nrt model 1" */
+static bool is_nameless(const struct seen_program *program)
+{
+	size_t length = strlen(program->runtime);
+	const char *rest = program->name + length;
+
+	return !strncmp(program->name, program->runtime, length) &&
+	       (!strncmp(rest, " model ", 7) || !strncmp(rest, " kernel ", 8));
 }
 
 void seen_add(struct seen_programs *seen, const struct xpt_program_info *program)
@@ -57,7 +68,7 @@ void seen_add(struct seen_programs *seen, const struct xpt_program_info *program
 	*item = (struct seen_program){ strdup(program->runtime), strdup(program->name), program->pid, program->handle };
 	if (item->runtime && item->name) {
 		seen->count++;
-		seen->nameless |= !strncmp(item->name, "0x", 2);
+		seen->nameless |= is_nameless(item);
 		return;
 	}
 	free(item->runtime);
@@ -96,7 +107,7 @@ void seen_print(const struct seen_programs *seen)
 	if (seen->more)
 		fputs("  and more\n", stderr);
 	if (seen->nameless)
-		fputs("  A program that was loaded before has only its handle: --program HANDLE chooses it, --name HANDLE=NAME names it.\n",
+		fputs("  Programs that were loaded before and have no name: --program HANDLE chooses one, --name HANDLE=NAME names it.\n",
 		      stderr);
 }
 

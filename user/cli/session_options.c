@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/privileges.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,14 +104,17 @@ bool take_duration(void *context, const char *value, const char **reason)
 	return parse_duration(value, &((struct session_options *)context)->duration);
 }
 
-bool take_name(void *context, const char *value, const char **reason)
+#define FINGERPRINT_DIGITS 8
+
+/* The name is not copied. */
+static bool add_name(struct session_options *options, const char *value, const char **reason)
 {
-	struct session_options *options = context;
 	const char *equals = strchr(value, '=');
-	char handle[32];
+	struct xpt_handle_name *name = &options->names[options->name_count];
+	char handle[32], *end;
 
 	if (!equals || !equals[1] || (size_t)(equals - value) >= sizeof(handle)) {
-		*reason = "HANDLE=NAME is wanted, for example 0x7f3a10002b40=resnet50";
+		*reason = "expected HANDLE=NAME, FINGERPRINT=NAME or @FILE, for example 0x7f3a10002b40=resnet50";
 		return false;
 	}
 	if (options->name_count == NAMES_MAX) {
@@ -119,9 +123,61 @@ bool take_name(void *context, const char *value, const char **reason)
 	}
 	memcpy(handle, value, equals - value);
 	handle[equals - value] = '\0';
-	*reason = "the handle is a number, as reports show it: 0x7f3a10002b40";
-	options->names[options->name_count].name = equals + 1;
-	return parse_number(handle, &options->names[options->name_count++].handle);
+	*name = (struct xpt_handle_name){ .name = equals + 1 };
+	if (strlen(handle) == FINGERPRINT_DIGITS && strspn(handle, "0123456789abcdefABCDEF") == FINGERPRINT_DIGITS)
+		name->fingerprint = strtoul(handle, &end, 16);
+	*reason = "expected a handle such as 0x7f3a10002b40, or a fingerprint such as 3f9a21c4, as traces have them";
+	if (!name->fingerprint && !parse_number(handle, &name->handle))
+		return false;
+	options->name_count++;
+	return true;
+}
+
+/* A line a name; empty ones, and those that begin with #, say nothing. */
+static bool add_names(struct session_options *options, const char *path, const char **reason)
+{
+	static char text[400];
+	char *line = NULL;
+	size_t room = 0;
+	FILE *file = fopen(path, "r");
+	unsigned int number = 0;
+	ssize_t length;
+	bool added = true;
+
+	*reason = text;
+	if (!file) {
+		snprintf(text, sizeof(text), "cannot read %.200s: %s", path, strerror(errno));
+		return false;
+	}
+	while (added && (length = getline(&line, &room, file)) >= 0) {
+		const char *first = line + strspn(line, " \t\r\n"), *why;
+		char *name;
+
+		number++;
+		while (length > first - line && strchr(" \t\r\n", line[length - 1]))
+			line[--length] = '\0';
+		if (!*first || *first == '#')
+			continue;
+		why = "out of memory";
+		name = strdup(first);
+		free(options->name_lines[options->name_count]);
+		options->name_lines[options->name_count] = name;
+		added = name && add_name(options, name, &why);
+		if (!added)
+			snprintf(text, sizeof(text), "%.200s:%u: %.150s", path, number, why);
+	}
+	if (added && ferror(file)) {
+		snprintf(text, sizeof(text), "cannot read %.200s: %s", path, strerror(errno));
+		added = false;
+	}
+	free(line);
+	fclose(file);
+	return added;
+}
+
+bool take_name(void *context, const char *value, const char **reason)
+{
+	return *value == '@' ? add_names(context, value + 1, reason) : add_name(context, value, reason);
 }
 
 bool take_buffer(void *context, const char *value, const char **reason)

@@ -29,8 +29,9 @@ struct session_options {
 	char *const *command; /* NULL: none */
 	struct xpt_handle_name names[NAMES_MAX];
 	size_t name_count;
-	const char *output; /* "-": standard output */
-	uint64_t duration;  /* ns; 0: no limit */
+	char *name_lines[NAMES_MAX + 1]; /* of files: names point into them */
+	const char *output;		 /* "-": standard output */
+	uint64_t duration;		 /* ns; 0: no limit */
 	size_t buffer_bytes;
 	enum xpt_link link;
 	bool no_wait;
@@ -139,7 +140,9 @@ bool take_layout(void *context, const char *value, const char **reason);
 		{ 0, "drivers", "NAME[,NAME...]",                                                                                         \
 		  "follow the jobs of these drivers; auto (default): of all\nthat are loaded; none", take_drivers },                      \
 		{ 0, "driver", "FILE.json", "add the description of a driver", take_driver_file },                                        \
-		{ 'n', "name", "HANDLE=NAME", "name a program that was loaded before", take_name },                                       \
+		{ 'n', "name", "HANDLE=NAME",                                                                                             \
+		  "name a program that was loaded before, also by its\nFINGERPRINT; @FILE: with such lines",                              \
+		  take_name },                                                                                                            \
 		{ 'b', "buffer", "SIZE", "memory for records on their way, all CPUs together\n(default 8M)",                              \
 		  take_buffer },                                                                                                          \
 		{ 0, "link", "KIND", "auto, session, multi or perf: how probes are linked", take_link }, WAIT_OPTIONS,                    \

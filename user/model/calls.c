@@ -62,6 +62,14 @@ static void program_use(struct model *model, struct passage *passage, __u64 sinc
 	note(passage, named);
 	if (named > 0 && passage->program->view.name_source == NAME_FROM_SYMBOL)
 		programs_tell(&model->programs, passage->program, call->start, false);
+	else if (!named && passage->function->view.role != XPT_ROLE_PROGRAM_NAME &&
+		 program_describe(passage->program, 0))
+		programs_tell(&model->programs, passage->program, call->start, false);
+	if (!passage->program)
+		return;
+	passage->program->used = since > passage->program->used ? since : passage->program->used;
+	if (passage->program->superseded)
+		note(passage, programs_use_again(&model->programs, passage->program, call->start));
 }
 
 static void program_find(struct model *model, struct passage *passage)
@@ -130,6 +138,7 @@ static void program_load(struct model *model, struct passage *passage)
 		program_place(model, passage);
 	note(passage, program_ask_user(model, passage->program));
 	program_name(model, passage, NAME_FROM_LOAD);
+	program_describe(passage->program, 0);
 	passage->named = true;
 }
 
@@ -156,8 +165,10 @@ static void program_rename(struct model *model, struct passage *passage)
 	} else {
 		program_use(model, passage, call->start);
 	}
-	if (passage->program)
-		program_name(model, passage, NAME_FROM_CALL);
+	if (!passage->program)
+		return;
+	program_name(model, passage, NAME_FROM_CALL);
+	program_describe(passage->program, 0);
 }
 
 static void program_attach(struct model *model, struct passage *passage)
@@ -257,6 +268,9 @@ static void count(struct model *model, struct passage *passage)
 		note(passage, tokens_call(&passage->program->tokens, &passage->program->view, &passage->event.call));
 		passage->program->view.tokens = tokens_view(passage->program->tokens);
 	}
+	if (passage->program && call->function->role == XPT_ROLE_EXECUTE && succeeded(call) &&
+	    steps_fingerprint(passage->program, call))
+		note(passage, program_identified(model, passage->program, call->end));
 	if (passage->program && role_runs(call->function->role)) {
 		note(passage, program_record(passage->program, call));
 		return;

@@ -160,20 +160,21 @@ struct model_device_times {
  * stand in recordings, and say nothing about that.
  */
 enum name_source {
-	NAME_FROM_HANDLE = 0,
-	NAME_FROM_FORK = 1, /* the process that this one was forked from had it */
+	NAME_FROM_ORDER = 0, /* none is known: which of the runtime's in its process it is */
+	NAME_FROM_FORK = 1,  /* the process that this one was forked from had it */
 	NAME_FROM_PARENT = 2,
 	NAME_FROM_LOAD = 3,
 	NAME_FROM_CALL = 4, /* program.name */
 	NAME_FROM_USER = 5,
-	NAME_FROM_SYMBOL = 6, /* of the program that the process runs, or a library: the handle is its address */
-	NAME_FROM_MEMORY = 7, /* of the object in the process's memory that the handle points to */
-	NAME_FROM_FILE = 8,   /* the only file that the process has mapped and that can be a program */
+	NAME_FROM_SYMBOL = 6,	 /* of the program that the process runs, or a library: the handle is its address */
+	NAME_FROM_MEMORY = 7,	 /* of the object in the process's memory that the handle points to */
+	NAME_FROM_FILE = 8,	 /* the only file that the process has mapped and that can be a program */
+	NAME_FROM_OPERATORS = 9, /* their fingerprint */
 	NAME_SOURCES,
 };
 
-/* Is the one a better source of a name than the other? From worst: handle, fork, symbol, parent, load, call, user. */
 const char *name_source_name(enum name_source source); /* "load"; never NULL */
+/* From worst: order, operators, fork, file, symbol, parent, memory, load, call, user. */
 bool name_is_better(enum name_source source, enum name_source than);
 
 /* What a batch of tokens is for. */
@@ -202,8 +203,11 @@ struct model_program {
 	unsigned int runtime_index;
 	__u64 handle;
 	unsigned int generation; /* how many programs had this handle in this process before */
-	const char *name;	 /* from the load call, from --name, else "0x7f..." from the handle; never NULL */
-	bool named;		 /* name is not just the handle */
+	const char *name;	 /* "ranker.onnx #2", "onnxruntime model 1" where it has none; never NULL */
+	size_t name_length;	 /* bytes of name without its number; 0: it has none */
+	unsigned int number; /* of those with this name that live at the same time in its process, from 1; see above */
+	bool named;	     /* it has a name that somebody gave it */
+	__u32 fingerprint;   /* of the operators of an inference, 0: not known; of another process or order the same */
 	enum name_source name_source;
 	enum xpt_role role; /* XPT_ROLE_EXECUTE, _ENQUEUE or _LAUNCH: how it was run first; 0: not yet */
 	__u64 loaded; /* when the call returned that has loaded it or made it ready; 0: it was loaded before the recording */

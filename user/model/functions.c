@@ -226,6 +226,7 @@ static bool function_same(const struct function *a, const struct function *b)
 int functions_add(struct functions *functions, __u64 index, const char *text, size_t length)
 {
 	struct function *function = NULL;
+	struct runtime *runtime;
 	cJSON *object = NULL;
 	int error = -EBADMSG;
 
@@ -245,6 +246,9 @@ int functions_add(struct functions *functions, __u64 index, const char *text, si
 		goto out;
 	if (!functions->functions[index]) {
 		functions->functions[index] = function;
+		runtime = functions->runtimes[function->view.runtime_index];
+		runtime->models |= function->view.role == XPT_ROLE_EXECUTE || function->view.role == XPT_ROLE_ENQUEUE;
+		runtime->unloads |= function->view.role == XPT_ROLE_PROGRAM_UNLOAD;
 		function = NULL;
 	} else if (!function_same(functions->functions[index], function)) {
 		error = -EBADMSG;

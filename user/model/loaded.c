@@ -16,6 +16,7 @@ struct loaded {
 	char *name;   /* of the program; NULL: not known */
 	char *region; /* the handle is that of a region, and this is its name; NULL: it is a program's */
 	enum name_source source;
+	unsigned int number; /* behind the name; of a program without one: in its description; 0: any */
 	__u64 size;
 };
 
@@ -26,13 +27,15 @@ static bool has(const cJSON *object, const char *key)
 
 static int loaded_parse(const struct model *model, const cJSON *object, struct loaded *loaded)
 {
-	__s64 index, size = 0, source = NAME_FROM_LOAD;
+	__s64 index, size = 0, source = NAME_FROM_LOAD, number = 0;
 	int error = json_integer_get(object, "runtime", 0, XPT_RUNTIME_MAX - 1, &index);
 
 	if (!error && has(object, "size"))
 		error = json_integer_get(object, "size", 0, LOADED_SIZE_MAX, &size);
 	if (!error && has(object, "named_by"))
 		error = json_integer_get(object, "named_by", NAME_FROM_FORK, NAME_SOURCES - 1, &source);
+	if (!error && has(object, "number"))
+		error = json_integer_get(object, "number", 1, 0x7fffffff, &number);
 	if (!error && has(object, "name"))
 		error = json_string_get(object, "name", &loaded->name);
 	if (!error && has(object, "region"))
@@ -42,6 +45,7 @@ static int loaded_parse(const struct model *model, const cJSON *object, struct l
 	loaded->runtime = functions_runtime(&model->functions, (unsigned int)index);
 	loaded->source = (enum name_source)source;
 	loaded->size = (__u64)size;
+	loaded->number = (unsigned int)number;
 	return loaded->runtime ? 0 : -EBADMSG;
 }
 
@@ -52,7 +56,9 @@ static int tell_name(struct model *model, struct program *program, const struct 
 
 	if (named < 0 || program->view.name_source == NAME_FROM_USER)
 		return named;
-	named = program_set_name(program, loaded->name, loaded->source);
+	named = program_set_numbered(program, loaded->name, loaded->number, loaded->source);
+	if (!named)
+		program_describe(program, loaded->number);
 	if (named <= 0)
 		return named;
 	programs_tell(&model->programs, program, time, false);

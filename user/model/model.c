@@ -52,6 +52,7 @@ void model_free(struct model *model)
 	totals_free(&model->totals);
 	strings_free(&model->strings);
 	names_free(&model->names);
+	names_free(&model->fingerprints);
 	programs_free(&model->programs);
 	processes_free(&model->processes);
 	functions_free(&model->functions);
@@ -258,6 +259,7 @@ static int record_deliver(struct model *model, const struct xpt_record_header *r
 	case XPT_RECORD_THREAD:
 		return thread_deliver(model, text);
 	case XPT_RECORD_NAMED:
+	case XPT_RECORD_FINGERPRINT:
 		return named_deliver(model, text);
 	case XPT_RECORD_LOADED:
 		return loaded_deliver(model, text);

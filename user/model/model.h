@@ -141,6 +141,10 @@ struct model_code_totals {
 };
 const struct model_code_totals *model_code_totals(const struct model *model);
 
+/* Visits the names that the user gave to handles, and to fingerprints, that no program had; in that order. */
+void model_unused_names(const struct model *model,
+			void (*visit)(void *context, __u64 handle, bool fingerprint, const char *name), void *context);
+
 __u64 model_lost(const struct model *model, enum xpt_loss cause);
 __u64 model_first_time(const struct model *model); /* of any call; 0: none */
 __u64 model_last_time(const struct model *model);

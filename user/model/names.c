@@ -11,6 +11,7 @@ struct given_name {
 	struct map_node node;
 	struct given_name *next;
 	char *text;
+	bool used;
 };
 
 void names_free(struct names *names)
@@ -47,16 +48,34 @@ int names_give(struct names *names, __u32 tgid, __u64 handle, const char *text, 
 		return names->map.count < NAMES_MAX ? -ENOMEM : -ENOSPC;
 	}
 	name->text = copy;
-	name->next = names->all;
-	names->all = name;
+	name->used = false;
+	name->next = NULL;
+	if (names->newest)
+		names->newest->next = name;
+	else
+		names->all = name;
+	names->newest = name;
 	return 0;
 }
 
 const char *names_find(const struct names *names, __u32 tgid, __u64 handle)
 {
 	struct map_node *node = map_find(&names->map, tgid, handle);
+	struct given_name *name;
 
 	if (!node)
 		node = map_find(&names->map, 0, handle);
-	return node ? container_of(node, struct given_name, node)->text : NULL;
+	if (!node)
+		return NULL;
+	name = container_of(node, struct given_name, node);
+	name->used = true;
+	return name->text;
+}
+
+void names_unused(const struct names *names, bool fingerprint,
+		  void (*visit)(void *context, __u64 handle, bool fingerprint, const char *name), void *context)
+{
+	for (const struct given_name *name = names->all; name; name = name->next)
+		if (!name->used)
+			visit(context, name->node.b, fingerprint, name->text);
 }

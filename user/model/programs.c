@@ -103,12 +103,12 @@ static struct program *program_create(struct process *process, const struct runt
 	program->runtime = runtime;
 	program->born = time;
 	program->until = PROGRAM_ALIVE;
-	snprintf(program->handle_name, sizeof(program->handle_name), "0x%llx", handle);
+	snprintf(program->description, sizeof(program->description), "0x%llx", handle);
 	program->view.process = &process->view;
 	program->view.runtime = runtime->name;
 	program->view.runtime_index = runtime->index;
 	program->view.handle = handle;
-	program->view.name = program->handle_name;
+	program->view.name = program->description;
 	return program;
 }
 
@@ -156,7 +156,7 @@ static int name_inherit(const struct programs *programs, struct program *program
 			       process->forked);
 	if (!source || !source->view.named || source->view.loaded > process->forked)
 		return 0;
-	return program_set_name(program, source->view.name, NAME_FROM_FORK);
+	return program_name_after(program, source, NAME_FROM_FORK);
 }
 
 /* What is counted by handle goes on with the newest generation. */

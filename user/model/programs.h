@@ -25,8 +25,14 @@ struct program {
 	const struct runtime *runtime;
 	__u64 born;  /* first time at which it is known to have been there */
 	__u64 until; /* calls that begin earlier are its own; PROGRAM_ALIVE */
-	char handle_name[24];
-	char *name; /* NULL: handle_name is used */
+	char description[80];
+	char *name;		 /* NULL: the description is used */
+	bool superseded;	 /* it may be gone, and another one may have its name and number by now */
+	__u64 used;		 /* when the last call that runs it began; 0: never */
+	struct step *new_steps;	 /* first seen since its last inference; see steps.h */
+	unsigned int step_depth; /* of operators that are in no other one, below their inference; 0: not known */
+	unsigned int step_count; /* of these, */
+	__u64 step_types;	 /* and the sum of the hashes of their types */
 	struct statistics *latency, *call, *tracing;
 	struct tokens *tokens;
 	__u64 parent;		  /* handle */
@@ -83,8 +89,21 @@ bool programs_release(struct programs *programs, struct program *program, __u64 
 /* The process has exited or runs another file: all its handles are gone. */
 void programs_release_all(struct programs *programs, struct process *process, __u64 time);
 
-/* Does nothing when the program already has a name from a better source. Returns 1: named; 0: not; -ENOMEM. */
+/*
+ * Does nothing when the program already has a name from a better source. A model gets a number behind it where others with the name
+ * live in its process. Returns 1: named; 0: not; -ENOMEM.
+ */
 int program_set_name(struct program *program, const char *name, enum name_source source);
+/* The same, with a number that is taken when no other one has it; 0: any. */
+int program_set_numbered(struct program *program, const char *name, unsigned int number, enum name_source source);
+/* The same, with the name and number of another program. */
+int program_name_after(struct program *program, const struct program *other, enum name_source source);
+/* How a program is called that has no name: by the number, 0: the smallest that is free. False: it has a name, or was described before. */
+bool program_describe(struct program *program, unsigned int number);
+/* It is used though it was superseded: others with its name and number get another one. -ENOMEM. */
+int programs_use_again(struct programs *programs, struct program *program, __u64 time);
+/* "model" or "kernel" */
+const char *program_noun(const struct program *program);
 /* The program was made from the one with this handle: takes its name, now or as soon as it has one. As set_name. */
 int programs_set_parent(struct programs *programs, struct program *program, __u64 parent, __u64 time);
 /* Lends the name of a program to those that wait for it, with an EVENT_PROGRAM each. -ENOMEM. */

@@ -26,7 +26,8 @@ struct model {
 	struct functions functions;
 	struct processes processes;
 	struct programs programs;
-	struct names names;
+	struct names names;	   /* by handle */
+	struct names fingerprints; /* by these, of any process */
 	struct symbols symbols;
 	struct strings strings;
 	struct totals totals;
@@ -72,6 +73,8 @@ int loaded_deliver(struct model *model, const struct xpt_record_text *record);
 
 /* told_names.c: the name of what has, or will have, a handle. -ENOMEM. */
 int named_deliver(struct model *model, const struct xpt_record_text *record);
+/* The fingerprint of a program is known now, or is another one: it is named by it, or by the user's name for it. -ENOMEM. */
+int program_identified(struct model *model, struct program *program, __u64 time);
 int symbol_deliver(struct model *model, const struct xpt_record_text *record);
 
 /* lives.c: processes that begin, change and end. */

@@ -262,6 +262,15 @@ static __u64 object_of(const struct event_call *call)
 	return call->have & (1u << XPT_MEANING_OBJECT) ? call->object : call->class;
 }
 
+static void step_join(struct step *step, struct program *program, const struct event_call *call)
+{
+	program->open++; /* it is kept as long as its operators are */
+	step->depth = call->depth;
+	step->apart = call->apart;
+	step->next = program->new_steps;
+	program->new_steps = step;
+}
+
 static struct step *step_create(struct steps *steps, struct process *process, struct program *program,
 				const struct event_call *call)
 {
@@ -281,7 +290,7 @@ static struct step *step_create(struct steps *steps, struct process *process, st
 		return NULL;
 	}
 	if (program)
-		program->open++; /* it is kept as long as its operators are */
+		step_join(step, program, call);
 	return step;
 }
 
@@ -301,14 +310,14 @@ static struct step *step_find(const struct steps *steps, const struct process *p
 	return NULL;
 }
 
-static void step_assign(struct step *step, struct program *program)
+static void step_assign(struct step *step, struct program *program, const struct event_call *call)
 {
 	if (step->program || !program)
 		return;
 	step->program = program;
 	step->view.program = &program->view;
 	step->view.self_time = 0; /* from here on it is a part of the inferences */
-	program->open++;
+	step_join(step, program, call);
 }
 
 static int step_record(struct steps *steps, struct step *step, const struct event_call *call)
@@ -342,7 +351,7 @@ int steps_call(struct steps *steps, struct process *process, struct program *pro
 		step = step_create(steps, process, program, call);
 	if (!step)
 		return -ENOMEM;
-	step_assign(step, program);
+	step_assign(step, program, call);
 	*result = step;
 	call->op = &step->view;
 	return step_record(steps, step, call);
@@ -361,6 +370,42 @@ void steps_inference(struct steps *steps, const struct process *process, struct 
 	program->view.covered_time += covered;
 	program->view.stepped_tracing += call->tracing;
 	program->view.covered_tracing += call->tracing_covered;
+}
+
+/* Below its inference: from 1; on another thread its own calls count. 0: not known. */
+static unsigned int depth_below(const struct step *step, const struct event_call *call)
+{
+	if (step->apart)
+		return step->depth + 1;
+	return step->depth > call->depth ? step->depth - call->depth : 0;
+}
+
+bool steps_fingerprint(struct program *program, const struct event_call *call)
+{
+	struct step *first = program->new_steps, *step;
+	unsigned int depth, before = program->step_count;
+	__u64 hash;
+
+	program->new_steps = NULL;
+	if (!program->step_depth)
+		for (step = first; step; step = step->next) {
+			depth = depth_below(step, call);
+			if (depth && (!program->step_depth || depth < program->step_depth))
+				program->step_depth = depth;
+		}
+	for (step = first; step; step = step->next) {
+		if (depth_below(step, call) != program->step_depth)
+			continue;
+		hash = text_hash(step->type);
+		hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15;
+		program->step_types += hash ^ hash >> 29;
+		program->step_count++;
+	}
+	if (program->step_count == before)
+		return false;
+	hash = (program->step_types + program->step_count) * 0xbf58476d1ce4e5b9;
+	program->view.fingerprint = (hash >> 32) ?: 1;
+	return true;
 }
 
 void steps_drop_process(struct steps *steps, const struct process *process)

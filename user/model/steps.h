@@ -12,7 +12,10 @@ struct step {
 	struct map_node node;	    /* by process and object; the newest is found first */
 	struct process *process;
 	struct program *program; /* NULL: not known */
+	struct step *next;	 /* of program.new_steps */
 	__u64 object, class;	 /* object: the class where it has none */
+	unsigned int depth;	 /* when it was first seen in an inference of its program, */
+	bool apart;		 /* on another thread */
 	bool has_object;
 	bool gone; /* the object's memory is another one's by now */
 	char *class_name, *type, *label, *name, *provider;
@@ -44,6 +47,11 @@ int steps_call(struct steps *steps, struct process *process, struct program *pro
 /* A call that is an inference has ended: what of it was covered is added to its program. */
 void steps_inference(struct steps *steps, const struct process *process, struct program *program,
 		     const struct event_call *call);
+/*
+ * The same, and it succeeded: whether it gave its program another fingerprint. That is of the types of operators that are in no other
+ * one, in whatever order they ran: which of those inside run depends on the input.
+ */
+bool steps_fingerprint(struct program *program, const struct event_call *call);
 /* The process has exited or runs another file: objects at the same addresses are others. */
 void steps_drop_process(struct steps *steps, const struct process *process);
 /* Those of processes that are marked as forgotten go. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names that are told by handle: by the user, or as those of symbols. */
+/* Names that are told by handle or fingerprint: by the user, or as those of symbols; and those of fingerprints themselves. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,29 +19,53 @@ static int program_named(struct model *model, struct program *program, const cha
 	return named < 0 ? named : 0;
 }
 
-/* The name is for the program that has the handle now, and for those that will have it. */
+int program_identified(struct model *model, struct program *program, __u64 time)
+{
+	const __u32 fingerprint = program->view.fingerprint;
+	const char *given = names_find(&model->fingerprints, 0, fingerprint);
+	char name[80];
+
+	snprintf(name, sizeof(name), "%.48s %s %08x", program->runtime->name, program_noun(program), fingerprint);
+	return program_named(model, program, given ?: name, given ? NAME_FROM_USER : NAME_FROM_OPERATORS, time);
+}
+
+static bool is_meant(const struct program *program, const struct xpt_record_text *record)
+{
+	if (record->header.kind == XPT_RECORD_FINGERPRINT)
+		return program->view.fingerprint && program->view.fingerprint == record->id;
+	return program->view.handle == record->id &&
+	       (!record->header.tgid || program->view.process->tgid == record->header.tgid);
+}
+
+/* The name is for the program that has the handle or fingerprint now, and for those that will have it. */
 int named_deliver(struct model *model, const struct xpt_record_text *record)
 {
-	__u32 tgid = record->header.tgid;
+	const bool handle = record->header.kind == XPT_RECORD_NAMED;
+	struct names *names = handle ? &model->names : &model->fingerprints;
 	struct program *program;
 	int error;
 	size_t i;
 
-	error = names_give(&model->names, tgid, record->id, record->text, record->length);
+	error = names_give(names, handle ? record->header.tgid : 0, record->id, record->text, record->length);
 	if (error == -ENOSPC) {
 		sinks_lose(&model->sinks, XPT_LOSS_NAMES, 1, record->header.time);
 		return 0;
 	}
 	for (i = 0; i < model->programs.count && !error; i++) {
 		program = model->programs.all[i];
-		if (program->others || program->view.handle != record->id ||
-		    (tgid && program->view.process->tgid != tgid))
-			continue;
-		error = program_named(model, program,
-				      names_find(&model->names, program->view.process->tgid, record->id),
-				      NAME_FROM_USER, record->header.time);
+		if (!program->others && is_meant(program, record))
+			error = program_named(model, program,
+					      names_find(names, program->view.process->tgid, record->id),
+					      NAME_FROM_USER, record->header.time);
 	}
 	return error;
+}
+
+void model_unused_names(const struct model *model,
+			void (*visit)(void *context, __u64 handle, bool fingerprint, const char *name), void *context)
+{
+	names_unused(&model->names, false, visit, context);
+	names_unused(&model->fingerprints, true, visit, context);
 }
 
 /* Of a process that has exited, what it had then. */

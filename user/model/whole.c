@@ -81,6 +81,7 @@ static struct extent record_extent(const struct xpt_record_header *record)
 	case XPT_RECORD_PROCESS:
 	case XPT_RECORD_THREAD:
 	case XPT_RECORD_NAMED:
+	case XPT_RECORD_FINGERPRINT:
 	case XPT_RECORD_CLASS:
 	case XPT_RECORD_NODE:
 	case XPT_RECORD_CHOICE:

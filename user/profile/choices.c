@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/vec.h"
 
 struct choice {
@@ -38,7 +39,7 @@ bool choice_fits(const struct xpt_program_choice *choice, const struct entry *en
 
 	return (!choice->pid || (__u32)choice->pid == identity->tgid) &&
 	       (!choice->handle || choice->handle == identity->handle) &&
-	       (!choice->name || !strcmp(choice->name, identity->name));
+	       (!choice->name || text_is_name(identity->name, choice->name));
 }
 
 bool choice_is_region(const struct xpt_program_choice *choice)

@@ -134,7 +134,8 @@ static int decode(struct text *text, const char *name, size_t length)
 	return text->error;
 }
 
-int expression_matches(const struct expression *expression, const char *name)
+/* name[length]: what pcre2_match() returns. */
+static int match(const struct expression *expression, const char *name, size_t length)
 {
 	pcre2_match_data *data = pcre2_match_data_create(1, NULL);
 	pcre2_match_context *context = pcre2_match_context_create(NULL);
@@ -142,7 +143,7 @@ int expression_matches(const struct expression *expression, const char *name)
 	struct text text = {};
 	unsigned int steps = 0;
 
-	if (!data || !context || decode(&text, name, strnlen(name, NAME_MAX_LENGTH)))
+	if (!data || !context || decode(&text, name, length))
 		goto out;
 	pcre2_set_match_limit(context, STEPS_MAX);
 	pcre2_set_depth_limit(context, DEPTH_MAX);
@@ -153,6 +154,16 @@ out:
 	text_free(&text);
 	pcre2_match_context_free(context);
 	pcre2_match_data_free(data);
+	return code;
+}
+
+int expression_matches(const struct expression *expression, const char *name)
+{
+	size_t length = strnlen(name, NAME_MAX_LENGTH), plain = text_unnumbered(name);
+	int code = match(expression, name, length);
+
+	if (code == PCRE2_ERROR_NOMATCH && plain < length)
+		code = match(expression, name, plain);
 	if (code >= 0)
 		return 1;
 	if (code == PCRE2_ERROR_NOMATCH)

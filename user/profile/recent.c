@@ -8,6 +8,7 @@
 
 #include "base/hashmap.h"
 #include "base/link.h"
+#include "base/text.h"
 
 #define BLOCK 1000	  /* inferences that memory is taken for at once */
 #define NO_CORE INT32_MIN /* it is not told */
@@ -293,7 +294,7 @@ static bool is_meant(const struct recent *recent, const struct recent_filter *fi
 
 	return inference->begin >= recent->begin && inference->begin >= filter->since &&
 	       (!filter->tgid || program->tgid == filter->tgid) &&
-	       (!filter->program || !strcmp(program->name, filter->program)) &&
+	       (!filter->program || text_is_name(program->name, filter->program)) &&
 	       (!filter->handle || program->handle == filter->handle) &&
 	       (!filter->has_core || (inference->core != NO_CORE && inference->core == filter->core));
 }

@@ -68,6 +68,7 @@ bool context_is(const struct xpt_record_header *record)
 	case XPT_RECORD_DRIVER_EVENT:
 	case XPT_RECORD_COUNTER:
 	case XPT_RECORD_NAMED:
+	case XPT_RECORD_FINGERPRINT:
 	case XPT_RECORD_CHOICE:
 	case XPT_RECORD_MATCH:
 	case XPT_RECORD_CODE_UNLOADED:

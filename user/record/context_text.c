@@ -60,7 +60,7 @@ void context_name_from_fork(struct xpt_record_text *record)
 {
 	char *value = member_find(record, "\"named_by\":");
 
-	if (value)
+	if (value && *value != '0' + NAME_FROM_OPERATORS)
 		*value = '0' + NAME_FROM_FORK;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "report/chrome_metadata.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -156,12 +157,18 @@ static void add_tokens(struct text *text, const struct model_tokens *tokens)
 
 static void add_program(struct text *text, const struct model_program *program)
 {
+	char fingerprint[9];
+
 	text_literal(text, "{\"id\":");
 	text_unsigned(text, program->id);
 	chrome_member_string(text, "name", program->name);
 	text_literal(text, ",\"named\":");
 	text_string(text, program->named ? "true" : "false");
 	chrome_member_string(text, "name_source", name_source_name(program->name_source));
+	if (program->fingerprint) {
+		snprintf(fingerprint, sizeof(fingerprint), "%08x", program->fingerprint);
+		chrome_member_string(text, "fingerprint", fingerprint);
+	}
 	chrome_member_string(text, "runtime", program->runtime);
 	chrome_member_unsigned(text, "pid", program->process->tgid);
 	chrome_member_string(text, "process", program->process->name);

@@ -383,8 +383,10 @@ static int pass_names(struct collector *collector)
 {
 	for (size_t i = 0; i < collector->options.name_count; i++) {
 		const struct xpt_handle_name *name = &collector->names[i];
-		struct xpt_record_text *record = record_text(XPT_RECORD_NAMED, name->pid, clock_monotonic(),
-							     name->handle, name->name);
+		bool handle = !name->fingerprint;
+		struct xpt_record_text *record = record_text(handle ? XPT_RECORD_NAMED : XPT_RECORD_FINGERPRINT,
+							     handle ? name->pid : 0, clock_monotonic(),
+							     handle ? name->handle : name->fingerprint, name->name);
 
 		if (!record)
 			return -ENOMEM;
@@ -558,6 +560,21 @@ void collector_finish(struct collector *collector)
 	records_drain(collector); /* a second PASS releases what the first one brought */
 	records_totals(collector, 0);
 	records_losses(collector);
+}
+
+static void warn_unused(void *context, __u64 handle, bool fingerprint, const char *name)
+{
+	const struct collector *collector = context;
+
+	if (fingerprint)
+		log_warn(&collector->log, "--name %08llx=%s: no program fits", handle, name);
+	else
+		log_warn(&collector->log, "--name 0x%llx=%s: no program fits", handle, name);
+}
+
+void collector_check_names(struct collector *collector, const struct model *model)
+{
+	model_unused_names(model, warn_unused, collector);
 }
 
 void collector_explain(const struct collector *collector)

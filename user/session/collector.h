@@ -17,6 +17,7 @@
 #include "kern/kern.h"
 #include "kern/mappings.h"
 #include "model/event.h"
+#include "model/model.h"
 #include "session/attach.h"
 #include "session/command.h"
 #include "session/counter_side.h"
@@ -178,6 +179,8 @@ void collector_wake(struct collector *collector); /* from anywhere, also signal 
 int collector_work(struct collector *collector);
 /* Places nothing any more, takes all probes off, passes on what is left, and the totals. */
 void collector_finish(struct collector *collector);
+/* Warns of the user's names that no program in the model has had a use for. After all is delivered. */
+void collector_check_names(struct collector *collector, const struct model *model);
 void collector_explain(const struct collector *collector); /* why nothing ran, to the log */
 void collector_free(struct collector *collector);
 /* A thread of the process that waits for this goes on. False: it did so before, at its deadline. */

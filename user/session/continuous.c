@@ -389,6 +389,8 @@ void continuous_end(struct xpt_continuous *continuous)
 	end_saves(continuous);
 	if (continuous->has_collecting)
 		collector_finish(continuous->collector);
+	if (continuous->has_collecting)
+		collector_check_names(continuous->collector, continuous->model);
 	continuous->has_collecting = continuous->has_saving = false;
 }
 

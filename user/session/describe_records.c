@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "model/programs.h"
 
 #define TEXT_MAX 65000 /* a record's size is 16 bits */
 
@@ -194,14 +195,19 @@ struct xpt_record_text *record_end(__u64 time, struct text *json)
 
 struct xpt_record_text *record_loaded(const struct model_program *program, __u64 time)
 {
+	char name[PROGRAM_NAME_MAX + 1];
 	struct text json = {};
 
 	json_begin(&json, NULL, '{');
 	json_add_unsigned(&json, "runtime", program->runtime_index);
-	if (program->named) {
-		json_add_string(&json, "name", program->name);
+	if (program->named || program->name_length) {
+		snprintf(name, sizeof(name), "%.*s", (int)(program->name_length ?: strlen(program->name)),
+			 program->name);
+		json_add_string(&json, "name", name);
 		json_add_unsigned(&json, "named_by", program->name_source);
 	}
+	if (program->number)
+		json_add_unsigned(&json, "number", program->number);
 	if (program->size && program->size <= 1ull << 53)
 		json_add_unsigned(&json, "size", program->size);
 	return record_json(XPT_RECORD_LOADED, program->process->tgid, time, program->handle, &json);

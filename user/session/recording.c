@@ -343,6 +343,7 @@ int xpt_recording_finish(struct xpt_recording *recording)
 	note_losses(recording);
 	error = records_end(collector, end_name(recording->ended_by));
 	written = output_finish(recording->output);
+	collector_check_names(collector, output_model(recording->output));
 	if (recording->ended_by && recording->ended_by != XPT_END_OUTPUT && !xpt_recording_runs(recording)) {
 		log_warn(&collector->log, "no program was run");
 		collector_explain(collector);

@@ -414,6 +414,8 @@ void xpt_session_destroy(struct xpt_session *session)
 	if (!session)
 		return;
 	end_threads(session);
+	if (session->started)
+		collector_check_names(session->collector, session->model);
 	while (session->subscribers)
 		subscriber_remove(session->subscribers);
 	collector_free(session->collector);

@@ -38,7 +38,7 @@ complete -c xputrace -n '__fish_seen_subcommand_from record profile stream conti
 complete -c xputrace -n '__fish_seen_subcommand_from record continuous' -l counters-per-inference -d 'And around each inference'
 complete -c xputrace -n '__fish_seen_subcommand_from record continuous' -l counters-every -x -d 'Interval of reading them'
 complete -c xputrace -n '__fish_seen_subcommand_from record continuous' -s s -l sample -x -d 'Record one inference in so many'
-complete -c xputrace -n '__fish_seen_subcommand_from record profile stream continuous inspect' -s n -l name -x -d 'HANDLE=NAME of a program'
+complete -c xputrace -n '__fish_seen_subcommand_from record profile stream continuous inspect' -s n -l name -x -d 'HANDLE=NAME or FINGERPRINT=NAME of a program, @FILE'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream continuous inspect' -s b -l buffer -x -d 'Memory for records on their way'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream continuous inspect codeobj' -l link -x -a 'auto session multi perf' -d 'Kind of probe links'
 complete -c xputrace -n '__fish_seen_subcommand_from record profile stream continuous inspect codeobj' -l no-wait -d 'Never let a thread wait'
