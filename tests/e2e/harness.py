@@ -585,12 +585,12 @@ def compare_inferences(results, trace):
         nanoseconds[entry["program"]] += entry["total_ns"]
     pids = {result["pid"] for result in results}
     inferences = [event for event in trace.inferences if event["pid"] in pids]
-    traced = collections.Counter(event["name"] for event in inferences)
+    traced = collections.Counter(file_name(event["name"]) for event in inferences)
     assert traced == made, "inferences: made %s, traced %s" % (dict(made), dict(traced))
     ends = {(event["id"], event["cat"]): event["ts"] for event in trace.events if event["ph"] == "e"}
     spans = collections.Counter()
     for event in inferences:
-        spans[event["name"]] += (ends[event["id"], event["cat"]] - event["ts"]) * 1000
+        spans[file_name(event["name"])] += (ends[event["id"], event["cat"]] - event["ts"]) * 1000
     for program, total in nanoseconds.items():
         assert spans[program] <= total * 1.01, "inferences of %s are longer than the workload measured" % program
 

@@ -420,7 +420,9 @@ def test_secret(how):
 
 def test_reader_of_code_objects():
     """A code object that takes long to be read: by a process without rights, and when that ends, the next one is read."""
-    bombs = [Object(code_files.neff({"zeros-%d" % i: bytes(96 * MB)})) for i in range(4)]
+    text = b".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{\n" + \
+           b"\tmov.u32 %r1, %ntid.x; // .visible .entry no\n" * (MB // 2)
+    bombs = [Object(text + b"// %d\nret;\n}\n" % number) for number in range(4)]
     target = Loads("nrt", "hip")
     capture = Capture("-p", target.pid)
     before = {status["Pid"] for status in readers("xputrace-files")}

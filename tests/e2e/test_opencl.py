@@ -5,7 +5,7 @@ import collections
 import json
 import os
 
-from harness import (ROOT, WORKLOADS, Recorder, Skip, Workload, compare_calls, compare_programs, record_command, run,
+from harness import (ROOT, WORKLOADS, Recorder, Skip, Workload, alone, compare_calls, compare_programs, record_command, run,
                      scratch)
 
 LONG = ("--wait-limit", "30s")  # for probes, on a machine with other work
@@ -93,6 +93,7 @@ def test_list_too_long():
     assert own["latency_ns"]["count"] == 1024 and own["unended"] == 1100 - 1024, own
 
 
+@alone("compares with a clock that is read later")
 def test_pocl_ends():
     """PoCL says when each has ended: as clGetEventProfilingInfo() has it, within 5 % or 50 us, however many one wait ends."""
     results, trace, recorder = record_command([program(), "--ends"], *LONG)

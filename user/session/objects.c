@@ -93,6 +93,15 @@ static const struct call_spec *spec_of(const struct registry *registry, const st
 	return call->spec < registry->spec_count ? registry->specs[call->spec] : NULL;
 }
 
+static bool is_released(const struct objects *objects, const struct xpt_record_call *call, __u64 handle)
+{
+	for (size_t i = 0; i < OBJECTS_RELEASED_MAX; i++)
+		if (objects->released[i].tgid == (pid_t)call->header.tgid && objects->released[i].handle == handle &&
+		    call->start < objects->released[i].time)
+			return true;
+	return false;
+}
+
 struct xpt_record_text *objects_program(struct objects *objects, struct attacher *attacher,
 					const struct registry *registry, const struct xpt_record_call *call, __u64 time)
 {
@@ -107,6 +116,10 @@ struct xpt_record_text *objects_program(struct objects *objects, struct attacher
 	handle = call_program(&spec->wire, call);
 	if (!handle || !seen_add(&objects->programs, OBJECTS_PROGRAMS_MAX, tgid, handle, runtime->index))
 		return NULL;
+	if (is_released(objects, call, handle)) {
+		seen_remove(&objects->programs, tgid, handle, runtime->index);
+		return NULL;
+	}
 	for (size_t i = 0; i < runtime->name_count; i++) {
 		const struct name_way *way = &runtime->names[i];
 
@@ -121,10 +134,14 @@ void objects_forget_program(struct objects *objects, const struct registry *regi
 			    const struct xpt_record_call *call)
 {
 	const struct call_spec *spec = spec_of(registry, call);
+	pid_t tgid = (pid_t)call->header.tgid;
+	__u64 handle = spec ? call_program(&spec->wire, call) : 0;
 
-	if (spec)
-		seen_remove(&objects->programs, (pid_t)call->header.tgid, call_program(&spec->wire, call),
-			    spec->wire.runtime);
+	if (!handle)
+		return;
+	seen_remove(&objects->programs, tgid, handle, spec->wire.runtime);
+	objects->released[objects->released_count++ % OBJECTS_RELEASED_MAX] =
+		(struct released_program){ tgid, handle, call->start };
 }
 
 void objects_forget_nodes(struct objects *objects, pid_t tgid)

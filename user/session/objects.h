@@ -13,9 +13,19 @@
 #define OBJECTS_NODES_MAX 131072   /* known at once; further ones are not read */
 #define OBJECTS_PROGRAMS_MAX 65536 /* so with programs */
 
+/* A program that was released; calls that began before may come later, from the ring of another CPU. */
+struct released_program {
+	pid_t tgid;
+	__u64 handle, time; /* when its release began, ns */
+};
+
+#define OBJECTS_RELEASED_MAX 256 /* the latest */
+
 /* Zero it to begin with. */
 struct objects {
 	struct seen nodes, programs;
+	struct released_program released[OBJECTS_RELEASED_MAX];
+	size_t released_count; /* in all */
 };
 
 void objects_free(struct objects *objects);
