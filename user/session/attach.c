@@ -252,11 +252,12 @@ int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file
 	return count - refused;
 }
 
-static void count_site(struct attacher *attacher, unsigned int spec, const struct site *site)
+void count_site(struct attacher *attacher, unsigned int spec, const struct site *site)
 {
+	__u8 *dearest = &attacher->class[spec];
+
 	attacher->figures.sites[site->class]++;
-	if (attacher->class[spec] < site -> class)
-		attacher->class[spec] = site->class;
+	*dearest = *dearest > site->class ? *dearest : site->class;
 }
 
 struct operator_sites {

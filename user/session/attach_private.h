@@ -77,6 +77,9 @@ static inline __u16 operator_end_spec(const struct attacher *attacher)
 	return attacher_spec_count(attacher->options.registry) - 1;
 }
 
+/* A probe of the spec was placed there. */
+void count_site(struct attacher *attacher, unsigned int spec, const struct site *site);
+
 /* Of want of memory and the like: others mean that there is nothing to probe. */
 void attacher_report_error(const struct attacher *attacher, pid_t tgid, int error);
 /* Takes over sites, and places their probes. Number of probes placed, or a negative errno. */

@@ -167,9 +167,7 @@ static int attach_callback(struct attacher *attacher, pid_t tgid, const struct p
 	if (!placed)
 		return -ENOMEM;
 	*placed = wanted;
-	attacher->figures.sites[site->class]++;
-	if (attacher->class[spec] < site->class)
-		attacher->class[spec] = site->class;
+	count_site(attacher, spec, site);
 	result = attach_sites(attacher, tgid, &pinned->mapped, pinned->file, placed, 1, false);
 	return result ? result : -ENXIO;
 }

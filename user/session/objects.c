@@ -136,12 +136,13 @@ void objects_forget_program(struct objects *objects, const struct registry *regi
 	const struct call_spec *spec = spec_of(registry, call);
 	pid_t tgid = (pid_t)call->header.tgid;
 	__u64 handle = spec ? call_program(&spec->wire, call) : 0;
+	struct released_program *released;
 
 	if (!handle)
 		return;
 	seen_remove(&objects->programs, tgid, handle, spec->wire.runtime);
-	objects->released[objects->released_count++ % OBJECTS_RELEASED_MAX] =
-		(struct released_program){ tgid, handle, call->start };
+	released = &objects->released[objects->released_count++ % OBJECTS_RELEASED_MAX];
+	*released = (struct released_program){ tgid, handle, call->start };
 }
 
 void objects_forget_nodes(struct objects *objects, pid_t tgid)
