@@ -2,11 +2,12 @@
 """OpenCL on PoCL: every kernel that is enqueued, with its name, counted exactly."""
 
 import collections
+import csv
 import json
 import os
 
-from harness import (ROOT, WORKLOADS, Recorder, Skip, Workload, alone, compare_calls, compare_programs, record_command, run,
-                     scratch)
+from harness import (ROOT, WORKLOADS, XPUTRACE, Recorder, Skip, Workload, alone, compare_calls, compare_programs,
+                     record_command, results_in, run, scratch)
 
 LONG = ("--wait-limit", "30s")  # for probes, on a machine with other work
 REQUIRED = {"clEnqueueNDRangeKernel", "clEnqueueReadBuffer", "clFinish"}
@@ -117,3 +118,18 @@ def test_hostile_callbacks():
     assert results[0]["refused"] == many
     losses = trace.losses()
     assert list(losses) == ["callbacks"] and many - 256 <= losses["callbacks"] <= many, losses
+
+
+def test_profile_ends():
+    """So has a profile: no row takes longer than from its call to the return of what waited for it, or its callback."""
+    output = os.path.join(scratch(), "spin.csv")
+    result = run([XPUTRACE, "profile", "-P", "spin", "--samples", "100000", *LONG, *without_pocl(), "-o", output, "--",
+                  program(), "--ends"])
+    assert result.status == 0, result.stderr
+    launches = results_in(result.stdout)[0]["launches"]
+    with open(output, encoding="utf-8") as file:
+        rows = sorted(csv.DictReader(file), key=lambda row: row["start"])
+    assert len(rows) == len(launches), "%d of %d launches are there" % (len(rows), len(launches))
+    for launch, row in zip(launches, rows):
+        took, most = float(row["duration_us"]), (launch["end"] - launch["start"]) / 1000
+        assert launch["ran"] / 1000 <= took + 2 and took <= most + 1, (launch, row)

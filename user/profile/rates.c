@@ -7,7 +7,9 @@
 #define ROLES_ALWAYS                                                                                            \
 	(ROLE(PROGRAM_LOAD) | ROLE(PROGRAM_READY) | ROLE(PROGRAM_NAME) | ROLE(PROGRAM_UNLOAD) | ROLE(RESOLVE) | \
 	 ROLE(TABLE) | ROLE(LOADER))
-#define ROLES_RUN (ROLES_ALWAYS | ROLE(EXECUTE) | ROLE(ENQUEUE) | ROLE(WAIT) | ROLE(LAUNCH) | ROLE(CALLBACK))
+/* What ends launches beside waits: marks and blocking copies, on their queue. */
+#define ENDS (ROLE(MARK) | ROLE(STREAM) | ROLE(COPY))
+#define ROLES_RUN (ROLES_ALWAYS | ROLE(EXECUTE) | ROLE(ENQUEUE) | ROLE(WAIT) | ROLE(LAUNCH) | ROLE(CALLBACK) | ENDS)
 #define ROLES_REGIONS                                                                                    \
 	(ROLE(OPERATOR_END) | ROLE(REGION_BEGIN) | ROLE(REGION_END) | ROLE(REGION) | ROLE(REGION_NAME) | \
 	 ROLE(REGION_RELEASE))
