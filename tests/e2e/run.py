@@ -4,7 +4,7 @@
 
 run.py [-j N] [-k PATTERN] [--list]
 
-One line a test, the details of failures below it. Tests run side by side, one more than there are CPUs, as half of a test is
+One line a test, the details of failures below it. Tests run side by side, more than two for each CPU, as most of a test is
 waiting. Each worker has a copy of the workloads: probes are placed in files, and so in whatever else runs them. Tests that
 measure time or look at the whole machine run alone, after the others (harness.alone). What has failed in a whole run is made
 once more at its end, alone, if it was little, and has failed if it does so again: other programs use the machine, too.
@@ -164,7 +164,7 @@ def run_beside(names, jobs):
 
 def main():
     parser = argparse.ArgumentParser(description="Runs the end-to-end tests; most need root.")
-    parser.add_argument("-j", metavar="N", type=int, default=os.cpu_count() + 1, help="how many side by side (CPUs + 1)")
+    parser.add_argument("-j", metavar="N", type=int, default=2 * os.cpu_count() + 1, help="how many side by side (2 * CPUs + 1)")
     parser.add_argument("-k", metavar="PATTERN", help="only tests whose name contains or matches it")
     parser.add_argument("--list", action="store_true", help="only show the tests")
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
