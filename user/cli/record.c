@@ -134,8 +134,8 @@ static const struct command_line line = {
 	.options = entries,
 	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "Ctrl-C, SIGTERM, the end of --duration or of the targets end the recording; then the\n"
-		"summary is printed. The targets are not changed, nor stopped but for --codeobj; a COMMAND is\n"
-		"held for some milliseconds when it maps libraries, so that not one call is missed.\n"
+		"summary is printed. No process is stopped; a thread of a COMMAND that maps a library waits some\n"
+		"milliseconds for its probes, so that no call is missed.\n"
 		"With --program or --match only inferences of these programs are recorded, with all that lies in\n"
 		"them; those of other programs are counted.\n\n"
 		"examples:\n"
