@@ -260,7 +260,7 @@ library, mmap = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(None).mmap
 library.GetPjrtApi.restype = mmap.restype = ctypes.c_void_p
 mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + 3 * [ctypes.c_int] + [ctypes.c_long]
 table = library.GetPjrtApi()
-mmap(table & -4096, 8192, 3, 0x12, os.open(sys.argv[2], os.O_RDONLY), 0)  # MAP_FIXED
+mmap(table & -4096, 4096, 3, 0x12, os.open(sys.argv[2], os.O_RDONLY), 0)  # MAP_FIXED
 print('ready', flush=True)
 while True:
     library.GetPjrtApi()
