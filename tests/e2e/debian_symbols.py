@@ -43,11 +43,11 @@ LIBRARIES = [
 
 # Described, and absent from some of Debian's versions: newer than these, or in another library of the runtime.
 ABSENT = {
-    "hip": {"hipDrvLaunchKernelEx", "hipExtModuleLaunchKernel", "hipGetProcAddress", "hipLaunchKernelExC",
-            "hipModuleLaunchCooperativeKernel", "hipModuleLoadFatBinary"},
+    "hip": {"hipDrvLaunchKernelEx", "hipExtModuleLaunchKernel", "hipGetProcAddress", "hipLaunchHostFunc",
+            "hipLaunchKernelExC", "hipModuleLaunchCooperativeKernel", "hipModuleLoadFatBinary"},
     "hsa": {"hsa_amd_memory_async_batch_copy", "hsa_amd_memory_async_copy_on_engine", "hsa_amd_signal_wait_all",
             "hsa_amd_vmem_handle_create", "hsa_amd_vmem_handle_release"},
-    "opencl": {"clIcdGetPlatformIDsKHR"},
+    "opencl": {"clIcdGetPlatformIDsKHR", "pocl_update_event_complete"},
     "level_zero": {"zeCommandListAppendLaunchKernelWithArguments", "zeCommandListAppendLaunchKernelWithParameters",
                    "zeCommandListHostSynchronize", "zeCommandListImmediateAppendCommandListsExp", "zeInitDrivers"},
 }
