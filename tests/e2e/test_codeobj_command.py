@@ -29,9 +29,9 @@ def test_usage(what):
     words, message = {
         "no target": ([], "say what to trace"),
         "two targets": (["-a", "-p", os.getpid()], "one of: -p PID"),
-        "mode": (["-p", os.getpid(), "--mode", "x"], "the modes are symbols, memory and all"),
-        "folder": (["-p", os.getpid(), "-o", ""], "the name of a directory is wanted"),
-        "limit": (["-p", os.getpid(), "--object-limit", "big"], "a size like 64M or 2G is wanted"),
+        "mode": (["-p", os.getpid(), "--mode", "x"], "expected symbols, memory or all"),
+        "folder": (["-p", os.getpid(), "-o", ""], "--output-dir '': must not be empty"),
+        "limit": (["-p", os.getpid(), "--object-limit", "big"], "expected a size such as 64M or 2G"),
         "duration of a snapshot": (["-p", os.getpid(), "--snapshot", "-d", "1s"], "--snapshot is of processes that run"),
         "snapshot of a command": (["--snapshot", "--", "true"], "--snapshot is of processes that run"),
     }[what]

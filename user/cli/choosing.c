@@ -14,7 +14,7 @@ bool take_chosen_match(void *context, const char *value, const char **reason)
 {
 	struct session_options *options = context;
 
-	*reason = "one expression is wanted: a|b finds a and b";
+	*reason = "expected one expression: a|b finds a and b";
 	if (options->match)
 		return false;
 	options->match = value;

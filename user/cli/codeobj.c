@@ -21,108 +21,42 @@ struct codeobj_context {
 	bool json;
 };
 
-static bool take_mode(void *context, const char *value, const char **reason)
-{
-	static const char *const names[] = { "symbols", "memory", "all" };
+#define FIELD(name) .offset = offsetof(struct codeobj_context, name)
 
-	for (int i = 0; i < 3; i++) {
-		if (!strcmp(value, names[i])) {
-			((struct codeobj_context *)context)->mode = (enum xpt_codeobj_mode)i;
-			return true;
-		}
-	}
-	*reason = "the modes are symbols, memory and all";
-	return false;
-}
-
-static bool take_folder(void *context, const char *value, const char **reason)
-{
-	*reason = "the name of a directory is wanted";
-	((struct codeobj_context *)context)->folder = value;
-	return *value;
-}
-
-static bool take_snapshot(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct codeobj_context *)context)->snapshot = true;
-	return true;
-}
-
-static bool take_functions(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct codeobj_context *)context)->shown.functions = true;
-	return true;
-}
-
-static bool take_libraries(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct codeobj_context *)context)->shown.libraries = true;
-	return true;
-}
-
-static bool take_json(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct codeobj_context *)context)->json = true;
-	return true;
-}
-
-static bool take_limit(const char *value, uint64_t *limit, const char **reason)
-{
-	*reason = "a size like 64M or 2G is wanted";
-	return parse_size(value, limit);
-}
-
-static bool take_object_limit(void *context, const char *value, const char **reason)
-{
-	return take_limit(value, &((struct codeobj_context *)context)->object_limit, reason);
-}
-
-static bool take_process_limit(void *context, const char *value, const char **reason)
-{
-	return take_limit(value, &((struct codeobj_context *)context)->process_limit, reason);
-}
-
-static bool take_total_limit(void *context, const char *value, const char **reason)
-{
-	return take_limit(value, &((struct codeobj_context *)context)->total_limit, reason);
-}
-
-#define OUTPUT_OPTIONS                                                                                                \
-	{ 0, "functions", NULL, "and the parts and functions of each object", take_functions },                       \
-		{ 0, "libraries", NULL, "and shared libraries that programs loaded for themselves", take_libraries }, \
-	{                                                                                                             \
-		0, "json", NULL, "print what index.json has instead of the table", take_json                          \
-	}
+/* And of `codeobj show`. */
+static const struct option_entry show_entries[] = {
+	{ 0, "functions", NULL, "and the parts and functions of each object", OPTION_FLAG, FIELD(shown.functions) },
+	{ 0, "libraries", NULL, "and shared libraries that programs loaded for themselves", OPTION_FLAG,
+	  FIELD(shown.libraries) },
+	{ 0, "json", NULL, "print what index.json has instead of the table", OPTION_FLAG, FIELD(json) },
+	{}
+};
 
 static const struct option_entry entries[] = {
-	TARGET_OPTIONS,
+	{ .group = target_options },
 	{ 'o', "output-dir", "DIR",
 	  "where objects go, each once, and index.json (default:\n./codeobj; with --mode symbols: nowhere)",
-	  take_folder },
+	  OPTION_STRING, FIELD(folder) },
 	{ 0, "mode", "MODE",
 	  "symbols: what is in them, no bytes; memory (default): and the\nbytes of those given in memory; "
 	  "all: and of files",
-	  take_mode },
-	{ 'd', "duration", "TIME", "stop after TIME: 10s, 500ms, 2m", take_duration },
-	{ 0, "snapshot", NULL, "only what is loaded already", take_snapshot },
-	WAIT_OPTIONS,
-	CODE_WAIT_OPTION,
-	{ 0, "object-limit", "SIZE", "keep no bytes of larger objects (default 1G)", take_object_limit },
-	{ 0, "process-limit", "SIZE", "nor more of a process (default 4G)", take_process_limit },
-	{ 0, "total-limit", "SIZE", "nor more of all (default 16G)", take_total_limit },
-	OUTPUT_OPTIONS,
-	RUNTIME_OPTIONS,
-	{ 0, "link", "KIND", "auto, session, multi or perf: how probes are linked", take_link },
-	{ 'q', "quiet", NULL, "no table, only warnings", take_quiet },
-	{ 'v', "verbose", NULL, "say more about what is done", take_verbose },
+	  OPTION_CHOICE, FIELD(mode),
+	  .choices = { { "symbols", XPT_CODEOBJ_SYMBOLS },
+		       { "memory", XPT_CODEOBJ_COPY_MEMORY },
+		       { "all", XPT_CODEOBJ_COPY_ALL } } },
+	{ .group = duration_option },
+	{ 0, "snapshot", NULL, "only what is loaded already", OPTION_FLAG, FIELD(snapshot) },
+	{ .group = wait_options },
+	{ .group = code_wait_option },
+	{ 0, "object-limit", "SIZE", "keep no bytes of larger objects (default 1G)", OPTION_SIZE, FIELD(object_limit) },
+	{ 0, "process-limit", "SIZE", "nor more of a process (default 4G)", OPTION_SIZE, FIELD(process_limit) },
+	{ 0, "total-limit", "SIZE", "nor more of all (default 16G)", OPTION_SIZE, FIELD(total_limit) },
+	{ .group = show_entries },
+	{ .group = runtime_options, FIELD(session.runtimes) },
+	{ .group = link_option },
+	{ 'q', "quiet", NULL, "no table, only warnings", OPTION_FLAG, FIELD(session.quiet) },
+	{ .group = verbose_option },
+	{}
 };
 
 static const struct command_line line = {
@@ -134,7 +68,6 @@ static const struct command_line line = {
 		 "  xputrace codeobj [OPTION...] -- COMMAND [ARGUMENT...]\n"
 		 "  xputrace codeobj show FILE|DIR [OPTION...]",
 	.options = entries,
-	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "Ctrl-C, SIGTERM, the end of --duration or of the targets end it. Bytes are those that the\n"
 		"runtime was given, as they were when the call began: a call that loads a large\n"
 		"object waits some milliseconds until it has been read, unless --no-wait is given.\n"
@@ -147,14 +80,12 @@ static const struct command_line line = {
 		"exit status: 0 recorded, 1 failed (also when the output could not be written), 2 wrong usage",
 };
 
-static const struct option_entry show_entries[] = { OUTPUT_OPTIONS };
-
 static const struct command_line show_line = {
 	.name = "codeobj show",
 	.summary = "Print what is in a code object, or in a folder that xputrace codeobj has written.",
 	.usage = "  xputrace codeobj show FILE|DIR [OPTION...]",
 	.options = show_entries,
-	.option_count = sizeof(show_entries) / sizeof(show_entries[0]),
+	.any_order = true,
 };
 
 /* 0 or -errno. */
@@ -184,22 +115,14 @@ static int tell_output(int error)
 static int show(int argc, char **argv)
 {
 	struct codeobj_context context = { 0 };
-	int first, rest = 0, error, result = options_parse(&show_line, argc, argv, &context, &first);
+	int first, error, result = options_parse(&show_line, argc, argv, &context, &first);
 	struct xpt_codeobj_list *list;
-	const char *path;
 
 	if (result)
 		return result == PARSE_HELP ? 0 : result;
-	path = first < argc ? argv[first] : NULL;
-	if (path) { /* options may stand behind it, too */
-		argv[first] = argv[0];
-		result = options_parse(&show_line, argc - first, argv + first, &context, &rest);
-		if (result)
-			return result == PARSE_HELP ? 0 : result;
-	}
-	if (!path || first + rest < argc)
+	if (first + 1 != argc)
 		return session_options_refuse(&show_line, "one file or folder is wanted");
-	error = xpt_codeobj_read(path, print_message, NULL, &list);
+	error = xpt_codeobj_read(argv[first], print_message, NULL, &list);
 	if (error)
 		return exit_failed(error);
 	result = tell_output(print_list(&context, list));

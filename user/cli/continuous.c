@@ -19,37 +19,13 @@
 struct start_context {
 	struct session_options session; /* first: see session_options.h */
 	struct xpt_continuous_options *options;
-	const char *instance;
+	const char *instance, *directory; /* directory NULL: the library's */
+	unsigned int sample_every;
+	enum xpt_level level;
 	uint64_t window_bytes, window_time;
 	uint64_t after, cooldown, files, bytes;
 	bool background;
 };
-
-static bool take_directory(void *context, const char *value, const char **reason)
-{
-	*reason = "the name of a directory is wanted";
-	return !xpt_continuous_options_set_output_dir(((struct start_context *)context)->options, value);
-}
-
-static bool take_window(void *context, const char *value, const char **reason)
-{
-	uint64_t *bytes = &((struct start_context *)context)->window_bytes;
-
-	*reason = "a size from 2M to 1024G is wanted";
-	return parse_size(value, bytes) && *bytes >= XPT_WINDOW_BYTES_MIN && *bytes <= XPT_WINDOW_BYTES_MAX;
-}
-
-static bool take_window_time(void *context, const char *value, const char **reason)
-{
-	uint64_t *time = &((struct start_context *)context)->window_time;
-
-	*reason = "a time from 1s to 24h is wanted, or 0 for no limit";
-	if (!strcmp(value, "0")) {
-		*time = 0;
-		return true;
-	}
-	return parse_duration(value, time) && *time >= XPT_WINDOW_TIME_MIN && *time <= XPT_WINDOW_TIME_MAX;
-}
 
 static bool take_trigger(void *context, const char *value, const char **reason)
 {
@@ -59,108 +35,48 @@ static bool take_trigger(void *context, const char *value, const char **reason)
 	return !xpt_continuous_options_add_trigger(((struct start_context *)context)->options, value, why, sizeof(why));
 }
 
-static bool take_after(void *context, const char *value, const char **reason)
-{
-	uint64_t *after = &((struct start_context *)context)->after;
-
-	*reason = "a time up to 60s is wanted";
-	if (!strcmp(value, "0")) {
-		*after = 0;
-		return true;
-	}
-	return parse_duration(value, after) && *after <= XPT_SAVE_AFTER_MAX;
-}
-
-static bool take_cooldown(void *context, const char *value, const char **reason)
-{
-	uint64_t *cooldown = &((struct start_context *)context)->cooldown;
-
-	*reason = "a time up to 24h is wanted";
-	if (!strcmp(value, "0")) {
-		*cooldown = 0;
-		return true;
-	}
-	return parse_duration(value, cooldown) && *cooldown <= XPT_WINDOW_TIME_MAX;
-}
-
-static bool take_max_files(void *context, const char *value, const char **reason)
-{
-	*reason = "a number is wanted; 0: no limit";
-	return parse_number(value, &((struct start_context *)context)->files);
-}
-
-static bool take_max_bytes(void *context, const char *value, const char **reason)
-{
-	uint64_t *bytes = &((struct start_context *)context)->bytes;
-
-	*reason = "a size like 500M or 10G is wanted; 0: no limit";
-	if (!strcmp(value, "0")) {
-		*bytes = 0;
-		return true;
-	}
-	return parse_size(value, bytes);
-}
-
 static bool take_instance(void *context, const char *value, const char **reason)
 {
 	struct start_context *start = context;
 
-	*reason = "letters, digits, '-', '_' and '.' are wanted, 64 at most";
+	(void)reason;
 	start->instance = value;
 	return !xpt_continuous_options_set_name(start->options, value);
 }
 
-static bool take_sample(void *context, const char *value, const char **reason)
-{
-	uint64_t number;
-
-	*reason = "a number from 1 to 1000000 is wanted";
-	return parse_number(value, &number) && number <= UINT32_MAX &&
-	       !xpt_continuous_options_set_sampling(((struct start_context *)context)->options, number);
-}
-
-static bool take_level(void *context, const char *value, const char **reason)
-{
-	enum xpt_level level;
-
-	return parse_level(value, &level, reason) &&
-	       !xpt_continuous_options_set_level(((struct start_context *)context)->options, level);
-}
-
-static bool take_background(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct start_context *)context)->background = true;
-	return true;
-}
+#define FIELD(name) .offset = offsetof(struct start_context, name)
 
 static const struct option_entry entries[] = {
-	TARGET_OPTIONS,
+	{ .group = target_options },
 	{ 'o', "output-dir", "DIR", "where saved files go; made if missing (default: " XPT_CONTINUOUS_DIR ")",
-	  take_directory },
-	{ 'w', "window", "SIZE", "memory for what is kept: 64M, 1G (default 64M)", take_window },
-	{ 0, "window-time", "TIME", "keep nothing older (default 60s); 0: as much as fits", take_window_time },
+	  OPTION_STRING, FIELD(directory) },
+	{ 'w', "window", "SIZE", "memory for what is kept: 64M, 1G (default 64M)", OPTION_SIZE, FIELD(window_bytes),
+	  .min = XPT_WINDOW_BYTES_MIN, .max = XPT_WINDOW_BYTES_MAX },
+	{ 0, "window-time", "TIME", "keep nothing older (default 60s); 0: as much as fits", OPTION_DURATION,
+	  FIELD(window_time), .min = XPT_WINDOW_TIME_MIN, .max = XPT_WINDOW_TIME_MAX, .zero = true },
 	{ 0, "save-on", "TRIGGER",
 	  "save the window when this happens, may be given several times:\n'latency > 20ms', 'p99 > 10ms over 5s' (also p50..., mean,\n"
 	  "max), error",
-	  take_trigger },
-	{ 0, "after", "TIME", "and what happens in this time after it (default 1s)", take_after },
-	{ 0, "cooldown", "TIME", "and not again before this time is over (default 30s)", take_cooldown },
-	{ 0, "max-files", "N", "and no more files than this (default 100; 0: no limit)", take_max_files },
-	{ 0, "max-bytes", "SIZE", "nor bytes in them (default 10G; 0: no limit)", take_max_bytes },
+	  OPTION_CALLBACK, .take = take_trigger },
+	{ 0, "after", "TIME", "and what happens in this time after it (default 1s)", OPTION_DURATION, FIELD(after),
+	  .max = XPT_SAVE_AFTER_MAX, .zero = true },
+	{ 0, "cooldown", "TIME", "and not again before this time is over (default 30s)", OPTION_DURATION,
+	  FIELD(cooldown), .max = XPT_WINDOW_TIME_MAX, .zero = true },
+	{ 0, "max-files", "N", "and no more files than this (default 100; 0: no limit)", OPTION_NUMBER, FIELD(files) },
+	{ 0, "max-bytes", "SIZE", "nor bytes in them (default 10G; 0: no limit)", OPTION_SIZE, FIELD(bytes),
+	  .zero = true },
 	{ 0, "instance", "NAME", "what save, status and stop call it (default: " XPT_CONTINUOUS_NAME ")",
-	  take_instance },
-	{ 0, "background", NULL, "return once it runs; messages go to the system's log", take_background },
-	{ 's', "sample", "N", "record one inference in N of each program", take_sample },
-	{ 0, "level", "LEVEL",
-	  "basic: loads and inferences only; standard (default): all\ndescribed calls; detailed: and operators",
-	  take_level },
+	  OPTION_CALLBACK, .take = take_instance, .expected = "letters, digits, '-', '_' and '.', 64 at most" },
+	{ 0, "background", NULL, "return once it runs; messages go to the system's log", OPTION_FLAG,
+	  FIELD(background) },
+	{ 's', "sample", "N", "record one inference in N of each program", OPTION_INT, FIELD(sample_every), .min = 1,
+	  .max = 1000000 },
+	{ .group = level_option, FIELD(level) },
 	{ 0, "counters", "NAME[,NAME...]", "read these counters meanwhile; `xputrace list counters`\nnames them",
-	  take_counters },
-	{ 0, "counters-every", "TIME", "read them at this interval (default 10ms)", take_counters_every },
-	{ 0, "counters-per-inference", NULL, "and around each inference: up to 4 perf events", take_per_inference },
-	SESSION_OPTIONS,
+	  OPTION_CALLBACK, FIELD(session.counters), .take = take_counters },
+	{ .group = counters_options },
+	{ .group = session_options },
+	{}
 };
 
 static const struct command_line line = {
@@ -171,7 +87,6 @@ static const struct command_line line = {
 		 "  xputrace continuous start -a [OPTION...]\n"
 		 "  xputrace continuous start [OPTION...] -- COMMAND [ARGUMENT...]",
 	.options = entries,
-	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "It runs until Ctrl-C, SIGTERM, or `xputrace continuous stop`, which save nothing. SIGUSR2 saves as\n"
 		"a trigger does. Files are recordings: `xputrace report FILE.xpt` makes a trace of one.\n\n"
 		"examples:\n"
@@ -215,6 +130,12 @@ static int set_options(struct start_context *start)
 	if (!error)
 		error = xpt_continuous_options_set_saving(options, start->after, start->cooldown, start->files,
 							  start->bytes);
+	if (!error && start->directory)
+		error = xpt_continuous_options_set_output_dir(options, start->directory);
+	if (!error)
+		error = xpt_continuous_options_set_sampling(options, start->sample_every);
+	if (!error)
+		error = xpt_continuous_options_set_level(options, start->level);
 	if (!error && (session->counters_every || session->counters_per_inference))
 		error = xpt_continuous_options_set_counters(options, session->counters_every ?: 10000000,
 							    session->counters_per_inference);
@@ -266,6 +187,7 @@ static int start_command(int argc, char **argv)
 {
 	static struct start_context start = {
 		.instance = XPT_CONTINUOUS_NAME,
+		.sample_every = 1,
 		.window_bytes = XPT_WINDOW_BYTES,
 		.window_time = XPT_WINDOW_TIME,
 		.after = XPT_SAVE_AFTER,
@@ -282,8 +204,11 @@ static int start_command(int argc, char **argv)
 	result = session_options_parse(&line, argc, argv, &start);
 	if (!result && session_counters_missing(&line, &start.session))
 		result = EXIT_USAGE;
-	if (!result && set_options(&start))
-		result = EXIT_FAILED;
+	if (!result) {
+		int error = set_options(&start);
+
+		result = error ? exit_failed(error) : 0;
+	}
 	if (!result) {
 		signal(SIGUSR2, SIG_IGN);
 		if (start.background)

@@ -50,44 +50,6 @@ static void interrupt(void *object)
 
 /* ---- command line ---- */
 
-static bool take_events(void *context, const char *value, const char **reason)
-{
-	*reason = "names of counters are wanted (see xputrace list counters)";
-	return string_list_add_counters(&((struct counters_context *)context)->names, value);
-}
-
-static bool take_gpu(void *context, const char *value, const char **reason)
-{
-	*reason = "the number of a device is wanted (see xputrace list devices)";
-	return parse_index(value, &((struct counters_context *)context)->options.gpu_index);
-}
-
-static bool take_cpu(void *context, const char *value, const char **reason)
-{
-	*reason = "the number of a CPU is wanted";
-	return parse_index(value, &((struct counters_context *)context)->options.cpu_index);
-}
-
-static bool take_pid(void *context, const char *value, const char **reason)
-{
-	*reason = "a process number is wanted";
-	return parse_pid(value, &((struct counters_context *)context)->options.pid);
-}
-
-static bool take_every(void *context, const char *value, const char **reason)
-{
-	struct counters_context *counters = context;
-
-	*reason = "a time like 100ms or 1s is wanted, at least 100us";
-	return parse_duration(value, &counters->every) && counters->every >= SHORTEST;
-}
-
-static bool take_duration(void *context, const char *value, const char **reason)
-{
-	*reason = "a time like 10s, 500ms or 2m is wanted";
-	return parse_duration(value, &((struct counters_context *)context)->duration);
-}
-
 static bool ends_with(const char *text, const char *ending)
 {
 	size_t length = strlen(text), tail = strlen(ending);
@@ -97,47 +59,39 @@ static bool ends_with(const char *text, const char *ending)
 
 static bool take_output(void *context, const char *value, const char **reason)
 {
-	struct counters_context *counters = context;
+	struct counters_file *file = context;
 
-	*reason = "FILE.csv or FILE.json is wanted, or - for CSV on standard output";
-	counters->file.path = value;
-	counters->file.format = ends_with(value, ".json") || ends_with(value, ".json.gz") ? COUNTERS_TRACE :
-											    COUNTERS_CSV;
-	return !strcmp(value, "-") || counters->file.format == COUNTERS_TRACE || ends_with(value, ".csv") ||
+	(void)reason;
+	file->path = value;
+	file->format = ends_with(value, ".json") || ends_with(value, ".json.gz") ? COUNTERS_TRACE : COUNTERS_CSV;
+	return !strcmp(value, "-") || file->format == COUNTERS_TRACE || ends_with(value, ".csv") ||
 	       ends_with(value, ".csv.gz");
 }
 
-static bool take_no_multiplex(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct counters_context *)context)->options.no_multiplex = 1;
-	return true;
-}
-
-static bool take_quiet(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct counters_context *)context)->quiet = true;
-	return true;
-}
+#define FIELD(name) .offset = offsetof(struct counters_context, name)
 
 static const struct option_entry entries[] = {
 	{ 'e', "event", "NAME[,NAME...]",
 	  "counters, by the names of perf: pmu/event/, subsystem:tracepoint, page-faults;\n"
 	  "or of any vendor's device: busy, jobs, energy, frequency, memory_used,\n"
 	  "memory_busy; may be repeated",
-	  take_events },
-	{ 0, "gpu", "N", "only of this device (xputrace list devices)", take_gpu },
-	{ 0, "cpu", "N", "only on this CPU", take_cpu },
-	{ 'p', "pid", "PID", "only what this process does, and what it starts", take_pid },
-	{ 0, "every", "TIME", "show or write the counters at this interval (default on a terminal 1s)", take_every },
-	{ 'd', "duration", "TIME", "end after this time", take_duration },
+	  OPTION_CALLBACK, FIELD(names), .take = take_counters },
+	{ 0, "gpu", "N", "only of this device (xputrace list devices)", OPTION_INT, FIELD(options.gpu_index),
+	  .max = UINT16_MAX, .expected = "the number of a device (see xputrace list devices)" },
+	{ 0, "cpu", "N", "only on this CPU", OPTION_INT, FIELD(options.cpu_index), .max = UINT16_MAX,
+	  .expected = "the number of a CPU" },
+	{ 'p', "pid", "PID", "only what this process does, and what it starts", OPTION_INT, FIELD(options.pid),
+	  .min = 1, .max = INT32_MAX, .expected = "a process ID" },
+	{ 0, "every", "TIME", "show or write the counters at this interval (default on a terminal 1s)", OPTION_DURATION,
+	  FIELD(every), .min = SHORTEST },
+	{ 'd', "duration", "TIME", "end after this time", OPTION_DURATION, FIELD(duration) },
 	{ 'o', "output", "FILE",
-	  "write FILE.csv, or counter tracks as a Chrome trace FILE.json; - is CSV on standard output", take_output },
-	{ 0, "no-multiplex", NULL, "fail where not all counters fit into the hardware at once", take_no_multiplex },
-	{ 'q', "quiet", NULL, "no table", take_quiet },
+	  "write FILE.csv, or counter tracks as a Chrome trace FILE.json; - is CSV on standard output", OPTION_CALLBACK,
+	  FIELD(file), .take = take_output, .expected = "FILE.csv, FILE.json, or - for CSV on standard output" },
+	{ 0, "no-multiplex", NULL, "fail where not all counters fit into the hardware at once", OPTION_SET,
+	  FIELD(options.no_multiplex), .value = 1 },
+	{ 'q', "quiet", NULL, "no table", OPTION_FLAG, FIELD(quiet) },
+	{}
 };
 
 static const struct command_line line = {
@@ -146,7 +100,6 @@ static const struct command_line line = {
 	.usage = "  sudo xputrace counters -e NAME,... [--every TIME] [-d TIME] [-o FILE]\n"
 		 "  sudo xputrace counters -e NAME,... -- COMMAND [ARGUMENT...]",
 	.options = entries,
-	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "With a command, counters of the kernel count what the command does, those of devices what\n"
 		"everybody does while it runs. Without one, all count what everybody does (-p: one process).\n"
 		"Values of an interval are what was counted in it; a mean is over it.\n\n"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,79 +23,33 @@
 #define PROGRAMS_TIME 1000000000ull /* ns of watching for `list programs` */
 
 struct list_context {
-	struct runtime_choice runtimes; /* first: see options.h */
+	struct runtime_choice runtimes;
 	struct xpt_target_options options;
 	struct string_list driver_files;
 	uint64_t duration;
 	struct list_output output;
-	bool verbose;
 	int gpu;
 	char *last_file;
 	const char *summary_json;
 };
 
-static bool take_pid(void *context, const char *value, const char **reason)
-{
-	*reason = "a process number is wanted";
-	return parse_pid(value, &((struct list_context *)context)->options.pid);
-}
-
-static bool take_file(void *context, const char *value, const char **reason)
-{
-	(void)reason;
-	((struct list_context *)context)->options.file = value;
-	return true;
-}
-
-static bool take_format(void *context, const char *value, const char **reason)
-{
-	*reason = "the formats are table and json";
-	((struct list_context *)context)->output.json = !strcmp(value, "json");
-	return !strcmp(value, "json") || !strcmp(value, "table");
-}
-
-static bool take_duration(void *context, const char *value, const char **reason)
-{
-	*reason = "a time like 10s, 500ms or 2m is wanted";
-	return parse_duration(value, &((struct list_context *)context)->duration);
-}
-
-static bool take_gpu(void *context, const char *value, const char **reason)
-{
-	*reason = "the number of a device is wanted (see xputrace list devices)";
-	return parse_index(value, &((struct list_context *)context)->gpu);
-}
-
-static bool take_verbose(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct list_context *)context)->options.log_level = XPT_LOG_DEBUG;
-	((struct list_context *)context)->verbose = true;
-	return true;
-}
-
-static bool take_summary_json(void *context, const char *value, const char **reason)
-{
-	return take_summary_json_path(&((struct list_context *)context)->summary_json, value, reason);
-}
-
-static bool take_driver(void *context, const char *value, const char **reason)
-{
-	(void)reason;
-	return string_list_add(&((struct list_context *)context)->driver_files, value);
-}
+#define FIELD(name) .offset = offsetof(struct list_context, name)
 
 static const struct option_entry entries[] = {
-	{ 'p', "pid", "PID", "what is found in this process", take_pid },
-	{ 'f', "file", "ELF", "what is found in this library or program", take_file },
-	{ 0, "format", "FORMAT", "table (default) or json", take_format },
-	RUNTIME_OPTIONS,
-	{ 0, "driver", "FILE.json", "drivers: add the description of a driver", take_driver },
-	{ 0, "gpu", "N", "counters: only of this device", take_gpu },
-	{ 'd', "duration", "TIME", "programs: how long to watch (default 1s)", take_duration },
-	{ 0, "summary-json", "FILE", SUMMARY_JSON_HELP, take_summary_json },
-	{ 'v', "verbose", NULL, "also what was not found, and why", take_verbose },
+	{ 'p', "pid", "PID", "what is found in this process", OPTION_INT, FIELD(options.pid), .min = 1,
+	  .max = INT32_MAX, .expected = "a process ID" },
+	{ 'f', "file", "ELF", "what is found in this library or program", OPTION_STRING, FIELD(options.file) },
+	{ 0, "format", "FORMAT", "table (default) or json", OPTION_CHOICE, FIELD(output.json),
+	  .choices = TABLE_CHOICES },
+	{ .group = runtime_options, FIELD(runtimes) },
+	{ 0, "driver", "FILE.json", "drivers: add the description of a driver", OPTION_LIST, FIELD(driver_files) },
+	{ 0, "gpu", "N", "counters: only of this device", OPTION_INT, FIELD(gpu), .max = UINT16_MAX,
+	  .expected = "the number of a device (see xputrace list devices)" },
+	{ 'd', "duration", "TIME", "programs: how long to watch (default 1s)", OPTION_DURATION, FIELD(duration) },
+	{ .group = summary_json_option, FIELD(summary_json) },
+	{ 'v', "verbose", NULL, "also what was not found, and why", OPTION_SET, FIELD(options.log_level),
+	  .value = XPT_LOG_DEBUG },
+	{}
 };
 
 static const struct command_line line = {
@@ -111,7 +64,7 @@ static const struct command_line line = {
 		 "  xputrace list devices\n"
 		 "  xputrace list counters [--gpu N]",
 	.options = entries,
-	.option_count = sizeof(entries) / sizeof(entries[0]),
+	.any_order = true,
 	.more = "runtimes  what is described, and where it was found\n"
 		"sites     each function: file offset of its entry and of the probe, how it was found, and its\n"
 		"          class: optimised and emulated ones are cheap, single-stepped ones cost 10 times more\n"
@@ -310,12 +263,12 @@ static int on_driver(void *context, const struct xpt_driver_info *driver)
 		printf(")");
 	}
 	printf("\n");
-	for (size_t i = 0; list->verbose && i < driver->device_count; i++) {
+	for (size_t i = 0; list->options.log_level == XPT_LOG_DEBUG && i < driver->device_count; i++) {
 		printf("    device ");
 		print_name(stdout, driver->devices[i], 0);
 		printf("\n");
 	}
-	for (size_t i = 0; list->verbose && i < driver->event_count; i++) {
+	for (size_t i = 0; list->options.log_level == XPT_LOG_DEBUG && i < driver->event_count; i++) {
 		if (driver->events[i].found || driver->state == XPT_DRIVER_UNKNOWN)
 			continue;
 		printf("    ");
@@ -429,14 +382,9 @@ int command_list(int argc, char **argv)
 
 	if (result)
 		return result == PARSE_HELP ? 0 : result;
-	if (first < argc) {
+	if (first < argc)
 		what = argv[first];
-		argv[first] = argv[0];
-		result = options_parse(&line, argc - first, argv + first, &list, &result);
-		if (result)
-			return result == PARSE_HELP ? 0 : result;
-	}
-	if (!what || first + optind < argc ||
+	if (!what || first + 1 < argc ||
 	    (strcmp(what, "runtimes") && strcmp(what, "sites") && strcmp(what, "operators") &&
 	     strcmp(what, "programs") && strcmp(what, "drivers") && strcmp(what, "devices") &&
 	     strcmp(what, "counters"))) {

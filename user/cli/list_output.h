@@ -3,11 +3,10 @@
 #ifndef XPT_CLI_LIST_OUTPUT_H
 #define XPT_CLI_LIST_OUTPUT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct list_output {
-	bool json;
+	int json;    /* 0: a table */
 	size_t rows; /* so far */
 };
 

@@ -18,13 +18,6 @@ struct merge_context {
 	struct string_list traces, offsets; /* offsets: "FILE=TIME" */
 };
 
-static bool take_output(void *context, const char *value, const char **reason)
-{
-	*reason = "a file name, or - for standard output, is wanted";
-	((struct merge_context *)context)->output = value;
-	return *value;
-}
-
 /* "-1.5ms", exactly; a bare number is seconds. */
 static bool parse_offset(const char *text, int64_t *nanoseconds)
 {
@@ -62,26 +55,21 @@ static bool take_offset(void *context, const char *value, const char **reason)
 	const char *sign = strrchr(value, '=');
 	int64_t nanoseconds;
 
-	*reason = "FILE=TIME is wanted, such as prof.json=12345.678901234s";
-	return sign && sign > value && parse_offset(sign + 1, &nanoseconds) &&
-	       string_list_add(&((struct merge_context *)context)->offsets, value);
+	(void)reason;
+	return sign && sign > value && parse_offset(sign + 1, &nanoseconds) && string_list_add(context, value);
 }
 
-static bool take_quiet(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct merge_context *)context)->quiet = true;
-	return true;
-}
+#define FIELD(name) .offset = offsetof(struct merge_context, name)
 
 static const struct option_entry entries[] = {
-	{ 'o', "output", "FILE", "Chrome trace to write; -: on standard output", take_output },
+	{ 'o', "output", "FILE", "Chrome trace to write; -: on standard output", OPTION_STRING, FIELD(output) },
 	{ 0, "offset", "FILE=TIME",
 	  "what to add to the times of this trace, whatever it says about\n"
 	  "its clock: 1.5s, -20ms, 17us, 4ns. May be given several times",
-	  take_offset },
-	{ 'q', "quiet", NULL, "only warnings and errors", take_quiet },
+	  OPTION_CALLBACK, FIELD(offsets), .take = take_offset,
+	  .expected = "FILE=TIME, such as prof.json=12345.678901234s" },
+	{ 'q', "quiet", NULL, "only warnings and errors", OPTION_FLAG, FIELD(quiet) },
+	{}
 };
 
 static const struct command_line line = {
@@ -89,30 +77,13 @@ static const struct command_line line = {
 	.summary = "Put Chrome traces of the same time into one, by their clocks.",
 	.usage = "  xputrace merge TRACE... -o FILE",
 	.options = entries,
-	.option_count = sizeof(entries) / sizeof(entries[0]),
+	.any_order = true,
 	.more = "TRACE is a trace of xputrace; a profile that ONNX Runtime wrote, with a trace of xputrace of the same\n"
 		"process and time; one of PyTorch's profiler; or another Chrome trace that tells its clock. For each is\n"
 		"said by which clock it was placed, and how exactly.\n\n"
 		"  xputrace merge trace.json onnxruntime_profile__2026-11-20_10-29-37.json -o both.json\n\n"
 		"exit status: 0 merged, 1 failed, 2 wrong usage",
 };
-
-/* Options and traces in any order. */
-static int parse(int argc, char **argv, struct merge_context *merge)
-{
-	int first, result;
-
-	for (;;) {
-		result = options_parse(&line, argc, argv, merge, &first);
-		if (result || first >= argc)
-			return result;
-		if (!string_list_add(&merge->traces, argv[first]))
-			return exit_failed(-ENOMEM);
-		argv[first] = argv[0];
-		argc -= first;
-		argv += first;
-	}
-}
 
 /* The traces with their offsets. False, said: wrong usage. */
 static bool fill_inputs(const struct merge_context *merge, struct xpt_merge_input *inputs)
@@ -169,8 +140,10 @@ static int run(const struct merge_context *merge)
 int command_merge(int argc, char **argv)
 {
 	struct merge_context merge = { 0 };
-	int result = parse(argc, argv, &merge);
+	int first, result = options_parse(&line, argc, argv, &merge, &first);
 
+	if (!result)
+		merge.traces = (struct string_list){ (const char **)(argv + first), argc - first };
 	if (result == PARSE_HELP) {
 		result = 0;
 	} else if (!result && (!merge.traces.count || !merge.output)) {
@@ -180,7 +153,6 @@ int command_merge(int argc, char **argv)
 	} else if (!result) {
 		result = run(&merge);
 	}
-	free(merge.traces.items);
 	free(merge.offsets.items);
 	return result;
 }

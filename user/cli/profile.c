@@ -44,25 +44,11 @@ static bool take_program(void *context, const char *value, const char **reason)
 	return choice_parse(value, &profile->options.program, reason);
 }
 
-static bool take_samples(void *context, const char *value, const char **reason)
-{
-	uint64_t *samples = &((struct profile_context *)context)->options.samples;
-
-	*reason = "a number from 1 to 1000000000 is wanted";
-	return parse_number(value, samples) && *samples && *samples <= XPT_SAMPLES_MAX;
-}
-
-static bool take_skip(void *context, const char *value, const char **reason)
-{
-	*reason = "a number of inferences is wanted";
-	return parse_number(value, &((struct profile_context *)context)->options.skip);
-}
-
 static bool take_delay(void *context, const char *value, const char **reason)
 {
-	uint64_t *delay = &((struct profile_context *)context)->options.delay, milliseconds;
+	uint64_t *delay = context, milliseconds;
 
-	*reason = "a number of milliseconds, or a time like 2s, is wanted";
+	(void)reason;
 	if (!parse_number(value, &milliseconds))
 		return parse_duration(value, delay);
 	if (milliseconds > UINT64_MAX / 1000000)
@@ -71,20 +57,27 @@ static bool take_delay(void *context, const char *value, const char **reason)
 	return true;
 }
 
+#define FIELD(name) .offset = offsetof(struct profile_context, name)
+
 static const struct option_entry entries[] = {
-	TARGET_OPTIONS,
+	{ .group = target_options },
 	{ 'P', "program", "NAME|HANDLE",
-	  "the program: its name, or its handle as 0x7f3a10002b40;\nname=0x12 is the name 0x12", take_program },
-	{ 0, "samples", "N", "so many inferences (default 100)", take_samples },
-	REPORT_OPTIONS,
-	{ 0, "skip", "N", "leave out the first N inferences", take_skip },
-	{ 0, "delay", "MS", "leave out what begins in the first MS milliseconds;\nalso 2s, 1m", take_delay },
+	  "the program: its name, or its handle as 0x7f3a10002b40;\nname=0x12 is the name 0x12", OPTION_CALLBACK,
+	  .take = take_program },
+	{ 0, "samples", "N", "so many inferences (default 100)", OPTION_NUMBER, FIELD(options.samples), .min = 1,
+	  .max = XPT_SAMPLES_MAX },
+	{ .group = report_options },
+	{ 0, "skip", "N", "leave out the first N inferences", OPTION_NUMBER, FIELD(options.skip) },
+	{ 0, "delay", "MS", "leave out what begins in the first MS milliseconds;\nalso 2s, 1m", OPTION_CALLBACK,
+	  FIELD(options.delay), .take = take_delay, .expected = "a number of milliseconds, or a time such as 2s" },
 	{ 'o', "output", "FILE",
 	  "where to write (default: standard output for latency,\nxputrace-profile.json for trace); -: standard output",
-	  take_output },
-	{ 'd', "duration", "TIME", "stop after TIME with what there is: 10s, 500ms, 2m", take_duration },
-	SUMMARY_JSON_OPTION,
-	SESSION_OPTIONS,
+	  OPTION_STRING, FIELD(session.output) },
+	{ 'd', "duration", "TIME", "stop after TIME with what there is: 10s, 500ms, 2m", OPTION_DURATION,
+	  FIELD(session.duration) },
+	{ .group = summary_json_option, FIELD(session.summary_json) },
+	{ .group = session_options },
+	{}
 };
 
 static const struct command_line line = {
@@ -94,7 +87,6 @@ static const struct command_line line = {
 		 "  xputrace profile --program NAME|HANDLE -a [OPTION...]\n"
 		 "  xputrace profile --program NAME|HANDLE [OPTION...] -- COMMAND [ARGUMENT...]",
 	.options = entries,
-	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "It ends when the samples are there. Ctrl-C, SIGTERM, the end of --duration, of the program or of\n"
 		"the targets end it earlier, with what there is. A program that is not there yet is waited for.\n\n"
 		"examples:\n"

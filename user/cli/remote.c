@@ -17,32 +17,13 @@
 struct remote_context {
 	struct xpt_remote remote;
 	struct xpt_save_options save;
-	const char *word;
-	bool json, quiet;
+	int json; /* 0: text */
+	bool quiet;
 };
-
-static bool take_instance(void *context, const char *value, const char **reason)
-{
-	(void)reason;
-	((struct remote_context *)context)->remote.name = value;
-	return true;
-}
-
-static bool take_timeout(void *context, const char *value, const char **reason)
-{
-	*reason = "a time like 10s or 500ms is wanted";
-	return parse_duration(value, &((struct remote_context *)context)->remote.timeout);
-}
-
-static bool take_pid(void *context, const char *value, const char **reason)
-{
-	*reason = "a process number is wanted";
-	return parse_pid(value, &((struct remote_context *)context)->save.pid);
-}
 
 static bool take_program(void *context, const char *value, const char **reason)
 {
-	struct xpt_save_options *save = &((struct remote_context *)context)->save;
+	struct xpt_save_options *save = context;
 	struct xpt_program_choice choice = {};
 
 	if (!choice_parse(value, &choice, reason))
@@ -54,60 +35,40 @@ static bool take_program(void *context, const char *value, const char **reason)
 
 static bool take_core(void *context, const char *value, const char **reason)
 {
-	struct xpt_save_options *save = &((struct remote_context *)context)->save;
+	struct xpt_save_options *save = context;
 	char *end;
 
-	*reason = "the number of a core is wanted";
+	(void)reason;
 	errno = 0;
 	save->core = strtoll(value, &end, 10);
 	save->has_core = 1;
 	return !errno && *value && !*end;
 }
 
-static bool take_last(void *context, const char *value, const char **reason)
-{
-	uint64_t *inferences = &((struct remote_context *)context)->save.inferences;
+#define FIELD(name) .offset = offsetof(struct remote_context, name)
 
-	*reason = "a number from 1 on is wanted";
-	return parse_number(value, inferences) && *inferences;
-}
-
-static bool take_time(void *context, const char *value, const char **reason)
-{
-	*reason = "a time like 10s or 500ms is wanted";
-	return parse_duration(value, &((struct remote_context *)context)->save.time);
-}
-
-static bool take_format(void *context, const char *value, const char **reason)
-{
-	*reason = "the formats are table and json";
-	((struct remote_context *)context)->json = !strcmp(value, "json");
-	return !strcmp(value, "json") || !strcmp(value, "table");
-}
-
-static bool take_quiet(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct remote_context *)context)->quiet = true;
-	return true;
-}
-
-#define REMOTE_OPTIONS                                                                                   \
-	{ 0, "instance", "NAME", "of the collector (default: " XPT_CONTINUOUS_NAME ")", take_instance }, \
-	{                                                                                                \
-		0, "timeout", "TIME", "wait so long for an answer (default 60s)", take_timeout           \
-	}
+static const struct option_entry remote_options[] = {
+	{ 0, "instance", "NAME", "of the collector (default: " XPT_CONTINUOUS_NAME ")", OPTION_STRING,
+	  FIELD(remote.name) },
+	{ 0, "timeout", "TIME", "wait so long for an answer (default 60s)", OPTION_DURATION, FIELD(remote.timeout) },
+	{}
+};
 
 static const struct option_entry save_entries[] = {
-	{ 'p', "pid", "PID", "only what this process did", take_pid },
-	{ 'P', "program", "NAME|HANDLE", "the latest inference of this program", take_program },
-	{ 'c', "core", "N", "the latest inference on this core", take_core },
-	{ 'n', "last", "N", "the last N inferences, of that program or on that core", take_last },
-	{ 't', "time", "TIME", "only what began in the last TIME", take_time },
-	REMOTE_OPTIONS,
-	{ 0, "format", "FORMAT", "table (default): the file's name; json: all about it", take_format },
-	{ 'q', "quiet", NULL, "the file's name only", take_quiet },
+	{ 'p', "pid", "PID", "only what this process did", OPTION_INT, FIELD(save.pid), .min = 1, .max = INT32_MAX,
+	  .expected = "a process ID" },
+	{ 'P', "program", "NAME|HANDLE", "the latest inference of this program", OPTION_CALLBACK, FIELD(save),
+	  .take = take_program },
+	{ 'c', "core", "N", "the latest inference on this core", OPTION_CALLBACK, FIELD(save), .take = take_core,
+	  .expected = "the number of a core" },
+	{ 'n', "last", "N", "the last N inferences, of that program or on that core", OPTION_NUMBER,
+	  FIELD(save.inferences), .min = 1 },
+	{ 't', "time", "TIME", "only what began in the last TIME", OPTION_DURATION, FIELD(save.time) },
+	{ .group = remote_options },
+	{ 0, "format", "FORMAT", "table (default): the file's name; json: all about it", OPTION_CHOICE, FIELD(json),
+	  .choices = TABLE_CHOICES },
+	{ 'q', "quiet", NULL, "the file's name only", OPTION_FLAG, FIELD(quiet) },
+	{}
 };
 
 static const struct command_line save_line = {
@@ -115,7 +76,6 @@ static const struct command_line save_line = {
 	.summary = "Write what a running collector has in its window into a file: all of it, or a part.",
 	.usage = "  xputrace continuous save [OPTION...]",
 	.options = save_entries,
-	.option_count = sizeof(save_entries) / sizeof(save_entries[0]),
 	.more = "The file's name is printed on standard output when the file is on the disk. Recording goes on\n"
 		"meanwhile. With its operators, jobs of drivers and counters as far as they are recorded.\n\n"
 		"examples:\n"
@@ -126,30 +86,24 @@ static const struct command_line save_line = {
 		"exit status: 0 saved, 1 failed (also when there is no such inference), 2 wrong usage",
 };
 
-static const struct option_entry status_entries[] = {
-	REMOTE_OPTIONS,
-	{ 0, "format", "FORMAT", "table (default) or json", take_format },
-};
+static const struct option_entry status_entries[] = { { .group = remote_options },
+						      { 0, "format", "FORMAT", "table (default) or json", OPTION_CHOICE,
+							FIELD(json), .choices = TABLE_CHOICES },
+						      {} };
 
 static const struct command_line status_line = {
 	.name = "continuous status",
 	.summary = "Tell what a running collector has in its window, and what it costs.",
 	.usage = "  xputrace continuous status [OPTION...]",
 	.options = status_entries,
-	.option_count = sizeof(status_entries) / sizeof(status_entries[0]),
 	.more = "exit status: 0 it runs, 1 it does not, 2 wrong usage",
-};
-
-static const struct option_entry stop_entries[] = {
-	REMOTE_OPTIONS,
 };
 
 static const struct command_line stop_line = {
 	.name = "continuous stop",
 	.summary = "End a running collector; nothing is saved.",
 	.usage = "  xputrace continuous stop [OPTION...]",
-	.options = stop_entries,
-	.option_count = sizeof(stop_entries) / sizeof(stop_entries[0]),
+	.options = remote_options,
 	.more = "It returns when all probes are off.\n\n"
 		"exit status: 0 it has ended, 1 there was none, 2 wrong usage",
 };

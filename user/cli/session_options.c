@@ -10,28 +10,15 @@
 
 #include "base/file.h"
 
-bool take_region(void *context, const char *value, const char **reason)
+static bool take_region(void *context, const char *value, const char **reason)
 {
 	const char *colon = strchr(value, ':');
 
 	if (!colon || colon == value || !colon[1] || colon[1] == ':') {
-		*reason = "must be FILE:FUNCTION, such as 'libdecode.so*:decode_*'";
+		*reason = "expected FILE:FUNCTION, such as 'libdecode.so*:decode_*'";
 		return false;
 	}
-	return string_list_add(&((struct session_options *)context)->regions, value);
-}
-
-bool take_driver_file(void *context, const char *value, const char **reason)
-{
-	*reason = "out of memory";
-	return string_list_add(&((struct session_options *)context)->driver_files, value);
-}
-
-bool take_drivers(void *context, const char *value, const char **reason)
-{
-	*reason = "auto, none, or names of drivers are wanted (see xputrace list drivers)";
-	((struct session_options *)context)->drivers = value;
-	return *value;
+	return string_list_add(context, value);
 }
 
 bool take_pids(void *context, const char *value, const char **reason)
@@ -43,7 +30,7 @@ bool take_pids(void *context, const char *value, const char **reason)
 		long pid = strtol(value, &end, 10);
 
 		if (end == value || pid <= 0 || pid > 0x7fffffff || (*end && *end != ',')) {
-			*reason = "process numbers, separated by commas, are wanted";
+			*reason = "expected process IDs, separated by commas";
 			return false;
 		}
 		if (options->pid_count == PIDS_MAX) {
@@ -56,52 +43,10 @@ bool take_pids(void *context, const char *value, const char **reason)
 	return true;
 }
 
-bool take_process(void *context, const char *value, const char **reason)
+static bool take_process(void *context, const char *value, const char **reason)
 {
-	*reason = "the name of a process is wanted, as ps -e shows it";
-	return *value && !strchr(value, '/') &&
-	       string_list_add(&((struct session_options *)context)->process_names, value);
-}
-
-bool take_all(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct session_options *)context)->all_processes = 1;
-	return true;
-}
-
-bool take_no_wait(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct session_options *)context)->no_wait = true;
-	return true;
-}
-
-bool take_wait_limit(void *context, const char *value, const char **reason)
-{
-	*reason = "expected a time such as 200ms or 5s";
-	return parse_duration(value, &((struct session_options *)context)->wait_limit);
-}
-
-bool take_code_wait_limit(void *context, const char *value, const char **reason)
-{
-	*reason = "expected a time such as 200ms or 5s";
-	return parse_duration(value, &((struct session_options *)context)->code_wait_limit);
-}
-
-bool take_output(void *context, const char *value, const char **reason)
-{
-	*reason = "a file name, or - for standard output, is wanted";
-	((struct session_options *)context)->output = value;
-	return *value;
-}
-
-bool take_duration(void *context, const char *value, const char **reason)
-{
-	*reason = "a time like 10s, 500ms or 2m is wanted";
-	return parse_duration(value, &((struct session_options *)context)->duration);
+	*reason = "expected the name of a process, as ps -e prints it";
+	return *value && !strchr(value, '/') && string_list_add(context, value);
 }
 
 #define FINGERPRINT_DIGITS 8
@@ -175,111 +120,111 @@ static bool add_names(struct session_options *options, const char *path, const c
 	return added;
 }
 
-bool take_name(void *context, const char *value, const char **reason)
+static bool take_name(void *context, const char *value, const char **reason)
 {
 	return *value == '@' ? add_names(context, value + 1, reason) : add_name(context, value, reason);
 }
 
-bool take_buffer(void *context, const char *value, const char **reason)
-{
-	uint64_t bytes;
+#define FIELD(name) .offset = offsetof(struct session_options, name)
 
-	*reason = "a size from 64K to 1G is wanted";
-	if (!parse_size(value, &bytes) || bytes < (64 << 10) || bytes > (1u << 30))
-		return false;
-	((struct session_options *)context)->buffer_bytes = bytes;
-	return true;
-}
+const struct option_entry target_options[] = {
+	{ 'p', "pid", "PID[,PID...]", "trace these running processes and their children", OPTION_CALLBACK,
+	  .take = take_pids },
+	{ 0, "process", "NAME",
+	  "trace processes with this name, also those that start later;\nmay be given several times", OPTION_CALLBACK,
+	  FIELD(process_names), .take = take_process },
+	{ 'a', "all-processes", NULL, "trace every process that uses a described runtime,\nalso those that start later",
+	  OPTION_FLAG, FIELD(all_processes) },
+	{}
+};
 
-bool take_link(void *context, const char *value, const char **reason)
-{
-	static const char *const names[] = { "auto", "session", "multi", "perf" };
+const struct option_entry wait_options[] = {
+	{ 0, "no-wait", NULL, "never let a thread wait until it has its probes, or its\ncode object has been read",
+	  OPTION_FLAG, FIELD(no_wait) },
+	{ 0, "wait-limit", "TIME", "longest time that a thread waits for its probes (default: 1s)", OPTION_DURATION,
+	  FIELD(wait_limit) },
+	{}
+};
 
-	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (!strcmp(value, names[i])) {
-			((struct session_options *)context)->link = (enum xpt_link)i;
-			return true;
-		}
-	}
-	*reason = "the kinds are auto, session, multi and perf";
-	return false;
-}
+const struct option_entry code_wait_option[] = {
+	{ 0, "code-wait-limit", "TIME",
+	  "longest time that a call waits until its code object has\nbeen read (default: 500ms)", OPTION_DURATION,
+	  FIELD(code_wait_limit) },
+	{}
+};
 
-bool take_counters(void *context, const char *value, const char **reason)
-{
-	*reason = "names of counters are wanted (see xputrace list counters)";
-	return string_list_add_counters(&((struct session_options *)context)->counters, value);
-}
+const struct option_entry duration_option[] = { { 'd', "duration", "TIME", "stop after TIME: 10s, 500ms, 2m",
+						  OPTION_DURATION, FIELD(duration) },
+						{} };
 
-bool take_counters_every(void *context, const char *value, const char **reason)
-{
-	uint64_t *every = &((struct session_options *)context)->counters_every;
+const struct option_entry level_option[] = {
+	{ 0, "level", "LEVEL",
+	  "basic: loads and inferences only; standard (default): all\ndescribed calls; detailed: and operators",
+	  OPTION_CHOICE,
+	  .choices = { { "basic", XPT_LEVEL_BASIC },
+		       { "standard", XPT_LEVEL_STANDARD },
+		       { "detailed", XPT_LEVEL_DETAILED } } },
+	{}
+};
 
-	*reason = "a time from 100us to 1h is wanted";
-	return parse_duration(value, every) && *every >= 100000 && *every <= 3600000000000;
-}
+const struct option_entry counters_options[] = {
+	{ 0, "counters-every", "TIME", "read them at this interval (default 10ms)", OPTION_DURATION,
+	  FIELD(counters_every), .min = 100000, .max = 3600000000000 },
+	{ 0, "counters-per-inference", NULL, "and around each inference: up to 4 perf events", OPTION_FLAG,
+	  FIELD(counters_per_inference) },
+	{}
+};
 
-bool take_per_inference(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct session_options *)context)->counters_per_inference = 1;
-	return true;
-}
+const struct option_entry report_options[] = {
+	{ 0, "counters", "NAME[,NAME...]",
+	  "read these counters around each inference: up to 4 perf events;\n`xputrace list counters` names them",
+	  OPTION_CALLBACK, FIELD(counters), .take = take_counters },
+	{ 0, "type", "TYPE", "latency: CSV, a row an inference (default);\ntrace: Chrome trace", OPTION_CHOICE,
+	  FIELD(type), .choices = { { "latency", XPT_PROFILE_LATENCY }, { "trace", XPT_PROFILE_TRACE } } },
+	{ 0, "layout", "LAYOUT", "of the CSV: flat, one table (default); qaic, as the Cloud\nAI 100 runtime writes it",
+	  OPTION_CHOICE, FIELD(layout), .choices = { { "flat", LAYOUT_FLAT }, { "qaic", LAYOUT_QAIC } } },
+	{ 0, "summary", NULL, "latency: one row a program with mean and percentiles instead", OPTION_FLAG,
+	  FIELD(summary) },
+	{}
+};
 
-bool take_quiet(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct session_options *)context)->quiet = true;
-	return true;
-}
+const struct option_entry warn_size_option[] = { { 0, "warn-size", "SIZE",
+						   "warn before a Chrome trace gets larger than that (default: 1 GB)",
+						   OPTION_SIZE, FIELD(warn_bytes) },
+						 {} };
 
-bool take_verbose(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct session_options *)context)->log_level = XPT_LOG_DEBUG;
-	return true;
-}
+const struct option_entry link_option[] = { { 0, "link", "KIND", "auto, session, multi or perf: how probes are linked",
+					      OPTION_CHOICE, FIELD(link),
+					      .choices = { { "auto", XPT_LINK_AUTO },
+							   { "session", XPT_LINK_SESSION },
+							   { "multi", XPT_LINK_MULTI },
+							   { "perf", XPT_LINK_PERF } } },
+					    {} };
 
-bool take_warn_size(void *context, const char *value, const char **reason)
-{
-	*reason = "expected a size like 64K, 100M or 1G";
-	return parse_size(value, &((struct session_options *)context)->warn_bytes);
-}
+const struct option_entry verbose_option[] = { { 'v', "verbose", NULL, "say more about what is done", OPTION_SET,
+						 FIELD(log_level), .value = XPT_LOG_DEBUG },
+					       {} };
 
-bool take_summary_json(void *context, const char *value, const char **reason)
-{
-	return take_summary_json_path(&((struct session_options *)context)->summary_json, value, reason);
-}
-
-bool take_type(void *context, const char *value, const char **reason)
-{
-	bool trace = !strcmp(value, "trace");
-
-	*reason = "the types are latency and trace";
-	((struct session_options *)context)->type = trace ? XPT_PROFILE_TRACE : XPT_PROFILE_LATENCY;
-	return trace || !strcmp(value, "latency");
-}
-
-bool take_summary(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct session_options *)context)->summary = true;
-	return true;
-}
-
-bool take_layout(void *context, const char *value, const char **reason)
-{
-	struct session_options *options = context;
-
-	*reason = "the layouts are flat and qaic";
-	options->layout_given = true;
-	options->qaic = !strcmp(value, "qaic");
-	return options->qaic || !strcmp(value, "flat");
-}
+const struct option_entry session_options[] = {
+	{ .group = runtime_options, FIELD(runtimes) },
+	{ 0, "region", "FILE:FUNCTION",
+	  "make functions of a program or library regions: patterns of\nits name and of theirs, by symbol or as ns::Class::name",
+	  OPTION_CALLBACK, FIELD(regions), .take = take_region },
+	{ 0, "drivers", "NAME[,NAME...]",
+	  "follow the jobs of these drivers; auto (default): of all\nthat are loaded; none", OPTION_STRING,
+	  FIELD(drivers), .expected = "auto, none, or names of drivers (see xputrace list drivers)" },
+	{ 0, "driver", "FILE.json", "add the description of a driver", OPTION_LIST, FIELD(driver_files) },
+	{ 'n', "name", "HANDLE=NAME",
+	  "name a program that was loaded before, also by its\nFINGERPRINT; @FILE: with such lines", OPTION_CALLBACK,
+	  .take = take_name },
+	{ 'b', "buffer", "SIZE", "memory for records on their way, all CPUs together\n(default 8M)", OPTION_SIZE,
+	  FIELD(buffer_bytes), .min = 64 << 10, .max = 1 << 30 },
+	{ .group = link_option },
+	{ .group = wait_options },
+	{ 'q', "quiet", NULL, "no status line, no summary, only warnings", OPTION_FLAG, FIELD(quiet) },
+	{ .group = verbose_option },
+	{}
+};
 
 /* One of -p, -a and a command; no summary of what has none. */
 static const char *contradiction(const struct session_options *options, bool dashes)
@@ -296,7 +241,7 @@ static const char *contradiction(const struct session_options *options, bool das
 		return "say what to trace, one of: -p PID, --process NAME, -a, or -- COMMAND";
 	if (options->type == XPT_PROFILE_TRACE && options->summary)
 		return "--summary is for --type latency";
-	if (options->type == XPT_PROFILE_TRACE && options->layout_given)
+	if (options->type == XPT_PROFILE_TRACE && options->layout)
 		return "--layout is for --type latency";
 	return NULL;
 }

@@ -24,7 +24,7 @@ struct session_options {
 	char tracefs[32];    /* path of one of its own; "": none */
 	pid_t pids[PIDS_MAX];
 	size_t pid_count;
-	int all_processes;
+	bool all_processes;
 	struct string_list process_names;
 	char *const *command; /* NULL: none */
 	struct xpt_handle_name names[NAMES_MAX];
@@ -40,7 +40,7 @@ struct session_options {
 	bool quiet;
 	struct string_list counters;
 	uint64_t counters_every; /* ns; 0: the library's */
-	int counters_per_inference;
+	bool counters_per_inference;
 
 	const char *summary_json; /* NULL: none */
 	uint64_t warn_bytes;	  /* of record and report; 0: the library's */
@@ -53,7 +53,7 @@ struct session_options {
 	/* Of profile and stream: */
 	enum xpt_profile_type type;
 	bool summary;
-	bool layout_given, qaic; /* --layout; qaic: the Cloud AI 100 layout, else flat */
+	enum { LAYOUT_DEFAULT, LAYOUT_FLAT, LAYOUT_QAIC } layout; /* LAYOUT_DEFAULT: flat */
 };
 
 /*
@@ -84,91 +84,20 @@ bool session_writes_to_stdout(const struct session_options *options);
 	.no_wait = (from)->no_wait, .wait_limit = (from)->wait_limit, .counters = (from)->counters.items, \
 	.counter_count = (from)->counters.count, .log = print_message, .log_level = (from)->log_level
 
-/* The options, for tables of commands whose context begins with struct session_options. */
-bool take_driver_file(void *context, const char *value, const char **reason);
-bool take_region(void *context, const char *value, const char **reason);
-bool take_drivers(void *context, const char *value, const char **reason);
-bool take_pids(void *context, const char *value, const char **reason);
-bool take_process(void *context, const char *value, const char **reason);
-bool take_all(void *context, const char *value, const char **reason);
-bool take_output(void *context, const char *value, const char **reason);
-bool take_duration(void *context, const char *value, const char **reason);
-bool take_name(void *context, const char *value, const char **reason);
-bool take_buffer(void *context, const char *value, const char **reason);
-bool take_no_wait(void *context, const char *value, const char **reason);
-bool take_wait_limit(void *context, const char *value, const char **reason);
-bool take_code_wait_limit(void *context, const char *value, const char **reason);
-bool take_link(void *context, const char *value, const char **reason);
-bool take_counters(void *context, const char *value, const char **reason);
-bool take_counters_every(void *context, const char *value, const char **reason);
-bool take_per_inference(void *context, const char *value, const char **reason);
-bool take_quiet(void *context, const char *value, const char **reason);
-bool take_verbose(void *context, const char *value, const char **reason);
-bool take_type(void *context, const char *value, const char **reason);
-bool take_warn_size(void *context, const char *value, const char **reason);
-bool take_summary_json(void *context, const char *value, const char **reason);
-bool take_summary(void *context, const char *value, const char **reason);
-bool take_layout(void *context, const char *value, const char **reason);
+/* Options that commands share; without another word, of struct session_options. */
+extern const struct option_entry target_options[];
+extern const struct option_entry wait_options[];
+extern const struct option_entry code_wait_option[];
+extern const struct option_entry duration_option[];
+extern const struct option_entry level_option[]; /* of an enum xpt_level */
+extern const struct option_entry counters_options[];
+extern const struct option_entry report_options[];
+extern const struct option_entry warn_size_option[];
+extern const struct option_entry link_option[];
+extern const struct option_entry verbose_option[];
+extern const struct option_entry session_options[];
 
-#define TARGET_OPTIONS                                                                                              \
-	{ 'p', "pid", "PID[,PID...]", "trace these running processes and their children", take_pids },              \
-		{ 0, "process", "NAME",                                                                             \
-		  "trace processes with this name, also those that start later;\nmay be given several times",       \
-		  take_process },                                                                                   \
-	{                                                                                                           \
-		'a', "all-processes", NULL,                                                                         \
-			"trace every process that uses a described runtime,\nalso those that start later", take_all \
-	}
-#define WAIT_OPTIONS                                                                                                \
-	{ 0, "no-wait", NULL, "never let a thread wait until it has its probes, or its\ncode object has been read", \
-	  take_no_wait },                                                                                           \
-	{                                                                                                           \
-		0, "wait-limit", "TIME", "longest time that a thread waits for its probes (default: 1s)",           \
-			take_wait_limit                                                                             \
-	}
-#define CODE_WAIT_OPTION                                                                                        \
-	{                                                                                                       \
-		0, "code-wait-limit", "TIME",                                                                   \
-			"longest time that a call waits until its code object has\nbeen read (default: 500ms)", \
-			take_code_wait_limit                                                                    \
-	}
-#define SESSION_OPTIONS                                                                                                                   \
-	RUNTIME_OPTIONS,                                                                                                                  \
-		{ 0, "region", "FILE:FUNCTION",                                                                                           \
-		  "make functions of a program or library regions: patterns of\nits name and of theirs, by symbol or as ns::Class::name", \
-		  take_region },                                                                                                          \
-		{ 0, "drivers", "NAME[,NAME...]",                                                                                         \
-		  "follow the jobs of these drivers; auto (default): of all\nthat are loaded; none", take_drivers },                      \
-		{ 0, "driver", "FILE.json", "add the description of a driver", take_driver_file },                                        \
-		{ 'n', "name", "HANDLE=NAME",                                                                                             \
-		  "name a program that was loaded before, also by its\nFINGERPRINT; @FILE: with such lines",                              \
-		  take_name },                                                                                                            \
-		{ 'b', "buffer", "SIZE", "memory for records on their way, all CPUs together\n(default 8M)",                              \
-		  take_buffer },                                                                                                          \
-		{ 0, "link", "KIND", "auto, session, multi or perf: how probes are linked", take_link }, WAIT_OPTIONS,                    \
-		{ 'q', "quiet", NULL, "no status line, no summary, only warnings", take_quiet },                                          \
-	{                                                                                                                                 \
-		'v', "verbose", NULL, "say more about what is done", take_verbose                                                         \
-	}
-#define WARN_SIZE_OPTION                                                                                    \
-	{                                                                                                   \
-		0, "warn-size", "SIZE", "warn before a Chrome trace gets larger than that (default: 1 GB)", \
-			take_warn_size                                                                      \
-	}
-#define SUMMARY_JSON_OPTION                                                     \
-	{                                                                       \
-		0, "summary-json", "FILE", SUMMARY_JSON_HELP, take_summary_json \
-	}
-#define REPORT_OPTIONS                                                                                                \
-	{ 0, "counters", "NAME[,NAME...]",                                                                            \
-	  "read these counters around each inference: up to 4 perf events;\n`xputrace list counters` names them",     \
-	  take_counters },                                                                                            \
-		{ 0, "type", "TYPE", "latency: CSV, a row an inference (default);\ntrace: Chrome trace", take_type }, \
-		{ 0, "layout", "LAYOUT",                                                                              \
-		  "of the CSV: flat, one table (default); qaic, as the Cloud\nAI 100 runtime writes it",              \
-		  take_layout },                                                                                      \
-	{                                                                                                             \
-		0, "summary", NULL, "latency: one row a program with mean and percentiles instead", take_summary      \
-	}
+/* Callback, of struct session_options: process IDs with commas between. */
+bool take_pids(void *session, const char *value, const char **reason);
 
 #endif

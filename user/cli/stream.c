@@ -31,72 +31,33 @@ struct stream_context {
 	int error; /* of writing, the first one; the library has said it */
 };
 
-static bool take_report_every(void *context, const char *value, const char **reason)
-{
-	uint64_t *every = &((struct stream_context *)context)->options.report_every;
-
-	*reason = "a time from 10ms to 24h is wanted";
-	return parse_duration(value, every) && *every >= XPT_REPORT_EVERY_MIN && *every <= XPT_REPORT_EVERY_MAX;
-}
-
-static bool take_sample_every(void *context, const char *value, const char **reason)
-{
-	uint64_t number;
-
-	*reason = "a number from 1 to 1000000 is wanted";
-	if (!parse_number(value, &number) || !number || number > XPT_SAMPLE_EVERY_MAX)
-		return false;
-	((struct stream_context *)context)->options.sample_every = number;
-	return true;
-}
-
-static bool take_append(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct stream_context *)context)->files_options.append = 1;
-	return true;
-}
-
-static bool take_rotate(void *context, const char *value, const char **reason)
-{
-	*reason = "a size like 64K, 100M or 1G is wanted";
-	return parse_size(value, &((struct stream_context *)context)->files_options.rotate_bytes);
-}
-
-static bool take_keep(void *context, const char *value, const char **reason)
-{
-	struct stream_context *stream = context;
-	uint64_t number;
-
-	*reason = "a number of files from 1 to 1000000 is wanted";
-	if (!parse_number(value, &number) || !number || number > 1000000)
-		return false;
-	stream->files_options.keep = number;
-	return true;
-}
+#define FIELD(name) .offset = offsetof(struct stream_context, name)
 
 static const struct option_entry entries[] = {
-	TARGET_OPTIONS,
+	{ .group = target_options },
 	{ 'm', "match", "EXPRESSION",
-	  "programs with a name in which this regular expression\nis found (ECMAScript syntax)", take_chosen_match },
+	  "programs with a name in which this regular expression\nis found (ECMAScript syntax)", OPTION_CALLBACK,
+	  .take = take_chosen_match },
 	{ 'P', "program", "NAME|HANDLE",
-	  "this program, too; a handle is written 0x7f3a10002b40,\nthe name 0x12 as name=0x12", take_chosen_program },
+	  "this program, too; a handle is written 0x7f3a10002b40,\nthe name 0x12 as name=0x12", OPTION_CALLBACK,
+	  .take = take_chosen_program },
 	{ 0, "report-every", "TIME", "reports at multiples of TIME on the clock, 10ms to 24h\n(default 500ms)",
-	  take_report_every },
+	  OPTION_DURATION, FIELD(options.report_every), .min = XPT_REPORT_EVERY_MIN, .max = XPT_REPORT_EVERY_MAX },
 	{ 's', "sample-every", "N",
 	  "record one inference in N of each program: 1 (default),\n2, 4, 8, 16 or any other; counts stay exact",
-	  take_sample_every },
-	REPORT_OPTIONS,
+	  OPTION_INT, FIELD(options.sample_every), .min = 1, .max = XPT_SAMPLE_EVERY_MAX },
+	{ .group = report_options },
 	{ 'o', "output", "FILE", "a file a report: FILE-000001.csv for FILE.csv; -: all on\nstandard output (default)",
-	  take_output },
-	{ 0, "append", NULL, "all reports into FILE", take_append },
+	  OPTION_STRING, FIELD(session.output) },
+	{ 0, "append", NULL, "all reports into FILE", OPTION_SET, FIELD(files_options.append), .value = 1 },
 	{ 0, "rotate", "SIZE", "with --append: begin FILE anew before it has SIZE; the\nold one becomes FILE.1",
-	  take_rotate },
-	{ 0, "keep", "N", "keep the last N old files only", take_keep },
-	{ 'd', "duration", "TIME", "stop after TIME: 10s, 500ms, 2m", take_duration },
-	SUMMARY_JSON_OPTION,
-	SESSION_OPTIONS,
+	  OPTION_SIZE, FIELD(files_options.rotate_bytes) },
+	{ 0, "keep", "N", "keep the last N old files only", OPTION_INT, FIELD(files_options.keep), .min = 1,
+	  .max = 1000000 },
+	{ .group = duration_option },
+	{ .group = summary_json_option, FIELD(session.summary_json) },
+	{ .group = session_options },
+	{}
 };
 
 static const struct command_line line = {
@@ -106,7 +67,6 @@ static const struct command_line line = {
 		 "  xputrace stream -a [OPTION...]\n"
 		 "  xputrace stream [OPTION...] -- COMMAND [ARGUMENT...]",
 	.options = entries,
-	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "Without --match and --program every program is reported. Ctrl-C, SIGTERM, the end of --duration or\n"
 		"of the targets end it, with a last report of what ran since the one before.\n\n"
 		"examples:\n"

@@ -17,16 +17,13 @@
 #include "base/tailed_file.h"
 #include "cli/commands.h"
 #include "cli/confined.h"
-#include "cli/options.h"
 
 #define SUMMARY_SCHEMA 1
 
-bool take_summary_json_path(const char **path, const char *value, const char **reason)
-{
-	*reason = "expected a file name, or - for standard output";
-	*path = value;
-	return *value;
-}
+const struct option_entry summary_json_option[] = {
+	{ 0, "summary-json", "FILE", "also write the summary as JSON; -: on standard output", .type = OPTION_STRING },
+	{}
+};
 
 void summary_json_begin(struct summary_json *summary, const char *path, const char *command)
 {

@@ -4,6 +4,7 @@
 #define XPT_CLI_SUMMARY_JSON_H
 
 #include "base/text.h"
+#include "cli/options.h"
 #include "cli/totals.h"
 
 struct summary_json {
@@ -21,7 +22,6 @@ void summary_json_totals(struct summary_json *summary, const struct totals *tota
 /* Writes and frees it. The exit status: that of the command, or EXIT_FAILED (reported) where it could not be written. */
 int summary_json_end(struct summary_json *summary, int status);
 
-bool take_summary_json_path(const char **path, const char *value, const char **reason);
-#define SUMMARY_JSON_HELP "also write the summary as JSON; -: on standard output"
+extern const struct option_entry summary_json_option[]; /* of a const char *; NULL: not given */
 
 #endif

@@ -110,7 +110,7 @@ int watch_summary(const struct watch *watch, const char *command, const struct t
 	summary_json_totals(&summary, totals);
 	summary_json_output(&summary, path,
 			    options->type == XPT_PROFILE_TRACE ? "chrome" :
-			    options->qaic		       ? "qaic" :
+			    options->layout == LAYOUT_QAIC     ? "qaic" :
 								 "flat");
 	return summary_json_end(&summary, result);
 }
@@ -122,7 +122,7 @@ int files_open(const struct session_options *options, struct xpt_report_files_op
 	files_options->path = options->output;
 	if (options->type == XPT_PROFILE_TRACE)
 		files_options->format = XPT_FORMAT_TRACE;
-	else if (options->qaic)
+	else if (options->layout == LAYOUT_QAIC)
 		files_options->format = options->summary ? XPT_FORMAT_SUMMARY : XPT_FORMAT_SAMPLES;
 	else
 		files_options->format = options->summary ? XPT_FORMAT_CSV_SUMMARY : XPT_FORMAT_CSV;
