@@ -7,8 +7,7 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/privileges.h"
-#include "cli/summary_json.h"
+#include "cli/summary.h"
 
 static const struct option_entry entries[] = { { .group = summary_json_option }, {} };
 

@@ -17,7 +17,6 @@
 #include "cli/commands.h"
 #include "cli/counters_output.h"
 #include "cli/options.h"
-#include "cli/running.h"
 
 #define LIVE_INTERVAL 1000000000ull /* ns, on a terminal */
 #define SHORTEST 100000ull	    /* ns: below it, reading is all that would be done */

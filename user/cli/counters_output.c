@@ -13,7 +13,6 @@
 
 #include "base/file.h"
 #include "cli/commands.h"
-#include "cli/running.h"
 
 #define NAME_COLUMNS 44
 

@@ -8,11 +8,10 @@
 
 #include "base/json.h"
 #include "cli/commands.h"
-#include "cli/running.h"
-#include "cli/session_options.h"
+#include "cli/session.h"
 
 struct inspect_context {
-	struct session_options session;	     /* first: see session_options.h */
+	struct session_options session;	     /* first: see session.h */
 	struct xpt_inspect_options *scratch; /* what is given is tried on it */
 	/* NULL, 0, false: as the environment says. */
 	const char *directory, *cores, *types, *activities;

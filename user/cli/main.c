@@ -6,7 +6,6 @@
 #include "base/output.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/running.h"
 
 #include <xputrace/output.h>
 

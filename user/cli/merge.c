@@ -8,7 +8,6 @@
 
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/running.h"
 
 #define OFFSET_MAX (1ll << 60) /* ns, 36 years */
 

@@ -8,15 +8,14 @@
 #include <xputrace/profile.h>
 
 #include "cli/commands.h"
-#include "cli/seen.h"
-#include "cli/totals.h"
-#include "cli/watch.h"
+#include "cli/session.h"
+#include "cli/summary.h"
 
 #define SAMPLES_DEFAULT 100
 #define PATIENCE 2000000000ull /* ns without the program, until it is said that it is waited for */
 
 struct profile_context {
-	struct session_options session; /* first: see session_options.h */
+	struct session_options session; /* first: see session.h */
 	struct xpt_profile_options options;
 	const char *program; /* as it was given */
 	struct watch watch;

@@ -9,18 +9,15 @@
 
 #include <xputrace/recording.h>
 
-#include "cli/choosing.h"
+#include "cli/session.h"
 #include "cli/commands.h"
-#include "cli/running.h"
-#include "cli/seen.h"
-#include "cli/session_options.h"
 
 /* As env(1) and timeout(1) do. */
 #define EXIT_CANNOT_RECORD 125
 #define EXIT_CANNOT_RUN 126
 
 struct record_context {
-	struct session_options session; /* first: see session_options.h */
+	struct session_options session; /* first: see session.h */
 	int format;			/* enum xpt_output; -1: by the name of the file */
 	unsigned int sample_every;
 	enum xpt_level level;

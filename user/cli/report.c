@@ -7,13 +7,11 @@
 
 #include <xputrace/report.h>
 
-#include "cli/choosing.h"
+#include "cli/session.h"
 #include "cli/commands.h"
-#include "cli/confined.h"
-#include "cli/session_options.h"
 
 struct report_context {
-	struct session_options session; /* first: see session_options.h */
+	struct session_options session; /* first: see session.h */
 	struct xpt_report_options options;
 };
 

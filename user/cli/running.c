@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cli/running.h"
+#include "cli/commands.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/commands.h"
 #include "cli/options.h"
 
 /* ns after the first signal, when standard output blocks; the files that are written to it are given up before (WRITER_GRACE) */

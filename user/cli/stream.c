@@ -10,14 +10,12 @@
 
 #include <xputrace/stream.h>
 
-#include "cli/choosing.h"
+#include "cli/session.h"
 #include "cli/commands.h"
-#include "cli/seen.h"
-#include "cli/totals.h"
-#include "cli/watch.h"
+#include "cli/summary.h"
 
 struct stream_context {
-	struct session_options session; /* first: see session_options.h */
+	struct session_options session; /* first: see session.h */
 	struct xpt_stream_options options;
 	struct xpt_report_files_options files_options;
 	struct watch watch;

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What record, profile and stream have in common on the command line: what is watched, how, and how much is said. */
-#ifndef XPT_CLI_SESSION_OPTIONS_H
-#define XPT_CLI_SESSION_OPTIONS_H
+/* A session of the command line: its options, which programs are chosen and which were seen, and its run. */
+#ifndef XPT_CLI_SESSION_H
+#define XPT_CLI_SESSION_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include <xputrace/profile_report.h>
+#include <xputrace/session.h>
 #include <xputrace/target.h>
 
+#include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/summary_json.h"
+#include "cli/summary.h"
 
 #define PIDS_MAX 1024
 #define NAMES_MAX 1024
 
 struct session_options {
-	struct runtime_choice runtimes; /* first: see options.h */
+	struct runtime_choice runtimes;
 	struct string_list regions;
 	struct string_list driver_files;
 	const char *drivers; /* NULL: auto */
@@ -45,7 +48,7 @@ struct session_options {
 	const char *summary_json; /* NULL: none */
 	uint64_t warn_bytes;	  /* of record and report; 0: the library's */
 
-	/* Of record and stream; see choosing.h: */
+	/* Of record and stream: */
 	struct xpt_program_choice *choices;
 	size_t choice_count;
 	const char *match; /* NULL: none */
@@ -99,5 +102,70 @@ extern const struct option_entry session_options[];
 
 /* Callback, of struct session_options: process IDs with commas between. */
 bool take_pids(void *session, const char *value, const char **reason);
+
+/* ---- programs ---- */
+
+/* Of commands whose context begins with struct session_options. */
+bool take_chosen_match(void *context, const char *value, const char **reason);
+bool take_chosen_program(void *context, const char *value, const char **reason);
+
+/* Says where the expression is wrong, with a mark below the place: true. False: there is none, or it is right. */
+bool choices_refused(const struct command_line *line, const struct session_options *options);
+
+#define SEEN_MAX 20 /* shown; of what comes beyond it is said only that there is more */
+
+struct seen_program {
+	char *runtime, *name; /* owned */
+	pid_t pid;
+	uint64_t handle;
+};
+
+struct seen_programs {
+	struct seen_program items[SEEN_MAX];
+	size_t count;
+	bool more, nameless; /* nameless: some bear only their handle */
+};
+
+/* "0x7f3a10002b40" is a handle, anything else a name; "name=0x12" is the name 0x12. False: neither (reason). */
+bool choice_parse(const char *text, struct xpt_program_choice *choice, const char **reason);
+
+/* Adds the programs that are there now; those that have gone stay. Is there one that fits one of the choices? */
+bool seen_update(struct seen_programs *seen, struct xpt_session *session, const struct xpt_program_choice *choices,
+		 size_t choice_count);
+void seen_add(struct seen_programs *seen, const struct xpt_program_info *program);
+/* Lists them on standard error, with a word on programs without a name. */
+void seen_print(const struct seen_programs *seen);
+void seen_free(struct seen_programs *seen);
+
+/* ---- the run ---- */
+
+struct watch {
+	const struct session_options *options;
+	/*
+	 * Called several times a second by watch_run(): looks after what goes on, and writes the end of the status line into
+	 * tail. True: it is over. xpt_session_interrupt() ends it, too, at once.
+	 */
+	bool (*turn)(void *context, uint64_t elapsed, char *tail, size_t size);
+	void *context;
+
+	struct xpt_session *session; /* from watch_create() to watch_destroy() */
+	struct status_line status_line;
+	uint64_t elapsed; /* ns from the start to the end */
+};
+
+/* 0, or the exit status. */
+int watch_create(struct watch *watch);
+/* Starts the session; returns when a signal, the duration, the end of the targets or turn() ends it. 0, or the exit status. */
+int watch_run(struct watch *watch);
+/* The handles must be gone. */
+void watch_destroy(struct watch *watch);
+
+/* Writes --summary-json, if it is asked for. path: of the last report. The exit status. */
+int watch_summary(const struct watch *watch, const char *command, const struct totals *totals, const char *path,
+		  int result);
+
+/* Completes files_options, which says how files are numbered or rotated, and opens them. 0, or the exit status. */
+int files_open(const struct session_options *options, struct xpt_report_files_options *files_options,
+	       struct xpt_report_files **files);
 
 #endif

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cli/session_options.h"
-#include "cli/commands.h"
-#include "cli/privileges.h"
+#include "cli/session.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include <xputrace/stream.h>
+
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/options.h"
 
 static bool take_region(void *context, const char *value, const char **reason)
 {
@@ -290,4 +297,286 @@ bool session_counters_missing(const struct command_line *line, const struct sess
 bool session_writes_to_stdout(const struct session_options *options)
 {
 	return !strcmp(options->output, "-");
+}
+
+/* ---- programs ---- */
+
+bool take_chosen_match(void *context, const char *value, const char **reason)
+{
+	struct session_options *options = context;
+
+	*reason = "expected one expression: a|b finds a and b";
+	if (options->match)
+		return false;
+	options->match = value;
+	return true;
+}
+
+bool take_chosen_program(void *context, const char *value, const char **reason)
+{
+	struct session_options *options = context;
+	struct xpt_program_choice *more;
+
+	if (options->choice_count == XPT_CHOICES_MAX) {
+		*reason = "too many programs; use --match";
+		return false;
+	}
+	more = realloc(options->choices, (options->choice_count + 1) * sizeof(*more));
+	if (!more) {
+		*reason = "out of memory";
+		return false;
+	}
+	options->choices = more;
+	return choice_parse(value, &options->choices[options->choice_count++], reason);
+}
+
+bool choices_refused(const struct command_line *line, const struct session_options *options)
+{
+	struct text safe = {};
+	char reason[200];
+	size_t position, columns;
+
+	if (!options->match || !xpt_stream_check_match(options->match, &position, reason, sizeof(reason)))
+		return false;
+	columns = text_terminal(&safe, options->match, position, 0);
+	text_free(&safe);
+	fprintf(stderr, "xputrace %s: --match: %s\n  ", line->name, reason);
+	print_name(stderr, options->match, 0);
+	fprintf(stderr, "\n  %*s^\n", (int)columns, "");
+	return true;
+}
+
+#define FORCED "name="
+
+bool choice_parse(const char *text, struct xpt_program_choice *choice, const char **reason)
+{
+	*choice = (struct xpt_program_choice){ .name = text };
+	*reason = "a name, or a handle like 0x7f3a10002b40, is wanted";
+	if (!strncmp(text, FORCED, strlen(FORCED))) {
+		choice->name = text + strlen(FORCED);
+		return *choice->name;
+	}
+	if (strncmp(text, "0x", 2) || !text[2] || text[2 + strspn(text + 2, "0123456789abcdefABCDEF")])
+		return *text;
+	choice->name = NULL;
+	return parse_number(text, &choice->handle) && choice->handle;
+}
+
+struct search {
+	struct seen_programs *seen;
+	const struct xpt_program_choice *choices;
+	size_t choice_count;
+	bool found;
+};
+
+static bool fits(const struct xpt_program_choice *choice, const struct xpt_program_info *program)
+{
+	return (!choice->pid || choice->pid == program->pid) &&
+	       (!choice->handle || choice->handle == program->handle) &&
+	       (!choice->name || text_is_name(program->name, choice->name));
+}
+
+/* "nrt model 1" */
+static bool is_nameless(const struct seen_program *program)
+{
+	size_t length = strlen(program->runtime);
+	const char *rest = program->name + length;
+
+	return !strncmp(program->name, program->runtime, length) &&
+	       (!strncmp(rest, " model ", 7) || !strncmp(rest, " kernel ", 8));
+}
+
+void seen_add(struct seen_programs *seen, const struct xpt_program_info *program)
+{
+	struct seen_program *item = &seen->items[seen->count];
+
+	for (size_t i = 0; i < seen->count; i++) {
+		const struct seen_program *other = &seen->items[i];
+
+		if (other->pid == program->pid && other->handle == program->handle &&
+		    !strcmp(other->name, program->name) && !strcmp(other->runtime, program->runtime))
+			return;
+	}
+	if (seen->count == SEEN_MAX) {
+		seen->more = true;
+		return;
+	}
+	*item = (struct seen_program){ strdup(program->runtime), strdup(program->name), program->pid, program->handle };
+	if (item->runtime && item->name) {
+		seen->count++;
+		seen->nameless |= is_nameless(item);
+		return;
+	}
+	free(item->runtime);
+	free(item->name);
+}
+
+static int visit(void *context, const struct xpt_program_info *program)
+{
+	struct search *search = context;
+
+	for (size_t i = 0; i < search->choice_count; i++)
+		search->found |= fits(&search->choices[i], program);
+	seen_add(search->seen, program);
+	return search->found;
+}
+
+bool seen_update(struct seen_programs *seen, struct xpt_session *session, const struct xpt_program_choice *choices,
+		 size_t choice_count)
+{
+	struct search search = { .seen = seen, .choices = choices, .choice_count = choice_count };
+
+	xpt_session_programs(session, visit, &search);
+	return search.found;
+}
+
+void seen_print(const struct seen_programs *seen)
+{
+	for (size_t i = 0; i < seen->count; i++) {
+		const struct seen_program *program = &seen->items[i];
+
+		fputs("  ", stderr);
+		print_name(stderr, program->name, 32);
+		fprintf(stderr, "  %-13s process %-8d 0x%" PRIx64 "\n", program->runtime, program->pid,
+			program->handle);
+	}
+	if (seen->more)
+		fputs("  and more\n", stderr);
+	if (seen->nameless)
+		fputs("  Programs that were loaded before and have no name: --program HANDLE chooses one, --name HANDLE=NAME names it.\n",
+		      stderr);
+}
+
+void seen_free(struct seen_programs *seen)
+{
+	for (size_t i = 0; i < seen->count; i++) {
+		free(seen->items[i].runtime);
+		free(seen->items[i].name);
+	}
+	*seen = (struct seen_programs){};
+}
+
+/* ---- the run ---- */
+
+#define TURN 200000000ull /* ns */
+
+int watch_create(struct watch *watch)
+{
+	const struct session_options *options = watch->options;
+	struct xpt_session_options session = {
+		.size = sizeof(session),
+		WATCH_OPTIONS(options),
+	};
+
+	messages_detach();
+	return exit_status(xpt_session_create(&session, &watch->session));
+}
+
+/* The line would be drawn into the reports when both go to the same terminal. */
+static bool draws_status(const struct session_options *options)
+{
+	return !options->quiet && isatty(STDERR_FILENO) &&
+	       !(session_writes_to_stdout(options) && isatty(STDOUT_FILENO));
+}
+
+static bool take_turn(struct watch *watch)
+{
+	struct xpt_session_status status = { .size = sizeof(status) };
+	struct running_figures figures;
+	char tail[160] = "";
+
+	if (watch->turn(watch->context, watch->elapsed, tail, sizeof(tail)))
+		return true;
+	if (!draws_status(watch->options) || xpt_session_status(watch->session, &status))
+		return false;
+	figures = (struct running_figures){ .elapsed = status.elapsed,
+					    .processes = status.processes,
+					    .programs = status.programs,
+					    .calls = status.calls,
+					    .lost = status.lost };
+	status_line_draw(&watch->status_line, &figures, tail);
+	return false;
+}
+
+static int run_until_end(struct watch *watch)
+{
+	uint64_t started = clock_monotonic(), duration = watch->options->duration, pause;
+	int result;
+
+	for (;;) {
+		if (take_turn(watch))
+			return 0;
+		pause = TURN;
+		watch->elapsed = clock_monotonic() - started;
+		if (duration && watch->elapsed >= duration)
+			return 0;
+		if (duration && duration - watch->elapsed < pause)
+			pause = duration - watch->elapsed;
+		result = xpt_session_wait(watch->session, pause);
+		watch->elapsed = clock_monotonic() - started;
+		if (result == 1 || result == -EINTR)
+			return 0;
+		if (result)
+			return exit_failed(result);
+	}
+}
+
+static void end_session(void *session)
+{
+	xpt_session_interrupt(session);
+}
+
+int watch_run(struct watch *watch)
+{
+	int result;
+
+	end_on_signals(end_session, watch->session);
+	result = exit_status(xpt_session_start(watch->session));
+	if (!result)
+		result = run_until_end(watch);
+	status_clear();
+	end_soon(false);
+	return result;
+}
+
+void watch_destroy(struct watch *watch)
+{
+	end_on_signals(NULL, NULL);
+	xpt_session_destroy(watch->session);
+	watch->session = NULL;
+}
+
+int watch_summary(const struct watch *watch, const char *command, const struct totals *totals, const char *path,
+		  int result)
+{
+	const struct session_options *options = watch->options;
+	struct summary_json summary;
+
+	summary_json_begin(&summary, options->summary_json, command);
+	if (!summary.path)
+		return result;
+	json_add_unsigned(&summary.text, "duration_ns", watch->elapsed);
+	summary_json_totals(&summary, totals);
+	summary_json_output(&summary, path,
+			    options->type == XPT_PROFILE_TRACE ? "chrome" :
+			    options->layout == LAYOUT_QAIC     ? "qaic" :
+								 "flat");
+	return summary_json_end(&summary, result);
+}
+
+int files_open(const struct session_options *options, struct xpt_report_files_options *files_options,
+	       struct xpt_report_files **files)
+{
+	files_options->size = sizeof(*files_options);
+	files_options->path = options->output;
+	if (options->type == XPT_PROFILE_TRACE)
+		files_options->format = XPT_FORMAT_TRACE;
+	else if (options->layout == LAYOUT_QAIC)
+		files_options->format = options->summary ? XPT_FORMAT_SUMMARY : XPT_FORMAT_SAMPLES;
+	else
+		files_options->format = options->summary ? XPT_FORMAT_CSV_SUMMARY : XPT_FORMAT_CSV;
+	files_options->log = print_message;
+	files_options->log_level = options->log_level;
+	files_options->stopped = stop_time();
+	return exit_status(xpt_report_files_create(files_options, files));
 }
