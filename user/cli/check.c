@@ -13,7 +13,7 @@ static const struct option_entry entries[] = { { .group = summary_json_option },
 
 static const struct command_line line = {
 	.name = "check",
-	.summary = "Tell what this kernel and these permissions allow, and what to do about the rest.",
+	.summary = "Check kernel features and permissions, with advice on what is missing.",
 	.usage = "  sudo xputrace check [--summary-json FILE]",
 	.options = entries,
 	.more = "Every line was tried, not looked up by version.\n\n"

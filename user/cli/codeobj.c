@@ -276,13 +276,13 @@ static int print_written(FILE *out, const struct xpt_codeobj_list *list, const c
 static int codeobj_summary(FILE *out, const struct xpt_codeobj_list *list, bool snapshot, const char *folder)
 {
 	if (!list->count && snapshot)
-		fprintf(out, "nothing was found in files: what was given in memory is seen only while it is loaded, "
+		fprintf(out, "no code objects found in files; those in memory are captured only while they are loaded, "
 			     "without --snapshot\n");
 	else if (!list->count)
 		fprintf(out,
-			"nothing was loaded: start this before the program loads its models, or with -- COMMAND\n");
+			"no code objects were loaded: start before the program loads its models, or with -- COMMAND\n");
 	if (list->lost)
-		fprintf(out, "lost: %" PRIu64 " loads of which nothing is known\n", list->lost);
+		fprintf(out, "lost: %" PRIu64 " loads without a record\n", list->lost);
 	if (list->over_limit)
 		fprintf(out,
 			"the bytes of %" PRIu64
@@ -382,7 +382,7 @@ static int print_list(const struct codeobj_context *context, const struct xpt_co
 	return fflush(stdout) ? -errno : error;
 }
 
-static int tell_output(int error)
+static int output_status(int error)
 {
 	char text[200];
 
@@ -404,11 +404,11 @@ static int show(int argc, char **argv)
 	if (result)
 		return result == PARSE_HELP ? 0 : result;
 	if (first + 1 != argc)
-		return session_options_refuse(&show_line, "one file or folder is wanted");
+		return session_options_refuse(&show_line, "expected one file or directory");
 	error = xpt_codeobj_read(argv[first], print_message, NULL, &list);
 	if (error)
 		return exit_failed(error);
-	result = tell_output(print_list(&context, list));
+	result = output_status(print_list(&context, list));
 	xpt_codeobj_list_free(list);
 	return result;
 }
@@ -460,17 +460,17 @@ static int print_captured(const struct codeobj_context *context, struct xpt_code
 	char text[200];
 
 	if (error) {
-		snprintf(text, sizeof(text), "what was recorded cannot be listed: %s", strerror(-error));
+		snprintf(text, sizeof(text), "cannot list code objects: %s", strerror(-error));
 		print_message(NULL, XPT_LOG_ERROR, text);
 		return EXIT_FAILED;
 	}
-	result = context->json || !context->session.quiet ? tell_output(print_list(context, list)) : 0;
+	result = context->json || !context->session.quiet ? output_status(print_list(context, list)) : 0;
 	if (!context->session.quiet && codeobj_summary(stderr, list, context->snapshot, folder))
 		result = EXIT_FAILED;
 	return result;
 }
 
-static void tell_waiting(const struct codeobj_context *context)
+static void print_started(const struct codeobj_context *context)
 {
 	const struct session_options *session = &context->session;
 
@@ -494,7 +494,7 @@ static int run(const struct codeobj_context *context)
 	end_on_signals(on_end, capture);
 	error = xpt_codeobj_capture_start(capture);
 	if (!error && !context->snapshot) {
-		tell_waiting(context);
+		print_started(context);
 		error = xpt_codeobj_capture_wait(capture, session->duration ?: XPT_FOREVER);
 		error = error < 0 && error != -EINTR ? error : 0;
 	}
@@ -502,7 +502,7 @@ static int run(const struct codeobj_context *context)
 	end_soon(false);
 	stopped = xpt_codeobj_capture_stop(capture);
 	if (!error && !session->quiet)
-		tell_command(session->command, xpt_codeobj_capture_command_status(capture));
+		print_command_status(session->command, xpt_codeobj_capture_command_status(capture));
 	result = error ? exit_failed(error) : print_captured(context, capture, stopped ? NULL : context->folder);
 	xpt_codeobj_capture_free(capture);
 	return stopped ? exit_failed(stopped) : result;
@@ -520,7 +520,8 @@ int command_codeobj(int argc, char **argv)
 	if (result)
 		return result == PARSE_HELP ? 0 : result;
 	if (context.snapshot && (session->command || session->duration))
-		return session_options_refuse(&line, "--snapshot is of processes that run, and takes no time");
+		return session_options_refuse(&line,
+					      "--snapshot is for running processes, without COMMAND and --duration");
 	if (!context.folder && context.mode != XPT_CODEOBJ_SYMBOLS)
 		context.folder = "codeobj";
 	return run(&context);

@@ -25,7 +25,7 @@ int command_check(int argc, char **argv);
 
 /* Messages of the library, to standard error. context is unused. */
 void print_message(void *context, enum xpt_log_level level, const char *text);
-/* The exit status of a function of the library that has failed with error. Says why, if no message has. */
+/* The exit status of a function of the library that has failed with error. Reports why, if no message has. */
 int exit_failed(int error);
 /* The same of a function that creates or starts something: 0 without an error, wrong options are wrong usage. */
 int exit_status(int error);
@@ -75,8 +75,8 @@ struct status_line {
 /* Draws the figures and what stands behind them: tail. */
 void status_line_draw(struct status_line *line, const struct running_figures *figures, const char *tail);
 
-/* Says how the command has ended. status: as from wait(); -1: it still runs. command NULL: there was none. */
-void tell_command(char *const *command, int status);
+/* Prints how the command has ended. status: as from wait(); -1: it still runs. command NULL: there was none. */
+void print_command_status(char *const *command, int status);
 
 /* Who called sudo. False: nobody did, or what it says of them is damaged. */
 bool sudo_caller(uid_t *user, gid_t *group);

@@ -104,13 +104,13 @@ void privileges_reduce(enum xpt_link link)
 		if (!syscall(SYS_capset, &header, data))
 			return;
 	}
-	snprintf(text, sizeof(text), "no capability is given up: %s", strerror(errno));
+	snprintf(text, sizeof(text), "cannot drop capabilities: %s", strerror(errno));
 	print_message(NULL, XPT_LOG_WARN, text);
 }
 
 void privileges_print(FILE *out)
 {
-	fprintf(out, "While it traces, xputrace keeps these capabilities and gives up all others:\n");
+	fprintf(out, "While it traces, xputrace keeps these capabilities and drops all others:\n");
 	for (size_t i = 0; i < KEPT; i++)
 		fprintf(out, "  %-19s %s\n", kept[i].name, kept[i].purpose);
 }
@@ -276,6 +276,6 @@ void confined_begin(const struct confined_file *files, unsigned int count)
 	}
 	if (!error)
 		return;
-	snprintf(text, sizeof(text), "files are read with all rights, as none can be given up: %s", strerror(-error));
+	snprintf(text, sizeof(text), "cannot drop privileges, files are read with all of them: %s", strerror(-error));
 	print_message(NULL, XPT_LOG_WARN, text);
 }

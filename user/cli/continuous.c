@@ -90,7 +90,7 @@ static void service_background(void)
 	waiting = ends[1];
 }
 
-static void tell_manager(void)
+static void notify_manager(void)
 {
 	const char *path = getenv("NOTIFY_SOCKET"), ready[] = "READY=1";
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -111,12 +111,12 @@ static void tell_manager(void)
 	close(manager);
 }
 
-/* It runs: tells whoever waits, the service manager too (NOTIFY_SOCKET). In the background messages go to the system's log from here on. */
+/* It runs: notifies whoever waits, and the service manager (NOTIFY_SOCKET). In the background messages go to the system's log from here on. */
 static void service_ready(void)
 {
 	int nowhere;
 
-	tell_manager();
+	notify_manager();
 	if (waiting < 0)
 		return;
 	prctl(PR_SET_PDEATHSIG, 0);
@@ -216,7 +216,7 @@ static const struct option_entry entries[] = {
 
 static const struct command_line line = {
 	.name = "continuous start",
-	.summary = "Record all the time into a window in memory; save what has just happened when asked.",
+	.summary = "Flight recorder: record into a window in memory, save the last seconds when asked.",
 	.usage = "  xputrace continuous start -p PID[,PID...] [OPTION...]\n"
 		 "  xputrace continuous start --process NAME [OPTION...]\n"
 		 "  xputrace continuous start -a [OPTION...]\n"
@@ -279,14 +279,14 @@ static int set_options(struct start_context *start)
 	return error;
 }
 
-static void tell_start(const struct start_context *start)
+static void print_started(const struct start_context *start)
 {
 	char text[200], instance[100] = "";
 
 	if (strcmp(start->instance, XPT_CONTINUOUS_NAME))
 		snprintf(instance, sizeof(instance), " --instance %s", start->instance);
 	snprintf(text, sizeof(text),
-		 "recording into memory; `xputrace continuous save%s` writes what has just happened", instance);
+		 "recording into memory; `xputrace continuous save%s` writes the window into a file", instance);
 	service_message(NULL, XPT_LOG_INFO, text);
 }
 
@@ -306,11 +306,11 @@ static int run(struct start_context *start)
 	running = continuous;
 	sigaction(SIGUSR2, &action, NULL);
 	if (!session->quiet)
-		tell_start(start);
+		print_started(start);
 	service_ready();
 	error = xpt_continuous_wait(continuous, XPT_FOREVER);
 	if (!session->quiet)
-		tell_command(session->command, xpt_continuous_command_status(continuous));
+		print_command_status(session->command, xpt_continuous_command_status(continuous));
 	end_on_signals(NULL, NULL);
 	running = NULL;
 	end_soon(false);
@@ -393,7 +393,7 @@ static bool take_core(void *context, const char *value, const char **reason)
 static const struct option_entry remote_options[] = {
 	{ 0, "instance", "NAME", "of the collector (default: " XPT_CONTINUOUS_NAME ")", OPTION_STRING,
 	  FIELD(remote.name) },
-	{ 0, "timeout", "TIME", "wait so long for an answer (default 60s)", OPTION_DURATION, FIELD(remote.timeout) },
+	{ 0, "timeout", "TIME", "longest wait for an answer (default 60s)", OPTION_DURATION, FIELD(remote.timeout) },
 	{}
 };
 
@@ -436,7 +436,7 @@ static const struct option_entry status_entries[] = { { .group = remote_options 
 
 static const struct command_line status_line = {
 	.name = "continuous status",
-	.summary = "Tell what a running collector has in its window, and what it costs.",
+	.summary = "Show the window of a running collector, and its overhead.",
 	.usage = "  xputrace continuous status [OPTION...]",
 	.options = status_entries,
 	.more = "exit status: 0 it runs, 1 it does not, 2 wrong usage",
@@ -584,13 +584,13 @@ static int remote_stop(int argc, char **argv)
 
 static void usage(FILE *out)
 {
-	fprintf(out, "Record all the time into a window in memory; save what has just happened when asked.\n\n"
+	fprintf(out, "Flight recorder: record into a window in memory, save the last seconds when asked.\n\n"
 		     "usage:\n"
 		     "  xputrace continuous start    attach and record, until it is stopped\n"
 		     "  xputrace continuous save     write the latest inference, or more of the window, into a file\n"
-		     "  xputrace continuous status   tell what is in the window\n"
+		     "  xputrace continuous status   show what is in the window\n"
 		     "  xputrace continuous stop     end it; nothing is saved\n\n"
-		     "  xputrace continuous WORD --help tells more about each\n");
+		     "  xputrace continuous COMMAND --help   options and examples of each\n");
 }
 
 int command_continuous(int argc, char **argv)
@@ -609,7 +609,6 @@ int command_continuous(int argc, char **argv)
 		usage(stdout);
 		return 0;
 	}
-	fprintf(stderr,
-		"xputrace continuous: one of start, save, status, stop is wanted (see xputrace continuous --help)\n");
+	fprintf(stderr, "xputrace continuous: expected start, save, status or stop (see xputrace continuous --help)\n");
 	return EXIT_USAGE;
 }

@@ -95,7 +95,7 @@ static const struct option_entry entries[] = {
 
 static const struct command_line line = {
 	.name = "counters",
-	.summary = "Count what devices and the kernel do.",
+	.summary = "Count events of devices and the kernel.",
 	.usage = "  sudo xputrace counters -e NAME,... [--every TIME] [-d TIME] [-o FILE]\n"
 		 "  sudo xputrace counters -e NAME,... -- COMMAND [ARGUMENT...]",
 	.options = entries,
@@ -127,7 +127,7 @@ static struct counters_reading reading_of(const struct counters_context *counter
 }
 
 /* Names and paths may have anything in them. */
-static int say(const char *what, int error)
+static int report_error(const char *what, int error)
 {
 	char text[512];
 
@@ -145,7 +145,7 @@ static int flush_stdout(void)
 {
 	if (!fflush(stdout) && !ferror(stdout))
 		return 0;
-	return say("standard output", errno ? -errno : -EIO);
+	return report_error("standard output", errno ? -errno : -EIO);
 }
 
 static int show(struct counters_context *counters)
@@ -154,7 +154,7 @@ static int show(struct counters_context *counters)
 	int error = counters->file.path ? counters_file_add(&counters->file, &reading) : 0;
 
 	if (error)
-		return say(counters->file.path, error);
+		return report_error(counters->file.path, error);
 	if (counters->quiet || !counters->every || writes_to_stdout(counters))
 		return 0;
 	if (!counters->live) {
@@ -267,7 +267,7 @@ static int release_command(struct counters_context *counters, int channel)
 		return -errno;
 	if (read(channel, &error, sizeof(error)) != sizeof(error))
 		return 0;
-	return say(counters->command[0], -error);
+	return report_error(counters->command[0], -error);
 }
 
 static int start(struct counters_context *counters, int channel)
@@ -278,7 +278,7 @@ static int start(struct counters_context *counters, int channel)
 	return error || channel < 0 ? error : release_command(counters, channel);
 }
 
-static void tell_totals(struct counters_context *counters)
+static void print_totals(struct counters_context *counters)
 {
 	const struct counters_reading reading = reading_of(counters, true);
 	FILE *out = writes_to_stdout(counters) ? stderr : stdout;
@@ -286,7 +286,7 @@ static void tell_totals(struct counters_context *counters)
 	if (counters->command && counters->child &&
 	    waitpid(counters->child, &counters->status, WNOHANG) == counters->child)
 		counters->child = 0;
-	tell_command(counters->command, counters->child ? -1 : counters->status);
+	print_command_status(counters->command, counters->child ? -1 : counters->status);
 	if (counters->every)
 		fprintf(out, "\nin all:\n");
 	counters_table(out, &reading, true);
@@ -302,7 +302,7 @@ static int finish(struct counters_context *counters)
 	if (!error && (counters->file.path || counters->every))
 		error = show(counters);
 	if (!counters->quiet)
-		tell_totals(counters);
+		print_totals(counters);
 	return flush_stdout() ?: error;
 }
 
@@ -319,10 +319,10 @@ static int open_all(struct counters_context *counters)
 	if (error || !counters->file.path)
 		return error;
 	error = counters_file_open(&counters->file, counters->session);
-	return error ? say(counters->file.path, error) : 0;
+	return error ? report_error(counters->file.path, error) : 0;
 }
 
-static void say_missing(const struct counters_context *counters)
+static void report_lost(const struct counters_context *counters)
 {
 	char text[128];
 
@@ -338,7 +338,7 @@ static int close_all(struct counters_context *counters)
 	if (counters->file.opened) {
 		error = counters_file_close(&counters->file, counters->session);
 		if (tailed_file_lost(&counters->file.file))
-			say_missing(counters);
+			report_lost(counters);
 		if (error == -ETIMEDOUT)
 			print_message(NULL, XPT_LOG_ERROR, "the output is blocked and was given up");
 	}
@@ -395,11 +395,11 @@ int command_counters(int argc, char **argv)
 	if (first < argc)
 		counters.command = argv + first;
 	if (!counters.names.count) {
-		fprintf(stderr, "xputrace counters: -e NAME,... is wanted (see xputrace list counters)\n");
+		fprintf(stderr, "xputrace counters: no counters specified: -e NAME,... (see xputrace list counters)\n");
 		return EXIT_USAGE;
 	}
 	if (counters.command && counters.options.pid) {
-		fprintf(stderr, "xputrace counters: --pid and a command exclude each other\n");
+		fprintf(stderr, "xputrace counters: --pid and a command are mutually exclusive\n");
 		return EXIT_USAGE;
 	}
 	counters.live = isatty(STDOUT_FILENO) && !counters.command;

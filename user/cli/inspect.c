@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,7 +78,7 @@ static const struct option_entry entries[] = {
 	{ 0, "activities", "LIST", "some of system_profile, device_profile, host_memory,\ncpu_util (default: all)",
 	  OPTION_CALLBACK, .take = take_activities,
 	  .expected = "some of system_profile, device_profile, host_memory, cpu_util, or all" },
-	{ 0, "session-id", "N", "a number that stands in the output (default 1)", OPTION_NUMBER, FIELD(session_id),
+	{ 0, "session-id", "N", "a number to write into the output (default 1)", OPTION_NUMBER, FIELD(session_id),
 	  .max = INT32_MAX },
 	{ 0, "honour-target-env", NULL,
 	  "as NEURON_RT_INSPECT_* of the process says that is\ntraced (-p), but for its output directory", OPTION_FLAG,
@@ -93,7 +92,7 @@ static const struct option_entry entries[] = {
 
 static const struct command_line line = {
 	.name = "inspect",
-	.summary = "Record what processes do, and write a folder for each with all about it at the end.",
+	.summary = "Record processes, and write a directory of results for each at the end.",
 	.usage = "  xputrace inspect -p PID[,PID...] [OPTION...]\n"
 		 "  xputrace inspect --process NAME [OPTION...]\n"
 		 "  xputrace inspect -a [OPTION...]\n"
@@ -214,7 +213,7 @@ int command_inspect(int argc, char **argv)
 		return exit_failed(-ENOMEM);
 	result = session_options_parse(&line, argc, argv, &context);
 	if (!result && context.honour && !context.session.pid_count)
-		result = session_options_refuse(&line, "--honour-target-env is for processes that run: -p PID");
+		result = session_options_refuse(&line, "--honour-target-env requires -p PID");
 	if (!result && set_options(options, &context))
 		result = EXIT_USAGE;
 	if (!result)

@@ -173,7 +173,7 @@ static int on_site(void *context, const struct xpt_site_info *site)
 	       (int64_t)(site->offset - site->function_offset), site->site_class, site->cost, site->role,
 	       site->found_by, site->runtime);
 	print_name(stdout, site->symbol ?: site->function, 0);
-	printf("%s\n", site->shared ? " (same code as another one: not told apart)" : "");
+	printf("%s\n", site->shared ? " (same code as another one, cannot be distinguished)" : "");
 	return 0;
 }
 
@@ -453,7 +453,7 @@ static int run(struct list_context *list, const char *what)
 	return exit_status(result);
 }
 
-/* What is in a file is looked for without rights. */
+/* Files are analysed without rights. */
 static int confine_to(const struct list_context *list)
 {
 	struct confined_file *files = calloc(list->options.runtime_file_count + 2, sizeof(*files));
@@ -488,20 +488,20 @@ int command_list(int argc, char **argv)
 	     strcmp(what, "programs") && strcmp(what, "drivers") && strcmp(what, "devices") &&
 	     strcmp(what, "counters"))) {
 		fprintf(stderr,
-			"xputrace list: one of runtimes, sites, operators, programs, drivers, devices, counters is wanted "
+			"xputrace list: expected one of runtimes, sites, operators, programs, drivers, devices, counters "
 			"(see xputrace list --help)\n");
 		return EXIT_USAGE;
 	}
 	if (list.options.pid && list.options.file) {
-		fprintf(stderr, "xputrace list: --pid and --file exclude each other\n");
+		fprintf(stderr, "xputrace list: --pid and --file are mutually exclusive\n");
 		return EXIT_USAGE;
 	}
 	if ((!strcmp(what, "sites") || !strcmp(what, "operators")) && !list.options.pid && !list.options.file) {
-		fprintf(stderr, "xputrace list %s: -p PID or -f ELF is wanted\n", what);
+		fprintf(stderr, "xputrace list %s: requires -p PID or -f ELF\n", what);
 		return EXIT_USAGE;
 	}
 	if (!strcmp(what, "programs") && !list.options.pid) {
-		fprintf(stderr, "xputrace list programs: -p PID is wanted\n");
+		fprintf(stderr, "xputrace list programs: requires -p PID\n");
 		return EXIT_USAGE;
 	}
 	list.options.runtime_files = list.runtimes.files.items;

@@ -73,18 +73,18 @@ static const struct option_entry entries[] = {
 
 static const struct command_line line = {
 	.name = "merge",
-	.summary = "Put Chrome traces of the same time into one, by their clocks.",
+	.summary = "Merge Chrome traces of the same time by their clocks.",
 	.usage = "  xputrace merge TRACE... -o FILE",
 	.options = entries,
 	.any_order = true,
 	.more = "TRACE is a trace of xputrace; a profile that ONNX Runtime wrote, with a trace of xputrace of the same\n"
-		"process and time; one of PyTorch's profiler; or another Chrome trace that tells its clock. For each is\n"
-		"said by which clock it was placed, and how exactly.\n\n"
+		"process and time; one of PyTorch's profiler; or another Chrome trace that names its clock. The clock\n"
+		"that places each, and its accuracy, are printed.\n\n"
 		"  xputrace merge trace.json onnxruntime_profile__2026-11-20_10-29-37.json -o both.json\n\n"
 		"exit status: 0 merged, 1 failed, 2 wrong usage",
 };
 
-/* The traces with their offsets. False, said: wrong usage. */
+/* The traces with their offsets. False, reported: wrong usage. */
 static bool fill_inputs(const struct merge_context *merge, struct xpt_merge_input *inputs)
 {
 	for (size_t i = 0; i < merge->traces.count; i++)
@@ -103,7 +103,7 @@ static bool fill_inputs(const struct merge_context *merge, struct xpt_merge_inpu
 		if (!found) {
 			fprintf(stderr, "xputrace merge: --offset '");
 			print_name(stderr, offset, 0);
-			fprintf(stderr, "': no trace is given by this name\n");
+			fprintf(stderr, "': no trace with this name was given\n");
 			return false;
 		}
 	}
@@ -146,7 +146,7 @@ int command_merge(int argc, char **argv)
 	if (result == PARSE_HELP) {
 		result = 0;
 	} else if (!result && (!merge.traces.count || !merge.output)) {
-		fprintf(stderr, "xputrace merge: traces, and a file to write with -o, are wanted "
+		fprintf(stderr, "xputrace merge: expected TRACE... and -o FILE "
 				"(see xputrace merge --help)\n");
 		result = EXIT_USAGE;
 	} else if (!result) {

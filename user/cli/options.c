@@ -360,11 +360,12 @@ int options_parse(const struct command_line *line, int argc, char **argv, void *
 		}
 	}
 	longs[count] = (struct option){ "help", no_argument, NULL, 'h' };
-	optind = 0; /* of another command line than before, which may be permuted */
+	if (line->any_order)
+		unsetenv("POSIXLY_CORRECT"); /* with it, getopt ends at the first argument that is no option */
 	opterr = 0;
 	while ((value = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
 		const char *reason = NULL, *given = argv[optind - 1];
-		size_t i = 0;
+		const struct flat_option *option = NULL;
 
 		if (value == 'h') {
 			print_help(line, options, count);
@@ -373,17 +374,18 @@ int options_parse(const struct command_line *line, int argc, char **argv, void *
 		if (value == '?')
 			return refuse_unknown(line, options, count, given);
 		if (value == ':') {
-			fprintf(stderr, "xputrace %s: an argument is missing after '", line->name);
+			fprintf(stderr, "xputrace %s: an argument is required after '", line->name);
 			print_name(stderr, given, 0);
 			fprintf(stderr, "' (see xputrace %s --help)\n", line->name);
 			return EXIT_USAGE;
 		}
-		while (longs[i].val != value)
-			i++;
+		for (size_t i = 0; i < count; i++)
+			if (longs[i].val == value)
+				option = &options[i];
 		errno = 0;
-		if (!set_field(options[i].entry, (char *)context + options[i].offset, optarg, &reason))
+		if (option && !set_field(option->entry, (char *)context + option->offset, optarg, &reason))
 			return errno == ENOMEM ? exit_failed(-errno) :
-						 refuse_value(line, options[i].entry, optarg, reason);
+						 refuse_value(line, option->entry, optarg, reason);
 	}
 	*first = optind;
 	return 0;
@@ -399,13 +401,13 @@ const char *output_name(enum xpt_output format)
 	return names[format];
 }
 
-void tell_trace(const char *path, enum xpt_output format)
+void print_trace_written(const char *path, enum xpt_output format)
 {
 	static const char *const uses[] = {
 		[XPT_OUTPUT_NONE] = "open it in https://ui.perfetto.dev or chrome://tracing",
-		[XPT_OUTPUT_ORT] = "what reads ONNX Runtime's profiles reads it",
-		[XPT_OUTPUT_CSV] = "spreadsheets, pandas and sqlite3 read it",
-		[XPT_OUTPUT_QNN_CSV] = "what reads the QNN execution provider's profiles reads it",
+		[XPT_OUTPUT_ORT] = "for tools that read profiles of ONNX Runtime",
+		[XPT_OUTPUT_CSV] = "for spreadsheets, pandas and sqlite3",
+		[XPT_OUTPUT_QNN_CSV] = "for tools that read profiles of the QNN execution provider",
 	};
 
 	fprintf(stderr, "\nwrote %s: %s\n", path, uses[format] ?: uses[XPT_OUTPUT_NONE]);

@@ -76,8 +76,8 @@ bool parse_duration(const char *text, uint64_t *nanoseconds);
 bool parse_number(const char *text, uint64_t *value);
 
 const char *output_name(enum xpt_output format); /* as --format has it: "chrome" */
-/* Says that the trace was written, and what to do with it. */
-void tell_trace(const char *path, enum xpt_output format);
+/* Prints that the trace was written, and what opens it. */
+void print_trace_written(const char *path, enum xpt_output format);
 
 /* A list that grows by one. */
 struct string_list {

@@ -156,7 +156,7 @@ static int see_program(void *context, const struct xpt_program_info *program)
 	return 0;
 }
 
-static int tell_choice(void *context, const struct xpt_program_choice *choice, int match)
+static int report_unmet(void *context, const struct xpt_program_choice *choice, int match)
 {
 	char text[200], handle[32];
 	unsigned int *unmet = context;
@@ -171,12 +171,12 @@ static int tell_choice(void *context, const struct xpt_program_choice *choice, i
 }
 
 /* Somebody may have mistyped a name. False: a choice was of nothing. */
-static bool tell_choices(struct xpt_recording *recording)
+static bool report_unmet_choices(struct xpt_recording *recording)
 {
 	struct seen_programs seen = {};
 	unsigned int unmet = 0;
 
-	xpt_recording_unmet(recording, tell_choice, &unmet);
+	xpt_recording_unmet(recording, report_unmet, &unmet);
 	if (unmet) {
 		xpt_recording_programs(recording, see_program, &seen);
 		print_message(NULL, XPT_LOG_INFO, seen.count ? "programs that were seen:" : "no program was seen");
@@ -238,16 +238,16 @@ static int run(struct record_context *record)
 	end_soon(true);
 	status_clear();
 	if (end >= 0 && !session->quiet) {
-		tell_command(session->command, xpt_recording_command_status(recording));
+		print_command_status(session->command, xpt_recording_command_status(recording));
 		fflush(stdout);
 		xpt_recording_summary(recording, summary, terminal_columns(summary));
 		if (!error && !to_stdout && record->format == XPT_OUTPUT_RECORDING)
 			fprintf(stderr, "\nwrote %s: `xputrace report %s -o trace.json` makes a trace of it\n",
 				session->output, session->output);
 		else if (!error && !to_stdout && record->format != XPT_OUTPUT_NONE)
-			tell_trace(session->output, record->format);
+			print_trace_written(session->output, record->format);
 	}
-	met = end < 0 || tell_choices(recording);
+	met = end < 0 || report_unmet_choices(recording);
 	if ((session->process_names.count || session->choice_count || session->match) && !xpt_recording_runs(recording))
 		met = false;
 	status = xpt_recording_command_status(recording);

@@ -82,11 +82,11 @@ static void on_progress(void *context, uint64_t done, uint64_t total)
 static const char *contradiction(const struct xpt_report_options *options)
 {
 	if (options->level && options->format != XPT_OUTPUT_QNN_CSV)
-		return "--level is for --format qnn-csv";
+		return "--level requires --format qnn-csv";
 	if (options->to && options->to <= options->from)
-		return "--to has to be later than --from";
+		return "--to must be later than --from";
 	if (options->format == XPT_OUTPUT_CSV && !options->output)
-		return "--format csv needs a file: -o FILE, or -o - for standard output";
+		return "--format csv requires a file: -o FILE, or -o - for standard output";
 	return NULL;
 }
 
@@ -117,7 +117,7 @@ static int run(struct report_context *report)
 	else if (result)
 		exit_failed(result);
 	else if (options->output && !to_stdout)
-		tell_trace(options->output, options->format);
+		print_trace_written(options->output, options->format);
 	result = result ? EXIT_FAILED : 0;
 	if (!json) {
 		text_free(&summary.text);
@@ -140,7 +140,7 @@ int command_report(int argc, char **argv)
 	if (result)
 		return result == PARSE_HELP ? 0 : result;
 	if (first + 1 != argc)
-		return session_options_refuse(&line, "one recording is expected");
+		return session_options_refuse(&line, "expected one recording");
 	report.options.input = argv[first];
 	report.options.output = session->output;
 	report.options.programs = session->choices;

@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -121,7 +119,7 @@ void status_line_draw(struct status_line *line, const struct running_figures *fi
 	}
 }
 
-void tell_command(char *const *command, int status)
+void print_command_status(char *const *command, int status)
 {
 	char text[256];
 

@@ -160,9 +160,10 @@ const struct option_entry code_wait_option[] = {
 	{}
 };
 
-const struct option_entry duration_option[] = { { 'd', "duration", "TIME", "stop after TIME: 10s, 500ms, 2m",
-						  OPTION_DURATION, FIELD(duration) },
-						{} };
+const struct option_entry duration_option[] = {
+	{ 'd', "duration", "TIME", "stop after TIME: 10s, 500ms, 2m", OPTION_DURATION, FIELD(duration) },
+	{},
+};
 
 const struct option_entry level_option[] = {
 	{ 0, "level", "LEVEL",
@@ -195,22 +196,25 @@ const struct option_entry report_options[] = {
 	{}
 };
 
-const struct option_entry warn_size_option[] = { { 0, "warn-size", "SIZE",
-						   "warn before a Chrome trace gets larger than that (default: 1 GB)",
-						   OPTION_SIZE, FIELD(warn_bytes) },
-						 {} };
+const struct option_entry warn_size_option[] = {
+	{ 0, "warn-size", "SIZE", "warn before a Chrome trace gets larger than that (default: 1 GB)", OPTION_SIZE,
+	  FIELD(warn_bytes) },
+	{},
+};
 
-const struct option_entry link_option[] = { { 0, "link", "KIND", "auto, session, multi or perf: how probes are linked",
-					      OPTION_CHOICE, FIELD(link),
-					      .choices = { { "auto", XPT_LINK_AUTO },
-							   { "session", XPT_LINK_SESSION },
-							   { "multi", XPT_LINK_MULTI },
-							   { "perf", XPT_LINK_PERF } } },
-					    {} };
+const struct option_entry link_option[] = {
+	{ 0, "link", "KIND", "auto, session, multi or perf: how probes are linked", OPTION_CHOICE, FIELD(link),
+	  .choices = { { "auto", XPT_LINK_AUTO },
+		       { "session", XPT_LINK_SESSION },
+		       { "multi", XPT_LINK_MULTI },
+		       { "perf", XPT_LINK_PERF } } },
+	{},
+};
 
-const struct option_entry verbose_option[] = { { 'v', "verbose", NULL, "say more about what is done", OPTION_SET,
-						 FIELD(log_level), .value = XPT_LOG_DEBUG },
-					       {} };
+const struct option_entry verbose_option[] = {
+	{ 'v', "verbose", NULL, "print more messages", OPTION_SET, FIELD(log_level), .value = XPT_LOG_DEBUG },
+	{},
+};
 
 const struct option_entry session_options[] = {
 	{ .group = runtime_options, FIELD(runtimes) },
@@ -240,16 +244,16 @@ static const char *contradiction(const struct session_options *options, bool das
 	static char text[256];
 
 	if ((processes || options->all_processes) && options->command && !dashes) {
-		snprintf(text, sizeof(text), "'%.150s' is no option; to write there: -o %.50s", options->command[0],
+		snprintf(text, sizeof(text), "unexpected argument '%.150s'; output file: -o %.50s", options->command[0],
 			 options->command[1] ? "FILE" : options->command[0]);
 		return text;
 	}
 	if (processes + !!options->command + !!options->all_processes != 1)
 		return "say what to trace, one of: -p PID, --process NAME, -a, or -- COMMAND";
 	if (options->type == XPT_PROFILE_TRACE && options->summary)
-		return "--summary is for --type latency";
+		return "--summary requires --type latency";
 	if (options->type == XPT_PROFILE_TRACE && options->layout)
-		return "--layout is for --type latency";
+		return "--layout requires --type latency";
 	return NULL;
 }
 
@@ -290,7 +294,7 @@ bool session_counters_missing(const struct command_line *line, const struct sess
 {
 	if (options->counters.count || (!options->counters_every && !options->counters_per_inference))
 		return false;
-	session_options_refuse(line, "--counters says which counters are to be read");
+	session_options_refuse(line, "no counters specified: --counters NAME[,NAME...]");
 	return true;
 }
 
@@ -351,7 +355,7 @@ bool choices_refused(const struct command_line *line, const struct session_optio
 bool choice_parse(const char *text, struct xpt_program_choice *choice, const char **reason)
 {
 	*choice = (struct xpt_program_choice){ .name = text };
-	*reason = "a name, or a handle like 0x7f3a10002b40, is wanted";
+	*reason = "expected a name, or a handle such as 0x7f3a10002b40";
 	if (!strncmp(text, FORCED, strlen(FORCED))) {
 		choice->name = text + strlen(FORCED);
 		return *choice->name;
@@ -458,7 +462,7 @@ void seen_free(struct seen_programs *seen)
 
 /* ---- the run ---- */
 
-#define TURN 200000000ull /* ns */
+#define UPDATE_INTERVAL 200000000ull /* ns */
 
 int watch_create(struct watch *watch)
 {
@@ -479,13 +483,13 @@ static bool draws_status(const struct session_options *options)
 	       !(session_writes_to_stdout(options) && isatty(STDOUT_FILENO));
 }
 
-static bool take_turn(struct watch *watch)
+static bool update_status(struct watch *watch)
 {
 	struct xpt_session_status status = { .size = sizeof(status) };
 	struct running_figures figures;
 	char tail[160] = "";
 
-	if (watch->turn(watch->context, watch->elapsed, tail, sizeof(tail)))
+	if (watch->on_update(watch->context, watch->elapsed, tail, sizeof(tail)))
 		return true;
 	if (!draws_status(watch->options) || xpt_session_status(watch->session, &status))
 		return false;
@@ -504,9 +508,9 @@ static int run_until_end(struct watch *watch)
 	int result;
 
 	for (;;) {
-		if (take_turn(watch))
+		if (update_status(watch))
 			return 0;
-		pause = TURN;
+		pause = UPDATE_INTERVAL;
 		watch->elapsed = clock_monotonic() - started;
 		if (duration && watch->elapsed >= duration)
 			return 0;

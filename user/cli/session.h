@@ -61,7 +61,7 @@ struct session_options {
 
 /*
  * Parses a command line whose context begins with struct session_options, and checks that it says what to watch. 0,
- * PARSE_HELP, or EXIT_USAGE (said). From then on the process has the rights only that tracing needs.
+ * PARSE_HELP, or EXIT_USAGE (reported). From then on the process has the rights only that tracing needs.
  */
 int session_options_parse(const struct command_line *line, int argc, char **argv, void *context);
 
@@ -112,7 +112,7 @@ bool take_chosen_program(void *context, const char *value, const char **reason);
 /* Says where the expression is wrong, with a mark below the place: true. False: there is none, or it is right. */
 bool choices_refused(const struct command_line *line, const struct session_options *options);
 
-#define SEEN_MAX 20 /* shown; of what comes beyond it is said only that there is more */
+#define SEEN_MAX 20 /* shown; of what comes beyond it only "and more" */
 
 struct seen_program {
 	char *runtime, *name; /* owned */
@@ -145,7 +145,7 @@ struct watch {
 	 * Called several times a second by watch_run(): looks after what goes on, and writes the end of the status line into
 	 * tail. True: it is over. xpt_session_interrupt() ends it, too, at once.
 	 */
-	bool (*turn)(void *context, uint64_t elapsed, char *tail, size_t size);
+	bool (*on_update)(void *context, uint64_t elapsed, char *tail, size_t size);
 	void *context;
 
 	struct xpt_session *session; /* from watch_create() to watch_destroy() */
@@ -155,7 +155,7 @@ struct watch {
 
 /* 0, or the exit status. */
 int watch_create(struct watch *watch);
-/* Starts the session; returns when a signal, the duration, the end of the targets or turn() ends it. 0, or the exit status. */
+/* Starts the session; returns when a signal, the duration, the end of the targets or on_update() ends it. 0, or the exit status. */
 int watch_run(struct watch *watch);
 /* The handles must be gone. */
 void watch_destroy(struct watch *watch);

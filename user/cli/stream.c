@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <xputrace/stream.h>
@@ -26,7 +25,7 @@ struct stream_context {
 	struct xpt_report_files *files;
 	struct totals totals;
 	uint64_t reports, late;
-	int error; /* of writing, the first one; the library has said it */
+	int error; /* of writing, the first one; the library has reported it */
 };
 
 #define FIELD(name) .offset = offsetof(struct stream_context, name)
@@ -95,7 +94,7 @@ static void on_report(void *context, const struct xpt_profile_report *report)
 		xpt_session_interrupt(stream->watch.session);
 }
 
-static bool turn(void *context, uint64_t elapsed, char *tail, size_t size)
+static bool on_update(void *context, uint64_t elapsed, char *tail, size_t size)
 {
 	struct stream_context *stream = context;
 	bool idle;
@@ -111,12 +110,12 @@ static bool turn(void *context, uint64_t elapsed, char *tail, size_t size)
 	return false;
 }
 
-static void tell_result(struct stream_context *stream)
+static void print_result(struct stream_context *stream)
 {
 	const struct program_total *sum = &stream->totals.sum;
 	const char *path = xpt_report_files_path(stream->files);
 
-	tell_command(stream->session.command, xpt_session_command_status(stream->watch.session));
+	print_command_status(stream->session.command, xpt_session_command_status(stream->watch.session));
 	totals_print(&stream->totals, stderr, terminal_columns(STDERR_FILENO));
 	fprintf(stderr,
 		"%" PRIu64 " reports in %.1f s: %" PRIu64 " inferences, %" PRIu64 " samples, %" PRIu64 " lost, %" PRIu64
@@ -130,7 +129,7 @@ static void tell_result(struct stream_context *stream)
 			stream->files_options.append ? ": " : "; the last file is ", path);
 	if (!stream->totals.count) {
 		print_message(NULL, XPT_LOG_WARN,
-			      stream->seen.count ? "no program that was asked for has run; programs that were there:" :
+			      stream->seen.count ? "no chosen program has run; programs that were seen:" :
 						   "no program has run");
 		seen_print(&stream->seen);
 	}
@@ -176,7 +175,7 @@ static int run(struct stream_context *stream)
 	char path[PATH_MAX];
 	int result, error;
 
-	stream->watch = (struct watch){ .options = &stream->session, .turn = turn, .context = stream };
+	stream->watch = (struct watch){ .options = &stream->session, .on_update = on_update, .context = stream };
 	result = watch_create(&stream->watch);
 	if (result)
 		return result;
@@ -185,7 +184,7 @@ static int run(struct stream_context *stream)
 		goto out;
 	result = report_until_end(stream);
 	if (!result && !stream->session.quiet)
-		tell_result(stream);
+		print_result(stream);
 	snprintf(path, sizeof(path), "%s", xpt_report_files_path(stream->files));
 	error = xpt_report_files_close(stream->files);
 	if (!result && (stream->error || error))
@@ -204,13 +203,13 @@ static const char *contradiction(const struct stream_context *stream)
 	const struct xpt_report_files_options *files = &stream->files_options;
 
 	if (files->rotate_bytes && !files->append)
-		return "--rotate is for --append";
+		return "--rotate requires --append";
 	if (files->rotate_bytes && session_writes_to_stdout(&stream->session))
-		return "--rotate is for a file: -o FILE";
+		return "--rotate requires a file: -o FILE";
 	if (files->keep && session_writes_to_stdout(&stream->session))
-		return "--keep is for files: -o FILE";
+		return "--keep requires files: -o FILE";
 	if (files->keep && files->append && !files->rotate_bytes)
-		return "--keep has no old files to keep without --rotate";
+		return "--keep with --append requires --rotate";
 	return NULL;
 }
 

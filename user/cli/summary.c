@@ -113,7 +113,7 @@ void totals_print(const struct totals *totals, FILE *out, unsigned int columns)
 	if (others->inferences)
 		print_line(out, others, name_columns);
 	if (totals->inexact)
-		fputs("memory was short: some samples are missing from the times above\n", out);
+		fputs("out of memory: some samples are missing from the times above\n", out);
 }
 
 void totals_free(struct totals *totals)
