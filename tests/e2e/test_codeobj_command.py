@@ -29,11 +29,11 @@ def test_usage(what):
     words, message = {
         "no target": ([], "say what to trace"),
         "two targets": (["-a", "-p", os.getpid()], "one of: -p PID"),
-        "mode": (["-p", os.getpid(), "--mode", "x"], "the modes are symbols, memory and all"),
-        "folder": (["-p", os.getpid(), "-o", ""], "the name of a directory is wanted"),
-        "limit": (["-p", os.getpid(), "--object-limit", "big"], "a size like 64M or 2G is wanted"),
-        "duration of a snapshot": (["-p", os.getpid(), "--snapshot", "-d", "1s"], "--snapshot is of processes that run"),
-        "snapshot of a command": (["--snapshot", "--", "true"], "--snapshot is of processes that run"),
+        "mode": (["-p", os.getpid(), "--mode", "x"], "expected symbols, memory or all"),
+        "folder": (["-p", os.getpid(), "-o", ""], "--output-dir '': must not be empty"),
+        "limit": (["-p", os.getpid(), "--object-limit", "big"], "expected a size such as 64M or 2G"),
+        "duration of a snapshot": (["-p", os.getpid(), "--snapshot", "-d", "1s"], "--snapshot is for running processes"),
+        "snapshot of a command": (["--snapshot", "--", "true"], "--snapshot is for running processes"),
     }[what]
     output = os.path.join(scratch(), "objects")
     result = codeobj(*([] if "-o" in words else ["-o", output]), *words, status=2)
@@ -73,7 +73,7 @@ def test_failed(what):
 def test_nothing():
     """A process without a runtime: a folder with an empty index, no header of a table, and what to do instead."""
     sleeper, output = Process(["sleep", "60"]), os.path.join(scratch(), "objects")
-    for words, message in ((["--snapshot"], "without --snapshot"), (["-d", "100ms"], "nothing was loaded")):
+    for words, message in ((["--snapshot"], "without --snapshot"), (["-d", "100ms"], "no code objects were loaded")):
         result = codeobj("-o", output, "-p", sleeper.pid, *words)
         assert result.stdout == "0 objects, 0 loads\n" and message in result.stderr, (result.stdout, result.stderr)
         assert "uses no described runtime yet" in result.stderr, result.stderr

@@ -280,6 +280,24 @@ def test_nearest_option(text):
     expect(result, 2, words[-1], "did you mean %s?" % meant)
 
 
+def test_wrong_values():
+    """What an option expects is printed, by its type and limits; the value is not taken as another one."""
+    for text, expected in {
+            "record --sample 0": "a number from 1 to 1000000", "record --sample 1000001": "a number from 1 to 1000000",
+            "record --sample 4294967297": "a number from 1 to 1000000", "record -s -1": "a number from 1 to 1000000",
+            "record --buffer 63K": "a size from 64K to 1G", "record --warn-size 1X": "a size such as 64M or 2G",
+            "stream --report-every 25h": "a time from 10ms to 24h", "record -d 0": "a time such as 500ms or 10s",
+            "counters --every 99us": "a time of at least 100us", "continuous start --after 61s": "a time up to 1m, or 0",
+            "continuous start --window-time 999ms": "a time from 1s to 24h, or 0",
+            "continuous save --last 0": "a number of at least 1", "list --pid 2147483648": "a process ID",
+            "record --link=uprobe": "auto, session, multi or perf", "stream --type sum": "latency or trace"}.items():
+        *words, value = text.replace("=", " ").split()
+        result = run([XPUTRACE] + words + [value])
+        expect(result, 2, "'%s': expected %s\n" % (value, expected))
+    expect(run([XPUTRACE, "record", "-o", ""]), 2, "--output '': must not be empty")
+    expect(run([XPUTRACE, "record", "-s"]), 2, "an argument is required after '-s'")
+
+
 def test_nothing_near():
     """None that looks alike, none suggested; of commands, too."""
     for words in (["record", "--zzz"], ["record", "-Z"], ["record", "--" + "o" * 5000], ["nothing"], [""], ["r" * 5000]):

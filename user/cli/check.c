@@ -7,24 +7,15 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/privileges.h"
-#include "cli/summary_json.h"
+#include "cli/summary.h"
 
-static bool take_summary_json(void *context, const char *value, const char **reason)
-{
-	return take_summary_json_path(context, value, reason);
-}
-
-static const struct option_entry entries[] = {
-	{ 0, "summary-json", "FILE", SUMMARY_JSON_HELP, take_summary_json },
-};
+static const struct option_entry entries[] = { { .group = summary_json_option }, {} };
 
 static const struct command_line line = {
 	.name = "check",
-	.summary = "Tell what this kernel and these permissions allow, and what to do about the rest.",
+	.summary = "Check kernel features and permissions, with advice on what is missing.",
 	.usage = "  sudo xputrace check [--summary-json FILE]",
 	.options = entries,
-	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "Every line was tried, not looked up by version.\n\n"
 		"exit status: 0 recording works here, 1 it does not, 2 wrong usage",
 };

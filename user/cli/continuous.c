@@ -1,55 +1,166 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* xputrace continuous start: the collector itself. The other words after continuous ask one that runs: cli/remote.c. */
+/* xputrace continuous: start is the collector itself; save, status and stop ask one that runs. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include <xputrace/continuous.h>
 
 #include "cli/commands.h"
-#include "cli/remote.h"
-#include "cli/running.h"
-#include "cli/service.h"
-#include "cli/session_options.h"
+#include "cli/options.h"
+#include "cli/session.h"
+
+/* ---- commands that run in the background ---- */
+
+static int waiting = -1; /* whoever has started this one reads its other end */
+/* Read by whichever thread has a message: */
+static atomic_bool detached; /* standard error leads nowhere */
+
+/* The parent's part: its status is that of the start. */
+static void wait_for_start(pid_t child, int pipe_end)
+{
+	char ready;
+	int status;
+	ssize_t got;
+
+	do
+		got = read(pipe_end, &ready, 1);
+	while (got < 0 && errno == EINTR);
+	if (got == 1)
+		_exit(0);
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED);
+}
+
+/* Standard streams that are closed lead nowhere from here on: what is opened later does not become one of them. */
+static void service_streams(void)
+{
+	int nowhere;
+
+	do
+		nowhere = open("/dev/null", O_RDWR);
+	while (nowhere >= 0 && nowhere <= STDERR_FILENO);
+	if (nowhere >= 0)
+		close(nowhere);
+}
+
+/*
+ * Goes on in a process of its own, in a session of its own. Returns there; the process that called waits, and exits: with 0 once
+ * service_ready() is called there, or with the status that the other one ends with before. When it is killed meanwhile, so is the
+ * other one.
+ */
+static void service_background(void)
+{
+	pid_t starter = getpid(), child;
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC)) {
+		perror("xputrace: pipe");
+		exit(EXIT_FAILED);
+	}
+	fflush(NULL);
+	child = fork();
+	if (child < 0) {
+		perror("xputrace: fork");
+		exit(EXIT_FAILED);
+	}
+	if (child) {
+		close(ends[1]);
+		wait_for_start(child, ends[0]);
+	}
+	close(ends[0]);
+	/* Who interrupts the start wants none. */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != starter)
+		exit(EXIT_FAILED);
+	setsid();
+	waiting = ends[1];
+}
+
+static void notify_manager(void)
+{
+	const char *path = getenv("NOTIFY_SOCKET"), ready[] = "READY=1";
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	size_t length = path ? strlen(path) : 0;
+	int manager;
+
+	if (!length || length >= sizeof(address.sun_path) || (*path != '/' && *path != '@'))
+		return;
+	memcpy(address.sun_path, path, length);
+	if (*path == '@')
+		address.sun_path[0] = '\0';
+	manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (manager < 0)
+		return;
+	/* Whether it listens is its own affair. */
+	sendto(manager, ready, sizeof(ready) - 1, MSG_NOSIGNAL, (struct sockaddr *)&address,
+	       offsetof(struct sockaddr_un, sun_path) + length);
+	close(manager);
+}
+
+/* It runs: notifies whoever waits, and the service manager (NOTIFY_SOCKET). In the background messages go to the system's log from here on. */
+static void service_ready(void)
+{
+	int nowhere;
+
+	notify_manager();
+	if (waiting < 0)
+		return;
+	prctl(PR_SET_PDEATHSIG, 0);
+	if (write(waiting, "", 1) < 0)
+		perror("xputrace: pipe");
+	close(waiting);
+	waiting = -1;
+	openlog("xputrace", LOG_PID, LOG_DAEMON);
+	nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int stream = STDIN_FILENO; nowhere >= 0 && stream <= STDERR_FILENO; stream++)
+		dup2(nowhere, stream);
+	if (nowhere >= 0)
+		close(nowhere);
+	detached = true;
+}
+
+/* As print_message(), but dropped where that had to wait, once it runs; or into the system's log. */
+static void service_message(void *context, enum xpt_log_level level, const char *text)
+{
+	static const int priorities[] = {
+		[XPT_LOG_DEBUG] = LOG_DEBUG,
+		[XPT_LOG_INFO] = LOG_INFO,
+		[XPT_LOG_WARN] = LOG_WARNING,
+		[XPT_LOG_ERROR] = LOG_ERR,
+	};
+
+	if (detached)
+		syslog(priorities[level], "%s", text);
+	else
+		print_message(context, level, text);
+}
+
+/* ---- start ---- */
 
 struct start_context {
-	struct session_options session; /* first: see session_options.h */
+	struct session_options session; /* first: see session.h */
 	struct xpt_continuous_options *options;
-	const char *instance;
+	const char *instance, *directory; /* directory NULL: the library's */
+	unsigned int sample_every;
+	enum xpt_level level;
 	uint64_t window_bytes, window_time;
 	uint64_t after, cooldown, files, bytes;
 	bool background;
 };
-
-static bool take_directory(void *context, const char *value, const char **reason)
-{
-	*reason = "the name of a directory is wanted";
-	return !xpt_continuous_options_set_output_dir(((struct start_context *)context)->options, value);
-}
-
-static bool take_window(void *context, const char *value, const char **reason)
-{
-	uint64_t *bytes = &((struct start_context *)context)->window_bytes;
-
-	*reason = "a size from 2M to 1024G is wanted";
-	return parse_size(value, bytes) && *bytes >= XPT_WINDOW_BYTES_MIN && *bytes <= XPT_WINDOW_BYTES_MAX;
-}
-
-static bool take_window_time(void *context, const char *value, const char **reason)
-{
-	uint64_t *time = &((struct start_context *)context)->window_time;
-
-	*reason = "a time from 1s to 24h is wanted, or 0 for no limit";
-	if (!strcmp(value, "0")) {
-		*time = 0;
-		return true;
-	}
-	return parse_duration(value, time) && *time >= XPT_WINDOW_TIME_MIN && *time <= XPT_WINDOW_TIME_MAX;
-}
 
 static bool take_trigger(void *context, const char *value, const char **reason)
 {
@@ -59,119 +170,58 @@ static bool take_trigger(void *context, const char *value, const char **reason)
 	return !xpt_continuous_options_add_trigger(((struct start_context *)context)->options, value, why, sizeof(why));
 }
 
-static bool take_after(void *context, const char *value, const char **reason)
-{
-	uint64_t *after = &((struct start_context *)context)->after;
-
-	*reason = "a time up to 60s is wanted";
-	if (!strcmp(value, "0")) {
-		*after = 0;
-		return true;
-	}
-	return parse_duration(value, after) && *after <= XPT_SAVE_AFTER_MAX;
-}
-
-static bool take_cooldown(void *context, const char *value, const char **reason)
-{
-	uint64_t *cooldown = &((struct start_context *)context)->cooldown;
-
-	*reason = "a time up to 24h is wanted";
-	if (!strcmp(value, "0")) {
-		*cooldown = 0;
-		return true;
-	}
-	return parse_duration(value, cooldown) && *cooldown <= XPT_WINDOW_TIME_MAX;
-}
-
-static bool take_max_files(void *context, const char *value, const char **reason)
-{
-	*reason = "a number is wanted; 0: no limit";
-	return parse_number(value, &((struct start_context *)context)->files);
-}
-
-static bool take_max_bytes(void *context, const char *value, const char **reason)
-{
-	uint64_t *bytes = &((struct start_context *)context)->bytes;
-
-	*reason = "a size like 500M or 10G is wanted; 0: no limit";
-	if (!strcmp(value, "0")) {
-		*bytes = 0;
-		return true;
-	}
-	return parse_size(value, bytes);
-}
-
 static bool take_instance(void *context, const char *value, const char **reason)
 {
 	struct start_context *start = context;
 
-	*reason = "letters, digits, '-', '_' and '.' are wanted, 64 at most";
+	(void)reason;
 	start->instance = value;
 	return !xpt_continuous_options_set_name(start->options, value);
 }
 
-static bool take_sample(void *context, const char *value, const char **reason)
-{
-	uint64_t number;
-
-	*reason = "a number from 1 to 1000000 is wanted";
-	return parse_number(value, &number) && number <= UINT32_MAX &&
-	       !xpt_continuous_options_set_sampling(((struct start_context *)context)->options, number);
-}
-
-static bool take_level(void *context, const char *value, const char **reason)
-{
-	enum xpt_level level;
-
-	return parse_level(value, &level, reason) &&
-	       !xpt_continuous_options_set_level(((struct start_context *)context)->options, level);
-}
-
-static bool take_background(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct start_context *)context)->background = true;
-	return true;
-}
+#define FIELD(name) .offset = offsetof(struct start_context, name)
 
 static const struct option_entry entries[] = {
-	TARGET_OPTIONS,
+	{ .group = target_options },
 	{ 'o', "output-dir", "DIR", "where saved files go; made if missing (default: " XPT_CONTINUOUS_DIR ")",
-	  take_directory },
-	{ 'w', "window", "SIZE", "memory for what is kept: 64M, 1G (default 64M)", take_window },
-	{ 0, "window-time", "TIME", "keep nothing older (default 60s); 0: as much as fits", take_window_time },
+	  OPTION_STRING, FIELD(directory) },
+	{ 'w', "window", "SIZE", "memory for what is kept: 64M, 1G (default 64M)", OPTION_SIZE, FIELD(window_bytes),
+	  .min = XPT_WINDOW_BYTES_MIN, .max = XPT_WINDOW_BYTES_MAX },
+	{ 0, "window-time", "TIME", "keep nothing older (default 60s); 0: as much as fits", OPTION_DURATION,
+	  FIELD(window_time), .min = XPT_WINDOW_TIME_MIN, .max = XPT_WINDOW_TIME_MAX, .zero = true },
 	{ 0, "save-on", "TRIGGER",
 	  "save the window when this happens, may be given several times:\n'latency > 20ms', 'p99 > 10ms over 5s' (also p50..., mean,\n"
 	  "max), error",
-	  take_trigger },
-	{ 0, "after", "TIME", "and what happens in this time after it (default 1s)", take_after },
-	{ 0, "cooldown", "TIME", "and not again before this time is over (default 30s)", take_cooldown },
-	{ 0, "max-files", "N", "and no more files than this (default 100; 0: no limit)", take_max_files },
-	{ 0, "max-bytes", "SIZE", "nor bytes in them (default 10G; 0: no limit)", take_max_bytes },
+	  OPTION_CALLBACK, .take = take_trigger },
+	{ 0, "after", "TIME", "and what happens in this time after it (default 1s)", OPTION_DURATION, FIELD(after),
+	  .max = XPT_SAVE_AFTER_MAX, .zero = true },
+	{ 0, "cooldown", "TIME", "and not again before this time is over (default 30s)", OPTION_DURATION,
+	  FIELD(cooldown), .max = XPT_WINDOW_TIME_MAX, .zero = true },
+	{ 0, "max-files", "N", "and no more files than this (default 100; 0: no limit)", OPTION_NUMBER, FIELD(files) },
+	{ 0, "max-bytes", "SIZE", "nor bytes in them (default 10G; 0: no limit)", OPTION_SIZE, FIELD(bytes),
+	  .zero = true },
 	{ 0, "instance", "NAME", "what save, status and stop call it (default: " XPT_CONTINUOUS_NAME ")",
-	  take_instance },
-	{ 0, "background", NULL, "return once it runs; messages go to the system's log", take_background },
-	{ 's', "sample", "N", "record one inference in N of each program", take_sample },
-	{ 0, "level", "LEVEL",
-	  "basic: loads and inferences only; standard (default): all\ndescribed calls; detailed: and operators",
-	  take_level },
+	  OPTION_CALLBACK, .take = take_instance, .expected = "letters, digits, '-', '_' and '.', 64 at most" },
+	{ 0, "background", NULL, "return once it runs; messages go to the system's log", OPTION_FLAG,
+	  FIELD(background) },
+	{ 's', "sample", "N", "record one inference in N of each program", OPTION_INT, FIELD(sample_every), .min = 1,
+	  .max = 1000000 },
+	{ .group = level_option, FIELD(level) },
 	{ 0, "counters", "NAME[,NAME...]", "read these counters meanwhile; `xputrace list counters`\nnames them",
-	  take_counters },
-	{ 0, "counters-every", "TIME", "read them at this interval (default 10ms)", take_counters_every },
-	{ 0, "counters-per-inference", NULL, "and around each inference: up to 4 perf events", take_per_inference },
-	SESSION_OPTIONS,
+	  OPTION_CALLBACK, FIELD(session.counters), .take = take_counters },
+	{ .group = counters_options },
+	{ .group = session_options },
+	{}
 };
 
 static const struct command_line line = {
 	.name = "continuous start",
-	.summary = "Record all the time into a window in memory; save what has just happened when asked.",
+	.summary = "Flight recorder: record into a window in memory, save the last seconds when asked.",
 	.usage = "  xputrace continuous start -p PID[,PID...] [OPTION...]\n"
 		 "  xputrace continuous start --process NAME [OPTION...]\n"
 		 "  xputrace continuous start -a [OPTION...]\n"
 		 "  xputrace continuous start [OPTION...] -- COMMAND [ARGUMENT...]",
 	.options = entries,
-	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "It runs until Ctrl-C, SIGTERM, or `xputrace continuous stop`, which save nothing. SIGUSR2 saves as\n"
 		"a trigger does. Files are recordings: `xputrace report FILE.xpt` makes a trace of one.\n\n"
 		"examples:\n"
@@ -215,6 +265,12 @@ static int set_options(struct start_context *start)
 	if (!error)
 		error = xpt_continuous_options_set_saving(options, start->after, start->cooldown, start->files,
 							  start->bytes);
+	if (!error && start->directory)
+		error = xpt_continuous_options_set_output_dir(options, start->directory);
+	if (!error)
+		error = xpt_continuous_options_set_sampling(options, start->sample_every);
+	if (!error)
+		error = xpt_continuous_options_set_level(options, start->level);
 	if (!error && (session->counters_every || session->counters_per_inference))
 		error = xpt_continuous_options_set_counters(options, session->counters_every ?: 10000000,
 							    session->counters_per_inference);
@@ -223,14 +279,14 @@ static int set_options(struct start_context *start)
 	return error;
 }
 
-static void tell_start(const struct start_context *start)
+static void print_started(const struct start_context *start)
 {
 	char text[200], instance[100] = "";
 
 	if (strcmp(start->instance, XPT_CONTINUOUS_NAME))
 		snprintf(instance, sizeof(instance), " --instance %s", start->instance);
 	snprintf(text, sizeof(text),
-		 "recording into memory; `xputrace continuous save%s` writes what has just happened", instance);
+		 "recording into memory; `xputrace continuous save%s` writes the window into a file", instance);
 	service_message(NULL, XPT_LOG_INFO, text);
 }
 
@@ -250,11 +306,11 @@ static int run(struct start_context *start)
 	running = continuous;
 	sigaction(SIGUSR2, &action, NULL);
 	if (!session->quiet)
-		tell_start(start);
+		print_started(start);
 	service_ready();
 	error = xpt_continuous_wait(continuous, XPT_FOREVER);
 	if (!session->quiet)
-		tell_command(session->command, xpt_continuous_command_status(continuous));
+		print_command_status(session->command, xpt_continuous_command_status(continuous));
 	end_on_signals(NULL, NULL);
 	running = NULL;
 	end_soon(false);
@@ -266,6 +322,7 @@ static int start_command(int argc, char **argv)
 {
 	static struct start_context start = {
 		.instance = XPT_CONTINUOUS_NAME,
+		.sample_every = 1,
 		.window_bytes = XPT_WINDOW_BYTES,
 		.window_time = XPT_WINDOW_TIME,
 		.after = XPT_SAVE_AFTER,
@@ -282,8 +339,11 @@ static int start_command(int argc, char **argv)
 	result = session_options_parse(&line, argc, argv, &start);
 	if (!result && session_counters_missing(&line, &start.session))
 		result = EXIT_USAGE;
-	if (!result && set_options(&start))
-		result = EXIT_FAILED;
+	if (!result) {
+		int error = set_options(&start);
+
+		result = error ? exit_failed(error) : 0;
+	}
 	if (!result) {
 		signal(SIGUSR2, SIG_IGN);
 		if (start.background)
@@ -294,15 +354,243 @@ static int start_command(int argc, char **argv)
 	return result == PARSE_HELP ? 0 : result;
 }
 
+/* ---- save, status, stop ---- */
+
+struct remote_context {
+	struct xpt_remote remote;
+	struct xpt_save_options save;
+	int json; /* 0: text */
+	bool quiet;
+};
+
+static bool take_program(void *context, const char *value, const char **reason)
+{
+	struct xpt_save_options *save = context;
+	struct xpt_program_choice choice = {};
+
+	if (!choice_parse(value, &choice, reason))
+		return false;
+	save->program = choice.name;
+	save->handle = choice.handle;
+	return true;
+}
+
+static bool take_core(void *context, const char *value, const char **reason)
+{
+	struct xpt_save_options *save = context;
+	char *end;
+
+	(void)reason;
+	errno = 0;
+	save->core = strtoll(value, &end, 10);
+	save->has_core = 1;
+	return !errno && *value && !*end;
+}
+
+#undef FIELD
+#define FIELD(name) .offset = offsetof(struct remote_context, name)
+
+static const struct option_entry remote_options[] = {
+	{ 0, "instance", "NAME", "of the collector (default: " XPT_CONTINUOUS_NAME ")", OPTION_STRING,
+	  FIELD(remote.name) },
+	{ 0, "timeout", "TIME", "longest wait for an answer (default 60s)", OPTION_DURATION, FIELD(remote.timeout) },
+	{}
+};
+
+static const struct option_entry save_entries[] = {
+	{ 'p', "pid", "PID", "only what this process did", OPTION_INT, FIELD(save.pid), .min = 1, .max = INT32_MAX,
+	  .expected = "a process ID" },
+	{ 'P', "program", "NAME|HANDLE", "the latest inference of this program", OPTION_CALLBACK, FIELD(save),
+	  .take = take_program },
+	{ 'c', "core", "N", "the latest inference on this core", OPTION_CALLBACK, FIELD(save), .take = take_core,
+	  .expected = "the number of a core" },
+	{ 'n', "last", "N", "the last N inferences, of that program or on that core", OPTION_NUMBER,
+	  FIELD(save.inferences), .min = 1 },
+	{ 't', "time", "TIME", "only what began in the last TIME", OPTION_DURATION, FIELD(save.time) },
+	{ .group = remote_options },
+	{ 0, "format", "FORMAT", "table (default): the file's name; json: all about it", OPTION_CHOICE, FIELD(json),
+	  .choices = TABLE_CHOICES },
+	{ 'q', "quiet", NULL, "the file's name only", OPTION_FLAG, FIELD(quiet) },
+	{}
+};
+
+static const struct command_line save_line = {
+	.name = "continuous save",
+	.summary = "Write what a running collector has in its window into a file: all of it, or a part.",
+	.usage = "  xputrace continuous save [OPTION...]",
+	.options = save_entries,
+	.more = "The file's name is printed on standard output when the file is on the disk. Recording goes on\n"
+		"meanwhile. With its operators, jobs of drivers and counters as far as they are recorded.\n\n"
+		"examples:\n"
+		"  sudo xputrace continuous save                       the whole window\n"
+		"  sudo xputrace continuous save --core 3              the latest inference on core 3\n"
+		"  sudo xputrace continuous save -P resnet50 -n 100    the last 100 of a program\n"
+		"  sudo xputrace continuous save -p 4711 -t 5s         5 s of one process\n\n"
+		"exit status: 0 saved, 1 failed (also when there is no such inference), 2 wrong usage",
+};
+
+static const struct option_entry status_entries[] = { { .group = remote_options },
+						      { 0, "format", "FORMAT", "table (default) or json", OPTION_CHOICE,
+							FIELD(json), .choices = TABLE_CHOICES },
+						      {} };
+
+static const struct command_line status_line = {
+	.name = "continuous status",
+	.summary = "Show the window of a running collector, and its overhead.",
+	.usage = "  xputrace continuous status [OPTION...]",
+	.options = status_entries,
+	.more = "exit status: 0 it runs, 1 it does not, 2 wrong usage",
+};
+
+static const struct command_line stop_line = {
+	.name = "continuous stop",
+	.summary = "End a running collector; nothing is saved.",
+	.usage = "  xputrace continuous stop [OPTION...]",
+	.options = remote_options,
+	.more = "It returns when all probes are off.\n\n"
+		"exit status: 0 it has ended, 1 there was none, 2 wrong usage",
+};
+
+/* 0, PARSE_HELP or EXIT_USAGE. */
+static int parse(const struct command_line *line, int argc, char **argv, struct remote_context *context)
+{
+	int first, result;
+
+	context->remote = (struct xpt_remote){ .size = sizeof(context->remote),
+					       .log = print_message,
+					       .log_level = XPT_LOG_INFO };
+	context->save.size = sizeof(context->save);
+	result = options_parse(line, argc, argv, context, &first);
+	if (result || first == argc)
+		return result;
+	fprintf(stderr, "xputrace %s: '%s' is not an option (see xputrace %s --help)\n", line->name, argv[first],
+		line->name);
+	return EXIT_USAGE;
+}
+
+static void print_saved(const struct xpt_saved *saved)
+{
+	printf("{");
+	list_string("path", saved->path, ",");
+	printf("\"bytes\":%" PRIu64 ",\"begin_ns\":\"%" PRIu64 "\",\"end_ns\":\"%" PRIu64 "\",\"records\":%" PRIu64
+	       ",\"inferences\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"duration_ns\":%" PRIu64 "}\n",
+	       saved->bytes, saved->begin, saved->end, saved->records, saved->inferences, saved->lost, saved->duration);
+}
+
+static int remote_save(int argc, char **argv)
+{
+	struct remote_context context = {};
+	struct xpt_saved saved = { .size = sizeof(saved) };
+	int result = parse(&save_line, argc, argv, &context);
+
+	if (result)
+		return result == PARSE_HELP ? 0 : result;
+	result = xpt_remote_save(&context.remote, &context.save, &saved);
+	if (result)
+		return exit_failed(result);
+	if (context.json) {
+		print_saved(&saved);
+		return 0;
+	}
+	printf("%s\n", saved.path);
+	fflush(stdout);
+	if (!context.quiet)
+		fprintf(stderr,
+			"%.3f s, %" PRIu64
+			" records, %.1f MB; `xputrace report FILE -o trace.json` makes a trace of it\n",
+			(saved.end - saved.begin) / 1e9, saved.records, saved.bytes / 1e6);
+	return 0;
+}
+
+struct row {
+	const char *name, *title;
+	uint64_t value;
+	enum { PLAIN, TIME, BYTES } unit;
+};
+
+static void print_row(const struct row *row)
+{
+	switch (row->unit) {
+	case TIME:
+		printf("%-22s %.3f s\n", row->title, row->value / 1e9);
+		break;
+	case BYTES:
+		printf("%-22s %.1f MB\n", row->title, row->value / 1e6);
+		break;
+	default:
+		printf("%-22s %" PRIu64 "\n", row->title, row->value);
+	}
+}
+
+static void print_status(const struct xpt_continuous_status *status, bool json)
+{
+	const struct row rows[] = {
+		{ "pid", "collector's PID", (uint64_t)status->pid, PLAIN },
+		{ "elapsed_ns", "running for", status->elapsed, TIME },
+		{ "processes", "processes", status->processes, PLAIN },
+		{ "calls", "calls recorded", status->calls, PLAIN },
+		{ "lost", "records lost", status->lost, PLAIN },
+		{ "window_ns", "window", status->window_time, TIME },
+		{ "window_bytes", "its memory", status->window_bytes, BYTES },
+		{ "window_records", "records in it", status->window_records, PLAIN },
+		{ "window_inferences", "inferences in it", status->window_inferences, PLAIN },
+		{ "evicted_records", "records evicted", status->evicted_records, PLAIN },
+		{ "evicted_inferences", "inferences evicted", status->evicted_inferences, PLAIN },
+		{ "saves", "files saved", status->saves, PLAIN },
+		{ "saved_bytes", "bytes in them", status->saved_bytes, BYTES },
+		{ "failed_saves", "saves that failed", status->failed_saves, PLAIN },
+		{ "triggered", "triggers fired", status->triggered, PLAIN },
+		{ "suppressed", "of them without a file", status->suppressed, PLAIN },
+		{ "cpu_ns", "CPU time", status->cpu_time, TIME },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (json)
+			printf("%s\"%s\":%" PRIu64, i ? "," : "{", rows[i].name, rows[i].value);
+		else
+			print_row(&rows[i]);
+	}
+	if (json)
+		printf("}\n");
+}
+
+static int remote_status(int argc, char **argv)
+{
+	struct xpt_continuous_status status = { .size = sizeof(status) };
+	struct remote_context context = {};
+	int result = parse(&status_line, argc, argv, &context);
+
+	if (result)
+		return result == PARSE_HELP ? 0 : result;
+	result = xpt_remote_status(&context.remote, &status);
+	if (result)
+		return exit_failed(result);
+	print_status(&status, context.json);
+	return 0;
+}
+
+static int remote_stop(int argc, char **argv)
+{
+	struct remote_context context = {};
+	int result = parse(&stop_line, argc, argv, &context);
+
+	if (result)
+		return result == PARSE_HELP ? 0 : result;
+	result = xpt_remote_stop(&context.remote);
+	return result ? exit_failed(result) : 0;
+}
+
+/* ---- the command ---- */
+
 static void usage(FILE *out)
 {
-	fprintf(out, "Record all the time into a window in memory; save what has just happened when asked.\n\n"
+	fprintf(out, "Flight recorder: record into a window in memory, save the last seconds when asked.\n\n"
 		     "usage:\n"
 		     "  xputrace continuous start    attach and record, until it is stopped\n"
 		     "  xputrace continuous save     write the latest inference, or more of the window, into a file\n"
-		     "  xputrace continuous status   tell what is in the window\n"
+		     "  xputrace continuous status   show what is in the window\n"
 		     "  xputrace continuous stop     end it; nothing is saved\n\n"
-		     "  xputrace continuous WORD --help tells more about each\n");
+		     "  xputrace continuous COMMAND --help   options and examples of each\n");
 }
 
 int command_continuous(int argc, char **argv)
@@ -321,7 +609,6 @@ int command_continuous(int argc, char **argv)
 		usage(stdout);
 		return 0;
 	}
-	fprintf(stderr,
-		"xputrace continuous: one of start, save, status, stop is wanted (see xputrace continuous --help)\n");
+	fprintf(stderr, "xputrace continuous: expected start, save, status or stop (see xputrace continuous --help)\n");
 	return EXIT_USAGE;
 }

@@ -17,7 +17,6 @@
 #include "cli/commands.h"
 #include "cli/counters_output.h"
 #include "cli/options.h"
-#include "cli/running.h"
 
 #define LIVE_INTERVAL 1000000000ull /* ns, on a terminal */
 #define SHORTEST 100000ull	    /* ns: below it, reading is all that would be done */
@@ -50,44 +49,6 @@ static void interrupt(void *object)
 
 /* ---- command line ---- */
 
-static bool take_events(void *context, const char *value, const char **reason)
-{
-	*reason = "names of counters are wanted (see xputrace list counters)";
-	return string_list_add_counters(&((struct counters_context *)context)->names, value);
-}
-
-static bool take_gpu(void *context, const char *value, const char **reason)
-{
-	*reason = "the number of a device is wanted (see xputrace list devices)";
-	return parse_index(value, &((struct counters_context *)context)->options.gpu_index);
-}
-
-static bool take_cpu(void *context, const char *value, const char **reason)
-{
-	*reason = "the number of a CPU is wanted";
-	return parse_index(value, &((struct counters_context *)context)->options.cpu_index);
-}
-
-static bool take_pid(void *context, const char *value, const char **reason)
-{
-	*reason = "a process number is wanted";
-	return parse_pid(value, &((struct counters_context *)context)->options.pid);
-}
-
-static bool take_every(void *context, const char *value, const char **reason)
-{
-	struct counters_context *counters = context;
-
-	*reason = "a time like 100ms or 1s is wanted, at least 100us";
-	return parse_duration(value, &counters->every) && counters->every >= SHORTEST;
-}
-
-static bool take_duration(void *context, const char *value, const char **reason)
-{
-	*reason = "a time like 10s, 500ms or 2m is wanted";
-	return parse_duration(value, &((struct counters_context *)context)->duration);
-}
-
 static bool ends_with(const char *text, const char *ending)
 {
 	size_t length = strlen(text), tail = strlen(ending);
@@ -97,56 +58,47 @@ static bool ends_with(const char *text, const char *ending)
 
 static bool take_output(void *context, const char *value, const char **reason)
 {
-	struct counters_context *counters = context;
+	struct counters_file *file = context;
 
-	*reason = "FILE.csv or FILE.json is wanted, or - for CSV on standard output";
-	counters->file.path = value;
-	counters->file.format = ends_with(value, ".json") || ends_with(value, ".json.gz") ? COUNTERS_TRACE :
-											    COUNTERS_CSV;
-	return !strcmp(value, "-") || counters->file.format == COUNTERS_TRACE || ends_with(value, ".csv") ||
+	(void)reason;
+	file->path = value;
+	file->format = ends_with(value, ".json") || ends_with(value, ".json.gz") ? COUNTERS_TRACE : COUNTERS_CSV;
+	return !strcmp(value, "-") || file->format == COUNTERS_TRACE || ends_with(value, ".csv") ||
 	       ends_with(value, ".csv.gz");
 }
 
-static bool take_no_multiplex(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct counters_context *)context)->options.no_multiplex = 1;
-	return true;
-}
-
-static bool take_quiet(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct counters_context *)context)->quiet = true;
-	return true;
-}
+#define FIELD(name) .offset = offsetof(struct counters_context, name)
 
 static const struct option_entry entries[] = {
 	{ 'e', "event", "NAME[,NAME...]",
 	  "counters, by the names of perf: pmu/event/, subsystem:tracepoint, page-faults;\n"
 	  "or of any vendor's device: busy, jobs, energy, frequency, memory_used,\n"
 	  "memory_busy; may be repeated",
-	  take_events },
-	{ 0, "gpu", "N", "only of this device (xputrace list devices)", take_gpu },
-	{ 0, "cpu", "N", "only on this CPU", take_cpu },
-	{ 'p', "pid", "PID", "only what this process does, and what it starts", take_pid },
-	{ 0, "every", "TIME", "show or write the counters at this interval (default on a terminal 1s)", take_every },
-	{ 'd', "duration", "TIME", "end after this time", take_duration },
+	  OPTION_CALLBACK, FIELD(names), .take = take_counters },
+	{ 0, "gpu", "N", "only of this device (xputrace list devices)", OPTION_INT, FIELD(options.gpu_index),
+	  .max = UINT16_MAX, .expected = "the number of a device (see xputrace list devices)" },
+	{ 0, "cpu", "N", "only on this CPU", OPTION_INT, FIELD(options.cpu_index), .max = UINT16_MAX,
+	  .expected = "the number of a CPU" },
+	{ 'p', "pid", "PID", "only what this process does, and what it starts", OPTION_INT, FIELD(options.pid),
+	  .min = 1, .max = INT32_MAX, .expected = "a process ID" },
+	{ 0, "every", "TIME", "show or write the counters at this interval (default on a terminal 1s)", OPTION_DURATION,
+	  FIELD(every), .min = SHORTEST },
+	{ 'd', "duration", "TIME", "end after this time", OPTION_DURATION, FIELD(duration) },
 	{ 'o', "output", "FILE",
-	  "write FILE.csv, or counter tracks as a Chrome trace FILE.json; - is CSV on standard output", take_output },
-	{ 0, "no-multiplex", NULL, "fail where not all counters fit into the hardware at once", take_no_multiplex },
-	{ 'q', "quiet", NULL, "no table", take_quiet },
+	  "write FILE.csv, or counter tracks as a Chrome trace FILE.json; - is CSV on standard output", OPTION_CALLBACK,
+	  FIELD(file), .take = take_output, .expected = "FILE.csv, FILE.json, or - for CSV on standard output" },
+	{ 0, "no-multiplex", NULL, "fail where not all counters fit into the hardware at once", OPTION_SET,
+	  FIELD(options.no_multiplex), .value = 1 },
+	{ 'q', "quiet", NULL, "no table", OPTION_FLAG, FIELD(quiet) },
+	{}
 };
 
 static const struct command_line line = {
 	.name = "counters",
-	.summary = "Count what devices and the kernel do.",
+	.summary = "Count events of devices and the kernel.",
 	.usage = "  sudo xputrace counters -e NAME,... [--every TIME] [-d TIME] [-o FILE]\n"
 		 "  sudo xputrace counters -e NAME,... -- COMMAND [ARGUMENT...]",
 	.options = entries,
-	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "With a command, counters of the kernel count what the command does, those of devices what\n"
 		"everybody does while it runs. Without one, all count what everybody does (-p: one process).\n"
 		"Values of an interval are what was counted in it; a mean is over it.\n\n"
@@ -175,7 +127,7 @@ static struct counters_reading reading_of(const struct counters_context *counter
 }
 
 /* Names and paths may have anything in them. */
-static int say(const char *what, int error)
+static int report_error(const char *what, int error)
 {
 	char text[512];
 
@@ -193,7 +145,7 @@ static int flush_stdout(void)
 {
 	if (!fflush(stdout) && !ferror(stdout))
 		return 0;
-	return say("standard output", errno ? -errno : -EIO);
+	return report_error("standard output", errno ? -errno : -EIO);
 }
 
 static int show(struct counters_context *counters)
@@ -202,7 +154,7 @@ static int show(struct counters_context *counters)
 	int error = counters->file.path ? counters_file_add(&counters->file, &reading) : 0;
 
 	if (error)
-		return say(counters->file.path, error);
+		return report_error(counters->file.path, error);
 	if (counters->quiet || !counters->every || writes_to_stdout(counters))
 		return 0;
 	if (!counters->live) {
@@ -315,7 +267,7 @@ static int release_command(struct counters_context *counters, int channel)
 		return -errno;
 	if (read(channel, &error, sizeof(error)) != sizeof(error))
 		return 0;
-	return say(counters->command[0], -error);
+	return report_error(counters->command[0], -error);
 }
 
 static int start(struct counters_context *counters, int channel)
@@ -326,7 +278,7 @@ static int start(struct counters_context *counters, int channel)
 	return error || channel < 0 ? error : release_command(counters, channel);
 }
 
-static void tell_totals(struct counters_context *counters)
+static void print_totals(struct counters_context *counters)
 {
 	const struct counters_reading reading = reading_of(counters, true);
 	FILE *out = writes_to_stdout(counters) ? stderr : stdout;
@@ -334,7 +286,7 @@ static void tell_totals(struct counters_context *counters)
 	if (counters->command && counters->child &&
 	    waitpid(counters->child, &counters->status, WNOHANG) == counters->child)
 		counters->child = 0;
-	tell_command(counters->command, counters->child ? -1 : counters->status);
+	print_command_status(counters->command, counters->child ? -1 : counters->status);
 	if (counters->every)
 		fprintf(out, "\nin all:\n");
 	counters_table(out, &reading, true);
@@ -350,7 +302,7 @@ static int finish(struct counters_context *counters)
 	if (!error && (counters->file.path || counters->every))
 		error = show(counters);
 	if (!counters->quiet)
-		tell_totals(counters);
+		print_totals(counters);
 	return flush_stdout() ?: error;
 }
 
@@ -367,10 +319,10 @@ static int open_all(struct counters_context *counters)
 	if (error || !counters->file.path)
 		return error;
 	error = counters_file_open(&counters->file, counters->session);
-	return error ? say(counters->file.path, error) : 0;
+	return error ? report_error(counters->file.path, error) : 0;
 }
 
-static void say_missing(const struct counters_context *counters)
+static void report_lost(const struct counters_context *counters)
 {
 	char text[128];
 
@@ -386,7 +338,7 @@ static int close_all(struct counters_context *counters)
 	if (counters->file.opened) {
 		error = counters_file_close(&counters->file, counters->session);
 		if (tailed_file_lost(&counters->file.file))
-			say_missing(counters);
+			report_lost(counters);
 		if (error == -ETIMEDOUT)
 			print_message(NULL, XPT_LOG_ERROR, "the output is blocked and was given up");
 	}
@@ -443,11 +395,11 @@ int command_counters(int argc, char **argv)
 	if (first < argc)
 		counters.command = argv + first;
 	if (!counters.names.count) {
-		fprintf(stderr, "xputrace counters: -e NAME,... is wanted (see xputrace list counters)\n");
+		fprintf(stderr, "xputrace counters: no counters specified: -e NAME,... (see xputrace list counters)\n");
 		return EXIT_USAGE;
 	}
 	if (counters.command && counters.options.pid) {
-		fprintf(stderr, "xputrace counters: --pid and a command exclude each other\n");
+		fprintf(stderr, "xputrace counters: --pid and a command are mutually exclusive\n");
 		return EXIT_USAGE;
 	}
 	counters.live = isatty(STDOUT_FILENO) && !counters.command;

@@ -2,18 +2,15 @@
 #include "cli/counters_output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "cli/commands.h"
-#include "cli/running.h"
 
 #define NAME_COLUMNS 44
 

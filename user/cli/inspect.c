@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,11 +7,10 @@
 
 #include "base/json.h"
 #include "cli/commands.h"
-#include "cli/running.h"
-#include "cli/session_options.h"
+#include "cli/session.h"
 
 struct inspect_context {
-	struct session_options session;	     /* first: see session_options.h */
+	struct session_options session;	     /* first: see session.h */
 	struct xpt_inspect_options *scratch; /* what is given is tried on it */
 	/* NULL, 0, false: as the environment says. */
 	const char *directory, *cores, *types, *activities;
@@ -22,18 +20,11 @@ struct inspect_context {
 	bool honour;
 };
 
-static bool take_directory(void *context, const char *value, const char **reason)
-{
-	*reason = "the name of a directory is wanted";
-	((struct inspect_context *)context)->directory = value;
-	return *value;
-}
-
 static bool take_cores(void *context, const char *value, const char **reason)
 {
 	struct inspect_context *inspect = context;
 
-	*reason = "numbers and ranges with commas between are wanted: 0,2,4-7";
+	(void)reason;
 	inspect->cores = value;
 	return !xpt_inspect_options_filter_cores(inspect->scratch, value);
 }
@@ -42,7 +33,7 @@ static bool take_types(void *context, const char *value, const char **reason)
 {
 	struct inspect_context *inspect = context;
 
-	*reason = "names with commas between are wanted, ^ before those that are not (see xputrace inspect --help)";
+	(void)reason;
 	inspect->types = value;
 	return !xpt_inspect_options_filter_types(inspect->scratch, value);
 }
@@ -63,73 +54,50 @@ static bool take_activities(void *context, const char *value, const char **reaso
 {
 	struct inspect_context *inspect = context;
 
-	*reason = "some of system_profile, device_profile, host_memory, cpu_util, or all, are wanted";
+	(void)reason;
 	inspect->activities = value;
 	return !set_activities(inspect->scratch, value);
 }
 
-static bool take_max_events(void *context, const char *value, const char **reason)
-{
-	struct inspect_context *inspect = context;
-
-	*reason = "a number from 1 to 1000000000 is wanted";
-	return parse_number(value, &inspect->max_events) &&
-	       !xpt_inspect_options_set_max_events_per_core(inspect->scratch, inspect->max_events);
-}
-
-static bool take_session_id(void *context, const char *value, const char **reason)
-{
-	struct inspect_context *inspect = context;
-
-	*reason = "a number from 0 on is wanted";
-	return parse_number(value, &inspect->session_id) && inspect->session_id <= INT32_MAX;
-}
-
-static bool take_on_fail(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct inspect_context *)context)->on_fail = true;
-	return true;
-}
-
-static bool take_honour(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct inspect_context *)context)->honour = true;
-	return true;
-}
+#define FIELD(name) .offset = offsetof(struct inspect_context, name)
 
 static const struct option_entry entries[] = {
-	TARGET_OPTIONS,
-	{ 'o', "output-dir", "DIR", "where each process gets a folder (default: ./output)", take_directory },
-	{ 'd', "duration", "TIME", "stop after TIME: 10s, 500ms, 2m", take_duration },
-	{ 0, "on-fail", NULL, "only inferences that fail, each with what was before it", take_on_fail },
-	{ 0, "cores", "LIST", "only inferences on these cores: 0,2,4-7", take_cores },
+	{ .group = target_options },
+	{ 'o', "output-dir", "DIR", "where each process gets a folder (default: ./output)", OPTION_STRING,
+	  FIELD(directory) },
+	{ .group = duration_option },
+	{ 0, "on-fail", NULL, "only inferences that fail, each with what was before it", OPTION_FLAG, FIELD(on_fail) },
+	{ 0, "cores", "LIST", "only inferences on these cores: 0,2,4-7", OPTION_CALLBACK, .take = take_cores,
+	  .expected = "numbers and ranges with commas between: 0,2,4-7" },
 	{ 0, "types", "LIST",
-	  "only events of these types or groups, ^ before those that\nare not: hardware,execute,^reset", take_types },
-	{ 0, "max-events", "N", "keep the latest N events of each core (default 1000000)", take_max_events },
+	  "only events of these types or groups, ^ before those that\nare not: hardware,execute,^reset",
+	  OPTION_CALLBACK, .take = take_types,
+	  .expected = "names with commas between, ^ before those to leave out (see xputrace inspect --help)" },
+	{ 0, "max-events", "N", "keep the latest N events of each core (default 1000000)", OPTION_NUMBER,
+	  FIELD(max_events), .min = 1, .max = 1000000000 },
 	{ 0, "activities", "LIST", "some of system_profile, device_profile, host_memory,\ncpu_util (default: all)",
-	  take_activities },
-	{ 0, "session-id", "N", "a number that stands in the output (default 1)", take_session_id },
+	  OPTION_CALLBACK, .take = take_activities,
+	  .expected = "some of system_profile, device_profile, host_memory, cpu_util, or all" },
+	{ 0, "session-id", "N", "a number to write into the output (default 1)", OPTION_NUMBER, FIELD(session_id),
+	  .max = INT32_MAX },
 	{ 0, "honour-target-env", NULL,
-	  "as NEURON_RT_INSPECT_* of the process says that is\ntraced (-p), but for its output directory",
-	  take_honour },
-	{ 0, "counters", "NAME[,NAME...]", "read these counters meanwhile, too", take_counters },
-	SUMMARY_JSON_OPTION,
-	SESSION_OPTIONS,
+	  "as NEURON_RT_INSPECT_* of the process says that is\ntraced (-p), but for its output directory", OPTION_FLAG,
+	  FIELD(honour) },
+	{ 0, "counters", "NAME[,NAME...]", "read these counters meanwhile, too", OPTION_CALLBACK,
+	  FIELD(session.counters), .take = take_counters },
+	{ .group = summary_json_option, FIELD(session.summary_json) },
+	{ .group = session_options },
+	{}
 };
 
 static const struct command_line line = {
 	.name = "inspect",
-	.summary = "Record what processes do, and write a folder for each with all about it at the end.",
+	.summary = "Record processes, and write a directory of results for each at the end.",
 	.usage = "  xputrace inspect -p PID[,PID...] [OPTION...]\n"
 		 "  xputrace inspect --process NAME [OPTION...]\n"
 		 "  xputrace inspect -a [OPTION...]\n"
 		 "  xputrace inspect [OPTION...] -- COMMAND [ARGUMENT...]",
 	.options = entries,
-	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "Ctrl-C, SIGTERM, the end of --duration or of the targets end it. Then each process has a folder\n"
 		"HOST_pid_PID with recording.xpt, trace.json, report.txt, usage.csv and index.json.\n"
 		"Options may also be given as XPUTRACE_INSPECT_* in the environment; see xputrace-inspect(1).\n\n"
@@ -245,7 +213,7 @@ int command_inspect(int argc, char **argv)
 		return exit_failed(-ENOMEM);
 	result = session_options_parse(&line, argc, argv, &context);
 	if (!result && context.honour && !context.session.pid_count)
-		result = session_options_refuse(&line, "--honour-target-env is for processes that run: -p PID");
+		result = session_options_refuse(&line, "--honour-target-env requires -p PID");
 	if (!result && set_options(options, &context))
 		result = EXIT_USAGE;
 	if (!result)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 #include <unistd.h>
 
 #include <xputrace/counters.h>
+#include <xputrace/device.h>
 #include <xputrace/driver.h>
 #include <xputrace/recording.h>
 #include <xputrace/target.h>
@@ -15,88 +15,61 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/confined.h"
-#include "cli/list_output.h"
 #include "cli/options.h"
-#include "cli/privileges.h"
-#include "cli/summary_json.h"
+#include "cli/summary.h"
+
+struct list_output {
+	int json;    /* 0: a table */
+	size_t rows; /* so far */
+};
+
+/* Begins a row of JSON. */
+static void list_row(struct list_output *output)
+{
+	printf(output->rows++ ? ",\n" : "[\n");
+}
+
+void list_string(const char *key, const char *value, const char *end)
+{
+	struct text text = {};
+
+	text_json_string(&text, value);
+	if (text.error)
+		output_failed(text.error);
+	printf("\"%s\":%.*s%s", key, (int)text.length, text.data ?: "\"\"", end);
+	text_free(&text);
+}
 
 #define PROGRAMS_TIME 1000000000ull /* ns of watching for `list programs` */
 
 struct list_context {
-	struct runtime_choice runtimes; /* first: see options.h */
+	struct runtime_choice runtimes;
 	struct xpt_target_options options;
 	struct string_list driver_files;
 	uint64_t duration;
 	struct list_output output;
-	bool verbose;
 	int gpu;
 	char *last_file;
 	const char *summary_json;
 };
 
-static bool take_pid(void *context, const char *value, const char **reason)
-{
-	*reason = "a process number is wanted";
-	return parse_pid(value, &((struct list_context *)context)->options.pid);
-}
-
-static bool take_file(void *context, const char *value, const char **reason)
-{
-	(void)reason;
-	((struct list_context *)context)->options.file = value;
-	return true;
-}
-
-static bool take_format(void *context, const char *value, const char **reason)
-{
-	*reason = "the formats are table and json";
-	((struct list_context *)context)->output.json = !strcmp(value, "json");
-	return !strcmp(value, "json") || !strcmp(value, "table");
-}
-
-static bool take_duration(void *context, const char *value, const char **reason)
-{
-	*reason = "a time like 10s, 500ms or 2m is wanted";
-	return parse_duration(value, &((struct list_context *)context)->duration);
-}
-
-static bool take_gpu(void *context, const char *value, const char **reason)
-{
-	*reason = "the number of a device is wanted (see xputrace list devices)";
-	return parse_index(value, &((struct list_context *)context)->gpu);
-}
-
-static bool take_verbose(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct list_context *)context)->options.log_level = XPT_LOG_DEBUG;
-	((struct list_context *)context)->verbose = true;
-	return true;
-}
-
-static bool take_summary_json(void *context, const char *value, const char **reason)
-{
-	return take_summary_json_path(&((struct list_context *)context)->summary_json, value, reason);
-}
-
-static bool take_driver(void *context, const char *value, const char **reason)
-{
-	(void)reason;
-	return string_list_add(&((struct list_context *)context)->driver_files, value);
-}
+#define FIELD(name) .offset = offsetof(struct list_context, name)
 
 static const struct option_entry entries[] = {
-	{ 'p', "pid", "PID", "what is found in this process", take_pid },
-	{ 'f', "file", "ELF", "what is found in this library or program", take_file },
-	{ 0, "format", "FORMAT", "table (default) or json", take_format },
-	RUNTIME_OPTIONS,
-	{ 0, "driver", "FILE.json", "drivers: add the description of a driver", take_driver },
-	{ 0, "gpu", "N", "counters: only of this device", take_gpu },
-	{ 'd', "duration", "TIME", "programs: how long to watch (default 1s)", take_duration },
-	{ 0, "summary-json", "FILE", SUMMARY_JSON_HELP, take_summary_json },
-	{ 'v', "verbose", NULL, "also what was not found, and why", take_verbose },
+	{ 'p', "pid", "PID", "what is found in this process", OPTION_INT, FIELD(options.pid), .min = 1,
+	  .max = INT32_MAX, .expected = "a process ID" },
+	{ 'f', "file", "ELF", "what is found in this library or program", OPTION_STRING, FIELD(options.file) },
+	{ 0, "format", "FORMAT", "table (default) or json", OPTION_CHOICE, FIELD(output.json),
+	  .choices = TABLE_CHOICES },
+	{ .group = runtime_options, FIELD(runtimes) },
+	{ 0, "driver", "FILE.json", "drivers: add the description of a driver", OPTION_LIST, FIELD(driver_files) },
+	{ 0, "gpu", "N", "counters: only of this device", OPTION_INT, FIELD(gpu), .max = UINT16_MAX,
+	  .expected = "the number of a device (see xputrace list devices)" },
+	{ 'd', "duration", "TIME", "programs: how long to watch (default 1s)", OPTION_DURATION, FIELD(duration) },
+	{ .group = summary_json_option, FIELD(summary_json) },
+	{ 'v', "verbose", NULL, "also what was not found, and why", OPTION_SET, FIELD(options.log_level),
+	  .value = XPT_LOG_DEBUG },
+	{}
 };
 
 static const struct command_line line = {
@@ -111,7 +84,7 @@ static const struct command_line line = {
 		 "  xputrace list devices\n"
 		 "  xputrace list counters [--gpu N]",
 	.options = entries,
-	.option_count = sizeof(entries) / sizeof(entries[0]),
+	.any_order = true,
 	.more = "runtimes  what is described, and where it was found\n"
 		"sites     each function: file offset of its entry and of the probe, how it was found, and its\n"
 		"          class: optimised and emulated ones are cheap, single-stepped ones cost 10 times more\n"
@@ -200,7 +173,7 @@ static int on_site(void *context, const struct xpt_site_info *site)
 	       (int64_t)(site->offset - site->function_offset), site->site_class, site->cost, site->role,
 	       site->found_by, site->runtime);
 	print_name(stdout, site->symbol ?: site->function, 0);
-	printf("%s\n", site->shared ? " (same code as another one: not told apart)" : "");
+	printf("%s\n", site->shared ? " (same code as another one, cannot be distinguished)" : "");
 	return 0;
 }
 
@@ -253,6 +226,85 @@ static int on_program(void *context, const struct xpt_program_info *program)
 	printf("\n");
 	return 0;
 }
+
+/* ---- devices ---- */
+
+#define NAME_COLUMNS 36
+
+static const char *const kinds[] = {
+	[XPT_COUNTER_SUM] = "sum",
+	[XPT_COUNTER_MEAN] = "mean",
+	[XPT_COUNTER_LEVEL] = "level",
+};
+
+static int on_device(void *context, const struct xpt_device_info *device)
+{
+	struct list_output *output = context;
+
+	if (output->json) {
+		list_row(output);
+		printf("{\"gpu\":%d,", device->index);
+		list_string("address", device->address, ",");
+		list_string("driver", device->driver, ",");
+		list_string("node", device->node, ",");
+		list_string("title", device->title, "}");
+		return 0;
+	}
+	if (!output->rows++)
+		printf("%-4s %-16s %-12s %-24s %s\n", "GPU", "ADDRESS", "DRIVER", "NODE", "VENDOR:DEVICE");
+	printf("%-4d ", device->index);
+	print_name(stdout, device->address, 16);
+	printf(" ");
+	print_name(stdout, device->driver, 12);
+	printf(" ");
+	print_name(stdout, device->node, 24);
+	printf(" ");
+	print_name(stdout, device->title, 0);
+	printf("\n");
+	return 0;
+}
+
+static int list_devices(struct list_output *output)
+{
+	return xpt_device_list(on_device, output);
+}
+
+static int on_counter(void *context, const struct xpt_counter_info *counter)
+{
+	struct list_output *output = context;
+
+	if (output->json) {
+		list_row(output);
+		printf("{");
+		list_string("counter", counter->name, ",");
+		list_string("unit", counter->unit, ",");
+		printf("\"scale\":%.17g,", counter->scale);
+		list_string("kind", kinds[counter->kind], ",");
+		list_string("source", counter->source, ",");
+		list_string("description", counter->description, "}");
+		return 0;
+	}
+	if (!output->rows++)
+		printf("%-*s %-8s %-5s  %s\n", NAME_COLUMNS, "COUNTER", "UNIT", "KIND", "DESCRIPTION");
+	print_name(stdout, counter->name, NAME_COLUMNS);
+	printf(" ");
+	print_name(stdout, counter->unit, 8);
+	printf(" %-5s  ", kinds[counter->kind]);
+	print_name(stdout, counter->description, 0);
+	printf("\n");
+	return 0;
+}
+
+static int list_counters(struct list_output *output, int gpu)
+{
+	int result = xpt_counters_list(gpu, on_counter, output);
+
+	if (result == -ENODEV)
+		fprintf(stderr, "xputrace: there is no device %d (see xputrace list devices)\n", gpu);
+	return result;
+}
+
+/* ---- drivers and programs ---- */
 
 static const char *const driver_states[] = {
 	[XPT_DRIVER_COMPLETE] = "complete",
@@ -310,12 +362,12 @@ static int on_driver(void *context, const struct xpt_driver_info *driver)
 		printf(")");
 	}
 	printf("\n");
-	for (size_t i = 0; list->verbose && i < driver->device_count; i++) {
+	for (size_t i = 0; list->options.log_level == XPT_LOG_DEBUG && i < driver->device_count; i++) {
 		printf("    device ");
 		print_name(stdout, driver->devices[i], 0);
 		printf("\n");
 	}
-	for (size_t i = 0; list->verbose && i < driver->event_count; i++) {
+	for (size_t i = 0; list->options.log_level == XPT_LOG_DEBUG && i < driver->event_count; i++) {
 		if (driver->events[i].found || driver->state == XPT_DRIVER_UNKNOWN)
 			continue;
 		printf("    ");
@@ -401,7 +453,7 @@ static int run(struct list_context *list, const char *what)
 	return exit_status(result);
 }
 
-/* What is in a file is looked for without rights. */
+/* Files are analysed without rights. */
 static int confine_to(const struct list_context *list)
 {
 	struct confined_file *files = calloc(list->options.runtime_file_count + 2, sizeof(*files));
@@ -429,32 +481,27 @@ int command_list(int argc, char **argv)
 
 	if (result)
 		return result == PARSE_HELP ? 0 : result;
-	if (first < argc) {
+	if (first < argc)
 		what = argv[first];
-		argv[first] = argv[0];
-		result = options_parse(&line, argc - first, argv + first, &list, &result);
-		if (result)
-			return result == PARSE_HELP ? 0 : result;
-	}
-	if (!what || first + optind < argc ||
+	if (!what || first + 1 < argc ||
 	    (strcmp(what, "runtimes") && strcmp(what, "sites") && strcmp(what, "operators") &&
 	     strcmp(what, "programs") && strcmp(what, "drivers") && strcmp(what, "devices") &&
 	     strcmp(what, "counters"))) {
 		fprintf(stderr,
-			"xputrace list: one of runtimes, sites, operators, programs, drivers, devices, counters is wanted "
+			"xputrace list: expected one of runtimes, sites, operators, programs, drivers, devices, counters "
 			"(see xputrace list --help)\n");
 		return EXIT_USAGE;
 	}
 	if (list.options.pid && list.options.file) {
-		fprintf(stderr, "xputrace list: --pid and --file exclude each other\n");
+		fprintf(stderr, "xputrace list: --pid and --file are mutually exclusive\n");
 		return EXIT_USAGE;
 	}
 	if ((!strcmp(what, "sites") || !strcmp(what, "operators")) && !list.options.pid && !list.options.file) {
-		fprintf(stderr, "xputrace list %s: -p PID or -f ELF is wanted\n", what);
+		fprintf(stderr, "xputrace list %s: requires -p PID or -f ELF\n", what);
 		return EXIT_USAGE;
 	}
 	if (!strcmp(what, "programs") && !list.options.pid) {
-		fprintf(stderr, "xputrace list programs: -p PID is wanted\n");
+		fprintf(stderr, "xputrace list programs: requires -p PID\n");
 		return EXIT_USAGE;
 	}
 	list.options.runtime_files = list.runtimes.files.items;

@@ -6,7 +6,6 @@
 #include "base/output.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/running.h"
 
 #include <xputrace/output.h>
 
@@ -17,23 +16,22 @@ static const struct {
 } commands[] = {
 	{ "record", "trace running processes, or a command, into a Chrome trace or a recording", command_record },
 	{ "profile", "record N inferences of one program: latency CSV or Chrome trace", command_profile },
-	{ "stream", "report on chosen programs at every half second, or another interval", command_stream },
-	{ "continuous", "record all the time into memory, save what has just happened when asked", command_continuous },
-	{ "inspect", "record what processes do, and write a folder for each with all about it at the end",
-	  command_inspect },
+	{ "stream", "report on chosen programs at an interval (default: 500 ms)", command_stream },
+	{ "continuous", "flight recorder: record into memory, save the last seconds when asked", command_continuous },
+	{ "inspect", "record processes, and write a directory of results for each at the end", command_inspect },
 	{ "codeobj", "record the code objects that are loaded onto devices, with what is in them", command_codeobj },
-	{ "counters", "count what devices and the kernel do, by the names of perf", command_counters },
+	{ "counters", "count events of devices and the kernel, by their names in perf", command_counters },
 	{ "report", "make a Chrome trace and the summary from a recording; needs no root", command_report },
-	{ "merge", "put traces of the same time into one, by their clocks; needs no root", command_merge },
+	{ "merge", "merge traces of the same time by their clocks; needs no root", command_merge },
 	{ "list", "show runtimes, programs in a process, probe sites, drivers, counters, devices", command_list },
-	{ "check", "tell what this kernel and these permissions allow, and what to do about the rest", command_check },
+	{ "check", "check kernel features and permissions, with advice on what is missing", command_check },
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
 static void usage(FILE *out)
 {
-	fprintf(out, "xputrace: sees what accelerator runtimes do in running processes, from outside\n\n"
+	fprintf(out, "xputrace: trace accelerator runtimes in running processes, from outside\n\n"
 		     "usage: xputrace COMMAND [OPTION...]\n\ncommands:\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);

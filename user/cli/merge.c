@@ -8,7 +8,6 @@
 
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/running.h"
 
 #define OFFSET_MAX (1ll << 60) /* ns, 36 years */
 
@@ -17,13 +16,6 @@ struct merge_context {
 	bool quiet;
 	struct string_list traces, offsets; /* offsets: "FILE=TIME" */
 };
-
-static bool take_output(void *context, const char *value, const char **reason)
-{
-	*reason = "a file name, or - for standard output, is wanted";
-	((struct merge_context *)context)->output = value;
-	return *value;
-}
 
 /* "-1.5ms", exactly; a bare number is seconds. */
 static bool parse_offset(const char *text, int64_t *nanoseconds)
@@ -62,59 +54,37 @@ static bool take_offset(void *context, const char *value, const char **reason)
 	const char *sign = strrchr(value, '=');
 	int64_t nanoseconds;
 
-	*reason = "FILE=TIME is wanted, such as prof.json=12345.678901234s";
-	return sign && sign > value && parse_offset(sign + 1, &nanoseconds) &&
-	       string_list_add(&((struct merge_context *)context)->offsets, value);
+	(void)reason;
+	return sign && sign > value && parse_offset(sign + 1, &nanoseconds) && string_list_add(context, value);
 }
 
-static bool take_quiet(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct merge_context *)context)->quiet = true;
-	return true;
-}
+#define FIELD(name) .offset = offsetof(struct merge_context, name)
 
 static const struct option_entry entries[] = {
-	{ 'o', "output", "FILE", "Chrome trace to write; -: on standard output", take_output },
+	{ 'o', "output", "FILE", "Chrome trace to write; -: on standard output", OPTION_STRING, FIELD(output) },
 	{ 0, "offset", "FILE=TIME",
 	  "what to add to the times of this trace, whatever it says about\n"
 	  "its clock: 1.5s, -20ms, 17us, 4ns. May be given several times",
-	  take_offset },
-	{ 'q', "quiet", NULL, "only warnings and errors", take_quiet },
+	  OPTION_CALLBACK, FIELD(offsets), .take = take_offset,
+	  .expected = "FILE=TIME, such as prof.json=12345.678901234s" },
+	{ 'q', "quiet", NULL, "only warnings and errors", OPTION_FLAG, FIELD(quiet) },
+	{}
 };
 
 static const struct command_line line = {
 	.name = "merge",
-	.summary = "Put Chrome traces of the same time into one, by their clocks.",
+	.summary = "Merge Chrome traces of the same time by their clocks.",
 	.usage = "  xputrace merge TRACE... -o FILE",
 	.options = entries,
-	.option_count = sizeof(entries) / sizeof(entries[0]),
+	.any_order = true,
 	.more = "TRACE is a trace of xputrace; a profile that ONNX Runtime wrote, with a trace of xputrace of the same\n"
-		"process and time; one of PyTorch's profiler; or another Chrome trace that tells its clock. For each is\n"
-		"said by which clock it was placed, and how exactly.\n\n"
+		"process and time; one of PyTorch's profiler; or another Chrome trace that names its clock. The clock\n"
+		"that places each, and its accuracy, are printed.\n\n"
 		"  xputrace merge trace.json onnxruntime_profile__2026-11-20_10-29-37.json -o both.json\n\n"
 		"exit status: 0 merged, 1 failed, 2 wrong usage",
 };
 
-/* Options and traces in any order. */
-static int parse(int argc, char **argv, struct merge_context *merge)
-{
-	int first, result;
-
-	for (;;) {
-		result = options_parse(&line, argc, argv, merge, &first);
-		if (result || first >= argc)
-			return result;
-		if (!string_list_add(&merge->traces, argv[first]))
-			return exit_failed(-ENOMEM);
-		argv[first] = argv[0];
-		argc -= first;
-		argv += first;
-	}
-}
-
-/* The traces with their offsets. False, said: wrong usage. */
+/* The traces with their offsets. False, reported: wrong usage. */
 static bool fill_inputs(const struct merge_context *merge, struct xpt_merge_input *inputs)
 {
 	for (size_t i = 0; i < merge->traces.count; i++)
@@ -133,7 +103,7 @@ static bool fill_inputs(const struct merge_context *merge, struct xpt_merge_inpu
 		if (!found) {
 			fprintf(stderr, "xputrace merge: --offset '");
 			print_name(stderr, offset, 0);
-			fprintf(stderr, "': no trace is given by this name\n");
+			fprintf(stderr, "': no trace with this name was given\n");
 			return false;
 		}
 	}
@@ -169,18 +139,19 @@ static int run(const struct merge_context *merge)
 int command_merge(int argc, char **argv)
 {
 	struct merge_context merge = { 0 };
-	int result = parse(argc, argv, &merge);
+	int first, result = options_parse(&line, argc, argv, &merge, &first);
 
+	if (!result)
+		merge.traces = (struct string_list){ (const char **)(argv + first), argc - first };
 	if (result == PARSE_HELP) {
 		result = 0;
 	} else if (!result && (!merge.traces.count || !merge.output)) {
-		fprintf(stderr, "xputrace merge: traces, and a file to write with -o, are wanted "
+		fprintf(stderr, "xputrace merge: expected TRACE... and -o FILE "
 				"(see xputrace merge --help)\n");
 		result = EXIT_USAGE;
 	} else if (!result) {
 		result = run(&merge);
 	}
-	free(merge.traces.items);
 	free(merge.offsets.items);
 	return result;
 }

@@ -5,11 +5,12 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define OPTIONS_MAX 32
+#define OPTIONS_MAX 64
 #define NO_LETTER 256 /* values of long options without a letter begin here */
 #define HELP_COLUMN 28
 
@@ -30,22 +31,31 @@ static void print_entry(FILE *out, const struct option_entry *entry)
 	fprintf(out, "%s\n", line);
 }
 
-static void print_help(const struct command_line *line)
+/* An option of a command line, with those of its groups in one array. */
+struct flat_option {
+	const struct option_entry *entry;
+	size_t offset; /* of the field in the context */
+};
+
+static size_t flatten(const struct option_entry *entry, size_t base, struct flat_option *flat, size_t count)
+{
+	for (; count < OPTIONS_MAX && (entry->name || entry->group); entry++) {
+		if (entry->group)
+			count = flatten(entry->group, base + entry->offset, flat, count);
+		else
+			flat[count++] = (struct flat_option){ entry, base + entry->offset };
+	}
+	return count;
+}
+
+static void print_help(const struct command_line *line, const struct flat_option *options, size_t count)
 {
 	printf("%s\n\nusage:\n%s\n\noptions:\n", line->summary, line->usage);
-	for (size_t i = 0; i < line->option_count; i++)
-		print_entry(stdout, &line->options[i]);
+	for (size_t i = 0; i < count; i++)
+		print_entry(stdout, options[i].entry);
 	printf("  -h, --help                show this text\n");
 	if (line->more)
 		printf("\n%s\n", line->more);
-}
-
-static int complain(const struct command_line *line, const char *option, const char *value, const char *reason)
-{
-	fprintf(stderr, "xputrace %s: %s '", line->name, option);
-	print_name(stderr, value ?: "", 0);
-	fprintf(stderr, "': %s\n", reason ?: "not understood");
-	return EXIT_USAGE;
 }
 
 #define WORD_MAX 40
@@ -94,7 +104,8 @@ bool is_nearer(const char *given, const char *word, unsigned int *nearest)
 	return true;
 }
 
-static int refuse_unknown(const struct command_line *line, const char *given)
+static int refuse_unknown(const struct command_line *line, const struct flat_option *options, size_t count,
+			  const char *given)
 {
 	const char *near = NULL;
 	char word[WORD_MAX + 2];
@@ -104,9 +115,9 @@ static int refuse_unknown(const struct command_line *line, const char *given)
 	print_name(stderr, given, 0);
 	if (given[0] == '-' && given[1] == '-') {
 		snprintf(word, sizeof(word), "%.*s", (int)strcspn(given + 2, "="), given + 2);
-		for (size_t i = 0; i < line->option_count; i++)
-			if (is_nearer(word, line->options[i].name, &nearest))
-				near = line->options[i].name;
+		for (size_t i = 0; i < count; i++)
+			if (is_nearer(word, options[i].entry->name, &nearest))
+				near = options[i].entry->name;
 	}
 	if (near)
 		fprintf(stderr, "'; did you mean --%s? (see xputrace %s --help)\n", near, line->name);
@@ -115,59 +126,7 @@ static int refuse_unknown(const struct command_line *line, const char *given)
 	return EXIT_USAGE;
 }
 
-int options_parse(const struct command_line *line, int argc, char **argv, void *context, int *first)
-{
-	struct option longs[OPTIONS_MAX + 2] = {};
-	char shorts[2 * OPTIONS_MAX + 8] = "+:h";
-	int value;
-
-	for (size_t i = 0; i < line->option_count; i++) {
-		const struct option_entry *entry = &line->options[i];
-
-		longs[i] = (struct option){ entry->name, entry->argument ? required_argument : no_argument, NULL,
-					    entry->letter ?: NO_LETTER + (int)i };
-		if (entry->letter) {
-			strncat(shorts, &entry->letter, 1);
-			if (entry->argument)
-				strcat(shorts, ":");
-		}
-	}
-	longs[line->option_count] = (struct option){ "help", no_argument, NULL, 'h' };
-	optind = 1;
-	opterr = 0;
-	while ((value = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
-		const struct option_entry *entry = NULL;
-		const char *reason = NULL, *given = argv[optind - 1];
-
-		if (value == 'h') {
-			print_help(line);
-			return PARSE_HELP;
-		}
-		if (value == '?')
-			return refuse_unknown(line, given);
-		if (value == ':') {
-			fprintf(stderr, "xputrace %s: an argument is missing after '", line->name);
-			print_name(stderr, given, 0);
-			fprintf(stderr, "' (see xputrace %s --help)\n", line->name);
-			return EXIT_USAGE;
-		}
-		for (size_t i = 0; i < line->option_count; i++) {
-			if (longs[i].val == value)
-				entry = &line->options[i];
-		}
-		errno = 0;
-		if (entry && !entry->take(context, optarg, &reason)) {
-			char name[64];
-
-			if (errno == ENOMEM)
-				return exit_failed(-errno);
-			snprintf(name, sizeof(name), "--%s", entry->name);
-			return complain(line, name, optarg, reason);
-		}
-	}
-	*first = optind;
-	return 0;
-}
+/* ---- values ---- */
 
 bool parse_number(const char *text, uint64_t *value)
 {
@@ -180,10 +139,72 @@ bool parse_number(const char *text, uint64_t *value)
 	return !errno && !*end;
 }
 
+bool string_list_add(struct string_list *list, const char *item)
+{
+	const char **more = realloc(list->items, (list->count + 1) * sizeof(*more));
+
+	if (!more)
+		return false;
+	list->items = more;
+	list->items[list->count++] = item;
+	return true;
+}
+
+static bool string_list_split(struct string_list *list, const char *text)
+{
+	while (*text) {
+		size_t length = strcspn(text, ",");
+		char *item;
+
+		if (length) {
+			item = strndup(text, length);
+			if (!item || !string_list_add(list, item)) {
+				free(item);
+				return false;
+			}
+		}
+		text += length + (text[length] == ',');
+	}
+	return true;
+}
+
+bool take_counters(void *context, const char *text, const char **reason)
+{
+	struct string_list *list = context;
+	const char *end;
+	bool inside;
+	char *name;
+
+	*reason = "expected names of counters (see xputrace list counters)";
+	while (*text) {
+		for (end = text, inside = false; *end && (inside || *end != ','); end++)
+			inside ^= *end == '/';
+		if (end == text)
+			return false;
+		name = strndup(text, (size_t)(end - text));
+		if (!name || !string_list_add(list, name)) {
+			free(name);
+			return false;
+		}
+		text = *end ? end + 1 : end;
+	}
+	return list->count;
+}
+
 struct unit {
 	const char *name;
 	uint64_t factor;
 };
+
+/* Where several fit, messages use the last one. */
+static const struct unit time_units[] = {
+	{ "", 1000000000 },	{ "ns", 1 },	      { "us", 1000 },	      { "ms", 1000000 }, { "s", 1000000000 },
+	{ "min", 60000000000 }, { "m", 60000000000 }, { "h", 3600000000000 }, { NULL, 0 }
+};
+static const struct unit size_units[] = { { "", 1 },	      { "k", 1 << 10 },	  { "m", 1 << 20 },   { "g", 1 << 30 },
+					  { "KiB", 1 << 10 }, { "MiB", 1 << 20 }, { "GiB", 1 << 30 }, { "K", 1 << 10 },
+					  { "M", 1 << 20 },   { "G", 1 << 30 },	  { NULL, 0 } };
+static const struct unit no_units[] = { { "", 1 }, { NULL, 0 } };
 
 static bool parse_units(const char *text, const struct unit *units, uint64_t *value)
 {
@@ -206,22 +227,168 @@ static bool parse_units(const char *text, const struct unit *units, uint64_t *va
 
 bool parse_duration(const char *text, uint64_t *nanoseconds)
 {
-	static const struct unit units[] = {
-		{ "", 1000000000 },  { "ns", 1 },	   { "us", 1000 },	   { "ms", 1000000 },
-		{ "s", 1000000000 }, { "m", 60000000000 }, { "min", 60000000000 }, { "h", 3600000000000 },
-		{ NULL, 0 }
-	};
-
-	return parse_units(text, units, nanoseconds);
+	return parse_units(text, time_units, nanoseconds);
 }
 
-bool parse_size(const char *text, uint64_t *bytes)
+static const struct unit *units_of(const struct option_entry *entry)
 {
-	static const struct unit units[] = { { "", 1 },		 { "K", 1 << 10 }, { "KiB", 1 << 10 }, { "M", 1 << 20 },
-					     { "MiB", 1 << 20 }, { "G", 1 << 30 }, { "GiB", 1 << 30 }, { "k", 1 << 10 },
-					     { "m", 1 << 20 },	 { "g", 1 << 30 }, { NULL, 0 } };
+	return entry->type == OPTION_DURATION ? time_units : entry->type == OPTION_SIZE ? size_units : no_units;
+}
 
-	return parse_units(text, units, bytes);
+static bool parse_limited(const struct option_entry *entry, const char *text, uint64_t *value)
+{
+	const struct unit *units = units_of(entry);
+	uint64_t max = entry->max ?: entry->type == OPTION_INT ? UINT32_MAX : UINT64_MAX;
+
+	*value = 0;
+	if (entry->zero && (!strcmp(text, "0") || (units == time_units && !strcmp(text, "0s"))))
+		return true;
+	if (units == no_units ? !parse_number(text, value) : !parse_units(text, units, value))
+		return false;
+	return *value >= entry->min && *value <= max;
+}
+
+static bool set_field(const struct option_entry *entry, void *field, const char *text, const char **reason)
+{
+	uint64_t number;
+
+	switch (entry->type) {
+	case OPTION_FLAG:
+		*(bool *)field = true;
+		return true;
+	case OPTION_SET:
+		*(int *)field = entry->value;
+		return true;
+	case OPTION_STRING:
+		*(const char **)field = text;
+		return *text;
+	case OPTION_LIST:
+		return *text && string_list_add(field, text);
+	case OPTION_WORDS:
+		return string_list_split(field, text);
+	case OPTION_CHOICE:
+		for (const struct option_choice *choice = entry->choices; choice->name; choice++) {
+			if (strcmp(choice->name, text))
+				continue;
+			*(int *)field = choice->value;
+			return true;
+		}
+		return false;
+	case OPTION_CALLBACK:
+		return entry->take(field, text, reason);
+	case OPTION_INT:
+		if (!parse_limited(entry, text, &number))
+			return false;
+		*(unsigned int *)field = number;
+		return true;
+	default:
+		return parse_limited(entry, text, field);
+	}
+}
+
+/* "2M" */
+static void print_limit(FILE *out, const char *before, uint64_t limit, const struct unit *units)
+{
+	const struct unit *best = units;
+
+	for (; units->name; units++)
+		if (!(limit % units->factor) && (limit % best->factor || units->factor >= best->factor))
+			best = units;
+	fprintf(out, "%s%" PRIu64 "%s", before, limit / best->factor, best->name);
+}
+
+static void print_expected(FILE *out, const struct option_entry *entry)
+{
+	const struct unit *units = units_of(entry);
+	const struct option_choice *choice = entry->choices;
+
+	if (entry->expected) {
+		fprintf(out, "expected %s", entry->expected);
+	} else if (entry->type == OPTION_STRING || entry->type == OPTION_LIST) {
+		fprintf(out, "must not be empty");
+	} else if (entry->type == OPTION_CHOICE) {
+		fprintf(out, "expected %s", choice->name);
+		while ((++choice)->name)
+			fprintf(out, "%s%s", choice[1].name ? ", " : " or ", choice->name);
+	} else {
+		fprintf(out, "expected a %s", units == time_units ? "time" : units == size_units ? "size" : "number");
+		if (entry->min)
+			print_limit(out, entry->max ? " from " : " of at least ", entry->min, units);
+		if (entry->max)
+			print_limit(out, entry->min ? " to " : " up to ", entry->max, units);
+		if (!entry->min && !entry->max && units != no_units)
+			fprintf(out, units == time_units ? " such as 500ms or 10s" : " such as 64M or 2G");
+		if (entry->zero)
+			fprintf(out, ", or 0");
+	}
+}
+
+static int refuse_value(const struct command_line *line, const struct option_entry *entry, const char *value,
+			const char *reason)
+{
+	fprintf(stderr, "xputrace %s: --%s '", line->name, entry->name);
+	print_name(stderr, value ?: "", 0);
+	fprintf(stderr, "': ");
+	if (reason)
+		fprintf(stderr, "%s", reason);
+	else
+		print_expected(stderr, entry);
+	fprintf(stderr, "\n");
+	return EXIT_USAGE;
+}
+
+/* ---- the command line ---- */
+
+int options_parse(const struct command_line *line, int argc, char **argv, void *context, int *first)
+{
+	struct flat_option options[OPTIONS_MAX];
+	size_t count = flatten(line->options, 0, options, 0);
+	struct option longs[OPTIONS_MAX + 2] = {};
+	char shorts[2 * OPTIONS_MAX + 8] = "";
+	int value;
+
+	strcpy(shorts, line->any_order ? ":h" : "+:h");
+	for (size_t i = 0; i < count; i++) {
+		const struct option_entry *entry = options[i].entry;
+
+		longs[i] = (struct option){ entry->name, entry->argument ? required_argument : no_argument, NULL,
+					    entry->letter ?: NO_LETTER + (int)i };
+		if (entry->letter) {
+			strncat(shorts, &entry->letter, 1);
+			if (entry->argument)
+				strcat(shorts, ":");
+		}
+	}
+	longs[count] = (struct option){ "help", no_argument, NULL, 'h' };
+	if (line->any_order)
+		unsetenv("POSIXLY_CORRECT"); /* with it, getopt ends at the first argument that is no option */
+	opterr = 0;
+	while ((value = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+		const char *reason = NULL, *given = argv[optind - 1];
+		const struct flat_option *option = NULL;
+
+		if (value == 'h') {
+			print_help(line, options, count);
+			return PARSE_HELP;
+		}
+		if (value == '?')
+			return refuse_unknown(line, options, count, given);
+		if (value == ':') {
+			fprintf(stderr, "xputrace %s: an argument is required after '", line->name);
+			print_name(stderr, given, 0);
+			fprintf(stderr, "' (see xputrace %s --help)\n", line->name);
+			return EXIT_USAGE;
+		}
+		for (size_t i = 0; i < count; i++)
+			if (longs[i].val == value)
+				option = &options[i];
+		errno = 0;
+		if (option && !set_field(option->entry, (char *)context + option->offset, optarg, &reason))
+			return errno == ENOMEM ? exit_failed(-errno) :
+						 refuse_value(line, option->entry, optarg, reason);
+	}
+	*first = optind;
+	return 0;
 }
 
 const char *output_name(enum xpt_output format)
@@ -234,128 +401,22 @@ const char *output_name(enum xpt_output format)
 	return names[format];
 }
 
-bool parse_trace_format(const char *text, enum xpt_output *format, const char **reason)
-{
-	static const enum xpt_output formats[] = { XPT_OUTPUT_CHROME, XPT_OUTPUT_ORT, XPT_OUTPUT_QNN_CSV };
-
-	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
-		if (strcmp(output_name(formats[i]), text))
-			continue;
-		*format = formats[i];
-		return true;
-	}
-	*reason = "the formats are chrome, ort and qnn-csv";
-	return false;
-}
-
-bool parse_level(const char *text, enum xpt_level *level, const char **reason)
-{
-	static const char *const names[] = {
-		[XPT_LEVEL_STANDARD] = "standard",
-		[XPT_LEVEL_BASIC] = "basic",
-		[XPT_LEVEL_DETAILED] = "detailed",
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(names[i], text))
-			continue;
-		*level = (enum xpt_level)i;
-		return true;
-	}
-	*reason = "the levels are basic, standard and detailed";
-	return false;
-}
-
-void tell_trace(const char *path, enum xpt_output format)
+void print_trace_written(const char *path, enum xpt_output format)
 {
 	static const char *const uses[] = {
 		[XPT_OUTPUT_NONE] = "open it in https://ui.perfetto.dev or chrome://tracing",
-		[XPT_OUTPUT_ORT] = "what reads ONNX Runtime's profiles reads it",
-		[XPT_OUTPUT_CSV] = "spreadsheets, pandas and sqlite3 read it",
-		[XPT_OUTPUT_QNN_CSV] = "what reads the QNN execution provider's profiles reads it",
+		[XPT_OUTPUT_ORT] = "for tools that read profiles of ONNX Runtime",
+		[XPT_OUTPUT_CSV] = "for spreadsheets, pandas and sqlite3",
+		[XPT_OUTPUT_QNN_CSV] = "for tools that read profiles of the QNN execution provider",
 	};
 
 	fprintf(stderr, "\nwrote %s: %s\n", path, uses[format] ?: uses[XPT_OUTPUT_NONE]);
 }
 
-bool parse_pid(const char *text, pid_t *pid)
-{
-	uint64_t number;
+#define FIELD(name) .offset = offsetof(struct runtime_choice, name)
 
-	if (!parse_number(text, &number) || !number || number > INT32_MAX)
-		return false;
-	*pid = (pid_t)number;
-	return true;
-}
-
-bool parse_index(const char *text, int *index)
-{
-	uint64_t number;
-
-	if (!parse_number(text, &number) || number > UINT16_MAX)
-		return false;
-	*index = (int)number;
-	return true;
-}
-
-bool string_list_add(struct string_list *list, const char *item)
-{
-	const char **more = realloc(list->items, (list->count + 1) * sizeof(*more));
-
-	if (!more)
-		return false;
-	list->items = more;
-	list->items[list->count++] = item;
-	return true;
-}
-
-bool string_list_add_counters(struct string_list *list, const char *text)
-{
-	const char *end;
-	bool inside;
-	char *name;
-
-	while (*text) {
-		for (end = text, inside = false; *end && (inside || *end != ','); end++)
-			inside ^= *end == '/';
-		if (end == text)
-			return false;
-		name = strndup(text, (size_t)(end - text));
-		if (!name || !string_list_add(list, name)) {
-			free(name);
-			return false;
-		}
-		text = *end ? end + 1 : end;
-	}
-	return list->count;
-}
-
-bool string_list_split(struct string_list *list, const char *text)
-{
-	while (*text) {
-		size_t length = strcspn(text, ",");
-		char *item;
-
-		if (length) {
-			item = strndup(text, length);
-			if (!item || !string_list_add(list, item)) {
-				free(item);
-				return false;
-			}
-		}
-		text += length + (text[length] == ',');
-	}
-	return true;
-}
-
-bool take_runtime(void *context, const char *value, const char **reason)
-{
-	(void)reason;
-	return string_list_add(&((struct runtime_choice *)context)->files, value);
-}
-
-bool take_only(void *context, const char *value, const char **reason)
-{
-	(void)reason;
-	return string_list_split(&((struct runtime_choice *)context)->only, value);
-}
+const struct option_entry runtime_options[] = {
+	{ 'r', "runtime", "FILE.json", "add the description of a runtime", OPTION_LIST, FIELD(files) },
+	{ 0, "only", "NAME[,NAME...]", "only these runtimes (see xputrace list runtimes)", OPTION_WORDS, FIELD(only) },
+	{}
+};

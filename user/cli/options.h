@@ -14,13 +14,42 @@
 #define EXIT_USAGE 2
 #define PARSE_HELP 3 /* options_parse(): --help was asked for and answered */
 
+enum option_type {
+	OPTION_FLAG,	 /* bool: becomes true */
+	OPTION_SET,	 /* int or enum: becomes .value */
+	OPTION_STRING,	 /* const char *; not empty */
+	OPTION_LIST,	 /* struct string_list, which gets one more; not empty */
+	OPTION_WORDS,	 /* struct string_list, which gets copies of the words between commas */
+	OPTION_INT,	 /* int or unsigned int, from .min to .max */
+	OPTION_NUMBER,	 /* uint64_t */
+	OPTION_DURATION, /* uint64_t, ns; a bare number is seconds */
+	OPTION_SIZE,	 /* uint64_t or size_t, bytes */
+	OPTION_CHOICE,	 /* int or enum: the value of one of .choices */
+	OPTION_CALLBACK, /* .take; with .expected, or it gives a reason */
+};
+
+struct option_choice {
+	const char *name;
+	int value;
+};
+
+/* Tables end with an empty entry. */
 struct option_entry {
 	char letter; /* 0: none */
 	const char *name;
 	const char *argument; /* how --help calls it; NULL: the option takes none */
 	const char *help;     /* one or more lines */
-	/* Takes value (NULL without argument). On a wrong one returns false and leaves the reason in *reason. */
-	bool (*take)(void *context, const char *value, const char **reason);
+	enum option_type type;
+	size_t offset; /* of the field in the context */
+	int value;
+	uint64_t min, max;		 /* max 0: no limit */
+	bool zero;			 /* a duration or size may be 0, whatever min is */
+	const char *expected;		 /* "a time up to 60s", for the message; NULL: made from type and limits */
+	struct option_choice choices[6]; /* until one without a name */
+	/* Takes the value into the field. On a wrong one returns false; *reason: a whole message instead of .expected. */
+	bool (*take)(void *field, const char *value, const char **reason);
+	/* Instead of all of the above but offset: the options of this table, with fields in the struct that lies there. */
+	const struct option_entry *group;
 };
 
 struct command_line {
@@ -28,11 +57,14 @@ struct command_line {
 	const char *summary; /* one line */
 	const char *usage;   /* lines after "usage:", each a whole command */
 	const struct option_entry *options;
-	size_t option_count;
+	bool any_order;	  /* options may also stand behind other arguments */
 	const char *more; /* paragraphs and examples that --help ends with; NULL: none */
 };
 
-/* Parses argv[1..]; *first is the index of the first argument that is no option. 0, PARSE_HELP, or the exit status (said). */
+/*
+ * Parses argv[1..] into the context; *first is the index of the first argument that is no option; with any_order, all from there on
+ * are none. 0, PARSE_HELP, or the exit status (reported).
+ */
 int options_parse(const struct command_line *line, int argc, char **argv, void *context, int *first);
 
 /* A word that may have been meant by the one given, and nearer than *nearest (~0: none), which becomes its distance. */
@@ -40,23 +72,12 @@ bool is_nearer(const char *given, const char *word, unsigned int *nearest);
 
 /* "10s", "500ms", "2m", "1h", a bare number is seconds; ns. False: not a duration, or zero. */
 bool parse_duration(const char *text, uint64_t *nanoseconds);
-/* "64K", "8M", "1G"; bytes. */
-bool parse_size(const char *text, uint64_t *bytes);
 /* Decimal or 0x hexadecimal, the whole text. */
 bool parse_number(const char *text, uint64_t *value);
 
-/* Name of a format of traces: chrome, ort, or qnn-csv. */
-bool parse_trace_format(const char *text, enum xpt_output *format, const char **reason);
 const char *output_name(enum xpt_output format); /* as --format has it: "chrome" */
-/* Says that the trace was written, and what to do with it. */
-void tell_trace(const char *path, enum xpt_output format);
-/* "basic", "standard", "detailed". */
-bool parse_level(const char *text, enum xpt_level *level, const char **reason);
-
-/* Number of a process. */
-bool parse_pid(const char *text, pid_t *pid);
-/* Number of a CPU or device, from 0 on. */
-bool parse_index(const char *text, int *index);
+/* Prints that the trace was written, and what opens it. */
+void print_trace_written(const char *path, enum xpt_output format);
 
 /* A list that grows by one. */
 struct string_list {
@@ -64,21 +85,21 @@ struct string_list {
 	size_t count;
 };
 bool string_list_add(struct string_list *list, const char *item); /* the string is not copied */
-/* Splits at commas into copies. */
-bool string_list_split(struct string_list *list, const char *text);
-/* Adds copies of names of counters with commas between; one within slashes is of a name. False: one is empty. */
-bool string_list_add_counters(struct string_list *list, const char *text);
+/* Callback, of a struct string_list: adds copies of names of counters with commas between; one within slashes is of a name. */
+bool take_counters(void *list, const char *text, const char **reason);
 
-/* Which runtimes: for commands whose context begins with this. */
+#define TABLE_CHOICES             \
+	{                         \
+		{ "table", 0 },   \
+		{                 \
+			"json", 1 \
+		}                 \
+	}
+
+/* Which runtimes. */
 struct runtime_choice {
 	struct string_list files, only;
 };
-bool take_runtime(void *context, const char *value, const char **reason);
-bool take_only(void *context, const char *value, const char **reason);
-#define RUNTIME_OPTIONS                                                                                    \
-	{ 'r', "runtime", "FILE.json", "add the description of a runtime", take_runtime },                 \
-	{                                                                                                  \
-		0, "only", "NAME[,NAME...]", "only these runtimes (see xputrace list runtimes)", take_only \
-	}
+extern const struct option_entry runtime_options[]; /* of a struct runtime_choice */
 
 #endif

@@ -8,20 +8,19 @@
 #include <xputrace/profile.h>
 
 #include "cli/commands.h"
-#include "cli/seen.h"
-#include "cli/totals.h"
-#include "cli/watch.h"
+#include "cli/session.h"
+#include "cli/summary.h"
 
 #define SAMPLES_DEFAULT 100
-#define PATIENCE 2000000000ull /* ns without the program, until it is said that it is waited for */
+#define PATIENCE 2000000000ull /* ns without the program, until a message says what it waits for */
 
 struct profile_context {
-	struct session_options session; /* first: see session_options.h */
+	struct session_options session; /* first: see session.h */
 	struct xpt_profile_options options;
 	const char *program; /* as it was given */
 	struct watch watch;
 	struct seen_programs seen;
-	bool found, told;
+	bool found, reported_waiting;
 
 	/* Of the callback; read when it cannot come any more. */
 	struct xpt_report_files *files;
@@ -29,7 +28,7 @@ struct profile_context {
 	enum xpt_profile_end end;
 	uint64_t skipped;
 	bool reported;
-	int error; /* of writing; the library has said it */
+	int error; /* of writing; the library has reported it */
 };
 
 static bool take_program(void *context, const char *value, const char **reason)
@@ -37,32 +36,18 @@ static bool take_program(void *context, const char *value, const char **reason)
 	struct profile_context *profile = context;
 
 	if (profile->program) {
-		*reason = "one program a profile: start another one, or use xputrace stream";
+		*reason = "only one program a profile: start another profile, or use xputrace stream";
 		return false;
 	}
 	profile->program = value;
 	return choice_parse(value, &profile->options.program, reason);
 }
 
-static bool take_samples(void *context, const char *value, const char **reason)
-{
-	uint64_t *samples = &((struct profile_context *)context)->options.samples;
-
-	*reason = "a number from 1 to 1000000000 is wanted";
-	return parse_number(value, samples) && *samples && *samples <= XPT_SAMPLES_MAX;
-}
-
-static bool take_skip(void *context, const char *value, const char **reason)
-{
-	*reason = "a number of inferences is wanted";
-	return parse_number(value, &((struct profile_context *)context)->options.skip);
-}
-
 static bool take_delay(void *context, const char *value, const char **reason)
 {
-	uint64_t *delay = &((struct profile_context *)context)->options.delay, milliseconds;
+	uint64_t *delay = context, milliseconds;
 
-	*reason = "a number of milliseconds, or a time like 2s, is wanted";
+	(void)reason;
 	if (!parse_number(value, &milliseconds))
 		return parse_duration(value, delay);
 	if (milliseconds > UINT64_MAX / 1000000)
@@ -71,20 +56,27 @@ static bool take_delay(void *context, const char *value, const char **reason)
 	return true;
 }
 
+#define FIELD(name) .offset = offsetof(struct profile_context, name)
+
 static const struct option_entry entries[] = {
-	TARGET_OPTIONS,
+	{ .group = target_options },
 	{ 'P', "program", "NAME|HANDLE",
-	  "the program: its name, or its handle as 0x7f3a10002b40;\nname=0x12 is the name 0x12", take_program },
-	{ 0, "samples", "N", "so many inferences (default 100)", take_samples },
-	REPORT_OPTIONS,
-	{ 0, "skip", "N", "leave out the first N inferences", take_skip },
-	{ 0, "delay", "MS", "leave out what begins in the first MS milliseconds;\nalso 2s, 1m", take_delay },
+	  "the program: its name, or its handle as 0x7f3a10002b40;\nname=0x12 is the name 0x12", OPTION_CALLBACK,
+	  .take = take_program },
+	{ 0, "samples", "N", "so many inferences (default 100)", OPTION_NUMBER, FIELD(options.samples), .min = 1,
+	  .max = XPT_SAMPLES_MAX },
+	{ .group = report_options },
+	{ 0, "skip", "N", "leave out the first N inferences", OPTION_NUMBER, FIELD(options.skip) },
+	{ 0, "delay", "MS", "leave out what begins in the first MS milliseconds;\nalso 2s, 1m", OPTION_CALLBACK,
+	  FIELD(options.delay), .take = take_delay, .expected = "a number of milliseconds, or a time such as 2s" },
 	{ 'o', "output", "FILE",
 	  "where to write (default: standard output for latency,\nxputrace-profile.json for trace); -: standard output",
-	  take_output },
-	{ 'd', "duration", "TIME", "stop after TIME with what there is: 10s, 500ms, 2m", take_duration },
-	SUMMARY_JSON_OPTION,
-	SESSION_OPTIONS,
+	  OPTION_STRING, FIELD(session.output) },
+	{ 'd', "duration", "TIME", "stop after TIME with what there is: 10s, 500ms, 2m", OPTION_DURATION,
+	  FIELD(session.duration) },
+	{ .group = summary_json_option, FIELD(session.summary_json) },
+	{ .group = session_options },
+	{}
 };
 
 static const struct command_line line = {
@@ -94,14 +86,13 @@ static const struct command_line line = {
 		 "  xputrace profile --program NAME|HANDLE -a [OPTION...]\n"
 		 "  xputrace profile --program NAME|HANDLE [OPTION...] -- COMMAND [ARGUMENT...]",
 	.options = entries,
-	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "It ends when the samples are there. Ctrl-C, SIGTERM, the end of --duration, of the program or of\n"
-		"the targets end it earlier, with what there is. A program that is not there yet is waited for.\n\n"
+		"the targets end it earlier, with what there is. A program that has not run yet is waited for.\n\n"
 		"examples:\n"
 		"  sudo xputrace profile -p 4711 --program resnet50 --samples 1000 -o latency.csv\n"
 		"  sudo xputrace profile -a --program 0x7f3a10002b40 --type trace\n"
 		"  sudo xputrace profile --program bert --skip 10 --summary -- ./infer bert\n\n"
-		"exit status: 0 report written, 1 nothing was there or failed, 2 wrong usage",
+		"exit status: 0 report written, 1 no samples or failed, 2 wrong usage",
 };
 
 static void on_report(void *context, const struct xpt_profile_report *report)
@@ -121,7 +112,7 @@ static void on_report(void *context, const struct xpt_profile_report *report)
 }
 
 /* Somebody who has mistyped the name should not wait for ever. */
-static bool turn(void *context, uint64_t elapsed, char *tail, size_t size)
+static bool on_update(void *context, uint64_t elapsed, char *tail, size_t size)
 {
 	struct profile_context *profile = context;
 	char text[160];
@@ -129,17 +120,17 @@ static bool turn(void *context, uint64_t elapsed, char *tail, size_t size)
 	if (!profile->found)
 		profile->found = seen_update(&profile->seen, profile->watch.session, &profile->options.program, 1);
 	snprintf(tail, size, "%s", profile->found ? "sampling" : "waiting for the program");
-	if (profile->found || profile->told || elapsed < PATIENCE || profile->session.quiet)
+	if (profile->found || profile->reported_waiting || elapsed < PATIENCE || profile->session.quiet)
 		return false;
-	profile->told = true;
+	profile->reported_waiting = true;
 	snprintf(text, sizeof(text), "waiting for program %.60s; %s", profile->program,
-		 profile->seen.count ? "programs that are there:" : "no program has been seen yet");
+		 profile->seen.count ? "programs seen so far:" : "no program has been seen yet");
 	print_message(NULL, XPT_LOG_INFO, text);
 	seen_print(&profile->seen);
 	return false;
 }
 
-static void tell_nothing(const struct profile_context *profile)
+static void report_no_samples(const struct profile_context *profile)
 {
 	char text[200];
 
@@ -161,12 +152,12 @@ static void tell_nothing(const struct profile_context *profile)
 	print_message(NULL, XPT_LOG_ERROR, text);
 }
 
-static void tell_result(const struct profile_context *profile)
+static void print_result(const struct profile_context *profile)
 {
 	const char *path = xpt_report_files_path(profile->files);
 	const struct program_total *sum = &profile->totals.sum;
 
-	tell_command(profile->session.command, xpt_session_command_status(profile->watch.session));
+	print_command_status(profile->session.command, xpt_session_command_status(profile->watch.session));
 	totals_print(&profile->totals, stderr, terminal_columns(STDERR_FILENO));
 	fprintf(stderr,
 		"%" PRIu64 " of %" PRIu64 " samples, %" PRIu64 " inferences, %" PRIu64 " lost, %" PRIu64 " failed",
@@ -212,7 +203,7 @@ static int run(struct profile_context *profile)
 	char path[PATH_MAX];
 	int result, error;
 
-	profile->watch = (struct watch){ .options = &profile->session, .turn = turn, .context = profile };
+	profile->watch = (struct watch){ .options = &profile->session, .on_update = on_update, .context = profile };
 	result = watch_create(&profile->watch);
 	if (result)
 		return result;
@@ -222,10 +213,10 @@ static int run(struct profile_context *profile)
 	result = sample(profile);
 	profile->found |= profile->totals.count > 0;
 	if (!result && !profile->reported) {
-		tell_nothing(profile);
+		report_no_samples(profile);
 		result = EXIT_FAILED;
 	} else if (!result && !profile->error && !profile->session.quiet) {
-		tell_result(profile);
+		print_result(profile);
 	}
 	snprintf(path, sizeof(path), "%s", xpt_report_files_path(profile->files));
 	error = xpt_report_files_close(profile->files);
@@ -247,7 +238,7 @@ int command_profile(int argc, char **argv)
 	if (result)
 		return result == PARSE_HELP ? 0 : result;
 	if (!profile.program)
-		return session_options_refuse(&line, "--program NAME or --program HANDLE is wanted");
+		return session_options_refuse(&line, "requires --program NAME or --program HANDLE");
 	if (!profile.session.output)
 		profile.session.output = profile.session.type == XPT_PROFILE_TRACE ? "xputrace-profile.json" : "-";
 	return run(&profile);

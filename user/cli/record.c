@@ -9,120 +9,68 @@
 
 #include <xputrace/recording.h>
 
-#include "cli/choosing.h"
+#include "cli/session.h"
 #include "cli/commands.h"
-#include "cli/running.h"
-#include "cli/seen.h"
-#include "cli/session_options.h"
 
 /* As env(1) and timeout(1) do. */
 #define EXIT_CANNOT_RECORD 125
 #define EXIT_CANNOT_RUN 126
 
 struct record_context {
-	struct session_options session; /* first: see session_options.h */
-	enum xpt_output format;
-	bool format_given;
+	struct session_options session; /* first: see session.h */
+	int format;			/* enum xpt_output; -1: by the name of the file */
 	unsigned int sample_every;
 	enum xpt_level level;
 	bool code_objects;
-	bool own_status; /* of what was recorded, not of the command */
+	int own_status; /* of what was recorded, not of the command */
 	struct status_line status_line;
 };
 
-static bool take_format(void *context, const char *value, const char **reason)
-{
-	struct record_context *record = context;
-
-	record->format_given = true;
-	if (!strcmp(value, "xpt"))
-		record->format = XPT_OUTPUT_RECORDING;
-	else if (!strcmp(value, "none"))
-		record->format = XPT_OUTPUT_NONE;
-	else if (!parse_trace_format(value, &record->format, reason))
-		*reason = "the formats are chrome, ort, qnn-csv, xpt and none";
-	return !*reason;
-}
-
-static bool take_sample(void *context, const char *value, const char **reason)
-{
-	uint64_t number;
-
-	*reason = "a number from 1 to 1000000 is wanted";
-	if (!parse_number(value, &number) || !number || number > 1000000)
-		return false;
-	((struct record_context *)context)->sample_every = number;
-	return true;
-}
-
-static bool take_level(void *context, const char *value, const char **reason)
-{
-	return parse_level(value, &((struct record_context *)context)->level, reason);
-}
-
-static bool take_ops(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct record_context *)context)->level = XPT_LEVEL_DETAILED;
-	return true;
-}
-
-static bool take_code_objects(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct record_context *)context)->code_objects = true;
-	return true;
-}
-
-static bool take_exit_status(void *context, const char *value, const char **reason)
-{
-	bool own = !strcmp(value, "own");
-
-	*reason = "expected command or own";
-	((struct record_context *)context)->own_status = own;
-	return own || !strcmp(value, "command");
-}
+#define FIELD(name) .offset = offsetof(struct record_context, name)
 
 static const struct option_entry entries[] = {
-	TARGET_OPTIONS,
+	{ .group = target_options },
 	{ 'o', "output", "FILE",
 	  "trace.json: Chrome trace (default: xputrace.json), .json.gz:\ncompressed; FILE.xpt: recording for `xputrace report`;\n"
 	  "-: Chrome trace on standard output",
-	  take_output },
+	  OPTION_STRING, FIELD(session.output) },
 	{ 0, "format", "FORMAT",
 	  "whatever the file is called: chrome, xpt, none; ort, as\nONNX Runtime's own profiler writes; qnn-csv, as its QNN\n"
 	  "execution provider does (default file: xputrace.csv)",
-	  take_format },
+	  OPTION_CHOICE, FIELD(format),
+	  .choices = { { "chrome", XPT_OUTPUT_CHROME },
+		       { "ort", XPT_OUTPUT_ORT },
+		       { "qnn-csv", XPT_OUTPUT_QNN_CSV },
+		       { "xpt", XPT_OUTPUT_RECORDING },
+		       { "none", XPT_OUTPUT_NONE } } },
 	{ 'P', "program", "NAME|HANDLE",
 	  "only inferences of this program, others are counted;\na handle is written 0x7f3a10002b40, the name 0x12 as\n"
 	  "name=0x12; may be given several times",
-	  take_chosen_program },
+	  OPTION_CALLBACK, .take = take_chosen_program },
 	{ 'm', "match", "EXPRESSION",
-	  "and of programs with a name in which this regular\nexpression is found (ECMAScript syntax)",
-	  take_chosen_match },
-	{ 'd', "duration", "TIME", "stop after TIME: 10s, 500ms, 2m", take_duration },
-	{ 's', "sample", "N", "record one inference in N of each program; counts\nstay exact", take_sample },
-	{ 0, "ops", NULL, "the operators of each inference, too: --level detailed", take_ops },
-	{ 0, "level", "LEVEL",
-	  "basic: loads and inferences only; standard (default): all\ndescribed calls; detailed: and operators",
-	  take_level },
+	  "and of programs with a name in which this regular\nexpression is found (ECMAScript syntax)", OPTION_CALLBACK,
+	  .take = take_chosen_match },
+	{ .group = duration_option },
+	{ 's', "sample", "N", "record one inference in N of each program; counts\nstay exact", OPTION_INT,
+	  FIELD(sample_every), .min = 1, .max = 1000000 },
+	{ 0, "ops", NULL, "the operators of each inference, too: --level detailed", OPTION_SET, FIELD(level),
+	  .value = XPT_LEVEL_DETAILED },
+	{ .group = level_option, FIELD(level) },
 	{ 0, "codeobj", NULL,
 	  "code objects that are loaded and unloaded, with their\nkernels; the call that loads a large one waits until it has\n"
 	  "been read (see xputrace codeobj)",
-	  take_code_objects },
-	CODE_WAIT_OPTION,
+	  OPTION_FLAG, FIELD(code_objects) },
+	{ .group = code_wait_option },
 	{ 0, "counters", "NAME[,NAME...]",
 	  "read these counters meanwhile, into tracks of the trace;\n`xputrace list counters` names them",
-	  take_counters },
-	{ 0, "counters-every", "TIME", "read them at this interval (default 10ms)", take_counters_every },
-	{ 0, "counters-per-inference", NULL, "and around each inference: up to 4 perf events", take_per_inference },
-	{ 0, "exit-status", "command|own", "of a COMMAND (default), or whether it was recorded: 0, 1",
-	  take_exit_status },
-	WARN_SIZE_OPTION,
-	SUMMARY_JSON_OPTION,
-	SESSION_OPTIONS,
+	  OPTION_CALLBACK, FIELD(session.counters), .take = take_counters },
+	{ .group = counters_options },
+	{ 0, "exit-status", "command|own", "of a COMMAND (default), or whether it was recorded: 0, 1", OPTION_CHOICE,
+	  FIELD(own_status), .choices = { { "command", 0 }, { "own", 1 } } },
+	{ .group = warn_size_option },
+	{ .group = summary_json_option, FIELD(session.summary_json) },
+	{ .group = session_options },
+	{}
 };
 
 static const struct command_line line = {
@@ -132,7 +80,6 @@ static const struct command_line line = {
 		 "  xputrace record -a [OPTION...]\n"
 		 "  xputrace record [OPTION...] -- COMMAND [ARGUMENT...]",
 	.options = entries,
-	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "Ctrl-C, SIGTERM, the end of --duration or of the targets end the recording; then the\n"
 		"summary is printed. No process is stopped; a thread of a COMMAND that maps a library waits some\n"
 		"milliseconds for its probes, so that no call is missed.\n"
@@ -209,7 +156,7 @@ static int see_program(void *context, const struct xpt_program_info *program)
 	return 0;
 }
 
-static int tell_choice(void *context, const struct xpt_program_choice *choice, int match)
+static int report_unmet(void *context, const struct xpt_program_choice *choice, int match)
 {
 	char text[200], handle[32];
 	unsigned int *unmet = context;
@@ -224,12 +171,12 @@ static int tell_choice(void *context, const struct xpt_program_choice *choice, i
 }
 
 /* Somebody may have mistyped a name. False: a choice was of nothing. */
-static bool tell_choices(struct xpt_recording *recording)
+static bool report_unmet_choices(struct xpt_recording *recording)
 {
 	struct seen_programs seen = {};
 	unsigned int unmet = 0;
 
-	xpt_recording_unmet(recording, tell_choice, &unmet);
+	xpt_recording_unmet(recording, report_unmet, &unmet);
 	if (unmet) {
 		xpt_recording_programs(recording, see_program, &seen);
 		print_message(NULL, XPT_LOG_INFO, seen.count ? "programs that were seen:" : "no program was seen");
@@ -291,16 +238,16 @@ static int run(struct record_context *record)
 	end_soon(true);
 	status_clear();
 	if (end >= 0 && !session->quiet) {
-		tell_command(session->command, xpt_recording_command_status(recording));
+		print_command_status(session->command, xpt_recording_command_status(recording));
 		fflush(stdout);
 		xpt_recording_summary(recording, summary, terminal_columns(summary));
 		if (!error && !to_stdout && record->format == XPT_OUTPUT_RECORDING)
 			fprintf(stderr, "\nwrote %s: `xputrace report %s -o trace.json` makes a trace of it\n",
 				session->output, session->output);
 		else if (!error && !to_stdout && record->format != XPT_OUTPUT_NONE)
-			tell_trace(session->output, record->format);
+			print_trace_written(session->output, record->format);
 	}
-	met = end < 0 || tell_choices(recording);
+	met = end < 0 || report_unmet_choices(recording);
 	if ((session->process_names.count || session->choice_count || session->match) && !xpt_recording_runs(recording))
 		met = false;
 	status = xpt_recording_command_status(recording);
@@ -317,7 +264,7 @@ static int run(struct record_context *record)
 int command_record(int argc, char **argv)
 {
 	static const char json[] = "xputrace.json";
-	static struct record_context record = { .session = { .output = json } };
+	static struct record_context record = { .session = { .output = json }, .format = -1 };
 	int result = session_options_parse(&line, argc, argv, &record);
 
 	if (result)
@@ -326,7 +273,7 @@ int command_record(int argc, char **argv)
 		return EXIT_USAGE;
 	if (choices_refused(&line, &record.session))
 		return EXIT_USAGE;
-	if (!record.format_given)
+	if (record.format < 0)
 		record.format = ends_with(record.session.output, ".xpt") ||
 						ends_with(record.session.output, ".xpt.gz") ?
 					XPT_OUTPUT_RECORDING :

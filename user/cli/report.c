@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,87 +7,48 @@
 
 #include <xputrace/report.h>
 
-#include "cli/choosing.h"
+#include "cli/session.h"
 #include "cli/commands.h"
-#include "cli/confined.h"
-#include "cli/session_options.h"
 
 struct report_context {
-	struct session_options session; /* first: see session_options.h */
+	struct session_options session; /* first: see session.h */
 	struct xpt_report_options options;
 };
 
-static bool take_format(void *context, const char *value, const char **reason)
-{
-	enum xpt_output *format = &((struct report_context *)context)->options.format;
+#define FIELD(name) .offset = offsetof(struct report_context, name)
 
-	if (!strcmp(value, "csv"))
-		*format = XPT_OUTPUT_CSV;
-	else if (!parse_trace_format(value, format, reason))
-		*reason = "the formats are chrome, csv, ort and qnn-csv";
-	return !*reason;
-}
-
-static bool take_level(void *context, const char *value, const char **reason)
-{
-	enum xpt_level *level = &((struct report_context *)context)->options.level;
-
-	if (parse_level(value, level, reason) && *level != XPT_LEVEL_STANDARD)
-		return true;
-	*reason = "the levels are basic and detailed";
-	return false;
-}
-
-/* 0 is the begin of the recording. */
-static bool take_moment(const char *value, uint64_t *moment, const char **reason)
-{
-	*reason = "a time since the recording began, such as 1.5s or 200ms, is expected";
-	*moment = 0;
-	return !strcmp(value, "0") || !strcmp(value, "0s") || parse_duration(value, moment);
-}
-
-static bool take_from(void *context, const char *value, const char **reason)
-{
-	return take_moment(value, &((struct report_context *)context)->options.from, reason);
-}
-
-static bool take_to(void *context, const char *value, const char **reason)
-{
-	uint64_t *to = &((struct report_context *)context)->options.to;
-
-	return take_moment(value, to, reason) && *to;
-}
-
-static bool take_slowest(void *context, const char *value, const char **reason)
-{
-	uint64_t *slowest = &((struct report_context *)context)->options.slowest;
-
-	*reason = "expected a number from 1 to 1000000";
-	return parse_number(value, slowest) && *slowest && *slowest <= 1000000;
-}
+#define MOMENT "a time since the recording began, such as 1.5s or 200ms"
 
 static const struct option_entry entries[] = {
-	{ 'o', "output", "FILE", "write a Chrome trace; -: on standard output", take_output },
+	{ 'o', "output", "FILE", "write a Chrome trace; -: on standard output", OPTION_STRING, FIELD(session.output) },
 	{ 0, "format", "FORMAT",
 	  "of the file: chrome (default); csv, one row an inference;\nort, as ONNX Runtime's own profiler writes; qnn-csv, as its "
 	  "QNN\nexecution provider does",
-	  take_format },
+	  OPTION_CHOICE, FIELD(options.format),
+	  .choices = { { "chrome", XPT_OUTPUT_CHROME },
+		       { "csv", XPT_OUTPUT_CSV },
+		       { "ort", XPT_OUTPUT_ORT },
+		       { "qnn-csv", XPT_OUTPUT_QNN_CSV } } },
 	{ 0, "level", "LEVEL", "of qnn-csv: basic, without operators and timestamps; or\ndetailed (default)",
-	  take_level },
+	  OPTION_CHOICE, FIELD(options.level),
+	  .choices = { { "basic", XPT_LEVEL_BASIC }, { "detailed", XPT_LEVEL_DETAILED } } },
 	{ 'P', "program", "NAME|HANDLE",
 	  "only inferences of this program, with what lies in them; a\nhandle is written 0x7f3a10002b40, the name 0x12 as\n"
 	  "name=0x12; may be given several times",
-	  take_chosen_program },
+	  OPTION_CALLBACK, .take = take_chosen_program },
 	{ 'm', "match", "EXPRESSION",
-	  "and of programs with a name in which this regular\nexpression is found (ECMAScript syntax)",
-	  take_chosen_match },
-	{ 'p', "pid", "PID[,PID...]", "only these processes", take_pids },
-	{ 0, "from", "TIME", "only what began from this time on, since the recording\nbegan: 1.5s, 200ms", take_from },
-	{ 0, "to", "TIME", "only what began before this time", take_to },
-	{ 0, "slowest", "N", "of these inferences the N that took longest", take_slowest },
-	WARN_SIZE_OPTION,
-	SUMMARY_JSON_OPTION,
-	{ 'q', "quiet", NULL, "no summary", take_quiet },
+	  "and of programs with a name in which this regular\nexpression is found (ECMAScript syntax)", OPTION_CALLBACK,
+	  .take = take_chosen_match },
+	{ 'p', "pid", "PID[,PID...]", "only these processes", OPTION_CALLBACK, .take = take_pids },
+	{ 0, "from", "TIME", "only what began from this time on, since the recording\nbegan: 1.5s, 200ms",
+	  OPTION_DURATION, FIELD(options.from), .zero = true, .expected = MOMENT },
+	{ 0, "to", "TIME", "only what began before this time", OPTION_DURATION, FIELD(options.to), .expected = MOMENT },
+	{ 0, "slowest", "N", "of these inferences the N that took longest", OPTION_NUMBER, FIELD(options.slowest),
+	  .min = 1, .max = 1000000 },
+	{ .group = warn_size_option },
+	{ .group = summary_json_option, FIELD(session.summary_json) },
+	{ 'q', "quiet", NULL, "no summary", OPTION_FLAG, FIELD(session.quiet) },
+	{}
 };
 
 static const struct command_line line = {
@@ -96,7 +56,7 @@ static const struct command_line line = {
 	.summary = "Make a trace or table, and the summary, from a recording. Needs no root and no special kernel.",
 	.usage = "  xputrace report RECORDING.xpt [-o FILE] [OPTION...]",
 	.options = entries,
-	.option_count = sizeof(entries) / sizeof(entries[0]),
+	.any_order = true,
 	.more = "RECORDING is what `xputrace record -o FILE.xpt` wrote; - reads standard input. One that was cut\n"
 		"short is reported up to its last complete part.\n"
 		"All of --program, --match, --pid, --from, --to and --slowest that are given have to be true of an\n"
@@ -122,11 +82,11 @@ static void on_progress(void *context, uint64_t done, uint64_t total)
 static const char *contradiction(const struct xpt_report_options *options)
 {
 	if (options->level && options->format != XPT_OUTPUT_QNN_CSV)
-		return "--level is for --format qnn-csv";
+		return "--level requires --format qnn-csv";
 	if (options->to && options->to <= options->from)
-		return "--to has to be later than --from";
+		return "--to must be later than --from";
 	if (options->format == XPT_OUTPUT_CSV && !options->output)
-		return "--format csv needs a file: -o FILE, or -o - for standard output";
+		return "--format csv requires a file: -o FILE, or -o - for standard output";
 	return NULL;
 }
 
@@ -157,7 +117,7 @@ static int run(struct report_context *report)
 	else if (result)
 		exit_failed(result);
 	else if (options->output && !to_stdout)
-		tell_trace(options->output, options->format);
+		print_trace_written(options->output, options->format);
 	result = result ? EXIT_FAILED : 0;
 	if (!json) {
 		text_free(&summary.text);
@@ -179,16 +139,9 @@ int command_report(int argc, char **argv)
 
 	if (result)
 		return result == PARSE_HELP ? 0 : result;
-	/* Options may stand behind the file, as people write them. */
-	if (first < argc) {
-		report.options.input = argv[first];
-		argv[first] = argv[0];
-		result = options_parse(&line, argc - first, argv + first, &report, &result);
-		if (result)
-			return result == PARSE_HELP ? 0 : result;
-	}
-	if (!report.options.input || first + optind < argc)
-		return session_options_refuse(&line, "one recording is expected");
+	if (first + 1 != argc)
+		return session_options_refuse(&line, "expected one recording");
+	report.options.input = argv[first];
 	report.options.output = session->output;
 	report.options.programs = session->choices;
 	report.options.program_count = session->choice_count;

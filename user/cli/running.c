@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cli/running.h"
+#include "cli/commands.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,13 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/commands.h"
 #include "cli/options.h"
 
 /* ns after the first signal, when standard output blocks; the files that are written to it are given up before (WRITER_GRACE) */
@@ -122,7 +119,7 @@ void status_line_draw(struct status_line *line, const struct running_figures *fi
 	}
 }
 
-void tell_command(char *const *command, int status)
+void print_command_status(char *const *command, int status)
 {
 	char text[256];
 

@@ -5,19 +5,16 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <xputrace/stream.h>
 
-#include "cli/choosing.h"
+#include "cli/session.h"
 #include "cli/commands.h"
-#include "cli/seen.h"
-#include "cli/totals.h"
-#include "cli/watch.h"
+#include "cli/summary.h"
 
 struct stream_context {
-	struct session_options session; /* first: see session_options.h */
+	struct session_options session; /* first: see session.h */
 	struct xpt_stream_options options;
 	struct xpt_report_files_options files_options;
 	struct watch watch;
@@ -28,75 +25,36 @@ struct stream_context {
 	struct xpt_report_files *files;
 	struct totals totals;
 	uint64_t reports, late;
-	int error; /* of writing, the first one; the library has said it */
+	int error; /* of writing, the first one; the library has reported it */
 };
 
-static bool take_report_every(void *context, const char *value, const char **reason)
-{
-	uint64_t *every = &((struct stream_context *)context)->options.report_every;
-
-	*reason = "a time from 10ms to 24h is wanted";
-	return parse_duration(value, every) && *every >= XPT_REPORT_EVERY_MIN && *every <= XPT_REPORT_EVERY_MAX;
-}
-
-static bool take_sample_every(void *context, const char *value, const char **reason)
-{
-	uint64_t number;
-
-	*reason = "a number from 1 to 1000000 is wanted";
-	if (!parse_number(value, &number) || !number || number > XPT_SAMPLE_EVERY_MAX)
-		return false;
-	((struct stream_context *)context)->options.sample_every = number;
-	return true;
-}
-
-static bool take_append(void *context, const char *value, const char **reason)
-{
-	(void)value;
-	(void)reason;
-	((struct stream_context *)context)->files_options.append = 1;
-	return true;
-}
-
-static bool take_rotate(void *context, const char *value, const char **reason)
-{
-	*reason = "a size like 64K, 100M or 1G is wanted";
-	return parse_size(value, &((struct stream_context *)context)->files_options.rotate_bytes);
-}
-
-static bool take_keep(void *context, const char *value, const char **reason)
-{
-	struct stream_context *stream = context;
-	uint64_t number;
-
-	*reason = "a number of files from 1 to 1000000 is wanted";
-	if (!parse_number(value, &number) || !number || number > 1000000)
-		return false;
-	stream->files_options.keep = number;
-	return true;
-}
+#define FIELD(name) .offset = offsetof(struct stream_context, name)
 
 static const struct option_entry entries[] = {
-	TARGET_OPTIONS,
+	{ .group = target_options },
 	{ 'm', "match", "EXPRESSION",
-	  "programs with a name in which this regular expression\nis found (ECMAScript syntax)", take_chosen_match },
+	  "programs with a name in which this regular expression\nis found (ECMAScript syntax)", OPTION_CALLBACK,
+	  .take = take_chosen_match },
 	{ 'P', "program", "NAME|HANDLE",
-	  "this program, too; a handle is written 0x7f3a10002b40,\nthe name 0x12 as name=0x12", take_chosen_program },
+	  "this program, too; a handle is written 0x7f3a10002b40,\nthe name 0x12 as name=0x12", OPTION_CALLBACK,
+	  .take = take_chosen_program },
 	{ 0, "report-every", "TIME", "reports at multiples of TIME on the clock, 10ms to 24h\n(default 500ms)",
-	  take_report_every },
+	  OPTION_DURATION, FIELD(options.report_every), .min = XPT_REPORT_EVERY_MIN, .max = XPT_REPORT_EVERY_MAX },
 	{ 's', "sample-every", "N",
 	  "record one inference in N of each program: 1 (default),\n2, 4, 8, 16 or any other; counts stay exact",
-	  take_sample_every },
-	REPORT_OPTIONS,
+	  OPTION_INT, FIELD(options.sample_every), .min = 1, .max = XPT_SAMPLE_EVERY_MAX },
+	{ .group = report_options },
 	{ 'o', "output", "FILE", "a file a report: FILE-000001.csv for FILE.csv; -: all on\nstandard output (default)",
-	  take_output },
-	{ 0, "append", NULL, "all reports into FILE", take_append },
+	  OPTION_STRING, FIELD(session.output) },
+	{ 0, "append", NULL, "all reports into FILE", OPTION_SET, FIELD(files_options.append), .value = 1 },
 	{ 0, "rotate", "SIZE", "with --append: begin FILE anew before it has SIZE; the\nold one becomes FILE.1",
-	  take_rotate },
-	{ 0, "keep", "N", "keep the last N old files only", take_keep },
-	{ 'd', "duration", "TIME", "stop after TIME: 10s, 500ms, 2m", take_duration },
-	SUMMARY_JSON_OPTION,
-	SESSION_OPTIONS,
+	  OPTION_SIZE, FIELD(files_options.rotate_bytes) },
+	{ 0, "keep", "N", "keep the last N old files only", OPTION_INT, FIELD(files_options.keep), .min = 1,
+	  .max = 1000000 },
+	{ .group = duration_option },
+	{ .group = summary_json_option, FIELD(session.summary_json) },
+	{ .group = session_options },
+	{}
 };
 
 static const struct command_line line = {
@@ -106,7 +64,6 @@ static const struct command_line line = {
 		 "  xputrace stream -a [OPTION...]\n"
 		 "  xputrace stream [OPTION...] -- COMMAND [ARGUMENT...]",
 	.options = entries,
-	.option_count = sizeof(entries) / sizeof(entries[0]),
 	.more = "Without --match and --program every program is reported. Ctrl-C, SIGTERM, the end of --duration or\n"
 		"of the targets end it, with a last report of what ran since the one before.\n\n"
 		"examples:\n"
@@ -137,7 +94,7 @@ static void on_report(void *context, const struct xpt_profile_report *report)
 		xpt_session_interrupt(stream->watch.session);
 }
 
-static bool turn(void *context, uint64_t elapsed, char *tail, size_t size)
+static bool on_update(void *context, uint64_t elapsed, char *tail, size_t size)
 {
 	struct stream_context *stream = context;
 	bool idle;
@@ -153,12 +110,12 @@ static bool turn(void *context, uint64_t elapsed, char *tail, size_t size)
 	return false;
 }
 
-static void tell_result(struct stream_context *stream)
+static void print_result(struct stream_context *stream)
 {
 	const struct program_total *sum = &stream->totals.sum;
 	const char *path = xpt_report_files_path(stream->files);
 
-	tell_command(stream->session.command, xpt_session_command_status(stream->watch.session));
+	print_command_status(stream->session.command, xpt_session_command_status(stream->watch.session));
 	totals_print(&stream->totals, stderr, terminal_columns(STDERR_FILENO));
 	fprintf(stderr,
 		"%" PRIu64 " reports in %.1f s: %" PRIu64 " inferences, %" PRIu64 " samples, %" PRIu64 " lost, %" PRIu64
@@ -172,7 +129,7 @@ static void tell_result(struct stream_context *stream)
 			stream->files_options.append ? ": " : "; the last file is ", path);
 	if (!stream->totals.count) {
 		print_message(NULL, XPT_LOG_WARN,
-			      stream->seen.count ? "no program that was asked for has run; programs that were there:" :
+			      stream->seen.count ? "no chosen program has run; programs that were seen:" :
 						   "no program has run");
 		seen_print(&stream->seen);
 	}
@@ -218,7 +175,7 @@ static int run(struct stream_context *stream)
 	char path[PATH_MAX];
 	int result, error;
 
-	stream->watch = (struct watch){ .options = &stream->session, .turn = turn, .context = stream };
+	stream->watch = (struct watch){ .options = &stream->session, .on_update = on_update, .context = stream };
 	result = watch_create(&stream->watch);
 	if (result)
 		return result;
@@ -227,7 +184,7 @@ static int run(struct stream_context *stream)
 		goto out;
 	result = report_until_end(stream);
 	if (!result && !stream->session.quiet)
-		tell_result(stream);
+		print_result(stream);
 	snprintf(path, sizeof(path), "%s", xpt_report_files_path(stream->files));
 	error = xpt_report_files_close(stream->files);
 	if (!result && (stream->error || error))
@@ -246,13 +203,13 @@ static const char *contradiction(const struct stream_context *stream)
 	const struct xpt_report_files_options *files = &stream->files_options;
 
 	if (files->rotate_bytes && !files->append)
-		return "--rotate is for --append";
+		return "--rotate requires --append";
 	if (files->rotate_bytes && session_writes_to_stdout(&stream->session))
-		return "--rotate is for a file: -o FILE";
+		return "--rotate requires a file: -o FILE";
 	if (files->keep && session_writes_to_stdout(&stream->session))
-		return "--keep is for files: -o FILE";
+		return "--keep requires files: -o FILE";
 	if (files->keep && files->append && !files->rotate_bytes)
-		return "--keep has no old files to keep without --rotate";
+		return "--keep with --append requires --rotate";
 	return NULL;
 }
 

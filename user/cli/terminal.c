@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/running.h"
 
 static bool status_shown, error_shown;
 static int output_error;

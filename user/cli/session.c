@@ -1,0 +1,586 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cli/session.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <xputrace/stream.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+
+static bool take_region(void *context, const char *value, const char **reason)
+{
+	const char *colon = strchr(value, ':');
+
+	if (!colon || colon == value || !colon[1] || colon[1] == ':') {
+		*reason = "expected FILE:FUNCTION, such as 'libdecode.so*:decode_*'";
+		return false;
+	}
+	return string_list_add(context, value);
+}
+
+bool take_pids(void *context, const char *value, const char **reason)
+{
+	struct session_options *options = context;
+	char *end;
+
+	do {
+		long pid = strtol(value, &end, 10);
+
+		if (end == value || pid <= 0 || pid > 0x7fffffff || (*end && *end != ',')) {
+			*reason = "expected process IDs, separated by commas";
+			return false;
+		}
+		if (options->pid_count == PIDS_MAX) {
+			*reason = "too many processes; use --all-processes";
+			return false;
+		}
+		options->pids[options->pid_count++] = pid;
+		value = end + 1;
+	} while (*end);
+	return true;
+}
+
+static bool take_process(void *context, const char *value, const char **reason)
+{
+	*reason = "expected the name of a process, as ps -e prints it";
+	return *value && !strchr(value, '/') && string_list_add(context, value);
+}
+
+#define FINGERPRINT_DIGITS 8
+
+/* The name is not copied. */
+static bool add_name(struct session_options *options, const char *value, const char **reason)
+{
+	const char *equals = strchr(value, '=');
+	struct xpt_handle_name *name = &options->names[options->name_count];
+	char handle[32], *end;
+
+	if (!equals || !equals[1] || (size_t)(equals - value) >= sizeof(handle)) {
+		*reason = "expected HANDLE=NAME, FINGERPRINT=NAME or @FILE, for example 0x7f3a10002b40=resnet50";
+		return false;
+	}
+	if (options->name_count == NAMES_MAX) {
+		*reason = "too many names";
+		return false;
+	}
+	memcpy(handle, value, equals - value);
+	handle[equals - value] = '\0';
+	*name = (struct xpt_handle_name){ .name = equals + 1 };
+	if (strlen(handle) == FINGERPRINT_DIGITS && strspn(handle, "0123456789abcdefABCDEF") == FINGERPRINT_DIGITS)
+		name->fingerprint = strtoul(handle, &end, 16);
+	*reason = "expected a handle such as 0x7f3a10002b40, or a fingerprint such as 3f9a21c4, as traces have them";
+	if (!name->fingerprint && !parse_number(handle, &name->handle))
+		return false;
+	options->name_count++;
+	return true;
+}
+
+/* A line a name; empty ones, and those that begin with #, say nothing. */
+static bool add_names(struct session_options *options, const char *path, const char **reason)
+{
+	static char text[400];
+	char *line = NULL;
+	size_t room = 0;
+	FILE *file = fopen(path, "r");
+	unsigned int number = 0;
+	ssize_t length;
+	bool added = true;
+
+	*reason = text;
+	if (!file) {
+		snprintf(text, sizeof(text), "cannot read %.200s: %s", path, strerror(errno));
+		return false;
+	}
+	while (added && (length = getline(&line, &room, file)) >= 0) {
+		const char *first = line + strspn(line, " \t\r\n"), *why;
+		char *name;
+
+		number++;
+		while (length > first - line && strchr(" \t\r\n", line[length - 1]))
+			line[--length] = '\0';
+		if (!*first || *first == '#')
+			continue;
+		why = "out of memory";
+		name = strdup(first);
+		free(options->name_lines[options->name_count]);
+		options->name_lines[options->name_count] = name;
+		added = name && add_name(options, name, &why);
+		if (!added)
+			snprintf(text, sizeof(text), "%.200s:%u: %.150s", path, number, why);
+	}
+	if (added && ferror(file)) {
+		snprintf(text, sizeof(text), "cannot read %.200s: %s", path, strerror(errno));
+		added = false;
+	}
+	free(line);
+	fclose(file);
+	return added;
+}
+
+static bool take_name(void *context, const char *value, const char **reason)
+{
+	return *value == '@' ? add_names(context, value + 1, reason) : add_name(context, value, reason);
+}
+
+#define FIELD(name) .offset = offsetof(struct session_options, name)
+
+const struct option_entry target_options[] = {
+	{ 'p', "pid", "PID[,PID...]", "trace these running processes and their children", OPTION_CALLBACK,
+	  .take = take_pids },
+	{ 0, "process", "NAME",
+	  "trace processes with this name, also those that start later;\nmay be given several times", OPTION_CALLBACK,
+	  FIELD(process_names), .take = take_process },
+	{ 'a', "all-processes", NULL, "trace every process that uses a described runtime,\nalso those that start later",
+	  OPTION_FLAG, FIELD(all_processes) },
+	{}
+};
+
+const struct option_entry wait_options[] = {
+	{ 0, "no-wait", NULL, "never let a thread wait until it has its probes, or its\ncode object has been read",
+	  OPTION_FLAG, FIELD(no_wait) },
+	{ 0, "wait-limit", "TIME", "longest time that a thread waits for its probes (default: 1s)", OPTION_DURATION,
+	  FIELD(wait_limit) },
+	{}
+};
+
+const struct option_entry code_wait_option[] = {
+	{ 0, "code-wait-limit", "TIME",
+	  "longest time that a call waits until its code object has\nbeen read (default: 500ms)", OPTION_DURATION,
+	  FIELD(code_wait_limit) },
+	{}
+};
+
+const struct option_entry duration_option[] = {
+	{ 'd', "duration", "TIME", "stop after TIME: 10s, 500ms, 2m", OPTION_DURATION, FIELD(duration) },
+	{},
+};
+
+const struct option_entry level_option[] = {
+	{ 0, "level", "LEVEL",
+	  "basic: loads and inferences only; standard (default): all\ndescribed calls; detailed: and operators",
+	  OPTION_CHOICE,
+	  .choices = { { "basic", XPT_LEVEL_BASIC },
+		       { "standard", XPT_LEVEL_STANDARD },
+		       { "detailed", XPT_LEVEL_DETAILED } } },
+	{}
+};
+
+const struct option_entry counters_options[] = {
+	{ 0, "counters-every", "TIME", "read them at this interval (default 10ms)", OPTION_DURATION,
+	  FIELD(counters_every), .min = 100000, .max = 3600000000000 },
+	{ 0, "counters-per-inference", NULL, "and around each inference: up to 4 perf events", OPTION_FLAG,
+	  FIELD(counters_per_inference) },
+	{}
+};
+
+const struct option_entry report_options[] = {
+	{ 0, "counters", "NAME[,NAME...]",
+	  "read these counters around each inference: up to 4 perf events;\n`xputrace list counters` names them",
+	  OPTION_CALLBACK, FIELD(counters), .take = take_counters },
+	{ 0, "type", "TYPE", "latency: CSV, a row an inference (default);\ntrace: Chrome trace", OPTION_CHOICE,
+	  FIELD(type), .choices = { { "latency", XPT_PROFILE_LATENCY }, { "trace", XPT_PROFILE_TRACE } } },
+	{ 0, "layout", "LAYOUT", "of the CSV: flat, one table (default); qaic, as the Cloud\nAI 100 runtime writes it",
+	  OPTION_CHOICE, FIELD(layout), .choices = { { "flat", LAYOUT_FLAT }, { "qaic", LAYOUT_QAIC } } },
+	{ 0, "summary", NULL, "latency: one row a program with mean and percentiles instead", OPTION_FLAG,
+	  FIELD(summary) },
+	{}
+};
+
+const struct option_entry warn_size_option[] = {
+	{ 0, "warn-size", "SIZE", "warn before a Chrome trace gets larger than that (default: 1 GB)", OPTION_SIZE,
+	  FIELD(warn_bytes) },
+	{},
+};
+
+const struct option_entry link_option[] = {
+	{ 0, "link", "KIND", "auto, session, multi or perf: how probes are linked", OPTION_CHOICE, FIELD(link),
+	  .choices = { { "auto", XPT_LINK_AUTO },
+		       { "session", XPT_LINK_SESSION },
+		       { "multi", XPT_LINK_MULTI },
+		       { "perf", XPT_LINK_PERF } } },
+	{},
+};
+
+const struct option_entry verbose_option[] = {
+	{ 'v', "verbose", NULL, "print more messages", OPTION_SET, FIELD(log_level), .value = XPT_LOG_DEBUG },
+	{},
+};
+
+const struct option_entry session_options[] = {
+	{ .group = runtime_options, FIELD(runtimes) },
+	{ 0, "region", "FILE:FUNCTION",
+	  "make functions of a program or library regions: patterns of\nits name and of theirs, by symbol or as ns::Class::name",
+	  OPTION_CALLBACK, FIELD(regions), .take = take_region },
+	{ 0, "drivers", "NAME[,NAME...]",
+	  "follow the jobs of these drivers; auto (default): of all\nthat are loaded; none", OPTION_STRING,
+	  FIELD(drivers), .expected = "auto, none, or names of drivers (see xputrace list drivers)" },
+	{ 0, "driver", "FILE.json", "add the description of a driver", OPTION_LIST, FIELD(driver_files) },
+	{ 'n', "name", "HANDLE=NAME",
+	  "name a program that was loaded before, also by its\nFINGERPRINT; @FILE: with such lines", OPTION_CALLBACK,
+	  .take = take_name },
+	{ 'b', "buffer", "SIZE", "memory for records on their way, all CPUs together\n(default 8M)", OPTION_SIZE,
+	  FIELD(buffer_bytes), .min = 64 << 10, .max = 1 << 30 },
+	{ .group = link_option },
+	{ .group = wait_options },
+	{ 'q', "quiet", NULL, "no status line, no summary, only warnings", OPTION_FLAG, FIELD(quiet) },
+	{ .group = verbose_option },
+	{}
+};
+
+/* One of -p, -a and a command; no summary of what has none. */
+static const char *contradiction(const struct session_options *options, bool dashes)
+{
+	bool processes = options->pid_count || options->process_names.count;
+	static char text[256];
+
+	if ((processes || options->all_processes) && options->command && !dashes) {
+		snprintf(text, sizeof(text), "unexpected argument '%.150s'; output file: -o %.50s", options->command[0],
+			 options->command[1] ? "FILE" : options->command[0]);
+		return text;
+	}
+	if (processes + !!options->command + !!options->all_processes != 1)
+		return "say what to trace, one of: -p PID, --process NAME, -a, or -- COMMAND";
+	if (options->type == XPT_PROFILE_TRACE && options->summary)
+		return "--summary requires --type latency";
+	if (options->type == XPT_PROFILE_TRACE && options->layout)
+		return "--layout requires --type latency";
+	return NULL;
+}
+
+int session_options_parse(const struct command_line *line, int argc, char **argv, void *context)
+{
+	struct session_options *options = context;
+	const char *reason;
+	int first, result, tracefs;
+
+	options->log_level = XPT_LOG_INFO;
+	result = options_parse(line, argc, argv, context, &first);
+	if (result)
+		return result;
+	if (first < argc)
+		options->command = argv + first;
+	reason = contradiction(options, first > 1 && !strcmp(argv[first - 1], "--"));
+	if (reason)
+		return session_options_refuse(line, reason);
+	if (options->quiet && options->log_level == XPT_LOG_INFO)
+		options->log_level = XPT_LOG_WARN;
+	/* Later it has no right to. */
+	tracefs = file_mount_detached("tracefs");
+	if (tracefs >= 0)
+		snprintf(options->tracefs, sizeof(options->tracefs), "/proc/self/fd/%d", tracefs);
+	privileges_reduce(options->link);
+	return 0;
+}
+
+int session_options_refuse(const struct command_line *line, const char *reason)
+{
+	fprintf(stderr, "xputrace %s: ", line->name);
+	print_name(stderr, reason, 0);
+	fprintf(stderr, " (see xputrace %s --help)\n", line->name);
+	return EXIT_USAGE;
+}
+
+bool session_counters_missing(const struct command_line *line, const struct session_options *options)
+{
+	if (options->counters.count || (!options->counters_every && !options->counters_per_inference))
+		return false;
+	session_options_refuse(line, "no counters specified: --counters NAME[,NAME...]");
+	return true;
+}
+
+bool session_writes_to_stdout(const struct session_options *options)
+{
+	return !strcmp(options->output, "-");
+}
+
+/* ---- programs ---- */
+
+bool take_chosen_match(void *context, const char *value, const char **reason)
+{
+	struct session_options *options = context;
+
+	*reason = "expected one expression: a|b finds a and b";
+	if (options->match)
+		return false;
+	options->match = value;
+	return true;
+}
+
+bool take_chosen_program(void *context, const char *value, const char **reason)
+{
+	struct session_options *options = context;
+	struct xpt_program_choice *more;
+
+	if (options->choice_count == XPT_CHOICES_MAX) {
+		*reason = "too many programs; use --match";
+		return false;
+	}
+	more = realloc(options->choices, (options->choice_count + 1) * sizeof(*more));
+	if (!more) {
+		*reason = "out of memory";
+		return false;
+	}
+	options->choices = more;
+	return choice_parse(value, &options->choices[options->choice_count++], reason);
+}
+
+bool choices_refused(const struct command_line *line, const struct session_options *options)
+{
+	struct text safe = {};
+	char reason[200];
+	size_t position, columns;
+
+	if (!options->match || !xpt_stream_check_match(options->match, &position, reason, sizeof(reason)))
+		return false;
+	columns = text_terminal(&safe, options->match, position, 0);
+	text_free(&safe);
+	fprintf(stderr, "xputrace %s: --match: %s\n  ", line->name, reason);
+	print_name(stderr, options->match, 0);
+	fprintf(stderr, "\n  %*s^\n", (int)columns, "");
+	return true;
+}
+
+#define FORCED "name="
+
+bool choice_parse(const char *text, struct xpt_program_choice *choice, const char **reason)
+{
+	*choice = (struct xpt_program_choice){ .name = text };
+	*reason = "expected a name, or a handle such as 0x7f3a10002b40";
+	if (!strncmp(text, FORCED, strlen(FORCED))) {
+		choice->name = text + strlen(FORCED);
+		return *choice->name;
+	}
+	if (strncmp(text, "0x", 2) || !text[2] || text[2 + strspn(text + 2, "0123456789abcdefABCDEF")])
+		return *text;
+	choice->name = NULL;
+	return parse_number(text, &choice->handle) && choice->handle;
+}
+
+struct search {
+	struct seen_programs *seen;
+	const struct xpt_program_choice *choices;
+	size_t choice_count;
+	bool found;
+};
+
+static bool fits(const struct xpt_program_choice *choice, const struct xpt_program_info *program)
+{
+	return (!choice->pid || choice->pid == program->pid) &&
+	       (!choice->handle || choice->handle == program->handle) &&
+	       (!choice->name || text_is_name(program->name, choice->name));
+}
+
+/* "nrt model 1" */
+static bool is_nameless(const struct seen_program *program)
+{
+	size_t length = strlen(program->runtime);
+	const char *rest = program->name + length;
+
+	return !strncmp(program->name, program->runtime, length) &&
+	       (!strncmp(rest, " model ", 7) || !strncmp(rest, " kernel ", 8));
+}
+
+void seen_add(struct seen_programs *seen, const struct xpt_program_info *program)
+{
+	struct seen_program *item = &seen->items[seen->count];
+
+	for (size_t i = 0; i < seen->count; i++) {
+		const struct seen_program *other = &seen->items[i];
+
+		if (other->pid == program->pid && other->handle == program->handle &&
+		    !strcmp(other->name, program->name) && !strcmp(other->runtime, program->runtime))
+			return;
+	}
+	if (seen->count == SEEN_MAX) {
+		seen->more = true;
+		return;
+	}
+	*item = (struct seen_program){ strdup(program->runtime), strdup(program->name), program->pid, program->handle };
+	if (item->runtime && item->name) {
+		seen->count++;
+		seen->nameless |= is_nameless(item);
+		return;
+	}
+	free(item->runtime);
+	free(item->name);
+}
+
+static int visit(void *context, const struct xpt_program_info *program)
+{
+	struct search *search = context;
+
+	for (size_t i = 0; i < search->choice_count; i++)
+		search->found |= fits(&search->choices[i], program);
+	seen_add(search->seen, program);
+	return search->found;
+}
+
+bool seen_update(struct seen_programs *seen, struct xpt_session *session, const struct xpt_program_choice *choices,
+		 size_t choice_count)
+{
+	struct search search = { .seen = seen, .choices = choices, .choice_count = choice_count };
+
+	xpt_session_programs(session, visit, &search);
+	return search.found;
+}
+
+void seen_print(const struct seen_programs *seen)
+{
+	for (size_t i = 0; i < seen->count; i++) {
+		const struct seen_program *program = &seen->items[i];
+
+		fputs("  ", stderr);
+		print_name(stderr, program->name, 32);
+		fprintf(stderr, "  %-13s process %-8d 0x%" PRIx64 "\n", program->runtime, program->pid,
+			program->handle);
+	}
+	if (seen->more)
+		fputs("  and more\n", stderr);
+	if (seen->nameless)
+		fputs("  Programs that were loaded before and have no name: --program HANDLE chooses one, --name HANDLE=NAME names it.\n",
+		      stderr);
+}
+
+void seen_free(struct seen_programs *seen)
+{
+	for (size_t i = 0; i < seen->count; i++) {
+		free(seen->items[i].runtime);
+		free(seen->items[i].name);
+	}
+	*seen = (struct seen_programs){};
+}
+
+/* ---- the run ---- */
+
+#define UPDATE_INTERVAL 200000000ull /* ns */
+
+int watch_create(struct watch *watch)
+{
+	const struct session_options *options = watch->options;
+	struct xpt_session_options session = {
+		.size = sizeof(session),
+		WATCH_OPTIONS(options),
+	};
+
+	messages_detach();
+	return exit_status(xpt_session_create(&session, &watch->session));
+}
+
+/* The line would be drawn into the reports when both go to the same terminal. */
+static bool draws_status(const struct session_options *options)
+{
+	return !options->quiet && isatty(STDERR_FILENO) &&
+	       !(session_writes_to_stdout(options) && isatty(STDOUT_FILENO));
+}
+
+static bool update_status(struct watch *watch)
+{
+	struct xpt_session_status status = { .size = sizeof(status) };
+	struct running_figures figures;
+	char tail[160] = "";
+
+	if (watch->on_update(watch->context, watch->elapsed, tail, sizeof(tail)))
+		return true;
+	if (!draws_status(watch->options) || xpt_session_status(watch->session, &status))
+		return false;
+	figures = (struct running_figures){ .elapsed = status.elapsed,
+					    .processes = status.processes,
+					    .programs = status.programs,
+					    .calls = status.calls,
+					    .lost = status.lost };
+	status_line_draw(&watch->status_line, &figures, tail);
+	return false;
+}
+
+static int run_until_end(struct watch *watch)
+{
+	uint64_t started = clock_monotonic(), duration = watch->options->duration, pause;
+	int result;
+
+	for (;;) {
+		if (update_status(watch))
+			return 0;
+		pause = UPDATE_INTERVAL;
+		watch->elapsed = clock_monotonic() - started;
+		if (duration && watch->elapsed >= duration)
+			return 0;
+		if (duration && duration - watch->elapsed < pause)
+			pause = duration - watch->elapsed;
+		result = xpt_session_wait(watch->session, pause);
+		watch->elapsed = clock_monotonic() - started;
+		if (result == 1 || result == -EINTR)
+			return 0;
+		if (result)
+			return exit_failed(result);
+	}
+}
+
+static void end_session(void *session)
+{
+	xpt_session_interrupt(session);
+}
+
+int watch_run(struct watch *watch)
+{
+	int result;
+
+	end_on_signals(end_session, watch->session);
+	result = exit_status(xpt_session_start(watch->session));
+	if (!result)
+		result = run_until_end(watch);
+	status_clear();
+	end_soon(false);
+	return result;
+}
+
+void watch_destroy(struct watch *watch)
+{
+	end_on_signals(NULL, NULL);
+	xpt_session_destroy(watch->session);
+	watch->session = NULL;
+}
+
+int watch_summary(const struct watch *watch, const char *command, const struct totals *totals, const char *path,
+		  int result)
+{
+	const struct session_options *options = watch->options;
+	struct summary_json summary;
+
+	summary_json_begin(&summary, options->summary_json, command);
+	if (!summary.path)
+		return result;
+	json_add_unsigned(&summary.text, "duration_ns", watch->elapsed);
+	summary_json_totals(&summary, totals);
+	summary_json_output(&summary, path,
+			    options->type == XPT_PROFILE_TRACE ? "chrome" :
+			    options->layout == LAYOUT_QAIC     ? "qaic" :
+								 "flat");
+	return summary_json_end(&summary, result);
+}
+
+int files_open(const struct session_options *options, struct xpt_report_files_options *files_options,
+	       struct xpt_report_files **files)
+{
+	files_options->size = sizeof(*files_options);
+	files_options->path = options->output;
+	if (options->type == XPT_PROFILE_TRACE)
+		files_options->format = XPT_FORMAT_TRACE;
+	else if (options->layout == LAYOUT_QAIC)
+		files_options->format = options->summary ? XPT_FORMAT_SUMMARY : XPT_FORMAT_SAMPLES;
+	else
+		files_options->format = options->summary ? XPT_FORMAT_CSV_SUMMARY : XPT_FORMAT_CSV;
+	files_options->log = print_message;
+	files_options->log_level = options->log_level;
+	files_options->stopped = stop_time();
+	return exit_status(xpt_report_files_create(files_options, files));
+}
