@@ -98,8 +98,7 @@ static int create_folder(struct xpt_continuous *continuous, const struct xpt_con
 	int error = absolute_path(options->directory, path);
 
 	if (error) {
-		log_error(log, "output directory: the name, with all that is above it, cannot be had: %s",
-			  strerror(-error));
+		log_error(log, "cannot resolve the path of the output directory: %s", strerror(-error));
 		return error;
 	}
 	continuous->prefix = strdup(options->name ?: "xputrace");
@@ -157,7 +156,7 @@ int continuous_check(const struct xpt_continuous_options *options)
 	if (!options->has_targets)
 		return -EINVAL;
 	if (!targets->counter_count && (options->counters_every || options->counters_per_inference)) {
-		log_error(&log, "which counters are to be read is not said");
+		log_error(&log, "no counters specified");
 		return -EINVAL;
 	}
 	if (options->trigger_count && options->window_time && options->after >= options->window_time) {

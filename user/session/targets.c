@@ -191,9 +191,9 @@ void targets_explain(const struct log *log, pid_t pid, int error)
 			  pid);
 	else if (error == -EACCES || error == -EPERM) {
 		capabilities_explain(1ull << CAP_SYS_PTRACE, text, sizeof(text));
-		log_error(log, "cannot look at process %d: %s", pid, text);
+		log_error(log, "cannot inspect process %d: %s", pid, text);
 	} else {
-		log_error(log, "cannot look at process %d: %s", pid, strerror(-error));
+		log_error(log, "cannot inspect process %d: %s", pid, strerror(-error));
 	}
 }
 
