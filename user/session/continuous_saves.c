@@ -193,6 +193,7 @@ void saves_told(struct xpt_continuous *continuous)
 	struct save *save;
 
 	while ((save = save_list_take(&continuous->written))) {
+		pthread_cond_broadcast(&continuous->session->changed);
 		count(continuous, save);
 		if (!save->error)
 			log_info(log, "saved %s (%s)", save->saved.path, save->reason);

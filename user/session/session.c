@@ -114,6 +114,7 @@ int session_create(const struct collector_options *options, struct xpt_session *
 	pthread_cond_init(&session->changed, &attributes);
 	pthread_condattr_destroy(&attributes);
 	link_init(&session->consumers);
+	link_init(&session->waiters);
 	with.record = on_record;
 	with.scanned = on_scanned;
 	with.admit = on_admit;
@@ -165,6 +166,34 @@ int xpt_session_create(const struct xpt_session_options *given, struct xpt_sessi
 
 /* ---- the collecting thread ---- */
 
+/* Who waits in session_await(). */
+struct waiter {
+	struct link link; /* of the session */
+	int (*done)(void *context);
+	void *context;
+	int result; /* of done() */
+};
+
+/*
+ * Wakes those who wait only when one of them has what it waits for. A woken thread that is preempted with the lock would hold up
+ * this one, and threads of targets that wait for their probes.
+ */
+static void wake_waiters(struct xpt_session *session)
+{
+	struct link *link, *next;
+	struct waiter *waiter;
+	bool any = false;
+
+	link_each(link, next, &session->waiters)
+	{
+		waiter = container_of(link, struct waiter, link);
+		waiter->result = waiter->result ?: waiter->done(waiter->context);
+		any |= waiter->result != 0;
+	}
+	if (any)
+		pthread_cond_broadcast(&session->changed);
+}
+
 /* What cannot be traced any more can still be looked at. Returns when the next turn is due. */
 static __u64 collect_once(struct xpt_session *session, int error)
 {
@@ -185,7 +214,7 @@ static __u64 collect_once(struct xpt_session *session, int error)
 		wanted = consumer->work ? consumer->work(consumer->context, now) : ~0ull;
 		due = wanted < due ? wanted : due;
 	}
-	pthread_cond_broadcast(&session->changed);
+	wake_waiters(session);
 	return due;
 }
 
@@ -281,17 +310,21 @@ int session_await(struct xpt_session *session, uint64_t timeout, int (*done)(voi
 {
 	__u64 now = clock_monotonic(), until = timeout > ~0ull - now ? ~0ull : now + timeout;
 	const struct timespec time = { until / 1000000000, until % 1000000000 };
-	int result, expired = 0;
+	struct waiter waiter = { .done = done, .context = context };
+	int expired = 0;
 
+	link_init(&waiter.link);
 	pthread_mutex_lock(&session->lock);
-	while (!(result = done(context)) && !expired) {
+	link_append(&session->waiters, &waiter.link);
+	while (!(waiter.result = waiter.result ?: done(context)) && !expired) {
 		if (until == ~0ull)
 			session_wait_change(session);
 		else
 			expired = pthread_cond_timedwait(&session->changed, &session->lock, &time) == ETIMEDOUT;
 	}
+	link_remove(&waiter.link);
 	pthread_mutex_unlock(&session->lock);
-	return result;
+	return waiter.result;
 }
 
 int session_disturbed(struct xpt_session *session)

@@ -36,9 +36,10 @@ struct consumer {
  */
 struct xpt_session {
 	pthread_mutex_t lock;
-	pthread_cond_t changed; /* after each turn of the collecting thread; broadcast */
+	pthread_cond_t changed; /* for those who wait; broadcast */
 	struct collector *collector;
 	struct link consumers;	   /* struct consumer, in the order in which they get records */
+	struct link waiters;	   /* in session_await() */
 	struct profiler *profiler; /* NULL: neither profiles nor streams */
 
 	pthread_t thread;
@@ -58,13 +59,13 @@ int session_start(struct xpt_session *session);
 void session_stop(struct xpt_session *session);
 void session_free(struct xpt_session *session); /* stopped; NULL is allowed */
 /*
- * Waits, without the lock, until done() of what the collecting thread changes is not 0: that is the result. 0: the timeout has
- * passed, ns.
+ * Waits until done() is not 0, which is the result, or until the timeout, ns, has passed: 0. To be called without the lock; done()
+ * is called with it, on the calling or the collecting thread.
  */
 int session_await(struct xpt_session *session, uint64_t timeout, int (*done)(void *context), void *context);
 /* 0, the error that has ended tracing, or -EINTR, once, after xpt_session_interrupt(). */
 int session_disturbed(struct xpt_session *session);
-/* Waits for a change, with the lock held. */
+/* Waits, with the lock held, until changed is broadcast. */
 void session_wait_change(struct xpt_session *session);
 __s64 session_clock_offset(void); /* CLOCK_REALTIME less CLOCK_MONOTONIC */
 
