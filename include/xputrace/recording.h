@@ -14,14 +14,14 @@
  *		xpt_recording_destroy(recording);
  *	}
  *
- * Needs root (CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN). One thread uses a recording at a
- * time; only xpt_recording_stop() may be called from others and from signal handlers. Two recordings in one process do
+ * Needs root (CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE and CAP_CHECKPOINT_RESTORE or CAP_SYS_ADMIN). A thread of its own collects from
+ * xpt_recording_start() to xpt_recording_finish(), and calls log and status. One thread uses a recording at a time; only
+ * xpt_recording_stop() may be called from others, from callbacks and from signal handlers. Two recordings in one process do
  * not disturb each other.
  *
  * The library keeps what rights the program has, and changes none of them, as they are each thread's own: a program that wants its
  * threads to have fewer gives them up itself, before or after. `xputrace check` names what tracing needs. But for a moment, while a file
- * is opened that a traced program loads a code object from, the thread that uses the recording (of a session: one of the library's) has the
- * file rights of that program's thread.
+ * is opened that a traced program loads a code object from, the collecting thread has the file rights of that program's thread.
  */
 #ifndef XPUTRACE_RECORDING_H
 #define XPUTRACE_RECORDING_H

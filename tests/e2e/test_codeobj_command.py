@@ -61,7 +61,7 @@ def test_failed(what):
         "no root": (["--mode", "symbols", "-p", os.getpid()], "tracing needs root: start it with sudo"),
         "file": (["-o", file, "-p", os.getpid(), "--snapshot"], "is not a directory"),
         "foreign": (["-o", place, "-p", os.getpid(), "--snapshot"], "index.json of something else: name another"),
-        "above": (["-o", os.path.join(place, "a", "b"), "-p", os.getpid(), "--snapshot"], "make it first"),
+        "above": (["-o", os.path.join(place, "a", "b"), "-p", os.getpid(), "--snapshot"], "create it first"),
     }[what]
     result = codeobj(*words, status=1, **options)
     assert "xputrace: error: " in result.stderr and message in result.stderr, result.stderr

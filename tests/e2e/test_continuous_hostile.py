@@ -243,7 +243,7 @@ def test_bad_directory():
     file = os.path.join(folder, "file")
     with open(file, "w", encoding="ascii"):
         pass
-    refused(1, ["there is no 'missing'"], "-p", workload.pid, "-o", os.path.join(folder, "missing", "saved"))
+    refused(1, ["'missing' does not exist"], "-p", workload.pid, "-o", os.path.join(folder, "missing", "saved"))
     refused(1, ["Not a directory"], "-p", workload.pid, "-o", file)
     refused(1, ["Not a directory"], "-p", workload.pid, "-o", os.path.join(file, "saved"))
     refused(2, ["output-dir"], "-p", workload.pid, "-o", "")

@@ -135,7 +135,7 @@ def test_own_description():
     driver = next(one for one in answer if one["driver"] == "own")
     assert driver["state"] == "partial" and driver["devices"] == ["/dev/null"], driver
     assert [event["found"] for event in driver["events"]] == [True, False, True, True], driver
-    assert "field ret is 'long' of 8 bytes, and 32 bits is wanted" in driver["events"][1]["reason"], driver
+    assert "field ret is 'long' of 8 bytes, expected 32 bits" in driver["events"][1]["reason"], driver
     with open(path, "w", encoding="utf-8") as file:
         file.write("{\"schema\": 1,\n\"driver\": \"Own\"}")
     result = run([XPUTRACE, "list", "drivers", "--driver", path])

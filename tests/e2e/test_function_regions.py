@@ -123,5 +123,5 @@ def test_wrong_usage(region):
 def test_too_many():
     """A pattern that would make a program crawl gets no probe, and that is said."""
     _, trace, done = record(1, "--region", "libc.so*:*", "--region", MEMBERS)
-    assert "fits more than 1024 functions" in done.stderr, done.stderr
+    assert "matches more than 1024 functions" in done.stderr, done.stderr
     assert set(spans(trace)) <= {"app::Decoder::decode", "app::Decoder::fail", "app::Scale<float>::apply"}

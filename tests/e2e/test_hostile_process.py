@@ -129,7 +129,7 @@ def test_lease():
         recorder.wait()
         lasted = time.monotonic() - begun
     assert lasted < 5 * SLOW, "it has taken %.1f s" % lasted
-    assert "somebody holds a lease on it" in recorder.stderr, recorder.stderr
+    assert "another process holds a lease on it" in recorder.stderr, recorder.stderr
 
 
 def readers(name="xputrace-file"):

@@ -246,7 +246,7 @@ def test_nothing_explains_itself():
     """What was searched, which functions are in none of it, which have probes that were never hit, which were called."""
     target = Process([workload_path("sleeper")])
     target.wait_line("stdout", "ready")
-    expect(record("-p", target.pid, "-d", "100ms"), 0, "none of which has a described runtime: ", "sleeper", "libc.so.6")
+    expect(record("-p", target.pid, "-d", "100ms"), 0, "found no known runtime: ", "sleeper", "libc.so.6")
     target.kill()
     workload = standin("nrt", "--calls", "3")
     result = record("-p", workload.pid, "-d", "100ms")

@@ -34,7 +34,7 @@ Test(base_folder, missing_is_made)
 	leads_to(in("new//"), NOBODY, in("new"));
 	leads_to(in("other/"), NOBODY, in("other"));
 	cr_assert_eq(entries(in("new")), 0);
-	refused(in("none/new"), NOBODY, -ENOENT, "no 'none'");
+	refused(in("none/new"), NOBODY, -ENOENT, "'none' does not exist");
 	folder_close(NULL);
 }
 
@@ -284,9 +284,9 @@ Test(base_folder, no_permission)
 	make_directory(in("readable"), 0755);
 	cr_assert_eq(seteuid(STRANGER), 0);
 	refused(in("readable"), NOBODY, -EACCES, "no permission to write");
-	refused(in("readable/new"), NOBODY, -EACCES, "cannot be made");
+	refused(in("readable/new"), NOBODY, -EACCES, "cannot create");
 	refused(in("closed"), NOBODY, -EACCES, "cannot be opened");
-	refused(in("closed/a/b"), NOBODY, -EACCES, "no permission to look");
+	refused(in("closed/a/b"), NOBODY, -EACCES, "no permission to search");
 	cr_assert_eq(seteuid(0), 0);
 	cr_assert_eq(entries(in("readable")), 0);
 }

@@ -175,7 +175,7 @@ Test(base_folder_again, the_directory_above_is_gone)
 	remove_tree(in("above"));
 	cr_assert_eq(folder_file_commit(file, "a", "", NULL, 0), -ENOENT);
 	cr_assert_eq(folder_reopen(folder), -ENOENT);
-	cr_assert(strstr(said.text, "no 'above'"), "%s", said.text);
+	cr_assert(strstr(said.text, "'above' does not exist"), "%s", said.text);
 	make_directory(in("above"), 0755);
 	cr_assert_eq(folder_reopen(folder), 0);
 	cr_assert_eq(folder_file_commit(begun(folder), "a", "", NULL, 0), 0);

@@ -383,8 +383,7 @@ Test(describe_driver, files)
 				 "\"role\": \"run\", \"key\": [\"a:8\"]}]}]}",
 				 1, &said, &drivers),
 		     -EINVAL);
-	cr_expect(strstr(said.text, ":3: sets[0].joins[0].driver: no such driver is described: 'nobody'"), "%s",
-		  said.text);
+	cr_expect(strstr(said.text, ":3: sets[0].joins[0].driver: no such driver: 'nobody'"), "%s", said.text);
 	cr_expect_eq(drivers_create(NULL, &missing, 1, &drivers), -ENOENT);
 	cr_expect_null(drivers);
 }

@@ -77,7 +77,7 @@ Test(device_call_events, what_cannot_be_read_is_refused, .init = need_perf_event
 	cr_assert(strstr(said, "major-faults: 5 perf events"), "%s", said);
 	call_events_close(&events);
 	cr_assert_eq(OPEN(&events, "busy"), -EOPNOTSUPP);
-	cr_assert(strstr(said, "busy: it is made of several counters"), "%s", said);
+	cr_assert(strstr(said, "busy: stands for several counters"), "%s", said);
 	call_events_close(&events);
 	cr_assert_eq(OPEN(&events, "no-such-pmu/x/"), -ENOENT);
 	call_events_close(&events);

@@ -369,7 +369,7 @@ Test(device_counters, refused)
 	static const char *const misspelt[] = { "task-clock", "page-fauls" };
 	struct xpt_counters_options options = options_for(misspelt, 2);
 
-	expect_refused(options, -ENOENT, "page-fauls: there is no such counter here; near it: page-faults");
+	expect_refused(options, -ENOENT, "page-fauls: unknown counter; near it: page-faults");
 	options = options_for(faults, 0);
 	expect_refused(options, -EINVAL, "");
 	options = options_for(faults, 1);

@@ -208,9 +208,9 @@ Test(device_terms, unknown)
 
 Test(device_terms, not_one_event)
 {
-	expect_refused("i915", "rcs0-busy,rcs0-wait", -EINVAL, "rcs0-busy and rcs0-wait: one event is wanted");
-	expect_refused("i915", "rcs0-busy,rcs0-busy", -EINVAL, "one event is wanted");
-	expect_refused("i915", "", -EINVAL, "an event is wanted");
+	expect_refused("i915", "rcs0-busy,rcs0-wait", -EINVAL, "rcs0-busy and rcs0-wait: expected one event");
+	expect_refused("i915", "rcs0-busy,rcs0-busy", -EINVAL, "expected one event");
+	expect_refused("i915", "", -EINVAL, "expected an event");
 }
 
 Test(device_terms, left_open)
@@ -220,7 +220,7 @@ Test(device_terms, left_open)
 	expect_refused("arm_cmn_0", "watchpoint_down,wp_dev_sel=1,wp_chn_sel=2,wp_grp=1,wp_val=0x1000", -EINVAL,
 		       "wants a number for wp_mask");
 	expect_refused("arm_cmn_0", "watchpoint_down,wp_dev_sel=?,wp_chn_sel=2,wp_grp=1,wp_val=0,wp_mask=0", -EINVAL,
-		       "wp_dev_sel: a number is wanted, not '?'");
+		       "wp_dev_sel: expected a number, got '?'");
 }
 
 /* What sysfs says of an event may be wrong, too. */

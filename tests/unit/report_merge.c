@@ -333,12 +333,12 @@ Test(report_merge, hostile)
 		{ "{\"traceEvents\":[]}x", "byte 18: something follows" },
 		{ "[]]", "byte 2: something follows" },
 		{ "[{}{}]", "byte 3: a comma" },
-		{ "[{},]", "byte 4: an event is wanted" },
-		{ "[1]", "byte 1: an event is wanted" },
+		{ "[{},]", "byte 4: expected an event" },
+		{ "[1]", "byte 1: expected an event" },
 		{ "[{\"ph\":\"i\",\"ts\":1e400}]", "byte 16: \"ts\"" },
 		{ "[{\"ph\":\"i\",\"ts\":NaN}]", "byte 16: not valid" },
 		{ "[{\"ph\":\"i\",\"name\":\"\xff\"}]", "byte 19: not valid" },
-		{ "{1:2}", "byte 1: the name" },
+		{ "{1:2}", "byte 1: expected the name" },
 		{ "{\"a\" 2}", "byte 5: a colon" },
 	};
 	size_t deep = 20000;
@@ -347,7 +347,7 @@ Test(report_merge, hostile)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		refused(bad[i].text, strlen(bad[i].text), bad[i].reason);
 	memset(text, '[', deep);
-	refused(text, deep, "byte 1: an event is wanted");
+	refused(text, deep, "byte 1: expected an event");
 	for (size_t i = 0; i < deep; i += 5)
 		memcpy(text + i, "{\"a\":", 5);
 	refused(text, deep, "ends before");

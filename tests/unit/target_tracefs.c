@@ -310,7 +310,7 @@ Test(target_tracefs, reasons)
 		 fake.tracefs.kernel);
 	cr_expect_str_eq(events.events[1].reason, wanted);
 	snprintf(wanted, sizeof(wanted),
-		 "dma_fence: dma_fence:dma_fence_signaled: field context is 'u64' of 8 bytes, and 32 bits is wanted, in %s",
+		 "dma_fence: dma_fence:dma_fence_signaled: field context is 'u64' of 8 bytes, expected 32 bits, in %s",
 		 fake.tracefs.kernel);
 	cr_expect_str_eq(events.events[2].reason, wanted);
 	driver_events_free(&events);
@@ -433,10 +433,9 @@ Test(target_tracefs, hostile)
 		{ FORMAT("job",
 			 FIELD("u32", "a", 8, 4, 0) "nonsense {\n" FIELD("u64", "a b;", 8, 8, 0) "\tfield:u64 a;\n"),
 		  "" },
-		{ FORMAT("job", FIELD("u32", "a[4]", 8, 16, 0)),
-		  "field a is 'u32[4]' of 16 bytes, and 32 bits is wanted" },
-		{ FORMAT("job", FIELD("u24", "a", 8, 3, 0)), "field a is 'u24' of 3 bytes, and 32 bits is wanted" },
-		{ FORMAT("job", STRING("a", 8)), "field a is '__data_loc char[]' of 4 bytes, and 32 bits is wanted" },
+		{ FORMAT("job", FIELD("u32", "a[4]", 8, 16, 0)), "field a is 'u32[4]' of 16 bytes, expected 32 bits" },
+		{ FORMAT("job", FIELD("u24", "a", 8, 3, 0)), "field a is 'u24' of 3 bytes, expected 32 bits" },
+		{ FORMAT("job", STRING("a", 8)), "field a is '__data_loc char[]' of 4 bytes, expected 32 bits" },
 	};
 	struct driver *driver = toy("{\"event\": \"toy:job\", \"role\": \"reset\", \"fields\": {\"value\": \"a:32\"}}");
 

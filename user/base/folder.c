@@ -48,7 +48,8 @@ static int give_new(struct folder *folder, int directory)
 	if (empty < 0 || fstat(directory, &status))
 		return empty < 0 ? empty : -errno;
 	if (status.st_uid != geteuid() || !empty) {
-		log_error(&folder->log, "%s: was changed by somebody while it was made: make it first", folder->path);
+		log_error(&folder->log, "%s: was changed by another process while it was created: create it first",
+			  folder->path);
 		return -EPERM;
 	}
 	return folder_give(folder, directory);
@@ -103,7 +104,7 @@ static int try_file(struct folder *folder)
 		log_error(&folder->log, "%s: no space for a file: %s: make room, or name a directory elsewhere",
 			  folder->path, strerror(-error));
 	else
-		log_error(&folder->log, "%s: no file can be made in it: %s", folder->path, strerror(-error));
+		log_error(&folder->log, "cannot create a file in %s: %s", folder->path, strerror(-error));
 	return error;
 }
 
@@ -136,7 +137,7 @@ static int explain_open(const struct folder *folder, int above, const char *name
 	struct stat status;
 
 	if (error == -ENOTDIR && !fstatat(above, name, &status, AT_SYMLINK_NOFOLLOW) && S_ISLNK(status.st_mode)) {
-		log_error(&folder->log, "%s: is a symbolic link, which is not followed here: remove it", folder->path);
+		log_error(&folder->log, "%s: is a symbolic link, which is not followed: remove it", folder->path);
 		return -ELOOP;
 	}
 	if (error == -ENOTDIR)
@@ -159,7 +160,7 @@ static int open_in(struct folder *folder, int above, const char *name)
 			return -ENOENT;
 		if (!made && errno != EEXIST) {
 			error = -errno;
-			log_error(&folder->log, "%s: cannot be made: %s", folder->path, strerror(-error));
+			log_error(&folder->log, "cannot create %s: %s", folder->path, strerror(-error));
 			return error;
 		}
 		directory = openat(above, name, OPEN_DIRECTORY);

@@ -160,12 +160,12 @@ static void explain(const struct walk *walk, int error)
 	const char *path = walk->folder->path;
 
 	if (error == -ENOENT)
-		log_error(log, "%s: there is no '%s': make it first, only the last part of the path is made", path,
-			  walk->name);
+		log_error(log, "%s: '%s' does not exist: create it first, only the last part of the path is created",
+			  path, walk->name);
 	else if (error == -ENOTDIR)
 		log_error(log, "%s: '%s' is not a directory: name another, or move it away", path, walk->name);
 	else if (error == -EACCES)
-		log_error(log, "%s: no permission to look into what is above '%s': name a directory elsewhere", path,
+		log_error(log, "%s: no permission to search the parent of '%s': use another directory", path,
 			  walk->name);
 	else if (error == -ENAMETOOLONG)
 		log_error(log, "the path of the directory for the output is too long: name one with a shorter path");

@@ -7,7 +7,7 @@
 
 int members_refuse(const struct code_members *members, const char *what, const char *wanted)
 {
-	log_error(members->log, "%s: '%s' is no %s", members->path, what, wanted);
+	log_error(members->log, "%s: '%s' is not a %s", members->path, what, wanted);
 	return -EBADMSG;
 }
 

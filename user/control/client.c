@@ -45,7 +45,7 @@ static int fail(const struct call *call, int error)
 
 static int fail_answer(const struct call *call, int error, const char *reason)
 {
-	log_error(call->log, "%s: process %d gave no valid answer: %s", call->path, call->server, reason);
+	log_error(call->log, "%s: invalid answer from process %d: %s", call->path, call->server, reason);
 	return error;
 }
 

@@ -151,7 +151,7 @@ static int path_clear(const struct control *control)
 			  path);
 		return -EEXIST;
 	}
-	log_debug(&control->log, "%s: replaced, nobody listens there any more", path);
+	log_debug(&control->log, "%s: replaced: nothing listens on it", path);
 	return unlinkat(control->directory, control->name, 0) ? -errno : 0;
 }
 

@@ -104,8 +104,7 @@ static int check_joins(const struct log *log, const struct drivers *drivers, con
 			if (other && other != driver)
 				continue;
 			log_error(log, "%s:%u: sets[%zu].joins[%zu].driver: %s '%s'", driver->file, join->line, i, j,
-				  other ? "a driver cannot join itself:" : "no such driver is described:",
-				  join->driver);
+				  other ? "a driver cannot join itself:" : "no such driver:", join->driver);
 			return -EINVAL;
 		}
 	}

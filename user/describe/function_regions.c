@@ -15,7 +15,7 @@ static int add_call(const struct log *log, struct text *json, const char *region
 	char *file;
 
 	if (!colon || colon == region || colon[1] == ':' || !colon[1]) {
-		log_error(log, "region '%s': must be FILE:FUNCTION, such as 'libdecode.so*:decode_*'", region);
+		log_error(log, "region '%s': expected FILE:FUNCTION, such as 'libdecode.so*:decode_*'", region);
 		return -EINVAL;
 	}
 	file = strndup(region, (size_t)(colon - region));

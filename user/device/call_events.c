@@ -93,8 +93,7 @@ static int open_counter(const struct counter_place *place, const char *name, str
 
 	if (alias_is(name)) {
 		log_error(place->log,
-			  "%s: it is made of several counters: name one of them (xputrace list counters shows all)",
-			  name);
+			  "%s: stands for several counters: name one of them (see `xputrace list counters`)", name);
 		return -EOPNOTSUPP;
 	}
 	error = counter_resolve(place, name, counter);

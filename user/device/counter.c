@@ -279,7 +279,7 @@ static int unknown(const struct counter_place *place, const char *name)
 	if (!place->log)
 		return -ENOENT;
 	nearest_counters(place, name, near);
-	log_error(place->log, "%s: there is no such counter here%s%s (xputrace list counters shows all)", name,
+	log_error(place->log, "%s: unknown counter%s%s (see `xputrace list counters`)", name,
 		  *near ? "; near it: " : "", near);
 	return -ENOENT;
 }

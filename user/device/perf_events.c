@@ -140,7 +140,7 @@ static int say(const struct perf_events *events, const struct counter *counter, 
 	switch (error) {
 	case -EACCES:
 	case -EPERM:
-		log_error(events->log, "%s: not allowed: root or CAP_PERFMON is wanted", name);
+		log_error(events->log, "%s: permission denied: requires root or CAP_PERFMON", name);
 		return -EACCES;
 	case -EBUSY:
 		holders_of_perf_events(who);
@@ -164,7 +164,7 @@ static int say(const struct perf_events *events, const struct counter *counter, 
 				  event->pmu);
 			return -EOPNOTSUPP;
 		}
-		log_error(events->log, "%s: %s knows no such event", name, event->pmu);
+		log_error(events->log, "%s: %s has no such event", name, event->pmu);
 		return -EINVAL;
 	default:
 		log_error(events->log, "%s: %s", name, strerror(-error));

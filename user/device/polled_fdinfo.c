@@ -270,7 +270,8 @@ static int list(const struct polled_place *place, polled_visit visit, void *cont
 static void say_error(const struct polled_place *place, int error)
 {
 	if (error == -EACCES)
-		log_error(place->log, "the open files of process %d may not be looked at: try sudo", (int)place->pid);
+		log_error(place->log, "cannot read the open files of process %d: permission denied: try sudo",
+			  (int)place->pid);
 	else if (error == -ENODEV && place->pid)
 		log_error(place->log, "process %d does not exist", (int)place->pid);
 	else if (error != -ENOMEM)

@@ -114,7 +114,7 @@ static int apply(struct encoding *encoding, const struct term *term)
 		return fail(encoding, -ENOENT, "%s has no event and no term %.*s", encoding->pmu->name,
 			    (int)term->name_length, term->name);
 	if (term->value && !parse_value(term, &value))
-		return fail(encoding, -EINVAL, "%.*s: a number is wanted, not '%.*s'", (int)term->name_length,
+		return fail(encoding, -EINVAL, "%.*s: expected a number, got '%.*s'", (int)term->name_length,
 			    term->name, (int)term->value_length, term->value);
 	if (spread(value, bits, &placed))
 		return fail(encoding, -EINVAL, "%.*s has %d bits: it is at most %" PRIu64, (int)term->name_length,
@@ -133,7 +133,7 @@ static int apply_event(struct encoding *encoding, const struct pmu_event *event)
 	int error = 0;
 
 	if (encoding->code->event)
-		return fail(encoding, -EINVAL, "%s and %s: one event is wanted", encoding->code->event->name,
+		return fail(encoding, -EINVAL, "%s and %s: expected one event", encoding->code->event->name,
 			    event->name);
 	encoding->code->event = event;
 	while (!error && next_term(&text, end, &term)) {
@@ -168,6 +168,6 @@ int terms_encode(const struct pmu *pmu, const char *terms, size_t length, struct
 			     (int)encoding.open[0].name_length, encoding.open[0].name, pmu->name, code->event->name,
 			     (int)encoding.open[0].name_length, encoding.open[0].name);
 	if (!error && !length)
-		error = fail(&encoding, -EINVAL, "an event is wanted between the slashes");
+		error = fail(&encoding, -EINVAL, "expected an event between the slashes");
 	return error;
 }

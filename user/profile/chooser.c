@@ -162,7 +162,7 @@ static bool expression_fits(struct chooser *chooser, const struct expression *ex
 	if (found < 0 && !chooser->limit_said) {
 		chooser->limit_said = true;
 		log_warn(chooser->options.log,
-			 "the expression takes too long for the name of a program: such programs are left out");
+			 "the expression takes too long for the name of a program: such programs are ignored");
 	}
 	return found == 1;
 }

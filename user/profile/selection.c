@@ -13,7 +13,7 @@ static bool expression_wants(struct handle *handle, const struct entry *entry)
 	if (found < 0 && !handle->expression_said) {
 		handle->expression_said = true;
 		log_warn(handle->profiling->options.log,
-			 "the expression takes too long for the name of a program: such programs are left out");
+			 "the expression takes too long for the name of a program: such programs are ignored");
 	}
 	return found == 1;
 }

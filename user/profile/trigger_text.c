@@ -70,7 +70,7 @@ refuse(struct scanner *scanner, const char *where, size_t length, const char *fo
 
 static int missing(struct scanner *scanner, const char *what, const char *example)
 {
-	snprintf(scanner->reason, scanner->size, "%s is wanted at the end, as in %s", what, example);
+	snprintf(scanner->reason, scanner->size, "expected %s at the end, as in %s", what, example);
 	return -EINVAL;
 }
 
@@ -234,7 +234,7 @@ static int parse_limit(struct scanner *scanner, const char *example, struct trig
 	error = parse_time(scanner, example, &condition->limit);
 	if (!error && !condition->limit)
 		return refuse(scanner, begin, (size_t)(scanner->at - begin),
-			      "is less than every inference takes: more is wanted, as in %s", example);
+			      "is less than every inference takes: expected more, as in %s", example);
 	return error;
 }
 
@@ -248,7 +248,7 @@ static int parse_window(struct scanner *scanner, struct trigger_condition *condi
 		return missing(scanner, "'over' and a time", WINDOW_EXAMPLE);
 	if (word_length(scanner->at) != 4 || strncmp(scanner->at, "over", 4) != 0)
 		return refuse(scanner, scanner->at, word_length(scanner->at),
-			      "stands where 'over' and a time are wanted, as in " WINDOW_EXAMPLE);
+			      "is unexpected: expected 'over' and a time, as in " WINDOW_EXAMPLE);
 	scanner->at += 4;
 	skip_blanks(scanner);
 	begin = scanner->at;

@@ -187,7 +187,7 @@ int recording_open(const struct log *log, const char *path)
 
 	if (descriptor < 0)
 		log_error(log, "%s: cannot be opened: %s", path,
-			  descriptor == -ETIMEDOUT ? "it is no file, and nobody writes into it" :
+			  descriptor == -ETIMEDOUT ? "it is not a regular file, and nothing writes to it" :
 						     strerror(-descriptor));
 	return descriptor;
 }

@@ -349,7 +349,7 @@ static int next_event(struct merge_reader *reader, struct merge_item *item)
 	if (result <= 0)
 		return result;
 	if (reader->data[reader->at] != '{')
-		return malformed(reader, reader->at, "an event is wanted, which begins with a brace");
+		return malformed(reader, reader->at, "expected an event, which begins with a brace");
 	item->event = true;
 	item->name[0] = '\0';
 	return take_value(reader, item);
@@ -363,7 +363,7 @@ static int take_name(struct merge_reader *reader, struct merge_item *item)
 	int result;
 
 	if (reader->data[reader->at] != '"')
-		return malformed(reader, reader->at, "the name of a member is wanted");
+		return malformed(reader, reader->at, "expected the name of a member");
 	result = take_value(reader, item);
 	if (result <= 0)
 		return result;

@@ -274,9 +274,8 @@ int xpt_report_files_create(const struct xpt_report_files_options *options, stru
 	error = open_files(files, &copy);
 	if (error) {
 		log_error(&log, "%s: cannot be written: %s", copy.path,
-			  error == -EINVAL ?
-				  "it is a device or pipe, which can't be rotated, and no files can be kept" :
-				  output_reason(error));
+			  error == -EINVAL ? "a device or pipe cannot be rotated, and keeps no files" :
+					     output_reason(error));
 		files_free(files);
 		return error;
 	}

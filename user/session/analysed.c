@@ -210,7 +210,7 @@ static void report(const struct analysed_files *files, const char *path, int err
 	if (error == -EPROTO)
 		log_warn(files->log, "%s: no probes are placed in it: the process that read it has ended", path);
 	else if (error == -EWOULDBLOCK)
-		log_warn(files->log, "%s: no probes are placed in it: somebody holds a lease on it", path);
+		log_warn(files->log, "%s: no probes placed: another process holds a lease on it", path);
 	else if (error == -ETIMEDOUT)
 		log_warn(files->log, "%s: no probes are placed in it: its file system does not answer", path);
 	else if (error != -ENOENT && error != -EACCES && error != -EPERM)

@@ -687,8 +687,7 @@ void attacher_explain(const struct attacher *attacher, size_t before, const __u6
 	for (size_t i = 0; i < files->count; i++)
 		list_name(&searched, basename(files->files[i]->path));
 	if (!found && searched.count)
-		log_info(attacher->log,
-			 "searched %zu files, none of which has a described runtime: %s (see `xputrace list runtimes`)",
+		log_info(attacher->log, "searched %zu files, found no known runtime: %s (see `xputrace list runtimes`)",
 			 searched.count, list_end(&searched));
 	else if (!found)
 		log_info(attacher->log, "no file was searched: no process that could be traced was there");

@@ -115,7 +115,7 @@ void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *
 		return;
 	if (error)
 		log_warn(attacher->log,
-			 "%s: what is called at 0x%llx of the file has no end: no probe is possible behind it",
+			 "%s: what is called at 0x%llx of the file returns nowhere that is known: no probe on its return address",
 			 pinned.file->path, (unsigned long long)wanted.offset);
 	else
 		attacher_report_error(attacher, tgid, attach_end(attacher, tgid, &pinned, &site));

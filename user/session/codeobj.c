@@ -1,27 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* xpt_codeobj_capture_*(): a collector whose records become code objects, on a thread of its own. */
+/* xpt_codeobj_capture_*(): a consumer that makes code objects of records. */
 #include <xputrace/codeobj.h>
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/options.h"
-#include "base/thread.h"
 #include "code/index.h"
 #include "session/code_side.h"
 #include "session/code_views.h"
+#include "session/session.h"
 
-/*
- * One lock for everything but the collector's own waiting. The thread holds it while it works.
- */
 struct xpt_codeobj_capture {
-	pthread_mutex_t lock;
-	pthread_mutex_t stopping; /* of who stops it; taken before the lock */
-	pthread_cond_t changed;
-	struct collector *collector;
+	pthread_mutex_t stopping; /* of who stops it; taken before the session's lock */
+	struct xpt_session *session;
+	struct consumer consumer;
 	struct code_side *side;
 	enum xpt_codeobj_mode mode;
 	__u64 userdata;
@@ -29,12 +24,9 @@ struct xpt_codeobj_capture {
 	size_t load_count, load_room;
 	__u64 unlisted;		/* loads for which there was no memory */
 	struct code_list *list; /* as last given out */
-
-	pthread_t thread;
-	bool started, has_thread, ending, over, stopped;
-	int interrupted; /* set from anywhere */
-	int error;	 /* the thread has given up */
-	int write_error; /* of the folder */
+	bool ended;		/* all targets have */
+	bool over;		/* and what they did last is known, which was in the rings before that */
+	int write_error;	/* of the folder */
 };
 
 /* ---- from the capture ---- */
@@ -70,11 +62,6 @@ static void on_record(void *context, const struct xpt_record_header *header)
 	code_side_record(record->side, header);
 }
 
-static bool on_interrupted(void *context)
-{
-	return __atomic_load_n(&((struct xpt_codeobj_capture *)context)->interrupted, __ATOMIC_RELAXED);
-}
-
 static void on_scanned(void *context, pid_t tgid)
 {
 	struct xpt_codeobj_capture *record = context;
@@ -82,102 +69,7 @@ static void on_scanned(void *context, pid_t tgid)
 	code_side_scanned(record->side, tgid);
 }
 
-/* ---- creation ---- */
-
-static int create_collector(struct xpt_codeobj_capture *record, const struct xpt_codeobj_options *options)
-{
-	const struct collector_options collector_options = {
-		.pids = options->pids,
-		.pid_count = options->pid_count,
-		.process_names = options->process_names,
-		.process_name_count = options->process_name_count,
-		.command = options->command,
-		.all_processes = options->all_processes,
-		.runtime_files = options->runtime_files,
-		.runtime_file_count = options->runtime_file_count,
-		.runtimes = options->runtimes,
-		.runtime_count = options->runtime_count,
-		.link = options->link,
-		.drivers = "none",
-		.sample_every = XPT_SAMPLE_NONE,
-		.codes = true,
-		.codes_only = true,
-		.no_wait = options->no_wait,
-		.wait_limit = options->wait_limit,
-		.code_wait_limit = options->code_wait_limit,
-		.interrupted = on_interrupted,
-		.log = { options->log, options->log_context, options->log_level },
-		.record = on_record,
-		.scanned = on_scanned,
-		.context = record,
-	};
-
-	return collector_create(&collector_options, &record->collector);
-}
-
-static int create_side(struct xpt_codeobj_capture *record, const struct xpt_codeobj_options *options)
-{
-	const struct code_side_options side_options = {
-		.collector = record->collector,
-		.mode = record->mode,
-		.output = options->output,
-		.user = options->user,
-		.group = options->group,
-		.object_limit = options->object_limit,
-		.process_limit = options->process_limit,
-		.total_limit = options->total_limit,
-		.keep = true,
-		.loaded = on_loaded,
-		.unloaded = on_unloaded,
-		.context = record,
-	};
-
-	return code_side_create(&side_options, &record->side);
-}
-
-static void create_lock(struct xpt_codeobj_capture *record)
-{
-	pthread_condattr_t attributes;
-
-	pthread_mutex_init(&record->lock, NULL);
-	pthread_mutex_init(&record->stopping, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&record->changed, &attributes);
-	pthread_condattr_destroy(&attributes);
-}
-
-int xpt_codeobj_capture_create(struct xpt_codeobj_capture **result, enum xpt_codeobj_mode mode, uint64_t userdata,
-			       const struct xpt_codeobj_options *given)
-{
-	struct xpt_codeobj_options options = {};
-	struct xpt_codeobj_capture *record;
-	int error = options_copy(&options, sizeof(options), given);
-
-	if (error)
-		return error;
-	if (mode < XPT_CODEOBJ_SYMBOLS || mode > XPT_CODEOBJ_COPY_ALL)
-		return -EINVAL;
-	record = calloc(1, sizeof(*record));
-	if (!record)
-		return -ENOMEM;
-	create_lock(record);
-	record->mode = mode;
-	record->userdata = userdata;
-	error = create_collector(record, &options);
-	if (!error)
-		error = create_side(record, &options);
-	if (!error)
-		error = collector_open(record->collector);
-	if (error) {
-		xpt_codeobj_capture_free(record);
-		return error;
-	}
-	*result = record;
-	return 0;
-}
-
-/* ---- the thread ---- */
+/* ---- while it runs ---- */
 
 static struct code_list *make_list(const struct xpt_codeobj_capture *record)
 {
@@ -207,101 +99,154 @@ static int write_index(struct xpt_codeobj_capture *record)
 	return error;
 }
 
-static int collect_once(struct xpt_codeobj_capture *record)
+static int on_started(void *context)
 {
-	bool ended = targets_ended(record->collector);
-	int error = collector_work(record->collector);
+	struct xpt_codeobj_capture *record = context;
 
-	code_side_work(record->side);
-	/* What they did last was in the rings before they were found to have ended. */
-	record->over = record->over || ended;
-	pthread_cond_broadcast(&record->changed);
-	return error;
+	code_side_started(record->side);
+	return 0;
 }
 
-static void finish(struct xpt_codeobj_capture *record)
+static __u64 on_work(void *context, __u64 now)
 {
+	struct xpt_codeobj_capture *record = context;
+
+	(void)now;
+	code_side_work(record->side);
+	record->over = record->ended;
+	record->ended = record->ended || targets_ended(record->session->collector);
+	return ~0ull;
+}
+
+static void on_finished(void *context)
+{
+	struct xpt_codeobj_capture *record = context;
 	int error;
 
-	collector_finish(record->collector);
 	code_side_finish(record->side);
 	error = write_index(record);
 	record->write_error = code_side_error(record->side) ?: error;
-	record->stopped = true;
 }
 
-static void *run(void *context)
-{
-	struct xpt_codeobj_capture *record = context;
-	int error = 0;
+/* ---- creation ---- */
 
-	pthread_mutex_lock(&record->lock);
-	while (!record->ending && !error) {
-		pthread_mutex_unlock(&record->lock);
-		error = collector_wait(record->collector, ~0ull);
-		pthread_mutex_lock(&record->lock);
-		if (!error)
-			error = collect_once(record);
+static int create_session(struct xpt_codeobj_capture *record, const struct xpt_codeobj_options *options)
+{
+	return session_create(
+		&(struct collector_options){
+			.pids = options->pids,
+			.pid_count = options->pid_count,
+			.process_names = options->process_names,
+			.process_name_count = options->process_name_count,
+			.command = options->command,
+			.all_processes = options->all_processes,
+			.runtime_files = options->runtime_files,
+			.runtime_file_count = options->runtime_file_count,
+			.runtimes = options->runtimes,
+			.runtime_count = options->runtime_count,
+			.link = options->link,
+			.drivers = "none",
+			.sample_every = XPT_SAMPLE_NONE,
+			.codes = true,
+			.codes_only = true,
+			.no_wait = options->no_wait,
+			.wait_limit = options->wait_limit,
+			.code_wait_limit = options->code_wait_limit,
+			.log = { options->log, options->log_context, options->log_level },
+		},
+		&record->session);
+}
+
+static int create_side(struct xpt_codeobj_capture *record, const struct xpt_codeobj_options *options)
+{
+	const struct code_side_options side_options = {
+		.collector = record->session->collector,
+		.mode = record->mode,
+		.output = options->output,
+		.user = options->user,
+		.group = options->group,
+		.object_limit = options->object_limit,
+		.process_limit = options->process_limit,
+		.total_limit = options->total_limit,
+		.keep = true,
+		.loaded = on_loaded,
+		.unloaded = on_unloaded,
+		.context = record,
+	};
+
+	return code_side_create(&side_options, &record->side);
+}
+
+int xpt_codeobj_capture_create(struct xpt_codeobj_capture **result, enum xpt_codeobj_mode mode, uint64_t userdata,
+			       const struct xpt_codeobj_options *given)
+{
+	struct xpt_codeobj_options options = {};
+	struct xpt_codeobj_capture *record;
+	int error = options_copy(&options, sizeof(options), given);
+
+	if (error)
+		return error;
+	if (mode < XPT_CODEOBJ_SYMBOLS || mode > XPT_CODEOBJ_COPY_ALL)
+		return -EINVAL;
+	record = calloc(1, sizeof(*record));
+	if (!record)
+		return -ENOMEM;
+	pthread_mutex_init(&record->stopping, NULL);
+	record->mode = mode;
+	record->userdata = userdata;
+	record->consumer = (struct consumer){
+		.record = on_record,
+		.scanned = on_scanned,
+		.started = on_started,
+		.work = on_work,
+		.finished = on_finished,
+		.context = record,
+	};
+	error = create_session(record, &options);
+	if (!error)
+		error = create_side(record, &options);
+	if (!error)
+		session_add(record->session, &record->consumer);
+	if (!error)
+		error = collector_open(record->session->collector);
+	if (error) {
+		xpt_codeobj_capture_free(record);
+		return error;
 	}
-	if (error && error != record->collector->error)
-		log_error(&record->collector->log, "capturing has stopped: %s", strerror(-error));
-	record->error = error;
-	finish(record);
-	pthread_cond_broadcast(&record->changed);
-	pthread_mutex_unlock(&record->lock);
-	return NULL;
+	*result = record;
+	return 0;
 }
 
 /* ---- the other side ---- */
 
 int xpt_codeobj_capture_start(struct xpt_codeobj_capture *record)
 {
-	int error = -EBUSY;
+	int error = session_start(record->session);
 
-	pthread_mutex_lock(&record->lock);
-	if (record->started)
-		goto out;
-	record->started = true;
-	error = collector_start(record->collector);
-	code_side_started(record->side);
-	if (!error)
-		error = thread_start(&record->thread, run, record, "xpt-collect");
-	record->has_thread = !error;
-out:
-	pthread_mutex_unlock(&record->lock);
-	return error;
+	return error == -EALREADY ? -EBUSY : error;
+}
+
+static int is_over(void *context)
+{
+	const struct xpt_codeobj_capture *record = context;
+
+	if (!record->session->has_thread)
+		return -EINVAL;
+	if (record->session->error || record->over)
+		return record->session->error ?: 1;
+	return session_disturbed(record->session) ?: record->session->ending ? -ECANCELED : 0;
 }
 
 int xpt_codeobj_capture_wait(struct xpt_codeobj_capture *record, uint64_t timeout_ns)
 {
-	__u64 now = clock_monotonic(), until = timeout_ns > ~0ull - now ? ~0ull : now + timeout_ns;
-	const struct timespec time = { until / 1000000000, until % 1000000000 };
-	int result = 0, expired = 0;
+	int result = session_await(record->session, timeout_ns, is_over, record);
 
-	pthread_mutex_lock(&record->lock);
-	if (!record->has_thread)
-		result = -EINVAL;
-	while (!result && !record->ending && !expired) {
-		result = record->error ?: record->over;
-		if (!result && __atomic_exchange_n(&record->interrupted, 0, __ATOMIC_RELAXED))
-			result = -EINTR;
-		if (result)
-			break;
-		if (until == ~0ull)
-			pthread_cond_wait(&record->changed, &record->lock);
-		else
-			expired = pthread_cond_timedwait(&record->changed, &record->lock, &time) == ETIMEDOUT;
-	}
-	if (!result)
-		result = record->error ?: record->over;
-	pthread_mutex_unlock(&record->lock);
-	return result;
+	return result == -ECANCELED ? 0 : result;
 }
 
 void xpt_codeobj_capture_interrupt(struct xpt_codeobj_capture *record)
 {
-	__atomic_store_n(&record->interrupted, 1, __ATOMIC_RELAXED);
-	collector_wake(record->collector); /* its thread tells those who wait */
+	xpt_session_interrupt(record->session);
 }
 
 int xpt_codeobj_capture_stop(struct xpt_codeobj_capture *record)
@@ -309,15 +254,7 @@ int xpt_codeobj_capture_stop(struct xpt_codeobj_capture *record)
 	int error;
 
 	pthread_mutex_lock(&record->stopping);
-	pthread_mutex_lock(&record->lock);
-	record->ending = true;
-	pthread_cond_broadcast(&record->changed);
-	pthread_mutex_unlock(&record->lock);
-	if (record->has_thread) {
-		collector_wake(record->collector);
-		pthread_join(record->thread, NULL);
-		record->has_thread = false;
-	}
+	session_stop(record->session);
 	error = record->write_error;
 	pthread_mutex_unlock(&record->stopping);
 	return error;
@@ -329,34 +266,33 @@ int xpt_codeobj_capture_get(struct xpt_codeobj_capture *record, const struct xpt
 
 	if (!record || !list)
 		return -EINVAL;
-	pthread_mutex_lock(&record->lock);
+	pthread_mutex_lock(&record->session->lock);
 	now = make_list(record);
 	if (now) {
 		code_list_free(record->list);
 		record->list = now;
 		*list = &now->list;
 	}
-	pthread_mutex_unlock(&record->lock);
+	pthread_mutex_unlock(&record->session->lock);
 	return now ? 0 : -ENOMEM;
 }
 
 int xpt_codeobj_capture_command_status(const struct xpt_codeobj_capture *record)
 {
-	return record->collector->command.pid ? record->collector->command.status : -1;
+	return collector_command_status(record->session->collector);
 }
 
 void xpt_codeobj_capture_free(struct xpt_codeobj_capture *record)
 {
 	if (!record)
 		return;
-	xpt_codeobj_capture_stop(record);
+	if (record->session)
+		xpt_codeobj_capture_stop(record);
 	code_list_free(record->list);
-	/* What the collector holds it lets go through the side. */
+	/* Threads that wait for the collector are resumed through the side. */
 	code_side_free(record->side);
-	collector_free(record->collector);
+	session_free(record->session);
 	free(record->loads);
-	pthread_cond_destroy(&record->changed);
 	pthread_mutex_destroy(&record->stopping);
-	pthread_mutex_destroy(&record->lock);
 	free(record);
 }

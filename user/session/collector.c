@@ -255,7 +255,7 @@ static bool on_placing(void *context, size_t done, size_t total)
 		collector->placing_slow |= now - collector->placing_since >= PLACING_SLOW;
 		collector->placing_reported = now;
 	}
-	return options->interrupted && options->interrupted(options->context);
+	return options->interrupted(options->context);
 }
 
 static int open_kernel(struct collector *collector)
@@ -580,6 +580,11 @@ void collector_check_names(struct collector *collector, const struct model *mode
 void collector_explain(const struct collector *collector)
 {
 	attacher_explain(collector->attacher, collector->searched_before, collector->spec_calls);
+}
+
+int collector_command_status(const struct collector *collector)
+{
+	return collector->command.pid ? collector->command.status : -1;
 }
 
 void collector_free(struct collector *collector)

@@ -67,15 +67,15 @@ struct collector_options {
 	__u64 wait_limit;      /* ns that a thread waits for its probes at most; 0: the default */
 	__u64 code_wait_limit; /* the same for its code object */
 	bool codes_only;       /* no other calls than those that tell of programs and code objects */
-	void (*scanned)(void *context, pid_t tgid); /* a process's files have been scanned; NULL */
-	bool (*interrupted)(void *context);	    /* starting is to be given up; NULL: it is not */
+	void (*scanned)(void *context, pid_t tgid); /* a process's files have been scanned */
+	bool (*interrupted)(void *context);	    /* starting is to be given up */
 	struct log log;
 	/*
 	 * Unless all processes are traced: whether one that has one of the names, the command or a child may be followed; 0, or why
-	 * not. NULL: each may. A child is followed all the same.
+	 * not. A child is followed all the same.
 	 */
 	int (*admit)(void *context, pid_t tgid);
-	void (*leave)(void *context, pid_t tgid); /* it has ended; NULL: nobody wants to know */
+	void (*leave)(void *context, pid_t tgid); /* it has ended */
 	/* Gets every record, in the order of reading. Errors are its own affair. */
 	void (*record)(void *context, const struct xpt_record_header *record);
 	void *context;
@@ -181,7 +181,8 @@ int collector_work(struct collector *collector);
 void collector_finish(struct collector *collector);
 /* Warns of the user's names that no program in the model has had a use for. After all is delivered. */
 void collector_check_names(struct collector *collector, const struct model *model);
-void collector_explain(const struct collector *collector); /* why nothing ran, to the log */
+void collector_explain(const struct collector *collector);	 /* why nothing ran, to the log */
+int collector_command_status(const struct collector *collector); /* as xpt_session_command_status() */
 void collector_free(struct collector *collector);
 /* A thread of the process that waits for this goes on. False: it did so before, at its deadline. */
 bool collector_answer(struct collector *collector, pid_t tgid, __u64 ticket);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* xpt_continuous_*(): a collector whose records stay in a window, on a thread of its own. */
+/* xpt_continuous_*(): a consumer that keeps records in a window. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -73,9 +73,7 @@ static void save_by_trigger(struct xpt_continuous *continuous)
 	if (!error) {
 		save->by_trigger = true;
 		snprintf(save->reason, sizeof(save->reason), "%s", continuous->save_reason);
-		pthread_mutex_lock(&continuous->lock);
 		error = saves_ask(continuous, save);
-		pthread_mutex_unlock(&continuous->lock);
 		if (error)
 			save_free(save);
 	}
@@ -86,11 +84,9 @@ static void save_by_trigger(struct xpt_continuous *continuous)
 	}
 }
 
-/* What cannot be traced any more can still be saved. */
-static void turn(struct xpt_continuous *continuous)
+static __u64 on_work(void *context, __u64 now)
 {
-	int error = continuous->error ?: collector_work(continuous->collector);
-	__u64 now = clock_monotonic();
+	struct xpt_continuous *continuous = context;
 
 	look_at_window(continuous, now);
 	if (__atomic_exchange_n(&continuous->signalled, 0, __ATOMIC_RELAXED))
@@ -102,34 +98,9 @@ static void turn(struct xpt_continuous *continuous)
 	if (continuous->hooks.turn && now >= continuous->hooks_due)
 		continuous->hooks_due = continuous->hooks.turn(continuous->hooks.context, now);
 	saves_take(continuous, now);
-	pthread_mutex_lock(&continuous->lock);
-	if (error && !continuous->error)
-		log_error(&continuous->collector->log, "tracing has stopped: %s", strerror(-error));
-	continuous->error = error;
 	saves_told(continuous);
 	tell_status(continuous, now);
-	pthread_mutex_unlock(&continuous->lock);
-}
-
-static __u64 next_due(const struct xpt_continuous *continuous)
-{
 	return continuous->hooks_due < continuous->save_due ? continuous->hooks_due : continuous->save_due;
-}
-
-static void *collect(void *context)
-{
-	struct xpt_continuous *continuous = context;
-	bool ending = false;
-
-	while (!ending) {
-		collector_wait(continuous->collector, next_due(continuous));
-		turn(continuous);
-		pthread_mutex_lock(&continuous->lock);
-		ending = continuous->ending;
-		pthread_cond_broadcast(&continuous->changed);
-		pthread_mutex_unlock(&continuous->lock);
-	}
-	return NULL;
 }
 
 /* Whether it can be run at all is known, and told, before the start counts as one. */
@@ -142,32 +113,41 @@ static int await_command(struct collector *collector)
 	return collector_work(collector);
 }
 
+static int on_started(void *context)
+{
+	struct xpt_continuous *continuous = context;
+	int error = continuous->collector->command.pid ? await_command(continuous->collector) : 0;
+
+	if (error)
+		return error;
+	tell_status(continuous, clock_monotonic());
+	error = thread_start(&continuous->saving, saves_run, continuous, "xpt-save");
+	continuous->has_saving = !error;
+	return error;
+}
+
 int continuous_start(const struct xpt_continuous_options *options, const struct continuous_hooks *hooks,
 		     struct xpt_continuous **result)
 {
+	static const struct consumer consumer = {
+		.record = continuous_record,
+		.admit = continuous_admit,
+		.leave = continuous_leave,
+		.started = on_started,
+		.work = on_work,
+	};
 	struct xpt_continuous *continuous;
 	int error = continuous_check(options);
 
 	if (error)
 		return error;
-	continuous = continuous_alloc(hooks);
+	continuous = continuous_alloc(&consumer, hooks);
 	if (!continuous)
 		return -ENOMEM;
 	*result = continuous; /* the hooks need it */
 	error = continuous_create(continuous, options);
 	if (!error)
-		error = collector_start(continuous->collector);
-	if (!error && continuous->collector->command.pid)
-		error = await_command(continuous->collector);
-	if (!error) {
-		tell_status(continuous, clock_monotonic());
-		error = thread_start(&continuous->saving, saves_run, continuous, "xpt-save");
-		continuous->has_saving = !error;
-	}
-	if (!error) {
-		error = thread_start(&continuous->collecting, collect, continuous, "xpt-collect");
-		continuous->has_collecting = !error;
-	}
+		error = session_start(continuous->session);
 	if (error) {
 		xpt_continuous_stop(continuous);
 		*result = NULL;
@@ -195,15 +175,15 @@ int xpt_continuous_save(struct xpt_continuous *continuous, const struct xpt_save
 		return error;
 	snprintf(save->reason, sizeof(save->reason), "as the program asked for");
 	save->awaited = true;
-	pthread_mutex_lock(&continuous->lock);
-	error = continuous->ending ? -ECANCELED : saves_ask(continuous, save);
+	pthread_mutex_lock(&continuous->session->lock);
+	error = continuous->session->ending ? -ECANCELED : saves_ask(continuous, save);
 	if (!error) {
 		collector_wake(continuous->collector);
 		while (!save->done)
-			pthread_cond_wait(&continuous->changed, &continuous->lock);
+			session_wait_change(continuous->session);
 		error = save->error;
 	}
-	pthread_mutex_unlock(&continuous->lock);
+	pthread_mutex_unlock(&continuous->session->lock);
 	if (!error && saved)
 		error = options_give(saved, &save->saved, sizeof(save->saved));
 	save_free(save);
@@ -220,53 +200,37 @@ int xpt_continuous_status(struct xpt_continuous *continuous, struct xpt_continuo
 {
 	struct xpt_continuous_status now;
 
-	pthread_mutex_lock(&continuous->lock);
+	pthread_mutex_lock(&continuous->session->lock);
 	now = continuous->status;
-	pthread_mutex_unlock(&continuous->lock);
+	pthread_mutex_unlock(&continuous->session->lock);
 	return options_give(status, &now, sizeof(now));
+}
+
+static int has_stopped(void *context)
+{
+	const struct xpt_continuous *continuous = context;
+
+	return session_disturbed(continuous->session) ?: continuous->stopped;
 }
 
 int xpt_continuous_wait(struct xpt_continuous *continuous, uint64_t timeout)
 {
-	__u64 now = clock_monotonic(), until = timeout > ~0ull - now ? ~0ull : now + timeout;
-	struct timespec time = { until / 1000000000, until % 1000000000 };
-	bool late = false;
-	int result;
-
-	pthread_mutex_lock(&continuous->lock);
-	for (;;) {
-		result = continuous->error;
-		if (!result && __atomic_exchange_n(&continuous->interrupted, 0, __ATOMIC_RELAXED))
-			result = -EINTR;
-		if (!result && continuous->stopped)
-			result = 1;
-		if (result || late)
-			break;
-		if (until == ~0ull)
-			pthread_cond_wait(&continuous->changed, &continuous->lock);
-		else
-			late = pthread_cond_timedwait(&continuous->changed, &continuous->lock, &time) == ETIMEDOUT;
-	}
-	pthread_mutex_unlock(&continuous->lock);
-	return result;
+	return session_await(continuous->session, timeout, has_stopped, continuous);
 }
 
 void xpt_continuous_interrupt(struct xpt_continuous *continuous)
 {
-	__atomic_store_n(&continuous->interrupted, 1, __ATOMIC_RELAXED);
-	collector_wake(continuous->collector); /* its thread tells those who wait */
+	xpt_session_interrupt(continuous->session);
 }
 
 int xpt_continuous_command_status(struct xpt_continuous *continuous)
 {
-	const struct command *command = &continuous->collector->command;
-
-	return command->pid ? command->status : -1;
+	return collector_command_status(continuous->collector);
 }
 
 /* ---- requests through the control socket ---- */
 
-static void handle_save(struct xpt_continuous *continuous, struct control_request *request, const cJSON *body)
+static void request_save(struct xpt_continuous *continuous, struct control_request *request, const cJSON *body)
 {
 	struct xpt_save_options options;
 	const char *member = "";
@@ -281,9 +245,7 @@ static void handle_save(struct xpt_continuous *continuous, struct control_reques
 	if (!error) {
 		snprintf(save->reason, sizeof(save->reason), "as somebody asked for");
 		save->request = request;
-		pthread_mutex_lock(&continuous->lock);
 		error = saves_ask(continuous, save);
-		pthread_mutex_unlock(&continuous->lock);
 		if (error) {
 			snprintf(reason, sizeof(reason), "too many saves wait already");
 			save_free(save);
@@ -304,29 +266,21 @@ void continuous_answer_save(struct save *save)
 	save->request = NULL;
 }
 
-static void handle_status(struct xpt_continuous *continuous, struct control_request *request)
+static void request_status(struct xpt_continuous *continuous, struct control_request *request)
 {
-	struct xpt_continuous_status status;
-
-	pthread_mutex_lock(&continuous->lock);
-	status = continuous->status;
-	pthread_mutex_unlock(&continuous->lock);
-	control_add_status(control_answer_begin(request), &status);
+	control_add_status(control_answer_begin(request), &continuous->status);
 	control_answer_end(request);
 }
 
 /* It is answered when everything is detached. */
-static void handle_stop(struct xpt_continuous *continuous, struct control_request *request)
+static void request_stop(struct xpt_continuous *continuous, struct control_request *request)
 {
 	if (continuous->stop_request) {
 		control_refuse(request, -EALREADY, "it is stopping already");
 		return;
 	}
 	continuous->stop_request = request;
-	pthread_mutex_lock(&continuous->lock);
 	continuous->stopped = true;
-	pthread_cond_broadcast(&continuous->changed);
-	pthread_mutex_unlock(&continuous->lock);
 }
 
 void continuous_answer_stop(struct xpt_continuous *continuous)
@@ -344,11 +298,11 @@ void continuous_handle(void *context, struct control_request *request, const cJS
 	struct xpt_continuous *continuous = context;
 
 	if (!strcmp(what, "save"))
-		handle_save(continuous, request, body);
+		request_save(continuous, request, body);
 	else if (!strcmp(what, "status"))
-		handle_status(continuous, request);
+		request_status(continuous, request);
 	else if (!strcmp(what, "stop"))
-		handle_stop(continuous, request);
+		request_stop(continuous, request);
 	else
 		control_refuse(request, -EOPNOTSUPP, "unknown \"do\": expected save, status or stop");
 }
@@ -360,38 +314,32 @@ static void end_saves(struct xpt_continuous *continuous)
 {
 	struct save *save;
 
-	pthread_mutex_lock(&continuous->lock);
+	pthread_mutex_lock(&continuous->session->lock);
 	while ((save = save_list_take(&continuous->asked))) {
 		save->error = -ECANCELED;
 		snprintf(save->why, sizeof(save->why), "it was stopped meanwhile");
 		save_list_add(&continuous->written, save);
 	}
 	continuous->closing = true;
-	pthread_cond_broadcast(&continuous->changed);
-	pthread_mutex_unlock(&continuous->lock);
+	pthread_cond_signal(&continuous->queued);
+	pthread_mutex_unlock(&continuous->session->lock);
 	if (continuous->has_saving)
 		pthread_join(continuous->saving, NULL);
-	pthread_mutex_lock(&continuous->lock);
-	if (continuous->collector)
-		saves_told(continuous);
-	pthread_mutex_unlock(&continuous->lock);
+	continuous->has_saving = false;
+	pthread_mutex_lock(&continuous->session->lock);
+	saves_told(continuous);
+	pthread_cond_broadcast(&continuous->session->changed);
+	pthread_mutex_unlock(&continuous->session->lock);
 }
 
 void continuous_end(struct xpt_continuous *continuous)
 {
-	pthread_mutex_lock(&continuous->lock);
-	continuous->ending = true;
-	pthread_mutex_unlock(&continuous->lock);
-	if (continuous->has_collecting) {
-		collector_wake(continuous->collector);
-		pthread_join(continuous->collecting, NULL);
-	}
+	if (!continuous->session)
+		return;
+	session_stop(continuous->session);
 	end_saves(continuous);
-	if (continuous->has_collecting)
-		collector_finish(continuous->collector);
-	if (continuous->has_collecting)
+	if (continuous->session->finished)
 		collector_check_names(continuous->collector, continuous->model);
-	continuous->has_collecting = continuous->has_saving = false;
 }
 
 void xpt_continuous_stop(struct xpt_continuous *continuous)

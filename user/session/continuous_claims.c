@@ -36,7 +36,7 @@ static int claim_target(struct xpt_continuous *continuous, pid_t pid)
 		if (error == -ESRCH)
 			log_error(&continuous->collector->log, "process %d has ended already", pid);
 		else
-			log_error(&continuous->collector->log, "cannot look at process %d: %s", pid, strerror(-error));
+			log_error(&continuous->collector->log, "cannot inspect process %d: %s", pid, strerror(-error));
 		return error;
 	}
 	error = claim(continuous, info.tgid);
@@ -63,7 +63,7 @@ int continuous_claim_targets(struct xpt_continuous *continuous, const struct xpt
 	int error = mkdir(XPT_CONTROL_DIR, 0700) && errno != EEXIST ? -errno : 0;
 
 	if (error) {
-		log_error(log, "%s: cannot be made: %s", XPT_CONTROL_DIR, strerror(-error));
+		log_error(log, "cannot create %s: %s", XPT_CONTROL_DIR, strerror(-error));
 		return error;
 	}
 	error = target_claims_open(log, XPT_CONTROL_DIR "/" CLAIMS, &continuous->claims);

@@ -14,25 +14,27 @@
 
 #define KEEP_RELEASED 1024 /* programs and processes that are gone */
 
-static int create_collector(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
+static int create_session(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
 {
 	const struct xpt_session_options *targets = &options->targets;
-	const struct collector_options collector_options = {
-		COLLECTOR_OPTIONS(targets),
-		.sample_every = options->sample_every,
-		.counters = targets->counters,
-		.counter_count = targets->counter_count,
-		.counter_tracks = true,
-		.counters_every = options->counters_every,
-		.counters_per_inference = options->counters_per_inference,
-		.level = options->level,
-		.admit = continuous_admit,
-		.leave = continuous_leave,
-		.record = continuous_record,
-		.context = continuous,
-	};
+	int error = session_create(
+		&(struct collector_options){
+			COLLECTOR_OPTIONS(targets),
+			.sample_every = options->sample_every,
+			.counters = targets->counters,
+			.counter_count = targets->counter_count,
+			.counter_tracks = true,
+			.counters_every = options->counters_every,
+			.counters_per_inference = options->counters_per_inference,
+			.level = options->level,
+		},
+		&continuous->session);
 
-	return collector_create(&collector_options, &continuous->collector);
+	if (error)
+		return error;
+	continuous->collector = continuous->session->collector;
+	session_add(continuous->session, &continuous->consumer);
+	return 0;
 }
 
 static int create_window(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
@@ -96,8 +98,7 @@ static int create_folder(struct xpt_continuous *continuous, const struct xpt_con
 	int error = absolute_path(options->directory, path);
 
 	if (error) {
-		log_error(log, "output directory: the name, with all that is above it, cannot be had: %s",
-			  strerror(-error));
+		log_error(log, "cannot resolve the path of the output directory: %s", strerror(-error));
 		return error;
 	}
 	continuous->prefix = strdup(options->name ?: "xputrace");
@@ -129,18 +130,15 @@ static int create_control(struct xpt_continuous *continuous, const struct xpt_co
 	return epoll_ctl(collector->epoll, EPOLL_CTL_ADD, event.data.fd, &event) ? -errno : 0;
 }
 
-struct xpt_continuous *continuous_alloc(const struct continuous_hooks *hooks)
+struct xpt_continuous *continuous_alloc(const struct consumer *consumer, const struct continuous_hooks *hooks)
 {
 	struct xpt_continuous *continuous = calloc(1, sizeof(*continuous));
-	pthread_condattr_t attributes;
 
 	if (!continuous)
 		return NULL;
-	pthread_mutex_init(&continuous->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&continuous->changed, &attributes);
-	pthread_condattr_destroy(&attributes);
+	pthread_cond_init(&continuous->queued, NULL);
+	continuous->consumer = *consumer;
+	continuous->consumer.context = continuous;
 	save_list_init(&continuous->asked);
 	save_list_init(&continuous->taken);
 	save_list_init(&continuous->written);
@@ -158,7 +156,7 @@ int continuous_check(const struct xpt_continuous_options *options)
 	if (!options->has_targets)
 		return -EINVAL;
 	if (!targets->counter_count && (options->counters_every || options->counters_per_inference)) {
-		log_error(&log, "which counters are to be read is not said");
+		log_error(&log, "no counters specified");
 		return -EINVAL;
 	}
 	if (options->trigger_count && options->window_time && options->after >= options->window_time) {
@@ -172,7 +170,7 @@ int continuous_check(const struct xpt_continuous_options *options)
 
 int continuous_create(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
 {
-	int error = create_collector(continuous, options);
+	int error = create_session(continuous, options);
 
 	if (!error)
 		error = continuous_claim_targets(continuous, &options->targets);
@@ -189,7 +187,7 @@ int continuous_create(struct xpt_continuous *continuous, const struct xpt_contin
 
 void continuous_free(struct xpt_continuous *continuous)
 {
-	collector_free(continuous->collector);
+	session_free(continuous->session);
 	target_claims_close(&continuous->claims);
 	folder_close(continuous->folder);
 	model_free(continuous->model);
@@ -199,8 +197,7 @@ void continuous_free(struct xpt_continuous *continuous)
 		trigger_free(continuous->triggers[i]);
 	continuous_answer_stop(continuous);
 	control_close(continuous->control);
-	pthread_cond_destroy(&continuous->changed);
-	pthread_mutex_destroy(&continuous->lock);
+	pthread_cond_destroy(&continuous->queued);
 	free(continuous->prefix);
 	free(continuous);
 }

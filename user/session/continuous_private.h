@@ -3,7 +3,6 @@
 #ifndef XPT_SESSION_CONTINUOUS_PRIVATE_H
 #define XPT_SESSION_CONTINUOUS_PRIVATE_H
 
-#include <pthread.h>
 #include <xputrace/continuous.h>
 
 #include "base/folder.h"
@@ -14,7 +13,7 @@
 #include "profile/trigger.h"
 #include "record/recording.h"
 #include "record/window.h"
-#include "session/collector.h"
+#include "session/session.h"
 #include "session/target_claim.h"
 
 #define REASON_MAX 200
@@ -22,7 +21,7 @@
 struct save;
 
 /*
- * What an inspection does beside; any may be NULL. All on the collecting thread, without the lock but for saved.
+ * What an inspection does beside; any may be NULL. All on the collecting thread, with the session's lock held.
  */
 struct continuous_hooks {
 	bool (*keeps)(void *context, const struct xpt_record_header *record); /* is it wanted in the window? */
@@ -73,20 +72,17 @@ struct save_list {
  * callers, meet in the lists of saves.
  */
 struct xpt_continuous {
-	pthread_mutex_t lock;	/* of all below but what is said to be the collecting thread's */
-	pthread_cond_t changed; /* broadcast */
+	struct xpt_session *session; /* its lock is that of all but what is the saving thread's own */
+	struct consumer consumer;
+	struct collector *collector; /* of the session */
 	struct save_list asked, taken, written;
 	struct xpt_continuous_status status; /* as of the latest turn */
-	bool ending;			     /* the collecting thread goes */
-	bool closing;			     /* so does the saving thread, once nothing is taken */
-	bool stopped;			     /* somebody has asked for it by the socket */
-	int error;			     /* the collecting thread has given up */
-	int interrupted, signalled;	     /* set from anywhere */
-	pthread_t collecting, saving;
-	bool has_collecting, has_saving;
-
-	/* The collecting thread's: */
-	struct collector *collector;
+	bool closing;			     /* the saving thread ends, once nothing is taken */
+	bool stopped;			     /* requested by the socket, or an inspection has nothing left to inspect */
+	int signalled;			     /* set from anywhere */
+	pthread_cond_t queued;		     /* for the saving thread */
+	pthread_t saving;
+	bool has_saving;
 	struct model *model;
 	struct recent *recent;
 	struct window *window;
@@ -114,10 +110,11 @@ struct xpt_continuous {
 /* continuous_claims.c */
 /* Those that are known by now. -EBUSY, logged; what open() says of the file. */
 int continuous_claim_targets(struct xpt_continuous *continuous, const struct xpt_session_options *targets);
-int continuous_admit(void *context, pid_t pid); /* as in struct collector_options; context: struct xpt_continuous */
+int continuous_admit(void *context, pid_t pid); /* as in struct consumer; context: struct xpt_continuous */
 void continuous_leave(void *context, pid_t pid);
 /* continuous_create.c */
-struct xpt_continuous *continuous_alloc(const struct continuous_hooks *hooks); /* NULL: no memory */
+/* NULL: no memory. The consumer's context is set here. */
+struct xpt_continuous *continuous_alloc(const struct consumer *consumer, const struct continuous_hooks *hooks);
 /* Does what is asked for make sense together? -EINVAL, logged. */
 int continuous_check(const struct xpt_continuous_options *options);
 int continuous_create(struct xpt_continuous *continuous, const struct xpt_continuous_options *options);
@@ -145,9 +142,9 @@ void save_list_init(struct save_list *list);
 void save_list_add(struct save_list *list, struct save *save);
 struct save *save_list_take(struct save_list *list);		     /* NULL: none */
 int saves_ask(struct xpt_continuous *continuous, struct save *save); /* -EBUSY; with the lock held */
-/* Takes what was asked for out of the window. The collecting thread; now: of a moment up to which the rings have been read. */
+/* Takes what was asked for out of the window; now: of a moment up to which the rings have been read. With the lock held, as is: */
 void saves_take(struct xpt_continuous *continuous, __u64 now);
-/* What was written: whoever waits is told. The collecting thread, with the lock held. */
+/* What was written is reported to who waits for it. */
 void saves_told(struct xpt_continuous *continuous);
 void *saves_run(void *context); /* the saving thread */
 /* Takes and writes at once, after continuous_end(). The error of the save. */

@@ -14,7 +14,6 @@
 #include "session/continuous_private.h"
 #include "session/describe_records.h"
 #include "session/output.h"
-#include "session/session.h"
 
 #define ASKED_MAX 16
 #define TAKEN_MAX 2 /* each keeps what has left the window meanwhile */
@@ -163,23 +162,14 @@ void saves_take(struct xpt_continuous *continuous, __u64 now)
 {
 	struct save *save;
 
-	for (;;) {
-		pthread_mutex_lock(&continuous->lock);
+	while ((save = continuous->asked.first) && continuous->taken.count < TAKEN_MAX) {
 		/* The index of inferences is of what the model has delivered, a little later. */
-		save = continuous->asked.first;
-		if (save && (continuous->taken.count >= TAKEN_MAX ||
-			     (model_delivered(continuous->model) < save->asked && !continuous->error)))
-			save = NULL;
-		if (save)
-			save_list_take(&continuous->asked);
-		pthread_mutex_unlock(&continuous->lock);
-		if (!save)
+		if (model_delivered(continuous->model) < save->asked && !continuous->session->error)
 			return;
+		save_list_take(&continuous->asked);
 		save->error = take(continuous, save, now);
-		pthread_mutex_lock(&continuous->lock);
 		save_list_add(save->error ? &continuous->written : &continuous->taken, save);
-		pthread_cond_broadcast(&continuous->changed);
-		pthread_mutex_unlock(&continuous->lock);
+		pthread_cond_signal(&continuous->queued);
 	}
 }
 
@@ -203,6 +193,7 @@ void saves_told(struct xpt_continuous *continuous)
 	struct save *save;
 
 	while ((save = save_list_take(&continuous->written))) {
+		pthread_cond_broadcast(&continuous->session->changed);
 		count(continuous, save);
 		if (!save->error)
 			log_info(log, "saved %s (%s)", save->saved.path, save->reason);
@@ -217,7 +208,6 @@ void saves_told(struct xpt_continuous *continuous)
 		if (!save->awaited)
 			save_free(save);
 	}
-	pthread_cond_broadcast(&continuous->changed);
 }
 
 /* ---- the saving thread ---- */
@@ -370,24 +360,24 @@ void *saves_run(void *context)
 	struct xpt_continuous *continuous = context;
 	struct save *save;
 
-	pthread_mutex_lock(&continuous->lock);
+	pthread_mutex_lock(&continuous->session->lock);
 	for (;;) {
 		save = continuous->taken.first;
 		if (!save && continuous->closing)
 			break;
 		if (!save) {
-			pthread_cond_wait(&continuous->changed, &continuous->lock);
+			pthread_cond_wait(&continuous->queued, &continuous->session->lock);
 			continue;
 		}
-		pthread_mutex_unlock(&continuous->lock);
+		pthread_mutex_unlock(&continuous->session->lock);
 		write_save(continuous, save);
 		snapshot_free(save->snapshot);
-		pthread_mutex_lock(&continuous->lock);
+		pthread_mutex_lock(&continuous->session->lock);
 		save->snapshot = NULL;
 		save_list_take(&continuous->taken);
 		save_list_add(&continuous->written, save);
 		collector_wake(continuous->collector);
 	}
-	pthread_mutex_unlock(&continuous->lock);
+	pthread_mutex_unlock(&continuous->session->lock);
 	return NULL;
 }

@@ -319,7 +319,7 @@ static int follow_event(struct device_side *side, size_t driver, const struct tr
 	if (error)
 		log_warn(side->options.log, "%s: %s:%s cannot be followed, in %s: %s",
 			 side->drivers->items[driver]->name, event->system, event->name, side->tracefs.kernel,
-			 error == -ERANGE ? "its fields stand too far behind in the record" :
+			 error == -ERANGE ? "its fields are too far into the record" :
 			 error == -E2BIG  ? "too many events are described" :
 					    strerror(-error));
 	return 0;

@@ -31,9 +31,9 @@ static int subscribe(struct xpt_session *session, const struct handle_options *o
 	int error;
 
 	pthread_mutex_lock(&session->lock);
-	error = handle_create(session->profiling, options, &handle);
+	error = handle_create(session->profiler->profiling, options, &handle);
 	if (!error) {
-		*result = subscriber_add(session, handle, callback, context);
+		*result = subscriber_add(session->profiler, handle, callback, context);
 		if (!*result) {
 			handle_free(handle);
 			error = -ENOMEM;
@@ -73,7 +73,7 @@ static int start(struct subscriber *subscriber)
 	pthread_mutex_lock(&session->lock);
 	error = handle_start(subscriber->handle, clock_monotonic(), session_clock_offset());
 	if (!error && session->started)
-		session_read_counts(session);
+		profiler_read_counts(session->profiler);
 	return unlock(subscriber, error);
 }
 
@@ -148,23 +148,23 @@ static bool at_rest(const struct subscriber *subscriber)
 	return !handle_runs(subscriber->handle) && handle_settled(subscriber->handle) && !subscriber->waiting;
 }
 
+static int profile_done(void *context)
+{
+	const struct subscriber *subscriber = context;
+	const struct xpt_session *session = subscriber->session;
+
+	if (profiler_is_callback(session->profiler))
+		return -EDEADLK;
+	if (at_rest(subscriber))
+		return 1;
+	if (session->error)
+		return session->error;
+	return session->profiler->over && handle_runs(subscriber->handle) ? -EPIPE : 0;
+}
+
 int xpt_profile_wait(struct xpt_profile *profile, uint64_t timeout)
 {
-	struct subscriber *subscriber = profile->subscriber;
-	struct xpt_session *session = subscriber->session;
-	__u64 now = clock_monotonic(), until = timeout > ~0ull - now ? ~0ull : now + timeout;
-	int result = -EDEADLK;
-
-	pthread_mutex_lock(&session->lock);
-	while (!deliveries_is_callback(session)) {
-		result = at_rest(subscriber) ? 1 : session->error;
-		if (!result && session->over && handle_runs(subscriber->handle))
-			result = -EPIPE;
-		if (result || !session_wait_change(session, until))
-			break;
-	}
-	pthread_mutex_unlock(&session->lock);
-	return result;
+	return session_await(profile->subscriber->session, timeout, profile_done, profile->subscriber);
 }
 
 void xpt_profile_destroy(struct xpt_profile *profile)
@@ -247,22 +247,23 @@ int xpt_stream_stop(struct xpt_stream *stream)
 	return stop(stream->subscriber);
 }
 
+static int is_flushed(void *context)
+{
+	const struct subscriber *subscriber = context;
+	const struct xpt_session *session = subscriber->session;
+
+	if (profiler_is_callback(session->profiler))
+		return -EDEADLK;
+	if (!session->started || (handle_settled(subscriber->handle) && !subscriber->waiting))
+		return 1;
+	return session->error;
+}
+
 int xpt_stream_flush(struct xpt_stream *stream)
 {
-	struct subscriber *subscriber = stream->subscriber;
-	struct xpt_session *session = subscriber->session;
-	int result = 0;
+	int result = session_await(stream->subscriber->session, XPT_FOREVER, is_flushed, stream->subscriber);
 
-	pthread_mutex_lock(&session->lock);
-	if (deliveries_is_callback(session))
-		result = -EDEADLK;
-	while (!result && session->started && (!handle_settled(subscriber->handle) || subscriber->waiting)) {
-		result = session->error;
-		if (!result)
-			session_wait_change(session, ~0ull);
-	}
-	pthread_mutex_unlock(&session->lock);
-	return result;
+	return result < 0 ? result : 0;
 }
 
 void xpt_stream_destroy(struct xpt_stream *stream)

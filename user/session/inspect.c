@@ -138,13 +138,11 @@ static void ask_failed(struct xpt_inspect *inspect, struct inspect_process *proc
 	if (!save)
 		return;
 	process->saving = true;
-	pthread_mutex_lock(&continuous->lock);
 	if (saves_ask(continuous, save)) {
 		save_free(save);
 		process->saving = false;
 		process->missed = true;
 	}
-	pthread_mutex_unlock(&continuous->lock);
 }
 
 /* What fails while one is being saved is in the next file. */
@@ -208,23 +206,13 @@ static void on_run(struct xpt_inspect *inspect, const struct model_program *prog
 		note_failed(inspect, process, program, status);
 }
 
-/* Those who wait are told when there is nothing left to inspect. */
-static void look_at_targets(struct xpt_continuous *continuous)
-{
-	if (continuous->stopped || !targets_ended(continuous->collector))
-		return;
-	pthread_mutex_lock(&continuous->lock);
-	continuous->stopped = true;
-	pthread_cond_broadcast(&continuous->changed);
-	pthread_mutex_unlock(&continuous->lock);
-}
-
 static __u64 turn(void *context, __u64 now)
 {
 	struct xpt_inspect *inspect = context;
 	__u64 due = now + TARGETS_EVERY;
 
-	look_at_targets(inspect->continuous);
+	if (!inspect->continuous->stopped && targets_ended(inspect->continuous->collector))
+		inspect->continuous->stopped = true; /* nothing is left to inspect */
 	for (struct inspect_process *process = inspect->processes; process; process = process->next) {
 		inspect_process_read(process, inspect->usage, now);
 		if (process->missed && !process->saving && inspect->continuous->has_saving)

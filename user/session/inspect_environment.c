@@ -141,7 +141,7 @@ static int take_max_events(struct filling *filling, const char *value)
 	if (!read_number(value, &events) || events > XPT_INSPECT_EVENTS_MAX)
 		return -EINVAL;
 	if (events > most) {
-		log_warn(filling->log, "%swants %llu events a core: it stays at %llu", whose(filling, process),
+		log_warn(filling->log, "%sasks for %llu events a core: limited to %llu", whose(filling, process),
 			 (unsigned long long)events, (unsigned long long)most);
 		events = most;
 	}
@@ -240,7 +240,7 @@ static void refuse(const struct filling *filling, const char *value)
 		text_clear(&allowed, SIZE_MAX);
 		text_literal(&allowed, "at most 4095 bytes");
 	}
-	log_error(filling->log, "%s%s%s is \"%s\": allowed are %.*s", whose(filling, process),
+	log_error(filling->log, "%s%s%s is \"%s\": expected %.*s", whose(filling, process),
 		  prefixes[filling->environment->dialect], filling->variable->name, shown(&text, value, length),
 		  (int)allowed.length, allowed.data ? allowed.data : "");
 	text_free(&text);
@@ -305,8 +305,8 @@ static void tell_unknown(const struct filling *filling)
 		const char *name = behind_prefix(environment, *at);
 
 		if (name && !is_known(environment, name) && count++ < UNKNOWN_SHOWN)
-			log_write(filling->log, level, "%s%s is ignored: there is no such variable",
-				  whose(filling, process), shown(&text, *at, strcspn(*at, "=")));
+			log_write(filling->log, level, "%s%s is ignored: unknown variable", whose(filling, process),
+				  shown(&text, *at, strcspn(*at, "=")));
 	}
 	if (count > UNKNOWN_SHOWN)
 		log_write(filling->log, level, "%s%zu more are ignored", whose(filling, process),

@@ -101,7 +101,9 @@ static int open_file(struct output *output, enum xpt_output format, enum xpt_lev
 	if (!path)
 		return -EINVAL;
 	if (format > XPT_OUTPUT_QNN_CSV) {
-		log_error(output->log, "a table of inferences is made from a recording: record into a .xpt file first");
+		log_error(
+			output->log,
+			"cannot write a table of inferences while recording: record to a .xpt file, then use `xputrace report`");
 		return -EINVAL;
 	}
 	output_info(&info);

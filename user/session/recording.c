@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* xpt_recording_*: a collector whose records go into an output. */
+/* xpt_recording_*: a consumer that writes records into an output. */
 #include <xputrace/recording.h>
 
 #include <errno.h>
@@ -8,14 +8,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/options.h"
 #include "model/statistics.h"
 #include "profile/chooser.h"
 #include "report/summary.h"
 #include "session/code_records.h"
 #include "session/code_side.h"
-#include "session/collector.h"
-#include "base/options.h"
 #include "session/output.h"
+#include "session/session.h"
 
 #define SAMPLE_MAX 1000000u
 #define FLUSH_INTERVAL 250000000ull  /* ns */
@@ -25,14 +25,17 @@
 struct xpt_recording {
 	struct xpt_recording_options options; /* pointers are not used after the creation, but output_name */
 	char *output_name;
-	struct collector *collector;
+	struct xpt_session *session;
+	struct consumer consumer;
+	struct collector *collector; /* of the session */
 	struct output *output;
 	struct chooser *chooser; /* NULL: all programs are recorded */
 	struct code_side *codes; /* NULL: code objects are not looked at */
 	uint64_t stopped;	 /* when, set by xpt_recording_stop(), from anywhere; 0: not yet */
 	__u64 output_lost;	 /* records, as last reported */
 	bool finished;
-	enum xpt_end ended_by;
+	enum xpt_end ended_by; /* 0: it has not ended yet */
+	__u64 end;	       /* ns; ~0: without a duration */
 	__u64 output_due, status_due, losses_due;
 };
 
@@ -69,11 +72,6 @@ static void on_scanned(void *context, pid_t tgid)
 
 	if (recording->codes)
 		code_side_scanned(recording->codes, tgid);
-}
-
-static bool on_interrupted(void *context)
-{
-	return __atomic_load_n(&((struct xpt_recording *)context)->stopped, __ATOMIC_RELAXED);
 }
 
 static int create_codes(struct xpt_recording *recording)
@@ -138,39 +136,126 @@ static int create_output(struct xpt_recording *recording)
 	return error;
 }
 
+/* ---- while it runs ---- */
+
+static void report_status(struct xpt_recording *recording, __u64 now)
+{
+	const struct collector *collector = recording->collector;
+	struct xpt_recording_status status = {
+		.elapsed = now - collector->started,
+		.processes = collector->followed_map.count,
+		.programs = model_program_count(output_model(recording->output)),
+		.calls = collector->calls,
+		.lost = collector->lost,
+		.bytes = output_bytes(recording->output),
+	};
+
+	if (recording->options.status)
+		recording->options.status(recording->options.status_context, &status);
+}
+
+/* The output itself gets the record of it, too, once there is room again. */
+static void note_losses(struct xpt_recording *recording)
+{
+	__u64 lost = output_lost(recording->output);
+
+	if (lost == recording->output_lost)
+		return;
+	if (!recording->output_lost)
+		log_warn(&recording->collector->log, "%s does not take what is recorded: records are lost",
+			 recording->output_name);
+	records_lost(recording->collector, XPT_LOSS_OUTPUT, lost - recording->output_lost);
+	recording->output_lost = lost;
+}
+
+static enum xpt_end end_of(const struct xpt_recording *recording, __u64 now)
+{
+	if (output_failed(recording->output))
+		return XPT_END_OUTPUT;
+	if (__atomic_load_n(&recording->stopped, __ATOMIC_RELAXED))
+		return XPT_END_STOPPED;
+	if (targets_ended(recording->collector))
+		return XPT_END_TARGETS;
+	return now >= recording->end ? XPT_END_DURATION : 0;
+}
+
+static __u64 on_work(void *context, __u64 now)
+{
+	struct xpt_recording *recording = context;
+
+	if (recording->codes)
+		code_side_work(recording->codes);
+	if (now >= recording->status_due) {
+		report_status(recording, now);
+		recording->status_due = now + STATUS_INTERVAL;
+	}
+	if (now >= recording->output_due) {
+		output_flush(recording->output);
+		recording->output_due = now + FLUSH_INTERVAL;
+	}
+	if (now >= recording->losses_due) {
+		note_losses(recording);
+		recording->losses_due = now + LOSSES_INTERVAL;
+	}
+	if (!recording->ended_by && !recording->session->error)
+		recording->ended_by = end_of(recording, clock_monotonic());
+	return recording->end;
+}
+
+/* ---- creation ---- */
+
+static int on_started(void *context)
+{
+	struct xpt_recording *recording = context;
+	__u64 started = recording->collector->started;
+
+	if (recording->codes)
+		code_side_started(recording->codes);
+	recording->output_due = recording->status_due = recording->losses_due = started;
+	recording->end = recording->options.duration ? started + recording->options.duration : ~0ull;
+	return 0;
+}
+
 static int create(struct xpt_recording *recording)
 {
 	const struct xpt_recording_options *options = &recording->options;
-	struct collector_options collector_options = {
-		COLLECTOR_OPTIONS(options),
-		.sample_every = options->sample_every ?: 1,
-		.chosen_only = has_choices(options),
-		.counters = options->counters,
-		.counter_count = options->counter_count,
-		.counter_tracks = true,
-		.counters_every = options->counters_every,
-		.counters_per_inference = options->counters_per_inference,
-		.level = options->level,
-		.codes = options->code_objects,
-		.code_wait_limit = options->code_wait_limit,
-		.interrupted = on_interrupted,
-		.record = on_record,
-		.scanned = on_scanned,
-		.context = recording,
-	};
+	const struct log log = { options->log, options->log_context, options->log_level };
 	int error;
 
 	if (options->sample_every > SAMPLE_MAX) {
-		log_error(&collector_options.log, "sampling one inference in %u is out of range (1 to %u)",
-			  options->sample_every, SAMPLE_MAX);
+		log_error(&log, "sampling one inference in %u is out of range (1 to %u)", options->sample_every,
+			  SAMPLE_MAX);
 		return -EINVAL;
 	}
 	recording->output_name = strdup(options->output ?: "the output");
 	if (!recording->output_name)
 		return -ENOMEM;
-	error = collector_create(&collector_options, &recording->collector);
+	error = session_create(
+		&(struct collector_options){
+			COLLECTOR_OPTIONS(options),
+			.sample_every = options->sample_every ?: 1,
+			.chosen_only = has_choices(options),
+			.counters = options->counters,
+			.counter_count = options->counter_count,
+			.counter_tracks = true,
+			.counters_every = options->counters_every,
+			.counters_per_inference = options->counters_per_inference,
+			.level = options->level,
+			.codes = options->code_objects,
+			.code_wait_limit = options->code_wait_limit,
+		},
+		&recording->session);
 	if (error)
 		return error;
+	recording->collector = recording->session->collector;
+	recording->consumer = (struct consumer){
+		.record = on_record,
+		.scanned = on_scanned,
+		.started = on_started,
+		.work = on_work,
+		.context = recording,
+	};
+	session_add(recording->session, &recording->consumer);
 	error = create_chooser(recording);
 	if (!error)
 		error = create_output(recording);
@@ -217,91 +302,19 @@ static int pass_choices(struct xpt_recording *recording)
 
 int xpt_recording_start(struct xpt_recording *recording)
 {
-	int error = pass_choices(recording) ?: collector_start(recording->collector);
-
-	if (recording->codes)
-		code_side_started(recording->codes);
-	recording->output_due = recording->status_due = recording->losses_due = recording->collector->started;
-	return error;
+	return pass_choices(recording) ?: session_start(recording->session);
 }
 
-static void report_status(struct xpt_recording *recording, __u64 now)
+static int has_ended(void *context)
 {
-	const struct collector *collector = recording->collector;
-	struct xpt_recording_status status = {
-		.elapsed = now - collector->started,
-		.processes = collector->followed_map.count,
-		.programs = model_program_count(output_model(recording->output)),
-		.calls = collector->calls,
-		.lost = collector->lost,
-		.bytes = output_bytes(recording->output),
-	};
+	const struct xpt_recording *recording = context;
 
-	if (recording->options.status)
-		recording->options.status(recording->options.status_context, &status);
-}
-
-/* The output itself gets the record of it, too, once there is room again. */
-static void note_losses(struct xpt_recording *recording)
-{
-	__u64 lost = output_lost(recording->output);
-
-	if (lost == recording->output_lost)
-		return;
-	if (!recording->output_lost)
-		log_warn(&recording->collector->log, "%s does not take what is recorded: records are lost",
-			 recording->output_name);
-	records_lost(recording->collector, XPT_LOSS_OUTPUT, lost - recording->output_lost);
-	recording->output_lost = lost;
-}
-
-static int turn(struct xpt_recording *recording)
-{
-	int error = collector_wait(recording->collector, ~0ull);
-	__u64 now;
-
-	if (!error)
-		error = collector_work(recording->collector);
-	if (recording->codes)
-		code_side_work(recording->codes);
-	now = clock_monotonic();
-	if (now >= recording->status_due) {
-		report_status(recording, now);
-		recording->status_due = now + STATUS_INTERVAL;
-	}
-	if (now >= recording->output_due) {
-		output_flush(recording->output);
-		recording->output_due = now + FLUSH_INTERVAL;
-	}
-	if (now >= recording->losses_due) {
-		note_losses(recording);
-		recording->losses_due = now + LOSSES_INTERVAL;
-	}
-	return error;
+	return recording->session->error ?: (int)recording->ended_by;
 }
 
 int xpt_recording_run(struct xpt_recording *recording)
 {
-	__u64 duration = recording->options.duration;
-	__u64 end = duration ? recording->collector->started + duration : ~0ull;
-	int error;
-
-	for (;;) {
-		error = turn(recording);
-		if (error)
-			return error;
-		if (output_failed(recording->output))
-			return recording->ended_by = XPT_END_OUTPUT;
-		if (__atomic_load_n(&recording->stopped, __ATOMIC_RELAXED))
-			return recording->ended_by = XPT_END_STOPPED;
-		if (targets_ended(recording->collector)) {
-			if (recording->collector->error)
-				return recording->collector->error;
-			return recording->ended_by = XPT_END_TARGETS;
-		}
-		if (clock_monotonic() >= end)
-			return recording->ended_by = XPT_END_DURATION;
-	}
+	return session_await(recording->session, XPT_FOREVER, has_ended, recording);
 }
 
 void xpt_recording_stop(struct xpt_recording *recording)
@@ -310,7 +323,7 @@ void xpt_recording_stop(struct xpt_recording *recording)
 
 	__atomic_compare_exchange_n(&recording->stopped, &not_yet, clock_monotonic(), false, __ATOMIC_RELAXED,
 				    __ATOMIC_RELAXED);
-	collector_wake(recording->collector);
+	xpt_session_interrupt(recording->session);
 }
 
 static const char *end_name(enum xpt_end end)
@@ -336,7 +349,9 @@ int xpt_recording_finish(struct xpt_recording *recording)
 	if (recording->finished)
 		return 0;
 	recording->finished = true;
-	collector_finish(collector);
+	session_stop(recording->session);
+	if (!recording->session->finished)
+		collector_finish(collector);
 	if (recording->codes)
 		code_side_finish(recording->codes);
 	output_settle(recording->output);
@@ -381,7 +396,7 @@ int xpt_recording_summary_json(struct xpt_recording *recording, char **json)
 
 int xpt_recording_command_status(const struct xpt_recording *recording)
 {
-	return recording->collector->command.pid ? recording->collector->command.status : -1;
+	return collector_command_status(recording->collector);
 }
 
 uint64_t xpt_recording_runs(const struct xpt_recording *recording)
@@ -450,12 +465,14 @@ void xpt_recording_destroy(struct xpt_recording *recording)
 {
 	if (!recording)
 		return;
+	if (recording->session)
+		session_stop(recording->session);
 	code_side_free(recording->codes);
 	if (!recording->finished) /* nobody waits for the output */
 		recording->stopped = recording->stopped ?: clock_monotonic();
 	output_free(recording->output);
 	chooser_free(recording->chooser);
-	collector_free(recording->collector);
+	session_free(recording->session);
 	free(recording->output_name);
 	free(recording);
 }

@@ -316,8 +316,7 @@ static int check_choices(const struct report_filter *filter)
 			continue;
 		error = -ENOENT;
 		if (match)
-			log_error(filter->log, "no program in the recording has a name in which %s is found",
-				  choice.name);
+			log_error(filter->log, "no program in the recording has a name that matches %s", choice.name);
 		else if (choice.name)
 			log_error(filter->log, "program %s is not in the recording", choice.name);
 		else

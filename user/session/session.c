@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* xpt_session_*(): a collector whose records go through a model to profiling handles, on a thread of its own. */
+/* xpt_session_*(), and the thread that collects for all consumers. */
 #include "session/session.h"
 
 #include <errno.h>
@@ -10,14 +10,10 @@
 #include "base/clock.h"
 #include "base/options.h"
 #include "base/thread.h"
-#include "session/output.h"
 
 #define REPORT_BYTES (256u << 20)
 #define CLOCK_CLOSE 5000 /* ns between two readings of one clock, with the other one's between them, that will do */
 #define CLOCK_TRIES 5
-#define KEEP_RELEASED 1024 /* programs and processes that are gone and may yet get counts */
-/* A record may reach its ring a little later than its time says: so long a reading waits for those before it. */
-#define GRACE 2000000ull /* ns */
 
 /* Two clocks cannot be read at once. An interruption in between would set the reports' clock wrong by as long. */
 __s64 session_clock_offset(void)
@@ -37,50 +33,63 @@ __s64 session_clock_offset(void)
 	return offset;
 }
 
-/* ---- from the collector into the model, and from there to the handles ---- */
+/* ---- from the collector to the consumers ---- */
+
+static struct consumer *consumer_of(struct link *link)
+{
+	return container_of(link, struct consumer, link);
+}
 
 static void on_record(void *context, const struct xpt_record_header *record)
 {
 	struct xpt_session *session = context;
-	int error = model_feed(session->model, record);
+	struct link *link, *next;
 
-	if (error == -ENOMEM && !session->collector->error) {
-		log_error(&session->collector->log, "no memory for what was recorded");
-		session->collector->error = error;
+	link_each(link, next, &session->consumers) consumer_of(link)->record(consumer_of(link)->context, record);
+}
+
+static void on_scanned(void *context, pid_t tgid)
+{
+	struct xpt_session *session = context;
+	const struct consumer *consumer;
+	struct link *link, *next;
+
+	link_each(link, next, &session->consumers)
+	{
+		consumer = consumer_of(link);
+		if (consumer->scanned)
+			consumer->scanned(consumer->context, tgid);
 	}
 }
 
-/* How far the handles have seen, before they see the event. */
-static int on_event(void *context, const struct event *event)
+static int on_admit(void *context, pid_t tgid)
 {
 	struct xpt_session *session = context;
-	__u64 time = 0;
+	const struct consumer *consumer;
+	struct link *link, *next;
+	int error = 0;
 
-	if (event->kind == EVENT_CALL)
-		time = event->call.end;
-	else if (event->kind == EVENT_PROGRAM)
-		time = event->program.time;
-	if (time > session->seen)
-		session->seen = time;
-	return 0;
+	link_each(link, next, &session->consumers)
+	{
+		consumer = consumer_of(link);
+		if (!error && consumer->admit)
+			error = consumer->admit(consumer->context, tgid);
+	}
+	return error;
 }
 
-static int set_sampling(void *context, const struct model_program *program, __u32 sample_every)
+static void on_leave(void *context, pid_t tgid)
 {
 	struct xpt_session *session = context;
-	__u64 delivered = model_delivered(session->model);
+	const struct consumer *consumer;
+	struct link *link, *next;
 
-	return collector_set_sampling(session->collector, program, sample_every,
-				      session->seen > delivered ? session->seen : delivered);
-}
-
-static void set_defaults(void *context, __u32 sample_every, __u32 roles)
-{
-	struct xpt_session *session = context;
-	int error = kern_set_defaults(session->collector->kern, sample_every, roles);
-
-	if (error)
-		log_error(&session->collector->log, "cannot set the sampling rate: %s", strerror(-error));
+	link_each(link, next, &session->consumers)
+	{
+		consumer = consumer_of(link);
+		if (consumer->leave)
+			consumer->leave(consumer->context, tgid);
+	}
 }
 
 static bool on_interrupted(void *context)
@@ -90,97 +99,40 @@ static bool on_interrupted(void *context)
 
 /* ---- creation ---- */
 
-static int copy_info(struct recording_info *info)
+int session_create(const struct collector_options *options, struct xpt_session **result)
 {
-	const char **strings[] = { &info->host,	   &info->kernel,  &info->machine,
-				   &info->version, &info->command, &info->boot_id };
-	int error = 0;
-
-	output_info(info);
-	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
-		*strings[i] = strdup(*strings[i]);
-		if (!*strings[i])
-			error = -ENOMEM;
-	}
-	return error;
-}
-
-static void free_info(struct recording_info *info)
-{
-	free((char *)info->host);
-	free((char *)info->kernel);
-	free((char *)info->machine);
-	free((char *)info->version);
-	free((char *)info->command);
-	free((char *)info->boot_id);
-}
-
-static int create_collector(struct xpt_session *session, const struct xpt_session_options *options)
-{
-	struct collector_options collector_options = {
-		COLLECTOR_OPTIONS(options),
-		.sample_every = XPT_SAMPLE_NONE,
-		.counters = options->counters,
-		.counter_count = options->counter_count,
-		.counters_per_inference = true,
-		.interrupted = on_interrupted,
-		.record = on_record,
-		.context = session,
-	};
-
-	return collector_create(&collector_options, &session->collector);
-}
-
-static void name_counters(struct xpt_session *session)
-{
-	const struct xpt_counter_info *info;
-
-	while ((info = counter_side_info(session->collector->counter_side, session->counter_count))) {
-		session->counters[session->counter_count] = (struct xpt_report_counter){
-			info->name,
-			info->unit,
-			counter_side_of(session->collector->counter_side, session->counter_count),
-		};
-		session->counter_count++;
-	}
-}
-
-static int create_profiling(struct xpt_session *session, const struct xpt_session_options *options)
-{
-	const struct profiling_options profiling_options = {
-		.log = &session->collector->log,
-		.report_bytes = options->report_bytes ?: REPORT_BYTES,
-		.info = &session->info,
-		.counters = session->counters,
-		.counter_count = session->counter_count,
-		.deliver = deliveries_add,
-		.set_sampling = set_sampling,
-		.set_defaults = set_defaults,
-		.context = session,
-	};
-	int error = model_create(&session->collector->log, &session->model);
-
-	if (error)
-		return error;
-	model_keep_released(session->model, KEEP_RELEASED);
-	error = profiling_create(&profiling_options, &session->profiling);
-	if (!error)
-		error = model_add_sink(session->model, (struct event_sink){ on_event, session });
-	if (!error)
-		error = model_add_sink(session->model, profiling_sink(session->profiling));
-	return error;
-}
-
-static void create_lock(struct xpt_session *session)
-{
+	struct xpt_session *session = calloc(1, sizeof(*session));
+	struct collector_options with = *options;
 	pthread_condattr_t attributes;
+	int error;
 
+	if (!session)
+		return -ENOMEM;
 	pthread_mutex_init(&session->lock, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&session->changed, &attributes);
-	pthread_cond_init(&session->queued, &attributes);
 	pthread_condattr_destroy(&attributes);
+	link_init(&session->consumers);
+	link_init(&session->waiters);
+	with.record = on_record;
+	with.scanned = on_scanned;
+	with.admit = on_admit;
+	with.leave = on_leave;
+	with.interrupted = on_interrupted;
+	with.context = session;
+	error = collector_create(&with, &session->collector);
+	if (error) {
+		session_free(session);
+		return error;
+	}
+	*result = session;
+	return 0;
+}
+
+void session_add(struct xpt_session *session, struct consumer *consumer)
+{
+	link_append(&session->consumers, &consumer->link);
 }
 
 int xpt_session_create(const struct xpt_session_options *given, struct xpt_session **result)
@@ -189,22 +141,21 @@ int xpt_session_create(const struct xpt_session_options *given, struct xpt_sessi
 	struct xpt_session *session;
 	int error = options_copy(&options, sizeof(options), given);
 
+	if (!error)
+		error = session_create(
+			&(struct collector_options){
+				COLLECTOR_OPTIONS(&options),
+				.sample_every = XPT_SAMPLE_NONE,
+				.counters = options.counters,
+				.counter_count = options.counter_count,
+				.counters_per_inference = true,
+			},
+			&session);
 	if (error)
 		return error;
-	session = calloc(1, sizeof(*session));
-	if (!session)
-		return -ENOMEM;
-	create_lock(session);
-	session->last = &session->first;
-	error = create_collector(session, &options);
+	error = collector_open(session->collector);
 	if (!error)
-		error = collector_open(session->collector);
-	if (!error)
-		name_counters(session);
-	if (!error)
-		error = copy_info(&session->info);
-	if (!error)
-		error = create_profiling(session, &options);
+		error = profiler_create(session, options.report_bytes ?: REPORT_BYTES);
 	if (error) {
 		xpt_session_destroy(session);
 		return error;
@@ -215,162 +166,224 @@ int xpt_session_create(const struct xpt_session_options *given, struct xpt_sessi
 
 /* ---- the collecting thread ---- */
 
-void session_read_counts(struct xpt_session *session)
-{
-	session->read_at = clock_monotonic();
-	records_counts(session->collector, session->read_at);
-	profiling_read(session->profiling, session->read_at, session_clock_offset());
-}
+/* Who waits in session_await(). */
+struct waiter {
+	struct link link; /* of the session */
+	int (*done)(void *context);
+	void *context;
+	int result; /* of done() */
+};
 
-static void look_at_targets(struct xpt_session *session, __u64 now)
+/*
+ * Wakes those who wait only when one of them has what it waits for. A woken thread that is preempted with the lock would hold up
+ * this one, and threads of targets that wait for their probes.
+ */
+static void wake_waiters(struct xpt_session *session)
 {
-	if (session->over)
-		return;
-	if (!session->over_at && targets_ended(session->collector))
-		session->over_at = now;
-	session->over = session->over_at && model_delivered(session->model) >= session->over_at;
-}
+	struct link *link, *next;
+	struct waiter *waiter;
+	bool any = false;
 
-/* Records from before the latest reading may still be on their way. */
-static bool is_reading(const struct xpt_session *session)
-{
-	return session->read_at && model_delivered(session->model) < session->read_at + GRACE;
-}
-
-static int collect_once(struct xpt_session *session)
-{
-	int error = collector_work(session->collector);
-	__u64 now = clock_monotonic();
-
-	if (!is_reading(session)) {
-		profiling_delivered(session->profiling, model_delivered(session->model));
-		if (now >= profiling_due(session->profiling)) {
-			session_read_counts(session);
-			records_drain(session->collector);
-		}
+	link_each(link, next, &session->waiters)
+	{
+		waiter = container_of(link, struct waiter, link);
+		waiter->result = waiter->result ?: waiter->done(waiter->context);
+		any |= waiter->result != 0;
 	}
-	look_at_targets(session, now);
-	pthread_cond_broadcast(&session->changed);
-	return error;
+	if (any)
+		pthread_cond_broadcast(&session->changed);
 }
 
-/* When there is something to do that no record tells of. */
-static __u64 next_due(const struct xpt_session *session)
+/* What cannot be traced any more can still be looked at. Returns when the next turn is due. */
+static __u64 collect_once(struct xpt_session *session, int error)
 {
-	return is_reading(session) ? clock_monotonic() + GRACE : profiling_due(session->profiling);
+	const struct consumer *consumer;
+	struct link *link, *next;
+	__u64 now, due = ~0ull, wanted;
+
+	if (!error && !session->error)
+		error = collector_work(session->collector);
+	if (error && !session->error) {
+		session->error = error;
+		log_error(&session->collector->log, "tracing has stopped: %s", strerror(-error));
+	}
+	now = clock_monotonic();
+	link_each(link, next, &session->consumers)
+	{
+		consumer = consumer_of(link);
+		wanted = consumer->work ? consumer->work(consumer->context, now) : ~0ull;
+		due = wanted < due ? wanted : due;
+	}
+	wake_waiters(session);
+	return due;
 }
 
 static void *collect(void *context)
 {
 	struct xpt_session *session = context;
+	const struct timespec pause = { 0, COLLECTOR_POLL };
+	const struct consumer *consumer;
+	struct link *link, *next;
+	__u64 due = 0;
 	int error = 0;
-	__u64 due;
 
 	pthread_mutex_lock(&session->lock);
-	while (!session->ending && !error) {
-		due = next_due(session);
+	while (!session->ending) {
 		pthread_mutex_unlock(&session->lock);
-		error = collector_wait(session->collector, due);
+		if (session->error) /* nobody empties the rings any more: there would always be something to do */
+			nanosleep(&pause, NULL);
+		else
+			error = collector_wait(session->collector, due);
 		pthread_mutex_lock(&session->lock);
-		if (!error)
-			error = collect_once(session);
+		due = collect_once(session, error);
 	}
-	if (error) {
-		if (error != session->collector->error)
-			log_error(&session->collector->log, "tracing has stopped: %s", strerror(-error));
-		session->error = error;
-		pthread_cond_broadcast(&session->changed);
+	collector_finish(session->collector);
+	link_each(link, next, &session->consumers)
+	{
+		consumer = consumer_of(link);
+		if (consumer->finished)
+			consumer->finished(consumer->context);
 	}
+	session->finished = true;
+	pthread_cond_broadcast(&session->changed);
 	pthread_mutex_unlock(&session->lock);
 	return NULL;
 }
 
-static int start_thread(pthread_t *thread, bool *has, void *(*run)(void *), void *context, const char *name)
+int session_start(struct xpt_session *session)
 {
-	int error = thread_start(thread, run, context, name);
-
-	*has = !error;
-	return error;
-}
-
-int xpt_session_start(struct xpt_session *session)
-{
+	const struct consumer *consumer;
+	struct link *link, *next;
 	int error = -EALREADY;
 
 	pthread_mutex_lock(&session->lock);
-	if (session->starting)
-		goto out;
-	session->starting = true;
-	/* Nothing has been counted yet: all that the kernel will count belongs to the handles that run already. */
-	profiling_read(session->profiling, clock_monotonic(), session_clock_offset());
-	error = collector_start(session->collector);
-	if (!error && profiling_begin(session->profiling, session->collector->started, session_clock_offset()))
-		error = -ENOMEM;
-	if (!error)
-		error = start_thread(&session->calling_back, &session->has_calling_back, deliveries_run, session,
-				     "xpt-callbacks");
-	if (!error)
-		error = start_thread(&session->collecting, &session->has_collecting, collect, session, "xpt-collect");
-	session->started = !error;
-out:
+	if (!session->starting) {
+		session->starting = true;
+		error = collector_start(session->collector);
+		link_each(link, next, &session->consumers)
+		{
+			consumer = consumer_of(link);
+			if (!error && consumer->started)
+				error = consumer->started(consumer->context);
+		}
+		if (!error) {
+			error = thread_start(&session->thread, collect, session, "xpt-collect");
+			session->has_thread = !error;
+		}
+		session->started = !error;
+	}
 	pthread_mutex_unlock(&session->lock);
 	return error;
 }
 
-bool session_wait_change(struct xpt_session *session, __u64 until)
+void session_stop(struct xpt_session *session)
 {
-	struct timespec time = { until / 1000000000, until % 1000000000 };
-
-	if (until == ~0ull)
-		return !pthread_cond_wait(&session->changed, &session->lock);
-	return pthread_cond_timedwait(&session->changed, &session->lock, &time) != ETIMEDOUT;
+	pthread_mutex_lock(&session->lock);
+	session->ending = true;
+	pthread_cond_broadcast(&session->changed);
+	pthread_mutex_unlock(&session->lock);
+	if (!session->has_thread)
+		return;
+	collector_wake(session->collector);
+	pthread_join(session->thread, NULL);
+	session->has_thread = false;
 }
 
-int xpt_session_wait(struct xpt_session *session, uint64_t timeout)
+void session_free(struct xpt_session *session)
+{
+	if (!session)
+		return;
+	collector_free(session->collector);
+	pthread_cond_destroy(&session->changed);
+	pthread_mutex_destroy(&session->lock);
+	free(session);
+}
+
+/* ---- those who wait for it ---- */
+
+void session_wait_change(struct xpt_session *session)
+{
+	pthread_cond_wait(&session->changed, &session->lock);
+}
+
+int session_await(struct xpt_session *session, uint64_t timeout, int (*done)(void *context), void *context)
 {
 	__u64 now = clock_monotonic(), until = timeout > ~0ull - now ? ~0ull : now + timeout;
-	int result = -EDEADLK;
+	const struct timespec time = { until / 1000000000, until % 1000000000 };
+	struct waiter waiter = { .done = done, .context = context };
+	int expired = 0;
 
+	link_init(&waiter.link);
 	pthread_mutex_lock(&session->lock);
-	while (!deliveries_is_callback(session)) {
-		result = session->started ? session->error : -EINVAL;
-		if (!result && __atomic_exchange_n(&session->interrupted, 0, __ATOMIC_RELAXED))
-			result = -EINTR;
-		if (!result && session->over)
-			result = 1;
-		if (result || !session_wait_change(session, until))
-			break;
+	link_append(&session->waiters, &waiter.link);
+	while (!(waiter.result = waiter.result ?: done(context)) && !expired) {
+		if (until == ~0ull)
+			session_wait_change(session);
+		else
+			expired = pthread_cond_timedwait(&session->changed, &session->lock, &time) == ETIMEDOUT;
 	}
+	link_remove(&waiter.link);
 	pthread_mutex_unlock(&session->lock);
-	return result;
+	return waiter.result;
+}
+
+int session_disturbed(struct xpt_session *session)
+{
+	if (session->error)
+		return session->error;
+	return __atomic_exchange_n(&session->interrupted, 0, __ATOMIC_RELAXED) ? -EINTR : 0;
 }
 
 void xpt_session_interrupt(struct xpt_session *session)
 {
 	__atomic_store_n(&session->interrupted, 1, __ATOMIC_RELAXED);
-	collector_wake(session->collector); /* its thread tells those who wait */
+	collector_wake(session->collector); /* its thread wakes those who wait */
+}
+
+/* ---- with profiles and streams ---- */
+
+int xpt_session_start(struct xpt_session *session)
+{
+	/* Nothing has been counted yet: all that the kernel will count belongs to the handles that run already. */
+	pthread_mutex_lock(&session->lock);
+	if (!session->starting)
+		profiling_read(session->profiler->profiling, clock_monotonic(), session_clock_offset());
+	pthread_mutex_unlock(&session->lock);
+	return session_start(session);
+}
+
+static int is_over(void *context)
+{
+	struct xpt_session *session = context;
+
+	if (profiler_is_callback(session->profiler))
+		return -EDEADLK;
+	if (!session->started)
+		return -EINVAL;
+	return session_disturbed(session) ?: session->profiler->over;
+}
+
+int xpt_session_wait(struct xpt_session *session, uint64_t timeout)
+{
+	return session_await(session, timeout, is_over, session);
 }
 
 int xpt_session_status(struct xpt_session *session, struct xpt_session_status *status)
 {
-	struct xpt_session_status now = { .size = sizeof(now) };
-	size_t size = status->size;
+	const struct profiler *profiler = session->profiler;
+	struct xpt_session_status now = {};
 
-	if (size < sizeof(size))
-		return -EINVAL;
 	pthread_mutex_lock(&session->lock);
 	if (session->started)
 		now.elapsed = clock_monotonic() - session->collector->started;
 	now.processes = session->collector->followed_map.count;
-	now.programs = profiling_program_count(session->profiling);
+	now.programs = profiling_program_count(profiler->profiling);
 	now.calls = session->collector->calls;
 	now.lost = session->collector->lost;
-	now.waiting = session->waiting;
-	now.waiting_bytes = session->waiting_bytes;
+	now.waiting = profiler->waiting;
+	now.waiting_bytes = profiler->waiting_bytes;
 	pthread_mutex_unlock(&session->lock);
-	memcpy(status, &now, size < sizeof(now) ? size : sizeof(now));
-	status->size = size;
-	return 0;
+	return options_give(status, &now, sizeof(now));
 }
 
 int xpt_session_programs(struct xpt_session *session,
@@ -379,7 +392,7 @@ int xpt_session_programs(struct xpt_session *session,
 	int result;
 
 	pthread_mutex_lock(&session->lock);
-	result = profiling_programs(session->profiling, visit, context);
+	result = profiling_programs(session->profiler->profiling, visit, context);
 	pthread_mutex_unlock(&session->lock);
 	return result;
 }
@@ -389,41 +402,20 @@ int xpt_session_command_status(struct xpt_session *session)
 	int status;
 
 	pthread_mutex_lock(&session->lock);
-	status = session->collector->command.pid ? session->collector->command.status : -1;
+	status = collector_command_status(session->collector);
 	pthread_mutex_unlock(&session->lock);
 	return status;
-}
-
-static void end_threads(struct xpt_session *session)
-{
-	pthread_mutex_lock(&session->lock);
-	session->ending = true;
-	pthread_cond_broadcast(&session->queued);
-	pthread_cond_broadcast(&session->changed);
-	pthread_mutex_unlock(&session->lock);
-	if (session->collector)
-		collector_wake(session->collector);
-	if (session->has_collecting)
-		pthread_join(session->collecting, NULL);
-	if (session->has_calling_back)
-		pthread_join(session->calling_back, NULL);
 }
 
 void xpt_session_destroy(struct xpt_session *session)
 {
 	if (!session)
 		return;
-	end_threads(session);
+	if (session->profiler)
+		profiler_stop(session->profiler);
+	session_stop(session);
 	if (session->started)
-		collector_check_names(session->collector, session->model);
-	while (session->subscribers)
-		subscriber_remove(session->subscribers);
-	collector_free(session->collector);
-	profiling_free(session->profiling);
-	model_free(session->model);
-	free_info(&session->info);
-	pthread_cond_destroy(&session->queued);
-	pthread_cond_destroy(&session->changed);
-	pthread_mutex_destroy(&session->lock);
-	free(session);
+		collector_check_names(session->collector, session->profiler->model);
+	profiler_free(session->profiler);
+	session_free(session);
 }

@@ -128,7 +128,7 @@ static int admit(struct collector *collector, pid_t tgid)
 {
 	const struct collector_options *options = &collector->options;
 
-	return options->admit && !options->all_processes ? options->admit(options->context, tgid) : 0;
+	return options->all_processes ? 0 : options->admit(options->context, tgid);
 }
 
 static void forget(struct collector *collector, pid_t tgid)
@@ -138,7 +138,7 @@ static void forget(struct collector *collector, pid_t tgid)
 
 	if (!followed)
 		return;
-	if (options->leave && !options->all_processes)
+	if (!options->all_processes)
 		options->leave(options->context, tgid);
 	attacher_forget(collector->attacher, tgid);
 	kern_family_remove(collector->kern, tgid);
@@ -191,9 +191,9 @@ void targets_explain(const struct log *log, pid_t pid, int error)
 			  pid);
 	else if (error == -EACCES || error == -EPERM) {
 		capabilities_explain(1ull << CAP_SYS_PTRACE, text, sizeof(text));
-		log_error(log, "cannot look at process %d: %s", pid, text);
+		log_error(log, "cannot inspect process %d: %s", pid, text);
 	} else {
-		log_error(log, "cannot look at process %d: %s", pid, strerror(-error));
+		log_error(log, "cannot inspect process %d: %s", pid, strerror(-error));
 	}
 }
 

@@ -112,12 +112,12 @@ static void dynamic_table_from_segment(struct elf_file *file)
 static void limit_table(struct elf_file *file, struct elf_symbol_table *table, const char *what)
 {
 	if (table->strings_size > ELF_STRINGS_MAX) {
-		log_warn(&file->log, "%s: the names of its %s table take more than %u MiB: not looked at", file->name,
-			 what, ELF_STRINGS_MAX >> 20);
+		log_warn(&file->log, "%s: names of its %s table exceed %u MiB: not read", file->name, what,
+			 ELF_STRINGS_MAX >> 20);
 		table->count = 0;
 	}
 	if (table->count > ELF_SYMBOL_MAX) {
-		log_warn(&file->log, "%s: only the first %u symbols of its %s table are looked at", file->name,
+		log_warn(&file->log, "%s: reading only the first %u symbols of its %s table", file->name,
 			 ELF_SYMBOL_MAX, what);
 		table->count = ELF_SYMBOL_MAX;
 	}

@@ -148,7 +148,8 @@ static int place_matches(struct look *look, const struct wanted_match *matches, 
 				    "more than one function refers to its string");
 	/* Several names of one function count once only below; here it is about what a pattern would do to the program. */
 	if (spec->file && count > WANTED_FILE_MAX) {
-		log_warn(look->log, "%s: '%s:%s' fits more than %d functions: none gets a probe; choose fewer",
+		log_warn(look->log,
+			 "%s: '%s:%s' matches more than %d functions: no probe placed; use a narrower pattern",
 			 look->mapped->path, spec->file, spec->function, WANTED_FILE_MAX);
 		return 0;
 	}

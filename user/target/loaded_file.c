@@ -288,7 +288,7 @@ int loaded_file_look(const struct mapped_view *view, struct loaded_codes *result
 	}
 	if (!error || error == -ENOMEM || error == -ENOENT)
 		return error;
-	log_info(view->log, "%s, mapped by process %d: not looked into for code: %s", looking.file.path, (int)view->pid,
+	log_info(view->log, "%s, mapped by process %d: not scanned for code: %s", looking.file.path, (int)view->pid,
 		 strerror(-error));
 	return 0;
 }

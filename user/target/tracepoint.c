@@ -186,8 +186,8 @@ static void refuse_layout(struct tracepoint *tracepoint, const struct driver_fie
 	char wanted[64];
 
 	describe_types(field->types, wanted);
-	refuse(tracepoint, "field %s is '%.60s' of %d bytes, and %s is wanted", field->name,
-	       found->type ? found->type : "?", found->size, wanted);
+	refuse(tracepoint, "field %s is '%.60s' of %d bytes, expected %s", field->name, found->type ? found->type : "?",
+	       found->size, wanted);
 }
 
 /* False, with the reason, when the event is no good without the field as it is. */

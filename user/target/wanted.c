@@ -261,7 +261,7 @@ int wanted_find(const struct log *log, const struct registry *registry, struct e
 	if (!error)
 		error = find_references(&search, registry, file, path);
 	if (search.overflow)
-		log_warn(log, "%s: defines more than %u described symbols; the rest is left out", path, MATCH_MAX);
+		log_warn(log, "%s: defines more than %u described symbols; ignoring the rest", path, MATCH_MAX);
 	if (result->count)
 		qsort(result->list, result->count, sizeof(*result->list), compare);
 	drop_repeated(result);
