@@ -559,6 +559,29 @@ Test(target_objects, name_at_an_offset)
 	cr_expect_eq(name_by(&way, name), -ENOENT);
 }
 
+Test(target_objects, place_of_a_name)
+{
+	static const char path[] = "/models/with an ending of its own.bin";
+	struct name_place place = { 0 };
+	struct counted *old = &texts[0];
+
+	fresh_session(path, path);
+	session.table = &session;
+	cr_assert_eq(object_name_find(getpid(), (uintptr_t)&session, path, &place), 0);
+	cr_expect_eq(place.at, (__u64)((char *)&session.location - (char *)&session), "the first one");
+	cr_expect_eq(place.table, (uintptr_t)&session);
+	cr_expect_eq(object_name_find(getpid(), (uintptr_t)&session, path + 1, &place), -ENOENT,
+		     "a part is not the name");
+	cr_expect_eq(object_name_find(getpid(), (uintptr_t)&session, "", &place), -ENOENT);
+	cr_expect_eq(object_name_find(getpid(), (uintptr_t)&session + 4, path, &place), -ENOENT);
+	fresh_session("", "");
+	snprintf(old->text, sizeof(old->text), "%s", path);
+	old->length = old->capacity = strlen(path);
+	session.old[2] = old->text;
+	cr_assert_eq(object_name_find(getpid(), (uintptr_t)&session, path, &place), 0);
+	cr_expect_eq(place.at, (__u64)((char *)&session.old[2] - (char *)&session));
+}
+
 Test(target_objects, names_end_with_what_is_mapped)
 {
 	size_t size = (size_t)sysconf(_SC_PAGESIZE);
