@@ -513,6 +513,13 @@ Test(target_objects, name_in_a_row)
 	cr_expect_eq(name_by(&other, name), -ENOENT);
 	other.row = 6;
 	cr_expect_eq(name_by(&other, name), -ENOENT);
+	/* and so is one without the name */
+	fresh_session("", "main_graph");
+	session.metadata[0].length = session.metadata[2].length = 1ul << 40;
+	other.row = 1;
+	other.number = 0;
+	cr_assert_eq(name_by(&other, name), 0);
+	cr_expect_str_eq(name, "main_graph");
 }
 
 Test(target_objects, old_form_of_strings)
