@@ -5,9 +5,11 @@ import csv
 import json
 import os
 import re
+import shutil
 
 from harness import XPUTRACE, Recorder, Trace, Workload, cases, record_command, record_late, run, scratch, standin
-from onnx_models import model, serve
+from onnx_models import RELEASES, model, serve
+from saved_files import Collector
 from test_python import serve as serve_python
 
 RUNS = 10
@@ -52,6 +54,21 @@ def test_two_sessions_late():
     assert result["runs"] == 4 * runs
     calls = [(program["name"], program["calls"]) for program in trace.programs() if program.get("calls")]
     assert sorted(calls) == sorted([(path, runs), (path + " #2", runs)] * 2), calls
+
+
+@cases(*RELEASES)
+def test_learned(release):
+    """A session that was loaded before under a name that shows nothing: read where one that was loaded later has its path."""
+    paths = [os.path.join(scratch(), name) for name in ("a model.bin", "another.model")]
+    for path in paths:
+        for suffix in ("", ".json"):
+            shutil.copy(model("small") + suffix, path + suffix)
+    runs = 150  # in so long their names are read
+    command = serve(paths[0], "--wait", "--runs", runs, "--rate", 100, "--another", paths[1], release=release)
+    (result,), trace = record_late(Workload(command))
+    assert result["runs"] == 3 * runs
+    found = {program["name"]: (program["name_source"], program["calls"]) for program in trace.programs() if program.get("calls")}
+    assert found == {paths[0]: ("memory", 2 * runs), paths[1]: ("load", runs)}, found
 
 
 def test_loaded_again_in_python():
@@ -104,6 +121,38 @@ def test_order():
     assert set(used(trace)) == {"nrt model 1", "nrt model 2"}, used(trace)
     handles = {call.program: call.handle for call in trace.runs()}
     assert len(set(handles.values())) == 2 and all(handles.values()), handles
+
+
+def by_handle(trace):
+    return {call.handle: call.program for call in trace.runs()}
+
+
+def test_order_of_chosen():
+    """Reports of some inferences, and parts that are saved, have the numbers of the whole."""
+    output = os.path.join(scratch(), "part.json")
+    workload = standin("nrt", "--load-first", "--calls", 34, "--programs", 3)  # 1 1 2 2 3 3 ... 1 1 2 2
+    recorder = Recorder("-p", workload.pid, output=os.path.join(scratch(), "whole.xpt"))
+    watcher = Collector("-p", workload.pid)
+    workload.go()
+    workload.results()
+    assert recorder.wait() == 0, recorder.stderr
+    report(recorder.output, "-o", output)
+    whole = by_handle(Trace(output))
+    assert sorted(whole.values()) == ["nrt model 1", "nrt model 2", "nrt model 3"], whole
+    for handle, name in whole.items():
+        report(recorder.output, "--match", name[-1] + "$", "-o", output)
+        assert by_handle(Trace(output)) == {handle: name}, (name, used(Trace(output)))
+        report(recorder.output, "--format", "csv", "--program", name, "-o", output)
+        with open(output, encoding="utf-8") as file:
+            found = {(int(row["handle"], 16), row["program"]) for row in csv.DictReader(file)}
+        assert found == {(handle, name)}, found
+    watcher.wait_inferences(34)
+    whole = by_handle(watcher.save().trace)  # another collector's: it may have seen another one first
+    assert sorted(whole.values()) == ["nrt model 1", "nrt model 2", "nrt model 3"], whole
+    for last, programs in (("1", 1), ("3", 2)):
+        part = by_handle(watcher.save("--last", last).trace)
+        assert part.items() <= whole.items() and len(part) == programs, (last, part, whole)
+    watcher.stop()
 
 
 def test_names_that_fit_nothing():

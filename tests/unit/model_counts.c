@@ -170,8 +170,9 @@ Test(model_counts, of_a_process_that_has_exited)
 	cr_assert_eq(f->kinds[EVENT_COUNT], 5);
 	cr_assert_eq(toy_program(f, 1, 6, 0)->released, 100, "it is gone as the others are");
 	cr_assert_eq(toy_program(f, 1, 7, 0)->released, 100);
-	cr_assert_eq(f->kinds[EVENT_PROGRAM], 3, "loaded, and two that became known after the end");
-	cr_assert(seen_nth(f, EVENT_PROGRAM, 1)->event.program.released);
+	cr_assert_eq(f->kinds[EVENT_PROGRAM], 5, "loaded, and two that became known after the end, and were gone");
+	cr_assert_not(seen_nth(f, EVENT_PROGRAM, 1)->event.program.released);
+	cr_assert(seen_nth(f, EVENT_PROGRAM, 2)->event.program.released);
 	fixture_free(f);
 }
 

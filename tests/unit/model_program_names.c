@@ -233,6 +233,34 @@ Test(model_program_names, by_order_where_there_is_none)
 	fixture_free(f);
 }
 
+Test(model_program_names, by_order_of_the_whole)
+{
+	struct fixture *whole = fixture_toy(), *part = fixture_toy();
+
+	for (__u64 handle = 0x40; handle <= 0x60; handle += 0x10)
+		toy_execute(whole, 1, handle, handle, handle + 5);
+	toy_unload(whole, 0x40, 0x70, 0x75);
+	toy_execute(whole, 1, 0x40, 0x80, 0x85);
+	toy_execute(whole, 1, 0x70, 0x90, 0x95);
+	cr_assert_eq(feed_task(whole, XPT_TASK_EXIT, 1, 0, 0xa0, "app"), 0);
+	toy_execute(whole, 1, 0x90, 0xb0, 0xb1);
+	toy_execute(whole, 1, 0x60, 0xb2, 0xb5);
+	cr_assert_eq(model_flush(whole->model), 0);
+	model_set_whole(part->model, whole->model);
+	toy_execute(part, 1, 0x60, 0x60, 0x65);
+	cr_expect_str_eq(name_of(part, 0x60), "toy model 3");
+	toy_execute(part, 1, 0x70, 0x90, 0x95);
+	cr_expect_str_eq(name_of(part, 0x70), "toy model 4");
+	toy_execute(part, 1, 0x50, 0x98, 0x99);
+	cr_expect_str_eq(name_of(part, 0x50), "toy model 2");
+	cr_assert_eq(feed_task(part, XPT_TASK_EXIT, 1, 0, 0xa0, "app"), 0);
+	toy_execute(part, 1, 0x60, 0xb2, 0xb5);
+	toy_execute(part, 1, 0x80, 0xb8, 0xb9);
+	cr_expect_str_eq(name_of(part, 0x80), "toy model 1", "not in the whole: the first one that is free");
+	fixture_free(part);
+	fixture_free(whole);
+}
+
 static void unused(void *context, __u64 handle, bool fingerprint, const char *name)
 {
 	char *text = context;

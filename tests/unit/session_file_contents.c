@@ -56,6 +56,7 @@ static void begin(struct fixture *fixture)
 			(struct class_method){ strdup(i ? "Gemm" : ""), i, 100 + i, ort->operators.methods[0].slot };
 	contents->operators = (struct file_operators){ operators, 1, 1 };
 	contents->has_loader = true;
+	snprintf(contents->build_id, sizeof(contents->build_id), "3595fddb");
 	contents->loader_state = -8;
 	out = open_memstream(&fixture->bytes, &fixture->length);
 	file_contents_write(out, contents);
@@ -86,6 +87,7 @@ Test(session_file_contents, comes_back)
 	cr_expect_eq(got.operators.runtimes[0].runtime, fixture.contents.operators.runtimes[0].runtime);
 	cr_expect_str_eq(got.operators.runtimes[0].operators.classes.methods[1].class_name, "Gemm");
 	cr_expect_eq(got.loader_state, -8);
+	cr_expect_str_eq(got.build_id, "3595fddb");
 	cr_expect_eq(file_contents_address(&got, 0, &address), 0);
 	out = open_memstream(&bytes, &length);
 	file_contents_write(out, &got);

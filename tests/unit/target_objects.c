@@ -513,6 +513,13 @@ Test(target_objects, name_in_a_row)
 	cr_expect_eq(name_by(&other, name), -ENOENT);
 	other.row = 6;
 	cr_expect_eq(name_by(&other, name), -ENOENT);
+	/* and so is one without the name */
+	fresh_session("", "main_graph");
+	session.metadata[0].length = session.metadata[2].length = 1ul << 40;
+	other.row = 1;
+	other.number = 0;
+	cr_assert_eq(name_by(&other, name), 0);
+	cr_expect_str_eq(name, "main_graph");
 }
 
 Test(target_objects, old_form_of_strings)
@@ -557,6 +564,29 @@ Test(target_objects, name_at_an_offset)
 	cr_expect_eq(name_by(&way, name), -ENOENT);
 	session.symbol = (const char *)8;
 	cr_expect_eq(name_by(&way, name), -ENOENT);
+}
+
+Test(target_objects, place_of_a_name)
+{
+	static const char path[] = "/models/with an ending of its own.bin";
+	struct name_place place = { 0 };
+	struct counted *old = &texts[0];
+
+	fresh_session(path, path);
+	session.table = &session;
+	cr_assert_eq(object_name_find(getpid(), (uintptr_t)&session, path, &place), 0);
+	cr_expect_eq(place.at, (__u64)((char *)&session.location - (char *)&session), "the first one");
+	cr_expect_eq(place.table, (uintptr_t)&session);
+	cr_expect_eq(object_name_find(getpid(), (uintptr_t)&session, path + 1, &place), -ENOENT,
+		     "a part is not the name");
+	cr_expect_eq(object_name_find(getpid(), (uintptr_t)&session, "", &place), -ENOENT);
+	cr_expect_eq(object_name_find(getpid(), (uintptr_t)&session + 4, path, &place), -ENOENT);
+	fresh_session("", "");
+	snprintf(old->text, sizeof(old->text), "%s", path);
+	old->length = old->capacity = strlen(path);
+	session.old[2] = old->text;
+	cr_assert_eq(object_name_find(getpid(), (uintptr_t)&session, path, &place), 0);
+	cr_expect_eq(place.at, (__u64)((char *)&session.old[2] - (char *)&session));
 }
 
 Test(target_objects, names_end_with_what_is_mapped)

@@ -37,7 +37,8 @@ static int program_total(struct model *model, struct process *process, const str
 	if (!program)
 		return -ENOMEM;
 	named = program_ask_user(model, program);
-	program_describe(program, 0);
+	if (program_describe(program, 0))
+		programs_tell(&model->programs, program, time, false);
 	counting = programs_counting(&model->programs, process, runtime->index, record->key.handle);
 	/* One that stands for others says nothing of a single handle: no readings are taken for it. */
 	if (program->others || !counting)
@@ -66,7 +67,8 @@ static int program_count(struct model *model, struct process *process, const str
 	if (program->others)
 		return 0;
 	named = program_ask_user(model, program);
-	program_describe(program, 0);
+	if (program_describe(program, 0))
+		programs_tell(&model->programs, program, time, false);
 	counting = programs_counting(&model->programs, process, runtime->index, handle);
 	process->counting -= counting_open(counting);
 	taken = counting_read(counting, record, &program->view.total, &delta);

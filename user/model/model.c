@@ -72,6 +72,11 @@ void model_set_gate(struct model *model, struct event_gate gate)
 	model->sinks.gate = gate;
 }
 
+void model_set_whole(struct model *model, const struct model *whole)
+{
+	model->programs.like = &whole->programs;
+}
+
 void model_set_chooser(struct model *model, struct model_chooser chooser)
 {
 	model->chosen.chooser = chooser;

@@ -39,6 +39,11 @@ void model_free(struct model *model);
 int model_add_sink(struct model *model, struct event_sink sink);
 /* Before the first record. Its context must outlive the last call of model_feed and model_flush. Totals have all. */
 void model_set_gate(struct model *model, struct event_gate gate);
+/*
+ * Before the first record: these are some of the records of another model, which has got all of them and must outlive this one.
+ * Programs without a name have the number there.
+ */
+void model_set_whole(struct model *model, const struct model *whole);
 
 /*
  * Of which programs inferences and operators become events, where CHOICE and MATCH records say that some are chosen. Those of

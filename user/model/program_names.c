@@ -133,10 +133,10 @@ bool program_describe(struct program *program, unsigned int number)
 {
 	if (program->others || program->view.number)
 		return false;
-	number = number_choose(program, "", 0, number);
+	number = number_choose(program, "", 0, number ?: program->wanted);
 	snprintf(program->description, sizeof(program->description), "%.48s %s %u", program->runtime->name,
 		 program_noun(program), number);
-	program->view.number = number;
+	program->view.number = program->order = number;
 	return true;
 }
 

@@ -166,6 +166,23 @@ static void counting_move(struct program *from, struct program *to)
 	from->counting = (struct counting){};
 }
 
+/* The number of the program with the handle at the time in the description there; 0: it has none. */
+static unsigned int order_in(const struct programs *programs, __u32 tgid, unsigned int runtime, __u64 handle,
+			     __u64 time)
+{
+	const struct process *process = processes_find(programs->processes, tgid), *found = NULL;
+	const struct program *program;
+	struct map_node *node;
+
+	while (process && (!process->exited || time <= process->exited)) {
+		found = process;
+		node = map_next(&process->node);
+		process = node ? container_of(node, struct process, node) : NULL;
+	}
+	program = found ? programs_find(programs, found, runtime, handle, time) : NULL;
+	return program ? program->order : 0;
+}
+
 static struct program *programs_new(struct programs *programs, struct process *process, const struct runtime *runtime,
 				    __u64 handle, __u64 time)
 {
@@ -179,6 +196,8 @@ static struct program *programs_new(struct programs *programs, struct process *p
 	program = program_create(process, runtime, handle, time);
 	if (!program)
 		return NULL;
+	if (programs->like)
+		program->wanted = order_in(programs->like, process->view.tgid, runtime->index, handle, time);
 	program->view.generation = before ? before->view.generation + 1 : 0;
 	if (map_add(&programs->by_handle, &program->node, runtime_key(process->view.sort_index, runtime->index),
 		    handle)) {

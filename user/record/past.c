@@ -141,3 +141,15 @@ const struct xpt_record_header *past_copy_told(const struct past_copy *copy, __u
 			return (const void *)(told + 1);
 	return NULL;
 }
+
+const struct xpt_record_header *past_copy_until(const struct past_copy *copy, __u64 time, size_t *at)
+{
+	const struct told *told;
+
+	for (size_t next = *at; (told = told_next(copy, &next)) && told->time <= time; *at = next)
+		if (told->size && ((const struct xpt_record_header *)(told + 1))->kind == XPT_RECORD_LOADED) {
+			*at = next;
+			return (const void *)(told + 1);
+		}
+	return NULL;
+}

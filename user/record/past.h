@@ -48,5 +48,7 @@ int past_restore(struct past *past, const struct past_copy *copy); /* into one t
 void past_copy_free(struct past_copy *copy);
 /* The LOADED record that was told so of the process at this time, from the place *at on, which moves behind it. NULL: none. */
 const struct xpt_record_header *past_copy_told(const struct past_copy *copy, __u32 tgid, __u64 time, size_t *at);
+/* The next LOADED record that was told up to the time. NULL: none. */
+const struct xpt_record_header *past_copy_until(const struct past_copy *copy, __u64 time, size_t *at);
 
 #endif

@@ -79,6 +79,7 @@ struct walk {
 	void *context;
 	__u64 from;	  /* ns */
 	struct past past; /* up to there */
+	size_t told;	  /* place in what was told from there on */
 	struct map threads;
 	struct thread *all_threads;
 	struct map begins, ends; /* of the stretches, */
@@ -341,11 +342,24 @@ static int visit_told(const struct walk *walk, const struct xpt_record_call *cal
 	size_t at = 0;
 	int result = 0;
 
-	if (header->kind != XPT_RECORD_CALL || header->time < walk->from || !is_of_target(walk, header) ||
-	    call->spec >= XPT_SPEC_MAX || !is_control(walk, call->spec))
+	if (walk->part->count || header->kind != XPT_RECORD_CALL || header->time < walk->from ||
+	    !is_of_target(walk, header) || call->spec >= XPT_SPEC_MAX || !is_control(walk, call->spec))
 		return 0;
 	while (!result && (told = past_copy_told(&walk->snapshot->past, header->tgid, header->time, &at)))
 		result = walk->visit(walk->context, told);
+	return result;
+}
+
+/* Where the calls that use a program first are left out, its number is what it was called by. */
+static int visit_loaded(struct walk *walk, const struct xpt_record_header *record)
+{
+	const struct past_copy *past = &walk->snapshot->past;
+	const struct xpt_record_header *told;
+	int result = 0;
+
+	while (walk->part->count && !result && (told = past_copy_until(past, record->time, &walk->told)))
+		if (told->time >= walk->from && is_of_target(walk, told))
+			result = walk->visit(walk->context, told);
 	return result;
 }
 
@@ -372,7 +386,7 @@ static int visit_parts(struct walk *walk)
 
 	for (size_t i = 0; i < snapshot->count && !result; i++) {
 		for (__u32 at = 0; !result && (record = chunk_next(&snapshot->parts[i], &at));) {
-			result = visit_inherited(walk, record);
+			result = visit_loaded(walk, record) ?: visit_inherited(walk, record);
 			if (!result)
 				result = wants(walk, record) ? walk->visit(walk->context, record) :
 							       visit_told(walk, (const void *)record);

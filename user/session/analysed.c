@@ -278,6 +278,7 @@ static int add(struct analysed_files *files, struct analysed *before, struct ana
 	/* It may have got another name, or none: the same probes belong in it. */
 	if (before && places_of(before) == places_of(*file)) {
 		before->status = (*file)->status;
+		memcpy(before->contents.build_id, (*file)->contents.build_id, sizeof(before->contents.build_id));
 		analysed_free(*file);
 		*file = before;
 		return 0;

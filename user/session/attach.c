@@ -584,6 +584,38 @@ const struct description *attacher_class_runtime(const struct attacher *attacher
 	return class_names_runtime(&attacher->classes, tgid, class);
 }
 
+struct mapping_search {
+	pid_t tgid;
+	__u64 address;
+	char path[PATH_MAX];
+	struct mapped_file mapped; /* with path and open_path */
+};
+
+static int visit_mapping(void *context, const struct maps_entry *entry)
+{
+	struct mapping_search *search = context;
+
+	if (search->address < entry->start || search->address >= entry->end)
+		return 0;
+	if (!maps_entry_has_file(entry))
+		return -ENOENT;
+	snprintf(search->path, sizeof(search->path), "%s", entry->path);
+	maps_entry_open_path(entry, search->tgid, search->mapped.open_path);
+	return 1;
+}
+
+const char *attacher_build_id(struct attacher *attacher, pid_t tgid, __u64 address)
+{
+	struct mapping_search search = { .tgid = tgid, .address = address, .mapped.path = search.path };
+	struct pinned_file pinned;
+
+	if (maps_each(tgid, visit_mapping, &search) <= 0 ||
+	    analysed_pin(&attacher->files, &search.mapped, false, &pinned))
+		return NULL;
+	pinned_close(&pinned);
+	return *pinned.file->contents.build_id ? pinned.file->contents.build_id : NULL;
+}
+
 struct file_readers *attacher_readers(struct attacher *attacher)
 {
 	return attacher->files.readers;

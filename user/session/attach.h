@@ -76,6 +76,12 @@ void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *
  */
 int attacher_callback(struct attacher *attacher, const struct xpt_record_caller *caller);
 
+/*
+ * Build id of the file that the process has mapped at the address, valid as long as the attacher. NULL: it has none, or nothing
+ * is traced in it.
+ */
+const char *attacher_build_id(struct attacher *attacher, pid_t tgid, __u64 address);
+
 struct file_readers *attacher_readers(struct attacher *attacher);
 const struct attacher_figures *attacher_figures(const struct attacher *attacher);
 /* Of the dearest probe of a spec; 0: it has none. */

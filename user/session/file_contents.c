@@ -97,6 +97,7 @@ void file_contents_search(const struct log *log, const struct file_search *searc
 	report_error(log, mapped->path, error);
 	error = mapped_file_elf(NULL, mapped, &elf);
 	if (!error) {
+		snprintf(contents->build_id, sizeof(contents->build_id), "%s", elf_file_build_id(elf));
 		contents->extent_count = elf_file_extents(elf, contents->extents, FILE_EXTENTS_MAX);
 		if (search->loader)
 			error = search_loader(elf, mapped->path, contents);
@@ -115,6 +116,7 @@ struct contents_head {
 	__u64 loader_offset;
 	__s32 loader_state;
 	__u32 has_loader;
+	char build_id[ELF_BUILD_ID_MAX + 8];
 };
 
 struct function_head {
@@ -188,7 +190,7 @@ static void put_operators(FILE *out, const struct runtime_operators *runtime)
 void file_contents_write(FILE *out, const struct file_contents *contents)
 {
 	const struct found_functions *found = &contents->found;
-	const struct contents_head head = {
+	struct contents_head head = {
 		.runtimes = found->runtimes,
 		.functions = found->count,
 		.tables = found->table_count,
@@ -200,6 +202,7 @@ void file_contents_write(FILE *out, const struct file_contents *contents)
 		.has_loader = contents->has_loader,
 	};
 
+	memcpy(head.build_id, contents->build_id, sizeof(contents->build_id));
 	put(out, head);
 	put_text(out, found->missing, head.missing);
 	for (size_t i = 0; i < found->count; i++) {
@@ -396,6 +399,7 @@ int file_contents_read(const void *bytes, size_t length, const struct registry *
 	contents->loader_offset = head.loader_offset;
 	contents->loader_state = head.loader_state;
 	contents->has_loader = head.has_loader;
+	memcpy(contents->build_id, head.build_id, sizeof(contents->build_id) - 1);
 	if (head.missing)
 		contents->found.missing = take_text(&input, head.missing);
 	take_functions(&input, &head, &contents->found);

@@ -19,6 +19,7 @@ struct file_contents {
 	__s32 loader_state; /* as in struct kern_site */
 	struct elf_extent extents[FILE_EXTENTS_MAX];
 	size_t extent_count;
+	char build_id[ELF_BUILD_ID_MAX + 1]; /* hexadecimal; empty: it has none */
 };
 
 void file_contents_free(struct file_contents *contents);

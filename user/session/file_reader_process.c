@@ -322,22 +322,31 @@ static void read_in_memory(const struct registry *registry, const struct file_re
 		union {
 			struct operator_node node;
 			char name[OBJECT_NAME_MAX + 1];
+			struct name_place place;
 			__u64 words[TABLE_WORDS_MAX];
 		};
 	} *reply = calloc(1, sizeof(*reply));
 	struct table_words words = { 0 };
+	char name[OBJECT_NAME_MAX + 1];
 	size_t length = 0;
 
-	if (!runtime || !reply)
+	if (!runtime || !reply || request->name >= sizeof(name) || !receive_all(socket, name, request->name))
 		_exit(1);
+	name[request->name] = '\0';
 	if (request->kind == FILE_NODE) {
 		length = sizeof(reply->node);
 		reply->head.error = object_node_read(&runtime->operators, wanted->pid, wanted->object, wanted->class,
 						     &reply->node);
-	} else if (request->kind == FILE_NAME && wanted->way < runtime->name_count) {
+	} else if (request->kind == FILE_NAME) {
+		const struct name_way at = { .kind = NAME_STRING, .at = (unsigned int)wanted->at };
+
 		length = sizeof(reply->name);
-		reply->head.error = object_name_read(&runtime->names[wanted->way], wanted->pid, wanted->object,
-						     reply->name);
+		reply->head.error = object_name_read(wanted->way < runtime->name_count ? &runtime->names[wanted->way] :
+											 &at,
+						     wanted->pid, wanted->object, reply->name);
+	} else if (request->kind == FILE_PLACE) {
+		length = sizeof(reply->place);
+		reply->head.error = object_name_find(wanted->pid, wanted->object, name, &reply->place);
 	} else {
 		reply->head.error = functions_read_table(&(struct pending_table){ .runtime = runtime,
 										  .table_address = wanted->class },

@@ -453,9 +453,9 @@ static void note_silent(struct file_readers *readers, pid_t pid)
 		 "process %d: names, operators and functions in its memory are left out: it does not answer", pid);
 }
 
-/* *result: what stands behind the head of the answer, to be freed. */
-static int ask_memory(struct file_readers *readers, __u32 kind, const struct memory_request *wanted, char **result,
-		      size_t *length)
+/* name: for FILE_PLACE. *result: what stands behind the head of the answer, to be freed. */
+static int ask_memory(struct file_readers *readers, __u32 kind, const struct memory_request *wanted, const char *name,
+		      char **result, size_t *length)
 {
 	struct file_reader_request request = { .kind = kind, .memory = *wanted };
 	struct file_reader *reader = readers->memory;
@@ -476,7 +476,7 @@ static int ask_memory(struct file_readers *readers, __u32 kind, const struct mem
 		}
 		readers->memory = reader;
 	}
-	error = ask(reader, &request, "", NULL, result, length);
+	error = ask(reader, &request, name, NULL, result, length);
 	if (error) { /* the next one finds another process */
 		readers->memory = NULL;
 		end(reader);
@@ -511,7 +511,7 @@ int file_reader_node(struct file_readers *readers, const struct description *run
 	const struct memory_request wanted = { .runtime = runtime->index, .object = object, .class = class, .pid = pid };
 	size_t length;
 	char *answer;
-	int error = ask_memory(readers, FILE_NODE, &wanted, &answer, &length);
+	int error = ask_memory(readers, FILE_NODE, &wanted, "", &answer, &length);
 
 	if (error)
 		return error;
@@ -525,13 +525,11 @@ int file_reader_node(struct file_readers *readers, const struct description *run
 		       -EPROTO;
 }
 
-int file_reader_name(struct file_readers *readers, const struct description *runtime, size_t way, pid_t pid,
-		     __u64 object, char name[OBJECT_NAME_MAX + 1])
+static int name_by(struct file_readers *readers, const struct memory_request *wanted, char name[OBJECT_NAME_MAX + 1])
 {
-	const struct memory_request wanted = { .runtime = runtime->index, .way = way, .object = object, .pid = pid };
 	size_t length;
 	char *answer;
-	int error = ask_memory(readers, FILE_NAME, &wanted, &answer, &length);
+	int error = ask_memory(readers, FILE_NAME, wanted, "", &answer, &length);
 
 	if (error)
 		return error;
@@ -539,6 +537,42 @@ int file_reader_name(struct file_readers *readers, const struct description *run
 		memcpy(name, answer, length);
 	free(answer);
 	return length == OBJECT_NAME_MAX + 1 && is_text(name, length) ? 0 : -EPROTO;
+}
+
+int file_reader_name(struct file_readers *readers, const struct description *runtime, size_t way, pid_t pid,
+		     __u64 object, char name[OBJECT_NAME_MAX + 1])
+{
+	return name_by(readers,
+		       &(struct memory_request){ .runtime = runtime->index, .way = way, .object = object, .pid = pid },
+		       name);
+}
+
+int file_reader_name_at(struct file_readers *readers, const struct description *runtime, __u64 at, pid_t pid,
+			__u64 object, char name[OBJECT_NAME_MAX + 1])
+{
+	return name_by(readers,
+		       &(struct memory_request){ .runtime = runtime->index,
+						 .way = runtime->name_count,
+						 .at = at,
+						 .object = object,
+						 .pid = pid },
+		       name);
+}
+
+int file_reader_place(struct file_readers *readers, const struct description *runtime, pid_t pid, __u64 object,
+		      const char *name, struct name_place *place)
+{
+	const struct memory_request wanted = { .runtime = runtime->index, .object = object, .pid = pid };
+	size_t length;
+	char *answer;
+	int error = ask_memory(readers, FILE_PLACE, &wanted, name, &answer, &length);
+
+	if (error)
+		return error;
+	if (length == sizeof(*place))
+		memcpy(place, answer, sizeof(*place));
+	free(answer);
+	return length == sizeof(*place) && place->at < OBJECT_PLACE_MAX ? 0 : -EPROTO;
 }
 
 int file_reader_words(struct file_readers *readers, const struct pending_table *table, pid_t pid, __u64 returned,
@@ -551,7 +585,7 @@ int file_reader_words(struct file_readers *readers, const struct pending_table *
 					       .pid = pid };
 	size_t length;
 	char *answer;
-	int error = ask_memory(readers, FILE_WORDS, &wanted, &answer, &length);
+	int error = ask_memory(readers, FILE_WORDS, &wanted, "", &answer, &length);
 
 	*words = (struct table_words){ .address = table->table_address ? table->table_address + bias : returned };
 	if (error)

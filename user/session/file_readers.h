@@ -65,7 +65,8 @@ int file_reader_code(struct file_readers *readers, int bytes, __u64 size, enum c
 void file_reader_close(struct file_reader *reader); /* may be NULL */
 
 /*
- * As object_node_read(), object_name_read() with a way of the runtime, and functions_read_table(): by a process that can do nothing but
+ * As object_node_read(), object_name_read() with a way of the runtime, or with the string at an offset, object_name_find(), and
+ * functions_read_table(): by a process that can do nothing but
  * read memory, as who answers for the pages of a process may never do so. -ETIMEDOUT: it does not, which has been reported; it is not
  * asked again for a minute. Errors as above.
  */
@@ -73,6 +74,10 @@ int file_reader_node(struct file_readers *readers, const struct description *run
 		     __u64 class, struct operator_node *node);
 int file_reader_name(struct file_readers *readers, const struct description *runtime, size_t way, pid_t pid,
 		     __u64 object, char name[OBJECT_NAME_MAX + 1]);
+int file_reader_name_at(struct file_readers *readers, const struct description *runtime, __u64 at, pid_t pid,
+			__u64 object, char name[OBJECT_NAME_MAX + 1]);
+int file_reader_place(struct file_readers *readers, const struct description *runtime, pid_t pid, __u64 object,
+		      const char *name, struct name_place *place);
 int file_reader_words(struct file_readers *readers, const struct pending_table *table, pid_t pid, __u64 returned,
 		      __u64 bias, struct table_words *words);
 

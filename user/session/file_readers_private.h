@@ -42,7 +42,8 @@ struct file_code {
 /* What is read in the memory of a process. */
 struct memory_request {
 	__u64 runtime; /* its index */
-	__u64 way;     /* FILE_NAME: index of the way to the name */
+	__u64 way;     /* FILE_NAME: index of the way to the name; the number of ways: the string at an offset */
+	__u64 at;      /* that */
 	__u64 object,
 		class; /* addresses; FILE_WORDS: what the accessor has returned, and the table's place in the file */
 	__u64 bias;    /* FILE_WORDS */
@@ -55,7 +56,7 @@ struct memory_answer {
 	__u32 pad;
 };
 
-/* Before the name of the file, for messages, and the words of a table. */
+/* Before the name of the file, for messages, or that of FILE_PLACE, and the words of a table. */
 struct file_reader_request {
 	__u32 name; /* bytes */
 	__u32 kind; /* enum file_request */
@@ -67,7 +68,7 @@ struct file_reader_request {
 	};
 };
 
-enum file_request { FILE_SEARCH, FILE_SITE, FILE_TABLE, FILE_CODE, FILE_NODE, FILE_NAME, FILE_WORDS };
+enum file_request { FILE_SEARCH, FILE_SITE, FILE_TABLE, FILE_CODE, FILE_NODE, FILE_NAME, FILE_PLACE, FILE_WORDS };
 
 #define READ_FILES 'f' /* the byte to xputrace-reader: the process reads files, or memory */
 #define READ_MEMORY 'm'

@@ -102,6 +102,101 @@ static bool is_released(const struct objects *objects, const struct xpt_record_c
 	return false;
 }
 
+/* ---- places of names, from loads that were seen ---- */
+
+void objects_string(struct objects *objects, const struct registry *registry, const struct xpt_record_string *string)
+{
+	const struct xpt_spec *spec = string->spec < registry->spec_count ? &registry->specs[string->spec]->wire : NULL;
+	struct loaded_name *load = &objects->loads[objects->load_count % OBJECTS_LOADS_MAX];
+
+	if (!spec || spec->role != XPT_ROLE_PROGRAM_LOAD || string->fetch >= spec->fetches ||
+	    spec->fetch[string->fetch].meaning != XPT_MEANING_NAME || string->truncated)
+		return;
+	objects->load_count++;
+	*load = (struct loaded_name){ string->call_start, string->tid, string->spec, "" };
+	memcpy(load->name, string->text, string->length < XPT_STRING_MAX ? string->length : XPT_STRING_MAX);
+}
+
+/* Only names that are strings in their objects have a place there. */
+static bool has_place(const struct description *runtime)
+{
+	for (size_t i = 0; i < runtime->name_count; i++)
+		if (runtime->names[i].kind == NAME_FITS)
+			return true;
+	return false;
+}
+
+/* Where the object has the name, and what library it is of. */
+static int place_of(struct attacher *attacher, const struct description *runtime, pid_t tgid, __u64 object,
+		    const char *name, struct learned_place *result)
+{
+	struct name_place place;
+	const char *build_id;
+	int error = file_reader_place(attacher_readers(attacher), runtime, tgid, object, name, &place);
+
+	if (error)
+		return error;
+	build_id = attacher_build_id(attacher, tgid, place.table);
+	if (!build_id)
+		return -ENOENT;
+	*result = (struct learned_place){ .runtime = runtime, .at = (unsigned int)place.at, .tgid = tgid };
+	snprintf(result->build_id, sizeof(result->build_id), "%s", build_id);
+	return 0;
+}
+
+static bool is_same_build(const struct learned_place *a, const struct learned_place *b)
+{
+	return a->runtime == b->runtime && !strcmp(a->build_id, b->build_id);
+}
+
+void objects_load(struct objects *objects, struct attacher *attacher, const struct registry *registry,
+		  const struct xpt_record_call *call)
+{
+	const struct call_spec *spec = spec_of(registry, call);
+	const struct description *runtime = spec ? registry->runtimes[spec->wire.runtime] : NULL;
+	pid_t tgid = (pid_t)call->header.tgid;
+	const struct loaded_name *load = NULL;
+	struct learned_place place;
+	__u64 handle;
+
+	for (size_t i = 0; i < OBJECTS_LOADS_MAX; i++)
+		if (objects->loads[i].tid == call->tid && objects->loads[i].spec == call->spec &&
+		    objects->loads[i].call_start == call->start)
+			load = &objects->loads[i];
+	handle = load && runtime && has_place(runtime) ? call_program(&spec->wire, call) : 0;
+	if (!handle || objects->place_count == OBJECTS_PLACES_MAX || objects->tries == OBJECTS_TRIES_MAX)
+		return;
+	for (size_t i = 0; i < objects->place_count; i++)
+		if (objects->places[i].runtime == runtime && objects->places[i].tgid == tgid)
+			return;
+	objects->tries++;
+	if (place_of(attacher, runtime, tgid, handle, load->name, &place))
+		return;
+	for (size_t i = 0; i < objects->place_count; i++)
+		if (is_same_build(&objects->places[i], &place))
+			return;
+	objects->places[objects->place_count++] = place;
+	seen_free(&objects->programs);
+	objects->programs = (struct seen){ 0 };
+}
+
+static int find_learned(const struct objects *objects, struct attacher *attacher, const struct description *runtime,
+			pid_t tgid, __u64 object, char name[OBJECT_NAME_MAX + 1])
+{
+	struct learned_place place;
+
+	for (size_t i = 0; i < objects->place_count; i++) {
+		const struct learned_place *learned = &objects->places[i];
+
+		if (learned->runtime == runtime &&
+		    !file_reader_name_at(attacher_readers(attacher), runtime, learned->at, tgid, object, name) &&
+		    !place_of(attacher, runtime, tgid, object, name, &place) && place.at == learned->at &&
+		    is_same_build(&place, learned))
+			return 0;
+	}
+	return -ENOENT;
+}
+
 struct xpt_record_text *objects_program(struct objects *objects, struct attacher *attacher,
 					const struct registry *registry, const struct xpt_record_call *call, __u64 time)
 {
@@ -123,7 +218,8 @@ struct xpt_record_text *objects_program(struct objects *objects, struct attacher
 	for (size_t i = 0; i < runtime->name_count; i++) {
 		const struct name_way *way = &runtime->names[i];
 
-		if (!find_name(attacher_readers(attacher), runtime, i, tgid, handle, name))
+		if (!find_name(attacher_readers(attacher), runtime, i, tgid, handle, name) ||
+		    (way->kind == NAME_FITS && !find_learned(objects, attacher, runtime, tgid, handle, name)))
 			return record_loaded_name(runtime, tgid, time, handle, name,
 						  way->kind == NAME_MAPPED ? NAME_FROM_FILE : NAME_FROM_MEMORY);
 	}

@@ -21,11 +21,37 @@ struct released_program {
 
 #define OBJECTS_RELEASED_MAX 256 /* the latest */
 
+/* The name that a call loads a program by, which comes before the call. */
+struct loaded_name {
+	__u64 call_start;
+	__u32 tid;
+	__u16 spec;
+	char name[XPT_STRING_MAX + 1];
+};
+
+#define OBJECTS_LOADS_MAX 16 /* names that are kept until their calls come */
+
+/* Where the programs of a library have their names, as one was seen to have whose load was seen. */
+struct learned_place {
+	const struct description *runtime;
+	char build_id[ELF_BUILD_ID_MAX + 1]; /* of the library */
+	unsigned int at;		     /* offset in the object */
+	pid_t tgid;			     /* of the first one */
+};
+
+#define OBJECTS_PLACES_MAX 16  /* further ones are not learned */
+#define OBJECTS_TRIES_MAX 1024 /* loads whose programs are searched for their names */
+
 /* Zero it to begin with. */
 struct objects {
 	struct seen nodes, programs;
 	struct released_program released[OBJECTS_RELEASED_MAX];
 	size_t released_count; /* in all */
+	struct loaded_name loads[OBJECTS_LOADS_MAX];
+	size_t load_count; /* in all */
+	struct learned_place places[OBJECTS_PLACES_MAX];
+	size_t place_count;
+	size_t tries;
 };
 
 void objects_free(struct objects *objects);
@@ -39,6 +65,14 @@ struct xpt_record_text *objects_node(struct objects *objects, struct attacher *a
 struct xpt_record_text *objects_program(struct objects *objects, struct attacher *attacher,
 					const struct registry *registry, const struct xpt_record_call *call,
 					__u64 time);
+/* Strings of calls, before these. */
+void objects_string(struct objects *objects, const struct registry *registry, const struct xpt_record_string *string);
+/*
+ * A load. Where its program has the name is learned for the build of its library: names of programs that were loaded unseen are read
+ * there from then on, also of those that have been used already.
+ */
+void objects_load(struct objects *objects, struct attacher *attacher, const struct registry *registry,
+		  const struct xpt_record_call *call);
 /* The object is another program from here on. */
 void objects_forget_program(struct objects *objects, const struct registry *registry,
 			    const struct xpt_record_call *call);

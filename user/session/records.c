@@ -86,6 +86,8 @@ static void look_at_programs(struct collector *collector, const struct xpt_recor
 		objects_forget_program(&collector->objects, collector->registry, call);
 		if (collector->loaded < call->header.time)
 			collector->loaded = call->header.time;
+		if (role == XPT_ROLE_PROGRAM_LOAD)
+			objects_load(&collector->objects, collector->attacher, collector->registry, call);
 		return;
 	}
 	pass_name(collector, objects_program(&collector->objects, collector->attacher, collector->registry, call,
@@ -180,6 +182,7 @@ static int on_record(void *context, const struct xpt_record_header *record)
 		break;
 	case XPT_RECORD_STRING:
 		attacher_record(collector->attacher, record);
+		objects_string(&collector->objects, collector->registry, (const void *)record);
 		collector_pass(collector, record);
 		break;
 	case XPT_RECORD_TASK:

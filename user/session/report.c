@@ -331,6 +331,8 @@ static int report(struct run *run, bool twice)
 		error = report_filter_create(run->log, options, recording_reader_info(run->last.reader), &run->filter);
 	if (error)
 		return error;
+	if (twice)
+		model_set_whole(run->last.model, run->first.model);
 	report_filter_join(run->filter, run->last.model);
 	error = open_outputs(run);
 	ending = error ?: read_all(run->log, options, &run->last, run->filter, twice ? 2 : 1, before);

@@ -451,7 +451,7 @@ bool report_filter_takes(struct report_filter *filter, const struct xpt_record_h
 		return is_of_process(filter, record->tgid) && in_window(filter, record->time);
 	case XPT_RECORD_TOTAL:
 	case XPT_RECORD_COUNT: /* of the whole recording: what is selected is counted as it comes */
-		return !report_filter_is_active(filter);
+		return !filter->second || !report_filter_is_active(filter);
 	case XPT_RECORD_COST:
 	case XPT_RECORD_LOST:
 	case XPT_RECORD_PASS:

@@ -31,6 +31,7 @@ void elf_file_close(struct elf_file *file);
 enum elf_machine elf_file_machine(const struct elf_file *file);
 const char *elf_file_interpreter(const struct elf_file *file); /* PT_INTERP; NULL: static or a library */
 /* Build id as lower-case hexadecimal text, "" when there is none. */
+#define ELF_BUILD_ID_MAX (2 * 64)
 const char *elf_file_build_id(const struct elf_file *file);
 
 struct elf_symbol {

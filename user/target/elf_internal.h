@@ -60,7 +60,7 @@ struct elf_file {
 	struct log log;
 	char *name;
 	char *interpreter;
-	char build_id[2 * 64 + 1];
+	char build_id[ELF_BUILD_ID_MAX + 1];
 	int error; /* the first one of reading; what was looked for then seems not to be there */
 
 	struct elf_segment segments[ELF_SEGMENT_MAX];

@@ -312,7 +312,7 @@ static int find_fitting(struct search *search, const struct name_way *way, const
 	return -ENOENT;
 }
 
-/* Exactly so many side by side: what is longer is something else. */
+/* Exactly so many side by side: what is longer is something else, and so is one that has no name in it. */
 static int find_in_row(struct search *search, const struct name_way *way, const struct string_form *form)
 {
 	for (size_t offset = 0; offset < way->within && offset < search->length; offset += 8) {
@@ -320,8 +320,8 @@ static int find_in_row(struct search *search, const struct name_way *way, const 
 
 		while (count <= way->row && form->take(search, offset + count * form->size) >= 0)
 			count++;
-		if (count == way->row)
-			return form->take(search, offset + way->number * form->size) > 0 ? 0 : -ENOENT;
+		if (count == way->row && form->take(search, offset + way->number * form->size) > 0)
+			return 0;
 		if (count)
 			offset += count * form->size - 8;
 	}
@@ -361,24 +361,59 @@ static int find_name(struct search *search, const struct name_way *way)
 	return error;
 }
 
-int object_name_read(const struct name_way *way, pid_t pid, __u64 object, char name[OBJECT_NAME_MAX + 1])
+/* name: OBJECT_NAME_MAX + 1 bytes. NULL with errno: nothing of the object can be read. */
+static struct search *search_create(pid_t pid, __u64 object, size_t length, char *name)
 {
-	size_t length = way->kind == NAME_FITS || way->kind == NAME_ROW ? way->within : way->at;
-	struct search *search;
-	int error = -ENOENT;
+	struct search *search = malloc(sizeof(*search));
 
-	if (!is_pointer(object) || way->kind == NAME_MAPPED)
-		return -ENOENT;
-	search = malloc(sizeof(*search));
 	if (!search)
-		return -ENOMEM;
+		return NULL;
 	search->pid = pid;
 	search->object = object;
 	search->length = 0;
 	search->text = name;
-	read_object(search, length + sizeof(struct library_string));
+	read_object(search, length);
 	if (search->length)
-		error = find_name(search, way);
+		return search;
+	free(search);
+	errno = ENOENT;
+	return NULL;
+}
+
+int object_name_read(const struct name_way *way, pid_t pid, __u64 object, char name[OBJECT_NAME_MAX + 1])
+{
+	size_t length = way->kind == NAME_FITS || way->kind == NAME_ROW ? way->within : way->at;
+	struct search *search;
+	int error;
+
+	if (!is_pointer(object) || way->kind == NAME_MAPPED)
+		return -ENOENT;
+	search = search_create(pid, object, length + sizeof(struct library_string), name);
+	if (!search)
+		return -errno;
+	error = find_name(search, way);
+	free(search);
+	return error;
+}
+
+int object_name_find(pid_t pid, __u64 object, const char *name, struct name_place *place)
+{
+	char text[OBJECT_NAME_MAX + 1];
+	struct search *search;
+	int error = -ENOENT;
+
+	if (!is_pointer(object) || !*name)
+		return -ENOENT;
+	search = search_create(pid, object, OBJECT_PLACE_MAX + sizeof(struct library_string), text);
+	if (!search)
+		return -errno;
+	for (size_t at = 8; at < OBJECT_PLACE_MAX && at < search->length && error; at += 8)
+		for (size_t i = 0; i < FORMS && error; i++)
+			if (forms[i].take(search, at) > 0 && !strcmp(text, name)) {
+				place->at = at;
+				memcpy(&place->table, search->bytes, sizeof(place->table));
+				error = 0;
+			}
 	free(search);
 	return error;
 }

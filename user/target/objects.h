@@ -42,6 +42,16 @@ int object_node_read(const struct operators_spec *spec, pid_t pid, __u64 object,
  * Takes a system call for each word of the object at most. -ENOENT: none is found; -ENOMEM.
  */
 int object_name_read(const struct name_way *way, pid_t pid, __u64 object, char name[OBJECT_NAME_MAX + 1]);
+#define OBJECT_PLACE_MAX 1024 /* bytes of an object in which its name is looked for */
+
+/* Where the object has the name, as a std::string of either form, and its first word: of a class with virtual functions, their table. */
+struct name_place {
+	__u64 at; /* offset, the lowest; a multiple of 8 */
+	__u64 table;
+};
+
+/* Errors as above. */
+int object_name_find(pid_t pid, __u64 object, const char *name, struct name_place *place);
 /* Whether a name fits one of the patterns of a way. */
 bool name_way_fits(const struct name_way *way, const char *name);
 

@@ -3,14 +3,14 @@
 //
 // node serve.mjs MODEL... [--sessions N] [--runs N] [--seconds N] [--rate HZ] [--concurrency N] [--wait] [--recreate]
 //	[--intra THREADS] [--inter THREADS] [--mode sequential|parallel] [--level disabled|basic|extended|all]
-//	[--profile PREFIX] [--array]
+//	[--profile PREFIX] [--array] [--another MODEL]
 //
 // MODEL.json, which make_model.py writes, tells the inputs; every number of them is positive or 0. The sessions of all models
 // are served at the same time.
 // Prints {"ready":true,"pid":N} when the sessions exist, at the end one line with what it did. --wait: sessions are made
 // first, the runs begin when a line comes on standard input. --recreate: release the sessions after the runs, make
 // new ones, run again. --seconds: instead of a number of runs, until so much time has passed (0: until SIGTERM).
-// --array: models are given as bytes, not as paths.
+// --array: models are given as bytes, not as paths. --another: after the runs, make a session of this model, too, and run all again.
 // --profile: ONNX Runtime writes its own profile of session N, counted from 0, into PREFIX-N_*.json, and the line has the
 // times around each run, in ns of CLOCK_MONOTONIC.
 import { createRequire } from 'node:module';
@@ -22,7 +22,7 @@ import process from 'node:process';
 function options(args) {
 	const result = {
 		models: [], sessions: 1, runs: 200, seconds: null, rate: 0, concurrency: 1,
-		intra: 1, inter: 1, mode: 'sequential', level: 'all', profile: '',
+		intra: 1, inter: 1, mode: 'sequential', level: 'all', profile: '', another: '',
 	};
 	const switches = new Set(['wait', 'recreate', 'array']);
 	while (args.length) {
@@ -63,9 +63,9 @@ let stopped = false;
 let created = 0;
 process.on('SIGTERM', () => { stopped = true; });
 
-async function sessionsCreate() {
+async function sessionsCreate(models = settings.models) {
 	const made = [];
-	for (const model of settings.models) {
+	for (const model of models) {
 		const inputs = feeds(model), given = settings.array ? readFileSync(model) : model;
 		for (let i = 0; i < settings.sessions; i++)
 			made.push({ model, inputs, session: await ort.InferenceSession.create(given, {
@@ -133,6 +133,10 @@ if (settings.wait)
 process.stdin.destroy();
 sessions ??= await sessionsCreate();
 await round(sessions);
+if (settings.another) {
+	sessions.push(...await sessionsCreate([settings.another]));
+	await round(sessions);
+}
 if (settings.recreate) {
 	await sessionsRelease(sessions);
 	sessions = await sessionsCreate();
