@@ -5,6 +5,7 @@
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "session/describe_records.h"
 #include "session/file_readers.h"
@@ -131,22 +132,27 @@ static int place_of(struct attacher *attacher, const struct description *runtime
 		    const char *name, struct learned_place *result)
 {
 	struct name_place place;
+	char path[32];
+	struct stat process;
 	const char *build_id;
 	int error = file_reader_place(attacher_readers(attacher), runtime, tgid, object, name, &place);
 
 	if (error)
 		return error;
 	build_id = attacher_build_id(attacher, tgid, place.table);
-	if (!build_id)
+	snprintf(path, sizeof(path), "/proc/%d", (int)tgid);
+	if (!build_id || stat(path, &process))
 		return -ENOENT;
-	*result = (struct learned_place){ .runtime = runtime, .at = (unsigned int)place.at, .tgid = tgid };
+	*result = (struct learned_place){
+		.runtime = runtime, .at = (unsigned int)place.at, .tgid = tgid, .user = process.st_uid
+	};
 	snprintf(result->build_id, sizeof(result->build_id), "%s", build_id);
 	return 0;
 }
 
 static bool is_same_build(const struct learned_place *a, const struct learned_place *b)
 {
-	return a->runtime == b->runtime && !strcmp(a->build_id, b->build_id);
+	return a->runtime == b->runtime && a->user == b->user && !strcmp(a->build_id, b->build_id);
 }
 
 void objects_load(struct objects *objects, struct attacher *attacher, const struct registry *registry,

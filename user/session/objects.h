@@ -37,6 +37,7 @@ struct learned_place {
 	char build_id[ELF_BUILD_ID_MAX + 1]; /* of the library */
 	unsigned int at;		     /* offset in the object */
 	pid_t tgid;			     /* of the first one */
+	uid_t user;			     /* of that process: nobody else's programs are named by what it says */
 };
 
 #define OBJECTS_PLACES_MAX 16  /* further ones are not learned */
