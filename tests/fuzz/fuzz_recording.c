@@ -21,7 +21,7 @@
 #include <xputrace/report.h>
 
 #include "base/file.h"
-#include "model/whole.h"
+#include "model/stream/record_validate.h"
 #include "record/crc32c.h"
 #include "record/format.h"
 #include "record/recording.h"

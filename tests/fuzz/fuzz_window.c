@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/model.h"
-#include "model/whole.h"
+#include "model/core/model.h"
+#include "model/stream/record_validate.h"
 #include "record/window.h"
 #include "require.h"
 

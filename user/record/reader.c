@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "model/whole.h"
+#include "model/stream/record_validate.h"
 #include "record/crc32c.h"
 #include "record/format.h"
 #include "base/json.h"

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "model/statistics.h"
+#include "model/stats/statistics.h"
 #include "profile/chooser.h"
 #include "report/summary.h"
 #include "session/code_records.h"

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <xputrace/session.h>
 
-#include "model/model.h"
+#include "model/core/model.h"
 #include "profile/profiling.h"
 #include "session/collector.h"
 

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The model's parts, and who takes which record. Private to model/. */
+#ifndef XPT_MODEL_CORE_STATE_H
+#define XPT_MODEL_CORE_STATE_H
+
+#include "model/program/program_filter.h"
+#include "model/program/code_objects.h"
+#include "model/device/jobs.h"
+#include "model/operator/launches.h"
+#include "model/device/memory.h"
+#include "model/core/model.h"
+#include "model/program/names.h"
+#include "model/operator/nesting.h"
+#include "model/operator/operators.h"
+#include "model/stream/reorder_buffer.h"
+#include "model/inference/async_inflight.h"
+#include "model/device/counter_samples.h"
+#include "model/operator/regions.h"
+#include "model/core/strings.h"
+#include "model/program/symbols.h"
+#include "model/program/totals.h"
+
+struct model {
+	struct sinks sinks;
+	struct order order;
+	struct functions functions;
+	struct processes processes;
+	struct programs programs;
+	struct names names;	   /* by handle */
+	struct names fingerprints; /* by these, of any process */
+	struct symbols symbols;
+	struct strings strings;
+	struct totals totals;
+	struct traced_drivers drivers;
+	struct jobs jobs;
+	struct pairs pairs;
+	struct memory memory;
+	struct regions regions;
+	struct steps steps;
+	struct nesting tracing; /* ns that probes took: in all, and of them in operators */
+	struct launches launches;
+	struct readings readings;
+	struct chosen chosen;
+	struct code_objects code;
+	__u64 pass; /* time of the last PASS */
+	bool passed;
+	__u64 delivered; /* model_delivered() */
+	__u64 latest;	 /* of all that has been delivered */
+	__u64 first_time, last_time;
+	__u64 wait_count, wait_time;
+	char *end_text;
+	__u64 keys[XPT_KEYS_MAX]; /* of the call that is being delivered */
+};
+
+/* calls.c: what the probes of a call took. make: its thread is kept from here on. -ENOMEM. */
+int tracing_add(struct model *model, const struct process *process, const struct function *function, bool make,
+		struct event_call *call);
+/* calls.c: delivers a call. -ENOMEM; the event is delivered all the same where that is possible. */
+int call_deliver(struct model *model, const struct xpt_record_call *record);
+/* Gives the program the name that the user has for its handle, else that of the symbol there, if any. 1: named; 0: not; -ENOMEM. */
+int program_ask_user(struct model *model, struct program *program);
+
+/* counts.c: what the kernel has counted. -ENOMEM. */
+int count_deliver(struct model *model, const struct xpt_record_count *record);
+int total_deliver(struct model *model, const struct xpt_record_total *record);
+
+/* driver_events.c: delivers an event of a driver, or an ioctl on its device node. -ENOMEM, as for calls. */
+int driver_event_deliver(struct model *model, const struct xpt_record_event *record);
+int ioctl_deliver(struct model *model, const struct xpt_record_ioctl *record);
+
+/* loaded.c: a program that was there before. -EBADMSG, -ENOMEM. */
+int loaded_deliver(struct model *model, const struct xpt_record_text *record);
+
+/* told_names.c: the name of what has, or will have, a handle. -ENOMEM. */
+int named_deliver(struct model *model, const struct xpt_record_text *record);
+/* The fingerprint of a program is known now, or is another one: it is named by it, or by the user's name for it. -ENOMEM. */
+int program_identified(struct model *model, struct program *program, __u64 time);
+int symbol_deliver(struct model *model, const struct xpt_record_text *record);
+
+/* lives.c: processes that begin, change and end. */
+int task_deliver(struct model *model, const struct xpt_record_task *record);
+/* Forgets what is gone when too much is kept. Pointers to programs and processes may become invalid. */
+int model_make_room(struct model *model, __u64 time);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "model/device/counter_samples.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_values.h"
+
+void readings_init(struct readings *readings, struct sinks *sinks)
+{
+	*readings = (struct readings){ .sinks = sinks };
+}
+
+static void counted_free(struct counted *counted)
+{
+	if (!counted)
+		return;
+	free((char *)counted->view.name);
+	free((char *)counted->view.unit);
+	free((char *)counted->view.description);
+	free((char *)counted->view.source);
+	free((char *)counted->view.of);
+	free(counted);
+}
+
+void readings_free(struct readings *readings)
+{
+	for (size_t i = 0; i < readings->count; i++)
+		counted_free(readings->all[i]);
+	readings->count = 0;
+}
+
+/* Missing: "". */
+static int text_get(const cJSON *object, const char *key, const char **result)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+
+	*result = strdup(text ? text : "");
+	return *result ? 0 : -ENOMEM;
+}
+
+static const char *const kinds[] = {
+	[MODEL_COUNTER_SUM] = "sum",
+	[MODEL_COUNTER_MEAN] = "mean",
+	[MODEL_COUNTER_LEVEL] = "level",
+};
+
+const char *model_counter_kind_name(enum model_counter_kind kind)
+{
+	return kinds[kind];
+}
+
+static int kind_get(const cJSON *object, enum model_counter_kind *kind)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "kind"));
+
+	for (unsigned int i = 0; text && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (strcmp(kinds[i], text))
+			continue;
+		*kind = (enum model_counter_kind)i;
+		return 0;
+	}
+	return -EBADMSG;
+}
+
+/* Missing: it is not read around inferences. */
+static int slots_get(const cJSON *object, const struct readings *readings, struct counted *counted)
+{
+	const cJSON *slots = cJSON_GetObjectItemCaseSensitive(object, "slots");
+	__s64 number = 0;
+
+	if (!slots)
+		return 0;
+	if (json_integer_get(object, "slots", 0, XPT_SLOT_MAX - readings->slots, &number))
+		return -EBADMSG;
+	counted->view.slots = (unsigned int)number;
+	counted->scale = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, "scale"));
+	counted->each_cpu = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, "each_cpu"));
+	return isfinite(counted->scale) ? 0 : -EBADMSG;
+}
+
+static int counted_parse(const cJSON *object, struct model_counter *view)
+{
+	int error = json_string_get(object, "name", (char **)&view->name);
+
+	if (!error)
+		error = kind_get(object, &view->kind);
+	if (!error)
+		error = text_get(object, "unit", &view->unit);
+	if (!error)
+		error = text_get(object, "description", &view->description);
+	if (!error)
+		error = text_get(object, "source", &view->source);
+	if (!error)
+		error = text_get(object, "of", &view->of);
+	return error;
+}
+
+int readings_add(struct readings *readings, __u64 index, const char *text, size_t length)
+{
+	struct counted *counted;
+	cJSON *object;
+	int error;
+
+	if (index != readings->count || index >= XPT_COUNTER_MAX)
+		return -EBADMSG;
+	error = json_parse(text, length, &object);
+	counted = calloc(1, sizeof(*counted));
+	if (error || !counted) {
+		error = error ?: -ENOMEM;
+	} else {
+		counted->view.index = (unsigned int)index;
+		error = counted_parse(object, &counted->view) ?: slots_get(object, readings, counted);
+	}
+	cJSON_Delete(object);
+	if (error) {
+		counted_free(counted);
+		return error;
+	}
+	readings->all[readings->count++] = counted;
+	if (counted->view.slots)
+		readings->slotted[readings->slotted_count++] = &counted->view;
+	readings->slots += counted->view.slots;
+	return 0;
+}
+
+/* NaN: not known. */
+static double grown_between(const struct counted *counted, unsigned int first, const struct xpt_counts *begin,
+			    const struct xpt_counts *end, bool same_thread)
+{
+	double sum = 0;
+
+	if ((counted->each_cpu && begin->cpu != end->cpu) || (!same_thread && !strcmp(counted->view.of, "thread")))
+		return NAN;
+	for (unsigned int slot = first; slot < first + counted->view.slots; slot++) {
+		if (!(begin->valid & end->valid & 1u << slot) || end->value[slot] < begin->value[slot])
+			return NAN;
+		sum += (double)(end->value[slot] - begin->value[slot]);
+	}
+	return sum * counted->scale;
+}
+
+void readings_between(const struct readings *readings, const struct xpt_counts *begin, const struct xpt_counts *end,
+		      bool same_thread, __u64 elapsed, struct model_counts *result)
+{
+	unsigned int slot = 0;
+
+	*result = (struct model_counts){ 0 };
+	if (!begin || !end)
+		return;
+	result->counters = readings->slotted;
+	result->count = readings->slotted_count;
+	for (unsigned int i = 0; i < result->count; i++) {
+		const struct counted *counted = readings->all[readings->slotted[i]->index];
+		double grown = grown_between(counted, slot, begin, end, same_thread);
+
+		/* Of several instances a mean is that of one of them. */
+		if (counted->view.kind == MODEL_COUNTER_MEAN)
+			grown = elapsed ? grown * 1e9 / (double)elapsed / counted->view.slots : NAN;
+		result->value[i] = grown;
+		slot += counted->view.slots;
+	}
+}
+
+static void tell(struct readings *readings, struct counted *counted, __u64 since, __u64 time, double value)
+{
+	struct model_counter *view = &counted->view;
+	double weight = view->kind == MODEL_COUNTER_LEVEL ? 1 : (double)(time - since);
+	const struct event event = { .kind = EVENT_READING,
+				     .reading = { .counter = view, .since = since, .time = time, .value = value } };
+
+	if (!view->told || value < view->least)
+		view->least = value;
+	if (!view->told || value > view->most)
+		view->most = value;
+	view->told++;
+	counted->sum += value * weight;
+	counted->weight += weight;
+	view->mean = counted->sum / counted->weight;
+	sinks_write(readings->sinks, &event);
+}
+
+static void take(struct readings *readings, struct counted *counted, __u64 time, double value)
+{
+	bool follows = counted->known && time > counted->time;
+	double grown = value - counted->before;
+
+	switch (counted->view.kind) {
+	case MODEL_COUNTER_SUM:
+		/* A sum that falls has begun anew. */
+		if (!follows || grown < 0)
+			break;
+		counted->view.total += grown;
+		tell(readings, counted, counted->time, time, grown * 1e9 / (double)(time - counted->time));
+		break;
+	case MODEL_COUNTER_MEAN:
+		if (follows)
+			tell(readings, counted, counted->time, time, value);
+		break;
+	case MODEL_COUNTER_LEVEL:
+		tell(readings, counted, time, time, value);
+		break;
+	}
+	counted->before = value;
+	counted->time = time;
+	counted->known = true;
+}
+
+void reading_deliver(struct readings *readings, const struct xpt_record_reading *record)
+{
+	double value;
+
+	for (size_t i = 0; i < record->values; i++) {
+		memcpy(&value, &record->value[i], sizeof(value));
+		if (isfinite(value))
+			take(readings, readings->all[i], record->header.time, value);
+		else
+			readings->all[i]->known = false;
+	}
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which calls, programs and inferences a job belongs to. */
+#include <errno.h>
+
+#include "model/program/functions.h"
+#include "model/device/jobs.h"
+
+/* Adds the job to those of the program, unless a call within this one has done that. Returns whether it did. */
+static bool job_join_program(struct job *job, const struct program *program)
+{
+	unsigned int i;
+
+	for (i = 0; i < job->program_count; i++)
+		if (job->programs[i] == program->view.id)
+			return false;
+	if (job->program_count == JOB_PROGRAMS_MAX)
+		return false;
+	job->programs[job->program_count++] = program->view.id;
+	return true;
+}
+
+static void job_show_call(struct job *job, struct program *program, const struct event_call *call)
+{
+	if (!job->view.call_start)
+		job->view.call_start = call->start;
+	if (!program || job->program || job->told)
+		return;
+	job->program = program;
+	program->open++;
+}
+
+/* The job was submitted in the call, which runs the program (NULL: none) and is followed by the activity (NULL: not). */
+static int job_attribute(struct jobs *jobs, struct job *job, struct program *program, const struct event_call *call,
+			 struct activity *activity)
+{
+	struct program *joined = program && job_join_program(job, program) ? program : NULL;
+
+	job_show_call(job, program, call);
+	if (joined && job->ended)
+		program_job_ended(joined, job);
+	if (!job->key || (!joined && !activity))
+		return 0;
+	return claims_add(&jobs->claims, job, joined, activity);
+}
+
+/* The first job of the call, seen from the last one of its thread; the list's head: none. */
+static struct link *last_until(struct submitter *submitter, __u64 time)
+{
+	struct link *link = submitter->jobs.previous;
+
+	while (link != &submitter->jobs && container_of(link, struct job, of_thread)->submitted > time)
+		link = link->previous;
+	return link;
+}
+
+static bool any_open(struct submitter *submitter, const struct event_call *call)
+{
+	const struct job *job;
+	struct link *link;
+
+	for (link = last_until(submitter, call->end); link != &submitter->jobs; link = link->previous) {
+		job = container_of(link, struct job, of_thread);
+		if (job->submitted < call->start)
+			return false;
+		if (job->key)
+			return true;
+	}
+	return false;
+}
+
+static int call_take_jobs(struct jobs *jobs, struct submitter *submitter, struct program *program,
+			  const struct event_call *call, struct activity *activity, struct model_device_times *times)
+{
+	int error = 0, attributed;
+	struct link *link;
+	struct job *job;
+
+	for (link = last_until(submitter, call->end); link != &submitter->jobs; link = link->previous) {
+		job = container_of(link, struct job, of_thread);
+		if (job->submitted < call->start)
+			break;
+		device_times_add(times, job);
+		attributed = job_attribute(jobs, job, program, call, activity);
+		if (attributed)
+			error = attributed;
+	}
+	return error;
+}
+
+static void call_take_submits(struct jobs *jobs, struct submitter *submitter, const struct event_call *call,
+			      struct model_device_times *times)
+{
+	const struct submit *submit = submitter_merge_submits(&jobs->submitters, submitter, call->start, call->end);
+
+	if (!submit)
+		return;
+	times->submit_begins = submit->start;
+	times->submit_ends = submit->end;
+}
+
+static void call_count_missing(struct jobs *jobs, struct submitter *submitter, const struct event_call *call)
+{
+	if (!submitter->missing || call->start > submitter->missing_until)
+		return;
+	sinks_lose(jobs->sinks, XPT_LOSS_JOBS, submitter->missing, call->end);
+	submitter->missing = 0;
+}
+
+int jobs_call(struct jobs *jobs, const struct process *process, struct program *program, struct event_call *call,
+	      struct activity **activity)
+{
+	struct submitter *submitter = submitters_find(&jobs->submitters, process, call->tid);
+	struct model_device_times times = {};
+	struct activity *follows = NULL;
+	int error = 0;
+
+	if (!submitter || call->no_end)
+		return 0;
+	if (call->layer || !role_runs(call->function->role))
+		program = NULL;
+	call_count_missing(jobs, submitter, call);
+	call_take_submits(jobs, submitter, call, &times);
+	if (activity && any_open(submitter, call)) {
+		follows = activity_create(&jobs->claims);
+		error = follows ? 0 : -ENOMEM;
+	}
+	if (call_take_jobs(jobs, submitter, program, call, follows, &times))
+		error = -ENOMEM;
+	call->device = device_times_shown(&times);
+	if (follows) {
+		follows->times = times;
+		*activity = follows;
+	}
+	return error;
+}
+
+/* One that is told already keeps no operator: its sums only grow. */
+static void job_to_step(struct job *job, struct step *step)
+{
+	job->in_operator = true;
+	if (!step)
+		return;
+	if (!job->told)
+		job->step = step;
+	if (job->ended)
+		step_job_ended(step, job);
+}
+
+void jobs_operator(struct jobs *jobs, const struct process *process, struct step *step, const struct event_call *call)
+{
+	struct submitter *submitter = submitters_find(&jobs->submitters, process, call->tid);
+	struct link *link;
+	struct job *job;
+
+	if (!submitter || call->no_end)
+		return;
+	for (link = last_until(submitter, call->end); link != &submitter->jobs; link = link->previous) {
+		job = container_of(link, struct job, of_thread);
+		if (job->submitted < call->start)
+			break;
+		if (!job->in_operator)
+			job_to_step(job, step);
+	}
+}
+
+void jobs_call_close(struct jobs *jobs, const struct process *process, const struct event_call *call)
+{
+	struct submitter *submitter = call->depth ? NULL : submitters_find(&jobs->submitters, process, call->tid);
+	struct link *link, *following;
+	struct job *job;
+
+	if (!submitter)
+		return;
+	link_each(link, following, &submitter->jobs)
+	{
+		job = container_of(link, struct job, of_thread);
+		if (job->submitted > call->end)
+			break;
+		jobs_close(jobs, job);
+	}
+	submitter_drop_submits(&jobs->submitters, submitter, call->end);
+	if (submitter->missing_until <= call->end)
+		submitter->missing = 0;
+	submitter_settle(&jobs->submitters, submitter);
+}
+
+int jobs_submit(struct jobs *jobs, const struct process *process, __u32 tid, __u64 start, __u64 end)
+{
+	struct submitter *submitter = jobs_submitter(jobs, process, tid);
+	int error;
+
+	if (!submitter)
+		return -ENOMEM;
+	error = submitter_add_submit(&jobs->submitters, submitter, start, end);
+	submitter_settle(&jobs->submitters, submitter);
+	return error;
+}
+
+static void job_forget(struct jobs *jobs, struct job *job)
+{
+	if (job->process && job->process->forgotten)
+		job->process = processes_others(jobs->processes);
+	if (job->program && job->program->process->forgotten) {
+		job->program->open--;
+		job->program = NULL;
+	}
+	if (job->step && job->step->process->forgotten)
+		job->step = NULL;
+	claims_forget_processes(job);
+}
+
+void jobs_forget_processes(struct jobs *jobs)
+{
+	struct link *const lists[] = { &jobs->open, &jobs->untold };
+	struct link *link, *following;
+	size_t i;
+
+	for (i = 0; i < 2; i++)
+		link_each(link, following, lists[i]) job_forget(jobs, container_of(link, struct job, link));
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Asynchronous inferences: what an enqueue or launch begins is ended by the first successful wait for its key, for its
+ * stream, or for the whole device, that returns after the enqueue began.
+ *
+ * What is given up without a wait becomes an EVENT_UNPAIRED at once; but a launch all of whose jobs have ended is complete.
+ */
+#ifndef XPT_MODEL_INFERENCE_ASYNC_INFLIGHT_H
+#define XPT_MODEL_INFERENCE_ASYNC_INFLIGHT_H
+
+#include "model/device/job_observers.h"
+#include "model/inference/orphan_waits.h"
+#include "model/program/programs.h"
+#include "model/device/counter_samples.h"
+
+#define PAIRS_STREAMS_MAX 4096 /* streams followed at once; the one not used for longest makes room */
+#define PAIRS_QUEUES_MAX 4096  /* a queue is all that one process has under way in one runtime */
+#define PAIRS_EARLY_MAX 4096   /* waits kept whose enqueue may not have returned yet */
+
+struct pairs {
+	struct sinks *sinks;
+	struct claims *claims;
+	const struct readings *readings;
+	struct map by_key;  /* struct open_inference, by queue and key */
+	struct map streams; /* struct stream, by queue and stream */
+	struct map queues;  /* struct queue, by process and runtime */
+	struct link opens;  /* all open ones, oldest first */
+	struct link recent; /* streams, the one used last at the end */
+	struct link all_queues;
+	struct early early; /* waits whose enqueue may not have returned yet */
+	struct link ended;  /* open ones that the call at hand has ended, until pairs_tell */
+	size_t open_count;
+	unsigned int next_queue;
+	__u64 next_id;
+};
+
+void pairs_init(struct pairs *pairs, struct sinks *sinks, struct claims *claims, const struct readings *readings);
+void pairs_free(struct pairs *pairs);
+
+/*
+ * An enqueue or launch that is no layer. Sets call->flow_out. program may be NULL, and so may activity, which follows the
+ * jobs that have not ended yet. -ENOMEM.
+ */
+int pairs_begin(struct pairs *pairs, struct process *process, struct program *program, struct activity *activity,
+		struct event_call *call);
+/*
+ * What runs on a stream and is no launch: a wait for its key ends the launches of the stream that came before, and so does
+ * it itself where it blocks. Sets call->flow_in. -ENOMEM.
+ */
+int pairs_mark(struct pairs *pairs, struct process *process, struct event_call *call);
+/* A stream was made. -ENOMEM. */
+int pairs_stream(struct pairs *pairs, struct process *process, const struct event_call *call);
+/* A wait. Sets call->flow_in. -ENOMEM. */
+int pairs_wait(struct pairs *pairs, struct process *process, struct event_call *call);
+/* After the call's own event: tells of the inferences that it ended, and of the depth it changed. -ENOMEM. */
+int pairs_tell(struct pairs *pairs, const struct process *process, const struct event_call *call);
+/* The process has ended: nothing that it has under way will be waited for. Leaves pairs_tell nothing to do. */
+void pairs_drop_process(struct pairs *pairs, const struct process *process, __u64 time);
+/* The recording has ended. */
+void pairs_drop_all(struct pairs *pairs, __u64 time);
+
+#endif

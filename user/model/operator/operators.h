@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The operators: what programs are made of, one for each object that executes a step, or for each class without objects. */
+#ifndef XPT_MODEL_OPERATOR_OPERATORS_H
+#define XPT_MODEL_OPERATOR_OPERATORS_H
+
+#include "model/operator/coverage.h"
+#include "model/operator/operator_classes.h"
+#include "model/program/programs.h"
+
+struct step {
+	struct model_operator view; /* strings are owned here */
+	struct map_node node;	    /* by process and object; the newest is found first */
+	struct process *process;
+	struct program *program; /* NULL: not known */
+	struct step *next;	 /* of program.new_steps */
+	__u64 object, class;	 /* object: the class where it has none */
+	unsigned int depth;	 /* when it was first seen in an inference of its program, */
+	bool apart;		 /* on another thread */
+	bool has_object;
+	bool gone; /* the object's memory is another one's by now */
+	char *class_name, *type, *label, *name, *provider;
+	struct statistics *duration;
+};
+
+struct steps {
+	struct sinks *sinks;
+	struct operator_classes classes;
+	struct coverage coverage;
+	struct map by_object;
+	struct map numbers; /* how many there are of a type in a program */
+	struct map told;    /* what NODE records say of objects, by process and object */
+	struct step **all;
+	size_t count, room;
+};
+
+void steps_init(struct steps *steps, struct sinks *sinks);
+void steps_free(struct steps *steps);
+
+/* What a CLASS or NODE record tells. -EBADMSG, -ENOMEM. */
+int steps_describe(struct steps *steps, const struct process *process, const struct xpt_record_text *record);
+/*
+ * A call of an operator has been recorded: sets *result and call->op, which stay NULL where there are too many
+ * (XPT_LOSS_NAMES). program: of its inference, NULL: not known. -ENOMEM.
+ */
+int steps_call(struct steps *steps, struct process *process, struct program *program, struct event_call *call,
+	       struct step **result);
+/* A call that is an inference has ended: what of it was covered is added to its program. */
+void steps_inference(struct steps *steps, const struct process *process, struct program *program,
+		     const struct event_call *call);
+/*
+ * The same, and it succeeded: whether it gave its program another fingerprint. That is of the types of operators that are in no other
+ * one, in whatever order they ran: which of those inside run depends on the input.
+ */
+bool steps_fingerprint(struct program *program, const struct event_call *call);
+/* The process has exited or runs another file: objects at the same addresses are others. */
+void steps_drop_process(struct steps *steps, const struct process *process);
+/* Those of processes that are marked as forgotten go. */
+void steps_forget_processes(struct steps *steps);
+
+#endif

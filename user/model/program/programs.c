@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "model/program/programs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void programs_init(struct programs *programs, struct sinks *sinks, struct processes *processes)
+{
+	*programs = (struct programs){
+		.sinks = sinks, .processes = processes, .next_id = 1, .keep = MODEL_PROGRAMS_MAX
+	};
+	link_init(&programs->gone);
+}
+
+static void program_free(struct program *program)
+{
+	if (!program)
+		return;
+	statistics_free(program->latency);
+	statistics_free(program->call);
+	statistics_free(program->tracing);
+	tokens_free(program->tokens);
+	free(program->name);
+	free(program);
+}
+
+void programs_free(struct programs *programs)
+{
+	size_t i;
+
+	for (i = 0; i < programs->count; i++)
+		program_free(programs->all[i]);
+	free(programs->all);
+	map_free(&programs->by_handle);
+	map_free(&programs->others);
+}
+
+static __u64 runtime_key(unsigned int process_index, unsigned int runtime)
+{
+	return (__u64)process_index << 8 | runtime;
+}
+
+static struct program *newest(const struct programs *programs, unsigned int process_index, unsigned int runtime,
+			      __u64 handle)
+{
+	struct map_node *node = map_find(&programs->by_handle, runtime_key(process_index, runtime), handle);
+
+	return node ? container_of(node, struct program, node) : NULL;
+}
+
+static struct program *older(const struct program *program)
+{
+	struct map_node *node = map_next(&program->node);
+
+	return node ? container_of(node, struct program, node) : NULL;
+}
+
+/* Handles end when a call begins, so the oldest generation that had not ended then is the one that the call meant. */
+static struct program *generation_at(struct program *program, __u64 time)
+{
+	struct program *before;
+
+	if (!program || program->until <= time)
+		return NULL;
+	for (before = older(program); before && before->until > time; before = older(before))
+		program = before;
+	return program;
+}
+
+struct program *programs_find(const struct programs *programs, const struct process *process, unsigned int runtime,
+			      __u64 handle, __u64 time)
+{
+	return generation_at(newest(programs, process->view.sort_index, runtime, handle), time);
+}
+
+static int programs_append(struct programs *programs, struct program *program)
+{
+	size_t room = programs->room ? programs->room * 2 : 64;
+	struct program **all;
+
+	if (programs->count == programs->room) {
+		all = realloc(programs->all, room * sizeof(struct program *));
+		if (!all)
+			return -ENOMEM;
+		programs->all = all;
+		programs->room = room;
+	}
+	program->view.id = programs->next_id++;
+	programs->all[programs->count++] = program;
+	return 0;
+}
+
+static struct program *program_create(struct process *process, const struct runtime *runtime, __u64 handle, __u64 time)
+{
+	struct program *program = calloc(1, sizeof(*program));
+
+	if (!program)
+		return NULL;
+	link_init(&program->of_process);
+	program->process = process;
+	program->runtime = runtime;
+	program->born = time;
+	program->until = PROGRAM_ALIVE;
+	snprintf(program->description, sizeof(program->description), "0x%llx", handle);
+	program->view.process = &process->view;
+	program->view.runtime = runtime->name;
+	program->view.runtime_index = runtime->index;
+	program->view.handle = handle;
+	program->view.name = program->description;
+	return program;
+}
+
+struct program *programs_others(struct programs *programs, struct process *process, const struct runtime *runtime)
+{
+	struct process *owner = process;
+	struct program *program;
+	struct map_node *node;
+
+	if (process->exited || programs->others_count >= PROGRAM_OTHERS_MAX)
+		owner = processes_others(programs->processes);
+	if (!owner)
+		return NULL;
+	node = map_find(&programs->others, runtime_key(owner->view.sort_index, runtime->index), 0);
+	if (node)
+		return container_of(node, struct program, node);
+	program = program_create(owner, runtime, 0, 0);
+	if (!program)
+		return NULL;
+	program->others = true;
+	if (program_set_name(program, "(others)", NAME_FROM_USER) < 0 ||
+	    map_add(&programs->others, &program->node, runtime_key(owner->view.sort_index, runtime->index), 0)) {
+		program_free(program);
+		return NULL;
+	}
+	if (programs_append(programs, program)) {
+		map_remove(&programs->others, &program->node);
+		program_free(program);
+		return NULL;
+	}
+	programs->others_count++;
+	return program;
+}
+
+/* A child goes on with the memory of its parent, and so with what the parent had loaded then. */
+static int name_inherit(const struct programs *programs, struct program *program)
+{
+	const struct process *process = program->process;
+	const struct program *source;
+
+	if (!process->forked_from)
+		return 0;
+	source = generation_at(newest(programs, process->forked_from - 1, program->view.runtime_index,
+				      program->view.handle),
+			       process->forked);
+	if (!source || !source->view.named || source->view.loaded > process->forked)
+		return 0;
+	return program_name_after(program, source, NAME_FROM_FORK);
+}
+
+/* What is counted by handle goes on with the newest generation. */
+static void counting_move(struct program *from, struct program *to)
+{
+	to->counting = from->counting;
+	from->counting = (struct counting){};
+}
+
+static struct program *programs_new(struct programs *programs, struct process *process, const struct runtime *runtime,
+				    __u64 handle, __u64 time)
+{
+	struct program *before = newest(programs, process->view.sort_index, runtime->index, handle);
+	struct program *program;
+
+	if (programs->count - programs->others_count >= MODEL_PROGRAMS_MAX || process == programs->processes->others) {
+		sinks_lose(programs->sinks, XPT_LOSS_NAMES, 1, time);
+		return programs_others(programs, process, runtime);
+	}
+	program = program_create(process, runtime, handle, time);
+	if (!program)
+		return NULL;
+	program->view.generation = before ? before->view.generation + 1 : 0;
+	if (map_add(&programs->by_handle, &program->node, runtime_key(process->view.sort_index, runtime->index),
+		    handle)) {
+		program_free(program);
+		return NULL;
+	}
+	if (programs_append(programs, program)) {
+		map_remove(&programs->by_handle, &program->node);
+		program_free(program);
+		return NULL;
+	}
+	if (before)
+		counting_move(before, program);
+	link_append(&process->programs, &program->of_process);
+	return program;
+}
+
+struct program *programs_use(struct programs *programs, struct process *process, const struct runtime *runtime,
+			     __u64 handle, __u64 time)
+{
+	struct program *program = programs_find(programs, process, runtime->index, handle, time);
+
+	if (program)
+		return program;
+	program = programs_new(programs, process, runtime, handle, time);
+	if (program && !program->others && !program->view.generation)
+		name_inherit(programs, program);
+	return program;
+}
+
+static void program_end(struct programs *programs, struct program *program, __u64 released, __u64 until)
+{
+	if (program->until == PROGRAM_ALIVE)
+		programs->released++;
+	if (program->orphan) {
+		program->orphan = false;
+		program->process->orphans--;
+	}
+	program->view.released = released;
+	program->until = until;
+	link_remove(&program->of_process);
+	link_append(&programs->gone, &program->of_process);
+}
+
+struct program *programs_load(struct programs *programs, struct process *process, const struct runtime *runtime,
+			      __u64 handle, __u64 start, __u64 end)
+{
+	struct program *program = programs_find(programs, process, runtime->index, handle, end);
+
+	/* Used before the load had returned, but not before it began: by the load itself, or by a call it woke. */
+	if (program && !program->view.loaded && program->born >= start) {
+		program->view.loaded = end;
+		return program;
+	}
+	if (program)
+		program_end(programs, program, end, end);
+	program = programs_new(programs, process, runtime, handle, end);
+	if (program && !program->others)
+		program->view.loaded = end;
+	return program;
+}
+
+struct program *programs_counted(struct programs *programs, struct process *process, const struct runtime *runtime,
+				 __u64 handle, __u64 since, __u64 time)
+{
+	struct program *program = newest(programs, process->view.sort_index, runtime->index, handle);
+	struct program *before;
+
+	for (; program && program->born > time; program = before) {
+		before = older(program);
+		if (!before)
+			break;
+	}
+	return program ? program : programs_new(programs, process, runtime, handle, since);
+}
+
+struct counting *programs_counting(const struct programs *programs, const struct process *process, unsigned int runtime,
+				   __u64 handle)
+{
+	struct program *program = newest(programs, process->view.sort_index, runtime, handle);
+
+	return program ? &program->counting : NULL;
+}
+
+bool programs_release(struct programs *programs, struct program *program, __u64 time)
+{
+	bool alive = program->until == PROGRAM_ALIVE;
+
+	if (program->others)
+		return false;
+	/* Loaded again by another thread before the unload had returned: it ended when the unload began. */
+	if (alive || program->until > time)
+		program_end(programs, program, time, time + 1);
+	return alive;
+}
+
+void programs_release_all(struct programs *programs, struct process *process, __u64 time)
+{
+	struct link *link, *following;
+
+	link_each(link, following, &process->programs)
+		program_end(programs, container_of(link, struct program, of_process), time, time + 1);
+}
+
+void programs_tell(const struct programs *programs, const struct program *program, __u64 time, bool released)
+{
+	const struct event event = { .kind = EVENT_PROGRAM,
+				     .program = { .program = &program->view, .time = time, .released = released } };
+
+	sinks_write(programs->sinks, &event);
+}
+
+/* view: where the statistics are shown. */
+static int duration_add(struct statistics **statistics, const struct statistics **view, __u64 duration)
+{
+	if (!*statistics) {
+		*statistics = statistics_create();
+		if (!*statistics)
+			return -ENOMEM;
+		*view = *statistics;
+	}
+	return statistics_add(*statistics, duration);
+}
+
+int program_record(struct program *program, const struct event_call *call)
+{
+	struct model_program *view = &program->view;
+
+	if (!view->recorded || call->start < view->first_start)
+		view->first_start = call->start;
+	if (call->end > view->last_end)
+		view->last_end = call->end;
+	if (!view->role)
+		view->role = call->function->role;
+	view->recorded++;
+	if (call->outcome == OUTCOME_FAILED)
+		view->errors++;
+	else if (call->outcome == OUTCOME_PENDING)
+		view->pending++;
+	if (call->function->role == XPT_ROLE_LAUNCH && !call->flow_out && call->outcome != OUTCOME_FAILED &&
+	    call->outcome != OUTCOME_PENDING)
+		view->unended++;
+	if (call->no_end)
+		return 0;
+	view->tracing_inside += call->tracing_inside;
+	if (call->tracing && duration_add(&program->tracing, &view->tracing, call->tracing))
+		return -ENOMEM;
+	if (call->function->role == XPT_ROLE_EXECUTE)
+		return duration_add(&program->latency, &view->latency, call->end - call->start);
+	return duration_add(&program->call, &view->call, call->end - call->start);
+}
+
+int program_ended(struct program *program, __u64 start, __u64 end, bool failed)
+{
+	if (end > program->view.last_end)
+		program->view.last_end = end;
+	if (failed)
+		program->view.errors++;
+	return duration_add(&program->latency, &program->view.latency, end - start);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "model/program/totals.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+void totals_init(struct totals *totals, struct sinks *sinks, struct processes *processes)
+{
+	*totals = (struct totals){ .sinks = sinks, .processes = processes };
+}
+
+static void total_free(struct total *total)
+{
+	statistics_free(total->duration);
+	free(total);
+}
+
+void totals_free(struct totals *totals)
+{
+	size_t i;
+
+	for (i = 0; i < totals->count; i++)
+		total_free(totals->all[i]);
+	free(totals->all);
+	map_free(&totals->map);
+}
+
+static struct total *total_find(const struct totals *totals, const struct process *process, unsigned int function)
+{
+	struct map_node *node = map_find(&totals->map, process->view.sort_index, function);
+
+	return node ? container_of(node, struct total, node) : NULL;
+}
+
+static struct total *total_add(struct totals *totals, struct process *process, const struct model_function *function)
+{
+	size_t room = totals->room ? totals->room * 2 : 64;
+	struct total **all, *total;
+
+	if (totals->count == totals->room) {
+		all = realloc(totals->all, room * sizeof(struct total *));
+		if (!all)
+			return NULL;
+		totals->all = all;
+		totals->room = room;
+	}
+	total = calloc(1, sizeof(*total));
+	if (!total)
+		return NULL;
+	total->process = process;
+	total->view.function = function;
+	total->view.process = &process->view;
+	if (map_add(&totals->map, &total->node, process->view.sort_index, function->index)) {
+		free(total);
+		return NULL;
+	}
+	totals->all[totals->count++] = total;
+	return total;
+}
+
+struct total *totals_get(struct totals *totals, struct process *process, const struct function *function, __u64 time)
+{
+	struct total *total = total_find(totals, process, function->view.index);
+
+	if (total)
+		return total;
+	if (totals->count >= MODEL_CALL_TOTALS_MAX) {
+		sinks_lose(totals->sinks, XPT_LOSS_NAMES, 1, time);
+		process = processes_others(totals->processes);
+		total = process ? total_find(totals, process, function->view.index) : NULL;
+	}
+	return total || !process ? total : total_add(totals, process, &function->view);
+}
+
+int total_record(struct total *total, const struct event_call *call)
+{
+	total->view.recorded++;
+	if (call->outcome == OUTCOME_FAILED)
+		total->view.errors++;
+	else if (call->outcome != OUTCOME_PENDING)
+		total->view.bytes += call->size;
+	if (call->no_end)
+		return 0;
+	if (!total->duration) {
+		total->duration = statistics_create();
+		if (!total->duration)
+			return -ENOMEM;
+		total->view.duration = total->duration;
+	}
+	return statistics_add(total->duration, call->end - call->start);
+}
+
+static void total_fold(struct total *total, struct total *into)
+{
+	into->view.recorded += total->view.recorded;
+	into->view.errors += total->view.errors;
+	into->view.bytes += total->view.bytes;
+	count_add(&into->view.total, &total->view.total);
+	into->view.total_known |= total->view.total_known;
+	if (!into->duration) {
+		into->view.duration = into->duration = total->duration;
+		total->duration = NULL;
+	} else if (total->duration) {
+		statistics_merge(into->duration, total->duration);
+	}
+}
+
+void totals_forget_processes(struct totals *totals)
+{
+	struct process *others = processes_others(totals->processes);
+	size_t i, count = totals->count, kept = 0;
+	struct total *total, *into;
+
+	for (i = 0; i < count; i++) {
+		total = totals->all[i];
+		if (!total->process->forgotten)
+			continue;
+		into = others ? total_find(totals, others, total->view.function->index) : NULL;
+		if (!into && others)
+			into = total_add(totals, others, total->view.function);
+		if (into)
+			total_fold(total, into);
+		map_remove(&totals->map, &total->node);
+		total_free(total);
+		totals->all[i] = NULL;
+	}
+	for (i = 0; i < totals->count; i++)
+		if (totals->all[i])
+			totals->all[kept++] = totals->all[i];
+	totals->count = kept;
+}
