@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/json_values.h"
-#include "model/core/model.h"
+#include "model/stream/objects.h"
 
 #define LABEL_MAX (OPERATOR_CLASS_NAME_MAX + 24)
 

@@ -3,7 +3,7 @@
 #ifndef XPT_MODEL_PROGRAM_PROGRAM_FILTER_H
 #define XPT_MODEL_PROGRAM_PROGRAM_FILTER_H
 
-#include "model/core/model.h"
+#include "model/stream/objects.h"
 #include "model/program/programs.h"
 
 /* Zero it to begin with. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/core/model.h"
+#include "model/stream/objects.h"
 #include "model/program/programs.h"
 
 /* From best to worst. */

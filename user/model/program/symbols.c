@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/core/model.h"
+#include "model/stream/objects.h"
 
 #define SYMBOL_NAME_MAX 1024 /* bytes kept */
 

@@ -4,7 +4,7 @@
 #define XPT_MODEL_STREAM_EVENT_DISPATCH_H
 
 #include "model/stream/event.h"
-#include "model/core/model.h"
+#include "model/stream/objects.h"
 
 /* Zero it to begin with. */
 struct sinks {
