@@ -277,3 +277,38 @@ Test(model_operator_operators, tracing_of_others)
 	cr_expect_eq(statistics_max(program->tracing), 20);
 	fixture_free(f);
 }
+
+static void expect_type(const char *name, const char *type)
+{
+	char text[64];
+
+	operator_class_type(name, text, sizeof(text));
+	cr_expect_str_eq(text, type, "%s: %s", name, text);
+}
+
+Test(model_operator_operators, class_type)
+{
+	expect_type("onnxruntime::contrib::FusedGemm<float>", "FusedGemm");
+	expect_type("onnxruntime::Gemm<float>", "Gemm");
+	expect_type("onnxruntime::Pool<float, onnxruntime::MaxPool<8> >", "Pool");
+	expect_type("(anonymous namespace)::Hidden", "Hidden");
+	expect_type("a<b::c>::d<(e::f)0>", "d");
+	expect_type("Relu", "Relu");
+	expect_type("", "");
+	expect_type("a::", "a::");
+	expect_type("<x>", "<x>");
+	expect_type(">>>a", ">>>a");
+	expect_type("a:b", "a:b");
+	expect_type("::a", "a");
+	expect_type("a::<lambda(int)>", "a::<lambda(int)>");
+}
+
+Test(model_operator_operators, class_type_is_cut)
+{
+	char name[300], text[8];
+
+	memset(name, 'x', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	operator_class_type(name, text, sizeof(text));
+	cr_expect_str_eq(text, "xxxxxxx");
+}

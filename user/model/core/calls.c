@@ -33,21 +33,6 @@ static bool succeeded(const struct event_call *call)
 	return call->outcome == OUTCOME_OK || call->outcome == OUTCOME_NONE;
 }
 
-/* Names that were told by handle are looked up once: later ones are handed to the programs by the NAMED and SYMBOL records. */
-int program_ask_user(struct model *model, struct program *program)
-{
-	const char *name;
-
-	if (program->asked || program->others)
-		return 0;
-	program->asked = true;
-	name = names_find(&model->names, program->view.process->tgid, program->view.handle);
-	if (name)
-		return program_set_name(program, name, NAME_FROM_USER);
-	return program_set_name(program, symbols_find(&model->symbols, program->process, program->view.handle),
-				NAME_FROM_SYMBOL);
-}
-
 /* since: when the call began that runs it. */
 static void program_use(struct model *model, struct passage *passage, __u64 since)
 {
@@ -90,7 +75,7 @@ static void program_name(struct model *model, struct passage *passage, enum name
 	named = program_set_name(passage->program, call->name, source);
 	note(passage, named);
 	if (has(call, XPT_MEANING_PARENT) && !name_is_better(passage->program->view.name_source, NAME_FROM_PARENT)) {
-		parent_name = names_find(&model->names, passage->process->view.tgid, call->parent);
+		parent_name = user_alias_find(&model->handles, passage->process->view.tgid, call->parent);
 		named = parent_name ? program_set_name(passage->program, parent_name, NAME_FROM_PARENT) :
 				      programs_set_parent(&model->programs, passage->program, call->parent, call->end);
 		note(passage, named);

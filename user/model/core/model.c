@@ -16,7 +16,9 @@ int model_create(const struct log *log, struct model **result)
 		return -ENOMEM;
 	model->functions.log = log;
 	processes_init(&model->processes, &model->sinks);
-	symbols_init(&model->symbols);
+	name_table_init(&model->handles, USER_ALIASES_MAX, true);
+	name_table_init(&model->fingerprints, USER_ALIASES_MAX, true);
+	name_table_init(&model->symbols, MODEL_SYMBOLS_MAX, true);
 	programs_init(&model->programs, &model->sinks, &model->processes);
 	strings_init(&model->strings);
 	totals_init(&model->totals, &model->sinks, &model->processes);
@@ -40,7 +42,7 @@ void model_free(struct model *model)
 		return;
 	chosen_free(&model->chosen);
 	code_objects_free(&model->code); /* refers to processes */
-	symbols_free(&model->symbols);	 /* the same */
+	name_table_free(&model->symbols);
 	launches_free(&model->launches); /* refers to programs */
 	readings_free(&model->readings);
 	regions_free(&model->regions);
@@ -51,8 +53,8 @@ void model_free(struct model *model)
 	nesting_free(&model->tracing);
 	totals_free(&model->totals);
 	strings_free(&model->strings);
-	names_free(&model->names);
-	names_free(&model->fingerprints);
+	name_table_free(&model->handles);
+	name_table_free(&model->fingerprints);
 	programs_free(&model->programs);
 	processes_free(&model->processes);
 	functions_free(&model->functions);

@@ -9,7 +9,7 @@
 #include "model/operator/launches.h"
 #include "model/device/memory.h"
 #include "model/core/model.h"
-#include "model/program/names.h"
+#include "model/program/name_table.h"
 #include "model/operator/nesting.h"
 #include "model/operator/operators.h"
 #include "model/stream/reorder_buffer.h"
@@ -17,8 +17,9 @@
 #include "model/device/counter_samples.h"
 #include "model/operator/regions.h"
 #include "model/core/strings.h"
-#include "model/program/symbols.h"
 #include "model/program/totals.h"
+
+#define USER_ALIASES_MAX 4096 /* of handles, and of fingerprints */
 
 struct model {
 	struct sinks sinks;
@@ -26,9 +27,9 @@ struct model {
 	struct functions functions;
 	struct processes processes;
 	struct programs programs;
-	struct names names;	   /* by handle */
-	struct names fingerprints; /* by these, of any process */
-	struct symbols symbols;
+	struct name_table handles;	/* names that the user gave to them, by process, 0 for any, and handle */
+	struct name_table fingerprints; /* and to these, of any process */
+	struct name_table symbols;	/* at addresses of processes: for programs whose handle is that of a function */
 	struct strings strings;
 	struct totals totals;
 	struct traced_drivers drivers;
@@ -57,6 +58,8 @@ int tracing_add(struct model *model, const struct process *process, const struct
 		struct event_call *call);
 /* calls.c: delivers a call. -ENOMEM; the event is delivered all the same where that is possible. */
 int call_deliver(struct model *model, const struct xpt_record_call *record);
+/* user_aliases.c: the user's name for a handle, of this process before those of any. NULL: none. It counts as used from here on. */
+const char *user_alias_find(const struct name_table *aliases, __u32 tgid, __u64 handle);
 /* Gives the program the name that the user has for its handle, else that of the symbol there, if any. 1: named; 0: not; -ENOMEM. */
 int program_ask_user(struct model *model, struct program *program);
 
@@ -68,16 +71,16 @@ int total_deliver(struct model *model, const struct xpt_record_total *record);
 int driver_event_deliver(struct model *model, const struct xpt_record_event *record);
 int ioctl_deliver(struct model *model, const struct xpt_record_ioctl *record);
 
-/* loaded.c: a program that was there before. -EBADMSG, -ENOMEM. */
+/* statedump.c: a program that was there before. -EBADMSG, -ENOMEM. */
 int loaded_deliver(struct model *model, const struct xpt_record_text *record);
 
-/* told_names.c: the name of what has, or will have, a handle. -ENOMEM. */
+/* user_aliases.c: the name of what has, or will have, a handle. -ENOMEM. */
 int named_deliver(struct model *model, const struct xpt_record_text *record);
 /* The fingerprint of a program is known now, or is another one: it is named by it, or by the user's name for it. -ENOMEM. */
 int program_identified(struct model *model, struct program *program, __u64 time);
 int symbol_deliver(struct model *model, const struct xpt_record_text *record);
 
-/* lives.c: processes that begin, change and end. */
+/* task_lifecycle.c: processes that begin, change and end. */
 int task_deliver(struct model *model, const struct xpt_record_task *record);
 /* Forgets what is gone when too much is kept. Pointers to programs and processes may become invalid. */
 int model_make_room(struct model *model, __u64 time);

@@ -87,8 +87,7 @@ int loaded_deliver(struct model *model, const struct xpt_record_text *record)
 	int error = json_parse(record->text, record->length, &object) ?: loaded_parse(model, object, &loaded);
 
 	if (!error && loaded.region)
-		error = region_names_add_handle(&model->regions.names, record->header.tgid, record->id, loaded.region,
-						strlen(loaded.region), false);
+		error = regions_set_name(&model->regions, record->header.tgid, record->id, loaded.region, false);
 	else if (!error)
 		error = program_deliver(model, record, &loaded);
 	free(loaded.name);

@@ -16,7 +16,7 @@ static void process_clear(struct model *model, struct process *process, __u64 ti
 	steps_drop_process(&model->steps, process);
 	nesting_drop(&model->tracing, process->view.sort_index);
 	strings_drop(&model->strings, process->view.tgid);
-	symbols_drop_process(&model->symbols, process);
+	name_table_drop_owner(&model->symbols, process->view.sort_index);
 	code_objects_drop_process(&model->code, process);
 	programs_release_all(&model->programs, process, time);
 }

@@ -9,6 +9,7 @@
 #include "base/json_values.h"
 #include "model/stream/objects.h"
 
+#define OPERATOR_CLASS_NAME_MAX 1024 /* bytes kept of a name */
 #define LABEL_MAX (OPERATOR_CLASS_NAME_MAX + 24)
 
 /* What a NODE record says of an object that is yet to be seen executing. */
@@ -28,6 +29,7 @@ struct type_number {
 void steps_init(struct steps *steps, struct sinks *sinks)
 {
 	*steps = (struct steps){ .sinks = sinks };
+	name_table_init(&steps->classes, OPERATOR_CLASSES_MAX, true);
 	coverage_init(&steps->coverage);
 }
 
@@ -95,7 +97,7 @@ void steps_free(struct steps *steps)
 	map_free(&steps->numbers);
 	map_free(&steps->told);
 	coverage_free(&steps->coverage);
-	operator_classes_free(&steps->classes);
+	name_table_free(&steps->classes);
 }
 
 /* ---- what is told of objects and classes ---- */
@@ -144,12 +146,45 @@ static int node_describe(struct steps *steps, const struct process *process, con
 
 int steps_describe(struct steps *steps, const struct process *process, const struct xpt_record_text *record)
 {
+	int error;
+
 	if (record->header.kind == XPT_RECORD_NODE)
 		return node_describe(steps, process, record);
-	return operator_classes_add(&steps->classes, process, record->id, record->text, record->length);
+	error = name_table_add(&steps->classes, process->view.sort_index, process->view.sort_index, record->id,
+			       record->text,
+			       record->length < OPERATOR_CLASS_NAME_MAX ? record->length : OPERATOR_CLASS_NAME_MAX,
+			       false);
+	return error == -ENOSPC ? 0 : error;
 }
 
 /* ---- operators ---- */
+
+void operator_class_type(const char *name, char *type, size_t size)
+{
+	size_t begin = 0, end = 0, depth = 0, length = strlen(name);
+
+	for (size_t i = 0; i < length; i++) {
+		const char c = name[i];
+
+		if (c == '<' || c == '(') {
+			depth++;
+		} else if (c == '>' || c == ')') {
+			depth -= depth > 0;
+		} else if (!depth && c == ':' && i + 1 < length && name[i + 1] == ':') {
+			begin = end = i + 2;
+			i++;
+		} else if (!depth) {
+			end = i + 1;
+		}
+	}
+	if (end <= begin) { /* nothing but arguments: as it is */
+		begin = 0;
+		end = length;
+	}
+	length = end - begin < size - 1 ? end - begin : size - 1;
+	memcpy(type, name + begin, length);
+	type[length] = '\0';
+}
 
 static __u64 text_hash(const char *text)
 {
@@ -217,7 +252,8 @@ static char *step_label(const struct step *step)
 /* How it is called, from what is known of it. -ENOMEM. */
 static int step_name(struct steps *steps, struct step *step)
 {
-	const char *class = operator_classes_find(&steps->classes, step->process, step->class);
+	const struct name *found = name_table_find(&steps->classes, step->process->view.sort_index, step->class);
+	const char *class = found ? found->text : NULL;
 	char type[OPERATOR_CLASS_NAME_MAX + 1];
 
 	take_told(steps, step);
@@ -410,7 +446,7 @@ bool steps_fingerprint(struct program *program, const struct event_call *call)
 
 void steps_drop_process(struct steps *steps, const struct process *process)
 {
-	operator_classes_drop(&steps->classes, process);
+	name_table_drop_owner(&steps->classes, process->view.sort_index);
 	coverage_drop(&steps->coverage, process->view.sort_index);
 	map_each(&steps->told, told_release_of, steps, process->view.sort_index);
 	for (size_t i = 0; i < steps->count; i++)

@@ -4,8 +4,10 @@
 #define XPT_MODEL_OPERATOR_OPERATORS_H
 
 #include "model/operator/coverage.h"
-#include "model/operator/operator_classes.h"
+#include "model/program/name_table.h"
 #include "model/program/programs.h"
+
+#define OPERATOR_CLASSES_MAX 262144 /* whose names are known, of all processes; further ones have none */
 
 struct step {
 	struct model_operator view; /* strings are owned here */
@@ -24,7 +26,7 @@ struct step {
 
 struct steps {
 	struct sinks *sinks;
-	struct operator_classes classes;
+	struct name_table classes; /* by process and address of the class */
 	struct coverage coverage;
 	struct map by_object;
 	struct map numbers; /* how many there are of a type in a program */
@@ -54,6 +56,11 @@ void steps_inference(struct steps *steps, const struct process *process, struct 
 bool steps_fingerprint(struct program *program, const struct event_call *call);
 /* The process has exited or runs another file: objects at the same addresses are others. */
 void steps_drop_process(struct steps *steps, const struct process *process);
+/*
+ * Short form of a class's name, into type[size]: without namespaces and template arguments, "FusedGemm" for
+ * "onnxruntime::contrib::FusedGemm<float>".
+ */
+void operator_class_type(const char *name, char *type, size_t size);
 /* Those of processes that are marked as forgotten go. */
 void steps_forget_processes(struct steps *steps);
 

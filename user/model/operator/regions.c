@@ -9,7 +9,7 @@
 void regions_init(struct regions *regions, struct sinks *sinks, struct processes *processes)
 {
 	*regions = (struct regions){ .sinks = sinks, .processes = processes };
-	region_names_init(&regions->names);
+	name_table_init(&regions->names, REGION_NAMES_MAX, false);
 }
 
 static void region_total_free(struct region_total *total)
@@ -26,7 +26,7 @@ void regions_free(struct regions *regions)
 	for (i = 0; i < regions->count; i++)
 		region_total_free(regions->all[i]);
 	free(regions->all);
-	region_names_free(&regions->names);
+	name_table_free(&regions->names);
 	map_free(&regions->totals);
 }
 
@@ -115,32 +115,59 @@ static struct region_total *region_total_get(struct regions *regions, const stru
 	return total || !process ? total : region_total_add(regions, process, runtime, name);
 }
 
+/* Numbers stand for texts in the records of regions; what a handle was given counts more. */
+static __u64 names_by_number(__u32 tgid)
+{
+	return (__u64)tgid << 1;
+}
+
+static __u64 names_by_handle(__u32 tgid)
+{
+	return (__u64)tgid << 1 | 1;
+}
+
 int regions_name(struct regions *regions, const struct xpt_record_region_name *record)
 {
-	return region_names_add(&regions->names, record->header.tgid, record->name, record->text, record->length,
-				record->truncated);
+	const __u32 tgid = record->header.tgid;
+
+	return name_table_add(&regions->names, tgid, names_by_number(tgid), record->name, record->text, record->length,
+			      record->truncated);
+}
+
+int regions_set_name(struct regions *regions, __u32 tgid, __u64 handle, const char *text, bool truncated)
+{
+	return name_table_add(&regions->names, tgid, names_by_handle(tgid), handle, text, strlen(text), truncated);
 }
 
 int regions_name_handle(struct regions *regions, const struct event_call *call)
 {
 	if (!call->name || !*call->name)
 		return 0;
-	return region_names_add_handle(&regions->names, call->tgid, call->handle, call->name, strlen(call->name),
-				       call->name_truncated);
+	return regions_set_name(regions, call->tgid, call->handle, call->name, call->name_truncated);
 }
 
 void regions_release(struct regions *regions, const struct event_call *call)
 {
-	region_names_drop_handle(&regions->names, call->tgid, call->handle);
+	name_table_drop(&regions->names, names_by_handle(call->tgid), call->handle);
+}
+
+static const struct name *name_find(const struct regions *regions, const struct xpt_record_region *record)
+{
+	const __u32 tgid = record->header.tgid;
+	const struct name *name = NULL;
+
+	if (record->handle)
+		name = name_table_find(&regions->names, names_by_handle(tgid), record->handle);
+	if (!name && record->name)
+		name = name_table_find(&regions->names, names_by_number(tgid), record->name);
+	return name;
 }
 
 int regions_end(struct regions *regions, const struct process *process, const struct runtime *runtime,
 		const struct xpt_record_region *record)
 {
 	const __u64 end = record->header.time > record->start ? record->header.time : record->start;
-	bool truncated;
-	const char *name = region_names_find(&regions->names, record->header.tgid, record->handle, record->name,
-					     &truncated);
+	const struct name *name = name_find(regions, record);
 	struct event event = { .kind = EVENT_REGION,
 			       .region = { .tgid = record->header.tgid,
 					   .tid = record->tid,
@@ -150,13 +177,10 @@ int regions_end(struct regions *regions, const struct process *process, const st
 	struct region_total *total;
 	char handle[24];
 
-	if (!name) {
-		snprintf(handle, sizeof(handle), "0x%llx", record->handle);
-		name = handle;
-	}
-	event.region.name = name;
-	event.region.name_truncated = truncated;
-	total = region_total_get(regions, process, runtime, name, end);
+	snprintf(handle, sizeof(handle), "0x%llx", record->handle);
+	event.region.name = name ? name->text : handle;
+	event.region.name_truncated = name && name->truncated;
+	total = region_total_get(regions, process, runtime, event.region.name, end);
 	if (!total)
 		return -ENOMEM;
 	if (total->process == process) {
@@ -171,7 +195,7 @@ void regions_drop_process(struct regions *regions, const struct process *process
 {
 	size_t i;
 
-	region_names_drop_process(&regions->names, process->view.tgid);
+	name_table_drop_owner(&regions->names, process->view.tgid);
 	/* Those of the same names that come later are other programs. */
 	for (i = 0; i < regions->count; i++) {
 		if (regions->all[i]->process != process)

@@ -5,9 +5,10 @@
 
 #include "model/program/functions.h"
 #include "model/program/processes.h"
-#include "model/operator/region_names.h"
+#include "model/program/name_table.h"
 #include "model/stats/statistics.h"
 
+#define REGION_NAMES_MAX 65536 /* known at once, of all processes; the oldest makes room */
 #define REGION_TOTALS_MAX 4096 /* names kept apart, of all processes together */
 
 #define REGION_PROGRAM_ID 0x80000000u /* from here on; programs are numbered from 1 */
@@ -24,7 +25,7 @@ struct region_total {
 struct regions {
 	struct sinks *sinks;
 	struct processes *processes;
-	struct region_names names;
+	struct name_table names; /* by process, twice that + 1 for those of handles, and number or handle */
 	struct map totals;
 	struct region_total **all;
 	size_t count, room;
@@ -38,6 +39,8 @@ void regions_free(struct regions *regions);
 int regions_name(struct regions *regions, const struct xpt_record_region_name *record);
 /* A call of role region.name has given the region of its handle a name. */
 int regions_name_handle(struct regions *regions, const struct event_call *call);
+/* The same, of a region that was there before the recording: text is terminated. */
+int regions_set_name(struct regions *regions, __u32 tgid, __u64 handle, const char *text, bool truncated);
 /* One of role region.release has taken it. */
 void regions_release(struct regions *regions, const struct event_call *call);
 /* A region has ended: an EVENT_REGION. Its handle stands in for a name that is not known. */

@@ -15,7 +15,6 @@ struct process {
 	struct map_node node;	   /* by tgid; the newest is found first */
 	struct link link;	   /* of processes.live or processes.gone */
 	struct link programs;	   /* struct program.of_process */
-	struct link symbols;	   /* struct symbol.of_process */
 	struct link code;	   /* struct code_load.of_process */
 	__u32 forked_from;	   /* sort index of the process whose memory it began with, + 1; 0: none */
 	__u64 forked;		   /* time of that */
