@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "model/inference/orphan_waits.h"
+#include "model/inference/async_inflight.h"
 
 #include <criterion/criterion.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "model/program/counting.h"
+#include "model/program/totals.h"
 
 #include <criterion/criterion.h>
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Programs and regions that were there before the recording begins, as whoever cut it out of a longer one tells them. */
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_values.h"
+#include "base/json.h"
 #include "model/core/state.h"
 
 #define LOADED_SIZE_MAX (1LL << 53) /* beyond, numbers of JSON are not exact */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "model/device/counter_samples.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_values.h"
+#include "base/json.h"
 
 void readings_init(struct readings *readings, struct sinks *sinks)
 {

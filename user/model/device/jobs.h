@@ -10,9 +10,291 @@
 #ifndef XPT_MODEL_DEVICE_JOBS_H
 #define XPT_MODEL_DEVICE_JOBS_H
 
-#include "model/device/job_observers.h"
-#include "model/device/job_keys.h"
-#include "model/device/submitters.h"
+#include "base/hashmap.h"
+#include "base/link.h"
+#include "base/pool.h"
+#include "model/device/traced_drivers.h"
+#include "model/operator/operators.h"
+#include "model/program/programs.h"
+#include "model/stream/event_dispatch.h"
+
+/*
+ * The queues of devices: how many jobs wait and run in each, how long it was busy, and what share of that each job has.
+ * Of a time in which n jobs are with the device, each has 1/n.
+ */
+
+/* A share of a time in 2^-32 ns. */
+typedef unsigned __int128 queue_share;
+
+struct device_queue {
+	struct model_queue view; /* device and engine are owned here */
+	struct map_node node;	 /* by the three names */
+	bool others;		 /* stands for those that are not kept apart */
+	bool seen;		 /* view.first is right */
+	unsigned int waiting, running, running_targets;
+	__u64 clock;	     /* what follows is right at this time */
+	queue_share each;    /* of a job that had been with the device from the beginning */
+	queue_share targets; /* of all jobs of traced processes together */
+	__u64 undivided;     /* 2^-32 ns that are too few to be shared by those running; goes to the next ones */
+	__u64 untold;	     /* less than a ns that jobs had and their share_end did not tell; goes to the next one */
+};
+
+struct device_queues {
+	struct sinks *sinks;
+	struct map by_name;
+	struct device_queue **all;
+	size_t count, room;
+	struct device_queue *others;
+};
+
+/* Where a job is. Zero it to begin with. */
+struct queue_stay {
+	struct device_queue *queue; /* NULL: in none */
+	bool running;		    /* with the device; else it waits */
+	bool target;		    /* of a traced process; set by queue_stay_claim */
+	queue_share since;	    /* of the queue, when it began to run there */
+	queue_share share;	    /* from queues in which it ran before */
+};
+
+void device_queues_init(struct device_queues *queues, struct sinks *sinks);
+void device_queues_free(struct device_queues *queues);
+
+/* driver must live as long as the model. Beyond MODEL_QUEUES_MAX the one that stands for others. NULL: no memory. */
+struct device_queue *device_queues_get(struct device_queues *queues, const char *driver, const char *device,
+				       const char *engine);
+/* NULL: none is known. */
+struct device_queue *device_queues_find(const struct device_queues *queues, const char *driver, const char *device,
+					const char *engine);
+
+/* The job is in queue from now on, NULL: in none; an EVENT_QUEUE tells what has changed. */
+void queue_stay_move(struct device_queues *queues, struct queue_stay *stay, struct device_queue *queue, bool running,
+		     __u64 time);
+/* The job is known to be of a traced process from now on. */
+void queue_stay_claim(struct queue_stay *stay, __u64 time);
+/* ns: the share of the job that has just left the queue. */
+__u64 queue_stay_share(const struct queue_stay *stay, struct device_queue *queue);
+
+/* A job of a driver as the model's parts share it, and what an event of a driver tells. */
+
+#define JOB_PROGRAMS_MAX XPT_DEPTH_MAX /* programs that have a job among theirs: one a call around it */
+
+/* The values of one EVENT record. */
+struct driver_telling {
+	const struct traced_event *event;
+	__u64 time;
+	__u32 tgid, tid; /* 0 unless the event is by its thread */
+	bool target;	 /* and that is one of a traced process */
+	bool in_call;	 /* in a call that is recorded when it returns */
+	bool keyed;	 /* the key could be read */
+	__u64 key[XPT_EVENT_KEY_MAX];
+	__u32 have; /* bit (1 << enum xpt_event_meaning), of the following */
+	__u64 context, client, size, count, value, address;
+	__s64 status;
+	char device[XPT_EVENT_TEXT], engine[XPT_EVENT_TEXT], name[XPT_EVENT_TEXT]; /* "" : not told */
+};
+
+/* From which event the engine of a job's queue is. A better one wins, and the first of two equal ones. */
+enum engine_source {
+	ENGINE_UNKNOWN = 0,
+	ENGINE_FROM_QUEUE = 1,
+	ENGINE_FROM_RUN = 2,
+};
+
+struct claim;
+struct job_key;
+struct submitter;
+
+/*
+ * A job is open until its end is seen or it is given up. Then it waits to be told, if calls around it may still return,
+ * and after that until none can.
+ */
+struct job {
+	struct event_job view;
+	struct link link;	     /* in jobs.open, jobs.untold or jobs.told */
+	struct link of_key;	     /* while it is open */
+	struct link of_thread;	     /* while calls around it may return */
+	struct job_key *key;	     /* NULL: not open */
+	struct submitter *submitter; /* NULL: no call will have it any more */
+	struct queue_stay stay;
+	struct claim *claims;	 /* who wants to know of its run and end */
+	struct process *process; /* of view.process; NULL: none */
+	struct program *program; /* of view.program; held while the job is untold */
+	struct step *step;	 /* of view.op; NULL: none known, or the job is told */
+	__u64 submitted;	 /* when the thread did that; view.queued is when the first event told of it */
+	__u64 busy_time;	 /* its share, once it has ended */
+	enum engine_source engine_source;
+	bool queue_seen, running;
+	bool ended, told;
+	bool in_operator; /* an operator has it, whether it is known which or not */
+	unsigned int program_count;
+	unsigned int programs[JOB_PROGRAMS_MAX]; /* ids of those that have it among theirs */
+	char name[XPT_EVENT_TEXT];
+};
+
+/*
+ * Open jobs by key. Within a driver the low bits of each part are compared that it says, across drivers those that their
+ * join says, and drivers without a join never meet.
+ */
+
+#define JOB_TELLERS_MAX 6 /* events that tell the same of one job; further ones count as telling what is known */
+
+/* Jobs with one key, in the order in which they began. */
+struct job_key {
+	struct map_node node;
+	struct link link; /* of all */
+	struct link jobs;
+	const struct traced_driver *driver;
+	unsigned int parts;
+	__u64 part[XPT_EVENT_KEY_MAX];
+	__u64 items; /* that have ended, of jobs that have not: of those in order */
+	unsigned int teller_count;
+	struct {
+		const struct traced_event *event;
+		struct job *next; /* the first that it has not told of; NULL: it has told of all */
+	} tellers[JOB_TELLERS_MAX];
+};
+
+struct job_keys {
+	const struct traced_drivers *drivers;
+	struct map map;
+	struct link all;
+	struct pool pool;
+	unsigned int families; /* drivers->families that the map was made with */
+};
+
+void job_keys_init(struct job_keys *keys, const struct traced_drivers *drivers);
+void job_keys_free(struct job_keys *keys); /* no job may be in it */
+
+/* NULL: no job has this key. */
+struct job_key *job_keys_find(struct job_keys *keys, const struct driver_telling *telling);
+/* The job is the newest with its key; where jobs are in order, it comes behind those that have it. -ENOMEM. */
+int job_keys_add(struct job_keys *keys, const struct driver_telling *telling, struct job *job);
+/* Takes out a job that is open. */
+void job_keys_remove(struct job_keys *keys, struct job *job);
+
+static inline struct job *job_key_first(const struct job_key *key)
+{
+	return container_of(key->jobs.next, struct job, of_key);
+}
+
+static inline struct job *job_key_last(const struct job_key *key)
+{
+	return container_of(key->jobs.previous, struct job, of_key);
+}
+
+/*
+ * The first job that this event, which tells that jobs were queued or run, has not told of. NULL: it has told of all. That
+ * a job was queued is not told of one that runs and whose queueing was not seen, unless keys are unique: it was before.
+ */
+struct job *job_key_untold(struct job_key *key, const struct traced_event *event);
+void job_key_tell(struct job_key *key, const struct traced_event *event, struct job *job); /* it has told of it now */
+
+/*
+ * What threads of traced processes have submitted to devices, as long as calls around it may return: a call is seen when it
+ * returns, and its jobs before.
+ */
+
+#define SUBMITTERS_MAX 16384 /* threads followed at once; the one that was seen least makes room */
+#define SUBMITS_MAX 65536    /* submitting ioctls; the oldest makes room */
+
+/* Stretches in which ioctls submitted something. */
+struct submit {
+	struct link link; /* of all, oldest first */
+	struct link of_thread;
+	struct submitter *submitter;
+	__u64 start, end;
+};
+
+struct submitter {
+	struct map_node node; /* by process and thread */
+	struct link link;     /* of all, the one that was seen last at the end */
+	struct link jobs;     /* in the order of submission */
+	struct link submits;  /* in the order of their ends */
+	__u64 missing;	      /* jobs and submits that had to make room */
+	__u64 missing_until;  /* when the last of them was submitted */
+};
+
+struct submitters {
+	struct map by_thread;
+	struct link all;
+	struct link submits;
+	size_t submit_count;
+	struct pool pool, submit_pool;
+};
+
+void submitters_init(struct submitters *submitters);
+void submitters_free(struct submitters *submitters); /* no job may be in it */
+
+/* The thread that is seen now. NULL: nothing of it is known. */
+struct submitter *submitters_find(struct submitters *submitters, const struct process *process, __u32 tid);
+/* The same, made if it is new; the caller sees that there are no more than SUBMITTERS_MAX. NULL: no memory. */
+struct submitter *submitters_get(struct submitters *submitters, const struct process *process, __u32 tid);
+/* Forgets the submitter if there is nothing of it. */
+void submitter_settle(struct submitters *submitters, struct submitter *submitter);
+/* Forgets its submits, and what it misses; its jobs are taken out by those who keep them. */
+void submitter_clear(struct submitters *submitters, struct submitter *submitter);
+
+/* job->submitted is set. */
+void submitter_add_job(struct submitter *submitter, struct job *job);
+/* Does not forget the submitter, even if it was the last. */
+void submitter_remove_job(struct job *job);
+/* -ENOMEM. */
+int submitter_add_submit(struct submitters *submitters, struct submitter *submitter, __u64 start, __u64 end);
+/* The submits within a call become one, as every later call has all or none of them. NULL: there is none. */
+const struct submit *submitter_merge_submits(struct submitters *submitters, struct submitter *submitter, __u64 start,
+					     __u64 end);
+/* Those that ended up to time go. */
+void submitter_drop_submits(struct submitters *submitters, struct submitter *submitter, __u64 time);
+/* Something of it, submitted at time, has to make room: calls around it will miss it. */
+void submitter_miss(struct submitter *submitter, __u64 time);
+
+/*
+ * Who wants to know how a job goes on after the call that it was submitted in has returned: programs, for their sums, and
+ * inferences that a wait will end. And what jobs add up to.
+ */
+
+/* What the device does for one call, as far as it is seen. */
+struct activity {
+	struct model_device_times times; /* done: the last end so far */
+	unsigned int references;
+};
+
+struct claims {
+	struct pool pool, activities;
+};
+
+void claims_init(struct claims *claims);
+void claims_free(struct claims *claims);
+
+/* With one reference. NULL: no memory. */
+struct activity *activity_create(struct claims *claims);
+static inline struct activity *activity_hold(struct activity *activity) /* may be NULL, as below */
+{
+	if (activity)
+		activity->references++;
+	return activity;
+}
+void activity_release(struct claims *claims, struct activity *activity);
+
+/* program and activity may be NULL. The job is open, and the activity's times have it as it is now. -ENOMEM. */
+int claims_add(struct claims *claims, struct job *job, struct program *program, struct activity *activity);
+/* The job runs from now on. */
+void claims_run(const struct job *job);
+/* The job has ended: all are told, and are its claims no more. */
+void claims_end(struct claims *claims, struct job *job);
+/* It is given up: nobody is told. */
+void claims_drop(struct claims *claims, struct job *job);
+/* Programs of processes that are marked as forgotten have no claims any more. */
+void claims_forget_processes(struct job *job);
+
+/* Adds a job as it is now; done is the last end so far. */
+void device_times_add(struct model_device_times *times, const struct job *job);
+/* The times as they are shown: done only when no job is unfinished. */
+struct model_device_times device_times_shown(const struct model_device_times *times);
+/* The job has ended, and is among the program's. */
+void program_job_ended(struct program *program, const struct job *job);
+/* The job has ended, and is the operator's. */
+void step_job_ended(struct step *step, const struct job *job);
 
 /*
  * So long is waited, after a job's end, for calls around it to return before it is told, in ns. There is one; but a call may

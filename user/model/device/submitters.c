@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "model/device/submitters.h"
+#include "model/device/jobs.h"
 
 #include <errno.h>
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "model/device/traced_drivers.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_values.h"
+#include "base/json.h"
 
 #define IOCTLS_MAX 0x10000 /* numbers have 16 bits */
 

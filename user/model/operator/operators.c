@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "model/operator/operators.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_values.h"
+#include "base/json.h"
 #include "model/stream/objects.h"
 
 #define OPERATOR_CLASS_NAME_MAX 1024 /* bytes kept of a name */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "model/program/functions.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "describe/description.h"
-#include "base/json_values.h"
+#include "base/json.h"
 
 #define STATUSES_MAX 4096
 

@@ -7,7 +7,7 @@
 #ifndef XPT_MODEL_PROGRAM_PROGRAMS_H
 #define XPT_MODEL_PROGRAM_PROGRAMS_H
 
-#include "model/program/counting.h"
+#include "model/program/totals.h"
 #include "model/program/functions.h"
 #include "model/program/processes.h"
 #include "model/stats/statistics.h"
