@@ -139,7 +139,7 @@ static struct model_counts between(const struct fixture *f, struct xpt_counts be
 {
 	struct model_counts counts;
 
-	readings_between(&((const struct model *)f->model)->readings, &begin, &end, true, elapsed, &counts);
+	counter_samples_between(&((const struct model *)f->model)->samples, &begin, &end, true, elapsed, &counts);
 	return counts;
 }
 
@@ -174,7 +174,7 @@ Test(model_device_counter_samples, what_a_thread_did_is_not_known_of_two)
 	cr_assert_eq(define(f, 0, "{\"name\":\"own\",\"kind\":\"sum\",\"slots\":1,\"of\":\"thread\",\"scale\":1}"), 0);
 	cr_assert_eq(define(f, 1, "{\"name\":\"all\",\"kind\":\"sum\",\"slots\":1,\"of\":\"device\",\"scale\":1}"), 0);
 	for (int same = 0; same < 2; same++) {
-		readings_between(&((const struct model *)f->model)->readings, &begin, &end, same, 1000, &counts);
+		counter_samples_between(&((const struct model *)f->model)->samples, &begin, &end, same, 1000, &counts);
 		cr_assert_eq(same ? counts.value[0] == 5 : isnan(counts.value[0]), 1);
 		cr_assert_eq(counts.value[1], 6);
 	}

@@ -335,7 +335,7 @@ Test(model_device_device_queues, shares_of_the_time_compared_with_a_plain_sum)
 Test(model_device_device_queues, shares_do_not_drift)
 {
 	struct device_queues queues;
-	struct sinks sinks = {};
+	struct event_dispatch sinks = {};
 	struct queue_stay stays[7] = {};
 	struct device_queue *queue;
 	__u64 state = 1, time = 5, sum = 0, i;

@@ -528,7 +528,7 @@ Test(model_inference_async_inflight, too_many_streams_give_up_the_one_not_used_f
 	__u64 i;
 
 	enqueue(f, 1, 1000000, 100, 110);
-	for (i = 0; i < PAIRS_STREAMS_MAX - 1; i++)
+	for (i = 0; i < ASYNC_STREAMS_MAX - 1; i++)
 		launch(f, i, 200 + i * 10);
 	enqueue(f, 2, 1000000, 100000, 100010); /* used again */
 	launch(f, 999999, 200000);		/* stream 0 makes room */
@@ -537,7 +537,7 @@ Test(model_inference_async_inflight, too_many_streams_give_up_the_one_not_used_f
 	cr_assert_eq(model_lost(f->model, XPT_LOSS_UNPAIRED), 0);
 	wait_all(f, 300000);
 	flush(f);
-	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2 + PAIRS_STREAMS_MAX - 1);
+	cr_assert_eq(f->kinds[EVENT_INFERENCE], 2 + ASYNC_STREAMS_MAX - 1);
 	cr_assert_eq(f->kinds[EVENT_UNPAIRED], 2);
 	cr_assert_eq(seen_nth(f, EVENT_COUNTER, f->kinds[EVENT_COUNTER] - 1)->event.counter.value, 0);
 	fixture_free(f);
@@ -565,7 +565,7 @@ Test(model_inference_async_inflight, waits_for_nothing_are_bounded)
 	struct fixture *f = fixture_toy();
 	__u64 i;
 
-	for (i = 0; i < PAIRS_EARLY_MAX + 1; i++)
+	for (i = 0; i < ASYNC_ORPHANS_MAX + 1; i++)
 		wait_key(f, i, 1, 0, 100 + i, 101 + i);
 	wait_key(f, 1, 1, 0, 10000, 20000); /* again: the later one counts */
 	enqueue(f, 0, 3, 50, 30000);	    /* its wait was forgotten */

@@ -61,16 +61,16 @@ Test(model_stream_event_dispatch, sinks_are_limited)
 
 Test(model_stream_event_dispatch, own_losses_are_told_once_a_batch_and_by_cause)
 {
-	struct sinks sinks = {};
+	struct event_dispatch sinks = {};
 	struct fixture *f = fixture_create();
 
-	cr_assert_eq(sinks_add(&sinks, (struct event_sink){ fixture_write, f }), 0);
-	sinks_lose(&sinks, XPT_LOSS_UNPAIRED, 1, 500);
-	sinks_lose(&sinks, XPT_LOSS_UNPAIRED, 2, 100);
-	sinks_lose(&sinks, XPT_LOSS_NAMES, 1, 300);
+	cr_assert_eq(event_dispatch_add(&sinks, (struct event_sink){ fixture_write, f }), 0);
+	event_dispatch_lose(&sinks, XPT_LOSS_UNPAIRED, 1, 500);
+	event_dispatch_lose(&sinks, XPT_LOSS_UNPAIRED, 2, 100);
+	event_dispatch_lose(&sinks, XPT_LOSS_NAMES, 1, 300);
 	cr_assert_eq(f->count, 0);
-	cr_assert_eq(sinks_settle(&sinks), 0);
-	cr_assert_eq(sinks_settle(&sinks), 0);
+	cr_assert_eq(event_dispatch_settle(&sinks), 0);
+	cr_assert_eq(event_dispatch_settle(&sinks), 0);
 	cr_assert_eq(f->count, 2);
 	cr_assert_eq(f->seen[0].event.lost.cause, XPT_LOSS_NAMES);
 	cr_assert_eq(f->seen[1].event.lost.count, 3);

@@ -295,7 +295,7 @@ int recording_reader_next(struct recording_reader *reader, const struct xpt_reco
 	if (reader->end <= 0)
 		return reader->end;
 	next = (const struct xpt_record_header *)(reader->payload + reader->at);
-	if (!record_is_whole(next, reader->chunk.length - reader->at) || next->size % 8) {
+	if (!record_validate(next, reader->chunk.length - reader->at) || next->size % 8) {
 		reader->end = damaged(reader, "a record is malformed");
 		return reader->end;
 	}

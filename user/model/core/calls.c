@@ -10,7 +10,7 @@ struct passage {
 	const struct function *function;
 	struct process *process;
 	struct program *program;   /* NULL: none */
-	struct step *step;	   /* of an operator; NULL: none, or too many */
+	struct op *op;		   /* of an operator; NULL: none, or too many */
 	struct activity *activity; /* follows jobs that have not ended; NULL: there are none */
 	bool named;		   /* the call gave the program its name */
 	struct event event;
@@ -46,10 +46,10 @@ static void program_use(struct model *model, struct passage *passage, __u64 sinc
 	named = passage->program ? program_ask_user(model, passage->program) : -ENOMEM;
 	note(passage, named);
 	if (named > 0 && passage->program->view.name_source == NAME_FROM_SYMBOL)
-		programs_tell(&model->programs, passage->program, call->start, false);
+		programs_emit(&model->programs, passage->program, call->start, false);
 	else if (!named && passage->function->view.role != XPT_ROLE_PROGRAM_NAME &&
 		 program_describe(passage->program, 0))
-		programs_tell(&model->programs, passage->program, call->start, false);
+		programs_emit(&model->programs, passage->program, call->start, false);
 	if (!passage->program)
 		return;
 	passage->program->used = since > passage->program->used ? since : passage->program->used;
@@ -192,7 +192,7 @@ static void program_attach(struct model *model, struct passage *passage)
 }
 
 /* Inferences that a wait will end follow the jobs of their call until then. */
-static void see_device(struct model *model, struct passage *passage)
+static void device_attach(struct model *model, struct passage *passage)
 {
 	const enum xpt_role role = passage->function->view.role;
 	const bool follow = !passage->event.call.layer && (role == XPT_ROLE_ENQUEUE || role == XPT_ROLE_LAUNCH);
@@ -202,7 +202,7 @@ static void see_device(struct model *model, struct passage *passage)
 }
 
 /* What has to be known for the call's own event. Keys of processes that are not kept apart say nothing. */
-static void pair(struct model *model, struct passage *passage)
+static void call_pair(struct model *model, struct passage *passage)
 {
 	struct event_call *call = &passage->event.call;
 
@@ -210,27 +210,27 @@ static void pair(struct model *model, struct passage *passage)
 		return;
 	switch (call->function->role) {
 	case XPT_ROLE_WAIT:
-		note(passage, pairs_wait(&model->pairs, passage->process, call));
+		note(passage, async_wait(&model->async, passage->process, call));
 		break;
 	case XPT_ROLE_ENQUEUE:
 	case XPT_ROLE_LAUNCH:
 		if (!call->layer)
 			note(passage,
-			     pairs_begin(&model->pairs, passage->process, passage->program, passage->activity, call));
+			     async_begin(&model->async, passage->process, passage->program, passage->activity, call));
 		break;
 	case XPT_ROLE_COPY:
 	case XPT_ROLE_MARK:
-		note(passage, pairs_mark(&model->pairs, passage->process, call));
+		note(passage, async_mark(&model->async, passage->process, call));
 		break;
 	case XPT_ROLE_STREAM:
-		note(passage, pairs_stream(&model->pairs, passage->process, call));
+		note(passage, async_stream(&model->async, passage->process, call));
 		break;
 	default:
 		break;
 	}
 }
 
-static void count(struct model *model, struct passage *passage)
+static void call_count(struct model *model, struct passage *passage)
 {
 	const struct event_call *call = &passage->event.call;
 	struct total *total;
@@ -242,19 +242,19 @@ static void count(struct model *model, struct passage *passage)
 	if (call->layer)
 		return;
 	if (call->function->role == XPT_ROLE_OPERATOR) {
-		note(passage, steps_call(&model->steps, passage->process, passage->program, &passage->event.call,
-					 &passage->step));
-		jobs_operator(&model->jobs, passage->process, passage->step, call);
+		note(passage, operator_set_call(&model->operators, passage->process, passage->program,
+						&passage->event.call, &passage->op));
+		jobs_operator(&model->jobs, passage->process, passage->op, call);
 		return;
 	}
 	if (call->function->role == XPT_ROLE_EXECUTE || call->function->role == XPT_ROLE_ENQUEUE)
-		steps_inference(&model->steps, passage->process, passage->program, call);
+		operator_set_inference(&model->operators, passage->process, passage->program, call);
 	if (passage->program && call->function->role == XPT_ROLE_EXECUTE) {
 		note(passage, tokens_call(&passage->program->tokens, &passage->program->view, &passage->event.call));
 		passage->program->view.tokens = tokens_view(passage->program->tokens);
 	}
 	if (passage->program && call->function->role == XPT_ROLE_EXECUTE && succeeded(call) &&
-	    steps_fingerprint(passage->program, call))
+	    operator_set_fingerprint(passage->program, call))
 		note(passage, program_identified(model, passage->program, call->end));
 	if (passage->program && role_runs(call->function->role)) {
 		note(passage, program_record(passage->program, call));
@@ -291,11 +291,11 @@ static void program_unload(struct model *model, struct passage *passage)
 	if (!passage->program || !succeeded(call))
 		return;
 	if (programs_release(&model->programs, passage->program, call->start))
-		programs_tell(&model->programs, passage->program, call->start, true);
+		programs_emit(&model->programs, passage->program, call->start, true);
 }
 
 /* What follows from the call, after its own event. */
-static void follow(struct model *model, struct passage *passage)
+static void call_conclude(struct model *model, struct passage *passage)
 {
 	const struct event_call *call = &passage->event.call;
 	bool apart = passage->process != model->processes.others;
@@ -305,7 +305,7 @@ static void follow(struct model *model, struct passage *passage)
 	case XPT_ROLE_PROGRAM_NAME:
 		if (!passage->program || !passage->named)
 			break;
-		programs_tell(&model->programs, passage->program, call->end, false);
+		programs_emit(&model->programs, passage->program, call->end, false);
 		note(passage, programs_lend_name(&model->programs, passage->program, call->end));
 		break;
 	case XPT_ROLE_PROGRAM_UNLOAD:
@@ -316,7 +316,7 @@ static void follow(struct model *model, struct passage *passage)
 	case XPT_ROLE_WAIT:
 	case XPT_ROLE_COPY:
 	case XPT_ROLE_MARK:
-		note(passage, pairs_tell(&model->pairs, passage->process, call));
+		note(passage, async_emit(&model->async, passage->process, call));
 		break;
 	case XPT_ROLE_ALLOC:
 		if (apart && !call->layer)
@@ -408,21 +408,23 @@ int call_deliver(struct model *model, const struct xpt_record_call *record)
 		keys_attach(model, record, &passage);
 	program_attach(model, &passage);
 	note(&passage, tracing_add(model, passage.process, function, true, &passage.event.call));
-	if (chosen_leaves_out(&model->chosen, passage.program, &passage.event.call, record->flags & XPT_CALL_INSIDE)) {
+	if (program_filter_leaves_out(&model->filter, passage.program, &passage.event.call,
+				      record->flags & XPT_CALL_INSIDE)) {
 		jobs_call_close(&model->jobs, passage.process, &passage.event.call);
 		return passage.error;
 	}
-	see_device(model, &passage);
+	device_attach(model, &passage);
 	if (function->view.role == XPT_ROLE_EXECUTE)
-		readings_between(&model->readings, passage.event.call.begin_counts, passage.event.call.end_counts, true,
-				 passage.event.call.end - passage.event.call.start, &passage.event.call.counts);
-	pair(model, &passage);
-	count(model, &passage);
-	sinks_write(&model->sinks, &passage.event);
+		counter_samples_between(&model->samples, passage.event.call.begin_counts, passage.event.call.end_counts,
+					true, passage.event.call.end - passage.event.call.start,
+					&passage.event.call.counts);
+	call_pair(model, &passage);
+	call_count(model, &passage);
+	event_dispatch_emit(&model->events, &passage.event);
 	note(&passage,
-	     launches_call(&model->launches, passage.process, passage.program, passage.step, &passage.event.call));
-	activity_release(&model->jobs.claims, passage.activity);
+	     launches_call(&model->launches, passage.process, passage.program, passage.op, &passage.event.call));
+	activity_release(&model->jobs.observers, passage.activity);
 	jobs_call_close(&model->jobs, passage.process, &passage.event.call);
-	follow(model, &passage);
+	call_conclude(model, &passage);
 	return passage.error;
 }

@@ -4,7 +4,7 @@
 
 #include "model/core/state.h"
 
-static void count_tell(struct model *model, const struct program *program, __u64 time, bool reading,
+static void count_emit(struct model *model, const struct program *program, __u64 time, bool reading,
 		       const struct xpt_program_count *delta)
 {
 	const struct event event = {
@@ -13,7 +13,7 @@ static void count_tell(struct model *model, const struct program *program, __u64
 	};
 
 	if (!count_is_zero(delta))
-		sinks_write(&model->sinks, &event);
+		event_dispatch_emit(&model->events, &event);
 }
 
 /* One that was not known before its process ended is released like the others of it. */
@@ -22,7 +22,7 @@ static void program_settle(struct model *model, struct program *program)
 	if (!program->process->exited || program->until != PROGRAM_ALIVE)
 		return;
 	if (programs_release(&model->programs, program, program->process->exited))
-		programs_tell(&model->programs, program, program->process->exited, true);
+		programs_emit(&model->programs, program, program->process->exited, true);
 }
 
 static int program_total(struct model *model, struct process *process, const struct xpt_record_total *record)
@@ -46,7 +46,7 @@ static int program_total(struct model *model, struct process *process, const str
 	counting_end(counting, record, &program->view.total, &delta);
 	process->counting += counting_open(counting);
 	program->view.total_known = true;
-	count_tell(model, program, time, false, &delta);
+	count_emit(model, program, time, false, &delta);
 	program_settle(model, program);
 	return named < 0 ? -ENOMEM : 0;
 }
@@ -73,7 +73,7 @@ static int program_count(struct model *model, struct process *process, const str
 	process->counting += counting_open(counting);
 	if (taken) {
 		program->view.total_known = true;
-		count_tell(model, program, time, true, &delta);
+		count_emit(model, program, time, true, &delta);
 	}
 	program_settle(model, program);
 	return named < 0 ? -ENOMEM : 0;

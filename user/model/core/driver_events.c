@@ -37,7 +37,7 @@ static void text_decode(const struct traced_field *field, const void *value, cha
 	number_write(text, number, field->is_signed && (__s64)number < 0);
 }
 
-static void number_decode(const struct traced_field *field, const void *value, struct driver_telling *telling)
+static void number_decode(const struct traced_field *field, const void *value, struct driver_event_values *values)
 {
 	__u64 number;
 
@@ -46,153 +46,153 @@ static void number_decode(const struct traced_field *field, const void *value, s
 	memcpy(&number, value, sizeof(number));
 	switch (field->meaning) {
 	case XPT_FIELD_CONTEXT:
-		telling->context = number;
+		values->context = number;
 		break;
 	case XPT_FIELD_CLIENT:
-		telling->client = number;
+		values->client = number;
 		break;
 	case XPT_FIELD_SIZE:
-		telling->size = number;
+		values->size = number;
 		break;
 	case XPT_FIELD_ADDRESS:
-		telling->address = number;
+		values->address = number;
 		break;
 	case XPT_FIELD_COUNT:
-		telling->count = number;
+		values->count = number;
 		break;
 	case XPT_FIELD_STATUS:
-		telling->status = (__s64)number;
+		values->status = (__s64)number;
 		break;
 	case XPT_FIELD_VALUE:
-		telling->value = number;
+		values->value = number;
 		break;
 	default:
 		return;
 	}
-	telling->have |= 1u << field->meaning;
+	values->have |= 1u << field->meaning;
 }
 
-static void field_decode(const struct traced_field *field, const void *value, struct driver_telling *telling)
+static void field_decode(const struct traced_field *field, const void *value, struct driver_event_values *values)
 {
 	switch (field->meaning) {
 	case XPT_FIELD_DEVICE:
-		text_decode(field, value, telling->device);
+		text_decode(field, value, values->device);
 		break;
 	case XPT_FIELD_ENGINE:
-		text_decode(field, value, telling->engine);
+		text_decode(field, value, values->engine);
 		break;
 	case XPT_FIELD_NAME:
-		text_decode(field, value, telling->name);
+		text_decode(field, value, values->name);
 		break;
 	default:
-		number_decode(field, value, telling);
+		number_decode(field, value, values);
 		break;
 	}
 }
 
 /* The size of the record is that of the event. */
 static void event_decode(const struct traced_event *event, const struct xpt_record_event *record,
-			 struct driver_telling *telling)
+			 struct driver_event_values *values)
 {
-	const char *values = (const char *)record->value;
+	const char *bytes = (const char *)record->value;
 	const unsigned int key = (1u << event->key) - 1;
 	unsigned int i;
 
-	telling->event = event;
-	telling->time = record->header.time;
+	values->event = event;
+	values->time = record->header.time;
 	if (event->by_thread) {
-		telling->tgid = record->header.tgid;
-		telling->tid = record->tid;
-		telling->target = record->thread & XPT_THREAD_TARGET;
-		telling->in_call = record->thread & XPT_THREAD_IN_CALL;
+		values->tgid = record->header.tgid;
+		values->tid = record->tid;
+		values->target = record->thread & XPT_THREAD_TARGET;
+		values->in_call = record->thread & XPT_THREAD_IN_CALL;
 	}
-	telling->keyed = event->key && (record->valid & key) == key;
+	values->keyed = event->key && (record->valid & key) == key;
 	for (i = 0; i < event->key; i++)
-		memcpy(&telling->key[i], values + event->fields[i].offset, sizeof(telling->key[i]));
+		memcpy(&values->key[i], bytes + event->fields[i].offset, sizeof(values->key[i]));
 	for (; i < event->field_count; i++)
 		if (record->valid & 1u << i)
-			field_decode(&event->fields[i], values + event->fields[i].offset, telling);
+			field_decode(&event->fields[i], bytes + event->fields[i].offset, values);
 }
 
-static const struct model_queue *telling_queue(const struct model *model, const struct driver_telling *telling)
+static const struct model_queue *values_queue(const struct model *model, const struct driver_event_values *values)
 {
 	const struct device_queue *queue;
 
-	if (!*telling->device && !*telling->engine)
+	if (!*values->device && !*values->engine)
 		return NULL;
-	queue = device_queues_find(&model->jobs.queues, telling->event->driver->name, telling->device, telling->engine);
+	queue = device_queues_find(&model->jobs.queues, values->event->driver->name, values->device, values->engine);
 	return queue ? &queue->view : NULL;
 }
 
 /* job: the one that has failed; NULL: none, or unknown. */
-static void device_tell(struct model *model, const struct driver_telling *telling, const struct job *job)
+static void device_emit(struct model *model, const struct driver_event_values *values, const struct job *job)
 {
 	const __u32 shown = 1u << XPT_FIELD_CONTEXT | 1u << XPT_FIELD_CLIENT | 1u << XPT_FIELD_SIZE |
 			    1u << XPT_FIELD_COUNT | 1u << XPT_FIELD_STATUS | 1u << XPT_FIELD_VALUE |
 			    1u << XPT_FIELD_ADDRESS;
-	const bool by_thread = telling->event->role == XPT_EVENT_MEMORY;
+	const bool by_thread = values->event->role == XPT_EVENT_MEMORY;
 	const struct event event = {
 		.kind = EVENT_DEVICE,
-		.device = { .driver = telling->event->driver->name,
-			    .event = telling->event->name,
-			    .role = telling->event->role,
-			    .queue = job && job->view.queue ? job->view.queue : telling_queue(model, telling),
-			    .device = telling->device,
-			    .engine = telling->engine,
-			    .name = telling->name,
-			    .time = telling->time,
-			    .tgid = by_thread ? telling->tgid : 0,
-			    .tid = by_thread ? telling->tid : 0,
-			    .target = by_thread && telling->target,
+		.device = { .driver = values->event->driver->name,
+			    .event = values->event->name,
+			    .role = values->event->role,
+			    .queue = job && job->view.queue ? job->view.queue : values_queue(model, values),
+			    .device = values->device,
+			    .engine = values->engine,
+			    .name = values->name,
+			    .time = values->time,
+			    .tgid = by_thread ? values->tgid : 0,
+			    .tid = by_thread ? values->tid : 0,
+			    .target = by_thread && values->target,
 			    .job = job ? job->view.id : 0,
-			    .have = telling->have & shown,
-			    .context = telling->context,
-			    .client = telling->client,
-			    .size = telling->size,
-			    .count = telling->count,
-			    .value = telling->value,
-			    .address = telling->address,
-			    .status = telling->status },
+			    .have = values->have & shown,
+			    .context = values->context,
+			    .client = values->client,
+			    .size = values->size,
+			    .count = values->count,
+			    .value = values->value,
+			    .address = values->address,
+			    .status = values->status },
 	};
 
-	sinks_write(&model->sinks, &event);
+	event_dispatch_emit(&model->events, &event);
 }
 
 /* An event that hands work over is an instant: so are the begin and the end of the submission. */
-static int submit_deliver(struct model *model, const struct driver_telling *telling)
+static int submit_deliver(struct model *model, const struct driver_event_values *values)
 {
 	struct process *process;
 
-	if (!telling->target)
+	if (!values->target)
 		return 0;
-	process = processes_get(&model->processes, telling->tgid, telling->time);
+	process = processes_get(&model->processes, values->tgid, values->time);
 	if (!process)
 		return -ENOMEM;
-	return jobs_submit(&model->jobs, process, telling->tid, telling->time, telling->time);
+	return jobs_submit(&model->jobs, process, values->tid, values->time, values->time);
 }
 
 int driver_event_deliver(struct model *model, const struct xpt_record_event *record)
 {
 	const struct traced_event *event = traced_drivers_event(&model->drivers, record->event);
-	struct driver_telling telling = {};
+	struct driver_event_values values = {};
 
-	event_decode(event, record, &telling);
+	event_decode(event, record, &values);
 	switch (event->role) {
 	case XPT_EVENT_QUEUE:
-		return telling.keyed ? jobs_queue(&model->jobs, &telling) : 0;
+		return values.keyed ? jobs_queue(&model->jobs, &values) : 0;
 	case XPT_EVENT_RUN:
-		return telling.keyed ? jobs_run(&model->jobs, &telling) : 0;
+		return values.keyed ? jobs_run(&model->jobs, &values) : 0;
 	case XPT_EVENT_DONE:
-		return telling.keyed ? jobs_done(&model->jobs, &telling) : 0;
+		return values.keyed ? jobs_done(&model->jobs, &values) : 0;
 	case XPT_EVENT_ERROR:
-		device_tell(model, &telling, telling.keyed ? jobs_error(&model->jobs, &telling) : NULL);
+		device_emit(model, &values, values.keyed ? jobs_error(&model->jobs, &values) : NULL);
 		return 0;
 	case XPT_EVENT_RESET:
 	case XPT_EVENT_MEMORY:
-		device_tell(model, &telling, NULL);
+		device_emit(model, &values, NULL);
 		return 0;
 	case XPT_EVENT_SUBMIT:
-		return submit_deliver(model, &telling);
+		return submit_deliver(model, &values);
 	default: /* a wait is in no report */
 		return 0;
 	}
@@ -220,7 +220,7 @@ int ioctl_deliver(struct model *model, const struct xpt_record_ioctl *record)
 	struct process *process = processes_get(&model->processes, record->header.tgid, record->header.time);
 
 	snprintf(number, sizeof(number), "0x%04x", record->command & 0xffff);
-	sinks_write(&model->sinks, &event);
+	event_dispatch_emit(&model->events, &event);
 	if (!process)
 		return -ENOMEM;
 	if (role != XPT_EVENT_SUBMIT)

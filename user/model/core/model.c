@@ -15,23 +15,23 @@ int model_create(const struct log *log, struct model **result)
 	if (!model)
 		return -ENOMEM;
 	model->functions.log = log;
-	processes_init(&model->processes, &model->sinks);
+	processes_init(&model->processes, &model->events);
 	name_table_init(&model->handles, USER_ALIASES_MAX, true);
 	name_table_init(&model->fingerprints, USER_ALIASES_MAX, true);
 	name_table_init(&model->symbols, MODEL_SYMBOLS_MAX, true);
-	programs_init(&model->programs, &model->sinks, &model->processes);
+	programs_init(&model->programs, &model->events, &model->processes);
 	strings_init(&model->strings);
-	totals_init(&model->totals, &model->sinks, &model->processes);
+	totals_init(&model->totals, &model->events, &model->processes);
 	model->drivers.log = log;
-	jobs_init(&model->jobs, &model->sinks, &model->processes, &model->drivers);
-	pairs_init(&model->pairs, &model->sinks, &model->jobs.claims, &model->readings);
-	memory_init(&model->memory, &model->sinks);
-	regions_init(&model->regions, &model->sinks, &model->processes);
-	readings_init(&model->readings, &model->sinks);
-	steps_init(&model->steps, &model->sinks);
+	jobs_init(&model->jobs, &model->events, &model->processes, &model->drivers);
+	async_init(&model->async, &model->events, &model->jobs.observers, &model->samples);
+	memory_init(&model->memory, &model->events);
+	regions_init(&model->regions, &model->events, &model->processes);
+	counter_samples_init(&model->samples, &model->events);
+	operator_set_init(&model->operators, &model->events);
 	nesting_init(&model->tracing);
-	launches_init(&model->launches, &model->sinks);
-	code_objects_init(&model->code, &model->sinks);
+	launches_init(&model->launches, &model->events);
+	code_objects_init(&model->code, &model->events);
 	*result = model;
 	return 0;
 }
@@ -40,16 +40,16 @@ void model_free(struct model *model)
 {
 	if (!model)
 		return;
-	chosen_free(&model->chosen);
+	program_filter_free(&model->filter);
 	code_objects_free(&model->code); /* refers to processes */
 	name_table_free(&model->symbols);
 	launches_free(&model->launches); /* refers to programs */
-	readings_free(&model->readings);
+	counter_samples_free(&model->samples);
 	regions_free(&model->regions);
 	memory_free(&model->memory);
-	pairs_free(&model->pairs); /* refers to programs, and to what follows jobs */
+	async_free(&model->async); /* refers to programs, and to what follows jobs */
 	jobs_free(&model->jobs);   /* refers to programs and operators */
-	steps_free(&model->steps);
+	operator_set_free(&model->operators);
 	nesting_free(&model->tracing);
 	totals_free(&model->totals);
 	strings_free(&model->strings);
@@ -59,24 +59,24 @@ void model_free(struct model *model)
 	processes_free(&model->processes);
 	functions_free(&model->functions);
 	traced_drivers_free(&model->drivers);
-	order_free(&model->order);
+	reorder_free(&model->reorder);
 	free(model->end_text);
 	free(model);
 }
 
 int model_add_sink(struct model *model, struct event_sink sink)
 {
-	return sinks_add(&model->sinks, sink);
+	return event_dispatch_add(&model->events, sink);
 }
 
 void model_set_gate(struct model *model, struct event_gate gate)
 {
-	model->sinks.gate = gate;
+	model->events.gate = gate;
 }
 
 void model_set_chooser(struct model *model, struct model_chooser chooser)
 {
-	model->chosen.chooser = chooser;
+	model->filter.chooser = chooser;
 }
 
 static bool call_is_sound(const struct model *model, const struct xpt_record_call *record)
@@ -115,7 +115,7 @@ static bool record_is_sound(const struct model *model, const struct xpt_record_h
 {
 	const struct xpt_record_string *string;
 
-	if (!record_is_whole(record, record->size))
+	if (!record_validate(record, record->size))
 		return false;
 	switch (record->kind) {
 	case XPT_RECORD_CALL:
@@ -139,7 +139,7 @@ static bool record_is_sound(const struct model *model, const struct xpt_record_h
 	case XPT_RECORD_WAITED:
 		return ((const struct xpt_record_waited *)record)->start <= record->time;
 	case XPT_RECORD_READING:
-		return ((const struct xpt_record_reading *)record)->values <= model->readings.count;
+		return ((const struct xpt_record_reading *)record)->values <= model->samples.count;
 	default:
 		return true;
 	}
@@ -158,7 +158,7 @@ static int thread_deliver(struct model *model, const struct xpt_record_text *rec
 	event.thread.tgid = record->header.tgid;
 	event.thread.tid = (__u32)record->id;
 	event.thread.name = name;
-	sinks_write(&model->sinks, &event);
+	event_dispatch_emit(&model->events, &event);
 	free(name);
 	return 0;
 }
@@ -169,12 +169,12 @@ static int operator_deliver(struct model *model, const struct xpt_record_text *r
 
 	if (!process)
 		return -ENOMEM;
-	return process == model->processes.others ? 0 : steps_describe(&model->steps, process, record);
+	return process == model->processes.others ? 0 : operator_set_describe(&model->operators, process, record);
 }
 
 static int code_deliver(struct model *model, const struct xpt_record_text *record)
 {
-	struct process *process = processes_told(&model->processes, record->header.tgid, record->header.time);
+	struct process *process = processes_get_late(&model->processes, record->header.tgid, record->header.time);
 
 	if (!process)
 		return -ENOMEM;
@@ -193,7 +193,7 @@ static void lost_deliver(struct model *model, const struct xpt_record_lost *reco
 		.count = record->count,
 	};
 
-	sinks_lost(&model->sinks, &lost);
+	event_dispatch_lost(&model->events, &lost);
 }
 
 static void waited_deliver(struct model *model, const struct xpt_record_waited *record)
@@ -206,7 +206,7 @@ static void waited_deliver(struct model *model, const struct xpt_record_waited *
 
 	model->wait_count++;
 	model->wait_time += record->header.time - record->start;
-	sinks_write(&model->sinks, &event);
+	event_dispatch_emit(&model->events, &event);
 }
 
 static int region_deliver(struct model *model, const struct xpt_record_region *record)
@@ -227,7 +227,7 @@ static int end_deliver(struct model *model, const struct xpt_record_text *record
 {
 	char *text = strndup(record->text, record->length);
 
-	pairs_drop_all(&model->pairs, record->header.time);
+	async_drop_all(&model->async, record->header.time);
 	jobs_drop_all(&model->jobs, record->header.time);
 	launches_drop_all(&model->launches);
 	if (!text)
@@ -264,7 +264,7 @@ static int record_deliver(struct model *model, const struct xpt_record_header *r
 	case XPT_RECORD_FINGERPRINT:
 		return named_deliver(model, text);
 	case XPT_RECORD_LOADED:
-		return loaded_deliver(model, text);
+		return statedump_deliver(model, text);
 	case XPT_RECORD_SYMBOL:
 		return symbol_deliver(model, text);
 	case XPT_RECORD_CODE_OBJECT:
@@ -284,7 +284,7 @@ static int record_deliver(struct model *model, const struct xpt_record_header *r
 		waited_deliver(model, (const void *)record);
 		return 0;
 	case XPT_RECORD_READING:
-		reading_deliver(&model->readings, (const void *)record);
+		counter_samples_deliver(&model->samples, (const void *)record);
 		return 0;
 	case XPT_RECORD_END:
 		return end_deliver(model, text);
@@ -298,14 +298,14 @@ static int record_deliver(struct model *model, const struct xpt_record_header *r
 
 static int deliver_until(struct model *model, __u64 key)
 {
-	size_t due = order_due(&model->order, key), i;
+	size_t due = reorder_due(&model->reorder, key), i;
 	const struct xpt_record_header *record;
 	int error, room, first = 0;
 
 	for (i = 0; i < due; i++) {
 		if (i + PREFETCH < due)
-			__builtin_prefetch(order_record(&model->order, i + PREFETCH));
-		record = order_record(&model->order, i);
+			__builtin_prefetch(reorder_record(&model->reorder, i + PREFETCH));
+		record = reorder_record(&model->reorder, i);
 		room = model_make_room(model, record->time);
 		jobs_settle(&model->jobs, record->time);
 		if (record->time > model->latest)
@@ -314,9 +314,9 @@ static int deliver_until(struct model *model, __u64 key)
 		if (!first)
 			first = error ? error : room;
 	}
-	order_drop(&model->order, key);
+	reorder_drop(&model->reorder, key);
 	/* A damaged record must not hide that a sink has failed, which is told only once. */
-	error = sinks_settle(&model->sinks);
+	error = event_dispatch_settle(&model->events);
 	return error ? error : first;
 }
 
@@ -326,7 +326,7 @@ static void delivered_until(struct model *model, __u64 time)
 		model->delivered = time;
 }
 
-static int pass_take(struct model *model, __u64 time)
+static int pass_reached(struct model *model, __u64 time)
 {
 	__u64 before = model->pass;
 	bool passed = model->passed;
@@ -336,15 +336,15 @@ static int pass_take(struct model *model, __u64 time)
 	model->passed = true;
 	if (!passed)
 		return 0;
-	error = deliver_until(model, order_key_until(before));
+	error = deliver_until(model, reorder_key_until(before));
 	jobs_settle(&model->jobs, before);
 	delivered_until(model, before);
 	return error;
 }
 
-static int end_take(struct model *model, __u64 time)
+static int end_reached(struct model *model, __u64 time)
 {
-	int error = order_keep(&model->order), flushed;
+	int error = reorder_keep(&model->reorder), flushed;
 
 	if (error)
 		return error;
@@ -354,7 +354,7 @@ static int end_take(struct model *model, __u64 time)
 }
 
 /* Takes the record that has been staged. */
-static int record_take(struct model *model, const struct xpt_record_header *record)
+static int record_accept(struct model *model, const struct xpt_record_header *record)
 {
 	const struct xpt_record_text *text = (const void *)record;
 
@@ -370,16 +370,16 @@ static int record_take(struct model *model, const struct xpt_record_header *reco
 	case XPT_RECORD_DRIVER_EVENT:
 		return traced_drivers_add_event(&model->drivers, text->id, text->text, text->length);
 	case XPT_RECORD_COUNTER:
-		return readings_add(&model->readings, text->id, text->text, text->length);
+		return counter_samples_add(&model->samples, text->id, text->text, text->length);
 	case XPT_RECORD_CHOICE:
 	case XPT_RECORD_MATCH:
-		return chosen_add(&model->chosen, text);
+		return program_filter_add(&model->filter, text);
 	case XPT_RECORD_PASS:
-		return pass_take(model, record->time);
+		return pass_reached(model, record->time);
 	case XPT_RECORD_END:
-		return end_take(model, record->time);
+		return end_reached(model, record->time);
 	default:
-		return order_keep(&model->order);
+		return reorder_keep(&model->reorder);
 	}
 }
 
@@ -392,24 +392,24 @@ int model_feed(struct model *model, const struct xpt_record_header *record)
 	memcpy(&header, record, sizeof(header));
 	if (header.size < sizeof(header) || header.size % 8)
 		return -EBADMSG;
-	if (order_full(&model->order, header.size))
-		error = deliver_until(model, order_middle(&model->order));
-	staged = order_stage(&model->order, record, header.size);
+	if (reorder_full(&model->reorder, header.size))
+		error = deliver_until(model, reorder_middle(&model->reorder));
+	staged = reorder_stage(&model->reorder, record, header.size);
 	if (!staged)
 		return -ENOMEM;
 	if (!record_is_sound(model, staged))
 		return -EBADMSG;
-	taken = record_take(model, staged);
+	taken = record_accept(model, staged);
 	return error ? error : taken;
 }
 
 int model_flush(struct model *model)
 {
-	int error = deliver_until(model, ORDER_KEY_LAST), failed;
+	int error = deliver_until(model, REORDER_KEY_LAST), failed;
 
 	jobs_drop_all(&model->jobs, model->latest);
 	launches_drop_all(&model->launches);
-	failed = sinks_settle(&model->sinks);
+	failed = event_dispatch_settle(&model->events);
 	if (failed)
 		error = failed;
 	delivered_until(model, model->pass);
@@ -469,12 +469,12 @@ const struct model_queue *model_queue(const struct model *model, size_t index)
 
 size_t model_counter_count(const struct model *model)
 {
-	return model->readings.count;
+	return model->samples.count;
 }
 
 const struct model_counter *model_counter(const struct model *model, size_t index)
 {
-	return &model->readings.all[index]->view;
+	return &model->samples.all[index]->view;
 }
 
 size_t model_code_object_count(const struct model *model)
@@ -494,7 +494,7 @@ const struct model_code_totals *model_code_totals(const struct model *model)
 
 __u64 model_lost(const struct model *model, enum xpt_loss cause)
 {
-	return (unsigned int)cause < XPT_LOSS_MAX ? model->sinks.lost[cause] : 0;
+	return (unsigned int)cause < XPT_LOSS_MAX ? model->events.lost[cause] : 0;
 }
 
 __u64 model_first_time(const struct model *model)
@@ -524,20 +524,20 @@ __u64 model_wait_time(const struct model *model)
 
 size_t model_choice_count(const struct model *model)
 {
-	return model->chosen.count;
+	return model->filter.count;
 }
 
 const struct model_choice *model_choice(const struct model *model, size_t index)
 {
-	return &model->chosen.all[index];
+	return &model->filter.all[index];
 }
 
 size_t model_operator_count(const struct model *model)
 {
-	return model->steps.count;
+	return model->operators.count;
 }
 
 const struct model_operator *model_operator(const struct model *model, size_t index)
 {
-	return &model->steps.all[index]->view;
+	return &model->operators.all[index]->view;
 }

@@ -21,8 +21,8 @@
 #define USER_ALIASES_MAX 4096 /* of handles, and of fingerprints */
 
 struct model {
-	struct sinks sinks;
-	struct order order;
+	struct event_dispatch events;
+	struct reorder_buffer reorder;
 	struct functions functions;
 	struct processes processes;
 	struct programs programs;
@@ -33,14 +33,14 @@ struct model {
 	struct totals totals;
 	struct traced_drivers drivers;
 	struct jobs jobs;
-	struct pairs pairs;
+	struct async_inflight async;
 	struct memory memory;
 	struct regions regions;
-	struct steps steps;
+	struct operator_set operators;
 	struct nesting tracing; /* ns that probes took: in all, and of them in operators */
 	struct launches launches;
-	struct readings readings;
-	struct chosen chosen;
+	struct counter_samples samples;
+	struct program_filter filter;
 	struct code_objects code;
 	__u64 pass; /* time of the last PASS */
 	bool passed;
@@ -71,7 +71,7 @@ int driver_event_deliver(struct model *model, const struct xpt_record_event *rec
 int ioctl_deliver(struct model *model, const struct xpt_record_ioctl *record);
 
 /* statedump.c: a program that was there before. -EBADMSG, -ENOMEM. */
-int loaded_deliver(struct model *model, const struct xpt_record_text *record);
+int statedump_deliver(struct model *model, const struct xpt_record_text *record);
 
 /* user_aliases.c: the name of what has, or will have, a handle. -ENOMEM. */
 int named_deliver(struct model *model, const struct xpt_record_text *record);

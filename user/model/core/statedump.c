@@ -12,7 +12,7 @@
 #define LOADED_SIZE_MAX (1LL << 53) /* beyond, numbers of JSON are not exact */
 
 /* What a record says. */
-struct loaded {
+struct statedump_entry {
 	const struct runtime *runtime;
 	char *name;   /* of the program; NULL: not known */
 	char *region; /* the handle is that of a region, and this is its name; NULL: it is a program's */
@@ -26,7 +26,7 @@ static bool has(const cJSON *object, const char *key)
 	return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
-static int loaded_parse(const struct model *model, const cJSON *object, struct loaded *loaded)
+static int statedump_parse(const struct model *model, const cJSON *object, struct statedump_entry *loaded)
 {
 	__s64 index, size = 0, source = NAME_FROM_LOAD, number = 0;
 	int error = json_integer_get(object, "runtime", 0, XPT_RUNTIME_MAX - 1, &index);
@@ -51,7 +51,8 @@ static int loaded_parse(const struct model *model, const cJSON *object, struct l
 }
 
 /* A name that the user gives now is better than one that was given then. */
-static int tell_name(struct model *model, struct program *program, const struct loaded *loaded, __u64 time)
+static int program_set_dumped_name(struct model *model, struct program *program, const struct statedump_entry *loaded,
+				   __u64 time)
 {
 	int named = program_ask_user(model, program);
 
@@ -62,11 +63,12 @@ static int tell_name(struct model *model, struct program *program, const struct 
 		program_describe(program, loaded->number);
 	if (named <= 0)
 		return named;
-	programs_tell(&model->programs, program, time, false);
+	programs_emit(&model->programs, program, time, false);
 	return programs_lend_name(&model->programs, program, time);
 }
 
-static int program_deliver(struct model *model, const struct xpt_record_text *record, const struct loaded *loaded)
+static int program_deliver(struct model *model, const struct xpt_record_text *record,
+			   const struct statedump_entry *loaded)
 {
 	const struct xpt_record_header *header = &record->header;
 	struct process *process = processes_get(&model->processes, header->tgid, header->time);
@@ -78,14 +80,14 @@ static int program_deliver(struct model *model, const struct xpt_record_text *re
 		return -ENOMEM;
 	if (loaded->size && !program->others)
 		program->view.size = loaded->size;
-	return tell_name(model, program, loaded, header->time);
+	return program_set_dumped_name(model, program, loaded, header->time);
 }
 
-int loaded_deliver(struct model *model, const struct xpt_record_text *record)
+int statedump_deliver(struct model *model, const struct xpt_record_text *record)
 {
-	struct loaded loaded = {};
+	struct statedump_entry loaded = {};
 	cJSON *object;
-	int error = json_parse(record->text, record->length, &object) ?: loaded_parse(model, object, &loaded);
+	int error = json_parse(record->text, record->length, &object) ?: statedump_parse(model, object, &loaded);
 
 	if (!error && loaded.region)
 		error = regions_set_name(&model->regions, record->header.tgid, record->id, loaded.region, false);

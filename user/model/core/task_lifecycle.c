@@ -8,12 +8,12 @@
 /* The memory of the process is gone, and with it every handle and all that was under way. */
 static void process_clear(struct model *model, struct process *process, __u64 time)
 {
-	pairs_drop_process(&model->pairs, process, time);
+	async_drop_process(&model->async, process, time);
 	jobs_drop_process(&model->jobs, process);
 	launches_drop_process(&model->launches, process);
 	memory_drop_process(&model->memory, process, time);
 	regions_drop_process(&model->regions, process);
-	steps_drop_process(&model->steps, process);
+	operator_set_drop_process(&model->operators, process);
 	nesting_drop(&model->tracing, process->view.sort_index);
 	strings_drop(&model->strings, process->view.tgid);
 	name_table_drop_owner(&model->symbols, process->view.sort_index);
@@ -49,7 +49,7 @@ int task_deliver(struct model *model, const struct xpt_record_task *record)
 	event.task.what = (enum xpt_task_event)record->event;
 	event.task.code = record->code;
 	event.task.name = name;
-	sinks_write(&model->sinks, &event);
+	event_dispatch_emit(&model->events, &event);
 	return error;
 }
 
@@ -71,7 +71,7 @@ int model_make_room(struct model *model, __u64 time)
 	error = regions_forget_processes(&model->regions, time);
 	totals_forget_processes(&model->totals);
 	jobs_forget_processes(&model->jobs);
-	steps_forget_processes(&model->steps);
+	operator_set_forget_processes(&model->operators);
 	programs_forget_processes(&model->programs);
 	processes_forget(&model->processes);
 	return error;

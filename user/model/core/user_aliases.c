@@ -38,7 +38,7 @@ static int program_named(struct model *model, struct program *program, const cha
 	int named = program_set_name(program, name, source);
 
 	if (named > 0) {
-		programs_tell(&model->programs, program, time, false);
+		programs_emit(&model->programs, program, time, false);
 		named = programs_lend_name(&model->programs, program, time);
 	}
 	return named < 0 ? named : 0;
@@ -74,7 +74,7 @@ int named_deliver(struct model *model, const struct xpt_record_text *record)
 
 	error = name_table_add(aliases, tgid, tgid, record->id, record->text, record->length, false);
 	if (error == -ENOSPC) {
-		sinks_lose(&model->sinks, XPT_LOSS_NAMES, 1, record->header.time);
+		event_dispatch_lose(&model->events, XPT_LOSS_NAMES, 1, record->header.time);
 		return 0;
 	}
 	for (i = 0; i < model->programs.count && !error; i++) {
@@ -129,7 +129,7 @@ static int symbol_use(struct model *model, const struct process *process, const 
 int symbol_deliver(struct model *model, const struct xpt_record_text *record)
 {
 	const struct xpt_record_header *header = &record->header;
-	struct process *process = processes_told(&model->processes, header->tgid, header->time);
+	struct process *process = processes_get_late(&model->processes, header->tgid, header->time);
 	char *name = strndup(record->text, record->length);
 	int error = process && name ? 0 : -ENOMEM;
 
@@ -138,7 +138,7 @@ int symbol_deliver(struct model *model, const struct xpt_record_text *record)
 			error = name_table_add(&model->symbols, process->view.sort_index, process->view.sort_index,
 					       record->id, name, strnlen(name, SYMBOL_NAME_MAX), false);
 		if (error == -ENOSPC) {
-			sinks_lose(&model->sinks, XPT_LOSS_NAMES, 1, header->time);
+			event_dispatch_lose(&model->events, XPT_LOSS_NAMES, 1, header->time);
 			error = 0;
 		}
 		if (!error)

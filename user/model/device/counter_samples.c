@@ -9,12 +9,12 @@
 
 #include "base/json.h"
 
-void readings_init(struct readings *readings, struct sinks *sinks)
+void counter_samples_init(struct counter_samples *samples, struct event_dispatch *events)
 {
-	*readings = (struct readings){ .sinks = sinks };
+	*samples = (struct counter_samples){ .events = events };
 }
 
-static void counted_free(struct counted *counted)
+static void sampled_counter_free(struct sampled_counter *counted)
 {
 	if (!counted)
 		return;
@@ -26,11 +26,11 @@ static void counted_free(struct counted *counted)
 	free(counted);
 }
 
-void readings_free(struct readings *readings)
+void counter_samples_free(struct counter_samples *samples)
 {
-	for (size_t i = 0; i < readings->count; i++)
-		counted_free(readings->all[i]);
-	readings->count = 0;
+	for (size_t i = 0; i < samples->count; i++)
+		sampled_counter_free(samples->all[i]);
+	samples->count = 0;
 }
 
 /* Missing: "". */
@@ -67,14 +67,14 @@ static int kind_get(const cJSON *object, enum model_counter_kind *kind)
 }
 
 /* Missing: it is not read around inferences. */
-static int slots_get(const cJSON *object, const struct readings *readings, struct counted *counted)
+static int slots_get(const cJSON *object, const struct counter_samples *samples, struct sampled_counter *counted)
 {
 	const cJSON *slots = cJSON_GetObjectItemCaseSensitive(object, "slots");
 	__s64 number = 0;
 
 	if (!slots)
 		return 0;
-	if (json_integer_get(object, "slots", 0, XPT_SLOT_MAX - readings->slots, &number))
+	if (json_integer_get(object, "slots", 0, XPT_SLOT_MAX - samples->slots, &number))
 		return -EBADMSG;
 	counted->view.slots = (unsigned int)number;
 	counted->scale = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, "scale"));
@@ -82,7 +82,7 @@ static int slots_get(const cJSON *object, const struct readings *readings, struc
 	return isfinite(counted->scale) ? 0 : -EBADMSG;
 }
 
-static int counted_parse(const cJSON *object, struct model_counter *view)
+static int sampled_counter_parse(const cJSON *object, struct model_counter *view)
 {
 	int error = json_string_get(object, "name", (char **)&view->name);
 
@@ -99,13 +99,13 @@ static int counted_parse(const cJSON *object, struct model_counter *view)
 	return error;
 }
 
-int readings_add(struct readings *readings, __u64 index, const char *text, size_t length)
+int counter_samples_add(struct counter_samples *samples, __u64 index, const char *text, size_t length)
 {
-	struct counted *counted;
+	struct sampled_counter *counted;
 	cJSON *object;
 	int error;
 
-	if (index != readings->count || index >= XPT_COUNTER_MAX)
+	if (index != samples->count || index >= XPT_COUNTER_MAX)
 		return -EBADMSG;
 	error = json_parse(text, length, &object);
 	counted = calloc(1, sizeof(*counted));
@@ -113,22 +113,22 @@ int readings_add(struct readings *readings, __u64 index, const char *text, size_
 		error = error ?: -ENOMEM;
 	} else {
 		counted->view.index = (unsigned int)index;
-		error = counted_parse(object, &counted->view) ?: slots_get(object, readings, counted);
+		error = sampled_counter_parse(object, &counted->view) ?: slots_get(object, samples, counted);
 	}
 	cJSON_Delete(object);
 	if (error) {
-		counted_free(counted);
+		sampled_counter_free(counted);
 		return error;
 	}
-	readings->all[readings->count++] = counted;
+	samples->all[samples->count++] = counted;
 	if (counted->view.slots)
-		readings->slotted[readings->slotted_count++] = &counted->view;
-	readings->slots += counted->view.slots;
+		samples->slotted[samples->slotted_count++] = &counted->view;
+	samples->slots += counted->view.slots;
 	return 0;
 }
 
 /* NaN: not known. */
-static double grown_between(const struct counted *counted, unsigned int first, const struct xpt_counts *begin,
+static double grown_between(const struct sampled_counter *counted, unsigned int first, const struct xpt_counts *begin,
 			    const struct xpt_counts *end, bool same_thread)
 {
 	double sum = 0;
@@ -143,18 +143,18 @@ static double grown_between(const struct counted *counted, unsigned int first, c
 	return sum * counted->scale;
 }
 
-void readings_between(const struct readings *readings, const struct xpt_counts *begin, const struct xpt_counts *end,
-		      bool same_thread, __u64 elapsed, struct model_counts *result)
+void counter_samples_between(const struct counter_samples *samples, const struct xpt_counts *begin,
+			     const struct xpt_counts *end, bool same_thread, __u64 elapsed, struct model_counts *result)
 {
 	unsigned int slot = 0;
 
 	*result = (struct model_counts){ 0 };
 	if (!begin || !end)
 		return;
-	result->counters = readings->slotted;
-	result->count = readings->slotted_count;
+	result->counters = samples->slotted;
+	result->count = samples->slotted_count;
 	for (unsigned int i = 0; i < result->count; i++) {
-		const struct counted *counted = readings->all[readings->slotted[i]->index];
+		const struct sampled_counter *counted = samples->all[samples->slotted[i]->index];
 		double grown = grown_between(counted, slot, begin, end, same_thread);
 
 		/* Of several instances a mean is that of one of them. */
@@ -165,7 +165,8 @@ void readings_between(const struct readings *readings, const struct xpt_counts *
 	}
 }
 
-static void tell(struct readings *readings, struct counted *counted, __u64 since, __u64 time, double value)
+static void reading_emit(struct counter_samples *samples, struct sampled_counter *counted, __u64 since, __u64 time,
+			 double value)
 {
 	struct model_counter *view = &counted->view;
 	double weight = view->kind == MODEL_COUNTER_LEVEL ? 1 : (double)(time - since);
@@ -180,10 +181,10 @@ static void tell(struct readings *readings, struct counted *counted, __u64 since
 	counted->sum += value * weight;
 	counted->weight += weight;
 	view->mean = counted->sum / counted->weight;
-	sinks_write(readings->sinks, &event);
+	event_dispatch_emit(samples->events, &event);
 }
 
-static void take(struct readings *readings, struct counted *counted, __u64 time, double value)
+static void reading_deliver(struct counter_samples *samples, struct sampled_counter *counted, __u64 time, double value)
 {
 	bool follows = counted->known && time > counted->time;
 	double grown = value - counted->before;
@@ -194,14 +195,14 @@ static void take(struct readings *readings, struct counted *counted, __u64 time,
 		if (!follows || grown < 0)
 			break;
 		counted->view.total += grown;
-		tell(readings, counted, counted->time, time, grown * 1e9 / (double)(time - counted->time));
+		reading_emit(samples, counted, counted->time, time, grown * 1e9 / (double)(time - counted->time));
 		break;
 	case MODEL_COUNTER_MEAN:
 		if (follows)
-			tell(readings, counted, counted->time, time, value);
+			reading_emit(samples, counted, counted->time, time, value);
 		break;
 	case MODEL_COUNTER_LEVEL:
-		tell(readings, counted, time, time, value);
+		reading_emit(samples, counted, time, time, value);
 		break;
 	}
 	counted->before = value;
@@ -209,15 +210,15 @@ static void take(struct readings *readings, struct counted *counted, __u64 time,
 	counted->known = true;
 }
 
-void reading_deliver(struct readings *readings, const struct xpt_record_reading *record)
+void counter_samples_deliver(struct counter_samples *samples, const struct xpt_record_reading *record)
 {
 	double value;
 
 	for (size_t i = 0; i < record->values; i++) {
 		memcpy(&value, &record->value[i], sizeof(value));
 		if (isfinite(value))
-			take(readings, readings->all[i], record->header.time, value);
+			reading_deliver(samples, samples->all[i], record->header.time, value);
 		else
-			readings->all[i]->known = false;
+			samples->all[i]->known = false;
 	}
 }

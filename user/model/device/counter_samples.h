@@ -7,7 +7,7 @@
 #include "model/stream/event_dispatch.h"
 
 /* A counter and its latest value. */
-struct counted {
+struct sampled_counter {
 	struct model_counter view; /* strings owned */
 	double before;
 	__u64 time;    /* of the reading before */
@@ -18,22 +18,23 @@ struct counted {
 	bool each_cpu; /* ... they are of the CPU that they were read on */
 };
 
-struct readings {
-	struct sinks *sinks;
-	struct counted *all[XPT_COUNTER_MAX];
+struct counter_samples {
+	struct event_dispatch *events;
+	struct sampled_counter *all[XPT_COUNTER_MAX];
 	size_t count;
 	const struct model_counter *slotted[XPT_SLOT_MAX]; /* those that are read around inferences */
 	unsigned int slotted_count, slots;
 };
 
-void readings_init(struct readings *readings, struct sinks *sinks);
+void counter_samples_init(struct counter_samples *samples, struct event_dispatch *events);
 /* From the text of a COUNTER record. Indices come in their order, each once: -EBADMSG. -ENOMEM. */
-int readings_add(struct readings *readings, __u64 index, const char *text, size_t length);
+int counter_samples_add(struct counter_samples *samples, __u64 index, const char *text, size_t length);
 /* Tells the values. The record has at most as many as there are counters. */
-void reading_deliver(struct readings *readings, const struct xpt_record_reading *record);
+void counter_samples_deliver(struct counter_samples *samples, const struct xpt_record_reading *record);
 /* What was counted between begin and end, elapsed ns later, on the same thread or another; nothing when one of them is NULL. */
-void readings_between(const struct readings *readings, const struct xpt_counts *begin, const struct xpt_counts *end,
-		      bool same_thread, __u64 elapsed, struct model_counts *result);
-void readings_free(struct readings *readings);
+void counter_samples_between(const struct counter_samples *samples, const struct xpt_counts *begin,
+			     const struct xpt_counts *end, bool same_thread, __u64 elapsed,
+			     struct model_counts *result);
+void counter_samples_free(struct counter_samples *samples);
 
 #endif

@@ -7,9 +7,9 @@
 
 #define SHARE_BITS 32
 
-void device_queues_init(struct device_queues *queues, struct sinks *sinks)
+void device_queues_init(struct device_queues *queues, struct event_dispatch *events)
 {
-	*queues = (struct device_queues){ .sinks = sinks };
+	*queues = (struct device_queues){ .events = events };
 }
 
 static void queue_free(struct device_queue *queue)
@@ -165,7 +165,7 @@ static void queue_advance(struct device_queue *queue, __u64 time)
 	view->target_time = (__u64)(queue->targets >> SHARE_BITS);
 }
 
-static void queue_tell(const struct device_queues *queues, const struct device_queue *queue)
+static void queue_emit(const struct device_queues *queues, const struct device_queue *queue)
 {
 	const struct event event = { .kind = EVENT_QUEUE,
 				     .queue = { .queue = &queue->view,
@@ -174,7 +174,7 @@ static void queue_tell(const struct device_queues *queues, const struct device_q
 						.running = queue->running,
 						.busy_time = queue->view.busy_time } };
 
-	sinks_write(queues->sinks, &event);
+	event_dispatch_emit(queues->events, &event);
 }
 
 static void stay_leave(struct queue_stay *stay, __u64 time)
@@ -218,9 +218,9 @@ void queue_stay_move(struct device_queues *queues, struct queue_stay *stay, stru
 	if (queue)
 		stay_enter(stay, queue, running, time);
 	if (before && before != queue)
-		queue_tell(queues, before);
+		queue_emit(queues, before);
 	if (queue)
-		queue_tell(queues, queue);
+		queue_emit(queues, queue);
 }
 
 void queue_stay_claim(struct queue_stay *stay, __u64 time)
@@ -236,8 +236,8 @@ void queue_stay_claim(struct queue_stay *stay, __u64 time)
 
 __u64 queue_stay_share(const struct queue_stay *stay, struct device_queue *queue)
 {
-	queue_share share = stay->share + queue->untold;
+	queue_share share = stay->share + queue->unreported;
 
-	queue->untold = (__u64)share & 0xffffffff;
+	queue->unreported = (__u64)share & 0xffffffff;
 	return (__u64)(share >> SHARE_BITS);
 }

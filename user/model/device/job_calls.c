@@ -40,7 +40,7 @@ static int job_attribute(struct jobs *jobs, struct job *job, struct program *pro
 		program_job_ended(joined, job);
 	if (!job->key || (!joined && !activity))
 		return 0;
-	return claims_add(&jobs->claims, job, joined, activity);
+	return job_observers_add(&jobs->observers, job, joined, activity);
 }
 
 /* The first job of the call, seen from the last one of its thread; the list's head: none. */
@@ -102,7 +102,7 @@ static void call_count_missing(struct jobs *jobs, struct submitter *submitter, c
 {
 	if (!submitter->missing || call->start > submitter->missing_until)
 		return;
-	sinks_lose(jobs->sinks, XPT_LOSS_JOBS, submitter->missing, call->end);
+	event_dispatch_lose(jobs->events, XPT_LOSS_JOBS, submitter->missing, call->end);
 	submitter->missing = 0;
 }
 
@@ -121,7 +121,7 @@ int jobs_call(struct jobs *jobs, const struct process *process, struct program *
 	call_count_missing(jobs, submitter, call);
 	call_take_submits(jobs, submitter, call, &times);
 	if (activity && any_open(submitter, call)) {
-		follows = activity_create(&jobs->claims);
+		follows = activity_create(&jobs->observers);
 		error = follows ? 0 : -ENOMEM;
 	}
 	if (call_take_jobs(jobs, submitter, program, call, follows, &times))
@@ -135,18 +135,18 @@ int jobs_call(struct jobs *jobs, const struct process *process, struct program *
 }
 
 /* One that is told already keeps no operator: its sums only grow. */
-static void job_to_step(struct job *job, struct step *step)
+static void job_to_operator(struct job *job, struct op *op)
 {
 	job->in_operator = true;
-	if (!step)
+	if (!op)
 		return;
 	if (!job->told)
-		job->step = step;
+		job->op = op;
 	if (job->ended)
-		step_job_ended(step, job);
+		operator_job_ended(op, job);
 }
 
-void jobs_operator(struct jobs *jobs, const struct process *process, struct step *step, const struct event_call *call)
+void jobs_operator(struct jobs *jobs, const struct process *process, struct op *op, const struct event_call *call)
 {
 	struct submitter *submitter = submitters_find(&jobs->submitters, process, call->tid);
 	struct link *link;
@@ -159,7 +159,7 @@ void jobs_operator(struct jobs *jobs, const struct process *process, struct step
 		if (job->submitted < call->start)
 			break;
 		if (!job->in_operator)
-			job_to_step(job, step);
+			job_to_operator(job, op);
 	}
 }
 
@@ -204,14 +204,14 @@ static void job_forget(struct jobs *jobs, struct job *job)
 		job->program->open--;
 		job->program = NULL;
 	}
-	if (job->step && job->step->process->forgotten)
-		job->step = NULL;
-	claims_forget_processes(job);
+	if (job->op && job->op->process->forgotten)
+		job->op = NULL;
+	job_observers_forget_processes(job);
 }
 
 void jobs_forget_processes(struct jobs *jobs)
 {
-	struct link *const lists[] = { &jobs->open, &jobs->untold };
+	struct link *const lists[] = { &jobs->open, &jobs->unreported };
 	struct link *link, *following;
 	size_t i;
 

@@ -56,37 +56,37 @@ static void keys_replace(struct job_keys *keys)
 	keys->families = keys->drivers->families;
 }
 
-static bool key_equals(const struct job_keys *keys, const struct job_key *key, const struct driver_telling *telling)
+static bool key_equals(const struct job_keys *keys, const struct job_key *key, const struct driver_event_values *values)
 {
-	const struct traced_driver *driver = telling->event->driver;
+	const struct traced_driver *driver = values->event->driver;
 	const unsigned int bits = keys->drivers->bits[driver->index][key->driver->index];
 	const __u64 mask = bits == 32 ? 0xffffffff : ~(__u64)0;
 	unsigned int i;
 
-	if (!bits || key->parts != telling->event->key)
+	if (!bits || key->parts != values->event->key)
 		return false;
 	for (i = 0; i < key->parts; i++)
-		if ((key->part[i] ^ telling->key[i]) & mask)
+		if ((key->part[i] ^ values->key[i]) & mask)
 			return false;
 	return true;
 }
 
-struct job_key *job_keys_find(struct job_keys *keys, const struct driver_telling *telling)
+struct job_key *job_keys_find(struct job_keys *keys, const struct driver_event_values *values)
 {
-	const struct traced_driver *driver = telling->event->driver;
-	const unsigned int parts = telling->event->key;
+	const struct traced_driver *driver = values->event->driver;
+	const unsigned int parts = values->event->key;
 	struct map_node *node;
 
 	if (keys->families != keys->drivers->families)
 		keys_replace(keys);
-	node = map_find(&keys->map, family_place(driver, parts), parts_place(driver, parts, telling->key));
+	node = map_find(&keys->map, family_place(driver, parts), parts_place(driver, parts, values->key));
 	for (; node; node = map_next(node))
-		if (key_equals(keys, container_of(node, struct job_key, node), telling))
+		if (key_equals(keys, container_of(node, struct job_key, node), values))
 			return container_of(node, struct job_key, node);
 	return NULL;
 }
 
-static struct job_key *key_create(struct job_keys *keys, const struct driver_telling *telling)
+static struct job_key *key_create(struct job_keys *keys, const struct driver_event_values *values)
 {
 	struct job_key *key = pool_take(&keys->pool);
 	unsigned int i;
@@ -94,10 +94,10 @@ static struct job_key *key_create(struct job_keys *keys, const struct driver_tel
 	if (!key)
 		return NULL;
 	link_init(&key->jobs);
-	key->driver = telling->event->driver;
-	key->parts = telling->event->key;
+	key->driver = values->event->driver;
+	key->parts = values->event->key;
 	for (i = 0; i < key->parts; i++)
-		key->part[i] = telling->key[i];
+		key->part[i] = values->key[i];
 	if (key_place(keys, key)) {
 		pool_give(&keys->pool, key);
 		return NULL;
@@ -106,22 +106,22 @@ static struct job_key *key_create(struct job_keys *keys, const struct driver_tel
 	return key;
 }
 
-int job_keys_add(struct job_keys *keys, const struct driver_telling *telling, struct job *job)
+int job_keys_add(struct job_keys *keys, const struct driver_event_values *values, struct job *job)
 {
-	const bool shared = telling->event->driver->pairing == XPT_PAIRING_ORDER;
-	struct job_key *key = shared ? job_keys_find(keys, telling) : NULL;
+	const bool shared = values->event->driver->pairing == XPT_PAIRING_ORDER;
+	struct job_key *key = shared ? job_keys_find(keys, values) : NULL;
 	unsigned int i;
 
 	if (!key)
-		key = key_create(keys, telling);
+		key = key_create(keys, values);
 	if (!key)
 		return -ENOMEM;
 	job->key = key;
 	link_append(&key->jobs, &job->of_key);
-	for (i = 0; i < key->teller_count; i++)
-		if (!key->tellers[i].next)
-			key->tellers[i].next = job;
-	job_key_tell(key, telling->event, job);
+	for (i = 0; i < key->source_count; i++)
+		if (!key->sources[i].next)
+			key->sources[i].next = job;
+	job_key_advance(key, values->event, job);
 	return 0;
 }
 
@@ -135,9 +135,9 @@ void job_keys_remove(struct job_keys *keys, struct job *job)
 	struct job_key *key = job->key;
 	unsigned int i;
 
-	for (i = 0; i < key->teller_count; i++)
-		if (key->tellers[i].next == job)
-			key->tellers[i].next = following_job(key, job);
+	for (i = 0; i < key->source_count; i++)
+		if (key->sources[i].next == job)
+			key->sources[i].next = following_job(key, job);
 	link_remove(&job->of_key);
 	job->key = NULL;
 	if (!link_alone(&key->jobs))
@@ -147,34 +147,34 @@ void job_keys_remove(struct job_keys *keys, struct job *job)
 	pool_give(&keys->pool, key);
 }
 
-static bool can_tell(const struct traced_event *event, const struct job *job)
+static bool accepts_event(const struct traced_event *event, const struct job *job)
 {
 	return event->role == XPT_EVENT_RUN || job->queue_seen || event->driver->pairing == XPT_PAIRING_UNIQUE;
 }
 
 /* What was passed over once is never looked at again, so the steps are no more than the jobs. */
-struct job *job_key_untold(struct job_key *key, const struct traced_event *event)
+struct job *job_key_next(struct job_key *key, const struct traced_event *event)
 {
 	struct job *first = job_key_first(key), **next = &first;
 	unsigned int i;
 
-	for (i = 0; i < key->teller_count; i++)
-		if (key->tellers[i].event == event)
-			next = &key->tellers[i].next;
-	while (*next && !can_tell(event, *next))
+	for (i = 0; i < key->source_count; i++)
+		if (key->sources[i].event == event)
+			next = &key->sources[i].next;
+	while (*next && !accepts_event(event, *next))
 		*next = following_job(key, *next);
 	return *next;
 }
 
-void job_key_tell(struct job_key *key, const struct traced_event *event, struct job *job)
+void job_key_advance(struct job_key *key, const struct traced_event *event, struct job *job)
 {
 	unsigned int i = 0;
 
-	while (i < key->teller_count && key->tellers[i].event != event)
+	while (i < key->source_count && key->sources[i].event != event)
 		i++;
-	if (i == JOB_TELLERS_MAX)
+	if (i == JOB_SOURCES_MAX)
 		return;
-	key->teller_count += i == key->teller_count;
-	key->tellers[i].event = event;
-	key->tellers[i].next = following_job(key, job);
+	key->source_count += i == key->source_count;
+	key->sources[i].event = event;
+	key->sources[i].next = following_job(key, job);
 }

@@ -3,47 +3,48 @@
 
 #include <errno.h>
 
-struct claim {
-	struct claim *next;
+struct job_observer {
+	struct job_observer *next;
 	struct program *program;   /* held; NULL: none */
 	struct activity *activity; /* held; NULL: none */
 };
 
-void claims_init(struct claims *claims)
+void job_observers_init(struct job_observers *observers)
 {
-	pool_init(&claims->pool, sizeof(struct claim));
-	pool_init(&claims->activities, sizeof(struct activity));
+	pool_init(&observers->pool, sizeof(struct job_observer));
+	pool_init(&observers->activities, sizeof(struct activity));
 }
 
-void claims_free(struct claims *claims)
+void job_observers_free(struct job_observers *observers)
 {
-	pool_free(&claims->pool);
-	pool_free(&claims->activities);
+	pool_free(&observers->pool);
+	pool_free(&observers->activities);
 }
 
-struct activity *activity_create(struct claims *claims)
+struct activity *activity_create(struct job_observers *observers)
 {
-	return activity_hold(pool_take(&claims->activities));
+	return activity_hold(pool_take(&observers->activities));
 }
 
-void activity_release(struct claims *claims, struct activity *activity)
+void activity_release(struct job_observers *observers, struct activity *activity)
 {
 	if (activity && !--activity->references)
-		pool_give(&claims->activities, activity);
+		pool_give(&observers->activities, activity);
 }
 
-int claims_add(struct claims *claims, struct job *job, struct program *program, struct activity *activity)
+int job_observers_add(struct job_observers *observers, struct job *job, struct program *program,
+		      struct activity *activity)
 {
-	struct claim *claim = pool_take(&claims->pool);
+	struct job_observer *observer = pool_take(&observers->pool);
 
-	if (!claim)
+	if (!observer)
 		return -ENOMEM;
-	claim->program = program;
-	claim->activity = activity_hold(activity);
+	observer->program = program;
+	observer->activity = activity_hold(activity);
 	if (program)
 		program->open++;
-	claim->next = job->claims;
-	job->claims = claim;
+	observer->next = job->observers;
+	job->observers = observer;
 	return 0;
 }
 
@@ -110,64 +111,64 @@ void program_job_ended(struct program *program, const struct job *job)
 	sums->busy_time += job->busy_time;
 }
 
-void step_job_ended(struct step *step, const struct job *job)
+void operator_job_ended(struct op *op, const struct job *job)
 {
-	step->view.jobs++;
-	step->view.failed_jobs += job->view.failed;
+	op->view.jobs++;
+	op->view.failed_jobs += job->view.failed;
 	if (has_device_time(job))
-		step->view.device_time += job->view.done - job->view.runs;
+		op->view.device_time += job->view.done - job->view.runs;
 }
 
-void claims_run(const struct job *job)
+void job_observers_run(const struct job *job)
 {
-	const struct claim *claim;
+	const struct job_observer *observer;
 
-	for (claim = job->claims; claim; claim = claim->next)
-		if (claim->activity)
-			times_add_run(&claim->activity->times, job);
+	for (observer = job->observers; observer; observer = observer->next)
+		if (observer->activity)
+			times_add_run(&observer->activity->times, job);
 }
 
-static void claim_remove(struct claims *claims, struct job *job)
+static void job_observer_remove(struct job_observers *observers, struct job *job)
 {
-	struct claim *claim = job->claims;
+	struct job_observer *observer = job->observers;
 
-	job->claims = claim->next;
-	if (claim->program)
-		claim->program->open--;
-	activity_release(claims, claim->activity);
-	pool_give(&claims->pool, claim);
+	job->observers = observer->next;
+	if (observer->program)
+		observer->program->open--;
+	activity_release(observers, observer->activity);
+	pool_give(&observers->pool, observer);
 }
 
-void claims_end(struct claims *claims, struct job *job)
+void job_observers_end(struct job_observers *observers, struct job *job)
 {
 	struct activity *activity;
 
-	while (job->claims) {
-		activity = job->claims->activity;
+	while (job->observers) {
+		activity = job->observers->activity;
 		if (activity) {
 			activity->times.unfinished--;
 			times_add_end(&activity->times, job);
 		}
-		if (job->claims->program)
-			program_job_ended(job->claims->program, job);
-		claim_remove(claims, job);
+		if (job->observers->program)
+			program_job_ended(job->observers->program, job);
+		job_observer_remove(observers, job);
 	}
 }
 
-void claims_drop(struct claims *claims, struct job *job)
+void job_observers_drop(struct job_observers *observers, struct job *job)
 {
-	while (job->claims)
-		claim_remove(claims, job);
+	while (job->observers)
+		job_observer_remove(observers, job);
 }
 
-void claims_forget_processes(struct job *job)
+void job_observers_forget_processes(struct job *job)
 {
-	struct claim *claim;
+	struct job_observer *observer;
 
-	for (claim = job->claims; claim; claim = claim->next) {
-		if (!claim->program || !claim->program->process->forgotten)
+	for (observer = job->observers; observer; observer = observer->next) {
+		if (!observer->program || !observer->program->process->forgotten)
 			continue;
-		claim->program->open--;
-		claim->program = NULL;
+		observer->program->open--;
+		observer->program = NULL;
 	}
 }

@@ -8,21 +8,21 @@
 	(1u << XPT_FIELD_CONTEXT | 1u << XPT_FIELD_CLIENT | 1u << XPT_FIELD_SIZE | 1u << XPT_FIELD_COUNT | \
 	 1u << XPT_FIELD_VALUE | 1u << XPT_FIELD_ADDRESS)
 
-void jobs_init(struct jobs *jobs, struct sinks *sinks, struct processes *processes,
+void jobs_init(struct jobs *jobs, struct event_dispatch *events, struct processes *processes,
 	       const struct traced_drivers *drivers)
 {
-	*jobs = (struct jobs){ .sinks = sinks, .processes = processes, .next_id = 1 };
-	device_queues_init(&jobs->queues, sinks);
+	*jobs = (struct jobs){ .events = events, .processes = processes, .next_id = 1 };
+	device_queues_init(&jobs->queues, events);
 	job_keys_init(&jobs->keys, drivers);
-	claims_init(&jobs->claims);
+	job_observers_init(&jobs->observers);
 	submitters_init(&jobs->submitters);
 	pool_init(&jobs->pool, sizeof(struct job));
 	link_init(&jobs->open);
-	link_init(&jobs->untold);
+	link_init(&jobs->unreported);
 	link_init(&jobs->told);
 }
 
-static void job_tell(struct jobs *jobs, struct job *job)
+static void job_emit(struct jobs *jobs, struct job *job)
 {
 	struct event event = { .kind = EVENT_JOB };
 
@@ -31,13 +31,13 @@ static void job_tell(struct jobs *jobs, struct job *job)
 	event.job.name = job->name;
 	event.job.process = job->process ? &job->process->view : NULL;
 	event.job.program = job->program ? &job->program->view : NULL;
-	event.job.op = job->step ? &job->step->view : NULL;
+	event.job.op = job->op ? &job->op->view : NULL;
 	if (event.job.queue) /* there was no memory for it */
-		sinks_write(jobs->sinks, &event);
+		event_dispatch_emit(jobs->events, &event);
 	if (job->program)
 		job->program->open--;
 	job->program = NULL;
-	job->step = NULL;
+	job->op = NULL;
 }
 
 static void job_free(struct jobs *jobs, struct job *job)
@@ -53,7 +53,7 @@ void jobs_close(struct jobs *jobs, struct job *job)
 	if (job->key)
 		return;
 	if (!job->told)
-		job_tell(jobs, job);
+		job_emit(jobs, job);
 	job_free(jobs, job);
 }
 
@@ -76,18 +76,18 @@ static void job_over(struct jobs *jobs, struct job *job, __u64 time)
 		job->busy_time = queue_stay_share(&job->stay, queue);
 		queue_count(queue, job);
 	}
-	if (job->ended && job->step)
-		step_job_ended(job->step, job);
+	if (job->ended && job->op)
+		operator_job_ended(job->op, job);
 	if (job->ended)
-		claims_end(&jobs->claims, job);
+		job_observers_end(&jobs->observers, job);
 	else
-		claims_drop(&jobs->claims, job);
+		job_observers_drop(&jobs->observers, job);
 	link_remove(&job->link);
 	if (job->submitter) {
-		link_append(&jobs->untold, &job->link);
+		link_append(&jobs->unreported, &job->link);
 		return;
 	}
-	job_tell(jobs, job);
+	job_emit(jobs, job);
 	job_free(jobs, job);
 }
 
@@ -113,11 +113,11 @@ static void jobs_make_room(struct jobs *jobs, __u64 time)
 		job_evict(jobs, container_of(jobs->told.next, struct job, link));
 		return;
 	}
-	if (!link_alone(&jobs->untold)) {
-		job_evict(jobs, container_of(jobs->untold.next, struct job, link));
+	if (!link_alone(&jobs->unreported)) {
+		job_evict(jobs, container_of(jobs->unreported.next, struct job, link));
 		return;
 	}
-	sinks_lose(jobs->sinks, XPT_LOSS_JOBS, 1, time);
+	event_dispatch_lose(jobs->events, XPT_LOSS_JOBS, 1, time);
 	job = container_of(jobs->open.next, struct job, link);
 	submitter = job->submitter;
 	job_over(jobs, job, time);
@@ -127,17 +127,17 @@ static void jobs_make_room(struct jobs *jobs, __u64 time)
 	submitter_settle(&jobs->submitters, submitter);
 }
 
-static struct job *job_create(struct jobs *jobs, const struct driver_telling *telling)
+static struct job *job_create(struct jobs *jobs, const struct driver_event_values *values)
 {
 	struct job *job;
 
-	jobs_make_room(jobs, telling->time);
+	jobs_make_room(jobs, values->time);
 	job = pool_take(&jobs->pool);
 	if (!job)
 		return NULL;
 	link_init(&job->of_key);
 	link_init(&job->of_thread);
-	if (job_keys_add(&jobs->keys, telling, job)) {
+	if (job_keys_add(&jobs->keys, values, job)) {
 		pool_give(&jobs->pool, job);
 		return NULL;
 	}
@@ -168,23 +168,23 @@ struct submitter *jobs_submitter(struct jobs *jobs, const struct process *proces
 	return submitters_get(submitters, process, tid);
 }
 
-static int job_submit(struct jobs *jobs, struct job *job, const struct driver_telling *telling)
+static int job_submit(struct jobs *jobs, struct job *job, const struct driver_event_values *values)
 {
 	struct submitter *submitter;
 
-	if (!telling->tid || job->view.tid)
+	if (!values->tid || job->view.tid)
 		return 0;
-	job->view.tgid = telling->tgid;
-	job->view.tid = telling->tid;
-	if (!telling->target)
+	job->view.tgid = values->tgid;
+	job->view.tid = values->tid;
+	if (!values->target)
 		return 0;
 	job->view.target = true;
-	job->submitted = telling->time;
-	queue_stay_claim(&job->stay, telling->time);
-	job->process = processes_get(jobs->processes, telling->tgid, telling->time);
-	if (!telling->in_call)
+	job->submitted = values->time;
+	queue_stay_claim(&job->stay, values->time);
+	job->process = processes_get(jobs->processes, values->tgid, values->time);
+	if (!values->in_call)
 		return job->process ? 0 : -ENOMEM;
-	submitter = job->process ? jobs_submitter(jobs, job->process, telling->tid) : NULL;
+	submitter = job->process ? jobs_submitter(jobs, job->process, values->tid) : NULL;
 	if (!submitter)
 		return -ENOMEM;
 	submitter_add_job(submitter, job);
@@ -192,180 +192,180 @@ static int job_submit(struct jobs *jobs, struct job *job, const struct driver_te
 }
 
 /* What the job lacks and this event tells. */
-static void job_fill(struct job *job, const struct driver_telling *telling)
+static void job_fill(struct job *job, const struct driver_event_values *values)
 {
-	const __u32 new = telling->have &JOB_VALUES & ~job->view.have;
+	const __u32 new = values->have &JOB_VALUES & ~job->view.have;
 	struct event_job *view = &job->view;
 
 	if (!*job->name)
-		memcpy(job->name, telling->name, sizeof(job->name));
+		memcpy(job->name, values->name, sizeof(job->name));
 	if (!new)
 		return;
 	view->have |= new;
 	if (new & 1u << XPT_FIELD_CONTEXT)
-		view->context = telling->context;
+		view->context = values->context;
 	if (new & 1u << XPT_FIELD_CLIENT)
-		view->client = telling->client;
+		view->client = values->client;
 	if (new & 1u << XPT_FIELD_SIZE)
-		view->size = telling->size;
+		view->size = values->size;
 	if (new & 1u << XPT_FIELD_COUNT)
-		view->count = telling->count;
+		view->count = values->count;
 	if (new & 1u << XPT_FIELD_VALUE)
-		view->value = telling->value;
+		view->value = values->value;
 	if (new & 1u << XPT_FIELD_ADDRESS)
-		view->address = telling->address;
+		view->address = values->address;
 }
 
-static void job_status(struct job *job, const struct driver_telling *telling)
+static void job_status(struct job *job, const struct driver_event_values *values)
 {
-	if (!(telling->have & 1u << XPT_FIELD_STATUS))
+	if (!(values->have & 1u << XPT_FIELD_STATUS))
 		return;
 	job->view.have |= 1u << XPT_FIELD_STATUS;
-	job->view.status = telling->status;
+	job->view.status = values->status;
 }
 
-static enum engine_source telling_source(const struct driver_telling *telling)
+static enum engine_source values_source(const struct driver_event_values *values)
 {
-	if (!*telling->engine)
+	if (!*values->engine)
 		return ENGINE_UNKNOWN;
-	return telling->event->role == XPT_EVENT_RUN ? ENGINE_FROM_RUN : ENGINE_FROM_QUEUE;
+	return values->event->role == XPT_EVENT_RUN ? ENGINE_FROM_RUN : ENGINE_FROM_QUEUE;
 }
 
 /* The job's queue as it is known with this event. NULL: no memory for it. */
-static struct device_queue *job_queue(struct jobs *jobs, struct job *job, const struct driver_telling *telling)
+static struct device_queue *job_queue(struct jobs *jobs, struct job *job, const struct driver_event_values *values)
 {
-	const enum engine_source source = telling_source(telling);
+	const enum engine_source source = values_source(values);
 	const bool better = source > job->engine_source || !job->stay.queue;
 	struct device_queue *queue = job->stay.queue;
 	const struct model_queue *known;
 	const char *device;
 
-	if (queue && !better && (queue->others || *queue->view.device || !*telling->device))
+	if (queue && !better && (queue->others || *queue->view.device || !*values->device))
 		return queue;
 	known = queue && !queue->others ? &queue->view : NULL;
-	device = *telling->device && (better || !known) ? telling->device : known ? known->device : "";
+	device = *values->device && (better || !known) ? values->device : known ? known->device : "";
 	if (!*device)
-		device = telling->device;
+		device = values->device;
 	if (better)
 		job->engine_source = source;
 	if (!better)
 		return device_queues_get(&jobs->queues, known->driver, device, known->engine);
-	if (known && known->driver == telling->event->driver->name && !strcmp(known->device, device) &&
-	    !strcmp(known->engine, telling->engine))
+	if (known && known->driver == values->event->driver->name && !strcmp(known->device, device) &&
+	    !strcmp(known->engine, values->engine))
 		return queue;
-	return device_queues_get(&jobs->queues, telling->event->driver->name, device, telling->engine);
+	return device_queues_get(&jobs->queues, values->event->driver->name, device, values->engine);
 }
 
-static int job_place(struct jobs *jobs, struct job *job, const struct driver_telling *telling)
+static int job_place(struct jobs *jobs, struct job *job, const struct driver_event_values *values)
 {
-	struct device_queue *queue = job_queue(jobs, job, telling);
+	struct device_queue *queue = job_queue(jobs, job, values);
 
 	if (!queue)
 		return -ENOMEM;
 	if (queue->others && job->stay.queue != queue)
-		sinks_lose(jobs->sinks, XPT_LOSS_NAMES, 1, telling->time);
+		event_dispatch_lose(jobs->events, XPT_LOSS_NAMES, 1, values->time);
 	job->view.queue = &queue->view;
-	queue_stay_move(&jobs->queues, &job->stay, queue, job->running, telling->time);
+	queue_stay_move(&jobs->queues, &job->stay, queue, job->running, values->time);
 	return 0;
 }
 
-static int job_learn(struct jobs *jobs, struct job *job, const struct driver_telling *telling)
+static int job_learn(struct jobs *jobs, struct job *job, const struct driver_event_values *values)
 {
-	job_fill(job, telling);
-	return job_place(jobs, job, telling);
+	job_fill(job, values);
+	return job_place(jobs, job, values);
 }
 
 /* *result is NULL when the event tells what it has told before. -ENOMEM. */
-static int job_to_queue(struct jobs *jobs, const struct driver_telling *telling, struct job **result)
+static int job_to_queue(struct jobs *jobs, const struct driver_event_values *values, struct job **result)
 {
-	struct job_key *key = job_keys_find(&jobs->keys, telling);
-	const enum xpt_pairing pairing = telling->event->driver->pairing;
+	struct job_key *key = job_keys_find(&jobs->keys, values);
+	const enum xpt_pairing pairing = values->event->driver->pairing;
 
-	*result = key ? job_key_untold(key, telling->event) : NULL;
+	*result = key ? job_key_next(key, values->event) : NULL;
 	if (*result) {
-		job_key_tell(key, telling->event, *result);
+		job_key_advance(key, values->event, *result);
 		return 0;
 	}
 	if (key && pairing == XPT_PAIRING_UNIQUE)
 		return 0;
 	if (key && pairing == XPT_PAIRING_LATEST)
-		job_over(jobs, job_key_last(key), telling->time);
-	*result = job_create(jobs, telling);
+		job_over(jobs, job_key_last(key), values->time);
+	*result = job_create(jobs, values);
 	return *result ? 0 : -ENOMEM;
 }
 
-int jobs_queue(struct jobs *jobs, const struct driver_telling *telling)
+int jobs_queue(struct jobs *jobs, const struct driver_event_values *values)
 {
 	struct job *job;
-	int error = job_to_queue(jobs, telling, &job), learnt;
+	int error = job_to_queue(jobs, values, &job), learnt;
 
 	if (!job)
 		return error;
 	if (!job->queue_seen) {
 		job->queue_seen = true;
-		if (!job->view.runs || telling->time <= job->view.runs)
-			job->view.queued = telling->time;
+		if (!job->view.runs || values->time <= job->view.runs)
+			job->view.queued = values->time;
 	}
-	error = job_submit(jobs, job, telling);
-	learnt = job_learn(jobs, job, telling);
+	error = job_submit(jobs, job, values);
+	learnt = job_learn(jobs, job, values);
 	return error ? error : learnt;
 }
 
-static struct job *job_to_run(struct jobs *jobs, const struct driver_telling *telling)
+static struct job *job_to_run(struct jobs *jobs, const struct driver_event_values *values)
 {
-	struct job_key *key = job_keys_find(&jobs->keys, telling);
+	struct job_key *key = job_keys_find(&jobs->keys, values);
 	struct job *job;
 
 	if (!key)
-		return job_create(jobs, telling);
-	if (telling->event->driver->pairing != XPT_PAIRING_ORDER)
+		return job_create(jobs, values);
+	if (values->event->driver->pairing != XPT_PAIRING_ORDER)
 		return job_key_last(key);
-	job = job_key_untold(key, telling->event);
+	job = job_key_next(key, values->event);
 	if (!job)
-		return job_create(jobs, telling);
-	job_key_tell(key, telling->event, job);
+		return job_create(jobs, values);
+	job_key_advance(key, values->event, job);
 	return job;
 }
 
-int jobs_run(struct jobs *jobs, const struct driver_telling *telling)
+int jobs_run(struct jobs *jobs, const struct driver_event_values *values)
 {
-	struct job *job = job_to_run(jobs, telling);
+	struct job *job = job_to_run(jobs, values);
 
 	if (!job)
 		return -ENOMEM;
 	if (!job->running) {
 		job->running = true;
-		job->view.runs = telling->time;
-		if (job->view.queued > telling->time)
+		job->view.runs = values->time;
+		if (job->view.queued > values->time)
 			job->view.queued = 0;
-		claims_run(job);
+		job_observers_run(job);
 	}
-	return job_learn(jobs, job, telling);
+	return job_learn(jobs, job, values);
 }
 
 /* The job that an event at or behind its end is of. NULL: unknown. */
-static struct job *job_to_end(struct jobs *jobs, const struct driver_telling *telling)
+static struct job *job_to_end(struct jobs *jobs, const struct driver_event_values *values)
 {
-	const struct job_key *key = job_keys_find(&jobs->keys, telling);
+	const struct job_key *key = job_keys_find(&jobs->keys, values);
 
 	if (!key)
 		return NULL;
-	return telling->event->driver->pairing == XPT_PAIRING_ORDER ? job_key_first(key) : job_key_last(key);
+	return values->event->driver->pairing == XPT_PAIRING_ORDER ? job_key_first(key) : job_key_last(key);
 }
 
-static int job_end(struct jobs *jobs, struct job *job, const struct driver_telling *telling)
+static int job_end(struct jobs *jobs, struct job *job, const struct driver_event_values *values)
 {
-	int error = job_learn(jobs, job, telling);
+	int error = job_learn(jobs, job, values);
 
 	if (!job->view.failed) /* why it failed says more */
-		job_status(job, telling);
+		job_status(job, values);
 	job->ended = true;
-	job->view.done = telling->time;
-	if (job->view.runs > telling->time)
+	job->view.done = values->time;
+	if (job->view.runs > values->time)
 		job->view.runs = 0;
-	if (job->view.queued > telling->time)
+	if (job->view.queued > values->time)
 		job->view.queued = 0;
-	job_over(jobs, job, telling->time);
+	job_over(jobs, job, values->time);
 	return error;
 }
 
@@ -375,43 +375,43 @@ static bool has_items(const struct job *job)
 }
 
 /* Jobs in order whose items end one by one, or those of several jobs at once. */
-static int items_end(struct jobs *jobs, struct job_key *key, const struct driver_telling *telling)
+static int items_end(struct jobs *jobs, struct job_key *key, const struct driver_event_values *values)
 {
 	struct job *job;
 	bool last = false;
 	int error = 0;
 
-	key->items += telling->count;
+	key->items += values->count;
 	while (!last && has_items(job_key_first(key)) && job_key_first(key)->view.count <= key->items) {
 		job = job_key_first(key);
 		last = job == job_key_last(key); /* with it the key goes */
 		key->items -= job->view.count;
-		error = job_end(jobs, job, telling) ?: error;
+		error = job_end(jobs, job, values) ?: error;
 	}
 	return error;
 }
 
-int jobs_done(struct jobs *jobs, const struct driver_telling *telling)
+int jobs_done(struct jobs *jobs, const struct driver_event_values *values)
 {
-	struct job *job = job_to_end(jobs, telling);
+	struct job *job = job_to_end(jobs, values);
 
 	if (!job)
 		return 0;
-	if (telling->event->driver->pairing == XPT_PAIRING_ORDER && telling->have & 1u << XPT_FIELD_COUNT &&
+	if (values->event->driver->pairing == XPT_PAIRING_ORDER && values->have & 1u << XPT_FIELD_COUNT &&
 	    has_items(job))
-		return items_end(jobs, job->key, telling);
-	return job_end(jobs, job, telling);
+		return items_end(jobs, job->key, values);
+	return job_end(jobs, job, values);
 }
 
-struct job *jobs_error(struct jobs *jobs, const struct driver_telling *telling)
+struct job *jobs_error(struct jobs *jobs, const struct driver_event_values *values)
 {
-	struct job *job = job_to_end(jobs, telling);
+	struct job *job = job_to_end(jobs, values);
 
 	if (!job)
 		return NULL;
-	job_fill(job, telling);
+	job_fill(job, values);
 	job->view.failed = true;
-	job_status(job, telling);
+	job_status(job, values);
 	return job;
 }
 
@@ -419,11 +419,11 @@ void jobs_settle(struct jobs *jobs, __u64 time)
 {
 	struct job *job;
 
-	while (!link_alone(&jobs->untold)) {
-		job = container_of(jobs->untold.next, struct job, link);
+	while (!link_alone(&jobs->unreported)) {
+		job = container_of(jobs->unreported.next, struct job, link);
 		if (time < job->view.time || time - job->view.time < JOB_GRACE)
 			return;
-		job_tell(jobs, job);
+		job_emit(jobs, job);
 		link_remove(&job->link);
 		link_append(&jobs->told, &job->link);
 	}
@@ -453,12 +453,12 @@ void jobs_drop_process(struct jobs *jobs, const struct process *process)
 
 void jobs_free(struct jobs *jobs)
 {
-	struct sinks silent = {};
+	struct event_dispatch silent = {};
 
-	jobs->sinks = jobs->queues.sinks = &silent;
+	jobs->events = jobs->queues.events = &silent;
 	jobs_drop_all(jobs, 0);
 	submitters_free(&jobs->submitters);
-	claims_free(&jobs->claims);
+	job_observers_free(&jobs->observers);
 	job_keys_free(&jobs->keys);
 	device_queues_free(&jobs->queues);
 	pool_free(&jobs->pool);

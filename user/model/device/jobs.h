@@ -36,11 +36,11 @@ struct device_queue {
 	queue_share each;    /* of a job that had been with the device from the beginning */
 	queue_share targets; /* of all jobs of traced processes together */
 	__u64 undivided;     /* 2^-32 ns that are too few to be shared by those running; goes to the next ones */
-	__u64 untold;	     /* less than a ns that jobs had and their share_end did not tell; goes to the next one */
+	__u64 unreported;    /* less than a ns that jobs had and their share_end did not tell; goes to the next one */
 };
 
 struct device_queues {
-	struct sinks *sinks;
+	struct event_dispatch *events;
 	struct map by_name;
 	struct device_queue **all;
 	size_t count, room;
@@ -56,7 +56,7 @@ struct queue_stay {
 	queue_share share;	    /* from queues in which it ran before */
 };
 
-void device_queues_init(struct device_queues *queues, struct sinks *sinks);
+void device_queues_init(struct device_queues *queues, struct event_dispatch *events);
 void device_queues_free(struct device_queues *queues);
 
 /* driver must live as long as the model. Beyond MODEL_QUEUES_MAX the one that stands for others. NULL: no memory. */
@@ -79,7 +79,7 @@ __u64 queue_stay_share(const struct queue_stay *stay, struct device_queue *queue
 #define JOB_PROGRAMS_MAX XPT_DEPTH_MAX /* programs that have a job among theirs: one a call around it */
 
 /* The values of one EVENT record. */
-struct driver_telling {
+struct driver_event_values {
 	const struct traced_event *event;
 	__u64 time;
 	__u32 tgid, tid; /* 0 unless the event is by its thread */
@@ -100,7 +100,7 @@ enum engine_source {
 	ENGINE_FROM_RUN = 2,
 };
 
-struct claim;
+struct job_observer;
 struct job_key;
 struct submitter;
 
@@ -116,12 +116,12 @@ struct job {
 	struct job_key *key;	     /* NULL: not open */
 	struct submitter *submitter; /* NULL: no call will have it any more */
 	struct queue_stay stay;
-	struct claim *claims;	 /* who wants to know of its run and end */
-	struct process *process; /* of view.process; NULL: none */
-	struct program *program; /* of view.program; held while the job is untold */
-	struct step *step;	 /* of view.op; NULL: none known, or the job is told */
-	__u64 submitted;	 /* when the thread did that; view.queued is when the first event told of it */
-	__u64 busy_time;	 /* its share, once it has ended */
+	struct job_observer *observers; /* who wants to know of its run and end */
+	struct process *process;	/* of view.process; NULL: none */
+	struct program *program;	/* of view.program; held while the job is untold */
+	struct op *op;			/* of view.op; NULL: none known, or the job is told */
+	__u64 submitted;		/* when the thread did that; view.queued is when the first event told of it */
+	__u64 busy_time;		/* its share, once it has ended */
 	enum engine_source engine_source;
 	bool queue_seen, running;
 	bool ended, told;
@@ -136,7 +136,7 @@ struct job {
  * join says, and drivers without a join never meet.
  */
 
-#define JOB_TELLERS_MAX 6 /* events that tell the same of one job; further ones count as telling what is known */
+#define JOB_SOURCES_MAX 6 /* events that tell the same of one job; further ones count as telling what is known */
 
 /* Jobs with one key, in the order in which they began. */
 struct job_key {
@@ -147,11 +147,11 @@ struct job_key {
 	unsigned int parts;
 	__u64 part[XPT_EVENT_KEY_MAX];
 	__u64 items; /* that have ended, of jobs that have not: of those in order */
-	unsigned int teller_count;
+	unsigned int source_count;
 	struct {
 		const struct traced_event *event;
 		struct job *next; /* the first that it has not told of; NULL: it has told of all */
-	} tellers[JOB_TELLERS_MAX];
+	} sources[JOB_SOURCES_MAX];
 };
 
 struct job_keys {
@@ -166,9 +166,9 @@ void job_keys_init(struct job_keys *keys, const struct traced_drivers *drivers);
 void job_keys_free(struct job_keys *keys); /* no job may be in it */
 
 /* NULL: no job has this key. */
-struct job_key *job_keys_find(struct job_keys *keys, const struct driver_telling *telling);
+struct job_key *job_keys_find(struct job_keys *keys, const struct driver_event_values *values);
 /* The job is the newest with its key; where jobs are in order, it comes behind those that have it. -ENOMEM. */
-int job_keys_add(struct job_keys *keys, const struct driver_telling *telling, struct job *job);
+int job_keys_add(struct job_keys *keys, const struct driver_event_values *values, struct job *job);
 /* Takes out a job that is open. */
 void job_keys_remove(struct job_keys *keys, struct job *job);
 
@@ -186,8 +186,9 @@ static inline struct job *job_key_last(const struct job_key *key)
  * The first job that this event, which tells that jobs were queued or run, has not told of. NULL: it has told of all. That
  * a job was queued is not told of one that runs and whose queueing was not seen, unless keys are unique: it was before.
  */
-struct job *job_key_untold(struct job_key *key, const struct traced_event *event);
-void job_key_tell(struct job_key *key, const struct traced_event *event, struct job *job); /* it has told of it now */
+struct job *job_key_next(struct job_key *key, const struct traced_event *event);
+void job_key_advance(struct job_key *key, const struct traced_event *event,
+		     struct job *job); /* it has told of it now */
 
 /*
  * What threads of traced processes have submitted to devices, as long as calls around it may return: a call is seen when it
@@ -259,33 +260,34 @@ struct activity {
 	unsigned int references;
 };
 
-struct claims {
+struct job_observers {
 	struct pool pool, activities;
 };
 
-void claims_init(struct claims *claims);
-void claims_free(struct claims *claims);
+void job_observers_init(struct job_observers *observers);
+void job_observers_free(struct job_observers *observers);
 
 /* With one reference. NULL: no memory. */
-struct activity *activity_create(struct claims *claims);
+struct activity *activity_create(struct job_observers *observers);
 static inline struct activity *activity_hold(struct activity *activity) /* may be NULL, as below */
 {
 	if (activity)
 		activity->references++;
 	return activity;
 }
-void activity_release(struct claims *claims, struct activity *activity);
+void activity_release(struct job_observers *observers, struct activity *activity);
 
 /* program and activity may be NULL. The job is open, and the activity's times have it as it is now. -ENOMEM. */
-int claims_add(struct claims *claims, struct job *job, struct program *program, struct activity *activity);
+int job_observers_add(struct job_observers *observers, struct job *job, struct program *program,
+		      struct activity *activity);
 /* The job runs from now on. */
-void claims_run(const struct job *job);
+void job_observers_run(const struct job *job);
 /* The job has ended: all are told, and are its claims no more. */
-void claims_end(struct claims *claims, struct job *job);
+void job_observers_end(struct job_observers *observers, struct job *job);
 /* It is given up: nobody is told. */
-void claims_drop(struct claims *claims, struct job *job);
+void job_observers_drop(struct job_observers *observers, struct job *job);
 /* Programs of processes that are marked as forgotten have no claims any more. */
-void claims_forget_processes(struct job *job);
+void job_observers_forget_processes(struct job *job);
 
 /* Adds a job as it is now; done is the last end so far. */
 void device_times_add(struct model_device_times *times, const struct job *job);
@@ -294,7 +296,7 @@ struct model_device_times device_times_shown(const struct model_device_times *ti
 /* The job has ended, and is among the program's. */
 void program_job_ended(struct program *program, const struct job *job);
 /* The job has ended, and is the operator's. */
-void step_job_ended(struct step *step, const struct job *job);
+void operator_job_ended(struct op *op, const struct job *job);
 
 /*
  * So long is waited, after a job's end, for calls around it to return before it is told, in ns. There is one; but a call may
@@ -303,30 +305,30 @@ void step_job_ended(struct step *step, const struct job *job);
 #define JOB_GRACE 60000000000ull
 
 struct jobs {
-	struct sinks *sinks;
+	struct event_dispatch *events;
 	struct processes *processes;
 	struct device_queues queues;
 	struct job_keys keys;
-	struct claims claims;
+	struct job_observers observers;
 	struct submitters submitters;
 	struct pool pool;
-	struct link open;   /* oldest first */
-	struct link untold; /* ended or given up, calls may return; in the order of that */
-	struct link told;   /* the same, after the grace */
+	struct link open;	/* oldest first */
+	struct link unreported; /* ended or given up, calls may return; in the order of that */
+	struct link told;	/* the same, after the grace */
 	size_t count;
 	__u64 next_id;
 };
 
-void jobs_init(struct jobs *jobs, struct sinks *sinks, struct processes *processes,
+void jobs_init(struct jobs *jobs, struct event_dispatch *events, struct processes *processes,
 	       const struct traced_drivers *drivers);
 void jobs_free(struct jobs *jobs);
 
 /* What events tell. -ENOMEM. */
-int jobs_queue(struct jobs *jobs, const struct driver_telling *telling);
-int jobs_run(struct jobs *jobs, const struct driver_telling *telling);
-int jobs_done(struct jobs *jobs, const struct driver_telling *telling);
+int jobs_queue(struct jobs *jobs, const struct driver_event_values *values);
+int jobs_run(struct jobs *jobs, const struct driver_event_values *values);
+int jobs_done(struct jobs *jobs, const struct driver_event_values *values);
 /* The job that has failed; it goes on until its end is told. NULL: unknown. */
-struct job *jobs_error(struct jobs *jobs, const struct driver_telling *telling);
+struct job *jobs_error(struct jobs *jobs, const struct driver_event_values *values);
 /* An ioctl of a thread of a traced process, or an event on it, has submitted something. -ENOMEM. */
 int jobs_submit(struct jobs *jobs, const struct process *process, __u32 tid, __u64 start, __u64 end);
 
@@ -337,7 +339,7 @@ int jobs_submit(struct jobs *jobs, const struct process *process, __u32 tid, __u
 int jobs_call(struct jobs *jobs, const struct process *process, struct program *program, struct event_call *call,
 	      struct activity **activity);
 /* The same call if it is an operator's: what was submitted in it and in none inside is the step's (NULL: unknown). */
-void jobs_operator(struct jobs *jobs, const struct process *process, struct step *step, const struct event_call *call);
+void jobs_operator(struct jobs *jobs, const struct process *process, struct op *op, const struct event_call *call);
 /* The same call, afterwards: tells of jobs that no call is waited for any more. */
 void jobs_call_close(struct jobs *jobs, const struct process *process, const struct event_call *call);
 /* No call of the process will return any more. Its jobs go on. */

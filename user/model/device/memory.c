@@ -22,13 +22,13 @@ struct allocation {
 	__u64 since; /* the call that made it returned */
 };
 
-void memory_init(struct memory *memory, struct sinks *sinks)
+void memory_init(struct memory *memory, struct event_dispatch *events)
 {
-	*memory = (struct memory){ .sinks = sinks, .next_pool = 1 };
+	*memory = (struct memory){ .events = events, .next_pool = 1 };
 	link_init(&memory->all_pools);
 }
 
-static void pool_tell(struct memory *memory, const struct memory_pool *pool, __u64 time)
+static void pool_emit(struct memory *memory, const struct memory_pool *pool, __u64 time)
 {
 	const struct event event = { .kind = EVENT_COUNTER,
 				     .counter = { .tgid = pool->tgid,
@@ -37,7 +37,7 @@ static void pool_tell(struct memory *memory, const struct memory_pool *pool, __u
 						  .name = "device memory",
 						  .value = (__s64)pool->bytes } };
 
-	sinks_write(memory->sinks, &event);
+	event_dispatch_emit(memory->events, &event);
 }
 
 static struct memory_pool *pool_find(const struct memory *memory, const struct process *process, unsigned int runtime)
@@ -100,7 +100,7 @@ int memory_take(struct memory *memory, const struct process *process, const stru
 	if (allocation)
 		allocation_remove(memory, pool, allocation);
 	if (memory->allocations.count >= MEMORY_ALLOCATIONS_MAX || (!pool && memory->pools.count >= MEMORY_POOLS_MAX)) {
-		sinks_lose(memory->sinks, XPT_LOSS_NAMES, 1, call->end);
+		event_dispatch_lose(memory->events, XPT_LOSS_NAMES, 1, call->end);
 		return 0;
 	}
 	if (!pool)
@@ -118,7 +118,7 @@ int memory_take(struct memory *memory, const struct process *process, const stru
 	allocation->since = call->end;
 	link_append(&pool->allocations, &allocation->link);
 	pool->bytes += call->size;
-	pool_tell(memory, pool, call->end);
+	pool_emit(memory, pool, call->end);
 	return 0;
 }
 
@@ -134,7 +134,7 @@ void memory_give(struct memory *memory, const struct process *process, const str
 	if (!allocation || allocation->since > call->start)
 		return;
 	allocation_remove(memory, pool, allocation);
-	pool_tell(memory, pool, call->end);
+	pool_emit(memory, pool, call->end);
 }
 
 static void pool_drop(struct memory *memory, struct memory_pool *pool)
@@ -161,7 +161,7 @@ void memory_drop_process(struct memory *memory, const struct process *process, _
 		held = pool->bytes;
 		pool_drop(memory, pool);
 		if (held)
-			pool_tell(memory, pool, time);
+			pool_emit(memory, pool, time);
 		free(pool);
 	}
 }

@@ -9,14 +9,14 @@
 #define MEMORY_POOLS_MAX 4096	     /* a pool is what one process holds in one runtime */
 
 struct memory {
-	struct sinks *sinks;
+	struct event_dispatch *events;
 	struct map pools;	/* by process and runtime */
 	struct map allocations; /* by pool and address */
 	struct link all_pools;
 	unsigned int next_pool;
 };
 
-void memory_init(struct memory *memory, struct sinks *sinks);
+void memory_init(struct memory *memory, struct event_dispatch *events);
 void memory_free(struct memory *memory);
 
 /* A call that is no layer has taken memory. An EVENT_COUNTER tells the sum, here as below. -ENOMEM. */

@@ -41,14 +41,17 @@ struct open_inference {
 	struct xpt_counts counts; /* when the enqueue began */
 };
 
-void pairs_init(struct pairs *pairs, struct sinks *sinks, struct claims *claims, const struct readings *readings)
+void async_init(struct async_inflight *async, struct event_dispatch *events, struct job_observers *observers,
+		const struct counter_samples *samples)
 {
-	*pairs = (struct pairs){ .sinks = sinks, .claims = claims, .readings = readings, .next_queue = 1, .next_id = 1 };
-	link_init(&pairs->opens);
-	link_init(&pairs->recent);
-	link_init(&pairs->all_queues);
-	early_init(&pairs->early, PAIRS_EARLY_MAX);
-	link_init(&pairs->ended);
+	*async = (struct async_inflight){
+		.events = events, .observers = observers, .samples = samples, .next_queue = 1, .next_id = 1
+	};
+	link_init(&async->opens);
+	link_init(&async->recent);
+	link_init(&async->all_queues);
+	orphan_waits_init(&async->orphan_waits, ASYNC_ORPHANS_MAX);
+	link_init(&async->ended);
 }
 
 static bool call_has(const struct event_call *call, enum xpt_meaning meaning)
@@ -56,39 +59,39 @@ static bool call_has(const struct event_call *call, enum xpt_meaning meaning)
 	return call->have & (1u << meaning);
 }
 
-static struct queue *queue_find(const struct pairs *pairs, const struct process *process, unsigned int runtime)
+static struct queue *queue_find(const struct async_inflight *async, const struct process *process, unsigned int runtime)
 {
-	struct map_node *node = map_find(&pairs->queues, process->view.sort_index, runtime);
+	struct map_node *node = map_find(&async->queues, process->view.sort_index, runtime);
 
 	return node ? container_of(node, struct queue, node) : NULL;
 }
 
 /* *result is NULL beyond the limit. */
-static int queue_get(struct pairs *pairs, const struct process *process, const struct event_call *call,
+static int queue_get(struct async_inflight *async, const struct process *process, const struct event_call *call,
 		     struct queue **result)
 {
-	struct queue *queue = queue_find(pairs, process, call->function->runtime_index);
+	struct queue *queue = queue_find(async, process, call->function->runtime_index);
 
 	*result = queue;
 	if (queue)
 		return 0;
-	if (pairs->queues.count >= PAIRS_QUEUES_MAX) {
-		sinks_lose(pairs->sinks, XPT_LOSS_NAMES, 1, call->start);
+	if (async->queues.count >= ASYNC_QUEUES_MAX) {
+		event_dispatch_lose(async->events, XPT_LOSS_NAMES, 1, call->start);
 		return 0;
 	}
 	queue = calloc(1, sizeof(*queue));
 	if (!queue)
 		return -ENOMEM;
-	if (map_add(&pairs->queues, &queue->node, process->view.sort_index, call->function->runtime_index)) {
+	if (map_add(&async->queues, &queue->node, process->view.sort_index, call->function->runtime_index)) {
 		free(queue);
 		return -ENOMEM;
 	}
-	queue->index = pairs->next_queue++;
+	queue->index = async->next_queue++;
 	queue->process_index = process->view.sort_index;
 	queue->tgid = process->view.tgid;
 	queue->runtime = call->function->runtime;
 	link_init(&queue->busy);
-	link_append(&pairs->all_queues, &queue->link);
+	link_append(&async->all_queues, &queue->link);
 	*result = queue;
 	return 0;
 }
@@ -99,15 +102,15 @@ static bool is_enqueue(const struct open_inference *open)
 }
 
 /* Takes it out of everything but its own link, which then is in no list. */
-static void open_detach(struct pairs *pairs, struct open_inference *open)
+static void open_detach(struct async_inflight *async, struct open_inference *open)
 {
 	if (open->keyed)
-		map_remove(&pairs->by_key, &open->node);
+		map_remove(&async->by_key, &open->node);
 	link_remove(&open->of_stream);
 	link_remove(&open->link);
 	open->stream->queue->depth -= !open->mark;
 	open->stream->queue->enqueued -= is_enqueue(open);
-	pairs->open_count--;
+	async->open_count--;
 	if (open->program)
 		open->program->open--;
 }
@@ -119,9 +122,9 @@ static void open_see_device(struct open_inference *open)
 		open->inference.device = device_times_shown(&open->activity->times);
 }
 
-static void open_free(struct pairs *pairs, struct open_inference *open)
+static void open_free(struct async_inflight *async, struct open_inference *open)
 {
-	activity_release(pairs->claims, open->activity);
+	activity_release(async->observers, open->activity);
 	free(open);
 }
 
@@ -142,7 +145,7 @@ static void open_complete(struct open_inference *open)
 		inference->completed = done;
 }
 
-static int open_write(struct pairs *pairs, struct open_inference *open)
+static int open_write(struct async_inflight *async, struct open_inference *open)
 {
 	const struct event event = { .kind = EVENT_INFERENCE, .inference = open->inference };
 	bool failed = open->inference.outcome == OUTCOME_FAILED;
@@ -150,7 +153,7 @@ static int open_write(struct pairs *pairs, struct open_inference *open)
 
 	if (open->program)
 		error = program_ended(open->program, open->inference.start, open->inference.completed, failed);
-	sinks_write(pairs->sinks, &event);
+	event_dispatch_emit(async->events, &event);
 	return error;
 }
 
@@ -158,12 +161,12 @@ static int open_write(struct pairs *pairs, struct open_inference *open)
  * No wait was seen for it. A launch that nobody waits for may be complete by its jobs; where it has none it is no loss, as
  * programs need not wait for each, but its completion is unknown.
  */
-static void open_drop(struct pairs *pairs, struct open_inference *open, __u64 time)
+static void open_drop(struct async_inflight *async, struct open_inference *open, __u64 time)
 {
 	struct event event = { .kind = EVENT_UNPAIRED };
 	struct stream *stream = open->stream;
 
-	open_detach(pairs, open);
+	open_detach(async, open);
 	stream_settle(stream);
 	if (open->mark) {
 		free(open);
@@ -173,18 +176,18 @@ static void open_drop(struct pairs *pairs, struct open_inference *open, __u64 ti
 	open_complete(open);
 	if (open->inference.completed) {
 		open->inference.end = open->inference.completed;
-		open_write(pairs, open);
+		open_write(async, open);
 	} else {
 		if (is_enqueue(open))
-			sinks_lose(pairs->sinks, XPT_LOSS_UNPAIRED, 1, time);
+			event_dispatch_lose(async->events, XPT_LOSS_UNPAIRED, 1, time);
 		else if (open->replaced)
-			sinks_lose(pairs->sinks, XPT_LOSS_REPLACED, 1, time);
+			event_dispatch_lose(async->events, XPT_LOSS_REPLACED, 1, time);
 		if (open->program && !is_enqueue(open))
 			open->program->view.unended++;
 		event.inference = open->inference;
-		sinks_write(pairs->sinks, &event);
+		event_dispatch_emit(async->events, &event);
 	}
-	open_free(pairs, open);
+	open_free(async, open);
 }
 
 static struct wait_end wait_end(const struct event_call *call)
@@ -201,11 +204,11 @@ static struct wait_end wait_end(const struct event_call *call)
 	};
 }
 
-static void open_end(struct pairs *pairs, struct open_inference *open, const struct wait_end *end)
+static void open_end(struct async_inflight *async, struct open_inference *open, const struct wait_end *end)
 {
 	struct event_inference *inference = &open->inference;
 
-	open_detach(pairs, open);
+	open_detach(async, open);
 	if (open->mark) {
 		free(open);
 		return;
@@ -219,48 +222,50 @@ static void open_end(struct pairs *pairs, struct open_inference *open, const str
 		inference->status = end->status;
 		inference->status_name = end->status_name;
 	}
-	readings_between(pairs->readings, open->counted ? &open->counts : NULL, end->counted ? &end->counts : NULL,
-			 inference->tid == end->tid, inference->end - inference->start, &inference->counts);
-	link_append(&pairs->ended, &open->link);
+	counter_samples_between(async->samples, open->counted ? &open->counts : NULL,
+				end->counted ? &end->counts : NULL, inference->tid == end->tid,
+				inference->end - inference->start, &inference->counts);
+	link_append(&async->ended, &open->link);
 }
 
-static void stream_drop(struct pairs *pairs, struct stream *stream, __u64 time)
+static void stream_drop(struct async_inflight *async, struct stream *stream, __u64 time)
 {
 	struct link *link, *following;
 
 	link_each(link, following, &stream->opens)
-		open_drop(pairs, container_of(link, struct open_inference, of_stream), time);
+		open_drop(async, container_of(link, struct open_inference, of_stream), time);
 	link_remove(&stream->busy);
 	link_remove(&stream->recent);
-	map_remove(&pairs->streams, &stream->node);
+	map_remove(&async->streams, &stream->node);
 	free(stream);
 }
 
 /* Calls without a stream share one. */
-static struct map_node *stream_node(const struct pairs *pairs, const struct queue *queue, const struct event_call *call)
+static struct map_node *stream_node(const struct async_inflight *async, const struct queue *queue,
+				    const struct event_call *call)
 {
 	bool has = call_has(call, XPT_MEANING_STREAM);
 
-	return map_find(&pairs->streams, (__u64)queue->index << 1 | has, call->stream);
+	return map_find(&async->streams, (__u64)queue->index << 1 | has, call->stream);
 }
 
-static struct stream *stream_get(struct pairs *pairs, struct queue *queue, const struct event_call *call)
+static struct stream *stream_get(struct async_inflight *async, struct queue *queue, const struct event_call *call)
 {
-	struct map_node *node = stream_node(pairs, queue, call);
+	struct map_node *node = stream_node(async, queue, call);
 	struct stream *stream;
 
 	if (node) {
 		stream = container_of(node, struct stream, node);
 		link_remove(&stream->recent);
-		link_append(&pairs->recent, &stream->recent);
+		link_append(&async->recent, &stream->recent);
 		return stream;
 	}
-	if (pairs->streams.count >= PAIRS_STREAMS_MAX)
-		stream_drop(pairs, container_of(pairs->recent.next, struct stream, recent), call->start);
+	if (async->streams.count >= ASYNC_STREAMS_MAX)
+		stream_drop(async, container_of(async->recent.next, struct stream, recent), call->start);
 	stream = calloc(1, sizeof(*stream));
 	if (!stream)
 		return NULL;
-	if (map_add(&pairs->streams, &stream->node, (__u64)queue->index << 1 | call_has(call, XPT_MEANING_STREAM),
+	if (map_add(&async->streams, &stream->node, (__u64)queue->index << 1 | call_has(call, XPT_MEANING_STREAM),
 		    call->stream)) {
 		free(stream);
 		return NULL;
@@ -269,24 +274,24 @@ static struct stream *stream_get(struct pairs *pairs, struct queue *queue, const
 	stream->ordered = call->function->in_order;
 	link_init(&stream->busy);
 	link_init(&stream->opens);
-	link_append(&pairs->recent, &stream->recent);
+	link_append(&async->recent, &stream->recent);
 	return stream;
 }
 
 /* The stream of a call, made if need be. *result NULL with 0: there are too many queues, which is counted. */
-static int stream_of(struct pairs *pairs, const struct process *process, const struct event_call *call,
+static int stream_of(struct async_inflight *async, const struct process *process, const struct event_call *call,
 		     struct stream **result)
 {
 	struct queue *queue;
-	int error = queue_get(pairs, process, call, &queue);
+	int error = queue_get(async, process, call, &queue);
 
-	*result = error || !queue ? NULL : stream_get(pairs, queue, call);
+	*result = error || !queue ? NULL : stream_get(async, queue, call);
 	return error || !queue || *result ? error : -ENOMEM;
 }
 
-static struct open_inference *open_find(const struct pairs *pairs, const struct queue *queue, __u64 key)
+static struct open_inference *open_find(const struct async_inflight *async, const struct queue *queue, __u64 key)
 {
-	struct map_node *node = map_find(&pairs->by_key, queue->index, key);
+	struct map_node *node = map_find(&async->by_key, queue->index, key);
 
 	return node ? container_of(node, struct open_inference, node) : NULL;
 }
@@ -321,19 +326,19 @@ static struct event_inference inference_begun(const struct event_call *call, con
 	};
 }
 
-static int open_add(struct pairs *pairs, struct stream *stream, struct program *program, struct activity *activity,
-		    struct event_call *call)
+static int open_add(struct async_inflight *async, struct stream *stream, struct program *program,
+		    struct activity *activity, struct event_call *call)
 {
 	struct open_inference *open = calloc(1, sizeof(*open));
 
 	if (!open)
 		return -ENOMEM;
 	open->keyed = call_has(call, XPT_MEANING_KEY);
-	if (open->keyed && map_add(&pairs->by_key, &open->node, stream->queue->index, call->key)) {
+	if (open->keyed && map_add(&async->by_key, &open->node, stream->queue->index, call->key)) {
 		free(open);
 		return -ENOMEM;
 	}
-	call->flow_out = pairs->next_id++;
+	call->flow_out = async->next_id++;
 	open->stream = stream;
 	open->program = program;
 	open->activity = activity_hold(activity);
@@ -341,58 +346,58 @@ static int open_add(struct pairs *pairs, struct stream *stream, struct program *
 	open->counted = call->begin_counts;
 	if (open->counted)
 		open->counts = *call->begin_counts;
-	link_append(&pairs->opens, &open->link);
+	link_append(&async->opens, &open->link);
 	link_append(&stream->opens, &open->of_stream);
-	pairs->open_count++;
+	async->open_count++;
 	if (program)
 		program->open++;
 	return 0;
 }
 
 /* Another one has its key: a launch may still be ended by a wait for its stream. */
-static void open_replace(struct pairs *pairs, struct open_inference *open, __u64 time)
+static void open_replace(struct async_inflight *async, struct open_inference *open, __u64 time)
 {
 	if (is_enqueue(open) || open->mark) {
-		open_drop(pairs, open, time);
+		open_drop(async, open, time);
 		return;
 	}
-	map_remove(&pairs->by_key, &open->node);
+	map_remove(&async->by_key, &open->node);
 	open->keyed = false;
 	open->replaced = true;
 }
 
 /* Ends what has just been added, when a wait for it has been seen already. */
-static void early_use(struct pairs *pairs, const struct queue *queue, const struct event_call *call)
+static void orphan_waits_use(struct async_inflight *async, const struct queue *queue, const struct event_call *call)
 {
 	struct wait_end end;
 
-	if (early_take(&pairs->early, queue->index, call->key, &end) && end.time > call->start)
-		open_end(pairs, open_find(pairs, queue, call->key), &end);
+	if (orphan_waits_take(&async->orphan_waits, queue->index, call->key, &end) && end.time > call->start)
+		open_end(async, open_find(async, queue, call->key), &end);
 }
 
-static int open_begin(struct pairs *pairs, struct stream *stream, struct program *program, struct activity *activity,
-		      struct event_call *call)
+static int open_begin(struct async_inflight *async, struct stream *stream, struct program *program,
+		      struct activity *activity, struct event_call *call)
 {
 	bool keyed = call_has(call, XPT_MEANING_KEY);
-	struct open_inference *before = keyed ? open_find(pairs, stream->queue, call->key) : NULL;
+	struct open_inference *before = keyed ? open_find(async, stream->queue, call->key) : NULL;
 	int error;
 
 	if (before)
-		open_replace(pairs, before, call->start);
-	if (pairs->open_count >= MODEL_PENDING_MAX)
-		open_drop(pairs, container_of(pairs->opens.next, struct open_inference, link), call->start);
-	error = open_add(pairs, stream, program, activity, call);
+		open_replace(async, before, call->start);
+	if (async->open_count >= MODEL_PENDING_MAX)
+		open_drop(async, container_of(async->opens.next, struct open_inference, link), call->start);
+	error = open_add(async, stream, program, activity, call);
 	if (error)
 		return error;
 	stream->queue->depth++;
 	stream->queue->enqueued += call->function->role == XPT_ROLE_ENQUEUE;
 	if (keyed)
-		early_use(pairs, stream->queue, call);
+		orphan_waits_use(async, stream->queue, call);
 	return 0;
 }
 
-int pairs_begin(struct pairs *pairs, struct process *process, struct program *program, struct activity *activity,
-		struct event_call *call)
+int async_begin(struct async_inflight *async, struct process *process, struct program *program,
+		struct activity *activity, struct event_call *call)
 {
 	struct stream *stream;
 	int error;
@@ -405,17 +410,17 @@ int pairs_begin(struct pairs *pairs, struct process *process, struct program *pr
 	if (call->function->role == XPT_ROLE_LAUNCH && !call_has(call, XPT_MEANING_KEY) &&
 	    !call_has(call, XPT_MEANING_STREAM))
 		return 0;
-	error = stream_of(pairs, process, call, &stream);
+	error = stream_of(async, process, call, &stream);
 	if (error || !stream)
 		return error;
-	error = open_begin(pairs, stream, program, activity, call);
+	error = open_begin(async, stream, program, activity, call);
 	stream_settle(stream);
 	if (!link_alone(&stream->opens) && link_alone(&stream->busy))
 		link_append(&stream->queue->busy, &stream->busy);
 	return error;
 }
 
-static void stream_end(struct pairs *pairs, struct stream *stream, struct event_call *call)
+static void stream_end(struct async_inflight *async, struct stream *stream, struct event_call *call)
 {
 	const struct wait_end end = wait_end(call);
 	struct link *link, *following;
@@ -429,13 +434,13 @@ static void stream_end(struct pairs *pairs, struct stream *stream, struct event_
 			continue;
 		if (!open->mark)
 			call->flow_in = open->inference.id;
-		open_end(pairs, open, &end);
+		open_end(async, open, &end);
 	}
 	stream_settle(stream);
 }
 
 /* What was launched before it on its stream has ended, too. */
-static void end_before(struct pairs *pairs, struct open_inference *until, const struct wait_end *end,
+static void end_before(struct async_inflight *async, struct open_inference *until, const struct wait_end *end,
 		       struct event_call *call)
 {
 	struct link *link, *following;
@@ -450,45 +455,45 @@ static void end_before(struct pairs *pairs, struct open_inference *until, const 
 			continue;
 		if (!open->mark)
 			call->flow_in = open->inference.id;
-		open_end(pairs, open, end);
+		open_end(async, open, end);
 	}
 }
 
-static int key_end(struct pairs *pairs, struct queue *queue, struct event_call *call, __u64 key)
+static int key_end(struct async_inflight *async, struct queue *queue, struct event_call *call, __u64 key)
 {
 	const struct wait_end end = wait_end(call);
-	struct open_inference *open = open_find(pairs, queue, key);
+	struct open_inference *open = open_find(async, queue, key);
 	struct stream *stream;
 
 	if (!open)
-		return early_add(&pairs->early, queue->index, key, &end);
+		return orphan_waits_add(&async->orphan_waits, queue->index, key, &end);
 	if (open->inference.start >= call->end)
 		return 0;
 	stream = open->stream;
 	if (open->mark || (stream->ordered && !is_enqueue(open)))
-		end_before(pairs, open, &end, call);
+		end_before(async, open, &end, call);
 	if (!open->mark)
 		call->flow_in = open->inference.id;
-	open_end(pairs, open, &end);
+	open_end(async, open, &end);
 	stream_settle(stream);
 	return 0;
 }
 
-static int mark_add(struct pairs *pairs, struct stream *stream, struct event_call *call)
+static int mark_add(struct async_inflight *async, struct stream *stream, struct event_call *call)
 {
-	struct open_inference *before = open_find(pairs, stream->queue, call->key), *open;
+	struct open_inference *before = open_find(async, stream->queue, call->key), *open;
 	struct wait_end end;
 
 	if (before)
-		open_replace(pairs, before, call->start);
+		open_replace(async, before, call->start);
 	if (link_alone(&stream->opens))
 		return 0;
-	if (pairs->open_count >= MODEL_PENDING_MAX)
-		open_drop(pairs, container_of(pairs->opens.next, struct open_inference, link), call->start);
+	if (async->open_count >= MODEL_PENDING_MAX)
+		open_drop(async, container_of(async->opens.next, struct open_inference, link), call->start);
 	open = calloc(1, sizeof(*open));
 	if (!open)
 		return -ENOMEM;
-	if (map_add(&pairs->by_key, &open->node, stream->queue->index, call->key)) {
+	if (map_add(&async->by_key, &open->node, stream->queue->index, call->key)) {
 		free(open);
 		return -ENOMEM;
 	}
@@ -497,19 +502,19 @@ static int mark_add(struct pairs *pairs, struct stream *stream, struct event_cal
 	open->inference.function = call->function;
 	open->inference.start = call->start;
 	open->inference.enqueued = call->end;
-	link_append(&pairs->opens, &open->link);
+	link_append(&async->opens, &open->link);
 	link_append(&stream->opens, &open->of_stream);
-	pairs->open_count++;
+	async->open_count++;
 	/* A callback may be called before the call returns that hands it over. */
-	if (early_take(&pairs->early, stream->queue->index, call->key, &end) && end.time > call->start) {
-		end_before(pairs, open, &end, call);
-		open_end(pairs, open, &end);
+	if (orphan_waits_take(&async->orphan_waits, stream->queue->index, call->key, &end) && end.time > call->start) {
+		end_before(async, open, &end, call);
+		open_end(async, open, &end);
 		stream_settle(stream);
 	}
 	return 0;
 }
 
-int pairs_mark(struct pairs *pairs, struct process *process, struct event_call *call)
+int async_mark(struct async_inflight *async, struct process *process, struct event_call *call)
 {
 	struct map_node *node;
 	struct stream *stream;
@@ -518,38 +523,38 @@ int pairs_mark(struct pairs *pairs, struct process *process, struct event_call *
 	if (call->layer || call->outcome == OUTCOME_FAILED || call->outcome == OUTCOME_PENDING ||
 	    !call_has(call, XPT_MEANING_STREAM))
 		return 0;
-	queue = queue_find(pairs, process, call->function->runtime_index);
-	node = queue ? stream_node(pairs, queue, call) : NULL;
+	queue = queue_find(async, process, call->function->runtime_index);
+	node = queue ? stream_node(async, queue, call) : NULL;
 	if (!node)
 		return 0;
 	stream = container_of(node, struct stream, node);
 	if (call->function->role == XPT_ROLE_COPY && !stream->ordered)
 		return 0;
 	if (call->blocking) {
-		stream_end(pairs, stream, call);
+		stream_end(async, stream, call);
 		return 0;
 	}
 	/* One that is after others than those before it on the stream says nothing about these. */
 	if (!call->key || (call->function->role == XPT_ROLE_MARK && call_has(call, XPT_MEANING_COUNT) && call->count))
 		return 0;
-	return mark_add(pairs, stream, call);
+	return mark_add(async, stream, call);
 }
 
-int pairs_stream(struct pairs *pairs, struct process *process, const struct event_call *call)
+int async_stream(struct async_inflight *async, struct process *process, const struct event_call *call)
 {
 	struct stream *stream;
 	int error;
 
 	if (call->layer || call->outcome == OUTCOME_FAILED || !call_has(call, XPT_MEANING_STREAM))
 		return 0;
-	error = stream_of(pairs, process, call, &stream);
+	error = stream_of(async, process, call, &stream);
 	if (error || !stream)
 		return error;
 	stream->ordered = call_has(call, XPT_MEANING_ORDERED) ? call->ordered : call->function->in_order;
 	return 0;
 }
 
-int pairs_wait(struct pairs *pairs, struct process *process, struct event_call *call)
+int async_wait(struct async_inflight *async, struct process *process, struct event_call *call)
 {
 	struct link *link, *following;
 	struct map_node *node;
@@ -561,29 +566,29 @@ int pairs_wait(struct pairs *pairs, struct process *process, struct event_call *
 	    (call_has(call, XPT_MEANING_WHEN) && !call->when))
 		return 0;
 	if (call_has(call, XPT_MEANING_KEY) || call->keys) {
-		error = queue_get(pairs, process, call, &queue);
+		error = queue_get(async, process, call, &queue);
 		if (error || !queue)
 			return error;
 		if (!call->keys)
-			return key_end(pairs, queue, call, call->key);
+			return key_end(async, queue, call, call->key);
 		for (i = 0; !error && i < call->key_count; i++)
-			error = key_end(pairs, queue, call, call->keys[i]);
+			error = key_end(async, queue, call, call->keys[i]);
 		return error;
 	}
-	queue = queue_find(pairs, process, call->function->runtime_index);
+	queue = queue_find(async, process, call->function->runtime_index);
 	if (!queue)
 		return 0;
 	if (call_has(call, XPT_MEANING_STREAM)) {
-		node = stream_node(pairs, queue, call);
+		node = stream_node(async, queue, call);
 		if (node)
-			stream_end(pairs, container_of(node, struct stream, node), call);
+			stream_end(async, container_of(node, struct stream, node), call);
 		return 0;
 	}
-	link_each(link, following, &queue->busy) stream_end(pairs, container_of(link, struct stream, busy), call);
+	link_each(link, following, &queue->busy) stream_end(async, container_of(link, struct stream, busy), call);
 	return 0;
 }
 
-static void depth_tell(struct pairs *pairs, struct queue *queue, __u64 time)
+static void depth_emit(struct async_inflight *async, struct queue *queue, __u64 time)
 {
 	const struct event event = { .kind = EVENT_COUNTER,
 				     .counter = { .tgid = queue->tgid,
@@ -595,159 +600,161 @@ static void depth_tell(struct pairs *pairs, struct queue *queue, __u64 time)
 	if (queue->depth == queue->told)
 		return;
 	queue->told = queue->depth;
-	sinks_write(pairs->sinks, &event);
+	event_dispatch_emit(async->events, &event);
 }
 
-int pairs_tell(struct pairs *pairs, const struct process *process, const struct event_call *call)
+int async_emit(struct async_inflight *async, const struct process *process, const struct event_call *call)
 {
-	struct queue *queue = queue_find(pairs, process, call->function->runtime_index);
+	struct queue *queue = queue_find(async, process, call->function->runtime_index);
 	struct link *link, *following;
 	struct open_inference *open;
 	int error = 0;
 
-	link_each(link, following, &pairs->ended)
+	link_each(link, following, &async->ended)
 	{
 		open = container_of(link, struct open_inference, link);
 		open_see_device(open);
 		open_complete(open);
-		if (open_write(pairs, open))
+		if (open_write(async, open))
 			error = -ENOMEM;
 		link_remove(&open->link);
-		open_free(pairs, open);
+		open_free(async, open);
 	}
 	if (queue)
-		depth_tell(pairs, queue, call->end);
+		depth_emit(async, queue, call->end);
 	return error;
 }
 
-static void queue_drop(struct pairs *pairs, struct queue *queue, __u64 time)
+static void queue_drop(struct async_inflight *async, struct queue *queue, __u64 time)
 {
 	struct link *link, *following;
 	struct stream *stream;
 
-	link_each(link, following, &pairs->recent)
+	link_each(link, following, &async->recent)
 	{
 		stream = container_of(link, struct stream, recent);
 		if (stream->queue == queue)
-			stream_drop(pairs, stream, time);
+			stream_drop(async, stream, time);
 	}
-	early_drop(&pairs->early, queue->index);
-	depth_tell(pairs, queue, time);
-	map_remove(&pairs->queues, &queue->node);
+	orphan_waits_drop(&async->orphan_waits, queue->index);
+	depth_emit(async, queue, time);
+	map_remove(&async->queues, &queue->node);
 	link_remove(&queue->link);
 	free(queue);
 }
 
-void pairs_drop_process(struct pairs *pairs, const struct process *process, __u64 time)
+void async_drop_process(struct async_inflight *async, const struct process *process, __u64 time)
 {
 	struct link *link, *following;
 	struct queue *queue;
 
-	link_each(link, following, &pairs->all_queues)
+	link_each(link, following, &async->all_queues)
 	{
 		queue = container_of(link, struct queue, link);
 		if (queue->process_index == process->view.sort_index)
-			queue_drop(pairs, queue, time);
+			queue_drop(async, queue, time);
 	}
 }
 
-void pairs_drop_all(struct pairs *pairs, __u64 time)
+void async_drop_all(struct async_inflight *async, __u64 time)
 {
 	struct link *link, *following;
 
-	link_each(link, following, &pairs->all_queues) queue_drop(pairs, container_of(link, struct queue, link), time);
+	link_each(link, following, &async->all_queues) queue_drop(async, container_of(link, struct queue, link), time);
 }
 
-void pairs_free(struct pairs *pairs)
+void async_free(struct async_inflight *async)
 {
-	struct sinks silent = {};
+	struct event_dispatch silent = {};
 
-	pairs->sinks = &silent;
-	pairs_drop_all(pairs, 0);
-	map_free(&pairs->by_key);
-	map_free(&pairs->streams);
-	map_free(&pairs->queues);
-	early_free(&pairs->early);
+	async->events = &silent;
+	async_drop_all(async, 0);
+	map_free(&async->by_key);
+	map_free(&async->streams);
+	map_free(&async->queues);
+	orphan_waits_free(&async->orphan_waits);
 }
 
 /* ---- waits whose enqueue may not have returned yet ---- */
 
-struct early_wait {
+struct orphan_wait {
 	struct map_node node;
 	struct link link;
 	struct wait_end end;
 };
 
-void early_init(struct early *early, size_t most)
+void orphan_waits_init(struct orphan_waits *orphan_waits, size_t most)
 {
-	*early = (struct early){ .most = most };
-	link_init(&early->waits);
+	*orphan_waits = (struct orphan_waits){ .most = most };
+	link_init(&orphan_waits->waits);
 }
 
-static void early_remove(struct early *early, struct early_wait *wait)
+static void orphan_waits_remove(struct orphan_waits *orphan_waits, struct orphan_wait *wait)
 {
-	map_remove(&early->map, &wait->node);
+	map_remove(&orphan_waits->map, &wait->node);
 	link_remove(&wait->link);
 	free(wait);
 }
 
-void early_free(struct early *early)
+void orphan_waits_free(struct orphan_waits *orphan_waits)
 {
 	struct link *link, *following;
 
-	link_each(link, following, &early->waits) early_remove(early, container_of(link, struct early_wait, link));
-	map_free(&early->map);
+	link_each(link, following, &orphan_waits->waits)
+		orphan_waits_remove(orphan_waits, container_of(link, struct orphan_wait, link));
+	map_free(&orphan_waits->map);
 }
 
-static struct early_wait *early_find(const struct early *early, unsigned int queue, __u64 key)
+static struct orphan_wait *orphan_waits_find(const struct orphan_waits *orphan_waits, unsigned int queue, __u64 key)
 {
-	struct map_node *node = map_find(&early->map, queue, key);
+	struct map_node *node = map_find(&orphan_waits->map, queue, key);
 
-	return node ? container_of(node, struct early_wait, node) : NULL;
+	return node ? container_of(node, struct orphan_wait, node) : NULL;
 }
 
-int early_add(struct early *early, unsigned int queue, __u64 key, const struct wait_end *end)
+int orphan_waits_add(struct orphan_waits *orphan_waits, unsigned int queue, __u64 key, const struct wait_end *end)
 {
-	struct early_wait *wait = early_find(early, queue, key);
+	struct orphan_wait *wait = orphan_waits_find(orphan_waits, queue, key);
 
 	if (wait) {
 		link_remove(&wait->link);
 	} else {
-		if (early->map.count >= early->most)
-			early_remove(early, container_of(early->waits.next, struct early_wait, link));
+		if (orphan_waits->map.count >= orphan_waits->most)
+			orphan_waits_remove(orphan_waits,
+					    container_of(orphan_waits->waits.next, struct orphan_wait, link));
 		wait = malloc(sizeof(*wait));
 		if (!wait)
 			return -ENOMEM;
-		if (map_add(&early->map, &wait->node, queue, key)) {
+		if (map_add(&orphan_waits->map, &wait->node, queue, key)) {
 			free(wait);
 			return -ENOMEM;
 		}
 	}
 	wait->end = *end;
-	link_append(&early->waits, &wait->link);
+	link_append(&orphan_waits->waits, &wait->link);
 	return 0;
 }
 
-bool early_take(struct early *early, unsigned int queue, __u64 key, struct wait_end *end)
+bool orphan_waits_take(struct orphan_waits *orphan_waits, unsigned int queue, __u64 key, struct wait_end *end)
 {
-	struct early_wait *wait = early_find(early, queue, key);
+	struct orphan_wait *wait = orphan_waits_find(orphan_waits, queue, key);
 
 	if (!wait)
 		return false;
 	*end = wait->end;
-	early_remove(early, wait);
+	orphan_waits_remove(orphan_waits, wait);
 	return true;
 }
 
-void early_drop(struct early *early, unsigned int queue)
+void orphan_waits_drop(struct orphan_waits *orphan_waits, unsigned int queue)
 {
 	struct link *link, *following;
-	struct early_wait *wait;
+	struct orphan_wait *wait;
 
-	link_each(link, following, &early->waits)
+	link_each(link, following, &orphan_waits->waits)
 	{
-		wait = container_of(link, struct early_wait, link);
+		wait = container_of(link, struct orphan_wait, link);
 		if (wait->node.a == queue)
-			early_remove(early, wait);
+			orphan_waits_remove(orphan_waits, wait);
 	}
 }

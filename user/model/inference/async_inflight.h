@@ -31,66 +31,67 @@ struct wait_end {
 	struct xpt_counts counts; /* when it returned */
 };
 
-struct early {
+struct orphan_waits {
 	struct map map;	   /* by queue and key */
 	struct link waits; /* oldest first */
 	size_t most;
 };
 
 /* Beyond most, the oldest makes room. */
-void early_init(struct early *early, size_t most);
-void early_free(struct early *early);
+void orphan_waits_init(struct orphan_waits *orphan_waits, size_t most);
+void orphan_waits_free(struct orphan_waits *orphan_waits);
 
 /* A later wait for the same key replaces the first. -ENOMEM. */
-int early_add(struct early *early, unsigned int queue, __u64 key, const struct wait_end *end);
+int orphan_waits_add(struct orphan_waits *orphan_waits, unsigned int queue, __u64 key, const struct wait_end *end);
 /* Takes out the wait for this key. Returns whether there was one. */
-bool early_take(struct early *early, unsigned int queue, __u64 key, struct wait_end *end);
-void early_drop(struct early *early, unsigned int queue);
+bool orphan_waits_take(struct orphan_waits *orphan_waits, unsigned int queue, __u64 key, struct wait_end *end);
+void orphan_waits_drop(struct orphan_waits *orphan_waits, unsigned int queue);
 
-#define PAIRS_STREAMS_MAX 4096 /* streams followed at once; the one not used for longest makes room */
-#define PAIRS_QUEUES_MAX 4096  /* a queue is all that one process has under way in one runtime */
-#define PAIRS_EARLY_MAX 4096   /* waits kept whose enqueue may not have returned yet */
+#define ASYNC_STREAMS_MAX 4096 /* streams followed at once; the one not used for longest makes room */
+#define ASYNC_QUEUES_MAX 4096  /* a queue is all that one process has under way in one runtime */
+#define ASYNC_ORPHANS_MAX 4096 /* waits kept whose enqueue may not have returned yet */
 
-struct pairs {
-	struct sinks *sinks;
-	struct claims *claims;
-	const struct readings *readings;
+struct async_inflight {
+	struct event_dispatch *events;
+	struct job_observers *observers;
+	const struct counter_samples *samples;
 	struct map by_key;  /* struct open_inference, by queue and key */
 	struct map streams; /* struct stream, by queue and stream */
 	struct map queues;  /* struct queue, by process and runtime */
 	struct link opens;  /* all open ones, oldest first */
 	struct link recent; /* streams, the one used last at the end */
 	struct link all_queues;
-	struct early early; /* waits whose enqueue may not have returned yet */
-	struct link ended;  /* open ones that the call at hand has ended, until pairs_tell */
+	struct orphan_waits orphan_waits; /* waits whose enqueue may not have returned yet */
+	struct link ended;		  /* open ones that the call at hand has ended, until async_emit */
 	size_t open_count;
 	unsigned int next_queue;
 	__u64 next_id;
 };
 
-void pairs_init(struct pairs *pairs, struct sinks *sinks, struct claims *claims, const struct readings *readings);
-void pairs_free(struct pairs *pairs);
+void async_init(struct async_inflight *async, struct event_dispatch *events, struct job_observers *observers,
+		const struct counter_samples *samples);
+void async_free(struct async_inflight *async);
 
 /*
  * An enqueue or launch that is no layer. Sets call->flow_out. program may be NULL, and so may activity, which follows the
  * jobs that have not ended yet. -ENOMEM.
  */
-int pairs_begin(struct pairs *pairs, struct process *process, struct program *program, struct activity *activity,
-		struct event_call *call);
+int async_begin(struct async_inflight *async, struct process *process, struct program *program,
+		struct activity *activity, struct event_call *call);
 /*
  * What runs on a stream and is no launch: a wait for its key ends the launches of the stream that came before, and so does
  * it itself where it blocks. Sets call->flow_in. -ENOMEM.
  */
-int pairs_mark(struct pairs *pairs, struct process *process, struct event_call *call);
+int async_mark(struct async_inflight *async, struct process *process, struct event_call *call);
 /* A stream was made. -ENOMEM. */
-int pairs_stream(struct pairs *pairs, struct process *process, const struct event_call *call);
+int async_stream(struct async_inflight *async, struct process *process, const struct event_call *call);
 /* A wait. Sets call->flow_in. -ENOMEM. */
-int pairs_wait(struct pairs *pairs, struct process *process, struct event_call *call);
+int async_wait(struct async_inflight *async, struct process *process, struct event_call *call);
 /* After the call's own event: tells of the inferences that it ended, and of the depth it changed. -ENOMEM. */
-int pairs_tell(struct pairs *pairs, const struct process *process, const struct event_call *call);
-/* The process has ended: nothing that it has under way will be waited for. Leaves pairs_tell nothing to do. */
-void pairs_drop_process(struct pairs *pairs, const struct process *process, __u64 time);
+int async_emit(struct async_inflight *async, const struct process *process, const struct event_call *call);
+/* The process has ended: nothing that it has under way will be waited for. Leaves async_emit nothing to do. */
+void async_drop_process(struct async_inflight *async, const struct process *process, __u64 time);
 /* The recording has ended. */
-void pairs_drop_all(struct pairs *pairs, __u64 time);
+void async_drop_all(struct async_inflight *async, __u64 time);
 
 #endif

@@ -83,7 +83,7 @@ static struct open_inference *inference_get(struct coverage *coverage, unsigned 
 }
 
 /* The older half is added up: operators are much shorter than so many of them. */
-static void settle(struct open_inference *inference)
+static void stretches_settle(struct open_inference *inference)
 {
 	const size_t half = inference->count / 2;
 
@@ -94,14 +94,14 @@ static void settle(struct open_inference *inference)
 	inference->count -= half;
 }
 
-static int make_room(struct open_inference *inference)
+static int stretch_reserve(struct open_inference *inference)
 {
 	struct stretch *more;
 
 	if (inference->count < inference->room)
 		return 0;
 	if (inference->count >= STRETCHES_MAX) {
-		settle(inference);
+		stretches_settle(inference);
 		return 0;
 	}
 	more = reallocarray(inference->stretches, inference->room ? 2 * inference->room : 16, sizeof(*more));
@@ -113,9 +113,9 @@ static int make_room(struct open_inference *inference)
 }
 
 /* Ends come in order: only the last stretches can touch the new one. */
-static int cover(struct open_inference *inference, __u64 start, __u64 end)
+static int stretch_add(struct open_inference *inference, __u64 start, __u64 end)
 {
-	int error = make_room(inference);
+	int error = stretch_reserve(inference);
 
 	if (error)
 		return error;
@@ -144,7 +144,7 @@ int coverage_operator(struct coverage *coverage, const struct coverage_place *pl
 	*self = inside < *self ? *self - inside : 0;
 	if (nesting_add(thread, !place->depth, end, (struct nested){ end - start, 0 }))
 		return -ENOMEM;
-	return open ? cover(open, start, end) : 0;
+	return open ? stretch_add(open, start, end) : 0;
 }
 
 bool coverage_end(struct coverage *coverage, const struct coverage_place *place, __u64 inference, __u64 *covered)
@@ -250,7 +250,7 @@ struct nested nesting_take(struct nesting_thread *thread, __u64 start)
 }
 
 /* The older half becomes one: where so many are inside one call, it began before them. */
-static void fold(struct nesting_thread *thread)
+static void ended_fold(struct nesting_thread *thread)
 {
 	const size_t half = thread->count / 2;
 
@@ -273,7 +273,7 @@ int nesting_add(struct nesting_thread *thread, bool outermost, __u64 end, struct
 		return 0;
 	}
 	if (thread->count >= ENDED_MAX)
-		fold(thread);
+		ended_fold(thread);
 	if (thread->count == thread->room) {
 		more = reallocarray(thread->ended, room, sizeof(*more));
 		if (!more)

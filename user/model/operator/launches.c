@@ -17,28 +17,28 @@ struct launch {
 	struct event_launch view;
 };
 
-void launches_init(struct launches *launches, struct sinks *sinks)
+void launches_init(struct launches *launches, struct event_dispatch *events)
 {
-	*launches = (struct launches){ .sinks = sinks };
+	*launches = (struct launches){ .events = events };
 	link_init(&launches->all);
 	pool_init(&launches->pool, sizeof(struct launch));
 	pool_init(&launches->threads, sizeof(struct launching));
 }
 
-static void launch_write(struct launches *launches, const struct event_launch *launch, struct step *step)
+static void launch_write(struct launches *launches, const struct event_launch *launch, struct op *op)
 {
 	struct event event = { .kind = EVENT_LAUNCH, .launch = *launch };
 
-	if (step) {
-		step->view.launches++;
-		event.launch.op = &step->view;
+	if (op) {
+		op->view.launches++;
+		event.launch.op = &op->view;
 	}
-	sinks_write(launches->sinks, &event);
+	event_dispatch_emit(launches->events, &event);
 }
 
-static void launch_tell(struct launches *launches, struct launch *launch, struct step *step)
+static void launch_emit(struct launches *launches, struct launch *launch, struct op *op)
 {
-	launch_write(launches, &launch->view, step);
+	launch_write(launches, &launch->view, op);
 	if (launch->program)
 		launch->program->open--;
 	link_remove(&launch->link);
@@ -84,7 +84,7 @@ static void drop_oldest(struct launches *launches)
 	struct launch *launch = container_of(launches->all.next, struct launch, link);
 	struct launching *thread = launch->thread;
 
-	launch_tell(launches, launch, NULL);
+	launch_emit(launches, launch, NULL);
 	thread_settle(launches, thread);
 }
 
@@ -129,17 +129,17 @@ static int launch_hold(struct launches *launches, const struct process *process,
 }
 
 /* In the order of the calls, from the first that began at since on. */
-static void tell_from(struct launches *launches, struct launching *thread, __u64 since, struct step *step)
+static void launches_emit_from(struct launches *launches, struct launching *thread, __u64 since, struct op *op)
 {
 	struct link *before = thread->launches.previous;
 
 	while (before != &thread->launches && container_of(before, struct launch, of_thread)->view.start >= since)
 		before = before->previous;
 	while (before->next != &thread->launches)
-		launch_tell(launches, container_of(before->next, struct launch, of_thread), step);
+		launch_emit(launches, container_of(before->next, struct launch, of_thread), op);
 }
 
-int launches_call(struct launches *launches, const struct process *process, struct program *program, struct step *step,
+int launches_call(struct launches *launches, const struct process *process, struct program *program, struct op *op,
 		  const struct event_call *call)
 {
 	const enum xpt_role role = call->function->role;
@@ -154,9 +154,9 @@ int launches_call(struct launches *launches, const struct process *process, stru
 	if (!thread)
 		return error;
 	if (role == XPT_ROLE_OPERATOR)
-		tell_from(launches, thread, call->start, step);
+		launches_emit_from(launches, thread, call->start, op);
 	if (!call->depth)
-		tell_from(launches, thread, 0, NULL);
+		launches_emit_from(launches, thread, 0, NULL);
 	thread_settle(launches, thread);
 	return error;
 }
@@ -173,7 +173,7 @@ void launches_drop_process(struct launches *launches, const struct process *proc
 		thread = launch->thread;
 		if (thread->node.a != process->view.sort_index)
 			continue;
-		launch_tell(launches, launch, NULL);
+		launch_emit(launches, launch, NULL);
 		thread_settle(launches, thread);
 	}
 }
@@ -186,9 +186,9 @@ void launches_drop_all(struct launches *launches)
 
 void launches_free(struct launches *launches)
 {
-	struct sinks silent = {};
+	struct event_dispatch silent = {};
 
-	launches->sinks = &silent;
+	launches->events = &silent;
 	launches_drop_all(launches);
 	map_free(&launches->by_thread);
 	pool_free(&launches->pool);

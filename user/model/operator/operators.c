@@ -14,7 +14,7 @@
 #define LABEL_MAX (OPERATOR_CLASS_NAME_MAX + 24)
 
 /* What a NODE record says of an object that is yet to be seen executing. */
-struct told_node {
+struct described_node {
 	struct map_node node; /* by process and object */
 	__u64 class;
 	char *name, *type, *provider; /* NULL: not told */
@@ -27,27 +27,27 @@ struct type_number {
 	unsigned int count;
 };
 
-void steps_init(struct steps *steps, struct sinks *sinks)
+void operator_set_init(struct operator_set *operators, struct event_dispatch *events)
 {
-	*steps = (struct steps){ .sinks = sinks };
-	name_table_init(&steps->classes, OPERATOR_CLASSES_MAX, true);
-	coverage_init(&steps->coverage);
+	*operators = (struct operator_set){ .events = events };
+	name_table_init(&operators->classes, OPERATOR_CLASSES_MAX, true);
+	coverage_init(&operators->coverage);
 }
 
-static void step_free(struct step *step)
+static void operator_free(struct op *op)
 {
-	statistics_free(step->duration);
-	free(step->class_name);
-	free(step->type);
-	free(step->label);
-	free(step->name);
-	free(step->provider);
-	free(step);
+	statistics_free(op->duration);
+	free(op->class_name);
+	free(op->type);
+	free(op->label);
+	free(op->name);
+	free(op->provider);
+	free(op);
 }
 
-static void told_free(struct steps *steps, struct told_node *told)
+static void described_free(struct operator_set *operators, struct described_node *told)
 {
-	map_remove(&steps->told, &told->node);
+	map_remove(&operators->told, &told->node);
 	free(told->name);
 	free(told->type);
 	free(told->provider);
@@ -55,55 +55,56 @@ static void told_free(struct steps *steps, struct told_node *told)
 }
 
 /* Visits all nodes of a map; the one visited may be removed. */
-static void map_each(struct map *map, void (*visit)(struct steps *steps, struct map_node *node, __u64 process),
-		     struct steps *steps, __u64 process)
+static void map_each(struct map *map,
+		     void (*visit)(struct operator_set *operators, struct map_node *node, __u64 process),
+		     struct operator_set *operators, __u64 process)
 {
 	struct map_node *node, *following;
 
 	for (size_t i = 0; map->count && i < (size_t)1 << map->bits; i++) {
 		for (node = map->buckets[i]; node; node = following) {
 			following = node->next;
-			visit(steps, node, process);
+			visit(operators, node, process);
 		}
 	}
 }
 
-static void number_release(struct steps *steps, struct map_node *node, __u64 process)
+static void number_release(struct operator_set *operators, struct map_node *node, __u64 process)
 {
 	(void)process;
-	map_remove(&steps->numbers, node);
+	map_remove(&operators->numbers, node);
 	free(container_of(node, struct type_number, node));
 }
 
-static void told_release(struct steps *steps, struct map_node *node, __u64 process)
+static void described_release(struct operator_set *operators, struct map_node *node, __u64 process)
 {
 	(void)process;
-	told_free(steps, container_of(node, struct told_node, node));
+	described_free(operators, container_of(node, struct described_node, node));
 }
 
-static void told_release_of(struct steps *steps, struct map_node *node, __u64 process)
+static void described_release_of(struct operator_set *operators, struct map_node *node, __u64 process)
 {
 	if (node->a == process)
-		told_free(steps, container_of(node, struct told_node, node));
+		described_free(operators, container_of(node, struct described_node, node));
 }
 
-void steps_free(struct steps *steps)
+void operator_set_free(struct operator_set *operators)
 {
-	map_each(&steps->numbers, number_release, steps, 0);
-	map_each(&steps->told, told_release, steps, 0);
-	for (size_t i = 0; i < steps->count; i++)
-		step_free(steps->all[i]);
-	free(steps->all);
-	map_free(&steps->by_object);
-	map_free(&steps->numbers);
-	map_free(&steps->told);
-	coverage_free(&steps->coverage);
-	name_table_free(&steps->classes);
+	map_each(&operators->numbers, number_release, operators, 0);
+	map_each(&operators->told, described_release, operators, 0);
+	for (size_t i = 0; i < operators->count; i++)
+		operator_free(operators->all[i]);
+	free(operators->all);
+	map_free(&operators->by_object);
+	map_free(&operators->numbers);
+	map_free(&operators->told);
+	coverage_free(&operators->coverage);
+	name_table_free(&operators->classes);
 }
 
 /* ---- what is told of objects and classes ---- */
 
-static int node_parse(const cJSON *object, struct told_node *told)
+static int node_parse(const cJSON *object, struct described_node *told)
 {
 	__s64 class;
 	int error = json_integer_get(object, "class", 1, 1LL << 53, &class);
@@ -120,19 +121,20 @@ static int node_parse(const cJSON *object, struct told_node *told)
 	return 0;
 }
 
-static int node_describe(struct steps *steps, const struct process *process, const struct xpt_record_text *record)
+static int node_describe(struct operator_set *operators, const struct process *process,
+			 const struct xpt_record_text *record)
 {
-	struct map_node *before = map_find(&steps->told, process->view.sort_index, record->id);
-	struct told_node *told;
+	struct map_node *before = map_find(&operators->told, process->view.sort_index, record->id);
+	struct described_node *told;
 	cJSON *object;
 	int error = json_parse(record->text, record->length, &object);
 
 	if (error)
 		return error;
 	if (before)
-		told_free(steps, container_of(before, struct told_node, node));
-	told = steps->told.count < MODEL_OPERATORS_MAX ? calloc(1, sizeof(*told)) : NULL;
-	error = told ? map_add(&steps->told, &told->node, process->view.sort_index, record->id) : -ENOMEM;
+		described_free(operators, container_of(before, struct described_node, node));
+	told = operators->told.count < MODEL_OPERATORS_MAX ? calloc(1, sizeof(*told)) : NULL;
+	error = told ? map_add(&operators->told, &told->node, process->view.sort_index, record->id) : -ENOMEM;
 	if (error) {
 		free(told);
 		told = NULL;
@@ -140,18 +142,19 @@ static int node_describe(struct steps *steps, const struct process *process, con
 		error = node_parse(object, told);
 	}
 	if (error && told)
-		told_free(steps, told);
+		described_free(operators, told);
 	cJSON_Delete(object);
 	return error;
 }
 
-int steps_describe(struct steps *steps, const struct process *process, const struct xpt_record_text *record)
+int operator_set_describe(struct operator_set *operators, const struct process *process,
+			  const struct xpt_record_text *record)
 {
 	int error;
 
 	if (record->header.kind == XPT_RECORD_NODE)
-		return node_describe(steps, process, record);
-	error = name_table_add(&steps->classes, process->view.sort_index, process->view.sort_index, record->id,
+		return node_describe(operators, process, record);
+	error = name_table_add(&operators->classes, process->view.sort_index, process->view.sort_index, record->id,
 			       record->text,
 			       record->length < OPERATOR_CLASS_NAME_MAX ? record->length : OPERATOR_CLASS_NAME_MAX,
 			       false);
@@ -197,16 +200,16 @@ static __u64 text_hash(const char *text)
 }
 
 /* The next number of the type in the program; 0: no memory. */
-static unsigned int number_take(struct steps *steps, const struct program *program, const char *type)
+static unsigned int number_take(struct operator_set *operators, const struct program *program, const char *type)
 {
 	__u64 of = program ? program->view.id : 0, hash = text_hash(type);
-	struct map_node *node = map_find(&steps->numbers, of, hash);
+	struct map_node *node = map_find(&operators->numbers, of, hash);
 	struct type_number *number;
 
 	if (node)
 		return ++container_of(node, struct type_number, node)->count;
 	number = calloc(1, sizeof(*number));
-	if (!number || map_add(&steps->numbers, &number->node, of, hash)) {
+	if (!number || map_add(&operators->numbers, &number->node, of, hash)) {
 		free(number);
 		return 0;
 	}
@@ -214,83 +217,83 @@ static unsigned int number_take(struct steps *steps, const struct program *progr
 }
 
 /* Takes over what was told of the object. */
-static void take_told(struct steps *steps, struct step *step)
+static void described_apply(struct operator_set *operators, struct op *op)
 {
-	struct map_node *node = map_find(&steps->told, step->process->view.sort_index, step->object);
-	struct told_node *told = node ? container_of(node, struct told_node, node) : NULL;
+	struct map_node *node = map_find(&operators->told, op->process->view.sort_index, op->object);
+	struct described_node *told = node ? container_of(node, struct described_node, node) : NULL;
 
-	step->view.index = -1;
+	op->view.index = -1;
 	if (!told)
 		return;
-	if (told->class == step->class) {
-		step->name = told->name;
-		step->type = told->type;
-		step->provider = told->provider;
-		step->view.index = told->index;
+	if (told->class == op->class) {
+		op->name = told->name;
+		op->type = told->type;
+		op->provider = told->provider;
+		op->view.index = told->index;
 		told->name = told->type = told->provider = NULL;
 	}
-	told_free(steps, told);
+	described_free(operators, told);
 }
 
 /*
  * How it is called where its node has no name: by type and index, as ONNX Runtime does. Where the node is not known, by a number of its
  * own; the only one of its class needs none. -ENOMEM: NULL.
  */
-static char *step_label(const struct step *step)
+static char *operator_label(const struct op *op)
 {
 	char label[LABEL_MAX];
 
-	if (!step->has_object)
-		return strdup(step->type);
-	if (step->view.index >= 0)
-		snprintf(label, sizeof(label), "%.*s_%lld", OPERATOR_CLASS_NAME_MAX, step->type,
-			 (long long)step->view.index);
+	if (!op->has_object)
+		return strdup(op->type);
+	if (op->view.index >= 0)
+		snprintf(label, sizeof(label), "%.*s_%lld", OPERATOR_CLASS_NAME_MAX, op->type,
+			 (long long)op->view.index);
 	else
-		snprintf(label, sizeof(label), "%.*s#%u", OPERATOR_CLASS_NAME_MAX, step->type, step->view.number);
+		snprintf(label, sizeof(label), "%.*s#%u", OPERATOR_CLASS_NAME_MAX, op->type, op->view.number);
 	return strdup(label);
 }
 
 /* How it is called, from what is known of it. -ENOMEM. */
-static int step_name(struct steps *steps, struct step *step)
+static int operator_name(struct operator_set *operators, struct op *op)
 {
-	const struct name *found = name_table_find(&steps->classes, step->process->view.sort_index, step->class);
+	const struct name *found = name_table_find(&operators->classes, op->process->view.sort_index, op->class);
 	const char *class = found ? found->text : NULL;
 	char type[OPERATOR_CLASS_NAME_MAX + 1];
 
-	take_told(steps, step);
-	step->class_name = strdup(class ?: "");
-	if (!step->type) {
+	described_apply(operators, op);
+	op->class_name = strdup(class ?: "");
+	if (!op->type) {
 		operator_class_type(class ?: "operator", type, sizeof(type));
-		step->type = strdup(type);
+		op->type = strdup(type);
 	}
-	if (!step->class_name || !step->type)
+	if (!op->class_name || !op->type)
 		return -ENOMEM;
-	step->view.number = number_take(steps, step->program, step->type);
-	step->label = step->name ? strdup(step->name) : step_label(step);
-	step->view.class = step->class_name;
-	step->view.type = step->type;
-	step->view.label = step->label;
-	step->view.name = step->name;
-	step->view.provider = step->provider;
-	return step->label && step->view.number ? 0 : -ENOMEM;
+	op->view.number = number_take(operators, op->program, op->type);
+	op->label = op->name ? strdup(op->name) : operator_label(op);
+	op->view.class = op->class_name;
+	op->view.type = op->type;
+	op->view.label = op->label;
+	op->view.name = op->name;
+	op->view.provider = op->provider;
+	return op->label && op->view.number ? 0 : -ENOMEM;
 }
 
-static int step_keep(struct steps *steps, struct step *step)
+static int operator_keep(struct operator_set *operators, struct op *op)
 {
-	struct step **more;
-	size_t room = steps->room ? 2 * steps->room : 64;
+	struct op **more;
+	size_t room = operators->room ? 2 * operators->room : 64;
 
-	if (steps->count == steps->room) {
-		more = reallocarray(steps->all, room, sizeof(*more));
+	if (operators->count == operators->room) {
+		more = reallocarray(operators->all, room, sizeof(*more));
 		if (!more)
 			return -ENOMEM;
-		steps->all = more;
-		steps->room = room;
+		operators->all = more;
+		operators->room = room;
 	}
-	if (map_add(&steps->by_object, &step->node, step->process->view.sort_index, step->object))
+	if (map_add(&operators->by_object, &op->node, op->process->view.sort_index, op->object))
 		return -ENOMEM;
-	steps->all[steps->count++] = step;
-	step->view.id = (unsigned int)steps->count;
+	operators->all[operators->count++] = op;
+	op->view.id = (unsigned int)operators->count;
 	return 0;
 }
 
@@ -299,108 +302,107 @@ static __u64 object_of(const struct event_call *call)
 	return call->have & (1u << XPT_MEANING_OBJECT) ? call->object : call->class;
 }
 
-static void step_join(struct step *step, struct program *program, const struct event_call *call)
+static void operator_join(struct op *op, struct program *program, const struct event_call *call)
 {
 	program->open++; /* it is kept as long as its operators are */
-	step->depth = call->depth;
-	step->apart = call->apart;
-	step->next = program->new_steps;
-	program->new_steps = step;
+	op->depth = call->depth;
+	op->apart = call->apart;
+	op->next = program->new_operators;
+	program->new_operators = op;
 }
 
-static struct step *step_create(struct steps *steps, struct process *process, struct program *program,
-				const struct event_call *call)
+static struct op *operator_create(struct operator_set *operators, struct process *process, struct program *program,
+				  const struct event_call *call)
 {
-	struct step *step = calloc(1, sizeof(*step));
+	struct op *op = calloc(1, sizeof(*op));
 
-	if (!step)
+	if (!op)
 		return NULL;
-	step->process = process;
-	step->program = program;
-	step->object = object_of(call);
-	step->class = call->class;
-	step->has_object = call->have & (1u << XPT_MEANING_OBJECT);
-	step->view.process = &process->view;
-	step->view.program = program ? &program->view : NULL;
-	if (step_name(steps, step) || step_keep(steps, step)) {
-		step_free(step);
+	op->process = process;
+	op->program = program;
+	op->object = object_of(call);
+	op->class = call->class;
+	op->has_object = call->have & (1u << XPT_MEANING_OBJECT);
+	op->view.process = &process->view;
+	op->view.program = program ? &program->view : NULL;
+	if (operator_name(operators, op) || operator_keep(operators, op)) {
+		operator_free(op);
 		return NULL;
 	}
 	if (program)
-		step_join(step, program, call);
-	return step;
+		operator_join(op, program, call);
+	return op;
 }
 
 /* An object stays with its program; one that was first seen outside of any inference is found a program later. */
-static struct step *step_find(const struct steps *steps, const struct process *process, const struct program *program,
-			      const struct event_call *call)
+static struct op *operator_find(const struct operator_set *operators, const struct process *process,
+				const struct program *program, const struct event_call *call)
 {
-	struct map_node *node = map_find(&steps->by_object, process->view.sort_index, object_of(call));
+	struct map_node *node = map_find(&operators->by_object, process->view.sort_index, object_of(call));
 
 	for (; node; node = map_next(node)) {
-		struct step *step = container_of(node, struct step, node);
+		struct op *op = container_of(node, struct op, node);
 
-		if (!step->gone && step->class == call->class &&
-		    (!program || !step->program || step->program == program))
-			return step;
+		if (!op->gone && op->class == call->class && (!program || !op->program || op->program == program))
+			return op;
 	}
 	return NULL;
 }
 
-static void step_assign(struct step *step, struct program *program, const struct event_call *call)
+static void operator_assign(struct op *op, struct program *program, const struct event_call *call)
 {
-	if (step->program || !program)
+	if (op->program || !program)
 		return;
-	step->program = program;
-	step->view.program = &program->view;
-	step->view.self_time = 0; /* from here on it is a part of the inferences */
-	step_join(step, program, call);
+	op->program = program;
+	op->view.program = &program->view;
+	op->view.self_time = 0; /* from here on it is a part of the inferences */
+	operator_join(op, program, call);
 }
 
-static int step_record(struct steps *steps, struct step *step, const struct event_call *call)
+static int operator_record(struct operator_set *operators, struct op *op, const struct event_call *call)
 {
-	const struct coverage_place place = { step->process->view.sort_index, call->tid, call->depth, call->apart };
+	const struct coverage_place place = { op->process->view.sort_index, call->tid, call->depth, call->apart };
 	__u64 self;
-	int error = coverage_operator(&steps->coverage, &place, call->inference, call->start, call->end, &self);
+	int error = coverage_operator(&operators->coverage, &place, call->inference, call->start, call->end, &self);
 
-	step->view.recorded++;
-	step->view.tracing += call->tracing;
-	step->view.unassigned += !call->inference;
-	if (call->inference || !step->program)
-		step->view.self_time += self;
-	if (!step->duration)
-		step->view.duration = step->duration = statistics_create();
-	if (!step->duration || statistics_add(step->duration, call->end - call->start))
+	op->view.recorded++;
+	op->view.tracing += call->tracing;
+	op->view.unassigned += !call->inference;
+	if (call->inference || !op->program)
+		op->view.self_time += self;
+	if (!op->duration)
+		op->view.duration = op->duration = statistics_create();
+	if (!op->duration || statistics_add(op->duration, call->end - call->start))
 		return -ENOMEM;
 	return error;
 }
 
-int steps_call(struct steps *steps, struct process *process, struct program *program, struct event_call *call,
-	       struct step **result)
+int operator_set_call(struct operator_set *operators, struct process *process, struct program *program,
+		      struct event_call *call, struct op **result)
 {
-	struct step *step = step_find(steps, process, program, call);
+	struct op *op = operator_find(operators, process, program, call);
 
-	if (!step && steps->count >= MODEL_OPERATORS_MAX) {
-		sinks_lose(steps->sinks, XPT_LOSS_NAMES, 1, call->end);
+	if (!op && operators->count >= MODEL_OPERATORS_MAX) {
+		event_dispatch_lose(operators->events, XPT_LOSS_NAMES, 1, call->end);
 		return 0;
 	}
-	if (!step)
-		step = step_create(steps, process, program, call);
-	if (!step)
+	if (!op)
+		op = operator_create(operators, process, program, call);
+	if (!op)
 		return -ENOMEM;
-	step_assign(step, program, call);
-	*result = step;
-	call->op = &step->view;
-	return step_record(steps, step, call);
+	operator_assign(op, program, call);
+	*result = op;
+	call->op = &op->view;
+	return operator_record(operators, op, call);
 }
 
-void steps_inference(struct steps *steps, const struct process *process, struct program *program,
-		     const struct event_call *call)
+void operator_set_inference(struct operator_set *operators, const struct process *process, struct program *program,
+			    const struct event_call *call)
 {
 	const struct coverage_place place = { process->view.sort_index, call->tid, call->depth, false };
 	__u64 covered;
 
-	if (!coverage_end(&steps->coverage, &place, call->start, &covered) || !program)
+	if (!coverage_end(&operators->coverage, &place, call->start, &covered) || !program)
 		return;
 	program->view.stepped++;
 	program->view.stepped_time += call->end - call->start;
@@ -410,63 +412,63 @@ void steps_inference(struct steps *steps, const struct process *process, struct 
 }
 
 /* Below its inference: from 1; on another thread its own calls count. 0: not known. */
-static unsigned int depth_below(const struct step *step, const struct event_call *call)
+static unsigned int depth_below(const struct op *op, const struct event_call *call)
 {
-	if (step->apart)
-		return step->depth + 1;
-	return step->depth > call->depth ? step->depth - call->depth : 0;
+	if (op->apart)
+		return op->depth + 1;
+	return op->depth > call->depth ? op->depth - call->depth : 0;
 }
 
-bool steps_fingerprint(struct program *program, const struct event_call *call)
+bool operator_set_fingerprint(struct program *program, const struct event_call *call)
 {
-	struct step *first = program->new_steps, *step;
-	unsigned int depth, before = program->step_count;
+	struct op *first = program->new_operators, *op;
+	unsigned int depth, before = program->operator_count;
 	__u64 hash;
 
-	program->new_steps = NULL;
-	if (!program->step_depth)
-		for (step = first; step; step = step->next) {
-			depth = depth_below(step, call);
-			if (depth && (!program->step_depth || depth < program->step_depth))
-				program->step_depth = depth;
+	program->new_operators = NULL;
+	if (!program->operator_depth)
+		for (op = first; op; op = op->next) {
+			depth = depth_below(op, call);
+			if (depth && (!program->operator_depth || depth < program->operator_depth))
+				program->operator_depth = depth;
 		}
-	for (step = first; step; step = step->next) {
-		if (depth_below(step, call) != program->step_depth)
+	for (op = first; op; op = op->next) {
+		if (depth_below(op, call) != program->operator_depth)
 			continue;
-		hash = text_hash(step->type);
+		hash = text_hash(op->type);
 		hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15;
-		program->step_types += hash ^ hash >> 29;
-		program->step_count++;
+		program->operator_types += hash ^ hash >> 29;
+		program->operator_count++;
 	}
-	if (program->step_count == before)
+	if (program->operator_count == before)
 		return false;
-	hash = (program->step_types + program->step_count) * 0xbf58476d1ce4e5b9;
+	hash = (program->operator_types + program->operator_count) * 0xbf58476d1ce4e5b9;
 	program->view.fingerprint = (hash >> 32) ?: 1;
 	return true;
 }
 
-void steps_drop_process(struct steps *steps, const struct process *process)
+void operator_set_drop_process(struct operator_set *operators, const struct process *process)
 {
-	name_table_drop_owner(&steps->classes, process->view.sort_index);
-	coverage_drop(&steps->coverage, process->view.sort_index);
-	map_each(&steps->told, told_release_of, steps, process->view.sort_index);
-	for (size_t i = 0; i < steps->count; i++)
-		steps->all[i]->gone |= steps->all[i]->process == process;
+	name_table_drop_owner(&operators->classes, process->view.sort_index);
+	coverage_drop(&operators->coverage, process->view.sort_index);
+	map_each(&operators->told, described_release_of, operators, process->view.sort_index);
+	for (size_t i = 0; i < operators->count; i++)
+		operators->all[i]->gone |= operators->all[i]->process == process;
 }
 
-void steps_forget_processes(struct steps *steps)
+void operator_set_forget_processes(struct operator_set *operators)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < steps->count; i++) {
-		struct step *step = steps->all[i];
+	for (size_t i = 0; i < operators->count; i++) {
+		struct op *op = operators->all[i];
 
-		if (!step->process->forgotten) {
-			steps->all[kept++] = step;
+		if (!op->process->forgotten) {
+			operators->all[kept++] = op;
 			continue;
 		}
-		map_remove(&steps->by_object, &step->node);
-		step_free(step);
+		map_remove(&operators->by_object, &op->node);
+		operator_free(op);
 	}
-	steps->count = kept;
+	operators->count = kept;
 }

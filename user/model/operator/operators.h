@@ -10,12 +10,12 @@
 
 #define OPERATOR_CLASSES_MAX 262144 /* whose names are known, of all processes; further ones have none */
 
-struct step {
+struct op {
 	struct model_operator view; /* strings are owned here */
 	struct map_node node;	    /* by process and object; the newest is found first */
 	struct process *process;
 	struct program *program; /* NULL: not known */
-	struct step *next;	 /* of program.new_steps */
+	struct op *next;	 /* of program.new_operators */
 	__u64 object, class;	 /* object: the class where it has none */
 	unsigned int depth;	 /* when it was first seen in an inference of its program, */
 	bool apart;		 /* on another thread */
@@ -25,45 +25,46 @@ struct step {
 	struct statistics *duration;
 };
 
-struct steps {
-	struct sinks *sinks;
+struct operator_set {
+	struct event_dispatch *events;
 	struct name_table classes; /* by process and address of the class */
 	struct coverage coverage;
 	struct map by_object;
 	struct map numbers; /* how many there are of a type in a program */
 	struct map told;    /* what NODE records say of objects, by process and object */
-	struct step **all;
+	struct op **all;
 	size_t count, room;
 };
 
-void steps_init(struct steps *steps, struct sinks *sinks);
-void steps_free(struct steps *steps);
+void operator_set_init(struct operator_set *operators, struct event_dispatch *events);
+void operator_set_free(struct operator_set *operators);
 
 /* What a CLASS or NODE record tells. -EBADMSG, -ENOMEM. */
-int steps_describe(struct steps *steps, const struct process *process, const struct xpt_record_text *record);
+int operator_set_describe(struct operator_set *operators, const struct process *process,
+			  const struct xpt_record_text *record);
 /*
  * A call of an operator has been recorded: sets *result and call->op, which stay NULL where there are too many
  * (XPT_LOSS_NAMES). program: of its inference, NULL: not known. -ENOMEM.
  */
-int steps_call(struct steps *steps, struct process *process, struct program *program, struct event_call *call,
-	       struct step **result);
+int operator_set_call(struct operator_set *operators, struct process *process, struct program *program,
+		      struct event_call *call, struct op **result);
 /* A call that is an inference has ended: what of it was covered is added to its program. */
-void steps_inference(struct steps *steps, const struct process *process, struct program *program,
-		     const struct event_call *call);
+void operator_set_inference(struct operator_set *operators, const struct process *process, struct program *program,
+			    const struct event_call *call);
 /*
  * The same, and it succeeded: whether it gave its program another fingerprint. That is of the types of operators that are in no other
  * one, in whatever order they ran: which of those inside run depends on the input.
  */
-bool steps_fingerprint(struct program *program, const struct event_call *call);
+bool operator_set_fingerprint(struct program *program, const struct event_call *call);
 /* The process has exited or runs another file: objects at the same addresses are others. */
-void steps_drop_process(struct steps *steps, const struct process *process);
+void operator_set_drop_process(struct operator_set *operators, const struct process *process);
 /*
  * Short form of a class's name, into type[size]: without namespaces and template arguments, "FusedGemm" for
  * "onnxruntime::contrib::FusedGemm<float>".
  */
 void operator_class_type(const char *name, char *type, size_t size);
 /* Those of processes that are marked as forgotten go. */
-void steps_forget_processes(struct steps *steps);
+void operator_set_forget_processes(struct operator_set *operators);
 
 /*
  * In which operator a launch was made: the innermost one that was open on its thread. Calls are delivered in the order
@@ -74,14 +75,14 @@ void steps_forget_processes(struct steps *steps);
 #define LAUNCHES_MAX 65536 /* held at once; the oldest is told without its operator, which does not count it */
 
 struct launches {
-	struct sinks *sinks;
+	struct event_dispatch *events;
 	struct map by_thread;
 	struct link all; /* oldest first */
 	size_t count;
 	struct pool pool, threads;
 };
 
-void launches_init(struct launches *launches, struct sinks *sinks);
+void launches_init(struct launches *launches, struct event_dispatch *events);
 void launches_free(struct launches *launches);
 
 /*
@@ -89,7 +90,7 @@ void launches_free(struct launches *launches);
  * now in which operator it was made. program: of the call, NULL: none. step: the operator if the call is one's; NULL:
  * it is none, or there are too many. -ENOMEM.
  */
-int launches_call(struct launches *launches, const struct process *process, struct program *program, struct step *step,
+int launches_call(struct launches *launches, const struct process *process, struct program *program, struct op *op,
 		  const struct event_call *call);
 /* No call of the process will return any more. */
 void launches_drop_process(struct launches *launches, const struct process *process);

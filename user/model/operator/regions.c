@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void regions_init(struct regions *regions, struct sinks *sinks, struct processes *processes)
+void regions_init(struct regions *regions, struct event_dispatch *events, struct processes *processes)
 {
-	*regions = (struct regions){ .sinks = sinks, .processes = processes };
+	*regions = (struct regions){ .events = events, .processes = processes };
 	name_table_init(&regions->names, REGION_NAMES_MAX, false);
 }
 
@@ -107,7 +107,7 @@ static struct region_total *region_total_get(struct regions *regions, const stru
 	if (total)
 		return total;
 	if (regions->count >= REGION_TOTALS_MAX) {
-		sinks_lose(regions->sinks, XPT_LOSS_NAMES, 1, time);
+		event_dispatch_lose(regions->events, XPT_LOSS_NAMES, 1, time);
 		process = processes_others(regions->processes);
 		name = "(others)";
 		total = process ? region_total_find(regions, process, runtime, name) : NULL;
@@ -187,7 +187,7 @@ int regions_end(struct regions *regions, const struct process *process, const st
 		event.region.program = &total->program;
 		event.region.number = statistics_count(total->duration);
 	}
-	sinks_write(regions->sinks, &event);
+	event_dispatch_emit(regions->events, &event);
 	return statistics_add(total->duration, end - record->start);
 }
 

@@ -23,7 +23,7 @@ struct region_total {
 };
 
 struct regions {
-	struct sinks *sinks;
+	struct event_dispatch *events;
 	struct processes *processes;
 	struct name_table names; /* by process, twice that + 1 for those of handles, and number or handle */
 	struct map totals;
@@ -32,7 +32,7 @@ struct regions {
 	unsigned int next_program;
 };
 
-void regions_init(struct regions *regions, struct sinks *sinks, struct processes *processes);
+void regions_init(struct regions *regions, struct event_dispatch *events, struct processes *processes);
 void regions_free(struct regions *regions);
 
 /* What a REGION_NAME record tells. -ENOMEM, as below. */

@@ -122,9 +122,9 @@ struct code_load {
 	char *kind, *name, *uri, *sha256;
 };
 
-void code_objects_init(struct code_objects *objects, struct sinks *sinks)
+void code_objects_init(struct code_objects *objects, struct event_dispatch *events)
 {
-	*objects = (struct code_objects){ .sinks = sinks };
+	*objects = (struct code_objects){ .events = events };
 	link_init(&objects->loaded);
 }
 
@@ -295,7 +295,7 @@ static int kind_count(struct model_code_totals *totals, const char *kind)
 	return 0;
 }
 
-static int count(struct model_code_totals *totals, struct code_object *object, const struct event_code *event)
+static int load_count(struct model_code_totals *totals, struct code_object *object, const struct event_code *event)
 {
 	totals->loads++;
 	totals->incomplete += event->missing > 0;
@@ -357,11 +357,11 @@ static int load_keep(struct code_objects *objects, struct process *process, stru
 	return 0;
 }
 
-static void tell(const struct code_objects *objects, const struct event_code *event)
+static void code_emit(const struct code_objects *objects, const struct event_code *event)
 {
 	const struct event told = { .kind = EVENT_CODE, .code = *event };
 
-	sinks_write(objects->sinks, &told);
+	event_dispatch_emit(objects->events, &told);
 }
 
 int code_objects_load(struct code_objects *objects, struct process *process, const struct xpt_record_text *record)
@@ -377,14 +377,14 @@ int code_objects_load(struct code_objects *objects, struct process *process, con
 	event.time = header->time;
 	event.handle = record->id;
 	error = object_get(objects, &event, &object);
-	counted = count(&objects->totals, object, &event);
+	counted = load_count(&objects->totals, object, &event);
 	/*
 	 * Of processes that are not kept apart the same handles would meet. One that has exited may have loaded it, and
 	 * unloaded it, before: its bytes have been looked at only now.
 	 */
 	if (event.handle && process->view.tgid == event.tgid && (!process->exited || event.time < process->exited))
 		kept = load_keep(objects, process, object, &event);
-	tell(objects, &event);
+	code_emit(objects, &event);
 	code_text_free(&event);
 	return error ? error : counted ? counted : kept;
 }
@@ -406,7 +406,7 @@ void code_objects_unload(struct code_objects *objects, const struct process *pro
 	objects->totals.unloads++;
 	if (load->object)
 		load->object->view.unloads++;
-	tell(objects, &event);
+	code_emit(objects, &event);
 	load_drop(objects, load);
 }
 

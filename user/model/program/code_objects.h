@@ -11,7 +11,7 @@ struct code_object {
 };
 
 struct code_objects {
-	struct sinks *sinks;
+	struct event_dispatch *events;
 	struct code_object **all;
 	size_t count, room;
 	struct map by_content;
@@ -20,7 +20,7 @@ struct code_objects {
 	struct model_code_totals totals;
 };
 
-void code_objects_init(struct code_objects *objects, struct sinks *sinks);
+void code_objects_init(struct code_objects *objects, struct event_dispatch *events);
 void code_objects_free(struct code_objects *objects);
 
 /* What a CODE_OBJECT record tells. -EBADMSG, -ENOMEM: it is told and counted, but may not be kept. */

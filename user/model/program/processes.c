@@ -8,9 +8,9 @@
 
 #include "base/json.h"
 
-void processes_init(struct processes *processes, struct sinks *sinks)
+void processes_init(struct processes *processes, struct event_dispatch *events)
 {
-	*processes = (struct processes){ .sinks = sinks, .keep = MODEL_PROCESSES_MAX };
+	*processes = (struct processes){ .events = events, .keep = MODEL_PROCESSES_MAX };
 	link_init(&processes->live);
 	link_init(&processes->gone);
 }
@@ -64,11 +64,11 @@ static struct process *process_create(struct processes *processes, __u32 tgid, c
 	return process;
 }
 
-static void process_tell(struct processes *processes, const struct process *process)
+static void process_emit(struct processes *processes, const struct process *process)
 {
 	const struct event event = { .kind = EVENT_PROCESS, .process = &process->view };
 
-	sinks_write(processes->sinks, &event);
+	event_dispatch_emit(processes->events, &event);
 }
 
 struct process *processes_others(struct processes *processes)
@@ -84,7 +84,7 @@ static struct process *process_add(struct processes *processes, __u32 tgid, __u6
 	struct process *process;
 
 	if (processes->count >= MODEL_PROCESSES_MAX) {
-		sinks_lose(processes->sinks, XPT_LOSS_NAMES, 1, time);
+		event_dispatch_lose(processes->events, XPT_LOSS_NAMES, 1, time);
 		return processes_others(processes);
 	}
 	process = process_create(processes, tgid, name);
@@ -114,11 +114,11 @@ struct process *processes_get(struct processes *processes, __u32 tgid, __u64 tim
 		return process;
 	process = process_add(processes, tgid, time, "");
 	if (process && process != processes->others)
-		process_tell(processes, process);
+		process_emit(processes, process);
 	return process;
 }
 
-struct process *processes_told(struct processes *processes, __u32 tgid, __u64 time)
+struct process *processes_get_late(struct processes *processes, __u32 tgid, __u64 time)
 {
 	struct process *process = processes_find(processes, tgid);
 
@@ -181,7 +181,7 @@ int processes_describe(struct processes *processes, __u32 tgid, __u64 time, cons
 	if (error || process == processes->others)
 		goto out;
 	error = process_fill(process, object);
-	process_tell(processes, process);
+	process_emit(processes, process);
 out:
 	cJSON_Delete(object);
 	return error;
@@ -202,7 +202,7 @@ struct process *processes_fork(struct processes *processes, __u32 tgid, __u32 pa
 		process->forked_from = source->view.sort_index + 1;
 		process->forked = time;
 	}
-	process_tell(processes, process);
+	process_emit(processes, process);
 	return process;
 }
 
@@ -216,7 +216,7 @@ int processes_exec(struct processes *processes, struct process *process, const c
 	error = text_set(&process->view.name, name);
 	if (!error)
 		error = text_set(&process->view.command, "");
-	process_tell(processes, process);
+	process_emit(processes, process);
 	return error;
 }
 
@@ -232,7 +232,7 @@ void processes_exit(struct processes *processes, struct process *process, __u64 
 
 static bool process_is_settled(const struct process *process, __u64 time)
 {
-	return !process->counting && (process->totalled || pace_settled(process->exited, time));
+	return !process->counting && (process->totalled || eviction_settled(process->exited, time));
 }
 
 static size_t exited_mark(struct processes *processes, bool all, size_t most, __u64 time)
@@ -260,14 +260,14 @@ bool processes_mark(struct processes *processes, __u64 time)
 
 	if ((!full && processes->exited <= processes->keep) || !processes->exited)
 		return false;
-	batch = pace_batch(processes->keep, MODEL_PROCESSES_MAX);
-	if (!pace_due(&processes->pace, processes->exited, batch, time))
+	batch = eviction_batch(processes->keep, MODEL_PROCESSES_MAX);
+	if (!eviction_due(&processes->eviction, processes->exited, batch, time))
 		return false;
 	most = batch + (processes->exited > processes->keep ? processes->exited - processes->keep : 0);
 	marked = exited_mark(processes, false, most, time);
 	if (full && !marked)
 		marked = exited_mark(processes, true, batch, time);
-	pace_set(&processes->pace, marked >= batch, processes->exited - marked, time);
+	eviction_set(&processes->eviction, marked >= batch, processes->exited - marked, time);
 	return marked;
 }
 

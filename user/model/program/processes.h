@@ -13,36 +13,37 @@
 
 /* How what is gone is forgotten: in batches, and not too soon. */
 
-#define SETTLE_TIME 10000000000ull /* ns after the end of a program or process in which its exact totals have come */
-#define PACE_TIME 100000000ull	   /* ns until it is looked again, when there was not enough that could be forgotten */
+#define EVICTION_SETTLE_TIME \
+	10000000000ull		   /* ns after the end of a program or process in which its exact totals have come */
+#define EVICTION_TIME 100000000ull /* ns until it is looked again, when there was not enough that could be forgotten */
 
 /* Zero it to begin with. */
-struct pace {
+struct eviction {
 	bool waiting;
 	__u64 time;
 	size_t gone; /* so many there were to look through */
 };
 
-static inline size_t pace_batch(size_t keep, size_t most)
+static inline size_t eviction_batch(size_t keep, size_t most)
 {
 	const size_t batch = (keep < most ? keep : most) / 8;
 
 	return batch ? batch : 1;
 }
 
-static inline bool pace_due(const struct pace *pace, size_t gone, size_t batch, __u64 time)
+static inline bool eviction_due(const struct eviction *eviction, size_t gone, size_t batch, __u64 time)
 {
-	return !pace->waiting || gone >= pace->gone + batch || time - pace->time >= PACE_TIME;
+	return !eviction->waiting || gone >= eviction->gone + batch || time - eviction->time >= EVICTION_TIME;
 }
 
-static inline void pace_set(struct pace *pace, bool enough, size_t gone, __u64 time)
+static inline void eviction_set(struct eviction *eviction, bool enough, size_t gone, __u64 time)
 {
-	*pace = (struct pace){ .waiting = !enough, .time = time, .gone = gone };
+	*eviction = (struct eviction){ .waiting = !enough, .time = time, .gone = gone };
 }
 
-static inline bool pace_settled(__u64 end, __u64 time)
+static inline bool eviction_settled(__u64 end, __u64 time)
 {
-	return time > end && time - end >= SETTLE_TIME;
+	return time > end && time - end >= EVICTION_SETTLE_TIME;
 }
 
 #define PROCESS_NAME_MAX 4096 /* bytes kept of a name or command line */
@@ -63,18 +64,18 @@ struct process {
 };
 
 struct processes {
-	struct sinks *sinks;
+	struct event_dispatch *events;
 	struct map by_tgid;
 	struct link live; /* oldest first */
 	struct link gone; /* exited ones, in the order of that */
 	size_t count, exited;
 	size_t keep; /* beyond so many exited ones the oldest are forgotten */
-	struct pace pace;
+	struct eviction eviction;
 	unsigned int seen; /* so far; the next sort index */
 	struct process *others;
 };
 
-void processes_init(struct processes *processes, struct sinks *sinks);
+void processes_init(struct processes *processes, struct event_dispatch *events);
 void processes_free(struct processes *processes);
 
 /*
@@ -83,7 +84,7 @@ void processes_free(struct processes *processes);
  */
 struct process *processes_get(struct processes *processes, __u32 tgid, __u64 time);
 /* The same, but what is told may come late: when it is known, and has exited, it is still the one. NULL: no memory. */
-struct process *processes_told(struct processes *processes, __u32 tgid, __u64 time);
+struct process *processes_get_late(struct processes *processes, __u32 tgid, __u64 time);
 /* The newest with this tgid, also one that has exited. NULL: none. */
 struct process *processes_find(const struct processes *processes, __u32 tgid);
 /* Stands for all that are not kept apart any more. NULL: no memory. */

@@ -5,33 +5,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-void chosen_free(struct chosen *chosen)
+void program_filter_free(struct program_filter *filter)
 {
 	size_t i;
 
-	for (i = 0; i < chosen->count; i++)
-		free((char *)chosen->all[i].text);
-	free(chosen->all);
-	*chosen = (struct chosen){};
+	for (i = 0; i < filter->count; i++)
+		free((char *)filter->all[i].text);
+	free(filter->all);
+	*filter = (struct program_filter){};
 }
 
-int chosen_add(struct chosen *chosen, const struct xpt_record_text *record)
+int program_filter_add(struct program_filter *filter, const struct xpt_record_text *record)
 {
-	size_t room = chosen->room ? chosen->room * 2 : 8;
+	size_t room = filter->room ? filter->room * 2 : 8;
 	struct model_choice *all;
 	char *text;
 
-	if (chosen->count == chosen->room) {
-		all = realloc(chosen->all, room * sizeof(*all));
+	if (filter->count == filter->room) {
+		all = realloc(filter->all, room * sizeof(*all));
 		if (!all)
 			return -ENOMEM;
-		chosen->all = all;
-		chosen->room = room;
+		filter->all = all;
+		filter->room = room;
 	}
 	text = strndup(record->text, record->length);
 	if (!text)
 		return -ENOMEM;
-	chosen->all[chosen->count++] = (struct model_choice){ .text = text,
+	filter->all[filter->count++] = (struct model_choice){ .text = text,
 							      .match = record->header.kind == XPT_RECORD_MATCH,
 							      .tgid = record->header.tgid,
 							      .handle = record->id };
@@ -45,18 +45,19 @@ static void count_left_out(struct program *program, const struct event_call *cal
 		program->view.total.left_out++;
 }
 
-bool chosen_leaves_out(const struct chosen *chosen, struct program *program, const struct event_call *call, bool inside)
+bool program_filter_leaves_out(const struct program_filter *filter, struct program *program,
+			       const struct event_call *call, bool inside)
 {
 	const enum xpt_role role = call->function->role;
 
-	if (!chosen->count || !chosen->chooser.wants)
+	if (!filter->count || !filter->chooser.wants)
 		return false;
 	/* One whose inference is not known may be anybody's. */
 	if (!program)
 		return role == XPT_ROLE_OPERATOR;
 	if (inside || (role != XPT_ROLE_OPERATOR && !role_runs(role)))
 		return false;
-	if (chosen->chooser.wants(chosen->chooser.context, &program->view, call))
+	if (filter->chooser.wants(filter->chooser.context, &program->view, call))
 		return false;
 	count_left_out(program, call);
 	return true;

@@ -7,19 +7,20 @@
 #include "model/program/programs.h"
 
 /* Zero it to begin with. */
-struct chosen {
+struct program_filter {
 	struct model_chooser chooser; /* wants NULL: everything is wanted */
 	struct model_choice *all;     /* texts are owned */
 	size_t count, room;
 };
 
-void chosen_free(struct chosen *chosen);
-int chosen_add(struct chosen *chosen, const struct xpt_record_text *record); /* a CHOICE or MATCH. -ENOMEM */
+void program_filter_free(struct program_filter *filter);
+int program_filter_add(struct program_filter *filter,
+		       const struct xpt_record_text *record); /* a CHOICE or MATCH. -ENOMEM */
 /*
  * Is the call an inference, or a step of one, that nobody has chosen? Then its program, NULL where that is not known, counts
  * it as left out. inside: XPT_CALL_INSIDE.
  */
-bool chosen_leaves_out(const struct chosen *chosen, struct program *program, const struct event_call *call,
-		       bool inside);
+bool program_filter_leaves_out(const struct program_filter *filter, struct program *program,
+			       const struct event_call *call, bool inside);
 
 #endif

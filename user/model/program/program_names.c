@@ -157,7 +157,7 @@ int programs_use_again(struct programs *programs, struct program *program, __u64
 		named = program_name_after(other, other, other->view.name_source);
 		if (named < 0)
 			break;
-		programs_tell(programs, other, time, false);
+		programs_emit(programs, other, time, false);
 	}
 	return named < 0 ? named : 0;
 }
@@ -209,7 +209,7 @@ static int name_lend(struct programs *programs, const struct program *program, _
 		orphan_end(child);
 		named = program_name_after(child, program, NAME_FROM_PARENT);
 		if (named > 0) {
-			programs_tell(programs, child, time, false);
+			programs_emit(programs, child, time, false);
 			named = name_lend(programs, child, time, depth + 1);
 		}
 		if (named < 0)

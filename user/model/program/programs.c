@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-void programs_init(struct programs *programs, struct sinks *sinks, struct processes *processes)
+void programs_init(struct programs *programs, struct event_dispatch *events, struct processes *processes)
 {
 	*programs = (struct programs){
-		.sinks = sinks, .processes = processes, .next_id = 1, .keep = MODEL_PROGRAMS_MAX
+		.events = events, .processes = processes, .next_id = 1, .keep = MODEL_PROGRAMS_MAX
 	};
 	link_init(&programs->gone);
 }
@@ -173,7 +173,7 @@ static struct program *programs_new(struct programs *programs, struct process *p
 	struct program *program;
 
 	if (programs->count - programs->others_count >= MODEL_PROGRAMS_MAX || process == programs->processes->others) {
-		sinks_lose(programs->sinks, XPT_LOSS_NAMES, 1, time);
+		event_dispatch_lose(programs->events, XPT_LOSS_NAMES, 1, time);
 		return programs_others(programs, process, runtime);
 	}
 	program = program_create(process, runtime, handle, time);
@@ -283,12 +283,12 @@ void programs_release_all(struct programs *programs, struct process *process, __
 		program_end(programs, container_of(link, struct program, of_process), time, time + 1);
 }
 
-void programs_tell(const struct programs *programs, const struct program *program, __u64 time, bool released)
+void programs_emit(const struct programs *programs, const struct program *program, __u64 time, bool released)
 {
 	const struct event event = { .kind = EVENT_PROGRAM,
 				     .program = { .program = &program->view, .time = time, .released = released } };
 
-	sinks_write(programs->sinks, &event);
+	event_dispatch_emit(programs->events, &event);
 }
 
 /* view: where the statistics are shown. */
@@ -452,7 +452,8 @@ static enum readiness readiness(const struct program *program, __u64 time)
 {
 	if (program->open || counting_open(&program->counting))
 		return READY_NEVER;
-	return program->view.total_known || pace_settled(program->view.released, time) ? READY_SETTLED : READY_WAITING;
+	return program->view.total_known || eviction_settled(program->view.released, time) ? READY_SETTLED :
+											     READY_WAITING;
 }
 
 static size_t released_forget(struct programs *programs, enum readiness which, size_t most, __u64 time)
@@ -479,14 +480,14 @@ void programs_make_room(struct programs *programs, __u64 time)
 
 	if ((!full && programs->released <= programs->keep) || !programs->released)
 		return;
-	batch = pace_batch(programs->keep, MODEL_PROGRAMS_MAX);
-	if (!pace_due(&programs->pace, programs->released, batch, time))
+	batch = eviction_batch(programs->keep, MODEL_PROGRAMS_MAX);
+	if (!eviction_due(&programs->eviction, programs->released, batch, time))
 		return;
 	most = batch + (programs->released > programs->keep ? programs->released - programs->keep : 0);
 	forgotten = released_forget(programs, READY_SETTLED, most, time);
 	if (full && forgotten < batch)
 		forgotten += released_forget(programs, READY_WAITING, batch - forgotten, time);
-	pace_set(&programs->pace, forgotten >= batch, programs->released, time);
+	eviction_set(&programs->eviction, forgotten >= batch, programs->released, time);
 	if (forgotten)
 		programs_close_gaps(programs);
 }

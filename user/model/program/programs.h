@@ -26,13 +26,13 @@ struct program {
 	__u64 born;  /* first time at which it is known to have been there */
 	__u64 until; /* calls that begin earlier are its own; PROGRAM_ALIVE */
 	char description[80];
-	char *name;		 /* NULL: the description is used */
-	bool superseded;	 /* it may be gone, and another one may have its name and number by now */
-	__u64 used;		 /* when the last call that runs it began; 0: never */
-	struct step *new_steps;	 /* first seen since its last inference; see steps.h */
-	unsigned int step_depth; /* of operators that are in no other one, below their inference; 0: not known */
-	unsigned int step_count; /* of these, */
-	__u64 step_types;	 /* and the sum of the hashes of their types */
+	char *name;		     /* NULL: the description is used */
+	bool superseded;	     /* it may be gone, and another one may have its name and number by now */
+	__u64 used;		     /* when the last call that runs it began; 0: never */
+	struct op *new_operators;    /* first seen since its last inference; see steps.h */
+	unsigned int operator_depth; /* of operators that are in no other one, below their inference; 0: not known */
+	unsigned int operator_count; /* of these, */
+	__u64 operator_types;	     /* and the sum of the hashes of their types */
 	struct statistics *latency, *call, *tracing;
 	struct tokens *tokens;
 	__u64 parent;		  /* handle */
@@ -45,7 +45,7 @@ struct program {
 };
 
 struct programs {
-	struct sinks *sinks;
+	struct event_dispatch *events;
 	struct processes *processes;
 	struct map by_handle;
 	struct map others; /* by process and runtime */
@@ -54,11 +54,11 @@ struct programs {
 	struct link gone; /* released ones, in the order of that */
 	size_t released;  /* so many are */
 	size_t keep;	  /* beyond so many of them the oldest are forgotten */
-	struct pace pace;
+	struct eviction eviction;
 	unsigned int next_id;
 };
 
-void programs_init(struct programs *programs, struct sinks *sinks, struct processes *processes);
+void programs_init(struct programs *programs, struct event_dispatch *events, struct processes *processes);
 void programs_free(struct programs *programs);
 
 /* The generation that a call belongs to that began at time. NULL: none is known, or all were released before. */
@@ -108,7 +108,7 @@ const char *program_noun(const struct program *program);
 int programs_set_parent(struct programs *programs, struct program *program, __u64 parent, __u64 time);
 /* Lends the name of a program to those that wait for it, with an EVENT_PROGRAM each. -ENOMEM. */
 int programs_lend_name(struct programs *programs, const struct program *program, __u64 time);
-void programs_tell(const struct programs *programs, const struct program *program, __u64 time, bool released);
+void programs_emit(const struct programs *programs, const struct program *program, __u64 time, bool released);
 
 /* A call that is an inference (not a layer) has been recorded. -ENOMEM: all but the quantiles is right. */
 int program_record(struct program *program, const struct event_call *call);

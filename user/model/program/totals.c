@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-void totals_init(struct totals *totals, struct sinks *sinks, struct processes *processes)
+void totals_init(struct totals *totals, struct event_dispatch *events, struct processes *processes)
 {
-	*totals = (struct totals){ .sinks = sinks, .processes = processes };
+	*totals = (struct totals){ .events = events, .processes = processes };
 }
 
 static void total_free(struct total *total)
@@ -65,7 +65,7 @@ struct total *totals_get(struct totals *totals, struct process *process, const s
 	if (total)
 		return total;
 	if (totals->count >= MODEL_CALL_TOTALS_MAX) {
-		sinks_lose(totals->sinks, XPT_LOSS_NAMES, 1, time);
+		event_dispatch_lose(totals->events, XPT_LOSS_NAMES, 1, time);
 		process = processes_others(totals->processes);
 		total = process ? total_find(totals, process, function->view.index) : NULL;
 	}

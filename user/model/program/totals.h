@@ -53,14 +53,14 @@ struct total {
 };
 
 struct totals {
-	struct sinks *sinks;
+	struct event_dispatch *events;
 	struct processes *processes;
 	struct map map;
 	struct total **all;
 	size_t count, room;
 };
 
-void totals_init(struct totals *totals, struct sinks *sinks, struct processes *processes);
+void totals_init(struct totals *totals, struct event_dispatch *events, struct processes *processes);
 void totals_free(struct totals *totals);
 /* Beyond MODEL_CALL_TOTALS_MAX that of the function in all other processes. NULL: no memory. */
 struct total *totals_get(struct totals *totals, struct process *process, const struct function *function, __u64 time);

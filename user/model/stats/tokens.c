@@ -46,7 +46,7 @@ static int add_time(struct statistics **statistics, const struct statistics **vi
 }
 
 /* The token of the batch before is there, since it is in this one. */
-static int follow(struct tokens *tokens, struct event_call *call)
+static int batch_follow(struct tokens *tokens, struct event_call *call)
 {
 	__u64 between = call->start - tokens->start;
 
@@ -95,7 +95,7 @@ int tokens_call(struct tokens **result, const struct model_program *program, str
 	consecutive = tokens->phase && call->start >= tokens->end &&
 		      (!call->numbered || call->number == tokens->number + 1);
 	if (consecutive && call->phase == PHASE_DECODE)
-		error = follow(tokens, call);
+		error = batch_follow(tokens, call);
 	tokens->prompt = prompt_of(tokens, call, consecutive);
 	total = &tokens->view.phase[call->phase];
 	total->batches++;

@@ -5,69 +5,69 @@
 
 #include "model/stream/event.h"
 
-int sinks_add(struct sinks *sinks, struct event_sink sink)
+int event_dispatch_add(struct event_dispatch *events, struct event_sink sink)
 {
-	if (sinks->count >= MODEL_SINKS_MAX)
+	if (events->count >= MODEL_SINKS_MAX)
 		return -ENOSPC;
-	sinks->all[sinks->count++] = sink;
+	events->all[events->count++] = sink;
 	return 0;
 }
 
-void sinks_write(struct sinks *sinks, const struct event *event)
+void event_dispatch_emit(struct event_dispatch *events, const struct event *event)
 {
 	unsigned int i;
 	int error;
 
-	if (sinks->gate.admits && !sinks->gate.admits(sinks->gate.context, event))
+	if (events->gate.admits && !events->gate.admits(events->gate.context, event))
 		return;
-	for (i = 0; i < sinks->count; i++) {
-		if (!sinks->all[i].write)
+	for (i = 0; i < events->count; i++) {
+		if (!events->all[i].write)
 			continue;
-		error = sinks->all[i].write(sinks->all[i].context, event);
+		error = events->all[i].write(events->all[i].context, event);
 		if (error >= 0)
 			continue;
-		sinks->all[i].write = NULL;
-		if (!sinks->error)
-			sinks->error = error;
+		events->all[i].write = NULL;
+		if (!events->error)
+			events->error = error;
 	}
 }
 
-void sinks_lost(struct sinks *sinks, const struct event_lost *lost)
+void event_dispatch_lost(struct event_dispatch *events, const struct event_lost *lost)
 {
 	const struct event event = { .kind = EVENT_LOST, .lost = *lost };
 
-	sinks->lost[lost->cause] += lost->count;
-	sinks_write(sinks, &event);
+	events->lost[lost->cause] += lost->count;
+	event_dispatch_emit(events, &event);
 }
 
-void sinks_lose(struct sinks *sinks, enum xpt_loss cause, __u64 count, __u64 time)
+void event_dispatch_lose(struct event_dispatch *events, enum xpt_loss cause, __u64 count, __u64 time)
 {
-	if (!sinks->untold[cause].count || time < sinks->untold[cause].since)
-		sinks->untold[cause].since = time;
-	if (time > sinks->untold[cause].until)
-		sinks->untold[cause].until = time;
-	sinks->untold[cause].count += count;
-	sinks->lost[cause] += count;
+	if (!events->unreported[cause].count || time < events->unreported[cause].since)
+		events->unreported[cause].since = time;
+	if (time > events->unreported[cause].until)
+		events->unreported[cause].until = time;
+	events->unreported[cause].count += count;
+	events->lost[cause] += count;
 }
 
-int sinks_settle(struct sinks *sinks)
+int event_dispatch_settle(struct event_dispatch *events)
 {
 	struct event event = { .kind = EVENT_LOST };
 	unsigned int cause;
 	int error;
 
 	for (cause = 0; cause < XPT_LOSS_MAX; cause++) {
-		if (!sinks->untold[cause].count)
+		if (!events->unreported[cause].count)
 			continue;
 		event.lost.cause = cause;
-		event.lost.since = sinks->untold[cause].since;
-		event.lost.time = sinks->untold[cause].until;
-		event.lost.count = sinks->untold[cause].count;
-		sinks->untold[cause].count = sinks->untold[cause].until = 0;
-		sinks_write(sinks, &event);
+		event.lost.since = events->unreported[cause].since;
+		event.lost.time = events->unreported[cause].until;
+		event.lost.count = events->unreported[cause].count;
+		events->unreported[cause].count = events->unreported[cause].until = 0;
+		event_dispatch_emit(events, &event);
 	}
-	error = sinks->error;
-	sinks->error = 0;
+	error = events->error;
+	events->error = 0;
 	return error;
 }
 

@@ -7,26 +7,26 @@
 #include "model/stream/objects.h"
 
 /* Zero it to begin with. */
-struct sinks {
+struct event_dispatch {
 	struct event_sink all[MODEL_SINKS_MAX];
 	unsigned int count;
 	struct event_gate gate;
-	int error; /* first one of a sink since sinks_settle */
+	int error; /* first one of a sink since event_dispatch_settle */
 	__u64 lost[XPT_LOSS_MAX];
 	/* What the model itself had to leave out, told in one event a batch and not in one each. */
 	struct {
 		__u64 count, since, until;
-	} untold[XPT_LOSS_MAX];
+	} unreported[XPT_LOSS_MAX];
 };
 
-int sinks_add(struct sinks *sinks, struct event_sink sink); /* -ENOSPC */
+int event_dispatch_add(struct event_dispatch *events, struct event_sink sink); /* -ENOSPC */
 /* A sink that fails gets no more. */
-void sinks_write(struct sinks *sinks, const struct event *event);
+void event_dispatch_emit(struct event_dispatch *events, const struct event *event);
 /* A loss that a record tells: counted, and handed on at once. */
-void sinks_lost(struct sinks *sinks, const struct event_lost *lost);
+void event_dispatch_lost(struct event_dispatch *events, const struct event_lost *lost);
 /* A loss of the model's own. */
-void sinks_lose(struct sinks *sinks, enum xpt_loss cause, __u64 count, __u64 time);
+void event_dispatch_lose(struct event_dispatch *events, enum xpt_loss cause, __u64 count, __u64 time);
 /* At the end of a batch: tells of the model's own losses. Returns the first error of a sink in the batch. */
-int sinks_settle(struct sinks *sinks);
+int event_dispatch_settle(struct event_dispatch *events);
 
 #endif

@@ -102,7 +102,7 @@ static struct extent record_extent(const struct xpt_record_header *record)
 	}
 }
 
-bool record_is_whole(const struct xpt_record_header *record, size_t room)
+bool record_validate(const struct xpt_record_header *record, size_t room)
 {
 	struct extent extent;
 

@@ -13,6 +13,6 @@
  * The record lies within room bytes, is at least as long as its kind's struct, and what it says of its values or text fits
  * into it. Of a kind that this version doesn't know only the header is checked.
  */
-bool record_is_whole(const struct xpt_record_header *record, size_t room);
+bool record_validate(const struct xpt_record_header *record, size_t room);
 
 #endif

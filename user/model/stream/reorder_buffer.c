@@ -12,28 +12,28 @@
 
 enum { RANK_KNOWN_FIRST = 0, RANK_CALL = 1, RANK_AFTER = 2, RANK_END = 3, RANK_BITS = 2 };
 
-void order_free(struct order *order)
+void reorder_free(struct reorder_buffer *order)
 {
 	free(order->bytes);
 	free(order->entries);
 	free(order->spare);
-	*order = (struct order){};
+	*order = (struct reorder_buffer){};
 }
 
-bool order_full(const struct order *order, size_t size)
+bool reorder_full(const struct reorder_buffer *order, size_t size)
 {
-	return order->count && order->used + size > ORDER_BYTES_MAX;
+	return order->count && order->used + size > REORDER_BYTES_MAX;
 }
 
-struct xpt_record_header *order_stage(struct order *order, const void *record, size_t size)
+struct xpt_record_header *reorder_stage(struct reorder_buffer *order, const void *record, size_t size)
 {
 	size_t room = order->room ? order->room : BYTES_FIRST;
 	char *bytes;
 
 	while (room < order->used + size)
 		room *= 2;
-	if (room > ORDER_BYTES_MAX + RECORD_MAX)
-		room = ORDER_BYTES_MAX + RECORD_MAX;
+	if (room > REORDER_BYTES_MAX + RECORD_MAX)
+		room = REORDER_BYTES_MAX + RECORD_MAX;
 	if (room != order->room) {
 		bytes = realloc(order->bytes, room);
 		if (!bytes)
@@ -70,17 +70,17 @@ static __u64 record_key(const struct xpt_record_header *record)
 	return (record->time < last ? record->time : last) << RANK_BITS | rank;
 }
 
-__u64 order_key_until(__u64 time)
+__u64 reorder_key_until(__u64 time)
 {
 	const __u64 last = ~(__u64)0 >> RANK_BITS;
 
 	return (time < last ? time : last) << RANK_BITS | RANK_END;
 }
 
-static int entries_grow(struct order *order)
+static int entries_grow(struct reorder_buffer *order)
 {
 	size_t room = order->entry_room ? order->entry_room * 2 : ENTRIES_FIRST;
-	struct order_entry *spare = malloc(room * sizeof(*spare)), *entries;
+	struct reorder_entry *spare = malloc(room * sizeof(*spare)), *entries;
 
 	if (!spare)
 		return -ENOMEM;
@@ -96,7 +96,7 @@ static int entries_grow(struct order *order)
 	return 0;
 }
 
-int order_keep(struct order *order)
+int reorder_keep(struct reorder_buffer *order)
 {
 	const struct xpt_record_header *record = (const void *)(order->bytes + order->used);
 
@@ -113,10 +113,10 @@ int order_keep(struct order *order)
  * Moves entries that are a little out of place, as happens where processors share a ring, so that what remains are the
  * runs of the rings. Returns whether one run remains.
  */
-static bool entries_smooth(struct order_entry *entries, size_t count)
+static bool entries_smooth(struct reorder_entry *entries, size_t count)
 {
 	size_t i, place, run = 0;
-	struct order_entry entry;
+	struct reorder_entry entry;
 	bool one = true;
 
 	for (i = 1; i < count; i++) {
@@ -137,7 +137,7 @@ static bool entries_smooth(struct order_entry *entries, size_t count)
 	return one;
 }
 
-static size_t run_end(const struct order_entry *entries, size_t from, size_t count)
+static size_t run_end(const struct reorder_entry *entries, size_t from, size_t count)
 {
 	size_t i = from + 1;
 
@@ -146,8 +146,9 @@ static size_t run_end(const struct order_entry *entries, size_t from, size_t cou
 	return i < count ? i : count;
 }
 
-static void runs_merge(const struct order_entry *left, const struct order_entry *left_end,
-		       const struct order_entry *right, const struct order_entry *right_end, struct order_entry *to)
+static void runs_merge(const struct reorder_entry *left, const struct reorder_entry *left_end,
+		       const struct reorder_entry *right, const struct reorder_entry *right_end,
+		       struct reorder_entry *to)
 {
 	while (left < left_end && right < right_end)
 		*to++ = right->key < left->key ? *right++ : *left++;
@@ -156,9 +157,9 @@ static void runs_merge(const struct order_entry *left, const struct order_entry 
 }
 
 /* Merges neighbouring runs until one is left; stable, so records of one time stay as they came. */
-static void entries_sort(struct order *order)
+static void entries_sort(struct reorder_buffer *order)
 {
-	struct order_entry *swap;
+	struct reorder_entry *swap;
 	size_t from, middle, end, runs;
 
 	if (entries_smooth(order->entries, order->count))
@@ -176,7 +177,7 @@ static void entries_sort(struct order *order)
 	} while (runs > 1);
 }
 
-size_t order_due(struct order *order, __u64 key)
+size_t reorder_due(struct reorder_buffer *order, __u64 key)
 {
 	size_t low = 0, high = order->count, middle;
 
@@ -191,14 +192,14 @@ size_t order_due(struct order *order, __u64 key)
 	return low;
 }
 
-__u64 order_middle(struct order *order)
+__u64 reorder_middle(struct reorder_buffer *order)
 {
 	entries_sort(order);
 	return order->count ? order->entries[(order->count - 1) / 2].key : 0;
 }
 
 /* What stays moves to the front in the order it came, so that records of one time keep that order. */
-void order_drop(struct order *order, __u64 key)
+void reorder_drop(struct reorder_buffer *order, __u64 key)
 {
 	const struct xpt_record_header *record;
 	size_t from, size, used = 0, kept = 0;
