@@ -41,7 +41,7 @@ Test(model_inference_orphan_waits, each_is_taken_once_by_its_queue_and_key)
 	cr_assert_eq(take(&early, 1, 8), 400);
 	cr_assert_eq(take(&early, 1, 8), 0);
 	cr_assert_eq(take(&early, 2, 7), 200);
-	cr_assert_eq(early.map.count, 0);
+	cr_assert_eq(early.table.map.count, 0);
 	orphan_waits_free(&early);
 }
 
@@ -55,7 +55,7 @@ Test(model_inference_orphan_waits, the_oldest_makes_room)
 		cr_assert_eq(add(&early, 1, key, 100 + key), 0);
 	cr_assert_eq(add(&early, 1, 0, 500), 0, "now the newest");
 	cr_assert_eq(add(&early, 1, 10, 110), 0);
-	cr_assert_eq(early.map.count, 10);
+	cr_assert_eq(early.table.map.count, 10);
 	cr_assert_eq(take(&early, 1, 1), 0);
 	cr_assert_eq(take(&early, 1, 0), 500);
 	cr_assert_eq(take(&early, 1, 2), 102);

@@ -93,8 +93,8 @@ Test(model_operator_coverage, nothing_of_others)
 	cr_expect_eq(covered(&coverage, 1, RUN + 1), ~(__u64)0);
 	cr_expect_eq(covered(&coverage, 1, RUN), 10);
 	coverage_drop(&coverage, PROCESS + 1);
-	cr_expect_eq(coverage.open_count, 0);
-	cr_expect_eq(coverage.operators.threads.count, 1);
+	cr_expect_eq(coverage.open.map.count, 0);
+	cr_expect_eq(coverage.operators.threads.map.count, 1);
 }
 
 /* Two threads begin in the same ns: each has its own. */
@@ -103,12 +103,12 @@ Test(model_operator_coverage, same_begin)
 	step(&coverage, 1, 1, 110, 120);
 	step(&coverage, 2, 1, 112, 125);
 	step(&coverage, 1, 1, 126, 130);
-	cr_expect_eq(coverage.open_count, 2);
+	cr_expect_eq(coverage.open.map.count, 2);
 	cr_expect_eq(covered(&coverage, 1, RUN), 14);
 	step_apart(&coverage, 3, 0, 140, 145); /* of the one that is left */
 	cr_expect_eq(covered(&coverage, 3, RUN), ~(__u64)0, "an inference without operators");
 	cr_expect_eq(covered(&coverage, 2, RUN), 18);
-	cr_expect_eq(coverage.open_count, 0);
+	cr_expect_eq(coverage.open.map.count, 0);
 }
 
 /* One on another thread is the first that is seen. */
@@ -117,7 +117,7 @@ Test(model_operator_coverage, apart_first)
 	step_apart(&coverage, 2, 0, 110, 120);
 	step(&coverage, 1, 1, 115, 125);
 	step_apart(&coverage, 2, 0, 130, 131);
-	cr_expect_eq(coverage.open_count, 1);
+	cr_expect_eq(coverage.open.map.count, 1);
 	cr_expect_eq(covered(&coverage, 1, RUN), 16);
 }
 
@@ -160,8 +160,8 @@ Test(model_operator_coverage, bounded)
 
 		cr_assert_eq(coverage_operator(&coverage, &place, i, 1, 2, &self), 0);
 	}
-	cr_expect_eq(coverage.open_count, COVERAGES_MAX);
-	cr_expect_eq(coverage.operators.threads.count, COVERAGES_MAX);
+	cr_expect_eq(coverage.open.map.count, COVERAGES_MAX);
+	cr_expect_eq(coverage.operators.threads.map.count, COVERAGES_MAX);
 	cr_expect_eq(covered(&coverage, COVERAGES_MAX + 100, COVERAGES_MAX + 100), 1);
 	cr_expect_eq(covered(&coverage, 1, 1), ~(__u64)0, "the oldest made room");
 }

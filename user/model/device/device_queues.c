@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 #define SHARE_BITS 32
 
 void device_queues_init(struct device_queues *queues, struct event_dispatch *events)
@@ -63,19 +65,11 @@ struct device_queue *device_queues_find(const struct device_queues *queues, cons
 
 static int queue_append(struct device_queues *queues, struct device_queue *queue)
 {
-	size_t room = queues->room ? queues->room * 2 : 16;
-	struct device_queue **all;
+	int error = vec_push(queues->all, queues->count, queue);
 
-	if (queues->count == queues->room) {
-		all = realloc(queues->all, room * sizeof(struct device_queue *));
-		if (!all)
-			return -ENOMEM;
-		queues->all = all;
-		queues->room = room;
-	}
-	queues->all[queues->count++] = queue;
-	queue->view.id = (unsigned int)queues->count;
-	return 0;
+	if (!error)
+		queue->view.id = (unsigned int)queues->count;
+	return error;
 }
 
 static struct device_queue *queue_create(struct device_queues *queues, const char *driver, const char *device,

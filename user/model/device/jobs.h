@@ -43,7 +43,7 @@ struct device_queues {
 	struct event_dispatch *events;
 	struct map by_name;
 	struct device_queue **all;
-	size_t count, room;
+	size_t count;
 	struct device_queue *others;
 };
 

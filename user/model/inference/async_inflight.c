@@ -678,83 +678,57 @@ void async_free(struct async_inflight *async)
 /* ---- waits whose enqueue may not have returned yet ---- */
 
 struct orphan_wait {
-	struct map_node node;
-	struct link link;
+	struct keyed keyed;
 	struct wait_end end;
 };
 
-void orphan_waits_init(struct orphan_waits *orphan_waits, size_t most)
+static void orphan_wait_release(void *context, struct keyed *entry)
 {
-	*orphan_waits = (struct orphan_waits){ .most = most };
-	link_init(&orphan_waits->waits);
+	(void)context;
+	free(container_of(entry, struct orphan_wait, keyed));
 }
 
-static void orphan_waits_remove(struct orphan_waits *orphan_waits, struct orphan_wait *wait)
+void orphan_waits_init(struct orphan_waits *waits, size_t most)
 {
-	map_remove(&orphan_waits->map, &wait->node);
-	link_remove(&wait->link);
-	free(wait);
+	keyed_init(&waits->table, most, orphan_wait_release, NULL);
 }
 
-void orphan_waits_free(struct orphan_waits *orphan_waits)
+void orphan_waits_free(struct orphan_waits *waits)
 {
-	struct link *link, *following;
-
-	link_each(link, following, &orphan_waits->waits)
-		orphan_waits_remove(orphan_waits, container_of(link, struct orphan_wait, link));
-	map_free(&orphan_waits->map);
+	keyed_free(&waits->table);
 }
 
-static struct orphan_wait *orphan_waits_find(const struct orphan_waits *orphan_waits, unsigned int queue, __u64 key)
+int orphan_waits_add(struct orphan_waits *waits, unsigned int queue, __u64 key, const struct wait_end *end)
 {
-	struct map_node *node = map_find(&orphan_waits->map, queue, key);
+	struct keyed *entry = keyed_find(&waits->table, queue, key);
+	struct orphan_wait *wait;
 
-	return node ? container_of(node, struct orphan_wait, node) : NULL;
-}
-
-int orphan_waits_add(struct orphan_waits *orphan_waits, unsigned int queue, __u64 key, const struct wait_end *end)
-{
-	struct orphan_wait *wait = orphan_waits_find(orphan_waits, queue, key);
-
-	if (wait) {
-		link_remove(&wait->link);
-	} else {
-		if (orphan_waits->map.count >= orphan_waits->most)
-			orphan_waits_remove(orphan_waits,
-					    container_of(orphan_waits->waits.next, struct orphan_wait, link));
-		wait = malloc(sizeof(*wait));
-		if (!wait)
-			return -ENOMEM;
-		if (map_add(&orphan_waits->map, &wait->node, queue, key)) {
-			free(wait);
-			return -ENOMEM;
-		}
+	if (entry) {
+		container_of(entry, struct orphan_wait, keyed)->end = *end;
+		keyed_renew(&waits->table, entry);
+		return 0;
+	}
+	wait = malloc(sizeof(*wait));
+	if (!wait || keyed_add(&waits->table, &wait->keyed, queue, queue, key)) {
+		free(wait);
+		return -ENOMEM;
 	}
 	wait->end = *end;
-	link_append(&orphan_waits->waits, &wait->link);
 	return 0;
 }
 
-bool orphan_waits_take(struct orphan_waits *orphan_waits, unsigned int queue, __u64 key, struct wait_end *end)
+bool orphan_waits_take(struct orphan_waits *waits, unsigned int queue, __u64 key, struct wait_end *end)
 {
-	struct orphan_wait *wait = orphan_waits_find(orphan_waits, queue, key);
+	struct keyed *entry = keyed_find(&waits->table, queue, key);
 
-	if (!wait)
+	if (!entry)
 		return false;
-	*end = wait->end;
-	orphan_waits_remove(orphan_waits, wait);
+	*end = container_of(entry, struct orphan_wait, keyed)->end;
+	keyed_drop(&waits->table, entry);
 	return true;
 }
 
-void orphan_waits_drop(struct orphan_waits *orphan_waits, unsigned int queue)
+void orphan_waits_drop(struct orphan_waits *waits, unsigned int queue)
 {
-	struct link *link, *following;
-	struct orphan_wait *wait;
-
-	link_each(link, following, &orphan_waits->waits)
-	{
-		wait = container_of(link, struct orphan_wait, link);
-		if (wait->node.a == queue)
-			orphan_waits_remove(orphan_waits, wait);
-	}
+	keyed_drop_owner(&waits->table, queue);
 }

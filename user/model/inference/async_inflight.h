@@ -8,8 +8,7 @@
 #ifndef XPT_MODEL_INFERENCE_ASYNC_INFLIGHT_H
 #define XPT_MODEL_INFERENCE_ASYNC_INFLIGHT_H
 
-#include "base/hashmap.h"
-#include "base/link.h"
+#include "base/keyed_table.h"
 #include "model/device/counter_samples.h"
 #include "model/device/jobs.h"
 #include "model/program/programs.h"
@@ -32,9 +31,7 @@ struct wait_end {
 };
 
 struct orphan_waits {
-	struct map map;	   /* by queue and key */
-	struct link waits; /* oldest first */
-	size_t most;
+	struct keyed_table table; /* by queue and key */
 };
 
 /* Beyond most, the oldest makes room. */

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
+
 #define STRETCHES_MAX 65536 /* kept apart of one inference */
 
 /* A stretch of time. */
@@ -13,36 +15,31 @@ struct stretch {
 
 /* The stretches with an operator of an inference that has not ended: in order, apart from each other. */
 struct open_inference {
-	struct map_node node; /* by process and begin */
-	struct link link;
+	struct keyed keyed;
 	__u32 tid; /* of its thread; 0: not known yet */
 	struct stretch *stretches;
-	size_t count, room;
+	size_t count;
 	__u64 settled; /* ns of earlier stretches, which nothing can reach back to */
 };
 
-void coverage_init(struct coverage *coverage)
+static void inference_release(void *context, struct keyed *entry)
 {
-	link_init(&coverage->open);
-	nesting_init(&coverage->operators);
-}
+	struct open_inference *inference = container_of(entry, struct open_inference, keyed);
 
-static void inference_free(struct coverage *coverage, struct open_inference *inference)
-{
-	map_remove(&coverage->inferences, &inference->node);
-	link_remove(&inference->link);
-	coverage->open_count--;
+	(void)context;
 	free(inference->stretches);
 	free(inference);
 }
 
+void coverage_init(struct coverage *coverage)
+{
+	keyed_init(&coverage->open, COVERAGES_MAX, inference_release, NULL);
+	nesting_init(&coverage->operators);
+}
+
 void coverage_free(struct coverage *coverage)
 {
-	struct link *link, *following;
-
-	link_each(link, following, &coverage->open)
-		inference_free(coverage, container_of(link, struct open_inference, link));
-	map_free(&coverage->inferences);
+	keyed_free(&coverage->open);
 	nesting_free(&coverage->operators);
 }
 
@@ -52,8 +49,8 @@ void coverage_free(struct coverage *coverage)
  */
 static struct open_inference *inference_find(struct coverage *coverage, unsigned int process, __u64 begin, __u32 tid)
 {
-	for (struct map_node *node = map_find(&coverage->inferences, process, begin); node; node = map_next(node)) {
-		struct open_inference *inference = container_of(node, struct open_inference, node);
+	for (struct keyed *entry = keyed_find(&coverage->open, process, begin); entry; entry = keyed_next(entry)) {
+		struct open_inference *inference = container_of(entry, struct open_inference, keyed);
 
 		if (inference->tid && tid && inference->tid != tid)
 			continue;
@@ -69,16 +66,12 @@ static struct open_inference *inference_get(struct coverage *coverage, unsigned 
 
 	if (inference)
 		return inference;
-	if (coverage->open_count >= COVERAGES_MAX)
-		inference_free(coverage, container_of(coverage->open.next, struct open_inference, link));
 	inference = calloc(1, sizeof(*inference));
-	if (!inference || map_add(&coverage->inferences, &inference->node, process, begin)) {
+	if (!inference || keyed_add(&coverage->open, &inference->keyed, process, process, begin)) {
 		free(inference);
 		return NULL;
 	}
 	inference->tid = tid;
-	link_append(&coverage->open, &inference->link);
-	coverage->open_count++;
 	return inference;
 }
 
@@ -94,39 +87,18 @@ static void stretches_settle(struct open_inference *inference)
 	inference->count -= half;
 }
 
-static int stretch_reserve(struct open_inference *inference)
-{
-	struct stretch *more;
-
-	if (inference->count < inference->room)
-		return 0;
-	if (inference->count >= STRETCHES_MAX) {
-		stretches_settle(inference);
-		return 0;
-	}
-	more = reallocarray(inference->stretches, inference->room ? 2 * inference->room : 16, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	inference->stretches = more;
-	inference->room = inference->room ? 2 * inference->room : 16;
-	return 0;
-}
-
 /* Ends come in order: only the last stretches can touch the new one. */
 static int stretch_add(struct open_inference *inference, __u64 start, __u64 end)
 {
-	int error = stretch_reserve(inference);
-
-	if (error)
-		return error;
+	if (inference->count >= STRETCHES_MAX)
+		stretches_settle(inference);
 	while (inference->count && inference->stretches[inference->count - 1].end >= start) {
 		const struct stretch *last = &inference->stretches[--inference->count];
 
 		start = last->start < start ? last->start : start;
 		end = last->end > end ? last->end : end;
 	}
-	inference->stretches[inference->count++] = (struct stretch){ start, end };
-	return 0;
+	return vec_push(inference->stretches, inference->count, (struct stretch){ start, end });
 }
 
 int coverage_operator(struct coverage *coverage, const struct coverage_place *place, __u64 inference, __u64 start,
@@ -160,23 +132,17 @@ bool coverage_end(struct coverage *coverage, const struct coverage_place *place,
 	*covered = open->settled;
 	for (size_t i = 0; i < open->count; i++)
 		*covered += open->stretches[i].end - open->stretches[i].start;
-	inference_free(coverage, open);
+	keyed_drop(&coverage->open, &open->keyed);
 	return true;
 }
 
 void coverage_drop(struct coverage *coverage, unsigned int process)
 {
-	struct link *link, *following;
-
-	link_each(link, following, &coverage->open)
-	{
-		struct open_inference *inference = container_of(link, struct open_inference, link);
-
-		if (inference->node.a == process)
-			inference_free(coverage, inference);
-	}
+	keyed_drop_owner(&coverage->open, process);
 	nesting_drop(&coverage->operators, process);
 }
+
+/* ---- what lies inside calls of one thread ---- */
 
 #define ENDED_MAX 8192 /* calls of one thread kept apart that are in none that has ended */
 
@@ -186,52 +152,44 @@ struct ended {
 };
 
 struct nesting_thread {
-	struct map_node node; /* by process and number */
-	struct link link;
+	struct keyed keyed;
 	struct ended *ended; /* in order of their ends, none inside another one */
-	size_t count, room;
+	size_t count;
 };
 
-void nesting_init(struct nesting *nesting)
+static void thread_release(void *context, struct keyed *entry)
 {
-	*nesting = (struct nesting){ 0 };
-	link_init(&nesting->active);
-}
+	struct nesting_thread *thread = container_of(entry, struct nesting_thread, keyed);
 
-static void thread_free(struct nesting *nesting, struct nesting_thread *thread)
-{
-	map_remove(&nesting->threads, &thread->node);
-	link_remove(&thread->link);
+	(void)context;
 	free(thread->ended);
 	free(thread);
 }
 
+void nesting_init(struct nesting *nesting)
+{
+	keyed_init(&nesting->threads, NESTING_THREADS_MAX, thread_release, NULL);
+}
+
 void nesting_free(struct nesting *nesting)
 {
-	struct link *link, *following;
-
-	link_each(link, following, &nesting->active)
-		thread_free(nesting, container_of(link, struct nesting_thread, link));
-	map_free(&nesting->threads);
+	keyed_free(&nesting->threads);
 }
 
 struct nesting_thread *nesting_find(struct nesting *nesting, unsigned int process, __u32 tid, bool make)
 {
-	struct map_node *node = map_find(&nesting->threads, process, tid);
+	struct keyed *entry = keyed_find(&nesting->threads, process, tid);
 	struct nesting_thread *thread;
 
-	if (node)
-		return container_of(node, struct nesting_thread, node);
+	if (entry)
+		return container_of(entry, struct nesting_thread, keyed);
 	if (!make)
 		return NULL;
-	if (nesting->threads.count >= NESTING_THREADS_MAX)
-		thread_free(nesting, container_of(nesting->active.next, struct nesting_thread, link));
 	thread = calloc(1, sizeof(*thread));
-	if (!thread || map_add(&nesting->threads, &thread->node, process, tid)) {
+	if (!thread || keyed_add(&nesting->threads, &thread->keyed, process, process, tid)) {
 		free(thread);
 		return NULL;
 	}
-	link_append(&nesting->active, &thread->link);
 	return thread;
 }
 
@@ -265,35 +223,16 @@ static void ended_fold(struct nesting_thread *thread)
 
 int nesting_add(struct nesting_thread *thread, bool outermost, __u64 end, struct nested sum)
 {
-	const size_t room = thread->room ? 2 * thread->room : 16;
-	struct ended *more;
-
 	if (outermost) {
 		thread->count = 0;
 		return 0;
 	}
 	if (thread->count >= ENDED_MAX)
 		ended_fold(thread);
-	if (thread->count == thread->room) {
-		more = reallocarray(thread->ended, room, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		thread->ended = more;
-		thread->room = room;
-	}
-	thread->ended[thread->count++] = (struct ended){ end, sum };
-	return 0;
+	return vec_push(thread->ended, thread->count, (struct ended){ end, sum });
 }
 
 void nesting_drop(struct nesting *nesting, unsigned int process)
 {
-	struct link *link, *following;
-
-	link_each(link, following, &nesting->active)
-	{
-		struct nesting_thread *thread = container_of(link, struct nesting_thread, link);
-
-		if (thread->node.a == process)
-			thread_free(nesting, thread);
-	}
+	keyed_drop_owner(&nesting->threads, process);
 }

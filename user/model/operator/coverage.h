@@ -8,8 +8,7 @@
 
 #include <stdbool.h>
 
-#include "base/hashmap.h"
-#include "base/link.h"
+#include "base/keyed_table.h"
 #include "bpf/wire.h"
 
 /*
@@ -21,8 +20,7 @@
 #define NESTING_THREADS_MAX 4096 /* the one that came first makes room */
 
 struct nesting {
-	struct map threads;
-	struct link active; /* oldest first */
+	struct keyed_table threads; /* by process and number */
 };
 struct nesting_thread;
 
@@ -45,9 +43,7 @@ void nesting_drop(struct nesting *nesting, unsigned int process);
 #define COVERAGES_MAX 4096 /* inferences under way at once; the oldest makes room */
 
 struct coverage {
-	struct map inferences;
-	struct link open; /* oldest first */
-	size_t open_count;
+	struct keyed_table open;  /* inferences that have not ended, by process and begin */
 	struct nesting operators; /* ns that each took */
 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/vec.h"
 #include "model/stream/objects.h"
 
 #define OPERATOR_CLASS_NAME_MAX 1024 /* bytes kept of a name */
@@ -15,7 +16,7 @@
 
 /* What a NODE record says of an object that is yet to be seen executing. */
 struct described_node {
-	struct map_node node; /* by process and object */
+	struct keyed keyed;
 	__u64 class;
 	char *name, *type, *provider; /* NULL: not told */
 	__s64 index;
@@ -23,16 +24,9 @@ struct described_node {
 
 /* How many operators of a type a program has. */
 struct type_number {
-	struct map_node node; /* by program and type */
+	struct keyed keyed;
 	unsigned int count;
 };
-
-void operator_set_init(struct operator_set *operators, struct event_dispatch *events)
-{
-	*operators = (struct operator_set){ .events = events };
-	name_table_init(&operators->classes, OPERATOR_CLASSES_MAX, true);
-	coverage_init(&operators->coverage);
-}
 
 static void operator_free(struct op *op)
 {
@@ -45,78 +39,59 @@ static void operator_free(struct op *op)
 	free(op);
 }
 
-static void described_free(struct operator_set *operators, struct described_node *told)
+static void described_free(void *context, struct keyed *entry)
 {
-	map_remove(&operators->told, &told->node);
-	free(told->name);
-	free(told->type);
-	free(told->provider);
-	free(told);
+	struct described_node *described = container_of(entry, struct described_node, keyed);
+
+	(void)context;
+	free(described->name);
+	free(described->type);
+	free(described->provider);
+	free(described);
 }
 
-/* Visits all nodes of a map; the one visited may be removed. */
-static void map_each(struct map *map,
-		     void (*visit)(struct operator_set *operators, struct map_node *node, __u64 process),
-		     struct operator_set *operators, __u64 process)
+static void number_free(void *context, struct keyed *entry)
 {
-	struct map_node *node, *following;
-
-	for (size_t i = 0; map->count && i < (size_t)1 << map->bits; i++) {
-		for (node = map->buckets[i]; node; node = following) {
-			following = node->next;
-			visit(operators, node, process);
-		}
-	}
+	(void)context;
+	free(container_of(entry, struct type_number, keyed));
 }
 
-static void number_release(struct operator_set *operators, struct map_node *node, __u64 process)
+void operator_set_init(struct operator_set *operators, struct event_dispatch *events)
 {
-	(void)process;
-	map_remove(&operators->numbers, node);
-	free(container_of(node, struct type_number, node));
-}
-
-static void described_release(struct operator_set *operators, struct map_node *node, __u64 process)
-{
-	(void)process;
-	described_free(operators, container_of(node, struct described_node, node));
-}
-
-static void described_release_of(struct operator_set *operators, struct map_node *node, __u64 process)
-{
-	if (node->a == process)
-		described_free(operators, container_of(node, struct described_node, node));
+	*operators = (struct operator_set){ .events = events };
+	name_table_init(&operators->classes, OPERATOR_CLASSES_MAX, true);
+	keyed_init(&operators->numbers, MODEL_OPERATORS_MAX, number_free, NULL);
+	keyed_init(&operators->described, MODEL_OPERATORS_MAX, described_free, NULL);
+	coverage_init(&operators->coverage);
 }
 
 void operator_set_free(struct operator_set *operators)
 {
-	map_each(&operators->numbers, number_release, operators, 0);
-	map_each(&operators->told, described_release, operators, 0);
 	for (size_t i = 0; i < operators->count; i++)
 		operator_free(operators->all[i]);
 	free(operators->all);
 	map_free(&operators->by_object);
-	map_free(&operators->numbers);
-	map_free(&operators->told);
+	keyed_free(&operators->numbers);
+	keyed_free(&operators->described);
 	coverage_free(&operators->coverage);
 	name_table_free(&operators->classes);
 }
 
-/* ---- what is told of objects and classes ---- */
+/* ---- descriptions of objects and classes ---- */
 
-static int node_parse(const cJSON *object, struct described_node *told)
+static int node_parse(const cJSON *object, struct described_node *described)
 {
 	__s64 class;
 	int error = json_integer_get(object, "class", 1, 1LL << 53, &class);
 
-	told->class = (__u64) class;
-	told->index = -1;
+	described->class = (__u64) class;
+	described->index = -1;
 	if (error)
 		return error;
-	if (json_integer_get(object, "index", 0, 1LL << 31, &told->index) == -ENOMEM ||
-	    json_string_get(object, "name", &told->name) == -ENOMEM ||
-	    json_string_get(object, "type", &told->type) == -ENOMEM ||
-	    json_string_get(object, "provider", &told->provider) == -ENOMEM)
+	if (json_integer_get(object, "index", 0, 1LL << 31, &described->index) == -ENOMEM ||
+	    json_string_get(object, "name", &described->name) == -ENOMEM ||
+	    json_string_get(object, "type", &described->type) == -ENOMEM ||
+	    json_string_get(object, "provider", &described->provider) == -ENOMEM)
 		return -ENOMEM;
 	return 0;
 }
@@ -124,25 +99,25 @@ static int node_parse(const cJSON *object, struct described_node *told)
 static int node_describe(struct operator_set *operators, const struct process *process,
 			 const struct xpt_record_text *record)
 {
-	struct map_node *before = map_find(&operators->told, process->view.sort_index, record->id);
-	struct described_node *told;
+	const __u64 index = process->view.sort_index;
+	struct keyed *before = keyed_find(&operators->described, index, record->id);
+	struct described_node *described;
 	cJSON *object;
 	int error = json_parse(record->text, record->length, &object);
 
 	if (error)
 		return error;
 	if (before)
-		described_free(operators, container_of(before, struct described_node, node));
-	told = operators->told.count < MODEL_OPERATORS_MAX ? calloc(1, sizeof(*told)) : NULL;
-	error = told ? map_add(&operators->told, &told->node, process->view.sort_index, record->id) : -ENOMEM;
-	if (error) {
-		free(told);
-		told = NULL;
+		keyed_drop(&operators->described, before);
+	described = keyed_full(&operators->described) ? NULL : calloc(1, sizeof(*described));
+	if (!described || keyed_add(&operators->described, &described->keyed, index, index, record->id)) {
+		free(described);
+		error = -ENOMEM;
 	} else {
-		error = node_parse(object, told);
+		error = node_parse(object, described);
+		if (error)
+			keyed_drop(&operators->described, &described->keyed);
 	}
-	if (error && told)
-		described_free(operators, told);
 	cJSON_Delete(object);
 	return error;
 }
@@ -203,13 +178,13 @@ static __u64 text_hash(const char *text)
 static unsigned int number_take(struct operator_set *operators, const struct program *program, const char *type)
 {
 	__u64 of = program ? program->view.id : 0, hash = text_hash(type);
-	struct map_node *node = map_find(&operators->numbers, of, hash);
+	struct keyed *entry = keyed_find(&operators->numbers, of, hash);
 	struct type_number *number;
 
-	if (node)
-		return ++container_of(node, struct type_number, node)->count;
+	if (entry)
+		return ++container_of(entry, struct type_number, keyed)->count;
 	number = calloc(1, sizeof(*number));
-	if (!number || map_add(&operators->numbers, &number->node, of, hash)) {
+	if (!number || keyed_add(&operators->numbers, &number->keyed, of, of, hash)) {
 		free(number);
 		return 0;
 	}
@@ -219,20 +194,20 @@ static unsigned int number_take(struct operator_set *operators, const struct pro
 /* Takes over what was told of the object. */
 static void described_apply(struct operator_set *operators, struct op *op)
 {
-	struct map_node *node = map_find(&operators->told, op->process->view.sort_index, op->object);
-	struct described_node *told = node ? container_of(node, struct described_node, node) : NULL;
+	struct keyed *entry = keyed_find(&operators->described, op->process->view.sort_index, op->object);
+	struct described_node *described = entry ? container_of(entry, struct described_node, keyed) : NULL;
 
 	op->view.index = -1;
-	if (!told)
+	if (!described)
 		return;
-	if (told->class == op->class) {
-		op->name = told->name;
-		op->type = told->type;
-		op->provider = told->provider;
-		op->view.index = told->index;
-		told->name = told->type = told->provider = NULL;
+	if (described->class == op->class) {
+		op->name = described->name;
+		op->type = described->type;
+		op->provider = described->provider;
+		op->view.index = described->index;
+		described->name = described->type = described->provider = NULL;
 	}
-	described_free(operators, told);
+	keyed_drop(&operators->described, entry);
 }
 
 /*
@@ -280,16 +255,8 @@ static int operator_name(struct operator_set *operators, struct op *op)
 
 static int operator_keep(struct operator_set *operators, struct op *op)
 {
-	struct op **more;
-	size_t room = operators->room ? 2 * operators->room : 64;
-
-	if (operators->count == operators->room) {
-		more = reallocarray(operators->all, room, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		operators->all = more;
-		operators->room = room;
-	}
+	if (vec_reserve(operators->all, operators->count))
+		return -ENOMEM;
 	if (map_add(&operators->by_object, &op->node, op->process->view.sort_index, op->object))
 		return -ENOMEM;
 	operators->all[operators->count++] = op;
@@ -451,7 +418,7 @@ void operator_set_drop_process(struct operator_set *operators, const struct proc
 {
 	name_table_drop_owner(&operators->classes, process->view.sort_index);
 	coverage_drop(&operators->coverage, process->view.sort_index);
-	map_each(&operators->told, described_release_of, operators, process->view.sort_index);
+	keyed_drop_owner(&operators->described, process->view.sort_index);
 	for (size_t i = 0; i < operators->count; i++)
 		operators->all[i]->gone |= operators->all[i]->process == process;
 }

@@ -30,10 +30,10 @@ struct operator_set {
 	struct name_table classes; /* by process and address of the class */
 	struct coverage coverage;
 	struct map by_object;
-	struct map numbers; /* how many there are of a type in a program */
-	struct map told;    /* what NODE records say of objects, by process and object */
+	struct keyed_table numbers;   /* how many there are of a type in a program */
+	struct keyed_table described; /* what NODE records say of objects, by process and object */
 	struct op **all;
-	size_t count, room;
+	size_t count;
 };
 
 void operator_set_init(struct operator_set *operators, struct event_dispatch *events);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 void regions_init(struct regions *regions, struct event_dispatch *events, struct processes *processes)
 {
 	*regions = (struct regions){ .events = events, .processes = processes };
@@ -57,17 +59,11 @@ static struct region_total *region_total_find(const struct regions *regions, con
 static struct region_total *region_total_add(struct regions *regions, const struct process *process,
 					     const struct runtime *runtime, const char *name)
 {
-	size_t room = regions->room ? regions->room * 2 : 16;
-	struct region_total **all, *total;
+	struct region_total *total;
 	char *text;
 
-	if (regions->count == regions->room) {
-		all = realloc(regions->all, room * sizeof(struct region_total *));
-		if (!all)
-			return NULL;
-		regions->all = all;
-		regions->room = room;
-	}
+	if (vec_reserve(regions->all, regions->count))
+		return NULL;
 	total = calloc(1, sizeof(*total));
 	if (!total)
 		return NULL;

@@ -28,7 +28,7 @@ struct regions {
 	struct name_table names; /* by process, twice that + 1 for those of handles, and number or handle */
 	struct map totals;
 	struct region_total **all;
-	size_t count, room;
+	size_t count;
 	unsigned int next_program;
 };
 

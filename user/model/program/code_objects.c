@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/vec.h"
 
 #define CODE_URI_MAX 4096      /* bytes kept of an URI, */
 #define CODE_TEXT_MAX 1024     /* and of all other strings */
@@ -237,21 +238,6 @@ static struct code_object *object_create(const struct event_code *event)
 	return NULL;
 }
 
-static int room_make(struct code_objects *objects)
-{
-	size_t room = objects->room ? objects->room * 2 : 64;
-	struct code_object **all;
-
-	if (objects->count < objects->room)
-		return 0;
-	all = realloc(objects->all, room * sizeof(struct code_object *));
-	if (!all)
-		return -ENOMEM;
-	objects->all = all;
-	objects->room = room;
-	return 0;
-}
-
 /* *result is NULL where there are too many. -ENOMEM. */
 static int object_get(struct code_objects *objects, const struct event_code *event, struct code_object **result)
 {
@@ -260,7 +246,7 @@ static int object_get(struct code_objects *objects, const struct event_code *eve
 	*result = object_find(objects, event, key);
 	if (*result || objects->count >= MODEL_CODE_OBJECTS_MAX)
 		return 0;
-	if (room_make(objects))
+	if (vec_reserve(objects->all, objects->count))
 		return -ENOMEM;
 	*result = object_create(event);
 	if (!*result)

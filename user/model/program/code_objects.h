@@ -13,7 +13,7 @@ struct code_object {
 struct code_objects {
 	struct event_dispatch *events;
 	struct code_object **all;
-	size_t count, room;
+	size_t count;
 	struct map by_content;
 	struct map by_handle; /* struct code_load, by process and handle */
 	struct link loaded;   /* the same, oldest first */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 void program_filter_free(struct program_filter *filter)
 {
 	size_t i;
@@ -17,17 +19,10 @@ void program_filter_free(struct program_filter *filter)
 
 int program_filter_add(struct program_filter *filter, const struct xpt_record_text *record)
 {
-	size_t room = filter->room ? filter->room * 2 : 8;
-	struct model_choice *all;
 	char *text;
 
-	if (filter->count == filter->room) {
-		all = realloc(filter->all, room * sizeof(*all));
-		if (!all)
-			return -ENOMEM;
-		filter->all = all;
-		filter->room = room;
-	}
+	if (vec_reserve(filter->all, filter->count))
+		return -ENOMEM;
 	text = strndup(record->text, record->length);
 	if (!text)
 		return -ENOMEM;

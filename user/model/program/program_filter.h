@@ -10,7 +10,7 @@
 struct program_filter {
 	struct model_chooser chooser; /* wants NULL: everything is wanted */
 	struct model_choice *all;     /* texts are owned */
-	size_t count, room;
+	size_t count;
 };
 
 void program_filter_free(struct program_filter *filter);

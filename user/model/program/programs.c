@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 void programs_init(struct programs *programs, struct event_dispatch *events, struct processes *processes)
 {
 	*programs = (struct programs){
@@ -77,19 +79,11 @@ struct program *programs_find(const struct programs *programs, const struct proc
 
 static int programs_append(struct programs *programs, struct program *program)
 {
-	size_t room = programs->room ? programs->room * 2 : 64;
-	struct program **all;
+	int error = vec_push(programs->all, programs->count, program);
 
-	if (programs->count == programs->room) {
-		all = realloc(programs->all, room * sizeof(struct program *));
-		if (!all)
-			return -ENOMEM;
-		programs->all = all;
-		programs->room = room;
-	}
-	program->view.id = programs->next_id++;
-	programs->all[programs->count++] = program;
-	return 0;
+	if (!error)
+		program->view.id = programs->next_id++;
+	return error;
 }
 
 static struct program *program_create(struct process *process, const struct runtime *runtime, __u64 handle, __u64 time)

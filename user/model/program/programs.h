@@ -50,7 +50,7 @@ struct programs {
 	struct map by_handle;
 	struct map others; /* by process and runtime */
 	struct program **all;
-	size_t count, room, others_count;
+	size_t count, others_count;
 	struct link gone; /* released ones, in the order of that */
 	size_t released;  /* so many are */
 	size_t keep;	  /* beyond so many of them the oldest are forgotten */

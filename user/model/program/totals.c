@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
+
 void totals_init(struct totals *totals, struct event_dispatch *events, struct processes *processes)
 {
 	*totals = (struct totals){ .events = events, .processes = processes };
@@ -34,16 +36,10 @@ static struct total *total_find(const struct totals *totals, const struct proces
 
 static struct total *total_add(struct totals *totals, struct process *process, const struct model_function *function)
 {
-	size_t room = totals->room ? totals->room * 2 : 64;
-	struct total **all, *total;
+	struct total *total;
 
-	if (totals->count == totals->room) {
-		all = realloc(totals->all, room * sizeof(struct total *));
-		if (!all)
-			return NULL;
-		totals->all = all;
-		totals->room = room;
-	}
+	if (vec_reserve(totals->all, totals->count))
+		return NULL;
 	total = calloc(1, sizeof(*total));
 	if (!total)
 		return NULL;

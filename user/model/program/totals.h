@@ -57,7 +57,7 @@ struct totals {
 	struct processes *processes;
 	struct map map;
 	struct total **all;
-	size_t count, room;
+	size_t count;
 };
 
 void totals_init(struct totals *totals, struct event_dispatch *events, struct processes *processes);
