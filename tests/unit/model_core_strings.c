@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "model/core/strings.h"
+#include "model/core/state.h"
 
 #include "model_records.h"
 

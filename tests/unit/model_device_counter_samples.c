@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#include "model_records.h"
 #include "model/core/state.h"
+#include "model_records.h"
 
 #define KIND(kind) "{\"name\":\"a/b/\",\"kind\":\"" kind "\",\"unit\":\"J\",\"description\":\"d\",\"source\":\"a\"}"
 #define UNKNOWN NAN

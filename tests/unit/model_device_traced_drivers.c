@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "model/device/traced_drivers.h"
+#include "model/device/jobs.h"
 
 #include "model_driver_records.h"
 

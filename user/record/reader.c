@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json.h"
+#include "base/output.h"
 #include "model/stream/record_validate.h"
 #include "record/crc32c.h"
 #include "record/format.h"
-#include "base/json.h"
-#include "base/output.h"
 #include "record/recording.h"
 
 #define PIPE_WAIT 1000 /* ms */

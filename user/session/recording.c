@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/options.h"
 #include "model/stats/statistics.h"
 #include "profile/chooser.h"
 #include "report/summary.h"
 #include "session/code_records.h"
 #include "session/code_side.h"
 #include "session/collector.h"
-#include "base/options.h"
 #include "session/output.h"
 
 #define SAMPLE_MAX 1000000u

@@ -3,20 +3,51 @@
 #ifndef XPT_MODEL_CORE_STATE_H
 #define XPT_MODEL_CORE_STATE_H
 
-#include "model/program/program_filter.h"
-#include "model/program/code_objects.h"
+#include "base/hashmap.h"
+#include "base/link.h"
+#include "bpf/wire.h"
+#include "model/core/model.h"
+#include "model/device/counter_samples.h"
 #include "model/device/jobs.h"
 #include "model/device/memory.h"
-#include "model/core/model.h"
-#include "model/program/name_table.h"
+#include "model/inference/async_inflight.h"
 #include "model/operator/coverage.h"
 #include "model/operator/operators.h"
-#include "model/stream/reorder_buffer.h"
-#include "model/inference/async_inflight.h"
-#include "model/device/counter_samples.h"
 #include "model/operator/regions.h"
-#include "model/core/strings.h"
+#include "model/program/code_objects.h"
+#include "model/program/name_table.h"
+#include "model/program/programs.h"
 #include "model/program/totals.h"
+#include "model/stream/reorder_buffer.h"
+
+/* Strings that were fetched for calls that are yet to come. */
+
+#define STRINGS_MAX 4096 /* waiting at once; the oldest makes room */
+
+struct string {
+	struct map_node node; /* by thread, function and fetch, and when the call began */
+	struct link link;     /* of those waiting, oldest first, or of the free ones */
+	__u32 tgid;
+	bool truncated;
+	size_t length;
+	char text[XPT_STRING_MAX + 1]; /* terminated; may hold further terminators */
+};
+
+struct strings {
+	struct map map;
+	struct link waiting, spare;
+	size_t count;
+};
+
+void strings_init(struct strings *strings);
+void strings_free(struct strings *strings);
+int strings_add(struct strings *strings, const struct xpt_record_string *record); /* -ENOMEM */
+/*
+ * The string of a fetch of this call, taken out of those waiting. NULL: none. It is valid until the next strings_add.
+ */
+struct string *strings_take(struct strings *strings, const struct xpt_record_call *call, unsigned int fetch);
+/* The process has ended: the calls will not come. */
+void strings_drop(struct strings *strings, __u32 tgid);
 
 #define USER_ALIASES_MAX 4096 /* of handles, and of fingerprints */
 

@@ -4,8 +4,8 @@
 #define XPT_MODEL_OPERATOR_REGIONS_H
 
 #include "model/program/functions.h"
-#include "model/program/processes.h"
 #include "model/program/name_table.h"
+#include "model/program/processes.h"
 #include "model/stats/statistics.h"
 
 #define REGION_NAMES_MAX 65536 /* known at once, of all processes; the oldest makes room */

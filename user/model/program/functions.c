@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "describe/description.h"
 #include "base/json.h"
+#include "describe/description.h"
 
 #define STATUSES_MAX 4096
 

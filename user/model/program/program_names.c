@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/stream/objects.h"
 #include "model/program/programs.h"
+#include "model/stream/objects.h"
 
 /* From best to worst. */
 static const unsigned char name_ranks[NAME_SOURCES] = {

@@ -7,11 +7,12 @@
 #ifndef XPT_MODEL_PROGRAM_PROGRAMS_H
 #define XPT_MODEL_PROGRAM_PROGRAMS_H
 
-#include "model/program/totals.h"
 #include "model/program/functions.h"
 #include "model/program/processes.h"
+#include "model/program/totals.h"
 #include "model/stats/statistics.h"
 #include "model/stats/tokens.h"
+#include "model/stream/objects.h"
 
 #define PROGRAM_NAME_MAX 1024	  /* bytes kept of a name */
 #define PROGRAM_ALIVE (~(__u64)0) /* struct program.until: not released */
@@ -122,5 +123,24 @@ int program_ended(struct program *program, __u64 start, __u64 end, bool failed);
 void programs_make_room(struct programs *programs, __u64 time);
 /* Forgets all of processes that are marked as forgotten. */
 void programs_forget_processes(struct programs *programs);
+
+/* Programs that were chosen: inferences of others are counted only. */
+
+/* Zero it to begin with. */
+struct program_filter {
+	struct model_chooser chooser; /* wants NULL: everything is wanted */
+	struct model_choice *all;     /* texts are owned */
+	size_t count;
+};
+
+void program_filter_free(struct program_filter *filter);
+int program_filter_add(struct program_filter *filter,
+		       const struct xpt_record_text *record); /* a CHOICE or MATCH. -ENOMEM */
+/*
+ * Is the call an inference, or a step of one, that nobody has chosen? Then its program, NULL where that is not known, counts
+ * it as left out. inside: XPT_CALL_INSIDE.
+ */
+bool program_filter_leaves_out(const struct program_filter *filter, struct program *program,
+			       const struct event_call *call, bool inside);
 
 #endif
