@@ -373,11 +373,11 @@ int job_observers_add(struct job_observers *observers, struct job *job, struct p
 		      struct activity *activity);
 /* The job runs from now on. */
 void job_observers_run(const struct job *job);
-/* The job has ended: all are told, and are its claims no more. */
+/* The job has ended: all are told, and are its observers no more. */
 void job_observers_end(struct job_observers *observers, struct job *job);
 /* It is given up: nobody is told. */
 void job_observers_drop(struct job_observers *observers, struct job *job);
-/* Programs of processes that are marked as forgotten have no claims any more. */
+/* Programs of processes that are marked as forgotten observe no more. */
 void job_observers_forget_processes(struct job *job);
 
 /* Adds a job as it is now; done is the last end so far. */

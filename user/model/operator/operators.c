@@ -337,9 +337,7 @@ static int operator_record(struct operator_set *operators, struct op *op, const 
 	op->view.unassigned += !call->inference;
 	if (call->inference || !op->program)
 		op->view.self_time += self;
-	if (!op->duration)
-		op->view.duration = op->duration = statistics_create();
-	if (!op->duration || statistics_add(op->duration, call->end - call->start))
+	if (statistics_record(&op->duration, &op->view.duration, call->end - call->start))
 		return -ENOMEM;
 	return error;
 }

@@ -285,18 +285,6 @@ void programs_emit(const struct programs *programs, const struct program *progra
 	event_dispatch_emit(programs->events, &event);
 }
 
-/* view: where the statistics are shown. */
-static int duration_add(struct statistics **statistics, const struct statistics **view, __u64 duration)
-{
-	if (!*statistics) {
-		*statistics = statistics_create();
-		if (!*statistics)
-			return -ENOMEM;
-		*view = *statistics;
-	}
-	return statistics_add(*statistics, duration);
-}
-
 int program_record(struct program *program, const struct event_call *call)
 {
 	struct model_program *view = &program->view;
@@ -318,11 +306,11 @@ int program_record(struct program *program, const struct event_call *call)
 	if (call->no_end)
 		return 0;
 	view->tracing_inside += call->tracing_inside;
-	if (call->tracing && duration_add(&program->tracing, &view->tracing, call->tracing))
+	if (call->tracing && statistics_record(&program->tracing, &view->tracing, call->tracing))
 		return -ENOMEM;
 	if (call->function->role == XPT_ROLE_EXECUTE)
-		return duration_add(&program->latency, &view->latency, call->end - call->start);
-	return duration_add(&program->call, &view->call, call->end - call->start);
+		return statistics_record(&program->latency, &view->latency, call->end - call->start);
+	return statistics_record(&program->call, &view->call, call->end - call->start);
 }
 
 int program_ended(struct program *program, __u64 start, __u64 end, bool failed)
@@ -331,21 +319,10 @@ int program_ended(struct program *program, __u64 start, __u64 end, bool failed)
 		program->view.last_end = end;
 	if (failed)
 		program->view.errors++;
-	return duration_add(&program->latency, &program->view.latency, end - start);
+	return statistics_record(&program->latency, &program->view.latency, end - start);
 }
 
 /* ---- what is gone is added up in programs that stand for others ---- */
-
-/* Adds from to into, which view shows; moves it where there is nothing to add it to. */
-static void statistics_fold(struct statistics **into, const struct statistics **view, struct statistics **from)
-{
-	if (!*into) {
-		*view = *into = *from;
-		*from = NULL;
-	} else if (*from) {
-		statistics_merge(*into, *from);
-	}
-}
 
 /* Moves what is known of a program into another one. Without memory only the quantiles lack it. */
 static void program_fold(struct program *program, struct program *into)

@@ -30,7 +30,7 @@ struct program {
 	char *name;		     /* NULL: the description is used */
 	bool superseded;	     /* it may be gone, and another one may have its name and number by now */
 	__u64 used;		     /* when the last call that runs it began; 0: never */
-	struct op *new_operators;    /* first seen since its last inference; see steps.h */
+	struct op *new_operators;    /* first seen since its last inference; see operators.h */
 	unsigned int operator_depth; /* of operators that are in no other one, below their inference; 0: not known */
 	unsigned int operator_count; /* of these, */
 	__u64 operator_types;	     /* and the sum of the hashes of their types */

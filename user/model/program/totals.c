@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "model/program/totals.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/vec.h"
@@ -77,13 +76,7 @@ int total_record(struct total *total, const struct event_call *call)
 		total->view.bytes += call->size;
 	if (call->no_end)
 		return 0;
-	if (!total->duration) {
-		total->duration = statistics_create();
-		if (!total->duration)
-			return -ENOMEM;
-		total->view.duration = total->duration;
-	}
-	return statistics_add(total->duration, call->end - call->start);
+	return statistics_record(&total->duration, &total->view.duration, call->end - call->start);
 }
 
 static void total_fold(struct total *total, struct total *into)
@@ -93,12 +86,7 @@ static void total_fold(struct total *total, struct total *into)
 	into->view.bytes += total->view.bytes;
 	count_add(&into->view.total, &total->view.total);
 	into->view.total_known |= total->view.total_known;
-	if (!into->duration) {
-		into->view.duration = into->duration = total->duration;
-		total->duration = NULL;
-	} else if (total->duration) {
-		statistics_merge(into->duration, total->duration);
-	}
+	statistics_fold(&into->duration, &into->view.duration, &total->duration);
 }
 
 void totals_forget_processes(struct totals *totals)

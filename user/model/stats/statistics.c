@@ -134,6 +134,23 @@ int statistics_merge(struct statistics *into, const struct statistics *from)
 	return error;
 }
 
+int statistics_record(struct statistics **statistics, const struct statistics **view, __u64 value)
+{
+	if (!*statistics)
+		*view = *statistics = statistics_create();
+	return *statistics ? statistics_add(*statistics, value) : -ENOMEM;
+}
+
+void statistics_fold(struct statistics **into, const struct statistics **view, struct statistics **from)
+{
+	if (!*into) {
+		*view = *into = *from;
+		*from = NULL;
+	} else if (*from) {
+		statistics_merge(*into, *from);
+	}
+}
+
 __u64 statistics_count(const struct statistics *statistics)
 {
 	return statistics->count;

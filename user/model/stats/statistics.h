@@ -12,6 +12,10 @@ void statistics_free(struct statistics *statistics);
 int statistics_add(struct statistics *statistics,
 		   __u64 value); /* -ENOMEM: count and sum are right, quantiles lack it */
 int statistics_merge(struct statistics *into, const struct statistics *from);
+/* Adds to *statistics, which *view shows; made with the first value. -ENOMEM, as above. */
+int statistics_record(struct statistics **statistics, const struct statistics **view, __u64 value);
+/* Adds *from to *into, which *view shows; moves it where there is nothing to add it to. Without memory only the quantiles lack it. */
+void statistics_fold(struct statistics **into, const struct statistics **view, struct statistics **from);
 
 __u64 statistics_count(const struct statistics *statistics);
 __u64 statistics_min(const struct statistics *statistics); /* 0 when empty, as the others */

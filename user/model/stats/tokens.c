@@ -38,13 +38,6 @@ static enum model_phase phase_of(const struct model_program *program, const stru
 	return PHASE_PREFILL;
 }
 
-static int add_time(struct statistics **statistics, const struct statistics **view, __u64 time)
-{
-	if (!*statistics)
-		*view = *statistics = statistics_create();
-	return *statistics ? statistics_add(*statistics, time) : -ENOMEM;
-}
-
 /* The token of the batch before is there, since it is in this one. */
 static int batch_follow(struct tokens *tokens, struct event_call *call)
 {
@@ -53,12 +46,12 @@ static int batch_follow(struct tokens *tokens, struct event_call *call)
 	tokens->view.phase[tokens->phase].time += between - (tokens->end - tokens->start);
 	if (tokens->phase == PHASE_DECODE) {
 		call->output_token = between;
-		return add_time(&tokens->output_token, &tokens->view.output_token, between);
+		return statistics_record(&tokens->output_token, &tokens->view.output_token, between);
 	}
 	if (!tokens->prompt)
 		return 0;
 	call->first_token = call->start - tokens->prompt;
-	return add_time(&tokens->first_token, &tokens->view.first_token, call->first_token);
+	return statistics_record(&tokens->first_token, &tokens->view.first_token, call->first_token);
 }
 
 /* When the prompt began that this batch is of; 0: not known, or it is of none. One at another position goes on, or is the next turn. */
@@ -108,16 +101,6 @@ int tokens_call(struct tokens **result, const struct model_program *program, str
 	return error;
 }
 
-static void fold_time(struct statistics **from, struct statistics **into, const struct statistics **view)
-{
-	if (!*into) {
-		*view = *into = *from;
-		*from = NULL;
-	} else if (*from) {
-		statistics_merge(*into, *from);
-	}
-}
-
 void tokens_fold(struct tokens **from, struct tokens **into)
 {
 	if (!*from)
@@ -133,8 +116,8 @@ void tokens_fold(struct tokens **from, struct tokens **into)
 		(*into)->view.phase[i].tokens += (*from)->view.phase[i].tokens;
 		(*into)->view.phase[i].time += (*from)->view.phase[i].time;
 	}
-	fold_time(&(*from)->first_token, &(*into)->first_token, &(*into)->view.first_token);
-	fold_time(&(*from)->output_token, &(*into)->output_token, &(*into)->view.output_token);
+	statistics_fold(&(*into)->first_token, &(*into)->view.first_token, &(*from)->first_token);
+	statistics_fold(&(*into)->output_token, &(*into)->view.output_token, &(*from)->output_token);
 }
 
 const struct model_tokens *tokens_view(const struct tokens *tokens)

@@ -2,7 +2,7 @@
 /*
  * What the model makes of the records: the one ordered stream that every report gets. Pointers in events are valid
  * during the call that delivers them, except functions and runtime names, which live as long as the model. Programs and
- * processes live until the model has too many (model.h) and forgets those that are released or have exited; their names
+ * processes live until the model has too many (objects.h) and forgets those that are released or have exited; their names
  * may change before.
  */
 #ifndef XPT_MODEL_STREAM_EVENT_H
