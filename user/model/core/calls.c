@@ -46,10 +46,8 @@ static void program_use(struct model *model, struct passage *passage, __u64 sinc
 					since);
 	named = passage->program ? program_ask_user(model, passage->program) : -ENOMEM;
 	note(passage, named);
-	if (named > 0 && passage->program->view.name_source == NAME_FROM_SYMBOL)
-		programs_emit(&model->programs, passage->program, call->start, false);
-	else if (!named && passage->function->view.role != XPT_ROLE_PROGRAM_NAME &&
-		 program_describe(passage->program, 0))
+	if ((named > 0 && passage->program->view.name_source == NAME_FROM_SYMBOL) ||
+	    (!named && passage->function->view.role != XPT_ROLE_PROGRAM_NAME && program_describe(passage->program, 0)))
 		programs_emit(&model->programs, passage->program, call->start, false);
 	if (!passage->program)
 		return;

@@ -23,7 +23,7 @@ static void job_show_call(struct job *job, struct program *program, const struct
 {
 	if (!job->view.call_start)
 		job->view.call_start = call->start;
-	if (!program || job->program || job->told)
+	if (!program || job->program || job->emitted)
 		return;
 	job->program = program;
 	program->open++;
@@ -140,7 +140,7 @@ static void job_to_operator(struct job *job, struct op *op)
 	job->in_operator = true;
 	if (!op)
 		return;
-	if (!job->told)
+	if (!job->emitted)
 		job->op = op;
 	if (job->ended)
 		operator_job_ended(op, job);

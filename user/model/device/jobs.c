@@ -19,14 +19,14 @@ void jobs_init(struct jobs *jobs, struct event_dispatch *events, struct processe
 	pool_init(&jobs->pool, sizeof(struct job));
 	link_init(&jobs->open);
 	link_init(&jobs->unreported);
-	link_init(&jobs->told);
+	link_init(&jobs->emitted);
 }
 
 static void job_emit(struct jobs *jobs, struct job *job)
 {
 	struct event event = { .kind = EVENT_JOB };
 
-	job->told = true;
+	job->emitted = true;
 	event.job = job->view;
 	event.job.name = job->name;
 	event.job.process = job->process ? &job->process->view : NULL;
@@ -52,7 +52,7 @@ void jobs_close(struct jobs *jobs, struct job *job)
 	submitter_remove_job(job);
 	if (job->key)
 		return;
-	if (!job->told)
+	if (!job->emitted)
 		job_emit(jobs, job);
 	job_free(jobs, job);
 }
@@ -109,8 +109,8 @@ static void jobs_make_room(struct jobs *jobs, __u64 time)
 
 	if (jobs->count < MODEL_JOBS_MAX)
 		return;
-	if (!link_alone(&jobs->told)) {
-		job_evict(jobs, container_of(jobs->told.next, struct job, link));
+	if (!link_alone(&jobs->emitted)) {
+		job_evict(jobs, container_of(jobs->emitted.next, struct job, link));
 		return;
 	}
 	if (!link_alone(&jobs->unreported)) {
@@ -425,7 +425,7 @@ void jobs_settle(struct jobs *jobs, __u64 time)
 			return;
 		job_emit(jobs, job);
 		link_remove(&job->link);
-		link_append(&jobs->told, &job->link);
+		link_append(&jobs->emitted, &job->link);
 	}
 }
 

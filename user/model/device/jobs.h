@@ -215,7 +215,7 @@ struct job {
 	__u64 busy_time;		/* its share, once it has ended */
 	enum engine_source engine_source;
 	bool queue_seen, running;
-	bool ended, told;
+	bool ended, emitted;
 	bool in_operator; /* an operator has it, whether it is known which or not */
 	unsigned int program_count;
 	unsigned int programs[JOB_PROGRAMS_MAX]; /* ids of those that have it among theirs */
@@ -405,7 +405,7 @@ struct jobs {
 	struct pool pool;
 	struct link open;	/* oldest first */
 	struct link unreported; /* ended or given up, calls may return; in the order of that */
-	struct link told;	/* the same, after the grace */
+	struct link emitted;	/* the same, after the grace */
 	size_t count;
 	__u64 next_id;
 };
