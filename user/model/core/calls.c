@@ -24,11 +24,6 @@ static void note(struct passage *passage, int error)
 		passage->error = error;
 }
 
-static bool has(const struct event_call *call, enum xpt_meaning meaning)
-{
-	return call->have & (1u << meaning);
-}
-
 static bool succeeded(const struct event_call *call)
 {
 	return call->outcome == OUTCOME_OK || call->outcome == OUTCOME_NONE;
@@ -40,7 +35,7 @@ static void program_use(struct model *model, struct passage *passage, __u64 sinc
 	const struct event_call *call = &passage->event.call;
 	int named;
 
-	if (!has(call, XPT_MEANING_PROGRAM))
+	if (!call_has(call, XPT_MEANING_PROGRAM))
 		return;
 	passage->program = programs_use(&model->programs, passage->process, passage->function->runtime, call->handle,
 					since);
@@ -60,7 +55,7 @@ static void program_find(struct model *model, struct passage *passage)
 {
 	const struct event_call *call = &passage->event.call;
 
-	if (has(call, XPT_MEANING_PROGRAM))
+	if (call_has(call, XPT_MEANING_PROGRAM))
 		passage->program = programs_find(&model->programs, passage->process,
 						 passage->function->view.runtime_index, call->handle, call->start);
 }
@@ -73,7 +68,8 @@ static void program_name(struct model *model, struct passage *passage, enum name
 
 	named = program_set_name(passage->program, call->name, source);
 	note(passage, named);
-	if (has(call, XPT_MEANING_PARENT) && !name_is_better(passage->program->view.name_source, NAME_FROM_PARENT)) {
+	if (call_has(call, XPT_MEANING_PARENT) &&
+	    !name_is_better(passage->program->view.name_source, NAME_FROM_PARENT)) {
 		parent_name = user_alias_find(&model->handles, passage->process->view.tgid, call->parent);
 		named = parent_name ? program_set_name(passage->program, parent_name, NAME_FROM_PARENT) :
 				      programs_set_parent(&model->programs, passage->program, call->parent, call->end);
@@ -89,12 +85,12 @@ static void program_place(struct model *model, struct passage *passage)
 	struct model_program *view = &passage->program->view;
 	const struct program *parent = NULL;
 
-	if (has(call, XPT_MEANING_CORE)) {
+	if (call_has(call, XPT_MEANING_CORE)) {
 		view->has_core = true;
 		view->core = call->core;
 		return;
 	}
-	if (has(call, XPT_MEANING_PARENT))
+	if (call_has(call, XPT_MEANING_PARENT))
 		parent = programs_find(&model->programs, passage->process, view->runtime_index, call->parent,
 				       call->end);
 	if (parent && parent->view.has_core) {
@@ -108,7 +104,8 @@ static void program_load(struct model *model, struct passage *passage)
 	const struct event_call *call = &passage->event.call;
 
 	/* Where no status tells of failure, a NULL handle does. */
-	if (!has(call, XPT_MEANING_PROGRAM) || !succeeded(call) || (call->outcome == OUTCOME_NONE && !call->handle))
+	if (!call_has(call, XPT_MEANING_PROGRAM) || !succeeded(call) ||
+	    (call->outcome == OUTCOME_NONE && !call->handle))
 		return;
 	passage->program = programs_load(&model->programs, passage->process, passage->function->runtime, call->handle,
 					 call->start, call->end);
@@ -116,7 +113,7 @@ static void program_load(struct model *model, struct passage *passage)
 		note(passage, -ENOMEM);
 		return;
 	}
-	if (has(call, XPT_MEANING_SIZE) && !passage->program->others)
+	if (call_has(call, XPT_MEANING_SIZE) && !passage->program->others)
 		passage->program->view.size = call->size;
 	if (!passage->program->others)
 		program_place(model, passage);
@@ -349,7 +346,7 @@ static void name_attach(struct model *model, const struct xpt_record_call *recor
 		if (!string || (int)fetch != passage->function->name_fetch)
 			continue;
 		/* A name with a length has no terminator: what was read may run on into what lies behind it. */
-		if (has(call, XPT_MEANING_LENGTH) && call->length < string->length) {
+		if (call_has(call, XPT_MEANING_LENGTH) && call->length < string->length) {
 			string->length = call->length;
 			string->text[string->length] = '\0';
 			string->truncated = false;

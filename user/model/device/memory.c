@@ -84,7 +84,7 @@ static void allocation_remove(struct memory *memory, struct memory_pool *pool, s
 
 static bool call_moved_memory(const struct event_call *call)
 {
-	return call->have & (1u << XPT_MEANING_ADDRESS) && call->outcome != OUTCOME_FAILED &&
+	return call_has(call, XPT_MEANING_ADDRESS) && call->outcome != OUTCOME_FAILED &&
 	       call->outcome != OUTCOME_PENDING;
 }
 
@@ -93,7 +93,7 @@ int memory_take(struct memory *memory, const struct process *process, const stru
 	struct memory_pool *pool = pool_find(memory, process, call->function->runtime_index);
 	struct allocation *allocation;
 
-	if (!call_moved_memory(call) || !call->address || !(call->have & (1u << XPT_MEANING_SIZE)))
+	if (!call_moved_memory(call) || !call->address || !call_has(call, XPT_MEANING_SIZE))
 		return 0;
 	/* The same address again: giving it back was not seen. */
 	allocation = pool ? allocation_find(memory, pool, call->address) : NULL;

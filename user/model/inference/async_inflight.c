@@ -54,11 +54,6 @@ void async_init(struct async_inflight *async, struct event_dispatch *events, str
 	link_init(&async->ended);
 }
 
-static bool call_has(const struct event_call *call, enum xpt_meaning meaning)
-{
-	return call->have & (1u << meaning);
-}
-
 static struct queue *queue_find(const struct async_inflight *async, const struct process *process, unsigned int runtime)
 {
 	struct map_node *node = map_find(&async->queues, process->view.sort_index, runtime);

@@ -266,7 +266,7 @@ static int operator_keep(struct operator_set *operators, struct op *op)
 
 static __u64 object_of(const struct event_call *call)
 {
-	return call->have & (1u << XPT_MEANING_OBJECT) ? call->object : call->class;
+	return call_has(call, XPT_MEANING_OBJECT) ? call->object : call->class;
 }
 
 static void operator_join(struct op *op, struct program *program, const struct event_call *call)
@@ -289,7 +289,7 @@ static struct op *operator_create(struct operator_set *operators, struct process
 	op->program = program;
 	op->object = object_of(call);
 	op->class = call->class;
-	op->has_object = call->have & (1u << XPT_MEANING_OBJECT);
+	op->has_object = call_has(call, XPT_MEANING_OBJECT);
 	op->view.process = &process->view;
 	op->view.program = program ? &program->view : NULL;
 	if (operator_name(operators, op) || operator_keep(operators, op)) {

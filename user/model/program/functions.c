@@ -423,7 +423,7 @@ void function_decode(const struct function *function, const struct xpt_record_ca
 	}
 	if (record->flags & XPT_CALL_NO_END && function->view.role != XPT_ROLE_WAIT)
 		return;
-	if (call->have & (1u << XPT_MEANING_STATUS))
+	if (call_has(call, XPT_MEANING_STATUS))
 		status_decode(function, call);
 	else if (record->flags & XPT_CALL_NO_END) /* where a status is missing, its return was not seen */
 		call->outcome = function->success == XPT_SUCCESS_ALWAYS ? OUTCOME_NONE : OUTCOME_PENDING;

@@ -15,24 +15,19 @@ struct tokens {
 	__u64 prompt; /* when its prompt began to be taken in; 0: not known, or an answer is being given */
 };
 
-static bool has(const struct event_call *call, enum xpt_meaning meaning)
-{
-	return call->have & (1u << meaning);
-}
-
 /*
  * A batch in which the first two tokens are of different sequences has one of each: they are decoded together. Prompts begin at
  * position 0; one token alone that does not is the answer's, unless it is the first that the context gets at all.
  */
 static enum model_phase phase_of(const struct model_program *program, const struct event_call *call)
 {
-	if (has(call, XPT_MEANING_POSITION) && !(__s32)call->position)
+	if (call_has(call, XPT_MEANING_POSITION) && !(__s32)call->position)
 		return PHASE_PREFILL;
 	if (program->loaded && call->numbered && !call->number)
 		return PHASE_PREFILL;
 	if (call->tokens == 1)
 		return PHASE_DECODE;
-	if (has(call, XPT_MEANING_SEQUENCE) && has(call, XPT_MEANING_NEXT_SEQUENCE) &&
+	if (call_has(call, XPT_MEANING_SEQUENCE) && call_has(call, XPT_MEANING_NEXT_SEQUENCE) &&
 	    call->sequence != call->next_sequence)
 		return PHASE_DECODE;
 	return PHASE_PREFILL;
@@ -57,8 +52,8 @@ static int batch_follow(struct tokens *tokens, struct event_call *call)
 /* When the prompt began that this batch is of; 0: not known, or it is of none. One at another position goes on, or is the next turn. */
 static __u64 prompt_of(const struct tokens *tokens, const struct event_call *call, bool consecutive)
 {
-	bool at_position = has(call, XPT_MEANING_POSITION) && (__s32)call->position;
-	bool begins = has(call, XPT_MEANING_POSITION) && !at_position;
+	bool at_position = call_has(call, XPT_MEANING_POSITION) && (__s32)call->position;
+	bool begins = call_has(call, XPT_MEANING_POSITION) && !at_position;
 
 	if (call->phase == PHASE_DECODE || (at_position && !consecutive))
 		return 0;
@@ -72,7 +67,7 @@ int tokens_call(struct tokens **result, const struct model_program *program, str
 	bool consecutive;
 	int error = 0;
 
-	if (!has(call, XPT_MEANING_TOKENS) || call->layer || call->no_end || (__s64)call->tokens <= 0)
+	if (!call_has(call, XPT_MEANING_TOKENS) || call->layer || call->no_end || (__s64)call->tokens <= 0)
 		return 0;
 	if (call->outcome != OUTCOME_OK && call->outcome != OUTCOME_NONE) {
 		/* It may be tried again with a smaller batch. */

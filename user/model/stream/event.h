@@ -294,6 +294,12 @@ struct event {
 	};
 };
 
+/* Whether the call had such a value. */
+static inline bool call_has(const struct event_call *call, enum xpt_meaning meaning)
+{
+	return call->have & (1u << meaning);
+}
+
 /*
  * Whether what a call has begun is shown as a span up to its end. Launches that only a wait for their stream ends would be
  * many, over each other and with one and the same end.
