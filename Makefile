@@ -100,8 +100,9 @@ $(BUILD)/bpf/part/tasks.bpf.o $(BUILD)/bpf/part/drivers.bpf.o: BPF_FRAME =
 # ---- sources ----
 
 FOLDERS := base code describe target kern model record device report profile control session
-LIBRARY_SOURCES := $(sort $(wildcard $(addsuffix /*.c,$(addprefix user/,$(FOLDERS))) user/*.c))
-CLI_SOURCES := $(sort $(wildcard user/cli/*.c))
+# Folders have one or two levels.
+LIBRARY_SOURCES := $(sort $(wildcard $(FOLDERS:%=user/%/*.c) $(FOLDERS:%=user/%/*/*.c) user/*.c))
+CLI_SOURCES := $(sort $(wildcard user/cli/*.c user/cli/*/*.c))
 # Objects of their own: what not every kernel takes, or not every recording needs.
 BPF_APART := session session_context drivers code
 BPF_SOURCES := $(sort $(filter-out $(BPF_APART:%=bpf/%.bpf.c),$(wildcard bpf/*.bpf.c)))
@@ -437,7 +438,7 @@ arm64: deps-arm64
 # ---- installing ----
 
 # Where they stand here, for the links between them.
-DOCUMENTS = $(wildcard *.md docs/*.md docs/examples/*.c user/*/*.md) LICENSE tests/demo/trace.png user/service/Containerfile
+DOCUMENTS = $(wildcard *.md docs/*.md docs/examples/*.c user/*/*.md user/*/*/*.md) LICENSE tests/demo/trace.png user/service/Containerfile
 
 # For the machine that installs, not for a package.
 RUN_LDCONFIG = $(if $(DESTDIR),,@PATH="$$PATH:/usr/sbin:/sbin"; if [ "$$(id -u)" = 0 ] && command -v ldconfig >/dev/null; then ldconfig; fi)

@@ -710,7 +710,7 @@ struct xpt_record_reading {
  *		that they are read on; scale: unit for each of their counts
  *	PROCESS {"name":"node","command":"node server.js","parent":1,"start_time":12345}
  *	LOADED	{"runtime":3,"name":"resnet50","named_by":3,"number":2,"size":102400}, or of a region {"runtime":3,"region":"decode"}
- *		named_by: where the name comes from, as enum name_source in model/event.h; number: of those with this name in the process,
+ *		named_by: where the name comes from, as enum name_source in model/stream/event.h; number: of those with this name in the process,
  *		or of those without one; size: bytes given at its load; what is not known is missing
  *	NODE	{"class":140737353984,"name":"/fc/Gemm","type":"Gemm","index":3,"provider":"CPUExecutionProvider"}
  *		class: address as fetched; what is not known is missing

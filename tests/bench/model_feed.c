@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "model/model.h"
+#include "model/core/model.h"
 
 #define RINGS 4
 #define PROGRAMS 64

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/model.h"
-#include "model/statistics.h"
+#include "model/core/model.h"
+#include "model/stats/statistics.h"
 
 #define RAW 0x80
 #define BAD_SIZE 0x40

@@ -21,7 +21,7 @@
 #include <xputrace/report.h>
 
 #include "base/file.h"
-#include "model/whole.h"
+#include "model/stream/record_validate.h"
 #include "record/crc32c.h"
 #include "record/format.h"
 #include "record/recording.h"
@@ -84,7 +84,7 @@ static size_t record_at(size_t at, size_t size)
 	if (at + sizeof(*record) > size)
 		return 0;
 	memcpy(&magic, record, sizeof(magic));
-	return magic != RECORDING_CHUNK_MAGIC && record_is_whole(record, size - at) && record->size % 8 == 0 ?
+	return magic != RECORDING_CHUNK_MAGIC && record_validate(record, size - at) && record->size % 8 == 0 ?
 		       record->size :
 		       0;
 }

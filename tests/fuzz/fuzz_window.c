@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/model.h"
-#include "model/whole.h"
+#include "model/core/model.h"
+#include "model/stream/record_validate.h"
 #include "record/window.h"
 #include "require.h"
 
@@ -50,7 +50,7 @@ static int visit_record(void *context, const struct xpt_record_header *record)
 	const struct xpt_record_call *call = (const void *)record;
 	struct visit *visit = context;
 
-	require(record_is_whole(record, record->size) && record->size % 8 == 0);
+	require(record_validate(record, record->size) && record->size % 8 == 0);
 	require(!visit->part->tgid || !record->tgid || record->tgid == visit->part->tgid ||
 		record->kind == XPT_RECORD_EVENT || record->kind == XPT_RECORD_LOST ||
 		record->kind == XPT_RECORD_READING || record->kind == XPT_RECORD_PASS);
@@ -177,7 +177,7 @@ static void step(struct state *state, unsigned int what, struct xpt_record_heade
 		record->kind = what & KIND;
 		if (!(what & RAW))
 			tidy(record);
-		if (!record_is_whole(record, record->size))
+		if (!record_validate(record, record->size))
 			break;
 		require(!window_add(state->window, record));
 		state->added++;

@@ -4,7 +4,11 @@
 
 The rules are those of the layout: a folder of user/ includes only folders before it, model/, report/ and profile/ know
 neither kernel nor target, control/ knows base/ only, only kern/ sees the BPF skeletons, the command sees the public headers
-and base/, public headers see each other, and the library neither prints nor exits.
+and base/, public headers see each other, and the library neither prints nor exits. Inside a folder the same holds of its
+folders: there is no third level, and files of the folder itself come after all of them.
+
+A folder has at most 25 sources. Those that still have more stand in tests/lint/large_folders.txt with their number, which
+is lowered with each file that goes.
 """
 import pathlib
 import re
@@ -12,6 +16,11 @@ import sys
 
 ORDER = ["base", "code", "describe", "target", "kern", "model", "record", "device", "report", "profile", "control", "session",
          "cli"]
+INSIDE = {
+    "model": ["stream", "stats", "program", "operator", "device", "inference", "core"],
+}
+FILES_MAX = 25
+LARGE = "tests/lint/large_folders.txt"
 NEVER = {
     "model": {"target", "kern"},
     "report": {"target", "kern"},
@@ -38,8 +47,25 @@ def folder_of(path):
     return path.parts[0] if len(path.parts) > 1 else "session"
 
 
-def user_include(layer, name, root):
-    """Why a file of the layer must not include "name"; None when it may."""
+def place_inside(path):
+    """Where a path relative to user/ stands among the folders of its layer, those that are not known last."""
+    order = INSIDE.get(folder_of(path), [])
+    return order.index(path.parts[1]) if len(path.parts) > 2 and path.parts[1] in order else len(order)
+
+
+def unknown_folder(path):
+    """What is wrong with where a path relative to user/ lies; None: nothing."""
+    layer = folder_of(path)
+    if layer not in ORDER:
+        return f"{layer}/ has no place in the order of folders"
+    if len(path.parts) > 2 and path.parts[1] not in INSIDE.get(layer, []):
+        return f"{path.parent}/ has no place in the order of folders"
+    return f"{path.parent}/ is a third level" if len(path.parts) > 3 else None
+
+
+def user_include(path, name, root):
+    """Why a file, path relative to user/, must not include "name"; None when it may."""
+    layer = folder_of(path)
     if name in SHARED_BPF:
         return None if layer != "cli" else "the command must not know the records"
     if name.startswith("bpf/"):
@@ -50,13 +76,16 @@ def user_include(layer, name, root):
         return "includes are written from user/"
     if not (root / "user" / name).is_file():
         return "no such file in user/" if "/" in name else "includes are written \"folder/file.h\""
-    other = folder_of(pathlib.Path(name))
-    if other not in ORDER:
-        return f"{other}/ has no place in the order of folders"
+    included = pathlib.Path(name)
+    other = folder_of(included)
+    if unknown_folder(included):
+        return unknown_folder(included)
     if other in NEVER.get(layer, ()):
         return f"{layer} must not include {other}/"
     if ORDER.index(other) > ORDER.index(layer):
         return f"{layer} comes before {other}/"
+    if other == layer and place_inside(included) > place_inside(path):
+        return f"{path.parent} comes before {included.parent}/"
     return None
 
 
@@ -69,14 +98,15 @@ def includes(text):
 
 
 def check_user(root, path, text):
-    layer = folder_of(path.relative_to(root / "user"))
-    if layer not in ORDER:
-        yield 1, f"user/{layer}/ has no place in the order of folders"
+    inside = path.relative_to(root / "user")
+    layer = folder_of(inside)
+    if unknown_folder(inside):
+        yield 1, f"user/{unknown_folder(inside)}"
         return
     for number, quoted, angle in includes(text):
         reason = None
         if quoted:
-            reason = user_include(layer, quoted, root)
+            reason = user_include(inside, quoted, root)
         elif angle.startswith("bpf/") and layer != "kern":
             reason = "only kern/ uses libbpf"
         elif angle.startswith("xputrace/") and not (root / "include" / angle).is_file():
@@ -113,6 +143,22 @@ def check_bpf(root, path, text):
             yield number, f"{angle}: the kernel side takes its types from vmlinux.h"
 
 
+def check_sizes(root):
+    """(folder, what is wrong) of the folders of user/ that have too many sources, or another number than they are known for."""
+    large = {}
+    if (root / LARGE).is_file():
+        large = {name: int(most) for name, most in map(str.split, (root / LARGE).read_text(encoding="utf-8").splitlines())}
+    folders = {path.relative_to(root).as_posix() for path in (root / "user").rglob("*") if path.is_dir()}
+    for name in sorted(folders | set(large)):
+        files = len(list((root / name).glob("*.[ch]")))
+        if files > large.get(name, FILES_MAX):
+            yield name, f"{files} sources, at most {large.get(name, FILES_MAX)}"
+        elif name in large and files < large[name]:
+            yield name, f"{files} sources: lower the {large[name]} in {LARGE}, or remove the line at {FILES_MAX}"
+        elif name in large and files <= FILES_MAX:
+            yield name, f"{files} sources: needs no line in {LARGE}"
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]).resolve()
     breaches = files = 0
@@ -123,6 +169,9 @@ def main():
             for number, reason in check(root, path, text):
                 print(f"{path.relative_to(root)}:{number}: {reason}")
                 breaches += 1
+    for folder, reason in check_sizes(root):
+        print(f"{folder}: {reason}")
+        breaches += 1
     if files == 0:
         print(f"{root}: no sources found")
         return 1

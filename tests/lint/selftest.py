@@ -12,7 +12,9 @@ SOUND = {
     "user/base/log.h": LICENCE,
     "user/target/site.h": LICENCE + '#include "base/log.h"\n',
     "user/kern/links.c": LICENCE + '#include "target/site.h"\n#include <bpf/libbpf.h>\n#include "x.skel.h"\n',
-    "user/model/model.h": LICENCE + '#include "base/log.h"\n#include "bpf/wire.h"\n',
+    "user/model/model.h": LICENCE + '#include "base/log.h"\n#include "model/core/state.h"\n#include "bpf/wire.h"\n',
+    "user/model/stream/order.h": LICENCE,
+    "user/model/core/state.h": LICENCE + '#include "model/stream/order.h"\n',
     "user/report/chrome.c": LICENCE + '#include "model/model.h"\n/* printf() is for the command */\nint a = \'"\';\n',
     "user/session.c": LICENCE + '#include "model/model.h"\nchar c[] = "process %d (%s) " "has ended\\n";\n',
     "user/cli/main.c": LICENCE + '#include <xputrace/error.h>\n#include "base/log.h"\nint b = printf("");\n',
@@ -22,10 +24,14 @@ SOUND = {
     "bpf/calls.bpf.c": LICENCE + '#include "vmlinux.h"\n#include <bpf/bpf_helpers.h>\n#include "wire.h"\n',
     "README.md": "# Name\n\n[What](docs/architecture.md#the-folders) and [where](https://example.org/x)\n",
     "docs/architecture.md": "# Architecture\n\n## The folders\n\n`bpf/` `docs/` `include/` `include/xputrace/` `user/` `user/base/` "
-                            "`user/target/` `user/kern/` `user/model/` `user/report/` `user/cli/`\n",
+                            "`user/target/` `user/kern/` `user/model/` `user/model/stream/` `user/model/core/` `user/report/` "
+                            "`user/code/` `user/cli/` `tests/` `tests/lint/`\n",
     "docs/troubleshooting.md": "    xputrace: error: process 1 (init) has ended\n",
 }
-# name of the fault: (checker, file, text that is added to it; None: user/base/ is taken out of it)
+SOUND.update({f"user/code/format_{number}.c": LICENCE for number in range(27)})
+SOUND["tests/lint/large_folders.txt"] = "user/code 27\n"
+# name of the fault: (checker, file, text that is added to it; None: user/base/ is taken out of it; or files and their texts,
+# None: it is not there)
 FAULTS = {
     "folder before": ("layers.py", "user/base/log.h", '#include "target/site.h"\n'),
     "report includes target": ("layers.py", "user/report/chrome.c", '#include "target/site.h"\n'),
@@ -37,6 +43,16 @@ FAULTS = {
     "BPF internals in user space": ("layers.py", "user/kern/links.c", '#include "bpf/maps.bpf.h"\n'),
     "relative include": ("layers.py", "user/target/site.h", '#include "../base/log.h"\n'),
     "no folder": ("layers.py", "user/target/site.h", '#include "site_decoder.h"\n'),
+    "folder before, inside": ("layers.py", "user/model/stream/order.h", '#include "model/core/state.h"\n'),
+    "folder of files includes above": ("layers.py", "user/model/core/state.h", '#include "model/model.h"\n'),
+    "unknown folder inside": ("layers.py", "user/model/misc/misc.h", LICENCE),
+    "third level": ("layers.py", "user/model/core/deep/deep.h", LICENCE),
+    "more sources": ("layers.py", "user/code", {"user/code/format_27.c": LICENCE}),
+    "too many sources": ("layers.py", "user/base", {f"user/base/text_{number}.c": LICENCE for number in range(25)}),
+    "fewer sources": ("layers.py", "user/code", {"user/code/format_26.c": None}),
+    "no longer large": ("layers.py", "user/code", {f"user/code/format_{number}.c": None for number in range(2)}
+                        | {"tests/lint/large_folders.txt": "user/code 25\n"}),
+    "large folder that is gone": ("layers.py", "user/gone", {"tests/lint/large_folders.txt": "user/code 27\nuser/gone 26\n"}),
     "unknown folder": ("layers.py", "user/utils/misc.h", LICENCE),
     "library prints": ("layers.py", "user/model/print.c", LICENCE + 'void f(void) { printf("x"); }\n'),
     "library exits": ("layers.py", "user/session.c", "void f(void) { exit(1); }\n"),
@@ -70,6 +86,8 @@ def run(checker, tree):
 
 def tree_with(folder, files):
     for name, text in files.items():
+        if text is None:
+            continue
         path = pathlib.Path(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -82,7 +100,9 @@ def main():
     for name, checker, path, text, expected in cases:
         with tempfile.TemporaryDirectory() as folder:
             files = dict(SOUND)
-            if path:
+            if isinstance(text, dict):
+                files.update(text)
+            elif path:
                 files[path] = files.get(path, "") + text if text else files[path].replace("`user/base/` ", "")
             tree_with(folder, files)
             status, output = run(checker, folder)

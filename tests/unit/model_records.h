@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/model.h"
-#include "model/statistics.h"
+#include "model/core/model.h"
+#include "model/stats/statistics.h"
 
 struct seen {
 	struct event event;

@@ -3,7 +3,7 @@
 #ifndef XPT_TEST_RECORD_WINDOW_H
 #define XPT_TEST_RECORD_WINDOW_H
 
-#include "model/model.h"
+#include "model/core/model.h"
 #include "record/window.h"
 #include "record_stream.h"
 #include "session/describe_records.h"

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "model/model.h"
+#include "model/core/model.h"
 
 Test(report_chrome_devices, numbers)
 {

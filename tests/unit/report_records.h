@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/model.h"
+#include "model/core/model.h"
 
 #define RECORDS_TGID 1234
 

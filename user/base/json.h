@@ -6,6 +6,7 @@
 #ifndef XPT_BASE_JSON_H
 #define XPT_BASE_JSON_H
 
+#include <linux/types.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -67,5 +68,10 @@ void json_add_unsigned(struct text *text, const char *key, __u64 value);
 void json_add_signed(struct text *text, const char *key, __s64 value);
 void json_add_real(struct text *text, const char *key, double value);
 void json_add_bool(struct text *text, const char *key, bool value);
+
+/* Of members of what the parser made. A copy of the string; an empty or missing one is -EBADMSG. -ENOMEM. */
+int json_string_get(const struct cJSON *object, const char *key, char **result);
+/* A number that is missing or not within low and high is -EBADMSG. */
+int json_integer_get(const struct cJSON *object, const char *key, __s64 low, __s64 high, __s64 *result);
 
 #endif

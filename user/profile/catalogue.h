@@ -5,7 +5,7 @@
 
 #include "base/hashmap.h"
 #include "base/link.h"
-#include "model/event.h"
+#include "model/stream/event.h"
 
 /* Released programs are kept so long, as their last counts come later, and at most so many. */
 #define CATALOGUE_RELEASED_KEPT 1000000000ull

@@ -9,7 +9,7 @@
 #include <xputrace/target.h>
 
 #include "base/log.h"
-#include "model/model.h"
+#include "model/core/model.h"
 
 struct chooser;
 

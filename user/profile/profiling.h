@@ -14,7 +14,7 @@
 #include <xputrace/target.h>
 
 #include "base/log.h"
-#include "model/event.h"
+#include "model/stream/event.h"
 #include "record/recording.h"
 
 struct profiling;

@@ -6,7 +6,7 @@
 #ifndef XPT_PROFILE_RECENT_H
 #define XPT_PROFILE_RECENT_H
 
-#include "model/event.h"
+#include "model/stream/event.h"
 #include "record/snapshot.h"
 
 struct recent;

@@ -5,7 +5,7 @@
 
 #include <xputrace/profile_report.h>
 
-#include "model/event.h"
+#include "model/stream/event.h"
 
 struct inference {
 	const struct model_program *program;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "model/event.h"
+#include "model/stream/event.h"
 #include "record/recording.h"
 #include <xputrace/profile_report.h>
 

@@ -5,7 +5,7 @@
 
 #include "base/hashmap.h"
 #include "base/link.h"
-#include "model/event.h"
+#include "model/stream/event.h"
 
 #define TRACE_CALLS_MAX 16384 /* the oldest makes room */
 

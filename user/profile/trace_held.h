@@ -4,7 +4,7 @@
 #define XPT_PROFILE_TRACE_HELD_H
 
 #include "base/link.h"
-#include "model/event.h"
+#include "model/stream/event.h"
 
 struct thread;
 

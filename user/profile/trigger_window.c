@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "model/statistics.h"
+#include "model/stats/statistics.h"
 
 static struct trigger_slice *slice_of(struct trigger_window *window, __u64 number)
 {

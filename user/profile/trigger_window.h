@@ -6,7 +6,7 @@
  *
  * How many inferences there are, how many of them are beyond the limit and their sum are exact. So is whether a
  * percentile is beyond: it is where fewer than its rank are not. What it is comes from histograms of those beyond
- * alone, within 1 % (model/statistics.h); a program that keeps to its limit has none.
+ * alone, within 1 % (model/stats/statistics.h); a program that keeps to its limit has none.
  */
 #ifndef XPT_PROFILE_TRIGGER_WINDOW_H
 #define XPT_PROFILE_TRIGGER_WINDOW_H

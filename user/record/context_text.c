@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "model/event.h"
+#include "model/stream/event.h"
 
 static __u64 hash_text(__u64 start, const char *text, size_t length)
 {

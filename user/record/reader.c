@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "model/whole.h"
-#include "record/crc32c.h"
-#include "record/format.h"
 #include "base/json.h"
 #include "base/output.h"
+#include "model/stream/record_validate.h"
+#include "record/crc32c.h"
+#include "record/format.h"
 #include "record/recording.h"
 
 #define PIPE_WAIT 1000 /* ms */
@@ -295,7 +295,7 @@ int recording_reader_next(struct recording_reader *reader, const struct xpt_reco
 	if (reader->end <= 0)
 		return reader->end;
 	next = (const struct xpt_record_header *)(reader->payload + reader->at);
-	if (!record_is_whole(next, reader->chunk.length - reader->at) || next->size % 8) {
+	if (!record_validate(next, reader->chunk.length - reader->at) || next->size % 8) {
 		reader->end = damaged(reader, "a record is malformed");
 		return reader->end;
 	}

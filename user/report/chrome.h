@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
-#include "model/model.h"
+#include "model/core/model.h"
 #include "record/recording.h"
 
 struct chrome_writer;

@@ -3,7 +3,7 @@
 #ifndef XPT_REPORT_CHROME_CODE_H
 #define XPT_REPORT_CHROME_CODE_H
 
-#include "model/model.h"
+#include "model/core/model.h"
 #include "report/chrome_events.h"
 
 /* When it was loaded, found or unloaded; and how long the process was waited for it. */

@@ -4,7 +4,7 @@
 #define XPT_REPORT_CHROME_EVENTS_H
 
 #include "base/text.h"
-#include "model/event.h"
+#include "model/stream/event.h"
 #include "report/chrome_jobs.h"
 
 /* What is the same in every call of a function, escaped once. */

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "base/hashmap.h"
-#include "model/event.h"
+#include "model/stream/event.h"
 #include "report/chrome_devices.h"
 
 struct chrome_events;

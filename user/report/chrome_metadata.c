@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "describe/description.h"
-#include "model/statistics.h"
+#include "model/stats/statistics.h"
 #include "report/chrome_code.h"
 
 void chrome_member_string(struct text *text, const char *name, const char *value)

@@ -4,7 +4,7 @@
 #define XPT_REPORT_CHROME_METADATA_H
 
 #include "base/text.h"
-#include "model/model.h"
+#include "model/core/model.h"
 #include "record/recording.h"
 #include "report/chrome_devices.h"
 

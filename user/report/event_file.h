@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "model/event.h"
+#include "model/stream/event.h"
 
 struct event_file;
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <time.h>
 
-#include "model/latencies.h"
+#include "model/stats/latencies.h"
 #include "report/csv_text.h"
 
 #define SECOND 1000000000ull

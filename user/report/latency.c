@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/latencies.h"
+#include "model/stats/latencies.h"
 #include "report/csv_text.h"
 
 #define UNKNOWN "N/A"

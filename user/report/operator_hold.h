@@ -6,7 +6,7 @@
 #include "base/hashmap.h"
 #include "base/link.h"
 #include "base/text.h"
-#include "model/event.h"
+#include "model/stream/event.h"
 
 #define OPERATOR_HOLD_INFERENCES 4096
 #define OPERATOR_HOLD_BYTES (16u << 20)

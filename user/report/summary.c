@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/statistics.h"
+#include "model/stats/statistics.h"
 #include "report/columns.h"
 #include "report/summary_code.h"
 #include "report/summary_operators.h"

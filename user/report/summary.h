@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "model/model.h"
+#include "model/core/model.h"
 
 /*
  * Programs (count, rate, min, mean, p50, p95, p99, max, standard deviation, errors), what they did on devices and the

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "model/statistics.h"
+#include "model/stats/statistics.h"
 #include "report/columns.h"
 #include "report/summary_rows.h"
 

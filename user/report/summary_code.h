@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "model/model.h"
+#include "model/core/model.h"
 
 /* A table of the code objects that were loaded or found, in the order of that; nothing where there are none. 0 or -ENOMEM. */
 int summary_code(const struct model *model, FILE *out, size_t width);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "model/statistics.h"
+#include "model/stats/statistics.h"
 #include "report/columns.h"
 
 #define ROWS_MAX 40

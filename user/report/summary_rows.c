@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/statistics.h"
+#include "model/stats/statistics.h"
 
 static int compare_time(const void *a, const void *b)
 {

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "model/model.h"
+#include "model/core/model.h"
 
 struct summary_row {
 	const char *name, *runtime;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "report/summary_tokens.h"
 
-#include "model/statistics.h"
+#include "model/stats/statistics.h"
 #include "report/columns.h"
 
 #define ROWS_MAX 40

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "model/model.h"
+#include "model/core/model.h"
 
 /* width: of the terminal; 0: nothing is cut. -ENOMEM, -EIO. */
 int summary_tokens(const struct model *model, FILE *out, size_t width);

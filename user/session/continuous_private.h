@@ -7,7 +7,7 @@
 
 #include "base/folder.h"
 #include "control/server.h"
-#include "model/model.h"
+#include "model/core/model.h"
 #include "profile/recent.h"
 #include "profile/save_limits.h"
 #include "profile/trigger.h"

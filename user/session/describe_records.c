@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "model/programs.h"
+#include "model/program/programs.h"
 
 #define TEXT_MAX 65000 /* a record's size is 16 bits */
 

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "describe/description.h"
-#include "model/event.h"
+#include "model/stream/event.h"
 #include "target/driver_events.h"
 #include "target/objects.h"
 #include "target/process.h"

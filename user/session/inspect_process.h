@@ -4,7 +4,7 @@
 #define XPT_SESSION_INSPECT_PROCESS_H
 
 #include "base/folder.h"
-#include "model/event.h"
+#include "model/stream/event.h"
 #include "target/usage.h"
 
 #define INSPECT_ROWS_MAX 65536u		 /* readings kept: then every second one goes, and half as many come */

@@ -5,7 +5,7 @@
 
 #include <xputrace/recording.h>
 
-#include "model/model.h"
+#include "model/core/model.h"
 #include "record/recording.h"
 #include "report/trace_file.h"
 

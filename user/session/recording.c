@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/options.h"
-#include "model/statistics.h"
+#include "model/stats/statistics.h"
 #include "profile/chooser.h"
 #include "report/summary.h"
 #include "session/code_records.h"

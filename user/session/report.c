@@ -14,7 +14,7 @@
 #include "base/options.h"
 #include "base/output.h"
 #include "base/tailed_file.h"
-#include "model/model.h"
+#include "model/core/model.h"
 #include "profile/chooser.h"
 #include "record/recording.h"
 #include "report/summary.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/functions.h"
+#include "model/program/functions.h"
 #include "profile/chooser.h"
 
 /* Calls on a thread lie in one another or apart. */

@@ -9,7 +9,7 @@
 #include <xputrace/report.h>
 
 #include "base/log.h"
-#include "model/model.h"
+#include "model/core/model.h"
 #include "profile/samples.h"
 #include "record/recording.h"
 #include "report/flat_csv.h"

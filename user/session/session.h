@@ -10,7 +10,7 @@
 #include <xputrace/session.h>
 
 #include "base/link.h"
-#include "model/model.h"
+#include "model/core/model.h"
 #include "profile/profiling.h"
 #include "session/collector.h"
 

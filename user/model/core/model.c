@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "model/core/model.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/core/state.h"
+#include "model/stream/record_validate.h"
+
+int model_create(const struct log *log, struct model **result)
+{
+	struct model *model = calloc(1, sizeof(*model));
+
+	if (!model)
+		return -ENOMEM;
+	model->functions.log = log;
+	processes_init(&model->processes, &model->events);
+	name_table_init(&model->handles, USER_ALIASES_MAX, true);
+	name_table_init(&model->fingerprints, USER_ALIASES_MAX, true);
+	name_table_init(&model->symbols, MODEL_SYMBOLS_MAX, true);
+	programs_init(&model->programs, &model->events, &model->processes);
+	strings_init(&model->strings);
+	totals_init(&model->totals, &model->events, &model->processes);
+	model->drivers.log = log;
+	jobs_init(&model->jobs, &model->events, &model->processes, &model->drivers);
+	async_init(&model->async, &model->events, &model->jobs.observers, &model->samples);
+	memory_init(&model->memory, &model->events);
+	regions_init(&model->regions, &model->events, &model->processes);
+	counter_samples_init(&model->samples, &model->events);
+	operator_set_init(&model->operators, &model->events);
+	nesting_init(&model->tracing);
+	launches_init(&model->launches, &model->events);
+	code_objects_init(&model->code, &model->events);
+	*result = model;
+	return 0;
+}
+
+void model_free(struct model *model)
+{
+	if (!model)
+		return;
+	program_filter_free(&model->filter);
+	code_objects_free(&model->code); /* refers to processes */
+	name_table_free(&model->symbols);
+	launches_free(&model->launches); /* refers to programs */
+	counter_samples_free(&model->samples);
+	regions_free(&model->regions);
+	memory_free(&model->memory);
+	async_free(&model->async); /* refers to programs, and to what follows jobs */
+	jobs_free(&model->jobs);   /* refers to programs and operators */
+	operator_set_free(&model->operators);
+	nesting_free(&model->tracing);
+	totals_free(&model->totals);
+	strings_free(&model->strings);
+	name_table_free(&model->handles);
+	name_table_free(&model->fingerprints);
+	programs_free(&model->programs);
+	processes_free(&model->processes);
+	functions_free(&model->functions);
+	traced_drivers_free(&model->drivers);
+	reorder_free(&model->reorder);
+	free(model->end_text);
+	free(model);
+}
+
+int model_add_sink(struct model *model, struct event_sink sink)
+{
+	return event_dispatch_add(&model->events, sink);
+}
+
+void model_set_gate(struct model *model, struct event_gate gate)
+{
+	model->events.gate = gate;
+}
+
+void model_set_whole(struct model *model, const struct model *whole)
+{
+	model->programs.like = &whole->programs;
+}
+
+void model_set_chooser(struct model *model, struct model_chooser chooser)
+{
+	model->filter.chooser = chooser;
+}
+
+static bool call_is_sound(const struct model *model, const struct xpt_record_call *record)
+{
+	const struct function *function = functions_get(&model->functions, record->spec);
+
+	return function && record->values <= function->value_count && record->start <= record->header.time;
+}
+
+static bool event_is_sound(const struct model *model, const struct xpt_record_event *record)
+{
+	const struct traced_event *event = traced_drivers_event(&model->drivers, record->event);
+
+	return event && record->header.size == event->size;
+}
+
+static bool ioctl_is_sound(const struct model *model, const struct xpt_record_ioctl *record)
+{
+	return traced_drivers_node(&model->drivers, record->node) && record->start <= record->header.time;
+}
+
+static bool key_is_sound(const struct model *model, const struct xpt_program_key *key)
+{
+	if (key->spec)
+		return functions_get(&model->functions, key->spec - 1u);
+	return key->runtime < XPT_RUNTIME_MAX && model->functions.runtimes[key->runtime];
+}
+
+static bool count_is_sound(const struct model *model, const struct xpt_record_count *record)
+{
+	return key_is_sound(model, &record->key) && record->since < record->header.time;
+}
+
+/* Everything that is relied on when the record is delivered. */
+static bool record_is_sound(const struct model *model, const struct xpt_record_header *record)
+{
+	const struct xpt_record_string *string;
+
+	if (!record_validate(record, record->size))
+		return false;
+	switch (record->kind) {
+	case XPT_RECORD_CALL:
+		return call_is_sound(model, (const void *)record);
+	case XPT_RECORD_EVENT:
+		return event_is_sound(model, (const void *)record);
+	case XPT_RECORD_IOCTL:
+		return ioctl_is_sound(model, (const void *)record);
+	case XPT_RECORD_STRING:
+		string = (const void *)record;
+		return string->length <= XPT_STRING_MAX && string->fetch < XPT_FETCH_MAX;
+	case XPT_RECORD_TASK:
+		return ((const struct xpt_record_task *)record)->event >= XPT_TASK_FORK &&
+		       ((const struct xpt_record_task *)record)->event <= XPT_TASK_EXIT;
+	case XPT_RECORD_LOST:
+		return ((const struct xpt_record_lost *)record)->cause < XPT_LOSS_MAX;
+	case XPT_RECORD_TOTAL:
+		return key_is_sound(model, &((const struct xpt_record_total *)record)->key);
+	case XPT_RECORD_COUNT:
+		return count_is_sound(model, (const void *)record);
+	case XPT_RECORD_WAITED:
+		return ((const struct xpt_record_waited *)record)->start <= record->time;
+	case XPT_RECORD_READING:
+		return ((const struct xpt_record_reading *)record)->values <= model->samples.count;
+	default:
+		return true;
+	}
+}
+
+static int thread_deliver(struct model *model, const struct xpt_record_text *record)
+{
+	struct event event = { .kind = EVENT_THREAD };
+	char *name;
+
+	if (!processes_get(&model->processes, record->header.tgid, record->header.time))
+		return -ENOMEM;
+	name = strndup(record->text, record->length);
+	if (!name)
+		return -ENOMEM;
+	event.thread.tgid = record->header.tgid;
+	event.thread.tid = (__u32)record->id;
+	event.thread.name = name;
+	event_dispatch_emit(&model->events, &event);
+	free(name);
+	return 0;
+}
+
+static int operator_deliver(struct model *model, const struct xpt_record_text *record)
+{
+	const struct process *process = processes_get(&model->processes, record->header.tgid, record->header.time);
+
+	if (!process)
+		return -ENOMEM;
+	return process == model->processes.others ? 0 : operator_set_describe(&model->operators, process, record);
+}
+
+static int code_deliver(struct model *model, const struct xpt_record_text *record)
+{
+	struct process *process = processes_get_late(&model->processes, record->header.tgid, record->header.time);
+
+	if (!process)
+		return -ENOMEM;
+	if (record->header.kind == XPT_RECORD_CODE_OBJECT)
+		return code_objects_load(&model->code, process, record);
+	code_objects_unload(&model->code, process, record);
+	return 0;
+}
+
+static void lost_deliver(struct model *model, const struct xpt_record_lost *record)
+{
+	const struct event_lost lost = {
+		.cause = (enum xpt_loss)record->cause,
+		.since = record->since < record->header.time ? record->since : record->header.time,
+		.time = record->header.time,
+		.count = record->count,
+	};
+
+	event_dispatch_lost(&model->events, &lost);
+}
+
+static void waited_deliver(struct model *model, const struct xpt_record_waited *record)
+{
+	const struct event event = { .kind = EVENT_WAITED,
+				     .waited = { .tgid = record->header.tgid,
+						 .start = record->start,
+						 .end = record->header.time,
+						 .sites = record->sites } };
+
+	model->wait_count++;
+	model->wait_time += record->header.time - record->start;
+	event_dispatch_emit(&model->events, &event);
+}
+
+static int region_deliver(struct model *model, const struct xpt_record_region *record)
+{
+	const struct function *function = functions_get(&model->functions, record->spec);
+	const struct process *process = processes_get(&model->processes, record->header.tgid, record->header.time);
+
+	struct event_call span = { .start = record->start, .end = record->header.time, .tid = record->tid, .depth = 1 };
+
+	if (!function)
+		return -EBADMSG;
+	if (!process || tracing_add(model, process, function, false, &span))
+		return -ENOMEM;
+	return regions_end(&model->regions, process, function->runtime, record);
+}
+
+static int end_deliver(struct model *model, const struct xpt_record_text *record)
+{
+	char *text = strndup(record->text, record->length);
+
+	async_drop_all(&model->async, record->header.time);
+	jobs_drop_all(&model->jobs, record->header.time);
+	launches_drop_all(&model->launches);
+	if (!text)
+		return -ENOMEM;
+	free(model->end_text);
+	model->end_text = text;
+	return 0;
+}
+
+static int record_deliver(struct model *model, const struct xpt_record_header *record)
+{
+	const struct xpt_record_text *text = (const void *)record; /* where the kind says so */
+
+	switch (record->kind) {
+	case XPT_RECORD_CALL:
+		return call_deliver(model, (const void *)record);
+	case XPT_RECORD_EVENT:
+		return driver_event_deliver(model, (const void *)record);
+	case XPT_RECORD_IOCTL:
+		return ioctl_deliver(model, (const void *)record);
+	case XPT_RECORD_STRING:
+		return strings_add(&model->strings, (const void *)record);
+	case XPT_RECORD_REGION:
+		return region_deliver(model, (const void *)record);
+	case XPT_RECORD_REGION_NAME:
+		return regions_name(&model->regions, (const void *)record);
+	case XPT_RECORD_TASK:
+		return task_deliver(model, (const void *)record);
+	case XPT_RECORD_PROCESS:
+		return processes_describe(&model->processes, record->tgid, record->time, text->text, text->length);
+	case XPT_RECORD_THREAD:
+		return thread_deliver(model, text);
+	case XPT_RECORD_NAMED:
+	case XPT_RECORD_FINGERPRINT:
+		return named_deliver(model, text);
+	case XPT_RECORD_LOADED:
+		return statedump_deliver(model, text);
+	case XPT_RECORD_SYMBOL:
+		return symbol_deliver(model, text);
+	case XPT_RECORD_CODE_OBJECT:
+	case XPT_RECORD_CODE_UNLOADED:
+		return code_deliver(model, text);
+	case XPT_RECORD_CLASS:
+	case XPT_RECORD_NODE:
+		return operator_deliver(model, text);
+	case XPT_RECORD_LOST:
+		lost_deliver(model, (const void *)record);
+		return 0;
+	case XPT_RECORD_TOTAL:
+		return total_deliver(model, (const void *)record);
+	case XPT_RECORD_COUNT:
+		return count_deliver(model, (const void *)record);
+	case XPT_RECORD_WAITED:
+		waited_deliver(model, (const void *)record);
+		return 0;
+	case XPT_RECORD_READING:
+		counter_samples_deliver(&model->samples, (const void *)record);
+		return 0;
+	case XPT_RECORD_END:
+		return end_deliver(model, text);
+	default:
+		return 0;
+	}
+}
+
+/* How far ahead of delivery a record is asked for: the records of several rings lie far apart. */
+#define PREFETCH 6
+
+static int deliver_until(struct model *model, __u64 key)
+{
+	size_t due = reorder_due(&model->reorder, key), i;
+	const struct xpt_record_header *record;
+	int error, room, first = 0;
+
+	for (i = 0; i < due; i++) {
+		if (i + PREFETCH < due)
+			__builtin_prefetch(reorder_record(&model->reorder, i + PREFETCH));
+		record = reorder_record(&model->reorder, i);
+		room = model_make_room(model, record->time);
+		jobs_settle(&model->jobs, record->time);
+		if (record->time > model->latest)
+			model->latest = record->time;
+		error = record_deliver(model, record);
+		if (!first)
+			first = error ? error : room;
+	}
+	reorder_drop(&model->reorder, key);
+	/* A damaged record must not hide that a sink has failed, which is told only once. */
+	error = event_dispatch_settle(&model->events);
+	return error ? error : first;
+}
+
+static void delivered_until(struct model *model, __u64 time)
+{
+	if (time > model->delivered)
+		model->delivered = time;
+}
+
+static int pass_reached(struct model *model, __u64 time)
+{
+	__u64 before = model->pass;
+	bool passed = model->passed;
+	int error;
+
+	model->pass = time;
+	model->passed = true;
+	if (!passed)
+		return 0;
+	error = deliver_until(model, reorder_key_until(before));
+	jobs_settle(&model->jobs, before);
+	delivered_until(model, before);
+	return error;
+}
+
+static int end_reached(struct model *model, __u64 time)
+{
+	int error = reorder_keep(&model->reorder), flushed;
+
+	if (error)
+		return error;
+	flushed = model_flush(model);
+	delivered_until(model, time);
+	return flushed;
+}
+
+/* Takes the record that has been staged. */
+static int record_accept(struct model *model, const struct xpt_record_header *record)
+{
+	const struct xpt_record_text *text = (const void *)record;
+
+	switch (record->kind) {
+	case XPT_RECORD_RUNTIME:
+		return functions_add_runtime(&model->functions, text->id, text->text, text->length);
+	case XPT_RECORD_SPEC:
+		return functions_add(&model->functions, text->id, text->text, text->length);
+	case XPT_RECORD_COST:
+		return functions_add_cost(&model->functions, text->id, text->text, text->length);
+	case XPT_RECORD_DRIVER:
+		return traced_drivers_add(&model->drivers, text->id, text->text, text->length);
+	case XPT_RECORD_DRIVER_EVENT:
+		return traced_drivers_add_event(&model->drivers, text->id, text->text, text->length);
+	case XPT_RECORD_COUNTER:
+		return counter_samples_add(&model->samples, text->id, text->text, text->length);
+	case XPT_RECORD_CHOICE:
+	case XPT_RECORD_MATCH:
+		return program_filter_add(&model->filter, text);
+	case XPT_RECORD_PASS:
+		return pass_reached(model, record->time);
+	case XPT_RECORD_END:
+		return end_reached(model, record->time);
+	default:
+		return reorder_keep(&model->reorder);
+	}
+}
+
+int model_feed(struct model *model, const struct xpt_record_header *record)
+{
+	const struct xpt_record_header *staged;
+	struct xpt_record_header header;
+	int error = 0, taken;
+
+	memcpy(&header, record, sizeof(header));
+	if (header.size < sizeof(header) || header.size % 8)
+		return -EBADMSG;
+	if (reorder_full(&model->reorder, header.size))
+		error = deliver_until(model, reorder_middle(&model->reorder));
+	staged = reorder_stage(&model->reorder, record, header.size);
+	if (!staged)
+		return -ENOMEM;
+	if (!record_is_sound(model, staged))
+		return -EBADMSG;
+	taken = record_accept(model, staged);
+	return error ? error : taken;
+}
+
+int model_flush(struct model *model)
+{
+	int error = deliver_until(model, REORDER_KEY_LAST), failed;
+
+	jobs_drop_all(&model->jobs, model->latest);
+	launches_drop_all(&model->launches);
+	failed = event_dispatch_settle(&model->events);
+	if (failed)
+		error = failed;
+	delivered_until(model, model->pass);
+	return error;
+}
+
+__u64 model_delivered(const struct model *model)
+{
+	return model->delivered;
+}
+
+void model_keep_released(struct model *model, size_t most)
+{
+	model->programs.keep = most;
+	model->processes.keep = most;
+}
+
+size_t model_program_count(const struct model *model)
+{
+	return model->programs.count;
+}
+
+const struct model_program *model_program(const struct model *model, size_t index)
+{
+	return &model->programs.all[index]->view;
+}
+
+size_t model_call_total_count(const struct model *model)
+{
+	return model->totals.count;
+}
+
+const struct model_call_total *model_call_total(const struct model *model, size_t index)
+{
+	return &model->totals.all[index]->view;
+}
+
+size_t model_region_total_count(const struct model *model)
+{
+	return model->regions.count;
+}
+
+const struct model_region_total *model_region_total(const struct model *model, size_t index)
+{
+	return &model->regions.all[index]->view;
+}
+
+size_t model_queue_count(const struct model *model)
+{
+	return model->jobs.queues.count;
+}
+
+const struct model_queue *model_queue(const struct model *model, size_t index)
+{
+	return &model->jobs.queues.all[index]->view;
+}
+
+size_t model_counter_count(const struct model *model)
+{
+	return model->samples.count;
+}
+
+const struct model_counter *model_counter(const struct model *model, size_t index)
+{
+	return &model->samples.all[index]->view;
+}
+
+size_t model_code_object_count(const struct model *model)
+{
+	return model->code.count;
+}
+
+const struct model_code_object *model_code_object(const struct model *model, size_t index)
+{
+	return &model->code.all[index]->view;
+}
+
+const struct model_code_totals *model_code_totals(const struct model *model)
+{
+	return &model->code.totals;
+}
+
+__u64 model_lost(const struct model *model, enum xpt_loss cause)
+{
+	return (unsigned int)cause < XPT_LOSS_MAX ? model->events.lost[cause] : 0;
+}
+
+__u64 model_first_time(const struct model *model)
+{
+	return model->first_time;
+}
+
+__u64 model_last_time(const struct model *model)
+{
+	return model->last_time;
+}
+
+const char *model_end_text(const struct model *model)
+{
+	return model->end_text;
+}
+
+__u64 model_wait_count(const struct model *model)
+{
+	return model->wait_count;
+}
+
+__u64 model_wait_time(const struct model *model)
+{
+	return model->wait_time;
+}
+
+size_t model_choice_count(const struct model *model)
+{
+	return model->filter.count;
+}
+
+const struct model_choice *model_choice(const struct model *model, size_t index)
+{
+	return &model->filter.all[index];
+}
+
+size_t model_operator_count(const struct model *model)
+{
+	return model->operators.count;
+}
+
+const struct model_operator *model_operator(const struct model *model, size_t index)
+{
+	return &model->operators.all[index]->view;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "model/device/counter_samples.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+void counter_samples_init(struct counter_samples *samples, struct event_dispatch *events)
+{
+	*samples = (struct counter_samples){ .events = events };
+}
+
+static void sampled_counter_free(struct sampled_counter *counted)
+{
+	if (!counted)
+		return;
+	free((char *)counted->view.name);
+	free((char *)counted->view.unit);
+	free((char *)counted->view.description);
+	free((char *)counted->view.source);
+	free((char *)counted->view.of);
+	free(counted);
+}
+
+void counter_samples_free(struct counter_samples *samples)
+{
+	for (size_t i = 0; i < samples->count; i++)
+		sampled_counter_free(samples->all[i]);
+	samples->count = 0;
+}
+
+/* Missing: "". */
+static int text_get(const cJSON *object, const char *key, const char **result)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+
+	*result = strdup(text ? text : "");
+	return *result ? 0 : -ENOMEM;
+}
+
+static const char *const kinds[] = {
+	[MODEL_COUNTER_SUM] = "sum",
+	[MODEL_COUNTER_MEAN] = "mean",
+	[MODEL_COUNTER_LEVEL] = "level",
+};
+
+const char *model_counter_kind_name(enum model_counter_kind kind)
+{
+	return kinds[kind];
+}
+
+static int kind_get(const cJSON *object, enum model_counter_kind *kind)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "kind"));
+
+	for (unsigned int i = 0; text && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (strcmp(kinds[i], text))
+			continue;
+		*kind = (enum model_counter_kind)i;
+		return 0;
+	}
+	return -EBADMSG;
+}
+
+/* Missing: it is not read around inferences. */
+static int slots_get(const cJSON *object, const struct counter_samples *samples, struct sampled_counter *counted)
+{
+	const cJSON *slots = cJSON_GetObjectItemCaseSensitive(object, "slots");
+	__s64 number = 0;
+
+	if (!slots)
+		return 0;
+	if (json_integer_get(object, "slots", 0, XPT_SLOT_MAX - samples->slots, &number))
+		return -EBADMSG;
+	counted->view.slots = (unsigned int)number;
+	counted->scale = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(object, "scale"));
+	counted->each_cpu = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, "each_cpu"));
+	return isfinite(counted->scale) ? 0 : -EBADMSG;
+}
+
+static int sampled_counter_parse(const cJSON *object, struct model_counter *view)
+{
+	int error = json_string_get(object, "name", (char **)&view->name);
+
+	if (!error)
+		error = kind_get(object, &view->kind);
+	if (!error)
+		error = text_get(object, "unit", &view->unit);
+	if (!error)
+		error = text_get(object, "description", &view->description);
+	if (!error)
+		error = text_get(object, "source", &view->source);
+	if (!error)
+		error = text_get(object, "of", &view->of);
+	return error;
+}
+
+int counter_samples_add(struct counter_samples *samples, __u64 index, const char *text, size_t length)
+{
+	struct sampled_counter *counted;
+	cJSON *object;
+	int error;
+
+	if (index != samples->count || index >= XPT_COUNTER_MAX)
+		return -EBADMSG;
+	error = json_parse(text, length, &object);
+	counted = calloc(1, sizeof(*counted));
+	if (error || !counted) {
+		error = error ?: -ENOMEM;
+	} else {
+		counted->view.index = (unsigned int)index;
+		error = sampled_counter_parse(object, &counted->view) ?: slots_get(object, samples, counted);
+	}
+	cJSON_Delete(object);
+	if (error) {
+		sampled_counter_free(counted);
+		return error;
+	}
+	samples->all[samples->count++] = counted;
+	if (counted->view.slots)
+		samples->slotted[samples->slotted_count++] = &counted->view;
+	samples->slots += counted->view.slots;
+	return 0;
+}
+
+/* NaN: not known. */
+static double grown_between(const struct sampled_counter *counted, unsigned int first, const struct xpt_counts *begin,
+			    const struct xpt_counts *end, bool same_thread)
+{
+	double sum = 0;
+
+	if ((counted->each_cpu && begin->cpu != end->cpu) || (!same_thread && !strcmp(counted->view.of, "thread")))
+		return NAN;
+	for (unsigned int slot = first; slot < first + counted->view.slots; slot++) {
+		if (!(begin->valid & end->valid & 1u << slot) || end->value[slot] < begin->value[slot])
+			return NAN;
+		sum += (double)(end->value[slot] - begin->value[slot]);
+	}
+	return sum * counted->scale;
+}
+
+void counter_samples_between(const struct counter_samples *samples, const struct xpt_counts *begin,
+			     const struct xpt_counts *end, bool same_thread, __u64 elapsed, struct model_counts *result)
+{
+	unsigned int slot = 0;
+
+	*result = (struct model_counts){ 0 };
+	if (!begin || !end)
+		return;
+	result->counters = samples->slotted;
+	result->count = samples->slotted_count;
+	for (unsigned int i = 0; i < result->count; i++) {
+		const struct sampled_counter *counted = samples->all[samples->slotted[i]->index];
+		double grown = grown_between(counted, slot, begin, end, same_thread);
+
+		/* Of several instances a mean is that of one of them. */
+		if (counted->view.kind == MODEL_COUNTER_MEAN)
+			grown = elapsed ? grown * 1e9 / (double)elapsed / counted->view.slots : NAN;
+		result->value[i] = grown;
+		slot += counted->view.slots;
+	}
+}
+
+static void reading_emit(struct counter_samples *samples, struct sampled_counter *counted, __u64 since, __u64 time,
+			 double value)
+{
+	struct model_counter *view = &counted->view;
+	double weight = view->kind == MODEL_COUNTER_LEVEL ? 1 : (double)(time - since);
+	const struct event event = { .kind = EVENT_READING,
+				     .reading = { .counter = view, .since = since, .time = time, .value = value } };
+
+	if (!view->told || value < view->least)
+		view->least = value;
+	if (!view->told || value > view->most)
+		view->most = value;
+	view->told++;
+	counted->sum += value * weight;
+	counted->weight += weight;
+	view->mean = counted->sum / counted->weight;
+	event_dispatch_emit(samples->events, &event);
+}
+
+static void reading_deliver(struct counter_samples *samples, struct sampled_counter *counted, __u64 time, double value)
+{
+	bool follows = counted->known && time > counted->time;
+	double grown = value - counted->before;
+
+	switch (counted->view.kind) {
+	case MODEL_COUNTER_SUM:
+		/* A sum that falls has begun anew. */
+		if (!follows || grown < 0)
+			break;
+		counted->view.total += grown;
+		reading_emit(samples, counted, counted->time, time, grown * 1e9 / (double)(time - counted->time));
+		break;
+	case MODEL_COUNTER_MEAN:
+		if (follows)
+			reading_emit(samples, counted, counted->time, time, value);
+		break;
+	case MODEL_COUNTER_LEVEL:
+		reading_emit(samples, counted, time, time, value);
+		break;
+	}
+	counted->before = value;
+	counted->time = time;
+	counted->known = true;
+}
+
+void counter_samples_deliver(struct counter_samples *samples, const struct xpt_record_reading *record)
+{
+	double value;
+
+	for (size_t i = 0; i < record->values; i++) {
+		memcpy(&value, &record->value[i], sizeof(value));
+		if (isfinite(value))
+			reading_deliver(samples, samples->all[i], record->header.time, value);
+		else
+			samples->all[i]->known = false;
+	}
+}

@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The jobs of drivers: what events with the same key tell of, from its queueing to its end, and for which calls it was
+ * done.
+ *
+ * A job is of every recorded call that was open on its thread when it was submitted. Calls are seen when they return, and
+ * inner ones first: so jobs of traced processes are kept until no call around them can return any more. That is known when a
+ * call returns that is nested in no other, as all that came before is over then.
+ */
+#ifndef XPT_MODEL_DEVICE_JOBS_H
+#define XPT_MODEL_DEVICE_JOBS_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/hashmap.h"
+#include "base/link.h"
+#include "base/log.h"
+#include "base/pool.h"
+#include "bpf/wire.h"
+#include "model/operator/operators.h"
+#include "model/program/programs.h"
+#include "model/stream/event_dispatch.h"
+
+/*
+ * The drivers, their events and their device nodes that EVENT and IOCTL records refer to, as DRIVER and DRIVER_EVENT
+ * records describe them.
+ */
+
+struct traced_ioctl {
+	__u16 number; /* low 16 bits of the command */
+	__u8 role;    /* enum xpt_event_role; 0: only its name is known */
+	char *name;
+};
+
+struct traced_join {
+	__u8 driver; /* index */
+	__u8 bits;   /* of each part of a key that are compared */
+};
+
+struct traced_driver {
+	unsigned int index;
+	char *name;
+	enum xpt_pairing pairing;
+	unsigned int bits; /* of each part of a key that are compared within the driver */
+	struct traced_join joins[XPT_DRIVER_MAX];
+	size_t join_count;
+	struct traced_ioctl *ioctls; /* sorted by number */
+	size_t ioctl_count;
+	unsigned int family; /* the same of all drivers whose keys can meet, directly or by way of others */
+	bool narrow;	     /* in the family some keys are compared by 32 bits of each part */
+};
+
+struct traced_field {
+	__u8 meaning; /* enum xpt_event_meaning */
+	bool text;
+	bool is_signed;
+	__u16 offset; /* of the value, in bytes behind the record's struct */
+};
+
+struct traced_event {
+	unsigned int index;
+	const struct traced_driver *driver;
+	char *name; /* "amdgpu:amdgpu_cs_ioctl" */
+	enum xpt_event_role role;
+	bool by_thread;
+	unsigned int key; /* that many of the fields, the first ones; 0: it belongs to no job */
+	unsigned int field_count;
+	struct traced_field fields[XPT_EVENT_VALUES_MAX];
+	size_t size; /* bytes of a record */
+};
+
+struct traced_node {
+	const struct traced_driver *driver; /* NULL: never described */
+	char *path;
+};
+
+/* Zero it to begin with. */
+struct traced_drivers {
+	const struct log *log;
+	struct traced_driver *drivers[XPT_DRIVER_MAX];
+	struct traced_event *events[XPT_EVENT_MAX];
+	struct traced_node nodes[XPT_NODE_MAX];
+	__u8 bits[XPT_DRIVER_MAX][XPT_DRIVER_MAX]; /* of each part of their keys that are compared; 0: they never meet */
+	unsigned int families;			   /* changes whenever family or narrow of a driver does */
+};
+
+void traced_drivers_free(struct traced_drivers *drivers);
+
+/*
+ * text: JSON as wire.h says. Telling the same again is fine, telling something else for an index in use is not: records
+ * that are held back already rely on it. Only nodes may be told anew: those of the text come to those known, and what it
+ * says of an index holds from then on. -EBADMSG, -ENOMEM.
+ */
+int traced_drivers_add(struct traced_drivers *drivers, __u64 index, const char *text, size_t length);
+int traced_drivers_add_event(struct traced_drivers *drivers, __u64 index, const char *text, size_t length);
+
+static inline const struct traced_event *traced_drivers_event(const struct traced_drivers *drivers, unsigned int index)
+{
+	return index < XPT_EVENT_MAX ? drivers->events[index] : NULL; /* NULL: never described */
+}
+
+static inline const struct traced_node *traced_drivers_node(const struct traced_drivers *drivers, unsigned int index)
+{
+	return index < XPT_NODE_MAX && drivers->nodes[index].driver ? &drivers->nodes[index] : NULL;
+}
+
+/* NULL: the description has no name for it. */
+const struct traced_ioctl *traced_ioctl_find(const struct traced_driver *driver, __u32 command);
+
+/*
+ * The queues of devices: how many jobs wait and run in each, how long it was busy, and what share of that each job has.
+ * Of a time in which n jobs are with the device, each has 1/n.
+ */
+
+/* A share of a time in 2^-32 ns. */
+typedef unsigned __int128 queue_share;
+
+struct device_queue {
+	struct model_queue view; /* device and engine are owned here */
+	struct map_node node;	 /* by the three names */
+	bool others;		 /* stands for those that are not kept apart */
+	bool seen;		 /* view.first is right */
+	unsigned int waiting, running, running_targets;
+	__u64 clock;	     /* what follows is right at this time */
+	queue_share each;    /* of a job that had been with the device from the beginning */
+	queue_share targets; /* of all jobs of traced processes together */
+	__u64 undivided;     /* 2^-32 ns that are too few to be shared by those running; goes to the next ones */
+	__u64 unreported;    /* less than a ns that jobs had and their share_end did not tell; goes to the next one */
+};
+
+struct device_queues {
+	struct event_dispatch *events;
+	struct map by_name;
+	struct device_queue **all;
+	size_t count;
+	struct device_queue *others;
+};
+
+/* Where a job is. Zero it to begin with. */
+struct queue_stay {
+	struct device_queue *queue; /* NULL: in none */
+	bool running;		    /* with the device; else it waits */
+	bool target;		    /* of a traced process; set by queue_stay_claim */
+	queue_share since;	    /* of the queue, when it began to run there */
+	queue_share share;	    /* from queues in which it ran before */
+};
+
+void device_queues_init(struct device_queues *queues, struct event_dispatch *events);
+void device_queues_free(struct device_queues *queues);
+
+/* driver must live as long as the model. Beyond MODEL_QUEUES_MAX the one that stands for others. NULL: no memory. */
+struct device_queue *device_queues_get(struct device_queues *queues, const char *driver, const char *device,
+				       const char *engine);
+/* NULL: none is known. */
+struct device_queue *device_queues_find(const struct device_queues *queues, const char *driver, const char *device,
+					const char *engine);
+
+/* The job is in queue from now on, NULL: in none; an EVENT_QUEUE tells what has changed. */
+void queue_stay_move(struct device_queues *queues, struct queue_stay *stay, struct device_queue *queue, bool running,
+		     __u64 time);
+/* The job is known to be of a traced process from now on. */
+void queue_stay_claim(struct queue_stay *stay, __u64 time);
+/* ns: the share of the job that has just left the queue. */
+__u64 queue_stay_share(const struct queue_stay *stay, struct device_queue *queue);
+
+/* A job of a driver as the model's parts share it, and what an event of a driver tells. */
+
+#define JOB_PROGRAMS_MAX XPT_DEPTH_MAX /* programs that have a job among theirs: one a call around it */
+
+/* The values of one EVENT record. */
+struct driver_event_values {
+	const struct traced_event *event;
+	__u64 time;
+	__u32 tgid, tid; /* 0 unless the event is by its thread */
+	bool target;	 /* and that is one of a traced process */
+	bool in_call;	 /* in a call that is recorded when it returns */
+	bool keyed;	 /* the key could be read */
+	__u64 key[XPT_EVENT_KEY_MAX];
+	__u32 have; /* bit (1 << enum xpt_event_meaning), of the following */
+	__u64 context, client, size, count, value, address;
+	__s64 status;
+	char device[XPT_EVENT_TEXT], engine[XPT_EVENT_TEXT], name[XPT_EVENT_TEXT]; /* "" : not told */
+};
+
+/* From which event the engine of a job's queue is. A better one wins, and the first of two equal ones. */
+enum engine_source {
+	ENGINE_UNKNOWN = 0,
+	ENGINE_FROM_QUEUE = 1,
+	ENGINE_FROM_RUN = 2,
+};
+
+struct job_observer;
+struct job_key;
+struct submitter;
+
+/*
+ * A job is open until its end is seen or it is given up. Then it waits to be told, if calls around it may still return,
+ * and after that until none can.
+ */
+struct job {
+	struct event_job view;
+	struct link link;	     /* in jobs.open, jobs.untold or jobs.told */
+	struct link of_key;	     /* while it is open */
+	struct link of_thread;	     /* while calls around it may return */
+	struct job_key *key;	     /* NULL: not open */
+	struct submitter *submitter; /* NULL: no call will have it any more */
+	struct queue_stay stay;
+	struct job_observer *observers; /* who wants to know of its run and end */
+	struct process *process;	/* of view.process; NULL: none */
+	struct program *program;	/* of view.program; held while the job is untold */
+	struct op *op;			/* of view.op; NULL: none known, or the job is told */
+	__u64 submitted;		/* when the thread did that; view.queued is when the first event told of it */
+	__u64 busy_time;		/* its share, once it has ended */
+	enum engine_source engine_source;
+	bool queue_seen, running;
+	bool ended, emitted;
+	bool in_operator; /* an operator has it, whether it is known which or not */
+	unsigned int program_count;
+	unsigned int programs[JOB_PROGRAMS_MAX]; /* ids of those that have it among theirs */
+	char name[XPT_EVENT_TEXT];
+};
+
+/*
+ * Open jobs by key. Within a driver the low bits of each part are compared that it says, across drivers those that their
+ * join says, and drivers without a join never meet.
+ */
+
+#define JOB_SOURCES_MAX 6 /* events that tell the same of one job; further ones count as telling what is known */
+
+/* Jobs with one key, in the order in which they began. */
+struct job_key {
+	struct map_node node;
+	struct link link; /* of all */
+	struct link jobs;
+	const struct traced_driver *driver;
+	unsigned int parts;
+	__u64 part[XPT_EVENT_KEY_MAX];
+	__u64 items; /* that have ended, of jobs that have not: of those in order */
+	unsigned int source_count;
+	struct {
+		const struct traced_event *event;
+		struct job *next; /* the first that it has not told of; NULL: it has told of all */
+	} sources[JOB_SOURCES_MAX];
+};
+
+struct job_keys {
+	const struct traced_drivers *drivers;
+	struct map map;
+	struct link all;
+	struct pool pool;
+	unsigned int families; /* drivers->families that the map was made with */
+};
+
+void job_keys_init(struct job_keys *keys, const struct traced_drivers *drivers);
+void job_keys_free(struct job_keys *keys); /* no job may be in it */
+
+/* NULL: no job has this key. */
+struct job_key *job_keys_find(struct job_keys *keys, const struct driver_event_values *values);
+/* The job is the newest with its key; where jobs are in order, it comes behind those that have it. -ENOMEM. */
+int job_keys_add(struct job_keys *keys, const struct driver_event_values *values, struct job *job);
+/* Takes out a job that is open. */
+void job_keys_remove(struct job_keys *keys, struct job *job);
+
+static inline struct job *job_key_first(const struct job_key *key)
+{
+	return container_of(key->jobs.next, struct job, of_key);
+}
+
+static inline struct job *job_key_last(const struct job_key *key)
+{
+	return container_of(key->jobs.previous, struct job, of_key);
+}
+
+/*
+ * The first job that this event, which tells that jobs were queued or run, has not told of. NULL: it has told of all. That
+ * a job was queued is not told of one that runs and whose queueing was not seen, unless keys are unique: it was before.
+ */
+struct job *job_key_next(struct job_key *key, const struct traced_event *event);
+void job_key_advance(struct job_key *key, const struct traced_event *event,
+		     struct job *job); /* it has told of it now */
+
+/*
+ * What threads of traced processes have submitted to devices, as long as calls around it may return: a call is seen when it
+ * returns, and its jobs before.
+ */
+
+#define SUBMITTERS_MAX 16384 /* threads followed at once; the one that was seen least makes room */
+#define SUBMITS_MAX 65536    /* submitting ioctls; the oldest makes room */
+
+/* Stretches in which ioctls submitted something. */
+struct submit {
+	struct link link; /* of all, oldest first */
+	struct link of_thread;
+	struct submitter *submitter;
+	__u64 start, end;
+};
+
+struct submitter {
+	struct map_node node; /* by process and thread */
+	struct link link;     /* of all, the one that was seen last at the end */
+	struct link jobs;     /* in the order of submission */
+	struct link submits;  /* in the order of their ends */
+	__u64 missing;	      /* jobs and submits that had to make room */
+	__u64 missing_until;  /* when the last of them was submitted */
+};
+
+struct submitters {
+	struct map by_thread;
+	struct link all;
+	struct link submits;
+	size_t submit_count;
+	struct pool pool, submit_pool;
+};
+
+void submitters_init(struct submitters *submitters);
+void submitters_free(struct submitters *submitters); /* no job may be in it */
+
+/* The thread that is seen now. NULL: nothing of it is known. */
+struct submitter *submitters_find(struct submitters *submitters, const struct process *process, __u32 tid);
+/* The same, made if it is new; the caller sees that there are no more than SUBMITTERS_MAX. NULL: no memory. */
+struct submitter *submitters_get(struct submitters *submitters, const struct process *process, __u32 tid);
+/* Forgets the submitter if there is nothing of it. */
+void submitter_settle(struct submitters *submitters, struct submitter *submitter);
+/* Forgets its submits, and what it misses; its jobs are taken out by those who keep them. */
+void submitter_clear(struct submitters *submitters, struct submitter *submitter);
+
+/* job->submitted is set. */
+void submitter_add_job(struct submitter *submitter, struct job *job);
+/* Does not forget the submitter, even if it was the last. */
+void submitter_remove_job(struct job *job);
+/* -ENOMEM. */
+int submitter_add_submit(struct submitters *submitters, struct submitter *submitter, __u64 start, __u64 end);
+/* The submits within a call become one, as every later call has all or none of them. NULL: there is none. */
+const struct submit *submitter_merge_submits(struct submitters *submitters, struct submitter *submitter, __u64 start,
+					     __u64 end);
+/* Those that ended up to time go. */
+void submitter_drop_submits(struct submitters *submitters, struct submitter *submitter, __u64 time);
+/* Something of it, submitted at time, has to make room: calls around it will miss it. */
+void submitter_miss(struct submitter *submitter, __u64 time);
+
+/*
+ * Who wants to know how a job goes on after the call that it was submitted in has returned: programs, for their sums, and
+ * inferences that a wait will end. And what jobs add up to.
+ */
+
+/* What the device does for one call, as far as it is seen. */
+struct activity {
+	struct model_device_times times; /* done: the last end so far */
+	unsigned int references;
+};
+
+struct job_observers {
+	struct pool pool, activities;
+};
+
+void job_observers_init(struct job_observers *observers);
+void job_observers_free(struct job_observers *observers);
+
+/* With one reference. NULL: no memory. */
+struct activity *activity_create(struct job_observers *observers);
+static inline struct activity *activity_hold(struct activity *activity) /* may be NULL, as below */
+{
+	if (activity)
+		activity->references++;
+	return activity;
+}
+void activity_release(struct job_observers *observers, struct activity *activity);
+
+/* program and activity may be NULL. The job is open, and the activity's times have it as it is now. -ENOMEM. */
+int job_observers_add(struct job_observers *observers, struct job *job, struct program *program,
+		      struct activity *activity);
+/* The job runs from now on. */
+void job_observers_run(const struct job *job);
+/* The job has ended: all are told, and are its observers no more. */
+void job_observers_end(struct job_observers *observers, struct job *job);
+/* It is given up: nobody is told. */
+void job_observers_drop(struct job_observers *observers, struct job *job);
+/* Programs of processes that are marked as forgotten observe no more. */
+void job_observers_forget_processes(struct job *job);
+
+/* Adds a job as it is now; done is the last end so far. */
+void device_times_add(struct model_device_times *times, const struct job *job);
+/* The times as they are shown: done only when no job is unfinished. */
+struct model_device_times device_times_shown(const struct model_device_times *times);
+/* The job has ended, and is among the program's. */
+void program_job_ended(struct program *program, const struct job *job);
+/* The job has ended, and is the operator's. */
+void operator_job_ended(struct op *op, const struct job *job);
+
+/*
+ * So long is waited, after a job's end, for calls around it to return before it is told, in ns. There is one; but a call may
+ * also be left without returning.
+ */
+#define JOB_GRACE 60000000000ull
+
+struct jobs {
+	struct event_dispatch *events;
+	struct processes *processes;
+	struct device_queues queues;
+	struct job_keys keys;
+	struct job_observers observers;
+	struct submitters submitters;
+	struct pool pool;
+	struct link open;	/* oldest first */
+	struct link unreported; /* ended or given up, calls may return; in the order of that */
+	struct link emitted;	/* the same, after the grace */
+	size_t count;
+	__u64 next_id;
+};
+
+void jobs_init(struct jobs *jobs, struct event_dispatch *events, struct processes *processes,
+	       const struct traced_drivers *drivers);
+void jobs_free(struct jobs *jobs);
+
+/* What events tell. -ENOMEM. */
+int jobs_queue(struct jobs *jobs, const struct driver_event_values *values);
+int jobs_run(struct jobs *jobs, const struct driver_event_values *values);
+int jobs_done(struct jobs *jobs, const struct driver_event_values *values);
+/* The job that has failed; it goes on until its end is told. NULL: unknown. */
+struct job *jobs_error(struct jobs *jobs, const struct driver_event_values *values);
+/* An ioctl of a thread of a traced process, or an event on it, has submitted something. -ENOMEM. */
+int jobs_submit(struct jobs *jobs, const struct process *process, __u32 tid, __u64 start, __u64 end);
+
+/*
+ * A call, before its own event is told: sets call->device. program is the one that it runs, NULL: none. If activity is not
+ * NULL and jobs of the call have not ended, *activity is set to what follows them, for the caller to release. -ENOMEM.
+ */
+int jobs_call(struct jobs *jobs, const struct process *process, struct program *program, struct event_call *call,
+	      struct activity **activity);
+/* The same call if it is an operator's: what was submitted in it and in none inside is the step's (NULL: unknown). */
+void jobs_operator(struct jobs *jobs, const struct process *process, struct op *op, const struct event_call *call);
+/* The same call, afterwards: tells of jobs that no call is waited for any more. */
+void jobs_call_close(struct jobs *jobs, const struct process *process, const struct event_call *call);
+/* No call of the process will return any more. Its jobs go on. */
+void jobs_drop_process(struct jobs *jobs, const struct process *process);
+/* Lets go of processes that are marked as forgotten, and of their programs. */
+void jobs_forget_processes(struct jobs *jobs);
+
+/* No call around the job will return any more. It is told if it is over, and may be gone afterwards. */
+void jobs_close(struct jobs *jobs, struct job *job);
+/* The submitter of this thread, made if it is new. NULL: no memory. */
+struct submitter *jobs_submitter(struct jobs *jobs, const struct process *process, __u32 tid);
+/* Nothing older than time will come: tells of jobs whose grace is over. */
+void jobs_settle(struct jobs *jobs, __u64 time);
+/* The recording has ended: what is open is given up, all is told. */
+void jobs_drop_all(struct jobs *jobs, __u64 time);
+
+#endif

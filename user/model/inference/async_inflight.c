@@ -1,0 +1,729 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "model/inference/async_inflight.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* All that one process has under way in one runtime. */
+struct queue {
+	struct map_node node;
+	struct link link; /* of all */
+	struct link busy; /* streams that are not empty */
+	unsigned int index;
+	unsigned int process_index;
+	__u32 tgid;
+	const char *runtime;
+	__u64 depth, told; /* told: depth of the last event */
+	__u64 enqueued;	   /* of the depth: enqueues */
+};
+
+struct stream {
+	struct map_node node;
+	struct link recent;
+	struct link busy;  /* in queue->busy while not empty */
+	struct link opens; /* in the order of the calls */
+	struct queue *queue;
+	bool ordered; /* they run in that order */
+};
+
+struct open_inference {
+	struct map_node node; /* by key, when it has one */
+	struct link link;     /* of all, then of those ended */
+	struct link of_stream;
+	struct stream *stream;
+	struct program *program;   /* NULL: unknown */
+	struct activity *activity; /* NULL: inference.device is final */
+	struct event_inference inference;
+	bool keyed;
+	bool mark;     /* stands for the launches before it in the stream; inference has only times and the function */
+	bool replaced; /* its key has become that of a later one */
+	bool counted;
+	struct xpt_counts counts; /* when the enqueue began */
+};
+
+void async_init(struct async_inflight *async, struct event_dispatch *events, struct job_observers *observers,
+		const struct counter_samples *samples)
+{
+	*async = (struct async_inflight){
+		.events = events, .observers = observers, .samples = samples, .next_queue = 1, .next_id = 1
+	};
+	link_init(&async->opens);
+	link_init(&async->recent);
+	link_init(&async->all_queues);
+	orphan_waits_init(&async->orphan_waits, ASYNC_ORPHANS_MAX);
+	link_init(&async->ended);
+}
+
+static struct queue *queue_find(const struct async_inflight *async, const struct process *process, unsigned int runtime)
+{
+	struct map_node *node = map_find(&async->queues, process->view.sort_index, runtime);
+
+	return node ? container_of(node, struct queue, node) : NULL;
+}
+
+/* *result is NULL beyond the limit. */
+static int queue_get(struct async_inflight *async, const struct process *process, const struct event_call *call,
+		     struct queue **result)
+{
+	struct queue *queue = queue_find(async, process, call->function->runtime_index);
+
+	*result = queue;
+	if (queue)
+		return 0;
+	if (async->queues.count >= ASYNC_QUEUES_MAX) {
+		event_dispatch_lose(async->events, XPT_LOSS_NAMES, 1, call->start);
+		return 0;
+	}
+	queue = calloc(1, sizeof(*queue));
+	if (!queue)
+		return -ENOMEM;
+	if (map_add(&async->queues, &queue->node, process->view.sort_index, call->function->runtime_index)) {
+		free(queue);
+		return -ENOMEM;
+	}
+	queue->index = async->next_queue++;
+	queue->process_index = process->view.sort_index;
+	queue->tgid = process->view.tgid;
+	queue->runtime = call->function->runtime;
+	link_init(&queue->busy);
+	link_append(&async->all_queues, &queue->link);
+	*result = queue;
+	return 0;
+}
+
+static bool is_enqueue(const struct open_inference *open)
+{
+	return open->inference.function->role == XPT_ROLE_ENQUEUE;
+}
+
+/* Takes it out of everything but its own link, which then is in no list. */
+static void open_detach(struct async_inflight *async, struct open_inference *open)
+{
+	if (open->keyed)
+		map_remove(&async->by_key, &open->node);
+	link_remove(&open->of_stream);
+	link_remove(&open->link);
+	open->stream->queue->depth -= !open->mark;
+	open->stream->queue->enqueued -= is_enqueue(open);
+	async->open_count--;
+	if (open->program)
+		open->program->open--;
+}
+
+/* What the device has done for it by now. */
+static void open_see_device(struct open_inference *open)
+{
+	if (open->activity)
+		open->inference.device = device_times_shown(&open->activity->times);
+}
+
+static void open_free(struct async_inflight *async, struct open_inference *open)
+{
+	activity_release(async->observers, open->activity);
+	free(open);
+}
+
+static void stream_settle(struct stream *stream)
+{
+	if (link_alone(&stream->opens) && !link_alone(&stream->busy))
+		link_remove(&stream->busy);
+}
+
+/* When the work was complete: a launch is when its jobs have ended, which is before a wait for it returns. */
+static void open_complete(struct open_inference *open)
+{
+	struct event_inference *inference = &open->inference;
+	__u64 done = is_enqueue(open) ? 0 : inference->device.done;
+
+	inference->completed = inference->end;
+	if (done > inference->start && (done < inference->end || !inference->end))
+		inference->completed = done;
+}
+
+static int open_write(struct async_inflight *async, struct open_inference *open)
+{
+	const struct event event = { .kind = EVENT_INFERENCE, .inference = open->inference };
+	bool failed = open->inference.outcome == OUTCOME_FAILED;
+	int error = 0;
+
+	if (open->program)
+		error = program_ended(open->program, open->inference.start, open->inference.completed, failed);
+	event_dispatch_emit(async->events, &event);
+	return error;
+}
+
+/*
+ * No wait was seen for it. A launch that nobody waits for may be complete by its jobs; where it has none it is no loss, as
+ * programs need not wait for each, but its completion is unknown.
+ */
+static void open_drop(struct async_inflight *async, struct open_inference *open, __u64 time)
+{
+	struct event event = { .kind = EVENT_UNPAIRED };
+	struct stream *stream = open->stream;
+
+	open_detach(async, open);
+	stream_settle(stream);
+	if (open->mark) {
+		free(open);
+		return;
+	}
+	open_see_device(open);
+	open_complete(open);
+	if (open->inference.completed) {
+		open->inference.end = open->inference.completed;
+		open_write(async, open);
+	} else {
+		if (is_enqueue(open))
+			event_dispatch_lose(async->events, XPT_LOSS_UNPAIRED, 1, time);
+		else if (open->replaced)
+			event_dispatch_lose(async->events, XPT_LOSS_REPLACED, 1, time);
+		if (open->program && !is_enqueue(open))
+			open->program->view.unended++;
+		event.inference = open->inference;
+		event_dispatch_emit(async->events, &event);
+	}
+	open_free(async, open);
+}
+
+static struct wait_end wait_end(const struct event_call *call)
+{
+	return (struct wait_end){
+		.time = call->end,
+		.tid = call->tid,
+		.outcome = call->outcome,
+		.has_status = call_has(call, XPT_MEANING_STATUS),
+		.status = call->status,
+		.status_name = call->status_name,
+		.counted = call->end_counts,
+		.counts = call->end_counts ? *call->end_counts : (struct xpt_counts){ 0 },
+	};
+}
+
+static void open_end(struct async_inflight *async, struct open_inference *open, const struct wait_end *end)
+{
+	struct event_inference *inference = &open->inference;
+
+	open_detach(async, open);
+	if (open->mark) {
+		free(open);
+		return;
+	}
+	inference->end = end->time;
+	inference->wait_tid = end->tid;
+	if (end->outcome != OUTCOME_NONE)
+		inference->outcome = end->outcome;
+	if (end->has_status) {
+		inference->have |= 1u << XPT_MEANING_STATUS;
+		inference->status = end->status;
+		inference->status_name = end->status_name;
+	}
+	counter_samples_between(async->samples, open->counted ? &open->counts : NULL,
+				end->counted ? &end->counts : NULL, inference->tid == end->tid,
+				inference->end - inference->start, &inference->counts);
+	link_append(&async->ended, &open->link);
+}
+
+static void stream_drop(struct async_inflight *async, struct stream *stream, __u64 time)
+{
+	struct link *link, *following;
+
+	link_each(link, following, &stream->opens)
+		open_drop(async, container_of(link, struct open_inference, of_stream), time);
+	link_remove(&stream->busy);
+	link_remove(&stream->recent);
+	map_remove(&async->streams, &stream->node);
+	free(stream);
+}
+
+/* Calls without a stream share one. */
+static struct map_node *stream_node(const struct async_inflight *async, const struct queue *queue,
+				    const struct event_call *call)
+{
+	bool has = call_has(call, XPT_MEANING_STREAM);
+
+	return map_find(&async->streams, (__u64)queue->index << 1 | has, call->stream);
+}
+
+static struct stream *stream_get(struct async_inflight *async, struct queue *queue, const struct event_call *call)
+{
+	struct map_node *node = stream_node(async, queue, call);
+	struct stream *stream;
+
+	if (node) {
+		stream = container_of(node, struct stream, node);
+		link_remove(&stream->recent);
+		link_append(&async->recent, &stream->recent);
+		return stream;
+	}
+	if (async->streams.count >= ASYNC_STREAMS_MAX)
+		stream_drop(async, container_of(async->recent.next, struct stream, recent), call->start);
+	stream = calloc(1, sizeof(*stream));
+	if (!stream)
+		return NULL;
+	if (map_add(&async->streams, &stream->node, (__u64)queue->index << 1 | call_has(call, XPT_MEANING_STREAM),
+		    call->stream)) {
+		free(stream);
+		return NULL;
+	}
+	stream->queue = queue;
+	stream->ordered = call->function->in_order;
+	link_init(&stream->busy);
+	link_init(&stream->opens);
+	link_append(&async->recent, &stream->recent);
+	return stream;
+}
+
+/* The stream of a call, made if need be. *result NULL with 0: there are too many queues, which is counted. */
+static int stream_of(struct async_inflight *async, const struct process *process, const struct event_call *call,
+		     struct stream **result)
+{
+	struct queue *queue;
+	int error = queue_get(async, process, call, &queue);
+
+	*result = error || !queue ? NULL : stream_get(async, queue, call);
+	return error || !queue || *result ? error : -ENOMEM;
+}
+
+static struct open_inference *open_find(const struct async_inflight *async, const struct queue *queue, __u64 key)
+{
+	struct map_node *node = map_find(&async->by_key, queue->index, key);
+
+	return node ? container_of(node, struct open_inference, node) : NULL;
+}
+
+static struct event_inference inference_begun(const struct event_call *call, const struct program *program,
+					      const struct queue *queue)
+{
+	const __u32 shown = 1u << XPT_MEANING_SIZE | 1u << XPT_MEANING_CORE | 1u << XPT_MEANING_STATUS |
+			    1u << XPT_MEANING_KEY;
+
+	return (struct event_inference){
+		.program = program ? &program->view : NULL,
+		.function = call->function,
+		.id = call->flow_out,
+		.start = call->start,
+		.tgid = call->tgid,
+		.tid = call->tid,
+		.key = call->key,
+		.stream = call->stream,
+		.outcome = call->outcome,
+		.enqueued = call->end,
+		.sample = call->sample,
+		.numbered = call->numbered,
+		.number = call->number,
+		.have = call->have & shown,
+		.size = call->size,
+		.core = call->core,
+		.status = call->status,
+		.status_name = call->status_name,
+		.in_queue = queue->enqueued,
+		.device = call->device,
+	};
+}
+
+static int open_add(struct async_inflight *async, struct stream *stream, struct program *program,
+		    struct activity *activity, struct event_call *call)
+{
+	struct open_inference *open = calloc(1, sizeof(*open));
+
+	if (!open)
+		return -ENOMEM;
+	open->keyed = call_has(call, XPT_MEANING_KEY);
+	if (open->keyed && map_add(&async->by_key, &open->node, stream->queue->index, call->key)) {
+		free(open);
+		return -ENOMEM;
+	}
+	call->flow_out = async->next_id++;
+	open->stream = stream;
+	open->program = program;
+	open->activity = activity_hold(activity);
+	open->inference = inference_begun(call, program, stream->queue);
+	open->counted = call->begin_counts;
+	if (open->counted)
+		open->counts = *call->begin_counts;
+	link_append(&async->opens, &open->link);
+	link_append(&stream->opens, &open->of_stream);
+	async->open_count++;
+	if (program)
+		program->open++;
+	return 0;
+}
+
+/* Another one has its key: a launch may still be ended by a wait for its stream. */
+static void open_replace(struct async_inflight *async, struct open_inference *open, __u64 time)
+{
+	if (is_enqueue(open) || open->mark) {
+		open_drop(async, open, time);
+		return;
+	}
+	map_remove(&async->by_key, &open->node);
+	open->keyed = false;
+	open->replaced = true;
+}
+
+/* Ends what has just been added, when a wait for it has been seen already. */
+static void orphan_waits_use(struct async_inflight *async, const struct queue *queue, const struct event_call *call)
+{
+	struct wait_end end;
+
+	if (orphan_waits_take(&async->orphan_waits, queue->index, call->key, &end) && end.time > call->start)
+		open_end(async, open_find(async, queue, call->key), &end);
+}
+
+static int open_begin(struct async_inflight *async, struct stream *stream, struct program *program,
+		      struct activity *activity, struct event_call *call)
+{
+	bool keyed = call_has(call, XPT_MEANING_KEY);
+	struct open_inference *before = keyed ? open_find(async, stream->queue, call->key) : NULL;
+	int error;
+
+	if (before)
+		open_replace(async, before, call->start);
+	if (async->open_count >= MODEL_PENDING_MAX)
+		open_drop(async, container_of(async->opens.next, struct open_inference, link), call->start);
+	error = open_add(async, stream, program, activity, call);
+	if (error)
+		return error;
+	stream->queue->depth++;
+	stream->queue->enqueued += call->function->role == XPT_ROLE_ENQUEUE;
+	if (keyed)
+		orphan_waits_use(async, stream->queue, call);
+	return 0;
+}
+
+int async_begin(struct async_inflight *async, struct process *process, struct program *program,
+		struct activity *activity, struct event_call *call)
+{
+	struct stream *stream;
+	int error;
+
+	if (call->outcome == OUTCOME_FAILED || call->outcome == OUTCOME_PENDING)
+		return 0;
+	if (call->function->role == XPT_ROLE_LAUNCH && !call->key)
+		call->have &= ~(1u << XPT_MEANING_KEY); /* no event was given */
+	/* Nothing that a wait could name: it would stay open for ever. */
+	if (call->function->role == XPT_ROLE_LAUNCH && !call_has(call, XPT_MEANING_KEY) &&
+	    !call_has(call, XPT_MEANING_STREAM))
+		return 0;
+	error = stream_of(async, process, call, &stream);
+	if (error || !stream)
+		return error;
+	error = open_begin(async, stream, program, activity, call);
+	stream_settle(stream);
+	if (!link_alone(&stream->opens) && link_alone(&stream->busy))
+		link_append(&stream->queue->busy, &stream->busy);
+	return error;
+}
+
+static void stream_end(struct async_inflight *async, struct stream *stream, struct event_call *call)
+{
+	const struct wait_end end = wait_end(call);
+	struct link *link, *following;
+	struct open_inference *open;
+
+	link_each(link, following, &stream->opens)
+	{
+		open = container_of(link, struct open_inference, of_stream);
+		/* Its own wait has not begun when this one returned; a launch has to be there when the wait begins. */
+		if (open->inference.start >= call->end || (!is_enqueue(open) && open->inference.enqueued > call->start))
+			continue;
+		if (!open->mark)
+			call->flow_in = open->inference.id;
+		open_end(async, open, &end);
+	}
+	stream_settle(stream);
+}
+
+/* What was launched before it on its stream has ended, too. */
+static void end_before(struct async_inflight *async, struct open_inference *until, const struct wait_end *end,
+		       struct event_call *call)
+{
+	struct link *link, *following;
+	struct open_inference *open;
+
+	link_each(link, following, &until->stream->opens)
+	{
+		open = container_of(link, struct open_inference, of_stream);
+		if (open == until)
+			break;
+		if (is_enqueue(open) || open->inference.enqueued > until->inference.start)
+			continue;
+		if (!open->mark)
+			call->flow_in = open->inference.id;
+		open_end(async, open, end);
+	}
+}
+
+static int key_end(struct async_inflight *async, struct queue *queue, struct event_call *call, __u64 key)
+{
+	const struct wait_end end = wait_end(call);
+	struct open_inference *open = open_find(async, queue, key);
+	struct stream *stream;
+
+	if (!open)
+		return orphan_waits_add(&async->orphan_waits, queue->index, key, &end);
+	if (open->inference.start >= call->end)
+		return 0;
+	stream = open->stream;
+	if (open->mark || (stream->ordered && !is_enqueue(open)))
+		end_before(async, open, &end, call);
+	if (!open->mark)
+		call->flow_in = open->inference.id;
+	open_end(async, open, &end);
+	stream_settle(stream);
+	return 0;
+}
+
+static int mark_add(struct async_inflight *async, struct stream *stream, struct event_call *call)
+{
+	struct open_inference *before = open_find(async, stream->queue, call->key), *open;
+	struct wait_end end;
+
+	if (before)
+		open_replace(async, before, call->start);
+	if (link_alone(&stream->opens))
+		return 0;
+	if (async->open_count >= MODEL_PENDING_MAX)
+		open_drop(async, container_of(async->opens.next, struct open_inference, link), call->start);
+	open = calloc(1, sizeof(*open));
+	if (!open)
+		return -ENOMEM;
+	if (map_add(&async->by_key, &open->node, stream->queue->index, call->key)) {
+		free(open);
+		return -ENOMEM;
+	}
+	open->keyed = open->mark = true;
+	open->stream = stream;
+	open->inference.function = call->function;
+	open->inference.start = call->start;
+	open->inference.enqueued = call->end;
+	link_append(&async->opens, &open->link);
+	link_append(&stream->opens, &open->of_stream);
+	async->open_count++;
+	/* A callback may be called before the call returns that hands it over. */
+	if (orphan_waits_take(&async->orphan_waits, stream->queue->index, call->key, &end) && end.time > call->start) {
+		end_before(async, open, &end, call);
+		open_end(async, open, &end);
+		stream_settle(stream);
+	}
+	return 0;
+}
+
+int async_mark(struct async_inflight *async, struct process *process, struct event_call *call)
+{
+	struct map_node *node;
+	struct stream *stream;
+	struct queue *queue;
+
+	if (call->layer || call->outcome == OUTCOME_FAILED || call->outcome == OUTCOME_PENDING ||
+	    !call_has(call, XPT_MEANING_STREAM))
+		return 0;
+	queue = queue_find(async, process, call->function->runtime_index);
+	node = queue ? stream_node(async, queue, call) : NULL;
+	if (!node)
+		return 0;
+	stream = container_of(node, struct stream, node);
+	if (call->function->role == XPT_ROLE_COPY && !stream->ordered)
+		return 0;
+	if (call->blocking) {
+		stream_end(async, stream, call);
+		return 0;
+	}
+	/* One that is after others than those before it on the stream says nothing about these. */
+	if (!call->key || (call->function->role == XPT_ROLE_MARK && call_has(call, XPT_MEANING_COUNT) && call->count))
+		return 0;
+	return mark_add(async, stream, call);
+}
+
+int async_stream(struct async_inflight *async, struct process *process, const struct event_call *call)
+{
+	struct stream *stream;
+	int error;
+
+	if (call->layer || call->outcome == OUTCOME_FAILED || !call_has(call, XPT_MEANING_STREAM))
+		return 0;
+	error = stream_of(async, process, call, &stream);
+	if (error || !stream)
+		return error;
+	stream->ordered = call_has(call, XPT_MEANING_ORDERED) ? call->ordered : call->function->in_order;
+	return 0;
+}
+
+int async_wait(struct async_inflight *async, struct process *process, struct event_call *call)
+{
+	struct link *link, *following;
+	struct map_node *node;
+	struct queue *queue;
+	size_t i;
+	int error;
+
+	if (call->outcome == OUTCOME_PENDING || (call_has(call, XPT_MEANING_COUNT) && !call->count) ||
+	    (call_has(call, XPT_MEANING_WHEN) && !call->when))
+		return 0;
+	if (call_has(call, XPT_MEANING_KEY) || call->keys) {
+		error = queue_get(async, process, call, &queue);
+		if (error || !queue)
+			return error;
+		if (!call->keys)
+			return key_end(async, queue, call, call->key);
+		for (i = 0; !error && i < call->key_count; i++)
+			error = key_end(async, queue, call, call->keys[i]);
+		return error;
+	}
+	queue = queue_find(async, process, call->function->runtime_index);
+	if (!queue)
+		return 0;
+	if (call_has(call, XPT_MEANING_STREAM)) {
+		node = stream_node(async, queue, call);
+		if (node)
+			stream_end(async, container_of(node, struct stream, node), call);
+		return 0;
+	}
+	link_each(link, following, &queue->busy) stream_end(async, container_of(link, struct stream, busy), call);
+	return 0;
+}
+
+static void depth_emit(struct async_inflight *async, struct queue *queue, __u64 time)
+{
+	const struct event event = { .kind = EVENT_COUNTER,
+				     .counter = { .tgid = queue->tgid,
+						  .time = time,
+						  .runtime = queue->runtime,
+						  .name = "queue depth",
+						  .value = (__s64)queue->depth } };
+
+	if (queue->depth == queue->told)
+		return;
+	queue->told = queue->depth;
+	event_dispatch_emit(async->events, &event);
+}
+
+int async_emit(struct async_inflight *async, const struct process *process, const struct event_call *call)
+{
+	struct queue *queue = queue_find(async, process, call->function->runtime_index);
+	struct link *link, *following;
+	struct open_inference *open;
+	int error = 0;
+
+	link_each(link, following, &async->ended)
+	{
+		open = container_of(link, struct open_inference, link);
+		open_see_device(open);
+		open_complete(open);
+		if (open_write(async, open))
+			error = -ENOMEM;
+		link_remove(&open->link);
+		open_free(async, open);
+	}
+	if (queue)
+		depth_emit(async, queue, call->end);
+	return error;
+}
+
+static void queue_drop(struct async_inflight *async, struct queue *queue, __u64 time)
+{
+	struct link *link, *following;
+	struct stream *stream;
+
+	link_each(link, following, &async->recent)
+	{
+		stream = container_of(link, struct stream, recent);
+		if (stream->queue == queue)
+			stream_drop(async, stream, time);
+	}
+	orphan_waits_drop(&async->orphan_waits, queue->index);
+	depth_emit(async, queue, time);
+	map_remove(&async->queues, &queue->node);
+	link_remove(&queue->link);
+	free(queue);
+}
+
+void async_drop_process(struct async_inflight *async, const struct process *process, __u64 time)
+{
+	struct link *link, *following;
+	struct queue *queue;
+
+	link_each(link, following, &async->all_queues)
+	{
+		queue = container_of(link, struct queue, link);
+		if (queue->process_index == process->view.sort_index)
+			queue_drop(async, queue, time);
+	}
+}
+
+void async_drop_all(struct async_inflight *async, __u64 time)
+{
+	struct link *link, *following;
+
+	link_each(link, following, &async->all_queues) queue_drop(async, container_of(link, struct queue, link), time);
+}
+
+void async_free(struct async_inflight *async)
+{
+	struct event_dispatch silent = {};
+
+	async->events = &silent;
+	async_drop_all(async, 0);
+	map_free(&async->by_key);
+	map_free(&async->streams);
+	map_free(&async->queues);
+	orphan_waits_free(&async->orphan_waits);
+}
+
+/* ---- waits whose enqueue may not have returned yet ---- */
+
+struct orphan_wait {
+	struct keyed keyed;
+	struct wait_end end;
+};
+
+static void orphan_wait_release(void *context, struct keyed *entry)
+{
+	(void)context;
+	free(container_of(entry, struct orphan_wait, keyed));
+}
+
+void orphan_waits_init(struct orphan_waits *waits, size_t most)
+{
+	keyed_init(&waits->table, most, orphan_wait_release, NULL);
+}
+
+void orphan_waits_free(struct orphan_waits *waits)
+{
+	keyed_free(&waits->table);
+}
+
+int orphan_waits_add(struct orphan_waits *waits, unsigned int queue, __u64 key, const struct wait_end *end)
+{
+	struct keyed *entry = keyed_find(&waits->table, queue, key);
+	struct orphan_wait *wait;
+
+	if (entry) {
+		container_of(entry, struct orphan_wait, keyed)->end = *end;
+		keyed_renew(&waits->table, entry);
+		return 0;
+	}
+	wait = malloc(sizeof(*wait));
+	if (!wait || keyed_add(&waits->table, &wait->keyed, queue, queue, key)) {
+		free(wait);
+		return -ENOMEM;
+	}
+	wait->end = *end;
+	return 0;
+}
+
+bool orphan_waits_take(struct orphan_waits *waits, unsigned int queue, __u64 key, struct wait_end *end)
+{
+	struct keyed *entry = keyed_find(&waits->table, queue, key);
+
+	if (!entry)
+		return false;
+	*end = container_of(entry, struct orphan_wait, keyed)->end;
+	keyed_drop(&waits->table, entry);
+	return true;
+}
+
+void orphan_waits_drop(struct orphan_waits *waits, unsigned int queue)
+{
+	keyed_drop_owner(&waits->table, queue);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The operators: what programs are made of, one for each object that executes a step, or for each class without objects. */
+#ifndef XPT_MODEL_OPERATOR_OPERATORS_H
+#define XPT_MODEL_OPERATOR_OPERATORS_H
+
+#include "base/pool.h"
+#include "model/operator/coverage.h"
+#include "model/program/name_table.h"
+#include "model/program/programs.h"
+
+#define OPERATOR_CLASSES_MAX 262144 /* whose names are known, of all processes; further ones have none */
+
+struct op {
+	struct model_operator view; /* strings are owned here */
+	struct map_node node;	    /* by process and object; the newest is found first */
+	struct process *process;
+	struct program *program; /* NULL: not known */
+	struct op *next;	 /* of program.new_operators */
+	__u64 object, class;	 /* object: the class where it has none */
+	unsigned int depth;	 /* when it was first seen in an inference of its program, */
+	bool apart;		 /* on another thread */
+	bool has_object;
+	bool gone; /* the object's memory is another one's by now */
+	char *class_name, *type, *label, *name, *provider;
+	struct statistics *duration;
+};
+
+struct operator_set {
+	struct event_dispatch *events;
+	struct name_table classes; /* by process and address of the class */
+	struct coverage coverage;
+	struct map by_object;
+	struct keyed_table numbers;   /* how many there are of a type in a program */
+	struct keyed_table described; /* what NODE records say of objects, by process and object */
+	struct op **all;
+	size_t count;
+};
+
+void operator_set_init(struct operator_set *operators, struct event_dispatch *events);
+void operator_set_free(struct operator_set *operators);
+
+/* What a CLASS or NODE record tells. -EBADMSG, -ENOMEM. */
+int operator_set_describe(struct operator_set *operators, const struct process *process,
+			  const struct xpt_record_text *record);
+/*
+ * A call of an operator has been recorded: sets *result and call->op, which stay NULL where there are too many
+ * (XPT_LOSS_NAMES). program: of its inference, NULL: not known. -ENOMEM.
+ */
+int operator_set_call(struct operator_set *operators, struct process *process, struct program *program,
+		      struct event_call *call, struct op **result);
+/* A call that is an inference has ended: what of it was covered is added to its program. */
+void operator_set_inference(struct operator_set *operators, const struct process *process, struct program *program,
+			    const struct event_call *call);
+/*
+ * The same, and it succeeded: whether it gave its program another fingerprint. That is of the types of operators that are in no other
+ * one, in whatever order they ran: which of those inside run depends on the input.
+ */
+bool operator_set_fingerprint(struct program *program, const struct event_call *call);
+/* The process has exited or runs another file: objects at the same addresses are others. */
+void operator_set_drop_process(struct operator_set *operators, const struct process *process);
+/*
+ * Short form of a class's name, into type[size]: without namespaces and template arguments, "FusedGemm" for
+ * "onnxruntime::contrib::FusedGemm<float>".
+ */
+void operator_class_type(const char *name, char *type, size_t size);
+/* Those of processes that are marked as forgotten go. */
+void operator_set_forget_processes(struct operator_set *operators);
+
+/*
+ * In which operator a launch was made: the innermost one that was open on its thread. Calls are delivered in the order
+ * of their ends, so that is known when the operator has returned; that there is none, when a call returns that is
+ * nested in no other. Until then launches are held.
+ */
+
+#define LAUNCHES_MAX 65536 /* held at once; the oldest is told without its operator, which does not count it */
+
+struct launches {
+	struct event_dispatch *events;
+	struct map by_thread;
+	struct link all; /* oldest first */
+	size_t count;
+	struct pool pool, threads;
+};
+
+void launches_init(struct launches *launches, struct event_dispatch *events);
+void launches_free(struct launches *launches);
+
+/*
+ * A call, after its own event. A launch that is no layer is held; an EVENT_LAUNCH tells of each of which it is known
+ * now in which operator it was made. program: of the call, NULL: none. step: the operator if the call is one's; NULL:
+ * it is none, or there are too many. -ENOMEM.
+ */
+int launches_call(struct launches *launches, const struct process *process, struct program *program, struct op *op,
+		  const struct event_call *call);
+/* No call of the process will return any more. */
+void launches_drop_process(struct launches *launches, const struct process *process);
+/* The recording has ended. */
+void launches_drop_all(struct launches *launches);
+
+#endif

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "model/program/functions.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "describe/description.h"
+
+#define STATUSES_MAX 4096
+
+static void runtime_free(struct runtime *runtime)
+{
+	size_t i;
+
+	if (!runtime)
+		return;
+	for (i = 0; i < runtime->status_count; i++)
+		free(runtime->statuses[i].name);
+	free(runtime->statuses);
+	free(runtime->name);
+	free(runtime);
+}
+
+static void function_free(struct function *function)
+{
+	if (!function)
+		return;
+	free((char *)function->view.name);
+	free(function);
+}
+
+void functions_free(struct functions *functions)
+{
+	unsigned int i;
+
+	for (i = 0; i < XPT_SPEC_MAX; i++)
+		function_free(functions->functions[i]);
+	for (i = 0; i < XPT_RUNTIME_MAX; i++)
+		runtime_free(functions->runtimes[i]);
+}
+
+static int status_compare(const void *left, const void *right)
+{
+	const struct runtime_status *a = left, *b = right;
+
+	return a->value < b->value ? -1 : a->value > b->value;
+}
+
+static int status_parse(const cJSON *item, struct runtime_status *status)
+{
+	const __s64 limit = 1LL << 53; /* integers that a double holds */
+	const char *class = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "class"));
+	int error = json_integer_get(item, "value", -limit, limit, &status->value);
+
+	if (error || !class)
+		return -EBADMSG;
+	if (!strcmp(class, "ok"))
+		status->outcome = OUTCOME_OK;
+	else if (!strcmp(class, "pending"))
+		status->outcome = OUTCOME_PENDING;
+	else if (!strcmp(class, "error"))
+		status->outcome = OUTCOME_FAILED;
+	else
+		return -EBADMSG;
+	error = json_string_get(item, "name", &status->name);
+	return error == -EBADMSG ? 0 : error; /* a value need not have a name */
+}
+
+static int statuses_parse(const cJSON *array, struct runtime *runtime)
+{
+	const cJSON *item;
+	int size, error;
+
+	if (!array)
+		return 0;
+	if (!cJSON_IsArray(array))
+		return -EBADMSG;
+	size = cJSON_GetArraySize(array);
+	if (size > STATUSES_MAX)
+		return -EBADMSG;
+	runtime->statuses = calloc((size_t)size + 1, sizeof(*runtime->statuses));
+	if (!runtime->statuses)
+		return -ENOMEM;
+	cJSON_ArrayForEach(item, array) {
+		error = status_parse(item, &runtime->statuses[runtime->status_count]);
+		if (error)
+			return error;
+		runtime->status_count++;
+	}
+	qsort(runtime->statuses, runtime->status_count, sizeof(*runtime->statuses), status_compare);
+	return 0;
+}
+
+int functions_add_runtime(struct functions *functions, __u64 index, const char *text, size_t length)
+{
+	struct runtime *runtime = NULL;
+	cJSON *object = NULL;
+	int error = -EBADMSG;
+
+	if (index >= XPT_RUNTIME_MAX)
+		goto out;
+	error = json_parse(text, length, &object);
+	if (error)
+		goto out;
+	runtime = calloc(1, sizeof(*runtime));
+	if (!runtime) {
+		error = -ENOMEM;
+		goto out;
+	}
+	runtime->index = (unsigned int)index;
+	runtime->in_order = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, "in_order"));
+	error = json_string_get(object, "name", &runtime->name);
+	if (!error)
+		error = statuses_parse(cJSON_GetObjectItemCaseSensitive(object, "statuses"), runtime);
+	if (error)
+		goto out;
+	if (!functions->runtimes[index]) {
+		functions->runtimes[index] = runtime;
+		runtime = NULL;
+	} else if (strcmp(functions->runtimes[index]->name, runtime->name)) {
+		error = -EBADMSG;
+	}
+out:
+	if (error == -EBADMSG)
+		log_warn(functions->log, "the description of runtime %llu in the records is damaged", index);
+	runtime_free(runtime);
+	cJSON_Delete(object);
+	return error;
+}
+
+static int operand_parse(const cJSON *item, const char *key, __u8 test, struct function_fetch *fetch, __u32 *operand)
+{
+	__s64 number = 0;
+
+	if (!cJSON_GetObjectItemCaseSensitive(item, key))
+		return 0;
+	fetch->tests |= test;
+	if (json_integer_get(item, key, 0, ~0u, &number))
+		return -EBADMSG;
+	*operand = (__u32)number;
+	return 0;
+}
+
+static int fetch_parse(const cJSON *item, struct function_fetch *fetch)
+{
+	const char *meaning = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "meaning"));
+	const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "type"));
+	int number = meaning ? meaning_from_name(meaning) : -1;
+
+	if (number < 0 || !type)
+		return -EBADMSG;
+	fetch->meaning = (__u8)number;
+	fetch->string = !strcmp(type, "string");
+	fetch->at_return = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(item, "at_return"));
+	return operand_parse(item, "mask", XPT_TEST_MASK, fetch, &fetch->mask) ?:
+		       operand_parse(item, "equal", XPT_TEST_EQUAL, fetch, &fetch->equal);
+}
+
+static int fetches_parse(const cJSON *array, struct function *function)
+{
+	struct function_fetch *fetch;
+	const cJSON *item;
+	int error;
+
+	function->name_fetch = function->keys_fetch = -1;
+	if (!array)
+		return 0;
+	if (!cJSON_IsArray(array) || cJSON_GetArraySize(array) > XPT_FETCH_MAX)
+		return -EBADMSG;
+	cJSON_ArrayForEach(item, array) {
+		fetch = &function->fetches[function->fetch_count];
+		error = fetch_parse(item, fetch);
+		if (error)
+			return error;
+		if (!fetch->string)
+			function->value_count++;
+		else if (fetch->meaning == XPT_MEANING_NAME)
+			function->name_fetch = (int)function->fetch_count;
+		if (fetch->meaning == XPT_MEANING_KEYS)
+			function->keys_fetch = (int)function->fetch_count;
+		if (fetch->at_return && fetch->meaning != XPT_MEANING_STATUS)
+			function->returned |= (__u8)(1u << function->fetch_count);
+		function->fetch_count++;
+	}
+	return 0;
+}
+
+static int function_parse(const struct functions *functions, const cJSON *object, struct function *function)
+{
+	const char *role = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, "role"));
+	int role_number = role ? role_from_name(role) : -1;
+	__s64 number = 0;
+	int error;
+
+	if (role_number < 0)
+		return -EBADMSG;
+	function->view.role = (enum xpt_role)role_number;
+	error = json_integer_get(object, "runtime", 0, XPT_RUNTIME_MAX - 1, &number);
+	if (error)
+		return error;
+	function->runtime = functions->runtimes[number];
+	if (!function->runtime)
+		return -EBADMSG;
+	function->view.runtime = function->runtime->name;
+	function->view.runtime_index = function->runtime->index;
+	function->view.in_order = function->runtime->in_order;
+	error = json_integer_get(object, "success", XPT_SUCCESS_ALWAYS, XPT_SUCCESS_NONZERO, &number);
+	if (error)
+		return error;
+	function->success = (enum xpt_success)number;
+	error = fetches_parse(cJSON_GetObjectItemCaseSensitive(object, "fetches"), function);
+	if (error)
+		return error;
+	return json_string_get(object, "function", (char **)&function->view.name);
+}
+
+static bool function_same(const struct function *a, const struct function *b)
+{
+	return !strcmp(a->view.name, b->view.name) && a->view.role == b->view.role && a->runtime == b->runtime &&
+	       a->success == b->success && a->fetch_count == b->fetch_count &&
+	       !memcmp(a->fetches, b->fetches, sizeof(a->fetches));
+}
+
+int functions_add(struct functions *functions, __u64 index, const char *text, size_t length)
+{
+	struct function *function = NULL;
+	struct runtime *runtime;
+	cJSON *object = NULL;
+	int error = -EBADMSG;
+
+	if (index >= XPT_SPEC_MAX)
+		goto out;
+	error = json_parse(text, length, &object);
+	if (error)
+		goto out;
+	function = calloc(1, sizeof(*function));
+	if (!function) {
+		error = -ENOMEM;
+		goto out;
+	}
+	function->view.index = (unsigned int)index;
+	error = function_parse(functions, object, function);
+	if (error)
+		goto out;
+	if (!functions->functions[index]) {
+		functions->functions[index] = function;
+		runtime = functions->runtimes[function->view.runtime_index];
+		runtime->models |= function->view.role == XPT_ROLE_EXECUTE || function->view.role == XPT_ROLE_ENQUEUE;
+		runtime->unloads |= function->view.role == XPT_ROLE_PROGRAM_UNLOAD;
+		function = NULL;
+	} else if (!function_same(functions->functions[index], function)) {
+		error = -EBADMSG;
+	}
+out:
+	if (error == -EBADMSG)
+		log_warn(functions->log, "the description of function %llu in the records is damaged", index);
+	function_free(function);
+	cJSON_Delete(object);
+	return error;
+}
+
+#define COST_MAX 1000000000 /* ns */
+
+int functions_add_cost(struct functions *functions, __u64 index, const char *text, size_t length)
+{
+	struct function *function = index < XPT_SPEC_MAX ? functions->functions[index] : NULL;
+	__s64 cost, inside;
+	cJSON *object;
+	int error = json_parse(text, length, &object);
+
+	if (error)
+		return error;
+	error = json_integer_get(object, "cost_ns", 1, COST_MAX, &cost);
+	if (!error)
+		error = json_integer_get(object, "inside_ns", 0, cost, &inside);
+	cJSON_Delete(object);
+	if (!error && function) {
+		function->cost = (__u64)cost;
+		function->cost_inside = (__u64)inside;
+	}
+	return error;
+}
+
+/* Statuses of 32 bits may be written with or without a sign. */
+static const struct runtime_status *status_find(const struct function *function, __s64 value)
+{
+	const struct runtime *runtime = function->runtime;
+	const struct runtime_status *status;
+	size_t low = 0, high = runtime->status_count, middle;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		status = &runtime->statuses[middle];
+		if (status->value == value)
+			return status;
+		if (status->value < value)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (function->success == XPT_SUCCESS_ZERO32 && value < 0)
+		return status_find(function, (__s64)(__u32)value);
+	return NULL;
+}
+
+static void status_decode(const struct function *function, struct event_call *call)
+{
+	const struct runtime_status *status;
+
+	if (function->success == XPT_SUCCESS_ZERO32)
+		call->status = (__s32)call->status;
+	status = status_find(function, call->status);
+	if (status)
+		call->status_name = status->name;
+	if (!call->status)
+		call->outcome = OUTCOME_OK;
+	else
+		call->outcome = status ? status->outcome : OUTCOME_FAILED;
+}
+
+static void value_decode(struct event_call *call, unsigned int meaning, __u64 value)
+{
+	switch (meaning) {
+	case XPT_MEANING_PROGRAM:
+		call->handle = value;
+		break;
+	case XPT_MEANING_KEY:
+		call->key = value;
+		break;
+	case XPT_MEANING_SIZE:
+		call->size = value;
+		break;
+	case XPT_MEANING_CORE:
+		call->core = (__s64)value;
+		break;
+	case XPT_MEANING_STREAM:
+		call->stream = value;
+		break;
+	case XPT_MEANING_STATUS:
+		call->status = (__s64)value;
+		break;
+	case XPT_MEANING_PARENT:
+		call->parent = value;
+		break;
+	case XPT_MEANING_ADDRESS:
+		call->address = value;
+		break;
+	case XPT_MEANING_COUNT:
+		call->count = value;
+		break;
+	case XPT_MEANING_LENGTH:
+		call->length = value;
+		break;
+	case XPT_MEANING_OBJECT:
+		call->object = value;
+		break;
+	case XPT_MEANING_CLASS:
+		call->class = value;
+		break;
+	case XPT_MEANING_INFERENCE:
+		call->inference = value;
+		break;
+	case XPT_MEANING_BLOCKING:
+		call->blocking = value;
+		break;
+	case XPT_MEANING_ORDERED:
+		call->ordered = value;
+		break;
+	case XPT_MEANING_WHEN:
+		call->when = value;
+		break;
+	case XPT_MEANING_TOKENS:
+		call->tokens = value;
+		break;
+	case XPT_MEANING_POSITION:
+		call->position = value;
+		break;
+	case XPT_MEANING_SEQUENCE:
+		call->sequence = value;
+		break;
+	case XPT_MEANING_NEXT_SEQUENCE:
+		call->next_sequence = value;
+		break;
+	case XPT_MEANING_KEYS: /* the address means nothing to anybody */
+		break;
+	default: /* a name that is not a string: nothing to show */
+		return;
+	}
+	call->have |= 1u << meaning;
+}
+
+static __u64 value_tested(const struct function_fetch *fetch, __u64 value)
+{
+	if (fetch->tests & XPT_TEST_MASK)
+		value &= fetch->mask;
+	return fetch->tests & XPT_TEST_EQUAL ? value == fetch->equal : value;
+}
+
+void function_decode(const struct function *function, const struct xpt_record_call *record, struct event_call *call)
+{
+	unsigned int fetch, value = 0;
+
+	for (fetch = 0; fetch < function->fetch_count && value < record->values; fetch++) {
+		if (function->fetches[fetch].string)
+			continue;
+		if (record->valid & (1u << fetch))
+			value_decode(call, function->fetches[fetch].meaning,
+				     value_tested(&function->fetches[fetch], record->value[value]));
+		value++;
+	}
+	if ((record->flags & (XPT_CALL_NUMBERED | XPT_CALL_LAYER)) == XPT_CALL_NUMBERED &&
+	    role_runs(function->view.role)) {
+		call->numbered = true;
+		call->number = record->value[record->values];
+	}
+	if (record->flags & XPT_CALL_COUNTED) {
+		call->begin_counts =
+			(const void *)&record->value[record->values + !!(record->flags & XPT_CALL_NUMBERED)];
+		call->end_counts = call->begin_counts + 1;
+	}
+	if (record->flags & XPT_CALL_NO_END && function->view.role != XPT_ROLE_WAIT)
+		return;
+	if (call_has(call, XPT_MEANING_STATUS))
+		status_decode(function, call);
+	else if (record->flags & XPT_CALL_NO_END) /* where a status is missing, its return was not seen */
+		call->outcome = function->success == XPT_SUCCESS_ALWAYS ? OUTCOME_NONE : OUTCOME_PENDING;
+	else if (function->success != XPT_SUCCESS_ALWAYS && function->returned)
+		call->outcome = record->valid & function->returned ? OUTCOME_OK : OUTCOME_FAILED;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The traced processes, kept apart where a process identifier is used again. */
+#ifndef XPT_MODEL_PROGRAM_PROCESSES_H
+#define XPT_MODEL_PROGRAM_PROCESSES_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/hashmap.h"
+#include "base/link.h"
+#include "model/stream/event_dispatch.h"
+
+/* How what is gone is forgotten: in batches, and not too soon. */
+
+#define EVICTION_SETTLE_TIME \
+	10000000000ull		   /* ns after the end of a program or process in which its exact totals have come */
+#define EVICTION_TIME 100000000ull /* ns until it is looked again, when there was not enough that could be forgotten */
+
+/* Zero it to begin with. */
+struct eviction {
+	bool waiting;
+	__u64 time;
+	size_t gone; /* so many there were to look through */
+};
+
+static inline size_t eviction_batch(size_t keep, size_t most)
+{
+	const size_t batch = (keep < most ? keep : most) / 8;
+
+	return batch ? batch : 1;
+}
+
+static inline bool eviction_due(const struct eviction *eviction, size_t gone, size_t batch, __u64 time)
+{
+	return !eviction->waiting || gone >= eviction->gone + batch || time - eviction->time >= EVICTION_TIME;
+}
+
+static inline void eviction_set(struct eviction *eviction, bool enough, size_t gone, __u64 time)
+{
+	*eviction = (struct eviction){ .waiting = !enough, .time = time, .gone = gone };
+}
+
+static inline bool eviction_settled(__u64 end, __u64 time)
+{
+	return time > end && time - end >= EVICTION_SETTLE_TIME;
+}
+
+#define PROCESS_NAME_MAX 4096 /* bytes kept of a name or command line */
+
+struct process {
+	struct model_process view; /* name and command are owned here */
+	struct map_node node;	   /* by tgid; the newest is found first */
+	struct link link;	   /* of processes.live or processes.gone */
+	struct link programs;	   /* struct program.of_process */
+	struct link code;	   /* struct code_load.of_process */
+	__u32 forked_from;	   /* sort index of the process whose memory it began with, + 1; 0: none */
+	__u64 forked;		   /* time of that */
+	unsigned int orphans;	   /* programs whose parent may yet lend them its name */
+	__u64 exited;		   /* time; 0: not yet */
+	unsigned int counting;	   /* countings that are open: their exact totals are to come */
+	bool totalled;		   /* some have come since it has exited, so they all have */
+	bool forgotten;		   /* goes at the next processes_forget */
+};
+
+struct processes {
+	struct event_dispatch *events;
+	struct map by_tgid;
+	struct link live; /* oldest first */
+	struct link gone; /* exited ones, in the order of that */
+	size_t count, exited;
+	size_t keep; /* beyond so many exited ones the oldest are forgotten */
+	struct eviction eviction;
+	unsigned int seen; /* so far; the next sort index */
+	struct process *others;
+};
+
+void processes_init(struct processes *processes, struct event_dispatch *events);
+void processes_free(struct processes *processes);
+
+/*
+ * The process with this tgid that was alive at time; made, with an EVENT_PROCESS, when it was not known. Beyond
+ * MODEL_PROCESSES_MAX it is the one that stands for all others. NULL: no memory.
+ */
+struct process *processes_get(struct processes *processes, __u32 tgid, __u64 time);
+/* The same, but what is told may come late: when it is known, and has exited, it is still the one. NULL: no memory. */
+struct process *processes_get_late(struct processes *processes, __u32 tgid, __u64 time);
+/* The newest with this tgid, also one that has exited. NULL: none. */
+struct process *processes_find(const struct processes *processes, __u32 tgid);
+/* Stands for all that are not kept apart any more. NULL: no memory. */
+struct process *processes_others(struct processes *processes);
+
+/* What a PROCESS record tells (JSON). -EBADMSG, -ENOMEM. */
+int processes_describe(struct processes *processes, __u32 tgid, __u64 time, const char *text, size_t length);
+/* A child begins; name is that of its first thread. NULL: no memory. */
+struct process *processes_fork(struct processes *processes, __u32 tgid, __u32 parent, __u64 time, const char *name);
+/* The process runs another file from now on. -ENOMEM. */
+int processes_exec(struct processes *processes, struct process *process, const char *name);
+void processes_exit(struct processes *processes, struct process *process, __u64 time);
+
+/*
+ * When more than processes.keep have exited or MODEL_PROCESSES_MAX are known, marks a batch of those that exited first
+ * as forgotten. Those whose exact totals have not come yet only go in the second case, when there are no others. Returns
+ * whether there are any: then the caller takes away everything that refers to them and calls processes_forget.
+ */
+bool processes_mark(struct processes *processes, __u64 time);
+void processes_forget(struct processes *processes);
+
+#endif
