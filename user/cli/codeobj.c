@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -8,6 +10,7 @@
 
 #include "cli/codeobj_output.h"
 #include "cli/commands.h"
+#include "cli/confined.h"
 #include "cli/running.h"
 #include "cli/session_options.h"
 
@@ -186,6 +189,7 @@ static int show(int argc, char **argv)
 	struct codeobj_context context = { 0 };
 	int first, rest = 0, error, result = options_parse(&show_line, argc, argv, &context, &first);
 	struct xpt_codeobj_list *list;
+	char index[PATH_MAX], whole[PATH_MAX];
 	const char *path;
 
 	if (result)
@@ -199,6 +203,11 @@ static int show(int argc, char **argv)
 	}
 	if (!path || first + rest < argc)
 		return session_options_refuse(&show_line, "one file or folder is wanted");
+	/* What it stands for in URIs: without rights no links can be read. */
+	if (realpath(path, whole))
+		path = whole;
+	snprintf(index, sizeof(index), "%.*s/index.json", (int)(sizeof(index) - sizeof("/index.json")), path);
+	confined_begin((const struct confined_file[]){ { .path = path, .folder = true }, { .path = index } }, 2);
 	error = xpt_codeobj_read(path, print_message, NULL, &list);
 	if (error)
 		return exit_failed(error);

@@ -9,12 +9,13 @@
 struct confined_file {
 	const char *path; /* NULL: none; "-": the standard one */
 	bool output;
+	bool folder; /* what is directly in it may be looked at, without opening it (O_PATH), too */
 };
 
 /*
  * Gives up all rights (base/confine.h) but those to read and write what is open. Another process, which reads nothing, keeps them and
  * opens the files in the list whenever they are asked for: inputs for reading, outputs as
- * output_open(). Until the end. That it is not possible is a warning. To be called before any file is read, by the only thread.
+ * output_open() or output_begin(). Until the end. That it is not possible is a warning. To be called before any file is read, by the only thread.
  */
 void confined_begin(const struct confined_file *files, unsigned int count);
 

@@ -17,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/counters_output.h"
 #include "cli/options.h"
+#include "cli/privileges.h"
 #include "cli/running.h"
 
 #define LIVE_INTERVAL 1000000000ull /* ns, on a terminal */
@@ -409,6 +410,8 @@ static int run(struct counters_context *counters)
 	}
 	if (!error)
 		error = open_all(counters);
+	if (!error)
+		privileges_reduce_to_counting();
 	end_on_signals(interrupt, NULL);
 	if (!error)
 		error = start(counters, channel);

@@ -7,6 +7,7 @@
 #include <xputrace/merge.h>
 
 #include "cli/commands.h"
+#include "cli/confined.h"
 #include "cli/options.h"
 #include "cli/running.h"
 
@@ -150,14 +151,21 @@ static int run(const struct merge_context *merge)
 		.log_level = merge->quiet ? XPT_LOG_WARN : XPT_LOG_INFO,
 	};
 	struct xpt_merge_input *inputs = calloc(merge->traces.count, sizeof(*inputs));
-	int result;
+	struct confined_file *files = calloc(merge->traces.count + 1, sizeof(*files));
+	int result = inputs && files ? 0 : exit_failed(-ENOMEM);
 
-	if (!inputs)
-		return exit_failed(-ENOMEM);
-	if (!fill_inputs(merge, inputs)) {
+	if (!result && !fill_inputs(merge, inputs))
+		result = EXIT_USAGE;
+	if (result) {
 		free(inputs);
-		return EXIT_USAGE;
+		free(files);
+		return result;
 	}
+	for (size_t i = 0; i < merge->traces.count; i++)
+		files[i].path = merge->traces.items[i];
+	files[merge->traces.count] = (struct confined_file){ .path = merge->output, .output = true };
+	confined_begin(files, merge->traces.count + 1);
+	free(files);
 	options.inputs = inputs;
 	result = xpt_merge_traces(&options);
 	if (!result && !merge->quiet && strcmp(merge->output, "-") != 0)

@@ -66,23 +66,16 @@ static bool perf_is_restricted(void)
 	return !known || paranoid > PARANOID_MAX;
 }
 
-void privileges_reduce(enum xpt_link link)
+static void keep(__u64 mask)
 {
+	const __u64 split = 1ull << CAP_BPF | 1ull << CAP_PERFMON | 1ull << CAP_CHECKPOINT_RESTORE;
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2];
-	const __u64 split = 1ull << CAP_BPF | 1ull << CAP_PERFMON | 1ull << CAP_CHECKPOINT_RESTORE;
-	__u64 mask = 0;
 	char text[128];
 
-	if (geteuid())
-		return;
-	for (size_t i = 0; i < KEPT; i++)
-		if (kept[i].capability != CAP_SYS_ADMIN || link == XPT_LINK_PERF || !has_multi_links() ||
-		    perf_is_restricted())
-			mask |= 1ull << kept[i].capability;
 	if (!syscall(SYS_capget, &header, data)) {
 		/* It stands for those that a container may not have been given. */
-		if (split & ~(data[0].permitted | (__u64)data[1].permitted << 32))
+		if (mask & split & ~(data[0].permitted | (__u64)data[1].permitted << 32))
 			mask |= 1ull << CAP_SYS_ADMIN;
 		for (int i = 0; i < 2; i++) {
 			data[i].effective &= (__u32)(mask >> 32 * i);
@@ -95,9 +88,30 @@ void privileges_reduce(enum xpt_link link)
 	print_message(NULL, XPT_LOG_WARN, text);
 }
 
+void privileges_reduce(enum xpt_link link)
+{
+	__u64 mask = 0;
+
+	if (geteuid())
+		return;
+	for (size_t i = 0; i < KEPT; i++)
+		if (kept[i].capability != CAP_SYS_ADMIN || link == XPT_LINK_PERF || !has_multi_links() ||
+		    perf_is_restricted())
+			mask |= 1ull << kept[i].capability;
+	keep(mask);
+}
+
+void privileges_reduce_to_counting(void)
+{
+	if (!geteuid())
+		keep(1ull << CAP_SYS_PTRACE | 1ull << CAP_DAC_READ_SEARCH);
+}
+
 void privileges_print(FILE *out)
 {
 	fprintf(out, "While it traces, xputrace keeps these capabilities and gives up all others:\n");
 	for (size_t i = 0; i < KEPT; i++)
 		fprintf(out, "  %-19s %s\n", kept[i].name, kept[i].purpose);
+	fprintf(out,
+		"While it counts, xputrace counters keeps sys_ptrace and dac_read_search, for what drivers tell of each process.\n");
 }

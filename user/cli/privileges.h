@@ -13,6 +13,12 @@
  */
 void privileges_reduce(enum xpt_link link);
 
+/*
+ * The same once all counters and outputs are open: what is left is to read in /proc what drivers report for each process that has
+ * opened a device.
+ */
+void privileges_reduce_to_counting(void);
+
 /* Names them, and what each is for. */
 void privileges_print(FILE *out);
 
