@@ -265,10 +265,10 @@ int output_end(struct output_file *file, int error)
 		error = -errno;
 	if (file->descriptor >= 0 && close(file->descriptor) && errno != EINTR && !error)
 		error = -errno;
-	if (file->path && !file->temporary && opener)
+	if (file->path && file->temporary)
+		ended = error ? 0 : output_replace(file->temporary, file->path);
+	else if (file->path && opener)
 		ended = opener(opener_context, file->path, error ? O_EXCL : O_CREAT | O_EXCL | O_TRUNC);
-	else if (!error && file->temporary)
-		ended = output_replace(file->temporary, file->path);
 	error = error ?: ended;
 	if (error && file->temporary)
 		unlink(file->temporary);

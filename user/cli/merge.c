@@ -152,11 +152,10 @@ static int run(const struct merge_context *merge)
 	};
 	struct xpt_merge_input *inputs = calloc(merge->traces.count, sizeof(*inputs));
 	struct confined_file *files = calloc(merge->traces.count + 1, sizeof(*files));
-	int result = inputs && files ? 0 : exit_failed(-ENOMEM);
+	int result;
 
-	if (!result && !fill_inputs(merge, inputs))
-		result = EXIT_USAGE;
-	if (result) {
+	if (!inputs || !files || !fill_inputs(merge, inputs)) {
+		result = inputs && files ? EXIT_USAGE : exit_failed(-ENOMEM);
 		free(inputs);
 		free(files);
 		return result;
