@@ -24,14 +24,17 @@ extern "C" {
 XPT_API void xpt_output_set_owner(uid_t user, gid_t group);
 
 /*
- * Opens a file for the library. flags as of open(): O_RDONLY: an input; O_CREAT: an output, as described above (with O_TRUNC what is
- * there becomes FILE.old); O_TMPFILE: a file without a name, path is "". Returns a descriptor, which is the library's, or -errno.
+ * Opens a file for the library. flags as of open(): O_RDONLY: an input; O_PATH: a place, to see what is there; O_CREAT: an output, as
+ * described above (with O_TRUNC what is there becomes FILE.old); O_TMPFILE: a file without a name, path is "". Returns a descriptor, which
+ * is the library's, or -errno.
+ * O_CREAT | O_EXCL: a new file for an output that appears when it is complete. Then, with the same path: O_CREAT | O_EXCL | O_TRUNC: it is
+ * complete, and takes its place; or O_EXCL: it is removed. Both return 0 in place of a descriptor, or -errno.
  */
 typedef int (*xpt_open_fn)(void *context, const char *path, int flags);
 
 /*
- * From now on this opens what xpt_report_create() and xpt_target_*() with a file are given the path of, in the whole process; NULL: the
- * library does itself. For a program that gives up its rights before it reads what strangers wrote, and has another process open the
+ * From now on this opens what xpt_report_create(), xpt_merge_traces(), xpt_codeobj_read() and xpt_target_*() with a file are given the
+ * path of, in the whole process; NULL: the library does itself. For a program that gives up its rights before it reads what strangers wrote, and has another process open the
  * files that it was started for. To be called before other threads use the library.
  */
 XPT_API void xpt_output_set_opener(xpt_open_fn open, void *context);

@@ -2,6 +2,7 @@
 """Names from the target never break the trace: quotes, control bytes, invalid UTF-8, bad pointers, 1 MB."""
 
 import csv
+import importlib
 import io
 import json
 import os
@@ -11,8 +12,10 @@ import string
 import subprocess
 import sys
 
-from harness import (SLOW, XPUTRACE, Process, Recorder, Workload, compare_calls, entries_of, library_path, record_late, run, scratch,
-                     standin, workload_path)
+import python_root
+from harness import (ROOT, SLOW, XPUTRACE, Process, Recorder, Trace, Workload, cases, compare_calls, entries_of, library_path, record_late, run,
+                     scratch, standin, workload_path)
+from onnx_models import SCRIPTS, library, model
 from strict_csv import strict_rows
 
 # In the order of tests/workload/scenario/hostile.c; None: what cannot be read has no name.
@@ -85,7 +88,6 @@ def test_names():
 
 def test_names_through_recording():
     """The same through a recording."""
-    from harness import Trace
     workload = standin("hostile", "--calls", 5)
     folder = scratch()
     recorder = Recorder("-p", workload.pid, output=os.path.join(folder, "recording.xpt"))
@@ -154,7 +156,7 @@ def check_file(path):
     if path.endswith(".json"):
         strict_json(text)
     else:
-        assert strict_rows(text) == list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        assert strict_rows(text, "qaic" in os.path.basename(path)) == list(csv.reader(io.StringIO(text, newline=""), strict=True))
 
 
 def hostile_program():
@@ -167,35 +169,69 @@ def hostile_program():
     return Workload([os.fsdecode(program), "hostile", "--wait-for-go", "--calls", 0, "--rate", 20, "--library", os.fsdecode(library)])
 
 
-def test_every_output():
+PLAIN = '"quote\\ ,;=1+1 </b> \u202e\u2028 \U0001f680'  # nothing that a name may not have
+GRAPHS = (EVERY_BYTE, b"invalid \xff\xfe \xc3", b"new\nline\r\ttab \x1b]0;x\x07", b"L" * 5000, PLAIN.encode())
+NODES = (b"\x1b[31m\xff\n\",\x01\xc3\x07", ",\"\u202e\U0001f680;='".encode())  # as long as the names that they replace
+
+
+def hostile_models():
+    """Models in files whose names hold every byte or are long, and models whose graph and nodes are called so, loaded from bytes. Nobody
+    has seen their loads: the names are read in the memory of the process."""
+    sys.path.insert(0, SCRIPTS)
+    make_model, onnx_writer = (importlib.import_module(name) for name in ("make_model", "onnx_writer"))
+    graphs, folder = [], os.path.join(os.fsencode(scratch()), EVERY_BYTE)
+    for number, name in enumerate(GRAPHS):
+        graph = make_model.MODELS["small"](hidden=16)
+        graph.name = "@" * len(name)
+        graphs.append(os.path.join(scratch(), "%d.bin" % number))
+        onnx_writer.write_model(graph, graphs[-1])
+        with open(graphs[-1], "r+b") as file:
+            content = file.read()
+            for known, hostile in ((b"active1_node", NODES[0]), (b"active2_node", NODES[1]), (graph.name.encode(), name)):
+                assert len(hostile) == len(known) and content.count(known) == 1
+                content = content.replace(known, hostile)
+            file.seek(0)
+            file.write(content)
+    os.mkdir(folder)
+    paths = [os.path.join(folder, EVERY_BYTE[:249] + b".onnx"), os.path.join(os.fsencode(scratch()), PLAIN.replace("/", "").encode() + b".onnx")]
+    for path in paths:
+        shutil.copy(model("small", hidden=16), path)
+    return [Workload(python_root.direct(os.path.join(ROOT, "tests", "workload", "python", "serve.py"), *graphs, "--array", "--wait", "--runs",
+                                        "100000000", "--rate", "100")),
+            Workload([workload_path("onnx"), library(), *map(os.fsdecode, (paths[0], "--other", paths[1])), "--sessions", "2", "--threads", "2", "--batch", "1",
+                      "--wait-for-go", "--runs", "100000000"])]
+
+
+@cases("calls", "memory")
+def test_every_output(source):
     """What all commands print and write while such a program runs, as strict readers see it."""
-    workload = hostile_program()
-    workload.go()
-    folder, pid = scratch(), str(workload.pid)
+    workloads = hostile_models() if source == "memory" else [hostile_program()]
+    for workload in workloads:
+        workload.go()
+    folder, pid = scratch(), ",".join(str(workload.pid) for workload in workloads)
 
     def path(name):
         return os.path.join(folder, name)
     lasting = ["-d", "%gs" % (0.3 * SLOW)]
+    ops = ["--ops"] if source == "memory" else []
     commands = [
         ["record", "-p", pid, "-o", path("trace.json"), "--summary-json", path("summary.json"), *lasting],
-        ["record", "-p", pid, "-o", path("recording.xpt"), *lasting],
+        ["record", "-p", pid, "-o", path("recording.xpt"), *ops, *lasting],
         ["report", path("recording.xpt"), "-o", path("report.json"), "--summary-json", path("report-summary.json")],
         ["report", path("recording.xpt"), "--format", "csv", "-o", path("rows.csv")],
-        ["report", path("recording.xpt"), "--format", "ort", "-o", path("ort.json")],
-        ["report", path("recording.xpt"), "--format", "qnn-csv", "-o", path("qnn.csv")],
         ["stream", "-p", pid, "--match", ".", "-o", path("latency.csv"), *lasting],
         ["stream", "-p", pid, "--match", ".", "--layout", "qaic", "-o", path("qaic.csv"), *lasting],
-        ["stream", "-p", pid, "--match", ".", "--summary", "-o", path("summary.csv"), *lasting],
-        ["stream", "-p", pid, "--match", ".", "--type", "trace", "-o", path("stream.json"), *lasting],
-        ["inspect", "-p", pid, "-o", path("inspect"), *lasting],
-        ["codeobj", "-p", pid, "-o", path("objects"), *lasting],
-        ["list", "runtimes", "-p", pid],
-        ["list", "sites", "-p", pid],
-        ["list", "programs", "-p", pid],
-        ["list", "runtimes", "-p", pid, "--format", "json"],
-        ["list", "sites", "-p", pid, "--format", "json"],
-        ["list", "programs", "-p", pid, "--format", "json"],
     ]
+    if source == "calls":
+        commands += [
+            ["report", path("recording.xpt"), "--format", "ort", "-o", path("ort.json")],
+            ["report", path("recording.xpt"), "--format", "qnn-csv", "-o", path("qnn.csv")],
+            ["stream", "-p", pid, "--match", ".", "--summary", "-o", path("summary.csv"), *lasting],
+            ["stream", "-p", pid, "--match", ".", "--type", "trace", "-o", path("stream.json"), *lasting],
+            ["inspect", "-p", pid, "-o", path("inspect"), *lasting],
+            ["codeobj", "-p", pid, "-o", path("objects"), *lasting],
+            *[["list", what, "-p", pid, *form] for form in ([], ["--format", "json"]) for what in ("runtimes", "sites", "programs")],
+        ]
     try:
         for words in commands:
             shown = run([XPUTRACE] + words)
@@ -207,8 +243,14 @@ def test_every_output():
                 assert string.ascii_uppercase in shown.stdout, "the name of the library is missing"
             check_terminal("%s" % words, shown.stdout)
     finally:
-        workload.child.kill()
+        for workload in workloads:
+            workload.child.kill()
     written = [os.path.join(where, name) for where, _, names in os.walk(folder) for name in names]
     for one in written:
         check_file(one)
     assert {os.path.splitext(one)[1] for one in written} >= {".json", ".csv", ".xpt"}, written
+    if source == "memory":
+        names = {program["name"] for program in Trace(path("trace.json")).programs()}
+        assert PLAIN in names and any(name.endswith(PLAIN.replace("/", "") + ".onnx") for name in names), names
+        names -= {name for name in names if re.fullmatch(r"onnxruntime model \d+", name)}
+        assert len(names) <= 3 and all(PLAIN.replace("/", "") in name.replace("/", "") or name == "small" for name in names), names

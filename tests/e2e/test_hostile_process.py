@@ -193,6 +193,25 @@ def test_capabilities(command):
     assert "CapEff:\t%016x" % mine["CapEff"] in command.stdout, command.stdout
 
 
+def test_capabilities_of_counters():
+    """Once its counters are open, it keeps two; its command has all of them, and another user's process is counted."""
+    mine = capabilities("self")["CapEff"]
+    output = os.path.join(scratch(), "status")
+    with attacker("/bin/sh", "-c", "echo ready; while :; do :; done") as child:
+        counters = Process([XPUTRACE, "counters", "-e", "task-clock,page-faults", "--every", "10ms", "-p", str(child.pid)])
+        wait_until(lambda: capabilities(counters.pid)["CapPrm"] != mine, "fewer capabilities")
+        its = capabilities(counters.pid)
+        counters.signal(signal.SIGINT)
+        counters.wait()
+    kept = 1 << 19 | 1 << 2  # sys_ptrace, dac_read_search
+    assert its["CapPrm"] == its["CapEff"] == kept & mine, its
+    assert "task-clock" in counters.stdout, (counters.stdout, counters.stderr)
+    result = run([XPUTRACE, "counters", "-q", "-e", "task-clock", "--", "/bin/cp", "/proc/self/status", output])
+    assert not result.status, result.stderr
+    with open(output, encoding="ascii") as file:
+        assert "CapEff:\t%016x" % mine in file.read()
+
+
 MAPS = """import mmap, sys
 kept = []
 for path in sys.argv[1:]:
@@ -482,17 +501,49 @@ def test_report_has_no_rights():
     assert os.stat(output).st_uid == os.geteuid()
 
 
-def test_list_has_no_rights():
-    """What looks for functions in a file has none."""
+@cases("list sites -f {}", "merge {} -o {}.json", "codeobj show {}")
+def test_no_rights(command):
+    """What looks for functions in a file, reads a trace or a code object has none, and leaves nothing behind when it fails."""
     with open(library_path("libnrt.so.1"), "rb") as file:
         library = file.read()
     with hung_file_system.HungFileSystem() as system:
         path = system.add("libnrt.so.1", library)
         system.hang(hung_file_system.READ)
-        listed = Process([XPUTRACE, "list", "sites", "-f", path])
-        wait_until(lambda: system.asked and confined(listed.pid), "a process without rights")
+        reading = Process([XPUTRACE, *command.replace("{}", path).split()])
+        wait_until(lambda: system.asked and confined(reading.pid), "a process without rights")
         system.end()
-    assert listed.wait() == 1, (listed.stdout, listed.stderr)
+    assert reading.wait() == 1, (reading.stdout, reading.stderr)
+    assert list(system.files) == ["libnrt.so.1"], system.files
+
+
+def test_merge_without_rights():
+    """The output is another process's to name: it keeps its mode, what was there is FILE.old, and nothing else is left."""
+    folder = scratch()
+    trace, output = os.path.join(folder, "trace.json"), os.path.join(folder, "both.json")
+    with open(trace, "w", encoding="ascii") as file:
+        file.write('[{"ph":"i","ts":1,"s":"t"}]')
+    merge = [XPUTRACE, "merge", trace, "--offset", trace + "=0", "-o"]
+    with open(output, "w", encoding="ascii") as file:
+        file.write("before")
+    os.chmod(output, 0o640)
+    result = run(merge + [output])
+    assert not result.status, result.stderr
+    with open(output, encoding="ascii") as file:
+        assert len(json.load(file)["traceEvents"]) == 1
+    with open(output + ".old", encoding="ascii") as file:
+        assert file.read() == "before"
+    assert os.stat(output).st_mode & 0o7777 == 0o640
+    assert sorted(os.listdir(folder)) == ["both.json", "both.json.old", "trace.json"], os.listdir(folder)
+    pipe = os.path.join(folder, "pipe")
+    os.mkfifo(pipe)
+    merging = Process(merge + [pipe])
+    wait_until(lambda: confined(merging.pid), "a process without rights")
+    openers = [status["Pid"] for status in readers("xputrace-open") if status["PPid"] == str(merging.pid)]
+    assert len(openers) == 1, openers
+    merging.signal(signal.SIGINT)
+    assert merging.wait() < 0
+    wait_until(lambda: all(status["Pid"] not in openers or status["State"].startswith("Z")
+                           for status in readers("xputrace-open")), "the end of the process that opens")
 
 
 @cases("report", "list", "merge")

@@ -200,3 +200,24 @@ Test(base_output, the_owner)
 	cr_expect_eq(look(in_folder("fresh")).st_size, 5);
 	cr_expect_eq(look(in_folder("fresh.old")).st_size, 9);
 }
+
+Test(base_output, a_temporary_file_is_new_and_private)
+{
+	char *first, *second;
+	struct stat status;
+	int a = output_temporary(in_folder("r.csv"), &first);
+	int b = output_temporary(in_folder("r.csv"), &second);
+
+	cr_assert_geq(a, 0);
+	cr_assert_geq(b, 0);
+	cr_assert_str_neq(first, second);
+	cr_assert_eq(strncmp(first, in_folder("r.csv."), strlen(in_folder("r.csv."))), 0, "%s", first);
+	cr_assert_eq(fstat(a, &status), 0);
+	cr_assert_eq(status.st_mode & 07777, 0600);
+	close(a);
+	close(b);
+	free(first);
+	free(second);
+	cr_assert_eq(output_temporary(in_folder("missing/r.csv"), &first), -ENOENT);
+	cr_assert_null(first);
+}

@@ -29,27 +29,6 @@ Test(report_report_names, the_number_stands_before_the_extension)
 	expect_numbered("dot.", 5, "dot-000005.");
 }
 
-Test(report_report_names, a_temporary_file_is_new_and_private)
-{
-	char *first, *second;
-	struct stat status;
-	int a = report_name_temporary(in_folder("r.csv"), &first);
-	int b = report_name_temporary(in_folder("r.csv"), &second);
-
-	cr_assert_geq(a, 0);
-	cr_assert_geq(b, 0);
-	cr_assert_str_neq(first, second);
-	cr_assert_eq(strncmp(first, in_folder("r.csv."), strlen(in_folder("r.csv."))), 0, "%s", first);
-	cr_assert_eq(fstat(a, &status), 0);
-	cr_assert_eq(status.st_mode & 07777, 0600);
-	close(a);
-	close(b);
-	free(first);
-	free(second);
-	cr_assert_eq(report_name_temporary(in_folder("missing/r.csv"), &first), -ENOENT);
-	cr_assert_null(first);
-}
-
 Test(report_report_names, shifting_fills_the_first_gap)
 {
 	write_content(in_folder("r"), "new");

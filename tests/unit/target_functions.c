@@ -375,11 +375,28 @@ static bool *instructions_of(const char *path, size_t length, size_t *begin, siz
 	return begins;
 }
 
+/* One of the symbols, in either table, becomes that of a function anywhere in the code. */
+static void move_symbol(unsigned char *bytes, size_t length, __u64 code, size_t code_size, unsigned int *random)
+{
+	const ElfW(Ehdr) *header = (const ElfW(Ehdr) *)bytes;
+	const ElfW(Shdr) *sections = (const ElfW(Shdr) *)(bytes + header->e_shoff), *table;
+	Elf64_Sym *symbol;
+	unsigned int wanted = rand_r(random) % 2 ? SHT_SYMTAB : SHT_DYNSYM;
+
+	cr_assert_leq(header->e_shoff + header->e_shnum * sizeof(*sections), length);
+	for (table = sections; table->sh_type != wanted; table++)
+		cr_assert_lt(table - sections + 1, header->e_shnum);
+	symbol = (Elf64_Sym *)(bytes + table->sh_offset) + rand_r(random) % (table->sh_size / sizeof(*symbol));
+	symbol->st_value = code + rand_r(random) % code_size;
+	symbol->st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
+}
+
 /* Whatever symbols, strings, tables (also those in memory), relocations and frames say: no probe lands inside an instruction of the code, which is as it was. */
 Test(target_functions, no_probe_inside_an_instruction)
 {
 	char all[sizeof(source) + sizeof(referring)];
 	const char *path, *damaged = support_path("damaged.so");
+	unsigned long long address;
 	size_t length, begin, end, headers, sites = 0, by[FOUND_REFERENCE + 1] = { 0 };
 	__u64 words[WORDS];
 	struct table_words memory = { .words = words, .count = WORDS };
@@ -393,11 +410,14 @@ Test(target_functions, no_probe_inside_an_instruction)
 	bytes = support_read(path, &length);
 	copy = malloc(length);
 	begins = instructions_of(path, length, &begin, &end);
+	address = support_symbol(path, "first") - support_offset(path, support_symbol(path, "first")) + begin;
 	cr_assert_not_null(copy);
 	/* What is mapped where stays: else other bytes are the code. */
 	headers = sizeof(ElfW(Ehdr)) + ((ElfW(Ehdr) *)bytes)->e_phnum * sizeof(ElfW(Phdr));
 	for (unsigned int i = 0; i < MUTATIONS; i++) {
 		memcpy(copy, bytes, length);
+		if (i / 4 % 2)
+			move_symbol(copy, length, address, end - begin, &random);
 		for (unsigned int change = 0; change <= i % 8; change++) {
 			size_t at = headers + (size_t)rand_r(&random) * 16 % (length - headers) + rand_r(&random) % 16;
 

@@ -494,6 +494,39 @@ Test(target_objects, name_that_fits)
 	cr_expect_eq(name_by(&by_path, name), -ENOENT);
 }
 
+/* The name of the graph can be none: nothing else that looks like such a row is taken for it. */
+Test(target_objects, name_in_a_row_that_can_be_none)
+{
+	static struct {
+		struct string metadata[5];
+		long more[4];
+		struct string others[5];
+	} object;
+	const struct name_way way = { .kind = NAME_ROW, .within = sizeof(object), .row = 5, .number = 1 };
+	static const char *const graphs[] = { "a\nb", "\x1b[31m", "\xff", "\xc0\xaf", "\x7f" };
+	char name[OBJECT_NAME_MAX + 1], many[OBJECT_NAME_MAX + 5000];
+
+	for (size_t i = 0; i < 5; i++) {
+		set(&object.metadata[i], "metadata", 0);
+		set(&object.others[i], "other", 0);
+	}
+	for (size_t i = 0; i <= sizeof(graphs) / sizeof(graphs[0]); i++) {
+		if (i < sizeof(graphs) / sizeof(graphs[0])) {
+			set(&object.metadata[1], graphs[i], 0);
+		} else {
+			memset(many, 'L', sizeof(many) - 1);
+			many[sizeof(many) - 1] = '\0';
+			object.metadata[1] = (struct string){ .text = many,
+							      .length = sizeof(many) - 1,
+							      .capacity = sizeof(many) };
+		}
+		cr_expect_eq(object_name_read(&way, getpid(), (uintptr_t)&object, name), -EILSEQ, "%zu: %s", i, name);
+	}
+	set(&object.metadata[1], "graph", 0);
+	cr_assert_eq(object_name_read(&way, getpid(), (uintptr_t)&object, name), 0);
+	cr_expect_str_eq(name, "graph");
+}
+
 Test(target_objects, name_in_a_row)
 {
 	struct name_way other = in_row;

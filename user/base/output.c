@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -170,6 +171,17 @@ int open_named(const char *path, int flags)
 	return opener ? opener(opener_context, path, flags) : error_or(open(path, flags));
 }
 
+int open_inside(int folder, const char *path, const char *name, int flags)
+{
+	char whole[PATH_MAX];
+
+	if (!opener)
+		return error_or(openat(folder, name, flags));
+	if (snprintf(whole, sizeof(whole), "%s/%s", path, name) >= (int)sizeof(whole))
+		return -ENAMETOOLONG;
+	return opener(opener_context, whole, flags);
+}
+
 int open_temporary(void)
 {
 	FILE *file = opener ? NULL : tmpfile();
@@ -191,4 +203,77 @@ int output_replace(const char *temporary, const char *path)
 	if (error && error != -ENOENT)
 		return error;
 	return rename(temporary, path) ? -errno : 0;
+}
+
+int output_temporary(const char *path, char **name)
+{
+	int descriptor;
+
+	if (asprintf(name, "%s.XXXXXX", path) < 0) {
+		*name = NULL;
+		return -ENOMEM;
+	}
+	descriptor = error_or(mkostemp(*name, O_CLOEXEC));
+	if (descriptor >= 0) {
+		output_give(descriptor);
+	} else {
+		free(*name);
+		*name = NULL;
+	}
+	return descriptor;
+}
+
+int output_begin(const char *path, struct output_file *file)
+{
+	struct stat status;
+	bool there;
+
+	*file = (struct output_file){ .descriptor = -1 };
+	if (opener) {
+		file->path = strdup(path);
+		file->descriptor = file->path ? opener(opener_context, path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC) :
+						-ENOMEM;
+		return file->descriptor < 0 ? output_end(file, file->descriptor) : 0;
+	}
+	there = !stat(path, &status);
+	if (there && !S_ISREG(status.st_mode)) {
+		file->descriptor = open(path, O_WRONLY | O_CLOEXEC);
+		return file->descriptor < 0 ? -errno : 0;
+	}
+	/* What is replaced must not be somebody else's. */
+	if (there) {
+		file->descriptor = output_open(path, 0);
+		if (file->descriptor < 0)
+			return file->descriptor;
+		close(file->descriptor);
+		file->descriptor = -1;
+	}
+	file->path = there ? realpath(path, NULL) : strdup(path);
+	if (!file->path)
+		return -errno;
+	file->descriptor = output_temporary(file->path, &file->temporary);
+	if (file->descriptor < 0)
+		return output_end(file, file->descriptor);
+	return there && fchmod(file->descriptor, status.st_mode & 07777) ? output_end(file, -errno) : 0;
+}
+
+int output_end(struct output_file *file, int error)
+{
+	int ended = 0;
+
+	if (!error && file->temporary && fsync(file->descriptor))
+		error = -errno;
+	if (file->descriptor >= 0 && close(file->descriptor) && errno != EINTR && !error)
+		error = -errno;
+	if (file->path && file->temporary)
+		ended = error ? 0 : output_replace(file->temporary, file->path);
+	else if (file->path && opener)
+		ended = opener(opener_context, file->path, error ? O_EXCL : O_CREAT | O_EXCL | O_TRUNC);
+	error = error ?: ended;
+	if (error && file->temporary)
+		unlink(file->temporary);
+	free(file->temporary);
+	free(file->path);
+	*file = (struct output_file){ .descriptor = -1 };
+	return error;
 }

@@ -19,11 +19,34 @@ int output_open(const char *path, int flags);
  */
 int output_replace(const char *temporary, const char *path);
 /*
- * xpt_output_set_opener(): open_named() opens what the caller has named to be read, open_temporary() a file without a name; both as
- * output_open() through the opener, if there is one. A descriptor or -errno.
+ * A new file beside path, mode 0600, under a name that nobody else has: it becomes path by rename() or output_replace(). Returns its
+ * descriptor, or -errno; the caller frees *name.
+ */
+int output_temporary(const char *path, char **name);
+
+/*
+ * A file that appears when it is complete: written under another name, brought to the disk, renamed. It has the mode of the file that
+ * it replaces, else 0600.
+ */
+struct output_file {
+	int descriptor;	 /* -1: closed */
+	char *path;	 /* what it becomes: links are followed; NULL: a device or a pipe, which is written as it is */
+	char *temporary; /* what it is called until then; NULL with a path: the opener knows */
+};
+
+/* 0 or -errno as output_open(). */
+int output_begin(const char *path, struct output_file *file);
+/* error: 0 when all has been written; else the file is removed. Returns the first error. */
+int output_end(struct output_file *file, int error);
+
+/*
+ * xpt_output_set_opener(): open_named() opens what the caller has named to be read, open_inside() what is in a directory that was
+ * named so (descriptor folder), open_temporary() a file without a name; all as output_open() and output_begin() through the opener, if
+ * there is one. A descriptor or -errno.
  */
 void output_set_opener(int (*open)(void *context, const char *path, int flags), void *context);
 int open_named(const char *path, int flags);
+int open_inside(int folder, const char *path, const char *name, int flags);
 int open_temporary(void);
 /* Root, who runs this, or the owner. */
 bool output_is_trusted(uid_t user);

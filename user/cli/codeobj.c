@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -400,12 +401,20 @@ static int show(int argc, char **argv)
 	struct codeobj_context context = { 0 };
 	int first, error, result = options_parse(&show_line, argc, argv, &context, &first);
 	struct xpt_codeobj_list *list;
+	char index[PATH_MAX], whole[PATH_MAX];
+	const char *path;
 
 	if (result)
 		return result == PARSE_HELP ? 0 : result;
 	if (first + 1 != argc)
 		return session_options_refuse(&show_line, "expected one file or directory");
-	error = xpt_codeobj_read(argv[first], print_message, NULL, &list);
+	path = argv[first];
+	/* What it stands for in URIs: without rights no links can be read. */
+	if (realpath(path, whole))
+		path = whole;
+	snprintf(index, sizeof(index), "%.*s/index.json", (int)(sizeof(index) - sizeof("/index.json")), path);
+	confined_begin((const struct confined_file[]){ { .path = path, .folder = true }, { .path = index } }, 2);
+	error = xpt_codeobj_read(path, print_message, NULL, &list);
 	if (error)
 		return exit_failed(error);
 	result = output_status(print_list(&context, list));

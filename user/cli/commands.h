@@ -89,6 +89,12 @@ bool sudo_caller(uid_t *user, gid_t *group);
  */
 void privileges_reduce(enum xpt_link link);
 
+/*
+ * The same once all counters and outputs are open: what is left is to read in /proc what drivers report for each process that has
+ * opened a device.
+ */
+void privileges_reduce_to_counting(void);
+
 /* Names them, and what each is for. */
 void privileges_print(FILE *out);
 
@@ -96,12 +102,14 @@ void privileges_print(FILE *out);
 struct confined_file {
 	const char *path; /* NULL: none; "-": the standard one */
 	bool output;
+	bool folder; /* what is directly in it may be looked at, without opening it (O_PATH), too */
 };
 
 /*
  * Gives up all rights (base/confine.h) but those to read and write what is open. Another process, which reads nothing, keeps them and
  * opens the files in the list whenever they are asked for: inputs for reading, outputs as
- * output_open(). Until the end. That it is not possible is a warning. To be called before any file is read, by the only thread.
+ * output_open() or output_begin(). Until the end. That it is not possible is a warning. To be called before any file is read, by the
+ * only thread.
  */
 void confined_begin(const struct confined_file *files, unsigned int count);
 

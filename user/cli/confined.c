@@ -79,23 +79,16 @@ static bool perf_is_restricted(void)
 	return !known || paranoid > PARANOID_MAX;
 }
 
-void privileges_reduce(enum xpt_link link)
+static void keep(__u64 mask)
 {
+	const __u64 split = 1ull << CAP_BPF | 1ull << CAP_PERFMON | 1ull << CAP_CHECKPOINT_RESTORE;
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2];
-	const __u64 split = 1ull << CAP_BPF | 1ull << CAP_PERFMON | 1ull << CAP_CHECKPOINT_RESTORE;
-	__u64 mask = 0;
 	char text[128];
 
-	if (geteuid())
-		return;
-	for (size_t i = 0; i < KEPT; i++)
-		if (kept[i].capability != CAP_SYS_ADMIN || link == XPT_LINK_PERF || !has_multi_links() ||
-		    perf_is_restricted())
-			mask |= 1ull << kept[i].capability;
 	if (!syscall(SYS_capget, &header, data)) {
 		/* It stands for those that a container may not have been given. */
-		if (split & ~(data[0].permitted | (__u64)data[1].permitted << 32))
+		if (mask & split & ~(data[0].permitted | (__u64)data[1].permitted << 32))
 			mask |= 1ull << CAP_SYS_ADMIN;
 		for (int i = 0; i < 2; i++) {
 			data[i].effective &= (__u32)(mask >> 32 * i);
@@ -108,11 +101,32 @@ void privileges_reduce(enum xpt_link link)
 	print_message(NULL, XPT_LOG_WARN, text);
 }
 
+void privileges_reduce(enum xpt_link link)
+{
+	__u64 mask = 0;
+
+	if (geteuid())
+		return;
+	for (size_t i = 0; i < KEPT; i++)
+		if (kept[i].capability != CAP_SYS_ADMIN || link == XPT_LINK_PERF || !has_multi_links() ||
+		    perf_is_restricted())
+			mask |= 1ull << kept[i].capability;
+	keep(mask);
+}
+
+void privileges_reduce_to_counting(void)
+{
+	if (!geteuid())
+		keep(1ull << CAP_SYS_PTRACE | 1ull << CAP_DAC_READ_SEARCH);
+}
+
 void privileges_print(FILE *out)
 {
 	fprintf(out, "While it traces, xputrace keeps these capabilities and drops all others:\n");
 	for (size_t i = 0; i < KEPT; i++)
 		fprintf(out, "  %-19s %s\n", kept[i].name, kept[i].purpose);
+	fprintf(out,
+		"While it counts, xputrace counters keeps sys_ptrace and dac_read_search, for what drivers report per process.\n");
 }
 
 /* ---- commands that read files ---- */
@@ -132,9 +146,39 @@ static int opener = -1; /* socket */
 
 /* ---- the process that opens ---- */
 
+/* The output of output_begin(), of which there is one at most. */
+static struct output_file begun = { .descriptor = -1 };
+
+/* It is the end of that output: nothing is opened. */
+static bool is_end(int flags)
+{
+	return flags & O_EXCL && (flags & O_TRUNC || !(flags & O_CREAT));
+}
+
+static int open_output(const struct request *request)
+{
+	int error;
+
+	if (is_end(request->flags))
+		return output_end(&begun, request->flags & O_TRUNC ? 0 : -ECANCELED);
+	if (!(request->flags & O_EXCL))
+		return output_open(request->path, request->flags & (O_TRUNC | O_NONBLOCK | O_RDWR));
+	error = begun.descriptor >= 0 ? -EBUSY : output_begin(request->path, &begun);
+	return error ?: fcntl(begun.descriptor, F_DUPFD_CLOEXEC, 3);
+}
+
+static bool is_inside(const char *path, const char *folder)
+{
+	size_t length = strlen(folder);
+	const char *name = path + length + 1;
+
+	return !strncmp(path, folder, length) && path[length] == '/' && *name && !strchr(name, '/') &&
+	       strcmp(name, "..") != 0;
+}
+
 static int open_allowed(const struct request *request, const struct confined_file *files, unsigned int count)
 {
-	bool output = request->flags & O_CREAT;
+	bool output = request->flags & (O_CREAT | O_EXCL);
 	int descriptor;
 	FILE *file;
 
@@ -146,16 +190,36 @@ static int open_allowed(const struct request *request, const struct confined_fil
 		return descriptor < 0 ? -errno : descriptor;
 	}
 	if (output && !strcmp(request->path, "/dev/null"))
-		return output_open(request->path, 0);
+		return open_output(request);
 	for (unsigned int i = 0; i < count; i++) {
-		if (!files[i].path || files[i].output != output || strcmp(files[i].path, request->path))
+		bool inside = files[i].path && files[i].folder && request->flags & O_PATH &&
+			      is_inside(request->path, files[i].path);
+
+		if (!files[i].path || files[i].output != output ||
+		    (!inside && strcmp(files[i].path, request->path) != 0))
 			continue;
 		if (output)
-			return output_open(request->path, request->flags & (O_TRUNC | O_NONBLOCK | O_RDWR));
-		descriptor = open(request->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+			return open_output(request);
+		descriptor = open(request->path, (inside ? O_PATH : O_RDONLY | O_NONBLOCK | O_NOCTTY) | O_CLOEXEC |
+							 (request->flags & O_NOFOLLOW));
 		return descriptor < 0 ? -errno : descriptor;
 	}
 	return -EACCES;
+}
+
+static void on_message(int signal)
+{
+	(void)signal;
+}
+
+static ssize_t receive(int socket, struct request *request)
+{
+	ssize_t length;
+
+	do
+		length = recv(socket, request, sizeof(*request), 0);
+	while (length < 0 && errno == EINTR);
+	return length;
 }
 
 static _Noreturn void open_for(int socket, const struct confined_file *files, unsigned int count)
@@ -164,28 +228,37 @@ static _Noreturn void open_for(int socket, const struct confined_file *files, un
 	ssize_t length;
 	sigset_t all;
 
-	/* It lasts as long as the one that asks: that one is what signals are for. */
+	/*
+	 * It lasts as long as the one that asks: that one is what signals are for. But a pipe that is opened may wait for a reader: it
+	 * is interrupted when the socket's other end closes.
+	 */
 	sigfillset(&all);
-	sigprocmask(SIG_BLOCK, &all, NULL);
+	sigdelset(&all, SIGIO);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	sigaction(SIGIO, &(const struct sigaction){ .sa_handler = on_message }, NULL);
+	fcntl(socket, F_SETOWN, getpid());
+	fcntl(socket, F_SETFL, O_ASYNC);
 	prctl(PR_SET_NAME, "xputrace-open");
-	while ((length = recv(socket, &request, sizeof(request), 0)) > (ssize_t)offsetof(struct request, path)) {
+	while ((length = receive(socket, &request)) > (ssize_t)offsetof(struct request, path)) {
 		union control control = { .header = { .cmsg_len = CMSG_LEN(sizeof(int)),
 						      .cmsg_level = SOL_SOCKET,
 						      .cmsg_type = SCM_RIGHTS } };
 		int result = ((char *)&request)[length - 1] ? -EINVAL : open_allowed(&request, files, count);
+		bool opened = result >= 0 && !is_end(request.flags);
 		struct iovec part = { &result, sizeof(result) };
 		struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
 
-		if (result >= 0) {
+		if (opened) {
 			memcpy(CMSG_DATA(&control.header), &result, sizeof(result));
 			message.msg_control = &control;
 			message.msg_controllen = sizeof(control);
 		}
 		if (sendmsg(socket, &message, MSG_NOSIGNAL) < 0)
 			break;
-		if (result >= 0)
+		if (opened)
 			close(result);
 	}
+	output_end(&begun, -ECANCELED);
 	_exit(0);
 }
 
@@ -242,11 +315,11 @@ static int ask(void *context, const char *path, int flags)
 	while (got < 0 && errno == EINTR);
 	if (got != sizeof(result))
 		return got < 0 ? -errno : -EPIPE;
-	if (result < 0)
+	if (result < 0 || is_end(flags))
 		return result;
 	if (CMSG_FIRSTHDR(&message) && control.header.cmsg_type == SCM_RIGHTS)
 		memcpy(&descriptor, CMSG_DATA(&control.header), sizeof(descriptor));
-	if (descriptor >= 0 && flags & O_CREAT)
+	if (descriptor >= 0 && flags & O_CREAT && !(flags & O_EXCL))
 		note_output(path, descriptor);
 	return descriptor >= 0 ? descriptor : -EMFILE;
 }

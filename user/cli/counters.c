@@ -361,6 +361,8 @@ static int run(struct counters_context *counters)
 	}
 	if (!error)
 		error = open_all(counters);
+	if (!error)
+		privileges_reduce_to_counting();
 	end_on_signals(interrupt, NULL);
 	if (!error)
 		error = start(counters, channel);

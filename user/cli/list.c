@@ -461,7 +461,7 @@ static int confine_to(const struct list_context *list)
 	if (!files)
 		return -ENOMEM;
 	files[0].path = list->options.file;
-	files[1] = (struct confined_file){ list->summary_json, true };
+	files[1] = (struct confined_file){ .path = list->summary_json, .output = true };
 	for (size_t i = 0; i < list->options.runtime_file_count; i++)
 		files[i + 2].path = list->options.runtime_files[i];
 	confined_begin(files, list->options.runtime_file_count + 2);

@@ -120,14 +120,20 @@ static int run(const struct merge_context *merge)
 		.log_level = merge->quiet ? XPT_LOG_WARN : XPT_LOG_INFO,
 	};
 	struct xpt_merge_input *inputs = calloc(merge->traces.count, sizeof(*inputs));
+	struct confined_file *files = calloc(merge->traces.count + 1, sizeof(*files));
 	int result;
 
-	if (!inputs)
-		return exit_failed(-ENOMEM);
-	if (!fill_inputs(merge, inputs)) {
+	if (!inputs || !files || !fill_inputs(merge, inputs)) {
+		result = inputs && files ? EXIT_USAGE : exit_failed(-ENOMEM);
 		free(inputs);
-		return EXIT_USAGE;
+		free(files);
+		return result;
 	}
+	for (size_t i = 0; i < merge->traces.count; i++)
+		files[i].path = merge->traces.items[i];
+	files[merge->traces.count] = (struct confined_file){ .path = merge->output, .output = true };
+	confined_begin(files, merge->traces.count + 1);
+	free(files);
 	options.inputs = inputs;
 	result = xpt_merge_traces(&options);
 	if (!result && !merge->quiet && strcmp(merge->output, "-") != 0)

@@ -104,9 +104,9 @@ static int run(struct report_context *report)
 	options->columns = terminal_columns(options->summary_descriptor);
 	if (!report->session.quiet && isatty(STDERR_FILENO))
 		options->progress = on_progress;
-	confined_begin((const struct confined_file[]){ { options->input, false },
-						       { options->output, true },
-						       { report->session.summary_json, true } },
+	confined_begin((const struct confined_file[]){ { .path = options->input },
+						       { .path = options->output, .output = true },
+						       { .path = report->session.summary_json, .output = true } },
 		       3);
 	result = xpt_report_create(options);
 	status_clear();

@@ -9,20 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/gzip.h"
 #include "base/options.h"
 #include "base/output.h"
 #include "report/chrome.h"
 #include "report/merge_clock.h"
-#include "report/merge_output.h"
 
 #define BUFFER_SIZE (1u << 20)
+#define TEXT_KEPT (4u << 20)
 
 struct merge {
 	struct log log;
 	struct merge_input *inputs;
 	size_t count;
 	struct merge_names names;
-	struct merge_output output;
+	struct output_file output;
+	struct gzip *gzip; /* NULL: the output is not compressed */
 	struct text text;
 	bool any; /* an event has been written: a comma goes before the next */
 };
@@ -117,6 +120,16 @@ static void write_event(struct merge *merge, unsigned int index, struct json_par
 		merge_event_write(&merge->text, value, event, numbers);
 }
 
+/* Writes what is in the text and empties it. */
+static int flush(struct merge *merge)
+{
+	int error = merge->text.error ?:
+			    gzip_write(merge->gzip, merge->output.descriptor, merge->text.data, merge->text.length);
+
+	text_clear(&merge->text, TEXT_KEPT);
+	return error;
+}
+
 static int write_input(struct merge *merge, unsigned int index)
 {
 	struct merge_input *input = &merge->inputs[index];
@@ -136,7 +149,7 @@ static int write_input(struct merge *merge, unsigned int index)
 		write_event(merge, index, item.value, &event);
 		result = merge->text.error;
 		if (!result && merge->text.length >= BUFFER_SIZE)
-			result = merge_output_write(&merge->output, &merge->text);
+			result = flush(merge);
 		if (result)
 			return result;
 	}
@@ -206,7 +219,17 @@ static int write_all(struct merge *merge)
 		write_origin(&merge->text, &merge->inputs[i]);
 	}
 	text_literal(&merge->text, "]}}");
-	return merge_output_write(&merge->output, &merge->text);
+	return flush(merge);
+}
+
+static int open_output(struct merge *merge, const char *path)
+{
+	if (!strcmp(path, "-")) {
+		merge->output.descriptor = file_standard_output();
+		return merge->output.descriptor < 0 ? merge->output.descriptor : 0;
+	}
+	merge->gzip = gzip_is_name(path) ? gzip_create() : NULL;
+	return gzip_is_name(path) && !merge->gzip ? -ENOMEM : output_begin(path, &merge->output);
 }
 
 static int write_output(struct merge *merge, const char *path)
@@ -218,11 +241,14 @@ static int write_output(struct merge *merge, const char *path)
 		bytes += merge_reader_size(merge->inputs[i].reader);
 	if (bytes > CHROME_VIEWER_BYTES)
 		chrome_warn_size(&merge->log, CHROME_VIEWER_BYTES);
-	error = merge_output_open(&merge->output, path);
+	error = open_output(merge, path);
 	if (!error) {
 		error = write_all(merge);
-		error = merge_output_close(&merge->output, error);
+		if (!error && merge->gzip)
+			error = gzip_finish(merge->gzip, merge->output.descriptor);
+		error = output_end(&merge->output, error);
 	}
+	gzip_free(merge->gzip);
 	if (error && error != -EBADMSG && error != -EBUSY)
 		log_error(&merge->log, "%s: cannot be written: %s", path, output_reason(error));
 	return error;

@@ -80,7 +80,7 @@ static int write_file(struct xpt_report_files *files, const char *name, const st
 	bool own = files->single && files->files;
 	off_t length = 0;
 	char *temporary;
-	int descriptor = report_name_temporary(name, &temporary);
+	int descriptor = output_temporary(name, &temporary);
 	int error;
 
 	if (descriptor < 0)
@@ -189,7 +189,7 @@ static int look_at_path(struct xpt_report_files *files)
 static int try_file(const struct xpt_report_files *files)
 {
 	char *name = files->single ? strdup(files->path) : report_name_numbered(files->path, 1), *temporary;
-	int descriptor = name ? report_name_temporary(name, &temporary) : -ENOMEM;
+	int descriptor = name ? output_temporary(name, &temporary) : -ENOMEM;
 
 	free(name);
 	if (descriptor < 0)

@@ -190,7 +190,7 @@ static int rotate(struct report_growing *growing, const struct xpt_profile_repor
 {
 	struct growing_file next = { .file.descriptor = -1 };
 	char *temporary;
-	int descriptor = report_name_temporary(growing->path, &temporary);
+	int descriptor = output_temporary(growing->path, &temporary);
 	int error;
 
 	if (descriptor < 0)

@@ -70,27 +70,6 @@ char *report_name_rotated(const char *path, __u64 number)
 	return finish(&text);
 }
 
-int report_name_temporary(const char *path, char **name)
-{
-	struct text text = { 0 };
-	int descriptor;
-
-	text_string(&text, path);
-	text_literal(&text, ".XXXXXX");
-	*name = finish(&text);
-	if (!*name)
-		return -ENOMEM;
-	descriptor = mkostemp(*name, O_CLOEXEC);
-	if (descriptor >= 0) {
-		output_give(descriptor);
-		return descriptor;
-	}
-	descriptor = -errno;
-	free(*name);
-	*name = NULL;
-	return descriptor;
-}
-
 /* 1: there is something of that name; 0: there is not. */
 static int exists(const char *path, __u64 number)
 {

@@ -10,11 +10,6 @@ char *report_name_numbered(const char *path, __u64 number);
 /* "latency.csv" and 7: "latency.csv.7". The caller frees; NULL: no memory. */
 char *report_name_rotated(const char *path, __u64 number);
 /*
- * A new file beside path, mode 0600, under a name that nobody else has: it becomes path by rename(). Returns its
- * descriptor, or -errno; the caller frees *name.
- */
-int report_name_temporary(const char *path, char **name);
-/*
  * Makes room for a new path: path becomes path.1, path.1 becomes path.2, and so on up to the first number that is free.
  * No file is overwritten. 0 or -errno: then path is where it was; some others may have moved on, and the next call
  * goes on with them.

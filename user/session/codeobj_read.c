@@ -11,6 +11,7 @@
 #include <xputrace/codeobj.h>
 
 #include "base/file.h"
+#include "base/output.h"
 #include "code/hash.h"
 #include "code/index.h"
 #include "code/store.h"
@@ -131,12 +132,23 @@ static int read_object(const char *path, struct file *file, struct code_list **r
 
 /* ---- a folder ---- */
 
+struct folder_read {
+	const char *path;
+	int descriptor;
+};
+
 static const char *check_file(void *context, const char *file, __u64 size)
 {
+	const struct folder_read *folder = context;
+	int place = open_inside(folder->descriptor, folder->path, file, O_PATH | O_NOFOLLOW | O_CLOEXEC), error;
 	struct stat status;
 
-	if (fstatat(*(const int *)context, file, &status, AT_SYMLINK_NOFOLLOW))
-		return strerror(errno);
+	if (place < 0)
+		return strerror(-place);
+	error = fstat(place, &status) ? errno : 0;
+	close(place);
+	if (error)
+		return strerror(error);
 	if (!S_ISREG(status.st_mode))
 		return "it is no regular file";
 	return (__u64)status.st_size == size ? NULL : "its size is not that of the index";
@@ -154,18 +166,20 @@ static int read_text(int descriptor, struct text *text)
 
 static int read_folder(const struct log *log, const char *path, int folder, struct code_list **result)
 {
-	int descriptor = openat(folder, CODE_STORE_INDEX, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), error;
+	int descriptor = open_inside(folder, path, CODE_STORE_INDEX, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct folder_read context = { path, folder };
 	struct text text = { 0 };
 	char name[PATH_MAX];
 	struct stat status;
+	int error;
 
 	if (descriptor < 0)
-		return -errno;
+		return descriptor;
 	error = fstat(descriptor, &status) ? -errno : S_ISREG(status.st_mode) ? read_text(descriptor, &text) : -EINVAL;
 	close(descriptor);
 	snprintf(name, sizeof(name), "%s/" CODE_STORE_INDEX, path);
 	if (!error)
-		error = code_index_read(log, name, text.data, text.length, check_file, &folder, result);
+		error = code_index_read(log, name, text.data, text.length, check_file, &context, result);
 	text_free(&text);
 	return error;
 }
@@ -199,10 +213,10 @@ static const char *reason(int error, bool opened)
 int xpt_codeobj_read(const char *path, xpt_log_fn log, void *log_context, struct xpt_codeobj_list **list)
 {
 	const struct log messages = { log, log_context, XPT_LOG_INFO };
-	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), error;
+	int descriptor = open_named(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), error;
 	struct code_list *found = NULL;
 
-	error = descriptor < 0 ? -errno : read_path(&messages, path, descriptor, &found);
+	error = descriptor < 0 ? descriptor : read_path(&messages, path, descriptor, &found);
 	if (!error)
 		*list = &found->list;
 	else if (error != -EBADMSG) /* that has been said */

@@ -210,7 +210,9 @@ struct xpt_record_text *objects_program(struct objects *objects, struct attacher
 	const struct description *runtime = spec ? registry->runtimes[spec->wire.runtime] : NULL;
 	pid_t tgid = (pid_t)call->header.tgid;
 	char name[OBJECT_NAME_MAX + 1];
+	bool unusable = false; /* it has a row of strings with a name that no program may have */
 	__u64 handle;
+	int error;
 
 	if (!runtime || !runtime->name_count || !(spec->wire.flags & XPT_SPEC_SAMPLED))
 		return NULL;
@@ -224,8 +226,11 @@ struct xpt_record_text *objects_program(struct objects *objects, struct attacher
 	for (size_t i = 0; i < runtime->name_count; i++) {
 		const struct name_way *way = &runtime->names[i];
 
-		if (!find_name(attacher_readers(attacher), runtime, i, tgid, handle, name) ||
-		    (way->kind == NAME_FITS && !find_learned(objects, attacher, runtime, tgid, handle, name)))
+		if (unusable && way->kind == NAME_ROW)
+			continue;
+		error = find_name(attacher_readers(attacher), runtime, i, tgid, handle, name);
+		unusable |= error == -EILSEQ;
+		if (!error || (way->kind == NAME_FITS && !find_learned(objects, attacher, runtime, tgid, handle, name)))
 			return record_loaded_name(runtime, tgid, time, handle, name,
 						  way->kind == NAME_MAPPED ? NAME_FROM_FILE : NAME_FROM_MEMORY);
 	}

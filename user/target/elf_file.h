@@ -136,5 +136,10 @@ int elf_file_each_reference(struct elf_file *file, const char *string, int (*vis
 
 /* Bounds of the function that contains address, from .eh_frame_hdr, else from symbols; -ENOENT. */
 int elf_file_function_bounds(struct elf_file *file, __u64 address, __u64 *start, __u64 *size);
+/*
+ * The latest function of .eh_frame_hdr that begins at or before address. -ENOENT: there is none, or the table is damaged; -ENODATA: the
+ * file has no such table, or an empty one.
+ */
+int elf_file_frame_before(struct elf_file *file, __u64 address, __u64 *start, __u64 *size);
 
 #endif

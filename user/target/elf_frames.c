@@ -18,6 +18,7 @@
 
 #define AUGMENTATION_MAX 64
 #define DESCRIPTION_MAX 256 /* bytes looked at of one CIE or FDE */
+#define FRAMES_BEFORE 16    /* of which one has to be sound */
 
 /* Bytes of a pointer of this encoding; 0: not a fixed size. */
 static size_t encoded_size(unsigned int encoding)
@@ -47,6 +48,7 @@ static int load_frames(struct elf_file *file)
 	file->frames_loaded = true;
 	if (left < sizeof(header) + 8 || elf_file_read(file, at, header, sizeof(header)) || header[0] != 1)
 		return 0;
+	file->frames_omitted = header[2] == ENCODING_OMIT && header[3] == ENCODING_OMIT;
 	pointer = header[1] == ENCODING_OMIT ? 0 : encoded_size(header[1]);
 	if ((!pointer && header[1] != ENCODING_OMIT) || encoded_size(header[2]) != 4 || header[3] != ENCODING_TABLE)
 		return 0;
@@ -54,6 +56,7 @@ static int load_frames(struct elf_file *file)
 	left -= sizeof(header) + pointer;
 	if (left < 4 || elf_file_read(file, at, &count, sizeof(count)))
 		return 0;
+	file->frames_omitted = !count;
 	if (count > ELF_FRAME_MAX || count > (left - 4) / 8)
 		return 0;
 	file->frames = malloc(8ull * count + 1);
@@ -187,7 +190,8 @@ static __u64 from_header(const struct elf_file *file, __u32 distance)
 	return file->frame_header.address + (__u64)(__s64)(__s32)distance;
 }
 
-static int bounds_from_frames(struct elf_file *file, __u64 address, __u64 *start, __u64 *size)
+/* How many functions of the table begin at or before address. */
+static size_t frames_until(const struct elf_file *file, __u64 address)
 {
 	size_t low = 0, high = file->frame_count;
 
@@ -199,12 +203,38 @@ static int bounds_from_frames(struct elf_file *file, __u64 address, __u64 *start
 		else
 			high = middle;
 	}
-	if (!low)
-		return -ENOENT;
-	*start = from_header(file, file->frames[2 * low - 2]);
-	if (frame_length(file, from_header(file, file->frames[2 * low - 1]), *start, size))
+	return low;
+}
+
+/* The function of the table that has this index, if its description is about it. */
+static int read_frame(struct elf_file *file, size_t index, __u64 *start, __u64 *size)
+{
+	*start = from_header(file, file->frames[2 * index]);
+	return frame_length(file, from_header(file, file->frames[2 * index + 1]), *start, size);
+}
+
+static int bounds_from_frames(struct elf_file *file, __u64 address, __u64 *start, __u64 *size)
+{
+	size_t until = frames_until(file, address);
+
+	if (!until || read_frame(file, until - 1, start, size))
 		return -ENOENT;
 	return address >= *start && address - *start < *size ? 0 : -ENOENT;
+}
+
+int elf_file_frame_before(struct elf_file *file, __u64 address, __u64 *start, __u64 *size)
+{
+	int error = file->frames_loaded ? 0 : load_frames(file);
+	size_t until = error ? 0 : frames_until(file, address);
+
+	if (error)
+		return error;
+	if (!file->frame_count)
+		return file->frame_header.size && !file->frames_omitted ? -ENOENT : -ENODATA;
+	for (size_t i = 0; i < until && i < FRAMES_BEFORE; i++)
+		if (!read_frame(file, until - 1 - i, start, size) && *start <= address)
+			return 0;
+	return -ENOENT;
 }
 
 static int add_range(void *context, const struct elf_symbol *symbol)

@@ -79,7 +79,7 @@ struct elf_file {
 	struct elf_relocation *relocations; /* sorted by address */
 	size_t relocation_count;
 
-	bool frames_loaded;
+	bool frames_loaded, frames_omitted; /* omitted: .eh_frame_hdr is there, and well-formed, without a table */
 	__u32 *frames; /* pairs of signed 32-bit distances from frame_header: function, its FDE; sorted by the first */
 	size_t frame_count;
 

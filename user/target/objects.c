@@ -241,7 +241,7 @@ static void read_object(struct search *search, size_t length)
 	}
 }
 
-/* The string at an offset, of the form since GCC 5. Its length; -EPROTO: there is none. */
+/* The string at an offset, of the form since GCC 5. Its length; -EPROTO: there is none; -EILSEQ: there is one that can be no name. */
 static ssize_t take_new_string(struct search *search, size_t offset)
 {
 	__u64 address = search->object + offset;
@@ -251,10 +251,12 @@ static ssize_t take_new_string(struct search *search, size_t offset)
 	if (offset + sizeof(string) > search->length)
 		return -EPROTO;
 	memcpy(&string, search->bytes + offset, sizeof(string));
-	if (string.length > OBJECT_NAME_MAX)
-		return -EPROTO;
-	error = take_string(search->pid, address, &string, search->text, OBJECT_NAME_MAX + 1);
-	return error ? error : (ssize_t)string.length;
+	memset(search->text, 0, OBJECT_NAME_MAX + 1);
+	error = read_text(search->pid, address, &string, search->text, OBJECT_NAME_MAX);
+	if (error)
+		return error;
+	return string.length <= OBJECT_NAME_MAX && text_is_plain(search->text, string.length) ? (ssize_t)string.length :
+												-EILSEQ;
 }
 
 /* The same of the form before: a pointer to the text, which others may share. */
@@ -284,9 +286,10 @@ static ssize_t take_old_string(struct search *search, size_t offset)
 
 		error = read_parts(search->pid, &to, &all, 1);
 	}
-	if (!error && (search->text[head.length] || memchr(search->text, '\0', head.length) ||
-		       !text_is_plain(search->text, head.length)))
+	if (!error && search->text[head.length])
 		error = -EPROTO;
+	if (!error && !text_is_plain(search->text, head.length))
+		error = -EILSEQ;
 	return error ? error : (ssize_t)head.length;
 }
 
@@ -312,16 +315,26 @@ static int find_fitting(struct search *search, const struct name_way *way, const
 	return -ENOENT;
 }
 
-/* Exactly so many side by side: what is longer is something else, and so is one that has no name in it. */
+static bool is_string(ssize_t taken)
+{
+	return taken >= 0 || taken == -EILSEQ;
+}
+
+/*
+ * Exactly so many side by side: what is longer is something else, and so is a row with an empty string in place of the name. -EILSEQ:
+ * the name is one that no program may have.
+ */
 static int find_in_row(struct search *search, const struct name_way *way, const struct string_form *form)
 {
 	for (size_t offset = 0; offset < way->within && offset < search->length; offset += 8) {
 		size_t count = 0;
+		ssize_t taken;
 
-		while (count <= way->row && form->take(search, offset + count * form->size) >= 0)
+		while (count <= way->row && is_string(form->take(search, offset + count * form->size)))
 			count++;
-		if (count == way->row && form->take(search, offset + way->number * form->size) > 0)
-			return 0;
+		taken = count == way->row ? form->take(search, offset + way->number * form->size) : 0;
+		if (taken)
+			return taken > 0 ? 0 : (int)taken;
 		if (count)
 			offset += count * form->size - 8;
 	}

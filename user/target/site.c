@@ -81,26 +81,18 @@ static int check_symbol(struct elf_file *file, __u64 address)
 	return found < 0 ? found : found ? 0 : -ENOEXEC;
 }
 
-/*
- * What a file, or a process, says of an address may be wrong or made up, and a probe inside an instruction changes it. 0:
- * counted from the begin of the function around it, an instruction begins there; -ENOEXEC: nothing shows that.
- */
-static int check_boundary(struct elf_file *file, __u64 address)
+/* 0: decoded from start on, an instruction begins at address. */
+static int check_decoded(struct elf_file *file, __u64 start, __u64 address)
 {
 	struct site_instruction instruction = { 0 };
-	__u64 start, size;
 	struct code code;
 	size_t at = 0;
-	int error = elf_file_function_bounds(file, address, &start, &size);
+	int error;
 
-	if (error)
-		return error == -ENOENT ? check_symbol(file, address) : error;
-	if (address == start)
+	if (address == start || elf_file_machine(file) == ELF_MACHINE_AARCH64)
 		return 0;
 	if (address - start > PROOF_MAX)
 		return -ENOEXEC;
-	if (elf_file_machine(file) == ELF_MACHINE_AARCH64)
-		return (address - start) % 4 ? -ENOEXEC : 0;
 	error = read_code(file, start, address - start, &code);
 	while (!error && at < address - start) {
 		error = decode_at(&code, at, &instruction);
@@ -108,6 +100,58 @@ static int check_boundary(struct elf_file *file, __u64 address)
 	}
 	free(code.bytes);
 	return error == -ENOENT || (!error && at != address - start) ? -ENOEXEC : error;
+}
+
+struct section_around {
+	__u64 offset; /* that it contains */
+	__u64 start;  /* offset of the section; 0: there is none */
+};
+
+static int visit_section(void *context, const struct elf_section *section)
+{
+	struct section_around *around = context;
+
+	if (around->offset >= section->offset && around->offset - section->offset < section->size)
+		around->start = section->offset;
+	return around->start != 0;
+}
+
+/*
+ * Of an address that symbols alone name, in a file with an unwind table: decoded from the end of the last function before it that the table
+ * has (end; 0: there is none), or from the begin of its section, an instruction begins there. Symbols may lead into padding.
+ */
+static int check_gap(struct elf_file *file, __u64 end, __u64 address)
+{
+	struct section_around around = { 0 };
+	int error = elf_file_offset(file, address, &around.offset);
+
+	if (error)
+		return error == -ENOENT ? -ENOEXEC : error;
+	elf_file_each_section(file, visit_section, &around);
+	if (around.start && address - (around.offset - around.start) > end)
+		end = address - (around.offset - around.start);
+	return end ? check_decoded(file, end, address) : -ENOEXEC;
+}
+
+/*
+ * What a file, or a process, says of an address may be wrong or made up, and a probe inside an instruction changes it. 0:
+ * counted from the begin of the function around it, an instruction begins there; -ENOEXEC: nothing shows that.
+ */
+static int check_boundary(struct elf_file *file, __u64 address)
+{
+	__u64 start, size, frame, frame_size;
+	int error, known;
+
+	if (elf_file_machine(file) == ELF_MACHINE_AARCH64 && address % 4)
+		return -ENOEXEC;
+	known = elf_file_frame_before(file, address, &frame, &frame_size);
+	if (known && known != -ENOENT && known != -ENODATA)
+		return known;
+	if (!known && address - frame < frame_size)
+		return check_decoded(file, frame, address);
+	error = elf_file_function_bounds(file, address, &start, &size);
+	error = error == -ENOENT ? check_symbol(file, address) : error ?: check_decoded(file, start, address);
+	return error || known == -ENODATA ? error : check_gap(file, known ? 0 : frame + frame_size, address);
 }
 
 static bool is_filler(const struct code *code)

@@ -27,8 +27,8 @@ struct program {
 	__u64 born;  /* first time at which it is known to have been there */
 	__u64 until; /* calls that begin earlier are its own; PROGRAM_ALIVE */
 	char description[80];
-	unsigned int order;	 /* number in the description; 0: it was not described */
-	unsigned int wanted;	 /* number that it is to have there; 0: any */
+	unsigned int order;	     /* number in the description; 0: it was not described */
+	unsigned int wanted;	     /* number that it is to have there; 0: any */
 	char *name;		     /* NULL: the description is used */
 	bool superseded;	     /* it may be gone, and another one may have its name and number by now */
 	__u64 used;		     /* when the last call that runs it began; 0: never */
