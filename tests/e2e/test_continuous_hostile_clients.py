@@ -274,7 +274,7 @@ def test_background_fails():
     """What keeps it from running is the status of the start."""
     workload = endless()
     name, folder = "e2e-" + secrets.token_hex(6), os.path.join(scratch(), "saved")
-    expect(background(workload, name, "/nonexistent/saved"), 1, "there is no 'nonexistent'")
+    expect(background(workload, name, "/nonexistent/saved"), 1, "'nonexistent' does not exist: create it first")
     expect(background(workload, name, folder, "--save-on", "error", "--after", "60s"), 2, "window")
     expect(continuous("start", "--background", "-o", folder, "--", "/nonexistent/program", name=name), 1, "nonexistent")
     assert not os.path.exists(socket_path(name))

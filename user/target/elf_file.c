@@ -427,6 +427,7 @@ static int open_file(const struct log *log, int descriptor, bool borrowed, __u64
 	file->name = strdup(name);
 	error = file->name ? read_headers(file) : -ENOMEM;
 	if (error) {
+		error = file->error ?: error; /* what cannot be read is not damaged */
 		elf_file_close(file);
 		return error;
 	}
