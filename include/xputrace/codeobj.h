@@ -78,6 +78,12 @@ struct xpt_codeobj_options {
 	void *log_context;
 	enum xpt_log_level log_level;
 	uint64_t wait_limit; /* ns that a thread waits for its probes; default 1 s (recording.h) */
+	/*
+	 * Captures what the processes of this session load, beside its recordings, profiles and other captures; NULL: a session of its
+	 * own. Targets, runtimes, link, no_wait, wait_limit and log are the session's and not set here. Begins with xpt_session_start(),
+	 * which comes later; after xpt_codeobj_capture_stop() the session goes on. To be freed before it.
+	 */
+	struct xpt_session *session;
 };
 
 /* A function in an object. */

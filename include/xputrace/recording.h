@@ -38,6 +38,7 @@ extern "C" {
 #endif
 
 struct xpt_recording;
+struct xpt_session; /* session.h */
 
 enum xpt_output {
 	XPT_OUTPUT_NONE = 0,
@@ -166,17 +167,29 @@ struct xpt_recording_options {
 	uint64_t wait_limit;	  /* for probes */
 	uint64_t code_wait_limit; /* for code objects */
 	uint64_t warn_bytes;	  /* before a Chrome trace gets larger than that a warning is logged; 0: 1 GB */
+
+	/*
+	 * Records what this session traces, beside its profiles, streams and other recordings; NULL: a session of its own. Targets,
+	 * runtimes, drivers, counters, names, regions, buffers, waiting and log are the session's and not set here. Begins with
+	 * xpt_session_start(), which comes later; ends with its own duration, xpt_recording_stop() or xpt_recording_finish(), and the
+	 * session goes on. To be destroyed before it. One with samples or chosen programs shares its session with captures of code
+	 * objects only.
+	 */
+	struct xpt_session *session;
 };
 
 /*
  * Checks the options, reads the descriptions, loads the kernel side. Errors: -EINVAL bad option or description (see the log),
  * -ENOSPC more chosen programs than XPT_CHOICES_MAX (stream.h),
- * -E2BIG options of a newer library that this one does not know, -EPERM not permitted, -EOPNOTSUPP the kernel lacks
+ * -EALREADY the session has started, -E2BIG options of a newer library that this one does not know, -EPERM not permitted, -EOPNOTSUPP the kernel lacks
  * something (see xpt_check()), -EBUSY... whatever open() gives for the output, and the errors of xpt_counters_open().
  */
 XPT_API int xpt_recording_create(const struct xpt_recording_options *options, struct xpt_recording **recording);
 
-/* Attaches, or starts the command. -ESRCH no such process, -ENOEXEC the command or a target cannot be traced. */
+/*
+ * Attaches, or starts the command. -ESRCH no such process, -ENOEXEC the command or a target cannot be traced. Not needed where the
+ * session is another's: 0 before it starts, then -EALREADY.
+ */
 XPT_API int xpt_recording_start(struct xpt_recording *recording);
 
 enum xpt_end {
@@ -186,7 +199,7 @@ enum xpt_end {
 	XPT_END_OUTPUT = 4,  /* the output could not be written */
 };
 
-/* Records until one of the ends; which one, or a negative errno. */
+/* Records until one of the ends; which one, or a negative errno: -EINVAL, it has not been started. */
 XPT_API int xpt_recording_run(struct xpt_recording *recording);
 
 /* Ends xpt_recording_run() soon. Safe in signal handlers and from other threads; may be called at any time and twice. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A session watches processes for as long as it lives; profiling handles (profile.h, stream.h) say what of them is
- * wanted.
+ * A session traces processes for as long as it lives. What is made of it is up to those who join it: profiles and streams (profile.h,
+ * stream.h) at any time, recordings and captures of code objects (recording.h, codeobj.h) before it starts. They share its probes, and
+ * each ends as if it were alone; all are to be destroyed before the session.
  *
  *	struct xpt_session_options options = { .size = sizeof(options), .pids = &pid, .pid_count = 1 };
  *	struct xpt_session *session;
@@ -91,10 +92,19 @@ struct xpt_session_options {
 	uint64_t wait_limit;
 };
 
-/* Errors as xpt_recording_create(); -EOPNOTSUPP also when a counter cannot be read around inferences. */
+/* Checks the options, reads the descriptions, opens the counters. Errors as xpt_recording_create(). */
 XPT_API int xpt_session_create(const struct xpt_session_options *options, struct xpt_session **session);
 
-/* Attaches, or starts the command. -ESRCH no such process, -ENOEXEC cannot be traced, -EALREADY. Not from callbacks. */
+/*
+ * Loads the kernel side for all who have joined; nobody can join any more. For who wants to know that it works before doing what
+ * cannot be undone. -EPERM, -EOPNOTSUPP the kernel lacks something (see xpt_check()), -EALREADY.
+ */
+XPT_API int xpt_session_open(struct xpt_session *session);
+
+/*
+ * Attaches, or starts the command, after xpt_session_open(), if that was not called. -ESRCH no such process, -ENOEXEC cannot be traced,
+ * -EALREADY. Not from callbacks.
+ */
 XPT_API int xpt_session_start(struct xpt_session *session);
 
 /*
@@ -127,7 +137,7 @@ XPT_API int xpt_session_programs(struct xpt_session *session,
 XPT_API int xpt_session_command_status(struct xpt_session *session);
 
 /*
- * Detaches and frees, after delivering nothing more; handles must have been destroyed. The command runs on. Not from
+ * Detaches and frees, after delivering nothing more; all that has joined must have been destroyed. The command runs on. Not from
  * callbacks.
  */
 XPT_API void xpt_session_destroy(struct xpt_session *session);

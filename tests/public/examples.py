@@ -75,7 +75,25 @@ def stream():
     assert counted == made, "made %s, printed %s" % (made, counted)
 
 
-TESTS = {"profile": profile, "stream": stream}
+def session():
+    """One session: the trace, both streams and the objects are of the same calls."""
+    made, output = traced("session", "trace.json")
+    streams = {"all": {}, "few": {}}
+    samples = {"all": 0, "few": 0}
+    for name, program, inferences, taken in re.findall(r"(all|few) (\S+): (\d+) inferences, (\d+) samples", output):
+        streams[name][program] = streams[name].get(program, 0) + int(inferences)
+        samples[name] += int(taken)
+    assert streams["all"] == streams["few"] == made, "made %s, printed %s" % (made, streams)
+    total = sum(made.values())
+    assert samples["all"] == total and 0 < samples["few"] <= total / 16 + len(made), samples
+    trace = harness.Trace("trace.json")
+    assert trace.complete and len(trace.runs()) == total, "%d of %d" % (len(trace.runs()), total)
+    objects = re.findall(r"object (\S+) neff ([0-9a-f]{64})", output)
+    loads = [call for call in trace.calls if call.role == "program-load"]
+    assert sorted(function for function, _ in objects) == sorted(call.function for call in loads), (objects, loads)
+
+
+TESTS = {"profile": profile, "session": session, "stream": stream}
 
 
 def all_known():

@@ -464,6 +464,13 @@ void seen_free(struct seen_programs *seen)
 
 #define UPDATE_INTERVAL 200000000ull /* ns */
 
+void watch_destroy(struct watch *watch)
+{
+	end_on_signals(NULL, NULL);
+	xpt_session_destroy(watch->session);
+	watch->session = NULL;
+}
+
 int watch_create(struct watch *watch)
 {
 	const struct session_options *options = watch->options;
@@ -471,9 +478,16 @@ int watch_create(struct watch *watch)
 		.size = sizeof(session),
 		WATCH_OPTIONS(options),
 	};
+	int error;
 
 	messages_detach();
-	return exit_status(xpt_session_create(&session, &watch->session));
+	error = xpt_session_create(&session, &watch->session);
+	if (error)
+		return exit_status(error);
+	error = xpt_session_open(watch->session); /* before any file is touched */
+	if (error)
+		watch_destroy(watch);
+	return exit_status(error);
 }
 
 /* The line would be drawn into the reports when both go to the same terminal. */
@@ -541,13 +555,6 @@ int watch_run(struct watch *watch)
 	status_clear();
 	end_soon(false);
 	return result;
-}
-
-void watch_destroy(struct watch *watch)
-{
-	end_on_signals(NULL, NULL);
-	xpt_session_destroy(watch->session);
-	watch->session = NULL;
 }
 
 int watch_summary(const struct watch *watch, const char *command, const struct totals *totals, const char *path,

@@ -79,6 +79,8 @@ int kern_set_capture(struct kern *kern, enum xpt_capture capture);
  * meanwhile may be of a later state.
  */
 bool kern_answer(struct kern *kern, __u64 ticket);
+/* Neither answered nor gone on, as far as is known. */
+bool kern_waits(const struct kern *kern, __u64 ticket);
 /* To be called before requests are looked at: threads that wait on the caller's CPU yield it more often. */
 void kern_note_cpu(struct kern *kern);
 

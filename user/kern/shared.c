@@ -47,6 +47,11 @@ void shared_unmap(struct kern *kern)
 	kern->family = NULL;
 }
 
+bool kern_waits(const struct kern *kern, __u64 ticket)
+{
+	return (__s64)(__atomic_load_n(&kern->answers[ticket % XPT_WAIT_SLOTS], __ATOMIC_ACQUIRE) - 2 * ticket) < 0;
+}
+
 bool kern_answer(struct kern *kern, __u64 ticket)
 {
 	__u64 *slot = &kern->answers[ticket % XPT_WAIT_SLOTS], before = __atomic_load_n(slot, __ATOMIC_ACQUIRE);

@@ -96,7 +96,7 @@ static void rate_say(struct profiling *profiling, struct entry *entry, __u32 oth
 					       .generation = identity->generation,
 					       .name = identity->name,
 					       .loaded = entry->loaded };
-	__u32 rate = profiling->inside ? 1 : rate_of(entry);
+	__u32 rate = profiling->inside || profiling->all ? 1 : rate_of(entry);
 
 	if (entry->region || entry->released || rate == (entry->sample_every ?: others)) {
 		entry->retry_after = 0;
@@ -127,7 +127,7 @@ void rates_update(struct profiling *profiling, struct entry *entry)
 
 void rates_refresh(struct profiling *profiling)
 {
-	__u32 rate = 0, roles = ROLES_ALWAYS;
+	__u32 rate = profiling->all ? 1 : 0, roles = profiling->all ? ROLES_TRACE : ROLES_ALWAYS;
 	const struct run *run;
 	struct link *link;
 
@@ -154,4 +154,10 @@ void rates_refresh(struct profiling *profiling)
 	profiling->sample_every = rate;
 	profiling->roles = roles;
 	profiling->options.set_defaults(profiling->options.context, rate, roles);
+}
+
+void profiling_record_all(struct profiling *profiling)
+{
+	profiling->all = true;
+	rates_refresh(profiling);
 }

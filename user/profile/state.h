@@ -28,6 +28,7 @@ struct profiling {
 	/* What the kernel was told; sample_every is in force for programs that have no rate of their own. */
 	__u32 sample_every;
 	__u32 roles;
+	bool all;	  /* a recording records all inferences beside */
 	size_t partly;	  /* programs of which the kernel records some inferences or none */
 	bool inside;	  /* what lies in regions is wanted: calls of all programs are recorded */
 	bool rates_stale; /* what runs want has changed */

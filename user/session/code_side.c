@@ -34,7 +34,7 @@ static bool answer(void *context, pid_t tgid, __u64 ticket)
 {
 	struct code_side *side = context;
 
-	return collector_answer(side->collector, tgid, ticket);
+	return collector_code_answer(side->collector, tgid, ticket);
 }
 
 int code_side_create(const struct code_side_options *options, struct code_side **result)

@@ -12,7 +12,7 @@
 struct code_side;
 
 struct code_side_options {
-	struct collector *collector; /* outlives it; not opened yet, with its `codes` set */
+	struct collector *collector; /* outlives it; not opened yet, code objects are among its needs */
 	enum xpt_codeobj_mode mode;
 	const char *output; /* folder; NULL: bytes are kept in memory */
 	uid_t user;	    /* whose the folder's files are */

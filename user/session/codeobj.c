@@ -16,7 +16,9 @@
 struct xpt_codeobj_capture {
 	pthread_mutex_t stopping; /* of who stops it; taken before the session's lock */
 	struct xpt_session *session;
+	bool shares; /* the session is the caller's */
 	struct consumer consumer;
+	int interrupted; /* set from anywhere */
 	struct code_side *side;
 	enum xpt_codeobj_mode mode;
 	__u64 userdata;
@@ -123,7 +125,11 @@ static void on_finished(void *context)
 	struct xpt_codeobj_capture *record = context;
 	int error;
 
+	if (!record->side)
+		return;
 	code_side_finish(record->side);
+	if (record->shares)
+		collector_code_leave(record->session->collector);
 	error = write_index(record);
 	record->write_error = code_side_error(record->side) ?: error;
 }
@@ -132,29 +138,29 @@ static void on_finished(void *context)
 
 static int create_session(struct xpt_codeobj_capture *record, const struct xpt_codeobj_options *options)
 {
-	return session_create(
-		&(struct collector_options){
-			.pids = options->pids,
-			.pid_count = options->pid_count,
-			.process_names = options->process_names,
-			.process_name_count = options->process_name_count,
-			.command = options->command,
-			.all_processes = options->all_processes,
-			.runtime_files = options->runtime_files,
-			.runtime_file_count = options->runtime_file_count,
-			.runtimes = options->runtimes,
-			.runtime_count = options->runtime_count,
-			.link = options->link,
-			.drivers = "none",
-			.sample_every = XPT_SAMPLE_NONE,
-			.codes = true,
-			.codes_only = true,
-			.no_wait = options->no_wait,
-			.wait_limit = options->wait_limit,
-			.code_wait_limit = options->code_wait_limit,
-			.log = { options->log, options->log_context, options->log_level },
-		},
-		&record->session);
+	const struct collector_options collector_options = {
+		.pids = options->pids,
+		.pid_count = options->pid_count,
+		.process_names = options->process_names,
+		.process_name_count = options->process_name_count,
+		.command = options->command,
+		.all_processes = options->all_processes,
+		.runtime_files = options->runtime_files,
+		.runtime_file_count = options->runtime_file_count,
+		.runtimes = options->runtimes,
+		.runtime_count = options->runtime_count,
+		.link = options->link,
+		.drivers = record->shares ? NULL : "none",
+		.no_wait = options->no_wait,
+		.wait_limit = options->wait_limit,
+		.log = { options->log, options->log_context, options->log_level },
+	};
+	int error;
+
+	if (record->shares)
+		return session_join(record->session, &collector_options, &record->consumer);
+	error = session_create(&collector_options, &record->session);
+	return error ?: session_add(record->session, &record->consumer);
 }
 
 static int create_side(struct xpt_codeobj_capture *record, const struct xpt_codeobj_options *options)
@@ -201,14 +207,15 @@ int xpt_codeobj_capture_create(struct xpt_codeobj_capture **result, enum xpt_cod
 		.work = on_work,
 		.finished = on_finished,
 		.context = record,
+		.needs = { .codes = true, .code_wait_limit = options.code_wait_limit },
 	};
+	record->shares = options.session;
+	record->session = options.session;
 	error = create_session(record, &options);
 	if (!error)
 		error = create_side(record, &options);
-	if (!error)
-		session_add(record->session, &record->consumer);
-	if (!error)
-		error = collector_open(record->session->collector);
+	if (!error && !record->shares)
+		error = session_open(record->session);
 	if (error) {
 		xpt_codeobj_capture_free(record);
 		return error;
@@ -221,20 +228,30 @@ int xpt_codeobj_capture_create(struct xpt_codeobj_capture **result, enum xpt_cod
 
 int xpt_codeobj_capture_start(struct xpt_codeobj_capture *record)
 {
-	int error = session_start(record->session);
+	int error = 0;
 
+	if (!record->shares)
+		error = session_start(record->session);
+	else if (record->session->started)
+		error = -EALREADY;
 	return error == -EALREADY ? -EBUSY : error;
 }
 
 static int is_over(void *context)
 {
-	const struct xpt_codeobj_capture *record = context;
+	struct xpt_codeobj_capture *record = context;
+	struct xpt_session *session = record->session;
+	int disturbed;
 
-	if (!record->session->has_thread)
+	if (!session->has_thread)
 		return -EINVAL;
-	if (record->session->error || record->over)
-		return record->session->error ?: 1;
-	return session_disturbed(record->session) ?: record->session->ending ? -ECANCELED : 0;
+	if (session->error || record->over)
+		return session->error ?: 1;
+	if (!record->shares)
+		disturbed = session_disturbed(session);
+	else /* the session's interruption is for who waits for the session */
+		disturbed = __atomic_exchange_n(&record->interrupted, 0, __ATOMIC_RELAXED) ? -EINTR : 0;
+	return disturbed ?: (session->ending || record->consumer.left ? -ECANCELED : 0);
 }
 
 int xpt_codeobj_capture_wait(struct xpt_codeobj_capture *record, uint64_t timeout_ns)
@@ -246,7 +263,12 @@ int xpt_codeobj_capture_wait(struct xpt_codeobj_capture *record, uint64_t timeou
 
 void xpt_codeobj_capture_interrupt(struct xpt_codeobj_capture *record)
 {
-	xpt_session_interrupt(record->session);
+	if (!record->shares) {
+		xpt_session_interrupt(record->session);
+		return;
+	}
+	__atomic_store_n(&record->interrupted, 1, __ATOMIC_RELAXED);
+	collector_wake(record->session->collector);
 }
 
 int xpt_codeobj_capture_stop(struct xpt_codeobj_capture *record)
@@ -254,7 +276,10 @@ int xpt_codeobj_capture_stop(struct xpt_codeobj_capture *record)
 	int error;
 
 	pthread_mutex_lock(&record->stopping);
-	session_stop(record->session);
+	if (record->shares)
+		session_remove(record->session, &record->consumer);
+	else
+		session_stop(record->session);
 	error = record->write_error;
 	pthread_mutex_unlock(&record->stopping);
 	return error;
@@ -286,12 +311,13 @@ void xpt_codeobj_capture_free(struct xpt_codeobj_capture *record)
 {
 	if (!record)
 		return;
-	if (record->session)
+	if (record->session && (record->side || record->shares))
 		xpt_codeobj_capture_stop(record);
 	code_list_free(record->list);
 	/* Threads that wait for the collector are resumed through the side. */
 	code_side_free(record->side);
-	session_free(record->session);
+	if (!record->shares)
+		session_free(record->session);
 	free(record->loads);
 	pthread_mutex_destroy(&record->stopping);
 	free(record);

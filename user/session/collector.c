@@ -164,10 +164,6 @@ int collector_create(const struct collector_options *options, struct collector *
 		collector->spec_costs = calloc(collector->registry->spec_count ?: 1, sizeof(*collector->spec_costs));
 		error = collector->spec_calls && collector->spec_costs ? 0 : -ENOMEM;
 	}
-	if (!error && options->codes) {
-		collector->launch_symbols = launch_symbols_create(collector->registry, &collector->log);
-		error = collector->launch_symbols ? 0 : -ENOMEM;
-	}
 	if (!error)
 		error = create_device_side(collector, options);
 	if (!error && geteuid()) {
@@ -213,7 +209,7 @@ static void explain_kernel(const struct collector *collector, int error)
 #define REGION_ROLES (1u << XPT_ROLE_REGION) /* asked for by name */
 #define INFERENCE_ROLES (1u << XPT_ROLE_EXECUTE | 1u << XPT_ROLE_ENQUEUE | 1u << XPT_ROLE_WAIT)
 
-static __u32 level_roles(enum xpt_level level)
+__u32 collector_level_roles(enum xpt_level level)
 {
 	switch (level) {
 	case XPT_LEVEL_BASIC:
@@ -235,7 +231,7 @@ static __u64 probe_limit(const struct collector *collector)
 
 __u64 collector_code_limit(const struct collector *collector)
 {
-	return collector->options.no_wait ? 0 : collector->options.code_wait_limit ?: WAIT_CODES;
+	return collector->options.no_wait ? 0 : collector->needs.code_wait_limit ?: WAIT_CODES;
 }
 
 /* Many probes take a while, and the longer the more processes fork meanwhile. */
@@ -258,16 +254,39 @@ static bool on_placing(void *context, size_t done, size_t total)
 	return options->interrupted(options->context);
 }
 
+int collector_need(struct collector *collector, const struct collector_needs *needs)
+{
+	struct collector_needs *all = &collector->needs;
+
+	if (collector->kern)
+		return -EALREADY;
+	if (all->sample_every && needs->sample_every &&
+	    (all->sample_every != needs->sample_every || all->chosen_only || needs->chosen_only)) {
+		log_error(&collector->log,
+			  "recordings of one session record the same samples of all programs: use a session for each");
+		return -EINVAL;
+	}
+	all->roles |= needs->roles;
+	all->sample_every = all->sample_every ?: needs->sample_every;
+	all->chosen_only |= needs->chosen_only;
+	all->codes |= needs->codes;
+	if (all->code_wait_limit < needs->code_wait_limit)
+		all->code_wait_limit = needs->code_wait_limit;
+	collector->code_readers += needs->codes;
+	return 0;
+}
+
 static int open_kernel(struct collector *collector)
 {
 	const struct collector_options *options = &collector->options;
+	const struct collector_needs *needs = &collector->needs;
 	struct kern_options kern_options = {
 		.spec_count = attacher_spec_count(collector->registry),
-		.sample_every = options->sample_every,
-		.chosen_only = options->chosen_only,
+		.sample_every = needs->sample_every ?: XPT_SAMPLE_NONE,
+		.chosen_only = needs->chosen_only,
 		.buffer_bytes = options->buffer_bytes ?: BUFFER_BYTES,
 		.link = (enum link_kind)options->link,
-		.codes = options->codes,
+		.codes = needs->codes,
 		.wait_probes = probe_limit(collector),
 		.wait_codes = collector_code_limit(collector),
 		.placing = on_placing,
@@ -278,8 +297,8 @@ static int open_kernel(struct collector *collector)
 		.registry = collector->registry,
 		.all_processes = options->all_processes,
 		.loader = options->command != NULL,
-		.codes = options->codes,
-		.roles = options->codes_only ? 0 : level_roles(options->level),
+		.codes = needs->codes,
+		.roles = needs->roles,
 		.record = record_visit,
 		.context = collector,
 		.scanned = options->scanned,
@@ -346,7 +365,7 @@ static int open_events(struct collector *collector)
 	return error;
 }
 
-static int open_counters(struct collector *collector)
+int collector_open_counters(struct collector *collector)
 {
 	const struct collector_options *options = &collector->options;
 	const struct counter_side_options side_options = {
@@ -361,13 +380,17 @@ static int open_counters(struct collector *collector)
 		.context = collector,
 	};
 
-	return counter_side_create(&side_options, &collector->counter_side);
+	return collector->counter_side ? 0 : counter_side_create(&side_options, &collector->counter_side);
 }
 
 int collector_open(struct collector *collector)
 {
-	int error = open_counters(collector);
+	int error = collector_open_counters(collector);
 
+	if (!error && collector->needs.codes) {
+		collector->launch_symbols = launch_symbols_create(collector->registry, &collector->log);
+		error = collector->launch_symbols ? 0 : -ENOMEM;
+	}
 	if (!error)
 		error = open_kernel(collector);
 	if (error)
@@ -487,6 +510,48 @@ int collector_set_sampling(struct collector *collector, const struct model_progr
 	};
 
 	return kern_set_sampling(collector->kern, &key, sample_every, seen);
+}
+
+static bool resume_read(struct collector *collector, size_t at)
+{
+	struct code_ticket ticket = collector->code_tickets[at];
+
+	collector->code_tickets[at] = collector->code_tickets[--collector->code_ticket_count];
+	return collector_answer(collector, ticket.tgid, ticket.ticket);
+}
+
+bool collector_code_answer(struct collector *collector, pid_t tgid, __u64 ticket)
+{
+	struct code_ticket *tickets = collector->code_tickets;
+	size_t at = 0, kept = 0;
+
+	if (collector->code_readers < 2)
+		return collector_answer(collector, tgid, ticket);
+	while (at < collector->code_ticket_count && tickets[at].ticket != ticket)
+		at++;
+	if (at == collector->code_ticket_count) {
+		/* Those that have gone on at their deadline are not waited for. */
+		for (at = 0; at < collector->code_ticket_count; at++)
+			if (kern_waits(collector->kern, tickets[at].ticket))
+				tickets[kept++] = tickets[at];
+		collector->code_ticket_count = at = kept;
+		tickets = reallocarray(tickets, kept + 1, sizeof(*tickets));
+		if (!tickets)
+			return collector_answer(collector, tgid, ticket);
+		collector->code_tickets = tickets;
+		tickets[collector->code_ticket_count++] = (struct code_ticket){ ticket, tgid, 0 };
+	}
+	if (++tickets[at].answers < collector->code_readers)
+		return kern_waits(collector->kern, ticket);
+	return resume_read(collector, at);
+}
+
+void collector_code_leave(struct collector *collector)
+{
+	collector->code_readers--;
+	for (size_t at = collector->code_ticket_count; at--;)
+		if (collector->code_tickets[at].answers >= collector->code_readers)
+			resume_read(collector, at);
 }
 
 void collector_wake(struct collector *collector)
@@ -614,6 +679,7 @@ void collector_free(struct collector *collector)
 	free(collector->names);
 	free(collector->pids);
 	free(collector->pending);
+	free(collector->code_tickets);
 	objects_free(&collector->objects);
 	launch_symbols_free(collector->launch_symbols);
 	free(collector->spec_calls);

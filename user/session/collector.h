@@ -26,7 +26,22 @@
 #include "session/launch_symbols.h"
 #include "session/objects.h"
 
+typedef void (*record_fn)(void *context, const struct xpt_record_header *record);
+
 #define COLLECTOR_POLL 20000000ull /* ns between two looks at the rings */
+
+/* What one consumer of the records needs. All zeros: nothing. */
+struct collector_needs {
+	__u32 roles; /* of calls, 1 << XPT_ROLE_*; those that report programs, and with codes code objects, always come */
+	__u32 sample_every; /* of every program one inference in so many; 0: what profiling handles ask for */
+	bool chosen_only;   /* as in xpt_config */
+	/*
+	 * Code objects are captured: CODE_PIECE and CODE records come, too. Who gets one with a ticket has to call
+	 * collector_code_answer() once it has read the memory of the thread.
+	 */
+	bool codes;
+	__u64 code_wait_limit; /* ns that a thread waits for its code object at most; 0: the default */
+};
 
 /* As in xpt_recording_options and xpt_session_options. */
 struct collector_options {
@@ -53,20 +68,10 @@ struct collector_options {
 	bool counter_tracks; /* they are read at intervals */
 	__u64 counters_every;
 	bool counters_per_inference;
-	__u32 sample_every; /* 1 or more, or XPT_SAMPLE_NONE */
-	bool chosen_only;   /* as in xpt_config */
-	enum xpt_level level;
 	size_t buffer_bytes;
 	enum xpt_link link;
-	/*
-	 * Code objects are captured: CODE_PIECE and CODE records come, too. Who gets one with a ticket has to call
-	 * collector_answer() once it has read the memory of the thread.
-	 */
-	bool codes;
-	int no_wait;	       /* threads never wait for the collector */
-	__u64 wait_limit;      /* ns that a thread waits for its probes at most; 0: the default */
-	__u64 code_wait_limit; /* the same for its code object */
-	bool codes_only;       /* no other calls than those that tell of programs and code objects */
+	int no_wait;				    /* threads never wait for the collector */
+	__u64 wait_limit;			    /* ns that a thread waits for its probes at most; 0: the default */
 	void (*scanned)(void *context, pid_t tgid); /* a process's files have been scanned */
 	bool (*interrupted)(void *context);	    /* starting is to be given up */
 	struct log log;
@@ -104,6 +109,13 @@ struct followed {
 	__u64 began;			  /* ns of CLOCK_MONOTONIC: its fork or last exec; 0: before it was traced */
 };
 
+/* A thread that waits for several consumers. */
+struct code_ticket {
+	__u64 ticket;
+	pid_t tgid;
+	unsigned int answers;
+};
+
 struct collector {
 	struct collector_options
 		options; /* pids, process names, names: its own copies; runtimes, drivers, counters and files: only during creation */
@@ -111,6 +123,10 @@ struct collector {
 	char **process_names;
 	bool *process_names_met; /* one that has the name was seen */
 	struct xpt_handle_name *names;
+	struct collector_needs needs; /* of all consumers together */
+	unsigned int code_readers;    /* consumers with codes */
+	struct code_ticket *code_tickets;
+	size_t code_ticket_count;
 	struct log log;
 	struct registry *registry;
 	struct kern *kern;
@@ -164,6 +180,14 @@ struct collector {
 int collector_check_options(const struct collector_options *options);
 /* Checks the options, reads the descriptions, looks at the targets. Errors as xpt_recording_create(). */
 int collector_create(const struct collector_options *options, struct collector **result);
+__u32 collector_level_roles(enum xpt_level level);
+/*
+ * Adds a consumer's needs to those of the others. -EINVAL, logged: another one records other samples; -EALREADY: the kernel side is
+ * loaded already.
+ */
+int collector_need(struct collector *collector, const struct collector_needs *needs);
+/* Finds the counters. Of collector_open(), unless it was called before. */
+int collector_open_counters(struct collector *collector);
 int collector_open(struct collector *collector);  /* loads the kernel side */
 int collector_start(struct collector *collector); /* attaches, or starts the command */
 /* Waits for something to do: until the time `until`, at most COLLECTOR_POLL, or until woken. */
@@ -186,6 +210,10 @@ int collector_command_status(const struct collector *collector); /* as xpt_sessi
 void collector_free(struct collector *collector);
 /* A thread of the process that waits for this goes on. False: it did so before, at its deadline. */
 bool collector_answer(struct collector *collector, pid_t tgid, __u64 ticket);
+/* The same for a code object, once every consumer that reads it has called this. False: some of it may be missing. */
+bool collector_code_answer(struct collector *collector, pid_t tgid, __u64 ticket);
+/* One of these consumers leaves. It has answered for all that it got. */
+void collector_code_leave(struct collector *collector);
 __u64 collector_code_limit(
 	const struct collector *collector); /* ns that a call waits for its code object; 0: it does not */
 static inline void collector_pass(struct collector *collector, const struct xpt_record_header *record)
@@ -225,12 +253,27 @@ void records_costs(struct collector *collector);
 void records_forget_told(struct collector *collector, pid_t tgid);
 void records_losses(struct collector *collector);
 void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count); /* more than 0 */
+struct xpt_record_lost records_loss(const struct collector *collector, enum xpt_loss cause, __u64 count);
 /* The counts of all programs up to now, as COUNT records of the time `time`, which is that of just before. */
 void records_counts(struct collector *collector, __u64 time);
 void records_totals(struct collector *collector, pid_t tgid); /* 0: of all; taken out of the kernel */
+/*
+ * To one consumer, that leaves: TOTAL records of what is still in the kernel, and stays there. Returns how many calls have begun
+ * in all, as in struct collector.
+ */
+__u64 records_totals_pass(struct collector *collector, record_fn record, void *context);
 /* ns: that one recorded call takes longer. Measured, or estimated. */
 __u64 records_call_cost(const struct collector *collector, size_t spec);
+/* How one consumer's recording has ended. */
+struct records_ending {
+	const char *stopped_by;
+	__u64 ended;   /* ns of CLOCK_MONOTONIC */
+	__u64 counted; /* calls that began, as in struct collector */
+	record_fn record;
+	void *context;
+};
+
 /* 0 or -ENOMEM: without it what is recorded looks cut short. */
-int records_end(struct collector *collector, const char *stopped_by);
+int records_end(struct collector *collector, const struct records_ending *ending);
 
 #endif

@@ -20,21 +20,22 @@ static int create_session(struct xpt_continuous *continuous, const struct xpt_co
 	int error = session_create(
 		&(struct collector_options){
 			COLLECTOR_OPTIONS(targets),
-			.sample_every = options->sample_every,
 			.counters = targets->counters,
 			.counter_count = targets->counter_count,
 			.counter_tracks = true,
 			.counters_every = options->counters_every,
 			.counters_per_inference = options->counters_per_inference,
-			.level = options->level,
 		},
 		&continuous->session);
 
 	if (error)
 		return error;
 	continuous->collector = continuous->session->collector;
-	session_add(continuous->session, &continuous->consumer);
-	return 0;
+	continuous->consumer.needs = (struct collector_needs){
+		.roles = collector_level_roles(options->level),
+		.sample_every = options->sample_every,
+	};
+	return session_add(continuous->session, &continuous->consumer);
 }
 
 static int create_window(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
@@ -181,7 +182,7 @@ int continuous_create(struct xpt_continuous *continuous, const struct xpt_contin
 	if (!error)
 		error = create_triggers(continuous, options);
 	if (!error)
-		error = collector_open(continuous->collector);
+		error = session_open(continuous->session);
 	return error ?: create_control(continuous, options);
 }
 

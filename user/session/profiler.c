@@ -56,11 +56,35 @@ static int set_sampling(void *context, const struct model_program *program, __u3
 
 static void set_defaults(void *context, __u32 sample_every, __u32 roles)
 {
-	const struct collector *collector = ((struct profiler *)context)->session->collector;
-	int error = kern_set_defaults(collector->kern, sample_every, roles);
+	struct profiler *profiler = context;
+	const struct collector *collector = profiler->session->collector;
+	int error = 0;
 
+	profiler->sample_every = sample_every;
+	profiler->roles = roles;
+	/* Else the samples are a recording's. */
+	if (collector->kern && collector->needs.sample_every <= 1 && !collector->needs.chosen_only)
+		error = kern_set_defaults(collector->kern, sample_every, roles);
 	if (error)
 		log_error(&collector->log, "cannot set the sampling rate: %s", strerror(-error));
+}
+
+void profiler_opened(struct profiler *profiler)
+{
+	set_defaults(profiler, profiler->sample_every, profiler->roles);
+}
+
+int profiler_share(struct profiler *profiler, const struct collector_needs *needs)
+{
+	if (needs->sample_every == 1 && !needs->chosen_only) {
+		profiling_record_all(profiler->profiling);
+		return 0;
+	}
+	if (!profiler->subscribers)
+		return 0;
+	log_error(&profiler->session->collector->log,
+		  "a recording of samples or of chosen programs needs another session than profiles and streams");
+	return -EINVAL;
 }
 
 void profiler_read_counts(struct profiler *profiler)
@@ -329,15 +353,14 @@ int profiler_create(struct xpt_session *session, size_t report_bytes)
 		.started = on_started,
 		.work = on_work,
 		.context = profiler,
+		.needs = { .roles = collector_level_roles(XPT_LEVEL_STANDARD) },
 	};
 	pthread_cond_init(&profiler->queued, NULL);
 	name_counters(profiler);
 	error = copy_info(&profiler->info);
 	if (!error)
 		error = create_profiling(profiler, report_bytes);
-	if (!error)
-		session_add(session, &profiler->consumer);
-	return error;
+	return error ?: session_add(session, &profiler->consumer);
 }
 
 void profiler_stop(struct profiler *profiler)

@@ -26,6 +26,7 @@ struct xpt_recording {
 	struct xpt_recording_options options; /* pointers are not used after the creation, but output_name */
 	char *output_name;
 	struct xpt_session *session;
+	bool shares; /* the session is the caller's */
 	struct consumer consumer;
 	struct collector *collector; /* of the session */
 	struct output *output;
@@ -36,6 +37,8 @@ struct xpt_recording {
 	bool finished;
 	enum xpt_end ended_by; /* 0: it has not ended yet */
 	__u64 end;	       /* ns; ~0: without a duration */
+	__u64 left;	       /* ns: when it has left the session, which goes on; 0: not */
+	__u64 counted;	       /* as in struct records_ending */
 	__u64 output_due, status_due, losses_due;
 };
 
@@ -45,25 +48,31 @@ static void on_record(void *context, const struct xpt_record_header *record)
 
 	if (recording->codes)
 		code_side_record(recording->codes, record);
-	/* Bytes are not in recordings. */
-	if (record->kind != XPT_RECORD_CODE_PIECE && record->kind != XPT_RECORD_CODE)
+	/* Bytes are not in recordings, and counts up to now are for profiles and streams. */
+	if (record->kind != XPT_RECORD_CODE_PIECE && record->kind != XPT_RECORD_CODE &&
+	    record->kind != XPT_RECORD_COUNT)
 		output_record(recording->output, record);
 }
 
 /* ---- code objects ---- */
 
+static void record_text_freed(struct xpt_recording *recording, struct xpt_record_text *record)
+{
+	if (record)
+		on_record(recording, &record->header);
+	else if (!recording->collector->error)
+		recording->collector->error = -ENOMEM;
+	free(record);
+}
+
 static void on_loaded(void *context, const struct code_load *load)
 {
-	struct xpt_recording *recording = context;
-
-	collector_pass_text(recording->collector, record_code_object(load));
+	record_text_freed(context, record_code_object(load));
 }
 
 static void on_unloaded(void *context, const struct code_load *load)
 {
-	struct xpt_recording *recording = context;
-
-	collector_pass_text(recording->collector, record_code_unloaded(load));
+	record_text_freed(context, record_code_unloaded(load));
 }
 
 static void on_scanned(void *context, pid_t tgid)
@@ -146,7 +155,7 @@ static void report_status(struct xpt_recording *recording, __u64 now)
 		.processes = collector->followed_map.count,
 		.programs = model_program_count(output_model(recording->output)),
 		.calls = collector->calls,
-		.lost = collector->lost,
+		.lost = collector->lost + recording->output_lost,
 		.bytes = output_bytes(recording->output),
 	};
 
@@ -158,13 +167,15 @@ static void report_status(struct xpt_recording *recording, __u64 now)
 static void note_losses(struct xpt_recording *recording)
 {
 	__u64 lost = output_lost(recording->output);
+	struct xpt_record_lost record = records_loss(recording->collector, XPT_LOSS_OUTPUT,
+						     lost - recording->output_lost);
 
 	if (lost == recording->output_lost)
 		return;
 	if (!recording->output_lost)
 		log_warn(&recording->collector->log, "%s does not take what is recorded: records are lost",
 			 recording->output_name);
-	records_lost(recording->collector, XPT_LOSS_OUTPUT, lost - recording->output_lost);
+	on_record(recording, &record.header);
 	recording->output_lost = lost;
 }
 
@@ -199,7 +210,26 @@ static __u64 on_work(void *context, __u64 now)
 	}
 	if (!recording->ended_by && !recording->session->error)
 		recording->ended_by = end_of(recording, clock_monotonic());
+	recording->consumer.leaving |= recording->shares && recording->ended_by;
 	return recording->end;
+}
+
+/* Where the session goes on, what the kernel has counted stays there for the others. */
+static void on_finished(void *context)
+{
+	struct xpt_recording *recording = context;
+
+	if (recording->codes)
+		code_side_finish(recording->codes);
+	if (recording->codes && recording->shares)
+		collector_code_leave(recording->collector);
+	recording->counted = recording->collector->counted;
+	if (recording->session->ending || !recording->session->started)
+		return;
+	records_drain(recording->collector);
+	records_drain(recording->collector); /* the second PASS releases what the first one brought */
+	recording->left = clock_monotonic();
+	recording->counted = records_totals_pass(recording->collector, on_record, recording);
 }
 
 /* ---- creation ---- */
@@ -213,72 +243,6 @@ static int on_started(void *context)
 		code_side_started(recording->codes);
 	recording->output_due = recording->status_due = recording->losses_due = started;
 	recording->end = recording->options.duration ? started + recording->options.duration : ~0ull;
-	return 0;
-}
-
-static int create(struct xpt_recording *recording)
-{
-	const struct xpt_recording_options *options = &recording->options;
-	const struct log log = { options->log, options->log_context, options->log_level };
-	int error;
-
-	if (options->sample_every > SAMPLE_MAX) {
-		log_error(&log, "sampling one inference in %u is out of range (1 to %u)", options->sample_every,
-			  SAMPLE_MAX);
-		return -EINVAL;
-	}
-	recording->output_name = strdup(options->output ?: "the output");
-	if (!recording->output_name)
-		return -ENOMEM;
-	error = session_create(
-		&(struct collector_options){
-			COLLECTOR_OPTIONS(options),
-			.sample_every = options->sample_every ?: 1,
-			.chosen_only = has_choices(options),
-			.counters = options->counters,
-			.counter_count = options->counter_count,
-			.counter_tracks = true,
-			.counters_every = options->counters_every,
-			.counters_per_inference = options->counters_per_inference,
-			.level = options->level,
-			.codes = options->code_objects,
-			.code_wait_limit = options->code_wait_limit,
-		},
-		&recording->session);
-	if (error)
-		return error;
-	recording->collector = recording->session->collector;
-	recording->consumer = (struct consumer){
-		.record = on_record,
-		.scanned = on_scanned,
-		.started = on_started,
-		.work = on_work,
-		.context = recording,
-	};
-	session_add(recording->session, &recording->consumer);
-	error = create_chooser(recording);
-	if (!error)
-		error = create_output(recording);
-	if (!error)
-		error = create_codes(recording);
-	return error ?: collector_open(recording->collector);
-}
-
-int xpt_recording_create(const struct xpt_recording_options *options, struct xpt_recording **result)
-{
-	struct xpt_recording *recording = calloc(1, sizeof(*recording));
-	int error;
-
-	if (!recording)
-		return -ENOMEM;
-	error = options_copy(&recording->options, sizeof(recording->options), options);
-	if (!error)
-		error = create(recording);
-	if (error) {
-		xpt_recording_destroy(recording);
-		return error;
-	}
-	*result = recording;
 	return 0;
 }
 
@@ -300,15 +264,93 @@ static int pass_choices(struct xpt_recording *recording)
 	return 0;
 }
 
+static int create(struct xpt_recording *recording)
+{
+	const struct xpt_recording_options *options = &recording->options;
+	const struct log log = { options->log, options->log_context, options->log_level };
+	const struct collector_options collector_options = {
+		COLLECTOR_OPTIONS(options),
+		.counters = options->counters,
+		.counter_count = options->counter_count,
+		.counter_tracks = true,
+		.counters_every = options->counters_every,
+		.counters_per_inference = options->counters_per_inference,
+	};
+	int error;
+
+	if (options->sample_every > SAMPLE_MAX) {
+		log_error(&log, "sampling one inference in %u is out of range (1 to %u)", options->sample_every,
+			  SAMPLE_MAX);
+		return -EINVAL;
+	}
+	recording->output_name = strdup(options->output ?: "the output");
+	if (!recording->output_name)
+		return -ENOMEM;
+	recording->consumer = (struct consumer){
+		.record = on_record,
+		.scanned = on_scanned,
+		.started = on_started,
+		.work = on_work,
+		.finished = on_finished,
+		.context = recording,
+		.needs = {
+			.roles = collector_level_roles(options->level),
+			.sample_every = options->sample_every ?: 1,
+			.chosen_only = has_choices(options),
+			.codes = options->code_objects,
+			.code_wait_limit = options->code_wait_limit,
+		},
+	};
+	recording->shares = options->session;
+	recording->session = options->session;
+	error = recording->shares ? session_join(recording->session, &collector_options, &recording->consumer) :
+				    session_create(&collector_options, &recording->session);
+	if (!error && !recording->shares)
+		error = session_add(recording->session, &recording->consumer);
+	if (error)
+		return error;
+	recording->collector = recording->session->collector;
+	error = create_chooser(recording);
+	if (!error)
+		error = create_output(recording);
+	if (!error)
+		error = create_codes(recording);
+	if (!error)
+		error = pass_choices(recording);
+	return error || recording->shares ? error : session_open(recording->session);
+}
+
+int xpt_recording_create(const struct xpt_recording_options *options, struct xpt_recording **result)
+{
+	struct xpt_recording *recording = calloc(1, sizeof(*recording));
+	int error;
+
+	if (!recording)
+		return -ENOMEM;
+	error = options_copy(&recording->options, sizeof(recording->options), options);
+	if (!error)
+		error = create(recording);
+	if (error) {
+		xpt_recording_destroy(recording);
+		return error;
+	}
+	*result = recording;
+	return 0;
+}
+
 int xpt_recording_start(struct xpt_recording *recording)
 {
-	return pass_choices(recording) ?: session_start(recording->session);
+	if (!recording->shares)
+		return session_start(recording->session);
+	return recording->session->started ? -EALREADY : 0;
 }
 
 static int has_ended(void *context)
 {
 	const struct xpt_recording *recording = context;
 
+	if (!recording->session->started)
+		return -EINVAL;
 	return recording->session->error ?: (int)recording->ended_by;
 }
 
@@ -323,7 +365,10 @@ void xpt_recording_stop(struct xpt_recording *recording)
 
 	__atomic_compare_exchange_n(&recording->stopped, &not_yet, clock_monotonic(), false, __ATOMIC_RELAXED,
 				    __ATOMIC_RELAXED);
-	xpt_session_interrupt(recording->session);
+	if (recording->shares)
+		collector_wake(recording->collector);
+	else
+		xpt_session_interrupt(recording->session);
 }
 
 static const char *end_name(enum xpt_end end)
@@ -341,24 +386,40 @@ static const char *end_name(enum xpt_end end)
 	return "error";
 }
 
+static void leave(struct xpt_recording *recording)
+{
+	struct xpt_session *session = recording->session;
+
+	if (!recording->shares) {
+		session_stop(session);
+		if (!session->finished)
+			collector_finish(recording->collector);
+	}
+	session_remove(session, &recording->consumer);
+}
+
 int xpt_recording_finish(struct xpt_recording *recording)
 {
 	struct collector *collector = recording->collector;
-	int error, written;
+	int error = 0, written;
 
 	if (recording->finished)
 		return 0;
 	recording->finished = true;
-	session_stop(recording->session);
-	if (!recording->session->finished)
-		collector_finish(collector);
-	if (recording->codes)
-		code_side_finish(recording->codes);
+	leave(recording);
 	output_settle(recording->output);
 	note_losses(recording);
-	error = records_end(collector, end_name(recording->ended_by));
+	if (collector->kern)
+		error = records_end(collector, &(struct records_ending){
+						       .stopped_by = end_name(recording->ended_by),
+						       .ended = recording->left ?: collector->ended,
+						       .counted = recording->counted,
+						       .record = on_record,
+						       .context = recording,
+					       });
 	written = output_finish(recording->output);
-	collector_check_names(collector, output_model(recording->output));
+	if (!recording->shares)
+		collector_check_names(collector, output_model(recording->output));
 	if (recording->ended_by && recording->ended_by != XPT_END_OUTPUT && !xpt_recording_runs(recording)) {
 		log_warn(&collector->log, "no program was run");
 		collector_explain(collector);
@@ -465,14 +526,17 @@ void xpt_recording_destroy(struct xpt_recording *recording)
 {
 	if (!recording)
 		return;
-	if (recording->session)
+	if (!recording->shares && recording->session)
 		session_stop(recording->session);
+	else if (recording->collector) /* else it has not joined */
+		session_remove(recording->session, &recording->consumer);
 	code_side_free(recording->codes);
 	if (!recording->finished) /* nobody waits for the output */
 		recording->stopped = recording->stopped ?: clock_monotonic();
 	output_free(recording->output);
 	chooser_free(recording->chooser);
-	session_free(recording->session);
+	if (!recording->shares)
+		session_free(recording->session);
 	free(recording->output_name);
 	free(recording);
 }

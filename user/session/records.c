@@ -305,14 +305,19 @@ void records_drain(struct collector *collector)
 	records_costs(collector);
 }
 
-void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count)
+struct xpt_record_lost records_loss(const struct collector *collector, enum xpt_loss cause, __u64 count)
 {
-	struct xpt_record_lost record = {
-		.header = { XPT_RECORD_LOST, sizeof(record), 0, clock_monotonic() },
+	return (struct xpt_record_lost){
+		.header = { XPT_RECORD_LOST, sizeof(struct xpt_record_lost), 0, clock_monotonic() },
 		.since = collector->last_loss_time ?: collector->started,
 		.count = count,
 		.cause = cause,
 	};
+}
+
+void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count)
+{
+	struct xpt_record_lost record = records_loss(collector, cause, count);
 
 	collector->lost += count;
 	collector_pass(collector, &record.header);
@@ -368,12 +373,43 @@ static int on_taken(void *context, const struct xpt_program_key *key, const stru
 	return 0;
 }
 
+struct passing {
+	const struct collector *collector;
+	record_fn record;
+	void *context;
+	__u64 counted;
+};
+
+static int on_passed(void *context, const struct xpt_program_key *key, const struct xpt_program_entry *entry)
+{
+	struct passing *passing = context;
+	struct xpt_record_total record = {
+		.header = { XPT_RECORD_TOTAL, sizeof(record), key->tgid, clock_monotonic() },
+		.key = *key,
+		.count = entry->count,
+	};
+
+	if (key->spec > passing->collector->registry->spec_count)
+		return 0; /* of the collector's own specs */
+	passing->counted += entry->count.calls - entry->count.left_out - entry->count.lost;
+	passing->record(passing->context, &record.header);
+	return 0;
+}
+
+__u64 records_totals_pass(struct collector *collector, record_fn record, void *context)
+{
+	struct passing passing = { collector, record, context, collector->counted };
+
+	kern_counts(collector->kern, on_passed, &passing);
+	return passing.counted;
+}
+
 void records_totals(struct collector *collector, pid_t tgid)
 {
 	kern_take_counts(collector->kern, tgid, on_taken, collector);
 }
 
-static void end_json(struct collector *collector, const char *stopped_by, struct text *json)
+static void end_json(struct collector *collector, const struct records_ending *ending, struct text *json)
 {
 	const struct kern_cost *costs = kern_costs(collector->kern);
 	const struct attacher_figures *figures = attacher_figures(collector->attacher);
@@ -388,8 +424,8 @@ static void end_json(struct collector *collector, const char *stopped_by, struct
 	cost += collector->left_out * LEFT_OUT_COST;
 	getrusage(RUSAGE_SELF, &usage);
 	json_begin(json, NULL, '{');
-	json_add_unsigned(json, "duration_ns", collector->ended - collector->started);
-	json_add_string(json, "stopped_by", stopped_by);
+	json_add_unsigned(json, "duration_ns", ending->ended - collector->started);
+	json_add_string(json, "stopped_by", ending->stopped_by);
 	json_add_string(json, "link", link_kind_name(kern_link_kind(collector->kern)));
 	json_add_unsigned(json, "attach_ns", figures->attach_time);
 	json_add_unsigned(json, "detach_ns", figures->detach_time);
@@ -422,24 +458,26 @@ static void end_json(struct collector *collector, const char *stopped_by, struct
 	json_end(json, '}');
 }
 
-int records_end(struct collector *collector, const char *stopped_by)
+int records_end(struct collector *collector, const struct records_ending *ending)
 {
 	struct xpt_record_header pass = { XPT_RECORD_PASS, sizeof(pass), 0, 0 };
 	struct xpt_record_text *record;
 	struct text json = {};
 
-	if (collector->counted > collector->closed)
-		records_lost(collector, XPT_LOSS_OPEN, collector->counted - collector->closed);
-	end_json(collector, stopped_by, &json);
+	struct xpt_record_lost open = records_loss(collector, XPT_LOSS_OPEN, ending->counted - collector->closed);
+
+	if (ending->counted > collector->closed)
+		ending->record(ending->context, &open.header);
+	end_json(collector, ending, &json);
 	record = record_end(clock_monotonic(), &json);
 	if (!record)
 		return -ENOMEM;
-	collector_pass(collector, &record->header);
+	ending->record(ending->context, &record->header);
 	free(record);
 	/* Nothing comes after: the second of two passes releases everything. */
 	for (int i = 0; i < 2; i++) {
 		pass.time = clock_monotonic();
-		collector_pass(collector, &pass);
+		ending->record(ending->context, &pass);
 	}
 	return 0;
 }

@@ -130,9 +130,65 @@ int session_create(const struct collector_options *options, struct xpt_session *
 	return 0;
 }
 
-void session_add(struct xpt_session *session, struct consumer *consumer)
+int session_add(struct xpt_session *session, struct consumer *consumer)
 {
-	link_append(&session->consumers, &consumer->link);
+	const struct log *log = &session->collector->log;
+	int error = -EALREADY;
+
+	link_init(&consumer->link);
+	pthread_mutex_lock(&session->lock);
+	if (!session->opened)
+		error = collector_need(session->collector, &consumer->needs);
+	else
+		log_error(log, "the session has started: recordings and captures join it before");
+	if (!error && session->profiler && consumer->needs.sample_every)
+		error = profiler_share(session->profiler, &consumer->needs);
+	if (!error)
+		link_append(&session->consumers, &consumer->link);
+	consumer->left = error;
+	pthread_mutex_unlock(&session->lock);
+	return error;
+}
+
+int session_join(struct xpt_session *session, const struct collector_options *options, struct consumer *consumer)
+{
+	size_t lists = options->pid_count | options->process_name_count | options->runtime_file_count |
+		       options->runtime_count | options->region_count | options->driver_file_count |
+		       options->name_count | options->counter_count | options->buffer_bytes;
+
+	if (lists || options->command || options->all_processes || options->no_wait || options->wait_limit ||
+	    options->drivers || options->tracefs || options->link || options->counters_every ||
+	    options->counters_per_inference) {
+		consumer->left = true;
+		log_error(&session->collector->log, "what is traced is the session's: it cannot be chosen here, too");
+		return -EINVAL;
+	}
+	return session_add(session, consumer);
+}
+
+/* With the lock held. */
+static void finish_consumer(struct consumer *consumer)
+{
+	if (consumer->finished)
+		consumer->finished(consumer->context);
+	link_remove(&consumer->link);
+	consumer->left = true;
+}
+
+static int has_left(void *context)
+{
+	return ((const struct consumer *)context)->left;
+}
+
+void session_remove(struct xpt_session *session, struct consumer *consumer)
+{
+	pthread_mutex_lock(&session->lock);
+	consumer->leaving = true;
+	if (!consumer->left && (!session->has_thread || session->finished))
+		finish_consumer(consumer);
+	pthread_mutex_unlock(&session->lock);
+	collector_wake(session->collector);
+	session_await(session, XPT_FOREVER, has_left, consumer);
 }
 
 int xpt_session_create(const struct xpt_session_options *given, struct xpt_session **result)
@@ -145,7 +201,6 @@ int xpt_session_create(const struct xpt_session_options *given, struct xpt_sessi
 		error = session_create(
 			&(struct collector_options){
 				COLLECTOR_OPTIONS(&options),
-				.sample_every = XPT_SAMPLE_NONE,
 				.counters = options.counters,
 				.counter_count = options.counter_count,
 				.counters_per_inference = true,
@@ -153,7 +208,7 @@ int xpt_session_create(const struct xpt_session_options *given, struct xpt_sessi
 			&session);
 	if (error)
 		return error;
-	error = collector_open(session->collector);
+	error = collector_open_counters(session->collector);
 	if (!error)
 		error = profiler_create(session, options.report_bytes ?: REPORT_BYTES);
 	if (error) {
@@ -214,6 +269,11 @@ static __u64 collect_once(struct xpt_session *session, int error)
 		wanted = consumer->work ? consumer->work(consumer->context, now) : ~0ull;
 		due = wanted < due ? wanted : due;
 	}
+	link_each(link, next, &session->consumers)
+	{
+		if (consumer_of(link)->leaving)
+			finish_consumer(consumer_of(link));
+	}
 	wake_waiters(session);
 	return due;
 }
@@ -222,7 +282,6 @@ static void *collect(void *context)
 {
 	struct xpt_session *session = context;
 	const struct timespec pause = { 0, COLLECTOR_POLL };
-	const struct consumer *consumer;
 	struct link *link, *next;
 	__u64 due = 0;
 	int error = 0;
@@ -238,16 +297,21 @@ static void *collect(void *context)
 		due = collect_once(session, error);
 	}
 	collector_finish(session->collector);
-	link_each(link, next, &session->consumers)
-	{
-		consumer = consumer_of(link);
-		if (consumer->finished)
-			consumer->finished(consumer->context);
-	}
+	link_each(link, next, &session->consumers) finish_consumer(consumer_of(link));
 	session->finished = true;
 	pthread_cond_broadcast(&session->changed);
 	pthread_mutex_unlock(&session->lock);
 	return NULL;
+}
+
+int session_open(struct xpt_session *session)
+{
+	if (!session->opened)
+		session->open_error = collector_open(session->collector);
+	if (!session->opened && !session->open_error && session->profiler)
+		profiler_opened(session->profiler);
+	session->opened = true;
+	return session->open_error;
 }
 
 int session_start(struct xpt_session *session)
@@ -259,7 +323,9 @@ int session_start(struct xpt_session *session)
 	pthread_mutex_lock(&session->lock);
 	if (!session->starting) {
 		session->starting = true;
-		error = collector_start(session->collector);
+		error = session_open(session);
+		if (!error)
+			error = collector_start(session->collector);
 		link_each(link, next, &session->consumers)
 		{
 			consumer = consumer_of(link);
@@ -341,6 +407,17 @@ void xpt_session_interrupt(struct xpt_session *session)
 }
 
 /* ---- with profiles and streams ---- */
+
+int xpt_session_open(struct xpt_session *session)
+{
+	int error = -EALREADY;
+
+	pthread_mutex_lock(&session->lock);
+	if (!session->opened)
+		error = session_open(session);
+	pthread_mutex_unlock(&session->lock);
+	return error;
+}
 
 int xpt_session_start(struct xpt_session *session)
 {

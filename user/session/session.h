@@ -26,8 +26,12 @@ struct consumer {
 	void (*leave)(void *context, pid_t tgid);
 	int (*started)(void *context);		 /* everything is attached; an error ends the session */
 	__u64 (*work)(void *context, __u64 now); /* after each draining; returns when it is due again, ns, ~0: never */
-	void (*finished)(void *context);	 /* everything is detached, and the last record was passed on */
+	/* The last record was passed on, and everything is detached; or the consumer leaves, and the session goes on. */
+	void (*finished)(void *context);
 	void *context;
+	struct collector_needs needs;
+	bool leaving; /* set on the collecting thread, or by session_remove(): it is finished after the next work() */
+	bool left;    /* it is not among the session's any more */
 };
 
 /*
@@ -44,16 +48,25 @@ struct xpt_session {
 
 	pthread_t thread;
 	bool has_thread; /* to be joined */
-	bool starting, started, ending, finished;
+	int open_error;
+	bool opened, starting, started, ending, finished;
 	int error;	 /* tracing has stopped; consumers go on */
 	int interrupted; /* set from anywhere */
 };
 
 /* The functions and the context of the options are set here. Errors of collector_create(). */
 int session_create(const struct collector_options *options, struct xpt_session **result);
-void session_add(struct xpt_session *session,
-		 struct consumer *consumer); /* before the start; it outlives the session */
-/* After collector_open(). -EALREADY, and the errors of collector_start(), of consumers and threads. */
+/*
+ * Before the start. It is there until session_remove() or session_free(). -EALREADY: the session has started; -EINVAL: its needs do
+ * not go together with those of another one; both logged.
+ */
+int session_add(struct xpt_session *session, struct consumer *consumer);
+/* To one that others have made: -EINVAL, logged, if the options name targets or how they are traced. */
+int session_join(struct xpt_session *session, const struct collector_options *options, struct consumer *consumer);
+/* Finishes a consumer, and returns when it has left; the session goes on. Not on the collecting thread. */
+void session_remove(struct xpt_session *session, struct consumer *consumer);
+int session_open(struct xpt_session *session); /* collector_open(), unless it was called before */
+/* Opens it first. -EALREADY, and the errors of collector_open(), collector_start(), of consumers and threads. */
 int session_start(struct xpt_session *session);
 /* Detaches and ends the thread, if one was started. May be called again. */
 void session_stop(struct xpt_session *session);
@@ -102,6 +115,7 @@ struct profiler {
 	__u64 over_at; /* when the targets were found to have ended; 0: not yet */
 	__u64 read_at; /* of the latest reading of the counts */
 	__u64 seen;    /* time of the latest event */
+	__u32 sample_every, roles; /* that the handles want, as in kern_set_defaults() */
 
 	pthread_cond_t queued; /* for the callback thread */
 	pthread_t thread;
@@ -113,8 +127,11 @@ struct profiler {
 };
 
 int profiler_create(struct xpt_session *session, size_t report_bytes); /* -ENOMEM */
-void profiler_stop(struct profiler *profiler);			       /* no callback comes any more */
-void profiler_free(struct profiler *profiler);			       /* NULL is allowed */
+/* Recordings of the session record the same programs: -EINVAL, logged, unless they record all inferences or there are no handles. */
+int profiler_share(struct profiler *profiler, const struct collector_needs *needs);
+void profiler_opened(struct profiler *profiler); /* the collector is */
+void profiler_stop(struct profiler *profiler);	 /* no callback comes any more */
+void profiler_free(struct profiler *profiler);	 /* NULL is allowed */
 /* With the lock held: */
 void profiler_read_counts(struct profiler *profiler); /* shows the handles what the kernel has counted up to now */
 bool profiler_is_callback(const struct profiler *profiler); /* is this the callback thread? */

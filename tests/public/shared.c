@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Recordings, streams and captures of code objects in one session; needs root. "shared PID DIR DIR TRACE" records with two captures
+ * until the process ends, for shared.py.
+ */
+#define _POSIX_C_SOURCE 200809L
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include <xputrace/codeobj.h>
+#include <xputrace/recording.h>
+#include <xputrace/stream.h>
+
+#include "check.h"
+#include "target.h"
+
+#define FOREVER_ALMOST 20000000000ull /* ns */
+#define SHORT 300000000ull	      /* ns */
+
+static void on_message(void *context, enum xpt_log_level level, const char *text)
+{
+	(void)context;
+	(void)level;
+	fprintf(stderr, "%s\n", text);
+}
+
+static struct xpt_session *create_session(const pid_t *pid, xpt_log_fn log)
+{
+	struct xpt_session_options options;
+	struct xpt_session *session = NULL;
+
+	memset(&options, 0, sizeof(options));
+	options.size = sizeof(options);
+	options.pids = pid;
+	options.pid_count = 1;
+	options.log = log;
+	options.log_level = XPT_LOG_WARN;
+	if (xpt_session_create(&options, &session))
+		target_give_up("session");
+	return session;
+}
+
+static struct xpt_recording_options recording_options(struct xpt_session *session)
+{
+	struct xpt_recording_options options;
+
+	memset(&options, 0, sizeof(options));
+	options.size = sizeof(options);
+	options.session = session;
+	return options;
+}
+
+static struct xpt_codeobj_capture *create_capture(struct xpt_session *session, enum xpt_codeobj_mode mode,
+						  const char *output)
+{
+	struct xpt_codeobj_capture *capture = NULL;
+	struct xpt_codeobj_options options;
+
+	memset(&options, 0, sizeof(options));
+	options.size = sizeof(options);
+	options.session = session;
+	options.output = output;
+	options.user = getuid();
+	options.group = getgid();
+	options.code_wait_limit = FOREVER_ALMOST;
+	if (xpt_codeobj_capture_create(&capture, mode, 0, &options))
+		target_give_up("capture");
+	return capture;
+}
+
+/* ---- streams that count ---- */
+
+struct counted {
+	unsigned long long inferences, taken, lost;
+	struct xpt_stream *stream;
+};
+
+static void on_report(void *context, const struct xpt_profile_report *report)
+{
+	struct counted *counted = (struct counted *)context;
+	size_t i;
+
+	for (i = 0; i < report->program_count; i++) {
+		counted->inferences += report->programs[i].inferences;
+		counted->taken += report->programs[i].taken;
+		counted->lost += report->programs[i].lost;
+	}
+}
+
+static int create_stream(struct xpt_session *session, struct counted *counted, unsigned int sample_every)
+{
+	struct xpt_stream_options options;
+
+	memset(&options, 0, sizeof(options));
+	memset(counted, 0, sizeof(*counted));
+	options.size = sizeof(options);
+	options.match = "";
+	options.sample_every = sample_every;
+	options.callback = on_report;
+	options.context = counted;
+	return xpt_stream_create(session, &options, &counted->stream);
+}
+
+static void end_stream(struct counted *counted)
+{
+	CHECK_IS(xpt_stream_stop(counted->stream), 0);
+	CHECK_IS(xpt_stream_flush(counted->stream), 0);
+	xpt_stream_destroy(counted->stream);
+}
+
+/* ---- all at once ---- */
+
+static void check_objects(struct xpt_codeobj_capture *capture)
+{
+	const struct xpt_codeobj_list *list = NULL;
+	size_t i, loads = 0;
+
+	CHECK_IS(xpt_codeobj_capture_wait(capture, FOREVER_ALMOST), 1);
+	CHECK_IS(xpt_codeobj_capture_stop(capture), 0);
+	CHECK_IS(xpt_codeobj_capture_get(capture, &list), 0);
+	for (i = 0; list && i < list->count; i++) {
+		if (!list->objects[i]->function)
+			continue;
+		CHECK_IS(strlen(list->objects[i]->sha256), 64);
+		CHECK_IS(list->objects[i]->missing, 0);
+		loads++;
+	}
+	CHECK_IS(loads, 2);
+	CHECK_IS(list ? list->incomplete + list->lost : 1, 0);
+	xpt_codeobj_capture_free(capture);
+}
+
+/* Two recordings, one of which ends early, two streams of different rates and two captures: each as if it were alone. */
+static void test_all(void)
+{
+	struct target target = target_start("600", "400", "1");
+	struct xpt_session *session = create_session(&target.pid, on_message);
+	struct xpt_codeobj_capture *with_bytes = create_capture(session, XPT_CODEOBJ_COPY_MEMORY, NULL);
+	struct xpt_codeobj_capture *without = create_capture(session, XPT_CODEOBJ_SYMBOLS, NULL);
+	struct xpt_recording_options options = recording_options(session);
+	struct xpt_recording *whole = NULL, *begin = NULL;
+	struct counted every, some;
+	unsigned long long made;
+
+	options.code_objects = 1;
+	CHECK_IS(xpt_recording_create(&options, &whole), 0);
+	options = recording_options(session);
+	options.duration = SHORT;
+	options.level = XPT_LEVEL_BASIC;
+	CHECK_IS(xpt_recording_create(&options, &begin), 0);
+	CHECK_IS(create_stream(session, &every, XPT_SAMPLE_FULL), 0);
+	CHECK_IS(create_stream(session, &some, 8), 0);
+	CHECK_IS(xpt_stream_start(every.stream), 0);
+	CHECK_IS(xpt_stream_start(some.stream), 0);
+	CHECK_IS(xpt_recording_start(begin), 0);
+	CHECK_IS(xpt_codeobj_capture_start(without), 0);
+	CHECK_IS(xpt_session_start(session), 0);
+	CHECK_IS(xpt_recording_start(begin), -EALREADY);
+	CHECK_IS(xpt_codeobj_capture_start(without), -EBUSY);
+	target_go(&target);
+	CHECK_IS(xpt_recording_run(begin), XPT_END_DURATION);
+	CHECK_IS(xpt_recording_finish(begin), 0);
+	target_end(&target);
+	CHECK_IS(xpt_recording_run(whole), XPT_END_TARGETS);
+	CHECK_IS(xpt_session_wait(session, FOREVER_ALMOST), 1);
+	end_stream(&every);
+	end_stream(&some);
+	CHECK_IS(xpt_recording_finish(whole), 0);
+	check_objects(with_bytes);
+	check_objects(without);
+	made = target_inferences(&target, PROGRAM_0) + target_inferences(&target, PROGRAM_1);
+	CHECK_IS(every.inferences, made);
+	CHECK_IS(every.taken, made);
+	CHECK_IS(some.inferences, made);
+	CHECK(some.taken >= made / 8 && some.taken <= made / 8 + 2, "%llu of %llu", some.taken, made);
+	CHECK_IS(every.lost + some.lost, 0);
+	CHECK_IS(xpt_recording_runs(whole), made);
+	CHECK(xpt_recording_runs(begin) > 0 && xpt_recording_runs(begin) < made / 2, "%llu of %llu",
+	      (unsigned long long)xpt_recording_runs(begin), made);
+	xpt_recording_destroy(begin);
+	xpt_recording_destroy(whole);
+	xpt_session_destroy(session);
+	target_free(&target);
+}
+
+/* What cannot go together, or comes too late, is refused, and harms nothing. */
+static void test_refused(void)
+{
+	struct target target = target_start("10", "0", "1");
+	struct xpt_session *session = create_session(&target.pid, NULL);
+	struct xpt_recording_options options = recording_options(session);
+	struct xpt_codeobj_options objects;
+	struct xpt_recording *sampled = NULL, *other = NULL;
+	struct xpt_codeobj_capture *capture = NULL;
+	struct counted counted;
+
+	memset(&objects, 0, sizeof(objects));
+	objects.size = sizeof(objects);
+	objects.session = session;
+	objects.pids = &target.pid;
+	objects.pid_count = 1;
+	CHECK_IS(xpt_codeobj_capture_create(&capture, XPT_CODEOBJ_SYMBOLS, 0, &objects), -EINVAL);
+	options.pids = &target.pid;
+	options.pid_count = 1;
+	CHECK_IS(xpt_recording_create(&options, &other), -EINVAL);
+	options = recording_options(session);
+	options.output = "missing/trace.json";
+	options.format = XPT_OUTPUT_CHROME;
+	CHECK_IS(xpt_recording_create(&options, &other), -ENOENT);
+	options = recording_options(session);
+	options.sample_every = 2;
+	CHECK_IS(xpt_recording_create(&options, &sampled), -EINVAL);
+	xpt_session_destroy(session);
+
+	session = create_session(&target.pid, on_message);
+	options.session = session;
+	CHECK_IS(xpt_recording_create(&options, &sampled), 0);
+	options.sample_every = 1;
+	CHECK_IS(xpt_recording_create(&options, &other), -EINVAL);
+	CHECK_IS(create_stream(session, &counted, XPT_SAMPLE_FULL), -EINVAL);
+	CHECK_IS(xpt_session_start(session), 0);
+	options.sample_every = 2;
+	CHECK_IS(xpt_recording_create(&options, &other), -EALREADY);
+	target_go(&target);
+	target_end(&target);
+	CHECK_IS(xpt_recording_run(sampled), XPT_END_TARGETS);
+	CHECK_IS(xpt_recording_finish(sampled), 0);
+	CHECK_IS(xpt_recording_runs(sampled),
+		 target_inferences(&target, PROGRAM_0) + target_inferences(&target, PROGRAM_1));
+	xpt_recording_destroy(sampled);
+	xpt_session_destroy(session);
+	target_free(&target);
+}
+
+/* Everything is put away that was never started. */
+static void test_unused(void)
+{
+	struct target target = target_start("10", "0", "1");
+	struct xpt_session *session = create_session(&target.pid, on_message);
+	struct xpt_codeobj_capture *capture = create_capture(session, XPT_CODEOBJ_SYMBOLS, NULL);
+	struct xpt_recording_options options = recording_options(session);
+	struct xpt_recording *finished = NULL, *other = NULL;
+
+	CHECK_IS(xpt_recording_create(&options, &finished), 0);
+	CHECK_IS(xpt_recording_create(&options, &other), 0);
+	CHECK_IS(xpt_codeobj_capture_wait(capture, 0), -EINVAL);
+	CHECK_IS(xpt_recording_finish(finished), 0);
+	xpt_recording_destroy(finished);
+	xpt_recording_destroy(other);
+	xpt_codeobj_capture_free(capture);
+	xpt_session_destroy(session);
+	target_go(&target);
+	target_end(&target);
+	target_free(&target);
+}
+
+/* Two captures into folders, and a trace with code objects. */
+static int record(pid_t pid, const char *first, const char *second, const char *trace)
+{
+	struct xpt_session *session = create_session(&pid, on_message);
+	struct xpt_codeobj_capture *one = create_capture(session, XPT_CODEOBJ_COPY_MEMORY, first);
+	struct xpt_codeobj_capture *other = create_capture(session, XPT_CODEOBJ_COPY_MEMORY, second);
+	struct xpt_recording_options options = recording_options(session);
+	struct xpt_recording *recording = NULL;
+	int error;
+
+	options.output = trace;
+	options.format = XPT_OUTPUT_CHROME;
+	options.code_objects = 1;
+	error = xpt_recording_create(&options, &recording);
+	if (!error)
+		error = xpt_session_start(session);
+	if (!error) {
+		puts("started");
+		fflush(stdout);
+		error = xpt_session_wait(session, XPT_FOREVER) != 1;
+	}
+	error |= xpt_codeobj_capture_stop(one) | xpt_codeobj_capture_stop(other);
+	if (recording)
+		error |= xpt_recording_finish(recording);
+	xpt_codeobj_capture_free(one);
+	xpt_codeobj_capture_free(other);
+	xpt_recording_destroy(recording);
+	xpt_session_destroy(session);
+	return error != 0;
+}
+
+static const struct test tests[] = {
+	{ "all", test_all, 1 },
+	{ "refused", test_refused, 1 },
+	{ "unused", test_unused, 1 },
+};
+
+int main(int argc, char **argv)
+{
+	if (argc == 5)
+		return record((pid_t)atoi(argv[1]), argv[2], argv[3], argv[4]);
+	return run_tests("shared", tests, sizeof(tests) / sizeof(tests[0])) != 0;
+}
