@@ -443,8 +443,26 @@ DOCUMENTS = $(wildcard *.md docs/*.md docs/examples/*.c user/*/*.md user/*/*/*.m
 # For the machine that installs, not for a package.
 RUN_LDCONFIG = $(if $(DESTDIR),,@PATH="$$PATH:/usr/sbin:/sbin"; if [ "$$(id -u)" = 0 ] && command -v ldconfig >/dev/null; then ldconfig; fi)
 
+# Of the headers' comments: a page for each header, with the project in its name, and for each function and struct.
+$(BUILD)/man3/made: docs/Doxyfile user/cli/man/xpt_region.3 $(HEADERS)
+	@rm -rf $(@D) && mkdir -p $(@D)/doxygen
+	@for each in $$(sed -n 's/^\.F[no] \(xpt_regions*_[a-z_]*\).*/\1/p' user/cli/man/xpt_region.3); do \
+		echo '.so man3/xpt_region.3' >$(@D)/$$each.3; \
+	done
+	@if command -v doxygen >/dev/null; then \
+		echo "  MAN3    $(@D)"; \
+		{ cat docs/Doxyfile; echo "OUTPUT_DIRECTORY = $(@D)/doxygen"; } | doxygen - && cd $(@D)/doxygen/man/man3 && \
+		for each in xpt_*.3 *.h.3; do \
+			case $$each in *.h.3) to=xputrace_$$each ;; *) to=$$each ;; esac; \
+			sed 's@^\.so man3/@&xputrace_@' "$$each" >"../../../$$to" || exit; \
+		done; \
+	else \
+		echo "doxygen is not installed: no manual pages of the C library's functions are made"; \
+	fi
+	@rm -rf $(@D)/doxygen && touch $@
+
 ## install             install command, libraries, headers, manual pages, documents, descriptions, completions, systemd unit
-install: all
+install: all $(BUILD)/man3/made
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(libdir)/pkgconfig $(includedir)/xputrace $(mandir)/man1 $(mandir)/man3 \
 		$(datadir)/xputrace/runtimes $(datadir)/xputrace/drivers $(datadir)/bash-completion/completions \
 		$(datadir)/zsh/site-functions $(datadir)/fish/vendor_completions.d $(unitdir))
@@ -455,7 +473,9 @@ install: all
 	$(INSTALL) -m 644 $(BUILD)/xputrace.pc $(DESTDIR)$(libdir)/pkgconfig/xputrace.pc
 	$(INSTALL) -m 644 $(HEADERS) $(DESTDIR)$(includedir)/xputrace/
 	$(INSTALL) -m 644 $(MANUALS) $(DESTDIR)$(mandir)/man1/
-	$(INSTALL) -m 644 $(LIBRARY_MANUALS) $(DESTDIR)$(mandir)/man3/
+	for each in $(LIBRARY_MANUALS) $(BUILD)/man3/*.3; do \
+		[ ! -e $$each ] || $(INSTALL) -m 644 $$each $(DESTDIR)$(mandir)/man3/ || exit; \
+	done
 	$(if $(RUNTIMES),$(INSTALL) -m 644 $(RUNTIMES) $(DESTDIR)$(datadir)/xputrace/runtimes/)
 	$(if $(DRIVERS),$(INSTALL) -m 644 $(DRIVERS) $(DESTDIR)$(datadir)/xputrace/drivers/)
 	$(INSTALL) -m 644 $(BUILD)/$(UNIT) $(DESTDIR)$(unitdir)/$(UNIT)
@@ -470,7 +490,7 @@ uninstall:
 	rm -f $(DESTDIR)$(bindir)/xputrace $(DESTDIR)$(libdir)/libxputrace.a $(DESTDIR)$(libdir)/libxputrace.so \
 		$(DESTDIR)$(libdir)/$(SHARED_NAME) $(DESTDIR)$(libdir)/pkgconfig/xputrace.pc \
 		$(addprefix $(DESTDIR)$(mandir)/man1/,$(notdir $(MANUALS))) \
-		$(addprefix $(DESTDIR)$(mandir)/man3/,$(notdir $(LIBRARY_MANUALS))) \
+		$(DESTDIR)$(mandir)/man3/xpt_*.3 $(DESTDIR)$(mandir)/man3/xputrace_*.h.3 \
 		$(DESTDIR)$(unitdir)/$(UNIT) $(DESTDIR)$(datadir)/bash-completion/completions/xputrace \
 		$(DESTDIR)$(datadir)/zsh/site-functions/_xputrace \
 		$(DESTDIR)$(datadir)/fish/vendor_completions.d/xputrace.fish

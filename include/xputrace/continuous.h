@@ -107,9 +107,9 @@ XPT_API int xpt_continuous_options_set_name(struct xpt_continuous_options *optio
  * Several may be added; the first one that fires counts. -EINVAL: not understood, or can never fire: why is in reason, cut to
  * size (reason may be NULL if size is 0); -ENOSPC: more than XPT_TRIGGERS_MAX; -ENOMEM.
  */
-#define XPT_TRIGGERS_MAX 16
 XPT_API int xpt_continuous_options_add_trigger(struct xpt_continuous_options *options, const char *text, char *reason,
 					       size_t size);
+#define XPT_TRIGGERS_MAX 16
 
 /*
  * What holds for saves by triggers and signals: how long after it the file is made, so that it has what follows (ns, default 1 s,
@@ -184,6 +184,7 @@ struct xpt_continuous_status {
 	uint64_t suppressed;   /* of them: without a file, for the cooldown, a ceiling or a save under way */
 	uint64_t cpu_time;     /* ns of CPU time that the collector has used */
 };
+/* Fills in as much of status as its size covers. -EINVAL: it has none. */
 XPT_API int xpt_continuous_status(struct xpt_continuous *continuous, struct xpt_continuous_status *status);
 
 /*
@@ -215,8 +216,10 @@ struct xpt_remote {
 	void *log_context;
 	enum xpt_log_level log_level;
 };
+/* xpt_continuous_save() in the other process. */
 XPT_API int xpt_remote_save(const struct xpt_remote *remote, const struct xpt_save_options *options,
 			    struct xpt_saved *saved);
+/* xpt_continuous_status() of it. */
 XPT_API int xpt_remote_status(const struct xpt_remote *remote, struct xpt_continuous_status *status);
 XPT_API int xpt_remote_stop(const struct xpt_remote *remote); /* returns when it has ended */
 

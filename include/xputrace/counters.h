@@ -112,6 +112,7 @@ XPT_API uint64_t xpt_counters_spread(const struct xpt_counters *session);
 XPT_API int xpt_counters_stop(struct xpt_counters *session);
 XPT_API void xpt_counters_destroy(struct xpt_counters *session); /* may be NULL */
 
+/* Number of counters of the session, each with an index from 0. */
 XPT_API size_t xpt_counters_count(const struct xpt_counters *session);
 /* NULL: there is no such index. */
 XPT_API const struct xpt_counter_info *xpt_counters_info(const struct xpt_counters *session, size_t index);

@@ -76,11 +76,12 @@ XPT_API int xpt_inspect_options_set_core(struct xpt_inspect_options *options, ui
  */
 XPT_API int xpt_inspect_options_set_event_type(struct xpt_inspect_options *options, const char *name, int enabled);
 
-/*
- * The same as text: "0,2,4-7", cores that are captured, and no others; "hardware,execute,^reset", types and groups
- * that are, ^ before those that are not; when the first entry has it, all others are. -EINVAL: that is none; -ENOMEM.
- */
+/* Captures these cores and no others, as text: "0,2,4-7". -EINVAL: not such a list; -ENOMEM. */
 XPT_API int xpt_inspect_options_filter_cores(struct xpt_inspect_options *options, const char *cores);
+/*
+ * Captures these types and groups of events: "hardware,execute". Those after a ^ are not captured; if the first entry has one, all
+ * others are. -EINVAL: not such a list; -ENOMEM.
+ */
 XPT_API int xpt_inspect_options_filter_types(struct xpt_inspect_options *options, const char *types);
 
 /* What is done at all: an activity, or "all". -EINVAL: there is none of that name. */
@@ -108,6 +109,7 @@ struct xpt_inspect_activity {
 
 /* All that there are, and how many; they live as long as the library. count may be NULL. */
 XPT_API const struct xpt_inspect_event_type *xpt_inspect_event_types(size_t *count);
+/* The same of activities. */
 XPT_API const struct xpt_inspect_activity *xpt_inspect_activities(size_t *count);
 
 /*
@@ -115,17 +117,21 @@ XPT_API const struct xpt_inspect_activity *xpt_inspect_activities(size_t *count)
  * valid until they are changed or freed. count may be NULL. NULL: no options.
  */
 XPT_API const char *const *xpt_inspect_options_event_types(const struct xpt_inspect_options *options, size_t *count);
+/* The same of activities. */
 XPT_API const char *const *xpt_inspect_options_activities(const struct xpt_inspect_options *options, size_t *count);
 
 /* Whose the directory, if it is made, and the files are; the default is the user that runs this. */
 XPT_API int xpt_inspect_options_set_owner(struct xpt_inspect_options *options, uid_t user, gid_t group);
 
 /*
- * Options from the environment of this process, as user/session/inspect_environment.h lists the variables; where they say
- * nothing, options stay as they are. With a pid, those that this process was given for its own runtime (NEURON_RT_INSPECT_*),
- * but not where files go. -EINVAL: a value is bad, the targets' log says which; -ESRCH, -EACCES: of the process; -ENOMEM.
+ * Options from the environment of this process, as user/session/inspect_environment.h lists the variables; those without a variable
+ * stay as they are. -EINVAL: a value is bad, the targets' log has the name; -ENOMEM.
  */
 XPT_API int xpt_inspect_options_from_environment(struct xpt_inspect_options *options);
+/*
+ * The same from the environment that a process was started with for its own runtime (NEURON_RT_INSPECT_*), but not where files go.
+ * -EINVAL; -ESRCH, -EACCES: of the process; -ENOMEM.
+ */
 XPT_API int xpt_inspect_options_from_process(struct xpt_inspect_options *options, pid_t pid);
 
 struct xpt_inspect;

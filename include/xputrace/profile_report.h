@@ -116,6 +116,7 @@ struct xpt_latencies;
 
 /* NULL: no memory. */
 XPT_API struct xpt_latencies *xpt_latencies_create(void);
+/* NULL is allowed. */
 XPT_API void xpt_latencies_free(struct xpt_latencies *latencies);
 /* -ENOMEM: missing from the quantiles of some columns, or from those columns altogether. */
 XPT_API int xpt_latencies_add(struct xpt_latencies *latencies, const struct xpt_sample *sample);

@@ -241,6 +241,7 @@ XPT_API int xpt_recording_unmet(struct xpt_recording *recording,
 				int (*visit)(void *context, const struct xpt_program_choice *choice, int match),
 				void *context);
 
+/* Detaches and frees; an output that was not finished is cut short. NULL is allowed. */
 XPT_API void xpt_recording_destroy(struct xpt_recording *recording);
 
 #ifdef __cplusplus

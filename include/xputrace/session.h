@@ -127,6 +127,7 @@ struct xpt_session_status {
 	uint64_t waiting;	/* reports that wait for their callback */
 	uint64_t waiting_bytes;
 };
+/* Fills in as much of status as its size covers. -EINVAL: it has none. */
 XPT_API int xpt_session_status(struct xpt_session *session, struct xpt_session_status *status);
 
 /* Visits the programs that are known now; a non-zero return ends the walk and is returned. visit must not call back. */

@@ -59,6 +59,22 @@ def versions():
     assert "@@XPUTRACE_0" in text, "no versions at all"
 
 
+def manuals():
+    """Every function has a manual page of section 3 with a text of its own."""
+    texts = {}
+    folder = PREFIX / "share" / "man" / "man3"
+    for page in folder.glob("xputrace_*.h.3"):
+        part = page.read_text(encoding="utf-8").partition('.SH "Function Documentation"')[2].partition('.SH "Author"')[0]
+        for heading, text in re.findall(r'^\.SS "(.*)"\n((?:(?!\.S[SH]).*\n)*)', part, re.MULTILINE):
+            texts[re.search(r"(xpt_\w+)(?:\\fP)? \(", heading)[1]] = text.replace(".PP", "").strip()
+    missing = sorted(name for name in declared() if not texts.get(name) and not name.startswith("xpt_region"))
+    assert not missing, "no text on %s" % ", ".join(missing)
+    for name in sorted(declared()):
+        page = (folder / (name + ".3")).read_text(encoding="utf-8")
+        link = re.match(r"\.so (man3/\S+)", page)
+        assert link is None or (folder.parent / link[1]).exists(), "%s.3 refers to %s" % (name, link[1])
+
+
 def hardened():
     """Each file checks its stack and the lengths of its buffers; every object marks the targets of branches."""
     for file in ("lib/libxputrace.so", "lib/libxputrace.a", "bin/xputrace"):
@@ -78,5 +94,5 @@ def unoptimised():
     return flags[:flags.index("-target")].count("-O0") > 0
 
 
-CASES = (shared, static, versions, hardened)
+CASES = (shared, static, versions, manuals, hardened)
 sys.exit(1 if tests.run("exports", [(case.__name__, case) for case in CASES]) else 0)
