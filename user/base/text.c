@@ -324,8 +324,10 @@ static size_t terminal_character(const char *bytes, size_t length, struct text *
 	if (size && character >= 0x80) {
 		text_literal(shown, "\\u{");
 		text_hexadecimal(shown, character);
-		memmove(shown->data + 3, shown->data + 5, shown->length - 5); /* without the 0x */
-		shown->length -= 2;
+		if (!shown->error) {
+			memmove(shown->data + 3, shown->data + 5, shown->length - 5); /* without the 0x */
+			shown->length -= 2;
+		}
 		text_literal(shown, "}");
 	} else {
 		char escape[] = { '\\', 'x', "0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15] };
@@ -339,8 +341,7 @@ static size_t terminal_character(const char *bytes, size_t length, struct text *
 
 size_t text_terminal(struct text *text, const char *bytes, size_t length, size_t columns)
 {
-	char space[32]; /* longer than every escape, so that shown never allocates */
-	struct text shown = { .data = space, .capacity = sizeof(space) };
+	struct text shown = {};
 	size_t used = 0;     /* columns so far */
 	size_t cut_used = 0; /* the same where an ellipsis would still fit behind */
 	size_t cut_length = text->length;
@@ -348,10 +349,13 @@ size_t text_terminal(struct text *text, const char *bytes, size_t length, size_t
 	while (length && !text->error) {
 		size_t width, size = terminal_character(bytes, length, &shown, &width);
 
+		if (shown.error)
+			text_fail(text);
 		if (columns && used + width > columns) {
 			text->length = cut_length;
 			text_literal(text, ELLIPSIS);
-			return cut_used + 1;
+			used = cut_used + 1;
+			break;
 		}
 		text_bytes(text, shown.data, shown.length);
 		used += width;
@@ -362,6 +366,7 @@ size_t text_terminal(struct text *text, const char *bytes, size_t length, size_t
 		bytes += size;
 		length -= size;
 	}
+	text_free(&shown);
 	return used;
 }
 

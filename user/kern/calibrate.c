@@ -216,7 +216,7 @@ static int place(struct kern *kern, pid_t pid, __u32 first)
 		for (size_t s = 0; s < count; s++)
 			sites[s] = (struct kern_site){
 				.offset = (__u64)(unsigned long)places[s].function - file->start + file->offset +
-					  (places[s].function == xpt_calibrate_behind ? 0 : LANDING_BYTES),
+					  LANDING_BYTES * (places[s].function != xpt_calibrate_behind),
 				.spec = first + places[s].spec,
 				.entry_only = places[s].entry_only,
 			};

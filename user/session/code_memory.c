@@ -54,7 +54,8 @@ int code_copy_own(struct code_copy *copy)
 		code_copy_free(copy);
 		return -ENOMEM;
 	}
-	memcpy(own.bytes, copy->bytes, copy->size);
+	if (copy->size)
+		memcpy(own.bytes, copy->bytes, copy->size);
 	own.missing = copy->missing;
 	own.first_missing = copy->first_missing;
 	*copy = own;

@@ -376,10 +376,14 @@ void profiler_stop(struct profiler *profiler)
 
 void profiler_free(struct profiler *profiler)
 {
+	struct subscriber *subscriber, *next;
+
 	if (!profiler)
 		return;
-	while (profiler->subscribers)
-		subscriber_remove(profiler->subscribers);
+	for (subscriber = profiler->subscribers; subscriber; subscriber = next) {
+		next = subscriber->next;
+		subscriber_remove(subscriber);
+	}
 	profiling_free(profiler->profiling);
 	model_free(profiler->model);
 	free_info(&profiler->info);
