@@ -14,7 +14,7 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-#define PIECES_MAX 64 /* of one object; a page each */
+#define PIECES_MAX 96 /* of one object; a page each */
 #define SMALL (PIECES_MAX * XPT_CODE_PIECE_MAX)
 #define PARTS_COPIED 16
 

@@ -5,7 +5,7 @@ from codeobj_loads import (FROM_FILES, FROM_MEMORY, KB, KINDS, LIBRARIES, MB, Ca
                            make, neff)
 from harness import SLOW, Skip, cases
 
-SIZES = (KB, 4 * KB - 1, 64 * KB, 256 * KB - 1, 256 * KB + 1, MB)
+SIZES = (KB, 4 * KB - 1, 64 * KB, 384 * KB - 1, 384 * KB + 1, MB)
 FAILING = {"hipModuleLoadData": 200, "cuModuleLoadData": 200, "nrt_load": 2, "qaicOpenQpc": 6,
            "hsa_code_object_reader_create_from_memory": 0x1010, "zeModuleCreate": 0x70000004}
 
@@ -75,7 +75,7 @@ def test_memory(memory):
         raise Skip("all files stay in memory here: the bytes were compared, but pages were never missing")
 
 
-@cases(4 * KB, 300 * KB, 3 * MB)
+@cases(4 * KB, 500 * KB, 3 * MB)
 def test_threads(size):
     """8 threads at once, ten loads each: each has its own object, and each load is of its thread."""
     objects = [make(neff, size + index, index) for index in range(8)]

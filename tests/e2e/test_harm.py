@@ -50,12 +50,12 @@ def capture_of(how, words):
     return outcome, captured
 
 
-@cases("command/300 KB", "attach/300 KB", "command/20 MB", "attach/20 MB")
+@cases("command/500 KB", "attach/500 KB", "command/20 MB", "attach/20 MB")
 def test_checks_code_objects(case):
     """The same while large code objects are loaded and read; the bytes of all of them are captured."""
     how, size = case.split("/")
     large = size == "20 MB"
-    words = program("checks", "--size", 20 * MB if large else 300 * KB, "--loads", 8 if large else 50, *LATE)
+    words = program("checks", "--size", 20 * MB if large else 500 * KB, "--loads", 8 if large else 50, *LATE)
     outcome, captured = capture_of(how, words)
     compare_outcome(outcome, words)
     captured.check()

@@ -17,7 +17,7 @@ OBJECTS = {"hip": ("hipModuleLoadData", codeobj_loads.elf), "nrt": ("nrt_load", 
 
 
 def waiting_loads():
-    """20 MB and 300 KB from memory that is overwritten after the call: both captures have every byte, the trace each load."""
+    """20 MB and 500 KB from memory that is overwritten after the call: both captures have every byte, the trace each load."""
     tests.need_root()
     folders = [os.path.join(harness.scratch(), name) for name in ("one", "other")]
     trace = os.path.join(harness.scratch(), "trace.json")
@@ -26,7 +26,7 @@ def waiting_loads():
     program.wait_line("stdout", "started")
     made = []
     for function, form in OBJECTS.values():
-        for seed, size in enumerate((20 * MB, 300 << 10)):
+        for seed, size in enumerate((20 * MB, 500 << 10)):
             given = codeobj_loads.make(form, size, seed)
             line, = loads.load(function, given, spoil="inside")
             made.append((line, given))

@@ -145,7 +145,7 @@ CHOSEN = (
     (ENDS, "hostile_process.report_has_no_rights"),
     ((), "hostile_process.secret[[]descriptor]"),
     ((), "harm.checks[[]command]"),
-    ((), "harm.checks_code_objects[[]attach/300 KB]"),
+    ((), "harm.checks_code_objects[[]attach/500 KB]"),
     (("newest",), "harm_kill.killed[[]record --]"),
     ((), "harm_storm.storm[[]command/exit]"),
     ((), "harm_storm.calls_of_all"),
