@@ -40,7 +40,7 @@ struct code_memory {
 
 /*
  * The size of an object in memory by its own header, or of text up to its 0 byte, which is not counted. -ENODATA:
- * nothing tells it, -EBADMSG, -EFBIG: larger than the limit, -EFAULT, -ETIME: the deadline has passed, -ESRCH.
+ * unknown, -EBADMSG, -EFBIG: larger than the limit, -EFAULT, -ETIME: the deadline has passed, -ESRCH.
  */
 int code_memory_size(const struct code_memory *memory, __u64 address, __u64 *size);
 int code_memory_text(const struct code_memory *memory, __u64 address, __u64 *size); /* the same of what is text */

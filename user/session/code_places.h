@@ -7,7 +7,7 @@
 
 /* Zero it to begin with. */
 struct code_places {
-	pid_t tgid; /* whose files these are: that of the latest question */
+	pid_t tgid; /* owner of the files: that of the latest query */
 	struct mapped_files files;
 };
 

@@ -41,7 +41,7 @@ static ssize_t read_some(int descriptor, char *bytes, size_t length)
 	return got < 0 ? -errno : got;
 }
 
-/* Its size becomes that of what could be read: somebody may cut it meanwhile. */
+/* Its size becomes that of what could be read: it may be truncated while it is read. */
 static int read_file(struct file *file, struct code_hash *hash)
 {
 	__u64 done = 0;
@@ -219,7 +219,7 @@ int xpt_codeobj_read(const char *path, xpt_log_fn log, void *log_context, struct
 	error = descriptor < 0 ? descriptor : read_path(&messages, path, descriptor, &found);
 	if (!error)
 		*list = &found->list;
-	else if (error != -EBADMSG) /* that has been said */
+	else if (error != -EBADMSG) /* else reported already */
 		log_error(&messages, "%s: cannot be read: %s", path, reason(error, descriptor >= 0));
 	if (descriptor >= 0)
 		close(descriptor);

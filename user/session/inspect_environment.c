@@ -225,7 +225,7 @@ static void allow_types(struct text *text)
 	text_literal(text, "; those behind a ^ are left out");
 }
 
-/* Says what is wrong with the value of the variable in hand. */
+/* Reports what is wrong with the value of the current variable. */
 static void refuse(const struct filling *filling, const char *value)
 {
 	struct text text = { 0 }, allowed = { 0 };

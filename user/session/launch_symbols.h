@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Names of kernels that are launched by an address of the host: what the symbol there is called. A handle that lies in
- * a file that the process has mapped is such an address; any other one, made by the runtime at load, is not looked at
+ * a file that the process has mapped is such an address; any other one, made by the runtime at load, is not resolved
  * twice.
  */
 #ifndef XPT_SESSION_LAUNCH_SYMBOLS_H

@@ -376,7 +376,7 @@ static bool ends_one(const struct report_filter *filter, __u32 tgid, __u32 tid, 
 	return filter->wait_count && bsearch(&key, filter->waits, filter->wait_count, sizeof(key), by_end);
 }
 
-/* Those that tell which programs there are. */
+/* Roles that report which programs there are. */
 static bool tells_programs(enum xpt_role role)
 {
 	switch (role) {
@@ -467,7 +467,7 @@ bool report_filter_takes(struct report_filter *filter, const struct xpt_record_h
 	}
 }
 
-/* What tells of programs is needed from the begin on, and shown only in the window. */
+/* What reports programs is needed from the beginning, and shown only in the window. */
 static bool admits(void *context, const struct event *event)
 {
 	const struct report_filter *filter = context;
