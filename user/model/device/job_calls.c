@@ -134,7 +134,7 @@ int jobs_call(struct jobs *jobs, const struct process *process, struct program *
 	return error;
 }
 
-/* One that is told already keeps no operator: its sums only grow. */
+/* One that is emitted already keeps no operator: its sums only grow. */
 static void job_to_operator(struct job *job, struct op *op)
 {
 	job->in_operator = true;
