@@ -27,7 +27,7 @@ struct word {
 	__u64 value, address;
 };
 
-/* A class whose type information was found. */
+/* A class with its type information found. */
 struct type {
 	__u64 address;
 	__s64 offset; /* of the base in its objects */
@@ -205,7 +205,7 @@ static __u64 read_slot(const struct finder *finder, __u64 table, unsigned int sl
 	return method;
 }
 
-/* The base's table comes before those of the classes: its type is looked at first. */
+/* The base's table comes before those of the classes: its type is read first. */
 static int read_methods(struct finder *finder, const char *name, __u64 table, bool of_base)
 {
 	struct classes *result = finder->result;

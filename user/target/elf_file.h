@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Read-only view of one ELF file that comes from outside and may be hostile: every offset and count is checked, nothing
- * is mapped (a file that shrinks meanwhile gives errors, not SIGBUS), memory and time are bounded.
+ * is mapped (a file that shrinks gives errors, not SIGBUS), memory and time are bounded.
  */
 #ifndef XPT_TARGET_ELF_FILE_H
 #define XPT_TARGET_ELF_FILE_H
@@ -36,7 +36,7 @@ const char *elf_file_build_id(const struct elf_file *file);
 
 struct elf_symbol {
 	const char *name; /* version suffix cut off; valid until the file is closed; any bytes but NUL */
-	__u64 address;	  /* virtual address in the file; 0 for an undefined one is never given out */
+	__u64 address;	  /* virtual address in the file; never 0 for an undefined one */
 	__u64 size;
 	bool indirect; /* STT_GNU_IFUNC: the address is a resolver, not the function */
 };
@@ -96,7 +96,7 @@ struct elf_probe {
 	const char *provider, *name;
 	const char *arguments; /* where they are when the place is reached: "8@%rdi -4@%eax" */
 	__u64 address;	       /* virtual, as is the next one */
-	__u64 semaphore; /* 16 bits, data: how many look at the probe; 0: there is none, the probe is always reached */
+	__u64 semaphore; /* 16 bits, data: number of tracers of the probe; 0: there is none, the probe is always reached */
 };
 
 /* Calls visit for every static probe, in the file's order; a non-zero return ends the walk and is returned. */

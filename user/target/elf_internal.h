@@ -35,7 +35,7 @@ struct elf_symbol_table {
 	char *strings; /* loaded when first needed, always terminated; owned by the file */
 };
 
-/* Where a relocation table lies, as PT_DYNAMIC tells; size 0: there is none. */
+/* Where a relocation table lies, from PT_DYNAMIC; size 0: there is none. */
 struct elf_range {
 	__u64 address;
 	__u64 size;

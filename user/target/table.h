@@ -15,7 +15,7 @@ struct api_table {
 /*
  * Decodes the accessor at accessor_address and follows spec->through; reads the slots from relocations.
  * -ENODATA: the table's address is known (result->address) but its slots are not in the file: it is filled at run time.
- * -ENOENT: the accessor's code does not tell where the table is.
+ * -ENOENT: the accessor's code does not reveal where the table is.
  */
 int api_table_from_file(const struct log *log, struct elf_file *file, const struct table_spec *spec,
 			__u64 accessor_address, struct api_table *result);
