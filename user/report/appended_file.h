@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A file of lines that goes on behind what it has. */
+/* A file of lines that is appended to. */
 #ifndef XPT_REPORT_APPENDED_FILE_H
 #define XPT_REPORT_APPENDED_FILE_H
 

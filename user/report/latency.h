@@ -21,7 +21,7 @@ struct latency_position {
 
 /*
  * Appends the next part of the report, until text is at least enough bytes long or the report is through. Returns
- * whether more is to come. An error stands in text, and then nothing more comes.
+ * whether more is to come. An error is in text, and then nothing more comes.
  */
 bool latency_samples(struct text *text, const struct xpt_profile_report *report, struct latency_position *position,
 		     size_t enough);

@@ -164,7 +164,7 @@ static int make_room(struct merge_reader *reader)
 	return 0;
 }
 
-/* Reads more behind what is there. 1: there is more; 0: the file ends; -errno, said. */
+/* Reads more behind what is there. 1: there is more; 0: the file ends; -errno, logged. */
 static int fill(struct merge_reader *reader)
 {
 	__u64 left = reader->status.st_size - reader->read;

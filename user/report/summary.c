@@ -116,7 +116,7 @@ static void fill_known_time(struct columns *columns, double nanoseconds)
 		columns_unknown(columns, 1);
 }
 
-/* Of jobs whose handing over to the device is not told, nothing but their number is known. */
+/* Of jobs without a reported start on the device, only their number is known. */
 static void fill_device_work(struct columns *columns, const struct summary_row *row, double seconds)
 {
 	fill_common(columns, row);
