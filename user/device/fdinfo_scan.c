@@ -15,8 +15,8 @@
 #include "base/clock.h"
 
 #define EVENTS_MAX 256	     /* of those that nobody has asked for */
-#define CLIENTS_KEPT 4096    /* that are gone may stay apart while there are no more than so many */
-#define DESCRIPTORS_MAX 4096 /* a walk looks at, of processes that are not likely to have a node open */
+#define CLIENTS_KEPT 4096    /* ended ones are kept apart up to so many clients */
+#define DESCRIPTORS_MAX 4096 /* read in a walk, of processes that are not likely to have a node open */
 #define TEXT_MAX (16 << 10)  /* bytes of one fdinfo */
 
 /* ---- events and clients ---- */
@@ -158,7 +158,7 @@ static const char *node_class(const char *link, const char **name)
 	return NULL;
 }
 
-/* A device that is not on PCI is told by the node. */
+/* A device that is not on PCI is identified by the node. */
 static bool is_of_device(const struct fdinfo_scan *scan, const struct fdinfo *fdinfo, const char *class,
 			 const char *name)
 {
@@ -348,9 +348,9 @@ static int look_into(struct fdinfo_scan *scan, struct fdinfo_process *process)
 }
 
 /*
- * Looks into those that have a node open, are new, or have another number of files than before; and into the rest in turn,
- * from where the last walk has left off, as far as DESCRIPTORS_MAX goes: with some ten thousand open files, following every
- * one at each walk would take more time than many a program that is watched.
+ * Looks into those that have a node open, are new, or have another number of files than before; and into the rest in
+ * turn, from where the last walk has left off, up to DESCRIPTORS_MAX: with some ten thousand open files, following
+ * every one at each walk would take more time than many a program that is watched.
  */
 static int visit_processes(struct fdinfo_scan *scan)
 {
@@ -387,7 +387,7 @@ static int visit_processes(struct fdinfo_scan *scan)
 	return is_ours(error) ? error : 0;
 }
 
-/* -ENODEV: the process is gone; -EACCES: it may not be looked at; -EIO, -ENOMEM. */
+/* -ENODEV: the process has ended; -EACCES: it may not be read; -EIO, -ENOMEM. */
 static int walk_error(int error)
 {
 	switch (error) {
