@@ -6,7 +6,7 @@
 #include "describe/fetch_member.h"
 
 enum { BYTES, PARTS, PATH, DESCRIPTOR, SIZE, SIZES, COUNT, KIND, NOTE, MEMBERS };
-#define SOURCES SIZE /* the first members say what the code is; there is exactly one of them */
+#define SOURCES SIZE /* the first members are the sources of the code; there is exactly one of them */
 
 enum value { ADDRESS, NUMBER, STRING };
 

@@ -10,8 +10,8 @@
 typedef int (*fetch_check_fn)(void *context, const struct json_place *place, const struct xpt_fetch *fetch);
 
 /*
- * Compiles a member that is there. *given: it says something for this architecture, which *fetch then is, with meaning (enum
- * xpt_meaning, or 0); else fetch is left as it was. -EINVAL, reported.
+ * Compiles a member that is there. *given: it has an expression for this architecture, which *fetch then is, with
+ * meaning (enum xpt_meaning, or 0); else fetch is left as it was. -EINVAL, reported.
  */
 int fetch_member_parse(const struct reader *reader, const struct member *member, int meaning, fetch_check_fn check,
 		       void *context, struct xpt_fetch *fetch, bool *given);
