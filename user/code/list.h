@@ -26,7 +26,7 @@ void *code_list_room(struct code_list *list, size_t count, size_t size);
 char *code_list_text(struct code_list *list, const char *bytes, size_t length);
 /* An entry of which nothing is known yet, at the end. NULL as above. */
 struct xpt_codeobj *code_list_add(struct code_list *list);
-/* Copies what stands in an object: kind, machine, name, error, functions and parts. 0 or -ENOMEM. */
+/* Copies the contents of an object: kind, machine, name, error, functions and parts. 0 or -ENOMEM. */
 int code_list_contents(struct code_list *list, const struct code_contents *contents, struct xpt_codeobj *object);
 
 #endif

@@ -3,7 +3,7 @@
 #include "code/readers.h"
 #include "code/source.h"
 
-/* Goes behind "(...)" when it comes next. */
+/* Skips "(...)" when it comes next. */
 static bool skip_arguments(struct source *source, struct source_word *word)
 {
 	return source_next(source, word) && source_is(word, "(") && source_skip_group(source);

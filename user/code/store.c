@@ -151,7 +151,7 @@ static int copy_blocks(const struct source *source, int to, struct code_hash *ha
 	return error;
 }
 
-/* Others may write into the file meanwhile. */
+/* Others may write into the file during the copy. */
 static int copy_file(const struct source *source, int to)
 {
 	char found[CODE_HASH_SIZE], *block = malloc(BLOCK_BYTES);
