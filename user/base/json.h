@@ -56,8 +56,8 @@ size_t json_decode(struct json_part inside, char *to);
 int json_parse(const char *text, size_t length, struct cJSON **object);
 
 /*
- * Writing: members of the object, or elements of the array (key NULL), that was begun last. Commas are put in. Where memory ends,
- * text->error says so at the end: nothing is left out unnoticed.
+ * Writing: members of the object, or elements of the array (key NULL), that was begun last. Commas are put in. Without
+ * memory, text->error is set: nothing is left out unnoticed.
  */
 void json_begin(struct text *text, const char *key, char bracket); /* '{' or '[' */
 void json_end(struct text *text, char bracket);			   /* '}' or ']' */

@@ -89,7 +89,7 @@ static int open_existing(const struct folder *folder, const struct folder_place 
 
 	if (there < 0)
 		return -errno;
-	/* The very file that is looked at. Links that are left are the kernel's, as /proc/self/fd/1. */
+	/* The very file that was opened. Links that are left are the kernel's, as /proc/self/fd/1. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", there);
 	if (fstat(there, &status))
 		result = -errno;

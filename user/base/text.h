@@ -82,7 +82,7 @@ size_t text_terminal(struct text *text, const char *bytes, size_t length, size_t
 /* Length of bytes cut to at most limit, without cutting a UTF-8 sequence in two. */
 size_t text_cut(const char *bytes, size_t length, size_t limit);
 
-/* Length of a name without the number that tells it from others: 6 of "ranker #2". */
+/* Length of a name without the number that distinguishes it: 6 of "ranker #2". */
 size_t text_unnumbered(const char *name);
 /* Whether a name is the given one, with or without such a number. */
 bool text_is_name(const char *name, const char *given);

@@ -15,7 +15,7 @@
 #include "base/detached.h"
 #include "base/writer_private.h"
 
-#define LOOK_MS 20 /* between two looks at whether the output is given up */
+#define LOOK_MS 20 /* between two checks whether the output is given up */
 
 struct writer {
 	struct writer_shared *shared;
