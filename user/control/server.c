@@ -21,7 +21,7 @@
 #define LOCK_PAUSE 5000 /* us */
 #define KEEP_BYTES 4096 /* of the buffer for answers, between two */
 
-/* A connection. It has at most one request that is not answered; until then nothing more is read from it. */
+/* A connection. It has at most one pending request; until that is answered nothing more is read from it. */
 struct control_request {
 	struct control *control;
 	int descriptor; /* -1: the slot is free */
@@ -219,7 +219,7 @@ static void disconnect(int descriptor)
 	close(descriptor);
 }
 
-/* Without an answer to anything in particular. */
+/* A refusal without a request. */
 static void dismiss(struct control *control, int descriptor, int error, const char *reason)
 {
 	control_write_refusal(&control->answer, CONTROL_ID_NONE, error, reason);
