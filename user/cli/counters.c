@@ -239,7 +239,7 @@ static void execute(char *const *command, int channel)
 	_exit(127);
 }
 
-/* Started, but not executed before a byte goes through the channel. */
+/* Started, but not executed before a byte comes through the channel. */
 static int prepare_command(struct counters_context *counters, int *channel)
 {
 	int ends[2];

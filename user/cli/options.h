@@ -12,7 +12,7 @@
 
 #define EXIT_FAILED 1
 #define EXIT_USAGE 2
-#define PARSE_HELP 3 /* options_parse(): --help was asked for and answered */
+#define PARSE_HELP 3 /* options_parse(): --help was given, and printed */
 
 enum option_type {
 	OPTION_FLAG,	 /* bool: becomes true */

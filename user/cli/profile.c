@@ -12,7 +12,7 @@
 #include "cli/summary.h"
 
 #define SAMPLES_DEFAULT 100
-#define PATIENCE 2000000000ull /* ns without the program, until a message says what it waits for */
+#define PATIENCE 2000000000ull /* ns without the program, until a message about what it waits for */
 
 struct profile_context {
 	struct session_options session; /* first: see session.h */
