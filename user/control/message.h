@@ -16,8 +16,7 @@
 /*
  * A request: *body is an object with a "do" that is a non-empty string; the caller deletes it. *id is set as far as it
  * could be read: 0 to 2^53, or CONTROL_ID_NONE. With the reason, CONTROL_REASON_MAX bytes: -EINVAL: no request, or no
- * memory for it;
- * -EPROTONOSUPPORT: of another version.
+ * memory for it; -EPROTONOSUPPORT: of another version.
  */
 int control_read_request(const char *packet, size_t length, __s64 *id, cJSON **body, char *reason);
 /*

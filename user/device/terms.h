@@ -16,8 +16,7 @@ struct event_code {
  * Encodes what stands between the slashes of "pmu/TERMS/": at most one name of an event, terms of the PMU's format and
  * config, config1, config2, config3. A term without a value is 1; of two for the same bits the later one counts. Where
  * the named event leaves a value open (umask=?), it must be among the terms. 0; -ENOENT: there is no such event or
- * term;
- * -EINVAL: anything else is wrong. reason (TERMS_REASON_MAX bytes) then has what.
+ * term; -EINVAL: anything else is wrong. reason (TERMS_REASON_MAX bytes) then has what.
  */
 int terms_encode(const struct pmu *pmu, const char *terms, size_t length, struct event_code *code, char *reason);
 

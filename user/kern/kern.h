@@ -124,8 +124,7 @@ struct kern_site {
 /*
  * Places probes in a file for one process (pid), for all (pid 0) or for the family. path is opened by the kernel;
  * /proc/self/fd/N is fine. Sites that the kernel refuses are left out, reported, and counted in *refused. -ESRCH: the
- * process has ended; -EINTR:
- * struct kern_options.placing has ended it.
+ * process has ended; -EINTR: struct kern_options.placing has ended it.
  */
 int kern_attach(struct kern *kern, pid_t pid, const char *path, const struct kern_site *sites, size_t count,
 		size_t *refused, struct attachment **result);

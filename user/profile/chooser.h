@@ -29,7 +29,7 @@ void chooser_free(struct chooser *chooser);					    /* after the model */
 /* The model asks it from here on; before the first record. -ENOSPC: it has too many sinks. */
 int chooser_join(struct chooser *chooser, struct model *model);
 
-/* Beside the one that the model asks: follows the names of programs, and is queried by its creator. -ENOSPC as above. */
+/* Beside the model's chooser: follows the names of programs, and is queried by its creator. -ENOSPC as above. */
 int chooser_follow(struct chooser *chooser, struct model *model);
 bool chooser_wants(struct chooser *chooser, const struct model_program *program);
 

@@ -202,7 +202,7 @@ static bool is_run(const struct event_call *call)
 	       (role == XPT_ROLE_EXECUTE || role == XPT_ROLE_LAUNCH);
 }
 
-/* Few calls that run a program have the core: else it is that of the program's load. */
+/* Few calls that run a program have the core; the default is that of the program's load. */
 static void take_core(struct inference *inference, const struct model_program *program, __u32 have, __s64 core)
 {
 	const bool told = have >> XPT_MEANING_CORE & 1;

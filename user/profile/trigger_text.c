@@ -12,7 +12,7 @@
 #define OPERATORS "<>=!~"
 #define BLANKS " \t"
 
-#define QUOTE_BYTES 64	 /* at most so much of the text is quoted in a reason, */
+#define QUOTE_BYTES 64	 /* at most so much of the text is read for a reason, */
 #define QUOTE_COLUMNS 24 /* and so much shown */
 
 #define LATENCY_EXAMPLE "'latency > 20ms'"

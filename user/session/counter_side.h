@@ -31,8 +31,7 @@ struct counter_side_options {
 
 /*
  * Opens the counters. *result is NULL when there are none. Errors are those of xpt_counters_open() and
- * call_events_open(),
- * -E2BIG, logged.
+ * call_events_open(), -E2BIG, logged.
  */
 int counter_side_create(const struct counter_side_options *options, struct counter_side **result);
 void counter_side_free(struct counter_side *side); /* NULL is fine */

@@ -42,7 +42,7 @@ void records_forget_told(struct collector *collector, pid_t tgid)
 /*
  * An operator's node is reported before its first call; when a program is unloaded, the objects of its operators may be
  * freed. What comes first from the rings need not be the first call: the node holds from the time up to which all
- * records have been passed on, as far as programs have not gone since.
+ * records have been passed on, or from the last unload of a program.
  */
 static void look_at_operators(struct collector *collector, const struct xpt_record_call *call)
 {

@@ -36,7 +36,7 @@ const char *elf_file_build_id(const struct elf_file *file);
 
 struct elf_symbol {
 	const char *name; /* version suffix cut off; valid until the file is closed; any bytes but NUL */
-	__u64 address;	  /* virtual address in the file; never 0 for an undefined one */
+	__u64 address;	  /* virtual address in the file */
 	__u64 size;
 	bool indirect; /* STT_GNU_IFUNC: the address is a resolver, not the function */
 };

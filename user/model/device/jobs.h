@@ -89,9 +89,9 @@ struct traced_drivers {
 void traced_drivers_free(struct traced_drivers *drivers);
 
 /*
- * text: JSON as wire.h says. Repeating the same is fine, something else for an index in use is not: records that are
- * held back already rely on it. Only nodes may change: those of the text are added to those known, and replace those of
- * the same index. -EBADMSG, -ENOMEM.
+ * text: JSON as in wire.h. Repeating the same is fine, something else for an index in use is not: records that are held
+ * back already rely on it. Only nodes may change: those of the text are added to those known, and replace those of the
+ * same index. -EBADMSG, -ENOMEM.
  */
 int traced_drivers_add(struct traced_drivers *drivers, __u64 index, const char *text, size_t length);
 int traced_drivers_add_event(struct traced_drivers *drivers, __u64 index, const char *text, size_t length);
@@ -422,8 +422,8 @@ struct job *jobs_error(struct jobs *jobs, const struct driver_event_values *valu
 int jobs_submit(struct jobs *jobs, const struct process *process, __u32 tid, __u64 start, __u64 end);
 
 /*
- * A call, before its own event is emitted: sets call->device. program is the one that it runs, NULL: none. If activity
- * is not NULL and jobs of the call have not ended, *activity is set to what follows them, for the caller to release.
+ * A call, before its own event is emitted: sets call->device. program: that it runs; NULL: none. If activity is not
+ * NULL and jobs of the call have not ended, *activity is set to what follows them, for the caller to release.
  * -ENOMEM.
  */
 int jobs_call(struct jobs *jobs, const struct process *process, struct program *program, struct event_call *call,

@@ -54,8 +54,8 @@ struct functions {
 void functions_free(struct functions *functions);
 
 /*
- * text: JSON as wire.h says. Repeating the same is fine, something else for an index in use is not:
- * records that are held back already rely on it. -EBADMSG, -ENOMEM.
+ * text: JSON as in wire.h. Repeating the same is fine, something else for an index in use is not: records that are held
+ * back already rely on it. -EBADMSG, -ENOMEM.
  */
 int functions_add_runtime(struct functions *functions, __u64 index, const char *text, size_t length);
 int functions_add(struct functions *functions, __u64 index, const char *text, size_t length);

@@ -77,8 +77,7 @@ struct program *programs_load(struct programs *programs, struct process *process
 			      __u64 handle, __u64 start, __u64 end);
 /*
  * The program that counts read at time belong to; when there is none it is made, as one that has been there since then.
- * NULL:
- * no memory.
+ * NULL: no memory.
  */
 struct program *programs_counted(struct programs *programs, struct process *process, const struct runtime *runtime,
 				 __u64 handle, __u64 since, __u64 time);

@@ -31,8 +31,7 @@ void count_add(struct xpt_program_count *into, const struct xpt_program_count *f
 /*
  * A COUNT or TOTAL has come: adds its counts to total, takes out what was reported before of the same, and sets delta
  * to the difference. counting_read returns false when the COUNT is of a counting that has ended, or older than the one
- * before:
- * then nothing has changed.
+ * before: then nothing has changed.
  */
 bool counting_read(struct counting *counting, const struct xpt_record_count *record, struct xpt_program_count *total,
 		   struct xpt_program_count *delta);

@@ -122,9 +122,8 @@ struct event_counter {
 
 /*
  * Emitted when the kernel's counts have been read (XPT_RECORD_COUNT) or a program's final ones have come
- * (XPT_RECORD_TOTAL):
- * what was added since the EVENT_COUNT before. Calls that are recorded are in delta.calls, too. May come after the
- * program's release.
+ * (XPT_RECORD_TOTAL): what was added since the EVENT_COUNT before. Calls that are recorded are in delta.calls, too. May
+ * come after the program's release.
  */
 struct event_count {
 	const struct model_program *program;
