@@ -121,7 +121,7 @@ __noinline int count_unseen(const struct xpt_spec *spec, __u64 argument)
 
 /*
  * The counts of a handle up to now, because what runs under it from here on may be another program. A handle that is
- * given back takes its entry with it, so that the table holds live ones only; of one that may be in use, the counts are
+ * released takes its entry with it, so that the table holds live ones only; of one that may be in use, the counts are
  * taken off and the entry stays: other threads may be counting in it at this moment.
  */
 __noinline int program_cut(struct xpt_thread *thread, const struct xpt_spec *spec, __u64 handle)

@@ -28,7 +28,7 @@ int call_session(struct pt_regs *context)
 
 	if (!IS_RETURN(context)) {
 		answer = call_begin(context, cookie);
-		/* The verifier does not look into a function of its own for what it returns, as the compiler does. */
+		/* The verifier does not analyse a separate function for what it returns, as the compiler does. */
 		barrier_var(answer);
 		return answer & RETURN_NOT_WANTED;
 	}

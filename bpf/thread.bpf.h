@@ -10,8 +10,8 @@
 #include "wire.h"
 
 /*
- * Not recorded; stays here so that its layers are known, until it is seen to be gone. One that is FRAME_RUNNING, too, has a
- * return that is watched.
+ * Not recorded; stays here so that its layers are known, until it is seen to have been left. One that is FRAME_RUNNING,
+ * too, has a return probe.
  */
 #define FRAME_LEFT_OUT (1 << 0)
 #define FRAME_LAYER (1 << 1)

@@ -26,13 +26,13 @@
 #define XPT_EVENT_VALUES_MAX 8 /* fields of one event, with those of its key */
 #define XPT_EVENT_KEY_MAX 3    /* fields of a key */
 #define XPT_EVENT_TEXT 32      /* bytes of a text in an event, terminator included */
-#define XPT_EVENT_SPAN_MAX 256 /* bytes of a tracepoint's record in which its numbers stand */
+#define XPT_EVENT_SPAN_MAX 256 /* bytes of a tracepoint's record that hold its numbers */
 #define XPT_NODE_MAX 256       /* device nodes with followed ioctls */
 
 #define XPT_COUNTER_MAX 256 /* counters that are read beside the calls */
 #define XPT_SLOT_MAX 4	    /* perf events that are read around each inference */
 
-/* What a call means. The names in runtime descriptions stand beside. */
+/* What a call means, with the names in runtime descriptions. */
 enum xpt_role {
 	XPT_ROLE_PROGRAM_LOAD = 1,    /* program.load: makes a program */
 	XPT_ROLE_PROGRAM_NAME = 2,    /* program.name: sets a program's name */
@@ -69,7 +69,7 @@ enum xpt_role {
 	XPT_ROLE_PROGRAM_READY = 28,  /* program.ready: completes what program.load began */
 };
 
-/* What a fetched value means. The names in runtime descriptions stand beside. */
+/* What a fetched value means, with the names in runtime descriptions. */
 enum xpt_meaning {
 	XPT_MEANING_PROGRAM = 1,    /* program: handle of the program */
 	XPT_MEANING_KEY = 2,	    /* key: joins an enqueue with its wait */
@@ -154,7 +154,7 @@ enum xpt_success {
 #define XPT_SPEC_RUNNING (1 << 6)  /* an inference with steps that may run on other threads */
 #define XPT_SPEC_CALLBACK (1 << 7) /* the function that is fetched as callback gets a probe before the call continues */
 
-/* Where the bytes of a code object are, or what stands for them. The names in runtime descriptions stand beside. */
+/* Where the bytes of a code object are, or what stands for them, with the names in runtime descriptions. */
 enum xpt_code_source {
 	XPT_CODE_NONE = 0,
 	XPT_CODE_MEMORY = 1, /* bytes: in memory, with a size, or with that of the object's own header */
@@ -197,14 +197,14 @@ enum xpt_event_role {
 	XPT_EVENT_DONE = 3,   /* done: the device has finished it */
 	XPT_EVENT_ERROR = 4,  /* error: something has failed: the job, if there is a key, else the device */
 	XPT_EVENT_RESET = 5,  /* reset: of the device, an engine or a queue */
-	XPT_EVENT_MEMORY = 6, /* memory: was taken, given back, mapped, moved or copied */
+	XPT_EVENT_MEMORY = 6, /* memory: was allocated, freed, mapped, moved or copied */
 	XPT_EVENT_SUBMIT = 7, /* submit: an ioctl that hands work over */
 	XPT_EVENT_WAIT = 8,   /* wait: an ioctl that waits for it */
 	XPT_EVENT_ENTER = 9,  /* not in descriptions: any ioctl begins; its number has the role */
 	XPT_EVENT_LEAVE = 10, /* not in descriptions: any ioctl returns */
 };
 
-/* What the value of a field is. The names in driver descriptions stand beside. */
+/* What the value of a field is, with the names in driver descriptions. */
 enum xpt_event_meaning {
 	XPT_FIELD_KEY = 1,	   /* key: part of what identifies a job of the driver */
 	XPT_FIELD_DEVICE = 2,	   /* device */
@@ -223,7 +223,7 @@ enum xpt_event_meaning {
 	XPT_FIELD_ARGUMENT = 15,   /* not in descriptions: its argument */
 };
 
-/* How events with the same key find each other. The names in driver descriptions stand beside. */
+/* How events with the same key are paired, with the names in driver descriptions. */
 enum xpt_pairing {
 	XPT_PAIRING_UNIQUE = 0, /* unique: a key is never used again */
 	XPT_PAIRING_LATEST = 1, /* latest: it may be used again, once its job has ended; an event is of the latest job */
@@ -338,7 +338,7 @@ struct xpt_shared {
 	__u64 members; /* processes of the family that live */
 	__u64 gone;    /* 1: the collector has ended; nobody waits any more */
 	__u64 waiting; /* threads that wait now */
-	__u64 cpu;     /* that the collector was on when it last looked, plus 1; 0: unknown */
+	__u64 cpu;     /* that the collector was on when it last polled, plus 1; 0: unknown */
 };
 
 /*
@@ -383,7 +383,7 @@ struct xpt_program_count {
 struct xpt_program_entry {
 	__u64 since;
 	struct xpt_program_count count;
-	__u32 sample_every; /* as in xpt_config; 0: what stands there */
+	__u32 sample_every; /* as in xpt_config; 0: the value there */
 	__u32 reserved;
 };
 
@@ -469,8 +469,8 @@ struct xpt_record_header {
 
 #define XPT_CALL_LAYER (1 << 0)	   /* the same operation one runtime further down: never counted again */
 #define XPT_CALL_NO_END (1 << 1)   /* recorded at its entry only; bit 2 is in old recordings only */
-#define XPT_CALL_NUMBERED (1 << 3) /* behind the values stands which call of its program this was, from 0 */
-#define XPT_CALL_COUNTED (1 << 4)  /* behind that stand two struct xpt_counts: when it began, when it had returned */
+#define XPT_CALL_NUMBERED (1 << 3) /* the values are followed by the number of this call of its program, from 0 */
+#define XPT_CALL_COUNTED (1 << 4)  /* that is followed by two struct xpt_counts: when it began, when it had returned */
 #define XPT_CALL_INSIDE (1 << 5)   /* in an inference that is recorded, on its thread */
 #define XPT_CALL_APART (1 << 6)	   /* an operator with its inference on another thread */
 #define XPT_CALL_WAITS (1 << 7)	   /* the thread waits for user space: the last 8 bytes are its ticket */
@@ -538,7 +538,7 @@ struct xpt_record_task {
 #define XPT_THREAD_IN_CALL (1 << 1) /* and has a call open that is recorded when it returns */
 
 /*
- * An event of a driver. Behind it stand the values of its fields in the order of the spec: 8 bytes a number, a signed one
+ * An event of a driver, followed by the values of its fields in the order of the spec: 8 bytes a number, a signed one
  * extended; XPT_EVENT_TEXT bytes a text, zeros behind it. What could not be read is 0.
  */
 struct xpt_record_event {

@@ -69,7 +69,7 @@ static int check_writers(const struct folder *folder, int directory)
 	return -EPERM;
 }
 
-/* In a sticky directory others may have made what we shall go into; what they own, they may change under our hands. */
+/* In a sticky directory others may have made the next component; what they own, they may change at any time. */
 static int check_owner(const struct folder *folder, int directory)
 {
 	struct stat status, parent;

@@ -74,16 +74,16 @@ int folder_file_commit(struct folder_file *file, const char *name, const char *e
 int folder_file_commit_only(struct folder_file *file, const char *name);
 void folder_file_abandon(struct folder_file *file); /* NULL is allowed */
 /*
- * Looks whether a whole file is there under a name: 1 when it is a regular file of size bytes that belongs to root, the effective
- * user, the owner, or the directory's owner; 0 when there is nothing, -EINVAL when the name is not clean, -EEXIST when it is
- * something else. No link is followed.
+ * Checks whether a whole file is there under a name: 1 when it is a regular file of size bytes that belongs to root,
+ * the effective user, the owner, or the directory's owner; 0 when there is nothing, -EINVAL when the name is not clean,
+ * -EEXIST when it is something else. No link is followed.
  */
 int folder_has_file(const struct folder *folder, const char *name, __u64 size);
 
 /*
  * A small file that is replaced as a whole: readers see the old bytes or the new ones. -EINVAL when the name is not
- * clean, -EISDIR, -EEXIST when a file of that name belongs to somebody else than root, the effective user, the owner,
- * or the directory's owner.
+ * clean, -EISDIR, -EEXIST when a file of that name belongs to another user than root, the effective user, the owner, or
+ * the directory's owner.
  */
 int folder_replace(struct folder *folder, const char *name, const void *bytes, size_t length);
 

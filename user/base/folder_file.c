@@ -204,7 +204,7 @@ static bool is_taken(const struct folder *folder, const struct wanted *wanted, u
 	return !fstatat(folder->descriptor, name, &status, AT_SYMLINK_NOFOLLOW);
 }
 
-/* The first free number as long as there are no gaps, else one after a gap, with few looks even at many thousands. */
+/* The first free number as long as there are no gaps, else one after a gap, with few checks even at many thousands. */
 static unsigned int find_free(const struct folder *folder, const struct wanted *wanted)
 {
 	unsigned int taken = 1, free = 2;
@@ -259,7 +259,7 @@ static int copy(int from, int to)
 	return 0;
 }
 
-/* The directory was removed, and the file's hidden name with it: its bytes go into a new file in a new directory. */
+/* The directory was removed, and the file's hidden name with it: its bytes are copied to a new file in a new directory. */
 static int begin_again(struct folder_file *file)
 {
 	struct folder_file *fresh, old = *file;
@@ -399,7 +399,7 @@ static int replace_once(struct folder *folder, const char *name, const void *byt
 		error = finish(file);
 	if (!error) {
 		error = rename_over(file, name);
-		/* Somebody was faster; then it is there now. */
+		/* Created by another process in between. */
 		if (error == -EEXIST)
 			error = rename_over(file, name);
 	}

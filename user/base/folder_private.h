@@ -19,7 +19,7 @@ struct folder {
 	uid_t uid;
 	gid_t gid;
 	bool named;	 /* files have a hidden name until they are whole: there is no O_TMPFILE here */
-	bool told_owner; /* that files cannot be given away */
+	bool told_owner; /* that files cannot change their owner */
 };
 
 /* ---- folder_walk.c ---- */

@@ -44,7 +44,7 @@ const char *output_reason(int error)
 	return strerror(-error);
 }
 
-/* Whether somebody else may put files into the directory. */
+/* Whether others may put files into the directory. */
 static bool is_shared(const struct folder *folder, int directory)
 {
 	struct stat status;
@@ -240,7 +240,7 @@ int output_begin(const char *path, struct output_file *file)
 		file->descriptor = open(path, O_WRONLY | O_CLOEXEC);
 		return file->descriptor < 0 ? -errno : 0;
 	}
-	/* What is replaced must not be somebody else's. */
+	/* What is replaced must not be another user's. */
 	if (there) {
 		file->descriptor = output_open(path, 0);
 		if (file->descriptor < 0)

@@ -236,7 +236,7 @@ static size_t json_plain_length(const char *bytes, size_t length)
 	return i;
 }
 
-/* One byte or character that cannot stand as it is; returns how many bytes it was. */
+/* One byte or character that has to be escaped; returns how many bytes it was. */
 static size_t json_escape(struct text *text, const char *bytes, size_t length)
 {
 	char escape[] = "\\u00XX";

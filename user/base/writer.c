@@ -206,7 +206,7 @@ static int wait_for(struct writer *writer, const uint64_t *stopped, bool closing
 		if (stop && now >= stop + WRITER_GRACE && now >= begin + WRITER_LEAST)
 			atomic_store(&shared->given_up, true);
 		else if (poll(&polled, 1, LOOK_MS) > 0 && recv(writer->socket, bytes, sizeof(bytes), MSG_DONTWAIT) < 0)
-			break; /* not by anything but a socket that somebody has closed */
+			break; /* only by a socket that was closed */
 	}
 	atomic_store(&shared->waited, false);
 	return writer_error(writer);

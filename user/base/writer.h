@@ -24,7 +24,7 @@ struct writer;
 #define WRITER_TAIL_MAX 65536u	      /* bytes of a tail, but of the last one */
 #define WRITER_GRACE 1000000000ull    /* ns after the request to end that an output is waited for */
 #define WRITER_LEAST 100000000ull     /* ns that it is waited for in any case, each time */
-#define WRITER_ORPHANED 1000000000ull /* ns after the collector has been killed that a stream may go on blocking */
+#define WRITER_ORPHANED 1000000000ull /* ns after the collector has been killed that a stream may keep blocking */
 
 /* Forks; the process writes into file from here on, and the caller closes its descriptor. 0 or -errno. */
 int writer_start(const struct tailed_file *file, struct writer **result);

@@ -35,7 +35,7 @@ void output_failed(int error);
 int exit_output(int status);
 /* A name that a target has given, cut or filled up to columns (0: as it is), with nothing in it that moves the cursor. */
 void print_name(FILE *out, const char *name, size_t columns);
-/* A member of a JSON object on standard output, and what stands behind it. */
+/* A member of a JSON object on standard output, and what follows it. */
 void list_string(const char *key, const char *value, const char *end);
 /* Columns of the terminal behind a descriptor; 0: it is none. */
 unsigned int terminal_columns(int descriptor);
@@ -72,7 +72,7 @@ struct status_line {
 	uint64_t last_calls, last_elapsed;
 };
 
-/* Draws the figures and what stands behind them: tail. */
+/* Draws the figures, followed by tail. */
 void status_line_draw(struct status_line *line, const struct running_figures *figures, const char *tail);
 
 /* Prints how the command has ended. status: as from wait(); -1: it still runs. command NULL: there was none. */

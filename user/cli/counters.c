@@ -250,7 +250,7 @@ static int prepare_command(struct counters_context *counters, int *channel)
 	if (counters->child < 0)
 		return -errno;
 	if (!counters->child) {
-		close(ends[0]); /* or it would never see that the other side has gone */
+		close(ends[0]); /* or it would never see that the other side has closed */
 		execute(counters->command, ends[1]);
 	}
 	close(ends[1]);

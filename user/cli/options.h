@@ -57,7 +57,7 @@ struct command_line {
 	const char *summary; /* one line */
 	const char *usage;   /* lines after "usage:", each a whole command */
 	const struct option_entry *options;
-	bool any_order;	  /* options may also stand behind other arguments */
+	bool any_order;	  /* options may also follow other arguments */
 	const char *more; /* paragraphs and examples that --help ends with; NULL: none */
 };
 

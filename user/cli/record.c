@@ -170,7 +170,7 @@ static int report_unmet(void *context, const struct xpt_program_choice *choice, 
 	return 0;
 }
 
-/* Somebody may have mistyped a name. False: a choice was of nothing. */
+/* A name may be mistyped. False: a choice was of nothing. */
 static bool report_unmet_choices(struct xpt_recording *recording)
 {
 	struct seen_programs seen = {};

@@ -129,7 +129,7 @@ struct seen_programs {
 /* "0x7f3a10002b40" is a handle, anything else a name; "name=0x12" is the name 0x12. False: neither (reason). */
 bool choice_parse(const char *text, struct xpt_program_choice *choice, const char **reason);
 
-/* Adds the programs that are there now; those that have gone stay. Is there one that fits one of the choices? */
+/* Adds the programs that are there now; those that have ended stay. Is there one that fits one of the choices? */
 bool seen_update(struct seen_programs *seen, struct xpt_session *session, const struct xpt_program_choice *choices,
 		 size_t choice_count);
 void seen_add(struct seen_programs *seen, const struct xpt_program_info *program);
@@ -157,7 +157,7 @@ struct watch {
 int watch_create(struct watch *watch);
 /* Starts the session; returns when a signal, the duration, the end of the targets or on_update() ends it. 0, or the exit status. */
 int watch_run(struct watch *watch);
-/* The handles must be gone. */
+/* The handles must have been destroyed. */
 void watch_destroy(struct watch *watch);
 
 /* Writes --summary-json, if it is asked for. path: of the last report. The exit status. */

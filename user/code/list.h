@@ -10,7 +10,7 @@
 struct code_list_block;
 
 struct code_list {
-	struct xpt_codeobj_list list; /* what is given away */
+	struct xpt_codeobj_list list; /* for the caller */
 	struct xpt_codeobj **objects; /* the same as list.objects */
 	struct code_list_block *blocks;
 	size_t room; /* bytes that may still be taken */

@@ -40,7 +40,7 @@ enum code_kind code_kind_from_name(const char *name); /* CODE_UNKNOWN: none of t
 #define CODE_DEPTH_MAX 4 /* objects inside of objects are read so deep */
 
 struct code_function {
-	char *name;    /* as it stands there, not demangled */
+	char *name;    /* as in the object, not demangled */
 	__u64 offset;  /* of its first byte in the object; 0: it has no place of its own (text, modules) */
 	__u64 size;    /* bytes; 0: not known */
 	__u64 address; /* virtual address in the object, where it has such; else 0 */
@@ -64,7 +64,7 @@ struct code_contents {
 	struct code_function *functions; /* in the order of offset, then name */
 	size_t function_count;
 	__u64 functions_left_out; /* beyond CODE_FUNCTIONS_MAX */
-	struct code_part *parts;  /* in the order in which they stand there */
+	struct code_part *parts;  /* in their order in the object */
 	size_t part_count;
 	__u64 parts_left_out;
 };

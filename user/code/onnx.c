@@ -35,7 +35,7 @@ enum {
 	ENTRY_VALUE = 2,
 };
 
-/* Which fields are messages that are looked into: only those that lead to tensors. */
+/* Which fields are messages that are read: only those that lead to tensors. */
 static const struct {
 	enum message in;
 	__u32 field;

@@ -30,7 +30,7 @@ static bool find_name(struct source *source, struct source_word *name)
 	return false;
 }
 
-/* From behind the parameters to the body; attributes may stand between. */
+/* From behind the parameters to the body; attributes may be in between. */
 static bool has_body(struct source *source)
 {
 	struct source_word word;

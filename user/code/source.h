@@ -11,7 +11,7 @@
 
 struct source {
 	const char *at, *end;
-	bool line_begun; /* something stands before at in its line */
+	bool line_begun; /* its line has something before at */
 };
 
 /* An identifier or number, of letters, digits and _ $ % . @; else one character. */

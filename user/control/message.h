@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The packets that go through the control socket, as CONTROL.md describes them: checked, read, written. No sockets. */
+/* The packets of the control socket, as CONTROL.md describes them: checked, read, written. No sockets. */
 #ifndef XPT_CONTROL_MESSAGE_H
 #define XPT_CONTROL_MESSAGE_H
 

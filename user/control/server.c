@@ -109,7 +109,7 @@ static int lock_acquire(const struct control *control)
 	return lock;
 }
 
-/* Whether somebody listens there: 0 and who it is (0: unknown), or why not. */
+/* Whether a process listens there: 0 and its PID (0: unknown), or -errno. */
 static int listener_pid(const struct sockaddr_un *address, pid_t *pid)
 {
 	int descriptor = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error = 0;

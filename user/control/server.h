@@ -57,9 +57,9 @@ int control_descriptor(const struct control *control);
 void control_work(struct control *control);
 
 /*
- * The answer, to which members are added with json_add_*(); then control_answer_end() sends it, and the request is not valid any
- * more. Nothing else may be called in between. An answer that does not fit into one packet becomes a refusal. A client that has
- * gone, or has left earlier answers unread, loses it.
+ * The answer, to which members are added with json_add_*(); then control_answer_end() sends it, and the request is not
+ * valid any more. Nothing else may be called in between. An answer that does not fit into one packet becomes a refusal.
+ * A client that has closed, or has left earlier answers unread, loses it.
  */
 struct text *control_answer_begin(struct control_request *request);
 void control_answer_end(struct control_request *request);

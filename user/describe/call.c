@@ -176,7 +176,7 @@ static int read_method(const struct reader *reader, const struct member *members
 	return error;
 }
 
-/* The call that it names is looked for when all are there. */
+/* The call that it names is resolved when all are there. */
 static int read_callback(const struct reader *reader, const struct member *members, struct call_spec *call)
 {
 	call->locate = LOCATE_CALLBACK;

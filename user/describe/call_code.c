@@ -14,8 +14,8 @@ enum value { ADDRESS, NUMBER, STRING };
 struct place_rule {
 	__u8 index;	/* XPT_CODE_BYTES, ... */
 	__u8 value;	/* enum value */
-	__u8 sources;	/* bit i: may stand beside member i */
-	__u8 needed_by; /* bit i: must stand beside member i */
+	__u8 sources;	/* bit i: may be used with member i */
+	__u8 needed_by; /* bit i: must be used with member i */
 };
 
 #define WITH(source) (1u << (source))

@@ -6,7 +6,7 @@
 #include "describe/reader.h"
 #include "bpf/wire.h"
 
-/* Is it what may stand there? Called for every architecture. 0, or what reader_error() gives at place. */
+/* Is it allowed there? Called for every architecture. 0, or what reader_error() gives at place. */
 typedef int (*fetch_check_fn)(void *context, const struct json_place *place, const struct xpt_fetch *fetch);
 
 /*

@@ -41,7 +41,7 @@ int reader_file(const struct log *log, const char *path, char **text, size_t *le
 /* Parses the reader's text. -EINVAL, reported, or -ENOMEM. The document is the caller's. */
 int reader_parse(const struct reader *reader, cJSON **document);
 
-/* Fills members from object, which stands at place. What is no object, unknown or there twice is an error. */
+/* Fills members from object, at place. What is no object, unknown or there twice is an error. */
 int reader_members(const struct reader *reader, const cJSON *object, const struct json_place *place,
 		   struct member *members, size_t count);
 
@@ -51,7 +51,7 @@ int reader_string(const struct reader *reader, const cJSON *value, const struct 
 /* The number of the schema, which must be the known one. */
 int reader_schema(const struct reader *reader, const struct member *member, int known);
 
-/* A short name, which must be there: a to z, 0 to 9, _, at most 31 bytes. The object it belongs to stands at place. */
+/* A short name, which must be there: a to z, 0 to 9, _, at most 31 bytes. place: of its object. */
 int reader_name(const struct reader *reader, const struct json_place *place, const struct member *member,
 		char **result);
 

@@ -81,7 +81,7 @@ static __u64 unit_factor(enum fdinfo_kind kind, struct part unit)
 	return is(unit, "") ? 1 : is(unit, "KiB") ? 1 << 10 : is(unit, "MiB") ? 1 << 20 : is(unit, "GiB") ? 1 << 30 : 0;
 }
 
-/* Names of events stand between slashes and commas. */
+/* Names of events are written between slashes and commas. */
 static bool is_name(struct part name)
 {
 	for (size_t i = 0; i < name.length; i++)

@@ -52,8 +52,8 @@ static struct fdinfo_client *find_client(const struct fdinfo_scan *scan, const s
 }
 
 /*
- * Forgets the client that has been gone longest, and keeps what it has counted. Not at once: a file on its way from one
- * process to another is in neither, and would be counted twice when it arrives.
+ * Forgets the client that ended first, and keeps what it has counted. Not at once: a file on its way from one process
+ * to another is in neither, and would be counted twice when it arrives.
  */
 static void forget_oldest(struct fdinfo_scan *scan)
 {
@@ -262,7 +262,7 @@ static int visit_process(struct fdinfo_scan *scan, int folder, struct fdinfo_pro
 	return result < 0 ? result : 0;
 }
 
-/* An error of this process. Of another one, every error only means that it has ended or is somebody else's. */
+/* An error of this process. Of another one, every error only means that it has ended or is another user's. */
 static bool is_ours(int error)
 {
 	return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
@@ -348,9 +348,9 @@ static int look_into(struct fdinfo_scan *scan, struct fdinfo_process *process)
 }
 
 /*
- * Looks into those that have a node open, are new, or have another number of files than before; and into the rest in
- * turn, from where the last walk has left off, up to DESCRIPTORS_MAX: with some ten thousand open files, following
- * every one at each walk would take more time than many a program that is watched.
+ * Scans those that have a node open, are new, or have another number of files than before; and into the rest in turn,
+ * from where the last walk has left off, up to DESCRIPTORS_MAX: with some ten thousand open files, following every one
+ * at each walk would take more time than many a program that is watched.
  */
 static int visit_processes(struct fdinfo_scan *scan)
 {

@@ -28,9 +28,9 @@ struct fdinfo_client {
 struct fdinfo_process {
 	unsigned long pid;
 	__u64 inode;	/* of its folder */
-	long long size; /* of its folder of descriptors, when it was last looked into */
+	long long size; /* of its folder of descriptors, when it was last scanned */
 	size_t descriptors;
-	bool known; /* has been looked into */
+	bool known; /* has been scanned */
 	bool has_node;
 };
 

@@ -301,9 +301,9 @@ static int start_placed(const struct link_request *request, const struct placed 
 }
 
 /*
- * Placing is slow, most of all on older kernels, where each event looks through all processes that map the file. So all
- * are placed before the first one gets its program: else calls of one function were recorded while those of the next
- * are still missing, and the first inferences of a profile had gaps.
+ * Placing is slow, most of all on older kernels, where each event walks all processes that map the file. So all are
+ * placed before the first one gets its program: else calls of one function were recorded while those of the next are
+ * still missing, and the first inferences of a profile had gaps.
  */
 static int attach_perf(struct kern *kern, const struct link_request *request, const struct kern_site *sites,
 		       size_t count, size_t *refused, struct attachment *attachment)

@@ -261,7 +261,7 @@ void draft_trace_grown(struct report *report)
 	report->trace_bytes = bytes;
 }
 
-/* What was reserved for more samples is given back. */
+/* Frees what was reserved for more samples. */
 static void row_trim(struct report *report, struct row *row)
 {
 	struct xpt_sample *samples;

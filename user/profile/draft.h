@@ -18,7 +18,7 @@ struct budget {
 	size_t spare_bytes;
 };
 
-/* Gives back what is kept for reports to come. */
+/* Frees what is kept for reports to come. */
 void budget_settle(struct budget *budget);
 
 /* One program in a report. */

@@ -24,8 +24,8 @@ struct report; /* a finished one, on its way to the callback */
 struct profiling_options {
 	const struct log *log;
 	/*
-	 * Of all reports together: collecting, finished and not yet freed. When those finished alone take all of it, the
-	 * streams' intervals go on beyond their boundaries until one is freed.
+	 * Of all reports together: collecting, finished and not yet freed. When those finished alone take all of it,
+	 * the streams' intervals continue beyond their boundaries until one is freed.
 	 */
 	size_t report_bytes;
 	const struct recording_info *info;	   /* must outlive the object */
@@ -64,7 +64,7 @@ __u64 profiling_due(const struct profiling *profiling);
 /* All probes are in place: what has run since before begins now. -ENOMEM. */
 int profiling_begin(struct profiling *profiling, __u64 time, __s64 offset);
 void profiling_read(struct profiling *profiling, __u64 time, __s64 offset);
-/* The kernel records all inferences, whatever handles ask for: somebody else wants them. */
+/* The kernel records all inferences, whatever handles ask for: others need them. */
 void profiling_record_all(struct profiling *profiling);
 /* The model has delivered everything up to time (model_delivered()). */
 void profiling_delivered(struct profiling *profiling, __u64 time);

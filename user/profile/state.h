@@ -132,7 +132,7 @@ __u64 run_due(const struct run *run);
 void run_read(struct run *run, __u64 time, __s64 offset);
 /* Hands out what is closed. True: the run is over, and may be freed. */
 bool run_delivered(struct run *run, __u64 time);
-static inline bool run_samples(const struct run *run) /* the kernel is to go on recording for it */
+static inline bool run_samples(const struct run *run) /* the kernel is to keep recording for it */
 {
 	return !run->read;
 }
@@ -145,7 +145,7 @@ struct report *intervals_at(struct run *run, __u64 time);
 struct report *intervals_of_count(struct run *run, const struct event_count *count);
 /* Makes all intervals that begin before time. */
 void intervals_advance(struct run *run, __u64 time);
-/* The clock may have been set: looks where the newest interval ends. */
+/* The clock may have been set: revises the end of the newest interval. */
 void intervals_revise(struct run *run, __u64 time, __s64 offset);
 /* Ends the newest interval at time. */
 void intervals_cut(struct run *run, __u64 time);

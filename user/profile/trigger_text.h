@@ -8,7 +8,7 @@
  *     max > 20ms over 30s      and of the longest
  *     error                    one inference that failed
  *
- * Times are decimal numbers with a unit: ns, us, ms, s or m, which is a minute. Blanks may stand between all parts.
+ * Times are decimal numbers with a unit: ns, us, ms, s or m, which is a minute. Blanks are allowed between all parts.
  * What could never fire, or always would, is refused.
  */
 #ifndef XPT_PROFILE_TRIGGER_TEXT_H

@@ -8,7 +8,7 @@
 
 #include "record/context.h"
 
-/* Behind it stands a LOADED or TASK record of so many bytes; 0: the program was released. */
+/* Followed by a LOADED or TASK record of so many bytes; 0: the program was released. */
 struct told {
 	__u64 time, handle;
 	__u32 tgid;

@@ -16,7 +16,7 @@ struct event_file;
 
 struct event_format {
 	const char *head, *tail;    /* before and behind all events */
-	bool append;		    /* lines that go behind those of the file; the head only into an empty one */
+	bool append;		    /* lines that are appended to those of the file; the head only into an empty one */
 	size_t state_size;	    /* of what it has to remember; at least 1 */
 	void (*begin)(void *state); /* state has only zeros; NULL: as it has to be */
 	/* Appends what the event becomes. begin: time at which the recording began. Fails only through text.error. */

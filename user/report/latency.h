@@ -27,7 +27,7 @@ bool latency_samples(struct text *text, const struct xpt_profile_report *report,
 		     size_t enough);
 bool latency_summary(struct text *text, const struct xpt_profile_report *report, struct latency_position *position,
 		     size_t enough);
-/* What stands once above the rows of latency_summary(). */
+/* The heading above the rows of latency_summary(). */
 void latency_summary_heading(struct text *text);
 /* Heading of a counter's column: "power/energy-pkg/(J)", as a field of CSV. */
 void latency_counter_name(struct text *text, const struct xpt_report_counter *counter);

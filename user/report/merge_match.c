@@ -160,7 +160,7 @@ static void suppose(struct match *match, size_t run, size_t call)
 	};
 
 	match->steps++;
-	/* What is known already needs no second look. */
+	/* What is known already is not checked again. */
 	if (supposition.least > supposition.most ||
 	    (match->found.matched && match->found.least >= supposition.least && match->found.most <= supposition.most))
 		return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A document that reports are appended to, in any of the formats: its head, the reports piece by piece, and what must
- * stand behind them to make it complete. Text only; files are report_growing.h.
+ * A document that reports are appended to, in any of the formats: its head, the reports piece by piece, and the tail
+ * that makes it complete. Text only; files are report_growing.h.
  */
 #ifndef XPT_REPORT_REPORT_DOCUMENT_H
 #define XPT_REPORT_REPORT_DOCUMENT_H

@@ -164,7 +164,7 @@ static int follow_link(struct xpt_report_files *files)
 	return 0;
 }
 
-/* What stands at path decides, too: a device or named pipe is written to, never replaced. */
+/* The kind of file at path decides, too: a device or named pipe is written to, never replaced. */
 static int look_at_path(struct xpt_report_files *files)
 {
 	struct stat status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names of the files that reports go into. */
+/* Names of the files that reports are written to. */
 #ifndef XPT_REPORT_REPORT_NAMES_H
 #define XPT_REPORT_REPORT_NAMES_H
 

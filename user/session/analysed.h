@@ -44,7 +44,7 @@ struct pinned_file {
 /*
  * Opens the very file, without waiting for anybody, and analyses it if it was not seen before. -ENOENT: something else
  * is mapped there by now, or no regular file, or it timed out before, or (unless to_open) there is nothing in it;
- * -EWOULDBLOCK: somebody holds a lease on it; -ETIMEDOUT: its file system timed out, which has been reported; -ENOMEM.
+ * -EWOULDBLOCK: it is leased; -ETIMEDOUT: its file system timed out, which has been reported; -ENOMEM.
  */
 int analysed_pin(struct analysed_files *files, const struct mapped_file *mapped, bool to_open,
 		 struct pinned_file *pinned);

@@ -407,7 +407,7 @@ static int link_known_tables(struct attacher *attacher, pid_t tgid, const struct
 	return placed;
 }
 
-/* All that a file has, for whom owner stands. */
+/* All that a file has, for owner (probe_owner()). */
 static int place_file(struct attacher *attacher, pid_t owner, pid_t tgid, const struct mapped_file *mapped,
 		      const struct analysed *file)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From processes to probes: looks through the files that a process has mapped, finds the functions of described
- * runtimes, and links probes to them. A file is analysed once, however many processes map it.
+ * From processes to probes: scans the files that a process has mapped, finds the functions of described runtimes, and
+ * links probes to them. A file is analysed once, however many processes map it.
  */
 #ifndef XPT_SESSION_ATTACH_H
 #define XPT_SESSION_ATTACH_H
@@ -25,7 +25,7 @@ struct attacher_options {
 	/* Called with RUNTIME, SPEC and CLASS records before the first record of a spec can come. */
 	int (*record)(void *context, const struct xpt_record_header *record);
 	void *context;
-	void (*scanned)(void *context, pid_t tgid); /* a process's files have been looked through; NULL */
+	void (*scanned)(void *context, pid_t tgid); /* a process's files have been scanned; NULL */
 	void *scanned_context;
 };
 

@@ -21,7 +21,7 @@ struct code_capture_options {
 	/* A load is complete, but for the time at which it is unloaded. It is the capture's. */
 	void (*loaded)(void *context, const struct code_load *load);
 	void (*unloaded)(void *context, const struct code_load *load); /* always after loaded */
-	/* A thread that waits may go on. False: it did so before. */
+	/* Resumes a waiting thread. False: it was resumed before. */
 	bool (*answer)(void *context, pid_t tgid, __u64 ticket);
 	void *context;
 	void *answer_context;

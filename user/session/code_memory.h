@@ -18,7 +18,7 @@
 struct code_copy {
 	unsigned char *bytes; /* NULL: size is 0 */
 	size_t size;
-	__u64 missing;		  /* of them that could not be read: zeros stand there */
+	__u64 missing;		  /* of them that could not be read: replaced by zeros */
 	__u64 first_missing;	  /* offset of the first of those */
 	struct code_spare *spare; /* that the bytes are in, which must outlive them; NULL: their own */
 	bool borrowed;		  /* the bytes are in code_memory.ready */

@@ -14,8 +14,8 @@ struct code_places {
 void code_places_free(struct code_places *places);
 
 /*
- * The file that is mapped as code at the address of the process at this moment, for pinned_close(). Its path is valid until the
- * next question. Errors as analysed_pin(), or -ESRCH: the process has gone.
+ * The file that is mapped as code at the address of the process at this moment, for pinned_close(). Its path is valid
+ * until the next question. Errors as analysed_pin(), or -ESRCH: the process has ended.
  */
 int code_places_find(struct code_places *places, struct analysed_files *files, pid_t tgid, __u64 address,
 		     struct pinned_file *pinned);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What takes time with code objects, on a thread of its own: their bytes are hashed, looked into once for each hash,
- * and kept where that is wanted. A load given to the worker is the worker's, but for the results of its call, until it
+ * What takes time with code objects, on a thread of its own: their bytes are hashed, analysed once for each hash, and
+ * kept where that is wanted. A load given to the worker is the worker's, but for the results of its call, until it
  * comes back.
  */
 #ifndef XPT_SESSION_CODE_WORKER_H
@@ -37,7 +37,7 @@ void code_worker_wait(struct code_worker *worker);		/* until nothing is left to 
 void code_worker_release(struct code_worker *worker, struct code_load *load);
 /* The first error of writing, or 0. */
 int code_worker_error(struct code_worker *worker);
-/* After what was added is done. All objects must be given back; loads that nobody took are freed. NULL is allowed. */
+/* After what was added is done. All objects must be released; loads that nobody took are freed. NULL is allowed. */
 void code_worker_free(struct code_worker *worker);
 
 #endif

@@ -17,7 +17,7 @@
 #include "code/store.h"
 #include "code/uri.h"
 
-#define FILE_MAX (4ull << 30) /* bytes: what is larger has a hash, and nothing is looked for in it */
+#define FILE_MAX (4ull << 30) /* bytes: what is larger has a hash, and is not analysed */
 #define BLOCK_BYTES (1u << 20)
 #define MEMORY_MAX (1ull << 30) /* bytes of a list */
 

@@ -530,7 +530,7 @@ bool collector_code_answer(struct collector *collector, pid_t tgid, __u64 ticket
 	while (at < collector->code_ticket_count && tickets[at].ticket != ticket)
 		at++;
 	if (at == collector->code_ticket_count) {
-		/* Those that have gone on at their deadline are not waited for. */
+		/* Those that were resumed at their deadline are not waited for. */
 		for (at = 0; at < collector->code_ticket_count; at++)
 			if (kern_waits(collector->kern, tickets[at].ticket))
 				tickets[kept++] = tickets[at];

@@ -129,7 +129,7 @@ void continuous_end(struct xpt_continuous *continuous);
 /* continuous_events.c: from the collector into the window and the model, and from there to the triggers. */
 void continuous_record(void *context, const struct xpt_record_header *record); /* context: struct xpt_continuous */
 struct event_sink continuous_sink(struct xpt_continuous *continuous);
-/* Somebody wants what happens now to be saved, and the limits may let it be. */
+/* A request to save what happens now, which the limits may refuse. */
 void continuous_fire(struct xpt_continuous *continuous, __u64 now, const char *reason);
 /* Whether the call runs a program. What is enqueued is an inference when a wait has ended it, but may fail at once. */
 bool continuous_is_run(const struct event_call *call);

@@ -542,7 +542,7 @@ int device_side_start(struct device_side *side, struct kern *kern)
 	side->kern = kern;
 	if (!side->readable)
 		return 0;
-	/* Open before the first look: what comes in between is seen twice rather than not at all. */
+	/* Open before the first scan: what comes in between is seen twice rather than not at all. */
 	side->uevents = uevents_open();
 	if (side->uevents < 0)
 		log_debug(side->options.log, "drivers that are loaded later are not seen: %s",

@@ -20,7 +20,7 @@ struct event_filter {
 /* Whether events of the role happen on the thread that wants them. */
 bool event_is_by_thread(enum xpt_event_role role);
 
-/* index and next are left 0. -ERANGE: a number stands too far behind in the record. */
+/* index and next are left 0. -ERANGE: a number is beyond XPT_EVENT_SPAN_MAX. */
 int event_spec_make(const struct tracepoint *tracepoint, const struct event_filter *filter,
 		    struct xpt_event_spec *spec);
 

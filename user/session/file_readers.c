@@ -195,7 +195,7 @@ static int start(struct file_readers *readers, char what, int place, struct file
 	given[0] = sockets[1];
 	given[1] = place;
 	error = socket_send(readers->socket, &what, 1, given, place < 0 ? 1 : 2);
-	/* Somebody has ended it. */
+	/* It was killed. */
 	server = readers->socket;
 	if (error == -EPIPE && !start_server(readers)) {
 		close(server);

@@ -39,7 +39,7 @@ struct opened_file {
 int file_reader_open(struct file_readers *readers, int place, struct opened_file *opened, struct file_reader **result);
 /* The same for a regular file that is open, on a local file system, and may be changed by root only. */
 int file_reader_share(struct file_readers *readers, int descriptor, struct file_reader **result);
-/* Looks for what can be traced in it, once. name: for messages. Errors as above, -ENOMEM. */
+/* Searches it for what can be traced, once. name: for messages. Errors as above, -ENOMEM. */
 int file_reader_search(struct file_reader *reader, const char *name, struct file_contents *contents);
 /* Where a probe would go. */
 struct file_site {

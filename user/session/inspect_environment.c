@@ -247,7 +247,7 @@ static void refuse(const struct filling *filling, const char *value)
 	text_free(&allowed);
 }
 
-/* What stands behind the prefix; NULL: it is another variable. */
+/* What follows the prefix; NULL: it is another variable. */
 static const char *behind_prefix(const struct inspect_environment *environment, const char *variable)
 {
 	const char *prefix = prefixes[environment->dialect];
@@ -256,7 +256,7 @@ static const char *behind_prefix(const struct inspect_environment *environment, 
 	return strncmp(variable, prefix, length) || !strchr(variable, '=') ? NULL : variable + length;
 }
 
-/* The value, if what stands behind the prefix is the variable. */
+/* The value, if the variable follows the prefix. */
 static const char *value_of(const struct variable *variable, const char *name)
 {
 	size_t length = strlen(variable->name);

@@ -7,7 +7,7 @@
 
 #include "session/inspect_types.h"
 
-/* Those that are copied as they stand. */
+/* Those that are copied unchanged. */
 struct inspect_settings {
 	int session_id;
 	bool inspect;

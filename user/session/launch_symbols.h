@@ -19,7 +19,7 @@ struct launch_symbols *launch_symbols_create(const struct registry *registry, co
 void launch_symbols_free(struct launch_symbols *symbols); /* NULL is allowed */
 
 /*
- * Any call. The SYMBOL record to give out before it, which the caller frees; time: its own. NULL: the call launches
+ * Any call. The SYMBOL record to emit before it, which the caller frees; time: its own. NULL: the call launches
  * nothing, the handle was seen before in the process, or no symbol begins there.
  */
 struct xpt_record_text *launch_symbols_look(struct launch_symbols *symbols, __u64 time,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the objects of a process stand for, read from its memory when they are first seen: which node of its model an operator is, what
- * a program is called that was loaded before it could be seen. Nothing is read twice, but that programs of the process have gone since,
- * as its objects may be others then.
+ * What the objects of a process stand for, read from its memory when they are first seen: which node of its model an
+ * operator is, what a program is called that was loaded before it could be seen. Nothing is read twice, unless programs
+ * of the process were unloaded since, as its objects may be others then.
  */
 #ifndef XPT_SESSION_OBJECTS_H
 #define XPT_SESSION_OBJECTS_H

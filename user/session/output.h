@@ -30,7 +30,7 @@ __u64 output_lost(const struct output *output); /* records or what became of the
 /* Of formats that show events, and of 0. */
 enum trace_format output_trace(enum xpt_output format, enum xpt_level level);
 
-/* What stands at the head of every output. Strings are owned by this process and live as long as it. */
+/* Contents of the head of every output. Strings are owned by this process and live as long as it. */
 void output_info(struct recording_info *info);
 
 #endif

@@ -33,7 +33,7 @@ struct report_filter {
 	bool window, choosing;	    /* from or to; programs, or the slowest */
 	struct chooser *chooser;    /* NULL: all programs */
 	struct functions functions; /* without a log: the model reports what is damaged */
-	bool second;		    /* what is looked for is known */
+	bool second;		    /* what is searched for is known */
 	int error;
 	/* Sorted by thread and begin the second time. */
 	struct found *all;
@@ -304,7 +304,7 @@ static int settle(struct report_filter *filter)
 	return 0;
 }
 
-/* What was asked for and is not there: somebody may have mistyped a name. */
+/* What was asked for and is not there: a name may be mistyped. */
 static int check_choices(const struct report_filter *filter)
 {
 	struct xpt_program_choice choice;

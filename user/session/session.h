@@ -50,7 +50,7 @@ struct xpt_session {
 	bool has_thread; /* to be joined */
 	int open_error;
 	bool opened, starting, started, ending, finished;
-	int error;	 /* tracing has stopped; consumers go on */
+	int error;	 /* tracing has stopped; consumers continue */
 	int interrupted; /* set from anywhere */
 };
 

@@ -109,7 +109,7 @@ static int follow(struct collector *collector, pid_t tgid)
 	return error;
 }
 
-/* Gives out the PROCESS record: at first sight, and again when the process has become another program. */
+/* Emits the PROCESS record: at first sight, and again when the process has become another program. */
 static void announce(struct collector *collector, struct followed *followed, __u64 time)
 {
 	struct process_info info;
@@ -335,7 +335,7 @@ static bool is_named(struct collector *collector, pid_t tgid)
 	return named;
 }
 
-/* Best effort: it may be gone again. But whether it may be followed at all is reported. */
+/* Best effort: it may have ended again. But whether it may be followed at all is reported. */
 static int attach_named(void *context, pid_t tgid)
 {
 	struct collector *collector = context;

@@ -43,8 +43,7 @@ struct elf_symbol {
 
 /*
  * Calls visit for every defined function symbol of .dynsym, then .symtab when there is one; names of more than 4096
- * bytes are left out. visit returns 0 to go on,
- * anything else ends the walk and is returned.
+ * bytes are left out. visit returns 0 to continue, anything else ends the walk and is returned.
  */
 int elf_file_each_function(struct elf_file *file, int (*visit)(void *context, const struct elf_symbol *symbol),
 			   void *context);
@@ -88,7 +87,7 @@ int elf_file_read(struct elf_file *file, __u64 address, void *buffer, size_t len
 
 /* True when .dynsym defines a function of that name. */
 bool elf_file_exports(struct elf_file *file, const char *name);
-/* True when it defines a function or data of one of these names, behind which stands NULL. */
+/* True when it defines a function or data of one of these names, which end with NULL. */
 bool elf_file_exports_any(struct elf_file *file, const char *const *names);
 
 /* A static probe: a place in the code that the file names for tracers. Strings are valid during the visit. */

@@ -158,7 +158,7 @@ static int address_encoding(struct elf_file *file, __u64 address, unsigned int *
 	return cursor.failed ? -ENOENT : 0;
 }
 
-#define RELATIVE 0x10 /* encodings: to where it stands; otherwise, or with relocations, it is not known here */
+#define RELATIVE 0x10 /* encodings: to its own place; otherwise, or with relocations, it is not known here */
 
 /* Length of the function that the FDE at address describes, if that begins at start. */
 static int frame_length(struct elf_file *file, __u64 address, __u64 start, __u64 *length)

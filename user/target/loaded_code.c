@@ -14,7 +14,7 @@
 
 struct loaded_file {
 	__u64 device, inode; /* as maps has them */
-	bool mapped;	     /* seen at the present look */
+	bool mapped;	     /* seen in the current scan */
 };
 
 struct walk {

@@ -34,7 +34,7 @@ struct loaded_codes {
 };
 
 /*
- * Files that a process had mapped at the latest look. Zero it to begin with, and free it when the process runs another
+ * Files that a process had mapped at the latest scan. Zero it to begin with, and free it when the process runs another
  * program.
  */
 struct loaded_files {

@@ -43,7 +43,7 @@ int object_node_read(const struct operators_spec *spec, pid_t pid, __u64 object,
  * the same time. Takes a system call for each word of the object at most. -ENOENT: none is found; -ENOMEM.
  */
 int object_name_read(const struct name_way *way, pid_t pid, __u64 object, char name[OBJECT_NAME_MAX + 1]);
-#define OBJECT_PLACE_MAX 1024 /* bytes of an object in which its name is looked for */
+#define OBJECT_PLACE_MAX 1024 /* bytes of an object that are searched for its name */
 
 /* Where the object has the name, as a std::string of either form, and its first word: of a class with virtual functions, their table. */
 struct name_place {

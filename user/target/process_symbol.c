@@ -223,10 +223,7 @@ int process_symbols_look(struct process_symbols *symbols, pid_t tgid, __u64 addr
 
 /* ---- stubs ---- */
 
-/*
- * The length that stands before the stub's identifier; NULL: the name is none of a function in namespaces that is a
- * stub.
- */
+/* The length before the stub's identifier; NULL: the name is none of a function in namespaces that is a stub. */
 static char *find_length(char *name, size_t *length)
 {
 	char *at = name;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What stands at an address of a process, by the symbols of the file that is mapped there. Launches of CUDA and HIP
- * name their kernel by the address of a function, or of a variable, that the compiler made for it on the host.
+ * What is at an address of a process, by the symbols of the file that is mapped there. Launches of CUDA and HIP name
+ * their kernel by the address of a function, or of a variable, that the compiler made for it on the host.
  */
 #ifndef XPT_TARGET_PROCESS_SYMBOL_H
 #define XPT_TARGET_PROCESS_SYMBOL_H

@@ -30,7 +30,7 @@ struct table_words {
 #define TABLE_WORDS_MAX (TABLE_BYTES_MAX / 8)
 #define TABLE_BYTES_MAX (1u << 16) /* of slots */
 
-/* Reads them from a running process. -ENODATA: not filled in yet (size 0 or implausible), -ESRCH: process gone, -ENOMEM. */
+/* Reads them from a running process. -ENODATA: not filled in yet (size 0 or implausible), -ESRCH: process ended, -ENOMEM. */
 int table_words_read(const struct table_spec *spec, pid_t pid, __u64 address, struct table_words *result);
 void table_words_free(struct table_words *words);
 

@@ -182,7 +182,7 @@ static struct type read_array(struct reader *reader)
 	type_name_append_bytes(reader, &right, first, length);
 	type_name_append(reader, &right, "]");
 	inner = type.right;
-	/* Dimensions stand together. */
+	/* Dimensions are adjacent. */
 	if (type.kind == KIND_ARRAY && inner.length) {
 		inner.at++;
 		inner.length--;

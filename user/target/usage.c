@@ -10,11 +10,10 @@
 
 #include "base/clock.h"
 
-#define STATUS_MAX \
-	16384 /* bytes: 1.5 KiB as a rule; what is wanted stands behind the list of groups, up to 11 bytes each */
+#define STATUS_MAX 16384 /* bytes: 1.5 KiB as a rule; what is wanted follows the list of groups, up to 11 bytes each */
 #define SECOND 1000000000ull
 
-/* From the beginning of an open file of /proc, terminated: its length, or -ESRCH when the process has gone. */
+/* From the beginning of an open file of /proc, terminated: its length, or -ESRCH when the process has ended. */
 static ssize_t read_again(int file, char *text, size_t size)
 {
 	ssize_t length;

@@ -33,7 +33,7 @@ struct search {
 	struct name *patterns;
 	struct wanted_matches *matches;
 	bool overflow;
-	struct name *reference; /* that is looked for */
+	struct name *reference; /* that is searched for */
 	char readable[1024];
 };
 

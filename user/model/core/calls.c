@@ -15,7 +15,7 @@ struct passage {
 	struct activity *activity; /* follows jobs that have not ended; NULL: there are none */
 	bool named;		   /* the call gave the program its name */
 	struct event event;
-	int error; /* first one; the others go on */
+	int error; /* first one; the others continue */
 };
 
 static void note(struct passage *passage, int error)

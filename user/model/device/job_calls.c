@@ -312,7 +312,7 @@ void submitter_add_job(struct submitter *submitter, struct job *job)
 		place = place->previous;
 	}
 	job->submitter = submitter;
-	link_append(place, &job->of_thread); /* before what stands at the place */
+	link_append(place, &job->of_thread); /* before that at the place */
 }
 
 void submitter_remove_job(struct job *job)

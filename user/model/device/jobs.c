@@ -101,7 +101,7 @@ static void job_evict(struct jobs *jobs, struct job *job)
 	submitter_settle(&jobs->submitters, submitter);
 }
 
-/* Those that are only kept for calls go first. */
+/* Those that are only kept for calls are dropped first. */
 static void jobs_make_room(struct jobs *jobs, __u64 time)
 {
 	struct submitter *submitter;

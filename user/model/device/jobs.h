@@ -432,7 +432,7 @@ int jobs_call(struct jobs *jobs, const struct process *process, struct program *
 void jobs_operator(struct jobs *jobs, const struct process *process, struct op *op, const struct event_call *call);
 /* The same call, afterwards: emits jobs that no call is waited for any more. */
 void jobs_call_close(struct jobs *jobs, const struct process *process, const struct event_call *call);
-/* No call of the process will return any more. Its jobs go on. */
+/* No call of the process will return any more. Its jobs continue. */
 void jobs_drop_process(struct jobs *jobs, const struct process *process);
 /* Drops references to processes that are marked as forgotten, and to their programs. */
 void jobs_forget_processes(struct jobs *jobs);

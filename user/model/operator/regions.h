@@ -14,7 +14,7 @@
 #define REGION_PROGRAM_ID 0x80000000u /* from here on; programs are numbered from 1 */
 
 struct region_total {
-	struct model_region_total view; /* the name is that of the program without what stands before it */
+	struct model_region_total view; /* the name is that of the program without its prefix */
 	struct model_program program;	/* its name is owned here */
 	struct map_node node;		/* by process and runtime, and hash of the name */
 	const struct process *process;

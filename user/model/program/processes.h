@@ -15,13 +15,13 @@
 
 #define EVICTION_SETTLE_TIME \
 	10000000000ull		   /* ns after the end of a program or process in which its exact totals have come */
-#define EVICTION_TIME 100000000ull /* ns until it is looked again, when there was not enough that could be forgotten */
+#define EVICTION_TIME 100000000ull /* ns until the next try, when there was not enough that could be forgotten */
 
 /* Zero it to begin with. */
 struct eviction {
 	bool waiting;
 	__u64 time;
-	size_t gone; /* so many there were to look through */
+	size_t gone; /* number of those that were scanned */
 };
 
 static inline size_t eviction_batch(size_t keep, size_t most)

@@ -30,7 +30,7 @@ struct program {
 	unsigned int order;	     /* number in the description; 0: it was not described */
 	unsigned int wanted;	     /* number that it is to have there; 0: any */
 	char *name;		     /* NULL: the description is used */
-	bool superseded;	     /* it may be gone, and another one may have its name and number by now */
+	bool superseded;	     /* it may be unloaded, and another one may have its name and number by now */
 	__u64 used;		     /* when the last call that runs it began; 0: never */
 	struct op *new_operators;    /* first seen since its last inference; see operators.h */
 	unsigned int operator_depth; /* of operators that are in no other one, below their inference; 0: not known */

@@ -128,7 +128,7 @@ struct event_counter {
 struct event_count {
 	const struct model_program *program;
 	__u64 time;   /* of the reading, or of the release */
-	bool reading; /* the counts go on */
+	bool reading; /* the counts continue */
 	struct xpt_program_count delta;
 };
 
@@ -316,7 +316,7 @@ struct event_sink {
 	void *context;
 };
 
-/* Which events the reports get; those that it refuses go to none. */
+/* Which events the reports get; those that it refuses are in none. */
 struct event_gate {
 	bool (*admits)(void *context, const struct event *event); /* NULL: all */
 	void *context;

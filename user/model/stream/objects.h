@@ -216,12 +216,12 @@ struct model_program {
 	const char *name;	 /* "ranker.onnx #2", "onnxruntime model 1" where it has none; never NULL */
 	size_t name_length;	 /* bytes of name without its number; 0: it has none */
 	unsigned int number; /* of those with this name that live at the same time in its process, from 1; see above */
-	bool named;	     /* it has a name that somebody gave it */
+	bool named;	     /* it has a name of its own */
 	__u32 fingerprint;   /* of the operators of an inference, 0: not known; of another process or order the same */
 	enum name_source name_source;
 	enum xpt_role role; /* XPT_ROLE_EXECUTE, _ENQUEUE or _LAUNCH: how it was run first; 0: not yet */
 	__u64 loaded; /* when the call returned that has loaded it or made it ready; 0: it was loaded before the recording */
-	__u64 released; /* the unload began, or the process was gone; 0: not yet */
+	__u64 released; /* the unload began, or the process had ended; 0: not yet */
 	__u64 size;	/* bytes given at load, 0 unknown */
 	bool has_core;	/* given when it, or what it is made of, was loaded: */
 	__s64 core;
