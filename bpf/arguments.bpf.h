@@ -13,7 +13,7 @@ struct registers {
 	__u64 link; /* return address when it is in a register, else 0 */
 	__u64 site; /* address of the probe */
 #if defined(__TARGET_ARCH_arm64)
-	__u64 result; /* where a result goes that is returned in memory; elsewhere that is an argument */
+	__u64 result; /* address for a result that is returned in memory; elsewhere that is an argument */
 #endif
 };
 

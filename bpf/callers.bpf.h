@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Places that get a probe when a process shows them. Functions that an exception may leave: a C++ program cannot pass a frame whose
- * return address was replaced; so nothing watches their return, but a probe behind each place that they are called from. And functions
- * that are handed over to be called later.
+ * Places that get a probe when a process shows them. Functions that an exception may leave: a C++ program cannot unwind
+ * a frame with a replaced return address; so they get no return probe, but a probe on each return address that they are
+ * called from. And functions that are handed over to be called later.
  */
 #ifndef XPT_CALLERS_BPF_H
 #define XPT_CALLERS_BPF_H
@@ -92,7 +92,7 @@ __noinline int caller_look(struct xpt_thread *thread)
 	return thread->caller ? caller_wait(thread, thread->caller, 0) : 0;
 }
 
-/* The function that a call hands over has its probe before the call goes on. */
+/* The function that a call hands over has its probe before the call continues. */
 __noinline int callback_look(struct xpt_thread *thread, const struct xpt_spec *spec)
 {
 	__u64 address = 0;

@@ -101,7 +101,7 @@ __noinline int count_lost(const struct xpt_spec *spec, __u64 handle)
 	return 0;
 }
 
-/* A call of a thread for whose state there is no memory. argument: the one that the handle is found by. */
+/* A call of a thread without memory for its state. argument: that to find the handle by. */
 __noinline int count_unseen(const struct xpt_spec *spec, __u64 argument)
 {
 	struct xpt_program_entry *entry;
@@ -121,7 +121,7 @@ __noinline int count_unseen(const struct xpt_spec *spec, __u64 argument)
 
 /*
  * The counts of a handle up to now, because what runs under it from here on may be another program. A handle that is
- * given back takes its entry with it, so that the table holds live ones only; of one that may be in use, the counts are
+ * released takes its entry with it, so that the table holds live ones only; of one that may be in use, the counts are
  * taken off and the entry stays: other threads may be counting in it at this moment.
  */
 __noinline int program_cut(struct xpt_thread *thread, const struct xpt_spec *spec, __u64 handle)
@@ -159,8 +159,7 @@ __noinline int program_cut(struct xpt_thread *thread, const struct xpt_spec *spe
 }
 
 /*
- * An out pointer of NULL for an event that nobody wants is no loss, nor are properties that a queue need not have, nor what a batch need
- * not say.
+ * An out pointer of NULL for an event that nobody wants is no loss, nor are optional properties of a queue or a batch.
  */
 static __always_inline void count_unreadable(const struct xpt_fetch *fetch)
 {
@@ -236,7 +235,7 @@ __noinline int counts_append(struct xpt_thread *thread, __u32 depth, __u32 value
 	return values;
 }
 
-/* Waits for the answer to the record that has been emitted at a time, if it has a ticket. */
+/* Waits for the answer to the record emitted at a time, if it has a ticket. */
 __noinline int call_wait(const struct xpt_thread *thread, __u64 time)
 {
 	const struct xpt_config *config = config_get();
@@ -487,9 +486,9 @@ __noinline int is_inside_at_end(const struct xpt_spec *spec)
 }
 
 /*
- * Arming a return makes the kernel drop those below the stack pointer, whoever has armed them. Is one of them still open,
- * because the thread runs on a higher stack meanwhile? On a signal stack all are: the trampoline itself, which overwrites the
- * return address, may have been interrupted.
+ * Arming a return makes the kernel drop those below the stack pointer, whoever has armed them. Is one of them still
+ * open, because the thread runs on a higher stack now? On a signal stack all are: the trampoline itself, which
+ * overwrites the return address, may have been interrupted.
  */
 static __always_inline bool drops_open_return(const struct xpt_thread *thread)
 {

@@ -25,7 +25,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define BUNDLE_BITS 40
 #define CCOB_MAGIC 0x424f4343 /* "CCOB": a compressed one */
 
-/* What is told by the first bytes of an object. */
+/* Contents of the first bytes of an object. */
 struct head {
 	union {
 		__u64 word[8];
@@ -61,7 +61,7 @@ struct elf_section {
 _Static_assert(sizeof(struct elf_section) == 64, "as in the file");
 #define SECTION_EMPTY 0
 #define SECTION_NO_BITS 8
-#define SECTIONS_MAX 128 /* that are looked at here; files with more are left to user space */
+#define SECTIONS_MAX 128 /* that are read here; files with more are left to user space */
 
 /* What a thread works on while it gives an object; not on the stack, for the reason that thread.bpf.h has. */
 struct code_thread {
@@ -143,7 +143,7 @@ __noinline int find_end(struct code_thread *thread, __u32 length)
 	return i < length ? i : length;
 }
 
-/* Copies the next piece of what is left: 1: there is more, 0: that was all, negative: it cannot be. Of text, left is what may be looked at. */
+/* Copies the next piece of what is left: 1: there is more, 0: that was all, negative: it cannot be. Of text, left is what may be read. */
 __noinline int copy_piece(struct code_thread *thread, __u32 text)
 {
 	__u32 length, end;
@@ -208,7 +208,7 @@ __noinline int section_end(struct code_thread *thread, __u32 number, __u64 *end)
 	return 0;
 }
 
-/* An ELF file ends with its headers or with a section that lies behind them. 0: there are too many, or what they say cannot be. */
+/* An ELF file ends with its headers or with a section that lies behind them. 0: there are too many, or they are invalid. */
 __noinline int size_of_elf(struct code_thread *thread, __u64 *size)
 {
 	const struct head *head;
@@ -238,7 +238,7 @@ __noinline int size_of_elf(struct code_thread *thread, __u64 *size)
 	return 0;
 }
 
-/* Size of an object that begins with the thread's head; 0: it is not told there. */
+/* Size of an object that begins with the thread's head; 0: not in the head. */
 __noinline int size_of_head(struct code_thread *thread, __u64 *size)
 {
 	const struct head *head;
@@ -387,7 +387,7 @@ __noinline int take_parts(struct code_thread *thread, __u64 count)
 	return copy_bytes(thread, address, size);
 }
 
-/* What the record's source says is copied; 0: all of it, else the thread has to wait. */
+/* Copies by the record's source; 0: all of it, else the thread has to wait. */
 __noinline int code_copy(struct code_thread *thread, const struct xpt_code_spec *spec)
 {
 	__u64 count = 0;
@@ -421,7 +421,7 @@ static __always_inline void rights_read(struct xpt_record_code *record)
 	record->reads_all = !cred->user_ns->level && (effective & CAPABILITIES_READ_ALL);
 }
 
-/* The record of what the call gives, as far as its arguments tell. */
+/* The record of what the call gives, as far as its arguments have it. */
 __noinline int code_begin(struct code_thread *thread, const struct xpt_code_spec *spec)
 {
 	__u64 task = bpf_get_current_pid_tgid();

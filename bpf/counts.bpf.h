@@ -26,7 +26,7 @@ __noinline __u64 task_time(void)
 		if (bpf_core_field_exists(task->se.cfs_rq->rq))
 			since += task->se.cfs_rq->rq->clock - task->se.cfs_rq->rq->clock_task;
 		now = bpf_ktime_get_ns();
-		/* Else it was accounted for meanwhile. */
+		/* Else it was accounted for in between. */
 		if (sum == *(volatile __u64 *)&task->se.sum_exec_runtime)
 			break;
 	}
@@ -85,7 +85,7 @@ __noinline int counts_read(struct xpt_thread_counts *counts, __u32 at)
 	return 0;
 }
 
-/* When a call begins whose frame will be at this depth. 1: they are there; 0: none are read around such calls. */
+/* When a call begins that will have its frame at this depth. 1: they are there; 0: none are read around such calls. */
 __noinline int counts_begin(const struct xpt_spec *spec, __u32 depth)
 {
 	struct xpt_thread_counts *counts;

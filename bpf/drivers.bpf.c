@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * Events of drivers: one program for all tracepoints, told by the attach cookie what the record of each one holds; and the
- * ioctls on device nodes. These programs are not preempted and do not nest on a CPU: the kernel skips an event that comes
- * in an interrupt of one of them. Jobs end in interrupts, so these are held off for the 200 ns, where the kernel can.
+ * Events of drivers: one program for all tracepoints, with the attach cookie to find the record layout of each; and the
+ * ioctls on device nodes. These programs are not preempted and do not nest on a CPU: the kernel skips an event that
+ * comes in an interrupt of one of them. Jobs end in interrupts, so these are held off for the 200 ns, where the kernel
+ * can.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -66,7 +67,7 @@ struct event_room {
 	/* What was met last and is known: most events are of the same as the one before. */
 	__u64 last_context;
 	struct device_key last_device;
-	__u64 last_target_start; /* when it was started: tells it from another process with its number */
+	__u64 last_target_start; /* when it was started: detects a reused PID */
 	__u32 last_target;
 	__u32 emitted; /* records */
 	__u32 reserved;
@@ -328,8 +329,9 @@ static __always_inline void take(const struct xpt_config *config, struct event_r
 }
 
 /*
- * Takes the event for one more spec. A function of its own for the verifier's sake: what it has seen of one is not looked at
- * again for the next. It finds the room for itself, as older kernels take a map's key from a map, but not from an argument.
+ * Takes the event for one more spec. A function of its own for the verifier's sake: what it has verified for one is not
+ * verified again for the next. It looks up its buffer itself, as older kernels take a map's key from a map, but not
+ * from an argument.
  */
 __noinline int take_again(const struct xpt_event_spec *spec)
 {

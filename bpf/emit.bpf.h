@@ -46,9 +46,9 @@ static __always_inline long emit_control(void *record, __u64 size)
 #define WAKEUP_WINDOW 512
 
 /*
- * The reader polls; it is woken only when a ring fills faster than it polls. Waking costs more than the record, so it is
- * done where the mark is passed, not for every record above it: so many bytes above it, WAKEUP_WINDOW for each record
- * since the last one that this was looked at for; 0: does not look.
+ * The reader polls; it is woken only when a ring fills faster than it polls. Waking costs more than the record, so it
+ * is done where the mark is passed, not for every record above it: so many bytes above it, WAKEUP_WINDOW for each
+ * record since the last check; 0: no check.
  */
 static __always_inline long emit_data(const struct xpt_config *config, void *record, __u64 size, __u32 window)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Values from the target's registers and memory, as a spec's fetches say. Reads try without faulting first: that is
- * nearly always enough, and cheaper; a page that is not resident is then faulted in, which is why the programs sleep.
+ * Values from the target's registers and memory, by a spec's fetches. Reads try without faulting first: that is nearly
+ * always enough, and cheaper; a page that is not resident is then faulted in, which is why the programs sleep.
  */
 #ifndef XPT_FETCH_BPF_H
 #define XPT_FETCH_BPF_H
@@ -67,7 +67,7 @@ static __always_inline __u32 width(__u8 type)
 
 /*
  * Functions that are not static are verified by themselves, once, and not again for every path that leads to them. That
- * is why the larger parts are such functions, and why they look at their pointers again: loading takes milliseconds
+ * is why the larger parts are such functions, and why they check their pointers again: loading takes milliseconds
  * instead of seconds.
  */
 
@@ -138,7 +138,7 @@ static __always_inline long read_text(char *text, __u64 address, bool *truncated
 			bpf_copy_from_user(&byte, 1, (const void *)(address + to_page_end));
 		length = bpf_probe_read_user_str(text, XPT_STRING_MAX, (const void *)address);
 	}
-	/* For an empty one older kernels answer 0, newer ones 1: with the terminator. */
+	/* For an empty one older kernels return 0, newer ones 1: with the terminator. */
 	if (length >= 0) {
 		*truncated = length == XPT_STRING_MAX;
 		return length ? length - 1 : 0;
@@ -231,7 +231,7 @@ __noinline int keys_emit(struct xpt_thread *thread, const struct xpt_spec *spec,
 	return i;
 }
 
-/* The keys of a wait for several, whose number is another fetch. What is not read is counted. */
+/* The keys of a wait for several; their number is another fetch. What is not read is counted. */
 __noinline int fetch_keys(struct xpt_thread *thread, const struct xpt_spec *spec, __u32 number, __u64 address)
 {
 	const struct xpt_frame *frame;

@@ -12,7 +12,7 @@
 #define RETURN_WANTED 0
 #define RETURN_NOT_WANTED 1
 
-/* Where a function returns to whose return somebody watches, this collector or another one; 0: nobody does. */
+/* Return address of a function with a return probe, of this collector or another one; 0: there is none. */
 static __always_inline __u64 return_trampoline(void)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -66,7 +66,7 @@ static __always_inline bool frame_is_open(const struct xpt_thread *thread, const
 
 	if (frame->stack < thread->registers.stack)
 		return frame_is_on_other_stack(thread, frame);
-	/* Where operators throw, nothing tells of their end. */
+	/* Where operators throw, their end is not reported. */
 	if (frame->stack == thread->registers.stack && frame->role == XPT_ROLE_OPERATOR &&
 	    spec->role == XPT_ROLE_OPERATOR)
 		return false;
@@ -79,7 +79,7 @@ static __always_inline bool frame_is_open(const struct xpt_thread *thread, const
 		       (thread->return_address && thread->return_address != frame->return_address);
 	if (frame->stack == thread->registers.stack && frame->spec == spec->index)
 		return false;
-	/* Nothing tells when a call without an armed return ends; a later call overwrites its return address. */
+	/* The end of a call without an armed return is unknown; a later call overwrites its return address. */
 	if (thread->registers.link)
 		return true;
 	if (read_user(&now, sizeof(now), frame->stack))
@@ -87,7 +87,7 @@ static __always_inline bool frame_is_open(const struct xpt_thread *thread, const
 	return now == frame->return_address || (now && now == return_trampoline());
 }
 
-/* Whether the thread has left its frame at depth without a return; then what is known of it goes. */
+/* Whether the thread has left its frame at depth without a return; then its state is dropped. */
 __noinline int frame_leave(struct xpt_thread *thread, const struct xpt_spec *spec, __u32 depth)
 {
 	struct xpt_frame *frame;

@@ -79,7 +79,7 @@ struct {
 	__type(value, __u64);
 } callers __weak SEC(".maps");
 
-/* Names of regions that user space has been told. */
+/* Names of regions that were emitted to user space. */
 struct region_name_key {
 	__u64 process; /* number of the process and the program that it runs: never that of a later one */
 	__u64 name;

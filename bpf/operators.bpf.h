@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Operators: steps of an inference. There are many in each, and they are short, so they have a way of their own through the
- * same frames that other calls use, with nothing in it that they do not need. What is fetched is the same for all
- * (XPT_ROLE_OPERATOR in wire.h). They may throw exceptions, and a C++ program cannot pass a frame whose return address was
- * replaced: so nothing watches their return, but a probe behind the place that they were called from. One that is left by
- * an exception has no end, and no record.
+ * Operators: steps of an inference. There are many in each, and they are short, so they have a way of their own through
+ * the same frames that other calls use, with nothing in it that they do not need. What is fetched is the same for all
+ * (XPT_ROLE_OPERATOR in wire.h). They may throw exceptions, and a C++ program cannot unwind a frame with a replaced
+ * return address: so they get no return probe, but a probe on the return address. One that is left by an exception has
+ * no end, and no record.
  */
 #ifndef XPT_OPERATORS_BPF_H
 #define XPT_OPERATORS_BPF_H
@@ -77,7 +77,7 @@ __noinline int operator_begin(struct xpt_thread *thread, const struct xpt_spec *
 	if (depth) {
 		around = &thread->frame[(depth - 1) & (XPT_DEPTH_MAX - 1)];
 		if ((around->flags & FRAME_LEFT_OUT) || around->stack <= thread->registers.stack) {
-			thread->return_address = 0; /* tells frames apart whose returns are replaced: not this one's */
+			thread->return_address = 0; /* marks frames with replaced returns: not this one */
 			frames_drop(thread, spec);
 			depth = thread->depth;
 			around = depth ? &thread->frame[(depth - 1) & (XPT_DEPTH_MAX - 1)] : NULL;

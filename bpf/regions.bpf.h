@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Regions: stretches of user code between two places. They may be short and many, so begin and end are put together here and
- * make one record, and a name goes to user space once a process: a number made from its text stands for it. A thread's regions
- * need not nest, nor follow its stack.
+ * Regions: stretches of user code between two places. They may be short and many, so begin and end are put together
+ * here and make one record, and a name is sent to user space once a process: a hash of its text stands for it. A
+ * thread's regions need not nest, nor follow its stack.
  */
 #ifndef XPT_REGIONS_BPF_H
 #define XPT_REGIONS_BPF_H
@@ -31,7 +31,7 @@ static __always_inline __u64 text_number(const __u64 *words, __u32 length)
 	return number ?: 1;
 }
 
-/* Tells user space what the name in scratch is, unless it knows. */
+/* Emits the name in scratch to user space, unless it has been. */
 __noinline int region_name_tell(struct xpt_thread *thread, __u64 name, __u32 length, __u32 truncated)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -170,7 +170,7 @@ __noinline int region_emit(struct xpt_thread *thread, __u32 place, __u64 end)
 	return 0;
 }
 
-/* The place of the one that began last of those that the thread ends now; -1: none has begun. */
+/* The place of the latest region of those that the thread ends now; -1: none has begun. */
 __noinline int region_find(struct xpt_thread *thread)
 {
 	if (!thread)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * Which inference a step on a thread of its own belongs to: that is known where its process has exactly one inference
- * running from the step's begin to its end. Kept only while operators are looked at.
+ * running from the step's begin to its end. Kept only while operators are traced.
  */
 #ifndef XPT_RUNNING_BPF_H
 #define XPT_RUNNING_BPF_H
@@ -35,7 +35,7 @@ __noinline int running_begins(void)
 	return 0;
 }
 
-/* In place of running_change(): it is not followed to its end. Nothing is the only inference of its process meanwhile. */
+/* In place of running_change(): it is not followed to its end. Until then, no inference counts as its process's only one. */
 __noinline int running_cancel(void)
 {
 	struct xpt_running *running = running_get(false);
@@ -66,7 +66,7 @@ __noinline int running_change(struct xpt_frame *frame, __s32 change)
 	return 0;
 }
 
-/* The frame goes, whether its return was seen or not. */
+/* The frame is dropped, whether its return was seen or not. */
 __noinline int running_drop(struct xpt_frame *frame)
 {
 	if (!frame || !(frame->flags & FRAME_RUNNING))

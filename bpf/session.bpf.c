@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 /*
- * Calls, for uprobe session links: one program for entry and return, and a call whose return is not wanted never arms
- * it. Compiled twice, because the kernel's helper changed its prototype: without argument from 6.13 on, with the context
- * (XPT_SESSION_CONTEXT) later. Maps are those of the main object.
+ * Calls, for uprobe session links: one program for entry and return, and a call without need for its return never arms
+ * it. Compiled twice, because the kernel's helper changed its prototype: without argument from 6.13 on, with the
+ * context (XPT_SESSION_CONTEXT) later. Maps are those of the main object.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -28,7 +28,7 @@ int call_session(struct pt_regs *context)
 
 	if (!IS_RETURN(context)) {
 		answer = call_begin(context, cookie);
-		/* The verifier does not look into a function of its own for what it returns, as the compiler does. */
+		/* The verifier does not analyse a separate function for what it returns, as the compiler does. */
 		barrier_var(answer);
 		return answer & RETURN_NOT_WANTED;
 	}

@@ -79,7 +79,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 		return 0;
 	if (tgid == config->self)
 		shared->gone = 1;
-	/* Two threads that end at the same time may both find nobody alive: the one that removes the process reports it. */
+	/* Two threads that end at the same time may both find nobody alive: the thread that removes the process reports it. */
 	left = family_remove(tgid);
 	followed = !bpf_map_delete_elem(&processes, &tgid);
 	if (!followed && !(left & LEFT_MEMBER))

@@ -10,8 +10,8 @@
 #include "wire.h"
 
 /*
- * Not recorded; stays here so that its layers are known, until it is seen to be gone. One that is FRAME_RUNNING, too, has a
- * return that is watched.
+ * Not recorded; stays here so that its layers are known, until it is seen to have been left. One that is FRAME_RUNNING,
+ * too, has a return probe.
  */
 #define FRAME_LEFT_OUT (1 << 0)
 #define FRAME_LAYER (1 << 1)
@@ -22,8 +22,8 @@
 #define FRAME_INSIDE (1 << 6)	/* in an inference that is recorded */
 
 /*
- * Inferences that run in a process, while operators are looked at. The fields change one after the other: what is read between
- * two equal numbers of changing and changed belongs together.
+ * Inferences that run in a process, while operators are traced. The fields change one after the other: what is read
+ * between two equal numbers of changing and changed belongs together.
  */
 struct xpt_running {
 	__u64 changing, changed; /* changes begun; completed */
@@ -56,18 +56,18 @@ struct xpt_frame {
 /* A region that has begun on the thread. */
 struct xpt_open_region {
 	__u64 start;	      /* 0: it has ended, before some that began later */
-	__u64 handle;	      /* 0: told by its name; of a function: stack pointer at its entry */
+	__u64 handle;	      /* 0: identified by its name; of a function: stack pointer at its entry */
 	__u64 name;	      /* number of its name; 0: none */
 	__u64 return_address; /* of a function */
 	__u32 place;	      /* regions that were open below it */
-	__u16 spec;	      /* index of the one that it began with */
+	__u16 spec;	      /* index of the spec that it began with */
 	__u16 function;	      /* 1: it is one */
 };
 
 /*
- * What a program works on lies here and not on its stack: from Linux 6.13 on, a function of 64 bytes of stack or more gets
- * one stack a CPU for all tasks on x86, and a program that sleeps or is preempted would find another task's values there
- * when it goes on.
+ * What a program works on lies here and not on its stack: from Linux 6.13 on, a function of 64 bytes of stack or more
+ * gets one stack a CPU for all tasks on x86, and a program that sleeps or is preempted would find another task's values
+ * there when it resumes.
  */
 struct xpt_thread {
 	__u32 depth; /* frames in use */

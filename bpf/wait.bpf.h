@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * A thread that must not go on before user space has acted waits inside its probe. It takes a ticket, emits its request,
- * and loops until the answer is there or its deadline has passed. Nothing else of its process is touched, no signal is
- * sent, and without a collector nobody waits.
+ * A thread that must not continue before user space has acted waits inside its probe. It takes a ticket, emits its
+ * request, and loops until the answer is there or its deadline has passed. Nothing else of its process is touched, no
+ * signal is sent, and without a collector nobody waits.
  */
 #ifndef XPT_WAIT_BPF_H
 #define XPT_WAIT_BPF_H
@@ -11,7 +11,7 @@
 
 #define WAIT_TURNS (1 << 23) /* what bpf_loop() takes at most */
 #define WAIT_SPINS 1024
-#define WAIT_QUICK 64		    /* turns that yield each; most answers come meanwhile */
+#define WAIT_QUICK 64		    /* turns that yield each; most answers come during them */
 #define WAIT_YIELD_EVERY 4000000ull /* ns, of one thread that waits for probes */
 #define SIGNAL_KILL 9
 
@@ -74,9 +74,9 @@ static __always_inline bool wait_is_urgent(void)
 }
 
 /*
- * Where the kernel does not preempt, a thread yields its CPU only while it reads a page, and holds the lock of its memory
- * meanwhile. On a CPU with other work that is for a time slice or more of theirs; placing a probe needs that lock, for each
- * one. So a thread that waits for probes yields now and then only, unless a collector needs its CPU.
+ * Where the kernel does not preempt, a thread yields its CPU only while it reads a page, with the lock of its memory
+ * held. On a CPU with other work that is for a time slice or more of theirs; placing a probe needs that lock, for each
+ * one. So a thread that waits for probes yields only now and then, unless a collector needs its CPU.
  */
 static __always_inline bool wait_yields(__u32 turn, struct wait *wait, const struct xpt_shared *shared, __u64 now)
 {
@@ -119,7 +119,7 @@ static long wait_turn(__u32 turn, struct wait *wait)
 	return 0;
 }
 
-/* Whether it was answered before the thread goes on. From here on an answer comes too late. */
+/* Whether it was answered in time. From here on an answer comes too late. */
 static __always_inline bool wait_end(__u64 ticket)
 {
 	__u32 slot = ticket % XPT_WAIT_SLOTS;
@@ -169,7 +169,7 @@ __noinline int wait_turns(__u64 ticket, __u64 deadline, __u64 stack, __u64 since
 	return 0;
 }
 
-/* Waits for the answer to a ticket whose request has been emitted. A missed deadline is counted. */
+/* Waits for the answer to a ticket, after its request has been emitted. A missed deadline is counted. */
 __noinline int wait_for(__u64 ticket, __u64 deadline, __u64 stack, __u32 loss)
 {
 	if (!ticket)

@@ -2,9 +2,9 @@
 /*
  * The contract between the kernel side and user space, and the body of a recording.
  *
- * Included by BPF programs (after vmlinux.h) and by user space (after <linux/types.h>). Numbers are explicit and
- * never reused: a recording made by an older xputrace must stay readable. All integers are in host byte order; the
- * recording's header says which that was. All times are nanoseconds of CLOCK_MONOTONIC.
+ * Included by BPF programs (after vmlinux.h) and by user space (after <linux/types.h>). Numbers are explicit and never
+ * reused: a recording made by an older xputrace must stay readable. All integers are in host byte order; the
+ * recording's header has it. All times are nanoseconds of CLOCK_MONOTONIC.
  */
 #ifndef XPT_WIRE_H
 #define XPT_WIRE_H
@@ -16,7 +16,7 @@
 #define XPT_SPEC_MAX 4096    /* call specs of all runtimes together */
 #define XPT_RUNTIME_MAX 64   /* runtimes; one bit each in xpt_spec.over */
 #define XPT_DEPTH_MAX 16     /* traced calls open at once on one thread */
-#define XPT_REGIONS_MAX 64   /* regions open at once on one thread; beyond, the oldest goes */
+#define XPT_REGIONS_MAX 64   /* regions open at once on one thread; beyond, the oldest is dropped */
 #define XPT_STRING_MAX 256   /* bytes kept of a string, terminator not included */
 #define XPT_TASK_NAME_LEN 16 /* comm of a task, terminator included */
 
@@ -26,16 +26,16 @@
 #define XPT_EVENT_VALUES_MAX 8 /* fields of one event, with those of its key */
 #define XPT_EVENT_KEY_MAX 3    /* fields of a key */
 #define XPT_EVENT_TEXT 32      /* bytes of a text in an event, terminator included */
-#define XPT_EVENT_SPAN_MAX 256 /* bytes of a tracepoint's record in which its numbers stand */
-#define XPT_NODE_MAX 256       /* device nodes whose ioctls are followed */
+#define XPT_EVENT_SPAN_MAX 256 /* bytes of a tracepoint's record that hold its numbers */
+#define XPT_NODE_MAX 256       /* device nodes with followed ioctls */
 
 #define XPT_COUNTER_MAX 256 /* counters that are read beside the calls */
 #define XPT_SLOT_MAX 4	    /* perf events that are read around each inference */
 
-/* What a call means. The names in runtime descriptions stand beside. */
+/* What a call means, with the names in runtime descriptions. */
 enum xpt_role {
 	XPT_ROLE_PROGRAM_LOAD = 1,    /* program.load: makes a program */
-	XPT_ROLE_PROGRAM_NAME = 2,    /* program.name: tells a program's name */
+	XPT_ROLE_PROGRAM_NAME = 2,    /* program.name: sets a program's name */
 	XPT_ROLE_PROGRAM_UNLOAD = 3,  /* program.unload: the handle may be reused from here on */
 	XPT_ROLE_EXECUTE = 4,	      /* execute: one whole inference */
 	XPT_ROLE_ENQUEUE = 5,	      /* enqueue: an inference begins, a wait ends it */
@@ -51,7 +51,7 @@ enum xpt_role {
 	XPT_ROLE_CODEOBJ_UNLOAD = 15, /* codeobj.unload */
 	XPT_ROLE_RESOLVE = 16,	      /* resolve: the runtime hands out the address of a function by name */
 	XPT_ROLE_TABLE = 17,	      /* the accessor of an API table that could not be read from the file */
-	XPT_ROLE_LOADER = 18,	      /* the dynamic loader says that the list of loaded libraries has changed */
+	XPT_ROLE_LOADER = 18,	      /* the dynamic loader reports that the list of loaded libraries has changed */
 	/*
 	 * operator: one step of an inference; not counted by itself. All have the same fetches: the object, an argument in a register;
 	 * its class, the first word of it; the program of the inference and when it began, both not valid where that is not known.
@@ -59,7 +59,7 @@ enum xpt_role {
 	 */
 	XPT_ROLE_OPERATOR = 19,
 	XPT_ROLE_OPERATOR_END = 20,   /* not of a function: behind the call of an operator, or of a region's function */
-	XPT_ROLE_REGION_NAME = 21,    /* region.name: tells a region's name, whether it keeps that itself or not */
+	XPT_ROLE_REGION_NAME = 21,    /* region.name: sets a region's name, whether it keeps that itself or not */
 	XPT_ROLE_REGION_RELEASE = 22, /* region.release: the handle may be reused from here on */
 	XPT_ROLE_REGION_PRINT = 23,   /* region.print: writes out what was measured */
 	XPT_ROLE_REGION = 24,	      /* region: the function is a region of its name, from its entry to its return */
@@ -69,7 +69,7 @@ enum xpt_role {
 	XPT_ROLE_PROGRAM_READY = 28,  /* program.ready: completes what program.load began */
 };
 
-/* What a fetched value means. The names in runtime descriptions stand beside. */
+/* What a fetched value means, with the names in runtime descriptions. */
 enum xpt_meaning {
 	XPT_MEANING_PROGRAM = 1,    /* program: handle of the program */
 	XPT_MEANING_KEY = 2,	    /* key: joins an enqueue with its wait */
@@ -77,20 +77,19 @@ enum xpt_meaning {
 	XPT_MEANING_SIZE = 4,	    /* size: bytes */
 	XPT_MEANING_CORE = 5,	    /* core: device, core or partition number */
 	XPT_MEANING_STREAM = 6,	    /* stream: queue of the device */
-	XPT_MEANING_STATUS = 7,	    /* status: what the call answered */
+	XPT_MEANING_STATUS = 7,	    /* status: result of the call */
 	XPT_MEANING_PARENT = 8,	    /* parent: handle of the program that this one was made from; lends its name */
 	XPT_MEANING_ADDRESS = 9,    /* address: device or function address; joins alloc with free */
 	XPT_MEANING_COUNT = 10,	    /* count: number of items in this call (tokens, repeats) */
 	XPT_MEANING_LENGTH = 11,    /* length: bytes of the name when it has no terminator */
 	XPT_MEANING_OBJECT = 12,    /* object: address of what stands for the step in the program */
-	XPT_MEANING_CLASS = 13,	    /* class: address that tells its class, as a CLASS record names it */
+	XPT_MEANING_CLASS = 13,	    /* class: address that identifies its class, as in a CLASS record */
 	XPT_MEANING_INFERENCE = 14, /* inference: time at which the one began that it is a step of */
-	XPT_MEANING_KEYS =
-		15, /* keys: address of an array of so many keys as `count` says; they are in STRING records */
-	XPT_MEANING_BLOCKING = 16, /* blocking: not 0: all of the stream before has ended when the call returns */
-	XPT_MEANING_ORDERED = 17,  /* ordered: not 0: what is enqueued to the stream runs in that order */
-	XPT_MEANING_WHEN = 18,	   /* when: 0: the call has another meaning, which is not of interest */
-	/* Of a batch of a language model, the last three as far as it says so: */
+	XPT_MEANING_KEYS = 15,	    /* keys: address of an array of `count` keys; they are in STRING records */
+	XPT_MEANING_BLOCKING = 16,  /* blocking: not 0: all of the stream before has ended when the call returns */
+	XPT_MEANING_ORDERED = 17,   /* ordered: not 0: what is enqueued to the stream runs in that order */
+	XPT_MEANING_WHEN = 18,	    /* when: 0: the call has another meaning, which is not of interest */
+	/* Of a batch of a language model, the last three where it has them: */
 	XPT_MEANING_TOKENS = 19,	/* tokens: how many it has */
 	XPT_MEANING_POSITION = 20,	/* position: of its first token in the sequence */
 	XPT_MEANING_SEQUENCE = 21,	/* sequence: that the first token belongs to */
@@ -106,7 +105,7 @@ enum xpt_fetch_type {
 	XPT_TYPE_S32 = 2,
 	XPT_TYPE_U16 = 3,
 	XPT_TYPE_U8 = 4,
-	XPT_TYPE_STRING = 5, /* the address reached is a char *; goes into a record of its own */
+	XPT_TYPE_STRING = 5, /* the address reached is a char *; emitted in a record of its own */
 };
 
 /* xpt_fetch.source: the argument, counted from 0, or */
@@ -114,7 +113,7 @@ enum xpt_fetch_type {
 #define XPT_SOURCE_PROGRAM 0xfe	  /* handle of the program of the inference that an operator is in */
 #define XPT_SOURCE_INFERENCE 0xfd /* when that has begun */
 #define XPT_SOURCE_SITE 0xfc	  /* where the probe is, in the process's memory */
-#define XPT_SOURCE_RESULT 0xfa	  /* where the result goes that is returned in memory, if no argument says so */
+#define XPT_SOURCE_RESULT 0xfa	  /* address for a result that is returned in memory, if it is no argument */
 #define XPT_SOURCE_CONSTANT 0xfb  /* 0, to which xpt_fetch.last is added */
 
 /* xpt_fetch.tests: what user space makes of the value, in this order */
@@ -122,7 +121,7 @@ enum xpt_fetch_type {
 #define XPT_TEST_EQUAL (1 << 1) /* 1 if it is equal, else 0 */
 
 #define XPT_KEYS_MAX 1024			/* keys read of one array */
-#define XPT_KEYS_OF_RECORD (XPT_STRING_MAX / 8) /* of them in one STRING record, whose text they are */
+#define XPT_KEYS_OF_RECORD (XPT_STRING_MAX / 8) /* of them in one STRING record, as its text */
 
 struct xpt_fetch {
 	__u8 meaning;	/* enum xpt_meaning */
@@ -137,7 +136,7 @@ struct xpt_fetch {
 	__u32 mask, equal;	     /* for tests */
 };
 
-/* How a call says that it went well; decides whether fetches at return are made. */
+/* How a call reports success; decides whether fetches at return are made. */
 enum xpt_success {
 	XPT_SUCCESS_ALWAYS = 0,	 /* void, or no status */
 	XPT_SUCCESS_ZERO32 = 1,	 /* low 32 bits of the return value are 0 */
@@ -146,19 +145,19 @@ enum xpt_success {
 };
 
 #define XPT_SPEC_ENTRY_ONLY (1 << 0) /* the return is not of interest: record when the call begins */
-#define XPT_SPEC_CONTROL (1 << 1)    /* rare and needed to understand the others: goes through the control ring */
+#define XPT_SPEC_CONTROL (1 << 1)    /* rare and needed to understand the others: sent through the control ring */
 #define XPT_SPEC_SAMPLED (1 << 2)    /* may be left out when sampling */
 #define XPT_SPEC_BY_PROGRAM (1 << 3) /* counted by program handle (fetch 0); else by spec */
 #define XPT_SPEC_WAIT (1 << 4)	     /* the thread waits until user space has placed probes, if waiting is on */
 #define XPT_SPEC_AROUND \
 	(1 << 5) /* what is called inside depends on it: it is known while it is open, also when it is left out */
-#define XPT_SPEC_RUNNING (1 << 6)  /* an inference whose steps may run on other threads */
-#define XPT_SPEC_CALLBACK (1 << 7) /* the function that is fetched as callback gets a probe before the call goes on */
+#define XPT_SPEC_RUNNING (1 << 6)  /* an inference with steps that may run on other threads */
+#define XPT_SPEC_CALLBACK (1 << 7) /* the function that is fetched as callback gets a probe before the call continues */
 
-/* Where the bytes of a code object are, or what stands for them. The names in runtime descriptions stand beside. */
+/* Where the bytes of a code object are, or what stands for them, with the names in runtime descriptions. */
 enum xpt_code_source {
 	XPT_CODE_NONE = 0,
-	XPT_CODE_MEMORY = 1, /* bytes: in memory, with a size, or one that the object tells itself */
+	XPT_CODE_MEMORY = 1, /* bytes: in memory, with a size, or with that of the object's own header */
 	XPT_CODE_PARTS = 2,  /* parts: arrays of addresses and of sizes (64 bits; 0: text that ends with a 0 byte) */
 	XPT_CODE_PATH = 3,   /* path: of a file */
 	XPT_CODE_DESCRIPTOR = 4, /* descriptor: of an open file */
@@ -191,23 +190,23 @@ struct xpt_spec {
 
 /* ---- kernel input: what to do at a driver's event ---- */
 
-/* What an event says about a job. The names in driver descriptions stand beside. */
+/* What an event reports about a job, with the names in driver descriptions. */
 enum xpt_event_role {
 	XPT_EVENT_QUEUE = 1,  /* queue: the job was handed to the driver's queue, by the thread that submits it */
 	XPT_EVENT_RUN = 2,    /* run: it was handed to the device */
 	XPT_EVENT_DONE = 3,   /* done: the device has finished it */
 	XPT_EVENT_ERROR = 4,  /* error: something has failed: the job, if there is a key, else the device */
 	XPT_EVENT_RESET = 5,  /* reset: of the device, an engine or a queue */
-	XPT_EVENT_MEMORY = 6, /* memory: was taken, given back, mapped, moved or copied */
+	XPT_EVENT_MEMORY = 6, /* memory: was allocated, freed, mapped, moved or copied */
 	XPT_EVENT_SUBMIT = 7, /* submit: an ioctl that hands work over */
 	XPT_EVENT_WAIT = 8,   /* wait: an ioctl that waits for it */
-	XPT_EVENT_ENTER = 9,  /* not in descriptions: any ioctl begins; its number tells the role */
+	XPT_EVENT_ENTER = 9,  /* not in descriptions: any ioctl begins; its number has the role */
 	XPT_EVENT_LEAVE = 10, /* not in descriptions: any ioctl returns */
 };
 
-/* What the value of a field is. The names in driver descriptions stand beside. */
+/* What the value of a field is, with the names in driver descriptions. */
 enum xpt_event_meaning {
-	XPT_FIELD_KEY = 1,	   /* key: part of what tells one job from all others of the driver */
+	XPT_FIELD_KEY = 1,	   /* key: part of what identifies a job of the driver */
 	XPT_FIELD_DEVICE = 2,	   /* device */
 	XPT_FIELD_ENGINE = 3,	   /* engine: engine, ring or queue of the device */
 	XPT_FIELD_CONTEXT = 4,	   /* context: in which jobs run in order */
@@ -224,7 +223,7 @@ enum xpt_event_meaning {
 	XPT_FIELD_ARGUMENT = 15,   /* not in descriptions: its argument */
 };
 
-/* How events with the same key find each other. The names in driver descriptions stand beside. */
+/* How events with the same key are paired, with the names in driver descriptions. */
 enum xpt_pairing {
 	XPT_PAIRING_UNIQUE = 0, /* unique: a key is never used again */
 	XPT_PAIRING_LATEST = 1, /* latest: it may be used again, once its job has ended; an event is of the latest job */
@@ -252,7 +251,7 @@ struct xpt_event_field {
 
 #define XPT_EVENT_CONDITION (1 << 0) /* counts only if the condition's field has the value */
 #define XPT_EVENT_DIFFERS (1 << 1)   /* ... has another value */
-#define XPT_EVENT_BY_THREAD (1 << 2) /* happens on the thread that wants it: one of a target is told apart */
+#define XPT_EVENT_BY_THREAD (1 << 2) /* happens on the submitting thread: that of a target is recognized */
 /*
  * Events of devices and contexts that no target uses are left out in the kernel. What a thread of a target queues makes
  * its device known, and what is queued on a known device its context, that is, the first part of a key of several.
@@ -268,7 +267,7 @@ struct xpt_event_spec {
 	__u8 role;   /* enum xpt_event_role */
 	__u8 fields; /* used entries of field[]; those of the key come first */
 	__u8 device; /* which of them is the device, if XPT_EVENT_OF_DEVICE is set */
-	__u8 group;  /* drivers whose keys can be compared have the same one */
+	__u8 group;  /* drivers with comparable keys have the same one */
 	__u16 span; /* bytes of the record that have to be read for its numbers; of the first of a tracepoint: for all of them */
 	__u16 flags; /* XPT_EVENT_* */
 	__u32 reserved;
@@ -278,7 +277,7 @@ struct xpt_event_spec {
 	char text[XPT_EVENT_TEXT]; /* zeros behind it */
 };
 
-/* A device node whose ioctls are followed. */
+/* A device node with followed ioctls. */
 struct xpt_node {
 	__u16 index;
 	__u16 reserved[3];
@@ -303,7 +302,7 @@ struct xpt_config {
 	__u32 wakeup_bytes; /* wake the reader when so many bytes wait in a ring */
 	__u32 self;	    /* tgid of the collector, never recorded */
 	__u32 capture;	    /* enum xpt_capture */
-	__u32 roles;	    /* bit (1 << enum xpt_role): calls of this role are looked at */
+	__u32 roles;	    /* bit (1 << enum xpt_role): calls of this role are traced */
 	__u32 slots;	    /* perf events that are read around each inference, at most XPT_SLOT_MAX */
 	__u32 slot_cpus;    /* the one of slot s on CPU c is number s * slot_cpus + c */
 	/*
@@ -314,7 +313,7 @@ struct xpt_config {
 	__u32 family; /* 1: children of followed processes become members of the family without user space */
 	__u8 slot_tasks[XPT_SLOT_MAX]; /* enum xpt_task_count: of the thread, instead of a perf event */
 	__u32 reserved;
-	/* ns after a thread's request at which it goes on without an answer (bpf/wait.bpf.h); 0: it does not wait */
+	/* ns after a thread's request at which it resumes without an answer (bpf/wait.bpf.h); 0: it does not wait */
 	__u64 wait_probes;
 	__u64 wait_codes;
 };
@@ -339,12 +338,12 @@ struct xpt_shared {
 	__u64 members; /* processes of the family that live */
 	__u64 gone;    /* 1: the collector has ended; nobody waits any more */
 	__u64 waiting; /* threads that wait now */
-	__u64 cpu;     /* that the collector was on when it last looked, plus 1; 0: unknown */
+	__u64 cpu;     /* that the collector was on when it last polled, plus 1; 0: unknown */
 };
 
 /*
- * The answer to a ticket is in slot ticket % XPT_WAIT_SLOTS: twice the ticket, plus XPT_WAIT_MISSED if the thread went on
- * at its deadline. Who is second to write there learns that from the value before.
+ * The answer to a ticket is in slot ticket % XPT_WAIT_SLOTS: twice the ticket, plus XPT_WAIT_MISSED if the thread
+ * resumed at its deadline. The second to write there learns that from the previous value.
  */
 #define XPT_WAIT_SLOTS 4096
 #define XPT_WAIT_MISSED 1
@@ -384,7 +383,7 @@ struct xpt_program_count {
 struct xpt_program_entry {
 	__u64 since;
 	struct xpt_program_count count;
-	__u32 sample_every; /* as in xpt_config; 0: what stands there */
+	__u32 sample_every; /* as in xpt_config; 0: the value there */
 	__u32 reserved;
 };
 
@@ -455,7 +454,7 @@ enum xpt_record_kind {
 	XPT_RECORD_MATCH = 34,	       /* expression that is found in the names of programs */
 	XPT_RECORD_LOADED = 35,	       /* JSON: a program or region that was there before the recording begins */
 	XPT_RECORD_CODE_OBJECT = 36,   /* JSON: a code object was loaded, or was there already */
-	XPT_RECORD_CODE_UNLOADED = 37, /* id: handle of the code object that is gone; no text */
+	XPT_RECORD_CODE_UNLOADED = 37, /* id: handle of the unloaded code object; no text */
 	XPT_RECORD_SYMBOL = 38, /* name of the symbol that a handle is the address of: any other name of it wins */
 	XPT_RECORD_COST = 39, /* JSON: what the probes of a call take; after its SPEC, and again when that has changed */
 	XPT_RECORD_FINGERPRINT = 40, /* the user gave a name to a fingerprint, the id; without a process */
@@ -469,11 +468,11 @@ struct xpt_record_header {
 };
 
 #define XPT_CALL_LAYER (1 << 0)	   /* the same operation one runtime further down: never counted again */
-#define XPT_CALL_NO_END (1 << 1)   /* recorded at its entry only; bit 2 stands in old recordings only */
-#define XPT_CALL_NUMBERED (1 << 3) /* behind the values stands which call of its program this was, from 0 */
-#define XPT_CALL_COUNTED (1 << 4)  /* behind that stand two struct xpt_counts: when it began, when it had returned */
+#define XPT_CALL_NO_END (1 << 1)   /* recorded at its entry only; bit 2 is in old recordings only */
+#define XPT_CALL_NUMBERED (1 << 3) /* the values are followed by the number of this call of its program, from 0 */
+#define XPT_CALL_COUNTED (1 << 4)  /* that is followed by two struct xpt_counts: when it began, when it had returned */
 #define XPT_CALL_INSIDE (1 << 5)   /* in an inference that is recorded, on its thread */
-#define XPT_CALL_APART (1 << 6)	   /* an operator whose inference is on another thread */
+#define XPT_CALL_APART (1 << 6)	   /* an operator with its inference on another thread */
 #define XPT_CALL_WAITS (1 << 7)	   /* the thread waits for user space: the last 8 bytes are its ticket */
 
 /* Roles, bits (1 << enum xpt_role), of calls that have them: whole inferences, and what an asynchronous one begins and ends with. */
@@ -487,8 +486,8 @@ struct xpt_counts {
 };
 
 /*
- * One finished call, with one value for each fetch that is not a string, in the order of the spec. What XPT_CALL_NUMBERED
- * and XPT_CALL_COUNTED say follows, and is not counted in values.
+ * One finished call, with one value for each fetch that is not a string, in the order of the spec. The data of
+ * XPT_CALL_NUMBERED and XPT_CALL_COUNTED follows, and is not counted in values.
  */
 struct xpt_record_call {
 	struct xpt_record_header header;
@@ -539,7 +538,7 @@ struct xpt_record_task {
 #define XPT_THREAD_IN_CALL (1 << 1) /* and has a call open that is recorded when it returns */
 
 /*
- * An event of a driver. Behind it stand the values of its fields in the order of the spec: 8 bytes a number, a signed one
+ * An event of a driver, followed by the values of its fields in the order of the spec: 8 bytes a number, a signed one
  * extended; XPT_EVENT_TEXT bytes a text, zeros behind it. What could not be read is 0.
  */
 struct xpt_record_event {
@@ -583,7 +582,7 @@ struct xpt_record_region {
 	__u32 tid;
 	__u16 spec; /* of where it began */
 	__u16 cpu;
-	__u64 handle; /* of the region; 0: it is told by its name */
+	__u64 handle; /* of the region; 0: it is identified by its name */
 	__u64 name;   /* as a REGION_NAME record of the process has it; 0: it could not be read, or there is none */
 };
 
@@ -602,8 +601,8 @@ struct xpt_record_region_name {
 #define XPT_CODE_PIECE_MAX 4096 /* bytes */
 
 /*
- * The bytes at offset of what the CODE record of the same thread and time tells of; of a path, without its terminator. Pieces of
- * one object come in the order of offset, without gaps.
+ * The bytes at offset of the object in the CODE record of the same thread and time; of a path, without its terminator.
+ * Pieces of one object come in the order of offset, without gaps.
  */
 struct xpt_record_code_piece {
 	struct xpt_record_header header; /* time: of the CODE record */
@@ -615,7 +614,7 @@ struct xpt_record_code_piece {
 
 #define XPT_CODE_WHOLE (1 << 0)	     /* all bytes came in pieces */
 #define XPT_CODE_UNREADABLE (1 << 2) /* memory could not be read, where the pieces end */
-#define XPT_CODE_TEXT (1 << 3)	     /* text that ends with a 0 byte: size is not told, or where that was found */
+#define XPT_CODE_TEXT (1 << 3)	     /* text that ends with a 0 byte: size is unknown, or where that was found */
 #define XPT_CODE_CROWDED (1 << 4)    /* no room for pieces, or no memory for the thread's state */
 #define XPT_CODE_NO_WAIT (1 << 5)    /* not all bytes came, and the thread does not wait until they are read */
 
@@ -626,13 +625,13 @@ struct xpt_record_code {
 	__u16 spec;
 	__u8 source; /* enum xpt_code_source */
 	__u8 reserved;
-	__u64 address; /* as fetched: of the bytes, or the array of addresses; the file descriptor */
-	__u64 size;   /* bytes as fetched, or as the object's header tells; 0: not told; of parts: the array of sizes */
-	__u64 copied; /* bytes in pieces */
-	__u32 count;  /* of parts, more than one; else 0 */
-	__u32 flags;  /* XPT_CODE_* */
-	__u64 ticket; /* of the thread, which waits until user space has read its memory; 0: it does not */
-	__u32 uid, gid;	 /* whose rights to files the thread had */
+	__u64 address;	 /* as fetched: of the bytes, or the array of addresses; the file descriptor */
+	__u64 size;	 /* bytes as fetched, or from the object's header; 0: unknown; of parts: the array of sizes */
+	__u64 copied;	 /* bytes in pieces */
+	__u32 count;	 /* of parts, more than one; else 0 */
+	__u32 flags;	 /* XPT_CODE_* */
+	__u64 ticket;	 /* of the thread, which waits until user space has read its memory; 0: it does not */
+	__u32 uid, gid;	 /* of the thread's rights to files */
 	__u32 reads_all; /* not 0: and those to read every file of the machine (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH) */
 	__u32 unused;
 };
@@ -666,7 +665,7 @@ struct xpt_record_waited {
 	struct xpt_record_header header; /* time: when it was answered */
 	__u64 start;
 	__u32 event; /* 0; of old recordings: enum xpt_task_event that the process was stopped for */
-	__u32 sites; /* probes placed meanwhile */
+	__u32 sites; /* probes placed during the wait */
 };
 
 /*
@@ -681,12 +680,12 @@ struct xpt_record_reading {
 };
 
 /*
- * RUNTIME, SPEC, COST, DRIVER, DRIVER_EVENT, COUNTER, PROCESS, THREAD, NAMED, FINGERPRINT, CLASS, NODE, CHOICE, MATCH, LOADED, SYMBOL
- * and END carry text (PASS has no body):
+ * RUNTIME, SPEC, COST, DRIVER, DRIVER_EVENT, COUNTER, PROCESS, THREAD, NAMED, FINGERPRINT, CLASS, NODE, CHOICE, MATCH,
+ * LOADED, SYMBOL and END carry text (PASS has no body):
  *
  *	RUNTIME {"name":"nrt","title":"AWS Neuron runtime","in_order":false,"statuses":[{"value":1003,"class":"ok","name":"..."}]}
  *		class: "ok", "pending" or "error"; any other value of a call with a status but success is an error;
- *		in_order: streams run what is enqueued in that order, unless a call says otherwise; false when missing
+ *		in_order: streams run what is enqueued in that order, unless a call defines another order; false when missing
  *	SPEC	{"runtime":3,"function":"nrt_execute","role":"execute","success":1,"status":true,"counted_by":"program",
  *		 "fetches":[{"meaning":"program","type":"u64","at_return":true},...]}
  *		runtime: index of the runtime; success: enum xpt_success; status: the return value is fetched as a status;
@@ -697,8 +696,8 @@ struct xpt_record_reading {
  *		when recording began
  *	DRIVER	{"name":"amdgpu","title":"AMD GPU","pairing":0,"bits":64,"joins":[{"driver":4,"bits":32}],
  *		 "ioctls":[{"number":25668,"name":"EXECUTE_BO","role":7}],"nodes":[{"index":0,"path":"/dev/accel/accel0"}]}
- *		pairing: enum xpt_pairing; bits of each part of the key are compared, 32 or 64; joins: index of a driver whose keys
- *		can be compared with its own, and how many bits of each part then; number: low 16 bits of the command
+ *		pairing: enum xpt_pairing; bits of each part of the key are compared, 32 or 64; joins: index of a driver
+ *		with comparable keys, and how many bits of each part then; number: low 16 bits of the command
  *	DRIVER_EVENT {"driver":0,"event":"amdgpu:amdgpu_cs_ioctl","role":1,"key":2,"by_thread":true,
  *		 "fields":[{"meaning":1,"name":"context","text":false,"signed":false},...]}
  *		key: that many of the fields, from the first on, are the job's key; 0: it belongs to no job
@@ -706,7 +705,7 @@ struct xpt_record_reading {
  *		 "slots":2,"of":"device","each_cpu":false,"scale":1e-9}
  *		kind: "sum": it only grows; "mean": over the time since the reading before; "level": what it was then; slots: how many of the
  *		perf events that are read around inferences it is the sum of, those of the counters before come first; 0 or
- *		missing: none; of: they count what the "thread" did, the "CPU", or the "device", whoever had it; each_cpu: they are of the CPU
+ *		missing: none; of: they count what the "thread" did, the "CPU", or the "device", for any user; each_cpu: they are of the CPU
  *		that they are read on; scale: unit for each of their counts
  *	PROCESS {"name":"node","command":"node server.js","parent":1,"start_time":12345}
  *	LOADED	{"runtime":3,"name":"resnet50","named_by":3,"number":2,"size":102400}, or of a region {"runtime":3,"region":"decode"}

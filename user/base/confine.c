@@ -25,7 +25,7 @@
 #define THIS_MACHINE AUDIT_ARCH_AARCH64
 #endif
 
-#define FIRST 5 /* answer to the first call of those that are allowed */
+#define FIRST 5 /* in the filter: result of the first allowed call */
 #define ALLOW(call) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##call, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
 /* Reading and writing what is open, memory, ending. */

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
-/* The machine lacks something, or fails: nothing about what was looked at. Such an error is never passed over in silence. */
+/* The machine lacks something, or fails, whatever the input is. Such an error is never passed over in silence. */
 static inline bool error_is_shortage(int error)
 {
 	return error == -ENOMEM || error == -EMFILE || error == -ENFILE || error == -EIO;

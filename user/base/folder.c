@@ -37,8 +37,8 @@ static int is_empty(int directory)
 }
 
 /*
- * Whoever may write into the directory above could have put another directory in the place of the one just made,
- * perhaps one with files of root: only an empty one is given away.
+ * Others with write access to the directory above may have replaced the new directory, perhaps by one with files of
+ * root: only an empty one changes its owner.
  */
 static int give_new(struct folder *folder, int directory)
 {
@@ -69,7 +69,7 @@ static int check_writers(const struct folder *folder, int directory)
 	return -EPERM;
 }
 
-/* In a sticky directory others may have made what we shall go into; what they own, they may change under our hands. */
+/* In a sticky directory others may have made the next component; what they own, they may change at any time. */
 static int check_owner(const struct folder *folder, int directory)
 {
 	struct stat status, parent;
@@ -147,7 +147,7 @@ static int explain_open(const struct folder *folder, int above, const char *name
 	return error;
 }
 
-/* Opens name in the directory above for folder, or makes it. Says why not, unless above itself has been removed. */
+/* Opens name in the directory above for folder, or makes it. Logs errors, unless above itself has been removed. */
 static int open_in(struct folder *folder, int above, const char *name)
 {
 	int directory = openat(above, name, OPEN_DIRECTORY);

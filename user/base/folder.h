@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A directory for output that root writes into on behalf of somebody. It is opened once, and all that follows goes
- * through that descriptor: changing the path later leads nobody elsewhere. Files come into it whole or not at all; what
- * is killed or fails leaves nothing under a name that counts.
+ * A directory for output that root writes into on behalf of a user. It is opened once, and all that follows uses that
+ * descriptor: later changes of the path have no effect. Files appear atomically; what is killed or fails leaves nothing
+ * under a final name.
  *
  * A folder, its sub-folders and its files are used by one thread at a time. Functions return 0 or -errno; -ENOSPC,
- * -EDQUOT, -EFBIG, -EROFS and so on are the file system's own. What went wrong and what to do goes to the log. The
+ * -EDQUOT, -EFBIG, -EROFS and so on are the file system's own. Errors are logged with what to do. The
  * program must ignore SIGXFSZ.
  */
 #ifndef XPT_BASE_FOLDER_H
@@ -64,25 +64,26 @@ int folder_file_descriptor(const struct folder_file *file);
  * Syncs the file, gives it to the owner and puts it under "NAME.EXTENSION", or the first of "NAME-2.EXTENSION" and so
  * on that is free: nothing is ever replaced. NAME is folder_clean_name(name); extension has no dot in front, at most
  * FOLDER_EXTENSION_MAX bytes, and is clean, or "" (then there is no dot either), else -EINVAL. result, of size bytes,
- * gets the name within the folder; it may be NULL. Ends and frees the file in any case: after an error it is gone.
+ * gets the name within the folder; it may be NULL. Ends and frees the file in any case: after an error it is removed.
  */
 int folder_file_commit(struct folder_file *file, const char *name, const char *extension, char *result, size_t size);
 /*
- * The same under this name only: -EEXIST, said to nobody, when something has it already. -EINVAL when the name is not clean.
+ * The same under this name only: -EEXIST, not logged, when something has it already. -EINVAL when the name is not
+ * clean.
  */
 int folder_file_commit_only(struct folder_file *file, const char *name);
 void folder_file_abandon(struct folder_file *file); /* NULL is allowed */
 /*
- * Looks whether a whole file is there under a name: 1 when it is a regular file of size bytes that belongs to root, the effective
- * user, the owner, or the directory's owner; 0 when there is nothing, -EINVAL when the name is not clean, -EEXIST when it is
- * something else. No link is followed.
+ * Checks whether a whole file is there under a name: 1 when it is a regular file of size bytes that belongs to root,
+ * the effective user, the owner, or the directory's owner; 0 when there is nothing, -EINVAL when the name is not clean,
+ * -EEXIST when it is something else. No link is followed.
  */
 int folder_has_file(const struct folder *folder, const char *name, __u64 size);
 
 /*
  * A small file that is replaced as a whole: readers see the old bytes or the new ones. -EINVAL when the name is not
- * clean, -EISDIR, -EEXIST when a file of that name belongs to somebody else than root, the effective user, the owner,
- * or the directory's owner.
+ * clean, -EISDIR, -EEXIST when a file of that name belongs to another user than root, the effective user, the owner, or
+ * the directory's owner.
  */
 int folder_replace(struct folder *folder, const char *name, const void *bytes, size_t length);
 

@@ -33,7 +33,7 @@ void folder_file_abandon(struct folder_file *file)
 	free(file);
 }
 
-/* The lock says to folder_sweep() of other containers that somebody is at it. */
+/* The lock shows folder_sweep() in other containers that it is in use. */
 static int create_named(struct folder_file *file)
 {
 	int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -86,7 +86,7 @@ int folder_file_create(struct folder *folder, struct folder_file **result)
 	return create(folder, true, result);
 }
 
-/* Files without a name can be made even there, or not, with an error that says nothing of it. */
+/* Files without a name can be made even there, or not, with an unrelated error. */
 static bool is_removed(const struct folder *folder)
 {
 	struct stat status;
@@ -119,7 +119,7 @@ int folder_give(struct folder *folder, int descriptor)
 {
 	if ((folder->uid == (uid_t)-1 && folder->gid == (gid_t)-1) || !fchown(descriptor, folder->uid, folder->gid))
 		return 0;
-	/* Without the right to, and on file systems that know no owners, what is saved is worth more than whose it is. */
+	/* Without the right to, and on file systems that know no owners, the contents matter more than the owner. */
 	if (errno != EPERM && errno != EINVAL && errno != EOPNOTSUPP)
 		return -errno;
 	if (!folder->told_owner)
@@ -153,7 +153,7 @@ static int link_unnamed(const struct folder_file *file, const char *name)
 		return 0;
 	if (errno != ENOENT)
 		return -errno;
-	/* Also said to those who lack the capability for it. */
+	/* Also the error without the capability for it. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", file->descriptor);
 	return linkat(AT_FDCWD, path, file->folder->descriptor, name, AT_SYMLINK_FOLLOW) ? -errno : 0;
 }
@@ -204,7 +204,7 @@ static bool is_taken(const struct folder *folder, const struct wanted *wanted, u
 	return !fstatat(folder->descriptor, name, &status, AT_SYMLINK_NOFOLLOW);
 }
 
-/* The first free number as long as there are no gaps, else one after a gap, with few looks even at many thousands. */
+/* The first free number as long as there are no gaps, else one after a gap, with few checks even at many thousands. */
 static unsigned int find_free(const struct folder *folder, const struct wanted *wanted)
 {
 	unsigned int taken = 1, free = 2;
@@ -259,7 +259,7 @@ static int copy(int from, int to)
 	return 0;
 }
 
-/* The directory was removed, and the file's hidden name with it: its bytes go into a new file in a new directory. */
+/* The directory was removed, and the file's hidden name with it: its bytes are copied to a new file in a new directory. */
 static int begin_again(struct folder_file *file)
 {
 	struct folder_file *fresh, old = *file;
@@ -399,7 +399,7 @@ static int replace_once(struct folder *folder, const char *name, const void *byt
 		error = finish(file);
 	if (!error) {
 		error = rename_over(file, name);
-		/* Somebody was faster; then it is there now. */
+		/* Created by another process in between. */
 		if (error == -EEXIST)
 			error = rename_over(file, name);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names in folders: harmless ones, and hidden ones whose process may be gone. */
+/* Names in folders: harmless ones, and hidden ones of processes that may have ended. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -72,7 +72,7 @@ void folder_temporary_name(char name[FOLDER_TEMPORARY_SIZE])
 		 atomic_fetch_add(&numbers, 1) % 1000000000);
 }
 
-/* A name of ours, to the letter, whose process is not that one any more. */
+/* A name of ours, to the letter, of a process that has ended. */
 static bool is_of_the_dead(const char *name)
 {
 	char expected[FOLDER_TEMPORARY_SIZE];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Follows a path component by component, so that each symbolic link is looked at before it is followed. */
+/* Follows a path component by component, so that each symbolic link is checked before it is followed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -169,7 +169,7 @@ static void explain(const struct walk *walk, int error)
 			  walk->name);
 	else if (error == -ENAMETOOLONG)
 		log_error(log, "the path of the directory for the output is too long: name one with a shorter path");
-	else if (error != -ELOOP) /* which was said where it was found */
+	else if (error != -ELOOP) /* which was logged where it was found */
 		log_error(log, "%s: cannot be reached: %s", path, strerror(-error));
 }
 

@@ -36,7 +36,7 @@ struct gzip *gzip_create(void)
 
 	if (!gzip)
 		return NULL;
-	/* Whoever writes a trace is in more of a hurry than whoever keeps it. */
+	/* Speed matters more than size. */
 	if (deflateInit2(&gzip->stream, Z_BEST_SPEED, Z_DEFLATED, HEADER_AND_MAXIMUM, MEMORY, Z_DEFAULT_STRATEGY) !=
 	    Z_OK) {
 		free(gzip);

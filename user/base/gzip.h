@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A gzip file (RFC 1952) of one member that grows and always has an end: what has been added so far is compressed and flushed, and
- * behind it stands an end, with a text of its own, that the next addition overwrites. Adding takes no memory.
+ * A gzip file (RFC 1952) of one member that grows and always has an end: what has been added so far is compressed and
+ * flushed, and followed by an end, with a text of its own, that the next addition overwrites. Adding takes no memory.
  */
 #ifndef XPT_BASE_GZIP_H
 #define XPT_BASE_GZIP_H

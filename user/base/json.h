@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Checks JSON text that is passed on as it is, e.g. from a recording that somebody else has made, and takes such text
- * apart without copying it. Writes such text.
+ * Checks JSON text that is passed on as it is, e.g. from a recording of another origin, and takes such text apart
+ * without copying it. Writes such text.
  */
 #ifndef XPT_BASE_JSON_H
 #define XPT_BASE_JSON_H
@@ -24,7 +24,7 @@ bool json_is_object(const char *text, size_t length);
 /* The same for a value of any kind; *fault gets the number of bytes up to which the text is good. */
 bool json_check(const char *text, size_t length, size_t *fault);
 
-/* A part of a text that somebody else owns. Nothing is decoded: escapes are as they stand there. */
+/* A part of a text, which it does not own. Nothing is decoded: escapes are unchanged. */
 struct json_part {
 	const char *text;
 	size_t length; /* 0: there is none */
@@ -56,8 +56,8 @@ size_t json_decode(struct json_part inside, char *to);
 int json_parse(const char *text, size_t length, struct cJSON **object);
 
 /*
- * Writing: members of the object, or elements of the array (key NULL), that was begun last. Commas are put in. Where memory ends,
- * text->error says so at the end: nothing is left out unnoticed.
+ * Writing: members of the object, or elements of the array (key NULL), that was begun last. Commas are put in. Without
+ * memory, text->error is set: nothing is left out unnoticed.
  */
 void json_begin(struct text *text, const char *key, char bracket); /* '{' or '[' */
 void json_end(struct text *text, char bracket);			   /* '}' or ']' */

@@ -16,7 +16,7 @@ int json_parse(const char *text, size_t length, struct cJSON **object)
 		return -ENOMEM;
 	memcpy(copy, text, length);
 	copy[length] = '\0';
-	errno = 0; /* the parser does not say why it fails, malloc() does */
+	errno = 0; /* the parser does not report why it fails, malloc() does */
 	*object = cJSON_ParseWithLength(copy, length + 1);
 	free(copy);
 	if (cJSON_IsObject(*object))

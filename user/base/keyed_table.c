@@ -102,7 +102,7 @@ void keyed_drop_owner(struct keyed_table *table, __u64 owner)
 {
 	struct map_node *node;
 
-	/* The owner goes with the last of its entries. */
+	/* The owner is freed with the last of its entries. */
 	while ((node = map_find(&table->owners, owner, 0)))
 		keyed_drop(table, container_of(container_of(node, struct keyed_owner, node)->entries.next, struct keyed,
 					       of_owner));

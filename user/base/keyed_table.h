@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A bounded set of entries that are found by two numbers, such as what is known of the threads of all processes. Each entry has
- * an owner, whose entries are dropped together when it ends. When the table is full, the oldest entry makes room.
+ * A bounded set of entries that are found by two numbers, such as what is known of the threads of all processes. Each
+ * entry has an owner: the entries of an owner are dropped together when it ends. When the table is full, the oldest
+ * entry is evicted.
  */
 #ifndef XPT_BASE_KEYED_TABLE_H
 #define XPT_BASE_KEYED_TABLE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Doubly linked lists whose links lie inside their members. */
+/* Doubly linked lists with links inside their members. */
 #ifndef XPT_BASE_LINK_H
 #define XPT_BASE_LINK_H
 

@@ -11,8 +11,8 @@
  */
 int options_copy(void *to, size_t to_size, const void *options);
 /*
- * The other way: fills a struct of the caller's, as far as its size says, from one of from_size bytes; the size becomes that of what
- * was filled in. -EINVAL: it has no size.
+ * The other way: fills a struct of the caller's, up to its size, from one of from_size bytes; the size becomes that of
+ * what was filled in. -EINVAL: it has no size.
  */
 int options_give(void *to, void *from, size_t from_size);
 

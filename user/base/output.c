@@ -44,7 +44,7 @@ const char *output_reason(int error)
 	return strerror(-error);
 }
 
-/* Whether somebody else may put files into the directory. */
+/* Whether others may put files into the directory. */
 static bool is_shared(const struct folder *folder, int directory)
 {
 	struct stat status;
@@ -89,7 +89,7 @@ static int open_existing(const struct folder *folder, const struct folder_place 
 
 	if (there < 0)
 		return -errno;
-	/* The very file that is looked at. Links that are left are the kernel's, as /proc/self/fd/1. */
+	/* The very file that was opened. Links that are left are the kernel's, as /proc/self/fd/1. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", there);
 	if (fstat(there, &status))
 		result = -errno;
@@ -240,7 +240,7 @@ int output_begin(const char *path, struct output_file *file)
 		file->descriptor = open(path, O_WRONLY | O_CLOEXEC);
 		return file->descriptor < 0 ? -errno : 0;
 	}
-	/* What is replaced must not be somebody else's. */
+	/* What is replaced must not be another user's. */
 	if (there) {
 		file->descriptor = output_open(path, 0);
 		if (file->descriptor < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Single files at a path that somebody has given: xputrace/output.h. */
+/* Single files at a path given by the user: xputrace/output.h. */
 #ifndef XPT_BASE_OUTPUT_H
 #define XPT_BASE_OUTPUT_H
 

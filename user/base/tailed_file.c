@@ -32,7 +32,7 @@ int tailed_file_open(struct tailed_file *file, const char *path, int descriptor)
 		return error;
 	}
 	position = lseek(file->descriptor, 0, SEEK_CUR);
-	/* With O_APPEND every write goes to the end, whatever its offset: then it is a stream like a pipe. */
+	/* With O_APPEND every write is appended, whatever its offset: then it is a stream like a pipe. */
 	file->seekable = S_ISREG(status.st_mode) && !(flags & O_APPEND) && position >= 0;
 	if (file->seekable)
 		file->start = position;
@@ -74,7 +74,7 @@ int tailed_file_detach(struct tailed_file *file, const uint64_t *stopped)
 	return 0;
 }
 
-/* The tail first, over bytes that the file has already and that a full disk cannot refuse; then the rest goes. */
+/* The tail first, over bytes that the file has already and that a full disk cannot refuse; then the rest is cut off. */
 static int restore(struct tailed_file *file)
 {
 	int error = file->gzip ? file_write_at(file->descriptor, file->packed, file->packed_length, file->length) :
@@ -109,8 +109,8 @@ static int put_packed(void *context, const void *bytes, size_t length)
 }
 
 /*
- * The tail stands in the end of the file, not compressed: it is overwritten. One that is too long for that is the last one, and
- * needs not be. A pipe gets its end when it is closed.
+ * The tail is the end of the file, not compressed: it is overwritten. One that is too long for that is the last one,
+ * and is never overwritten. A pipe gets its end when it is closed.
  */
 static int put_compressed(struct tailed_file *file, const struct iovec *parts, size_t count, size_t tail_length)
 {
@@ -273,7 +273,7 @@ int tailed_file_close(struct tailed_file *file)
 	if (file->gzip && !file->seekable && !error)
 		error = end_compressed(file);
 	free_packed(file);
-	/* Whoever shares the descriptor goes on behind the document. */
+	/* Others that share the descriptor continue behind the document. */
 	if (file->seekable)
 		lseek(file->descriptor, file->end, SEEK_SET);
 	file->bytes = file->end - file->start;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A file that grows in the middle: what has been added so far, then a tail that makes it a complete document. Each
- * append overwrites the tail and brings a new one. Where that fails (disk full), the file goes back to what it was
+ * append overwrites the tail and brings a new one. Where that fails (disk full), the file is restored to what it was
  * before. A pipe gets no tail until the last append.
  *
- * Under a name that ends in ".gz" it is a gzip file of one member, compressed by whoever writes: after each append what it has
- * is whole there, too. After an error it takes nothing more.
+ * Under a name that ends in ".gz" it is a gzip file of one member, compressed by the writing process: it is complete
+ * after each append, too. After an error it takes nothing more.
  *
- * Once detached, a process of its own writes (writer.h): an append copies into a bounded queue and never waits, whatever the
- * output does. Before the queue is full, tailed_file_admit() refuses what can be left out, so that the rest still fits.
+ * Once detached, a process of its own writes (writer.h): an append copies into a bounded queue and never waits,
+ * whatever the output does. Before the queue is full, tailed_file_admit() refuses what can be left out, so that the
+ * rest still fits.
  */
 #ifndef XPT_BASE_TAILED_FILE_H
 #define XPT_BASE_TAILED_FILE_H
@@ -24,7 +25,7 @@ struct writer;
 
 struct tailed_file {
 	int descriptor;	  /* -1: closed, or detached */
-	bool seekable;	  /* a regular file, whose tail can be overwritten */
+	bool seekable;	  /* a regular file: its tail can be overwritten */
 	__u64 start;	  /* offset at which the document begins */
 	__u64 length;	  /* offset at which the tail begins */
 	__u64 end;	  /* offset behind the tail */
@@ -77,7 +78,7 @@ int tailed_file_close(struct tailed_file *file);
 bool tailed_file_admit(struct tailed_file *file, unsigned int items);
 /* The text of the next append is given up: its items count as lost. */
 void tailed_file_drop(struct tailed_file *file);
-/* The error of an append that has failed meanwhile, or 0. */
+/* The error of an append that has failed since, or 0. */
 int tailed_file_check(struct tailed_file *file);
 /* Appends have not been written yet: one that is not urgent may wait and become a larger one. */
 bool tailed_file_busy(const struct tailed_file *file);

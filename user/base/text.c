@@ -210,7 +210,7 @@ static bool json_plain(unsigned char byte)
 
 #define EACH_BYTE(byte) (0x0101010101010101ull * (byte))
 
-/* Whether none of eight bytes needs a second look; may say no without need, never yes wrongly. */
+/* Whether eight bytes need no escaping; false may be wrong, true never. */
 static bool json_plain8(const char *bytes)
 {
 	__u64 word, quote, backslash, rubout;
@@ -236,7 +236,7 @@ static size_t json_plain_length(const char *bytes, size_t length)
 	return i;
 }
 
-/* One byte or character that cannot stand as it is; returns how many bytes it was. */
+/* One byte or character that has to be escaped; returns how many bytes it was. */
 static size_t json_escape(struct text *text, const char *bytes, size_t length)
 {
 	char escape[] = "\\u00XX";

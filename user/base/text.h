@@ -24,7 +24,7 @@ int text_reserve(struct text *text, size_t bytes);
 /* As if an append had failed: a part that should come here cannot be made. */
 void text_fail(struct text *text);
 
-/* Empties the buffer and forgets an error. A buffer that has grown beyond keep bytes is given back. */
+/* Empties the buffer and forgets an error. A buffer that has grown beyond keep bytes is freed. */
 void text_clear(struct text *text, size_t keep);
 
 static inline void text_bytes(struct text *text, const void *bytes, size_t length)
@@ -82,7 +82,7 @@ size_t text_terminal(struct text *text, const char *bytes, size_t length, size_t
 /* Length of bytes cut to at most limit, without cutting a UTF-8 sequence in two. */
 size_t text_cut(const char *bytes, size_t length, size_t limit);
 
-/* Length of a name without the number that tells it from others: 6 of "ranker #2". */
+/* Length of a name without the number that distinguishes it: 6 of "ranker #2". */
 size_t text_unnumbered(const char *name);
 /* Whether a name is the given one, with or without such a number. */
 bool text_is_name(const char *name, const char *given);
@@ -94,8 +94,8 @@ bool text_is_name(const char *name, const char *given);
 size_t text_decode(const char *bytes, size_t length, __u32 *character);
 
 /*
- * Characters that leave no mark where they stand but change what stands around them: controls (C0, DEL, C1), changes of
- * direction, invisible ones.
+ * Characters that are invisible but change the text around them: controls (C0, DEL, C1), changes of direction,
+ * invisible ones.
  */
 bool text_hidden(__u32 c);
 /* Valid UTF-8 without control characters. */

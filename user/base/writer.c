@@ -15,7 +15,7 @@
 #include "base/detached.h"
 #include "base/writer_private.h"
 
-#define LOOK_MS 20 /* between two looks at whether the output is given up */
+#define LOOK_MS 20 /* between two checks whether the output is given up */
 
 struct writer {
 	struct writer_shared *shared;
@@ -206,7 +206,7 @@ static int wait_for(struct writer *writer, const uint64_t *stopped, bool closing
 		if (stop && now >= stop + WRITER_GRACE && now >= begin + WRITER_LEAST)
 			atomic_store(&shared->given_up, true);
 		else if (poll(&polled, 1, LOOK_MS) > 0 && recv(writer->socket, bytes, sizeof(bytes), MSG_DONTWAIT) < 0)
-			break; /* not by anything but a socket that somebody has closed */
+			break; /* only by a socket that was closed */
 	}
 	atomic_store(&shared->waited, false);
 	return writer_error(writer);

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/writer_private.h"
 
-#define TICK_US 100000 /* a stream that blocks is interrupted so often, to look whether it is given up */
+#define TICK_US 100000 /* a stream that blocks is interrupted so often, to check whether it is given up */
 
 struct process {
 	struct writer_shared *shared;

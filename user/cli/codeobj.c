@@ -13,7 +13,7 @@
 #include "cli/session.h"
 
 struct codeobj_shown {
-	bool functions; /* what stands in each, a line each */
+	bool functions; /* contents of each, a line each */
 	bool libraries; /* shared libraries of processes, too, that no runtime was given */
 };
 

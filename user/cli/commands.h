@@ -35,16 +35,16 @@ void output_failed(int error);
 int exit_output(int status);
 /* A name that a target has given, cut or filled up to columns (0: as it is), with nothing in it that moves the cursor. */
 void print_name(FILE *out, const char *name, size_t columns);
-/* A member of a JSON object on standard output, and what stands behind it. */
+/* A member of a JSON object on standard output, and what follows it. */
 void list_string(const char *key, const char *value, const char *end);
 /* Columns of the terminal behind a descriptor; 0: it is none. */
 unsigned int terminal_columns(int descriptor);
 /*
- * From here on a process of its own writes to standard error: no message holds up whoever has it. What is left at the end of the
- * program is waited for, but not for long after a signal.
+ * From here on a process of its own writes to standard error: no message blocks its thread. What is left at the end of
+ * the program is waited for, but not for long after a signal.
  */
 void messages_detach(void);
-/* The status line is drawn over what stands there; a message needs a line of its own. */
+/* The status line is redrawn in place; a message needs a line of its own. */
 void status_clear(void);
 void status_draw(const char *text);
 
@@ -72,13 +72,13 @@ struct status_line {
 	uint64_t last_calls, last_elapsed;
 };
 
-/* Draws the figures and what stands behind them: tail. */
+/* Draws the figures, followed by tail. */
 void status_line_draw(struct status_line *line, const struct running_figures *figures, const char *tail);
 
 /* Prints how the command has ended. status: as from wait(); -1: it still runs. command NULL: there was none. */
 void print_command_status(char *const *command, int status);
 
-/* Who called sudo. False: nobody did, or what it says of them is damaged. */
+/* Who called sudo. False: nobody did, or its variables are damaged. */
 bool sudo_caller(uid_t *user, gid_t *group);
 
 /* ---- rights ---- */
@@ -102,7 +102,7 @@ void privileges_print(FILE *out);
 struct confined_file {
 	const char *path; /* NULL: none; "-": the standard one */
 	bool output;
-	bool folder; /* what is directly in it may be looked at, without opening it (O_PATH), too */
+	bool folder; /* what is directly in it may be opened as O_PATH, too */
 };
 
 /*

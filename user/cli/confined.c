@@ -229,8 +229,8 @@ static _Noreturn void open_for(int socket, const struct confined_file *files, un
 	sigset_t all;
 
 	/*
-	 * It lasts as long as the one that asks: that one is what signals are for. But a pipe that is opened may wait for a reader: it
-	 * is interrupted when the socket's other end closes.
+	 * It lasts as long as the requesting process, which handles signals. But a pipe that is opened may wait for a
+	 * reader: it is interrupted when the socket's other end closes.
 	 */
 	sigfillset(&all);
 	sigdelset(&all, SIGIO);
@@ -262,7 +262,7 @@ static _Noreturn void open_for(int socket, const struct confined_file *files, un
 	_exit(0);
 }
 
-/* ---- the one that asks ---- */
+/* ---- the requesting process ---- */
 
 /* Outputs, so that their sizes can be had. */
 static struct {

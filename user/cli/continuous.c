@@ -24,7 +24,7 @@
 
 /* ---- commands that run in the background ---- */
 
-static int waiting = -1; /* whoever has started this one reads its other end */
+static int waiting = -1; /* the starting process reads its other end */
 /* Read by whichever thread has a message: */
 static atomic_bool detached; /* standard error leads nowhere */
 
@@ -58,9 +58,9 @@ static void service_streams(void)
 }
 
 /*
- * Goes on in a process of its own, in a session of its own. Returns there; the process that called waits, and exits: with 0 once
- * service_ready() is called there, or with the status that the other one ends with before. When it is killed meanwhile, so is the
- * other one.
+ * Continues in a process of its own, in a session of its own. Returns there; the calling process waits, and exits: with
+ * 0 once service_ready() is called there, or with the status that the new one ends with before. When it is killed while
+ * it waits, so is the new one.
  */
 static void service_background(void)
 {
@@ -111,7 +111,7 @@ static void notify_manager(void)
 	close(manager);
 }
 
-/* It runs: notifies whoever waits, and the service manager (NOTIFY_SOCKET). In the background messages go to the system's log from here on. */
+/* It runs: notifies the waiting process, and the service manager (NOTIFY_SOCKET). In the background messages go to the system's log from here on. */
 static void service_ready(void)
 {
 	int nowhere;

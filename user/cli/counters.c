@@ -239,7 +239,7 @@ static void execute(char *const *command, int channel)
 	_exit(127);
 }
 
-/* Started, but not executed before a byte goes through the channel. */
+/* Started, but not executed before a byte comes through the channel. */
 static int prepare_command(struct counters_context *counters, int *channel)
 {
 	int ends[2];
@@ -250,7 +250,7 @@ static int prepare_command(struct counters_context *counters, int *channel)
 	if (counters->child < 0)
 		return -errno;
 	if (!counters->child) {
-		close(ends[0]); /* or it would never see that the other side has gone */
+		close(ends[0]); /* or it would never see that the other side has closed */
 		execute(counters->command, ends[1]);
 	}
 	close(ends[1]);

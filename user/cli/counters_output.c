@@ -143,7 +143,7 @@ static void add_row(FILE *out, const struct counters_reading *reading)
 	fprintf(out, ",%.4f\n", least_share(reading));
 }
 
-/* What is of an interval stands at its begin: a viewer draws it from there on. A sum is shown as its rate. */
+/* The value of an interval is placed at its begin: a viewer draws it from there on. A sum is shown as its rate. */
 static void add_points(FILE *out, const struct counters_reading *reading)
 {
 	double seconds = (double)(reading->time - (reading->before ? reading->time_before : reading->start)) / 1e9;

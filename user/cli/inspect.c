@@ -12,7 +12,7 @@
 struct inspect_context {
 	struct session_options session;	     /* first: see session.h */
 	struct xpt_inspect_options *scratch; /* what is given is tried on it */
-	/* NULL, 0, false: as the environment says. */
+	/* NULL, 0, false: from the environment. */
 	const char *directory, *cores, *types, *activities;
 	uint64_t max_events;
 	uint64_t session_id; /* ~0: not given */
@@ -108,7 +108,7 @@ static const struct command_line line = {
 		"exit status: 0 written, 1 failed, 2 wrong usage",
 };
 
-/* What is given on the command line counts more than what the environment says. */
+/* The command line overrides the environment. */
 static int set_given(struct xpt_inspect_options *options, const struct inspect_context *inspect)
 {
 	uid_t user;
@@ -148,7 +148,7 @@ static int set_options(struct xpt_inspect_options *options, const struct inspect
 			error = 0;
 		}
 	}
-	/* Whoever runs the command wants one of them. */
+	/* The command implies one of them. */
 	if (!error)
 		error = xpt_inspect_options_set_inspect(options, !inspect->on_fail);
 	if (!error && inspect->on_fail)

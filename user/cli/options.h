@@ -12,7 +12,7 @@
 
 #define EXIT_FAILED 1
 #define EXIT_USAGE 2
-#define PARSE_HELP 3 /* options_parse(): --help was asked for and answered */
+#define PARSE_HELP 3 /* options_parse(): --help was given, and printed */
 
 enum option_type {
 	OPTION_FLAG,	 /* bool: becomes true */
@@ -57,7 +57,7 @@ struct command_line {
 	const char *summary; /* one line */
 	const char *usage;   /* lines after "usage:", each a whole command */
 	const struct option_entry *options;
-	bool any_order;	  /* options may also stand behind other arguments */
+	bool any_order;	  /* options may also follow other arguments */
 	const char *more; /* paragraphs and examples that --help ends with; NULL: none */
 };
 

@@ -12,7 +12,7 @@
 #include "cli/summary.h"
 
 #define SAMPLES_DEFAULT 100
-#define PATIENCE 2000000000ull /* ns without the program, until a message says what it waits for */
+#define PATIENCE 2000000000ull /* ns without the program, until a message about what it waits for */
 
 struct profile_context {
 	struct session_options session; /* first: see session.h */
@@ -111,7 +111,7 @@ static void on_report(void *context, const struct xpt_profile_report *report)
 	xpt_session_interrupt(profile->watch.session);
 }
 
-/* Somebody who has mistyped the name should not wait for ever. */
+/* A mistyped name should not mean waiting for ever. */
 static bool on_update(void *context, uint64_t elapsed, char *tail, size_t size)
 {
 	struct profile_context *profile = context;

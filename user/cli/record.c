@@ -170,7 +170,7 @@ static int report_unmet(void *context, const struct xpt_program_choice *choice, 
 	return 0;
 }
 
-/* Somebody may have mistyped a name. False: a choice was of nothing. */
+/* A name may be mistyped. False: a choice was of nothing. */
 static bool report_unmet_choices(struct xpt_recording *recording)
 {
 	struct seen_programs seen = {};
@@ -196,7 +196,7 @@ static int with_command(const struct record_context *record, int own, int end, i
 		return WEXITSTATUS(status);
 	if (own)
 		return EXIT_CANNOT_RECORD;
-	/* What was stopped before says nothing of the command. */
+	/* A recording that was stopped before does not depend on the command's status. */
 	if (end != XPT_END_TARGETS || status == -1)
 		return 0;
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -278,7 +278,7 @@ int command_record(int argc, char **argv)
 						ends_with(record.session.output, ".xpt.gz") ?
 					XPT_OUTPUT_RECORDING :
 					XPT_OUTPUT_CHROME;
-	/* It goes behind what its file has, which a trace has no room for. */
+	/* It is appended to its file, which a trace cannot be. */
 	if (record.format == XPT_OUTPUT_QNN_CSV && record.session.output == json)
 		record.session.output = "xputrace.csv";
 	result = run(&record);

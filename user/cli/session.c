@@ -85,7 +85,7 @@ static bool add_name(struct session_options *options, const char *value, const c
 	return true;
 }
 
-/* A line a name; empty ones, and those that begin with #, say nothing. */
+/* A line a name; empty ones, and those that begin with #, are ignored. */
 static bool add_names(struct session_options *options, const char *path, const char **reason)
 {
 	static char text[400];

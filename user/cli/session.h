@@ -60,15 +60,15 @@ struct session_options {
 };
 
 /*
- * Parses a command line whose context begins with struct session_options, and checks that it says what to watch. 0,
- * PARSE_HELP, or EXIT_USAGE (reported). From then on the process has the rights only that tracing needs.
+ * Parses a command line with a context that begins with struct session_options, and checks that there is something to
+ * trace. 0, PARSE_HELP, or EXIT_USAGE (reported). From then on the process has the rights only that tracing needs.
  */
 int session_options_parse(const struct command_line *line, int argc, char **argv, void *context);
 
-/* Says why the command line cannot be meant; EXIT_USAGE. */
+/* Reports why the command line is wrong; EXIT_USAGE. */
 int session_options_refuse(const struct command_line *line, const char *reason);
 
-/* Says that counters are to be read in some way and not which: true. */
+/* Reports options for counters without any counters: true. */
 bool session_counters_missing(const struct command_line *line, const struct session_options *options);
 
 bool session_writes_to_stdout(const struct session_options *options);
@@ -105,11 +105,11 @@ bool take_pids(void *session, const char *value, const char **reason);
 
 /* ---- programs ---- */
 
-/* Of commands whose context begins with struct session_options. */
+/* Of commands with a context that begins with struct session_options. */
 bool take_chosen_match(void *context, const char *value, const char **reason);
 bool take_chosen_program(void *context, const char *value, const char **reason);
 
-/* Says where the expression is wrong, with a mark below the place: true. False: there is none, or it is right. */
+/* Reports where the expression is wrong, with a mark below the place: true. False: there is none, or it is right. */
 bool choices_refused(const struct command_line *line, const struct session_options *options);
 
 #define SEEN_MAX 20 /* shown; of what comes beyond it only "and more" */
@@ -129,7 +129,7 @@ struct seen_programs {
 /* "0x7f3a10002b40" is a handle, anything else a name; "name=0x12" is the name 0x12. False: neither (reason). */
 bool choice_parse(const char *text, struct xpt_program_choice *choice, const char **reason);
 
-/* Adds the programs that are there now; those that have gone stay. Is there one that fits one of the choices? */
+/* Adds the programs that are there now; those that have ended stay. Is there one that fits one of the choices? */
 bool seen_update(struct seen_programs *seen, struct xpt_session *session, const struct xpt_program_choice *choices,
 		 size_t choice_count);
 void seen_add(struct seen_programs *seen, const struct xpt_program_info *program);
@@ -142,7 +142,7 @@ void seen_free(struct seen_programs *seen);
 struct watch {
 	const struct session_options *options;
 	/*
-	 * Called several times a second by watch_run(): looks after what goes on, and writes the end of the status line into
+	 * Called several times a second by watch_run(): does periodic work, and writes the end of the status line into
 	 * tail. True: it is over. xpt_session_interrupt() ends it, too, at once.
 	 */
 	bool (*on_update)(void *context, uint64_t elapsed, char *tail, size_t size);
@@ -157,14 +157,14 @@ struct watch {
 int watch_create(struct watch *watch);
 /* Starts the session; returns when a signal, the duration, the end of the targets or on_update() ends it. 0, or the exit status. */
 int watch_run(struct watch *watch);
-/* The handles must be gone. */
+/* The handles must have been destroyed. */
 void watch_destroy(struct watch *watch);
 
 /* Writes --summary-json, if it is asked for. path: of the last report. The exit status. */
 int watch_summary(const struct watch *watch, const char *command, const struct totals *totals, const char *path,
 		  int result);
 
-/* Completes files_options, which says how files are numbered or rotated, and opens them. 0, or the exit status. */
+/* Completes files_options, with the numbering or rotation of files, and opens them. 0, or the exit status. */
 int files_open(const struct session_options *options, struct xpt_report_files_options *files_options,
 	       struct xpt_report_files **files);
 

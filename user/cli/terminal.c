@@ -27,7 +27,7 @@ static ssize_t write_messages(void *context, const char *bytes, size_t length)
 	struct text text = { .data = (char *)bytes, .length = length, .capacity = length };
 	struct tailed_file *file = context;
 
-	/* What does not fit is lost: there is no other place to say so than the next message. */
+	/* What does not fit is lost: only the next message can report it. */
 	if (tailed_file_admit(file, 1) && tailed_file_append(file, &text, NULL, 0, false) == -ENOBUFS)
 		tailed_file_drop(file);
 	return (ssize_t)length;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Bundles of clang: a table of targets, and for each an object. In compressed ones ("CCOB", with another header) nothing
- * is looked at: they have neither parts nor functions, which is no error, since they are as they should be.
+ * Bundles of clang: a table of targets, and for each an object. Compressed ones ("CCOB", with another header) are not
+ * read: they have neither parts nor functions, which is no error.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 #define COMPRESSED_HEADER_SIZE \
 	16 /* magic, u16 version, u16 method; of what follows: the size, u32 in version 2, u64 in 3 */
 
-/* Bytes of a compressed bundle; -ENODATA: its version does not tell. */
+/* Bytes of a compressed bundle; -ENODATA: its version does not have it. */
 static int compressed_size(const unsigned char *header, __u64 *size)
 {
 	switch (code_u16(header + 4)) {

@@ -62,7 +62,7 @@ int code_add_part(struct code_contents *contents, const char *name, size_t lengt
 	return 0;
 }
 
-/* Without memory for the words there is no error to be told. */
+/* Without memory for the text no error is set. */
 void code_set_error(struct code_contents *contents, const char *format, ...)
 {
 	char text[ERROR_MAX];

@@ -126,7 +126,7 @@ static struct slice name_of(struct reader *reader, const struct elf_symbol_entry
 	return name;
 }
 
-/* Calls visit for each symbol that is defined, until that answers an error. */
+/* Calls visit for each symbol that is defined, until that returns an error. */
 static int each_symbol(struct reader *reader,
 		       int (*visit)(struct reader *reader, const struct elf_symbol_entry *symbol, struct slice name))
 {

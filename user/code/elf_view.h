@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Headers of ELF of either width and byte order, by fields. Numbers are as the object says them: nothing but what is
- * named here is checked. Included by files of this folder only.
+ * Headers of ELF of either width and byte order, by fields. Numbers are as in the object: nothing but what is named
+ * here is checked. Included by files of this folder only.
  */
 #ifndef XPT_CODE_ELF_VIEW_H
 #define XPT_CODE_ELF_VIEW_H
@@ -18,7 +18,7 @@ struct elf_view {
 	unsigned int type, machine, flags;
 	unsigned int header_size; /* of the ELF header, by its class */
 	__u64 sections, segments; /* where their tables lie */
-	/* Entries are at least as large as those of the class. Counts may be 0, or PN_XNUM, when section 0 tells them. */
+	/* Entries are at least as large as those of the class. Counts may be 0, or PN_XNUM, when section 0 has them. */
 	unsigned int section_size, section_count, segment_size, segment_count;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Fat binaries of CUDA: a header, then entries that follow each other, each with a header and one cubin or PTX text. Most
- * are compressed, and then only their place is told. Layout by the public descriptions of what cuobjdump reads, and by what
- * nvcc 13 writes.
+ * Fat binaries of CUDA: a header, then entries that follow each other, each with a header and one cubin or PTX text.
+ * Most are compressed, and then only their place is listed. Layout by the public descriptions of what cuobjdump reads,
+ * and by what nvcc 13 writes.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,9 +11,9 @@
 
 #define FATBIN_MAGIC 0xba55ed50u
 #define HEADER_SIZE 16 /* magic, u16 version, u16 size of the header, u64 size of all entries */
-#define ENTRY_SIZE 64  /* at least; newer ones say more */
+#define ENTRY_SIZE 64  /* at least; newer ones have more */
 #define KIND_PTX 1     /* u16 at 0 */
-#define KIND_ELF 2     /* others are read by what their bytes tell */
+#define KIND_ELF 2     /* others are identified by their bytes */
 /* Flags, u64 at 0x28. */
 #define COMPRESSED 0xa000 /* LZ4, Zstandard */
 #define MACHINE_ONLY (1 << 20)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* GGUF: of its metadata the name of the model. Tensors are weights, not code: they are not told. */
+/* GGUF: of its metadata the name of the model. Tensors are weights, not code: they are not listed. */
 #include <errno.h>
 #include <string.h>
 

@@ -12,7 +12,7 @@ struct code_hash;
 
 /* -ENOMEM. The caller ends it with code_hash_end() or code_hash_free(). */
 int code_hash_begin(struct code_hash **result);
-/* A failure is told at the end. */
+/* A failure is returned at the end. */
 void code_hash_add(struct code_hash *hash, const void *bytes, size_t length);
 /* Fills text and frees the hash, also after an error: -EIO, the library for it has failed; text is "" then. */
 int code_hash_end(struct code_hash *hash, char text[CODE_HASH_SIZE]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The index of a folder of code objects, index.json: each object once, with what stands in it, and each load with the object that it
- * was of. What is not known is left out; numbers are exact up to 64 bits. One that is read may come from anybody.
+ * The index of a folder of code objects, index.json: each object once, with its contents, and each load with its
+ * object. What is not known is left out; numbers are exact up to 64 bits. One that is read may come from anybody.
  */
 #ifndef XPT_CODE_INDEX_H
 #define XPT_CODE_INDEX_H
@@ -19,7 +19,7 @@
  */
 void code_index_write(struct text *text, const struct xpt_codeobj_list *list, const char *mode);
 
-/* Why the file of an object, whose name is sane, is not what it should be. NULL: it is. */
+/* Why the file of an object, under a sane name, is not as expected. NULL: it is. */
 typedef const char *(*code_index_check_fn)(void *context, const char *file, __u64 size);
 
 /*

@@ -30,11 +30,11 @@ struct reading {
 	struct code_members members;
 	code_index_check_fn check;
 	void *check_context;
-	struct known *known; /* in the order of ids, then as they stand in the index */
+	struct known *known; /* in the order of ids, then in the order of the index */
 	size_t known_count;
 };
 
-/* ---- what stands in an object ---- */
+/* ---- contents of an object ---- */
 
 enum { FUNCTION_NAME, FUNCTION_OFFSET, FUNCTION_SIZE, FUNCTION_ADDRESS, FUNCTION_KERNEL, FUNCTION_MEMBERS };
 static const char *const function_members[] = { "name", "offset", "size", "address", "kernel" };

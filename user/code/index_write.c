@@ -55,7 +55,7 @@ static int find_groups(const struct xpt_codeobj_list *list, struct group *groups
 		}
 		of[entries[i].index] = first;
 		group->file = group->file ?: load->file;
-		/* Why bytes are missing is told of the load. */
+		/* The reason for missing bytes belongs to the load. */
 		group->same_error &= !load->missing && same_text(load->error, group->object->error);
 	}
 	free(entries);

@@ -99,7 +99,7 @@ struct xpt_codeobj *code_list_add(struct code_list *list)
 	return object;
 }
 
-/* ---- what stands in an object ---- */
+/* ---- contents of an object ---- */
 
 /* false: no memory. NULL stays NULL. */
 static bool copy_text(struct code_list *list, const char *text, const char **to)

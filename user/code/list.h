@@ -10,7 +10,7 @@
 struct code_list_block;
 
 struct code_list {
-	struct xpt_codeobj_list list; /* what is given away */
+	struct xpt_codeobj_list list; /* for the caller */
 	struct xpt_codeobj **objects; /* the same as list.objects */
 	struct code_list_block *blocks;
 	size_t room; /* bytes that may still be taken */
@@ -26,7 +26,7 @@ void *code_list_room(struct code_list *list, size_t count, size_t size);
 char *code_list_text(struct code_list *list, const char *bytes, size_t length);
 /* An entry of which nothing is known yet, at the end. NULL as above. */
 struct xpt_codeobj *code_list_add(struct code_list *list);
-/* Copies what stands in an object: kind, machine, name, error, functions and parts. 0 or -ENOMEM. */
+/* Copies the contents of an object: kind, machine, name, error, functions and parts. 0 or -ENOMEM. */
 int code_list_contents(struct code_list *list, const struct code_contents *contents, struct xpt_codeobj *object);
 
 #endif

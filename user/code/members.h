@@ -13,12 +13,12 @@
 struct code_members {
 	const struct log *log;
 	const char *path;	/* in front of messages */
-	struct code_list *list; /* whose strings become */
+	struct code_list *list; /* owner of the strings */
 };
 
 /* Finds the first member of each name, in one walk; values[] gets count parts. */
 void members_find(struct json_part object, const char *const *names, struct json_part *values, size_t count);
-/* Says that something is not what is wanted; -EBADMSG. */
+/* Reports that something is not as expected; -EBADMSG. */
 int members_refuse(const struct code_members *members, const char *what, const char *wanted);
 
 int members_get_string(const struct code_members *members, const char *name, struct json_part value,

@@ -27,7 +27,7 @@ static const struct magic {
 	{ "ML\xefR", 4, CODE_MLIR },
 };
 
-/* ---- formats whose layout is not published: their kind and their size only ---- */
+/* ---- formats of unpublished layout: their kind and their size only ---- */
 
 /* NEFF: a header with its own size and that of the archive behind it, which gzip usually has made. */
 #define NEFF_HEADER 1024
@@ -89,8 +89,8 @@ static int qpc_size(code_read_fn read, void *context, __u64 limit, __u64 *size)
 }
 
 /*
- * What is known of a kind. is: told by more than a magic number. read: NULL where there is nothing to be found inside.
- * size: answers -ENODATA when it is another kind.
+ * What is known of a kind. is: identified by more than a magic number. read: NULL where there is nothing to be found
+ * inside. size: returns -ENODATA when it is another kind.
  */
 static const struct format {
 	bool (*is)(const unsigned char *bytes, size_t size);
@@ -263,7 +263,7 @@ int code_own_size(code_read_fn read, void *context, __u64 limit, __u64 *size)
 	return -ENODATA;
 }
 
-/* Text of programs has no control characters but those that lay it out; bytes beyond ASCII may stand in comments. */
+/* Text of programs has no control characters but those that lay it out; bytes beyond ASCII may be in comments. */
 bool code_is_text(const void *head, size_t length)
 {
 	const unsigned char *bytes = head;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ONNX models: messages of protocol buffers. Told are the name of the graph, and the files in which weights lie outside of
- * the model, each once, with the stretch of it that the model uses. Field numbers are those of onnx.proto.
+ * ONNX models: messages of protocol buffers. Listed are the name of the graph, and the files in which weights lie
+ * outside of the model, each once, with the stretch of it that the model uses. Field numbers are those of onnx.proto.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ enum {
 	ENTRY_VALUE = 2,
 };
 
-/* Which fields are messages that are looked into: only those that lead to tensors. */
+/* Which fields are messages that are read: only those that lead to tensors. */
 static const struct {
 	enum message in;
 	__u32 field;
@@ -60,7 +60,7 @@ struct external {
 	size_t order; /* in which it was found */
 };
 
-/* Of the tensor and the entry that are looked at; neither can be in another one. */
+/* Of the current tensor and entry; neither can be in another one. */
 struct tensor {
 	bool outside;
 	struct bytes location, offset, length;

@@ -3,7 +3,7 @@
 #include "code/readers.h"
 #include "code/source.h"
 
-/* Goes behind "(...)" when it comes next. */
+/* Skips "(...)" when it comes next. */
 static bool skip_arguments(struct source *source, struct source_word *word)
 {
 	return source_next(source, word) && source_is(word, "(") && source_skip_group(source);
@@ -30,7 +30,7 @@ static bool find_name(struct source *source, struct source_word *name)
 	return false;
 }
 
-/* From behind the parameters to the body; attributes may stand between. */
+/* From behind the parameters to the body; attributes may be in between. */
 static bool has_body(struct source *source)
 {
 	struct source_word word;

@@ -33,7 +33,7 @@ static bool has_body(struct source *source)
 	return false;
 }
 
-/* After .entry or .func. What a function answers stands before its name. */
+/* After .entry or .func. The result of a function precedes its name. */
 static int read_function(struct code_reading *reading, struct source *source, bool kernel)
 {
 	struct code_function function = { .kernel = kernel };

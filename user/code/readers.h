@@ -5,7 +5,7 @@
 
 #include "code/object.h"
 
-/* The bytes that a reader may look at, and what it fills. */
+/* The bytes that a reader may read, and what it fills. */
 struct code_reading {
 	const unsigned char *bytes;
 	size_t size;
@@ -30,7 +30,7 @@ int code_read_gguf(struct code_reading *reading);
 /* Is it one? For a kind that has no magic number. */
 bool code_is_ptx(const unsigned char *bytes, size_t size);
 
-/* The size that its header says, as code_own_size(). -ENODATA: by its magic number, read first, it is another kind. */
+/* The size in its header, as code_own_size(). -ENODATA: by its magic number, read first, it is another kind. */
 int code_elf_size(code_read_fn read, void *context, __u64 limit, __u64 *size);
 int code_fatbin_size(code_read_fn read, void *context, __u64 limit, __u64 *size);
 int code_bundle_size(code_read_fn read, void *context, __u64 limit, __u64 *size);
@@ -40,8 +40,8 @@ int code_add_function(struct code_contents *contents, const char *name, size_t l
 		      const struct code_function *function);
 int code_add_part(struct code_contents *contents, const char *name, size_t length, const struct code_part *part);
 /*
- * Adds the part, which must lie inside outer, and reads it: its kind is what its bytes tell, else part->kind, and its
- * functions and parts are added with their offsets in outer. What is wrong with it is the error of outer. 0 or -ENOMEM.
+ * Adds the part, which must lie inside outer, and reads it: its kind is that of its bytes, else part->kind, and its
+ * functions and parts are added with their offsets in outer. Its error becomes that of outer. 0 or -ENOMEM.
  */
 int code_read_inside(struct code_reading *outer, const char *name, size_t length, const struct code_part *part);
 /* Sets the error unless there is one. */

@@ -11,7 +11,7 @@
 
 struct source {
 	const char *at, *end;
-	bool line_begun; /* something stands before at in its line */
+	bool line_begun; /* its line has something before at */
 };
 
 /* An identifier or number, of letters, digits and _ $ % . @; else one character. */
@@ -25,7 +25,7 @@ void source_start(struct source *source, const void *text, size_t size);
 /* false: the text has ended. */
 bool source_next(struct source *source, struct source_word *word);
 bool source_is(const struct source_word *word, const char *text);
-/* After an opening ( was read: goes behind the ) that belongs to it. false: there is none. */
+/* After an opening ( was read: skips to behind its ). false: there is none. */
 bool source_skip_group(struct source *source);
 
 #endif

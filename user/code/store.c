@@ -56,8 +56,8 @@ bool code_store_is_name(const char *name, const char *sha256)
 }
 
 /*
- * An index that is replaced is one that a capture has written: the directory may be somebody's with a file of that name. What
- * cannot be read is for folder_replace() to judge.
+ * An index that is replaced is one that a capture has written: the directory may be a user's with a file of that name.
+ * What cannot be read is for folder_replace() to judge.
  */
 static int check_index(const struct code_store *store)
 {
@@ -151,7 +151,7 @@ static int copy_blocks(const struct source *source, int to, struct code_hash *ha
 	return error;
 }
 
-/* Others may write into the file meanwhile. */
+/* Others may write into the file during the copy. */
 static int copy_file(const struct source *source, int to)
 {
 	char found[CODE_HASH_SIZE], *block = malloc(BLOCK_BYTES);
@@ -197,7 +197,7 @@ static int put(struct code_store *store, enum code_kind kind, const struct sourc
 	code_store_name(kind, source->sha256, name);
 	found = folder_has_file(store->folder, name, source->size);
 	error = found ? 0 : write_object(store, source, name);
-	/* Somebody else was faster. */
+	/* Created by another process in between. */
 	if (error == -EEXIST)
 		found = folder_has_file(store->folder, name, source->size) ?: -EEXIST;
 	else if (error)

@@ -36,8 +36,8 @@ void code_store_close(struct code_store *store); /* NULL is allowed */
 int code_store_put(struct code_store *store, enum code_kind kind, const char *sha256, const void *bytes, __u64 size,
 		   char name[CODE_STORE_NAME_SIZE]);
 /*
- * The same of size bytes at offset of a file that can be sought in, whose position stays. -ESTALE: these are not the bytes
- * of sha256, any more.
+ * The same of size bytes at offset of a file that can be sought in, without a change of its position. -ESTALE: these
+ * are not the bytes of sha256, any more.
  */
 int code_store_copy(struct code_store *store, enum code_kind kind, const char *sha256, int descriptor, __u64 offset,
 		    __u64 size, char name[CODE_STORE_NAME_SIZE]);
@@ -46,9 +46,9 @@ int code_store_index(struct code_store *store, const struct text *text);
 
 /* "<sha256>.<extension of the kind>". */
 void code_store_name(enum code_kind kind, const char *sha256, char name[CODE_STORE_NAME_SIZE]);
-/* The kind that the extension of a file's name says. */
+/* The kind of the extension of a file's name. */
 enum code_kind code_store_kind(const char *name);
-/* Is it the name of an object with this hash? The kind may have been told otherwise then. */
+/* Is it the name of an object with this hash? It may have the extension of another kind. */
 bool code_store_is_name(const char *name, const char *sha256);
 
 #endif

@@ -18,8 +18,8 @@ void code_uri_memory(struct text *text, __u32 pid, __u64 address, __u64 size);
 struct code_uri {
 	char *path; /* decoded, owned; NULL: in memory */
 	__u32 pid;
-	__u64 offset; /* in the file, or address; 0 when it is not told */
-	__u64 size;   /* 0: not told */
+	__u64 offset; /* in the file, or address; 0: unknown */
+	__u64 size;   /* 0: unknown */
 };
 
 /* 0, -ENOMEM, or -EINVAL: it is none, or its path has a 0 byte. Numbers are decimal or hexadecimal. */

@@ -111,8 +111,8 @@ static int call_connect(struct call *call)
 }
 
 /*
- * A server that has closed may have sent a refusal before: that is the answer then. What of the request it has not read is reported
- * once in front of it, as ECONNRESET.
+ * A server that has closed may have sent a refusal before: that is the answer then. If it has not read all of the
+ * request, ECONNRESET comes first, once.
  */
 static int call_exchange(const struct call *call, const struct text *request, char *packet, size_t *length)
 {

@@ -16,9 +16,7 @@
 
 /* ---- what each message has ---- */
 
-/*
- * cJSON would end the string there, so that what was checked is not what is used. A backslash stands in strings only.
- */
+/* cJSON would end the string there, so that what was checked is not what is used. Backslashes occur in strings only. */
 static bool has_escaped_null(const char *text, size_t length)
 {
 	for (size_t i = 0; i + 6 <= length; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The packets that go through the control socket, as CONTROL.md describes them: checked, read, written. No sockets. */
+/* The packets of the control socket, as CONTROL.md describes them: checked, read, written. No sockets. */
 #ifndef XPT_CONTROL_MESSAGE_H
 #define XPT_CONTROL_MESSAGE_H
 
@@ -14,9 +14,9 @@
 #define CONTROL_REASON_MAX 256	 /* bytes of a reason with its terminator; what is longer is cut */
 
 /*
- * A request: *body is an object whose "do" is a string that is not empty, which the caller deletes. *id is set as far as it could
- * be read: 0 to 2^53, or CONTROL_ID_NONE. With the reason, CONTROL_REASON_MAX bytes: -EINVAL: no request, or no memory for it;
- * -EPROTONOSUPPORT: of another version.
+ * A request: *body is an object with a "do" that is a non-empty string; the caller deletes it. *id is set as far as it
+ * could be read: 0 to 2^53, or CONTROL_ID_NONE. With the reason, CONTROL_REASON_MAX bytes: -EINVAL: no request, or no
+ * memory for it; -EPROTONOSUPPORT: of another version.
  */
 int control_read_request(const char *packet, size_t length, __s64 *id, cJSON **body, char *reason);
 /*

@@ -21,7 +21,7 @@
 #define LOCK_PAUSE 5000 /* us */
 #define KEEP_BYTES 4096 /* of the buffer for answers, between two */
 
-/* A connection. It has at most one request that is not answered; until then nothing more is read from it. */
+/* A connection. It has at most one pending request; until that is answered nothing more is read from it. */
 struct control_request {
 	struct control *control;
 	int descriptor; /* -1: the slot is free */
@@ -109,7 +109,7 @@ static int lock_acquire(const struct control *control)
 	return lock;
 }
 
-/* Whether somebody listens there: 0 and who it is (0: unknown), or why not. */
+/* Whether a process listens there: 0 and its PID (0: unknown), or -errno. */
 static int listener_pid(const struct sockaddr_un *address, pid_t *pid)
 {
 	int descriptor = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error = 0;
@@ -219,7 +219,7 @@ static void disconnect(int descriptor)
 	close(descriptor);
 }
 
-/* Without an answer to anything in particular. */
+/* A refusal without a request. */
 static void dismiss(struct control *control, int descriptor, int error, const char *reason)
 {
 	control_write_refusal(&control->answer, CONTROL_ID_NONE, error, reason);

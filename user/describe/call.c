@@ -176,7 +176,7 @@ static int read_method(const struct reader *reader, const struct member *members
 	return error;
 }
 
-/* The call that it names is looked for when all are there. */
+/* The call that it names is resolved when all are there. */
 static int read_callback(const struct reader *reader, const struct member *members, struct call_spec *call)
 {
 	call->locate = LOCATE_CALLBACK;
@@ -292,7 +292,7 @@ static int read_entry_only(const struct reader *reader, const struct member *mem
 				    "is a place, not a function that returns: the call must be entry_only");
 	if (!error && call->locate == LOCATE_CALLBACK && spec->role != XPT_ROLE_WAIT)
 		return reader_error(reader, &members[ROLE].place, "must be wait: that is what a callback ends");
-	/* A region's end is told in another way; a callback begins when what it is for has ended. */
+	/* A region's end is reported separately; a callback begins when the work that it is for has ended. */
 	if (!error && (spec->role == XPT_ROLE_REGION || call->locate == LOCATE_CALLBACK))
 		entry_only = true;
 	if (error || !entry_only)

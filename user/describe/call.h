@@ -18,7 +18,7 @@ struct calls_seen {
 };
 void calls_seen_clear(struct calls_seen *seen);
 
-/* Parses value, which stands at place, into a zeroed call. has_table: the runtime has an API table. */
+/* Parses value, at place, into a zeroed call. has_table: the runtime has an API table. */
 int call_spec_parse(const struct reader *reader, const cJSON *value, const struct json_place *place, bool has_table,
 		    struct calls_seen *seen, struct call_spec *call);
 void call_spec_clear(struct call_spec *call);

@@ -6,7 +6,7 @@
 #include "describe/fetch_member.h"
 
 enum { BYTES, PARTS, PATH, DESCRIPTOR, SIZE, SIZES, COUNT, KIND, NOTE, MEMBERS };
-#define SOURCES SIZE /* the first members say what the code is; there is exactly one of them */
+#define SOURCES SIZE /* the first members are the sources of the code; there is exactly one of them */
 
 enum value { ADDRESS, NUMBER, STRING };
 
@@ -14,8 +14,8 @@ enum value { ADDRESS, NUMBER, STRING };
 struct place_rule {
 	__u8 index;	/* XPT_CODE_BYTES, ... */
 	__u8 value;	/* enum value */
-	__u8 sources;	/* bit i: may stand beside member i */
-	__u8 needed_by; /* bit i: must stand beside member i */
+	__u8 sources;	/* bit i: may be used with member i */
+	__u8 needed_by; /* bit i: must be used with member i */
 };
 
 #define WITH(source) (1u << (source))

@@ -7,8 +7,8 @@
 #include "describe/reader.h"
 
 /*
- * Fills call->code and code_kind from member, which is there. The call's role is set. Where the member says nothing for this
- * architecture, there is no code. -EINVAL, reported.
+ * Fills call->code and code_kind from member, which is there. The call's role is set. Where the member has nothing for
+ * this architecture, there is no code. -EINVAL, reported.
  */
 int call_code_parse(const struct reader *reader, const struct member *member, struct call_spec *call);
 

@@ -52,7 +52,7 @@ struct parser {
 	const struct reader *reader;
 	struct member members[MEMBER_COUNT];
 	struct call_spec *call;
-	bool success_given; /* the call says how it tells success */
+	bool success_given; /* the call defines success */
 };
 
 static const struct member *member_of(const struct parser *parser, int meaning)

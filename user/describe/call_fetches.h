@@ -7,15 +7,15 @@
 #include "describe/reader.h"
 
 /*
- * Completes call->wire, whose role, success and entry-only flag are set, with the fetches of member and the flags that
- * follow. place: of the call. success_given: the call says how it tells success.
+ * Completes call->wire, with role, success and entry-only flag set, by the fetches of member and the flags that follow.
+ * place: of the call. success_given: the call defines success.
  */
 int call_fetches_parse(const struct reader *reader, const struct json_place *place, const struct member *member,
 		       bool success_given, struct call_spec *call);
 
 /*
- * The fetches of an operator's method: its object, the object's class, and the inference around it. object: where the object
- * is; where it says nothing of this architecture, there are none.
+ * The fetches of an operator's method: its object, the object's class, and the inference around it. object: where the
+ * object is; if it has nothing for this architecture, there are none.
  */
 int method_fetches_parse(const struct reader *reader, const struct member *object, struct call_spec *method);
 

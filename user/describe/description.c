@@ -13,7 +13,7 @@
 #include "describe/reader.h"
 
 #define SCHEMA 1
-/* All statuses of a runtime have room in one record (XPT_RECORD_RUNTIME), whose size has 16 bits. */
+/* All statuses of a runtime have room in one record (XPT_RECORD_RUNTIME), with a size of 16 bits. */
 #define STATUSES_MAX 256
 #define STATUS_NAME_MAX 95
 #define TABLE_OFFSET_MAX 4096
@@ -45,7 +45,7 @@ static int read_identify(const struct reader *reader, const struct member *membe
 	return error;
 }
 
-/* What tells that a file holds the runtime. */
+/* What identifies a file with the runtime. */
 static int check_identity(const struct reader *reader, const struct member *identify,
 			  const struct description *description)
 {
@@ -206,7 +206,7 @@ static int read_statuses(const struct reader *reader, const struct member *membe
 	return 0;
 }
 
-/* A callback is handed over by a call that says where it is; and each that says so has one. */
+/* A callback is handed over by a call that fetches its address; and each that does so has one. */
 static int check_callback(const struct reader *reader, const struct json_place *at,
 			  const struct description *description)
 {

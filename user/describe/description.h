@@ -55,7 +55,7 @@ struct call_spec {
 	struct xpt_spec wire; /* role, fetches; index and over are set when a registry numbers its specs */
 	bool has_status;      /* the return value is a status (XPT_SUCCESS_ZERO32 or _ZERO64) */
 	struct xpt_code_spec code; /* the code object that the call gives; its index is set with that of wire */
-	enum code_kind code_kind;  /* of it where its bytes do not tell; CODE_UNKNOWN: not known */
+	enum code_kind code_kind;  /* of it where its bytes do not identify it; CODE_UNKNOWN: not known */
 };
 
 static inline bool call_spec_has_code(const struct call_spec *call)
@@ -141,8 +141,8 @@ struct description {
 	size_t identify_count;
 	char **over; /* names of runtimes that this one is built on; may hold its own, for calls that nest */
 	size_t over_count;
-	unsigned int over_line; /* where they stand in the file, for messages */
-	bool in_order;		/* what is enqueued to a stream runs in that order, unless a call says otherwise */
+	unsigned int over_line; /* their line in the file, for messages */
+	bool in_order; /* what is enqueued to a stream runs in that order, unless a call defines another order */
 	struct table_spec table;
 	struct operators_spec operators;
 	struct name_way *names;	       /* the first that leads to a name counts */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Driver descriptions: what the tracepoints and ioctls of an accelerator's kernel driver mean, as data
- * (user/drivers/ NAME.json; the format is documented in user/drivers/FORMAT.md). Where in a record the fields stand is
- * not described: the running kernel tells it (target/tracepoint.h).
+ * Driver descriptions: what the tracepoints and ioctls of an accelerator's kernel driver mean, as data (user/drivers/
+ * NAME.json; the format is documented in user/drivers/FORMAT.md). The places of fields in a record are not described:
+ * the running kernel has them (target/tracepoint.h).
  */
 #ifndef XPT_DESCRIBE_DRIVER_H
 #define XPT_DESCRIBE_DRIVER_H
@@ -24,11 +24,11 @@
 
 /* How a field may be laid out: a mask of what the description allows. */
 enum driver_type {
-	DRIVER_BITS_8 = 1 << 0, /* a number; whether it has a sign is the kernel's to say */
+	DRIVER_BITS_8 = 1 << 0, /* a number; whether it has a sign is defined by the kernel */
 	DRIVER_BITS_16 = 1 << 1,
 	DRIVER_BITS_32 = 1 << 2,
 	DRIVER_BITS_64 = 1 << 3,
-	DRIVER_STRING = 1 << 4,	       /* text in the record: an array, or a part whose place the field tells */
+	DRIVER_STRING = 1 << 4,	       /* text in the record: an array, or a part at a place given by the field */
 	DRIVER_KERNEL_STRING = 1 << 5, /* pointer to text in the kernel's memory */
 };
 #define DRIVER_NUMBER (DRIVER_BITS_8 | DRIVER_BITS_16 | DRIVER_BITS_32 | DRIVER_BITS_64)
@@ -63,7 +63,7 @@ struct driver_event {
 struct driver_join {
 	char *driver;
 	unsigned int bits; /* of each part of the key that are compared: 32 or 64 */
-	unsigned int line; /* where it stands in the file, for messages */
+	unsigned int line; /* in the file, for messages */
 };
 
 /* Events that belong together; other kernels have another set. */
@@ -85,7 +85,7 @@ struct driver_ioctl {
 		role; /* XPT_EVENT_SUBMIT, XPT_EVENT_WAIT, XPT_EVENT_MEMORY, XPT_EVENT_RESET; 0: only its name is known */
 };
 
-/* For drivers whose tracepoints do not tell submissions: the ioctls on their device nodes. */
+/* For drivers without tracepoints of submissions: the ioctls on their device nodes. */
 struct driver_ioctls {
 	char **devices; /* glob patterns of device nodes; none: the driver is not followed so */
 	size_t device_count;

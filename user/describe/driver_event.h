@@ -9,7 +9,7 @@
 /* What names in the kernel are made of: they become parts of paths, so nothing else may be in them. */
 #define WORD "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
-/* Parses value, which stands at place, into a zeroed event. */
+/* Parses value, at place, into a zeroed event. */
 int driver_event_parse(const struct reader *reader, const cJSON *value, const struct json_place *place,
 		       struct driver_event *event);
 void driver_event_clear(struct driver_event *event);

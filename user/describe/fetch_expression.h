@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The small language in which a description says where a value comes from: "arg4[0]@return", "arg0+0xDC:string". */
+/* The small language in which a description defines the source of a value: "arg4[0]@return", "arg0+0xDC:string". */
 #ifndef XPT_DESCRIBE_FETCH_EXPRESSION_H
 #define XPT_DESCRIBE_FETCH_EXPRESSION_H
 

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 
-#define SOURCE "--region" /* in messages, where a file's name would stand */
+#define SOURCE "--region" /* in messages, in place of a file's name */
 
 static int add_call(const struct log *log, struct text *json, const char *region)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The text of a JSON document, for what its parser does not tell: where in the text a value stands, and whether the
- * text holds bytes that would make a string look like another one.
+ * The text of a JSON document, for what its parser does not report: where in the text a value is, and whether the text
+ * holds bytes that would make a string look like another one.
  */
 #ifndef XPT_DESCRIBE_JSON_TEXT_H
 #define XPT_DESCRIBE_JSON_TEXT_H
@@ -12,7 +12,7 @@
 struct json_place {
 	const struct json_place *parent;
 	const char *key; /* member of an object; NULL: element of an array */
-	size_t index;	 /* which child of its parent, from 0, members counted as they stand in the text */
+	size_t index;	 /* which child of its parent, from 0, members counted in the order of the text */
 };
 
 #define JSON_PATH_MAX 160

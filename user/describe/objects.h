@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a runtime description says of objects in a process's memory: nodes that operators stand for, names of programs. */
+/* A runtime description's part about objects in a process's memory: nodes of operators, names of programs. */
 #ifndef XPT_DESCRIBE_OBJECTS_H
 #define XPT_DESCRIBE_OBJECTS_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The section of a description that says what inferences are made of. */
+/* The section of a description about the operators of inferences. */
 #ifndef XPT_DESCRIBE_OPERATORS_H
 #define XPT_DESCRIBE_OPERATORS_H
 
 #include "describe/description.h"
 #include "describe/reader.h"
 
-/* Nothing where member has no value. -EINVAL (said), -ENOMEM; what was made until then is left to operators_spec_clear(). */
+/* Nothing where member has no value. -EINVAL (logged), -ENOMEM; what was made until then is left to operators_spec_clear(). */
 int operators_parse(const struct reader *reader, const struct member *member, struct operators_spec *operators);
 void operators_spec_clear(struct operators_spec *operators);
 

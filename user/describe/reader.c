@@ -118,7 +118,7 @@ int reader_parse(const struct reader *reader, cJSON **document)
 		return -ENOMEM;
 	memcpy(copy, reader->text, reader->length);
 	copy[reader->length] = '\0';
-	errno = 0; /* the parser does not say why it fails, malloc() does */
+	errno = 0; /* the parser does not report why it fails, malloc() does */
 	*document = cJSON_ParseWithLengthOpts(copy, reader->length + 1, &end, true);
 	if (!*document) {
 		error = errno == ENOMEM ? -ENOMEM : syntax_error(reader, end && end >= copy ? (size_t)(end - copy) : 0);

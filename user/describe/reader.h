@@ -26,7 +26,7 @@ struct member {
 	struct json_place place;
 };
 
-/* Says "FILE:LINE: FIELD: REASON". Always -EINVAL. */
+/* Logs "FILE:LINE: FIELD: REASON". Always -EINVAL. */
 int reader_error(const struct reader *reader, const struct json_place *place, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The member is not there, and must be. -EINVAL. */
@@ -41,17 +41,17 @@ int reader_file(const struct log *log, const char *path, char **text, size_t *le
 /* Parses the reader's text. -EINVAL, reported, or -ENOMEM. The document is the caller's. */
 int reader_parse(const struct reader *reader, cJSON **document);
 
-/* Fills members from object, which stands at place. What is no object, unknown or there twice is an error. */
+/* Fills members from object, at place. What is no object, unknown or there twice is an error. */
 int reader_members(const struct reader *reader, const cJSON *object, const struct json_place *place,
 		   struct member *members, size_t count);
 
 /* A string for people or names: not empty, at most 255 bytes, no control characters. *result is the caller's. */
 int reader_string(const struct reader *reader, const cJSON *value, const struct json_place *place, char **result);
 
-/* The number of the schema, which must be the one that is known. */
+/* The number of the schema, which must be the known one. */
 int reader_schema(const struct reader *reader, const struct member *member, int known);
 
-/* A short name, which must be there: a to z, 0 to 9, _, at most 31 bytes. The object it belongs to stands at place. */
+/* A short name, which must be there: a to z, 0 to 9, _, at most 31 bytes. place: of its object. */
 int reader_name(const struct reader *reader, const struct json_place *place, const struct member *member,
 		char **result);
 
@@ -59,8 +59,8 @@ int reader_name(const struct reader *reader, const struct json_place *place, con
 int reader_strings(const struct reader *reader, const struct member *member, char ***result, size_t *count);
 
 /*
- * Room for what an array of 1 to most objects says, zeroed: *items, which the caller owns, of size bytes each, and *count. what: how
- * messages call them. -EINVAL: it is no such array; -ENOMEM.
+ * Zeroed items for an array of 1 to most objects: *items, which the caller owns, of size bytes each, and *count. what:
+ * how messages call them. -EINVAL: it is no such array; -ENOMEM.
  */
 int reader_items(const struct reader *reader, const struct member *member, int most, const char *what, size_t size,
 		 void *items, size_t *count);

@@ -9,7 +9,7 @@ struct registry {
 	struct description **runtimes;
 	size_t runtime_count;		   /* at most XPT_RUNTIME_MAX */
 	struct call_spec **specs;	   /* by spec index; owned by their descriptions */
-	struct description **spec_runtime; /* by spec index: whose spec it is */
+	struct description **spec_runtime; /* by spec index: runtime of the spec */
 	size_t spec_count;		   /* at most XPT_SPEC_MAX */
 };
 
@@ -23,8 +23,9 @@ struct registry_options {
 };
 
 /*
- * Reads the built-in descriptions and then what options say. An unknown name in only is -ENOENT with the known ones in the message.
- * Sets spec indices, runtime indices and xpt_spec.over. -EINVAL for a bad file, -E2BIG beyond the limits of wire.h.
+ * Reads the built-in descriptions and then those of options. An unknown name in only is -ENOENT with the known ones in
+ * the message. Sets spec indices, runtime indices and xpt_spec.over. -EINVAL for a bad file, -E2BIG beyond the limits
+ * of wire.h.
  */
 int registry_create(const struct log *log, const struct registry_options *options, struct registry **result);
 void registry_free(struct registry *registry);

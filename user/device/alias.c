@@ -67,7 +67,7 @@ int alias_add(struct alias_search *search, struct counter *counter, struct alias
 	return 0;
 }
 
-/* What is not there is passed over; any other error is said. */
+/* What is not there is passed over; any other error is logged. */
 int alias_try(struct alias_search *search, const char *name, struct counter *counter)
 {
 	struct counter_place aloud = search->place;
@@ -111,7 +111,7 @@ static int search_devices(struct alias_search *search, const struct counter_plac
 	return search_device(search, ways);
 }
 
-/* ---- what is said of them ---- */
+/* ---- their descriptions ---- */
 
 static bool is_named_before(const struct alias *alias, size_t index)
 {
@@ -140,7 +140,7 @@ static char *names_of(const struct alias *alias)
 	return strdup(text);
 }
 
-/* Where only what it is now is told, it is no mean. */
+/* Where one has only its current value, it is no mean. */
 static enum xpt_counter_kind kind_of(const struct alias *alias)
 {
 	bool mean = false, level = false;

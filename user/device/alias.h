@@ -30,7 +30,7 @@ struct alias {
 	size_t count;
 };
 
-/* What a counter of the session had said at a poll. */
+/* Value of a counter of the session at a poll. */
 struct alias_reading {
 	double value; /* in the counter's unit; since the start, where it is a sum */
 	uint64_t ran; /* ns that it had counted, on all CPUs together */
@@ -39,8 +39,8 @@ struct alias_reading {
 bool alias_is(const char *name);
 
 /*
- * Finds the counters on each device of the place, or on its one. -ENOENT: no device tells it; -EOPNOTSUPP: devices
- * cannot be told apart; else as counter_resolve(). Said. *alias is zeroed after an error.
+ * Finds the counters on each device of the place, or on its one. -ENOENT: no device has it; -EOPNOTSUPP: devices cannot
+ * be distinguished; else as counter_resolve(). Logged. *alias is zeroed after an error.
  */
 int alias_resolve(const struct counter_place *place, const char *name, struct alias *alias);
 void alias_free(struct alias *alias);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Tracepoints of drivers as counters of jobs: which ones tell of a device, as the drivers' descriptions have it. */
+/* Tracepoints of drivers as counters of jobs: which ones belong to a device, by the drivers' descriptions. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ struct found_event {
 	const struct driver_field *device; /* the field that has the device's name; NULL: none has */
 };
 
-/* Their jobs go through DRM's scheduler: its events tell the same of all of them. */
+/* Their jobs go through DRM's scheduler: its events report the same for all of them. */
 static bool has_scheduler(const char *driver)
 {
 	static const char *const drivers[] = { "amdgpu",   "amdxdna", "etnaviv", "ethosu", "lima",   "msm", "nouveau",
@@ -93,7 +93,7 @@ static char *filter_of(const struct found_event *found, const struct node *node)
 
 /* ---- jobs ---- */
 
-/* What no field tells apart is counted once for all; of one alone among several it would be wrong. */
+/* Events without a field for the device count for all; for one of several devices that would be wrong. */
 static int refuse(struct alias_search *search, const struct found_event *found, size_t devices)
 {
 	log_error(search->log,

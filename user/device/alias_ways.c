@@ -31,7 +31,7 @@ static bool has_nvidia(const struct nodes *nodes)
 	return false;
 }
 
-/* Without a node, NVIDIA's library tells of all its devices together: those that have one have been asked already. */
+/* Without a node, NVIDIA's library reports all its devices together: those that have one have been read already. */
 static int find_named(struct alias_search *search, const struct alias_way *way)
 {
 	bool nvml = !strncmp(way->counter, "nvml/", 5);

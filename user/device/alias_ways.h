@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* By which counters a device tells what an alias means. */
+/* The counters of a device for an alias. */
 #ifndef XPT_DEVICE_ALIAS_WAYS_H
 #define XPT_DEVICE_ALIAS_WAYS_H
 
@@ -11,7 +11,7 @@ struct alias_search {
 	const char *name; /* of the alias */
 	struct alias *alias;
 	bool one_device; /* it alone was asked for */
-	int refused;	 /* an error that has been said, if nothing is found */
+	int refused;	 /* an error that has been logged, if nothing is found */
 };
 
 struct alias_way {
@@ -27,7 +27,7 @@ extern const struct alias_way alias_busy[], alias_jobs[], alias_energy[], alias_
 
 /* Takes the counter over, also after an error: -ENOMEM. */
 int alias_add(struct alias_search *search, struct counter *counter, struct alias_term term);
-/* -ENOENT: there is no such counter; other errors are said. */
+/* -ENOENT: there is no such counter; other errors are logged. */
 int alias_try(struct alias_search *search, const char *name, struct counter *counter);
 
 /* Jobs by the tracepoint of the device's driver. */

@@ -19,8 +19,9 @@ struct call_events {
 };
 
 /*
- * Opens the counters by their names; tracefs: its root folder, or NULL. -EOPNOTSUPP: one is no sum or mean of perf events; -E2BIG: they are more than
- * XPT_SLOT_MAX events; else as xpt_counters_open(). Said. Close it also after an error.
+ * Opens the counters by their names; tracefs: its root folder, or NULL. -EOPNOTSUPP: one is no sum or mean of perf
+ * events; -E2BIG: they are more than XPT_SLOT_MAX events; else as xpt_counters_open(). Logged. Close it also after an
+ * error.
  */
 int call_events_open(const struct log *log, const char *tracefs, const char *const *names, size_t count,
 		     struct call_events *events);
@@ -29,7 +30,7 @@ void call_events_release(struct call_events *events);
 void call_events_close(struct call_events *events);
 /* Whether what is read on one CPU cannot be compared with what is read on another one. */
 bool call_events_of_each_cpu(const struct counter *counter);
-/* What it counts around an inference: "thread"; "CPU", "device": whoever had it meanwhile. */
+/* What it counts around an inference: "thread"; "CPU", "device": by any user. */
 const char *call_events_of(const struct counter *counter);
 
 #endif

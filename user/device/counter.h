@@ -20,7 +20,7 @@ struct counter_event {
 	__u64 config[PMU_CONFIGS];
 	struct cpus cpus; /* to open it on, where it counts everybody */
 	bool of_each_cpu; /* it can count a single process */
-	bool of_device;	  /* it tells of a device, whoever runs when it happens: of a process it would be wrong */
+	bool of_device;	  /* it counts a device for all its users: for one process it would be wrong */
 	char *filter;	  /* of a tracepoint's fields, owned; NULL: all count */
 	int only_cpu;	  /* of a process: what it does on this one; -1: on all */
 	const char *pmu;  /* name; of the place */
@@ -41,7 +41,7 @@ struct counter_place {
 	const struct nodes *nodes;
 	struct cpus online;
 	const struct node *node; /* only of this device; NULL: of all */
-	int cpu;		 /* only on this one; negative: as the PMU says */
+	int cpu;		 /* only on this one; negative: by the PMU */
 	struct polled_place polled;
 	const struct log *log;
 	const char *tracefs; /* its root folder; NULL: as tracefs_open() finds it */
@@ -51,14 +51,14 @@ struct counter_place {
 };
 
 /*
- * Looks at this machine. pmus and nodes are what the place refers to, and live as long. cpu, gpu: as in
- * xpt_counters_options, whose errors they give, said; close it also after an error.
+ * Scans this machine. pmus and nodes are what the place refers to, and live as long. cpu, gpu: as in
+ * xpt_counters_options, with its errors, logged; close it also after an error.
  */
 int counter_place_open(const struct log *log, int cpu, int gpu, pid_t pid, struct pmus *pmus, struct nodes *nodes,
 		       struct counter_place *place);
 void counter_place_close(struct counter_place *place, struct pmus *pmus, struct nodes *nodes);
 
-/* What xpt_counter_info says of a way of counting. */
+/* Kind in xpt_counter_info of a way of counting. */
 enum xpt_counter_kind counting_kind(enum counting counting);
 /*
  * Unit, description, source, kind and scale of an event of a PMU, from sysfs and the catalogue; event NULL: of terms alone.
@@ -66,7 +66,7 @@ enum xpt_counter_kind counting_kind(enum counting counting);
  */
 enum counting counter_describe(const struct pmu *pmu, const struct pmu_event *event, struct xpt_counter_info *info);
 
-/* Errors are those of xpt_counters_open(), and said; without a log no near names are looked for. */
+/* Errors are those of xpt_counters_open(), logged; without a log no near names are looked for. */
 int counter_resolve(const struct counter_place *place, const char *name, struct counter *counter);
 void counter_free(struct counter *counter);
 

@@ -38,7 +38,7 @@ struct xpt_counters {
 	struct perf_events events;
 	struct perf_reading *base;   /* of each part: where counting began; its time is that of the start */
 	struct perf_reading *past;   /* of each part: at the poll before */
-	double *means;		     /* of each part: the latest one, where a mean is told */
+	double *means;		     /* of each part: the latest one, where a mean is reported */
 	struct polled_state *polled; /* of each counter */
 	uint64_t spread;
 	bool continues, begun, running;
@@ -332,7 +332,7 @@ static void polled_value(const struct xpt_counters *session, size_t index, struc
 	value->flags = state->gone ? XPT_COUNTER_GONE : 0;
 }
 
-/* For how long the counter has counted what it tells. */
+/* For how long the counter has counted. */
 static uint64_t ran(const struct xpt_counters *session, size_t index)
 {
 	const struct polled_state *state = &session->polled[index];

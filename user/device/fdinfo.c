@@ -13,9 +13,9 @@ struct part {
 };
 
 /*
- * Which line makes which event. Memory that is resident is what is in use; some drivers say only what has been made, amdgpu
- * has said it under a name of its own. drm-total-cycles- is the clock of the GPU and no memory, drm-engine-capacity- is
- * how many engines there are: passed over, so they come before the lines that begin alike.
+ * Which line makes which event. Memory that is resident is what is in use; some drivers report only what has been
+ * allocated, amdgpu has reported it under a name of its own. drm-total-cycles- is the clock of the GPU and no memory,
+ * drm-engine-capacity- is how many engines there are: passed over, so they come before the lines that begin alike.
  */
 static const struct line_form {
 	const char *key;
@@ -81,7 +81,7 @@ static __u64 unit_factor(enum fdinfo_kind kind, struct part unit)
 	return is(unit, "") ? 1 : is(unit, "KiB") ? 1 << 10 : is(unit, "MiB") ? 1 << 20 : is(unit, "GiB") ? 1 << 30 : 0;
 }
 
-/* Names of events stand between slashes and commas. */
+/* Names of events are written between slashes and commas. */
 static bool is_name(struct part name)
 {
 	for (size_t i = 0; i < name.length; i++)

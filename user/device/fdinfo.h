@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the kernel says of an open file of a DRM or accel node: /proc/PID/fdinfo/N, as its drm-usage-stats document has it. */
+/* Usage of an open file of a DRM or accel node: /proc/PID/fdinfo/N, by the kernel's drm-usage-stats document. */
 #ifndef XPT_DEVICE_FDINFO_H
 #define XPT_DEVICE_FDINFO_H
 
@@ -32,8 +32,8 @@ struct fdinfo {
 };
 
 /*
- * Lines that are not understood are passed over, and values beyond the maximum. -EINVAL: not of such a node, or by a driver
- * that does not tell clients apart.
+ * Lines that are not understood are passed over, and values beyond the maximum. -EINVAL: not of such a node, or by a
+ * driver that does not distinguish clients.
  */
 int fdinfo_parse(const char *text, size_t length, struct fdinfo *fdinfo);
 

@@ -15,8 +15,8 @@
 #include "base/clock.h"
 
 #define EVENTS_MAX 256	     /* of those that nobody has asked for */
-#define CLIENTS_KEPT 4096    /* that are gone may stay apart while there are no more than so many */
-#define DESCRIPTORS_MAX 4096 /* a walk looks at, of processes that are not likely to have a node open */
+#define CLIENTS_KEPT 4096    /* ended ones are kept apart up to so many clients */
+#define DESCRIPTORS_MAX 4096 /* read in a walk, of processes that are not likely to have a node open */
 #define TEXT_MAX (16 << 10)  /* bytes of one fdinfo */
 
 /* ---- events and clients ---- */
@@ -52,8 +52,8 @@ static struct fdinfo_client *find_client(const struct fdinfo_scan *scan, const s
 }
 
 /*
- * Forgets the client that has been gone longest, and keeps what it has counted. Not at once: a file on its way from one
- * process to another is in neither, and would be counted twice when it arrives.
+ * Forgets the client that ended first, and keeps what it has counted. Not at once: a file on its way from one process
+ * to another is in neither, and would be counted twice when it arrives.
  */
 static void forget_oldest(struct fdinfo_scan *scan)
 {
@@ -158,7 +158,7 @@ static const char *node_class(const char *link, const char **name)
 	return NULL;
 }
 
-/* A device that is not on PCI is told by the node. */
+/* A device that is not on PCI is identified by the node. */
 static bool is_of_device(const struct fdinfo_scan *scan, const struct fdinfo *fdinfo, const char *class,
 			 const char *name)
 {
@@ -262,7 +262,7 @@ static int visit_process(struct fdinfo_scan *scan, int folder, struct fdinfo_pro
 	return result < 0 ? result : 0;
 }
 
-/* An error of this process. Of another one, every error only means that it has ended or is somebody else's. */
+/* An error of this process. Of another one, every error only means that it has ended or is another user's. */
 static bool is_ours(int error)
 {
 	return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
@@ -348,9 +348,9 @@ static int look_into(struct fdinfo_scan *scan, struct fdinfo_process *process)
 }
 
 /*
- * Looks into those that have a node open, are new, or have another number of files than before; and into the rest in turn,
- * from where the last walk has left off, as far as DESCRIPTORS_MAX goes: with some ten thousand open files, following every
- * one at each walk would take more time than many a program that is watched.
+ * Scans those that have a node open, are new, or have another number of files than before; and into the rest in turn,
+ * from where the last walk has left off, up to DESCRIPTORS_MAX: with some ten thousand open files, following every one
+ * at each walk would take more time than many a program that is watched.
  */
 static int visit_processes(struct fdinfo_scan *scan)
 {
@@ -387,7 +387,7 @@ static int visit_processes(struct fdinfo_scan *scan)
 	return is_ours(error) ? error : 0;
 }
 
-/* -ENODEV: the process is gone; -EACCES: it may not be looked at; -EIO, -ENOMEM. */
+/* -ENODEV: the process has ended; -EACCES: it may not be read; -EIO, -ENOMEM. */
 static int walk_error(int error)
 {
 	switch (error) {

@@ -13,7 +13,7 @@ struct fdinfo_event {
 	char name[FDINFO_EVENT_MAX];
 	enum fdinfo_kind kind;
 	__u64 seen;  /* number of the last walk in which a client had it */
-	__u64 ended; /* sum of clients that are gone and forgotten */
+	__u64 ended; /* sum of ended clients that are forgotten */
 };
 
 struct fdinfo_client {
@@ -21,16 +21,16 @@ struct fdinfo_client {
 	char device[64];
 	__u64 id;
 	__u64 seen;    /* number of the last walk that met it */
-	__u64 *values; /* one for each event, as far as it goes */
+	__u64 *values; /* of the first value_count events */
 	size_t value_count;
 };
 
 struct fdinfo_process {
 	unsigned long pid;
 	__u64 inode;	/* of its folder */
-	long long size; /* of its folder of descriptors, when it was last looked into */
+	long long size; /* of its folder of descriptors, when it was last scanned */
 	size_t descriptors;
-	bool known; /* has been looked into */
+	bool known; /* has been scanned */
 	bool has_node;
 };
 
@@ -51,14 +51,14 @@ struct fdinfo_scan {
 	size_t client_count;
 	struct fdinfo_process *processes; /* by number; without pid */
 	size_t process_count;
-	unsigned long turn; /* the process with which the next walk goes on; 0: it begins at the first */
+	unsigned long turn; /* the process from which the next walk continues; 0: it begins at the first */
 };
 
 /* -ENODEV: no such process, or no proc; -EACCES, -EIO, -ENOMEM. */
 int fdinfo_scan_create(const struct polled_place *place, struct fdinfo_scan **result);
 void fdinfo_scan_free(struct fdinfo_scan *scan);
 
-/* -ENODEV: the process is gone; -EACCES: it may not be looked at; -EIO, -ENOMEM. */
+/* -ENODEV: the process has ended; -EACCES: it may not be read; -EIO, -ENOMEM. */
 int fdinfo_scan_walk(struct fdinfo_scan *scan);
 
 /* The index of an event. -ENOENT when there are too many; never when it is wanted for a counter. -ENOMEM. */

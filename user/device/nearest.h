@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names that somebody may have meant. */
+/* Names that may have been meant. */
 #ifndef XPT_DEVICE_NEAREST_H
 #define XPT_DEVICE_NEAREST_H
 

@@ -277,7 +277,7 @@ static int add_threads(struct perf_events *events, const struct counter *counter
 		if (!scope.task)
 			continue;
 		error = add_scope(events, counter, index, event, scope);
-		/* It has ended meanwhile. */
+		/* The thread has ended. */
 		if (error == -ESRCH)
 			error = 0;
 		else
@@ -338,7 +338,7 @@ int perf_events_enable(struct perf_events *events)
 	control(events, PERF_EVENT_IOC_ENABLE);
 	if (!events->pinned)
 		return 0;
-	/* A group that must always be in the hardware and was not let in has ended, which a read tells. */
+	/* A group that must always be in the hardware and was not let in has ended, which a read detects. */
 	perf_events_read(events);
 	for (size_t i = 0; i < events->part_count; i++)
 		fits &= !events->parts[i].now.gone;

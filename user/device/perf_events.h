@@ -39,7 +39,7 @@ struct perf_events {
 	const struct log *log;
 };
 
-/* Opens all events of the counter, which do not count yet. Errors are those of xpt_counters_open(), and said. */
+/* Opens all events of the counter, which do not count yet. Errors are those of xpt_counters_open(), logged. */
 int perf_events_add(struct perf_events *events, const struct counter *counter, size_t index);
 /*
  * One event of a counter on one CPU, of everybody, which counts at once and all the time. The caller closes it. A
@@ -47,14 +47,14 @@ int perf_events_add(struct perf_events *events, const struct counter *counter, s
  */
 int perf_event_open_alone(const struct log *log, const struct counter *counter, const struct counter_event *event,
 			  int cpu);
-/* 1: the kernel has such an event, be there room for it now or not; 0: it has none; -EACCES: it does not tell. */
+/* 1: the kernel has such an event, be there room for it now or not; 0: it has none; -EACCES: unknown. */
 int perf_event_exists(const struct counter_event *event);
 /*
  * The mean between two readings of what grows by its value in each second, or at each read; last: while nothing was counted
  * in between, as after the stop, it stays what it was.
  */
 double perf_mean(enum counting counting, const struct perf_reading *past, const struct perf_reading *now, double last);
-/* -ENOSPC: pinned, and they do not fit. Said. */
+/* -ENOSPC: pinned, and they do not fit. Logged. */
 int perf_events_enable(struct perf_events *events);
 void perf_events_disable(struct perf_events *events);
 /* Reads all. The number of reads it took. */

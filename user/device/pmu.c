@@ -113,7 +113,7 @@ static int add_event(struct pmu *pmu, const char *folder, const char *name, cons
 	return 0;
 }
 
-/* Not the driver, which answers as it likes. */
+/* Not EIO: drivers return it as well. */
 static bool lacks(int error)
 {
 	return error != -EIO && error_is_shortage(error);
@@ -152,7 +152,7 @@ static int compare_names(const void *left, const void *right)
 	return strverscmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-/* Of structs whose first member is the name. */
+/* For structs with the name as first member. */
 static void sort_by_name(void *items, size_t count, size_t size)
 {
 	if (count)

@@ -6,7 +6,7 @@
 
 /* The first that matches counts. */
 static const struct pmu_catalogue_entry entries[] = {
-	/* i915 adds the frequency up over time, whoever reads it and when. */
+	/* i915 adds the frequency up over time, independent of readers. */
 	{ "i915*", "actual-frequency*", COUNTING_PER_SECOND, "MHz", "frequency that the GT ran at" },
 	{ "i915*", "requested-frequency*", COUNTING_PER_SECOND, "MHz", "frequency that was asked for" },
 	{ "i915*", "*-busy", COUNTING_SUM, NULL, "time in which the engine executed" },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is special about the events of known PMUs, beyond what sysfs tells of them. */
+/* What is special about the events of known PMUs, beyond what sysfs has of them. */
 #ifndef XPT_DEVICE_PMU_CATALOGUE_H
 #define XPT_DEVICE_PMU_CATALOGUE_H
 

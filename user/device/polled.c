@@ -59,7 +59,7 @@ int polled_read(struct polled *polled, __u64 *raw)
 
 	if (error || polled->level)
 		return error;
-	/* A driver may fall back behind what it has said, for a while or by starting anew; a difference must not. */
+	/* The value of a driver may decrease, for a while or by starting anew; a difference must not be negative. */
 	if (*raw < polled->highest)
 		*raw = polled->highest;
 	polled->highest = *raw;

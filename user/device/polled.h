@@ -42,12 +42,12 @@ int polled_list(const struct polled_place *place, int (*visit)(void *context, co
 		void *context);
 /*
  * *info is as in the visit; its strings live as long as the counter. -ENOENT: there is no such source or event here (not
- * said in the log: the caller offers what there is); -EACCES, -ENODEV: said. An event of fdinfo need not be in the list: it
- * counts from zero until a client has it, which is said.
+ * logged: the caller offers what there is); -EACCES, -ENODEV: logged. An event of fdinfo need not be in the list: it
+ * counts from zero until a client has it, which is logged.
  */
 int polled_open(const struct polled_place *place, const char *source, const char *event, struct polled_info *info,
 		struct polled **result);
-/* What grows never goes back from one read to the next. -ENODEV: the device or process is gone; -EIO; -ENOMEM. */
+/* What grows never decreases from one read to the next. -ENODEV: the device or process no longer exists; -EIO; -ENOMEM. */
 int polled_read(struct polled *polled, __u64 *raw);
 void polled_close(struct polled *polled); /* may be NULL */
 

@@ -12,7 +12,7 @@
 #include "device/fdinfo_scan.h"
 #include "device/polled_source.h"
 
-#define FRESH_NS 10000000 /* so long a walk may answer counters that have not seen it yet */
+#define FRESH_NS 10000000 /* ns for which a walk serves counters that have not seen it yet */
 
 /* Of all engines, or regions of memory, that clients have and will have. */
 #define ALL_ENGINES "engine-*"
@@ -95,7 +95,7 @@ static void scan_put(struct fdinfo_scan *scan)
 
 /* ---- all engines, all memory ---- */
 
-/* Whether a driver is known to tell it of each client, so that there is nothing to be told when there is no client. */
+/* Whether a driver is known to report it for each client, so that no client means zero. */
 static bool is_told(const struct polled_place *place, enum fdinfo_kind kind)
 {
 	static const struct {
@@ -141,7 +141,7 @@ static __u64 memory_of_all(const struct fdinfo_scan *scan)
 	return sum;
 }
 
-/* An engine that nobody has shown before has worked for all that it tells since the last read. */
+/* A new engine has done all its reported work since the last read. */
 static int add_busiest(struct counter *counter)
 {
 	const struct fdinfo_scan *scan = counter->scan;
@@ -244,7 +244,7 @@ static int collect_events(const struct polled_place *place, struct fdinfo_event 
 		scan_put(scan);
 	}
 	pthread_mutex_unlock(&scans_lock);
-	/* A process that is gone or that may not be looked at has none to list. */
+	/* A process that has ended or that may not be read has none to list. */
 	return error == -ENOMEM ? error : 0;
 }
 

@@ -280,7 +280,7 @@ static const struct nvml_counter *find_counter(const char *source, const char *e
 	return NULL;
 }
 
-/* What a function does not support is not there; all else is said. */
+/* What a function does not support is not there; all else is logged. */
 static int find_function(struct opened *opened, const struct polled_place *place)
 {
 	int error, result;

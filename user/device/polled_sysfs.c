@@ -19,10 +19,10 @@ struct file_counter {
 };
 
 /*
- * Of several rows with one name the first counts whose file is there.
+ * Of several rows with one name the first with an existing file counts.
  *
- * ivpu's driver is bound as intel_vpu; its later files came with later kernels. amdgpu, hwmon: the chip decides which files
- * there are.
+ * ivpu's driver is bound as intel_vpu; its later files came with later kernels. amdgpu, hwmon: the chip decides which
+ * files there are.
  */
 static const struct file_counter counters[] = {
 	{ "intel_vpu",

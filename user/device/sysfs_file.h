@@ -6,8 +6,8 @@
 #define SYSFS_FILE_MAX 4096 /* bytes: what the kernel writes at most, with the 0 byte */
 
 /*
- * Reads the file whose path the format makes into text (SYSFS_FILE_MAX bytes), without white space at the end. The length,
- * or -ENOENT and the like; -EFBIG when there is more.
+ * Reads the file at the formatted path into text (SYSFS_FILE_MAX bytes), without white space at the end. The length, or
+ * -ENOENT and the like; -EFBIG when there is more.
  */
 int sysfs_read(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

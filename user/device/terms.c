@@ -82,7 +82,7 @@ static int config_number(const struct term *term)
 	return -1;
 }
 
-/* The lowest bit of the value goes to the lowest of bits, and so on; what is left over of the value is given back. */
+/* Puts the lowest bit of the value into the lowest of bits, and so on; returns what is left over of the value. */
 static __u64 spread(__u64 value, __u64 bits, __u64 *result)
 {
 	__u64 lowest;
@@ -125,7 +125,7 @@ static int apply(struct encoding *encoding, const struct term *term)
 	return 0;
 }
 
-/* What sysfs says that the event is. */
+/* The event's terms in sysfs. */
 static int apply_event(struct encoding *encoding, const struct pmu_event *event)
 {
 	const char *text = event->terms, *end = text + strlen(text);
@@ -154,7 +154,7 @@ int terms_encode(const struct pmu *pmu, const char *terms, size_t length, struct
 	int error = 0;
 
 	*code = (struct event_code){ 0 };
-	/* The event first, wherever it stands: the other terms change what it says. */
+	/* The event first, wherever it stands: the other terms override its terms. */
 	while (!error && next_term(&text, end, &term)) {
 		event = term.value ? NULL : pmu_event(pmu, term.name, term.name_length);
 		if (event)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Terms of an event: "event=0x12,umask=3", and what perf_event_attr says the same with. */
+/* Terms of an event: "event=0x12,umask=3", and their encoding in perf_event_attr. */
 #ifndef XPT_DEVICE_TERMS_H
 #define XPT_DEVICE_TERMS_H
 
@@ -14,9 +14,9 @@ struct event_code {
 
 /*
  * Encodes what stands between the slashes of "pmu/TERMS/": at most one name of an event, terms of the PMU's format and
- * config, config1, config2, config3. A term without a value is 1; of two for the same bits the later one counts. Where the
- * named event leaves a value open (umask=?), it must be among the terms. 0; -ENOENT: there is no such event or term;
- * -EINVAL: anything else is wrong. reason (TERMS_REASON_MAX bytes) says then what.
+ * config, config1, config2, config3. A term without a value is 1; of two for the same bits the later one counts. Where
+ * the named event leaves a value open (umask=?), it must be among the terms. 0; -ENOENT: there is no such event or
+ * term; -EINVAL: anything else is wrong. reason (TERMS_REASON_MAX bytes) then has what.
  */
 int terms_encode(const struct pmu *pmu, const char *terms, size_t length, struct event_code *code, char *reason);
 

@@ -20,7 +20,7 @@
 #define BATCH 8		/* calls between two readings of the clock */
 #define ROUNDS 9	/* of each kind; the median counts */
 #define TIME_LIMIT 500	/* ms for everything; it takes a few */
-#define SAMPLES_MAX 256 /* records of a kind that are looked at */
+#define SAMPLES_MAX 256 /* records of a kind that are used */
 /* Bytes of data, and lines of code, between two calls: as a program's own, they displace the first caches. */
 #define DISPLACED 65536
 #define DISPLACED_LINES "512"

@@ -103,7 +103,7 @@ int kern_attach_event(struct kern *kern, __u32 tracepoint, __u16 first, struct a
 	return kern->drivers ? attach(kern->drivers->progs.driver_event, tracepoint, first, result) : -EPERM;
 }
 
-/* The return first: an ioctl whose entry is not seen is no record, one whose return is not seen would be one too many. */
+/* The return first: an ioctl without its entry makes no record, one without its return would leave an open one. */
 int kern_attach_ioctls(struct kern *kern, __u32 enter, __u32 leave, struct attachment *result[2])
 {
 	int error;

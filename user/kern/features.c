@@ -51,7 +51,7 @@ static int try_btf(char *detail, size_t size)
 	(void)size;
 	libbpf_tells(NULL);
 	btf = btf__load_vmlinux_btf();
-	/* That says only that none was found; this one, why the usual one cannot be read. */
+	/* That error only means that none was found; this one is why the usual one cannot be read. */
 	if (!btf)
 		btf = btf__parse("/sys/kernel/btf/vmlinux", NULL);
 	if (!btf)

@@ -63,8 +63,8 @@ const struct kern_cost *kern_costs(const struct kern *kern);
 
 int kern_set_spec(struct kern *kern, const struct xpt_spec *spec);
 /*
- * The rate of programs that have none of their own, or XPT_SAMPLE_NONE; and the roles of which calls are looked at, bits
- * (1 << enum xpt_role). In force for calls that begin from now on.
+ * The rate of programs that have none of their own, or XPT_SAMPLE_NONE; and the roles of traced calls, bits (1 << enum
+ * xpt_role). In force for calls that begin from now on.
  */
 int kern_set_defaults(struct kern *kern, __u32 sample_every, __u32 roles);
 /*
@@ -75,13 +75,13 @@ int kern_set_sampling(struct kern *kern, const struct xpt_program_key *key, __u3
 /* What is recorded from now on, of all functions at once; XPT_CAPTURE_OFF after kern_open(). Off, nobody waits. */
 int kern_set_capture(struct kern *kern, enum xpt_capture capture);
 /*
- * Answers the request with this ticket: its thread goes on. False: it went on before, at its deadline, so that what was read
- * meanwhile may be of a later state.
+ * Answers the request with this ticket: its thread is resumed. False: it was resumed before, at its deadline, so that
+ * what was read may be of a later state.
  */
 bool kern_answer(struct kern *kern, __u64 ticket);
-/* Neither answered nor gone on, as far as is known. */
+/* Neither answered nor resumed, as far as is known. */
 bool kern_waits(const struct kern *kern, __u64 ticket);
-/* To be called before requests are looked at: threads that wait on the caller's CPU yield it more often. */
+/* To be called before requests are read: threads that wait on the caller's CPU yield it more often. */
 void kern_note_cpu(struct kern *kern);
 
 /* What the call of spec->index gives. -EPERM: code objects are not captured. */
@@ -89,7 +89,7 @@ int kern_set_code(struct kern *kern, const struct xpt_code_spec *spec);
 
 /* ---- processes ---- */
 
-/* Places that operators of the process are called from are told anew (XPT_RECORD_CALLER): its memory is another one's. */
+/* Callers of operators of the process are reported anew (XPT_RECORD_CALLER): its memory was replaced. */
 void kern_forget_callers(struct kern *kern, pid_t tgid);
 int kern_follow(struct kern *kern, pid_t tgid); /* its children, programs and end are reported */
 /* Whether it is followed, or a member of the family, and has not ended: another process may have its number since. */
@@ -122,9 +122,9 @@ struct kern_site {
 };
 
 /*
- * Places probes in a file for one process (pid), for all (pid 0) or for the family. path is opened by the kernel; /proc/self/fd/N is
- * fine. Sites that the kernel refuses are left out, reported, and counted in *refused. -ESRCH: the process is gone; -EINTR:
- * struct kern_options.placing has ended it.
+ * Places probes in a file for one process (pid), for all (pid 0) or for the family. path is opened by the kernel;
+ * /proc/self/fd/N is fine. Sites that the kernel refuses are left out, reported, and counted in *refused. -ESRCH: the
+ * process has ended; -EINTR: struct kern_options.placing has ended it.
  */
 int kern_attach(struct kern *kern, pid_t pid, const char *path, const struct kern_site *sites, size_t count,
 		size_t *refused, struct attachment **result);
@@ -155,8 +155,10 @@ int kern_attach_ioctls(struct kern *kern, __u32 enter, __u32 leave, struct attac
 /* Readable when records should be fetched. */
 int kern_ring_descriptor(const struct kern *kern);
 typedef int (*kern_record_fn)(void *context, const struct xpt_record_header *record);
-/* Hands over every record that is in the rings now, a PASS record first. Stops at the first error of visit and gives it.
- * Records are checked to have the size that their header says. Returns their number. */
+/*
+ * Hands over every record that is in the rings now, a PASS record first. Stops at the first error of visit and gives
+ * it. Records are checked to have the size in their header. Returns their number.
+ */
 int kern_drain(struct kern *kern, kern_record_fn visit, void *context);
 
 /* ---- counters ---- */
@@ -164,8 +166,8 @@ int kern_drain(struct kern *kern, kern_record_fn visit, void *context);
 int kern_losses(struct kern *kern, __u64 losses[XPT_LOSS_MAX]);
 typedef int (*kern_count_fn)(void *context, const struct xpt_program_key *key, const struct xpt_program_entry *entry);
 /*
- * Visits the counts of all programs as they are now. One that begins to run meanwhile may be missed, none comes twice
- * with counts that go back.
+ * Visits the counts of all programs as they are now. One that begins to run during the visit may be missed, none comes
+ * twice with counts that decrease.
  */
 int kern_counts(struct kern *kern, kern_count_fn visit, void *context);
 /* Visits the exact counts of all programs of tgid (0: of all processes), and removes them. */

@@ -19,7 +19,7 @@
 #define MULTI_RETURN (1u << 0)	  /* BPF_F_UPROBE_MULTI_RETURN */
 #define UPROBE_SEMAPHORE_SHIFT 32 /* format/ref_ctr_offset: config:32-63 */
 #define DETACH_THREADS 32
-#define CHUNK 64 /* sites between two looks at whether placing is to be given up */
+#define CHUNK 64 /* sites between two checks whether placing is cancelled */
 
 /* What an attachment holds: descriptors of session or multi links, or libbpf's links of perf events. */
 struct attachment {
@@ -126,7 +126,7 @@ static int link_range(struct kern *kern, const struct link_request *request, siz
 	return error ?: link_range(kern, request, first + count / 2, count - count / 2, refused, attachment);
 }
 
-/* -EINTR: whoever waits for it has given up. */
+/* -EINTR: cancelled. */
 static int report_placing(struct kern *kern, size_t done, size_t total)
 {
 	kern_note_cpu(kern);
@@ -224,7 +224,7 @@ static int attach_multi(struct kern *kern, struct link_request *request, const s
 	return link_chunks(kern, request, count, refused, attachment);
 }
 
-/* What sysfs says of the kernel's uprobe events: "8", or "config:0". */
+/* Contents of sysfs for the kernel's uprobe events: "8", or "config:0". */
 static int uprobe_number(const char *name, const char *form, unsigned int *value)
 {
 	FILE *file = fopen(name, "re");
@@ -301,9 +301,9 @@ static int start_placed(const struct link_request *request, const struct placed 
 }
 
 /*
- * Placing is slow, most of all on older kernels, where each event looks through all processes that map the file. So all
- * are placed before the first one gets its program: else calls of one function were recorded while those of the next
- * are still missing, and the first inferences of a profile had gaps.
+ * Placing is slow, most of all on older kernels, where each event walks all processes that map the file. So all are
+ * placed before the first one gets its program: else calls of one function were recorded while those of the next are
+ * still missing, and the first inferences of a profile had gaps.
  */
 static int attach_perf(struct kern *kern, const struct link_request *request, const struct kern_site *sites,
 		       size_t count, size_t *refused, struct attachment *attachment)
@@ -540,7 +540,7 @@ int links_try(struct kern *kern)
 		site.offset = address - mapped.files[i].start + mapped.files[i].offset;
 		path = mapped.files[i].open_path;
 	}
-	/* That a kernel refuses this one is an answer, nothing that a user must know. */
+	/* A refusal is an expected result here, not worth a message. */
 	kern->log = NULL;
 	error = path ? kern_attach(kern, getpid(), path, &site, 1, &refused, &attachment) : -ENOENT;
 	kern->log = log;

@@ -19,7 +19,7 @@ const char *link_kind_name(enum link_kind kind)
 	return (size_t)kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "unknown";
 }
 
-/* libbpf says why a program was refused only through its process-wide print callback. */
+/* libbpf reports why a program was refused only through its process-wide print callback. */
 static __thread const struct log *print_log;
 
 static int print_libbpf(enum libbpf_print_level level, const char *format, va_list arguments)
@@ -217,7 +217,7 @@ int kern_open(const struct log *log, const struct kern_options *options, struct 
 		log_debug(log, "%s links do not work here: %s", link_kind_name(kinds[i]), strerror(-error));
 		if (error == -EPERM || error_is_shortage(error))
 			break;
-		if (error == -EINVAL) /* so a kernel answers that has never heard of the kind; not a mistake of ours */
+		if (error == -EINVAL) /* returned by kernels that do not know the kind; not a mistake of ours */
 			error = -EOPNOTSUPP;
 	}
 	if (!error)

@@ -19,7 +19,7 @@ int mappings_open(const struct log *log, struct mappings **result);
 void mappings_close(struct mappings *mappings);
 /* Readable when there is something to read. */
 int mappings_descriptor(const struct mappings *mappings);
-/* tgid mapped a file executable. lost: reports were lost, look at every process again (tgid is 0). */
+/* tgid mapped a file executable. lost: reports were lost, scan every process again (tgid is 0). */
 typedef void (*mapping_fn)(void *context, pid_t tgid, bool lost);
 void mappings_read(struct mappings *mappings, mapping_fn visit, void *context);
 

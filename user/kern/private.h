@@ -46,7 +46,7 @@ struct kern {
 
 /* Makes every map of an object the one of the same name in the main object, where that has one. */
 int maps_share(struct kern *kern, struct bpf_object *object);
-/* Since then, libbpf tells the log why something is refused; NULL: no longer. */
+/* From then on, libbpf logs why something is refused; NULL: no longer. */
 void libbpf_tells(const struct log *log);
 
 /* An attachment that holds one link of a perf event. -ENOMEM: the link is destroyed. */

@@ -12,7 +12,7 @@
 
 #define RING_MIN (64 * 1024)
 
-/* The ring's own checks have passed; what the header says must agree with them. */
+/* The ring's own checks have passed; the header must agree with them. */
 static int on_record(void *context, void *data, size_t size)
 {
 	struct kern *kern = context;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory that the kernel side and user space share: answers to threads that wait, and who is of the family. */
+/* Memory that the kernel side and user space share: answers to waiting threads, and the members of the family. */
 #include <errno.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -56,7 +56,7 @@ bool kern_answer(struct kern *kern, __u64 ticket)
 {
 	__u64 *slot = &kern->answers[ticket % XPT_WAIT_SLOTS], before = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
 
-	/* A slot never goes back: a later ticket with the same one answers this one, too. */
+	/* The value of a slot never decreases: a later ticket with the same one answers this one, too. */
 	while ((__s64)(before - 2 * ticket) < 0) {
 		if (__atomic_compare_exchange_n(slot, &before, 2 * ticket, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			return true;

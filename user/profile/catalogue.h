@@ -11,7 +11,7 @@
 #define CATALOGUE_RELEASED_KEPT 1000000000ull
 #define CATALOGUE_RELEASED_MAX 16384
 
-/* What reports tell of a program. Never changes: after a new name there is a new one. Under the session's lock. */
+/* Identity of a program in reports. Never changes: a new name makes a new one. Under the session's lock. */
 struct identity {
 	size_t references;
 	unsigned int id;
@@ -35,7 +35,7 @@ struct entry {
 	__u64 released;	    /* 0: alive */
 	__u64 forget;	    /* released: not before */
 	__u32 sample_every; /* own rate in the kernel; 0: the one of all */
-	__u32 retry_after;  /* calls until it is said again, since retry_calls; 0: the kernel has it */
+	__u32 retry_after;  /* calls until it is set again, since retry_calls; 0: the kernel has it */
 	__u32 retry_calls;
 	bool region;	  /* stands for regions of a name: the kernel records all or none of them */
 	bool active;	  /* inferences or counts of it have been seen */

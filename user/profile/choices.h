@@ -18,7 +18,7 @@ struct choices {
 };
 
 enum choice_answer {
-	CHOICE_NONE, /* nothing was said about it */
+	CHOICE_NONE, /* no choice for it */
 	CHOICE_ADDED,
 	CHOICE_REMOVED,
 };
@@ -34,11 +34,11 @@ bool choices_have_regions(const struct choices *choices);
 /* Was exactly this choice added, and not removed since? */
 bool choices_has(const struct choices *choices, const struct xpt_program_choice *choice);
 /*
- * Replaces what was said of exactly this choice before. -EINVAL: neither name nor handle; -ENOSPC: more than
+ * Replaces an earlier entry for exactly this choice. -EINVAL: neither name nor handle; -ENOSPC: more than
  * XPT_CHOICES_MAX; -ENOMEM.
  */
 int choices_say(struct choices *choices, const struct xpt_program_choice *choice, bool added);
-/* Forgets what was said of exactly this choice. */
+/* Removes the entry for exactly this choice. */
 void choices_forget(struct choices *choices, const struct xpt_program_choice *choice);
 
 #endif

@@ -25,7 +25,7 @@ struct verdict {
 	struct map_node node; /* by id */
 	struct link link;
 	bool wanted;
-	__u64 told; /* from when on the kernel should leave it out; 0: was not told */
+	__u64 told; /* from when on the kernel should leave it out; 0: not requested */
 };
 
 struct chooser {
@@ -221,7 +221,7 @@ static bool wants_call(void *context, const struct model_program *program, const
 		verdict = verdict_make(chooser, program);
 	if (!verdict)
 		return is_wanted(chooser, program);
-	/* Recorded although the kernel was told: the handle was given back its rate, as it may have become another program. */
+	/* Recorded although the kernel should leave it out: the handle got its rate back, as it may have become another program. */
 	if (!verdict->wanted && options->set_sampling && call->start >= verdict->told)
 		verdict->told = options->set_sampling(options->context, program, XPT_SAMPLE_NONE, call->end);
 	return verdict->wanted;

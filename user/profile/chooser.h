@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Chosen programs of a recording: by name and handle, or by an expression. Tells the model which inferences are wanted, and
- * the kernel to leave out the others as soon as one of them has been seen. Logic only: no kernel, no threads.
+ * Chosen programs of a recording: by name and handle, or by an expression. Selects the wanted inferences for the model,
+ * and makes the kernel leave out the others as soon as one of them has been seen. Logic only: no kernel, no threads.
  */
 #ifndef XPT_PROFILE_CHOOSER_H
 #define XPT_PROFILE_CHOOSER_H
@@ -16,9 +16,9 @@ struct chooser;
 struct chooser_options {
 	const struct log *log;
 	/*
-	 * The kernel's rate of one program: XPT_SAMPLE_NONE, or 0: that of all. seen: everything up to this time is known. Returns
-	 * from which time on it holds, if it can hold: what begins later and is recorded all the same has it told once more. NULL:
-	 * there is nobody to tell.
+	 * The kernel's rate of one program: XPT_SAMPLE_NONE, or 0: that of all. seen: everything up to this time is
+	 * known. Returns from which time on it holds, if it can hold: it is set again when something later is recorded
+	 * all the same. NULL: no kernel side.
 	 */
 	__u64 (*set_sampling)(void *context, const struct model_program *program, __u32 sample_every, __u64 seen);
 	void *context;
@@ -29,11 +29,11 @@ void chooser_free(struct chooser *chooser);					    /* after the model */
 /* The model asks it from here on; before the first record. -ENOSPC: it has too many sinks. */
 int chooser_join(struct chooser *chooser, struct model *model);
 
-/* Beside the one that the model asks: follows the names of programs, and is asked by whoever made it. -ENOSPC as above. */
+/* Beside the model's chooser: follows the names of programs, and is queried by its creator. -ENOSPC as above. */
 int chooser_follow(struct chooser *chooser, struct model *model);
 bool chooser_wants(struct chooser *chooser, const struct model_program *program);
 
-/* Chooses more. -EINVAL: neither name nor handle, or not an expression (said through the log); -ENOSPC, -ENOMEM. */
+/* Chooses more. -EINVAL: neither name nor handle, or not an expression (logged); -ENOSPC, -ENOMEM. */
 int chooser_add(struct chooser *chooser, const struct xpt_program_choice *choice);
 int chooser_match(struct chooser *chooser, const char *expression);
 /* What CHOICE and MATCH records choose; others are passed over. Errors as above. */

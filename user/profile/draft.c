@@ -214,7 +214,7 @@ static bool row_grow(struct report *report, struct row *row)
 	return true;
 }
 
-/* Programs without a row of their own are only counted: their samples would tell nothing together. */
+/* Programs without a row of their own are only counted: their samples would mean nothing together. */
 static bool sample_fits(struct report *report, struct row *row)
 {
 	if (!row->identity)
@@ -261,7 +261,7 @@ void draft_trace_grown(struct report *report)
 	report->trace_bytes = bytes;
 }
 
-/* What was reserved for more samples is given back. */
+/* Frees what was reserved for more samples. */
 static void row_trim(struct report *report, struct row *row)
 {
 	struct xpt_sample *samples;

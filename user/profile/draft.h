@@ -9,7 +9,7 @@
 
 #define BUDGET_SPARE_SIZES 40
 
-/* Of all reports together. Rows and traces end at the limit; what a report cannot be without goes beyond. */
+/* Of all reports together. Rows and traces end at the limit; what every report needs may exceed it. */
 struct budget {
 	size_t limit, used;
 	size_t finished; /* of used: what waits for being freed */
@@ -18,7 +18,7 @@ struct budget {
 	size_t spare_bytes;
 };
 
-/* Gives back what is kept for reports to come. */
+/* Frees what is kept for reports to come. */
 void budget_settle(struct budget *budget);
 
 /* One program in a report. */

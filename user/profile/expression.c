@@ -23,7 +23,7 @@
 
 #define NEST_MAX 64		  /* parentheses */
 #define COMPILED_MAX (256 * 1024) /* bytes */
-#define NAME_MAX_LENGTH 1024	  /* bytes of a name that are looked at; the model keeps no more */
+#define NAME_MAX_LENGTH 1024	  /* bytes of a name that are matched; the model keeps no more */
 #define STEPS_MAX 200000	  /* items tried in one match, and decisions from one position */
 #define DEPTH_MAX 10000		  /* open decisions */
 #define HEAP_MAX 2048		  /* KiB for them */

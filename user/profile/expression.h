@@ -18,7 +18,7 @@ struct expression_error {
 	char reason[160];
 };
 
-/* -EINVAL: error says where and why; -ENOMEM. */
+/* -EINVAL: error has where and why; -ENOMEM. */
 int expression_create(const char *text, struct expression **result, struct expression_error *error);
 void expression_free(struct expression *expression);
 /* 1: found in name, or in what it is without its number (text_unnumbered()); 0: not; -E2BIG: given up at a limit; -ENOMEM. Names need not be UTF-8. */

@@ -45,7 +45,7 @@ static void interval_place(struct run *run, struct report *report, __u64 end)
 	report->end_realtime = run->edge_realtime = end + (__u64)run->offset;
 }
 
-/* An interval begins where the one before ended, also as the clock says it. */
+/* An interval begins where the one before ended, also in CLOCK_REALTIME. */
 static __u64 start_realtime(const struct run *run)
 {
 	__s64 difference = (__s64)(run->edge + (__u64)run->offset - run->edge_realtime);
@@ -61,7 +61,7 @@ static bool interval_make(struct run *run, __u64 end)
 	const struct handle_options *options = &run->handle->options;
 	struct report *report;
 
-	/* Receivers don't keep up: what is open goes on, rather than that there are ever more reports. */
+	/* Receivers don't keep up: the open report is extended, so that their number is bounded. */
 	if (!link_alone(&run->reports) && !draft_room(&run->handle->profiling->budget)) {
 		report = container_of(run->reports.previous, struct report, link);
 		report->read = 0;
@@ -108,8 +108,8 @@ struct report *intervals_at(struct run *run, __u64 time)
 }
 
 /*
- * A reading closes what has ended before it: what was counted since the reading before goes to the newest of that, not to
- * the moment at which it happened to be read.
+ * A reading closes what has ended before it: what was counted since the reading before is added to the newest of that,
+ * not to the time of the reading.
  */
 struct report *intervals_of_count(struct run *run, const struct event_count *count)
 {
@@ -156,7 +156,7 @@ void intervals_cut(struct run *run, __u64 time)
 
 	intervals_advance(run, time);
 	last = newest(run);
-	/* Whoever stopped may have looked at the clock before later events came in. */
+	/* The time of the stop may be earlier than that of events that came in since. */
 	while (last && last->start >= time && !last->row_count && last->link.previous != &run->reports) {
 		if (run->recent == last)
 			run->recent = NULL;

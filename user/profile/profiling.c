@@ -61,7 +61,7 @@ static void entries_forget(struct profiling *profiling, __u64 time)
 
 static struct entry *entry_new(struct profiling *profiling, const struct model_program *program)
 {
-	/* Nothing told of its release, but its handle is another's by now. */
+	/* Its release was not reported, but its handle is another's by now. */
 	struct entry *older = catalogue_older(&profiling->catalogue, program), *entry;
 
 	if (older)
@@ -71,7 +71,7 @@ static struct entry *entry_new(struct profiling *profiling, const struct model_p
 		log_out_of_memory(profiling);
 		return NULL;
 	}
-	/* One that was forgotten and has late counts: its release was told. */
+	/* One that was forgotten and has late counts: its release was reported. */
 	if (program->released)
 		catalogue_release(&profiling->catalogue, entry, program->released, profiling->now);
 	selection_enter(profiling, entry, true);
@@ -79,7 +79,7 @@ static struct entry *entry_new(struct profiling *profiling, const struct model_p
 	return entry;
 }
 
-/* The copy of what the event tells of; NULL: nothing that could be chosen. */
+/* The copy of the event's program; NULL: nothing that could be chosen. */
 static struct entry *entry_see(struct profiling *profiling, const struct model_program *program)
 {
 	struct entry *entry;
@@ -140,7 +140,7 @@ static void on_program(struct profiling *profiling, const struct event_program *
 		take_release(profiling, entry, event->time);
 }
 
-/* The memory of the process is gone. */
+/* The memory of the process is freed. */
 static void on_task(struct profiling *profiling, const struct event_task *task)
 {
 	struct entry *entry;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All profiling handles of a session: events of the model go in, finished reports and the sampling rates that the kernel
- * should use come out. Logic only: no kernel, no threads, no clock of its own. Whoever calls holds the session's lock.
+ * All profiling handles of a session: events of the model go in, finished reports and the sampling rates that the
+ * kernel should use come out. Logic only: no kernel, no threads, no clock of its own. Callers hold the session's lock.
  *
- * A report is closed in three steps. profiling_due() says when counts are needed next; at that time the caller reads the
- * kernel's counts, feeds them to the model, and says so with profiling_read(); when the model has delivered everything
- * up to the reading, profiling_delivered() closes the reports that waited for it and hands them out.
+ * A report is closed in three steps. profiling_due() returns when counts are needed next; at that time the caller reads
+ * the kernel's counts, feeds them to the model, and calls profiling_read(); when the model has delivered everything up
+ * to the reading, profiling_delivered() closes the reports that waited for it and hands them out.
  */
 #ifndef XPT_PROFILE_PROFILING_H
 #define XPT_PROFILE_PROFILING_H
@@ -24,8 +24,8 @@ struct report; /* a finished one, on its way to the callback */
 struct profiling_options {
 	const struct log *log;
 	/*
-	 * Of all reports together: collecting, finished and not yet freed. When those finished alone take all of it, the
-	 * streams' intervals go on beyond their boundaries until one is freed.
+	 * Of all reports together: collecting, finished and not yet freed. When those finished alone take all of it,
+	 * the streams' intervals continue beyond their boundaries until one is freed.
 	 */
 	size_t report_bytes;
 	const struct recording_info *info;	   /* must outlive the object */
@@ -41,12 +41,12 @@ struct profiling_options {
 	 * because the program has not run yet; to be tried again with the next event of a call of the program.
 	 */
 	int (*set_sampling)(void *context, const struct model_program *program, __u32 sample_every);
-	/* The rate of programs that nothing was said about, and the roles of which calls are of use. */
+	/* The rate of programs without one of their own, and the roles of calls that are of use. */
 	void (*set_defaults)(void *context, __u32 sample_every, __u32 roles);
 	void *context;
 };
 
-/* Says the defaults once before it returns: set_defaults must be ready by then. */
+/* Sets the defaults once before it returns: set_defaults must be ready by then. */
 int profiling_create(const struct profiling_options *options, struct profiling **result);
 void profiling_free(struct profiling *profiling); /* handles must have been freed */
 /* Gets every event of the model. */
@@ -64,7 +64,7 @@ __u64 profiling_due(const struct profiling *profiling);
 /* All probes are in place: what has run since before begins now. -ENOMEM. */
 int profiling_begin(struct profiling *profiling, __u64 time, __s64 offset);
 void profiling_read(struct profiling *profiling, __u64 time, __s64 offset);
-/* The kernel records all inferences, whatever handles ask for: somebody else wants them. */
+/* The kernel records all inferences, whatever handles ask for: others need them. */
 void profiling_record_all(struct profiling *profiling);
 /* The model has delivered everything up to time (model_delivered()). */
 void profiling_delivered(struct profiling *profiling, __u64 time);
@@ -89,7 +89,7 @@ struct handle_options {
 	const char *match; /* NULL: none */
 };
 
-/* Strings are copied. -EINVAL (said through the log), -ENOMEM. */
+/* Strings are copied. -EINVAL (logged), -ENOMEM. */
 int handle_create(struct profiling *profiling, const struct handle_options *options, struct handle **result);
 /* Without a report; nothing more is delivered for it. */
 void handle_free(struct handle *handle);

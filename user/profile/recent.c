@@ -11,7 +11,7 @@
 #include "base/text.h"
 
 #define BLOCK 1000	  /* inferences that memory is taken for at once */
-#define NO_CORE INT32_MIN /* it is not told */
+#define NO_CORE INT32_MIN /* unknown */
 
 /* What is kept of a program as long as there are inferences of it. */
 struct program {
@@ -71,7 +71,7 @@ static void program_leave(struct recent *recent, struct program *program)
 	free(program);
 }
 
-/* Of those in the block, what ended before the time goes. Whether all did. */
+/* Of those in the block, drops what ended before the time. Returns whether all did. */
 static bool block_drop(struct recent *recent, struct block *block, __u64 time)
 {
 	while (block->first < block->end && block->inferences[block->first].end < time) {
@@ -202,7 +202,7 @@ static bool is_run(const struct event_call *call)
 	       (role == XPT_ROLE_EXECUTE || role == XPT_ROLE_LAUNCH);
 }
 
-/* Few calls that run a program say where: it is where the program was loaded to. */
+/* Few calls that run a program have the core; the default is that of the program's load. */
 static void take_core(struct inference *inference, const struct model_program *program, __u32 have, __s64 core)
 {
 	const bool told = have >> XPT_MEANING_CORE & 1;

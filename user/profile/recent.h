@@ -49,7 +49,7 @@ struct recent_inference {
 	bool has_core;
 	__s64 core;
 };
-/* Visits those of a process, 0: of all, the latest first. A negative answer ends the walk and is returned. */
+/* Visits those of a process, 0: of all, the latest first. A negative result ends the walk and is returned. */
 int recent_each(const struct recent *recent, __u32 tgid,
 		int (*visit)(void *context, const struct recent_inference *inference), void *context);
 

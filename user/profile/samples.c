@@ -71,7 +71,7 @@ static void read_call(const struct event_call *call, struct inference *result)
 		read_device(&call->device, &result->sample);
 		return;
 	}
-	/* It returns before its work is done, and nothing tells when that is. */
+	/* It returns before its work is done, at an unknown time. */
 	result->unended = true;
 	result->end = result->sample.time[XPT_TIME_CALL_ENDS] = 0;
 	result->sample.enqueued = call->end;

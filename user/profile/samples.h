@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which events are inferences, and what of them goes into a sample. */
+/* Which events are inferences, and their part in a sample. */
 #ifndef XPT_PROFILE_SAMPLES_H
 #define XPT_PROFILE_SAMPLES_H
 
@@ -18,7 +18,7 @@ struct inference {
 
 /* False: the event is no inference of a known program; result is not touched. */
 bool inference_read(const struct event *event, struct inference *result);
-/* When the event happened; 0: it tells no time. */
+/* When the event happened; 0: it has no time. */
 __u64 event_time(const struct event *event);
 /* Where the model puts what it cannot keep apart: no program that could be chosen. */
 bool program_is_others(const struct model_program *program);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * How often triggers may save, and how much in all. Saves on demand are not asked for here. Logic only: the caller
- * tells the time and what was written.
+ * passes the time and what was written.
  */
 #ifndef XPT_PROFILE_SAVE_LIMITS_H
 #define XPT_PROFILE_SAVE_LIMITS_H

@@ -114,8 +114,8 @@ static void select_one(struct run *run, struct entry *entry, bool fresh)
 	bool wanted;
 
 	/*
-	 * What has ended keeps what it had: the choices may be those of the next run. But what is on its way from before
-	 * may tell of more programs.
+	 * What has ended keeps what it had: the choices may be those of the next run. But events from before that may
+	 * have more programs.
 	 */
 	if ((member && run->ended) || (run->bound && run->bound != entry->identity->id))
 		return;

@@ -25,14 +25,14 @@ struct profiling {
 	struct link handles;
 	struct link runs; /* in the order of their starts */
 	__u64 now;	  /* the latest time that any event had */
-	/* What the kernel was told; sample_every is in force for programs that have no rate of their own. */
+	/* As set in the kernel; sample_every is in force for programs that have no rate of their own. */
 	__u32 sample_every;
 	__u32 roles;
 	bool all;	  /* a recording records all inferences beside */
 	size_t partly;	  /* programs of which the kernel records some inferences or none */
 	bool inside;	  /* what lies in regions is wanted: calls of all programs are recorded */
 	bool rates_stale; /* what runs want has changed */
-	bool memory_said; /* that it is short has been said */
+	bool memory_said; /* its shortage has been logged */
 };
 
 struct handle {
@@ -41,7 +41,7 @@ struct handle {
 	struct handle_options options; /* strings are owned; match is not kept */
 	struct expression *expression; /* NULL: none */
 	bool everything;	       /* the expression is empty: all programs, but no regions */
-	bool expression_said;	       /* that it hit its limits has been said */
+	bool expression_said;	       /* that it hit its limits has been logged */
 	struct choices choices;
 	struct run *current; /* NULL: does not run */
 	size_t runs;	     /* with the current one */
@@ -83,14 +83,14 @@ struct member {
 	struct run *run;
 	struct entry *entry;
 	__u64 baseline;	 /* counts that were read up to here are not the run's; NEVER: to be set by the next reading */
-	__u64 until;	 /* removed: what ended later is not the run's; NEVER: goes on */
+	__u64 until;	 /* removed: what ended later is not the run's; NEVER: still a member */
 	bool leaving;	 /* until is to be set by the next reading */
 	bool ran;	 /* counted: something was left out by the delay */
 	__u64 serial;	 /* of the report used last; 0: none */
 	struct row *row; /* the program's in it */
 };
 
-void log_out_of_memory(struct profiling *profiling); /* said once */
+void log_out_of_memory(struct profiling *profiling); /* logged once */
 
 /* ---- selection.c: which programs a run is for ---- */
 
@@ -107,18 +107,18 @@ void member_free(struct member *member);
 /* The program has a new name: also where it is in a report already. */
 void member_rename(struct member *member);
 
-/* ---- rates.c: what the kernel is told to record ---- */
+/* ---- rates.c: what the kernel records ---- */
 
-/* Says the rate of one program, if it differs from what the kernel has. */
+/* Sets the rate of one program, if it differs from what the kernel has. */
 void rates_update(struct profiling *profiling, struct entry *entry);
 /* A call of the program has been seen: what the kernel could not take before it may take now. */
 void rates_retry(struct profiling *profiling, struct entry *entry);
 /* The kernel has no rate of its own for the program any more. */
 void rates_forget(struct profiling *profiling, struct entry *entry);
 bool rates_are_full(const struct profiling *profiling); /* every inference of every program is recorded */
-/* Regions may be many, and are not sampled: they are looked at only where one could be chosen. */
+/* Regions may be many, and are not sampled: they are traced only where one could be chosen. */
 bool run_takes_regions(const struct run *run);
-/* Says everything that has changed. */
+/* Sets everything that has changed. */
 void rates_refresh(struct profiling *profiling);
 
 /* ---- run.c: one start of a handle ---- */
@@ -132,7 +132,7 @@ __u64 run_due(const struct run *run);
 void run_read(struct run *run, __u64 time, __s64 offset);
 /* Hands out what is closed. True: the run is over, and may be freed. */
 bool run_delivered(struct run *run, __u64 time);
-static inline bool run_samples(const struct run *run) /* the kernel is to go on recording for it */
+static inline bool run_samples(const struct run *run) /* the kernel is to keep recording for it */
 {
 	return !run->read;
 }
@@ -141,11 +141,11 @@ static inline bool run_samples(const struct run *run) /* the kernel is to go on 
 
 /* The report of the interval in which time lies; makes what is missing. NULL: before the start, after the end, no memory. */
 struct report *intervals_at(struct run *run, __u64 time);
-/* The report that a count goes to. */
+/* The report that a count belongs to. */
 struct report *intervals_of_count(struct run *run, const struct event_count *count);
 /* Makes all intervals that begin before time. */
 void intervals_advance(struct run *run, __u64 time);
-/* The clock may have been set: looks where the newest interval ends. */
+/* The clock may have been set: revises the end of the newest interval. */
 void intervals_revise(struct run *run, __u64 time, __s64 offset);
 /* Ends the newest interval at time. */
 void intervals_cut(struct run *run, __u64 time);

@@ -22,7 +22,7 @@ bool take_selects(const struct run *run, bool numbered, __u64 number)
 	return !options->stream || options->sample_every == 1 || !numbered || number % options->sample_every == 0;
 }
 
-/* Tells in run->sampled whether it became a sample. */
+/* Sets run->sampled if it became a sample. */
 static void put(struct run *run, struct report *report, struct row *row, const struct inference *inference)
 {
 	run->sampled = false;
@@ -132,7 +132,7 @@ void take_inference(struct profiling *profiling, struct entry *entry, const stru
 	struct link *link, *following;
 	struct member *member;
 
-	/* Nothing tells when it ended: it belongs to where it was given up. */
+	/* Its end is unknown: it belongs to where it was given up. */
 	if (copy.unpaired || copy.unended)
 		copy.end = profiling->now;
 	if (!copy.numbered)
@@ -153,8 +153,8 @@ void take_inference(struct profiling *profiling, struct entry *entry, const stru
 }
 
 /*
- * What was left out or lost was never told one by one. Where the kernel records more than a stream wants, for another
- * one, which of those lost it would have taken is not known: they all count as lost.
+ * What was left out or lost was never reported one by one. Where the kernel records more than a stream wants, for
+ * another one, which of those lost it would have taken is not known: they all count as lost.
  */
 void take_count(struct entry *entry, const struct event_count *count)
 {

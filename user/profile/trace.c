@@ -17,9 +17,7 @@
 #include "profile/trace_held.h"
 #include "profile/trace_text.h"
 
-/*
- * Ends of threads are not told. The thread that was used least recently makes room, with what it has held.
- */
+/* Ends of threads are not reported. The least recently used thread is evicted, with what it has held. */
 #define THREADS_MAX 4096
 /* Held of a thread that has made no call yet: perhaps it never will, and then nothing ever settles it. */
 #define IDLE_HELD_MAX 256
@@ -157,7 +155,7 @@ static struct thread *thread_get(struct trace *trace, __u32 tgid, __u32 tid, __u
 }
 
 /*
- * Whether something that was wanted is missing is told when the call around it comes. It may never come: calls that
+ * Whether something that was wanted is missing is known when the call around it comes. It may never come: calls that
  * sampling leaves out do not, while what is nested in them does.
  */
 static void make_room(struct trace *trace, struct held *oldest)
@@ -229,7 +227,7 @@ static struct link *first_since(struct thread *thread, __u64 start)
 	return link->next;
 }
 
-/* What the thread has held goes along with what is wanted. */
+/* What the thread has held is emitted with what is wanted. */
 static int show_nested(struct trace *trace, struct thread *thread, const struct around *around, struct trace_text *into,
 		       __u64 *lost)
 {

@@ -31,8 +31,8 @@ struct trace_text *trace_text_create(struct trace_names *names); /* NULL: no mem
 void trace_text_free(struct trace_text *text);
 size_t trace_text_bytes(const struct trace_text *text); /* memory that it takes by now */
 /*
- * Completes the document and points the trace fields of report to it, which text goes on to own. The metadata tell of
- * the report's programs, interval and losses. Called once, with everything else in report filled in. -ENOMEM.
+ * Completes the document and points the trace fields of report to it, which text still owns. The metadata have the
+ * report's programs, interval and losses. Called once, with everything else in report filled in. -ENOMEM.
  */
 int trace_text_finish(struct trace_text *text, const struct recording_info *info, struct xpt_profile_report *report);
 
@@ -50,10 +50,10 @@ typedef bool (*trace_wanted_fn)(void *context, const struct event *event);
 struct trace *trace_create(trace_wanted_fn wanted, void *context, bool regions);
 void trace_free(struct trace *trace);
 /*
- * Takes every event, in order. into: the document of the report in whose interval the event ended; what was held for it
- * goes there too. NULL: it is in none; holds and forgets as if it were not wanted. -ENOMEM: something is missing in the
- * document. What is held is bounded (TRACE_HELD_MAX events); *lost is raised by events that were wanted or might have
- * been and could not be held: of those that had to make room, when the call around them comes and is wanted.
+ * Takes every event, in order. into: the document of the report with the interval that the event ended in; what was
+ * held for it is added too. NULL: it is in none; holds and forgets as if it were not wanted. -ENOMEM: something is
+ * missing in the document. What is held is bounded (TRACE_HELD_MAX events); *lost is raised by events that were wanted
+ * or might have been and could not be held: of evicted ones, when the call around them comes and is wanted.
  */
 int trace_event(struct trace *trace, const struct event *event, struct trace_text *into, __u64 *lost);
 #define TRACE_HELD_MAX 65536

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which calls are in documents: a job goes where the call is that has submitted it. */
+/* Which calls are in documents: a job belongs to the document of the call that has submitted it. */
 #ifndef XPT_PROFILE_TRACE_CALLS_H
 #define XPT_PROFILE_TRACE_CALLS_H
 

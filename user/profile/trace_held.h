@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Copies of events that may go into a document later. */
+/* Copies of events that may be added to a document later. */
 #ifndef XPT_PROFILE_TRACE_HELD_H
 #define XPT_PROFILE_TRACE_HELD_H
 

@@ -6,7 +6,7 @@
 #include "base/link.h"
 #include "profile/trace_text.h"
 
-/* A thread whose process is not known belongs to this life. */
+/* A thread of an unknown process belongs to this life. */
 #define LIFE_UNKNOWN (~0u)
 
 struct process_name {
@@ -23,7 +23,7 @@ struct thread_name {
 	char name[];
 };
 
-/* Both lists: those that nothing was told of for the longest time come first. */
+/* Both lists: the least recently updated come first. */
 struct trace_names {
 	struct map processes, threads;
 	struct link process_list, thread_list;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One document, in one buffer from which it is handed out as it is: room for the head, the events as they come, the tail.
- * What the head says is known only at the end.
+ * One document, in one buffer from which it is handed out as it is: room for the head, the events as they come, the
+ * tail. The head is known only at the end.
  */
 #include "profile/trace_text.h"
 

@@ -6,7 +6,7 @@
 #include "profile/trace.h"
 #include "report/chrome_devices.h"
 
-/* False: not known. Else the fields that a document tells are filled in; strings are valid until the next event. */
+/* False: not known. Else the fields that a document has are filled in; strings are valid until the next event. */
 bool trace_names_process(const struct trace_names *names, __u32 tgid, struct model_process *process);
 const char *trace_names_thread(const struct trace_names *names, __u32 tgid, __u32 tid); /* NULL: not known */
 

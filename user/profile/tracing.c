@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What of the events goes into the traces of runs. */
+/* Selects events for the traces of runs. */
 #include "profile/state.h"
 
 static const struct model_program *program_of(const struct event *event)
@@ -29,7 +29,7 @@ static struct member *member_of(const struct run *run, const struct event *event
 	return run->bound && run->bound != program->id ? NULL : member;
 }
 
-/* It begins an inference of which the end is told later. */
+/* It begins an inference, the end of which is reported later. */
 static bool begins_inference(const struct event *event)
 {
 	return event->kind == EVENT_CALL && event->call.flow_out && !event->call.layer;
@@ -98,7 +98,7 @@ static void trace_take(struct run *run, const struct event *event, __u64 time)
 		draft_trace_grown(report);
 }
 
-/* A job is told when the call that has submitted it is known, and belongs to the same document. */
+/* A job is emitted when the call that has submitted it is known, and belongs to the same document. */
 static __u64 place_of(const struct profiling *profiling, const struct event *event, __u64 time)
 {
 	return time && event->kind != EVENT_JOB ? time : profiling->now;

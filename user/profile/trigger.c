@@ -12,9 +12,9 @@
 #include "profile/trigger_text.h"
 #include "profile/trigger_window.h"
 
-#define NAME_BYTES 256	/* of a program's name that are looked at, */
+#define NAME_BYTES 256	/* of a program's name that are read, */
 #define NAME_COLUMNS 64 /* and shown */
-#define DIGITS_END 1000 /* values are told in at least three significant digits */
+#define DIGITS_END 1000 /* values are shown in at least three significant digits */
 
 struct program {
 	struct trigger_window window;
@@ -26,7 +26,7 @@ struct program {
 struct trigger {
 	struct trigger_condition condition;
 	struct map programs;
-	struct link used; /* all programs, the one that ran least recently first */
+	struct link used; /* all programs, the least recently run first */
 	struct trigger_firing last;
 	struct trigger_losses losses;
 };

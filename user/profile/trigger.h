@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * When to save a window of continuous profiling: a condition on inferences (trigger_text.h), told of every inference
+ * When to save a window of continuous profiling: a condition on inferences (trigger_text.h), fed with every inference
  * of the programs it is for. Logic only: no clock, no kernel, no files.
  *
  * latency and error fire with every inference that fits. The others are kept for each program on its own and are
- * looked at with each of its inferences. They fire when they go beyond the limit, and again only after they were once
+ * evaluated with each of its inferences. They fire when they go beyond the limit, and again only after they were once
  * not beyond it: at or below it, with >= below it. A percentile (nearest rank) or mean of fewer than TRIGGER_LEAST
- * inferences says nothing: it neither fires nor counts as not beyond. max has no such least number, and stays beyond
+ * inferences is not valid: it neither fires nor counts as not beyond. max has no such least number, and stays beyond
  * until the slow inference is out of the window.
  *
  * Precision: the inferences are those that ended in the last 95 to 100 % of the time after "over", counted back from
- * the program's newest end (trigger_window.h). For these it is decided exactly whether it fires; the percentile that is
- * told is within 1 %.
+ * the program's newest end (trigger_window.h). For these it is decided exactly whether it fires; the reported
+ * percentile is within 1 %.
  *
- * Memory does not depend on the rate: a program whose inferences keep to the limit takes 1.2 KiB. One that does not
- * takes 1 KiB more for each of the TRIGGER_SLICES slices with latencies beyond the limit, and 512 bytes for each
- * doubling between these: all together 80 KiB where they are within 16 times the shortest, and 600 KiB when all 64
- * bits are used.
+ * Memory does not depend on the rate: a program with inferences within the limit takes 1.2 KiB. One that does not takes
+ * 1 KiB more for each of the TRIGGER_SLICES slices with latencies beyond the limit, and 512 bytes for each doubling
+ * between these: all together 80 KiB where they are within 16 times the shortest, and 600 KiB when all 64 bits are
+ * used.
  */
 #ifndef XPT_PROFILE_TRIGGER_H
 #define XPT_PROFILE_TRIGGER_H
@@ -26,7 +26,7 @@
 #include <stddef.h>
 
 #define TRIGGER_LEAST 20u      /* inferences */
-#define TRIGGER_PROGRAMS 1024u /* known at once; the one that ran least recently is forgotten, and begins anew */
+#define TRIGGER_PROGRAMS 1024u /* known at once; the least recently run is forgotten, and begins anew */
 
 struct trigger;
 
@@ -48,7 +48,7 @@ struct trigger_losses {
 	__u64 forgotten; /* programs */
 };
 
-/* -EINVAL: see trigger_text_parse(); -ENOMEM: reason says so. */
+/* -EINVAL: see trigger_text_parse(); -ENOMEM: also in reason. */
 int trigger_parse(const char *text, struct trigger **result, char *reason, size_t size);
 void trigger_free(struct trigger *trigger);
 

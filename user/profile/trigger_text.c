@@ -12,7 +12,7 @@
 #define OPERATORS "<>=!~"
 #define BLANKS " \t"
 
-#define QUOTE_BYTES 64	 /* at most so much of the text is looked at for a reason, */
+#define QUOTE_BYTES 64	 /* at most so much of the text is read for a reason, */
 #define QUOTE_COLUMNS 24 /* and so much shown */
 
 #define LATENCY_EXAMPLE "'latency > 20ms'"
@@ -48,7 +48,7 @@ void trigger_text_copy(const struct text *text, char *string, size_t size)
 	string[length] = '\0';
 }
 
-/* The reason is length bytes from where, quoted, and what is said of them. */
+/* The reason is length bytes from where, quoted, and the message. */
 static int __attribute__((format(printf, 4, 5)))
 refuse(struct scanner *scanner, const char *where, size_t length, const char *format, ...)
 {

@@ -8,7 +8,7 @@
  *     max > 20ms over 30s      and of the longest
  *     error                    one inference that failed
  *
- * Times are decimal numbers with a unit: ns, us, ms, s or m, which is a minute. Blanks may stand between all parts.
+ * Times are decimal numbers with a unit: ns, us, ms, s or m, which is a minute. Blanks are allowed between all parts.
  * What could never fire, or always would, is refused.
  */
 #ifndef XPT_PROFILE_TRIGGER_TEXT_H
@@ -22,7 +22,7 @@
 
 #define TRIGGER_TIME_MAX 3600000000000ull /* ns: 1 h, of the limit as of the window */
 #define TRIGGER_WINDOW_MIN 1000000ull	  /* ns */
-#define TRIGGER_PERCENT 1000u		  /* of what a percentile is told in make one percent */
+#define TRIGGER_PERCENT 1000u		  /* 1 percent, in the unit of percentiles */
 
 enum trigger_measure {
 	TRIGGER_LATENCY,

@@ -40,7 +40,7 @@ static __u64 key_of(__u16 kind, __u16 runtime, __u32 tgid)
 	return (__u64)kind << 48 | (__u64)runtime << 32 | tgid;
 }
 
-/* Of processes: it goes with them. */
+/* Of processes: dropped with them. */
 static bool is_owned(__u16 kind)
 {
 	switch (kind) {
@@ -219,7 +219,7 @@ static bool is_full(const struct context *context)
 	       context->owned_bytes > context->room;
 }
 
-/* What is asked for most goes last. */
+/* The most requested is evicted last. */
 static struct link *oldest(struct context *context)
 {
 	if (!link_alone(&context->code))
@@ -237,7 +237,7 @@ static void make_room(struct context *context)
 
 /* ---- processes ---- */
 
-/* What was told up to the time. all: the process is gone; else it has become another program. */
+/* Drops what was reported up to the time. all: the process has ended; else it runs another program. */
 static void drop_process(struct context *context, __u32 tgid, bool all, __u64 time)
 {
 	struct map_node *node = map_find(&context->owners, tgid, 0);
@@ -249,7 +249,7 @@ static void drop_process(struct context *context, __u32 tgid, bool all, __u64 ti
 		return;
 	entries = &container_of(node, struct owner, node)->entries;
 	link_each(link, following, entries) left++;
-	/* With the last entry goes the list itself. */
+	/* The list itself is freed with its last entry. */
 	for (link = entries->next; left; left--, link = following) {
 		following = link->next;
 		entry = container_of(link, struct entry, of_process);

@@ -28,7 +28,7 @@ static char *member_find(const struct xpt_record_text *record, const char *key)
 	return found && found + strlen(key) < record->text + record->length ? found + strlen(key) : NULL;
 }
 
-/* Those without a handle are told apart by where they come from. */
+/* Those without a handle are identified by where they come from. */
 static __u64 code_number(const struct xpt_record_text *record)
 {
 	const char *uri = record->id ? NULL : member_find(record, "\"uri\":\""), *end;

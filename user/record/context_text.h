@@ -7,11 +7,11 @@
 
 #include "bpf/wire.h"
 
-/* What tells a record from others of its kind and process. */
+/* Identifies a record among those of its kind and process. */
 __u64 context_number(const struct xpt_record_header *record);
 /* Of a LOADED record: any other name of the program is better, but that of its operators. */
 void context_name_from_fork(struct xpt_record_text *record);
-/* Of a CODE_OBJECT record: what is told of it later is that it is there. */
+/* Turns a CODE_OBJECT record into that of an object found later. */
 void context_code_found(struct xpt_record_text *record);
 
 #endif

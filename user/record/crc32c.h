@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Filled once by whoever computes sums: 8 KiB, so that there is no global state to be made at start. */
+/* Filled once by each user: 8 KiB, so that there is no global state to be made at start. */
 struct crc32c {
 	__u32 table[8][256];
 	bool by_processor; /* it can; may be set to false */

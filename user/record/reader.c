@@ -27,12 +27,12 @@ struct recording_reader {
 	cJSON *json;	/* owns the strings of info */
 	struct recording_info info;
 	struct crc32c crc;
-	struct recording_chunk chunk; /* the one whose payload is in memory */
+	struct recording_chunk chunk; /* with its payload in memory */
 	__u32 next_sequence;
 	char *payload; /* RECORDING_CHUNK_MAX bytes */
 	__u32 at;      /* of the next record in payload */
-	__u32 records; /* given out of this chunk */
-	int end;       /* 1: there may be more; else what next() answers from now on */
+	__u32 records; /* returned from this chunk */
+	int end;       /* 1: there may be more; else what next() returns from now on */
 };
 
 /* Bytes read, less than length only at the end of the file; or -errno. */

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "bpf/wire.h"
 
-/* What stands in the file's header, as JSON in the file. Strings are owned by whoever filled it in. */
+/* Contents of the file's header, as JSON in the file. Strings are owned by the creator. */
 struct recording_info {
 	__u64 monotonic_time; /* clock pair: the same moment on CLOCK_MONOTONIC ... */
 	__u64 realtime;	      /* ... and on CLOCK_REALTIME, ns */
@@ -52,8 +52,9 @@ struct recording_reader;
 /* -EBADMSG not a recording, -EPROTO a version that is not known, -ENOTSUP other byte order, or what open() gives. */
 int recording_reader_open(const struct log *log, const char *path, struct recording_reader **result);
 /*
- * The same in two steps. A descriptor, without waiting for anybody but for a second for what comes first out of a pipe; what goes wrong is
- * logged. And a reader of a copy of it, from its beginning if it is a file: several may read at a time. name: for messages.
+ * The same in two steps. A descriptor, without waiting for anybody but for a second for what comes first out of a pipe;
+ * errors are logged. And a reader of a copy of it, from its beginning if it is a file: several may read at a time.
+ * name: for messages.
  */
 int recording_open(const struct log *log, const char *path);
 int recording_reader_create(const struct log *log, const char *name, int descriptor, struct recording_reader **result);

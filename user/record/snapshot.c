@@ -79,7 +79,7 @@ struct walk {
 	void *context;
 	__u64 from;	  /* ns */
 	struct past past; /* up to there */
-	size_t told;	  /* place in what was told from there on */
+	size_t told;	  /* place in what was reported from there on */
 	struct map threads;
 	struct thread *all_threads;
 	struct map begins, ends; /* of the stretches, */
@@ -113,7 +113,7 @@ static bool is_past(const struct walk *walk, const struct xpt_record_header *rec
 	return record->kind == XPT_RECORD_TASK || (record->time < walk->from && context_is(record));
 }
 
-/* What was before: calls that reach into what is wanted, and what was told. */
+/* What was before: calls that reach into what is wanted, and what was reported. */
 static int note_past(struct walk *walk)
 {
 	const struct snapshot *snapshot = walk->snapshot;
@@ -226,7 +226,7 @@ static __u64 step_of(const struct walk *walk, const struct xpt_record_call *call
 	return walk->part->roles[call->spec] == XPT_ROLE_OPERATOR && known ? call->value[3] : 0;
 }
 
-/* It tells of a program, a region or a stream what later calls mean. */
+/* It defines a program, a region or a stream for later calls. */
 static bool is_control(const struct walk *walk, __u16 spec)
 {
 	switch (walk->part->roles[spec]) {
@@ -335,7 +335,7 @@ static int visit_past(const struct walk *walk)
 	return visit_text(walk, &text);
 }
 
-/* What a call has told that is left out because it began too early. */
+/* Reports of a call that is left out because it began too early. */
 static int visit_told(const struct walk *walk, const struct xpt_record_call *call)
 {
 	const struct xpt_record_header *header = &call->header, *told;
@@ -363,7 +363,7 @@ static int visit_loaded(struct walk *walk, const struct xpt_record_header *recor
 	return result;
 }
 
-/* A process has the programs of the one that it comes from: where not all is wanted, what tells of those may be left out. */
+/* A process has the programs of its parent: where not all is wanted, their records may be left out. */
 static int visit_inherited(struct walk *walk, const struct xpt_record_header *record)
 {
 	struct text text = {};

@@ -19,8 +19,8 @@ struct snapshot_stretch {
 /* Which part of it is wanted. */
 struct snapshot_part {
 	/*
-	 * ns: what began earlier is left out, with all that lies in it on its thread but waits and calls that tell of programs. What
-	 * was told earlier is there, as records of just before.
+	 * ns: what began earlier is left out, with all that lies in it on its thread but waits and calls that report
+	 * programs. Earlier reports are there, as records of just before.
 	 */
 	__u64 from;
 	__u32 tgid; /* only of this process; 0: of all */
@@ -35,7 +35,7 @@ struct snapshot_part {
 };
 
 /*
- * Visits records that tell what the others mean, with times of just before them, and then the wanted ones, in the order in
+ * Visits records that define the others, with times of just before them, and then the wanted ones, in the order in
  * which they came. A non-zero return ends the walk and is returned. -ENOMEM.
  */
 int snapshot_each(const struct snapshot *snapshot, const struct snapshot_part *part,

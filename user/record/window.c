@@ -71,7 +71,7 @@ static struct chunk *chunk_at(const struct window *window, size_t index)
 
 /* ---- what leaves ---- */
 
-/* Up to when it is known what happened to processes: where records are not in order, later ones may tell of earlier times. */
+/* Up to when it is known what happened to processes: where records are not in order, later ones may have earlier times. */
 static __u64 past_end(const struct window *window)
 {
 	__u64 end = window->begin;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The latest part of a stream of records, in memory: bounded in bytes and in time, the oldest go first. What a recording would
- * hold that had begun where the window begins can be taken out of it at any time, while it goes on. One thread at a time; a
- * snapshot belongs to whoever has it.
+ * The latest part of a stream of records, in memory: bounded in bytes and in time, the oldest are evicted first. A
+ * snapshot, as a recording that began with the window, can be taken at any time. One thread at a time; a snapshot
+ * belongs to its holder.
  */
 #ifndef XPT_RECORD_WINDOW_H
 #define XPT_RECORD_WINDOW_H
@@ -17,7 +17,7 @@
 
 struct window_options {
 	__u64 bytes; /* of memory for records, WINDOW_BYTES_MIN to WINDOW_BYTES_MAX */
-	__u64 span;  /* ns: what is older goes; 0: no limit */
+	__u64 span;  /* ns: what is older is evicted; 0: no limit */
 	__u64 begin; /* ns: before it nothing was recorded */
 };
 
@@ -36,12 +36,12 @@ int window_load(struct window *window, __u16 runtime, struct xpt_record_text *re
 void window_release(struct window *window, __u32 tgid, __u16 runtime, __u64 handle, __u64 time);
 /* From now on it may have so many bytes, no fewer than before. */
 void window_grow(struct window *window, __u64 bytes);
-/* So many bytes of its memory are used by somebody else, for what goes with the window. */
+/* So many bytes of its memory are used by others, for what is evicted with the window. */
 void window_reserve(struct window *window, __u64 bytes);
 /* The same of regions that have handles. */
 int window_name_region(struct window *window, struct xpt_record_text *record);
 void window_release_region(struct window *window, __u32 tgid, __u64 handle, __u64 time);
-/* Whatever is too old by now goes. */
+/* Evicts whatever is too old by now. */
 void window_expire(struct window *window, __u64 now);
 
 struct window_figures {
@@ -50,11 +50,11 @@ struct window_figures {
 	__u64 records; /* in it */
 	__u64 evicted; /* records that had to go */
 	__u64 lost;    /* records that came when there was no memory */
-	__u64 unknown; /* what was told of processes and programs and is not known: too much, or no memory */
+	__u64 unknown; /* reports of processes and programs that were dropped: too many, or no memory */
 };
 void window_figures(const struct window *window, struct window_figures *figures);
 
-/* What is in the window now. Costs a copy of what is told about processes and programs, not of the records. -ENOMEM. */
+/* What is in the window now. Costs a copy of the state of processes and programs, not of the records. -ENOMEM. */
 int window_snapshot(const struct window *window, struct snapshot **result);
 
 #endif

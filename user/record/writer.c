@@ -137,7 +137,7 @@ out:
 static int failed(struct recording_writer *writer, int error)
 {
 	writer->error = error;
-	if (error != -ETIMEDOUT) /* given up by whoever waits for it, who reports it */
+	if (error != -ETIMEDOUT) /* cancelled by the waiter, which reports it */
 		log_error(&writer->log, "recording: cannot be written: %s", strerror(-error));
 	return error;
 }
@@ -168,7 +168,7 @@ static int write_chunk(struct recording_writer *writer)
 	return 0;
 }
 
-/* Those of which there are many. The others say what these mean, and are left out only when there is no room at all. */
+/* Those of which there are many. The others define these, and are left out only when there is no room at all. */
 static bool can_be_left_out(const struct xpt_record_header *record)
 {
 	switch (record->kind) {

@@ -26,7 +26,7 @@ struct chrome_writer {
 	struct recording_info info; /* strings owned */
 	int error;		    /* the first one: the sink has failed */
 	bool begun;		    /* events are in the file */
-	__u64 written, warn_at;	    /* bytes, uncompressed; warn_at 0: it was said, or nobody wants it */
+	__u64 written, warn_at;	    /* bytes, uncompressed; warn_at 0: already warned, or not wanted */
 	__u64 refused_until;	    /* start of the latest call left out from which an arrow would have begun */
 	struct chrome_devices *devices;
 	struct chrome_events events;
@@ -120,7 +120,7 @@ static int failed(struct chrome_writer *writer, int error)
 {
 	writer->error = error;
 	text_clear(&writer->events.text, BUFFER_KEPT);
-	if (error != -ETIMEDOUT) /* given up by whoever waits for it, who reports it */
+	if (error != -ETIMEDOUT) /* cancelled by the waiter, which reports it */
 		log_error(&writer->log, "trace: no more events are written: %s", strerror(-error));
 	return error;
 }
@@ -189,7 +189,7 @@ int chrome_writer_flush(struct chrome_writer *writer)
 	return writer->events.text.error ? failed(writer, writer->events.text.error) : write_buffer(writer);
 }
 
-/* An arrow whose beginning was left out must not end. */
+/* An arrow with its beginning left out must not end. */
 static bool admit(struct chrome_writer *writer, const struct event *event)
 {
 	int losses = writer->file.writer ? event_losses(event) : -1;
@@ -224,7 +224,7 @@ struct event_sink chrome_writer_sink(struct chrome_writer *writer)
 	return (struct event_sink){ .write = write_event, .context = writer };
 }
 
-/* Also after a failure: the totals say what is missing, and with luck there is room for them. */
+/* Also after a failure: the totals have what is missing, and with luck there is room for them. */
 static int write_totals(struct chrome_writer *writer, const struct model *model)
 {
 	struct text *text = &writer->events.text;

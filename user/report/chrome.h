@@ -25,7 +25,7 @@ struct event_sink chrome_writer_sink(struct chrome_writer *writer);
 /* Brings everything so far to the file and leaves it loadable. -ENOSPC and the like: cut back to what was loadable. */
 /* Before events come: warns before the trace gets larger than that, uncompressed. */
 void chrome_writer_warn_at(struct chrome_writer *writer, __u64 bytes);
-/* That warning, for whoever knows it earlier. */
+/* That warning, for callers that know it earlier. */
 void chrome_warn_size(const struct log *log, __u64 bytes);
 #define CHROME_VIEWER_BYTES 1000000000ull /* what viewers open, about */
 int chrome_writer_flush(struct chrome_writer *writer);

@@ -16,7 +16,7 @@ static void add_word(struct text *text, const char *word, size_t length)
 	text_json_part(text, word, length);
 }
 
-/* What it calls itself, else the name of its file; of one in memory, whose address tells little, the begin of its hash. */
+/* Its own name, else the name of its file; of one in memory, where an address means little, the begin of its hash. */
 static void add_label(struct text *text, const struct event_code *code)
 {
 	struct code_uri uri = {};

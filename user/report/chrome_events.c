@@ -8,7 +8,7 @@
 #include "report/chrome_code.h"
 #include "report/chrome_parts.h"
 
-#define LABEL_MAX 200 /* bytes of a command line that stand beside a process's name */
+#define LABEL_MAX 200 /* bytes of a command line beside a process's name */
 
 /* ---- processes and threads ---- */
 
@@ -378,7 +378,7 @@ static void show_counters(struct chrome_events *events)
 	text_literal(text, "}}");
 }
 
-/* A viewer draws a value from its time on: that of an interval stands where the interval begins. */
+/* A viewer draws a value from its time on: that of an interval is placed where the interval begins. */
 static void add_reading(struct chrome_events *events, const struct event_reading *reading)
 {
 	const struct model_counter *counter = reading->counter;

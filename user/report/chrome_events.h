@@ -14,11 +14,11 @@ struct chrome_function {
 };
 
 struct chrome_events {
-	struct text text; /* events that have not been taken yet; the owner empties it */
-	bool any;	  /* the next event is not the first one: a comma goes before it */
-	__u32 first_tgid; /* first process: gives global instants a place that exists */
-	__u64 wait_count; /* makes the identifiers of waits */
-	bool counters;	  /* the process of the counters' tracks has been named */
+	struct text text;				/* events that have not been taken yet; the owner empties it */
+	bool any;					/* the next event is not the first one: it follows a comma */
+	__u32 first_tgid;				/* first process: gives global instants a place that exists */
+	__u64 wait_count;				/* makes the identifiers of waits */
+	bool counters;					/* the process of the counters' tracks has been named */
 	struct chrome_function functions[XPT_SPEC_MAX]; /* by index of the function */
 	struct chrome_jobs jobs;			/* the owner sets its devices, or nothing of them is shown */
 };

@@ -11,14 +11,14 @@
 #include "report/queue_points.h"
 
 #define FLOW_NAME "job"
-#define FLOW_ID (1ull << 40) /* viewers tell arrows apart by their number only, and inferences have some, too */
+#define FLOW_ID (1ull << 40) /* viewers identify arrows by their number only, and inferences have some, too */
 
 struct chrome_queue {
 	struct map_node node;
 	struct chrome_queue *next; /* made before */
 	unsigned int id;
 	unsigned int device;  /* number */
-	unsigned int named;   /* lanes whose tracks have a name */
+	unsigned int named;   /* lanes with named tracks */
 	unsigned int running; /* after the last change */
 	struct queue_depth depth;
 	struct queue_busy busy;
@@ -150,7 +150,7 @@ static struct chrome_queue *show_queue(struct chrome_events *events, const struc
 
 #define HAS(have, meaning) ((have) & (1u << (meaning)))
 
-/* What an event has told beside its times: the same fields for jobs and for devices. */
+/* Fields of an event beside its times: the same fields for jobs and for devices. */
 #define ADD_FIELDS(text, from)                                                      \
 	do {                                                                        \
 		if (HAS((from)->have, XPT_FIELD_STATUS))                            \
@@ -216,7 +216,7 @@ static const char *name_of(const struct event_job *job)
 	return job->program ? job->program->name : "job";
 }
 
-/* Those of others are told apart, so that they can stand back. */
+/* Those of others have their own category and colour. */
 static void add_category(struct text *text, const struct chrome_queue *queue, const struct event_job *job)
 {
 	if (job->target)

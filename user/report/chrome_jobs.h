@@ -31,7 +31,7 @@ void chrome_device_add(struct chrome_events *events, const struct event_device *
 bool chrome_jobs_have_queue(const struct chrome_jobs *jobs, unsigned int queue);
 /* ... or anything of the device. */
 bool chrome_jobs_have_device(const struct chrome_jobs *jobs, const char *driver, const char *device);
-/* What was written last is gone again: names will be written once more before they are next used. */
+/* The last output was dropped: names will be written once more before they are next used. */
 void chrome_jobs_forget_names(struct chrome_jobs *jobs);
 /* Shows the load that the queues have now; more may follow. */
 void chrome_jobs_settle(struct chrome_events *events);

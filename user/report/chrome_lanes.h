@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which track of its queue a job goes to. Spans on one track must not overlap: viewers take them for nested and lose or
- * cut those that are not. Jobs come in any order, some long after they have ended, so what is taken is remembered.
+ * The track of a job in its queue. Spans on one track must not overlap: viewers take them for nested and lose or cut
+ * those that are not. Jobs come in any order, some long after they have ended, so what is taken is remembered.
  */
 #ifndef XPT_REPORT_CHROME_LANES_H
 #define XPT_REPORT_CHROME_LANES_H

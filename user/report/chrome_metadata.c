@@ -100,7 +100,7 @@ static void add_counts(struct text *text, bool known, const struct xpt_program_c
 	chrome_member_unsigned(text, "recorded", recorded);
 }
 
-/* Jobs whose times were not told have none: they are left out, not 0. */
+/* Jobs of unknown times have none: they are left out, not 0. */
 static void add_device_work(struct text *text, const struct model_program *program)
 {
 	if (!program->jobs)
@@ -381,7 +381,7 @@ static void add_losses(struct text *text, const struct model *model)
 	text_literal(text, "}");
 }
 
-/* A recording may come from anywhere, so its closing text is looked at before it becomes a part of the document. */
+/* A recording may come from anywhere, so its closing text is checked before it becomes a part of the document. */
 static void add_tracing(struct text *text, const char *end)
 {
 	text_literal(text, ",\n\"tracing\":");

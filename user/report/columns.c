@@ -16,7 +16,7 @@ void columns_define(struct columns *columns, const char *title, bool left)
 	columns->column[columns->count++] = (struct column){ .title = title, .left = left, .width = strlen(title) };
 }
 
-/* Ends the cell whose text began at start. */
+/* Ends the cell with text from start. */
 static void add_cell(struct columns *columns, size_t start, size_t width)
 {
 	struct column_cell cell = { .start = start, .length = columns->text.length - start, .width = width };

@@ -26,7 +26,7 @@ struct columns {
 	struct text cells; /* struct column_cell */
 };
 
-/* Another column, before the first cell. The first one is the one that is cut when lines are too long. */
+/* Another column, before the first cell. The first one is cut when lines are too long. */
 void columns_define(struct columns *columns, const char *title, bool left);
 
 /* The next cell. Names may be hostile; they are made safe for a terminal. */

@@ -28,7 +28,7 @@ static bool is_plain(const char *string, size_t length)
 	return true;
 }
 
-/* kept: bytes that stand as they are, quotes doubled. */
+/* kept: bytes that stay as they are, quotes doubled. */
 static void add_escaped(struct text *text, const char *string, size_t length, const char *kept)
 {
 	while (length) {

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-void csv_string(struct text *text, const char *string); /* line ends stand between the quotes */
+void csv_string(struct text *text, const char *string); /* line ends are kept between the quotes */
 void csv_line(struct text *text, const char *string);	/* line ends are escaped: the record stays on its line */
 
 #endif

@@ -106,7 +106,7 @@ static int failed(struct event_file *file, int error)
 {
 	file->error = error;
 	text_clear(&file->text, BUFFER_KEPT);
-	if (error != -ETIMEDOUT) /* given up by whoever waits for it, who reports it */
+	if (error != -ETIMEDOUT) /* cancelled by the waiter, which reports it */
 		log_error(&file->log, "no more events are written: %s", strerror(-error));
 	return error;
 }

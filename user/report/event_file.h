@@ -16,12 +16,12 @@ struct event_file;
 
 struct event_format {
 	const char *head, *tail;    /* before and behind all events */
-	bool append;		    /* lines that go behind those of the file; the head only into an empty one */
+	bool append;		    /* lines that are appended to those of the file; the head only into an empty one */
 	size_t state_size;	    /* of what it has to remember; at least 1 */
 	void (*begin)(void *state); /* state has only zeros; NULL: as it has to be */
 	/* Appends what the event becomes. begin: time at which the recording began. Fails only through text.error. */
 	void (*add)(void *state, struct text *text, const struct event *event, __u64 begin);
-	/* At the end: says what could not be shown. NULL: nothing. */
+	/* At the end: reports what could not be shown. NULL: nothing. */
 	void (*tell)(const void *state, const struct log *log);
 	void (*clear)(void *state); /* frees what the state holds; NULL: nothing */
 };
@@ -33,8 +33,8 @@ static inline __u64 whole_microseconds(__u64 nanoseconds)
 }
 
 /*
- * path NULL: descriptor is used and taken over. begin: as above. -EEXIST: the file at path has something else, behind
- * which nothing goes. Otherwise what open() and write() give.
+ * path NULL: descriptor is used and taken over. begin: as above. -EEXIST: the file at path has other contents and is
+ * not appended to. Otherwise errors of open() and write().
  */
 int event_file_create(const struct log *log, const struct event_format *format, const char *path, int descriptor,
 		      __u64 begin, struct event_file **result);

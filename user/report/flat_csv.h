@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "report/latency.h"
 
-/* Bit i: column i is there; behind the fixed ones stand the counters, in their order. */
+/* Bit i: column i is there; the fixed ones are followed by the counters, in their order. */
 typedef __u64 flat_columns;
 
 /* One inference. Strings are valid UTF-8 only by luck. */

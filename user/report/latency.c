@@ -260,7 +260,7 @@ bool latency_samples(struct text *text, const struct xpt_profile_report *report,
 			add_counts(text, report, program);
 			add_heading(text, report);
 		}
-		/* At least one row: after that, the position says that the header is there. */
+		/* At least one row: after that, the position shows that the header is there. */
 		while (position->sample < program->sample_count && !text->error) {
 			add_sample(text, report, &program->samples[position->sample], position->sample + 1);
 			position->sample++;

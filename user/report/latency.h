@@ -21,13 +21,13 @@ struct latency_position {
 
 /*
  * Appends the next part of the report, until text is at least enough bytes long or the report is through. Returns
- * whether more is to come. An error stands in text, and then nothing more comes.
+ * whether more is to come. An error is in text, and then nothing more comes.
  */
 bool latency_samples(struct text *text, const struct xpt_profile_report *report, struct latency_position *position,
 		     size_t enough);
 bool latency_summary(struct text *text, const struct xpt_profile_report *report, struct latency_position *position,
 		     size_t enough);
-/* What stands once above the rows of latency_summary(). */
+/* The heading above the rows of latency_summary(). */
 void latency_summary_heading(struct text *text);
 /* Heading of a counter's column: "power/energy-pkg/(J)", as a field of CSV. */
 void latency_counter_name(struct text *text, const struct xpt_report_counter *counter);

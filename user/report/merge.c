@@ -27,7 +27,7 @@ struct merge {
 	struct output_file output;
 	struct gzip *gzip; /* NULL: the output is not compressed */
 	struct text text;
-	bool any; /* an event has been written: a comma goes before the next */
+	bool any; /* an event has been written: the next follows a comma */
 };
 
 /* ---- what is known before anything is written ---- */

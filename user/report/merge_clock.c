@@ -52,7 +52,7 @@ static int same_boot(const struct axis *axis)
 
 /* ---- the clock on the wall ---- */
 
-/* How far the relation of both clocks has moved between the xputrace traces: somebody has set the one on the wall. */
+/* How far the relation of both clocks has moved between the xputrace traces: the real-time clock was set. */
 static __u64 pairs_differ(const struct axis *axis)
 {
 	__s64 first = axis->reference->realtime - axis->reference->monotonic;

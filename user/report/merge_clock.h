@@ -6,9 +6,9 @@
 #include "report/merge_input.h"
 
 /*
- * Sets numbers.shift and uncertainty of all inputs, and says of each by which clock. The axis is CLOCK_MONOTONIC where
- * an input tells it; else that of the first input that counts from 1970. -EINVAL: the clock of one cannot be told, or
- * they are of different boots; said, and what to do.
+ * Sets numbers.shift and uncertainty of all inputs, and logs the clock of each. The axis is CLOCK_MONOTONIC where an
+ * input has it; else that of the first input that counts from 1970. -EINVAL: the clock of one is unknown, or they are
+ * of different boots; logged, with what to do.
  */
 int merge_clocks(const struct log *log, struct merge_input *inputs, size_t count);
 

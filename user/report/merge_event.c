@@ -3,7 +3,7 @@
 
 #include <limits.h>
 
-#define DIGITS_MAX 30	       /* significant ones that are looked at: ten to that fits into 128 bits */
+#define DIGITS_MAX 30	       /* significant ones that are used: ten to that fits into 128 bits */
 #define TIME_MAX (1ll << 62)   /* ns; two such can be added */
 #define EXPONENT_MAX 100000000 /* beyond it, the number is out of range or zero whatever its digits are */
 

@@ -45,7 +45,7 @@ struct merge_input {
 
 /*
  * Opens and reads all of it. names gets who names which process and thread; index is the input's number in it.
- * -EBADMSG: malformed, said; other errors of open() and read() are said, too. input must be zeroed but for path.
+ * -EBADMSG: malformed; or errors of open() and read(). All are logged. input must be zeroed but for path.
  */
 int merge_input_survey(struct merge_input *input, const struct log *log, struct merge_names *names, unsigned int index);
 void merge_input_free(struct merge_input *input);

@@ -11,11 +11,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define CUT 1000	  /* ns by which a run may have begun later than it says, and ended later than that */
+#define CUT 1000	  /* ns by which a run may have begun later than recorded, and ended later than that */
 #define ANCHORS 64	  /* runs or calls that suppositions begin from */
 #define PART 4		  /* of the runs or calls, whichever are fewer, must match when not all do */
 #define PART_LEAST 8	  /* and so many at least */
-#define STEPS 300000000ll /* looks at a run, before it is given up: some ten seconds */
+#define STEPS 300000000ll /* visits of runs, before it is given up: some ten seconds */
 
 struct span_list {
 	struct merge_span *spans;
@@ -28,7 +28,7 @@ struct match {
 	long long steps;
 	struct supposition {
 		__s64 least, most; /* offsets that no run contradicts */
-		__s64 inside;	   /* from here on no run begins before its call as it says it does, uncut */
+		__s64 inside;	   /* from here on no run begins before its call by its recorded begin, uncut */
 		size_t matched;
 	} found, other; /* the best one; the best of those that exclude it */
 };
@@ -160,7 +160,7 @@ static void suppose(struct match *match, size_t run, size_t call)
 	};
 
 	match->steps++;
-	/* What is known already needs no second look. */
+	/* What is known already is not checked again. */
 	if (supposition.least > supposition.most ||
 	    (match->found.matched && match->found.least >= supposition.least && match->found.most <= supposition.most))
 		return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The offset between two clocks, from spans of the same work on both: each run lies inside the call that made it, on
- * the same thread. Nothing is guessed: an offset is an answer only if no other one would do nearly as well.
+ * the same thread. Nothing is guessed: an offset is accepted only if no other one would do nearly as well.
  */
 #ifndef XPT_REPORT_MERGE_MATCH_H
 #define XPT_REPORT_MERGE_MATCH_H

@@ -70,7 +70,7 @@ int merge_names_add(struct merge_names *names, const struct merge_event *event, 
 	return 0;
 }
 
-/* The one that wins comes first. */
+/* The winner comes first. */
 static int compare_claims(const void *a, const void *b)
 {
 	const struct merge_name *x = a, *y = b;

@@ -7,8 +7,8 @@
 
 struct merge_name {
 	__u32 process, thread; /* thread: 0 for names of processes */
-	char kind;	       /* one for each sort of event that says something of which only one thing can hold */
-	unsigned int input;    /* who says it */
+	char kind;	       /* one for each sort of event that may be there only once */
+	unsigned int input;    /* its source */
 	unsigned int rank;     /* the lowest wins */
 	char *name;	       /* of a process: as in the file, with quotes; owned; NULL: of others */
 };
@@ -20,11 +20,11 @@ struct merge_names {
 
 enum merge_name_fate {
 	MERGE_NAME_KEPT,    /* the event stays */
-	MERGE_NAME_DROPPED, /* another input has said it */
+	MERGE_NAME_DROPPED, /* another input has it */
 	MERGE_NAME_LABEL,   /* of a process that has another name already: it becomes a label */
 };
 
-/* Notes who says what. Events of other kinds, and those of words in place of numbers, are passed over. */
+/* Notes the sources of names. Events of other kinds, and those of words in place of numbers, are passed over. */
 int merge_names_add(struct merge_names *names, const struct merge_event *event, unsigned int input);
 /* When all are there: first[i] inputs win over others, then those with lower numbers. */
 void merge_names_settle(struct merge_names *names, const bool *first);

@@ -164,7 +164,7 @@ static int make_room(struct merge_reader *reader)
 	return 0;
 }
 
-/* Reads more behind what is there. 1: there is more; 0: the file ends; -errno, said. */
+/* Reads more behind what is there. 1: there is more; 0: the file ends; -errno, logged. */
 static int fill(struct merge_reader *reader)
 {
 	__u64 left = reader->status.st_size - reader->read;
@@ -215,7 +215,7 @@ static int peek(struct merge_reader *reader, char *c)
 
 /* ---- values ---- */
 
-/* Where a value is while it is looked for: data[reader->at..at + length] belongs to it. */
+/* Where a value is while it is searched for: data[reader->at..at + length] belongs to it. */
 struct scan {
 	size_t length;
 	size_t depth;
@@ -405,7 +405,7 @@ static int next_member(struct merge_reader *reader, struct merge_item *item)
 	return take_value(reader, item);
 }
 
-/* 1: an item; 2: go on; 0: the file ends; -errno. */
+/* 1: an item; 2: continue; 0: the file ends; -errno. */
 static int step(struct merge_reader *reader, struct merge_item *item)
 {
 	char c;

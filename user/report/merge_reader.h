@@ -24,14 +24,14 @@ struct merge_item {
 
 /*
  * Opens a regular file. It is read up to the size that it has now. log stays the caller's and must live as long.
- * -EINVAL: no regular file; or what open() gives. Said.
+ * -EINVAL: no regular file; or errors of open(). Logged.
  */
 int merge_reader_open(const struct log *log, const char *path, struct merge_reader **result);
-/* 1: *item is the next one; 0: there are no more; -EBADMSG: malformed, or what read() gives. Errors are said. */
+/* 1: *item is the next one; 0: there are no more; -EBADMSG: malformed, or errors of read(). Logged. */
 int merge_reader_next(struct merge_reader *reader, struct merge_item *item);
 /* After the last item: the file ends before the document does; *offset is where what is complete ends. */
 bool merge_reader_cut(const struct merge_reader *reader, __u64 *offset);
-/* An item that is good JSON, but wrong otherwise: says why, with file and offset. Returns -EBADMSG. */
+/* An item that is good JSON, but wrong otherwise: logs why, with file and offset. Returns -EBADMSG. */
 int merge_reader_refuse(const struct merge_reader *reader, const struct merge_item *item, const char *at,
 			const char *reason);
 /* Begins at the file's beginning again, for the same bytes. */

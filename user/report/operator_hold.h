@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keeps operators until the inference they were in is told, for formats that have it before its operators. Bounded. */
+/* Keeps operators until the inference they were in is emitted, for formats that have it before its operators. Bounded. */
 #ifndef XPT_REPORT_OPERATOR_HOLD_H
 #define XPT_REPORT_OPERATOR_HOLD_H
 

@@ -7,10 +7,10 @@
 #define NODE_SUFFIX "_kernel_time"
 
 struct ort_state {
-	bool any; /* a comma goes before the next event */
+	bool any; /* the next event follows a comma */
 };
 
-/* Up to the name, whose quotes are open. */
+/* Up to the name, with its quotes open. */
 static void begin(struct ort_state *state, struct text *text, const char *category, __u32 pid, __u32 tid)
 {
 	if (state->any)
@@ -55,7 +55,7 @@ static void number_argument(struct text *text, bool first, const char *name, __s
 	argument(text, first, name, number);
 }
 
-/* What tells programs apart: the profiler itself knows of one only. NULL: not known. */
+/* Identifies programs: the profiler itself knows of one only. NULL: not known. */
 static void program_arguments(struct text *text, bool first, const struct model_program *program)
 {
 	if (!program)
@@ -64,7 +64,7 @@ static void program_arguments(struct text *text, bool first, const struct model_
 	number_argument(text, false, "program_id", program->id);
 }
 
-/* Of the operator that it was done for, where that is known: what the profiler itself says there. */
+/* Of the operator that it was done for, where that is known: as the profiler itself writes it. */
 static void operator_arguments(struct text *text, bool first, const struct model_operator *op)
 {
 	if (!op)

@@ -135,7 +135,7 @@ static void add_inference(struct qnn_state *state, struct text *text, const stru
 		add_run(state, text, &run);
 }
 
-/* It never ends: its operators have no row to stand behind. */
+/* It never ends: its operators have no row to follow. */
 static void drop_inference(struct qnn_state *state, const struct event_inference *inference)
 {
 	held_operators_free(operator_hold_take(&state->hold, inference->tgid, inference->tid, inference->start));

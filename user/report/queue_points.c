@@ -23,7 +23,7 @@ static void note_extremes(struct queue_depth *depth)
 		extreme[FEWEST_RUNNING] = depth->last;
 }
 
-/* The one that comes next after so many changes of the step; NULL: none. */
+/* The next one after so many changes of the step; NULL: none. */
 static const struct depth_extreme *next_after(const struct queue_depth *depth, unsigned int order)
 {
 	const struct depth_extreme *next = depth->last.order > order ? &depth->last : NULL;
@@ -55,7 +55,7 @@ size_t queue_depth_add(struct queue_depth *depth, struct depth_point point, stru
 {
 	size_t count = 0;
 
-	/* A time before the step comes late: it is told as it is, and viewers put it where it belongs. */
+	/* A time before the step comes late: it is emitted as it is, and viewers put it where it belongs. */
 	if (depth->begun && point.time >= depth->step && point.time - depth->step < DEPTH_STEP) {
 		depth->last = (struct depth_extreme){ point, ++depth->changes };
 		note_extremes(depth);

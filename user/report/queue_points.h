@@ -30,7 +30,7 @@ struct depth_extreme {
 struct queue_depth {
 	bool begun;
 	__u64 step;				      /* when the current one began */
-	unsigned int changes;			      /* in it that have not been told */
+	unsigned int changes;			      /* in it that have not been emitted */
 	struct depth_point told;		      /* the last one */
 	struct depth_extreme last;		      /* of changes, if there are any: the last one, */
 	struct depth_extreme extreme[DEPTH_EXTREMES]; /* and those with the most and the fewest waiting and running */
@@ -38,11 +38,11 @@ struct queue_depth {
 
 /*
  * Takes a change and returns how many points are to be shown now, in the order of their times. A step begins with a
- * change that is told at once; what follows within DEPTH_STEP is told when it is over: the extremes of both numbers and
- * the last state, each at its own time.
+ * change that is emitted at once; what follows within DEPTH_STEP is emitted when it is over: the extremes of both
+ * numbers and the last state, each at its own time.
  */
 size_t queue_depth_add(struct queue_depth *depth, struct depth_point point, struct depth_point told[DEPTH_POINTS_MAX]);
-/* What has not been told yet. */
+/* What has not been emitted yet. */
 size_t queue_depth_end(struct queue_depth *depth, struct depth_point told[DEPTH_POINTS_MAX]);
 
 /* ---- how busy it is ---- */
@@ -62,14 +62,14 @@ struct queue_busy {
 	__u64 window;	   /* when the current one began */
 	__u64 busy;	   /* ns of it */
 	__u64 time, total; /* of the event before: when, and the queue's busy time so far */
-	bool any;	   /* share is that of the last point told */
+	bool any;	   /* share is that of the last emitted point */
 	unsigned int share;
 };
 
 /*
- * Takes the queue's busy time so far, and returns how many points are to be shown now. A window is told when it is over,
- * at its begin; those that have the same share as the one before are not told again. Between two events a queue is
- * either busy or not, so windows in which nothing happened are known, too.
+ * Takes the queue's busy time so far, and returns how many points are to be shown now. A window is emitted when it is
+ * over, at its begin; those that have the same share as the one before are not emitted again. Between two events a
+ * queue is either busy or not, so windows in which nothing happened are known, too.
  */
 size_t queue_busy_add(struct queue_busy *busy, __u64 time, __u64 total, struct busy_point told[BUSY_POINTS_MAX]);
 /* The window that is not over. idle: nothing has run since the last event, so that the share is 0 from there on. */

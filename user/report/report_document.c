@@ -27,7 +27,7 @@ bool report_document_skips(const struct xpt_profile_report *report, enum xpt_rep
 }
 
 /*
- * Where the trace was made stands in front of its events. All reports of a session have the same, so that of the first
+ * The description of the machine precedes the events. It is the same in all reports of a session, so that of the first
  * one serves for all.
  */
 static void add_trace_head(struct text *text, const struct xpt_profile_report *report)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A document that reports are appended to, in any of the formats: its head, the reports piece by piece, and what must
- * stand behind them to make it complete. Text only; files are report_growing.h.
+ * A document that reports are appended to, in any of the formats: its head, the reports piece by piece, and the tail
+ * that makes it complete. Text only; files are report_growing.h.
  */
 #ifndef XPT_REPORT_REPORT_DOCUMENT_H
 #define XPT_REPORT_REPORT_DOCUMENT_H
@@ -41,7 +41,7 @@ int report_document_write(const struct xpt_profile_report *report, enum xpt_repo
 bool report_document_skips(const struct xpt_profile_report *report, enum xpt_report_format format);
 /*
  * Appends the next piece to text, which was empty, about REPORT_PIECE bytes long; the document's head comes with the
- * first piece of its first report. Returns whether more is to come. An error stands in text.
+ * first piece of its first report. Returns whether more is to come. An error is in text.
  */
 bool report_document_next(const struct report_document *document, struct report_part *part, struct text *text);
 #define REPORT_PIECE (1u << 20)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reports on their way into files: which file, what is refused, what is said when writing fails. */
+/* Reports on their way into files: which file, what is refused, what is logged when writing fails. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,7 +164,7 @@ static int follow_link(struct xpt_report_files *files)
 	return 0;
 }
 
-/* What stands at path decides, too: a device or named pipe is written to, never replaced. */
+/* The kind of file at path decides, too: a device or named pipe is written to, never replaced. */
 static int look_at_path(struct xpt_report_files *files)
 {
 	struct stat status;
@@ -291,8 +291,8 @@ static bool gone_for_good(const struct xpt_report_files *files)
 }
 
 /*
- * A disk that is nearly full takes some reports and refuses others, for a long time: it is said when it begins and when
- * it is over for the first time. The sum is said at the end.
+ * A disk that is nearly full takes some reports and refuses others, for a long time: its begin is logged, and its first
+ * end; the sum is logged at the end.
  */
 static void note_result(struct xpt_report_files *files, int error)
 {

@@ -13,7 +13,7 @@
 struct growing_file {
 	struct tailed_file file;
 	struct report_document document;
-	struct text tails[2]; /* the one in the file, and the one that is to replace it */
+	struct text tails[2]; /* that in the file, and its replacement */
 	unsigned int tail;    /* which one is in the file */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names of the files that reports go into. */
+/* Names of the files that reports are written to. */
 #ifndef XPT_REPORT_REPORT_NAMES_H
 #define XPT_REPORT_REPORT_NAMES_H
 
@@ -12,7 +12,7 @@ char *report_name_rotated(const char *path, __u64 number);
 /*
  * Makes room for a new path: path becomes path.1, path.1 becomes path.2, and so on up to the first number that is free.
  * No file is overwritten. 0 or -errno: then path is where it was; some others may have moved on, and the next call
- * goes on with them.
+ * continues with them.
  */
 int report_names_shift(const char *path);
 

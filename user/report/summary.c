@@ -15,7 +15,7 @@
 
 #define ROWS_MAX 40
 
-/* Where the columns that all tables share stand. */
+/* Positions of the columns that all tables share. */
 enum { COLUMN_NAME, COLUMN_RUNTIME, COLUMN_PID };
 
 typedef void (*fill_fn)(struct columns *columns, const struct summary_row *row, double seconds);
@@ -116,7 +116,7 @@ static void fill_known_time(struct columns *columns, double nanoseconds)
 		columns_unknown(columns, 1);
 }
 
-/* Of jobs whose handing over to the device is not told, nothing but their number is known. */
+/* Of jobs without a reported start on the device, only their number is known. */
 static void fill_device_work(struct columns *columns, const struct summary_row *row, double seconds)
 {
 	fill_common(columns, row);
@@ -202,7 +202,7 @@ static int table_print(struct table *table, FILE *out, size_t width)
 	return error;
 }
 
-/* The number recorded stands beside the exact one only where they differ: sampled, lost or not known. */
+/* The number recorded is shown beside the exact one only where they differ: sampled, lost or not known. */
 static bool all_recorded(const struct summary_rows *rows)
 {
 	size_t i;

@@ -11,7 +11,7 @@
 
 #define ROWS_MAX 40
 
-/* Columns that are shown only where they say something. */
+/* Columns that are shown only where they have values. */
 enum { NET = 5, LAUNCHES = 9, DEVICE_TOTAL, DEVICE_MEAN };
 
 /* Operators of all programs, those of a program next to each other; those of none by process. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The summary's table of language models: a row for prompts, and one for answers. */
+/* The summary's table of language models: a row for prompts, and one for outputs. */
 #ifndef XPT_REPORT_SUMMARY_TOKENS_H
 #define XPT_REPORT_SUMMARY_TOKENS_H
 

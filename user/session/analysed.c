@@ -13,8 +13,8 @@
 #include "base/error.h"
 #include "base/output.h"
 
-#define SILENT_FOR 60000000000ull /* ns for which a file that did not answer is not asked again */
-#define SILENT_MAX 4096		  /* what is beyond is asked again */
+#define SILENT_FOR 60000000000ull /* ns until a file that timed out is tried again */
+#define SILENT_MAX 4096		  /* files beyond are tried again */
 
 struct silent_file {
 	__u64 device, inode;
@@ -43,7 +43,7 @@ void analysed_files_free(struct analysed_files *files)
 
 /* ---- identity ---- */
 
-/* What the kernel knows of a file, without asking its file system, which may never answer. */
+/* What the kernel knows of a file, without asking its file system, which may hang. */
 static int read_status(int descriptor, struct stat *status)
 {
 	struct statx found;
@@ -90,7 +90,7 @@ bool analysed_has_any(const struct analysed *file)
 	       contents->has_loader;
 }
 
-/* The latest look at the file; NULL: there was none. */
+/* The latest analysis of the file; NULL: there was none. */
 static struct analysed *latest(const struct analysed_files *files, const struct stat *status)
 {
 	for (size_t i = files->count; i > 0; i--)
@@ -99,7 +99,7 @@ static struct analysed *latest(const struct analysed_files *files, const struct 
 	return NULL;
 }
 
-/* ---- files that do not answer ---- */
+/* ---- files that time out ---- */
 
 static bool is_silent(struct analysed_files *files, const struct stat *status)
 {
@@ -156,8 +156,8 @@ static bool is_roots(const struct stat *status)
 }
 
 /*
- * Whether those who answer for a file system (FUSE) may do harm anyway: it was mounted where this process sees it, by root or the
- * user who called sudo. In namespaces of their own others may call themselves as they like, and are not seen here.
+ * Whether the server of a FUSE file system is trusted: it was mounted in this mount namespace, by root or the user who
+ * called sudo. Other namespaces may map any user to root, and their mounts are not visible here.
  */
 static bool is_trusted_mount(dev_t device)
 {
@@ -217,7 +217,7 @@ static void report(const struct analysed_files *files, const char *path, int err
 		log_warn(files->log, "%s: no probes are placed in it: %s", path, strerror(-error));
 }
 
-/* By a process of its own: the one that all share has ended, which may have been about another file. */
+/* By a process of its own: the shared one has ended, possibly because of another file. */
 static int search_again(struct analysed_files *files, int descriptor, struct analysed *file)
 {
 	struct opened_file opened;
@@ -249,8 +249,8 @@ static int analyse(struct analysed_files *files, const struct opened_file *opene
 	if (error == -EPROTO && file->is_roots)
 		error = search_again(files, opened->descriptor, file);
 	/*
-	 * The kernel reads the pages that probes go into, while nobody on the machine can fork: for as long as who answers for
-	 * the file system likes. That it has answered before means nothing.
+	 * The kernel reads the pages that probes go into, while nobody on the machine can fork: for as long as the
+	 * server of the file system likes, even if it has replied before.
 	 */
 	file->is_refused = opened->is_fuse && !is_trusted_mount(opened->status.st_dev);
 	if (!error && file->is_refused && analysed_has_any(file))

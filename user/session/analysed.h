@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is in the files that processes map: looked at once each, however many processes map it. */
+/* What is in the files that processes map: each is analysed once, however many processes map it. */
 #ifndef XPT_SESSION_ANALYSED_H
 #define XPT_SESSION_ANALYSED_H
 
@@ -11,7 +11,7 @@
  */
 struct analysed {
 	struct stat status; /* device, inode, size and times */
-	bool changed;	    /* in place, since it was first looked at: it is not shared between processes any more */
+	bool changed;	    /* in place, since it was first analysed: no longer shared between processes */
 	bool is_local;	    /* as in struct opened_file */
 	bool is_roots;	    /* nobody else may change it */
 	bool is_refused;    /* no probes go into it: see analyse() */
@@ -20,7 +20,7 @@ struct analysed {
 	struct file_contents contents;
 };
 
-/* One whose file system did not answer. */
+/* A file with a file system that timed out. */
 struct silent_file;
 
 /* Zero it, and set the first ones. */
@@ -42,9 +42,9 @@ struct pinned_file {
 };
 
 /*
- * Opens the very file, without waiting for anybody, and analyses it if it was not seen before. -ENOENT: something else is mapped
- * there by now, or no regular file, or it did not answer before, or (unless to_open) there is nothing in it; -EWOULDBLOCK:
- * somebody holds a lease on it; -ETIMEDOUT: its file system does not answer, which has been reported; -ENOMEM.
+ * Opens the very file, without waiting for anybody, and analyses it if it was not seen before. -ENOENT: something else
+ * is mapped there by now, or no regular file, or it timed out before, or (unless to_open) there is nothing in it;
+ * -EWOULDBLOCK: it is leased; -ETIMEDOUT: its file system timed out, which has been reported; -ENOMEM.
  */
 int analysed_pin(struct analysed_files *files, const struct mapped_file *mapped, bool to_open,
 		 struct pinned_file *pinned);
@@ -52,7 +52,7 @@ void pinned_close(struct pinned_file *pinned);
 
 /* Whether there is anything in it. */
 bool analysed_has_any(const struct analysed *file);
-/* -ESTALE: the file that is open is not as it was looked at; or another error. */
+/* -ESTALE: the open file has changed since it was analysed; or another error. */
 int analysed_check(const struct analysed *file, int descriptor);
 void analysed_files_free(struct analysed_files *files);
 

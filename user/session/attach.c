@@ -223,7 +223,7 @@ int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file
 		free(sites);
 		return error;
 	}
-	/* First: an object whose call is not seen has no handle, a call whose object is not seen has nothing. */
+	/* First: a code object without its call lacks only the handle, a call without its code object is useless. */
 	codes = attach_codes(attacher, tgid, mapped->open_path, sites, count);
 	error = kern_attach(attacher->options.kern, tgid, mapped->open_path, sites, count, &refused, &attachment);
 	if (error) {
@@ -387,7 +387,7 @@ int attach_table(struct attacher *attacher, pid_t tgid, const struct mapped_file
 	return error;
 }
 
-/* The tables of a file whose place is known may be filled already. */
+/* Tables at known places of a file may be filled already. */
 static int link_known_tables(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped,
 			     const struct analysed *file)
 {
@@ -407,7 +407,7 @@ static int link_known_tables(struct attacher *attacher, pid_t tgid, const struct
 	return placed;
 }
 
-/* All that a file has, for whom owner stands. */
+/* All that a file has, for owner (probe_owner()). */
 static int place_file(struct attacher *attacher, pid_t owner, pid_t tgid, const struct mapped_file *mapped,
 		      const struct analysed *file)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From processes to probes: looks through the files that a process has mapped, finds the functions of described
- * runtimes, and links probes to them. A file is analysed once, however many processes map it.
+ * From processes to probes: scans the files that a process has mapped, finds the functions of described runtimes, and
+ * links probes to them. A file is analysed once, however many processes map it.
  */
 #ifndef XPT_SESSION_ATTACH_H
 #define XPT_SESSION_ATTACH_H
@@ -21,11 +21,11 @@ struct attacher_options {
 	bool all_processes;	      /* one link a file for everybody, instead of one a file and process */
 	bool loader;		      /* threads that map a library wait in the dynamic loader for their probes */
 	bool codes;		      /* code objects are captured */
-	__u32 roles; /* bit (1 << enum xpt_role): functions that get probes; those that tell of programs always do */
+	__u32 roles; /* bit (1 << enum xpt_role): functions that get probes; those that report programs always do */
 	/* Called with RUNTIME, SPEC and CLASS records before the first record of a spec can come. */
 	int (*record)(void *context, const struct xpt_record_header *record);
 	void *context;
-	void (*scanned)(void *context, pid_t tgid); /* a process's files have been looked through; NULL */
+	void (*scanned)(void *context, pid_t tgid); /* a process's files have been scanned; NULL */
 	void *scanned_context;
 };
 
@@ -53,7 +53,7 @@ int attacher_prepare(struct attacher *attacher, const char *command);
 int attacher_scan(struct attacher *attacher, pid_t tgid);
 /* Gives up the probes of a process that has ended; attacher_sweep() takes them off, many at a time. */
 void attacher_forget(struct attacher *attacher, pid_t tgid);
-/* The process runs another file now: what is where in its memory has to be told anew. */
+/* The process runs another file now: its memory layout has to be reported anew. */
 void attacher_renew(struct attacher *attacher, pid_t tgid);
 void attacher_sweep(struct attacher *attacher);	 /* does not wait for it */
 void attacher_detach(struct attacher *attacher); /* takes all off */
@@ -67,7 +67,7 @@ bool attacher_record(struct attacher *attacher, const struct xpt_record_header *
 /* The runtime of the class of an object in the process; class: as it was fetched. NULL: not known. */
 const struct description *attacher_class_runtime(const struct attacher *attacher, pid_t tgid, __u64 class);
 
-/* Operators are called from a place that was not known: the probe that tells of their end is placed behind it. */
+/* Operators are called from an unknown place: a probe for their end is placed at the return address. */
 void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *caller);
 
 /*

@@ -10,7 +10,7 @@
 #include "session/code_places.h"
 #include "session/seen.h"
 
-#define NAMES_WAITING 64 /* resolve calls whose name has come and whose address has not */
+#define NAMES_WAITING 64 /* resolve calls with their name but not yet their address */
 
 struct waiting_name {
 	__u32 tid;
@@ -21,7 +21,7 @@ struct waiting_name {
 #define RESOLVED_MAX 65536   /* addresses of all processes; further ones get no probes */
 #define TABLE_READINGS_MAX 8 /* of one table in a process: real ones are filled once */
 
-/* A table as it was read last: reading it again takes a process of its own, and whoever fills it may ask for that as often as it likes. */
+/* A table as it was read last: reading it again takes a process of its own, and the target may trigger that as often as it likes. */
 struct table_reading {
 	pid_t tgid;
 	const struct description *runtime;
@@ -40,7 +40,7 @@ struct attacher {
 	size_t reading_count;
 	struct seen resolved; /* addresses that were handed out, by the spec of the function */
 	struct attached_list attached;
-	bool *announced_spec;	       /* by spec: the SPEC record has been given out */
+	bool *announced_spec;	       /* by spec: the SPEC record has been emitted */
 	bool *announced_runtime;       /* by runtime */
 	__u8 *class;		       /* by spec: enum site_class of its dearest probe; 0: it has none */
 	size_t ends[SITE_STEPPED + 1]; /* probes behind calls, by enum site_class */
@@ -51,8 +51,8 @@ struct attacher {
 };
 
 /*
- * In place of a PID: for whom probes are placed that follow from the bytes of a file alone. What was read from a process's
- * memory (tables, addresses, callers) may be made up: such probes are that process's own, whose PID they have.
+ * Owner, in place of a PID, of probes that follow from the bytes of a file alone. What was read from a process's memory
+ * (tables, addresses, callers) may be made up: such probes belong to that PID only.
  */
 static inline pid_t probe_owner(const struct attacher *attacher, pid_t tgid)
 {
@@ -85,7 +85,7 @@ void attacher_report_error(const struct attacher *attacher, pid_t tgid, int erro
 /* Takes over sites, and places their probes. Number of probes placed, or a negative errno. */
 int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct analysed *file,
 		 struct kern_site *sites, size_t count, bool complete);
-/* Probes for those of found that have none yet; with_own: and what else the file has. Answers as attach_sites(). */
+/* Probes for those of found that have none yet; with_own: and what else the file has. Returns as attach_sites(). */
 int attach_functions(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped,
 		     const struct analysed *file, const struct found_functions *found, bool with_own);
 /* For the functions of a table that is filled at run time, read in the process. returned: by its accessor. As attach_sites(). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Records that tell of places for probes: the dynamic loader's, those of tables and of resolved functions, and of callers. */
+/* Records that report places for probes: the dynamic loader's, those of tables and of resolved functions, and of callers. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static bool place_open(struct attacher *attacher, pid_t tgid, __u64 address, str
 	return true;
 }
 
-/* A runtime has told the address of one of its functions: it may be another one than the exported symbol's. */
+/* A runtime has resolved one of its functions: the address may differ from the exported symbol's. */
 static void on_resolve(struct attacher *attacher, pid_t tgid, const struct description *runtime, const char *name,
 		       __u64 address)
 {
@@ -151,7 +151,7 @@ static size_t callbacks_placed(const struct attacher *attacher, pid_t tgid, cons
 	return count;
 }
 
-/* The probe at the site, of this process alone: its memory says that the function is called. -errno: it cannot have one. */
+/* The probe at the site, of this process alone: its memory claims that the function is called. -errno: it cannot have one. */
 static int attach_callback(struct attacher *attacher, pid_t tgid, const struct pinned_file *pinned,
 			   const struct site *site, unsigned int spec)
 {

@@ -10,7 +10,7 @@
 struct attached {
 	pid_t tgid; /* 0: all processes */
 	const struct analysed *file;
-	bool complete; /* everything that the file's analysis found; else single functions whose addresses came later */
+	bool complete; /* everything that the file's analysis found; else single functions with addresses that came later */
 	struct attachment *attachment;
 	struct attachment *codes; /* of those at which code objects are given; NULL: there are none */
 	struct kern_site *sites;  /* what it holds, to not place a probe twice; owned */
@@ -36,9 +36,9 @@ bool attached_has(const struct attached_list *list, pid_t tgid, const struct ana
 /* Those of the process, or all, are to be taken off by the next attached_sweep(). */
 void attached_bury(struct attached_list *list, pid_t tgid);
 void attached_bury_all(struct attached_list *list);
-/* The same of a file's probes, which is not any more as it was looked at. */
+/* The same for probes of a file that has changed since it was analysed. */
 void attached_bury_file(struct attached_list *list, const struct analysed *file);
-/* The same of those from looks at the file before it was changed to what it is now. */
+/* The same for probes from analyses of earlier contents of the file. */
 void attached_bury_changed(struct attached_list *list, const struct analysed *file);
 /*
  * Takes them off, and waits for it, or leaves it to a thread: the kernel waits until no thread is in a probe, and one may be

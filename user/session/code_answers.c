@@ -18,7 +18,7 @@ static void set_status(const struct description *runtime, const struct call_spec
 		answer->status = 0;
 }
 
-/* Where no status tells of failure, what could not be fetched does. */
+/* Without a status, an output that could not be fetched means failure. */
 static void set_outcome(const struct call_spec *spec, const struct xpt_record_call *call, struct code_answer *answer)
 {
 	unsigned int returned = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What calls that load and unload code objects have answered, and what has ended. */
+/* Results of calls that load and unload code objects, and what has ended. */
 #ifndef XPT_SESSION_CODE_ANSWERS_H
 #define XPT_SESSION_CODE_ANSWERS_H
 
@@ -17,7 +17,7 @@ struct code_answer {
 	__u64 start, end; /* ns of CLOCK_MONOTONIC */
 	bool succeeded;
 	__u64 handle; /* 0: none */
-	__s64 device; /* -1: not told */
+	__s64 device; /* -1: unknown */
 	__s64 status; /* 0: success; -1: failure that has no number */
 	__u64 turn;   /* pass over all rings in which it came */
 };

@@ -61,7 +61,8 @@ static void tell_unloaded(struct code_capture *capture, struct code_load *load)
 }
 
 /*
- * What failed is not there; what has no handle goes with its process, which needs no saying where loads are not kept.
+ * What failed was never loaded; what has no handle is unloaded with its process, which is not reported where loads are
+ * not kept.
  */
 static bool may_be_unloaded(const struct code_capture *capture, const struct code_load *load)
 {
@@ -161,7 +162,7 @@ void code_capture_found(struct code_capture *capture, struct code_load *load)
 
 /* ---- calls ---- */
 
-/* The one that the call has given its object with: the latest, where calls are inside of each other. */
+/* The load that belongs to the call: the latest, where calls are nested. */
 static struct code_load *find_waiting(struct code_capture *capture, const struct code_answer *answer)
 {
 	struct code_load *best = NULL;
@@ -264,7 +265,7 @@ static void on_call(struct code_capture *capture, const struct xpt_record_call *
 	keep_answer(capture, &answer);
 }
 
-/* What a process has loaded goes with it, and with the program that it ran. */
+/* What a process has loaded is unloaded when it ends or runs another program. */
 static void on_gone(struct code_capture *capture, pid_t tgid, __u64 time)
 {
 	struct code_answer gone = { .kind = CODE_GONE, .tgid = tgid, .start = time, .end = time };

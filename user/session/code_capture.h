@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From a collector's records to code objects: pieces and CODE records become loads, a worker looks at their bytes,
- * calls tell what became of them. All but the worker is on the thread that collects.
+ * From a collector's records to code objects: pieces and CODE records become loads, a worker analyses their bytes,
+ * calls report what became of them. All but the worker is on the thread that collects.
  */
 #ifndef XPT_SESSION_CODE_CAPTURE_H
 #define XPT_SESSION_CODE_CAPTURE_H
@@ -21,20 +21,20 @@ struct code_capture_options {
 	/* A load is complete, but for the time at which it is unloaded. It is the capture's. */
 	void (*loaded)(void *context, const struct code_load *load);
 	void (*unloaded)(void *context, const struct code_load *load); /* always after loaded */
-	/* A thread that waits may go on. False: it did so before. */
+	/* Resumes a waiting thread. False: it was resumed before. */
 	bool (*answer)(void *context, pid_t tgid, __u64 ticket);
 	void *context;
 	void *answer_context;
 };
 
 struct code_counts {
-	__u64 over_limit; /* loads whose bytes were not kept for a limit */
+	__u64 over_limit; /* loads with bytes dropped for a limit */
 	__u64 incomplete; /* loads with bytes missing */
 	__u64 lost;	  /* loads of which nothing is known but their number */
 };
 
 int code_capture_create(const struct code_capture_options *options, struct code_capture **result);
-/* Any record; those that are of no interest are left alone. A thread that waits goes on. */
+/* Any record; others than those of code objects are ignored. A waiting thread is resumed. */
 void code_capture_record(struct code_capture *capture, const struct xpt_record_header *record);
 /*
  * Something that was found in a process without a call, at a time (0: before the capture); the load is the capture's

@@ -53,7 +53,7 @@ static int open_place(int place)
 	return descriptor;
 }
 
-/* What the link leads to, "" when that cannot be told. */
+/* Target of the link; "": unknown. */
 static void read_link(pid_t tgid, const char *name, char target[PATH_MAX])
 {
 	char path[64];

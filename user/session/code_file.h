@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Whose rights to files a thread had when it made the call. */
+/* Rights to files that a thread had when it made the call. */
 struct code_rights {
 	uid_t uid;
 	gid_t gid;

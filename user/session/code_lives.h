@@ -13,7 +13,7 @@ struct code_lives { /* zeroed: none */
 };
 
 void code_lives_add(struct code_lives *lives, struct code_load *load);
-/* Takes out the latest one whose call had ended by a time. NULL: there is none. */
+/* Takes out the latest load with a call that had ended by a time. NULL: there is none. */
 struct code_load *code_lives_take(struct code_lives *lives, pid_t tgid, const struct description *runtime, __u64 handle,
 				  __u64 by);
 /* Takes out any of a process, 0: of all. NULL: there are no more. */

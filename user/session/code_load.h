@@ -31,7 +31,7 @@ struct code_load {
 	pid_t tgid, tid;		   /* tid 0: it was found */
 	const struct description *runtime; /* NULL: it was found in a file */
 	const struct call_spec *spec;	   /* of the call; NULL: it was found */
-	enum code_kind hint;		   /* when its bytes do not tell */
+	enum code_kind hint;		   /* when its bytes do not identify it */
 	char *path;			   /* as the process sees it; NULL: it was given in memory */
 	__u64 offset;			   /* in the file */
 	__u64 address;			   /* in the process: of the bytes, or where the file is mapped; 0: none */
@@ -39,13 +39,13 @@ struct code_load {
 	__u64 length;			   /* bytes of the file that are mapped at the address */
 	__u64 loaded;			   /* ns of CLOCK_MONOTONIC: when the call began; 0: it was found */
 
-	/* What the call has answered. Of the collecting thread. */
+	/* Results of the call. Of the collecting thread. */
 	bool done;	/* the worker has finished */
 	bool answered;	/* by the call */
 	__u64 waited;	/* ns that the call was delayed until its bytes were copied */
 	__u64 ended;	/* ns of CLOCK_MONOTONIC: when the call did */
 	__u64 handle;	/* 0: none */
-	__s64 device;	/* -1: not told */
+	__s64 device;	/* -1: unknown */
 	__s64 status;	/* 0: success */
 	__u64 unloaded; /* ns of CLOCK_MONOTONIC; 0: not yet */
 	__u64 gone;	/* ns of CLOCK_MONOTONIC: its process has ended before its call was known to; 0: not */

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 
-#define BLOCK (4u << 20) /* bytes between two looks at the clock */
+#define BLOCK (4u << 20) /* bytes between two checks of the clock */
 #define TEXT_BLOCK 4096u /* and for the end of a text */
 #define PAGE 4096u	 /* what is readable at its begin is so up to its end */
 #define PARTS_MAX 65536

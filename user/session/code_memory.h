@@ -18,7 +18,7 @@
 struct code_copy {
 	unsigned char *bytes; /* NULL: size is 0 */
 	size_t size;
-	__u64 missing;		  /* of them that could not be read: zeros stand there */
+	__u64 missing;		  /* of them that could not be read: replaced by zeros */
 	__u64 first_missing;	  /* offset of the first of those */
 	struct code_spare *spare; /* that the bytes are in, which must outlive them; NULL: their own */
 	bool borrowed;		  /* the bytes are in code_memory.ready */
@@ -40,7 +40,7 @@ struct code_memory {
 
 /*
  * The size of an object in memory by its own header, or of text up to its 0 byte, which is not counted. -ENODATA:
- * nothing tells it, -EBADMSG, -EFBIG: larger than the limit, -EFAULT, -ETIME: the deadline has passed, -ESRCH.
+ * unknown, -EBADMSG, -EFBIG: larger than the limit, -EFAULT, -ETIME: the deadline has passed, -ESRCH.
  */
 int code_memory_size(const struct code_memory *memory, __u64 address, __u64 *size);
 int code_memory_text(const struct code_memory *memory, __u64 address, __u64 *size); /* the same of what is text */

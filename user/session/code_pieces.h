@@ -28,6 +28,6 @@ struct code_bytes {
 void code_pieces_add(struct code_pieces *pieces, const struct xpt_record_code_piece *piece);
 /* Those of the record, from the first on without a gap, to be freed. */
 struct code_bytes code_pieces_take(struct code_pieces *pieces, const struct xpt_record_code *code);
-void code_pieces_drop(struct code_pieces *pieces, __u32 tgid); /* the process is gone; 0: all */
+void code_pieces_drop(struct code_pieces *pieces, __u32 tgid); /* the process has ended; 0: all */
 
 #endif

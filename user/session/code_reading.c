@@ -43,7 +43,7 @@ static __u64 whole_size(const struct reading *reading)
 	if (code->source == XPT_CODE_MEMORY && !(code->flags & XPT_CODE_TEXT)) {
 		if (size < code->size)
 			size = code->size;
-		/* The kernel looks at the head only. */
+		/* The kernel checks the head only. */
 		if (!has_size(reading) && !code_own_size(read_piece, (void *)reading->pieces, ~0ull >> 1, &own) &&
 		    own > size)
 			size = own;
@@ -132,7 +132,7 @@ static int copy_memory(const struct reading *reading, struct code_copy *copy)
 	return error ?: code_memory_copy(&memory, code->address, size, copy);
 }
 
-/* False: it could not, and the load says why. */
+/* False: it could not, and the load has the reason. */
 static bool take_memory(const struct reading *reading)
 {
 	const struct xpt_record_code *code = reading->code;

@@ -20,8 +20,8 @@ struct code_reading_limits {
 };
 
 /*
- * Makes the load; a thread that waits goes on. pieces belong to the caller. What could not be read is reported by its error, missing bytes and
- * over_limit. NULL: no memory.
+ * Makes the load and resumes a waiting thread. pieces belong to the caller. What could not be read is reported by its
+ * error, missing bytes and over_limit. NULL: no memory.
  */
 struct code_load *code_reading_load(const struct description *runtime, const struct call_spec *spec,
 				    const struct xpt_record_code *code, const struct code_bytes *pieces,

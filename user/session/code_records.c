@@ -7,7 +7,7 @@
 #include "session/code_views.h"
 #include "session/describe_records.h"
 
-#define NAMES_BYTES 32000 /* of kernels in a record, whose size is 16 bits */
+#define NAMES_BYTES 32000 /* of kernels in a record: its size has 16 bits */
 
 /* Text is escaped whatever it is: cJSON would pass bytes on as they are. */
 static void add_text(struct text *text, const char *name, const char *value)

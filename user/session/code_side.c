@@ -15,7 +15,7 @@
 #define PROCESS_LIMIT (4ull << 30)
 #define TOTAL_LIMIT (16ull << 30)
 
-/* A process that was looked at. */
+/* A process that was scanned. */
 struct code_process {
 	pid_t tgid;
 	struct loaded_files files;

@@ -15,7 +15,7 @@ struct code_side_options {
 	struct collector *collector; /* outlives it; not opened yet, code objects are among its needs */
 	enum xpt_codeobj_mode mode;
 	const char *output; /* folder; NULL: bytes are kept in memory */
-	uid_t user;	    /* whose the folder's files are */
+	uid_t user;	    /* owner of the files in the folder */
 	gid_t group;
 	/* As in xpt_codeobj_options; 0: the defaults. */
 	__u64 object_limit, process_limit, total_limit;

@@ -46,7 +46,7 @@ bool code_spare_populate(struct code_spare *spare)
 {
 	if (!spare->bytes || spare->populated >= atomic_load(&spare->wanted))
 		return false;
-	/* Whoever has taken it is not disturbed. */
+	/* Safe while it is in use. */
 	if (madvise(spare->bytes + spare->populated, STEP, MADV_POPULATE_WRITE))
 		spare->populated = CODE_SPARE_SIZE;
 	else

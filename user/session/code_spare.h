@@ -26,7 +26,7 @@ void code_spare_open(struct code_spare *spare, bool ready);
 void code_spare_close(struct code_spare *spare); /* nobody has it */
 /* Makes some more pages of it be there: a few ms. False: all that are wanted are. Its thread alone calls this. */
 bool code_spare_populate(struct code_spare *spare);
-/* What was in it last stands there. NULL: somebody has it, or it is too small. */
+/* It has its last contents. NULL: it is in use, or too small. */
 unsigned char *code_spare_take(struct code_spare *spare, size_t size);
 void code_spare_give(struct code_spare *spare);
 

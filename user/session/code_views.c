@@ -27,7 +27,7 @@ void code_view_uri(struct text *text, const struct code_load *load)
 		code_uri_memory(text, load->tgid, load->address, load->size);
 }
 
-/* What stands in an object is copied once, however many loads it has. */
+/* The contents of an object are copied once, however many loads it has. */
 struct shown {
 	const struct code_object *object;
 	const struct xpt_codeobj *as;

@@ -14,7 +14,7 @@
 #include "base/thread.h"
 #include "session/file_readers.h"
 
-#define FILE_MAX (1ull << 30) /* bytes of a file that are looked at */
+#define FILE_MAX (1ull << 30) /* bytes of a file that are read */
 #define HEAD_MAX (64u << 10)  /* of one that is larger */
 
 /* Bytes kept of one process. */
@@ -32,7 +32,7 @@ struct code_worker {
 	pthread_cond_t changed;
 	struct code_load *first, **last; /* to be done */
 	struct code_load *done, **done_last;
-	__u64 queued; /* bytes of those to be done, with the one that is being looked at */
+	__u64 queued; /* bytes of those to be done, with the current one */
 	bool busy, ending;
 	void *objects; /* tree, by hash */
 	int error;
@@ -208,7 +208,7 @@ static struct code_object *find(struct code_worker *worker, const char *sha256)
 	return found ? *found : NULL;
 }
 
-/* By a process without rights. What goes wrong with it is the object's error. */
+/* By a process without rights. Its failure is the object's error. */
 static int read_contents(struct code_worker *worker, const struct code_load *load, struct code_contents *contents)
 {
 	const struct code_copy *copy = &load->copy;

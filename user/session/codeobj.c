@@ -25,7 +25,7 @@ struct xpt_codeobj_capture {
 	const struct code_load **loads;
 	size_t load_count, load_room;
 	__u64 unlisted;		/* loads for which there was no memory */
-	struct code_list *list; /* as last given out */
+	struct code_list *list; /* as last returned */
 	bool ended;		/* all targets have */
 	bool over;		/* and what they did last is known, which was in the rings before that */
 	int write_error;	/* of the folder */
@@ -54,7 +54,7 @@ static void on_loaded(void *context, const struct code_load *load)
 static void on_unloaded(void *context, const struct code_load *load)
 {
 	(void)context;
-	(void)load; /* its time stands in it */
+	(void)load; /* it has its own time */
 }
 
 static void on_record(void *context, const struct xpt_record_header *header)

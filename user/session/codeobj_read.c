@@ -17,7 +17,7 @@
 #include "code/store.h"
 #include "code/uri.h"
 
-#define FILE_MAX (4ull << 30) /* bytes: what is larger has a hash, and nothing is looked for in it */
+#define FILE_MAX (4ull << 30) /* bytes: what is larger has a hash, and is not analysed */
 #define BLOCK_BYTES (1u << 20)
 #define MEMORY_MAX (1ull << 30) /* bytes of a list */
 
@@ -41,7 +41,7 @@ static ssize_t read_some(int descriptor, char *bytes, size_t length)
 	return got < 0 ? -errno : got;
 }
 
-/* Its size becomes that of what could be read: somebody may cut it meanwhile. */
+/* Its size becomes that of what could be read: it may be truncated while it is read. */
 static int read_file(struct file *file, struct code_hash *hash)
 {
 	__u64 done = 0;
@@ -219,7 +219,7 @@ int xpt_codeobj_read(const char *path, xpt_log_fn log, void *log_context, struct
 	error = descriptor < 0 ? descriptor : read_path(&messages, path, descriptor, &found);
 	if (!error)
 		*list = &found->list;
-	else if (error != -EBADMSG) /* that has been said */
+	else if (error != -EBADMSG) /* else reported already */
 		log_error(&messages, "%s: cannot be read: %s", path, reason(error, descriptor >= 0));
 	if (descriptor >= 0)
 		close(descriptor);

@@ -106,7 +106,7 @@ static int create_device_side(struct collector *collector, const struct collecto
 	return device_side_create(&side_options, &collector->device_side);
 }
 
-/* Says which feature is missing, and what to do about it. */
+/* Reports which feature is missing, and what to do about it. */
 static bool explain_feature(const struct collector *collector, const struct feature *feature)
 {
 	char detail[256], advice[256];
@@ -234,7 +234,7 @@ __u64 collector_code_limit(const struct collector *collector)
 	return collector->options.no_wait ? 0 : collector->needs.code_wait_limit ?: WAIT_CODES;
 }
 
-/* Many probes take a while, and the longer the more processes fork meanwhile. */
+/* Many probes take a while, the longer the more processes fork. */
 static bool on_placing(void *context, size_t done, size_t total)
 {
 	struct collector *collector = context;
@@ -429,7 +429,7 @@ static int start_device_side(struct collector *collector)
 	return error;
 }
 
-/* Threads that wait for this one use CPU time meanwhile: it would have to share the processors with all of them. */
+/* Waiting threads spin: this thread would share the processors with all of them. */
 static void raise_priority(struct collector *collector)
 {
 	collector->raised = gettid();
@@ -530,7 +530,7 @@ bool collector_code_answer(struct collector *collector, pid_t tgid, __u64 ticket
 	while (at < collector->code_ticket_count && tickets[at].ticket != ticket)
 		at++;
 	if (at == collector->code_ticket_count) {
-		/* Those that have gone on at their deadline are not waited for. */
+		/* Those that were resumed at their deadline are not waited for. */
 		for (at = 0; at < collector->code_ticket_count; at++)
 			if (kern_waits(collector->kern, tickets[at].ticket))
 				tickets[kept++] = tickets[at];
@@ -575,7 +575,7 @@ int collector_work(struct collector *collector)
 	if (collector->mappings_due && clock_monotonic() >= collector->mappings_due) {
 		collector->mappings_due = 0;
 		watch_mappings(collector, EPOLL_CTL_MOD);
-		/* What came meanwhile: the kernel says only once that it is there, and has just been asked. */
+		/* What came since: the kernel reports new data only once, and has just done so. */
 		targets_read_mappings(collector);
 	}
 	targets_scan_pending(collector);

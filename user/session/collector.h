@@ -28,7 +28,7 @@
 
 typedef void (*record_fn)(void *context, const struct xpt_record_header *record);
 
-#define COLLECTOR_POLL 20000000ull /* ns between two looks at the rings */
+#define COLLECTOR_POLL 20000000ull /* ns between two polls of the rings */
 
 /* What one consumer of the records needs. All zeros: nothing. */
 struct collector_needs {
@@ -103,7 +103,7 @@ struct followed {
 	struct map_node node; /* by tgid */
 	struct link link;
 	pid_t tgid;
-	bool announced;			  /* its PROCESS record has been given out */
+	bool announced;			  /* its PROCESS record has been emitted */
 	struct attacher_scanned attached; /* when it was attached to */
 	unsigned int missed;		  /* deadlines in a row */
 	__u64 began;			  /* ns of CLOCK_MONOTONIC: its fork or last exec; 0: before it was traced */
@@ -172,13 +172,13 @@ struct collector {
 	__u64 loaded;			       /* when a program was loaded last, as far as its record was passed on */
 	struct launch_symbols *launch_symbols; /* NULL: without code objects */
 	__u64 pass,
-		told_hold_from; /* time of the last PASS; what is told of operators' nodes and symbols counts from there */
+		told_hold_from; /* time of the last PASS; reports of operators' nodes and symbols are valid from there */
 };
 
 /* collector.c */
-/* Is what to trace said in one way? -EINVAL, and the log has the reason. */
+/* Is there exactly one choice of what to trace? -EINVAL, logged. */
 int collector_check_options(const struct collector_options *options);
-/* Checks the options, reads the descriptions, looks at the targets. Errors as xpt_recording_create(). */
+/* Checks the options, reads the descriptions, scans the targets. Errors as xpt_recording_create(). */
 int collector_create(const struct collector_options *options, struct collector **result);
 __u32 collector_level_roles(enum xpt_level level);
 /*
@@ -208,11 +208,11 @@ void collector_check_names(struct collector *collector, const struct model *mode
 void collector_explain(const struct collector *collector);	 /* why nothing ran, to the log */
 int collector_command_status(const struct collector *collector); /* as xpt_session_command_status() */
 void collector_free(struct collector *collector);
-/* A thread of the process that waits for this goes on. False: it did so before, at its deadline. */
+/* Resumes a waiting thread of the process. False: it was resumed before, at its deadline. */
 bool collector_answer(struct collector *collector, pid_t tgid, __u64 ticket);
 /* The same for a code object, once every consumer that reads it has called this. False: some of it may be missing. */
 bool collector_code_answer(struct collector *collector, pid_t tgid, __u64 ticket);
-/* One of these consumers leaves. It has answered for all that it got. */
+/* One of these consumers leaves. It has called collector_code_answer() for all that it got. */
 void collector_code_leave(struct collector *collector);
 __u64 collector_code_limit(
 	const struct collector *collector); /* ns that a call waits for its code object; 0: it does not */
@@ -232,17 +232,17 @@ static inline void collector_pass_text(struct collector *collector, struct xpt_r
 
 /* targets.c: processes, the command, libraries that come later */
 int targets_look(struct collector *collector); /* before anything is made: can the processes be traced? */
-/* Why a process cannot be looked at: error of process_info_read() and the like. */
+/* Why a process cannot be traced: error of process_info_read() and the like. */
 void targets_explain(const struct log *log, pid_t pid, int error);
 int targets_start(struct collector *collector);	  /* attaches; a command waits for command_release() */
 void targets_report(struct collector *collector); /* what has been attached to, to the log */
 void targets_free(struct collector *collector);
 void targets_read_mappings(struct collector *collector);
 void targets_scan_pending(struct collector *collector);
-void targets_check(struct collector *collector); /* processes whose end went unseen */
+void targets_check(struct collector *collector); /* for processes that ended unnoticed */
 bool targets_ended(struct collector *collector);
 __u64 targets_began(struct collector *collector, pid_t tgid); /* as in struct followed; 0 for any other process */
-/* A record that tells of a process: fork, exec, exit, first call of a thread. */
+/* A record about a process: fork, exec, exit, first call of a thread. */
 void targets_task(struct collector *collector, const struct xpt_record_task *task);
 
 /* records.c: from the rings to the receiver */

@@ -23,7 +23,7 @@ static _Noreturn void child_run(char *const *arguments, int release, int failure
 		_exit(0);
 	execvp(arguments[0], arguments);
 	error = errno;
-	/* As shells do; the reader may be gone. */
+	/* As shells do; the reader may have closed it. */
 	_exit(write(failure, &error, sizeof(error)) > 0 && error != ENOENT ? 126 : 127);
 }
 

@@ -8,7 +8,7 @@
 struct command {
 	pid_t pid;   /* 0: none */
 	int release; /* writing end of the pipe that the child waits at; -1: released */
-	int failure; /* reading end of the pipe that tells why exec failed; -1 */
+	int failure; /* reading end of the pipe that reports why exec failed; -1 */
 	int status;  /* as wait() gives it; -1: still runs */
 };
 
@@ -18,9 +18,9 @@ int command_start(char *const *arguments, struct command *command);
 int command_release(struct command *command);
 /* After the exec: 0, or the negative errno that exec failed with. Does not block once the child has run exec. */
 int command_exec_error(struct command *command);
-/* Looks whether it has ended: 1 and status is set; 0 still runs. */
+/* Checks whether it has ended: 1 and status is set; 0 still runs. */
 int command_reap(struct command *command);
-/* A child that was never released ends; descriptors are closed. A running command goes on. */
+/* A child that was never released ends; descriptors are closed. A running command continues. */
 void command_close(struct command *command);
 
 #endif

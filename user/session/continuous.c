@@ -50,7 +50,7 @@ static void tell_status(struct xpt_continuous *continuous, __u64 now)
 			   (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000ull;
 }
 
-/* The index of inferences goes with the window, and counts with it. */
+/* The index of inferences is evicted with the window, and counts towards its size. */
 static void look_at_window(struct xpt_continuous *continuous, __u64 now)
 {
 	struct window_figures window;
@@ -103,7 +103,7 @@ static __u64 on_work(void *context, __u64 now)
 	return continuous->hooks_due < continuous->save_due ? continuous->hooks_due : continuous->save_due;
 }
 
-/* Whether it can be run at all is known, and told, before the start counts as one. */
+/* Whether it can be run at all is known, and reported, before the start succeeds. */
 static int await_command(struct collector *collector)
 {
 	struct pollfd known = { .fd = collector->command.failure, .events = POLLIN };
@@ -272,7 +272,7 @@ static void request_status(struct xpt_continuous *continuous, struct control_req
 	control_answer_end(request);
 }
 
-/* It is answered when everything is detached. */
+/* The reply is sent when everything is detached. */
 static void request_stop(struct xpt_continuous *continuous, struct control_request *request)
 {
 	if (continuous->stop_request) {

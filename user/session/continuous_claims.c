@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A process has one continuous collector: what this one watches is claimed, and let go when it has ended. */
+/* A process has one continuous collector: a process is claimed while it is traced, and released when it has ended. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>

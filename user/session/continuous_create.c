@@ -12,7 +12,7 @@
 #include "session/continuous_options.h"
 #include "session/continuous_private.h"
 
-#define KEEP_RELEASED 1024 /* programs and processes that are gone */
+#define KEEP_RELEASED 1024 /* ended programs and processes */
 
 static int create_session(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
 {
@@ -79,7 +79,7 @@ static int create_triggers(struct xpt_continuous *continuous, const struct xpt_c
 	return error;
 }
 
-/* Names of files are told to others, who are elsewhere. */
+/* Names of files are reported to processes with other working directories. */
 static int absolute_path(const char *path, char *result)
 {
 	bool is_absolute = *path == '/';

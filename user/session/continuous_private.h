@@ -31,15 +31,15 @@ struct continuous_hooks {
 	void *context;
 };
 
-/* A file that is wanted, on its way from whoever asked to the disk and back. */
+/* A file that is wanted, on its way from the requester to the disk and back. */
 struct save {
 	struct save *next;
 	struct xpt_save_options options; /* the program is owned */
 	char reason[REASON_MAX];	 /* for the file: "requested", "latency of ... was ..." */
 	bool by_trigger;
-	void *owner;							      /* of the hooks; NULL: none */
-	struct folder *folder;						      /* where it goes; NULL: the collector's */
-	const char *name;						      /* of the file; NULL: prefix and time */
+	void *owner;	       /* of the hooks; NULL: none */
+	struct folder *folder; /* where it is written; NULL: the collector's */
+	const char *name;      /* of the file; NULL: prefix and time */
 	bool (*wants)(void *context, const struct xpt_record_header *record); /* is it written? NULL: all is */
 	void *wants_context;
 	__u64 asked; /* ns: all up to then is in it */
@@ -58,7 +58,7 @@ struct save {
 	struct control_request *request; /* who waits for it by the socket; NULL: nobody */
 	bool done, awaited;		 /* awaited: by a caller, who frees it */
 	int error;
-	char why[REASON_MAX]; /* of the error; "": its name says it */
+	char why[REASON_MAX]; /* of the error; "": none beyond its name */
 	struct xpt_saved saved;
 };
 
@@ -97,7 +97,7 @@ struct xpt_continuous {
 	struct control *control; /* NULL: none */
 	struct control_request *stop_request;
 	struct target_claims claims;
-	pid_t refused; /* claimed by others, told last */
+	pid_t refused; /* claimed by others, last reported */
 	struct continuous_hooks hooks;
 	__u64 hooks_due;	  /* ns; ~0: never */
 	__u8 roles[XPT_SPEC_MAX]; /* enum xpt_role by spec; written before the threads begin */
@@ -108,7 +108,7 @@ struct xpt_continuous {
 };
 
 /* continuous_claims.c */
-/* Those that are known by now. -EBUSY, logged; what open() says of the file. */
+/* Those that are known by now. -EBUSY, logged; or an error of open(). */
 int continuous_claim_targets(struct xpt_continuous *continuous, const struct xpt_session_options *targets);
 int continuous_admit(void *context, pid_t pid); /* as in struct consumer; context: struct xpt_continuous */
 void continuous_leave(void *context, pid_t pid);
@@ -129,13 +129,13 @@ void continuous_end(struct xpt_continuous *continuous);
 /* continuous_events.c: from the collector into the window and the model, and from there to the triggers. */
 void continuous_record(void *context, const struct xpt_record_header *record); /* context: struct xpt_continuous */
 struct event_sink continuous_sink(struct xpt_continuous *continuous);
-/* Somebody wants what happens now to be saved, and the limits may let it be. */
+/* A request to save what happens now, which the limits may refuse. */
 void continuous_fire(struct xpt_continuous *continuous, __u64 now, const char *reason);
 /* Whether the call runs a program. What is enqueued is an inference when a wait has ended it, but may fail at once. */
 bool continuous_is_run(const struct event_call *call);
 
 /* continuous_saves.c */
-/* Checks and copies. -EINVAL, -ENOMEM; why, if it is not clear, goes to reason of REASON_MAX bytes. */
+/* Checks and copies. -EINVAL, -ENOMEM; reason, of REASON_MAX bytes, gets the cause if it is not clear. */
 int save_create(const struct xpt_save_options *given, struct save **result, char *reason);
 void save_free(struct save *save);
 void save_list_init(struct save_list *list);

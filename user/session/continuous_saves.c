@@ -16,7 +16,7 @@
 #include "session/output.h"
 
 #define ASKED_MAX 16
-#define TAKEN_MAX 2 /* each keeps what has left the window meanwhile */
+#define TAKEN_MAX 2 /* each keeps what has left the window since */
 
 /* ---- lists ---- */
 

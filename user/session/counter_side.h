@@ -30,8 +30,8 @@ struct counter_side_options {
 };
 
 /*
- * Opens the counters. *result is NULL when there are none. Errors are those of xpt_counters_open() and call_events_open(),
- * -E2BIG, and said.
+ * Opens the counters. *result is NULL when there are none. Errors are those of xpt_counters_open() and
+ * call_events_open(), -E2BIG, logged.
  */
 int counter_side_create(const struct counter_side_options *options, struct counter_side **result);
 void counter_side_free(struct counter_side *side); /* NULL is fine */
@@ -44,7 +44,7 @@ unsigned int counter_side_slots(
 /* Sets what of the options is about events around inferences; they are lent until the kernel's side has been opened. */
 void counter_side_lend(const struct counter_side *side, struct kern_options *options); /* side: NULL is fine */
 void counter_side_lent(struct counter_side *side);				       /* it has been; NULL is fine */
-/* Tells what they are, and where they begin. -ENOMEM, or an error of the record function. */
+/* Emits what they are, and where they begin. -ENOMEM, or an error of the record function. */
 int counter_side_start(struct counter_side *side);
 __u64 counter_side_due(
 	const struct counter_side *side);	  /* when they are read next; ~0: side is NULL, or has not begun */

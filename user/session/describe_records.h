@@ -34,12 +34,12 @@ struct xpt_record_text *record_loaded_region(const struct event_call *call);
 struct xpt_record_text *record_cost(__u64 spec, __u64 cost, __u64 inside);
 struct xpt_record_text *record_process(const struct process_info *info, __u64 time);
 
-/* A driver whose keys can be compared: its index, and how many bits of each part. */
+/* A driver with comparable keys: its index, and how many bits of each part. */
 struct record_join {
 	__u16 driver;
 	__u16 bits;
 };
-/* followed: the device numbers of all followed nodes, by their index; those of the driver are told. */
+/* followed: the device numbers of all followed nodes, by their index; those of the driver are emitted. */
 struct xpt_record_text *record_driver(const struct driver_events *events, __u16 index, const struct record_join *joins,
 				      size_t join_count, const dev_t *followed, size_t followed_count);
 struct xpt_record_text *record_driver_event(const struct tracepoint *tracepoint, const struct xpt_event_spec *spec,

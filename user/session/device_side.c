@@ -208,7 +208,7 @@ static const struct driver_join *joins(const struct device_side *side, size_t fr
 	return NULL;
 }
 
-/* Whether another driver that is followed tells when the jobs of this one end. */
+/* Whether another followed driver reports the end of this one's jobs. */
 static bool is_ended_by_another(const struct device_side *side, size_t driver)
 {
 	for (size_t i = 0; i < side->drivers->count; i++)
@@ -218,7 +218,7 @@ static bool is_ended_by_another(const struct device_side *side, size_t driver)
 	return false;
 }
 
-/* Drivers that no choice names, but whose events tell how the jobs of those that are followed end. */
+/* Drivers that no choice names, but with events that report the end of followed drivers' jobs. */
 static bool is_needed(const struct device_side *side, size_t general)
 {
 	for (size_t i = 0; i < side->drivers->count; i++)
@@ -298,7 +298,7 @@ static int attach_new(struct device_side *side, __u32 id, struct xpt_event_spec 
 	return 0;
 }
 
-/* One that cannot be followed is told and left out. */
+/* One that cannot be followed is reported and left out. */
 static int follow_event(struct device_side *side, size_t driver, const struct tracepoint *tracepoint,
 			const struct event_filter *filter)
 {
@@ -339,13 +339,13 @@ static int follow_events(struct device_side *side, size_t driver, enum xpt_event
 	for (size_t i = 0; i < side->drivers->count; i++) {
 		const struct follow *other = &side->follow[i];
 
-		/* Not of all in the group: what another one's devices tell when something is queued, these may not. */
+		/* Not of all in the group: these devices may not report queueing as another one's do. */
 		if (!other->taken || (i != driver && !joins(side, driver, i)))
 			continue;
 		filter.knows_device |= i != driver && knows_device(&other->events, false);
 		filter.learns |= knows_device(&other->events, true);
 	}
-	/* Where jobs are told apart by their order only, none may be left out: its end would be taken for another's. */
+	/* Where jobs are matched by their order only, none may be left out: its end would be taken for another's. */
 	if (events->set && events->set->pairing == XPT_PAIRING_ORDER)
 		filter.learns = false;
 	for (enum xpt_event_role role = XPT_EVENT_WAIT; role >= from && !error; role--) {
@@ -380,7 +380,7 @@ static int attach_ioctls(struct device_side *side, const struct driver_events *e
 	return error;
 }
 
-/* New nodes of the driver. The record that tells of them goes before their first ioctl. */
+/* New nodes of the driver. Their record precedes their first ioctl. */
 static int follow_nodes(struct device_side *side, size_t driver)
 {
 	const struct driver_events *events = &side->follow[driver].events;
@@ -405,7 +405,7 @@ static int follow_nodes(struct device_side *side, size_t driver)
 	return error == -ENOMEM ? error : 0;
 }
 
-/* Says what is missing of a driver that is there, or why one that was asked for is not. */
+/* Reports what is missing of a driver that is there, or why a requested one is not. */
 static void tell_missing(struct device_side *side, size_t driver)
 {
 	struct follow *follow = &side->follow[driver];
@@ -542,7 +542,7 @@ int device_side_start(struct device_side *side, struct kern *kern)
 	side->kern = kern;
 	if (!side->readable)
 		return 0;
-	/* Open before the first look: what comes in between is seen twice rather than not at all. */
+	/* Open before the first scan: what comes in between is seen twice rather than not at all. */
 	side->uevents = uevents_open();
 	if (side->uevents < 0)
 		log_debug(side->options.log, "drivers that are loaded later are not seen: %s",

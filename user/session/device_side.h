@@ -32,14 +32,14 @@ struct device_side_options {
 int device_side_create(const struct device_side_options *options, struct device_side **result);
 void device_side_free(struct device_side *side); /* detaches what is left; NULL is fine */
 
-/* Attaches to what is there. Whatever cannot be followed is told to the log. -ENOMEM, or an error of the record function. */
+/* Attaches to what is there. Whatever cannot be followed is logged. -ENOMEM, or an error of the record function. */
 int device_side_start(struct device_side *side, struct kern *kern);
 int device_side_descriptor(
-	const struct device_side *side);	/* readable when something may have come; -1: it is not told */
+	const struct device_side *side);	/* readable when something may have come; -1: no notification */
 int device_side_look(struct device_side *side); /* whether something has come, and attaches to it */
 void device_side_detach(struct device_side *side);
 
 size_t device_side_tracepoints(const struct device_side *side); /* attached to, in all; NULL is fine */
-size_t device_side_nodes(const struct device_side *side);	/* whose ioctls are followed */
+size_t device_side_nodes(const struct device_side *side);	/* with followed ioctls */
 
 #endif

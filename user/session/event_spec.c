@@ -21,7 +21,7 @@ static size_t field_end(const struct tracepoint_field *field)
 	}
 }
 
-/* Where the text is told by a number, that is what has to be read first. */
+/* Where a number stands for the text, the number has to be read first. */
 static __u16 number_size(const struct tracepoint_field *field)
 {
 	switch (field->access) {

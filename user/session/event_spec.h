@@ -11,16 +11,16 @@
 
 /* How events are filtered in the kernel (wire.h, XPT_EVENT_OF_*). */
 struct event_filter {
-	__u8 group;	   /* drivers whose keys can be compared */
-	bool knows_device; /* an event of the driver, or of one whose jobs are the same, tells the device */
-	bool learns;	   /* such an event does so on the thread that wants it: else no device would ever be known */
-	bool foreign;	   /* it is no driver of devices: it tells of the jobs of all other drivers */
+	__u8 group;	   /* drivers with comparable keys */
+	bool knows_device; /* an event of the driver, or of one with the same jobs, has the device */
+	bool learns;	   /* such an event is on the submitting thread: else no device would ever be known */
+	bool foreign;	   /* it is no driver of devices: it reports the jobs of all other drivers */
 };
 
 /* Whether events of the role happen on the thread that wants them. */
 bool event_is_by_thread(enum xpt_event_role role);
 
-/* index and next are left 0. -ERANGE: a number stands too far behind in the record. */
+/* index and next are left 0. -ERANGE: a number is beyond XPT_EVENT_SPAN_MAX. */
 int event_spec_make(const struct tracepoint *tracepoint, const struct event_filter *filter,
 		    struct xpt_event_spec *spec);
 

@@ -28,11 +28,11 @@ int file_contents_address(const struct file_contents *contents, __u64 offset, __
 
 struct file_search {
 	const struct registry *registry;
-	bool operators; /* they are looked for */
+	bool operators; /* they are searched for */
 	bool loader;	/* so is the dynamic loader */
 };
 
-/* Looks for it in the file. What memory does not suffice for is left out with a message. */
+/* Searches the file for it. What memory does not suffice for is left out with a message. */
 void file_contents_search(const struct log *log, const struct file_search *search, const struct mapped_file *mapped,
 			  struct file_contents *contents);
 

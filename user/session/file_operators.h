@@ -38,8 +38,8 @@ void file_operators_visit(const struct file_operators *file,
 const struct description *file_operators_runtime(const struct file_operators *file, __u64 class);
 
 /*
- * Gives out a CLASS record for each class, as its objects know it in the process: the file's addresses are moved by bias. What
- * record() answers, or -ENOMEM.
+ * Emits a CLASS record for each class, as its objects refer to it in the process: the file's addresses are moved by
+ * bias. Returns the result of record(), or -ENOMEM.
  */
 int file_operators_tell(const struct file_operators *file, pid_t tgid, __u64 bias,
 			int (*record)(void *context, const struct xpt_record_header *record), void *context);

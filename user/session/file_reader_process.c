@@ -98,7 +98,7 @@ static void on_message(void *context, enum xpt_log_level level, const char *text
 	putc('\0', messages->out);
 }
 
-/* Whether nobody but root decides when it answers. What is stacked on other file systems may be stacked on such a one. */
+/* Whether only root can delay it. What is stacked on other file systems may be stacked on such a one. */
 static bool is_local(unsigned int type)
 {
 	switch (type) {
@@ -138,7 +138,7 @@ static int open_file(int place, struct file_reader_opened *opened)
 	return descriptor;
 }
 
-/* The answer is written whole, or the process ends without one, which the collector sees. */
+/* The reply is written whole, or the process ends without one, which the collector sees. */
 static void answer(int socket, const struct messages *messages, const void *bytes, size_t length)
 {
 	const struct file_reader_answer head = { messages->length + length, messages->length };
@@ -247,7 +247,7 @@ static void read_code(const struct file_code *code, int descriptor, int socket)
 	_exit(0);
 }
 
-/* Nothing is read with rights: the collector has a message in place of an answer. */
+/* Nothing is read with rights: the collector gets a message in place of a reply. */
 static void refuse(int socket, int error)
 {
 	char text[128];

@@ -25,11 +25,11 @@
  */
 #define PATIENCE_MAX 1000
 #define PATIENCE_MIN 20
-#define SILENT_FOR 60000000000ull	 /* ns for which a process whose memory did not answer is not asked again */
+#define SILENT_FOR 60000000000ull	 /* ns until a process with memory that timed out is read again */
 #define SILENT_MAX 64			 /* of those before the last ones it is forgotten */
 #define PATIENCE_RECOVERS 10000000000ull /* ns */
 
-/* Of one whose memory does not answer. */
+/* A process with memory that timed out. */
 struct silent_process {
 	pid_t tgid;
 	__u64 until;
@@ -195,7 +195,7 @@ static int start(struct file_readers *readers, char what, int place, struct file
 	given[0] = sockets[1];
 	given[1] = place;
 	error = socket_send(readers->socket, &what, 1, given, place < 0 ? 1 : 2);
-	/* Somebody has ended it. */
+	/* It was killed. */
 	server = readers->socket;
 	if (error == -EPIPE && !start_server(readers)) {
 		close(server);
@@ -296,7 +296,7 @@ static int send_request(struct file_reader *reader, struct file_reader_request *
 	return error == -EPIPE || error == -ECONNRESET ? -EPROTO : error;
 }
 
-/* *result: what the answer holds behind the messages, owned by the caller. */
+/* *result: contents of the reply behind the messages, owned by the caller. */
 static int receive_answer(struct file_reader *reader, char **result, size_t *length)
 {
 	struct file_reader_answer answer;
@@ -325,7 +325,7 @@ static int ask(struct file_reader *reader, struct file_reader_request *request, 
 {
 	int error = send_request(reader, request, name, words) ?: receive_answer(reader, result, length);
 
-	/* Whatever has gone wrong, the next file finds another process, as this one may still answer. */
+	/* Whatever has gone wrong, the next file finds another process, as this one may still reply. */
 	if (error && reader == reader->readers->shared)
 		reader->readers->shared = NULL;
 	return error;
@@ -453,7 +453,7 @@ static void note_silent(struct file_readers *readers, pid_t pid)
 		 "process %d: names, operators and functions in its memory are left out: it does not answer", pid);
 }
 
-/* name: for FILE_PLACE. *result: what stands behind the head of the answer, to be freed. */
+/* name: for FILE_PLACE. *result: what follows the head of the reply, to be freed. */
 static int ask_memory(struct file_readers *readers, __u32 kind, const struct memory_request *wanted, const char *name,
 		      char **result, size_t *length)
 {
@@ -497,7 +497,7 @@ static int ask_memory(struct file_readers *readers, __u32 kind, const struct mem
 	return error;
 }
 
-/* Text of an answer: it ends, and is what it is promised to be. */
+/* Text of a reply: it ends, and is as long as announced. */
 static bool is_text(const char *text, size_t size)
 {
 	size_t length = strnlen(text, size);

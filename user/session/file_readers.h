@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Files of traced processes are read by processes of their own, one a file: whatever stands in it can do nothing but to give a
- * false answer about this file, and a file system that never answers holds up nobody else.
+ * Files of traced processes are read by processes of their own, one a file: its contents can at most cause a wrong
+ * result for this file, and a file system that hangs delays nothing else.
  *
- * A process that was forked when the session was made (xputrace-reader) forks one for each file. That opens it, with the rights
- * of root, hands the descriptor over, and gives up all rights before it reads the first byte: a user of its own, no
- * capabilities, and a seccomp filter that leaves it reading of what is open and memory. Files that only root may change share one
- * process, which does not open them.
+ * A process that was forked when the session was made (xputrace-reader) forks one for each file. That opens it, with
+ * the rights of root, hands the descriptor over, and gives up all rights before it reads the first byte: a user of its
+ * own, no capabilities, and a seccomp filter that leaves it reading of what is open and memory. Files that only root
+ * may change share one process, which does not open them.
  */
 #ifndef XPT_SESSION_FILE_READERS_H
 #define XPT_SESSION_FILE_READERS_H
@@ -18,7 +18,7 @@
 
 struct file_readers;
 
-/* What search points to stays unchanged meanwhile. -errno. */
+/* What search points to stays unchanged while they run. -errno. */
 int file_readers_start(const struct log *log, const struct file_search *search, struct file_readers **result);
 void file_readers_stop(struct file_readers *readers);
 
@@ -28,18 +28,18 @@ struct file_reader;
 struct opened_file {
 	int descriptor; /* for the caller to close; of one that is not local a place only (O_PATH), as close() may wait, too */
 	struct stat status;
-	bool is_local; /* of a file system that always answers: it may be opened and read by anybody */
-	bool is_fuse;  /* a process answers for it */
+	bool is_local; /* of a file system that cannot hang: it may be opened and read by anybody */
+	bool is_fuse;  /* served by a process */
 };
 
 /*
- * Opens the file that place, a descriptor of it (O_PATH), stands for, without waiting for leases. -ETIMEDOUT: its file system
- * does not answer; -EPROTO: the process has ended; or what open() gives.
+ * Opens the file that place, a descriptor of it (O_PATH), stands for, without waiting for leases. -ETIMEDOUT: its file
+ * system timed out; -EPROTO: the process has ended; or what open() gives.
  */
 int file_reader_open(struct file_readers *readers, int place, struct opened_file *opened, struct file_reader **result);
 /* The same for a regular file that is open, on a local file system, and may be changed by root only. */
 int file_reader_share(struct file_readers *readers, int descriptor, struct file_reader **result);
-/* Looks for what can be traced in it, once. name: for messages. Errors as above, -ENOMEM. */
+/* Searches it for what can be traced, once. name: for messages. Errors as above, -ENOMEM. */
 int file_reader_search(struct file_reader *reader, const char *name, struct file_contents *contents);
 /* Where a probe would go. */
 struct file_site {
@@ -51,8 +51,8 @@ struct file_site {
 /* As site_choose() and site_choose_after(), or an error as above. */
 int file_reader_site(struct file_readers *readers, int place, const struct file_site *wanted, struct site *site);
 /*
- * The functions of a table that was read in a process: mapped is open, and tells where it lies there. As functions_add_table(),
- * or an error as above.
+ * The functions of a table that was read in a process: mapped is open, and has its address there. As
+ * functions_add_table(), or an error as above.
  */
 int file_reader_table(struct file_readers *readers, const struct mapped_file *mapped, const struct description *runtime,
 		      const struct table_words *words, struct found_functions *found);
@@ -65,10 +65,9 @@ int file_reader_code(struct file_readers *readers, int bytes, __u64 size, enum c
 void file_reader_close(struct file_reader *reader); /* may be NULL */
 
 /*
- * As object_node_read(), object_name_read() with a way of the runtime, or with the string at an offset, object_name_find(), and
- * functions_read_table(): by a process that can do nothing but
- * read memory, as who answers for the pages of a process may never do so. -ETIMEDOUT: it does not, which has been reported; it is not
- * asked again for a minute. Errors as above.
+ * As object_node_read(), object_name_read() with a way of the runtime, or with the string at an offset,
+ * object_name_find(), and functions_read_table(): by a process that can only read memory, as reading the pages of a
+ * process may hang. -ETIMEDOUT: it does, which has been reported; it is not read again for a minute. Errors as above.
  */
 int file_reader_node(struct file_readers *readers, const struct description *runtime, pid_t pid, __u64 object,
 		     __u64 class, struct operator_node *node);

@@ -9,15 +9,16 @@
 #define FILE_DESCRIPTORS_MAX 16 /* of the process that reads many files */
 
 /*
- * To xputrace-reader, over a socket that keeps messages apart: a byte (below) with the descriptor of a stream for the new process, and
- * that of its file (O_PATH), unless it reads many: then each request comes with a file. It answers with this one, and the pidfd, unless the process has ended already.
+ * To xputrace-reader, over a socket that keeps messages apart: a byte (below) with the descriptor of a stream for the
+ * new process, and that of its file (O_PATH), unless it reads many: then each request comes with a file. It replies
+ * with this one, and the pidfd, unless the process has ended already.
  */
 struct file_reader_started {
 	__s32 error;
 	__s32 pid;
 };
 
-/* From the process of a file: this, with the descriptor of one that is local; then, for a request, an answer. */
+/* From the process of a file: this, with the descriptor of one that is local; then, for a request, a reply. */
 struct file_reader_opened {
 	struct stat status;
 	__s32 error;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What functions are called that are regions: told for each process, by the addresses of their probes there. */
+/* Names of functions that are regions: emitted for each process, by the addresses of their probes there. */
 #ifndef XPT_SESSION_FUNCTION_NAMES_H
 #define XPT_SESSION_FUNCTION_NAMES_H
 
@@ -9,8 +9,8 @@
 /* Does found hold any? */
 bool function_names_any(const struct registry *registry, const struct found_functions *found);
 /*
- * Gives out a REGION_NAME record for each of those that the file has, which the process has mapped: as C++ has the name, without
- * parameters, or the symbol. What record() answers, or -ENOMEM.
+ * Emits a REGION_NAME record for each of those in the file, which the process has mapped: the C++ name without
+ * parameters, or the symbol. Returns the result of record(), or -ENOMEM.
  */
 int function_names_tell(const struct registry *registry, const struct found_functions *found, pid_t tgid,
 			const struct mapped_file *mapped,

@@ -58,7 +58,7 @@ static void unsubscribe(struct subscriber *subscriber)
 	collector_wake(session->collector);
 }
 
-/* What a handle has to do next may have changed: the collecting thread looks at it. */
+/* What a handle has to do next may have changed: wake the collecting thread. */
 static int unlock(struct subscriber *subscriber, int error)
 {
 	struct xpt_session *session = subscriber->session;
@@ -69,7 +69,7 @@ static int unlock(struct subscriber *subscriber, int error)
 	return error;
 }
 
-/* What was counted before is not the handle's, so it is looked at before this returns. */
+/* What was counted before is not the handle's, so it is read before this returns. */
 static int start(struct subscriber *subscriber)
 {
 	struct xpt_session *session = subscriber->session;

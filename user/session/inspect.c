@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* xpt_inspect_*(): continuous profiling that writes at the end, and whatever fails meanwhile. */
+/* xpt_inspect_*(): continuous profiling that writes at the end, and whenever something fails. */
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 #define EVENT_BYTES 128 /* of memory for one, about */
 #define WINDOW_MOST (1ull << 30)
-#define TARGETS_EVERY 200000000ull /* ns: they are looked at */
+#define TARGETS_EVERY 200000000ull /* ns between two checks of them */
 
 /* ---- what is captured ---- */
 

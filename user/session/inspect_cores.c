@@ -120,7 +120,7 @@ void inspect_cores_free(struct inspect_cores *cores)
 
 /* ---- which inference a record is of ---- */
 
-/* The one that the thread was in. Those of a thread follow each other. */
+/* The inference that the thread was in. Those of a thread follow each other. */
 static struct inference *inference_around(const struct inspect_cores *cores, __u32 tid, __u64 begin, __u64 end)
 {
 	size_t low = 0, high = cores->count, middle;

@@ -225,7 +225,7 @@ static void allow_types(struct text *text)
 	text_literal(text, "; those behind a ^ are left out");
 }
 
-/* Says what is wrong with the value of the variable in hand. */
+/* Reports what is wrong with the value of the current variable. */
 static void refuse(const struct filling *filling, const char *value)
 {
 	struct text text = { 0 }, allowed = { 0 };
@@ -247,7 +247,7 @@ static void refuse(const struct filling *filling, const char *value)
 	text_free(&allowed);
 }
 
-/* What stands behind the prefix; NULL: it is another variable. */
+/* What follows the prefix; NULL: it is another variable. */
 static const char *behind_prefix(const struct inspect_environment *environment, const char *variable)
 {
 	const char *prefix = prefixes[environment->dialect];
@@ -256,7 +256,7 @@ static const char *behind_prefix(const struct inspect_environment *environment, 
 	return strncmp(variable, prefix, length) || !strchr(variable, '=') ? NULL : variable + length;
 }
 
-/* The value, if what stands behind the prefix is the variable. */
+/* The value, if the variable follows the prefix. */
 static const char *value_of(const struct variable *variable, const char *name)
 {
 	size_t length = strlen(variable->name);

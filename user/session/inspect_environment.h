@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Options of an inspection from environment variables: those of xputrace, and those of the AWS Neuron runtime, of
- * which XPUTRACE_INSPECT_ and NEURON_RT_INSPECT_ are the beginnings:
+ * Options of an inspection from environment variables: those of xputrace, and those of the AWS Neuron runtime, of which
+ * XPUTRACE_INSPECT_ and NEURON_RT_INSPECT_ are the beginnings:
  *
  *	xputrace		Neuron				value
  *	ENABLE			ENABLE				0 or 1: every inference is recorded
@@ -18,7 +18,7 @@
  *	SESSION_ID						0 to INT_MAX
  *
  * What is not set leaves the options as they are: with Neuron's newer releases, DEVICE_PROFILE is 0 where it is not
- * set; here it is 1, as its header says. An empty value is a bad one. Of two variables of one name, the first
+ * set; here it is 1, as documented in its header. An empty value is a bad one. Of two variables of one name, the first
  * counts, as for getenv().
  */
 #ifndef XPT_SESSION_INSPECT_ENVIRONMENT_H
@@ -35,17 +35,16 @@ struct inspect_environment {
 	enum inspect_dialect dialect;
 	const char *const *variables; /* "NAME=value", with NULL behind the last one */
 	/*
-	 * The process that they were read from; 0: they are the caller's own. A traced process is not trusted:
-	 * where files go is not for it to say, so its OUTPUT_DIR is ignored, with a warning; and it may make
-	 * MAX_EVENTS_PER_CORE smaller than the options have it, not larger.
+	 * The process that they were read from; 0: they are the caller's own. A traced process is not trusted: its
+	 * OUTPUT_DIR is ignored, with a warning, and its MAX_EVENTS_PER_CORE can only lower the limit of the options.
 	 */
 	pid_t pid;
 };
 
 /*
- * Fills in the options. -EINVAL: a value is bad: the log says which variable has it and what is allowed, and the
- * options are as before; -ENOMEM. Variables that begin as they should and are unknown are warned of; of Neuron's,
- * which have no counterpart here, it is only said.
+ * Fills in the options. -EINVAL: a value is bad: the log has the variable and what is allowed, and the options are as
+ * before; -ENOMEM. Variables that begin as they should and are unknown are warned of; of Neuron's, which have no
+ * counterpart here, only noted.
  */
 int inspect_environment_apply(const struct log *log, const struct inspect_environment *environment,
 			      struct xpt_inspect_options *options);

@@ -74,7 +74,7 @@ static const struct word {
 
 /* What a filter may name, and what of it is captured by now. */
 struct vocabulary {
-	struct word words[WORDS_MAX]; /* name NULL: goes with its group only */
+	struct word words[WORDS_MAX]; /* name NULL: selected with its group only */
 	bool captured[WORDS_MAX];
 	size_t count;
 };

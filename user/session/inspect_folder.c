@@ -46,7 +46,7 @@ static void note(struct writing *writing, int error)
 		writing->error = error;
 }
 
-/* Gives the file its name, and the name to the index; unless error says that it could not be written. */
+/* Gives the file its name, and the name to the index; unless it could not be written (error). */
 static void keep(struct writing *writing, struct folder_file *file, int error, const char *name, const char *extension)
 {
 	char result[FOLDER_RESULT_SIZE];
@@ -122,7 +122,7 @@ static int write_recording(struct writing *writing, char *path)
 
 /* ---- what is made of it ---- */
 
-/* The trace goes through a name of the descriptor: files are opened by their paths. */
+/* The trace is written through a name of the descriptor: files are opened by their paths. */
 static int write_trace(const struct writing *writing, const char *recording, int descriptor, int summary)
 {
 	const struct log *log = log_of(writing->inspect);

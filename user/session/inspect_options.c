@@ -242,7 +242,7 @@ int xpt_inspect_options_set_on_fail(struct xpt_inspect_options *options, int ena
 	return 0;
 }
 
-/* ---- what they say ---- */
+/* ---- getters ---- */
 
 const char *const *xpt_inspect_options_event_types(const struct xpt_inspect_options *options, size_t *count)
 {

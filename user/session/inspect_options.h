@@ -7,7 +7,7 @@
 
 #include "session/inspect_types.h"
 
-/* Those that are copied as they stand. */
+/* Those that are copied unchanged. */
 struct inspect_settings {
 	int session_id;
 	bool inspect;
@@ -23,7 +23,7 @@ struct inspect_settings {
 struct xpt_inspect_options {
 	struct inspect_settings settings;
 	char *output_dir;
-	uid_t user; /* whose output is */
+	uid_t user; /* owner of the output */
 	gid_t group;
 	struct xpt_session_options targets; /* size 0: none were set */
 	/* What the public functions list: */

@@ -68,7 +68,7 @@ void inspect_process_failed(struct inspect_process *process, const char *path)
 		free(copy);
 }
 
-/* However long it takes, it has as many rows as are looked at. */
+/* Bounds the number of rows, however long it takes. */
 static void thin(struct inspect_process *process)
 {
 	for (size_t i = 0; i < process->count / 2; i++)

@@ -7,7 +7,7 @@
 #include "model/stream/event.h"
 #include "target/usage.h"
 
-#define INSPECT_ROWS_MAX 65536u		 /* readings kept: then every second one goes, and half as many come */
+#define INSPECT_ROWS_MAX 65536u		 /* readings kept: then every second one is dropped, and the rate halved */
 #define INSPECT_READ_EVERY 1000000000ull /* ns between two readings, at first */
 #define INSPECT_PROCESSES_MAX 1024u	 /* further ones are not kept apart, and have no folder */
 
@@ -28,7 +28,7 @@ struct inspect_process {
 	char *failed_files[INSPECT_FAILED_MAX]; /* names of files */
 	unsigned int failed_count;
 	bool saving;	   /* a failed inference is being saved */
-	bool missed;	   /* another one has failed meanwhile */
+	bool missed;	   /* another one has failed since */
 	char failure[200]; /* the latest */
 	__u64 inferences, failed;
 };

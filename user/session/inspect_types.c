@@ -67,7 +67,7 @@ enum inspect_type inspect_type_of_role(enum xpt_role role)
 	case XPT_ROLE_ENQUEUE:
 		return INSPECT_ENQUEUE;
 	case XPT_ROLE_WAIT:
-	case XPT_ROLE_MARK: /* says, as the next two do, what a wait is for */
+	case XPT_ROLE_MARK: /* defines, as the next two do, what a wait is for */
 	case XPT_ROLE_STREAM:
 	case XPT_ROLE_CALLBACK:
 		return INSPECT_WAIT;

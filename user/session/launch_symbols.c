@@ -7,7 +7,7 @@
 #include "session/objects.h"
 #include "target/process_symbol.h"
 
-#define NAME_MAX_BYTES 4096 /* longer ones are not in what elf_file.h gives out */
+#define NAME_MAX_BYTES 4096 /* longer ones are left out by elf_file.h */
 
 struct launch_symbols {
 	const struct registry *registry;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Names of kernels that are launched by an address of the host: what the symbol there is called. A handle that lies in
- * a file that the process has mapped is such an address; any other one, made by the runtime at load, is not looked at
+ * a file that the process has mapped is such an address; any other one, made by the runtime at load, is not resolved
  * twice.
  */
 #ifndef XPT_SESSION_LAUNCH_SYMBOLS_H
@@ -19,7 +19,7 @@ struct launch_symbols *launch_symbols_create(const struct registry *registry, co
 void launch_symbols_free(struct launch_symbols *symbols); /* NULL is allowed */
 
 /*
- * Any call. The SYMBOL record to give out before it, which the caller frees; time: its own. NULL: the call launches
+ * Any call. The SYMBOL record to emit before it, which the caller frees; time: its own. NULL: the call launches
  * nothing, the handle was seen before in the process, or no symbol begins there.
  */
 struct xpt_record_text *launch_symbols_look(struct launch_symbols *symbols, __u64 time,

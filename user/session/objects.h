@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the objects of a process stand for, read from its memory when they are first seen: which node of its model an operator is, what
- * a program is called that was loaded before it could be seen. Nothing is read twice, but that programs of the process have gone since,
- * as its objects may be others then.
+ * What the objects of a process stand for, read from its memory when they are first seen: which node of its model an
+ * operator is, what a program is called that was loaded before it could be seen. Nothing is read twice, unless programs
+ * of the process were unloaded since, as its objects may be others then.
  */
 #ifndef XPT_SESSION_OBJECTS_H
 #define XPT_SESSION_OBJECTS_H
@@ -31,17 +31,17 @@ struct loaded_name {
 
 #define OBJECTS_LOADS_MAX 16 /* names that are kept until their calls come */
 
-/* Where the programs of a library have their names, as one was seen to have whose load was seen. */
+/* Where the programs of a library have their names, as found in a program with its load observed. */
 struct learned_place {
 	const struct description *runtime;
 	char build_id[ELF_BUILD_ID_MAX + 1]; /* of the library */
 	unsigned int at;		     /* offset in the object */
 	pid_t tgid;			     /* of the first one */
-	uid_t user;			     /* of that process: nobody else's programs are named by what it says */
+	uid_t user;			     /* of that process: its data names no other user's programs */
 };
 
 #define OBJECTS_PLACES_MAX 16  /* further ones are not learned */
-#define OBJECTS_TRIES_MAX 1024 /* loads whose programs are searched for their names */
+#define OBJECTS_TRIES_MAX 1024 /* loads that have their programs searched for names */
 
 /* Zero it to begin with. */
 struct objects {

@@ -15,7 +15,7 @@ struct output;
 int output_create(const struct log *log, enum xpt_output format, enum xpt_level level, const char *path,
 		  const uint64_t *stopped, struct output **result);
 void output_warn_at(struct output *output, __u64 bytes); /* trace_file_warn_at(), where there is one */
-/* 0 or the first error of the file, which every later call gives too; the model goes on being fed. */
+/* 0 or the first error of the file, which every later call returns too; the model is still fed. */
 int output_record(struct output *output, const struct xpt_record_header *record);
 int output_flush(struct output *output);
 bool output_failed(const struct output *output); /* the file has failed for good */
@@ -30,7 +30,7 @@ __u64 output_lost(const struct output *output); /* records or what became of the
 /* Of formats that show events, and of 0. */
 enum trace_format output_trace(enum xpt_output format, enum xpt_level level);
 
-/* What stands at the head of every output. Strings are owned by this process and live as long as it. */
+/* Contents of the head of every output. Strings are owned by this process and live as long as it. */
 void output_info(struct recording_info *info);
 
 #endif

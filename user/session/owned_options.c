@@ -25,7 +25,7 @@ static void string_lists(struct xpt_session_options *options, struct strings lis
 	lists[5] = (struct strings){ &options->process_names, &options->process_name_count };
 }
 
-/* Puts a copy in the place of a string that is somebody else's. */
+/* Replaces a string of the caller's by a copy. */
 static int own_string(const char **string)
 {
 	if (!*string)

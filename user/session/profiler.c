@@ -12,8 +12,8 @@
 #include "session/output.h"
 #include "session/session.h"
 
-#define KEEP_RELEASED 1024 /* programs and processes that are gone and may yet get counts */
-/* A record may reach its ring a little later than its time says: so long a reading waits for those before it. */
+#define KEEP_RELEASED 1024 /* ended programs and processes that may yet get counts */
+/* Grace period of a reading: records may reach their ring a little after their time. */
 #define GRACE 2000000ull /* ns */
 
 /* ---- from the collector into the model, and from there to the handles ---- */

@@ -31,13 +31,13 @@ struct xpt_recording {
 	struct collector *collector; /* of the session */
 	struct output *output;
 	struct chooser *chooser; /* NULL: all programs are recorded */
-	struct code_side *codes; /* NULL: code objects are not looked at */
+	struct code_side *codes; /* NULL: code objects are not captured */
 	uint64_t stopped;	 /* when, set by xpt_recording_stop(), from anywhere; 0: not yet */
 	__u64 output_lost;	 /* records, as last reported */
 	bool finished;
 	enum xpt_end ended_by; /* 0: it has not ended yet */
 	__u64 end;	       /* ns; ~0: without a duration */
-	__u64 left;	       /* ns: when it has left the session, which goes on; 0: not */
+	__u64 left;	       /* ns: when it has left the session, which continues; 0: not */
 	__u64 counted;	       /* as in struct records_ending */
 	__u64 output_due, status_due, losses_due;
 };
@@ -214,7 +214,7 @@ static __u64 on_work(void *context, __u64 now)
 	return recording->end;
 }
 
-/* Where the session goes on, what the kernel has counted stays there for the others. */
+/* Where the session continues, what the kernel has counted stays there for the others. */
 static void on_finished(void *context)
 {
 	struct xpt_recording *recording = context;
@@ -246,7 +246,7 @@ static int on_started(void *context)
 	return 0;
 }
 
-/* First in the stream, so that whoever reads it knows from the first call on. */
+/* First in the stream, so that readers know from the first call on. */
 static int pass_choices(struct xpt_recording *recording)
 {
 	struct xpt_program_choice choice;

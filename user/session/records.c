@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From the rings to the receiver: what is for the collector is looked at on the way, the rest is passed on as it came. */
+/* From the rings to the receiver: what is for the collector is handled on the way, the rest is passed on as it came. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,9 +40,9 @@ void records_forget_told(struct collector *collector, pid_t tgid)
 }
 
 /*
- * An operator's node is told before its first call; when a program goes, so may the objects of its operators. What comes
- * first from the rings need not be the first call: the node holds from the time up to which all records have been passed
- * on, as far as programs have not gone since.
+ * An operator's node is reported before its first call; when a program is unloaded, the objects of its operators may be
+ * freed. What comes first from the rings need not be the first call: the node holds from the time up to which all
+ * records have been passed on, or from the last unload of a program.
  */
 static void look_at_operators(struct collector *collector, const struct xpt_record_call *call)
 {

@@ -204,7 +204,7 @@ static int open_input(const struct log *log, const char *path, unsigned int time
 		return -errno;
 	if (times > 1 && !S_ISREG(status.st_mode))
 		return copy_input(log);
-	poll(&ready, 1, -1); /* whoever writes into it may take time */
+	poll(&ready, 1, -1); /* the writer may be slow */
 	descriptor = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
 	return descriptor < 0 ? -errno : descriptor;
 }
@@ -248,7 +248,7 @@ static int find(struct run *run)
 
 /* ---- traces that no viewer opens ---- */
 
-#define PROBE_BYTES (8u << 20) /* of the recording: what they become tells what all of it becomes */
+#define PROBE_BYTES (8u << 20) /* of the recording: extrapolated from what they become */
 #define GROWTH_MOST 64	       /* bytes of a trace that a byte of a recording gives */
 
 /* Bytes of trace that the begin of the recording gives, and *read of how many of its own. */

@@ -33,7 +33,7 @@ struct report_filter {
 	bool window, choosing;	    /* from or to; programs, or the slowest */
 	struct chooser *chooser;    /* NULL: all programs */
 	struct functions functions; /* without a log: the model reports what is damaged */
-	bool second;		    /* what is looked for is known */
+	bool second;		    /* what is searched for is known */
 	int error;
 	/* Sorted by thread and begin the second time. */
 	struct found *all;
@@ -304,7 +304,7 @@ static int settle(struct report_filter *filter)
 	return 0;
 }
 
-/* What was asked for and is not there: somebody may have mistyped a name. */
+/* What was asked for and is not there: a name may be mistyped. */
 static int check_choices(const struct report_filter *filter)
 {
 	struct xpt_program_choice choice;
@@ -376,7 +376,7 @@ static bool ends_one(const struct report_filter *filter, __u32 tgid, __u32 tid, 
 	return filter->wait_count && bsearch(&key, filter->waits, filter->wait_count, sizeof(key), by_end);
 }
 
-/* Those that tell which programs there are. */
+/* Roles that report which programs there are. */
 static bool tells_programs(enum xpt_role role)
 {
 	switch (role) {
@@ -467,7 +467,7 @@ bool report_filter_takes(struct report_filter *filter, const struct xpt_record_h
 	}
 }
 
-/* What tells of programs is needed from the begin on, and shown only in the window. */
+/* What reports programs is needed from the beginning, and shown only in the window. */
 static bool admits(void *context, const struct event *event)
 {
 	const struct report_filter *filter = context;

@@ -38,9 +38,8 @@ bool report_filter_takes(struct report_filter *filter, const struct xpt_record_h
 bool report_filter_has(const struct report_filter *filter, const struct event *event,
 		       const struct inference *inference);
 
-double report_filter_part(const struct report_filter *filter); /* of all inferences, those that are selected: 0 to 1 */
-__u64 report_filter_length(
-	const struct report_filter *filter); /* ns, of the time that is looked at; 0: of the recording */
+double report_filter_part(const struct report_filter *filter);	/* of all inferences, those that are selected: 0 to 1 */
+__u64 report_filter_length(const struct report_filter *filter); /* ns, of the selected window; 0: of the recording */
 flat_columns report_filter_columns(const struct report_filter *filter); /* with a value in any of them */
 struct flat_row report_filter_row(const struct report_filter *filter, const struct inference *inference);
 

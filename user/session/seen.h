@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What was seen in each process, to look at each thing there only once. */
+/* What was seen in each process, to resolve each object only once. */
 #ifndef XPT_SESSION_SEEN_H
 #define XPT_SESSION_SEEN_H
 
@@ -19,7 +19,7 @@ struct seen {
 	size_t count, room;	   /* room: a power of two */
 };
 
-/* class: 0 where the object alone says what it is. False: it was seen before, most are there, or there is no memory. */
+/* class: 0 where the object alone identifies it. False: it was seen before, most are there, or there is no memory. */
 bool seen_add(struct seen *seen, size_t most, pid_t tgid, __u64 object, __u64 class);
 void seen_remove(struct seen *seen, pid_t tgid, __u64 object, __u64 class);
 /* Things of the process may be others from here on. Without memory, those of all processes may. */

@@ -249,7 +249,7 @@ static void wake_waiters(struct xpt_session *session)
 		pthread_cond_broadcast(&session->changed);
 }
 
-/* What cannot be traced any more can still be looked at. Returns when the next turn is due. */
+/* What was collected stays readable after tracing has failed. Returns when the next turn is due. */
 static __u64 collect_once(struct xpt_session *session, int error)
 {
 	const struct consumer *consumer;

@@ -15,8 +15,8 @@
 #include "session/collector.h"
 
 /*
- * Its functions are called with the session's lock held, on the collecting thread or on the one that starts or stops the session.
- * Any but record may be NULL.
+ * Its functions are called with the session's lock held, on the collecting thread or the thread that starts or stops
+ * the session. Any but record may be NULL.
  */
 struct consumer {
 	struct link link; /* of the session */
@@ -26,7 +26,7 @@ struct consumer {
 	void (*leave)(void *context, pid_t tgid);
 	int (*started)(void *context);		 /* everything is attached; an error ends the session */
 	__u64 (*work)(void *context, __u64 now); /* after each draining; returns when it is due again, ns, ~0: never */
-	/* The last record was passed on, and everything is detached; or the consumer leaves, and the session goes on. */
+	/* The last record was passed on, and everything is detached; or the consumer leaves, and the session continues. */
 	void (*finished)(void *context);
 	void *context;
 	struct collector_needs needs;
@@ -50,7 +50,7 @@ struct xpt_session {
 	bool has_thread; /* to be joined */
 	int open_error;
 	bool opened, starting, started, ending, finished;
-	int error;	 /* tracing has stopped; consumers go on */
+	int error;	 /* tracing has stopped; consumers continue */
 	int interrupted; /* set from anywhere */
 };
 
@@ -63,7 +63,7 @@ int session_create(const struct collector_options *options, struct xpt_session *
 int session_add(struct xpt_session *session, struct consumer *consumer);
 /* To one that others have made: -EINVAL, logged, if the options name targets or how they are traced. */
 int session_join(struct xpt_session *session, const struct collector_options *options, struct consumer *consumer);
-/* Finishes a consumer, and returns when it has left; the session goes on. Not on the collecting thread. */
+/* Finishes a consumer, and returns when it has left; the session continues. Not on the collecting thread. */
 void session_remove(struct xpt_session *session, struct consumer *consumer);
 int session_open(struct xpt_session *session); /* collector_open(), unless it was called before */
 /* Opens it first. -EALREADY, and the errors of collector_open(), collector_start(), of consumers and threads. */
@@ -91,7 +91,7 @@ struct subscriber {
 	struct handle *handle;	 /* NULL: destroyed, from its own callback */
 	xpt_profile_report_fn callback;
 	void *context;
-	unsigned int waiting; /* reports in the queue, and the one that is being delivered */
+	unsigned int waiting; /* reports in the queue and the current one */
 	bool delivering;
 };
 

@@ -96,7 +96,7 @@ static int walk_process(struct walk *walk)
 	return error;
 }
 
-/* A file on its own is looked at as if it were mapped as a whole. */
+/* A file on its own is analysed as if it were mapped as a whole. */
 static int walk_path(struct walk *walk)
 {
 	struct mapped_file mapped = { .path = (char *)walk->options->file };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The byte of the file whose number is that of the process is locked. */
+/* The byte of the file at offset PID is locked. */
 #include "session/target_claim.h"
 
 #include <errno.h>

@@ -15,7 +15,7 @@ struct target_claims {
 	int file; /* -1: closed */
 };
 
-/* Makes the file if there is none. Or what open() says of the path. */
+/* Makes the file if there is none. Or an error of open(). */
 int target_claims_open(const struct log *log, const char *path, struct target_claims *claims);
 /* -EBUSY: it is claimed through other claims. */
 int target_claim(const struct target_claims *claims, pid_t pid);

@@ -91,8 +91,8 @@ static size_t count_single(const struct collector *collector)
 }
 
 /*
- * The kernel side follows the process: as a single one, whose probes cost others nothing, or as a member of the family, whose
- * probes need not be placed for each. It is in the list already.
+ * The kernel side follows the process: as a single one, with probes that cost others nothing, or as a member of the
+ * family, with probes shared by all. It is in the list already.
  */
 static int follow(struct collector *collector, pid_t tgid)
 {
@@ -109,7 +109,7 @@ static int follow(struct collector *collector, pid_t tgid)
 	return error;
 }
 
-/* Gives out the PROCESS record: at first sight, and again when the process has become another program. */
+/* Emits the PROCESS record: at first sight, and again when the process has become another program. */
 static void announce(struct collector *collector, struct followed *followed, __u64 time)
 {
 	struct process_info info;
@@ -335,7 +335,7 @@ static bool is_named(struct collector *collector, pid_t tgid)
 	return named;
 }
 
-/* Best effort: it may be gone again. But whether it may be followed at all is reported. */
+/* Best effort: it may have ended again. But whether it may be followed at all is reported. */
 static int attach_named(void *context, pid_t tgid)
 {
 	struct collector *collector = context;
@@ -595,7 +595,7 @@ static bool has_ended(pid_t tgid)
 	return ended;
 }
 
-/* A child of a traced process whose fork was not reported. */
+/* A child of a traced process, with an unreported fork. */
 static int adopt_missed(void *context, pid_t tgid)
 {
 	struct collector *collector = context;

@@ -27,7 +27,7 @@ struct word {
 	__u64 value, address;
 };
 
-/* A class whose type information was found. */
+/* A class with its type information found. */
 struct type {
 	__u64 address;
 	__s64 offset; /* of the base in its objects */
@@ -37,7 +37,7 @@ struct finder {
 	struct elf_file *file;
 	struct word *words; /* sorted by value */
 	size_t word_count;
-	struct type *types; /* the base first; those derived from one stand behind it */
+	struct type *types; /* the base first; those derived from one follow it */
 	size_t type_count;
 	__u32 *buckets; /* index of a type + 1, by its address */
 	const unsigned int *slots;
@@ -164,7 +164,7 @@ static __u64 type_of_base(const struct finder *finder, __u64 address)
 	return 0;
 }
 
-/* The word at address refers to the base; flags and offset stand behind it. */
+/* The word at address refers to the base; flags and offset follow it. */
 static int add_of_several(struct finder *finder, const struct type *base, __u64 type, __u64 address)
 {
 	__s64 where;
@@ -205,7 +205,7 @@ static __u64 read_slot(const struct finder *finder, __u64 table, unsigned int sl
 	return method;
 }
 
-/* The base's table comes before those of the classes: its type is looked at first. */
+/* The base's table comes before those of the classes: its type is read first. */
 static int read_methods(struct finder *finder, const char *name, __u64 table, bool of_base)
 {
 	struct classes *result = finder->result;

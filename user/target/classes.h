@@ -24,7 +24,7 @@ struct classes {
 	struct class_method *methods; /* sorted by method, slot and class name */
 	size_t method_count;
 	size_t class_count; /* derived from the base, directly or not */
-	size_t inherited;   /* slots of their tables in which stands what the base has itself */
+	size_t inherited;   /* slots of their tables with the base's own function */
 	size_t abstract;    /* slots of their tables without code of this file: pure, or of another library */
 	size_t tables;	    /* virtual tables with the base that were found */
 	__u64 *own; /* what the base itself has in each of the slots: virtual addresses; 0: nothing, or not known */

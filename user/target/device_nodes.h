@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The device nodes of a driver whose ioctls are followed. */
+/* The device nodes of a driver with followed ioctls. */
 #ifndef XPT_TARGET_DEVICE_NODES_H
 #define XPT_TARGET_DEVICE_NODES_H
 

@@ -105,7 +105,7 @@ static const struct driver_event *event_at(const struct driver_events *events, s
 	return index < in_set ? &events->set->events[index] : &events->driver->ioctls.events[index - in_set];
 }
 
-/* Counts what is there, and says why the rest is not. */
+/* Counts what is there, and reports why the rest is not. */
 static void conclude(const struct tracefs *tracefs, struct driver_events *events)
 {
 	const char *module = missing_module(events->driver);

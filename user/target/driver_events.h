@@ -20,7 +20,7 @@ struct driver_events {
 	struct tracepoint *events; /* those of the set, then the two of the ioctls if these are described */
 	size_t event_count;
 	size_t found;
-	struct device_nodes nodes; /* whose ioctls are followed */
+	struct device_nodes nodes; /* with followed ioctls */
 };
 
 /*

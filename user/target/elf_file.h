@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Read-only view of one ELF file that comes from outside and may be hostile: every offset and count is checked, nothing
- * is mapped (a file that shrinks meanwhile gives errors, not SIGBUS), memory and time are bounded.
+ * is mapped (a file that shrinks gives errors, not SIGBUS), memory and time are bounded.
  */
 #ifndef XPT_TARGET_ELF_FILE_H
 #define XPT_TARGET_ELF_FILE_H
@@ -36,15 +36,14 @@ const char *elf_file_build_id(const struct elf_file *file);
 
 struct elf_symbol {
 	const char *name; /* version suffix cut off; valid until the file is closed; any bytes but NUL */
-	__u64 address;	  /* virtual address in the file; 0 for an undefined one is never given out */
+	__u64 address;	  /* virtual address in the file */
 	__u64 size;
 	bool indirect; /* STT_GNU_IFUNC: the address is a resolver, not the function */
 };
 
 /*
  * Calls visit for every defined function symbol of .dynsym, then .symtab when there is one; names of more than 4096
- * bytes are left out. visit returns 0 to go on,
- * anything else ends the walk and is returned.
+ * bytes are left out. visit returns 0 to continue, anything else ends the walk and is returned.
  */
 int elf_file_each_function(struct elf_file *file, int (*visit)(void *context, const struct elf_symbol *symbol),
 			   void *context);
@@ -88,7 +87,7 @@ int elf_file_read(struct elf_file *file, __u64 address, void *buffer, size_t len
 
 /* True when .dynsym defines a function of that name. */
 bool elf_file_exports(struct elf_file *file, const char *name);
-/* True when it defines a function or data of one of these names, behind which stands NULL. */
+/* True when it defines a function or data of one of these names, which end with NULL. */
 bool elf_file_exports_any(struct elf_file *file, const char *const *names);
 
 /* A static probe: a place in the code that the file names for tracers. Strings are valid during the visit. */
@@ -96,7 +95,7 @@ struct elf_probe {
 	const char *provider, *name;
 	const char *arguments; /* where they are when the place is reached: "8@%rdi -4@%eax" */
 	__u64 address;	       /* virtual, as is the next one */
-	__u64 semaphore; /* 16 bits, data: how many look at the probe; 0: there is none, the probe is always reached */
+	__u64 semaphore; /* 16 bits, data: number of tracers of the probe; 0: there is none, the probe is always reached */
 };
 
 /* Calls visit for every static probe, in the file's order; a non-zero return ends the walk and is returned. */

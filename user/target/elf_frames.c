@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Where functions begin and end. Stripped libraries keep that in their unwind tables: .eh_frame_hdr is a sorted array
- * of (function, description), each description in .eh_frame tells the length.
+ * of (function, description), each description in .eh_frame has the length.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 	0x3b /* relative to .eh_frame_hdr, signed 32 bits: the only one with a search table in practice */
 
 #define AUGMENTATION_MAX 64
-#define DESCRIPTION_MAX 256 /* bytes looked at of one CIE or FDE */
+#define DESCRIPTION_MAX 256 /* bytes read of one CIE or FDE */
 #define FRAMES_BEFORE 16    /* of which one has to be sound */
 
 /* Bytes of a pointer of this encoding; 0: not a fixed size. */
@@ -101,7 +101,7 @@ static size_t read_description(struct elf_file *file, __u64 address, unsigned ch
 	return elf_file_read(file, address + 4, bytes, length) ? 0 : length;
 }
 
-/* How the CIE at address says that its FDEs encode addresses. */
+/* How FDEs of the CIE at address encode addresses. */
 static int address_encoding(struct elf_file *file, __u64 address, unsigned int *encoding)
 {
 	unsigned char bytes[DESCRIPTION_MAX];
@@ -158,9 +158,9 @@ static int address_encoding(struct elf_file *file, __u64 address, unsigned int *
 	return cursor.failed ? -ENOENT : 0;
 }
 
-#define RELATIVE 0x10 /* encodings: to where it stands; otherwise, or with relocations, it is not known here */
+#define RELATIVE 0x10 /* encodings: to its own place; otherwise, or with relocations, it is not known here */
 
-/* Length of the function that the FDE at address describes, if it is the one that begins at start. */
+/* Length of the function that the FDE at address describes, if that begins at start. */
 static int frame_length(struct elf_file *file, __u64 address, __u64 start, __u64 *length)
 {
 	unsigned char bytes[DESCRIPTION_MAX];

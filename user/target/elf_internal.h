@@ -35,7 +35,7 @@ struct elf_symbol_table {
 	char *strings; /* loaded when first needed, always terminated; owned by the file */
 };
 
-/* Where a relocation table lies, as PT_DYNAMIC tells; size 0: there is none. */
+/* Where a relocation table lies, from PT_DYNAMIC; size 0: there is none. */
 struct elf_range {
 	__u64 address;
 	__u64 size;
@@ -53,7 +53,7 @@ struct elf_function_range {
 
 struct elf_file {
 	int fd;
-	bool borrowed; /* fd is somebody else's */
+	bool borrowed; /* fd is the caller's */
 	__u64 size;
 	enum elf_machine machine;
 	bool fixed_address; /* ET_EXEC */
@@ -61,7 +61,7 @@ struct elf_file {
 	char *name;
 	char *interpreter;
 	char build_id[ELF_BUILD_ID_MAX + 1];
-	int error; /* the first one of reading; what was looked for then seems not to be there */
+	int error; /* the first one of reading; what was searched for then seems not to be there */
 
 	struct elf_segment segments[ELF_SEGMENT_MAX];
 	size_t segment_count;

@@ -22,7 +22,7 @@ static inline bool elf_relocation_is_symbol(enum elf_machine machine, unsigned i
 	return type == R_AARCH64_ABS64 || type == R_AARCH64_GLOB_DAT || type == R_AARCH64_JUMP_SLOT;
 }
 
-/* x86-64's GLOB_DAT and JUMP_SLOT have no addend, whatever the field says. */
+/* x86-64's GLOB_DAT and JUMP_SLOT have no addend, whatever the field holds. */
 static inline bool elf_relocation_has_addend(enum elf_machine machine, unsigned int type)
 {
 	return machine != ELF_MACHINE_X86_64 || (type != R_X86_64_GLOB_DAT && type != R_X86_64_JUMP_SLOT);

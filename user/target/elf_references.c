@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where a file holds bytes, and which functions refer to a string: in a stripped file that is what tells them apart. */
+/* Where a file holds bytes, and which functions refer to a string: that identifies them in a stripped file. */
 #include <Zydis/Zydis.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -7,11 +7,11 @@
 
 #include "target/elf_internal.h"
 
-#define CHUNK (256u << 10)	/* bytes looked at together */
+#define CHUNK (256u << 10)	/* bytes read together */
 #define PLACES_MAX 16		/* of one string in a file */
 #define CONSTANT 16		/* bytes of a string that compilers keep as a constant, to copy them at once */
 #define FUNCTION_MAX (4u << 20) /* bytes of a function that is decoded */
-#define ADRP_DISTANCE 64	/* instructions between adrp and the one that adds the rest */
+#define ADRP_DISTANCE 64	/* instructions between adrp and the add of the rest */
 #define OVERLAP (4 * ADRP_DISTANCE + 16)
 
 /* Chunks overlap, so that each place is wholly in one. */
@@ -115,7 +115,7 @@ static int visit_x86(const struct references *references, __u64 address, __u64 p
 	return error || !refers ? error : references->visit(references->context, start);
 }
 
-/* Without an immediate behind it, the distance is the last part of an instruction, and the byte before says that it is one. */
+/* Without an immediate behind it, the distance is the last part of an instruction, and the byte before identifies it. */
 static int search_x86(const struct references *references, const unsigned char *code, size_t length, __u64 address)
 {
 	int error = 0;

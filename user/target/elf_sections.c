@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sections by their names. A file can do without them, and what they say can be anything: those that do not fit are
- * left out.
+ * Sections by their names. A file can do without them, and they can hold anything: those that do not fit are left out.
  */
 #include <string.h>
 

@@ -50,7 +50,7 @@ static void tables_from_sections(struct elf_file *file)
 	}
 }
 
-/* The last chain of a GNU hash table ends with the last symbol: nothing else in PT_DYNAMIC tells their number. */
+/* The last chain of a GNU hash table ends with the last symbol: nothing else in PT_DYNAMIC has their number. */
 static size_t count_by_gnu_hash(struct elf_file *file)
 {
 	__u32 header[4], chunk[256], last = 0, chain;
@@ -156,8 +156,8 @@ static int load_strings(struct elf_file *file, struct elf_symbol_table *table)
 
 /*
  * Names in .symtab carry their version: "clFinish@@OPENCL_1.0". Cutting in place is right also where the linker let
- * strings share their tails. False for a name that is too long: with a limit, a file whose symbols all point into one
- * huge string cannot make the walk quadratic.
+ * strings share their tails. False for a name that is too long: with a limit, a file with all symbols in one huge
+ * string cannot make the walk quadratic.
  */
 static bool cut_version(char *name, size_t room)
 {

@@ -12,7 +12,7 @@
 #include "target/static_probes.h"
 #include "target/wanted.h"
 
-/* One look at one file. */
+/* One scan of one file. */
 struct look {
 	const struct log *log;
 	const struct mapped_file *mapped;
@@ -20,7 +20,7 @@ struct look {
 	struct wanted_matches matches;
 	struct static_probes probes;
 	struct found_functions *found;
-	FILE *missing; /* memory stream; opened when there is something to say */
+	FILE *missing; /* memory stream; opened when there is something to report */
 	char *missing_text;
 	size_t missing_size;
 };
@@ -34,7 +34,7 @@ static int note_missing(struct look *look, const struct description *runtime, co
 	return 0;
 }
 
-/* Hands the text over: appended to what an earlier look has said. */
+/* Hands the text over: appended to that of an earlier scan. */
 static int finish_missing(struct look *look)
 {
 	char *joined;
@@ -205,7 +205,7 @@ static int add_pending(struct look *look, const struct description *runtime, con
 			(struct pending_table){ .runtime = runtime, .accessor = *accessor, .table_address = table });
 }
 
-/* Functions that the linker folded into one, or one that stands for all that are missing: nothing tells them apart. */
+/* Functions that the linker folded into one, or a stub for all that are missing: they cannot be distinguished. */
 static bool slot_is_ambiguous(const struct api_table *table, unsigned int slot)
 {
 	for (size_t i = 0; i < table->slot_count; i++) {

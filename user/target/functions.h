@@ -26,7 +26,7 @@ struct found_function {
 	bool shared;  /* another spec already has this site: listed, not probed */
 };
 
-/* A table whose slots are not in the file: watch the accessor's return, then read the table in the process. */
+/* A table with slots that are not in the file: watch the accessor's return, then read the table in the process. */
 struct pending_table {
 	const struct description *runtime;
 	struct site accessor; /* where to watch; the accessor's own spec is XPT_ROLE_TABLE */
@@ -45,11 +45,11 @@ struct found_functions {
 };
 
 /*
- * Looks for every runtime of the registry in the file. A file that holds none gives count 0 and 0; its symbols are walked
- * once, whatever it holds. Errors as elf_file_open().
+ * Looks for every runtime of the registry in the file. A file that holds none gives count 0 and 0; its symbols are
+ * walked once, whatever it holds. Errors as elf_file_open().
  *
- * Files are looked at one by one: that a loader and the driver behind it export the same names (Level Zero) can only be
- * seen by who knows both files.
+ * Files are scanned one by one: that a loader and the driver behind it export the same names (Level Zero) is left to
+ * callers that know both files.
  */
 int functions_find(const struct log *log, const struct registry *registry, const struct mapped_file *mapped,
 		   struct found_functions *result);

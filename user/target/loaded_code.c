@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which files of a process are new. Told apart by the numbers in maps, so that nothing is opened for those that are
+ * Which files of a process are new. Identified by the numbers in maps, so that nothing is opened for those that are
  * known.
  */
 #include "target/loaded_code.h"
@@ -14,7 +14,7 @@
 
 struct loaded_file {
 	__u64 device, inode; /* as maps has them */
-	bool mapped;	     /* seen at the present look */
+	bool mapped;	     /* seen in the current scan */
 };
 
 struct walk {
@@ -81,7 +81,7 @@ static int note_mapping(void *context, const struct maps_entry *entry)
 	return 0;
 }
 
-/* Room for what can come is made before anything is looked at: afterwards nothing fails. */
+/* Room for what can come is made before anything is scanned: afterwards nothing fails. */
 static int make_room(struct walk *walk)
 {
 	struct loaded_files *known = walk->known;

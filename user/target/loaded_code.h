@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Code that a process has loaded already, as far as it stands in files that it has mapped: sections with code for
- * GPUs, whole files of such code, models, and shared libraries that are loaded as plugins.
+ * Code that a process has loaded already, as far as it is in files that it has mapped: sections with code for GPUs,
+ * whole files of such code, models, and shared libraries that are loaded as plugins.
  */
 #ifndef XPT_TARGET_LOADED_CODE_H
 #define XPT_TARGET_LOADED_CODE_H
@@ -30,11 +30,11 @@ struct loaded_code {
 struct loaded_codes {
 	struct loaded_code *objects;
 	size_t count;
-	__u64 left_out; /* files and sections whose objects are not all listed: there are more than LOADED_CODE_MAX */
+	__u64 left_out; /* files and sections with objects beyond LOADED_CODE_MAX, which are not listed */
 };
 
 /*
- * Files that a process had mapped at the latest look. Zero it to begin with, and free it when the process runs another
+ * Files that a process had mapped at the latest scan. Zero it to begin with, and free it when the process runs another
  * program.
  */
 struct loaded_files {
@@ -44,13 +44,13 @@ struct loaded_files {
 
 /*
  * What is loaded in the process; of shared libraries those that are plugins of a described runtime. files becomes what
- * is mapped. A file that cannot be read is told to log and left out. -ESRCH, -EACCES, -ENOMEM.
+ * is mapped. A file that cannot be read is logged and left out. -ESRCH, -EACCES, -ENOMEM.
  */
 int loaded_code_all(pid_t pid, const struct log *log, struct loaded_files *files, struct loaded_codes *result);
 /*
- * What has been mapped since the look that files is from, every shared library included, whatever it is for. As long
- * as nothing has, it costs one reading of /proc/PID/maps. A file whose mapping changed under the look is taken at the
- * next one.
+ * What has been mapped since the scan that files is from, every shared library included, whatever it is for. As long as
+ * nothing has, it costs one reading of /proc/PID/maps. A file that was remapped during the scan is taken at the next
+ * one.
  */
 int loaded_code_new(pid_t pid, const struct log *log, struct loaded_files *files, struct loaded_codes *result);
 

@@ -145,7 +145,7 @@ static bool skip_padding(struct elf_file *elf, __u64 *at, __u64 end)
 }
 
 /*
- * What is not a container, or says to be longer than the section, is listed as it is: whoever reads it tells what is
+ * What is not a container, or claims to be longer than the section, is listed as it is: its reader reports what is
  * wrong.
  */
 static int add_fatbins(struct looking *looking, const struct elf_section *section)

@@ -21,10 +21,7 @@ struct mapped_view {
 	bool every_library; /* not only plugins */
 };
 
-/*
- * Adds what stands in the file. -ENOENT: it is no longer mapped as it was; -ENOMEM. Any other error is told to the log
- * only.
- */
+/* Adds the code in the file. -ENOENT: it is no longer mapped as it was; -ENOMEM. Any other error is only logged. */
 int loaded_file_look(const struct mapped_view *view, struct loaded_codes *result);
 
 #endif

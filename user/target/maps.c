@@ -2,8 +2,8 @@
 /*
  * "7f0000000000-7f0000001000 r-xp 00001000 08:01 1234     /path with spaces (deleted)"
  *
- * The path is the rest of the line and may hold anything; the kernel writes a newline in it as \012. It is not decoded: a
- * backslash is not escaped, so the text could not be told from a file that is really named so.
+ * The path is the rest of the line and may hold anything; the kernel writes a newline in it as \012. It is not decoded:
+ * a backslash is not escaped, so the text could also be a file that is really named so.
  */
 #include "target/maps.h"
 

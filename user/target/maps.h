@@ -26,7 +26,7 @@ int maps_entry_parse(char *line, struct maps_entry *entry);
  */
 int maps_each(pid_t pid, int (*visit)(void *context, const struct maps_entry *entry), void *context);
 
-/* Is it a mapping of a file, as far as the line tells? A device may be one. */
+/* Is it a mapping of a file, judging by the line? A device may be one. */
 bool maps_entry_has_file(const struct maps_entry *entry);
 
 #define MAP_FILE_PATH_MAX 64

@@ -56,7 +56,7 @@ static struct iovec part_from(__u64 address, size_t length)
 	return part;
 }
 
-/* Of user space, without tags, and aligned as whatever allocators give out. */
+/* Of user space, without tags, and aligned as allocators return it. */
 static bool is_pointer(__u64 address)
 {
 	return address && !(address & 7) && address < 1ull << 56;
@@ -97,7 +97,7 @@ static int read_library_node(const struct reading *reading, __u64 address, struc
 	return read_parts(reading->pid, into, from, sizeof(into) / sizeof(into[0]));
 }
 
-/* The first room bytes of the text at most, and the terminator behind all of it. string: what stands at address. */
+/* The first room bytes of the text at most, and the terminator behind all of it. string: what is at address. */
 static int read_text(pid_t pid, __u64 address, const struct library_string *string, char *text, size_t room)
 {
 	size_t part = string->length < room ? (size_t)string->length : room;

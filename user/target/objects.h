@@ -23,10 +23,11 @@ struct operator_node {
 };
 
 /*
- * Reads the node of the object at an address in process pid, by the first layout of spec that leads to one. The object's first word
- * is table: the address in that process of its class's virtual table (class_method.table of target/classes.h, where the file is
- * mapped). The process goes on meanwhile: all is read twice. An object that was freed and made again at the same address, with the
- * same class, gives the node of the second one. Takes a bounded number of system calls, allocates nothing.
+ * Reads the node of the object at an address in process pid, by the first layout of spec that leads to one. The
+ * object's first word is table: the address in that process of its class's virtual table (class_method.table of
+ * target/classes.h, where the file is mapped). The process keeps running: all is read twice. An object that was freed
+ * and made again at the same address, with the same class, gives the node of the second one. Takes a bounded number of
+ * system calls, allocates nothing.
  *
  * -ESTALE: there is no object of that class (any more). -EPROTO: what layouts lead to is no node. -EAGAIN: it changes.
  * -EFAULT: some of it is not mapped. -ESRCH: the process has ended. -EPERM: it may not be read. *node is set with 0 only.
@@ -37,12 +38,12 @@ int object_node_read(const struct operators_spec *spec, pid_t pid, __u64 object,
 #define OBJECT_NAME_MAX 1023 /* bytes of a name; longer ones are none */
 
 /*
- * Reads the name of the object at an address in process pid by one way (not NAME_MAPPED): valid UTF-8 without control characters,
- * not empty. The process goes on meanwhile, so the name may be a wrong one where the object is made or freed at the same time.
- * Takes a system call for each word of the object at most. -ENOENT: none is found; -ENOMEM.
+ * Reads the name of the object at an address in process pid by one way (not NAME_MAPPED): valid UTF-8 without control
+ * characters, not empty. The process keeps running, so the name may be a wrong one where the object is made or freed at
+ * the same time. Takes a system call for each word of the object at most. -ENOENT: none is found; -ENOMEM.
  */
 int object_name_read(const struct name_way *way, pid_t pid, __u64 object, char name[OBJECT_NAME_MAX + 1]);
-#define OBJECT_PLACE_MAX 1024 /* bytes of an object in which its name is looked for */
+#define OBJECT_PLACE_MAX 1024 /* bytes of an object that are searched for its name */
 
 /* Where the object has the name, as a std::string of either form, and its first word: of a class with virtual functions, their table. */
 struct name_place {

@@ -8,7 +8,7 @@
 #include "target/operator_functions.h"
 #include "target/type_name.h"
 
-/* The object, and where the result goes: whichever comes first. */
+/* The object, and the address for the result: whichever comes first. */
 #define ARGUMENTS 3
 
 const struct call_spec *operators_method(const struct operators_spec *spec, unsigned int slot)
@@ -24,7 +24,7 @@ static bool is_same_function(const struct class_method *a, const struct class_me
 	return a->method == b->method && a->slot == b->slot;
 }
 
-/* Places the probe of a function, which is what tells its class where there are no objects. */
+/* Places the probe of a function, which identifies its class where there are no objects. */
 static int place_function(struct elf_file *file, const struct operators_spec *spec, struct class_method *method,
 			  struct site *site)
 {

@@ -28,7 +28,7 @@ static void proc_path(char *path, size_t size, pid_t pid, const char *file)
 	snprintf(path, size, "/proc/%d/%s", (int)pid, file);
 }
 
-/* What is gone is "no such process", whichever way /proc says so. */
+/* A process that has ended is "no such process", whichever way /proc reports it. */
 static int proc_error(int error)
 {
 	return error == ENOENT || error == ESRCH ? -ESRCH : error == EPERM ? -EACCES : -error;
@@ -108,7 +108,7 @@ static int note_entry(void *context, const struct maps_entry *entry)
 	if (!entry->executable || !maps_entry_has_file(entry))
 		return 0;
 	maps_entry_open_path(entry, walk->pid, identity.open_path);
-	/* What the kernel knows: the file system may never answer. */
+	/* What the kernel knows: the file system may hang. */
 	if (!statx(AT_FDCWD, identity.open_path, AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &status)) {
 		if (!S_ISREG(status.stx_mode))
 			return 0;
@@ -140,7 +140,7 @@ void mapped_files_free(struct mapped_files *files)
 
 /* ---- one process ---- */
 
-/* The name stands in parentheses and may itself hold any of them: the last one ends it. */
+/* The name is in parentheses and may itself hold any of them: the last one ends it. */
 int process_stat_parse(const char *text, struct process_stat *result)
 {
 	const char *open = strchr(text, '('), *close = strrchr(text, ')');

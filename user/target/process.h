@@ -37,7 +37,7 @@ void mapped_files_free(struct mapped_files *files);
 struct process_info {
 	pid_t tgid; /* thread group: -p of a thread means its process */
 	pid_t parent;
-	__u64 start_time; /* clock ticks after boot: tells a reused PID */
+	__u64 start_time; /* clock ticks after boot: detects a reused PID */
 	char name[16];
 	char *command; /* arguments joined with spaces, control bytes kept as they are; at most 4096 bytes */
 	bool is_32bit;
@@ -51,7 +51,7 @@ void process_info_free(struct process_info *info);
 /* It has no PT_INTERP: libraries cannot come later. Reads the executable, however long that takes. */
 bool process_is_static(const struct process_info *info);
 
-/* What /proc/PID/stat says. */
+/* Contents of /proc/PID/stat. */
 struct process_stat {
 	char name[16];
 	char state;
@@ -88,13 +88,13 @@ struct process_environment {
 int process_environment_read(pid_t pid, struct process_environment *result);
 void process_environment_free(struct process_environment *environment);
 
-/* Thread name; "" when the thread is gone. */
+/* Thread name; "" when the thread has ended. */
 void process_thread_name(pid_t tgid, pid_t tid, char name[16]);
 
 /* Calls visit for every process that has user memory, except the caller; visit returns non-zero to end the walk. */
 int process_each(int (*visit)(void *context, pid_t tgid), void *context);
 
-/* Reads target memory. Returns bytes read (may be short), -ESRCH, -EFAULT, -EACCES. Waits as long as who answers for its pages likes. */
+/* Reads target memory. Returns bytes read (may be short), -ESRCH, -EFAULT, -EACCES. May hang with the server of its pages. */
 ssize_t process_read_memory(pid_t pid, __u64 address, void *buffer, size_t length);
 
 #endif

@@ -14,7 +14,7 @@
 #include "target/maps.h"
 
 #define FILES_MAX 4	/* kept; the symbols of the largest libraries take some 100 MiB */
-#define OVERLAPS_MAX 16 /* symbols that are looked at for one that contains an address */
+#define OVERLAPS_MAX 16 /* symbols that are checked for one that contains an address */
 #define STUB_PREFIX "__device_stub__"
 #define STUB_PREFIX_LENGTH (sizeof(STUB_PREFIX) - 1)
 
@@ -25,7 +25,7 @@ struct place {
 };
 
 struct symbol_file {
-	struct stat status;   /* tells that it is the same, unchanged */
+	struct stat status;   /* shows that it is the same, unchanged */
 	struct elf_file *elf; /* NULL: it cannot be read, or nothing is here */
 	struct place *places; /* sorted by address, then order */
 	size_t count;
@@ -146,8 +146,8 @@ static int find_file(struct process_symbols *symbols, const char *path, const ch
 }
 
 /*
- * The one that begins at the address; else of those that begin before it, the nearest that contains it. Symbols seldom
- * overlap, so that a few steps back are enough.
+ * The symbol that begins at the address; else of those that begin before it, the nearest that contains it. Symbols
+ * seldom overlap, so that a few steps back are enough.
  */
 static const struct place *find_place(const struct symbol_file *file, __u64 address)
 {
@@ -223,10 +223,7 @@ int process_symbols_look(struct process_symbols *symbols, pid_t tgid, __u64 addr
 
 /* ---- stubs ---- */
 
-/*
- * The length that stands before the stub's identifier; NULL: the name is none of a function in namespaces that is a
- * stub.
- */
+/* The length before the stub's identifier; NULL: the name is none of a function in namespaces that is a stub. */
 static char *find_length(char *name, size_t *length)
 {
 	char *at = name;

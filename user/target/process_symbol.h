@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What stands at an address of a process, by the symbols of the file that is mapped there. Launches of CUDA and HIP
- * name their kernel by the address of a function, or of a variable, that the compiler made for it on the host.
+ * What is at an address of a process, by the symbols of the file that is mapped there. Launches of CUDA and HIP name
+ * their kernel by the address of a function, or of a variable, that the compiler made for it on the host.
  */
 #ifndef XPT_TARGET_PROCESS_SYMBOL_H
 #define XPT_TARGET_PROCESS_SYMBOL_H
@@ -19,9 +19,9 @@ struct process_symbols *process_symbols_create(const struct log *log); /* log is
 void process_symbols_free(struct process_symbols *symbols);	       /* NULL is allowed */
 
 /*
- * Name of the function or data object at the address, the one that begins there before one that only contains it; cut
- * off when it has size bytes or more. offset: bytes from its beginning to the address. Mappings are read anew each
- * time. -ENOENT: no file is mapped there, or it has no symbol for it; -ESRCH, -EACCES, -ENOMEM.
+ * Name of the function or data object at the address, one that begins there before one that only contains it; cut off
+ * when it has size bytes or more. offset: bytes from its beginning to the address. Mappings are read anew each time.
+ * -ENOENT: no file is mapped there, or it has no symbol for it; -ESRCH, -EACCES, -ENOMEM.
  */
 int process_symbols_look(struct process_symbols *symbols, pid_t tgid, __u64 address, char *name, size_t size,
 			 __u64 *offset);

@@ -73,7 +73,7 @@ static int visit_function(void *context, const struct elf_symbol *symbol)
 	return symbol->address == *(const __u64 *)context;
 }
 
-/* Of one whose size nothing tells. */
+/* For a symbol of unknown size. */
 static int check_symbol(struct elf_file *file, __u64 address)
 {
 	int found = elf_file_each_function(file, visit_function, &address);
@@ -134,7 +134,7 @@ static int check_gap(struct elf_file *file, __u64 end, __u64 address)
 }
 
 /*
- * What a file, or a process, says of an address may be wrong or made up, and a probe inside an instruction changes it. 0:
+ * An address from a file or a process may be wrong or made up, and a probe inside an instruction changes it. 0:
  * counted from the begin of the function around it, an instruction begins there; -ENOEXEC: nothing shows that.
  */
 static int check_boundary(struct elf_file *file, __u64 address)
@@ -205,9 +205,9 @@ static void note_target(const struct code *code, __u64 target, struct branches *
 }
 
 /*
- * Whether an indirect jump may go to a place inside this function. In code with landing pads it may not, unless it says
- * so; and a jump through a pointer that was loaded as it is (pointers) passes the call on, since a jump table's address is
- * computed or its entry indexed.
+ * Whether an indirect jump may go to a place inside this function. In code with landing pads it may not, unless it is
+ * marked; and a jump through a pointer that was loaded as it is (pointers) passes the call on, since a jump table's
+ * address is computed or its entry indexed.
  */
 static bool may_stay_inside(const struct site_instruction *instruction, const struct branches *branches, __u32 pointers)
 {
@@ -255,7 +255,7 @@ static int scan_part(struct elf_file *file, __u64 start, __u64 size, struct bran
 
 /*
  * Scans the function, and what it jumps to: compilers move unlikely code out of line, and that jumps back. A tail call
- * looks the same; looking at the called function as well does no harm.
+ * looks the same; scanning the called function as well does no harm.
  */
 static int scan_function(struct elf_file *file, __u64 start, __u64 size, struct branches *branches)
 {

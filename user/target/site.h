@@ -20,7 +20,7 @@ struct site {
 	__u64 offset;	/* file offset of the probe */
 	__u64 function; /* file offset of the function's entry; offset - function is how far the probe was moved */
 	enum site_class class;
-	__u64 semaphore; /* file offset of 16 bits that count who looks at a static probe; 0: there are none */
+	__u64 semaphore; /* file offset of 16 bits that count the tracers of a static probe; 0: there are none */
 };
 
 /*

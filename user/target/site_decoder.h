@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 enum site_flow {
-	SITE_FLOW_NEXT,	  /* execution goes on with the next instruction */
+	SITE_FLOW_NEXT,	  /* execution continues with the next instruction */
 	SITE_FLOW_BRANCH, /* to target or the next one */
 	SITE_FLOW_JUMP,	  /* to target */
 	SITE_FLOW_TAIL,	  /* to an address from a register or a plain pointer: a tail call */

@@ -21,12 +21,12 @@ struct static_probes {
 	size_t count;
 };
 
-/* Walks the notes of the file once. What a damaged one says is left out. -ENOMEM. */
+/* Walks the notes of the file once. Damaged ones are left out. -ENOMEM. */
 int static_probes_find(const struct registry *registry, struct elf_file *file, struct static_probes *result);
 void static_probes_free(struct static_probes *probes);
 
 /*
- * Whether the arguments of a probe, as its note tells them, are all where a function called with them would find them:
+ * Whether the arguments of a probe, from its note, are all where a function called with them would find them:
  * argument 0 in the first register, and so on. wanted: bit i: argument i has to be there; others may be anywhere.
  */
 bool static_probe_is_call(enum elf_machine machine, const char *arguments, __u32 wanted);

@@ -56,7 +56,7 @@ static int find_candidates(struct elf_file *file, __u64 address, struct table_ca
 	return candidates->count ? 0 : -ENOENT;
 }
 
-/* Where a candidate points; a loaded one is known when the file says what the word will hold. */
+/* Where a candidate points; a loaded one is known when the file has the future value of the word. */
 static bool resolve(struct elf_file *file, const struct table_candidate *candidate, __u64 *address)
 {
 	*address = candidate->address;
@@ -68,7 +68,7 @@ static bool read_slot(struct elf_file *file, __u64 address, __u64 *function)
 	return elf_file_relocated(file, address, function) == 0 && elf_file_is_executable(file, *function);
 }
 
-/* How many addresses of code stand in a row at address. */
+/* Number of consecutive addresses of code at address. */
 static size_t run_length(struct elf_file *file, __u64 address)
 {
 	__u64 function;
@@ -79,7 +79,7 @@ static size_t run_length(struct elf_file *file, __u64 address)
 	return run;
 }
 
-/* Bytes that the table says it has, slots_offset included; 0: says nothing usable (filled at run time, or nowhere). */
+/* Size in the table's own field, slots_offset included; 0: not usable (filled at run time, or nowhere). */
 static size_t plausible_size(const struct table_spec *spec, __u64 size)
 {
 	if (size <= spec->slots_offset || size - spec->slots_offset > TABLE_BYTES_MAX || size % 8)

@@ -15,7 +15,7 @@ struct api_table {
 /*
  * Decodes the accessor at accessor_address and follows spec->through; reads the slots from relocations.
  * -ENODATA: the table's address is known (result->address) but its slots are not in the file: it is filled at run time.
- * -ENOENT: the accessor's code does not tell where the table is.
+ * -ENOENT: the accessor's code does not reveal where the table is.
  */
 int api_table_from_file(const struct log *log, struct elf_file *file, const struct table_spec *spec,
 			__u64 accessor_address, struct api_table *result);
@@ -30,7 +30,7 @@ struct table_words {
 #define TABLE_WORDS_MAX (TABLE_BYTES_MAX / 8)
 #define TABLE_BYTES_MAX (1u << 16) /* of slots */
 
-/* Reads them from a running process. -ENODATA: not filled in yet (size 0 or implausible), -ESRCH: process gone, -ENOMEM. */
+/* Reads them from a running process. -ENODATA: not filled in yet (size 0 or implausible), -ESRCH: process ended, -ENOMEM. */
 int table_words_read(const struct table_spec *spec, pid_t pid, __u64 address, struct table_words *result);
 void table_words_free(struct table_words *words);
 

@@ -66,7 +66,7 @@ void table_walk_compute(struct table_walk *walk, unsigned int reg, __u64 address
 void table_walk_copy(struct table_walk *walk, unsigned int to, unsigned int from);
 void table_walk_forget(struct table_walk *walk, unsigned int reg);
 void table_walk_branch(struct table_walk *walk, __u64 target);
-/* An unconditional jump: out of the code at hand it is where the function goes on. */
+/* An unconditional jump: out of the current code, the function continues there. */
 void table_walk_jump(struct table_walk *walk, __u64 target);
 void table_walk_return(struct table_walk *walk, unsigned int reg);
 

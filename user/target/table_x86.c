@@ -28,7 +28,7 @@ static bool is_from_here(const ZydisDecodedOperand *operand)
 	       operand->mem.index == ZYDIS_REGISTER_NONE;
 }
 
-/* lea, mov and cmov are understood; true when nothing else is to be said about the instruction. */
+/* lea, mov and cmov are understood; true when the instruction is done with. */
 static bool follow(struct table_walk *walk, const ZydisDecodedInstruction *decoded, const ZydisDecodedOperand *operands,
 		   __u64 next)
 {

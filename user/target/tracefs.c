@@ -17,7 +17,7 @@
 
 #define FORMAT_MAX (256 << 10) /* bytes; the longest ones are some 10 KB, nearly all of it for printing */
 
-/* Where distributions mount it; the second one is mounted when it is first looked at. */
+/* Where distributions mount it; the second one is mounted when it is first accessed. */
 static const char *const usual[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
 
 static bool is_tracefs(const char *path)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The kernel's tracefs, opened once, and what it says of tracepoints. Nothing is written to it. */
+/* The kernel's tracefs, opened once, and its descriptions of tracepoints. Nothing is written to it. */
 #ifndef XPT_TARGET_TRACEFS_H
 #define XPT_TARGET_TRACEFS_H
 
@@ -13,9 +13,9 @@ struct tracefs {
 };
 
 /*
- * path: its root folder. NULL: a mount of its own, which nobody else sees and which needs CAP_SYS_ADMIN; else the first that is
- * mounted. -ENOENT: none; -ENODEV: the kernel has no tracefs; -EACCES, -EPERM: it can't be read; tracefs_advice() says what
- * to do; -ENOMEM. Zeroed or opened, it may be closed.
+ * path: its root folder. NULL: a mount of its own, which nobody else sees and which needs CAP_SYS_ADMIN; else the first
+ * that is mounted. -ENOENT: none; -ENODEV: the kernel has no tracefs; -EACCES, -EPERM: it can't be read;
+ * tracefs_advice() has what to do; -ENOMEM. Zeroed or opened, it may be closed.
  */
 int tracefs_open(const char *path, struct tracefs *tracefs);
 void tracefs_close(struct tracefs *tracefs);

@@ -27,7 +27,7 @@ __attribute__((format(printf, 2, 3))) static void refuse(struct tracepoint *trac
 	tracepoint->found = false;
 }
 
-/* Goes behind literal, if text begins with it. */
+/* Skips literal, if text begins with it. */
 static bool skip(const char **text, const char *end, const char *literal)
 {
 	size_t length = strlen(literal);
@@ -38,7 +38,7 @@ static bool skip(const char **text, const char *end, const char *literal)
 	return true;
 }
 
-/* Goes behind the bytes out of set; false when there are fewer than least or more than most. */
+/* Skips the bytes out of set; false when there are fewer than least or more than most. */
 static bool skip_set(const char **text, const char *end, const char *set, size_t least, size_t most)
 {
 	const char *begin = *text;
@@ -48,7 +48,7 @@ static bool skip_set(const char **text, const char *end, const char *set, size_t
 	return (size_t)(*text - begin) >= least && (size_t)(*text - begin) <= most;
 }
 
-/* Goes behind "[16]", "[]" or "[NAME]". */
+/* Skips "[16]", "[]" or "[NAME]". */
 static bool skip_bounds(const char **text, const char *end)
 {
 	return skip(text, end, "[") && skip_set(text, end, WORD, 0, NAME_MAX_LENGTH) && skip(text, end, "]");
@@ -56,7 +56,7 @@ static bool skip_bounds(const char **text, const char *end)
 
 /*
  * "unsigned int seqno", "const char * name", "__data_loc char[] driver", "char comm[16]": a type of words, and a name.
- * Bounds stand behind the name, or before it where the type has a second word, which says where the array is.
+ * Bounds follow the name, or precede it where the type has a second word (__data_loc).
  */
 static bool is_declaration(const char *text, const char *end)
 {
@@ -179,7 +179,7 @@ static void describe_types(unsigned int types, char text[64])
 		snprintf(text + used, 64 - used, "%spointer to text", used ? " or " : "");
 }
 
-/* A field of another layout: says what it is and what was wanted. */
+/* A field of another layout: reports what it is and what was expected. */
 static void refuse_layout(struct tracepoint *tracepoint, const struct driver_field *field,
 			  const struct tep_format_field *found)
 {

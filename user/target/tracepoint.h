@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where the fields that a driver description names stand in the records of a tracepoint of the running kernel. */
+/* Where the fields that a driver description names are in the records of a tracepoint of the running kernel. */
 #ifndef XPT_TARGET_TRACEPOINT_H
 #define XPT_TARGET_TRACEPOINT_H
 
@@ -30,7 +30,7 @@ struct tracepoint {
 
 /*
  * Reads the text of a file events/SYSTEM/EVENT/format (length bytes; need not be terminated). Where the text does not
- * have what the event needs, found is false and reason says why. 0 in both cases; -ENOMEM.
+ * have what the event needs, found is false and reason is set. 0 in both cases; -ENOMEM.
  */
 int tracepoint_parse(const struct driver_event *event, const char *text, size_t length, struct tracepoint *tracepoint);
 

@@ -182,7 +182,7 @@ static struct type read_array(struct reader *reader)
 	type_name_append_bytes(reader, &right, first, length);
 	type_name_append(reader, &right, "]");
 	inner = type.right;
-	/* Dimensions stand together. */
+	/* Dimensions are adjacent. */
 	if (type.kind == KIND_ARRAY && inner.length) {
 		inner.at++;
 		inner.length--;
@@ -194,7 +194,7 @@ static struct type read_array(struct reader *reader)
 	return type;
 }
 
-/* Packs whose elements are not known: those of a lambda, or what is no pack. */
+/* Packs with unknown elements: those of a lambda, or what is no pack. */
 static void append_pattern(struct reader *reader, struct type *list, const struct type *pattern)
 {
 	if (pattern->nothing)
@@ -324,7 +324,7 @@ static struct type read_vendor(struct reader *reader)
 	return type;
 }
 
-/* A type with something said behind it. */
+/* A type with text appended to it. */
 static struct type read_suffixed(struct reader *reader, const char *suffix, struct type said)
 {
 	struct type type = type_name_read_type(reader);

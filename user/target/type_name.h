@@ -26,7 +26,7 @@ int type_name_read(const char *mangled, char *text, size_t size);
 
 /*
  * The name of a function as its symbol has it, without parameters: "_ZN2at4_ops2mm4callERKNS_6TensorES4_" gives
- * "at::_ops::mm::call". What stands behind the name is not looked at. A symbol that is not mangled is its own name. As above.
+ * "at::_ops::mm::call". What follows the name is ignored. A symbol that is not mangled is its own name. As above.
  */
 int type_name_read_function(const char *symbol, char *text, size_t size);
 

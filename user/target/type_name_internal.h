@@ -81,7 +81,7 @@ struct context {
 };
 
 struct reader {
-	const char *at, *end; /* at: an empty string after a failure, so that nothing goes on */
+	const char *at, *end; /* at: an empty string after a failure, so that parsing ends */
 	bool failed;
 	unsigned int steps, depth, contexts;
 	unsigned int uses; /* of template parameters */
@@ -107,7 +107,7 @@ void type_name_append_type(struct reader *reader, struct slice *slice, const str
 void type_name_append_item(struct reader *reader, struct slice *list, const struct type *type);
 char type_name_last_character(const struct reader *reader, struct slice slice);
 struct type type_name_plain_type(struct reader *reader, const char *text);
-/* Goes on behind the word when it stands here. */
+/* Skips the word if it is next. */
 bool type_name_take(struct reader *reader, const char *word);
 void type_name_expect(struct reader *reader, const char *word);
 bool type_name_is_digit(char character);

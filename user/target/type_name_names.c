@@ -226,7 +226,7 @@ static void read_nested(struct reader *reader, struct name *name)
 			type_name_read_arguments(reader, name);
 		} else {
 			if (has_text)
-				type_name_take(reader, "M"); /* a member whose initializer has the lambda */
+				type_name_take(reader, "M"); /* a member that has the lambda in its initializer */
 			read_part(reader, name);
 		}
 		if (*reader->at != 'E')

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The kernel tells that a module was loaded or a device node has come: what drivers have may be more than before. */
+/* The kernel reports that a module was loaded or a device node was added: drivers may have more events or nodes than before. */
 #ifndef XPT_TARGET_UEVENTS_H
 #define XPT_TARGET_UEVENTS_H
 
 #include <stdbool.h>
 
-/* A descriptor that is readable when something has happened; to be closed. -errno: the kernel does not tell it here. */
+/* A descriptor that is readable when something has happened; to be closed. -errno: the kernel does not report it here. */
 int uevents_open(void);
 /* Reads all that is there. True: a module or a device node was added, or messages were lost. */
 bool uevents_read(int descriptor);

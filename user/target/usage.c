@@ -10,11 +10,10 @@
 
 #include "base/clock.h"
 
-#define STATUS_MAX \
-	16384 /* bytes: 1.5 KiB as a rule; what is wanted stands behind the list of groups, up to 11 bytes each */
+#define STATUS_MAX 16384 /* bytes: 1.5 KiB as a rule; what is wanted follows the list of groups, up to 11 bytes each */
 #define SECOND 1000000000ull
 
-/* From the beginning of an open file of /proc, terminated: its length, or -ESRCH when the process has gone. */
+/* From the beginning of an open file of /proc, terminated: its length, or -ESRCH when the process has ended. */
 static ssize_t read_again(int file, char *text, size_t size)
 {
 	ssize_t length;
@@ -47,7 +46,7 @@ static int open_file(int folder, const char *name)
 	return file >= 0 ? file : errno == ENOENT ? -ESRCH : -errno;
 }
 
-/* Both files of the one process that the folder is of, whoever may have its number by now. */
+/* Both files of the process of the folder, even if its PID has been reused. */
 static int open_files(struct usage_source *source, int folder)
 {
 	source->stat = open_file(folder, "stat");
@@ -121,7 +120,7 @@ int usage_read(const struct usage_source *source, unsigned int wanted, struct pr
 	int error;
 
 	*result = (struct process_usage){ .time = clock_monotonic() };
-	/* By its number; that the process is still there afterwards says that it was this one. */
+	/* By PID; that the process still exists afterwards proves that it was this one. */
 	if (wanted & USAGE_CPU && !clock_gettime(source->clock, &cpu)) {
 		result->cpu = (__u64)cpu.tv_sec * SECOND + (__u64)cpu.tv_nsec;
 		result->have |= USAGE_CPU;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CPU time and memory of a process, read again and again. From /proc/PID/stat and status, which are kept open, and
- * the process's CPU clock. A reading takes 15 us, of CPU time alone 5 us; of a process with 512 threads 24 and 14
- * us (Linux 6.18, virtual machine). smaps_rollup is not read: it walks all page tables, 14 ms for 1 GiB, and the
- * process cannot map anything meanwhile.
+ * CPU time and memory of a process, read again and again. From /proc/PID/stat and status, which are kept open, and the
+ * process's CPU clock. A reading takes 15 us, of CPU time alone 5 us; of a process with 512 threads 24 and 14 us (Linux
+ * 6.18, virtual machine). smaps_rollup is not read: it walks all page tables, 14 ms for 1 GiB, while the process cannot
+ * map anything.
  */
 #ifndef XPT_TARGET_USAGE_H
 #define XPT_TARGET_USAGE_H
@@ -26,8 +26,8 @@ struct usage_source {
  */
 int usage_open(struct usage_source *source, pid_t pid, __u64 start_time);
 /*
- * Reads what is wanted (USAGE_*); have tells what of it there was: a process whose first thread has ended before
- * the others shows no memory, nor does one with thousands of groups. -ESRCH: it has ended; -EIO.
+ * Reads what is wanted (USAGE_*); have is set to what there was of it: a process shows no memory when its first thread
+ * has ended before the others, nor does one with thousands of groups. -ESRCH: it has ended; -EIO.
  */
 int usage_read(const struct usage_source *source, unsigned int wanted, struct process_usage *result);
 void usage_close(struct usage_source *source);

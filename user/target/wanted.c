@@ -33,7 +33,7 @@ struct search {
 	struct name *patterns;
 	struct wanted_matches *matches;
 	bool overflow;
-	struct name *reference; /* that is looked for */
+	struct name *reference; /* that is searched for */
 	char readable[1024];
 };
 
@@ -109,7 +109,7 @@ static int add_match(struct search *search, struct name *name, const struct elf_
 {
 	struct wanted_matches *matches = search->matches;
 
-	/* They must not crowd out the others. So many tell that there are too many, even where some are repeated. */
+	/* They must not crowd out the others. So many show that there are too many, even where some are repeated. */
 	if (name->spec && name->spec->file && ++name->matched > 4 * WANTED_FILE_MAX)
 		return 0;
 	if (matches->count == MATCH_MAX) {
@@ -221,7 +221,7 @@ static int find_references(struct search *search, const struct registry *registr
 	return error;
 }
 
-/* Specs of one description lie in one array, so their addresses tell their order. */
+/* Specs of one description lie in one array, so their addresses have their order. */
 static int compare(const void *left, const void *right)
 {
 	const struct wanted_match *a = left, *b = right;

@@ -15,7 +15,7 @@ struct passage {
 	struct activity *activity; /* follows jobs that have not ended; NULL: there are none */
 	bool named;		   /* the call gave the program its name */
 	struct event event;
-	int error; /* first one; the others go on */
+	int error; /* first one; the others continue */
 };
 
 static void note(struct passage *passage, int error)
@@ -103,7 +103,7 @@ static void program_load(struct model *model, struct passage *passage)
 {
 	const struct event_call *call = &passage->event.call;
 
-	/* Where no status tells of failure, a NULL handle does. */
+	/* Without a status, a NULL handle means failure. */
 	if (!call_has(call, XPT_MEANING_PROGRAM) || !succeeded(call) ||
 	    (call->outcome == OUTCOME_NONE && !call->handle))
 		return;
@@ -124,8 +124,8 @@ static void program_load(struct model *model, struct passage *passage)
 }
 
 /*
- * A handle that was looked up under one name and now under another: runtimes give the handle of a function that is gone
- * with its module to another function, and no call says so.
+ * A handle that was looked up under one name and now under another: runtimes reuse the handle of a function that was
+ * unloaded with its module, and no call reports it.
  */
 static bool is_renamed(const struct program *program, const char *name)
 {
@@ -197,7 +197,7 @@ static void device_attach(struct model *model, struct passage *passage)
 				follow ? &passage->activity : NULL));
 }
 
-/* What has to be known for the call's own event. Keys of processes that are not kept apart say nothing. */
+/* What has to be known for the call's own event. Keys of processes that are not kept apart are ambiguous. */
 static void call_pair(struct model *model, struct passage *passage)
 {
 	struct event_call *call = &passage->event.call;

@@ -40,7 +40,7 @@ static int program_total(struct model *model, struct process *process, const str
 	if (program_describe(program, 0))
 		programs_emit(&model->programs, program, time, false);
 	counting = programs_counting(&model->programs, process, runtime->index, record->key.handle);
-	/* One that stands for others says nothing of a single handle: no readings are taken for it. */
+	/* A catch-all program has no single handle: no readings are taken for it. */
 	if (program->others || !counting)
 		counting = &once;
 	process->counting -= counting_open(counting);
@@ -123,7 +123,7 @@ int count_deliver(struct model *model, const struct xpt_record_count *record)
 			   record->header.time);
 	if (!total)
 		return -ENOMEM;
-	/* One that stands for others is of several processes: their totals will tell. */
+	/* A catch-all total covers several processes: their TOTAL records follow. */
 	if (total->process != process)
 		return 0;
 	process->counting -= counting_open(&total->counting);

@@ -124,7 +124,7 @@ static const struct model_queue *values_queue(const struct model *model, const s
 	return queue ? &queue->view : NULL;
 }
 
-/* job: the one that has failed; NULL: none, or unknown. */
+/* job: the failed one; NULL: none, or unknown. */
 static void device_emit(struct model *model, const struct driver_event_values *values, const struct job *job)
 {
 	const __u32 shown = 1u << XPT_FIELD_CONTEXT | 1u << XPT_FIELD_CLIENT | 1u << XPT_FIELD_SIZE |

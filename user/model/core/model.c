@@ -244,7 +244,7 @@ static int end_deliver(struct model *model, const struct xpt_record_text *record
 
 static int record_deliver(struct model *model, const struct xpt_record_header *record)
 {
-	const struct xpt_record_text *text = (const void *)record; /* where the kind says so */
+	const struct xpt_record_text *text = (const void *)record; /* of kinds with text */
 
 	switch (record->kind) {
 	case XPT_RECORD_CALL:
@@ -320,7 +320,7 @@ static int deliver_until(struct model *model, __u64 key)
 			first = error ? error : room;
 	}
 	reorder_drop(&model->reorder, key);
-	/* A damaged record must not hide that a sink has failed, which is told only once. */
+	/* A damaged record must not hide the failure of a sink, which is returned only once. */
 	error = event_dispatch_settle(&model->events);
 	return error ? error : first;
 }

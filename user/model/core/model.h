@@ -31,12 +31,12 @@ const struct model_choice *model_choice(const struct model *model, size_t index)
 
 /*
  * Takes one record (kernel or user-space made; header.size bytes, aligned or not), copies what it needs. Malformed ones
- * give -EBADMSG and are dropped, those of an unknown kind are passed over.
- * Records are held back until a PASS record says that nothing older can come: after PASS(t), everything up to the time
- * of the PASS before is delivered in order of time; what comes later than that still is delivered, out of order. END
- * delivers everything; so does, for the older half, more than 16 MiB without a PASS. RUNTIME, SPEC, DRIVER,
- * DRIVER_EVENT, COUNTER, CHOICE and MATCH are in force at once. Returns 0, -EBADMSG, -ENOMEM (the record's event may lack something, the
- * model is sound), or the error of a sink, once: that sink gets no more, the others do.
+ * give -EBADMSG and are dropped, those of an unknown kind are passed over. Records are held back until a PASS record
+ * guarantees that nothing older can come: after PASS(t), everything up to the time of the PASS before is delivered in
+ * order of time; what comes later than that still is delivered, out of order. END delivers everything; so does, for the
+ * older half, more than 16 MiB without a PASS. RUNTIME, SPEC, DRIVER, DRIVER_EVENT, COUNTER, CHOICE and MATCH are in
+ * force at once. Returns 0, -EBADMSG, -ENOMEM (the record's event may lack something, the model is sound), or the error
+ * of a sink, once: that sink gets no more, the others do.
  */
 int model_feed(struct model *model, const struct xpt_record_header *record);
 /* The end of a recording that was cut short: delivers everything that is held back, and gives up jobs that are open. */
@@ -46,9 +46,9 @@ int model_flush(struct model *model);
 __u64 model_delivered(const struct model *model);
 /*
  * At most so many released programs and exited processes are kept, oldest forgotten first; before the first record. For
- * models that run without end and whose sinks keep what they need. Kept beyond that number, so that nothing is counted
- * twice: what has inferences under way, what a COUNT was read of until its TOTAL comes, and what no TOTAL has come of, for
- * 10 s after its end.
+ * models that run without end, with sinks that keep what they need. Kept beyond that number, so that nothing is counted
+ * twice: what has inferences under way, what a COUNT was read of until its TOTAL comes, and what no TOTAL has come of,
+ * for 10 s after its end.
  */
 void model_keep_released(struct model *model, size_t most);
 

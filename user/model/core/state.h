@@ -59,7 +59,7 @@ struct model {
 	struct programs programs;
 	struct name_table handles;	/* names that the user gave to them, by process, 0 for any, and handle */
 	struct name_table fingerprints; /* and to these, of any process */
-	struct name_table symbols;	/* at addresses of processes: for programs whose handle is that of a function */
+	struct name_table symbols;	/* at addresses of processes: for programs with the handle of a function */
 	struct strings strings;
 	struct totals totals;
 	struct traced_drivers drivers;
@@ -112,7 +112,7 @@ int symbol_deliver(struct model *model, const struct xpt_record_text *record);
 
 /* task_lifecycle.c: processes that begin, change and end. */
 int task_deliver(struct model *model, const struct xpt_record_task *record);
-/* Forgets what is gone when too much is kept. Pointers to programs and processes may become invalid. */
+/* Evicts released programs and exited processes when too many are kept. Pointers to programs and processes may become invalid. */
 int model_make_room(struct model *model, __u64 time);
 
 #endif

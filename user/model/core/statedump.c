@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Programs and regions that were there before the recording begins, as whoever cut it out of a longer one tells them. */
+/* Programs and regions from before the recording begins, as dumped when it was cut out of a longer one. */
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 
 #define LOADED_SIZE_MAX (1LL << 53) /* beyond, numbers of JSON are not exact */
 
-/* What a record says. */
+/* Contents of a record. */
 struct statedump_entry {
 	const struct runtime *runtime;
 	char *name;   /* of the program; NULL: not known */

@@ -5,7 +5,7 @@
 
 #include "model/core/state.h"
 
-/* The memory of the process is gone, and with it every handle and all that was under way. */
+/* The memory of the process is freed, and with it every handle and all that was under way. */
 static void process_clear(struct model *model, struct process *process, __u64 time)
 {
 	async_drop_process(&model->async, process, time);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names that are told by handle or fingerprint: by the user, or as those of symbols; and those of fingerprints themselves. */
+/* Names by handle or fingerprint: from the user, or from symbols; and those of fingerprints themselves. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

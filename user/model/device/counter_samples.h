@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Counters that are read: what their values say about the time between two readings, and about an inference. */
+/* Counters that are read: their values between two readings, and during an inference. */
 #ifndef XPT_MODEL_DEVICE_COUNTER_SAMPLES_H
 #define XPT_MODEL_DEVICE_COUNTER_SAMPLES_H
 
@@ -12,7 +12,7 @@ struct sampled_counter {
 	double before;
 	__u64 time;    /* of the reading before */
 	bool known;    /* there is one, and it had a value */
-	double sum;    /* of what was told, each value as often as it weighs */
+	double sum;    /* of emitted values, weighted */
 	double weight; /* ns; of a level: readings */
 	double scale;  /* of a slot: unit for each count */
 	bool each_cpu; /* ... they are of the CPU that they were read on */
@@ -29,7 +29,7 @@ struct counter_samples {
 void counter_samples_init(struct counter_samples *samples, struct event_dispatch *events);
 /* From the text of a COUNTER record. Indices come in their order, each once: -EBADMSG. -ENOMEM. */
 int counter_samples_add(struct counter_samples *samples, __u64 index, const char *text, size_t length);
-/* Tells the values. The record has at most as many as there are counters. */
+/* Emits the values. The record has at most as many as there are counters. */
 void counter_samples_deliver(struct counter_samples *samples, const struct xpt_record_reading *record);
 /* What was counted between begin and end, elapsed ns later, on the same thread or another; nothing when one of them is NULL. */
 void counter_samples_between(const struct counter_samples *samples, const struct xpt_counts *begin,

@@ -134,7 +134,7 @@ static queue_share time_divide(struct device_queue *queue, __u64 elapsed)
 	return elapsed / queue->running;
 }
 
-/* Cross-processor times may go back a little: the queue's do not. */
+/* Times of different processors may decrease a little: the queue's do not. */
 static void queue_advance(struct device_queue *queue, __u64 time)
 {
 	struct model_queue *view = &queue->view;

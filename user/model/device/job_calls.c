@@ -134,7 +134,7 @@ int jobs_call(struct jobs *jobs, const struct process *process, struct program *
 	return error;
 }
 
-/* One that is told already keeps no operator: its sums only grow. */
+/* One that is emitted already keeps no operator: its sums only grow. */
 static void job_to_operator(struct job *job, struct op *op)
 {
 	job->in_operator = true;
@@ -312,7 +312,7 @@ void submitter_add_job(struct submitter *submitter, struct job *job)
 		place = place->previous;
 	}
 	job->submitter = submitter;
-	link_append(place, &job->of_thread); /* before what stands at the place */
+	link_append(place, &job->of_thread); /* before that at the place */
 }
 
 void submitter_remove_job(struct job *job)

@@ -16,7 +16,7 @@ void job_keys_free(struct job_keys *keys)
 	pool_free(&keys->pool);
 }
 
-/* The same for all keys that may be equal: by family, and by what every comparison in the family looks at. */
+/* The same for all keys that may be equal: by family, and by the parts that every comparison in the family uses. */
 static __u64 family_place(const struct traced_driver *driver, unsigned int parts)
 {
 	return (__u64)driver->family << 8 | parts;
@@ -152,7 +152,7 @@ static bool accepts_event(const struct traced_event *event, const struct job *jo
 	return event->role == XPT_EVENT_RUN || job->queue_seen || event->driver->pairing == XPT_PAIRING_UNIQUE;
 }
 
-/* What was passed over once is never looked at again, so the steps are no more than the jobs. */
+/* Each job is passed over at most once, so the steps are no more than the jobs. */
 struct job *job_key_next(struct job_key *key, const struct traced_event *event)
 {
 	struct job *first = job_key_first(key), **next = &first;

@@ -85,7 +85,7 @@ void device_times_add(struct model_device_times *times, const struct job *job)
 		times->unfinished++;
 }
 
-/* A job whose end was told with an earlier time than another one's run may leave times in the wrong order. */
+/* A job that ends with an earlier time than another one runs may leave times in the wrong order. */
 struct model_device_times device_times_shown(const struct model_device_times *times)
 {
 	struct model_device_times shown = *times;

@@ -101,7 +101,7 @@ static void job_evict(struct jobs *jobs, struct job *job)
 	submitter_settle(&jobs->submitters, submitter);
 }
 
-/* Those that are only kept for calls go first. */
+/* Those that are only kept for calls are dropped first. */
 static void jobs_make_room(struct jobs *jobs, __u64 time)
 {
 	struct submitter *submitter;
@@ -191,7 +191,7 @@ static int job_submit(struct jobs *jobs, struct job *job, const struct driver_ev
 	return 0;
 }
 
-/* What the job lacks and this event tells. */
+/* What the job lacks and this event has. */
 static void job_fill(struct job *job, const struct driver_event_values *values)
 {
 	const __u32 new = values->have &JOB_VALUES & ~job->view.have;
@@ -275,7 +275,7 @@ static int job_learn(struct jobs *jobs, struct job *job, const struct driver_eve
 	return job_place(jobs, job, values);
 }
 
-/* *result is NULL when the event tells what it has told before. -ENOMEM. */
+/* *result is NULL when the event repeats what it has reported before. -ENOMEM. */
 static int job_to_queue(struct jobs *jobs, const struct driver_event_values *values, struct job **result)
 {
 	struct job_key *key = job_keys_find(&jobs->keys, values);
@@ -357,7 +357,7 @@ static int job_end(struct jobs *jobs, struct job *job, const struct driver_event
 {
 	int error = job_learn(jobs, job, values);
 
-	if (!job->view.failed) /* why it failed says more */
+	if (!job->view.failed) /* the cause of the failure is more specific */
 		job_status(job, values);
 	job->ended = true;
 	job->view.done = values->time;
@@ -374,7 +374,7 @@ static bool has_items(const struct job *job)
 	return job->view.have & 1u << XPT_FIELD_COUNT;
 }
 
-/* Jobs in order whose items end one by one, or those of several jobs at once. */
+/* Jobs in order, with items that end one by one, or those of several jobs at once. */
 static int items_end(struct jobs *jobs, struct job_key *key, const struct driver_event_values *values)
 {
 	struct job *job;
@@ -384,7 +384,7 @@ static int items_end(struct jobs *jobs, struct job_key *key, const struct driver
 	key->items += values->count;
 	while (!last && has_items(job_key_first(key)) && job_key_first(key)->view.count <= key->items) {
 		job = job_key_first(key);
-		last = job == job_key_last(key); /* with it the key goes */
+		last = job == job_key_last(key); /* its end frees the key */
 		key->items -= job->view.count;
 		error = job_end(jobs, job, values) ?: error;
 	}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The jobs of drivers: what events with the same key tell of, from its queueing to its end, and for which calls it was
+ * The jobs of drivers: what events with the same key report, from its queueing to its end, and for which calls it was
  * done.
  *
- * A job is of every recorded call that was open on its thread when it was submitted. Calls are seen when they return, and
- * inner ones first: so jobs of traced processes are kept until no call around them can return any more. That is known when a
- * call returns that is nested in no other, as all that came before is over then.
+ * A job is of every recorded call that was open on its thread when it was submitted. Calls are seen when they return,
+ * and inner ones first: so jobs of traced processes are kept until no call around them can return any more. That is
+ * known when a call returns that is nested in no other, as all that came before is over then.
  */
 #ifndef XPT_MODEL_DEVICE_JOBS_H
 #define XPT_MODEL_DEVICE_JOBS_H
@@ -48,7 +48,7 @@ struct traced_driver {
 	size_t join_count;
 	struct traced_ioctl *ioctls; /* sorted by number */
 	size_t ioctl_count;
-	unsigned int family; /* the same of all drivers whose keys can meet, directly or by way of others */
+	unsigned int family; /* the same for all drivers with comparable keys, directly or by way of others */
 	bool narrow;	     /* in the family some keys are compared by 32 bits of each part */
 };
 
@@ -89,9 +89,9 @@ struct traced_drivers {
 void traced_drivers_free(struct traced_drivers *drivers);
 
 /*
- * text: JSON as wire.h says. Telling the same again is fine, telling something else for an index in use is not: records
- * that are held back already rely on it. Only nodes may be told anew: those of the text come to those known, and what it
- * says of an index holds from then on. -EBADMSG, -ENOMEM.
+ * text: JSON as in wire.h. Repeating the same is fine, something else for an index in use is not: records that are held
+ * back already rely on it. Only nodes may change: those of the text are added to those known, and replace those of the
+ * same index. -EBADMSG, -ENOMEM.
  */
 int traced_drivers_add(struct traced_drivers *drivers, __u64 index, const char *text, size_t length);
 int traced_drivers_add_event(struct traced_drivers *drivers, __u64 index, const char *text, size_t length);
@@ -126,8 +126,8 @@ struct device_queue {
 	__u64 clock;	     /* what follows is right at this time */
 	queue_share each;    /* of a job that had been with the device from the beginning */
 	queue_share targets; /* of all jobs of traced processes together */
-	__u64 undivided;     /* 2^-32 ns that are too few to be shared by those running; goes to the next ones */
-	__u64 unreported;    /* less than a ns that jobs had and their share_end did not tell; goes to the next one */
+	__u64 undivided;  /* 2^-32 ns that are too few to be shared by those running; carried over to the next ones */
+	__u64 unreported; /* less than a ns that jobs had and their share_end lacked; carried over to the next one */
 };
 
 struct device_queues {
@@ -150,14 +150,14 @@ struct queue_stay {
 void device_queues_init(struct device_queues *queues, struct event_dispatch *events);
 void device_queues_free(struct device_queues *queues);
 
-/* driver must live as long as the model. Beyond MODEL_QUEUES_MAX the one that stands for others. NULL: no memory. */
+/* driver must live as long as the model. Beyond MODEL_QUEUES_MAX the catch-all queue. NULL: no memory. */
 struct device_queue *device_queues_get(struct device_queues *queues, const char *driver, const char *device,
 				       const char *engine);
 /* NULL: none is known. */
 struct device_queue *device_queues_find(const struct device_queues *queues, const char *driver, const char *device,
 					const char *engine);
 
-/* The job is in queue from now on, NULL: in none; an EVENT_QUEUE tells what has changed. */
+/* The job is in queue from now on, NULL: in none; an EVENT_QUEUE reports what has changed. */
 void queue_stay_move(struct device_queues *queues, struct queue_stay *stay, struct device_queue *queue, bool running,
 		     __u64 time);
 /* The job is known to be of a traced process from now on. */
@@ -165,7 +165,7 @@ void queue_stay_claim(struct queue_stay *stay, __u64 time);
 /* ns: the share of the job that has just left the queue. */
 __u64 queue_stay_share(const struct queue_stay *stay, struct device_queue *queue);
 
-/* A job of a driver as the model's parts share it, and what an event of a driver tells. */
+/* A job of a driver as the model's parts share it, and the values of a driver's event. */
 
 #define JOB_PROGRAMS_MAX XPT_DEPTH_MAX /* programs that have a job among theirs: one a call around it */
 
@@ -181,7 +181,7 @@ struct driver_event_values {
 	__u32 have; /* bit (1 << enum xpt_event_meaning), of the following */
 	__u64 context, client, size, count, value, address;
 	__s64 status;
-	char device[XPT_EVENT_TEXT], engine[XPT_EVENT_TEXT], name[XPT_EVENT_TEXT]; /* "" : not told */
+	char device[XPT_EVENT_TEXT], engine[XPT_EVENT_TEXT], name[XPT_EVENT_TEXT]; /* "" : unknown */
 };
 
 /* From which event the engine of a job's queue is. A better one wins, and the first of two equal ones. */
@@ -196,8 +196,8 @@ struct job_key;
 struct submitter;
 
 /*
- * A job is open until its end is seen or it is given up. Then it waits to be told, if calls around it may still return,
- * and after that until none can.
+ * A job is open until its end is seen or it is given up. Then it waits to be emitted, if calls around it may still
+ * return, and is kept after that until none can.
  */
 struct job {
 	struct event_job view;
@@ -210,8 +210,8 @@ struct job {
 	struct job_observer *observers; /* who wants to know of its run and end */
 	struct process *process;	/* of view.process; NULL: none */
 	struct program *program;	/* of view.program; held while the job is untold */
-	struct op *op;			/* of view.op; NULL: none known, or the job is told */
-	__u64 submitted;		/* when the thread did that; view.queued is when the first event told of it */
+	struct op *op;			/* of view.op; NULL: none known, or the job is emitted */
+	__u64 submitted;		/* when the thread did that; view.queued is the time of the first event */
 	__u64 busy_time;		/* its share, once it has ended */
 	enum engine_source engine_source;
 	bool queue_seen, running;
@@ -223,11 +223,11 @@ struct job {
 };
 
 /*
- * Open jobs by key. Within a driver the low bits of each part are compared that it says, across drivers those that their
- * join says, and drivers without a join never meet.
+ * Open jobs by key. Within a driver the low bits of each part that it defines are compared, across drivers those of
+ * their join; jobs of drivers without a join are never the same.
  */
 
-#define JOB_SOURCES_MAX 6 /* events that tell the same of one job; further ones count as telling what is known */
+#define JOB_SOURCES_MAX 6 /* events that report the same of one job; further ones are taken for repeats */
 
 /* Jobs with one key, in the order in which they began. */
 struct job_key {
@@ -241,7 +241,7 @@ struct job_key {
 	unsigned int source_count;
 	struct {
 		const struct traced_event *event;
-		struct job *next; /* the first that it has not told of; NULL: it has told of all */
+		struct job *next; /* the first that it has not reported; NULL: it has reported all */
 	} sources[JOB_SOURCES_MAX];
 };
 
@@ -274,19 +274,20 @@ static inline struct job *job_key_last(const struct job_key *key)
 }
 
 /*
- * The first job that this event, which tells that jobs were queued or run, has not told of. NULL: it has told of all. That
- * a job was queued is not told of one that runs and whose queueing was not seen, unless keys are unique: it was before.
+ * The first job that this event, which reports jobs as queued or running, has not reported. NULL: it has reported all.
+ * A job that runs and was not seen queued is passed over by queueing events, unless keys are unique: it was queued
+ * before.
  */
 struct job *job_key_next(struct job_key *key, const struct traced_event *event);
 void job_key_advance(struct job_key *key, const struct traced_event *event,
-		     struct job *job); /* it has told of it now */
+		     struct job *job); /* it has reported it now */
 
 /*
  * What threads of traced processes have submitted to devices, as long as calls around it may return: a call is seen when it
  * returns, and its jobs before.
  */
 
-#define SUBMITTERS_MAX 16384 /* threads followed at once; the one that was seen least makes room */
+#define SUBMITTERS_MAX 16384 /* threads followed at once; the least recently seen is evicted */
 #define SUBMITS_MAX 65536    /* submitting ioctls; the oldest makes room */
 
 /* Stretches in which ioctls submitted something. */
@@ -299,7 +300,7 @@ struct submit {
 
 struct submitter {
 	struct map_node node; /* by process and thread */
-	struct link link;     /* of all, the one that was seen last at the end */
+	struct link link;     /* of all, the most recently seen at the end */
 	struct link jobs;     /* in the order of submission */
 	struct link submits;  /* in the order of their ends */
 	__u64 missing;	      /* jobs and submits that had to make room */
@@ -341,8 +342,8 @@ void submitter_drop_submits(struct submitters *submitters, struct submitter *sub
 void submitter_miss(struct submitter *submitter, __u64 time);
 
 /*
- * Who wants to know how a job goes on after the call that it was submitted in has returned: programs, for their sums, and
- * inferences that a wait will end. And what jobs add up to.
+ * Observers of a job after the call that it was submitted in has returned: programs, for their sums, and inferences
+ * that a wait will end. And the sums of jobs.
  */
 
 /* What the device does for one call, as far as it is seen. */
@@ -373,9 +374,9 @@ int job_observers_add(struct job_observers *observers, struct job *job, struct p
 		      struct activity *activity);
 /* The job runs from now on. */
 void job_observers_run(const struct job *job);
-/* The job has ended: all are told, and are its observers no more. */
+/* The job has ended: all observers are notified and detached. */
 void job_observers_end(struct job_observers *observers, struct job *job);
-/* It is given up: nobody is told. */
+/* It is given up: nobody is notified. */
 void job_observers_drop(struct job_observers *observers, struct job *job);
 /* Programs of processes that are marked as forgotten observe no more. */
 void job_observers_forget_processes(struct job *job);
@@ -389,10 +390,7 @@ void program_job_ended(struct program *program, const struct job *job);
 /* The job has ended, and is the operator's. */
 void operator_job_ended(struct op *op, const struct job *job);
 
-/*
- * So long is waited, after a job's end, for calls around it to return before it is told, in ns. There is one; but a call may
- * also be left without returning.
- */
+/* Grace period after a job's end, ns: it is emitted when calls around it have returned, which some never do. */
 #define JOB_GRACE 60000000000ull
 
 struct jobs {
@@ -414,37 +412,38 @@ void jobs_init(struct jobs *jobs, struct event_dispatch *events, struct processe
 	       const struct traced_drivers *drivers);
 void jobs_free(struct jobs *jobs);
 
-/* What events tell. -ENOMEM. */
+/* Events of drivers. -ENOMEM. */
 int jobs_queue(struct jobs *jobs, const struct driver_event_values *values);
 int jobs_run(struct jobs *jobs, const struct driver_event_values *values);
 int jobs_done(struct jobs *jobs, const struct driver_event_values *values);
-/* The job that has failed; it goes on until its end is told. NULL: unknown. */
+/* The job that has failed; it continues until its end is reported. NULL: unknown. */
 struct job *jobs_error(struct jobs *jobs, const struct driver_event_values *values);
 /* An ioctl of a thread of a traced process, or an event on it, has submitted something. -ENOMEM. */
 int jobs_submit(struct jobs *jobs, const struct process *process, __u32 tid, __u64 start, __u64 end);
 
 /*
- * A call, before its own event is told: sets call->device. program is the one that it runs, NULL: none. If activity is not
- * NULL and jobs of the call have not ended, *activity is set to what follows them, for the caller to release. -ENOMEM.
+ * A call, before its own event is emitted: sets call->device. program: that it runs; NULL: none. If activity is not
+ * NULL and jobs of the call have not ended, *activity is set to what follows them, for the caller to release.
+ * -ENOMEM.
  */
 int jobs_call(struct jobs *jobs, const struct process *process, struct program *program, struct event_call *call,
 	      struct activity **activity);
 /* The same call if it is an operator's: what was submitted in it and in none inside is the step's (NULL: unknown). */
 void jobs_operator(struct jobs *jobs, const struct process *process, struct op *op, const struct event_call *call);
-/* The same call, afterwards: tells of jobs that no call is waited for any more. */
+/* The same call, afterwards: emits jobs that no call is waited for any more. */
 void jobs_call_close(struct jobs *jobs, const struct process *process, const struct event_call *call);
-/* No call of the process will return any more. Its jobs go on. */
+/* No call of the process will return any more. Its jobs continue. */
 void jobs_drop_process(struct jobs *jobs, const struct process *process);
-/* Lets go of processes that are marked as forgotten, and of their programs. */
+/* Drops references to processes that are marked as forgotten, and to their programs. */
 void jobs_forget_processes(struct jobs *jobs);
 
-/* No call around the job will return any more. It is told if it is over, and may be gone afterwards. */
+/* No call around the job will return any more. It is emitted if it is over, and may be freed. */
 void jobs_close(struct jobs *jobs, struct job *job);
 /* The submitter of this thread, made if it is new. NULL: no memory. */
 struct submitter *jobs_submitter(struct jobs *jobs, const struct process *process, __u32 tid);
-/* Nothing older than time will come: tells of jobs whose grace is over. */
+/* Nothing older than time will come: emits jobs after their grace period. */
 void jobs_settle(struct jobs *jobs, __u64 time);
-/* The recording has ended: what is open is given up, all is told. */
+/* The recording has ended: what is open is given up, all is emitted. */
 void jobs_drop_all(struct jobs *jobs, __u64 time);
 
 #endif

@@ -130,7 +130,7 @@ void memory_give(struct memory *memory, const struct process *process, const str
 	if (!pool || !call_moved_memory(call))
 		return;
 	allocation = allocation_find(memory, pool, call->address);
-	/* Taken again by another thread before this call had returned: what it gave back is gone already. */
+	/* Taken again by another thread before this call had returned: what it freed is removed already. */
 	if (!allocation || allocation->since > call->start)
 		return;
 	allocation_remove(memory, pool, allocation);

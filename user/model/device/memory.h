@@ -19,7 +19,7 @@ struct memory {
 void memory_init(struct memory *memory, struct event_dispatch *events);
 void memory_free(struct memory *memory);
 
-/* A call that is no layer has taken memory. An EVENT_COUNTER tells the sum, here as below. -ENOMEM. */
+/* A call that is no layer has taken memory. An EVENT_COUNTER reports the sum, here as below. -ENOMEM. */
 int memory_take(struct memory *memory, const struct process *process, const struct event_call *call);
 /* A call gave memory back; it may be a layer. */
 void memory_give(struct memory *memory, const struct process *process, const struct event_call *call);

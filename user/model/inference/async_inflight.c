@@ -13,7 +13,7 @@ struct queue {
 	unsigned int process_index;
 	__u32 tgid;
 	const char *runtime;
-	__u64 depth, told; /* told: depth of the last event */
+	__u64 depth, told; /* told: depth in the last event */
 	__u64 enqueued;	   /* of the depth: enqueues */
 };
 
@@ -529,7 +529,7 @@ int async_mark(struct async_inflight *async, struct process *process, struct eve
 		stream_end(async, stream, call);
 		return 0;
 	}
-	/* One that is after others than those before it on the stream says nothing about these. */
+	/* One that follows others than those before it on the stream proves nothing about these. */
 	if (!call->key || (call->function->role == XPT_ROLE_MARK && call_has(call, XPT_MEANING_COUNT) && call->count))
 		return 0;
 	return mark_add(async, stream, call);
@@ -670,7 +670,7 @@ void async_free(struct async_inflight *async)
 	orphan_waits_free(&async->orphan_waits);
 }
 
-/* ---- waits whose enqueue may not have returned yet ---- */
+/* ---- waits before the return of their enqueue ---- */
 
 struct orphan_wait {
 	struct keyed keyed;

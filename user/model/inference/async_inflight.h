@@ -3,7 +3,8 @@
  * Asynchronous inferences: what an enqueue or launch begins is ended by the first successful wait for its key, for its
  * stream, or for the whole device, that returns after the enqueue began.
  *
- * What is given up without a wait becomes an EVENT_UNPAIRED at once; but a launch all of whose jobs have ended is complete.
+ * What is given up without a wait becomes an EVENT_UNPAIRED at once; but a launch is complete when all its jobs have
+ * ended.
  */
 #ifndef XPT_MODEL_INFERENCE_ASYNC_INFLIGHT_H
 #define XPT_MODEL_INFERENCE_ASYNC_INFLIGHT_H
@@ -46,7 +47,7 @@ void orphan_waits_drop(struct orphan_waits *orphan_waits, unsigned int queue);
 
 #define ASYNC_STREAMS_MAX 4096 /* streams followed at once; the one not used for longest makes room */
 #define ASYNC_QUEUES_MAX 4096  /* a queue is all that one process has under way in one runtime */
-#define ASYNC_ORPHANS_MAX 4096 /* waits kept whose enqueue may not have returned yet */
+#define ASYNC_ORPHANS_MAX 4096 /* waits kept that may precede the return of their enqueue */
 
 struct async_inflight {
 	struct event_dispatch *events;
@@ -58,7 +59,7 @@ struct async_inflight {
 	struct link opens;  /* all open ones, oldest first */
 	struct link recent; /* streams, the one used last at the end */
 	struct link all_queues;
-	struct orphan_waits orphan_waits; /* waits whose enqueue may not have returned yet */
+	struct orphan_waits orphan_waits; /* waits that may precede the return of their enqueue */
 	struct link ended;		  /* open ones that the call at hand has ended, until async_emit */
 	size_t open_count;
 	unsigned int next_queue;
@@ -84,7 +85,7 @@ int async_mark(struct async_inflight *async, struct process *process, struct eve
 int async_stream(struct async_inflight *async, struct process *process, const struct event_call *call);
 /* A wait. Sets call->flow_in. -ENOMEM. */
 int async_wait(struct async_inflight *async, struct process *process, struct event_call *call);
-/* After the call's own event: tells of the inferences that it ended, and of the depth it changed. -ENOMEM. */
+/* After the call's own event: emits the inferences that it ended, and the depth it changed. -ENOMEM. */
 int async_emit(struct async_inflight *async, const struct process *process, const struct event_call *call);
 /* The process has ended: nothing that it has under way will be waited for. Leaves async_emit nothing to do. */
 void async_drop_process(struct async_inflight *async, const struct process *process, __u64 time);

@@ -17,7 +17,7 @@
  * end.
  */
 
-#define NESTING_THREADS_MAX 4096 /* the one that came first makes room */
+#define NESTING_THREADS_MAX 4096 /* the oldest is evicted */
 
 struct nesting {
 	struct keyed_table threads; /* by process and number */
@@ -37,7 +37,7 @@ struct nesting_thread *nesting_find(struct nesting *nesting, unsigned int proces
 struct nested nesting_take(struct nesting_thread *thread, __u64 start);
 /* The call has ended. outermost: nothing is around it. -ENOMEM. */
 int nesting_add(struct nesting_thread *thread, bool outermost, __u64 end, struct nested sum);
-/* The process is gone. */
+/* The process has ended. */
 void nesting_drop(struct nesting *nesting, unsigned int process);
 
 #define COVERAGES_MAX 4096 /* inferences under way at once; the oldest makes room */
@@ -69,7 +69,7 @@ int coverage_operator(struct coverage *coverage, const struct coverage_place *pl
  * whatever thread.
  */
 bool coverage_end(struct coverage *coverage, const struct coverage_place *place, __u64 inference, __u64 *covered);
-/* The process is gone. */
+/* The process has ended. */
 void coverage_drop(struct coverage *coverage, unsigned int process);
 
 #endif

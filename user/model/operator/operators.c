@@ -14,11 +14,11 @@
 #define OPERATOR_CLASS_NAME_MAX 1024 /* bytes kept of a name */
 #define LABEL_MAX (OPERATOR_CLASS_NAME_MAX + 24)
 
-/* What a NODE record says of an object that is yet to be seen executing. */
+/* What a NODE record has of an object that is yet to be seen executing. */
 struct described_node {
 	struct keyed keyed;
 	__u64 class;
-	char *name, *type, *provider; /* NULL: not told */
+	char *name, *type, *provider; /* NULL: unknown */
 	__s64 index;
 };
 
@@ -191,7 +191,7 @@ static unsigned int number_take(struct operator_set *operators, const struct pro
 	return number->count = 1;
 }
 
-/* Takes over what was told of the object. */
+/* Takes over the description of the object. */
 static void described_apply(struct operator_set *operators, struct op *op)
 {
 	struct keyed *entry = keyed_find(&operators->described, op->process->view.sort_index, op->object);

@@ -8,7 +8,7 @@
 #include "model/program/name_table.h"
 #include "model/program/programs.h"
 
-#define OPERATOR_CLASSES_MAX 262144 /* whose names are known, of all processes; further ones have none */
+#define OPERATOR_CLASSES_MAX 262144 /* with names, of all processes; further ones have none */
 
 struct op {
 	struct model_operator view; /* strings are owned here */
@@ -31,7 +31,7 @@ struct operator_set {
 	struct coverage coverage;
 	struct map by_object;
 	struct keyed_table numbers;   /* how many there are of a type in a program */
-	struct keyed_table described; /* what NODE records say of objects, by process and object */
+	struct keyed_table described; /* what NODE records have of objects, by process and object */
 	struct op **all;
 	size_t count;
 };
@@ -39,7 +39,7 @@ struct operator_set {
 void operator_set_init(struct operator_set *operators, struct event_dispatch *events);
 void operator_set_free(struct operator_set *operators);
 
-/* What a CLASS or NODE record tells. -EBADMSG, -ENOMEM. */
+/* From a CLASS or NODE record. -EBADMSG, -ENOMEM. */
 int operator_set_describe(struct operator_set *operators, const struct process *process,
 			  const struct xpt_record_text *record);
 /*
@@ -72,7 +72,7 @@ void operator_set_forget_processes(struct operator_set *operators);
  * nested in no other. Until then launches are held.
  */
 
-#define LAUNCHES_MAX 65536 /* held at once; the oldest is told without its operator, which does not count it */
+#define LAUNCHES_MAX 65536 /* held at once; the oldest is emitted without its operator, which does not count it */
 
 struct launches {
 	struct event_dispatch *events;
@@ -86,8 +86,8 @@ void launches_init(struct launches *launches, struct event_dispatch *events);
 void launches_free(struct launches *launches);
 
 /*
- * A call, after its own event. A launch that is no layer is held; an EVENT_LAUNCH tells of each of which it is known
- * now in which operator it was made. program: of the call, NULL: none. step: the operator if the call is one's; NULL:
+ * A call, after its own event. A launch that is no layer is held; an EVENT_LAUNCH is emitted for each held one with its
+ * operator known by now. program: of the call, NULL: none. step: the operator if the call is one's; NULL:
  * it is none, or there are too many. -ENOMEM.
  */
 int launches_call(struct launches *launches, const struct process *process, struct program *program, struct op *op,

@@ -78,9 +78,9 @@ static void code_text_free(struct event_code *event)
 }
 
 /*
- * Fills event with what the JSON of a CODE_OBJECT record tells, which is all but process, time and handle. What is missing or makes no
- * sense is not told. Strings are owned by the event: code_text_free(). -EBADMSG: it is no object, -ENOMEM; then there is nothing to
- * be freed.
+ * Fills event from the JSON of a CODE_OBJECT record: all but process, time and handle. What is missing or makes no
+ * sense is left unknown. Strings are owned by the event: code_text_free(). -EBADMSG: it is no object, -ENOMEM; then
+ * there is nothing to be freed.
  */
 static int code_text_read(const struct xpt_record_text *record, struct event_code *event)
 {
@@ -114,7 +114,7 @@ static int code_text_read(const struct xpt_record_text *record, struct event_cod
 	return error;
 }
 
-/* A handle that is loaded, and what its unload will tell. */
+/* A handle that is loaded, and what its unload will report. */
 struct code_load {
 	struct map_node node; /* by the sort index of the process, and handle */
 	struct link link;     /* of code_objects.loaded */
@@ -177,7 +177,7 @@ void code_objects_free(struct code_objects *objects)
 
 /* ---- which there are ---- */
 
-/* What tells it from others of its kind and size. */
+/* What distinguishes it from others of its kind and size. */
 static const char *content_of(const char *sha256, const char *uri)
 {
 	return sha256 ? sha256 : uri ? uri : "";
@@ -366,7 +366,7 @@ int code_objects_load(struct code_objects *objects, struct process *process, con
 	counted = load_count(&objects->totals, object, &event);
 	/*
 	 * Of processes that are not kept apart the same handles would meet. One that has exited may have loaded it, and
-	 * unloaded it, before: its bytes have been looked at only now.
+	 * unloaded it, before: its bytes have been analysed only now.
 	 */
 	if (event.handle && process->view.tgid == event.tgid && (!process->exited || event.time < process->exited))
 		kept = load_keep(objects, process, object, &event);

@@ -23,12 +23,12 @@ struct code_objects {
 void code_objects_init(struct code_objects *objects, struct event_dispatch *events);
 void code_objects_free(struct code_objects *objects);
 
-/* What a CODE_OBJECT record tells. -EBADMSG, -ENOMEM: it is told and counted, but may not be kept. */
+/* From a CODE_OBJECT record. -EBADMSG, -ENOMEM: it is emitted and counted, but may not be kept. */
 int code_objects_load(struct code_objects *objects, struct process *process, const struct xpt_record_text *record);
-/* What a CODE_UNLOADED record tells, of an object that is known to be loaded. */
+/* From a CODE_UNLOADED record, of an object that is known to be loaded. */
 void code_objects_unload(struct code_objects *objects, const struct process *process,
 			 const struct xpt_record_text *record);
-/* All that it had loaded is gone, without a word. */
+/* Drops all that it had loaded, without events. */
 void code_objects_drop_process(struct code_objects *objects, struct process *process);
 
 #endif

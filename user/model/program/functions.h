@@ -54,8 +54,8 @@ struct functions {
 void functions_free(struct functions *functions);
 
 /*
- * text: JSON as wire.h says. Telling the same again is fine, telling something else for an index in use is not:
- * records that are held back already rely on it. -EBADMSG, -ENOMEM.
+ * text: JSON as in wire.h. Repeating the same is fine, something else for an index in use is not: records that are held
+ * back already rely on it. -EBADMSG, -ENOMEM.
  */
 int functions_add_runtime(struct functions *functions, __u64 index, const char *text, size_t length);
 int functions_add(struct functions *functions, __u64 index, const char *text, size_t length);
@@ -78,7 +78,7 @@ static inline bool role_runs(enum xpt_role role)
 	return role == XPT_ROLE_EXECUTE || role == XPT_ROLE_ENQUEUE || role == XPT_ROLE_LAUNCH;
 }
 
-/* Fills in the values, number, status and outcome of a call; what a record says beside them is the caller's. */
+/* Fills in the values, number, status and outcome of a call; the record's other fields are left to the caller. */
 void function_decode(const struct function *function, const struct xpt_record_call *record, struct event_call *call);
 
 #endif

@@ -78,7 +78,7 @@ struct process *processes_others(struct processes *processes)
 	return processes->others;
 }
 
-/* Without an EVENT_PROCESS: there may be more to say than the name. */
+/* Without an EVENT_PROCESS: there may be more to report than the name. */
 static struct process *process_add(struct processes *processes, __u32 tgid, __u64 time, const char *name)
 {
 	struct process *process;
@@ -156,7 +156,7 @@ static int process_fill(struct process *process, const cJSON *object)
 }
 
 /*
- * A process is read in /proc when it is met, so what is told may come after it has exited. Another start time means
+ * A process is read in /proc when it is met, so its description may come after it has exited. Another start time means
  * another process.
  */
 static struct process *process_described(struct processes *processes, __u32 tgid, __u64 time, __u64 start)

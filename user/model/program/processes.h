@@ -11,17 +11,17 @@
 #include "base/link.h"
 #include "model/stream/event_dispatch.h"
 
-/* How what is gone is forgotten: in batches, and not too soon. */
+/* Eviction of exited processes and released programs: in batches, and not too soon. */
 
 #define EVICTION_SETTLE_TIME \
 	10000000000ull		   /* ns after the end of a program or process in which its exact totals have come */
-#define EVICTION_TIME 100000000ull /* ns until it is looked again, when there was not enough that could be forgotten */
+#define EVICTION_TIME 100000000ull /* ns until the next try, when there was not enough that could be forgotten */
 
 /* Zero it to begin with. */
 struct eviction {
 	bool waiting;
 	__u64 time;
-	size_t gone; /* so many there were to look through */
+	size_t gone; /* number of those that were scanned */
 };
 
 static inline size_t eviction_batch(size_t keep, size_t most)
@@ -54,13 +54,13 @@ struct process {
 	struct link link;	   /* of processes.live or processes.gone */
 	struct link programs;	   /* struct program.of_process */
 	struct link code;	   /* struct code_load.of_process */
-	__u32 forked_from;	   /* sort index of the process whose memory it began with, + 1; 0: none */
+	__u32 forked_from;	   /* sort index of the process that it was forked from, + 1; 0: none */
 	__u64 forked;		   /* time of that */
-	unsigned int orphans;	   /* programs whose parent may yet lend them its name */
+	unsigned int orphans;	   /* programs that may yet get the name of their parent */
 	__u64 exited;		   /* time; 0: not yet */
 	unsigned int counting;	   /* countings that are open: their exact totals are to come */
 	bool totalled;		   /* some have come since it has exited, so they all have */
-	bool forgotten;		   /* goes at the next processes_forget */
+	bool forgotten;		   /* dropped by the next processes_forget */
 };
 
 struct processes {
@@ -80,17 +80,17 @@ void processes_free(struct processes *processes);
 
 /*
  * The process with this tgid that was alive at time; made, with an EVENT_PROCESS, when it was not known. Beyond
- * MODEL_PROCESSES_MAX it is the one that stands for all others. NULL: no memory.
+ * MODEL_PROCESSES_MAX it is the catch-all process. NULL: no memory.
  */
 struct process *processes_get(struct processes *processes, __u32 tgid, __u64 time);
-/* The same, but what is told may come late: when it is known, and has exited, it is still the one. NULL: no memory. */
+/* The same, but for late descriptions: also finds a known process that has exited. NULL: no memory. */
 struct process *processes_get_late(struct processes *processes, __u32 tgid, __u64 time);
 /* The newest with this tgid, also one that has exited. NULL: none. */
 struct process *processes_find(const struct processes *processes, __u32 tgid);
 /* Stands for all that are not kept apart any more. NULL: no memory. */
 struct process *processes_others(struct processes *processes);
 
-/* What a PROCESS record tells (JSON). -EBADMSG, -ENOMEM. */
+/* From a PROCESS record (JSON). -EBADMSG, -ENOMEM. */
 int processes_describe(struct processes *processes, __u32 tgid, __u64 time, const char *text, size_t length);
 /* A child begins; name is that of its first thread. NULL: no memory. */
 struct process *processes_fork(struct processes *processes, __u32 tgid, __u32 parent, __u64 time, const char *name);
@@ -100,8 +100,8 @@ void processes_exit(struct processes *processes, struct process *process, __u64 
 
 /*
  * When more than processes.keep have exited or MODEL_PROCESSES_MAX are known, marks a batch of those that exited first
- * as forgotten. Those whose exact totals have not come yet only go in the second case, when there are no others. Returns
- * whether there are any: then the caller takes away everything that refers to them and calls processes_forget.
+ * as forgotten. Those without their exact totals yet are only marked in the second case, when there are no others.
+ * Returns whether there are any: then the caller takes away everything that refers to them and calls processes_forget.
  */
 bool processes_mark(struct processes *processes, __u64 time);
 void processes_forget(struct processes *processes);

@@ -44,8 +44,8 @@ static bool has_name(const struct program *program, const char *name, size_t len
 }
 
 /*
- * Where unloads are not seen, a program may be gone that has not been used since this one was loaded. If it is used again, it is
- * there: see program_used().
+ * Where unloads are not seen, a program may be unloaded that has not been used since this one was loaded. If it is used
+ * again, it is there: see program_used().
  */
 static bool may_be_gone(const struct program *other, const struct program *program)
 {

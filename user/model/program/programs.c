@@ -59,7 +59,7 @@ static struct program *older(const struct program *program)
 	return node ? container_of(node, struct program, node) : NULL;
 }
 
-/* Handles end when a call begins, so the oldest generation that had not ended then is the one that the call meant. */
+/* Handles end when a call begins, so the call meant the oldest generation that had not ended then. */
 static struct program *generation_at(struct program *program, __u64 time)
 {
 	struct program *before;
@@ -137,7 +137,7 @@ struct program *programs_others(struct programs *programs, struct process *proce
 	return program;
 }
 
-/* A child goes on with the memory of its parent, and so with what the parent had loaded then. */
+/* A child starts with the memory of its parent, and so with what the parent had loaded then. */
 static int name_inherit(const struct programs *programs, struct program *program)
 {
 	const struct process *process = program->process;
@@ -153,7 +153,7 @@ static int name_inherit(const struct programs *programs, struct program *program
 	return program_name_after(program, source, NAME_FROM_FORK);
 }
 
-/* What is counted by handle goes on with the newest generation. */
+/* Counts by handle continue with the newest generation. */
 static void counting_move(struct program *from, struct program *to)
 {
 	to->counting = from->counting;
@@ -341,7 +341,7 @@ int program_ended(struct program *program, __u64 start, __u64 end, bool failed)
 	return statistics_record(&program->latency, &program->view.latency, end - start);
 }
 
-/* ---- what is gone is added up in programs that stand for others ---- */
+/* ---- evicted programs are added up in catch-all programs ---- */
 
 /* Moves what is known of a program into another one. Without memory only the quantiles lack it. */
 static void program_fold(struct program *program, struct program *into)
@@ -389,7 +389,7 @@ static void counting_leave(struct programs *programs, struct program *program)
 		container_of(before, struct program, node)->counting = program->counting;
 }
 
-/* The caller closes the gaps. Returns whether it is gone; what stands for all others of its runtime cannot go. */
+/* The caller closes the gaps. Returns whether it was dropped; the catch-all of its runtime cannot be. */
 static bool program_forget(struct programs *programs, struct program *program)
 {
 	struct program *into = programs_others(programs, program->process, program->runtime);
@@ -437,7 +437,7 @@ enum readiness {
 	READY_NEVER,
 };
 
-/* Of what its counts so far have told of, a total will come: without the program it would be counted twice. */
+/* A total will follow its counts so far: without the program it would be counted twice. */
 static enum readiness readiness(const struct program *program, __u64 time)
 {
 	if (program->open || counting_open(&program->counting))
@@ -534,7 +534,7 @@ bool program_filter_leaves_out(const struct program_filter *filter, struct progr
 
 	if (!filter->count || !filter->chooser.wants)
 		return false;
-	/* One whose inference is not known may be anybody's. */
+	/* A call in an unknown inference may belong to any program. */
 	if (!program)
 		return role == XPT_ROLE_OPERATOR;
 	if (inside || (role != XPT_ROLE_OPERATOR && !role_runs(role)))

@@ -30,7 +30,7 @@ struct program {
 	unsigned int order;	     /* number in the description; 0: it was not described */
 	unsigned int wanted;	     /* number that it is to have there; 0: any */
 	char *name;		     /* NULL: the description is used */
-	bool superseded;	     /* it may be gone, and another one may have its name and number by now */
+	bool superseded;	     /* it may be unloaded, and another one may have its name and number by now */
 	__u64 used;		     /* when the last call that runs it began; 0: never */
 	struct op *new_operators;    /* first seen since its last inference; see operators.h */
 	unsigned int operator_depth; /* of operators that are in no other one, below their inference; 0: not known */
@@ -42,7 +42,7 @@ struct program {
 	bool orphan;		  /* the parent may yet lend its name; counted in process.orphans */
 	bool asked;		  /* whether the user named it has been looked up */
 	bool others;		  /* stands for programs that are not kept apart */
-	bool forgotten;		  /* goes with the gaps that the batch leaves */
+	bool forgotten;		  /* freed when the batch closes gaps */
 	unsigned int open;	  /* inferences that no wait has ended, and jobs under way: it cannot be forgotten */
 	struct counting counting; /* of all that had the handle; the newest generation carries it */
 };
@@ -72,12 +72,12 @@ struct program *programs_find(const struct programs *programs, const struct proc
 /* The same, made when there is none; one that stands for others beyond MODEL_PROGRAMS_MAX. NULL: no memory. */
 struct program *programs_use(struct programs *programs, struct process *process, const struct runtime *runtime,
 			     __u64 handle, __u64 time);
-/* The one that a load from start to end has made. NULL: no memory. */
+/* The program that a load from start to end has made. NULL: no memory. */
 struct program *programs_load(struct programs *programs, struct process *process, const struct runtime *runtime,
 			      __u64 handle, __u64 start, __u64 end);
 /*
- * The one that counts told at time belong to; when there is none it is made, as one that has been there since then. NULL:
- * no memory.
+ * The program that counts read at time belong to; when there is none it is made, as one that has been there since then.
+ * NULL: no memory.
  */
 struct program *programs_counted(struct programs *programs, struct process *process, const struct runtime *runtime,
 				 __u64 handle, __u64 since, __u64 time);
@@ -85,13 +85,13 @@ struct program *programs_counted(struct programs *programs, struct process *proc
 struct counting *programs_counting(const struct programs *programs, const struct process *process, unsigned int runtime,
 				   __u64 handle);
 /*
- * The one that stands for those of a process and runtime that are not kept apart; for a process that has exited it is
- * that of all such processes, since there is no end to them. NULL: no memory.
+ * The catch-all for programs of a process and runtime that are not kept apart; exited processes share one, since their
+ * number is unbounded. NULL: no memory.
  */
 struct program *programs_others(struct programs *programs, struct process *process, const struct runtime *runtime);
 /* Released by a call that began at time. Returns whether it was not released before. */
 bool programs_release(struct programs *programs, struct program *program, __u64 time);
-/* The process has exited or runs another file: all its handles are gone. */
+/* The process has exited or runs another file: releases all its handles. */
 void programs_release_all(struct programs *programs, struct process *process, __u64 time);
 
 /*

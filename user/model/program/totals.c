@@ -152,7 +152,7 @@ static struct xpt_program_count count_rest(const struct xpt_program_count *count
 	};
 }
 
-/* What was told before may stand in another generation's total: there it stays. */
+/* What was reported before may be in another generation's total: there it stays. */
 static void count_replace(struct xpt_program_count *total, const struct xpt_program_count *told,
 			  const struct xpt_program_count *count, struct xpt_program_count *delta)
 {

@@ -12,8 +12,8 @@
 #include "model/stats/statistics.h"
 
 /*
- * What the kernel has counted of one program or function. It counts until a TOTAL record tells the final counts, then
- * begins anew; a COUNT record tells those so far. What both give together is exact, and what was added each time never
+ * What the kernel has counted of one program or function. It counts until a TOTAL record with the final counts, then
+ * begins anew; a COUNT record has those so far. What both give together is exact, and what was added each time never
  * negative, whatever comes late or twice.
  */
 
@@ -21,7 +21,7 @@
 struct counting {
 	__u64 cut;			  /* time of the last TOTAL */
 	__u64 since;			  /* when the counting began that is running */
-	struct xpt_program_count running; /* what COUNTs have told of it; its TOTAL will come */
+	struct xpt_program_count running; /* the latest COUNT of it; its TOTAL will come */
 	struct xpt_program_count earlier; /* the same of the counting before, when its TOTAL is late */
 };
 
@@ -29,16 +29,16 @@ bool count_is_zero(const struct xpt_program_count *count);
 void count_add(struct xpt_program_count *into, const struct xpt_program_count *from);
 
 /*
- * A COUNT or TOTAL has come: adds what it tells to total, takes out what was told before of the same, and sets delta to
- * the difference. counting_read returns false when the COUNT is of a counting that has ended, or older than the one before:
- * then nothing has changed.
+ * A COUNT or TOTAL has come: adds its counts to total, takes out what was reported before of the same, and sets delta
+ * to the difference. counting_read returns false when the COUNT is of a counting that has ended, or older than the one
+ * before: then nothing has changed.
  */
 bool counting_read(struct counting *counting, const struct xpt_record_count *record, struct xpt_program_count *total,
 		   struct xpt_program_count *delta);
 void counting_end(struct counting *counting, const struct xpt_record_total *record, struct xpt_program_count *total,
 		  struct xpt_program_count *delta);
 
-/* A TOTAL is to come that replaces what was told. */
+/* A TOTAL is to come that replaces the counts so far. */
 static inline bool counting_open(const struct counting *counting)
 {
 	return !count_is_zero(&counting->running);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the public functions of <xputrace/profile_report.h> do not say about the columns. */
+/* What the public functions of <xputrace/profile_report.h> lack about the columns. */
 #ifndef XPT_MODEL_STATS_LATENCIES_H
 #define XPT_MODEL_STATS_LATENCIES_H
 

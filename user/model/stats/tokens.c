@@ -12,12 +12,13 @@ struct tokens {
 	/* The call before: */
 	__u64 start, end, number;
 	enum model_phase phase;
-	__u64 prompt; /* when its prompt began to be taken in; 0: not known, or an answer is being given */
+	__u64 prompt; /* when its prompt began; 0: not known, or output is being generated */
 };
 
 /*
- * A batch in which the first two tokens are of different sequences has one of each: they are decoded together. Prompts begin at
- * position 0; one token alone that does not is the answer's, unless it is the first that the context gets at all.
+ * A batch in which the first two tokens are of different sequences has one of each: they are decoded together. Prompts
+ * begin at position 0; one token alone at another position is output, unless it is the first that the context gets at
+ * all.
  */
 static enum model_phase phase_of(const struct model_program *program, const struct event_call *call)
 {
@@ -49,7 +50,7 @@ static int batch_follow(struct tokens *tokens, struct event_call *call)
 	return statistics_record(&tokens->first_token, &tokens->view.first_token, call->first_token);
 }
 
-/* When the prompt began that this batch is of; 0: not known, or it is of none. One at another position goes on, or is the next turn. */
+/* When the prompt began that this batch is of; 0: not known, or it is of none. One at another position continues, or is the next turn. */
 static __u64 prompt_of(const struct tokens *tokens, const struct event_call *call, bool consecutive)
 {
 	bool at_position = call_has(call, XPT_MEANING_POSITION) && (__s32)call->position;

@@ -27,7 +27,7 @@ enum event_kind {
 	EVENT_PROCESS = 1, /* first seen or renamed: process */
 	EVENT_THREAD = 2,  /* first seen or renamed: thread */
 	EVENT_CALL = 3,
-	EVENT_INFERENCE = 4, /* asynchronous one or a launch whose end was seen: a span from enqueue to wait */
+	EVENT_INFERENCE = 4, /* asynchronous one or a launch with a known end: a span from enqueue to wait */
 	EVENT_COUNTER = 5,
 	EVENT_PROGRAM = 6, /* loaded, named or released */
 	EVENT_LOST = 7,
@@ -96,13 +96,13 @@ struct event_inference {
 	__u32 tgid, tid; /* of the enqueue */
 	__u32 wait_tid;	 /* 0: there was none, the jobs have ended */
 	__u64 key, stream;
-	enum call_outcome outcome; /* of the wait where it tells one, else of the enqueue */
+	enum call_outcome outcome; /* of the wait where it has one, else of the enqueue */
 	/* Of the enqueue, as in event_call: */
 	__u64 enqueued; /* it had returned */
 	unsigned int sample;
 	bool numbered;
 	__u64 number;
-	__u32 have; /* KEY, SIZE and CORE; STATUS: that of the wait where it tells one, else of the enqueue */
+	__u32 have; /* KEY, SIZE and CORE; STATUS: that of the wait where it has one, else of the enqueue */
 	__u64 size;
 	__s64 core;
 	__s64 status;
@@ -121,26 +121,26 @@ struct event_counter {
 };
 
 /*
- * Told when the kernel's counts have been read (XPT_RECORD_COUNT) or a program's final ones have come (XPT_RECORD_TOTAL):
- * what was added since the EVENT_COUNT before. Calls that are recorded are in delta.calls, too. May come after the
- * program's release.
+ * Emitted when the kernel's counts have been read (XPT_RECORD_COUNT) or a program's final ones have come
+ * (XPT_RECORD_TOTAL): what was added since the EVENT_COUNT before. Calls that are recorded are in delta.calls, too. May
+ * come after the program's release.
  */
 struct event_count {
 	const struct model_program *program;
 	__u64 time;   /* of the reading, or of the release */
-	bool reading; /* the counts go on */
+	bool reading; /* the counts continue */
 	struct xpt_program_count delta;
 };
 
 /*
- * A job. Told when it has ended; of one that is given up (the recording ends, its key is used again, too many are followed)
- * with what was seen of it. One that was submitted inside a call that is recorded may come later than its end: when the
- * calls around it have returned, so that they are known, or a minute of the recording later.
+ * A job. Emitted when it has ended; of one that is given up (the recording ends, its key is used again, too many are
+ * followed) with what was seen of it. One that was submitted inside a call that is recorded may come later than its
+ * end: when the calls around it have returned, so that they are known, or a minute of the recording later.
  */
 struct event_job {
 	const struct model_queue *queue;
 	__u64 id;		  /* unique in the recording, from 1 */
-	const char *name;	  /* "" : the events tell none */
+	const char *name;	  /* "" : unknown */
 	__u64 queued, runs, done; /* 0: not seen, or seen with a later time than the next one: they are in order */
 	__u32 tgid, tid;	  /* of the thread that submitted it; 0: not seen */
 	bool target;		  /* that is a thread of a traced process */
@@ -180,8 +180,8 @@ struct event_device {
 	const char *driver;
 	const char *event;		    /* "xe:xe_exec_queue_reset" */
 	enum xpt_event_role role;	    /* ERROR, RESET or MEMORY */
-	const struct model_queue *queue;    /* NULL: the event does not tell it, or no job was seen there */
-	const char *device, *engine, *name; /* "": not told */
+	const struct model_queue *queue;    /* NULL: not in the event, or no job was seen there */
+	const char *device, *engine, *name; /* "": unknown */
 	__u64 time;
 	__u32 tgid, tid; /* of MEMORY: of the thread; else 0 */
 	bool target;
@@ -215,11 +215,11 @@ struct event_lost {
 	__u64 count;
 };
 
-/* A code object: what a runtime was given so that a device runs it. Strings are valid UTF-8 only by luck; NULL: not told. */
+/* A code object: what a runtime was given so that a device runs it. Strings may be invalid UTF-8; NULL: unknown. */
 struct event_code {
 	__u32 tgid, tid;  /* tid 0: none, it was found loaded */
 	__u64 time;	  /* when the call began that loads or unloads it, or when it was found */
-	bool unloaded;	  /* of these kind, name, uri, sha256 and handle are told, as they were when it was loaded */
+	bool unloaded;	  /* with kind, name, uri, sha256 and handle only, as they were when it was loaded */
 	__u64 handle;	  /* 0: none */
 	const char *kind; /* "hsaco"; never NULL */
 	const char *machine, *name, *uri, *sha256, *runtime, *function, *error;
@@ -316,7 +316,7 @@ struct event_sink {
 	void *context;
 };
 
-/* Which events the reports get; those that it refuses go to none. */
+/* Which events the reports get; those that it refuses are in none. */
 struct event_gate {
 	bool (*admits)(void *context, const struct event *event); /* NULL: all */
 	void *context;

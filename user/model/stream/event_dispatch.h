@@ -13,7 +13,7 @@ struct event_dispatch {
 	struct event_gate gate;
 	int error; /* first one of a sink since event_dispatch_settle */
 	__u64 lost[XPT_LOSS_MAX];
-	/* What the model itself had to leave out, told in one event a batch and not in one each. */
+	/* What the model itself had to leave out, reported in one event a batch and not in one each. */
 	struct {
 		__u64 count, since, until;
 	} unreported[XPT_LOSS_MAX];
@@ -22,11 +22,11 @@ struct event_dispatch {
 int event_dispatch_add(struct event_dispatch *events, struct event_sink sink); /* -ENOSPC */
 /* A sink that fails gets no more. */
 void event_dispatch_emit(struct event_dispatch *events, const struct event *event);
-/* A loss that a record tells: counted, and handed on at once. */
+/* A loss that a record reports: counted, and handed on at once. */
 void event_dispatch_lost(struct event_dispatch *events, const struct event_lost *lost);
 /* A loss of the model's own. */
 void event_dispatch_lose(struct event_dispatch *events, enum xpt_loss cause, __u64 count, __u64 time);
-/* At the end of a batch: tells of the model's own losses. Returns the first error of a sink in the batch. */
+/* At the end of a batch: emits the model's own losses. Returns the first error of a sink in the batch. */
 int event_dispatch_settle(struct event_dispatch *events);
 
 #endif

@@ -28,11 +28,11 @@ struct event_call;
 #define MODEL_QUEUES_MAX 1024	    /* queues of devices; further ones are one, with the engine "(others)" */
 #define MODEL_OPERATORS_MAX 65536   /* further ones are not kept apart (XPT_LOSS_NAMES) */
 #define MODEL_CODE_OBJECTS_MAX 4096 /* further ones are counted in struct model_code_totals only */
-#define MODEL_CODE_LOADS_MAX 8192   /* handles that are loaded; the unload of the oldest ones beyond is not told */
+#define MODEL_CODE_LOADS_MAX 8192   /* handles that are loaded; the unload of the oldest ones beyond is not reported */
 #define MODEL_SYMBOLS_MAX 65536	    /* further ones are for programs that are there already (XPT_LOSS_NAMES) */
 #define MODEL_SINKS_MAX 8
 
-/* A described function, as its XPT_RECORD_SPEC tells it. Strings are valid UTF-8 only by luck: writers must check. */
+/* A described function, from its XPT_RECORD_SPEC. Strings are valid UTF-8 only by luck: writers must check. */
 struct model_function {
 	unsigned int index;  /* of the spec */
 	const char *name;    /* "clEnqueueNDRangeKernel" */
@@ -61,7 +61,7 @@ struct statistics;
 struct model_queue {
 	unsigned int id;    /* unique in the recording, from 1 */
 	const char *driver; /* "gpu_scheduler" */
-	const char *device; /* "0000:03:00.0"; a number in decimal; "" when the events do not tell it */
+	const char *device; /* "0000:03:00.0"; a number in decimal; "": unknown */
 	const char *engine; /* "gfx_0.0.0"; as above */
 	__u64 jobs;	    /* that have ended, of all processes; those given up are not among them */
 	__u64 failed;	    /* of them */
@@ -79,14 +79,14 @@ struct model_operator {
 	unsigned int id; /* unique in the recording, from 1 */
 	const struct model_process *process;
 	const struct model_program *program; /* NULL: never seen inside an inference */
-	const char *class;		     /* "onnxruntime::contrib::FusedGemm<float>"; "" not told */
-	const char *type;    /* as the model has it, "FusedGemm"; where that is not told, from the class; "operator" */
+	const char *class;		     /* "onnxruntime::contrib::FusedGemm<float>"; "": unknown */
+	const char *type;    /* as the model has it, "FusedGemm"; where that is unknown, from the class; "operator" */
 	unsigned int number; /* among those of the type in the program, from 1, in order of first execution */
 	const char *
-		label; /* the node's name; where it has none, "FusedGemm_7" by its index; where that is not told, "FusedGemm#3"; without objects, the type */
-	const char *name;     /* of the node in its model; NULL: not told */
-	const char *provider; /* who executes it, "CPUExecutionProvider"; NULL: not told */
-	__s64 index;	      /* of the node in its graph; -1: not told */
+		label; /* the node's name; where it has none, "FusedGemm_7" by its index; where that is unknown, "FusedGemm#3"; without objects, the type */
+	const char *name;     /* of the node in its model; NULL: unknown */
+	const char *provider; /* who executes it, "CPUExecutionProvider"; NULL: unknown */
+	__s64 index;	      /* of the node in its graph; -1: unknown */
 	__u64 recorded;	      /* executions */
 	__u64 self_time;      /* ns, without operators inside; in known inferences, or all where it has no program */
 	__u64 tracing;	      /* ns that probes took of all executions, with those of what is inside; 0: unknown */
@@ -104,8 +104,8 @@ struct model_operator {
  */
 struct model_code_object {
 	const char *kind;			     /* "hsaco" */
-	const char *machine, *name, *sha256, *error; /* NULL: not told */
-	const char *uri;			     /* where it was loaded from first; NULL: not told */
+	const char *machine, *name, *sha256, *error; /* NULL: unknown */
+	const char *uri;			     /* where it was loaded from first; NULL: unknown */
 	__u64 size;				     /* bytes; 0: not known */
 	__u64 kernels, functions; /* how many kernels are named, at most CODE_KERNELS_MAX; how many functions it has */
 	__u64 loads;		  /* when it was found is one of them */
@@ -117,7 +117,7 @@ struct model_code_object {
 
 /* How the values of a counter follow each other. */
 enum model_counter_kind {
-	MODEL_COUNTER_SUM = 0,	 /* it only grows: what is told is its growth per second */
+	MODEL_COUNTER_SUM = 0,	 /* it only grows: its value is the growth per second */
 	MODEL_COUNTER_MEAN = 1,	 /* over the time since the reading before */
 	MODEL_COUNTER_LEVEL = 2, /* what it was at the reading */
 };
@@ -125,15 +125,15 @@ enum model_counter_kind {
 const char *model_counter_kind_name(enum model_counter_kind kind); /* "sum": in records and for machines */
 
 /*
- * A counter of a device or the kernel that is read at intervals. Strings are valid UTF-8 only by luck. Lives as long as the
- * model. Smallest, largest and mean are of what is told; 0 as long as nothing is.
+ * A counter of a device or the kernel that is read at intervals. Strings are valid UTF-8 only by luck. Lives as long as
+ * the model. Smallest, largest and mean are of emitted values; 0 as long as there are none.
  */
 struct model_counter {
 	unsigned int index;
 	const char *name;	 /* as the user asked for it: "i915/rcs0-busy/" */
 	const char *unit;	 /* "" a plain number */
 	const char *description; /* "" none */
-	const char *source;	 /* "" not told */
+	const char *source;	 /* "": unknown */
 	enum model_counter_kind kind;
 	__u64 told; /* values */
 	double least, most;
@@ -166,8 +166,8 @@ struct model_device_times {
 };
 
 /*
- * Where a program's name comes from. A better source wins, see name_is_better(), and so does the later of two equal ones. Numbers
- * stand in recordings, and say nothing about that.
+ * Where a program's name comes from. A better source wins, see name_is_better(), and so does the later of two equal
+ * ones. Numbers are part of recordings, and do not define that order.
  */
 enum name_source {
 	NAME_FROM_ORDER = 0, /* none is known: which of the runtime's in its process it is */
@@ -216,12 +216,12 @@ struct model_program {
 	const char *name;	 /* "ranker.onnx #2", "onnxruntime model 1" where it has none; never NULL */
 	size_t name_length;	 /* bytes of name without its number; 0: it has none */
 	unsigned int number; /* of those with this name that live at the same time in its process, from 1; see above */
-	bool named;	     /* it has a name that somebody gave it */
+	bool named;	     /* it has a name of its own */
 	__u32 fingerprint;   /* of the operators of an inference, 0: not known; of another process or order the same */
 	enum name_source name_source;
 	enum xpt_role role; /* XPT_ROLE_EXECUTE, _ENQUEUE or _LAUNCH: how it was run first; 0: not yet */
 	__u64 loaded; /* when the call returned that has loaded it or made it ready; 0: it was loaded before the recording */
-	__u64 released; /* the unload began, or the process was gone; 0: not yet */
+	__u64 released; /* the unload began, or the process had ended; 0: not yet */
 	__u64 size;	/* bytes given at load, 0 unknown */
 	bool has_core;	/* given when it, or what it is made of, was loaded: */
 	__s64 core;
@@ -251,8 +251,8 @@ struct model_program {
 };
 
 /*
- * Calls that are not inferences of a program (load, copy, alloc, wait, and launches whose program is unknown), one entry
- * a function and process. Layers are not counted.
+ * Calls that are not inferences of a program (load, copy, alloc, wait, and launches of an unknown program), one entry a
+ * function and process. Layers are not counted.
  */
 struct model_call_total {
 	const struct model_function *function;
@@ -283,8 +283,8 @@ struct model_code_totals {
 };
 
 /*
- * Of which programs inferences and operators become events, where CHOICE and MATCH records say that some are chosen. Those of
- * others are counted only, as left out. What is recorded inside a recorded inference is never asked about.
+ * Of which programs inferences and operators become events, where CHOICE and MATCH records choose some. Those of others
+ * are counted only, as left out. What is recorded inside a recorded inference is never asked about.
  */
 struct model_chooser {
 	/* call: one of the program that is about to be delivered; its times, thread and function are known. */
@@ -292,7 +292,7 @@ struct model_chooser {
 	void *context; /* must outlive the last call of model_feed and model_flush */
 };
 
-/* What CHOICE and MATCH records tell, in their order. */
+/* From CHOICE and MATCH records, in their order. */
 struct model_choice {
 	const char *text; /* name, "": any; or the expression */
 	bool match;	  /* it is an expression */

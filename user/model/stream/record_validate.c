@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "model/stream/record_validate.h"
 
-/* Bytes without the variable part, and how long that says it is. */
+/* Bytes without the variable part, and its length. */
 struct extent {
 	size_t fixed, variable;
 };
@@ -63,7 +63,7 @@ static struct extent record_extent(const struct xpt_record_header *record)
 		return region_name_extent(record);
 	case XPT_RECORD_TASK:
 		return (struct extent){ sizeof(struct xpt_record_task), 0 };
-	case XPT_RECORD_EVENT: /* how many values it has, only its description says */
+	case XPT_RECORD_EVENT: /* only its description has the number of values */
 		return (struct extent){ sizeof(struct xpt_record_event), 0 };
 	case XPT_RECORD_IOCTL:
 		return (struct extent){ sizeof(struct xpt_record_ioctl), 0 };

@@ -10,8 +10,8 @@
 #include "bpf/wire.h"
 
 /*
- * The record lies within room bytes, is at least as long as its kind's struct, and what it says of its values or text fits
- * into it. Of a kind that this version doesn't know only the header is checked.
+ * The record lies within room bytes, is at least as long as its kind's struct, and its values or text fit into it. Of a
+ * kind that this version doesn't know only the header is checked.
  */
 bool record_validate(const struct xpt_record_header *record, size_t room);
 
