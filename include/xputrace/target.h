@@ -59,7 +59,8 @@ struct xpt_site_info {
 
 /*
  * Visits the described runtimes; with pid or file only those found, once for each file. A non-zero return of visit ends the walk
- * and is returned. -ESRCH, -EACCES, -ENOENT, -ENOEXEC (not ELF), -ENOTSUP (32-bit).
+ * and is returned. -EINVAL: wrong options, -E2BIG: options of a newer library, -ESRCH, -EACCES, -ENOENT, -ENOEXEC (not ELF), -ENOTSUP
+ * (32-bit).
  */
 XPT_API int xpt_target_runtimes(const struct xpt_target_options *options,
 				int (*visit)(void *context, const struct xpt_runtime_info *runtime), void *context);
