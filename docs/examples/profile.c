@@ -21,10 +21,9 @@ static void on_report(void *context, const struct xpt_profile_report *report)
 int main(int argc, char **argv)
 {
 	pid_t pid = argc == 3 ? atoi(argv[1]) : 0;
-	struct xpt_session_options where = {
-		.size = sizeof(where), .pids = &pid, .pid_count = 1, .log = on_message, .log_level = XPT_LOG_INFO
-	};
-	struct xpt_profile_options what = { .size = sizeof(what), .samples = 100, .callback = on_report };
+	XPT_OPTS(xpt_session_options, where, .pids = &pid, .pid_count = 1, .log = on_message,
+		 .log_level = XPT_LOG_INFO);
+	XPT_OPTS(xpt_profile_options, what, .samples = 100, .callback = on_report);
 	struct xpt_session *session;
 	struct xpt_profile *profile;
 	int done = 0;

@@ -26,11 +26,8 @@ static void on_report(void *context, const struct xpt_profile_report *report)
 
 static struct xpt_stream *start_stream(struct xpt_session *session, const char *name, unsigned int sample_every)
 {
-	struct xpt_stream_options what = { .size = sizeof(what),
-					   .match = "",
-					   .callback = on_report,
-					   .context = (void *)name,
-					   .sample_every = sample_every };
+	XPT_OPTS(xpt_stream_options, what, .match = "", .callback = on_report, .context = (void *)name,
+		 .sample_every = sample_every);
 	struct xpt_stream *stream;
 
 	if (xpt_stream_create(session, &what, &stream))
@@ -74,11 +71,10 @@ static int run(struct xpt_session *session, struct xpt_recording *recording, str
 int main(int argc, char **argv)
 {
 	pid_t pid = argc == 3 ? atoi(argv[1]) : 0;
-	struct xpt_session_options where = {
-		.size = sizeof(where), .pids = &pid, .pid_count = 1, .log = on_message, .log_level = XPT_LOG_INFO
-	};
-	struct xpt_recording_options what = { .size = sizeof(what), .format = XPT_OUTPUT_CHROME };
-	struct xpt_codeobj_options objects = { .size = sizeof(objects) };
+	XPT_OPTS(xpt_session_options, where, .pids = &pid, .pid_count = 1, .log = on_message,
+		 .log_level = XPT_LOG_INFO);
+	XPT_OPTS(xpt_recording_options, what, .format = XPT_OUTPUT_CHROME);
+	XPT_OPTS(xpt_codeobj_options, objects);
 	struct xpt_codeobj_capture *capture = NULL;
 	struct xpt_recording *recording = NULL;
 	struct xpt_session *session;

@@ -3,7 +3,7 @@
  * Code objects: what was loaded onto devices, when, and what is in it. After the code object capture of ROCm's profiler, for every
  * described runtime, from outside the process, at the moment of loading:
  *
- *	struct xpt_codeobj_options options = { .size = sizeof(options), .pids = &pid, .pid_count = 1 };
+ *	XPT_OPTS(xpt_codeobj_options, options, .pids = &pid, .pid_count = 1);
  *	struct xpt_codeobj_capture *record;
  *	const struct xpt_codeobj_list *list;
  *

@@ -3,7 +3,7 @@
  * Inspection: what is to be watched and kept is said once, and then it just runs. These are its options, after
  * those of the AWS Neuron runtime's nrt_inspect_config_*(), for every runtime and from outside the process:
  *
- *	struct xpt_session_options targets = { .size = sizeof(targets), .pids = &pid, .pid_count = 1 };
+ *	XPT_OPTS(xpt_session_options, targets, .pids = &pid, .pid_count = 1);
  *	struct xpt_inspect_options *options;
  *
  *	if (!xpt_inspect_options_create(&options)) {

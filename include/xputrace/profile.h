@@ -8,8 +8,8 @@
  *		xpt_profile_report_write(report, XPT_FORMAT_SAMPLES, STDOUT_FILENO);
  *	}
  *
- *	struct xpt_profile_options options = { .size = sizeof(options), .program = { .name = "resnet50" },
- *					       .samples = 100, .callback = on_report };
+ *	XPT_OPTS(xpt_profile_options, options, .program = { .name = "resnet50" }, .samples = 100,
+ *		 .callback = on_report);
  *	struct xpt_profile *profile;
  *
  *	if (!xpt_profile_create(session, &options, &profile)) {

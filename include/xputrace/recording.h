@@ -3,8 +3,7 @@
  * A recording: attach to running processes (or start one), collect their calls into accelerator runtimes, write a Chrome
  * trace or a recording file, and tell what was seen.
  *
- *	struct xpt_recording_options options = { .size = sizeof(options), .pids = &pid, .pid_count = 1,
- *						 .output = "trace.json" };
+ *	XPT_OPTS(xpt_recording_options, options, .pids = &pid, .pid_count = 1, .output = "trace.json");
  *	struct xpt_recording *recording;
  *
  *	if (!xpt_recording_create(&options, &recording)) {

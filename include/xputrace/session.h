@@ -4,7 +4,7 @@
  * stream.h) at any time, recordings and captures of code objects (recording.h, codeobj.h) before it starts. They share its probes, and
  * each ends as if it were alone; all are to be destroyed before the session.
  *
- *	struct xpt_session_options options = { .size = sizeof(options), .pids = &pid, .pid_count = 1 };
+ *	XPT_OPTS(xpt_session_options, options, .pids = &pid, .pid_count = 1);
  *	struct xpt_session *session;
  *
  *	if (!xpt_session_create(&options, &session)) {
