@@ -17,7 +17,7 @@ static void on_report(void *context, const struct xpt_profile_report *report)
 	(void)context;
 	for (size_t i = 0; i < report->program_count; i++) {
 		const struct xpt_program_report *program = &report->programs[i];
-		struct xpt_column_summary time = { 0 };
+		XPT_OPTS(xpt_column_summary, time);
 
 		xpt_latencies_get(program->latencies, XPT_COLUMN_TOTAL_ROUND_TRIP, &time);
 		printf("%s: %" PRIu64 " inferences, %.1f us on average, 99 %% below %.1f us\n", program->name,

@@ -68,6 +68,7 @@ enum xpt_counter_kind {
 
 /* Strings are the session's. */
 struct xpt_counter_info {
+	size_t size;		 /* sizeof(struct xpt_counter_info) of the library */
 	const char *name;	 /* as it was asked for */
 	const char *unit;	 /* of the value: "J", "ns", "MHz"; "" a plain number */
 	const char *description; /* "" none */

@@ -43,6 +43,7 @@ struct xpt_driver_event {
 
 /* Strings and arrays are valid during the visit. */
 struct xpt_driver_info {
+	size_t size; /* sizeof(struct xpt_driver_info) of the library */
 	const char *name;
 	const char *title;
 	enum xpt_driver_state state;

@@ -96,12 +96,14 @@ XPT_API int xpt_inspect_options_set_on_fail(struct xpt_inspect_options *options,
  * what processes do, and "hardware", what devices do, as drivers and counters tell it.
  */
 struct xpt_inspect_event_type {
+	size_t size; /* sizeof(struct xpt_inspect_event_type) of the library */
 	const char *name;
 	const char *group;
 	const char *description;
 };
 
 struct xpt_inspect_activity {
+	size_t size; /* sizeof(struct xpt_inspect_activity) of the library */
 	const char *name;
 	const char *description;
 };

@@ -54,6 +54,7 @@ enum xpt_output {
 
 /* What a recording is doing; see xpt_recording_options.status. */
 struct xpt_recording_status {
+	size_t size;		/* sizeof(struct xpt_recording_status) of the library */
 	uint64_t elapsed;	/* ns since the start */
 	unsigned int processes; /* traced now */
 	unsigned int programs;	/* seen so far */

@@ -68,7 +68,7 @@ XPT_API int xpt_stream_check_match(const char *match, size_t *position, char *re
 /*
  * Adds or removes programs, also while the stream runs: everything that fits the choice, now and later. A removed one is
  * reported a last time with what it did until then; remove takes precedence over the expression. -EEXIST, -ENOENT:
- * nothing to do; -EINVAL: neither name nor handle; -ENOSPC: more than XPT_CHOICES_MAX.
+ * nothing to do; -EINVAL: no size, or neither name nor handle; -E2BIG; -ENOSPC: more than XPT_CHOICES_MAX.
  */
 XPT_API int xpt_stream_add(struct xpt_stream *stream, const struct xpt_program_choice *choice);
 XPT_API int xpt_stream_remove(struct xpt_stream *stream, const struct xpt_program_choice *choice);

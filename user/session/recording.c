@@ -151,6 +151,7 @@ static void report_status(struct xpt_recording *recording, __u64 now)
 {
 	const struct collector *collector = recording->collector;
 	struct xpt_recording_status status = {
+		.size = sizeof(status),
 		.elapsed = now - collector->started,
 		.processes = collector->followed_map.count,
 		.programs = model_program_count(output_model(recording->output)),
@@ -493,6 +494,7 @@ int xpt_recording_programs(struct xpt_recording *recording,
 	for (size_t i = 0; i < model_program_count(model) && !result; i++) {
 		const struct model_program *program = model_program(model, i);
 		struct xpt_program_info info = {
+			.size = sizeof(info),
 			.pid = program->process->tgid,
 			.runtime = program->runtime,
 			.name = program->name,
@@ -516,6 +518,7 @@ int xpt_recording_unmet(struct xpt_recording *recording,
 
 	for (size_t i = 0; !result && recording->chooser && chooser_choice(recording->chooser, i, &choice, &match);
 	     i++) {
+		choice.size = sizeof(choice);
 		if (!chooser_met(recording->chooser, i))
 			result = visit(context, &choice, match);
 	}

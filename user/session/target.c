@@ -169,6 +169,7 @@ static int visit_runtimes(struct walk *walk, const struct mapped_file *mapped, c
 	for (size_t r = 0; r < walk->registry->runtime_count && !result; r++) {
 		const struct description *runtime = walk->registry->runtimes[r];
 		struct xpt_runtime_info info = {
+			.size = sizeof(info),
 			.name = runtime->name,
 			.title = runtime->title,
 			.functions = runtime->call_count,
@@ -193,6 +194,7 @@ int xpt_target_runtimes(const struct xpt_target_options *options,
 	     i++) {
 		const struct description *runtime = walk.registry->runtimes[i];
 		struct xpt_runtime_info info = {
+			.size = sizeof(info),
 			.name = runtime->name,
 			.title = runtime->title,
 			.functions = runtime->call_count,
@@ -214,6 +216,7 @@ static int visit_sites(struct walk *walk, const struct mapped_file *mapped, cons
 		const struct found_function *function = &found->functions[i];
 		const struct call_spec *spec = walk->registry->specs[function->spec];
 		struct xpt_site_info info = {
+			.size = sizeof(info),
 			.file = mapped->path,
 			.runtime = walk->registry->spec_runtime[function->spec]->name,
 			.function = spec->function,
@@ -251,6 +254,7 @@ static int visit_function(struct walk *walk, const struct mapped_file *mapped, c
 
 	for (size_t i = 0; i < function->count && !result; i++) {
 		const struct xpt_operator_info info = {
+			.size = sizeof(info),
 			.file = mapped->path,
 			.runtime = runtime->name,
 			.name = methods[i].class_name,
@@ -348,6 +352,7 @@ int xpt_check(void (*visit)(void *context, const struct xpt_feature *feature), v
 	for (size_t i = 0; i < feature_count; i++) {
 		char detail[256] = "", advice[256];
 		struct xpt_feature feature = {
+			.size = sizeof(feature),
 			.name = features[i].name,
 			.need = (enum xpt_need)features[i].need,
 			.gives = features[i].gives,
