@@ -19,9 +19,12 @@ static void on_message(void *context, enum xpt_log_level level, const char *text
 
 static void on_report(void *context, const struct xpt_profile_report *report)
 {
-	for (size_t i = 0; i < report->program_count; i++)
-		printf("%s %s: %" PRIu64 " inferences, %" PRIu64 " samples\n", (const char *)context,
-		       report->programs[i].name, report->programs[i].inferences, report->programs[i].taken);
+	for (size_t i = 0; i < report->program_count; i++) {
+		const struct xpt_program_report *program = XPT_AT(report->programs, report->program_size, i);
+
+		printf("%s %s: %" PRIu64 " inferences, %" PRIu64 " samples\n", (const char *)context, program->name,
+		       program->inferences, program->taken);
+	}
 }
 
 static struct xpt_stream *start_stream(struct xpt_session *session, const char *name, unsigned int sample_every)

@@ -16,7 +16,7 @@ static void on_report(void *context, const struct xpt_profile_report *report)
 {
 	(void)context;
 	for (size_t i = 0; i < report->program_count; i++) {
-		const struct xpt_program_report *program = &report->programs[i];
+		const struct xpt_program_report *program = XPT_AT(report->programs, report->program_size, i);
 		XPT_OPTS(xpt_column_summary, time);
 
 		xpt_latencies_get(program->latencies, XPT_COLUMN_TOTAL_ROUND_TRIP, &time);

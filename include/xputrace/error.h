@@ -6,11 +6,19 @@
  * pointer that is NULL with errno set. What exactly went wrong and what to do about it is said once, through the log
  * callback, at the place where it is known. The library never prints and never exits.
  *
- * Structs of options begin with their size, as the caller's header has it: fields of a newer library that the caller does not know are
- * zero, and an older library refuses those that it does not know with -E2BIG, unless they are zero.
+ * Structs begin with their size and grow at their ends only, so that programs and libraries of different versions fit together:
+ *   - Options have sizeof() of the caller's header. Fields that the caller does not know are zero; -E2BIG: one that the library does not
+ *     know is not zero.
+ *   - What the library fills in has sizeof() of the caller's header, too; afterwards how much of it the library has filled in.
+ *   - What the library hands out has sizeof() of the library: fields behind that are not there.
+ *
+ * Beside an array of structs is the size of one element: names, name_count, name_size. For the caller's arrays it is sizeof() of the
+ * caller's header, or 0 for that of the first version, and -E2BIG means the same. The library's arrays are read with XPT_AT().
  */
 #ifndef XPUTRACE_ERROR_H
 #define XPUTRACE_ERROR_H
+
+#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,6 +37,10 @@ XPT_API const char *xpt_version(void);
 /* The comma above stands in for missing initialisers: C99 wants an argument for the dots. */
 #define XPT_OPTS_(type, name, ...) struct type name = { .size = sizeof(struct type), __VA_ARGS__ }
 #endif
+
+/* An element of an array that the library has handed out: XPT_AT(report->programs, report->program_size, i)->name. */
+#define XPT_AT(array, element_size, index) \
+	((__typeof__(&(array)[0]))(const void *)((const char *)(array) + (size_t)(element_size) * (size_t)(index)))
 
 enum xpt_log_level {
 	XPT_LOG_DEBUG = 0,

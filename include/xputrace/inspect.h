@@ -108,7 +108,10 @@ struct xpt_inspect_activity {
 	const char *description;
 };
 
-/* All that there are, and how many; they live as long as the library. count may be NULL. */
+/*
+ * All that there are, and how many; they live as long as the library. count may be NULL. The next one is found with the size of the
+ * first: XPT_AT(types, types->size, i).
+ */
 XPT_API const struct xpt_inspect_event_type *xpt_inspect_event_types(size_t *count);
 XPT_API const struct xpt_inspect_activity *xpt_inspect_activities(size_t *count);
 

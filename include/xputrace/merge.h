@@ -22,6 +22,7 @@ struct xpt_merge_options {
 	size_t size; /* sizeof(struct xpt_merge_options) */
 	const struct xpt_merge_input *inputs;
 	size_t input_count;
+	size_t input_size;  /* sizeof(struct xpt_merge_input); 0: as in the first version (error.h) */
 	const char *output; /* Chrome trace to write; "-": standard output */
 	xpt_log_fn log;	    /* is told, at XPT_LOG_INFO, by which clock each input was placed and how exactly */
 	void *log_context;

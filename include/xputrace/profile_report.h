@@ -141,6 +141,7 @@ struct xpt_program_report {
 	uint64_t skipped;		  /* inferences left out at the beginning, as asked; not among inferences */
 	const struct xpt_sample *samples; /* in the order in which they ended; LATENCY only */
 	size_t sample_count;
+	size_t sample_size; /* of one of them: XPT_AT() in error.h */
 	/*
 	 * All inferences of the program that ended in the report's interval (those that sampling left out: began, since
 	 * their end is not watched). inferences = samples taken + left out by sampling + lost.
@@ -179,6 +180,7 @@ struct xpt_profile_report {
 	uint64_t late; /* samples here that ended before start, but became known after the report before was closed */
 	const struct xpt_program_report *programs; /* streams: those that ran, or left, in the interval */
 	size_t program_count;
+	size_t program_size; /* of one of them: XPT_AT() in error.h */
 	/* Only XPT_PROFILE_TRACE: a complete document, and the place in it where the events stand, comma-separated. */
 	const char *trace;
 	size_t trace_length;
@@ -186,6 +188,7 @@ struct xpt_profile_report {
 	size_t trace_events_length;
 	const struct xpt_report_counter *counters; /* of xpt_sample.counter */
 	size_t counter_count;			   /* at most XPT_SAMPLE_COUNTERS */
+	size_t counter_size;			   /* of one of them: XPT_AT() in error.h */
 	const char *host;			   /* where it was recorded */
 };
 
@@ -205,7 +208,10 @@ enum xpt_report_format {
 	XPT_FORMAT_CSV_SUMMARY = 4,
 };
 
-/* Writes one report, complete by itself. 0 or what write() says; -EINVAL when the format does not fit the report. */
+/*
+ * Writes one report, as the library has handed it out, complete by itself. 0 or what write() says; -EINVAL when the format does not fit
+ * the report.
+ */
 XPT_API int xpt_profile_report_write(const struct xpt_profile_report *report, enum xpt_report_format format,
 				     int descriptor);
 

@@ -97,6 +97,7 @@ struct xpt_recording_options {
 
 	const struct xpt_handle_name *names;
 	size_t name_count;
+	size_t name_size; /* sizeof(struct xpt_handle_name); 0: as in the first version (error.h) */
 
 	enum xpt_output format;
 	const char *output;	   /* path; "-": standard output */
@@ -135,7 +136,8 @@ struct xpt_recording_options {
 	 */
 	const struct xpt_program_choice *programs;
 	size_t program_count;
-	const char *match; /* programs with a name in which this ECMAScript expression is found; NULL: none */
+	size_t program_size; /* sizeof(struct xpt_program_choice); 0: as in the first version (error.h) */
+	const char *match;   /* programs with a name in which this ECMAScript expression is found; NULL: none */
 
 	/*
 	 * Functions of any program or library that are regions, from their entry to their return: each "FILE:FUNCTION", glob patterns of

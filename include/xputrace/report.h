@@ -35,8 +35,9 @@ struct xpt_report_options {
 	 */
 	const struct xpt_program_choice *programs; /* one of these programs, or one that match finds */
 	size_t program_count;
-	const char *match; /* programs with a name in which this ECMAScript expression is found; NULL: none */
-	const pid_t *pids; /* one of these processes; what others have done is left out altogether */
+	size_t program_size; /* sizeof(struct xpt_program_choice); 0: as in the first version (error.h) */
+	const char *match;   /* programs with a name in which this ECMAScript expression is found; NULL: none */
+	const pid_t *pids;   /* one of these processes; what others have done is left out altogether */
 	size_t pid_count;
 	uint64_t from, to; /* began from from on and before to: ns since the recording began; to 0: its end */
 	uint64_t slowest;  /* of those, so many that took longest; 0: all */

@@ -62,6 +62,7 @@ struct xpt_session_options {
 
 	const struct xpt_handle_name *names; /* for programs whose load is not seen */
 	size_t name_count;
+	size_t name_size; /* sizeof(struct xpt_handle_name); 0: as in the first version (error.h) */
 
 	size_t buffer_bytes; /* of the kernel's rings together; 0: 8 MiB */
 	size_t report_bytes; /* of samples and traces that wait for callbacks; 0: 256 MiB */

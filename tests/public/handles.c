@@ -62,7 +62,7 @@ static void on_counted(void *context, const struct xpt_profile_report *report)
 	counted->first[number] = program->samples[0].number;
 	counted->skipped = program->skipped;
 	for (i = 0; i < program->sample_count; i++) {
-		const struct xpt_sample *sample = &program->samples[i];
+		const struct xpt_sample *sample = XPT_AT(program->samples, program->sample_size, i);
 
 		/* The program is run by one thread: one inference after the other. */
 		counted->unlike += sample->number != counted->first[number] + i;
@@ -203,7 +203,7 @@ static void add_report(struct streamed *streamed, const struct xpt_profile_repor
 	else
 		streamed->off_clock += beyond > SECOND / 200 && beyond < REPORT_EVERY - SECOND / 200;
 	for (i = 0; i < report->program_count; i++) {
-		const struct xpt_program_report *program = &report->programs[i];
+		const struct xpt_program_report *program = XPT_AT(report->programs, report->program_size, i);
 		int place = place_of(program->name);
 
 		streamed->inferences[place] += program->inferences;

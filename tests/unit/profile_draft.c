@@ -59,6 +59,8 @@ Test(profile_draft, what_was_put_in_comes_out)
 	cr_assert_eq(view->size, sizeof(*view));
 	cr_assert_str_eq(view->name, "mine");
 	cr_assert_eq(view->program_count, 2);
+	cr_assert_eq(view->program_size, sizeof(view->programs[0]));
+	cr_assert_eq(view->programs[0].sample_size, sizeof(struct xpt_sample));
 	cr_assert_eq(view->programs[0].id, 5);
 	cr_assert_eq(view->programs[0].pid, 77);
 	cr_assert_str_eq(view->programs[0].name, "net");

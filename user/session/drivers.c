@@ -31,6 +31,7 @@ static int visit_driver(const struct driver_events *found, visit_fn visit, void 
 		.set = found->set && found->set->name ? found->set->name : "",
 		.events = events,
 		.event_count = found->event_count,
+		.event_size = sizeof(*events),
 		.found = found->found,
 		.devices = devices,
 		.device_count = found->nodes.count,

@@ -120,13 +120,16 @@ static int create_chooser(struct xpt_recording *recording)
 		.set_sampling = set_sampling,
 		.context = recording,
 	};
+	struct xpt_program_choice choice;
 	int error;
 
 	if (!has_choices(options))
 		return 0;
 	error = chooser_create(&chooser_options, &recording->chooser);
-	for (size_t i = 0; !error && i < options->program_count; i++)
-		error = chooser_add(recording->chooser, &options->programs[i]);
+	for (size_t i = 0; !error && i < options->program_count; i++) {
+		error = options_copy_element(&choice, sizeof(choice), options->programs, options->program_size, i);
+		error = error ?: chooser_add(recording->chooser, &choice);
+	}
 	if (!error && options->match)
 		error = chooser_match(recording->chooser, options->match);
 	return error;
