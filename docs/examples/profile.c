@@ -21,17 +21,16 @@ static void on_report(void *context, const struct xpt_profile_report *report)
 int main(int argc, char **argv)
 {
 	pid_t pid = argc == 3 ? atoi(argv[1]) : 0;
-	struct xpt_session_options where = {
-		.size = sizeof(where), .pids = &pid, .pid_count = 1, .log = on_message, .log_level = XPT_LOG_INFO
-	};
-	struct xpt_profile_options what = { .size = sizeof(what), .samples = 100, .callback = on_report };
+	XPT_OPTS(xpt_session_options, where, .pids = &pid, .pid_count = 1, .log = on_message,
+		 .log_level = XPT_LOG_INFO);
+	XPT_OPTS(xpt_program_choice, program, .name = argv[2]);
+	XPT_OPTS(xpt_profile_options, what, .program = &program, .samples = 100, .callback = on_report);
 	struct xpt_session *session;
 	struct xpt_profile *profile;
 	int done = 0;
 
 	if (!pid || xpt_session_create(&where, &session))
 		return 1;
-	what.program.name = argv[2];
 	if (!xpt_profile_create(session, &what, &profile)) {
 		/* Started first, so that it misses nothing. */
 		if (!xpt_profile_start(profile) && !xpt_session_start(session))

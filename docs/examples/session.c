@@ -19,18 +19,18 @@ static void on_message(void *context, enum xpt_log_level level, const char *text
 
 static void on_report(void *context, const struct xpt_profile_report *report)
 {
-	for (size_t i = 0; i < report->program_count; i++)
-		printf("%s %s: %" PRIu64 " inferences, %" PRIu64 " samples\n", (const char *)context,
-		       report->programs[i].name, report->programs[i].inferences, report->programs[i].taken);
+	for (size_t i = 0; i < report->program_count; i++) {
+		const struct xpt_program_report *program = XPT_AT(report->programs, report->program_size, i);
+
+		printf("%s %s: %" PRIu64 " inferences, %" PRIu64 " samples\n", (const char *)context, program->name,
+		       program->inferences, program->taken);
+	}
 }
 
 static struct xpt_stream *start_stream(struct xpt_session *session, const char *name, unsigned int sample_every)
 {
-	struct xpt_stream_options what = { .size = sizeof(what),
-					   .match = "",
-					   .callback = on_report,
-					   .context = (void *)name,
-					   .sample_every = sample_every };
+	XPT_OPTS(xpt_stream_options, what, .match = "", .callback = on_report, .context = (void *)name,
+		 .sample_every = sample_every);
 	struct xpt_stream *stream;
 
 	if (xpt_stream_create(session, &what, &stream))
@@ -74,11 +74,10 @@ static int run(struct xpt_session *session, struct xpt_recording *recording, str
 int main(int argc, char **argv)
 {
 	pid_t pid = argc == 3 ? atoi(argv[1]) : 0;
-	struct xpt_session_options where = {
-		.size = sizeof(where), .pids = &pid, .pid_count = 1, .log = on_message, .log_level = XPT_LOG_INFO
-	};
-	struct xpt_recording_options what = { .size = sizeof(what), .format = XPT_OUTPUT_CHROME };
-	struct xpt_codeobj_options objects = { .size = sizeof(objects) };
+	XPT_OPTS(xpt_session_options, where, .pids = &pid, .pid_count = 1, .log = on_message,
+		 .log_level = XPT_LOG_INFO);
+	XPT_OPTS(xpt_recording_options, what, .format = XPT_OUTPUT_CHROME);
+	XPT_OPTS(xpt_codeobj_options, objects);
 	struct xpt_codeobj_capture *capture = NULL;
 	struct xpt_recording *recording = NULL;
 	struct xpt_session *session;

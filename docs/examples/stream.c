@@ -16,8 +16,8 @@ static void on_report(void *context, const struct xpt_profile_report *report)
 {
 	(void)context;
 	for (size_t i = 0; i < report->program_count; i++) {
-		const struct xpt_program_report *program = &report->programs[i];
-		struct xpt_column_summary time = { 0 };
+		const struct xpt_program_report *program = XPT_AT(report->programs, report->program_size, i);
+		XPT_OPTS(xpt_column_summary, time);
 
 		xpt_latencies_get(program->latencies, XPT_COLUMN_TOTAL_ROUND_TRIP, &time);
 		printf("%s: %" PRIu64 " inferences, %.1f us on average, 99 %% below %.1f us\n", program->name,
@@ -28,14 +28,10 @@ static void on_report(void *context, const struct xpt_profile_report *report)
 int main(int argc, char **argv)
 {
 	pid_t pid = argc == 2 ? atoi(argv[1]) : 0;
-	struct xpt_session_options where = {
-		.size = sizeof(where), .pids = &pid, .pid_count = 1, .log = on_message, .log_level = XPT_LOG_INFO
-	};
-	struct xpt_stream_options what = { .size = sizeof(what),
-					   .report_every = XPT_REPORT_EVERY_500MS,
-					   .match = "",
-					   .summary = 1,
-					   .callback = on_report };
+	XPT_OPTS(xpt_session_options, where, .pids = &pid, .pid_count = 1, .log = on_message,
+		 .log_level = XPT_LOG_INFO);
+	XPT_OPTS(xpt_stream_options, what, .report_every = XPT_REPORT_EVERY_500MS, .match = "", .summary = 1,
+		 .callback = on_report);
 	struct xpt_session *session;
 	struct xpt_stream *stream;
 

@@ -18,6 +18,7 @@ enum xpt_need {
 };
 
 struct xpt_feature {
+	size_t size; /* sizeof(struct xpt_feature) of the library */
 	const char *name;
 	enum xpt_need need;
 	int error;	    /* 0: works; else a negative errno */

@@ -3,7 +3,7 @@
  * Code objects: what was loaded onto devices, when, and what is in it. After the code object capture of ROCm's profiler, for every
  * described runtime, from outside the process, at the moment of loading:
  *
- *	struct xpt_codeobj_options options = { .size = sizeof(options), .pids = &pid, .pid_count = 1 };
+ *	XPT_OPTS(xpt_codeobj_options, options, .pids = &pid, .pid_count = 1);
  *	struct xpt_codeobj_capture *record;
  *	const struct xpt_codeobj_list *list;
  *
@@ -137,9 +137,11 @@ struct xpt_codeobj {
 	const char *error;  /* what is wrong with the object, or why bytes are missing; NULL: nothing */
 	const struct xpt_codeobj_function *functions;
 	size_t function_count;
+	size_t function_size; /* of one of them: XPT_AT() in error.h */
 	uint64_t functions_left_out;
 	const struct xpt_codeobj_part *parts;
 	size_t part_count;
+	size_t part_size; /* of one of them: XPT_AT() in error.h */
 	const char *file; /* in the output folder, with the bytes; NULL: there is none */
 };
 
@@ -189,7 +191,7 @@ XPT_API int xpt_codeobj_capture_command_status(const struct xpt_codeobj_capture 
  * is none, ... A bad object is in the list with its error.
  */
 XPT_API int xpt_codeobj_read(const char *path, xpt_log_fn log, void *log_context, struct xpt_codeobj_list **list);
-/* Writes a list to a descriptor, as JSON in the form of index.json. 0 or -errno. */
+/* Writes a list that the library has handed out to a descriptor, as JSON in the form of index.json. 0 or -errno. */
 XPT_API int xpt_codeobj_list_write(const struct xpt_codeobj_list *list, int descriptor);
 XPT_API void xpt_codeobj_list_free(struct xpt_codeobj_list *list); /* of xpt_codeobj_read() only; NULL is allowed */
 

@@ -3,9 +3,9 @@
  * Continuous profiling: everything that the chosen processes do is recorded into a window in memory, all the time, and nothing
  * goes to disk until somebody asks for what has just happened, or a trigger does.
  *
- *	struct xpt_session_options targets = { .size = sizeof(targets), .pids = &pid, .pid_count = 1 };
- *	struct xpt_save_options last = { .size = sizeof(last), .core = 3, .has_core = 1 };
- *	struct xpt_saved saved = { .size = sizeof(saved) };
+ *	XPT_OPTS(xpt_session_options, targets, .pids = &pid, .pid_count = 1);
+ *	XPT_OPTS(xpt_save_options, last, .core = 3, .has_core = 1);
+ *	XPT_OPTS(xpt_saved, saved);
  *	struct xpt_continuous_options *options;
  *	struct xpt_continuous *continuous;
  *

@@ -68,6 +68,7 @@ enum xpt_counter_kind {
 
 /* Strings are the session's. */
 struct xpt_counter_info {
+	size_t size;		 /* sizeof(struct xpt_counter_info) of the library */
 	const char *name;	 /* as it was asked for */
 	const char *unit;	 /* of the value: "J", "ns", "MHz"; "" a plain number */
 	const char *description; /* "" none */
@@ -102,10 +103,11 @@ XPT_API int xpt_counters_create(const char *const *names, size_t count, int cpu_
 /* Counting begins, of all within some microseconds. -EALREADY. */
 XPT_API int xpt_counters_start(struct xpt_counters *session);
 /*
- * Reads all counters, at once where one read of a PMU allows it. values: as many as names, in their order. Always 0: a
- * counter that has gone is marked and keeps its last value.
+ * Reads all counters, at once where one read of a PMU allows it. values: as many as names, in their order; value_size: sizeof(struct
+ * xpt_counter_value), 0: as in the first version. Fields that the library does not know become zero. Always 0: a counter that has gone
+ * is marked and keeps its last value.
  */
-XPT_API int xpt_counters_poll(struct xpt_counters *session, struct xpt_counter_value *values);
+XPT_API int xpt_counters_poll(struct xpt_counters *session, struct xpt_counter_value *values, size_t value_size);
 /* ns between the first and the last read of the latest poll; 0 when all came of one. */
 XPT_API uint64_t xpt_counters_spread(const struct xpt_counters *session);
 /* Counting ends; values can be polled afterwards. -EALREADY: it does not run. */

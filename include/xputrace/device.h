@@ -3,6 +3,8 @@
 #ifndef XPUTRACE_DEVICE_H
 #define XPUTRACE_DEVICE_H
 
+#include <stddef.h>
+
 #include <xputrace/error.h>
 
 #ifdef __cplusplus
@@ -11,6 +13,7 @@ extern "C" {
 
 /* Strings are valid during the visit. */
 struct xpt_device_info {
+	size_t size;	     /* sizeof(struct xpt_device_info) of the library */
 	int index;	     /* the gpu_index of counters.h: from 0, in the order of the addresses */
 	const char *address; /* "0000:03:00.0" on PCI; else what its bus calls it: "fdab0000.npu" */
 	const char *driver;  /* "i915"; "" when none is bound */

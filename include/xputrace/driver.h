@@ -43,12 +43,14 @@ struct xpt_driver_event {
 
 /* Strings and arrays are valid during the visit. */
 struct xpt_driver_info {
+	size_t size; /* sizeof(struct xpt_driver_info) of the library */
 	const char *name;
 	const char *title;
 	enum xpt_driver_state state;
 	const char *set; /* which of its alternative sets of events was taken, for people; "" when there is only one */
 	const struct xpt_driver_event *events;
 	size_t event_count;
+	size_t event_size;	    /* of one of them: XPT_AT() in error.h */
 	size_t found;		    /* of the events */
 	const char *const *devices; /* device nodes whose ioctls are followed */
 	size_t device_count;

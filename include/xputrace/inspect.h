@@ -3,7 +3,7 @@
  * Inspection: what is to be watched and kept is said once, and then it just runs. These are its options, after
  * those of the AWS Neuron runtime's nrt_inspect_config_*(), for every runtime and from outside the process:
  *
- *	struct xpt_session_options targets = { .size = sizeof(targets), .pids = &pid, .pid_count = 1 };
+ *	XPT_OPTS(xpt_session_options, targets, .pids = &pid, .pid_count = 1);
  *	struct xpt_inspect_options *options;
  *
  *	if (!xpt_inspect_options_create(&options)) {
@@ -97,17 +97,22 @@ XPT_API int xpt_inspect_options_set_on_fail(struct xpt_inspect_options *options,
  * what processes do, and "hardware", what devices do, as drivers and counters tell it.
  */
 struct xpt_inspect_event_type {
+	size_t size; /* sizeof(struct xpt_inspect_event_type) of the library */
 	const char *name;
 	const char *group;
 	const char *description;
 };
 
 struct xpt_inspect_activity {
+	size_t size; /* sizeof(struct xpt_inspect_activity) of the library */
 	const char *name;
 	const char *description;
 };
 
-/* All that there are, and how many; they live as long as the library. count may be NULL. */
+/*
+ * All that there are, and how many; they live as long as the library. count may be NULL. The next one is found with the size of the
+ * first: XPT_AT(types, types->size, i).
+ */
 XPT_API const struct xpt_inspect_event_type *xpt_inspect_event_types(size_t *count);
 /* The same of activities. */
 XPT_API const struct xpt_inspect_activity *xpt_inspect_activities(size_t *count);

@@ -22,6 +22,7 @@ struct xpt_merge_options {
 	size_t size; /* sizeof(struct xpt_merge_options) */
 	const struct xpt_merge_input *inputs;
 	size_t input_count;
+	size_t input_size;  /* sizeof(struct xpt_merge_input); 0: as in the first version (error.h) */
 	const char *output; /* Chrome trace to write; "-": standard output */
 	xpt_log_fn log;	    /* is told, at XPT_LOG_INFO, by which clock each input was placed and how exactly */
 	void *log_context;
@@ -37,8 +38,8 @@ struct xpt_merge_options {
  * What a process or thread is called is taken from traces of xputrace first, then in the order of the inputs.
  * user/report/SCHEMA.md describes the result. The output appears when it is whole, in place of what has its name.
  *
- * 0; -EBADMSG: an input is no Chrome trace, or malformed; -EINVAL: its clock can't be told, or wrong options; errors of
- * open(), read() and write() otherwise. What exactly is said through log.
+ * 0; -EBADMSG: an input is no Chrome trace, or malformed; -EINVAL: its clock can't be told, or wrong options; -E2BIG: of a
+ * newer library (error.h); errors of open(), read() and write() otherwise. What exactly is said through log.
  */
 XPT_API int xpt_merge_traces(const struct xpt_merge_options *options);
 

@@ -8,8 +8,8 @@
  *		xpt_profile_report_write(report, XPT_FORMAT_SAMPLES, STDOUT_FILENO);
  *	}
  *
- *	struct xpt_profile_options options = { .size = sizeof(options), .program = { .name = "resnet50" },
- *					       .samples = 100, .callback = on_report };
+ *	XPT_OPTS(xpt_program_choice, program, .name = "resnet50");
+ *	XPT_OPTS(xpt_profile_options, options, .program = &program, .samples = 100, .callback = on_report);
  *	struct xpt_profile *profile;
  *
  *	if (!xpt_profile_create(session, &options, &profile)) {
@@ -35,9 +35,9 @@ struct xpt_profile;
 
 /* Everything is copied. Zero means the default. */
 struct xpt_profile_options {
-	size_t size;			   /* sizeof(struct xpt_profile_options) */
-	struct xpt_program_choice program; /* exactly one: of several that fit, the first that runs */
-	uint64_t samples;		   /* 1 to XPT_SAMPLES_MAX */
+	size_t size;				  /* sizeof(struct xpt_profile_options) */
+	const struct xpt_program_choice *program; /* exactly one: of several that fit, the first that runs */
+	uint64_t samples;			  /* 1 to XPT_SAMPLES_MAX */
 	enum xpt_profile_type type;
 	uint64_t skip;	  /* leave out so many inferences at the beginning */
 	uint64_t delay;	  /* ns: leave out what begins earlier after the start */

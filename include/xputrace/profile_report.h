@@ -41,6 +41,7 @@ enum xpt_sample_time {
 
 /* One inference that was recorded. */
 struct xpt_sample {
+	size_t size;		  /* sizeof(struct xpt_sample), of the library in its reports */
 	uint64_t number;	  /* of the inference among those of its program, from 0, counted in the kernel */
 	uint64_t time[XPT_TIMES]; /* ns, CLOCK_MONOTONIC; 0: not observed */
 	uint64_t enqueued;	 /* ns, when the enqueue or launch call had returned; 0: the inference is synchronous */
@@ -100,12 +101,13 @@ enum xpt_column {
 XPT_API const char *xpt_column_name(enum xpt_column column);
 /*
  * The value in thousandths of the column's unit: nanoseconds where the unit is the microsecond. -ENODATA: not observed,
- * -EINVAL: no such column.
+ * -EINVAL: no such column, or a sample without a size; -E2BIG: a sample with fields of a newer library.
  */
 XPT_API int xpt_sample_column(const struct xpt_sample *sample, enum xpt_column column, uint64_t *thousandths);
 
 /* What the samples of one program add up to, a column at a time. Quantiles are within 1 %, the others exact. */
 struct xpt_column_summary {
+	size_t size; /* sizeof(struct xpt_column_summary), set by the caller */
 	uint64_t count;
 	double min, mean, p50, p90, p95, p99, max,
 		deviation; /* in the column's unit; deviation of the sample (n - 1) */
@@ -118,11 +120,11 @@ struct xpt_latencies;
 XPT_API struct xpt_latencies *xpt_latencies_create(void);
 /* NULL is allowed. */
 XPT_API void xpt_latencies_free(struct xpt_latencies *latencies);
-/* -ENOMEM: missing from the quantiles of some columns, or from those columns altogether. */
+/* -ENOMEM: missing from the quantiles of some columns, or from those columns altogether; -EINVAL, -E2BIG as above. */
 XPT_API int xpt_latencies_add(struct xpt_latencies *latencies, const struct xpt_sample *sample);
 /* As if the samples of from had been added to into, exactly. -ENOMEM as above. */
 XPT_API int xpt_latencies_merge(struct xpt_latencies *into, const struct xpt_latencies *from);
-/* -ENODATA: no sample had the column; -EINVAL: no such column. */
+/* -ENODATA: no sample had the column; -EINVAL: no such column, or a summary without a size. */
 XPT_API int xpt_latencies_get(const struct xpt_latencies *latencies, enum xpt_column column,
 			      struct xpt_column_summary *summary);
 
@@ -140,6 +142,7 @@ struct xpt_program_report {
 	uint64_t skipped;		  /* inferences left out at the beginning, as asked; not among inferences */
 	const struct xpt_sample *samples; /* in the order in which they ended; LATENCY only */
 	size_t sample_count;
+	size_t sample_size; /* of one of them: XPT_AT() in error.h */
 	/*
 	 * All inferences of the program that ended in the report's interval (those that sampling left out: began, since
 	 * their end is not watched). inferences = samples taken + left out by sampling + lost.
@@ -178,6 +181,7 @@ struct xpt_profile_report {
 	uint64_t late; /* samples here that ended before start, but became known after the report before was closed */
 	const struct xpt_program_report *programs; /* streams: those that ran, or left, in the interval */
 	size_t program_count;
+	size_t program_size; /* of one of them: XPT_AT() in error.h */
 	/* Only XPT_PROFILE_TRACE: a complete document, and the place in it where the events stand, comma-separated. */
 	const char *trace;
 	size_t trace_length;
@@ -185,6 +189,7 @@ struct xpt_profile_report {
 	size_t trace_events_length;
 	const struct xpt_report_counter *counters; /* of xpt_sample.counter */
 	size_t counter_count;			   /* at most XPT_SAMPLE_COUNTERS */
+	size_t counter_size;			   /* of one of them: XPT_AT() in error.h */
 	const char *host;			   /* where it was recorded */
 };
 
@@ -204,7 +209,10 @@ enum xpt_report_format {
 	XPT_FORMAT_CSV_SUMMARY = 4,
 };
 
-/* Writes one report, complete by itself. 0 or what write() says; -EINVAL when the format does not fit the report. */
+/*
+ * Writes one report, as the library has handed it out, complete by itself. 0 or what write() says; -EINVAL when the format does not fit
+ * the report.
+ */
 XPT_API int xpt_profile_report_write(const struct xpt_profile_report *report, enum xpt_report_format format,
 				     int descriptor);
 

@@ -3,8 +3,7 @@
  * A recording: attach to running processes (or start one), collect their calls into accelerator runtimes, write a Chrome
  * trace or a recording file, and tell what was seen.
  *
- *	struct xpt_recording_options options = { .size = sizeof(options), .pids = &pid, .pid_count = 1,
- *						 .output = "trace.json" };
+ *	XPT_OPTS(xpt_recording_options, options, .pids = &pid, .pid_count = 1, .output = "trace.json");
  *	struct xpt_recording *recording;
  *
  *	if (!xpt_recording_create(&options, &recording)) {
@@ -55,6 +54,7 @@ enum xpt_output {
 
 /* What a recording is doing; see xpt_recording_options.status. */
 struct xpt_recording_status {
+	size_t size;		/* sizeof(struct xpt_recording_status) of the library */
 	uint64_t elapsed;	/* ns since the start */
 	unsigned int processes; /* traced now */
 	unsigned int programs;	/* seen so far */
@@ -97,6 +97,7 @@ struct xpt_recording_options {
 
 	const struct xpt_handle_name *names;
 	size_t name_count;
+	size_t name_size; /* sizeof(struct xpt_handle_name); 0: as in the first version (error.h) */
 
 	enum xpt_output format;
 	const char *output;	   /* path; "-": standard output */
@@ -135,7 +136,8 @@ struct xpt_recording_options {
 	 */
 	const struct xpt_program_choice *programs;
 	size_t program_count;
-	const char *match; /* programs with a name in which this ECMAScript expression is found; NULL: none */
+	size_t program_size; /* sizeof(struct xpt_program_choice); 0: as in the first version (error.h) */
+	const char *match;   /* programs with a name in which this ECMAScript expression is found; NULL: none */
 
 	/*
 	 * Functions of any program or library that are regions, from their entry to their return: each "FILE:FUNCTION", glob patterns of

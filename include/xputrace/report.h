@@ -35,8 +35,9 @@ struct xpt_report_options {
 	 */
 	const struct xpt_program_choice *programs; /* one of these programs, or one that match finds */
 	size_t program_count;
-	const char *match; /* programs with a name in which this ECMAScript expression is found; NULL: none */
-	const pid_t *pids; /* one of these processes; what others have done is left out altogether */
+	size_t program_size; /* sizeof(struct xpt_program_choice); 0: as in the first version (error.h) */
+	const char *match;   /* programs with a name in which this ECMAScript expression is found; NULL: none */
+	const pid_t *pids;   /* one of these processes; what others have done is left out altogether */
 	size_t pid_count;
 	uint64_t from, to; /* began from from on and before to: ns since the recording began; to 0: its end */
 	uint64_t slowest;  /* of those, so many that took longest; 0: all */
@@ -47,8 +48,9 @@ struct xpt_report_options {
 
 /*
  * Reads the recording and writes the reports; with a choice, or as XPT_OUTPUT_CSV, twice. -ENOENT: a program that was chosen is not
- * in it; -E2BIG: more than 8388608 inferences are selected; -EINVAL: an option makes no sense. -EBADMSG not a recording, -EPROTO of an unknown version, -ENODATA cut short
- * or damaged at the end: everything before that has been reported; errors of open() and write() otherwise.
+ * in it; -E2BIG: more than 8388608 inferences are selected, or options of a newer library; -EINVAL: an option makes no sense. -EBADMSG
+ * not a recording, -EPROTO of an unknown version, -ENODATA cut short or damaged at the end: everything before that has been reported;
+ * errors of open() and write() otherwise.
  */
 XPT_API int xpt_report_create(const struct xpt_report_options *options);
 

@@ -4,7 +4,7 @@
  * stream.h) at any time, recordings and captures of code objects (recording.h, codeobj.h) before it starts. They share its probes, and
  * each ends as if it were alone; all are to be destroyed before the session.
  *
- *	struct xpt_session_options options = { .size = sizeof(options), .pids = &pid, .pid_count = 1 };
+ *	XPT_OPTS(xpt_session_options, options, .pids = &pid, .pid_count = 1);
  *	struct xpt_session *session;
  *
  *	if (!xpt_session_create(&options, &session)) {
@@ -62,6 +62,7 @@ struct xpt_session_options {
 
 	const struct xpt_handle_name *names; /* for programs whose load is not seen */
 	size_t name_count;
+	size_t name_size; /* sizeof(struct xpt_handle_name); 0: as in the first version (error.h) */
 
 	size_t buffer_bytes; /* of the kernel's rings together; 0: 8 MiB */
 	size_t report_bytes; /* of samples and traces that wait for callbacks; 0: 256 MiB */

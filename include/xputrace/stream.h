@@ -66,13 +66,13 @@ XPT_API int xpt_stream_create(struct xpt_session *session, const struct xpt_stre
 XPT_API int xpt_stream_check_match(const char *match, size_t *position, char *reason, size_t size);
 
 /*
- * Adds programs, also while the stream runs: everything that fits the choice, now and later. -EEXIST: added before; -EINVAL: neither
- * name nor handle; -ENOSPC: more than XPT_CHOICES_MAX.
+ * Adds programs, also while the stream runs: everything that fits the choice, now and later. -EEXIST: added before; -EINVAL: no size, or
+ * neither name nor handle; -E2BIG; -ENOSPC: more than XPT_CHOICES_MAX.
  */
 XPT_API int xpt_stream_add(struct xpt_stream *stream, const struct xpt_program_choice *choice);
 /*
  * Removes programs. They are reported a last time with what they did until then; takes precedence over the expression. -ENOENT: removed
- * before; -EINVAL, -ENOSPC as above.
+ * before; -EINVAL, -E2BIG, -ENOSPC as above.
  */
 XPT_API int xpt_stream_remove(struct xpt_stream *stream, const struct xpt_program_choice *choice);
 #define XPT_CHOICES_MAX 4096

@@ -31,6 +31,7 @@ struct xpt_target_options {
 
 /* A described runtime; strings are valid during the visit. */
 struct xpt_runtime_info {
+	size_t size; /* sizeof(struct xpt_runtime_info) of the library */
 	const char *name;
 	const char *title;
 	size_t functions; /* described */
@@ -43,6 +44,7 @@ struct xpt_runtime_info {
 
 /* A function of a runtime and its probe; strings are valid during the visit. */
 struct xpt_site_info {
+	size_t size; /* sizeof(struct xpt_site_info) of the library */
 	const char *file;
 	const char *runtime;
 	const char *function; /* as described */
@@ -59,7 +61,8 @@ struct xpt_site_info {
 
 /*
  * Visits the described runtimes; with pid or file only those found, once for each file. A non-zero return of visit ends the walk
- * and is returned. -ESRCH, -EACCES, -ENOENT, -ENOEXEC (not ELF), -ENOTSUP (32-bit).
+ * and is returned. -EINVAL: wrong options, -E2BIG: options of a newer library, -ESRCH, -EACCES, -ENOENT, -ENOEXEC (not ELF), -ENOTSUP
+ * (32-bit).
  */
 XPT_API int xpt_target_runtimes(const struct xpt_target_options *options,
 				int (*visit)(void *context, const struct xpt_runtime_info *runtime), void *context);
@@ -70,6 +73,7 @@ XPT_API int xpt_target_sites(const struct xpt_target_options *options,
 
 /* A class of operators that a runtime executes, and the probe of its method; strings are valid during the visit. */
 struct xpt_operator_info {
+	size_t size; /* sizeof(struct xpt_operator_info) of the library */
 	const char *file;
 	const char *runtime;
 	const char
@@ -103,13 +107,15 @@ struct xpt_handle_name {
 
 /* Which programs are meant: a name, a handle or both; pid narrows it to one process. */
 struct xpt_program_choice {
-	pid_t pid;	  /* 0: in any process */
+	size_t size; /* sizeof(struct xpt_program_choice), or the library's where it hands one out; not read in arrays */
+	pid_t pid;   /* 0: in any process */
 	const char *name; /* the whole name, with or without the number of those with one name; NULL: any */
 	uint64_t handle;  /* 0: any */
 };
 
 /* One program that was seen. Strings live as long as the recording; those of a session during the visit. */
 struct xpt_program_info {
+	size_t size; /* sizeof(struct xpt_program_info) of the library */
 	pid_t pid;
 	const char *runtime;
 	const char *name; /* where none is known: "onnxruntime model 1" */

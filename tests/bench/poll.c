@@ -48,7 +48,7 @@ static double share(struct xpt_counters *session, struct xpt_counter_value *valu
 		until = (struct timespec){ (time_t)(next / 1000000000), (long)(next % 1000000000) };
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 		if (session)
-			xpt_counters_poll(session, values);
+			xpt_counters_poll(session, values, sizeof(*values));
 	}
 	return (double)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) / (double)(clock_ns(CLOCK_MONOTONIC) - start);
 }
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 		return 1;
 	for (int i = 0; i < READINGS; i++) {
 		times[i] = clock_ns(CLOCK_MONOTONIC);
-		xpt_counters_poll(session, values);
+		xpt_counters_poll(session, values, sizeof(*values));
 		times[i] = clock_ns(CLOCK_MONOTONIC) - times[i];
 	}
 	spread = xpt_counters_spread(session);

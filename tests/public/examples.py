@@ -89,7 +89,7 @@ def session():
     trace = harness.Trace("trace.json")
     assert trace.complete and len(trace.runs()) == total, "%d of %d" % (len(trace.runs()), total)
     objects = re.findall(r"object (\S+) neff ([0-9a-f]{64})", output)
-    loads = [call for call in trace.calls if call.role == "program-load"]
+    loads = [call for call in trace.calls if call.role == "program.load"]
     assert sorted(function for function, _ in objects) == sorted(call.function for call in loads), (objects, loads)
 
 

@@ -12,6 +12,7 @@ import sys
 import tests
 
 PREFIX = pathlib.Path(sys.argv[1])
+MAP = pathlib.Path(__file__).resolve().parents[2] / "user" / "libxputrace.map"
 
 
 def declared():
@@ -43,6 +44,13 @@ def same(what, found):
 def shared():
     """The shared library has the declared functions and no other symbol."""
     same("libxputrace.so", symbols("libxputrace.so", "--dynamic"))
+
+
+def listed():
+    """The map has each name, in order, and no pattern that would export what nobody has decided about."""
+    names = re.findall(r"^\t(\S+);$", MAP.read_text(encoding="utf-8").split("local:")[0], re.MULTILINE)
+    same("libxputrace.map", set(names))
+    assert names == sorted(set(names)), "libxputrace.map: names are not sorted, or stand twice"
 
 
 def static():
@@ -94,5 +102,5 @@ def unoptimised():
     return flags[:flags.index("-target")].count("-O0") > 0
 
 
-CASES = (shared, static, versions, manuals, hardened)
+CASES = (shared, listed, static, versions, manuals, hardened)
 sys.exit(1 if tests.run("exports", [(case.__name__, case) for case in CASES]) else 0)

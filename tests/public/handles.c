@@ -62,7 +62,7 @@ static void on_counted(void *context, const struct xpt_profile_report *report)
 	counted->first[number] = program->samples[0].number;
 	counted->skipped = program->skipped;
 	for (i = 0; i < program->sample_count; i++) {
-		const struct xpt_sample *sample = &program->samples[i];
+		const struct xpt_sample *sample = XPT_AT(program->samples, program->sample_size, i);
 
 		/* The program is run by one thread: one inference after the other. */
 		counted->unlike += sample->number != counted->first[number] + i;
@@ -79,8 +79,9 @@ static void on_counted(void *context, const struct xpt_profile_report *report)
 static void open_counted(struct counted *counted, struct xpt_session *session, const char *program, uint64_t samples,
 			 uint64_t skip)
 {
+	XPT_OPTS(xpt_program_choice, choice, .name = program);
 	struct xpt_profile_options options = { .size = sizeof(options),
-					       .program = { .name = program },
+					       .program = &choice,
 					       .samples = samples,
 					       .skip = skip,
 					       .callback = on_counted,
@@ -202,7 +203,7 @@ static void add_report(struct streamed *streamed, const struct xpt_profile_repor
 	else
 		streamed->off_clock += beyond > SECOND / 200 && beyond < REPORT_EVERY - SECOND / 200;
 	for (i = 0; i < report->program_count; i++) {
-		const struct xpt_program_report *program = &report->programs[i];
+		const struct xpt_program_report *program = XPT_AT(report->programs, report->program_size, i);
 		int place = place_of(program->name);
 
 		streamed->inferences[place] += program->inferences;
@@ -288,7 +289,8 @@ static void test_streams(void)
 	target_free(&target);
 }
 
-static const struct xpt_program_choice first_program = { 0, PROGRAM_0, 0 }, second_program = { 0, PROGRAM_1, 0 };
+static const struct xpt_program_choice first_program = { .size = sizeof(first_program), .name = PROGRAM_0 },
+				       second_program = { .size = sizeof(second_program), .name = PROGRAM_1 };
 
 /* Nothing, then the first program, then the second one in its place, then the end: all said inside the callback. */
 static void on_change(void *context, const struct xpt_profile_report *report)
@@ -377,9 +379,8 @@ static void test_profile_options(void)
 {
 	struct target target = target_start("1", "1", "1");
 	struct xpt_session *session = open_session(target.pid, NULL);
-	const struct xpt_profile_options good = {
-		.size = sizeof(good), .program = { .name = "x" }, .samples = 1, .callback = on_nothing
-	};
+	XPT_OPTS(xpt_program_choice, program, .name = "x");
+	const XPT_OPTS(xpt_profile_options, good, .program = &program, .samples = 1, .callback = on_nothing);
 	struct xpt_profile_options options = good;
 
 	CHECK_IS(profile_error(session, options), 0);
@@ -391,10 +392,15 @@ static void test_profile_options(void)
 	options.callback = NULL;
 	CHECK_IS(profile_error(session, options), -EINVAL);
 	options = good;
-	options.program.name = NULL;
+	program.name = NULL;
 	CHECK_IS(profile_error(session, options), -EINVAL);
-	options.program.handle = 0x1234;
+	program.handle = 0x1234;
 	CHECK_IS(profile_error(session, options), 0);
+	program.size = 0;
+	CHECK_IS(profile_error(session, options), -EINVAL);
+	program.size = sizeof(program);
+	options.program = NULL;
+	CHECK_IS(profile_error(session, options), -EINVAL);
 	options = good;
 	options.summary = 1;
 	options.type = XPT_PROFILE_TRACE;
@@ -426,7 +432,7 @@ static void test_stream_options(void)
 	struct target target = target_start("1", "1", "1");
 	struct xpt_session *session = open_session(target.pid, NULL);
 	const struct xpt_stream_options good = { .size = sizeof(good), .callback = on_nothing };
-	struct xpt_program_choice nothing = { 0, NULL, 0 };
+	XPT_OPTS(xpt_program_choice, nothing);
 	struct xpt_stream_options options = good;
 	struct xpt_stream *stream = NULL;
 

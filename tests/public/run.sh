@@ -114,7 +114,7 @@ case $(readelf -d values-static) in
 *) result "passed static.linked" ;;
 esac
 
-for script in exports command examples shared; do
+for script in exports abi command examples shared; do
 	python3 -B "$here/$script.py" "$prefix" >output
 	status=$?
 	tee -a "$results" <output

@@ -36,7 +36,7 @@ void on_report(void *context, const xpt_profile_report *report)
 
 	streamed->reports++;
 	for (std::size_t i = 0; i < report->program_count; i++) {
-		const xpt_program_report &program = report->programs[i];
+		const xpt_program_report &program = *XPT_AT(report->programs, report->program_size, i);
 
 		streamed->inferences[program.name] += program.inferences;
 		streamed->taken[program.name] += program.taken;

@@ -28,7 +28,7 @@ static const char *const headings[] = {
 
 static void test_columns(void)
 {
-	struct xpt_sample sample = { .time = { 1000000, 0, 0, 0, 0, 1234567 } };
+	struct xpt_sample sample = { .size = sizeof(sample), .time = { 1000000, 0, 0, 0, 0, 1234567 } };
 	uint64_t value = 0;
 	int i;
 
@@ -44,18 +44,20 @@ static void test_columns(void)
 	sample.time[XPT_TIME_DEVICE_DONE] = 1150000;
 	CHECK_IS(xpt_sample_column(&sample, XPT_COLUMN_DEVICE_EXECUTE, &value), 0);
 	CHECK_IS(value, 50000);
+	sample.size = 0;
+	CHECK_IS(xpt_sample_column(&sample, XPT_COLUMN_DEVICE_EXECUTE, &value), -EINVAL);
 }
 
 static void test_latencies(void)
 {
 	struct xpt_latencies *all = xpt_latencies_create(),
 			     *parts[2] = { xpt_latencies_create(), xpt_latencies_create() };
-	struct xpt_column_summary sum, merged;
+	struct xpt_column_summary sum = { .size = sizeof(sum) }, merged = { .size = sizeof(merged) };
 	uint64_t i;
 
 	/* 1 to 1000 us: every figure is known. */
 	for (i = 1; i <= 1000; i++) {
-		struct xpt_sample sample = { .time = { 1000, 0, 0, 0, 0, 1000 + i * 1000 } };
+		struct xpt_sample sample = { .size = sizeof(sample), .time = { 1000, 0, 0, 0, 0, 1000 + i * 1000 } };
 
 		CHECK_IS(xpt_latencies_add(all, &sample), 0);
 		CHECK_IS(xpt_latencies_add(parts[i % 2], &sample), 0);
@@ -91,6 +93,7 @@ struct made_report {
 static void make_report(struct made_report *made, uint64_t sequence)
 {
 	memset(made, 0, sizeof(*made));
+	made->samples[0].size = made->samples[1].size = sizeof(made->samples[0]);
 	made->samples[0].time[XPT_TIME_CALL_BEGINS] = 5000000000u;
 	made->samples[0].time[XPT_TIME_CALL_ENDS] = 5000100000u;
 	made->samples[1].time[XPT_TIME_CALL_BEGINS] = 5000200000u;
@@ -314,6 +317,7 @@ static void test_inspect_options(void)
 	/* What is listed is what the setters take. */
 	types = xpt_inspect_event_types(&count);
 	CHECK(count > 10, "%zu types", count);
+	CHECK_IS(types->size, sizeof(*types));
 	for (i = 0; i < count; i++) {
 		CHECK_IS(xpt_inspect_options_set_event_type(options, types[i].name, 0), 0);
 		xpt_inspect_options_event_types(options, &left);
@@ -326,6 +330,7 @@ static void test_inspect_options(void)
 	}
 	activities = xpt_inspect_activities(&count);
 	CHECK_IS(count, 4);
+	CHECK_IS(activities->size, sizeof(*activities));
 	CHECK_IS(xpt_inspect_options_set_activity(options, "all", 0), 0);
 	CHECK_IS(xpt_inspect_options_set_activity(options, activities[3].name, 1), 0);
 	enabled = xpt_inspect_options_activities(options, &count);

@@ -39,6 +39,32 @@ Test(base_options, fields_of_a_newer_library_must_be_zero)
 	cr_assert_eq(to.number, 0);
 }
 
+Test(base_options, elements_are_as_far_apart_as_the_caller_says)
+{
+	struct {
+		struct some_options known;
+		char tail[24];
+	} newer[2] = { { .known = { .number = 7 } }, { .known = { .number = 8, .text = "unknown" } } };
+	struct {
+		size_t size;
+		int number;
+	} older[2] = { { .number = 5 }, { .number = 6 } };
+	struct some_options same[2] = { { .number = 1 }, { .number = 2, .text = "same" } }, to = { .text = "before" };
+
+	cr_assert_eq(options_copy_element(&to, sizeof(to), older, sizeof(older[0]), 1), 0);
+	cr_assert_eq(to.number, 6);
+	cr_assert_null(to.text, "what the caller does not know is zero");
+	cr_assert_eq(options_copy_element(&to, sizeof(to), newer, sizeof(newer[0]), 1), 0);
+	cr_assert_eq(to.number, 8);
+	cr_assert_str_eq(to.text, "unknown");
+	newer[1].tail[23] = 1;
+	cr_assert_eq(options_copy_element(&to, sizeof(to), newer, sizeof(newer[0]), 0), 0);
+	cr_assert_eq(to.number, 7);
+	cr_assert_eq(options_copy_element(&to, sizeof(to), newer, sizeof(newer[0]), 1), -E2BIG);
+	cr_assert_eq(options_copy_element(&to, sizeof(to), same, 0, 1), 0);
+	cr_assert_str_eq(to.text, "same");
+}
+
 Test(base_options, what_is_given_back_fits)
 {
 	struct some_options from = { .number = 7, .text = "unknown" };

@@ -115,6 +115,7 @@ static void expect_same(const struct xpt_codeobj *found, const struct xpt_codeob
 	expect_text(found->file, wanted->file);
 	cr_assert(found->function_count == wanted->function_count && found->part_count == wanted->part_count);
 	cr_assert_eq(found->functions_left_out, wanted->functions_left_out);
+	cr_assert(found->function_size == sizeof(functions[0]) && found->part_size == sizeof(parts[0]));
 	for (size_t i = 0; i < found->function_count; i++) {
 		expect_text(found->functions[i].name, wanted->functions[i].name);
 		cr_assert(found->functions[i].offset == wanted->functions[i].offset &&

@@ -43,7 +43,7 @@ static struct xpt_counter_value poll_first(struct xpt_counters *session)
 {
 	struct xpt_counter_value values[8];
 
-	cr_assert_eq(xpt_counters_poll(session, values), 0);
+	cr_assert_eq(xpt_counters_poll(session, values, sizeof(*values)), 0);
 	return values[0];
 }
 
@@ -140,11 +140,15 @@ Test(device_counters, one_reading)
 	struct xpt_counters_options options = options_for(several, 4);
 	struct xpt_counters *session = must_open(&options);
 	struct xpt_counter_value values[4], later[4];
+	struct {
+		struct xpt_counter_value known;
+		uint64_t tail;
+	} newer[4];
 
 	cr_expect_eq(xpt_counters_count(session), 4);
 	cr_assert_eq(xpt_counters_start(session), 0);
 	worker_touch(&worker, 300);
-	cr_assert_eq(xpt_counters_poll(session, values), 0);
+	cr_assert_eq(xpt_counters_poll(session, values, sizeof(*values)), 0);
 	cr_expect_eq(xpt_counters_spread(session), 0);
 	cr_expect_geq(values[0].value, 300);
 	cr_expect_eq(values[0].value, values[2].value);
@@ -154,10 +158,14 @@ Test(device_counters, one_reading)
 	}
 	/* They go on, and a poll changes nothing. */
 	worker_touch(&worker, 300);
-	cr_assert_eq(xpt_counters_poll(session, later), 0);
+	cr_assert_eq(xpt_counters_poll(session, later, 0), 0);
 	cr_expect_geq(later[0].value, values[0].value + 300);
 	cr_expect_geq(later[1].value, values[1].value);
 	cr_expect_gt(later[0].time, values[0].time);
+	memset(newer, 0xff, sizeof(newer));
+	cr_assert_eq(xpt_counters_poll(session, &newer[0].known, sizeof(newer[0])), 0);
+	cr_expect_geq(newer[3].known.time, later[3].time);
+	cr_expect_eq(newer[3].tail, 0, "the library does not know it");
 	xpt_counters_destroy(session);
 }
 

@@ -30,6 +30,7 @@ Test(model_stats_latencies, names_are_those_of_the_runtime_in_its_order)
 }
 
 static const struct xpt_sample full = {
+	.size = sizeof(struct xpt_sample),
 	.time = { 1000, 3000, 7000, 15000, 31000, 63000 },
 	.enqueued = 9000,
 	.in_queue = 3,
@@ -62,12 +63,17 @@ Test(model_stats_latencies, each_column_is_derived_from_its_times)
 
 Test(model_stats_latencies, tokens_of_a_batch)
 {
-	const struct xpt_sample prefill = { .time = { 1000, 0, 0, 0, 0, 2001000 }, .prefill_tokens = 512 };
-	const struct xpt_sample decode = { .time = { 1000, 0, 0, 0, 0, 2001000 },
+	const struct xpt_sample prefill = { .size = sizeof(struct xpt_sample),
+					    .time = { 1000, 0, 0, 0, 0, 2001000 },
+					    .prefill_tokens = 512 };
+	const struct xpt_sample decode = { .size = sizeof(struct xpt_sample),
+					   .time = { 1000, 0, 0, 0, 0, 2001000 },
 					   .decode_tokens = 3,
 					   .first_token = 7000000,
 					   .output_token = 2500000 };
-	const struct xpt_sample no_time = { .time = { 1000, 0, 0, 0, 0, 1000 }, .decode_tokens = UINT64_MAX };
+	const struct xpt_sample no_time = { .size = sizeof(struct xpt_sample),
+					    .time = { 1000, 0, 0, 0, 0, 1000 },
+					    .decode_tokens = UINT64_MAX };
 
 	cr_assert_eq(column(&prefill, XPT_COLUMN_PREFILL_TOKENS), 512000);
 	cr_assert_eq(column(&prefill, XPT_COLUMN_DECODE_TOKENS), UNSEEN);
@@ -133,7 +139,7 @@ Test(model_stats_latencies, no_time_between_is_a_time_but_no_rate)
 
 Test(model_stats_latencies, rates_are_rounded)
 {
-	struct xpt_sample sample = { .time = { [XPT_TIME_DEVICE_RUNS] = 1 } };
+	struct xpt_sample sample = { .size = sizeof(struct xpt_sample), .time = { [XPT_TIME_DEVICE_RUNS] = 1 } };
 
 	sample.time[XPT_TIME_DEVICE_DONE] = 1 + 3; /* 333333333.3333 a second */
 	cr_assert_eq(column(&sample, XPT_COLUMN_DEVICE_RATE), 333333333333);
@@ -162,7 +168,7 @@ Test(model_stats_latencies, synchronous_inferences_have_no_enqueue_and_an_empty_
 Test(model_stats_latencies, columns_that_do_not_exist)
 {
 	struct xpt_latencies *latencies = xpt_latencies_create();
-	struct xpt_column_summary summary;
+	struct xpt_column_summary summary = { .size = sizeof(summary) };
 	uint64_t value;
 
 	cr_assert_eq(xpt_sample_column(&full, XPT_COLUMNS, &value), -EINVAL);
@@ -192,7 +198,7 @@ static void draw(struct xpt_sample *sample)
 	uint64_t now = 1 + random_next() % 1000000000;
 	unsigned int i;
 
-	*sample = (struct xpt_sample){ 0 };
+	*sample = (struct xpt_sample){ .size = sizeof(*sample) };
 	for (i = 0; i < XPT_TIMES; i++) {
 		sample->time[i] = random_next() % 10 ? now : 0;
 		now += random_next() % (1000u << random_next() % 12);
@@ -220,7 +226,7 @@ static double nearest_rank(const double *sorted, size_t count, unsigned int perc
 static void check_column(const struct xpt_latencies *latencies, enum xpt_column which, double *values, size_t count)
 {
 	double sum = 0, squares = 0, mean;
-	struct xpt_column_summary summary;
+	struct xpt_column_summary summary = { .size = sizeof(summary) };
 	size_t i;
 
 	cr_assert_eq(xpt_latencies_get(latencies, which, &summary), 0, "%s", names[which]);
@@ -246,7 +252,7 @@ Test(model_stats_latencies, summaries_agree_with_the_definitions)
 	struct xpt_latencies *latencies = xpt_latencies_create();
 	static struct xpt_sample samples[SAMPLES];
 	static double values[SAMPLES];
-	struct xpt_column_summary summary;
+	struct xpt_column_summary summary = { .size = sizeof(summary) };
 	size_t i, count;
 	unsigned int which;
 
@@ -272,8 +278,8 @@ Test(model_stats_latencies, summaries_agree_with_the_definitions)
 Test(model_stats_latencies, queue_lengths_are_whole_and_exact)
 {
 	struct xpt_latencies *latencies = xpt_latencies_create();
-	struct xpt_sample sample = { .has_in_queue = 1 };
-	struct xpt_column_summary summary;
+	struct xpt_sample sample = { .size = sizeof(struct xpt_sample), .has_in_queue = 1 };
+	struct xpt_column_summary summary = { .size = sizeof(summary) };
 
 	for (sample.in_queue = 1; sample.in_queue <= 63; sample.in_queue++)
 		xpt_latencies_add(latencies, &sample);
@@ -292,7 +298,7 @@ Test(model_stats_latencies, queue_lengths_are_whole_and_exact)
 
 static void expect_same(const struct xpt_latencies *left, const struct xpt_latencies *right)
 {
-	struct xpt_column_summary a, b;
+	struct xpt_column_summary a = { .size = sizeof(a) }, b = { .size = sizeof(b) };
 	unsigned int which;
 	int error;
 
@@ -342,8 +348,8 @@ Test(model_stats_latencies, merging_is_exact)
 Test(model_stats_latencies, extreme_times)
 {
 	struct xpt_latencies *latencies = xpt_latencies_create();
-	struct xpt_sample sample = { .time = { 1, 1, 1, 1, 1, UNSEEN } };
-	struct xpt_column_summary summary;
+	struct xpt_sample sample = { .size = sizeof(struct xpt_sample), .time = { 1, 1, 1, 1, 1, UNSEEN } };
+	struct xpt_column_summary summary = { .size = sizeof(summary) };
 
 	cr_assert_eq(xpt_latencies_add(latencies, &sample), 0);
 	cr_assert_eq(xpt_latencies_add(latencies, &sample), 0);
@@ -362,7 +368,8 @@ Test(model_stats_latencies, extreme_times)
 
 Test(model_stats_latencies, columns_that_are_never_seen_cost_nothing)
 {
-	struct xpt_sample sample = { .time = { [XPT_TIME_CALL_BEGINS] = 1, [XPT_TIME_CALL_ENDS] = 1000 } };
+	struct xpt_sample sample = { .size = sizeof(struct xpt_sample),
+				     .time = { [XPT_TIME_CALL_BEGINS] = 1, [XPT_TIME_CALL_ENDS] = 1000 } };
 	struct mallinfo2 before, after;
 	struct xpt_latencies *latencies;
 

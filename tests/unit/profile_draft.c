@@ -24,7 +24,8 @@ static struct identity *identity_make(unsigned int id)
 
 static struct xpt_sample sample_make(__u64 number)
 {
-	return (struct xpt_sample){ .number = number,
+	return (struct xpt_sample){ .size = sizeof(struct xpt_sample),
+				    .number = number,
 				    .time = { [XPT_TIME_CALL_BEGINS] = 1000, [XPT_TIME_CALL_ENDS] = 4000 },
 				    .failed = number == 3 };
 }
@@ -37,7 +38,7 @@ Test(profile_draft, what_was_put_in_comes_out)
 	struct report *report = draft_create(&budget, "mine");
 	struct identity *identity = identity_make(5), *idle = identity_make(6);
 	const struct xpt_profile_report *view;
-	struct xpt_column_summary summary;
+	struct xpt_column_summary summary = { .size = sizeof(summary) };
 	struct xpt_sample sample;
 	struct row *row;
 	__u64 i;
@@ -58,6 +59,8 @@ Test(profile_draft, what_was_put_in_comes_out)
 	cr_assert_eq(view->size, sizeof(*view));
 	cr_assert_str_eq(view->name, "mine");
 	cr_assert_eq(view->program_count, 2);
+	cr_assert_eq(view->program_size, sizeof(view->programs[0]));
+	cr_assert_eq(view->programs[0].sample_size, sizeof(struct xpt_sample));
 	cr_assert_eq(view->programs[0].id, 5);
 	cr_assert_eq(view->programs[0].pid, 77);
 	cr_assert_str_eq(view->programs[0].name, "net");

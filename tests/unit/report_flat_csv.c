@@ -10,6 +10,7 @@
 
 static const struct xpt_sample samples[] = {
 	{
+		.size = sizeof(struct xpt_sample),
 		.number = 7,
 		.time = { START + 1000, START + 3500, START + 7000, START + 15000, START + 31000, START + 1063999 },
 		.enqueued = START + 9000,
@@ -27,7 +28,8 @@ static const struct xpt_sample samples[] = {
 		.counter = { 1.5, NAN },
 	},
 	/* Began before the interval; nothing else is known. */
-	{ .number = 8,
+	{ .size = sizeof(struct xpt_sample),
+	  .number = 8,
 	  .time = { START - 2000000000, 0, 0, 0, 0, START + 5 },
 	  .tid = 78,
 	  .has_status = 1,

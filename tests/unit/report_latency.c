@@ -12,6 +12,7 @@
 
 static const struct xpt_sample samples[] = {
 	{
+		.size = sizeof(struct xpt_sample),
 		.time = { START + 1000, START + 3500, START + 7000, START + 15000, START + 31000, START + 1063999 },
 		.enqueued = START + 9000,
 		.bytes = 4096,
@@ -27,8 +28,13 @@ static const struct xpt_sample samples[] = {
 		.queue_time = 7001,
 	},
 	/* Began before the interval; nothing else is known. */
-	{ .time = { START - 2000000000, 0, 0, 0, 0, START + 5 }, .tid = 78, .has_status = 1, .status = -5, .jobs = 1 },
-	{ .tid = 79 },
+	{ .size = sizeof(struct xpt_sample),
+	  .time = { START - 2000000000, 0, 0, 0, 0, START + 5 },
+	  .tid = 78,
+	  .has_status = 1,
+	  .status = -5,
+	  .jobs = 1 },
+	{ .size = sizeof(struct xpt_sample), .tid = 79 },
 };
 
 static struct xpt_program_report make_program(void)
@@ -417,7 +423,8 @@ Test(report_latency, start_times_outside_of_time)
 {
 	struct xpt_program_report program = make_program();
 	struct xpt_profile_report report = make_report(&program, 1);
-	struct xpt_sample hostile[2] = { { .time = { 1 } }, { .time = { UINT64_MAX } } };
+	struct xpt_sample hostile[2] = { { .size = sizeof(hostile[0]), .time = { 1 } },
+					 { .size = sizeof(hostile[1]), .time = { UINT64_MAX } } };
 	struct text text = { 0 };
 	struct csv csv;
 
@@ -458,8 +465,8 @@ Test(report_latency, counters_are_the_last_columns)
 							      { "power/energy-pkg/", "J", "device" },
 							      { "task-clock", "ns", "thread" },
 							      { "page-faults", "", "thread" } };
-	struct xpt_sample counted[] = { { .tid = 1, .counter = { 12, 0.25, 100, 3 } },
-					{ .tid = 2, .counter = { NAN, -1e-7, 200, 4 } } };
+	struct xpt_sample counted[] = { { .size = sizeof(counted[0]), .tid = 1, .counter = { 12, 0.25, 100, 3 } },
+					{ .size = sizeof(counted[1]), .tid = 2, .counter = { NAN, -1e-7, 200, 4 } } };
 	struct xpt_program_report program = make_program();
 	const struct xpt_profile_report report = {
 		.programs = &program, .program_count = 1, .counters = counters, .counter_count = 4

@@ -388,6 +388,10 @@ Test(report_merge, options)
 {
 	struct xpt_merge_options options = { .size = sizeof(options) };
 	struct xpt_merge_input input = { .path = "/nonexistent" };
+	struct {
+		struct xpt_merge_input known;
+		char later[8];
+	} newer = { .known = input, .later = { [7] = 1 } };
 
 	cr_assert_eq(xpt_merge_traces(NULL), -EINVAL);
 	cr_assert_eq(xpt_merge_traces(&options), -EINVAL);
@@ -395,5 +399,10 @@ Test(report_merge, options)
 	options.input_count = 1;
 	cr_assert_eq(xpt_merge_traces(&options), -EINVAL);
 	options.output = "/dev/null";
+	cr_assert_eq(xpt_merge_traces(&options), -ENOENT);
+	options.inputs = &newer.known;
+	options.input_size = sizeof(newer);
+	cr_assert_eq(xpt_merge_traces(&options), -E2BIG);
+	newer.later[7] = 0;
 	cr_assert_eq(xpt_merge_traces(&options), -ENOENT);
 }

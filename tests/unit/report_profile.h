@@ -34,7 +34,9 @@ static inline struct made_report *make_report(unsigned int number, size_t count)
 	snprintf(made->name, sizeof(made->name), "p%u", number);
 	made->samples = calloc(count + 1, sizeof(*made->samples));
 	for (size_t i = 0; i < count; i++) {
-		made->samples[i] = (struct xpt_sample){ .number = i, .time = { 1000 + i, 0, 0, 0, 0, 3000 + 2 * i } };
+		made->samples[i] = (struct xpt_sample){ .size = sizeof(struct xpt_sample),
+							.number = i,
+							.time = { 1000 + i, 0, 0, 0, 0, 3000 + 2 * i } };
 		xpt_latencies_add(latencies, &made->samples[i]);
 	}
 	made->program = (struct xpt_program_report){

@@ -358,6 +358,11 @@ Test(session_inspect_options, wrong_targets_are_refused)
 	} newer = { .options = { .size = sizeof(newer), .all_processes = 1 }, .later = { 1 } };
 	struct xpt_session_options good = { .size = sizeof(good), .all_processes = 1, .log = keep }, bad;
 	struct xpt_handle_name nameless = { .handle = 1 };
+	struct {
+		struct xpt_handle_name known;
+		char later[8];
+	} newer_names[2] = { { .known = { .handle = 1, .name = "first" } },
+			     { .known = { .handle = 2, .name = "second" }, .later = { [7] = 1 } } };
 	struct xpt_inspect_options *options = make();
 	pid_t pid = 12;
 
@@ -389,6 +394,14 @@ Test(session_inspect_options, wrong_targets_are_refused)
 	bad.names = &nameless;
 	bad.name_count = 1;
 	cr_expect_eq(xpt_inspect_options_set_targets(options, &bad), -EINVAL);
+	bad.names = &newer_names[0].known;
+	bad.name_count = 2;
+	bad.name_size = sizeof(newer_names[0]);
+	cr_expect_eq(xpt_inspect_options_set_targets(options, &bad), -E2BIG);
+	newer_names[1].later[7] = 0;
+	cr_expect_eq(xpt_inspect_options_set_targets(options, &bad), 0);
+	cr_expect_str_eq(options->targets.names[1].name, "second");
+	cr_expect_eq(options->targets.name_size, sizeof(nameless));
 	cr_expect(options->targets.size && options->targets.all_processes, "those before stay");
 	xpt_inspect_options_free(options);
 }

@@ -4,9 +4,18 @@
 #include <errno.h>
 #include <string.h>
 
+static int copy_known(void *to, size_t to_size, const unsigned char *from, size_t size)
+{
+	for (size_t i = to_size; i < size; i++) {
+		if (from[i])
+			return -E2BIG;
+	}
+	memcpy(to, from, size < to_size ? size : to_size);
+	return 0;
+}
+
 int options_copy(void *to, size_t to_size, const void *options)
 {
-	const unsigned char *bytes = options;
 	size_t size;
 
 	if (!options)
@@ -14,12 +23,14 @@ int options_copy(void *to, size_t to_size, const void *options)
 	memcpy(&size, options, sizeof(size));
 	if (size < sizeof(size))
 		return -EINVAL;
-	for (size_t i = to_size; i < size; i++) {
-		if (bytes[i])
-			return -E2BIG;
-	}
-	memcpy(to, options, size < to_size ? size : to_size);
-	return 0;
+	return copy_known(to, to_size, options, size);
+}
+
+int options_copy_element(void *to, size_t to_size, const void *array, size_t stride, size_t index)
+{
+	stride = stride ?: to_size;
+	memset(to, 0, to_size);
+	return copy_known(to, to_size, (const unsigned char *)array + stride * index, stride);
 }
 
 int options_give(void *to, void *from, size_t from_size)

@@ -11,6 +11,11 @@
  */
 int options_copy(void *to, size_t to_size, const void *options);
 /*
+ * Copies one element of an array that the caller has with stride bytes for each, into to, of to_size bytes. 0: as many as in the first
+ * version, which to_size is as long as the struct has not grown. -E2BIG as above.
+ */
+int options_copy_element(void *to, size_t to_size, const void *array, size_t stride, size_t index);
+/*
  * The other way: fills a struct of the caller's, up to its size, from one of from_size bytes; the size becomes that of
  * what was filled in. -EINVAL: it has no size.
  */

@@ -175,7 +175,7 @@ static int poll_counters(struct counters_context *counters)
 	counters->time_before = counters->time;
 	counters->values = values;
 	counters->time = clock_monotonic();
-	return xpt_counters_poll(counters->session, values);
+	return xpt_counters_poll(counters->session, values, sizeof(*values));
 }
 
 /* False: nothing is left to wait for: interrupted, or what is counted has ended. */

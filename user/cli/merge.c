@@ -135,6 +135,7 @@ static int run(const struct merge_context *merge)
 	confined_begin(files, merge->traces.count + 1);
 	free(files);
 	options.inputs = inputs;
+	options.input_size = sizeof(*inputs);
 	result = xpt_merge_traces(&options);
 	if (!result && !merge->quiet && strcmp(merge->output, "-") != 0)
 		fprintf(stderr, "wrote %s: open it in https://ui.perfetto.dev or chrome://tracing\n", merge->output);

@@ -17,6 +17,7 @@
 struct profile_context {
 	struct session_options session; /* first: see session.h */
 	struct xpt_profile_options options;
+	struct xpt_program_choice choice;
 	const char *program; /* as it was given */
 	struct watch watch;
 	struct seen_programs seen;
@@ -40,7 +41,7 @@ static bool take_program(void *context, const char *value, const char **reason)
 		return false;
 	}
 	profile->program = value;
-	return choice_parse(value, &profile->options.program, reason);
+	return choice_parse(value, &profile->choice, reason);
 }
 
 static bool take_delay(void *context, const char *value, const char **reason)
@@ -118,7 +119,7 @@ static bool on_update(void *context, uint64_t elapsed, char *tail, size_t size)
 	char text[160];
 
 	if (!profile->found)
-		profile->found = seen_update(&profile->seen, profile->watch.session, &profile->options.program, 1);
+		profile->found = seen_update(&profile->seen, profile->watch.session, &profile->choice, 1);
 	snprintf(tail, size, "%s", profile->found ? "sampling" : "waiting for the program");
 	if (profile->found || profile->reported_waiting || elapsed < PATIENCE || profile->session.quiet)
 		return false;
@@ -178,6 +179,7 @@ static int sample(struct profile_context *profile)
 	int result;
 
 	profile->options.size = sizeof(profile->options);
+	profile->options.program = &profile->choice;
 	profile->options.type = profile->session.type;
 	profile->options.summary = profile->session.summary;
 	profile->options.callback = on_report;
@@ -188,8 +190,7 @@ static int sample(struct profile_context *profile)
 	result = exit_status(xpt_profile_start(handle)) ?: watch_run(&profile->watch);
 	if (!result) {
 		if (!profile->found)
-			profile->found = seen_update(&profile->seen, profile->watch.session, &profile->options.program,
-						     1);
+			profile->found = seen_update(&profile->seen, profile->watch.session, &profile->choice, 1);
 		xpt_profile_stop(handle); /* an error: it has stopped by itself */
 		xpt_profile_wait(handle, XPT_FOREVER);
 	}

@@ -143,6 +143,7 @@ static int create(struct record_context *record, struct xpt_recording **recordin
 		.code_wait_limit = session->code_wait_limit,
 		.programs = session->choices,
 		.program_count = session->choice_count,
+		.program_size = sizeof(*session->choices),
 		.match = session->match,
 		.warn_bytes = session->warn_bytes,
 	};

@@ -145,6 +145,7 @@ int command_report(int argc, char **argv)
 	report.options.output = session->output;
 	report.options.programs = session->choices;
 	report.options.program_count = session->choice_count;
+	report.options.program_size = sizeof(*session->choices);
 	report.options.match = session->match;
 	report.options.warn_bytes = session->warn_bytes;
 	report.options.pids = session->pids;

@@ -354,7 +354,7 @@ bool choices_refused(const struct command_line *line, const struct session_optio
 
 bool choice_parse(const char *text, struct xpt_program_choice *choice, const char **reason)
 {
-	*choice = (struct xpt_program_choice){ .name = text };
+	*choice = (struct xpt_program_choice){ .size = sizeof(*choice), .name = text };
 	*reason = "expected a name, or a handle such as 0x7f3a10002b40";
 	if (!strncmp(text, FORCED, strlen(FORCED))) {
 		choice->name = text + strlen(FORCED);

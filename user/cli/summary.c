@@ -79,7 +79,7 @@ static int by_inferences(const void *left, const void *right)
 
 static void print_line(FILE *out, const struct program_total *total, unsigned int name_columns)
 {
-	struct xpt_column_summary summary;
+	XPT_OPTS(xpt_column_summary, summary);
 
 	print_name(out, total->name ?: "(others)", name_columns);
 	if (total->name)
@@ -195,7 +195,7 @@ static void add_microseconds(struct text *text, const char *key, double microsec
 
 static void add_program(struct text *text, const struct program_total *program)
 {
-	struct xpt_column_summary times;
+	XPT_OPTS(xpt_column_summary, times);
 
 	json_begin(text, NULL, '{');
 	json_add_text(text, "name", program->name ?: "(others)");

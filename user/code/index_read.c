@@ -175,6 +175,8 @@ static int read_object(const struct reading *reading, struct json_part value, st
 	if (!of[OBJECT_ID].length)
 		return members_refuse(&reading->members, "objects", "array of objects with an id");
 	object->size = sizeof(*object);
+	object->function_size = sizeof(*object->functions);
+	object->part_size = sizeof(*object->parts);
 	object->device = -1;
 	error = members_get_string(&reading->members, "id", of[OBJECT_ID], &known->id);
 	error = error ?: members_get_kind(&reading->members, of[OBJECT_KIND], &object->kind);

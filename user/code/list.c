@@ -93,6 +93,8 @@ struct xpt_codeobj *code_list_add(struct code_list *list)
 	if (!object)
 		return NULL;
 	object->size = sizeof(*object);
+	object->function_size = sizeof(*object->functions);
+	object->part_size = sizeof(*object->parts);
 	object->kind = code_kind_name(CODE_UNKNOWN);
 	object->device = -1;
 	list->objects[list->list.count++] = object;

@@ -158,6 +158,7 @@ static int describe(struct alias *alias, const struct definition *definition)
 {
 	alias->highest = definition->highest;
 	alias->info = (struct xpt_counter_info){
+		.size = sizeof(alias->info),
 		.name = strdup(definition->name),
 		.unit = strdup(definition->unit),
 		.description = strdup(definition->description),

@@ -195,7 +195,7 @@ static const struct {
 static int visit_driver(const struct tracefs *tracefs, const struct driver *driver,
 			int (*visit)(void *context, const struct xpt_counter_info *counter), void *context)
 {
-	struct xpt_counter_info info = { .unit = "", .source = "tracepoint", .scale = 1 };
+	struct xpt_counter_info info = { .size = sizeof(info), .unit = "", .source = "tracepoint", .scale = 1 };
 	char name[COUNTER_NAME_MAX];
 	struct found_event found;
 	int result = 0;

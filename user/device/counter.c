@@ -149,6 +149,7 @@ enum counting counter_describe(const struct pmu *pmu, const struct pmu_event *ev
 static int set_info(struct counter *counter, const char *name, const char *unit, const char *description,
 		    const char *source)
 {
+	counter->info.size = sizeof(counter->info);
 	counter->info.name = strdup(name);
 	counter->info.unit = strdup(unit);
 	counter->info.description = strdup(description);

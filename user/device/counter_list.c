@@ -28,7 +28,7 @@ static bool has_core(const struct pmus *pmus)
 
 static int visit_kernel_events(const struct walk *walk, bool hardware)
 {
-	struct xpt_counter_info info = { .scale = 1 };
+	struct xpt_counter_info info = { .size = sizeof(info), .scale = 1 };
 	int result = 0;
 
 	for (size_t i = 0; i < kernel_event_count && !result; i++) {
@@ -66,7 +66,7 @@ static int visit_pmu(struct walk *walk, const struct pmu *pmu)
 	int result = 0;
 
 	for (size_t i = 0; i < pmu->event_count && !result; i++) {
-		struct xpt_counter_info info = { .name = walk->name };
+		struct xpt_counter_info info = { .size = sizeof(info), .name = walk->name };
 
 		counter_describe(pmu, &pmu->events[i], &info);
 		event_name(walk, pmu, &pmu->events[i]);
@@ -79,6 +79,7 @@ static int on_polled(void *context, const struct polled_info *polled)
 {
 	struct walk *walk = context;
 	struct xpt_counter_info info = {
+		.size = sizeof(info),
 		.name = walk->name,
 		.unit = polled->unit,
 		.description = polled->description,

@@ -385,10 +385,20 @@ static void evaluate_alias(struct xpt_counters *session, struct asked *asked, st
 	value->value = asked->last;
 }
 
-int xpt_counters_poll(struct xpt_counters *session, struct xpt_counter_value *values)
+static void give_value(char *to, size_t to_size, const struct xpt_counter_value *value)
 {
+	size_t known = to_size < sizeof(*value) ? to_size : sizeof(*value);
+
+	memcpy(to, value, known);
+	memset(to + known, 0, to_size - known);
+}
+
+int xpt_counters_poll(struct xpt_counters *session, struct xpt_counter_value *values, size_t value_size)
+{
+	struct xpt_counter_value value;
 	size_t part = 0;
 
+	value_size = value_size ?: sizeof(value);
 	read_all(session);
 	for (size_t i = 0; i < session->count; i++)
 		evaluate(session, i, &part);
@@ -396,9 +406,10 @@ int xpt_counters_poll(struct xpt_counters *session, struct xpt_counter_value *va
 		struct asked *asked = &session->asked[i];
 
 		if (asked->is_alias)
-			evaluate_alias(session, asked, &values[i]);
+			evaluate_alias(session, asked, &value);
 		else
-			values[i] = session->values[asked->first];
+			value = session->values[asked->first];
+		give_value((char *)values + i * value_size, value_size, &value);
 	}
 	return 0;
 }

@@ -12,7 +12,14 @@ int xpt_device_list(int (*visit)(void *context, const struct xpt_device_info *de
 		return result;
 	for (size_t i = 0; !result && i < nodes.count; i++) {
 		const struct node *node = &nodes.items[i];
-		struct xpt_device_info device = { (int)i, node->address, node->driver, node->path, node->title };
+		struct xpt_device_info device = {
+			.size = sizeof(device),
+			.index = (int)i,
+			.address = node->address,
+			.driver = node->driver,
+			.node = node->path,
+			.title = node->title,
+		};
 
 		result = visit(context, &device);
 	}

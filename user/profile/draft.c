@@ -289,6 +289,7 @@ static void program_tell(struct xpt_program_report *program, const struct row *r
 		.skipped = row->skipped,
 		.samples = row->samples,
 		.sample_count = row->count,
+		.sample_size = sizeof(*row->samples),
 		.inferences = row->inferences,
 		.taken = row->taken,
 		.lost = row->lost,
@@ -346,8 +347,10 @@ int draft_finish(struct report *report, const struct draft_request *request, str
 	view->late = report->late;
 	view->programs = report->programs;
 	view->program_count = report->row_count;
+	view->program_size = sizeof(*report->programs);
 	view->counters = options->counters;
 	view->counter_count = options->counter_count;
+	view->counter_size = sizeof(*options->counters);
 	view->host = options->info ? options->info->host : "";
 	error = report->traced ? trace_finish(report, names, options->info) : 0;
 	report->finished = true;

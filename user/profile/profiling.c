@@ -302,6 +302,7 @@ int profiling_programs(const struct profiling *profiling,
 	for (link = alive->next; link != alive; link = link->next) {
 		entry = container_of(link, const struct entry, link);
 		info = (struct xpt_program_info){
+			.size = sizeof(info),
 			.pid = (pid_t)entry->identity->tgid,
 			.runtime = entry->identity->runtime,
 			.name = entry->identity->name,

@@ -334,7 +334,7 @@ static double rate(const struct xpt_profile_report *report, __u64 inferences)
 static flat_columns program_columns(const struct xpt_profile_report *report, const struct xpt_program_report *program)
 {
 	flat_columns columns = bits(0, FIGURES_FIRST);
-	struct xpt_column_summary summary;
+	struct xpt_column_summary summary = { .size = sizeof(summary) };
 
 	if (!program->requested)
 		columns &= ~bit(IDENTITY + SUMMARY_REQUESTED);
@@ -410,7 +410,7 @@ static void add_summary_field(struct text *text, const struct xpt_profile_report
 static void add_figures(struct text *text, const struct xpt_latencies *latencies, enum xpt_column column)
 {
 	bool whole = latencies_column_whole(column);
-	struct xpt_column_summary summary = {};
+	struct xpt_column_summary summary = { .size = sizeof(summary) };
 	double values[9];
 
 	if (xpt_latencies_get(latencies, column, &summary)) {
@@ -433,7 +433,7 @@ static void add_figures(struct text *text, const struct xpt_latencies *latencies
 static void add_program(struct text *text, const struct xpt_profile_report *report,
 			const struct xpt_program_report *program, flat_columns columns)
 {
-	const struct xpt_sample none = {};
+	const struct xpt_sample none = { .size = sizeof(none) };
 	struct flat_row row = row_of(report, program, &none);
 	bool first = true;
 

@@ -327,7 +327,7 @@ static void add_deviation(struct text *text, const struct xpt_column_summary *su
 static void add_column(struct text *text, const struct xpt_latencies *latencies, enum xpt_column column)
 {
 	bool whole = latencies_column_whole(column);
-	struct xpt_column_summary summary;
+	struct xpt_column_summary summary = { .size = sizeof(summary) };
 
 	if (xpt_latencies_get(latencies, column, &summary)) {
 		text_literal(text, ",0,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A");

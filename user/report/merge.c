@@ -38,13 +38,17 @@ static int survey(struct merge *merge, const struct xpt_merge_options *options)
 
 	for (size_t i = 0; i < merge->count && !error; i++) {
 		struct merge_input *input = &merge->inputs[i];
+		struct xpt_merge_input given;
 
-		input->path = options->inputs[i].path;
+		error = options_copy_element(&given, sizeof(given), options->inputs, options->input_size, i);
+		if (error)
+			break;
+		input->path = given.path;
 		error = merge_input_survey(input, &merge->log, &merge->names, i);
-		if (!options->inputs[i].has_offset)
+		if (!given.has_offset)
 			continue;
 		input->clock = MERGE_CLOCK_GIVEN;
-		input->numbers.shift = options->inputs[i].offset;
+		input->numbers.shift = given.offset;
 	}
 	return error;
 }

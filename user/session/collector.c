@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/options.h"
 #include "kern/features.h"
 #include "session/file_readers.h"
 
@@ -70,9 +71,13 @@ static int copy_options(struct collector *collector, const struct collector_opti
 		collector->options.pid_count += known == collector->options.pid_count;
 	}
 	for (size_t i = 0; i < options->name_count; i++) {
-		collector->names[i] = options->names[i];
-		collector->names[i].name = strdup(options->names[i].name);
-		if (!collector->names[i].name)
+		struct xpt_handle_name *name = &collector->names[i];
+		int error = options_copy_element(name, sizeof(*name), options->names, options->name_size, i);
+
+		if (error || !name->name)
+			return error ?: -EINVAL;
+		name->name = strdup(name->name);
+		if (!name->name)
 			return -ENOMEM;
 		collector->options.name_count++;
 	}

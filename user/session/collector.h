@@ -63,6 +63,7 @@ struct collector_options {
 	const char *tracefs;
 	const struct xpt_handle_name *names;
 	size_t name_count;
+	size_t name_size; /* of one in names, as the caller has it */
 	const char *const *counters;
 	size_t counter_count;
 	bool counter_tracks; /* they are read at intervals */
@@ -95,8 +96,9 @@ struct collector_options {
 	.region_count = (from)->region_count, .runtimes = (from)->runtimes, .runtime_count = (from)->runtime_count, \
 	.no_wait = (from)->no_wait, .wait_limit = (from)->wait_limit, .driver_files = (from)->driver_files,         \
 	.driver_file_count = (from)->driver_file_count, .drivers = (from)->drivers, .tracefs = (from)->tracefs,     \
-	.names = (from)->names, .name_count = (from)->name_count, .buffer_bytes = (from)->buffer_bytes,             \
-	.link = (from)->link, .log = { (from)->log, (from)->log_context, (from)->log_level }
+	.names = (from)->names, .name_count = (from)->name_count, .name_size = (from)->name_size,                   \
+	.buffer_bytes = (from)->buffer_bytes, .link = (from)->link,                                                 \
+	.log = { (from)->log, (from)->log_context, (from)->log_level }
 
 /* A process that is traced. */
 struct followed {

@@ -140,7 +140,7 @@ static int read_counters(struct counter_side *side)
 	double value;
 
 	record->header.time = clock_monotonic();
-	xpt_counters_poll(side->counters, side->values);
+	xpt_counters_poll(side->counters, side->values, sizeof(*side->values));
 	for (size_t i = 0; i < side->options.count; i++) {
 		bool known = !(side->values[i].flags & (XPT_COUNTER_GONE | XPT_COUNTER_NEVER));
 

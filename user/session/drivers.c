@@ -24,12 +24,14 @@ static int visit_driver(const struct driver_events *found, visit_fn visit, void 
 	struct xpt_driver_event *events = calloc(found->event_count + 1, sizeof(*events));
 	const char **devices = calloc(found->nodes.count + 1, sizeof(*devices));
 	struct xpt_driver_info info = {
+		.size = sizeof(info),
 		.name = found->driver->name,
 		.title = found->driver->title,
 		.state = states[found->state],
 		.set = found->set && found->set->name ? found->set->name : "",
 		.events = events,
 		.event_count = found->event_count,
+		.event_size = sizeof(*events),
 		.found = found->found,
 		.devices = devices,
 		.device_count = found->nodes.count,

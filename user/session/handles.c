@@ -90,11 +90,12 @@ static int stop(struct subscriber *subscriber)
 
 /* ---- N samples ---- */
 
-static int check_profile(const struct log *log, const struct xpt_profile_options *options)
+static int check_profile(const struct log *log, const struct xpt_profile_options *options,
+			 const struct xpt_program_choice *program)
 {
 	if (!options->callback)
 		return refuse(log, "a profile needs a callback for its report");
-	if (!options->program.name && !options->program.handle)
+	if (!program->name && !program->handle)
 		return refuse(log, "a profile is of exactly one program: give its name or its handle");
 	if (!options->samples || options->samples > XPT_SAMPLES_MAX)
 		return refuse(log, "the number of samples is out of range (1 to 1000000000)");
@@ -109,11 +110,14 @@ int xpt_profile_create(struct xpt_session *session, const struct xpt_profile_opt
 		       struct xpt_profile **result)
 {
 	struct xpt_profile_options options = {};
+	struct xpt_program_choice program = {};
 	struct xpt_profile *profile;
 	int error = options_copy(&options, sizeof(options), given);
 
+	if (!error && options.program)
+		error = options_copy(&program, sizeof(program), options.program);
 	if (!error)
-		error = check_profile(&session->collector->log, &options);
+		error = check_profile(&session->collector->log, &options, &program);
 	if (error)
 		return error;
 	profile = calloc(1, sizeof(*profile));
@@ -124,7 +128,7 @@ int xpt_profile_create(struct xpt_session *session, const struct xpt_profile_opt
 				  .type = options.type,
 				  .summary = options.summary,
 				  .name = options.name,
-				  .program = options.program,
+				  .program = program,
 				  .samples = options.samples,
 				  .skip = options.skip,
 				  .delay = options.delay,
@@ -230,16 +234,26 @@ int xpt_stream_create(struct xpt_session *session, const struct xpt_stream_optio
 	return 0;
 }
 
-int xpt_stream_add(struct xpt_stream *stream, const struct xpt_program_choice *choice)
+int xpt_stream_add(struct xpt_stream *stream, const struct xpt_program_choice *given)
 {
+	struct xpt_program_choice choice = {};
+	int error = options_copy(&choice, sizeof(choice), given);
+
+	if (error)
+		return error;
 	pthread_mutex_lock(&stream->subscriber->session->lock);
-	return unlock(stream->subscriber, handle_add(stream->subscriber->handle, choice));
+	return unlock(stream->subscriber, handle_add(stream->subscriber->handle, &choice));
 }
 
-int xpt_stream_remove(struct xpt_stream *stream, const struct xpt_program_choice *choice)
+int xpt_stream_remove(struct xpt_stream *stream, const struct xpt_program_choice *given)
 {
+	struct xpt_program_choice choice = {};
+	int error = options_copy(&choice, sizeof(choice), given);
+
+	if (error)
+		return error;
 	pthread_mutex_lock(&stream->subscriber->session->lock);
-	return unlock(stream->subscriber, handle_remove(stream->subscriber->handle, choice));
+	return unlock(stream->subscriber, handle_remove(stream->subscriber->handle, &choice));
 }
 
 int xpt_stream_start(struct xpt_stream *stream)

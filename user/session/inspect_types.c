@@ -6,36 +6,45 @@
 #define SOFTWARE "software"
 #define HARDWARE "hardware"
 
+#define TYPE(name, group, description)                                          \
+	{                                                                       \
+		sizeof(struct xpt_inspect_event_type), name, group, description \
+	}
+#define ACTIVITY(name, description)                                    \
+	{                                                              \
+		sizeof(struct xpt_inspect_activity), name, description \
+	}
+
 static const struct xpt_inspect_event_type types[INSPECT_TYPES] = {
-	[INSPECT_PROGRAM_LOAD] = { "program.load", SOFTWARE, "a program is loaded into a runtime" },
-	[INSPECT_PROGRAM_NAME] = { "program.name", SOFTWARE, "a program is given its name" },
-	[INSPECT_PROGRAM_UNLOAD] = { "program.unload", SOFTWARE, "a program is released" },
-	[INSPECT_EXECUTE] = { "execute", SOFTWARE, "a whole inference" },
-	[INSPECT_ENQUEUE] = { "enqueue", SOFTWARE, "an asynchronous inference begins" },
-	[INSPECT_WAIT] = { "wait", SOFTWARE, "the end of asynchronous inferences is waited for" },
-	[INSPECT_LAUNCH] = { "launch", SOFTWARE, "a kernel is handed to a queue of the device" },
-	[INSPECT_COPY] = { "copy", SOFTWARE, "bytes are moved to, from or on the device" },
-	[INSPECT_ALLOC] = { "alloc", SOFTWARE, "memory of the device is taken" },
-	[INSPECT_FREE] = { "free", SOFTWARE, "memory of the device is given back" },
-	[INSPECT_SELECT] = { "select", SOFTWARE, "a thread chooses its device" },
-	[INSPECT_CODEOBJ_LOAD] = { "codeobj.load", SOFTWARE, "code for the device is loaded" },
-	[INSPECT_CODEOBJ_UNLOAD] = { "codeobj.unload", SOFTWARE, "code for the device is released" },
-	[INSPECT_OPERATOR] = { "operator", SOFTWARE, "one step of an inference" },
-	[INSPECT_REGION] = { "region", SOFTWARE, "a named stretch of user code" },
-	[INSPECT_TASK] = { "task", SOFTWARE, "a process forks, executes another program, exits" },
-	[INSPECT_IOCTL] = { "ioctl", SOFTWARE, "a thread calls the device's driver" },
-	[INSPECT_JOB] = { "job", HARDWARE, "a unit of work in a queue of the device" },
-	[INSPECT_ERROR] = { "error", HARDWARE, "the driver tells that something has failed" },
-	[INSPECT_RESET] = { "reset", HARDWARE, "a device, an engine or a queue is reset" },
-	[INSPECT_MEMORY] = { "memory", HARDWARE, "the driver takes, gives back, maps or moves memory" },
-	[INSPECT_COUNTER] = { "counter", HARDWARE, "a counter is read" },
+	[INSPECT_PROGRAM_LOAD] = TYPE("program.load", SOFTWARE, "a program is loaded into a runtime"),
+	[INSPECT_PROGRAM_NAME] = TYPE("program.name", SOFTWARE, "a program is given its name"),
+	[INSPECT_PROGRAM_UNLOAD] = TYPE("program.unload", SOFTWARE, "a program is released"),
+	[INSPECT_EXECUTE] = TYPE("execute", SOFTWARE, "a whole inference"),
+	[INSPECT_ENQUEUE] = TYPE("enqueue", SOFTWARE, "an asynchronous inference begins"),
+	[INSPECT_WAIT] = TYPE("wait", SOFTWARE, "the end of asynchronous inferences is waited for"),
+	[INSPECT_LAUNCH] = TYPE("launch", SOFTWARE, "a kernel is handed to a queue of the device"),
+	[INSPECT_COPY] = TYPE("copy", SOFTWARE, "bytes are moved to, from or on the device"),
+	[INSPECT_ALLOC] = TYPE("alloc", SOFTWARE, "memory of the device is taken"),
+	[INSPECT_FREE] = TYPE("free", SOFTWARE, "memory of the device is given back"),
+	[INSPECT_SELECT] = TYPE("select", SOFTWARE, "a thread chooses its device"),
+	[INSPECT_CODEOBJ_LOAD] = TYPE("codeobj.load", SOFTWARE, "code for the device is loaded"),
+	[INSPECT_CODEOBJ_UNLOAD] = TYPE("codeobj.unload", SOFTWARE, "code for the device is released"),
+	[INSPECT_OPERATOR] = TYPE("operator", SOFTWARE, "one step of an inference"),
+	[INSPECT_REGION] = TYPE("region", SOFTWARE, "a named stretch of user code"),
+	[INSPECT_TASK] = TYPE("task", SOFTWARE, "a process forks, executes another program, exits"),
+	[INSPECT_IOCTL] = TYPE("ioctl", SOFTWARE, "a thread calls the device's driver"),
+	[INSPECT_JOB] = TYPE("job", HARDWARE, "a unit of work in a queue of the device"),
+	[INSPECT_ERROR] = TYPE("error", HARDWARE, "the driver tells that something has failed"),
+	[INSPECT_RESET] = TYPE("reset", HARDWARE, "a device, an engine or a queue is reset"),
+	[INSPECT_MEMORY] = TYPE("memory", HARDWARE, "the driver takes, gives back, maps or moves memory"),
+	[INSPECT_COUNTER] = TYPE("counter", HARDWARE, "a counter is read"),
 };
 
 static const struct xpt_inspect_activity activities[INSPECT_ACTIVITIES] = {
-	[INSPECT_SYSTEM_PROFILE] = { "system_profile", "events of the group software" },
-	[INSPECT_DEVICE_PROFILE] = { "device_profile", "events of the group hardware" },
-	[INSPECT_HOST_MEMORY] = { "host_memory", "memory of each process over time" },
-	[INSPECT_CPU_UTIL] = { "cpu_util", "CPU time of each process over time" },
+	[INSPECT_SYSTEM_PROFILE] = ACTIVITY("system_profile", "events of the group software"),
+	[INSPECT_DEVICE_PROFILE] = ACTIVITY("device_profile", "events of the group hardware"),
+	[INSPECT_HOST_MEMORY] = ACTIVITY("host_memory", "memory of each process over time"),
+	[INSPECT_CPU_UTIL] = ACTIVITY("cpu_util", "CPU time of each process over time"),
 };
 
 const struct xpt_inspect_event_type *xpt_inspect_event_types(size_t *count)

@@ -256,3 +256,8 @@ void xpt_output_set_opener(xpt_open_fn open, void *context)
 {
 	output_set_opener(open, context);
 }
+
+const char *xpt_version(void)
+{
+	return XPT_VERSION;
+}

@@ -77,9 +77,11 @@ static int own_pids(struct xpt_session_options *options, const pid_t *given, siz
 	return 0;
 }
 
-static int own_names(struct xpt_session_options *options, const struct xpt_handle_name *given, size_t count)
+static int own_names(struct xpt_session_options *options, const struct xpt_handle_name *given, size_t count,
+		     size_t stride)
 {
 	struct xpt_handle_name *owned;
+	int error;
 
 	if (!count)
 		return 0;
@@ -88,10 +90,10 @@ static int own_names(struct xpt_session_options *options, const struct xpt_handl
 	owned = calloc(count, sizeof(*owned));
 	options->names = owned;
 	for (size_t i = 0; owned && i < count; i++) {
-		if (!given[i].name)
-			return -EINVAL;
-		owned[i] = given[i];
-		owned[i].name = strdup(given[i].name);
+		error = options_copy_element(&owned[i], sizeof(owned[i]), given, stride, i);
+		if (error || !owned[i].name)
+			return error ?: -EINVAL;
+		owned[i].name = strdup(owned[i].name);
 		if (!owned[i].name)
 			return -ENOMEM;
 		options->name_count = i + 1;
@@ -115,6 +117,7 @@ int owned_options_copy(struct xpt_session_options *options, const struct xpt_ses
 	options->pid_count = 0;
 	options->names = NULL;
 	options->name_count = 0;
+	options->name_size = sizeof(*options->names);
 	string_lists(options, lists);
 	for (size_t i = 0; i < STRING_LISTS; i++) {
 		int failed = own_strings(&lists[i]);
@@ -126,7 +129,7 @@ int owned_options_copy(struct xpt_session_options *options, const struct xpt_ses
 	if (!error)
 		error = own_pids(options, from.pids, from.pid_count);
 	if (!error)
-		error = own_names(options, from.names, from.name_count);
+		error = own_names(options, from.names, from.name_count, from.name_size);
 	if (error)
 		owned_options_free(options);
 	return error;

@@ -120,13 +120,16 @@ static int create_chooser(struct xpt_recording *recording)
 		.set_sampling = set_sampling,
 		.context = recording,
 	};
+	struct xpt_program_choice choice;
 	int error;
 
 	if (!has_choices(options))
 		return 0;
 	error = chooser_create(&chooser_options, &recording->chooser);
-	for (size_t i = 0; !error && i < options->program_count; i++)
-		error = chooser_add(recording->chooser, &options->programs[i]);
+	for (size_t i = 0; !error && i < options->program_count; i++) {
+		error = options_copy_element(&choice, sizeof(choice), options->programs, options->program_size, i);
+		error = error ?: chooser_add(recording->chooser, &choice);
+	}
 	if (!error && options->match)
 		error = chooser_match(recording->chooser, options->match);
 	return error;
@@ -151,6 +154,7 @@ static void report_status(struct xpt_recording *recording, __u64 now)
 {
 	const struct collector *collector = recording->collector;
 	struct xpt_recording_status status = {
+		.size = sizeof(status),
 		.elapsed = now - collector->started,
 		.processes = collector->followed_map.count,
 		.programs = model_program_count(output_model(recording->output)),
@@ -493,6 +497,7 @@ int xpt_recording_programs(struct xpt_recording *recording,
 	for (size_t i = 0; i < model_program_count(model) && !result; i++) {
 		const struct model_program *program = model_program(model, i);
 		struct xpt_program_info info = {
+			.size = sizeof(info),
 			.pid = program->process->tgid,
 			.runtime = program->runtime,
 			.name = program->name,
@@ -516,6 +521,7 @@ int xpt_recording_unmet(struct xpt_recording *recording,
 
 	for (size_t i = 0; !result && recording->chooser && chooser_choice(recording->chooser, i, &choice, &match);
 	     i++) {
+		choice.size = sizeof(choice);
 		if (!chooser_met(recording->chooser, i))
 			result = visit(context, &choice, match);
 	}

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/options.h"
 #include "model/program/functions.h"
 #include "profile/chooser.h"
 
@@ -63,10 +64,13 @@ static bool keeps_inferences(const struct report_filter *filter)
 static int create_chooser(struct report_filter *filter)
 {
 	const struct xpt_report_options *options = filter->options;
+	struct xpt_program_choice choice;
 	int error = chooser_create(&(struct chooser_options){ .log = filter->log }, &filter->chooser);
 
-	for (size_t i = 0; !error && i < options->program_count; i++)
-		error = chooser_add(filter->chooser, &options->programs[i]);
+	for (size_t i = 0; !error && i < options->program_count; i++) {
+		error = options_copy_element(&choice, sizeof(choice), options->programs, options->program_size, i);
+		error = error ?: chooser_add(filter->chooser, &choice);
+	}
 	if (!error && options->match)
 		error = chooser_match(filter->chooser, options->match);
 	return error;

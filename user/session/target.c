@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/options.h"
 #include "base/output.h"
 #include "describe/registry.h"
 #include "kern/features.h"
@@ -20,7 +21,7 @@
 #include "target/operators.h"
 
 struct walk {
-	const struct xpt_target_options *options;
+	struct xpt_target_options options;
 	struct log log;
 	struct registry *registry;
 	/* Called for each file that holds something. */
@@ -65,10 +66,10 @@ static int walk_process(struct walk *walk)
 {
 	struct process_info info;
 	struct mapped_files mapped;
-	int error = process_info_read(walk->options->pid, &info);
+	int error = process_info_read(walk->options.pid, &info);
 
 	if (error) {
-		targets_explain(&walk->log, walk->options->pid, error);
+		targets_explain(&walk->log, walk->options.pid, error);
 		return error;
 	}
 	if (info.is_32bit) {
@@ -99,13 +100,13 @@ static int walk_process(struct walk *walk)
 /* A file on its own is analysed as if it were mapped as a whole. */
 static int walk_path(struct walk *walk)
 {
-	struct mapped_file mapped = { .path = (char *)walk->options->file };
-	int file = open_named(walk->options->file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), error;
+	struct mapped_file mapped = { .path = (char *)walk->options.file };
+	int file = open_named(walk->options.file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), error;
 	struct stat status = { 0 };
 
 	if (file < 0 || fstat(file, &status) || !S_ISREG(status.st_mode)) {
 		error = S_ISDIR(status.st_mode) ? -EISDIR : status.st_mode ? -ENOEXEC : file < 0 ? file : -errno;
-		log_error(&walk->log, "%s: %s", walk->options->file, strerror(-error));
+		log_error(&walk->log, "%s: %s", walk->options.file, strerror(-error));
 		if (file >= 0)
 			close(file);
 		return error;
@@ -116,7 +117,7 @@ static int walk_path(struct walk *walk)
 	error = walk_file(walk, &mapped, 0);
 	close(file);
 	if (error < 0)
-		log_error(&walk->log, "%s: %s", walk->options->file,
+		log_error(&walk->log, "%s: %s", walk->options.file,
 			  error == -ENOEXEC ?
 				  "not an ELF file, or malformed" :
 			  error == -ENOTSUP ?
@@ -125,13 +126,13 @@ static int walk_path(struct walk *walk)
 	return error;
 }
 
-static int walk_all(struct walk *walk)
+static int walk_all(struct walk *walk, const struct xpt_target_options *given)
 {
-	const struct xpt_target_options *options = walk->options;
-	int error;
+	const struct xpt_target_options *options = &walk->options;
+	int error = options_copy(&walk->options, sizeof(walk->options), given);
 
-	if (!options || options->size != sizeof(*options))
-		return -EINVAL;
+	if (error)
+		return error;
 	walk->log = (struct log){ options->log, options->log_context, options->log_level };
 	error = registry_create(&walk->log,
 				&(struct registry_options){
@@ -168,6 +169,7 @@ static int visit_runtimes(struct walk *walk, const struct mapped_file *mapped, c
 	for (size_t r = 0; r < walk->registry->runtime_count && !result; r++) {
 		const struct description *runtime = walk->registry->runtimes[r];
 		struct xpt_runtime_info info = {
+			.size = sizeof(info),
 			.name = runtime->name,
 			.title = runtime->title,
 			.functions = runtime->call_count,
@@ -185,12 +187,14 @@ static int visit_runtimes(struct walk *walk, const struct mapped_file *mapped, c
 int xpt_target_runtimes(const struct xpt_target_options *options,
 			int (*visit)(void *context, const struct xpt_runtime_info *runtime), void *context)
 {
-	struct walk walk = { .options = options, .file = visit_runtimes, .runtime_visit = visit, .context = context };
-	int result = walk_all(&walk);
+	struct walk walk = { .file = visit_runtimes, .runtime_visit = visit, .context = context };
+	int result = walk_all(&walk, options);
 
-	for (size_t i = 0; !result && !options->pid && !options->file && i < walk.registry->runtime_count; i++) {
+	for (size_t i = 0; !result && !walk.options.pid && !walk.options.file && i < walk.registry->runtime_count;
+	     i++) {
 		const struct description *runtime = walk.registry->runtimes[i];
 		struct xpt_runtime_info info = {
+			.size = sizeof(info),
 			.name = runtime->name,
 			.title = runtime->title,
 			.functions = runtime->call_count,
@@ -212,6 +216,7 @@ static int visit_sites(struct walk *walk, const struct mapped_file *mapped, cons
 		const struct found_function *function = &found->functions[i];
 		const struct call_spec *spec = walk->registry->specs[function->spec];
 		struct xpt_site_info info = {
+			.size = sizeof(info),
 			.file = mapped->path,
 			.runtime = walk->registry->spec_runtime[function->spec]->name,
 			.function = spec->function,
@@ -234,8 +239,8 @@ static int visit_sites(struct walk *walk, const struct mapped_file *mapped, cons
 int xpt_target_sites(const struct xpt_target_options *options,
 		     int (*visit)(void *context, const struct xpt_site_info *site), void *context)
 {
-	struct walk walk = { .options = options, .file = visit_sites, .site_visit = visit, .context = context };
-	int result = walk_all(&walk);
+	struct walk walk = { .file = visit_sites, .site_visit = visit, .context = context };
+	int result = walk_all(&walk, options);
 
 	registry_free(walk.registry);
 	return result;
@@ -249,6 +254,7 @@ static int visit_function(struct walk *walk, const struct mapped_file *mapped, c
 
 	for (size_t i = 0; i < function->count && !result; i++) {
 		const struct xpt_operator_info info = {
+			.size = sizeof(info),
 			.file = mapped->path,
 			.runtime = runtime->name,
 			.name = methods[i].class_name,
@@ -332,8 +338,8 @@ static int visit_operators(struct walk *walk, const struct mapped_file *mapped, 
 int xpt_target_operators(const struct xpt_target_options *options,
 			 int (*visit)(void *context, const struct xpt_operator_info *operator_info), void *context)
 {
-	struct walk walk = { .options = options, .file = visit_operators, .operator_visit = visit, .context = context };
-	int result = walk_all(&walk);
+	struct walk walk = { .file = visit_operators, .operator_visit = visit, .context = context };
+	int result = walk_all(&walk, options);
 
 	registry_free(walk.registry);
 	return result;
@@ -346,6 +352,7 @@ int xpt_check(void (*visit)(void *context, const struct xpt_feature *feature), v
 	for (size_t i = 0; i < feature_count; i++) {
 		char detail[256] = "", advice[256];
 		struct xpt_feature feature = {
+			.size = sizeof(feature),
 			.name = features[i].name,
 			.need = (enum xpt_need)features[i].need,
 			.gives = features[i].gives,

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/options.h"
 #include "model/stats/statistics.h"
 
 enum derivation {
@@ -110,13 +111,10 @@ static int tokens(const struct xpt_sample *sample, enum xpt_column column, uint6
 	return 0;
 }
 
-int xpt_sample_column(const struct xpt_sample *sample, enum xpt_column column, uint64_t *thousandths)
+static int derive(const struct xpt_sample *sample, enum xpt_column column, uint64_t *thousandths)
 {
-	const struct column *derived;
+	const struct column *derived = &columns[column];
 
-	if (!column_exists(column))
-		return -EINVAL;
-	derived = &columns[column];
 	switch (derived->derivation) {
 	case FROM_SPAN:
 		return span(sample->time[derived->from], sample->time[derived->to], thousandths);
@@ -135,6 +133,16 @@ int xpt_sample_column(const struct xpt_sample *sample, enum xpt_column column, u
 		break;
 	}
 	return -ENODATA;
+}
+
+int xpt_sample_column(const struct xpt_sample *sample, enum xpt_column column, uint64_t *thousandths)
+{
+	struct xpt_sample known = { 0 };
+	int error = options_copy(&known, sizeof(known), sample);
+
+	if (error || !column_exists(column))
+		return error ? error : -EINVAL;
+	return derive(&known, column, thousandths);
 }
 
 struct xpt_latencies *xpt_latencies_create(void)
@@ -168,13 +176,16 @@ static unsigned int unit(size_t column)
 
 int xpt_latencies_add(struct xpt_latencies *latencies, const struct xpt_sample *sample)
 {
+	struct xpt_sample known = { 0 };
 	struct statistics *statistics;
 	uint64_t thousandths;
-	int error = 0;
+	int error = options_copy(&known, sizeof(known), sample);
 	size_t i;
 
+	if (error)
+		return error;
 	for (i = 0; i < XPT_COLUMNS; i++) {
-		if (xpt_sample_column(sample, i, &thousandths))
+		if (derive(&known, i, &thousandths))
 			continue;
 		statistics = column_get(latencies, i);
 		if (!statistics || statistics_add(statistics, thousandths / (THOUSANDTHS / unit(i))))
@@ -202,15 +213,16 @@ int xpt_latencies_merge(struct xpt_latencies *into, const struct xpt_latencies *
 int xpt_latencies_get(const struct xpt_latencies *latencies, enum xpt_column column, struct xpt_column_summary *summary)
 {
 	const struct statistics *statistics;
+	struct xpt_column_summary known;
 	double divisor;
 
-	if (!column_exists(column))
+	if (!column_exists(column) || summary->size < sizeof(summary->size))
 		return -EINVAL;
 	statistics = latencies->column[column];
 	if (!statistics || !statistics_count(statistics))
 		return -ENODATA;
 	divisor = unit(column);
-	*summary = (struct xpt_column_summary){
+	known = (struct xpt_column_summary){
 		.count = statistics_count(statistics),
 		.min = (double)statistics_min(statistics) / divisor,
 		.mean = statistics_mean(statistics) / divisor,
@@ -221,5 +233,5 @@ int xpt_latencies_get(const struct xpt_latencies *latencies, enum xpt_column col
 		.max = (double)statistics_max(statistics) / divisor,
 		.deviation = statistics_deviation(statistics) / divisor,
 	};
-	return 0;
+	return options_give(summary, &known, sizeof(known));
 }
