@@ -7,8 +7,15 @@
 
 #include "base/clock.h"
 #include "session/code_answers.h"
-#include "session/code_lives.h"
 #include "session/code_reading.h"
+
+#define CODE_LIVES_CHAINS 4096
+
+/* Loads that have been handed out and may be unloaded yet, found by what the runtime gave for them. */
+struct code_lives { /* zeroed: none */
+	struct code_load *chain[CODE_LIVES_CHAINS];
+	size_t count;
+};
 
 struct code_capture {
 	struct code_capture_options options;
@@ -23,6 +30,60 @@ struct code_capture {
 	struct code_load *handed_out; /* those that stay until the end */
 	struct code_counts counts;
 };
+
+/* ---- loads that may be unloaded ---- */
+
+static size_t chain_of(pid_t tgid, __u64 handle)
+{
+	return ((handle ^ (__u64)tgid << 40) * 0x9e3779b97f4a7c15ull) >> 52;
+}
+
+static void code_lives_add(struct code_lives *lives, struct code_load *load)
+{
+	struct code_load **chain = &lives->chain[chain_of(load->tgid, load->handle) % CODE_LIVES_CHAINS];
+
+	load->live = *chain;
+	*chain = load;
+	lives->count++;
+}
+
+static struct code_load *lives_take(struct code_lives *lives, struct code_load **place)
+{
+	struct code_load *load = *place;
+
+	*place = load->live;
+	load->live = NULL;
+	lives->count--;
+	return load;
+}
+
+/* The latest one whose call had ended by a time. NULL: there is none. */
+static struct code_load *code_lives_take(struct code_lives *lives, pid_t tgid, const struct description *runtime,
+					 __u64 handle, __u64 by)
+{
+	struct code_load **place = &lives->chain[chain_of(tgid, handle) % CODE_LIVES_CHAINS], **best = NULL;
+
+	for (; *place; place = &(*place)->live) {
+		if ((*place)->handle == handle && (*place)->tgid == tgid && (*place)->runtime == runtime &&
+		    (*place)->ended <= by && (!best || (*place)->ended > (*best)->ended))
+			best = place;
+	}
+	return best ? lives_take(lives, best) : NULL;
+}
+
+/* Any of a process, 0: of all. NULL: there are no more. */
+static struct code_load *code_lives_take_any(struct code_lives *lives, pid_t tgid)
+{
+	for (size_t i = 0; i < CODE_LIVES_CHAINS && lives->count; i++) {
+		struct code_load **place = &lives->chain[i];
+
+		while (*place && tgid && (*place)->tgid != tgid)
+			place = &(*place)->live;
+		if (*place)
+			return lives_take(lives, place);
+	}
+	return NULL;
+}
 
 int code_capture_create(const struct code_capture_options *options, struct code_capture **result)
 {
