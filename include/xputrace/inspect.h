@@ -129,7 +129,7 @@ XPT_API const char *const *xpt_inspect_options_activities(const struct xpt_inspe
 XPT_API int xpt_inspect_options_set_owner(struct xpt_inspect_options *options, uid_t user, gid_t group);
 
 /*
- * Options from the environment of this process, as user/session/inspect_environment.h lists the variables; those without a variable
+ * Options from the environment of this process, as user/session/inspect/environment.h lists the variables; those without a variable
  * stay as they are. -EINVAL: a value is bad, the targets' log has the name; -ENOMEM.
  */
 XPT_API int xpt_inspect_options_from_environment(struct xpt_inspect_options *options);

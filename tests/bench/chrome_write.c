@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "report/chrome.h"
+#include "report/chrome/chrome.h"
 
 static double seconds(void)
 {

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/text.h"
-#include "code/object.h"
+#include "base/core/text.h"
+#include "code/format/object.h"
 
 struct object {
 	unsigned char *bytes;

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "code/object.h"
+#include "code/format/object.h"
 #include "tests/fuzz/require.h"
 
 #define READS_MAX 1000

@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "code/hash.h"
-#include "code/index.h"
-#include "code/store.h"
+#include "base/core/json.h"
+#include "code/store/hash.h"
+#include "code/store/index.h"
+#include "code/store/store.h"
 #include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);

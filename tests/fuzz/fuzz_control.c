@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/core/json.h"
 #include "control/message.h"
 #include "tests/fuzz/require.h"
 

@@ -2,7 +2,7 @@
 /* A runtime description is a file of the user's: whatever it holds, it is refused with a message or is sane. */
 #include <string.h>
 
-#include "describe/description.h"
+#include "describe/runtime/description.h"
 #include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);

@@ -2,7 +2,7 @@
 /* A driver description is a file of the user's: whatever it holds, it is refused with a message or is sane. */
 #include <string.h>
 
-#include "describe/driver.h"
+#include "describe/driver/driver.h"
 #include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);

@@ -9,10 +9,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "target/functions.h"
-#include "target/loaded_code.h"
-#include "target/operators.h"
-#include "target/process_symbol.h"
+#include "target/probe/functions.h"
+#include "target/process/loaded_code.h"
+#include "target/probe/operators.h"
+#include "target/process/symbol.h"
 
 #include "tests/fuzz/require.h"
 

@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "session/inspect_environment.h"
+#include "session/inspect/environment.h"
 #include "tests/fuzz/require.h"
 
 #define VARIABLES_MAX 64

@@ -13,7 +13,7 @@
 
 #include <xputrace/merge.h>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "tests/fuzz/require.h"
 
 #define TRACES_MAX 3

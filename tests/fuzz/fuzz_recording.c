@@ -20,7 +20,7 @@
 
 #include <xputrace/report.h>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "model/stream/record_validate.h"
 #include "record/crc32c.h"
 #include "record/format.h"

@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "device/cpus.h"
-#include "device/terms.h"
+#include "device/machine/cpus.h"
+#include "device/core/terms.h"
 #include "tests/fuzz/require.h"
 
 #define FILES_MAX 8

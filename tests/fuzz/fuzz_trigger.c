@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile/trigger.h"
-#include "profile/trigger_text.h"
+#include "profile/trigger/trigger.h"
+#include "profile/trigger/text.h"
 #include "tests/fuzz/require.h"
 
 #define INFERENCE 8		   /* bytes */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "target/type_name.h"
+#include "target/elf/type_name.h"
 #include "tests/fuzz/require.h"
 
 #define SECONDS_MAX 1.0 /* some milliseconds without sanitizers */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "code/object.h"
+#include "code/format/object.h"
 
 #define MADE_MAX 8192
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/core/json.h"
 #include "control/message.h"
 
 static cJSON *parsed(const char *text)

@@ -17,8 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/core/clock.h"
+#include "base/core/json.h"
 #include "control/message.h"
 #include "control/server.h"
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "describe/registry.h"
+#include "describe/runtime/registry.h"
 
 #define MAYBE_UNUSED __attribute__((unused))
 

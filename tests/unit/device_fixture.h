@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "device/polled.h"
+#include "device/polled/polled.h"
 
 /* Folder of the test, without links in its path. */
 static char fixture[PATH_MAX];

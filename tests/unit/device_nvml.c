@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 
-#include "device/polled_source.h"
+#include "device/polled/polled_source.h"
 #include "tests/unit/device_fixture.h"
 #include "tests/unit/standin/nvml.h"
 

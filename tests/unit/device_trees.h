@@ -7,7 +7,7 @@
 #ifndef XPT_TEST_DEVICE_TREES_H
 #define XPT_TEST_DEVICE_TREES_H
 
-#include "device/counter.h"
+#include "device/core/counter.h"
 #include "tests/unit/device_fixture.h"
 
 /* A file below the PMU's folder. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "model_records.h"
-#include "session/describe_records.h"
+#include "session/reader/describe_records.h"
 
 static int feed_loaded(struct fixture *f, __u64 handle, __u64 time, const char *text)
 {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile/state.h"
+#include "profile/handle/state.h"
 
 #define MS 1000000ull
 #define SECOND 1000000000ull

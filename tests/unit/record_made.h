@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/core/text.h"
 #include "bpf/wire.h"
 
 enum stream_spec {

@@ -6,7 +6,7 @@
 #include "model/core/model.h"
 #include "record/window.h"
 #include "record_stream.h"
-#include "session/describe_records.h"
+#include "session/reader/describe_records.h"
 
 #define TIDS 65536
 

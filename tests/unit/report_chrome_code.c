@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/chrome_code.h"
+#include "report/chrome/code.h"
 
-#include "report/summary.h"
+#include "report/table/summary.h"
 #include "report_records.h"
 #include "report_trace.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/chrome_devices.h"
+#include "report/chrome/devices.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

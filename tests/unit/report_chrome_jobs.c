@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/chrome_jobs.h"
+#include "report/chrome/jobs.h"
 
 #include <errno.h>
 #include <stdint.h>
 
-#include "report/chrome_events.h"
-#include "report/queue_points.h"
+#include "report/chrome/events.h"
+#include "report/chrome/queue_points.h"
 #include "report_trace.h"
 
 #define US 1000ull

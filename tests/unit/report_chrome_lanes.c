@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/chrome_lanes.h"
+#include "report/chrome/lanes.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/merge_match.h"
+#include "report/merge/match.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

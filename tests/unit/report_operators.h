@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "model_records.h"
-#include "report/event_file.h"
+#include "report/trace/event_file.h"
 
 #define TOY_OPERATOR 40 /* object 0, class 1, program 2, inference 3 */
 #define TOY_CLASS 0x7000

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "report/chrome.h"
+#include "report/chrome/chrome.h"
 
 static const struct recording_info info = {
 	.monotonic_time = 9007199254740993, /* 2^53 + 1: not a double */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Records made by hand, as rings bring them, or would not. */
-#include "session/code_capture.h"
+#include "session/code/capture.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Files that a program gives to a runtime: opened with its rights, never with ours. */
-#include "session/code_file.h"
+#include "session/code/file.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "session/continuous_options.h"
+#include "session/continuous/options.h"
 
 #define S 1000000000ull /* ns */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "session/inspect_cores.h"
+#include "session/inspect/cores.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "session/inspect_environment.h"
+#include "session/inspect/environment.h"
 
 #define VARIABLES_MAX 64
 

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "describe/description.h"
-#include "describe/driver.h"
-#include "session/inspect_options.h"
+#include "describe/runtime/description.h"
+#include "describe/driver/driver.h"
+#include "session/inspect/options.h"
 
 static char last_message[1024];
 

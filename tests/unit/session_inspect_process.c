@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "session/inspect_process.h"
+#include "session/inspect/process.h"
 
 #include <criterion/criterion.h>
 #include <unistd.h>

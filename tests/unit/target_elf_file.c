@@ -6,7 +6,7 @@
 
 #include "target_support.h"
 
-#include "target/functions.h"
+#include "target/probe/functions.h"
 
 TestSuite(target_elf_file, .fini = support_cleanup);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <elf.h>
 
-#include "describe/registry.h"
-#include "target/static_probes.h"
+#include "describe/runtime/registry.h"
+#include "target/probe/static_probes.h"
 #include "target_support.h"
 
 TestSuite(target_elf_probes, .fini = support_cleanup);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "target/process_symbol.h"
+#include "target/process/symbol.h"
 
 #include <dlfcn.h>
 #include <signal.h>

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "target/elf_file.h"
+#include "target/elf/file.h"
 
 /* Each test runs in a process of its own: one directory each, removed by support_cleanup(). */
 static char support_dir[64];

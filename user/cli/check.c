@@ -4,7 +4,7 @@
 
 #include <xputrace/check.h>
 
-#include "base/json.h"
+#include "base/core/json.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/summary.h"

@@ -19,8 +19,8 @@
 
 #include <xputrace/output.h>
 
-#include "base/confine.h"
-#include "base/output.h"
+#include "base/file/confine.h"
+#include "base/file/output.h"
 #include "cli/commands.h"
 
 /* ---- commands that trace ---- */

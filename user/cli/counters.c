@@ -13,7 +13,7 @@
 
 #include <xputrace/counters.h>
 
-#include "base/clock.h"
+#include "base/core/clock.h"
 #include "cli/commands.h"
 #include "cli/counters_output.h"
 #include "cli/options.h"

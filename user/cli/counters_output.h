@@ -9,7 +9,7 @@
 
 #include <xputrace/counters.h>
 
-#include "base/tailed_file.h"
+#include "base/file/tailed_file.h"
 
 /* One reading of all, and what it is compared with. */
 struct counters_reading {

@@ -5,7 +5,7 @@
 
 #include <xputrace/inspect.h>
 
-#include "base/json.h"
+#include "base/core/json.h"
 #include "cli/commands.h"
 #include "cli/session.h"
 

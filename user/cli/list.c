@@ -12,8 +12,8 @@
 #include <xputrace/recording.h>
 #include <xputrace/target.h>
 
-#include "base/json.h"
-#include "base/text.h"
+#include "base/core/json.h"
+#include "base/core/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/summary.h"

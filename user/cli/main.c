@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/output.h"
+#include "base/file/output.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/core/clock.h"
 #include "cli/options.h"
 
 /* ns after the first signal, when standard output blocks; the files that are written to it are given up before (WRITER_GRACE) */

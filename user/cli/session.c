@@ -10,10 +10,10 @@
 
 #include <xputrace/stream.h>
 
-#include "base/clock.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/text.h"
+#include "base/core/clock.h"
+#include "base/file/file.h"
+#include "base/core/json.h"
+#include "base/core/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 

@@ -10,12 +10,12 @@
 #include <sys/utsname.h>
 #include <time.h>
 
-#include "base/clock.h"
-#include "base/file.h"
-#include "base/gzip.h"
-#include "base/json.h"
-#include "base/output.h"
-#include "base/tailed_file.h"
+#include "base/core/clock.h"
+#include "base/file/file.h"
+#include "base/file/gzip.h"
+#include "base/core/json.h"
+#include "base/file/output.h"
+#include "base/file/tailed_file.h"
 #include "cli/commands.h"
 
 #define LINES_MAX 40 /* shown: those that ran most */

@@ -9,7 +9,7 @@
 
 #include <xputrace/profile_report.h>
 
-#include "base/text.h"
+#include "base/core/text.h"
 #include "cli/options.h"
 
 /* Programs with a line of their own; those that come later are put together, so that memory has a limit. */

@@ -9,8 +9,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/tailed_file.h"
-#include "base/text.h"
+#include "base/file/tailed_file.h"
+#include "base/core/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 

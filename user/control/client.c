@@ -11,8 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/options.h"
+#include "base/core/clock.h"
+#include "base/core/options.h"
 #include "control/message.h"
 
 #define NS_IN_S 1000000000ull

@@ -6,8 +6,8 @@
 #include <cjson/cJSON.h>
 #include <linux/types.h>
 
-#include "base/log.h"
-#include "base/text.h"
+#include "base/core/log.h"
+#include "base/core/text.h"
 
 #define CONTROL_REQUEST_ID 1 /* there is one request a connection */
 

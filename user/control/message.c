@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/core/json.h"
 
 #define EXACT_MAX 9007199254740992.0	    /* 2^53: whole numbers up to here are exact in JSON */
 #define U64_MAX_REAL 18446744073709549568.0 /* the largest that fits into 64 bits */

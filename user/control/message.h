@@ -6,7 +6,7 @@
 #include <cjson/cJSON.h>
 #include <xputrace/continuous.h>
 
-#include "base/text.h"
+#include "base/core/text.h"
 
 #define CONTROL_VERSION 2	 /* of the protocol */
 #define CONTROL_PACKET_MAX 65536 /* bytes of a packet, in both directions */

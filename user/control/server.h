@@ -11,8 +11,8 @@
 
 #include <cjson/cJSON.h>
 
-#include "base/log.h"
-#include "base/text.h"
+#include "base/core/log.h"
+#include "base/core/text.h"
 
 #define CONTROL_CONNECTIONS_MAX 64 /* those included that have closed before their answer */
 #define CONTROL_LOCK "lock"	   /* beside the sockets; held while one is made or removed */

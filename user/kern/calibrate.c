@@ -12,10 +12,10 @@
 
 #include <bpf/bpf.h>
 
-#include "base/clock.h"
-#include "base/detached.h"
+#include "base/core/clock.h"
+#include "base/file/detached.h"
 #include "kern/private.h"
-#include "target/process.h"
+#include "target/process/process.h"
 
 #define BATCH 8		/* calls between two readings of the clock */
 #define ROUNDS 9	/* of each kind; the median counts */

@@ -15,8 +15,8 @@
 
 #include "kern/mappings.h"
 #include "kern/private.h"
-#include "target/process.h"
-#include "target/tracefs.h"
+#include "target/process/process.h"
+#include "target/tracepoint/tracefs.h"
 
 #define INITIAL_PID_NAMESPACE 0xEFFFFFFCu /* inode of /proc/self/ns/pid; fixed by the kernel (PROC_PID_INIT_INO) */
 

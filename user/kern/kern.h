@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "base/log.h"
+#include "base/core/log.h"
 #include "bpf/wire.h"
 
 struct kern;

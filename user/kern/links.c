@@ -14,7 +14,7 @@
 #include <bpf/bpf.h>
 
 #include "kern/private.h"
-#include "target/process.h"
+#include "target/process/process.h"
 
 #define MULTI_RETURN (1u << 0)	  /* BPF_F_UPROBE_MULTI_RETURN */
 #define UPROBE_SEMAPHORE_SHIFT 32 /* format/ref_ctr_offset: config:32-63 */

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "base/log.h"
+#include "base/core/log.h"
 
 struct mappings;
 

@@ -7,9 +7,9 @@
 #ifndef XPT_RECORD_CONTEXT_H
 #define XPT_RECORD_CONTEXT_H
 
-#include "base/hashmap.h"
-#include "base/link.h"
-#include "base/text.h"
+#include "base/core/hashmap.h"
+#include "base/core/link.h"
+#include "base/core/text.h"
 #include "bpf/wire.h"
 
 /* Entries of processes; beyond, the least recently reported are evicted, processes themselves last. */

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/json.h"
-#include "base/output.h"
+#include "base/core/json.h"
+#include "base/file/output.h"
 #include "model/stream/record_validate.h"
 #include "record/crc32c.h"
 #include "record/format.h"

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/log.h"
+#include "base/core/log.h"
 #include "bpf/wire.h"
 
 /* Contents of the file's header, as JSON in the file. Strings are owned by the creator. */

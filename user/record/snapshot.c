@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hashmap.h"
-#include "base/link.h"
+#include "base/core/hashmap.h"
+#include "base/core/link.h"
 #include "record/chunk.h"
 #include "record/past.h"
 

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/gzip.h"
-#include "base/output.h"
-#include "base/tailed_file.h"
-#include "base/text.h"
+#include "base/file/gzip.h"
+#include "base/file/output.h"
+#include "base/file/tailed_file.h"
+#include "base/core/text.h"
 #include "record/crc32c.h"
 #include "record/format.h"
 #include "record/recording.h"

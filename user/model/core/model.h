@@ -6,7 +6,7 @@
 #ifndef XPT_MODEL_CORE_MODEL_H
 #define XPT_MODEL_CORE_MODEL_H
 
-#include "base/log.h"
+#include "base/core/log.h"
 #include "model/stream/event.h"
 
 struct model;

@@ -3,8 +3,8 @@
 #ifndef XPT_MODEL_CORE_STATE_H
 #define XPT_MODEL_CORE_STATE_H
 
-#include "base/hashmap.h"
-#include "base/link.h"
+#include "base/core/hashmap.h"
+#include "base/core/link.h"
 #include "bpf/wire.h"
 #include "model/core/model.h"
 #include "model/device/counter_samples.h"

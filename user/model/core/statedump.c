@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "base/json.h"
+#include "base/core/json.h"
 #include "model/core/state.h"
 
 #define LOADED_SIZE_MAX (1LL << 53) /* beyond, numbers of JSON are not exact */

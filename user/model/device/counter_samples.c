@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/core/json.h"
 
 void counter_samples_init(struct counter_samples *samples, struct event_dispatch *events)
 {

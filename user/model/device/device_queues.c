@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/vec.h"
+#include "base/core/vec.h"
 
 #define SHARE_BITS 32
 

@@ -14,10 +14,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/hashmap.h"
-#include "base/link.h"
-#include "base/log.h"
-#include "base/pool.h"
+#include "base/core/hashmap.h"
+#include "base/core/link.h"
+#include "base/core/log.h"
+#include "base/core/pool.h"
 #include "bpf/wire.h"
 #include "model/operator/operators.h"
 #include "model/program/programs.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/core/json.h"
 
 #define IOCTLS_MAX 0x10000 /* numbers have 16 bits */
 

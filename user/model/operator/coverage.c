@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/vec.h"
+#include "base/core/vec.h"
 
 #define STRETCHES_MAX 65536 /* kept apart of one inference */
 

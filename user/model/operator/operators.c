@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/vec.h"
+#include "base/core/json.h"
+#include "base/core/vec.h"
 #include "model/stream/objects.h"
 
 #define OPERATOR_CLASS_NAME_MAX 1024 /* bytes kept of a name */

@@ -3,7 +3,7 @@
 #ifndef XPT_MODEL_OPERATOR_OPERATORS_H
 #define XPT_MODEL_OPERATOR_OPERATORS_H
 
-#include "base/pool.h"
+#include "base/core/pool.h"
 #include "model/operator/coverage.h"
 #include "model/program/name_table.h"
 #include "model/program/programs.h"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/vec.h"
+#include "base/core/json.h"
+#include "base/core/vec.h"
 
 #define CODE_URI_MAX 4096      /* bytes kept of an URI, */
 #define CODE_TEXT_MAX 1024     /* and of all other strings */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "describe/description.h"
+#include "base/core/json.h"
+#include "describe/runtime/description.h"
 
 #define STATUSES_MAX 4096
 

@@ -3,7 +3,7 @@
 #ifndef XPT_MODEL_PROGRAM_FUNCTIONS_H
 #define XPT_MODEL_PROGRAM_FUNCTIONS_H
 
-#include "base/log.h"
+#include "base/core/log.h"
 #include "model/stream/event.h"
 
 struct runtime_status {

@@ -3,7 +3,7 @@
 #ifndef XPT_MODEL_PROGRAM_NAME_TABLE_H
 #define XPT_MODEL_PROGRAM_NAME_TABLE_H
 
-#include "base/keyed_table.h"
+#include "base/core/keyed_table.h"
 
 struct name {
 	struct keyed keyed;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/core/json.h"
 
 void processes_init(struct processes *processes, struct event_dispatch *events)
 {

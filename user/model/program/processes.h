@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/hashmap.h"
-#include "base/link.h"
+#include "base/core/hashmap.h"
+#include "base/core/link.h"
 #include "model/stream/event_dispatch.h"
 
 /* Eviction of exited processes and released programs: in batches, and not too soon. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/vec.h"
+#include "base/core/vec.h"
 
 void programs_init(struct programs *programs, struct event_dispatch *events, struct processes *processes)
 {

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/vec.h"
+#include "base/core/vec.h"
 
 void totals_init(struct totals *totals, struct event_dispatch *events, struct processes *processes)
 {

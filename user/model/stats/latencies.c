@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/options.h"
+#include "base/core/options.h"
 #include "model/stats/statistics.h"
 
 enum derivation {

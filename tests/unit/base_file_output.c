@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Files at a path that somebody has given: what is created, written over, refused. */
+#include "base/file/output.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define STRANGER 65534
+#define PATH_SIZE 256
+
+static char folder[64];
+
+static void set_up(void)
+{
+	strcpy(folder, "/tmp/xputrace-output-XXXXXX");
+	cr_assert_not_null(mkdtemp(folder));
+}
+
+static void tear_down(void)
+{
+	char command[PATH_SIZE];
+
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	cr_assert_eq(system(command), 0);
+}
+
+TestSuite(base_file_output, .init = set_up, .fini = tear_down);
+
+static const char *in_folder(const char *name)
+{
+	static char paths[4][PATH_SIZE];
+	static unsigned int next;
+	char *path = paths[next++ % 4];
+
+	snprintf(path, PATH_SIZE, "%s/%s", folder, name);
+	return path;
+}
+
+static void put(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "we");
+
+	cr_assert_not_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static struct stat look(const char *path)
+{
+	struct stat status;
+
+	cr_assert_eq(stat(path, &status), 0, "%s", path);
+	return status;
+}
+
+/* What opening gives, closed again. */
+static int opened(const char *path)
+{
+	int descriptor = output_open(path, O_TRUNC);
+
+	if (descriptor < 0)
+		return descriptor;
+	close(descriptor);
+	return 0;
+}
+
+Test(base_file_output, new_and_old_files)
+{
+	char path[PATH_SIZE];
+	int descriptor;
+
+	strcpy(path, in_folder("new"));
+	umask(0);
+	cr_expect_eq(opened(path), 0);
+	cr_expect_eq(look(path).st_mode & 07777, 0600);
+	put(path, "before");
+	cr_expect_eq(chmod(path, 0640), 0);
+	descriptor = output_open(path, 0);
+	cr_assert_geq(descriptor, 0);
+	cr_expect_eq(write(descriptor, "BE", 2), 2);
+	close(descriptor);
+	cr_expect_eq(look(path).st_size, 6, "what is there stays, and is written over");
+	cr_expect_eq(opened(path), 0);
+	cr_expect_eq(look(path).st_size, 0);
+	cr_expect_eq(look(path).st_mode & 07777, 0600, "it is a new one");
+	cr_expect_eq(look(in_folder("new.old")).st_size, 6);
+	cr_expect_eq(look(in_folder("new.old")).st_mode & 07777, 0640);
+	cr_expect_eq(opened(path), 0);
+	cr_expect_eq(look(in_folder("new.old")).st_size, 6, "an empty file is not worth it");
+	put(path, "later");
+	cr_expect_eq(opened(path), 0);
+	cr_expect_eq(look(in_folder("new.old")).st_size, 5, "the one before goes");
+	put(path, "again");
+	cr_expect_eq(unlink(in_folder("new.old")), 0);
+	cr_expect_eq(mkdir(in_folder("new.old"), 0700), 0);
+	cr_expect_eq(opened(path), 0);
+	cr_expect_eq(look(path).st_size, 0, "it cannot be kept: it is written over");
+	cr_expect_eq(opened(""), -ENOENT);
+	cr_expect_eq(opened(folder), -EISDIR);
+	cr_expect_eq(opened(in_folder("none/file")), -ENOENT);
+	cr_expect_eq(opened(in_folder("new/file")), -ENOTDIR);
+	cr_expect_eq(opened("/dev/null"), 0);
+}
+
+Test(base_file_output, relative_paths_and_own_links)
+{
+	cr_assert_eq(chdir(folder), 0);
+	cr_expect_eq(opened("here"), 0);
+	cr_expect_eq(symlink("there", "link"), 0);
+	cr_expect_eq(opened("link"), 0, "a link that leads nowhere yet");
+	cr_expect_eq(look(in_folder("there")).st_mode & 07777, 0600);
+	cr_expect_eq(opened("./link"), 0);
+	cr_expect_eq(symlink(folder, "again"), 0);
+	cr_expect_eq(opened("again/link"), 0);
+	cr_expect_eq(symlink("loop", "loop"), 0);
+	cr_expect_eq(opened("loop"), -ELOOP);
+}
+
+/* As /dev/stdout leads to a pipe. */
+Test(base_file_output, links_of_the_kernel)
+{
+	char path[64], byte;
+	int pipes[2], descriptor;
+
+	cr_assert_eq(pipe2(pipes, O_CLOEXEC), 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", pipes[1]);
+	descriptor = output_open(path, O_TRUNC);
+	cr_assert_geq(descriptor, 0, "%s", strerror(-descriptor));
+	cr_expect_eq(write(descriptor, "x", 1), 1);
+	cr_expect_eq(read(pipes[0], &byte, 1), 1);
+	close(descriptor);
+}
+
+Test(base_file_output, strangers)
+{
+	if (geteuid())
+		cr_skip_test("only root can make files of others");
+	/* A directory into which everybody may write. */
+	cr_assert_eq(chmod(folder, 01777), 0);
+	put(in_folder("ours"), "secret");
+	cr_expect_eq(symlink("ours", in_folder("link")), 0);
+	cr_expect_eq(lchown(in_folder("link"), STRANGER, STRANGER), 0);
+	cr_expect_eq(opened(in_folder("link")), -ELOOP);
+	cr_expect_eq(link(in_folder("ours"), in_folder("second")), 0);
+	cr_expect_eq(opened(in_folder("second")), -EPERM, "the name may be a stranger's");
+	cr_expect_eq(look(in_folder("ours")).st_size, 6);
+	cr_expect_eq(unlink(in_folder("second")), 0);
+	cr_expect_eq(opened(in_folder("ours")), 0);
+	cr_expect_eq(look(in_folder("ours.old")).st_size, 6);
+	put(in_folder("ours"), "kept");
+	cr_expect_eq(chown(in_folder("ours.old"), STRANGER, STRANGER), 0);
+	cr_expect_eq(opened(in_folder("ours")), -EPERM, "a stranger's is not replaced");
+	cr_expect_eq(look(in_folder("ours")).st_size, 4);
+	put(in_folder("theirs"), "");
+	cr_expect_eq(chown(in_folder("theirs"), STRANGER, STRANGER), 0);
+	cr_expect_eq(opened(in_folder("theirs")), -EPERM);
+	cr_expect_eq(mkfifo(in_folder("pipe"), 0666), 0);
+	cr_expect_eq(chown(in_folder("pipe"), STRANGER, STRANGER), 0);
+	cr_expect_eq(opened(in_folder("pipe")), -EPERM, "and nobody has waited for a reader");
+	/* In the stranger's own directory, too, in which all may be a stranger's. */
+	cr_expect_eq(mkdir(in_folder("home"), 0755), 0);
+	put(in_folder("home/file"), "x");
+	cr_expect_eq(chown(in_folder("home"), STRANGER, STRANGER), 0);
+	cr_expect_eq(chown(in_folder("home/file"), STRANGER, STRANGER), 0);
+	cr_expect_eq(opened(in_folder("home/file")), -EPERM);
+	cr_expect_eq(opened(in_folder("home/new")), 0);
+	cr_expect_eq(look(in_folder("home/new")).st_uid, 0);
+}
+
+Test(base_file_output, the_owner)
+{
+	if (geteuid())
+		cr_skip_test("only root can give files away");
+	cr_assert_eq(chmod(folder, 01777), 0);
+	put(in_folder("theirs"), "before");
+	cr_expect_eq(chown(in_folder("theirs"), STRANGER, STRANGER), 0);
+	put(in_folder("ours"), "before");
+	cr_expect_eq(symlink("theirs", in_folder("link")), 0);
+	cr_expect_eq(lchown(in_folder("link"), STRANGER, STRANGER), 0);
+	output_set_owner(STRANGER, STRANGER);
+	cr_expect_eq(opened(in_folder("new")), 0);
+	cr_expect_eq(look(in_folder("new")).st_uid, STRANGER);
+	cr_expect_eq(look(in_folder("new")).st_gid, STRANGER);
+	cr_expect_eq(opened(in_folder("link")), 0);
+	cr_expect_eq(look(in_folder("theirs")).st_size, 0);
+	cr_expect_eq(look(in_folder("theirs.old")).st_size, 6);
+	cr_expect_eq(opened(in_folder("ours")), 0);
+	cr_expect_eq(look(in_folder("ours.old")).st_uid, 0, "only what is created is given away");
+	cr_expect_eq(look(in_folder("ours")).st_uid, STRANGER);
+	put(in_folder("new"), "temporary");
+	cr_expect_eq(output_replace(in_folder("new"), in_folder("fresh")), 0);
+	put(in_folder("new"), "again");
+	cr_expect_eq(output_replace(in_folder("new"), in_folder("fresh")), 0);
+	cr_expect_eq(look(in_folder("fresh")).st_size, 5);
+	cr_expect_eq(look(in_folder("fresh.old")).st_size, 9);
+}
+
+Test(base_file_output, a_temporary_file_is_new_and_private)
+{
+	char *first, *second;
+	struct stat status;
+	int a = output_temporary(in_folder("r.csv"), &first);
+	int b = output_temporary(in_folder("r.csv"), &second);
+
+	cr_assert_geq(a, 0);
+	cr_assert_geq(b, 0);
+	cr_assert_str_neq(first, second);
+	cr_assert_eq(strncmp(first, in_folder("r.csv."), strlen(in_folder("r.csv."))), 0, "%s", first);
+	cr_assert_eq(fstat(a, &status), 0);
+	cr_assert_eq(status.st_mode & 07777, 0600);
+	close(a);
+	close(b);
+	free(first);
+	free(second);
+	cr_assert_eq(output_temporary(in_folder("missing/r.csv"), &first), -ENOENT);
+	cr_assert_null(first);
+}

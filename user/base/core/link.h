@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Doubly linked lists with links inside their members. */
+#ifndef XPT_BASE_CORE_LINK_H
+#define XPT_BASE_CORE_LINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A list's head, or the link of a member. A link that is in no list points to itself. */
+struct link {
+	struct link *next, *previous;
+};
+
+/* The structure that a link or node is a member of. */
+#define container_of(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
+
+static inline void link_init(struct link *link)
+{
+	link->next = link->previous = link;
+}
+
+static inline bool link_alone(const struct link *link)
+{
+	return link->next == link;
+}
+
+/* Puts link, which is in no list, at the end of the list. */
+static inline void link_append(struct link *list, struct link *link)
+{
+	link->previous = list->previous;
+	link->next = list;
+	list->previous->next = link;
+	list->previous = link;
+}
+
+static inline void link_remove(struct link *link)
+{
+	link->previous->next = link->next;
+	link->next->previous = link->previous;
+	link_init(link);
+}
+
+/* Visits each link from the first on; the one visited may be removed. */
+#define link_each(link, following, list) \
+	for (link = (list)->next, following = link->next; link != (list); link = following, following = link->next)
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "code/store/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file/file.h"
+#include "base/file/folder.h"
+
+#define BLOCK_BYTES (1 << 20)
+
+struct code_store {
+	struct folder *folder;
+	struct log log;
+};
+
+static const char *const extensions[CODE_KINDS] = {
+	[CODE_UNKNOWN] = "bin",	  [CODE_ELF] = "elf",	    [CODE_HSACO] = "hsaco", [CODE_CUBIN] = "cubin",
+	[CODE_FATBIN] = "fatbin", [CODE_BUNDLE] = "bundle", [CODE_PTX] = "ptx",	    [CODE_SPIRV] = "spv",
+	[CODE_BITCODE] = "bc",	  [CODE_OPENCL] = "cl",	    [CODE_NEFF] = "neff",   [CODE_QPC] = "qpc",
+	[CODE_ONNX] = "onnx",	  [CODE_GGUF] = "gguf",	    [CODE_HLO] = "hlo",	    [CODE_MLIR] = "mlir",
+};
+
+void code_store_name(enum code_kind kind, const char *sha256, char name[CODE_STORE_NAME_SIZE])
+{
+	snprintf(name, CODE_STORE_NAME_SIZE, "%s.%s", sha256,
+		 extensions[(unsigned int)kind < CODE_KINDS ? kind : CODE_UNKNOWN]);
+}
+
+enum code_kind code_store_kind(const char *name)
+{
+	const char *dot = strrchr(name, '.');
+
+	for (int kind = 0; dot && kind < CODE_KINDS; kind++) {
+		if (!strcmp(dot + 1, extensions[kind]))
+			return (enum code_kind)kind;
+	}
+	return CODE_UNKNOWN;
+}
+
+bool code_store_is_name(const char *name, const char *sha256)
+{
+	char own[CODE_STORE_NAME_SIZE];
+
+	for (int kind = 0; kind < CODE_KINDS; kind++) {
+		code_store_name((enum code_kind)kind, sha256, own);
+		if (!strcmp(name, own))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * An index that is replaced is one that a capture has written: the directory may be a user's with a file of that name.
+ * What cannot be read is for folder_replace() to judge.
+ */
+static int check_index(const struct code_store *store)
+{
+	static const char begin[] = "{\"schema\"";
+	char path[PATH_MAX], found[sizeof(begin) - 1];
+	int descriptor;
+	ssize_t got;
+
+	snprintf(path, sizeof(path), "%s/" CODE_STORE_INDEX, folder_path(store->folder));
+	descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (descriptor < 0)
+		return 0;
+	got = read(descriptor, found, sizeof(found));
+	close(descriptor);
+	if (got < 0 || ((size_t)got == sizeof(found) && !memcmp(found, begin, sizeof(found))))
+		return 0;
+	log_error(&store->log,
+		  "%s: has an " CODE_STORE_INDEX " of something else: name another directory, or move it away",
+		  folder_path(store->folder));
+	return -EEXIST;
+}
+
+int code_store_open(const struct log *log, const char *path, uid_t uid, gid_t gid, struct code_store **result)
+{
+	struct code_store *store = calloc(1, sizeof(*store));
+	int error;
+
+	if (!store)
+		return -ENOMEM;
+	store->log = *log;
+	error = folder_open(log, path, uid, gid, &store->folder);
+	if (!error)
+		error = check_index(store);
+	if (error)
+		code_store_close(store);
+	else
+		*result = store;
+	return error;
+}
+
+void code_store_close(struct code_store *store)
+{
+	if (!store)
+		return;
+	folder_close(store->folder);
+	free(store);
+}
+
+/* ---- an object ---- */
+
+/* Where the bytes of an object are. */
+struct source {
+	const void *bytes; /* NULL: in the file */
+	int descriptor;
+	__u64 offset, size;
+	const char *sha256;
+};
+
+/* -ESTALE at the file's end. */
+static int read_all(int descriptor, char *bytes, size_t length, __u64 offset)
+{
+	ssize_t got;
+
+	for (; length; bytes += got, length -= got, offset += got) {
+		got = pread(descriptor, bytes, length, (off_t)offset);
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		if (!got)
+			return -ESTALE;
+		if (got < 0)
+			got = 0;
+	}
+	return 0;
+}
+
+static int copy_blocks(const struct source *source, int to, struct code_hash *hash, char *block)
+{
+	__u64 done = 0;
+	int error = 0;
+
+	while (!error && done < source->size) {
+		size_t length = source->size - done < BLOCK_BYTES ? source->size - done : BLOCK_BYTES;
+
+		error = read_all(source->descriptor, block, length, source->offset + done);
+		if (!error) {
+			code_hash_add(hash, block, length);
+			error = file_write(to, block, length);
+		}
+		done += length;
+	}
+	return error;
+}
+
+/* Others may write into the file during the copy. */
+static int copy_file(const struct source *source, int to)
+{
+	char found[CODE_HASH_SIZE], *block = malloc(BLOCK_BYTES);
+	struct code_hash *hash = NULL;
+	int error = block ? code_hash_begin(&hash) : -ENOMEM;
+
+	if (!error)
+		error = copy_blocks(source, to, hash, block);
+	free(block);
+	if (error) {
+		code_hash_free(hash);
+		return error;
+	}
+	error = code_hash_end(hash, found);
+	return error ?: strcmp(found, source->sha256) ? -ESTALE : 0;
+}
+
+static int write_object(struct code_store *store, const struct source *source, const char *name)
+{
+	struct folder_file *file;
+	int error = folder_file_begin(store->folder, &file), to;
+
+	if (error)
+		return error;
+	to = folder_file_descriptor(file);
+	error = source->bytes ? file_write(to, source->bytes, source->size) : copy_file(source, to);
+	if (!error)
+		return folder_file_commit_only(file, name);
+	folder_file_abandon(file);
+	if (error != -ESTALE)
+		log_error(&store->log, "%s: '%s' cannot be written: %s", folder_path(store->folder), name,
+			  strerror(-error));
+	return error;
+}
+
+static int put(struct code_store *store, enum code_kind kind, const struct source *source,
+	       char name[CODE_STORE_NAME_SIZE])
+{
+	int found, error;
+
+	if (!code_hash_valid(source->sha256))
+		return -EINVAL;
+	code_store_name(kind, source->sha256, name);
+	found = folder_has_file(store->folder, name, source->size);
+	error = found ? 0 : write_object(store, source, name);
+	/* Created by another process in between. */
+	if (error == -EEXIST)
+		found = folder_has_file(store->folder, name, source->size) ?: -EEXIST;
+	else if (error)
+		return error;
+	if (found >= 0)
+		return 0;
+	log_error(&store->log, "%s: '%s' is something else: %s", folder_path(store->folder), name, strerror(-found));
+	return found;
+}
+
+int code_store_put(struct code_store *store, enum code_kind kind, const char *sha256, const void *bytes, __u64 size,
+		   char name[CODE_STORE_NAME_SIZE])
+{
+	const struct source source = { .bytes = bytes ?: "", .size = size, .sha256 = sha256 };
+
+	return put(store, kind, &source, name);
+}
+
+int code_store_copy(struct code_store *store, enum code_kind kind, const char *sha256, int descriptor, __u64 offset,
+		    __u64 size, char name[CODE_STORE_NAME_SIZE])
+{
+	const struct source source = { .descriptor = descriptor, .offset = offset, .size = size, .sha256 = sha256 };
+
+	return put(store, kind, &source, name);
+}
+
+int code_store_index(struct code_store *store, const struct text *text)
+{
+	if (text->error) {
+		log_error(&store->log, "%s: " CODE_STORE_INDEX " cannot be written: %s", folder_path(store->folder),
+			  strerror(-text->error));
+		return text->error;
+	}
+	return folder_replace(store->folder, CODE_STORE_INDEX, text->data, text->length);
+}

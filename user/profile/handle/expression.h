@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Expressions that choose programs by name: ECMAScript's regular expressions, on top of PCRE2. Time and memory of a match
+ * are bounded, whatever the expression and the name are.
+ */
+#ifndef XPT_PROFILE_HANDLE_EXPRESSION_H
+#define XPT_PROFILE_HANDLE_EXPRESSION_H
+
+#include <stddef.h>
+
+struct expression;
+
+#define EXPRESSION_MAX 4096 /* bytes of an expression */
+
+/* Why an expression was refused. */
+struct expression_error {
+	size_t position; /* in bytes from the beginning */
+	char reason[160];
+};
+
+/* -EINVAL: error has where and why; -ENOMEM. */
+int expression_create(const char *text, struct expression **result, struct expression_error *error);
+void expression_free(struct expression *expression);
+/* 1: found in name, or in what it is without its number (text_unnumbered()); 0: not; -E2BIG: given up at a limit; -ENOMEM. Names need not be UTF-8. */
+int expression_matches(const struct expression *expression, const char *name);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+
+#include "profile/handle/state.h"
+
+static bool expression_wants(struct handle *handle, const struct entry *entry)
+{
+	int found;
+
+	if (!handle->expression || (handle->everything && entry->region))
+		return false;
+	found = expression_matches(handle->expression, entry->identity->name);
+	if (found < 0 && !handle->expression_said) {
+		handle->expression_said = true;
+		log_warn(handle->profiling->options.log,
+			 "the expression takes too long for the name of a program: such programs are ignored");
+	}
+	return found == 1;
+}
+
+bool selection_wants(struct handle *handle, const struct entry *entry)
+{
+	if (!handle->options.stream)
+		return choice_fits(&handle->options.program, entry);
+	switch (choices_decide(&handle->choices, entry)) {
+	case CHOICE_ADDED:
+		return true;
+	case CHOICE_REMOVED:
+		return false;
+	default:
+		return expression_wants(handle, entry);
+	}
+}
+
+struct member *selection_find(const struct entry *entry, const struct run *run)
+{
+	struct member *member;
+	struct link *link;
+
+	for (link = entry->members.next; link != &entry->members; link = link->next) {
+		member = container_of(link, struct member, of_entry);
+		if (member->run == run)
+			return member;
+	}
+	return NULL;
+}
+
+void member_free(struct member *member)
+{
+	link_remove(&member->of_entry);
+	link_remove(&member->of_run);
+	free(member);
+}
+
+void member_rename(struct member *member)
+{
+	if (!member->serial || member->serial != member->run->serial || !member->row->identity)
+		return;
+	identity_put(member->row->identity);
+	member->row->identity = identity_get(member->entry->identity);
+}
+
+/* Everything that the program ever did was after the start. */
+static bool is_born_in(const struct run *run, const struct entry *entry)
+{
+	return entry->loaded && entry->loaded >= run->from;
+}
+
+static void member_add(struct run *run, struct entry *entry, bool fresh)
+{
+	struct member *member = calloc(1, sizeof(*member));
+
+	if (!member) {
+		log_warn(run->handle->profiling->options.log, "a program is left out: no memory");
+		return;
+	}
+	member->run = run;
+	member->entry = entry;
+	member->until = NEVER;
+	if (fresh && is_born_in(run, entry))
+		member->baseline = 0;
+	else
+		/* One that is known since a reading only has counted nothing before it. */
+		member->baseline = fresh ? run->baseline : NEVER;
+	run->pending |= member->baseline == NEVER;
+	if (run->trace && entry->region && !run->inside)
+		run->inside = run->handle->profiling->rates_stale = true;
+	link_append(&entry->members, &member->of_entry);
+	link_append(&run->members, &member->of_run);
+}
+
+static void member_return(struct member *member)
+{
+	if (member->until != NEVER) {
+		member->baseline = NEVER;
+		member->run->pending = true;
+	}
+	member->leaving = false;
+	member->until = NEVER;
+}
+
+/* It stays until the counts of what it did so far have been read. */
+static void member_leave(struct member *member)
+{
+	if (member->until != NEVER)
+		return;
+	member->leaving = true;
+	member->run->pending = true;
+}
+
+static void select_one(struct run *run, struct entry *entry, bool fresh)
+{
+	struct member *member = selection_find(entry, run);
+	bool wanted;
+
+	/*
+	 * What has ended keeps what it had: the choices may be those of the next run. But events from before that may
+	 * have more programs.
+	 */
+	if ((member && run->ended) || (run->bound && run->bound != entry->identity->id))
+		return;
+	wanted = run->bound || selection_wants(run->handle, entry);
+	if (member && wanted)
+		member_return(member);
+	else if (member)
+		member_leave(member);
+	else if (wanted)
+		member_add(run, entry, fresh);
+}
+
+void selection_enter(struct profiling *profiling, struct entry *entry, bool fresh)
+{
+	struct link *link;
+
+	for (link = profiling->runs.next; link != &profiling->runs; link = link->next)
+		select_one(container_of(link, struct run, link), entry, fresh);
+}
+
+void selection_refresh(struct profiling *profiling, struct run *run)
+{
+	struct link *link;
+
+	for (link = profiling->catalogue.alive.next; link != &profiling->catalogue.alive; link = link->next)
+		select_one(run, container_of(link, struct entry, link), false);
+	profiling->rates_stale = true;
+}
+
+void selection_born(struct entry *entry)
+{
+	struct member *member;
+	struct link *link;
+
+	for (link = entry->members.next; link != &entry->members; link = link->next) {
+		member = container_of(link, struct member, of_entry);
+		if (member->baseline == NEVER && is_born_in(member->run, entry))
+			member->baseline = 0;
+	}
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the parts of profiling share. A handle is what the user holds; each start of it makes a run; a run has one report
+ * open for each interval that is not closed yet; a member joins a run with a program that it is for.
+ */
+#ifndef XPT_PROFILE_HANDLE_STATE_H
+#define XPT_PROFILE_HANDLE_STATE_H
+
+#include "profile/handle/catalogue.h"
+#include "profile/handle/choices.h"
+#include "profile/handle/draft.h"
+#include "profile/handle/expression.h"
+#include "profile/handle/profiling.h"
+#include "profile/handle/samples.h"
+#include "profile/trace/trace.h"
+
+#define NEVER (~(__u64)0)
+#define TIME_MAX (NEVER / 4) /* nothing sound happens later */
+
+struct profiling {
+	struct profiling_options options;
+	struct catalogue catalogue;
+	struct budget budget;
+	struct trace_names *names;
+	struct link handles;
+	struct link runs; /* in the order of their starts */
+	__u64 now;	  /* the latest time that any event had */
+	/* As set in the kernel; sample_every is in force for programs that have no rate of their own. */
+	__u32 sample_every;
+	__u32 roles;
+	bool all;	  /* a recording records all inferences beside */
+	size_t partly;	  /* programs of which the kernel records some inferences or none */
+	bool inside;	  /* what lies in regions is wanted: calls of all programs are recorded */
+	bool rates_stale; /* what runs want has changed */
+	bool memory_said; /* its shortage has been logged */
+};
+
+struct handle {
+	struct link link;
+	struct profiling *profiling;
+	struct handle_options options; /* strings are owned; match is not kept */
+	struct expression *expression; /* NULL: none */
+	bool everything;	       /* the expression is empty: all programs, but no regions */
+	bool expression_said;	       /* that it hit its limits has been logged */
+	struct choices choices;
+	struct run *current; /* NULL: does not run */
+	size_t runs;	     /* with the current one */
+};
+
+struct run {
+	struct link link;
+	struct link members;
+	struct link reports; /* open ones, oldest first */
+	struct handle *handle;
+	struct report *recent; /* last used of reports; NULL: none */
+	__u64 start;
+	__u64 from;   /* counted: what begins earlier is left out. Streams: start */
+	__s64 offset; /* CLOCK_REALTIME less CLOCK_MONOTONIC */
+	__u64 edge;   /* end of the newest interval made */
+	__u64 edge_realtime;
+	__u64 first;	/* length that the first interval was to have */
+	bool pending;	/* a reading is wanted, for members that have no baseline or are to leave */
+	__u64 baseline; /* first reading, NEVER: not yet */
+	bool ended;	/* no interval begins any more */
+	__u64 end;	/* when ended: nothing later is in it */
+	enum xpt_profile_end reason;
+	__u64 read;	/* reading after the end; 0: not yet */
+	__u64 sequence; /* of the next report */
+	__u64 serial;	/* of the newest report */
+	struct trace *trace;
+	bool inside;  /* of a trace: it shows regions, and with them what lies inside */
+	bool sampled; /* the event in hand was taken as a sample */
+	/* counted: */
+	unsigned int bound; /* id of the program; 0: none yet */
+	__u64 skipped;
+	__u64 enqueued;	   /* enqueues seen of the program, those left out included */
+	__u64 count;	   /* samples so far, with those that had no room */
+	__u64 first_taken; /* begin of the first one; 0: none */
+};
+
+struct member {
+	struct link of_entry, of_run;
+	struct run *run;
+	struct entry *entry;
+	__u64 baseline;	 /* counts that were read up to here are not the run's; NEVER: to be set by the next reading */
+	__u64 until;	 /* removed: what ended later is not the run's; NEVER: still a member */
+	bool leaving;	 /* until is to be set by the next reading */
+	bool ran;	 /* counted: something was left out by the delay */
+	__u64 serial;	 /* of the report used last; 0: none */
+	struct row *row; /* the program's in it */
+};
+
+void log_out_of_memory(struct profiling *profiling); /* logged once */
+
+/* ---- selection.c: which programs a run is for ---- */
+
+/* Joins the program with all runs that are for it, or parts it. fresh: nothing that it did is known yet. */
+void selection_enter(struct profiling *profiling, struct entry *entry, bool fresh);
+/* The same for all programs and one run, after its start or when its choices have changed. */
+void selection_refresh(struct profiling *profiling, struct run *run);
+/* Does the handle choose it now, as a stream or counted one? */
+bool selection_wants(struct handle *handle, const struct entry *entry);
+/* Its load was seen after it had been used. */
+void selection_born(struct entry *entry);
+struct member *selection_find(const struct entry *entry, const struct run *run); /* NULL: none */
+void member_free(struct member *member);
+/* The program has a new name: also where it is in a report already. */
+void member_rename(struct member *member);
+
+/* ---- rates.c: what the kernel records ---- */
+
+/* Sets the rate of one program, if it differs from what the kernel has. */
+void rates_update(struct profiling *profiling, struct entry *entry);
+/* A call of the program has been seen: what the kernel could not take before it may take now. */
+void rates_retry(struct profiling *profiling, struct entry *entry);
+/* The kernel has no rate of its own for the program any more. */
+void rates_forget(struct profiling *profiling, struct entry *entry);
+bool rates_are_full(const struct profiling *profiling); /* every inference of every program is recorded */
+/* Regions may be many, and are not sampled: they are traced only where one could be chosen. */
+bool run_takes_regions(const struct run *run);
+/* Sets everything that has changed. */
+void rates_refresh(struct profiling *profiling);
+
+/* ---- run.c: one start of a handle ---- */
+
+int run_create(struct handle *handle, __u64 now, __s64 offset, struct run **result); /* -ENOMEM */
+void run_free(struct run *run);							     /* with its open reports */
+/* Nothing has been recorded so far: the run begins now, and so does its first interval. -ENOMEM. */
+int run_begin(struct run *run, __u64 time, __s64 offset);
+void run_end(struct run *run, enum xpt_profile_end reason, __u64 time); /* the handle may start another one */
+__u64 run_due(const struct run *run);
+void run_read(struct run *run, __u64 time, __s64 offset);
+/* Hands out what is closed. True: the run is over, and may be freed. */
+bool run_delivered(struct run *run, __u64 time);
+static inline bool run_samples(const struct run *run) /* the kernel is to keep recording for it */
+{
+	return !run->read;
+}
+
+/* ---- intervals.c ---- */
+
+/* The report of the interval in which time lies; makes what is missing. NULL: before the start, after the end, no memory. */
+struct report *intervals_at(struct run *run, __u64 time);
+/* The report that a count belongs to. */
+struct report *intervals_of_count(struct run *run, const struct event_count *count);
+/* Makes all intervals that begin before time. */
+void intervals_advance(struct run *run, __u64 time);
+/* The clock may have been set: revises the end of the newest interval. */
+void intervals_revise(struct run *run, __u64 time, __s64 offset);
+/* Ends the newest interval at time. */
+void intervals_cut(struct run *run, __u64 time);
+
+/* ---- taking.c: what an event means to the runs that are for its program ---- */
+
+void take_inference(struct profiling *profiling, struct entry *entry, const struct inference *inference);
+void take_count(struct entry *entry, const struct event_count *count);
+void take_release(struct profiling *profiling, struct entry *entry, __u64 time);
+/* Is it one of those that the run samples? */
+bool take_selects(const struct run *run, bool numbered, __u64 number);
+
+/* ---- tracing.c ---- */
+
+void take_traces(struct profiling *profiling, const struct event *event, __u64 time);
+bool take_wanted(void *run, const struct event *event); /* trace_wanted_fn */
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Chrome traces of chosen programs only. What is nested in a call comes before it in the stream of events: it is held
+ * here until the call around it is known to be wanted.
+ */
+#ifndef XPT_PROFILE_TRACE_TRACE_H
+#define XPT_PROFILE_TRACE_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "model/stream/event.h"
+#include "record/recording.h"
+#include <xputrace/profile_report.h>
+
+/* ---- names, one object for all traces of a session; knows processes and threads from before a trace was started ---- */
+
+struct trace_names;
+
+struct trace_names *trace_names_create(void); /* NULL: no memory */
+void trace_names_free(struct trace_names *names);
+/* Takes every event; keeps at most TRACE_NAMES_MAX threads and as many processes. */
+void trace_names_event(struct trace_names *names, const struct event *event);
+#define TRACE_NAMES_MAX 16384
+
+/* ---- the document of one report ---- */
+
+struct trace_text;
+
+struct trace_text *trace_text_create(struct trace_names *names); /* NULL: no memory */
+void trace_text_free(struct trace_text *text);
+size_t trace_text_bytes(const struct trace_text *text); /* memory that it takes by now */
+/*
+ * Completes the document and points the trace fields of report to it, which text still owns. The metadata have the
+ * report's programs, interval and losses. Called once, with everything else in report filled in. -ENOMEM.
+ */
+int trace_text_finish(struct trace_text *text, const struct recording_info *info, struct xpt_profile_report *report);
+
+/* ---- the filter of one handle ---- */
+
+struct trace;
+
+/*
+ * Is this one of a program and sample that is wanted? Asked of calls that have a program and are no layer (execute,
+ * enqueue, launch, load, name, unload), of EVENT_INFERENCE and of EVENT_PROGRAM, and only where into is not NULL.
+ */
+typedef bool (*trace_wanted_fn)(void *context, const struct event *event);
+
+/* regions: they may be wanted, and are asked about, too. NULL: no memory. */
+struct trace *trace_create(trace_wanted_fn wanted, void *context, bool regions);
+void trace_free(struct trace *trace);
+/*
+ * Takes every event, in order. into: the document of the report with the interval that the event ended in; what was
+ * held for it is added too. NULL: it is in none; holds and forgets as if it were not wanted. -ENOMEM: something is
+ * missing in the document. What is held is bounded (TRACE_HELD_MAX events); *lost is raised by events that were wanted
+ * or might have been and could not be held: of evicted ones, when the call around them comes and is wanted.
+ */
+int trace_event(struct trace *trace, const struct event *event, struct trace_text *into, __u64 *lost);
+#define TRACE_HELD_MAX 65536
+
+#endif

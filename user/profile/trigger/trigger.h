@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * When to save a window of continuous profiling: a condition on inferences (trigger_text.h), fed with every inference
+ * of the programs it is for. Logic only: no clock, no kernel, no files.
+ *
+ * latency and error fire with every inference that fits. The others are kept for each program on its own and are
+ * evaluated with each of its inferences. They fire when they go beyond the limit, and again only after they were once
+ * not beyond it: at or below it, with >= below it. A percentile (nearest rank) or mean of fewer than TRIGGER_LEAST
+ * inferences is not valid: it neither fires nor counts as not beyond. max has no such least number, and stays beyond
+ * until the slow inference is out of the window.
+ *
+ * Precision: the inferences are those that ended in the last 95 to 100 % of the time after "over", counted back from
+ * the program's newest end (trigger_window.h). For these it is decided exactly whether it fires; the reported
+ * percentile is within 1 %.
+ *
+ * Memory does not depend on the rate: a program with inferences within the limit takes 1.2 KiB. One that does not takes
+ * 1 KiB more for each of the TRIGGER_SLICES slices with latencies beyond the limit, and 512 bytes for each doubling
+ * between these: all together 80 KiB where they are within 16 times the shortest, and 600 KiB when all 64 bits are
+ * used.
+ */
+#ifndef XPT_PROFILE_TRIGGER_TRIGGER_H
+#define XPT_PROFILE_TRIGGER_TRIGGER_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define TRIGGER_LEAST 20u      /* inferences */
+#define TRIGGER_PROGRAMS 1024u /* known at once; the least recently run is forgotten, and begins anew */
+
+struct trigger;
+
+struct trigger_inference {
+	__u64 program;	  /* its id */
+	__u64 start, end; /* ns of CLOCK_MONOTONIC; ends need not be in order. end < start: its latency is not known */
+	bool failed;	  /* it counts in latencies all the same */
+};
+
+/* What fired last. */
+struct trigger_firing {
+	__u64 program;
+	__u64 value;	  /* ns: the latency, or what the percentile, the mean (rounded up) or the maximum was */
+	__u64 inferences; /* that it is of; 1 for latency and error */
+};
+
+struct trigger_losses {
+	__u64 left_out;	 /* inferences that ended before the window, or with a latency that is not known */
+	__u64 forgotten; /* programs */
+};
+
+/* -EINVAL: see trigger_text_parse(); -ENOMEM: also in reason. */
+int trigger_parse(const char *text, struct trigger **result, char *reason, size_t size);
+void trigger_free(struct trigger *trigger);
+
+/* 1: fires; 0; -ENOMEM: not counted, or it fires with the next one instead. */
+int trigger_inference(struct trigger *trigger, const struct trigger_inference *inference);
+
+/* Changes when it fires again; all 0: it has not yet. */
+const struct trigger_firing *trigger_last(const struct trigger *trigger);
+/*
+ * The same for people, after it has fired, cut to size: "latency of resnet50 was 34.1 ms (> 20 ms)". name: of that
+ * program; as it may come from the traced process, it is cut and made safe for a terminal.
+ */
+void trigger_reason(const struct trigger *trigger, const char *name, char *reason, size_t size);
+const struct trigger_losses *trigger_losses(const struct trigger *trigger);
+
+#endif

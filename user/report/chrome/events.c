@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "report/chrome/events.h"
+
+#include <sys/wait.h>
+
+#include "describe/runtime/description.h"
+#include "describe/driver/driver.h"
+#include "report/chrome/code.h"
+#include "report/chrome/parts.h"
+
+#define LABEL_MAX 200 /* bytes of a command line beside a process's name */
+
+/* ---- processes and threads ---- */
+
+static void add_process(struct chrome_events *events, const struct model_process *process)
+{
+	struct text *text = &events->text;
+	const char *command = process->command ? process->command : "";
+	size_t length = strlen(command);
+
+	if (!events->first_tgid)
+		events->first_tgid = process->tgid;
+	chrome_begin_metadata(events, process->tgid, process->tgid, "process_name");
+	text_literal(text, ",\"args\":{\"name\":");
+	text_json_string(text, process->name);
+	text_literal(text, "}}");
+	chrome_begin_metadata(events, process->tgid, process->tgid, "process_sort_index");
+	chrome_unsigned(text, ",\"args\":{\"sort_index\":", process->sort_index);
+	text_literal(text, "}}");
+	if (!length)
+		return;
+	chrome_begin_metadata(events, process->tgid, process->tgid, "process_labels");
+	text_literal(text, ",\"args\":{\"labels\":");
+	text_json(text, command, text_cut(command, length, LABEL_MAX));
+	text_literal(text, ",\"command\":");
+	text_json(text, command, length);
+	text_literal(text, "}}");
+}
+
+static void add_thread(struct chrome_events *events, __u32 tgid, __u32 tid, const char *name)
+{
+	if (!name || !*name)
+		return;
+	chrome_begin_metadata(events, tgid, tid, "thread_name");
+	text_literal(&events->text, ",\"args\":{\"name\":");
+	text_json_string(&events->text, name);
+	text_literal(&events->text, "}}");
+}
+
+/* ---- calls ---- */
+
+static void make_function(struct text *text, const struct model_function *function)
+{
+	const char *role = role_name(function->role);
+
+	text_literal(text, ",\"cat\":\"");
+	text_json_part(text, function->runtime, strlen(function->runtime));
+	text_literal(text, ",");
+	text_string(text, role);
+	text_literal(text, "\",\"args\":{\"function\":");
+	text_json_string(text, function->name);
+	text_literal(text, ",\"role\":\"");
+	text_string(text, role);
+	text_literal(text, "\"");
+}
+
+/* Category, and the beginning of the arguments. */
+static void add_function(struct chrome_events *events, const struct model_function *function)
+{
+	struct chrome_function *known;
+
+	if (function->index >= XPT_SPEC_MAX) {
+		make_function(&events->text, function);
+		return;
+	}
+	known = &events->functions[function->index];
+	if (known->function != function) {
+		known->text.length = 0;
+		make_function(&known->text, function);
+		known->function = known->text.error ? NULL : function;
+		if (known->text.error) {
+			text_free(&known->text);
+			make_function(&events->text, function);
+			return;
+		}
+	}
+	text_bytes(&events->text, known->text.data, known->text.length);
+}
+
+static bool names_program(const struct event_call *call)
+{
+	enum xpt_role role = call->function->role;
+
+	return call->program && !call->layer &&
+	       (role == XPT_ROLE_EXECUTE || role == XPT_ROLE_ENQUEUE || role == XPT_ROLE_LAUNCH);
+}
+
+#define HAS(call, meaning) ((call)->have & (1u << (meaning)))
+
+static void add_status(struct text *text, const struct event_call *call)
+{
+	if (HAS(call, XPT_MEANING_STATUS)) {
+		text_literal(text, ",\"status\":");
+		text_signed(text, call->status);
+		if (call->status_name) {
+			text_literal(text, ",\"status_name\":");
+			text_json_string(text, call->status_name);
+		}
+	}
+	if (call->outcome == OUTCOME_FAILED)
+		text_literal(text, ",\"failed\":true");
+	else if (call->outcome == OUTCOME_PENDING)
+		text_literal(text, ",\"pending\":true");
+}
+
+static void add_values(struct text *text, const struct event_call *call)
+{
+	if (HAS(call, XPT_MEANING_PROGRAM))
+		chrome_hexadecimal(text, ",\"handle\":", call->handle);
+	if (HAS(call, XPT_MEANING_KEY))
+		chrome_hexadecimal(text, ",\"key\":", call->key);
+	if (HAS(call, XPT_MEANING_SIZE))
+		chrome_unsigned(text, ",\"size\":", call->size);
+	if (HAS(call, XPT_MEANING_CORE)) {
+		text_literal(text, ",\"core\":");
+		text_signed(text, call->core);
+	}
+	if (HAS(call, XPT_MEANING_STREAM))
+		chrome_hexadecimal(text, ",\"stream\":", call->stream);
+	if (HAS(call, XPT_MEANING_PARENT))
+		chrome_hexadecimal(text, ",\"parent\":", call->parent);
+	if (HAS(call, XPT_MEANING_ADDRESS))
+		chrome_hexadecimal(text, ",\"address\":", call->address);
+	if (HAS(call, XPT_MEANING_COUNT))
+		chrome_unsigned(text, ",\"count\":", call->count);
+	if (HAS(call, XPT_MEANING_TOKENS))
+		chrome_unsigned(text, ",\"tokens\":", call->tokens);
+	if (call->phase)
+		text_string(text, call->phase == PHASE_PREFILL ? ",\"phase\":\"prefill\"" : ",\"phase\":\"decode\"");
+	if (call->first_token)
+		chrome_microseconds(text, ",\"first_token_us\":", call->first_token);
+	if (call->output_token)
+		chrome_microseconds(text, ",\"output_token_us\":", call->output_token);
+}
+
+/* Sums of jobs of which something was seen; what was not is left out. */
+static void add_device_sums(struct text *text, const struct model_device_times *device)
+{
+	bool ran = device->runs && device->device_time;
+
+	if (device->jobs)
+		chrome_unsigned(text, "\"jobs\":", device->jobs);
+	if (device->unfinished)
+		chrome_unsigned(text, ",\"unfinished\":", device->unfinished);
+	if (device->failed)
+		chrome_unsigned(text, ",\"failed\":", device->failed);
+	if (ran)
+		chrome_microseconds(text, ",\"device_us\":", device->device_time);
+	if (device->queue_time)
+		chrome_microseconds(text, ",\"queue_us\":", device->queue_time);
+	if (ran && device->busy_time)
+		chrome_microseconds(text, ",\"busy_us\":", device->busy_time);
+}
+
+/* What was submitted while the call was open. */
+static void add_device_times(struct text *text, const struct model_device_times *device)
+{
+	bool submitted = device->submit_begins && device->submit_ends >= device->submit_begins;
+
+	if (!device->jobs && !submitted)
+		return;
+	text_literal(text, ",\"device\":{");
+	add_device_sums(text, device);
+	if (submitted && device->jobs)
+		text_literal(text, ",");
+	if (submitted)
+		chrome_microseconds(text, "\"submit_us\":", device->submit_ends - device->submit_begins);
+	text_literal(text, "}");
+}
+
+static void add_counts(struct text *text, const struct model_counts *counts)
+{
+	if (!counts->count)
+		return;
+	text_literal(text, ",\"counters\":{");
+	for (unsigned int i = 0; i < counts->count; i++) {
+		if (i)
+			text_literal(text, ",");
+		text_json_string(text, counts->counters[i]->name);
+		text_literal(text, ":");
+		text_real(text, counts->value[i]);
+	}
+	text_literal(text, "}");
+}
+
+/* Everything in the arguments behind function and role. */
+static void add_arguments(struct text *text, const struct event_call *call)
+{
+	if (call->program) {
+		text_literal(text, ",\"program\":");
+		text_json_string(text, call->program->name);
+		chrome_unsigned(text, ",\"program_id\":", call->program->id);
+	}
+	add_values(text, call);
+	if (call->name) {
+		text_literal(text, ",\"name\":");
+		text_json(text, call->name, call->name_length);
+		if (call->name_truncated)
+			text_literal(text, ",\"name_truncated\":true");
+	}
+	add_status(text, call);
+	if (call->layer)
+		text_literal(text, ",\"layer\":true");
+	if (call->sample > 1)
+		chrome_unsigned(text, ",\"sample\":", call->sample);
+	add_device_times(text, &call->device);
+	add_counts(text, &call->counts);
+}
+
+static void add_operator(struct text *text, const struct event_call *call)
+{
+	const struct model_operator *op = call->op;
+
+	if (call->have & (1u << XPT_MEANING_OBJECT))
+		chrome_hexadecimal(text, ",\"object\":", call->object);
+	if (!op)
+		return;
+	chrome_string(text, ",\"op_name\":", op->type);
+	if (*op->class)
+		chrome_string(text, ",\"class\":", op->class);
+	if (op->name)
+		chrome_string(text, ",\"node\":", op->name);
+	if (op->index >= 0)
+		chrome_signed(text, ",\"node_index\":", op->index);
+	if (op->provider)
+		chrome_string(text, ",\"provider\":", op->provider);
+	if (!call->inference)
+		text_literal(text, ",\"unassigned\":true");
+}
+
+static const char *call_name(const struct event_call *call)
+{
+	if (names_program(call))
+		return call->program->name;
+	return call->op ? call->op->label : call->function->name;
+}
+
+static void add_call(struct chrome_events *events, const struct event_call *call)
+{
+	struct text *text = &events->text;
+
+	chrome_begin(events, call->no_end ? 'i' : 'X', call->tgid, call->tid, call->start);
+	if (call->no_end) {
+		text_literal(text, ",\"s\":\"t\"");
+	} else {
+		chrome_span(text, call->start, call->end);
+	}
+	chrome_name(text, call_name(call));
+	if (call->outcome == OUTCOME_FAILED)
+		text_literal(text, ",\"cname\":\"terrible\"");
+	add_function(events, call->function);
+	add_arguments(text, call);
+	if (call->function->role == XPT_ROLE_OPERATOR)
+		add_operator(text, call);
+	text_literal(text, "}}");
+	/* At its very start no call inside has begun, so the arrow leaves from this call and not from one within. */
+	if (call->flow_out && !call->no_end && event_has_span(call->function, call->have))
+		chrome_flow(events, 's', call->tgid, call->tid, call->start, call->flow_out, call->function->runtime,
+			    "inference");
+}
+
+static void add_inference(struct chrome_events *events, const struct event_inference *inference)
+{
+	struct text *text = &events->text;
+	const char *runtime = inference->function->runtime;
+	const char *name = inference->program ? inference->program->name : inference->function->name;
+
+	if (!event_has_span(inference->function, inference->have))
+		return;
+	chrome_begin(events, 'b', inference->tgid, inference->tid, inference->start);
+	chrome_id(text, inference->id);
+	chrome_category(text, "inference", runtime);
+	chrome_name(text, name);
+	text_literal(text, ",\"args\":{\"function\":");
+	text_json_string(text, inference->function->name);
+	if (inference->program)
+		chrome_unsigned(text, ",\"program_id\":", inference->program->id);
+	chrome_hexadecimal(text, ",\"key\":", inference->key);
+	chrome_hexadecimal(text, ",\"stream\":", inference->stream);
+	if (inference->outcome == OUTCOME_FAILED)
+		text_literal(text, ",\"failed\":true");
+	add_device_times(text, &inference->device);
+	add_counts(text, &inference->counts);
+	text_literal(text, "}}");
+	chrome_begin(events, 'e', inference->tgid, inference->tid,
+		     inference->end > inference->start ? inference->end : inference->start);
+	chrome_id(text, inference->id);
+	chrome_category(text, "inference", runtime);
+	chrome_name(text, name);
+	text_literal(text, "}");
+	/* The last nanosecond of the wait: at its end the slice is closed already. */
+	if (inference->wait_tid && inference->end)
+		chrome_flow(events, 'f', inference->tgid, inference->wait_tid, inference->end - 1, inference->id,
+			    runtime, "inference");
+}
+
+static void add_region(struct chrome_events *events, const struct event_region *region)
+{
+	struct text *text = &events->text;
+
+	chrome_begin(events, 'X', region->tgid, region->tid, region->start);
+	chrome_span(text, region->start, region->end);
+	chrome_name(text, region->name);
+	chrome_category(text, "region", region->runtime);
+	if (region->name_truncated)
+		text_literal(text, ",\"args\":{\"name_truncated\":true}");
+	text_literal(text, "}");
+}
+
+static void add_ioctl(struct chrome_events *events, const struct event_ioctl *ioctl)
+{
+	struct text *text = &events->text;
+
+	chrome_begin(events, 'X', ioctl->tgid, ioctl->tid, ioctl->start);
+	chrome_span(text, ioctl->start, ioctl->end);
+	text_literal(text, ",\"name\":\"ioctl ");
+	text_json_part(text, ioctl->name, strlen(ioctl->name));
+	text_literal(text, "\"");
+	if (ioctl->result < 0)
+		text_literal(text, ",\"cname\":\"terrible\"");
+	chrome_category(text, "ioctl", ioctl->driver);
+	chrome_string(text, ",\"args\":{\"node\":", ioctl->node);
+	if (ioctl->role) {
+		text_literal(text, ",\"role\":\"");
+		text_string(text, driver_role_name(ioctl->role));
+		text_literal(text, "\"");
+	}
+	chrome_hexadecimal(text, ",\"command\":", ioctl->command);
+	chrome_signed(text, ",\"result\":", ioctl->result);
+	if (ioctl->result < 0)
+		text_literal(text, ",\"failed\":true");
+	text_literal(text, "}}");
+}
+
+/* ---- what is not a span on a thread ---- */
+
+static void add_counter(struct chrome_events *events, const struct event_counter *counter)
+{
+	struct text *text = &events->text;
+
+	chrome_begin(events, 'C', counter->tgid, counter->tgid, counter->time);
+	text_literal(text, ",\"name\":\"");
+	text_json_part(text, counter->runtime, strlen(counter->runtime));
+	text_literal(text, " ");
+	text_json_part(text, counter->name, strlen(counter->name));
+	if (!strcmp(counter->name, "queue depth"))
+		text_literal(text, "\",\"args\":{\"inferences\":");
+	else if (!strcmp(counter->name, "device memory"))
+		text_literal(text, "\",\"args\":{\"bytes\":");
+	else
+		text_literal(text, "\",\"args\":{\"value\":");
+	text_signed(text, counter->value);
+	text_literal(text, "}}");
+}
+
+/* Counters belong to no traced process. */
+static void show_counters(struct chrome_events *events)
+{
+	struct text *text = &events->text;
+
+	if (events->counters)
+		return;
+	events->counters = true;
+	chrome_begin_metadata(events, CHROME_COUNTERS_PID, CHROME_COUNTERS_PID, "process_name");
+	text_literal(text, ",\"args\":{\"name\":\"counters\"}}");
+	chrome_begin_metadata(events, CHROME_COUNTERS_PID, CHROME_COUNTERS_PID, "process_sort_index");
+	chrome_unsigned(text, ",\"args\":{\"sort_index\":", CHROME_COUNTERS_PID);
+	text_literal(text, "}}");
+}
+
+/* A viewer draws a value from its time on: that of an interval is placed where the interval begins. */
+static void add_reading(struct chrome_events *events, const struct event_reading *reading)
+{
+	const struct model_counter *counter = reading->counter;
+	const char *unit = *counter->unit ? counter->unit : "count";
+	struct text *text = &events->text;
+
+	show_counters(events);
+	chrome_begin(events, 'C', CHROME_COUNTERS_PID, CHROME_COUNTERS_PID, reading->since);
+	chrome_name(text, counter->name);
+	text_literal(text, ",\"args\":{\"");
+	text_json_part(text, unit, strlen(unit));
+	if (counter->kind == MODEL_COUNTER_SUM)
+		text_literal(text, "/s");
+	text_literal(text, "\":");
+	text_real(text, reading->value);
+	text_literal(text, "}}");
+}
+
+static void begin_process_instant(struct chrome_events *events, __u32 tgid, __u32 tid, __u64 time)
+{
+	chrome_begin(events, 'i', tgid, tid, time);
+	text_literal(&events->text, ",\"s\":\"p\",\"cat\":\"xputrace\",\"name\":");
+}
+
+static void add_program(struct chrome_events *events, const struct event_program *event)
+{
+	const struct model_program *program = event->program;
+	__u32 tgid = program->process->tgid;
+	struct text *text = &events->text;
+
+	begin_process_instant(events, tgid, tgid, event->time);
+	if (event->released)
+		text_literal(text, "\"program released: ");
+	else if (program->loaded)
+		text_literal(text, "\"program loaded: ");
+	else
+		text_literal(text, "\"program named: ");
+	text_json_part(text, program->name, strlen(program->name));
+	text_literal(text, "\",\"args\":{\"runtime\":");
+	text_json_string(text, program->runtime);
+	chrome_unsigned(text, ",\"program_id\":", program->id);
+	chrome_hexadecimal(text, ",\"handle\":", program->handle);
+	chrome_unsigned(text, ",\"generation\":", program->generation);
+	if (program->size)
+		chrome_unsigned(text, ",\"size\":", program->size);
+	text_literal(text, "}}");
+}
+
+static void add_lost(struct chrome_events *events, const struct event_lost *lost)
+{
+	struct text *text = &events->text;
+
+	chrome_begin(events, 'i', events->first_tgid, events->first_tgid, lost->time);
+	text_literal(text, ",\"s\":\"g\",\"cat\":\"xputrace\",\"name\":\"lost ");
+	text_unsigned(text, lost->count);
+	text_literal(text, ": ");
+	text_string(text, loss_name(lost->cause));
+	text_literal(text, "\",\"args\":{\"cause\":\"");
+	text_string(text, loss_name(lost->cause));
+	chrome_unsigned(text, "\",\"count\":", lost->count);
+	text_literal(text, ",\"since_us\":");
+	text_microseconds(text, lost->since);
+	text_literal(text, "}}");
+}
+
+/* A span of the process as a whole: all its threads stood still. */
+static void add_waited(struct chrome_events *events, const struct event_waited *waited)
+{
+	struct text *text = &events->text;
+	__u64 id = ++events->wait_count;
+
+	chrome_begin(events, 'b', waited->tgid, waited->tgid, waited->start);
+	chrome_id(text, id);
+	chrome_unsigned(text, ",\"cat\":\"xputrace\",\"name\":\"waited\",\"args\":{\"sites\":", waited->sites);
+	text_literal(text, "}}");
+	chrome_begin(events, 'e', waited->tgid, waited->tgid,
+		     waited->end > waited->start ? waited->end : waited->start);
+	chrome_id(text, id);
+	text_literal(text, ",\"cat\":\"xputrace\",\"name\":\"waited\"}");
+}
+
+static void add_task(struct chrome_events *events, const struct event_task *task)
+{
+	struct text *text = &events->text;
+
+	if (task->what == XPT_TASK_THREAD)
+		return;
+	begin_process_instant(events, task->tgid, task->tid ? task->tid : task->tgid, task->time);
+	if (task->what == XPT_TASK_FORK) {
+		chrome_unsigned(text, "\"forked\",\"args\":{\"parent\":", task->other);
+	} else if (task->what == XPT_TASK_EXEC) {
+		text_literal(text, "\"exec\",\"args\":{\"name\":");
+		text_json_string(text, task->name);
+	} else if (WIFSIGNALED(task->code)) {
+		chrome_unsigned(text, "\"exit\",\"args\":{\"signal\":", WTERMSIG(task->code));
+	} else {
+		chrome_unsigned(text, "\"exit\",\"args\":{\"status\":", WEXITSTATUS(task->code));
+	}
+	text_literal(text, "}}");
+}
+
+void chrome_events_add(struct chrome_events *events, const struct event *event)
+{
+	switch (event->kind) {
+	case EVENT_PROCESS:
+		add_process(events, event->process);
+		break;
+	case EVENT_THREAD:
+		add_thread(events, event->thread.tgid, event->thread.tid, event->thread.name);
+		break;
+	case EVENT_CALL:
+		add_call(events, &event->call);
+		break;
+	case EVENT_INFERENCE:
+		add_inference(events, &event->inference);
+		break;
+	case EVENT_COUNTER:
+		add_counter(events, &event->counter);
+		break;
+	case EVENT_PROGRAM:
+		add_program(events, &event->program);
+		break;
+	case EVENT_LOST:
+		add_lost(events, &event->lost);
+		break;
+	case EVENT_WAITED:
+		add_waited(events, &event->waited);
+		break;
+	case EVENT_TASK:
+		add_task(events, &event->task);
+		break;
+	case EVENT_REGION:
+		add_region(events, &event->region);
+		break;
+	case EVENT_JOB:
+		chrome_job_add(events, &event->job);
+		break;
+	case EVENT_QUEUE:
+		chrome_queue_add(events, &event->queue);
+		break;
+	case EVENT_DEVICE:
+		chrome_device_add(events, &event->device);
+		break;
+	case EVENT_IOCTL:
+		add_ioctl(events, &event->ioctl);
+		break;
+	case EVENT_READING:
+		add_reading(events, &event->reading);
+		break;
+	case EVENT_CODE:
+		chrome_code_add(events, &event->code);
+		break;
+	case EVENT_UNPAIRED:
+	case EVENT_COUNT:
+	case EVENT_LAUNCH: /* it has been shown as a call */
+		break;	   /* nothing that has a place on a thread; the totals have it */
+	}
+}
+
+void chrome_events_free(struct chrome_events *events)
+{
+	size_t i;
+
+	/* Most have never been used: those that are not written to take no memory. */
+	for (i = 0; i < XPT_SPEC_MAX; i++)
+		if (events->functions[i].text.data)
+			text_free(&events->functions[i].text);
+	chrome_jobs_free(&events->jobs);
+	text_free(&events->text);
+}

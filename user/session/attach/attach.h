@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From processes to probes: scans the files that a process has mapped, finds the functions of described runtimes, and
+ * links probes to them. A file is analysed once, however many processes map it.
+ */
+#ifndef XPT_SESSION_ATTACH_ATTACH_H
+#define XPT_SESSION_ATTACH_ATTACH_H
+
+#include "describe/runtime/registry.h"
+#include "kern/kern.h"
+#include "target/probe/site.h"
+
+struct attacher;
+struct file_readers;
+
+struct attacher_options {
+	const struct log *log;
+	const struct registry *registry;
+	struct kern *kern;
+	struct file_readers *readers; /* the attacher's from now on, whatever comes of it */
+	bool all_processes;	      /* one link a file for everybody, instead of one a file and process */
+	bool loader;		      /* threads that map a library wait in the dynamic loader for their probes */
+	bool codes;		      /* code objects are captured */
+	__u32 roles; /* bit (1 << enum xpt_role): functions that get probes; those that report programs always do */
+	/* Called with RUNTIME, SPEC and CLASS records before the first record of a spec can come. */
+	int (*record)(void *context, const struct xpt_record_header *record);
+	void *context;
+	void (*scanned)(void *context, pid_t tgid); /* a process's files have been scanned; NULL */
+	void *scanned_context;
+};
+
+struct attacher_figures {
+	size_t sites[SITE_STEPPED + 1]; /* by class: probes placed */
+	size_t refused;
+	size_t late; /* programs that may have run before their probes were in place: nothing waited in their loader */
+	size_t unplaced;   /* addresses that were handed out and have no probe */
+	__u64 attach_time; /* ns spent, in sum */
+	__u64 detach_time;
+};
+
+/* Number of specs that the kernel side needs room for: the described ones and those that the collector itself uses. */
+size_t attacher_spec_count(const struct registry *registry);
+
+int attacher_create(const struct attacher_options *options, struct attacher **result);
+void attacher_free(struct attacher *attacher); /* detaches what is left */
+
+/*
+ * Before a command runs: places probes in its executable file, which is found as execvp() does, and in its dynamic loader. 0, or
+ * -ENOMEM, -EINTR; a file that cannot be read is left to exec to report.
+ */
+int attacher_prepare(struct attacher *attacher, const char *command);
+/* Places probes in everything of the process that has none yet. Number of new probes, or a negative errno. */
+int attacher_scan(struct attacher *attacher, pid_t tgid);
+/* Gives up the probes of a process that has ended; attacher_sweep() takes them off, many at a time. */
+void attacher_forget(struct attacher *attacher, pid_t tgid);
+/* The process runs another file now: its memory layout has to be reported anew. */
+void attacher_renew(struct attacher *attacher, pid_t tgid);
+void attacher_sweep(struct attacher *attacher);	 /* does not wait for it */
+void attacher_detach(struct attacher *attacher); /* takes all off */
+
+/*
+ * Records of the collector's own specs and of resolve calls: the dynamic loader has mapped something, an accessor has
+ * returned its table, a runtime has handed out a function's address. True when the record was only for the collector.
+ */
+bool attacher_record(struct attacher *attacher, const struct xpt_record_header *record);
+
+/* The runtime of the class of an object in the process; class: as it was fetched. NULL: not known. */
+const struct description *attacher_class_runtime(const struct attacher *attacher, pid_t tgid, __u64 class);
+
+/* Operators are called from an unknown place: a probe for their end is placed at the return address. */
+void attacher_caller(struct attacher *attacher, const struct xpt_record_caller *caller);
+
+/*
+ * A call hands over a function that its runtime will call: it gets a probe. 0, or a negative errno if it cannot have one: -ENOENT where its
+ * address is in no file, -ENOEXEC where no function begins, -ENOSPC where the process has too many.
+ */
+int attacher_callback(struct attacher *attacher, const struct xpt_record_caller *caller);
+
+/*
+ * Build id of the file that the process has mapped at the address, valid as long as the attacher. NULL: it has none, or nothing
+ * is traced in it.
+ */
+const char *attacher_build_id(struct attacher *attacher, pid_t tgid, __u64 address);
+
+struct file_readers *attacher_readers(struct attacher *attacher);
+const struct attacher_figures *attacher_figures(const struct attacher *attacher);
+/* Of the dearest probe of a spec; 0: it has none. */
+enum site_class attacher_class(const struct attacher *attacher, unsigned int spec);
+/* How many probes are behind calls, by enum site_class. */
+const size_t *attacher_ends(const struct attacher *attacher);
+/* What the latest attacher_scan() has met in the process, placed then or before. */
+struct attacher_scanned {
+	size_t files; /* with probes */
+	size_t probes;
+};
+struct attacher_scanned attacher_scanned(const struct attacher *attacher);
+size_t attacher_files(const struct attacher *attacher);	   /* with probes, of all processes */
+size_t attacher_searched(const struct attacher *attacher); /* files, with something in them or not */
+/*
+ * Where nothing ran: what was searched, found and called, to the log. before: attacher_searched() when tracing began; calls: by
+ * spec.
+ */
+void attacher_explain(const struct attacher *attacher, size_t before, const __u64 *calls);
+
+#endif

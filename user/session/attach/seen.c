@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "session/attach/seen.h"
+
+#include <stdlib.h>
+
+#define ROOM_FIRST 256
+
+void seen_free(struct seen *seen)
+{
+	free(seen->things);
+	*seen = (struct seen){ 0 };
+}
+
+/* Where it would be if nothing else were there. */
+static size_t home_of(size_t room, pid_t tgid, __u64 object, __u64 class)
+{
+	__u64 hash = (object ^ class * 0x9e3779b97f4a7c15 ^ (__u64)tgid << 40) * 0xff51afd7ed558ccd;
+
+	return (hash >> 32) & (room - 1);
+}
+
+/* Where it is, or would be. */
+static struct seen_thing *place_of(struct seen_thing *things, size_t room, pid_t tgid, __u64 object, __u64 class)
+{
+	size_t at = home_of(room, tgid, object, class);
+
+	while (things[at].tgid && (things[at].tgid != tgid || things[at].object != object || things[at].class != class))
+		at = (at + 1) & (room - 1);
+	return &things[at];
+}
+
+/* Moves what is there into a table of that room, but for those of one process. */
+static bool rebuild(struct seen *seen, size_t room, pid_t without)
+{
+	struct seen_thing *things = calloc(room, sizeof(*things));
+	size_t count = 0;
+
+	if (!things)
+		return false;
+	for (size_t i = 0; i < seen->room; i++) {
+		const struct seen_thing *from = &seen->things[i];
+
+		if (!from->tgid || from->tgid == without)
+			continue;
+		*place_of(things, room, from->tgid, from->object, from->class) = *from;
+		count++;
+	}
+	free(seen->things);
+	*seen = (struct seen){ things, count, room };
+	return true;
+}
+
+bool seen_add(struct seen *seen, size_t most, pid_t tgid, __u64 object, __u64 class)
+{
+	if (seen->room && place_of(seen->things, seen->room, tgid, object, class)->tgid)
+		return false;
+	if (seen->count >= most)
+		return false;
+	if (2 * (seen->count + 1) > seen->room && !rebuild(seen, seen->room ? 2 * seen->room : ROOM_FIRST, 0))
+		return false;
+	*place_of(seen->things, seen->room, tgid, object, class) = (struct seen_thing){ tgid, object, class };
+	seen->count++;
+	return true;
+}
+
+/* Those behind it move up, as far as none gets in front of its home. */
+void seen_remove(struct seen *seen, pid_t tgid, __u64 object, __u64 class)
+{
+	struct seen_thing *hole = seen->room ? place_of(seen->things, seen->room, tgid, object, class) : NULL;
+	size_t mask = seen->room - 1, at;
+
+	if (!hole || !hole->tgid)
+		return;
+	for (at = (size_t)(hole - seen->things + 1) & mask; seen->things[at].tgid; at = (at + 1) & mask) {
+		struct seen_thing *thing = &seen->things[at];
+		size_t home = home_of(seen->room, thing->tgid, thing->object, thing->class);
+
+		if (((at - home) & mask) < ((at - (size_t)(hole - seen->things)) & mask))
+			continue;
+		*hole = *thing;
+		hole = thing;
+	}
+	*hole = (struct seen_thing){ 0 };
+	seen->count--;
+}
+
+void seen_drop(struct seen *seen, pid_t tgid)
+{
+	if (seen->count && !rebuild(seen, seen->room, tgid))
+		seen_free(seen);
+}

@@ -1,0 +1,693 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The one place where capturing is put together: open, arm, start, drain, stop, close. */
+#include "session/collect/collector.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/core/clock.h"
+#include "base/core/error.h"
+#include "base/core/options.h"
+#include "kern/features.h"
+#include "session/reader/readers.h"
+
+#define BUFFER_BYTES (8u << 20)
+#define LOSSES_INTERVAL 200000000ull /* ns */
+#define GRACE_US 5000
+#define PRIORITY -20		      /* nice value */
+#define WAIT_PROBES 1000000000ull     /* ns */
+#define WAIT_CODES 500000000ull	      /* ns */
+#define PLACING_INTERVAL 250000000ull /* ns */
+#define PLACING_SLOW 1000000000ull    /* ns */
+
+int collector_check_options(const struct collector_options *options)
+{
+	unsigned int ways = (options->pid_count || options->process_name_count) + !!options->command +
+			    !!options->all_processes;
+
+	if (ways != 1) {
+		log_error(&options->log, ways ? "processes, a command and all processes exclude each other" :
+						"nothing to trace: name processes, a command, or all processes");
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < options->process_name_count; i++) {
+		if (!options->process_names[i] || !*options->process_names[i]) {
+			log_error(&options->log, "the name of a process is empty");
+			return -EINVAL;
+		}
+	}
+	if (options->command && !options->command[0]) {
+		log_error(&options->log, "the command is empty");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int copy_options(struct collector *collector, const struct collector_options *options)
+{
+	collector->options = *options;
+	collector->options.name_count = 0;
+	collector->options.process_name_count = 0;
+	collector->log = options->log;
+	collector->pids = calloc(options->pid_count ?: 1, sizeof(*collector->pids));
+	collector->names = calloc(options->name_count ?: 1, sizeof(*collector->names));
+	collector->process_names = calloc(options->process_name_count ?: 1, sizeof(*collector->process_names));
+	collector->process_names_met = calloc(options->process_name_count ?: 1, sizeof(bool));
+	if (!collector->pids || !collector->names || !collector->process_names || !collector->process_names_met)
+		return -ENOMEM;
+	collector->options.pid_count = 0;
+	for (size_t i = 0; i < options->pid_count; i++) {
+		size_t known = 0;
+
+		while (known < collector->options.pid_count && collector->pids[known] != options->pids[i])
+			known++;
+		collector->pids[known] = options->pids[i];
+		collector->options.pid_count += known == collector->options.pid_count;
+	}
+	for (size_t i = 0; i < options->name_count; i++) {
+		struct xpt_handle_name *name = &collector->names[i];
+		int error = options_copy_element(name, sizeof(*name), options->names, options->name_size, i);
+
+		if (error || !name->name)
+			return error ?: -EINVAL;
+		name->name = strdup(name->name);
+		if (!name->name)
+			return -ENOMEM;
+		collector->options.name_count++;
+	}
+	for (size_t i = 0; i < options->process_name_count; i++) {
+		collector->process_names[i] = strdup(options->process_names[i]);
+		if (!collector->process_names[i])
+			return -ENOMEM;
+		collector->options.process_name_count++;
+	}
+	return 0;
+}
+
+static int record_visit(void *context, const struct xpt_record_header *record)
+{
+	collector_pass(context, record);
+	return 0;
+}
+
+static int create_device_side(struct collector *collector, const struct collector_options *options)
+{
+	const struct device_side_options side_options = {
+		.log = &collector->log,
+		.driver_files = options->driver_files,
+		.driver_file_count = options->driver_file_count,
+		.drivers = options->drivers,
+		.tracefs = options->tracefs,
+		.record = record_visit,
+		.context = collector,
+	};
+
+	return device_side_create(&side_options, &collector->device_side);
+}
+
+/* Reports which feature is missing, and what to do about it. */
+static bool explain_feature(const struct collector *collector, const struct feature *feature)
+{
+	char detail[256], advice[256];
+	int error = feature->need == FEATURE_REQUIRED ? feature->try(detail, sizeof(detail)) : 0;
+
+	if (!error)
+		return false;
+	if (error_is_shortage(error)) {
+		log_error(&collector->log, "cannot find out whether this machine has %s: %s", feature->name,
+			  strerror(-error));
+		return true;
+	}
+	feature_advice(feature, error, advice, sizeof(advice));
+	log_error(&collector->log, "this machine lacks %s, needed for %s: %s", feature->name, feature->gives, advice);
+	return true;
+}
+
+/* All would seem to work, on processes with other numbers. */
+static int check_namespace(const struct collector *collector)
+{
+	for (size_t i = 0; i < feature_count; i++) {
+		if (!strcmp(features[i].name, FEATURE_NAMESPACE) && explain_feature(collector, &features[i]))
+			return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+int collector_create(const struct collector_options *options, struct collector **result)
+{
+	struct collector *collector;
+	int error = collector_check_options(options);
+
+	if (error)
+		return error;
+	collector = calloc(1, sizeof(*collector));
+	if (!collector)
+		return -ENOMEM;
+	collector->epoll = collector->wake = -1;
+	link_init(&collector->followed);
+	collector->command = (struct command){ .release = -1, .failure = -1, .status = -1 };
+	error = copy_options(collector, options);
+	if (!error)
+		error = registry_create(&collector->log,
+					&(struct registry_options){
+						.files = options->runtime_files,
+						.file_count = options->runtime_file_count,
+						.only = options->runtimes,
+						.only_count = options->runtime_count,
+						.regions = options->regions,
+						.region_count = options->region_count,
+					},
+					&collector->registry);
+	if (!error) {
+		collector->spec_calls = calloc(collector->registry->spec_count ?: 1, sizeof(*collector->spec_calls));
+		collector->spec_costs = calloc(collector->registry->spec_count ?: 1, sizeof(*collector->spec_costs));
+		error = collector->spec_calls && collector->spec_costs ? 0 : -ENOMEM;
+	}
+	if (!error)
+		error = create_device_side(collector, options);
+	if (!error && geteuid()) {
+		log_error(&collector->log, "tracing needs root: start it with sudo");
+		error = -EPERM;
+	}
+	if (!error)
+		error = check_namespace(collector);
+	if (!error)
+		error = targets_look(collector);
+	if (error) {
+		collector_free(collector);
+		return error;
+	}
+	*result = collector;
+	return 0;
+}
+
+static void explain_kernel(const struct collector *collector, int error)
+{
+	__u64 wanted = CAPABILITIES_TRACING | 1ull << CAP_CHECKPOINT_RESTORE;
+	bool denied = error == -EPERM || error == -EACCES;
+	char text[256];
+
+	/* Which has no error of its own: the probe is refused. */
+	if (collector->options.link == XPT_LINK_PERF) {
+		wanted |= 1ull << CAP_SYS_ADMIN;
+		denied |= capabilities_missing(wanted) != 0;
+	}
+	for (size_t i = 0; i < feature_count && !error_is_shortage(error); i++) {
+		if (denied && capabilities_missing(wanted))
+			break;
+		if (!(denied && features[i].capabilities) && explain_feature(collector, &features[i]))
+			return;
+	}
+	if (denied)
+		capabilities_explain(wanted, text, sizeof(text));
+	else
+		snprintf(text, sizeof(text), "%s (see `xputrace check`)", strerror(-error));
+	log_error(&collector->log, "cannot set up tracing in the kernel: %s", text);
+}
+
+#define REGION_ROLES (1u << XPT_ROLE_REGION) /* asked for by name */
+#define INFERENCE_ROLES (1u << XPT_ROLE_EXECUTE | 1u << XPT_ROLE_ENQUEUE | 1u << XPT_ROLE_WAIT)
+
+__u32 collector_level_roles(enum xpt_level level)
+{
+	switch (level) {
+	case XPT_LEVEL_BASIC:
+		return INFERENCE_ROLES | REGION_ROLES;
+	case XPT_LEVEL_DETAILED:
+		return ~0u;
+	default:
+		return ~(1u << XPT_ROLE_OPERATOR);
+	}
+}
+
+/* With -a nobody waits for probes: too many may. */
+static __u64 probe_limit(const struct collector *collector)
+{
+	const struct collector_options *options = &collector->options;
+
+	return options->no_wait || options->all_processes ? 0 : options->wait_limit ?: WAIT_PROBES;
+}
+
+__u64 collector_code_limit(const struct collector *collector)
+{
+	return collector->options.no_wait ? 0 : collector->needs.code_wait_limit ?: WAIT_CODES;
+}
+
+/* Many probes take a while, the longer the more processes fork. */
+static bool on_placing(void *context, size_t done, size_t total)
+{
+	struct collector *collector = context;
+	const struct collector_options *options = &collector->options;
+	__u64 now = clock_monotonic();
+
+	if (!done)
+		collector->placing_since = collector->placing_reported = now;
+	if (now - collector->placing_reported >= PLACING_INTERVAL) {
+		log_info(&collector->log, "placing probes %zu/%zu", done, total);
+		if (now - collector->placing_since >= PLACING_SLOW && !collector->placing_slow)
+			log_warn(&collector->log,
+				 "placing probes takes more than 1 s: the kernel is busy, or processes fork all the time");
+		collector->placing_slow |= now - collector->placing_since >= PLACING_SLOW;
+		collector->placing_reported = now;
+	}
+	return options->interrupted(options->context);
+}
+
+int collector_need(struct collector *collector, const struct collector_needs *needs)
+{
+	struct collector_needs *all = &collector->needs;
+
+	if (collector->kern)
+		return -EALREADY;
+	if (all->sample_every && needs->sample_every &&
+	    (all->sample_every != needs->sample_every || all->chosen_only || needs->chosen_only)) {
+		log_error(&collector->log,
+			  "recordings of one session record the same samples of all programs: use a session for each");
+		return -EINVAL;
+	}
+	all->roles |= needs->roles;
+	all->sample_every = all->sample_every ?: needs->sample_every;
+	all->chosen_only |= needs->chosen_only;
+	all->codes |= needs->codes;
+	if (all->code_wait_limit < needs->code_wait_limit)
+		all->code_wait_limit = needs->code_wait_limit;
+	collector->code_readers += needs->codes;
+	return 0;
+}
+
+static int open_kernel(struct collector *collector)
+{
+	const struct collector_options *options = &collector->options;
+	const struct collector_needs *needs = &collector->needs;
+	struct kern_options kern_options = {
+		.spec_count = attacher_spec_count(collector->registry),
+		.sample_every = needs->sample_every ?: XPT_SAMPLE_NONE,
+		.chosen_only = needs->chosen_only,
+		.buffer_bytes = options->buffer_bytes ?: BUFFER_BYTES,
+		.link = (enum link_kind)options->link,
+		.codes = needs->codes,
+		.wait_probes = probe_limit(collector),
+		.wait_codes = collector_code_limit(collector),
+		.placing = on_placing,
+		.placing_context = collector,
+	};
+	struct attacher_options attacher_options = {
+		.log = &collector->log,
+		.registry = collector->registry,
+		.all_processes = options->all_processes,
+		.loader = options->command != NULL,
+		.codes = needs->codes,
+		.roles = needs->roles,
+		.record = record_visit,
+		.context = collector,
+		.scanned = options->scanned,
+		.scanned_context = options->context,
+	};
+	int error;
+
+	/* Before the kernel's side, which takes memory: it is forked for each file. */
+	error = file_readers_start(&collector->log,
+				   &(struct file_search){ collector->registry,
+							  attacher_options.roles >> XPT_ROLE_OPERATOR & 1,
+							  attacher_options.loader },
+				   &attacher_options.readers);
+	if (error) {
+		log_error(&collector->log, "cannot start a process: %s", strerror(-error));
+		return error;
+	}
+	counter_side_lend(collector->counter_side, &kern_options);
+	error = kern_open(&collector->log, &kern_options, &collector->kern);
+	counter_side_lent(collector->counter_side);
+	if (error) {
+		file_readers_stop(attacher_options.readers);
+		explain_kernel(collector, error);
+		return error;
+	}
+	attacher_options.kern = collector->kern;
+	error = attacher_create(&attacher_options, &collector->attacher);
+	if (!error && !options->command && mappings_open(&collector->log, &collector->mappings))
+		collector->mappings = NULL;
+	return error;
+}
+
+static int watch(struct collector *collector, int descriptor)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = descriptor };
+
+	return epoll_ctl(collector->epoll, EPOLL_CTL_ADD, descriptor, &event) ? -errno : 0;
+}
+
+/* Each fork of the machine makes them readable, too: so they wake the thread once, and again only after a poll. */
+static int watch_mappings(struct collector *collector, int operation)
+{
+	int descriptor = mappings_descriptor(collector->mappings);
+	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.fd = descriptor };
+
+	return epoll_ctl(collector->epoll, operation, descriptor, &event) ? -errno : 0;
+}
+
+static int open_events(struct collector *collector)
+{
+	int error;
+
+	collector->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (collector->epoll < 0)
+		return -errno;
+	collector->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (collector->wake < 0)
+		return -errno;
+	error = watch(collector, collector->wake);
+	if (!error)
+		error = watch(collector, kern_ring_descriptor(collector->kern));
+	if (!error && collector->mappings)
+		error = watch_mappings(collector, EPOLL_CTL_ADD);
+	return error;
+}
+
+int collector_open_counters(struct collector *collector)
+{
+	const struct collector_options *options = &collector->options;
+	const struct counter_side_options side_options = {
+		.log = &collector->log,
+		.names = options->counters,
+		.count = options->counter_count,
+		.tracks = options->counter_tracks,
+		.every = options->counters_every,
+		.per_inference = options->counters_per_inference,
+		.tracefs = options->tracefs,
+		.record = record_visit,
+		.context = collector,
+	};
+
+	return collector->counter_side ? 0 : counter_side_create(&side_options, &collector->counter_side);
+}
+
+int collector_open(struct collector *collector)
+{
+	int error = collector_open_counters(collector);
+
+	if (!error && collector->needs.codes) {
+		collector->launch_symbols = launch_symbols_create(collector->registry, &collector->log);
+		error = collector->launch_symbols ? 0 : -ENOMEM;
+	}
+	if (!error)
+		error = open_kernel(collector);
+	if (error)
+		return error;
+	error = open_events(collector);
+	if (error)
+		log_error(&collector->log, "cannot wait for records: %s", strerror(-error));
+	return error;
+}
+
+/* The user's names come first in the stream, so that they hold from the first call on. */
+static int pass_names(struct collector *collector)
+{
+	for (size_t i = 0; i < collector->options.name_count; i++) {
+		const struct xpt_handle_name *name = &collector->names[i];
+		bool handle = !name->fingerprint;
+		struct xpt_record_text *record = record_text(handle ? XPT_RECORD_NAMED : XPT_RECORD_FINGERPRINT,
+							     handle ? name->pid : 0, clock_monotonic(),
+							     handle ? name->handle : name->fingerprint, name->name);
+
+		if (!record)
+			return -ENOMEM;
+		collector_pass(collector, &record->header);
+		free(record);
+	}
+	return 0;
+}
+
+/* Before the targets: what they queue from their first call on is seen. */
+static int start_device_side(struct collector *collector)
+{
+	int error = collector->device_side ? device_side_start(collector->device_side, collector->kern) : 0;
+
+	if (!error && collector->device_side && device_side_descriptor(collector->device_side) >= 0)
+		error = watch(collector, device_side_descriptor(collector->device_side));
+	return error;
+}
+
+/* Waiting threads spin: this thread would share the processors with all of them. */
+static void raise_priority(struct collector *collector)
+{
+	collector->raised = gettid();
+	errno = 0;
+	collector->priority = getpriority(PRIO_PROCESS, collector->raised);
+	if (errno || setpriority(PRIO_PROCESS, collector->raised, PRIORITY))
+		log_debug(&collector->log, "the priority of the collecting thread stays: %s", strerror(errno));
+}
+
+static void lower_priority(struct collector *collector)
+{
+	if (collector->raised == gettid())
+		setpriority(PRIO_PROCESS, collector->raised, collector->priority);
+	collector->raised = 0;
+}
+
+int collector_start(struct collector *collector)
+{
+	int error = pass_names(collector);
+
+	collector->started = collector->losses_due = clock_monotonic();
+	collector->ticks = clock_read(CLOCK_BOOTTIME) / (1000000000 / (__u64)sysconf(_SC_CLK_TCK));
+	if (!error && collector->counter_side)
+		error = counter_side_start(collector->counter_side);
+	if (!error)
+		error = start_device_side(collector);
+	if (!error)
+		error = targets_start(collector);
+	if (error == -EINTR)
+		log_error(&collector->log, "interrupted while probes were placed: nothing has been recorded");
+	if (!error)
+		records_costs(collector);
+	if (!error)
+		error = kern_set_capture(collector->kern, XPT_CAPTURE_ON);
+	if (error)
+		return error;
+	collector->ready = true;
+	collector->searched_before = attacher_searched(collector->attacher);
+	collector->started = clock_monotonic();
+	targets_report(collector);
+	return collector->options.command ? command_release(&collector->command) : 0;
+}
+
+int collector_wait(struct collector *collector, __u64 until)
+{
+	__u64 now = clock_monotonic(), due = counter_side_due(collector->counter_side), count;
+	__u64 next = until < due ? until : due, time = next > now ? next - now : 0;
+	struct timespec timeout = { 0, time < COLLECTOR_POLL ? time : COLLECTOR_POLL };
+	struct epoll_event events[8];
+	int ready;
+
+	/* Not before: a command must not inherit it. */
+	if (collector->raised != gettid())
+		raise_priority(collector);
+	ready = epoll_pwait2(collector->epoll, events, 8, &timeout, NULL);
+	if (ready < 0 && errno != EINTR)
+		return -errno;
+	kern_note_cpu(collector->kern);
+	for (int i = 0; i < ready; i++) {
+		if (collector->mappings && events[i].data.fd == mappings_descriptor(collector->mappings)) {
+			targets_read_mappings(collector);
+			collector->mappings_due = clock_monotonic() + COLLECTOR_POLL;
+		}
+		/* Fails only when another one has emptied it. */
+		if (events[i].data.fd == collector->wake && read(collector->wake, &count, sizeof(count)) < 0)
+			continue;
+	}
+	return 0;
+}
+
+int collector_set_sampling(struct collector *collector, const struct model_program *program, __u32 sample_every,
+			   __u64 seen)
+{
+	const struct xpt_program_key key = {
+		.tgid = program->process->tgid,
+		.runtime = program->runtime_index,
+		.handle = program->handle,
+	};
+
+	return kern_set_sampling(collector->kern, &key, sample_every, seen);
+}
+
+static bool resume_read(struct collector *collector, size_t at)
+{
+	struct code_ticket ticket = collector->code_tickets[at];
+
+	collector->code_tickets[at] = collector->code_tickets[--collector->code_ticket_count];
+	return collector_answer(collector, ticket.tgid, ticket.ticket);
+}
+
+bool collector_code_answer(struct collector *collector, pid_t tgid, __u64 ticket)
+{
+	struct code_ticket *tickets = collector->code_tickets;
+	size_t at = 0, kept = 0;
+
+	if (collector->code_readers < 2)
+		return collector_answer(collector, tgid, ticket);
+	while (at < collector->code_ticket_count && tickets[at].ticket != ticket)
+		at++;
+	if (at == collector->code_ticket_count) {
+		/* Those that were resumed at their deadline are not waited for. */
+		for (at = 0; at < collector->code_ticket_count; at++)
+			if (kern_waits(collector->kern, tickets[at].ticket))
+				tickets[kept++] = tickets[at];
+		collector->code_ticket_count = at = kept;
+		tickets = reallocarray(tickets, kept + 1, sizeof(*tickets));
+		if (!tickets)
+			return collector_answer(collector, tgid, ticket);
+		collector->code_tickets = tickets;
+		tickets[collector->code_ticket_count++] = (struct code_ticket){ ticket, tgid, 0 };
+	}
+	if (++tickets[at].answers < collector->code_readers)
+		return kern_waits(collector->kern, ticket);
+	return resume_read(collector, at);
+}
+
+void collector_code_leave(struct collector *collector)
+{
+	collector->code_readers--;
+	for (size_t at = collector->code_ticket_count; at--;)
+		if (collector->code_tickets[at].answers >= collector->code_readers)
+			resume_read(collector, at);
+}
+
+void collector_wake(struct collector *collector)
+{
+	__u64 one = 1;
+	int saved = errno;
+
+	if (write(collector->wake, &one, sizeof(one)) < 0)
+		errno = saved; /* already full: it will wake */
+	errno = saved;
+}
+
+int collector_work(struct collector *collector)
+{
+	int error = counter_side_look(collector->counter_side);
+	__u64 now;
+
+	if (error && !collector->error)
+		collector->error = error;
+	records_drain(collector);
+	if (collector->mappings_due && clock_monotonic() >= collector->mappings_due) {
+		collector->mappings_due = 0;
+		watch_mappings(collector, EPOLL_CTL_MOD);
+		/* What came since: the kernel reports new data only once, and has just done so. */
+		targets_read_mappings(collector);
+	}
+	targets_scan_pending(collector);
+	if (collector->device_side && !collector->error)
+		collector->error = device_side_look(collector->device_side);
+	now = clock_monotonic();
+	if (now >= collector->losses_due) {
+		records_losses(collector);
+		targets_check(collector);
+		attacher_sweep(collector->attacher);
+		collector->losses_due = now + LOSSES_INTERVAL;
+	}
+	return collector->error;
+}
+
+/* Functions that were asked for by name and are in nothing that was traced. */
+static void tell_not_found(struct collector *collector)
+{
+	const struct registry *registry = collector->registry;
+
+	for (size_t i = 0; i < registry->spec_count; i++) {
+		const struct call_spec *spec = registry->specs[i];
+
+		if (spec->wire.role == XPT_ROLE_REGION && spec->file && !attacher_class(collector->attacher, i))
+			log_warn(&collector->log, "no function for the region '%s:%s' was found in what was traced",
+				 spec->file, spec->function);
+	}
+}
+
+/* Calls that are open get a moment to end; then nothing is placed any more, and what is left is fetched. */
+void collector_finish(struct collector *collector)
+{
+	/* No call that begins later is counted. */
+	kern_set_capture(collector->kern, XPT_CAPTURE_ENDING);
+	collector->ended = clock_monotonic();
+	lower_priority(collector);
+	counter_side_stop(collector->counter_side);
+	usleep(GRACE_US);
+	records_drain(collector);
+	/* No call is recorded that removing probes makes slower. */
+	kern_set_capture(collector->kern, XPT_CAPTURE_OFF);
+	tell_not_found(collector);
+	attacher_detach(collector->attacher);
+	if (collector->device_side)
+		device_side_detach(collector->device_side);
+	records_drain(collector);
+	records_drain(collector); /* a second PASS releases what the first one brought */
+	records_totals(collector, 0);
+	records_losses(collector);
+}
+
+static void warn_unused(void *context, __u64 handle, bool fingerprint, const char *name)
+{
+	const struct collector *collector = context;
+
+	if (fingerprint)
+		log_warn(&collector->log, "--name %08llx=%s: no program fits", handle, name);
+	else
+		log_warn(&collector->log, "--name 0x%llx=%s: no program fits", handle, name);
+}
+
+void collector_check_names(struct collector *collector, const struct model *model)
+{
+	model_unused_names(model, warn_unused, collector);
+}
+
+void collector_explain(const struct collector *collector)
+{
+	attacher_explain(collector->attacher, collector->searched_before, collector->spec_calls);
+}
+
+int collector_command_status(const struct collector *collector)
+{
+	return collector->command.pid ? collector->command.status : -1;
+}
+
+void collector_free(struct collector *collector)
+{
+	if (!collector)
+		return;
+	if (collector->kern)
+		kern_set_capture(collector->kern, XPT_CAPTURE_OFF);
+	attacher_free(collector->attacher);
+	targets_free(collector);
+	mappings_close(collector->mappings);
+	device_side_free(collector->device_side);
+	counter_side_free(collector->counter_side);
+	kern_close(collector->kern);
+	registry_free(collector->registry);
+	command_close(&collector->command);
+	if (collector->epoll >= 0)
+		close(collector->epoll);
+	if (collector->wake >= 0)
+		close(collector->wake);
+	for (size_t i = 0; collector->names && i < collector->options.name_count; i++)
+		free((char *)collector->names[i].name);
+	for (size_t i = 0; collector->process_names && i < collector->options.process_name_count; i++)
+		free(collector->process_names[i]);
+	free(collector->process_names);
+	free(collector->process_names_met);
+	free(collector->names);
+	free(collector->pids);
+	free(collector->pending);
+	free(collector->code_tickets);
+	objects_free(&collector->objects);
+	launch_symbols_free(collector->launch_symbols);
+	free(collector->spec_calls);
+	free(collector->spec_costs);
+	free(collector);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What recordings and profiling sessions have between them: processes are watched, and records come out as they are
+ * read. One thread at a time.
+ */
+#ifndef XPT_SESSION_COLLECT_COLLECTOR_H
+#define XPT_SESSION_COLLECT_COLLECTOR_H
+
+#include <errno.h>
+#include <stdlib.h>
+#include <xputrace/recording.h>
+
+#include "base/core/hashmap.h"
+#include "base/core/link.h"
+#include "base/core/log.h"
+#include "describe/runtime/registry.h"
+#include "kern/kern.h"
+#include "kern/mappings.h"
+#include "model/core/model.h"
+#include "model/stream/event.h"
+#include "session/attach/attach.h"
+#include "session/collect/command.h"
+#include "session/collect/counter_side.h"
+#include "session/reader/describe_records.h"
+#include "session/collect/device_side.h"
+#include "session/attach/launch_symbols.h"
+#include "session/attach/objects.h"
+
+typedef void (*record_fn)(void *context, const struct xpt_record_header *record);
+
+#define COLLECTOR_POLL 20000000ull /* ns between two polls of the rings */
+
+/* What one consumer of the records needs. All zeros: nothing. */
+struct collector_needs {
+	__u32 roles; /* of calls, 1 << XPT_ROLE_*; those that report programs, and with codes code objects, always come */
+	__u32 sample_every; /* of every program one inference in so many; 0: what profiling handles ask for */
+	bool chosen_only;   /* as in xpt_config */
+	/*
+	 * Code objects are captured: CODE_PIECE and CODE records come, too. Who gets one with a ticket has to call
+	 * collector_code_answer() once it has read the memory of the thread.
+	 */
+	bool codes;
+	__u64 code_wait_limit; /* ns that a thread waits for its code object at most; 0: the default */
+};
+
+/* As in xpt_recording_options and xpt_session_options. */
+struct collector_options {
+	const pid_t *pids;
+	size_t pid_count;
+	char *const *command;
+	int all_processes;
+	const char *const *process_names;
+	size_t process_name_count;
+	const char *const *runtime_files;
+	size_t runtime_file_count;
+	const char *const *runtimes;
+	size_t runtime_count;
+	const char *const *regions;
+	size_t region_count;
+	const char *const *driver_files;
+	size_t driver_file_count;
+	const char *drivers;
+	const char *tracefs;
+	const struct xpt_handle_name *names;
+	size_t name_count;
+	size_t name_size; /* of one in names, as the caller has it */
+	const char *const *counters;
+	size_t counter_count;
+	bool counter_tracks; /* they are read at intervals */
+	__u64 counters_every;
+	bool counters_per_inference;
+	size_t buffer_bytes;
+	enum xpt_link link;
+	int no_wait;				    /* threads never wait for the collector */
+	__u64 wait_limit;			    /* ns that a thread waits for its probes at most; 0: the default */
+	void (*scanned)(void *context, pid_t tgid); /* a process's files have been scanned */
+	bool (*interrupted)(void *context);	    /* starting is to be given up */
+	struct log log;
+	/*
+	 * Unless all processes are traced: whether one that has one of the names, the command or a child may be followed; 0, or why
+	 * not. A child is followed all the same.
+	 */
+	int (*admit)(void *context, pid_t tgid);
+	void (*leave)(void *context, pid_t tgid); /* it has ended */
+	/* Gets every record, in the order of reading. Errors are its own affair. */
+	void (*record)(void *context, const struct xpt_record_header *record);
+	void *context;
+};
+
+/* Those that xpt_recording_options and xpt_session_options have alike: the beginning of an initialiser. */
+#define COLLECTOR_OPTIONS(from)                                                                                     \
+	.pids = (from)->pids, .pid_count = (from)->pid_count, .command = (from)->command,                           \
+	.all_processes = (from)->all_processes, .process_names = (from)->process_names,                             \
+	.process_name_count = (from)->process_name_count, .runtime_files = (from)->runtime_files,                   \
+	.runtime_file_count = (from)->runtime_file_count, .regions = (from)->regions,                               \
+	.region_count = (from)->region_count, .runtimes = (from)->runtimes, .runtime_count = (from)->runtime_count, \
+	.no_wait = (from)->no_wait, .wait_limit = (from)->wait_limit, .driver_files = (from)->driver_files,         \
+	.driver_file_count = (from)->driver_file_count, .drivers = (from)->drivers, .tracefs = (from)->tracefs,     \
+	.names = (from)->names, .name_count = (from)->name_count, .name_size = (from)->name_size,                   \
+	.buffer_bytes = (from)->buffer_bytes, .link = (from)->link,                                                 \
+	.log = { (from)->log, (from)->log_context, (from)->log_level }
+
+/* A process that is traced. */
+struct followed {
+	struct map_node node; /* by tgid */
+	struct link link;
+	pid_t tgid;
+	bool announced;			  /* its PROCESS record has been emitted */
+	struct attacher_scanned attached; /* when it was attached to */
+	unsigned int missed;		  /* deadlines in a row */
+	__u64 began;			  /* ns of CLOCK_MONOTONIC: its fork or last exec; 0: before it was traced */
+};
+
+/* A thread that waits for several consumers. */
+struct code_ticket {
+	__u64 ticket;
+	pid_t tgid;
+	unsigned int answers;
+};
+
+struct collector {
+	struct collector_options
+		options; /* pids, process names, names: its own copies; runtimes, drivers, counters and files: only during creation */
+	pid_t *pids;
+	char **process_names;
+	bool *process_names_met; /* one that has the name was seen */
+	struct xpt_handle_name *names;
+	struct collector_needs needs; /* of all consumers together */
+	unsigned int code_readers;    /* consumers with codes */
+	struct code_ticket *code_tickets;
+	size_t code_ticket_count;
+	struct log log;
+	struct registry *registry;
+	struct kern *kern;
+	struct attacher *attacher;
+	struct mappings *mappings;
+	struct device_side *device_side;   /* NULL: no driver is to be followed */
+	struct counter_side *counter_side; /* NULL: no counter is to be read */
+	struct command command;
+
+	int epoll, wake;
+	int error; /* ends it */
+	__u64 started, ended, losses_due;
+	__u64 ticks;	     /* clock ticks after boot when it started, as start times of processes */
+	__u64 tasks_missed;  /* kern_tasks_missed() at the last check */
+	bool tasks_settling; /* some were missed shortly before that */
+	__u64 mappings_due;  /* ns: when they are watched again; 0: they are */
+	__u64 placing_since, placing_reported;
+	bool placing_slow;
+	pid_t raised; /* thread with a higher priority than before; 0: none */
+	int priority; /* that it had: a nice value */
+
+	struct link followed; /* struct followed; all-processes mode: those that a record has come from */
+	struct map followed_map;
+	bool has_family; /* processes that come are of the family */
+	bool ready;	 /* what was there at the start has its probes */
+	pid_t *pending;	 /* have mapped something; to be scanned */
+	size_t pending_count, pending_room;
+	bool scan_all;
+
+	__u64 calls;   /* CALL records passed on */
+	__u64 closed;  /* of those that are counted in the kernel: not layers */
+	__u64 counted; /* sum over TOTAL records: began, less left out, less lost */
+	__u64 left_out;
+	__u64 lost; /* sum of all causes */
+	__u64 last_loss_time;
+	__u64 losses[XPT_LOSS_MAX];   /* as last read */
+	size_t searched_before;	      /* files, when tracing began */
+	__u64 *spec_calls;	      /* by spec: recorded */
+	struct kern_cost *spec_costs; /* by spec: as the latest COST record has it; 0: there is none */
+	size_t costs_of;	      /* probes that were placed then */
+	__u64 events, ioctls;	      /* of drivers: passed on */
+	struct objects objects;
+	__u64 loaded;			       /* when a program was loaded last, as far as its record was passed on */
+	struct launch_symbols *launch_symbols; /* NULL: without code objects */
+	__u64 pass,
+		told_hold_from; /* time of the last PASS; reports of operators' nodes and symbols are valid from there */
+};
+
+/* collector.c */
+/* Is there exactly one choice of what to trace? -EINVAL, logged. */
+int collector_check_options(const struct collector_options *options);
+/* Checks the options, reads the descriptions, scans the targets. Errors as xpt_recording_create(). */
+int collector_create(const struct collector_options *options, struct collector **result);
+__u32 collector_level_roles(enum xpt_level level);
+/*
+ * Adds a consumer's needs to those of the others. -EINVAL, logged: another one records other samples; -EALREADY: the kernel side is
+ * loaded already.
+ */
+int collector_need(struct collector *collector, const struct collector_needs *needs);
+/* Finds the counters. Of collector_open(), unless it was called before. */
+int collector_open_counters(struct collector *collector);
+int collector_open(struct collector *collector);  /* loads the kernel side */
+int collector_start(struct collector *collector); /* attaches, or starts the command */
+/* Waits for something to do: until the time `until`, at most COLLECTOR_POLL, or until woken. */
+int collector_wait(struct collector *collector, __u64 until);
+/*
+ * The kernel's rate of one program; seen: everything up to this time has been read. -ESTALE: it has not run yet, or its handle
+ * is another one's by now.
+ */
+int collector_set_sampling(struct collector *collector, const struct model_program *program, __u32 sample_every,
+			   __u64 seen);
+void collector_wake(struct collector *collector); /* from anywhere, also signal handlers */
+/* Passes on what is there; libraries, processes and losses are looked after. The error that ends it, or 0. */
+int collector_work(struct collector *collector);
+/* Places nothing any more, takes all probes off, passes on what is left, and the totals. */
+void collector_finish(struct collector *collector);
+/* Warns of the user's names that no program in the model has had a use for. After all is delivered. */
+void collector_check_names(struct collector *collector, const struct model *model);
+void collector_explain(const struct collector *collector);	 /* why nothing ran, to the log */
+int collector_command_status(const struct collector *collector); /* as xpt_session_command_status() */
+void collector_free(struct collector *collector);
+/* Resumes a waiting thread of the process. False: it was resumed before, at its deadline. */
+bool collector_answer(struct collector *collector, pid_t tgid, __u64 ticket);
+/* The same for a code object, once every consumer that reads it has called this. False: some of it may be missing. */
+bool collector_code_answer(struct collector *collector, pid_t tgid, __u64 ticket);
+/* One of these consumers leaves. It has called collector_code_answer() for all that it got. */
+void collector_code_leave(struct collector *collector);
+__u64 collector_code_limit(
+	const struct collector *collector); /* ns that a call waits for its code object; 0: it does not */
+static inline void collector_pass(struct collector *collector, const struct xpt_record_header *record)
+{
+	collector->options.record(collector->options.context, record);
+}
+/* A record of user space's own, which is freed. NULL: there was no memory for it; that ends the collecting. */
+static inline void collector_pass_text(struct collector *collector, struct xpt_record_text *record)
+{
+	if (record)
+		collector_pass(collector, &record->header);
+	else if (!collector->error)
+		collector->error = -ENOMEM;
+	free(record);
+}
+
+/* targets.c: processes, the command, libraries that come later */
+int targets_look(struct collector *collector); /* before anything is made: can the processes be traced? */
+/* Why a process cannot be traced: error of process_info_read() and the like. */
+void targets_explain(const struct log *log, pid_t pid, int error);
+int targets_start(struct collector *collector);	  /* attaches; a command waits for command_release() */
+void targets_report(struct collector *collector); /* what has been attached to, to the log */
+void targets_free(struct collector *collector);
+void targets_read_mappings(struct collector *collector);
+void targets_scan_pending(struct collector *collector);
+void targets_check(struct collector *collector); /* for processes that ended unnoticed */
+bool targets_ended(struct collector *collector);
+__u64 targets_began(struct collector *collector, pid_t tgid); /* as in struct followed; 0 for any other process */
+/* A record about a process: fork, exec, exit, first call of a thread. */
+void targets_task(struct collector *collector, const struct xpt_record_task *task);
+
+/* records.c: from the rings to the receiver */
+void records_drain(struct collector *collector);
+/* COST records of what has got probes since, where it is known what these take. */
+void records_costs(struct collector *collector);
+/* A process has ended, or runs another program: what is known of its objects and addresses is not true any more. */
+void records_forget_told(struct collector *collector, pid_t tgid);
+void records_losses(struct collector *collector);
+void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count); /* more than 0 */
+struct xpt_record_lost records_loss(const struct collector *collector, enum xpt_loss cause, __u64 count);
+/* The counts of all programs up to now, as COUNT records of the time `time`, which is that of just before. */
+void records_counts(struct collector *collector, __u64 time);
+void records_totals(struct collector *collector, pid_t tgid); /* 0: of all; taken out of the kernel */
+/*
+ * To one consumer, that leaves: TOTAL records of what is still in the kernel, and stays there. Returns how many calls have begun
+ * in all, as in struct collector.
+ */
+__u64 records_totals_pass(struct collector *collector, record_fn record, void *context);
+/* ns: that one recorded call takes longer. Measured, or estimated. */
+__u64 records_call_cost(const struct collector *collector, size_t spec);
+/* How one consumer's recording has ended. */
+struct records_ending {
+	const char *stopped_by;
+	__u64 ended;   /* ns of CLOCK_MONOTONIC */
+	__u64 counted; /* calls that began, as in struct collector */
+	record_fn record;
+	void *context;
+};
+
+/* 0 or -ENOMEM: without it what is recorded looks cut short. */
+int records_end(struct collector *collector, const struct records_ending *ending);
+
+#endif

@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "session/collect/device_side.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "describe/driver/drivers.h"
+#include "session/reader/describe_records.h"
+#include "session/collect/event_spec.h"
+#include "target/tracepoint/uevents.h"
+
+#define IOCTL_LINKS 2
+
+/* One driver of the descriptions; the index is that of the wire. */
+struct follow {
+	bool wanted; /* by name */
+	bool taken;  /* its events or nodes are followed */
+	bool told;   /* that it is not there */
+	__u8 group;
+	struct driver_events events; /* as found last; of a taken one, as it is followed */
+};
+
+/* A tracepoint that is attached to, and the described events that are made of it. */
+struct tracepoint_link {
+	__u32 id;
+	__u16 first, last; /* specs */
+	unsigned int chain;
+	struct attachment *attachment;
+};
+
+struct device_side {
+	struct device_side_options options; /* strings and files: only during creation */
+	bool automatic;
+	struct drivers *drivers;
+	struct tracefs tracefs;
+	bool readable; /* tracefs is */
+	struct kern *kern;
+	struct follow follow[XPT_DRIVER_MAX];
+	struct xpt_event_spec specs[XPT_EVENT_MAX];
+	size_t spec_count;
+	struct tracepoint_link links[XPT_EVENT_MAX];
+	size_t link_count;
+	size_t attached; /* tracepoints, in all */
+	struct attachment *ioctls[IOCTL_LINKS];
+	dev_t nodes[XPT_NODE_MAX];
+	size_t node_count;
+	int uevents;
+	bool unusable; /* the kernel does not take the programs */
+};
+
+/* ---- which drivers ---- */
+
+/* Their number when there is none of that name. */
+static size_t index_of(const struct device_side *side, const char *name)
+{
+	size_t i = 0;
+
+	while (i < side->drivers->count && strcmp(side->drivers->items[i]->name, name))
+		i++;
+	return i;
+}
+
+static int want(struct device_side *side, const char *name)
+{
+	size_t driver = index_of(side, name);
+
+	if (driver == side->drivers->count) {
+		log_error(side->options.log,
+			  "there is no driver %s: `xputrace list drivers` shows those that are described", name);
+		return -EINVAL;
+	}
+	side->follow[driver].wanted = true;
+	return 0;
+}
+
+static int choose(struct device_side *side, const char *choice)
+{
+	char *names, *rest, *name;
+	int error = 0;
+
+	side->automatic = !choice || !strcmp(choice, "auto");
+	if (side->automatic)
+		return 0;
+	names = strdup(choice);
+	if (!names)
+		return -ENOMEM;
+	name = strtok_r(names, ",", &rest);
+	if (!name) {
+		log_error(side->options.log,
+			  "no driver is named: auto, none, or names with commas between are possible");
+		error = -EINVAL;
+	}
+	for (; name && !error; name = strtok_r(NULL, ",", &rest))
+		error = want(side, name);
+	free(names);
+	return error;
+}
+
+/* Gives all drivers that are joined by any of their sets one number. */
+static void make_groups(struct device_side *side)
+{
+	const struct drivers *drivers = side->drivers;
+
+	for (size_t i = 0; i < drivers->count; i++)
+		side->follow[i].group = i;
+	for (size_t i = 0; i < drivers->count; i++) {
+		for (size_t s = 0; s < drivers->items[i]->set_count; s++) {
+			const struct driver_set *set = &drivers->items[i]->sets[s];
+
+			for (size_t j = 0; j < set->join_count; j++) {
+				__u8 from = side->follow[index_of(side, set->joins[j].driver)].group;
+
+				for (size_t k = 0; k < drivers->count; k++)
+					if (side->follow[k].group == from)
+						side->follow[k].group = side->follow[i].group;
+			}
+		}
+	}
+}
+
+int device_side_create(const struct device_side_options *options, struct device_side **result)
+{
+	struct device_side *side;
+	int error;
+
+	*result = NULL;
+	if (options->drivers && !strcmp(options->drivers, "none"))
+		return 0;
+	side = calloc(1, sizeof(*side));
+	if (!side)
+		return -ENOMEM;
+	side->options = *options;
+	side->uevents = -1;
+	error = drivers_create(options->log, options->driver_files, options->driver_file_count, &side->drivers);
+	if (!error)
+		error = choose(side, options->drivers);
+	if (error) {
+		device_side_free(side);
+		return error;
+	}
+	make_groups(side);
+	error = tracefs_open(options->tracefs, &side->tracefs);
+	side->readable = !error;
+	if (error)
+		log_write(options->log, side->automatic ? XPT_LOG_WARN : XPT_LOG_ERROR,
+			  "the device side is not seen: %s", tracefs_advice(error));
+	if (error && !side->automatic) {
+		device_side_free(side);
+		return error;
+	}
+	*result = side;
+	return 0;
+}
+
+void device_side_free(struct device_side *side)
+{
+	if (!side)
+		return;
+	device_side_detach(side);
+	for (size_t i = 0; side->drivers && i < side->drivers->count; i++)
+		driver_events_free(&side->follow[i].events);
+	if (side->uevents >= 0)
+		close(side->uevents);
+	tracefs_close(&side->tracefs);
+	drivers_free(side->drivers);
+	free(side);
+}
+
+/* ---- what is there ---- */
+
+static bool has_role(const struct driver_events *events, enum xpt_event_role role)
+{
+	for (size_t i = 0; i < events->event_count; i++)
+		if (events->events[i].found && events->events[i].event->role == role)
+			return true;
+	return false;
+}
+
+static bool knows_device(const struct driver_events *events, bool by_thread)
+{
+	for (size_t i = 0; i < events->event_count; i++) {
+		const struct tracepoint *tracepoint = &events->events[i];
+
+		if (!tracepoint->found || (by_thread && !event_is_by_thread(tracepoint->event->role)))
+			continue;
+		for (size_t f = 0; f < tracepoint->field_count; f++)
+			if (tracepoint->fields[f].field->meaning == XPT_FIELD_DEVICE)
+				return true;
+	}
+	return false;
+}
+
+/* One that is no driver of devices: the kernel always has its events, whatever devices there are. */
+static bool is_general(const struct driver *driver)
+{
+	return !driver->module_count && !driver->ioctls.device_count;
+}
+
+static const struct driver_join *joins(const struct device_side *side, size_t from, size_t to)
+{
+	const struct driver_set *set = side->follow[from].events.set, *other = side->follow[to].events.set;
+
+	for (size_t j = 0; set && other && j < set->join_count; j++)
+		if (driver_joins(set, &set->joins[j], side->drivers->items[to], other))
+			return &set->joins[j];
+	return NULL;
+}
+
+/* Whether another followed driver reports the end of this one's jobs. */
+static bool is_ended_by_another(const struct device_side *side, size_t driver)
+{
+	for (size_t i = 0; i < side->drivers->count; i++)
+		if (i != driver && side->follow[i].taken && !is_general(side->drivers->items[i]) &&
+		    joins(side, driver, i) && has_role(&side->follow[i].events, XPT_EVENT_DONE))
+			return true;
+	return false;
+}
+
+/* Drivers that no choice names, but with events that report the end of followed drivers' jobs. */
+static bool is_needed(const struct device_side *side, size_t general)
+{
+	for (size_t i = 0; i < side->drivers->count; i++)
+		if (i != general && side->follow[i].taken && joins(side, i, general) && !is_ended_by_another(side, i))
+			return true;
+	return false;
+}
+
+/* ---- following them ---- */
+
+static int pass(struct device_side *side, struct xpt_record_text *record)
+{
+	int error = record ? side->options.record(side->options.context, &record->header) : -ENOMEM;
+
+	free(record);
+	return error;
+}
+
+static int tell_driver(struct device_side *side, size_t driver)
+{
+	struct record_join found[XPT_DRIVER_MAX];
+	const struct driver_join *join;
+	size_t count = 0;
+
+	for (size_t i = 0; i < side->drivers->count; i++) {
+		join = i != driver && side->follow[i].taken ? joins(side, driver, i) : NULL;
+		if (join)
+			found[count++] = (struct record_join){ i, join->bits };
+	}
+	return pass(side,
+		    record_driver(&side->follow[driver].events, driver, found, count, side->nodes, side->node_count));
+}
+
+static struct tracepoint_link *link_of(struct device_side *side, __u32 id)
+{
+	for (size_t i = 0; i < side->link_count; i++)
+		if (side->links[i].id == id)
+			return &side->links[i];
+	return NULL;
+}
+
+/* Puts the spec behind the others of its tracepoint, which may be attached already. */
+static int chain(struct device_side *side, struct tracepoint_link *link, struct xpt_event_spec *spec)
+{
+	struct xpt_event_spec *first = &side->specs[link->first], *last = &side->specs[link->last];
+	int error;
+
+	if (spec->span > first->span) {
+		first->span = spec->span;
+		error = kern_set_event(side->kern, first);
+		if (error)
+			return error;
+	}
+	error = kern_set_event(side->kern, spec);
+	if (error)
+		return error;
+	last->next = spec->index + 1;
+	link->last = spec->index;
+	link->chain++;
+	return kern_set_event(side->kern, last);
+}
+
+static int attach_new(struct device_side *side, __u32 id, struct xpt_event_spec *spec)
+{
+	struct tracepoint_link *link = &side->links[side->link_count];
+	int error = kern_set_event(side->kern, spec);
+
+	if (!error)
+		error = kern_attach_event(side->kern, id, spec->index, &link->attachment);
+	if (error)
+		return error;
+	link->id = id;
+	link->first = link->last = spec->index;
+	link->chain = 1;
+	side->link_count++;
+	side->attached++;
+	return 0;
+}
+
+/* One that cannot be followed is reported and left out. */
+static int follow_event(struct device_side *side, size_t driver, const struct tracepoint *tracepoint,
+			const struct event_filter *filter)
+{
+	struct tracepoint_link *link = link_of(side, tracepoint->id);
+	struct xpt_event_spec *spec = &side->specs[side->spec_count];
+	const struct driver_event *event = tracepoint->event;
+	int error = -E2BIG;
+
+	if (side->spec_count < XPT_EVENT_MAX && (!link || link->chain < XPT_EVENT_CHAIN_MAX))
+		error = event_spec_make(tracepoint, filter, spec);
+	if (!error) {
+		spec->index = side->spec_count++;
+		error = pass(side, record_driver_event(tracepoint, spec, driver));
+		if (error)
+			return error;
+		error = link ? chain(side, link, spec) : attach_new(side, tracepoint->id, spec);
+	}
+	if (error)
+		log_warn(side->options.log, "%s: %s:%s cannot be followed, in %s: %s",
+			 side->drivers->items[driver]->name, event->system, event->name, side->tracefs.kernel,
+			 error == -ERANGE ? "its fields are too far into the record" :
+			 error == -E2BIG  ? "too many events are described" :
+					    strerror(-error));
+	return 0;
+}
+
+/* From the last role to the first: a job that is seen to be queued is seen to end. */
+static int follow_events(struct device_side *side, size_t driver, enum xpt_event_role from)
+{
+	const struct driver_events *events = &side->follow[driver].events;
+	struct event_filter filter = {
+		.group = side->follow[driver].group,
+		.foreign = is_general(side->drivers->items[driver]),
+		.knows_device = knows_device(events, false),
+	};
+	int error = 0;
+
+	for (size_t i = 0; i < side->drivers->count; i++) {
+		const struct follow *other = &side->follow[i];
+
+		/* Not of all in the group: these devices may not report queueing as another one's do. */
+		if (!other->taken || (i != driver && !joins(side, driver, i)))
+			continue;
+		filter.knows_device |= i != driver && knows_device(&other->events, false);
+		filter.learns |= knows_device(&other->events, true);
+	}
+	/* Where jobs are matched by their order only, none may be left out: its end would be taken for another's. */
+	if (events->set && events->set->pairing == XPT_PAIRING_ORDER)
+		filter.learns = false;
+	for (enum xpt_event_role role = XPT_EVENT_WAIT; role >= from && !error; role--) {
+		for (size_t i = 0; i < events->event_count && !error; i++)
+			if (events->events[i].found && events->events[i].event->role == role)
+				error = follow_event(side, driver, &events->events[i], &filter);
+	}
+	return error;
+}
+
+static bool has_node(const struct device_side *side, dev_t device)
+{
+	for (size_t i = 0; i < side->node_count; i++)
+		if (side->nodes[i] == device)
+			return true;
+	return false;
+}
+
+/* The two events of ioctls come last. */
+static int attach_ioctls(struct device_side *side, const struct driver_events *events)
+{
+	const struct tracepoint *enter = &events->events[events->event_count - IOCTL_LINKS];
+	int error;
+
+	if (side->ioctls[0])
+		return 0;
+	error = kern_attach_ioctls(side->kern, enter[0].id, enter[1].id, side->ioctls);
+	if (!error)
+		log_info(side->options.log,
+			 "ioctls on %s are followed: every system call of this machine takes a little longer meanwhile",
+			 events->nodes.items[0].path);
+	return error;
+}
+
+/* New nodes of the driver. Their record precedes their first ioctl. */
+static int follow_nodes(struct device_side *side, size_t driver)
+{
+	const struct driver_events *events = &side->follow[driver].events;
+	size_t before = side->node_count;
+	int error = 0;
+
+	if (events->event_count < IOCTL_LINKS || !events->events[events->event_count - 1].found)
+		return 0;
+	for (size_t i = 0; i < events->nodes.count && side->node_count < XPT_NODE_MAX; i++)
+		if (!has_node(side, events->nodes.items[i].device))
+			side->nodes[side->node_count++] = events->nodes.items[i].device;
+	if (side->node_count == before)
+		return 0;
+	error = tell_driver(side, driver);
+	for (size_t i = before; i < side->node_count && !error; i++)
+		error = kern_set_node(side->kern, side->nodes[i], i);
+	if (!error)
+		error = attach_ioctls(side, events);
+	if (error)
+		log_warn(side->options.log, "%s: its ioctls cannot be followed: %s", side->drivers->items[driver]->name,
+			 strerror(-error));
+	return error == -ENOMEM ? error : 0;
+}
+
+/* Reports what is missing of a driver that is there, or why a requested one is not. */
+static void tell_missing(struct device_side *side, size_t driver)
+{
+	struct follow *follow = &side->follow[driver];
+	const struct driver_events *events = &follow->events;
+
+	if (follow->told)
+		return;
+	follow->told = true;
+	if (!events->found) {
+		log_warn(side->options.log, "%s; it is followed as soon as it is there",
+			 events->event_count ? events->events[0].reason : side->drivers->items[driver]->name);
+		return;
+	}
+	for (size_t i = 0; i < events->event_count; i++)
+		if (!events->events[i].found && !events->events[i].event->optional)
+			log_warn(side->options.log, "%s; it is left out", events->events[i].reason);
+}
+
+static int open_kernel(struct device_side *side)
+{
+	int error = kern_open_drivers(side->kern);
+
+	if (error)
+		log_warn(side->options.log,
+			 "the device side is not seen: the kernel does not take the program for it: %s",
+			 strerror(-error));
+	side->unusable = error != 0;
+	return error;
+}
+
+/* Looks a driver up that is not followed yet. Whether it is there now. */
+static bool look_up(struct device_side *side, size_t driver, int *error)
+{
+	struct follow *follow = &side->follow[driver];
+
+	driver_events_free(&follow->events);
+	*error = driver_events_find(&side->tracefs, side->drivers->items[driver], &follow->events);
+	return !*error && follow->events.found;
+}
+
+/* The ones to follow from now on: fresh[]. All are looked up before any is attached to, as they refer to each other. */
+static int find_fresh(struct device_side *side, bool fresh[XPT_DRIVER_MAX])
+{
+	int error = 0;
+
+	for (size_t i = 0; i < side->drivers->count && !error; i++) {
+		struct follow *follow = &side->follow[i];
+
+		fresh[i] = false;
+		if (follow->taken)
+			continue;
+		if (!look_up(side, i, &error)) {
+			if (!error && follow->wanted)
+				tell_missing(side, i);
+			continue;
+		}
+		fresh[i] = follow->taken = side->automatic ? !is_general(side->drivers->items[i]) : follow->wanted;
+	}
+	return error;
+}
+
+static int follow_driver(struct device_side *side, size_t driver, enum xpt_event_role from)
+{
+	const struct driver *description = side->drivers->items[driver];
+	size_t before = side->attached, nodes = side->node_count;
+	int error = side->unusable ? 0 : tell_driver(side, driver);
+
+	if (!error)
+		error = follow_events(side, driver, from);
+	if (!error && description->ioctls.device_count && !has_role(&side->follow[driver].events, XPT_EVENT_QUEUE))
+		error = follow_nodes(side, driver);
+	log_info(side->options.log, "driver %s (%s): %zu tracepoints, %zu device nodes", description->name,
+		 description->title, side->attached - before, side->node_count - nodes);
+	tell_missing(side, driver);
+	return error;
+}
+
+/* Those that end the jobs of others are followed for nothing else. */
+static int follow_needed(struct device_side *side)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < side->drivers->count && !error; i++) {
+		struct follow *follow = &side->follow[i];
+
+		if (follow->taken || !follow->events.found || !is_needed(side, i))
+			continue;
+		follow->taken = true;
+		error = follow_driver(side, i, XPT_EVENT_DONE);
+	}
+	return error;
+}
+
+static int scan(struct device_side *side)
+{
+	bool fresh[XPT_DRIVER_MAX] = {};
+	int error = find_fresh(side, fresh);
+
+	for (size_t i = 0; i < side->drivers->count && !error; i++)
+		if (fresh[i] && (side->unusable || open_kernel(side)))
+			return 0;
+	if (!error)
+		error = follow_needed(side);
+	for (size_t i = 0; i < side->drivers->count && !error; i++)
+		if (fresh[i])
+			error = follow_driver(side, i, XPT_EVENT_QUEUE);
+	return error;
+}
+
+/* Drivers that are followed by their nodes may get more of them. */
+static int scan_nodes(struct device_side *side)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < side->drivers->count && !error; i++) {
+		struct follow *follow = &side->follow[i];
+		struct device_nodes nodes;
+
+		if (!follow->taken || !side->drivers->items[i]->ioctls.device_count ||
+		    has_role(&follow->events, XPT_EVENT_QUEUE))
+			continue;
+		error = device_nodes_find(&side->drivers->items[i]->ioctls, &nodes);
+		if (error)
+			break;
+		device_nodes_free(&follow->events.nodes);
+		follow->events.nodes = nodes;
+		error = follow_nodes(side, i);
+	}
+	return error;
+}
+
+int device_side_start(struct device_side *side, struct kern *kern)
+{
+	side->kern = kern;
+	if (!side->readable)
+		return 0;
+	/* Open before the first scan: what comes in between is seen twice rather than not at all. */
+	side->uevents = uevents_open();
+	if (side->uevents < 0)
+		log_debug(side->options.log, "drivers that are loaded later are not seen: %s",
+			  strerror(-side->uevents));
+	return scan(side);
+}
+
+int device_side_descriptor(const struct device_side *side)
+{
+	return side->uevents;
+}
+
+int device_side_look(struct device_side *side)
+{
+	int error;
+
+	if (side->uevents < 0 || !uevents_read(side->uevents) || side->unusable)
+		return 0;
+	error = scan(side);
+	return error ?: scan_nodes(side);
+}
+
+void device_side_detach(struct device_side *side)
+{
+	struct attachment *all[XPT_EVENT_MAX + IOCTL_LINKS];
+	size_t count = 0;
+
+	for (size_t i = 0; i < side->link_count; i++)
+		all[count++] = side->links[i].attachment;
+	for (size_t i = 0; i < IOCTL_LINKS; i++)
+		all[count++] = side->ioctls[i];
+	kern_detach(side->kern, all, count);
+	side->link_count = 0;
+	memset(side->ioctls, 0, sizeof(side->ioctls));
+}
+
+size_t device_side_tracepoints(const struct device_side *side)
+{
+	return side ? side->attached : 0;
+}
+
+size_t device_side_nodes(const struct device_side *side)
+{
+	return side ? side->node_count : 0;
+}

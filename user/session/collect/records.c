@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* From the rings to the receiver: what is for the collector is handled on the way, the rest is passed on as it came. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/core/clock.h"
+#include "base/core/json.h"
+#include "session/collect/collector.h"
+
+#define OPERATOR_COST 2800 /* ns: of an operator, where it was not measured (make bench, operators) */
+/* ns: a call that is left out by sampling costs its entry probe only (docs/performance.md). */
+#define LEFT_OUT_COST 620
+#define SLOT_COST 400 /* ns: of a perf event that is read before and after a call (make bench, counters) */
+
+struct counting {
+	struct collector *collector;
+	__u64 time;
+};
+
+static size_t sites_placed(const struct collector *collector)
+{
+	const size_t *sites = attacher_figures(collector->attacher)->sites;
+
+	return sites[SITE_OPTIMISED] + sites[SITE_EMULATED] + sites[SITE_STEPPED];
+}
+
+static void hold_from(struct collector *collector, __u64 time)
+{
+	if (collector->told_hold_from < time)
+		collector->told_hold_from = time;
+}
+
+void records_forget_told(struct collector *collector, pid_t tgid)
+{
+	objects_forget(&collector->objects, tgid);
+	if (collector->launch_symbols)
+		launch_symbols_drop(collector->launch_symbols, tgid);
+}
+
+/*
+ * An operator's node is reported before its first call; when a program is unloaded, the objects of its operators may be
+ * freed. What comes first from the rings need not be the first call: the node holds from the time up to which all
+ * records have been passed on, or from the last unload of a program.
+ */
+static void look_at_operators(struct collector *collector, const struct xpt_record_call *call)
+{
+	const struct xpt_spec *spec = &collector->registry->specs[call->spec]->wire;
+	struct xpt_record_text *node;
+
+	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD) {
+		objects_forget_nodes(&collector->objects, (pid_t)call->header.tgid);
+		hold_from(collector, call->header.time);
+	}
+	/* Object and class are the first two of what is fetched for one. */
+	if (spec->role != XPT_ROLE_OPERATOR || (call->valid & 3) != 3)
+		return;
+	node = objects_node(&collector->objects, collector->attacher, (pid_t)call->header.tgid,
+			    collector->told_hold_from, call->value[0], call->value[1]);
+	if (node)
+		collector_pass(collector, &node->header);
+	free(node);
+}
+
+/* Passed on as an operator's node is, but not before the process runs the program that has it. */
+static void pass_name(struct collector *collector, struct xpt_record_text *name)
+{
+	__u64 began = name ? targets_began(collector, (pid_t)name->header.tgid) : 0;
+
+	if (name && name->header.time < began)
+		name->header.time = began;
+	if (name && name->header.kind == XPT_RECORD_LOADED && name->header.time < collector->loaded)
+		name->header.time = collector->loaded;
+	if (name)
+		collector_pass(collector, &name->header);
+	free(name);
+}
+
+/* What is loaded at a handle is another program than what was there before. */
+static void look_at_programs(struct collector *collector, const struct xpt_record_call *call)
+{
+	enum xpt_role role = collector->registry->specs[call->spec]->wire.role;
+
+	if (role == XPT_ROLE_PROGRAM_LOAD || role == XPT_ROLE_PROGRAM_UNLOAD) {
+		objects_forget_program(&collector->objects, collector->registry, call);
+		if (collector->loaded < call->header.time)
+			collector->loaded = call->header.time;
+		if (role == XPT_ROLE_PROGRAM_LOAD)
+			objects_load(&collector->objects, collector->attacher, collector->registry, call);
+		return;
+	}
+	pass_name(collector, objects_program(&collector->objects, collector->attacher, collector->registry, call,
+					     collector->told_hold_from));
+	if (collector->launch_symbols)
+		pass_name(collector, launch_symbols_look(collector->launch_symbols, collector->told_hold_from, call));
+}
+
+/* A thread has waited since the record until it has its probes: sites of them are new. */
+static void answer(struct collector *collector, const struct xpt_record_header *request, __u64 ticket, size_t sites)
+{
+	struct xpt_record_waited record = {
+		.header = { XPT_RECORD_WAITED, sizeof(record), request->tgid, 0 },
+		.start = request->time,
+		.sites = sites,
+	};
+
+	collector_answer(collector, request->tgid, ticket);
+	record.header.time = clock_monotonic();
+	log_debug(&collector->log, "PID %u has waited %.3f ms for %zu probes", request->tgid,
+		  (double)(record.header.time - request->time) / 1e6, sites);
+	if (sites)
+		collector_pass(collector, &record.header);
+}
+
+static void on_call(struct collector *collector, const struct xpt_record_call *call)
+{
+	size_t before = sites_placed(collector), unplaced = attacher_figures(collector->attacher)->unplaced;
+	bool own = attacher_record(collector->attacher, &call->header), late = false;
+
+	if (call->flags & XPT_CALL_WAITS)
+		answer(collector, &call->header, ((const __u64 *)call)[call->header.size / sizeof(__u64) - 1],
+		       sites_placed(collector) - before);
+	else /* what was handed out may have been called already */
+		late = !own && sites_placed(collector) > before;
+	if (late || attacher_figures(collector->attacher)->unplaced > unplaced)
+		records_lost(collector, XPT_LOSS_LATE_PROBES, 1);
+	if (own)
+		return;
+	look_at_operators(collector, call);
+	look_at_programs(collector, call);
+	collector_pass(collector, &call->header);
+	collector->calls++;
+	if (call->flags & XPT_CALL_LAYER)
+		return;
+	collector->spec_calls[call->spec]++;
+	if (collector->registry->specs[call->spec]->wire.role != XPT_ROLE_OPERATOR)
+		collector->closed++;
+}
+
+static void on_caller(struct collector *collector, const struct xpt_record_caller *caller)
+{
+	size_t before = sites_placed(collector);
+
+	if (!caller->callback)
+		attacher_caller(collector->attacher, caller);
+	else if (attacher_callback(collector->attacher, caller))
+		records_lost(collector, XPT_LOSS_CALLBACKS, 1);
+	else if (!caller->ticket && sites_placed(collector) > before) /* it may have been called already */
+		records_lost(collector, XPT_LOSS_LATE_PROBES, 1);
+	if (caller->ticket)
+		answer(collector, &caller->header, caller->ticket, sites_placed(collector) - before);
+}
+
+static void on_total(struct collector *collector, const struct xpt_record_total *total)
+{
+	if (total->key.spec > collector->registry->spec_count)
+		return; /* of the collector's own specs */
+	collector->counted += total->count.calls - total->count.left_out - total->count.lost;
+	collector->left_out += total->count.left_out;
+	collector_pass(collector, &total->header);
+}
+
+/* It stands for two probes: where it began, and where it ended. */
+static void on_region(struct collector *collector, const struct xpt_record_region *region)
+{
+	if (region->spec < collector->registry->spec_count)
+		collector->spec_calls[region->spec]++;
+	collector_pass(collector, &region->header);
+}
+
+static int on_record(void *context, const struct xpt_record_header *record)
+{
+	struct collector *collector = context;
+
+	switch (record->kind) {
+	case XPT_RECORD_CALL:
+		on_call(collector, (const void *)record);
+		break;
+	case XPT_RECORD_CALLER:
+		on_caller(collector, (const void *)record);
+		break;
+	case XPT_RECORD_STRING:
+		attacher_record(collector->attacher, record);
+		objects_string(&collector->objects, collector->registry, (const void *)record);
+		collector_pass(collector, record);
+		break;
+	case XPT_RECORD_TASK:
+		targets_task(collector, (const void *)record);
+		break;
+	case XPT_RECORD_TOTAL:
+		on_total(collector, (const void *)record);
+		break;
+	case XPT_RECORD_PASS:
+		hold_from(collector, collector->pass);
+		collector->pass = record->time;
+		collector_pass(collector, record);
+		break;
+	case XPT_RECORD_REGION:
+		on_region(collector, (const void *)record);
+		break;
+	default:
+		collector->events += record->kind == XPT_RECORD_EVENT;
+		collector->ioctls += record->kind == XPT_RECORD_IOCTL;
+		collector_pass(collector, record);
+	}
+	return 0;
+}
+
+/* Measured, else as on another machine. */
+static struct kern_cost kind_cost(const struct collector *collector, enum kern_cost_kind kind)
+{
+	const struct kern_cost *measured = kern_costs(collector->kern);
+
+	if (measured)
+		return measured[kind];
+	return (struct kern_cost){ kind == KERN_COST_OPERATOR ? OPERATOR_COST : site_class_cost(SITE_OPTIMISED + kind),
+				   0 };
+}
+
+static struct kern_cost class_cost(const struct collector *collector, enum site_class class)
+{
+	return kind_cost(collector, (enum kern_cost_kind)(class - SITE_OPTIMISED));
+}
+
+/* How much more than an emulated one the probe behind a call takes, as a mean over all places. */
+static __s64 end_extra(const struct collector *collector)
+{
+	const size_t *ends = attacher_ends(collector->attacher);
+	const struct kern_cost emulated = class_cost(collector, SITE_EMULATED);
+	__s64 sum = 0, count = 0;
+
+	for (unsigned int class = SITE_OPTIMISED; class <= SITE_STEPPED; class ++) {
+		count += (__s64)ends[class];
+		sum += (__s64)ends[class] * (__s64)(class_cost(collector, class).cost - emulated.cost);
+	}
+	return count ? sum / count : 0;
+}
+
+/* Of an operator, or of what ends like one: the instruction at its begin is executed behind the time of the begin. */
+static struct kern_cost operator_cost(const struct collector *collector, enum site_class class, __s64 extra)
+{
+	const struct kern_cost emulated = class_cost(collector, SITE_EMULATED);
+	const struct kern_cost begin = class_cost(collector, class), both = kind_cost(collector, KERN_COST_OPERATOR);
+	__s64 cost = (__s64)(both.cost + begin.cost - emulated.cost) + extra;
+	__s64 inside = (__s64)(both.inside + begin.inside - emulated.inside);
+
+	/* Measured one by one, so that differences may be anything. */
+	if (cost < 0)
+		cost = 0;
+	if (inside < 0)
+		inside = 0;
+	return (struct kern_cost){ (__u64)cost, (__u64)(inside < cost ? inside : cost) };
+}
+
+/* Of one recorded call; all 0: it has no probe. */
+static struct kern_cost spec_cost(const struct collector *collector, size_t spec)
+{
+	const struct xpt_spec *wire = &collector->registry->specs[spec]->wire;
+	enum site_class class = attacher_class(collector->attacher, spec);
+	struct kern_cost cost;
+
+	if (!class)
+		return (struct kern_cost){ 0, 0 };
+	if (wire->role == XPT_ROLE_OPERATOR || wire->role == XPT_ROLE_REGION)
+		return operator_cost(collector, class, end_extra(collector));
+	if (wire->role == XPT_ROLE_REGION_BEGIN)
+		return operator_cost(collector, class, 0);
+	cost = class_cost(collector, class);
+	if (wire->flags & XPT_SPEC_ENTRY_ONLY)
+		return (struct kern_cost){ cost.cost / 2, 0 };
+	if (XPT_ROLES_COUNTED >> wire->role & 1)
+		cost.cost += counter_side_slots(collector->counter_side) * SLOT_COST;
+	return cost;
+}
+
+__u64 records_call_cost(const struct collector *collector, size_t spec)
+{
+	return spec_cost(collector, spec).cost;
+}
+
+void records_costs(struct collector *collector)
+{
+	size_t placed = sites_placed(collector);
+
+	if (!kern_costs(collector->kern) || placed == collector->costs_of)
+		return;
+	collector->costs_of = placed;
+	for (size_t i = 0; i < collector->registry->spec_count; i++) {
+		struct kern_cost cost = spec_cost(collector, i), *told = &collector->spec_costs[i];
+
+		if (!cost.cost || (cost.cost == told->cost && cost.inside == told->inside))
+			continue;
+		collector_pass_text(collector, record_cost(i, cost.cost, cost.inside));
+		*told = cost;
+	}
+}
+
+void records_drain(struct collector *collector)
+{
+	int result = kern_drain(collector->kern, on_record, collector);
+
+	if (result < 0 && !collector->error)
+		collector->error = result;
+	records_costs(collector);
+}
+
+struct xpt_record_lost records_loss(const struct collector *collector, enum xpt_loss cause, __u64 count)
+{
+	return (struct xpt_record_lost){
+		.header = { XPT_RECORD_LOST, sizeof(struct xpt_record_lost), 0, clock_monotonic() },
+		.since = collector->last_loss_time ?: collector->started,
+		.count = count,
+		.cause = cause,
+	};
+}
+
+void records_lost(struct collector *collector, enum xpt_loss cause, __u64 count)
+{
+	struct xpt_record_lost record = records_loss(collector, cause, count);
+
+	collector->lost += count;
+	collector_pass(collector, &record.header);
+}
+
+void records_losses(struct collector *collector)
+{
+	__u64 losses[XPT_LOSS_MAX];
+
+	if (kern_losses(collector->kern, losses))
+		return;
+	for (unsigned int cause = 0; cause < XPT_LOSS_MAX; cause++) {
+		if (losses[cause] > collector->losses[cause])
+			records_lost(collector, cause, losses[cause] - collector->losses[cause]);
+		collector->losses[cause] = losses[cause];
+	}
+	collector->last_loss_time = clock_monotonic();
+}
+
+/* What began after the reading is left to the next one: its counts would be of another time than the others. */
+static int on_count(void *context, const struct xpt_program_key *key, const struct xpt_program_entry *entry)
+{
+	const struct counting *counting = context;
+	struct xpt_record_count record = {
+		.header = { XPT_RECORD_COUNT, sizeof(record), key->tgid, counting->time },
+		.key = *key,
+		.count = entry->count,
+		.since = entry->since,
+	};
+
+	if (!key->spec && entry->since < counting->time)
+		collector_pass(counting->collector, &record.header);
+	return 0;
+}
+
+void records_counts(struct collector *collector, __u64 time)
+{
+	struct counting counting = { collector, time };
+
+	kern_counts(collector->kern, on_count, &counting);
+}
+
+static int on_taken(void *context, const struct xpt_program_key *key, const struct xpt_program_entry *entry)
+{
+	struct collector *collector = context;
+	struct xpt_record_total record = {
+		.header = { XPT_RECORD_TOTAL, sizeof(record), key->tgid, clock_monotonic() },
+		.key = *key,
+		.count = entry->count,
+	};
+
+	on_total(collector, &record);
+	return 0;
+}
+
+struct passing {
+	const struct collector *collector;
+	record_fn record;
+	void *context;
+	__u64 counted;
+};
+
+static int on_passed(void *context, const struct xpt_program_key *key, const struct xpt_program_entry *entry)
+{
+	struct passing *passing = context;
+	struct xpt_record_total record = {
+		.header = { XPT_RECORD_TOTAL, sizeof(record), key->tgid, clock_monotonic() },
+		.key = *key,
+		.count = entry->count,
+	};
+
+	if (key->spec > passing->collector->registry->spec_count)
+		return 0; /* of the collector's own specs */
+	passing->counted += entry->count.calls - entry->count.left_out - entry->count.lost;
+	passing->record(passing->context, &record.header);
+	return 0;
+}
+
+__u64 records_totals_pass(struct collector *collector, record_fn record, void *context)
+{
+	struct passing passing = { collector, record, context, collector->counted };
+
+	kern_counts(collector->kern, on_passed, &passing);
+	return passing.counted;
+}
+
+void records_totals(struct collector *collector, pid_t tgid)
+{
+	kern_take_counts(collector->kern, tgid, on_taken, collector);
+}
+
+static void end_json(struct collector *collector, const struct records_ending *ending, struct text *json)
+{
+	const struct kern_cost *costs = kern_costs(collector->kern);
+	const struct attacher_figures *figures = attacher_figures(collector->attacher);
+	struct rusage usage;
+	__u64 calls = 0, cost = 0;
+
+	for (size_t i = 0; i < collector->registry->spec_count; i++) {
+		calls += collector->spec_calls[i];
+		cost += collector->spec_calls[i] * records_call_cost(collector, i);
+	}
+	calls += collector->left_out;
+	cost += collector->left_out * LEFT_OUT_COST;
+	getrusage(RUSAGE_SELF, &usage);
+	json_begin(json, NULL, '{');
+	json_add_unsigned(json, "duration_ns", ending->ended - collector->started);
+	json_add_string(json, "stopped_by", ending->stopped_by);
+	json_add_string(json, "link", link_kind_name(kern_link_kind(collector->kern)));
+	json_add_unsigned(json, "attach_ns", figures->attach_time);
+	json_add_unsigned(json, "detach_ns", figures->detach_time);
+	json_begin(json, "sites", '{');
+	for (unsigned int class = SITE_OPTIMISED; class <= SITE_STEPPED; class ++)
+		json_add_unsigned(json, site_class_name(class), figures->sites[class]);
+	json_add_unsigned(json, "refused", figures->refused);
+	json_end(json, '}');
+	json_begin(json, "drivers", '{');
+	json_add_unsigned(json, "tracepoints", device_side_tracepoints(collector->device_side));
+	json_add_unsigned(json, "events", collector->events);
+	json_add_unsigned(json, "nodes", device_side_nodes(collector->device_side));
+	json_add_unsigned(json, "ioctls", collector->ioctls);
+	json_end(json, '}');
+	json_begin(json, "collector", '{');
+	json_add_unsigned(json, "cpu_ns",
+			  (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e9 +
+				  (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e3);
+	json_add_unsigned(json, "max_rss_bytes", usage.ru_maxrss * 1024ull);
+	json_end(json, '}');
+	json_begin(json, "target", '{');
+	json_add_unsigned(json, "calls", calls);
+	json_add_unsigned(json, "cost_ns", cost);
+	json_end(json, '}');
+	if (!costs)
+		return;
+	json_begin(json, "probes", '{');
+	json_add_unsigned(json, "call_ns", costs[KERN_COST_EMULATED].cost);
+	json_add_unsigned(json, "operator_ns", costs[KERN_COST_OPERATOR].cost);
+	json_end(json, '}');
+}
+
+int records_end(struct collector *collector, const struct records_ending *ending)
+{
+	struct xpt_record_header pass = { XPT_RECORD_PASS, sizeof(pass), 0, 0 };
+	struct xpt_record_text *record;
+	struct text json = {};
+
+	struct xpt_record_lost open = records_loss(collector, XPT_LOSS_OPEN, ending->counted - collector->closed);
+
+	if (ending->counted > collector->closed)
+		ending->record(ending->context, &open.header);
+	end_json(collector, ending, &json);
+	record = record_end(clock_monotonic(), &json);
+	if (!record)
+		return -ENOMEM;
+	ending->record(ending->context, &record->header);
+	free(record);
+	/* Nothing comes after: the second of two passes releases everything. */
+	for (int i = 0; i < 2; i++) {
+		pass.time = clock_monotonic();
+		ending->record(ending->context, &pass);
+	}
+	return 0;
+}

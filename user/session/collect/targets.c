@@ -1,0 +1,687 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The processes that are traced: found, started, followed to their children. */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/core/clock.h"
+#include "base/core/error.h"
+#include "kern/features.h"
+#include "session/collect/collector.h"
+#include "target/process/process.h"
+
+/*
+ * Processes with probes of their own; more are a family. Not two: a session link with another process's filter arms the return of
+ * a call that this one declines (stack switching).
+ */
+#define SINGLE_MAX 1
+#define REPORTED_MAX 32 /* processes that are named one by one when all are attached to */
+
+static struct followed *followed_find(struct collector *collector, pid_t tgid)
+{
+	struct map_node *node = map_find(&collector->followed_map, tgid, 0);
+
+	return node ? container_of(node, struct followed, node) : NULL;
+}
+
+__u64 targets_began(struct collector *collector, pid_t tgid)
+{
+	const struct followed *followed = followed_find(collector, tgid);
+
+	return followed ? followed->began : 0;
+}
+
+static struct followed *followed_add(struct collector *collector, pid_t tgid)
+{
+	struct followed *followed = followed_find(collector, tgid);
+
+	if (followed)
+		return followed;
+	followed = calloc(1, sizeof(*followed));
+	if (!followed)
+		return NULL;
+	followed->tgid = tgid;
+	if (map_add(&collector->followed_map, &followed->node, tgid, 0)) {
+		free(followed);
+		return NULL;
+	}
+	link_append(&collector->followed, &followed->link);
+	return followed;
+}
+
+static void followed_remove(struct collector *collector, struct followed *followed)
+{
+	map_remove(&collector->followed_map, &followed->node);
+	link_remove(&followed->link);
+	free(followed);
+}
+
+void targets_free(struct collector *collector)
+{
+	struct link *link, *following;
+
+	link_each(link, following, &collector->followed)
+		followed_remove(collector, container_of(link, struct followed, link));
+	map_free(&collector->followed_map);
+}
+
+/* ---- single processes and the family ---- */
+
+/* From now on all that come are of the family; those with probes of their own keep them. */
+static int begin_family(struct collector *collector)
+{
+	int error = collector->has_family ? 0 : kern_family_adopt(collector->kern);
+
+	collector->has_family |= !error;
+	return error;
+}
+
+static size_t count_single(const struct collector *collector)
+{
+	struct link *link, *following;
+	size_t count = 0;
+
+	link_each(link, following, &collector->followed)
+		count += !kern_family_has(collector->kern, container_of(link, struct followed, link)->tgid);
+	return count;
+}
+
+/*
+ * The kernel side follows the process: as a single one, with probes that cost others nothing, or as a member of the
+ * family, with probes shared by all. It is in the list already.
+ */
+static int follow(struct collector *collector, pid_t tgid)
+{
+	int error = 0;
+
+	if (!collector->has_family && count_single(collector) <= SINGLE_MAX)
+		return kern_follow(collector->kern, tgid);
+	error = begin_family(collector);
+	if (!error)
+		kern_family_add(collector->kern, tgid);
+	/* Its end may have come before: then nobody removes it. */
+	if (!error && kill(tgid, 0) && errno == ESRCH)
+		kern_family_remove(collector->kern, tgid);
+	return error;
+}
+
+/* Emits the PROCESS record: at first sight, and again when the process has become another program. */
+static void announce(struct collector *collector, struct followed *followed, __u64 time)
+{
+	struct process_info info;
+	int error = process_info_read(followed->tgid, &info);
+
+	if (error_is_shortage(error) && !collector->error)
+		collector->error = error;
+	if (error)
+		return;
+	collector_pass_text(collector, record_process(&info, time));
+	followed->announced = true;
+	process_info_free(&info);
+}
+
+static int admit(struct collector *collector, pid_t tgid)
+{
+	const struct collector_options *options = &collector->options;
+
+	return options->all_processes ? 0 : options->admit(options->context, tgid);
+}
+
+static void forget(struct collector *collector, pid_t tgid)
+{
+	const struct collector_options *options = &collector->options;
+	struct followed *followed = followed_find(collector, tgid);
+
+	if (!followed)
+		return;
+	if (!options->all_processes)
+		options->leave(options->context, tgid);
+	attacher_forget(collector->attacher, tgid);
+	kern_family_remove(collector->kern, tgid);
+	/* One that has called nothing has left nothing. */
+	if (followed->announced) {
+		records_totals(collector, tgid);
+		kern_forget_callers(collector->kern, tgid);
+		records_forget_told(collector, tgid);
+	}
+	followed_remove(collector, followed);
+}
+
+/* ---- starting ---- */
+
+static int refuse(struct collector *collector, pid_t pid, const struct process_info *info, size_t files)
+{
+	if (info->is_kernel_thread) {
+		log_error(&collector->log, "process %d (%s) is a kernel thread: it has no runtime to trace", pid,
+			  info->name);
+		return -ENOEXEC;
+	}
+	if (info->is_zombie) {
+		log_error(&collector->log, "process %d (%s) has ended already", pid, info->name);
+		return -ESRCH;
+	}
+	if (info->is_32bit) {
+		log_error(&collector->log, "process %d (%s) is a 32-bit program: only 64-bit ones can be traced", pid,
+			  info->name);
+		return -ENOTSUP;
+	}
+	if (!files && process_is_static(info)) {
+		log_error(&collector->log,
+			  "process %d (%s) is statically linked and holds no described runtime: nothing to trace, now or later "
+			  "(see `xputrace list runtimes`; describe it with --runtime FILE.json)",
+			  pid, info->name);
+		return -ENOEXEC;
+	}
+	return 0;
+}
+
+void targets_explain(const struct log *log, pid_t pid, int error)
+{
+	char text[256];
+
+	if (error == -ESRCH && kill(pid, 0) && errno == ESRCH)
+		log_error(log, "there is no process %d", pid);
+	else if (error == -ESRCH)
+		log_error(log,
+			  "process %d is not in /proc: it is not mounted, or with hidepid and CAP_SYS_PTRACE is missing",
+			  pid);
+	else if (error == -EACCES || error == -EPERM) {
+		capabilities_explain(1ull << CAP_SYS_PTRACE, text, sizeof(text));
+		log_error(log, "cannot inspect process %d: %s", pid, text);
+	} else {
+		log_error(log, "cannot inspect process %d: %s", pid, strerror(-error));
+	}
+}
+
+static int look_at(struct collector *collector, pid_t pid, struct process_info *info)
+{
+	int error = process_info_read(pid, info);
+
+	if (error) {
+		targets_explain(&collector->log, pid, error);
+		return error;
+	}
+	error = refuse(collector, pid, info, 1);
+	if (error)
+		process_info_free(info);
+	return error;
+}
+
+int targets_look(struct collector *collector)
+{
+	struct process_info info;
+	int error = 0;
+
+	for (size_t i = 0; i < collector->options.pid_count && !error; i++) {
+		error = look_at(collector, collector->pids[i], &info);
+		if (!error)
+			process_info_free(&info);
+	}
+	return error;
+}
+
+static int attach_process(struct collector *collector, pid_t pid)
+{
+	struct process_info info;
+	struct followed *followed;
+	int placed = 0, error;
+
+	error = look_at(collector, pid, &info);
+	if (error)
+		return error;
+	if (followed_find(collector, info.tgid)) { /* another thread of it was named, too */
+		process_info_free(&info);
+		return 0;
+	}
+	followed = followed_add(collector, info.tgid);
+	if (!followed)
+		error = -ENOMEM;
+	if (!error)
+		error = follow(collector, info.tgid);
+	if (!error) {
+		announce(collector, followed, clock_monotonic());
+		placed = attacher_scan(collector->attacher, info.tgid);
+		followed->attached = attacher_scanned(collector->attacher);
+		if (placed < 0) {
+			error = placed;
+			if (error == -EACCES)
+				targets_explain(&collector->log, pid, error);
+			else if (error != -EINTR)
+				log_error(&collector->log,
+					  error == -ESRCH ? "process %d has ended while probes were placed" :
+							    "cannot place probes in process %d: %s",
+					  pid, strerror(-error));
+		}
+	}
+	if (!error)
+		error = refuse(collector, pid, &info, followed->attached.files);
+	process_info_free(&info);
+	return error;
+}
+
+static void report_process(struct collector *collector, const struct followed *followed)
+{
+	char name[XPT_TASK_NAME_LEN] = "";
+
+	process_thread_name(followed->tgid, followed->tgid, name);
+	log_info(&collector->log, "attached to PID %d (%s): %zu probes in %zu files, %s links", followed->tgid, name,
+		 followed->attached.probes, followed->attached.files, link_kind_name(kern_link_kind(collector->kern)));
+	if (!followed->attached.files)
+		log_warn(&collector->log, "PID %d uses no described runtime yet: waiting for it to load one",
+			 followed->tgid);
+}
+
+void targets_report(struct collector *collector)
+{
+	size_t stepped = attacher_figures(collector->attacher)->sites[SITE_STEPPED];
+	bool others = collector->options.all_processes || collector->options.process_name_count;
+	struct link *link, *following;
+	char text[256];
+
+	if (others && capabilities_missing(1ull << CAP_SYS_PTRACE)) {
+		capabilities_explain(1ull << CAP_SYS_PTRACE, text, sizeof(text));
+		log_warn(&collector->log, "processes of others are not seen: %s", text);
+	}
+	for (size_t i = 0; i < collector->options.process_name_count; i++)
+		if (!collector->process_names_met[i])
+			log_warn(&collector->log, "no process is called %s yet: waiting for one",
+				 collector->process_names[i]);
+	if (collector->options.all_processes)
+		log_info(&collector->log, "attached to all processes: %zu files with runtimes so far",
+			 attacher_files(collector->attacher));
+	if (collector->options.command || collector->options.all_processes)
+		return;
+	if (collector->followed_map.count > REPORTED_MAX)
+		log_info(&collector->log, "attached to %zu processes: %zu files with probes, %s links",
+			 collector->followed_map.count, attacher_files(collector->attacher),
+			 link_kind_name(kern_link_kind(collector->kern)));
+	else
+		link_each(link, following, &collector->followed)
+			report_process(collector, container_of(link, struct followed, link));
+	if (stepped)
+		log_warn(&collector->log,
+			 "%zu probes are single-stepped: each of their calls takes about %u us longer (see `xputrace list "
+			 "sites -p PID`; leave runtimes out with --only)",
+			 stepped, site_class_cost(SITE_STEPPED) / 1000);
+}
+
+/* The name that it has, or that of the file that it runs. */
+static bool is_named(struct collector *collector, pid_t tgid)
+{
+	bool named = false;
+	char name[XPT_TASK_NAME_LEN] = "", path[32], file[PATH_MAX];
+	const char *base;
+	ssize_t length;
+
+	if (!collector->options.process_name_count)
+		return false;
+	process_thread_name(tgid, tgid, name);
+	snprintf(path, sizeof(path), "/proc/%d/exe", tgid);
+	length = readlink(path, file, sizeof(file) - 1);
+	file[length < 0 ? 0 : length] = '\0';
+	base = strrchr(file, '/');
+	for (size_t i = 0; i < collector->options.process_name_count; i++) {
+		const char *wanted = collector->process_names[i];
+
+		if (strncmp(wanted, name, XPT_TASK_NAME_LEN - 1) && (!base || strcmp(wanted, base + 1)))
+			continue;
+		collector->process_names_met[i] = true;
+		named = true;
+	}
+	return named;
+}
+
+/* Best effort: it may have ended again. But whether it may be followed at all is reported. */
+static int attach_named(void *context, pid_t tgid)
+{
+	struct collector *collector = context;
+	struct followed *followed;
+	struct process_info info;
+	int placed = 0, error = 0;
+
+	if (tgid == getpid() || followed_find(collector, tgid) || !is_named(collector, tgid) ||
+	    process_info_read(tgid, &info))
+		return 0;
+	if (!info.is_kernel_thread && !info.is_zombie && !info.is_32bit)
+		error = admit(collector, tgid);
+	if (!error && !info.is_kernel_thread && !info.is_zombie && !info.is_32bit) {
+		followed = followed_add(collector, tgid);
+		if (followed && !follow(collector, tgid)) {
+			announce(collector, followed, clock_monotonic());
+			placed = attacher_scan(collector->attacher, tgid);
+			followed->attached = attacher_scanned(collector->attacher);
+			if (collector->ready)
+				report_process(collector, followed);
+		}
+	}
+	process_info_free(&info);
+	return placed == -ENOMEM || placed == -EINTR ? placed : error;
+}
+
+/* One that comes later and may not be followed is no reason to stop. */
+static int attach_named_later(void *context, pid_t tgid)
+{
+	int error = attach_named(context, tgid);
+
+	return error == -ENOMEM ? error : 0;
+}
+
+static int attach_any(void *context, pid_t tgid)
+{
+	struct collector *collector = context;
+	int placed = attacher_scan(collector->attacher, tgid);
+
+	/* One process more or less that cannot be read is no reason to stop. */
+	return placed == -ENOMEM || placed == -EINTR ? placed : 0;
+}
+
+static int start_command(struct collector *collector)
+{
+	struct followed *followed;
+	int error = command_start(collector->options.command, &collector->command);
+
+	if (error) {
+		log_error(&collector->log, "cannot start a process: %s", strerror(-error));
+		return error;
+	}
+	error = admit(collector, collector->command.pid);
+	if (error)
+		return error;
+	followed = followed_add(collector, collector->command.pid);
+	if (!followed)
+		return -ENOMEM;
+	/* Its dynamic loader, where it waits until what it has mapped has its probes. */
+	error = attacher_prepare(collector->attacher, collector->options.command[0]) ?: begin_family(collector);
+	if (!error)
+		kern_family_add(collector->kern, collector->command.pid);
+	return error;
+}
+
+int targets_start(struct collector *collector)
+{
+	int error = 0;
+
+	if (collector->options.command)
+		return start_command(collector);
+	if (collector->options.all_processes)
+		return process_each(attach_any, collector);
+	if (collector->options.pid_count > SINGLE_MAX)
+		error = begin_family(collector);
+	for (size_t i = 0; i < collector->options.pid_count && !error; i++)
+		error = attach_process(collector, collector->pids[i]);
+	if (!error && collector->options.process_name_count)
+		error = process_each(attach_named, collector);
+	return error;
+}
+
+/* ---- while it runs ---- */
+
+static void on_mapping(void *context, pid_t tgid, bool lost)
+{
+	struct collector *collector = context;
+
+	if (lost) {
+		collector->scan_all = true;
+		return;
+	}
+	if (!collector->options.all_processes && !followed_find(collector, tgid) &&
+	    !kern_family_has(collector->kern, tgid) && !is_named(collector, tgid))
+		return;
+	for (size_t i = 0; i < collector->pending_count; i++) {
+		if (collector->pending[i] == tgid)
+			return;
+	}
+	if (collector->pending_count == collector->pending_room) {
+		size_t room = collector->pending_room ? collector->pending_room * 2 : 64;
+		pid_t *more = realloc(collector->pending, room * sizeof(*more));
+
+		if (!more) {
+			collector->scan_all = true;
+			return;
+		}
+		collector->pending = more;
+		collector->pending_room = room;
+	}
+	collector->pending[collector->pending_count++] = tgid;
+}
+
+void targets_read_mappings(struct collector *collector)
+{
+	mappings_read(collector->mappings, on_mapping, collector);
+}
+
+void targets_scan_pending(struct collector *collector)
+{
+	struct link *link, *following;
+
+	for (size_t i = 0; i < collector->pending_count; i++) {
+		if (collector->options.all_processes || followed_find(collector, collector->pending[i]) ||
+		    kern_family_has(collector->kern, collector->pending[i]))
+			attacher_scan(collector->attacher, collector->pending[i]);
+		else
+			attach_named_later(collector, collector->pending[i]);
+	}
+	collector->pending_count = 0;
+	if (!collector->scan_all)
+		return;
+	collector->scan_all = false;
+	if (collector->options.all_processes) {
+		process_each(attach_any, collector);
+		return;
+	}
+	link_each(link, following, &collector->followed)
+		attacher_scan(collector->attacher, container_of(link, struct followed, link)->tgid);
+	if (collector->options.process_name_count)
+		process_each(attach_named_later, collector);
+}
+
+bool collector_answer(struct collector *collector, pid_t tgid, __u64 ticket)
+{
+	struct followed *followed = followed_find(collector, tgid);
+
+	if (kern_answer(collector->kern, ticket)) {
+		if (followed)
+			followed->missed = 0;
+		return true;
+	}
+	if (!followed)
+		return false;
+	if (!followed->missed++)
+		log_warn(&collector->log, "PID %d did not wait any longer: calls or code objects may be missing", tgid);
+	if (followed->missed == XPT_WAIT_PATIENCE)
+		log_warn(&collector->log, "PID %d does not wait any more: it has missed %d deadlines in a row", tgid,
+			 XPT_WAIT_PATIENCE);
+	return false;
+}
+
+/* Nothing is read of the process: it may be one of thousands that do nothing traced. */
+static void on_fork(struct collector *collector, const struct xpt_record_task *task)
+{
+	pid_t tgid = task->header.tgid;
+	struct followed *followed = followed_add(collector, tgid);
+	int placed = 0;
+
+	collector_pass(collector, &task->header);
+	if (!followed)
+		return;
+	followed->began = task->header.time;
+	if (kern_family_has(collector->kern, tgid))
+		return;
+	/* A child of a single process has none of its probes. */
+	if (!follow(collector, tgid))
+		placed = attacher_scan(collector->attacher, tgid);
+	if (placed > 0)
+		log_info(&collector->log, "PID %d (%.15s): %d probes", tgid, task->name, placed);
+}
+
+/* The same process with a new program: what it has mapped now is scanned. */
+static void on_exec(struct collector *collector, const struct xpt_record_task *task)
+{
+	pid_t tgid = task->header.tgid;
+	size_t late = attacher_figures(collector->attacher)->late;
+	struct followed *followed = followed_add(collector, tgid);
+	int placed;
+
+	admit(collector, tgid);
+	collector_pass(collector, &task->header);
+	if (!followed)
+		return;
+	announce(collector, followed, task->header.time);
+	attacher_renew(collector->attacher, tgid);
+	kern_forget_callers(collector->kern, tgid);
+	records_forget_told(collector, tgid);
+	followed->began = task->header.time;
+	followed->missed = 0;
+	placed = attacher_scan(collector->attacher, tgid);
+	if (placed > 0)
+		log_info(&collector->log, "PID %d (%.15s): %d probes", tgid, task->name, placed);
+	if (collector->options.command && attacher_figures(collector->attacher)->late > late) {
+		log_warn(&collector->log, "PID %d (%.15s) has no known dynamic loader: its first calls may be missing",
+			 tgid, task->name);
+		records_lost(collector, XPT_LOSS_LATE_PROBES, 1);
+	}
+}
+
+static void on_thread(struct collector *collector, const struct xpt_record_task *task)
+{
+	struct followed *followed = followed_find(collector, task->header.tgid);
+	char name[XPT_TASK_NAME_LEN + 1] = "";
+
+	if (!followed) {
+		followed = followed_add(collector, task->header.tgid);
+		if (!kern_family_has(collector->kern, task->header.tgid))
+			kern_follow(collector->kern, task->header.tgid);
+	}
+	if (followed && !followed->announced) {
+		admit(collector, task->header.tgid);
+		announce(collector, followed, task->header.time);
+	}
+	memcpy(name, task->name, XPT_TASK_NAME_LEN);
+	collector_pass_text(collector,
+			    record_text(XPT_RECORD_THREAD, task->header.tgid, task->header.time, task->tid, name));
+}
+
+void targets_task(struct collector *collector, const struct xpt_record_task *task)
+{
+	switch (task->event) {
+	case XPT_TASK_FORK:
+		on_fork(collector, task);
+		break;
+	case XPT_TASK_EXEC:
+		on_exec(collector, task);
+		break;
+	case XPT_TASK_EXIT:
+		collector_pass(collector, &task->header);
+		forget(collector, task->header.tgid);
+		break;
+	case XPT_TASK_THREAD:
+		on_thread(collector, task);
+		break;
+	}
+}
+
+static bool has_ended(pid_t tgid)
+{
+	struct process_info info;
+	int error = process_info_read(tgid, &info);
+	bool ended = error == -ESRCH || (!error && info.is_zombie);
+
+	if (!error)
+		process_info_free(&info);
+	return ended;
+}
+
+/* A child of a traced process, with an unreported fork. */
+static int adopt_missed(void *context, pid_t tgid)
+{
+	struct collector *collector = context;
+	struct xpt_record_task record = { .event = XPT_TASK_FORK, .tid = tgid };
+	struct process_info info;
+
+	if (tgid == getpid() || followed_find(collector, tgid) || kern_family_has(collector->kern, tgid) ||
+	    process_info_read(tgid, &info))
+		return 0;
+	if (info.start_time > collector->ticks &&
+	    (followed_find(collector, info.parent) || kern_family_has(collector->kern, info.parent))) {
+		if (collector->has_family)
+			kern_family_add(collector->kern, tgid);
+		record.header.kind = XPT_RECORD_TASK;
+		record.header.size = sizeof(record);
+		record.header.tgid = tgid;
+		record.header.time = clock_monotonic();
+		record.other = info.parent;
+		memcpy(record.name, info.name, sizeof(record.name));
+		on_fork(collector, &record);
+	}
+	process_info_free(&info);
+	return 0;
+}
+
+/* The kernel does not run a program that is running on that CPU already: ends and forks of processes may be missing. */
+static void find_missed(struct collector *collector)
+{
+	__u64 missed = kern_tasks_missed(collector->kern);
+	bool more = missed != collector->tasks_missed;
+	struct link *link, *following;
+
+	if (!more && !collector->tasks_settling)
+		return;
+	collector->tasks_missed = missed;
+	collector->tasks_settling = more; /* what was missed just now is complete at the next check */
+	for (pid_t tgid = kern_family_next(collector->kern, 0); tgid; tgid = kern_family_next(collector->kern, tgid)) {
+		if (!has_ended(tgid))
+			continue;
+		forget(collector, tgid);
+		kern_family_remove(collector->kern, tgid);
+	}
+	link_each(link, following, &collector->followed)
+	{
+		pid_t tgid = container_of(link, struct followed, link)->tgid;
+
+		if (has_ended(tgid))
+			forget(collector, tgid);
+	}
+	if (!collector->options.all_processes)
+		process_each(adopt_missed, collector);
+}
+
+static void check_command(struct collector *collector)
+{
+	int error = command_exec_error(&collector->command);
+
+	if (!error)
+		return;
+	log_error(&collector->log, "cannot run %s: %s", collector->options.command[0], strerror(-error));
+	collector->error = error;
+}
+
+/* What the records should have reported, in case some were lost: processes that have ended. */
+void targets_check(struct collector *collector)
+{
+	struct link *link, *following;
+
+	check_command(collector);
+	command_reap(&collector->command);
+	link_each(link, following, &collector->followed)
+	{
+		pid_t tgid = container_of(link, struct followed, link)->tgid;
+
+		if (kill(tgid, 0) && errno == ESRCH)
+			forget(collector, tgid);
+	}
+	find_missed(collector);
+}
+
+bool targets_ended(struct collector *collector)
+{
+	if (collector->options.all_processes || collector->options.process_name_count ||
+	    collector->followed_map.count || kern_family_members(collector->kern))
+		return false;
+	check_command(collector);
+	/* Its last words came before it could be waited for. */
+	return !collector->command.pid || command_reap(&collector->command);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A process has one continuous collector: a process is claimed while it is traced, and released when it has ended. */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "session/continuous/private.h"
+#include "target/process/process.h"
+
+#define CLAIMS "targets" /* in XPT_CONTROL_DIR */
+
+static int claim(struct xpt_continuous *continuous, pid_t pid)
+{
+	const struct log *log = &continuous->collector->log;
+	int error = target_claim(&continuous->claims, pid);
+
+	if (error == -EBUSY && continuous->refused != pid)
+		log_error(log,
+			  "process %d is profiled continuously already: save what it did there, or stop that first "
+			  "(xputrace continuous status, save, stop)",
+			  pid);
+	else if (error && error != -EBUSY)
+		log_error(log, "process %d cannot be claimed: %s", pid, strerror(-error));
+	if (error)
+		continuous->refused = pid;
+	return error;
+}
+
+/* The number may be that of a thread. */
+static int claim_target(struct xpt_continuous *continuous, pid_t pid)
+{
+	struct process_info info;
+	int error = process_info_read(pid, &info);
+
+	if (error) {
+		if (error == -ESRCH)
+			log_error(&continuous->collector->log, "process %d has ended already", pid);
+		else
+			log_error(&continuous->collector->log, "cannot inspect process %d: %s", pid, strerror(-error));
+		return error;
+	}
+	error = claim(continuous, info.tgid);
+	process_info_free(&info);
+	return error;
+}
+
+int continuous_admit(void *context, pid_t pid)
+{
+	return claim(context, pid);
+}
+
+void continuous_leave(void *context, pid_t pid)
+{
+	const struct xpt_continuous *continuous = context;
+
+	target_unclaim(&continuous->claims, pid);
+}
+
+/* The socket's folder holds the claims, too. */
+int continuous_claim_targets(struct xpt_continuous *continuous, const struct xpt_session_options *targets)
+{
+	const struct log *log = &continuous->collector->log;
+	int error = mkdir(XPT_CONTROL_DIR, 0700) && errno != EEXIST ? -errno : 0;
+
+	if (error) {
+		log_error(log, "cannot create %s: %s", XPT_CONTROL_DIR, strerror(-error));
+		return error;
+	}
+	error = target_claims_open(log, XPT_CONTROL_DIR "/" CLAIMS, &continuous->claims);
+	if (!error && targets->all_processes) {
+		error = target_claim_all(&continuous->claims);
+		if (error && error != -EBUSY)
+			log_error(log, "processes cannot be claimed: %s", strerror(-error));
+		else if (error)
+			log_error(log,
+				  "some processes are profiled continuously already, so all of them cannot be: stop "
+				  "that first (xputrace continuous stop)");
+	}
+	for (size_t i = 0; i < targets->pid_count && !error; i++)
+		error = claim_target(continuous, targets->pids[i]);
+	return error;
+}

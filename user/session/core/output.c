@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "session/core/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/core/clock.h"
+#include "base/file/file.h"
+#include "base/file/output.h"
+#include "report/trace/trace_file.h"
+#include "session/core/session.h"
+
+#include <xputrace/output.h>
+
+enum trace_format output_trace(enum xpt_output format, enum xpt_level level)
+{
+	if (format == XPT_OUTPUT_QNN_CSV)
+		return level == XPT_LEVEL_BASIC ? TRACE_QNN_BASIC : TRACE_QNN_DETAILED;
+	return format == XPT_OUTPUT_ORT ? TRACE_ORT : TRACE_CHROME;
+}
+
+struct output {
+	const struct log *log;
+	struct model *model;
+	struct recording_writer *recording;
+	struct trace_file *trace;
+	int error;
+	__u64 bytes, lost; /* after the writer is closed */
+};
+
+static void read_line(const char *path, char *text, size_t size)
+{
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = file < 0 ? -1 : read(file, text, size - 1);
+
+	if (file >= 0)
+		close(file);
+	text[length < 0 ? 0 : length] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+}
+
+static void read_command(char *text, size_t size)
+{
+	int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	ssize_t length = file < 0 ? -1 : read(file, text, size - 1);
+
+	if (file >= 0)
+		close(file);
+	for (ssize_t i = 0; i + 1 < length; i++) {
+		if (!text[i])
+			text[i] = ' ';
+	}
+	text[length < 0 ? 0 : length] = '\0';
+}
+
+void output_info(struct recording_info *info)
+{
+	static __thread struct utsname name;
+	static __thread char boot_id[64], command[4096];
+	__u64 now = clock_monotonic();
+
+	uname(&name);
+	read_line("/proc/sys/kernel/random/boot_id", boot_id, sizeof(boot_id));
+	read_command(command, sizeof(command));
+	*info = (struct recording_info){
+		.monotonic_time = now,
+		.realtime = now + session_clock_offset(),
+		.host = name.nodename,
+		.kernel = name.release,
+		.machine = name.machine,
+		.version = XPT_VERSION,
+		.command = command,
+		.boot_id = boot_id,
+		.cpus = sysconf(_SC_NPROCESSORS_ONLN),
+	};
+}
+
+static int open_recording(struct output *output, const char *path, const struct recording_info *info)
+{
+	int descriptor = -1;
+
+	if (!strcmp(path, "-")) {
+		descriptor = file_standard_output();
+		if (descriptor < 0)
+			return descriptor;
+		path = NULL;
+	}
+	return recording_writer_create(output->log, path, descriptor, info, &output->recording);
+}
+
+static int open_file(struct output *output, enum xpt_output format, enum xpt_level level, const char *path)
+{
+	struct recording_info info;
+
+	if (format == XPT_OUTPUT_NONE)
+		return 0;
+	if (!path)
+		return -EINVAL;
+	if (format > XPT_OUTPUT_QNN_CSV) {
+		log_error(
+			output->log,
+			"cannot write a table of inferences while recording: record to a .xpt file, then use `xputrace report`");
+		return -EINVAL;
+	}
+	output_info(&info);
+	if (format == XPT_OUTPUT_RECORDING)
+		return open_recording(output, path, &info);
+	return trace_file_create(output->log, output_trace(format, level), path, &info, output->model, &output->trace);
+}
+
+/* Whatever the file is: no output may hold up the rings. */
+static int detach(struct output *output, const uint64_t *stopped)
+{
+	int error = 0;
+
+	if (output->recording)
+		error = recording_writer_detach(output->recording, stopped);
+	else if (output->trace)
+		error = trace_file_detach(output->trace, stopped);
+	if (error)
+		log_error(output->log, "cannot start the process that writes the output: %s", strerror(-error));
+	return error;
+}
+
+int output_create(const struct log *log, enum xpt_output format, enum xpt_level level, const char *path,
+		  const uint64_t *stopped, struct output **result)
+{
+	struct output *output = calloc(1, sizeof(*output));
+	int error;
+
+	if (!output)
+		return -ENOMEM;
+	output->log = log;
+	error = model_create(log, &output->model);
+	if (!error)
+		error = open_file(output, format, level, path);
+	if (!error)
+		error = detach(output, stopped);
+	if (error) {
+		output_free(output);
+		return error;
+	}
+	*result = output;
+	return 0;
+}
+
+void output_warn_at(struct output *output, __u64 bytes)
+{
+	if (output->trace)
+		trace_file_warn_at(output->trace, bytes);
+}
+
+int output_record(struct output *output, const struct xpt_record_header *record)
+{
+	int error;
+
+	if (output->recording && !output->error)
+		output->error = recording_writer_add(output->recording, record);
+	error = model_feed(output->model, record);
+	if (error && error != -EBADMSG && !output->error)
+		output->error = error;
+	return output->error;
+}
+
+int output_flush(struct output *output)
+{
+	int error = 0;
+
+	if (output->recording)
+		error = recording_writer_flush(output->recording);
+	else if (output->trace)
+		error = trace_file_flush(output->trace);
+	if (error && !output->error)
+		output->error = error;
+	return output->error;
+}
+
+int output_settle(struct output *output)
+{
+	int error = 0;
+
+	if (output->recording)
+		error = recording_writer_settle(output->recording);
+	else if (output->trace)
+		error = trace_file_settle(output->trace);
+	if (error && !output->error)
+		output->error = error;
+	return output->error;
+}
+
+int output_finish(struct output *output)
+{
+	int error = model_flush(output->model);
+
+	output_settle(output);
+	output->bytes = output_bytes(output);
+	output->lost = output_lost(output);
+	if (output->recording)
+		error = recording_writer_close(output->recording) ?: error;
+	error = trace_file_close(output->trace, output->model) ?: error;
+	output->recording = NULL;
+	output->trace = NULL;
+	if (error && !output->error)
+		output->error = error;
+	return output->error;
+}
+
+void output_free(struct output *output)
+{
+	if (!output)
+		return;
+	if (output->recording || output->trace)
+		output_finish(output);
+	model_free(output->model);
+	free(output);
+}
+
+struct model *output_model(struct output *output)
+{
+	return output->model;
+}
+
+__u64 output_bytes(const struct output *output)
+{
+	if (output->recording)
+		return recording_writer_bytes(output->recording);
+	if (output->trace)
+		return trace_file_bytes(output->trace);
+	return output->bytes;
+}
+
+__u64 output_lost(const struct output *output)
+{
+	if (output->recording)
+		return recording_writer_lost(output->recording);
+	if (output->trace)
+		return trace_file_lost(output->trace);
+	return output->lost;
+}
+
+bool output_failed(const struct output *output)
+{
+	return output->error != 0;
+}
+
+void xpt_output_set_owner(uid_t user, gid_t group)
+{
+	output_set_owner(user, group);
+}
+
+void xpt_output_set_opener(xpt_open_fn open, void *context)
+{
+	output_set_opener(open, context);
+}
+
+const char *xpt_version(void)
+{
+	return XPT_VERSION;
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The consumer behind profiles and streams: records go through a model to the handles, and their reports to callbacks, one after the
+ * other in the order in which they were made, on a thread of its own.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/clock.h"
+#include "base/core/thread.h"
+#include "session/core/output.h"
+#include "session/core/session.h"
+
+#define KEEP_RELEASED 1024 /* ended programs and processes that may yet get counts */
+/* Grace period of a reading: records may reach their ring a little after their time. */
+#define GRACE 2000000ull /* ns */
+
+/* ---- from the collector into the model, and from there to the handles ---- */
+
+static void on_record(void *context, const struct xpt_record_header *record)
+{
+	struct profiler *profiler = context;
+	struct collector *collector = profiler->session->collector;
+	int error = model_feed(profiler->model, record);
+
+	if (error == -ENOMEM && !collector->error) {
+		log_error(&collector->log, "no memory for what was recorded");
+		collector->error = error;
+	}
+}
+
+/* How far the handles have seen, before they see the event. */
+static int on_event(void *context, const struct event *event)
+{
+	struct profiler *profiler = context;
+	__u64 time = 0;
+
+	if (event->kind == EVENT_CALL)
+		time = event->call.end;
+	else if (event->kind == EVENT_PROGRAM)
+		time = event->program.time;
+	if (time > profiler->seen)
+		profiler->seen = time;
+	return 0;
+}
+
+static int set_sampling(void *context, const struct model_program *program, __u32 sample_every)
+{
+	struct profiler *profiler = context;
+	__u64 delivered = model_delivered(profiler->model);
+
+	return collector_set_sampling(profiler->session->collector, program, sample_every,
+				      profiler->seen > delivered ? profiler->seen : delivered);
+}
+
+static void set_defaults(void *context, __u32 sample_every, __u32 roles)
+{
+	struct profiler *profiler = context;
+	const struct collector *collector = profiler->session->collector;
+	int error = 0;
+
+	profiler->sample_every = sample_every;
+	profiler->roles = roles;
+	/* Else the samples are a recording's. */
+	if (collector->kern && collector->needs.sample_every <= 1 && !collector->needs.chosen_only)
+		error = kern_set_defaults(collector->kern, sample_every, roles);
+	if (error)
+		log_error(&collector->log, "cannot set the sampling rate: %s", strerror(-error));
+}
+
+void profiler_opened(struct profiler *profiler)
+{
+	set_defaults(profiler, profiler->sample_every, profiler->roles);
+}
+
+int profiler_share(struct profiler *profiler, const struct collector_needs *needs)
+{
+	if (needs->sample_every == 1 && !needs->chosen_only) {
+		profiling_record_all(profiler->profiling);
+		return 0;
+	}
+	if (!profiler->subscribers)
+		return 0;
+	log_error(&profiler->session->collector->log,
+		  "a recording of samples or of chosen programs needs another session than profiles and streams");
+	return -EINVAL;
+}
+
+void profiler_read_counts(struct profiler *profiler)
+{
+	profiler->read_at = clock_monotonic();
+	records_counts(profiler->session->collector, profiler->read_at);
+	profiling_read(profiler->profiling, profiler->read_at, session_clock_offset());
+}
+
+/* Records from before the latest reading may still be on their way. */
+static bool is_reading(const struct profiler *profiler)
+{
+	return profiler->read_at && model_delivered(profiler->model) < profiler->read_at + GRACE;
+}
+
+static void check_targets(struct profiler *profiler, __u64 now)
+{
+	if (profiler->over)
+		return;
+	if (!profiler->over_at && targets_ended(profiler->session->collector))
+		profiler->over_at = now;
+	profiler->over = profiler->over_at && model_delivered(profiler->model) >= profiler->over_at;
+}
+
+static __u64 on_work(void *context, __u64 now)
+{
+	struct profiler *profiler = context;
+
+	if (!is_reading(profiler)) {
+		profiling_delivered(profiler->profiling, model_delivered(profiler->model));
+		if (now >= profiling_due(profiler->profiling)) {
+			profiler_read_counts(profiler);
+			records_drain(profiler->session->collector);
+		}
+	}
+	check_targets(profiler, now);
+	return is_reading(profiler) ? clock_monotonic() + GRACE : profiling_due(profiler->profiling);
+}
+
+/* ---- the callback thread ---- */
+
+static struct subscriber *subscriber_of(const struct profiler *profiler, const struct handle *handle)
+{
+	struct subscriber *subscriber = profiler->subscribers;
+
+	while (subscriber && subscriber->handle != handle)
+		subscriber = subscriber->next;
+	return subscriber;
+}
+
+/* As profiling_options.deliver. */
+static void deliver(void *context, struct handle *handle, struct report *report)
+{
+	struct profiler *profiler = context;
+	struct subscriber *subscriber = subscriber_of(profiler, handle);
+	struct delivery *delivery = subscriber ? malloc(sizeof(*delivery)) : NULL;
+
+	if (!delivery) {
+		log_error(&profiler->session->collector->log, "no memory for a report: it is dropped");
+		report_free(profiler->profiling, report);
+		return;
+	}
+	*delivery = (struct delivery){ .subscriber = subscriber, .report = report };
+	*profiler->last = delivery;
+	profiler->last = &delivery->next;
+	profiler->waiting++;
+	profiler->waiting_bytes += report_bytes(report);
+	subscriber->waiting++;
+	pthread_cond_signal(&profiler->queued);
+}
+
+/* The one after *link leaves the queue. */
+static struct delivery *delivery_take(struct profiler *profiler, struct delivery **link)
+{
+	struct delivery *delivery = *link;
+
+	*link = delivery->next;
+	if (profiler->last == &delivery->next)
+		profiler->last = link;
+	profiler->waiting--;
+	profiler->waiting_bytes -= report_bytes(delivery->report);
+	return delivery;
+}
+
+static void delivery_free(struct profiler *profiler, struct delivery *delivery)
+{
+	report_free(profiler->profiling, delivery->report);
+	delivery->subscriber->waiting--;
+	free(delivery);
+}
+
+static void subscriber_unlink(struct subscriber *subscriber)
+{
+	struct subscriber **link = &subscriber->session->profiler->subscribers;
+
+	while (*link != subscriber)
+		link = &(*link)->next;
+	*link = subscriber->next;
+	free(subscriber);
+}
+
+static void *run_callbacks(void *context)
+{
+	struct profiler *profiler = context;
+	struct xpt_session *session = profiler->session;
+	struct subscriber *subscriber;
+	struct delivery *delivery;
+
+	pthread_mutex_lock(&session->lock);
+	for (;;) {
+		while (!profiler->first && !profiler->ending)
+			pthread_cond_wait(&profiler->queued, &session->lock);
+		if (profiler->ending)
+			break;
+		delivery = delivery_take(profiler, &profiler->first);
+		subscriber = delivery->subscriber;
+		subscriber->delivering = true;
+		pthread_mutex_unlock(&session->lock);
+		subscriber->callback(subscriber->context, report_view(delivery->report));
+		pthread_mutex_lock(&session->lock);
+		delivery_free(profiler, delivery);
+		subscriber->delivering = false;
+		if (!subscriber->handle)
+			subscriber_unlink(subscriber);
+		pthread_cond_broadcast(&session->changed);
+	}
+	pthread_mutex_unlock(&session->lock);
+	return NULL;
+}
+
+bool profiler_is_callback(const struct profiler *profiler)
+{
+	return profiler->has_thread && pthread_equal(pthread_self(), profiler->thread);
+}
+
+struct subscriber *subscriber_add(struct profiler *profiler, struct handle *handle, xpt_profile_report_fn callback,
+				  void *context)
+{
+	struct subscriber *subscriber = calloc(1, sizeof(*subscriber));
+
+	if (!subscriber)
+		return NULL;
+	subscriber->session = profiler->session;
+	subscriber->handle = handle;
+	subscriber->callback = callback;
+	subscriber->context = context;
+	subscriber->next = profiler->subscribers;
+	profiler->subscribers = subscriber;
+	return subscriber;
+}
+
+void subscriber_remove(struct subscriber *subscriber)
+{
+	struct profiler *profiler = subscriber->session->profiler;
+	struct delivery **link = &profiler->first;
+
+	handle_free(subscriber->handle);
+	while (*link) {
+		if ((*link)->subscriber == subscriber)
+			delivery_free(profiler, delivery_take(profiler, link));
+		else
+			link = &(*link)->next;
+	}
+	if (subscriber->delivering && profiler_is_callback(profiler)) {
+		subscriber->handle = NULL; /* the thread frees it when the callback has returned */
+		return;
+	}
+	while (subscriber->delivering)
+		session_wait_change(subscriber->session);
+	subscriber_unlink(subscriber);
+}
+
+/* ---- creation ---- */
+
+static int on_started(void *context)
+{
+	struct profiler *profiler = context;
+	int error;
+
+	if (profiling_begin(profiler->profiling, profiler->session->collector->started, session_clock_offset()))
+		return -ENOMEM;
+	error = thread_start(&profiler->thread, run_callbacks, profiler, "xpt-callbacks");
+	profiler->has_thread = !error;
+	return error;
+}
+
+static int copy_info(struct recording_info *info)
+{
+	const char **strings[] = { &info->host,	   &info->kernel,  &info->machine,
+				   &info->version, &info->command, &info->boot_id };
+	int error = 0;
+
+	output_info(info);
+	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
+		*strings[i] = strdup(*strings[i]);
+		if (!*strings[i])
+			error = -ENOMEM;
+	}
+	return error;
+}
+
+static void free_info(struct recording_info *info)
+{
+	free((char *)info->host);
+	free((char *)info->kernel);
+	free((char *)info->machine);
+	free((char *)info->version);
+	free((char *)info->command);
+	free((char *)info->boot_id);
+}
+
+static void name_counters(struct profiler *profiler)
+{
+	const struct counter_side *side = profiler->session->collector->counter_side;
+	const struct xpt_counter_info *info;
+
+	while ((info = counter_side_info(side, profiler->counter_count))) {
+		profiler->counters[profiler->counter_count] = (struct xpt_report_counter){
+			info->name,
+			info->unit,
+			counter_side_of(side, profiler->counter_count),
+		};
+		profiler->counter_count++;
+	}
+}
+
+static int create_profiling(struct profiler *profiler, size_t report_bytes)
+{
+	const struct log *log = &profiler->session->collector->log;
+	const struct profiling_options profiling_options = {
+		.log = log,
+		.report_bytes = report_bytes,
+		.info = &profiler->info,
+		.counters = profiler->counters,
+		.counter_count = profiler->counter_count,
+		.deliver = deliver,
+		.set_sampling = set_sampling,
+		.set_defaults = set_defaults,
+		.context = profiler,
+	};
+	int error = model_create(log, &profiler->model);
+
+	if (error)
+		return error;
+	model_keep_released(profiler->model, KEEP_RELEASED);
+	error = profiling_create(&profiling_options, &profiler->profiling);
+	if (!error)
+		error = model_add_sink(profiler->model, (struct event_sink){ on_event, profiler });
+	if (!error)
+		error = model_add_sink(profiler->model, profiling_sink(profiler->profiling));
+	return error;
+}
+
+int profiler_create(struct xpt_session *session, size_t report_bytes)
+{
+	struct profiler *profiler = calloc(1, sizeof(*profiler));
+	int error;
+
+	if (!profiler)
+		return -ENOMEM;
+	session->profiler = profiler;
+	profiler->session = session;
+	profiler->last = &profiler->first;
+	profiler->consumer = (struct consumer){
+		.record = on_record,
+		.started = on_started,
+		.work = on_work,
+		.context = profiler,
+		.needs = { .roles = collector_level_roles(XPT_LEVEL_STANDARD) },
+	};
+	pthread_cond_init(&profiler->queued, NULL);
+	name_counters(profiler);
+	error = copy_info(&profiler->info);
+	if (!error)
+		error = create_profiling(profiler, report_bytes);
+	return error ?: session_add(session, &profiler->consumer);
+}
+
+void profiler_stop(struct profiler *profiler)
+{
+	pthread_mutex_lock(&profiler->session->lock);
+	profiler->ending = true;
+	pthread_cond_broadcast(&profiler->queued);
+	pthread_mutex_unlock(&profiler->session->lock);
+	if (profiler->has_thread)
+		pthread_join(profiler->thread, NULL);
+	profiler->has_thread = false;
+}
+
+void profiler_free(struct profiler *profiler)
+{
+	struct subscriber *subscriber, *next;
+
+	if (!profiler)
+		return;
+	for (subscriber = profiler->subscribers; subscriber; subscriber = next) {
+		next = subscriber->next;
+		subscriber_remove(subscriber);
+	}
+	profiling_free(profiler->profiling);
+	model_free(profiler->model);
+	free_info(&profiler->info);
+	pthread_cond_destroy(&profiler->queued);
+	free(profiler);
+}

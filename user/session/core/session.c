@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* xpt_session_*(), and the thread that collects for all consumers. */
+#include "session/core/session.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/core/clock.h"
+#include "base/core/options.h"
+#include "base/core/thread.h"
+
+#define REPORT_BYTES (256u << 20)
+#define CLOCK_CLOSE 5000 /* ns between two readings of one clock, with the other one's between them, that will do */
+#define CLOCK_TRIES 5
+
+/* Two clocks cannot be read at once. An interruption in between would set the reports' clock wrong by as long. */
+__s64 session_clock_offset(void)
+{
+	__u64 least = ~0ull, before, realtime, taken;
+	__s64 offset = 0;
+
+	for (int tries = 0; tries < CLOCK_TRIES && least > CLOCK_CLOSE; tries++) {
+		before = clock_monotonic();
+		realtime = clock_read(CLOCK_REALTIME);
+		taken = clock_monotonic() - before;
+		if (taken >= least)
+			continue;
+		least = taken;
+		offset = (__s64)(realtime - before - taken / 2);
+	}
+	return offset;
+}
+
+/* ---- from the collector to the consumers ---- */
+
+static struct consumer *consumer_of(struct link *link)
+{
+	return container_of(link, struct consumer, link);
+}
+
+static void on_record(void *context, const struct xpt_record_header *record)
+{
+	struct xpt_session *session = context;
+	struct link *link, *next;
+
+	link_each(link, next, &session->consumers) consumer_of(link)->record(consumer_of(link)->context, record);
+}
+
+static void on_scanned(void *context, pid_t tgid)
+{
+	struct xpt_session *session = context;
+	const struct consumer *consumer;
+	struct link *link, *next;
+
+	link_each(link, next, &session->consumers)
+	{
+		consumer = consumer_of(link);
+		if (consumer->scanned)
+			consumer->scanned(consumer->context, tgid);
+	}
+}
+
+static int on_admit(void *context, pid_t tgid)
+{
+	struct xpt_session *session = context;
+	const struct consumer *consumer;
+	struct link *link, *next;
+	int error = 0;
+
+	link_each(link, next, &session->consumers)
+	{
+		consumer = consumer_of(link);
+		if (!error && consumer->admit)
+			error = consumer->admit(consumer->context, tgid);
+	}
+	return error;
+}
+
+static void on_leave(void *context, pid_t tgid)
+{
+	struct xpt_session *session = context;
+	const struct consumer *consumer;
+	struct link *link, *next;
+
+	link_each(link, next, &session->consumers)
+	{
+		consumer = consumer_of(link);
+		if (consumer->leave)
+			consumer->leave(consumer->context, tgid);
+	}
+}
+
+static bool on_interrupted(void *context)
+{
+	return __atomic_load_n(&((struct xpt_session *)context)->interrupted, __ATOMIC_RELAXED);
+}
+
+/* ---- creation ---- */
+
+int session_create(const struct collector_options *options, struct xpt_session **result)
+{
+	struct xpt_session *session = calloc(1, sizeof(*session));
+	struct collector_options with = *options;
+	pthread_condattr_t attributes;
+	int error;
+
+	if (!session)
+		return -ENOMEM;
+	pthread_mutex_init(&session->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&session->changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	link_init(&session->consumers);
+	link_init(&session->waiters);
+	with.record = on_record;
+	with.scanned = on_scanned;
+	with.admit = on_admit;
+	with.leave = on_leave;
+	with.interrupted = on_interrupted;
+	with.context = session;
+	error = collector_create(&with, &session->collector);
+	if (error) {
+		session_free(session);
+		return error;
+	}
+	*result = session;
+	return 0;
+}
+
+int session_add(struct xpt_session *session, struct consumer *consumer)
+{
+	const struct log *log = &session->collector->log;
+	int error = -EALREADY;
+
+	link_init(&consumer->link);
+	pthread_mutex_lock(&session->lock);
+	if (!session->opened)
+		error = collector_need(session->collector, &consumer->needs);
+	else
+		log_error(log, "the session has started: recordings and captures join it before");
+	if (!error && session->profiler && consumer->needs.sample_every)
+		error = profiler_share(session->profiler, &consumer->needs);
+	if (!error)
+		link_append(&session->consumers, &consumer->link);
+	consumer->left = error;
+	pthread_mutex_unlock(&session->lock);
+	return error;
+}
+
+int session_join(struct xpt_session *session, const struct collector_options *options, struct consumer *consumer)
+{
+	size_t lists = options->pid_count | options->process_name_count | options->runtime_file_count |
+		       options->runtime_count | options->region_count | options->driver_file_count |
+		       options->name_count | options->counter_count | options->buffer_bytes;
+
+	if (lists || options->command || options->all_processes || options->no_wait || options->wait_limit ||
+	    options->drivers || options->tracefs || options->link || options->counters_every ||
+	    options->counters_per_inference) {
+		consumer->left = true;
+		log_error(&session->collector->log, "what is traced is the session's: it cannot be chosen here, too");
+		return -EINVAL;
+	}
+	return session_add(session, consumer);
+}
+
+/* With the lock held. */
+static void finish_consumer(struct consumer *consumer)
+{
+	if (consumer->finished)
+		consumer->finished(consumer->context);
+	link_remove(&consumer->link);
+	consumer->left = true;
+}
+
+static int has_left(void *context)
+{
+	return ((const struct consumer *)context)->left;
+}
+
+void session_remove(struct xpt_session *session, struct consumer *consumer)
+{
+	pthread_mutex_lock(&session->lock);
+	consumer->leaving = true;
+	if (!consumer->left && (!session->has_thread || session->finished))
+		finish_consumer(consumer);
+	pthread_mutex_unlock(&session->lock);
+	collector_wake(session->collector);
+	session_await(session, XPT_FOREVER, has_left, consumer);
+}
+
+int xpt_session_create(const struct xpt_session_options *given, struct xpt_session **result)
+{
+	struct xpt_session_options options = {};
+	struct xpt_session *session;
+	int error = options_copy(&options, sizeof(options), given);
+
+	if (!error)
+		error = session_create(
+			&(struct collector_options){
+				COLLECTOR_OPTIONS(&options),
+				.counters = options.counters,
+				.counter_count = options.counter_count,
+				.counters_per_inference = true,
+			},
+			&session);
+	if (error)
+		return error;
+	error = collector_open_counters(session->collector);
+	if (!error)
+		error = profiler_create(session, options.report_bytes ?: REPORT_BYTES);
+	if (error) {
+		xpt_session_destroy(session);
+		return error;
+	}
+	*result = session;
+	return 0;
+}
+
+/* ---- the collecting thread ---- */
+
+/* Who waits in session_await(). */
+struct waiter {
+	struct link link; /* of the session */
+	int (*done)(void *context);
+	void *context;
+	int result; /* of done() */
+};
+
+/*
+ * Wakes those who wait only when one of them has what it waits for. A woken thread that is preempted with the lock would hold up
+ * this one, and threads of targets that wait for their probes.
+ */
+static void wake_waiters(struct xpt_session *session)
+{
+	struct link *link, *next;
+	struct waiter *waiter;
+	bool any = false;
+
+	link_each(link, next, &session->waiters)
+	{
+		waiter = container_of(link, struct waiter, link);
+		waiter->result = waiter->result ?: waiter->done(waiter->context);
+		any |= waiter->result != 0;
+	}
+	if (any)
+		pthread_cond_broadcast(&session->changed);
+}
+
+/* What was collected stays readable after tracing has failed. Returns when the next turn is due. */
+static __u64 collect_once(struct xpt_session *session, int error)
+{
+	const struct consumer *consumer;
+	struct link *link, *next;
+	__u64 now, due = ~0ull, wanted;
+
+	if (!error && !session->error)
+		error = collector_work(session->collector);
+	if (error && !session->error) {
+		session->error = error;
+		log_error(&session->collector->log, "tracing has stopped: %s", strerror(-error));
+	}
+	now = clock_monotonic();
+	link_each(link, next, &session->consumers)
+	{
+		consumer = consumer_of(link);
+		wanted = consumer->work ? consumer->work(consumer->context, now) : ~0ull;
+		due = wanted < due ? wanted : due;
+	}
+	link_each(link, next, &session->consumers)
+	{
+		if (consumer_of(link)->leaving)
+			finish_consumer(consumer_of(link));
+	}
+	wake_waiters(session);
+	return due;
+}
+
+static void *collect(void *context)
+{
+	struct xpt_session *session = context;
+	const struct timespec pause = { 0, COLLECTOR_POLL };
+	struct link *link, *next;
+	__u64 due = 0;
+	int error = 0;
+
+	pthread_mutex_lock(&session->lock);
+	while (!session->ending) {
+		pthread_mutex_unlock(&session->lock);
+		if (session->error) /* nobody empties the rings any more: there would always be something to do */
+			nanosleep(&pause, NULL);
+		else
+			error = collector_wait(session->collector, due);
+		pthread_mutex_lock(&session->lock);
+		due = collect_once(session, error);
+	}
+	collector_finish(session->collector);
+	link_each(link, next, &session->consumers) finish_consumer(consumer_of(link));
+	session->finished = true;
+	pthread_cond_broadcast(&session->changed);
+	pthread_mutex_unlock(&session->lock);
+	return NULL;
+}
+
+int session_open(struct xpt_session *session)
+{
+	if (!session->opened)
+		session->open_error = collector_open(session->collector);
+	if (!session->opened && !session->open_error && session->profiler)
+		profiler_opened(session->profiler);
+	session->opened = true;
+	return session->open_error;
+}
+
+int session_start(struct xpt_session *session)
+{
+	const struct consumer *consumer;
+	struct link *link, *next;
+	int error = -EALREADY;
+
+	pthread_mutex_lock(&session->lock);
+	if (!session->starting) {
+		session->starting = true;
+		error = session_open(session);
+		if (!error)
+			error = collector_start(session->collector);
+		link_each(link, next, &session->consumers)
+		{
+			consumer = consumer_of(link);
+			if (!error && consumer->started)
+				error = consumer->started(consumer->context);
+		}
+		if (!error) {
+			error = thread_start(&session->thread, collect, session, "xpt-collect");
+			session->has_thread = !error;
+		}
+		session->started = !error;
+	}
+	pthread_mutex_unlock(&session->lock);
+	return error;
+}
+
+void session_stop(struct xpt_session *session)
+{
+	pthread_mutex_lock(&session->lock);
+	session->ending = true;
+	pthread_cond_broadcast(&session->changed);
+	pthread_mutex_unlock(&session->lock);
+	if (!session->has_thread)
+		return;
+	collector_wake(session->collector);
+	pthread_join(session->thread, NULL);
+	session->has_thread = false;
+}
+
+void session_free(struct xpt_session *session)
+{
+	if (!session)
+		return;
+	collector_free(session->collector);
+	pthread_cond_destroy(&session->changed);
+	pthread_mutex_destroy(&session->lock);
+	free(session);
+}
+
+/* ---- those who wait for it ---- */
+
+void session_wait_change(struct xpt_session *session)
+{
+	pthread_cond_wait(&session->changed, &session->lock);
+}
+
+int session_await(struct xpt_session *session, uint64_t timeout, int (*done)(void *context), void *context)
+{
+	__u64 now = clock_monotonic(), until = timeout > ~0ull - now ? ~0ull : now + timeout;
+	const struct timespec time = { until / 1000000000, until % 1000000000 };
+	struct waiter waiter = { .done = done, .context = context };
+	int expired = 0;
+
+	link_init(&waiter.link);
+	pthread_mutex_lock(&session->lock);
+	link_append(&session->waiters, &waiter.link);
+	while (!(waiter.result = waiter.result ?: done(context)) && !expired) {
+		if (until == ~0ull)
+			session_wait_change(session);
+		else
+			expired = pthread_cond_timedwait(&session->changed, &session->lock, &time) == ETIMEDOUT;
+	}
+	link_remove(&waiter.link);
+	pthread_mutex_unlock(&session->lock);
+	return waiter.result;
+}
+
+int session_disturbed(struct xpt_session *session)
+{
+	if (session->error)
+		return session->error;
+	return __atomic_exchange_n(&session->interrupted, 0, __ATOMIC_RELAXED) ? -EINTR : 0;
+}
+
+void xpt_session_interrupt(struct xpt_session *session)
+{
+	__atomic_store_n(&session->interrupted, 1, __ATOMIC_RELAXED);
+	collector_wake(session->collector); /* its thread wakes those who wait */
+}
+
+/* ---- with profiles and streams ---- */
+
+int xpt_session_open(struct xpt_session *session)
+{
+	int error = -EALREADY;
+
+	pthread_mutex_lock(&session->lock);
+	if (!session->opened)
+		error = session_open(session);
+	pthread_mutex_unlock(&session->lock);
+	return error;
+}
+
+int xpt_session_start(struct xpt_session *session)
+{
+	/* Nothing has been counted yet: all that the kernel will count belongs to the handles that run already. */
+	pthread_mutex_lock(&session->lock);
+	if (!session->starting)
+		profiling_read(session->profiler->profiling, clock_monotonic(), session_clock_offset());
+	pthread_mutex_unlock(&session->lock);
+	return session_start(session);
+}
+
+static int is_over(void *context)
+{
+	struct xpt_session *session = context;
+
+	if (profiler_is_callback(session->profiler))
+		return -EDEADLK;
+	if (!session->started)
+		return -EINVAL;
+	return session_disturbed(session) ?: session->profiler->over;
+}
+
+int xpt_session_wait(struct xpt_session *session, uint64_t timeout)
+{
+	return session_await(session, timeout, is_over, session);
+}
+
+int xpt_session_status(struct xpt_session *session, struct xpt_session_status *status)
+{
+	const struct profiler *profiler = session->profiler;
+	struct xpt_session_status now = {};
+
+	pthread_mutex_lock(&session->lock);
+	if (session->started)
+		now.elapsed = clock_monotonic() - session->collector->started;
+	now.processes = session->collector->followed_map.count;
+	now.programs = profiling_program_count(profiler->profiling);
+	now.calls = session->collector->calls;
+	now.lost = session->collector->lost;
+	now.waiting = profiler->waiting;
+	now.waiting_bytes = profiler->waiting_bytes;
+	pthread_mutex_unlock(&session->lock);
+	return options_give(status, &now, sizeof(now));
+}
+
+int xpt_session_programs(struct xpt_session *session,
+			 int (*visit)(void *context, const struct xpt_program_info *program), void *context)
+{
+	int result;
+
+	pthread_mutex_lock(&session->lock);
+	result = profiling_programs(session->profiler->profiling, visit, context);
+	pthread_mutex_unlock(&session->lock);
+	return result;
+}
+
+int xpt_session_command_status(struct xpt_session *session)
+{
+	int status;
+
+	pthread_mutex_lock(&session->lock);
+	status = collector_command_status(session->collector);
+	pthread_mutex_unlock(&session->lock);
+	return status;
+}
+
+void xpt_session_destroy(struct xpt_session *session)
+{
+	if (!session)
+		return;
+	if (session->profiler)
+		profiler_stop(session->profiler);
+	session_stop(session);
+	if (session->started)
+		collector_check_names(session->collector, session->profiler->model);
+	profiler_free(session->profiler);
+	session_free(session);
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* xpt_report_create(): a recording through the same model and the same reports as when it was made. */
+#include <xputrace/report.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file/file.h"
+#include "base/core/options.h"
+#include "base/file/output.h"
+#include "base/file/tailed_file.h"
+#include "model/core/model.h"
+#include "profile/handle/chooser.h"
+#include "record/recording.h"
+#include "report/table/summary.h"
+#include "session/core/output.h"
+#include "session/offline/report_filter.h"
+
+#define PROGRESS_STEP (4u << 20) /* bytes between two calls of progress */
+
+/* One time through the recording. */
+struct reading {
+	struct recording_reader *reader;
+	struct chooser *chooser; /* of what the recording was limited to */
+	struct model *model;
+};
+
+/* times: how often it is read; before: bytes that were read the times before. */
+static int read_all(const struct log *log, const struct xpt_report_options *options, struct reading *reading,
+		    struct report_filter *filter, unsigned int times, __u64 before)
+{
+	const struct xpt_record_header *record;
+	struct recording_reader *reader = reading->reader;
+	__u64 next = PROGRESS_STEP;
+	int result, error;
+
+	while ((result = recording_reader_next(reader, &record)) == 1) {
+		if (options->progress && recording_reader_position(reader) >= next) {
+			options->progress(options->progress_context, before + recording_reader_position(reader),
+					  recording_reader_size(reader) * times);
+			next = recording_reader_position(reader) + PROGRESS_STEP;
+		}
+		error = chooser_record(reading->chooser, record);
+		if (error == -EINVAL || error == -ENOSPC) {
+			log_error(log, "%s: the choice of programs in it is damaged", options->input);
+			return -EBADMSG;
+		}
+		if (!error && !report_filter_takes(filter, record))
+			continue;
+		error = error ?: model_feed(reading->model, record);
+		if (error && error != -EBADMSG)
+			return error;
+	}
+	/* Of a recording without an end only this delivers what came last: what is malformed is dropped here, too. */
+	error = model_flush(reading->model);
+	return error && error != -EBADMSG ? error : result;
+}
+
+static int write_summary(const struct xpt_report_options *options, const struct model *model, __u64 length)
+{
+	int copy = dup(options->summary_descriptor), error;
+	FILE *out = copy < 0 ? NULL : fdopen(copy, "w");
+
+	if (!out) {
+		if (copy >= 0)
+			close(copy);
+		return -errno;
+	}
+	error = summary_write(model, out, options->columns, length);
+	return fclose(out) && !error ? -EIO : error;
+}
+
+/* ---- a row an inference ---- */
+
+#define TABLE_BUFFER (1u << 20)
+
+struct table {
+	const struct report_filter *filter;
+	flat_columns columns;
+	size_t counter_count;
+	struct tailed_file file;
+	struct text text;
+	int error;
+};
+
+static int table_flush(struct table *table, bool last)
+{
+	if (!table->error && (table->text.length || last))
+		table->error = tailed_file_append(&table->file, &table->text, "", 0, last);
+	text_clear(&table->text, 2 * TABLE_BUFFER);
+	return table->error;
+}
+
+static int table_event(void *context, const struct event *event)
+{
+	struct table *table = context;
+	struct inference inference;
+	struct flat_row row;
+
+	if (!inference_read(event, &inference) || !report_filter_has(table->filter, event, &inference))
+		return 0;
+	row = report_filter_row(table->filter, &inference);
+	flat_add_row(&table->text, table->columns, &row, table->counter_count);
+	return table->text.length < TABLE_BUFFER ? 0 : table_flush(table, false);
+}
+
+/* Those that were read around inferences, as the samples have them. */
+static size_t read_counters(const struct model *model, struct xpt_report_counter counters[XPT_SAMPLE_COUNTERS])
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < model_counter_count(model) && count < XPT_SAMPLE_COUNTERS; i++) {
+		const struct model_counter *counter = model_counter(model, i);
+
+		if (counter->slots)
+			counters[count++] = (struct xpt_report_counter){ counter->name, counter->unit, counter->of };
+	}
+	return count;
+}
+
+static int table_open(struct table *table, const struct log *log, const struct xpt_report_options *options,
+		      const struct report_filter *filter, const struct model *first)
+{
+	bool output = !strcmp(options->output, "-");
+	struct xpt_report_counter counters[XPT_SAMPLE_COUNTERS];
+	int descriptor = output ? file_standard_output() : -1;
+	int error = tailed_file_open(&table->file, output ? NULL : options->output, descriptor);
+
+	if (error) {
+		log_error(log, "%s: cannot be written: %s", options->output, output_reason(error));
+		return error;
+	}
+	table->filter = filter;
+	table->columns = report_filter_columns(filter);
+	table->counter_count = read_counters(first, counters);
+	flat_add_header(&table->text, table->columns, counters, table->counter_count);
+	return 0;
+}
+
+static int table_close(struct table *table)
+{
+	int error = table_flush(table, true), closed = tailed_file_close(&table->file);
+
+	text_free(&table->text);
+	return error ?: closed;
+}
+
+/* ---- reading ---- */
+
+static int reading_open(struct reading *reading, const struct log *log, const char *name, int input)
+{
+	int error = recording_reader_create(log, name, input, &reading->reader);
+
+	error = error ?: model_create(log, &reading->model);
+	error = error ?: chooser_create(&(struct chooser_options){ .log = log }, &reading->chooser);
+	return error ?: chooser_join(reading->chooser, reading->model);
+}
+
+static void reading_close(struct reading *reading)
+{
+	model_free(reading->model);
+	chooser_free(reading->chooser);
+	recording_reader_close(reading->reader);
+}
+
+/* ---- standard input ---- */
+
+/* A copy without a name, which can be read twice; a descriptor or -errno. */
+static int copy_input(const struct log *log)
+{
+	int copy = open_temporary(), error = copy < 0 ? copy : 0;
+	char bytes[65536];
+	ssize_t got;
+
+	while (!error && (got = read(STDIN_FILENO, bytes, sizeof(bytes)))) {
+		if (got < 0 && errno != EINTR)
+			error = -errno;
+		else if (got > 0)
+			error = file_write(copy, bytes, got);
+	}
+	if (!error)
+		return copy;
+	log_error(log, "standard input cannot be copied to a temporary file: %s", strerror(-error));
+	if (copy >= 0)
+		close(copy);
+	return error;
+}
+
+/* A descriptor of the input that can be read so many times, or -errno. */
+static int open_input(const struct log *log, const char *path, unsigned int times)
+{
+	struct pollfd ready = { .fd = STDIN_FILENO, .events = POLLIN };
+	struct stat status;
+	int descriptor;
+
+	if (strcmp(path, "-"))
+		return recording_open(log, path);
+	if (fstat(STDIN_FILENO, &status))
+		return -errno;
+	if (times > 1 && !S_ISREG(status.st_mode))
+		return copy_input(log);
+	poll(&ready, 1, -1); /* the writer may be slow */
+	descriptor = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	return descriptor < 0 ? -errno : descriptor;
+}
+
+/* ---- reports ---- */
+
+/* Both times of a filter or table; reading: open for the last one when it returns 0 or -ENODATA. */
+struct run {
+	const struct log *log;
+	struct log quiet;
+	const struct xpt_report_options *options;
+	const char *name; /* of the input */
+	int input;
+	struct report_filter *filter;
+	struct reading first, last;
+	struct trace_file *trace;
+	struct table table;
+};
+
+/* Which inferences: over everything that is recorded. */
+static int find(struct run *run)
+{
+	int error;
+
+	/* What is wrong with the file is reported the second time. */
+	run->quiet = *run->log;
+	run->quiet.level = XPT_LOG_ERROR;
+	error = reading_open(&run->first, &run->quiet, run->name, run->input);
+
+	error = error ?:
+			report_filter_create(run->log, run->options, recording_reader_info(run->first.reader),
+					     &run->filter);
+	error = error ?: report_filter_find(run->filter, run->first.model);
+	if (error)
+		return error;
+	error = read_all(run->log, run->options, &run->first, run->filter, 2, 0);
+	if (error == -E2BIG || !error || error == -ENODATA)
+		error = report_filter_found(run->filter);
+	return error;
+}
+
+/* ---- traces that no viewer opens ---- */
+
+#define PROBE_BYTES (8u << 20) /* of the recording: extrapolated from what they become */
+#define GROWTH_MOST 64	       /* bytes of a trace that a byte of a recording gives */
+
+/* Bytes of trace that the begin of the recording gives, and *read of how many of its own. */
+static __u64 measure(struct run *run, __u64 *read)
+{
+	const struct xpt_report_options *options = run->options;
+	const struct xpt_record_header *record;
+	struct trace_file *trace = NULL;
+	struct reading reading = {};
+	struct log silent = {};
+	__u64 bytes = 0;
+	int error = reading_open(&reading, &silent, run->name, run->input);
+
+	error = error ?:
+			trace_file_create(&silent, output_trace(options->format, options->level), "/dev/null",
+					  recording_reader_info(reading.reader), reading.model, &trace);
+	while (!error && recording_reader_position(reading.reader) < PROBE_BYTES &&
+	       recording_reader_next(reading.reader, &record) == 1) {
+		error = chooser_record(reading.chooser, record) ?: model_feed(reading.model, record);
+		if (error == -EBADMSG)
+			error = 0;
+	}
+	if (!error && trace_file_flush(trace) == 0) {
+		bytes = trace_file_bytes(trace);
+		*read = recording_reader_position(reading.reader);
+	}
+	trace_file_close(trace, reading.model);
+	reading_close(&reading);
+	return bytes;
+}
+
+/* True: the warning has been given. */
+static bool warn_of_size(struct run *run, __u64 limit)
+{
+	__u64 size = recording_reader_size(run->last.reader), read = 0, bytes;
+	double expected;
+
+	if (size < limit / GROWTH_MOST)
+		return false;
+	bytes = measure(run, &read);
+	if (!bytes || !read)
+		return false;
+	expected = (double)bytes / read * size * report_filter_part(run->filter);
+	if (expected <= limit)
+		return false;
+	chrome_warn_size(run->log, limit);
+	return true;
+}
+
+static int open_outputs(struct run *run)
+{
+	__u64 limit = run->options->warn_bytes ?: CHROME_VIEWER_BYTES;
+	bool warned;
+	const struct xpt_report_options *options = run->options;
+	struct model *model = run->last.model;
+	int error;
+
+	if (!options->output)
+		return 0;
+	if (options->format != XPT_OUTPUT_CSV) {
+		warned = output_trace(options->format, options->level) == TRACE_CHROME && warn_of_size(run, limit);
+		error = trace_file_create(run->log, output_trace(options->format, options->level), options->output,
+					  recording_reader_info(run->last.reader), model, &run->trace);
+		if (!error && !warned)
+			trace_file_warn_at(run->trace, limit);
+		return error;
+	}
+	error = table_open(&run->table, run->log, options, run->filter, run->first.model);
+	return error ?: model_add_sink(model, (struct event_sink){ table_event, &run->table });
+}
+
+static int report(struct run *run, bool twice)
+{
+	const struct xpt_report_options *options = run->options;
+	int error = twice ? find(run) : 0, ending, written;
+	__u64 before = twice && run->first.reader ? recording_reader_position(run->first.reader) : 0;
+
+	error = error ?: reading_open(&run->last, run->log, run->name, run->input);
+	if (!error && !twice)
+		error = report_filter_create(run->log, options, recording_reader_info(run->last.reader), &run->filter);
+	if (error)
+		return error;
+	if (twice)
+		model_set_whole(run->last.model, run->first.model);
+	report_filter_join(run->filter, run->last.model);
+	error = open_outputs(run);
+	ending = error ?: read_all(run->log, options, &run->last, run->filter, twice ? 2 : 1, before);
+	if (run->trace) {
+		written = trace_file_close(run->trace, run->last.model);
+		ending = written ?: ending;
+	}
+	if (run->table.filter) {
+		written = table_close(&run->table);
+		ending = written ?: ending;
+	}
+	if ((!ending || ending == -ENODATA) && options->summary_descriptor >= 0) {
+		written = write_summary(options, run->last.model, report_filter_length(run->filter));
+		ending = ending ?: written;
+	}
+	if ((!ending || ending == -ENODATA) && options->summary_json) {
+		written = summary_json(run->last.model, report_filter_length(run->filter), options->summary_json);
+		ending = ending ?: written;
+	}
+	return ending;
+}
+
+static bool has_filter(const struct xpt_report_options *options)
+{
+	return options->program_count || options->match || options->pid_count || options->from || options->to ||
+	       options->slowest;
+}
+
+int xpt_report_create(const struct xpt_report_options *given)
+{
+	struct xpt_report_options options = {};
+	struct run run = { .options = &options, .table.file.descriptor = -1 };
+	int error = options_copy(&options, sizeof(options), given);
+	struct log log;
+	bool twice;
+
+	if (error || !options.input)
+		return error ?: -EINVAL;
+	log = (struct log){ options.log, options.log_context, options.log_level };
+	run.log = &log;
+	run.name = strcmp(options.input, "-") ? options.input : "standard input";
+	twice = has_filter(&options) || (options.output && options.format == XPT_OUTPUT_CSV);
+	run.input = open_input(&log, options.input, twice ? 2 : 1);
+	if (run.input < 0)
+		return run.input;
+	error = report(&run, twice);
+	reading_close(&run.first);
+	reading_close(&run.last);
+	report_filter_free(run.filter);
+	close(run.input);
+	return error;
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* xpt_target_*() and xpt_check(): looking without touching. */
+#include <xputrace/check.h>
+#include <xputrace/target.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/core/error.h"
+#include "base/core/options.h"
+#include "base/file/output.h"
+#include "describe/runtime/registry.h"
+#include "kern/features.h"
+#include "session/collect/collector.h"
+#include "target/probe/functions.h"
+#include "target/probe/operators.h"
+
+struct walk {
+	struct xpt_target_options options;
+	struct log log;
+	struct registry *registry;
+	/* Called for each file that holds something. */
+	int (*file)(struct walk *walk, const struct mapped_file *mapped, const struct found_functions *found);
+	int (*runtime_visit)(void *context, const struct xpt_runtime_info *runtime);
+	int (*site_visit)(void *context, const struct xpt_site_info *site);
+	int (*operator_visit)(void *context, const struct xpt_operator_info *operator_info);
+	void *context;
+};
+
+static int walk_file(struct walk *walk, const struct mapped_file *mapped, pid_t pid)
+{
+	struct found_functions found = {};
+	int error = functions_find(&walk->log, walk->registry, mapped, &found);
+
+	for (size_t i = 0; !error && pid && i < found.table_count; i++) {
+		const struct pending_table *table = &found.tables[i];
+		struct table_words words;
+		struct elf_file *elf;
+		__u64 address;
+		int unknown;
+
+		if (!table->table_address || mapped_file_elf(NULL, mapped, &elf))
+			continue;
+		unknown = elf_file_address(elf, mapped->offset, &address) ?:
+				  functions_read_table(table, pid, 0, mapped->start - address, &words);
+		elf_file_close(elf);
+		if (unknown)
+			continue;
+		functions_add_table(&walk->log, walk->registry, mapped, table->runtime, &words, &found);
+		table_words_free(&words);
+	}
+	if (!error && found.missing)
+		log_debug(&walk->log, "%s: %s", mapped->path, found.missing);
+	if (!error && found.runtimes)
+		error = walk->file(walk, mapped, &found);
+	found_functions_free(&found);
+	return error;
+}
+
+static int walk_process(struct walk *walk)
+{
+	struct process_info info;
+	struct mapped_files mapped;
+	int error = process_info_read(walk->options.pid, &info);
+
+	if (error) {
+		targets_explain(&walk->log, walk->options.pid, error);
+		return error;
+	}
+	if (info.is_32bit) {
+		log_error(&walk->log, "process %d (%s) is a 32-bit program: only 64-bit ones can be traced", info.tgid,
+			  info.name);
+		error = -ENOTSUP;
+	}
+	if (!error) {
+		error = process_mapped_files(info.tgid, &mapped);
+		if (error)
+			targets_explain(&walk->log, info.tgid, error);
+	}
+	if (!error) {
+		for (size_t i = 0; i < mapped.count && !error; i++) {
+			error = walk_file(walk, &mapped.files[i], info.tgid);
+			if (error < 0) {
+				log_write(&walk->log, error_is_shortage(error) ? XPT_LOG_WARN : XPT_LOG_DEBUG, "%s: %s",
+					  mapped.files[i].path, strerror(-error));
+				error = 0; /* data, fonts, a file of another machine: not every mapped file is ELF */
+			}
+		}
+		mapped_files_free(&mapped);
+	}
+	process_info_free(&info);
+	return error;
+}
+
+/* A file on its own is analysed as if it were mapped as a whole. */
+static int walk_path(struct walk *walk)
+{
+	struct mapped_file mapped = { .path = (char *)walk->options.file };
+	int file = open_named(walk->options.file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), error;
+	struct stat status = { 0 };
+
+	if (file < 0 || fstat(file, &status) || !S_ISREG(status.st_mode)) {
+		error = S_ISDIR(status.st_mode) ? -EISDIR : status.st_mode ? -ENOEXEC : file < 0 ? file : -errno;
+		log_error(&walk->log, "%s: %s", walk->options.file, strerror(-error));
+		if (file >= 0)
+			close(file);
+		return error;
+	}
+	mapped.descriptor = file;
+	mapped.device = status.st_dev;
+	mapped.inode = status.st_ino;
+	error = walk_file(walk, &mapped, 0);
+	close(file);
+	if (error < 0)
+		log_error(&walk->log, "%s: %s", walk->options.file,
+			  error == -ENOEXEC ?
+				  "not an ELF file, or malformed" :
+			  error == -ENOTSUP ?
+				  "a 32-bit file, or of another machine: only x86-64 and AArch64 are known" :
+				  strerror(-error));
+	return error;
+}
+
+static int walk_all(struct walk *walk, const struct xpt_target_options *given)
+{
+	const struct xpt_target_options *options = &walk->options;
+	int error = options_copy(&walk->options, sizeof(walk->options), given);
+
+	if (error)
+		return error;
+	walk->log = (struct log){ options->log, options->log_context, options->log_level };
+	error = registry_create(&walk->log,
+				&(struct registry_options){
+					.files = options->runtime_files,
+					.file_count = options->runtime_file_count,
+					.only = options->runtimes,
+					.only_count = options->runtime_count,
+				},
+				&walk->registry);
+	if (error)
+		return error;
+	if (options->file)
+		error = walk_path(walk);
+	else if (options->pid)
+		error = walk_process(walk);
+	return error;
+}
+
+/* How many functions of the runtime were found. */
+static size_t count_found(const struct walk *walk, const struct found_functions *found,
+			  const struct description *runtime)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < found->count; i++)
+		count += walk->registry->spec_runtime[found->functions[i].spec] == runtime;
+	return count;
+}
+
+static int visit_runtimes(struct walk *walk, const struct mapped_file *mapped, const struct found_functions *found)
+{
+	int result = 0;
+
+	for (size_t r = 0; r < walk->registry->runtime_count && !result; r++) {
+		const struct description *runtime = walk->registry->runtimes[r];
+		struct xpt_runtime_info info = {
+			.size = sizeof(info),
+			.name = runtime->name,
+			.title = runtime->title,
+			.functions = runtime->call_count,
+			.file = mapped->path,
+			.found = count_found(walk, found, runtime),
+			.libraries = (const char *const *)runtime->libraries,
+			.library_count = runtime->library_count,
+		};
+		if (found_runtime(found, runtime))
+			result = walk->runtime_visit(walk->context, &info);
+	}
+	return result;
+}
+
+int xpt_target_runtimes(const struct xpt_target_options *options,
+			int (*visit)(void *context, const struct xpt_runtime_info *runtime), void *context)
+{
+	struct walk walk = { .file = visit_runtimes, .runtime_visit = visit, .context = context };
+	int result = walk_all(&walk, options);
+
+	for (size_t i = 0; !result && !walk.options.pid && !walk.options.file && i < walk.registry->runtime_count;
+	     i++) {
+		const struct description *runtime = walk.registry->runtimes[i];
+		struct xpt_runtime_info info = {
+			.size = sizeof(info),
+			.name = runtime->name,
+			.title = runtime->title,
+			.functions = runtime->call_count,
+			.libraries = (const char *const *)runtime->libraries,
+			.library_count = runtime->library_count,
+		};
+
+		result = visit(context, &info);
+	}
+	registry_free(walk.registry);
+	return result;
+}
+
+static int visit_sites(struct walk *walk, const struct mapped_file *mapped, const struct found_functions *found)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < found->count && !result; i++) {
+		const struct found_function *function = &found->functions[i];
+		const struct call_spec *spec = walk->registry->specs[function->spec];
+		struct xpt_site_info info = {
+			.size = sizeof(info),
+			.file = mapped->path,
+			.runtime = walk->registry->spec_runtime[function->spec]->name,
+			.function = spec->function,
+			.symbol = function->symbol,
+			.role = role_name(spec->wire.role),
+			.function_offset = function->site.function,
+			.offset = function->site.offset,
+			.site_class = site_class_name(function->site.class),
+			.cost = site_class_cost(function->site.class),
+			.found_by = found_by_name(function->by),
+			.shared = function->shared,
+			.code = call_spec_has_code(spec) ? code_source_name(spec->code.source) : NULL,
+		};
+
+		result = walk->site_visit(walk->context, &info);
+	}
+	return result;
+}
+
+int xpt_target_sites(const struct xpt_target_options *options,
+		     int (*visit)(void *context, const struct xpt_site_info *site), void *context)
+{
+	struct walk walk = { .file = visit_sites, .site_visit = visit, .context = context };
+	int result = walk_all(&walk, options);
+
+	registry_free(walk.registry);
+	return result;
+}
+
+static int visit_function(struct walk *walk, const struct mapped_file *mapped, const struct description *runtime,
+			  const struct operators *operators, const struct operator_function *function)
+{
+	const struct class_method *methods = &operators->classes.methods[function->first];
+	int result = 0;
+
+	for (size_t i = 0; i < function->count && !result; i++) {
+		const struct xpt_operator_info info = {
+			.size = sizeof(info),
+			.file = mapped->path,
+			.runtime = runtime->name,
+			.name = methods[i].class_name,
+			.method = operators_method(&runtime->operators, methods[i].slot)->function,
+			.function_offset = function->site.function,
+			.offset = function->site.offset,
+			.site_class = site_class_name(function->site.class),
+			.cost = site_class_cost(function->site.class),
+			.shared = function->count,
+		};
+
+		result = walk->operator_visit(walk->context, &info);
+	}
+	return result;
+}
+
+static void tell_no_operators(const struct walk *walk, const struct mapped_file *mapped,
+			      const struct operators_spec *spec)
+{
+	if (spec->base)
+		log_info(&walk->log, "%s: no type information of a class %s, from which its operators would be known",
+			 mapped->path, spec->base);
+	else
+		log_info(&walk->log, "%s: none of the functions that are described as operators", mapped->path);
+}
+
+static void tell_operators(const struct walk *walk, const struct mapped_file *mapped, const struct operators_spec *spec,
+			   const struct operators *operators)
+{
+	const struct classes *classes = &operators->classes;
+
+	if (spec->base)
+		log_info(&walk->log,
+			 "%s: %zu classes derived from %s, %zu methods in %zu functions; as the base has it: %zu; "
+			 "not there: %zu; no probe possible: %zu; classes left out: %zu",
+			 mapped->path, classes->class_count, spec->base, classes->method_count,
+			 operators->function_count, classes->inherited, classes->abstract, operators->unplaced,
+			 classes->left_out);
+	else
+		log_info(&walk->log, "%s: %zu functions; no probe possible: %zu; left out: %zu", mapped->path,
+			 classes->method_count, operators->unplaced, classes->left_out);
+}
+
+static int visit_runtime_operators(struct walk *walk, const struct mapped_file *mapped,
+				   const struct description *runtime)
+{
+	struct operators operators;
+	struct elf_file *file;
+	int result = mapped_file_elf(NULL, mapped, &file);
+
+	if (result)
+		return result;
+	result = operators_find(file, &runtime->operators, &operators);
+	elf_file_close(file);
+	if (result == -ENOENT) {
+		tell_no_operators(walk, mapped, &runtime->operators);
+		return 0;
+	}
+	if (result)
+		return result;
+	tell_operators(walk, mapped, &runtime->operators, &operators);
+	for (size_t i = 0; i < operators.function_count && !result; i++)
+		result = visit_function(walk, mapped, runtime, &operators, &operators.functions[i]);
+	operators_free(&operators);
+	return result;
+}
+
+static int visit_operators(struct walk *walk, const struct mapped_file *mapped, const struct found_functions *found)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < walk->registry->runtime_count && !result; i++) {
+		const struct description *runtime = walk->registry->runtimes[i];
+
+		if (runtime->operators.method_count && found_runtime(found, runtime))
+			result = visit_runtime_operators(walk, mapped, runtime);
+	}
+	return result;
+}
+
+int xpt_target_operators(const struct xpt_target_options *options,
+			 int (*visit)(void *context, const struct xpt_operator_info *operator_info), void *context)
+{
+	struct walk walk = { .file = visit_operators, .operator_visit = visit, .context = context };
+	int result = walk_all(&walk, options);
+
+	registry_free(walk.registry);
+	return result;
+}
+
+int xpt_check(void (*visit)(void *context, const struct xpt_feature *feature), void *context)
+{
+	bool required = true, one_of = false;
+
+	for (size_t i = 0; i < feature_count; i++) {
+		char detail[256] = "", advice[256];
+		struct xpt_feature feature = {
+			.size = sizeof(feature),
+			.name = features[i].name,
+			.need = (enum xpt_need)features[i].need,
+			.gives = features[i].gives,
+			.advice = advice,
+			.detail = detail,
+			.error = features[i].try(detail, sizeof(detail)),
+		};
+
+		feature_advice(&features[i], feature.error, advice, sizeof(advice));
+
+		if (feature.need == XPT_NEED_REQUIRED && feature.error)
+			required = false;
+		if (feature.need == XPT_NEED_ONE_OF && !feature.error)
+			one_of = true;
+		visit(context, &feature);
+	}
+	return required && one_of ? 0 : -EOPNOTSUPP;
+}

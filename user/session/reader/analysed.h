@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is in the files that processes map: each is analysed once, however many processes map it. */
+#ifndef XPT_SESSION_READER_ANALYSED_H
+#define XPT_SESSION_READER_ANALYSED_H
+
+#include "session/reader/readers.h"
+
+/*
+ * What was found in one file. Identity includes its size and the times of its latest changes, since inodes are reused, and
+ * files changed in place; the time of change cannot be set by who owns the file.
+ */
+struct analysed {
+	struct stat status; /* device, inode, size and times */
+	bool changed;	    /* in place, since it was first analysed: no longer shared between processes */
+	bool is_local;	    /* as in struct opened_file */
+	bool is_roots;	    /* nobody else may change it */
+	bool is_refused;    /* no probes go into it: see analyse() */
+	int descriptor;	    /* of one that is not, if there is something in it; -1 */
+	char *path;
+	struct file_contents contents;
+};
+
+/* A file with a file system that timed out. */
+struct silent_file;
+
+/* Zero it, and set the first ones. */
+struct analysed_files {
+	const struct log *log;
+	struct file_readers *readers;
+	struct analysed **files;
+	size_t count;
+	struct silent_file *silent;
+	size_t silent_count;
+	dev_t *local; /* devices of local file systems */
+	size_t local_count;
+};
+
+/* A file of a process, open, so that all that follows is about this one. */
+struct pinned_file {
+	struct mapped_file mapped; /* with its path, and the descriptor as the path to open */
+	struct analysed *file;	   /* lives as long as the analysed_files */
+};
+
+/*
+ * Opens the very file, without waiting for anybody, and analyses it if it was not seen before. -ENOENT: something else
+ * is mapped there by now, or no regular file, or it timed out before, or (unless to_open) there is nothing in it;
+ * -EWOULDBLOCK: it is leased; -ETIMEDOUT: its file system timed out, which has been reported; -ENOMEM.
+ */
+int analysed_pin(struct analysed_files *files, const struct mapped_file *mapped, bool to_open,
+		 struct pinned_file *pinned);
+void pinned_close(struct pinned_file *pinned);
+
+/* Whether there is anything in it. */
+bool analysed_has_any(const struct analysed *file);
+/* -ESTALE: the open file has changed since it was analysed; or another error. */
+int analysed_check(const struct analysed *file, int descriptor);
+void analysed_files_free(struct analysed_files *files);
+
+/* What a file's virtual addresses are moved by in the process that has mapped it. -ENOENT. */
+int analysed_bias(const struct analysed *file, const struct mapped_file *mapped, __u64 *bias);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What can be traced in one file, and its way from the process that reads the file to the collector. */
+#ifndef XPT_SESSION_READER_CONTENTS_H
+#define XPT_SESSION_READER_CONTENTS_H
+
+#include <stdio.h>
+
+#include "code/format/object.h"
+#include "session/reader/operators.h"
+
+#define FILE_EXTENTS_MAX 16 /* further ones are left out */
+
+/* What is in a file that can be traced. */
+struct file_contents {
+	struct found_functions found;
+	struct file_operators operators;
+	bool has_loader;
+	__u64 loader_offset;
+	__s32 loader_state; /* as in struct kern_site */
+	struct elf_extent extents[FILE_EXTENTS_MAX];
+	size_t extent_count;
+	char build_id[ELF_BUILD_ID_MAX + 1]; /* hexadecimal; empty: it has none */
+};
+
+void file_contents_free(struct file_contents *contents);
+/* Virtual address of an offset of the file; -ENOENT. */
+int file_contents_address(const struct file_contents *contents, __u64 offset, __u64 *address);
+
+struct file_search {
+	const struct registry *registry;
+	bool operators; /* they are searched for */
+	bool loader;	/* so is the dynamic loader */
+};
+
+/* Searches the file for it. What memory does not suffice for is left out with a message. */
+void file_contents_search(const struct log *log, const struct file_search *search, const struct mapped_file *mapped,
+			  struct file_contents *contents);
+
+/* Writes it to a stream in memory. */
+void file_contents_write(FILE *out, const struct file_contents *contents);
+/*
+ * Reads it back, believing nothing: indices are in the registry's ranges, texts end, sums fit. -EPROTO, -ENOMEM; contents is
+ * empty then.
+ */
+int file_contents_read(const void *bytes, size_t length, const struct registry *registry,
+		       struct file_contents *contents);
+
+/* The same for what is in a code object: believed are only texts that end, kinds that are known, and no more than code_read() keeps. */
+void code_contents_write(FILE *out, const struct code_contents *contents);
+int code_contents_read(const void *bytes, size_t length, struct code_contents *contents);
+
+#endif

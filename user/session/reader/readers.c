@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The collector's side of the processes that read files. */
+#include "session/reader/readers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/core/clock.h"
+#include "base/file/detached.h"
+#include "base/core/text.h"
+#include "session/reader/readers_private.h"
+
+#define ANSWER_MAX (256u << 20) /* bytes; libtorch with all operators gives some MB */
+/*
+ * ms that a process may wait for a file before it is given up. Each one that is given up halves it, so that many such files take
+ * little more than one; in time it doubles again.
+ */
+#define PATIENCE_MAX 1000
+#define PATIENCE_MIN 20
+#define SILENT_FOR 60000000000ull	 /* ns until a process with memory that timed out is read again */
+#define SILENT_MAX 64			 /* of those before the last ones it is forgotten */
+#define PATIENCE_RECOVERS 10000000000ull /* ns */
+
+/* A process with memory that timed out. */
+struct silent_process {
+	pid_t tgid;
+	__u64 until;
+};
+
+struct file_readers {
+	const struct log *log;
+	struct file_search search;
+	int socket;
+	int patience;
+	__u64 given_up;		    /* when, the last time */
+	struct file_reader *shared; /* for files that only root may change; NULL: it does not run */
+	struct file_reader *memory; /* the same for the memory of processes */
+	struct silent_process silent[SILENT_MAX];
+	size_t silent_count; /* in all */
+};
+
+struct file_reader {
+	struct file_readers *readers;
+	int socket, process; /* process: pidfd; -1: it had ended before it could be had */
+	pid_t pid;
+	int file; /* the shared one: what the next request is about; -1: none */
+};
+
+static void end(struct file_reader *reader)
+{
+	if (!reader)
+		return;
+	close(reader->socket);
+	if (reader->process >= 0)
+		close(reader->process);
+	free(reader);
+}
+
+void file_reader_close(struct file_reader *reader)
+{
+	if (reader && reader != reader->readers->shared)
+		end(reader);
+}
+
+static int start_server(struct file_readers *readers)
+{
+	struct file_reader_process process = { .search = &readers->search };
+	int sockets[2], error;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
+		return -errno;
+	process.socket = sockets[1];
+	error = detached_start("xputrace-reader", &sockets[1], 1, file_reader_process, &process);
+	close(sockets[1]);
+	if (error)
+		close(sockets[0]);
+	else
+		readers->socket = sockets[0];
+	return error;
+}
+
+int file_readers_start(const struct log *log, const struct file_search *search, struct file_readers **result)
+{
+	struct file_readers *readers = calloc(1, sizeof(*readers));
+	int error;
+
+	if (!readers)
+		return -ENOMEM;
+	*readers = (struct file_readers){ .log = log, .search = *search, .patience = PATIENCE_MAX };
+	error = start_server(readers);
+	if (error)
+		free(readers);
+	else
+		*result = readers;
+	return error;
+}
+
+void file_readers_stop(struct file_readers *readers)
+{
+	if (!readers)
+		return;
+	end(readers->shared);
+	end(readers->memory);
+	close(readers->socket);
+	free(readers);
+}
+
+/* ---- waiting ---- */
+
+/* What changes as long as the process gets on: its CPU time and the bytes that it has read. Running, it gets on. */
+static bool gets_on(const struct file_reader *reader, __u64 *progress)
+{
+	struct process_progress now;
+	bool more;
+
+	if (process_progress_read(reader->pid, &now))
+		return false;
+	more = now.runs || now.sum != *progress;
+	*progress = now.sum;
+	return more;
+}
+
+static void give_up(struct file_reader *reader)
+{
+	struct file_readers *readers = reader->readers;
+
+	if (reader->process >= 0)
+		syscall(SYS_pidfd_send_signal, reader->process, SIGKILL, NULL, 0);
+	readers->patience = readers->patience > 2 * PATIENCE_MIN ? readers->patience / 2 : PATIENCE_MIN;
+	readers->given_up = clock_monotonic();
+}
+
+/* Until there is something to read. -ETIMEDOUT: the process waits for its file. */
+static int wait_for(struct file_reader *reader)
+{
+	struct file_readers *readers = reader->readers;
+	struct pollfd polled = { .fd = reader->socket, .events = POLLIN };
+	__u64 progress = ~(__u64)0, now = clock_monotonic();
+	int ready;
+
+	if (readers->patience < PATIENCE_MAX && now - readers->given_up > PATIENCE_RECOVERS) {
+		readers->patience = 2 * readers->patience < PATIENCE_MAX ? 2 * readers->patience : PATIENCE_MAX;
+		readers->given_up = now;
+	}
+	/* The first look is what the second one is compared with. */
+	do
+		ready = poll(&polled, 1, readers->patience / 2);
+	while ((ready < 0 && errno == EINTR) || (!ready && gets_on(reader, &progress)));
+	if (ready < 0)
+		return -errno;
+	if (ready)
+		return 0;
+	give_up(reader);
+	return -ETIMEDOUT;
+}
+
+static int receive(struct file_reader *reader, void *bytes, size_t length)
+{
+	char *to = bytes;
+
+	while (length) {
+		int error = wait_for(reader);
+		ssize_t got = error ? error : read(reader->socket, to, length);
+
+		if (error)
+			return error;
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got && errno != ECONNRESET ? -errno : -EPROTO;
+		to += got;
+		length -= got;
+	}
+	return 0;
+}
+
+/* ---- one file ---- */
+
+/* place: -1: for many files, or memory. */
+static int start(struct file_readers *readers, char what, int place, struct file_reader *reader)
+{
+	struct file_reader_started started;
+	int sockets[2], given[2], server, error;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets))
+		return -errno;
+	given[0] = sockets[1];
+	given[1] = place;
+	error = socket_send(readers->socket, &what, 1, given, place < 0 ? 1 : 2);
+	/* It was killed. */
+	server = readers->socket;
+	if (error == -EPIPE && !start_server(readers)) {
+		close(server);
+		error = socket_send(readers->socket, &what, 1, given, place < 0 ? 1 : 2);
+	}
+	close(sockets[1]);
+	if (!error)
+		error = socket_receive(readers->socket, &started, sizeof(started), &reader->process, 1);
+	if (error || started.error) {
+		close(sockets[0]);
+		return error ?: started.error;
+	}
+	reader->socket = sockets[0];
+	reader->pid = started.pid;
+	return 0;
+}
+
+int file_reader_open(struct file_readers *readers, int place, struct opened_file *opened, struct file_reader **result)
+{
+	struct file_reader *reader = calloc(1, sizeof(*reader));
+	struct file_reader_opened answer;
+	int error;
+
+	if (!reader)
+		return -ENOMEM;
+	*reader = (struct file_reader){ .readers = readers, .socket = -1, .process = -1, .file = -1 };
+	error = start(readers, READ_FILES, place, reader);
+	if (error) {
+		free(reader);
+		return error;
+	}
+	error = wait_for(reader);
+	if (!error)
+		error = socket_receive(reader->socket, &answer, sizeof(answer), &opened->descriptor, 1) ?: answer.error;
+	if (error) {
+		file_reader_close(reader);
+		return error;
+	}
+	if (!answer.local)
+		opened->descriptor = fcntl(place, F_DUPFD_CLOEXEC, 3);
+	if (opened->descriptor < 0) {
+		error = answer.local ? -EPROTO : -EMFILE;
+		file_reader_close(reader);
+		return error;
+	}
+	opened->status = answer.status;
+	opened->is_local = answer.local;
+	opened->is_fuse = answer.fuse;
+	*result = reader;
+	return 0;
+}
+
+int file_reader_share(struct file_readers *readers, int descriptor, struct file_reader **result)
+{
+	struct file_reader *reader = readers->shared ?: calloc(1, sizeof(*reader));
+	int error = 0;
+
+	if (!reader)
+		return -ENOMEM;
+	if (!readers->shared) {
+		*reader = (struct file_reader){ .readers = readers, .socket = -1, .process = -1 };
+		error = start(readers, READ_FILES, -1, reader);
+	}
+	if (error) {
+		free(reader);
+		return error;
+	}
+	readers->shared = reader;
+	reader->file = descriptor;
+	*result = reader;
+	return 0;
+}
+
+/* Each is a digit for its level and a text. */
+static void write_messages(const struct log *log, const char *bytes, size_t length)
+{
+	const char *end = bytes + length, *zero;
+
+	for (; bytes < end; bytes = zero + 1) {
+		zero = memchr(bytes, '\0', end - bytes);
+		if (!zero || *bytes < '0' + XPT_LOG_DEBUG || *bytes > '0' + XPT_LOG_ERROR)
+			return;
+		log_write(log, *bytes - '0', "%s", bytes + 1);
+	}
+}
+
+static int send_request(struct file_reader *reader, struct file_reader_request *request, const char *name,
+			const struct table_words *words)
+{
+	int error;
+
+	request->name = strnlen(name, FILE_NAME_MAX - 1);
+	error = socket_send(reader->socket, request, sizeof(*request), &reader->file, reader->file >= 0);
+	if (!error && request->name)
+		error = socket_send(reader->socket, name, request->name, NULL, 0);
+	if (!error && words && words->count)
+		error = socket_send(reader->socket, words->words, words->count * sizeof(*words->words), NULL, 0);
+	return error == -EPIPE || error == -ECONNRESET ? -EPROTO : error;
+}
+
+/* *result: contents of the reply behind the messages, owned by the caller. */
+static int receive_answer(struct file_reader *reader, char **result, size_t *length)
+{
+	struct file_reader_answer answer;
+	char *bytes;
+	int error = receive(reader, &answer, sizeof(answer));
+
+	if (!error && (answer.length > ANSWER_MAX || answer.log_length > answer.length))
+		error = -EPROTO;
+	bytes = error ? NULL : malloc(answer.length ?: 1);
+	if (!bytes)
+		return error ?: -ENOMEM;
+	error = receive(reader, bytes, answer.length);
+	if (error) {
+		free(bytes);
+		return error;
+	}
+	write_messages(reader->readers->log, bytes, answer.log_length);
+	*length = answer.length - answer.log_length;
+	memmove(bytes, bytes + answer.log_length, *length);
+	*result = bytes;
+	return 0;
+}
+
+static int ask(struct file_reader *reader, struct file_reader_request *request, const char *name,
+	       const struct table_words *words, char **result, size_t *length)
+{
+	int error = send_request(reader, request, name, words) ?: receive_answer(reader, result, length);
+
+	/* Whatever has gone wrong, the next file finds another process, as this one may still reply. */
+	if (error && reader == reader->readers->shared)
+		reader->readers->shared = NULL;
+	return error;
+}
+
+int file_reader_search(struct file_reader *reader, const char *name, struct file_contents *contents)
+{
+	struct file_reader_request request = { .kind = FILE_SEARCH };
+	size_t length;
+	char *bytes;
+	int error = ask(reader, &request, name, NULL, &bytes, &length);
+
+	*contents = (struct file_contents){ 0 };
+	if (error)
+		return error;
+	error = file_contents_read(bytes, length, reader->readers->search.registry, contents);
+	free(bytes);
+	return error;
+}
+
+int file_reader_site(struct file_readers *readers, int place, const struct file_site *wanted, struct site *site)
+{
+	struct file_reader_request request = { .kind = FILE_SITE, .site = *wanted };
+	struct file_site_answer answer;
+	struct opened_file opened;
+	struct file_reader *reader;
+	size_t length;
+	char *bytes;
+	int error = file_reader_open(readers, place, &opened, &reader);
+
+	if (error)
+		return error;
+	close(opened.descriptor);
+	error = ask(reader, &request, "", NULL, &bytes, &length);
+	file_reader_close(reader);
+	if (error)
+		return error;
+	if (length == sizeof(answer))
+		memcpy(&answer, bytes, length);
+	free(bytes);
+	if (length != sizeof(answer) ||
+	    (!answer.error && (answer.site.class < SITE_OPTIMISED || answer.site.class > SITE_STEPPED)))
+		return -EPROTO;
+	*site = answer.site;
+	site->semaphore = 0;
+	return answer.error > 0 ? -EPROTO : answer.error;
+}
+
+int file_reader_table(struct file_readers *readers, const struct mapped_file *mapped, const struct description *runtime,
+		      const struct table_words *words, struct found_functions *found)
+{
+	struct file_reader_request request = {
+		.kind = FILE_TABLE,
+		.table = { runtime->index, mapped->start, mapped->offset, words->address, words->count },
+	};
+	struct file_contents contents;
+	struct opened_file opened;
+	struct file_reader *reader;
+	size_t length;
+	char *bytes;
+	int error = file_reader_open(readers, mapped->descriptor, &opened, &reader);
+
+	*found = (struct found_functions){ 0 };
+	if (error)
+		return error;
+	close(opened.descriptor);
+	error = ask(reader, &request, mapped->path, words, &bytes, &length);
+	file_reader_close(reader);
+	if (error)
+		return error;
+	error = file_contents_read(bytes, length, readers->search.registry, &contents);
+	free(bytes);
+	if (error)
+		return error;
+	*found = contents.found;
+	contents.found = (struct found_functions){ 0 };
+	file_contents_free(&contents);
+	return 0;
+}
+
+int file_reader_code(struct file_readers *readers, int bytes, __u64 size, enum code_kind hint,
+		     struct code_contents *contents)
+{
+	struct file_reader_request request = { .kind = FILE_CODE, .code = { size, hint, 0 } };
+	struct file_reader *reader = calloc(1, sizeof(*reader));
+	size_t length;
+	char *answer;
+	int error;
+
+	*contents = (struct code_contents){ 0 };
+	if (!reader)
+		return -ENOMEM;
+	*reader = (struct file_reader){ .readers = readers, .socket = -1, .process = -1, .file = bytes };
+	error = start(readers, READ_FILES, -1, reader);
+	if (error) {
+		free(reader);
+		return error;
+	}
+	error = ask(reader, &request, "", NULL, &answer, &length);
+	end(reader);
+	if (error)
+		return error;
+	error = code_contents_read(answer, length, contents);
+	free(answer);
+	return error;
+}
+
+/* ---- memory ---- */
+
+static bool is_silent(const struct file_readers *readers, pid_t pid)
+{
+	__u64 now = clock_monotonic();
+
+	for (size_t i = 0; i < SILENT_MAX; i++)
+		if (readers->silent[i].tgid == pid && readers->silent[i].until > now)
+			return true;
+	return false;
+}
+
+static void note_silent(struct file_readers *readers, pid_t pid)
+{
+	readers->silent[readers->silent_count++ % SILENT_MAX] = (struct silent_process){ pid, clock_monotonic() +
+												      SILENT_FOR };
+	log_warn(readers->log,
+		 "process %d: names, operators and functions in its memory are left out: it does not answer", pid);
+}
+
+/* name: for FILE_PLACE. *result: what follows the head of the reply, to be freed. */
+static int ask_memory(struct file_readers *readers, __u32 kind, const struct memory_request *wanted, const char *name,
+		      char **result, size_t *length)
+{
+	struct file_reader_request request = { .kind = kind, .memory = *wanted };
+	struct file_reader *reader = readers->memory;
+	struct memory_answer head;
+	int error = 0;
+
+	if (is_silent(readers, wanted->pid))
+		return -ETIMEDOUT;
+	if (!reader) {
+		reader = calloc(1, sizeof(*reader));
+		if (!reader)
+			return -ENOMEM;
+		*reader = (struct file_reader){ .readers = readers, .socket = -1, .process = -1, .file = -1 };
+		error = start(readers, READ_MEMORY, -1, reader);
+		if (error) {
+			free(reader);
+			return error;
+		}
+		readers->memory = reader;
+	}
+	error = ask(reader, &request, name, NULL, result, length);
+	if (error) { /* the next one finds another process */
+		readers->memory = NULL;
+		end(reader);
+		if (error == -ETIMEDOUT)
+			note_silent(readers, wanted->pid);
+		return error;
+	}
+	if (*length >= sizeof(head)) {
+		memcpy(&head, *result, sizeof(head));
+		*length -= sizeof(head);
+		memmove(*result, *result + sizeof(head), *length);
+		error = head.error > 0 ? -EPROTO : head.error;
+	} else {
+		error = -EPROTO;
+	}
+	if (error)
+		free(*result);
+	return error;
+}
+
+/* Text of a reply: it ends, and is as long as announced. */
+static bool is_text(const char *text, size_t size)
+{
+	size_t length = strnlen(text, size);
+
+	return length < size && text_is_plain(text, length);
+}
+
+int file_reader_node(struct file_readers *readers, const struct description *runtime, pid_t pid, __u64 object,
+		     __u64 class, struct operator_node *node)
+{
+	const struct memory_request wanted = { .runtime = runtime->index, .object = object, .class = class, .pid = pid };
+	size_t length;
+	char *answer;
+	int error = ask_memory(readers, FILE_NODE, &wanted, "", &answer, &length);
+
+	if (error)
+		return error;
+	if (length == sizeof(*node))
+		memcpy(node, answer, sizeof(*node));
+	free(answer);
+	return length == sizeof(*node) && node->index >= 0 && node->index <= INT32_MAX &&
+			       is_text(node->name, sizeof(node->name)) && is_text(node->type, sizeof(node->type)) &&
+			       is_text(node->provider, sizeof(node->provider)) ?
+		       0 :
+		       -EPROTO;
+}
+
+static int name_by(struct file_readers *readers, const struct memory_request *wanted, char name[OBJECT_NAME_MAX + 1])
+{
+	size_t length;
+	char *answer;
+	int error = ask_memory(readers, FILE_NAME, wanted, "", &answer, &length);
+
+	if (error)
+		return error;
+	if (length == OBJECT_NAME_MAX + 1)
+		memcpy(name, answer, length);
+	free(answer);
+	return length == OBJECT_NAME_MAX + 1 && is_text(name, length) ? 0 : -EPROTO;
+}
+
+int file_reader_name(struct file_readers *readers, const struct description *runtime, size_t way, pid_t pid,
+		     __u64 object, char name[OBJECT_NAME_MAX + 1])
+{
+	return name_by(readers,
+		       &(struct memory_request){ .runtime = runtime->index, .way = way, .object = object, .pid = pid },
+		       name);
+}
+
+int file_reader_name_at(struct file_readers *readers, const struct description *runtime, __u64 at, pid_t pid,
+			__u64 object, char name[OBJECT_NAME_MAX + 1])
+{
+	return name_by(readers,
+		       &(struct memory_request){ .runtime = runtime->index,
+						 .way = runtime->name_count,
+						 .at = at,
+						 .object = object,
+						 .pid = pid },
+		       name);
+}
+
+int file_reader_place(struct file_readers *readers, const struct description *runtime, pid_t pid, __u64 object,
+		      const char *name, struct name_place *place)
+{
+	const struct memory_request wanted = { .runtime = runtime->index, .object = object, .pid = pid };
+	size_t length;
+	char *answer;
+	int error = ask_memory(readers, FILE_PLACE, &wanted, name, &answer, &length);
+
+	if (error)
+		return error;
+	if (length == sizeof(*place))
+		memcpy(place, answer, sizeof(*place));
+	free(answer);
+	return length == sizeof(*place) && place->at < OBJECT_PLACE_MAX ? 0 : -EPROTO;
+}
+
+int file_reader_words(struct file_readers *readers, const struct pending_table *table, pid_t pid, __u64 returned,
+		      __u64 bias, struct table_words *words)
+{
+	const struct memory_request wanted = { .runtime = table->runtime->index,
+					       .object = returned,
+					       .class = table->table_address,
+					       .bias = bias,
+					       .pid = pid };
+	size_t length;
+	char *answer;
+	int error = ask_memory(readers, FILE_WORDS, &wanted, "", &answer, &length);
+
+	*words = (struct table_words){ .address = table->table_address ? table->table_address + bias : returned };
+	if (error)
+		return error;
+	words->words = (__u64 *)answer; /* from malloc(): aligned */
+	words->count = length / sizeof(__u64);
+	return 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Files of traced processes are read by processes of their own, one a file: its contents can at most cause a wrong
+ * result for this file, and a file system that hangs delays nothing else.
+ *
+ * A process that was forked when the session was made (xputrace-reader) forks one for each file. That opens it, with
+ * the rights of root, hands the descriptor over, and gives up all rights before it reads the first byte: a user of its
+ * own, no capabilities, and a seccomp filter that leaves it reading of what is open and memory. Files that only root
+ * may change share one process, which does not open them.
+ */
+#ifndef XPT_SESSION_READER_READERS_H
+#define XPT_SESSION_READER_READERS_H
+
+#include <sys/stat.h>
+
+#include "session/reader/contents.h"
+#include "target/process/objects.h"
+
+struct file_readers;
+
+/* What search points to stays unchanged while they run. -errno. */
+int file_readers_start(const struct log *log, const struct file_search *search, struct file_readers **result);
+void file_readers_stop(struct file_readers *readers);
+
+/* One file, opened. */
+struct file_reader;
+
+struct opened_file {
+	int descriptor; /* for the caller to close; of one that is not local a place only (O_PATH), as close() may wait, too */
+	struct stat status;
+	bool is_local; /* of a file system that cannot hang: it may be opened and read by anybody */
+	bool is_fuse;  /* served by a process */
+};
+
+/*
+ * Opens the file that place, a descriptor of it (O_PATH), stands for, without waiting for leases. -ETIMEDOUT: its file
+ * system timed out; -EPROTO: the process has ended; or what open() gives.
+ */
+int file_reader_open(struct file_readers *readers, int place, struct opened_file *opened, struct file_reader **result);
+/* The same for a regular file that is open, on a local file system, and may be changed by root only. */
+int file_reader_share(struct file_readers *readers, int descriptor, struct file_reader **result);
+/* Searches it for what can be traced, once. name: for messages. Errors as above, -ENOMEM. */
+int file_reader_search(struct file_reader *reader, const char *name, struct file_contents *contents);
+/* Where a probe would go. */
+struct file_site {
+	__u64 offset;	 /* in the file */
+	__u32 arguments; /* as for site_choose() */
+	__u32 after;	 /* not 0: behind the call that returns there, as site_choose_after() */
+};
+
+/* As site_choose() and site_choose_after(), or an error as above. */
+int file_reader_site(struct file_readers *readers, int place, const struct file_site *wanted, struct site *site);
+/*
+ * The functions of a table that was read in a process: mapped is open, and has its address there. As
+ * functions_add_table(), or an error as above.
+ */
+int file_reader_table(struct file_readers *readers, const struct mapped_file *mapped, const struct description *runtime,
+		      const struct table_words *words, struct found_functions *found);
+/*
+ * What is in a code object, as code_read(), by a process that is there for this one alone. bytes: a file in memory (memfd) that holds
+ * it. search is not needed. Errors as above.
+ */
+int file_reader_code(struct file_readers *readers, int bytes, __u64 size, enum code_kind hint,
+		     struct code_contents *contents);
+void file_reader_close(struct file_reader *reader); /* may be NULL */
+
+/*
+ * As object_node_read(), object_name_read() with a way of the runtime, or with the string at an offset,
+ * object_name_find(), and functions_read_table(): by a process that can only read memory, as reading the pages of a
+ * process may hang. -ETIMEDOUT: it does, which has been reported; it is not read again for a minute. Errors as above.
+ */
+int file_reader_node(struct file_readers *readers, const struct description *runtime, pid_t pid, __u64 object,
+		     __u64 class, struct operator_node *node);
+int file_reader_name(struct file_readers *readers, const struct description *runtime, size_t way, pid_t pid,
+		     __u64 object, char name[OBJECT_NAME_MAX + 1]);
+int file_reader_name_at(struct file_readers *readers, const struct description *runtime, __u64 at, pid_t pid,
+			__u64 object, char name[OBJECT_NAME_MAX + 1]);
+int file_reader_place(struct file_readers *readers, const struct description *runtime, pid_t pid, __u64 object,
+		      const char *name, struct name_place *place);
+int file_reader_words(struct file_readers *readers, const struct pending_table *table, pid_t pid, __u64 returned,
+		      __u64 bias, struct table_words *words);
+
+#endif
