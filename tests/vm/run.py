@@ -103,7 +103,7 @@ CHOSEN = (
     ((), "codeobj.modes"),
     ((), "codeobj.uris"),
     ((), "codeobj.memory*"),
-    ((), "codeobj.threads[[]307200]"),
+    ((), "codeobj.threads[[]512000]"),
     ((), "codeobj_hostile.lazy_memory"),
     (ENDS, "codeobj_hostile.killed_while_waiting"),
     ((), "codeobj_processes.waits"),
