@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "counter/machine/cpus.h"
-#include "counter/core/event_terms.h"
+#include "counter/sysfs.h"
+#include "counter/event_terms.h"
 #include "tests/fuzz/require.h"
 
 #define FILES_MAX 8

@@ -20,7 +20,6 @@ INSIDE = {
     "code": ["format", "store"],
     "describe": ["reader", "runtime", "driver"],
     "target": ["elf", "tracepoint", "process", "probe"],
-    "counter": ["machine", "polled", "core"],
     "report": ["chrome", "trace", "merge", "latency", "table"],
     "profile": ["trace", "trigger", "handle"],
     "session": ["reader", "attach", "collect", "code", "core", "offline", "continuous", "inspect"],

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "counter/polled/polled.h"
+#include "counter/polled.h"
 
 /* Folder of the test, without links in its path. */
 static char fixture[PATH_MAX];

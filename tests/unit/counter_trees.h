@@ -7,7 +7,7 @@
 #ifndef XPT_TEST_COUNTER_TREES_H
 #define XPT_TEST_COUNTER_TREES_H
 
-#include "counter/core/counter.h"
+#include "counter/counter.h"
 #include "tests/unit/counter_fixture.h"
 
 /* A file below the PMU's folder. */
