@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "kern/mappings.h"
+#include "kern/perf.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -7,10 +7,34 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define DATA_PAGES 16 /* of each CPU's ring; a power of two */
+
+/* False: it is as high as it may be. */
+static bool raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= limit.rlim_max)
+		return false;
+	limit.rlim_cur = limit.rlim_max;
+	return !setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int perf_open(const struct perf_event_attr *attributes, pid_t pid, int cpu, int leader)
+{
+	int descriptor;
+
+	do {
+		descriptor = (int)syscall(SYS_perf_event_open, attributes, pid, cpu, leader, PERF_FLAG_FD_CLOEXEC);
+	} while (descriptor < 0 && errno == EMFILE && raise_descriptor_limit());
+	return descriptor < 0 ? -errno : descriptor;
+}
+
+/* ---- mapped files ---- */
 
 struct cpu_ring {
 	int descriptor;
@@ -38,9 +62,9 @@ static int open_cpu(struct mappings *mappings, int cpu)
 	struct epoll_event event = { .events = EPOLLIN };
 	struct cpu_ring *ring = &mappings->cpus[mappings->cpu_count];
 
-	ring->descriptor = syscall(SYS_perf_event_open, &attributes, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+	ring->descriptor = perf_open(&attributes, -1, cpu, -1);
 	if (ring->descriptor < 0)
-		return errno == ENODEV || errno == ENXIO ? 0 : -errno; /* an offline CPU */
+		return ring->descriptor == -ENODEV || ring->descriptor == -ENXIO ? 0 : ring->descriptor; /* offline */
 	ring->control = mmap(NULL, (1 + DATA_PAGES) * mappings->page, PROT_READ | PROT_WRITE, MAP_SHARED,
 			     ring->descriptor, 0);
 	if (ring->control == MAP_FAILED || epoll_ctl(mappings->epoll, EPOLL_CTL_ADD, ring->descriptor, &event)) {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The kernel's own reports of files being mapped executable (perf MMAP2 records): how libraries that a running process
- * opens later are noticed, without a probe anywhere.
- */
-#ifndef XPT_KERN_MAPPINGS_H
-#define XPT_KERN_MAPPINGS_H
+/* Perf events: opening one, and the kernel's reports of mapped files. */
+#ifndef XPT_KERN_PERF_H
+#define XPT_KERN_PERF_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,6 +9,18 @@
 
 #include "base/core/log.h"
 
+struct perf_event_attr;
+
+/*
+ * cpu -1: any; leader: of the group, -1: none. The soft limit of descriptors, which is low by tradition, is raised when it is
+ * reached. A descriptor, or -errno.
+ */
+int perf_open(const struct perf_event_attr *attributes, pid_t pid, int cpu, int leader);
+
+/*
+ * The kernel's own reports of files being mapped executable (perf MMAP2 records): how libraries that a running process
+ * opens later are noticed, without a probe anywhere.
+ */
 struct mappings;
 
 /* Reports for all processes; the visitor chooses. -EACCES and the like. */
