@@ -168,7 +168,7 @@ static int submit_deliver(struct model *model, const struct driver_event_values 
 	process = processes_get(&model->processes, values->tgid, values->time);
 	if (!process)
 		return -ENOMEM;
-	return jobs_submit(&model->jobs, process, values->tid, values->time, values->time);
+	return call_tree_submit(&model->tree, process, values->tid, values->time, values->time);
 }
 
 int driver_event_deliver(struct model *model, const struct xpt_record_event *record)
@@ -225,5 +225,5 @@ int ioctl_deliver(struct model *model, const struct xpt_record_ioctl *record)
 		return -ENOMEM;
 	if (role != XPT_EVENT_SUBMIT)
 		return 0;
-	return jobs_submit(&model->jobs, process, record->tid, record->start, record->header.time);
+	return call_tree_submit(&model->tree, process, record->tid, record->start, record->header.time);
 }

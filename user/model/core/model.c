@@ -23,14 +23,13 @@ int model_create(const struct log *log, struct model **result)
 	strings_init(&model->strings);
 	totals_init(&model->totals, &model->events, &model->processes);
 	model->drivers.log = log;
-	jobs_init(&model->jobs, &model->events, &model->processes, &model->drivers);
+	jobs_init(&model->jobs, &model->events, &model->processes, &model->drivers, &model->tree);
+	call_tree_init(&model->tree, &model->events, &model->jobs);
 	async_init(&model->async, &model->events, &model->jobs.observers, &model->samples);
 	memory_init(&model->memory, &model->events);
 	regions_init(&model->regions, &model->events, &model->processes);
 	counter_samples_init(&model->samples, &model->events);
 	operator_set_init(&model->operators, &model->events);
-	nesting_init(&model->tracing);
-	launches_init(&model->launches, &model->events);
 	code_objects_init(&model->code, &model->events);
 	*result = model;
 	return 0;
@@ -43,14 +42,13 @@ void model_free(struct model *model)
 	program_filter_free(&model->filter);
 	code_objects_free(&model->code); /* refers to processes */
 	name_table_free(&model->symbols);
-	launches_free(&model->launches); /* refers to programs */
 	counter_samples_free(&model->samples);
 	regions_free(&model->regions);
 	memory_free(&model->memory);
-	async_free(&model->async); /* refers to programs, and to what follows jobs */
-	jobs_free(&model->jobs);   /* refers to programs and operators */
+	async_free(&model->async);    /* refers to programs, and to what follows jobs */
+	call_tree_free(&model->tree); /* refers to jobs and programs */
+	jobs_free(&model->jobs);      /* refers to programs and operators */
 	operator_set_free(&model->operators);
-	nesting_free(&model->tracing);
 	totals_free(&model->totals);
 	strings_free(&model->strings);
 	name_table_free(&model->handles);
@@ -218,12 +216,13 @@ static int region_deliver(struct model *model, const struct xpt_record_region *r
 {
 	const struct function *function = functions_get(&model->functions, record->spec);
 	const struct process *process = processes_get(&model->processes, record->header.tgid, record->header.time);
-
-	struct event_call span = { .start = record->start, .end = record->header.time, .tid = record->tid, .depth = 1 };
+	struct event_call span = { .start = record->start, .end = record->header.time, .depth = 1 };
+	__u64 operators;
 
 	if (!function)
 		return -EBADMSG;
-	if (!process || tracing_add(model, process, function, false, &span))
+	if (!process ||
+	    call_tree_measure(call_tree_find(&model->tree, process, record->tid), function, &span, &operators))
 		return -ENOMEM;
 	return regions_end(&model->regions, process, function->runtime, record);
 }
@@ -234,7 +233,7 @@ static int end_deliver(struct model *model, const struct xpt_record_text *record
 
 	async_drop_all(&model->async, record->header.time);
 	jobs_drop_all(&model->jobs, record->header.time);
-	launches_drop_all(&model->launches);
+	call_tree_drop_all(&model->tree);
 	if (!text)
 		return -ENOMEM;
 	free(model->end_text);
@@ -413,7 +412,7 @@ int model_flush(struct model *model)
 	int error = deliver_until(model, REORDER_KEY_LAST), failed;
 
 	jobs_drop_all(&model->jobs, model->latest);
-	launches_drop_all(&model->launches);
+	call_tree_drop_all(&model->tree);
 	failed = event_dispatch_settle(&model->events);
 	if (failed)
 		error = failed;

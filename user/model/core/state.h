@@ -7,11 +7,11 @@
 #include "base/core/link.h"
 #include "bpf/wire.h"
 #include "model/core/model.h"
+#include "model/device/call_tree.h"
 #include "model/device/counter_samples.h"
 #include "model/device/jobs.h"
 #include "model/device/memory.h"
 #include "model/inference/async_inflight.h"
-#include "model/operator/coverage.h"
 #include "model/operator/operators.h"
 #include "model/operator/regions.h"
 #include "model/program/code_objects.h"
@@ -68,8 +68,7 @@ struct model {
 	struct memory memory;
 	struct regions regions;
 	struct operator_set operators;
-	struct nesting tracing; /* ns that probes took: in all, and of them in operators */
-	struct launches launches;
+	struct call_tree tree;
 	struct counter_samples samples;
 	struct program_filter filter;
 	struct code_objects code;
@@ -83,9 +82,6 @@ struct model {
 	__u64 keys[XPT_KEYS_MAX]; /* of the call that is being delivered */
 };
 
-/* calls.c: what the probes of a call took. make: its thread is kept from here on. -ENOMEM. */
-int tracing_add(struct model *model, const struct process *process, const struct function *function, bool make,
-		struct event_call *call);
 /* calls.c: delivers a call. -ENOMEM; the event is delivered all the same where that is possible. */
 int call_deliver(struct model *model, const struct xpt_record_call *record);
 /* user_aliases.c: the user's name for a handle, of this process before those of any. NULL: none. It counts as used from here on. */
