@@ -52,6 +52,7 @@ void strings_drop(struct strings *strings, __u32 tgid);
 #define USER_ALIASES_MAX 4096 /* of handles, and of fingerprints */
 
 struct model {
+	const struct log *log;
 	struct event_dispatch events;
 	struct reorder_buffer reorder;
 	struct functions functions;
@@ -98,7 +99,7 @@ int driver_event_deliver(struct model *model, const struct xpt_record_event *rec
 int ioctl_deliver(struct model *model, const struct xpt_record_ioctl *record);
 
 /* statedump.c: a program that was there before. -EBADMSG, -ENOMEM. */
-int statedump_deliver(struct model *model, const struct xpt_record_text *record);
+int statedump_deliver(struct model *model, const struct xpt_record_text *record, const struct cJSON *object);
 
 /* user_aliases.c: the name of what has, or will have, a handle. -ENOMEM. */
 int named_deliver(struct model *model, const struct xpt_record_text *record);

@@ -6,9 +6,19 @@
 
 #include "model/device/call_tree.h"
 
-#define JOB_VALUES                                                                                         \
-	(1u << XPT_FIELD_CONTEXT | 1u << XPT_FIELD_CLIENT | 1u << XPT_FIELD_SIZE | 1u << XPT_FIELD_COUNT | \
-	 1u << XPT_FIELD_VALUE | 1u << XPT_FIELD_ADDRESS)
+#define JOB_VALUE(meaning, member)                                                                                    \
+	{                                                                                                             \
+		XPT_FIELD_##meaning, offsetof(struct driver_event_values, member), offsetof(struct event_job, member) \
+	}
+
+/* What a job takes from the first event that has it. */
+static const struct {
+	unsigned int meaning;
+	size_t from, to;
+} job_values[] = {
+	JOB_VALUE(CONTEXT, context), JOB_VALUE(CLIENT, client), JOB_VALUE(SIZE, size),
+	JOB_VALUE(COUNT, count),     JOB_VALUE(VALUE, value),	JOB_VALUE(ADDRESS, address),
+};
 
 struct job_observer {
 	struct job_observer *next;
@@ -312,26 +322,17 @@ static int job_submit(struct jobs *jobs, struct job *job, const struct driver_ev
 /* What the job lacks and this event has. */
 static void job_fill(struct job *job, const struct driver_event_values *values)
 {
-	const __u32 new = values->have &JOB_VALUES & ~job->view.have;
+	const __u32 new = values->have & ~job->view.have;
 	struct event_job *view = &job->view;
 
 	if (!*job->name)
 		memcpy(job->name, values->name, sizeof(job->name));
-	if (!new)
-		return;
-	view->have |= new;
-	if (new & 1u << XPT_FIELD_CONTEXT)
-		view->context = values->context;
-	if (new & 1u << XPT_FIELD_CLIENT)
-		view->client = values->client;
-	if (new & 1u << XPT_FIELD_SIZE)
-		view->size = values->size;
-	if (new & 1u << XPT_FIELD_COUNT)
-		view->count = values->count;
-	if (new & 1u << XPT_FIELD_VALUE)
-		view->value = values->value;
-	if (new & 1u << XPT_FIELD_ADDRESS)
-		view->address = values->address;
+	for (size_t i = 0; new &&i < sizeof(job_values) / sizeof(job_values[0]); i++) {
+		if (!(new & 1u << job_values[i].meaning))
+			continue;
+		view->have |= 1u << job_values[i].meaning;
+		memcpy((char *)view + job_values[i].to, (const char *)values + job_values[i].from, sizeof(__u64));
+	}
 }
 
 static void job_status(struct job *job, const struct driver_event_values *values)

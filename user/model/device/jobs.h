@@ -16,7 +16,6 @@
 
 #include "base/core/hashmap.h"
 #include "base/core/link.h"
-#include "base/core/log.h"
 #include "base/core/pool.h"
 #include "bpf/wire.h"
 #include "model/operator/operators.h"
@@ -27,6 +26,8 @@
  * The drivers, their events and their device nodes that EVENT and IOCTL records refer to, as DRIVER and DRIVER_EVENT
  * records describe them.
  */
+
+struct cJSON;
 
 struct traced_ioctl {
 	__u16 number; /* low 16 bits of the command */
@@ -78,7 +79,6 @@ struct traced_node {
 
 /* Zero it to begin with. */
 struct traced_drivers {
-	const struct log *log;
 	struct traced_driver *drivers[XPT_DRIVER_MAX];
 	struct traced_event *events[XPT_EVENT_MAX];
 	struct traced_node nodes[XPT_NODE_MAX];
@@ -89,12 +89,12 @@ struct traced_drivers {
 void traced_drivers_free(struct traced_drivers *drivers);
 
 /*
- * text: JSON as in wire.h. Repeating the same is fine, something else for an index in use is not: records that are held
- * back already rely on it. Only nodes may change: those of the text are added to those known, and replace those of the
+ * object: JSON as in wire.h. Repeating the same is fine, something else for an index in use is not: records that are held
+ * back already rely on it. Only nodes may change: those of the object are added to those known, and replace those of the
  * same index. -EBADMSG, -ENOMEM.
  */
-int traced_drivers_add(struct traced_drivers *drivers, __u64 index, const char *text, size_t length);
-int traced_drivers_add_event(struct traced_drivers *drivers, __u64 index, const char *text, size_t length);
+int traced_drivers_add(struct traced_drivers *drivers, __u64 index, const struct cJSON *object);
+int traced_drivers_add_event(struct traced_drivers *drivers, __u64 index, const struct cJSON *object);
 
 static inline const struct traced_event *traced_drivers_event(const struct traced_drivers *drivers, unsigned int index)
 {

@@ -96,43 +96,34 @@ static int node_parse(const cJSON *object, struct described_node *described)
 	return 0;
 }
 
-static int node_describe(struct operator_set *operators, const struct process *process,
-			 const struct xpt_record_text *record)
+int operator_set_describe(struct operator_set *operators, const struct process *process, __u64 object_address,
+			  const cJSON *object)
 {
 	const __u64 index = process->view.sort_index;
-	struct keyed *before = keyed_find(&operators->described, index, record->id);
+	struct keyed *before = keyed_find(&operators->described, index, object_address);
 	struct described_node *described;
-	cJSON *object;
-	int error = json_parse(record->text, record->length, &object);
+	int error;
 
-	if (error)
-		return error;
 	if (before)
 		keyed_drop(&operators->described, before);
 	described = keyed_full(&operators->described) ? NULL : calloc(1, sizeof(*described));
-	if (!described || keyed_add(&operators->described, &described->keyed, index, index, record->id)) {
+	if (!described || keyed_add(&operators->described, &described->keyed, index, index, object_address)) {
 		free(described);
-		error = -ENOMEM;
-	} else {
-		error = node_parse(object, described);
-		if (error)
-			keyed_drop(&operators->described, &described->keyed);
+		return -ENOMEM;
 	}
-	cJSON_Delete(object);
+	error = node_parse(object, described);
+	if (error)
+		keyed_drop(&operators->described, &described->keyed);
 	return error;
 }
 
-int operator_set_describe(struct operator_set *operators, const struct process *process,
-			  const struct xpt_record_text *record)
+int operator_set_name_class(struct operator_set *operators, const struct process *process,
+			    const struct xpt_record_text *record)
 {
-	int error;
+	const size_t length = record->length < OPERATOR_CLASS_NAME_MAX ? record->length : OPERATOR_CLASS_NAME_MAX;
+	int error = name_table_add(&operators->classes, process->view.sort_index, process->view.sort_index, record->id,
+				   record->text, length, false);
 
-	if (record->header.kind == XPT_RECORD_NODE)
-		return node_describe(operators, process, record);
-	error = name_table_add(&operators->classes, process->view.sort_index, process->view.sort_index, record->id,
-			       record->text,
-			       record->length < OPERATOR_CLASS_NAME_MAX ? record->length : OPERATOR_CLASS_NAME_MAX,
-			       false);
 	return error == -ENOSPC ? 0 : error;
 }
 
@@ -163,15 +154,6 @@ void operator_class_type(const char *name, char *type, size_t size)
 	length = end - begin < size - 1 ? end - begin : size - 1;
 	memcpy(type, name + begin, length);
 	type[length] = '\0';
-}
-
-static __u64 text_hash(const char *text)
-{
-	__u64 hash = 0xcbf29ce484222325;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
-	return hash;
 }
 
 /* The next number of the type in the program; 0: no memory. */

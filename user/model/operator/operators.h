@@ -70,9 +70,12 @@ struct operator_set {
 void operator_set_init(struct operator_set *operators, struct event_dispatch *events);
 void operator_set_free(struct operator_set *operators);
 
-/* From a CLASS or NODE record. -EBADMSG, -ENOMEM. */
-int operator_set_describe(struct operator_set *operators, const struct process *process,
-			  const struct xpt_record_text *record);
+/* From the JSON of a NODE record of the object at the address. -EBADMSG, -ENOMEM. */
+int operator_set_describe(struct operator_set *operators, const struct process *process, __u64 object_address,
+			  const struct cJSON *object);
+/* From a CLASS record. -ENOMEM. */
+int operator_set_name_class(struct operator_set *operators, const struct process *process,
+			    const struct xpt_record_text *record);
 /*
  * A call of an operator has been recorded: sets *result and call->op, which stay NULL where there are too many
  * (XPT_LOSS_NAMES). program: of its inference, NULL: not known. inside: ns of it in operators inside it. -ENOMEM.
