@@ -13,7 +13,7 @@
 #include <bpf/bpf.h>
 
 #include "base/core/clock.h"
-#include "base/file/detached.h"
+#include "base/core/process.h"
 #include "kern/private.h"
 #include "target/process/process.h"
 

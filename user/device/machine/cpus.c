@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/core/error.h"
+#include "base/core/log.h"
 #include "device/machine/sysfs_file.h"
 
 static int add_range(struct cpus *cpus, long first, long last)

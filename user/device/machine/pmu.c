@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/core/error.h"
+#include "base/core/log.h"
 #include "device/machine/sysfs_file.h"
 
 #define DEVICES "bus/event_source/devices"

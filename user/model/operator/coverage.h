@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "base/core/keyed_table.h"
+#include "base/core/hashmap.h"
 #include "bpf/wire.h"
 
 /*

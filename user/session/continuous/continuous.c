@@ -10,7 +10,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/options.h"
-#include "base/core/thread.h"
+#include "base/core/process.h"
 #include "control/message.h"
 #include "session/continuous/options.h"
 #include "session/continuous/private.h"
