@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "describe/driver/drivers.h"
+#include "describe/driver/driver.h"
 #include "device/core/alias_ways.h"
 #include "target/tracepoint/tracefs.h"
 
