@@ -256,6 +256,7 @@ static bool on_placing(void *context, size_t done, size_t total)
 		collector->placing_slow |= now - collector->placing_since >= PLACING_SLOW;
 		collector->placing_reported = now;
 	}
+	records_drain_beside(collector);
 	return options->interrupted(options->context);
 }
 
@@ -364,7 +365,9 @@ static int open_events(struct collector *collector)
 		return -errno;
 	error = watch(collector, collector->wake);
 	if (!error)
-		error = watch(collector, kern_ring_descriptor(collector->kern));
+		error = watch(collector, kern_control_descriptor(collector->kern));
+	if (!error)
+		error = watch(collector, kern_data_descriptor(collector->kern));
 	if (!error && collector->mappings)
 		error = watch_mappings(collector, EPOLL_CTL_ADD);
 	return error;
@@ -685,6 +688,8 @@ void collector_free(struct collector *collector)
 	free(collector->pids);
 	free(collector->pending);
 	free(collector->code_tickets);
+	text_free(&collector->requests);
+	text_free(&collector->spare_requests);
 	objects_free(&collector->objects);
 	launch_symbols_free(collector->launch_symbols);
 	free(collector->spec_calls);

@@ -13,6 +13,7 @@
 #include "base/core/hashmap.h"
 #include "base/core/link.h"
 #include "base/core/log.h"
+#include "base/core/text.h"
 #include "describe/runtime/registry.h"
 #include "kern/kern.h"
 #include "kern/mappings.h"
@@ -173,8 +174,11 @@ struct collector {
 	struct objects objects;
 	__u64 loaded;			       /* when a program was loaded last, as far as its record was passed on */
 	struct launch_symbols *launch_symbols; /* NULL: without code objects */
-	__u64 pass,
-		told_hold_from; /* time of the last PASS; reports of operators' nodes and symbols are valid from there */
+	__u64 pass;			       /* time of the last PASS */
+	__u64 hold_from;		       /* what is read from memory now was there from this time on */
+	__u64 drained;			       /* ns: when a ring was emptied last */
+	struct text requests;		       /* struct request, each with its record */
+	struct text spare_requests;	       /* empty */
 };
 
 /* collector.c */
@@ -247,8 +251,13 @@ __u64 targets_began(struct collector *collector, pid_t tgid); /* as in struct fo
 /* A record about a process: fork, exec, exit, first call of a thread. */
 void targets_task(struct collector *collector, const struct xpt_record_task *task);
 
-/* records.c: from the rings to the receiver */
-void records_drain(struct collector *collector);
+/* records.c: from the rings to the consumers */
+void records_drain(struct collector *collector); /* and deals with what records ask for */
+/* While that takes its time, or probes are placed: empties the data rings again, if they have not been for a while. */
+void records_drain_beside(struct collector *collector);
+/* To the consumers, and counts it. */
+void records_pass_call(struct collector *collector, const struct xpt_record_call *call);
+void records_pass_total(struct collector *collector, const struct xpt_record_total *total);
 /* COST records of what has got probes since, where it is known what these take. */
 void records_costs(struct collector *collector);
 /* A process has ended, or runs another program: what is known of its objects and addresses is not true any more. */
@@ -277,5 +286,15 @@ struct records_ending {
 
 /* 0 or -ENOMEM: without it what is recorded looks cut short. */
 int records_end(struct collector *collector, const struct records_ending *ending);
+
+/* requests.c: beside the draining of the rings */
+#define NAME_NODE (1u << 0)    /* of an operator */
+#define NAME_PROGRAM (1u << 1) /* of a program that was loaded before it could be seen */
+#define NAME_SYMBOL (1u << 2)  /* at the address of a kernel */
+
+/* Keeps a copy of a record that asks for something. names: for NAME_*, and it has been passed on; 0: it is passed on then. */
+void requests_add(struct collector *collector, const struct xpt_record_header *record, unsigned int names);
+void requests_work(struct collector *collector);	   /* deals with all of them */
+size_t collector_sites(const struct collector *collector); /* probes that have been placed */
 
 #endif
