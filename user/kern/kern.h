@@ -27,9 +27,10 @@ struct attachment;
 const char *link_kind_name(enum link_kind kind); /* "session" */
 
 struct kern_options {
-	size_t spec_count;   /* specs that may be set */
-	__u32 sample_every;  /* 1: all calls; XPT_SAMPLE_NONE */
-	bool chosen_only;    /* as in xpt_config */
+	size_t spec_count;  /* specs that may be set */
+	__u32 sample_every; /* 1: all calls; XPT_SAMPLE_NONE */
+	bool chosen_only;   /* as in xpt_config, as is: */
+	bool number_operators;
 	size_t buffer_bytes; /* of all data rings together; rounded to what rings can have */
 	enum link_kind link; /* LINK_AUTO: the best that works; else this one or -EOPNOTSUPP */
 	bool codes;	     /* code objects are captured */

@@ -260,21 +260,29 @@ static bool on_placing(void *context, size_t done, size_t total)
 	return options->interrupted(options->context);
 }
 
+/* What all get that either one asks for, where a sample is each call with a number that is a multiple; 0: nothing. */
+static __u32 common_divisor(__u32 one, __u32 other)
+{
+	__u32 rest;
+
+	while (other) {
+		rest = one % other;
+		one = other;
+		other = rest;
+	}
+	return one;
+}
+
 int collector_need(struct collector *collector, const struct collector_needs *needs)
 {
 	struct collector_needs *all = &collector->needs;
 
 	if (collector->kern)
 		return -EALREADY;
-	if (all->sample_every && needs->sample_every &&
-	    (all->sample_every != needs->sample_every || all->chosen_only || needs->chosen_only)) {
-		log_error(&collector->log,
-			  "recordings of one session record the same samples of all programs: use a session for each");
-		return -EINVAL;
-	}
 	all->roles |= needs->roles;
-	all->sample_every = all->sample_every ?: needs->sample_every;
+	all->sample_every = common_divisor(all->sample_every, needs->sample_every);
 	all->chosen_only |= needs->chosen_only;
+	all->number_operators |= needs->number_operators;
 	all->codes |= needs->codes;
 	if (all->code_wait_limit < needs->code_wait_limit)
 		all->code_wait_limit = needs->code_wait_limit;
@@ -290,6 +298,7 @@ static int open_kernel(struct collector *collector)
 		.spec_count = attacher_spec_count(collector->registry),
 		.sample_every = needs->sample_every ?: XPT_SAMPLE_NONE,
 		.chosen_only = needs->chosen_only,
+		.number_operators = needs->number_operators,
 		.buffer_bytes = options->buffer_bytes ?: BUFFER_BYTES,
 		.link = (enum link_kind)options->link,
 		.codes = needs->codes,

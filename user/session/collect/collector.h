@@ -35,7 +35,8 @@ typedef void (*record_fn)(void *context, const struct xpt_record_header *record)
 struct collector_needs {
 	__u32 roles; /* of calls, 1 << XPT_ROLE_*; those that report programs, and with codes code objects, always come */
 	__u32 sample_every; /* of every program one inference in so many; 0: what profiling handles ask for */
-	bool chosen_only;   /* as in xpt_config */
+	bool chosen_only;   /* as in xpt_config, as is: */
+	bool number_operators;
 	/*
 	 * Code objects are captured: CODE_PIECE and CODE records come, too. Who gets one with a ticket has to call
 	 * collector_code_answer() once it has read the memory of the thread.
@@ -187,10 +188,7 @@ int collector_check_options(const struct collector_options *options);
 /* Checks the options, reads the descriptions, scans the targets. Errors as xpt_recording_create(). */
 int collector_create(const struct collector_options *options, struct collector **result);
 __u32 collector_level_roles(enum xpt_level level);
-/*
- * Adds a consumer's needs to those of the others. -EINVAL, logged: another one records other samples; -EALREADY: the kernel side is
- * loaded already.
- */
+/* Adds a consumer's needs to those of the others. -EALREADY: the kernel side is loaded already. */
 int collector_need(struct collector *collector, const struct collector_needs *needs);
 /* Finds the counters. Of collector_open(), unless it was called before. */
 int collector_open_counters(struct collector *collector);

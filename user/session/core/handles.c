@@ -27,14 +27,9 @@ static int refuse(const struct log *log, const char *text)
 static int subscribe(struct xpt_session *session, const struct handle_options *options, xpt_profile_report_fn callback,
 		     void *context, struct subscriber **result)
 {
-	const struct collector_needs *needs = &session->collector->needs;
 	struct handle *handle;
 	int error;
 
-	if (needs->sample_every > 1 || needs->chosen_only)
-		return refuse(
-			&session->collector->log,
-			"profiles and streams need another session than a recording of samples or of chosen programs");
 	pthread_mutex_lock(&session->lock);
 	error = handle_create(session->profiler->profiling, options, &handle);
 	if (!error) {

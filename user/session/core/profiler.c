@@ -62,8 +62,7 @@ static void set_defaults(void *context, __u32 sample_every, __u32 roles)
 
 	profiler->sample_every = sample_every;
 	profiler->roles = roles;
-	/* Else the samples are a recording's. */
-	if (collector->kern && collector->needs.sample_every <= 1 && !collector->needs.chosen_only)
+	if (collector->kern)
 		error = kern_set_defaults(collector->kern, sample_every, roles);
 	if (error)
 		log_error(&collector->log, "cannot set the sampling rate: %s", strerror(-error));
@@ -72,19 +71,6 @@ static void set_defaults(void *context, __u32 sample_every, __u32 roles)
 void profiler_opened(struct profiler *profiler)
 {
 	set_defaults(profiler, profiler->sample_every, profiler->roles);
-}
-
-int profiler_share(struct profiler *profiler, const struct collector_needs *needs)
-{
-	if (needs->sample_every == 1 && !needs->chosen_only) {
-		profiling_record_all(profiler->profiling);
-		return 0;
-	}
-	if (!profiler->subscribers)
-		return 0;
-	log_error(&profiler->session->collector->log,
-		  "a recording of samples or of chosen programs needs another session than profiles and streams");
-	return -EINVAL;
 }
 
 void profiler_read_counts(struct profiler *profiler)

@@ -117,7 +117,8 @@ static int create_chooser(struct xpt_recording *recording)
 	const struct xpt_recording_options *options = &recording->options;
 	const struct chooser_options chooser_options = {
 		.log = &recording->collector->log,
-		.set_sampling = set_sampling,
+		/* Else what the kernel records is for others, too. */
+		.set_sampling = recording->shares ? NULL : set_sampling,
 		.context = recording,
 	};
 	struct xpt_program_choice choice;
@@ -158,7 +159,7 @@ static void report_status(struct xpt_recording *recording, __u64 now)
 		.elapsed = now - collector->started,
 		.processes = collector->followed_map.count,
 		.programs = model_program_count(output_model(recording->output)),
-		.calls = collector->calls,
+		.calls = collector->calls - recording->consumer.selection.calls,
 		.lost = collector->lost + recording->output_lost,
 		.bytes = output_bytes(recording->output),
 	};
@@ -233,7 +234,7 @@ static void on_finished(void *context)
 	records_drain(recording->collector);
 	records_drain(recording->collector); /* the second PASS releases what the first one brought */
 	recording->left = clock_monotonic();
-	recording->counted = records_totals_pass(recording->collector, on_record, recording);
+	recording->counted = records_totals_pass(recording->collector, consumer_record, &recording->consumer);
 }
 
 /* ---- creation ---- */

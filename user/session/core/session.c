@@ -40,12 +40,22 @@ static struct consumer *consumer_of(struct link *link)
 	return container_of(link, struct consumer, link);
 }
 
+void consumer_record(void *context, const struct xpt_record_header *record)
+{
+	struct consumer *consumer = context;
+
+	if (consumer->selects)
+		record = selection_take(&consumer->selection, record);
+	if (record)
+		consumer->record(consumer->context, record);
+}
+
 static void on_record(void *context, const struct xpt_record_header *record)
 {
 	struct xpt_session *session = context;
 	struct link *link, *next;
 
-	link_each(link, next, &session->consumers) consumer_of(link)->record(consumer_of(link)->context, record);
+	link_each(link, next, &session->consumers) consumer_record(consumer_of(link), record);
 }
 
 static void on_scanned(void *context, pid_t tgid)
@@ -142,7 +152,7 @@ int session_add(struct xpt_session *session, struct consumer *consumer)
 	else
 		log_error(log, "the session has started: recordings and captures join it before");
 	if (!error && session->profiler && consumer->needs.sample_every)
-		error = profiler_share(session->profiler, &consumer->needs);
+		profiling_share(session->profiler->profiling, session->collector->needs.sample_every);
 	if (!error)
 		link_append(&session->consumers, &consumer->link);
 	consumer->left = error;
@@ -163,6 +173,12 @@ int session_join(struct xpt_session *session, const struct collector_options *op
 		log_error(&session->collector->log, "what is traced is the session's: it cannot be chosen here, too");
 		return -EINVAL;
 	}
+	/* What the kernel records is for all of them. */
+	consumer->needs.chosen_only = false;
+	consumer->needs.number_operators = consumer->needs.sample_every > 1 &&
+					   consumer->needs.roles >> XPT_ROLE_OPERATOR & 1;
+	consumer->selects = true;
+	selection_init(&consumer->selection, session->collector->registry, consumer->needs.sample_every);
 	return session_add(session, consumer);
 }
 
@@ -173,6 +189,7 @@ static void finish_consumer(struct consumer *consumer)
 		consumer->finished(consumer->context);
 	link_remove(&consumer->link);
 	consumer->left = true;
+	selection_free(&consumer->selection);
 }
 
 static int has_left(void *context)

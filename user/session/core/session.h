@@ -13,6 +13,7 @@
 #include "model/core/model.h"
 #include "profile/handle/profiling.h"
 #include "session/collect/collector.h"
+#include "session/core/selection.h"
 
 /*
  * Its functions are called with the session's lock held, on the collecting thread or the thread that starts or stops
@@ -32,6 +33,8 @@ struct consumer {
 	struct collector_needs needs;
 	bool leaving; /* set on the collecting thread, or by session_remove(): it is finished after the next work() */
 	bool left;    /* it is not among the session's any more */
+	bool selects; /* the kernel records for others, too: what it gets goes through */
+	struct selection selection;
 };
 
 /*
@@ -56,13 +59,12 @@ struct xpt_session {
 
 /* The functions and the context of the options are set here. Errors of collector_create(). */
 int session_create(const struct collector_options *options, struct xpt_session **result);
-/*
- * Before the start. It is there until session_remove() or session_free(). -EALREADY: the session has started; -EINVAL: its needs do
- * not go together with those of another one; both logged.
- */
+/* Before the start. It is there until session_remove() or session_free(). -EALREADY, logged: the session has started. */
 int session_add(struct xpt_session *session, struct consumer *consumer);
 /* To one that others have made: -EINVAL, logged, if the options name targets or how they are traced. */
 int session_join(struct xpt_session *session, const struct collector_options *options, struct consumer *consumer);
+/* A record to one of them, as on_record() gets it. */
+void consumer_record(void *context, const struct xpt_record_header *record); /* context: struct consumer */
 /* Finishes a consumer, and returns when it has left; the session continues. Not on the collecting thread. */
 void session_remove(struct xpt_session *session, struct consumer *consumer);
 int session_open(struct xpt_session *session); /* collector_open(), unless it was called before */
@@ -127,11 +129,9 @@ struct profiler {
 };
 
 int profiler_create(struct xpt_session *session, size_t report_bytes); /* -ENOMEM */
-/* Recordings of the session record the same programs: -EINVAL, logged, unless they record all inferences or there are no handles. */
-int profiler_share(struct profiler *profiler, const struct collector_needs *needs);
-void profiler_opened(struct profiler *profiler); /* the collector is */
-void profiler_stop(struct profiler *profiler);	 /* no callback comes any more */
-void profiler_free(struct profiler *profiler);	 /* NULL is allowed */
+void profiler_opened(struct profiler *profiler);		       /* the collector is */
+void profiler_stop(struct profiler *profiler);			       /* no callback comes any more */
+void profiler_free(struct profiler *profiler);			       /* NULL is allowed */
 /* With the lock held: */
 void profiler_read_counts(struct profiler *profiler); /* shows the handles what the kernel has counted up to now */
 bool profiler_is_callback(const struct profiler *profiler); /* is this the callback thread? */
