@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "session/core/selection.h"
+#include "session/core/session.h"
 
 #define HANDLE 0x7000
 

@@ -96,21 +96,6 @@ static int record_visit(void *context, const struct xpt_record_header *record)
 	return 0;
 }
 
-static int create_device_side(struct collector *collector, const struct collector_options *options)
-{
-	const struct device_side_options side_options = {
-		.log = &collector->log,
-		.driver_files = options->driver_files,
-		.driver_file_count = options->driver_file_count,
-		.drivers = options->drivers,
-		.tracefs = options->tracefs,
-		.record = record_visit,
-		.context = collector,
-	};
-
-	return device_side_create(&side_options, &collector->device_side);
-}
-
 /* Reports which feature is missing, and what to do about it. */
 static bool explain_feature(const struct collector *collector, const struct feature *feature)
 {
@@ -170,7 +155,7 @@ int collector_create(const struct collector_options *options, struct collector *
 		error = collector->spec_calls && collector->spec_costs ? 0 : -ENOMEM;
 	}
 	if (!error)
-		error = create_device_side(collector, options);
+		error = device_side_create(collector, &collector->device_side);
 	if (!error && geteuid()) {
 		log_error(&collector->log, "tracing needs root: start it with sudo");
 		error = -EPERM;
@@ -384,20 +369,7 @@ static int open_events(struct collector *collector)
 
 int collector_open_counters(struct collector *collector)
 {
-	const struct collector_options *options = &collector->options;
-	const struct counter_side_options side_options = {
-		.log = &collector->log,
-		.names = options->counters,
-		.count = options->counter_count,
-		.tracks = options->counter_tracks,
-		.every = options->counters_every,
-		.per_inference = options->counters_per_inference,
-		.tracefs = options->tracefs,
-		.record = record_visit,
-		.context = collector,
-	};
-
-	return collector->counter_side ? 0 : counter_side_create(&side_options, &collector->counter_side);
+	return collector->counter_side ? 0 : counter_side_create(collector, &collector->counter_side);
 }
 
 int collector_open(struct collector *collector)
@@ -439,7 +411,7 @@ static int pass_names(struct collector *collector)
 /* Before the targets: what they queue from their first call on is seen. */
 static int start_device_side(struct collector *collector)
 {
-	int error = collector->device_side ? device_side_start(collector->device_side, collector->kern) : 0;
+	int error = collector->device_side ? device_side_start(collector->device_side) : 0;
 
 	if (!error && collector->device_side && device_side_descriptor(collector->device_side) >= 0)
 		error = watch(collector, device_side_descriptor(collector->device_side));
@@ -583,11 +555,9 @@ void collector_wake(struct collector *collector)
 
 int collector_work(struct collector *collector)
 {
-	int error = counter_side_look(collector->counter_side);
 	__u64 now;
 
-	if (error && !collector->error)
-		collector->error = error;
+	counter_side_look(collector->counter_side);
 	records_drain(collector);
 	if (collector->mappings_due && clock_monotonic() >= collector->mappings_due) {
 		collector->mappings_due = 0;

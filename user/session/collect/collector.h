@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <xputrace/counters.h>
 #include <xputrace/recording.h>
 
 #include "base/core/hashmap.h"
@@ -20,12 +21,92 @@
 #include "model/core/model.h"
 #include "model/stream/event.h"
 #include "session/attach/attach.h"
-#include "session/collect/command.h"
-#include "session/collect/counter_side.h"
 #include "session/reader/describe_records.h"
-#include "session/collect/device_side.h"
 #include "session/attach/launch_symbols.h"
 #include "session/attach/objects.h"
+
+struct collector;
+
+/* ---- command.c ---- */
+
+/* A command that is started for a recording: made, but held before its first instruction until it is released. */
+
+struct command {
+	pid_t pid;   /* 0: none */
+	int release; /* writing end of the pipe that the child waits at; -1: released */
+	int failure; /* reading end of the pipe that reports why exec failed; -1 */
+	int status;  /* as wait() gives it; -1: still runs */
+};
+
+/* Forks the child, which waits. Signals are reset in it. Negative errno. */
+int command_start(char *const *arguments, struct command *command);
+/* Lets the child exec. */
+int command_release(struct command *command);
+/* After the exec: 0, or the negative errno that exec failed with. Does not block once the child has run exec. */
+int command_exec_error(struct command *command);
+/* Checks whether it has ended: 1 and status is set; 0 still runs. */
+int command_reap(struct command *command);
+/* A child that was never released ends; descriptors are closed. A running command continues. */
+void command_close(struct command *command);
+
+/* ---- device_side.c ---- */
+
+/*
+ * The device side: which drivers are followed, by which of their tracepoints and on which device nodes; also of drivers
+ * that are loaded later.
+ */
+
+struct device_side;
+
+/*
+ * Reads the descriptions and checks the choice; *result is NULL when it is none. -EINVAL: a description or name is wrong;
+ * -ENOENT, -EACCES of a file, or of tracefs when drivers were named; -ENOMEM.
+ */
+int device_side_create(struct collector *collector, struct device_side **result);
+void device_side_free(struct device_side *side); /* detaches what is left; NULL is fine */
+
+/*
+ * Attaches to what is there. Whatever cannot be followed is logged. DRIVER and DRIVER_EVENT records are passed on before the first
+ * record that refers to them can come. -ENOMEM.
+ */
+int device_side_start(struct device_side *side);
+int device_side_descriptor(
+	const struct device_side *side);	/* readable when something may have come; -1: no notification */
+int device_side_look(struct device_side *side); /* whether something has come, and attaches to it */
+void device_side_detach(struct device_side *side);
+
+size_t device_side_tracepoints(const struct device_side *side); /* attached to, in all; NULL is fine */
+size_t device_side_nodes(const struct device_side *side);	/* with followed ioctls */
+
+/* ---- counter_side.c ---- */
+
+/* Counters of devices and the kernel that are read while calls are recorded: at intervals, or around each inference. */
+
+struct counter_side;
+
+/*
+ * Opens the counters. *result is NULL when there are none. Errors are those of xpt_counters_open() and
+ * call_events_open(), -E2BIG, logged.
+ */
+int counter_side_create(struct collector *collector, struct counter_side **result);
+void counter_side_free(struct counter_side *side); /* NULL is fine */
+/* What a counter is; its strings live as long as side. NULL: there is no such index, or side is NULL. */
+const struct xpt_counter_info *counter_side_info(const struct counter_side *side, size_t index);
+/* Of a counter that there is: what it counts around an inference, as call_events_of(); "": it is not read there. */
+const char *counter_side_of(const struct counter_side *side, size_t index);
+unsigned int counter_side_slots(
+	const struct counter_side *side); /* perf events around an inference; side: NULL is fine */
+/* Sets what of the options is about events around inferences; they are lent until the kernel's side has been opened. */
+void counter_side_lend(const struct counter_side *side, struct kern_options *options); /* side: NULL is fine */
+void counter_side_lent(struct counter_side *side);				       /* it has been; NULL is fine */
+/* Passes on what they are, COUNTER records, and where they begin. -ENOMEM. */
+int counter_side_start(struct counter_side *side);
+__u64 counter_side_due(
+	const struct counter_side *side);	   /* when they are read next; ~0: side is NULL, or has not begun */
+void counter_side_look(struct counter_side *side); /* reads them if it is due; NULL is fine */
+void counter_side_stop(struct counter_side *side); /* reads them for the last time; NULL is fine */
+
+/* ---- the collector ---- */
 
 typedef void (*record_fn)(void *context, const struct xpt_record_header *record);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "session/core/selection.h"
+#include "session/core/session.h"
 
 #include <stdlib.h>
 #include <string.h>
