@@ -432,10 +432,10 @@ bool report_filter_takes(struct report_filter *filter, const struct xpt_record_h
 
 	switch (record->kind) {
 	case XPT_RECORD_RUNTIME:
-		functions_add_runtime(&filter->functions, text->id, text->text, text->length);
+		functions_add_runtime(&filter->functions, text);
 		return true;
 	case XPT_RECORD_SPEC:
-		functions_add(&filter->functions, text->id, text->text, text->length);
+		functions_add(&filter->functions, text);
 		return true;
 	case XPT_RECORD_CALL:
 		return !filter->second ||
