@@ -428,17 +428,16 @@ static bool takes_call(const struct report_filter *filter, const struct xpt_reco
 	       (role == XPT_ROLE_WAIT && ends_one(filter, call->header.tgid, call->tid, call->header.time));
 }
 
-/* What is damaged is reported by the model, which gets the record, too. */
-static void add_description(struct functions *functions, const struct xpt_record_text *record)
+static void add_function(struct report_filter *filter, const struct xpt_record_text *record)
 {
 	cJSON *object;
 
 	if (json_parse(record->text, record->length, &object))
 		return;
 	if (record->header.kind == XPT_RECORD_RUNTIME)
-		functions_add_runtime(functions, record->id, object);
+		functions_add_runtime(&filter->functions, record->id, object);
 	else
-		functions_add(functions, record->id, object);
+		functions_add(&filter->functions, record->id, object);
 	cJSON_Delete(object);
 }
 
@@ -447,7 +446,7 @@ bool report_filter_takes(struct report_filter *filter, const struct xpt_record_h
 	switch (record->kind) {
 	case XPT_RECORD_RUNTIME:
 	case XPT_RECORD_SPEC:
-		add_description(&filter->functions, (const void *)record);
+		add_function(filter, (const void *)record);
 		return true;
 	case XPT_RECORD_CALL:
 		return !filter->second ||
