@@ -124,10 +124,8 @@ static int allocate(size_t count, const struct cpus *online, struct call_events 
 int call_events_open(const struct log *log, const char *tracefs, const char *const *names, size_t count,
 		     struct call_events *events)
 {
-	struct counter_place place = { 0 };
-	struct nodes nodes = { 0 };
-	struct pmus pmus = { 0 };
-	int error = counter_place_open(log, XPT_COUNTERS_ALL, XPT_COUNTERS_ALL, 0, &pmus, &nodes, &place);
+	struct counter_place place;
+	int error = counter_place_open(log, XPT_COUNTERS_ALL, XPT_COUNTERS_ALL, 0, &place);
 
 	*events = (struct call_events){ 0 };
 	place.tracefs = tracefs;
@@ -135,7 +133,7 @@ int call_events_open(const struct log *log, const char *tracefs, const char *con
 		error = allocate(count, &place.online, events);
 	for (size_t i = 0; i < count && !error; i++)
 		error = open_counter(&place, names[i], events);
-	counter_place_close(&place, &pmus, &nodes);
+	counter_place_close(&place);
 	return error;
 }
 

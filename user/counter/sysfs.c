@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/core/error.h"
+#include "base/core/vec.h"
 
 int sysfs_read(char *text, const char *format, ...)
 {
@@ -45,17 +46,13 @@ int sysfs_read(char *text, const char *format, ...)
 
 static int add_range(struct cpus *cpus, long first, long last)
 {
-	int *grown;
+	int error = 0;
 
 	if (last < first || (cpus->count && first <= cpus->items[cpus->count - 1]))
 		return -EINVAL;
-	grown = reallocarray(cpus->items, cpus->count + (size_t)(last - first + 1), sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	cpus->items = grown;
-	for (; first <= last; first++)
-		cpus->items[cpus->count++] = (int)first;
-	return 0;
+	for (; first <= last && !error; first++)
+		error = vec_push(cpus->items, cpus->count, (int)first);
+	return error;
 }
 
 static bool read_number(const char **text, long *number)
