@@ -72,7 +72,7 @@ BPFTOOL = $(call memo,BPFTOOL,for tool in bpftool /usr/sbin/bpftool /usr/lib/lin
 PACKAGES := libbpf libelf libcjson libpcre2-8 libtraceevent libcrypto zlib
 PACKAGE_CFLAGS = $(call memo,PACKAGE_CFLAGS,$(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PACKAGE_LIBS = $(call memo,PACKAGE_LIBS,$(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
-LIBS = $(PACKAGE_LIBS) -lZydis -lm -lpthread
+LIBS = $(PACKAGE_LIBS) -lZydis -liberty -lm -lpthread
 
 WARNINGS := -Wall -Wextra $(if $(WERROR),-Werror)
 INCLUDES := -I. -Iuser -Iinclude

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "model/operator/operators.h"
+#include "model/device/call_tree.h"
 
 #include "model_records.h"
 
@@ -66,7 +66,7 @@ static size_t position(const struct fixture *f, enum event_kind kind, size_t nth
 	return (size_t)(seen_nth(f, kind, nth) - f->seen);
 }
 
-Test(model_operator_launches, in_their_operators)
+Test(model_device_call_tree_launches, in_their_operators)
 {
 	struct fixture *f = fixture_toy();
 
@@ -98,7 +98,7 @@ Test(model_operator_launches, in_their_operators)
 	fixture_free(f);
 }
 
-Test(model_operator_launches, the_innermost_operator_has_it)
+Test(model_device_call_tree_launches, the_innermost_operator_has_it)
 {
 	struct fixture *f = fixture_toy();
 
@@ -118,7 +118,7 @@ Test(model_operator_launches, the_innermost_operator_has_it)
 }
 
 /* One that was left by an exception has no end: what it launched is no later operator's, but of the one around it. */
-Test(model_operator_launches, an_operator_without_an_end)
+Test(model_device_call_tree_launches, an_operator_without_an_end)
 {
 	struct fixture *f = fixture_toy();
 
@@ -139,7 +139,7 @@ Test(model_operator_launches, an_operator_without_an_end)
 	fixture_free(f);
 }
 
-Test(model_operator_launches, other_threads_and_layers)
+Test(model_device_call_tree_launches, other_threads_and_layers)
 {
 	struct fixture *f = fixture_toy();
 
@@ -160,7 +160,7 @@ Test(model_operator_launches, other_threads_and_layers)
 }
 
 /* Nothing is kept back: not with its process, not at the end. */
-Test(model_operator_launches, what_never_returns)
+Test(model_device_call_tree_launches, what_never_returns)
 {
 	struct fixture *f = fixture_toy();
 
@@ -175,7 +175,7 @@ Test(model_operator_launches, what_never_returns)
 	fixture_free(f);
 }
 
-Test(model_operator_launches, too_many)
+Test(model_device_call_tree_launches, too_many)
 {
 	struct fixture *f = fixture_toy();
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "model/device/jobs.h"
+#include "model/device/call_tree.h"
 
 #include "model_driver_records.h"
 
@@ -91,7 +91,7 @@ static size_t position(const struct fixture *f, enum event_kind kind, size_t nth
 	return (size_t)(seen_nth(f, kind, nth) - f->seen);
 }
 
-Test(model_device_job_calls, an_inference_with_its_six_times)
+Test(model_device_call_tree_jobs, an_inference_with_its_six_times)
 {
 	struct fixture *f = fixture_driver();
 	const struct model_device_times *times;
@@ -127,7 +127,7 @@ Test(model_device_job_calls, an_inference_with_its_six_times)
 	fixture_free(f);
 }
 
-Test(model_device_job_calls, several_jobs_in_one)
+Test(model_device_call_tree_jobs, several_jobs_in_one)
 {
 	struct fixture *f = fixture_driver();
 	const struct model_device_times *times;
@@ -160,7 +160,7 @@ Test(model_device_job_calls, several_jobs_in_one)
 	fixture_free(f);
 }
 
-Test(model_device_job_calls, jobs_that_have_not_ended_when_it_returns)
+Test(model_device_call_tree_jobs, jobs_that_have_not_ended_when_it_returns)
 {
 	struct fixture *f = fixture_driver();
 	const struct model_program *program;
@@ -202,7 +202,7 @@ Test(model_device_job_calls, jobs_that_have_not_ended_when_it_returns)
 }
 
 /* A model that launches kernels through two runtimes. */
-Test(model_device_job_calls, nested_over_runtimes_with_layers)
+Test(model_device_call_tree_jobs, nested_over_runtimes_with_layers)
 {
 	struct fixture *f = fixture_driver();
 	const struct model_program *model, *kernel;
@@ -235,7 +235,7 @@ Test(model_device_job_calls, nested_over_runtimes_with_layers)
 	fixture_free(f);
 }
 
-Test(model_device_job_calls, a_program_within_itself_has_a_job_once)
+Test(model_device_call_tree_jobs, a_program_within_itself_has_a_job_once)
 {
 	struct fixture *f = fixture_driver();
 
@@ -251,7 +251,7 @@ Test(model_device_job_calls, a_program_within_itself_has_a_job_once)
 	fixture_free(f);
 }
 
-Test(model_device_job_calls, two_threads_at_once)
+Test(model_device_call_tree_jobs, two_threads_at_once)
 {
 	struct fixture *f = fixture_driver();
 
@@ -276,7 +276,7 @@ Test(model_device_job_calls, two_threads_at_once)
 	fixture_free(f);
 }
 
-Test(model_device_job_calls, an_inference_that_a_wait_ends)
+Test(model_device_call_tree_jobs, an_inference_that_a_wait_ends)
 {
 	struct fixture *f = fixture_driver();
 	const struct event_inference *inference;
@@ -308,7 +308,7 @@ Test(model_device_job_calls, an_inference_that_a_wait_ends)
 	fixture_free(f);
 }
 
-Test(model_device_job_calls, inferences_see_what_was_seen_when_they_ended)
+Test(model_device_call_tree_jobs, inferences_see_what_was_seen_when_they_ended)
 {
 	struct fixture *f = fixture_driver();
 	const struct event_inference *inference;
@@ -337,7 +337,7 @@ Test(model_device_job_calls, inferences_see_what_was_seen_when_they_ended)
 	fixture_free(f);
 }
 
-Test(model_device_job_calls, an_enqueue_that_nobody_waits_for)
+Test(model_device_call_tree_jobs, an_enqueue_that_nobody_waits_for)
 {
 	struct fixture *f = fixture_driver();
 
@@ -350,7 +350,7 @@ Test(model_device_job_calls, an_enqueue_that_nobody_waits_for)
 	fixture_free(f);
 }
 
-Test(model_device_job_calls, a_job_outside_of_calls_is_told_at_once)
+Test(model_device_call_tree_jobs, a_job_outside_of_calls_is_told_at_once)
 {
 	struct fixture *f = fixture_driver();
 	struct event_record record;
@@ -368,7 +368,7 @@ Test(model_device_job_calls, a_job_outside_of_calls_is_told_at_once)
 	fixture_free(f);
 }
 
-Test(model_device_job_calls, a_job_whose_call_does_not_return_is_told_after_a_grace)
+Test(model_device_call_tree_jobs, a_job_whose_call_does_not_return_is_told_after_a_grace)
 {
 	struct fixture *f = fixture_driver();
 
@@ -389,7 +389,7 @@ Test(model_device_job_calls, a_job_whose_call_does_not_return_is_told_after_a_gr
 	fixture_free(f);
 }
 
-Test(model_device_job_calls, another_record_ends_the_grace)
+Test(model_device_call_tree_jobs, another_record_ends_the_grace)
 {
 	struct fixture *f = fixture_driver();
 
@@ -400,7 +400,7 @@ Test(model_device_job_calls, another_record_ends_the_grace)
 	fixture_free(f);
 }
 
-Test(model_device_job_calls, a_later_call_that_is_not_nested_shows_that_all_is_over)
+Test(model_device_call_tree_jobs, a_later_call_that_is_not_nested_shows_that_all_is_over)
 {
 	struct fixture *f = fixture_driver();
 
@@ -424,7 +424,7 @@ Test(model_device_job_calls, a_later_call_that_is_not_nested_shows_that_all_is_o
 	fixture_free(f);
 }
 
-Test(model_device_job_calls, a_call_recorded_at_its_entry_has_none)
+Test(model_device_call_tree_jobs, a_call_recorded_at_its_entry_has_none)
 {
 	struct fixture *f = fixture_driver();
 	struct call_record record = call_make(TOY_EXECUTE, 1, 7, 100, 100, 4, U(5), U(0), U(0), U(0));
@@ -437,7 +437,7 @@ Test(model_device_job_calls, a_call_recorded_at_its_entry_has_none)
 	fixture_free(f);
 }
 
-Test(model_device_job_calls, the_begin_and_end_belong_to_it)
+Test(model_device_call_tree_jobs, the_begin_and_end_belong_to_it)
 {
 	struct fixture *f = fixture_driver();
 
@@ -476,13 +476,13 @@ static void end_of_process(enum xpt_task_event what)
 	fixture_free(f);
 }
 
-Test(model_device_job_calls, the_process_exits_or_runs_another_file)
+Test(model_device_call_tree_jobs, the_process_exits_or_runs_another_file)
 {
 	end_of_process(XPT_TASK_EXIT);
 	end_of_process(XPT_TASK_EXEC);
 }
 
-Test(model_device_job_calls, a_program_with_jobs_under_way_is_released)
+Test(model_device_call_tree_jobs, a_program_with_jobs_under_way_is_released)
 {
 	struct fixture *f = fixture_driver();
 	const struct model_program *program;
@@ -522,7 +522,7 @@ Test(model_device_job_calls, a_program_with_jobs_under_way_is_released)
 }
 
 /* The sums of what is forgotten are those of the program that stands for others. */
-Test(model_device_job_calls, sums_of_forgotten_programs_are_kept)
+Test(model_device_call_tree_jobs, sums_of_forgotten_programs_are_kept)
 {
 	struct fixture *f = fixture_driver();
 	const struct model_program *program;
@@ -557,7 +557,7 @@ Test(model_device_job_calls, sums_of_forgotten_programs_are_kept)
 }
 
 /* Processes without end, each with a job that goes on, one that has ended, and an inference under way. */
-Test(model_device_job_calls, processes_with_jobs_under_way_are_forgotten)
+Test(model_device_call_tree_jobs, processes_with_jobs_under_way_are_forgotten)
 {
 	struct fixture *f = fixture_driver();
 	const unsigned int processes = 200;
@@ -594,7 +594,7 @@ Test(model_device_job_calls, processes_with_jobs_under_way_are_forgotten)
 }
 
 /* The key of an unfinished job is used again while the call around it is open. */
-Test(model_device_job_calls, a_job_that_is_given_up_stays_unfinished)
+Test(model_device_call_tree_jobs, a_job_that_is_given_up_stays_unfinished)
 {
 	struct fixture *f = fixture_pairing(XPT_PAIRING_LATEST);
 
@@ -621,7 +621,7 @@ Test(model_device_job_calls, a_job_that_is_given_up_stays_unfinished)
 	fixture_free(f);
 }
 
-Test(model_device_job_calls, submissions_by_an_event)
+Test(model_device_call_tree_jobs, submissions_by_an_event)
 {
 	struct fixture *f = fixture_driver();
 
@@ -635,7 +635,7 @@ Test(model_device_job_calls, submissions_by_an_event)
 	fixture_free(f);
 }
 
-Test(model_device_job_calls, ioctls_of_nested_calls)
+Test(model_device_call_tree_jobs, ioctls_of_nested_calls)
 {
 	struct fixture *f = fixture_driver();
 
@@ -657,7 +657,7 @@ Test(model_device_job_calls, ioctls_of_nested_calls)
 	fixture_free(f);
 }
 
-Test(model_device_job_calls, more_ioctls_and_threads_than_are_followed)
+Test(model_device_call_tree_jobs, more_ioctls_and_threads_than_are_followed)
 {
 	struct fixture *f = fixture_driver();
 	unsigned int i;
@@ -665,22 +665,22 @@ Test(model_device_job_calls, more_ioctls_and_threads_than_are_followed)
 	f->quiet = true;
 	for (i = 0; i < SUBMITS_MAX + 10; i++)
 		cr_assert_eq(feed_ioctl(f, 0, 1, 7, SUBMIT_IOCTL, 1000 + 2 * i, 1001 + 2 * i, 0), 0);
-	for (i = 0; i < SUBMITTERS_MAX + 10; i++)
+	for (i = 0; i < CALL_THREADS_MAX + 10; i++)
 		queue(f, 1, 100 + i, i, 1000000 + i);
 	deliver(f, 2000000);
 	f->quiet = false;
-	call_at(f, TOY_COPY, 100 + SUBMITTERS_MAX + 9, 0, false, 64, 1000000, 2000010);
+	call_at(f, TOY_COPY, 100 + CALL_THREADS_MAX + 9, 0, false, 64, 1000000, 2000010);
 	call_at(f, TOY_COPY, 100, 0, false, 64, 1000000, 2000011);
-	for (i = 0; i < SUBMITTERS_MAX + 10; i++)
+	for (i = 0; i < CALL_THREADS_MAX + 10; i++)
 		done(f, i, 3000000 + i);
 	cr_assert_eq(model_flush(f->model), 0);
 	cr_assert_eq(call_nth(f, 0)->device.jobs, 1);
 	cr_assert_eq(call_nth(f, 1)->device.jobs, 0, "a thread that was not seen for longest made room");
-	cr_assert_eq(f->kinds[EVENT_JOB], SUBMITTERS_MAX + 10, "its job did not");
+	cr_assert_eq(f->kinds[EVENT_JOB], CALL_THREADS_MAX + 10, "its job did not");
 	fixture_free(f);
 }
 
-Test(model_device_job_calls, a_call_tells_what_it_lacks)
+Test(model_device_call_tree_jobs, a_call_tells_what_it_lacks)
 {
 	struct fixture *f = fixture_driver();
 	unsigned int i;
@@ -894,7 +894,7 @@ static void world_check(const struct world *world, const struct fixture *f)
 			program_check(world, model_program(f->model, i));
 }
 
-Test(model_device_job_calls, compared_with_a_search_through_everything)
+Test(model_device_call_tree_jobs, compared_with_a_search_through_everything)
 {
 	struct world *world = malloc(sizeof(*world));
 	struct fixture *f;
@@ -914,7 +914,7 @@ Test(model_device_job_calls, compared_with_a_search_through_everything)
 }
 
 /* The jobs of a launch end before the wait for it does, and tell its end where there is no wait. */
-Test(model_device_job_calls, a_launch_is_complete_when_its_jobs_have_ended)
+Test(model_device_call_tree_jobs, a_launch_is_complete_when_its_jobs_have_ended)
 {
 	struct fixture *f = fixture_driver();
 	const struct model_program *program;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * ONNX models: messages of protocol buffers. Listed are the name of the graph, and the files in which weights lie
- * outside of the model, each once, with the stretch of it that the model uses. Field numbers are those of onnx.proto.
- */
+/* What models call themselves, and the files that belong to them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/core/vec.h"
 #include "code/format/readers.h"
+
+/*
+ * ONNX models: messages of protocol buffers. Listed are the name of the graph, and the files in which weights lie
+ * outside of the model, each once, with the stretch of it that the model uses. Field numbers are those of onnx.proto.
+ */
 
 #define NESTING_MAX 64	   /* of messages */
 #define EXTERNAL_MAX 65536 /* tensors with weights outside; more are counted as left out */
@@ -303,4 +305,98 @@ int code_read_onnx(struct code_reading *reading)
 	reading->contents->parts_left_out += walk.left_out;
 	free(walk.external);
 	return error == -ENOMEM ? error : 0;
+}
+
+/* GGUF: of its metadata the name of the model. Tensors are weights, not code: they are not listed. */
+
+#define GGUF_HEADER 24	   /* magic, u32 version, u64 number of tensors, u64 number of pairs */
+#define GGUF_NESTING_MAX 4 /* of arrays in arrays */
+
+enum {
+	GGUF_STRING = 8,
+	GGUF_ARRAY = 9,
+};
+
+/* Bytes of each type of numbers; 0: it is none. */
+static const unsigned char sizes[] = { 1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8 };
+
+/* false: there are not so many bytes. */
+static bool take_string(struct bytes *rest, struct bytes *string)
+{
+	const unsigned char *length = rest->at;
+
+	if (!take(rest, 8))
+		return false;
+	*string = (struct bytes){ rest->at, code_u64(length) };
+	return take(rest, code_u64(length));
+}
+
+static bool skip_values(struct bytes *rest, __u32 type, __u64 count, unsigned int nesting)
+{
+	const unsigned char *head;
+	struct bytes string;
+	__u64 bytes;
+
+	if (type < sizeof(sizes) && sizes[type])
+		return !__builtin_mul_overflow(count, sizes[type], &bytes) && take(rest, bytes);
+	if ((type != GGUF_STRING && type != GGUF_ARRAY) || nesting > GGUF_NESTING_MAX)
+		return false;
+	/* Each has bytes, so that no count makes this long. */
+	for (; count; count--) {
+		if (type == GGUF_STRING) {
+			if (!take_string(rest, &string))
+				return false;
+			continue;
+		}
+		head = rest->at;
+		if (!take(rest, 12) || !skip_values(rest, code_u32(head), code_u64(head + 4), nesting + 1))
+			return false;
+	}
+	return true;
+}
+
+/* A pair of the metadata. 0, -EBADMSG, -ENOMEM. */
+static int read_pair(struct bytes *rest, struct code_contents *contents)
+{
+	const unsigned char *type;
+	struct bytes key, name;
+
+	if (!take_string(rest, &key))
+		return -EBADMSG;
+	type = rest->at;
+	if (!take(rest, 4))
+		return -EBADMSG;
+	if (contents->name || code_u32(type) != GGUF_STRING || !equal(&key, "general.name"))
+		return skip_values(rest, code_u32(type), 1, 0) ? 0 : -EBADMSG;
+	if (!take_string(rest, &name))
+		return -EBADMSG;
+	contents->name = strndup((const char *)name.at, name.length);
+	return contents->name ? 0 : -ENOMEM;
+}
+
+int code_read_gguf(struct code_reading *reading)
+{
+	struct bytes rest = { reading->bytes, reading->size };
+	__u64 count;
+
+	if (!take(&rest, GGUF_HEADER)) {
+		code_set_error(reading->contents, "it ends inside of its header");
+		return 0;
+	}
+	if (code_u32(reading->bytes + 4) != 2 && code_u32(reading->bytes + 4) != 3) {
+		code_set_error(reading->contents, "its version is not known: %u", code_u32(reading->bytes + 4));
+		return 0;
+	}
+	count = code_u64(reading->bytes + 16);
+	for (__u64 i = 0; i < count; i++) {
+		int error = read_pair(&rest, reading->contents);
+
+		if (error == -ENOMEM)
+			return error;
+		if (error) {
+			code_set_error(reading->contents, "pair %llu of the metadata cannot be read", i);
+			return 0;
+		}
+	}
+	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which operators have which jobs, and how long those took. */
-#include "model/device/jobs.h"
+#include "model/device/call_tree.h"
 
 #include "model_driver_records.h"
 
@@ -82,7 +82,7 @@ static void check_sums(const struct fixture *f)
 }
 
 /* Whether they end before their operator does or behind it. */
-Test(model_device_operator_jobs, counted_once_whenever_they_end)
+Test(model_device_call_tree_operators, counted_once_whenever_they_end)
 {
 	struct fixture *f = fixture_jobs();
 
@@ -116,7 +116,7 @@ Test(model_device_operator_jobs, counted_once_whenever_they_end)
 	fixture_free(f);
 }
 
-Test(model_device_operator_jobs, the_innermost_operator_has_it)
+Test(model_device_call_tree_operators, the_innermost_operator_has_it)
 {
 	struct fixture *f = fixture_jobs();
 
@@ -139,7 +139,7 @@ Test(model_device_operator_jobs, the_innermost_operator_has_it)
 }
 
 /* Of no operator: before, between and behind them, on other threads, and of one that has no end. */
-Test(model_device_operator_jobs, outside_of_operators)
+Test(model_device_call_tree_operators, outside_of_operators)
 {
 	struct fixture *f = fixture_jobs();
 
@@ -167,7 +167,7 @@ Test(model_device_operator_jobs, outside_of_operators)
 	fixture_free(f);
 }
 
-Test(model_device_operator_jobs, failed_given_up_and_without_times)
+Test(model_device_call_tree_operators, failed_given_up_and_without_times)
 {
 	struct fixture *f = fixture_jobs();
 
@@ -192,7 +192,7 @@ Test(model_device_operator_jobs, failed_given_up_and_without_times)
 }
 
 /* Too many operators: what they submit is not the one's around them. */
-Test(model_device_operator_jobs, of_operators_that_are_not_kept_apart)
+Test(model_device_call_tree_operators, of_operators_that_are_not_kept_apart)
 {
 	struct fixture *f = fixture_jobs();
 
@@ -214,7 +214,7 @@ Test(model_device_operator_jobs, of_operators_that_are_not_kept_apart)
 }
 
 /* A job that ends when its process is long forgotten finds no operator. */
-Test(model_device_operator_jobs, of_a_process_that_is_forgotten)
+Test(model_device_call_tree_operators, of_a_process_that_is_forgotten)
 {
 	struct fixture *f = fixture_jobs();
 
