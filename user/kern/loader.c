@@ -7,7 +7,7 @@
 
 #include <bpf/bpf.h>
 
-#include "base/core/error.h"
+#include "base/core/log.h"
 #include "kern/private.h"
 
 #define WAKEUP_SHARE 8 /* wake the reader when a ring is filled to one part in so many */

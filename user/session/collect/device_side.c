@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "describe/driver/drivers.h"
+#include "describe/driver/driver.h"
 #include "session/reader/describe_records.h"
 #include "session/collect/event_spec.h"
 #include "target/tracepoint/uevents.h"

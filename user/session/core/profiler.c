@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/core/clock.h"
-#include "base/core/thread.h"
+#include "base/core/process.h"
 #include "session/core/output.h"
 #include "session/core/session.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/core/log.h"
 #include "base/core/options.h"
-#include "describe/driver/drivers.h"
+#include "describe/driver/driver.h"
 #include "target/tracepoint/driver_events.h"
 
 typedef int (*visit_fn)(void *context, const struct xpt_driver_info *driver);

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/core/error.h"
+#include "base/core/log.h"
 #include "base/core/options.h"
 #include "base/file/output.h"
 #include "describe/runtime/registry.h"

@@ -14,7 +14,7 @@ static struct description *call(const char *role, const char *fetch, const char 
 	return parse(text);
 }
 
-Test(describe_runtime_call_fetches, program_first_status_added)
+Test(describe_runtime_fetches, program_first_status_added)
 {
 	struct description *toy = call("program.load",
 				       "\"name\": \"arg0+0xDC:string\", \"core\": \"arg2:s32\", \"size\": \"arg1\", "
@@ -39,7 +39,7 @@ Test(describe_runtime_call_fetches, program_first_status_added)
 	description_free(toy);
 }
 
-Test(describe_runtime_call_fetches, status)
+Test(describe_runtime_fetches, status)
 {
 	struct description *toy = call("execute", "\"program\": \"arg0\"", ", \"success\": \"null\"");
 
@@ -61,7 +61,7 @@ Test(describe_runtime_call_fetches, status)
 	description_free(toy);
 }
 
-Test(describe_runtime_call_fetches, flags)
+Test(describe_runtime_fetches, flags)
 {
 	static const struct {
 		const char *role, *fetch;
@@ -111,7 +111,7 @@ Test(describe_runtime_call_fetches, flags)
 			"toy.json:" message                                                          \
 	}
 
-Test(describe_runtime_call_fetches, needs_of_roles)
+Test(describe_runtime_fetches, needs_of_roles)
 {
 	static const struct refused cases[] = {
 		CASE("program.load", "", "8: calls[0].fetch: role program.load needs a fetch of program"),
@@ -167,7 +167,7 @@ Test(describe_runtime_call_fetches, needs_of_roles)
 			"toy.json:" message                                                     \
 	}
 
-Test(describe_runtime_call_fetches, mistakes)
+Test(describe_runtime_fetches, mistakes)
 {
 	static const struct refused cases[] = {
 		CASE("execute", "\"program\": \"arg40\"",
@@ -215,7 +215,7 @@ Test(describe_runtime_call_fetches, mistakes)
 	EXPECT_ALL_REFUSED(cases);
 }
 
-Test(describe_runtime_call_fetches, as_many_as_there_may_be)
+Test(describe_runtime_fetches, as_many_as_there_may_be)
 {
 	struct description *toy =
 		call("copy",
@@ -230,7 +230,7 @@ Test(describe_runtime_call_fetches, as_many_as_there_may_be)
 	description_free(toy);
 }
 
-Test(describe_runtime_call_fetches, architectures)
+Test(describe_runtime_fetches, architectures)
 {
 	struct description *toy = call("copy", "\"count\": {\"x86_64\": \"arg6:s32\", \"aarch64\": \"arg1[0]:s32\"}",
 				       "");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "profile/trigger/recent.h"
+#include "profile/trigger/inference_index.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -37,7 +37,7 @@ struct block {
 	struct inference inferences[BLOCK];
 };
 
-struct recent {
+struct inference_index {
 	struct map programs;
 	size_t program_bytes;
 	struct link blocks; /* the oldest first; by end as far as events are */
@@ -47,7 +47,7 @@ struct recent {
 	__u64 evicted;
 };
 
-int recent_create(struct recent **result)
+int inference_index_create(struct inference_index **result)
 {
 	*result = calloc(1, sizeof(**result));
 	if (!*result)
@@ -56,67 +56,60 @@ int recent_create(struct recent **result)
 	return 0;
 }
 
-static struct block *block_of(struct link *link)
-{
-	return container_of(link, struct block, link);
-}
-
-static void program_leave(struct recent *recent, struct program *program)
+static void program_leave(struct inference_index *index, struct program *program)
 {
 	if (--program->users)
 		return;
-	map_remove(&recent->programs, &program->node);
-	recent->program_bytes -= sizeof(*program) + strlen(program->name);
+	map_remove(&index->programs, &program->node);
+	index->program_bytes -= sizeof(*program) + strlen(program->name);
 	free(program->name);
 	free(program);
 }
 
 /* Of those in the block, drops what ended before the time. Returns whether all did. */
-static bool block_drop(struct recent *recent, struct block *block, __u64 time)
+static bool block_drop(struct inference_index *index, struct block *block, __u64 time)
 {
 	while (block->first < block->end && block->inferences[block->first].end < time) {
-		program_leave(recent, block->inferences[block->first++].program);
-		recent->count--;
-		recent->evicted++;
+		program_leave(index, block->inferences[block->first++].program);
+		index->count--;
+		index->evicted++;
 	}
 	return block->first == block->end;
 }
 
-static void drop(struct recent *recent, __u64 time)
+static void evict(struct inference_index *index, __u64 time)
 {
-	struct link *link, *following;
-	struct block *block;
+	struct block *block, *following;
 
-	link_each(link, following, &recent->blocks)
+	link_for_each_safe(block, following, &index->blocks, link)
 	{
-		block = block_of(link);
-		if (!block_drop(recent, block, time))
+		if (!block_drop(index, block, time))
 			return;
-		link_remove(link);
+		link_remove(&block->link);
 		free(block);
-		recent->block_count--;
+		index->block_count--;
 	}
 }
 
-void recent_free(struct recent *recent)
+void inference_index_free(struct inference_index *index)
 {
-	if (!recent)
+	if (!index)
 		return;
-	drop(recent, ~0ull);
-	map_free(&recent->programs);
-	free(recent);
+	evict(index, ~0ull);
+	map_free(&index->programs);
+	free(index);
 }
 
-static struct program *program_find(const struct recent *recent, unsigned int id)
+static struct program *program_find(const struct inference_index *index, unsigned int id)
 {
-	struct map_node *node = map_find(&recent->programs, id, 0);
+	struct map_node *node = map_find(&index->programs, id, 0);
 
 	return node ? container_of(node, struct program, node) : NULL;
 }
 
-static struct program *program_get(struct recent *recent, const struct model_program *view)
+static struct program *program_get(struct inference_index *index, const struct model_program *view)
 {
-	struct program *program = program_find(recent, view->id);
+	struct program *program = program_find(index, view->id);
 
 	if (program)
 		return program;
@@ -126,18 +119,18 @@ static struct program *program_get(struct recent *recent, const struct model_pro
 	program->tgid = view->process->tgid;
 	program->handle = view->handle;
 	program->name = strdup(view->name);
-	if (!program->name || map_add(&recent->programs, &program->node, view->id, 0)) {
+	if (!program->name || map_add(&index->programs, &program->node, view->id, 0)) {
 		free(program->name);
 		free(program);
 		return NULL;
 	}
-	recent->program_bytes += sizeof(*program) + strlen(program->name);
+	index->program_bytes += sizeof(*program) + strlen(program->name);
 	return program;
 }
 
-static void program_rename(struct recent *recent, const struct model_program *view)
+static void program_rename(struct inference_index *index, const struct model_program *view)
 {
-	struct program *program = program_find(recent, view->id);
+	struct program *program = program_find(index, view->id);
 	char *name;
 
 	if (!program || !strcmp(program->name, view->name))
@@ -145,13 +138,13 @@ static void program_rename(struct recent *recent, const struct model_program *vi
 	name = strdup(view->name);
 	if (!name)
 		return;
-	recent->program_bytes += strlen(name) - strlen(program->name);
+	index->program_bytes += strlen(name) - strlen(program->name);
 	free(program->name);
 	program->name = name;
 }
 
 /* NULL: no memory. */
-static struct block *block_add(struct recent *recent)
+static struct block *block_add(struct inference_index *index)
 {
 	struct block *block = malloc(sizeof(*block));
 
@@ -159,35 +152,35 @@ static struct block *block_add(struct recent *recent)
 		return NULL;
 	block->first = block->end = 0;
 	link_init(&block->link);
-	link_append(&recent->blocks, &block->link);
-	recent->block_count++;
+	link_append(&index->blocks, &block->link);
+	index->block_count++;
 	return block;
 }
 
-static struct inference *next_place(struct recent *recent)
+static struct inference *next_place(struct inference_index *index)
 {
-	struct block *block = block_of(recent->blocks.previous);
+	struct block *block = link_last(&index->blocks, struct block, link);
 
-	if (link_alone(&recent->blocks) || block->end == BLOCK)
-		block = block_add(recent);
+	if (link_alone(&index->blocks) || block->end == BLOCK)
+		block = block_add(index);
 	if (!block)
 		return NULL;
-	recent->count++;
+	index->count++;
 	return &block->inferences[block->end++];
 }
 
 /* Without memory it cannot be found by its program or core, and is in the window all the same. */
-static void add(struct recent *recent, const struct model_program *view, const struct inference *inference)
+static void add(struct inference_index *index, const struct model_program *view, const struct inference *inference)
 {
-	struct program *program = program_get(recent, view);
+	struct program *program = program_get(index, view);
 	struct inference *place;
 
 	if (!program)
 		return;
 	program->users++;
-	place = next_place(recent);
+	place = next_place(index);
 	if (!place) {
-		program_leave(recent, program);
+		program_leave(index, program);
 		return;
 	}
 	*place = *inference;
@@ -203,24 +196,24 @@ static bool is_run(const struct event_call *call)
 }
 
 /* Few calls that run a program have the core; the default is that of the program's load. */
-static void take_core(struct inference *inference, const struct model_program *program, __u32 have, __s64 core)
+static void set_core(struct inference *inference, const struct model_program *program, __u32 have, __s64 core)
 {
-	const bool told = have >> XPT_MEANING_CORE & 1;
+	const bool known = have >> XPT_MEANING_CORE & 1;
 
-	if (!told)
+	if (!known)
 		core = program->core;
-	inference->core = (told || program->has_core) && core == (__s32)core ? (__s32)core : NO_CORE;
+	inference->core = (known || program->has_core) && core == (__s32)core ? (__s32)core : NO_CORE;
 }
 
-static void on_call(struct recent *recent, const struct event_call *call)
+static void on_call(struct inference_index *index, const struct event_call *call)
 {
 	struct inference inference = { .begin = call->start, .end = call->end, .tid = call->tid };
 
-	take_core(&inference, call->program, call->have, call->core);
-	add(recent, call->program, &inference);
+	set_core(&inference, call->program, call->have, call->core);
+	add(index, call->program, &inference);
 }
 
-static void on_inference(struct recent *recent, const struct event_inference *ended)
+static void on_inference(struct inference_index *index, const struct event_inference *ended)
 {
 	__u64 enqueued = ended->enqueued - ended->start;
 	struct inference inference = {
@@ -231,19 +224,19 @@ static void on_inference(struct recent *recent, const struct event_inference *en
 		.enqueued = enqueued < ~0u ? enqueued : ~0u,
 	};
 
-	take_core(&inference, ended->program, ended->have, ended->core);
-	add(recent, ended->program, &inference);
+	set_core(&inference, ended->program, ended->have, ended->core);
+	add(index, ended->program, &inference);
 }
 
 static int on_event(void *context, const struct event *event)
 {
-	struct recent *recent = context;
+	struct inference_index *index = context;
 	const struct event_region *region = &event->region;
 
 	switch (event->kind) {
 	case EVENT_CALL:
 		if (is_run(&event->call))
-			on_call(recent, &event->call);
+			on_call(index, &event->call);
 		break;
 	case EVENT_UNPAIRED: /* of a launch its call is known */
 		if (event->inference.function->role == XPT_ROLE_ENQUEUE)
@@ -251,16 +244,16 @@ static int on_event(void *context, const struct event *event)
 		/* fall through */
 	case EVENT_INFERENCE:
 		if (event->inference.program)
-			on_inference(recent, &event->inference);
+			on_inference(index, &event->inference);
 		break;
 	case EVENT_REGION:
 		if (region->program)
-			add(recent, region->program,
+			add(index, region->program,
 			    &(struct inference){
 				    .begin = region->start, .end = region->end, .tid = region->tid, .core = NO_CORE });
 		break;
 	case EVENT_PROGRAM:
-		program_rename(recent, event->program.program);
+		program_rename(index, event->program.program);
 		break;
 	default:
 		break;
@@ -268,31 +261,32 @@ static int on_event(void *context, const struct event *event)
 	return 0;
 }
 
-struct event_sink recent_sink(struct recent *recent)
+struct event_sink inference_index_sink(struct inference_index *index)
 {
-	return (struct event_sink){ on_event, recent };
+	return (struct event_sink){ on_event, index };
 }
 
-void recent_begin(struct recent *recent, __u64 time)
+void inference_index_begin(struct inference_index *index, __u64 time)
 {
-	recent->begin = time;
-	drop(recent, time);
+	index->begin = time;
+	evict(index, time);
 }
 
-void recent_figures(const struct recent *recent, struct recent_figures *figures)
+void inference_index_figures(const struct inference_index *index, struct inference_index_figures *figures)
 {
-	*figures = (struct recent_figures){
-		.inferences = recent->count,
-		.evicted = recent->evicted,
-		.bytes = recent->block_count * sizeof(struct block) + recent->program_bytes,
+	*figures = (struct inference_index_figures){
+		.inferences = index->count,
+		.evicted = index->evicted,
+		.bytes = index->block_count * sizeof(struct block) + index->program_bytes,
 	};
 }
 
-static bool is_meant(const struct recent *recent, const struct recent_filter *filter, const struct inference *inference)
+static bool is_meant(const struct inference_index *index, const struct inference_filter *filter,
+		     const struct inference *inference)
 {
 	const struct program *program = inference->program;
 
-	return inference->begin >= recent->begin && inference->begin >= filter->since &&
+	return inference->begin >= index->begin && inference->begin >= filter->since &&
 	       (!filter->tgid || program->tgid == filter->tgid) &&
 	       (!filter->program || text_is_name(program->name, filter->program)) &&
 	       (!filter->handle || program->handle == filter->handle) &&
@@ -308,11 +302,11 @@ static int by_thread(const void *a, const void *b)
 	return one->begin < other->begin ? -1 : one->begin > other->begin;
 }
 
-static void tell(const struct inference *inference, struct recent_inference *told)
+static void describe(const struct inference *inference, struct indexed_inference *view)
 {
 	bool waited = inference->wait_tid;
 
-	*told = (struct recent_inference){
+	*view = (struct indexed_inference){
 		.stretch = { inference->program->tgid, inference->tid, inference->begin, inference->end },
 		.wait_tid = inference->wait_tid,
 		.end = inference->end,
@@ -320,39 +314,39 @@ static void tell(const struct inference *inference, struct recent_inference *tol
 		.core = inference->core,
 	};
 	if (waited && inference->enqueued != ~0u)
-		told->stretch.end = inference->begin + inference->enqueued;
+		view->stretch.end = inference->begin + inference->enqueued;
 }
 
-static void add_stretches(struct recent_stretches *result, const struct inference *inference)
+static void add_stretches(struct inference_stretches *result, const struct inference *inference)
 {
-	struct recent_inference told;
+	struct indexed_inference view;
 
-	tell(inference, &told);
-	result->stretches[result->count++] = told.stretch;
-	if (told.wait_tid)
+	describe(inference, &view);
+	result->stretches[result->count++] = view.stretch;
+	if (view.wait_tid)
 		result->stretches[result->count++] = (struct snapshot_stretch){
-			.tgid = told.stretch.tgid,
-			.tid = told.wait_tid,
-			.begin = told.end,
-			.end = told.end,
+			.tgid = view.stretch.tgid,
+			.tid = view.wait_tid,
+			.begin = view.end,
+			.end = view.end,
 		};
 }
 
-int recent_find(const struct recent *recent, const struct recent_filter *filter, __u64 most,
-		struct recent_stretches *result)
+int inference_index_find(const struct inference_index *index, const struct inference_filter *filter, __u64 most,
+			 struct inference_stretches *result)
 {
 	const struct inference *inference;
 	const struct block *block;
 
-	*result = (struct recent_stretches){ .begin = ~0ull };
-	result->stretches = calloc(2 * (most < recent->count ? most : recent->count) ?: 1, sizeof(*result->stretches));
+	*result = (struct inference_stretches){ .begin = ~0ull };
+	result->stretches = calloc(2 * (most < index->count ? most : index->count) ?: 1, sizeof(*result->stretches));
 	if (!result->stretches)
 		return -ENOMEM;
-	for (const struct link *link = recent->blocks.previous; link != &recent->blocks; link = link->previous) {
+	for (const struct link *link = index->blocks.previous; link != &index->blocks; link = link->previous) {
 		block = container_of(link, const struct block, link);
 		for (size_t i = block->end; i-- > block->first && result->inferences < most;) {
 			inference = &block->inferences[i];
-			if (!is_meant(recent, filter, inference))
+			if (!is_meant(index, filter, inference))
 				continue;
 			add_stretches(result, inference);
 			result->inferences++;
@@ -369,21 +363,21 @@ int recent_find(const struct recent *recent, const struct recent_filter *filter,
 	return 0;
 }
 
-int recent_each(const struct recent *recent, __u32 tgid,
-		int (*visit)(void *context, const struct recent_inference *inference), void *context)
+int inference_index_each(const struct inference_index *index, __u32 tgid,
+			 int (*visit)(void *context, const struct indexed_inference *inference), void *context)
 {
-	struct recent_inference told;
+	struct indexed_inference view;
 	const struct block *block;
 	int result = 0;
 
-	for (const struct link *link = recent->blocks.previous; link != &recent->blocks; link = link->previous) {
+	for (const struct link *link = index->blocks.previous; link != &index->blocks; link = link->previous) {
 		block = container_of(link, const struct block, link);
 		for (size_t i = block->end; i-- > block->first && result >= 0;) {
-			if (block->inferences[i].begin < recent->begin ||
+			if (block->inferences[i].begin < index->begin ||
 			    (tgid && block->inferences[i].program->tgid != tgid))
 				continue;
-			tell(&block->inferences[i], &told);
-			result = visit(context, &told);
+			describe(&block->inferences[i], &view);
+			result = visit(context, &view);
 		}
 	}
 	return result < 0 ? result : 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "describe/runtime/fetch_expression.h"
+#include "describe/runtime/fetch.h"
 
 #include "describe_support.h"
 
 #define RETURN XPT_SOURCE_RETURN
 
-Test(describe_runtime_fetch_expression, every_form)
+Test(describe_runtime_fetch, every_form)
 {
 	static const struct {
 		const char *text;
@@ -71,7 +71,7 @@ Test(describe_runtime_fetch_expression, every_form)
 	}
 }
 
-Test(describe_runtime_fetch_expression, every_mistake)
+Test(describe_runtime_fetch, every_mistake)
 {
 	static const struct {
 		const char *text, *reason;
@@ -128,7 +128,7 @@ Test(describe_runtime_fetch_expression, every_mistake)
 	}
 }
 
-Test(describe_runtime_fetch_expression, reason_is_cut_to_its_room)
+Test(describe_runtime_fetch, reason_is_cut_to_its_room)
 {
 	struct xpt_fetch fetch;
 	char reason[8];

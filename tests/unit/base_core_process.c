@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "base/file/confine.h"
+#include "base/core/process.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -79,7 +79,7 @@ static void skip_with_sanitizers(void)
 #endif
 }
 
-Test(base_file_confine, what_is_not_left)
+Test(base_core_process, what_is_not_left)
 {
 	int descriptor = memfd_create("test", MFD_CLOEXEC), result;
 
@@ -111,7 +111,7 @@ static int work(int descriptor)
 	return copy >= 0 ? 5 : 0; /* nor does it open any */
 }
 
-Test(base_file_confine, what_is_left)
+Test(base_core_process, what_is_left)
 {
 	int descriptor = memfd_create("test", MFD_CLOEXEC);
 

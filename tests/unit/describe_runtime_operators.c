@@ -9,7 +9,7 @@
 #define FIELDS "\"index\": 0, \"name\": 8, \"type\": 40, \"provider\": 65528, \"providers\": \"*Provider\""
 #define LAYOUT "{\"through\": [8], " FIELDS "}"
 
-Test(describe_runtime_objects, everything)
+Test(describe_runtime_operators, everything)
 {
 	struct description *toy = parse(HEAD "[" LAYOUT ",\n{\"note\": \"\", "
 					     "\"through\": [8, 0, 16, 65528], " FIELDS "}]},\n" CALLS);
@@ -30,7 +30,7 @@ Test(describe_runtime_objects, everything)
 	description_free(toy);
 }
 
-Test(describe_runtime_objects, mistakes)
+Test(describe_runtime_operators, mistakes)
 {
 	static const struct refused cases[] = {
 		{ HEAD "{}}}", "toy.json:3: operators.nodes: must be an array of 1 to 16 layouts" },
@@ -68,7 +68,7 @@ Test(describe_runtime_objects, mistakes)
 
 #define NAMES "{\"schema\": 1, \"runtime\": \"toy\", \"title\": \"Toy\", \"identify\": [\"toy_run\"],\n\"names\": "
 
-Test(describe_runtime_objects, names)
+Test(describe_runtime_operators, names)
 {
 	struct description *toy = parse(
 		NAMES "[{\"fits\": [\"*.onnx\", \"*.ort\"], \"within\": 4096}, {\"row\": [5, 4], \"within\": 8},\n"
@@ -100,7 +100,7 @@ Test(describe_runtime_objects, names)
 	description_free(toy);
 }
 
-Test(describe_runtime_objects, mistakes_in_names)
+Test(describe_runtime_operators, mistakes_in_names)
 {
 	static const struct refused cases[] = {
 		{ NAMES "{}}", "toy.json:2: names: must be an array of 1 to 8 ways to a name" },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "describe/runtime/fetch_expression.h"
+#include "describe/runtime/fetch.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,7 +12,14 @@ static const char *const type_names[] = {
 	[XPT_TYPE_U64] = "u64", [XPT_TYPE_U32] = "u32", [XPT_TYPE_S32] = "s32",
 	[XPT_TYPE_U16] = "u16", [XPT_TYPE_U8] = "u8",	[XPT_TYPE_STRING] = "string",
 };
-#define TYPE_COUNT (sizeof(type_names) / sizeof(type_names[0]))
+
+#if defined(__x86_64__)
+#define ARCHITECTURE "x86_64"
+#elif defined(__aarch64__)
+#define ARCHITECTURE "aarch64"
+#else
+#error "unknown architecture"
+#endif
 
 struct scanner {
 	const char *at;
@@ -144,7 +151,7 @@ static int type(struct scanner *scanner, struct xpt_fetch *fetch)
 {
 	size_t length = strcspn(scanner->at, "@&=");
 
-	for (size_t i = 0; i < TYPE_COUNT; i++) {
+	for (size_t i = 0; i < COUNT_OF(type_names); i++) {
 		if (strlen(type_names[i]) == length && strncmp(scanner->at, type_names[i], length) == 0) {
 			fetch->type = i;
 			scanner->at += length;
@@ -194,4 +201,44 @@ int fetch_expression_parse(const char *text, struct xpt_fetch *fetch, char *reas
 	if (*scanner.at)
 		return bad(&scanner, "unexpected '%.16s' at the end", scanner.at);
 	return 0;
+}
+
+/* ---- members ---- */
+
+static void parse_member(struct reader *reader, const struct member *member, fetch_check_fn check, void *context,
+			 struct xpt_fetch *fetch, int meaning)
+{
+	char reason[128];
+
+	if (!cJSON_IsString(member->value)) {
+		reader_error(reader, &member->place, "must be a string");
+	} else if (fetch_expression_parse(member->value->valuestring, fetch, reason, sizeof(reason))) {
+		reader_error(reader, &member->place, "%s", reason);
+	} else {
+		fetch->meaning = meaning;
+		check(reader, context, &member->place, fetch);
+	}
+}
+
+bool fetch_member_parse(struct reader *reader, const struct member *member, int meaning, fetch_check_fn check,
+			void *context, struct xpt_fetch *fetch)
+{
+	struct member architectures[] = { { .key = "x86_64" }, { .key = "aarch64" } };
+	struct xpt_fetch other;
+	bool given = false;
+
+	if (!cJSON_IsObject(member->value)) {
+		parse_member(reader, member, check, context, fetch, meaning);
+		return !reader->error;
+	}
+	reader_members(reader, member->value, &member->place, architectures, 2);
+	for (size_t i = 0; i < 2 && !reader->error; i++) {
+		bool here = strcmp(architectures[i].key, ARCHITECTURE) == 0;
+
+		if (!architectures[i].value)
+			continue;
+		parse_member(reader, &architectures[i], check, context, here ? fetch : &other, meaning);
+		given = given || here;
+	}
+	return given && !reader->error;
 }
