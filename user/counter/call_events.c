@@ -39,19 +39,19 @@ static int check(const struct log *log, const struct call_events *events, const 
 	return -E2BIG;
 }
 
-/* The number of the package that a CPU is in; -1: not known. */
-static int package_of(int cpu)
+/* The number of the package that a CPU is in; ~0: not known. */
+static __u64 package_of(int cpu)
 {
-	char text[SYSFS_FILE_MAX];
+	__u64 package;
 
-	return sysfs_read(text, "/sys/devices/system/cpu/cpu%d/topology/physical_package_id", cpu) > 0 ? atoi(text) :
-													 -1;
+	return sysfs_read_number(&package, "/sys/devices/system/cpu/cpu%d/topology/physical_package_id", cpu) ? ~0ull :
+														package;
 }
 
 /* The one of the event's CPUs that counts for this CPU, too: that of its package, else the first. */
 static int counted_on(const struct counter_event *event, int cpu)
 {
-	int package;
+	__u64 package;
 
 	if (event->of_each_cpu || cpus_have(&event->cpus, cpu))
 		return cpu;

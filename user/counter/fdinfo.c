@@ -318,22 +318,6 @@ static int note_client(struct fdinfo_scan *scan, const struct fdinfo *fdinfo)
 
 /* ---- the walk ---- */
 
-/* The class in sysfs of the node that a descriptor's link points to, and the node's name; NULL when it is none. */
-static const char *node_class(const char *link, const char **name)
-{
-	static const char *const folders[][2] = { { "/dev/dri/", "drm" }, { "/dev/accel/", "accel" } };
-
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		size_t length = strlen(folders[i][0]);
-
-		if (strncmp(link, folders[i][0], length))
-			continue;
-		*name = link + length;
-		return strchr(*name, '/') ? NULL : folders[i][1];
-	}
-	return NULL;
-}
-
 /* A device that is not on PCI is identified by the node. */
 static bool is_of_device(const struct fdinfo_scan *scan, const struct fdinfo *fdinfo, const char *class,
 			 const char *name)
@@ -345,7 +329,7 @@ static bool is_of_device(const struct fdinfo_scan *scan, const struct fdinfo *fd
 		return true;
 	if (fdinfo->device[0])
 		return strcasecmp(fdinfo->device, scan->address) == 0;
-	if (snprintf(path, sizeof(path), "%s/class/%s/%s/device", scan->sysfs, class, name) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s/%s/%s/device", scan->sysfs, class, name) >= (int)sizeof(path))
 		return false;
 	device = realpath(path, NULL);
 	if (device)

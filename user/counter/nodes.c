@@ -20,11 +20,24 @@
 static const struct node_class {
 	const char *sysfs;
 	const char *prefix; /* of the nodes' names, a number follows */
-	const char *folder; /* of the nodes */
+	const char *folder; /* of the nodes, with a slash */
 } classes[] = {
-	{ "class/drm", "renderD", "/dev/dri" },
-	{ "class/accel", "accel", "/dev/accel" },
+	{ "class/drm", "renderD", "/dev/dri/" },
+	{ "class/accel", "accel", "/dev/accel/" },
 };
+#define CLASS_COUNT (sizeof(classes) / sizeof(classes[0]))
+
+const char *node_class(const char *path, const char **name)
+{
+	for (size_t i = 0; i < CLASS_COUNT; i++) {
+		size_t length = strlen(classes[i].folder);
+
+		*name = path + length;
+		if (!strncmp(path, classes[i].folder, length) && !strchr(*name, '/'))
+			return classes[i].sysfs;
+	}
+	return NULL;
+}
 
 static const char *last_part(const char *path)
 {
@@ -87,7 +100,7 @@ static int add_device(struct nodes *nodes, const char *device, const char *folde
 
 	read_title(device, title, sizeof(title));
 	node = (struct node){ strdup(last_part(device)), read_driver(device), NULL, strdup(device), strdup(title) };
-	if (asprintf(&node.path, "%s/%s", folder, name) < 0)
+	if (asprintf(&node.path, "%s%s", folder, name) < 0)
 		node.path = NULL;
 	error = node.address && node.driver && node.path && node.sysfs && node.title ? 0 : -ENOMEM;
 	if (!error)
@@ -188,7 +201,7 @@ int nodes_find(const char *sysfs, struct nodes *nodes)
 	int error = 0;
 
 	memset(nodes, 0, sizeof(*nodes));
-	for (size_t i = 0; !error && i < sizeof(classes) / sizeof(classes[0]); i++)
+	for (size_t i = 0; !error && i < CLASS_COUNT; i++)
 		error = add_class(nodes, sysfs, &classes[i]);
 	if (error)
 		nodes_free(nodes);

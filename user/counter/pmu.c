@@ -182,16 +182,12 @@ static int read_mask(struct pmu *pmu, const char *folder)
 /* 1: it is one; 0: it has no type. */
 static int pmu_read(const char *folder, const char *name, struct pmu *pmu)
 {
-	char text[SYSFS_FILE_MAX], *end;
-	unsigned long type;
-	int error = sysfs_read(text, "%s/type", folder);
+	__u64 type;
+	int error = sysfs_read_number(&type, "%s/type", folder);
 
 	*pmu = (struct pmu){ 0 };
-	if (error <= 0 || !isdigit((unsigned char)text[0]))
+	if (error || type > UINT32_MAX)
 		return lacks(error) ? error : 0;
-	type = strtoul(text, &end, 10);
-	if (*end || type > UINT32_MAX)
-		return 0;
 	pmu->type = (__u32)type;
 	pmu->name = strdup(name);
 	error = pmu->name ? read_mask(pmu, folder) : -ENOMEM;

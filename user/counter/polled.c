@@ -95,11 +95,6 @@ static int find_file(const struct node *node, const struct file_counter *counter
 	return error;
 }
 
-static bool has_name(const struct file_counter *counter, const char *source, const char *event)
-{
-	return strcmp(counter->info.source, source) == 0 && strcmp(counter->info.event, event) == 0;
-}
-
 /* The file of the first row of that name that a device has; *row is left alone when it has none. */
 static int find_named(const struct node *node, const char *source, const char *event, const struct file_counter **row,
 		      char **path)
@@ -108,7 +103,7 @@ static int find_named(const struct node *node, const char *source, const char *e
 
 	*path = NULL;
 	for (size_t i = 0; !error && !*path && i < COUNTER_COUNT; i++) {
-		if (!has_name(&counters[i], source, event))
+		if (!polled_is(&counters[i].info, source, event))
 			continue;
 		error = find_file(node, &counters[i], path);
 		if (*path)
@@ -149,7 +144,7 @@ static int find_files(const struct counter_place *place, const char *source, con
 static bool was_before(size_t row)
 {
 	for (size_t i = 0; i < row; i++)
-		if (has_name(&counters[i], counters[row].info.source, counters[row].info.event))
+		if (polled_is(&counters[i].info, counters[row].info.source, counters[row].info.event))
 			return true;
 	return false;
 }
@@ -218,20 +213,6 @@ static int open_files(const struct counter_place *place, const char *source, con
 	return 0;
 }
 
-static int read_file(const char *path, __u64 *value)
-{
-	char text[SYSFS_FILE_MAX], *end;
-	int length = sysfs_read(text, "%s", path);
-
-	if (length < 0)
-		return length == -ENOENT || length == -ENODEV || length == -ENXIO ? -ENODEV : -EIO;
-	if (text[0] < '0' || text[0] > '9')
-		return -EIO;
-	errno = 0;
-	*value = strtoull(text, &end, 10);
-	return errno || *end ? -EIO : 0;
-}
-
 static int read_files(struct polled *polled, __u64 *raw)
 {
 	const struct files *files = (struct files *)polled;
@@ -241,10 +222,10 @@ static int read_files(struct polled *polled, __u64 *raw)
 	for (size_t i = 0; !error && i < files->count; i++) {
 		__u64 value = 0;
 
-		error = read_file(files->paths[i], &value);
+		error = sysfs_read_number(&value, "%s", files->paths[i]);
 		*raw += value;
 	}
-	return error;
+	return error == -ENOENT || error == -ENODEV || error == -ENXIO ? -ENODEV : error ? -EIO : 0;
 }
 
 static const struct polled_source polled_sysfs = { list, open_files, read_files, close_files };
@@ -253,6 +234,11 @@ static const struct polled_source polled_sysfs = { list, open_files, read_files,
 
 static const struct polled_source *const sources[] = { &polled_sysfs, &polled_fdinfo, &polled_nvml };
 #define SOURCE_COUNT (sizeof(sources) / sizeof(sources[0]))
+
+bool polled_is(const struct polled_info *info, const char *source, const char *event)
+{
+	return !strcmp(info->source, source) && !strcmp(info->event, event);
+}
 
 const struct node *polled_node(const struct counter_place *place, size_t index)
 {

@@ -59,6 +59,9 @@ struct polled_source {
 
 extern const struct polled_source polled_fdinfo, polled_nvml;
 
+/* Whether it has these names. */
+bool polled_is(const struct polled_info *info, const char *source, const char *event);
+
 /* Devices of the place, counted from 0: the one, or all. NULL behind the last. */
 struct node;
 const struct node *polled_node(const struct counter_place *place, size_t index);

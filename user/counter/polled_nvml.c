@@ -277,7 +277,7 @@ static int list(const struct counter_place *place, polled_visit visit, void *con
 static const struct nvml_counter *find_counter(const char *source, const char *event)
 {
 	for (size_t i = 0; i < COUNTER_COUNT; i++)
-		if (strcmp(source, counters[i].info.source) == 0 && strcmp(event, counters[i].info.event) == 0)
+		if (polled_is(&counters[i].info, source, event))
 			return &counters[i];
 	return NULL;
 }
