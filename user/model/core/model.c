@@ -51,7 +51,7 @@ void model_free(struct model *model)
 	jobs_free(&model->jobs);      /* refers to programs and operators */
 	operator_set_free(&model->operators);
 	totals_free(&model->totals);
-	strings_free(&model->strings);
+	keyed_free(&model->strings);
 	name_table_free(&model->handles);
 	name_table_free(&model->fingerprints);
 	programs_free(&model->programs);

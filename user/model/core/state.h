@@ -25,29 +25,16 @@
 #define STRINGS_MAX 4096 /* waiting at once; the oldest makes room */
 
 struct string {
-	struct map_node node; /* by thread, function and fetch, and when the call began */
-	struct link link;     /* of those waiting, oldest first, or of the free ones */
-	__u32 tgid;
+	struct keyed keyed; /* by thread, function and fetch, and when the call began */
 	bool truncated;
 	size_t length;
-	char text[XPT_STRING_MAX + 1]; /* terminated; may hold further terminators */
+	char text[]; /* terminated; may hold further terminators */
 };
 
-struct strings {
-	struct map map;
-	struct link waiting, spare;
-	size_t count;
-};
-
-void strings_init(struct strings *strings);
-void strings_free(struct strings *strings);
-int strings_add(struct strings *strings, const struct xpt_record_string *record); /* -ENOMEM */
-/*
- * The string of a fetch of this call, taken out of those waiting. NULL: none. It is valid until the next strings_add.
- */
-struct string *strings_take(struct strings *strings, const struct xpt_record_call *call, unsigned int fetch);
-/* The process has ended: the calls will not come. */
-void strings_drop(struct strings *strings, __u32 tgid);
+void strings_init(struct keyed_table *strings);
+int strings_add(struct keyed_table *strings, const struct xpt_record_string *record); /* -ENOMEM */
+/* The string of a fetch of this call, for the caller to free. NULL: none. */
+struct string *strings_take(struct keyed_table *strings, const struct xpt_record_call *call, unsigned int fetch);
 
 #define USER_ALIASES_MAX 4096 /* of handles, and of fingerprints */
 
@@ -61,7 +48,7 @@ struct model {
 	struct name_table handles;	/* names that the user gave to them, by process, 0 for any, and handle */
 	struct name_table fingerprints; /* and to these, of any process */
 	struct name_table symbols;	/* at addresses of processes: for programs with the handle of a function */
-	struct strings strings;
+	struct keyed_table strings;	/* of processes */
 	struct totals totals;
 	struct traced_drivers drivers;
 	struct jobs jobs;

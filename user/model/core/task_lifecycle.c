@@ -13,9 +13,9 @@ static void process_clear(struct model *model, struct process *process, __u64 ti
 	memory_drop_process(&model->memory, process, time);
 	regions_drop_process(&model->regions, process);
 	operator_set_drop_process(&model->operators, process);
-	strings_drop(&model->strings, process->view.tgid);
+	keyed_drop_owner(&model->strings, process->view.tgid);
 	name_table_drop_owner(&model->symbols, process->view.sort_index);
-	code_objects_drop_process(&model->code, process);
+	keyed_drop_owner(&model->code.loads, process->view.sort_index);
 	programs_release_all(&model->programs, process, time);
 }
 

@@ -5,27 +5,23 @@
 #include <stdlib.h>
 
 struct memory_pool {
-	struct map_node node;
-	struct link link; /* of all */
-	struct link allocations;
+	struct keyed keyed; /* by process and runtime */
 	unsigned int index;
-	unsigned int process_index;
 	__u32 tgid;
 	const char *runtime;
 	__u64 bytes;
 };
 
 struct allocation {
-	struct map_node node;
-	struct link link; /* of the pool */
+	struct keyed keyed; /* by pool and address */
 	__u64 size;
 	__u64 since; /* the call that made it returned */
 };
 
-void memory_init(struct memory *memory, struct event_dispatch *events)
+static void allocation_release(void *context, struct keyed *entry)
 {
-	*memory = (struct memory){ .events = events, .next_pool = 1 };
-	link_init(&memory->all_pools);
+	(void)context;
+	free(container_of(entry, struct allocation, keyed));
 }
 
 static void pool_emit(struct memory *memory, const struct memory_pool *pool, __u64 time)
@@ -40,46 +36,60 @@ static void pool_emit(struct memory *memory, const struct memory_pool *pool, __u
 	event_dispatch_emit(memory->events, &event);
 }
 
+static void pool_release(void *context, struct keyed *entry)
+{
+	struct memory_pool *pool = container_of(entry, struct memory_pool, keyed);
+	struct memory *memory = context;
+	const bool held = pool->bytes;
+
+	keyed_drop_owner(&memory->allocations, pool->index);
+	pool->bytes = 0;
+	if (held)
+		pool_emit(memory, pool, memory->ended);
+	free(pool);
+}
+
+void memory_init(struct memory *memory, struct event_dispatch *events)
+{
+	*memory = (struct memory){ .events = events, .next_pool = 1 };
+	keyed_init(&memory->pools, MEMORY_POOLS_MAX, pool_release, memory);
+	keyed_init(&memory->allocations, MEMORY_ALLOCATIONS_MAX, allocation_release, NULL);
+}
+
 static struct memory_pool *pool_find(const struct memory *memory, const struct process *process, unsigned int runtime)
 {
-	struct map_node *node = map_find(&memory->pools, process->view.sort_index, runtime);
+	struct keyed *entry = keyed_find(&memory->pools, process->view.sort_index, runtime);
 
-	return node ? container_of(node, struct memory_pool, node) : NULL;
+	return entry ? container_of(entry, struct memory_pool, keyed) : NULL;
 }
 
 static struct memory_pool *pool_add(struct memory *memory, const struct process *process,
 				    const struct model_function *function)
 {
+	const unsigned int index = process->view.sort_index;
 	struct memory_pool *pool = calloc(1, sizeof(*pool));
 
-	if (!pool)
-		return NULL;
-	if (map_add(&memory->pools, &pool->node, process->view.sort_index, function->runtime_index)) {
+	if (!pool || keyed_add(&memory->pools, &pool->keyed, index, index, function->runtime_index)) {
 		free(pool);
 		return NULL;
 	}
 	pool->index = memory->next_pool++;
-	pool->process_index = process->view.sort_index;
 	pool->tgid = process->view.tgid;
 	pool->runtime = function->runtime;
-	link_init(&pool->allocations);
-	link_append(&memory->all_pools, &pool->link);
 	return pool;
 }
 
 static struct allocation *allocation_find(const struct memory *memory, const struct memory_pool *pool, __u64 address)
 {
-	struct map_node *node = map_find(&memory->allocations, pool->index, address);
+	struct keyed *entry = keyed_find(&memory->allocations, pool->index, address);
 
-	return node ? container_of(node, struct allocation, node) : NULL;
+	return entry ? container_of(entry, struct allocation, keyed) : NULL;
 }
 
 static void allocation_remove(struct memory *memory, struct memory_pool *pool, struct allocation *allocation)
 {
 	pool->bytes -= allocation->size;
-	map_remove(&memory->allocations, &allocation->node);
-	link_remove(&allocation->link);
-	free(allocation);
+	keyed_drop(&memory->allocations, &allocation->keyed);
 }
 
 static bool call_moved_memory(const struct event_call *call)
@@ -99,7 +109,7 @@ int memory_take(struct memory *memory, const struct process *process, const stru
 	allocation = pool ? allocation_find(memory, pool, call->address) : NULL;
 	if (allocation)
 		allocation_remove(memory, pool, allocation);
-	if (memory->allocations.count >= MEMORY_ALLOCATIONS_MAX || (!pool && memory->pools.count >= MEMORY_POOLS_MAX)) {
+	if (keyed_full(&memory->allocations) || (!pool && keyed_full(&memory->pools))) {
 		event_dispatch_lose(memory->events, XPT_LOSS_NAMES, 1, call->end);
 		return 0;
 	}
@@ -108,15 +118,13 @@ int memory_take(struct memory *memory, const struct process *process, const stru
 	if (!pool)
 		return -ENOMEM;
 	allocation = calloc(1, sizeof(*allocation));
-	if (!allocation)
-		return -ENOMEM;
-	if (map_add(&memory->allocations, &allocation->node, pool->index, call->address)) {
+	if (!allocation ||
+	    keyed_add(&memory->allocations, &allocation->keyed, pool->index, pool->index, call->address)) {
 		free(allocation);
 		return -ENOMEM;
 	}
 	allocation->size = call->size;
 	allocation->since = call->end;
-	link_append(&pool->allocations, &allocation->link);
 	pool->bytes += call->size;
 	pool_emit(memory, pool, call->end);
 	return 0;
@@ -137,46 +145,17 @@ void memory_give(struct memory *memory, const struct process *process, const str
 	pool_emit(memory, pool, call->end);
 }
 
-static void pool_drop(struct memory *memory, struct memory_pool *pool)
-{
-	struct link *link, *following;
-
-	link_each(link, following, &pool->allocations)
-		allocation_remove(memory, pool, container_of(link, struct allocation, link));
-	map_remove(&memory->pools, &pool->node);
-	link_remove(&pool->link);
-}
-
 void memory_drop_process(struct memory *memory, const struct process *process, __u64 time)
 {
-	struct link *link, *following;
-	struct memory_pool *pool;
-	bool held;
-
-	link_each(link, following, &memory->all_pools)
-	{
-		pool = container_of(link, struct memory_pool, link);
-		if (pool->process_index != process->view.sort_index)
-			continue;
-		held = pool->bytes;
-		pool_drop(memory, pool);
-		if (held)
-			pool_emit(memory, pool, time);
-		free(pool);
-	}
+	memory->ended = time;
+	keyed_drop_owner(&memory->pools, process->view.sort_index);
 }
 
 void memory_free(struct memory *memory)
 {
-	struct link *link, *following;
-	struct memory_pool *pool;
+	struct event_dispatch silent = {};
 
-	link_each(link, following, &memory->all_pools)
-	{
-		pool = container_of(link, struct memory_pool, link);
-		pool_drop(memory, pool);
-		free(pool);
-	}
-	map_free(&memory->pools);
-	map_free(&memory->allocations);
+	memory->events = &silent;
+	keyed_free(&memory->pools);
+	keyed_free(&memory->allocations);
 }

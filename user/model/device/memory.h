@@ -3,6 +3,7 @@
 #ifndef XPT_MODEL_DEVICE_MEMORY_H
 #define XPT_MODEL_DEVICE_MEMORY_H
 
+#include "base/core/keyed_table.h"
 #include "model/program/processes.h"
 
 #define MEMORY_ALLOCATIONS_MAX 65536 /* followed at once; further ones are not counted */
@@ -10,10 +11,10 @@
 
 struct memory {
 	struct event_dispatch *events;
-	struct map pools;	/* by process and runtime */
-	struct map allocations; /* by pool and address */
-	struct link all_pools;
+	struct keyed_table pools;	/* of processes */
+	struct keyed_table allocations; /* of pools */
 	unsigned int next_pool;
+	__u64 ended; /* when the process had whose pools are dropped */
 };
 
 void memory_init(struct memory *memory, struct event_dispatch *events);

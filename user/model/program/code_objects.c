@@ -111,18 +111,10 @@ static int code_text_read(const cJSON *object, struct event_code *event)
 
 /* A handle that is loaded, and what its unload will report. */
 struct code_load {
-	struct map_node node; /* by the sort index of the process, and handle */
-	struct link link;     /* of code_objects.loaded */
-	struct link of_process;
+	struct keyed keyed;	    /* by the sort index of the process, and handle */
 	struct code_object *object; /* NULL: too many are known */
 	char *kind, *name, *uri, *sha256;
 };
-
-void code_objects_init(struct code_objects *objects, struct event_dispatch *events)
-{
-	*objects = (struct code_objects){ .events = events };
-	link_init(&objects->loaded);
-}
 
 static void object_free(struct code_object *object)
 {
@@ -137,10 +129,11 @@ static void object_free(struct code_object *object)
 	free(object);
 }
 
-static void load_free(struct code_load *load)
+static void load_free(void *context, struct keyed *entry)
 {
-	if (!load)
-		return;
+	struct code_load *load = container_of(entry, struct code_load, keyed);
+
+	(void)context;
 	free(load->kind);
 	free(load->name);
 	free(load->uri);
@@ -148,26 +141,21 @@ static void load_free(struct code_load *load)
 	free(load);
 }
 
-static void load_drop(struct code_objects *objects, struct code_load *load)
+void code_objects_init(struct code_objects *objects, struct event_dispatch *events)
 {
-	map_remove(&objects->by_handle, &load->node);
-	link_remove(&load->link);
-	link_remove(&load->of_process);
-	load_free(load);
+	*objects = (struct code_objects){ .events = events };
+	keyed_init(&objects->loads, MODEL_CODE_LOADS_MAX, load_free, NULL);
 }
 
 void code_objects_free(struct code_objects *objects)
 {
-	struct link *link, *following;
-
-	link_each(link, following, &objects->loaded) load_drop(objects, container_of(link, struct code_load, link));
+	keyed_free(&objects->loads);
 	for (size_t i = 0; i < objects->count; i++)
 		object_free(objects->all[i]);
 	for (unsigned int i = 0; i < objects->totals.kind_count; i++)
 		free((char *)objects->totals.kinds[i].name);
 	free(objects->all);
 	map_free(&objects->by_content);
-	map_free(&objects->by_handle);
 }
 
 /* ---- which there are ---- */
@@ -284,48 +272,28 @@ static int load_count(struct model_code_totals *totals, struct code_object *obje
 
 /* ---- what is loaded ---- */
 
-static struct code_load *load_find(const struct code_objects *objects, const struct process *process, __u64 handle)
+/* A handle that was not unloaded before is used again all the same. */
+static int load_keep(struct code_objects *objects, const struct process *process, struct code_object *object,
+		     const struct event_code *event)
 {
-	struct map_node *node = map_find(&objects->by_handle, process->view.sort_index, handle);
-
-	return node ? container_of(node, struct code_load, node) : NULL;
-}
-
-static struct code_load *load_create(struct code_object *object, const struct event_code *event)
-{
+	const unsigned int index = process->view.sort_index;
+	struct keyed *before = keyed_find(&objects->loads, index, event->handle);
 	struct code_load *load = calloc(1, sizeof(*load));
 	int error = 0;
 
+	if (before)
+		keyed_drop(&objects->loads, before);
 	if (!load)
-		return NULL;
+		return -ENOMEM;
 	load->object = object;
 	load->kind = (char *)copy(event->kind, &error);
 	load->name = (char *)copy(event->name, &error);
 	load->uri = (char *)copy(event->uri, &error);
 	load->sha256 = (char *)copy(event->sha256, &error);
-	if (!error)
-		return load;
-	load_free(load);
-	return NULL;
-}
-
-/* A handle that was not unloaded before is used again all the same. */
-static int load_keep(struct code_objects *objects, struct process *process, struct code_object *object,
-		     const struct event_code *event)
-{
-	struct code_load *before = load_find(objects, process, event->handle), *load;
-
-	if (before)
-		load_drop(objects, before);
-	else if (objects->by_handle.count >= MODEL_CODE_LOADS_MAX)
-		load_drop(objects, container_of(objects->loaded.next, struct code_load, link));
-	load = load_create(object, event);
-	if (!load || map_add(&objects->by_handle, &load->node, process->view.sort_index, event->handle)) {
-		load_free(load);
+	if (error || keyed_add(&objects->loads, &load->keyed, index, index, event->handle)) {
+		load_free(NULL, &load->keyed);
 		return -ENOMEM;
 	}
-	link_append(&objects->loaded, &load->link);
-	link_append(&process->code, &load->of_process);
 	return 0;
 }
 
@@ -336,7 +304,7 @@ static void code_emit(const struct code_objects *objects, const struct event_cod
 	event_dispatch_emit(objects->events, &told);
 }
 
-int code_objects_load(struct code_objects *objects, struct process *process, const struct xpt_record_text *record,
+int code_objects_load(struct code_objects *objects, const struct process *process, const struct xpt_record_text *record,
 		      const cJSON *json)
 {
 	const struct xpt_record_header *header = &record->header;
@@ -365,7 +333,8 @@ int code_objects_load(struct code_objects *objects, struct process *process, con
 void code_objects_unload(struct code_objects *objects, const struct process *process,
 			 const struct xpt_record_text *record)
 {
-	struct code_load *load = load_find(objects, process, record->id);
+	struct keyed *entry = keyed_find(&objects->loads, process->view.sort_index, record->id);
+	const struct code_load *load = entry ? container_of(entry, struct code_load, keyed) : NULL;
 	struct event_code event = {
 		.tgid = record->header.tgid, .time = record->header.time, .unloaded = true, .handle = record->id
 	};
@@ -380,12 +349,5 @@ void code_objects_unload(struct code_objects *objects, const struct process *pro
 	if (load->object)
 		load->object->view.unloads++;
 	code_emit(objects, &event);
-	load_drop(objects, load);
-}
-
-void code_objects_drop_process(struct code_objects *objects, struct process *process)
-{
-	struct link *link, *following;
-
-	link_each(link, following, &process->code) load_drop(objects, container_of(link, struct code_load, of_process));
+	keyed_drop(&objects->loads, entry);
 }

@@ -60,7 +60,6 @@ static struct process *process_create(struct processes *processes, __u32 tgid, c
 	process->view.sort_index = processes->seen++;
 	link_init(&process->link);
 	link_init(&process->programs);
-	link_init(&process->code);
 	return process;
 }
 

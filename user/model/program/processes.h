@@ -65,7 +65,6 @@ struct process {
 	struct map_node node;	   /* by tgid; the newest is found first */
 	struct link link;	   /* of processes.live or processes.gone */
 	struct link programs;	   /* struct program.of_process */
-	struct link code;	   /* struct code_load.of_process */
 	__u32 forked_from;	   /* sort index of the process that it was forked from, + 1; 0: none */
 	__u64 forked;		   /* time of that */
 	unsigned int orphans;	   /* programs that may yet get the name of their parent */

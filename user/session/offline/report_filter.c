@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "session/offline/report_filter.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/json.h"
 #include "base/core/options.h"
 #include "model/program/functions.h"
 #include "profile/handle/chooser.h"
@@ -413,6 +415,20 @@ static bool takes_span(const struct report_filter *filter, const struct xpt_reco
 	return !filter->choosing && in_window(filter, start);
 }
 
+/* A damaged description is reported by the model. */
+static void describe_function(struct report_filter *filter, const struct xpt_record_text *text)
+{
+	cJSON *object;
+
+	if (json_parse(text->text, text->length, &object))
+		return;
+	if (text->header.kind == XPT_RECORD_RUNTIME)
+		functions_add_runtime(&filter->functions, text->id, object);
+	else
+		functions_add(&filter->functions, text->id, object);
+	cJSON_Delete(object);
+}
+
 static bool takes_call(const struct report_filter *filter, const struct xpt_record_call *call)
 {
 	const struct function *function = functions_get(&filter->functions, call->spec);
@@ -432,10 +448,8 @@ bool report_filter_takes(struct report_filter *filter, const struct xpt_record_h
 
 	switch (record->kind) {
 	case XPT_RECORD_RUNTIME:
-		functions_add_runtime(&filter->functions, text->id, text->text, text->length);
-		return true;
 	case XPT_RECORD_SPEC:
-		functions_add(&filter->functions, text->id, text->text, text->length);
+		describe_function(filter, text);
 		return true;
 	case XPT_RECORD_CALL:
 		return !filter->second ||
