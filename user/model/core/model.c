@@ -8,7 +8,7 @@
 
 #include "base/core/json.h"
 #include "model/core/state.h"
-#include "model/stream/record_validate.h"
+#include "model/stream/records.h"
 
 int model_create(const struct log *log, struct model **result)
 {

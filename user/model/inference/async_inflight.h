@@ -10,7 +10,7 @@
 #define XPT_MODEL_INFERENCE_ASYNC_INFLIGHT_H
 
 #include "base/core/keyed_table.h"
-#include "model/device/counter_samples.h"
+#include "model/device/counters.h"
 #include "model/device/jobs.h"
 #include "model/program/programs.h"
 #include "model/stream/event.h"
