@@ -3,7 +3,7 @@
 #ifndef XPT_MODEL_DEVICE_COUNTERS_H
 #define XPT_MODEL_DEVICE_COUNTERS_H
 
-#include "base/core/keyed_table.h"
+#include "base/core/hashmap.h"
 #include "model/program/processes.h"
 #include "model/stream/event.h"
 #include "model/stream/event_dispatch.h"

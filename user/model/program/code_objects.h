@@ -3,7 +3,7 @@
 #ifndef XPT_MODEL_PROGRAM_CODE_OBJECTS_H
 #define XPT_MODEL_PROGRAM_CODE_OBJECTS_H
 
-#include "base/core/keyed_table.h"
+#include "base/core/hashmap.h"
 #include "model/program/processes.h"
 
 struct code_object {

@@ -8,7 +8,6 @@
 #include <stddef.h>
 
 #include "base/core/hashmap.h"
-#include "base/core/keyed_table.h"
 #include "base/core/link.h"
 #include "model/stream/event_dispatch.h"
 

@@ -415,20 +415,6 @@ static bool takes_span(const struct report_filter *filter, const struct xpt_reco
 	return !filter->choosing && in_window(filter, start);
 }
 
-/* A damaged description is reported by the model. */
-static void describe_function(struct report_filter *filter, const struct xpt_record_text *text)
-{
-	cJSON *object;
-
-	if (json_parse(text->text, text->length, &object))
-		return;
-	if (text->header.kind == XPT_RECORD_RUNTIME)
-		functions_add_runtime(&filter->functions, text->id, object);
-	else
-		functions_add(&filter->functions, text->id, object);
-	cJSON_Delete(object);
-}
-
 static bool takes_call(const struct report_filter *filter, const struct xpt_record_call *call)
 {
 	const struct function *function = functions_get(&filter->functions, call->spec);
@@ -442,14 +428,25 @@ static bool takes_call(const struct report_filter *filter, const struct xpt_reco
 	       (role == XPT_ROLE_WAIT && ends_one(filter, call->header.tgid, call->tid, call->header.time));
 }
 
+static void add_function(struct report_filter *filter, const struct xpt_record_text *record)
+{
+	cJSON *object;
+
+	if (json_parse(record->text, record->length, &object))
+		return;
+	if (record->header.kind == XPT_RECORD_RUNTIME)
+		functions_add_runtime(&filter->functions, record->id, object);
+	else
+		functions_add(&filter->functions, record->id, object);
+	cJSON_Delete(object);
+}
+
 bool report_filter_takes(struct report_filter *filter, const struct xpt_record_header *record)
 {
-	const struct xpt_record_text *text = (const void *)record;
-
 	switch (record->kind) {
 	case XPT_RECORD_RUNTIME:
 	case XPT_RECORD_SPEC:
-		describe_function(filter, text);
+		add_function(filter, (const void *)record);
 		return true;
 	case XPT_RECORD_CALL:
 		return !filter->second ||
