@@ -71,7 +71,7 @@ Test(model_core_strings, stale_ones_make_room)
 	struct keyed_table strings;
 	__u64 i;
 
-	strings_init(&strings);
+	keyed_init(&strings, STRINGS_MAX, NULL, NULL);
 	for (i = 0; i < STRINGS_MAX + 10; i++)
 		add(&strings, 1, i, "x");
 	cr_assert_eq(strings.map.count, STRINGS_MAX);
@@ -87,7 +87,7 @@ Test(model_core_strings, those_of_a_process_that_ended_are_dropped)
 {
 	struct keyed_table strings;
 
-	strings_init(&strings);
+	keyed_init(&strings, STRINGS_MAX, NULL, NULL);
 	add(&strings, 11, 5, "one");
 	add(&strings, 21, 5, "two");
 	keyed_drop_owner(&strings, 1);
@@ -106,7 +106,7 @@ Test(model_core_strings, the_longest_one_is_terminated)
 
 	memset(longest, 'y', XPT_STRING_MAX);
 	longest[XPT_STRING_MAX] = '\0';
-	strings_init(&strings);
+	keyed_init(&strings, STRINGS_MAX, NULL, NULL);
 	add(&strings, 11, 5, longest);
 	string = take(&strings, 11, 5);
 	cr_assert_eq(string->length, XPT_STRING_MAX);

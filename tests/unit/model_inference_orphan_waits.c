@@ -2,14 +2,6 @@
 #include "model/inference/async_inflight.h"
 
 #include <criterion/criterion.h>
-#include <stdlib.h>
-
-/* The entry stands at the beginning of a wait. */
-static void release(void *context, struct keyed *entry)
-{
-	(void)context;
-	free(entry);
-}
 
 static int add(struct keyed_table *early, unsigned int queue, __u64 key, __u64 time)
 {
@@ -37,7 +29,7 @@ Test(model_inference_orphan_waits, each_is_taken_once_by_its_queue_and_key)
 {
 	struct keyed_table early;
 
-	keyed_init(&early, 100, release, NULL);
+	keyed_init(&early, 100, NULL, NULL);
 	cr_assert_eq(add(&early, 1, 7, 100), 0);
 	cr_assert_eq(add(&early, 2, 7, 200), 0);
 	cr_assert_eq(add(&early, 1, 8, 300), 0);
@@ -58,7 +50,7 @@ Test(model_inference_orphan_waits, the_oldest_makes_room)
 	struct keyed_table early;
 	__u64 key;
 
-	keyed_init(&early, 10, release, NULL);
+	keyed_init(&early, 10, NULL, NULL);
 	for (key = 0; key < 10; key++)
 		cr_assert_eq(add(&early, 1, key, 100 + key), 0);
 	cr_assert_eq(add(&early, 1, 0, 500), 0, "now the newest");
@@ -74,7 +66,7 @@ Test(model_inference_orphan_waits, a_queue_takes_its_own_along)
 {
 	struct keyed_table early;
 
-	keyed_init(&early, 10, release, NULL);
+	keyed_init(&early, 10, NULL, NULL);
 	cr_assert_eq(add(&early, 1, 7, 100), 0);
 	cr_assert_eq(add(&early, 2, 7, 200), 0);
 	keyed_drop_owner(&early, 1);

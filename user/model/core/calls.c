@@ -437,17 +437,6 @@ int call_deliver(struct model *model, const struct xpt_record_call *record)
 
 /* ---- strings that were fetched for calls that are yet to come ---- */
 
-static void string_release(void *context, struct keyed *entry)
-{
-	(void)context;
-	free(container_of(entry, struct string, keyed));
-}
-
-void strings_init(struct keyed_table *strings)
-{
-	keyed_init(strings, STRINGS_MAX, string_release, NULL);
-}
-
 static __u64 string_key(__u32 tid, unsigned int spec, unsigned int fetch)
 {
 	return (__u64)tid << 32 | spec << 8 | fetch;

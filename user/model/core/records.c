@@ -170,16 +170,14 @@ int task_deliver(struct model *model, const struct xpt_record_task *record)
 
 int model_make_room(struct model *model, __u64 time)
 {
-	struct link *link, *following;
-	struct process *process;
+	struct process *process, *following;
 	int error;
 
 	programs_make_room(&model->programs, time);
 	if (!processes_mark(&model->processes, time))
 		return 0;
-	link_each(link, following, &model->processes.gone)
+	link_for_each_safe(process, following, &model->processes.gone, link)
 	{
-		process = container_of(link, struct process, link);
 		if (process->forgotten)
 			process_clear(model, process, time);
 	}

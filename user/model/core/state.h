@@ -30,7 +30,6 @@ struct string {
 	char text[]; /* terminated; may hold further terminators */
 };
 
-void strings_init(struct keyed_table *strings);
 int strings_add(struct keyed_table *strings, const struct xpt_record_string *record); /* -ENOMEM */
 /* The string of a fetch of this call, for the caller to free. NULL: none. */
 struct string *strings_take(struct keyed_table *strings, const struct xpt_record_call *call, unsigned int fetch);

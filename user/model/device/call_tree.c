@@ -315,21 +315,18 @@ int call_tree_measure(struct call_thread *thread, const struct function *functio
 /* Nothing will return any more that is around what came up to this time. */
 static void thread_settle(struct call_tree *tree, struct call_thread *thread, __u64 time)
 {
-	struct link *link, *following;
-	struct submit *submit;
-	struct job *job;
+	struct submit *submit, *next_submit;
+	struct job *job, *next_job;
 
 	launches_emit_from(tree, thread, 0, NULL);
-	link_each(link, following, &thread->jobs)
+	link_for_each_safe(job, next_job, &thread->jobs, of_thread)
 	{
-		job = container_of(link, struct job, of_thread);
 		if (job->submitted > time)
 			break;
 		jobs_close(tree->jobs, job);
 	}
-	link_each(link, following, &thread->submits)
+	link_for_each_safe(submit, next_submit, &thread->submits, of_thread)
 	{
-		submit = container_of(link, struct submit, of_thread);
 		if (submit->end <= time)
 			submit_remove(tree, submit);
 	}

@@ -163,11 +163,11 @@ static void reading_emit(struct counter_samples *samples, struct sampled_counter
 	const struct event event = { .kind = EVENT_READING,
 				     .reading = { .counter = view, .since = since, .time = time, .value = value } };
 
-	if (!view->told || value < view->least)
+	if (!view->emitted || value < view->least)
 		view->least = value;
-	if (!view->told || value > view->most)
+	if (!view->emitted || value > view->most)
 		view->most = value;
-	view->told++;
+	view->emitted++;
 	counted->sum += value * weight;
 	counted->weight += weight;
 	view->mean = counted->sum / counted->weight;
@@ -229,12 +229,6 @@ struct allocation {
 	__u64 since; /* the call that made it returned */
 };
 
-static void allocation_release(void *context, struct keyed *entry)
-{
-	(void)context;
-	free(container_of(entry, struct allocation, keyed));
-}
-
 static void pool_emit(struct memory *memory, const struct memory_pool *pool, __u64 time)
 {
 	const struct event event = { .kind = EVENT_COUNTER,
@@ -264,7 +258,7 @@ void memory_init(struct memory *memory, struct event_dispatch *events)
 {
 	*memory = (struct memory){ .events = events, .next_pool = 1 };
 	keyed_init(&memory->pools, MEMORY_POOLS_MAX, pool_release, memory);
-	keyed_init(&memory->allocations, MEMORY_ALLOCATIONS_MAX, allocation_release, NULL);
+	keyed_init(&memory->allocations, MEMORY_ALLOCATIONS_MAX, NULL, NULL);
 }
 
 static struct memory_pool *pool_find(const struct memory *memory, const struct process *process, unsigned int runtime)

@@ -207,7 +207,7 @@ struct job {
 	struct queue_stay stay;
 	struct job_observer *observers; /* who wants to know of its run and end */
 	struct process *process;	/* of view.process; NULL: none */
-	struct program *program;	/* of view.program; held while the job is untold */
+	struct program *program;	/* of view.program; held until the job is emitted */
 	struct op *op;			/* of view.op; NULL: none known, or the job is emitted */
 	__u64 submitted;		/* when the thread did that; view.queued is the time of the first event */
 	__u64 busy_time;		/* its share, once it has ended */

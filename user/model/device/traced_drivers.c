@@ -141,17 +141,13 @@ const struct traced_ioctl *traced_ioctl_find(const struct traced_driver *driver,
 static int driver_parse(const cJSON *object, struct traced_driver *driver)
 {
 	__s64 pairing = 0;
-	int error;
+	int error = json_integer_get(object, "pairing", XPT_PAIRING_UNIQUE, XPT_PAIRING_ORDER, &pairing) ?:
+			    bits_get(object, &driver->bits)						 ?:
+			    joins_parse(cJSON_GetObjectItemCaseSensitive(object, "joins"), driver)	 ?:
+			    ioctls_parse(cJSON_GetObjectItemCaseSensitive(object, "ioctls"), driver);
 
-	error = json_integer_get(object, "pairing", XPT_PAIRING_UNIQUE, XPT_PAIRING_ORDER, &pairing);
-	if (!error)
-		error = bits_get(object, &driver->bits);
-	if (!error)
-		error = joins_parse(cJSON_GetObjectItemCaseSensitive(object, "joins"), driver);
-	if (!error)
-		error = ioctls_parse(cJSON_GetObjectItemCaseSensitive(object, "ioctls"), driver);
 	driver->pairing = (enum xpt_pairing)pairing;
-	return error ? error : json_string_get(object, "name", &driver->name);
+	return error ?: json_string_get(object, "name", &driver->name);
 }
 
 static bool ioctls_same(const struct traced_driver *a, const struct traced_driver *b)
@@ -178,10 +174,9 @@ static int node_add(struct traced_drivers *drivers, const struct traced_driver *
 	struct traced_node *node;
 	__s64 index = 0;
 	char *path;
-	int error = json_integer_get(item, "index", 0, XPT_NODE_MAX - 1, &index);
+	int error = json_integer_get(item, "index", 0, XPT_NODE_MAX - 1, &index) ?:
+										   json_string_get(item, "path", &path);
 
-	if (!error)
-		error = json_string_get(item, "path", &path);
 	if (error)
 		return error;
 	node = &drivers->nodes[index];
@@ -295,9 +290,8 @@ static int event_parse(const struct traced_drivers *drivers, const cJSON *object
 	if (error || !drivers->drivers[number])
 		return -EBADMSG;
 	event->driver = drivers->drivers[number];
-	error = json_integer_get(object, "role", XPT_EVENT_QUEUE, XPT_EVENT_WAIT, &role);
-	if (!error)
-		error = json_integer_get(object, "key", 0, XPT_EVENT_KEY_MAX, &key);
+	error = json_integer_get(object, "role", XPT_EVENT_QUEUE, XPT_EVENT_WAIT, &role) ?:
+			json_integer_get(object, "key", 0, XPT_EVENT_KEY_MAX, &key);
 	event->role = (enum xpt_event_role)role;
 	event->key = (unsigned int)key;
 	if (error || (role_needs_key(event->role) && !key))

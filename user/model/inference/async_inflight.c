@@ -429,12 +429,10 @@ int async_begin(struct async_inflight *async, struct process *process, struct pr
 static void stream_end(struct async_inflight *async, struct stream *stream, struct event_call *call)
 {
 	const struct wait_end end = wait_end(call);
-	struct link *link, *following;
-	struct open_inference *open;
+	struct open_inference *open, *following;
 
-	link_each(link, following, &stream->opens)
+	link_for_each_safe(open, following, &stream->opens, of_stream)
 	{
-		open = container_of(link, struct open_inference, of_stream);
 		/* Its own wait has not begun when this one returned; a launch has to be there when the wait begins. */
 		if (open->inference.start >= call->end || (!is_enqueue(open) && open->inference.enqueued > call->start))
 			continue;
@@ -449,12 +447,10 @@ static void stream_end(struct async_inflight *async, struct stream *stream, stru
 static void end_before(struct async_inflight *async, struct open_inference *until, const struct wait_end *end,
 		       struct event_call *call)
 {
-	struct link *link, *following;
-	struct open_inference *open;
+	struct open_inference *open, *following;
 
-	link_each(link, following, &until->stream->opens)
+	link_for_each_safe(open, following, &until->stream->opens, of_stream)
 	{
-		open = container_of(link, struct open_inference, of_stream);
 		if (open == until)
 			break;
 		if (is_enqueue(open) || open->inference.enqueued > until->inference.start)
@@ -638,12 +634,6 @@ static void queue_release(void *context, struct keyed *entry)
 	free(queue);
 }
 
-static void orphan_wait_release(void *context, struct keyed *entry)
-{
-	(void)context;
-	free(container_of(entry, struct orphan_wait, keyed));
-}
-
 void async_init(struct async_inflight *async, struct event_dispatch *events, struct job_observers *observers,
 		const struct counter_samples *samples)
 {
@@ -652,7 +642,7 @@ void async_init(struct async_inflight *async, struct event_dispatch *events, str
 	};
 	keyed_init(&async->queues, ASYNC_QUEUES_MAX, queue_release, async);
 	keyed_init(&async->streams, ASYNC_STREAMS_MAX, stream_release, async);
-	keyed_init(&async->orphan_waits, ASYNC_ORPHANS_MAX, orphan_wait_release, NULL);
+	keyed_init(&async->orphan_waits, ASYNC_ORPHANS_MAX, NULL, NULL);
 	link_init(&async->opens);
 	link_init(&async->ended);
 }

@@ -301,9 +301,9 @@ static int load_keep(struct code_objects *objects, const struct process *process
 
 static void code_emit(const struct code_objects *objects, const struct event_code *event)
 {
-	const struct event told = { .kind = EVENT_CODE, .code = *event };
+	const struct event out = { .kind = EVENT_CODE, .code = *event };
 
-	event_dispatch_emit(objects->events, &told);
+	event_dispatch_emit(objects->events, &out);
 }
 
 int code_objects_load(struct code_objects *objects, const struct process *process, const struct xpt_record_text *record,

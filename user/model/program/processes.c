@@ -232,13 +232,11 @@ static bool process_is_settled(const struct process *process, __u64 time)
 
 static size_t exited_mark(struct processes *processes, bool all, size_t most, __u64 time)
 {
-	struct link *link, *following;
-	struct process *process;
+	struct process *process, *following;
 	size_t marked = 0;
 
-	link_each(link, following, &processes->gone)
+	link_for_each_safe(process, following, &processes->gone, link)
 	{
-		process = container_of(link, struct process, link);
 		if (!all && !process_is_settled(process, time))
 			continue;
 		process->forgotten = true;
@@ -286,15 +284,9 @@ void processes_forget(struct processes *processes)
 
 /* ---- names of what has a number in a process ---- */
 
-static void name_release(void *context, struct keyed *entry)
-{
-	(void)context;
-	free(container_of(entry, struct name, keyed));
-}
-
 void name_table_init(struct name_table *names, size_t most, bool refuses)
 {
-	keyed_init(&names->table, most, name_release, NULL);
+	keyed_init(&names->table, most, NULL, NULL);
 	names->refuses = refuses;
 }
 

@@ -155,12 +155,12 @@ static struct xpt_program_count count_rest(const struct xpt_program_count *count
 }
 
 /* What was reported before may be in another generation's total: there it stays. */
-static void count_replace(struct xpt_program_count *total, const struct xpt_program_count *told,
+static void count_replace(struct xpt_program_count *total, const struct xpt_program_count *reported,
 			  const struct xpt_program_count *count, struct xpt_program_count *delta)
 {
-	const struct xpt_program_count excess = count_rest(told, count);
+	const struct xpt_program_count excess = count_rest(reported, count);
 
-	*delta = count_rest(count, told);
+	*delta = count_rest(count, reported);
 	count_add(total, delta);
 	*total = count_rest(total, &excess);
 }
