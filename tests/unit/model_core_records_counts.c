@@ -23,7 +23,7 @@ static const struct event_count *told(const struct fixture *f, size_t nth)
 	return seen ? &seen->event.count : NULL;
 }
 
-Test(model_core_counts, what_was_added_is_told)
+Test(model_core_records_counts, what_was_added_is_told)
 {
 	struct fixture *f = fixture_toy();
 
@@ -54,7 +54,7 @@ Test(model_core_counts, what_was_added_is_told)
 	fixture_free(f);
 }
 
-Test(model_core_counts, the_total_is_known_with_the_first_reading)
+Test(model_core_records_counts, the_total_is_known_with_the_first_reading)
 {
 	struct fixture *f = fixture_toy();
 
@@ -71,7 +71,7 @@ Test(model_core_counts, the_total_is_known_with_the_first_reading)
 	fixture_free(f);
 }
 
-Test(model_core_counts, a_program_of_which_no_call_was_recorded)
+Test(model_core_records_counts, a_program_of_which_no_call_was_recorded)
 {
 	struct fixture *f = fixture_toy();
 
@@ -88,7 +88,7 @@ Test(model_core_counts, a_program_of_which_no_call_was_recorded)
 }
 
 /* What was counted before the load began is another program; what was counted since is the load's own. */
-Test(model_core_counts, a_load_adopts_what_was_counted_inside_it_only)
+Test(model_core_records_counts, a_load_adopts_what_was_counted_inside_it_only)
 {
 	struct fixture *f = fixture_toy();
 
@@ -106,7 +106,7 @@ Test(model_core_counts, a_load_adopts_what_was_counted_inside_it_only)
 	fixture_free(f);
 }
 
-Test(model_core_counts, readings_belong_to_the_generation_of_their_time)
+Test(model_core_records_counts, readings_belong_to_the_generation_of_their_time)
 {
 	struct fixture *f = fixture_toy();
 
@@ -134,7 +134,7 @@ Test(model_core_counts, readings_belong_to_the_generation_of_their_time)
 }
 
 /* A reading in the middle of a load is told for the program before; the total of the same counting is the new one's. */
-Test(model_core_counts, a_generation_that_begins_between_reading_and_total_counts_nothing_twice)
+Test(model_core_records_counts, a_generation_that_begins_between_reading_and_total_counts_nothing_twice)
 {
 	struct fixture *f = fixture_toy();
 
@@ -150,7 +150,7 @@ Test(model_core_counts, a_generation_that_begins_between_reading_and_total_count
 	fixture_free(f);
 }
 
-Test(model_core_counts, of_a_process_that_has_exited)
+Test(model_core_records_counts, of_a_process_that_has_exited)
 {
 	struct fixture *f = fixture_toy();
 
@@ -176,7 +176,7 @@ Test(model_core_counts, of_a_process_that_has_exited)
 	fixture_free(f);
 }
 
-Test(model_core_counts, processes_that_are_not_known_are_passed_over)
+Test(model_core_records_counts, processes_that_are_not_known_are_passed_over)
 {
 	struct fixture *f = fixture_toy();
 
@@ -187,7 +187,7 @@ Test(model_core_counts, processes_that_are_not_known_are_passed_over)
 	fixture_free(f);
 }
 
-Test(model_core_counts, names_that_the_user_gave)
+Test(model_core_records_counts, names_that_the_user_gave)
 {
 	struct fixture *f = fixture_toy();
 
@@ -199,7 +199,7 @@ Test(model_core_counts, names_that_the_user_gave)
 	fixture_free(f);
 }
 
-Test(model_core_counts, of_functions_go_to_the_call_totals)
+Test(model_core_records_counts, of_functions_go_to_the_call_totals)
 {
 	struct fixture *f = fixture_toy();
 	const struct model_call_total *total;
@@ -392,7 +392,7 @@ static void kernel_run(__u64 seed, unsigned int every, size_t keep)
 	fixture_free(kernel.f);
 }
 
-Test(model_core_counts, sums_are_those_of_the_kernel_at_every_reading)
+Test(model_core_records_counts, sums_are_those_of_the_kernel_at_every_reading)
 {
 	__u64 seed;
 
@@ -400,7 +400,7 @@ Test(model_core_counts, sums_are_those_of_the_kernel_at_every_reading)
 		kernel_run(seed, 1 << seed % 5, 0);
 }
 
-Test(model_core_counts, sums_stay_exact_when_programs_are_forgotten)
+Test(model_core_records_counts, sums_stay_exact_when_programs_are_forgotten)
 {
 	__u64 seed;
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Counters that are read: their values between two readings, and during an inference. */
-#ifndef XPT_MODEL_DEVICE_COUNTER_SAMPLES_H
-#define XPT_MODEL_DEVICE_COUNTER_SAMPLES_H
+/* Counters that are read: their values between two readings, and during an inference. And how much device memory is held. */
+#ifndef XPT_MODEL_DEVICE_COUNTERS_H
+#define XPT_MODEL_DEVICE_COUNTERS_H
 
+#include "base/core/hashmap.h"
+#include "model/program/processes.h"
 #include "model/stream/event.h"
 #include "model/stream/event_dispatch.h"
 
@@ -38,5 +40,28 @@ void counter_samples_between(const struct counter_samples *samples, const struct
 			     const struct xpt_counts *end, bool same_thread, __u64 elapsed,
 			     struct model_counts *result);
 void counter_samples_free(struct counter_samples *samples);
+
+/* How much device memory each process holds in each runtime. */
+
+#define MEMORY_ALLOCATIONS_MAX 65536 /* followed at once; further ones are not counted */
+#define MEMORY_POOLS_MAX 4096	     /* a pool is what one process holds in one runtime */
+
+struct memory {
+	struct event_dispatch *events;
+	struct keyed_table pools;	/* of processes */
+	struct keyed_table allocations; /* of pools */
+	unsigned int next_pool;
+	__u64 ended; /* when the process had whose pools are dropped */
+};
+
+void memory_init(struct memory *memory, struct event_dispatch *events);
+void memory_free(struct memory *memory);
+
+/* A call that is no layer has taken memory. An EVENT_COUNTER reports the sum, here as below. -ENOMEM. */
+int memory_take(struct memory *memory, const struct process *process, const struct event_call *call);
+/* A call gave memory back; it may be a layer. */
+void memory_give(struct memory *memory, const struct process *process, const struct event_call *call);
+/* The process has ended, and with it all that it held. */
+void memory_drop_process(struct memory *memory, const struct process *process, __u64 time);
 
 #endif

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "model/stats/statistics.h"
-#include "model/stats/tokens.h"
+#include "model/program/totals.h"
 
 #define BIT(meaning) (1u << XPT_MEANING_##meaning)
 
@@ -40,7 +40,7 @@ static enum model_phase phase(const struct model_program *program, struct event_
 	return call.phase;
 }
 
-Test(model_stats_tokens, phases)
+Test(model_program_totals_tokens, phases)
 {
 	struct event_call call;
 
@@ -75,7 +75,7 @@ static void expect(struct tokens **tokens, struct event_call call, __u64 first, 
 		  call.first_token, call.output_token);
 }
 
-Test(model_stats_tokens, times)
+Test(model_program_totals_tokens, times)
 {
 	const struct model_tokens *view;
 	struct tokens *tokens = NULL;
@@ -105,7 +105,7 @@ Test(model_stats_tokens, times)
 	tokens_free(tokens);
 }
 
-Test(model_stats_tokens, fold)
+Test(model_program_totals_tokens, fold)
 {
 	struct tokens *from = NULL, *into = NULL, *none = NULL;
 

@@ -12,7 +12,7 @@ static const char *name_of(struct fixture *f, __u32 tgid, __u64 handle)
 	return toy_program(f, tgid, handle, 0)->name;
 }
 
-Test(model_core_user_aliases, symbols_name_what_is_known_by_launches_only)
+Test(model_core_records_aliases, symbols_name_what_is_known_by_launches_only)
 {
 	struct fixture *f = fixture_toy();
 
@@ -33,7 +33,7 @@ Test(model_core_user_aliases, symbols_name_what_is_known_by_launches_only)
 	fixture_free(f);
 }
 
-Test(model_core_user_aliases, symbols_give_way_to_all_names_of_the_program)
+Test(model_core_records_aliases, symbols_give_way_to_all_names_of_the_program)
 {
 	struct fixture *f = fixture_toy();
 
@@ -49,7 +49,7 @@ Test(model_core_user_aliases, symbols_give_way_to_all_names_of_the_program)
 }
 
 /* From worst to best, whatever their numbers are. */
-Test(model_core_user_aliases, symbols_order_of_the_sources)
+Test(model_core_records_aliases, symbols_order_of_the_sources)
 {
 	static const enum name_source order[NAME_SOURCES] = { NAME_FROM_ORDER,	NAME_FROM_OPERATORS, NAME_FROM_FORK,
 							      NAME_FROM_FILE,	NAME_FROM_SYMBOL,    NAME_FROM_PARENT,
@@ -61,7 +61,7 @@ Test(model_core_user_aliases, symbols_order_of_the_sources)
 			cr_assert_eq(name_is_better(order[i], order[j]), i > j, "%d %d", order[i], order[j]);
 }
 
-Test(model_core_user_aliases, symbols_parent_names_better_and_a_fork_worse)
+Test(model_core_records_aliases, symbols_parent_names_better_and_a_fork_worse)
 {
 	struct fixture *f = fixture_toy();
 
@@ -76,7 +76,7 @@ Test(model_core_user_aliases, symbols_parent_names_better_and_a_fork_worse)
 	fixture_free(f);
 }
 
-Test(model_core_user_aliases, symbols_go_with_the_memory_of_their_process)
+Test(model_core_records_aliases, symbols_go_with_the_memory_of_their_process)
 {
 	struct fixture *f = fixture_toy();
 
@@ -93,7 +93,7 @@ Test(model_core_user_aliases, symbols_go_with_the_memory_of_their_process)
 	fixture_free(f);
 }
 
-Test(model_core_user_aliases, symbols_are_bounded)
+Test(model_core_records_aliases, symbols_are_bounded)
 {
 	struct fixture *f = fixture_toy();
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "model/device/counter_samples.h"
+#include "model/device/counters.h"
 
 #include <math.h>
 
@@ -41,7 +41,7 @@ static void expect(const struct fixture *f, size_t nth, unsigned int counter, __
 	cr_assert_float_eq(seen->event.reading.value, value, 1e-9);
 }
 
-Test(model_device_counter_samples, a_sum_is_told_as_its_rate)
+Test(model_device_counters, a_sum_is_told_as_its_rate)
 {
 	struct fixture *f = fixture_create();
 	const struct model_counter *counter;
@@ -65,7 +65,7 @@ Test(model_device_counter_samples, a_sum_is_told_as_its_rate)
 	fixture_free(f);
 }
 
-Test(model_device_counter_samples, a_mean_needs_a_reading_before_and_a_level_none)
+Test(model_device_counters, a_mean_needs_a_reading_before_and_a_level_none)
 {
 	struct fixture *f = fixture_create();
 
@@ -82,7 +82,7 @@ Test(model_device_counter_samples, a_mean_needs_a_reading_before_and_a_level_non
 	fixture_free(f);
 }
 
-Test(model_device_counter_samples, what_is_not_known_is_not_told)
+Test(model_device_counters, what_is_not_known_is_not_told)
 {
 	struct fixture *f = fixture_create();
 
@@ -99,7 +99,7 @@ Test(model_device_counter_samples, what_is_not_known_is_not_told)
 	fixture_free(f);
 }
 
-Test(model_device_counter_samples, damaged_records_are_refused)
+Test(model_device_counters, damaged_records_are_refused)
 {
 	struct fixture *f = fixture_create();
 
@@ -118,7 +118,7 @@ Test(model_device_counter_samples, damaged_records_are_refused)
 	fixture_free(f);
 }
 
-Test(model_device_counter_samples, there_is_an_end_to_counters)
+Test(model_device_counters, there_is_an_end_to_counters)
 {
 	struct fixture *f = fixture_create();
 
@@ -143,7 +143,7 @@ static struct model_counts between(const struct fixture *f, struct xpt_counts be
 	return counts;
 }
 
-Test(model_device_counter_samples, instances_are_added_up_and_scaled)
+Test(model_device_counters, instances_are_added_up_and_scaled)
 {
 	struct fixture *f = fixture_create();
 	struct model_counts counts;
@@ -165,7 +165,7 @@ Test(model_device_counter_samples, instances_are_added_up_and_scaled)
 }
 
 /* Of an enqueue and a wait. */
-Test(model_device_counter_samples, what_a_thread_did_is_not_known_of_two)
+Test(model_device_counters, what_a_thread_did_is_not_known_of_two)
 {
 	struct xpt_counts begin = { 3, 1, { 10, 20 } }, end = { 3, 2, { 15, 26 } };
 	struct fixture *f = fixture_create();
@@ -182,7 +182,7 @@ Test(model_device_counter_samples, what_a_thread_did_is_not_known_of_two)
 	fixture_free(f);
 }
 
-Test(model_device_counter_samples, what_cannot_be_compared_is_not_known)
+Test(model_device_counters, what_cannot_be_compared_is_not_known)
 {
 	struct fixture *f = fixture_create();
 	struct model_counts counts;
@@ -203,7 +203,7 @@ Test(model_device_counter_samples, what_cannot_be_compared_is_not_known)
 	fixture_free(f);
 }
 
-Test(model_device_counter_samples, no_more_slots_than_there_are)
+Test(model_device_counters, no_more_slots_than_there_are)
 {
 	struct fixture *f = fixture_create();
 
@@ -229,7 +229,7 @@ static int feed_counted(struct fixture *f, struct call_record record, struct xpt
 	return feed_call(f, record);
 }
 
-Test(model_device_counter_samples, an_execution_has_the_difference)
+Test(model_device_counters, an_execution_has_the_difference)
 {
 	struct fixture *f = fixture_toy();
 	const struct event_call *call;
@@ -247,7 +247,7 @@ Test(model_device_counter_samples, an_execution_has_the_difference)
 	fixture_free(f);
 }
 
-Test(model_device_counter_samples, counts_that_do_not_fit_are_refused)
+Test(model_device_counters, counts_that_do_not_fit_are_refused)
 {
 	struct fixture *f = fixture_toy();
 	struct call_record record = call_make(TOY_EXECUTE, 1, 1, 10, 20, 2, U(0x10), U(0));
@@ -258,7 +258,7 @@ Test(model_device_counter_samples, counts_that_do_not_fit_are_refused)
 }
 
 /* From the enqueue's begin to the wait's end, in whatever order they become known. */
-Test(model_device_counter_samples, an_asynchronous_inference_has_the_difference)
+Test(model_device_counters, an_asynchronous_inference_has_the_difference)
 {
 	struct fixture *f = fixture_toy();
 	const struct event_inference *inference;

@@ -44,7 +44,7 @@ static void check(const struct ledger *ledger, __u64 calls, __u64 left_out, __u6
 	}
 }
 
-Test(model_program_counting, readings_replace_each_other_and_the_end_replaces_them)
+Test(model_program_totals_counting, readings_replace_each_other_and_the_end_replaces_them)
 {
 	struct ledger ledger = {};
 
@@ -62,7 +62,7 @@ Test(model_program_counting, readings_replace_each_other_and_the_end_replaces_th
 	check(&ledger, 20, 6, 2);
 }
 
-Test(model_program_counting, a_reading_of_what_has_ended_is_stale)
+Test(model_program_totals_counting, a_reading_of_what_has_ended_is_stale)
 {
 	struct ledger ledger = {};
 
@@ -78,7 +78,7 @@ Test(model_program_counting, a_reading_of_what_has_ended_is_stale)
 	check(&ledger, 20, 0, 0);
 }
 
-Test(model_program_counting, a_smaller_count_is_older)
+Test(model_program_totals_counting, a_smaller_count_is_older)
 {
 	struct ledger ledger = {};
 
@@ -93,7 +93,7 @@ Test(model_program_counting, a_smaller_count_is_older)
 }
 
 /* The end of the counting before is overtaken by a reading of the next. */
-Test(model_program_counting, a_late_end_is_of_the_counting_before)
+Test(model_program_totals_counting, a_late_end_is_of_the_counting_before)
 {
 	struct ledger ledger = {};
 
@@ -109,7 +109,7 @@ Test(model_program_counting, a_late_end_is_of_the_counting_before)
 	check(&ledger, 20, 0, 0);
 }
 
-Test(model_program_counting, an_end_smaller_than_what_was_told_takes_nothing_from_the_deltas)
+Test(model_program_totals_counting, an_end_smaller_than_what_was_told_takes_nothing_from_the_deltas)
 {
 	struct ledger ledger = {};
 
@@ -122,7 +122,7 @@ Test(model_program_counting, an_end_smaller_than_what_was_told_takes_nothing_fro
 	cr_assert_eq(ledger.told.left_out, 7);
 }
 
-Test(model_program_counting, numbers_at_their_limits)
+Test(model_program_totals_counting, numbers_at_their_limits)
 {
 	const __u64 most = ~(__u64)0;
 	struct ledger ledger = {};

@@ -12,7 +12,7 @@ static void flush(struct fixture *f)
 	cr_assert_eq(model_flush(f->model), 0);
 }
 
-Test(model_core_statedump, program_has_its_name_and_size_from_before)
+Test(model_core_records_statedump, program_has_its_name_and_size_from_before)
 {
 	struct fixture *f = fixture_toy();
 	const struct model_program *program;
@@ -33,7 +33,7 @@ Test(model_core_statedump, program_has_its_name_and_size_from_before)
 	fixture_free(f);
 }
 
-Test(model_core_statedump, one_without_a_name_has_its_number)
+Test(model_core_records_statedump, one_without_a_name_has_its_number)
 {
 	struct fixture *f = fixture_toy();
 
@@ -47,7 +47,7 @@ Test(model_core_statedump, one_without_a_name_has_its_number)
 }
 
 /* The same name again, from each source; a call names the program later. */
-Test(model_core_statedump, better_sources_of_a_name_win)
+Test(model_core_records_statedump, better_sources_of_a_name_win)
 {
 	char text[128];
 
@@ -68,7 +68,7 @@ Test(model_core_statedump, better_sources_of_a_name_win)
 	}
 }
 
-Test(model_core_statedump, name_from_a_fork_gives_way_to_any_other)
+Test(model_core_records_statedump, name_from_a_fork_gives_way_to_any_other)
 {
 	struct fixture *f = fixture_toy();
 
@@ -79,7 +79,7 @@ Test(model_core_statedump, name_from_a_fork_gives_way_to_any_other)
 	fixture_free(f);
 }
 
-Test(model_core_statedump, name_that_the_user_gives_wins)
+Test(model_core_records_statedump, name_that_the_user_gives_wins)
 {
 	for (int source = NAME_FROM_LOAD; source < NAME_SOURCES; source++) {
 		struct fixture *f = fixture_toy();
@@ -94,7 +94,7 @@ Test(model_core_statedump, name_that_the_user_gives_wins)
 	}
 }
 
-Test(model_core_statedump, later_load_of_the_handle_is_another_program)
+Test(model_core_records_statedump, later_load_of_the_handle_is_another_program)
 {
 	struct fixture *f = fixture_toy();
 
@@ -112,7 +112,7 @@ Test(model_core_statedump, later_load_of_the_handle_is_another_program)
 	fixture_free(f);
 }
 
-Test(model_core_statedump, lends_its_name)
+Test(model_core_records_statedump, lends_its_name)
 {
 	struct fixture *f = fixture_toy();
 	struct call_record load = call_make(TOY_LOAD, 1, 1, 100, 110, 4, U(6), U(5), U(1), U(0));
@@ -125,7 +125,7 @@ Test(model_core_statedump, lends_its_name)
 	fixture_free(f);
 }
 
-Test(model_core_statedump, children_have_it)
+Test(model_core_records_statedump, children_have_it)
 {
 	struct fixture *f = fixture_toy();
 
@@ -138,7 +138,7 @@ Test(model_core_statedump, children_have_it)
 	fixture_free(f);
 }
 
-Test(model_core_statedump, region_with_a_handle_has_its_name)
+Test(model_core_records_statedump, region_with_a_handle_has_its_name)
 {
 	struct xpt_record_region region = { .header = { XPT_RECORD_REGION, sizeof(region), 1, 120 },
 					    .start = 110,
@@ -155,7 +155,7 @@ Test(model_core_statedump, region_with_a_handle_has_its_name)
 	fixture_free(f);
 }
 
-Test(model_core_statedump, what_is_malformed_is_refused)
+Test(model_core_records_statedump, what_is_malformed_is_refused)
 {
 	static const char *const texts[] = {
 		"",
@@ -188,7 +188,7 @@ Test(model_core_statedump, what_is_malformed_is_refused)
 }
 
 /* What is written of a program makes the same one. */
-Test(model_core_statedump, what_is_written_is_read)
+Test(model_core_records_statedump, what_is_written_is_read)
 {
 	struct fixture *f = fixture_toy(), *other = fixture_toy();
 	const struct model_program *program;

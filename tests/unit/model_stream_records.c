@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "model/stream/reorder_buffer.h"
+#include "model/stream/records.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static __u64 random_next(void)
 	return state >> 33;
 }
 
-Test(model_stream_reorder_buffer, sorts_any_order_and_keeps_the_order_of_equal_times)
+Test(model_stream_records, sorts_any_order_and_keeps_the_order_of_equal_times)
 {
 	struct reorder_buffer order = {};
 	__u64 i, count;
@@ -65,7 +65,7 @@ Test(model_stream_reorder_buffer, sorts_any_order_and_keeps_the_order_of_equal_t
 	reorder_free(&order);
 }
 
-Test(model_stream_reorder_buffer, merges_rings_that_are_a_little_out_of_order)
+Test(model_stream_records, merges_rings_that_are_a_little_out_of_order)
 {
 	enum { RINGS = 7, EACH = 3000 };
 	struct reorder_buffer order = {};
@@ -79,7 +79,7 @@ Test(model_stream_reorder_buffer, merges_rings_that_are_a_little_out_of_order)
 	reorder_free(&order);
 }
 
-Test(model_stream_reorder_buffer, descending_times)
+Test(model_stream_records, descending_times)
 {
 	struct reorder_buffer order = {};
 	__u64 i;
@@ -91,7 +91,7 @@ Test(model_stream_reorder_buffer, descending_times)
 	reorder_free(&order);
 }
 
-Test(model_stream_reorder_buffer, gives_what_is_due_and_keeps_the_rest)
+Test(model_stream_records, gives_what_is_due_and_keeps_the_rest)
 {
 	struct reorder_buffer order = {};
 	__u64 i;
@@ -114,7 +114,7 @@ Test(model_stream_reorder_buffer, gives_what_is_due_and_keeps_the_rest)
 	reorder_free(&order);
 }
 
-Test(model_stream_reorder_buffer, at_one_time_strings_come_before_calls_and_the_end_last)
+Test(model_stream_records, at_one_time_strings_come_before_calls_and_the_end_last)
 {
 	static const unsigned int kinds[] = { XPT_RECORD_END, XPT_RECORD_TASK, XPT_RECORD_CALL, XPT_RECORD_STRING };
 	struct reorder_buffer order = {};
@@ -131,7 +131,7 @@ Test(model_stream_reorder_buffer, at_one_time_strings_come_before_calls_and_the_
 	reorder_free(&order);
 }
 
-Test(model_stream_reorder_buffer, absurd_times_are_sorted_last)
+Test(model_stream_records, absurd_times_are_sorted_last)
 {
 	struct reorder_buffer order = {};
 
@@ -144,7 +144,7 @@ Test(model_stream_reorder_buffer, absurd_times_are_sorted_last)
 	reorder_free(&order);
 }
 
-Test(model_stream_reorder_buffer, says_when_it_is_full)
+Test(model_stream_records, says_when_it_is_full)
 {
 	static const size_t size = 65528;
 	char *record = calloc(1, size);
@@ -166,7 +166,7 @@ Test(model_stream_reorder_buffer, says_when_it_is_full)
 	free(record);
 }
 
-Test(model_stream_reorder_buffer, what_is_staged_only_is_not_held)
+Test(model_stream_records, what_is_staged_only_is_not_held)
 {
 	struct numbered record = { .header = { XPT_RECORD_CALL, sizeof(record), 1, 9 } };
 	struct reorder_buffer order = {};
@@ -179,7 +179,7 @@ Test(model_stream_reorder_buffer, what_is_staged_only_is_not_held)
 }
 
 /* Counts that are read at the time of a load's return are those of the program that it has made. */
-Test(model_stream_reorder_buffer, counts_come_after_calls_of_the_same_time)
+Test(model_stream_records, counts_come_after_calls_of_the_same_time)
 {
 	struct reorder_buffer order = {};
 

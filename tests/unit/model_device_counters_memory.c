@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "model/device/memory.h"
+#include "model/device/counters.h"
 
 #include "model_records.h"
 
@@ -26,7 +26,7 @@ static void check(struct fixture *f, const __s64 *expected, size_t count)
 	cr_assert_null(seen_nth(f, EVENT_COUNTER, count));
 }
 
-Test(model_device_memory, sums_what_is_held)
+Test(model_device_counters_memory, sums_what_is_held)
 {
 	struct fixture *f = fixture_toy();
 
@@ -40,7 +40,7 @@ Test(model_device_memory, sums_what_is_held)
 	fixture_free(f);
 }
 
-Test(model_device_memory, each_process_for_itself)
+Test(model_device_counters_memory, each_process_for_itself)
 {
 	struct fixture *f = fixture_toy();
 
@@ -51,7 +51,7 @@ Test(model_device_memory, each_process_for_itself)
 	fixture_free(f);
 }
 
-Test(model_device_memory, failed_and_layered_calls_take_nothing)
+Test(model_device_counters_memory, failed_and_layered_calls_take_nothing)
 {
 	struct fixture *f = fixture_toy();
 	struct call_record record = call_make(TOY_ALLOC, 1, 1, 10, 11, 2, U(100), U(0));
@@ -65,7 +65,7 @@ Test(model_device_memory, failed_and_layered_calls_take_nothing)
 	fixture_free(f);
 }
 
-Test(model_device_memory, the_same_address_again_replaces)
+Test(model_device_counters_memory, the_same_address_again_replaces)
 {
 	struct fixture *f = fixture_toy();
 
@@ -76,7 +76,7 @@ Test(model_device_memory, the_same_address_again_replaces)
 }
 
 /* One thread frees, another gets the same address before that call has returned. */
-Test(model_device_memory, a_free_that_returns_late_takes_nothing_from_the_next_owner)
+Test(model_device_counters_memory, a_free_that_returns_late_takes_nothing_from_the_next_owner)
 {
 	struct fixture *f = fixture_toy();
 
@@ -89,7 +89,7 @@ Test(model_device_memory, a_free_that_returns_late_takes_nothing_from_the_next_o
 	fixture_free(f);
 }
 
-Test(model_device_memory, the_end_of_the_process_gives_all_back)
+Test(model_device_counters_memory, the_end_of_the_process_gives_all_back)
 {
 	struct fixture *f = fixture_toy();
 
@@ -100,7 +100,7 @@ Test(model_device_memory, the_end_of_the_process_gives_all_back)
 	fixture_free(f);
 }
 
-Test(model_device_memory, a_leak_is_bounded)
+Test(model_device_counters_memory, a_leak_is_bounded)
 {
 	struct fixture *f = fixture_toy();
 	__u64 i;

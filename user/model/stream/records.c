@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "model/stream/reorder_buffer.h"
+#include "model/stream/records.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,100 @@
 #define RECORD_MAX 0x10000 /* xpt_record_header.size has 16 bits */
 #define SHIFT_MAX 16	   /* a record this little out of place is moved; a worse one begins a new run */
 
-enum { RANK_KNOWN_FIRST = 0, RANK_CALL = 1, RANK_AFTER = 2, RANK_END = 3, RANK_BITS = 2 };
+/* ---- kinds ---- */
+
+/* Among records of one time: what must be known first. */
+enum rank { RANK_KNOWN_FIRST = 0, RANK_CALL = 1, RANK_AFTER = 2, RANK_END = 3, RANK_BITS = 2 };
+
+static size_t text_bytes_of(const void *record)
+{
+	return ((const struct xpt_record_text *)record)->length;
+}
+
+static size_t string_bytes_of(const void *record)
+{
+	return ((const struct xpt_record_string *)record)->length;
+}
+
+static size_t region_name_bytes_of(const void *record)
+{
+	return ((const struct xpt_record_region_name *)record)->length;
+}
+
+static size_t call_bytes_of(const void *record)
+{
+	const struct xpt_record_call *call = record;
+
+	return (call->values + (call->flags & XPT_CALL_NUMBERED ? 1u : 0) + (call->flags & XPT_CALL_WAITS ? 1u : 0)) *
+		       sizeof(__u64) +
+	       (call->flags & XPT_CALL_COUNTED ? 2 * sizeof(struct xpt_counts) : 0);
+}
+
+static size_t reading_bytes_of(const void *record)
+{
+	return ((const struct xpt_record_reading *)record)->values * sizeof(__u64);
+}
+
+#define TEXT(rank)                                                  \
+	{                                                           \
+		sizeof(struct xpt_record_text), text_bytes_of, rank \
+	}
+
+/* Of a kind that is not here only the header is checked. */
+static const struct record_kind {
+	size_t size;				/* of its struct */
+	size_t (*bytes_of)(const void *record); /* that follow, by what the struct says; NULL: not checked here */
+	enum rank rank;
+} kinds[] = {
+	[XPT_RECORD_CALL] = { sizeof(struct xpt_record_call), call_bytes_of, RANK_CALL },
+	[XPT_RECORD_STRING] = { sizeof(struct xpt_record_string), string_bytes_of, RANK_KNOWN_FIRST },
+	[XPT_RECORD_TASK] = { sizeof(struct xpt_record_task), NULL, RANK_AFTER },
+	[XPT_RECORD_EVENT] = { sizeof(struct xpt_record_event), NULL, RANK_KNOWN_FIRST },
+	[XPT_RECORD_IOCTL] = { sizeof(struct xpt_record_ioctl), NULL, RANK_KNOWN_FIRST },
+	[XPT_RECORD_REGION] = { sizeof(struct xpt_record_region), NULL, RANK_KNOWN_FIRST },
+	[XPT_RECORD_REGION_NAME] = { sizeof(struct xpt_record_region_name), region_name_bytes_of, RANK_KNOWN_FIRST },
+	[XPT_RECORD_SPEC] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_PROCESS] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_THREAD] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_LOST] = { sizeof(struct xpt_record_lost), NULL, RANK_AFTER },
+	[XPT_RECORD_TOTAL] = { sizeof(struct xpt_record_total), NULL, RANK_AFTER },
+	[XPT_RECORD_NAMED] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_WAITED] = { sizeof(struct xpt_record_waited), NULL, RANK_AFTER },
+	[XPT_RECORD_END] = TEXT(RANK_END),
+	[XPT_RECORD_RUNTIME] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_COUNT] = { sizeof(struct xpt_record_count), NULL, RANK_AFTER },
+	[XPT_RECORD_DRIVER] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_DRIVER_EVENT] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_COUNTER] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_READING] = { sizeof(struct xpt_record_reading), reading_bytes_of, RANK_KNOWN_FIRST },
+	[XPT_RECORD_CLASS] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_NODE] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_CHOICE] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_MATCH] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_LOADED] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_CODE_OBJECT] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_CODE_UNLOADED] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_SYMBOL] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_COST] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_FINGERPRINT] = TEXT(RANK_KNOWN_FIRST),
+};
+
+static const struct record_kind *kind_of(const struct xpt_record_header *record)
+{
+	return &kinds[record->kind < sizeof(kinds) / sizeof(kinds[0]) ? record->kind : 0];
+}
+
+bool record_validate(const struct xpt_record_header *record, size_t room)
+{
+	const struct record_kind *kind;
+
+	if (room < sizeof(*record) || record->size > room || record->size < sizeof(*record))
+		return false;
+	kind = kind_of(record);
+	return record->size >= kind->size && (!kind->bytes_of || kind->bytes_of(record) <= record->size - kind->size);
+}
+
+/* ---- records that are held back ---- */
 
 void reorder_free(struct reorder_buffer *order)
 {
@@ -47,27 +140,8 @@ struct xpt_record_header *reorder_stage(struct reorder_buffer *order, const void
 static __u64 record_key(const struct xpt_record_header *record)
 {
 	const __u64 last = ~(__u64)0 >> RANK_BITS;
-	unsigned int rank;
 
-	switch (record->kind) {
-	case XPT_RECORD_CALL:
-		rank = RANK_CALL;
-		break;
-	case XPT_RECORD_TASK:
-	case XPT_RECORD_LOST:
-	case XPT_RECORD_TOTAL:
-	case XPT_RECORD_COUNT:
-	case XPT_RECORD_WAITED:
-		rank = RANK_AFTER;
-		break;
-	case XPT_RECORD_END:
-		rank = RANK_END;
-		break;
-	default:
-		rank = RANK_KNOWN_FIRST;
-		break;
-	}
-	return (record->time < last ? record->time : last) << RANK_BITS | rank;
+	return (record->time < last ? record->time : last) << RANK_BITS | kind_of(record)->rank;
 }
 
 __u64 reorder_key_until(__u64 time)

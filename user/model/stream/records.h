@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Holds records back until their order is known. Records of one ring come nearly sorted, the rings one after the
- * other: they are copied into one piece of memory as they come, and an index of them is sorted when some are due.
- */
-#ifndef XPT_MODEL_STREAM_REORDER_BUFFER_H
-#define XPT_MODEL_STREAM_REORDER_BUFFER_H
+/* Records as they come: whether their sizes are right, and in which order they are delivered. */
+#ifndef XPT_MODEL_STREAM_RECORDS_H
+#define XPT_MODEL_STREAM_RECORDS_H
 
 #include <linux/types.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "bpf/wire.h"
+
+/*
+ * The record lies within room bytes, is at least as long as its kind's struct, and its values or text fit into it. Of a
+ * kind that this version doesn't know only the header is checked.
+ */
+bool record_validate(const struct xpt_record_header *record, size_t room);
+
+/*
+ * Holds records back until their order is known. Records of one ring come nearly sorted, the rings one after the
+ * other: they are copied into one piece of memory as they come, and an index of them is sorted when some are due.
+ */
 
 #define REORDER_BYTES_MAX (16u << 20) /* of records held back */
 

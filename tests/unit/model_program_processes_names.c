@@ -9,7 +9,7 @@ static int names_give(struct name_table *names, __u32 tgid, __u64 handle, const 
 	return name_table_add(names, tgid, tgid, handle, text, length, false);
 }
 
-Test(model_program_name_table, of_one_process_before_those_of_any)
+Test(model_program_processes_names, of_one_process_before_those_of_any)
 {
 	struct name_table names;
 
@@ -25,7 +25,7 @@ Test(model_program_name_table, of_one_process_before_those_of_any)
 	name_table_free(&names);
 }
 
-Test(model_program_name_table, are_bounded)
+Test(model_program_processes_names, are_bounded)
 {
 	struct name_table names;
 	__u64 i;
@@ -38,7 +38,7 @@ Test(model_program_name_table, are_bounded)
 	name_table_free(&names);
 }
 
-Test(model_program_name_table, of_each_process)
+Test(model_program_processes_names, of_each_process)
 {
 	const __u64 first = 1, second = 2;
 	struct name_table classes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "model_records.h"
 
-Test(model_core_task_lifecycle, fork_exec_exit)
+Test(model_core_records_tasks, fork_exec_exit)
 {
 	struct fixture *f = fixture_toy();
 	const struct event_task *task;
@@ -27,7 +27,7 @@ Test(model_core_task_lifecycle, fork_exec_exit)
 	fixture_free(f);
 }
 
-Test(model_core_task_lifecycle, a_name_without_a_terminator)
+Test(model_core_records_tasks, a_name_without_a_terminator)
 {
 	struct fixture *f = fixture_toy();
 
@@ -37,7 +37,7 @@ Test(model_core_task_lifecycle, a_name_without_a_terminator)
 	fixture_free(f);
 }
 
-Test(model_core_task_lifecycle, threads_are_handed_on)
+Test(model_core_records_tasks, threads_are_handed_on)
 {
 	struct fixture *f = fixture_toy();
 
@@ -49,7 +49,7 @@ Test(model_core_task_lifecycle, threads_are_handed_on)
 	fixture_free(f);
 }
 
-Test(model_core_task_lifecycle, exits_without_end_leave_nothing_behind)
+Test(model_core_records_tasks, exits_without_end_leave_nothing_behind)
 {
 	struct fixture *f = fixture_toy();
 	__u32 i;
