@@ -9,7 +9,7 @@
 #include "describe/driver/drivers.h"
 #include "session/reader/describe_records.h"
 #include "session/collect/event_spec.h"
-#include "target/tracepoint/uevents.h"
+#include "target/tracepoint/driver_events.h"
 
 #define IOCTL_LINKS 2
 

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/core/vec.h"
-#include "target/probe/static_probes.h"
 #include "target/probe/wanted.h"
 
 /* One scan of one file. */

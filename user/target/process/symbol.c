@@ -11,7 +11,7 @@
 
 #include "base/core/vec.h"
 #include "target/elf/file.h"
-#include "target/process/maps.h"
+#include "target/process/process.h"
 
 #define FILES_MAX 4	/* kept; the symbols of the largest libraries take some 100 MiB */
 #define OVERLAPS_MAX 16 /* symbols that are checked for one that contains an address */
