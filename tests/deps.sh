@@ -14,9 +14,9 @@ have() {
 
 build="gcc libc6-dev make clang bpftool pkg-config libbpf-dev libelf-dev libcjson-dev libzydis-dev libiberty-dev libpcre2-dev
 	libtraceevent-dev libssl-dev zlib1g-dev doxygen"
-workload="$build python3 ocl-icd-opencl-dev pocl-opencl-icd procps util-linux"
+workload="$build python3 g++ ocl-icd-opencl-dev pocl-opencl-icd procps util-linux"
 demo="$workload nodejs npm"
-test="$demo g++ libcriterion-dev libclang-rt-dev perf clang-tools-14 lld llvm spirv-tools python3-pandas socat"
+test="$demo libcriterion-dev libclang-rt-dev perf clang-tools-14 lld llvm spirv-tools python3-pandas socat"
 case $purpose in
 build) packages=$build ;;
 workload) packages=$workload ;;

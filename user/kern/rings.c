@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 
+#include "base/core/clock.h"
 #include "kern/private.h"
 
 #define RING_MIN (64 * 1024)
@@ -107,11 +107,9 @@ int kern_ring_descriptor(const struct kern *kern)
 int kern_drain(struct kern *kern, kern_record_fn visit, void *context)
 {
 	struct xpt_record_header pass = { .kind = XPT_RECORD_PASS, .size = sizeof(pass) };
-	struct timespec now;
 	int error;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	pass.time = now.tv_sec * 1000000000ull + now.tv_nsec;
+	pass.time = clock_monotonic();
 	error = visit(context, &pass);
 	if (error)
 		return error;

@@ -15,7 +15,7 @@
 #include "base/core/log.h"
 #include "describe/runtime/registry.h"
 #include "kern/kern.h"
-#include "kern/mappings.h"
+#include "kern/perf.h"
 #include "model/core/model.h"
 #include "model/stream/event.h"
 #include "session/attach/attach.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/core/clock.h"
-#include "device/core/call_events.h"
+#include "counter/call_events.h"
 #include "session/reader/describe_records.h"
 
 struct counter_side {
