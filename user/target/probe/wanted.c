@@ -33,7 +33,9 @@ struct search {
 	struct name *patterns;
 	struct wanted_matches *matches;
 	bool overflow;
-	struct name *reference; /* that is searched for */
+	struct name *references; /* specs whose functions refer to strings */
+	const char **strings;
+	size_t reference_count, string_count;
 	char readable[1024];
 };
 
@@ -159,16 +161,22 @@ static int visit(void *context, const struct elf_symbol *symbol)
 	return error;
 }
 
-static int add_reference(void *context, __u64 function)
+static int add_reference(struct search *search, struct name *name, __u64 function)
+{
+	struct wanted_matches *matches = search->matches;
+	const struct elf_symbol symbol = { .name = name->text, .address = function };
+
+	for (size_t i = 0; i < matches->count; i++)
+		if (matches->list[i].spec == name->spec && matches->list[i].symbol.address == function)
+			return 0;
+	return add_match(search, name, &symbol);
+}
+
+static int visit_reference(void *context, size_t string, __u64 function)
 {
 	struct search *search = context;
-	struct wanted_matches *matches = search->matches;
-	const struct elf_symbol symbol = { .name = search->reference->text, .address = function };
 
-	for (size_t i = matches->count; i && matches->list[i - 1].spec == search->reference->spec; i--)
-		if (matches->list[i - 1].symbol.address == function)
-			return 0;
-	return add_match(search, search->reference, &symbol);
+	return add_reference(search, &search->references[string], function);
 }
 
 static bool has_accessor(const struct wanted_matches *matches, const struct description *runtime)
@@ -180,15 +188,15 @@ static bool has_accessor(const struct wanted_matches *matches, const struct desc
 }
 
 /* What the class has in the slot of its virtual table. */
-static int find_method(struct search *search, struct elf_file *file, const struct call_spec *spec)
+static int find_method(struct search *search, struct elf_file *file, struct name *name)
 {
 	struct classes classes;
-	int error = classes_find(file, spec->method_of, &spec->slot, 1, &classes);
+	int error = classes_find(file, name->spec->method_of, &name->spec->slot, 1, &classes);
 
 	if (error)
 		return error == -ENOMEM ? error : 0; /* of a damaged file, the others are found */
 	if (classes.own[0])
-		error = add_reference(search, classes.own[0]);
+		error = add_reference(search, name, classes.own[0]);
 	classes_free(&classes);
 	return error;
 }
@@ -211,14 +219,14 @@ static int find_references(struct search *search, const struct registry *registr
 			if ((spec->locate != LOCATE_REFERENCE && spec->locate != LOCATE_VIRTUAL) ||
 			    !is_in(spec, path) || has_accessor(search->matches, runtime))
 				continue;
-			search->reference = &name;
-			error = spec->locate == LOCATE_VIRTUAL ?
-					find_method(search, file, spec) :
-					elf_file_each_reference(file, spec->refers_to, add_reference, search);
-			search->reference = NULL;
+			if (spec->locate == LOCATE_VIRTUAL)
+				error = find_method(search, file, &name);
+			else
+				error = vec_push(search->references, search->reference_count, name) ?:
+						vec_push(search->strings, search->string_count, spec->refers_to);
 		}
 	}
-	return error;
+	return error ?: elf_file_each_reference(file, search->strings, search->string_count, visit_reference, search);
 }
 
 /* Specs of one description lie in one array, so their addresses have their order. */
@@ -266,6 +274,8 @@ int wanted_find(const struct log *log, const struct registry *registry, struct e
 		qsort(result->list, result->count, sizeof(*result->list), compare);
 	drop_repeated(result);
 	free(search.names);
+	free(search.references);
+	free(search.strings);
 	map_free(&search.plain);
 	if (error)
 		wanted_matches_free(result);

@@ -13,18 +13,10 @@
 #include "base/core/vec.h"
 #include "target/elf/file.h"
 
-struct file_mapping {
-	__u64 device, inode; /* as maps has them */
-	__u64 start, end;
-	__u64 offset;
-	bool executable, deleted;
-	char *path; /* owned */
-};
-
 struct mapped_view {
 	const struct log *log;
 	pid_t pid;
-	const struct file_mapping *mappings; /* of the one file, sorted by start */
+	const struct maps_entry *mappings; /* of the one file, sorted by start; they own their paths */
 	size_t count;
 	bool every_library; /* not only plugins */
 };
@@ -71,7 +63,7 @@ struct fatbin_header {
 struct looking {
 	const struct mapped_view *view;
 	struct loaded_codes *result;
-	struct loaded_code file; /* what is common to all its objects; path belongs to the view */
+	struct loaded_code file; /* what is common to all its objects, without the path */
 	__u64 file_size;
 	struct elf_file *elf;
 };
@@ -87,7 +79,7 @@ static __u64 end_of_row(const struct mapped_view *view, size_t first)
 static void place_object(const struct mapped_view *view, struct loaded_code *object)
 {
 	for (size_t i = 0; i < view->count; i++) {
-		const struct file_mapping *mapping = &view->mappings[i];
+		const struct maps_entry *mapping = &view->mappings[i];
 		__u64 left;
 
 		if (object->offset < mapping->offset ||
@@ -134,7 +126,7 @@ static int add(struct looking *looking, __u64 offset, __u64 size, bool library)
 		return -ENOMEM;
 	object = &result->objects[result->count];
 	*object = looking->file;
-	object->path = strdup(looking->file.path);
+	object->path = strdup(looking->view->mappings->path);
 	if (!object->path)
 		return -ENOMEM;
 	object->offset = offset;
@@ -214,7 +206,7 @@ static bool has_code_mapped(const struct mapped_view *view)
 static int look_at_elf(struct looking *looking)
 {
 	const struct mapped_view *view = looking->view;
-	int error = elf_file_open(view->log, looking->file.open_path, looking->file.path, &looking->elf);
+	int error = elf_file_open(view->log, looking->file.open_path, view->mappings->path, &looking->elf);
 
 	if (error)
 		return error;
@@ -278,9 +270,7 @@ static int find_way(struct looking *looking, struct stat *status)
 	int error = -ENOENT;
 
 	for (size_t i = 0; i < view->count && error == -ENOENT; i++) {
-		struct maps_entry entry = { .start = view->mappings[i].start, .end = view->mappings[i].end };
-
-		maps_entry_open_path(&entry, view->pid, looking->file.open_path);
+		maps_entry_open_path(&view->mappings[i], view->pid, looking->file.open_path);
 		error = stat(looking->file.open_path, status) ? -errno : 0;
 	}
 	return error;
@@ -292,7 +282,7 @@ static int look_at_file(const struct mapped_view *view, struct loaded_codes *res
 	struct looking looking = {
 		.view = view,
 		.result = result,
-		.file = { .path = view->mappings->path, .deleted = view->mappings->deleted },
+		.file.deleted = view->mappings->deleted,
 	};
 	struct stat status;
 	int error = find_way(&looking, &status);
@@ -308,7 +298,7 @@ static int look_at_file(const struct mapped_view *view, struct loaded_codes *res
 	}
 	if (!error || error == -ENOMEM || error == -ENOENT)
 		return error;
-	log_info(view->log, "%s, mapped by process %d: not scanned for code: %s", looking.file.path, (int)view->pid,
+	log_info(view->log, "%s, mapped by process %d: not scanned for code: %s", view->mappings->path, (int)view->pid,
 		 strerror(-error));
 	return 0;
 }
@@ -322,7 +312,7 @@ struct loaded_file {
 
 struct walk {
 	struct loaded_files *known;
-	struct file_mapping *mappings; /* of files that are not known */
+	struct maps_entry *mappings; /* of files that are not known; they own their paths */
 	size_t count;
 };
 
@@ -340,7 +330,7 @@ static int compare_files(const void *left, const void *right)
 
 static int compare_mappings(const void *left, const void *right)
 {
-	const struct file_mapping *a = left, *b = right;
+	const struct maps_entry *a = left, *b = right;
 
 	return compare_numbers(a->device, b->device)	   ?:
 		       compare_numbers(a->inode, b->inode) ?:
@@ -357,7 +347,7 @@ static struct loaded_file *find(const struct loaded_files *known, __u64 device, 
 static int note_mapping(void *context, const struct maps_entry *entry)
 {
 	struct walk *walk = context;
-	struct file_mapping *mapping;
+	struct maps_entry *mapping;
 	struct loaded_file *known;
 
 	if (!maps_entry_has_file(entry))
@@ -370,14 +360,8 @@ static int note_mapping(void *context, const struct maps_entry *entry)
 	if (vec_reserve(walk->mappings, walk->count))
 		return -ENOMEM;
 	mapping = &walk->mappings[walk->count];
-	*mapping = (struct file_mapping){ .device = entry->device,
-					  .inode = entry->inode,
-					  .start = entry->start,
-					  .end = entry->end,
-					  .offset = entry->offset,
-					  .executable = entry->executable,
-					  .deleted = entry->deleted,
-					  .path = strdup(entry->path) };
+	*mapping = *entry;
+	mapping->path = strdup(entry->path);
 	if (!mapping->path)
 		return -ENOMEM;
 	walk->count++;
@@ -462,7 +446,7 @@ static int look(pid_t pid, const struct log *log, bool every_library, struct loa
 	if (error)
 		loaded_codes_free(result);
 	for (size_t i = 0; i < walk.count; i++)
-		free(walk.mappings[i].path);
+		free((char *)walk.mappings[i].path);
 	free(walk.mappings);
 	return error;
 }
