@@ -7,6 +7,8 @@
 #include "target/elf/file.h"
 #include "target/probe/site.h"
 
+/* ---- symbols ---- */
+
 #define WANTED_FILE_MAX 1024 /* functions that a pattern for one file may fit: with more, none gets a probe */
 
 enum wanted_kind { WANTED_IDENTITY, WANTED_ACCESSOR, WANTED_CALL };

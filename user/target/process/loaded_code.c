@@ -21,10 +21,6 @@ struct mapped_view {
 	bool every_library; /* not only plugins */
 };
 
-/* Adds the code in the file. -ENOENT: it is no longer mapped as it was; -ENOMEM. Any other error is only logged. */
-/* Adds the code in the file. -ENOENT: it is no longer mapped as it was; -ENOMEM. Any other error is only logged. */
-static int look_at_file(const struct mapped_view *view, struct loaded_codes *result);
-
 /* ---- one file: it may be hostile, and change while it is read ---- */
 
 #define MACHINE_CUDA 190 /* EM_CUDA */

@@ -19,6 +19,15 @@
 #include "base/core/vec.h"
 #include "target/elf/file.h"
 
+/*
+ * ---- mappings ----
+ *
+ * "7f0000000000-7f0000001000 r-xp 00001000 08:01 1234     /path with spaces (deleted)"
+ *
+ * The path is the rest of the line and may hold anything; the kernel writes a newline in it as \012. It is not decoded:
+ * a backslash is not escaped, so the text could also be a file that is really named so.
+ */
+
 /* A number that begins right here and is followed by the given character. */
 static bool take_number(char **at, int base, char follows, __u64 *value)
 {

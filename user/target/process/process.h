@@ -12,6 +12,8 @@
 #include "base/core/log.h"
 #include "base/core/usage.h"
 
+/* ---- the lines of /proc/PID/maps ---- */
+
 struct maps_entry {
 	__u64 start, end;
 	__u64 offset;

@@ -15,6 +15,8 @@
 
 #include "base/core/vec.h"
 
+/* ---- device nodes ---- */
+
 /* The name of the driver is the last part of what the link in sysfs points to. */
 static bool is_bound(dev_t device, const char *driver)
 {

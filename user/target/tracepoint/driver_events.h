@@ -10,6 +10,8 @@
 #include "describe/driver/driver.h"
 #include "target/tracepoint/tracefs.h"
 
+/* ---- device nodes of a driver with followed ioctls ---- */
+
 struct device_node {
 	char *path;
 	dev_t device; /* number of the character device, as in st_rdev */
@@ -23,6 +25,8 @@ struct device_nodes {
 /* Finds the character devices that the patterns match and that are bound to the driver. None is no error. -ENOMEM. */
 int device_nodes_find(const struct driver_ioctls *ioctls, struct device_nodes *nodes);
 void device_nodes_free(struct device_nodes *nodes);
+
+/* ---- the set of events that is taken, and the layout of each ---- */
 
 enum driver_state {
 	DRIVER_COMPLETE, /* all events that are not optional were found */

@@ -5,6 +5,8 @@
 
 #include "describe/driver/driver.h"
 
+/* ---- where the fields that a driver description names are in the records of a tracepoint ---- */
+
 #define TRACEPOINT_REASON_MAX 256
 #define TRACEPOINT_RECORD_MAX 8192 /* bytes of a record; the kernel gives a program no larger one */
 
