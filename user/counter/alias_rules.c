@@ -10,7 +10,7 @@
 
 #include "counter/alias.h"
 #include "counter/perf_events.h"
-#include "describe/driver/drivers.h"
+#include "describe/driver/driver.h"
 #include "target/tracepoint/tracefs.h"
 
 #define COUNTER_NAME_MAX 256

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/core/error.h"
+#include "base/core/log.h"
 #include "counter/sysfs.h"
 
 #define DEVICES "bus/event_source/devices"

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/core/error.h"
+#include "base/core/log.h"
 
 int sysfs_read(char *text, const char *format, ...)
 {

@@ -13,7 +13,7 @@
 #include <bpf/bpf.h>
 
 #include "base/core/clock.h"
-#include "base/file/detached.h"
+#include "base/core/process.h"
 #include "kern/private.h"
 
 #define BATCH 8		/* calls between two readings of the clock */
@@ -276,7 +276,8 @@ static int calibrate(struct kern *kern, int socket, struct inside *inside, __u64
 		error = -errno;
 	error = error ?: receive(socket, cost, KERN_COSTS * sizeof(*cost), deadline);
 	restored = settings_write(kern, &kern->settings);
-	kern_drain(kern, note_inside, inside);
+	kern_drain_control(kern, note_inside, inside);
+	kern_drain_data(kern, note_inside, inside);
 	forget(kern, pid);
 	return restored ?: error;
 }

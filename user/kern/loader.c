@@ -7,7 +7,7 @@
 
 #include <bpf/bpf.h>
 
-#include "base/core/error.h"
+#include "base/core/log.h"
 #include "kern/private.h"
 
 #define WAKEUP_SHARE 8 /* wake the reader when a ring is filled to one part in so many */
@@ -206,6 +206,7 @@ static int load(struct kern *kern, const struct kern_options *options, enum link
 		.slot_cpus = options->slot_cpus,
 		.sample_every = options->sample_every ?: 1,
 		.chosen_only = options->chosen_only,
+		.number_operators = options->number_operators,
 		.wait_probes = options->wait_probes,
 		.wait_codes = options->wait_codes,
 		.rings = kern->ring_count,

@@ -30,8 +30,8 @@ struct kern {
 	struct xpt_family *family; /* XPT_FAMILY_WORDS */
 	unsigned int ring_count;
 	int ring[RINGS_MAX]; /* data rings; -1 */
-	struct ring_buffer *reader;
-	kern_record_fn visit; /* during kern_drain */
+	struct ring_buffer *control_reader, *data_reader;
+	kern_record_fn visit; /* while one of them is drained */
 	void *visit_context;
 	int visited;
 	__u64 malformed;

@@ -3,7 +3,7 @@
 #ifndef XPT_MODEL_OPERATOR_OPERATORS_H
 #define XPT_MODEL_OPERATOR_OPERATORS_H
 
-#include "base/core/keyed_table.h"
+#include "base/core/hashmap.h"
 #include "model/program/name_table.h"
 #include "model/program/programs.h"
 
