@@ -210,7 +210,7 @@ struct entry *catalogue_forgettable(const struct catalogue *catalogue, __u64 tim
 
 	if (link_alone(&catalogue->released))
 		return NULL;
-	entry = container_of(catalogue->released.next, struct entry, link);
+	entry = link_first(&catalogue->released, struct entry, link);
 	return entry->forget <= time || catalogue->released_count > CATALOGUE_RELEASED_MAX ? entry : NULL;
 }
 
@@ -231,12 +231,12 @@ void catalogue_remove(struct catalogue *catalogue, struct entry *entry)
 
 void catalogue_free(struct catalogue *catalogue)
 {
-	struct link *link, *following;
+	struct entry *entry, *following;
 
-	link_each(link, following, &catalogue->alive)
-		catalogue_remove(catalogue, container_of(link, struct entry, link));
-	link_each(link, following, &catalogue->released)
-		catalogue_remove(catalogue, container_of(link, struct entry, link));
+	link_for_each_safe(entry, following, &catalogue->alive, link)
+		catalogue_remove(catalogue, entry);
+	link_for_each_safe(entry, following, &catalogue->released, link)
+		catalogue_remove(catalogue, entry);
 	map_free(&catalogue->by_id);
 	map_free(&catalogue->by_handle);
 	map_free(&catalogue->processes);

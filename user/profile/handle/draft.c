@@ -140,12 +140,13 @@ static void row_free(struct report *report, struct row *row)
 
 void draft_free(struct report *report)
 {
-	struct link *link, *following;
+	struct row *row, *following;
 
 	if (!report)
 		return;
 	link_remove(&report->link);
-	link_each(link, following, &report->rows) row_free(report, container_of(link, struct row, link));
+	link_for_each_safe(row, following, &report->rows, link)
+		row_free(report, row);
 	map_free(&report->by_id);
 	trace_text_free(report->trace);
 	free(report->programs);
@@ -323,17 +324,14 @@ int draft_finish(struct report *report, const struct draft_request *request, str
 		 const struct profiling_options *options)
 {
 	struct xpt_profile_report *view = &report->view;
-	struct link *link, *following;
-	struct row *row;
+	struct row *row, *following;
 	size_t i = 0;
 	int error;
 
 	report->programs = calloc(report->row_count ?: 1, sizeof(*report->programs));
 	if (!report->programs)
 		return -ENOMEM;
-	link_each(link, following, &report->rows)
-	{
-		row = container_of(link, struct row, link);
+	link_for_each_safe(row, following, &report->rows, link) {
 		row_trim(report, row);
 		program_tell(&report->programs[i++], row, request);
 	}

@@ -100,12 +100,9 @@ out:
 void handle_free(struct handle *handle)
 {
 	struct profiling *profiling = handle->profiling;
-	struct link *link, *following;
-	struct run *run;
+	struct run *run, *following;
 
-	link_each(link, following, &profiling->runs)
-	{
-		run = container_of(link, struct run, link);
+	link_for_each_safe(run, following, &profiling->runs, link) {
 		if (run->handle == handle)
 			run_free(run);
 	}
@@ -166,10 +163,8 @@ static bool handle_has(struct handle *handle, const struct xpt_program_choice *c
 {
 	const struct catalogue *catalogue = &handle->profiling->catalogue;
 	const struct entry *entry;
-	const struct link *link;
 
-	for (link = catalogue->alive.next; link != &catalogue->alive; link = link->next) {
-		entry = container_of(link, const struct entry, link);
+	link_for_each(entry, &catalogue->alive, link) {
 		if (choice_fits(choice, entry) && selection_wants(handle, entry))
 			return true;
 	}

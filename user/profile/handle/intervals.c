@@ -9,7 +9,7 @@
 
 static struct report *newest(const struct run *run)
 {
-	return link_alone(&run->reports) ? NULL : container_of(run->reports.previous, struct report, link);
+	return link_alone(&run->reports) ? NULL : link_last(&run->reports, struct report, link);
 }
 
 /* The first multiple of every on the clock that is later than floor. */
@@ -63,7 +63,7 @@ static bool interval_make(struct run *run, __u64 end)
 
 	/* Receivers don't keep up: the open report is extended, so that their number is bounded. */
 	if (!link_alone(&run->reports) && !draft_room(&run->handle->profiling->budget)) {
-		report = container_of(run->reports.previous, struct report, link);
+		report = link_last(&run->reports, struct report, link);
 		report->read = 0;
 		interval_place(run, report, end);
 		return true;

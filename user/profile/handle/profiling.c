@@ -44,9 +44,10 @@ void log_out_of_memory(struct profiling *profiling)
 
 static void entry_forget(struct profiling *profiling, struct entry *entry)
 {
-	struct link *link, *following;
+	struct member *member, *following;
 
-	link_each(link, following, &entry->members) member_free(container_of(link, struct member, of_entry));
+	link_for_each_safe(member, following, &entry->members, of_entry)
+		member_free(member);
 	catalogue_remove(&profiling->catalogue, entry);
 }
 
@@ -103,15 +104,13 @@ static struct entry *entry_see(struct profiling *profiling, const struct model_p
 static void entry_rename(struct profiling *profiling, struct entry *entry, const char *name, const char *process)
 {
 	struct member *member;
-	struct link *link;
 	int renamed = catalogue_rename(entry, name, process);
 
 	if (renamed < 0)
 		log_out_of_memory(profiling);
 	if (renamed <= 0)
 		return;
-	for (link = entry->members.next; link != &entry->members; link = link->next) {
-		member = container_of(link, struct member, of_entry);
+	link_for_each(member, &entry->members, of_entry) {
 		member_rename(member);
 	}
 	if (entry->released)
@@ -243,11 +242,11 @@ struct event_sink profiling_sink(struct profiling *profiling)
 
 __u64 profiling_due(const struct profiling *profiling)
 {
-	const struct link *link;
+	const struct run *run;
 	__u64 due = NEVER, next;
 
-	for (link = profiling->runs.next; link != &profiling->runs; link = link->next) {
-		next = run_due(container_of(link, const struct run, link));
+	link_for_each(run, &profiling->runs, link) {
+		next = run_due(run);
 		due = next < due ? next : due;
 	}
 	return due;
@@ -255,32 +254,29 @@ __u64 profiling_due(const struct profiling *profiling)
 
 int profiling_begin(struct profiling *profiling, __u64 time, __s64 offset)
 {
-	struct link *link;
+	struct run *run;
 	int error = 0;
 
-	for (link = profiling->runs.next; !error && link != &profiling->runs; link = link->next)
-		error = run_begin(container_of(link, struct run, link), time, offset);
+	link_for_each(run, &profiling->runs, link)
+		error = error ?: run_begin(run, time, offset);
 	return error;
 }
 
 void profiling_read(struct profiling *profiling, __u64 time, __s64 offset)
 {
-	struct link *link;
+	struct run *run;
 
-	for (link = profiling->runs.next; link != &profiling->runs; link = link->next)
-		run_read(container_of(link, struct run, link), time, offset);
+	link_for_each(run, &profiling->runs, link)
+		run_read(run, time, offset);
 	if (profiling->rates_stale)
 		rates_refresh(profiling);
 }
 
 void profiling_delivered(struct profiling *profiling, __u64 time)
 {
-	struct link *link, *following;
-	struct run *run;
+	struct run *run, *following;
 
-	link_each(link, following, &profiling->runs)
-	{
-		run = container_of(link, struct run, link);
+	link_for_each_safe(run, following, &profiling->runs, link) {
 		if (!run_delivered(run, time))
 			continue;
 		run->handle->runs--;
@@ -294,13 +290,11 @@ void profiling_delivered(struct profiling *profiling, __u64 time)
 int profiling_programs(const struct profiling *profiling,
 		       int (*visit)(void *context, const struct xpt_program_info *program), void *context)
 {
-	const struct link *alive = &profiling->catalogue.alive, *link;
 	struct xpt_program_info info;
 	const struct entry *entry;
 	int result;
 
-	for (link = alive->next; link != alive; link = link->next) {
-		entry = container_of(link, const struct entry, link);
+	link_for_each(entry, &profiling->catalogue.alive, link) {
 		info = (struct xpt_program_info){
 			.size = sizeof(info),
 			.pid = (pid_t)entry->identity->tgid,

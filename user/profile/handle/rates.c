@@ -55,11 +55,9 @@ bool run_takes_regions(const struct run *run)
 static __u32 rate_of(const struct entry *entry)
 {
 	const struct member *member;
-	const struct link *link;
 	__u32 rate = 0;
 
-	for (link = entry->members.next; link != &entry->members; link = link->next) {
-		member = container_of(link, const struct member, of_entry);
+	link_for_each(member, &entry->members, of_entry) {
 		if (member->until == NEVER && run_samples(member->run))
 			rate = common_divisor(rate, run_rate(member->run));
 	}
@@ -127,13 +125,12 @@ void rates_update(struct profiling *profiling, struct entry *entry)
 
 void rates_refresh(struct profiling *profiling)
 {
+	struct entry *entry;
 	__u32 rate = profiling->all ? 1 : 0, roles = profiling->all ? ROLES_TRACE : ROLES_ALWAYS;
 	const struct run *run;
-	struct link *link;
 
 	profiling->rates_stale = profiling->inside = false;
-	for (link = profiling->runs.next; link != &profiling->runs; link = link->next) {
-		run = container_of(link, const struct run, link);
+	link_for_each(run, &profiling->runs, link) {
 		if (!run_samples(run))
 			continue;
 		roles |= run->trace ? ROLES_TRACE : ROLES_RUN;
@@ -147,8 +144,8 @@ void rates_refresh(struct profiling *profiling)
 	}
 	rate = rate ?: XPT_SAMPLE_NONE;
 	/* Programs first: what the others get is not theirs for a moment in between. */
-	for (link = profiling->catalogue.alive.next; link != &profiling->catalogue.alive; link = link->next)
-		rate_say(profiling, container_of(link, struct entry, link), rate);
+	link_for_each(entry, &profiling->catalogue.alive, link)
+		rate_say(profiling, entry, rate);
 	if (rate == profiling->sample_every && roles == profiling->roles)
 		return;
 	profiling->sample_every = rate;

@@ -14,12 +14,13 @@ static __u64 first_length(const struct handle_options *options, __u64 now, __s64
 
 int run_begin(struct run *run, __u64 time, __s64 offset)
 {
+	struct report *report, *following;
 	const struct handle_options *options = &run->handle->options;
-	struct link *link, *following;
 
 	if (run->ended)
 		return 0;
-	link_each(link, following, &run->reports) draft_free(container_of(link, struct report, link));
+	link_for_each_safe(report, following, &run->reports, link)
+		draft_free(report);
 	run->recent = NULL;
 	run->start = run->edge = time;
 	run->from = time + (options->stream ? 0 : options->delay);
@@ -61,10 +62,13 @@ int run_create(struct handle *handle, __u64 now, __s64 offset, struct run **resu
 
 void run_free(struct run *run)
 {
-	struct link *link, *following;
+	struct member *member, *next_member;
+	struct report *report, *next_report;
 
-	link_each(link, following, &run->members) member_free(container_of(link, struct member, of_run));
-	link_each(link, following, &run->reports) draft_free(container_of(link, struct report, link));
+	link_for_each_safe(member, next_member, &run->members, of_run)
+		member_free(member);
+	link_for_each_safe(report, next_report, &run->reports, link)
+		draft_free(report);
 	trace_free(run->trace);
 	link_remove(&run->link);
 	free(run);
@@ -81,7 +85,7 @@ void run_end(struct run *run, enum xpt_profile_end reason, __u64 time)
 		intervals_cut(run, time);
 		time = run->edge;
 	} else if (!link_alone(&run->reports)) {
-		report = container_of(run->reports.next, struct report, link);
+		report = link_first(&run->reports, struct report, link);
 		if (reason != XPT_PROFILE_STOPPED && time < report->latest)
 			time = report->latest;
 		report->end = time;
@@ -95,12 +99,10 @@ __u64 run_due(const struct run *run)
 {
 	__u64 due = run->pending && !run->read ? run->from : NEVER;
 	const struct report *report;
-	const struct link *link;
 
 	if (run->ended && !run->read && run->end < due)
 		due = run->end;
-	for (link = run->reports.next; link != &run->reports; link = link->next) {
-		report = container_of(link, const struct report, link);
+	link_for_each(report, &run->reports, link) {
 		if (report->read)
 			continue;
 		return report->end < due ? report->end : due;
@@ -111,15 +113,12 @@ __u64 run_due(const struct run *run)
 /* What the run's programs did before the reading is known to be theirs or not. */
 static void members_read(struct run *run, __u64 time)
 {
-	struct link *link, *following;
-	struct member *member;
+	struct member *member, *following;
 
 	run->pending = false;
 	if (run->baseline == NEVER)
 		run->baseline = time;
-	link_each(link, following, &run->members)
-	{
-		member = container_of(link, struct member, of_run);
+	link_for_each_safe(member, following, &run->members, of_run) {
 		if (member->baseline == NEVER)
 			member->baseline = time;
 		if (!member->leaving)
@@ -132,8 +131,7 @@ static void members_read(struct run *run, __u64 time)
 
 void run_read(struct run *run, __u64 time, __s64 offset)
 {
-	struct link *link, *following;
-	struct report *report;
+	struct report *report, *following;
 
 	if (time < run->start)
 		return;
@@ -143,9 +141,7 @@ void run_read(struct run *run, __u64 time, __s64 offset)
 		intervals_revise(run, time, offset);
 		intervals_advance(run, time + 1);
 	}
-	link_each(link, following, &run->reports)
-	{
-		report = container_of(link, struct report, link);
+	link_for_each_safe(report, following, &run->reports, link) {
 		if (!report->read && report->end <= time)
 			report->read = time;
 	}
@@ -183,12 +179,9 @@ static void report_close(struct run *run, struct report *report, bool last)
 
 bool run_delivered(struct run *run, __u64 time)
 {
-	struct link *link, *following;
-	struct report *report;
+	struct report *report, *following;
 
-	link_each(link, following, &run->reports)
-	{
-		report = container_of(link, struct report, link);
+	link_for_each_safe(report, following, &run->reports, link) {
 		if (!report->read || report->read > time)
 			return false;
 		link_remove(&report->link);

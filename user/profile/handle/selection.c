@@ -35,10 +35,8 @@ bool selection_wants(struct handle *handle, const struct entry *entry)
 struct member *selection_find(const struct entry *entry, const struct run *run)
 {
 	struct member *member;
-	struct link *link;
 
-	for (link = entry->members.next; link != &entry->members; link = link->next) {
-		member = container_of(link, struct member, of_entry);
+	link_for_each(member, &entry->members, of_entry) {
 		if (member->run == run)
 			return member;
 	}
@@ -130,28 +128,26 @@ static void select_one(struct run *run, struct entry *entry, bool fresh)
 
 void selection_enter(struct profiling *profiling, struct entry *entry, bool fresh)
 {
-	struct link *link;
+	struct run *run;
 
-	for (link = profiling->runs.next; link != &profiling->runs; link = link->next)
-		select_one(container_of(link, struct run, link), entry, fresh);
+	link_for_each(run, &profiling->runs, link)
+		select_one(run, entry, fresh);
 }
 
 void selection_refresh(struct profiling *profiling, struct run *run)
 {
-	struct link *link;
+	struct entry *entry;
 
-	for (link = profiling->catalogue.alive.next; link != &profiling->catalogue.alive; link = link->next)
-		select_one(run, container_of(link, struct entry, link), false);
+	link_for_each(entry, &profiling->catalogue.alive, link)
+		select_one(run, entry, false);
 	profiling->rates_stale = true;
 }
 
 void selection_born(struct entry *entry)
 {
 	struct member *member;
-	struct link *link;
 
-	for (link = entry->members.next; link != &entry->members; link = link->next) {
-		member = container_of(link, struct member, of_entry);
+	link_for_each(member, &entry->members, of_entry) {
 		if (member->baseline == NEVER && is_born_in(member->run, entry))
 			member->baseline = 0;
 	}

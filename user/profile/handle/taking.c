@@ -56,13 +56,10 @@ static void take_for_stream(struct member *member, const struct inference *infer
 /* From here on the others are not of interest. */
 static void bind(struct run *run, const struct entry *entry)
 {
-	struct link *link, *following;
-	struct member *member;
+	struct member *member, *following;
 
 	run->bound = entry->identity->id;
-	link_each(link, following, &run->members)
-	{
-		member = container_of(link, struct member, of_run);
+	link_for_each_safe(member, following, &run->members, of_run) {
 		if (member->entry != entry)
 			member_free(member);
 	}
@@ -87,7 +84,7 @@ static void take_for_counted(struct member *member, const struct inference *infe
 {
 	struct run *run = member->run;
 	const struct handle_options *options = &run->handle->options;
-	struct report *report = link_alone(&run->reports) ? NULL : container_of(run->reports.next, struct report, link);
+	struct report *report = link_alone(&run->reports) ? NULL : link_first(&run->reports, struct report, link);
 	struct row *row;
 
 	if (!report || is_left_out(member, inference))
@@ -129,8 +126,7 @@ static void entry_count(struct entry *entry, const struct inference *inference)
 void take_inference(struct profiling *profiling, struct entry *entry, const struct inference *inference)
 {
 	struct inference copy = *inference;
-	struct link *link, *following;
-	struct member *member;
+	struct member *member, *following;
 
 	/* Its end is unknown: it belongs to where it was given up. */
 	if (copy.unpaired || copy.unended)
@@ -140,9 +136,7 @@ void take_inference(struct profiling *profiling, struct entry *entry, const stru
 	/* Of those that are left out nobody knows how many wait. */
 	copy.sample.has_in_queue &= rates_are_full(profiling);
 	entry_count(entry, &copy);
-	link_each(link, following, &entry->members)
-	{
-		member = container_of(link, struct member, of_entry);
+	link_for_each_safe(member, following, &entry->members, of_entry) {
 		if (copy.end > member->until)
 			continue;
 		if (member->run->handle->options.stream)
@@ -161,12 +155,12 @@ void take_count(struct entry *entry, const struct event_count *count)
 	__u64 amount = count->delta.left_out + count->delta.lost;
 	struct report *report;
 	struct member *member;
-	struct link *link;
 	struct row *row;
 
 	entry->active |= count->delta.calls != 0;
-	for (link = entry->members.next; amount && link != &entry->members; link = link->next) {
-		member = container_of(link, struct member, of_entry);
+	if (!amount)
+		return;
+	link_for_each(member, &entry->members, of_entry) {
 		if (count->time > member->until || (member->baseline && count->time <= member->baseline))
 			continue;
 		if (!member->run->handle->options.stream && member->run->bound != entry->identity->id)
@@ -183,14 +177,11 @@ void take_count(struct entry *entry, const struct event_count *count)
 /* Is there another program that the run may still be bound to? */
 static bool has_others(const struct run *run, const struct entry *entry)
 {
-	const struct link *link;
+	const struct member *member;
 
-	for (link = run->members.next; link != &run->members; link = link->next) {
-		const struct member *member = container_of(link, const struct member, of_run);
-
+	link_for_each(member, &run->members, of_run)
 		if (member->entry != entry && !member->entry->released)
 			return true;
-	}
 	return false;
 }
 
@@ -216,21 +207,18 @@ static void release_for_counted(struct member *member, __u64 time)
 	if (run->bound != member->entry->identity->id)
 		return;
 	run_end(run, XPT_PROFILE_RELEASED, time);
-	row = row_get(member, container_of(run->reports.next, struct report, link));
+	row = row_get(member, link_first(&run->reports, struct report, link));
 	if (row)
 		row->released = true;
 }
 
 void take_release(struct profiling *profiling, struct entry *entry, __u64 time)
 {
-	struct link *link, *following;
-	struct member *member;
+	struct member *member, *following;
 
 	catalogue_release(&profiling->catalogue, entry, time, profiling->now);
 	rates_forget(profiling, entry);
-	link_each(link, following, &entry->members)
-	{
-		member = container_of(link, struct member, of_entry);
+	link_for_each_safe(member, following, &entry->members, of_entry) {
 		if (member->run->handle->options.stream)
 			release_for_stream(member, time);
 		else

@@ -107,10 +107,8 @@ static __u64 place_of(const struct profiling *profiling, const struct event *eve
 void take_traces(struct profiling *profiling, const struct event *event, __u64 time)
 {
 	struct run *run;
-	struct link *link;
 
-	for (link = profiling->runs.next; link != &profiling->runs; link = link->next) {
-		run = container_of(link, struct run, link);
+	link_for_each(run, &profiling->runs, link) {
 		if (run->trace)
 			trace_take(run, event, place_of(profiling, event, time));
 	}
