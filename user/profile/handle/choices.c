@@ -25,18 +25,14 @@ static bool same(const struct xpt_program_choice *one, const struct xpt_program_
 
 static struct choice *choices_find(const struct choices *choices, const struct xpt_program_choice *choice)
 {
-	size_t i;
-
-	for (i = 0; i < choices->count; i++)
+	for (size_t i = 0; i < choices->count; i++)
 		if (same(&choices->all[i].choice, choice))
 			return &choices->all[i];
 	return NULL;
 }
 
-bool choice_fits(const struct xpt_program_choice *choice, const struct entry *entry)
+bool choice_fits(const struct xpt_program_choice *choice, const struct identity *identity)
 {
-	const struct identity *identity = entry->identity;
-
 	return (!choice->pid || (__u32)choice->pid == identity->tgid) &&
 	       (!choice->handle || choice->handle == identity->handle) &&
 	       (!choice->name || text_is_name(identity->name, choice->name));
@@ -55,12 +51,10 @@ bool choices_have_regions(const struct choices *choices)
 	return false;
 }
 
-enum choice_answer choices_decide(const struct choices *choices, const struct entry *entry)
+enum choice_answer choices_decide(const struct choices *choices, const struct identity *identity)
 {
-	size_t i;
-
-	for (i = choices->count; i-- > 0;)
-		if (choice_fits(&choices->all[i].choice, entry))
+	for (size_t i = choices->count; i-- > 0;)
+		if (choice_fits(&choices->all[i].choice, identity))
 			return choices->all[i].added ? CHOICE_ADDED : CHOICE_REMOVED;
 	return CHOICE_NONE;
 }
@@ -99,7 +93,7 @@ void choices_forget(struct choices *choices, const struct xpt_program_choice *ch
 	choices->count--;
 }
 
-int choices_say(struct choices *choices, const struct xpt_program_choice *choice, bool added)
+int choices_set(struct choices *choices, const struct xpt_program_choice *choice, bool added)
 {
 	struct xpt_program_choice copy = *choice;
 
@@ -120,9 +114,7 @@ int choices_say(struct choices *choices, const struct xpt_program_choice *choice
 
 void choices_free(struct choices *choices)
 {
-	size_t i;
-
-	for (i = 0; i < choices->count; i++)
+	for (size_t i = 0; i < choices->count; i++)
 		free((char *)choices->all[i].choice.name);
 	free(choices->all);
 	*choices = (struct choices){};

@@ -24,9 +24,9 @@ enum choice_answer {
 };
 
 void choices_free(struct choices *choices);
-bool choice_fits(const struct xpt_program_choice *choice, const struct entry *entry);
+bool choice_fits(const struct xpt_program_choice *choice, const struct identity *identity);
 bool choice_is_region(const struct xpt_program_choice *choice); /* named as such: "region:NAME" */
-enum choice_answer choices_decide(const struct choices *choices, const struct entry *entry);
+enum choice_answer choices_decide(const struct choices *choices, const struct identity *identity);
 /* The latest word on exactly this choice that nothing of the other kind came after. */
 enum choice_answer choices_standing(const struct choices *choices, const struct xpt_program_choice *choice);
 /* Was one added, and not removed since, that may be for a region? */
@@ -37,7 +37,7 @@ bool choices_has(const struct choices *choices, const struct xpt_program_choice 
  * Replaces an earlier entry for exactly this choice. -EINVAL: neither name nor handle; -ENOSPC: more than
  * XPT_CHOICES_MAX; -ENOMEM.
  */
-int choices_say(struct choices *choices, const struct xpt_program_choice *choice, bool added);
+int choices_set(struct choices *choices, const struct xpt_program_choice *choice, bool added);
 /* Removes the entry for exactly this choice. */
 void choices_forget(struct choices *choices, const struct xpt_program_choice *choice);
 

@@ -30,6 +30,7 @@
 
 struct expression {
 	pcre2_code *code;
+	bool limit_logged;
 };
 
 static int refuse(struct expression_error *error, int code, size_t position)
@@ -169,4 +170,25 @@ int expression_matches(const struct expression *expression, const char *name)
 	if (code == PCRE2_ERROR_NOMATCH)
 		return 0;
 	return code == PCRE2_ERROR_NOMEMORY ? -ENOMEM : -E2BIG;
+}
+
+int expression_compile(const struct log *log, const char *text, struct expression **result)
+{
+	struct expression_error reason = {};
+	int error = expression_create(text, result, &reason);
+
+	if (error == -EINVAL)
+		log_error(log, "the expression is not valid at position %zu: %s", reason.position, reason.reason);
+	return error;
+}
+
+bool expression_fits(struct expression *expression, const struct log *log, const char *name)
+{
+	int found = expression_matches(expression, name);
+
+	if (found < 0 && !expression->limit_logged) {
+		expression->limit_logged = true;
+		log_warn(log, "the expression takes too long for the name of a program: such programs are ignored");
+	}
+	return found == 1;
 }

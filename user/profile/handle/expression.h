@@ -6,7 +6,10 @@
 #ifndef XPT_PROFILE_HANDLE_EXPRESSION_H
 #define XPT_PROFILE_HANDLE_EXPRESSION_H
 
+#include <stdbool.h>
 #include <stddef.h>
+
+#include "base/core/log.h"
 
 struct expression;
 
@@ -23,5 +26,10 @@ int expression_create(const char *text, struct expression **result, struct expre
 void expression_free(struct expression *expression);
 /* 1: found in name, or in what it is without its number (text_unnumbered()); 0: not; -E2BIG: given up at a limit; -ENOMEM. Names need not be UTF-8. */
 int expression_matches(const struct expression *expression, const char *name);
+
+/* expression_create(), and the error is logged. */
+int expression_compile(const struct log *log, const char *text, struct expression **result);
+/* Whether it is found in the name; not, where it was given up or there is no memory, which is logged once. */
+bool expression_fits(struct expression *expression, const struct log *log, const char *name);
 
 #endif

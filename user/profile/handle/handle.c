@@ -38,21 +38,6 @@ static int check(const struct profiling *profiling, const struct handle_options 
 	return 0;
 }
 
-static int expression_take(struct handle *handle, const char *text)
-{
-	struct expression_error error = {};
-	int result;
-
-	if (!text)
-		return 0;
-	handle->everything = !*text;
-	result = expression_create(text, &handle->expression, &error);
-	if (result == -EINVAL)
-		log_error(handle->profiling->options.log, "the expression is not valid at position %zu: %s",
-			  error.position, error.reason);
-	return result;
-}
-
 static void handle_drop(struct handle *handle)
 {
 	free((char *)handle->options.name);
@@ -86,9 +71,12 @@ int handle_create(struct profiling *profiling, const struct handle_options *opti
 	error = check(profiling, &handle->options);
 	if (error)
 		goto out;
-	error = options->stream ? expression_take(handle, options->match) : 0;
-	if (error)
-		goto out;
+	if (options->stream && options->match) {
+		handle->everything = !*options->match;
+		error = expression_compile(profiling->options.log, options->match, &handle->expression);
+		if (error)
+			goto out;
+	}
 	link_append(&profiling->handles, &handle->link);
 	*result = handle;
 	return 0;
@@ -152,7 +140,7 @@ int handle_add(struct handle *handle, const struct xpt_program_choice *choice)
 		return -EINVAL;
 	if (choices_standing(&handle->choices, choice) == CHOICE_ADDED)
 		return -EEXIST;
-	error = choices_say(&handle->choices, choice, true);
+	error = choices_set(&handle->choices, choice, true);
 	if (!error)
 		choices_changed(handle);
 	return error;
@@ -165,7 +153,7 @@ static bool handle_has(struct handle *handle, const struct xpt_program_choice *c
 	const struct entry *entry;
 
 	link_for_each(entry, &catalogue->alive, link) {
-		if (choice_fits(choice, entry) && selection_wants(handle, entry))
+		if (choice_fits(choice, entry->identity) && selection_wants(handle, entry))
 			return true;
 	}
 	return false;
@@ -187,7 +175,7 @@ int handle_remove(struct handle *handle, const struct xpt_program_choice *choice
 	if (!handle->expression && handle->choices.added <= 1 && choices_has(&handle->choices, choice)) {
 		choices_forget(&handle->choices, choice);
 	} else {
-		error = choices_say(&handle->choices, choice, false);
+		error = choices_set(&handle->choices, choice, false);
 		if (error)
 			return error;
 	}

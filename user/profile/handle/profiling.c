@@ -37,9 +37,9 @@ void profiling_free(struct profiling *profiling)
 
 void log_out_of_memory(struct profiling *profiling)
 {
-	if (!profiling->memory_said)
+	if (!profiling->memory_logged)
 		log_warn(profiling->options.log, "no memory: profiles lack something from here on");
-	profiling->memory_said = true;
+	profiling->memory_logged = true;
 }
 
 static void entry_forget(struct profiling *profiling, struct entry *entry)

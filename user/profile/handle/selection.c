@@ -3,32 +3,18 @@
 
 #include "profile/handle/state.h"
 
-static bool expression_wants(struct handle *handle, const struct entry *entry)
-{
-	int found;
-
-	if (!handle->expression || (handle->everything && entry->region))
-		return false;
-	found = expression_matches(handle->expression, entry->identity->name);
-	if (found < 0 && !handle->expression_said) {
-		handle->expression_said = true;
-		log_warn(handle->profiling->options.log,
-			 "the expression takes too long for the name of a program: such programs are ignored");
-	}
-	return found == 1;
-}
-
 bool selection_wants(struct handle *handle, const struct entry *entry)
 {
 	if (!handle->options.stream)
-		return choice_fits(&handle->options.program, entry);
-	switch (choices_decide(&handle->choices, entry)) {
+		return choice_fits(&handle->options.program, entry->identity);
+	switch (choices_decide(&handle->choices, entry->identity)) {
 	case CHOICE_ADDED:
 		return true;
 	case CHOICE_REMOVED:
 		return false;
 	default:
-		return expression_wants(handle, entry);
+		return handle->expression && !(handle->everything && entry->region) &&
+		       expression_fits(handle->expression, handle->profiling->options.log, entry->identity->name);
 	}
 }
 

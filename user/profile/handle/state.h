@@ -28,11 +28,11 @@ struct profiling {
 	/* As set in the kernel; sample_every is in force for programs that have no rate of their own. */
 	__u32 sample_every;
 	__u32 roles;
-	bool all;	  /* a recording records all inferences beside */
-	size_t partly;	  /* programs of which the kernel records some inferences or none */
-	bool inside;	  /* what lies in regions is wanted: calls of all programs are recorded */
-	bool rates_stale; /* what runs want has changed */
-	bool memory_said; /* its shortage has been logged */
+	bool all;	    /* a recording records all inferences beside */
+	size_t partly;	    /* programs of which the kernel records some inferences or none */
+	bool inside;	    /* what lies in regions is wanted: calls of all programs are recorded */
+	bool rates_stale;   /* what runs want has changed */
+	bool memory_logged; /* its shortage has been logged */
 };
 
 struct handle {
@@ -41,7 +41,6 @@ struct handle {
 	struct handle_options options; /* strings are owned; match is not kept */
 	struct expression *expression; /* NULL: none */
 	bool everything;	       /* the expression is empty: all programs, but no regions */
-	bool expression_said;	       /* that it hit its limits has been logged */
 	struct choices choices;
 	struct run *current; /* NULL: does not run */
 	size_t runs;	     /* with the current one */
