@@ -8,8 +8,7 @@
 
 #include "base/core/hashmap.h"
 #include "base/core/vec.h"
-#include "profile/handle/choices.h"
-#include "profile/handle/expression.h"
+#include "profile/handle/choice.h"
 
 #define VERDICTS_MAX (2 * MODEL_PROGRAMS_MAX) /* then the oldest is made anew */
 

@@ -4,7 +4,7 @@
 
 #include <xputrace/stream.h>
 
-#include "profile/handle/expression.h"
+#include "profile/handle/choice.h"
 
 int xpt_stream_check_match(const char *match, size_t *position, char *reason, size_t size)
 {
