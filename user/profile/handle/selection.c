@@ -194,10 +194,10 @@ bool run_takes_regions(const struct run *run)
 	return (handle->expression && !handle->everything) || choices_have_regions(&handle->choices);
 }
 
-static __u32 rate_of(const struct entry *entry)
+static __u32 rate_of(const struct profiling *profiling, const struct entry *entry)
 {
 	const struct member *member;
-	__u32 rate = 0;
+	__u32 rate = profiling->shared;
 
 	link_for_each(member, &entry->members, of_entry) {
 		if (member->until == NEVER && run_samples(member->run))
@@ -236,7 +236,7 @@ static void rate_apply(struct profiling *profiling, struct entry *entry, __u32 o
 					       .generation = identity->generation,
 					       .name = identity->name,
 					       .loaded = entry->loaded };
-	__u32 rate = profiling->inside || profiling->all ? 1 : rate_of(entry);
+	__u32 rate = profiling->inside ? 1 : rate_of(profiling, entry);
 
 	if (entry->region || entry->released || rate == (entry->sample_every ?: others)) {
 		entry->retry_after = 0;
@@ -268,7 +268,7 @@ void rates_update(struct profiling *profiling, struct entry *entry)
 void rates_refresh(struct profiling *profiling)
 {
 	struct entry *entry;
-	__u32 rate = profiling->all ? 1 : 0, roles = profiling->all ? ROLES_TRACE : ROLES_ALWAYS;
+	__u32 rate = profiling->shared, roles = profiling->shared ? ROLES_TRACE : ROLES_ALWAYS;
 	const struct run *run;
 
 	profiling->rates_stale = profiling->inside = false;
@@ -295,8 +295,8 @@ void rates_refresh(struct profiling *profiling)
 	profiling->options.set_defaults(profiling->options.context, rate, roles);
 }
 
-void profiling_record_all(struct profiling *profiling)
+void profiling_share(struct profiling *profiling, __u32 sample_every)
 {
-	profiling->all = true;
+	profiling->shared = sample_every;
 	rates_refresh(profiling);
 }
