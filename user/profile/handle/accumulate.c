@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "profile/handle/state.h"
 
+/* ---- what an event means to the runs that are for its program ---- */
+
 /* The program's row in the report; NULL: no memory. */
 static struct row *row_get(struct member *member, struct report *report)
 {
@@ -8,14 +10,15 @@ static struct row *row_get(struct member *member, struct report *report)
 
 	if (member->serial == report->serial)
 		return member->row;
-	member->row = draft_row(report, entry->identity);
+	member->row = report_row(report, entry->identity);
 	member->serial = member->row ? report->serial : 0;
 	if (member->row && entry->released && entry->released <= report->end)
 		member->row->released = true;
 	return member->row;
 }
 
-bool take_selects(const struct run *run, bool numbered, __u64 number)
+/* Is it one of those that the run samples? */
+static bool run_selects(const struct run *run, bool numbered, __u64 number)
 {
 	const struct handle_options *options = &run->handle->options;
 
@@ -23,20 +26,20 @@ bool take_selects(const struct run *run, bool numbered, __u64 number)
 }
 
 /* Sets run->sampled if it became a sample. */
-static void put(struct run *run, struct report *report, struct row *row, const struct inference *inference)
+static void add_sample(struct run *run, struct report *report, struct row *row, const struct inference *inference)
 {
 	run->sampled = false;
 	row->inferences++;
-	if (!take_selects(run, inference->numbered, inference->sample.number))
+	if (!run_selects(run, inference->numbered, inference->sample.number))
 		return;
 	if (inference->unpaired) {
 		row->lost++;
 		return;
 	}
-	run->sampled = draft_sample(report, row, &inference->sample);
+	run->sampled = report_add_sample(report, row, &inference->sample);
 }
 
-static void take_for_stream(struct member *member, const struct inference *inference)
+static void accumulate_for_stream(struct member *member, const struct inference *inference)
 {
 	struct report *report = intervals_at(member->run, inference->end);
 	struct row *row = report ? row_get(member, report) : NULL;
@@ -46,7 +49,7 @@ static void take_for_stream(struct member *member, const struct inference *infer
 			log_out_of_memory(member->run->handle->profiling);
 		return;
 	}
-	put(member->run, report, row, inference);
+	add_sample(member->run, report, row, inference);
 	if (inference->end <= report->start)
 		report->late += member->run->sampled;
 	else if (report->latest < inference->end)
@@ -56,13 +59,10 @@ static void take_for_stream(struct member *member, const struct inference *infer
 /* From here on the others are not of interest. */
 static void bind(struct run *run, const struct entry *entry)
 {
-	struct link *link, *following;
-	struct member *member;
+	struct member *member, *following;
 
 	run->bound = entry->identity->id;
-	link_each(link, following, &run->members)
-	{
-		member = container_of(link, struct member, of_run);
+	link_for_each_safe(member, following, &run->members, of_run) {
 		if (member->entry != entry)
 			member_free(member);
 	}
@@ -83,11 +83,11 @@ static bool is_left_out(struct member *member, const struct inference *inference
 	return true;
 }
 
-static void take_for_counted(struct member *member, const struct inference *inference)
+static void accumulate_for_counted(struct member *member, const struct inference *inference)
 {
 	struct run *run = member->run;
 	const struct handle_options *options = &run->handle->options;
-	struct report *report = link_alone(&run->reports) ? NULL : container_of(run->reports.next, struct report, link);
+	struct report *report = link_alone(&run->reports) ? NULL : link_first(&run->reports, struct report, link);
 	struct row *row;
 
 	if (!report || is_left_out(member, inference))
@@ -101,7 +101,7 @@ static void take_for_counted(struct member *member, const struct inference *infe
 		row->skipped = ++run->skipped;
 		return;
 	}
-	put(run, report, row, inference);
+	add_sample(run, report, row, inference);
 	if (inference->unpaired)
 		return;
 	if (report->latest < inference->end)
@@ -126,11 +126,10 @@ static void entry_count(struct entry *entry, const struct inference *inference)
 	entry->duration += (double)(inference->end - inference->start);
 }
 
-void take_inference(struct profiling *profiling, struct entry *entry, const struct inference *inference)
+void accumulate_inference(struct profiling *profiling, struct entry *entry, const struct inference *inference)
 {
 	struct inference copy = *inference;
-	struct link *link, *following;
-	struct member *member;
+	struct member *member, *following;
 
 	/* Its end is unknown: it belongs to where it was given up. */
 	if (copy.unpaired || copy.unended)
@@ -140,15 +139,13 @@ void take_inference(struct profiling *profiling, struct entry *entry, const stru
 	/* Of those that are left out nobody knows how many wait. */
 	copy.sample.has_in_queue &= rates_are_full(profiling);
 	entry_count(entry, &copy);
-	link_each(link, following, &entry->members)
-	{
-		member = container_of(link, struct member, of_entry);
+	link_for_each_safe(member, following, &entry->members, of_entry) {
 		if (copy.end > member->until)
 			continue;
 		if (member->run->handle->options.stream)
-			take_for_stream(member, &copy);
+			accumulate_for_stream(member, &copy);
 		else
-			take_for_counted(member, &copy);
+			accumulate_for_counted(member, &copy);
 	}
 }
 
@@ -156,17 +153,17 @@ void take_inference(struct profiling *profiling, struct entry *entry, const stru
  * What was left out or lost was never reported one by one. Where the kernel records more than a stream wants, for
  * another one, which of those lost it would have taken is not known: they all count as lost.
  */
-void take_count(struct entry *entry, const struct event_count *count)
+void accumulate_count(struct entry *entry, const struct event_count *count)
 {
 	__u64 amount = count->delta.left_out + count->delta.lost;
 	struct report *report;
 	struct member *member;
-	struct link *link;
 	struct row *row;
 
 	entry->active |= count->delta.calls != 0;
-	for (link = entry->members.next; amount && link != &entry->members; link = link->next) {
-		member = container_of(link, struct member, of_entry);
+	if (!amount)
+		return;
+	link_for_each(member, &entry->members, of_entry) {
 		if (count->time > member->until || (member->baseline && count->time <= member->baseline))
 			continue;
 		if (!member->run->handle->options.stream && member->run->bound != entry->identity->id)
@@ -183,14 +180,11 @@ void take_count(struct entry *entry, const struct event_count *count)
 /* Is there another program that the run may still be bound to? */
 static bool has_others(const struct run *run, const struct entry *entry)
 {
-	const struct link *link;
+	const struct member *member;
 
-	for (link = run->members.next; link != &run->members; link = link->next) {
-		const struct member *member = container_of(link, const struct member, of_run);
-
+	link_for_each(member, &run->members, of_run)
 		if (member->entry != entry && !member->entry->released)
 			return true;
-	}
 	return false;
 }
 
@@ -216,24 +210,135 @@ static void release_for_counted(struct member *member, __u64 time)
 	if (run->bound != member->entry->identity->id)
 		return;
 	run_end(run, XPT_PROFILE_RELEASED, time);
-	row = row_get(member, container_of(run->reports.next, struct report, link));
+	row = row_get(member, link_first(&run->reports, struct report, link));
 	if (row)
 		row->released = true;
 }
 
-void take_release(struct profiling *profiling, struct entry *entry, __u64 time)
+void accumulate_release(struct profiling *profiling, struct entry *entry, __u64 time)
 {
-	struct link *link, *following;
-	struct member *member;
+	struct member *member, *following;
 
-	catalogue_release(&profiling->catalogue, entry, time, profiling->now);
+	program_index_release(&profiling->programs, entry, time, profiling->now);
 	rates_forget(profiling, entry);
-	link_each(link, following, &entry->members)
-	{
-		member = container_of(link, struct member, of_entry);
+	link_for_each_safe(member, following, &entry->members, of_entry) {
 		if (member->run->handle->options.stream)
 			release_for_stream(member, time);
 		else
 			release_for_counted(member, time);
+	}
+}
+
+/* ---- events for the traces of runs ---- */
+
+static const struct model_program *program_of(const struct event *event)
+{
+	switch (event->kind) {
+	case EVENT_CALL:
+		return event->call.program;
+	case EVENT_INFERENCE:
+		return event->inference.program;
+	case EVENT_PROGRAM:
+		return event->program.program;
+	case EVENT_REGION:
+		return event->region.program;
+	default:
+		return NULL;
+	}
+}
+
+static struct member *member_of(const struct run *run, const struct event *event)
+{
+	const struct model_program *program = program_of(event);
+	const struct entry *entry = program ? program_index_find(&run->handle->profiling->programs, program->id) : NULL;
+	struct member *member = entry ? selection_find(entry, run) : NULL;
+
+	if (!member || event_time(event) > member->until)
+		return NULL;
+	return run->bound && run->bound != program->id ? NULL : member;
+}
+
+/* It begins an inference, the end of which is reported later. */
+static bool begins_inference(const struct event *event)
+{
+	return event->kind == EVENT_CALL && event->call.flow_out && !event->call.layer;
+}
+
+/* Inferences end in the order in which they began, or nearly so: those that a counted run will take are about these. */
+static bool counted_wants_begin(const struct run *run, const struct event_call *call)
+{
+	const struct handle_options *options = &run->handle->options;
+
+	return !run->ended && call->start >= run->from && run->enqueued > options->skip &&
+	       run->enqueued <= options->skip + options->samples;
+}
+
+static bool call_wanted(const struct run *run, const struct event *event)
+{
+	const struct event_call *call = &event->call;
+
+	switch (call->function->role) {
+	case XPT_ROLE_PROGRAM_LOAD:
+	case XPT_ROLE_PROGRAM_READY:
+	case XPT_ROLE_PROGRAM_NAME:
+	case XPT_ROLE_PROGRAM_UNLOAD:
+		return true;
+	case XPT_ROLE_ENQUEUE:
+	case XPT_ROLE_LAUNCH:
+		if (!begins_inference(event))
+			return false;
+		if (!run->handle->options.stream)
+			return counted_wants_begin(run, call);
+		return run_selects(run, call->numbered, call->number);
+	default:
+		return false;
+	}
+}
+
+bool trace_wants(void *context, const struct event *event)
+{
+	const struct run *run = context;
+	struct inference inference;
+
+	if (inference_read(event, &inference))
+		return run->sampled;
+	if (!member_of(run, event))
+		return false;
+	if (event->kind == EVENT_CALL)
+		return call_wanted(run, event);
+	return event->kind == EVENT_PROGRAM;
+}
+
+static void accumulate_trace(struct run *run, const struct event *event, __u64 time)
+{
+	struct profiling *profiling = run->handle->profiling;
+	struct report *report = intervals_at(run, time);
+	struct trace_text *text = report ? report_trace(report, profiling->names) : NULL;
+	__u64 lost = 0;
+
+	if (begins_inference(event) && event->call.start >= run->from && member_of(run, event))
+		run->enqueued++;
+	if (trace_event(run->trace, event, text, &lost))
+		log_out_of_memory(profiling);
+	run->sampled = false;
+	if (report)
+		report->trace_lost += lost;
+	if (text)
+		report_trace_grown(report);
+}
+
+/* A job is emitted when the call that has submitted it is known, and belongs to the same document. */
+static __u64 place_of(const struct profiling *profiling, const struct event *event, __u64 time)
+{
+	return time && event->kind != EVENT_JOB ? time : profiling->now;
+}
+
+void accumulate_traces(struct profiling *profiling, const struct event *event, __u64 time)
+{
+	struct run *run;
+
+	link_for_each(run, &profiling->runs, link) {
+		if (run->trace)
+			accumulate_trace(run, event, place_of(profiling, event, time));
 	}
 }

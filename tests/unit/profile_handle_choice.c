@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "profile/handle/expression.h"
-
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -8,6 +6,79 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "profile/handle/choice.h"
+
+static struct identity identity = { .references = 1, .id = 1, .tgid = 100, .handle = 5, .name = "net", .process = "" };
+
+Test(profile_handle_choice, all_that_is_given_must_fit)
+{
+	static const struct {
+		struct xpt_program_choice choice;
+		bool fits;
+	} table[] = {
+		{ { .name = "net" }, true },
+		{ { .name = "ne" }, false },
+		{ { .name = "nets" }, false },
+		{ { .name = "" }, false },
+		{ { .handle = 5 }, true },
+		{ { .handle = 6 }, false },
+		{ { .name = "net", .handle = 5 }, true },
+		{ { .name = "net", .handle = 6 }, false },
+		{ { .name = "bert", .handle = 5 }, false },
+		{ { .name = "net", .pid = 100 }, true },
+		{ { .name = "net", .pid = 101 }, false },
+		{ { .handle = 5, .pid = 100 }, true },
+		{ { .handle = 5, .pid = 99 }, false },
+		{ { .handle = 5, .pid = -1 }, false },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		cr_assert_eq(choice_fits(&table[i].choice, &identity), table[i].fits, "%zu", i);
+}
+
+Test(profile_handle_choice, the_latest_decides)
+{
+	const struct xpt_program_choice name = { .name = "net" }, handle = { .handle = 5 }, other = { .name = "bert" };
+	struct choices choices = {};
+
+	cr_assert_eq(choices_decide(&choices, &identity), CHOICE_NONE);
+	cr_assert_eq(choices_set(&choices, &name, true), 0);
+	cr_assert_eq(choices_decide(&choices, &identity), CHOICE_ADDED);
+	cr_assert_eq(choices_set(&choices, &other, false), 0);
+	cr_assert_eq(choices_decide(&choices, &identity), CHOICE_ADDED);
+	cr_assert_eq(choices_standing(&choices, &name), CHOICE_NONE, "something was removed since");
+	cr_assert_eq(choices_set(&choices, &handle, false), 0);
+	cr_assert_eq(choices_decide(&choices, &identity), CHOICE_REMOVED);
+	cr_assert_eq(choices_standing(&choices, &handle), CHOICE_REMOVED);
+	cr_assert_eq(choices.added, 1);
+	cr_assert_eq(choices_set(&choices, &name, true), 0);
+	cr_assert_eq(choices.count, 3);
+	cr_assert_eq(choices.added, 1);
+	cr_assert_eq(choices_decide(&choices, &identity), CHOICE_ADDED);
+	cr_assert(choices_has(&choices, &name));
+	cr_assert_not(choices_has(&choices, &handle));
+	choices_forget(&choices, &name);
+	cr_assert_eq(choices.added, 0);
+	cr_assert_eq(choices_decide(&choices, &identity), CHOICE_REMOVED);
+	choices_forget(&choices, &handle);
+	choices_forget(&choices, &handle);
+	cr_assert_eq(choices_decide(&choices, &identity), CHOICE_NONE);
+	choices_free(&choices);
+}
+
+Test(profile_handle_choice, the_name_is_copied)
+{
+	char name[] = "net";
+	struct choices choices = {};
+
+	cr_assert_eq(choices_set(&choices, &(struct xpt_program_choice){ .name = name }, true), 0);
+	name[0] = 'm';
+	cr_assert_eq(choices_decide(&choices, &identity), CHOICE_ADDED);
+	cr_assert_eq(choices_set(&choices, &(struct xpt_program_choice){ .pid = 5 }, true), -EINVAL);
+	choices_free(&choices);
+}
 
 /*
  * What RegExp.test() of Node.js 20 answered: with the flag u, or without it where the expression is refused with it.
@@ -274,7 +345,7 @@ static void expect_refused(const char *text, size_t position, const char *reason
 	cr_expect_not_null(strstr(error.reason, reason), "%s: %s", text, error.reason);
 }
 
-Test(profile_handle_expression, answers_as_ecmascript)
+Test(profile_handle_choice, answers_as_ecmascript)
 {
 	size_t i;
 	int found;
@@ -286,7 +357,7 @@ Test(profile_handle_expression, answers_as_ecmascript)
 	}
 }
 
-Test(profile_handle_expression, refuses_as_ecmascript)
+Test(profile_handle_choice, refuses_as_ecmascript)
 {
 	struct expression *expression;
 	struct expression_error error;
@@ -303,7 +374,7 @@ Test(profile_handle_expression, refuses_as_ecmascript)
 }
 
 /* ECMAScript 2025, which that version of Node.js does not know yet. */
-Test(profile_handle_expression, letter_case_can_be_disregarded)
+Test(profile_handle_choice, letter_case_can_be_disregarded)
 {
 	cr_expect_eq(matches("(?i:resnet)50", "ResNet50"), 1);
 	cr_expect_eq(matches("(?i:resnet)-v", "RESNET-V"), 0);
@@ -312,7 +383,7 @@ Test(profile_handle_expression, letter_case_can_be_disregarded)
 	cr_expect_eq(matches("(?i:a(?-i:b))", "AB"), 0);
 }
 
-Test(profile_handle_expression, position_and_reason)
+Test(profile_handle_choice, position_and_reason)
 {
 	expect_refused("resnet(", 7, "missing closing parenthesis");
 	expect_refused("a)", 1, "unmatched closing parenthesis");
@@ -324,7 +395,7 @@ Test(profile_handle_expression, position_and_reason)
 	expect_refused("a\377b", 1, "UTF-8");
 }
 
-Test(profile_handle_expression, expression_is_bounded)
+Test(profile_handle_choice, expression_is_bounded)
 {
 	char text[EXPRESSION_MAX + 2];
 
@@ -341,7 +412,7 @@ Test(profile_handle_expression, expression_is_bounded)
 }
 
 /* Shown as U+FFFD in reports, and that is what they are here. */
-Test(profile_handle_expression, name_is_not_utf8)
+Test(profile_handle_choice, name_is_not_utf8)
 {
 	cr_expect_eq(matches("^resnet.$", "resnet\303"), 1, "cut within a character");
 	cr_expect_eq(matches("^resnet..$", "resnet\303"), 0);
@@ -376,7 +447,7 @@ static char *repeated(const char *part, size_t length)
  * Each would take from seconds to the age of the universe. A few milliseconds are what is wanted; the bound here is for
  * sanitizers and busy machines.
  */
-Test(profile_handle_expression, time_is_bounded)
+Test(profile_handle_choice, time_is_bounded)
 {
 	static const struct {
 		const char *expression, *part;
@@ -415,7 +486,7 @@ Test(profile_handle_expression, time_is_bounded)
 }
 
 /* What is honest is not given up: the longest names that the kernel side sends, and longer ones. */
-Test(profile_handle_expression, honest_ones_are_answered)
+Test(profile_handle_choice, honest_ones_are_answered)
 {
 	char text[EXPRESSION_MAX], *name;
 	size_t length = 0;
@@ -436,7 +507,7 @@ Test(profile_handle_expression, honest_ones_are_answered)
 	free(name);
 }
 
-Test(profile_handle_expression, can_be_used_again_after_giving_up)
+Test(profile_handle_choice, can_be_used_again_after_giving_up)
 {
 	struct expression *expression = create("(a+)+$");
 	char *name = repeated("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", 1000);

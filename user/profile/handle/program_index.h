@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The programs that are there, by copies of what the model knows of them: its own may go at any time. */
-#ifndef XPT_PROFILE_HANDLE_CATALOGUE_H
-#define XPT_PROFILE_HANDLE_CATALOGUE_H
+#ifndef XPT_PROFILE_HANDLE_PROGRAM_INDEX_H
+#define XPT_PROFILE_HANDLE_PROGRAM_INDEX_H
 
 #include "base/core/hashmap.h"
 #include "base/core/link.h"
 #include "model/stream/event.h"
 
 /* Released programs are kept so long, as their last counts come later, and at most so many. */
-#define CATALOGUE_RELEASED_KEPT 1000000000ull
-#define CATALOGUE_RELEASED_MAX 16384
+#define PROGRAM_INDEX_RELEASED_KEPT 1000000000ull
+#define PROGRAM_INDEX_RELEASED_MAX 16384
 
 /* Identity of a program in reports. Never changes: a new name makes a new one. Under the session's lock. */
 struct identity {
@@ -46,28 +46,28 @@ struct entry {
 	double duration; /* ns, sum */
 };
 
-struct catalogue {
+struct program_index {
 	struct map by_id, by_handle;
 	struct map processes; /* struct tenant */
 	struct link alive, released;
 	size_t alive_count, released_count;
 };
 
-void catalogue_init(struct catalogue *catalogue);
-void catalogue_free(struct catalogue *catalogue); /* no entry has members any more */
-struct entry *catalogue_find(const struct catalogue *catalogue, unsigned int id);
+void program_index_init(struct program_index *index);
+void program_index_free(struct program_index *index); /* no entry has members any more */
+struct entry *program_index_find(const struct program_index *index, unsigned int id);
 /* NULL: none that is alive. */
-struct entry *catalogue_older(const struct catalogue *catalogue, const struct model_program *program);
-struct entry *catalogue_add(struct catalogue *catalogue, const struct model_program *program); /* NULL: no memory */
+struct entry *program_index_older(const struct program_index *index, const struct model_program *program);
+struct entry *program_index_add(struct program_index *index, const struct model_program *program); /* NULL: no memory */
 /* Takes over names that have changed: 1; 0: none has; -ENOMEM. */
-int catalogue_rename(struct entry *entry, const char *name, const char *process);
+int program_index_rename(struct entry *entry, const char *name, const char *process);
 /* It is alive no more; now: the time up to which all is known. */
-void catalogue_release(struct catalogue *catalogue, struct entry *entry, __u64 time, __u64 now);
+void program_index_release(struct program_index *index, struct entry *entry, __u64 time, __u64 now);
 /* One that may be forgotten by time; NULL: none. */
-struct entry *catalogue_forgettable(const struct catalogue *catalogue, __u64 time);
-void catalogue_remove(struct catalogue *catalogue, struct entry *entry); /* frees it; without members */
+struct entry *program_index_forgettable(const struct program_index *index, __u64 time);
+void program_index_remove(struct program_index *index, struct entry *entry); /* frees it; without members */
 /* Any program of the process that is alive; NULL: none. previous NULL: the first. */
-struct entry *catalogue_of_process(const struct catalogue *catalogue, __u32 tgid, const struct entry *previous);
+struct entry *program_index_of_process(const struct program_index *index, __u32 tgid, const struct entry *previous);
 
 struct identity *identity_get(struct identity *identity);
 void identity_put(struct identity *identity); /* NULL is allowed */

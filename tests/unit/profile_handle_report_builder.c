@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "profile/handle/draft.h"
+#include "profile/handle/state.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct draft_request request = { .sample_every = 4, .samples = 9 };
+static const struct report_request request = { .sample_every = 4, .samples = 9 };
 
 static struct identity *identity_make(unsigned int id)
 {
@@ -32,10 +32,10 @@ static struct xpt_sample sample_make(__u64 number)
 
 #define COUNT 1100 /* more than a power of two */
 
-Test(profile_handle_draft, what_was_put_in_comes_out)
+Test(profile_handle_report_builder, what_was_put_in_comes_out)
 {
 	struct budget budget = { .limit = 1 << 20 };
-	struct report *report = draft_create(&budget, "mine");
+	struct report *report = report_create(&budget, "mine");
 	struct identity *identity = identity_make(5), *idle = identity_make(6);
 	const struct xpt_profile_report *view;
 	struct xpt_column_summary summary = { .size = sizeof(summary) };
@@ -44,17 +44,17 @@ Test(profile_handle_draft, what_was_put_in_comes_out)
 	__u64 i;
 
 	report->rows_wanted = true;
-	row = draft_row(report, identity);
+	row = report_row(report, identity);
 	for (i = 0; i < COUNT; i++) {
 		sample = sample_make(i);
-		cr_assert_eq(draft_row(report, identity), row);
-		cr_assert(draft_sample(report, row, &sample));
+		cr_assert_eq(report_row(report, identity), row);
+		cr_assert(report_add_sample(report, row, &sample));
 	}
 	row->inferences = 1200;
-	draft_row(report, idle);
+	report_row(report, idle);
 	identity_put(identity);
 	identity_put(idle);
-	cr_assert_eq(draft_finish(report, &request, NULL, &(struct profiling_options){ 0 }), 0);
+	cr_assert_eq(report_finish(report, &request, NULL, &(struct profiling_options){ 0 }), 0);
 	view = report_view(report);
 	cr_assert_eq(view->size, sizeof(*view));
 	cr_assert_str_eq(view->name, "mine");
@@ -80,13 +80,13 @@ Test(profile_handle_draft, what_was_put_in_comes_out)
 	cr_assert_eq(xpt_latencies_get(view->programs[1].latencies, XPT_COLUMN_TOTAL_ROUND_TRIP, &summary), -ENODATA);
 	cr_assert_eq(report_bytes(report), budget.used);
 	cr_assert_lt(budget.used, COUNT * sizeof(struct xpt_sample) + (5 << 10), "what was not needed is given back");
-	report_free(NULL, report);
+	report_free(report);
 	cr_assert_eq(budget.used, 0);
 	budget_settle(&budget);
 }
 
 /* What one report had is the next one's, with nothing of it to be seen. */
-Test(profile_handle_draft, arrays_are_used_again)
+Test(profile_handle_report_builder, arrays_are_used_again)
 {
 	struct budget budget = { .limit = 1 << 20 };
 	struct identity *identity = identity_make(5);
@@ -96,18 +96,18 @@ Test(profile_handle_draft, arrays_are_used_again)
 	__u64 i, round;
 
 	for (round = 0; round < 10; round++) {
-		report = draft_create(&budget, "");
+		report = report_create(&budget, "");
 		report->rows_wanted = true;
-		row = draft_row(report, identity);
+		row = report_row(report, identity);
 		for (i = 0; i < 1000 + 10 * round; i++) {
 			sample = sample_make(round * 10000 + i);
-			cr_assert(draft_sample(report, row, &sample));
+			cr_assert(report_add_sample(report, row, &sample));
 		}
-		cr_assert_eq(draft_finish(report, &request, NULL, &(struct profiling_options){ 0 }), 0);
+		cr_assert_eq(report_finish(report, &request, NULL, &(struct profiling_options){ 0 }), 0);
 		for (i = 0; i < 1000 + 10 * round; i++)
 			cr_assert_eq(report_view(report)->programs->samples[i].number, round * 10000 + i);
 		cr_assert_leq(budget.spare_bytes, 1100 * sizeof(sample));
-		draft_free(report);
+		report_free(report);
 		cr_assert_gt(budget.spare_bytes, 500 * sizeof(sample));
 		cr_assert_leq(budget.spare_bytes, budget.limit / 4);
 		cr_assert_eq(budget.used, 0);
@@ -117,39 +117,39 @@ Test(profile_handle_draft, arrays_are_used_again)
 	identity_put(identity);
 }
 
-Test(profile_handle_draft, summaries_keep_no_rows)
+Test(profile_handle_report_builder, summaries_keep_no_rows)
 {
 	struct budget budget = { .limit = 16 << 10 };
-	struct report *report = draft_create(&budget, "");
+	struct report *report = report_create(&budget, "");
 	struct identity *identity = identity_make(5);
 	struct xpt_sample sample;
 	__u64 i;
 
 	for (i = 0; i < 100000; i++) {
 		sample = sample_make(i);
-		cr_assert(draft_sample(report, draft_row(report, identity), &sample));
+		cr_assert(report_add_sample(report, report_row(report, identity), &sample));
 	}
 	identity_put(identity);
-	cr_assert_eq(draft_finish(report, &request, NULL, &(struct profiling_options){ 0 }), 0);
+	cr_assert_eq(report_finish(report, &request, NULL, &(struct profiling_options){ 0 }), 0);
 	cr_assert_eq(report_view(report)->programs->taken, 100000);
 	cr_assert_eq(report_view(report)->programs->sample_count, 0);
 	cr_assert_lt(report_bytes(report), 16 << 10);
-	draft_free(report);
+	report_free(report);
 }
 
-Test(profile_handle_draft, rows_without_room_are_lost)
+Test(profile_handle_report_builder, rows_without_room_are_lost)
 {
 	struct budget budget = { .limit = 64 << 10 };
-	struct report *report = draft_create(&budget, "");
+	struct report *report = report_create(&budget, "");
 	struct identity *identity = identity_make(5);
 	struct xpt_sample sample;
 	__u64 i, taken = 0;
-	struct row *row = draft_row(report, identity);
+	struct row *row = report_row(report, identity);
 
 	report->rows_wanted = true;
 	for (i = 0; i < 10000; i++) {
 		sample = sample_make(i);
-		taken += draft_sample(report, row, &sample);
+		taken += report_add_sample(report, row, &sample);
 	}
 	cr_assert_leq(budget.used, budget.limit);
 	cr_assert_gt(budget.used, budget.limit - 1024, "what there is was used");
@@ -157,16 +157,16 @@ Test(profile_handle_draft, rows_without_room_are_lost)
 	cr_assert_eq(row->lost, 10000 - taken);
 	cr_assert_eq(row->count, taken);
 	identity_put(identity);
-	draft_free(report);
+	report_free(report);
 	cr_assert_eq(budget.used, 0);
 	budget_settle(&budget);
 }
 
 /* Programs beyond the limit share one entry, in which nothing but numbers is kept. */
-Test(profile_handle_draft, programs_without_room)
+Test(profile_handle_report_builder, programs_without_room)
 {
 	struct budget budget = { .limit = 64 << 10 };
-	struct report *report = draft_create(&budget, "");
+	struct report *report = report_create(&budget, "");
 	const struct xpt_profile_report *view;
 	struct xpt_sample sample = sample_make(0);
 	struct identity *identity;
@@ -175,12 +175,12 @@ Test(profile_handle_draft, programs_without_room)
 
 	for (i = 1; i <= 1000; i++) {
 		identity = identity_make(i);
-		row = draft_row(report, identity);
+		row = report_row(report, identity);
 		row->inferences++;
-		draft_sample(report, row, &sample);
+		report_add_sample(report, row, &sample);
 		identity_put(identity);
 	}
-	cr_assert_eq(draft_finish(report, &request, NULL, &(struct profiling_options){ 0 }), 0);
+	cr_assert_eq(report_finish(report, &request, NULL, &(struct profiling_options){ 0 }), 0);
 	view = report_view(report);
 	cr_assert_lt(view->program_count, 40);
 	for (i = 0; i < view->program_count; i++) {
@@ -193,5 +193,5 @@ Test(profile_handle_draft, programs_without_room)
 	cr_assert_gt(lost, 900);
 	cr_assert_eq(view->programs[i - 1].id, 0);
 	cr_assert_str_eq(view->programs[i - 1].name, "(others)");
-	draft_free(report);
+	report_free(report);
 }

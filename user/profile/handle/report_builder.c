@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "profile/handle/draft.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "profile/handle/state.h"
 
 #define FIRST_ROOM 4 /* samples: many programs run a few times only */
 /* Estimates of what is not allocated here: histograms of a program, the events of one traced inference. */
@@ -29,12 +29,12 @@ static void report_credit(struct report *report, size_t bytes)
 	report->budget->used -= bytes;
 }
 
-bool draft_room(const struct budget *budget)
+bool budget_has_room(const struct budget *budget)
 {
 	return budget->finished + REPORT_BYTES <= budget->limit;
 }
 
-struct report *draft_create(struct budget *budget, const char *name)
+struct report *report_create(struct budget *budget, const char *name)
 {
 	size_t length = strlen(name) + 1;
 	struct report *report = calloc(1, sizeof(*report) + length);
@@ -138,14 +138,15 @@ static void row_free(struct report *report, struct row *row)
 	free(row);
 }
 
-void draft_free(struct report *report)
+void report_free(struct report *report)
 {
-	struct link *link, *following;
+	struct row *row, *following;
 
 	if (!report)
 		return;
 	link_remove(&report->link);
-	link_each(link, following, &report->rows) row_free(report, container_of(link, struct row, link));
+	link_for_each_safe(row, following, &report->rows, link)
+		row_free(report, row);
 	map_free(&report->by_id);
 	trace_text_free(report->trace);
 	free(report->programs);
@@ -179,7 +180,7 @@ static struct row *row_create(struct report *report, struct identity *identity)
 	return row;
 }
 
-struct row *draft_row(struct report *report, struct identity *identity)
+struct row *report_row(struct report *report, struct identity *identity)
 {
 	struct map_node *node = map_find(&report->by_id, identity->id, 0);
 
@@ -224,7 +225,7 @@ static bool sample_fits(struct report *report, struct row *row)
 	return !report->traced || budget_has(report->budget, TRACED_BYTES);
 }
 
-bool draft_sample(struct report *report, struct row *row, const struct xpt_sample *sample)
+bool report_add_sample(struct report *report, struct row *row, const struct xpt_sample *sample)
 {
 	if (!sample_fits(report, row)) {
 		row->lost++;
@@ -238,19 +239,19 @@ bool draft_sample(struct report *report, struct row *row, const struct xpt_sampl
 	return true;
 }
 
-struct trace_text *draft_trace(struct report *report, struct trace_names *names)
+struct trace_text *report_trace(struct report *report, struct trace_names *names)
 {
 	if (!budget_has(report->budget, TRACED_BYTES))
 		return NULL;
 	if (!report->trace) {
 		report->trace = trace_text_create(names);
 		if (report->trace)
-			draft_trace_grown(report);
+			report_trace_grown(report);
 	}
 	return report->trace;
 }
 
-void draft_trace_grown(struct report *report)
+void report_trace_grown(struct report *report)
 {
 	size_t bytes = trace_text_bytes(report->trace);
 
@@ -276,7 +277,8 @@ static void row_trim(struct report *report, struct row *row)
 	row->room = row->count;
 }
 
-static void program_tell(struct xpt_program_report *program, const struct row *row, const struct draft_request *request)
+static void fill_program(struct xpt_program_report *program, const struct row *row,
+			 const struct report_request *request)
 {
 	const struct identity *identity = row->identity;
 
@@ -315,27 +317,24 @@ static int trace_finish(struct report *report, struct trace_names *names, const 
 	if (!report->trace)
 		return -ENOMEM;
 	error = trace_text_finish(report->trace, info, &report->view);
-	draft_trace_grown(report);
+	report_trace_grown(report);
 	return error;
 }
 
-int draft_finish(struct report *report, const struct draft_request *request, struct trace_names *names,
-		 const struct profiling_options *options)
+int report_finish(struct report *report, const struct report_request *request, struct trace_names *names,
+		  const struct profiling_options *options)
 {
 	struct xpt_profile_report *view = &report->view;
-	struct link *link, *following;
-	struct row *row;
+	struct row *row, *following;
 	size_t i = 0;
 	int error;
 
 	report->programs = calloc(report->row_count ?: 1, sizeof(*report->programs));
 	if (!report->programs)
 		return -ENOMEM;
-	link_each(link, following, &report->rows)
-	{
-		row = container_of(link, struct row, link);
+	link_for_each_safe(row, following, &report->rows, link) {
 		row_trim(report, row);
-		program_tell(&report->programs[i++], row, request);
+		fill_program(&report->programs[i++], row, request);
 	}
 	view->size = sizeof(*view);
 	view->type = request->type;
@@ -366,10 +365,4 @@ const struct xpt_profile_report *report_view(const struct report *report)
 size_t report_bytes(const struct report *report)
 {
 	return report->bytes;
-}
-
-void report_free(struct profiling *profiling, struct report *report)
-{
-	(void)profiling;
-	draft_free(report);
 }

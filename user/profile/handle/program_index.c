@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "profile/handle/catalogue.h"
+#include "profile/handle/program_index.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,11 +11,11 @@ struct tenant {
 	struct link programs;
 };
 
-void catalogue_init(struct catalogue *catalogue)
+void program_index_init(struct program_index *index)
 {
-	*catalogue = (struct catalogue){};
-	link_init(&catalogue->alive);
-	link_init(&catalogue->released);
+	*index = (struct program_index){};
+	link_init(&index->alive);
+	link_init(&index->released);
 }
 
 struct identity *identity_get(struct identity *identity)
@@ -51,17 +51,17 @@ static __u64 handle_key(__u32 tgid, unsigned int runtime_index)
 	return (__u64)tgid << 8 | runtime_index;
 }
 
-struct entry *catalogue_find(const struct catalogue *catalogue, unsigned int id)
+struct entry *program_index_find(const struct program_index *index, unsigned int id)
 {
-	struct map_node *node = map_find(&catalogue->by_id, id, 0);
+	struct map_node *node = map_find(&index->by_id, id, 0);
 
 	return node ? container_of(node, struct entry, by_id) : NULL;
 }
 
-struct entry *catalogue_older(const struct catalogue *catalogue, const struct model_program *program)
+struct entry *program_index_older(const struct program_index *index, const struct model_program *program)
 {
-	struct map_node *node = map_find(&catalogue->by_handle,
-					 handle_key(program->process->tgid, program->runtime_index), program->handle);
+	struct map_node *node = map_find(&index->by_handle, handle_key(program->process->tgid, program->runtime_index),
+					 program->handle);
 	struct entry *entry = node ? container_of(node, struct entry, by_handle) : NULL;
 
 	if (!entry || entry->released || entry->identity->generation >= program->generation)
@@ -69,9 +69,9 @@ struct entry *catalogue_older(const struct catalogue *catalogue, const struct mo
 	return entry;
 }
 
-static struct tenant *tenant_get(struct catalogue *catalogue, __u32 tgid)
+static struct tenant *tenant_get(struct program_index *index, __u32 tgid)
 {
-	struct map_node *node = map_find(&catalogue->processes, tgid, 0);
+	struct map_node *node = map_find(&index->processes, tgid, 0);
 	struct tenant *tenant;
 
 	if (node)
@@ -80,30 +80,30 @@ static struct tenant *tenant_get(struct catalogue *catalogue, __u32 tgid)
 	if (!tenant)
 		return NULL;
 	link_init(&tenant->programs);
-	if (map_add(&catalogue->processes, &tenant->node, tgid, 0)) {
+	if (map_add(&index->processes, &tenant->node, tgid, 0)) {
 		free(tenant);
 		return NULL;
 	}
 	return tenant;
 }
 
-static void tenant_settle(struct catalogue *catalogue, struct tenant *tenant)
+static void tenant_settle(struct program_index *index, struct tenant *tenant)
 {
 	if (!link_alone(&tenant->programs))
 		return;
-	map_remove(&catalogue->processes, &tenant->node);
+	map_remove(&index->processes, &tenant->node);
 	free(tenant);
 }
 
-static void tenant_leave(struct catalogue *catalogue, struct entry *entry)
+static void tenant_leave(struct program_index *index, struct entry *entry)
 {
 	struct map_node *node;
 
 	if (link_alone(&entry->of_process))
 		return;
 	link_remove(&entry->of_process);
-	node = map_find(&catalogue->processes, entry->identity->tgid, 0);
-	tenant_settle(catalogue, container_of(node, struct tenant, node));
+	node = map_find(&index->processes, entry->identity->tgid, 0);
+	tenant_settle(index, container_of(node, struct tenant, node));
 }
 
 static struct entry *entry_create(const struct model_program *program)
@@ -132,10 +132,10 @@ static struct entry *entry_create(const struct model_program *program)
 }
 
 /* The newest program of a handle is the one to be found under it: an older one that comes late is not. */
-static int handle_take(struct catalogue *catalogue, struct entry *entry, const struct model_program *program)
+static int handle_take(struct program_index *index, struct entry *entry, const struct model_program *program)
 {
 	__u64 key = handle_key(program->process->tgid, program->runtime_index);
-	struct map_node *node = map_find(&catalogue->by_handle, key, program->handle);
+	struct map_node *node = map_find(&index->by_handle, key, program->handle);
 	struct entry *before = node ? container_of(node, struct entry, by_handle) : NULL;
 
 	if (before && before->identity->generation > program->generation) {
@@ -143,41 +143,41 @@ static int handle_take(struct catalogue *catalogue, struct entry *entry, const s
 		return 0;
 	}
 	if (before) {
-		map_remove(&catalogue->by_handle, &before->by_handle);
+		map_remove(&index->by_handle, &before->by_handle);
 		before->handed_over = true;
 	}
-	if (!map_add(&catalogue->by_handle, &entry->by_handle, key, program->handle))
+	if (!map_add(&index->by_handle, &entry->by_handle, key, program->handle))
 		return 0;
 	entry->handed_over = true;
 	return -ENOMEM;
 }
 
-struct entry *catalogue_add(struct catalogue *catalogue, const struct model_program *program)
+struct entry *program_index_add(struct program_index *index, const struct model_program *program)
 {
-	struct tenant *tenant = tenant_get(catalogue, program->process->tgid);
+	struct tenant *tenant = tenant_get(index, program->process->tgid);
 	struct entry *entry = tenant ? entry_create(program) : NULL;
 
 	if (!tenant)
 		return NULL;
-	if (!entry || map_add(&catalogue->by_id, &entry->by_id, program->id, 0))
+	if (!entry || map_add(&index->by_id, &entry->by_id, program->id, 0))
 		goto out;
-	if (handle_take(catalogue, entry, program)) {
-		map_remove(&catalogue->by_id, &entry->by_id);
+	if (handle_take(index, entry, program)) {
+		map_remove(&index->by_id, &entry->by_id);
 		goto out;
 	}
 	link_append(&tenant->programs, &entry->of_process);
-	link_append(&catalogue->alive, &entry->link);
-	catalogue->alive_count++;
+	link_append(&index->alive, &entry->link);
+	index->alive_count++;
 	return entry;
 out:
-	tenant_settle(catalogue, tenant);
+	tenant_settle(index, tenant);
 	if (entry)
 		identity_put(entry->identity);
 	free(entry);
 	return NULL;
 }
 
-int catalogue_rename(struct entry *entry, const char *name, const char *process)
+int program_index_rename(struct entry *entry, const char *name, const char *process)
 {
 	struct identity *identity = entry->identity;
 
@@ -191,60 +191,60 @@ int catalogue_rename(struct entry *entry, const char *name, const char *process)
 	return 1;
 }
 
-void catalogue_release(struct catalogue *catalogue, struct entry *entry, __u64 time, __u64 now)
+void program_index_release(struct program_index *index, struct entry *entry, __u64 time, __u64 now)
 {
 	if (entry->released)
 		return;
 	entry->released = time ?: 1;
-	entry->forget = (time > now ? time : now) + CATALOGUE_RELEASED_KEPT;
-	tenant_leave(catalogue, entry);
+	entry->forget = (time > now ? time : now) + PROGRAM_INDEX_RELEASED_KEPT;
+	tenant_leave(index, entry);
 	link_remove(&entry->link);
-	link_append(&catalogue->released, &entry->link);
-	catalogue->alive_count--;
-	catalogue->released_count++;
+	link_append(&index->released, &entry->link);
+	index->alive_count--;
+	index->released_count++;
 }
 
-struct entry *catalogue_forgettable(const struct catalogue *catalogue, __u64 time)
+struct entry *program_index_forgettable(const struct program_index *index, __u64 time)
 {
 	struct entry *entry;
 
-	if (link_alone(&catalogue->released))
+	if (link_alone(&index->released))
 		return NULL;
-	entry = container_of(catalogue->released.next, struct entry, link);
-	return entry->forget <= time || catalogue->released_count > CATALOGUE_RELEASED_MAX ? entry : NULL;
+	entry = link_first(&index->released, struct entry, link);
+	return entry->forget <= time || index->released_count > PROGRAM_INDEX_RELEASED_MAX ? entry : NULL;
 }
 
-void catalogue_remove(struct catalogue *catalogue, struct entry *entry)
+void program_index_remove(struct program_index *index, struct entry *entry)
 {
-	tenant_leave(catalogue, entry);
+	tenant_leave(index, entry);
 	link_remove(&entry->link);
 	if (entry->released)
-		catalogue->released_count--;
+		index->released_count--;
 	else
-		catalogue->alive_count--;
-	map_remove(&catalogue->by_id, &entry->by_id);
+		index->alive_count--;
+	map_remove(&index->by_id, &entry->by_id);
 	if (!entry->handed_over)
-		map_remove(&catalogue->by_handle, &entry->by_handle);
+		map_remove(&index->by_handle, &entry->by_handle);
 	identity_put(entry->identity);
 	free(entry);
 }
 
-void catalogue_free(struct catalogue *catalogue)
+void program_index_free(struct program_index *index)
 {
-	struct link *link, *following;
+	struct entry *entry, *following;
 
-	link_each(link, following, &catalogue->alive)
-		catalogue_remove(catalogue, container_of(link, struct entry, link));
-	link_each(link, following, &catalogue->released)
-		catalogue_remove(catalogue, container_of(link, struct entry, link));
-	map_free(&catalogue->by_id);
-	map_free(&catalogue->by_handle);
-	map_free(&catalogue->processes);
+	link_for_each_safe(entry, following, &index->alive, link)
+		program_index_remove(index, entry);
+	link_for_each_safe(entry, following, &index->released, link)
+		program_index_remove(index, entry);
+	map_free(&index->by_id);
+	map_free(&index->by_handle);
+	map_free(&index->processes);
 }
 
-struct entry *catalogue_of_process(const struct catalogue *catalogue, __u32 tgid, const struct entry *previous)
+struct entry *program_index_of_process(const struct program_index *index, __u32 tgid, const struct entry *previous)
 {
-	struct map_node *node = map_find(&catalogue->processes, tgid, 0);
+	struct map_node *node = map_find(&index->processes, tgid, 0);
 	struct tenant *tenant = node ? container_of(node, struct tenant, node) : NULL;
 	const struct link *next;
 

@@ -1,15 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * PCRE2 in the mode that comes nearest to ECMAScript: \u and \x as there, an empty class matches nothing, references to
- * groups that have not matched match the empty string, $ is the end and never the newline before it, the dot stops at CR
- * and LF. It differs where PCRE2 takes more (possessive repeats, \A, [[:alpha:]], (?i), recursion), in \s, which knows
- * the blanks of ASCII only, and in \v, which is any vertical blank.
- *
- * PCRE2's own limits do not bound the time: its match limit begins anew at each position of the name. So steps are also
- * counted in callouts, which PCRE2 makes before each item of the expression; they do not go with compiled code, which is
- * why there is none.
- */
-#include "profile/handle/expression.h"
+#include "profile/handle/choice.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +10,134 @@
 #include <pcre2.h>
 
 #include "base/core/text.h"
+#include "base/core/vec.h"
+
+/* ---- choices ---- */
+
+struct choice {
+	struct xpt_program_choice choice; /* the name is owned */
+	bool added;			  /* else removed */
+};
+
+static bool same_name(const char *one, const char *other)
+{
+	return one && other ? !strcmp(one, other) : one == other;
+}
+
+static bool same(const struct xpt_program_choice *one, const struct xpt_program_choice *other)
+{
+	return one->pid == other->pid && one->handle == other->handle && same_name(one->name, other->name);
+}
+
+static struct choice *choices_find(const struct choices *choices, const struct xpt_program_choice *choice)
+{
+	for (size_t i = 0; i < choices->count; i++)
+		if (same(&choices->all[i].choice, choice))
+			return &choices->all[i];
+	return NULL;
+}
+
+bool choice_fits(const struct xpt_program_choice *choice, const struct identity *identity)
+{
+	return (!choice->pid || (__u32)choice->pid == identity->tgid) &&
+	       (!choice->handle || choice->handle == identity->handle) &&
+	       (!choice->name || text_is_name(identity->name, choice->name));
+}
+
+bool choice_is_region(const struct xpt_program_choice *choice)
+{
+	return choice->name && !strncmp(choice->name, MODEL_REGION_PROGRAM, strlen(MODEL_REGION_PROGRAM));
+}
+
+bool choices_have_regions(const struct choices *choices)
+{
+	for (size_t i = 0; i < choices->count; i++)
+		if (choices->all[i].added && choice_is_region(&choices->all[i].choice))
+			return true;
+	return false;
+}
+
+enum choice_answer choices_decide(const struct choices *choices, const struct identity *identity)
+{
+	for (size_t i = choices->count; i-- > 0;)
+		if (choice_fits(&choices->all[i].choice, identity))
+			return choices->all[i].added ? CHOICE_ADDED : CHOICE_REMOVED;
+	return CHOICE_NONE;
+}
+
+enum choice_answer choices_standing(const struct choices *choices, const struct xpt_program_choice *choice)
+{
+	const struct choice *found = choices_find(choices, choice), *later;
+
+	if (!found)
+		return CHOICE_NONE;
+	for (later = found + 1; later < choices->all + choices->count; later++)
+		if (later->added != found->added)
+			return CHOICE_NONE;
+	return found->added ? CHOICE_ADDED : CHOICE_REMOVED;
+}
+
+bool choices_has(const struct choices *choices, const struct xpt_program_choice *choice)
+{
+	const struct choice *found = choices_find(choices, choice);
+
+	return found && found->added;
+}
+
+void choices_forget(struct choices *choices, const struct xpt_program_choice *choice)
+{
+	struct choice *found = choices_find(choices, choice);
+	size_t after;
+
+	if (!found)
+		return;
+	if (found->added)
+		choices->added--;
+	free((char *)found->choice.name);
+	after = choices->all + choices->count - (found + 1);
+	memmove(found, found + 1, after * sizeof(*found));
+	choices->count--;
+}
+
+int choices_set(struct choices *choices, const struct xpt_program_choice *choice, bool added)
+{
+	struct xpt_program_choice copy = *choice;
+
+	if (!choice->name && !choice->handle)
+		return -EINVAL;
+	if (choices->count >= XPT_CHOICES_MAX && !choices_find(choices, choice))
+		return -ENOSPC;
+	copy.name = choice->name ? strdup(choice->name) : NULL;
+	if ((choice->name && !copy.name) || vec_reserve(choices->all, choices->count)) {
+		free((char *)copy.name);
+		return -ENOMEM;
+	}
+	choices_forget(choices, choice);
+	choices->all[choices->count++] = (struct choice){ .choice = copy, .added = added };
+	choices->added += added;
+	return 0;
+}
+
+void choices_free(struct choices *choices)
+{
+	for (size_t i = 0; i < choices->count; i++)
+		free((char *)choices->all[i].choice.name);
+	free(choices->all);
+	*choices = (struct choices){};
+}
+
+/* ---- expressions ---- */
+
+/*
+ * PCRE2 in the mode that comes nearest to ECMAScript: \u and \x as there, an empty class matches nothing, references to
+ * groups that have not matched match the empty string, $ is the end and never the newline before it, the dot stops at CR
+ * and LF. It differs where PCRE2 takes more (possessive repeats, \A, [[:alpha:]], (?i), recursion), in \s, which knows
+ * the blanks of ASCII only, and in \v, which is any vertical blank.
+ *
+ * PCRE2's own limits do not bound the time: its match limit begins anew at each position of the name. So steps are also
+ * counted in callouts, which PCRE2 makes before each item of the expression; they do not go with compiled code, which is
+ * why there is none.
+ */
 
 #define NEST_MAX 64		  /* parentheses */
 #define COMPILED_MAX (256 * 1024) /* bytes */
@@ -30,6 +148,7 @@
 
 struct expression {
 	pcre2_code *code;
+	bool limit_logged;
 };
 
 static int refuse(struct expression_error *error, int code, size_t position)
@@ -169,4 +288,25 @@ int expression_matches(const struct expression *expression, const char *name)
 	if (code == PCRE2_ERROR_NOMATCH)
 		return 0;
 	return code == PCRE2_ERROR_NOMEMORY ? -ENOMEM : -E2BIG;
+}
+
+int expression_compile(const struct log *log, const char *text, struct expression **result)
+{
+	struct expression_error reason = {};
+	int error = expression_create(text, result, &reason);
+
+	if (error == -EINVAL)
+		log_error(log, "the expression is not valid at position %zu: %s", reason.position, reason.reason);
+	return error;
+}
+
+bool expression_fits(struct expression *expression, const struct log *log, const char *name)
+{
+	int found = expression_matches(expression, name);
+
+	if (found < 0 && !expression->limit_logged) {
+		expression->limit_logged = true;
+		log_warn(log, "the expression takes too long for the name of a program: such programs are ignored");
+	}
+	return found == 1;
 }
