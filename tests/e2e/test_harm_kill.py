@@ -35,7 +35,7 @@ AFTER = 1 * SLOW  # seconds from then on, after which nothing is left
 
 def checks():
     """A program that lives for longer than that."""
-    return program("checks", "--size", 400 << 10, "--loads", round(300 * SLOW), "--pause", 20, "--churn", 60, "--forks", 20,
+    return program("checks", "--size", 400 << 10, "--loads", round(450 * SLOW), "--pause", 20, "--churn", 60, "--forks", 20,
                    "--late", round(2000 * SLOW))
 
 
