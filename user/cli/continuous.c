@@ -18,8 +18,6 @@
 
 #include <xputrace/continuous.h>
 
-#include "cli/commands.h"
-#include "cli/options.h"
 #include "cli/session.h"
 
 /* ---- commands that run in the background ---- */
@@ -342,7 +340,7 @@ static int start_command(int argc, char **argv)
 			service_background();
 		result = run(&start);
 	}
-	return result == PARSE_HELP ? 0 : result;
+	return result;
 }
 
 /* ---- save, status, stop ---- */
@@ -475,7 +473,7 @@ static int remote_save(int argc, char **argv)
 	int result = parse(&save_line, argc, argv, &context);
 
 	if (result)
-		return result == PARSE_HELP ? 0 : result;
+		return result;
 	result = xpt_remote_save(&context.remote, &context.save, &saved);
 	if (result)
 		return exit_failed(result);
@@ -552,7 +550,7 @@ static int remote_status(int argc, char **argv)
 	int result = parse(&status_line, argc, argv, &context);
 
 	if (result)
-		return result == PARSE_HELP ? 0 : result;
+		return result;
 	result = xpt_remote_status(&context.remote, &status);
 	if (result)
 		return exit_failed(result);
@@ -566,7 +564,7 @@ static int remote_stop(int argc, char **argv)
 	int result = parse(&stop_line, argc, argv, &context);
 
 	if (result)
-		return result == PARSE_HELP ? 0 : result;
+		return result;
 	result = xpt_remote_stop(&context.remote);
 	return result ? exit_failed(result) : 0;
 }

@@ -8,7 +8,6 @@
 #include <xputrace/inspect.h>
 
 #include "base/core/json.h"
-#include "cli/commands.h"
 #include "cli/session.h"
 
 struct inspect_context {
@@ -194,5 +193,5 @@ int command_inspect(int argc, char **argv)
 		result = session_options_refuse(&line, "--honour-target-env requires -p PID");
 	if (!result)
 		result = add_settings(&context) ? run(&context) : exit_failed(errno ? -errno : -EINVAL);
-	return result == PARSE_HELP ? 0 : result;
+	return result;
 }

@@ -15,8 +15,6 @@
 #include "base/core/json.h"
 #include "base/core/text.h"
 #include "cli/commands.h"
-#include "cli/options.h"
-#include "cli/summary.h"
 
 struct list_output {
 	int json;    /* 0: a table */
@@ -480,7 +478,7 @@ int command_list(int argc, char **argv)
 	const char *what = NULL;
 
 	if (result)
-		return result == PARSE_HELP ? 0 : result;
+		return result;
 	if (first < argc)
 		what = argv[first];
 	if (!what || first + 1 < argc ||
