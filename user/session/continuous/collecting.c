@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/core/clock.h"
-#include "control/message.h"
+#include "control/control.h"
 #include "session/continuous/private.h"
 #include "session/reader/describe_records.h"
 

@@ -6,7 +6,7 @@
 #include <xputrace/continuous.h>
 
 #include "base/file/folder.h"
-#include "control/server.h"
+#include "control/control.h"
 #include "model/core/model.h"
 #include "profile/trigger/recent.h"
 #include "profile/trigger/save_limits.h"
