@@ -11,6 +11,7 @@
 #include "base/core/json.h"
 #include "base/core/link.h"
 #include "base/core/text.h"
+#include "base/core/vec.h"
 #include "report/trace/usage_csv.h"
 #include "session/inspect/inspect.h"
 
@@ -38,27 +39,16 @@ struct inspect_cores {
 	const struct inspect_settings *settings;
 	struct inference *all;	      /* the latest first */
 	struct inference **by_thread; /* in order of thread and begin */
-	size_t count, room;
+	size_t count;
 	struct map begins, waits, cores;
 	struct core *all_cores;
 };
 
 static int add(void *context, const struct recent_inference *view)
 {
-	size_t room;
 	struct inspect_cores *cores = context;
-	struct inference *more;
 
-	if (cores->count == cores->room) {
-		room = cores->room ? 2 * cores->room : 1024;
-		more = reallocarray(cores->all, room, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		cores->all = more;
-		cores->room = room;
-	}
-	cores->all[cores->count++] = (struct inference){ .view = *view };
-	return 0;
+	return vec_push(cores->all, cores->count, (struct inference){ .view = *view });
 }
 
 static int by_thread(const void *a, const void *b)

@@ -9,6 +9,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/options.h"
+#include "base/core/vec.h"
 #include "session/core/output.h"
 #include "session/inspect/inspect.h"
 #include "target/process/process.h"
@@ -154,33 +155,15 @@ static void thin(struct inspect_process *process)
 	process->every *= 2;
 }
 
-static struct process_usage *add_row(struct inspect_process *process)
-{
-	size_t room = process->room ? 2 * process->room : 64;
-	struct process_usage *more;
-
-	if (process->count == INSPECT_ROWS_MAX)
-		thin(process);
-	if (process->count == process->room) {
-		more = reallocarray(process->rows, room, sizeof(*more));
-		if (!more)
-			return NULL;
-		process->rows = more;
-		process->room = room;
-	}
-	return &process->rows[process->count];
-}
-
 void inspect_process_read(struct inspect_process *process, unsigned int wanted, __u64 now)
 {
-	struct process_usage *row;
-
 	if (!process->open || now < process->due)
 		return;
-	row = add_row(process);
-	if (!row)
+	if (process->count == INSPECT_ROWS_MAX)
+		thin(process);
+	if (vec_reserve(process->rows, process->count))
 		return;
-	if (usage_read(&process->source, wanted, row)) {
+	if (usage_read(&process->source, wanted, &process->rows[process->count])) {
 		usage_close(&process->source);
 		process->open = false;
 		return;

@@ -146,7 +146,7 @@ struct inspect_process {
 	__u64 due; /* of the next reading, ns */
 	__u64 every;
 	struct process_usage *rows;
-	size_t count, room;
+	size_t count;
 	struct folder *folder;			/* NULL: not yet */
 	char *failed_files[INSPECT_FAILED_MAX]; /* names of files */
 	unsigned int failed_count;

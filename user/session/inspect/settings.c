@@ -77,53 +77,43 @@ const struct xpt_inspect_activity *xpt_inspect_activities(size_t *count)
 	return activities;
 }
 
+/* Those that are not here are no events, but how the tracing finds its way. */
+static const struct {
+	enum xpt_role role;
+	enum inspect_type type;
+} types_of_roles[] = {
+	{ XPT_ROLE_PROGRAM_LOAD, INSPECT_PROGRAM_LOAD },
+	{ XPT_ROLE_PROGRAM_READY, INSPECT_PROGRAM_LOAD },
+	{ XPT_ROLE_PROGRAM_NAME, INSPECT_PROGRAM_NAME },
+	{ XPT_ROLE_PROGRAM_UNLOAD, INSPECT_PROGRAM_UNLOAD },
+	{ XPT_ROLE_EXECUTE, INSPECT_EXECUTE },
+	{ XPT_ROLE_ENQUEUE, INSPECT_ENQUEUE },
+	{ XPT_ROLE_WAIT, INSPECT_WAIT },
+	{ XPT_ROLE_MARK, INSPECT_WAIT }, /* defines, as the next two do, what a wait is for */
+	{ XPT_ROLE_STREAM, INSPECT_WAIT },
+	{ XPT_ROLE_CALLBACK, INSPECT_WAIT },
+	{ XPT_ROLE_LAUNCH, INSPECT_LAUNCH },
+	{ XPT_ROLE_COPY, INSPECT_COPY },
+	{ XPT_ROLE_ALLOC, INSPECT_ALLOC },
+	{ XPT_ROLE_FREE, INSPECT_FREE },
+	{ XPT_ROLE_SELECT, INSPECT_SELECT },
+	{ XPT_ROLE_CODEOBJ_LOAD, INSPECT_CODEOBJ_LOAD },
+	{ XPT_ROLE_CODEOBJ_UNLOAD, INSPECT_CODEOBJ_UNLOAD },
+	{ XPT_ROLE_OPERATOR, INSPECT_OPERATOR },
+	{ XPT_ROLE_OPERATOR_END, INSPECT_OPERATOR },
+	{ XPT_ROLE_REGION, INSPECT_REGION },
+	{ XPT_ROLE_REGION_BEGIN, INSPECT_REGION },
+	{ XPT_ROLE_REGION_END, INSPECT_REGION },
+	{ XPT_ROLE_REGION_NAME, INSPECT_REGION },
+	{ XPT_ROLE_REGION_RELEASE, INSPECT_REGION },
+	{ XPT_ROLE_REGION_PRINT, INSPECT_REGION },
+};
+
 enum inspect_type inspect_type_of_role(enum xpt_role role)
 {
-	switch (role) {
-	case XPT_ROLE_PROGRAM_LOAD:
-	case XPT_ROLE_PROGRAM_READY:
-		return INSPECT_PROGRAM_LOAD;
-	case XPT_ROLE_PROGRAM_NAME:
-		return INSPECT_PROGRAM_NAME;
-	case XPT_ROLE_PROGRAM_UNLOAD:
-		return INSPECT_PROGRAM_UNLOAD;
-	case XPT_ROLE_EXECUTE:
-		return INSPECT_EXECUTE;
-	case XPT_ROLE_ENQUEUE:
-		return INSPECT_ENQUEUE;
-	case XPT_ROLE_WAIT:
-	case XPT_ROLE_MARK: /* defines, as the next two do, what a wait is for */
-	case XPT_ROLE_STREAM:
-	case XPT_ROLE_CALLBACK:
-		return INSPECT_WAIT;
-	case XPT_ROLE_LAUNCH:
-		return INSPECT_LAUNCH;
-	case XPT_ROLE_COPY:
-		return INSPECT_COPY;
-	case XPT_ROLE_ALLOC:
-		return INSPECT_ALLOC;
-	case XPT_ROLE_FREE:
-		return INSPECT_FREE;
-	case XPT_ROLE_SELECT:
-		return INSPECT_SELECT;
-	case XPT_ROLE_CODEOBJ_LOAD:
-		return INSPECT_CODEOBJ_LOAD;
-	case XPT_ROLE_CODEOBJ_UNLOAD:
-		return INSPECT_CODEOBJ_UNLOAD;
-	case XPT_ROLE_OPERATOR:
-	case XPT_ROLE_OPERATOR_END:
-		return INSPECT_OPERATOR;
-	case XPT_ROLE_REGION:
-	case XPT_ROLE_REGION_BEGIN:
-	case XPT_ROLE_REGION_END:
-	case XPT_ROLE_REGION_NAME:
-	case XPT_ROLE_REGION_RELEASE:
-	case XPT_ROLE_REGION_PRINT:
-		return INSPECT_REGION;
-	case XPT_ROLE_RESOLVE:
-	case XPT_ROLE_TABLE:
-	case XPT_ROLE_LOADER:
-		break;
+	for (size_t i = 0; i < sizeof(types_of_roles) / sizeof(types_of_roles[0]); i++) {
+		if (types_of_roles[i].role == role)
+			return types_of_roles[i].type;
 	}
 	return INSPECT_TYPES;
 }
@@ -231,33 +221,25 @@ static const struct word {
 };
 
 #define NEURON_WORDS (sizeof(neuron_words) / sizeof(neuron_words[0]))
-#define WORDS_MAX (NEURON_WORDS + INSPECT_TYPES)
+#define WORDS (NEURON_WORDS + INSPECT_TYPES)
 
-/* What a filter may name, and what of it is captured by now. */
-struct vocabulary {
-	struct word words[WORDS_MAX]; /* name NULL: selected with its group only */
-	bool captured[WORDS_MAX];
-	size_t count;
-};
+_Static_assert(WORDS <= 64, "a filter has a bit for each");
 
-static void add_word(struct vocabulary *vocabulary, const char *name, enum inspect_type type)
+/* What a filter may name, of Neuron's words and our types. name NULL: selected with its group only. False: there is no such word. */
+static bool word_at(size_t index, bool neuron, struct word *word)
 {
-	vocabulary->words[vocabulary->count++] = (struct word){ name, type };
-}
-
-static void vocabulary_fill(struct vocabulary *vocabulary, bool neuron)
-{
-	const struct xpt_inspect_event_type *types = xpt_inspect_event_types(NULL);
-	__u32 named = 0;
-
-	vocabulary->count = 0;
-	for (size_t i = 0; neuron && i < NEURON_WORDS; i++) {
-		add_word(vocabulary, neuron_words[i].name, neuron_words[i].type);
-		named |= 1u << neuron_words[i].type;
+	if (index < NEURON_WORDS) {
+		*word = neuron_words[index];
+		return neuron;
 	}
-	for (unsigned int i = 0; i < INSPECT_TYPES; i++)
-		if (!(named & 1u << i))
-			add_word(vocabulary, neuron ? NULL : types[i].name, i);
+	*word = (struct word){ .type = index - NEURON_WORDS };
+	if (!neuron)
+		word->name = types[word->type].name;
+	for (size_t i = 0; neuron && i < NEURON_WORDS; i++) {
+		if (neuron_words[i].type == word->type)
+			return false; /* its parts are words */
+	}
+	return true;
 }
 
 static bool is(const struct part *entry, const char *name)
@@ -265,31 +247,17 @@ static bool is(const struct part *entry, const char *name)
 	return name && strlen(name) == entry->length && !memcmp(name, entry->text, entry->length);
 }
 
-/* Whether it names anything. */
-static bool apply(struct vocabulary *vocabulary, const struct part *entry, bool captured)
+/* The words that an entry names, a bit each. */
+static __u64 words_named(const struct part *entry, bool neuron)
 {
-	const struct xpt_inspect_event_type *types = xpt_inspect_event_types(NULL);
-	bool known = false;
+	struct word word;
+	__u64 named = 0;
 
-	for (size_t i = 0; i < vocabulary->count; i++) {
-		const struct word *word = &vocabulary->words[i];
-
-		if (!is(entry, word->name) && !is(entry, types[word->type].group))
-			continue;
-		vocabulary->captured[i] = captured;
-		known = true;
+	for (size_t i = 0; i < WORDS; i++) {
+		if (word_at(i, neuron, &word) && (is(entry, word.name) || is(entry, types[word.type].group)))
+			named |= 1ull << i;
 	}
-	return known;
-}
-
-static __u32 captured_types(const struct vocabulary *vocabulary)
-{
-	__u32 types = 0;
-
-	for (size_t i = 0; i < vocabulary->count; i++)
-		if (vocabulary->captured[i])
-			types |= 1u << vocabulary->words[i].type;
-	return types;
+	return named;
 }
 
 /* ---- values ---- */
@@ -337,7 +305,6 @@ static int set_activity(struct change *change, const char *value)
 
 static int set_activities(struct change *change, const char *value)
 {
-	const struct xpt_inspect_activity *activities = xpt_inspect_activities(NULL);
 	__u32 all = 0, bits;
 	struct part entry;
 
@@ -384,29 +351,33 @@ static int set_cores(struct change *change, const char *value)
 static int set_types(struct change *change, const char *value)
 {
 	bool neuron = is_neuron(change->environment);
-	struct vocabulary vocabulary;
+	__u64 captured = *value == '^' ? ~0ull : 0, named;
 	struct part entry, unknown = {};
 	struct text text = {};
+	struct word word;
 	char process[32];
 
-	vocabulary_fill(&vocabulary, neuron);
-	memset(vocabulary.captured, *value == '^', sizeof(vocabulary.captured));
 	while (next_entry(&value, &entry)) {
 		bool out = entry.length && *entry.text == '^';
 		struct part name = { entry.text + out, entry.length - out };
-		bool known = name.length && apply(&vocabulary, &name, !out);
 
-		if (!name.length || (!known && !neuron))
+		named = words_named(&name, neuron);
+		if (!name.length || (!named && !neuron))
 			return -EINVAL;
-		if (!known && !unknown.length)
+		if (!named && !unknown.length)
 			unknown = name;
+		captured = out ? captured & ~named : captured | named;
 	}
 	if (unknown.length)
 		log_warn(change->log, "%s%s%s: there is nothing like \"%s\" here", origin(change, process),
 			 prefixes[change->environment->source], "EVENT_FILTER_TYPE",
 			 printable(&text, unknown.text, unknown.length));
 	text_free(&text);
-	change->settings.types = captured_types(&vocabulary);
+	change->settings.types = 0;
+	for (size_t i = 0; i < WORDS; i++) {
+		if (captured >> i & 1 && word_at(i, neuron, &word))
+			change->settings.types |= 1u << word.type;
+	}
 	return 0;
 }
 
@@ -487,12 +458,8 @@ static const char *name_of(const struct variable *variable, const struct inspect
 
 static void list_types(struct text *text)
 {
-	const struct xpt_inspect_event_type *types;
-	size_t count;
-
-	types = xpt_inspect_event_types(&count);
 	text_literal(text, "with commas between, software, hardware");
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < INSPECT_TYPES; i++) {
 		text_literal(text, ", ");
 		text_string(text, types[i].name);
 	}
