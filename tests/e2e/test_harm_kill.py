@@ -138,6 +138,6 @@ def test_killed(case):
     untraced(checks())
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:  # one after the other, nearly: each end costs the kernel time
         begun = [pool.submit(check_killed, mode, bool(others), i * AFTER if i < AT_ONCE else 0,
-                             (i + chance.random()) / rounds * MOMENT, i == rounds - 1)
+                             ((i if i < rounds - 1 else 0) + chance.random()) / rounds * MOMENT, i == rounds - 1)
                  for i in range(rounds)]
     assert sum(one.result() for one in begun), "no restart was tried"

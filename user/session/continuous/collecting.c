@@ -256,11 +256,11 @@ void continuous_update_status(struct xpt_continuous *continuous, __u64 now)
 	struct xpt_continuous_status *status = &continuous->status;
 	const struct collector *collector = continuous->collector;
 	struct window_figures window;
-	struct recent_figures recent;
+	struct inference_index_figures recent;
 	struct rusage usage;
 
 	window_figures(continuous->window, &window);
-	recent_figures(continuous->recent, &recent);
+	inference_index_figures(continuous->recent, &recent);
 	getrusage(RUSAGE_SELF, &usage);
 	status->pid = getpid();
 	status->elapsed = now - collector->started;
@@ -287,13 +287,13 @@ void continuous_update_status(struct xpt_continuous *continuous, __u64 now)
 static void evict(struct xpt_continuous *continuous, __u64 now)
 {
 	struct window_figures window;
-	struct recent_figures recent;
+	struct inference_index_figures recent;
 
 	window_expire(continuous->window, now);
-	recent_figures(continuous->recent, &recent);
+	inference_index_figures(continuous->recent, &recent);
 	window_reserve(continuous->window, recent.bytes);
 	window_figures(continuous->window, &window);
-	recent_begin(continuous->recent, window.begin);
+	inference_index_begin(continuous->recent, window.begin);
 }
 
 static void save_by_trigger(struct xpt_continuous *continuous)

@@ -29,7 +29,7 @@
 #include "base/file/folder.h"
 #include "bpf/wire.h"
 #include "model/stream/event.h"
-#include "profile/trigger/recent.h"
+#include "profile/trigger/inference_index.h"
 #include "session/continuous/private.h"
 #include "target/process/usage.h"
 
@@ -196,7 +196,7 @@ int inspect_folder_write(struct xpt_inspect *inspect, struct inspect_process *pr
 struct inspect_cores;
 
 /* roles: enum xpt_role of each spec, XPT_SPEC_MAX of them. settings and roles must outlive it. -ENOMEM. */
-int inspect_cores_create(const struct recent *recent, __u32 tgid, const __u8 *roles,
+int inspect_cores_create(const struct inference_index *recent, __u32 tgid, const __u8 *roles,
 			 const struct inspect_settings *settings, struct inspect_cores **result);
 void inspect_cores_free(struct inspect_cores *cores);
 
