@@ -8,7 +8,7 @@
 /* A trace of what a model makes of its records. */
 static cJSON *trace_of(void (*feed)(struct model *model), char **table)
 {
-	struct chrome_writer *writer;
+	struct event_file *writer;
 	char *path = temporary();
 	struct model *model;
 	size_t size;
@@ -16,11 +16,11 @@ static cJSON *trace_of(void (*feed)(struct model *model), char **table)
 	FILE *out;
 
 	cr_assert_eq(model_create(NULL, &model), 0);
-	cr_assert_eq(chrome_writer_create(NULL, path, -1, &info, &writer), 0);
-	cr_assert_eq(model_add_sink(model, chrome_writer_sink(writer)), 0);
+	cr_assert_eq(event_file_create(NULL, &chrome_format, path, -1, &info, &writer), 0);
+	cr_assert_eq(model_add_sink(model, event_file_sink(writer)), 0);
 	feed(model);
 	cr_assert_eq(model_flush(model), 0);
-	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	cr_assert_eq(event_file_close(writer, model), 0);
 	json = parse_file(path);
 	if (table) {
 		out = open_memstream(table, &size);

@@ -30,6 +30,7 @@ struct trace_text {
 	struct link list;  /* in the order in which they were met */
 	struct seen *last; /* thread of the event before */
 	__u64 number;
+	struct text out;
 	struct chrome_events events; /* large, but what is not used is not touched */
 };
 
@@ -41,11 +42,12 @@ struct trace_text *trace_text_create(struct trace_names *names)
 		return NULL;
 	text->names = names;
 	link_init(&text->list);
-	if (text_reserve(&text->events.text, HEAD_ROOM)) {
+	text->events.text = &text->out;
+	if (text_reserve(&text->out, HEAD_ROOM)) {
 		free(text);
 		return NULL;
 	}
-	text->events.text.length = HEAD_ROOM;
+	text->out.length = HEAD_ROOM;
 	text->events.jobs.devices = trace_names_devices(names);
 	text->number = trace_names_document(names);
 	return text;
@@ -60,12 +62,13 @@ void trace_text_free(struct trace_text *text)
 	link_each(link, following, &text->list) free(container_of(link, struct seen, link));
 	map_free(&text->seen);
 	chrome_events_free(&text->events);
+	text_free(&text->out);
 	free(text);
 }
 
 size_t trace_text_bytes(const struct trace_text *text)
 {
-	return sizeof(*text) + text->events.text.capacity + chrome_jobs_bytes(&text->events.jobs) +
+	return sizeof(*text) + text->out.capacity + chrome_jobs_bytes(&text->events.jobs) +
 	       text->seen.count * (sizeof(struct seen) + sizeof(struct map_node *));
 }
 
@@ -155,7 +158,7 @@ static int see_event(struct trace_text *text, const struct event *event)
 
 int trace_text_add(struct trace_text *text, const struct event *event)
 {
-	struct text *out = &text->events.text;
+	struct text *out = &text->out;
 	size_t length = out->length;
 	bool any = text->events.any;
 	int error = see_event(text, event);
@@ -302,7 +305,7 @@ out:
 
 int trace_text_finish(struct trace_text *text, const struct recording_info *info, struct xpt_profile_report *report)
 {
-	struct text *out = &text->events.text;
+	struct text *out = &text->out;
 	size_t begin = 0, moved, end;
 	int error;
 

@@ -86,7 +86,7 @@ static void add_arguments(struct text *text, const struct event_code *code)
 /* As for probes: a span of the process as a whole, all its threads stood still. */
 static void add_waited(struct chrome_events *events, const struct event_code *code)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 	__u64 id = ++events->wait_count, end = code->time + code->waited;
 
 	chrome_begin(events, 'b', code->tgid, code->tgid, code->time);
@@ -101,7 +101,7 @@ static void add_waited(struct chrome_events *events, const struct event_code *co
 
 void chrome_code_add(struct chrome_events *events, const struct event_code *code)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 
 	chrome_begin(events, 'i', code->tgid, code->tid ? code->tid : code->tgid, code->time);
 	text_string(text, code->tid ? ",\"s\":\"t\"" : ",\"s\":\"p\"");

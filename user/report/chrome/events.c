@@ -14,7 +14,7 @@
 
 static void add_process(struct chrome_events *events, const struct model_process *process)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 	const char *command = process->command ? process->command : "";
 	size_t length = strlen(command);
 
@@ -42,9 +42,9 @@ static void add_thread(struct chrome_events *events, __u32 tgid, __u32 tid, cons
 	if (!name || !*name)
 		return;
 	chrome_begin_metadata(events, tgid, tid, "thread_name");
-	text_literal(&events->text, ",\"args\":{\"name\":");
-	text_json_string(&events->text, name);
-	text_literal(&events->text, "}}");
+	text_literal(events->text, ",\"args\":{\"name\":");
+	text_json_string(events->text, name);
+	text_literal(events->text, "}}");
 }
 
 /* ---- calls ---- */
@@ -70,7 +70,7 @@ static void add_function(struct chrome_events *events, const struct model_functi
 	struct chrome_function *known;
 
 	if (function->index >= XPT_SPEC_MAX) {
-		make_function(&events->text, function);
+		make_function(events->text, function);
 		return;
 	}
 	known = &events->functions[function->index];
@@ -80,11 +80,11 @@ static void add_function(struct chrome_events *events, const struct model_functi
 		known->function = known->text.error ? NULL : function;
 		if (known->text.error) {
 			text_free(&known->text);
-			make_function(&events->text, function);
+			make_function(events->text, function);
 			return;
 		}
 	}
-	text_bytes(&events->text, known->text.data, known->text.length);
+	text_bytes(events->text, known->text.data, known->text.length);
 }
 
 static bool names_program(const struct event_call *call)
@@ -247,7 +247,7 @@ static const char *call_name(const struct event_call *call)
 
 static void add_call(struct chrome_events *events, const struct event_call *call)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 
 	chrome_begin(events, call->no_end ? 'i' : 'X', call->tgid, call->tid, call->start);
 	if (call->no_end) {
@@ -271,7 +271,7 @@ static void add_call(struct chrome_events *events, const struct event_call *call
 
 static void add_inference(struct chrome_events *events, const struct event_inference *inference)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 	const char *runtime = inference->function->runtime;
 	const char *name = inference->program ? inference->program->name : inference->function->name;
 
@@ -306,7 +306,7 @@ static void add_inference(struct chrome_events *events, const struct event_infer
 
 static void add_region(struct chrome_events *events, const struct event_region *region)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 
 	chrome_begin(events, 'X', region->tgid, region->tid, region->start);
 	chrome_span(text, region->start, region->end);
@@ -319,7 +319,7 @@ static void add_region(struct chrome_events *events, const struct event_region *
 
 static void add_ioctl(struct chrome_events *events, const struct event_ioctl *ioctl)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 
 	chrome_begin(events, 'X', ioctl->tgid, ioctl->tid, ioctl->start);
 	chrome_span(text, ioctl->start, ioctl->end);
@@ -346,7 +346,7 @@ static void add_ioctl(struct chrome_events *events, const struct event_ioctl *io
 
 static void add_counter(struct chrome_events *events, const struct event_counter *counter)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 
 	chrome_begin(events, 'C', counter->tgid, counter->tgid, counter->time);
 	text_literal(text, ",\"name\":\"");
@@ -366,7 +366,7 @@ static void add_counter(struct chrome_events *events, const struct event_counter
 /* Counters belong to no traced process. */
 static void show_counters(struct chrome_events *events)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 
 	if (events->counters)
 		return;
@@ -383,7 +383,7 @@ static void add_reading(struct chrome_events *events, const struct event_reading
 {
 	const struct model_counter *counter = reading->counter;
 	const char *unit = *counter->unit ? counter->unit : "count";
-	struct text *text = &events->text;
+	struct text *text = events->text;
 
 	show_counters(events);
 	chrome_begin(events, 'C', CHROME_COUNTERS_PID, CHROME_COUNTERS_PID, reading->since);
@@ -400,14 +400,14 @@ static void add_reading(struct chrome_events *events, const struct event_reading
 static void begin_process_instant(struct chrome_events *events, __u32 tgid, __u32 tid, __u64 time)
 {
 	chrome_begin(events, 'i', tgid, tid, time);
-	text_literal(&events->text, ",\"s\":\"p\",\"cat\":\"xputrace\",\"name\":");
+	text_literal(events->text, ",\"s\":\"p\",\"cat\":\"xputrace\",\"name\":");
 }
 
 static void add_program(struct chrome_events *events, const struct event_program *event)
 {
 	const struct model_program *program = event->program;
 	__u32 tgid = program->process->tgid;
-	struct text *text = &events->text;
+	struct text *text = events->text;
 
 	begin_process_instant(events, tgid, tgid, event->time);
 	if (event->released)
@@ -429,7 +429,7 @@ static void add_program(struct chrome_events *events, const struct event_program
 
 static void add_lost(struct chrome_events *events, const struct event_lost *lost)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 
 	chrome_begin(events, 'i', events->first_tgid, events->first_tgid, lost->time);
 	text_literal(text, ",\"s\":\"g\",\"cat\":\"xputrace\",\"name\":\"lost ");
@@ -447,7 +447,7 @@ static void add_lost(struct chrome_events *events, const struct event_lost *lost
 /* A span of the process as a whole: all its threads stood still. */
 static void add_waited(struct chrome_events *events, const struct event_waited *waited)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 	__u64 id = ++events->wait_count;
 
 	chrome_begin(events, 'b', waited->tgid, waited->tgid, waited->start);
@@ -462,7 +462,7 @@ static void add_waited(struct chrome_events *events, const struct event_waited *
 
 static void add_task(struct chrome_events *events, const struct event_task *task)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 
 	if (task->what == XPT_TASK_THREAD)
 		return;
@@ -547,5 +547,4 @@ void chrome_events_free(struct chrome_events *events)
 		if (events->functions[i].text.data)
 			text_free(&events->functions[i].text);
 	chrome_jobs_free(&events->jobs);
-	text_free(&events->text);
 }

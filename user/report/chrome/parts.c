@@ -3,7 +3,7 @@
 
 void chrome_begin(struct chrome_events *events, char phase, __u32 pid, __u32 tid, __u64 time)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 
 	if (events->any)
 		text_literal(text, ",\n{\"ph\":\"");
@@ -22,21 +22,21 @@ void chrome_begin(struct chrome_events *events, char phase, __u32 pid, __u32 tid
 void chrome_begin_metadata(struct chrome_events *events, __u32 pid, __u32 tid, const char *name)
 {
 	chrome_begin(events, 'M', pid, tid, 0);
-	chrome_name(&events->text, name);
+	chrome_name(events->text, name);
 }
 
 void chrome_flow(struct chrome_events *events, char phase, __u32 pid, __u32 tid, __u64 time, __u64 id,
 		 const char *source, const char *name)
 {
 	chrome_begin(events, phase, pid, tid, time);
-	chrome_id(&events->text, id);
-	chrome_category(&events->text, "flow", source);
-	text_literal(&events->text, ",\"name\":\"");
-	text_string(&events->text, name);
+	chrome_id(events->text, id);
+	chrome_category(events->text, "flow", source);
+	text_literal(events->text, ",\"name\":\"");
+	text_string(events->text, name);
 	if (phase == 'f')
-		text_literal(&events->text, "\",\"bp\":\"e\"}");
+		text_literal(events->text, "\",\"bp\":\"e\"}");
 	else
-		text_literal(&events->text, "\"}");
+		text_literal(events->text, "\"}");
 }
 
 void chrome_name(struct text *text, const char *name)

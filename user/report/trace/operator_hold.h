@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Keeps operators until the inference they were in is emitted, for formats that have it before its operators. Bounded. */
-#ifndef XPT_REPORT_CHROME_OPERATOR_HOLD_H
-#define XPT_REPORT_CHROME_OPERATOR_HOLD_H
+#ifndef XPT_REPORT_TRACE_OPERATOR_HOLD_H
+#define XPT_REPORT_TRACE_OPERATOR_HOLD_H
 
-#include "base/core/hashmap.h"
-#include "base/core/link.h"
+#include "base/core/keyed_table.h"
 #include "base/core/text.h"
 #include "model/stream/event.h"
 
@@ -18,16 +17,14 @@ struct held_operator {
 
 /* The operators of one inference. */
 struct held_operators {
-	struct map_node node; /* by process and thread, and begin */
-	struct link link;     /* in order of age */
+	struct keyed keyed; /* by process and thread, and begin */
 	struct held_operator *op;
-	size_t count, room;
+	size_t count;
 	struct text labels;
 };
 
 struct operator_hold {
-	struct map inferences;
-	struct link ages;
+	struct keyed_table inferences;
 	size_t bytes;
 	__u64 dropped; /* operators, the oldest inferences first, because there were too many */
 };

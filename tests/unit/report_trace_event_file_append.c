@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/trace/appended_file.h"
+#include "report/trace/event_file.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -23,7 +23,7 @@ static void clean(void)
 	unlink(path);
 }
 
-TestSuite(report_trace_appended_file, .init = make, .fini = clean);
+TestSuite(report_trace_event_file_append, .init = make, .fini = clean);
 
 static void fill(const char *text)
 {
@@ -55,7 +55,7 @@ static void append(const char *expected)
 	expect(expected);
 }
 
-Test(report_trace_appended_file, goes_behind)
+Test(report_trace_event_file_append, goes_behind)
 {
 	append("x\n");
 	fill(HEAD "1,2\n");
@@ -65,13 +65,13 @@ Test(report_trace_appended_file, goes_behind)
 	append("x\n");
 }
 
-Test(report_trace_appended_file, cut_line_gets_its_end)
+Test(report_trace_event_file_append, cut_line_gets_its_end)
 {
 	fill(HEAD "1,2\n3,");
 	append(HEAD "1,2\n3,\nx\n");
 }
 
-Test(report_trace_appended_file, something_else_is_left_alone)
+Test(report_trace_event_file_append, something_else_is_left_alone)
 {
 	static const char *const others[] = { "{\"traceEvents\":[]}", "a,b,c\n", "a,", "\n" };
 
@@ -82,7 +82,7 @@ Test(report_trace_appended_file, something_else_is_left_alone)
 	}
 }
 
-Test(report_trace_appended_file, no_regular_file)
+Test(report_trace_event_file_append, no_regular_file)
 {
 	int descriptor = appended_file_open("/dev/null", HEAD), reader;
 
