@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/core/hashmap.h"
+#include "base/core/json.h"
 #include "base/core/link.h"
 #include "report/chrome/events.h"
-#include "report/chrome/metadata.h"
 #include "report/latency/latency.h"
 
 #define HEAD_ROOM 4096	     /* bytes; a longer head moves everything once more */
@@ -207,72 +207,60 @@ static int add_names(struct trace_text *text)
 
 /* ---- completing ---- */
 
-/* As a string: a JSON reader with 53-bit numbers would round it. */
-static void member_nanoseconds(struct text *out, const char *name, __u64 time)
-{
-	text_literal(out, ",\"");
-	text_string(out, name);
-	text_literal(out, "\":\"");
-	text_unsigned(out, time);
-	text_literal(out, "\"");
-}
-
 static void add_program(struct text *out, const struct xpt_program_report *program)
 {
-	text_literal(out, "{\"id\":");
-	text_unsigned(out, program->id);
-	chrome_member_string(out, "name", program->name);
-	chrome_member_string(out, "runtime", program->runtime);
-	chrome_member_unsigned(out, "pid", (__u32)program->pid);
-	chrome_member_string(out, "process", program->process);
-	chrome_member_hexadecimal(out, "handle", program->handle);
-	chrome_member_unsigned(out, "generation", program->generation);
-	chrome_member_unsigned(out, "sample_every", program->sample_every);
-	if (program->requested)
-		chrome_member_unsigned(out, "requested", program->requested);
-	chrome_member_unsigned(out, "skipped", program->skipped);
-	chrome_member_unsigned(out, "inferences", program->inferences);
-	chrome_member_unsigned(out, "samples", program->taken);
-	chrome_member_unsigned(out, "lost", program->lost);
-	chrome_member_unsigned(out, "failed", program->failed);
-	text_literal(out, ",\"released\":");
-	text_string(out, program->released ? "true}" : "false}");
+	json_begin(out, NULL, '{');
+	json_add_unsigned(out, "id", program->id);
+	json_add_text(out, "name", program->name);
+	json_add_text(out, "runtime", program->runtime);
+	json_add_unsigned(out, "pid", (__u32)program->pid);
+	json_add_text(out, "process", program->process);
+	json_add_hexadecimal(out, "handle", program->handle);
+	json_add_unsigned(out, "generation", program->generation);
+	json_add_unsigned(out, "sample_every", program->sample_every);
+	json_add_nonzero(out, "requested", program->requested);
+	json_add_unsigned(out, "skipped", program->skipped);
+	json_add_unsigned(out, "inferences", program->inferences);
+	json_add_unsigned(out, "samples", program->taken);
+	json_add_unsigned(out, "lost", program->lost);
+	json_add_unsigned(out, "failed", program->failed);
+	json_add_bool(out, "released", program->released);
+	json_end(out, '}');
 }
 
 static void add_programs(struct text *out, const struct xpt_profile_report *report)
 {
 	__u64 inferences = 0, samples = 0, lost = 0;
-	size_t i;
 
-	text_literal(out, ",\n\"programs\":[");
-	for (i = 0; i < report->program_count; i++) {
-		if (i)
-			text_literal(out, ",\n");
-		else
-			text_literal(out, "\n");
+	json_newline(out);
+	json_begin(out, "programs", '[');
+	for (size_t i = 0; i < report->program_count; i++) {
+		json_newline(out);
 		add_program(out, &report->programs[i]);
 		inferences += report->programs[i].inferences;
 		samples += report->programs[i].taken;
 		lost += report->programs[i].lost;
 	}
-	text_literal(out, "]");
-	chrome_member_unsigned(out, "inferences", inferences);
-	chrome_member_unsigned(out, "samples", samples);
-	chrome_member_unsigned(out, "lost", lost);
+	json_end(out, ']');
+	json_add_unsigned(out, "inferences", inferences);
+	json_add_unsigned(out, "samples", samples);
+	json_add_unsigned(out, "lost", lost);
 }
 
 static void add_tail(struct text *out, const struct recording_info *info, const struct xpt_profile_report *report)
 {
-	text_literal(out, "\n],\"metadata\":{\"complete\":true,");
+	text_literal(out, "\n]");
+	json_begin(out, "metadata", '{');
+	json_add_bool(out, "complete", true);
 	chrome_metadata_origin(out, info);
-	chrome_member_string(out, "profile", report->name);
-	chrome_member_unsigned(out, "sequence", report->sequence);
-	chrome_member_string(out, "end_reason", latency_end_name(report->end_reason));
-	chrome_member_microseconds(out, "start_us", report->start);
-	chrome_member_microseconds(out, "end_us", report->end);
-	member_nanoseconds(out, "start_realtime_ns", report->start_realtime);
-	member_nanoseconds(out, "end_realtime_ns", report->end_realtime);
-	chrome_member_unsigned(out, "late", report->late);
+	json_add_text(out, "profile", report->name);
+	json_add_unsigned(out, "sequence", report->sequence);
+	json_add_text(out, "end_reason", latency_end_name(report->end_reason));
+	json_add_microseconds(out, "start_us", report->start);
+	json_add_microseconds(out, "end_us", report->end);
+	json_add_long(out, "start_realtime_ns", report->start_realtime);
+	json_add_long(out, "end_realtime_ns", report->end_realtime);
+	json_add_unsigned(out, "late", report->late);
 	add_programs(out, report);
 	text_literal(out, "}}");
 }

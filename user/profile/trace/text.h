@@ -4,7 +4,7 @@
 #define XPT_PROFILE_TRACE_TEXT_H
 
 #include "profile/trace/trace.h"
-#include "report/chrome/devices.h"
+#include "report/chrome/events.h"
 
 /* False: not known. Else the fields that a document has are filled in; strings are valid until the next event. */
 bool trace_names_process(const struct trace_names *names, __u32 tgid, struct model_process *process);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "report/chrome/events.h"
-#include "report/chrome/metadata.h"
 
 struct chrome {
 	struct recording_info info; /* strings owned */
@@ -90,7 +89,7 @@ static void finish(const void *context, struct text *tail, const struct model *m
 {
 	const struct chrome *chrome = context;
 
-	text_literal(tail, "\n],\"metadata\":");
+	text_literal(tail, "\n]");
 	chrome_metadata_totals(tail, &chrome->info, model, chrome->devices, error);
 	text_literal(tail, "}");
 }

@@ -1,17 +1,71 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/chrome/jobs.h"
+/* The device side of a Chrome trace: a process for each device, a track for each of its queues. */
+#include "report/chrome/events.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/core/link.h"
 #include "describe/driver/driver.h"
-#include "report/chrome/lanes.h"
 #include "report/chrome/parts.h"
-#include "report/chrome/queue_points.h"
+#include "report/chrome/queue_tracks.h"
 
 #define FLOW_NAME "job"
 #define FLOW_ID (1ull << 40) /* viewers identify arrows by their number only, and inferences have some, too */
+
+/* ---- numbers of devices ---- */
+
+struct chrome_devices {
+	char *name[CHROME_DEVICES_MAX]; /* driver and device, each with its terminator; owned */
+	unsigned int count;
+};
+
+struct chrome_devices *chrome_devices_create(void)
+{
+	return calloc(1, sizeof(struct chrome_devices));
+}
+
+void chrome_devices_free(struct chrome_devices *devices)
+{
+	if (!devices)
+		return;
+	for (unsigned int i = 0; i < devices->count; i++)
+		free(devices->name[i]);
+	free(devices);
+}
+
+unsigned int chrome_devices_find(const struct chrome_devices *devices, const char *driver, const char *device)
+{
+	for (unsigned int i = 0; i < devices->count; i++) {
+		const char *name = devices->name[i];
+
+		if (!strcmp(name, driver) && !strcmp(name + strlen(name) + 1, device))
+			return i + 1;
+	}
+	return 0;
+}
+
+unsigned int chrome_devices_number(struct chrome_devices *devices, const char *driver, const char *device)
+{
+	unsigned int known = chrome_devices_find(devices, driver, device);
+	size_t first = strlen(driver) + 1, second = strlen(device) + 1;
+	char *name;
+
+	if (known)
+		return known;
+	if (devices->count == CHROME_DEVICES_MAX)
+		return CHROME_DEVICES_OTHERS;
+	name = malloc(first + second);
+	if (!name)
+		return CHROME_DEVICES_OTHERS;
+	memcpy(name, driver, first);
+	memcpy(name + first, device, second);
+	devices->name[devices->count++] = name;
+	return devices->count;
+}
+
+/* ---- queues ---- */
 
 struct chrome_queue {
 	struct map_node node;

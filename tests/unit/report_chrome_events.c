@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/chrome/code.h"
+#include "report/chrome/events.h"
 
 #include "report/table/summary.h"
 #include "report_records.h"
@@ -62,7 +62,7 @@ static void feed_some(struct model *model)
 	feed_text(model, XPT_RECORD_CODE_UNLOADED, RECORDS_TGID, 0x78, 4000000, "");
 }
 
-Test(report_chrome_code, loads_and_unloads_are_instants)
+Test(report_chrome_events, loads_and_unloads_are_instants)
 {
 	cJSON *json = trace_of(feed_some, NULL);
 	const cJSON *event = named(json, "load hsaco my kernels.hsaco", "i");
@@ -108,7 +108,7 @@ Test(report_chrome_code, loads_and_unloads_are_instants)
 	cJSON_Delete(json);
 }
 
-Test(report_chrome_code, totals)
+Test(report_chrome_events, totals)
 {
 	char *table;
 	cJSON *json = trace_of(feed_some, &table);
@@ -142,7 +142,7 @@ static void feed_nothing(struct model *model)
 	feed_descriptions(model);
 }
 
-Test(report_chrome_code, none)
+Test(report_chrome_events, none)
 {
 	char *table;
 	cJSON *json = trace_of(feed_nothing, &table);
@@ -164,7 +164,7 @@ static void feed_many(struct model *model)
 	}
 }
 
-Test(report_chrome_code, table_has_twenty_rows)
+Test(report_chrome_events, table_has_twenty_rows)
 {
 	char *table;
 	cJSON *json = trace_of(feed_many, &table);
@@ -192,7 +192,7 @@ static void feed_hostile(struct model *model)
 	}
 }
 
-Test(report_chrome_code, hostile_strings_and_times)
+Test(report_chrome_events, hostile_strings_and_times)
 {
 	char *table;
 	cJSON *json = trace_of(feed_hostile, &table);
