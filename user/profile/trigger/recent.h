@@ -7,7 +7,7 @@
 #define XPT_PROFILE_TRIGGER_RECENT_H
 
 #include "model/stream/event.h"
-#include "record/snapshot.h"
+#include "record/window.h"
 
 struct recent;
 

@@ -74,7 +74,7 @@ static void operator(struct small *small, __u32 tid, __u64 inference, __u64 star
 	stream_call(&small->bytes, 1, tid, STREAM_OPERATOR, start, end, 1, values, 4);
 }
 
-Test(record_snapshot, inference_that_began_before_is_not_there)
+Test(record_window_snapshot, inference_that_began_before_is_not_there)
 {
 	const struct snapshot_part all = { .roles = roles };
 	struct account account;
@@ -96,7 +96,7 @@ Test(record_snapshot, inference_that_began_before_is_not_there)
 	small_free(&small, &account);
 }
 
-Test(record_snapshot, stretch_is_one_inference_with_its_operators_on_other_threads)
+Test(record_window_snapshot, stretch_is_one_inference_with_its_operators_on_other_threads)
 {
 	const struct snapshot_stretch stretch = { 1, 1, 1200, 1300 };
 	const struct snapshot_part part = { .stretches = &stretch, .count = 1, .roles = roles };
@@ -135,7 +135,7 @@ static void wait(struct small *small, __u64 key, __u64 start, __u64 end)
 }
 
 /* The other ones overlap with it on both threads, and begin or end inside. */
-Test(record_snapshot, stretch_of_an_asynchronous_inference_has_its_wait_on_another_thread)
+Test(record_window_snapshot, stretch_of_an_asynchronous_inference_has_its_wait_on_another_thread)
 {
 	const struct snapshot_stretch stretches[] = { { 1, 1, 1200, 1300 }, { 1, 2, 1200, 1300 } };
 	const struct snapshot_part part = { .stretches = stretches, .count = 2, .roles = roles };
@@ -159,7 +159,7 @@ Test(record_snapshot, stretch_of_an_asynchronous_inference_has_its_wait_on_anoth
 }
 
 /* A stretch that ends early does not hide one around it, nor one that begins late the end of one before. */
-Test(record_snapshot, stretches_may_overlap)
+Test(record_window_snapshot, stretches_may_overlap)
 {
 	const struct snapshot_stretch stretches[] = {
 		{ 1, 1, 1100, 1400 }, { 1, 1, 1110, 1120 }, { 1, 2, 1100, 1300 }, { 1, 2, 1290, 1500 }
@@ -183,7 +183,7 @@ Test(record_snapshot, stretches_may_overlap)
 	small_free(&small, &account);
 }
 
-Test(record_snapshot, load_that_began_before_has_told_the_name)
+Test(record_window_snapshot, load_that_began_before_has_told_the_name)
 {
 	const struct snapshot_part all = { .roles = roles };
 	struct follower follower;
@@ -221,7 +221,7 @@ static int stop_at_call(void *context, const struct xpt_record_header *record)
 	return record->kind == XPT_RECORD_CALL ? 17 : 0;
 }
 
-Test(record_snapshot, what_the_visitor_returns_ends_the_walk)
+Test(record_window_snapshot, what_the_visitor_returns_ends_the_walk)
 {
 	struct snapshot *snapshot;
 	unsigned int visited = 0;
