@@ -3,7 +3,7 @@
 
 #include "base/core/text.h"
 #include "profile/trigger/text.h"
-#include "report/latency/columns.h"
+#include "report/table/columns.h"
 
 /* Since the last save was granted. The time of a trigger may be the end of an inference, before that of another. */
 static __u64 elapsed(const struct save_limits *limits, __u64 now)

@@ -9,7 +9,7 @@
 #include "base/file/file.h"
 #include "base/core/json.h"
 #include "base/core/text.h"
-#include "report/trace/usage_csv.h"
+#include "report/trace/csv_text.h"
 #include "session/inspect/cores.h"
 #include "session/inspect/private.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tables of text: cells are collected row by row, then printed in columns that fit the widest of them. */
-#ifndef XPT_REPORT_LATENCY_COLUMNS_H
-#define XPT_REPORT_LATENCY_COLUMNS_H
+#ifndef XPT_REPORT_TABLE_COLUMNS_H
+#define XPT_REPORT_TABLE_COLUMNS_H
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,6 +29,14 @@ struct columns {
 /* Another column, before the first cell. The first one is cut when lines are too long. */
 void columns_define(struct columns *columns, const char *title, bool left);
 
+/* The same for several. A title that begins with '<' is that of a column of text. */
+void columns_titles(struct columns *columns, const char *const *titles, size_t count);
+#define COLUMNS_TITLES(columns, ...)                                               \
+	do {                                                                       \
+		static const char *const titles[] = { __VA_ARGS__ };               \
+		columns_titles(columns, titles, sizeof(titles) / sizeof(*titles)); \
+	} while (0)
+
 /* The next cell. Names may be hostile; they are made safe for a terminal. */
 void columns_name(struct columns *columns, const char *name);
 void columns_count(struct columns *columns, __u64 count);
@@ -52,6 +60,11 @@ size_t columns_least_width(const struct columns *columns);
  */
 int columns_print(const struct columns *columns, FILE *out, size_t width);
 void columns_clear(struct columns *columns); /* forgets the cells, keeps the columns */
+/* Calls fill() for all cells; once more, with fewer digits and spaces, when lines do not fit into width. */
+void columns_fit(struct columns *columns, size_t width, void (*fill)(struct columns *columns, const void *context),
+		 const void *context);
+/* As columns_print(), with how many of the rows are not shown, of which there are most at most, and an empty line; frees. */
+int columns_finish(struct columns *columns, FILE *out, size_t width, size_t rows, size_t most);
 void columns_free(struct columns *columns);
 
 /* Writes the text, which is between tables, and frees it. As columns_print(). */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/latency/report_names.h"
+#include "report/latency/report_growing.h"
 
 #include <errno.h>
 
 #include "report_profile.h"
 
-TestSuite(report_latency_report_names, .init = make_folder, .fini = remove_folder);
+TestSuite(report_latency_report_growing_names, .init = make_folder, .fini = remove_folder);
 
 static void expect_numbered(const char *path, __u64 number, const char *expected)
 {
@@ -15,7 +15,7 @@ static void expect_numbered(const char *path, __u64 number, const char *expected
 	free(name);
 }
 
-Test(report_latency_report_names, the_number_stands_before_the_extension)
+Test(report_latency_report_growing_names, the_number_stands_before_the_extension)
 {
 	expect_numbered("latency.csv", 1, "latency-000001.csv");
 	expect_numbered("latency.csv", 123456, "latency-123456.csv");
@@ -29,7 +29,7 @@ Test(report_latency_report_names, the_number_stands_before_the_extension)
 	expect_numbered("dot.", 5, "dot-000005.");
 }
 
-Test(report_latency_report_names, shifting_fills_the_first_gap)
+Test(report_latency_report_growing_names, shifting_fills_the_first_gap)
 {
 	write_content(in_folder("r"), "new");
 	write_content(in_folder("r.1"), "one");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/latency/columns.h"
+#include "report/table/columns.h"
 
 #include <string.h>
 
@@ -14,6 +14,12 @@ struct column_cell {
 void columns_define(struct columns *columns, const char *title, bool left)
 {
 	columns->column[columns->count++] = (struct column){ .title = title, .left = left, .width = strlen(title) };
+}
+
+void columns_titles(struct columns *columns, const char *const *titles, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		columns_define(columns, titles[i] + (*titles[i] == '<'), *titles[i] == '<');
 }
 
 /* Ends the cell with text from start. */
@@ -271,6 +277,30 @@ void columns_clear(struct columns *columns)
 	columns->cells.length = 0;
 	for (i = 0; i < columns->count; i++)
 		columns->column[i].width = strlen(columns->column[i].title);
+}
+
+void columns_fit(struct columns *columns, size_t width, void (*fill)(struct columns *columns, const void *context),
+		 const void *context)
+{
+	columns->precise = true;
+	fill(columns, context);
+	if (!width || columns_least_width(columns) <= width)
+		return;
+	columns->precise = false;
+	columns->narrow = true;
+	columns_clear(columns);
+	fill(columns, context);
+}
+
+int columns_finish(struct columns *columns, FILE *out, size_t width, size_t rows, size_t most)
+{
+	int error = columns_print(columns, out, width);
+
+	if (rows > most)
+		fprintf(out, "(%zu more; see the trace's metadata)\n", rows - most);
+	putc('\n', out);
+	columns_free(columns);
+	return error;
 }
 
 void columns_free(struct columns *columns)

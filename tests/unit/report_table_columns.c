@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/latency/columns.h"
+#include "report/table/columns.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static void expect_time(double nanoseconds, bool precise, const char *expected)
 	text_free(&text);
 }
 
-Test(report_latency_columns, times)
+Test(report_table_columns, times)
 {
 	expect_time(0, true, "0ns");
 	expect_time(-1, true, "0ns");
@@ -45,7 +45,7 @@ static void expect_bytes(__u64 bytes, const char *expected)
 	text_free(&text);
 }
 
-Test(report_latency_columns, bytes)
+Test(report_table_columns, bytes)
 {
 	expect_bytes(0, "0B");
 	expect_bytes(1023, "1023B");
@@ -67,7 +67,7 @@ static void expect_table(struct columns *columns, size_t width, const char *expe
 	free(printed);
 }
 
-Test(report_latency_columns, alignment_cutting_hiding)
+Test(report_table_columns, alignment_cutting_hiding)
 {
 	struct columns columns = { .precise = true };
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "report/trace/usage_csv.h"
+#include "report/trace/csv_text.h"
 #include "report_csv.h"
 
 #define ALL (USAGE_CPU | USAGE_MEMORY)
@@ -31,7 +31,7 @@ static void expect(const struct text *text, const char *expected)
 		  "'%.*s'\nis not\n'%s'", (int)text->length, text->data, expected);
 }
 
-Test(report_trace_usage_csv, to_the_letter)
+Test(report_trace_csv_usage, to_the_letter)
 {
 	struct process_usage second = first, third;
 	struct text text = { 0 };
@@ -71,7 +71,7 @@ static void expect_percent(struct process_usage second, struct process_usage bef
 	text_free(&text);
 }
 
-Test(report_trace_usage_csv, percent)
+Test(report_trace_csv_usage, percent)
 {
 	struct process_usage second = first;
 
@@ -94,7 +94,7 @@ Test(report_trace_usage_csv, percent)
 	expect_percent(second, first, "N/A");
 }
 
-Test(report_trace_usage_csv, what_is_not_known_is_no_number)
+Test(report_trace_csv_usage, what_is_not_known_is_no_number)
 {
 	struct process_usage usage = first;
 	struct text text = { 0 };
