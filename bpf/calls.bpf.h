@@ -407,10 +407,12 @@ __noinline int inference_mark(struct xpt_thread *thread, __u32 own)
 	if (own) {
 		frame->inference = frame->start;
 		frame->inference_of = thread->handle;
+		frame->inference_number = frame->number;
 		running_change(frame, 1);
 	} else if (thread->depth) {
 		frame->inference = around->inference;
 		frame->inference_of = around->inference_of;
+		frame->inference_number = around->inference_number;
 		frame->flags |= around->flags & FRAME_APART;
 	} else {
 		frame->inference = 0;

@@ -312,7 +312,7 @@ struct xpt_config {
 	__u32 chosen_only;
 	__u32 family; /* 1: children of followed processes become members of the family without user space */
 	__u8 slot_tasks[XPT_SLOT_MAX]; /* enum xpt_task_count: of the thread, instead of a perf event */
-	__u32 reserved;
+	__u32 number_operators; /* 1: operators have the number of the inference that they are in on its thread */
 	/* ns after a thread's request at which it resumes without an answer (bpf/wait.bpf.h); 0: it does not wait */
 	__u64 wait_probes;
 	__u64 wait_codes;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "model/device/jobs.h"
 
+#include <cjson/cJSON.h>
+
+#include "base/core/json.h"
 #include "model_driver_records.h"
 
 static int add(struct fixture *f, __u64 index, const char *text)
@@ -162,6 +165,15 @@ Test(model_device_traced_drivers, nodes_come_later)
 	fixture_free(f);
 }
 
+static int add_to(struct traced_drivers *drivers, __u64 index, const char *text)
+{
+	cJSON *object;
+	int error = json_parse(text, strlen(text), &object) ?: traced_drivers_add(drivers, index, object);
+
+	cJSON_Delete(object);
+	return error;
+}
+
 Test(model_device_traced_drivers, families)
 {
 	struct traced_drivers drivers = {};
@@ -169,13 +181,13 @@ Test(model_device_traced_drivers, families)
 	unsigned int i, before;
 
 	for (i = 0; i < 3; i++)
-		cr_assert_eq(traced_drivers_add(&drivers, i, DRIVER(""), strlen(DRIVER(""))), 0);
+		cr_assert_eq(add_to(&drivers, i, DRIVER("")), 0);
 	cr_assert_eq(drivers.families, 0, "nothing that is in use has changed");
-	cr_assert_eq(traced_drivers_add(&drivers, 7, join_4, strlen(join_4)), 0);
-	cr_assert_eq(traced_drivers_add(&drivers, 5, join_4, strlen(join_4)), 0);
+	cr_assert_eq(add_to(&drivers, 7, join_4), 0);
+	cr_assert_eq(add_to(&drivers, 5, join_4), 0);
 	cr_assert_neq(drivers.drivers[5]->family, drivers.drivers[7]->family);
 	before = drivers.families;
-	cr_assert_eq(traced_drivers_add(&drivers, 4, DRIVER(""), strlen(DRIVER(""))), 0);
+	cr_assert_eq(add_to(&drivers, 4, DRIVER("")), 0);
 	cr_assert_neq(drivers.families, before);
 	cr_assert_eq(drivers.drivers[5]->family, drivers.drivers[7]->family);
 	cr_assert_eq(drivers.drivers[4]->family, drivers.drivers[7]->family);

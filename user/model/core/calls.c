@@ -10,10 +10,11 @@
 struct passage {
 	const struct function *function;
 	struct process *process;
-	struct program *program;   /* NULL: none */
-	struct op *op;		   /* of an operator; NULL: none, or too many */
-	struct activity *activity; /* follows jobs that have not ended; NULL: there are none */
-	bool named;		   /* the call gave the program its name */
+	struct program *program;    /* NULL: none */
+	struct op *op;		    /* of an operator; NULL: none, or too many */
+	struct call_thread *thread; /* NULL: nothing is known of it */
+	struct activity *activity;  /* follows jobs that have not ended; NULL: there are none */
+	bool named;		    /* the call gave the program its name */
 	struct event event;
 	int error; /* first one; the others continue */
 };
@@ -187,14 +188,35 @@ static void program_attach(struct model *model, struct passage *passage)
 		passage->event.call.program = &passage->program->view;
 }
 
-/* Inferences that a wait will end follow the jobs of their call until then. */
-static void device_attach(struct model *model, struct passage *passage)
+/* What took place inside. Threads are kept of which something may have to be known. */
+static __u64 call_measure(struct model *model, struct passage *passage)
+{
+	const struct function *function = passage->function;
+	const enum xpt_role role = function->view.role;
+	const bool keep = function->cost || role == XPT_ROLE_OPERATOR || role == XPT_ROLE_LAUNCH;
+	const __u32 tid = passage->event.call.tid;
+	__u64 operators;
+
+	passage->thread = keep ? call_tree_get(&model->tree, passage->process, tid) :
+				 call_tree_find(&model->tree, passage->process, tid);
+	if (keep && !passage->thread)
+		note(passage, -ENOMEM);
+	note(passage, call_tree_measure(passage->thread, function, &passage->event.call, &operators));
+	return operators;
+}
+
+/* inside: ns of it in operators inside. Inferences that a wait will end follow the jobs of their call until then. */
+static void device_attach(struct model *model, struct passage *passage, __u64 inside)
 {
 	const enum xpt_role role = passage->function->view.role;
-	const bool follow = !passage->event.call.layer && (role == XPT_ROLE_ENQUEUE || role == XPT_ROLE_LAUNCH);
+	struct event_call *call = &passage->event.call;
+	const bool follow = !call->layer && (role == XPT_ROLE_ENQUEUE || role == XPT_ROLE_LAUNCH);
 
-	note(passage, jobs_call(&model->jobs, passage->process, passage->program, &passage->event.call,
-				follow ? &passage->activity : NULL));
+	if (role == XPT_ROLE_OPERATOR && !call->layer)
+		note(passage, operator_set_call(&model->operators, passage->process, passage->program, call, inside,
+						&passage->op));
+	note(passage, call_tree_take_jobs(&model->tree, passage->thread, passage->program, passage->op, call,
+					  follow ? &passage->activity : NULL));
 }
 
 /* What has to be known for the call's own event. Keys of processes that are not kept apart are ambiguous. */
@@ -235,14 +257,8 @@ static void call_count(struct model *model, struct passage *passage)
 		model->first_time = call->start;
 	if (call->end > model->last_time)
 		model->last_time = call->end;
-	if (call->layer)
+	if (call->layer || call->function->role == XPT_ROLE_OPERATOR)
 		return;
-	if (call->function->role == XPT_ROLE_OPERATOR) {
-		note(passage, operator_set_call(&model->operators, passage->process, passage->program,
-						&passage->event.call, &passage->op));
-		jobs_operator(&model->jobs, passage->process, passage->op, call);
-		return;
-	}
 	if (call->function->role == XPT_ROLE_EXECUTE || call->function->role == XPT_ROLE_ENQUEUE)
 		operator_set_inference(&model->operators, passage->process, passage->program, call);
 	if (passage->program && call->function->role == XPT_ROLE_EXECUTE) {
@@ -258,26 +274,6 @@ static void call_count(struct model *model, struct passage *passage)
 	}
 	total = totals_get(&model->totals, passage->process, passage->function, call->end);
 	note(passage, total ? total_record(total, call) : -ENOMEM);
-}
-
-int tracing_add(struct model *model, const struct process *process, const struct function *function, bool make,
-		struct event_call *call)
-{
-	struct nesting_thread *thread;
-	struct nested inside, all;
-
-	if (!function->cost)
-		return 0;
-	thread = nesting_find(&model->tracing, process->view.sort_index, call->tid, make);
-	if (!thread)
-		return make ? -ENOMEM : 0;
-	inside = nesting_take(thread, call->start);
-	call->tracing = function->cost_inside + inside.first;
-	call->tracing_inside = inside.first;
-	call->tracing_covered = inside.second;
-	all.first = function->cost + inside.first;
-	all.second = function->view.role == XPT_ROLE_OPERATOR ? call->tracing : inside.second;
-	return nesting_add(thread, !call->depth, call->end, all);
 }
 
 static void program_unload(struct model *model, struct passage *passage)
@@ -394,6 +390,7 @@ int call_deliver(struct model *model, const struct xpt_record_call *record)
 				     .sample = record->sample ? record->sample : 1,
 				     .cpu = record->cpu } },
 	};
+	__u64 inside;
 
 	if (!passage.process)
 		return -ENOMEM;
@@ -403,13 +400,13 @@ int call_deliver(struct model *model, const struct xpt_record_call *record)
 	if (function->keys_fetch >= 0)
 		keys_attach(model, record, &passage);
 	program_attach(model, &passage);
-	note(&passage, tracing_add(model, passage.process, function, true, &passage.event.call));
+	inside = call_measure(model, &passage);
 	if (program_filter_leaves_out(&model->filter, passage.program, &passage.event.call,
 				      record->flags & XPT_CALL_INSIDE)) {
-		jobs_call_close(&model->jobs, passage.process, &passage.event.call);
+		call_tree_close(&model->tree, passage.thread, &passage.event.call);
 		return passage.error;
 	}
-	device_attach(model, &passage);
+	device_attach(model, &passage, inside);
 	if (function->view.role == XPT_ROLE_EXECUTE)
 		counter_samples_between(&model->samples, passage.event.call.begin_counts, passage.event.call.end_counts,
 					true, passage.event.call.end - passage.event.call.start,
@@ -418,9 +415,9 @@ int call_deliver(struct model *model, const struct xpt_record_call *record)
 	call_count(model, &passage);
 	event_dispatch_emit(&model->events, &passage.event);
 	note(&passage,
-	     launches_call(&model->launches, passage.process, passage.program, passage.op, &passage.event.call));
+	     call_tree_launch(&model->tree, passage.thread, passage.program, passage.op, &passage.event.call));
 	activity_release(&model->jobs.observers, passage.activity);
-	jobs_call_close(&model->jobs, passage.process, &passage.event.call);
+	call_tree_close(&model->tree, passage.thread, &passage.event.call);
 	call_conclude(model, &passage);
 	return passage.error;
 }

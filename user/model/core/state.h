@@ -7,11 +7,11 @@
 #include "base/core/link.h"
 #include "bpf/wire.h"
 #include "model/core/model.h"
+#include "model/device/call_tree.h"
 #include "model/device/counter_samples.h"
 #include "model/device/jobs.h"
 #include "model/device/memory.h"
 #include "model/inference/async_inflight.h"
-#include "model/operator/coverage.h"
 #include "model/operator/operators.h"
 #include "model/operator/regions.h"
 #include "model/program/code_objects.h"
@@ -52,6 +52,7 @@ void strings_drop(struct strings *strings, __u32 tgid);
 #define USER_ALIASES_MAX 4096 /* of handles, and of fingerprints */
 
 struct model {
+	const struct log *log;
 	struct event_dispatch events;
 	struct reorder_buffer reorder;
 	struct functions functions;
@@ -68,8 +69,7 @@ struct model {
 	struct memory memory;
 	struct regions regions;
 	struct operator_set operators;
-	struct nesting tracing; /* ns that probes took: in all, and of them in operators */
-	struct launches launches;
+	struct call_tree tree;
 	struct counter_samples samples;
 	struct program_filter filter;
 	struct code_objects code;
@@ -83,9 +83,6 @@ struct model {
 	__u64 keys[XPT_KEYS_MAX]; /* of the call that is being delivered */
 };
 
-/* calls.c: what the probes of a call took. make: its thread is kept from here on. -ENOMEM. */
-int tracing_add(struct model *model, const struct process *process, const struct function *function, bool make,
-		struct event_call *call);
 /* calls.c: delivers a call. -ENOMEM; the event is delivered all the same where that is possible. */
 int call_deliver(struct model *model, const struct xpt_record_call *record);
 /* user_aliases.c: the user's name for a handle, of this process before those of any. NULL: none. It counts as used from here on. */
@@ -102,7 +99,7 @@ int driver_event_deliver(struct model *model, const struct xpt_record_event *rec
 int ioctl_deliver(struct model *model, const struct xpt_record_ioctl *record);
 
 /* statedump.c: a program that was there before. -EBADMSG, -ENOMEM. */
-int statedump_deliver(struct model *model, const struct xpt_record_text *record);
+int statedump_deliver(struct model *model, const struct xpt_record_text *record, const struct cJSON *object);
 
 /* user_aliases.c: the name of what has, or will have, a handle. -ENOMEM. */
 int named_deliver(struct model *model, const struct xpt_record_text *record);

@@ -82,11 +82,10 @@ static int program_deliver(struct model *model, const struct xpt_record_text *re
 	return program_set_dumped_name(model, program, loaded, header->time);
 }
 
-int statedump_deliver(struct model *model, const struct xpt_record_text *record)
+int statedump_deliver(struct model *model, const struct xpt_record_text *record, const cJSON *object)
 {
 	struct statedump_entry loaded = {};
-	cJSON *object;
-	int error = json_parse(record->text, record->length, &object) ?: statedump_parse(model, object, &loaded);
+	int error = statedump_parse(model, object, &loaded);
 
 	if (!error && loaded.region)
 		error = regions_set_name(&model->regions, record->header.tgid, record->id, loaded.region, false);
@@ -94,6 +93,5 @@ int statedump_deliver(struct model *model, const struct xpt_record_text *record)
 		error = program_deliver(model, record, &loaded);
 	free(loaded.name);
 	free(loaded.region);
-	cJSON_Delete(object);
 	return error < 0 ? error : 0;
 }

@@ -9,12 +9,10 @@
 static void process_clear(struct model *model, struct process *process, __u64 time)
 {
 	async_drop_process(&model->async, process, time);
-	jobs_drop_process(&model->jobs, process);
-	launches_drop_process(&model->launches, process);
+	call_tree_drop_process(&model->tree, process);
 	memory_drop_process(&model->memory, process, time);
 	regions_drop_process(&model->regions, process);
 	operator_set_drop_process(&model->operators, process);
-	nesting_drop(&model->tracing, process->view.sort_index);
 	strings_drop(&model->strings, process->view.tgid);
 	name_table_drop_owner(&model->symbols, process->view.sort_index);
 	code_objects_drop_process(&model->code, process);

@@ -84,38 +84,26 @@ static int slots_get(const cJSON *object, const struct counter_samples *samples,
 
 static int sampled_counter_parse(const cJSON *object, struct model_counter *view)
 {
-	int error = json_string_get(object, "name", (char **)&view->name);
-
-	if (!error)
-		error = kind_get(object, &view->kind);
-	if (!error)
-		error = text_get(object, "unit", &view->unit);
-	if (!error)
-		error = text_get(object, "description", &view->description);
-	if (!error)
-		error = text_get(object, "source", &view->source);
-	if (!error)
-		error = text_get(object, "of", &view->of);
-	return error;
+	return json_string_get(object, "name", (char **)&view->name)	   ?:
+		       kind_get(object, &view->kind)			   ?:
+		       text_get(object, "unit", &view->unit)		   ?:
+		       text_get(object, "description", &view->description) ?:
+		       text_get(object, "source", &view->source)	   ?:
+									     text_get(object, "of", &view->of);
 }
 
-int counter_samples_add(struct counter_samples *samples, __u64 index, const char *text, size_t length)
+int counter_samples_add(struct counter_samples *samples, __u64 index, const cJSON *object)
 {
 	struct sampled_counter *counted;
-	cJSON *object;
 	int error;
 
 	if (index != samples->count || index >= XPT_COUNTER_MAX)
 		return -EBADMSG;
-	error = json_parse(text, length, &object);
 	counted = calloc(1, sizeof(*counted));
-	if (error || !counted) {
-		error = error ?: -ENOMEM;
-	} else {
-		counted->view.index = (unsigned int)index;
-		error = sampled_counter_parse(object, &counted->view) ?: slots_get(object, samples, counted);
-	}
-	cJSON_Delete(object);
+	if (!counted)
+		return -ENOMEM;
+	counted->view.index = (unsigned int)index;
+	error = sampled_counter_parse(object, &counted->view) ?: slots_get(object, samples, counted);
 	if (error) {
 		sampled_counter_free(counted);
 		return error;

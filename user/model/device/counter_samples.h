@@ -6,6 +6,8 @@
 #include "model/stream/event.h"
 #include "model/stream/event_dispatch.h"
 
+struct cJSON;
+
 /* A counter and its latest value. */
 struct sampled_counter {
 	struct model_counter view; /* strings owned */
@@ -27,8 +29,8 @@ struct counter_samples {
 };
 
 void counter_samples_init(struct counter_samples *samples, struct event_dispatch *events);
-/* From the text of a COUNTER record. Indices come in their order, each once: -EBADMSG. -ENOMEM. */
-int counter_samples_add(struct counter_samples *samples, __u64 index, const char *text, size_t length);
+/* From the JSON of a COUNTER record. Indices come in their order, each once: -EBADMSG. -ENOMEM. */
+int counter_samples_add(struct counter_samples *samples, __u64 index, const struct cJSON *object);
 /* Emits the values. The record has at most as many as there are counters. */
 void counter_samples_deliver(struct counter_samples *samples, const struct xpt_record_reading *record);
 /* What was counted between begin and end, elapsed ns later, on the same thread or another; nothing when one of them is NULL. */

@@ -248,41 +248,27 @@ static void driver_join(struct traced_drivers *drivers, struct traced_driver *dr
 		drivers->families++;
 }
 
-int traced_drivers_add(struct traced_drivers *drivers, __u64 index, const char *text, size_t length)
+int traced_drivers_add(struct traced_drivers *drivers, __u64 index, const cJSON *object)
 {
-	struct traced_driver *driver = NULL;
-	cJSON *object = NULL;
-	int error = -EBADMSG;
+	struct traced_driver *driver;
+	int error;
 
 	if (index >= XPT_DRIVER_MAX)
-		goto out;
-	error = json_parse(text, length, &object);
-	if (error)
-		goto out;
+		return -EBADMSG;
 	driver = calloc(1, sizeof(*driver));
-	if (!driver) {
-		error = -ENOMEM;
-		goto out;
-	}
+	if (!driver)
+		return -ENOMEM;
 	driver->index = (unsigned int)index;
 	error = driver_parse(object, driver);
-	if (error)
-		goto out;
-	if (!drivers->drivers[index]) {
+	if (!error && !drivers->drivers[index]) {
 		drivers->drivers[index] = driver;
 		driver_join(drivers, driver);
 		driver = NULL;
-	} else if (!driver_same(drivers->drivers[index], driver)) {
+	} else if (!error && !driver_same(drivers->drivers[index], driver)) {
 		error = -EBADMSG;
-		goto out;
 	}
-	error = nodes_add(drivers, drivers->drivers[index], cJSON_GetObjectItemCaseSensitive(object, "nodes"));
-out:
-	if (error == -EBADMSG)
-		log_warn(drivers->log, "the description of driver %llu in the records is damaged", index);
 	driver_free(driver);
-	cJSON_Delete(object);
-	return error;
+	return error ?: nodes_add(drivers, drivers->drivers[index], cJSON_GetObjectItemCaseSensitive(object, "nodes"));
 }
 
 static int field_parse(const cJSON *item, struct traced_event *event)
@@ -368,36 +354,24 @@ static bool event_same(const struct traced_event *a, const struct traced_event *
 	       a->by_thread == b->by_thread && fields_same(a, b);
 }
 
-int traced_drivers_add_event(struct traced_drivers *drivers, __u64 index, const char *text, size_t length)
+int traced_drivers_add_event(struct traced_drivers *drivers, __u64 index, const cJSON *object)
 {
-	struct traced_event *event = NULL;
-	cJSON *object = NULL;
-	int error = -EBADMSG;
+	struct traced_event *event;
+	int error;
 
 	if (index >= XPT_EVENT_MAX)
-		goto out;
-	error = json_parse(text, length, &object);
-	if (error)
-		goto out;
+		return -EBADMSG;
 	event = calloc(1, sizeof(*event));
-	if (!event) {
-		error = -ENOMEM;
-		goto out;
-	}
+	if (!event)
+		return -ENOMEM;
 	event->index = (unsigned int)index;
 	error = event_parse(drivers, object, event);
-	if (error)
-		goto out;
-	if (!drivers->events[index]) {
+	if (!error && !drivers->events[index]) {
 		drivers->events[index] = event;
-		event = NULL;
-	} else if (!event_same(drivers->events[index], event)) {
-		error = -EBADMSG;
+		return 0;
 	}
-out:
-	if (error == -EBADMSG)
-		log_warn(drivers->log, "the description of driver event %llu in the records is damaged", index);
+	if (!error && !event_same(drivers->events[index], event))
+		error = -EBADMSG;
 	event_free(event);
-	cJSON_Delete(object);
 	return error;
 }

@@ -9,7 +9,7 @@
 #ifndef XPT_MODEL_INFERENCE_ASYNC_INFLIGHT_H
 #define XPT_MODEL_INFERENCE_ASYNC_INFLIGHT_H
 
-#include "base/core/keyed_table.h"
+#include "base/core/hashmap.h"
 #include "model/device/counter_samples.h"
 #include "model/device/jobs.h"
 #include "model/program/programs.h"

@@ -79,17 +79,13 @@ static void code_text_free(struct event_code *event)
 
 /*
  * Fills event from the JSON of a CODE_OBJECT record: all but process, time and handle. What is missing or makes no
- * sense is left unknown. Strings are owned by the event: code_text_free(). -EBADMSG: it is no object, -ENOMEM; then
- * there is nothing to be freed.
+ * sense is left unknown. Strings are owned by the event: code_text_free(). -ENOMEM: there is nothing to be freed.
  */
-static int code_text_read(const struct xpt_record_text *record, struct event_code *event)
+static int code_text_read(const cJSON *object, struct event_code *event)
 {
-	cJSON *object;
-	int error = json_parse(record->text, record->length, &object);
+	int error = 0;
 
 	*event = (struct event_code){};
-	if (error)
-		return error;
 	event->kind = member_get(object, "kind", &error);
 	if (!event->kind && !error)
 		event->kind = strdup("unknown");
@@ -106,7 +102,6 @@ static int code_text_read(const struct xpt_record_text *record, struct event_cod
 	event->missing = number_get(object, "missing", NUMBER_MAX);
 	event->waited = number_get(object, "waited_ns", NUMBER_MAX);
 	kernels_get(cJSON_GetObjectItemCaseSensitive(object, "kernels"), event, &error);
-	cJSON_Delete(object);
 	if (!event->kind)
 		error = -ENOMEM;
 	if (error)
@@ -183,15 +178,6 @@ static const char *content_of(const char *sha256, const char *uri)
 	return sha256 ? sha256 : uri ? uri : "";
 }
 
-static __u64 hash(const char *content)
-{
-	__u64 value = 0xcbf29ce484222325;
-
-	while (*content)
-		value = (value ^ (unsigned char)*content++) * 0x100000001b3;
-	return value;
-}
-
 static bool is_same(const struct model_code_object *view, const struct event_code *event)
 {
 	return view->size == event->size && !view->sha256 == !event->sha256 && !strcmp(view->kind, event->kind) &&
@@ -241,7 +227,7 @@ static struct code_object *object_create(const struct event_code *event)
 /* *result is NULL where there are too many. -ENOMEM. */
 static int object_get(struct code_objects *objects, const struct event_code *event, struct code_object **result)
 {
-	__u64 key = hash(content_of(event->sha256, event->uri));
+	__u64 key = text_hash(content_of(event->sha256, event->uri));
 
 	*result = object_find(objects, event, key);
 	if (*result || objects->count >= MODEL_CODE_OBJECTS_MAX)
@@ -350,12 +336,13 @@ static void code_emit(const struct code_objects *objects, const struct event_cod
 	event_dispatch_emit(objects->events, &told);
 }
 
-int code_objects_load(struct code_objects *objects, struct process *process, const struct xpt_record_text *record)
+int code_objects_load(struct code_objects *objects, struct process *process, const struct xpt_record_text *record,
+		      const cJSON *json)
 {
 	const struct xpt_record_header *header = &record->header;
 	struct event_code event;
 	struct code_object *object;
-	int error = code_text_read(record, &event), kept = 0, counted;
+	int error = code_text_read(json, &event), kept = 0, counted;
 
 	if (error)
 		return error;

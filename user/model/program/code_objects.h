@@ -23,8 +23,9 @@ struct code_objects {
 void code_objects_init(struct code_objects *objects, struct event_dispatch *events);
 void code_objects_free(struct code_objects *objects);
 
-/* From a CODE_OBJECT record. -EBADMSG, -ENOMEM: it is emitted and counted, but may not be kept. */
-int code_objects_load(struct code_objects *objects, struct process *process, const struct xpt_record_text *record);
+/* From a CODE_OBJECT record and its JSON. -ENOMEM: it is emitted and counted, but may not be kept. */
+int code_objects_load(struct code_objects *objects, struct process *process, const struct xpt_record_text *record,
+		      const struct cJSON *json);
 /* From a CODE_UNLOADED record, of an object that is known to be loaded. */
 void code_objects_unload(struct code_objects *objects, const struct process *process,
 			 const struct xpt_record_text *record);

@@ -3,7 +3,7 @@
 #ifndef XPT_MODEL_PROGRAM_NAME_TABLE_H
 #define XPT_MODEL_PROGRAM_NAME_TABLE_H
 
-#include "base/core/keyed_table.h"
+#include "base/core/hashmap.h"
 
 struct name {
 	struct keyed keyed;

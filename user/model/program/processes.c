@@ -168,22 +168,18 @@ static struct process *process_described(struct processes *processes, __u32 tgid
 	return process_add(processes, tgid, time, "");
 }
 
-int processes_describe(struct processes *processes, __u32 tgid, __u64 time, const char *text, size_t length)
+int processes_describe(struct processes *processes, __u32 tgid, __u64 time, const cJSON *object)
 {
-	struct process *process;
-	cJSON *object;
-	int error = json_parse(text, length, &object);
+	struct process *process = process_described(processes, tgid, time,
+						    json_number(object, "start_time", 9007199254740992.0));
+	int error;
 
-	if (error)
-		return error;
-	process = process_described(processes, tgid, time, json_number(object, "start_time", 9007199254740992.0));
-	error = process ? 0 : -ENOMEM;
-	if (error || process == processes->others)
-		goto out;
+	if (!process)
+		return -ENOMEM;
+	if (process == processes->others)
+		return 0;
 	error = process_fill(process, object);
 	process_emit(processes, process);
-out:
-	cJSON_Delete(object);
 	return error;
 }
 

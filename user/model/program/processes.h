@@ -46,7 +46,19 @@ static inline bool eviction_settled(__u64 end, __u64 time)
 	return time > end && time - end >= EVICTION_SETTLE_TIME;
 }
 
+/* Of a terminated string. */
+static inline __u64 text_hash(const char *text)
+{
+	__u64 hash = 0xcbf29ce484222325;
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
+	return hash;
+}
+
 #define PROCESS_NAME_MAX 4096 /* bytes kept of a name or command line */
+
+struct cJSON;
 
 struct process {
 	struct model_process view; /* name and command are owned here */
@@ -90,8 +102,8 @@ struct process *processes_find(const struct processes *processes, __u32 tgid);
 /* Stands for all that are not kept apart any more. NULL: no memory. */
 struct process *processes_others(struct processes *processes);
 
-/* From a PROCESS record (JSON). -EBADMSG, -ENOMEM. */
-int processes_describe(struct processes *processes, __u32 tgid, __u64 time, const char *text, size_t length);
+/* From the JSON of a PROCESS record. -ENOMEM. */
+int processes_describe(struct processes *processes, __u32 tgid, __u64 time, const struct cJSON *object);
 /* A child begins; name is that of its first thread. NULL: no memory. */
 struct process *processes_fork(struct processes *processes, __u32 tgid, __u32 parent, __u64 time, const char *name);
 /* The process runs another file from now on. -ENOMEM. */

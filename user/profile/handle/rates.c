@@ -52,11 +52,11 @@ bool run_takes_regions(const struct run *run)
 	return (handle->expression && !handle->everything) || choices_have_regions(&handle->choices);
 }
 
-static __u32 rate_of(const struct entry *entry)
+static __u32 rate_of(const struct profiling *profiling, const struct entry *entry)
 {
 	const struct member *member;
+	__u32 rate = profiling->shared;
 	const struct link *link;
-	__u32 rate = 0;
 
 	for (link = entry->members.next; link != &entry->members; link = link->next) {
 		member = container_of(link, const struct member, of_entry);
@@ -96,7 +96,7 @@ static void rate_say(struct profiling *profiling, struct entry *entry, __u32 oth
 					       .generation = identity->generation,
 					       .name = identity->name,
 					       .loaded = entry->loaded };
-	__u32 rate = profiling->inside || profiling->all ? 1 : rate_of(entry);
+	__u32 rate = profiling->inside ? 1 : rate_of(profiling, entry);
 
 	if (entry->region || entry->released || rate == (entry->sample_every ?: others)) {
 		entry->retry_after = 0;
@@ -127,7 +127,7 @@ void rates_update(struct profiling *profiling, struct entry *entry)
 
 void rates_refresh(struct profiling *profiling)
 {
-	__u32 rate = profiling->all ? 1 : 0, roles = profiling->all ? ROLES_TRACE : ROLES_ALWAYS;
+	__u32 rate = profiling->shared, roles = profiling->shared ? ROLES_TRACE : ROLES_ALWAYS;
 	const struct run *run;
 	struct link *link;
 
@@ -156,8 +156,8 @@ void rates_refresh(struct profiling *profiling)
 	profiling->options.set_defaults(profiling->options.context, rate, roles);
 }
 
-void profiling_record_all(struct profiling *profiling)
+void profiling_share(struct profiling *profiling, __u32 sample_every)
 {
-	profiling->all = true;
+	profiling->shared = sample_every;
 	rates_refresh(profiling);
 }

@@ -28,7 +28,7 @@ struct profiling {
 	/* As set in the kernel; sample_every is in force for programs that have no rate of their own. */
 	__u32 sample_every;
 	__u32 roles;
-	bool all;	  /* a recording records all inferences beside */
+	__u32 shared;	  /* the rate of recordings beside; 0: there are none */
 	size_t partly;	  /* programs of which the kernel records some inferences or none */
 	bool inside;	  /* what lies in regions is wanted: calls of all programs are recorded */
 	bool rates_stale; /* what runs want has changed */

@@ -3,7 +3,7 @@
 #ifndef XPT_REPORT_TRACE_OPERATOR_HOLD_H
 #define XPT_REPORT_TRACE_OPERATOR_HOLD_H
 
-#include "base/core/keyed_table.h"
+#include "base/core/hashmap.h"
 #include "base/core/text.h"
 #include "model/stream/event.h"
 

@@ -43,17 +43,29 @@ void launch_symbols_drop(struct launch_symbols *symbols, pid_t tgid)
 	seen_drop(&symbols->seen, tgid);
 }
 
-struct xpt_record_text *launch_symbols_look(struct launch_symbols *symbols, __u64 time,
-					    const struct xpt_record_call *call)
+static __u64 launched(const struct launch_symbols *symbols, const struct xpt_record_call *call)
 {
 	const struct registry *registry = symbols->registry;
 	const struct xpt_spec *spec = call->spec < registry->spec_count ? &registry->specs[call->spec]->wire : NULL;
-	__u64 handle = spec && spec->role == XPT_ROLE_LAUNCH ? call_program(spec, call) : 0, offset;
+
+	return spec && spec->role == XPT_ROLE_LAUNCH ? call_program(spec, call) : 0;
+}
+
+bool launch_symbols_is_new(struct launch_symbols *symbols, const struct xpt_record_call *call)
+{
+	__u64 handle = launched(symbols, call);
+
+	return handle && seen_add(&symbols->seen, LAUNCH_SYMBOLS_MAX, (pid_t)call->header.tgid, handle, 0);
+}
+
+struct xpt_record_text *launch_symbols_name(struct launch_symbols *symbols, __u64 time,
+					    const struct xpt_record_call *call)
+{
+	__u64 handle = launched(symbols, call), offset;
 	char name[NAME_MAX_BYTES + 1];
 
 	/* A handle within an object is not the object. */
-	if (!handle || !seen_add(&symbols->seen, LAUNCH_SYMBOLS_MAX, (pid_t)call->header.tgid, handle, 0) ||
-	    process_symbols_look(symbols->symbols, (pid_t)call->header.tgid, handle, name, sizeof(name), &offset) ||
+	if (process_symbols_look(symbols->symbols, (pid_t)call->header.tgid, handle, name, sizeof(name), &offset) ||
 	    offset)
 		return NULL;
 	kernel_name_of_stub(name);
