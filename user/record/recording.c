@@ -15,7 +15,7 @@
 #include "base/file/gzip.h"
 #include "base/file/output.h"
 #include "base/file/tailed_file.h"
-#include "model/stream/record_validate.h"
+#include "model/stream/records.h"
 #include "record/crc32c.h"
 #include "record/format.h"
 

@@ -235,13 +235,13 @@ static void add_counter(struct text *text, const struct model_counter *counter)
 	json_add_text(text, "source", counter->source);
 	if (counter->slots && *counter->of)
 		json_add_text(text, "per_inference", counter->of);
-	json_add_unsigned(text, "values", counter->told);
-	if (counter->told) {
+	json_add_unsigned(text, "values", counter->emitted);
+	if (counter->emitted) {
 		add_real(text, "min", counter->least);
 		add_real(text, "mean", counter->mean);
 		add_real(text, "max", counter->most);
 	}
-	if (counter->told && counter->kind == MODEL_COUNTER_SUM)
+	if (counter->emitted && counter->kind == MODEL_COUNTER_SUM)
 		add_real(text, "total", counter->total);
 }
 
