@@ -54,18 +54,18 @@ int main(int argc, char **argv)
 	const struct recording_info info = { .host = "bench" };
 	__u64 count = argc > 1 ? strtoull(argv[1], NULL, 10) : 5000000, i;
 	struct event event = typical_call();
-	struct chrome_writer *writer;
+	struct event_file *writer;
 	struct event_sink sink;
 	struct model *model;
 	double start, took;
 	__u64 bytes;
 
-	if (chrome_writer_create(NULL, argc > 2 ? argv[2] : "/dev/null", -1, &info, &writer) ||
+	if (event_file_create(NULL, &chrome_format, argc > 2 ? argv[2] : "/dev/null", -1, &info, &writer) ||
 	    model_create(NULL, &model))
 		return 1;
-	if (argc > 3 && (chrome_writer_detach(writer, NULL) || chrome_writer_settle(writer)))
+	if (argc > 3 && (event_file_detach(writer, NULL) || event_file_settle(writer)))
 		return 1;
-	sink = chrome_writer_sink(writer);
+	sink = event_file_sink(writer);
 	start = seconds();
 	for (i = 0; i < count; i++) {
 		event.call.start += 1234567;
@@ -73,13 +73,13 @@ int main(int argc, char **argv)
 		if (sink.write(sink.context, &event))
 			return 1;
 	}
-	if (chrome_writer_settle(writer))
+	if (event_file_settle(writer))
 		return 1;
 	took = seconds() - start;
-	bytes = chrome_writer_bytes(writer);
+	bytes = event_file_bytes(writer);
 	printf("{\"bench\":\"chrome_write\",\"events\":%llu,\"bytes\":%llu,\"events_per_second\":%.0f}\n",
 	       (unsigned long long)count, (unsigned long long)bytes, count / took);
-	if (chrome_writer_close(writer, model))
+	if (event_file_close(writer, model))
 		return 1;
 	model_free(model);
 	return 0;

@@ -317,3 +317,29 @@ Test(base_core_json, no_memory_is_no_fault_of_the_text)
 	cr_expect_null(object);
 	cJSON_InitHooks(NULL);
 }
+
+Test(base_core_json, lines_and_long_numbers)
+{
+	struct text text = { 0 };
+
+	json_begin(&text, NULL, '{');
+	json_newline(&text);
+	json_add_long(&text, "long", 18446744073709551615ull);
+	json_add_hexadecimal(&text, "handle", 0x1f);
+	json_add_nonzero(&text, "none", 0);
+	json_add_nonzero(&text, "some", 1);
+	json_add_microseconds(&text, "time_us", 1234567);
+	json_newline(&text);
+	json_begin(&text, "lines", '[');
+	for (int i = 0; i < 2; i++) {
+		json_newline(&text);
+		json_key(&text, NULL);
+		text_signed(&text, i);
+	}
+	json_end(&text, ']');
+	json_end(&text, '}');
+	text_bytes(&text, "", 1);
+	cr_assert_str_eq(text.data, "{\n\"long\":\"18446744073709551615\",\"handle\":\"0x1f\",\"some\":1,"
+				    "\"time_us\":1234.567,\n\"lines\":[\n0,\n1]}");
+	text_free(&text);
+}

@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-#include "record/past.h"
+#include "record/context.h"
 
 /* All that is known, a line each: kind, process, number, text. */
 static const char *known(const struct context *context)
@@ -224,14 +224,14 @@ Test(record_context, code_objects_make_room_first)
 
 static void tell(struct past *past, __u64 time, __u64 handle, const char *text)
 {
-	struct told told = { .time = time, .handle = handle, .tgid = 1 };
+	struct past_change told = { .time = time, .handle = handle, .tgid = 1 };
 	struct text bytes = {};
 
 	if (text) {
 		stream_text(&bytes, XPT_RECORD_LOADED, 1, time, handle, text);
 		told.size = (__u16)bytes.length;
 	}
-	cr_assert_eq(past_tell(past, &told, bytes.data), 0);
+	cr_assert_eq(past_add(past, &told, bytes.data), 0);
 	text_free(&bytes);
 }
 
@@ -257,10 +257,10 @@ Test(record_context, past_is_in_the_order_of_time)
 	cr_assert_str_eq(known(&past.context), "35 2 5 a\n");
 	past_free(&past);
 
-	cr_assert_not_null(past_copy_told(&copy, 1, 300, &at));
-	cr_assert_null(past_copy_told(&copy, 1, 300, &at));
+	cr_assert_not_null(past_copy_loaded(&copy, 1, 300, &at));
+	cr_assert_null(past_copy_loaded(&copy, 1, 300, &at));
 	at = 0;
-	cr_assert_null(past_copy_told(&copy, 1, 200, &at));
+	cr_assert_null(past_copy_loaded(&copy, 1, 200, &at));
 	past_init(&other, SIZE_MAX);
 	cr_assert_eq(past_restore(&other, &copy), 0);
 	past_copy_free(&copy);

@@ -142,13 +142,13 @@ Test(report_chrome_chrome, times_are_exact)
 	struct event event = call_event();
 	struct model *model = empty_model();
 	char *path = temporary(), *text;
-	struct chrome_writer *writer = create(path);
+	struct event_file *writer = create(path);
 	size_t length;
 
 	event.call.start = 9007199254740993001ull;
 	event.call.end = event.call.start + 7;
 	write_event(writer, &event);
-	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	cr_assert_eq(event_file_close(writer, model), 0);
 	text = read_file(path, &length);
 	cr_assert_not_null(strstr(text, "\"ts\":9007199254740993.001,\"dur\":0.007,"));
 	free(text);
@@ -261,7 +261,7 @@ Test(report_chrome_chrome, hostile_strings)
 	struct model_process odd_process = { .tgid = 1, .name = bytes, .command = bytes };
 	struct model_program odd_program = { .process = &odd_process, .runtime = bytes, .name = bytes };
 	struct model_function odd_function = { .index = 9, .name = bytes, .runtime = bytes, .role = XPT_ROLE_EXECUTE };
-	struct chrome_writer *writer = create(path);
+	struct event_file *writer = create(path);
 	struct model *model = empty_model();
 	struct event event = call_event();
 	unsigned int byte;
@@ -293,7 +293,7 @@ Test(report_chrome_chrome, hostile_strings)
 	odd_process.command = odd_process.name = huge;
 	huge[1 << 20] = 0;
 	write_event(writer, &(struct event){ .kind = EVENT_PROCESS, .process = &odd_process });
-	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	cr_assert_eq(event_file_close(writer, model), 0);
 	json = parse_file(path);
 	cr_assert_eq(count_events(json), 255 * 9 + 4);
 	cJSON_Delete(json);
@@ -306,7 +306,7 @@ Test(report_chrome_chrome, hostile_strings)
 Test(report_chrome_chrome, file_is_whole_after_every_flush)
 {
 	char *path = temporary();
-	struct chrome_writer *writer = create(path);
+	struct event_file *writer = create(path);
 	struct model *model = empty_model();
 	struct event event = call_event();
 	int flush, i;
@@ -319,10 +319,10 @@ Test(report_chrome_chrome, file_is_whole_after_every_flush)
 		cJSON_Delete(json);
 		for (i = 0; i < flush; i++)
 			write_event(writer, &event);
-		cr_assert_eq(chrome_writer_flush(writer), 0);
-		cr_assert_eq(chrome_writer_flush(writer), 0);
+		cr_assert_eq(event_file_flush(writer), 0);
+		cr_assert_eq(event_file_flush(writer), 0);
 	}
-	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	cr_assert_eq(event_file_close(writer, model), 0);
 	model_free(model);
 	unlink(path);
 	free(path);
@@ -331,11 +331,11 @@ Test(report_chrome_chrome, file_is_whole_after_every_flush)
 static void totals_of_model(const char *end, cJSON **result)
 {
 	char *path = temporary();
-	struct chrome_writer *writer = create(path);
+	struct event_file *writer = create(path);
 	struct model *model = empty_model();
 	int i;
 
-	cr_assert_eq(model_add_sink(model, chrome_writer_sink(writer)), 0);
+	cr_assert_eq(model_add_sink(model, event_file_sink(writer)), 0);
 	feed_descriptions(model);
 	for (i = 0; i < 100; i++)
 		feed_call(model, SPEC_EXECUTE, 1240, 1000000 + i * 1000, 1000500 + i * 1000, 0x5000, i < 3 ? 2 : 0);
@@ -346,7 +346,7 @@ static void totals_of_model(const char *end, cJSON **result)
 	if (end)
 		feed_text(model, XPT_RECORD_END, 0, 0, 2300000, end);
 	cr_assert_eq(model_flush(model), 0);
-	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	cr_assert_eq(event_file_close(writer, model), 0);
 	model_free(model);
 	*result = parse_file(path);
 	unlink(path);
@@ -401,14 +401,14 @@ Test(report_chrome_chrome, totals)
 Test(report_chrome_chrome, totals_of_queues)
 {
 	char *path = temporary();
-	struct chrome_writer *writer = create(path);
+	struct event_file *writer = create(path);
 	struct model *model = empty_model();
 	const cJSON *metadata, *entry, *event;
 	int spans = 0;
 	__u64 i;
 	cJSON *json;
 
-	cr_assert_eq(model_add_sink(model, chrome_writer_sink(writer)), 0);
+	cr_assert_eq(model_add_sink(model, event_file_sink(writer)), 0);
 	feed_descriptions(model);
 	feed_driver(model);
 	for (i = 1; i <= 10; i++) {
@@ -424,7 +424,7 @@ Test(report_chrome_chrome, totals_of_queues)
 	feed_event(model, EVENT_DONE, 0, 20004000, 77, NULL);
 	feed_text(model, XPT_RECORD_END, 0, 0, 30000000, RECORDS_END);
 	cr_assert_eq(model_flush(model), 0);
-	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	cr_assert_eq(event_file_close(writer, model), 0);
 	model_free(model);
 	json = parse_file(path);
 	metadata = at(json, "metadata");
@@ -471,7 +471,7 @@ Test(report_chrome_chrome, another_parser)
 {
 	struct event event = call_event();
 	char *path = temporary(), command[256];
-	struct chrome_writer *writer = create(path);
+	struct event_file *writer = create(path);
 	struct model *model = empty_model();
 
 	if (system("python3 -c pass 2>/dev/null"))
@@ -479,7 +479,7 @@ Test(report_chrome_chrome, another_parser)
 	event.call.name = "\xff\x00\x1f\"\\\xed\xa0\x80";
 	event.call.name_length = 8;
 	write_event(writer, &event);
-	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	cr_assert_eq(event_file_close(writer, model), 0);
 	snprintf(command, sizeof(command),
 		 "python3 -c 'import json; d = json.load(open(\"%s\", encoding=\"utf-8\")); "
 		 "a = d[\"traceEvents\"][0][\"args\"][\"name\"]; "
@@ -497,19 +497,19 @@ Test(report_chrome_chrome, pipe_gets_one_document)
 {
 	struct model *model = empty_model();
 	struct event event = call_event();
-	struct chrome_writer *writer;
+	struct event_file *writer;
 	char *text = calloc(1, 65536);
 	int pipes[2], i;
 	ssize_t length;
 	cJSON *json;
 
 	cr_assert_eq(pipe(pipes), 0);
-	cr_assert_eq(chrome_writer_create(NULL, NULL, pipes[1], &info, &writer), 0);
+	cr_assert_eq(event_file_create(NULL, &chrome_format, NULL, pipes[1], &info, &writer), 0);
 	for (i = 0; i < 10; i++) {
 		write_event(writer, &event);
-		cr_assert_eq(chrome_writer_flush(writer), 0);
+		cr_assert_eq(event_file_flush(writer), 0);
 	}
-	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	cr_assert_eq(event_file_close(writer, model), 0);
 	length = read(pipes[0], text, 65535);
 	cr_assert_gt(length, 0);
 	json = parse_text(text, length);
@@ -522,18 +522,18 @@ Test(report_chrome_chrome, pipe_gets_one_document)
 
 Test(report_chrome_chrome, output_that_takes_nothing)
 {
-	struct chrome_writer *writer;
+	struct event_file *writer;
 
-	cr_assert_eq(chrome_writer_create(NULL, "/dev/full", -1, &info, &writer), -ENOSPC);
-	cr_assert_eq(chrome_writer_create(NULL, "/nonexistent/trace.json", -1, &info, &writer), -ENOENT);
-	cr_assert_eq(chrome_writer_create(NULL, NULL, -1, &info, &writer), -EBADF);
+	cr_assert_eq(event_file_create(NULL, &chrome_format, "/dev/full", -1, &info, &writer), -ENOSPC);
+	cr_assert_eq(event_file_create(NULL, &chrome_format, "/nonexistent/trace.json", -1, &info, &writer), -ENOENT);
+	cr_assert_eq(event_file_create(NULL, &chrome_format, NULL, -1, &info, &writer), -EBADF);
 }
 
 /* A limit on the size of files stands for a full disk: the write that reaches it is short, the next one fails. */
 static void write_to_full_disk(const char *path, rlim_t limit, bool flush_often)
 {
 	struct rlimit before, size;
-	struct chrome_writer *writer;
+	struct event_file *writer;
 	struct model *model = empty_model();
 	struct event event = call_event();
 	struct event_sink sink;
@@ -543,18 +543,18 @@ static void write_to_full_disk(const char *path, rlim_t limit, bool flush_often)
 	cr_assert_eq(getrlimit(RLIMIT_FSIZE, &before), 0);
 	size = (struct rlimit){ limit, before.rlim_max };
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &size), 0);
-	cr_assert_eq(chrome_writer_create(NULL, path, -1, &info, &writer), 0);
-	sink = chrome_writer_sink(writer);
+	cr_assert_eq(event_file_create(NULL, &chrome_format, path, -1, &info, &writer), 0);
+	sink = event_file_sink(writer);
 	for (i = 0; i < 100000 && !error; i++) {
 		error = sink.write(sink.context, &event);
 		if (!error && flush_often && i % 10 == 0)
-			error = chrome_writer_flush(writer);
+			error = event_file_flush(writer);
 	}
 	cr_assert_eq(error, -EFBIG);
 	cr_assert_eq(sink.write(sink.context, &event), -EFBIG);
-	cr_assert_eq(chrome_writer_flush(writer), -EFBIG);
+	cr_assert_eq(event_file_flush(writer), -EFBIG);
 	cJSON_Delete(parse_file(path)); /* already now, not only when it is closed */
-	cr_assert_eq(chrome_writer_close(writer, model), -EFBIG);
+	cr_assert_eq(event_file_close(writer, model), -EFBIG);
 	model_free(model);
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
 }
@@ -596,7 +596,7 @@ Test(report_chrome_chrome, full_disk_in_a_large_write)
 /* Writes until it is killed; says how many events it has flushed. */
 static void write_until_killed(const char *path, volatile int *flushed, int ready)
 {
-	struct chrome_writer *writer;
+	struct event_file *writer;
 	struct event event = call_event();
 	struct event_sink sink;
 	char name[4000];
@@ -605,9 +605,9 @@ static void write_until_killed(const char *path, volatile int *flushed, int read
 	memset(name, 'n', sizeof(name));
 	event.call.name = name; /* large writes are more likely to be cut in two */
 	event.call.name_length = sizeof(name);
-	if (chrome_writer_create(NULL, path, -1, &info, &writer) || chrome_writer_detach(writer, NULL))
+	if (event_file_create(NULL, &chrome_format, path, -1, &info, &writer) || event_file_detach(writer, NULL))
 		_exit(1);
-	sink = chrome_writer_sink(writer);
+	sink = event_file_sink(writer);
 	if (write(ready, "", 1) != 1)
 		_exit(1);
 	for (;;) {
@@ -615,7 +615,7 @@ static void write_until_killed(const char *path, volatile int *flushed, int read
 			if (sink.write(sink.context, &event))
 				_exit(1);
 		/* Where it is busy the events stay for the next time, which no kill may come before. */
-		if (chrome_writer_settle(writer))
+		if (event_file_settle(writer))
 			_exit(1);
 		*flushed += 100;
 		if (*flushed >= 20000)
@@ -701,7 +701,7 @@ Test(report_chrome_chrome, a_pipe_that_is_not_read_for_a_while)
 		.kind = EVENT_INFERENCE,
 		.inference = { .function = &enqueue, .program = &program, .tgid = 100, .tid = 101, .wait_tid = 102 },
 	};
-	struct chrome_writer *writer;
+	struct event_file *writer;
 	int ends[2], calls = 0, status;
 	uint64_t stopped = 0, lost;
 	char *path = temporary();
@@ -712,10 +712,10 @@ Test(report_chrome_chrome, a_pipe_that_is_not_read_for_a_while)
 
 	cr_assert_eq(pipe(ends), 0);
 	cr_assert_eq(model_create(NULL, &model), 0);
-	cr_assert_eq(chrome_writer_create(NULL, NULL, ends[1], &info, &writer), 0);
-	cr_assert_eq(chrome_writer_detach(writer, &stopped), 0);
-	sink = chrome_writer_sink(writer);
-	for (; !chrome_writer_lost(writer); calls++) {
+	cr_assert_eq(event_file_create(NULL, &chrome_format, NULL, ends[1], &info, &writer), 0);
+	cr_assert_eq(event_file_detach(writer, &stopped), 0);
+	sink = event_file_sink(writer);
+	for (; !event_file_lost(writer); calls++) {
 		call.call.start++;
 		call.call.flow_out = calls + 1;
 		cr_assert_eq(sink.write(sink.context, &call), 0);
@@ -727,8 +727,8 @@ Test(report_chrome_chrome, a_pipe_that_is_not_read_for_a_while)
 	inference.inference.end = call.call.end;
 	cr_assert_eq(sink.write(sink.context, &named), 0);
 	reader = read_into(ends[0], path);
-	while (lost = chrome_writer_lost(writer), sink.write(sink.context, &call), calls++,
-	       chrome_writer_lost(writer) != lost)
+	while (lost = event_file_lost(writer), sink.write(sink.context, &call), calls++,
+	       event_file_lost(writer) != lost)
 		usleep(1000);
 	cr_assert_eq(sink.write(sink.context, &inference), 0);
 	/* And this one's was not. */
@@ -737,9 +737,9 @@ Test(report_chrome_chrome, a_pipe_that_is_not_read_for_a_while)
 	cr_assert_eq(sink.write(sink.context, &call), 0);
 	cr_assert_eq(sink.write(sink.context, &inference), 0);
 	calls++;
-	cr_assert_eq(chrome_writer_settle(writer), 0);
-	cr_assert_eq(chrome_writer_lost(writer), lost);
-	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	cr_assert_eq(event_file_settle(writer), 0);
+	cr_assert_eq(event_file_lost(writer), lost);
+	cr_assert_eq(event_file_close(writer, model), 0);
 	close(ends[0]);
 	cr_assert_eq(waitpid(reader, &status, 0), reader);
 	cr_assert_eq(status, 0);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/chrome/jobs.h"
+#include "report/chrome/events.h"
 
 #include <errno.h>
 #include <stdint.h>
 
-#include "report/chrome/events.h"
-#include "report/chrome/queue_points.h"
+#include "report/chrome/queue_tracks.h"
 #include "report_trace.h"
 
 #define US 1000ull
@@ -407,7 +406,7 @@ Test(report_chrome_jobs, a_flush_brings_the_present_load)
 	const struct event events[3] = { queue_event(1000, 1, 0, 0), queue_event(1010, 0, 1, 0),
 					 queue_event(1050, 0, 0, 40) };
 	char *path = temporary();
-	struct chrome_writer *writer = create(path);
+	struct event_file *writer = create(path);
 	struct model *model = empty_model();
 	const cJSON *counter;
 	cJSON *json;
@@ -416,7 +415,7 @@ Test(report_chrome_jobs, a_flush_brings_the_present_load)
 	for (i = 0; i < 3; i++)
 		write_event(writer, &events[i]);
 	for (i = 0; i < 2; i++)
-		cr_assert_eq(chrome_writer_flush(writer), 0);
+		cr_assert_eq(event_file_flush(writer), 0);
 	json = parse_file(path);
 	counter = find(json, "C", "gfx_0 jobs", 2);
 	cr_assert_eq(number_at(counter, "ts"), 1050);
@@ -427,7 +426,7 @@ Test(report_chrome_jobs, a_flush_brings_the_present_load)
 	cr_assert_eq(number_at(at(counter, "args"), "percent"), 0);
 	cr_assert_eq(phases(json, "C"), 5, "nothing twice");
 	cJSON_Delete(json);
-	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	cr_assert_eq(event_file_close(writer, model), 0);
 	model_free(model);
 	unlink(path);
 	free(path);
@@ -677,13 +676,15 @@ Test(report_chrome_jobs, hostile_times)
 
 Test(report_chrome_jobs, names_come_again_when_they_were_lost)
 {
+	struct text text = { 0 };
 	static struct chrome_events events;
 	struct event event = job_event(1, 1, 2, 3);
 	size_t first, second;
 
+	events.text = &text;
 	events.jobs.devices = chrome_devices_create();
 	chrome_events_add(&events, &event);
-	first = events.text.length;
+	first = text.length;
 	cr_assert(chrome_jobs_have_queue(&events.jobs, gfx.id));
 	cr_assert_not(chrome_jobs_have_queue(&events.jobs, sdma.id));
 	cr_assert(chrome_jobs_have_device(&events.jobs, "amdgpu", "0000:03:00.0"));
@@ -691,28 +692,78 @@ Test(report_chrome_jobs, names_come_again_when_they_were_lost)
 	cr_assert_gt(chrome_jobs_bytes(&events.jobs), 0);
 	event = job_event(2, 4, 5, 6);
 	chrome_events_add(&events, &event);
-	second = events.text.length - first;
+	second = text.length - first;
 	cr_assert_lt(second, first);
 	chrome_jobs_forget_names(&events.jobs);
 	event = job_event(3, 7, 8, 9);
-	first = events.text.length;
+	first = text.length;
 	chrome_events_add(&events, &event);
-	cr_assert_not_null(memmem(events.text.data + first, events.text.length - first, "process_name", 12));
-	cr_assert_not_null(memmem(events.text.data + first, events.text.length - first, "thread_name", 11));
-	cr_assert_gt(events.text.length - first, second);
+	cr_assert_not_null(memmem(text.data + first, text.length - first, "process_name", 12));
+	cr_assert_not_null(memmem(text.data + first, text.length - first, "thread_name", 11));
+	cr_assert_gt(text.length - first, second);
 	chrome_devices_free(events.jobs.devices);
 	chrome_events_free(&events);
+	text_free(&text);
 }
 
 Test(report_chrome_jobs, without_devices_nothing_is_shown)
 {
+	struct text text = { 0 };
 	static struct chrome_events events;
 	struct event event[3] = { job_event(1, 1, 2, 3), queue_event(1, 2, 3, 4),
 				  device_event(XPT_EVENT_RESET, "reset") };
 
+	events.text = &text;
 	for (int i = 0; i < 3; i++)
 		chrome_events_add(&events, &event[i]);
-	cr_assert_eq(events.text.length, 0);
-	cr_assert_eq(events.text.error, 0);
+	cr_assert_eq(text.length, 0);
+	cr_assert_eq(text.error, 0);
 	chrome_events_free(&events);
+	text_free(&text);
+}
+
+/* ---- numbers of devices ---- */
+
+Test(report_chrome_jobs, numbers)
+{
+	struct chrome_devices *devices = chrome_devices_create();
+
+	cr_assert_eq(chrome_devices_find(devices, "amdgpu", "0000:03:00.0"), 0);
+	cr_assert_eq(chrome_devices_number(devices, "amdgpu", "0000:03:00.0"), 1);
+	cr_assert_eq(chrome_devices_number(devices, "amdgpu", "0000:04:00.0"), 2);
+	cr_assert_eq(chrome_devices_number(devices, "amdgpu", ""), 3);
+	cr_assert_eq(chrome_devices_number(devices, "xe", "0000:03:00.0"), 4, "another driver");
+	cr_assert_eq(chrome_devices_number(devices, "amdgpu", "0000:03:00.0"), 1);
+	cr_assert_eq(chrome_devices_number(devices, "amdgpu0000:03:00.0", ""), 5, "where the two meet counts");
+	cr_assert_eq(chrome_devices_find(devices, "xe", "0000:03:00.0"), 4);
+	chrome_devices_free(devices);
+	chrome_devices_free(NULL);
+}
+
+Test(report_chrome_jobs, too_many_are_one)
+{
+	struct chrome_devices *devices = chrome_devices_create();
+	char name[16];
+	unsigned int i;
+
+	for (i = 0; i < CHROME_DEVICES_MAX; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		cr_assert_eq(chrome_devices_number(devices, "toy", name), i + 1);
+	}
+	cr_assert_eq(chrome_devices_number(devices, "toy", "x"), CHROME_DEVICES_OTHERS);
+	cr_assert_eq(chrome_devices_number(devices, "toy", "y"), CHROME_DEVICES_OTHERS);
+	cr_assert_eq(chrome_devices_number(devices, "toy", "7"), 8);
+	chrome_devices_free(devices);
+}
+
+/* Of all that there can be: apart from real processes and threads, from each other, and within 31 bits. */
+Test(report_chrome_jobs, ranges)
+{
+	__u32 last_pid = chrome_device_pid(CHROME_DEVICES_OTHERS), first_tid = chrome_queue_tid(0, 0);
+	__u32 last_tid = chrome_queue_tid(MODEL_QUEUES_MAX + 1, CHROME_LANES_MAX - 1);
+
+	cr_assert_gt(chrome_device_pid(1), 1u << 22);
+	cr_assert_lt(last_pid, first_tid);
+	cr_assert_lt(last_tid, 1u << 31);
+	cr_assert_eq(chrome_queue_tid(1, CHROME_LANES_MAX - 1) + 1, chrome_queue_tid(2, 0));
 }

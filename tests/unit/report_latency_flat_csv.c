@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/latency/flat_csv.h"
+#include "report/latency/latency.h"
 
 #include <math.h>
 

@@ -72,9 +72,10 @@ static inline char *file_text(const char *path, size_t *length)
 static inline struct event_file *file_of(struct fixture *f, const struct event_format *format, const char *path,
 					 __u64 begin)
 {
+	const struct recording_info info = { .monotonic_time = begin };
 	struct event_file *file;
 
-	cr_assert_eq(event_file_create(NULL, format, path, -1, begin, &file), 0);
+	cr_assert_eq(event_file_create(NULL, format, path, -1, &info, &file), 0);
 	cr_assert_eq(model_add_sink(f->model, event_file_sink(file)), 0);
 	return file;
 }
@@ -83,7 +84,7 @@ static inline struct event_file *file_of(struct fixture *f, const struct event_f
 static inline char *file_finish(struct fixture *f, struct event_file *file, const char *path, size_t *length)
 {
 	cr_assert_eq(model_flush(f->model), 0);
-	cr_assert_eq(event_file_close(file), 0);
+	cr_assert_eq(event_file_close(file, f->model), 0);
 	fixture_free(f);
 	return file_text(path, length);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/table/operators.h"
+#include "report/table/rows.h"
 
 #include "model_driver_records.h"
 #include "report_operators.h"

@@ -93,18 +93,18 @@ static inline int count_events(const cJSON *json)
 	return cJSON_GetArraySize(at(json, "traceEvents"));
 }
 
-static inline void write_event(struct chrome_writer *writer, const struct event *event)
+static inline void write_event(struct event_file *writer, const struct event *event)
 {
-	struct event_sink sink = chrome_writer_sink(writer);
+	struct event_sink sink = event_file_sink(writer);
 
 	cr_assert_eq(sink.write(sink.context, event), 0);
 }
 
-static inline struct chrome_writer *create(const char *path)
+static inline struct event_file *create(const char *path)
 {
-	struct chrome_writer *writer;
+	struct event_file *writer;
 
-	cr_assert_eq(chrome_writer_create(NULL, path, -1, &info, &writer), 0);
+	cr_assert_eq(event_file_create(NULL, &chrome_format, path, -1, &info, &writer), 0);
 	return writer;
 }
 
@@ -120,14 +120,14 @@ static inline struct model *empty_model(void)
 static inline cJSON *document(const struct event *events, size_t count)
 {
 	char *path = temporary();
-	struct chrome_writer *writer = create(path);
+	struct event_file *writer = create(path);
 	struct model *model = empty_model();
 	cJSON *json;
 	size_t i;
 
 	for (i = 0; i < count; i++)
 		write_event(writer, &events[i]);
-	cr_assert_eq(chrome_writer_close(writer, model), 0);
+	cr_assert_eq(event_file_close(writer, model), 0);
 	model_free(model);
 	json = parse_file(path);
 	unlink(path);

@@ -11,32 +11,37 @@
 
 struct count {
 	unsigned int events;
+	__u64 origin;
 	bool ready;
 };
 
-static void begin(void *state)
+static int begin(void *context, const struct recording_info *info, struct text *text)
 {
-	((struct count *)state)->ready = true;
+	struct count *count = context;
+
+	(void)text;
+	count->origin = info->monotonic_time;
+	count->ready = true;
+	return 0;
 }
 
-static void add_number(void *context, struct text *text, const struct event *event, __u64 origin)
+static void add_number(void *context, struct text *text, const struct event *event)
 {
 	struct count *count = context;
 
 	cr_assert(count->ready);
 	text_string(text, count->events++ ? ",\n" : "\n");
-	text_signed(text, event->counter.value + (__s64)origin);
+	text_signed(text, event->counter.value + (__s64)count->origin);
 }
 
-static void add_line(void *state, struct text *text, const struct event *event, __u64 origin)
+static void add_line(void *state, struct text *text, const struct event *event)
 {
-	(void)origin;
 	((struct count *)state)->events++;
 	text_signed(text, event->counter.value);
 	text_literal(text, ",two\n");
 }
 
-static void tell(const void *state, const struct log *log)
+static void report(const void *state, const struct log *log)
 {
 	log_warn(log, "there were %u", ((const struct count *)state)->events);
 }
@@ -62,7 +67,7 @@ static const struct event_format lines = {
 	.append = true,
 	.state_size = sizeof(struct count),
 	.add = add_line,
-	.tell = tell,
+	.report = report,
 	.clear = clear,
 };
 
@@ -75,13 +80,14 @@ static void hear(void *context, enum xpt_log_level level, const char *message)
 	snprintf(said, sizeof(said), "%s", message);
 }
 
+static const struct recording_info origin = { .monotonic_time = 1000 }, none;
 static const struct log ear = { .write = hear, .level = XPT_LOG_WARN };
 
 static struct event_file *open_events(const struct event_format *format, const char *path)
 {
 	struct event_file *file;
 
-	cr_assert_eq(event_file_create(&ear, format, path, -1, 1000, &file), 0);
+	cr_assert_eq(event_file_create(&ear, format, path, -1, &origin, &file), 0);
 	return file;
 }
 
@@ -114,10 +120,10 @@ Test(report_trace_event_file, every_flush_leaves_a_document)
 	cr_assert_eq(add(file, 2), 0);
 	expect(path, "[\n1001\n]\n");
 	cr_assert_eq(event_file_bytes(file), 9);
-	cr_assert_eq(event_file_close(file), 0);
+	cr_assert_eq(event_file_close(file, NULL), 0);
 	expect(path, "[\n1001,\n1002\n]\n");
 	/* A trace is made anew. */
-	cr_assert_eq(event_file_close(open_events(&array, path)), 0);
+	cr_assert_eq(event_file_close(open_events(&array, path), NULL), 0);
 	expect(path, "[\n]\n");
 	unlink(path);
 	free(path);
@@ -132,14 +138,14 @@ Test(report_trace_event_file, lines_go_behind)
 		file = open_events(&lines, path);
 		cr_assert_eq(add(file, i), 0);
 		cr_assert_eq(event_file_bytes(file), i ? 0 : strlen(lines.head));
-		cr_assert_eq(event_file_close(file), 0);
+		cr_assert_eq(event_file_close(file, NULL), 0);
 	}
 	expect(path, "one,two\n0,two\n1,two\n2,two\n");
 	cr_assert_str_eq(said, "there were 1");
 	cr_assert_eq(cleared, 3);
 	/* Nothing goes behind something else. */
-	cr_assert_eq(event_file_close(open_events(&array, path)), 0);
-	cr_assert_eq(event_file_create(&ear, &lines, path, -1, 0, &file), -EEXIST);
+	cr_assert_eq(event_file_close(open_events(&array, path), NULL), 0);
+	cr_assert_eq(event_file_create(&ear, &lines, path, -1, &none, &file), -EEXIST);
 	cr_assert_not_null(strstr(said, "not of this format"), "%s", said);
 	expect(path, "[\n]\n");
 	unlink(path);
@@ -166,7 +172,7 @@ static void fill_disk(const struct event_format *format, const char *path, rlim_
 	cr_assert_not_null(strstr(said, "no more events"), "%s", said);
 	cr_assert_eq(add(file, 1), -EFBIG);
 	cr_assert_eq(event_file_flush(file), -EFBIG);
-	cr_assert_eq(event_file_close(file), -EFBIG);
+	cr_assert_eq(event_file_close(file, NULL), -EFBIG);
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
 }
 
@@ -210,11 +216,11 @@ Test(report_trace_event_file, outputs_that_take_nothing)
 {
 	struct event_file *file;
 
-	cr_assert_eq(event_file_create(NULL, &array, "/dev/full", -1, 0, &file), -ENOSPC);
-	cr_assert_eq(event_file_create(NULL, &lines, "/dev/full", -1, 0, &file), -ENOSPC);
-	cr_assert_eq(event_file_create(NULL, &array, "/nonexistent/file", -1, 0, &file), -ENOENT);
-	cr_assert_eq(event_file_create(NULL, &lines, "/nonexistent/file", -1, 0, &file), -ENOENT);
-	cr_assert_eq(event_file_create(NULL, &array, NULL, -1, 0, &file), -EBADF);
+	cr_assert_eq(event_file_create(NULL, &array, "/dev/full", -1, &none, &file), -ENOSPC);
+	cr_assert_eq(event_file_create(NULL, &lines, "/dev/full", -1, &none, &file), -ENOSPC);
+	cr_assert_eq(event_file_create(NULL, &array, "/nonexistent/file", -1, &none, &file), -ENOENT);
+	cr_assert_eq(event_file_create(NULL, &lines, "/nonexistent/file", -1, &none, &file), -ENOENT);
+	cr_assert_eq(event_file_create(NULL, &array, NULL, -1, &none, &file), -EBADF);
 }
 
 Test(report_trace_event_file, a_pipe_gets_its_end_last)
@@ -224,12 +230,12 @@ Test(report_trace_event_file, a_pipe_gets_its_end_last)
 	struct event_file *file;
 
 	cr_assert_eq(pipe(ends), 0);
-	cr_assert_eq(event_file_create(NULL, &array, NULL, ends[1], 0, &file), 0);
+	cr_assert_eq(event_file_create(NULL, &array, NULL, ends[1], &none, &file), 0);
 	cr_assert_eq(add(file, 7), 0);
 	cr_assert_eq(event_file_flush(file), 0);
 	cr_assert_eq(read(ends[0], text, sizeof(text)), 3);
 	cr_assert_str_eq(text, "[\n7");
-	cr_assert_eq(event_file_close(file), 0);
+	cr_assert_eq(event_file_close(file, NULL), 0);
 	cr_assert_eq(read(ends[0], text, sizeof(text)), 3);
 	cr_assert_eq(read(ends[0], text, sizeof(text)), 0);
 	cr_assert_eq(strncmp(text, "\n]\n", 3), 0);

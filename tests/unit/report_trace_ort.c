@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/trace/ort.h"
+#include "report/trace/event_file.h"
 
 #include <cjson/cJSON.h>
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/context_text.h"
+#include "model/stream/event.h"
 
 /* What an entry takes besides its record: with its place in the maps, and what the allocator needs. */
 #define ENTRY_BYTES (sizeof(struct entry) + 64)
@@ -31,6 +31,85 @@ void context_init(struct context *context, size_t room)
 	link_init(&context->processes);
 	link_init(&context->owned);
 	link_init(&context->code);
+}
+
+/* ---- what is in records, and what changes in copies of them ---- */
+
+static __u64 hash_text(__u64 start, const char *text, size_t length)
+{
+	__u64 hash = 0xcbf29ce484222325 ^ start;
+
+	for (size_t i = 0; i < length; i++)
+		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3;
+	return hash;
+}
+
+/* Choices have no number, and all of them count. */
+static __u64 choice_number(const struct xpt_record_text *record)
+{
+	return hash_text(record->id, record->text, record->length);
+}
+
+/* Where the value of a member begins in the JSON of a record; NULL: nowhere. Inside of a string the quotes would be escaped. */
+static char *member_find(const struct xpt_record_text *record, const char *key)
+{
+	char *found = memmem(record->text, record->length, key, strlen(key));
+
+	return found && found + strlen(key) < record->text + record->length ? found + strlen(key) : NULL;
+}
+
+/* Those without a handle are identified by where they come from. */
+static __u64 code_number(const struct xpt_record_text *record)
+{
+	const char *uri = record->id ? NULL : member_find(record, "\"uri\":\""), *end;
+
+	if (!uri)
+		return record->id;
+	end = memchr(uri, '"', (size_t)(record->text + record->length - uri));
+	return hash_text(1, uri, (size_t)((end ? end : record->text + record->length) - uri));
+}
+
+/* Identifies a record among those of its kind and process. */
+static __u64 record_number(const struct xpt_record_header *record)
+{
+	switch (record->kind) {
+	case XPT_RECORD_REGION_NAME:
+		return ((const struct xpt_record_region_name *)record)->name;
+	case XPT_RECORD_PROCESS:
+		return 0;
+	case XPT_RECORD_CHOICE:
+	case XPT_RECORD_MATCH:
+		return choice_number((const void *)record);
+	case XPT_RECORD_CODE_OBJECT:
+		return code_number((const void *)record);
+	default:
+		return ((const struct xpt_record_text *)record)->id;
+	}
+}
+
+/* Of a LOADED record: any other name of the program is better, but that of its operators. */
+static void name_from_fork(struct xpt_record_text *record)
+{
+	char *value = member_find(record, "\"named_by\":");
+
+	if (value && *value != '0' + NAME_FROM_OPERATORS)
+		*value = '0' + NAME_FROM_FORK;
+}
+
+/* The number as 0, as long as it is. */
+static void clear_number(struct xpt_record_text *record, const char *key)
+{
+	char *value = member_find(record, key), *end = record->text + record->length;
+
+	for (char *at = value; at && at < end && *at >= '0' && *at <= '9'; at++)
+		*at = at == value ? '0' : ' ';
+}
+
+/* Turns a CODE_OBJECT record into that of an object found later. */
+static void code_found(struct xpt_record_text *record)
+{
+	clear_number(record, "\"tid\":");
+	clear_number(record, "\"waited_ns\":");
 }
 
 /* ---- keys ---- */
@@ -288,7 +367,7 @@ static int inherit(struct context *context, __u32 child, __u32 parent, __u64 tim
 			return -ENOMEM;
 		copy->tgid = child;
 		copy->time = time;
-		context_name_from_fork((void *)copy);
+		name_from_fork((void *)copy);
 		error = put(context, (entry->node.a & ~(__u64)UINT32_MAX) | child, entry->node.b, copy);
 	}
 	return error;
@@ -332,8 +411,8 @@ int context_take(struct context *context, const struct xpt_record_header *record
 	} else {
 		copy = copy_record(record);
 		if (copy && record->kind == XPT_RECORD_CODE_OBJECT)
-			context_code_found((void *)copy);
-		error = copy ? put(context, key_of(record->kind, 0, record->tgid), context_number(record), copy) :
+			code_found((void *)copy);
+		error = copy ? put(context, key_of(record->kind, 0, record->tgid), record_number(record), copy) :
 			       -ENOMEM;
 	}
 	make_room(context);
@@ -431,4 +510,155 @@ int context_restore(struct context *context, const struct text *text)
 		error = copy ? put(context, key[0], key[1], copy) : -ENOMEM;
 	}
 	return error;
+}
+
+/* ---- a moment that moves on ---- */
+
+struct waiting {
+	struct link link;
+	struct past_change change; /* with its record behind it */
+	struct xpt_record_header record[];
+};
+
+void past_init(struct past *past, size_t room)
+{
+	*past = (struct past){};
+	context_init(&past->context, room);
+	link_init(&past->waiting);
+}
+
+static void waiting_drop(struct past *past, struct waiting *waiting)
+{
+	past->waiting_bytes -= sizeof(*waiting) + waiting->change.size;
+	link_remove(&waiting->link);
+	free(waiting);
+}
+
+void past_free(struct past *past)
+{
+	struct link *link, *following;
+
+	link_each(link, following, &past->waiting) waiting_drop(past, container_of(link, struct waiting, link));
+	context_free(&past->context);
+}
+
+/* They come nearly in order. */
+int past_add(struct past *past, const struct past_change *change, const void *record)
+{
+	struct waiting *waiting = malloc(sizeof(*waiting) + change->size);
+	struct link *before = past->waiting.previous;
+
+	if (!waiting)
+		return -ENOMEM;
+	waiting->change = *change;
+	if (change->size)
+		memcpy(waiting->record, record, change->size);
+	while (before != &past->waiting && container_of(before, struct waiting, link)->change.time > change->time)
+		before = before->previous;
+	link_append(before->next, &waiting->link);
+	past->waiting_bytes += sizeof(*waiting) + change->size;
+	return 0;
+}
+
+static int happen(struct past *past, const struct waiting *waiting)
+{
+	const struct past_change *change = &waiting->change;
+
+	if (!change->size)
+		context_release(&past->context, change->tgid, change->runtime, change->handle);
+	else if (waiting->record->kind == XPT_RECORD_TASK)
+		return context_take(&past->context, waiting->record);
+	else
+		return context_load(&past->context, change->runtime, (const void *)waiting->record);
+	return 0;
+}
+
+unsigned int past_settle(struct past *past, __u64 time)
+{
+	struct link *link, *following;
+	unsigned int failed = 0;
+
+	link_each(link, following, &past->waiting)
+	{
+		struct waiting *waiting = container_of(link, struct waiting, link);
+
+		if (waiting->change.time > time)
+			break;
+		failed += !!happen(past, waiting);
+		waiting_drop(past, waiting);
+	}
+	return failed;
+}
+
+/* What a process had, a child gets and an exit ends: in the order of time. */
+unsigned int past_take(struct past *past, const struct xpt_record_header *record)
+{
+	const struct past_change change = { .time = record->time, .tgid = record->tgid, .size = record->size };
+
+	return !!(record->kind == XPT_RECORD_TASK ? past_add(past, &change, record) :
+						    context_take(&past->context, record));
+}
+
+/* ---- copies of both ---- */
+
+int past_save(const struct past *past, struct past_copy *copy)
+{
+	context_save(&past->context, &copy->entries);
+	for (const struct link *link = past->waiting.next; link != &past->waiting; link = link->next) {
+		const struct waiting *waiting = container_of(link, struct waiting, link);
+
+		text_bytes(&copy->changes, &waiting->change, sizeof(waiting->change));
+		text_bytes(&copy->changes, waiting->record, waiting->change.size);
+	}
+	return copy->entries.error ?: copy->changes.error;
+}
+
+void past_copy_free(struct past_copy *copy)
+{
+	text_free(&copy->entries);
+	text_free(&copy->changes);
+}
+
+static const struct past_change *change_next(const struct past_copy *copy, size_t *at)
+{
+	const struct past_change *change;
+
+	if (*at >= copy->changes.length)
+		return NULL;
+	change = (const void *)(copy->changes.data + *at);
+	*at += sizeof(*change) + change->size;
+	return change;
+}
+
+int past_restore(struct past *past, const struct past_copy *copy)
+{
+	int error = context_restore(&past->context, &copy->entries);
+	const struct past_change *change;
+
+	for (size_t at = 0; !error && (change = change_next(copy, &at));)
+		error = past_add(past, change, change + 1);
+	return error;
+}
+
+const struct xpt_record_header *past_copy_loaded(const struct past_copy *copy, __u32 tgid, __u64 time, size_t *at)
+{
+	const struct past_change *change;
+
+	while ((change = change_next(copy, at)))
+		if (change->size && change->tgid == tgid && change->time == time &&
+		    ((const struct xpt_record_header *)(change + 1))->kind == XPT_RECORD_LOADED)
+			return (const void *)(change + 1);
+	return NULL;
+}
+
+const struct xpt_record_header *past_copy_until(const struct past_copy *copy, __u64 time, size_t *at)
+{
+	const struct past_change *change;
+
+	for (size_t next = *at; (change = change_next(copy, &next)) && change->time <= time; *at = next)
+		if (change->size && ((const struct xpt_record_header *)(change + 1))->kind == XPT_RECORD_LOADED) {
+			*at = next;
+			return (const void *)(change + 1);
+		}
+	return NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The recording on disk; described in FORMAT.md. Between writer.c and reader.c, and for tests, only. */
+/* The recording on disk; described in FORMAT.md. Of recording.c and tests only. */
 #ifndef XPT_RECORD_FORMAT_H
 #define XPT_RECORD_FORMAT_H
 

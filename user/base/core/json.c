@@ -384,20 +384,31 @@ static void add_quoted(struct text *text, const char *string)
 	text_literal(text, "\"");
 }
 
-/* What a value ends with is neither of the brackets that begin one. */
-static void add_key(struct text *text, const char *key)
+/* What a value ends with is neither a bracket that begins one nor a line end. */
+static void add_comma(struct text *text)
 {
-	if (text->length && !strchr("{[", text->data[text->length - 1]))
+	if (text->length && !strchr("{[\n", text->data[text->length - 1]))
 		text_literal(text, ",");
+}
+
+void json_key(struct text *text, const char *key)
+{
+	add_comma(text);
 	if (!key)
 		return;
 	add_quoted(text, key);
 	text_literal(text, ":");
 }
 
+void json_newline(struct text *text)
+{
+	add_comma(text);
+	text_literal(text, "\n");
+}
+
 void json_begin(struct text *text, const char *key, char bracket)
 {
-	add_key(text, key);
+	json_key(text, key);
 	text_bytes(text, &bracket, 1);
 }
 
@@ -410,7 +421,7 @@ void json_add_string(struct text *text, const char *key, const char *value)
 {
 	if (!value)
 		return;
-	add_key(text, key);
+	json_key(text, key);
 	add_quoted(text, value);
 }
 
@@ -418,30 +429,58 @@ void json_add_text(struct text *text, const char *key, const char *value)
 {
 	if (!value)
 		return;
-	add_key(text, key);
+	json_key(text, key);
 	text_json_string(text, value);
 }
 
 void json_add_unsigned(struct text *text, const char *key, __u64 value)
 {
-	add_key(text, key);
+	json_key(text, key);
 	text_unsigned(text, value);
+}
+
+void json_add_nonzero(struct text *text, const char *key, __u64 value)
+{
+	if (value)
+		json_add_unsigned(text, key, value);
+}
+
+void json_add_long(struct text *text, const char *key, __u64 value)
+{
+	json_key(text, key);
+	text_literal(text, "\"");
+	text_unsigned(text, value);
+	text_literal(text, "\"");
+}
+
+void json_add_hexadecimal(struct text *text, const char *key, __u64 value)
+{
+	json_key(text, key);
+	text_literal(text, "\"");
+	text_hexadecimal(text, value);
+	text_literal(text, "\"");
+}
+
+void json_add_microseconds(struct text *text, const char *key, __u64 nanoseconds)
+{
+	json_key(text, key);
+	text_microseconds(text, nanoseconds);
 }
 
 void json_add_signed(struct text *text, const char *key, __s64 value)
 {
-	add_key(text, key);
+	json_key(text, key);
 	text_signed(text, value);
 }
 
 void json_add_real(struct text *text, const char *key, double value)
 {
-	add_key(text, key);
+	json_key(text, key);
 	text_real_exact(text, value);
 }
 
 void json_add_bool(struct text *text, const char *key, bool value)
 {
-	add_key(text, key);
+	json_key(text, key);
 	text_string(text, value ? "true" : "false");
 }

@@ -61,10 +61,19 @@ int json_parse(const char *text, size_t length, struct cJSON **object);
  */
 void json_begin(struct text *text, const char *key, char bracket); /* '{' or '[' */
 void json_end(struct text *text, char bracket);			   /* '}' or ']' */
+/* The comma and the key of a value that is appended in another way. */
+void json_key(struct text *text, const char *key);
+/* The next member or element stands on a line of its own. */
+void json_newline(struct text *text);
 /* Bytes of value that are not UTF-8 are kept (json_add_text(): become U+FFFD). NULL: there is no such member. */
 void json_add_string(struct text *text, const char *key, const char *value);
 void json_add_text(struct text *text, const char *key, const char *value);
 void json_add_unsigned(struct text *text, const char *key, __u64 value);
+void json_add_nonzero(struct text *text, const char *key, __u64 value); /* 0: there is no such member */
+/* As strings: readers round numbers beyond 2^53. */
+void json_add_long(struct text *text, const char *key, __u64 value);
+void json_add_hexadecimal(struct text *text, const char *key, __u64 value);
+void json_add_microseconds(struct text *text, const char *key, __u64 nanoseconds); /* text_microseconds() */
 void json_add_signed(struct text *text, const char *key, __s64 value);
 void json_add_real(struct text *text, const char *key, double value);
 void json_add_bool(struct text *text, const char *key, bool value);

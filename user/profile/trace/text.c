@@ -11,9 +11,8 @@
 #include <string.h>
 
 #include "base/core/hashmap.h"
-#include "report/chrome/devices.h"
+#include "base/core/json.h"
 #include "report/chrome/events.h"
-#include "report/chrome/metadata.h"
 #include "report/latency/latency.h"
 
 #define HEAD_ROOM 4096	     /* bytes; a longer head moves everything once more */
@@ -146,6 +145,7 @@ struct trace_text {
 	struct keyed_table seen; /* processes (PROCESS) and threads that something in it belongs to, in that order */
 	struct keyed *last;	 /* thread of the event before */
 	__u64 number;
+	struct text out;
 	struct chrome_events events; /* large, but what is not used is not touched */
 };
 
@@ -157,11 +157,12 @@ struct trace_text *trace_text_create(struct trace_names *names)
 		return NULL;
 	text->names = names;
 	keyed_init(&text->seen, SIZE_MAX, NULL, NULL);
-	if (text_reserve(&text->events.text, HEAD_ROOM)) {
+	text->events.text = &text->out;
+	if (text_reserve(&text->out, HEAD_ROOM)) {
 		free(text);
 		return NULL;
 	}
-	text->events.text.length = HEAD_ROOM;
+	text->out.length = HEAD_ROOM;
 	text->events.jobs.devices = names->devices;
 	text->number = ++names->documents;
 	return text;
@@ -173,12 +174,13 @@ void trace_text_free(struct trace_text *text)
 		return;
 	keyed_free(&text->seen);
 	chrome_events_free(&text->events);
+	text_free(&text->out);
 	free(text);
 }
 
 size_t trace_text_bytes(const struct trace_text *text)
 {
-	return sizeof(*text) + text->events.text.capacity + chrome_jobs_bytes(&text->events.jobs) +
+	return sizeof(*text) + text->out.capacity + chrome_jobs_bytes(&text->events.jobs) +
 	       text->seen.map.count * (sizeof(struct keyed) + sizeof(struct map_node *));
 }
 
@@ -265,7 +267,7 @@ static int see_event(struct trace_text *text, const struct event *event)
 
 int trace_text_add(struct trace_text *text, const struct event *event)
 {
-	struct text *out = &text->events.text;
+	struct text *out = &text->out;
 	size_t length = out->length;
 	bool any = text->events.any;
 	int error = see_event(text, event);
@@ -310,72 +312,60 @@ static int add_names(struct trace_text *text)
 
 /* ---- completing ---- */
 
-/* As a string: a JSON reader with 53-bit numbers would round it. */
-static void member_nanoseconds(struct text *out, const char *name, __u64 time)
-{
-	text_literal(out, ",\"");
-	text_string(out, name);
-	text_literal(out, "\":\"");
-	text_unsigned(out, time);
-	text_literal(out, "\"");
-}
-
 static void add_program(struct text *out, const struct xpt_program_report *program)
 {
-	text_literal(out, "{\"id\":");
-	text_unsigned(out, program->id);
-	chrome_member_string(out, "name", program->name);
-	chrome_member_string(out, "runtime", program->runtime);
-	chrome_member_unsigned(out, "pid", (__u32)program->pid);
-	chrome_member_string(out, "process", program->process);
-	chrome_member_hexadecimal(out, "handle", program->handle);
-	chrome_member_unsigned(out, "generation", program->generation);
-	chrome_member_unsigned(out, "sample_every", program->sample_every);
-	if (program->requested)
-		chrome_member_unsigned(out, "requested", program->requested);
-	chrome_member_unsigned(out, "skipped", program->skipped);
-	chrome_member_unsigned(out, "inferences", program->inferences);
-	chrome_member_unsigned(out, "samples", program->taken);
-	chrome_member_unsigned(out, "lost", program->lost);
-	chrome_member_unsigned(out, "failed", program->failed);
-	text_literal(out, ",\"released\":");
-	text_string(out, program->released ? "true}" : "false}");
+	json_begin(out, NULL, '{');
+	json_add_unsigned(out, "id", program->id);
+	json_add_text(out, "name", program->name);
+	json_add_text(out, "runtime", program->runtime);
+	json_add_unsigned(out, "pid", (__u32)program->pid);
+	json_add_text(out, "process", program->process);
+	json_add_hexadecimal(out, "handle", program->handle);
+	json_add_unsigned(out, "generation", program->generation);
+	json_add_unsigned(out, "sample_every", program->sample_every);
+	json_add_nonzero(out, "requested", program->requested);
+	json_add_unsigned(out, "skipped", program->skipped);
+	json_add_unsigned(out, "inferences", program->inferences);
+	json_add_unsigned(out, "samples", program->taken);
+	json_add_unsigned(out, "lost", program->lost);
+	json_add_unsigned(out, "failed", program->failed);
+	json_add_bool(out, "released", program->released);
+	json_end(out, '}');
 }
 
 static void add_programs(struct text *out, const struct xpt_profile_report *report)
 {
 	__u64 inferences = 0, samples = 0, lost = 0;
-	size_t i;
 
-	text_literal(out, ",\n\"programs\":[");
-	for (i = 0; i < report->program_count; i++) {
-		if (i)
-			text_literal(out, ",\n");
-		else
-			text_literal(out, "\n");
+	json_newline(out);
+	json_begin(out, "programs", '[');
+	for (size_t i = 0; i < report->program_count; i++) {
+		json_newline(out);
 		add_program(out, &report->programs[i]);
 		inferences += report->programs[i].inferences;
 		samples += report->programs[i].taken;
 		lost += report->programs[i].lost;
 	}
-	text_literal(out, "]");
-	chrome_member_unsigned(out, "inferences", inferences);
-	chrome_member_unsigned(out, "samples", samples);
-	chrome_member_unsigned(out, "lost", lost);
+	json_end(out, ']');
+	json_add_unsigned(out, "inferences", inferences);
+	json_add_unsigned(out, "samples", samples);
+	json_add_unsigned(out, "lost", lost);
 }
 
 static void add_tail(struct text *out, const struct recording_info *info, const struct xpt_profile_report *report)
 {
-	text_literal(out, "\n],\"metadata\":{\"complete\":true,");
+	text_literal(out, "\n]");
+	json_begin(out, "metadata", '{');
+	json_add_bool(out, "complete", true);
 	chrome_metadata_origin(out, info);
-	chrome_member_string(out, "profile", report->name);
-	chrome_member_unsigned(out, "sequence", report->sequence);
-	chrome_member_string(out, "end_reason", latency_end_name(report->end_reason));
-	chrome_member_microseconds(out, "start_us", report->start);
-	chrome_member_microseconds(out, "end_us", report->end);
-	member_nanoseconds(out, "start_realtime_ns", report->start_realtime);
-	member_nanoseconds(out, "end_realtime_ns", report->end_realtime);
-	chrome_member_unsigned(out, "late", report->late);
+	json_add_text(out, "profile", report->name);
+	json_add_unsigned(out, "sequence", report->sequence);
+	json_add_text(out, "end_reason", latency_end_name(report->end_reason));
+	json_add_microseconds(out, "start_us", report->start);
+	json_add_microseconds(out, "end_us", report->end);
+	json_add_long(out, "start_realtime_ns", report->start_realtime);
+	json_add_long(out, "end_realtime_ns", report->end_realtime);
+	json_add_unsigned(out, "late", report->late);
 	add_programs(out, report);
 	text_literal(out, "}}");
 }
@@ -408,7 +398,7 @@ out:
 
 int trace_text_finish(struct trace_text *text, const struct recording_info *info, struct xpt_profile_report *report)
 {
-	struct text *out = &text->events.text;
+	struct text *out = &text->out;
 	size_t begin = 0, moved, end;
 	int error;
 

@@ -7,7 +7,7 @@
 #define XPT_PROFILE_TRIGGER_INFERENCE_INDEX_H
 
 #include "model/stream/event.h"
-#include "record/snapshot.h"
+#include "record/window.h"
 
 struct inference_index;
 

@@ -10,7 +10,7 @@
 #include "base/core/text.h"
 #include "model/stats/statistics.h"
 #include "profile/trigger/text.h"
-#include "report/latency/columns.h"
+#include "report/table/columns.h"
 
 #define NAME_BYTES 256	/* of a program's name that are read, */
 #define NAME_COLUMNS 64 /* and shown */

@@ -1,28 +1,97 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "report/chrome/events.h"
 
+#include <errno.h>
 #include <sys/wait.h>
 
-#include "describe/runtime/description.h"
+#include "base/core/json.h"
+#include "code/store/uri.h"
 #include "describe/driver/driver.h"
-#include "report/chrome/code.h"
+#include "describe/runtime/description.h"
 #include "report/chrome/parts.h"
 
 #define LABEL_MAX 200 /* bytes of a command line beside a process's name */
+
+/* ---- what all events are made of ---- */
+
+void chrome_begin(struct chrome_events *events, char phase, __u32 pid, __u32 tid, __u64 time)
+{
+	struct text *text = events->text;
+
+	if (events->any)
+		text_literal(text, ",\n{\"ph\":\"");
+	else
+		text_literal(text, "\n{\"ph\":\"");
+	events->any = true;
+	text_bytes(text, &phase, 1);
+	text_literal(text, "\",\"pid\":");
+	text_unsigned(text, pid);
+	text_literal(text, ",\"tid\":");
+	text_unsigned(text, tid);
+	text_literal(text, ",\"ts\":");
+	text_microseconds(text, time);
+}
+
+void chrome_begin_metadata(struct chrome_events *events, __u32 pid, __u32 tid, const char *name)
+{
+	chrome_begin(events, 'M', pid, tid, 0);
+	chrome_name(events->text, name);
+}
+
+void chrome_flow(struct chrome_events *events, char phase, __u32 pid, __u32 tid, __u64 time, __u64 id,
+		 const char *source, const char *name)
+{
+	chrome_begin(events, phase, pid, tid, time);
+	chrome_id(events->text, id);
+	chrome_category(events->text, "flow", source);
+	text_literal(events->text, ",\"name\":\"");
+	text_string(events->text, name);
+	if (phase == 'f')
+		text_literal(events->text, "\",\"bp\":\"e\"}");
+	else
+		text_literal(events->text, "\"}");
+}
+
+void chrome_name(struct text *text, const char *name)
+{
+	text_literal(text, ",\"name\":");
+	text_json_string(text, name);
+}
+
+void chrome_category(struct text *text, const char *what, const char *source)
+{
+	text_literal(text, ",\"cat\":\"");
+	text_string(text, what);
+	text_literal(text, ",");
+	text_json_part(text, source, strlen(source));
+	text_literal(text, "\"");
+}
+
+void chrome_id(struct text *text, __u64 id)
+{
+	text_literal(text, ",\"id\":\"");
+	text_hexadecimal(text, id);
+	text_literal(text, "\"");
+}
+
+void chrome_span(struct text *text, __u64 start, __u64 end)
+{
+	text_literal(text, ",\"dur\":");
+	text_microseconds(text, end > start ? end - start : 0);
+}
 
 /* ---- processes and threads ---- */
 
 static void add_process(struct chrome_events *events, const struct model_process *process)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 	const char *command = process->command ? process->command : "";
 	size_t length = strlen(command);
 
 	if (!events->first_tgid)
 		events->first_tgid = process->tgid;
 	chrome_begin_metadata(events, process->tgid, process->tgid, "process_name");
-	text_literal(text, ",\"args\":{\"name\":");
-	text_json_string(text, process->name);
+	chrome_string(text, ",\"args\":{\"name\":", process->name);
 	text_literal(text, "}}");
 	chrome_begin_metadata(events, process->tgid, process->tgid, "process_sort_index");
 	chrome_unsigned(text, ",\"args\":{\"sort_index\":", process->sort_index);
@@ -42,9 +111,8 @@ static void add_thread(struct chrome_events *events, __u32 tgid, __u32 tid, cons
 	if (!name || !*name)
 		return;
 	chrome_begin_metadata(events, tgid, tid, "thread_name");
-	text_literal(&events->text, ",\"args\":{\"name\":");
-	text_json_string(&events->text, name);
-	text_literal(&events->text, "}}");
+	chrome_string(events->text, ",\"args\":{\"name\":", name);
+	text_literal(events->text, "}}");
 }
 
 /* ---- calls ---- */
@@ -57,8 +125,7 @@ static void make_function(struct text *text, const struct model_function *functi
 	text_json_part(text, function->runtime, strlen(function->runtime));
 	text_literal(text, ",");
 	text_string(text, role);
-	text_literal(text, "\",\"args\":{\"function\":");
-	text_json_string(text, function->name);
+	chrome_string(text, "\",\"args\":{\"function\":", function->name);
 	text_literal(text, ",\"role\":\"");
 	text_string(text, role);
 	text_literal(text, "\"");
@@ -70,7 +137,7 @@ static void add_function(struct chrome_events *events, const struct model_functi
 	struct chrome_function *known;
 
 	if (function->index >= XPT_SPEC_MAX) {
-		make_function(&events->text, function);
+		make_function(events->text, function);
 		return;
 	}
 	known = &events->functions[function->index];
@@ -80,11 +147,11 @@ static void add_function(struct chrome_events *events, const struct model_functi
 		known->function = known->text.error ? NULL : function;
 		if (known->text.error) {
 			text_free(&known->text);
-			make_function(&events->text, function);
+			make_function(events->text, function);
 			return;
 		}
 	}
-	text_bytes(&events->text, known->text.data, known->text.length);
+	text_bytes(events->text, known->text.data, known->text.length);
 }
 
 static bool names_program(const struct event_call *call)
@@ -100,11 +167,9 @@ static bool names_program(const struct event_call *call)
 static void add_status(struct text *text, const struct event_call *call)
 {
 	if (HAS(call, XPT_MEANING_STATUS)) {
-		text_literal(text, ",\"status\":");
-		text_signed(text, call->status);
+		chrome_signed(text, ",\"status\":", call->status);
 		if (call->status_name) {
-			text_literal(text, ",\"status_name\":");
-			text_json_string(text, call->status_name);
+			chrome_string(text, ",\"status_name\":", call->status_name);
 		}
 	}
 	if (call->outcome == OUTCOME_FAILED)
@@ -122,8 +187,7 @@ static void add_values(struct text *text, const struct event_call *call)
 	if (HAS(call, XPT_MEANING_SIZE))
 		chrome_unsigned(text, ",\"size\":", call->size);
 	if (HAS(call, XPT_MEANING_CORE)) {
-		text_literal(text, ",\"core\":");
-		text_signed(text, call->core);
+		chrome_signed(text, ",\"core\":", call->core);
 	}
 	if (HAS(call, XPT_MEANING_STREAM))
 		chrome_hexadecimal(text, ",\"stream\":", call->stream);
@@ -197,8 +261,7 @@ static void add_counts(struct text *text, const struct model_counts *counts)
 static void add_arguments(struct text *text, const struct event_call *call)
 {
 	if (call->program) {
-		text_literal(text, ",\"program\":");
-		text_json_string(text, call->program->name);
+		chrome_string(text, ",\"program\":", call->program->name);
 		chrome_unsigned(text, ",\"program_id\":", call->program->id);
 	}
 	add_values(text, call);
@@ -247,7 +310,7 @@ static const char *call_name(const struct event_call *call)
 
 static void add_call(struct chrome_events *events, const struct event_call *call)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 
 	chrome_begin(events, call->no_end ? 'i' : 'X', call->tgid, call->tid, call->start);
 	if (call->no_end) {
@@ -271,7 +334,7 @@ static void add_call(struct chrome_events *events, const struct event_call *call
 
 static void add_inference(struct chrome_events *events, const struct event_inference *inference)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 	const char *runtime = inference->function->runtime;
 	const char *name = inference->program ? inference->program->name : inference->function->name;
 
@@ -281,8 +344,7 @@ static void add_inference(struct chrome_events *events, const struct event_infer
 	chrome_id(text, inference->id);
 	chrome_category(text, "inference", runtime);
 	chrome_name(text, name);
-	text_literal(text, ",\"args\":{\"function\":");
-	text_json_string(text, inference->function->name);
+	chrome_string(text, ",\"args\":{\"function\":", inference->function->name);
 	if (inference->program)
 		chrome_unsigned(text, ",\"program_id\":", inference->program->id);
 	chrome_hexadecimal(text, ",\"key\":", inference->key);
@@ -306,7 +368,7 @@ static void add_inference(struct chrome_events *events, const struct event_infer
 
 static void add_region(struct chrome_events *events, const struct event_region *region)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 
 	chrome_begin(events, 'X', region->tgid, region->tid, region->start);
 	chrome_span(text, region->start, region->end);
@@ -319,7 +381,7 @@ static void add_region(struct chrome_events *events, const struct event_region *
 
 static void add_ioctl(struct chrome_events *events, const struct event_ioctl *ioctl)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 
 	chrome_begin(events, 'X', ioctl->tgid, ioctl->tid, ioctl->start);
 	chrome_span(text, ioctl->start, ioctl->end);
@@ -346,7 +408,7 @@ static void add_ioctl(struct chrome_events *events, const struct event_ioctl *io
 
 static void add_counter(struct chrome_events *events, const struct event_counter *counter)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 
 	chrome_begin(events, 'C', counter->tgid, counter->tgid, counter->time);
 	text_literal(text, ",\"name\":\"");
@@ -366,7 +428,7 @@ static void add_counter(struct chrome_events *events, const struct event_counter
 /* Counters belong to no traced process. */
 static void show_counters(struct chrome_events *events)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 
 	if (events->counters)
 		return;
@@ -383,7 +445,7 @@ static void add_reading(struct chrome_events *events, const struct event_reading
 {
 	const struct model_counter *counter = reading->counter;
 	const char *unit = *counter->unit ? counter->unit : "count";
-	struct text *text = &events->text;
+	struct text *text = events->text;
 
 	show_counters(events);
 	chrome_begin(events, 'C', CHROME_COUNTERS_PID, CHROME_COUNTERS_PID, reading->since);
@@ -400,14 +462,14 @@ static void add_reading(struct chrome_events *events, const struct event_reading
 static void begin_process_instant(struct chrome_events *events, __u32 tgid, __u32 tid, __u64 time)
 {
 	chrome_begin(events, 'i', tgid, tid, time);
-	text_literal(&events->text, ",\"s\":\"p\",\"cat\":\"xputrace\",\"name\":");
+	text_literal(events->text, ",\"s\":\"p\",\"cat\":\"xputrace\",\"name\":");
 }
 
 static void add_program(struct chrome_events *events, const struct event_program *event)
 {
 	const struct model_program *program = event->program;
 	__u32 tgid = program->process->tgid;
-	struct text *text = &events->text;
+	struct text *text = events->text;
 
 	begin_process_instant(events, tgid, tgid, event->time);
 	if (event->released)
@@ -417,8 +479,7 @@ static void add_program(struct chrome_events *events, const struct event_program
 	else
 		text_literal(text, "\"program named: ");
 	text_json_part(text, program->name, strlen(program->name));
-	text_literal(text, "\",\"args\":{\"runtime\":");
-	text_json_string(text, program->runtime);
+	chrome_string(text, "\",\"args\":{\"runtime\":", program->runtime);
 	chrome_unsigned(text, ",\"program_id\":", program->id);
 	chrome_hexadecimal(text, ",\"handle\":", program->handle);
 	chrome_unsigned(text, ",\"generation\":", program->generation);
@@ -429,7 +490,7 @@ static void add_program(struct chrome_events *events, const struct event_program
 
 static void add_lost(struct chrome_events *events, const struct event_lost *lost)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 
 	chrome_begin(events, 'i', events->first_tgid, events->first_tgid, lost->time);
 	text_literal(text, ",\"s\":\"g\",\"cat\":\"xputrace\",\"name\":\"lost ");
@@ -439,30 +500,36 @@ static void add_lost(struct chrome_events *events, const struct event_lost *lost
 	text_literal(text, "\",\"args\":{\"cause\":\"");
 	text_string(text, loss_name(lost->cause));
 	chrome_unsigned(text, "\",\"count\":", lost->count);
-	text_literal(text, ",\"since_us\":");
-	text_microseconds(text, lost->since);
+	chrome_microseconds(text, ",\"since_us\":", lost->since);
 	text_literal(text, "}}");
 }
 
-/* A span of the process as a whole: all its threads stood still. */
+/* A span of the process as a whole: all its threads stood still. Up to its arguments, which follow. */
+static void begin_waited(struct chrome_events *events, __u32 tgid, __u64 start)
+{
+	chrome_begin(events, 'b', tgid, tgid, start);
+	chrome_id(events->text, ++events->wait_count);
+	text_literal(events->text, ",\"cat\":\"xputrace\",\"name\":\"waited\",\"args\":{");
+}
+
+static void end_waited(struct chrome_events *events, __u32 tgid, __u64 start, __u64 end)
+{
+	text_literal(events->text, "}}");
+	chrome_begin(events, 'e', tgid, tgid, end > start ? end : start);
+	chrome_id(events->text, events->wait_count);
+	text_literal(events->text, ",\"cat\":\"xputrace\",\"name\":\"waited\"}");
+}
+
 static void add_waited(struct chrome_events *events, const struct event_waited *waited)
 {
-	struct text *text = &events->text;
-	__u64 id = ++events->wait_count;
-
-	chrome_begin(events, 'b', waited->tgid, waited->tgid, waited->start);
-	chrome_id(text, id);
-	chrome_unsigned(text, ",\"cat\":\"xputrace\",\"name\":\"waited\",\"args\":{\"sites\":", waited->sites);
-	text_literal(text, "}}");
-	chrome_begin(events, 'e', waited->tgid, waited->tgid,
-		     waited->end > waited->start ? waited->end : waited->start);
-	chrome_id(text, id);
-	text_literal(text, ",\"cat\":\"xputrace\",\"name\":\"waited\"}");
+	begin_waited(events, waited->tgid, waited->start);
+	chrome_unsigned(events->text, "\"sites\":", waited->sites);
+	end_waited(events, waited->tgid, waited->start, waited->end);
 }
 
 static void add_task(struct chrome_events *events, const struct event_task *task)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 
 	if (task->what == XPT_TASK_THREAD)
 		return;
@@ -470,14 +537,93 @@ static void add_task(struct chrome_events *events, const struct event_task *task
 	if (task->what == XPT_TASK_FORK) {
 		chrome_unsigned(text, "\"forked\",\"args\":{\"parent\":", task->other);
 	} else if (task->what == XPT_TASK_EXEC) {
-		text_literal(text, "\"exec\",\"args\":{\"name\":");
-		text_json_string(text, task->name);
+		chrome_string(text, "\"exec\",\"args\":{\"name\":", task->name);
 	} else if (WIFSIGNALED(task->code)) {
 		chrome_unsigned(text, "\"exit\",\"args\":{\"signal\":", WTERMSIG(task->code));
 	} else {
 		chrome_unsigned(text, "\"exit\",\"args\":{\"status\":", WEXITSTATUS(task->code));
 	}
 	text_literal(text, "}}");
+}
+
+/* ---- code objects ---- */
+
+#define HASH_SHOWN 12 /* digits: enough to find the file that `xputrace codeobj` names by it */
+
+static void add_word(struct text *text, const char *word, size_t length)
+{
+	if (length)
+		text_literal(text, " ");
+	text_json_part(text, word, length);
+}
+
+/* Its own name, else the name of its file; of one in memory, where an address means little, the begin of its hash. */
+static void add_code_label(struct text *text, const struct event_code *code)
+{
+	struct code_uri uri = {};
+	const char *last;
+
+	text_json_part(text, code->kind, strlen(code->kind));
+	if (!code->name && code->uri && code_uri_parse(code->uri, &uri) == -ENOMEM)
+		text_fail(text);
+	last = uri.path ? strrchr(uri.path, '/') : NULL;
+	if (code->name)
+		add_word(text, code->name, strlen(code->name));
+	else if (uri.path)
+		add_word(text, last ? last + 1 : uri.path, strlen(last ? last + 1 : uri.path));
+	else if (code->sha256)
+		add_word(text, code->sha256, strnlen(code->sha256, HASH_SHOWN));
+	code_uri_free(&uri);
+}
+
+static void add_code_arguments(struct text *text, const struct event_code *code)
+{
+	json_begin(text, "args", '{');
+	json_add_text(text, "kind", code->kind);
+	json_add_text(text, "uri", code->uri);
+	json_add_text(text, "machine", code->machine);
+	json_add_text(text, "name", code->name);
+	json_add_nonzero(text, "size", code->size);
+	json_add_text(text, "sha256", code->sha256);
+	json_add_text(text, "runtime", code->runtime);
+	json_add_text(text, "function", code->function);
+	if (code->handle)
+		json_add_hexadecimal(text, "handle", code->handle);
+	if (code->kernel_count) {
+		json_begin(text, "kernels", '[');
+		for (size_t i = 0; i < code->kernel_count; i++)
+			json_add_text(text, NULL, code->kernels[i]);
+		json_end(text, ']');
+	}
+	json_add_nonzero(text, "functions", code->functions);
+	if (code->waited)
+		json_add_microseconds(text, "waited_us", code->waited);
+	json_add_nonzero(text, "missing", code->missing);
+	json_add_text(text, "error", code->error);
+	if (!code->unloaded && !code->tid)
+		json_add_bool(text, "found", true);
+	text_literal(text, "}}");
+}
+
+/* When it was loaded, found or unloaded; and how long the process was waited for it. */
+static void add_code(struct chrome_events *events, const struct event_code *code)
+{
+	struct text *text = events->text;
+
+	chrome_begin(events, 'i', code->tgid, code->tid ? code->tid : code->tgid, code->time);
+	text_string(text, code->tid ? ",\"s\":\"t\"" : ",\"s\":\"p\"");
+	text_literal(text, ",\"cat\":\"codeobj\",\"name\":\"");
+	text_string(text, code->unloaded ? "unload " : "load ");
+	add_code_label(text, code);
+	text_literal(text, "\"");
+	add_code_arguments(text, code);
+	if (!code->waited)
+		return;
+	begin_waited(events, code->tgid, code->time);
+	text_literal(text, "\"code_object\":\"");
+	add_code_label(text, code);
+	text_literal(text, "\"");
+	end_waited(events, code->tgid, code->time, code->time + code->waited);
 }
 
 void chrome_events_add(struct chrome_events *events, const struct event *event)
@@ -529,7 +675,7 @@ void chrome_events_add(struct chrome_events *events, const struct event *event)
 		add_reading(events, &event->reading);
 		break;
 	case EVENT_CODE:
-		chrome_code_add(events, &event->code);
+		add_code(events, &event->code);
 		break;
 	case EVENT_UNPAIRED:
 	case EVENT_COUNT:
@@ -547,5 +693,4 @@ void chrome_events_free(struct chrome_events *events)
 		if (events->functions[i].text.data)
 			text_free(&events->functions[i].text);
 	chrome_jobs_free(&events->jobs);
-	text_free(&events->text);
 }

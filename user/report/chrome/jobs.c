@@ -1,17 +1,71 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/chrome/jobs.h"
+/* The device side of a Chrome trace: a process for each device, a track for each of its queues. */
+#include "report/chrome/events.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/core/link.h"
 #include "describe/driver/driver.h"
-#include "report/chrome/lanes.h"
 #include "report/chrome/parts.h"
-#include "report/chrome/queue_points.h"
+#include "report/chrome/queue_tracks.h"
 
 #define FLOW_NAME "job"
 #define FLOW_ID (1ull << 40) /* viewers identify arrows by their number only, and inferences have some, too */
+
+/* ---- numbers of devices ---- */
+
+struct chrome_devices {
+	char *name[CHROME_DEVICES_MAX]; /* driver and device, each with its terminator; owned */
+	unsigned int count;
+};
+
+struct chrome_devices *chrome_devices_create(void)
+{
+	return calloc(1, sizeof(struct chrome_devices));
+}
+
+void chrome_devices_free(struct chrome_devices *devices)
+{
+	if (!devices)
+		return;
+	for (unsigned int i = 0; i < devices->count; i++)
+		free(devices->name[i]);
+	free(devices);
+}
+
+unsigned int chrome_devices_find(const struct chrome_devices *devices, const char *driver, const char *device)
+{
+	for (unsigned int i = 0; i < devices->count; i++) {
+		const char *name = devices->name[i];
+
+		if (!strcmp(name, driver) && !strcmp(name + strlen(name) + 1, device))
+			return i + 1;
+	}
+	return 0;
+}
+
+unsigned int chrome_devices_number(struct chrome_devices *devices, const char *driver, const char *device)
+{
+	unsigned int known = chrome_devices_find(devices, driver, device);
+	size_t first = strlen(driver) + 1, second = strlen(device) + 1;
+	char *name;
+
+	if (known)
+		return known;
+	if (devices->count == CHROME_DEVICES_MAX)
+		return CHROME_DEVICES_OTHERS;
+	name = malloc(first + second);
+	if (!name)
+		return CHROME_DEVICES_OTHERS;
+	memcpy(name, driver, first);
+	memcpy(name + first, device, second);
+	devices->name[devices->count++] = name;
+	return devices->count;
+}
+
+/* ---- queues ---- */
 
 struct chrome_queue {
 	struct map_node node;
@@ -31,7 +85,7 @@ struct chrome_queue {
 /* Behind all that are traced: their places begin at 0. */
 static void show_device(struct chrome_events *events, unsigned int number, const char *driver, const char *device)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 	__u32 pid = chrome_device_pid(number);
 
 	if (events->jobs.shown[number])
@@ -64,7 +118,7 @@ static void add_engine(struct text *text, const struct chrome_queue *queue)
 
 static void name_lane(struct chrome_events *events, const struct chrome_queue *queue, unsigned int lane)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 	__u32 pid = chrome_device_pid(queue->device), tid = chrome_queue_tid(queue->id, lane);
 
 	chrome_begin_metadata(events, pid, tid, "thread_name");
@@ -138,7 +192,7 @@ static struct chrome_queue *show_queue(struct chrome_events *events, const struc
 	if (!queue)
 		queue = make_queue(jobs, from);
 	if (!queue) {
-		events->text.error = -ENOMEM;
+		events->text->error = -ENOMEM;
 		return NULL;
 	}
 	jobs->last = queue;
@@ -235,7 +289,7 @@ static void add_category(struct text *text, const struct chrome_queue *queue, co
 /* Which end of it was never seen. */
 static void add_instant(struct chrome_events *events, struct chrome_queue *queue, const struct event_job *job)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 	const char *name = name_of(job);
 	__u64 time = job->runs ? job->runs : job->queued;
 	__u32 tid = track_of(events, queue, 0);
@@ -259,7 +313,7 @@ static void add_instant(struct chrome_events *events, struct chrome_queue *queue
 static void add_beside(struct chrome_events *events, struct chrome_queue *queue, const struct event_job *job,
 		       __u64 start)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 	__u32 pid = chrome_device_pid(queue->device), tid = track_of(events, queue, 0);
 
 	chrome_begin(events, 'b', pid, tid, start);
@@ -278,7 +332,7 @@ static void add_beside(struct chrome_events *events, struct chrome_queue *queue,
 static void add_span(struct chrome_events *events, struct chrome_queue *queue, const struct event_job *job, __u64 start)
 {
 	int lane = lanes_take(&queue->lanes, start, job->done, &events->jobs.spans);
-	struct text *text = &events->text;
+	struct text *text = events->text;
 	__u32 pid = chrome_device_pid(queue->device), tid;
 
 	if (lane < 0) {
@@ -319,14 +373,14 @@ static void begin_counter(struct chrome_events *events, const struct chrome_queu
 	__u32 pid = chrome_device_pid(queue->device);
 
 	chrome_begin(events, 'C', pid, pid, time);
-	text_literal(&events->text, ",\"name\":\"");
-	add_engine(&events->text, queue);
+	text_literal(events->text, ",\"name\":\"");
+	add_engine(events->text, queue);
 }
 
 static void add_depth(struct chrome_events *events, const struct chrome_queue *queue, const struct depth_point *points,
 		      size_t count)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 	size_t i;
 
 	for (i = 0; i < count; i++) {
@@ -340,7 +394,7 @@ static void add_depth(struct chrome_events *events, const struct chrome_queue *q
 static void add_busy(struct chrome_events *events, const struct chrome_queue *queue, const struct busy_point *points,
 		     size_t count)
 {
-	struct text *text = &events->text;
+	struct text *text = events->text;
 	size_t i;
 
 	for (i = 0; i < count; i++) {
@@ -409,11 +463,11 @@ static void begin_device(struct chrome_events *events, const struct event_device
 
 	if (device->role == XPT_EVENT_MEMORY && device->target && device->tgid) {
 		chrome_begin(events, 'i', device->tgid, device->tid, device->time);
-		text_literal(&events->text, ",\"s\":\"t\"");
+		text_literal(events->text, ",\"s\":\"t\"");
 		return;
 	}
 	chrome_begin(events, 'i', pid, queue ? track_of(events, queue, 0) : pid, device->time);
-	text_literal(&events->text, ",\"s\":\"p\"");
+	text_literal(events->text, ",\"s\":\"p\"");
 }
 
 static void add_device_arguments(struct text *text, const struct event_device *device)
@@ -438,7 +492,7 @@ static void add_device_arguments(struct text *text, const struct event_device *d
 void chrome_device_add(struct chrome_events *events, const struct event_device *device)
 {
 	struct chrome_queue *queue = device->queue ? show_queue(events, device->queue) : NULL;
-	struct text *text = &events->text;
+	struct text *text = events->text;
 	unsigned int number;
 
 	if (!events->jobs.devices || (device->queue && !queue))

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What all trace events are made of. Values that come from outside are escaped; names and words are ours. */
+/* What events.c and jobs.c share: the pieces of trace events. Values that come from outside are escaped; names and words are ours. */
 #ifndef XPT_REPORT_CHROME_PARTS_H
 #define XPT_REPORT_CHROME_PARTS_H
 
 #include "report/chrome/events.h"
+
+/* ---- jobs.c ---- */
+
+void chrome_job_add(struct chrome_events *events, const struct event_job *job);
+void chrome_queue_add(struct chrome_events *events, const struct event_queue *event);
+void chrome_device_add(struct chrome_events *events, const struct event_device *device);
+void chrome_jobs_free(struct chrome_jobs *jobs);
+
+/* ---- events.c ---- */
 
 /* {"ph":...,"pid":...,"tid":...,"ts":... of the next event, with what parts it from the one before. */
 void chrome_begin(struct chrome_events *events, char phase, __u32 pid, __u32 tid, __u64 time);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/latency/flat_csv.h"
+/* Inferences or programs as one flat table: see latency.h. */
+#include "report/latency/latency.h"
 
 #include <math.h>
 #include <time.h>
@@ -114,31 +115,17 @@ static void add_separator(struct text *text, bool *first)
 	*first = false;
 }
 
-/* Three decimals; of numbers of things none. */
-static void add_value(struct text *text, bool whole, __u64 thousandths)
-{
-	if (whole)
-		text_unsigned(text, thousandths / 1000);
-	else
-		text_microseconds(text, thousandths);
-}
-
 /* 2026-11-23T15:08:34.123456789Z; what no calendar has is left out. */
 static void add_time(struct text *text, __u64 realtime)
 {
 	time_t seconds = (time_t)(realtime / SECOND);
-	unsigned int rest = realtime % SECOND;
-	char moment[64], decimals[9];
+	char moment[64];
 	struct tm parts;
-	size_t length;
 
 	if (!gmtime_r(&seconds, &parts))
 		return;
-	length = strftime(moment, sizeof(moment), "%Y-%m-%dT%H:%M:%S.", &parts);
-	for (size_t i = sizeof(decimals); i; i--, rest /= 10)
-		decimals[i - 1] = '0' + rest % 10;
-	text_bytes(text, moment, length);
-	text_bytes(text, decimals, sizeof(decimals));
+	text_bytes(text, moment, strftime(moment, sizeof(moment), "%Y-%m-%dT%H:%M:%S.", &parts));
+	latency_decimals(text, realtime % SECOND);
 	text_literal(text, "Z");
 }
 
@@ -197,7 +184,7 @@ static void add_field(struct text *text, const struct flat_row *row, unsigned in
 		break;
 	case FLAT_DURATION ... FLAT_OUTPUT_TOKEN:
 		if (!xpt_sample_column(sample, sources[column], &thousandths))
-			add_value(text, latencies_column_whole(sources[column]), thousandths);
+			latency_value(text, latencies_column_whole(sources[column]), thousandths);
 		break;
 	case FLAT_JOBS:
 		text_unsigned(text, sample->jobs);
@@ -320,25 +307,19 @@ static const char *const summary_names[SUMMARY_COLUMNS] = {
 	"start", "end", "inferences", "samples", "requested", "lost", "failed", "rate_per_s", "program_id", "handle",
 };
 
-static const char *const figure_names[] = { "count", "min", "mean", "p50", "p90", "p95", "p99", "max", "stddev" };
-
 #define IDENTITY (FLAT_PROGRAM + 1)
 #define FIGURES_FIRST (IDENTITY + SUMMARY_COLUMNS) /* one bit a column, whatever the number of its figures */
 #define FIGURES (FLAT_OUTPUT_TOKEN - FLAT_DURATION + 1)
-
-static double rate(const struct xpt_profile_report *report, __u64 inferences)
-{
-	return report->end > report->start ? inferences * 1e9 / (double)(report->end - report->start) : NAN;
-}
 
 static flat_columns program_columns(const struct xpt_profile_report *report, const struct xpt_program_report *program)
 {
 	flat_columns columns = bits(0, FIGURES_FIRST);
 	struct xpt_column_summary summary = { .size = sizeof(summary) };
+	__u64 rate;
 
 	if (!program->requested)
 		columns &= ~bit(IDENTITY + SUMMARY_REQUESTED);
-	if (!isfinite(rate(report, program->inferences)))
+	if (!latency_rate(report, program->inferences, &rate))
 		columns &= ~bit(IDENTITY + SUMMARY_RATE);
 	for (unsigned int i = 0; i < FIGURES; i++) {
 		if (!xpt_latencies_get(program->latencies, sources[FLAT_DURATION + i], &summary))
@@ -358,11 +339,11 @@ static void add_summary_header(struct text *text, flat_columns columns)
 		text_string(text, i < IDENTITY ? names[i] : summary_names[i - IDENTITY]);
 	}
 	for (unsigned int i = 0; i < FIGURES; i++) {
-		for (size_t j = 0; columns & bit(FIGURES_FIRST + i) && j < sizeof(figure_names) / sizeof(char *); j++) {
+		for (size_t j = 0; columns & bit(FIGURES_FIRST + i) && j < LATENCY_FIGURES; j++) {
 			add_separator(text, &first);
 			text_string(text, names[FLAT_DURATION + i]);
 			text_literal(text, "_");
-			text_string(text, figure_names[j]);
+			text_string(text, latency_figure_names[j]);
 		}
 	}
 	text_literal(text, "\n");
@@ -371,6 +352,8 @@ static void add_summary_header(struct text *text, flat_columns columns)
 static void add_summary_field(struct text *text, const struct xpt_profile_report *report,
 			      const struct xpt_program_report *program, unsigned int column)
 {
+	__u64 rate;
+
 	switch (column) {
 	case SUMMARY_START:
 		add_time(text, report->start_realtime);
@@ -395,38 +378,14 @@ static void add_summary_field(struct text *text, const struct xpt_profile_report
 		text_unsigned(text, program->failed);
 		break;
 	case SUMMARY_RATE:
-		if (isfinite(rate(report, program->inferences)))
-			text_microseconds(text, (__u64)(rate(report, program->inferences) * 1000 + 0.5));
+		if (latency_rate(report, program->inferences, &rate))
+			latency_value(text, false, rate);
 		break;
 	case SUMMARY_PROGRAM_ID:
 		text_unsigned(text, program->id);
 		break;
 	default:
 		text_hexadecimal(text, program->handle);
-	}
-}
-
-/* Numbers of things are whole, but for mean and deviation. */
-static void add_figures(struct text *text, const struct xpt_latencies *latencies, enum xpt_column column)
-{
-	bool whole = latencies_column_whole(column);
-	struct xpt_column_summary summary = { .size = sizeof(summary) };
-	double values[9];
-
-	if (xpt_latencies_get(latencies, column, &summary)) {
-		text_literal(text, ",0,,,,,,,,");
-		return;
-	}
-	memcpy(values,
-	       (double[9]){ summary.count, summary.min, summary.mean, summary.p50, summary.p90, summary.p95,
-			    summary.p99, summary.max, summary.deviation },
-	       sizeof(values));
-	for (size_t i = 0; i < 9; i++) {
-		text_literal(text, ",");
-		/* A deviation needs two samples. */
-		if ((i == 8 && summary.count < 2) || !(values[i] >= 0 && values[i] < 1e15))
-			continue;
-		add_value(text, !i || (whole && i != 2 && i != 8), (__u64)(values[i] * 1000 + 0.5));
 	}
 }
 
@@ -448,7 +407,7 @@ static void add_program(struct text *text, const struct xpt_profile_report *repo
 	}
 	for (unsigned int i = 0; i < FIGURES; i++) {
 		if (columns & bit(FIGURES_FIRST + i))
-			add_figures(text, program->latencies, sources[FLAT_DURATION + i]);
+			latency_figures(text, program->latencies, sources[FLAT_DURATION + i], "");
 	}
 	text_literal(text, "\n");
 }

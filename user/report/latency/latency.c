@@ -12,46 +12,90 @@
 
 /* ---- fields ---- */
 
-/* As seconds with nine decimals. */
-static void add_seconds(struct text *text, __u64 nanoseconds)
+void latency_decimals(struct text *text, unsigned int nanoseconds)
 {
-	unsigned int rest = nanoseconds % SECOND;
-	char decimals[10];
-	size_t i;
+	char decimals[9];
 
-	text_unsigned(text, nanoseconds / SECOND);
-	for (i = sizeof(decimals) - 1; i; i--) {
-		decimals[i] = '0' + rest % 10;
-		rest /= 10;
-	}
-	decimals[0] = '.';
+	for (size_t i = sizeof(decimals); i; i--, nanoseconds /= 10)
+		decimals[i - 1] = '0' + nanoseconds % 10;
 	text_bytes(text, decimals, sizeof(decimals));
 }
 
-static void add_thousandths(struct text *text, bool whole, __u64 thousandths)
+/* As seconds with nine decimals. */
+static void add_seconds(struct text *text, __u64 nanoseconds)
+{
+	text_unsigned(text, nanoseconds / SECOND);
+	text_literal(text, ".");
+	latency_decimals(text, nanoseconds % SECOND);
+}
+
+void latency_value(struct text *text, bool whole, __u64 thousandths)
 {
 	if (whole)
 		text_unsigned(text, thousandths / 1000);
 	else
-		/* Three decimals, whatever the unit. */
 		text_microseconds(text, thousandths);
 }
 
-static void add_figure(struct text *text, bool whole, double value)
-{
-	double thousandths = value * 1000 + 0.5;
+const char *const latency_figure_names[LATENCY_FIGURES] = {
+	"count", "min", "mean", "p50", "p90", "p95", "p99", "max", "stddev",
+};
 
-	/* Never from a bounded histogram, but a conversion out of range would not be defined. */
-	if (!(thousandths >= 0 && thousandths < 18446744073709551615.0))
-		text_literal(text, UNKNOWN);
-	else
-		add_thousandths(text, whole, (__u64)thousandths);
+void latency_figures(struct text *text, const struct xpt_latencies *latencies, enum xpt_column column,
+		     const char *unknown)
+{
+	struct xpt_column_summary summary = { .size = sizeof(summary) };
+	bool known = !xpt_latencies_get(latencies, column, &summary), whole = latencies_column_whole(column);
+	const double values[] = { summary.min, summary.mean, summary.p50, summary.p90,
+				  summary.p95, summary.p99,  summary.max, summary.deviation };
+	/* A deviation needs two samples. */
+	const size_t last = summary.count < 2 ? 7 : 8;
+
+	text_literal(text, ",");
+	text_unsigned(text, known ? summary.count : 0);
+	for (size_t i = 0; i < LATENCY_FIGURES - 1; i++) {
+		double thousandths = values[i] * 1000 + 0.5;
+
+		text_literal(text, ",");
+		/* Always in range from a bounded histogram, but a conversion out of range would not be defined. */
+		if (!known || i >= last || !(thousandths >= 0 && thousandths < 18446744073709551615.0))
+			text_string(text, unknown);
+		else
+			latency_value(text, whole && i != 1 && i != 7, (__u64)thousandths);
+	}
 }
 
-static void add_requested(struct text *text, const struct xpt_program_report *program)
+bool latency_rate(const struct xpt_profile_report *report, __u64 inferences, __u64 *thousandths)
 {
-	if (program->requested)
-		text_unsigned(text, program->requested);
+	__u64 length = report->end - report->start;
+	unsigned __int128 rounded;
+
+	if (report->end <= report->start)
+		return false;
+	rounded = ((unsigned __int128)inferences * (1000 * SECOND) + length / 2) / length;
+	*thousandths = (__u64)rounded;
+	return !(rounded >> 64);
+}
+
+/* What precedes a number. */
+static void add_unsigned(struct text *text, const char *before, __u64 value)
+{
+	text_string(text, before);
+	text_unsigned(text, value);
+}
+
+static void add_string(struct text *text, const char *before, const char *value)
+{
+	text_string(text, before);
+	csv_string(text, value);
+}
+
+/* Another field, unknown where it is 0. */
+static void add_nonzero(struct text *text, __u64 value)
+{
+	text_literal(text, ",");
+	if (value)
+		text_unsigned(text, value);
 	else
 		text_literal(text, UNKNOWN);
 }
@@ -85,25 +129,13 @@ static void add_status(struct text *text, const struct xpt_sample *sample)
 		text_signed(text, sample->status);
 }
 
-static void add_sum(struct text *text, uint64_t nanoseconds)
+static void add_time(struct text *text, __u64 nanoseconds)
 {
 	text_literal(text, ",");
 	if (nanoseconds)
-		add_thousandths(text, false, nanoseconds);
+		text_microseconds(text, nanoseconds);
 	else
 		text_literal(text, UNKNOWN);
-}
-
-/* No job at all, and none that took no time: of what was not seen there is no number. */
-static void add_jobs(struct text *text, const struct xpt_sample *sample)
-{
-	text_literal(text, ",");
-	if (sample->jobs)
-		text_unsigned(text, sample->jobs);
-	else
-		text_literal(text, UNKNOWN);
-	add_sum(text, sample->device_time);
-	add_sum(text, sample->queue_time);
 }
 
 static void add_counters(struct text *text, const struct xpt_profile_report *report, const struct xpt_sample *sample)
@@ -121,33 +153,30 @@ static void add_sample(struct text *text, const struct xpt_profile_report *repor
 		       size_t number)
 {
 	uint64_t thousandths;
-	size_t i;
 
 	text_unsigned(text, number);
-	for (i = 0; i < XPT_COLUMNS; i++) {
+	for (size_t i = 0; i < XPT_COLUMNS; i++) {
 		text_literal(text, ",");
 		if (xpt_sample_column(sample, i, &thousandths))
 			text_literal(text, UNKNOWN);
 		else
-			add_thousandths(text, latencies_column_whole(i), thousandths);
+			latency_value(text, latencies_column_whole(i), thousandths);
 	}
 	text_literal(text, ",");
 	add_start_time(text, report, sample->time[XPT_TIME_CALL_BEGINS]);
-	text_literal(text, ",");
-	text_unsigned(text, sample->tid);
+	add_unsigned(text, ",", sample->tid);
 	text_literal(text, ",");
 	if (sample->has_core)
 		text_signed(text, sample->core);
 	else
 		text_literal(text, UNKNOWN);
-	text_literal(text, ",");
-	if (sample->bytes)
-		text_unsigned(text, sample->bytes);
-	else
-		text_literal(text, UNKNOWN);
+	add_nonzero(text, sample->bytes);
 	text_literal(text, ",");
 	add_status(text, sample);
-	add_jobs(text, sample);
+	/* No job at all, and none that took no time: of what was not seen there is no number. */
+	add_nonzero(text, sample->jobs);
+	add_time(text, sample->device_time);
+	add_time(text, sample->queue_time);
 	add_counters(text, report, sample);
 	text_literal(text, "\n");
 }
@@ -169,18 +198,13 @@ const char *latency_end_name(enum xpt_profile_end end)
 
 static void add_identity(struct text *text, const struct xpt_program_report *program)
 {
-	text_literal(text, "program,");
-	text_unsigned(text, program->id);
-	text_literal(text, ",name,");
-	csv_string(text, program->name);
-	text_literal(text, ",generation,");
-	text_unsigned(text, program->generation);
+	add_unsigned(text, "program,", program->id);
+	add_string(text, ",name,", program->name);
+	add_unsigned(text, ",generation,", program->generation);
 	text_literal(text, "\nprocess,");
 	text_signed(text, program->pid);
-	text_literal(text, ",name,");
-	csv_string(text, program->process);
-	text_literal(text, ",runtime,");
-	csv_string(text, program->runtime);
+	add_string(text, ",name,", program->process);
+	add_string(text, ",runtime,", program->runtime);
 	text_literal(text, ",handle,");
 	text_hexadecimal(text, program->handle);
 	text_literal(text, "\n");
@@ -189,18 +213,13 @@ static void add_identity(struct text *text, const struct xpt_program_report *pro
 static void add_counts(struct text *text, const struct xpt_profile_report *report,
 		       const struct xpt_program_report *program)
 {
-	text_literal(text, "samples,");
-	text_unsigned(text, program->taken);
-	text_literal(text, ",requested,");
-	add_requested(text, program);
-	text_literal(text, ",sampleEvery,");
-	text_unsigned(text, program->sample_every);
-	text_literal(text, ",skipped,");
-	text_unsigned(text, program->skipped);
-	text_literal(text, "\ninferences,");
-	text_unsigned(text, program->inferences);
-	text_literal(text, ",lost,");
-	text_unsigned(text, program->lost);
+	add_unsigned(text, "samples,", program->taken);
+	text_literal(text, ",requested");
+	add_nonzero(text, program->requested);
+	add_unsigned(text, ",sampleEvery,", program->sample_every);
+	add_unsigned(text, ",skipped,", program->skipped);
+	add_unsigned(text, "\ninferences,", program->inferences);
+	add_unsigned(text, ",lost,", program->lost);
 	text_literal(text, ",start,");
 	add_seconds(text, report->start_realtime);
 	text_literal(text, ",end,");
@@ -208,8 +227,7 @@ static void add_counts(struct text *text, const struct xpt_profile_report *repor
 	text_literal(text, ",ended,");
 	text_string(text, latency_end_name(report->end_reason));
 	text_literal(text, ",released,");
-	text_string(text, program->released ? "yes" : "no");
-	text_literal(text, "\n");
+	text_string(text, program->released ? "yes\n" : "no\n");
 }
 
 /* "page-faults", "task-clock(ns)", "cycles(of CPU)", "power/energy-pkg/(J of device)"; a name may have commas. */
@@ -233,15 +251,13 @@ void latency_counter_name(struct text *text, const struct xpt_report_counter *co
 
 static void add_heading(struct text *text, const struct xpt_profile_report *report)
 {
-	size_t i;
-
 	text_literal(text, "Sample");
-	for (i = 0; i < XPT_COLUMNS; i++) {
+	for (size_t i = 0; i < XPT_COLUMNS; i++) {
 		text_literal(text, ",");
 		text_string(text, xpt_column_name(i));
 	}
 	text_literal(text, ",startTime(S),thread,core,bytes,status,jobs,deviceTime(Us),queueTime(Us)");
-	for (i = 0; i < report->counter_count; i++) {
+	for (size_t i = 0; i < report->counter_count; i++) {
 		text_literal(text, ",");
 		latency_counter_name(text, &report->counters[i]);
 	}
@@ -281,111 +297,47 @@ bool latency_samples(struct text *text, const struct xpt_profile_report *report,
 
 void latency_summary_heading(struct text *text)
 {
-	static const char *const figures[] = { "count", "min", "mean", "p50", "p90", "p95", "p99", "max", "stddev" };
-	size_t i, j;
-
 	text_literal(text, "reportStart,reportEnd,program,name,process,pid,runtime,handle,samples,requested,"
 			   "inferences,lost,failed,rate");
-	for (i = 0; i < XPT_COLUMNS; i++) {
-		for (j = 0; j < sizeof(figures) / sizeof(figures[0]); j++) {
+	for (size_t i = 0; i < XPT_COLUMNS; i++) {
+		for (size_t j = 0; j < LATENCY_FIGURES; j++) {
 			text_literal(text, ",");
 			text_string(text, xpt_column_name(i));
 			text_literal(text, "_");
-			text_string(text, figures[j]);
+			text_string(text, latency_figure_names[j]);
 		}
 	}
 	text_literal(text, "\n");
 }
 
-/* In a second of the interval: three decimals, rounded. */
-static void add_rate(struct text *text, const struct xpt_profile_report *report, __u64 inferences)
-{
-	__u64 length = report->end - report->start;
-	unsigned __int128 thousandths;
-
-	if (report->end <= report->start) {
-		text_literal(text, UNKNOWN);
-		return;
-	}
-	thousandths = ((unsigned __int128)inferences * (1000 * SECOND) + length / 2) / length;
-	if (thousandths >> 64)
-		text_literal(text, UNKNOWN);
-	else
-		add_thousandths(text, false, (__u64)thousandths);
-}
-
-/* A deviation needs two samples. */
-static void add_deviation(struct text *text, const struct xpt_column_summary *summary)
-{
-	text_literal(text, ",");
-	if (summary->count > 1)
-		add_figure(text, false, summary->deviation);
-	else
-		text_literal(text, UNKNOWN);
-}
-
-static void add_column(struct text *text, const struct xpt_latencies *latencies, enum xpt_column column)
-{
-	bool whole = latencies_column_whole(column);
-	struct xpt_column_summary summary = { .size = sizeof(summary) };
-
-	if (xpt_latencies_get(latencies, column, &summary)) {
-		text_literal(text, ",0,N/A,N/A,N/A,N/A,N/A,N/A,N/A,N/A");
-		return;
-	}
-	text_literal(text, ",");
-	text_unsigned(text, summary.count);
-	text_literal(text, ",");
-	add_figure(text, whole, summary.min);
-	text_literal(text, ",");
-	add_figure(text, false, summary.mean);
-	text_literal(text, ",");
-	add_figure(text, whole, summary.p50);
-	text_literal(text, ",");
-	add_figure(text, whole, summary.p90);
-	text_literal(text, ",");
-	add_figure(text, whole, summary.p95);
-	text_literal(text, ",");
-	add_figure(text, whole, summary.p99);
-	text_literal(text, ",");
-	add_figure(text, whole, summary.max);
-	add_deviation(text, &summary);
-}
-
 static void add_program(struct text *text, const struct xpt_profile_report *report,
 			const struct xpt_program_report *program)
 {
-	size_t i;
+	__u64 rate;
 
 	add_seconds(text, report->start_realtime);
 	text_literal(text, ",");
 	add_seconds(text, report->end_realtime);
-	text_literal(text, ",");
-	text_unsigned(text, program->id);
-	text_literal(text, ",");
-	csv_string(text, program->name);
-	text_literal(text, ",");
-	csv_string(text, program->process);
+	add_unsigned(text, ",", program->id);
+	add_string(text, ",", program->name);
+	add_string(text, ",", program->process);
 	text_literal(text, ",");
 	text_signed(text, program->pid);
-	text_literal(text, ",");
-	csv_string(text, program->runtime);
+	add_string(text, ",", program->runtime);
 	text_literal(text, ",");
 	text_hexadecimal(text, program->handle);
+	add_unsigned(text, ",", program->taken);
+	add_nonzero(text, program->requested);
+	add_unsigned(text, ",", program->inferences);
+	add_unsigned(text, ",", program->lost);
+	add_unsigned(text, ",", program->failed);
 	text_literal(text, ",");
-	text_unsigned(text, program->taken);
-	text_literal(text, ",");
-	add_requested(text, program);
-	text_literal(text, ",");
-	text_unsigned(text, program->inferences);
-	text_literal(text, ",");
-	text_unsigned(text, program->lost);
-	text_literal(text, ",");
-	text_unsigned(text, program->failed);
-	text_literal(text, ",");
-	add_rate(text, report, program->inferences);
-	for (i = 0; i < XPT_COLUMNS; i++)
-		add_column(text, program->latencies, i);
+	if (latency_rate(report, program->inferences, &rate))
+		latency_value(text, false, rate);
+	else
+		text_literal(text, UNKNOWN);
+	for (size_t i = 0; i < XPT_COLUMNS; i++)
+		latency_figures(text, program->latencies, i, UNKNOWN);
 	text_literal(text, "\n");
 }
 

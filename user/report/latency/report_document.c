@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/core/json.h"
 #include "base/file/gzip.h"
 
 #define EMPTY_HEAD "{\"displayTimeUnit\":\"ns\",\"otherData\":{},\"traceEvents\":["
@@ -122,23 +123,17 @@ static void add_trace_tail(const struct report_document *document, struct text *
 {
 	if (!document->reports)
 		text_literal(text, EMPTY_HEAD);
-	text_literal(text, "\n],\"metadata\":{\"complete\":");
-	text_string(text, last && !document->left_out ? "true" : "false");
-	text_literal(text, ",\"reports\":");
-	text_unsigned(text, document->reports);
-	text_literal(text, ",\"reports_left_out\":");
-	text_unsigned(text, document->left_out);
-	text_literal(text, ",\"inferences\":");
-	text_unsigned(text, document->inferences);
-	text_literal(text, ",\"samples\":");
-	text_unsigned(text, document->samples);
-	text_literal(text, ",\"lost\":");
-	text_unsigned(text, document->lost);
+	text_literal(text, "\n]");
+	json_begin(text, "metadata", '{');
+	json_add_bool(text, "complete", last && !document->left_out);
+	json_add_unsigned(text, "reports", document->reports);
+	json_add_unsigned(text, "reports_left_out", document->left_out);
+	json_add_unsigned(text, "inferences", document->inferences);
+	json_add_unsigned(text, "samples", document->samples);
+	json_add_unsigned(text, "lost", document->lost);
 	if (document->reports) {
-		text_literal(text, ",\"start_us\":");
-		text_microseconds(text, document->start);
-		text_literal(text, ",\"end_us\":");
-		text_microseconds(text, document->end);
+		json_add_microseconds(text, "start_us", document->start);
+		json_add_microseconds(text, "end_us", document->end);
 	}
 	text_literal(text, "}}");
 }

@@ -10,7 +10,7 @@
 #include <xputrace/profile_report.h>
 
 #include "base/core/text.h"
-#include "report/latency/flat_csv.h"
+#include "report/latency/latency.h"
 
 struct report_document {
 	enum xpt_report_format format;

@@ -13,7 +13,6 @@
 #include "base/core/options.h"
 #include "base/file/output.h"
 #include "report/latency/report_growing.h"
-#include "report/latency/report_names.h"
 
 #define ROTATE_LEAST 4096
 #define KEEP_MOST 1000000

@@ -9,12 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/json.h"
 #include "base/file/file.h"
 #include "base/file/gzip.h"
 #include "base/core/options.h"
 #include "base/file/output.h"
 #include "report/chrome/chrome.h"
-#include "report/merge/clock.h"
+#include "report/merge/input.h"
 
 #define BUFFER_SIZE (1u << 20)
 #define TEXT_KEPT (4u << 20)
@@ -53,17 +54,15 @@ static int survey(struct merge *merge, const struct xpt_merge_options *options)
 	return error;
 }
 
-static int settle_names(struct merge *merge)
+/* Traces of xputrace win, then those that were given first. */
+static void settle_names(struct merge *merge)
 {
-	bool *first = calloc(merge->count, sizeof(*first));
+	for (size_t i = 0; i < merge->names.count; i++) {
+		struct merge_name *name = &merge->names.items[i];
 
-	if (!first)
-		return -ENOMEM;
-	for (size_t i = 0; i < merge->count; i++)
-		first[i] = merge->inputs[i].numbers.ours;
-	merge_names_settle(&merge->names, first);
-	free(first);
-	return 0;
+		name->rank = name->input + (merge->inputs[name->input].numbers.ours ? 0 : merge->count);
+	}
+	merge_names_settle(&merge->names);
 }
 
 /* Traces of one session of xputrace have the same origin, and mean the same by a number. */
@@ -187,25 +186,24 @@ static void write_origin(struct text *text, const struct merge_input *input)
 {
 	static const char *const clocks[] = { "matched", "given", "monotonic", "wall" };
 
-	text_literal(text, "{\"file\":");
-	text_json_string(text, input->path);
-	text_literal(text, ",\"clock\":\"");
-	text_string(text, clocks[input->clock]);
-	text_literal(text, "\",\"offset_ns\":\"");
+	json_begin(text, NULL, '{');
+	json_add_text(text, "file", input->path);
+	json_add_text(text, "clock", clocks[input->clock]);
+	json_key(text, "offset_ns");
+	text_literal(text, "\"");
 	text_signed(text, input->numbers.shift);
-	text_literal(text, "\",\"uncertainty_ns\":");
-	text_unsigned(text, input->uncertainty);
-	text_literal(text, ",\"events\":");
-	text_unsigned(text, input->events);
+	text_literal(text, "\"");
+	json_add_unsigned(text, "uncertainty_ns", input->uncertainty);
+	json_add_unsigned(text, "events", input->events);
 	if (input->other_data) {
-		text_literal(text, ",\"otherData\":");
+		json_key(text, "otherData");
 		text_string(text, input->other_data);
 	}
 	if (input->metadata) {
-		text_literal(text, ",\"metadata\":");
+		json_key(text, "metadata");
 		text_string(text, input->metadata);
 	}
-	text_literal(text, "}");
+	json_end(text, '}');
 }
 
 static int write_all(struct merge *merge)
@@ -219,7 +217,7 @@ static int write_all(struct merge *merge)
 		return error;
 	text_literal(&merge->text, "\n],\"metadata\":{\"complete\":true,\"merged\":[");
 	for (size_t i = 0; i < merge->count; i++) {
-		text_bytes(&merge->text, i ? ",\n" : "\n", i ? 2 : 1);
+		json_newline(&merge->text);
 		write_origin(&merge->text, &merge->inputs[i]);
 	}
 	text_literal(&merge->text, "]}}");
@@ -273,7 +271,8 @@ int xpt_merge_traces(const struct xpt_merge_options *given)
 	merge.inputs = calloc(merge.count, sizeof(*merge.inputs));
 	error = merge.inputs ? survey(&merge, &options) : -ENOMEM;
 	error = error ?: number_spaces(&merge);
-	error = error ?: settle_names(&merge);
+	if (!error)
+		settle_names(&merge);
 	error = error ?: merge_clocks(&merge.log, merge.inputs, merge.count);
 	error = error ?: write_output(&merge, options.output);
 	for (size_t i = 0; merge.inputs && i < merge.count; i++)

@@ -5,7 +5,7 @@
 
 #include "base/core/json.h"
 #include "model/stats/statistics.h"
-#include "report/latency/columns.h"
+#include "report/table/columns.h"
 #include "report/table/rows.h"
 
 #define CHOICES_SHOWN 10

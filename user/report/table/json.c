@@ -5,6 +5,7 @@
 
 #include "base/core/json.h"
 #include "model/stats/statistics.h"
+#include "report/chrome/events.h"
 #include "report/table/summary.h"
 #include "report/table/rows.h"
 
@@ -15,18 +16,8 @@ static void add_whole(struct text *text, const char *key, double value)
 
 static void add_times(struct text *text, const char *key, const struct statistics *statistics)
 {
-	if (!statistics || !statistics_count(statistics))
-		return;
-	json_begin(text, key, '{');
-	json_add_unsigned(text, "count", statistics_count(statistics));
-	json_add_unsigned(text, "min", statistics_min(statistics));
-	add_whole(text, "mean", statistics_mean(statistics));
-	json_add_unsigned(text, "p50", statistics_quantile(statistics, 0.50));
-	json_add_unsigned(text, "p95", statistics_quantile(statistics, 0.95));
-	json_add_unsigned(text, "p99", statistics_quantile(statistics, 0.99));
-	json_add_unsigned(text, "max", statistics_max(statistics));
-	add_whole(text, "stddev", statistics_deviation(statistics));
-	json_end(text, '}');
+	if (statistics && statistics_count(statistics))
+		chrome_metadata_statistics(text, key, statistics, false, "stddev");
 }
 
 /* calls: how the number of calls, and times: how their times are called. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/table/operators.h"
+/* The tables of operators: one a program, the most expensive operators first. */
+#include "report/table/rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 
 #include "base/core/text.h"
 #include "model/stats/statistics.h"
-#include "report/latency/columns.h"
+#include "report/table/columns.h"
 
 #define ROWS_MAX 40
 
@@ -139,11 +140,11 @@ static void fill_rest(struct columns *columns, const struct model_program *progr
 	columns_unknown(columns, 6);
 }
 
-static void fill(struct columns *columns, const struct rows *rows)
+static void fill(struct columns *columns, const void *context)
 {
+	const struct rows *rows = context;
 	const struct model_program *program = rows->op[0]->program;
 
-	columns_clear(columns);
 	for (size_t i = 0; i < rows->count && i < ROWS_MAX; i++)
 		fill_operator(columns, rows->op[i], rows->whole);
 	if (program && program->stepped)
@@ -153,8 +154,6 @@ static void fill(struct columns *columns, const struct rows *rows)
 /* Columns in which no operator of the program has anything are not shown. */
 static void define(struct columns *columns, const struct rows *rows)
 {
-	static const char *const titles[] = { "OPERATOR", "TYPE", "COUNT",  "SHARE",	"MEAN",	  "NET",
-					      "P50",	  "P99",  "STDDEV", "LAUNCHES", "DEVICE", "DEVICE/RUN" };
 	bool launched = false, timed = false, measured = false;
 
 	for (size_t i = 0; i < rows->count; i++) {
@@ -162,8 +161,8 @@ static void define(struct columns *columns, const struct rows *rows)
 		timed |= rows->op[i]->device_time > 0;
 		measured |= rows->op[i]->tracing > 0;
 	}
-	for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
-		columns_define(columns, titles[i], i < 2);
+	COLUMNS_TITLES(columns, "<OPERATOR", "<TYPE", "COUNT", "SHARE", "MEAN", "NET", "P50", "P99", "STDDEV",
+		       "LAUNCHES", "DEVICE", "DEVICE/RUN");
 	columns->column[NET].hidden = !measured;
 	columns->column[LAUNCHES].hidden = !launched;
 	columns->column[DEVICE_TOTAL].hidden = columns->column[DEVICE_MEAN].hidden = !timed;
@@ -171,23 +170,12 @@ static void define(struct columns *columns, const struct rows *rows)
 
 static int print_program(const struct rows *rows, FILE *out, size_t width)
 {
-	struct columns columns = { .precise = true };
+	struct columns columns = { 0 };
 	int error = print_title(rows->op[0], out);
 
 	define(&columns, rows);
-	fill(&columns, rows);
-	if (width && columns_least_width(&columns) > width) {
-		columns.precise = false;
-		columns.narrow = true;
-		fill(&columns, rows);
-	}
-	if (!error)
-		error = columns_print(&columns, out, width);
-	if (rows->count > ROWS_MAX)
-		fprintf(out, "(%zu more; see the trace's metadata)\n", rows->count - ROWS_MAX);
-	putc('\n', out);
-	columns_free(&columns);
-	return error;
+	columns_fit(&columns, width, fill, rows);
+	return columns_finish(&columns, out, width, rows->count, ROWS_MAX) ?: error;
 }
 
 static bool same_table(const struct model_operator *first, const struct model_operator *second)

@@ -39,11 +39,11 @@ struct summary_rows {
  * again and again is still the same to who reads the table.
  */
 int summary_programs(const struct model *model, struct summary_rows *rows);
-/* Of these rows, those that have jobs, ordered by what all calls have taken of devices. Shares what rows has. */
 /*
  * ns that probes took of an inference, as a median, and its median latency in *latency, of which it is at most all. 0: unknown.
  */
 __u64 summary_tracing(const struct summary_row *row, __u64 *latency);
+/* Of these rows, those that have jobs, ordered by what all calls have taken of devices. Shares what rows has. */
 int summary_device_work(const struct summary_rows *programs, struct summary_rows *rows);
 int summary_functions(const struct model *model, struct summary_rows *rows);
 int summary_regions(const struct model *model, struct summary_rows *rows);
@@ -57,6 +57,9 @@ struct summary_queues {
 /* Queues that had anything to do, the busiest first. */
 int summary_queues(const struct model *model, struct summary_queues *queues);
 void summary_queues_free(struct summary_queues *queues);
+
+/* Tables of operators. width: of the terminal; 0: nothing is cut. -ENOMEM, -EIO. */
+int summary_operators(const struct model *model, FILE *out, size_t width);
 
 /* From the END record; all 0 when the recording was cut short, or where a figure is missing. */
 struct summary_closing {

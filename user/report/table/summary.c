@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What was recorded, as tables; what was lost and what it cost is in summary_closing.c. */
+/* What was recorded, as tables; what was lost and what it cost is in closing.c. */
 #include "report/table/summary.h"
 
 #include <errno.h>
@@ -7,16 +7,15 @@
 #include <string.h>
 
 #include "model/stats/statistics.h"
-#include "report/latency/columns.h"
-#include "report/table/code.h"
-#include "report/table/operators.h"
+#include "report/table/columns.h"
 #include "report/table/rows.h"
-#include "report/table/tokens.h"
 
 #define ROWS_MAX 40
+#define CODE_ROWS_MAX 20
 
 /* Positions of the columns that all tables share. */
-enum { COLUMN_NAME, COLUMN_RUNTIME, COLUMN_PID };
+enum { COLUMN_NAME, COLUMN_RUNTIME, COLUMN_PID, COLUMN_COUNT, COLUMN_RECORDED };
+#define COLUMN_CALL 13 /* of programs */
 
 typedef void (*fill_fn)(struct columns *columns, const struct summary_row *row, double seconds);
 
@@ -27,11 +26,9 @@ struct table {
 	fill_fn fill;
 };
 
-static void define_common(struct columns *columns, const char *title)
+static size_t shown_of(size_t rows, size_t most)
 {
-	columns_define(columns, title, true);
-	columns_define(columns, "RUNTIME", true);
-	columns_define(columns, "PID", false);
+	return rows < most ? rows : most;
 }
 
 static void fill_common(struct columns *columns, const struct summary_row *row)
@@ -41,14 +38,7 @@ static void fill_common(struct columns *columns, const struct summary_row *row)
 	columns_count(columns, row->process->tgid);
 }
 
-static void define_distribution(struct columns *columns)
-{
-	static const char *const titles[] = { "MIN", "MEAN", "P50", "P95", "P99", "MAX", "STDDEV" };
-	size_t i;
-
-	for (i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
-		columns_define(columns, titles[i], false);
-}
+#define DISTRIBUTION "MIN", "MEAN", "P50", "P95", "P99", "MAX", "STDDEV"
 
 static void fill_distribution(struct columns *columns, const struct statistics *statistics)
 {
@@ -128,13 +118,12 @@ static void fill_device_work(struct columns *columns, const struct summary_row *
 	columns_share(columns, row->all_busy, seconds * 1e9);
 }
 
-static void table_fill(struct table *table)
+static void table_fill(struct columns *columns, const void *context)
 {
-	size_t i;
+	const struct table *table = context;
 
-	columns_clear(&table->columns);
-	for (i = 0; i < table->rows->count && i < ROWS_MAX; i++)
-		table->fill(&table->columns, &table->rows->row[i], table->seconds);
+	for (size_t i = 0; i < shown_of(table->rows->count, ROWS_MAX); i++)
+		table->fill(columns, &table->rows->row[i], table->seconds);
 }
 
 static bool same_origin(const struct summary_rows *rows)
@@ -161,45 +150,19 @@ static int print_origin(const struct summary_row *row, FILE *out)
 	return columns_print_text(&text, out);
 }
 
-/*
- * Where the terminal is too narrow: first fewer digits and spaces, then what is the same in all rows gets a line of
- * its own.
- */
-static int table_fit(struct table *table, FILE *out, size_t width)
-{
-	struct columns *columns = &table->columns;
-
-	columns->precise = true;
-	table_fill(table);
-	if (!width || columns_least_width(columns) <= width)
-		return 0;
-	columns->precise = false;
-	columns->narrow = true;
-	table_fill(table);
-	if (columns_least_width(columns) <= width || !same_origin(table->rows))
-		return 0;
-	columns->column[COLUMN_RUNTIME].hidden = true;
-	columns->column[COLUMN_PID].hidden = true;
-	return print_origin(&table->rows->row[0], out);
-}
-
-/* What ends a table. */
-static void print_more(size_t rows, FILE *out)
-{
-	if (rows > ROWS_MAX)
-		fprintf(out, "(%zu more; see the trace's metadata)\n", rows - ROWS_MAX);
-	putc('\n', out);
-}
-
+/* Where the terminal is too narrow for fewer digits and spaces, what is the same in all rows gets a line of its own. */
 static int table_print(struct table *table, FILE *out, size_t width)
 {
-	int error = table_fit(table, out, width);
+	struct columns *columns = &table->columns;
+	int error = 0;
 
-	if (!error)
-		error = columns_print(&table->columns, out, width);
-	print_more(table->rows->count, out);
-	columns_free(&table->columns);
-	return error;
+	columns_fit(columns, width, table_fill, table);
+	if (width && columns_least_width(columns) > width && same_origin(table->rows)) {
+		columns->column[COLUMN_RUNTIME].hidden = true;
+		columns->column[COLUMN_PID].hidden = true;
+		error = print_origin(&table->rows->row[0], out);
+	}
+	return columns_finish(columns, out, width, table->rows->count, ROWS_MAX) ?: error;
 }
 
 /* The number recorded is shown beside the exact one only where they differ: sampled, lost or not known. */
@@ -212,13 +175,6 @@ static bool all_recorded(const struct summary_rows *rows)
 			return false;
 	}
 	return true;
-}
-
-static void define_counts(struct table *table)
-{
-	columns_define(&table->columns, "COUNT", false);
-	columns_define(&table->columns, "RECORDED", false);
-	table->columns.column[table->columns.count - 1].hidden = all_recorded(table->rows);
 }
 
 /* The duration of the call itself is another one than the latency only of what is enqueued or launched. */
@@ -237,13 +193,10 @@ static int print_programs(const struct summary_rows *rows, double seconds, FILE 
 {
 	struct table table = { .rows = rows, .seconds = seconds, .fill = fill_program };
 
-	define_common(&table.columns, "PROGRAM");
-	define_counts(&table);
-	columns_define(&table.columns, "RATE/s", false);
-	define_distribution(&table.columns);
-	columns_define(&table.columns, "CALL", false);
-	table.columns.column[table.columns.count - 1].hidden = !any_asynchronous(rows);
-	columns_define(&table.columns, "ERRORS", false);
+	COLUMNS_TITLES(&table.columns, "<PROGRAM", "<RUNTIME", "PID", "COUNT", "RECORDED", "RATE/s", DISTRIBUTION,
+		       "CALL", "ERRORS");
+	table.columns.column[COLUMN_RECORDED].hidden = all_recorded(rows);
+	table.columns.column[COLUMN_CALL].hidden = !any_asynchronous(rows);
 	return table_print(&table, out, width);
 }
 
@@ -254,13 +207,8 @@ static int print_device_work(const struct summary_rows *programs, double seconds
 	int error = summary_device_work(programs, &rows);
 
 	if (!error && rows.count) {
-		define_common(&table.columns, "PROGRAM ON DEVICE");
-		columns_define(&table.columns, "JOBS", false);
-		columns_define(&table.columns, "FAILED", false);
-		columns_define(&table.columns, "TIME", false);
-		columns_define(&table.columns, "MEAN", false);
-		columns_define(&table.columns, "QUEUED", false);
-		columns_define(&table.columns, "BUSY", false);
+		COLUMNS_TITLES(&table.columns, "<PROGRAM ON DEVICE", "<RUNTIME", "PID", "JOBS", "FAILED", "TIME",
+			       "MEAN", "QUEUED", "BUSY");
 		error = table_print(&table, out, width);
 	}
 	summary_rows_free(&rows);
@@ -271,13 +219,9 @@ static int print_functions(const struct summary_rows *rows, FILE *out, size_t wi
 {
 	struct table table = { .rows = rows, .fill = fill_function };
 
-	define_common(&table.columns, "FUNCTION");
-	define_counts(&table);
-	columns_define(&table.columns, "TIME", false);
-	columns_define(&table.columns, "MEAN", false);
-	columns_define(&table.columns, "MAX", false);
-	columns_define(&table.columns, "BYTES", false);
-	columns_define(&table.columns, "ERRORS", false);
+	COLUMNS_TITLES(&table.columns, "<FUNCTION", "<RUNTIME", "PID", "COUNT", "RECORDED", "TIME", "MEAN", "MAX",
+		       "BYTES", "ERRORS");
+	table.columns.column[COLUMN_RECORDED].hidden = all_recorded(rows);
 	return table_print(&table, out, width);
 }
 
@@ -285,55 +229,46 @@ static int print_regions(const struct summary_rows *rows, FILE *out, size_t widt
 {
 	struct table table = { .rows = rows, .fill = fill_region };
 
-	define_common(&table.columns, "REGION");
-	columns_define(&table.columns, "COUNT", false);
-	columns_define(&table.columns, "TIME", false);
-	define_distribution(&table.columns);
+	COLUMNS_TITLES(&table.columns, "<REGION", "<RUNTIME", "PID", "COUNT", "TIME", DISTRIBUTION);
 	return table_print(&table, out, width);
 }
 
-static void fill_queue(struct columns *columns, const struct model_queue *queue, double seconds)
-{
-	columns_name(columns, *queue->engine ? queue->engine : "queue");
-	columns_name(columns, *queue->device ? queue->device : "-");
-	columns_name(columns, queue->driver);
-	columns_count(columns, queue->jobs);
-	columns_count(columns, queue->failed);
-	columns_share(columns, queue->busy_time, seconds * 1e9);
-	columns_share(columns, queue->target_time, seconds * 1e9);
-}
+/* ---- tables of other rows ---- */
 
-static void fill_queues(struct columns *columns, const struct summary_queues *queues, double seconds)
-{
-	size_t i;
+struct queue_table {
+	struct summary_queues queues;
+	double seconds;
+};
 
-	columns_clear(columns);
-	for (i = 0; i < queues->count && i < ROWS_MAX; i++)
-		fill_queue(columns, queues->queue[i], seconds);
+static void fill_queues(struct columns *columns, const void *context)
+{
+	const struct queue_table *table = context;
+
+	for (size_t i = 0; i < shown_of(table->queues.count, ROWS_MAX); i++) {
+		const struct model_queue *queue = table->queues.queue[i];
+
+		columns_name(columns, *queue->engine ? queue->engine : "queue");
+		columns_name(columns, *queue->device ? queue->device : "-");
+		columns_name(columns, queue->driver);
+		columns_count(columns, queue->jobs);
+		columns_count(columns, queue->failed);
+		columns_share(columns, queue->busy_time, table->seconds * 1e9);
+		columns_share(columns, queue->target_time, table->seconds * 1e9);
+	}
 }
 
 static int print_queues(const struct model *model, double seconds, FILE *out, size_t width)
 {
-	struct summary_queues queues;
+	struct queue_table table = { .seconds = seconds };
 	struct columns columns = { 0 };
-	int error = summary_queues(model, &queues);
+	int error = summary_queues(model, &table.queues);
 
-	if (error || !queues.count)
-		goto out;
-	columns_define(&columns, "QUEUE", true);
-	columns_define(&columns, "DEVICE", true);
-	columns_define(&columns, "DRIVER", true);
-	columns_define(&columns, "JOBS", false);
-	columns_define(&columns, "FAILED", false);
-	columns_define(&columns, "BUSY", false);
-	columns_define(&columns, "TARGET", false);
-	fill_queues(&columns, &queues, seconds);
-	columns.narrow = width && columns_least_width(&columns) > width;
-	error = columns_print(&columns, out, width);
-	print_more(queues.count, out);
-out:
-	columns_free(&columns);
-	summary_queues_free(&queues);
+	if (!error && table.queues.count) {
+		COLUMNS_TITLES(&columns, "<QUEUE", "<DEVICE", "<DRIVER", "JOBS", "FAILED", "BUSY", "TARGET");
+		columns_fit(&columns, width, fill_queues, &table);
+		error = columns_finish(&columns, out, width, table.queues.count, ROWS_MAX);
+	}
+	summary_queues_free(&table.queues);
 	return error;
 }
 
@@ -358,28 +293,110 @@ static void fill_counter(struct columns *columns, const struct model_counter *co
 		columns_unknown(columns, 1);
 }
 
+static void fill_counters(struct columns *columns, const void *model)
+{
+	for (size_t i = 0; i < shown_of(model_counter_count(model), ROWS_MAX); i++)
+		fill_counter(columns, model_counter(model, i));
+}
+
 static int print_counters(const struct model *model, FILE *out, size_t width)
 {
-	size_t count = model_counter_count(model), i;
 	struct columns columns = { 0 };
-	int error;
 
-	if (!count)
+	if (!model_counter_count(model))
 		return 0;
-	columns_define(&columns, "COUNTER", true);
-	columns_define(&columns, "UNIT", true);
-	columns_define(&columns, "MIN", false);
-	columns_define(&columns, "MEAN", false);
-	columns_define(&columns, "MAX", false);
-	columns_define(&columns, "TOTAL", false);
-	for (i = 0; i < count && i < ROWS_MAX; i++)
-		fill_counter(&columns, model_counter(model, i));
-	columns.narrow = width && columns_least_width(&columns) > width;
-	error = columns_print(&columns, out, width);
-	print_more(count, out);
-	columns_free(&columns);
-	return error;
+	COLUMNS_TITLES(&columns, "<COUNTER", "<UNIT", "MIN", "MEAN", "MAX", "TOTAL");
+	columns_fit(&columns, width, fill_counters, model);
+	return columns_finish(&columns, out, width, model_counter_count(model), ROWS_MAX);
 }
+
+static void fill_code(struct columns *columns, const void *model)
+{
+	for (size_t i = 0; i < shown_of(model_code_object_count(model), CODE_ROWS_MAX); i++) {
+		const struct model_code_object *object = model_code_object(model, i);
+
+		columns_name(columns, object->name ?: object->uri ?: "-");
+		columns_name(columns, object->kind);
+		columns_name(columns, object->machine ?: "-");
+		columns_bytes(columns, object->size);
+		columns_count(columns, object->loads);
+		columns_count(columns, object->kernels);
+	}
+}
+
+/* Code objects that were loaded or found, in the order of that. */
+static int print_code(const struct model *model, FILE *out, size_t width)
+{
+	struct columns columns = { 0 };
+
+	if (!model_code_object_count(model))
+		return 0;
+	COLUMNS_TITLES(&columns, "<CODE OBJECT", "<KIND", "<MACHINE", "SIZE", "LOADS", "KERNELS");
+	columns_fit(&columns, width, fill_code, model);
+	return columns_finish(&columns, out, width, model_code_object_count(model), CODE_ROWS_MAX);
+}
+
+/* ---- language models: a row for prompts, and one for outputs ---- */
+
+static void fill_phase(struct columns *columns, const struct model_program *program, enum model_phase phase)
+{
+	const struct model_phase_total *total = &program->tokens->phase[phase];
+	const struct statistics *time = phase == PHASE_PREFILL ? program->tokens->first_token :
+								 program->tokens->output_token;
+
+	columns_name(columns, program->name);
+	columns_name(columns, program->runtime);
+	columns_count(columns, program->process->tgid);
+	columns_name(columns, phase == PHASE_PREFILL ? "prefill" : "decode");
+	columns_count(columns, total->batches);
+	columns_count(columns, total->tokens);
+	columns_rate(columns, total->time ? (double)total->tokens * 1e9 / (double)total->time : 0);
+	columns_name(columns, phase == PHASE_PREFILL ? "to first token" : "per token");
+	if (!time) {
+		columns_unknown(columns, 4);
+		return;
+	}
+	columns_time(columns, statistics_mean(time));
+	columns_time(columns, statistics_quantile(time, 0.50));
+	columns_time(columns, statistics_quantile(time, 0.99));
+	columns_time(columns, statistics_max(time));
+}
+
+static bool has_phase(const struct model_program *program, enum model_phase phase)
+{
+	return program->tokens && program->tokens->phase[phase].batches;
+}
+
+static void fill_tokens(struct columns *columns, const void *model)
+{
+	size_t rows = 0;
+
+	for (size_t i = 0; i < model_program_count(model); i++) {
+		const struct model_program *program = model_program(model, i);
+
+		for (int phase = PHASE_PREFILL; phase < PHASES; phase++)
+			if (has_phase(program, phase) && rows++ < ROWS_MAX)
+				fill_phase(columns, program, phase);
+	}
+}
+
+static int print_tokens(const struct model *model, FILE *out, size_t width)
+{
+	struct columns columns = { 0 };
+	size_t rows = 0;
+
+	for (size_t i = 0; i < model_program_count(model); i++)
+		for (int phase = PHASE_PREFILL; phase < PHASES; phase++)
+			rows += has_phase(model_program(model, i), phase);
+	if (!rows)
+		return 0;
+	COLUMNS_TITLES(&columns, "<LANGUAGE MODEL", "<RUNTIME", "PID", "<PHASE", "BATCHES", "TOKENS", "TOKENS/s",
+		       "<TIME", "MEAN", "P50", "P99", "MAX");
+	columns_fit(&columns, width, fill_tokens, model);
+	return columns_finish(&columns, out, width, rows, ROWS_MAX);
+}
+
+/* ---- all of them ---- */
 
 static double recorded_seconds(const struct model *model, const struct summary_closing *closing)
 {
@@ -391,28 +408,20 @@ static double recorded_seconds(const struct model *model, const struct summary_c
 static int print_tables(const struct model *model, double seconds, FILE *out, size_t width)
 {
 	struct summary_rows programs = { 0 }, functions = { 0 }, regions = { 0 };
-	int error = summary_programs(model, &programs);
+	int error = summary_programs(model, &programs)		 ?:
+			    summary_functions(model, &functions) ?:
+								   summary_regions(model, &regions);
 
-	if (!error)
-		error = summary_functions(model, &functions);
-	if (!error)
-		error = summary_regions(model, &regions);
 	if (!error && programs.count)
 		error = print_programs(&programs, seconds, out, width);
 	else if (!error)
 		fprintf(out, "no program was run\n\n");
-	if (!error)
-		error = summary_tokens(model, out, width);
-	if (!error)
-		error = summary_operators(model, out, width);
-	if (!error)
-		error = print_device_work(&programs, seconds, out, width);
-	if (!error)
-		error = print_queues(model, seconds, out, width);
-	if (!error)
-		error = print_counters(model, out, width);
-	if (!error)
-		error = summary_code(model, out, width);
+	error = error ?: print_tokens(model, out, width);
+	error = error ?: summary_operators(model, out, width);
+	error = error ?: print_device_work(&programs, seconds, out, width);
+	error = error ?: print_queues(model, seconds, out, width);
+	error = error ?: print_counters(model, out, width);
+	error = error ?: print_code(model, out, width);
 	if (!error && functions.count)
 		error = print_functions(&functions, out, width);
 	if (!error && regions.count)

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/trace/ort.h"
+/*
+ * The format of ONNX Runtime's own profiler: an array of complete events with its categories, names, arguments and
+ * units, so that what people have for it reads ours. What cannot be known from outside is left out. See the manual of
+ * record.
+ */
+#include "report/trace/event_file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +12,8 @@
 #define NODE_SUFFIX "_kernel_time"
 
 struct ort_state {
-	bool any; /* the next event follows a comma */
+	__u64 base; /* ns: when the recording began */
+	bool any;   /* the next event follows a comma */
 };
 
 /* Up to the name, with its quotes open. */
@@ -25,8 +31,9 @@ static void begin(struct ort_state *state, struct text *text, const char *catego
 }
 
 /* Both ends are rounded, and not the duration: what touches does so afterwards, too. */
-static void span(struct text *text, __u64 start, __u64 end, __u64 base)
+static void span(const struct ort_state *state, struct text *text, __u64 start, __u64 end)
 {
+	const __u64 base = state->base;
 	const __u64 from = whole_microseconds(start > base ? start - base : 0);
 	const __u64 to = whole_microseconds(end > base ? end - base : 0);
 
@@ -76,13 +83,13 @@ static void operator_arguments(struct text *text, bool first, const struct model
 	program_arguments(text, false, op->program);
 }
 
-static void add_node(struct ort_state *state, struct text *text, const struct event_call *call, __u64 base)
+static void add_node(struct ort_state *state, struct text *text, const struct event_call *call)
 {
 	const struct model_operator *op = call->op;
 	const char *label = op ? op->label : call->function->name;
 
 	begin(state, text, "Node", call->tgid, call->tid);
-	span(text, call->start, call->end, base);
+	span(state, text, call->start, call->end);
 	text_json_part(text, label, strlen(label));
 	text_literal(text, NODE_SUFFIX "\",\"args\" : {");
 	argument(text, true, "op_name", op ? op->type : call->function->name);
@@ -94,19 +101,19 @@ static void add_node(struct ort_state *state, struct text *text, const struct ev
 	text_literal(text, "}}");
 }
 
-static void add_run(struct ort_state *state, struct text *text, const struct event_call *call, __u64 base)
+static void add_run(struct ort_state *state, struct text *text, const struct event_call *call)
 {
 	begin(state, text, "Session", call->tgid, call->tid);
-	span(text, call->start, call->end, base);
+	span(state, text, call->start, call->end);
 	text_literal(text, "model_run\",\"args\" : {");
 	program_arguments(text, true, call->program);
 	text_literal(text, "}}");
 }
 
-static void add_launch(struct ort_state *state, struct text *text, const struct event_launch *launch, __u64 base)
+static void add_launch(struct ort_state *state, struct text *text, const struct event_launch *launch)
 {
 	begin(state, text, "Api", launch->tgid, launch->tid);
-	span(text, launch->start, launch->end, base);
+	span(state, text, launch->start, launch->end);
 	text_json_part(text, launch->function->name, strlen(launch->function->name));
 	text_literal(text, "\",\"args\" : {");
 	if (launch->program)
@@ -115,16 +122,16 @@ static void add_launch(struct ort_state *state, struct text *text, const struct 
 	text_literal(text, "}}");
 }
 
-static void add_call(struct ort_state *state, struct text *text, const struct event_call *call, __u64 base)
+static void add_call(struct ort_state *state, struct text *text, const struct event_call *call)
 {
 	if (call->layer || call->no_end)
 		return;
 	switch (call->function->role) {
 	case XPT_ROLE_OPERATOR:
-		add_node(state, text, call, base);
+		add_node(state, text, call);
 		break;
 	case XPT_ROLE_EXECUTE:
-		add_run(state, text, call, base);
+		add_run(state, text, call);
 		break;
 	default:
 		break;
@@ -132,14 +139,14 @@ static void add_call(struct ort_state *state, struct text *text, const struct ev
 }
 
 /* What ran on a device for a traced process. */
-static void add_kernel(struct ort_state *state, struct text *text, const struct event_job *job, __u64 base)
+static void add_kernel(struct ort_state *state, struct text *text, const struct event_job *job)
 {
 	const char *name = *job->name ? job->name : job->program ? job->program->name : "";
 
 	if (!job->target || !job->runs || !job->done || !*name)
 		return;
 	begin(state, text, "Kernel", job->tgid, job->tid);
-	span(text, job->runs, job->done, base);
+	span(state, text, job->runs, job->done);
 	text_json_part(text, name, strlen(name));
 	text_literal(text, "\",\"args\" : {");
 	argument(text, true, "stream", *job->queue->engine ? job->queue->engine : "queue");
@@ -147,21 +154,35 @@ static void add_kernel(struct ort_state *state, struct text *text, const struct 
 	text_literal(text, "}}");
 }
 
-static void add(void *context, struct text *text, const struct event *event, __u64 base)
+static void add(void *context, struct text *text, const struct event *event)
 {
 	struct ort_state *state = context;
 
 	if (event->kind == EVENT_CALL)
-		add_call(state, text, &event->call, base);
+		add_call(state, text, &event->call);
 	else if (event->kind == EVENT_LAUNCH)
-		add_launch(state, text, &event->launch, base);
+		add_launch(state, text, &event->launch);
 	else if (event->kind == EVENT_JOB)
-		add_kernel(state, text, &event->job, base);
+		add_kernel(state, text, &event->job);
+}
+
+static int begin_file(void *context, const struct recording_info *info, struct text *text)
+{
+	(void)text;
+	((struct ort_state *)context)->base = info->monotonic_time;
+	return 0;
+}
+
+static void dropped(void *context, bool any)
+{
+	((struct ort_state *)context)->any = any;
 }
 
 const struct event_format ort_format = {
 	.head = "[\n",
 	.tail = "\n]\n",
 	.state_size = sizeof(struct ort_state),
+	.begin = begin_file,
 	.add = add,
+	.dropped = dropped,
 };

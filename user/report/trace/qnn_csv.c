@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/trace/qnn_csv.h"
-
+/*
+ * The profiling CSV of ONNX Runtime's QNN execution provider: its columns, words and units, so that what people have for
+ * it reads ours. An inference is an EXECUTE row, followed by what the device did for it and by its operators, as NODE
+ * rows in the order of execution. Basic: no operators, no timestamps. Timestamps are whole microseconds of
+ * CLOCK_MONOTONIC. See SCHEMA.md.
+ */
 #include "report/trace/csv_text.h"
-#include "report/chrome/operator_hold.h"
+#include "report/trace/event_file.h"
+#include "report/trace/operator_hold.h"
 
 struct qnn_state {
 	bool basic;
@@ -17,19 +22,18 @@ struct run {
 	const struct model_device_times *device;
 };
 
-static void begin_basic(void *context)
+static int begin_detailed(void *context, const struct recording_info *info, struct text *text)
 {
-	struct qnn_state *state = context;
-
-	state->basic = true;
-	operator_hold_init(&state->hold);
+	(void)info;
+	(void)text;
+	operator_hold_init(&((struct qnn_state *)context)->hold);
+	return 0;
 }
 
-static void begin_detailed(void *context)
+static int begin_basic(void *context, const struct recording_info *info, struct text *text)
 {
-	struct qnn_state *state = context;
-
-	operator_hold_init(&state->hold);
+	((struct qnn_state *)context)->basic = true;
+	return begin_detailed(context, info, text);
 }
 
 /* time: when it began, 0: not known. identifier NULL: has none. */
@@ -141,9 +145,8 @@ static void drop_inference(struct qnn_state *state, const struct event_inference
 	held_operators_free(operator_hold_take(&state->hold, inference->tgid, inference->tid, inference->start));
 }
 
-static void add(void *context, struct text *text, const struct event *event, __u64 begin)
+static void add(void *context, struct text *text, const struct event *event)
 {
-	(void)begin;
 	if (event->kind == EVENT_CALL)
 		add_call(context, text, &event->call);
 	else if (event->kind == EVENT_INFERENCE)
@@ -152,7 +155,7 @@ static void add(void *context, struct text *text, const struct event *event, __u
 		drop_inference(context, &event->inference);
 }
 
-static void tell(const void *context, const struct log *log)
+static void report(const void *context, const struct log *log)
 {
 	const struct qnn_state *state = context;
 
@@ -187,6 +190,6 @@ const struct event_format qnn_csv_detailed = {
 	.state_size = sizeof(struct qnn_state),
 	.begin = begin_detailed,
 	.add = add,
-	.tell = tell,
+	.report = report,
 	.clear = clear,
 };

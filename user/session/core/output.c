@@ -11,23 +11,22 @@
 #include "base/core/clock.h"
 #include "base/file/file.h"
 #include "base/file/output.h"
-#include "report/trace/trace_file.h"
 #include "session/core/session.h"
 
 #include <xputrace/output.h>
 
-enum trace_format output_trace(enum xpt_output format, enum xpt_level level)
+const struct event_format *output_trace(enum xpt_output format, enum xpt_level level)
 {
 	if (format == XPT_OUTPUT_QNN_CSV)
-		return level == XPT_LEVEL_BASIC ? TRACE_QNN_BASIC : TRACE_QNN_DETAILED;
-	return format == XPT_OUTPUT_ORT ? TRACE_ORT : TRACE_CHROME;
+		return level == XPT_LEVEL_BASIC ? &qnn_csv_basic : &qnn_csv_detailed;
+	return format == XPT_OUTPUT_ORT ? &ort_format : &chrome_format;
 }
 
 struct output {
 	const struct log *log;
 	struct model *model;
 	struct recording_writer *recording;
-	struct trace_file *trace;
+	struct event_file *trace;
 	int error;
 	__u64 bytes, lost; /* after the writer is closed */
 };
@@ -109,7 +108,7 @@ static int open_file(struct output *output, enum xpt_output format, enum xpt_lev
 	output_info(&info);
 	if (format == XPT_OUTPUT_RECORDING)
 		return open_recording(output, path, &info);
-	return trace_file_create(output->log, output_trace(format, level), path, &info, output->model, &output->trace);
+	return event_file_open(output->log, output_trace(format, level), path, &info, output->model, &output->trace);
 }
 
 /* Whatever the file is: no output may hold up the rings. */
@@ -120,7 +119,7 @@ static int detach(struct output *output, const uint64_t *stopped)
 	if (output->recording)
 		error = recording_writer_detach(output->recording, stopped);
 	else if (output->trace)
-		error = trace_file_detach(output->trace, stopped);
+		error = event_file_detach(output->trace, stopped);
 	if (error)
 		log_error(output->log, "cannot start the process that writes the output: %s", strerror(-error));
 	return error;
@@ -151,7 +150,7 @@ int output_create(const struct log *log, enum xpt_output format, enum xpt_level 
 void output_warn_at(struct output *output, __u64 bytes)
 {
 	if (output->trace)
-		trace_file_warn_at(output->trace, bytes);
+		event_file_warn_at(output->trace, bytes);
 }
 
 int output_record(struct output *output, const struct xpt_record_header *record)
@@ -173,7 +172,7 @@ int output_flush(struct output *output)
 	if (output->recording)
 		error = recording_writer_flush(output->recording);
 	else if (output->trace)
-		error = trace_file_flush(output->trace);
+		error = event_file_flush(output->trace);
 	if (error && !output->error)
 		output->error = error;
 	return output->error;
@@ -186,7 +185,7 @@ int output_settle(struct output *output)
 	if (output->recording)
 		error = recording_writer_settle(output->recording);
 	else if (output->trace)
-		error = trace_file_settle(output->trace);
+		error = event_file_settle(output->trace);
 	if (error && !output->error)
 		output->error = error;
 	return output->error;
@@ -201,7 +200,7 @@ int output_finish(struct output *output)
 	output->lost = output_lost(output);
 	if (output->recording)
 		error = recording_writer_close(output->recording) ?: error;
-	error = trace_file_close(output->trace, output->model) ?: error;
+	error = event_file_close(output->trace, output->model) ?: error;
 	output->recording = NULL;
 	output->trace = NULL;
 	if (error && !output->error)
@@ -229,7 +228,7 @@ __u64 output_bytes(const struct output *output)
 	if (output->recording)
 		return recording_writer_bytes(output->recording);
 	if (output->trace)
-		return trace_file_bytes(output->trace);
+		return event_file_bytes(output->trace);
 	return output->bytes;
 }
 
@@ -238,7 +237,7 @@ __u64 output_lost(const struct output *output)
 	if (output->recording)
 		return recording_writer_lost(output->recording);
 	if (output->trace)
-		return trace_file_lost(output->trace);
+		return event_file_lost(output->trace);
 	return output->lost;
 }
 

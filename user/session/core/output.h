@@ -7,14 +7,14 @@
 
 #include "model/core/model.h"
 #include "record/recording.h"
-#include "report/trace/trace_file.h"
+#include "report/chrome/chrome.h"
 
 struct output;
 
 /* path "-": standard output. stopped: as in tailed_file_detach(); all but output_settle() and output_finish() never wait. */
 int output_create(const struct log *log, enum xpt_output format, enum xpt_level level, const char *path,
 		  const uint64_t *stopped, struct output **result);
-void output_warn_at(struct output *output, __u64 bytes); /* trace_file_warn_at(), where there is one */
+void output_warn_at(struct output *output, __u64 bytes); /* event_file_warn_at(), where there is one */
 /* 0 or the first error of the file, which every later call returns too; the model is still fed. */
 int output_record(struct output *output, const struct xpt_record_header *record);
 int output_flush(struct output *output);
@@ -28,7 +28,7 @@ __u64 output_bytes(const struct output *output);
 __u64 output_lost(const struct output *output); /* records or what became of them, that the file took not */
 
 /* Of formats that show events, and of 0. */
-enum trace_format output_trace(enum xpt_output format, enum xpt_level level);
+const struct event_format *output_trace(enum xpt_output format, enum xpt_level level);
 
 /* Contents of the head of every output. Strings are owned by this process and live as long as it. */
 void output_info(struct recording_info *info);

@@ -12,7 +12,7 @@
 #include "base/core/link.h"
 #include "base/core/text.h"
 #include "base/core/vec.h"
-#include "report/trace/usage_csv.h"
+#include "report/trace/csv_text.h"
 #include "session/inspect/inspect.h"
 
 #define INDEX_VERSION 1

@@ -220,7 +220,7 @@ struct run {
 	int input;
 	struct report_filter *filter;
 	struct reading first, last;
-	struct trace_file *trace;
+	struct event_file *trace;
 	struct table table;
 };
 
@@ -256,26 +256,26 @@ static __u64 measure(struct run *run, __u64 *read)
 {
 	const struct xpt_report_options *options = run->options;
 	const struct xpt_record_header *record;
-	struct trace_file *trace = NULL;
+	struct event_file *trace = NULL;
 	struct reading reading = {};
 	struct log silent = {};
 	__u64 bytes = 0;
 	int error = reading_open(&reading, &silent, run->name, run->input);
 
 	error = error ?:
-			trace_file_create(&silent, output_trace(options->format, options->level), "/dev/null",
-					  recording_reader_info(reading.reader), reading.model, &trace);
+			event_file_open(&silent, output_trace(options->format, options->level), "/dev/null",
+					recording_reader_info(reading.reader), reading.model, &trace);
 	while (!error && recording_reader_position(reading.reader) < PROBE_BYTES &&
 	       recording_reader_next(reading.reader, &record) == 1) {
 		error = chooser_record(reading.chooser, record) ?: model_feed(reading.model, record);
 		if (error == -EBADMSG)
 			error = 0;
 	}
-	if (!error && trace_file_flush(trace) == 0) {
-		bytes = trace_file_bytes(trace);
+	if (!error && event_file_flush(trace) == 0) {
+		bytes = event_file_bytes(trace);
 		*read = recording_reader_position(reading.reader);
 	}
-	trace_file_close(trace, reading.model);
+	event_file_close(trace, reading.model);
 	reading_close(&reading);
 	return bytes;
 }
@@ -309,11 +309,11 @@ static int open_outputs(struct run *run)
 	if (!options->output)
 		return 0;
 	if (options->format != XPT_OUTPUT_CSV) {
-		warned = output_trace(options->format, options->level) == TRACE_CHROME && warn_of_size(run, limit);
-		error = trace_file_create(run->log, output_trace(options->format, options->level), options->output,
-					  recording_reader_info(run->last.reader), model, &run->trace);
+		warned = output_trace(options->format, options->level) == &chrome_format && warn_of_size(run, limit);
+		error = event_file_open(run->log, output_trace(options->format, options->level), options->output,
+					recording_reader_info(run->last.reader), model, &run->trace);
 		if (!error && !warned)
-			trace_file_warn_at(run->trace, limit);
+			event_file_warn_at(run->trace, limit);
 		return error;
 	}
 	error = table_open(&run->table, run->log, options, run->filter, run->first.model);
@@ -337,7 +337,7 @@ static int report(struct run *run, bool twice)
 	error = open_outputs(run);
 	ending = error ?: read_all(run->log, options, &run->last, run->filter, twice ? 2 : 1, before);
 	if (run->trace) {
-		written = trace_file_close(run->trace, run->last.model);
+		written = event_file_close(run->trace, run->last.model);
 		ending = written ?: ending;
 	}
 	if (run->table.filter) {

@@ -12,7 +12,7 @@
 #include "model/core/model.h"
 #include "profile/handle/samples.h"
 #include "record/recording.h"
-#include "report/latency/flat_csv.h"
+#include "report/latency/latency.h"
 
 #define REPORT_INFERENCES_MAX (8u << 20) /* found ones that are kept apart, 48 bytes each */
 

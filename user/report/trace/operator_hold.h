@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Keeps operators until the inference they were in is emitted, for formats that have it before its operators. Bounded. */
+#ifndef XPT_REPORT_TRACE_OPERATOR_HOLD_H
+#define XPT_REPORT_TRACE_OPERATOR_HOLD_H
+
+#include "base/core/hashmap.h"
+#include "base/core/text.h"
+#include "model/stream/event.h"
+
+#define OPERATOR_HOLD_INFERENCES 4096
+#define OPERATOR_HOLD_BYTES (16u << 20)
+
+struct held_operator {
+	__u64 start, end;
+	size_t label; /* offset of the terminated string in labels */
+};
+
+/* The operators of one inference. */
+struct held_operators {
+	struct keyed keyed; /* by process and thread, and begin */
+	struct held_operator *op;
+	size_t count;
+	struct text labels;
+};
+
+struct operator_hold {
+	struct keyed_table inferences;
+	size_t bytes;
+	__u64 dropped; /* operators, the oldest inferences first, because there were too many */
+};
+
+void operator_hold_init(struct operator_hold *hold);
+/* A call of an operator with a known inference. label is copied. -ENOMEM. */
+int operator_hold_add(struct operator_hold *hold, const struct event_call *call, const char *label);
+/*
+ * Takes out those of the inference that the thread began at start, in order of their begin, the outer one first. The
+ * caller frees. NULL: there are none.
+ */
+struct held_operators *operator_hold_take(struct operator_hold *hold, __u32 tgid, __u32 tid, __u64 start);
+void held_operators_free(struct held_operators *held); /* may be NULL */
+void operator_hold_free(struct operator_hold *hold);
+
+#endif
