@@ -126,11 +126,10 @@ static void take(struct code_side *side, pid_t tgid, const struct loaded_code *c
 	load->length = code->length;
 	load->loaded = side->started ? clock_monotonic() : 0;
 	load->device = -1;
-	load->file = open(code->open_path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	if (load->file < 0) {
-		load->incomplete = true;
-		code_load_set_error(load, "the file cannot be opened: %s", strerror(errno));
-	}
+	load->place = open(code->open_path, O_PATH | O_CLOEXEC);
+	load->in_file = load->place >= 0;
+	if (load->place < 0)
+		code_load_set_file_error(load, -errno);
 	if (!load->path) {
 		code_load_free(load);
 		load = NULL;
