@@ -7,22 +7,22 @@
 #ifndef XPT_SESSION_ATTACH_LAUNCH_SYMBOLS_H
 #define XPT_SESSION_ATTACH_LAUNCH_SYMBOLS_H
 
-#include "base/core/log.h"
 #include "describe/runtime/registry.h"
+#include "session/reader/analysed.h"
 
 #define LAUNCH_SYMBOLS_MAX 65536 /* handles known at once, of all processes; further ones are not named */
 
 struct launch_symbols;
 
 /* The registry is kept, and outlives it. NULL: no memory. */
-struct launch_symbols *launch_symbols_create(const struct registry *registry, const struct log *log);
+struct launch_symbols *launch_symbols_create(const struct registry *registry);
 void launch_symbols_free(struct launch_symbols *symbols); /* NULL is allowed */
 
 /*
- * Any call. The SYMBOL record to emit before it, which the caller frees; time: its own. NULL: the call launches
+ * Any call; its file is one of files. The SYMBOL record to emit before it, which the caller frees; time: its own. NULL: the call launches
  * nothing, the handle was seen before in the process, or no symbol begins there.
  */
-struct xpt_record_text *launch_symbols_look(struct launch_symbols *symbols, __u64 time,
+struct xpt_record_text *launch_symbols_look(struct launch_symbols *symbols, struct analysed_files *files, __u64 time,
 					    const struct xpt_record_call *call);
 /* The process has ended, runs another program, or has unmapped files: its handles may be others from here on. */
 void launch_symbols_drop(struct launch_symbols *symbols, pid_t tgid);

@@ -137,6 +137,17 @@ static void take(struct code_side *side, pid_t tgid, const struct loaded_code *c
 	code_capture_found(side->capture, load);
 }
 
+/* What a process without rights has read in the file, once. */
+static int list_codes(void *context, const struct mapped_file *mapped, const struct file_codes **codes)
+{
+	struct code_side *side = context;
+	const struct analysed *file;
+	int error = analysed_look(attacher_analysed(side->collector->attacher), mapped, &file);
+
+	*codes = error || !file ? NULL : &file->contents.codes;
+	return error;
+}
+
 void code_side_scanned(struct code_side *side, pid_t tgid)
 {
 	const struct log *log = &side->collector->log;
@@ -145,10 +156,10 @@ void code_side_scanned(struct code_side *side, pid_t tgid)
 	int error;
 
 	if (process) {
-		error = loaded_code_new(tgid, log, &process->files, &codes);
+		error = loaded_code_new(tgid, log, list_codes, side, &process->files, &codes);
 	} else {
 		process = add(side, tgid);
-		error = process ? loaded_code_all(tgid, log, &process->files, &codes) : -ENOMEM;
+		error = process ? loaded_code_all(tgid, log, list_codes, side, &process->files, &codes) : -ENOMEM;
 	}
 	if (error && error != -ESRCH)
 		log_write(log, error_is_shortage(error) ? XPT_LOG_WARN : XPT_LOG_DEBUG,

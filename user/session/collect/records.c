@@ -93,7 +93,9 @@ static void look_at_programs(struct collector *collector, const struct xpt_recor
 	pass_name(collector, objects_program(&collector->objects, collector->attacher, collector->registry, call,
 					     collector->told_hold_from));
 	if (collector->launch_symbols)
-		pass_name(collector, launch_symbols_look(collector->launch_symbols, collector->told_hold_from, call));
+		pass_name(collector,
+			  launch_symbols_look(collector->launch_symbols, attacher_analysed(collector->attacher),
+					      collector->told_hold_from, call));
 }
 
 /* A thread has waited since the record until it has its probes: sites of them are new. */

@@ -41,6 +41,8 @@ int file_reader_code(struct file_readers *readers, int bytes, __u64 size, enum c
 void file_readers_lend(struct file_readers *readers, struct code_spare *spare)
 {
 	readers->lent = spare;
+	/* No call is to wait for it; without it, the first one tries again. */
+	reader_start_memory(readers);
 }
 
 static int ask_source(struct file_readers *readers, struct file_reader_request *request, int file,
@@ -175,7 +177,7 @@ int file_reader_code_opened(struct file_readers *readers, struct file_reader *re
 	error = reader_wait(reader) ?: receive_path(reader, path);
 	if (!error)
 		error = reader_wait(reader) ?:
-				socket_receive(reader->socket, &answer, sizeof(answer), &reader->local, 1);
+					      socket_receive(reader->socket, &answer, sizeof(answer), &reader->local, 1);
 	if (error)
 		return note_timeout(reader, error);
 	if (answer.error)

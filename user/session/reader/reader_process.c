@@ -17,6 +17,7 @@
 #include "base/file/file.h"
 #include "session/reader/code_memory.h"
 #include "session/reader/readers_private.h"
+#include "target/process/symbol.h"
 
 /* ---- descriptors over sockets ---- */
 
@@ -237,7 +238,7 @@ static void find_site(const struct file_site *wanted, const struct mapped_file *
 	answer(socket, &(const struct messages){ 0 }, &found, sizeof(found));
 }
 
-static void read_code(const struct file_code *code, int descriptor, int socket)
+static void read_code(const struct code_bytes_request *code, int descriptor, int socket)
 {
 	void *bytes = code->size ? mmap(NULL, code->size, PROT_READ, MAP_PRIVATE, descriptor, 0) : "";
 	struct code_contents contents;
@@ -251,6 +252,21 @@ static void read_code(const struct file_code *code, int descriptor, int socket)
 	if (!fclose(out))
 		answer(socket, &(const struct messages){ 0 }, text, length);
 	_exit(0);
+}
+
+/* Of a process that has one file: its symbols are kept. */
+static void find_symbol(__u64 at, int descriptor, int socket)
+{
+	static struct symbol_table *table;
+	struct file_symbol_answer found = { 0 };
+
+	if (!table)
+		found.error = symbol_table_read(NULL, descriptor, "", &table);
+	if (!found.error)
+		found.error = symbol_table_find(table, at, found.name, FILE_SYMBOL_MAX + 1, &found.offset);
+	if (!found.error && !found.offset)
+		kernel_name_of_stub(found.name);
+	answer(socket, &(const struct messages){ 0 }, &found, sizeof(found));
 }
 
 /* Nothing is read with rights: the collector gets a message in place of a reply. */
@@ -274,6 +290,8 @@ static bool serve(const struct file_search *given, struct file_reader_request *r
 	name[request->name] = '\0';
 	if (request->kind == FILE_SITE)
 		find_site(&request->site, &mapped, socket);
+	else if (request->kind == FILE_SYMBOL)
+		find_symbol(request->symbol, descriptor, socket);
 	else if (request->kind == FILE_CODE)
 		read_code(&request->code, descriptor, socket);
 	else if (request->kind == FILE_TABLE)
@@ -296,8 +314,9 @@ static void read_one(const struct file_reader_process *process, int place, int s
 	error = confine(0);
 	if (error)
 		refuse(socket, error);
-	else if (receive_all(socket, &request, sizeof(request)))
-		serve(process->search, &request, descriptor, socket);
+	while (!error && receive_all(socket, &request, sizeof(request)) &&
+	       serve(process->search, &request, descriptor, socket) && request.kind == FILE_SYMBOL)
+		;
 }
 
 /* Files that only root may change, one after the other: each comes with its request. */

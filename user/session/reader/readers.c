@@ -30,9 +30,9 @@
 #define PATIENCE_RECOVERS 10000000000ull /* ns */
 /* So many times as long may a process wait in all for a file that others answer for, however much it gets on. */
 #define REMOTE_PATIENCE 10
-#define MEMORY_QUICK 50000000ull   /* ns: shorter answers about memory are not looked into */
+#define MEMORY_QUICK 50000000ull    /* ns: shorter answers about memory are not looked into */
 #define MEMORY_WAITED 1000000000ull /* ns that are waited for the memory of one process */
-#define DEADLINE_SLICE 20	   /* ms */
+#define DEADLINE_SLICE 20	    /* ms */
 #define DEADLINE_GRACE 100000000ull /* ns: until then the process says itself that it is over */
 
 static void kill_process(const struct file_reader *reader)
@@ -379,6 +379,29 @@ int file_reader_site(struct file_readers *readers, int place, const struct file_
 	return answer.error > 0 ? -EPROTO : answer.error;
 }
 
+int file_reader_symbol(struct file_reader *reader, __u64 at, char name[FILE_SYMBOL_MAX + 1], __u64 *offset)
+{
+	struct file_reader_request request = { .kind = FILE_SYMBOL, .symbol = at };
+	const struct file_symbol_answer *answer;
+	size_t length;
+	char *bytes;
+	int error = reader_ask(reader, &request, "", NULL, &bytes, &length);
+
+	if (error)
+		return error;
+	answer = (const void *)bytes; /* from malloc(): aligned */
+	if (length != sizeof(*answer) || strnlen(answer->name, FILE_SYMBOL_MAX + 1) > FILE_SYMBOL_MAX ||
+	    answer->error > 0) {
+		error = -EPROTO;
+	} else {
+		error = answer->error;
+		*offset = answer->offset;
+		memcpy(name, answer->name, strlen(answer->name) + 1);
+	}
+	free(bytes);
+	return error;
+}
+
 int file_reader_table(struct file_readers *readers, const struct mapped_file *mapped, const struct description *runtime,
 		      const struct table_words *words, struct found_functions *found)
 {
@@ -441,8 +464,7 @@ void reader_note_silent(struct file_readers *readers, pid_t pid, const char *wha
 	log_warn(readers->log, "process %d: %s", pid, what);
 }
 
-#define MEMORY_SILENT \
-	"names, operators, functions and code objects in its memory are left out: it does not answer"
+#define MEMORY_SILENT "names, operators, functions and code objects in its memory are left out: it does not answer"
 
 /* ns that the process of memory has run, or would have if there had been a CPU for it; 0: unknown. */
 static __u64 time_run(const struct file_reader *reader)
@@ -475,7 +497,7 @@ static void note_waited(struct file_readers *readers, const struct file_reader *
 		reader_note_silent(readers, pid, MEMORY_SILENT);
 }
 
-static int start_memory(struct file_readers *readers)
+int reader_start_memory(struct file_readers *readers)
 {
 	struct file_reader *reader = calloc(1, sizeof(*reader));
 	int error;
@@ -501,14 +523,13 @@ int reader_ask_memory(struct file_readers *readers, struct file_reader_request *
 
 	if (pid && reader_is_silent(readers, pid))
 		return -ETIMEDOUT;
-	error = readers->memory ? 0 : start_memory(readers);
+	error = readers->memory ? 0 : reader_start_memory(readers);
 	if (error)
 		return error;
 	reader = readers->memory;
 	reader->file = file;
-	reader->deadline = request->kind >= FILE_SOURCE_SIZE && pid ?
-				   request->source.source.deadline + DEADLINE_GRACE :
-				   0;
+	reader->deadline = request->kind >= FILE_SOURCE_SIZE && pid ? request->source.source.deadline + DEADLINE_GRACE :
+								      0;
 	began = clock_monotonic();
 	ran = pid ? time_run(reader) : 0;
 	error = reader_ask(reader, request, name, NULL, result, length);

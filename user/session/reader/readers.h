@@ -18,6 +18,8 @@
 #include "session/reader/contents.h"
 #include "target/process/objects.h"
 
+#define FILE_SYMBOL_MAX 4096 /* bytes of a name; longer ones are left out by target/elf/file.h */
+
 struct file_readers;
 
 /* What search points to stays unchanged while they run. -errno. */
@@ -52,6 +54,11 @@ struct file_site {
 
 /* As site_choose() and site_choose_after(), or an error as above. */
 int file_reader_site(struct file_readers *readers, int place, const struct file_site *wanted, struct site *site);
+/*
+ * The symbol at a place in the file, as symbol_table_find(); one that begins there with its name as that of a kernel (kernel_name_of_stub()).
+ * Of a reader that was opened for this alone, and may be asked again.
+ */
+int file_reader_symbol(struct file_reader *reader, __u64 at, char name[FILE_SYMBOL_MAX + 1], __u64 *offset);
 /*
  * The functions of a table that was read in a process: mapped is open, and has its address there. As
  * functions_add_table(), or an error as above.

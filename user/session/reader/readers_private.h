@@ -34,7 +34,7 @@ struct file_table {
 };
 
 /* A code object: the file holds its bytes. */
-struct file_code {
+struct code_bytes_request {
 	__u64 size;
 	__u32 hint; /* enum code_kind */
 	__u32 pad;
@@ -106,7 +106,8 @@ struct file_reader_request {
 	union {
 		struct file_site site;
 		struct file_table table;
-		struct file_code code;
+		struct code_bytes_request code;
+		__u64 symbol; /* its place in the file */
 		struct memory_request memory;
 		struct source_request source;
 	};
@@ -117,6 +118,7 @@ enum file_request {
 	FILE_SITE,
 	FILE_TABLE,
 	FILE_CODE,
+	FILE_SYMBOL,
 	FILE_NODE,
 	FILE_NAME,
 	FILE_PLACE,
@@ -129,6 +131,14 @@ enum file_request {
 #define READ_FILES 'f'
 #define READ_MEMORY 'm' /* with a file in memory for copies in place of the file */
 #define READ_CODE 'c'	/* a file that a call names, or that is mapped */
+
+/* For FILE_SYMBOL. */
+struct file_symbol_answer {
+	__s32 error;
+	__u32 pad;
+	__u64 offset; /* from its begin */
+	char name[FILE_NAME_MAX + 8];
+};
 
 /* For FILE_SITE. */
 struct file_site_answer {
@@ -192,6 +202,7 @@ int reader_receive(struct file_reader *reader, void *bytes, size_t length);
 /* *result: contents of the reply behind the messages, owned by the caller. */
 int reader_ask(struct file_reader *reader, struct file_reader_request *request, const char *name,
 	       const struct table_words *words, char **result, size_t *length);
+int reader_start_memory(struct file_readers *readers); /* it has none yet */
 /* Of the memory of the process pid. file: that comes with the request; -1: none. *result: what follows the head of the reply. */
 int reader_ask_memory(struct file_readers *readers, struct file_reader_request *request, pid_t pid, const char *name,
 		      int file, char **result, size_t *length);

@@ -145,17 +145,15 @@ static int look_at_new(struct walk *walk, struct mapped_view *view, struct loade
 	return error == -ENOMEM ? error : 0;
 }
 
-static int look(pid_t pid, const struct log *log, bool every_library, struct loaded_files *files,
-		struct loaded_codes *result)
+static int look(struct mapped_view *view, struct loaded_files *files, struct loaded_codes *result)
 {
-	struct mapped_view view = { .log = log, .pid = pid, .every_library = every_library };
 	struct walk walk = { .known = files };
 	int error;
 
 	*result = (struct loaded_codes){ 0 };
-	error = maps_each(pid, note_mapping, &walk);
+	error = maps_each(view->pid, note_mapping, &walk);
 	if (!error)
-		error = look_at_new(&walk, &view, result);
+		error = look_at_new(&walk, view, result);
 	if (error)
 		loaded_codes_free(result);
 	for (size_t i = 0; i < walk.count; i++)
@@ -164,15 +162,21 @@ static int look(pid_t pid, const struct log *log, bool every_library, struct loa
 	return error;
 }
 
-int loaded_code_all(pid_t pid, const struct log *log, struct loaded_files *files, struct loaded_codes *result)
+int loaded_code_all(pid_t pid, const struct log *log, list_codes_fn list, void *context, struct loaded_files *files,
+		    struct loaded_codes *result)
 {
+	struct mapped_view view = { .log = log, .pid = pid, .list = list, .context = context };
+
 	loaded_files_free(files);
-	return look(pid, log, false, files, result);
+	return look(&view, files, result);
 }
 
-int loaded_code_new(pid_t pid, const struct log *log, struct loaded_files *files, struct loaded_codes *result)
+int loaded_code_new(pid_t pid, const struct log *log, list_codes_fn list, void *context, struct loaded_files *files,
+		    struct loaded_codes *result)
 {
-	return look(pid, log, true, files, result);
+	struct mapped_view view = { .log = log, .pid = pid, .every_library = true, .list = list, .context = context };
+
+	return look(&view, files, result);
 }
 
 void loaded_codes_free(struct loaded_codes *codes)

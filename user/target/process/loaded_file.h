@@ -19,6 +19,8 @@ struct mapped_view {
 	const struct file_mapping *mappings; /* of the one file, sorted by start */
 	size_t count;
 	bool every_library; /* not only plugins */
+	list_codes_fn list;
+	void *context;
 };
 
 /* Adds the code in the file. -ENOENT: it is no longer mapped as it was; -ENOMEM. Any other error is only logged. */
