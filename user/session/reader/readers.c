@@ -159,6 +159,9 @@ int reader_wait(struct file_reader *reader)
 	do
 		ready = poll(&polled, 1, slice_of(reader));
 	while ((ready < 0 && errno == EINTR) || (!ready && gets_on(reader, &progress)));
+	/* It may have replied while it was looked at. */
+	if (!ready)
+		ready = poll(&polled, 1, 0);
 	if (ready < 0)
 		return -errno;
 	if (ready)
