@@ -3,6 +3,8 @@
  * The ELF reader, the table decoders, type information and the choice of sites, on any bytes. Answers are not judged, only
  * survived.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -81,7 +81,7 @@ static int parts_of(const struct code_memory *memory, const void *addresses, con
 {
 	__u64 at = (unsigned long)addresses, size;
 	int error = code_memory_parts_size(memory, at, (unsigned long)sizes, count, &size) ?:
-			    code_copy_make(size, copy);
+											     code_copy_make(size, copy);
 
 	return error ?: code_memory_parts(memory, at, (unsigned long)sizes, count, copy);
 }

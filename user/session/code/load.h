@@ -67,6 +67,6 @@ struct code_load {
 /* Unless there is an error already; without memory there is none. */
 void code_load_set_error(struct code_load *load, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void code_load_set_file_error(struct code_load *load, int error); /* it cannot be opened or read */
-void code_load_free(struct code_load *load); /* its object is the worker's; NULL is allowed */
+void code_load_free(struct code_load *load);			  /* its object is the worker's; NULL is allowed */
 
 #endif

@@ -33,7 +33,7 @@ struct code_worker {
 	pthread_cond_t changed;
 	struct code_load *first, **last; /* to be done */
 	struct code_load *done, **done_last;
-	__u64 queued; /* bytes of those to be done, with the current one */
+	__u64 queued;  /* bytes of those to be done, with the current one */
 	size_t opened; /* of these, those with a reader */
 	bool busy, ending;
 	void *objects; /* tree, by hash */
