@@ -433,7 +433,7 @@ int analysed_open(struct analysed_files *files, const struct mapped_file *mapped
 int analysed_look(struct analysed_files *files, const struct mapped_file *mapped, const struct analysed **file)
 {
 	int place = open(mapped->open_path, O_PATH | O_CLOEXEC), error;
-	struct pinned_file pinned;
+	struct pinned_file pinned = { .mapped.descriptor = -1 };
 	struct stat status;
 
 	*file = NULL;

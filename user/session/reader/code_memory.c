@@ -155,61 +155,49 @@ static int part_sizes(const struct code_memory *memory, const __u64 *addresses, 
 	return error;
 }
 
-/* The two arrays, sizes with those of texts. */
-struct parts {
-	__u64 *addresses, *sizes;
-	__u64 total;
-};
-
-static void parts_free(struct parts *parts)
+/* words: room for both arrays, addresses first; sizes become those of texts, too. */
+static int read_parts(const struct code_memory *memory, __u64 addresses, __u64 sizes, __u64 count, __u64 *words,
+		      __u64 *total)
 {
-	free(parts->addresses);
-	free(parts->sizes);
-}
+	int error = read_all(memory, addresses, words, count * sizeof(*words));
 
-/* To be freed also after an error. */
-static int read_parts(const struct code_memory *memory, __u64 addresses, __u64 sizes, __u64 count, struct parts *parts)
-{
-	int error;
-
-	*parts = (struct parts){ 0 };
-	if (count > PARTS_MAX)
-		return -E2BIG;
-	parts->addresses = calloc(count ?: 1, sizeof(__u64));
-	parts->sizes = calloc(count ?: 1, sizeof(__u64));
-	if (!parts->addresses || !parts->sizes)
-		return -ENOMEM;
-	error = read_all(memory, addresses, parts->addresses, count * sizeof(__u64));
 	if (!error && sizes)
-		error = read_all(memory, sizes, parts->sizes, count * sizeof(__u64));
-	return error ?: part_sizes(memory, parts->addresses, parts->sizes, count, &parts->total);
+		error = read_all(memory, sizes, words + count, count * sizeof(*words));
+	if (!error)
+		error = part_sizes(memory, words, words + count, count, total);
+	return error;
 }
 
 int code_memory_parts_size(const struct code_memory *memory, __u64 addresses, __u64 sizes, __u64 count, __u64 *size)
 {
-	struct parts parts;
-	int error = read_parts(memory, addresses, sizes, count, &parts);
+	__u64 *words = count <= PARTS_MAX ? calloc(2 * count + 1, sizeof(*words)) : NULL;
+	int error;
 
-	*size = parts.total;
-	parts_free(&parts);
+	if (!words)
+		return count <= PARTS_MAX ? -ENOMEM : -E2BIG;
+	error = read_parts(memory, addresses, sizes, count, words, size);
+	free(words);
 	return error;
 }
 
 int code_memory_parts(const struct code_memory *memory, __u64 addresses, __u64 sizes, __u64 count,
 		      struct code_copy *copy)
 {
-	struct parts parts;
-	__u64 offset = 0;
-	int error = read_parts(memory, addresses, sizes, count, &parts);
+	__u64 *words = count <= PARTS_MAX ? calloc(2 * count + 1, sizeof(*words)) : NULL;
+	__u64 total = 0, offset = 0;
+	int error;
 
-	if (!error && parts.total > copy->size)
+	if (!words)
+		return count <= PARTS_MAX ? -ENOMEM : -E2BIG;
+	error = read_parts(memory, addresses, sizes, count, words, &total);
+	if (!error && total > copy->size)
 		error = -EFBIG;
 	for (__u64 i = 0; i < count && !error; i++) {
-		fill(memory, parts.addresses[i], parts.sizes[i], copy, offset);
-		offset += parts.sizes[i];
+		fill(memory, words[i], words[count + i], copy, offset);
+		offset += words[count + i];
 	}
 	if (!error && offset < copy->size)
 		note_missing(copy, offset, copy->size - offset);
-	parts_free(&parts);
+	free(words);
 	return error;
 }

@@ -524,34 +524,45 @@ static void send_range(int descriptor, const struct code_file_range *range, unsi
 	}
 }
 
-static void read_code_file(int place, int socket)
+/* Opens what is asked for, and replies. *descriptor: of a file that is not local, to be read here; else -1. */
+static bool reply_opened(const struct code_file_request *request, const char *path, int place, int socket,
+			 int *descriptor)
 {
 	struct file_reader_opened opened = { 0 };
-	struct code_file_request request;
 	struct code_file_path head = { 0 };
+	char *absolute = NULL;
+	bool good;
+
+	*descriptor = open_code(request, path, place, socket, &absolute);
+	if (*descriptor < 0)
+		opened.error = *descriptor;
+	else
+		describe_file(*descriptor, &opened);
+	if (absolute && strlen(absolute) <= CODE_PATH_MAX)
+		head.length = strlen(absolute);
+	good = !file_write(socket, &head, sizeof(head)) && !file_write(socket, absolute ?: "", head.length) &&
+	       !socket_send(socket, &opened, sizeof(opened), descriptor, !opened.error && opened.local);
+	free(absolute);
+	return good && !opened.error && !opened.local;
+}
+
+static void read_code_file(int place, int socket)
+{
+	struct code_file_request request;
 	struct code_file_range range;
-	char *absolute = NULL, *path;
-	unsigned char *bytes;
+	unsigned char *bytes = malloc(CODE_FILE_BLOCK);
+	char *path = NULL;
 	int descriptor;
 
-	if (!receive_all(socket, &request, sizeof(request)) || request.path > CODE_PATH_MAX)
-		return;
-	path = calloc(1, request.path + 1);
-	bytes = malloc(CODE_FILE_BLOCK);
-	if (!path || !bytes || !receive_all(socket, path, request.path))
-		return;
-	descriptor = open_code(&request, path, place, socket, &absolute);
-	if (descriptor < 0)
-		opened.error = descriptor;
-	else
-		describe_file(descriptor, &opened);
-	head.length = absolute && strlen(absolute) <= CODE_PATH_MAX ? strlen(absolute) : 0;
-	if (file_write(socket, &head, sizeof(head)) || file_write(socket, absolute ?: "", head.length) ||
-	    socket_send(socket, &opened, sizeof(opened), &descriptor, !opened.error && opened.local) || opened.error ||
-	    opened.local || confine(0))
-		return;
-	while (receive_all(socket, &range, sizeof(range)))
-		send_range(descriptor, &range, bytes, socket);
+	if (receive_all(socket, &request, sizeof(request)) && request.path <= CODE_PATH_MAX)
+		path = calloc(1, request.path + 1);
+	if (bytes && path && receive_all(socket, path, request.path) &&
+	    reply_opened(&request, path, place, socket, &descriptor) && !confine(0)) {
+		while (receive_all(socket, &range, sizeof(range)))
+			send_range(descriptor, &range, bytes, socket);
+	}
+	free(path);
+	free(bytes);
 }
 
 /* ---- all of them ---- */
