@@ -72,7 +72,7 @@ BPFTOOL = $(call memo,BPFTOOL,for tool in bpftool /usr/sbin/bpftool /usr/lib/lin
 PACKAGES := libbpf libelf libcjson libpcre2-8 libtraceevent libcrypto zlib
 PACKAGE_CFLAGS = $(call memo,PACKAGE_CFLAGS,$(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PACKAGE_LIBS = $(call memo,PACKAGE_LIBS,$(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
-LIBS = $(PACKAGE_LIBS) -lZydis -lm -lpthread
+LIBS = $(PACKAGE_LIBS) -lZydis -liberty -lm -lpthread
 
 WARNINGS := -Wall -Wextra $(if $(WERROR),-Werror)
 INCLUDES := -I. -Iuser -Iinclude
@@ -99,7 +99,7 @@ $(BUILD)/bpf/part/tasks.bpf.o $(BUILD)/bpf/part/drivers.bpf.o: BPF_FRAME =
 
 # ---- sources ----
 
-FOLDERS := base code describe target kern model record device report profile control session
+FOLDERS := base code describe target kern model record counter report profile control session
 # Folders have one or two levels.
 LIBRARY_SOURCES := $(sort $(wildcard $(FOLDERS:%=user/%/*.c) $(FOLDERS:%=user/%/*/*.c) user/*.c))
 CLI_SOURCES := $(sort $(wildcard user/cli/*.c user/cli/*/*.c))

@@ -30,7 +30,7 @@ static __always_inline bool operator_place(const struct xpt_frame *around, struc
 		if (around->flags & FRAME_LEFT_OUT)
 			return false;
 		frame->flags = (around->flags & FRAME_APART) | FRAME_INSIDE;
-		frame->number = around->number;
+		frame->inference_number = around->inference_number;
 		frame->sample_every = around->sample_every;
 		frame->inference = around->inference;
 		frame->inference_of = around->inference_of;
@@ -42,7 +42,7 @@ static __always_inline bool operator_place(const struct xpt_frame *around, struc
 	frame->flags = FRAME_INSIDE;
 	frame->sample_every = 1;
 	frame->inference = 0;
-	running_look(frame);
+	running_resolve(frame);
 	return !config->chosen_only || (frame->inference && frame->sample_every == 1);
 }
 
@@ -72,7 +72,7 @@ __noinline int operator_begin(struct xpt_thread *thread, const struct xpt_spec *
 
 	if (!thread || !spec)
 		return 0;
-	caller_look(thread);
+	caller_resolve(thread);
 	depth = thread->depth;
 	if (depth) {
 		around = &thread->frame[(depth - 1) & (XPT_DEPTH_MAX - 1)];
@@ -135,6 +135,7 @@ __noinline int operator_end(struct xpt_thread *thread, __u64 stack, __u64 end)
 	struct xpt_record_call *record;
 	struct xpt_frame *frame;
 	__u64 *value, task;
+	__u32 size = sizeof(*record) + 8 * OPERATOR_VALUES;
 	int depth;
 
 	if (!thread || !config)
@@ -148,10 +149,7 @@ __noinline int operator_end(struct xpt_thread *thread, __u64 stack, __u64 end)
 	record = (void *)thread->scratch;
 	value = thread->scratch + sizeof(*record) / 8;
 	task = bpf_get_current_pid_tgid();
-	record->header.kind = XPT_RECORD_CALL;
-	record->header.size = sizeof(*record) + 8 * OPERATOR_VALUES;
-	record->header.tgid = task >> 32;
-	record->header.time = end;
+	header_fill(&record->header, XPT_RECORD_CALL, 0, task >> 32, end);
 	record->start = frame->start;
 	record->tid = task;
 	record->spec = frame->spec;
@@ -165,7 +163,13 @@ __noinline int operator_end(struct xpt_thread *thread, __u64 stack, __u64 end)
 	value[1] = frame->value[1];
 	value[2] = frame->inference_of;
 	value[3] = frame->inference;
-	emit_data(config, record, sizeof(*record) + 8 * OPERATOR_VALUES, WAKEUP_WINDOW);
+	if (config->number_operators && (frame->valid & OPERATOR_INFERENCE) && !(frame->flags & FRAME_APART)) {
+		value[OPERATOR_VALUES] = frame->inference_number;
+		record->flags |= XPT_CALL_NUMBERED;
+		size += 8;
+	}
+	record->header.size = size;
+	emit_data(config, record, size, WAKEUP_WINDOW);
 	return 0;
 }
 

@@ -49,7 +49,8 @@ struct xpt_frame {
 	__u16 reserved;
 	__u32 sample_every; /* the rate at which it was taken */
 	__u32 reserved2;
-	__u64 number; /* of the call among those of its program */
+	__u64 number;		/* of the call among those of its program */
+	__u64 inference_number; /* the same of the inference */
 	__u64 value[XPT_FETCH_MAX];
 };
 

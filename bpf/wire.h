@@ -29,6 +29,8 @@
 #define XPT_EVENT_SPAN_MAX 256 /* bytes of a tracepoint's record that hold its numbers */
 #define XPT_NODE_MAX 256       /* device nodes with followed ioctls */
 
+#define XPT_RINGS_MAX 32 /* data rings, for groups of CPUs */
+
 #define XPT_COUNTER_MAX 256 /* counters that are read beside the calls */
 #define XPT_SLOT_MAX 4	    /* perf events that are read around each inference */
 
@@ -312,7 +314,7 @@ struct xpt_config {
 	__u32 chosen_only;
 	__u32 family; /* 1: children of followed processes become members of the family without user space */
 	__u8 slot_tasks[XPT_SLOT_MAX]; /* enum xpt_task_count: of the thread, instead of a perf event */
-	__u32 reserved;
+	__u32 number_operators; /* 1: operators have the number of the inference that they are in on its thread */
 	/* ns after a thread's request at which it resumes without an answer (bpf/wait.bpf.h); 0: it does not wait */
 	__u64 wait_probes;
 	__u64 wait_codes;

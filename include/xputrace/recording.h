@@ -174,8 +174,8 @@ struct xpt_recording_options {
 	 * Records what this session traces, beside its profiles, streams and other recordings; NULL: a session of its own. Targets,
 	 * runtimes, drivers, counters, names, regions, buffers, waiting and log are the session's and not set here. Begins with
 	 * xpt_session_start(), which comes later; ends with its own duration, xpt_recording_stop() or xpt_recording_finish(), and the
-	 * session goes on. To be destroyed before it. One with samples or chosen programs shares its session with captures of code
-	 * objects only.
+	 * session goes on. To be destroyed before it. The kernel records what any of them needs; of that, this one gets its own samples
+	 * and chosen programs. What runtimes below call inside inferences of programs that are not chosen stays in it.
 	 */
 	struct xpt_session *session;
 };

@@ -22,6 +22,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -163,6 +164,8 @@ def run_beside(names, jobs):
 
 
 def main():
+    # A shell ignores Ctrl-C for what it starts in the background, and programs inherit that; a handler ends with exec.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser(description="Runs the end-to-end tests; most need root.")
     parser.add_argument("-j", metavar="N", type=int, default=2 * os.cpu_count() + 1, help="how many side by side (2 * CPUs + 1)")
     parser.add_argument("-k", metavar="PATTERN", help="only tests whose name contains or matches it")

@@ -35,7 +35,7 @@ AFTER = 1 * SLOW  # seconds from then on, after which nothing is left
 
 def checks():
     """A program that lives for longer than that."""
-    return program("checks", "--size", 400 << 10, "--loads", round(300 * SLOW), "--pause", 20, "--churn", 60, "--forks", 20,
+    return program("checks", "--size", 400 << 10, "--loads", round(450 * SLOW), "--pause", 20, "--churn", 60, "--forks", 20,
                    "--late", round(2000 * SLOW))
 
 
@@ -138,6 +138,6 @@ def test_killed(case):
     untraced(checks())
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:  # one after the other, nearly: each end costs the kernel time
         begun = [pool.submit(check_killed, mode, bool(others), i * AFTER if i < AT_ONCE else 0,
-                             (i + chance.random()) / rounds * MOMENT, i == rounds - 1)
+                             ((i if i < rounds - 1 else 0) + chance.random()) / rounds * MOMENT, i == rounds - 1)
                  for i in range(rounds)]
     assert sum(one.result() for one in begun), "no restart was tried"

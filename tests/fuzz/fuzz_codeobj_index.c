@@ -7,9 +7,8 @@
 #include <string.h>
 
 #include "base/core/json.h"
-#include "code/store/hash.h"
-#include "code/store/index.h"
 #include "code/store/store.h"
+#include "code/store/index.h"
 #include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);

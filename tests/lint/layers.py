@@ -13,14 +13,13 @@ import pathlib
 import re
 import sys
 
-ORDER = ["base", "code", "describe", "target", "kern", "model", "record", "device", "report", "profile", "control", "session",
+ORDER = ["base", "code", "describe", "target", "kern", "model", "record", "counter", "report", "profile", "control", "session",
          "cli"]
 INSIDE = {
     "base": ["core", "file"],
     "code": ["format", "store"],
     "describe": ["reader", "runtime", "driver"],
     "target": ["elf", "tracepoint", "process", "probe"],
-    "device": ["machine", "polled", "core"],
     "report": ["chrome", "trace", "merge", "latency", "table"],
     "profile": ["trace", "trigger", "handle"],
     "session": ["reader", "attach", "collect", "code", "core", "offline", "continuous", "inspect"],

@@ -41,7 +41,7 @@ FAULTS = {
     "libbpf outside kern": ("layers.py", "user/session.c", "#include <bpf/libbpf.h>\n"),
     "BPF internals in user space": ("layers.py", "user/kern/links.c", '#include "bpf/maps.bpf.h"\n'),
     "relative include": ("layers.py", "user/target/site.h", '#include "../base/log.h"\n'),
-    "no folder": ("layers.py", "user/target/site.h", '#include "site_decoder.h"\n'),
+    "no folder": ("layers.py", "user/target/site.h", '#include "decoder.h"\n'),
     "folder before, inside": ("layers.py", "user/model/stream/order.h", '#include "model/core/state.h"\n'),
     "folder of files includes above": ("layers.py", "user/model/core/state.h", '#include "model/model.h"\n'),
     "unknown folder inside": ("layers.py", "user/model/misc/misc.h", LICENCE),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Recordings, streams and captures of code objects in one session; needs root. "shared PID DIR DIR TRACE" records with two captures
- * until the process ends, for shared.py.
+ * Recordings, streams and captures of code objects in one session; needs root. For shared.py, until the process or command ends:
+ * "shared codes PID DIR DIR TRACE" records with two captures, "shared samples DIR RUNTIME COMMAND..." makes traces of all, of one
+ * inference in four and of one program.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -185,7 +186,7 @@ static void test_all(void)
 	target_free(&target);
 }
 
-/* What cannot go together, or comes too late, is refused, and harms nothing. */
+/* What is chosen twice, or comes too late, is refused, and harms nothing. */
 static void test_refused(void)
 {
 	struct target target = target_start("10", "0", "1");
@@ -195,6 +196,7 @@ static void test_refused(void)
 	struct xpt_recording *sampled = NULL, *other = NULL;
 	struct xpt_codeobj_capture *capture = NULL;
 	struct counted counted;
+	unsigned long long made;
 
 	memset(&objects, 0, sizeof(objects));
 	objects.size = sizeof(objects);
@@ -210,25 +212,28 @@ static void test_refused(void)
 	options.format = XPT_OUTPUT_CHROME;
 	CHECK_IS(xpt_recording_create(&options, &other), -ENOENT);
 	options = recording_options(session);
-	options.sample_every = 2;
+	options.sample_every = 1000001;
 	CHECK_IS(xpt_recording_create(&options, &sampled), -EINVAL);
 	xpt_session_destroy(session);
 
 	session = create_session(&target.pid, on_message);
 	options.session = session;
+	options.sample_every = 2;
 	CHECK_IS(xpt_recording_create(&options, &sampled), 0);
-	options.sample_every = 1;
-	CHECK_IS(xpt_recording_create(&options, &other), -EINVAL);
-	CHECK_IS(create_stream(session, &counted, XPT_SAMPLE_FULL), -EINVAL);
+	CHECK_IS(create_stream(session, &counted, XPT_SAMPLE_FULL), 0);
+	CHECK_IS(xpt_stream_start(counted.stream), 0);
 	CHECK_IS(xpt_session_start(session), 0);
 	options.sample_every = 2;
 	CHECK_IS(xpt_recording_create(&options, &other), -EALREADY);
 	target_go(&target);
 	target_end(&target);
 	CHECK_IS(xpt_recording_run(sampled), XPT_END_TARGETS);
+	end_stream(&counted);
 	CHECK_IS(xpt_recording_finish(sampled), 0);
-	CHECK_IS(xpt_recording_runs(sampled),
-		 target_inferences(&target, PROGRAM_0) + target_inferences(&target, PROGRAM_1));
+	made = target_inferences(&target, PROGRAM_0) + target_inferences(&target, PROGRAM_1);
+	CHECK_IS(xpt_recording_runs(sampled), made);
+	CHECK_IS(counted.inferences, made);
+	CHECK_IS(counted.taken, made);
 	xpt_recording_destroy(sampled);
 	xpt_session_destroy(session);
 	target_free(&target);
@@ -287,6 +292,59 @@ static int record(pid_t pid, const char *first, const char *second, const char *
 	return error != 0;
 }
 
+static struct xpt_recording *create_trace(struct xpt_recording_options *options, const char *folder, const char *name)
+{
+	struct xpt_recording *recording = NULL;
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/%s.json", folder, name);
+	options->output = path;
+	options->format = XPT_OUTPUT_CHROME;
+	options->level = XPT_LEVEL_DETAILED;
+	if (xpt_recording_create(options, &recording))
+		target_give_up(name);
+	return recording;
+}
+
+/* Beside a stream that wants another part of them. */
+static int sample(const char *folder, const char *runtime, char *const *command)
+{
+	struct xpt_session_options targets;
+	struct xpt_recording_options options;
+	struct xpt_recording *recordings[3];
+	struct xpt_session *session = NULL;
+	struct counted third;
+	size_t i;
+	int error;
+
+	memset(&targets, 0, sizeof(targets));
+	targets.size = sizeof(targets);
+	targets.command = command;
+	targets.runtime_files = &runtime;
+	targets.runtime_file_count = *runtime != 0;
+	targets.log = on_message;
+	if (xpt_session_create(&targets, &session))
+		target_give_up("session");
+	options = recording_options(session);
+	recordings[0] = create_trace(&options, folder, "all");
+	options.sample_every = 4;
+	recordings[1] = create_trace(&options, folder, "samples");
+	options = recording_options(session);
+	options.match = "0$";
+	recordings[2] = create_trace(&options, folder, "chosen");
+	error = create_stream(session, &third, 3) || xpt_stream_start(third.stream) || xpt_session_start(session);
+	if (!error)
+		error = xpt_session_wait(session, XPT_FOREVER) != 1;
+	end_stream(&third);
+	for (i = 0; i < 3; i++) {
+		error |= xpt_recording_finish(recordings[i]);
+		xpt_recording_destroy(recordings[i]);
+	}
+	xpt_session_destroy(session);
+	printf("%llu %llu\n", third.inferences, third.taken);
+	return error != 0;
+}
+
 static const struct test tests[] = {
 	{ "all", test_all, 1 },
 	{ "refused", test_refused, 1 },
@@ -295,7 +353,9 @@ static const struct test tests[] = {
 
 int main(int argc, char **argv)
 {
-	if (argc == 5)
-		return record((pid_t)atoi(argv[1]), argv[2], argv[3], argv[4]);
+	if (argc == 6 && !strcmp(argv[1], "codes"))
+		return record((pid_t)atoi(argv[2]), argv[3], argv[4], argv[5]);
+	if (argc > 4 && !strcmp(argv[1], "samples"))
+		return sample(argv[2], argv[3], argv + 4);
 	return run_tests("shared", tests, sizeof(tests) / sizeof(tests[0])) != 0;
 }

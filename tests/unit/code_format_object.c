@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "code/format/object.h"
 #include "code/format/readers.h"
 #include "code_made.h"
 
@@ -264,4 +265,22 @@ Test(code_format_object, qpc)
 	made_set(&made, 0, 0, 1);
 	cr_expect_eq(made_own_size(&made, 100, &size), -ENODATA);
 	made_expect_error(&made, CODE_QPC, "does not begin as qpc does");
+}
+
+/* As they stand in codeobj.h. */
+static const char *const names[] = {
+	"unknown", "elf",    "hsaco", "cubin", "fatbin", "bundle", "ptx", "spirv",
+	"bitcode", "opencl", "neff",  "qpc",   "onnx",	 "gguf",   "hlo", "mlir",
+};
+
+Test(code_format_object, both_ways)
+{
+	cr_assert_eq(sizeof(names) / sizeof(names[0]), CODE_KINDS);
+	for (unsigned int i = 0; i < CODE_KINDS; i++) {
+		cr_expect_str_eq(code_kind_name((enum code_kind)i), names[i]);
+		cr_expect_eq(code_kind_from_name(names[i]), i);
+	}
+	cr_expect_str_eq(code_kind_name(CODE_KINDS), "unknown");
+	cr_expect_eq(code_kind_from_name("ELF"), CODE_UNKNOWN);
+	cr_expect_eq(code_kind_from_name(""), CODE_UNKNOWN);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/core/json.h"
-#include "code/store/hash.h"
+#include "code/store/store.h"
 #include "code/store/index.h"
 
 #define LOADS 1000

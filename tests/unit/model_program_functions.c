@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "model/program/functions.h"
 
+#include <cjson/cJSON.h>
+
+#include "base/core/json.h"
 #include "model_records.h"
 
 static struct functions *functions_new(void)
@@ -14,14 +17,25 @@ static void functions_done(struct functions *functions)
 	free(functions);
 }
 
+/* As the model does it. */
+static int add_json(int (*add)(struct functions *functions, __u64 index, const cJSON *object),
+		    struct functions *functions, __u64 index, const char *text)
+{
+	cJSON *object;
+	int error = json_parse(text, strlen(text), &object) ?: add(functions, index, object);
+
+	cJSON_Delete(object);
+	return error;
+}
+
 static int add_runtime(struct functions *functions, __u64 index, const char *text)
 {
-	return functions_add_runtime(functions, index, text, strlen(text));
+	return add_json(functions_add_runtime, functions, index, text);
 }
 
 static int add(struct functions *functions, __u64 index, const char *text)
 {
-	return functions_add(functions, index, text, strlen(text));
+	return add_json(functions_add, functions, index, text);
 }
 
 #define RUNTIME "{\"name\":\"nrt\",\"title\":\"T\",\"statuses\":[{\"value\":1003,\"class\":\"ok\",\"name\":\"DONE\"}]}"
@@ -232,13 +246,12 @@ Test(model_program_functions, cost)
 
 	cr_assert_eq(add_runtime(functions, 3, RUNTIME), 0);
 	cr_assert_eq(add(functions, 7, SPEC(F("program", "u64"))), 0);
-	cr_assert_eq(functions_add_cost(functions, 7, good, strlen(good)), 0);
+	cr_assert_eq(add_json(functions_add_cost, functions, 7, good), 0);
 	for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++)
-		cr_expect_eq(functions_add_cost(functions, 7, damaged[i], strlen(damaged[i])), -EBADMSG, "%s",
-			     damaged[i]);
+		cr_expect_eq(add_json(functions_add_cost, functions, 7, damaged[i]), -EBADMSG, "%s", damaged[i]);
 	cr_expect_eq(functions_get(functions, 7)->cost, 1457);
 	cr_expect_eq(functions_get(functions, 7)->cost_inside, 560);
-	cr_expect_eq(functions_add_cost(functions, 8, good, strlen(good)), 0, "of nothing that is known");
-	cr_expect_eq(functions_add_cost(functions, ~0ull, good, strlen(good)), 0);
+	cr_expect_eq(add_json(functions_add_cost, functions, 8, good), 0, "of nothing that is known");
+	cr_expect_eq(add_json(functions_add_cost, functions, ~0ull, good), 0);
 	functions_done(functions);
 }

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "session/collect/command.h"
+#include "session/collect/collector.h"
 
 static int wait_status(struct command *command)
 {

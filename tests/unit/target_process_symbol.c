@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "target/process/maps.h"
+#include "target/process/process.h"
 #include "target_support.h"
 
 TestSuite(target_process_symbol, .fini = support_cleanup);

@@ -173,7 +173,7 @@ newer "$out/sleeper32" "$here/sleeper32.S" ||
 # Functions in C and C++ that are left in every way: with its symbols. The clones of a function that optimisation makes are other functions.
 mkdir -p "$out/functions"
 if ! newer "$out/functions/functions" "$here/functions/main.cpp" "$here/build.sh"; then
-	${CXX:-c++} -std=c++17 -O2 -fno-ipa-cp -Wall -Wextra -Werror -o "$out/functions/functions" "$here/functions/main.cpp" -lpthread
+	${CXX:-g++} -std=c++17 -O2 -fno-ipa-cp -Wall -Wextra -Werror -o "$out/functions/functions" "$here/functions/main.cpp" -lpthread
 fi
 
 # A runtime in C++, stripped, whose programs are made of operators; it launches kernels of the CUDA stand-in.
@@ -182,9 +182,9 @@ mkdir -p "$out/operators"
 if ! newer "$out/operators/main" "$operators"/* "$here/build.sh" "$out/lib/libcuda.so.1"; then
 	# shellcheck disable=SC2016
 	set -- -std=gnu++17 -O1 -Wall -Wextra -Werror -Wl,-rpath,'$ORIGIN:$ORIGIN/../lib'
-	${CXX:-c++} "$@" -fPIC -shared -s -Wl,-soname,libtoy.so -o "$out/operators/libtoy.so" "$operators/toy.cpp" "$out/lib/libcuda.so.1"
-	${CXX:-c++} "$@" -o "$out/operators/main" "$operators/main.cpp" "$out/operators/libtoy.so" "$out/lib/libcuda.so.1" -lpthread
+	${CXX:-g++} "$@" -fPIC -shared -s -Wl,-soname,libtoy.so -o "$out/operators/libtoy.so" "$operators/toy.cpp" "$out/lib/libcuda.so.1"
+	${CXX:-g++} "$@" -o "$out/operators/main" "$operators/main.cpp" "$out/operators/libtoy.so" "$out/lib/libcuda.so.1" -lpthread
 	# One whose operators are functions.
-	${CXX:-c++} "$@" -fPIC -shared -s -Wl,-soname,libtorch_cpu.so -o "$out/operators/libtorch_cpu.so" "$operators/functions.cpp"
-	${CXX:-c++} "$@" -o "$out/operators/functions" "$operators/functions_main.cpp" "$out/operators/libtorch_cpu.so" -lpthread
+	${CXX:-g++} "$@" -fPIC -shared -s -Wl,-soname,libtorch_cpu.so -o "$out/operators/libtorch_cpu.so" "$operators/functions.cpp"
+	${CXX:-g++} "$@" -o "$out/operators/functions" "$operators/functions_main.cpp" "$out/operators/libtorch_cpu.so" -lpthread
 fi

@@ -13,9 +13,8 @@
 #include <bpf/bpf.h>
 
 #include "base/core/clock.h"
-#include "base/file/detached.h"
+#include "base/core/process.h"
 #include "kern/private.h"
-#include "target/process/process.h"
 
 #define BATCH 8		/* calls between two readings of the clock */
 #define ROUNDS 9	/* of each kind; the median counts */
@@ -201,32 +200,16 @@ static int place(struct kern *kern, pid_t pid, __u32 first)
 		{ xpt_calibrate_behind, KERN_COSTS, true },
 	};
 	const size_t count = sizeof(places) / sizeof(places[0]);
-	const __u64 address = (__u64)(unsigned long)xpt_calibrate_emulated;
-	struct kern_site sites[sizeof(places) / sizeof(places[0])] = {};
-	const struct log *log = kern->log;
-	struct mapped_files mapped = {};
-	size_t refused = 0;
-	int error = process_mapped_files(getpid(), &mapped);
+	struct kern_site sites[sizeof(places) / sizeof(places[0])];
 
-	for (size_t i = 0; i < mapped.count && !error; i++) {
-		const struct mapped_file *file = &mapped.files[i];
-
-		if (address < file->start || address >= file->end)
-			continue;
-		for (size_t s = 0; s < count; s++)
-			sites[s] = (struct kern_site){
-				.offset = (__u64)(unsigned long)places[s].function - file->start + file->offset +
-					  LANDING_BYTES * (places[s].function != xpt_calibrate_behind),
-				.spec = first + places[s].spec,
-				.entry_only = places[s].entry_only,
-			};
-		kern->log = NULL; /* that it is refused is nothing that a user must know */
-		error = kern_attach(kern, pid, file->open_path, sites, count, &refused, &kern->calibration);
-		kern->log = log;
-		break;
-	}
-	mapped_files_free(&mapped);
-	return error ?: kern->calibration && !refused ? 0 : -EOPNOTSUPP;
+	for (size_t i = 0; i < count; i++)
+		sites[i] = (struct kern_site){
+			.offset = (__u64)(unsigned long)places[i].function +
+				  LANDING_BYTES * (places[i].function != xpt_calibrate_behind),
+			.spec = first + places[i].spec,
+			.entry_only = places[i].entry_only,
+		};
+	return links_attach_own(kern, pid, sites, count, &kern->calibration);
 }
 
 static int set_specs(struct kern *kern, __u32 first)
@@ -254,13 +237,6 @@ static int set_specs(struct kern *kern, __u32 first)
 	operator.index = first + KERN_COST_OPERATOR;
 	error = error ?: kern_set_spec(kern, &operator);
 	return error ?: kern_set_spec(kern, &end);
-}
-
-static int set_settings(struct kern *kern, const struct xpt_config *settings)
-{
-	__u32 zero = 0;
-
-	return bpf_map_update_elem(bpf_map__fd(kern->main->maps.settings), &zero, settings, BPF_ANY);
 }
 
 static int ignore_count(void *context, const struct xpt_program_key *key, const struct xpt_program_entry *entry)
@@ -295,12 +271,13 @@ static int calibrate(struct kern *kern, int socket, struct inside *inside, __u64
 	settings.chosen_only = settings.slots = settings.wait_probes = 0;
 	error = set_specs(kern, inside->first);
 	error = error ?: place(kern, pid, inside->first);
-	error = error ?: set_settings(kern, &settings);
+	error = error ?: settings_write(kern, &settings);
 	if (!error && send(socket, "", 1, MSG_NOSIGNAL) != 1)
 		error = -errno;
 	error = error ?: receive(socket, cost, KERN_COSTS * sizeof(*cost), deadline);
-	restored = set_settings(kern, &kern->settings);
-	kern_drain(kern, note_inside, inside);
+	restored = settings_write(kern, &kern->settings);
+	kern_drain_control(kern, note_inside, inside);
+	kern_drain_data(kern, note_inside, inside);
 	forget(kern, pid);
 	return restored ?: error;
 }

@@ -13,7 +13,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "kern/mappings.h"
+#include "kern/perf.h"
 #include "kern/private.h"
 #include "target/process/process.h"
 #include "target/tracepoint/tracefs.h"

@@ -27,9 +27,10 @@ struct attachment;
 const char *link_kind_name(enum link_kind kind); /* "session" */
 
 struct kern_options {
-	size_t spec_count;   /* specs that may be set */
-	__u32 sample_every;  /* 1: all calls; XPT_SAMPLE_NONE */
-	bool chosen_only;    /* as in xpt_config */
+	size_t spec_count;  /* specs that may be set */
+	__u32 sample_every; /* 1: all calls; XPT_SAMPLE_NONE */
+	bool chosen_only;   /* as in xpt_config, as is: */
+	bool number_operators;
 	size_t buffer_bytes; /* of all data rings together; rounded to what rings can have */
 	enum link_kind link; /* LINK_AUTO: the best that works; else this one or -EOPNOTSUPP */
 	bool codes;	     /* code objects are captured */
@@ -152,14 +153,17 @@ int kern_attach_ioctls(struct kern *kern, __u32 enter, __u32 leave, struct attac
 
 /* ---- records ---- */
 
-/* Readable when records should be fetched. */
-int kern_ring_descriptor(const struct kern *kern);
+/* Readable when records of the one kind or the other should be fetched. */
+int kern_control_descriptor(const struct kern *kern);
+int kern_data_descriptor(const struct kern *kern);
 typedef int (*kern_record_fn)(void *context, const struct xpt_record_header *record);
 /*
- * Hands over every record that is in the rings now, a PASS record first. Stops at the first error of visit and gives
- * it. Records are checked to have the size in their header. Returns their number.
+ * Hands over every record that is in the rings now: a PASS record, then code objects, then what is rare and others depend on. Stops at
+ * the first error of visit and returns it. Records are checked to have the size in their header. Returns their number.
  */
-int kern_drain(struct kern *kern, kern_record_fn visit, void *context);
+int kern_drain_control(struct kern *kern, kern_record_fn visit, void *context);
+/* The same of everything else, without a PASS record. Once behind each kern_drain_control(), and as often as wanted before the next. */
+int kern_drain_data(struct kern *kern, kern_record_fn visit, void *context);
 
 /* ---- counters ---- */
 

@@ -8,11 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 
+#include "base/core/vec.h"
+#include "kern/perf.h"
 #include "kern/private.h"
 #include "target/process/process.h"
 
@@ -21,12 +24,10 @@
 #define DETACH_THREADS 32
 #define CHUNK 64 /* sites between two checks whether placing is cancelled */
 
-/* What an attachment holds: descriptors of session or multi links, or libbpf's links of perf events. */
+/* What an attachment holds: descriptors of links. */
 struct attachment {
 	int *links;
-	size_t link_count;
-	struct bpf_link **perf;
-	size_t perf_count;
+	size_t count;
 };
 
 /* The part of union bpf_attr that BPF_LINK_CREATE reads for a uprobe multi link (include/uapi/linux/bpf.h, 6.6). */
@@ -45,10 +46,10 @@ struct link_create {
 	__u32 padding;
 };
 
-/* Sites in the arrays that the system call wants. */
+/* Programs that are placed, and where; sites are in the arrays that the system call wants. */
 struct link_request {
-	struct bpf_program *entry, *returns; /* of multi links and perf events */
-	int program;
+	int entry, returns; /* descriptors of programs; returns is -1 where no site has one to watch */
+	int program;	    /* the one of them that is being linked */
 	__u32 attach_type;
 	__u32 multi_flags;
 	pid_t pid; /* 0: all processes */
@@ -77,33 +78,14 @@ static int link_create(const struct link_request *request, size_t first, size_t 
 	return descriptor < 0 ? -errno : descriptor;
 }
 
+/* Takes the descriptor over. */
 static int attachment_add(struct attachment *attachment, int descriptor)
 {
-	int *more = realloc(attachment->links, (attachment->link_count + 1) * sizeof(*more));
+	int error = vec_push(attachment->links, attachment->count, descriptor);
 
-	if (!more) {
+	if (error)
 		close(descriptor);
-		return -ENOMEM;
-	}
-	attachment->links = more;
-	attachment->links[attachment->link_count++] = descriptor;
-	return 0;
-}
-
-int attachment_of_link(struct bpf_link *link, struct attachment **result)
-{
-	struct attachment *attachment = calloc(1, sizeof(*attachment));
-
-	if (attachment)
-		attachment->perf = calloc(1, sizeof(*attachment->perf));
-	if (!attachment || !attachment->perf) {
-		free(attachment);
-		bpf_link__destroy(link);
-		return -ENOMEM;
-	}
-	attachment->perf[attachment->perf_count++] = link;
-	*result = attachment;
-	return 0;
+	return error;
 }
 
 /* One link for all if the kernel takes them; else halves, down to the site that it refuses. */
@@ -157,71 +139,51 @@ static __u64 site_cookie(const struct link_request *request, const struct kern_s
 	       (__u64)(__u32)site->loader_state << XPT_COOKIE_STATE_SHIFT;
 }
 
-static void take_site(struct link_request *request, size_t index, const struct kern_site *site)
-{
-	request->offsets[index] = site->offset;
-	request->semaphores[index] = site->semaphore;
-	request->cookies[index] = site_cookie(request, site);
-}
+/* Which sites get a program of the request. */
+enum link_sites { SITES_RETURNING, SITES_ENTRY_ONLY, SITES_ALL };
 
-static void take_sites(struct link_request *request, const struct kern_site *sites, size_t count)
+static int link_sites(struct kern *kern, struct link_request *request, enum link_sites which,
+		      const struct kern_site *sites, size_t count, size_t *refused, struct attachment *attachment)
 {
-	for (size_t i = 0; i < count; i++)
-		take_site(request, i, &sites[i]);
-}
-
-/* Those with or without a return to watch, as the first of the request; how many they are. */
-static size_t choose_sites(struct link_request *request, const struct kern_site *sites, size_t count, bool entry_only)
-{
+	bool of_returns = request->multi_flags & MULTI_RETURN;
 	size_t chosen = 0;
 
-	for (size_t i = 0; i < count; i++)
-		if (sites[i].entry_only == entry_only)
-			take_site(request, chosen++, &sites[i]);
-	return chosen;
+	for (size_t i = 0; i < count; i++) {
+		if (which != SITES_ALL && sites[i].entry_only != (which == SITES_ENTRY_ONLY))
+			continue;
+		request->offsets[chosen] = sites[i].offset;
+		request->semaphores[chosen] = of_returns ? 0 : sites[i].semaphore; /* counted up once, by the entry */
+		request->cookies[chosen++] = site_cookie(request, &sites[i]);
+	}
+	return link_chunks(kern, request, chosen, refused, attachment);
 }
 
 static int attach_session(struct kern *kern, struct link_request *request, const struct kern_site *sites, size_t count,
 			  size_t *refused, struct attachment *attachment)
 {
-	size_t chosen = choose_sites(request, sites, count, false);
-	int error = 0;
+	int error;
 
 	request->program = kern->session_program;
 	request->attach_type = ATTACH_UPROBE_SESSION;
-	if (chosen)
-		error = link_chunks(kern, request, chosen, refused, attachment);
-	chosen = error ? 0 : choose_sites(request, sites, count, true);
+	error = link_sites(kern, request, SITES_RETURNING, sites, count, refused, attachment);
 	request->program = kern->place_program;
 	request->attach_type = ATTACH_UPROBE_MULTI;
-	return chosen ? link_chunks(kern, request, chosen, refused, attachment) : error;
+	return error ?: link_sites(kern, request, SITES_ENTRY_ONLY, sites, count, refused, attachment);
 }
 
 /* Returns first: a call must not be entered before its return can be seen. */
 static int attach_multi(struct kern *kern, struct link_request *request, const struct kern_site *sites, size_t count,
 			size_t *refused, struct attachment *attachment)
 {
-	size_t returns = 0;
-	int error = 0;
+	int error;
 
 	request->attach_type = ATTACH_UPROBE_MULTI;
-	for (size_t i = 0; i < count; i++) {
-		if (sites[i].entry_only)
-			continue;
-		request->offsets[returns] = sites[i].offset;
-		request->semaphores[returns] = 0; /* counted up once, by the entry */
-		request->cookies[returns++] = site_cookie(request, &sites[i]);
-	}
-	request->program = bpf_program__fd(request->returns);
+	request->program = request->returns;
 	request->multi_flags = MULTI_RETURN;
-	if (returns)
-		error = link_chunks(kern, request, returns, refused, attachment);
-	if (error)
-		return error;
-	take_sites(request, sites, count);
-	request->program = bpf_program__fd(request->entry);
+	error = link_sites(kern, request, SITES_RETURNING, sites, count, refused, attachment);
+	request->program = request->entry;
 	request->multi_flags = 0;
-	return link_chunks(kern, request, count, refused, attachment);
+	return error ?: link_sites(kern, request, SITES_ALL, sites, count, refused, attachment);
 }
 
 /* Contents of sysfs for the kernel's uprobe events: "8", or "config:0". */
@@ -262,10 +224,8 @@ static int open_uprobe(const struct uprobe_kind *kind, const struct link_request
 		.probe_offset = site->offset,
 		.disabled = 1,
 	};
-	int descriptor = syscall(SYS_perf_event_open, &attributes, request->pid ?: -1, request->pid ? -1 : 0, -1,
-				 PERF_FLAG_FD_CLOEXEC);
 
-	return descriptor < 0 ? -errno : descriptor;
+	return perf_open(&attributes, request->pid ?: -1, request->pid ? -1 : 0, -1);
 }
 
 /* One event, placed, but without a program yet. */
@@ -286,18 +246,18 @@ static int place_site(const struct uprobe_kind *kind, const struct link_request 
 	return 0;
 }
 
-static int start_placed(const struct link_request *request, const struct placed *placed, struct attachment *attachment)
+/* Runs a program at a perf event; takes that over. The event lives as long as the link, which refers to it. */
+static int start_event(int program, int event, __u64 cookie, struct attachment *attachment)
 {
-	LIBBPF_OPTS(bpf_perf_event_opts, options, .bpf_cookie = placed->cookie);
-	struct bpf_program *program = placed->returns ? request->returns : request->entry;
-	struct bpf_link *link = bpf_program__attach_perf_event_opts(program, placed->descriptor, &options);
+	LIBBPF_OPTS(bpf_link_create_opts, options, .perf_event.bpf_cookie = cookie);
+	int link = bpf_link_create(program, event, BPF_PERF_EVENT, &options), error = 0;
 
-	if (!link) {
-		close(placed->descriptor);
-		return -errno;
+	if (link >= 0 && ioctl(event, PERF_EVENT_IOC_ENABLE, 0)) {
+		error = -errno;
+		close(link);
 	}
-	attachment->perf[attachment->perf_count++] = link;
-	return 0;
+	close(event);
+	return link < 0 ? link : error ?: attachment_add(attachment, link);
 }
 
 /*
@@ -313,8 +273,7 @@ static int attach_perf(struct kern *kern, const struct link_request *request, co
 	struct uprobe_kind kind;
 	int error;
 
-	attachment->perf = calloc(2 * count ?: 1, sizeof(*attachment->perf));
-	error = attachment->perf && placed ? uprobe_kind_read(&kind) : -ENOMEM;
+	error = placed ? uprobe_kind_read(&kind) : -ENOMEM;
 	if (error) {
 		free(placed);
 		return error;
@@ -343,7 +302,8 @@ static int attach_perf(struct kern *kern, const struct link_request *request, co
 			if (error)
 				close(placed[i].descriptor);
 			else
-				error = start_placed(request, &placed[i], attachment);
+				error = start_event(returns ? request->returns : request->entry, placed[i].descriptor,
+						    placed[i].cookie, attachment);
 		}
 	}
 	free(placed);
@@ -403,7 +363,6 @@ static int attach(struct kern *kern, enum link_kind kind, struct link_request *r
 	request->cookies = calloc(count ?: 1, sizeof(*request->cookies));
 	if (!attachment || !request->offsets || !request->semaphores || !request->cookies)
 		goto out;
-	take_sites(request, sites, count);
 	read_sites(request->path, sites, count);
 	switch (kind) {
 	case LINK_SESSION:
@@ -431,8 +390,8 @@ out:
 int kern_attach(struct kern *kern, pid_t pid, const char *path, const struct kern_site *sites, size_t count,
 		size_t *refused, struct attachment **result)
 {
-	struct link_request request = { .entry = kern->main->progs.call_entry,
-					.returns = kern->main->progs.call_return,
+	struct link_request request = { .entry = bpf_program__fd(kern->main->progs.call_entry),
+					.returns = bpf_program__fd(kern->main->progs.call_return),
 					.pid = pid > 0 ? pid : 0,
 					.family = pid == KERN_FAMILY,
 					.path = path };
@@ -443,14 +402,65 @@ int kern_attach(struct kern *kern, pid_t pid, const char *path, const struct ker
 int kern_attach_codes(struct kern *kern, pid_t pid, const char *path, const struct kern_site *sites, size_t count,
 		      size_t *refused, struct attachment **result)
 {
-	struct link_request request = { .pid = pid > 0 ? pid : 0, .family = pid == KERN_FAMILY, .path = path };
+	struct link_request request = {
+		.returns = -1, .pid = pid > 0 ? pid : 0, .family = pid == KERN_FAMILY, .path = path
+	};
 
 	if (!kern->codes)
 		return -EPERM;
-	request.entry = kern->codes->progs.code_entry;
+	request.entry = bpf_program__fd(kern->codes->progs.code_entry);
 	/* It has no return to watch: where there are session links, there are multi links, too. */
 	return attach(kern, kern->link == LINK_PERF ? LINK_PERF : LINK_MULTI, &request, sites, count, refused, result);
 }
+
+/* ---- drivers ---- */
+
+static int attach_tracepoint(const struct bpf_program *program, __u32 tracepoint, __u64 cookie,
+			     struct attachment **result)
+{
+	struct perf_event_attr attributes = {
+		.type = PERF_TYPE_TRACEPOINT,
+		.size = sizeof(attributes),
+		.config = tracepoint,
+		.sample_period = 1,
+	};
+	struct attachment *attachment = calloc(1, sizeof(*attachment));
+	/* The program sees the event on all CPUs and of all tasks, whichever the perf event is for. */
+	int event = attachment ? perf_open(&attributes, -1, 0, -1) : -ENOMEM, error = event;
+
+	if (event >= 0)
+		error = start_event(bpf_program__fd(program), event, cookie, attachment);
+	if (error)
+		free(attachment);
+	else
+		*result = attachment;
+	return error;
+}
+
+int kern_attach_event(struct kern *kern, __u32 tracepoint, __u16 first, struct attachment **result)
+{
+	return kern->drivers ? attach_tracepoint(kern->drivers->progs.driver_event, tracepoint, first, result) : -EPERM;
+}
+
+/* The return first: an ioctl without its entry makes no record, one without its return would leave an open one. */
+int kern_attach_ioctls(struct kern *kern, __u32 enter, __u32 leave, struct attachment *result[2])
+{
+	int error;
+
+	result[0] = result[1] = NULL;
+	if (!kern->drivers)
+		return -EPERM;
+	error = attach_tracepoint(kern->drivers->progs.ioctl_leave, leave, 0, &result[0]);
+	if (!error)
+		error = attach_tracepoint(kern->drivers->progs.ioctl_enter, enter, 0, &result[1]);
+	if (error) {
+		kern_detach(kern, result, 2);
+		result[0] = result[1] = NULL;
+	}
+	return error;
+}
+
+/* ---- removing ---- */
 
 /* The kernel waits out a grace period for every perf event on its own; waiting for many at once takes as long as for one. */
 struct detach_share {
@@ -467,13 +477,7 @@ static void *detach_run(void *argument)
 	for (size_t a = 0; a < share->count; a++) {
 		struct attachment *attachment = share->attachments[a];
 
-		if (!attachment)
-			continue;
-		for (size_t i = 0; i < attachment->perf_count; i++) {
-			if (number++ % share->step == share->first)
-				bpf_link__destroy(attachment->perf[i]);
-		}
-		for (size_t i = 0; i < attachment->link_count; i++) {
+		for (size_t i = 0; attachment && i < attachment->count; i++) {
 			if (number++ % share->step == share->first)
 				close(attachment->links[i]);
 		}
@@ -491,7 +495,7 @@ void kern_detach(struct kern *kern, struct attachment **attachments, size_t coun
 
 	(void)kern;
 	for (size_t i = 0; i < count; i++)
-		total += attachments[i] ? attachments[i]->perf_count + attachments[i]->link_count : 0;
+		total += attachments[i] ? attachments[i]->count : 0;
 	step = total < DETACH_THREADS ? (total ?: 1) : DETACH_THREADS;
 	for (unsigned int i = 0; i < step; i++) {
 		shares[i] = (struct detach_share){ attachments, count, i, step };
@@ -507,10 +511,35 @@ void kern_detach(struct kern *kern, struct attachment **attachments, size_t coun
 	for (size_t i = 0; i < count; i++) {
 		if (!attachments[i])
 			continue;
-		free(attachments[i]->perf);
 		free(attachments[i]->links);
 		free(attachments[i]);
 	}
+}
+
+/* ---- on functions of our own ---- */
+
+int links_attach_own(struct kern *kern, pid_t pid, struct kern_site *sites, size_t count, struct attachment **result)
+{
+	const struct log *log = kern->log;
+	struct mapped_files mapped = {};
+	__u64 address = sites[0].offset;
+	size_t refused = 0;
+	int error = process_mapped_files(getpid(), &mapped);
+
+	for (size_t i = 0; i < mapped.count; i++) {
+		const struct mapped_file *file = &mapped.files[i];
+
+		if (address < file->start || address >= file->end)
+			continue;
+		for (size_t s = 0; s < count; s++)
+			sites[s].offset = sites[s].offset - file->start + file->offset;
+		kern->log = NULL;
+		error = kern_attach(kern, pid, file->open_path, sites, count, &refused, result);
+		kern->log = log;
+		break;
+	}
+	mapped_files_free(&mapped);
+	return error ?: refused ? -EOPNOTSUPP : *result ? 0 : -ENOENT;
 }
 
 /* Never called: only a place for a probe. */
@@ -520,34 +549,10 @@ static __attribute__((noinline, used)) int probe_target(int value)
 	return value;
 }
 
+/* It stays until the end: removing it now would take a grace period, and with perf events hold up the others. */
 int links_try(struct kern *kern)
 {
-	struct mapped_files mapped = {};
-	struct attachment *attachment = NULL;
-	struct kern_site site = {};
-	const char *path = NULL;
-	__u64 address = (__u64)(unsigned long)probe_target;
-	const struct log *log = kern->log;
-	size_t refused = 0;
-	int error;
+	struct kern_site site = { .offset = (__u64)(unsigned long)probe_target };
 
-	error = process_mapped_files(getpid(), &mapped);
-	if (error)
-		return error;
-	for (size_t i = 0; i < mapped.count && !path; i++) {
-		if (address < mapped.files[i].start || address >= mapped.files[i].end)
-			continue;
-		site.offset = address - mapped.files[i].start + mapped.files[i].offset;
-		path = mapped.files[i].open_path;
-	}
-	/* A refusal is an expected result here, not worth a message. */
-	kern->log = NULL;
-	error = path ? kern_attach(kern, getpid(), path, &site, 1, &refused, &attachment) : -ENOENT;
-	kern->log = log;
-	/* It stays until the end: removing it now would take a grace period, and with perf events hold up the others. */
-	kern->trial = attachment;
-	if (!error && refused)
-		error = -EOPNOTSUPP;
-	mapped_files_free(&mapped);
-	return error;
+	return links_attach_own(kern, getpid(), &site, 1, &kern->trial);
 }

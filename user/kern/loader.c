@@ -7,7 +7,7 @@
 
 #include <bpf/bpf.h>
 
-#include "base/core/error.h"
+#include "base/core/log.h"
 #include "kern/private.h"
 
 #define WAKEUP_SHARE 8 /* wake the reader when a ring is filled to one part in so many */
@@ -43,7 +43,8 @@ void libbpf_tells(const struct log *log)
 	print_log = log;
 }
 
-int maps_share(struct kern *kern, struct bpf_object *object)
+/* Makes every map of an object the one of the same name in the main object, where that has one. */
+static int maps_share(struct kern *kern, struct bpf_object *object)
 {
 	struct bpf_map *map, *shared;
 	int error;
@@ -77,40 +78,90 @@ static int load_main(struct kern *kern, const struct kern_options *options)
 	return error ?: xputrace_bpf__load(kern->main);
 }
 
+static int load_session_object(struct kern *kern, const void *bytes, size_t size)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "session");
+	struct bpf_program *call, *place;
+	int error;
+
+	kern->session = bpf_object__open_mem(bytes, size, &options);
+	if (!kern->session)
+		return -errno;
+	call = bpf_object__find_program_by_name(kern->session, "call_session");
+	place = bpf_object__find_program_by_name(kern->session, "call_place");
+	bpf_program__set_expected_attach_type(call, ATTACH_UPROBE_SESSION);
+	bpf_program__set_expected_attach_type(place, ATTACH_UPROBE_MULTI);
+	error = maps_share(kern, kern->session);
+	error = error ?: bpf_object__load(kern->session);
+	if (error) {
+		bpf_object__close(kern->session);
+		kern->session = NULL;
+		return error;
+	}
+	kern->session_program = bpf_program__fd(call);
+	kern->place_program = bpf_program__fd(place);
+	return 0;
+}
+
+/* The kernel's helper has changed its prototype. */
 static int load_session(struct kern *kern)
+{
+	size_t size, context_size;
+	const void *bytes = session_bpf__elf_bytes(&size), *context = session_context_bpf__elf_bytes(&context_size);
+	int error = load_session_object(kern, bytes, size);
+
+	return error && !error_is_shortage(error) ? load_session_object(kern, context, context_size) : error;
+}
+
+/* What captures code objects, before the rings are made. */
+static int load_codes(struct kern *kern, size_t spec_count)
 {
 	int error;
 
-	kern->session = session_bpf__open();
-	if (!kern->session)
+	kern->codes = code_bpf__open();
+	if (!kern->codes)
 		return -errno;
-	bpf_program__set_expected_attach_type(kern->session->progs.call_session, ATTACH_UPROBE_SESSION);
-	bpf_program__set_expected_attach_type(kern->session->progs.call_place, ATTACH_UPROBE_MULTI);
-	error = maps_share(kern, kern->session->obj);
+	if (kern->link != LINK_PERF)
+		bpf_program__set_expected_attach_type(kern->codes->progs.code_entry, ATTACH_UPROBE_MULTI);
+	error = bpf_map__set_max_entries(kern->codes->maps.code_specs, spec_count ?: 1);
 	if (!error)
-		error = session_bpf__load(kern->session);
-	if (!error) {
-		kern->session_program = bpf_program__fd(kern->session->progs.call_session);
-		kern->place_program = bpf_program__fd(kern->session->progs.call_place);
-		return 0;
-	}
-	if (error_is_shortage(error))
-		return error;
-	session_bpf__destroy(kern->session);
-	kern->session = NULL;
+		error = maps_share(kern, kern->codes->obj);
+	return error ?: code_bpf__load(kern->codes);
+}
 
-	kern->session_context = session_context_bpf__open();
-	if (!kern->session_context)
+static int load_drivers(struct kern *kern, bool hold_interrupts, bool read_in_place)
+{
+	int error;
+
+	kern->drivers = drivers_bpf__open();
+	if (!kern->drivers)
 		return -errno;
-	bpf_program__set_expected_attach_type(kern->session_context->progs.call_session, ATTACH_UPROBE_SESSION);
-	bpf_program__set_expected_attach_type(kern->session_context->progs.call_place, ATTACH_UPROBE_MULTI);
-	error = maps_share(kern, kern->session_context->obj);
+	kern->drivers->rodata->hold_interrupts = hold_interrupts;
+	kern->drivers->rodata->read_in_place = read_in_place;
+	error = maps_share(kern, kern->drivers->obj);
 	if (!error)
-		error = session_context_bpf__load(kern->session_context);
-	if (!error) {
-		kern->session_program = bpf_program__fd(kern->session_context->progs.call_session);
-		kern->place_program = bpf_program__fd(kern->session_context->progs.call_place);
+		error = drivers_bpf__load(kern->drivers);
+	if (error) {
+		drivers_bpf__destroy(kern->drivers);
+		kern->drivers = NULL;
 	}
+	return error;
+}
+
+int kern_open_drivers(struct kern *kern)
+{
+	/* What kernels can do, from the newest on. */
+	static const struct {
+		bool hold_interrupts, read_in_place;
+	} variants[] = { { true, true }, { true, false }, { false, false } };
+	int error = -EINVAL;
+
+	if (kern->drivers)
+		return 0;
+	libbpf_tells(kern->log);
+	for (size_t i = 0; error && error != -EPERM && i < sizeof(variants) / sizeof(variants[0]); i++)
+		error = load_drivers(kern, variants[i].hold_interrupts, variants[i].read_in_place);
+	libbpf_tells(NULL);
 	return error;
 }
 
@@ -118,26 +169,22 @@ static void unload(struct kern *kern)
 {
 	kern_detach(kern, &kern->trial, 1);
 	kern_detach(kern, &kern->calibration, 1);
-	kern->calibration = NULL;
-	kern->trial = NULL;
+	kern->trial = kern->calibration = NULL;
 	rings_free(kern);
 	shared_unmap(kern);
 	drivers_bpf__destroy(kern->drivers);
 	code_bpf__destroy(kern->codes);
-	session_bpf__destroy(kern->session);
-	session_context_bpf__destroy(kern->session_context);
+	bpf_object__close(kern->session);
 	xputrace_bpf__destroy(kern->main);
 	kern->drivers = NULL;
 	kern->codes = NULL;
 	kern->session = NULL;
-	kern->session_context = NULL;
 	kern->main = NULL;
 	kern->session_program = kern->place_program = -1;
 }
 
 static int load(struct kern *kern, const struct kern_options *options, enum link_kind link)
 {
-	__u32 zero = 0;
 	int error;
 
 	kern->link = link;
@@ -145,13 +192,13 @@ static int load(struct kern *kern, const struct kern_options *options, enum link
 	if (!error && link == LINK_SESSION)
 		error = load_session(kern);
 	if (!error && options->codes)
-		error = codes_load(kern, options->spec_count);
+		error = load_codes(kern, options->spec_count);
 	if (!error)
 		error = shared_map(kern);
 	if (!error)
 		error = rings_create(kern, options->buffer_bytes);
 	if (!error)
-		error = counts_create(kern, options);
+		error = slots_create(kern, options);
 	if (error)
 		goto out;
 	kern->settings = (struct xpt_config){
@@ -159,6 +206,7 @@ static int load(struct kern *kern, const struct kern_options *options, enum link
 		.slot_cpus = options->slot_cpus,
 		.sample_every = options->sample_every ?: 1,
 		.chosen_only = options->chosen_only,
+		.number_operators = options->number_operators,
 		.wait_probes = options->wait_probes,
 		.wait_codes = options->wait_codes,
 		.rings = kern->ring_count,
@@ -167,7 +215,7 @@ static int load(struct kern *kern, const struct kern_options *options, enum link
 		.roles = ~0u,
 	};
 	memcpy(kern->settings.slot_tasks, options->slot_tasks, sizeof(options->slot_tasks));
-	error = bpf_map_update_elem(bpf_map__fd(kern->main->maps.settings), &zero, &kern->settings, BPF_ANY);
+	error = settings_write(kern, &kern->settings);
 	if (!error)
 		error = links_try(kern);
 	if (!error)
@@ -205,7 +253,7 @@ int kern_open(const struct log *log, const struct kern_options *options, struct 
 	kern->placing = options->placing;
 	kern->placing_context = options->placing_context;
 	kern->session_program = kern->place_program = -1;
-	for (unsigned int i = 0; i < RINGS_MAX; i++)
+	for (unsigned int i = 0; i < XPT_RINGS_MAX; i++)
 		kern->ring[i] = -1;
 	libbpf_tells(log);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -242,42 +290,4 @@ void kern_close(struct kern *kern)
 enum link_kind kern_link_kind(const struct kern *kern)
 {
 	return kern->link;
-}
-
-int kern_set_spec(struct kern *kern, const struct xpt_spec *spec)
-{
-	__u32 index = spec->index;
-
-	return bpf_map_update_elem(bpf_map__fd(kern->main->maps.specs), &index, spec, BPF_ANY);
-}
-
-void kern_forget_callers(struct kern *kern, pid_t tgid)
-{
-	int map = bpf_map__fd(kern->main->maps.callers);
-	struct caller {
-		__u32 tgid, callback;
-		__u64 address;
-	} key, next;
-	bool more = !bpf_map_get_next_key(map, NULL, &next);
-
-	while (more) {
-		key = next;
-		more = !bpf_map_get_next_key(map, &key, &next);
-		if (key.tgid == (__u32)tgid)
-			bpf_map_delete_elem(map, &key);
-	}
-}
-
-bool kern_follows(const struct kern *kern, pid_t tgid)
-{
-	__u32 key = tgid, one;
-
-	return kern_family_has(kern, tgid) || !bpf_map_lookup_elem(bpf_map__fd(kern->main->maps.processes), &key, &one);
-}
-
-int kern_follow(struct kern *kern, pid_t tgid)
-{
-	__u32 key = tgid, one = 1;
-
-	return bpf_map_update_elem(bpf_map__fd(kern->main->maps.processes), &key, &one, BPF_ANY);
 }

@@ -12,17 +12,14 @@
 #include "session_context.skel.h"
 #include "xputrace.skel.h"
 
-#define RINGS_MAX 32
-
 struct kern {
 	const struct log *log;
 	enum link_kind link;
 	struct xputrace_bpf *main;
-	struct session_bpf *session; /* at most one of these two; NULL unless LINK_SESSION */
-	struct session_context_bpf *session_context;
+	struct bpf_object *session;  /* NULL unless LINK_SESSION */
 	struct drivers_bpf *drivers; /* NULL until a driver is followed */
 	struct code_bpf *codes;	     /* NULL: code objects are not captured */
-	int session_program;	     /* borrowed from one of them; -1 */
+	int session_program;	     /* borrowed from it; -1 */
 	int place_program;	     /* so is the one for sites without a return */
 	struct xpt_config settings;
 	/* Maps that are shared with the kernel side. */
@@ -30,9 +27,9 @@ struct kern {
 	__u64 *answers;		   /* XPT_WAIT_SLOTS */
 	struct xpt_family *family; /* XPT_FAMILY_WORDS */
 	unsigned int ring_count;
-	int ring[RINGS_MAX]; /* data rings; -1 */
-	struct ring_buffer *reader;
-	kern_record_fn visit; /* during kern_drain */
+	int ring[XPT_RINGS_MAX]; /* data rings; -1 */
+	struct ring_buffer *control_reader, *data_reader;
+	kern_record_fn visit; /* while one of them is drained */
 	void *visit_context;
 	int visited;
 	__u64 malformed;
@@ -44,24 +41,18 @@ struct kern {
 	bool calibrated; /* costs are known */
 };
 
-/* Makes every map of an object the one of the same name in the main object, where that has one. */
-int maps_share(struct kern *kern, struct bpf_object *object);
 /* From then on, libbpf logs why something is refused; NULL: no longer. */
 void libbpf_tells(const struct log *log);
-
-/* An attachment that holds one link of a perf event. -ENOMEM: the link is destroyed. */
-int attachment_of_link(struct bpf_link *link, struct attachment **result);
 
 /* Events that came in an interrupt of a program that was taking another one; 0 where the kernel does not count them. */
 __u64 events_missed(const struct kern *kern);
 
-/* counts.c: gives the perf events that are read around inferences to the kernel's side; nothing without slots. */
-int counts_create(struct kern *kern, const struct kern_options *options);
+/* ---- state.c ---- */
 
-/* codes.c: loads what captures code objects, before the rings are made. */
-int codes_load(struct kern *kern, size_t spec_count);
-
-/* shared.c: maps what the kernel side and user space share. */
+int settings_write(struct kern *kern, const struct xpt_config *settings);
+/* Gives the perf events that are read around inferences to the kernel's side; nothing without slots. */
+int slots_create(struct kern *kern, const struct kern_options *options);
+/* Maps what the kernel side and user space share. */
 int shared_map(struct kern *kern);
 void shared_unmap(struct kern *kern);
 
@@ -74,6 +65,11 @@ void rings_free(struct kern *kern);
 
 /* Proves that the kind of link works by placing a probe on a function of this process. */
 int links_try(struct kern *kern);
+/*
+ * Places probes on functions of this program's own file, all of them: offsets of the sites are addresses here. A refusal is an
+ * expected result and not logged: -EOPNOTSUPP.
+ */
+int links_attach_own(struct kern *kern, pid_t pid, struct kern_site *sites, size_t count, struct attachment **result);
 
 /*
  * calibrate.c: finds kern_costs(), before anything else is recorded; where it cannot, they are unknown. first_spec: of the

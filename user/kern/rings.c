@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 
+#include "base/core/clock.h"
 #include "kern/private.h"
 
 #define RING_MIN (64 * 1024)
@@ -39,7 +39,7 @@ static size_t ring_bytes(size_t total, unsigned int rings)
 static int rings_publish(struct kern *kern)
 {
 	int map = bpf_map__fd(kern->main->maps.data_rings), error;
-	__u32 keys[RINGS_MAX], count = kern->ring_count;
+	__u32 keys[XPT_RINGS_MAX], count = kern->ring_count;
 
 	for (__u32 i = 0; i < count; i++)
 		keys[i] = i;
@@ -52,36 +52,35 @@ static int rings_publish(struct kern *kern)
 	return 0;
 }
 
-/* Rings are emptied in the order in which they are added: a code object comes before the call that gave it. */
-static int reader_create(struct kern *kern)
+/* Rings are emptied in the order in which they are added. */
+static int reader_add(struct kern *kern, struct ring_buffer **reader, int ring)
 {
-	int control = bpf_map__fd(kern->main->maps.control_ring);
-	int first = kern->codes ? bpf_map__fd(kern->codes->maps.code_ring) : control;
-
-	kern->reader = ring_buffer__new(first, on_record, kern, NULL);
-	if (!kern->reader)
-		return -errno;
-	return kern->codes ? ring_buffer__add(kern->reader, control, on_record, kern) : 0;
+	if (*reader)
+		return ring_buffer__add(*reader, ring, on_record, kern);
+	*reader = ring_buffer__new(ring, on_record, kern, NULL);
+	return *reader ? 0 : -errno;
 }
 
 int rings_create(struct kern *kern, size_t bytes)
 {
-	int cpus = libbpf_num_possible_cpus();
+	int cpus = libbpf_num_possible_cpus(), error = 0;
 	size_t each;
-	int error;
 
 	if (cpus < 1)
 		return -EINVAL;
-	kern->ring_count = cpus < RINGS_MAX ? cpus : RINGS_MAX;
+	kern->ring_count = cpus < XPT_RINGS_MAX ? cpus : XPT_RINGS_MAX;
 	each = ring_bytes(bytes, kern->ring_count);
-	error = reader_create(kern);
+	if (kern->codes) /* a code object comes before the call that gave it */
+		error = reader_add(kern, &kern->control_reader, bpf_map__fd(kern->codes->maps.code_ring));
+	if (!error)
+		error = reader_add(kern, &kern->control_reader, bpf_map__fd(kern->main->maps.control_ring));
 	if (error)
 		return error;
 	for (__u32 i = 0; i < kern->ring_count; i++) {
 		kern->ring[i] = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "data_ring", 0, 0, each, NULL);
 		if (kern->ring[i] < 0)
 			return -errno;
-		error = ring_buffer__add(kern->reader, kern->ring[i], on_record, kern);
+		error = reader_add(kern, &kern->data_reader, kern->ring[i]);
 		if (error)
 			return error;
 	}
@@ -90,36 +89,48 @@ int rings_create(struct kern *kern, size_t bytes)
 
 void rings_free(struct kern *kern)
 {
-	ring_buffer__free(kern->reader);
-	kern->reader = NULL;
-	for (unsigned int i = 0; i < RINGS_MAX; i++) {
+	ring_buffer__free(kern->control_reader);
+	ring_buffer__free(kern->data_reader);
+	kern->control_reader = kern->data_reader = NULL;
+	for (unsigned int i = 0; i < XPT_RINGS_MAX; i++) {
 		if (kern->ring[i] >= 0)
 			close(kern->ring[i]);
 		kern->ring[i] = -1;
 	}
 }
 
-int kern_ring_descriptor(const struct kern *kern)
+int kern_control_descriptor(const struct kern *kern)
 {
-	return ring_buffer__epoll_fd(kern->reader);
+	return ring_buffer__epoll_fd(kern->control_reader);
 }
 
-int kern_drain(struct kern *kern, kern_record_fn visit, void *context)
+int kern_data_descriptor(const struct kern *kern)
 {
-	struct xpt_record_header pass = { .kind = XPT_RECORD_PASS, .size = sizeof(pass) };
-	struct timespec now;
+	return ring_buffer__epoll_fd(kern->data_reader);
+}
+
+static int drain(struct kern *kern, struct ring_buffer *reader, kern_record_fn visit, void *context)
+{
 	int error;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	pass.time = now.tv_sec * 1000000000ull + now.tv_nsec;
-	error = visit(context, &pass);
-	if (error)
-		return error;
 	kern->visit = visit;
 	kern->visit_context = context;
 	kern->visited = 0;
-	error = ring_buffer__consume(kern->reader);
+	error = ring_buffer__consume(reader);
 	return error < 0 ? error : kern->visited;
+}
+
+int kern_drain_control(struct kern *kern, kern_record_fn visit, void *context)
+{
+	const struct xpt_record_header pass = { XPT_RECORD_PASS, sizeof(pass), 0, clock_monotonic() };
+	int error = visit(context, &pass);
+
+	return error ?: drain(kern, kern->control_reader, visit, context);
+}
+
+int kern_drain_data(struct kern *kern, kern_record_fn visit, void *context)
+{
+	return drain(kern, kern->data_reader, visit, context);
 }
 
 int kern_losses(struct kern *kern, __u64 losses[XPT_LOSS_MAX])

@@ -1,12 +1,118 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "code/format/object.h"
-
 #include <elf.h>
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/vec.h"
+#include "code/format/object.h"
 #include "code/format/readers.h"
+
+static const char *const names[CODE_KINDS] = {
+	[CODE_UNKNOWN] = "unknown", [CODE_ELF] = "elf",	      [CODE_HSACO] = "hsaco", [CODE_CUBIN] = "cubin",
+	[CODE_FATBIN] = "fatbin",   [CODE_BUNDLE] = "bundle", [CODE_PTX] = "ptx",     [CODE_SPIRV] = "spirv",
+	[CODE_BITCODE] = "bitcode", [CODE_OPENCL] = "opencl", [CODE_NEFF] = "neff",   [CODE_QPC] = "qpc",
+	[CODE_ONNX] = "onnx",	    [CODE_GGUF] = "gguf",     [CODE_HLO] = "hlo",     [CODE_MLIR] = "mlir",
+};
+
+const char *code_kind_name(enum code_kind kind)
+{
+	return (unsigned int)kind < CODE_KINDS ? names[kind] : names[CODE_UNKNOWN];
+}
+
+enum code_kind code_kind_from_name(const char *name)
+{
+	for (unsigned int kind = 0; kind < CODE_KINDS; kind++)
+		if (strcmp(names[kind], name) == 0)
+			return (enum code_kind)kind;
+	return CODE_UNKNOWN;
+}
+
+/* What readers add to the contents of an object, and the end of that. */
+
+#define ERROR_MAX 256 /* bytes, with the terminator */
+
+static char *copy(const char *name, size_t length)
+{
+	char *to = malloc(length + 1);
+
+	if (!to)
+		return NULL;
+	if (length)
+		memcpy(to, name, length);
+	to[length] = '\0';
+	return to;
+}
+
+int code_add_function(struct code_contents *contents, const char *name, size_t length,
+		      const struct code_function *function)
+{
+	struct code_function *added;
+
+	if (contents->function_count == CODE_FUNCTIONS_MAX) {
+		contents->functions_left_out++;
+		return 0;
+	}
+	if (vec_reserve(contents->functions, contents->function_count))
+		return -ENOMEM;
+	added = &contents->functions[contents->function_count];
+	*added = *function;
+	added->name = copy(name, length);
+	if (!added->name)
+		return -ENOMEM;
+	contents->function_count++;
+	return 0;
+}
+
+int code_add_part(struct code_contents *contents, const char *name, size_t length, const struct code_part *part)
+{
+	struct code_part *added;
+
+	if (contents->part_count == CODE_PARTS_MAX) {
+		contents->parts_left_out++;
+		return 0;
+	}
+	if (vec_reserve(contents->parts, contents->part_count))
+		return -ENOMEM;
+	added = &contents->parts[contents->part_count];
+	*added = *part;
+	added->name = copy(name, length);
+	if (!added->name)
+		return -ENOMEM;
+	contents->part_count++;
+	return 0;
+}
+
+/* Without memory for the text no error is set. */
+int code_set_error(struct code_contents *contents, const char *format, ...)
+{
+	char text[ERROR_MAX];
+	va_list arguments;
+
+	if (contents->error)
+		return 0;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	contents->error = strdup(text);
+	return 0;
+}
+
+void code_contents_free(struct code_contents *contents)
+{
+	for (size_t i = 0; i < contents->function_count; i++)
+		free(contents->functions[i].name);
+	for (size_t i = 0; i < contents->part_count; i++)
+		free(contents->parts[i].name);
+	free(contents->functions);
+	free(contents->parts);
+	free(contents->machine);
+	free(contents->name);
+	free(contents->error);
+	memset(contents, 0, sizeof(*contents));
+}
 
 /* How objects of a kind begin. A kind may have several. */
 static const struct magic {
@@ -134,7 +240,7 @@ static enum code_kind elf_kind(const unsigned char *bytes, size_t size)
 	return machine == EM_AMDGPU ? CODE_HSACO : machine == EM_CUDA ? CODE_CUBIN : CODE_ELF;
 }
 
-static enum code_kind told_kind(const unsigned char *bytes, size_t size)
+static enum code_kind kind_of_bytes(const unsigned char *bytes, size_t size)
 {
 	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++)
 		if (size >= magics[i].length && memcmp(bytes, magics[i].bytes, magics[i].length) == 0)
@@ -149,13 +255,11 @@ static enum code_kind told_kind(const unsigned char *bytes, size_t size)
 static int read_object(struct code_reading *reading, enum code_kind hint)
 {
 	struct code_contents *contents = reading->contents;
-	enum code_kind kind = told_kind(reading->bytes, reading->size);
+	enum code_kind kind = kind_of_bytes(reading->bytes, reading->size);
 
 	contents->kind = kind ? kind : hint;
-	if (!kind && has_magic(hint)) {
-		code_set_error(contents, "it does not begin as %s does", code_kind_name(hint));
-		return 0;
-	}
+	if (!kind && has_magic(hint))
+		return code_set_error(contents, "it does not begin as %s does", code_kind_name(hint));
 	return formats[contents->kind].read ? formats[contents->kind].read(reading) : 0;
 }
 
@@ -223,10 +327,8 @@ int code_read_inside(struct code_reading *outer, const char *name, size_t length
 	struct code_part added = *part;
 	int error;
 
-	if (!code_inside(part->offset, part->size, outer->size)) {
-		code_set_error(outer->contents, "part %zu lies behind the end", outer->contents->part_count);
-		return 0;
-	}
+	if (!code_inside(part->offset, part->size, outer->size))
+		return code_set_error(outer->contents, "part %zu lies behind the end", outer->contents->part_count);
 	reading.bytes = outer->bytes + part->offset;
 	if (outer->contents->part_count == CODE_PARTS_MAX)
 		return code_add_part(outer->contents, name, length, part);

@@ -1,8 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "code/format/source.h"
-
+/*
+ * Words of source text as C-like languages have them (OpenCL C, PTX): without white space, comments, strings and lines of
+ * the preprocessor; and the functions that are in it.
+ */
 #include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
+
+#include "code/format/readers.h"
+
+struct source {
+	const char *at, *end;
+	bool line_begun; /* its line has something before at */
+};
+
+/* An identifier or number, of letters, digits and _ $ % . @; else one character. */
+struct source_word {
+	const char *text;
+	size_t length;
+	bool name; /* letters or digits, not one other character */
+};
 
 static bool is_word(unsigned char character)
 {
@@ -68,12 +87,13 @@ static bool skip_other(struct source *source)
 	return true;
 }
 
-void source_start(struct source *source, const void *text, size_t size)
+static void source_start(struct source *source, const void *text, size_t size)
 {
 	*source = (struct source){ .at = text, .end = (const char *)text + size };
 }
 
-bool source_next(struct source *source, struct source_word *word)
+/* false: the text has ended. */
+static bool source_next(struct source *source, struct source_word *word)
 {
 	while (source->at < source->end && skip_other(source))
 		;
@@ -88,12 +108,13 @@ bool source_next(struct source *source, struct source_word *word)
 	return true;
 }
 
-bool source_is(const struct source_word *word, const char *text)
+static bool source_is(const struct source_word *word, const char *text)
 {
 	return word->length == strlen(text) && memcmp(word->text, text, word->length) == 0;
 }
 
-bool source_skip_group(struct source *source)
+/* After an opening ( was read: skips to behind its ). false: there is none. */
+static bool source_skip_group(struct source *source)
 {
 	struct source_word word;
 
@@ -104,4 +125,128 @@ bool source_skip_group(struct source *source)
 		depth -= source_is(&word, ")");
 	}
 	return true;
+}
+
+/* ---- PTX ---- */
+
+/* Every module begins with its version. */
+bool code_is_ptx(const unsigned char *bytes, size_t size)
+{
+	struct source source;
+	struct source_word word;
+
+	source_start(&source, bytes, size);
+	return source_next(&source, &word) && source_is(&word, ".version");
+}
+
+/* From behind the name to where the body begins. false: it is only declared, or the text ends. */
+static bool ptx_has_body(struct source *source)
+{
+	struct source_word word;
+	bool pragma = false; /* the only directive there that ends with a semicolon */
+
+	while (source_next(source, &word)) {
+		if (source_is(&word, "{"))
+			return true;
+		if (source_is(&word, ";") && !pragma)
+			return false;
+		if (source_is(&word, "(") && !source_skip_group(source))
+			return false;
+		pragma = source_is(&word, ".pragma") || (pragma && !source_is(&word, ";"));
+	}
+	return false;
+}
+
+/* After .entry or .func. The result of a function precedes its name. */
+static int read_function(struct code_reading *reading, struct source *source, bool kernel)
+{
+	struct code_function function = { .kernel = kernel };
+	struct source_word name;
+
+	if (!source_next(source, &name))
+		return 0;
+	if (source_is(&name, "(") && (!source_skip_group(source) || !source_next(source, &name)))
+		return 0;
+	if (!name.name || *name.text == '.') /* of a directive: .func .attribute(...) */
+		return 0;
+	return ptx_has_body(source) ? code_add_function(reading->contents, name.text, name.length, &function) : 0;
+}
+
+int code_read_ptx(struct code_reading *reading)
+{
+	struct code_contents *contents = reading->contents;
+	struct source source;
+	struct source_word word;
+	int error = 0;
+
+	source_start(&source, reading->bytes, reading->size);
+	while (!error && source_next(&source, &word)) {
+		if (source_is(&word, ".entry") || source_is(&word, ".func")) {
+			error = read_function(reading, &source, source_is(&word, ".entry"));
+		} else if (source_is(&word, ".target") && !contents->machine && source_next(&source, &word)) {
+			contents->machine = strndup(word.text, word.length);
+			error = contents->machine ? 0 : -ENOMEM;
+		}
+	}
+	return error;
+}
+
+/* ---- OpenCL C ---- */
+
+/* Kernels of OpenCL C: what is declared as one and has a body. Names that macros put together are not seen. */
+
+/* Skips "(...)" when it comes next. */
+static bool skip_arguments(struct source *source, struct source_word *word)
+{
+	return source_next(source, word) && source_is(word, "(") && source_skip_group(source);
+}
+
+/* From behind __kernel to the ( of its parameters; name is the word before that. */
+static bool find_name(struct source *source, struct source_word *name)
+{
+	struct source_word word;
+
+	name->length = 0;
+	while (source_next(source, &word)) {
+		if (source_is(&word, "__attribute__")) {
+			if (!skip_arguments(source, &word))
+				return false;
+		} else if (source_is(&word, "(")) {
+			return name->length;
+		} else if (!word.name) {
+			return false;
+		} else {
+			*name = word;
+		}
+	}
+	return false;
+}
+
+/* From behind the parameters to the body; attributes may be in between. */
+static bool opencl_has_body(struct source *source)
+{
+	struct source_word word;
+
+	while (source_next(source, &word)) {
+		if (source_is(&word, "{"))
+			return true;
+		if (source_is(&word, "__attribute__") ? !skip_arguments(source, &word) : !word.name)
+			return false;
+	}
+	return false;
+}
+
+int code_read_opencl(struct code_reading *reading)
+{
+	const struct code_function kernel = { .kernel = true };
+	struct source source;
+	struct source_word word, name = { 0 };
+	int error = 0;
+
+	source_start(&source, reading->bytes, reading->size);
+	while (!error && source_next(&source, &word))
+		if ((source_is(&word, "__kernel") || source_is(&word, "kernel")) && find_name(&source, &name) &&
+		    source_skip_group(&source) && opencl_has_body(&source))
+			error = code_add_function(reading->contents, name.text, name.length, &kernel);
+	return error;
 }

@@ -37,38 +37,26 @@ static void text_decode(const struct traced_field *field, const void *value, cha
 	number_write(text, number, field->is_signed && (__s64)number < 0);
 }
 
+/* Where the values of each meaning are; 0: there are none. */
+static const size_t value_places[] = {
+	[XPT_FIELD_CONTEXT] = offsetof(struct driver_event_values, context),
+	[XPT_FIELD_CLIENT] = offsetof(struct driver_event_values, client),
+	[XPT_FIELD_SIZE] = offsetof(struct driver_event_values, size),
+	[XPT_FIELD_ADDRESS] = offsetof(struct driver_event_values, address),
+	[XPT_FIELD_COUNT] = offsetof(struct driver_event_values, count),
+	[XPT_FIELD_STATUS] = offsetof(struct driver_event_values, status),
+	[XPT_FIELD_VALUE] = offsetof(struct driver_event_values, value),
+};
+
+/* A text that should be a number is left out: no one could compare or add it. */
 static void number_decode(const struct traced_field *field, const void *value, struct driver_event_values *values)
 {
-	__u64 number;
+	const size_t count = sizeof(value_places) / sizeof(value_places[0]);
+	const size_t place = !field->text && field->meaning < count ? value_places[field->meaning] : 0;
 
-	if (field->text)
-		return; /* no one could compare or add it */
-	memcpy(&number, value, sizeof(number));
-	switch (field->meaning) {
-	case XPT_FIELD_CONTEXT:
-		values->context = number;
-		break;
-	case XPT_FIELD_CLIENT:
-		values->client = number;
-		break;
-	case XPT_FIELD_SIZE:
-		values->size = number;
-		break;
-	case XPT_FIELD_ADDRESS:
-		values->address = number;
-		break;
-	case XPT_FIELD_COUNT:
-		values->count = number;
-		break;
-	case XPT_FIELD_STATUS:
-		values->status = (__s64)number;
-		break;
-	case XPT_FIELD_VALUE:
-		values->value = number;
-		break;
-	default:
+	if (!place)
 		return;
-	}
+	memcpy((char *)values + place, value, sizeof(__u64));
 	values->have |= 1u << field->meaning;
 }
 
@@ -168,7 +156,7 @@ static int submit_deliver(struct model *model, const struct driver_event_values 
 	process = processes_get(&model->processes, values->tgid, values->time);
 	if (!process)
 		return -ENOMEM;
-	return jobs_submit(&model->jobs, process, values->tid, values->time, values->time);
+	return call_tree_submit(&model->tree, process, values->tid, values->time, values->time);
 }
 
 int driver_event_deliver(struct model *model, const struct xpt_record_event *record)
@@ -225,5 +213,5 @@ int ioctl_deliver(struct model *model, const struct xpt_record_ioctl *record)
 		return -ENOMEM;
 	if (role != XPT_EVENT_SUBMIT)
 		return 0;
-	return jobs_submit(&model->jobs, process, record->tid, record->start, record->header.time);
+	return call_tree_submit(&model->tree, process, record->tid, record->start, record->header.time);
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "model/core/model.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/json.h"
 #include "model/core/state.h"
-#include "model/stream/record_validate.h"
+#include "model/stream/records.h"
 
 int model_create(const struct log *log, struct model **result)
 {
@@ -14,23 +16,21 @@ int model_create(const struct log *log, struct model **result)
 
 	if (!model)
 		return -ENOMEM;
-	model->functions.log = log;
+	model->log = log;
 	processes_init(&model->processes, &model->events);
 	name_table_init(&model->handles, USER_ALIASES_MAX, true);
 	name_table_init(&model->fingerprints, USER_ALIASES_MAX, true);
 	name_table_init(&model->symbols, MODEL_SYMBOLS_MAX, true);
 	programs_init(&model->programs, &model->events, &model->processes);
-	strings_init(&model->strings);
+	keyed_init(&model->strings, STRINGS_MAX, NULL, NULL);
 	totals_init(&model->totals, &model->events, &model->processes);
-	model->drivers.log = log;
-	jobs_init(&model->jobs, &model->events, &model->processes, &model->drivers);
+	jobs_init(&model->jobs, &model->events, &model->processes, &model->drivers, &model->tree);
+	call_tree_init(&model->tree, &model->events, &model->jobs);
 	async_init(&model->async, &model->events, &model->jobs.observers, &model->samples);
 	memory_init(&model->memory, &model->events);
 	regions_init(&model->regions, &model->events, &model->processes);
 	counter_samples_init(&model->samples, &model->events);
 	operator_set_init(&model->operators, &model->events);
-	nesting_init(&model->tracing);
-	launches_init(&model->launches, &model->events);
 	code_objects_init(&model->code, &model->events);
 	*result = model;
 	return 0;
@@ -43,16 +43,15 @@ void model_free(struct model *model)
 	program_filter_free(&model->filter);
 	code_objects_free(&model->code); /* refers to processes */
 	name_table_free(&model->symbols);
-	launches_free(&model->launches); /* refers to programs */
 	counter_samples_free(&model->samples);
 	regions_free(&model->regions);
 	memory_free(&model->memory);
-	async_free(&model->async); /* refers to programs, and to what follows jobs */
-	jobs_free(&model->jobs);   /* refers to programs and operators */
+	async_free(&model->async);    /* refers to programs, and to what follows jobs */
+	call_tree_free(&model->tree); /* refers to jobs and programs */
+	jobs_free(&model->jobs);      /* refers to programs and operators */
 	operator_set_free(&model->operators);
-	nesting_free(&model->tracing);
 	totals_free(&model->totals);
-	strings_free(&model->strings);
+	keyed_free(&model->strings);
 	name_table_free(&model->handles);
 	name_table_free(&model->fingerprints);
 	programs_free(&model->programs);
@@ -168,25 +167,66 @@ static int thread_deliver(struct model *model, const struct xpt_record_text *rec
 	return 0;
 }
 
-static int operator_deliver(struct model *model, const struct xpt_record_text *record)
+static int class_deliver(struct model *model, const struct xpt_record_text *record)
 {
 	const struct process *process = processes_get(&model->processes, record->header.tgid, record->header.time);
 
 	if (!process)
 		return -ENOMEM;
-	return process == model->processes.others ? 0 : operator_set_describe(&model->operators, process, record);
+	return process == model->processes.others ? 0 : operator_set_name_class(&model->operators, process, record);
 }
 
-static int code_deliver(struct model *model, const struct xpt_record_text *record)
+static int node_deliver(struct model *model, const struct xpt_record_text *record, const cJSON *object)
+{
+	const struct process *process = processes_get(&model->processes, record->header.tgid, record->header.time);
+
+	if (!process)
+		return -ENOMEM;
+	return process == model->processes.others ?
+		       0 :
+		       operator_set_describe(&model->operators, process, record->id, object);
+}
+
+static int code_load_deliver(struct model *model, const struct xpt_record_text *record, const cJSON *object)
+{
+	struct process *process = processes_get_late(&model->processes, record->header.tgid, record->header.time);
+
+	return process ? code_objects_load(&model->code, process, record, object) : -ENOMEM;
+}
+
+static int code_unload_deliver(struct model *model, const struct xpt_record_text *record)
 {
 	struct process *process = processes_get_late(&model->processes, record->header.tgid, record->header.time);
 
 	if (!process)
 		return -ENOMEM;
-	if (record->header.kind == XPT_RECORD_CODE_OBJECT)
-		return code_objects_load(&model->code, process, record);
 	code_objects_unload(&model->code, process, record);
 	return 0;
+}
+
+static int json_deliver(struct model *model, const struct xpt_record_text *record)
+{
+	cJSON *object;
+	int error = json_parse(record->text, record->length, &object);
+
+	if (error)
+		return error;
+	switch (record->header.kind) {
+	case XPT_RECORD_PROCESS:
+		error = processes_describe(&model->processes, record->header.tgid, record->header.time, object);
+		break;
+	case XPT_RECORD_LOADED:
+		error = statedump_deliver(model, record, object);
+		break;
+	case XPT_RECORD_CODE_OBJECT:
+		error = code_load_deliver(model, record, object);
+		break;
+	default:
+		error = node_deliver(model, record, object);
+		break;
+	}
+	cJSON_Delete(object);
+	return error;
 }
 
 static void lost_deliver(struct model *model, const struct xpt_record_lost *record)
@@ -218,12 +258,13 @@ static int region_deliver(struct model *model, const struct xpt_record_region *r
 {
 	const struct function *function = functions_get(&model->functions, record->spec);
 	const struct process *process = processes_get(&model->processes, record->header.tgid, record->header.time);
-
-	struct event_call span = { .start = record->start, .end = record->header.time, .tid = record->tid, .depth = 1 };
+	struct event_call span = { .start = record->start, .end = record->header.time, .depth = 1 };
+	__u64 operators;
 
 	if (!function)
 		return -EBADMSG;
-	if (!process || tracing_add(model, process, function, false, &span))
+	if (!process ||
+	    call_tree_measure(call_tree_find(&model->tree, process, record->tid), function, &span, &operators))
 		return -ENOMEM;
 	return regions_end(&model->regions, process, function->runtime, record);
 }
@@ -234,7 +275,7 @@ static int end_deliver(struct model *model, const struct xpt_record_text *record
 
 	async_drop_all(&model->async, record->header.time);
 	jobs_drop_all(&model->jobs, record->header.time);
-	launches_drop_all(&model->launches);
+	call_tree_drop_all(&model->tree);
 	if (!text)
 		return -ENOMEM;
 	free(model->end_text);
@@ -262,22 +303,21 @@ static int record_deliver(struct model *model, const struct xpt_record_header *r
 	case XPT_RECORD_TASK:
 		return task_deliver(model, (const void *)record);
 	case XPT_RECORD_PROCESS:
-		return processes_describe(&model->processes, record->tgid, record->time, text->text, text->length);
+	case XPT_RECORD_LOADED:
+	case XPT_RECORD_CODE_OBJECT:
+	case XPT_RECORD_NODE:
+		return json_deliver(model, text);
 	case XPT_RECORD_THREAD:
 		return thread_deliver(model, text);
 	case XPT_RECORD_NAMED:
 	case XPT_RECORD_FINGERPRINT:
 		return named_deliver(model, text);
-	case XPT_RECORD_LOADED:
-		return statedump_deliver(model, text);
 	case XPT_RECORD_SYMBOL:
 		return symbol_deliver(model, text);
-	case XPT_RECORD_CODE_OBJECT:
 	case XPT_RECORD_CODE_UNLOADED:
-		return code_deliver(model, text);
+		return code_unload_deliver(model, text);
 	case XPT_RECORD_CLASS:
-	case XPT_RECORD_NODE:
-		return operator_deliver(model, text);
+		return class_deliver(model, text);
 	case XPT_RECORD_LOST:
 		lost_deliver(model, (const void *)record);
 		return 0;
@@ -358,27 +398,58 @@ static int end_reached(struct model *model, __u64 time)
 	return flushed;
 }
 
+/* Descriptions that other records refer to. */
+static int description_accept(struct model *model, const struct xpt_record_text *record)
+{
+	const char *of = "counter";
+	cJSON *object;
+	int error = json_parse(record->text, record->length, &object);
+
+	switch (record->header.kind) {
+	case XPT_RECORD_RUNTIME:
+		of = "runtime";
+		error = error ?: functions_add_runtime(&model->functions, record->id, object);
+		break;
+	case XPT_RECORD_SPEC:
+		of = "function";
+		error = error ?: functions_add(&model->functions, record->id, object);
+		break;
+	case XPT_RECORD_COST:
+		of = "the cost of function";
+		error = error ?: functions_add_cost(&model->functions, record->id, object);
+		break;
+	case XPT_RECORD_DRIVER:
+		of = "driver";
+		error = error ?: traced_drivers_add(&model->drivers, record->id, object);
+		break;
+	case XPT_RECORD_DRIVER_EVENT:
+		of = "driver event";
+		error = error ?: traced_drivers_add_event(&model->drivers, record->id, object);
+		break;
+	default:
+		error = error ?: counter_samples_add(&model->samples, record->id, object);
+		break;
+	}
+	if (error == -EBADMSG)
+		log_warn(model->log, "the description of %s %llu in the records is damaged", of, record->id);
+	cJSON_Delete(object);
+	return error;
+}
+
 /* Takes the record that has been staged. */
 static int record_accept(struct model *model, const struct xpt_record_header *record)
 {
-	const struct xpt_record_text *text = (const void *)record;
-
 	switch (record->kind) {
 	case XPT_RECORD_RUNTIME:
-		return functions_add_runtime(&model->functions, text->id, text->text, text->length);
 	case XPT_RECORD_SPEC:
-		return functions_add(&model->functions, text->id, text->text, text->length);
 	case XPT_RECORD_COST:
-		return functions_add_cost(&model->functions, text->id, text->text, text->length);
 	case XPT_RECORD_DRIVER:
-		return traced_drivers_add(&model->drivers, text->id, text->text, text->length);
 	case XPT_RECORD_DRIVER_EVENT:
-		return traced_drivers_add_event(&model->drivers, text->id, text->text, text->length);
 	case XPT_RECORD_COUNTER:
-		return counter_samples_add(&model->samples, text->id, text->text, text->length);
+		return description_accept(model, (const void *)record);
 	case XPT_RECORD_CHOICE:
 	case XPT_RECORD_MATCH:
-		return program_filter_add(&model->filter, text);
+		return program_filter_add(&model->filter, (const void *)record);
 	case XPT_RECORD_PASS:
 		return pass_reached(model, record->time);
 	case XPT_RECORD_END:
@@ -413,7 +484,7 @@ int model_flush(struct model *model)
 	int error = deliver_until(model, REORDER_KEY_LAST), failed;
 
 	jobs_drop_all(&model->jobs, model->latest);
-	launches_drop_all(&model->launches);
+	call_tree_drop_all(&model->tree);
 	failed = event_dispatch_settle(&model->events);
 	if (failed)
 		error = failed;
@@ -432,65 +503,24 @@ void model_keep_released(struct model *model, size_t most)
 	model->processes.keep = most;
 }
 
-size_t model_program_count(const struct model *model)
-{
-	return model->programs.count;
-}
+/* model_NAME_count() and model_NAME() of what a part keeps in an array. */
+#define LIST_OF(name, part)                                                              \
+	size_t model_##name##_count(const struct model *model)                           \
+	{                                                                                \
+		return model->part.count;                                                \
+	}                                                                                \
+	const struct model_##name *model_##name(const struct model *model, size_t index) \
+	{                                                                                \
+		return &model->part.all[index]->view;                                    \
+	}
 
-const struct model_program *model_program(const struct model *model, size_t index)
-{
-	return &model->programs.all[index]->view;
-}
-
-size_t model_call_total_count(const struct model *model)
-{
-	return model->totals.count;
-}
-
-const struct model_call_total *model_call_total(const struct model *model, size_t index)
-{
-	return &model->totals.all[index]->view;
-}
-
-size_t model_region_total_count(const struct model *model)
-{
-	return model->regions.count;
-}
-
-const struct model_region_total *model_region_total(const struct model *model, size_t index)
-{
-	return &model->regions.all[index]->view;
-}
-
-size_t model_queue_count(const struct model *model)
-{
-	return model->jobs.queues.count;
-}
-
-const struct model_queue *model_queue(const struct model *model, size_t index)
-{
-	return &model->jobs.queues.all[index]->view;
-}
-
-size_t model_counter_count(const struct model *model)
-{
-	return model->samples.count;
-}
-
-const struct model_counter *model_counter(const struct model *model, size_t index)
-{
-	return &model->samples.all[index]->view;
-}
-
-size_t model_code_object_count(const struct model *model)
-{
-	return model->code.count;
-}
-
-const struct model_code_object *model_code_object(const struct model *model, size_t index)
-{
-	return &model->code.all[index]->view;
-}
+LIST_OF(program, programs)
+LIST_OF(call_total, totals)
+LIST_OF(operator, operators)
+LIST_OF(region_total, regions)
+LIST_OF(queue, jobs.queues)
+LIST_OF(counter, samples)
+LIST_OF(code_object, code)
 
 const struct model_code_totals *model_code_totals(const struct model *model)
 {
@@ -535,14 +565,4 @@ size_t model_choice_count(const struct model *model)
 const struct model_choice *model_choice(const struct model *model, size_t index)
 {
 	return &model->filter.all[index];
-}
-
-size_t model_operator_count(const struct model *model)
-{
-	return model->operators.count;
-}
-
-const struct model_operator *model_operator(const struct model *model, size_t index)
-{
-	return &model->operators.all[index]->view;
 }

@@ -32,15 +32,6 @@ void device_queues_free(struct device_queues *queues)
 	map_free(&queues->by_name);
 }
 
-static __u64 text_hash(const char *text)
-{
-	__u64 hash = 0xcbf29ce484222325ULL;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ULL;
-	return hash;
-}
-
 /* Driver names are the same where they are the same driver's, and kept once. */
 static __u64 name_key(const char *driver, const char *device)
 {

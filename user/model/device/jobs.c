@@ -4,23 +4,184 @@
 #include <errno.h>
 #include <string.h>
 
-#define JOB_VALUES                                                                                         \
-	(1u << XPT_FIELD_CONTEXT | 1u << XPT_FIELD_CLIENT | 1u << XPT_FIELD_SIZE | 1u << XPT_FIELD_COUNT | \
-	 1u << XPT_FIELD_VALUE | 1u << XPT_FIELD_ADDRESS)
+#include "model/device/call_tree.h"
+
+#define JOB_VALUE(meaning, member)                                                                                    \
+	{                                                                                                             \
+		XPT_FIELD_##meaning, offsetof(struct driver_event_values, member), offsetof(struct event_job, member) \
+	}
+
+/* What a job takes from the first event that has it. */
+static const struct {
+	unsigned int meaning;
+	size_t from, to;
+} job_values[] = {
+	JOB_VALUE(CONTEXT, context), JOB_VALUE(CLIENT, client), JOB_VALUE(SIZE, size),
+	JOB_VALUE(COUNT, count),     JOB_VALUE(VALUE, value),	JOB_VALUE(ADDRESS, address),
+};
+
+struct job_observer {
+	struct job_observer *next;
+	struct program *program;   /* held; NULL: none */
+	struct activity *activity; /* held; NULL: none */
+};
 
 void jobs_init(struct jobs *jobs, struct event_dispatch *events, struct processes *processes,
-	       const struct traced_drivers *drivers)
+	       const struct traced_drivers *drivers, struct call_tree *tree)
 {
-	*jobs = (struct jobs){ .events = events, .processes = processes, .next_id = 1 };
+	*jobs = (struct jobs){ .events = events, .processes = processes, .tree = tree, .next_id = 1 };
 	device_queues_init(&jobs->queues, events);
 	job_keys_init(&jobs->keys, drivers);
-	job_observers_init(&jobs->observers);
-	submitters_init(&jobs->submitters);
+	pool_init(&jobs->observers.pool, sizeof(struct job_observer));
+	pool_init(&jobs->observers.activities, sizeof(struct activity));
 	pool_init(&jobs->pool, sizeof(struct job));
 	link_init(&jobs->open);
 	link_init(&jobs->unreported);
 	link_init(&jobs->emitted);
 }
+
+/* ---- who observes a job, and what jobs add up to ---- */
+
+struct activity *activity_create(struct job_observers *observers)
+{
+	return activity_hold(pool_take(&observers->activities));
+}
+
+void activity_release(struct job_observers *observers, struct activity *activity)
+{
+	if (activity && !--activity->references)
+		pool_give(&observers->activities, activity);
+}
+
+static int job_observe(struct jobs *jobs, struct job *job, struct program *program, struct activity *activity)
+{
+	struct job_observer *observer = pool_take(&jobs->observers.pool);
+
+	if (!observer)
+		return -ENOMEM;
+	observer->program = program;
+	observer->activity = activity_hold(activity);
+	if (program)
+		program->open++;
+	observer->next = job->observers;
+	job->observers = observer;
+	return 0;
+}
+
+static bool has_device_time(const struct job *job)
+{
+	return job->view.runs && job->view.done;
+}
+
+static void times_add_run(struct model_device_times *times, const struct job *job)
+{
+	const struct event_job *view = &job->view;
+
+	if (view->runs && (!times->runs || view->runs < times->runs))
+		times->runs = view->runs;
+	if (view->runs && view->queued)
+		times->queue_time += view->runs - view->queued;
+}
+
+static void times_add_end(struct model_device_times *times, const struct job *job)
+{
+	const struct event_job *view = &job->view;
+
+	if (view->done > times->done)
+		times->done = view->done;
+	times->failed += view->failed;
+	if (has_device_time(job))
+		times->device_time += view->done - view->runs;
+	times->busy_time += job->busy_time;
+}
+
+void device_times_add(struct model_device_times *times, const struct job *job)
+{
+	times->jobs++;
+	times_add_run(times, job);
+	if (job->ended)
+		times_add_end(times, job);
+	else
+		times->unfinished++;
+}
+
+/* A job that ends with an earlier time than another one runs may leave times in the wrong order. */
+struct model_device_times device_times_shown(const struct model_device_times *times)
+{
+	struct model_device_times shown = *times;
+
+	if (shown.unfinished)
+		shown.done = 0;
+	if (shown.done && shown.runs > shown.done)
+		shown.runs = 0;
+	return shown;
+}
+
+static void program_job_ended(struct program *program, const struct job *job)
+{
+	const struct event_job *view = &job->view;
+	struct model_program *sums = &program->view;
+
+	sums->jobs++;
+	sums->failed_jobs += view->failed;
+	if (has_device_time(job))
+		sums->device_time += view->done - view->runs;
+	if (view->runs && view->queued)
+		sums->queue_time += view->runs - view->queued;
+	sums->busy_time += job->busy_time;
+}
+
+static void operator_job_ended(struct op *op, const struct job *job)
+{
+	op->view.jobs++;
+	op->view.failed_jobs += job->view.failed;
+	if (has_device_time(job))
+		op->view.device_time += job->view.done - job->view.runs;
+}
+
+static void job_observers_run(const struct job *job)
+{
+	const struct job_observer *observer;
+
+	for (observer = job->observers; observer; observer = observer->next)
+		if (observer->activity)
+			times_add_run(&observer->activity->times, job);
+}
+
+static void job_observer_remove(struct job_observers *observers, struct job *job)
+{
+	struct job_observer *observer = job->observers;
+
+	job->observers = observer->next;
+	if (observer->program)
+		observer->program->open--;
+	activity_release(observers, observer->activity);
+	pool_give(&observers->pool, observer);
+}
+
+static void job_observers_end(struct job_observers *observers, struct job *job)
+{
+	struct activity *activity;
+
+	while (job->observers) {
+		activity = job->observers->activity;
+		if (activity) {
+			activity->times.unfinished--;
+			times_add_end(&activity->times, job);
+		}
+		if (job->observers->program)
+			program_job_ended(job->observers->program, job);
+		job_observer_remove(observers, job);
+	}
+}
+
+static void job_observers_drop(struct job_observers *observers, struct job *job)
+{
+	while (job->observers)
+		job_observer_remove(observers, job);
+}
+
+/* ---- jobs ---- */
 
 static void job_emit(struct jobs *jobs, struct job *job)
 {
@@ -49,7 +210,8 @@ static void job_free(struct jobs *jobs, struct job *job)
 
 void jobs_close(struct jobs *jobs, struct job *job)
 {
-	submitter_remove_job(job);
+	link_remove(&job->of_thread);
+	job->thread = NULL;
 	if (job->key)
 		return;
 	if (!job->emitted)
@@ -83,7 +245,7 @@ static void job_over(struct jobs *jobs, struct job *job, __u64 time)
 	else
 		job_observers_drop(&jobs->observers, job);
 	link_remove(&job->link);
-	if (job->submitter) {
+	if (job->thread) {
 		link_append(&jobs->unreported, &job->link);
 		return;
 	}
@@ -91,40 +253,27 @@ static void job_over(struct jobs *jobs, struct job *job, __u64 time)
 	job_free(jobs, job);
 }
 
-/* What it was submitted in will not have it, if it returns at all. */
-static void job_evict(struct jobs *jobs, struct job *job)
-{
-	struct submitter *submitter = job->submitter;
-
-	submitter_miss(submitter, job->submitted);
-	jobs_close(jobs, job);
-	submitter_settle(&jobs->submitters, submitter);
-}
-
 /* Those that are only kept for calls are dropped first. */
 static void jobs_make_room(struct jobs *jobs, __u64 time)
 {
-	struct submitter *submitter;
+	struct link *over = link_alone(&jobs->emitted) ? &jobs->unreported : &jobs->emitted;
 	struct job *job;
 
 	if (jobs->count < MODEL_JOBS_MAX)
 		return;
-	if (!link_alone(&jobs->emitted)) {
-		job_evict(jobs, container_of(jobs->emitted.next, struct job, link));
-		return;
-	}
-	if (!link_alone(&jobs->unreported)) {
-		job_evict(jobs, container_of(jobs->unreported.next, struct job, link));
+	if (!link_alone(over)) {
+		job = container_of(over->next, struct job, link);
+		call_thread_miss_job(job);
+		jobs_close(jobs, job);
 		return;
 	}
 	event_dispatch_lose(jobs->events, XPT_LOSS_JOBS, 1, time);
 	job = container_of(jobs->open.next, struct job, link);
-	submitter = job->submitter;
+	if (job->thread) { /* it is emitted at once, though calls around it may return */
+		link_remove(&job->of_thread);
+		job->thread = NULL;
+	}
 	job_over(jobs, job, time);
-	if (!submitter)
-		return;
-	jobs_close(jobs, job);
-	submitter_settle(&jobs->submitters, submitter);
 }
 
 static struct job *job_create(struct jobs *jobs, const struct driver_event_values *values)
@@ -147,30 +296,9 @@ static struct job *job_create(struct jobs *jobs, const struct driver_event_value
 	return job;
 }
 
-static void submitter_drop(struct jobs *jobs, struct submitter *submitter)
-{
-	struct link *link, *following;
-
-	link_each(link, following, &submitter->jobs) jobs_close(jobs, container_of(link, struct job, of_thread));
-	submitter_clear(&jobs->submitters, submitter);
-	submitter_settle(&jobs->submitters, submitter);
-}
-
-struct submitter *jobs_submitter(struct jobs *jobs, const struct process *process, __u32 tid)
-{
-	struct submitters *submitters = &jobs->submitters;
-	struct submitter *submitter = submitters_find(submitters, process, tid);
-
-	if (submitter)
-		return submitter;
-	if (submitters->by_thread.count >= SUBMITTERS_MAX)
-		submitter_drop(jobs, container_of(submitters->all.next, struct submitter, link));
-	return submitters_get(submitters, process, tid);
-}
-
 static int job_submit(struct jobs *jobs, struct job *job, const struct driver_event_values *values)
 {
-	struct submitter *submitter;
+	struct call_thread *thread;
 
 	if (!values->tid || job->view.tid)
 		return 0;
@@ -184,36 +312,27 @@ static int job_submit(struct jobs *jobs, struct job *job, const struct driver_ev
 	job->process = processes_get(jobs->processes, values->tgid, values->time);
 	if (!values->in_call)
 		return job->process ? 0 : -ENOMEM;
-	submitter = job->process ? jobs_submitter(jobs, job->process, values->tid) : NULL;
-	if (!submitter)
+	thread = job->process ? call_tree_get(jobs->tree, job->process, values->tid) : NULL;
+	if (!thread)
 		return -ENOMEM;
-	submitter_add_job(submitter, job);
+	call_thread_add_job(thread, job);
 	return 0;
 }
 
 /* What the job lacks and this event has. */
 static void job_fill(struct job *job, const struct driver_event_values *values)
 {
-	const __u32 new = values->have &JOB_VALUES & ~job->view.have;
+	const __u32 new = values->have & ~job->view.have;
 	struct event_job *view = &job->view;
 
 	if (!*job->name)
 		memcpy(job->name, values->name, sizeof(job->name));
-	if (!new)
-		return;
-	view->have |= new;
-	if (new & 1u << XPT_FIELD_CONTEXT)
-		view->context = values->context;
-	if (new & 1u << XPT_FIELD_CLIENT)
-		view->client = values->client;
-	if (new & 1u << XPT_FIELD_SIZE)
-		view->size = values->size;
-	if (new & 1u << XPT_FIELD_COUNT)
-		view->count = values->count;
-	if (new & 1u << XPT_FIELD_VALUE)
-		view->value = values->value;
-	if (new & 1u << XPT_FIELD_ADDRESS)
-		view->address = values->address;
+	for (size_t i = 0; new &&i < sizeof(job_values) / sizeof(job_values[0]); i++) {
+		if (!(new & 1u << job_values[i].meaning))
+			continue;
+		view->have |= 1u << job_values[i].meaning;
+		memcpy((char *)view + job_values[i].to, (const char *)values + job_values[i].from, sizeof(__u64));
+	}
 }
 
 static void job_status(struct job *job, const struct driver_event_values *values)
@@ -434,21 +553,85 @@ void jobs_drop_all(struct jobs *jobs, __u64 time)
 	struct link *link, *following;
 
 	link_each(link, following, &jobs->open) job_over(jobs, container_of(link, struct job, link), time);
-	link_each(link, following, &jobs->submitters.all)
-		submitter_drop(jobs, container_of(link, struct submitter, link));
 }
 
-void jobs_drop_process(struct jobs *jobs, const struct process *process)
+/* Adds the job to those of the program, unless a call within this one has done that. Returns whether it did. */
+static bool job_join_program(struct job *job, const struct program *program)
 {
-	struct link *link, *following;
-	struct submitter *submitter;
+	unsigned int i;
 
-	link_each(link, following, &jobs->submitters.all)
-	{
-		submitter = container_of(link, struct submitter, link);
-		if (submitter->node.a == process->view.sort_index)
-			submitter_drop(jobs, submitter);
+	for (i = 0; i < job->program_count; i++)
+		if (job->programs[i] == program->view.id)
+			return false;
+	if (job->program_count == JOB_PROGRAMS_MAX)
+		return false;
+	job->programs[job->program_count++] = program->view.id;
+	return true;
+}
+
+static void job_show_call(struct job *job, struct program *program, const struct event_call *call)
+{
+	if (!job->view.call_start)
+		job->view.call_start = call->start;
+	if (!program || job->program || job->emitted)
+		return;
+	job->program = program;
+	program->open++;
+}
+
+int job_join_call(struct jobs *jobs, struct job *job, struct program *program, const struct event_call *call,
+		  struct activity *activity)
+{
+	struct program *joined = program && job_join_program(job, program) ? program : NULL;
+
+	job_show_call(job, program, call);
+	if (joined && job->ended)
+		program_job_ended(joined, job);
+	if (!job->key || (!joined && !activity))
+		return 0;
+	return job_observe(jobs, job, joined, activity);
+}
+
+/* One that is emitted already keeps no operator: its sums only grow. */
+void job_join_operator(struct job *job, struct op *op)
+{
+	if (job->in_operator)
+		return;
+	job->in_operator = true;
+	if (!op)
+		return;
+	if (!job->emitted)
+		job->op = op;
+	if (job->ended)
+		operator_job_ended(op, job);
+}
+
+static void job_forget(struct jobs *jobs, struct job *job)
+{
+	if (job->process && job->process->forgotten)
+		job->process = processes_others(jobs->processes);
+	if (job->program && job->program->process->forgotten) {
+		job->program->open--;
+		job->program = NULL;
 	}
+	if (job->op && job->op->process->forgotten)
+		job->op = NULL;
+	for (struct job_observer *observer = job->observers; observer; observer = observer->next) {
+		if (!observer->program || !observer->program->process->forgotten)
+			continue;
+		observer->program->open--;
+		observer->program = NULL;
+	}
+}
+
+void jobs_forget_processes(struct jobs *jobs)
+{
+	struct link *const lists[] = { &jobs->open, &jobs->unreported };
+	struct link *link, *following;
+	size_t i;
+
+	for (i = 0; i < 2; i++)
+		link_each(link, following, lists[i]) job_forget(jobs, container_of(link, struct job, link));
 }
 
 void jobs_free(struct jobs *jobs)
@@ -457,9 +640,9 @@ void jobs_free(struct jobs *jobs)
 
 	jobs->events = jobs->queues.events = &silent;
 	jobs_drop_all(jobs, 0);
-	submitters_free(&jobs->submitters);
-	job_observers_free(&jobs->observers);
 	job_keys_free(&jobs->keys);
 	device_queues_free(&jobs->queues);
+	pool_free(&jobs->observers.pool);
+	pool_free(&jobs->observers.activities);
 	pool_free(&jobs->pool);
 }

@@ -16,7 +16,6 @@
 
 #include "base/core/hashmap.h"
 #include "base/core/link.h"
-#include "base/core/log.h"
 #include "base/core/pool.h"
 #include "bpf/wire.h"
 #include "model/operator/operators.h"
@@ -27,6 +26,8 @@
  * The drivers, their events and their device nodes that EVENT and IOCTL records refer to, as DRIVER and DRIVER_EVENT
  * records describe them.
  */
+
+struct cJSON;
 
 struct traced_ioctl {
 	__u16 number; /* low 16 bits of the command */
@@ -48,8 +49,6 @@ struct traced_driver {
 	size_t join_count;
 	struct traced_ioctl *ioctls; /* sorted by number */
 	size_t ioctl_count;
-	unsigned int family; /* the same for all drivers with comparable keys, directly or by way of others */
-	bool narrow;	     /* in the family some keys are compared by 32 bits of each part */
 };
 
 struct traced_field {
@@ -78,23 +77,21 @@ struct traced_node {
 
 /* Zero it to begin with. */
 struct traced_drivers {
-	const struct log *log;
 	struct traced_driver *drivers[XPT_DRIVER_MAX];
 	struct traced_event *events[XPT_EVENT_MAX];
 	struct traced_node nodes[XPT_NODE_MAX];
 	__u8 bits[XPT_DRIVER_MAX][XPT_DRIVER_MAX]; /* of each part of their keys that are compared; 0: they never meet */
-	unsigned int families;			   /* changes whenever family or narrow of a driver does */
 };
 
 void traced_drivers_free(struct traced_drivers *drivers);
 
 /*
- * text: JSON as in wire.h. Repeating the same is fine, something else for an index in use is not: records that are held
- * back already rely on it. Only nodes may change: those of the text are added to those known, and replace those of the
+ * object: JSON as in wire.h. Repeating the same is fine, something else for an index in use is not: records that are held
+ * back already rely on it. Only nodes may change: those of the object are added to those known, and replace those of the
  * same index. -EBADMSG, -ENOMEM.
  */
-int traced_drivers_add(struct traced_drivers *drivers, __u64 index, const char *text, size_t length);
-int traced_drivers_add_event(struct traced_drivers *drivers, __u64 index, const char *text, size_t length);
+int traced_drivers_add(struct traced_drivers *drivers, __u64 index, const struct cJSON *object);
+int traced_drivers_add_event(struct traced_drivers *drivers, __u64 index, const struct cJSON *object);
 
 static inline const struct traced_event *traced_drivers_event(const struct traced_drivers *drivers, unsigned int index)
 {
@@ -193,7 +190,8 @@ enum engine_source {
 
 struct job_observer;
 struct job_key;
-struct submitter;
+struct call_thread;
+struct call_tree;
 
 /*
  * A job is open until its end is seen or it is given up. Then it waits to be emitted, if calls around it may still
@@ -201,15 +199,15 @@ struct submitter;
  */
 struct job {
 	struct event_job view;
-	struct link link;	     /* in jobs.open, jobs.untold or jobs.told */
-	struct link of_key;	     /* while it is open */
-	struct link of_thread;	     /* while calls around it may return */
-	struct job_key *key;	     /* NULL: not open */
-	struct submitter *submitter; /* NULL: no call will have it any more */
+	struct link link;	    /* in jobs.open, jobs.unreported or jobs.emitted */
+	struct link of_key;	    /* while it is open */
+	struct link of_thread;	    /* while calls around it may return */
+	struct job_key *key;	    /* NULL: not open */
+	struct call_thread *thread; /* NULL: no call will have it any more */
 	struct queue_stay stay;
 	struct job_observer *observers; /* who wants to know of its run and end */
 	struct process *process;	/* of view.process; NULL: none */
-	struct program *program;	/* of view.program; held while the job is untold */
+	struct program *program;	/* of view.program; held until the job is emitted */
 	struct op *op;			/* of view.op; NULL: none known, or the job is emitted */
 	__u64 submitted;		/* when the thread did that; view.queued is the time of the first event */
 	__u64 busy_time;		/* its share, once it has ended */
@@ -232,7 +230,6 @@ struct job {
 /* Jobs with one key, in the order in which they began. */
 struct job_key {
 	struct map_node node;
-	struct link link; /* of all */
 	struct link jobs;
 	const struct traced_driver *driver;
 	unsigned int parts;
@@ -248,9 +245,7 @@ struct job_key {
 struct job_keys {
 	const struct traced_drivers *drivers;
 	struct map map;
-	struct link all;
 	struct pool pool;
-	unsigned int families; /* drivers->families that the map was made with */
 };
 
 void job_keys_init(struct job_keys *keys, const struct traced_drivers *drivers);
@@ -283,65 +278,6 @@ void job_key_advance(struct job_key *key, const struct traced_event *event,
 		     struct job *job); /* it has reported it now */
 
 /*
- * What threads of traced processes have submitted to devices, as long as calls around it may return: a call is seen when it
- * returns, and its jobs before.
- */
-
-#define SUBMITTERS_MAX 16384 /* threads followed at once; the least recently seen is evicted */
-#define SUBMITS_MAX 65536    /* submitting ioctls; the oldest makes room */
-
-/* Stretches in which ioctls submitted something. */
-struct submit {
-	struct link link; /* of all, oldest first */
-	struct link of_thread;
-	struct submitter *submitter;
-	__u64 start, end;
-};
-
-struct submitter {
-	struct map_node node; /* by process and thread */
-	struct link link;     /* of all, the most recently seen at the end */
-	struct link jobs;     /* in the order of submission */
-	struct link submits;  /* in the order of their ends */
-	__u64 missing;	      /* jobs and submits that had to make room */
-	__u64 missing_until;  /* when the last of them was submitted */
-};
-
-struct submitters {
-	struct map by_thread;
-	struct link all;
-	struct link submits;
-	size_t submit_count;
-	struct pool pool, submit_pool;
-};
-
-void submitters_init(struct submitters *submitters);
-void submitters_free(struct submitters *submitters); /* no job may be in it */
-
-/* The thread that is seen now. NULL: nothing of it is known. */
-struct submitter *submitters_find(struct submitters *submitters, const struct process *process, __u32 tid);
-/* The same, made if it is new; the caller sees that there are no more than SUBMITTERS_MAX. NULL: no memory. */
-struct submitter *submitters_get(struct submitters *submitters, const struct process *process, __u32 tid);
-/* Forgets the submitter if there is nothing of it. */
-void submitter_settle(struct submitters *submitters, struct submitter *submitter);
-/* Forgets its submits, and what it misses; its jobs are taken out by those who keep them. */
-void submitter_clear(struct submitters *submitters, struct submitter *submitter);
-
-/* job->submitted is set. */
-void submitter_add_job(struct submitter *submitter, struct job *job);
-/* Does not forget the submitter, even if it was the last. */
-void submitter_remove_job(struct job *job);
-/* -ENOMEM. */
-int submitter_add_submit(struct submitters *submitters, struct submitter *submitter, __u64 start, __u64 end);
-/* The submits within a call become one, as every later call has all or none of them. NULL: there is none. */
-const struct submit *submitter_merge_submits(struct submitters *submitters, struct submitter *submitter, __u64 start,
-					     __u64 end);
-/* Those that ended up to time go. */
-void submitter_drop_submits(struct submitters *submitters, struct submitter *submitter, __u64 time);
-/* Something of it, submitted at time, has to make room: calls around it will miss it. */
-void submitter_miss(struct submitter *submitter, __u64 time);
-
-/*
  * Observers of a job after the call that it was submitted in has returned: programs, for their sums, and inferences
  * that a wait will end. And the sums of jobs.
  */
@@ -356,9 +292,6 @@ struct job_observers {
 	struct pool pool, activities;
 };
 
-void job_observers_init(struct job_observers *observers);
-void job_observers_free(struct job_observers *observers);
-
 /* With one reference. NULL: no memory. */
 struct activity *activity_create(struct job_observers *observers);
 static inline struct activity *activity_hold(struct activity *activity) /* may be NULL, as below */
@@ -369,26 +302,10 @@ static inline struct activity *activity_hold(struct activity *activity) /* may b
 }
 void activity_release(struct job_observers *observers, struct activity *activity);
 
-/* program and activity may be NULL. The job is open, and the activity's times have it as it is now. -ENOMEM. */
-int job_observers_add(struct job_observers *observers, struct job *job, struct program *program,
-		      struct activity *activity);
-/* The job runs from now on. */
-void job_observers_run(const struct job *job);
-/* The job has ended: all observers are notified and detached. */
-void job_observers_end(struct job_observers *observers, struct job *job);
-/* It is given up: nobody is notified. */
-void job_observers_drop(struct job_observers *observers, struct job *job);
-/* Programs of processes that are marked as forgotten observe no more. */
-void job_observers_forget_processes(struct job *job);
-
 /* Adds a job as it is now; done is the last end so far. */
 void device_times_add(struct model_device_times *times, const struct job *job);
 /* The times as they are shown: done only when no job is unfinished. */
 struct model_device_times device_times_shown(const struct model_device_times *times);
-/* The job has ended, and is among the program's. */
-void program_job_ended(struct program *program, const struct job *job);
-/* The job has ended, and is the operator's. */
-void operator_job_ended(struct op *op, const struct job *job);
 
 /* Grace period after a job's end, ns: it is emitted when calls around it have returned, which some never do. */
 #define JOB_GRACE 60000000000ull
@@ -399,7 +316,7 @@ struct jobs {
 	struct device_queues queues;
 	struct job_keys keys;
 	struct job_observers observers;
-	struct submitters submitters;
+	struct call_tree *tree;
 	struct pool pool;
 	struct link open;	/* oldest first */
 	struct link unreported; /* ended or given up, calls may return; in the order of that */
@@ -409,7 +326,7 @@ struct jobs {
 };
 
 void jobs_init(struct jobs *jobs, struct event_dispatch *events, struct processes *processes,
-	       const struct traced_drivers *drivers);
+	       const struct traced_drivers *drivers, struct call_tree *tree);
 void jobs_free(struct jobs *jobs);
 
 /* Events of drivers. -ENOMEM. */
@@ -418,32 +335,19 @@ int jobs_run(struct jobs *jobs, const struct driver_event_values *values);
 int jobs_done(struct jobs *jobs, const struct driver_event_values *values);
 /* The job that has failed; it continues until its end is reported. NULL: unknown. */
 struct job *jobs_error(struct jobs *jobs, const struct driver_event_values *values);
-/* An ioctl of a thread of a traced process, or an event on it, has submitted something. -ENOMEM. */
-int jobs_submit(struct jobs *jobs, const struct process *process, __u32 tid, __u64 start, __u64 end);
-
-/*
- * A call, before its own event is emitted: sets call->device. program: that it runs; NULL: none. If activity is not
- * NULL and jobs of the call have not ended, *activity is set to what follows them, for the caller to release.
- * -ENOMEM.
- */
-int jobs_call(struct jobs *jobs, const struct process *process, struct program *program, struct event_call *call,
-	      struct activity **activity);
-/* The same call if it is an operator's: what was submitted in it and in none inside is the step's (NULL: unknown). */
-void jobs_operator(struct jobs *jobs, const struct process *process, struct op *op, const struct event_call *call);
-/* The same call, afterwards: emits jobs that no call is waited for any more. */
-void jobs_call_close(struct jobs *jobs, const struct process *process, const struct event_call *call);
-/* No call of the process will return any more. Its jobs continue. */
-void jobs_drop_process(struct jobs *jobs, const struct process *process);
+/* The job was submitted in the call, which runs the program (NULL: none) and is followed by the activity (NULL: not). -ENOMEM. */
+int job_join_call(struct jobs *jobs, struct job *job, struct program *program, const struct event_call *call,
+		  struct activity *activity);
+/* The job was submitted in an operator (NULL: unknown which); only the first counts. */
+void job_join_operator(struct job *job, struct op *op);
 /* Drops references to processes that are marked as forgotten, and to their programs. */
 void jobs_forget_processes(struct jobs *jobs);
 
 /* No call around the job will return any more. It is emitted if it is over, and may be freed. */
 void jobs_close(struct jobs *jobs, struct job *job);
-/* The submitter of this thread, made if it is new. NULL: no memory. */
-struct submitter *jobs_submitter(struct jobs *jobs, const struct process *process, __u32 tid);
 /* Nothing older than time will come: emits jobs after their grace period. */
 void jobs_settle(struct jobs *jobs, __u64 time);
-/* The recording has ended: what is open is given up, all is emitted. */
+/* The recording has ended: what is open is given up. All is emitted when the call tree is dropped. */
 void jobs_drop_all(struct jobs *jobs, __u64 time);
 
 #endif

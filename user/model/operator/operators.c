@@ -50,17 +50,11 @@ static void described_free(void *context, struct keyed *entry)
 	free(described);
 }
 
-static void number_free(void *context, struct keyed *entry)
-{
-	(void)context;
-	free(container_of(entry, struct type_number, keyed));
-}
-
 void operator_set_init(struct operator_set *operators, struct event_dispatch *events)
 {
 	*operators = (struct operator_set){ .events = events };
 	name_table_init(&operators->classes, OPERATOR_CLASSES_MAX, true);
-	keyed_init(&operators->numbers, MODEL_OPERATORS_MAX, number_free, NULL);
+	keyed_init(&operators->numbers, MODEL_OPERATORS_MAX, NULL, NULL);
 	keyed_init(&operators->described, MODEL_OPERATORS_MAX, described_free, NULL);
 	coverage_init(&operators->coverage);
 }
@@ -96,43 +90,34 @@ static int node_parse(const cJSON *object, struct described_node *described)
 	return 0;
 }
 
-static int node_describe(struct operator_set *operators, const struct process *process,
-			 const struct xpt_record_text *record)
+int operator_set_describe(struct operator_set *operators, const struct process *process, __u64 object_address,
+			  const cJSON *object)
 {
 	const __u64 index = process->view.sort_index;
-	struct keyed *before = keyed_find(&operators->described, index, record->id);
+	struct keyed *before = keyed_find(&operators->described, index, object_address);
 	struct described_node *described;
-	cJSON *object;
-	int error = json_parse(record->text, record->length, &object);
+	int error;
 
-	if (error)
-		return error;
 	if (before)
 		keyed_drop(&operators->described, before);
 	described = keyed_full(&operators->described) ? NULL : calloc(1, sizeof(*described));
-	if (!described || keyed_add(&operators->described, &described->keyed, index, index, record->id)) {
+	if (!described || keyed_add(&operators->described, &described->keyed, index, index, object_address)) {
 		free(described);
-		error = -ENOMEM;
-	} else {
-		error = node_parse(object, described);
-		if (error)
-			keyed_drop(&operators->described, &described->keyed);
+		return -ENOMEM;
 	}
-	cJSON_Delete(object);
+	error = node_parse(object, described);
+	if (error)
+		keyed_drop(&operators->described, &described->keyed);
 	return error;
 }
 
-int operator_set_describe(struct operator_set *operators, const struct process *process,
-			  const struct xpt_record_text *record)
+int operator_set_name_class(struct operator_set *operators, const struct process *process,
+			    const struct xpt_record_text *record)
 {
-	int error;
+	const size_t length = record->length < OPERATOR_CLASS_NAME_MAX ? record->length : OPERATOR_CLASS_NAME_MAX;
+	int error = name_table_add(&operators->classes, process->view.sort_index, process->view.sort_index, record->id,
+				   record->text, length, false);
 
-	if (record->header.kind == XPT_RECORD_NODE)
-		return node_describe(operators, process, record);
-	error = name_table_add(&operators->classes, process->view.sort_index, process->view.sort_index, record->id,
-			       record->text,
-			       record->length < OPERATOR_CLASS_NAME_MAX ? record->length : OPERATOR_CLASS_NAME_MAX,
-			       false);
 	return error == -ENOSPC ? 0 : error;
 }
 
@@ -163,15 +148,6 @@ void operator_class_type(const char *name, char *type, size_t size)
 	length = end - begin < size - 1 ? end - begin : size - 1;
 	memcpy(type, name + begin, length);
 	type[length] = '\0';
-}
-
-static __u64 text_hash(const char *text)
-{
-	__u64 hash = 0xcbf29ce484222325;
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
-	return hash;
 }
 
 /* The next number of the type in the program; 0: no memory. */
@@ -326,24 +302,26 @@ static void operator_assign(struct op *op, struct program *program, const struct
 	operator_join(op, program, call);
 }
 
-static int operator_record(struct operator_set *operators, struct op *op, const struct event_call *call)
+static int operator_record(struct operator_set *operators, struct op *op, const struct event_call *call, __u64 inside)
 {
-	const struct coverage_place place = { op->process->view.sort_index, call->tid, call->depth, call->apart };
-	__u64 self;
-	int error = coverage_operator(&operators->coverage, &place, call->inference, call->start, call->end, &self);
+	const struct coverage_place place = { op->process->view.sort_index, call->tid, call->apart };
+	const __u64 took = call->end - call->start;
+	int error = 0;
 
+	if (call->inference)
+		error = coverage_operator(&operators->coverage, &place, call->inference, call->start, call->end);
 	op->view.recorded++;
 	op->view.tracing += call->tracing;
 	op->view.unassigned += !call->inference;
 	if (call->inference || !op->program)
-		op->view.self_time += self;
-	if (statistics_record(&op->duration, &op->view.duration, call->end - call->start))
+		op->view.self_time += inside < took ? took - inside : 0;
+	if (statistics_record(&op->duration, &op->view.duration, took))
 		return -ENOMEM;
 	return error;
 }
 
 int operator_set_call(struct operator_set *operators, struct process *process, struct program *program,
-		      struct event_call *call, struct op **result)
+		      struct event_call *call, __u64 inside, struct op **result)
 {
 	struct op *op = operator_find(operators, process, program, call);
 
@@ -358,13 +336,13 @@ int operator_set_call(struct operator_set *operators, struct process *process, s
 	operator_assign(op, program, call);
 	*result = op;
 	call->op = &op->view;
-	return operator_record(operators, op, call);
+	return operator_record(operators, op, call, inside);
 }
 
 void operator_set_inference(struct operator_set *operators, const struct process *process, struct program *program,
 			    const struct event_call *call)
 {
-	const struct coverage_place place = { process->view.sort_index, call->tid, call->depth, false };
+	const struct coverage_place place = { process->view.sort_index, call->tid, false };
 	__u64 covered;
 
 	if (!coverage_end(&operators->coverage, &place, call->start, &covered) || !program)
@@ -436,4 +414,125 @@ void operator_set_forget_processes(struct operator_set *operators)
 		operator_free(op);
 	}
 	operators->count = kept;
+}
+
+/* ---- how much of an inference lies in its operators ---- */
+
+#define STRETCHES_MAX 65536 /* kept apart of one inference */
+
+/* A stretch of time. */
+struct stretch {
+	__u64 start, end;
+};
+
+/* The stretches with an operator of an inference that has not ended: in order, apart from each other. */
+struct open_inference {
+	struct keyed keyed;
+	__u32 tid; /* of its thread; 0: not known yet */
+	struct stretch *stretches;
+	size_t count;
+	__u64 settled; /* ns of earlier stretches, which nothing can reach back to */
+};
+
+static void inference_release(void *context, struct keyed *entry)
+{
+	struct open_inference *inference = container_of(entry, struct open_inference, keyed);
+
+	(void)context;
+	free(inference->stretches);
+	free(inference);
+}
+
+void coverage_init(struct coverage *coverage)
+{
+	keyed_init(&coverage->open, COVERAGES_MAX, inference_release, NULL);
+}
+
+void coverage_free(struct coverage *coverage)
+{
+	keyed_free(&coverage->open);
+}
+
+/*
+ * Several threads may begin an inference in the same ns. tid 0: the operator is on another thread, which is known of the only
+ * inference that its process had at that time.
+ */
+static struct open_inference *inference_find(struct coverage *coverage, unsigned int process, __u64 begin, __u32 tid)
+{
+	for (struct keyed *entry = keyed_find(&coverage->open, process, begin); entry; entry = keyed_next(entry)) {
+		struct open_inference *inference = container_of(entry, struct open_inference, keyed);
+
+		if (inference->tid && tid && inference->tid != tid)
+			continue;
+		inference->tid = inference->tid ?: tid;
+		return inference;
+	}
+	return NULL;
+}
+
+static struct open_inference *inference_get(struct coverage *coverage, unsigned int process, __u64 begin, __u32 tid)
+{
+	struct open_inference *inference = inference_find(coverage, process, begin, tid);
+
+	if (inference)
+		return inference;
+	inference = calloc(1, sizeof(*inference));
+	if (!inference || keyed_add(&coverage->open, &inference->keyed, process, process, begin)) {
+		free(inference);
+		return NULL;
+	}
+	inference->tid = tid;
+	return inference;
+}
+
+/* The older half is added up: operators are much shorter than so many of them. */
+static void stretches_settle(struct open_inference *inference)
+{
+	const size_t half = inference->count / 2;
+
+	for (size_t i = 0; i < half; i++)
+		inference->settled += inference->stretches[i].end - inference->stretches[i].start;
+	for (size_t i = half; i < inference->count; i++)
+		inference->stretches[i - half] = inference->stretches[i];
+	inference->count -= half;
+}
+
+/* Ends come in order: only the last stretches can touch the new one. */
+static int stretch_add(struct open_inference *inference, __u64 start, __u64 end)
+{
+	if (inference->count >= STRETCHES_MAX)
+		stretches_settle(inference);
+	while (inference->count && inference->stretches[inference->count - 1].end >= start) {
+		const struct stretch *last = &inference->stretches[--inference->count];
+
+		start = last->start < start ? last->start : start;
+		end = last->end > end ? last->end : end;
+	}
+	return vec_push(inference->stretches, inference->count, (struct stretch){ start, end });
+}
+
+int coverage_operator(struct coverage *coverage, const struct coverage_place *place, __u64 inference, __u64 start,
+		      __u64 end)
+{
+	struct open_inference *open = inference_get(coverage, place->process, inference, place->apart ? 0 : place->tid);
+
+	return open ? stretch_add(open, start, end) : -ENOMEM;
+}
+
+bool coverage_end(struct coverage *coverage, const struct coverage_place *place, __u64 inference, __u64 *covered)
+{
+	struct open_inference *open = inference_find(coverage, place->process, inference, place->tid);
+
+	if (!open)
+		return false;
+	*covered = open->settled;
+	for (size_t i = 0; i < open->count; i++)
+		*covered += open->stretches[i].end - open->stretches[i].start;
+	keyed_drop(&coverage->open, &open->keyed);
+	return true;
+}
+
+void coverage_drop(struct coverage *coverage, unsigned int process)
+{
+	keyed_drop_owner(&coverage->open, process);
 }

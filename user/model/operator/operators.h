@@ -3,12 +3,43 @@
 #ifndef XPT_MODEL_OPERATOR_OPERATORS_H
 #define XPT_MODEL_OPERATOR_OPERATORS_H
 
-#include "base/core/pool.h"
-#include "model/operator/coverage.h"
-#include "model/program/name_table.h"
+#include "base/core/hashmap.h"
+#include "model/program/processes.h"
 #include "model/program/programs.h"
 
 #define OPERATOR_CLASSES_MAX 262144 /* with names, of all processes; further ones have none */
+
+/*
+ * How much of an inference lies in its operators. Calls are delivered in the order of their ends, so everything in an
+ * inference comes before it.
+ */
+
+#define COVERAGES_MAX 4096 /* inferences under way at once; the oldest makes room */
+
+struct coverage {
+	struct keyed_table open; /* inferences that have not ended, by process and begin */
+};
+
+/* Where a call happened: index of the process, thread, and not on its inference's thread. */
+struct coverage_place {
+	unsigned int process;
+	__u32 tid;
+	bool apart;
+};
+
+void coverage_init(struct coverage *coverage);
+void coverage_free(struct coverage *coverage);
+
+/* An operator from start to end, of the inference that began at `inference`. -ENOMEM. */
+int coverage_operator(struct coverage *coverage, const struct coverage_place *place, __u64 inference, __u64 start,
+		      __u64 end);
+/*
+ * An inference has ended. Whether there were operators; then covered: ns during which at least one of them was running, on
+ * whatever thread.
+ */
+bool coverage_end(struct coverage *coverage, const struct coverage_place *place, __u64 inference, __u64 *covered);
+/* The process has ended. */
+void coverage_drop(struct coverage *coverage, unsigned int process);
 
 struct op {
 	struct model_operator view; /* strings are owned here */
@@ -39,15 +70,18 @@ struct operator_set {
 void operator_set_init(struct operator_set *operators, struct event_dispatch *events);
 void operator_set_free(struct operator_set *operators);
 
-/* From a CLASS or NODE record. -EBADMSG, -ENOMEM. */
-int operator_set_describe(struct operator_set *operators, const struct process *process,
-			  const struct xpt_record_text *record);
+/* From the JSON of a NODE record of the object at the address. -EBADMSG, -ENOMEM. */
+int operator_set_describe(struct operator_set *operators, const struct process *process, __u64 object_address,
+			  const struct cJSON *object);
+/* From a CLASS record. -ENOMEM. */
+int operator_set_name_class(struct operator_set *operators, const struct process *process,
+			    const struct xpt_record_text *record);
 /*
  * A call of an operator has been recorded: sets *result and call->op, which stay NULL where there are too many
- * (XPT_LOSS_NAMES). program: of its inference, NULL: not known. -ENOMEM.
+ * (XPT_LOSS_NAMES). program: of its inference, NULL: not known. inside: ns of it in operators inside it. -ENOMEM.
  */
 int operator_set_call(struct operator_set *operators, struct process *process, struct program *program,
-		      struct event_call *call, struct op **result);
+		      struct event_call *call, __u64 inside, struct op **result);
 /* A call that is an inference has ended: what of it was covered is added to its program. */
 void operator_set_inference(struct operator_set *operators, const struct process *process, struct program *program,
 			    const struct event_call *call);
@@ -65,36 +99,5 @@ void operator_set_drop_process(struct operator_set *operators, const struct proc
 void operator_class_type(const char *name, char *type, size_t size);
 /* Those of processes that are marked as forgotten go. */
 void operator_set_forget_processes(struct operator_set *operators);
-
-/*
- * In which operator a launch was made: the innermost one that was open on its thread. Calls are delivered in the order
- * of their ends, so that is known when the operator has returned; that there is none, when a call returns that is
- * nested in no other. Until then launches are held.
- */
-
-#define LAUNCHES_MAX 65536 /* held at once; the oldest is emitted without its operator, which does not count it */
-
-struct launches {
-	struct event_dispatch *events;
-	struct map by_thread;
-	struct link all; /* oldest first */
-	size_t count;
-	struct pool pool, threads;
-};
-
-void launches_init(struct launches *launches, struct event_dispatch *events);
-void launches_free(struct launches *launches);
-
-/*
- * A call, after its own event. A launch that is no layer is held; an EVENT_LAUNCH is emitted for each held one with its
- * operator known by now. program: of the call, NULL: none. step: the operator if the call is one's; NULL:
- * it is none, or there are too many. -ENOMEM.
- */
-int launches_call(struct launches *launches, const struct process *process, struct program *program, struct op *op,
-		  const struct event_call *call);
-/* No call of the process will return any more. */
-void launches_drop_process(struct launches *launches, const struct process *process);
-/* The recording has ended. */
-void launches_drop_all(struct launches *launches);
 
 #endif

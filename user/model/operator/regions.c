@@ -32,20 +32,11 @@ void regions_free(struct regions *regions)
 	map_free(&regions->totals);
 }
 
-static __u64 name_hash(const char *name)
-{
-	__u64 hash = 0xcbf29ce484222325ULL;
-
-	for (; *name; name++)
-		hash = (hash ^ (unsigned char)*name) * 0x100000001b3ULL;
-	return hash;
-}
-
 static struct region_total *region_total_find(const struct regions *regions, const struct process *process,
 					      const struct runtime *runtime, const char *name)
 {
 	struct map_node *node = map_find(&regions->totals, (__u64)process->view.sort_index << 8 | runtime->index,
-					 name_hash(name));
+					 text_hash(name));
 	struct region_total *total;
 
 	for (; node; node = map_next(node)) {
@@ -80,13 +71,13 @@ static struct region_total *region_total_add(struct regions *regions, const stru
 						 .process = &process->view,
 						 .runtime = runtime->name,
 						 .runtime_index = runtime->index,
-						 .handle = name_hash(name),
+						 .handle = text_hash(name),
 						 .name = text,
 						 .named = true,
 						 .role = XPT_ROLE_REGION_BEGIN };
 	if (!text || !total->duration ||
 	    map_add(&regions->totals, &total->node, (__u64)process->view.sort_index << 8 | runtime->index,
-		    name_hash(name))) {
+		    text_hash(name))) {
 		region_total_free(total);
 		return NULL;
 	}

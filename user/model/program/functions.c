@@ -94,40 +94,27 @@ static int statuses_parse(const cJSON *array, struct runtime *runtime)
 	return 0;
 }
 
-int functions_add_runtime(struct functions *functions, __u64 index, const char *text, size_t length)
+int functions_add_runtime(struct functions *functions, __u64 index, const cJSON *object)
 {
-	struct runtime *runtime = NULL;
-	cJSON *object = NULL;
-	int error = -EBADMSG;
+	struct runtime *runtime;
+	int error;
 
 	if (index >= XPT_RUNTIME_MAX)
-		goto out;
-	error = json_parse(text, length, &object);
-	if (error)
-		goto out;
+		return -EBADMSG;
 	runtime = calloc(1, sizeof(*runtime));
-	if (!runtime) {
-		error = -ENOMEM;
-		goto out;
-	}
+	if (!runtime)
+		return -ENOMEM;
 	runtime->index = (unsigned int)index;
 	runtime->in_order = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, "in_order"));
-	error = json_string_get(object, "name", &runtime->name);
-	if (!error)
-		error = statuses_parse(cJSON_GetObjectItemCaseSensitive(object, "statuses"), runtime);
-	if (error)
-		goto out;
-	if (!functions->runtimes[index]) {
+	error = json_string_get(object, "name", &runtime->name) ?:
+			statuses_parse(cJSON_GetObjectItemCaseSensitive(object, "statuses"), runtime);
+	if (!error && !functions->runtimes[index]) {
 		functions->runtimes[index] = runtime;
-		runtime = NULL;
-	} else if (strcmp(functions->runtimes[index]->name, runtime->name)) {
-		error = -EBADMSG;
+		return 0;
 	}
-out:
-	if (error == -EBADMSG)
-		log_warn(functions->log, "the description of runtime %llu in the records is damaged", index);
+	if (!error && strcmp(functions->runtimes[index]->name, runtime->name))
+		error = -EBADMSG;
 	runtime_free(runtime);
-	cJSON_Delete(object);
 	return error;
 }
 
@@ -224,59 +211,41 @@ static bool function_same(const struct function *a, const struct function *b)
 	       !memcmp(a->fetches, b->fetches, sizeof(a->fetches));
 }
 
-int functions_add(struct functions *functions, __u64 index, const char *text, size_t length)
+int functions_add(struct functions *functions, __u64 index, const cJSON *object)
 {
-	struct function *function = NULL;
+	struct function *function;
 	struct runtime *runtime;
-	cJSON *object = NULL;
-	int error = -EBADMSG;
+	int error;
 
 	if (index >= XPT_SPEC_MAX)
-		goto out;
-	error = json_parse(text, length, &object);
-	if (error)
-		goto out;
+		return -EBADMSG;
 	function = calloc(1, sizeof(*function));
-	if (!function) {
-		error = -ENOMEM;
-		goto out;
-	}
+	if (!function)
+		return -ENOMEM;
 	function->view.index = (unsigned int)index;
 	error = function_parse(functions, object, function);
-	if (error)
-		goto out;
-	if (!functions->functions[index]) {
+	if (!error && !functions->functions[index]) {
 		functions->functions[index] = function;
 		runtime = functions->runtimes[function->view.runtime_index];
 		runtime->models |= function->view.role == XPT_ROLE_EXECUTE || function->view.role == XPT_ROLE_ENQUEUE;
 		runtime->unloads |= function->view.role == XPT_ROLE_PROGRAM_UNLOAD;
-		function = NULL;
-	} else if (!function_same(functions->functions[index], function)) {
-		error = -EBADMSG;
+		return 0;
 	}
-out:
-	if (error == -EBADMSG)
-		log_warn(functions->log, "the description of function %llu in the records is damaged", index);
+	if (!error && !function_same(functions->functions[index], function))
+		error = -EBADMSG;
 	function_free(function);
-	cJSON_Delete(object);
 	return error;
 }
 
 #define COST_MAX 1000000000 /* ns */
 
-int functions_add_cost(struct functions *functions, __u64 index, const char *text, size_t length)
+int functions_add_cost(struct functions *functions, __u64 index, const cJSON *object)
 {
 	struct function *function = index < XPT_SPEC_MAX ? functions->functions[index] : NULL;
 	__s64 cost, inside;
-	cJSON *object;
-	int error = json_parse(text, length, &object);
+	int error = json_integer_get(object, "cost_ns", 1, COST_MAX, &cost) ?:
+			    json_integer_get(object, "inside_ns", 0, cost, &inside);
 
-	if (error)
-		return error;
-	error = json_integer_get(object, "cost_ns", 1, COST_MAX, &cost);
-	if (!error)
-		error = json_integer_get(object, "inside_ns", 0, cost, &inside);
-	cJSON_Delete(object);
 	if (!error && function) {
 		function->cost = (__u64)cost;
 		function->cost_inside = (__u64)inside;
@@ -321,75 +290,38 @@ static void status_decode(const struct function *function, struct event_call *ca
 		call->outcome = status ? status->outcome : OUTCOME_FAILED;
 }
 
+/* Where a call has the values of each meaning; 0: it has none. */
+static const size_t value_places[] = {
+	[XPT_MEANING_PROGRAM] = offsetof(struct event_call, handle),
+	[XPT_MEANING_KEY] = offsetof(struct event_call, key),
+	[XPT_MEANING_SIZE] = offsetof(struct event_call, size),
+	[XPT_MEANING_CORE] = offsetof(struct event_call, core),
+	[XPT_MEANING_STREAM] = offsetof(struct event_call, stream),
+	[XPT_MEANING_STATUS] = offsetof(struct event_call, status),
+	[XPT_MEANING_PARENT] = offsetof(struct event_call, parent),
+	[XPT_MEANING_ADDRESS] = offsetof(struct event_call, address),
+	[XPT_MEANING_COUNT] = offsetof(struct event_call, count),
+	[XPT_MEANING_LENGTH] = offsetof(struct event_call, length),
+	[XPT_MEANING_OBJECT] = offsetof(struct event_call, object),
+	[XPT_MEANING_CLASS] = offsetof(struct event_call, class),
+	[XPT_MEANING_INFERENCE] = offsetof(struct event_call, inference),
+	[XPT_MEANING_BLOCKING] = offsetof(struct event_call, blocking),
+	[XPT_MEANING_ORDERED] = offsetof(struct event_call, ordered),
+	[XPT_MEANING_WHEN] = offsetof(struct event_call, when),
+	[XPT_MEANING_TOKENS] = offsetof(struct event_call, tokens),
+	[XPT_MEANING_POSITION] = offsetof(struct event_call, position),
+	[XPT_MEANING_SEQUENCE] = offsetof(struct event_call, sequence),
+	[XPT_MEANING_NEXT_SEQUENCE] = offsetof(struct event_call, next_sequence),
+};
+
 static void value_decode(struct event_call *call, unsigned int meaning, __u64 value)
 {
-	switch (meaning) {
-	case XPT_MEANING_PROGRAM:
-		call->handle = value;
-		break;
-	case XPT_MEANING_KEY:
-		call->key = value;
-		break;
-	case XPT_MEANING_SIZE:
-		call->size = value;
-		break;
-	case XPT_MEANING_CORE:
-		call->core = (__s64)value;
-		break;
-	case XPT_MEANING_STREAM:
-		call->stream = value;
-		break;
-	case XPT_MEANING_STATUS:
-		call->status = (__s64)value;
-		break;
-	case XPT_MEANING_PARENT:
-		call->parent = value;
-		break;
-	case XPT_MEANING_ADDRESS:
-		call->address = value;
-		break;
-	case XPT_MEANING_COUNT:
-		call->count = value;
-		break;
-	case XPT_MEANING_LENGTH:
-		call->length = value;
-		break;
-	case XPT_MEANING_OBJECT:
-		call->object = value;
-		break;
-	case XPT_MEANING_CLASS:
-		call->class = value;
-		break;
-	case XPT_MEANING_INFERENCE:
-		call->inference = value;
-		break;
-	case XPT_MEANING_BLOCKING:
-		call->blocking = value;
-		break;
-	case XPT_MEANING_ORDERED:
-		call->ordered = value;
-		break;
-	case XPT_MEANING_WHEN:
-		call->when = value;
-		break;
-	case XPT_MEANING_TOKENS:
-		call->tokens = value;
-		break;
-	case XPT_MEANING_POSITION:
-		call->position = value;
-		break;
-	case XPT_MEANING_SEQUENCE:
-		call->sequence = value;
-		break;
-	case XPT_MEANING_NEXT_SEQUENCE:
-		call->next_sequence = value;
-		break;
-	case XPT_MEANING_KEYS: /* the address means nothing to anybody */
-		break;
-	default: /* a name that is not a string: nothing to show */
-		return;
-	}
-	call->have |= 1u << meaning;
+	size_t place = meaning < sizeof(value_places) / sizeof(value_places[0]) ? value_places[meaning] : 0;
+
+	if (place)
+		memcpy((char *)call + place, &value, sizeof(value));
+	if (place || meaning == XPT_MEANING_KEYS) /* the address of the keys means nothing to anybody */
+		call->have |= 1u << meaning;
 }
 
 static __u64 value_tested(const struct function_fetch *fetch, __u64 value)

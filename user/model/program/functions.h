@@ -3,8 +3,9 @@
 #ifndef XPT_MODEL_PROGRAM_FUNCTIONS_H
 #define XPT_MODEL_PROGRAM_FUNCTIONS_H
 
-#include "base/core/log.h"
 #include "model/stream/event.h"
+
+struct cJSON;
 
 struct runtime_status {
 	__s64 value;
@@ -46,7 +47,6 @@ struct function {
 
 /* Zero it to begin with. */
 struct functions {
-	const struct log *log;
 	struct runtime *runtimes[XPT_RUNTIME_MAX];
 	struct function *functions[XPT_SPEC_MAX];
 };
@@ -54,13 +54,13 @@ struct functions {
 void functions_free(struct functions *functions);
 
 /*
- * text: JSON as in wire.h. Repeating the same is fine, something else for an index in use is not: records that are held
+ * object: JSON as in wire.h. Repeating the same is fine, something else for an index in use is not: records that are held
  * back already rely on it. -EBADMSG, -ENOMEM.
  */
-int functions_add_runtime(struct functions *functions, __u64 index, const char *text, size_t length);
-int functions_add(struct functions *functions, __u64 index, const char *text, size_t length);
+int functions_add_runtime(struct functions *functions, __u64 index, const struct cJSON *object);
+int functions_add(struct functions *functions, __u64 index, const struct cJSON *object);
 /* What a COST record has of a function; of one that is unknown, nothing. -EBADMSG, -ENOMEM. */
-int functions_add_cost(struct functions *functions, __u64 index, const char *text, size_t length);
+int functions_add_cost(struct functions *functions, __u64 index, const struct cJSON *object);
 
 static inline const struct function *functions_get(const struct functions *functions, unsigned int index)
 {

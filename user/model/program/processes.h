@@ -46,14 +46,25 @@ static inline bool eviction_settled(__u64 end, __u64 time)
 	return time > end && time - end >= EVICTION_SETTLE_TIME;
 }
 
+/* Of a terminated string. */
+static inline __u64 text_hash(const char *text)
+{
+	__u64 hash = 0xcbf29ce484222325;
+
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
+	return hash;
+}
+
 #define PROCESS_NAME_MAX 4096 /* bytes kept of a name or command line */
+
+struct cJSON;
 
 struct process {
 	struct model_process view; /* name and command are owned here */
 	struct map_node node;	   /* by tgid; the newest is found first */
 	struct link link;	   /* of processes.live or processes.gone */
 	struct link programs;	   /* struct program.of_process */
-	struct link code;	   /* struct code_load.of_process */
 	__u32 forked_from;	   /* sort index of the process that it was forked from, + 1; 0: none */
 	__u64 forked;		   /* time of that */
 	unsigned int orphans;	   /* programs that may yet get the name of their parent */
@@ -90,8 +101,8 @@ struct process *processes_find(const struct processes *processes, __u32 tgid);
 /* Stands for all that are not kept apart any more. NULL: no memory. */
 struct process *processes_others(struct processes *processes);
 
-/* From a PROCESS record (JSON). -EBADMSG, -ENOMEM. */
-int processes_describe(struct processes *processes, __u32 tgid, __u64 time, const char *text, size_t length);
+/* From the JSON of a PROCESS record. -ENOMEM. */
+int processes_describe(struct processes *processes, __u32 tgid, __u64 time, const struct cJSON *object);
 /* A child begins; name is that of its first thread. NULL: no memory. */
 struct process *processes_fork(struct processes *processes, __u32 tgid, __u32 parent, __u64 time, const char *name);
 /* The process runs another file from now on. -ENOMEM. */
@@ -105,5 +116,37 @@ void processes_exit(struct processes *processes, struct process *process, __u64 
  */
 bool processes_mark(struct processes *processes, __u64 time);
 void processes_forget(struct processes *processes);
+
+/* Names of what has a number in a process, such as an address or a handle: bounded, and dropped with their owner. */
+
+struct name {
+	struct keyed keyed;
+	bool truncated; /* there was more of it */
+	bool used;	/* it has been found */
+	char text[];
+};
+
+struct name_table {
+	struct keyed_table table; /* struct name */
+	bool refuses;
+};
+
+/* Beyond most, a further name is refused, or the oldest makes room. */
+void name_table_init(struct name_table *names, size_t most, bool refuses);
+static inline void name_table_free(struct name_table *names)
+{
+	keyed_free(&names->table);
+}
+
+/* text[length] need not be terminated; it ends at a 0 byte. A later name for the same key replaces the first. -ENOSPC: refused, -ENOMEM. */
+int name_table_add(struct name_table *names, __u64 owner, __u64 a, __u64 b, const char *text, size_t length,
+		   bool truncated);
+/* NULL: none. It counts as used from here on. Valid until the next name_table_add() or _drop(). */
+const struct name *name_table_find(const struct name_table *names, __u64 a, __u64 b);
+void name_table_drop(struct name_table *names, __u64 a, __u64 b);
+static inline void name_table_drop_owner(struct name_table *names, __u64 owner)
+{
+	keyed_drop_owner(&names->table, owner);
+}
 
 #endif

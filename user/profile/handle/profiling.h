@@ -64,8 +64,8 @@ __u64 profiling_due(const struct profiling *profiling);
 /* All probes are in place: what has run since before begins now. -ENOMEM. */
 int profiling_begin(struct profiling *profiling, __u64 time, __s64 offset);
 void profiling_read(struct profiling *profiling, __u64 time, __s64 offset);
-/* The kernel records all inferences, whatever handles ask for: others need them. */
-void profiling_record_all(struct profiling *profiling);
+/* The kernel records one inference in so many at least, and calls of all roles, whatever handles ask for: others need them. */
+void profiling_share(struct profiling *profiling, __u32 sample_every);
 /* The model has delivered everything up to time (model_delivered()). */
 void profiling_delivered(struct profiling *profiling, __u64 time);
 /* Visits what is known to be there, as xpt_session_programs() wants it. */
@@ -109,6 +109,6 @@ bool handle_settled(const struct handle *handle); /* no report of it is still to
 const struct xpt_profile_report *report_view(const struct report *report);
 size_t report_bytes(const struct report *report);
 /* The bytes become free for others: under the lock. */
-void report_free(struct profiling *profiling, struct report *report);
+void report_free(struct report *report); /* NULL is allowed */
 
 #endif

@@ -145,17 +145,29 @@ static int find_name(struct launch_symbols *symbols, struct analysed_files *file
 	return error ?: offset ? -ENOENT : 0;
 }
 
-struct xpt_record_text *launch_symbols_look(struct launch_symbols *symbols, struct analysed_files *files, __u64 time,
-					    const struct xpt_record_call *call)
+static __u64 launched(const struct launch_symbols *symbols, const struct xpt_record_call *call)
 {
 	const struct registry *registry = symbols->registry;
 	const struct xpt_spec *spec = call->spec < registry->spec_count ? &registry->specs[call->spec]->wire : NULL;
-	__u64 handle = spec && spec->role == XPT_ROLE_LAUNCH ? call_program(spec, call) : 0;
+
+	return spec && spec->role == XPT_ROLE_LAUNCH ? call_program(spec, call) : 0;
+}
+
+bool launch_symbols_is_new(struct launch_symbols *symbols, const struct xpt_record_call *call)
+{
+	__u64 handle = launched(symbols, call);
+
+	return handle && seen_add(&symbols->seen, LAUNCH_SYMBOLS_MAX, (pid_t)call->header.tgid, handle, 0);
+}
+
+struct xpt_record_text *launch_symbols_name(struct launch_symbols *symbols, struct analysed_files *files, __u64 time,
+					    const struct xpt_record_call *call)
+{
+	__u64 handle = launched(symbols, call);
 	char name[FILE_SYMBOL_MAX + 1];
 
 	/* A handle within an object is not the object. */
-	if (!handle || !seen_add(&symbols->seen, LAUNCH_SYMBOLS_MAX, (pid_t)call->header.tgid, handle, 0) ||
-	    find_name(symbols, files, (pid_t)call->header.tgid, handle, name))
+	if (find_name(symbols, files, (pid_t)call->header.tgid, handle, name))
 		return NULL;
 	return record_text(XPT_RECORD_SYMBOL, call->header.tgid, time, handle, name);
 }

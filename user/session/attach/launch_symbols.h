@@ -18,11 +18,10 @@ struct launch_symbols;
 struct launch_symbols *launch_symbols_create(const struct registry *registry);
 void launch_symbols_free(struct launch_symbols *symbols); /* NULL is allowed */
 
-/*
- * Any call; its file is one of files. The SYMBOL record to emit before it, which the caller frees; time: its own. NULL: the call launches
- * nothing, the handle was seen before in the process, or no symbol begins there.
- */
-struct xpt_record_text *launch_symbols_look(struct launch_symbols *symbols, struct analysed_files *files, __u64 time,
+/* Any call: whether it launches something with a handle that is seen for the first time in the process. */
+bool launch_symbols_is_new(struct launch_symbols *symbols, const struct xpt_record_call *call);
+/* Such a call; its file is one of files. The SYMBOL record for its handle, which the caller frees; time: its own. NULL: no symbol begins there. */
+struct xpt_record_text *launch_symbols_name(struct launch_symbols *symbols, struct analysed_files *files, __u64 time,
 					    const struct xpt_record_call *call);
 /* The process has ended, runs another program, or has unmapped files: its handles may be others from here on. */
 void launch_symbols_drop(struct launch_symbols *symbols, pid_t tgid);

@@ -17,15 +17,16 @@ void objects_free(struct objects *objects)
 	seen_free(&objects->programs);
 }
 
-struct xpt_record_text *objects_node(struct objects *objects, struct attacher *attacher, pid_t tgid, __u64 time,
-				     __u64 object, __u64 class)
+bool objects_node_is_new(struct objects *objects, pid_t tgid, __u64 object, __u64 class)
 {
-	const struct description *runtime;
+	return seen_add(&objects->nodes, OBJECTS_NODES_MAX, tgid, object, class);
+}
+
+struct xpt_record_text *objects_node(struct attacher *attacher, pid_t tgid, __u64 time, __u64 object, __u64 class)
+{
+	const struct description *runtime = attacher_class_runtime(attacher, tgid, class);
 	struct operator_node node;
 
-	if (!seen_add(&objects->nodes, OBJECTS_NODES_MAX, tgid, object, class))
-		return NULL;
-	runtime = attacher_class_runtime(attacher, tgid, class);
 	if (!runtime || file_reader_node(attacher_readers(attacher), runtime, tgid, object, class, &node))
 		return NULL;
 	return record_node(&node, tgid, time, object, class);
@@ -203,26 +204,36 @@ static int find_learned(const struct objects *objects, struct attacher *attacher
 	return -ENOENT;
 }
 
-struct xpt_record_text *objects_program(struct objects *objects, struct attacher *attacher,
-					const struct registry *registry, const struct xpt_record_call *call, __u64 time)
+bool objects_program_is_new(struct objects *objects, const struct registry *registry,
+			    const struct xpt_record_call *call)
 {
 	const struct call_spec *spec = spec_of(registry, call);
 	const struct description *runtime = spec ? registry->runtimes[spec->wire.runtime] : NULL;
 	pid_t tgid = (pid_t)call->header.tgid;
-	char name[OBJECT_NAME_MAX + 1];
-	bool unusable = false; /* it has a row of strings with a name that no program may have */
 	__u64 handle;
-	int error;
 
 	if (!runtime || !runtime->name_count || !(spec->wire.flags & XPT_SPEC_SAMPLED))
-		return NULL;
+		return false;
 	handle = call_program(&spec->wire, call);
 	if (!handle || !seen_add(&objects->programs, OBJECTS_PROGRAMS_MAX, tgid, handle, runtime->index))
-		return NULL;
-	if (is_released(objects, call, handle)) {
-		seen_remove(&objects->programs, tgid, handle, runtime->index);
-		return NULL;
-	}
+		return false;
+	if (!is_released(objects, call, handle))
+		return true;
+	seen_remove(&objects->programs, tgid, handle, runtime->index);
+	return false;
+}
+
+struct xpt_record_text *objects_program(const struct objects *objects, struct attacher *attacher,
+					const struct registry *registry, const struct xpt_record_call *call, __u64 time)
+{
+	const struct call_spec *spec = registry->specs[call->spec];
+	const struct description *runtime = registry->runtimes[spec->wire.runtime];
+	__u64 handle = call_program(&spec->wire, call);
+	pid_t tgid = (pid_t)call->header.tgid;
+	char name[OBJECT_NAME_MAX + 1];
+	bool unusable = false; /* it has a row of strings with a name that no program may have */
+	int error;
+
 	for (size_t i = 0; i < runtime->name_count; i++) {
 		const struct name_way *way = &runtime->names[i];
 

@@ -56,14 +56,15 @@ struct objects {
 };
 
 void objects_free(struct objects *objects);
-/*
- * A call of an operator. The NODE record to emit before it, which the caller frees; NULL: it was seen before, or nothing
- * is known of it.
- */
-struct xpt_record_text *objects_node(struct objects *objects, struct attacher *attacher, pid_t tgid, __u64 time,
-				     __u64 object, __u64 class);
-/* Any call. The LOADED record to emit before it, with the name of its program; as above. */
-struct xpt_record_text *objects_program(struct objects *objects, struct attacher *attacher,
+/* A call of an operator: whether its object is seen for the first time. */
+bool objects_node_is_new(struct objects *objects, pid_t tgid, __u64 object, __u64 class);
+/* The NODE record for such an object, which the caller frees; NULL: nothing is known of it. */
+struct xpt_record_text *objects_node(struct attacher *attacher, pid_t tgid, __u64 time, __u64 object, __u64 class);
+/* Any call: whether its program may have a name in memory, and is seen for the first time. */
+bool objects_program_is_new(struct objects *objects, const struct registry *registry,
+			    const struct xpt_record_call *call);
+/* The LOADED record with the name of such a program; as above. */
+struct xpt_record_text *objects_program(const struct objects *objects, struct attacher *attacher,
 					const struct registry *registry, const struct xpt_record_call *call,
 					__u64 time);
 /* Strings of calls, before these. */

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "code/store/hash.h"
+#include "code/store/store.h"
 #include "code/format/object.h"
 #include "describe/runtime/description.h"
 #include "session/reader/readers.h"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/core/clock.h"
-#include "base/core/error.h"
+#include "base/core/log.h"
 #include "base/core/options.h"
 #include "kern/features.h"
 #include "session/reader/readers.h"
@@ -96,21 +96,6 @@ static int record_visit(void *context, const struct xpt_record_header *record)
 	return 0;
 }
 
-static int create_device_side(struct collector *collector, const struct collector_options *options)
-{
-	const struct device_side_options side_options = {
-		.log = &collector->log,
-		.driver_files = options->driver_files,
-		.driver_file_count = options->driver_file_count,
-		.drivers = options->drivers,
-		.tracefs = options->tracefs,
-		.record = record_visit,
-		.context = collector,
-	};
-
-	return device_side_create(&side_options, &collector->device_side);
-}
-
 /* Reports which feature is missing, and what to do about it. */
 static bool explain_feature(const struct collector *collector, const struct feature *feature)
 {
@@ -170,7 +155,7 @@ int collector_create(const struct collector_options *options, struct collector *
 		error = collector->spec_calls && collector->spec_costs ? 0 : -ENOMEM;
 	}
 	if (!error)
-		error = create_device_side(collector, options);
+		error = device_side_create(collector, &collector->device_side);
 	if (!error && geteuid()) {
 		log_error(&collector->log, "tracing needs root: start it with sudo");
 		error = -EPERM;
@@ -256,7 +241,21 @@ static bool on_placing(void *context, size_t done, size_t total)
 		collector->placing_slow |= now - collector->placing_since >= PLACING_SLOW;
 		collector->placing_reported = now;
 	}
+	records_drain_beside(collector);
 	return options->interrupted(options->context);
+}
+
+/* What all get that either one asks for, where a sample is each call with a number that is a multiple; 0: nothing. */
+static __u32 common_divisor(__u32 one, __u32 other)
+{
+	__u32 rest;
+
+	while (other) {
+		rest = one % other;
+		one = other;
+		other = rest;
+	}
+	return one;
 }
 
 int collector_need(struct collector *collector, const struct collector_needs *needs)
@@ -265,15 +264,10 @@ int collector_need(struct collector *collector, const struct collector_needs *ne
 
 	if (collector->kern)
 		return -EALREADY;
-	if (all->sample_every && needs->sample_every &&
-	    (all->sample_every != needs->sample_every || all->chosen_only || needs->chosen_only)) {
-		log_error(&collector->log,
-			  "recordings of one session record the same samples of all programs: use a session for each");
-		return -EINVAL;
-	}
 	all->roles |= needs->roles;
-	all->sample_every = all->sample_every ?: needs->sample_every;
+	all->sample_every = common_divisor(all->sample_every, needs->sample_every);
 	all->chosen_only |= needs->chosen_only;
+	all->number_operators |= needs->number_operators;
 	all->codes |= needs->codes;
 	if (all->code_wait_limit < needs->code_wait_limit)
 		all->code_wait_limit = needs->code_wait_limit;
@@ -289,6 +283,7 @@ static int open_kernel(struct collector *collector)
 		.spec_count = attacher_spec_count(collector->registry),
 		.sample_every = needs->sample_every ?: XPT_SAMPLE_NONE,
 		.chosen_only = needs->chosen_only,
+		.number_operators = needs->number_operators,
 		.buffer_bytes = options->buffer_bytes ?: BUFFER_BYTES,
 		.link = (enum link_kind)options->link,
 		.codes = needs->codes,
@@ -365,7 +360,9 @@ static int open_events(struct collector *collector)
 		return -errno;
 	error = watch(collector, collector->wake);
 	if (!error)
-		error = watch(collector, kern_ring_descriptor(collector->kern));
+		error = watch(collector, kern_control_descriptor(collector->kern));
+	if (!error)
+		error = watch(collector, kern_data_descriptor(collector->kern));
 	if (!error && collector->mappings)
 		error = watch_mappings(collector, EPOLL_CTL_ADD);
 	return error;
@@ -373,20 +370,7 @@ static int open_events(struct collector *collector)
 
 int collector_open_counters(struct collector *collector)
 {
-	const struct collector_options *options = &collector->options;
-	const struct counter_side_options side_options = {
-		.log = &collector->log,
-		.names = options->counters,
-		.count = options->counter_count,
-		.tracks = options->counter_tracks,
-		.every = options->counters_every,
-		.per_inference = options->counters_per_inference,
-		.tracefs = options->tracefs,
-		.record = record_visit,
-		.context = collector,
-	};
-
-	return collector->counter_side ? 0 : counter_side_create(&side_options, &collector->counter_side);
+	return collector->counter_side ? 0 : counter_side_create(collector, &collector->counter_side);
 }
 
 int collector_open(struct collector *collector)
@@ -428,7 +412,7 @@ static int pass_names(struct collector *collector)
 /* Before the targets: what they queue from their first call on is seen. */
 static int start_device_side(struct collector *collector)
 {
-	int error = collector->device_side ? device_side_start(collector->device_side, collector->kern) : 0;
+	int error = collector->device_side ? device_side_start(collector->device_side) : 0;
 
 	if (!error && collector->device_side && device_side_descriptor(collector->device_side) >= 0)
 		error = watch(collector, device_side_descriptor(collector->device_side));
@@ -572,11 +556,9 @@ void collector_wake(struct collector *collector)
 
 int collector_work(struct collector *collector)
 {
-	int error = counter_side_look(collector->counter_side);
 	__u64 now;
 
-	if (error && !collector->error)
-		collector->error = error;
+	counter_side_look(collector->counter_side);
 	records_drain(collector);
 	if (collector->mappings_due && clock_monotonic() >= collector->mappings_due) {
 		collector->mappings_due = 0;
@@ -687,6 +669,8 @@ void collector_free(struct collector *collector)
 	free(collector->pids);
 	free(collector->pending);
 	free(collector->code_tickets);
+	text_free(&collector->requests);
+	text_free(&collector->spare_requests);
 	objects_free(&collector->objects);
 	free(collector->spec_calls);
 	free(collector->spec_costs);

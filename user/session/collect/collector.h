@@ -8,23 +8,105 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <xputrace/counters.h>
 #include <xputrace/recording.h>
 
 #include "base/core/hashmap.h"
 #include "base/core/link.h"
 #include "base/core/log.h"
+#include "base/core/text.h"
 #include "describe/runtime/registry.h"
 #include "kern/kern.h"
-#include "kern/mappings.h"
+#include "kern/perf.h"
 #include "model/core/model.h"
 #include "model/stream/event.h"
 #include "session/attach/attach.h"
-#include "session/collect/command.h"
-#include "session/collect/counter_side.h"
 #include "session/reader/describe_records.h"
-#include "session/collect/device_side.h"
 #include "session/attach/launch_symbols.h"
 #include "session/attach/objects.h"
+
+struct collector;
+
+/* ---- command.c ---- */
+
+/* A command that is started for a recording: made, but held before its first instruction until it is released. */
+
+struct command {
+	pid_t pid;   /* 0: none */
+	int release; /* writing end of the pipe that the child waits at; -1: released */
+	int failure; /* reading end of the pipe that reports why exec failed; -1 */
+	int status;  /* as wait() gives it; -1: still runs */
+};
+
+/* Forks the child, which waits. Signals are reset in it. Negative errno. */
+int command_start(char *const *arguments, struct command *command);
+/* Lets the child exec. */
+int command_release(struct command *command);
+/* After the exec: 0, or the negative errno that exec failed with. Does not block once the child has run exec. */
+int command_exec_error(struct command *command);
+/* Checks whether it has ended: 1 and status is set; 0 still runs. */
+int command_reap(struct command *command);
+/* A child that was never released ends; descriptors are closed. A running command continues. */
+void command_close(struct command *command);
+
+/* ---- device_side.c ---- */
+
+/*
+ * The device side: which drivers are followed, by which of their tracepoints and on which device nodes; also of drivers
+ * that are loaded later.
+ */
+
+struct device_side;
+
+/*
+ * Reads the descriptions and checks the choice; *result is NULL when it is none. -EINVAL: a description or name is wrong;
+ * -ENOENT, -EACCES of a file, or of tracefs when drivers were named; -ENOMEM.
+ */
+int device_side_create(struct collector *collector, struct device_side **result);
+void device_side_free(struct device_side *side); /* detaches what is left; NULL is fine */
+
+/*
+ * Attaches to what is there. Whatever cannot be followed is logged. DRIVER and DRIVER_EVENT records are passed on before the first
+ * record that refers to them can come. -ENOMEM.
+ */
+int device_side_start(struct device_side *side);
+int device_side_descriptor(
+	const struct device_side *side);	/* readable when something may have come; -1: no notification */
+int device_side_look(struct device_side *side); /* whether something has come, and attaches to it */
+void device_side_detach(struct device_side *side);
+
+size_t device_side_tracepoints(const struct device_side *side); /* attached to, in all; NULL is fine */
+size_t device_side_nodes(const struct device_side *side);	/* with followed ioctls */
+
+/* ---- counter_side.c ---- */
+
+/* Counters of devices and the kernel that are read while calls are recorded: at intervals, or around each inference. */
+
+struct counter_side;
+
+/*
+ * Opens the counters. *result is NULL when there are none. Errors are those of xpt_counters_open() and
+ * call_events_open(), -E2BIG, logged.
+ */
+int counter_side_create(struct collector *collector, struct counter_side **result);
+void counter_side_free(struct counter_side *side); /* NULL is fine */
+/* What a counter is; its strings live as long as side. NULL: there is no such index, or side is NULL. */
+const struct xpt_counter_info *counter_side_info(const struct counter_side *side, size_t index);
+/* Of a counter that there is: what it counts around an inference, as call_events_of(); "": it is not read there. */
+const char *counter_side_of(const struct counter_side *side, size_t index);
+unsigned int counter_side_slots(
+	const struct counter_side *side); /* perf events around an inference; side: NULL is fine */
+/* Sets what of the options is about events around inferences; they are lent until the kernel's side has been opened. */
+void counter_side_lend(const struct counter_side *side, struct kern_options *options); /* side: NULL is fine */
+void counter_side_lent(struct counter_side *side);				       /* it has been; NULL is fine */
+/* Passes on what they are, COUNTER records, and where they begin. -ENOMEM. */
+int counter_side_start(struct counter_side *side);
+__u64 counter_side_due(
+	const struct counter_side *side);	   /* when they are read next; ~0: side is NULL, or has not begun */
+void counter_side_look(struct counter_side *side); /* reads them if it is due; NULL is fine */
+void counter_side_stop(struct counter_side *side); /* reads them for the last time; NULL is fine */
+
+/* ---- the collector ---- */
 
 typedef void (*record_fn)(void *context, const struct xpt_record_header *record);
 
@@ -34,7 +116,8 @@ typedef void (*record_fn)(void *context, const struct xpt_record_header *record)
 struct collector_needs {
 	__u32 roles; /* of calls, 1 << XPT_ROLE_*; those that report programs, and with codes code objects, always come */
 	__u32 sample_every; /* of every program one inference in so many; 0: what profiling handles ask for */
-	bool chosen_only;   /* as in xpt_config */
+	bool chosen_only;   /* as in xpt_config, as is: */
+	bool number_operators;
 	/*
 	 * Code objects are captured: CODE_PIECE and CODE records come, too. Who gets one with a ticket has to call
 	 * collector_code_answer() once it has read the memory of the thread.
@@ -173,8 +256,11 @@ struct collector {
 	struct objects objects;
 	__u64 loaded;			       /* when a program was loaded last, as far as its record was passed on */
 	struct launch_symbols *launch_symbols; /* NULL: without code objects */
-	__u64 pass,
-		told_hold_from; /* time of the last PASS; reports of operators' nodes and symbols are valid from there */
+	__u64 pass;			       /* time of the last PASS */
+	__u64 hold_from;		       /* what is read from memory now was there from this time on */
+	__u64 drained;			       /* ns: when a ring was emptied last */
+	struct text requests;		       /* struct request, each with its record */
+	struct text spare_requests;	       /* empty */
 };
 
 /* collector.c */
@@ -183,10 +269,7 @@ int collector_check_options(const struct collector_options *options);
 /* Checks the options, reads the descriptions, scans the targets. Errors as xpt_recording_create(). */
 int collector_create(const struct collector_options *options, struct collector **result);
 __u32 collector_level_roles(enum xpt_level level);
-/*
- * Adds a consumer's needs to those of the others. -EINVAL, logged: another one records other samples; -EALREADY: the kernel side is
- * loaded already.
- */
+/* Adds a consumer's needs to those of the others. -EALREADY: the kernel side is loaded already. */
 int collector_need(struct collector *collector, const struct collector_needs *needs);
 /* Finds the counters. Of collector_open(), unless it was called before. */
 int collector_open_counters(struct collector *collector);
@@ -247,8 +330,13 @@ __u64 targets_began(struct collector *collector, pid_t tgid); /* as in struct fo
 /* A record about a process: fork, exec, exit, first call of a thread. */
 void targets_task(struct collector *collector, const struct xpt_record_task *task);
 
-/* records.c: from the rings to the receiver */
-void records_drain(struct collector *collector);
+/* records.c: from the rings to the consumers */
+void records_drain(struct collector *collector); /* and deals with what records ask for */
+/* While that takes its time, or probes are placed: empties the data rings again, if they have not been for a while. */
+void records_drain_beside(struct collector *collector);
+/* To the consumers, and counts it. */
+void records_pass_call(struct collector *collector, const struct xpt_record_call *call);
+void records_pass_total(struct collector *collector, const struct xpt_record_total *total);
 /* COST records of what has got probes since, where it is known what these take. */
 void records_costs(struct collector *collector);
 /* A process has ended, or runs another program: what is known of its objects and addresses is not true any more. */
@@ -277,5 +365,15 @@ struct records_ending {
 
 /* 0 or -ENOMEM: without it what is recorded looks cut short. */
 int records_end(struct collector *collector, const struct records_ending *ending);
+
+/* requests.c: beside the draining of the rings */
+#define NAME_NODE (1u << 0)    /* of an operator */
+#define NAME_PROGRAM (1u << 1) /* of a program that was loaded before it could be seen */
+#define NAME_SYMBOL (1u << 2)  /* at the address of a kernel */
+
+/* Keeps a copy of a record that asks for something. names: for NAME_*, and it has been passed on; 0: it is passed on then. */
+void requests_add(struct collector *collector, const struct xpt_record_header *record, unsigned int names);
+void requests_work(struct collector *collector);	   /* deals with all of them */
+size_t collector_sites(const struct collector *collector); /* probes that have been placed */
 
 #endif

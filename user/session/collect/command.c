@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "session/collect/command.h"
+#include "session/collect/collector.h"
 
 #include <errno.h>
 #include <fcntl.h>

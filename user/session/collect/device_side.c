@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "session/collect/device_side.h"
+#include "session/collect/collector.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "describe/driver/drivers.h"
+#include "describe/driver/driver.h"
 #include "session/reader/describe_records.h"
-#include "session/collect/event_spec.h"
-#include "target/tracepoint/uevents.h"
+#include "target/tracepoint/driver_events.h"
 
 #define IOCTL_LINKS 2
 
@@ -31,12 +31,11 @@ struct tracepoint_link {
 };
 
 struct device_side {
-	struct device_side_options options; /* strings and files: only during creation */
+	struct collector *collector;
 	bool automatic;
 	struct drivers *drivers;
 	struct tracefs tracefs;
 	bool readable; /* tracefs is */
-	struct kern *kern;
 	struct follow follow[XPT_DRIVER_MAX];
 	struct xpt_event_spec specs[XPT_EVENT_MAX];
 	size_t spec_count;
@@ -49,6 +48,139 @@ struct device_side {
 	int uevents;
 	bool unusable; /* the kernel does not take the programs */
 };
+
+/* ---- what the kernel side has to do at an event: from its description and the tracepoint's layout ---- */
+
+/* How events are filtered in the kernel (wire.h, XPT_EVENT_OF_*). */
+struct event_filter {
+	__u8 group;	   /* drivers with comparable keys */
+	bool knows_device; /* an event of the driver, or of one with the same jobs, has the device */
+	bool learns;	   /* such an event is on the submitting thread: else no device would ever be known */
+	bool foreign;	   /* it is no driver of devices: it reports the jobs of all other drivers */
+};
+
+/* Bytes from the record's begin that have to be read for the field; 0: its text is read where it is. */
+static size_t field_end(const struct tracepoint_field *field)
+{
+	switch (field->access) {
+	case XPT_ACCESS_NUMBER:
+		return field->offset + field->size;
+	case XPT_ACCESS_DATA_LOC:
+	case XPT_ACCESS_RELATIVE:
+		return field->offset + sizeof(__u32);
+	case XPT_ACCESS_KERNEL_STRING:
+		return field->offset + sizeof(__u64);
+	default:
+		return 0;
+	}
+}
+
+/* Where a number stands for the text, the number has to be read first. */
+static __u16 number_size(const struct tracepoint_field *field)
+{
+	switch (field->access) {
+	case XPT_ACCESS_DATA_LOC:
+	case XPT_ACCESS_RELATIVE:
+		return sizeof(__u32);
+	case XPT_ACCESS_KERNEL_STRING:
+		return sizeof(__u64);
+	default:
+		return field->size;
+	}
+}
+
+static struct xpt_event_field make_field(const struct tracepoint_field *field, struct xpt_event_spec *spec)
+{
+	size_t end = field_end(field);
+
+	if (end > spec->span)
+		spec->span = end < UINT16_MAX ? end : UINT16_MAX;
+	return (struct xpt_event_field){
+		.offset = field->offset,
+		.size = number_size(field),
+		.access = field->access,
+		.is_signed = field->access == XPT_ACCESS_NUMBER && field->is_signed,
+		.meaning = field->field->meaning,
+	};
+}
+
+static void make_condition(const struct tracepoint *tracepoint, struct xpt_event_spec *spec)
+{
+	const struct driver_condition *condition = &tracepoint->event->condition;
+
+	if (!tracepoint->condition.field)
+		return;
+	spec->flags |= XPT_EVENT_CONDITION | (condition->differs ? XPT_EVENT_DIFFERS : 0);
+	spec->condition = make_field(&tracepoint->condition, spec);
+	spec->number = condition->number;
+	if (condition->text)
+		strncpy(spec->text, condition->text, sizeof(spec->text) - 1);
+}
+
+/* Texts follow the numbers of a record, as a rule: what is read at once may have them, too. */
+static void add_texts(struct xpt_event_spec *spec)
+{
+	size_t texts = 0;
+
+	for (size_t i = 0; i < spec->fields; i++)
+		texts += spec->field[i].access == XPT_ACCESS_DATA_LOC || spec->field[i].access == XPT_ACCESS_RELATIVE;
+	if (texts && spec->span < XPT_EVENT_SPAN_MAX) {
+		texts = spec->span + texts * XPT_EVENT_TEXT;
+		spec->span = texts < XPT_EVENT_SPAN_MAX ? texts : XPT_EVENT_SPAN_MAX;
+	}
+}
+
+/* Whether events of the role happen on the thread that wants them. */
+static bool event_is_by_thread(enum xpt_event_role role)
+{
+	return role == XPT_EVENT_QUEUE || role == XPT_EVENT_MEMORY || role == XPT_EVENT_SUBMIT ||
+	       role == XPT_EVENT_WAIT;
+}
+
+/* Only the first part of a key of several is the same for many jobs: a context, or a device. */
+static __u16 filter_flags(const struct tracepoint *tracepoint, const struct event_filter *filter, bool has_device)
+{
+	enum xpt_event_role role = tracepoint->event->role;
+	bool has_context = tracepoint->event->key_count > 1;
+	__u16 flags = has_device && filter->learns ? XPT_EVENT_OF_DEVICE : 0;
+
+	if (!has_context)
+		return flags;
+	if (role == XPT_EVENT_QUEUE) {
+		flags |= XPT_EVENT_GIVES_CONTEXT;
+		if (!has_device && (filter->foreign || filter->knows_device))
+			flags |= XPT_EVENT_OF_CONTEXT;
+	} else if (!has_device) {
+		flags |= XPT_EVENT_OF_CONTEXT;
+	}
+	return flags;
+}
+
+/* index and next are left 0. -ERANGE: a number is beyond XPT_EVENT_SPAN_MAX. */
+static int event_spec_make(const struct tracepoint *tracepoint, const struct event_filter *filter,
+			   struct xpt_event_spec *spec)
+{
+	bool has_device = false;
+
+	*spec = (struct xpt_event_spec){
+		.role = tracepoint->event->role,
+		.fields = tracepoint->field_count,
+		.device = XPT_EVENT_VALUES_MAX,
+		.group = filter->group,
+		.flags = event_is_by_thread(tracepoint->event->role) ? XPT_EVENT_BY_THREAD : 0,
+	};
+	for (size_t i = 0; i < tracepoint->field_count; i++) {
+		spec->field[i] = make_field(&tracepoint->fields[i], spec);
+		if (spec->field[i].meaning == XPT_FIELD_DEVICE && !has_device) {
+			has_device = true;
+			spec->device = i;
+		}
+	}
+	make_condition(tracepoint, spec);
+	add_texts(spec);
+	spec->flags |= filter_flags(tracepoint, filter, has_device);
+	return spec->span > XPT_EVENT_SPAN_MAX ? -ERANGE : 0;
+}
 
 /* ---- which drivers ---- */
 
@@ -67,7 +199,7 @@ static int want(struct device_side *side, const char *name)
 	size_t driver = index_of(side, name);
 
 	if (driver == side->drivers->count) {
-		log_error(side->options.log,
+		log_error(&side->collector->log,
 			  "there is no driver %s: `xputrace list drivers` shows those that are described", name);
 		return -EINVAL;
 	}
@@ -88,7 +220,7 @@ static int choose(struct device_side *side, const char *choice)
 		return -ENOMEM;
 	name = strtok_r(names, ",", &rest);
 	if (!name) {
-		log_error(side->options.log,
+		log_error(&side->collector->log,
 			  "no driver is named: auto, none, or names with commas between are possible");
 		error = -EINVAL;
 	}
@@ -120,8 +252,9 @@ static void make_groups(struct device_side *side)
 	}
 }
 
-int device_side_create(const struct device_side_options *options, struct device_side **result)
+int device_side_create(struct collector *collector, struct device_side **result)
 {
+	const struct collector_options *options = &collector->options;
 	struct device_side *side;
 	int error;
 
@@ -131,9 +264,9 @@ int device_side_create(const struct device_side_options *options, struct device_
 	side = calloc(1, sizeof(*side));
 	if (!side)
 		return -ENOMEM;
-	side->options = *options;
+	side->collector = collector;
 	side->uevents = -1;
-	error = drivers_create(options->log, options->driver_files, options->driver_file_count, &side->drivers);
+	error = drivers_create(&collector->log, options->driver_files, options->driver_file_count, &side->drivers);
 	if (!error)
 		error = choose(side, options->drivers);
 	if (error) {
@@ -144,7 +277,7 @@ int device_side_create(const struct device_side_options *options, struct device_
 	error = tracefs_open(options->tracefs, &side->tracefs);
 	side->readable = !error;
 	if (error)
-		log_write(options->log, side->automatic ? XPT_LOG_WARN : XPT_LOG_ERROR,
+		log_write(&collector->log, side->automatic ? XPT_LOG_WARN : XPT_LOG_ERROR,
 			  "the device side is not seen: %s", tracefs_advice(error));
 	if (error && !side->automatic) {
 		device_side_free(side);
@@ -229,15 +362,7 @@ static bool is_needed(const struct device_side *side, size_t general)
 
 /* ---- following them ---- */
 
-static int pass(struct device_side *side, struct xpt_record_text *record)
-{
-	int error = record ? side->options.record(side->options.context, &record->header) : -ENOMEM;
-
-	free(record);
-	return error;
-}
-
-static int tell_driver(struct device_side *side, size_t driver)
+static void pass_driver(struct device_side *side, size_t driver)
 {
 	struct record_join found[XPT_DRIVER_MAX];
 	const struct driver_join *join;
@@ -248,8 +373,8 @@ static int tell_driver(struct device_side *side, size_t driver)
 		if (join)
 			found[count++] = (struct record_join){ i, join->bits };
 	}
-	return pass(side,
-		    record_driver(&side->follow[driver].events, driver, found, count, side->nodes, side->node_count));
+	collector_pass_text(side->collector, record_driver(&side->follow[driver].events, driver, found, count,
+							   side->nodes, side->node_count));
 }
 
 static struct tracepoint_link *link_of(struct device_side *side, __u32 id)
@@ -268,26 +393,26 @@ static int chain(struct device_side *side, struct tracepoint_link *link, struct 
 
 	if (spec->span > first->span) {
 		first->span = spec->span;
-		error = kern_set_event(side->kern, first);
+		error = kern_set_event(side->collector->kern, first);
 		if (error)
 			return error;
 	}
-	error = kern_set_event(side->kern, spec);
+	error = kern_set_event(side->collector->kern, spec);
 	if (error)
 		return error;
 	last->next = spec->index + 1;
 	link->last = spec->index;
 	link->chain++;
-	return kern_set_event(side->kern, last);
+	return kern_set_event(side->collector->kern, last);
 }
 
 static int attach_new(struct device_side *side, __u32 id, struct xpt_event_spec *spec)
 {
 	struct tracepoint_link *link = &side->links[side->link_count];
-	int error = kern_set_event(side->kern, spec);
+	int error = kern_set_event(side->collector->kern, spec);
 
 	if (!error)
-		error = kern_attach_event(side->kern, id, spec->index, &link->attachment);
+		error = kern_attach_event(side->collector->kern, id, spec->index, &link->attachment);
 	if (error)
 		return error;
 	link->id = id;
@@ -311,13 +436,11 @@ static int follow_event(struct device_side *side, size_t driver, const struct tr
 		error = event_spec_make(tracepoint, filter, spec);
 	if (!error) {
 		spec->index = side->spec_count++;
-		error = pass(side, record_driver_event(tracepoint, spec, driver));
-		if (error)
-			return error;
+		collector_pass_text(side->collector, record_driver_event(tracepoint, spec, driver));
 		error = link ? chain(side, link, spec) : attach_new(side, tracepoint->id, spec);
 	}
 	if (error)
-		log_warn(side->options.log, "%s: %s:%s cannot be followed, in %s: %s",
+		log_warn(&side->collector->log, "%s: %s:%s cannot be followed, in %s: %s",
 			 side->drivers->items[driver]->name, event->system, event->name, side->tracefs.kernel,
 			 error == -ERANGE ? "its fields are too far into the record" :
 			 error == -E2BIG  ? "too many events are described" :
@@ -372,9 +495,9 @@ static int attach_ioctls(struct device_side *side, const struct driver_events *e
 
 	if (side->ioctls[0])
 		return 0;
-	error = kern_attach_ioctls(side->kern, enter[0].id, enter[1].id, side->ioctls);
+	error = kern_attach_ioctls(side->collector->kern, enter[0].id, enter[1].id, side->ioctls);
 	if (!error)
-		log_info(side->options.log,
+		log_info(&side->collector->log,
 			 "ioctls on %s are followed: every system call of this machine takes a little longer meanwhile",
 			 events->nodes.items[0].path);
 	return error;
@@ -394,19 +517,19 @@ static int follow_nodes(struct device_side *side, size_t driver)
 			side->nodes[side->node_count++] = events->nodes.items[i].device;
 	if (side->node_count == before)
 		return 0;
-	error = tell_driver(side, driver);
+	pass_driver(side, driver);
 	for (size_t i = before; i < side->node_count && !error; i++)
-		error = kern_set_node(side->kern, side->nodes[i], i);
+		error = kern_set_node(side->collector->kern, side->nodes[i], i);
 	if (!error)
 		error = attach_ioctls(side, events);
 	if (error)
-		log_warn(side->options.log, "%s: its ioctls cannot be followed: %s", side->drivers->items[driver]->name,
-			 strerror(-error));
+		log_warn(&side->collector->log, "%s: its ioctls cannot be followed: %s",
+			 side->drivers->items[driver]->name, strerror(-error));
 	return error == -ENOMEM ? error : 0;
 }
 
 /* Reports what is missing of a driver that is there, or why a requested one is not. */
-static void tell_missing(struct device_side *side, size_t driver)
+static void report_missing(struct device_side *side, size_t driver)
 {
 	struct follow *follow = &side->follow[driver];
 	const struct driver_events *events = &follow->events;
@@ -415,21 +538,21 @@ static void tell_missing(struct device_side *side, size_t driver)
 		return;
 	follow->told = true;
 	if (!events->found) {
-		log_warn(side->options.log, "%s; it is followed as soon as it is there",
+		log_warn(&side->collector->log, "%s; it is followed as soon as it is there",
 			 events->event_count ? events->events[0].reason : side->drivers->items[driver]->name);
 		return;
 	}
 	for (size_t i = 0; i < events->event_count; i++)
 		if (!events->events[i].found && !events->events[i].event->optional)
-			log_warn(side->options.log, "%s; it is left out", events->events[i].reason);
+			log_warn(&side->collector->log, "%s; it is left out", events->events[i].reason);
 }
 
 static int open_kernel(struct device_side *side)
 {
-	int error = kern_open_drivers(side->kern);
+	int error = kern_open_drivers(side->collector->kern);
 
 	if (error)
-		log_warn(side->options.log,
+		log_warn(&side->collector->log,
 			 "the device side is not seen: the kernel does not take the program for it: %s",
 			 strerror(-error));
 	side->unusable = error != 0;
@@ -459,7 +582,7 @@ static int find_fresh(struct device_side *side, bool fresh[XPT_DRIVER_MAX])
 			continue;
 		if (!look_up(side, i, &error)) {
 			if (!error && follow->wanted)
-				tell_missing(side, i);
+				report_missing(side, i);
 			continue;
 		}
 		fresh[i] = follow->taken = side->automatic ? !is_general(side->drivers->items[i]) : follow->wanted;
@@ -471,15 +594,18 @@ static int follow_driver(struct device_side *side, size_t driver, enum xpt_event
 {
 	const struct driver *description = side->drivers->items[driver];
 	size_t before = side->attached, nodes = side->node_count;
-	int error = side->unusable ? 0 : tell_driver(side, driver);
+	int error;
 
+	if (!side->unusable)
+		pass_driver(side, driver);
+	error = side->collector->error;
 	if (!error)
 		error = follow_events(side, driver, from);
 	if (!error && description->ioctls.device_count && !has_role(&side->follow[driver].events, XPT_EVENT_QUEUE))
 		error = follow_nodes(side, driver);
-	log_info(side->options.log, "driver %s (%s): %zu tracepoints, %zu device nodes", description->name,
+	log_info(&side->collector->log, "driver %s (%s): %zu tracepoints, %zu device nodes", description->name,
 		 description->title, side->attached - before, side->node_count - nodes);
-	tell_missing(side, driver);
+	report_missing(side, driver);
 	return error;
 }
 
@@ -537,15 +663,14 @@ static int scan_nodes(struct device_side *side)
 	return error;
 }
 
-int device_side_start(struct device_side *side, struct kern *kern)
+int device_side_start(struct device_side *side)
 {
-	side->kern = kern;
 	if (!side->readable)
 		return 0;
 	/* Open before the first scan: what comes in between is seen twice rather than not at all. */
 	side->uevents = uevents_open();
 	if (side->uevents < 0)
-		log_debug(side->options.log, "drivers that are loaded later are not seen: %s",
+		log_debug(&side->collector->log, "drivers that are loaded later are not seen: %s",
 			  strerror(-side->uevents));
 	return scan(side);
 }
@@ -574,7 +699,7 @@ void device_side_detach(struct device_side *side)
 		all[count++] = side->links[i].attachment;
 	for (size_t i = 0; i < IOCTL_LINKS; i++)
 		all[count++] = side->ioctls[i];
-	kern_detach(side->kern, all, count);
+	kern_detach(side->collector->kern, all, count);
 	side->link_count = 0;
 	memset(side->ioctls, 0, sizeof(side->ioctls));
 }

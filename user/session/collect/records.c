@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From the rings to the receiver: what is for the collector is handled on the way, the rest is passed on as it came. */
+/* From the rings to the consumers, and what is counted on the way. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,24 +12,19 @@
 #define OPERATOR_COST 2800 /* ns: of an operator, where it was not measured (make bench, operators) */
 /* ns: a call that is left out by sampling costs its entry probe only (docs/performance.md). */
 #define LEFT_OUT_COST 620
-#define SLOT_COST 400 /* ns: of a perf event that is read before and after a call (make bench, counters) */
+#define DRAIN_INTERVAL 5000000ull /* ns: at most between two drainings while requests take their time */
+#define SLOT_COST 400		  /* ns: of a perf event that is read before and after a call (make bench, counters) */
 
 struct counting {
 	struct collector *collector;
 	__u64 time;
 };
 
-static size_t sites_placed(const struct collector *collector)
-{
-	const size_t *sites = attacher_figures(collector->attacher)->sites;
-
-	return sites[SITE_OPTIMISED] + sites[SITE_EMULATED] + sites[SITE_STEPPED];
-}
-
+/* From when on what is read from memory now was there: all records up to this time have been passed on. */
 static void hold_from(struct collector *collector, __u64 time)
 {
-	if (collector->told_hold_from < time)
-		collector->told_hold_from = time;
+	if (collector->hold_from < time)
+		collector->hold_from = time;
 }
 
 void records_forget_told(struct collector *collector, pid_t tgid)
@@ -39,98 +34,44 @@ void records_forget_told(struct collector *collector, pid_t tgid)
 		launch_symbols_drop(collector->launch_symbols, tgid);
 }
 
-/*
- * An operator's node is reported before its first call; when a program is unloaded, the objects of its operators may be
- * freed. What comes first from the rings need not be the first call: the node holds from the time up to which all
- * records have been passed on, or from the last unload of a program.
- */
-static void look_at_operators(struct collector *collector, const struct xpt_record_call *call)
+/* What is loaded at a handle is another program than what was there before, and objects of its operators may be freed. */
+static void note_program(struct collector *collector, const struct xpt_record_call *call)
 {
-	const struct xpt_spec *spec = &collector->registry->specs[call->spec]->wire;
-	struct xpt_record_text *node;
+	const struct registry *registry = collector->registry;
+	enum xpt_role role = call->spec < registry->spec_count ? registry->specs[call->spec]->wire.role : 0;
 
-	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD) {
-		objects_forget_nodes(&collector->objects, (pid_t)call->header.tgid);
-		hold_from(collector, call->header.time);
-	}
+	if (role != XPT_ROLE_PROGRAM_LOAD && role != XPT_ROLE_PROGRAM_UNLOAD)
+		return;
+	objects_forget_program(&collector->objects, collector->registry, call);
+	if (collector->loaded < call->header.time)
+		collector->loaded = call->header.time;
+	if (role != XPT_ROLE_PROGRAM_UNLOAD)
+		return;
+	objects_forget_nodes(&collector->objects, (pid_t)call->header.tgid);
+	hold_from(collector, call->header.time);
+}
+
+/* Which names in the memory of its process it is the first one to ask for: NAME_*. */
+static unsigned int unknown_names(struct collector *collector, const struct xpt_record_call *call)
+{
+	pid_t tgid = (pid_t)call->header.tgid;
+	unsigned int names = 0;
+
 	/* Object and class are the first two of what is fetched for one. */
-	if (spec->role != XPT_ROLE_OPERATOR || (call->valid & 3) != 3)
-		return;
-	node = objects_node(&collector->objects, collector->attacher, (pid_t)call->header.tgid,
-			    collector->told_hold_from, call->value[0], call->value[1]);
-	if (node)
-		collector_pass(collector, &node->header);
-	free(node);
+	if (collector->registry->specs[call->spec]->wire.role == XPT_ROLE_OPERATOR)
+		return (call->valid & 3) == 3 &&
+				       objects_node_is_new(&collector->objects, tgid, call->value[0], call->value[1]) ?
+			       NAME_NODE :
+			       0;
+	if (objects_program_is_new(&collector->objects, collector->registry, call))
+		names |= NAME_PROGRAM;
+	if (collector->launch_symbols && launch_symbols_is_new(collector->launch_symbols, call))
+		names |= NAME_SYMBOL;
+	return names;
 }
 
-/* Passed on as an operator's node is, but not before the process runs the program that has it. */
-static void pass_name(struct collector *collector, struct xpt_record_text *name)
+void records_pass_call(struct collector *collector, const struct xpt_record_call *call)
 {
-	__u64 began = name ? targets_began(collector, (pid_t)name->header.tgid) : 0;
-
-	if (name && name->header.time < began)
-		name->header.time = began;
-	if (name && name->header.kind == XPT_RECORD_LOADED && name->header.time < collector->loaded)
-		name->header.time = collector->loaded;
-	if (name)
-		collector_pass(collector, &name->header);
-	free(name);
-}
-
-/* What is loaded at a handle is another program than what was there before. */
-static void look_at_programs(struct collector *collector, const struct xpt_record_call *call)
-{
-	enum xpt_role role = collector->registry->specs[call->spec]->wire.role;
-
-	if (role == XPT_ROLE_PROGRAM_LOAD || role == XPT_ROLE_PROGRAM_UNLOAD) {
-		objects_forget_program(&collector->objects, collector->registry, call);
-		if (collector->loaded < call->header.time)
-			collector->loaded = call->header.time;
-		if (role == XPT_ROLE_PROGRAM_LOAD)
-			objects_load(&collector->objects, collector->attacher, collector->registry, call);
-		return;
-	}
-	pass_name(collector, objects_program(&collector->objects, collector->attacher, collector->registry, call,
-					     collector->told_hold_from));
-	if (collector->launch_symbols)
-		pass_name(collector,
-			  launch_symbols_look(collector->launch_symbols, attacher_analysed(collector->attacher),
-					      collector->told_hold_from, call));
-}
-
-/* A thread has waited since the record until it has its probes: sites of them are new. */
-static void answer(struct collector *collector, const struct xpt_record_header *request, __u64 ticket, size_t sites)
-{
-	struct xpt_record_waited record = {
-		.header = { XPT_RECORD_WAITED, sizeof(record), request->tgid, 0 },
-		.start = request->time,
-		.sites = sites,
-	};
-
-	collector_answer(collector, request->tgid, ticket);
-	record.header.time = clock_monotonic();
-	log_debug(&collector->log, "PID %u has waited %.3f ms for %zu probes", request->tgid,
-		  (double)(record.header.time - request->time) / 1e6, sites);
-	if (sites)
-		collector_pass(collector, &record.header);
-}
-
-static void on_call(struct collector *collector, const struct xpt_record_call *call)
-{
-	size_t before = sites_placed(collector), unplaced = attacher_figures(collector->attacher)->unplaced;
-	bool own = attacher_record(collector->attacher, &call->header), late = false;
-
-	if (call->flags & XPT_CALL_WAITS)
-		answer(collector, &call->header, ((const __u64 *)call)[call->header.size / sizeof(__u64) - 1],
-		       sites_placed(collector) - before);
-	else /* what was handed out may have been called already */
-		late = !own && sites_placed(collector) > before;
-	if (late || attacher_figures(collector->attacher)->unplaced > unplaced)
-		records_lost(collector, XPT_LOSS_LATE_PROBES, 1);
-	if (own)
-		return;
-	look_at_operators(collector, call);
-	look_at_programs(collector, call);
 	collector_pass(collector, &call->header);
 	collector->calls++;
 	if (call->flags & XPT_CALL_LAYER)
@@ -140,21 +81,7 @@ static void on_call(struct collector *collector, const struct xpt_record_call *c
 		collector->closed++;
 }
 
-static void on_caller(struct collector *collector, const struct xpt_record_caller *caller)
-{
-	size_t before = sites_placed(collector);
-
-	if (!caller->callback)
-		attacher_caller(collector->attacher, caller);
-	else if (attacher_callback(collector->attacher, caller))
-		records_lost(collector, XPT_LOSS_CALLBACKS, 1);
-	else if (!caller->ticket && sites_placed(collector) > before) /* it may have been called already */
-		records_lost(collector, XPT_LOSS_LATE_PROBES, 1);
-	if (caller->ticket)
-		answer(collector, &caller->header, caller->ticket, sites_placed(collector) - before);
-}
-
-static void on_total(struct collector *collector, const struct xpt_record_total *total)
+void records_pass_total(struct collector *collector, const struct xpt_record_total *total)
 {
 	if (total->key.spec > collector->registry->spec_count)
 		return; /* of the collector's own specs */
@@ -171,32 +98,45 @@ static void on_region(struct collector *collector, const struct xpt_record_regio
 	collector_pass(collector, &region->header);
 }
 
-static int on_record(void *context, const struct xpt_record_header *record)
+/* Rare, so that all of it may wait. Code objects do not: their threads wait for who captures them. */
+static int on_control(void *context, const struct xpt_record_header *record)
+{
+	struct collector *collector = context;
+
+	if (record->kind == XPT_RECORD_PASS) {
+		hold_from(collector, collector->pass);
+		collector->pass = record->time;
+	}
+	if (record->kind == XPT_RECORD_CALL)
+		note_program(collector, (const void *)record);
+	if (record->kind == XPT_RECORD_PASS || record->kind == XPT_RECORD_CODE || record->kind == XPT_RECORD_CODE_PIECE)
+		collector_pass(collector, record);
+	else
+		requests_add(collector, record, 0);
+	return 0;
+}
+
+static void on_call(struct collector *collector, const struct xpt_record_call *call)
+{
+	unsigned int names;
+
+	if (call->spec >= collector->registry->spec_count || (call->flags & XPT_CALL_WAITS)) {
+		requests_add(collector, &call->header, 0);
+		return;
+	}
+	records_pass_call(collector, call);
+	names = unknown_names(collector, call);
+	if (names)
+		requests_add(collector, &call->header, names);
+}
+
+static int on_data(void *context, const struct xpt_record_header *record)
 {
 	struct collector *collector = context;
 
 	switch (record->kind) {
 	case XPT_RECORD_CALL:
 		on_call(collector, (const void *)record);
-		break;
-	case XPT_RECORD_CALLER:
-		on_caller(collector, (const void *)record);
-		break;
-	case XPT_RECORD_STRING:
-		attacher_record(collector->attacher, record);
-		objects_string(&collector->objects, collector->registry, (const void *)record);
-		collector_pass(collector, record);
-		break;
-	case XPT_RECORD_TASK:
-		targets_task(collector, (const void *)record);
-		break;
-	case XPT_RECORD_TOTAL:
-		on_total(collector, (const void *)record);
-		break;
-	case XPT_RECORD_PASS:
-		hold_from(collector, collector->pass);
-		collector->pass = record->time;
-		collector_pass(collector, record);
 		break;
 	case XPT_RECORD_REGION:
 		on_region(collector, (const void *)record);
@@ -207,6 +147,29 @@ static int on_record(void *context, const struct xpt_record_header *record)
 		collector_pass(collector, record);
 	}
 	return 0;
+}
+
+static void note_drained(struct collector *collector, int result)
+{
+	if (result < 0 && !collector->error)
+		collector->error = result;
+	collector->drained = clock_monotonic();
+}
+
+/* What is known to have happened up to the PASS record is complete when the next one comes: requests are dealt with before. */
+void records_drain(struct collector *collector)
+{
+	note_drained(collector, kern_drain_control(collector->kern, on_control, collector));
+	requests_work(collector);
+	note_drained(collector, kern_drain_data(collector->kern, on_data, collector));
+	requests_work(collector);
+	records_costs(collector);
+}
+
+void records_drain_beside(struct collector *collector)
+{
+	if (collector->ready && clock_monotonic() - collector->drained >= DRAIN_INTERVAL)
+		note_drained(collector, kern_drain_data(collector->kern, on_data, collector));
 }
 
 /* Measured, else as on another machine. */
@@ -283,7 +246,7 @@ __u64 records_call_cost(const struct collector *collector, size_t spec)
 
 void records_costs(struct collector *collector)
 {
-	size_t placed = sites_placed(collector);
+	size_t placed = collector_sites(collector);
 
 	if (!kern_costs(collector->kern) || placed == collector->costs_of)
 		return;
@@ -296,15 +259,6 @@ void records_costs(struct collector *collector)
 		collector_pass_text(collector, record_cost(i, cost.cost, cost.inside));
 		*told = cost;
 	}
-}
-
-void records_drain(struct collector *collector)
-{
-	int result = kern_drain(collector->kern, on_record, collector);
-
-	if (result < 0 && !collector->error)
-		collector->error = result;
-	records_costs(collector);
 }
 
 struct xpt_record_lost records_loss(const struct collector *collector, enum xpt_loss cause, __u64 count)
@@ -371,7 +325,7 @@ static int on_taken(void *context, const struct xpt_program_key *key, const stru
 		.count = entry->count,
 	};
 
-	on_total(collector, &record);
+	records_pass_total(collector, &record);
 	return 0;
 }
 

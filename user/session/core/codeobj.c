@@ -15,10 +15,7 @@
 
 struct xpt_codeobj_capture {
 	pthread_mutex_t stopping; /* of who stops it; taken before the session's lock */
-	struct xpt_session *session;
-	bool shares; /* the session is the caller's */
 	struct consumer consumer;
-	int interrupted; /* set from anywhere */
 	struct code_side *side;
 	enum xpt_codeobj_mode mode;
 	__u64 userdata;
@@ -116,7 +113,7 @@ static __u64 on_work(void *context, __u64 now)
 	(void)now;
 	code_side_work(record->side);
 	record->over = record->ended;
-	record->ended = record->ended || targets_ended(record->session->collector);
+	record->ended = record->ended || targets_ended(record->consumer.session->collector);
 	return ~0ull;
 }
 
@@ -128,8 +125,8 @@ static void on_finished(void *context)
 	if (!record->side)
 		return;
 	code_side_finish(record->side);
-	if (record->shares)
-		collector_code_leave(record->session->collector);
+	if (record->consumer.shares)
+		collector_code_leave(record->consumer.session->collector);
 	error = write_index(record);
 	record->write_error = code_side_error(record->side) ?: error;
 }
@@ -150,23 +147,19 @@ static int create_session(struct xpt_codeobj_capture *record, const struct xpt_c
 		.runtimes = options->runtimes,
 		.runtime_count = options->runtime_count,
 		.link = options->link,
-		.drivers = record->shares ? NULL : "none",
+		.drivers = options->session ? NULL : "none",
 		.no_wait = options->no_wait,
 		.wait_limit = options->wait_limit,
 		.log = { options->log, options->log_context, options->log_level },
 	};
-	int error;
 
-	if (record->shares)
-		return session_join(record->session, &collector_options, &record->consumer);
-	error = session_create(&collector_options, &record->session);
-	return error ?: session_add(record->session, &record->consumer);
+	return consumer_attach(&record->consumer, options->session, &collector_options);
 }
 
 static int create_side(struct xpt_codeobj_capture *record, const struct xpt_codeobj_options *options)
 {
 	const struct code_side_options side_options = {
-		.collector = record->session->collector,
+		.collector = record->consumer.session->collector,
 		.mode = record->mode,
 		.output = options->output,
 		.user = options->user,
@@ -209,13 +202,11 @@ int xpt_codeobj_capture_create(struct xpt_codeobj_capture **result, enum xpt_cod
 		.context = record,
 		.needs = { .codes = true, .code_wait_limit = options.code_wait_limit },
 	};
-	record->shares = options.session;
-	record->session = options.session;
 	error = create_session(record, &options);
 	if (!error)
 		error = create_side(record, &options);
-	if (!error && !record->shares)
-		error = session_open(record->session);
+	if (!error && !record->consumer.shares)
+		error = session_open(record->consumer.session);
 	if (error) {
 		xpt_codeobj_capture_free(record);
 		return error;
@@ -228,47 +219,33 @@ int xpt_codeobj_capture_create(struct xpt_codeobj_capture **result, enum xpt_cod
 
 int xpt_codeobj_capture_start(struct xpt_codeobj_capture *record)
 {
-	int error = 0;
+	int error = consumer_start(&record->consumer);
 
-	if (!record->shares)
-		error = session_start(record->session);
-	else if (record->session->started)
-		error = -EALREADY;
 	return error == -EALREADY ? -EBUSY : error;
 }
 
 static int is_over(void *context)
 {
 	struct xpt_codeobj_capture *record = context;
-	struct xpt_session *session = record->session;
-	int disturbed;
+	const struct xpt_session *session = record->consumer.session;
 
 	if (!session->has_thread)
 		return -EINVAL;
 	if (session->error || record->over)
 		return session->error ?: 1;
-	if (!record->shares)
-		disturbed = session_disturbed(session);
-	else /* the session's interruption is for who waits for the session */
-		disturbed = __atomic_exchange_n(&record->interrupted, 0, __ATOMIC_RELAXED) ? -EINTR : 0;
-	return disturbed ?: (session->ending || record->consumer.left ? -ECANCELED : 0);
+	return consumer_disturbed(&record->consumer) ?: (session->ending || record->consumer.left ? -ECANCELED : 0);
 }
 
 int xpt_codeobj_capture_wait(struct xpt_codeobj_capture *record, uint64_t timeout_ns)
 {
-	int result = session_await(record->session, timeout_ns, is_over, record);
+	int result = session_await(record->consumer.session, timeout_ns, is_over, record);
 
 	return result == -ECANCELED ? 0 : result;
 }
 
 void xpt_codeobj_capture_interrupt(struct xpt_codeobj_capture *record)
 {
-	if (!record->shares) {
-		xpt_session_interrupt(record->session);
-		return;
-	}
-	__atomic_store_n(&record->interrupted, 1, __ATOMIC_RELAXED);
-	collector_wake(record->session->collector);
+	consumer_interrupt(&record->consumer);
 }
 
 int xpt_codeobj_capture_stop(struct xpt_codeobj_capture *record)
@@ -276,10 +253,7 @@ int xpt_codeobj_capture_stop(struct xpt_codeobj_capture *record)
 	int error;
 
 	pthread_mutex_lock(&record->stopping);
-	if (record->shares)
-		session_remove(record->session, &record->consumer);
-	else
-		session_stop(record->session);
+	consumer_stop(&record->consumer);
 	error = record->write_error;
 	pthread_mutex_unlock(&record->stopping);
 	return error;
@@ -291,33 +265,32 @@ int xpt_codeobj_capture_get(struct xpt_codeobj_capture *record, const struct xpt
 
 	if (!record || !list)
 		return -EINVAL;
-	pthread_mutex_lock(&record->session->lock);
+	pthread_mutex_lock(&record->consumer.session->lock);
 	now = make_list(record);
 	if (now) {
 		code_list_free(record->list);
 		record->list = now;
 		*list = &now->list;
 	}
-	pthread_mutex_unlock(&record->session->lock);
+	pthread_mutex_unlock(&record->consumer.session->lock);
 	return now ? 0 : -ENOMEM;
 }
 
 int xpt_codeobj_capture_command_status(const struct xpt_codeobj_capture *record)
 {
-	return collector_command_status(record->session->collector);
+	return collector_command_status(record->consumer.session->collector);
 }
 
 void xpt_codeobj_capture_free(struct xpt_codeobj_capture *record)
 {
 	if (!record)
 		return;
-	if (record->session && (record->side || record->shares))
+	if (record->consumer.session && (record->side || record->consumer.shares))
 		xpt_codeobj_capture_stop(record);
 	code_list_free(record->list);
 	/* Threads that wait for the collector are resumed through the side. */
 	code_side_free(record->side);
-	if (!record->shares)
-		session_free(record->session);
+	consumer_free(&record->consumer);
 	free(record->loads);
 	pthread_mutex_destroy(&record->stopping);
 	free(record);

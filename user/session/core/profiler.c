@@ -1,20 +1,51 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The consumer behind profiles and streams: records go through a model to the handles, and their reports to callbacks, one after the
- * other in the order in which they were made, on a thread of its own.
+ * xpt_profile_*() and xpt_stream_*(), and the consumer behind them: records go through a model to the handles, and their reports to
+ * callbacks, one after the other in the order in which they were made, on a thread of its own.
  */
+#include <xputrace/profile.h>
+#include <xputrace/stream.h>
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/core/clock.h"
-#include "base/core/thread.h"
+#include "base/core/options.h"
+#include "base/core/process.h"
 #include "session/core/output.h"
 #include "session/core/session.h"
 
 #define KEEP_RELEASED 1024 /* ended programs and processes that may yet get counts */
 /* Grace period of a reading: records may reach their ring a little after their time. */
 #define GRACE 2000000ull /* ns */
+
+/* A profiling handle as its user has it: where its reports go. */
+struct subscriber {
+	struct xpt_session *session;
+	struct subscriber *next; /* of the profiler */
+	struct handle *handle;	 /* NULL: destroyed, from its own callback */
+	xpt_profile_report_fn callback;
+	void *context;
+	unsigned int waiting; /* reports in the queue and the current one */
+	bool delivering;
+};
+
+/* Users have pointers to their first member. */
+struct xpt_profile {
+	struct subscriber subscriber;
+};
+
+struct xpt_stream {
+	struct subscriber subscriber;
+};
+
+/* A report that waits for its callback. */
+struct delivery {
+	struct delivery *next;
+	struct subscriber *subscriber;
+	struct report *report;
+};
 
 /* ---- from the collector into the model, and from there to the handles ---- */
 
@@ -62,8 +93,7 @@ static void set_defaults(void *context, __u32 sample_every, __u32 roles)
 
 	profiler->sample_every = sample_every;
 	profiler->roles = roles;
-	/* Else the samples are a recording's. */
-	if (collector->kern && collector->needs.sample_every <= 1 && !collector->needs.chosen_only)
+	if (collector->kern)
 		error = kern_set_defaults(collector->kern, sample_every, roles);
 	if (error)
 		log_error(&collector->log, "cannot set the sampling rate: %s", strerror(-error));
@@ -74,20 +104,8 @@ void profiler_opened(struct profiler *profiler)
 	set_defaults(profiler, profiler->sample_every, profiler->roles);
 }
 
-int profiler_share(struct profiler *profiler, const struct collector_needs *needs)
-{
-	if (needs->sample_every == 1 && !needs->chosen_only) {
-		profiling_record_all(profiler->profiling);
-		return 0;
-	}
-	if (!profiler->subscribers)
-		return 0;
-	log_error(&profiler->session->collector->log,
-		  "a recording of samples or of chosen programs needs another session than profiles and streams");
-	return -EINVAL;
-}
-
-void profiler_read_counts(struct profiler *profiler)
+/* Shows the handles what the kernel has counted up to now. */
+static void profiler_read_counts(struct profiler *profiler)
 {
 	profiler->read_at = clock_monotonic();
 	records_counts(profiler->session->collector, profiler->read_at);
@@ -144,7 +162,7 @@ static void deliver(void *context, struct handle *handle, struct report *report)
 
 	if (!delivery) {
 		log_error(&profiler->session->collector->log, "no memory for a report: it is dropped");
-		report_free(profiler->profiling, report);
+		report_free(report);
 		return;
 	}
 	*delivery = (struct delivery){ .subscriber = subscriber, .report = report };
@@ -169,9 +187,9 @@ static struct delivery *delivery_take(struct profiler *profiler, struct delivery
 	return delivery;
 }
 
-static void delivery_free(struct profiler *profiler, struct delivery *delivery)
+static void delivery_free(struct delivery *delivery)
 {
-	report_free(profiler->profiling, delivery->report);
+	report_free(delivery->report);
 	delivery->subscriber->waiting--;
 	free(delivery);
 }
@@ -205,7 +223,7 @@ static void *run_callbacks(void *context)
 		pthread_mutex_unlock(&session->lock);
 		subscriber->callback(subscriber->context, report_view(delivery->report));
 		pthread_mutex_lock(&session->lock);
-		delivery_free(profiler, delivery);
+		delivery_free(delivery);
 		subscriber->delivering = false;
 		if (!subscriber->handle)
 			subscriber_unlink(subscriber);
@@ -220,8 +238,9 @@ bool profiler_is_callback(const struct profiler *profiler)
 	return profiler->has_thread && pthread_equal(pthread_self(), profiler->thread);
 }
 
-struct subscriber *subscriber_add(struct profiler *profiler, struct handle *handle, xpt_profile_report_fn callback,
-				  void *context)
+/* NULL: no memory. */
+static struct subscriber *subscriber_add(struct profiler *profiler, struct handle *handle,
+					 xpt_profile_report_fn callback, void *context)
 {
 	struct subscriber *subscriber = calloc(1, sizeof(*subscriber));
 
@@ -236,7 +255,8 @@ struct subscriber *subscriber_add(struct profiler *profiler, struct handle *hand
 	return subscriber;
 }
 
-void subscriber_remove(struct subscriber *subscriber)
+/* Its handle is freed, its reports too; waits for a callback that is under way, unless it is the caller. */
+static void subscriber_remove(struct subscriber *subscriber)
 {
 	struct profiler *profiler = subscriber->session->profiler;
 	struct delivery **link = &profiler->first;
@@ -244,7 +264,7 @@ void subscriber_remove(struct subscriber *subscriber)
 	handle_free(subscriber->handle);
 	while (*link) {
 		if ((*link)->subscriber == subscriber)
-			delivery_free(profiler, delivery_take(profiler, link));
+			delivery_free(delivery_take(profiler, link));
 		else
 			link = &(*link)->next;
 	}
@@ -389,4 +409,260 @@ void profiler_free(struct profiler *profiler)
 	free_info(&profiler->info);
 	pthread_cond_destroy(&profiler->queued);
 	free(profiler);
+}
+
+/* ---- handles ---- */
+
+static int refuse(const struct log *log, const char *text)
+{
+	log_error(log, "%s", text);
+	return -EINVAL;
+}
+
+static int subscribe(struct xpt_session *session, const struct handle_options *options, xpt_profile_report_fn callback,
+		     void *context, struct subscriber **result)
+{
+	struct handle *handle;
+	int error;
+
+	pthread_mutex_lock(&session->lock);
+	error = handle_create(session->profiler->profiling, options, &handle);
+	if (!error) {
+		*result = subscriber_add(session->profiler, handle, callback, context);
+		if (!*result) {
+			handle_free(handle);
+			error = -ENOMEM;
+		}
+	}
+	pthread_mutex_unlock(&session->lock);
+	return error;
+}
+
+static void unsubscribe(struct subscriber *subscriber)
+{
+	struct xpt_session *session = subscriber->session;
+
+	pthread_mutex_lock(&session->lock);
+	subscriber_remove(subscriber);
+	pthread_mutex_unlock(&session->lock);
+	collector_wake(session->collector);
+}
+
+/* What a handle has to do next may have changed: wake the collecting thread. */
+static int unlock(struct subscriber *subscriber, int error)
+{
+	struct xpt_session *session = subscriber->session;
+
+	pthread_cond_broadcast(&session->changed);
+	pthread_mutex_unlock(&session->lock);
+	collector_wake(session->collector);
+	return error;
+}
+
+/* What was counted before is not the handle's, so it is read before this returns. */
+static int start(struct subscriber *subscriber)
+{
+	struct xpt_session *session = subscriber->session;
+	int error;
+
+	pthread_mutex_lock(&session->lock);
+	error = handle_start(subscriber->handle, clock_monotonic(), session_clock_offset());
+	if (!error && session->started)
+		profiler_read_counts(session->profiler);
+	return unlock(subscriber, error);
+}
+
+static int stop(struct subscriber *subscriber)
+{
+	pthread_mutex_lock(&subscriber->session->lock);
+	return unlock(subscriber, handle_stop(subscriber->handle, clock_monotonic()));
+}
+
+/* ---- N samples ---- */
+
+static int check_profile(const struct log *log, const struct xpt_profile_options *options,
+			 const struct xpt_program_choice *program)
+{
+	if (!options->callback)
+		return refuse(log, "a profile needs a callback for its report");
+	if (!program->name && !program->handle)
+		return refuse(log, "a profile is of exactly one program: give its name or its handle");
+	if (!options->samples || options->samples > XPT_SAMPLES_MAX)
+		return refuse(log, "the number of samples is out of range (1 to 1000000000)");
+	if (options->type != XPT_PROFILE_LATENCY && options->type != XPT_PROFILE_TRACE)
+		return refuse(log, "unknown type of a profile");
+	if (options->summary && options->type != XPT_PROFILE_LATENCY)
+		return refuse(log, "only latencies have a summary");
+	return 0;
+}
+
+int xpt_profile_create(struct xpt_session *session, const struct xpt_profile_options *given,
+		       struct xpt_profile **result)
+{
+	struct xpt_profile_options options = {};
+	struct xpt_program_choice program = {};
+	struct subscriber *subscriber;
+	int error = options_copy(&options, sizeof(options), given);
+
+	if (!error && options.program)
+		error = options_copy(&program, sizeof(program), options.program);
+	if (!error)
+		error = check_profile(&session->collector->log, &options, &program);
+	if (error)
+		return error;
+	error = subscribe(session,
+			  &(struct handle_options){
+				  .type = options.type,
+				  .summary = options.summary,
+				  .name = options.name,
+				  .program = program,
+				  .samples = options.samples,
+				  .skip = options.skip,
+				  .delay = options.delay,
+			  },
+			  options.callback, options.context, &subscriber);
+	if (!error)
+		*result = container_of(subscriber, struct xpt_profile, subscriber);
+	return error;
+}
+
+int xpt_profile_start(struct xpt_profile *profile)
+{
+	return start(&profile->subscriber);
+}
+
+int xpt_profile_stop(struct xpt_profile *profile)
+{
+	return stop(&profile->subscriber);
+}
+
+static bool at_rest(const struct subscriber *subscriber)
+{
+	return !handle_runs(subscriber->handle) && handle_settled(subscriber->handle) && !subscriber->waiting;
+}
+
+static int profile_done(void *context)
+{
+	const struct subscriber *subscriber = context;
+	const struct xpt_session *session = subscriber->session;
+
+	if (profiler_is_callback(session->profiler))
+		return -EDEADLK;
+	if (at_rest(subscriber))
+		return 1;
+	if (session->error)
+		return session->error;
+	return session->profiler->over && handle_runs(subscriber->handle) ? -EPIPE : 0;
+}
+
+int xpt_profile_wait(struct xpt_profile *profile, uint64_t timeout)
+{
+	return session_await(profile->subscriber.session, timeout, profile_done, &profile->subscriber);
+}
+
+void xpt_profile_destroy(struct xpt_profile *profile)
+{
+	if (profile)
+		unsubscribe(&profile->subscriber);
+}
+
+/* ---- streams ---- */
+
+static int check_stream(const struct log *log, const struct xpt_stream_options *options)
+{
+	if (!options->callback)
+		return refuse(log, "a stream needs a callback for its reports");
+	if (options->report_every &&
+	    (options->report_every < XPT_REPORT_EVERY_MIN || options->report_every > XPT_REPORT_EVERY_MAX))
+		return refuse(log, "the reporting rate is out of range (10 ms to 24 hours)");
+	if (options->sample_every > XPT_SAMPLE_EVERY_MAX)
+		return refuse(log, "the sampling rate is out of range (one inference in 1 to 1000000)");
+	if (options->type != XPT_PROFILE_LATENCY && options->type != XPT_PROFILE_TRACE)
+		return refuse(log, "unknown type of a stream");
+	if (options->summary && options->type != XPT_PROFILE_LATENCY)
+		return refuse(log, "only latencies have a summary");
+	return 0;
+}
+
+int xpt_stream_create(struct xpt_session *session, const struct xpt_stream_options *given, struct xpt_stream **result)
+{
+	struct xpt_stream_options options = {};
+	struct subscriber *subscriber;
+	int error = options_copy(&options, sizeof(options), given);
+
+	if (!error)
+		error = check_stream(&session->collector->log, &options);
+	if (error)
+		return error;
+	error = subscribe(session,
+			  &(struct handle_options){
+				  .stream = true,
+				  .type = options.type,
+				  .summary = options.summary,
+				  .name = options.name,
+				  .report_every = options.report_every ?: XPT_REPORT_EVERY_500MS,
+				  .sample_every = options.sample_every ?: XPT_SAMPLE_FULL,
+				  .match = options.match,
+			  },
+			  options.callback, options.context, &subscriber);
+	if (!error)
+		*result = container_of(subscriber, struct xpt_stream, subscriber);
+	return error;
+}
+
+int xpt_stream_add(struct xpt_stream *stream, const struct xpt_program_choice *given)
+{
+	struct xpt_program_choice choice = {};
+	int error = options_copy(&choice, sizeof(choice), given);
+
+	if (error)
+		return error;
+	pthread_mutex_lock(&stream->subscriber.session->lock);
+	return unlock(&stream->subscriber, handle_add(stream->subscriber.handle, &choice));
+}
+
+int xpt_stream_remove(struct xpt_stream *stream, const struct xpt_program_choice *given)
+{
+	struct xpt_program_choice choice = {};
+	int error = options_copy(&choice, sizeof(choice), given);
+
+	if (error)
+		return error;
+	pthread_mutex_lock(&stream->subscriber.session->lock);
+	return unlock(&stream->subscriber, handle_remove(stream->subscriber.handle, &choice));
+}
+
+int xpt_stream_start(struct xpt_stream *stream)
+{
+	return start(&stream->subscriber);
+}
+
+int xpt_stream_stop(struct xpt_stream *stream)
+{
+	return stop(&stream->subscriber);
+}
+
+static int is_flushed(void *context)
+{
+	const struct subscriber *subscriber = context;
+	const struct xpt_session *session = subscriber->session;
+
+	if (profiler_is_callback(session->profiler))
+		return -EDEADLK;
+	if (!session->started || (handle_settled(subscriber->handle) && !subscriber->waiting))
+		return 1;
+	return session->error;
+}
+
+int xpt_stream_flush(struct xpt_stream *stream)
+{
+	int result = session_await(stream->subscriber.session, XPT_FOREVER, is_flushed, &stream->subscriber);
+
+	return result < 0 ? result : 0;
+}
+
+void xpt_stream_destroy(struct xpt_stream *stream)
+{
+	if (stream)
+		unsubscribe(&stream->subscriber);
 }

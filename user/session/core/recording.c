@@ -25,8 +25,6 @@
 struct xpt_recording {
 	struct xpt_recording_options options; /* pointers are not used after the creation, but output_name */
 	char *output_name;
-	struct xpt_session *session;
-	bool shares; /* the session is the caller's */
 	struct consumer consumer;
 	struct collector *collector; /* of the session */
 	struct output *output;
@@ -117,7 +115,8 @@ static int create_chooser(struct xpt_recording *recording)
 	const struct xpt_recording_options *options = &recording->options;
 	const struct chooser_options chooser_options = {
 		.log = &recording->collector->log,
-		.set_sampling = set_sampling,
+		/* Else what the kernel records is for others, too. */
+		.set_sampling = recording->consumer.shares ? NULL : set_sampling,
 		.context = recording,
 	};
 	struct xpt_program_choice choice;
@@ -158,7 +157,7 @@ static void report_status(struct xpt_recording *recording, __u64 now)
 		.elapsed = now - collector->started,
 		.processes = collector->followed_map.count,
 		.programs = model_program_count(output_model(recording->output)),
-		.calls = collector->calls,
+		.calls = collector->calls - recording->consumer.selection.calls,
 		.lost = collector->lost + recording->output_lost,
 		.bytes = output_bytes(recording->output),
 	};
@@ -212,9 +211,9 @@ static __u64 on_work(void *context, __u64 now)
 		note_losses(recording);
 		recording->losses_due = now + LOSSES_INTERVAL;
 	}
-	if (!recording->ended_by && !recording->session->error)
+	if (!recording->ended_by && !recording->consumer.session->error)
 		recording->ended_by = end_of(recording, clock_monotonic());
-	recording->consumer.leaving |= recording->shares && recording->ended_by;
+	recording->consumer.leaving |= recording->consumer.shares && recording->ended_by;
 	return recording->end;
 }
 
@@ -225,15 +224,15 @@ static void on_finished(void *context)
 
 	if (recording->codes)
 		code_side_finish(recording->codes);
-	if (recording->codes && recording->shares)
+	if (recording->codes && recording->consumer.shares)
 		collector_code_leave(recording->collector);
 	recording->counted = recording->collector->counted;
-	if (recording->session->ending || !recording->session->started)
+	if (recording->consumer.session->ending || !recording->consumer.session->started)
 		return;
 	records_drain(recording->collector);
 	records_drain(recording->collector); /* the second PASS releases what the first one brought */
 	recording->left = clock_monotonic();
-	recording->counted = records_totals_pass(recording->collector, on_record, recording);
+	recording->counted = records_totals_pass(recording->collector, consumer_record, &recording->consumer);
 }
 
 /* ---- creation ---- */
@@ -305,15 +304,10 @@ static int create(struct xpt_recording *recording)
 			.code_wait_limit = options->code_wait_limit,
 		},
 	};
-	recording->shares = options->session;
-	recording->session = options->session;
-	error = recording->shares ? session_join(recording->session, &collector_options, &recording->consumer) :
-				    session_create(&collector_options, &recording->session);
-	if (!error && !recording->shares)
-		error = session_add(recording->session, &recording->consumer);
+	error = consumer_attach(&recording->consumer, options->session, &collector_options);
 	if (error)
 		return error;
-	recording->collector = recording->session->collector;
+	recording->collector = recording->consumer.session->collector;
 	error = create_chooser(recording);
 	if (!error)
 		error = create_output(recording);
@@ -321,7 +315,7 @@ static int create(struct xpt_recording *recording)
 		error = create_codes(recording);
 	if (!error)
 		error = pass_choices(recording);
-	return error || recording->shares ? error : session_open(recording->session);
+	return error || recording->consumer.shares ? error : session_open(recording->consumer.session);
 }
 
 int xpt_recording_create(const struct xpt_recording_options *options, struct xpt_recording **result)
@@ -344,23 +338,21 @@ int xpt_recording_create(const struct xpt_recording_options *options, struct xpt
 
 int xpt_recording_start(struct xpt_recording *recording)
 {
-	if (!recording->shares)
-		return session_start(recording->session);
-	return recording->session->started ? -EALREADY : 0;
+	return consumer_start(&recording->consumer);
 }
 
 static int has_ended(void *context)
 {
 	const struct xpt_recording *recording = context;
 
-	if (!recording->session->started)
+	if (!recording->consumer.session->started)
 		return -EINVAL;
-	return recording->session->error ?: (int)recording->ended_by;
+	return recording->consumer.session->error ?: (int)recording->ended_by;
 }
 
 int xpt_recording_run(struct xpt_recording *recording)
 {
-	return session_await(recording->session, XPT_FOREVER, has_ended, recording);
+	return session_await(recording->consumer.session, XPT_FOREVER, has_ended, recording);
 }
 
 void xpt_recording_stop(struct xpt_recording *recording)
@@ -369,10 +361,10 @@ void xpt_recording_stop(struct xpt_recording *recording)
 
 	__atomic_compare_exchange_n(&recording->stopped, &not_yet, clock_monotonic(), false, __ATOMIC_RELAXED,
 				    __ATOMIC_RELAXED);
-	if (recording->shares)
+	if (recording->consumer.shares)
 		collector_wake(recording->collector);
 	else
-		xpt_session_interrupt(recording->session);
+		xpt_session_interrupt(recording->consumer.session);
 }
 
 static const char *end_name(enum xpt_end end)
@@ -390,18 +382,6 @@ static const char *end_name(enum xpt_end end)
 	return "error";
 }
 
-static void leave(struct xpt_recording *recording)
-{
-	struct xpt_session *session = recording->session;
-
-	if (!recording->shares) {
-		session_stop(session);
-		if (!session->finished)
-			collector_finish(recording->collector);
-	}
-	session_remove(session, &recording->consumer);
-}
-
 int xpt_recording_finish(struct xpt_recording *recording)
 {
 	struct collector *collector = recording->collector;
@@ -410,7 +390,11 @@ int xpt_recording_finish(struct xpt_recording *recording)
 	if (recording->finished)
 		return 0;
 	recording->finished = true;
-	leave(recording);
+	consumer_stop(&recording->consumer);
+	if (!recording->consumer.left) { /* it was never started */
+		collector_finish(collector);
+		session_remove(recording->consumer.session, &recording->consumer);
+	}
 	output_settle(recording->output);
 	note_losses(recording);
 	if (collector->kern)
@@ -422,7 +406,7 @@ int xpt_recording_finish(struct xpt_recording *recording)
 						       .context = recording,
 					       });
 	written = output_finish(recording->output);
-	if (!recording->shares)
+	if (!recording->consumer.shares)
 		collector_check_names(collector, output_model(recording->output));
 	if (recording->ended_by && recording->ended_by != XPT_END_OUTPUT && !xpt_recording_runs(recording)) {
 		log_warn(&collector->log, "no program was run");
@@ -532,17 +516,14 @@ void xpt_recording_destroy(struct xpt_recording *recording)
 {
 	if (!recording)
 		return;
-	if (!recording->shares && recording->session)
-		session_stop(recording->session);
-	else if (recording->collector) /* else it has not joined */
-		session_remove(recording->session, &recording->consumer);
+	if (recording->collector) /* else it has not joined */
+		consumer_stop(&recording->consumer);
 	code_side_free(recording->codes);
 	if (!recording->finished) /* nobody waits for the output */
 		recording->stopped = recording->stopped ?: clock_monotonic();
 	output_free(recording->output);
 	chooser_free(recording->chooser);
-	if (!recording->shares)
-		session_free(recording->session);
+	consumer_free(&recording->consumer);
 	free(recording->output_name);
 	free(recording);
 }

@@ -9,7 +9,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/options.h"
-#include "base/core/thread.h"
+#include "base/core/process.h"
 
 #define REPORT_BYTES (256u << 20)
 #define CLOCK_CLOSE 5000 /* ns between two readings of one clock, with the other one's between them, that will do */
@@ -40,12 +40,22 @@ static struct consumer *consumer_of(struct link *link)
 	return container_of(link, struct consumer, link);
 }
 
+void consumer_record(void *context, const struct xpt_record_header *record)
+{
+	struct consumer *consumer = context;
+
+	if (consumer->selects)
+		record = selection_take(&consumer->selection, record);
+	if (record)
+		consumer->record(consumer->context, record);
+}
+
 static void on_record(void *context, const struct xpt_record_header *record)
 {
 	struct xpt_session *session = context;
 	struct link *link, *next;
 
-	link_each(link, next, &session->consumers) consumer_of(link)->record(consumer_of(link)->context, record);
+	link_each(link, next, &session->consumers) consumer_record(consumer_of(link), record);
 }
 
 static void on_scanned(void *context, pid_t tgid)
@@ -142,28 +152,12 @@ int session_add(struct xpt_session *session, struct consumer *consumer)
 	else
 		log_error(log, "the session has started: recordings and captures join it before");
 	if (!error && session->profiler && consumer->needs.sample_every)
-		error = profiler_share(session->profiler, &consumer->needs);
+		profiling_share(session->profiler->profiling, session->collector->needs.sample_every);
 	if (!error)
 		link_append(&session->consumers, &consumer->link);
 	consumer->left = error;
 	pthread_mutex_unlock(&session->lock);
 	return error;
-}
-
-int session_join(struct xpt_session *session, const struct collector_options *options, struct consumer *consumer)
-{
-	size_t lists = options->pid_count | options->process_name_count | options->runtime_file_count |
-		       options->runtime_count | options->region_count | options->driver_file_count |
-		       options->name_count | options->counter_count | options->buffer_bytes;
-
-	if (lists || options->command || options->all_processes || options->no_wait || options->wait_limit ||
-	    options->drivers || options->tracefs || options->link || options->counters_every ||
-	    options->counters_per_inference) {
-		consumer->left = true;
-		log_error(&session->collector->log, "what is traced is the session's: it cannot be chosen here, too");
-		return -EINVAL;
-	}
-	return session_add(session, consumer);
 }
 
 /* With the lock held. */
@@ -173,6 +167,7 @@ static void finish_consumer(struct consumer *consumer)
 		consumer->finished(consumer->context);
 	link_remove(&consumer->link);
 	consumer->left = true;
+	selection_free(&consumer->selection);
 }
 
 static int has_left(void *context)
@@ -363,6 +358,81 @@ void session_free(struct xpt_session *session)
 	pthread_cond_destroy(&session->changed);
 	pthread_mutex_destroy(&session->lock);
 	free(session);
+}
+
+/* ---- consumers with or without a session of their own ---- */
+
+static int join(struct xpt_session *session, const struct collector_options *options, struct consumer *consumer)
+{
+	size_t lists = options->pid_count | options->process_name_count | options->runtime_file_count |
+		       options->runtime_count | options->region_count | options->driver_file_count |
+		       options->name_count | options->counter_count | options->buffer_bytes;
+
+	if (lists || options->command || options->all_processes || options->no_wait || options->wait_limit ||
+	    options->drivers || options->tracefs || options->link || options->counters_every ||
+	    options->counters_per_inference) {
+		consumer->left = true;
+		log_error(&session->collector->log, "what is traced is the session's: it cannot be chosen here, too");
+		return -EINVAL;
+	}
+	/* What the kernel records is for all of them. */
+	consumer->needs.chosen_only = false;
+	consumer->needs.number_operators = consumer->needs.sample_every > 1 &&
+					   consumer->needs.roles >> XPT_ROLE_OPERATOR & 1;
+	consumer->selects = true;
+	selection_init(&consumer->selection, session->collector->registry, consumer->needs.sample_every);
+	return session_add(session, consumer);
+}
+
+int consumer_attach(struct consumer *consumer, struct xpt_session *session, const struct collector_options *options)
+{
+	int error;
+
+	consumer->shares = session;
+	consumer->session = session;
+	if (session)
+		return join(session, options, consumer);
+	error = session_create(options, &consumer->session);
+	return error ?: session_add(consumer->session, consumer);
+}
+
+int consumer_start(struct consumer *consumer)
+{
+	if (!consumer->shares)
+		return session_start(consumer->session);
+	return consumer->session->started ? -EALREADY : 0;
+}
+
+void consumer_stop(struct consumer *consumer)
+{
+	if (consumer->shares)
+		session_remove(consumer->session, consumer);
+	else
+		session_stop(consumer->session);
+}
+
+void consumer_free(struct consumer *consumer)
+{
+	if (!consumer->shares)
+		session_free(consumer->session);
+}
+
+void consumer_interrupt(struct consumer *consumer)
+{
+	if (!consumer->shares) {
+		xpt_session_interrupt(consumer->session);
+		return;
+	}
+	__atomic_store_n(&consumer->interrupted, 1, __ATOMIC_RELAXED);
+	collector_wake(consumer->session->collector);
+}
+
+/* The session's own interruption is for who waits for the session. */
+int consumer_disturbed(struct consumer *consumer)
+{
+	if (!consumer->shares || consumer->session->error)
+		return session_disturbed(consumer->session);
+	return __atomic_exchange_n(&consumer->interrupted, 0, __ATOMIC_RELAXED) ? -EINTR : 0;
 }
 
 /* ---- those who wait for it ---- */

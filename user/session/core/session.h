@@ -9,10 +9,32 @@
 #include <pthread.h>
 #include <xputrace/session.h>
 
+#include "base/core/hashmap.h"
 #include "base/core/link.h"
 #include "model/core/model.h"
 #include "profile/handle/profiling.h"
 #include "session/collect/collector.h"
+
+/* ---- selection.c ---- */
+
+/* The samples of one consumer, where the kernel records more for others: what it gets is as if it were alone. */
+#define SELECTION_CALL_MAX 256 /* bytes of a CALL record */
+
+struct selection {
+	const struct registry *registry;
+	__u32 every;	     /* of each program one inference in so many; 0 or 1: all */
+	struct map programs; /* struct left_out, by key */
+	struct link all;     /* the same */
+	__u64 calls;	     /* left out, in all */
+	__u64 copy[SELECTION_CALL_MAX / sizeof(__u64)];
+};
+
+void selection_init(struct selection *selection, const struct registry *registry, __u32 every);
+/* The record as the consumer gets it, valid until the next call; NULL: not at all. */
+const struct xpt_record_header *selection_take(struct selection *selection, const struct xpt_record_header *record);
+void selection_free(struct selection *selection); /* it may be zeroed */
+
+/* ---- session.c ---- */
 
 /*
  * Its functions are called with the session's lock held, on the collecting thread or the thread that starts or stops
@@ -32,6 +54,11 @@ struct consumer {
 	struct collector_needs needs;
 	bool leaving; /* set on the collecting thread, or by session_remove(): it is finished after the next work() */
 	bool left;    /* it is not among the session's any more */
+	struct xpt_session *session;
+	bool shares;	 /* the session is the caller's, and continues without it */
+	int interrupted; /* set from anywhere */
+	bool selects;	 /* the kernel records for others, too: what it gets goes through */
+	struct selection selection;
 };
 
 /*
@@ -56,13 +83,21 @@ struct xpt_session {
 
 /* The functions and the context of the options are set here. Errors of collector_create(). */
 int session_create(const struct collector_options *options, struct xpt_session **result);
-/*
- * Before the start. It is there until session_remove() or session_free(). -EALREADY: the session has started; -EINVAL: its needs do
- * not go together with those of another one; both logged.
- */
+/* Before the start. It is there until session_remove() or session_free(). -EALREADY, logged: the session has started. */
 int session_add(struct xpt_session *session, struct consumer *consumer);
-/* To one that others have made: -EINVAL, logged, if the options name targets or how they are traced. */
-int session_join(struct xpt_session *session, const struct collector_options *options, struct consumer *consumer);
+/*
+ * To the session, where there is one: -EINVAL, logged, if the options name targets or how they are traced; else to one of its own.
+ * Errors of session_create() and session_add().
+ */
+int consumer_attach(struct consumer *consumer, struct xpt_session *session, const struct collector_options *options);
+int consumer_start(
+	struct consumer *consumer); /* session_start(); where it shares the session: -EALREADY, that has started */
+void consumer_stop(struct consumer *consumer);	    /* session_stop(); where it shares the session, session_remove() */
+void consumer_free(struct consumer *consumer);	    /* stopped; with a session of its own */
+void consumer_interrupt(struct consumer *consumer); /* safe in signal handlers */
+int consumer_disturbed(struct consumer *consumer);  /* as session_disturbed(), after consumer_interrupt() */
+/* A record to one of them, as on_record() gets it. */
+void consumer_record(void *context, const struct xpt_record_header *record); /* context: struct consumer */
 /* Finishes a consumer, and returns when it has left; the session continues. Not on the collecting thread. */
 void session_remove(struct xpt_session *session, struct consumer *consumer);
 int session_open(struct xpt_session *session); /* collector_open(), unless it was called before */
@@ -83,24 +118,6 @@ void session_wait_change(struct xpt_session *session);
 __s64 session_clock_offset(void); /* CLOCK_REALTIME less CLOCK_MONOTONIC */
 
 /* ---- profiler.c ---- */
-
-/* A profiling handle as its user has it: where its reports go. */
-struct subscriber {
-	struct xpt_session *session;
-	struct subscriber *next; /* of the profiler */
-	struct handle *handle;	 /* NULL: destroyed, from its own callback */
-	xpt_profile_report_fn callback;
-	void *context;
-	unsigned int waiting; /* reports in the queue and the current one */
-	bool delivering;
-};
-
-/* A report that waits for its callback. */
-struct delivery {
-	struct delivery *next;
-	struct subscriber *subscriber;
-	struct report *report;
-};
 
 /* The consumer that feeds profiling handles; the session's lock is its own, too. */
 struct profiler {
@@ -127,18 +144,10 @@ struct profiler {
 };
 
 int profiler_create(struct xpt_session *session, size_t report_bytes); /* -ENOMEM */
-/* Recordings of the session record the same programs: -EINVAL, logged, unless they record all inferences or there are no handles. */
-int profiler_share(struct profiler *profiler, const struct collector_needs *needs);
-void profiler_opened(struct profiler *profiler); /* the collector is */
-void profiler_stop(struct profiler *profiler);	 /* no callback comes any more */
-void profiler_free(struct profiler *profiler);	 /* NULL is allowed */
-/* With the lock held: */
-void profiler_read_counts(struct profiler *profiler); /* shows the handles what the kernel has counted up to now */
-bool profiler_is_callback(const struct profiler *profiler); /* is this the callback thread? */
-/* NULL: no memory. */
-struct subscriber *subscriber_add(struct profiler *profiler, struct handle *handle, xpt_profile_report_fn callback,
-				  void *context);
-/* Its handle is freed, its reports too; waits for a callback that is under way, unless it is the caller. */
-void subscriber_remove(struct subscriber *subscriber);
+void profiler_opened(struct profiler *profiler);		       /* the collector is */
+void profiler_stop(struct profiler *profiler);			       /* no callback comes any more */
+void profiler_free(struct profiler *profiler);			       /* NULL is allowed */
+/* Is this the callback thread? With the lock held. */
+bool profiler_is_callback(const struct profiler *profiler);
 
 #endif

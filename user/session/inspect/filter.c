@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "device/machine/cpus.h"
+#include "counter/sysfs.h"
 
 #define RANGE_LENGTH 32 /* more than two numbers below XPT_INSPECT_CORES take */
 

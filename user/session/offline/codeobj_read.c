@@ -12,9 +12,8 @@
 
 #include "base/file/file.h"
 #include "base/file/output.h"
-#include "code/store/hash.h"
-#include "code/store/index.h"
 #include "code/store/store.h"
+#include "code/store/index.h"
 #include "code/store/uri.h"
 
 #define FILE_MAX (4ull << 30) /* bytes: what is larger has a hash, and is not analysed */

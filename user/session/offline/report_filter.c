@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "session/offline/report_filter.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/json.h"
 #include "base/core/options.h"
 #include "model/program/functions.h"
 #include "profile/handle/chooser.h"
@@ -426,16 +428,25 @@ static bool takes_call(const struct report_filter *filter, const struct xpt_reco
 	       (role == XPT_ROLE_WAIT && ends_one(filter, call->header.tgid, call->tid, call->header.time));
 }
 
+static void add_function(struct report_filter *filter, const struct xpt_record_text *record)
+{
+	cJSON *object;
+
+	if (json_parse(record->text, record->length, &object))
+		return;
+	if (record->header.kind == XPT_RECORD_RUNTIME)
+		functions_add_runtime(&filter->functions, record->id, object);
+	else
+		functions_add(&filter->functions, record->id, object);
+	cJSON_Delete(object);
+}
+
 bool report_filter_takes(struct report_filter *filter, const struct xpt_record_header *record)
 {
-	const struct xpt_record_text *text = (const void *)record;
-
 	switch (record->kind) {
 	case XPT_RECORD_RUNTIME:
-		functions_add_runtime(&filter->functions, text->id, text->text, text->length);
-		return true;
 	case XPT_RECORD_SPEC:
-		functions_add(&filter->functions, text->id, text->text, text->length);
+		add_function(filter, (const void *)record);
 		return true;
 	case XPT_RECORD_CALL:
 		return !filter->second ||

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/core/error.h"
+#include "base/core/log.h"
 #include "target/elf/type_name.h"
 
 #define LOADER_FUNCTION \

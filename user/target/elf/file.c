@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 
 #include "target/elf/internal.h"
 
+#define ENTRIES_BYTES 16384 /* of a table that are read together */
 #define NOTE_BYTES_MAX (64u << 10)
 #define INTERPRETER_MAX 4096
 #define DYNAMIC_MAX 4096
@@ -40,6 +42,59 @@ int elf_file_read_offset(struct elf_file *file, __u64 offset, void *buffer, size
 		length -= (size_t)got;
 	}
 	return 0;
+}
+
+int elf_file_each_entry(struct elf_file *file, __u64 offset, size_t size, size_t count,
+			int (*visit)(void *context, const void *entry), void *context)
+{
+	alignas(__u64) unsigned char bytes[ENTRIES_BYTES];
+	__u64 there = offset < file->size ? (file->size - offset) / size : 0;
+	size_t together = sizeof(bytes) / size;
+
+	if (count > there)
+		count = there;
+	for (size_t done = 0; done < count; done += together) {
+		size_t part = count - done < together ? count - done : together;
+
+		if (elf_file_read_offset(file, offset + done * size, bytes, part * size))
+			return 0;
+		for (size_t i = 0; i < part; i++) {
+			int stop = visit(context, bytes + i * size);
+
+			if (stop)
+				return stop;
+		}
+	}
+	return 0;
+}
+
+int elf_file_each_note(struct elf_file *file, __u64 offset, size_t length, size_t align,
+		       int (*visit)(void *context, const struct elf_note *note), void *context)
+{
+	unsigned char *bytes = malloc(length + 1);
+	size_t at = 0;
+	int stop = 0;
+
+	if (!bytes)
+		return -ENOMEM;
+	if (elf_file_read_offset(file, offset, bytes, length))
+		length = 0;
+	while (!stop && length - at >= sizeof(Elf64_Nhdr)) {
+		size_t name = at + sizeof(Elf64_Nhdr), content;
+		Elf64_Nhdr note;
+
+		memcpy(&note, bytes + at, sizeof(note));
+		content = name + (((size_t)note.n_namesz + align - 1) & ~(align - 1));
+		at = content + (((size_t)note.n_descsz + align - 1) & ~(align - 1));
+		if (content > length || note.n_descsz > length - content)
+			break;
+		stop = visit(context, &(struct elf_note){ note.n_type, bytes + name, note.n_namesz, bytes + content,
+							  note.n_descsz });
+		if (at >= length)
+			break;
+	}
+	free(bytes);
+	return stop;
 }
 
 static const struct elf_segment *find_segment(const struct elf_file *file, __u64 address)
@@ -156,6 +211,15 @@ bool elf_file_is_writable(struct elf_file *file, __u64 address)
 	return segment && segment->writable;
 }
 
+int elf_file_data_offset(struct elf_file *file, __u64 address, __u64 *offset)
+{
+	__u64 left;
+
+	if (!elf_file_is_writable(file, address))
+		return -ENOENT;
+	return elf_file_locate(file, address, offset, &left);
+}
+
 enum elf_machine elf_file_machine(const struct elf_file *file)
 {
 	return file->machine;
@@ -183,124 +247,75 @@ static int read_interpreter(struct elf_file *file, const Elf64_Phdr *header)
 	return elf_file_read_offset(file, header->p_offset, file->interpreter, length) ? -ENOEXEC : 0;
 }
 
-static void set_build_id(struct elf_file *file, const unsigned char *bytes, size_t length)
+/* Keeps the build id, and ends the walk. */
+static int visit_note(void *context, const struct elf_note *note)
 {
 	static const char digits[] = "0123456789abcdef";
+	struct elf_file *file = context;
 
-	if (length > (sizeof(file->build_id) - 1) / 2)
-		return;
-	for (size_t i = 0; i < length; i++) {
-		file->build_id[2 * i] = digits[bytes[i] >> 4];
-		file->build_id[2 * i + 1] = digits[bytes[i] & 15];
+	if (note->type != NT_GNU_BUILD_ID || note->name_length != 4 || memcmp(note->name, "GNU", 4) != 0)
+		return 0;
+	if (note->length > (sizeof(file->build_id) - 1) / 2)
+		return 1;
+	for (size_t i = 0; i < note->length; i++) {
+		file->build_id[2 * i] = digits[note->content[i] >> 4];
+		file->build_id[2 * i + 1] = digits[note->content[i] & 15];
 	}
-	file->build_id[2 * length] = '\0';
+	file->build_id[2 * note->length] = '\0';
+	return 1;
 }
 
 /* A damaged note costs the build id, nothing else. */
 static int read_notes(struct elf_file *file, const Elf64_Phdr *header)
 {
-	size_t align = header->p_align == 8 ? 8 : 4, length = header->p_filesz, at = 0;
-	unsigned char *bytes;
+	int stop;
 
-	if (file->build_id[0] || length > NOTE_BYTES_MAX)
+	if (file->build_id[0] || header->p_filesz > NOTE_BYTES_MAX)
 		return 0;
-	bytes = malloc(length + 1);
-	if (!bytes)
-		return -ENOMEM;
-	if (elf_file_read_offset(file, header->p_offset, bytes, length))
-		length = 0;
-	while (length - at >= sizeof(Elf64_Nhdr)) {
-		size_t name, content, next;
-		Elf64_Nhdr note;
-
-		memcpy(&note, bytes + at, sizeof(note));
-		name = at + sizeof(note);
-		content = name + (((size_t)note.n_namesz + align - 1) & ~(align - 1));
-		next = content + (((size_t)note.n_descsz + align - 1) & ~(align - 1));
-		if (content > length || note.n_descsz > length - content)
-			break;
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && !memcmp(bytes + name, "GNU", 4)) {
-			set_build_id(file, bytes + content, note.n_descsz);
-			break;
-		}
-		if (next >= length)
-			break;
-		at = next;
-	}
-	free(bytes);
-	return 0;
+	stop = elf_file_each_note(file, header->p_offset, header->p_filesz, header->p_align == 8 ? 8 : 4, visit_note,
+				  file);
+	return stop < 0 ? stop : 0;
 }
 
-static void note_dynamic_entry(struct elf_file *file, const Elf64_Dyn *entry)
+static int visit_dynamic(void *context, const void *entry)
 {
-	__u64 value = entry->d_un.d_val;
+	struct elf_file *file = context;
+	const Elf64_Dyn *dynamic = entry;
+	const struct {
+		Elf64_Sxword tag;
+		__u64 *value;
+	} known[] = {
+		{ DT_SYMTAB, &file->dynamic_symbols },
+		{ DT_STRTAB, &file->dynamic_strings },
+		{ DT_STRSZ, &file->dynamic_strings_size },
+		{ DT_HASH, &file->hash },
+		{ DT_GNU_HASH, &file->gnu_hash },
+		{ DT_RELA, &file->rela.address },
+		{ DT_RELASZ, &file->rela.size },
+		{ DT_REL, &file->rel.address },
+		{ DT_RELSZ, &file->rel.size },
+		{ DT_RELR, &file->relr.address },
+		{ DT_RELRSZ, &file->relr.size },
+		{ DT_JMPREL, &file->plt.address },
+		{ DT_PLTRELSZ, &file->plt.size },
+	};
 
-	switch (entry->d_tag) {
-	case DT_SYMTAB:
-		file->dynamic_symbols = value;
-		break;
-	case DT_STRTAB:
-		file->dynamic_strings = value;
-		break;
-	case DT_STRSZ:
-		file->dynamic_strings_size = value;
-		break;
-	case DT_HASH:
-		file->hash = value;
-		break;
-	case DT_GNU_HASH:
-		file->gnu_hash = value;
-		break;
-	case DT_RELA:
-		file->rela.address = value;
-		break;
-	case DT_RELASZ:
-		file->rela.size = value;
-		break;
-	case DT_REL:
-		file->rel.address = value;
-		break;
-	case DT_RELSZ:
-		file->rel.size = value;
-		break;
-	case DT_RELR:
-		file->relr.address = value;
-		break;
-	case DT_RELRSZ:
-		file->relr.size = value;
-		break;
-	case DT_JMPREL:
-		file->plt.address = value;
-		break;
-	case DT_PLTRELSZ:
-		file->plt.size = value;
-		break;
-	case DT_PLTREL:
-		file->plt_is_rela = value == DT_RELA;
-		break;
-	}
+	if (dynamic->d_tag == DT_NULL)
+		return 1;
+	if (dynamic->d_tag == DT_PLTREL)
+		file->plt_is_rela = dynamic->d_un.d_val == DT_RELA;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (known[i].tag == dynamic->d_tag)
+			*known[i].value = dynamic->d_un.d_val;
+	return 0;
 }
 
 static void read_dynamic(struct elf_file *file, const Elf64_Phdr *header)
 {
 	size_t count = header->p_filesz / sizeof(Elf64_Dyn);
-	Elf64_Dyn entries[64] = { 0 };
 
-	if (count > DYNAMIC_MAX)
-		count = DYNAMIC_MAX;
-	for (size_t done = 0; done < count;) {
-		size_t part = count - done < 64 ? count - done : 64;
-
-		if (elf_file_read_offset(file, header->p_offset + done * sizeof(*entries), entries,
-					 part * sizeof(*entries)))
-			return;
-		for (size_t i = 0; i < part; i++) {
-			if (entries[i].d_tag == DT_NULL)
-				return;
-			note_dynamic_entry(file, &entries[i]);
-		}
-		done += part;
-	}
+	elf_file_each_entry(file, header->p_offset, sizeof(Elf64_Dyn), count < DYNAMIC_MAX ? count : DYNAMIC_MAX,
+			    visit_dynamic, file);
 }
 
 static int add_segment(struct elf_file *file, const Elf64_Phdr *header)
@@ -350,30 +365,30 @@ static int read_header(struct elf_file *file, __u64 offset, void *header, size_t
 
 static int read_headers(struct elf_file *file)
 {
+	Elf64_Ehdr *header = &file->header;
 	Elf64_Phdr program;
-	Elf64_Ehdr header;
 	int error;
 
-	error = read_header(file, 0, &header, EI_NIDENT);
+	error = read_header(file, 0, header, EI_NIDENT);
 	if (error)
 		return error;
-	if (memcmp(header.e_ident, ELFMAG, SELFMAG))
+	if (memcmp(header->e_ident, ELFMAG, SELFMAG))
 		return -ENOEXEC;
-	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB)
+	if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB)
 		return -ENOTSUP;
-	error = read_header(file, 0, &header, sizeof(header));
+	error = read_header(file, 0, header, sizeof(*header));
 	if (error)
 		return error;
-	if (header.e_machine != EM_X86_64 && header.e_machine != EM_AARCH64)
+	if (header->e_machine != EM_X86_64 && header->e_machine != EM_AARCH64)
 		return -ENOTSUP;
-	if ((header.e_type != ET_DYN && header.e_type != ET_EXEC) || header.e_phentsize != sizeof(program) ||
-	    header.e_phnum > ELF_HEADER_MAX)
+	if ((header->e_type != ET_DYN && header->e_type != ET_EXEC) || header->e_phentsize != sizeof(program) ||
+	    header->e_phnum > ELF_HEADER_MAX)
 		return -ENOEXEC;
-	file->machine = header.e_machine == EM_X86_64 ? ELF_MACHINE_X86_64 : ELF_MACHINE_AARCH64;
-	file->fixed_address = header.e_type == ET_EXEC;
+	file->machine = header->e_machine == EM_X86_64 ? ELF_MACHINE_X86_64 : ELF_MACHINE_AARCH64;
+	file->fixed_address = header->e_type == ET_EXEC;
 
-	for (size_t i = 0; i < header.e_phnum; i++) {
-		error = read_header(file, header.e_phoff + i * sizeof(program), &program, sizeof(program)) ?:
+	for (size_t i = 0; i < header->e_phnum; i++) {
+		error = read_header(file, header->e_phoff + i * sizeof(program), &program, sizeof(program)) ?:
 				read_program_header(file, &program);
 		if (error)
 			return error;

@@ -63,6 +63,7 @@ struct elf_file {
 	char build_id[ELF_BUILD_ID_MAX + 1];
 	int error; /* the first one of reading; what was searched for then seems not to be there */
 
+	Elf64_Ehdr header;
 	struct elf_segment segments[ELF_SEGMENT_MAX];
 	size_t segment_count;
 	struct elf_range frame_header; /* .eh_frame_hdr */
@@ -92,8 +93,24 @@ struct elf_file {
  * in the same segment. */
 int elf_file_locate(struct elf_file *file, __u64 address, __u64 *offset, __u64 *left);
 
-/* Header of a section of the file that has the header; -EFAULT. */
-int elf_file_read_section(struct elf_file *file, const Elf64_Ehdr *header, size_t index, Elf64_Shdr *section);
+/*
+ * Calls visit for each of count entries of a table, as many as the file has wholly; a non-zero return ends the walk and
+ * is returned. size: of an entry, a multiple of its alignment.
+ */
+int elf_file_each_entry(struct elf_file *file, __u64 offset, size_t size, size_t count,
+			int (*visit)(void *context, const void *entry), void *context);
+
+struct elf_note {
+	unsigned int type;
+	const unsigned char *name;
+	size_t name_length; /* with its terminator */
+	const unsigned char *content;
+	size_t length;
+};
+
+/* The same for notes, up to the first one that is damaged; -ENOMEM. */
+int elf_file_each_note(struct elf_file *file, __u64 offset, size_t length, size_t align,
+		       int (*visit)(void *context, const struct elf_note *note), void *context);
 
 /* Finds .dynsym and .symtab; afterwards file->dynamic and file->full are set. */
 void elf_file_locate_tables(struct elf_file *file);

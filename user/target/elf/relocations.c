@@ -6,14 +6,36 @@
 
 #include "base/core/vec.h"
 #include "target/elf/internal.h"
-#include "target/elf/machine.h"
 
-#define ENTRIES_AT_ONCE 512
+/* ---- relocation types of machines ---- */
+
+/* The word becomes load address plus addend. */
+static bool is_relative(enum elf_machine machine, unsigned int type)
+{
+	return type == (machine == ELF_MACHINE_X86_64 ? R_X86_64_RELATIVE : R_AARCH64_RELATIVE);
+}
+
+/* The word becomes the address of a symbol, plus addend. */
+static bool is_symbol(enum elf_machine machine, unsigned int type)
+{
+	if (machine == ELF_MACHINE_X86_64)
+		return type == R_X86_64_64 || type == R_X86_64_GLOB_DAT || type == R_X86_64_JUMP_SLOT;
+	return type == R_AARCH64_ABS64 || type == R_AARCH64_GLOB_DAT || type == R_AARCH64_JUMP_SLOT;
+}
+
+/* x86-64's GLOB_DAT and JUMP_SLOT have no addend, whatever the field holds. */
+static bool has_addend(enum elf_machine machine, unsigned int type)
+{
+	return machine != ELF_MACHINE_X86_64 || (type != R_X86_64_GLOB_DAT && type != R_X86_64_JUMP_SLOT);
+}
+
+/* ---- tables ---- */
 
 struct loading {
 	struct elf_file *file;
 	Elf64_Sym *symbols; /* .dynsym */
 	size_t symbol_count;
+	__u64 next; /* word that the next bitmap of RELR is about */
 };
 
 static int add(struct loading *loading, __u64 address, __u64 value)
@@ -41,51 +63,33 @@ static bool symbol_value(const struct loading *loading, size_t index, __u64 *val
 	return true;
 }
 
-static int add_entry(struct loading *loading, const Elf64_Rela *entry, bool has_addend)
+static int add_entry(struct loading *loading, const Elf64_Rela *entry, bool addend_in_place)
 {
 	enum elf_machine machine = loading->file->machine;
 	unsigned int type = ELF64_R_TYPE(entry->r_info);
 	__u64 addend = (__u64)entry->r_addend, value;
 
-	if (elf_relocation_is_relative(machine, type))
+	if (is_relative(machine, type))
 		value = 0;
-	else if (!elf_relocation_is_symbol(machine, type) || !symbol_value(loading, ELF64_R_SYM(entry->r_info), &value))
+	else if (!is_symbol(machine, type) || !symbol_value(loading, ELF64_R_SYM(entry->r_info), &value))
 		return 0;
-	else if (!elf_relocation_has_addend(machine, type))
+	else if (!has_addend(machine, type))
 		return add(loading, entry->r_offset, value);
-	/* REL keeps the addend in the word itself */
-	if (!has_addend && elf_file_read(loading->file, entry->r_offset, &addend, sizeof(addend)))
+	if (addend_in_place && elf_file_read(loading->file, entry->r_offset, &addend, sizeof(addend)))
 		return 0;
 	return add(loading, entry->r_offset, value + addend);
 }
 
-/* A segment's zero-filled tail may be of any size; a table is made of bytes that are in the file. */
-static __u64 range_size(const struct elf_file *file, const struct elf_range *range)
+static int visit_rela(void *context, const void *entry)
 {
-	return range->size <= file->size ? range->size : 0;
+	return add_entry(context, entry, false);
 }
 
-static int load_entries(struct loading *loading, const struct elf_range *range, bool has_addend)
+static int visit_rel(void *context, const void *entry)
 {
-	size_t entry_size = has_addend ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
-	unsigned char bytes[ENTRIES_AT_ONCE * sizeof(Elf64_Rela)];
-	size_t count = range_size(loading->file, range) / entry_size;
-	int error = 0;
+	const Elf64_Rel *rel = entry;
 
-	for (size_t done = 0; done < count && !error;) {
-		size_t part = count - done < ENTRIES_AT_ONCE ? count - done : ENTRIES_AT_ONCE;
-
-		if (elf_file_read(loading->file, range->address + done * entry_size, bytes, part * entry_size))
-			return 0; /* cut short: what was read stays */
-		for (size_t i = 0; i < part && !error; i++) {
-			Elf64_Rela entry = { 0 };
-
-			memcpy(&entry, bytes + i * entry_size, entry_size);
-			error = add_entry(loading, &entry, has_addend);
-		}
-		done += part;
-	}
-	return error;
+	return add_entry(context, &(Elf64_Rela){ .r_offset = rel->r_offset, .r_info = rel->r_info }, true);
 }
 
 static int add_in_place(struct loading *loading, __u64 address)
@@ -97,32 +101,34 @@ static int add_in_place(struct loading *loading, __u64 address)
 	return add(loading, address, value);
 }
 
-/* RELR: an even word is the address of one relocation, an odd one a bitmap of the 63 words that follow the last. */
-static int load_relr(struct loading *loading, const struct elf_range *range)
+/* An even word is the address of one relocation, an odd one a bitmap of the 63 words that follow the last. */
+static int visit_relr(void *context, const void *entry)
 {
-	__u64 words[ENTRIES_AT_ONCE], next = 0;
-	size_t count = range_size(loading->file, range) / sizeof(*words);
+	struct loading *loading = context;
+	__u64 word = *(const __u64 *)entry;
 	int error = 0;
 
-	for (size_t done = 0; done < count && !error;) {
-		size_t part = count - done < ENTRIES_AT_ONCE ? count - done : ENTRIES_AT_ONCE;
-
-		if (elf_file_read(loading->file, range->address + 8 * done, words, 8 * part))
-			return 0;
-		for (size_t i = 0; i < part && !error; i++) {
-			if (!(words[i] & 1)) {
-				error = add_in_place(loading, words[i]);
-				next = words[i] + 8;
-				continue;
-			}
-			for (unsigned int bit = 1; bit < 64 && !error; bit++)
-				if (words[i] >> bit & 1)
-					error = add_in_place(loading, next + 8 * (bit - 1));
-			next += 8 * 63;
-		}
-		done += part;
+	if (!(word & 1)) {
+		loading->next = word + 8;
+		return add_in_place(loading, word);
 	}
+	for (unsigned int bit = 1; bit < 64 && !error; bit++)
+		if (word >> bit & 1)
+			error = add_in_place(loading, loading->next + 8 * (bit - 1));
+	loading->next += 8 * 63;
 	return error;
+}
+
+/* As much of a table as its segment has in the file. */
+static int load_table(struct loading *loading, const struct elf_range *range, size_t entry_size,
+		      int (*visit)(void *context, const void *entry))
+{
+	__u64 offset, left;
+
+	if (elf_file_locate(loading->file, range->address, &offset, &left))
+		return 0;
+	return elf_file_each_entry(loading->file, offset, entry_size,
+				   (range->size < left ? range->size : left) / entry_size, visit, loading);
 }
 
 static int load_symbols(struct loading *loading)
@@ -168,13 +174,14 @@ static int load(struct elf_file *file)
 	file->relocations_loaded = true;
 	error = load_symbols(&loading);
 	if (!error)
-		error = load_entries(&loading, &file->rela, true);
+		error = load_table(&loading, &file->rela, sizeof(Elf64_Rela), visit_rela);
 	if (!error)
-		error = load_entries(&loading, &file->rel, false);
+		error = load_table(&loading, &file->rel, sizeof(Elf64_Rel), visit_rel);
 	if (!error)
-		error = load_relr(&loading, &file->relr);
+		error = load_table(&loading, &file->relr, sizeof(Elf64_Relr), visit_relr);
 	if (!error)
-		error = load_entries(&loading, &file->plt, file->plt_is_rela);
+		error = file->plt_is_rela ? load_table(&loading, &file->plt, sizeof(Elf64_Rela), visit_rela) :
+					    load_table(&loading, &file->plt, sizeof(Elf64_Rel), visit_rel);
 	free(loading.symbols);
 	if (error == -E2BIG) {
 		log_warn(&file->log, "%s: more than %u relocations: API tables may be read incompletely", file->name,
@@ -187,22 +194,14 @@ static int load(struct elf_file *file)
 
 int elf_file_relocated(struct elf_file *file, __u64 address, __u64 *value)
 {
-	size_t low = 0, high;
 	int error = file->relocations_loaded ? 0 : load(file);
+	size_t first;
 
 	if (error)
 		return error;
-	high = file->relocation_count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (file->relocations[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < file->relocation_count && file->relocations[low].address == address) {
-		*value = file->relocations[low].value;
+	first = vec_first(file->relocation_count, i, file->relocations[i].address < address);
+	if (first < file->relocation_count && file->relocations[first].address == address) {
+		*value = file->relocations[first].value;
 		return 0;
 	}
 	if (file->fixed_address && elf_file_read(file, address, value, sizeof(*value)) == 0)

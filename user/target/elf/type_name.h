@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Names of C++ types as type_info objects hold them, which stay in libraries that have been stripped.
- *
- * Not by libiberty or __cxa_demangle(), which share their code: a name of 130 bytes keeps these busy for two seconds, and each
- * five more bytes double that, without a call of the callback. Names come from files of any user, and some are read in the
- * collector itself.
  */
 #ifndef XPT_TARGET_ELF_TYPE_NAME_H
 #define XPT_TARGET_ELF_TYPE_NAME_H
@@ -19,8 +15,7 @@
  * mangled may hold any bytes: time, stack and memory are bounded, and only letters, digits, '_', '$', '.' and bytes
  * above 0x7f come over from it. text has at most size bytes with the NUL; after an error it is the empty string.
  *
- * 0; -ENOTSUP when the name is not understood (expressions and decltype among template arguments are not), malformed,
- * nested too deeply or too long for text; -ENOMEM.
+ * 0; -ENOTSUP when the name is not understood, malformed, or too long or nested too deeply, or the text does not fit.
  */
 int type_name_read(const char *mangled, char *text, size_t size);
 

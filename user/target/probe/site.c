@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "target/probe/site_decoder.h"
+#include "target/probe/decoder.h"
 
 #define WALK_BYTES 64
 #define AFTER_BYTES 160 /* behind a call */

@@ -82,20 +82,12 @@ int symbol_table_read(const struct log *log, int descriptor, const char *name, s
  */
 static const struct place *find_place(const struct symbol_table *file, __u64 address)
 {
-	size_t low = 0, high = file->count;
+	size_t first = vec_first(file->count, i, file->places[i].address < address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (file->places[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < file->count && file->places[low].address == address)
-		return &file->places[low];
-	for (size_t back = 1; back <= OVERLAPS_MAX && back <= low; back++) {
-		const struct place *place = &file->places[low - back];
+	if (first < file->count && file->places[first].address == address)
+		return &file->places[first];
+	for (size_t back = 1; back <= OVERLAPS_MAX && back <= first; back++) {
+		const struct place *place = &file->places[first - back];
 
 		if (address - place->address < place->size)
 			return place;

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "counter/perf_events.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/core/clock.h"
+#include "base/core/vec.h"
+#include "kern/perf.h"
+#include "target/process/process.h"
+
+/* ---- owners ---- */
+
+struct owners {
+	char *text;
+	size_t used;
+};
+
+static bool has_perf_event(pid_t process)
+{
+	char path[64], target[64];
+	struct dirent *entry;
+	bool found = false;
+	ssize_t length;
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", process);
+	folder = opendir(path);
+	while (folder && !found && (entry = readdir(folder))) {
+		length = readlinkat(dirfd(folder), entry->d_name, target, sizeof(target) - 1);
+		target[length < 0 ? 0 : length] = '\0';
+		found = !strcmp(target, "anon_inode:[perf_event]");
+	}
+	if (folder)
+		closedir(folder);
+	return found;
+}
+
+static int add_owner(void *context, pid_t process)
+{
+	struct owners *owners = context;
+	char name[16];
+
+	if (!has_perf_event(process))
+		return 0;
+	process_thread_name(process, process, name);
+	/* It may call itself anything. */
+	for (char *c = name; *c; c++)
+		if (!isprint((unsigned char)*c))
+			*c = '?';
+	if (*name)
+		owners->used += (size_t)snprintf(owners->text + owners->used, FD_OWNERS_TEXT_MAX - owners->used,
+						 "%s%s (%d)", owners->used ? ", " : "", name, process);
+	return owners->used >= FD_OWNERS_TEXT_MAX - 1;
+}
+
+void fd_owners_of_perf_events(char text[FD_OWNERS_TEXT_MAX])
+{
+	struct owners owners = { .text = text };
+
+	text[0] = '\0';
+	process_each(add_owner, &owners);
+}
+
+/* ---- events ---- */
+
+/* config3 came with Linux 6.3; headers may be older. */
+#define CONFIG3_OFFSET 128
+#define ATTRIBUTES_SIZE 136
+
+union attributes {
+	struct perf_event_attr plain;
+	unsigned char bytes[ATTRIBUTES_SIZE];
+};
+
+/* What a read of a group gives, with PERF_FORMAT_GROUP and both times. */
+struct group_values {
+	__u64 count;
+	__u64 enabled, running;
+	__u64 values[];
+};
+
+struct perf_member {
+	int descriptor;
+	size_t part;
+};
+
+struct perf_group {
+	__u32 key;		     /* type of the PMU; that of software for all that needs no hardware */
+	int cpu;		     /* -1: on all */
+	pid_t task;		     /* 0: of everybody */
+	struct perf_member *members; /* the first one leads */
+	size_t count;
+	struct group_values *room; /* values of the members in the same order */
+};
+
+/*
+ * What needs no counter of the hardware can be in one group, and never takes turns. With those that do, it would: they have
+ * groups of their own.
+ */
+static __u32 key_of(const struct counter_event *event)
+{
+	return event->type == PERF_TYPE_TRACEPOINT || !strcmp(event->pmu, "msr") ? PERF_TYPE_SOFTWARE : event->type;
+}
+
+static bool is_of_process(const struct perf_events *events, const struct counter_event *event)
+{
+	return events->pid && !event->of_device && (event->of_each_cpu || !events->mixed);
+}
+
+/* Where an event counts: on one CPU, or of one thread. */
+struct scope {
+	int cpu;
+	pid_t task;
+};
+
+static int open_event(const struct perf_events *events, const struct counter_event *event, struct scope scope,
+		      int leader)
+{
+	union attributes attributes = { .plain = {
+						.type = event->type,
+						.size = event->config[3] ? ATTRIBUTES_SIZE : PERF_ATTR_SIZE_VER7,
+						.config = event->config[0],
+						.config1 = event->config[1],
+						.config2 = event->config[2],
+						.read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED |
+							       PERF_FORMAT_TOTAL_TIME_RUNNING,
+						.disabled = leader < 0,
+						.inherit = scope.task != 0,
+						.pinned = leader < 0 && events->pinned,
+						.enable_on_exec = leader < 0 && scope.task && events->until_exec,
+					} };
+	int descriptor, error;
+
+	memcpy(attributes.bytes + CONFIG3_OFFSET, &event->config[3], sizeof(event->config[3]));
+	descriptor = perf_open(&attributes.plain, scope.task ?: -1, scope.cpu, leader);
+	if (descriptor < 0 || !event->filter || !ioctl(descriptor, PERF_EVENT_IOC_SET_FILTER, event->filter))
+		return descriptor;
+	error = -errno;
+	close(descriptor);
+	return error;
+}
+
+int perf_event_exists(const struct counter_event *event)
+{
+	const struct perf_events nobody = { 0 };
+	int descriptor = open_event(&nobody, event, (struct scope){ .cpu = event->cpus.items[0] }, -1);
+
+	if (descriptor >= 0)
+		close(descriptor);
+	if (descriptor == -EACCES || descriptor == -EPERM)
+		return -EACCES;
+	return descriptor != -ENOENT && descriptor != -EINVAL && descriptor != -ENODEV;
+}
+
+double perf_mean(enum counting counting, const struct perf_sample *past, const struct perf_sample *now, double last)
+{
+	double grown = (double)(now->count - past->count);
+
+	if (now->running <= past->running)
+		return last;
+	return counting == COUNTING_BY_READ ? grown : grown * 1e9 / (double)(now->running - past->running);
+}
+
+static int report_error(const struct perf_events *events, const struct counter *counter,
+			const struct counter_event *event, int cpu, int error)
+{
+	const char *name = counter->info.name;
+	char who[FD_OWNERS_TEXT_MAX];
+
+	switch (error) {
+	case -EACCES:
+	case -EPERM:
+		log_error(events->log, "%s: permission denied: requires root or CAP_PERFMON", name);
+		return -EACCES;
+	case -EBUSY:
+		fd_owners_of_perf_events(who);
+		log_error(events->log, "%s: busy%s%s", name, *who ? ", perf events are held by " : "", who);
+		return error;
+	case -ENODEV:
+		log_error(events->log, "%s: %s does not count on CPU %d (offline?)", name, event->pmu, cpu);
+		return error;
+	case -ESRCH:
+		return error;
+	case -ENOENT:
+		log_error(events->log, "%s: this machine cannot count it", name);
+		return error;
+	case -ENOSPC:
+		log_error(events->log, "%s: there is no room in the hardware for it", name);
+		return error;
+	case -EINVAL:
+	case -EOPNOTSUPP:
+		if (events->pid && !events->mixed && !event->of_each_cpu) {
+			log_error(events->log, "%s: %s counts a device, not what a single process does", name,
+				  event->pmu);
+			return -EOPNOTSUPP;
+		}
+		log_error(events->log, "%s: %s has no such event", name, event->pmu);
+		return -EINVAL;
+	default:
+		log_error(events->log, "%s: %s", name, strerror(-error));
+		return error;
+	}
+}
+
+static struct perf_group *add_group(struct perf_events *events, __u32 key, struct scope scope)
+{
+	struct perf_group group = { .key = key, .cpu = scope.cpu, .task = scope.task };
+
+	return vec_push(events->groups, events->group_count, group) ? NULL : &events->groups[events->group_count - 1];
+}
+
+static int add_member(struct perf_group *group, int descriptor, size_t part)
+{
+	void *room = realloc(group->room, sizeof(*group->room) + (group->count + 1) * sizeof(__u64));
+
+	if (!room)
+		return -ENOMEM;
+	group->room = room;
+	return vec_push(group->members, group->count, (struct perf_member){ descriptor, part });
+}
+
+/* Into the newest group of its kind, if it fits. */
+static int open_part(struct perf_events *events, const struct counter_event *event, struct scope scope,
+		     struct perf_group **group)
+{
+	__u32 key = key_of(event);
+	int descriptor;
+
+	*group = NULL;
+	for (size_t i = events->group_count; i-- && !*group;)
+		if (events->groups[i].key == key && events->groups[i].cpu == scope.cpu &&
+		    events->groups[i].task == scope.task)
+			*group = &events->groups[i];
+	if (*group) {
+		descriptor = open_event(events, event, scope, (*group)->members[0].descriptor);
+		if (descriptor != -EINVAL && descriptor != -ENOSPC && descriptor != -EBUSY)
+			return descriptor;
+		*group = NULL;
+	}
+	descriptor = open_event(events, event, scope, -1);
+	if (descriptor < 0)
+		return descriptor;
+	*group = add_group(events, key, scope);
+	if (*group)
+		return descriptor;
+	close(descriptor);
+	return -ENOMEM;
+}
+
+static int add_scope(struct perf_events *events, const struct counter *counter, size_t index,
+		     const struct counter_event *event, struct scope scope)
+{
+	struct perf_group *group;
+	int descriptor = open_part(events, event, scope, &group), error;
+
+	if (descriptor < 0)
+		return report_error(events, counter, event, scope.cpu, descriptor);
+	error = vec_push(events->parts, events->part_count, (struct perf_part){ .counter = index });
+	if (!error)
+		error = add_member(group, descriptor, events->part_count - 1);
+	if (error)
+		close(descriptor);
+	return error;
+}
+
+/* Each thread that there is; those that they start are counted with them. */
+static int add_threads(struct perf_events *events, const struct counter *counter, size_t index,
+		       const struct counter_event *event)
+{
+	struct scope scope = { .cpu = event->only_cpu };
+	struct dirent *entry;
+	int error = 0, added = 0;
+	char path[64];
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", events->pid);
+	folder = opendir(path);
+	while (folder && !error && (entry = readdir(folder))) {
+		scope.task = atoi(entry->d_name);
+		if (!scope.task)
+			continue;
+		error = add_scope(events, counter, index, event, scope);
+		/* The thread has ended. */
+		if (error == -ESRCH)
+			error = 0;
+		else
+			added += !error;
+	}
+	if (folder)
+		closedir(folder);
+	if (error || added)
+		return error;
+	log_error(events->log, "there is no process %d", events->pid);
+	return -ESRCH;
+}
+
+int perf_events_add(struct perf_events *events, const struct counter *counter, size_t index)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < counter->event_count && !error; i++) {
+		const struct counter_event *event = &counter->events[i];
+
+		if (event->of_device && events->pid && !events->mixed)
+			return report_error(events, counter, event, 0, -EOPNOTSUPP);
+		if (is_of_process(events, event)) {
+			error = add_threads(events, counter, index, event);
+			continue;
+		}
+		for (size_t j = 0; j < event->cpus.count && !error; j++)
+			error = add_scope(events, counter, index, event, (struct scope){ .cpu = event->cpus.items[j] });
+	}
+	return error;
+}
+
+int perf_event_open_alone(const struct log *log, const struct counter *counter, const struct counter_event *event,
+			  int cpu)
+{
+	const struct perf_events events = { .pinned = true, .log = log };
+	int descriptor = open_event(&events, event, (struct scope){ .cpu = cpu }, -1);
+
+	if (descriptor < 0)
+		return report_error(&events, counter, event, cpu, descriptor);
+	ioctl(descriptor, PERF_EVENT_IOC_ENABLE, 0);
+	return descriptor;
+}
+
+/* What begins with a new program does so by itself. */
+static void control(struct perf_events *events, unsigned long request)
+{
+	for (size_t i = 0; i < events->group_count; i++)
+		if (events->groups[i].count &&
+		    !(request == PERF_EVENT_IOC_ENABLE && events->until_exec && events->groups[i].task))
+			ioctl(events->groups[i].members[0].descriptor, request, PERF_IOC_FLAG_GROUP);
+}
+
+int perf_events_enable(struct perf_events *events)
+{
+	bool fits = true;
+
+	control(events, PERF_EVENT_IOC_ENABLE);
+	if (!events->pinned)
+		return 0;
+	/* A group that must always be in the hardware and was not let in has ended, which a read detects. */
+	perf_events_read(events);
+	for (size_t i = 0; i < events->part_count; i++)
+		fits &= !events->parts[i].now.gone;
+	if (fits)
+		return 0;
+	perf_events_disable(events);
+	log_error(events->log, "the hardware cannot count all of them at once: take fewer, or let them take turns");
+	return -ENOSPC;
+}
+
+void perf_events_disable(struct perf_events *events)
+{
+	control(events, PERF_EVENT_IOC_DISABLE);
+}
+
+static void read_group(struct perf_events *events, struct perf_group *group)
+{
+	size_t size = sizeof(*group->room) + group->count * sizeof(__u64);
+	__u64 time = clock_monotonic();
+	bool gone = read(group->members[0].descriptor, group->room, size) != (ssize_t)size;
+
+	for (size_t i = 0; i < group->count; i++) {
+		struct perf_sample *now = &events->parts[group->members[i].part].now;
+
+		now->time = time;
+		now->gone = gone;
+		if (gone)
+			continue;
+		now->count = group->room->values[i];
+		now->enabled = group->room->enabled;
+		now->running = group->room->running;
+	}
+}
+
+size_t perf_events_read(struct perf_events *events)
+{
+	size_t reads = 0;
+
+	for (size_t i = 0; i < events->group_count; i++) {
+		if (!events->groups[i].count)
+			continue;
+		read_group(events, &events->groups[i]);
+		reads++;
+	}
+	return reads;
+}
+
+void perf_events_close(struct perf_events *events)
+{
+	for (size_t i = 0; i < events->group_count; i++) {
+		struct perf_group *group = &events->groups[i];
+
+		for (size_t j = group->count; j--;)
+			close(group->members[j].descriptor);
+		free(group->members);
+		free(group->room);
+	}
+	free(events->groups);
+	free(events->parts);
+	events->groups = NULL;
+	events->parts = NULL;
+	events->group_count = events->part_count = 0;
+}

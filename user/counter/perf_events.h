@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Counting perf events in groups: those of one PMU and CPU are read at once, and count at the same times. What does not fit
+ * into a group gets one of its own.
+ */
+#ifndef XPT_COUNTER_PERF_EVENTS_H
+#define XPT_COUNTER_PERF_EVENTS_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/core/log.h"
+#include "counter/counter.h"
+
+/* What was read of one event on one CPU. Sums since it was opened. */
+struct perf_sample {
+	__u64 count;
+	__u64 enabled, running; /* ns */
+	__u64 time;		/* CLOCK_MONOTONIC before it was read */
+	bool gone;		/* nothing can be read any more: count is as before */
+};
+
+struct perf_part {
+	size_t counter; /* index of the counter that it is a part of */
+	struct perf_sample now;
+};
+
+struct perf_group;
+
+struct perf_events {
+	struct perf_part *parts; /* in the order in which they were opened: those of a counter follow each other */
+	size_t part_count;
+	struct perf_group *groups;
+	size_t group_count;
+	pid_t pid;
+	bool until_exec, pinned;
+	bool mixed; /* what counts no single process counts everybody, else it is refused */
+	const struct log *log;
+};
+
+/* Opens all events of the counter, which do not count yet. Errors are those of xpt_counters_open(), logged. */
+int perf_events_add(struct perf_events *events, const struct counter *counter, size_t index);
+/*
+ * One event of a counter on one CPU, of everybody, which counts at once and all the time. The caller closes it. A
+ * descriptor, or an error as above.
+ */
+int perf_event_open_alone(const struct log *log, const struct counter *counter, const struct counter_event *event,
+			  int cpu);
+/* 1: the kernel has such an event, be there room for it now or not; 0: it has none; -EACCES: unknown. */
+int perf_event_exists(const struct counter_event *event);
+/*
+ * The mean between two samples of what grows by its value in each second, or at each read; last: while nothing was counted
+ * in between, as after the stop, it stays what it was.
+ */
+double perf_mean(enum counting counting, const struct perf_sample *past, const struct perf_sample *now, double last);
+/* -ENOSPC: pinned, and they do not fit. Logged. */
+int perf_events_enable(struct perf_events *events);
+void perf_events_disable(struct perf_events *events);
+/* Reads all. The number of reads it took. */
+size_t perf_events_read(struct perf_events *events);
+void perf_events_close(struct perf_events *events);
+
+#define FD_OWNERS_TEXT_MAX 256
+
+/* "perf (1234), Xorg (99)": other processes than this one, as many as there is room for; "" when none is seen. */
+void fd_owners_of_perf_events(char text[FD_OWNERS_TEXT_MAX]);
+
+#endif

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "counter/pmu.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <locale.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/log.h"
+#include "base/core/vec.h"
+#include "counter/sysfs.h"
+
+#define DEVICES "bus/event_source/devices"
+
+/* Beside an event "busy" there may be busy.scale, busy.unit, busy.snapshot and busy.per-pkg. */
+static bool is_attribute(const char *name)
+{
+	static const char *const endings[] = { ".scale", ".unit", ".snapshot", ".per-pkg" };
+	size_t length = strlen(name), ending;
+
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+		ending = strlen(endings[i]);
+		if (length > ending && !strcmp(name + length - ending, endings[i]))
+			return true;
+	}
+	return false;
+}
+
+/* "config1:0-3,8-11" */
+static bool parse_format(const char *text, struct pmu_format *format)
+{
+	struct cpus bits; /* ranges are written in the same way */
+
+	if (strncmp(text, "config", 6))
+		return false;
+	text += 6;
+	format->config = 0;
+	if (*text >= '1' && *text < '0' + PMU_CONFIGS)
+		format->config = (unsigned int)(*text++ - '0');
+	if (*text++ != ':' || cpus_parse(text, &bits))
+		return false;
+	for (size_t i = 0; i < bits.count; i++) {
+		if (bits.items[i] > 63) {
+			cpus_free(&bits);
+			return false;
+		}
+		format->bits |= 1ull << bits.items[i];
+	}
+	cpus_free(&bits);
+	return format->bits;
+}
+
+static double parse_scale(const char *text)
+{
+	locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+	char *end = (char *)text;
+	double scale = plain ? strtod_l(text, &end, plain) : 1;
+
+	if (plain)
+		freelocale(plain);
+	return end == text || *end || !isfinite(scale) ? 1 : scale;
+}
+
+static int add_format(struct pmu *pmu, const char *name, const char *text)
+{
+	struct pmu_format format = { 0 };
+	int error;
+
+	if (!parse_format(text, &format))
+		return 0;
+	format.name = strdup(name);
+	error = format.name ? vec_push(pmu->formats, pmu->format_count, format) : -ENOMEM;
+	if (error)
+		free(format.name);
+	return error;
+}
+
+static void event_free(struct pmu_event *event)
+{
+	free(event->name);
+	free(event->terms);
+	free(event->unit);
+}
+
+static int add_event(struct pmu *pmu, const char *folder, const char *name, const char *terms)
+{
+	struct pmu_event event = { 0 };
+	char text[SYSFS_FILE_MAX];
+	int error;
+
+	event.name = strdup(name);
+	event.terms = strdup(terms);
+	event.scale = sysfs_read(text, "%s/%s.scale", folder, name) > 0 ? parse_scale(text) : 1;
+	event.snapshot = sysfs_read(text, "%s/%s.snapshot", folder, name) > 0 && !strcmp(text, "1");
+	sysfs_read(text, "%s/%s.unit", folder, name);
+	event.unit = strdup(text);
+	error = event.name && event.terms && event.unit ? vec_push(pmu->events, pmu->event_count, event) : -ENOMEM;
+	if (error)
+		event_free(&event);
+	return error;
+}
+
+/* Not EIO: drivers return it as well. */
+static bool lacks(int error)
+{
+	return error != -EIO && error_is_shortage(error);
+}
+
+static int read_folder(struct pmu *pmu, const char *above, bool events)
+{
+	char text[SYSFS_FILE_MAX], *folder;
+	struct dirent *entry;
+	DIR *directory;
+	int error = 0, length;
+
+	if (asprintf(&folder, "%s/%s", above, events ? "events" : "format") < 0)
+		return -ENOMEM;
+	directory = opendir(folder);
+	if (!directory && lacks(-errno))
+		error = -errno;
+	while (directory && !error && (entry = readdir(directory))) {
+		if (entry->d_name[0] == '.' || (events && is_attribute(entry->d_name)))
+			continue;
+		length = sysfs_read(text, "%s/%s", folder, entry->d_name);
+		if (lacks(length))
+			error = length;
+		if (length <= 0)
+			continue;
+		error = events ? add_event(pmu, folder, entry->d_name, text) : add_format(pmu, entry->d_name, text);
+	}
+	if (directory)
+		closedir(directory);
+	free(folder);
+	return error;
+}
+
+static int compare_names(const void *left, const void *right)
+{
+	return strverscmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+/* For structs with the name as first member. */
+static void sort_by_name(void *items, size_t count, size_t size)
+{
+	if (count)
+		qsort(items, count, size, compare_names);
+}
+
+static void pmu_free(struct pmu *pmu)
+{
+	for (size_t i = 0; i < pmu->format_count; i++)
+		free(pmu->formats[i].name);
+	for (size_t i = 0; i < pmu->event_count; i++)
+		event_free(&pmu->events[i]);
+	free(pmu->formats);
+	free(pmu->events);
+	free(pmu->name);
+	cpus_free(&pmu->mask);
+}
+
+/* Core PMUs of hybrid processors have `cpus`, all others `cpumask`. */
+static int read_mask(struct pmu *pmu, const char *folder)
+{
+	char text[SYSFS_FILE_MAX];
+	int error;
+
+	if (sysfs_read(text, "%s/cpumask", folder) <= 0 && sysfs_read(text, "%s/cpus", folder) <= 0)
+		return 0;
+	error = cpus_parse(text, &pmu->mask);
+	pmu->has_mask = !error && pmu->mask.count;
+	return error == -ENOMEM ? error : 0;
+}
+
+/* 1: it is one; 0: it has no type. */
+static int pmu_read(const char *folder, const char *name, struct pmu *pmu)
+{
+	__u64 type;
+	int error = sysfs_read_number(&type, "%s/type", folder);
+
+	*pmu = (struct pmu){ 0 };
+	if (error || type > UINT32_MAX)
+		return lacks(error) ? error : 0;
+	pmu->type = (__u32)type;
+	pmu->name = strdup(name);
+	error = pmu->name ? read_mask(pmu, folder) : -ENOMEM;
+	if (!error)
+		error = read_folder(pmu, folder, false);
+	if (!error)
+		error = read_folder(pmu, folder, true);
+	if (error) {
+		pmu_free(pmu);
+		return error;
+	}
+	sort_by_name(pmu->formats, pmu->format_count, sizeof(*pmu->formats));
+	sort_by_name(pmu->events, pmu->event_count, sizeof(*pmu->events));
+	return 1;
+}
+
+static int add_pmu(struct pmus *pmus, const char *folder, const char *name)
+{
+	struct pmu pmu;
+	int result = pmu_read(folder, name, &pmu);
+
+	if (result <= 0)
+		return result;
+	result = vec_push(pmus->items, pmus->count, pmu);
+	if (result)
+		pmu_free(&pmu);
+	return result;
+}
+
+int pmus_read(const char *sysfs, struct pmus *pmus)
+{
+	char path[PATH_MAX], folder[PATH_MAX];
+	struct dirent *entry;
+	DIR *directory;
+	int error = 0;
+
+	*pmus = (struct pmus){ 0 };
+	snprintf(path, sizeof(path), "%s/" DEVICES, sysfs);
+	directory = opendir(path);
+	if (!directory)
+		return -errno;
+	while (!error && (entry = readdir(directory))) {
+		if (entry->d_name[0] == '.' ||
+		    snprintf(folder, sizeof(folder), "%s/%s", path, entry->d_name) >= (int)sizeof(folder))
+			continue;
+		error = add_pmu(pmus, folder, entry->d_name);
+	}
+	closedir(directory);
+	if (error)
+		pmus_free(pmus);
+	else
+		sort_by_name(pmus->items, pmus->count, sizeof(*pmus->items));
+	return error;
+}
+
+void pmus_free(struct pmus *pmus)
+{
+	for (size_t i = 0; i < pmus->count; i++)
+		pmu_free(&pmus->items[i]);
+	free(pmus->items);
+	*pmus = (struct pmus){ 0 };
+}
+
+static bool is_named(const char *own, const char *name, size_t length)
+{
+	return strlen(own) == length && !memcmp(own, name, length);
+}
+
+const struct pmu_format *pmu_format(const struct pmu *pmu, const char *name, size_t length)
+{
+	for (size_t i = 0; i < pmu->format_count; i++)
+		if (is_named(pmu->formats[i].name, name, length))
+			return &pmu->formats[i];
+	return NULL;
+}
+
+const struct pmu_event *pmu_event(const struct pmu *pmu, const char *name, size_t length)
+{
+	for (size_t i = 0; i < pmu->event_count; i++)
+		if (is_named(pmu->events[i].name, name, length))
+			return &pmu->events[i];
+	return NULL;
+}
+
+/* The first that matches counts. */
+static const struct pmu_catalogue_entry entries[] = {
+	/* i915 adds the frequency up over time, independent of readers. */
+	{ "i915*", "actual-frequency*", COUNTING_PER_SECOND, "MHz", "frequency that the GT ran at" },
+	{ "i915*", "requested-frequency*", COUNTING_PER_SECOND, "MHz", "frequency that was asked for" },
+	{ "i915*", "*-busy", COUNTING_SUM, NULL, "time in which the engine executed" },
+	{ "i915*", "*-wait", COUNTING_SUM, NULL, "time in which the engine waited for an event" },
+	{ "i915*", "*-sema", COUNTING_SUM, NULL, "time in which the engine waited for a semaphore" },
+	{ "i915*", "interrupts", COUNTING_SUM, NULL, "interrupts of the device" },
+	{ "i915*", "rc6-residency*", COUNTING_SUM, NULL, "time in which the GT was powered down" },
+	{ "i915*", "software-gt-awake-time*", COUNTING_SUM, NULL, "time in which the driver kept the GT awake" },
+	{ "xe*", "gt-actual-frequency*", COUNTING_BY_READ, "MHz", "frequency that the GT runs at" },
+	{ "xe*", "gt-requested-frequency*", COUNTING_BY_READ, "MHz", "frequency that is asked for" },
+	{ "xe*", "gt-c6-residency*", COUNTING_SUM, NULL, "time in which the GT was powered down" },
+	{ "xe*", "engine-active-ticks*", COUNTING_SUM, NULL,
+	  "ticks in which the engine executed: share of engine-total-ticks" },
+	{ "xe*", "engine-total-ticks*", COUNTING_SUM, NULL, "ticks of the engine's clock" },
+	{ "amdgpu_df*", "*", COUNTING_SUM, NULL, "data fabric of the device" },
+	{ "amdgpu*", "xgmi_link*", COUNTING_SUM, NULL, "beats of data sent over a link to another device" },
+	{ "nvidia_nvlink_c2c*", "*", COUNTING_SUM, NULL, "NVLink between chips" },
+	{ "nvidia_cnvlink*", "*", COUNTING_SUM, NULL, "coherent NVLink to another socket" },
+	{ "nvidia_pcie*", "*", COUNTING_SUM, NULL, "PCIe root complex" },
+	{ "nvidia_scf*", "*", COUNTING_SUM, NULL, "coherency fabric of the socket" },
+	{ "nvidia_*", "*", COUNTING_SUM, NULL, "NVIDIA system on chip" },
+	{ "power*", "energy-pkg", COUNTING_SUM, NULL, "energy of the processor package" },
+	{ "power*", "energy-ram", COUNTING_SUM, NULL, "energy of the memory" },
+	{ "power*", "energy-gpu", COUNTING_SUM, NULL, "energy of the processor's own GPU" },
+	{ "power*", "energy-psys", COUNTING_SUM, NULL, "energy of the platform" },
+	{ "power*", "energy-core*", COUNTING_SUM, NULL, "energy of the processor's cores" },
+	{ "msr", "tsc", COUNTING_SUM, NULL, "time stamp counter" },
+	{ "msr", "aperf", COUNTING_SUM, NULL, "cycles while not idle" },
+	{ "msr", "mperf", COUNTING_SUM, NULL, "cycles of the reference clock while not idle" },
+	{ "msr", "irperf", COUNTING_SUM, NULL, "instructions retired" },
+	{ "msr", "smi", COUNTING_SUM, NULL, "system management interrupts" },
+	{ "uncore_imc*", "*read*", COUNTING_SUM, NULL, "memory controller: data read" },
+	{ "uncore_imc*", "*write*", COUNTING_SUM, NULL, "memory controller: data written" },
+	{ "uncore_imc*", "*", COUNTING_SUM, NULL, "memory controller" },
+	{ "uncore_iio*", "*", COUNTING_SUM, NULL, "I/O stack: traffic of PCIe ports" },
+	{ "uncore_upi*", "*", COUNTING_SUM, NULL, "link between sockets" },
+	{ "uncore_*", "*", COUNTING_SUM, NULL, "Intel processor, outside its cores" },
+	{ "amd_df", "*", COUNTING_SUM, NULL, "AMD data fabric" },
+	{ "amd_umc*", "*", COUNTING_SUM, NULL, "AMD memory controller" },
+	{ "amd_l3", "*", COUNTING_SUM, NULL, "AMD L3 cache" },
+	{ "amd_iommu*", "*", COUNTING_SUM, NULL, "AMD I/O memory management unit" },
+	{ "dmar*", "*", COUNTING_SUM, NULL, "Intel I/O memory management unit" },
+	{ "dsa*", "*", COUNTING_SUM, NULL, "Intel data streaming accelerator" },
+	{ "iax*", "*", COUNTING_SUM, NULL, "Intel in-memory analytics accelerator" },
+	{ "smmuv3_pmcg_*", "*", COUNTING_SUM, NULL, "Arm I/O memory management unit" },
+	{ "arm_cmn*", "*", COUNTING_SUM, NULL, "Arm coherent mesh network" },
+};
+
+static const char *const of_each_cpu[] = { "software", "tracepoint",  "breakpoint", "kprobe", "uprobe",
+					   "cpu",      "cpu_core",    "cpu_atom",   "msr",    "armv*",
+					   "ibs_*",    "cstate_core", "hardware" };
+
+const struct pmu_catalogue_entry *pmu_catalogue_find(const char *pmu, const char *event)
+{
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++)
+		if (!fnmatch(entries[i].pmu, pmu, 0) && !fnmatch(entries[i].event, event, 0))
+			return &entries[i];
+	return NULL;
+}
+
+bool pmu_of_each_cpu(const char *pmu)
+{
+	for (size_t i = 0; i < sizeof(of_each_cpu) / sizeof(of_each_cpu[0]); i++)
+		if (!fnmatch(of_each_cpu[i], pmu, 0))
+			return true;
+	return false;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Perf events: opening one, and the kernel's reports of mapped files. */
+#ifndef XPT_KERN_PERF_H
+#define XPT_KERN_PERF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/core/log.h"
+
+struct perf_event_attr;
+
+/*
+ * cpu -1: any; leader: of the group, -1: none. The soft limit of descriptors, which is low by tradition, is raised when it is
+ * reached. A descriptor, or -errno.
+ */
+int perf_open(const struct perf_event_attr *attributes, pid_t pid, int cpu, int leader);
+
+/*
+ * The kernel's own reports of files being mapped executable (perf MMAP2 records): how libraries that a running process
+ * opens later are noticed, without a probe anywhere.
+ */
+struct mappings;
+
+/* Reports for all processes; the visitor chooses. -EACCES and the like. */
+int mappings_open(const struct log *log, struct mappings **result);
+void mappings_close(struct mappings *mappings);
+/* Readable when there is something to read. */
+int mappings_descriptor(const struct mappings *mappings);
+/* tgid mapped a file executable. lost: reports were lost, scan every process again (tgid is 0). */
+typedef void (*mapping_fn)(void *context, pid_t tgid, bool lost);
+void mappings_read(struct mappings *mappings, mapping_fn visit, void *context);
+
+#endif
