@@ -2,7 +2,8 @@
 """A program that calls stand-in runtimes as no sane one does: each line of its input is a function and its arguments.
 
 Numbers are passed as they are; text:... is decoded from %XX; bytes:SIZE is memory of that size, behind which nothing is
-mapped; place:PATH is a descriptor of a file that cannot be read through it; lazy:SIZE is memory whose pages come only when a thread of this very program is asked for them; handle: is room for one.
+mapped; place:PATH is a descriptor of a file that cannot be read through it, open:PATH one that can; touch:PATH maps all of
+the file and reads its first page, too, and mapped:PATH is where that is, later; lazy:SIZE is memory whose pages come only when a thread of this very program is asked for them; handle: is room for one.
 Prints {"ready"}, then {"result"} for each line.
 """
 
@@ -23,6 +24,7 @@ UFFDIO_API, UFFDIO_REGISTER, UFFDIO_COPY = 0xc018aa3f, 0xc020aa00, 0xc028aa03
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = libc.syscall.restype = ctypes.c_long
 kept = []
+mapped = {}  # path: address
 
 
 def memory(size):
@@ -63,6 +65,14 @@ def argument(word):
         return ctypes.c_void_p((memory if kind == "bytes" else lazy)(int(rest)))
     if kind == "place":
         return ctypes.c_int(os.open(rest, os.O_PATH))
+    if kind in ("open", "touch"):
+        file = os.open(rest, os.O_RDONLY)
+        if kind == "touch":
+            mapped[rest] = libc.mmap(None, ctypes.c_size_t(os.fstat(file).st_size), 5, 2, file, ctypes.c_long(0))
+            ctypes.string_at(mapped[rest], 64)
+        return ctypes.c_int(file)
+    if kind == "mapped":
+        return ctypes.c_void_p(mapped[rest])
     return ctypes.c_uint64(int(word, 0))
 
 

@@ -102,7 +102,7 @@ class HungFileSystem:
 
     def _attributes(self, node):
         size = len(self.content.get(node, b""))
-        mode = stat.S_IFDIR | 0o777 if node == ROOT else stat.S_IFREG | 0o666
+        mode = stat.S_IFDIR | 0o777 if node == ROOT else stat.S_IFREG | (0o777 if node in self._mapped else 0o666)
         made = self._made
         return struct.pack("<QQQQQQIIIIIIIIII", node, size, (size + 511) // 512, made, made, made, 0, 0, 0, mode, 1, 0, 0, 0,
                            4096, 0)

@@ -8,8 +8,9 @@ import signal
 import sys
 import time
 
+import hung_file_system
 from codeobj_loads import KB, MB, LIBRARIES, Capture, Captured, Loads, check_whole, elf, find, make, neff, states
-from harness import SLOW, TIMEOUT, Process, Skip, library_path, need, scratch, wait_until
+from harness import SLOW, TIMEOUT, Process, Skip, cases, library_path, need, scratch, wait_until
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "codeobj_hostile.py")
 WAIT_LIMIT = 0.5  # seconds that a call waits until its object has been read
@@ -245,3 +246,148 @@ def test_link_swapped_in():
     capture.wait()
     assert os.listdir(os.path.dirname(victim)) == [], "something was written where a link leads"
     program.quit()
+
+
+# ---- file systems that hang ----
+
+LOOKUP, OPEN, READ = hung_file_system.LOOKUP, hung_file_system.OPEN, hung_file_system.READ
+OPENS = "hsa_code_object_reader_create_from_file open:%s handle:"
+TOUCHES = OPENS.replace("open:", "touch:")
+HANGS = {
+    "lookup": ([], LOOKUP, "hipModuleLoad handle: text:%s"),
+    "open": ([], OPEN, "hipModuleLoad handle: text:%s"),
+    "read": ([], READ, "hipModuleLoad handle: text:%s"),
+    "descriptor": ([], READ, OPENS),
+    # its begin is there; as much as the kernel's side does not copy itself
+    "memory": ([TOUCHES], READ, "nrt_load mapped:%%s %d 0 -1 handle:" % MB),
+}
+
+
+@cases(*HANGS)
+def test_file_system_hangs(what):
+    """Files and memory on a file system that never answers: others are captured, and the capture ends in time."""
+    before, operation, call = HANGS[what]
+    given, other = make(neff, 8 * KB, 1), make(neff, 4 * MB, 2)
+    with hung_file_system.HungFileSystem() as system:
+        with open(make(elf, MB, 3).path, "rb") as file:
+            path = system.add("code.hsaco", file.read())
+        hostile, program = Hostile("nrt", "hip", "hsa"), Loads("nrt")
+        for line in before:  # with all that the file system is asked for once
+            hostile.call(line % path)
+        capture = Capture("-p", hostile.pid, "-p", program.pid)
+        capture.wait_line("stderr", "attached", 2)
+        lines = program.load("nrt_load", given)
+        system.hang(operation)
+        for _ in range(3):
+            hostile.begin(call % path)
+            lines += program.load("nrt_load", other)
+        begun = time.monotonic()
+        capture.signal(signal.SIGINT)
+        capture.wait()
+        lasted = time.monotonic() - begun
+        system.end()
+        captured = capture.finish()
+        captured.check()
+        hostile.kill()
+        program.quit()
+    assert operation in system.asked, "nobody has asked it for anything"
+    assert lasted < 10 * SLOW, "it has taken %.1f s" % lasted
+    for line, one in zip(lines, (given, other, other, other)):
+        check_whole(captured, line, one)
+    assert capture.stderr.count("process %d: " % hostile.pid) == 1 and "answer" in capture.stderr, capture.stderr
+    loads = captured.loads(pid=hostile.pid)
+    assert loads and all(load.get("error") or load.get("missing") for load in loads), loads
+
+
+MAPS = """import mmap, sys
+with open(sys.argv[1], 'rb') as file:
+    kept = mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
+print('ready', flush=True)
+sys.stdin.read()
+"""
+
+
+@cases("open", "read")
+def test_mapped_file_hangs(what):
+    """A library that was mapped before, on a file system that never answers when it is searched for code objects."""
+    given, operation = make(neff, 4 * MB, 2), {"open": OPEN, "read": READ}[what]
+    with hung_file_system.HungFileSystem() as system:
+        with open(library_path("libnrt.so.1"), "rb") as file:
+            path = system.add("libnrt.so.1", file.read())
+        holder, program = Process([sys.executable, "-c", MAPS, path], start_new_session=True), Loads("nrt")
+        holder.wait_line("stdout", "ready")
+        system.hang(operation)
+        begun = time.monotonic()
+        capture = Capture("-p", holder.pid, "-p", program.pid, wait=False)
+        capture.wait_line("stderr", "attached", 2)
+        line, = program.load("nrt_load", given)
+        capture.signal(signal.SIGINT)
+        capture.wait()
+        lasted = time.monotonic() - begun
+        system.end()
+        captured = capture.finish()
+        holder.kill()
+        program.quit()
+    assert operation in system.asked, "nobody has asked it for anything"
+    assert lasted < 15 * SLOW, "it has taken %.1f s" % lasted
+    assert "its file system does not answer" in capture.stderr, capture.stderr
+    check_whole(captured, line, given)
+
+
+def test_kernel_in_file_that_hangs():
+    """The handle of a launched kernel lies in a file that never answers: others are captured, and the capture ends in time."""
+    given = make(neff, 4 * MB, 2)
+    with hung_file_system.HungFileSystem() as system:
+        path = system.add("kernels.so", bytes(65536))
+        hostile, program = Hostile("nrt", "hip", "hsa"), Loads("nrt")
+        hostile.call(TOUCHES % path)
+        capture = Capture("-p", hostile.pid, "-p", program.pid)
+        capture.wait_line("stderr", "attached", 2)
+        system.hang(OPEN, READ)
+        hostile.begin("hipLaunchKernel mapped:%s 1 1 1 1 0 0 0" % path)
+        line, = program.load("nrt_load", given)
+        begun = time.monotonic()
+        capture.signal(signal.SIGINT)
+        capture.wait()
+        lasted = time.monotonic() - begun
+        system.end()
+        captured = capture.finish()
+        hostile.kill()
+        program.quit()
+    assert lasted < 10 * SLOW, "it has taken %.1f s" % lasted
+    check_whole(captured, line, given)
+
+
+def rights(name):
+    """/proc/PID/status of the processes of this name."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/status" % pid, encoding="ascii", errors="replace") as file:
+                status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+        except OSError:
+            continue
+        if status["Name"] == name:
+            yield status
+
+
+def test_who_copies():
+    """What is given in memory is copied by a process that can do nothing but read memory; when it ends, the next copy finds another."""
+    program, given = Loads("nrt"), [make(neff, size, seed) for seed, size in enumerate((4 * MB, 20 * MB, 4 * MB))]
+    before = {status["Pid"] for status in rights("xputrace-memory")}
+    capture = Capture("-p", program.pid)
+    first, = program.load("nrt_load", given[0])
+    mine = [status for status in rights("xputrace-memory") if status["Pid"] not in before]
+    for status in mine:
+        os.kill(int(status["Pid"]), signal.SIGKILL)
+    lost, = program.load("nrt_load", given[1])
+    last, = program.load("nrt_load", given[2])
+    captured = capture.stop()
+    program.quit()
+    assert mine, "nobody has copied anything"
+    for status in mine:
+        user, = set(status["Uid"].split())
+        assert int(user) and status["NoNewPrivs"] == "1" and status["Seccomp"] == "2", status
+        assert int(status["CapPrm"], 16) & ~(1 << 19) == 0, status  # sys_ptrace
+    check_whole(captured, first, given[0])
+    assert find(captured, lost), lost
+    check_whole(captured, last, given[2])

@@ -274,6 +274,33 @@ def test_file_system_of(who):
     assert refused == (who == "nobody") and (int(placed) == 0) == refused, recorder.stderr
 
 
+def test_executable_that_does_not_answer():
+    """A program on FUSE that never answers any more: the other one is traced, and the recording ends in time."""
+    with open(os.path.realpath("/bin/sleep"), "rb") as file:
+        content = file.read()
+    with hung_file_system.HungFileSystem() as system:
+        path = system.add("program", content)
+        holder = subprocess.Popen([path, "1000"])
+        try:
+            wait_until(lambda: os.readlink("/proc/%d/exe" % holder.pid) == path, "it runs")
+            victim = Target(program("storm", "call", 300, 1))
+            system.hang(hung_file_system.OPEN, hung_file_system.READ)
+            begun = time.monotonic()
+            recorder = Recorder("-p", "%d,%d" % (holder.pid, victim.pid), wait=False)
+            recorder.wait_line("stderr", "attached", 2)
+            victim.go()
+            outcome = victim.outcome()
+            recorder.signal(signal.SIGINT)
+            trace = recorder.finish()
+            lasted = time.monotonic() - begun
+            system.end()
+        finally:
+            holder.kill()
+            holder.wait()
+    assert lasted < 10 * SLOW, lasted
+    assert len(trace.of("nrt_tensor_write")) == outcome.result["family"]["nrt_tensor_write"]
+
+
 LAYS = """import ctypes, os, sys, time
 library, mmap = ctypes.CDLL(sys.argv[1]), ctypes.CDLL(None).mmap
 library.GetPjrtApi.restype = mmap.restype = ctypes.c_void_p
@@ -308,7 +335,7 @@ def test_memory_that_does_not_answer():
             system.end()
     assert hung_file_system.READ in system.asked, "nobody has read the page"
     assert attached < 5 * SLOW and lasted < 10 * SLOW, (attached, lasted)
-    assert recorder.stderr.count("process %d: names, operators and functions in its memory are left out" % holder.pid) == 1, \
+    assert recorder.stderr.count("process %d: names, operators, functions and code objects in its memory are left out" % holder.pid) == 1, \
         recorder.stderr
     assert len(trace.of("nrt_tensor_write")) == outcome.result["family"]["nrt_tensor_write"]
 

@@ -3,6 +3,8 @@
  * The ELF reader, the table decoders, type information and the choice of sites, on any bytes. Answers are not judged, only
  * survived.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,11 +82,27 @@ static int visit(void *context, const struct elf_symbol *symbol)
 	return ++walk->seen == FUNCTIONS_MAX;
 }
 
+/* In this process, though the file may be hostile: what another one reads in it for the collector. */
+static int list_here(void *context, const struct mapped_file *mapped, const struct file_codes **codes)
+{
+	static struct file_codes found;
+	int descriptor = open(mapped->open_path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), error;
+
+	(void)context;
+	file_codes_free(&found);
+	if (descriptor < 0)
+		return -errno;
+	error = file_codes_read(NULL, descriptor, mapped->path, &found);
+	close(descriptor);
+	*codes = &found;
+	return error;
+}
+
 /* The file as it is when a process has mapped it: what is listed lies in it. */
 static void look_as_mapped(int fd, size_t size)
 {
 	static struct loaded_files files; /* what else is mapped is known */
-	static struct process_symbols *symbols;
+	struct symbol_table *symbols;
 	unsigned char *address = size ? mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) : MAP_FAILED;
 	struct loaded_codes codes;
 	char name[256];
@@ -92,17 +110,17 @@ static void look_as_mapped(int fd, size_t size)
 
 	if (address == MAP_FAILED)
 		return;
-	if (loaded_code_new(getpid(), NULL, &files, &codes) == 0) {
+	if (loaded_code_new(getpid(), NULL, list_here, NULL, &files, &codes) == 0) {
 		for (size_t i = 0; i < codes.count; i++)
 			require(codes.objects[i].library || codes.objects[i].length <= codes.objects[i].size);
 		require(codes.count <= LOADED_CODE_MAX);
 		loaded_codes_free(&codes);
 	}
-	if (!symbols)
-		symbols = process_symbols_create(NULL);
-	if (symbols && process_symbols_look(symbols, getpid(), (__u64)(uintptr_t)address + size / 2, name, sizeof(name),
-					    &offset) == 0)
-		kernel_name_of_stub(name);
+	if (!symbol_table_read(NULL, fd, "", &symbols)) {
+		if (!symbol_table_find(symbols, size / 2, name, sizeof(name), &offset))
+			kernel_name_of_stub(name);
+		symbol_table_free(symbols);
+	}
 	munmap(address, size);
 }
 

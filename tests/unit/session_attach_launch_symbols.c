@@ -15,19 +15,23 @@ struct call {
 
 static struct registry *registry;
 static struct launch_symbols *symbols;
+static struct analysed_files files;
 
 static void setup(void)
 {
 	const char *only[] = { "cudart", "hip" };
 
 	cr_assert_eq(registry_create(NULL, &(struct registry_options){ .only = only, .only_count = 2 }, &registry), 0);
-	symbols = launch_symbols_create(registry, NULL);
+	cr_assert_eq(file_readers_start(NULL, &(struct file_search){ .registry = registry }, &files.readers), 0);
+	symbols = launch_symbols_create(registry);
 	cr_assert_not_null(symbols);
 }
 
 static void teardown(void)
 {
 	launch_symbols_free(symbols);
+	file_readers_stop(files.readers);
+	analysed_files_free(&files);
 	registry_free(registry);
 }
 
@@ -64,7 +68,7 @@ static struct xpt_record_text *look_at(pid_t tgid, const char *function, __u64 h
 		call.record.valid |= 1u << i;
 		call.value[call.record.values++] = spec->fetch[i].meaning == XPT_MEANING_PROGRAM ? handle : 0x1111;
 	}
-	return launch_symbols_is_new(symbols, &call.record) ? launch_symbols_name(symbols, 1234, &call.record) : NULL;
+	return launch_symbols_is_new(symbols, &call.record) ? launch_symbols_name(symbols, &files, 1234, &call.record) : NULL;
 }
 
 static struct xpt_record_text *look(const char *function, const void *handle)

@@ -35,7 +35,9 @@ static void begin(struct fixture *fixture)
 
 	cr_assert_eq(registry_create(NULL, &options, &fixture->registry), 0);
 	snprintf(mapped.open_path, sizeof(mapped.open_path), "%s", path);
-	file_contents_search(NULL, &(struct file_search){ fixture->registry, true, true }, &mapped, contents);
+	file_contents_search(NULL,
+			     &(struct file_search){ .registry = fixture->registry, .operators = true, .loader = true },
+			     &mapped, contents);
 	cr_assert_gt(contents->found.count, 1);
 	cr_assert_gt(contents->extent_count, 1);
 	ort = registry_find(fixture->registry, "onnxruntime");
@@ -58,6 +60,10 @@ static void begin(struct fixture *fixture)
 	contents->has_loader = true;
 	snprintf(contents->build_id, sizeof(contents->build_id), "3595fddb");
 	contents->loader_state = -8;
+	contents->interpreter = strdup("/lib/ld.so");
+	contents->is_static = true;
+	contents->codes = (struct file_codes){ calloc(2, sizeof(struct file_code)), 2, 5, 4711, true, true };
+	contents->codes.places[1] = (struct file_code){ 64, 128 };
 	out = open_memstream(&fixture->bytes, &fixture->length);
 	file_contents_write(out, contents);
 	cr_assert_eq(fclose(out), 0);
@@ -87,6 +93,11 @@ Test(session_reader_contents, comes_back)
 	cr_expect_eq(got.operators.runtimes[0].runtime, fixture.contents.operators.runtimes[0].runtime);
 	cr_expect_str_eq(got.operators.runtimes[0].operators.classes.methods[1].class_name, "Gemm");
 	cr_expect_eq(got.loader_state, -8);
+	cr_expect_str_eq(got.interpreter, "/lib/ld.so");
+	cr_expect(got.is_static);
+	cr_expect_eq(got.codes.count, 2);
+	cr_expect_eq(got.codes.places[1].size, 128);
+	cr_expect_eq(got.codes.left_out, 5);
 	cr_expect_str_eq(got.build_id, "3595fddb");
 	cr_expect_eq(file_contents_address(&got, 0, &address), 0);
 	out = open_memstream(&bytes, &length);
@@ -252,7 +263,11 @@ Test(session_reader_contents, processes)
 	int place;
 
 	begin(&fixture);
-	cr_assert_eq(file_readers_start(NULL, &(struct file_search){ fixture.registry, true, false }, &readers), 0);
+	cr_assert_eq(file_readers_start(NULL,
+					&(struct file_search){
+						.registry = fixture.registry, .operators = true, .loader = false },
+					&readers),
+		     0);
 	open_here(readers, "/dev/null", -ENOENT);
 	open_here(readers, "/", -ENOENT);
 	for (int i = 0; i < 20; i++)

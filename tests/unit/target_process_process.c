@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/core/clock.h"
+#include "session/reader/contents.h"
 #include "target/process/process.h"
 #include "target_support.h"
 
@@ -130,6 +131,24 @@ Test(target_process_process, nobody_there)
 	cr_expect_str_eq(name, "");
 }
 
+/* As its reader finds it. */
+static bool program_is_static(pid_t pid)
+{
+	const char *only[] = { "nrt" };
+	struct mapped_file mapped = { .path = "program" };
+	struct file_contents contents;
+	struct registry *registry;
+	bool is_static;
+
+	cr_assert_eq(registry_create(NULL, &(struct registry_options){ .only = only, .only_count = 1 }, &registry), 0);
+	snprintf(mapped.open_path, sizeof(mapped.open_path), "/proc/%d/exe", pid);
+	file_contents_search(NULL, &(struct file_search){ .registry = registry }, &mapped, &contents);
+	is_static = contents.is_static;
+	file_contents_free(&contents);
+	registry_free(registry);
+	return is_static;
+}
+
 Test(target_process_process, about_this_one)
 {
 	struct process_info info;
@@ -142,7 +161,7 @@ Test(target_process_process, about_this_one)
 	cr_expect_gt(strlen(info.command), 0);
 	cr_expect_gt(info.start_time, 0);
 	cr_expect_not(info.is_32bit);
-	cr_expect_not(process_is_static(&info));
+	cr_expect_not(program_is_static(info.tgid));
 	cr_expect_not(info.is_kernel_thread);
 	cr_expect_not(info.is_zombie);
 	process_info_free(&info);
@@ -236,7 +255,7 @@ static void describe(char *const arguments[], struct process_info *info)
 	pid_t child = start(arguments, &input);
 
 	cr_assert_eq(process_info_read(child, info), 0, "%s", arguments[0]);
-	is_static = process_is_static(info);
+	is_static = program_is_static(info->tgid);
 	close(input);
 	waitpid(child, NULL, 0);
 }

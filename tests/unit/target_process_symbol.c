@@ -2,14 +2,72 @@
 #include "target/process/symbol.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include "target/process/process.h"
 #include "target_support.h"
 
 TestSuite(target_process_symbol, .fini = support_cleanup);
+
+/* What is at an address of a process, read in the file that it has mapped there. */
+struct process_symbols {
+	struct wanted_mapping {
+		__u64 address, offset;
+		pid_t pid;
+		char path[MAP_FILE_PATH_MAX];
+	} wanted;
+};
+
+static struct process_symbols *process_symbols_create(const struct log *log)
+{
+	(void)log;
+	return calloc(1, sizeof(struct process_symbols));
+}
+
+static void process_symbols_free(struct process_symbols *symbols)
+{
+	free(symbols);
+}
+
+static int look_at_mapping(void *context, const struct maps_entry *entry)
+{
+	struct wanted_mapping *wanted = context;
+
+	if (wanted->address < entry->start || wanted->address >= entry->end)
+		return 0;
+	if (!maps_entry_has_file(entry))
+		return -ENOENT;
+	wanted->offset = entry->offset + (wanted->address - entry->start);
+	maps_entry_open_path(entry, wanted->pid, wanted->path);
+	return 1;
+}
+
+static int process_symbols_look(struct process_symbols *symbols, pid_t pid, __u64 address, char *name, size_t size,
+				__u64 *offset)
+{
+	struct symbol_table *table;
+	int error, descriptor;
+
+	symbols->wanted = (struct wanted_mapping){ .address = address, .pid = pid };
+	error = maps_each(pid, look_at_mapping, &symbols->wanted);
+	if (error != 1)
+		return error < 0 ? error : -ENOENT;
+	descriptor = open(symbols->wanted.path, O_RDONLY | O_CLOEXEC);
+	cr_assert_geq(descriptor, 0);
+	error = symbol_table_read(NULL, descriptor, "", &table);
+	if (!error) {
+		error = symbol_table_find(table, symbols->wanted.offset, name, size, offset);
+		symbol_table_free(table);
+	}
+	close(descriptor);
+	return error;
+}
 
 #define TEXT                                             \
 	"static int hidden(int a) { return a * 3; }\n"   \

@@ -524,21 +524,32 @@ static void find_command(const char *command, char *path, size_t size)
 int attacher_prepare(struct attacher *attacher, const char *command)
 {
 	char path[PATH_MAX], interpreter[PATH_MAX];
-	struct elf_file *elf;
-	int error;
+	struct mapped_file mapped = { .path = path };
+	const struct analysed *file = NULL;
+	int place, error;
 
 	find_command(command, path, sizeof(path));
 	for (int depth = 0; depth < SCRIPT_DEPTH && script_interpreter(path, interpreter, sizeof(interpreter)); depth++)
 		memcpy(path, interpreter, sizeof(path));
 	error = prepare_file(attacher, path);
-	if (error)
+	place = error ? -1 : open(path, O_PATH | O_CLOEXEC);
+	if (place < 0)
 		return error;
-	error = elf_file_open(NULL, path, path, &elf);
+	snprintf(mapped.open_path, sizeof(mapped.open_path), "/proc/self/fd/%d", place);
+	error = analysed_look(&attacher->files, &mapped, &file);
+	close(place);
 	if (error)
 		return error_is_shortage(error) ? error : 0;
-	snprintf(interpreter, sizeof(interpreter), "%s", elf_file_interpreter(elf) ?: "");
-	elf_file_close(elf);
-	return *interpreter ? prepare_file(attacher, interpreter) : 0;
+	return file && file->contents.interpreter ? prepare_file(attacher, file->contents.interpreter) : 0;
+}
+
+bool attacher_is_static(struct attacher *attacher, const struct process_info *info)
+{
+	struct mapped_file mapped = { .path = (char *)info->name };
+	const struct analysed *file;
+
+	snprintf(mapped.open_path, sizeof(mapped.open_path), "/proc/%d/exe", info->tgid);
+	return !analysed_look(&attacher->files, &mapped, &file) && file && file->contents.is_static;
 }
 
 void attacher_report_error(const struct attacher *attacher, pid_t tgid, int error)
@@ -614,6 +625,11 @@ const char *attacher_build_id(struct attacher *attacher, pid_t tgid, __u64 addre
 		return NULL;
 	pinned_close(&pinned);
 	return *pinned.file->contents.build_id ? pinned.file->contents.build_id : NULL;
+}
+
+struct analysed_files *attacher_analysed(struct attacher *attacher)
+{
+	return &attacher->files;
 }
 
 struct file_readers *attacher_readers(struct attacher *attacher)

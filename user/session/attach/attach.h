@@ -11,6 +11,7 @@
 #include "target/probe/site.h"
 
 struct attacher;
+struct process_info;
 struct file_readers;
 
 struct attacher_options {
@@ -49,6 +50,8 @@ void attacher_free(struct attacher *attacher); /* detaches what is left */
  * -ENOMEM, -EINTR; a file that cannot be read is left to exec to report.
  */
 int attacher_prepare(struct attacher *attacher, const char *command);
+/* Its executable has no interpreter: libraries cannot come later. */
+bool attacher_is_static(struct attacher *attacher, const struct process_info *info);
 /* Places probes in everything of the process that has none yet. Number of new probes, or a negative errno. */
 int attacher_scan(struct attacher *attacher, pid_t tgid);
 /* Gives up the probes of a process that has ended; attacher_sweep() takes them off, many at a time. */
@@ -82,6 +85,7 @@ int attacher_callback(struct attacher *attacher, const struct xpt_record_caller 
  */
 const char *attacher_build_id(struct attacher *attacher, pid_t tgid, __u64 address);
 
+struct analysed_files *attacher_analysed(struct attacher *attacher);
 struct file_readers *attacher_readers(struct attacher *attacher);
 const struct attacher_figures *attacher_figures(const struct attacher *attacher);
 /* Of the dearest probe of a spec; 0: it has none. */

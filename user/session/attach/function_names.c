@@ -5,9 +5,6 @@
 #include <string.h>
 
 #include "base/core/clock.h"
-#include "target/elf/type_name.h"
-
-#define NAME_LENGTH 1024
 
 static bool is_region(const struct registry *registry, const struct found_function *function)
 {
@@ -31,15 +28,12 @@ static int tell(const struct found_function *function, pid_t tgid, __u64 address
 	} named = { .record = { .header = { .kind = XPT_RECORD_REGION_NAME, .tgid = tgid, .time = time },
 				.name = address } };
 	struct xpt_record_region_name *told = &named.record;
-	char readable[NAME_LENGTH];
-	const char *name = type_name_read_function(function->symbol, readable, sizeof(readable)) ? function->symbol :
-												   readable;
-	size_t length = strlen(name);
+	size_t length = strlen(function->symbol);
 
 	told->truncated = length > XPT_STRING_MAX;
 	told->length = length > XPT_STRING_MAX ? XPT_STRING_MAX : length;
 	told->header.size = XPT_ALIGN8(sizeof(*told) + told->length);
-	memcpy(told->text, name, told->length);
+	memcpy(told->text, function->symbol, told->length);
 	return record(context, &told->header);
 }
 

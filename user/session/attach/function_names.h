@@ -9,8 +9,8 @@
 /* Does found hold any? */
 bool function_names_any(const struct registry *registry, const struct found_functions *found);
 /*
- * Emits a REGION_NAME record for each of those in the file, which the process has mapped: the C++ name without
- * parameters, or the symbol. Returns the result of record(), or -ENOMEM.
+ * Emits a REGION_NAME record for each of those in the file, which the process has mapped, by the name that their reader
+ * has given them. Returns the result of record(), or -ENOMEM.
  */
 int function_names_tell(const struct registry *registry, const struct found_functions *found, pid_t tgid,
 			const struct mapped_file *mapped,

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "base/core/clock.h"
 #include "session/code/answers.h"
@@ -20,7 +19,7 @@ struct code_lives { /* zeroed: none */
 struct code_capture {
 	struct code_capture_options options;
 	struct code_worker *worker;
-	unsigned char *ready; /* CODE_READY_SIZE, for copies; NULL: no memory */
+	struct file_readers *readers; /* of the thread that collects */
 	struct code_pieces pieces;
 	struct code_answers answers;
 	__u64 turns;		   /* how often the rings have been emptied */
@@ -93,15 +92,15 @@ int code_capture_create(const struct code_capture_options *options, struct code_
 	if (!capture)
 		return -ENOMEM;
 	capture->options = *options;
-	error = code_worker_start(&options->worker, &capture->worker);
+	error = file_readers_start(options->worker.log, &(const struct file_search){ 0 }, &capture->readers);
+	if (!error)
+		error = code_worker_start(&options->worker, &capture->worker);
 	if (error) {
+		file_readers_stop(capture->readers);
 		free(capture);
 		return error;
 	}
-	capture->ready = mmap(NULL, CODE_READY_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
-			      -1, 0);
-	if (capture->ready == MAP_FAILED)
-		capture->ready = NULL;
+	file_readers_lend(capture->readers, code_worker_spare(capture->worker));
 	*result = capture;
 	return 0;
 }
@@ -190,7 +189,8 @@ static void on_code(struct code_capture *capture, const struct xpt_record_code *
 		.room = code_worker_room(capture->worker),
 		.wait_limit = capture->options.wait_limit,
 		.spare = code_worker_spare(capture->worker),
-		.ready = capture->ready,
+		.readers = capture->readers,
+		.may_open = code_worker_may_open(capture->worker),
 		.answer = capture->options.answer,
 		.context = capture->options.answer_context,
 	};
@@ -421,9 +421,8 @@ void code_capture_free(struct code_capture *capture)
 	}
 	forget_list(capture, capture->waiting);
 	forget_list(capture, capture->handed_out);
-	code_worker_free(capture->worker);
+	code_worker_free(capture->worker); /* with the memory that is lent */
 	code_pieces_drop(&capture->pieces, 0);
-	if (capture->ready)
-		munmap(capture->ready, CODE_READY_SIZE);
+	file_readers_stop(capture->readers);
 	free(capture);
 }

@@ -10,7 +10,7 @@
 #include "code/store/store.h"
 #include "code/format/object.h"
 #include "describe/runtime/description.h"
-#include "session/code/memory.h"
+#include "session/reader/readers.h"
 
 /* Bytes, however often they were loaded. Made by the worker; does not change, but data, while a load has it. */
 struct code_object {
@@ -52,7 +52,10 @@ struct code_load {
 
 	/* What becomes of the bytes. Of the worker while it has the load. */
 	struct code_copy copy;	    /* given to the object */
-	int file;		    /* to be read; -1: the copy has the bytes */
+	bool in_file;		    /* else the copy has the bytes */
+	struct file_reader *reader; /* of that file; NULL: it is not open yet */
+	int place;		    /* of it (O_PATH), where it was found mapped; -1 */
+	struct code_rights rights;  /* of the call, where it is to be opened by its path */
 	bool incomplete;	    /* not all bytes are known */
 	bool over_limit;	    /* they were not kept for a limit */
 	__u64 missing;		    /* bytes */
@@ -63,6 +66,7 @@ struct code_load {
 
 /* Unless there is an error already; without memory there is none. */
 void code_load_set_error(struct code_load *load, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void code_load_free(struct code_load *load); /* its object is the worker's; NULL is allowed */
+void code_load_set_file_error(struct code_load *load, int error); /* it cannot be opened or read */
+void code_load_free(struct code_load *load);			  /* its object is the worker's; NULL is allowed */
 
 #endif

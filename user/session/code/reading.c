@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/core/clock.h"
-#include "session/code/file.h"
 
 struct reading {
 	const struct xpt_record_code *code;
@@ -18,20 +17,24 @@ struct reading {
 
 /* ---- from pieces ---- */
 
-static int read_piece(void *context, __u64 offset, void *to, size_t length)
-{
-	const struct code_bytes *pieces = context;
-
-	if (offset > pieces->length || length > pieces->length - offset)
-		return -EFAULT;
-	memcpy(to, pieces->bytes + offset, length);
-	return 0;
-}
-
 /* Was the size an argument of the call? */
 static bool has_size(const struct reading *reading)
 {
 	return reading->load->spec->code.given >> XPT_CODE_SIZE & 1;
+}
+
+/* By the header that the pieces begin with, which a process without rights reads. 0: unknown. */
+static __u64 size_in_header(const struct reading *reading)
+{
+	const struct code_bytes *pieces = reading->pieces;
+	struct code_source source = { .kind = CODE_SOURCE_SHARED, .limit = ~0ull >> 1 };
+	__u64 size;
+
+	source.count = pieces->length < CODE_READY_SIZE ? pieces->length : CODE_READY_SIZE;
+	if (!reading->limits->spare->ready || !source.count)
+		return 0;
+	memcpy(reading->limits->spare->ready, pieces->bytes, source.count);
+	return file_reader_source_size(reading->limits->readers, &source, &size) ? 0 : size;
 }
 
 /* Bytes of the whole object, as far as it is known; never fewer than there are pieces. */
@@ -44,8 +47,8 @@ static __u64 whole_size(const struct reading *reading)
 		if (size < code->size)
 			size = code->size;
 		/* The kernel checks the head only. */
-		if (!has_size(reading) && !code_own_size(read_piece, (void *)reading->pieces, ~0ull >> 1, &own) &&
-		    own > size)
+		own = has_size(reading) ? 0 : size_in_header(reading);
+		if (own > size)
 			size = own;
 	}
 	return size > reading->pieces->length ? size : reading->pieces->length;
@@ -93,6 +96,7 @@ static void set_memory_error(struct code_load *load, int error)
 		code_load_set_error(load, "not all bytes: more than can be copied");
 		break;
 	case -ETIME:
+	case -ETIMEDOUT:
 		code_load_set_error(load, "not all bytes: they could not be read in time");
 		break;
 	case -EFAULT:
@@ -110,26 +114,32 @@ static void set_memory_error(struct code_load *load, int error)
 static int copy_memory(const struct reading *reading, struct code_copy *copy)
 {
 	const struct xpt_record_code *code = reading->code;
-	const struct code_memory memory = {
+	struct file_readers *readers = reading->limits->readers;
+	struct code_source source = {
+		.kind = CODE_SOURCE_HEADER,
 		.tgid = code->header.tgid,
 		.deadline = code->header.time + reading->limits->wait_limit,
 		.limit = reading->limits->room,
-		.spare = reading->limits->spare,
-		.ready = reading->limits->ready,
+		.address = code->address,
 	};
-	__u64 size = has_size(reading) ? code->size : 0;
-	int error = 0;
+	__u64 size = 0;
+	int error;
 
 	/* Of a single part, address and size are its own. */
-	if (code->source == XPT_CODE_PARTS && code->count)
-		return code_memory_parts(&memory, code->address, code->size, code->count, copy);
-	if (code->flags & XPT_CODE_TEXT)
-		error = code_memory_text(&memory, code->address, &size);
-	else if (!size)
-		error = code_memory_size(&memory, code->address, &size);
-	if (!error && size > memory.limit)
+	if (code->source == XPT_CODE_PARTS && code->count) {
+		source.kind = CODE_SOURCE_PARTS;
+		source.sizes = code->size;
+		source.count = code->count;
+	} else if (code->flags & XPT_CODE_TEXT) {
+		source.kind = CODE_SOURCE_TEXT;
+	} else if (has_size(reading) && code->size) {
+		source.kind = CODE_SOURCE_BYTES;
+		size = code->size;
+	}
+	error = size ? 0 : file_reader_source_size(readers, &source, &size);
+	if (!error && size > source.limit)
 		error = -EFBIG;
-	return error ?: code_memory_copy(&memory, code->address, size, copy);
+	return error ?: file_reader_source_copy(readers, &source, size, copy);
 }
 
 /* False: it could not, and the load has the reason. */
@@ -170,23 +180,32 @@ static void take_file(const struct reading *reading)
 {
 	const struct xpt_record_code *code = reading->code;
 	struct code_load *load = reading->load;
-	const struct code_rights rights = { code->uid, code->gid, code->reads_all };
 	bool whole = code->flags & XPT_CODE_WHOLE && reading->pieces->length;
+	struct code_file_wanted wanted = { .tgid = load->tgid, .descriptor = -1, .place = -1 };
+	int error = 0;
 
 	load->address = 0;
-	load->incomplete = true;
+	load->rights = (struct code_rights){ code->uid, code->gid, code->reads_all };
 	if (code->source == XPT_CODE_DESCRIPTOR) {
-		load->file = code_file_open_descriptor(code->header.tgid, (int)code->address, &load->path);
+		wanted.descriptor = (int)code->address;
 	} else if (whole && strlen(reading->pieces->bytes) == reading->pieces->length) {
-		load->file = code_file_open(code->header.tgid, &rights, reading->pieces->bytes, &load->path);
+		load->path = strdup(reading->pieces->bytes);
+		error = load->path ? 0 : -ENOMEM;
 	} else {
-		load->path = strdup("");
+		load->incomplete = true;
 		code_load_set_error(load, "the path could not be read");
-		return;
 	}
-	load->incomplete = load->file < 0;
-	if (load->file < 0)
-		code_load_set_error(load, "the file cannot be opened: %s", strerror(-load->file));
+	load->in_file = !load->incomplete && !error;
+	wanted.path = load->path;
+	wanted.rights = load->rights;
+	if (load->in_file && code->source == XPT_CODE_DESCRIPTOR && wanted.descriptor < 0)
+		error = -EBADF;
+	else if (load->in_file && reading->limits->may_open)
+		error = file_reader_code_start(reading->limits->readers, &wanted, &load->reader);
+	else if (load->in_file && code->source == XPT_CODE_DESCRIPTOR)
+		error = -EMFILE;
+	if (error)
+		code_load_set_file_error(load, error);
 	if (!load->path)
 		load->path = strdup("");
 }
@@ -208,7 +227,7 @@ struct code_load *code_reading_load(const struct description *runtime, const str
 	load->address = code->address;
 	load->loaded = code->header.time;
 	load->device = -1;
-	load->file = -1;
+	load->place = -1;
 	if (code->source == XPT_CODE_PATH || code->source == XPT_CODE_DESCRIPTOR) {
 		take_file(&reading);
 		if (code->ticket && limits->answer(limits->context, code->header.tgid, code->ticket))

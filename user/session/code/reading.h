@@ -12,8 +12,9 @@
 struct code_reading_limits {
 	__u64 room;		  /* bytes that may be copied now */
 	__u64 wait_limit;	  /* ns that a thread waits */
-	struct code_spare *spare; /* for what is large */
-	unsigned char *ready;	  /* CODE_READY_SIZE bytes for what is not, while the thread waits */
+	struct code_spare *spare; /* lent to the readers */
+	struct file_readers *readers;
+	bool may_open; /* a file may be opened now; else the worker does it */
 	/* Ends the wait of the ticket's thread. False: it had ended before. */
 	bool (*answer)(void *context, pid_t tgid, __u64 ticket);
 	void *context;

@@ -126,16 +126,26 @@ static void take(struct code_side *side, pid_t tgid, const struct loaded_code *c
 	load->length = code->length;
 	load->loaded = side->started ? clock_monotonic() : 0;
 	load->device = -1;
-	load->file = open(code->open_path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	if (load->file < 0) {
-		load->incomplete = true;
-		code_load_set_error(load, "the file cannot be opened: %s", strerror(errno));
-	}
+	load->place = open(code->open_path, O_PATH | O_CLOEXEC);
+	load->in_file = load->place >= 0;
+	if (load->place < 0)
+		code_load_set_file_error(load, -errno);
 	if (!load->path) {
 		code_load_free(load);
 		load = NULL;
 	}
 	code_capture_found(side->capture, load);
+}
+
+/* What a process without rights has read in the file, once. */
+static int list_codes(void *context, const struct mapped_file *mapped, const struct file_codes **codes)
+{
+	struct code_side *side = context;
+	const struct analysed *file;
+	int error = analysed_look(attacher_analysed(side->collector->attacher), mapped, &file);
+
+	*codes = error || !file ? NULL : &file->contents.codes;
+	return error;
 }
 
 void code_side_scanned(struct code_side *side, pid_t tgid)
@@ -146,10 +156,10 @@ void code_side_scanned(struct code_side *side, pid_t tgid)
 	int error;
 
 	if (process) {
-		error = loaded_code_new(tgid, log, &process->files, &codes);
+		error = loaded_code_new(tgid, log, list_codes, side, &process->files, &codes);
 	} else {
 		process = add(side, tgid);
-		error = process ? loaded_code_all(tgid, log, &process->files, &codes) : -ENOMEM;
+		error = process ? loaded_code_all(tgid, log, list_codes, side, &process->files, &codes) : -ENOMEM;
 	}
 	if (error && error != -ESRCH)
 		log_write(log, error_is_shortage(error) ? XPT_LOG_WARN : XPT_LOG_DEBUG,

@@ -16,6 +16,7 @@
 
 #define FILE_MAX (1ull << 30) /* bytes of a file that are read */
 #define HEAD_MAX (64u << 10)  /* of one that is larger */
+#define OPENED_MAX 256	      /* files that may be opened before it is their turn */
 
 /* Bytes kept of one process. */
 struct process_bytes {
@@ -32,7 +33,8 @@ struct code_worker {
 	pthread_cond_t changed;
 	struct code_load *first, **last; /* to be done */
 	struct code_load *done, **done_last;
-	__u64 queued; /* bytes of those to be done, with the current one */
+	__u64 queued;  /* bytes of those to be done, with the current one */
+	size_t opened; /* of these, those with a reader */
 	bool busy, ending;
 	void *objects; /* tree, by hash */
 	int error;
@@ -62,40 +64,33 @@ static void object_free(struct code_object *object)
 static void read_file(struct code_load *load, __u64 length)
 {
 	struct code_copy *copy = &load->copy;
-	size_t done = 0;
-	ssize_t got = 0;
+	size_t done;
+	int error;
 
 	if (code_copy_make(length, copy)) {
 		code_load_set_error(load, "no memory for its bytes");
 		load->missing = length;
 		return;
 	}
-	while (done < length) {
-		got = pread(load->file, copy->bytes + done, length - done, load->offset + done);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			break;
-		done += got;
-	}
+	error = file_reader_code_bytes(load->reader, load->offset, copy->bytes, length, &done);
 	load->missing = load->zeros = length - done;
-	if (got < 0)
-		code_load_set_error(load, "cannot be read: %s", strerror(errno));
+	if (error)
+		code_load_set_error(load, "cannot be read: %s",
+				    error == -ETIMEDOUT ? "its file system does not answer" : strerror(-error));
 	else if (done < length)
 		code_load_set_error(load, "the file has become shorter");
 }
 
-static void take_file(struct code_load *load)
+static void take_bytes(struct code_load *load, const struct stat *status)
 {
-	struct stat status;
 	__u64 length, whole;
 
-	if (fstat(load->file, &status) || (__u64)status.st_size < load->offset) {
+	if ((__u64)status->st_size < load->offset) {
 		code_load_set_error(load, "lies behind the end of the file");
 		load->incomplete = true;
 		return;
 	}
-	whole = status.st_size - load->offset;
+	whole = status->st_size - load->offset;
 	if (load->size && load->size > whole)
 		code_load_set_error(load, "does not end before the file");
 	length = load->size && load->size < whole ? load->size : whole;
@@ -108,6 +103,35 @@ static void take_file(struct code_load *load)
 	if (load->size > length)
 		load->missing += load->size - length;
 	load->incomplete = load->missing;
+}
+
+static void take_file(struct code_worker *worker, struct code_load *load)
+{
+	const struct code_file_wanted wanted = {
+		.tgid = load->tgid,
+		.rights = load->rights,
+		.path = load->place < 0 ? load->path : NULL,
+		.descriptor = -1,
+		.place = load->place,
+	};
+	struct stat status;
+	char *path = NULL;
+	int error = load->reader ? 0 : file_reader_code_start(worker->readers, &wanted, &load->reader);
+
+	if (!error)
+		error = file_reader_code_opened(worker->readers, load->reader, &status, &path);
+	if (path && load->place < 0) {
+		free(load->path);
+		load->path = path;
+	} else {
+		free(path);
+	}
+	if (error)
+		code_load_set_file_error(load, error);
+	else
+		take_bytes(load, &status);
+	file_reader_close(load->reader);
+	load->reader = NULL;
 }
 
 /* ---- what is kept ---- */
@@ -257,8 +281,8 @@ static void work(struct code_worker *worker, struct code_load *load)
 	char sha256[CODE_HASH_SIZE] = "";
 	struct code_object *object;
 
-	if (load->file >= 0)
-		take_file(load);
+	if (load->in_file)
+		take_file(worker, load);
 	if (!load->incomplete && code_hash_bytes(load->copy.bytes, load->copy.size, sha256))
 		code_load_set_error(load, "cannot be hashed");
 	object = find(worker, sha256) ?: make(worker, load, sha256);
@@ -269,9 +293,6 @@ static void work(struct code_worker *worker, struct code_load *load)
 			 load->copy.size, strerror(ENOMEM));
 	load->object = object;
 	code_copy_free(&load->copy);
-	if (load->file >= 0)
-		close(load->file);
-	load->file = -1;
 }
 
 /* With the lock. While there is none, memory is made ready for what comes. NULL: there will be no more. */
@@ -296,6 +317,7 @@ static void *run(void *context)
 	struct code_worker *worker = context;
 	struct code_load *load;
 	__u64 bytes;
+	bool opened;
 
 	pthread_mutex_lock(&worker->lock);
 	while ((load = next_load(worker))) {
@@ -304,11 +326,13 @@ static void *run(void *context)
 			worker->last = &worker->first;
 		worker->busy = true;
 		bytes = load->copy.size;
+		opened = load->reader;
 		pthread_mutex_unlock(&worker->lock);
 		work(worker, load);
 		pthread_mutex_lock(&worker->lock);
 		worker->busy = false;
 		worker->queued -= bytes;
+		worker->opened -= opened;
 		load->next = NULL;
 		*worker->done_last = load;
 		worker->done_last = &load->next;
@@ -358,6 +382,16 @@ __u64 code_worker_room(struct code_worker *worker)
 	return room;
 }
 
+bool code_worker_may_open(struct code_worker *worker)
+{
+	bool may;
+
+	pthread_mutex_lock(&worker->lock);
+	may = worker->opened < OPENED_MAX;
+	pthread_mutex_unlock(&worker->lock);
+	return may;
+}
+
 struct code_spare *code_worker_spare(struct code_worker *worker)
 {
 	return &worker->spare;
@@ -370,6 +404,7 @@ void code_worker_add(struct code_worker *worker, struct code_load *load)
 	*worker->last = load;
 	worker->last = &load->next;
 	worker->queued += load->copy.size;
+	worker->opened += load->reader != NULL;
 	pthread_cond_broadcast(&worker->changed);
 	pthread_mutex_unlock(&worker->lock);
 }

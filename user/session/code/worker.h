@@ -28,6 +28,8 @@ struct code_worker_options {
 int code_worker_start(const struct code_worker_options *options, struct code_worker **result);
 /* Bytes that may be queued now. A single object may have as many as CODE_QUEUE_BYTES when nothing else waits. */
 __u64 code_worker_room(struct code_worker *worker);
+/* Whether another load may come with a file that is open: each has a process. Else the worker opens it. */
+bool code_worker_may_open(struct code_worker *worker);
 /* Memory for copies of large objects; freed with the worker. */
 struct code_spare *code_worker_spare(struct code_worker *worker);
 void code_worker_add(struct code_worker *worker, struct code_load *load);

@@ -335,9 +335,10 @@ static int open_kernel(struct collector *collector)
 
 	/* Before the kernel's side, which takes memory: it is forked for each file. */
 	error = file_readers_start(&collector->log,
-				   &(struct file_search){ collector->registry,
-							  attacher_options.roles >> XPT_ROLE_OPERATOR & 1,
-							  attacher_options.loader },
+				   &(struct file_search){ .registry = collector->registry,
+							  .operators = attacher_options.roles >> XPT_ROLE_OPERATOR & 1,
+							  .loader = attacher_options.loader,
+							  .codes = attacher_options.codes },
 				   &attacher_options.readers);
 	if (error) {
 		log_error(&collector->log, "cannot start a process: %s", strerror(-error));
@@ -404,7 +405,7 @@ int collector_open(struct collector *collector)
 	int error = collector_open_counters(collector);
 
 	if (!error && collector->needs.codes) {
-		collector->launch_symbols = launch_symbols_create(collector->registry, &collector->log);
+		collector->launch_symbols = launch_symbols_create(collector->registry);
 		error = collector->launch_symbols ? 0 : -ENOMEM;
 	}
 	if (!error)
@@ -672,6 +673,7 @@ void collector_free(struct collector *collector)
 		return;
 	if (collector->kern)
 		kern_set_capture(collector->kern, XPT_CAPTURE_OFF);
+	launch_symbols_free(collector->launch_symbols);
 	attacher_free(collector->attacher);
 	targets_free(collector);
 	mappings_close(collector->mappings);
@@ -697,7 +699,6 @@ void collector_free(struct collector *collector)
 	text_free(&collector->requests);
 	text_free(&collector->spare_requests);
 	objects_free(&collector->objects);
-	launch_symbols_free(collector->launch_symbols);
 	free(collector->spec_calls);
 	free(collector->spec_costs);
 	free(collector);

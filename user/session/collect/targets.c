@@ -169,7 +169,7 @@ static int refuse(struct collector *collector, pid_t pid, const struct process_i
 			  info->name);
 		return -ENOTSUP;
 	}
-	if (!files && process_is_static(info)) {
+	if (!files && attacher_is_static(collector->attacher, info)) {
 		log_error(&collector->log,
 			  "process %d (%s) is statically linked and holds no described runtime: nothing to trace, now or later "
 			  "(see `xputrace list runtimes`; describe it with --runtime FILE.json)",

@@ -21,49 +21,99 @@
 #include "kern/features.h"
 #include "profile/handle/choice.h"
 #include "session/collect/collector.h"
-#include "target/probe/functions.h"
-#include "target/probe/operators.h"
+#include "session/reader/analysed.h"
 #include "target/tracepoint/driver_events.h"
 
 struct walk {
 	struct xpt_target_options options;
 	struct log log;
 	struct registry *registry;
-	/* Called for each file that holds something. */
-	int (*file)(struct walk *walk, const struct mapped_file *mapped, const struct found_functions *found);
+	bool operators; /* they are asked for */
+	/* Called for each file that holds something. found: with what is in memory only. */
+	int (*file)(struct walk *walk, const struct mapped_file *mapped, const struct found_functions *found,
+		    const struct file_operators *operators);
 	int (*runtime_visit)(void *context, const struct xpt_runtime_info *runtime);
 	int (*site_visit)(void *context, const struct xpt_site_info *site);
 	int (*operator_visit)(void *context, const struct xpt_operator_info *operator_info);
 	void *context;
 };
 
-static int walk_file(struct walk *walk, const struct mapped_file *mapped, pid_t pid)
+static int visit_file(struct walk *walk, const struct mapped_file *mapped, const struct found_functions *found,
+		      const struct file_operators *operators)
 {
-	struct found_functions found = {};
-	int error = functions_find(&walk->log, walk->registry, mapped, &found);
+	if (found->missing)
+		log_debug(&walk->log, "%s: %s", mapped->path, found->missing);
+	return found->runtimes ? walk->file(walk, mapped, found, operators) : 0;
+}
 
-	for (size_t i = 0; !error && pid && i < found.table_count; i++) {
-		const struct pending_table *table = &found.tables[i];
+/* The functions of tables that are filled already: of the file's own, and theirs, in *all. */
+static int read_tables(const struct analysed_files *files, const struct pinned_file *pinned, pid_t pid,
+		       struct found_functions *all)
+{
+	const struct found_functions *found = &pinned->file->contents.found;
+	__u64 bias;
+	int error = found_functions_add(all, found) ?: analysed_bias(pinned->file, &pinned->mapped, &bias);
+
+	for (size_t i = 0; i < found->table_count && !error; i++) {
+		struct found_functions more = { 0 };
 		struct table_words words;
-		struct elf_file *elf;
-		__u64 address;
-		int unknown;
+		int unknown = found->tables[i].table_address ?
+				      file_reader_words(files->readers, &found->tables[i], pid, 0, bias, &words) :
+				      -ENOENT;
 
-		if (!table->table_address || mapped_file_elf(NULL, mapped, &elf))
-			continue;
-		unknown = elf_file_address(elf, mapped->offset, &address) ?:
-				  functions_read_table(table, pid, 0, mapped->start - address, &words);
-		elf_file_close(elf);
 		if (unknown)
 			continue;
-		functions_add_table(&walk->log, walk->registry, mapped, table->runtime, &words, &found);
+		if (!file_reader_table(files->readers, &pinned->mapped, found->tables[i].runtime, &words, &more))
+			error = found_functions_add(all, &more);
 		table_words_free(&words);
+		found_functions_free(&more);
 	}
-	if (!error && found.missing)
-		log_debug(&walk->log, "%s: %s", mapped->path, found.missing);
-	if (!error && found.runtimes)
-		error = walk->file(walk, mapped, &found);
-	found_functions_free(&found);
+	return error;
+}
+
+/* What processes without rights have found in it. */
+static int walk_mapped(struct walk *walk, struct analysed_files *files, const struct mapped_file *mapped, pid_t pid)
+{
+	struct found_functions all = { 0 };
+	struct pinned_file pinned;
+	int error = analysed_open(files, mapped, &pinned);
+
+	if (error)
+		return error;
+	if (pinned.file->contents.found.table_count) {
+		error = read_tables(files, &pinned, pid, &all);
+		all.missing = pinned.file->contents.found.missing;
+		if (!error)
+			error = visit_file(walk, mapped, &all, &pinned.file->contents.operators);
+		all.missing = NULL; /* the file's */
+		found_functions_free(&all);
+	} else {
+		error = visit_file(walk, mapped, &pinned.file->contents.found, &pinned.file->contents.operators);
+	}
+	pinned_close(&pinned);
+	return error;
+}
+
+static int walk_files(struct walk *walk, const struct mapped_files *mapped, pid_t pid)
+{
+	const struct file_search search = { .registry = walk->registry, .operators = walk->operators };
+	struct analysed_files files = { .log = &walk->log };
+	int error = file_readers_start(&walk->log, &search, &files.readers);
+
+	if (error) {
+		log_error(&walk->log, "cannot start a process: %s", strerror(-error));
+		return error;
+	}
+	for (size_t i = 0; i < mapped->count && !error; i++) {
+		error = walk_mapped(walk, &files, &mapped->files[i], pid);
+		if (error < 0) {
+			log_write(&walk->log, error_is_shortage(error) ? XPT_LOG_WARN : XPT_LOG_DEBUG, "%s: %s",
+				  mapped->files[i].path, strerror(-error));
+			error = 0; /* it has gone, or may not be read */
+		}
+	}
+	file_readers_stop(files.readers);
+	analysed_files_free(&files);
 	return error;
 }
 
@@ -88,14 +138,7 @@ static int walk_process(struct walk *walk)
 			targets_explain(&walk->log, info.tgid, error);
 	}
 	if (!error) {
-		for (size_t i = 0; i < mapped.count && !error; i++) {
-			error = walk_file(walk, &mapped.files[i], info.tgid);
-			if (error < 0) {
-				log_write(&walk->log, error_is_shortage(error) ? XPT_LOG_WARN : XPT_LOG_DEBUG, "%s: %s",
-					  mapped.files[i].path, strerror(-error));
-				error = 0; /* data, fonts, a file of another machine: not every mapped file is ELF */
-			}
-		}
+		error = walk_files(walk, &mapped, info.tgid);
 		mapped_files_free(&mapped);
 	}
 	process_info_free(&info);
@@ -106,8 +149,11 @@ static int walk_process(struct walk *walk)
 static int walk_path(struct walk *walk)
 {
 	struct mapped_file mapped = { .path = (char *)walk->options.file };
+	const struct file_search search = { .registry = walk->registry, .operators = walk->operators };
 	int file = open_named(walk->options.file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), error;
+	struct file_contents contents;
 	struct stat status = { 0 };
+	struct elf_file *elf;
 
 	if (file < 0 || fstat(file, &status) || !S_ISREG(status.st_mode)) {
 		error = S_ISDIR(status.st_mode) ? -EISDIR : status.st_mode ? -ENOEXEC : file < 0 ? file : -errno;
@@ -119,7 +165,13 @@ static int walk_path(struct walk *walk)
 	mapped.descriptor = file;
 	mapped.device = status.st_dev;
 	mapped.inode = status.st_ino;
-	error = walk_file(walk, &mapped, 0);
+	error = mapped_file_elf(NULL, &mapped, &elf);
+	if (!error) {
+		elf_file_close(elf);
+		file_contents_search(&walk->log, &search, &mapped, &contents);
+		error = visit_file(walk, &mapped, &contents.found, &contents.operators);
+		file_contents_free(&contents);
+	}
 	close(file);
 	if (error < 0)
 		log_error(&walk->log, "%s: %s", walk->options.file,
@@ -167,10 +219,12 @@ static size_t count_found(const struct walk *walk, const struct found_functions 
 	return count;
 }
 
-static int visit_runtimes(struct walk *walk, const struct mapped_file *mapped, const struct found_functions *found)
+static int visit_runtimes(struct walk *walk, const struct mapped_file *mapped, const struct found_functions *found,
+			  const struct file_operators *operators)
 {
 	int result = 0;
 
+	(void)operators;
 	for (size_t r = 0; r < walk->registry->runtime_count && !result; r++) {
 		const struct description *runtime = walk->registry->runtimes[r];
 		struct xpt_runtime_info info = {
@@ -213,10 +267,12 @@ int xpt_target_runtimes(const struct xpt_target_options *options,
 	return result;
 }
 
-static int visit_sites(struct walk *walk, const struct mapped_file *mapped, const struct found_functions *found)
+static int visit_sites(struct walk *walk, const struct mapped_file *mapped, const struct found_functions *found,
+		       const struct file_operators *operators)
 {
 	int result = 0;
 
+	(void)operators;
 	for (size_t i = 0; i < found->count && !result; i++) {
 		const struct found_function *function = &found->functions[i];
 		const struct call_spec *spec = walk->registry->specs[function->spec];
@@ -276,16 +332,6 @@ static int visit_function(struct walk *walk, const struct mapped_file *mapped, c
 	return result;
 }
 
-static void tell_no_operators(const struct walk *walk, const struct mapped_file *mapped,
-			      const struct operators_spec *spec)
-{
-	if (spec->base)
-		log_info(&walk->log, "%s: no type information of a class %s, from which its operators would be known",
-			 mapped->path, spec->base);
-	else
-		log_info(&walk->log, "%s: none of the functions that are described as operators", mapped->path);
-}
-
 static void tell_operators(const struct walk *walk, const struct mapped_file *mapped, const struct operators_spec *spec,
 			   const struct operators *operators)
 {
@@ -304,46 +350,32 @@ static void tell_operators(const struct walk *walk, const struct mapped_file *ma
 }
 
 static int visit_runtime_operators(struct walk *walk, const struct mapped_file *mapped,
-				   const struct description *runtime)
-{
-	struct operators operators;
-	struct elf_file *file;
-	int result = mapped_file_elf(NULL, mapped, &file);
-
-	if (result)
-		return result;
-	result = operators_find(file, &runtime->operators, &operators);
-	elf_file_close(file);
-	if (result == -ENOENT) {
-		tell_no_operators(walk, mapped, &runtime->operators);
-		return 0;
-	}
-	if (result)
-		return result;
-	tell_operators(walk, mapped, &runtime->operators, &operators);
-	for (size_t i = 0; i < operators.function_count && !result; i++)
-		result = visit_function(walk, mapped, runtime, &operators, &operators.functions[i]);
-	operators_free(&operators);
-	return result;
-}
-
-static int visit_operators(struct walk *walk, const struct mapped_file *mapped, const struct found_functions *found)
+				   const struct runtime_operators *runtime)
 {
 	int result = 0;
 
-	for (size_t i = 0; i < walk->registry->runtime_count && !result; i++) {
-		const struct description *runtime = walk->registry->runtimes[i];
+	tell_operators(walk, mapped, &runtime->runtime->operators, &runtime->operators);
+	for (size_t i = 0; i < runtime->operators.function_count && !result; i++)
+		result = visit_function(walk, mapped, runtime->runtime, &runtime->operators,
+					&runtime->operators.functions[i]);
+	return result;
+}
 
-		if (runtime->operators.method_count && found_runtime(found, runtime))
-			result = visit_runtime_operators(walk, mapped, runtime);
-	}
+static int visit_operators(struct walk *walk, const struct mapped_file *mapped, const struct found_functions *found,
+			   const struct file_operators *operators)
+{
+	int result = 0;
+
+	(void)found;
+	for (size_t i = 0; i < operators->count && !result; i++)
+		result = visit_runtime_operators(walk, mapped, &operators->runtimes[i]);
 	return result;
 }
 
 int xpt_target_operators(const struct xpt_target_options *options,
 			 int (*visit)(void *context, const struct xpt_operator_info *operator_info), void *context)
 {
-	struct walk walk = { .file = visit_operators, .operator_visit = visit, .context = context };
+	struct walk walk = { .operators = true, .file = visit_operators, .operator_visit = visit, .context = context };
 	int result = walk_all(&walk, options);
 
 	registry_free(walk.registry);

@@ -389,8 +389,8 @@ static int pin(struct analysed_files *files, int place, const struct mapped_file
 	return error;
 }
 
-int analysed_pin(struct analysed_files *files, const struct mapped_file *mapped, bool to_open,
-		 struct pinned_file *pinned)
+static int pin_at(struct analysed_files *files, const struct mapped_file *mapped, bool to_open,
+		  struct pinned_file *pinned)
 {
 	int place = open(mapped->open_path, O_PATH | O_CLOEXEC), descriptor;
 
@@ -401,14 +401,56 @@ int analysed_pin(struct analysed_files *files, const struct mapped_file *mapped,
 	close(place);
 	if (descriptor < 0)
 		return descriptor;
-	if (!pinned->file || pinned->file->is_refused || (!to_open && !analysed_has_any(pinned->file))) {
-		close(descriptor);
-		return -ENOENT;
-	}
 	pinned->mapped = *mapped;
 	pinned->mapped.descriptor = descriptor;
 	snprintf(pinned->mapped.open_path, sizeof(pinned->mapped.open_path), "/proc/self/fd/%d", descriptor);
 	return 0;
+}
+
+int analysed_pin(struct analysed_files *files, const struct mapped_file *mapped, bool to_open,
+		 struct pinned_file *pinned)
+{
+	int error = pin_at(files, mapped, to_open, pinned);
+
+	if (error)
+		return error;
+	if (pinned->file && !pinned->file->is_refused && (to_open || analysed_has_any(pinned->file)))
+		return 0;
+	pinned_close(pinned);
+	return -ENOENT;
+}
+
+int analysed_open(struct analysed_files *files, const struct mapped_file *mapped, struct pinned_file *pinned)
+{
+	int error = pin_at(files, mapped, true, pinned);
+
+	if (error || pinned->file)
+		return error;
+	pinned_close(pinned);
+	return -ENOENT;
+}
+
+int analysed_look(struct analysed_files *files, const struct mapped_file *mapped, const struct analysed **file)
+{
+	int place = open(mapped->open_path, O_PATH | O_CLOEXEC), error;
+	struct pinned_file pinned = { .mapped.descriptor = -1 };
+	struct stat status;
+
+	*file = NULL;
+	if (place < 0)
+		return -errno;
+	error = read_status(place, &status);
+	close(place);
+	if (error || !S_ISREG(status.st_mode))
+		return error;
+	*file = latest(files, &status);
+	if (*file && is_unchanged(&(*file)->status, &status))
+		return 0;
+	error = analysed_open(files, mapped, &pinned);
+	*file = error ? NULL : pinned.file;
+	if (!error)
+		pinned_close(&pinned);
+	return error;
 }
 
 void pinned_close(struct pinned_file *pinned)

@@ -48,6 +48,10 @@ struct pinned_file {
  */
 int analysed_pin(struct analysed_files *files, const struct mapped_file *mapped, bool to_open,
 		 struct pinned_file *pinned);
+/* The same, whatever there is in it, and also if no probes may go into it. */
+int analysed_open(struct analysed_files *files, const struct mapped_file *mapped, struct pinned_file *pinned);
+/* The same, without opening a file that was analysed before, as it is. *file: NULL: no regular one. */
+int analysed_look(struct analysed_files *files, const struct mapped_file *mapped, const struct analysed **file);
 void pinned_close(struct pinned_file *pinned);
 
 /* Whether there is anything in it. */

@@ -7,15 +7,19 @@
 #include <string.h>
 
 #include "base/core/log.h"
+#include "target/elf/type_name.h"
 
 #define LOADER_FUNCTION \
 	"_dl_debug_state" /* the dynamic loader calls it before and after it changes its list of libraries */
 #define LOADER_DATA "_r_debug"
+#define REGION_NAME_MAX 1024
 
 void file_contents_free(struct file_contents *contents)
 {
 	found_functions_free(&contents->found);
 	file_operators_free(&contents->operators);
+	file_codes_free(&contents->codes);
+	free(contents->interpreter);
 	*contents = (struct file_contents){ 0 };
 }
 
@@ -71,6 +75,40 @@ static int search_loader(struct elf_file *elf, const char *path, struct file_con
 	return error < 0 ? error : elf_file_error(elf);
 }
 
+/*
+ * A program that was started by naming the dynamic loader first (ld.so ./program) has the loader as its executable, and that has
+ * no interpreter: it exports what debuggers look for.
+ */
+static int search_interpreter(struct elf_file *elf, struct file_contents *contents)
+{
+	const char *interpreter = elf_file_interpreter(elf);
+
+	contents->is_static = !interpreter && !elf_file_exports(elf, LOADER_FUNCTION);
+	contents->interpreter = interpreter ? strdup(interpreter) : NULL;
+	return interpreter && !contents->interpreter ? -ENOMEM : 0;
+}
+
+/* Regions have the names of their functions: the C++ name without parameters, where it is one. */
+static int name_regions(const struct registry *registry, struct found_functions *found)
+{
+	char readable[REGION_NAME_MAX];
+
+	for (size_t i = 0; i < found->count; i++) {
+		struct found_function *function = &found->functions[i];
+		char *name;
+
+		if (registry->specs[function->spec]->wire.role != XPT_ROLE_REGION ||
+		    type_name_read_function(function->symbol, readable, sizeof(readable)))
+			continue;
+		name = strdup(readable);
+		if (!name)
+			return -ENOMEM;
+		free(function->symbol);
+		function->symbol = name;
+	}
+	return 0;
+}
+
 /* What is mapped need not be ELF. */
 static void report_error(const struct log *log, const char *path, int error)
 {
@@ -88,7 +126,7 @@ void file_contents_search(const struct log *log, const struct file_search *searc
 	error = functions_find(log, search->registry, mapped, &contents->found);
 	if (error)
 		memset(&contents->found, 0, sizeof(contents->found));
-	report_error(log, mapped->path, error);
+	report_error(log, mapped->path, error ?: name_regions(search->registry, &contents->found));
 	error = search->operators ?
 			file_operators_find(log, search->registry, mapped, &contents->found, &contents->operators) :
 			0;
@@ -99,11 +137,15 @@ void file_contents_search(const struct log *log, const struct file_search *searc
 	if (!error) {
 		snprintf(contents->build_id, sizeof(contents->build_id), "%s", elf_file_build_id(elf));
 		contents->extent_count = elf_file_extents(elf, contents->extents, FILE_EXTENTS_MAX);
-		if (search->loader)
+		error = search_interpreter(elf, contents);
+		if (!error && search->loader)
 			error = search_loader(elf, mapped->path, contents);
 		elf_file_close(elf);
 	}
 	report_error(log, mapped->path, error);
+	error = search->codes ? file_codes_read(log, mapped->descriptor, mapped->path, &contents->codes) : 0;
+	if (error_is_shortage(error))
+		log_warn(log, "%s: not all of its code objects are listed: %s", mapped->path, strerror(-error));
 }
 
 /* ---- as bytes ---- */
@@ -113,9 +155,12 @@ struct contents_head {
 	__u64 runtimes;
 	__u64 functions, tables, operators, extents;
 	__u64 missing; /* bytes */
+	__u64 codes, codes_left_out, file_size;
 	__u64 loader_offset;
 	__s32 loader_state;
 	__u32 has_loader;
+	__u32 interpreter; /* bytes and 1; 0: none */
+	__u32 is_static, is_library, is_plugin;
 	char build_id[ELF_BUILD_ID_MAX + 8];
 };
 
@@ -154,6 +199,11 @@ static void put_text(FILE *out, const char *text, size_t length)
 {
 	if (length)
 		fwrite(text, length, 1, out);
+}
+
+static __u32 size_of(const char *text)
+{
+	return text ? strlen(text) + 1 : 0;
 }
 
 static void put_operators(FILE *out, const struct runtime_operators *runtime)
@@ -197,14 +247,22 @@ void file_contents_write(FILE *out, const struct file_contents *contents)
 		.operators = contents->operators.count,
 		.extents = contents->extent_count,
 		.missing = found->missing ? strlen(found->missing) : 0,
+		.codes = contents->codes.count,
+		.codes_left_out = contents->codes.left_out,
+		.file_size = contents->codes.file_size,
 		.loader_offset = contents->loader_offset,
 		.loader_state = contents->loader_state,
 		.has_loader = contents->has_loader,
+		.interpreter = size_of(contents->interpreter),
+		.is_static = contents->is_static,
+		.is_library = contents->codes.is_library,
+		.is_plugin = contents->codes.is_plugin,
 	};
 
 	memcpy(head.build_id, contents->build_id, sizeof(contents->build_id));
 	put(out, head);
 	put_text(out, found->missing, head.missing);
+	put_text(out, contents->interpreter, head.interpreter ? head.interpreter - 1 : 0);
 	for (size_t i = 0; i < found->count; i++) {
 		const struct found_function *function = &found->functions[i];
 		const struct function_head function_head = { function->site, function->spec, function->by,
@@ -224,6 +282,8 @@ void file_contents_write(FILE *out, const struct file_contents *contents)
 	for (size_t i = 0; i < contents->extent_count; i++)
 		put(out, ((const struct extent_head){ contents->extents[i].offset, contents->extents[i].size,
 						      contents->extents[i].address, contents->extents[i].executable }));
+	for (size_t i = 0; i < contents->codes.count; i++)
+		put(out, contents->codes.places[i]);
 }
 
 /* What is left to read. After an error there is nothing. */
@@ -387,6 +447,19 @@ static void take_runtime(struct input *input, struct file_operators *result)
 	result->functions += operators->function_count;
 }
 
+static void take_codes(struct input *input, const struct contents_head *head, struct file_codes *codes)
+{
+	codes->left_out = head->codes_left_out;
+	codes->file_size = head->file_size;
+	codes->is_library = head->is_library;
+	codes->is_plugin = head->is_plugin;
+	if (head->codes > LOADED_CODE_MAX)
+		fail(input, -EPROTO);
+	codes->places = take_room(input, head->codes, sizeof(*codes->places), sizeof(*codes->places));
+	for (__u64 i = 0; i < head->codes && !input->error; i++)
+		codes->count += take(input, &codes->places[i]);
+}
+
 int file_contents_read(const void *bytes, size_t length, const struct registry *registry,
 		       struct file_contents *contents)
 {
@@ -402,6 +475,9 @@ int file_contents_read(const void *bytes, size_t length, const struct registry *
 	memcpy(contents->build_id, head.build_id, sizeof(contents->build_id) - 1);
 	if (head.missing)
 		contents->found.missing = take_text(&input, head.missing);
+	contents->is_static = head.is_static;
+	if (head.interpreter)
+		contents->interpreter = take_text(&input, head.interpreter - 1);
 	take_functions(&input, &head, &contents->found);
 	take_tables(&input, &head, &contents->found);
 	contents->operators.runtimes = take_room(&input, head.operators, sizeof(*contents->operators.runtimes),
@@ -418,6 +494,7 @@ int file_contents_read(const void *bytes, size_t length, const struct registry *
 											   one.address,
 											   one.executable };
 	}
+	take_codes(&input, &head, &contents->codes);
 	if (!input.error && input.left)
 		fail(&input, -EPROTO);
 	if (input.error)
@@ -443,11 +520,6 @@ struct code_part_head {
 	__u64 offset, size;
 	__u32 name, kind, external, pad;
 };
-
-static __u32 size_of(const char *text)
-{
-	return text ? strlen(text) + 1 : 0;
-}
 
 void code_contents_write(FILE *out, const struct code_contents *contents)
 {

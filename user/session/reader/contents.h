@@ -7,6 +7,7 @@
 
 #include "code/format/object.h"
 #include "session/reader/operators.h"
+#include "target/process/loaded_code.h"
 
 #define FILE_EXTENTS_MAX 16 /* further ones are left out */
 
@@ -20,6 +21,9 @@ struct file_contents {
 	struct elf_extent extents[FILE_EXTENTS_MAX];
 	size_t extent_count;
 	char build_id[ELF_BUILD_ID_MAX + 1]; /* hexadecimal; empty: it has none */
+	struct file_codes codes;
+	char *interpreter; /* NULL: none */
+	bool is_static;	   /* a program without one, and not the dynamic loader */
 };
 
 void file_contents_free(struct file_contents *contents);
@@ -30,6 +34,7 @@ struct file_search {
 	const struct registry *registry;
 	bool operators; /* they are searched for */
 	bool loader;	/* so is the dynamic loader */
+	bool codes;	/* so are code objects */
 };
 
 /* Searches the file for it. What memory does not suffice for is left out with a message. */

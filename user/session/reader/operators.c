@@ -60,10 +60,12 @@ int file_operators_find(const struct log *log, const struct registry *registry, 
 		if (error == -ENOMEM)
 			return error;
 		if (error == -ENOENT && runtime->operators.base)
-			log_warn(log, "%s: no operators: it does not tell of a class %s", mapped->path,
-				 runtime->operators.base);
+			log_warn(log,
+				 "%s: no operators: no type information of a class %s, from which they would be known",
+				 mapped->path, runtime->operators.base);
 		else if (error == -ENOENT)
-			log_warn(log, "%s: no operators: it has none of the described functions", mapped->path);
+			log_warn(log, "%s: no operators: none of the functions that are described as operators",
+				 mapped->path);
 		else if (error)
 			log_warn(log, "%s: no operators: %s", mapped->path, strerror(-error));
 	}

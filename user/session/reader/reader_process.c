@@ -15,8 +15,9 @@
 
 #include "base/core/process.h"
 #include "base/file/file.h"
-#include "session/reader/readers.h"
+#include "session/reader/code_memory.h"
 #include "session/reader/readers_private.h"
+#include "target/process/symbol.h"
 
 /* ---- descriptors over sockets ---- */
 
@@ -118,16 +119,10 @@ static bool is_local(unsigned int type)
 	}
 }
 
-static int open_file(int place, struct file_reader_opened *opened)
+static void describe_file(int descriptor, struct file_reader_opened *opened)
 {
 	struct statfs system;
-	char path[32];
-	int descriptor;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
-	descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (descriptor < 0)
-		return -errno;
 	opened->error = fstat(descriptor, &opened->status) ? -errno : 0;
 	if (!opened->error && !S_ISREG(opened->status.st_mode))
 		opened->error = -ENOENT;
@@ -135,6 +130,18 @@ static int open_file(int place, struct file_reader_opened *opened)
 		opened->local = is_local(system.f_type);
 		opened->fuse = (unsigned int)system.f_type == FUSE_SUPER_MAGIC;
 	}
+}
+
+static int open_file(int place, struct file_reader_opened *opened)
+{
+	char path[32];
+	int descriptor;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
+	descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (descriptor < 0)
+		return -errno;
+	describe_file(descriptor, opened);
 	return descriptor;
 }
 
@@ -231,7 +238,7 @@ static void find_site(const struct file_site *wanted, const struct mapped_file *
 	answer(socket, &(const struct messages){ 0 }, &found, sizeof(found));
 }
 
-static void read_code(const struct file_code *code, int descriptor, int socket)
+static void read_code(const struct code_bytes_request *code, int descriptor, int socket)
 {
 	void *bytes = code->size ? mmap(NULL, code->size, PROT_READ, MAP_PRIVATE, descriptor, 0) : "";
 	struct code_contents contents;
@@ -245,6 +252,21 @@ static void read_code(const struct file_code *code, int descriptor, int socket)
 	if (!fclose(out))
 		answer(socket, &(const struct messages){ 0 }, text, length);
 	_exit(0);
+}
+
+/* Of a process that has one file: its symbols are kept. */
+static void find_symbol(__u64 at, int descriptor, int socket)
+{
+	static struct symbol_table *table;
+	struct file_symbol_answer found = { 0 };
+
+	if (!table)
+		found.error = symbol_table_read(NULL, descriptor, "", &table);
+	if (!found.error)
+		found.error = symbol_table_find(table, at, found.name, FILE_SYMBOL_MAX + 1, &found.offset);
+	if (!found.error && !found.offset)
+		kernel_name_of_stub(found.name);
+	answer(socket, &(const struct messages){ 0 }, &found, sizeof(found));
 }
 
 /* Nothing is read with rights: the collector gets a message in place of a reply. */
@@ -268,6 +290,8 @@ static bool serve(const struct file_search *given, struct file_reader_request *r
 	name[request->name] = '\0';
 	if (request->kind == FILE_SITE)
 		find_site(&request->site, &mapped, socket);
+	else if (request->kind == FILE_SYMBOL)
+		find_symbol(request->symbol, descriptor, socket);
 	else if (request->kind == FILE_CODE)
 		read_code(&request->code, descriptor, socket);
 	else if (request->kind == FILE_TABLE)
@@ -290,8 +314,9 @@ static void read_one(const struct file_reader_process *process, int place, int s
 	error = confine(0);
 	if (error)
 		refuse(socket, error);
-	else if (receive_all(socket, &request, sizeof(request)))
-		serve(process->search, &request, descriptor, socket);
+	while (!error && receive_all(socket, &request, sizeof(request)) &&
+	       serve(process->search, &request, descriptor, socket) && request.kind == FILE_SYMBOL)
+		;
 }
 
 /* Files that only root may change, one after the other: each comes with its request. */
@@ -314,7 +339,7 @@ static void read_many(const struct file_reader_process *process, int socket)
 static void read_in_memory(const struct registry *registry, const struct file_reader_request *request, int socket)
 {
 	const struct memory_request *wanted = &request->memory;
-	const struct description *runtime = wanted->runtime < registry->runtime_count ?
+	const struct description *runtime = registry && wanted->runtime < registry->runtime_count ?
 						    registry->runtimes[wanted->runtime] :
 						    NULL;
 	struct {
@@ -361,15 +386,183 @@ static void read_in_memory(const struct registry *registry, const struct file_re
 	free(reply);
 }
 
-static void read_memory(const struct file_reader_process *process, int socket)
+/* Memory that is shared with the collector, for copies. NULL: there is none. */
+static unsigned char *map_shared(int memory, size_t size)
 {
+	void *bytes = memory < 0 || !size ? MAP_FAILED :
+					    mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+
+	return bytes == MAP_FAILED ? NULL : bytes;
+}
+
+struct shared_bytes {
+	const unsigned char *bytes;
+	__u64 size;
+};
+
+static int read_shared(void *context, __u64 offset, void *to, size_t length)
+{
+	const struct shared_bytes *shared = context;
+
+	if (offset > shared->size || length > shared->size - offset)
+		return -EFAULT;
+	memcpy(to, shared->bytes + offset, length);
+	return 0;
+}
+
+static int size_source(const struct source_request *wanted, const unsigned char *shared, __u64 *size)
+{
+	const struct code_source *source = &wanted->source;
+	const struct code_memory memory = { source->tgid, source->deadline, source->limit };
+	struct shared_bytes bytes = { shared, wanted->size < CODE_READY_SIZE ? wanted->size : CODE_READY_SIZE };
+
+	switch (source->kind) {
+	case CODE_SOURCE_SHARED:
+		return shared ? code_own_size(read_shared, &bytes, source->limit, size) : -ENODATA;
+	case CODE_SOURCE_HEADER:
+		return code_memory_size(&memory, source->address, size);
+	case CODE_SOURCE_TEXT:
+		return code_memory_text(&memory, source->address, size);
+	case CODE_SOURCE_PARTS:
+		return code_memory_parts_size(&memory, source->address, source->sizes, source->count, size);
+	default:
+		return -EINVAL;
+	}
+}
+
+/* own: a file in memory of the copy alone; -1: it is in what is shared. */
+static int copy_source(const struct source_request *wanted, unsigned char *shared, int own, struct source_answer *reply)
+{
+	const struct code_source *source = &wanted->source;
+	const struct code_memory memory = { source->tgid, source->deadline, source->limit };
+	struct code_copy copy = { .size = wanted->size, .borrowed = own < 0 };
+	int error = 0;
+
+	if (own >= 0)
+		copy.bytes = map_shared(own, wanted->size);
+	else if (shared && wanted->offset <= CODE_READY_SIZE + CODE_SPARE_SIZE &&
+		 wanted->size <= CODE_READY_SIZE + CODE_SPARE_SIZE - wanted->offset)
+		copy.bytes = shared + wanted->offset;
+	if (!copy.bytes)
+		return -ENOMEM;
+	if (source->kind == CODE_SOURCE_PARTS)
+		error = code_memory_parts(&memory, source->address, source->sizes, source->count, &copy);
+	else
+		code_memory_copy(&memory, source->address, &copy);
+	*reply = (struct source_answer){ copy.size, copy.missing, copy.first_missing };
+	if (own >= 0)
+		munmap(copy.bytes, wanted->size);
+	return error;
+}
+
+static void read_source(const struct file_reader_request *request, unsigned char *shared, int own, int socket)
+{
+	struct {
+		struct memory_answer head;
+		struct source_answer source;
+	} reply = { 0 };
+
+	if (request->kind == FILE_SOURCE_SIZE)
+		reply.head.error = size_source(&request->source, shared, &reply.source.size);
+	else
+		reply.head.error = copy_source(&request->source, shared, own, &reply.source);
+	answer(socket, &(const struct messages){ 0 }, &reply, sizeof(reply));
+}
+
+static void read_memory(const struct file_reader_process *process, int memory, int socket)
+{
+	unsigned char *shared = map_shared(memory, CODE_READY_SIZE + CODE_SPARE_SIZE);
 	struct file_reader_request request;
-	int error = confine_to_memory(0);
+	int error = confine_to_memory(FILE_DESCRIPTORS_MAX), descriptor;
 
 	if (error)
 		refuse(socket, error);
-	while (!error && receive_all(socket, &request, sizeof(request)))
-		read_in_memory(process->search->registry, &request, socket);
+	while (!error && !socket_receive(socket, &request, sizeof(request), &descriptor, 1)) {
+		if (request.kind >= FILE_SOURCE_SIZE)
+			read_source(&request, shared, descriptor, socket);
+		else
+			read_in_memory(process->search->registry, &request, socket);
+		if (descriptor >= 0)
+			close(descriptor);
+	}
+}
+
+/* ---- files of calls ---- */
+
+static int open_code(const struct code_file_request *request, const char *path, int place, int socket, char **absolute)
+{
+	int descriptor;
+
+	if (request->is_place)
+		return place < 0 ? -EBADF : code_file_open_place(place);
+	if (request->descriptor < 0)
+		return code_file_open(request->tgid, &request->rights, path, absolute);
+	descriptor = code_file_take(request->tgid, request->descriptor, absolute);
+	/* The call may go on. */
+	if (file_write(socket, "", 1))
+		_exit(1);
+	return descriptor < 0 ? descriptor : code_file_check(descriptor);
+}
+
+/* Length bytes at an offset, or up to the end. */
+static void send_range(int descriptor, const struct code_file_range *range, unsigned char *bytes, int socket)
+{
+	__u64 done = 0;
+
+	while (done < range->length) {
+		size_t wanted = range->length - done < CODE_FILE_BLOCK ? range->length - done : CODE_FILE_BLOCK;
+		ssize_t got = pread(descriptor, bytes, wanted, (off_t)(range->offset + done));
+		const struct code_file_block block = { got < 0 ? -errno : 0, got < 0 ? 0 : got };
+
+		if (file_write(socket, &block, sizeof(block)))
+			_exit(1);
+		if (got <= 0)
+			return;
+		if (file_write(socket, bytes, got))
+			_exit(1);
+		done += got;
+	}
+}
+
+/* Opens what is asked for, and replies. *descriptor: of a file that is not local, to be read here; else -1. */
+static bool reply_opened(const struct code_file_request *request, const char *path, int place, int socket,
+			 int *descriptor)
+{
+	struct file_reader_opened opened = { 0 };
+	struct code_file_path head = { 0 };
+	char *absolute = NULL;
+	bool good;
+
+	*descriptor = open_code(request, path, place, socket, &absolute);
+	if (*descriptor < 0)
+		opened.error = *descriptor;
+	else
+		describe_file(*descriptor, &opened);
+	if (absolute && strlen(absolute) <= CODE_PATH_MAX)
+		head.length = strlen(absolute);
+	good = !file_write(socket, &head, sizeof(head)) && !file_write(socket, absolute ?: "", head.length) &&
+	       !socket_send(socket, &opened, sizeof(opened), descriptor, !opened.error && opened.local);
+	free(absolute);
+	return good && !opened.error && !opened.local;
+}
+
+static void read_code_file(int place, int socket)
+{
+	struct code_file_request request;
+	struct code_file_range range;
+	unsigned char *bytes = malloc(CODE_FILE_BLOCK);
+	char *path = NULL;
+	int descriptor;
+
+	if (receive_all(socket, &request, sizeof(request)) && request.path <= CODE_PATH_MAX)
+		path = calloc(1, request.path + 1);
+	if (bytes && path && receive_all(socket, path, request.path) &&
+	    reply_opened(&request, path, place, socket, &descriptor) && !confine(0)) {
+		while (receive_all(socket, &range, sizeof(range)))
+			send_range(descriptor, &range, bytes, socket);
+	}
+	free(path);
+	free(bytes);
 }
 
 /* ---- all of them ---- */
@@ -378,11 +571,14 @@ static _Noreturn void be_reader(const struct file_reader_process *process, char 
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, what == READ_MEMORY ? "xputrace-memory" :
+			   what == READ_CODE   ? "xputrace-code" :
 			   descriptors[1] >= 0 ? "xputrace-file" :
 						 "xputrace-files");
 	close(process->socket);
 	if (what == READ_MEMORY)
-		read_memory(process, descriptors[0]);
+		read_memory(process, descriptors[1], descriptors[0]);
+	else if (what == READ_CODE)
+		read_code_file(descriptors[1], descriptors[0]);
 	else if (descriptors[1] >= 0)
 		read_one(process, descriptors[1], descriptors[0]);
 	else

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -26,48 +27,37 @@
 #define PATIENCE_MAX 1000
 #define PATIENCE_MIN 20
 #define SILENT_FOR 60000000000ull	 /* ns until a process with memory that timed out is read again */
-#define SILENT_MAX 64			 /* of those before the last ones it is forgotten */
 #define PATIENCE_RECOVERS 10000000000ull /* ns */
+/* So many times as long may a process wait in all for a file that others answer for, however much it gets on. */
+#define REMOTE_PATIENCE 10
+#define MEMORY_QUICK 50000000ull    /* ns: shorter answers about memory are not looked into */
+#define MEMORY_WAITED 1000000000ull /* ns that are waited for the memory of one process */
+#define DEADLINE_SLICE 20	    /* ms */
+#define DEADLINE_GRACE 100000000ull /* ns: until then the process says itself that it is over */
 
-/* A process with memory that timed out. */
-struct silent_process {
-	pid_t tgid;
-	__u64 until;
-};
+static void kill_process(const struct file_reader *reader)
+{
+	if (reader->process >= 0)
+		syscall(SYS_pidfd_send_signal, reader->process, SIGKILL, NULL, 0);
+}
 
-struct file_readers {
-	const struct log *log;
-	struct file_search search;
-	int socket;
-	int patience;
-	__u64 given_up;		    /* when, the last time */
-	struct file_reader *shared; /* for files that only root may change; NULL: it does not run */
-	struct file_reader *memory; /* the same for the memory of processes */
-	struct silent_process silent[SILENT_MAX];
-	size_t silent_count; /* in all */
-};
-
-struct file_reader {
-	struct file_readers *readers;
-	int socket, process; /* process: pidfd; -1: it had ended before it could be had */
-	pid_t pid;
-	int file; /* the shared one: what the next request is about; -1: none */
-};
-
-static void end(struct file_reader *reader)
+void reader_end(struct file_reader *reader)
 {
 	if (!reader)
 		return;
+	kill_process(reader);
 	close(reader->socket);
 	if (reader->process >= 0)
 		close(reader->process);
+	if (reader->local >= 0)
+		close(reader->local);
 	free(reader);
 }
 
 void file_reader_close(struct file_reader *reader)
 {
 	if (reader && reader != reader->readers->shared)
-		end(reader);
+		reader_end(reader);
 }
 
 static int start_server(struct file_readers *readers)
@@ -107,16 +97,28 @@ void file_readers_stop(struct file_readers *readers)
 {
 	if (!readers)
 		return;
-	end(readers->shared);
-	end(readers->memory);
+	reader_end(readers->shared);
+	reader_end(readers->memory);
 	close(readers->socket);
 	free(readers);
 }
 
 /* ---- waiting ---- */
 
+/* ms until it is looked at again. */
+static int slice_of(const struct file_reader *reader)
+{
+	int slice = reader->readers->patience / 2;
+	__u64 now = reader->deadline ? clock_monotonic() : 0, left;
+
+	if (!reader->deadline)
+		return slice;
+	left = reader->deadline > now ? (reader->deadline - now) / 1000000 + 1 : DEADLINE_SLICE;
+	return left < (__u64)slice ? (int)left : slice;
+}
+
 /* What changes as long as the process gets on: its CPU time and the bytes that it has read. Running, it gets on. */
-static bool gets_on(const struct file_reader *reader, __u64 *progress)
+static bool gets_on(struct file_reader *reader, __u64 *progress)
 {
 	struct process_progress now;
 	bool more;
@@ -125,21 +127,24 @@ static bool gets_on(const struct file_reader *reader, __u64 *progress)
 		return false;
 	more = now.runs || now.sum != *progress;
 	*progress = now.sum;
-	return more;
+	if (now.runs)
+		return true;
+	if (reader->deadline && clock_monotonic() >= reader->deadline)
+		return false;
+	reader->waited += reader->is_remote ? reader->readers->patience / 2 : 0;
+	return more && reader->waited < REMOTE_PATIENCE * reader->readers->patience;
 }
 
-static void give_up(struct file_reader *reader)
+void reader_give_up(struct file_reader *reader)
 {
 	struct file_readers *readers = reader->readers;
 
-	if (reader->process >= 0)
-		syscall(SYS_pidfd_send_signal, reader->process, SIGKILL, NULL, 0);
+	kill_process(reader);
 	readers->patience = readers->patience > 2 * PATIENCE_MIN ? readers->patience / 2 : PATIENCE_MIN;
 	readers->given_up = clock_monotonic();
 }
 
-/* Until there is something to read. -ETIMEDOUT: the process waits for its file. */
-static int wait_for(struct file_reader *reader)
+int reader_wait(struct file_reader *reader)
 {
 	struct file_readers *readers = reader->readers;
 	struct pollfd polled = { .fd = reader->socket, .events = POLLIN };
@@ -152,22 +157,25 @@ static int wait_for(struct file_reader *reader)
 	}
 	/* The first look is what the second one is compared with. */
 	do
-		ready = poll(&polled, 1, readers->patience / 2);
+		ready = poll(&polled, 1, slice_of(reader));
 	while ((ready < 0 && errno == EINTR) || (!ready && gets_on(reader, &progress)));
+	/* It may have replied while it was looked at. */
+	if (!ready)
+		ready = poll(&polled, 1, 0);
 	if (ready < 0)
 		return -errno;
 	if (ready)
 		return 0;
-	give_up(reader);
+	reader_give_up(reader);
 	return -ETIMEDOUT;
 }
 
-static int receive(struct file_reader *reader, void *bytes, size_t length)
+int reader_receive(struct file_reader *reader, void *bytes, size_t length)
 {
 	char *to = bytes;
 
 	while (length) {
-		int error = wait_for(reader);
+		int error = reader_wait(reader);
 		ssize_t got = error ? error : read(reader->socket, to, length);
 
 		if (error)
@@ -184,8 +192,7 @@ static int receive(struct file_reader *reader, void *bytes, size_t length)
 
 /* ---- one file ---- */
 
-/* place: -1: for many files, or memory. */
-static int start(struct file_readers *readers, char what, int place, struct file_reader *reader)
+int reader_start(struct file_readers *readers, char what, int place, struct file_reader *reader)
 {
 	struct file_reader_started started;
 	int sockets[2], given[2], server, error;
@@ -221,13 +228,13 @@ int file_reader_open(struct file_readers *readers, int place, struct opened_file
 
 	if (!reader)
 		return -ENOMEM;
-	*reader = (struct file_reader){ .readers = readers, .socket = -1, .process = -1, .file = -1 };
-	error = start(readers, READ_FILES, place, reader);
+	*reader = (struct file_reader){ .readers = readers, .socket = -1, .process = -1, .local = -1, .file = -1 };
+	error = reader_start(readers, READ_FILES, place, reader);
 	if (error) {
 		free(reader);
 		return error;
 	}
-	error = wait_for(reader);
+	error = reader_wait(reader);
 	if (!error)
 		error = socket_receive(reader->socket, &answer, sizeof(answer), &opened->descriptor, 1) ?: answer.error;
 	if (error) {
@@ -241,6 +248,7 @@ int file_reader_open(struct file_readers *readers, int place, struct opened_file
 		file_reader_close(reader);
 		return error;
 	}
+	reader->is_remote = !answer.local;
 	opened->status = answer.status;
 	opened->is_local = answer.local;
 	opened->is_fuse = answer.fuse;
@@ -256,8 +264,8 @@ int file_reader_share(struct file_readers *readers, int descriptor, struct file_
 	if (!reader)
 		return -ENOMEM;
 	if (!readers->shared) {
-		*reader = (struct file_reader){ .readers = readers, .socket = -1, .process = -1 };
-		error = start(readers, READ_FILES, -1, reader);
+		*reader = (struct file_reader){ .readers = readers, .socket = -1, .process = -1, .local = -1 };
+		error = reader_start(readers, READ_FILES, -1, reader);
 	}
 	if (error) {
 		free(reader);
@@ -301,14 +309,14 @@ static int receive_answer(struct file_reader *reader, char **result, size_t *len
 {
 	struct file_reader_answer answer;
 	char *bytes;
-	int error = receive(reader, &answer, sizeof(answer));
+	int error = reader_receive(reader, &answer, sizeof(answer));
 
 	if (!error && (answer.length > ANSWER_MAX || answer.log_length > answer.length))
 		error = -EPROTO;
 	bytes = error ? NULL : malloc(answer.length ?: 1);
 	if (!bytes)
 		return error ?: -ENOMEM;
-	error = receive(reader, bytes, answer.length);
+	error = reader_receive(reader, bytes, answer.length);
 	if (error) {
 		free(bytes);
 		return error;
@@ -320,7 +328,7 @@ static int receive_answer(struct file_reader *reader, char **result, size_t *len
 	return 0;
 }
 
-static int ask(struct file_reader *reader, struct file_reader_request *request, const char *name,
+int reader_ask(struct file_reader *reader, struct file_reader_request *request, const char *name,
 	       const struct table_words *words, char **result, size_t *length)
 {
 	int error = send_request(reader, request, name, words) ?: receive_answer(reader, result, length);
@@ -336,7 +344,7 @@ int file_reader_search(struct file_reader *reader, const char *name, struct file
 	struct file_reader_request request = { .kind = FILE_SEARCH };
 	size_t length;
 	char *bytes;
-	int error = ask(reader, &request, name, NULL, &bytes, &length);
+	int error = reader_ask(reader, &request, name, NULL, &bytes, &length);
 
 	*contents = (struct file_contents){ 0 };
 	if (error)
@@ -359,7 +367,7 @@ int file_reader_site(struct file_readers *readers, int place, const struct file_
 	if (error)
 		return error;
 	close(opened.descriptor);
-	error = ask(reader, &request, "", NULL, &bytes, &length);
+	error = reader_ask(reader, &request, "", NULL, &bytes, &length);
 	file_reader_close(reader);
 	if (error)
 		return error;
@@ -372,6 +380,29 @@ int file_reader_site(struct file_readers *readers, int place, const struct file_
 	*site = answer.site;
 	site->semaphore = 0;
 	return answer.error > 0 ? -EPROTO : answer.error;
+}
+
+int file_reader_symbol(struct file_reader *reader, __u64 at, char name[FILE_SYMBOL_MAX + 1], __u64 *offset)
+{
+	struct file_reader_request request = { .kind = FILE_SYMBOL, .symbol = at };
+	const struct file_symbol_answer *answer;
+	size_t length;
+	char *bytes;
+	int error = reader_ask(reader, &request, "", NULL, &bytes, &length);
+
+	if (error)
+		return error;
+	answer = (const void *)bytes; /* from malloc(): aligned */
+	if (length != sizeof(*answer) || strnlen(answer->name, FILE_SYMBOL_MAX + 1) > FILE_SYMBOL_MAX ||
+	    answer->error > 0) {
+		error = -EPROTO;
+	} else {
+		error = answer->error;
+		*offset = answer->offset;
+		memcpy(name, answer->name, strlen(answer->name) + 1);
+	}
+	free(bytes);
+	return error;
 }
 
 int file_reader_table(struct file_readers *readers, const struct mapped_file *mapped, const struct description *runtime,
@@ -392,7 +423,7 @@ int file_reader_table(struct file_readers *readers, const struct mapped_file *ma
 	if (error)
 		return error;
 	close(opened.descriptor);
-	error = ask(reader, &request, mapped->path, words, &bytes, &length);
+	error = reader_ask(reader, &request, mapped->path, words, &bytes, &length);
 	file_reader_close(reader);
 	if (error)
 		return error;
@@ -406,36 +437,9 @@ int file_reader_table(struct file_readers *readers, const struct mapped_file *ma
 	return 0;
 }
 
-int file_reader_code(struct file_readers *readers, int bytes, __u64 size, enum code_kind hint,
-		     struct code_contents *contents)
-{
-	struct file_reader_request request = { .kind = FILE_CODE, .code = { size, hint, 0 } };
-	struct file_reader *reader = calloc(1, sizeof(*reader));
-	size_t length;
-	char *answer;
-	int error;
-
-	*contents = (struct code_contents){ 0 };
-	if (!reader)
-		return -ENOMEM;
-	*reader = (struct file_reader){ .readers = readers, .socket = -1, .process = -1, .file = bytes };
-	error = start(readers, READ_FILES, -1, reader);
-	if (error) {
-		free(reader);
-		return error;
-	}
-	error = ask(reader, &request, "", NULL, &answer, &length);
-	end(reader);
-	if (error)
-		return error;
-	error = code_contents_read(answer, length, contents);
-	free(answer);
-	return error;
-}
-
 /* ---- memory ---- */
 
-static bool is_silent(const struct file_readers *readers, pid_t pid)
+bool reader_is_silent(const struct file_readers *readers, pid_t pid)
 {
 	__u64 now = clock_monotonic();
 
@@ -445,45 +449,101 @@ static bool is_silent(const struct file_readers *readers, pid_t pid)
 	return false;
 }
 
-static void note_silent(struct file_readers *readers, pid_t pid)
+static struct silent_process *silent_process(struct file_readers *readers, pid_t pid)
 {
-	readers->silent[readers->silent_count++ % SILENT_MAX] = (struct silent_process){ pid, clock_monotonic() +
-												      SILENT_FOR };
-	log_warn(readers->log,
-		 "process %d: names, operators and functions in its memory are left out: it does not answer", pid);
+	struct silent_process *process;
+
+	for (size_t i = 0; i < SILENT_MAX; i++)
+		if (readers->silent[i].tgid == pid)
+			return &readers->silent[i];
+	process = &readers->silent[readers->silent_count++ % SILENT_MAX];
+	*process = (struct silent_process){ .tgid = pid };
+	return process;
 }
 
-/* name: for FILE_PLACE. *result: what follows the head of the reply, to be freed. */
-static int ask_memory(struct file_readers *readers, __u32 kind, const struct memory_request *wanted, const char *name,
-		      char **result, size_t *length)
+void reader_note_silent(struct file_readers *readers, pid_t pid, const char *what)
 {
-	struct file_reader_request request = { .kind = kind, .memory = *wanted };
-	struct file_reader *reader = readers->memory;
-	struct memory_answer head;
-	int error = 0;
+	*silent_process(readers, pid) = (struct silent_process){ pid, 0, clock_monotonic() + SILENT_FOR };
+	log_warn(readers->log, "process %d: %s", pid, what);
+}
 
-	if (is_silent(readers, wanted->pid))
-		return -ETIMEDOUT;
-	if (!reader) {
-		reader = calloc(1, sizeof(*reader));
-		if (!reader)
-			return -ENOMEM;
-		*reader = (struct file_reader){ .readers = readers, .socket = -1, .process = -1, .file = -1 };
-		error = start(readers, READ_MEMORY, -1, reader);
-		if (error) {
-			free(reader);
-			return error;
-		}
+#define MEMORY_SILENT "names, operators, functions and code objects in its memory are left out: it does not answer"
+
+/* ns that the process of memory has run, or would have if there had been a CPU for it; 0: unknown. */
+static __u64 time_run(const struct file_reader *reader)
+{
+	unsigned long long ran = 0, delayed = 0;
+	char path[48];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", reader->pid);
+	file = fopen(path, "re");
+	if (file && fscanf(file, "%llu %llu", &ran, &delayed) != 2)
+		ran = delayed = 0;
+	if (file)
+		fclose(file);
+	return ran + delayed;
+}
+
+/* Whoever hands out its pages one by one holds up everybody as well: all of it counts. */
+static void note_waited(struct file_readers *readers, const struct file_reader *reader, pid_t pid, __u64 began,
+			__u64 ran)
+{
+	__u64 took = clock_monotonic() - began, now = took > MEMORY_QUICK ? time_run(reader) : 0;
+	struct silent_process *process;
+
+	if (!now || !ran || now - ran > took)
+		return;
+	process = silent_process(readers, pid);
+	process->waited += took - (now - ran);
+	if (process->waited > MEMORY_WAITED)
+		reader_note_silent(readers, pid, MEMORY_SILENT);
+}
+
+int reader_start_memory(struct file_readers *readers)
+{
+	struct file_reader *reader = calloc(1, sizeof(*reader));
+	int error;
+
+	if (!reader)
+		return -ENOMEM;
+	*reader = (struct file_reader){ .readers = readers, .socket = -1, .process = -1, .local = -1, .file = -1 };
+	error = reader_start(readers, READ_MEMORY, readers->lent ? readers->lent->memory : -1, reader);
+	if (error)
+		free(reader);
+	else
 		readers->memory = reader;
-	}
-	error = ask(reader, &request, name, NULL, result, length);
+	return error;
+}
+
+int reader_ask_memory(struct file_readers *readers, struct file_reader_request *request, pid_t pid, const char *name,
+		      int file, char **result, size_t *length)
+{
+	struct file_reader *reader;
+	struct memory_answer head;
+	__u64 began, ran;
+	int error;
+
+	if (pid && reader_is_silent(readers, pid))
+		return -ETIMEDOUT;
+	error = readers->memory ? 0 : reader_start_memory(readers);
+	if (error)
+		return error;
+	reader = readers->memory;
+	reader->file = file;
+	reader->deadline = request->kind >= FILE_SOURCE_SIZE && pid ? request->source.source.deadline + DEADLINE_GRACE :
+								      0;
+	began = clock_monotonic();
+	ran = pid ? time_run(reader) : 0;
+	error = reader_ask(reader, request, name, NULL, result, length);
 	if (error) { /* the next one finds another process */
 		readers->memory = NULL;
-		end(reader);
+		reader_end(reader);
 		if (error == -ETIMEDOUT)
-			note_silent(readers, wanted->pid);
+			reader_note_silent(readers, pid, MEMORY_SILENT);
 		return error;
 	}
+	note_waited(readers, reader, pid, began, ran);
 	if (*length >= sizeof(head)) {
 		memcpy(&head, *result, sizeof(head));
 		*length -= sizeof(head);
@@ -495,6 +555,15 @@ static int ask_memory(struct file_readers *readers, __u32 kind, const struct mem
 	if (error)
 		free(*result);
 	return error;
+}
+
+/* name: for FILE_PLACE. */
+static int ask_memory(struct file_readers *readers, __u32 kind, const struct memory_request *wanted, const char *name,
+		      char **result, size_t *length)
+{
+	struct file_reader_request request = { .kind = kind, .memory = *wanted };
+
+	return reader_ask_memory(readers, &request, wanted->pid, name, -1, result, length);
 }
 
 /* Text of a reply: it ends, and is as long as announced. */

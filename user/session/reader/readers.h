@@ -13,8 +13,12 @@
 
 #include <sys/stat.h>
 
+#include "session/reader/code_copy.h"
+#include "session/reader/code_file.h"
 #include "session/reader/contents.h"
 #include "target/process/objects.h"
+
+#define FILE_SYMBOL_MAX 4096 /* bytes of a name; longer ones are left out by target/elf/file.h */
 
 struct file_readers;
 
@@ -51,6 +55,11 @@ struct file_site {
 /* As site_choose() and site_choose_after(), or an error as above. */
 int file_reader_site(struct file_readers *readers, int place, const struct file_site *wanted, struct site *site);
 /*
+ * The symbol at a place in the file, as symbol_table_find(); one that begins there with its name as that of a kernel (kernel_name_of_stub()).
+ * Of a reader that was opened for this alone, and may be asked again.
+ */
+int file_reader_symbol(struct file_reader *reader, __u64 at, char name[FILE_SYMBOL_MAX + 1], __u64 *offset);
+/*
  * The functions of a table that was read in a process: mapped is open, and has its address there. As
  * functions_add_table(), or an error as above.
  */
@@ -79,5 +88,50 @@ int file_reader_place(struct file_readers *readers, const struct description *ru
 		      const char *name, struct name_place *place);
 int file_reader_words(struct file_readers *readers, const struct pending_table *table, pid_t pid, __u64 returned,
 		      __u64 bias, struct table_words *words);
+
+/* Where bytes are that a process gives to a runtime, while its call waits. */
+struct code_source {
+	enum {
+		CODE_SOURCE_BYTES,
+		CODE_SOURCE_HEADER, /* as many as their own header says */
+		CODE_SOURCE_TEXT,   /* up to a 0 byte */
+		CODE_SOURCE_PARTS,  /* from arrays: as code_memory_parts() */
+		CODE_SOURCE_SHARED, /* of no process: the begin of code_spare.ready */
+	} kind;
+	pid_t tgid;
+	__u64 deadline; /* ns of CLOCK_MONOTONIC */
+	__u64 limit;	/* bytes */
+	__u64 address, sizes, count;
+};
+
+/* Memory that copies are made in; it outlives the readers. Before the first of the following ones. */
+void file_readers_lend(struct file_readers *readers, struct code_spare *spare);
+/* How many they are: as code_memory_size(), code_memory_text(), code_memory_parts_size(), or an error as above. */
+int file_reader_source_size(struct file_readers *readers, const struct code_source *source, __u64 *size);
+/* Copies size of them, as code_memory_copy() and code_memory_parts(). After an error there is no copy. */
+int file_reader_source_copy(struct file_readers *readers, const struct code_source *source, size_t size,
+			    struct code_copy *copy);
+
+/* A file with a code object. */
+struct code_file_wanted {
+	pid_t tgid;
+	struct code_rights rights;
+	const char *path; /* as code_file_open(); NULL: another one */
+	int descriptor;	  /* of the process, as code_file_open_descriptor(); -1: another one */
+	int place;	  /* of the file (O_PATH); -1: another one */
+};
+
+/*
+ * Has a process open it, which waits for nobody else, and does not wait for that; of a descriptor, it is that process's
+ * when this returns. -ETIMEDOUT: files of the process timed out, which has been reported; or other errors.
+ */
+int file_reader_code_start(struct file_readers *readers, const struct code_file_wanted *wanted,
+			   struct file_reader **result);
+/*
+ * What became of it: status, or an error of these functions, and the path from its root, to be freed, or NULL. readers: of this thread.
+ */
+int file_reader_code_opened(struct file_readers *readers, struct file_reader *reader, struct stat *status, char **path);
+/* Reads up to length bytes, fewer at its end: *done. 0, also then, or an error. */
+int file_reader_code_bytes(struct file_reader *reader, __u64 offset, unsigned char *bytes, size_t length, size_t *done);
 
 #endif

@@ -80,12 +80,11 @@ static bool has_spec(const struct found_functions *found, __u16 spec, const stru
 	return false;
 }
 
-static int add_function(struct look *look, const struct call_spec *spec, const struct site *site, enum found_by by,
-			const char *symbol)
+static int add_found(struct found_functions *found, __u16 spec, const struct site *site, enum found_by by,
+		     const char *symbol)
 {
-	struct found_functions *found = look->found;
 	const struct found_function *same = find_same(found, site);
-	struct found_function added = { .spec = spec->wire.index, .site = *site, .by = by, .shared = same };
+	struct found_function added = { .spec = spec, .site = *site, .by = by, .shared = same };
 
 	if (same && has_spec(found, added.spec, site))
 		return 0;
@@ -101,6 +100,12 @@ static int add_function(struct look *look, const struct call_spec *spec, const s
 		return -ENOMEM;
 	}
 	return 0;
+}
+
+static int add_function(struct look *look, const struct call_spec *spec, const struct site *site, enum found_by by,
+			const char *symbol)
+{
+	return add_found(look->found, spec->wire.index, site, by, symbol);
 }
 
 static int place(struct look *look, const struct description *runtime, const struct call_spec *spec, __u64 address,
@@ -397,6 +402,19 @@ int functions_add_table(const struct log *log, const struct registry *registry, 
 		api_table_free(&table);
 	}
 	return end_look(&look, error);
+}
+
+int found_functions_add(struct found_functions *functions, const struct found_functions *more)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < more->count && !error; i++)
+		error = add_found(functions, more->functions[i].spec, &more->functions[i].site, more->functions[i].by,
+				  more->functions[i].symbol);
+	functions->runtimes |= more->runtimes;
+	if (functions->count)
+		qsort(functions->functions, functions->count, sizeof(*functions->functions), compare);
+	return error;
 }
 
 bool found_runtime(const struct found_functions *functions, const struct description *runtime)

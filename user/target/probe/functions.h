@@ -64,6 +64,8 @@ int functions_read_table(const struct pending_table *pending, pid_t pid, __u64 r
 int functions_add_table(const struct log *log, const struct registry *registry, const struct mapped_file *mapped,
 			const struct description *runtime, const struct table_words *words,
 			struct found_functions *result);
+/* Copies of what was found otherwise in the file. New functions share the sites that are there already. -ENOMEM. */
+int found_functions_add(struct found_functions *functions, const struct found_functions *more);
 /* The file as ELF: as it is open, or else by its path. Errors as elf_file_open(). */
 int mapped_file_elf(const struct log *log, const struct mapped_file *mapped, struct elf_file **result);
 bool found_runtime(const struct found_functions *functions, const struct description *runtime);

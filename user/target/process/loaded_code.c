@@ -19,6 +19,8 @@ struct mapped_view {
 	const struct maps_entry *mappings; /* of the one file, sorted by start; they own their paths */
 	size_t count;
 	bool every_library; /* not only plugins */
+	list_codes_fn list;
+	void *context;
 };
 
 /* ---- one file: it may be hostile, and change while it is read ---- */
@@ -56,13 +58,144 @@ struct fatbin_header {
 	__u64 size; /* behind the header */
 };
 
+/* ---- in the file ---- */
+
 struct looking {
-	const struct mapped_view *view;
-	struct loaded_codes *result;
-	struct loaded_code file; /* what is common to all its objects, without the path */
-	__u64 file_size;
+	struct file_codes *codes;
 	struct elf_file *elf;
 };
+
+static bool is_full(const struct looking *looking)
+{
+	return looking->codes->count >= LOADED_CODE_MAX;
+}
+
+static int add(struct looking *looking, __u64 offset, __u64 size)
+{
+	struct file_codes *codes = looking->codes;
+
+	if (is_full(looking)) {
+		codes->left_out++;
+		return 0;
+	}
+	if (vec_reserve(codes->places, codes->count))
+		return -ENOMEM;
+	codes->places[codes->count++] = (struct file_code){ offset, size };
+	return 0;
+}
+
+/* Moves at to what comes behind zeros; false: they reach to the end, or it cannot be read. */
+static bool skip_padding(struct elf_file *elf, __u64 *at, __u64 end)
+{
+	__u64 length = end - *at < PADDING_MAX ? end - *at : PADDING_MAX;
+	unsigned char bytes[PADDING_MAX];
+	size_t zeros = 0;
+
+	if (elf_file_read_offset(elf, *at, bytes, length))
+		return false;
+	while (zeros < length && !bytes[zeros])
+		zeros++;
+	*at += zeros;
+	return *at < end;
+}
+
+/*
+ * What is not a container, or claims to be longer than the section, is listed as it is: its reader reports what is
+ * wrong.
+ */
+static int add_fatbins(struct looking *looking, const struct elf_section *section)
+{
+	__u64 at = section->offset, end = section->offset + section->size;
+
+	while (skip_padding(looking->elf, &at, end)) {
+		struct fatbin_header header;
+		__u64 size = end - at;
+		int error;
+
+		if (size >= sizeof(header) && !elf_file_read_offset(looking->elf, at, &header, sizeof(header)) &&
+		    header.magic == FATBIN_MAGIC && header.header_size >= sizeof(header) &&
+		    header.header_size <= size && header.size <= size - header.header_size)
+			size = header.header_size + header.size;
+		error = add(looking, at, size);
+		if (error || is_full(looking))
+			return error;
+		at += size;
+	}
+	return 0;
+}
+
+static int look_at_section(void *context, const struct elf_section *section)
+{
+	struct looking *looking = context;
+
+	for (size_t i = 0; i < sizeof(code_sections) / sizeof(code_sections[0]); i++) {
+		/* At 0 is the header of the file. */
+		if (strcmp(section->name, code_sections[i].name) || !section->offset)
+			continue;
+		if (is_full(looking) || !code_sections[i].fatbins)
+			return add(looking, section->offset, section->size);
+		return add_fatbins(looking, section);
+	}
+	return 0;
+}
+
+static int look_at_elf(struct looking *looking, const struct log *log, int descriptor, const char *name)
+{
+	int error = elf_file_open_descriptor(log, descriptor, name, &looking->elf);
+
+	if (error)
+		return error;
+	looking->codes->is_library = true;
+	looking->codes->is_plugin = elf_file_exports_any(looking->elf, plugin_exports);
+	error = elf_file_each_section(looking->elf, look_at_section, looking);
+	elf_file_close(looking->elf);
+	return error;
+}
+
+/* Is the whole file code for a device, or a model? By its first bytes. */
+static bool is_object(const unsigned char *head, size_t length)
+{
+	static const char bundle[] = "__CLANG_OFFLOAD_BUNDLE__", model[] = "GGUF";
+	Elf64_Half machine;
+
+	if (length >= sizeof(bundle) - 1 && !memcmp(head, bundle, sizeof(bundle) - 1))
+		return true;
+	if (length >= sizeof(model) - 1 && !memcmp(head, model, sizeof(model) - 1))
+		return true;
+	if (length < EI_NIDENT + 2 * sizeof(machine) || memcmp(head, ELFMAG, SELFMAG))
+		return false;
+	memcpy(&machine, head + offsetof(Elf64_Ehdr, e_machine), sizeof(machine));
+	return machine == MACHINE_AMD_GPU || machine == MACHINE_CUDA;
+}
+
+int file_codes_read(const struct log *log, int descriptor, const char *name, struct file_codes *result)
+{
+	struct looking looking = { .codes = result };
+	unsigned char head[64];
+	struct stat status;
+	ssize_t length;
+
+	*result = (struct file_codes){ 0 };
+	if (fstat(descriptor, &status))
+		return -errno;
+	length = pread(descriptor, head, sizeof(head), 0);
+	if (length < 0)
+		return -errno;
+	result->file_size = (__u64)status.st_size;
+	if (is_object(head, (size_t)length))
+		return add(&looking, 0, result->file_size);
+	if ((size_t)length < SELFMAG || memcmp(head, ELFMAG, SELFMAG))
+		return 0;
+	return look_at_elf(&looking, log, descriptor, name);
+}
+
+void file_codes_free(struct file_codes *codes)
+{
+	free(codes->places);
+	*codes = (struct file_codes){ 0 };
+}
+
+/* ---- in the process ---- */
 
 /* Where the mappings end that follow without a gap. */
 static __u64 end_of_row(const struct mapped_view *view, size_t first)
@@ -104,90 +237,26 @@ static void place_library(const struct mapped_view *view, struct loaded_code *ob
 	}
 }
 
-static bool is_full(const struct looking *looking)
+static int add_object(const struct mapped_view *view, const struct loaded_code *object, struct loaded_codes *result)
 {
-	return looking->result->count >= LOADED_CODE_MAX;
-}
+	struct loaded_code *added;
 
-static int add(struct looking *looking, __u64 offset, __u64 size, bool library)
-{
-	struct loaded_codes *result = looking->result;
-	struct loaded_code *object;
-
-	if (is_full(looking)) {
+	if (result->count >= LOADED_CODE_MAX) {
 		result->left_out++;
 		return 0;
 	}
 	if (vec_reserve(result->objects, result->count))
 		return -ENOMEM;
-	object = &result->objects[result->count];
-	*object = looking->file;
-	object->path = strdup(looking->view->mappings->path);
-	if (!object->path)
+	added = &result->objects[result->count];
+	*added = *object;
+	added->path = strdup(object->path);
+	if (!added->path)
 		return -ENOMEM;
-	object->offset = offset;
-	object->size = size;
-	object->library = library;
-	if (library)
-		place_library(looking->view, object);
+	if (added->library)
+		place_library(view, added);
 	else
-		place_object(looking->view, object);
+		place_object(view, added);
 	result->count++;
-	return 0;
-}
-
-/* Moves at to what comes behind zeros; false: they reach to the end, or it cannot be read. */
-static bool skip_padding(struct elf_file *elf, __u64 *at, __u64 end)
-{
-	__u64 length = end - *at < PADDING_MAX ? end - *at : PADDING_MAX;
-	unsigned char bytes[PADDING_MAX];
-	size_t zeros = 0;
-
-	if (elf_file_read_offset(elf, *at, bytes, length))
-		return false;
-	while (zeros < length && !bytes[zeros])
-		zeros++;
-	*at += zeros;
-	return *at < end;
-}
-
-/*
- * What is not a container, or claims to be longer than the section, is listed as it is: its reader reports what is
- * wrong.
- */
-static int add_fatbins(struct looking *looking, const struct elf_section *section)
-{
-	__u64 at = section->offset, end = section->offset + section->size;
-
-	while (skip_padding(looking->elf, &at, end)) {
-		struct fatbin_header header;
-		__u64 size = end - at;
-		int error;
-
-		if (size >= sizeof(header) && !elf_file_read_offset(looking->elf, at, &header, sizeof(header)) &&
-		    header.magic == FATBIN_MAGIC && header.header_size >= sizeof(header) &&
-		    header.header_size <= size && header.size <= size - header.header_size)
-			size = header.header_size + header.size;
-		error = add(looking, at, size, false);
-		if (error || is_full(looking))
-			return error;
-		at += size;
-	}
-	return 0;
-}
-
-static int look_at_section(void *context, const struct elf_section *section)
-{
-	struct looking *looking = context;
-
-	for (size_t i = 0; i < sizeof(code_sections) / sizeof(code_sections[0]); i++) {
-		/* At 0 is the header of the file. */
-		if (strcmp(section->name, code_sections[i].name) || !section->offset)
-			continue;
-		if (is_full(looking) || !code_sections[i].fatbins)
-			return add(looking, section->offset, section->size, false);
-		return add_fatbins(looking, section);
-	}
 	return 0;
 }
 
@@ -199,75 +268,17 @@ static bool has_code_mapped(const struct mapped_view *view)
 	return false;
 }
 
-static int look_at_elf(struct looking *looking)
+/* By the way to the file that one of its mappings gives. -ENOENT: none does any longer. */
+static int list_codes(const struct mapped_view *view, struct loaded_code *object, const struct file_codes **codes)
 {
-	const struct mapped_view *view = looking->view;
-	int error = elf_file_open(view->log, looking->file.open_path, view->mappings->path, &looking->elf);
-
-	if (error)
-		return error;
-	if (has_code_mapped(view) && (view->every_library || elf_file_exports_any(looking->elf, plugin_exports)))
-		error = add(looking, 0, looking->file_size, true);
-	if (!error)
-		error = elf_file_each_section(looking->elf, look_at_section, looking);
-	elf_file_close(looking->elf);
-	return error;
-}
-
-/* Is the whole file code for a device, or a model? By its first bytes. */
-static bool is_object(const unsigned char *head, size_t length)
-{
-	static const char bundle[] = "__CLANG_OFFLOAD_BUNDLE__", model[] = "GGUF";
-	Elf64_Half machine;
-
-	if (length >= sizeof(bundle) - 1 && !memcmp(head, bundle, sizeof(bundle) - 1))
-		return true;
-	if (length >= sizeof(model) - 1 && !memcmp(head, model, sizeof(model) - 1))
-		return true;
-	if (length < EI_NIDENT + 2 * sizeof(machine) || memcmp(head, ELFMAG, SELFMAG))
-		return false;
-	memcpy(&machine, head + offsetof(Elf64_Ehdr, e_machine), sizeof(machine));
-	return machine == MACHINE_AMD_GPU || machine == MACHINE_CUDA;
-}
-
-/* Bytes that were read, or -errno. */
-static ssize_t read_head(const char *path, unsigned char *head, size_t length)
-{
-	int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	ssize_t got;
-
-	if (descriptor < 0)
-		return -errno;
-	got = pread(descriptor, head, length, 0);
-	if (got < 0)
-		got = -errno;
-	close(descriptor);
-	return got;
-}
-
-static int look_inside(struct looking *looking)
-{
-	unsigned char head[64];
-	ssize_t length = read_head(looking->file.open_path, head, sizeof(head));
-
-	if (length < 0)
-		return (int)length;
-	if (is_object(head, (size_t)length))
-		return add(looking, 0, looking->file_size, false);
-	if ((size_t)length < SELFMAG || memcmp(head, ELFMAG, SELFMAG))
-		return 0;
-	return look_at_elf(looking);
-}
-
-/* The way to the file that one of its mappings gives. -ENOENT: none does any longer. */
-static int find_way(struct looking *looking, struct stat *status)
-{
-	const struct mapped_view *view = looking->view;
 	int error = -ENOENT;
 
 	for (size_t i = 0; i < view->count && error == -ENOENT; i++) {
-		maps_entry_open_path(&view->mappings[i], view->pid, looking->file.open_path);
-		error = stat(looking->file.open_path, status) ? -errno : 0;
+		struct mapped_file mapped = { .path = object->path };
+
+		maps_entry_open_path(&view->mappings[i], view->pid, mapped.open_path);
+		memcpy(object->open_path, mapped.open_path, sizeof(object->open_path));
+		error = view->list(view->context, &mapped, codes);
 	}
 	return error;
 }
@@ -275,26 +286,28 @@ static int find_way(struct looking *looking, struct stat *status)
 /* Adds the code in the file. -ENOENT: it is no longer mapped as it was; -ENOMEM. Any other error is only logged. */
 static int look_at_file(const struct mapped_view *view, struct loaded_codes *result)
 {
-	struct looking looking = {
-		.view = view,
-		.result = result,
-		.file.deleted = view->mappings->deleted,
-	};
-	struct stat status;
-	int error = find_way(&looking, &status);
+	struct loaded_code object = { .path = (char *)view->mappings->path, .deleted = view->mappings->deleted };
+	const struct file_codes *codes = NULL;
+	int error = list_codes(view, &object, &codes);
 
-	/* Opening a device has effects. */
-	if (!error && (!S_ISREG(status.st_mode) || !status.st_size))
+	if (!error && !codes)
 		return 0;
-	if (!error) {
-		looking.file.device = status.st_dev;
-		looking.file.inode = status.st_ino;
-		looking.file_size = (__u64)status.st_size;
-		error = look_inside(&looking);
+	if (!error && codes->is_library && has_code_mapped(view) && (view->every_library || codes->is_plugin)) {
+		object.library = true;
+		object.size = codes->file_size;
+		error = add_object(view, &object, result);
+		object.library = false;
 	}
+	for (size_t i = 0; !error && i < codes->count; i++) {
+		object.offset = codes->places[i].offset;
+		object.size = codes->places[i].size;
+		error = add_object(view, &object, result);
+	}
+	if (!error)
+		result->left_out += codes->left_out;
 	if (!error || error == -ENOMEM || error == -ENOENT)
 		return error;
-	log_info(view->log, "%s, mapped by process %d: not scanned for code: %s", view->mappings->path, (int)view->pid,
+	log_info(view->log, "%s, mapped by process %d: not scanned for code: %s", object.path, (int)view->pid,
 		 strerror(-error));
 	return 0;
 }
@@ -428,17 +441,15 @@ static int look_at_new(struct walk *walk, struct mapped_view *view, struct loade
 	return error == -ENOMEM ? error : 0;
 }
 
-static int look(pid_t pid, const struct log *log, bool every_library, struct loaded_files *files,
-		struct loaded_codes *result)
+static int look(struct mapped_view *view, struct loaded_files *files, struct loaded_codes *result)
 {
-	struct mapped_view view = { .log = log, .pid = pid, .every_library = every_library };
 	struct walk walk = { .known = files };
 	int error;
 
 	*result = (struct loaded_codes){ 0 };
-	error = maps_each(pid, note_mapping, &walk);
+	error = maps_each(view->pid, note_mapping, &walk);
 	if (!error)
-		error = look_at_new(&walk, &view, result);
+		error = look_at_new(&walk, view, result);
 	if (error)
 		loaded_codes_free(result);
 	for (size_t i = 0; i < walk.count; i++)
@@ -447,15 +458,21 @@ static int look(pid_t pid, const struct log *log, bool every_library, struct loa
 	return error;
 }
 
-int loaded_code_all(pid_t pid, const struct log *log, struct loaded_files *files, struct loaded_codes *result)
+int loaded_code_all(pid_t pid, const struct log *log, list_codes_fn list, void *context, struct loaded_files *files,
+		    struct loaded_codes *result)
 {
+	struct mapped_view view = { .log = log, .pid = pid, .list = list, .context = context };
+
 	loaded_files_free(files);
-	return look(pid, log, false, files, result);
+	return look(&view, files, result);
 }
 
-int loaded_code_new(pid_t pid, const struct log *log, struct loaded_files *files, struct loaded_codes *result)
+int loaded_code_new(pid_t pid, const struct log *log, list_codes_fn list, void *context, struct loaded_files *files,
+		    struct loaded_codes *result)
 {
-	return look(pid, log, true, files, result);
+	struct mapped_view view = { .log = log, .pid = pid, .every_library = true, .list = list, .context = context };
+
+	return look(&view, files, result);
 }
 
 void loaded_codes_free(struct loaded_codes *codes)

@@ -16,11 +16,31 @@
 
 #define LOADED_CODE_MAX 4096 /* objects listed at once */
 
+/* Code in one file, whoever has mapped it. */
+struct file_codes {
+	struct file_code {
+		__u64 offset, size;
+	} * places;
+	size_t count;
+	__u64 left_out; /* beyond LOADED_CODE_MAX */
+	__u64 file_size;
+	bool is_library, is_plugin; /* for the processor */
+};
+
+/* Of a regular file. As elf_file_open_descriptor() where it begins like ELF; -ENOMEM. */
+int file_codes_read(const struct log *log, int descriptor, const char *name, struct file_codes *result);
+void file_codes_free(struct file_codes *codes);
+
+/*
+ * Gives what is in a file, by its open_path, as the caller has it read; NULL: no regular file. -ENOENT: it cannot be opened this
+ * way; -ENOMEM; other errors are logged.
+ */
+typedef int (*list_codes_fn)(void *context, const struct mapped_file *mapped, const struct file_codes **codes);
+
 struct loaded_code {
 	char *path; /* as the process sees it; may be hostile: it is shown, never opened */
 	bool deleted;
 	char open_path[MAP_FILE_PATH_MAX]; /* opens the very file as long as it is mapped there */
-	__u64 device, inode;		   /* as stat() gives them for the opened file */
 	__u64 offset, size;		   /* of the object in the file; offset 0: the whole file */
 	__u64 address;			   /* in the process, of the object's first byte; 0: that is not mapped */
 	__u64 length; /* of it mapped from there on, in bytes; of a library, of all its segments in a row */
@@ -46,13 +66,15 @@ struct loaded_files {
  * What is loaded in the process; of shared libraries those that are plugins of a described runtime. files becomes what
  * is mapped. A file that cannot be read is logged and left out. -ESRCH, -EACCES, -ENOMEM.
  */
-int loaded_code_all(pid_t pid, const struct log *log, struct loaded_files *files, struct loaded_codes *result);
+int loaded_code_all(pid_t pid, const struct log *log, list_codes_fn list, void *context, struct loaded_files *files,
+		    struct loaded_codes *result);
 /*
  * What has been mapped since the scan that files is from, every shared library included, whatever it is for. As long as
  * nothing has, it costs one reading of /proc/PID/maps. A file that was remapped during the scan is taken at the next
  * one.
  */
-int loaded_code_new(pid_t pid, const struct log *log, struct loaded_files *files, struct loaded_codes *result);
+int loaded_code_new(pid_t pid, const struct log *log, list_codes_fn list, void *context, struct loaded_files *files,
+		    struct loaded_codes *result);
 
 void loaded_codes_free(struct loaded_codes *codes); /* leaves it zeroed */
 void loaded_files_free(struct loaded_files *files); /* leaves it zeroed */

@@ -340,24 +340,6 @@ static int read_word_size(const struct process_info *info, bool *is_32bit)
 	return length < 0 ? (int)length : 0;
 }
 
-/*
- * A program that was started by naming the dynamic loader first (ld.so ./program) has the loader as its executable, and that has
- * no interpreter: it exports what debuggers look for.
- */
-bool process_is_static(const struct process_info *info)
-{
-	struct elf_file *file;
-	char path[64];
-	bool is_static;
-
-	proc_path(path, sizeof(path), info->tgid, "exe");
-	if (elf_file_open(NULL, path, info->name, &file))
-		return false;
-	is_static = !elf_file_interpreter(file) && !elf_file_exports(file, "_dl_debug_state");
-	elf_file_close(file);
-	return is_static;
-}
-
 int process_info_read(pid_t pid, struct process_info *result)
 {
 	struct process_stat stat;

@@ -82,8 +82,6 @@ struct process_info {
 /* -ESRCH no such process, -EACCES. */
 int process_info_read(pid_t pid, struct process_info *result);
 void process_info_free(struct process_info *info);
-/* It has no PT_INTERP: libraries cannot come later. Reads the executable, however long that takes. */
-bool process_is_static(const struct process_info *info);
 
 /* Contents of /proc/PID/stat. */
 struct process_stat {

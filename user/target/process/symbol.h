@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is at an address of a process, by the symbols of the file that is mapped there. Launches of CUDA and HIP name
+ * What is at an offset of a file, by its symbols. Launches of CUDA and HIP name
  * their kernel by the address of a function, or of a variable, that the compiler made for it on the host.
  */
 #ifndef XPT_TARGET_PROCESS_SYMBOL_H
@@ -12,19 +12,18 @@
 
 #include "base/core/log.h"
 
-/* Symbols of a few files, the latest that were asked for: processes that have the same file mapped share them. */
-struct process_symbols;
+/* Of one file. */
+struct symbol_table;
 
-struct process_symbols *process_symbols_create(const struct log *log); /* log is kept; NULL: no memory */
-void process_symbols_free(struct process_symbols *symbols);	       /* NULL is allowed */
+/* The descriptor stays open while it lives. What is not ELF has none. Errors of reading, -ENOMEM. */
+int symbol_table_read(const struct log *log, int descriptor, const char *name, struct symbol_table **result);
+void symbol_table_free(struct symbol_table *table); /* NULL is allowed */
 
 /*
- * Name of the function or data object at the address, one that begins there before one that only contains it; cut off
- * when it has size bytes or more. offset: bytes from its beginning to the address. Mappings are read anew each time.
- * -ENOENT: no file is mapped there, or it has no symbol for it; -ESRCH, -EACCES, -ENOMEM.
+ * Name of the function or data object at an offset of the file, one that begins there before one that only contains it; cut off
+ * when it has size bytes or more. offset: bytes from its beginning. -ENOENT: there is none.
  */
-int process_symbols_look(struct process_symbols *symbols, pid_t tgid, __u64 address, char *name, size_t size,
-			 __u64 *offset);
+int symbol_table_find(const struct symbol_table *table, __u64 at, char *name, size_t size, __u64 *offset);
 
 /*
  * The kernel that a function of the host stands for, as it is registered with the runtime, in place: of clang's stubs

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "session/code/file.h"
+#include "session/reader/code_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,8 +34,7 @@ static bool is_made_up(int descriptor)
 	return false;
 }
 
-/* place is open as a place only (O_PATH), so that nothing has happened to what is there; it is closed. */
-static int open_place(int place)
+int code_file_open_place(int place)
 {
 	char path[64];
 	struct stat status;
@@ -163,7 +162,7 @@ static int open_in_root(int root, const char *path)
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT };
 	int descriptor = syscall(SYS_openat2, root, path, &how, sizeof(how));
 
-	return descriptor < 0 ? -errno : open_place(descriptor);
+	return descriptor < 0 ? -errno : code_file_open_place(descriptor);
 }
 
 /* With the process's rights, of this thread only: the name is the program's, and what it may not read is not copied for it. */
@@ -223,25 +222,7 @@ int code_file_open(pid_t tgid, const struct code_rights *rights, const char *pat
 	return descriptor;
 }
 
-/* A descriptor of the process's own, which gives no more rights than it has; it is closed after an error. */
-static int check_opened(int descriptor)
-{
-	struct stat status;
-	int flags = fcntl(descriptor, F_GETFL), error = 0;
-
-	if (flags < 0 || fstat(descriptor, &status))
-		error = -errno;
-	else if (flags & O_PATH || (flags & O_ACCMODE) == O_WRONLY)
-		error = -EBADF;
-	else if (!S_ISREG(status.st_mode) || is_made_up(descriptor))
-		error = -ENOTSUP;
-	if (!error)
-		return descriptor;
-	close(descriptor);
-	return error;
-}
-
-int code_file_open_descriptor(pid_t tgid, int number, char **absolute)
+int code_file_take(pid_t tgid, int number, char **absolute)
 {
 	char name[32], target[PATH_MAX];
 	int process, descriptor;
@@ -258,5 +239,22 @@ int code_file_open_descriptor(pid_t tgid, int number, char **absolute)
 	if (descriptor < 0)
 		descriptor = errno == EMFILE || errno == ENFILE ? -errno : -EBADF;
 	close(process);
-	return descriptor < 0 ? descriptor : check_opened(descriptor);
+	return descriptor;
+}
+
+int code_file_check(int descriptor)
+{
+	struct stat status;
+	int flags = fcntl(descriptor, F_GETFL), error = 0;
+
+	if (flags < 0 || fstat(descriptor, &status))
+		error = -errno;
+	else if (flags & O_PATH || (flags & O_ACCMODE) == O_WRONLY)
+		error = -EBADF;
+	else if (!S_ISREG(status.st_mode) || is_made_up(descriptor))
+		error = -ENOTSUP;
+	if (!error)
+		return descriptor;
+	close(descriptor);
+	return error;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Files that a program gives to a runtime: opened with its rights, never with ours. */
-#include "session/code/file.h"
+#include "session/reader/code_file.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -40,7 +40,7 @@ static void tear_down(void)
 	cr_assert_eq(system(command), 0);
 }
 
-TestSuite(session_code_file, .init = set_up, .fini = tear_down);
+TestSuite(session_reader_code_file, .init = set_up, .fini = tear_down);
 
 static void make_file(uid_t user, gid_t group, mode_t mode)
 {
@@ -104,9 +104,11 @@ static int opened(pid_t child, struct code_rights rights)
 static int taken(pid_t child, int descriptor)
 {
 	char *absolute, text[sizeof(SECRET)];
-	int file = code_file_open_descriptor(child, descriptor, &absolute);
+	int file = code_file_take(child, descriptor, &absolute);
 
 	free(absolute);
+	if (file >= 0)
+		file = code_file_check(file);
 	if (file < 0)
 		return file;
 	cr_expect_eq(pread(file, text, sizeof(text), 0), sizeof(text));
@@ -116,7 +118,7 @@ static int taken(pid_t child, int descriptor)
 
 static const struct code_rights nobody = { NOBODY, NOBODY, false }, root = { 0, 0, true }, weak_root = { 0, 0, false };
 
-Test(session_code_file, what_the_thread_may_read)
+Test(session_reader_code_file, what_the_thread_may_read)
 {
 	static const struct {
 		uid_t user;
@@ -154,7 +156,7 @@ Test(session_code_file, what_the_thread_may_read)
 }
 
 /* A call of nobody's, which executed a program of root's before the file was opened. */
-Test(session_code_file, rights_of_the_call)
+Test(session_reader_code_file, rights_of_the_call)
 {
 	int none;
 	pid_t child = start(true, -1, &none);
@@ -170,7 +172,7 @@ Test(session_code_file, rights_of_the_call)
 	end(child);
 }
 
-Test(session_code_file, descriptors)
+Test(session_reader_code_file, descriptors)
 {
 	static const struct {
 		int flags, error;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "session/code/memory.h"
+#include "session/reader/code_memory.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -52,14 +52,48 @@ static struct code_memory memory_of(pid_t pid)
 	return (struct code_memory){ .tgid = pid, .deadline = clock_monotonic() + 10000000000ull, .limit = 1 << 20 };
 }
 
-Test(session_code_memory, bytes_are_those_of_the_process)
+/* In memory of its own. */
+static int copy_of(const struct code_memory *memory, const void *address, size_t size, struct code_copy *copy)
+{
+	int error = code_copy_make(size, copy);
+
+	if (!error)
+		code_memory_copy(memory, (unsigned long)address, copy);
+	return error;
+}
+
+/* In the spare memory; its process may be another one, which shares it. */
+static int share_of(struct code_spare *spare, const struct code_memory *memory, const void *address, size_t size,
+		    struct code_copy *copy)
+{
+	struct code_shared shared;
+	int error = code_copy_share(spare, size, copy, &shared);
+
+	if (!error)
+		code_memory_copy(memory, (unsigned long)address, copy);
+	if (!error && shared.memory >= 0)
+		close(shared.memory);
+	return error;
+}
+
+static int parts_of(const struct code_memory *memory, const void *addresses, const void *sizes, __u64 count,
+		    struct code_copy *copy)
+{
+	__u64 at = (unsigned long)addresses, size;
+	int error = code_memory_parts_size(memory, at, (unsigned long)sizes, count, &size) ?:
+											     code_copy_make(size, copy);
+
+	return error ?: code_memory_parts(memory, at, (unsigned long)sizes, count, copy);
+}
+
+Test(session_reader_code_memory, bytes_are_those_of_the_process)
 {
 	unsigned char *bytes = pages();
 	pid_t pid = stopped_child();
 	const struct code_memory memory = memory_of(pid);
 	struct code_copy copy;
 
-	cr_assert_eq(code_memory_copy(&memory, (unsigned long)bytes + 123, 10 * PAGE + 1, &copy), 0);
+	cr_assert_eq(copy_of(&memory, bytes + 123, 10 * PAGE + 1, &copy), 0);
 	cr_expect_eq(copy.size, 10 * PAGE + 1);
 	cr_expect_eq(copy.missing, 0);
 	cr_expect_eq(memcmp(copy.bytes, bytes + 123, copy.size), 0);
@@ -68,7 +102,7 @@ Test(session_code_memory, bytes_are_those_of_the_process)
 	end_child(pid);
 }
 
-Test(session_code_memory, holes_are_told_and_zero)
+Test(session_reader_code_memory, holes_are_told_and_zero)
 {
 	unsigned char *bytes = pages(), zeros[2 * PAGE] = {};
 	struct code_copy copy;
@@ -79,7 +113,7 @@ Test(session_code_memory, holes_are_told_and_zero)
 	mprotect(bytes + 9 * PAGE, PAGE, PROT_NONE);
 	pid = stopped_child();
 	memory = memory_of(pid);
-	cr_assert_eq(code_memory_copy(&memory, (unsigned long)bytes + 100, 12 * PAGE, &copy), 0);
+	cr_assert_eq(copy_of(&memory, bytes + 100, 12 * PAGE, &copy), 0);
 	cr_expect_eq(copy.missing, 3 * PAGE);
 	cr_expect_eq(copy.first_missing, 3 * PAGE - 100);
 	cr_expect_eq(memcmp(copy.bytes, bytes + 100, 3 * PAGE - 100), 0);
@@ -91,7 +125,7 @@ Test(session_code_memory, holes_are_told_and_zero)
 }
 
 /* Pages that the process has never touched, of a file. */
-Test(session_code_memory, pages_that_are_not_resident_are_read)
+Test(session_reader_code_memory, pages_that_are_not_resident_are_read)
 {
 	int descriptor = open("/proc/self/exe", O_RDONLY);
 	unsigned char given[8 * PAGE], *bytes;
@@ -106,7 +140,7 @@ Test(session_code_memory, pages_that_are_not_resident_are_read)
 	posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
 	pid = stopped_child();
 	memory = memory_of(pid);
-	cr_assert_eq(code_memory_copy(&memory, (unsigned long)bytes, sizeof(given), &copy), 0);
+	cr_assert_eq(copy_of(&memory, bytes, sizeof(given), &copy), 0);
 	cr_expect_eq(copy.missing, 0);
 	cr_expect_eq(memcmp(copy.bytes, given, sizeof(given)), 0);
 	code_copy_free(&copy);
@@ -114,7 +148,7 @@ Test(session_code_memory, pages_that_are_not_resident_are_read)
 	close(descriptor);
 }
 
-Test(session_code_memory, text_ends_at_its_0_byte_also_before_a_hole)
+Test(session_reader_code_memory, text_ends_at_its_0_byte_also_before_a_hole)
 {
 	unsigned char *bytes = pages();
 	struct code_memory memory;
@@ -137,7 +171,7 @@ Test(session_code_memory, text_ends_at_its_0_byte_also_before_a_hole)
 	end_child(pid);
 }
 
-Test(session_code_memory, parts_come_one_behind_the_other)
+Test(session_reader_code_memory, parts_come_one_behind_the_other)
 {
 	static const char *const texts[] = { "first ", "second ", "third" };
 	unsigned long addresses[3];
@@ -150,21 +184,21 @@ Test(session_code_memory, parts_come_one_behind_the_other)
 		addresses[i] = (unsigned long)texts[i];
 	pid = stopped_child();
 	memory = memory_of(pid);
-	cr_assert_eq(code_memory_parts(&memory, (unsigned long)addresses, 0, 3, &copy), 0);
+	cr_assert_eq(parts_of(&memory, addresses, NULL, 3, &copy), 0);
 	cr_expect_eq(copy.size, 18);
 	cr_expect_eq(memcmp(copy.bytes, "first second third", 18), 0);
 	code_copy_free(&copy);
-	cr_assert_eq(code_memory_parts(&memory, (unsigned long)addresses, (unsigned long)sizes, 3, &copy), 0);
+	cr_assert_eq(parts_of(&memory, addresses, sizes, 3, &copy), 0);
 	cr_expect_eq(copy.size, 14);
 	cr_expect_eq(memcmp(copy.bytes, "first secthird", 14), 0);
 	code_copy_free(&copy);
-	cr_expect_eq(code_memory_parts(&memory, 16, 0, 3, &copy), -EFAULT);
-	cr_expect_eq(code_memory_parts(&memory, (unsigned long)addresses, 0, 1u << 30, &copy), -E2BIG);
-	cr_expect_eq(code_memory_parts(&memory, (unsigned long)addresses, (unsigned long)lies, 3, &copy), -EFBIG);
+	cr_expect_eq(parts_of(&memory, (void *)16, NULL, 3, &copy), -EFAULT);
+	cr_expect_eq(parts_of(&memory, addresses, NULL, 1u << 30, &copy), -E2BIG);
+	cr_expect_eq(parts_of(&memory, addresses, lies, 3, &copy), -EFBIG);
 	end_child(pid);
 }
 
-Test(session_code_memory, nothing_is_read_after_the_deadline)
+Test(session_reader_code_memory, nothing_is_read_after_the_deadline)
 {
 	unsigned char *bytes = pages();
 	pid_t pid = stopped_child();
@@ -173,7 +207,7 @@ Test(session_code_memory, nothing_is_read_after_the_deadline)
 	__u64 size;
 
 	memory.deadline = clock_monotonic();
-	cr_assert_eq(code_memory_copy(&memory, (unsigned long)bytes, 3 * PAGE, &copy), 0);
+	cr_assert_eq(copy_of(&memory, bytes, 3 * PAGE, &copy), 0);
 	cr_expect_eq(copy.missing, 3 * PAGE);
 	cr_expect_eq(copy.first_missing, 0);
 	code_copy_free(&copy);
@@ -181,7 +215,7 @@ Test(session_code_memory, nothing_is_read_after_the_deadline)
 	end_child(pid);
 }
 
-Test(session_code_memory, spare_memory_is_of_one_copy_and_holes_in_it_are_zero)
+Test(session_reader_code_memory, spare_memory_is_of_one_copy_and_holes_in_it_are_zero)
 {
 	struct code_spare spare;
 	struct code_memory memory = memory_of(getpid());
@@ -195,10 +229,9 @@ Test(session_code_memory, spare_memory_is_of_one_copy_and_holes_in_it_are_zero)
 	cr_assert_not_null(spare.bytes);
 	memset(spare.bytes, 9, size);
 	memory.limit = size;
-	memory.spare = &spare;
 	mprotect(bytes + PAGE, PAGE, PROT_NONE);
-	cr_assert_eq(code_memory_copy(&memory, (unsigned long)bytes, size, &first), 0);
-	cr_assert_eq(code_memory_copy(&memory, (unsigned long)bytes, size, &second), 0);
+	cr_assert_eq(share_of(&spare, &memory, bytes, size, &first), 0);
+	cr_assert_eq(share_of(&spare, &memory, bytes, size, &second), 0);
 	cr_expect_eq(first.bytes, spare.bytes);
 	cr_expect_neq(second.bytes, spare.bytes);
 	cr_expect_eq(first.missing, PAGE);
@@ -211,29 +244,30 @@ Test(session_code_memory, spare_memory_is_of_one_copy_and_holes_in_it_are_zero)
 	code_spare_close(&spare);
 }
 
-Test(session_code_memory, resident_memory_is_lent_to_one_copy_until_it_has_its_own)
+Test(session_reader_code_memory, resident_memory_is_lent_to_one_copy_until_it_has_its_own)
 {
 	struct code_memory memory = memory_of(getpid());
-	unsigned char *bytes = pages(), *ready = malloc(CODE_READY_SIZE);
+	unsigned char *bytes = pages();
 	struct code_copy first, second;
+	struct code_spare spare;
 
-	cr_assert_not_null(ready);
-	memset(ready, 9, CODE_READY_SIZE);
-	memory.ready = ready;
+	code_spare_open(&spare, false);
+	cr_assert_not_null(spare.ready);
+	memset(spare.ready, 9, CODE_READY_SIZE);
 	mprotect(bytes + PAGE, PAGE, PROT_NONE);
-	cr_assert_eq(code_memory_copy(&memory, (unsigned long)bytes, PAGES * PAGE, &first), 0);
-	cr_expect_eq(first.bytes, ready);
+	cr_assert_eq(share_of(&spare, &memory, bytes, PAGES * PAGE, &first), 0);
+	cr_expect_eq(first.bytes, spare.ready);
 	cr_assert_eq(code_copy_own(&first), 0);
-	cr_expect_neq(first.bytes, ready);
+	cr_expect_neq(first.bytes, spare.ready);
 	cr_expect_eq(first.missing, PAGE);
 	cr_expect_eq(first.first_missing, PAGE);
-	cr_assert_eq(code_memory_copy(&memory, (unsigned long)bytes + PAGE * 2, PAGE, &second), 0);
+	cr_assert_eq(share_of(&spare, &memory, bytes + PAGE * 2, PAGE, &second), 0);
 	cr_expect_eq(memcmp(first.bytes, bytes, PAGE), 0);
 	cr_expect_eq(first.bytes[PAGE], 0);
 	cr_expect_eq(first.bytes[PAGE * 2 - 1], 0);
 	cr_expect_eq(memcmp(first.bytes + PAGE * 2, bytes + PAGE * 2, (PAGES - 2) * PAGE), 0);
 	code_copy_free(&second);
-	cr_expect_eq(ready[0], bytes[PAGE * 2]);
+	cr_expect_eq(spare.ready[0], bytes[PAGE * 2]);
 	code_copy_free(&first);
-	free(ready);
+	code_spare_close(&spare);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "session/code/memory.h"
+#include "session/reader/code_memory.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "base/core/clock.h"
 
@@ -17,51 +13,6 @@
 #define PAGE 4096u	 /* what is readable at its begin is so up to its end */
 #define PARTS_MAX 65536
 
-/* ---- copies ---- */
-
-int code_copy_make(size_t size, struct code_copy *copy)
-{
-	*copy = (struct code_copy){ .size = size };
-	if (!size)
-		return 0;
-	copy->bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (copy->bytes == MAP_FAILED) {
-		*copy = (struct code_copy){};
-		return -ENOMEM;
-	}
-	/* Saves most of the page faults; where it is not to be had, they are taken. */
-	if (size >= CODE_READY_SIZE)
-		madvise(copy->bytes, size, MADV_HUGEPAGE);
-	return 0;
-}
-
-void code_copy_free(struct code_copy *copy)
-{
-	if (copy->spare)
-		code_spare_give(copy->spare);
-	else if (copy->bytes && !copy->borrowed)
-		munmap(copy->bytes, copy->size);
-	*copy = (struct code_copy){};
-}
-
-int code_copy_own(struct code_copy *copy)
-{
-	struct code_copy own;
-
-	if (!copy->borrowed)
-		return 0;
-	if (code_copy_make(copy->size, &own)) {
-		code_copy_free(copy);
-		return -ENOMEM;
-	}
-	if (copy->size)
-		memcpy(own.bytes, copy->bytes, copy->size);
-	own.missing = copy->missing;
-	own.first_missing = copy->first_missing;
-	*copy = own;
-	return 0;
-}
-
 static void note_missing(struct code_copy *copy, __u64 offset, __u64 length)
 {
 	if (!copy->missing)
@@ -69,21 +20,6 @@ static void note_missing(struct code_copy *copy, __u64 offset, __u64 length)
 	copy->missing += length;
 	if (copy->spare || copy->borrowed)
 		memset(copy->bytes + offset, 0, length);
-}
-
-static int make_for(const struct code_memory *memory, size_t size, struct code_copy *copy)
-{
-	bool large = size >= CODE_READY_SIZE;
-	unsigned char *bytes = memory->spare && large ? code_spare_take(memory->spare, size) : NULL;
-
-	if (memory->ready && size && !large) {
-		*copy = (struct code_copy){ .bytes = memory->ready, .size = size, .borrowed = true };
-		return 0;
-	}
-	if (!bytes)
-		return code_copy_make(size, copy);
-	*copy = (struct code_copy){ .bytes = bytes, .size = size, .spare = memory->spare };
-	return 0;
 }
 
 /* ---- reading ---- */
@@ -195,13 +131,9 @@ static void fill(const struct code_memory *memory, __u64 address, __u64 length, 
 	}
 }
 
-int code_memory_copy(const struct code_memory *memory, __u64 address, size_t size, struct code_copy *copy)
+void code_memory_copy(const struct code_memory *memory, __u64 address, struct code_copy *copy)
 {
-	int error = make_for(memory, size, copy);
-
-	if (!error)
-		fill(memory, address, size, copy, 0);
-	return error;
+	fill(memory, address, copy->size, copy, 0);
 }
 
 /* ---- parts ---- */
@@ -223,32 +155,49 @@ static int part_sizes(const struct code_memory *memory, const __u64 *addresses, 
 	return error;
 }
 
+/* words: room for both arrays, addresses first; sizes become those of texts, too. */
+static int read_parts(const struct code_memory *memory, __u64 addresses, __u64 sizes, __u64 count, __u64 *words,
+		      __u64 *total)
+{
+	int error = read_all(memory, addresses, words, count * sizeof(*words));
+
+	if (!error && sizes)
+		error = read_all(memory, sizes, words + count, count * sizeof(*words));
+	if (!error)
+		error = part_sizes(memory, words, words + count, count, total);
+	return error;
+}
+
+int code_memory_parts_size(const struct code_memory *memory, __u64 addresses, __u64 sizes, __u64 count, __u64 *size)
+{
+	__u64 *words = count <= PARTS_MAX ? calloc(2 * count + 1, sizeof(*words)) : NULL;
+	int error;
+
+	if (!words)
+		return count <= PARTS_MAX ? -ENOMEM : -E2BIG;
+	error = read_parts(memory, addresses, sizes, count, words, size);
+	free(words);
+	return error;
+}
+
 int code_memory_parts(const struct code_memory *memory, __u64 addresses, __u64 sizes, __u64 count,
 		      struct code_copy *copy)
 {
-	__u64 *address, *size, total = 0, offset = 0;
-	int error = 0;
+	__u64 *words = count <= PARTS_MAX ? calloc(2 * count + 1, sizeof(*words)) : NULL;
+	__u64 total = 0, offset = 0;
+	int error;
 
-	*copy = (struct code_copy){};
-	if (count > PARTS_MAX)
-		return -E2BIG;
-	address = calloc(count ?: 1, sizeof(*address));
-	size = calloc(count ?: 1, sizeof(*size));
-	if (!address || !size)
-		error = -ENOMEM;
-	if (!error)
-		error = read_all(memory, addresses, address, count * sizeof(*address));
-	if (!error && sizes)
-		error = read_all(memory, sizes, size, count * sizeof(*size));
-	if (!error)
-		error = part_sizes(memory, address, size, count, &total);
-	if (!error)
-		error = make_for(memory, total, copy);
-	for (size_t i = 0; i < count && !error; i++) {
-		fill(memory, address[i], size[i], copy, offset);
-		offset += size[i];
+	if (!words)
+		return count <= PARTS_MAX ? -ENOMEM : -E2BIG;
+	error = read_parts(memory, addresses, sizes, count, words, &total);
+	if (!error && total > copy->size)
+		error = -EFBIG;
+	for (__u64 i = 0; i < count && !error; i++) {
+		fill(memory, words[i], words[count + i], copy, offset);
+		offset += words[count + i];
 	}
-	free(address);
-	free(size);
+	if (!error && offset < copy->size)
+		note_missing(copy, offset, copy->size - offset);
+	free(words);
 	return error;
 }

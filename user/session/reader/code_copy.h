@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory for copies of code objects, shared with the process that makes them. Some of it is there before it is needed: a thread that
+ * waits for a copy does not wait until the kernel has found and zeroed pages, which takes as long as the copy, and in a
+ * virtual machine many times that. As much is there as the largest copy so far has taken: the first one waits, unless it
+ * was made ready for that.
+ */
+#ifndef XPT_SESSION_READER_CODE_COPY_H
+#define XPT_SESSION_READER_CODE_COPY_H
+
+#include <linux/types.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define CODE_READY_SIZE ((size_t)8 << 20)
+#define CODE_SPARE_SIZE ((size_t)256 << 20)
+
+struct code_spare {
+	int memory;	      /* a file in memory (memfd) with ready, then bytes; -1: there is none */
+	unsigned char *ready; /* CODE_READY_SIZE in resident pages, for a smaller copy until it has its own memory */
+	unsigned char *bytes; /* CODE_SPARE_SIZE, for one that is larger */
+	size_t populated;     /* of these; of the thread that calls code_spare_populate() */
+	atomic_size_t wanted; /* bytes that were asked for at most: so many are worth populating */
+	atomic_bool idle;     /* bytes may be taken */
+};
+
+/* Without memory there is none. ready: all of it is wanted from the begin on, but no more than a part of the machine's. */
+void code_spare_open(struct code_spare *spare, bool ready);
+void code_spare_close(struct code_spare *spare); /* nobody has it */
+/* Makes some more pages of it be there: a few ms. False: all that are wanted are. Its thread alone calls this. */
+bool code_spare_populate(struct code_spare *spare);
+/* It has its last contents. NULL: it is in use, or too small. */
+unsigned char *code_spare_take(struct code_spare *spare, size_t size);
+void code_spare_give(struct code_spare *spare);
+
+/* Bytes in a mapping of their own, or in the spare one. Zeroed, there are none. */
+struct code_copy {
+	unsigned char *bytes; /* NULL: size is 0 */
+	size_t size;
+	__u64 missing;		  /* of them that could not be read: replaced by zeros */
+	__u64 first_missing;	  /* offset of the first of those */
+	struct code_spare *spare; /* that the bytes are in, which must outlive them; NULL: their own */
+	bool borrowed;		  /* the bytes are in code_spare.ready */
+};
+
+/* How the process that makes a copy gets at its bytes. */
+struct code_shared {
+	int memory;   /* a file in memory of the copy alone, to be closed; -1: code_spare.memory */
+	__u64 offset; /* in that */
+};
+
+int code_copy_make(size_t size, struct code_copy *copy); /* zeros. -ENOMEM */
+/* For another process to fill: the contents are zeros, or the last ones of the spare memory. -ENOMEM, -EMFILE. */
+int code_copy_share(struct code_spare *spare, size_t size, struct code_copy *copy, struct code_shared *shared);
+void code_copy_free(struct code_copy *copy); /* leaves it zeroed */
+/* Bytes in code_spare.ready get a mapping of their own, so that it is free again. -ENOMEM: the copy is freed. */
+int code_copy_own(struct code_copy *copy);
+
+#endif
