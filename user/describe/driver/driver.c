@@ -84,7 +84,7 @@ static void read_set(struct reader *reader, const struct member *element, void *
 /* A number of JSON cannot be hexadecimal, and in decimal nobody knows an ioctl: it is a string. */
 static __u16 read_number(struct reader *reader, const struct member *member)
 {
-	const char *text = cJSON_IsString(member->value) ? member->value->valuestring : "";
+	const char *text = cJSON_GetStringValue(member->value) ?: "";
 
 	reader_require(reader, member);
 	if (strncmp(text, "0x", 2) != 0 || !text[2] || strlen(text) > 6 ||

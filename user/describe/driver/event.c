@@ -92,12 +92,14 @@ static __u8 read_type(struct reader *reader, const struct json_place *place, con
 /* NAME:TYPE[|TYPE...][?] */
 static void read_field(struct reader *reader, const struct member *member, struct driver_field *field)
 {
-	const char *text = cJSON_IsString(member->value) ? member->value->valuestring : NULL, *end;
+	const char *text = cJSON_GetStringValue(member->value), *end;
 	size_t length = text ? strspn(text, WORD) : 0;
 
-	if (!text)
+	if (!text) {
 		reader_error(reader, &member->place, "must be a string such as \"name:64\"");
-	else if (!length || length > WORD_MAX || text[length] != ':')
+		return;
+	}
+	if (!length || length > WORD_MAX || text[length] != ':')
 		reader_error(reader, &member->place,
 			     "must be a field's name, a colon and its type, such as \"name:64\"");
 	if (reader->error)
@@ -217,7 +219,7 @@ static void read_condition(struct reader *reader, const struct member *member, s
 
 static void read_event_name(struct reader *reader, const struct member *member, struct driver_event *event)
 {
-	const char *text = cJSON_IsString(member->value) ? member->value->valuestring : "";
+	const char *text = cJSON_GetStringValue(member->value) ?: "";
 	const char *colon = text + strspn(text, WORD);
 
 	reader_require(reader, member);

@@ -212,7 +212,7 @@ static void read_locate(struct reader *reader, const struct json_place *place, c
 
 static void read_role(struct reader *reader, const struct member *member, struct xpt_spec *spec)
 {
-	int role = cJSON_IsString(member->value) ? role_from_name(member->value->valuestring) : -ENOENT;
+	int role = role_from_name(cJSON_GetStringValue(member->value) ?: "");
 
 	if (role > 0 && ROLES_INTERNAL >> role & 1)
 		reader_error(reader, &member->place, "role '%s' is internal", role_name(role));

@@ -27,7 +27,7 @@ struct calls_seen {
 void calls_seen_clear(struct calls_seen *seen);
 
 /* Parses an element into a zeroed struct call_spec. context: struct calls_seen. */
-void call_spec_parse(struct reader *reader, const struct member *element, void *call, void *context);
+void call_spec_parse(struct reader *reader, const struct member *element, void *item, void *context);
 void call_spec_clear(struct call_spec *call);
 
 /* The name of an exported function, or where patterns is set a glob pattern of such names. NULL: after an error. */
