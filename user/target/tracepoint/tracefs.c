@@ -456,7 +456,7 @@ int tracefs_find(const struct tracefs *tracefs, const struct driver_event *event
 		snprintf(tracepoint->reason, sizeof(tracepoint->reason), "no such tracepoint");
 		return 0;
 	}
-	if (error)
+	if (error || !text)
 		return error;
 	error = tracepoint_parse(event, text, length, tracepoint);
 	free(text);
