@@ -14,6 +14,7 @@
 #include "base/core/clock.h"
 #include "base/core/error.h"
 #include "base/core/options.h"
+#include "base/core/vec.h"
 #include "kern/features.h"
 #include "session/reader/readers.h"
 
@@ -524,13 +525,11 @@ bool collector_code_answer(struct collector *collector, pid_t tgid, __u64 ticket
 			if (kern_waits(collector->kern, tickets[at].ticket))
 				tickets[kept++] = tickets[at];
 		collector->code_ticket_count = at = kept;
-		tickets = reallocarray(tickets, kept + 1, sizeof(*tickets));
-		if (!tickets)
+		if (vec_push(collector->code_tickets, collector->code_ticket_count,
+			     (struct code_ticket){ ticket, tgid, 0 }))
 			return collector_answer(collector, tgid, ticket);
-		collector->code_tickets = tickets;
-		tickets[collector->code_ticket_count++] = (struct code_ticket){ ticket, tgid, 0 };
 	}
-	if (++tickets[at].answers < collector->code_readers)
+	if (++collector->code_tickets[at].answers < collector->code_readers)
 		return kern_waits(collector->kern, ticket);
 	return resume_read(collector, at);
 }
