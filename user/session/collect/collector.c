@@ -397,16 +397,12 @@ static int pass_names(struct collector *collector)
 	for (size_t i = 0; i < collector->options.name_count; i++) {
 		const struct xpt_handle_name *name = &collector->names[i];
 		bool handle = !name->fingerprint;
-		struct xpt_record_text *record = record_text(handle ? XPT_RECORD_NAMED : XPT_RECORD_FINGERPRINT,
-							     handle ? name->pid : 0, clock_monotonic(),
-							     handle ? name->handle : name->fingerprint, name->name);
 
-		if (!record)
-			return -ENOMEM;
-		collector_pass(collector, &record->header);
-		free(record);
+		collector_pass_text(collector, record_text(handle ? XPT_RECORD_NAMED : XPT_RECORD_FINGERPRINT,
+							   handle ? name->pid : 0, clock_monotonic(),
+							   handle ? name->handle : name->fingerprint, name->name));
 	}
-	return 0;
+	return collector->error;
 }
 
 /* Before the targets: what they queue from their first call on is seen. */
