@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "describe/reader/builtin.h"
-#include "describe/driver/drivers.h"
+#include "describe/reader/collection.h"
 #include "describe_support.h"
 
 #define HEAD "{\"schema\": 1, \"driver\": \"toy\", \"title\": \"Toy\",\n"
@@ -136,14 +135,15 @@ Test(describe_driver_driver, mistakes)
 		{ "{\"schema\": 1, \"driver\": \"toy\"}", "toy.json:1: title is missing" },
 		{ "{\"schema\": 1, \"driver\": \"toy\", \"title\": \"Toy\"}", "toy.json:1: must have sets or ioctls" },
 		{ HEAD "\"modules\": [\"../x\"]}", "toy.json:2: modules[0]: is no module: only letters, digits and _" },
-		{ HEAD "\"sets\": []}", "toy.json:2: sets: must be an array with at least one set of events" },
+		{ HEAD "\"sets\": []}", "toy.json:2: sets: must be an array of 1 to 8 sets of events" },
 		{ HEAD "\"sets\": [{}]}", "toy.json:2: sets[0]: events is missing" },
 		{ HEAD "\"sets\": [{\"events\": []}]}",
-		  "toy.json:2: sets[0].events: must be an array with at least one event" },
+		  "toy.json:2: sets[0].events: must be an array of 1 to 64 events" },
 		{ HEAD "\"sets\": [{\"events\": [{}]}]}", "toy.json:2: sets[0].events[0]: event is missing" },
 		{ HEAD "\"sets\": [{\"bits\": 16}]}", "toy.json:2: sets[0].bits: must be 32 or 64" },
-		{ HEAD "\"sets\": [{\"pairing\": 1}]}",
-		  "toy.json:2: sets[0].pairing: must be \"unique\", \"latest\" or \"order\"" },
+		{ HEAD "\"sets\": [{\"pairing\": \"first\"}]}",
+		  "toy.json:2: sets[0].pairing: unknown pairing 'first' (known: unique latest order)" },
+		{ HEAD "\"sets\": [{\"pairing\": 1}]}", "toy.json:2: sets[0].pairing: must be a string" },
 		{ HEAD "\"sets\": [{\"joins\": [{\"driver\": \"a\"}], \"events\": [{\"event\": \"a:b\", \"role\": "
 		       "\"reset\"}]}]}",
 		  "toy.json:2: sets[0].joins: no event has a key to join by" },
@@ -229,7 +229,7 @@ Test(describe_driver_driver, ioctl_mistakes)
 		{ IOCTLS("\"devices\": [\"/dev/a\", \"/etc/b\"], " NUMBERS),
 		  "toy.json:2: ioctls.devices[1]: must begin with /dev/" },
 		{ IOCTLS("\"devices\": [\"/dev/a\"], \"numbers\": []"),
-		  "toy.json:2: ioctls.numbers: must be an array with at least one ioctl" },
+		  "toy.json:2: ioctls.numbers: must be an array of 1 to 64 ioctls" },
 		{ IOCTLS("\"devices\": [\"/dev/a\"], \"numbers\": [{\"name\": \"GO\"}]"),
 		  "toy.json:2: ioctls.numbers[0]: number is missing" },
 		{ IOCTLS("\"devices\": [\"/dev/a\"], \"numbers\": [{\"number\": \"0x1\"}]"),

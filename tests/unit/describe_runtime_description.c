@@ -122,8 +122,8 @@ Test(describe_runtime_description, mistakes)
 		  "toy.json:2: calls[0].probe: is a place, not a function that returns: the call must be entry_only" },
 		{ HEAD "\"calls\": [{\"probe\": \"a:b\", \"symbol\": \"c\", \"role\": \"copy\"}]}",
 		  "toy.json:2: calls[0]: must have one of symbol, symbols, slot, probe, refers_to, callback_of and method_of" },
-		{ HEAD "\"calls\": {}}", "toy.json:2: calls: must be an array with at least one call" },
-		{ HEAD "\"calls\": []}", "toy.json:2: calls: must be an array with at least one call" },
+		{ HEAD "\"calls\": {}}", "toy.json:2: calls: must be an array of 1 to 4096 calls" },
+		{ HEAD "\"calls\": []}", "toy.json:2: calls: must be an array of 1 to 4096 calls" },
 	};
 
 	EXPECT_ALL_REFUSED(cases);
@@ -269,9 +269,9 @@ Test(describe_runtime_description, status_mistakes)
 		{ HEAD "\"statuses\": {\"1\": {}}}", "toy.json:2: statuses.1: name is missing" },
 		{ HEAD "\"statuses\": {\"1\": {\"name\": \"\"}}}", "toy.json:2: statuses.1.name: must not be empty" },
 		{ HEAD "\"statuses\": {\"1\": {\"name\": \"A\", \"class\": \"warning\"}}}",
-		  "toy.json:2: statuses.1.class: must be \"ok\", \"pending\" or \"error\"" },
+		  "toy.json:2: statuses.1.class: unknown class 'warning' (known: ok pending error)" },
 		{ HEAD "\"statuses\": {\"1\": {\"name\": \"A\", \"class\": 0}}}",
-		  "toy.json:2: statuses.1.class: must be \"ok\", \"pending\" or \"error\"" },
+		  "toy.json:2: statuses.1.class: must be a string" },
 		{ HEAD "\"statuses\": {\"0\": {\"name\": \"A\", \"class\": \"error\"}}}",
 		  "toy.json:2: statuses.0.class: status 0 is always ok" },
 		{ HEAD "\"statuses\": {\"BAD\": {\"name\": \"A\"}}}",
@@ -324,6 +324,60 @@ Test(describe_runtime_description, limits)
 	fputs("]}", file);
 	fclose(file);
 	cr_expect_eq(parse_bytes(text, length, &said, &description), -EINVAL);
-	cr_expect_str_eq(said.text, "toy.json:2: calls: more than 4096 calls");
+	cr_expect_str_eq(said.text, "toy.json:2: calls: must be an array of 1 to 4096 calls");
 	free(text);
+}
+
+/* As they stand in the comments of wire.h and in FORMAT.md. */
+static const char *const roles[] = {
+	[1] = "program.load",	 [2] = "program.name",	[3] = "program.unload",	 [4] = "execute",
+	[5] = "enqueue",	 [6] = "wait",		[7] = "launch",		 [8] = "copy",
+	[9] = "alloc",		 [10] = "free",		[11] = "select",	 [12] = "region.begin",
+	[13] = "region.end",	 [14] = "codeobj.load", [15] = "codeobj.unload", [16] = "resolve",
+	[17] = "table",		 [18] = "loader",	[19] = "operator",	 [21] = "region.name",
+	[22] = "region.release", [23] = "region.print", [24] = "region",
+};
+
+static const char *const meanings[] = {
+	[1] = "program",   [2] = "key",	      [3] = "name",	      [4] = "size",	  [5] = "core",
+	[6] = "stream",	   [7] = "status",    [8] = "parent",	      [9] = "address",	  [10] = "count",
+	[11] = "length",   [12] = "object",   [13] = "class",	      [14] = "inference", [15] = "tokens",
+	[16] = "position", [17] = "sequence", [18] = "next_sequence",
+};
+
+Test(describe_runtime_description, both_ways)
+{
+	for (int i = 1; i <= 24; i++) {
+		if (!roles[i])
+			continue; /* has no name */
+		cr_expect_str_eq(role_name(i), roles[i]);
+		cr_expect_eq(role_from_name(roles[i]), i);
+	}
+	for (int i = 1; i <= 14; i++) {
+		cr_expect_str_eq(meaning_name(i), meanings[i]);
+		cr_expect_eq(meaning_from_name(meanings[i]), i);
+	}
+}
+
+Test(describe_runtime_description, code_sources)
+{
+	cr_expect_str_eq(code_source_name(XPT_CODE_MEMORY), "bytes");
+	cr_expect_str_eq(code_source_name(XPT_CODE_PARTS), "parts");
+	cr_expect_str_eq(code_source_name(XPT_CODE_PATH), "path");
+	cr_expect_str_eq(code_source_name(XPT_CODE_DESCRIPTOR), "descriptor");
+}
+
+Test(describe_runtime_description, unknown)
+{
+	cr_expect_str_eq(code_source_name(XPT_CODE_NONE), "unknown");
+	cr_expect_str_eq(code_source_name(5), "unknown");
+	cr_expect_str_eq(role_name(0), "unknown");
+	cr_expect_str_eq(role_name(29), "unknown");
+	cr_expect_str_eq(role_name(-1), "unknown");
+	cr_expect_str_eq(meaning_name(0), "unknown");
+	cr_expect_str_eq(meaning_name(24), "unknown");
+	cr_expect_eq(role_from_name("Execute"), -ENOENT);
+	cr_expect_eq(role_from_name(""), -ENOENT);
+	cr_expect_eq(role_from_name("unknown"), -ENOENT);
+	cr_expect_eq(meaning_from_name("programs"), -ENOENT);
 }

@@ -6,7 +6,7 @@
  */
 #include <stdlib.h>
 
-#include "describe/reader/builtin.h"
+#include "describe/reader/collection.h"
 #include "describe_support.h"
 
 #define RETURN XPT_SOURCE_RETURN

@@ -22,7 +22,7 @@ struct made {
 };
 
 static struct {
-	struct recent *recent;
+	struct inference_index *recent;
 	struct model_process process;
 	struct model_program programs[CORES + 1];
 	struct model_function execute;
@@ -36,7 +36,7 @@ enum { EXECUTE, OPERATOR, COPY };
 static void begin(void)
 {
 	memset(&f, 0, sizeof(f));
-	cr_assert_eq(recent_create(&f.recent), 0);
+	cr_assert_eq(inference_index_create(&f.recent), 0);
 	cr_assert_eq(xpt_inspect_options_create(&f.options), 0);
 	f.process.tgid = TGID;
 	f.execute.role = XPT_ROLE_EXECUTE;
@@ -54,7 +54,7 @@ static void begin(void)
 
 static void end(void)
 {
-	recent_free(f.recent);
+	inference_index_free(f.recent);
 	xpt_inspect_options_free(f.options);
 }
 
@@ -64,7 +64,7 @@ TestSuite(session_inspect_cores, .init = begin, .fini = end);
 static void make(unsigned int seed)
 {
 	__u64 time[THREADS] = { 1000, 1001, 1002 };
-	struct event_sink sink = recent_sink(f.recent);
+	struct event_sink sink = inference_index_sink(f.recent);
 
 	srand(seed);
 	for (int i = 0; i < INFERENCES; i++) {

@@ -15,7 +15,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "describe/driver/drivers.h"
+#include "describe/driver/driver.h"
 #include "target/tracepoint/driver_events.h"
 
 #define COMMON                                                                         \

@@ -106,7 +106,7 @@ struct confined_file {
 };
 
 /*
- * Gives up all rights (base/file/confine.h) but those to read and write what is open. Another process, which reads nothing, keeps them and
+ * Gives up all rights (base/core/process.h) but those to read and write what is open. Another process, which reads nothing, keeps them and
  * opens the files in the list whenever they are asked for: inputs for reading, outputs as
  * output_open() or output_begin(). Until the end. That it is not possible is a warning. To be called before any file is read, by the
  * only thread.

@@ -19,7 +19,7 @@
 
 #include <xputrace/output.h>
 
-#include "base/file/confine.h"
+#include "base/core/process.h"
 #include "base/file/output.h"
 #include "cli/commands.h"
 

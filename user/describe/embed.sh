@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # embed.sh FILE... [--drivers FILE...]: writes to standard output the C source that holds the files of runtimes and of
-# drivers, as user/describe/reader/builtin.h declares.
+# drivers, as user/describe/reader/collection.h declares.
 set -eu
 
 for file in "$@"; do
@@ -13,7 +13,7 @@ done
 
 echo '/* SPDX-License-Identifier: BSD-2-Clause */'
 echo '/* Made by user/describe/embed.sh. */'
-echo '#include "describe/reader/builtin.h"'
+echo '#include "describe/reader/collection.h"'
 echo
 
 number=0

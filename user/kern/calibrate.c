@@ -13,7 +13,7 @@
 #include <bpf/bpf.h>
 
 #include "base/core/clock.h"
-#include "base/file/detached.h"
+#include "base/core/process.h"
 #include "kern/private.h"
 
 #define BATCH 8		/* calls between two readings of the clock */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/core/json.h"
 
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/core/text.h"
+/* ---- checking ---- */
 
 struct cursor {
 	const char *at, *end;
@@ -316,4 +319,129 @@ size_t json_decode(struct json_part inside, char *to)
 		}
 	}
 	return to - start;
+}
+
+/* ---- parsing ---- */
+
+int json_parse(const char *text, size_t length, struct cJSON **object)
+{
+	/* The parser wants a terminator, which the text of a record lacks. */
+	char *copy = malloc(length + 1);
+
+	*object = NULL;
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, text, length);
+	copy[length] = '\0';
+	errno = 0; /* the parser does not report why it fails, malloc() does */
+	*object = cJSON_ParseWithLength(copy, length + 1);
+	free(copy);
+	if (cJSON_IsObject(*object))
+		return 0;
+	if (!*object && errno == ENOMEM)
+		return -ENOMEM;
+	cJSON_Delete(*object);
+	*object = NULL;
+	return -EBADMSG;
+}
+
+int json_string_get(const cJSON *object, const char *key, char **result)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+
+	if (!text || !*text)
+		return -EBADMSG;
+	*result = strdup(text);
+	return *result ? 0 : -ENOMEM;
+}
+
+int json_integer_get(const cJSON *object, const char *key, __s64 low, __s64 high, __s64 *result)
+{
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	if (!cJSON_IsNumber(item) || !(item->valuedouble >= (double)low && item->valuedouble <= (double)high))
+		return -EBADMSG;
+	*result = (__s64)item->valuedouble;
+	return 0;
+}
+
+/* ---- writing ---- */
+
+/* Bytes that are not UTF-8 stay as they are: a name is compared with what the target has. */
+static void add_quoted(struct text *text, const char *string)
+{
+	text_literal(text, "\"");
+	while (*string) {
+		size_t plain = 0;
+
+		while ((unsigned char)string[plain] >= ' ' && string[plain] != '"' && string[plain] != '\\')
+			plain++;
+		text_bytes(text, string, plain);
+		string += plain;
+		if (*string)
+			text_json_part(text, string++, 1);
+	}
+	text_literal(text, "\"");
+}
+
+/* What a value ends with is neither of the brackets that begin one. */
+static void add_key(struct text *text, const char *key)
+{
+	if (text->length && !strchr("{[", text->data[text->length - 1]))
+		text_literal(text, ",");
+	if (!key)
+		return;
+	add_quoted(text, key);
+	text_literal(text, ":");
+}
+
+void json_begin(struct text *text, const char *key, char bracket)
+{
+	add_key(text, key);
+	text_bytes(text, &bracket, 1);
+}
+
+void json_end(struct text *text, char bracket)
+{
+	text_bytes(text, &bracket, 1);
+}
+
+void json_add_string(struct text *text, const char *key, const char *value)
+{
+	if (!value)
+		return;
+	add_key(text, key);
+	add_quoted(text, value);
+}
+
+void json_add_text(struct text *text, const char *key, const char *value)
+{
+	if (!value)
+		return;
+	add_key(text, key);
+	text_json_string(text, value);
+}
+
+void json_add_unsigned(struct text *text, const char *key, __u64 value)
+{
+	add_key(text, key);
+	text_unsigned(text, value);
+}
+
+void json_add_signed(struct text *text, const char *key, __s64 value)
+{
+	add_key(text, key);
+	text_signed(text, value);
+}
+
+void json_add_real(struct text *text, const char *key, double value)
+{
+	add_key(text, key);
+	text_real_exact(text, value);
+}
+
+void json_add_bool(struct text *text, const char *key, bool value)
+{
+	add_key(text, key);
+	text_string(text, value ? "true" : "false");
 }

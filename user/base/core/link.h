@@ -44,4 +44,20 @@ static inline void link_remove(struct link *link)
 #define link_each(link, following, list) \
 	for (link = (list)->next, following = link->next; link != (list); link = following, following = link->next)
 
+/* Visits each member of a list, which is not changed meanwhile: item is a pointer to its type, link the name of its link. */
+#define link_for_each(item, list, link)                                                             \
+	for (item = container_of((list)->next, __typeof__(*(item)), link); &(item)->link != (list); \
+	     item = container_of((item)->link.next, __typeof__(*(item)), link))
+
+/* The same, and the one visited may be removed. */
+#define link_for_each_safe(item, following, list, link)                             \
+	for (item = container_of((list)->next, __typeof__(*(item)), link),          \
+	    following = container_of((item)->link.next, __typeof__(*(item)), link); \
+	     &(item)->link != (list);                                               \
+	     item = following, following = container_of((item)->link.next, __typeof__(*(item)), link))
+
+/* The first and the last member of a list, which is not empty. */
+#define link_first(list, type, link) container_of((list)->next, type, link)
+#define link_last(list, type, link) container_of((list)->previous, type, link)
+
 #endif

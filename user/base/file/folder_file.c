@@ -122,10 +122,10 @@ int folder_give(struct folder *folder, int descriptor)
 	/* Without the right to, and on file systems that know no owners, the contents matter more than the owner. */
 	if (errno != EPERM && errno != EINVAL && errno != EOPNOTSUPP)
 		return -errno;
-	if (!folder->told_owner)
+	if (!folder->owner_logged)
 		log_warn(&folder->log, "%s: files cannot be given to user %u: %s", folder->path,
 			 (unsigned int)folder->uid, strerror(errno));
-	folder->told_owner = true;
+	folder->owner_logged = true;
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files folder*.c share. */
+/* What folder.c, folder_file.c and output.c share. */
 #ifndef XPT_BASE_FILE_FOLDER_PRIVATE_H
 #define XPT_BASE_FILE_FOLDER_PRIVATE_H
 
@@ -18,11 +18,11 @@ struct folder {
 	int descriptor;
 	uid_t uid;
 	gid_t gid;
-	bool named;	 /* files have a hidden name until they are whole: there is no O_TMPFILE here */
-	bool told_owner; /* that files cannot change their owner */
+	bool named;	   /* files have a hidden name until they are whole: there is no O_TMPFILE here */
+	bool owner_logged; /* that files cannot change their owner */
 };
 
-/* ---- folder_walk.c ---- */
+/* ---- folder.c ---- */
 
 /* The last component of a path, which is missing, or no link a moment ago; "." for the directory itself. */
 struct folder_place {
@@ -35,20 +35,16 @@ int folder_walk(const struct folder *folder, struct folder_place *place);
 /* Whether what belongs to uid is not in the hands of a stranger. */
 bool folder_trusts(const struct folder *folder, uid_t uid);
 
+#define FOLDER_TEMPORARY_SIZE 64
+
+/* A hidden name that no other process of this machine uses, and this one did not before. */
+void folder_temporary_name(char name[FOLDER_TEMPORARY_SIZE]);
+
 /* ---- folder_file.c ---- */
 
 /* folder_file_begin() without a second try. Logs nothing. */
 int folder_file_create(struct folder *folder, struct folder_file **result);
 /* Gives something that this process has made to the folder's owner. Where that is impossible, it stays as it is. */
 int folder_give(struct folder *folder, int descriptor);
-
-/* ---- folder_name.c ---- */
-
-#define FOLDER_TEMPORARY_SIZE 64
-
-/* A hidden name that no other process of this machine uses, and this one did not before. */
-void folder_temporary_name(char name[FOLDER_TEMPORARY_SIZE]);
-/* Removes files under such names of processes that have ended. */
-void folder_sweep(struct folder *folder);
 
 #endif

@@ -6,176 +6,96 @@
 #include <string.h>
 
 #include "describe/driver/event.h"
-#include "describe/reader/reader.h"
 
-#define SCHEMA 1
 #define IOCTL_ROLES (1u << XPT_EVENT_SUBMIT | 1u << XPT_EVENT_WAIT | 1u << XPT_EVENT_MEMORY | 1u << XPT_EVENT_RESET)
 
-/* A number of bits that are compared. A member that is not there leaves *bits as it is. */
-static int read_bits(const struct reader *reader, const struct member *member, unsigned int *bits)
-{
-	__s64 value = *bits;
-	int error = reader_number(reader, member, 0, 64, &value);
+/* ---- sets of events ---- */
 
-	if (!error && value != 32 && value != 64)
-		error = reader_error(reader, &member->place, "must be 32 or 64");
-	*bits = value;
-	return error;
+/* A number of bits that are compared. */
+static unsigned int read_bits(struct reader *reader, const struct member *member)
+{
+	unsigned int bits = reader_number(reader, member, 0, 64, 64);
+
+	if (bits != 32 && bits != 64)
+		reader_error(reader, &member->place, "must be 32 or 64");
+	return bits;
 }
 
-static int read_pairing(const struct reader *reader, const struct member *member, enum xpt_pairing *pairing)
+static void read_join(struct reader *reader, const struct member *element, void *item, void *context)
 {
-	static const char *const names[] = {
+	struct member members[] = { { .key = "driver" }, { .key = "bits" } };
+	struct driver_join *join = item;
+
+	(void)context;
+	reader_members(reader, element->value, &element->place, members, 2);
+	join->driver = reader_name(reader, &members[0]);
+	join->bits = read_bits(reader, &members[1]);
+	join->line = json_locate(reader->text, reader->length, &members[0].place);
+}
+
+static void read_event(struct reader *reader, const struct member *element, void *item, void *context)
+{
+	struct driver_event *event = item;
+	struct driver_set *set = context;
+
+	driver_event_parse(reader, element, event);
+	if (event->key_count && set->key_count && event->key_count != set->key_count)
+		reader_error(reader, &element->place, "its key has %zu fields, that of events before %zu",
+			     event->key_count, set->key_count);
+	if (event->key_count)
+		set->key_count = event->key_count;
+}
+
+static void read_set(struct reader *reader, const struct member *element, void *item, void *context)
+{
+	enum { NAME, PAIRING, BITS, JOINS, EVENTS, NOTE, MEMBERS };
+	static const char *const pairings[] = {
 		[XPT_PAIRING_UNIQUE] = "unique",
 		[XPT_PAIRING_LATEST] = "latest",
 		[XPT_PAIRING_ORDER] = "order",
 	};
-
-	if (!member->value)
-		return 0;
-	for (size_t i = 0; cJSON_IsString(member->value) && i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(names[i], member->value->valuestring) == 0) {
-			*pairing = i;
-			return 0;
-		}
-	}
-	return reader_error(reader, &member->place, "must be \"unique\", \"latest\" or \"order\"");
-}
-
-static int read_join(const struct reader *reader, const cJSON *value, const struct json_place *place,
-		     struct driver_join *join)
-{
-	struct member members[] = { { .key = "driver" }, { .key = "bits" } };
-	int error = reader_members(reader, value, place, members, 2);
-
-	join->bits = 64;
-	if (!error)
-		error = reader_name(reader, place, &members[0], &join->driver);
-	if (!error)
-		error = read_bits(reader, &members[1], &join->bits);
-	if (!error)
-		join->line = json_locate(reader->text, reader->length, &members[0].place);
-	return error;
-}
-
-static int read_joins(const struct reader *reader, const struct member *member, struct driver_set *set)
-{
-	struct json_place at = { &member->place, NULL, 0 };
-	int error = 0;
-
-	if (!member->value)
-		return 0;
-	if (!cJSON_IsArray(member->value) || !member->value->child)
-		return reader_error(reader, &member->place, "must be an array with at least one join");
-	set->joins = calloc(cJSON_GetArraySize(member->value), sizeof(*set->joins));
-	if (!set->joins)
-		return -ENOMEM;
-	for (const cJSON *child = member->value->child; child && !error; child = child->next, at.index++)
-		error = read_join(reader, child, &at, &set->joins[set->join_count++]);
-	return error;
-}
-
-static int read_events(const struct reader *reader, const struct json_place *place, const struct member *member,
-		       struct driver_set *set)
-{
-	struct json_place at = { &member->place, NULL, 0 };
-	size_t size;
-
-	if (!member->value)
-		return reader_error(reader, place, "events is missing");
-	if (!cJSON_IsArray(member->value) || !member->value->child)
-		return reader_error(reader, &member->place, "must be an array with at least one event");
-	size = cJSON_GetArraySize(member->value);
-	if (size > DRIVER_EVENTS_MAX)
-		return reader_error(reader, &member->place, "more than %d events", DRIVER_EVENTS_MAX);
-	set->events = calloc(size, sizeof(*set->events));
-	if (!set->events)
-		return -ENOMEM;
-	for (const cJSON *child = member->value->child; child; child = child->next, at.index++) {
-		struct driver_event *event = &set->events[set->event_count++];
-		int error = driver_event_parse(reader, child, &at, event);
-
-		if (error)
-			return error;
-		if (event->key_count && set->key_count && event->key_count != set->key_count)
-			return reader_error(reader, &at, "its key has %zu fields, that of events before %zu",
-					    event->key_count, set->key_count);
-		if (event->key_count)
-			set->key_count = event->key_count;
-	}
-	return 0;
-}
-
-static int read_set(const struct reader *reader, const cJSON *value, const struct json_place *place,
-		    struct driver_set *set)
-{
-	enum { NAME, PAIRING, BITS, JOINS, EVENTS, NOTE, MEMBERS };
 	struct member members[MEMBERS] = {
 		[NAME] = { .key = "name" },   [PAIRING] = { .key = "pairing" }, [BITS] = { .key = "bits" },
 		[JOINS] = { .key = "joins" }, [EVENTS] = { .key = "events" },	[NOTE] = { .key = "note" },
 	};
-	int error = reader_members(reader, value, place, members, MEMBERS);
+	struct driver_set *set = item;
 
-	set->bits = 64;
-	if (!error)
-		error = reader_note(reader, &members[NOTE]);
-	if (!error && members[NAME].value)
-		error = reader_string(reader, members[NAME].value, &members[NAME].place, &set->name);
-	if (!error)
-		error = read_pairing(reader, &members[PAIRING], &set->pairing);
-	if (!error)
-		error = read_bits(reader, &members[BITS], &set->bits);
-	if (!error)
-		error = read_joins(reader, &members[JOINS], set);
-	if (!error)
-		error = read_events(reader, place, &members[EVENTS], set);
-	if (!error && set->join_count && !set->key_count)
-		error = reader_error(reader, &members[JOINS].place, "no event has a key to join by");
-	return error;
+	(void)context;
+	reader_members(reader, element->value, &element->place, members, MEMBERS);
+	reader_note(reader, &members[NOTE]);
+	set->name = reader_optional_string(reader, &members[NAME]);
+	if (members[PAIRING].value)
+		set->pairing = reader_choice(reader, &members[PAIRING], "pairing ", pairings, COUNT_OF(pairings),
+					     ~0ull);
+	set->bits = read_bits(reader, &members[BITS]);
+	if (members[JOINS].value)
+		set->joins = reader_array(reader, &members[JOINS], DRIVERS_MAX, "joins", sizeof(*set->joins),
+					  &set->join_count, read_join, NULL);
+	set->events = reader_array(reader, &members[EVENTS], DRIVER_EVENTS_MAX, "events", sizeof(*set->events),
+				   &set->event_count, read_event, set);
+	if (set->join_count && !set->key_count)
+		reader_error(reader, &members[JOINS].place, "no event has a key to join by");
+	if (!set->name && (element->place.index || element->value->next))
+		reader_error(reader, &element->place, "name is missing: there are several sets");
 }
 
-static int read_sets(const struct reader *reader, const struct member *member, struct driver *driver)
-{
-	struct json_place at = { &member->place, NULL, 0 };
-	size_t size;
-	int error = 0;
-
-	if (!member->value)
-		return 0;
-	if (!cJSON_IsArray(member->value) || !member->value->child)
-		return reader_error(reader, &member->place, "must be an array with at least one set of events");
-	size = cJSON_GetArraySize(member->value);
-	if (size > DRIVER_SETS_MAX)
-		return reader_error(reader, &member->place, "more than %d sets", DRIVER_SETS_MAX);
-	driver->sets = calloc(size, sizeof(*driver->sets));
-	if (!driver->sets)
-		return -ENOMEM;
-	for (const cJSON *child = member->value->child; child && !error; child = child->next, at.index++) {
-		error = read_set(reader, child, &at, &driver->sets[driver->set_count++]);
-		if (!error && size > 1 && !driver->sets[at.index].name)
-			error = reader_error(reader, &at, "name is missing: there are several sets");
-	}
-	return error;
-}
+/* ---- ioctls ---- */
 
 /* A number of JSON cannot be hexadecimal, and in decimal nobody knows an ioctl: it is a string. */
-static int read_ioctl_number(const struct reader *reader, const struct json_place *place, const struct member *member,
-			     __u16 *number)
+static __u16 read_number(struct reader *reader, const struct member *member)
 {
-	const char *text;
+	const char *text = cJSON_IsString(member->value) ? member->value->valuestring : "";
 
-	if (!member->value)
-		return reader_error(reader, place, "number is missing");
-	text = cJSON_IsString(member->value) ? member->value->valuestring : "";
+	reader_require(reader, member);
 	if (strncmp(text, "0x", 2) != 0 || !text[2] || strlen(text) > 6 ||
-	    text[2 + strspn(text + 2, "0123456789abcdefABCDEF")])
-		return reader_error(reader, &member->place, "must be a string of 0x and up to 4 hexadecimal digits");
-	*number = strtoul(text + 2, NULL, 16);
-	return 0;
+	    text[2 + strspn(text + 2, "0123456789abcdefABCDEF")]) {
+		reader_error(reader, &member->place, "must be a string of 0x and up to 4 hexadecimal digits");
+		return 0;
+	}
+	return strtoul(text + 2, NULL, 16);
 }
 
-static int read_ioctl(const struct reader *reader, const cJSON *value, const struct json_place *place,
-		      struct driver_ioctl *number)
+static void read_ioctl(struct reader *reader, const struct member *element, void *item, void *context)
 {
 	enum { NUMBER, NAME, ROLE, NOTE, MEMBERS };
 	struct member members[MEMBERS] = {
@@ -184,48 +104,21 @@ static int read_ioctl(const struct reader *reader, const cJSON *value, const str
 		[ROLE] = { .key = "role" },
 		[NOTE] = { .key = "note" },
 	};
-	int error = reader_members(reader, value, place, members, MEMBERS);
+	struct driver_ioctl *number = item;
 
-	if (!error)
-		error = reader_note(reader, &members[NOTE]);
-	if (!error)
-		error = read_ioctl_number(reader, place, &members[NUMBER], &number->number);
-	if (!error && !members[NAME].value)
-		error = reader_error(reader, place, "name is missing");
-	if (!error)
-		error = reader_string(reader, members[NAME].value, &members[NAME].place, &number->name);
-	if (!error && members[ROLE].value)
-		error = driver_role_parse(reader, place, &members[ROLE], IOCTL_ROLES, &number->role);
-	return error;
+	(void)context;
+	reader_members(reader, element->value, &element->place, members, MEMBERS);
+	reader_note(reader, &members[NOTE]);
+	number->number = read_number(reader, &members[NUMBER]);
+	number->name = reader_string(reader, &members[NAME]);
+	if (members[ROLE].value)
+		number->role = driver_role_parse(reader, &members[ROLE], IOCTL_ROLES);
+	for (const struct driver_ioctl *other = number - element->place.index; other < number; other++)
+		if (other->number == number->number)
+			reader_error(reader, &element->place, "number 0x%x is there twice", number->number);
 }
 
-static int read_numbers(const struct reader *reader, const struct member *member, struct driver_ioctls *ioctls)
-{
-	struct json_place at = { &member->place, NULL, 0 };
-	size_t size;
-
-	if (!cJSON_IsArray(member->value) || !member->value->child)
-		return reader_error(reader, &member->place, "must be an array with at least one ioctl");
-	size = cJSON_GetArraySize(member->value);
-	if (size > DRIVER_IOCTLS_MAX)
-		return reader_error(reader, &member->place, "more than %d ioctls", DRIVER_IOCTLS_MAX);
-	ioctls->numbers = calloc(size, sizeof(*ioctls->numbers));
-	if (!ioctls->numbers)
-		return -ENOMEM;
-	for (const cJSON *child = member->value->child; child; child = child->next, at.index++) {
-		struct driver_ioctl *number = &ioctls->numbers[ioctls->number_count++];
-		int error = read_ioctl(reader, child, &at, number);
-
-		if (error)
-			return error;
-		for (const struct driver_ioctl *other = ioctls->numbers; other < number; other++)
-			if (other->number == number->number)
-				return reader_error(reader, &at, "number 0x%x is there twice", number->number);
-	}
-	return 0;
-}
-
-static int read_ioctls(const struct reader *reader, const struct member *member, struct driver_ioctls *ioctls)
+static void read_ioctls(struct reader *reader, const struct member *member, struct driver_ioctls *ioctls)
 {
 	enum { DEVICES, BOUND, NUMBERS, NOTE, MEMBERS };
 	struct member members[MEMBERS] = {
@@ -234,103 +127,60 @@ static int read_ioctls(const struct reader *reader, const struct member *member,
 		[NUMBERS] = { .key = "numbers" },
 		[NOTE] = { .key = "note" },
 	};
-	int error;
+	struct json_place at = { &members[DEVICES].place, NULL, 0 };
 
 	if (!member->value)
-		return 0;
-	error = reader_members(reader, member->value, &member->place, members, MEMBERS);
-	if (!error && (!members[DEVICES].value || !members[NUMBERS].value))
-		error = reader_error(reader, &member->place, "must have devices and numbers");
-	if (!error)
-		error = reader_note(reader, &members[NOTE]);
-	if (!error)
-		error = reader_strings(reader, &members[DEVICES], &ioctls->devices, &ioctls->device_count);
-	if (!error && !ioctls->device_count)
-		error = reader_error(reader, &members[DEVICES].place, "must name at least one device node");
-	for (size_t i = 0; !error && i < ioctls->device_count; i++) {
-		struct json_place at = { &members[DEVICES].place, NULL, i };
-
-		if (strncmp(ioctls->devices[i], "/dev/", 5) != 0)
-			error = reader_error(reader, &at, "must begin with /dev/");
-	}
-	if (!error && members[BOUND].value)
-		error = reader_string(reader, members[BOUND].value, &members[BOUND].place, &ioctls->bound);
-	if (!error)
-		error = read_numbers(reader, &members[NUMBERS], ioctls);
-	return error ? error : driver_ioctl_events(ioctls->events);
+		return;
+	reader_members(reader, member->value, &member->place, members, MEMBERS);
+	if (!members[DEVICES].value || !members[NUMBERS].value)
+		reader_error(reader, &member->place, "must have devices and numbers");
+	reader_note(reader, &members[NOTE]);
+	ioctls->devices = reader_strings(reader, &members[DEVICES], &ioctls->device_count);
+	if (!ioctls->device_count)
+		reader_error(reader, &members[DEVICES].place, "must name at least one device node");
+	for (; at.index < ioctls->device_count; at.index++)
+		if (strncmp(ioctls->devices[at.index], "/dev/", 5) != 0)
+			reader_error(reader, &at, "must begin with /dev/");
+	ioctls->bound = reader_optional_string(reader, &members[BOUND]);
+	ioctls->numbers = reader_array(reader, &members[NUMBERS], DRIVER_IOCTLS_MAX, "ioctls", sizeof(*ioctls->numbers),
+				       &ioctls->number_count, read_ioctl, NULL);
+	if (!reader->error && driver_ioctl_events(ioctls->events))
+		reader_fail(reader, -ENOMEM);
 }
+
+/* ---- drivers ---- */
 
 /* Names of modules become parts of paths. */
-static int read_modules(const struct reader *reader, const struct member *member, struct driver *driver)
+static void read_modules(struct reader *reader, const struct member *member, struct driver *driver)
 {
 	struct json_place at = { &member->place, NULL, 0 };
-	int error = reader_strings(reader, member, &driver->modules, &driver->module_count);
 
-	for (; !error && at.index < driver->module_count; at.index++)
+	driver->modules = reader_strings(reader, member, &driver->module_count);
+	for (; at.index < driver->module_count; at.index++)
 		if (driver->modules[at.index][strspn(driver->modules[at.index], WORD)])
-			error = reader_error(reader, &at, "is no module: only letters, digits and _");
-	return error;
+			reader_error(reader, &at, "is no module: only letters, digits and _");
 }
 
-static int read_driver(const struct reader *reader, const cJSON *document, struct driver *driver)
+static void read_driver(struct reader *reader, const cJSON *document, struct described *described)
 {
-	enum { DRIVER_SCHEMA, NAME, TITLE, NOTE, MODULES, SETS, IOCTLS, MEMBERS };
+	enum { MODULES = DESCRIBED_NOTE + 1, SETS, IOCTLS, MEMBERS };
 	struct member members[MEMBERS] = {
-		[DRIVER_SCHEMA] = { .key = "schema" }, [NAME] = { .key = "driver" },
-		[TITLE] = { .key = "title" },	       [NOTE] = { .key = "note" },
-		[MODULES] = { .key = "modules" },      [SETS] = { .key = "sets" },
+		[DESCRIBED_SCHEMA] = { .key = "schema" }, [DESCRIBED_NAME] = { .key = "driver" },
+		[DESCRIBED_TITLE] = { .key = "title" },	  [DESCRIBED_NOTE] = { .key = "note" },
+		[MODULES] = { .key = "modules" },	  [SETS] = { .key = "sets" },
 		[IOCTLS] = { .key = "ioctls" },
 	};
-	int error = reader_members(reader, document, NULL, members, MEMBERS);
+	struct driver *driver = container_of(described, struct driver, described);
 
-	/* First, so that a file for another version is not judged by the rules of this one. */
-	if (!error)
-		error = reader_schema(reader, &members[DRIVER_SCHEMA], SCHEMA);
-	if (!error)
-		error = reader_name(reader, NULL, &members[NAME], &driver->name);
-	if (!error && !members[TITLE].value)
-		error = reader_error(reader, NULL, "title is missing");
-	if (!error)
-		error = reader_string(reader, members[TITLE].value, &members[TITLE].place, &driver->title);
-	if (!error)
-		error = reader_note(reader, &members[NOTE]);
-	if (!error)
-		error = read_modules(reader, &members[MODULES], driver);
-	if (!error && !members[SETS].value && !members[IOCTLS].value)
-		error = reader_error(reader, NULL, "must have sets or ioctls");
-	if (!error)
-		error = read_sets(reader, &members[SETS], driver);
-	if (!error)
-		error = read_ioctls(reader, &members[IOCTLS], &driver->ioctls);
-	return error;
-}
-
-int driver_parse(const struct log *log, const char *file, const char *text, size_t length, struct driver **result)
-{
-	struct reader reader = { log, file, text, length };
-	struct driver *driver = NULL;
-	cJSON *document = NULL;
-	int error = reader_parse(&reader, &document);
-
-	*result = NULL;
-	if (error)
-		goto out;
-	error = -ENOMEM;
-	driver = calloc(1, sizeof(*driver));
-	if (!driver)
-		goto out;
-	driver->file = strdup(file);
-	if (!driver->file)
-		goto out;
-	error = read_driver(&reader, document, driver);
-	if (error)
-		goto out;
-	*result = driver;
-	driver = NULL;
-out:
-	driver_free(driver);
-	cJSON_Delete(document);
-	return error;
+	reader_members(reader, document, NULL, members, MEMBERS);
+	described_read(reader, members, described);
+	read_modules(reader, &members[MODULES], driver);
+	if (!members[SETS].value && !members[IOCTLS].value)
+		reader_error(reader, NULL, "must have sets or ioctls");
+	if (members[SETS].value)
+		driver->sets = reader_array(reader, &members[SETS], DRIVER_SETS_MAX, "sets of events",
+					    sizeof(*driver->sets), &driver->set_count, read_set, NULL);
+	read_ioctls(reader, &members[IOCTLS], &driver->ioctls);
 }
 
 static void set_clear(struct driver_set *set)
@@ -344,10 +194,10 @@ static void set_clear(struct driver_set *set)
 	free(set->name);
 }
 
-void driver_free(struct driver *driver)
+static void release_driver(struct described *described)
 {
-	if (!driver)
-		return;
+	struct driver *driver = container_of(described, struct driver, described);
+
 	for (size_t i = 0; i < driver->set_count; i++)
 		set_clear(&driver->sets[i]);
 	for (size_t i = 0; i < driver->ioctls.number_count; i++)
@@ -359,8 +209,107 @@ void driver_free(struct driver *driver)
 	free(driver->ioctls.numbers);
 	free(driver->ioctls.bound);
 	free(driver->sets);
-	free(driver->name);
-	free(driver->title);
-	free(driver->file);
+	described_clear(described);
 	free(driver);
+}
+
+static const struct description_kind driver_descriptions = {
+	.what = "driver",
+	.most = DRIVERS_MAX,
+	.size = sizeof(struct driver),
+	.builtins = builtin_drivers,
+	.builtin_count = &builtin_driver_count,
+	.read = read_driver,
+	.release = release_driver,
+};
+
+int driver_parse(const struct log *log, const char *file, const char *text, size_t length, struct driver **result)
+{
+	struct described *described;
+	int error = described_parse(&driver_descriptions, log, file, text, length, &described);
+
+	*result = error ? NULL : container_of(described, struct driver, described);
+	return error;
+}
+
+void driver_free(struct driver *driver)
+{
+	if (driver)
+		release_driver(&driver->described);
+}
+
+/* ---- all of them ---- */
+
+const struct driver *drivers_find(const struct drivers *drivers, const char *name)
+{
+	for (size_t i = 0; i < drivers->count; i++)
+		if (strcmp(drivers->items[i]->name, name) == 0)
+			return drivers->items[i];
+	return NULL;
+}
+
+/* Every driver that is joined is described, and is another one. */
+static int check_joins(const struct log *log, const struct drivers *drivers, const struct driver *driver)
+{
+	for (size_t i = 0; i < driver->set_count; i++) {
+		for (size_t j = 0; j < driver->sets[i].join_count; j++) {
+			const struct driver_join *join = &driver->sets[i].joins[j];
+			const struct driver *other = drivers_find(drivers, join->driver);
+
+			if (other && other != driver)
+				continue;
+			log_error(log, "%s:%u: sets[%zu].joins[%zu].driver: %s '%s'", driver->file, join->line, i, j,
+				  other ? "a driver cannot join itself:" : "no such driver:", join->driver);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+/* Takes the descriptions over. */
+static int take_drivers(struct drivers *drivers, struct collection *collection)
+{
+	int error = 0;
+
+	drivers->items = calloc(collection->count + 1, sizeof(struct driver *));
+	if (!drivers->items)
+		return -ENOMEM;
+	for (; drivers->count < collection->count; drivers->count++)
+		drivers->items[drivers->count] = container_of(collection->items[drivers->count], struct driver,
+							      described);
+	collection->count = 0;
+	for (size_t i = 0; !error && i < drivers->count; i++)
+		error = check_joins(collection->log, drivers, drivers->items[i]);
+	return error;
+}
+
+int drivers_create(const struct log *log, const char *const *files, size_t file_count, struct drivers **result)
+{
+	struct collection collection = { .kind = &driver_descriptions, .log = log };
+	struct drivers *drivers = calloc(1, sizeof(*drivers));
+	int error = drivers ? collection_read(&collection, files, file_count) : -ENOMEM;
+
+	if (!error)
+		error = take_drivers(drivers, &collection);
+	collection_free(&collection);
+	if (error)
+		drivers_free(drivers);
+	*result = error ? NULL : drivers;
+	return error;
+}
+
+void drivers_free(struct drivers *drivers)
+{
+	if (!drivers)
+		return;
+	for (size_t i = 0; i < drivers->count; i++)
+		driver_free(drivers->items[i]);
+	free(drivers->items);
+	free(drivers);
+}
+
+bool driver_joins(const struct driver_set *set, const struct driver_join *join, const struct driver *other_driver,
+		  const struct driver_set *other)
+{
+	return strcmp(join->driver, other_driver->name) == 0 && set->key_count && set->key_count == other->key_count;
 }

@@ -2,7 +2,7 @@
 /*
  * Driver descriptions: what the tracepoints and ioctls of an accelerator's kernel driver mean, as data (user/drivers/
  * NAME.json; the format is documented in user/drivers/FORMAT.md). The places of fields in a record are not described:
- * the running kernel has them (target/tracepoint/tracepoint.h).
+ * the running kernel has them (target/tracepoint/tracefs.h).
  */
 #ifndef XPT_DESCRIBE_DRIVER_DRIVER_H
 #define XPT_DESCRIBE_DRIVER_DRIVER_H
@@ -13,6 +13,7 @@
 
 #include "base/core/log.h"
 #include "bpf/wire.h"
+#include "describe/reader/collection.h"
 
 #define DRIVER_NAME_MAX 31		       /* bytes of a driver's name */
 #define DRIVER_VALUES_MAX XPT_EVENT_VALUES_MAX /* fields of an event, with those of the key */
@@ -96,9 +97,7 @@ struct driver_ioctls {
 };
 
 struct driver {
-	char *name;	/* short and unique: "amdgpu" */
-	char *title;	/* "AMD GPU" */
-	char *file;	/* where it was read from, for messages */
+	DESCRIBED;
 	char **modules; /* kernel modules that bring the events; a hint, never a condition */
 	size_t module_count;
 	struct driver_set *sets; /* alternatives: the first one that the kernel has is taken */
@@ -112,6 +111,33 @@ struct driver {
  */
 int driver_parse(const struct log *log, const char *file, const char *text, size_t length, struct driver **result);
 void driver_free(struct driver *driver);
+
+/* ---- the drivers of one session ---- */
+
+#define DRIVERS_MAX 64
+
+struct drivers {
+	struct driver **items; /* the built-in ones first, in the order of their names */
+	size_t count;	       /* at most DRIVERS_MAX */
+};
+
+/*
+ * Reads the built-in descriptions and then each of files; one with the name of a built-in replaces it.
+ * -EINVAL for a bad file, or one that joins a driver that is not described; -E2BIG for too many; -errno of a file.
+ */
+int drivers_create(const struct log *log, const char *const *files, size_t file_count, struct drivers **result);
+void drivers_free(struct drivers *drivers);
+
+const struct driver *drivers_find(const struct drivers *drivers, const char *name); /* NULL: unknown */
+
+/*
+ * Whether keys of set and of other can be compared, where each is the set that was taken of its driver: a set of an old
+ * kernel may have another kind of key. Compared are the low join->bits of each part.
+ */
+bool driver_joins(const struct driver_set *set, const struct driver_join *join, const struct driver *other_driver,
+		  const struct driver_set *other);
+
+/* ---- names ---- */
 
 const char *driver_role_name(enum xpt_event_role role);		 /* "queue"; never NULL */
 const char *driver_meaning_name(enum xpt_event_meaning meaning); /* "engine"; never NULL */

@@ -2,13 +2,74 @@
 #include "describe/driver/event.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define WORD_MAX 63		 /* bytes of the name of a system, an event or a field */
 #define DOUBLE_EXACT (1ll << 53) /* whole numbers up to here are exact in JSON */
 #define KEYED (1u << XPT_EVENT_QUEUE | 1u << XPT_EVENT_RUN | 1u << XPT_EVENT_DONE)
+
+/* ---- how roles and meanings are called in descriptions and in every output ---- */
+
+static const char *const role_names[] = {
+	[XPT_EVENT_QUEUE] = "queue",   [XPT_EVENT_RUN] = "run",	    [XPT_EVENT_DONE] = "done",
+	[XPT_EVENT_ERROR] = "error",   [XPT_EVENT_RESET] = "reset", [XPT_EVENT_MEMORY] = "memory",
+	[XPT_EVENT_SUBMIT] = "submit", [XPT_EVENT_WAIT] = "wait",   [XPT_EVENT_ENTER] = "enter",
+	[XPT_EVENT_LEAVE] = "leave",
+};
+
+static const char *const meaning_names[] = {
+	[XPT_FIELD_KEY] = "key",
+	[XPT_FIELD_DEVICE] = "device",
+	[XPT_FIELD_ENGINE] = "engine",
+	[XPT_FIELD_CONTEXT] = "context",
+	[XPT_FIELD_CLIENT] = "client",
+	[XPT_FIELD_NAME] = "name",
+	[XPT_FIELD_SIZE] = "size",
+	[XPT_FIELD_ADDRESS] = "address",
+	[XPT_FIELD_COUNT] = "count",
+	[XPT_FIELD_DEPTH] = "depth",
+	[XPT_FIELD_STATUS] = "status",
+	[XPT_FIELD_VALUE] = "value",
+	[XPT_FIELD_DESCRIPTOR] = "descriptor",
+	[XPT_FIELD_COMMAND] = "command",
+	[XPT_FIELD_ARGUMENT] = "argument",
+};
+
+/* The first number from least to most that has this name. */
+static int number_of(const char *const *names, int least, int most, const char *name)
+{
+	int found = value_of(names, most + 1, name);
+
+	return found >= least ? found : -ENOENT;
+}
+
+const char *driver_role_name(enum xpt_event_role role)
+{
+	return name_of(role_names, COUNT_OF(role_names), role);
+}
+
+const char *driver_meaning_name(enum xpt_event_meaning meaning)
+{
+	return name_of(meaning_names, COUNT_OF(meaning_names), meaning);
+}
+
+int driver_role_from_name(const char *name)
+{
+	return number_of(role_names, XPT_EVENT_QUEUE, XPT_EVENT_WAIT, name);
+}
+
+int driver_meaning_from_name(const char *name)
+{
+	return number_of(meaning_names, XPT_FIELD_DEVICE, XPT_FIELD_VALUE, name);
+}
+
+enum xpt_event_role driver_role_parse(struct reader *reader, const struct member *member, unsigned int mask)
+{
+	return reader_choice(reader, member, "role ", role_names, XPT_EVENT_WAIT + 1, mask);
+}
+
+/* ---- fields ---- */
 
 static const struct {
 	const char *name;
@@ -18,180 +79,117 @@ static const struct {
 	{ "64", DRIVER_BITS_64 }, { "string", DRIVER_STRING }, { "kernel_string", DRIVER_KERNEL_STRING },
 };
 
-static int read_type(const struct reader *reader, const struct json_place *place, const char *text, size_t length,
-		     __u8 *mask)
+static __u8 read_type(struct reader *reader, const struct json_place *place, const char *text, size_t length)
 {
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		if (strlen(types[i].name) != length || memcmp(types[i].name, text, length) != 0)
-			continue;
-		*mask |= types[i].type;
-		return 0;
-	}
-	return reader_error(reader, place, "unknown type '%.*s' (known: 8 16 32 64 string kernel_string)",
-			    length < 40 ? (int)length : 40, text);
+	for (size_t i = 0; i < COUNT_OF(types); i++)
+		if (strlen(types[i].name) == length && memcmp(types[i].name, text, length) == 0)
+			return types[i].type;
+	reader_error(reader, place, "unknown type '%.*s' (known: 8 16 32 64 string kernel_string)",
+		     length < 40 ? (int)length : 40, text);
+	return 0;
 }
 
 /* NAME:TYPE[|TYPE...][?] */
-static int read_field(const struct reader *reader, const struct json_place *place, const cJSON *value,
-		      struct driver_field *field)
+static void read_field(struct reader *reader, const struct member *member, struct driver_field *field)
 {
-	const char *text = cJSON_IsString(value) ? value->valuestring : NULL, *end;
-	size_t length;
+	const char *text = cJSON_IsString(member->value) ? member->value->valuestring : NULL, *end;
+	size_t length = text ? strspn(text, WORD) : 0;
 
 	if (!text)
-		return reader_error(reader, place, "must be a string such as \"name:64\"");
-	length = strspn(text, WORD);
-	if (!length || length > WORD_MAX || text[length] != ':')
-		return reader_error(reader, place, "must be a field's name, a colon and its type, such as \"name:64\"");
+		reader_error(reader, &member->place, "must be a string such as \"name:64\"");
+	else if (!length || length > WORD_MAX || text[length] != ':')
+		reader_error(reader, &member->place,
+			     "must be a field's name, a colon and its type, such as \"name:64\"");
+	if (reader->error)
+		return;
 	field->name = strndup(text, length);
 	if (!field->name)
-		return -ENOMEM;
+		reader_fail(reader, -ENOMEM);
 	for (text += length; *text == ':' || *text == '|'; text = end) {
-		int error;
-
 		end = text + 1 + strcspn(text + 1, ":|?");
-		error = read_type(reader, place, text + 1, end - text - 1, &field->types);
-		if (error)
-			return error;
+		field->types |= read_type(reader, &member->place, text + 1, end - text - 1);
 		if (*end == ':')
-			return reader_error(reader, place, "has two colons: other types follow '|'");
+			reader_error(reader, &member->place, "has two colons: other types follow '|'");
 	}
 	field->optional = *text == '?';
 	if (text[field->optional])
-		return reader_error(reader, place, "ends with '%.40s' after its types", text + field->optional);
-	return 0;
+		reader_error(reader, &member->place, "ends with '%.40s' after its types", text + field->optional);
 }
 
-/* The next free place among the values of an event; NULL, reported, when there is none. */
-static struct driver_field *take_field(const struct reader *reader, const struct json_place *place,
-				       struct driver_event *event)
+/* Reads a field into the next free place among the values of an event; NULL: an error. */
+static struct driver_field *add_field(struct reader *reader, const struct member *member,
+				      enum xpt_event_meaning meaning, struct driver_event *event)
 {
-	if (event->field_count == DRIVER_VALUES_MAX) {
-		reader_error(reader, place, "more than %d values in an event", DRIVER_VALUES_MAX);
+	struct driver_field *field = &event->fields[event->field_count];
+
+	if (event->field_count == DRIVER_VALUES_MAX)
+		reader_error(reader, &member->place, "more than %d values in an event", DRIVER_VALUES_MAX);
+	if (reader->error)
 		return NULL;
-	}
-	return &event->fields[event->field_count++];
+	event->field_count++;
+	field->meaning = meaning;
+	read_field(reader, member, field);
+	return reader->error ? NULL : field;
 }
 
-static int read_event_name(const struct reader *reader, const struct json_place *place, const struct member *member,
-			   struct driver_event *event)
+static void read_key(struct reader *reader, const struct member *member, struct driver_event *event)
 {
-	const char *text, *colon;
+	const struct driver_field *field;
 
-	if (!member->value)
-		return reader_error(reader, place, "event is missing");
-	text = cJSON_IsString(member->value) ? member->value->valuestring : "";
-	colon = text + strspn(text, WORD);
-	if (colon == text || colon - text > WORD_MAX || *colon != ':' || !colon[1] || strlen(colon + 1) > WORD_MAX ||
-	    colon[1 + strspn(colon + 1, WORD)])
-		return reader_error(reader, &member->place, "must be SYSTEM:NAME of a tracepoint");
-	event->system = strndup(text, colon - text);
-	event->name = strdup(colon + 1);
-	return event->system && event->name ? 0 : -ENOMEM;
-}
-
-int driver_role_parse(const struct reader *reader, const struct json_place *place, const struct member *member,
-		      unsigned int mask, enum xpt_event_role *role)
-{
-	char known[128] = "";
-	size_t used = 0;
-	int found;
-
-	if (!member->value)
-		return reader_error(reader, place, "role is missing");
-	if (!cJSON_IsString(member->value))
-		return reader_error(reader, &member->place, "must be a string");
-	found = driver_role_from_name(member->value->valuestring);
-	if (found > 0 && mask & 1u << found) {
-		*role = found;
-		return 0;
-	}
-	for (unsigned int i = XPT_EVENT_QUEUE; i <= XPT_EVENT_WAIT && used < sizeof(known); i++)
-		if (mask & 1u << i)
-			used += snprintf(known + used, sizeof(known) - used, " %s", driver_role_name(i));
-	return reader_error(reader, &member->place, "unknown role '%.40s' (known:%s)", member->value->valuestring,
-			    known);
-}
-
-static int read_key(const struct reader *reader, const struct member *member, struct driver_event *event)
-{
-	struct json_place at = { &member->place, NULL, 0 };
-
-	if (!member->value)
-		return 0;
-	if (!cJSON_IsArray(member->value) || !member->value->child)
-		return reader_error(reader, &member->place, "must be an array of fields, at least one");
-	for (const cJSON *child = member->value->child; child; child = child->next, at.index++) {
-		struct driver_field *field;
-		int error;
-
-		if (at.index == DRIVER_KEY_MAX)
-			return reader_error(reader, &at, "more than %d fields in a key", DRIVER_KEY_MAX);
-		field = take_field(reader, &at, event);
-		if (!field)
-			return -EINVAL;
-		field->meaning = XPT_FIELD_KEY;
-		error = read_field(reader, &at, child, field);
-		if (error)
-			return error;
-		if (field->types & ~DRIVER_NUMBER || field->optional)
-			return reader_error(reader, &at, "a key is made of numbers that are always there");
+	if (member->value && (!cJSON_IsArray(member->value) || !member->value->child))
+		reader_error(reader, &member->place, "must be an array of fields, at least one");
+	reader_each_child(reader, child, member) {
+		if (child.place.index == DRIVER_KEY_MAX)
+			reader_error(reader, &child.place, "more than %d fields in a key", DRIVER_KEY_MAX);
+		field = add_field(reader, &child, XPT_FIELD_KEY, event);
+		if (field && (field->types & ~DRIVER_NUMBER || field->optional))
+			reader_error(reader, &child.place, "a key is made of numbers that are always there");
 		event->key_count++;
 	}
-	return 0;
 }
 
-static int read_fields(const struct reader *reader, const struct member *member, struct driver_event *event)
+static void read_fields(struct reader *reader, const struct member *member, struct driver_event *event)
 {
-	struct json_place at = { &member->place, NULL, 0 };
 	unsigned int seen = 0;
 
-	if (!member->value)
-		return 0;
-	if (!cJSON_IsObject(member->value))
-		return reader_error(reader, &member->place, "must be an object");
-	for (const cJSON *child = member->value->child; child; child = child->next, at.index++) {
-		int meaning = driver_meaning_from_name(child->string), error;
-		struct driver_field *field;
+	if (member->value && !cJSON_IsObject(member->value))
+		reader_error(reader, &member->place, "must be an object");
+	reader_each_child(reader, child, member) {
+		int meaning = driver_meaning_from_name(child.value->string);
 
-		at.key = child->string;
-		if (meaning < 0)
-			return reader_error(reader, &at,
-					    "unknown meaning (known: device engine context client name size address "
-					    "count depth status value)");
+		child.place.key = child.value->string;
+		if (meaning < 0) {
+			reader_error(reader, &child.place,
+				     "unknown meaning (known: device engine context client name size address count "
+				     "depth status value)");
+			return;
+		}
 		if (seen & 1u << meaning)
-			return reader_error(reader, &at, "is there twice");
+			reader_error(reader, &child.place, "is there twice");
 		seen |= 1u << meaning;
-		field = take_field(reader, &at, event);
-		if (!field)
-			return -EINVAL;
-		field->meaning = meaning;
-		error = read_field(reader, &at, child, field);
-		if (error)
-			return error;
+		add_field(reader, &child, meaning, event);
 	}
-	return 0;
 }
+
+/* ---- conditions ---- */
 
 /* What the condition compares with: text if the field can hold one, else a number. */
-static int read_comparison(const struct reader *reader, const struct member *member, struct driver_condition *condition)
+static void read_comparison(struct reader *reader, const struct member *member, struct driver_condition *condition)
 {
-	int error;
-
 	if (cJSON_IsNumber(member->value)) {
 		if (condition->field.types & ~DRIVER_NUMBER)
-			return reader_error(reader, &member->place, "must be a string, as the field is");
-		return reader_number(reader, member, -DOUBLE_EXACT, DOUBLE_EXACT, &condition->number);
+			reader_error(reader, &member->place, "must be a string, as the field is");
+		condition->number = reader_number(reader, member, -DOUBLE_EXACT, DOUBLE_EXACT, 0);
+		return;
 	}
 	if (condition->field.types & DRIVER_NUMBER)
-		return reader_error(reader, &member->place, "must be a number, as the field is");
-	error = reader_string(reader, member->value, &member->place, &condition->text);
-	if (!error && strlen(condition->text) > DRIVER_TEXT_MAX)
-		error = reader_error(reader, &member->place, "is longer than %d bytes", DRIVER_TEXT_MAX);
-	return error;
+		reader_error(reader, &member->place, "must be a number, as the field is");
+	condition->text = reader_string(reader, member);
+	if (condition->text && strlen(condition->text) > DRIVER_TEXT_MAX)
+		reader_error(reader, &member->place, "is longer than %d bytes", DRIVER_TEXT_MAX);
 }
 
-static int read_condition(const struct reader *reader, const struct member *member, struct driver_condition *condition)
+static void read_condition(struct reader *reader, const struct member *member, struct driver_condition *condition)
 {
 	enum { FIELD, IS, IS_NOT, MEMBERS };
 	struct member members[MEMBERS] = {
@@ -199,27 +197,42 @@ static int read_condition(const struct reader *reader, const struct member *memb
 		[IS] = { .key = "is" },
 		[IS_NOT] = { .key = "is_not" },
 	};
-	int error;
 
 	if (!member->value)
-		return 0;
-	error = reader_members(reader, member->value, &member->place, members, MEMBERS);
-	if (error)
-		return error;
+		return;
+	reader_members(reader, member->value, &member->place, members, MEMBERS);
 	if (!members[FIELD].value || !members[IS].value == !members[IS_NOT].value)
-		return reader_error(reader, &member->place, "must have field, and one of is and is_not");
-	error = read_field(reader, &members[FIELD].place, members[FIELD].value, &condition->field);
-	if (!error && condition->field.optional)
-		error = reader_error(reader, &members[FIELD].place, "must always be there");
-	if (error)
-		return error;
+		reader_error(reader, &member->place, "must have field, and one of is and is_not");
+	if (reader->error)
+		return;
+	read_field(reader, &members[FIELD], &condition->field);
+	if (condition->field.optional)
+		reader_error(reader, &members[FIELD].place, "must always be there");
 	condition->field.meaning = XPT_FIELD_VALUE;
 	condition->differs = members[IS_NOT].value;
-	return read_comparison(reader, &members[condition->differs ? IS_NOT : IS], condition);
+	read_comparison(reader, &members[condition->differs ? IS_NOT : IS], condition);
 }
 
-int driver_event_parse(const struct reader *reader, const cJSON *value, const struct json_place *place,
-		       struct driver_event *event)
+/* ---- events ---- */
+
+static void read_event_name(struct reader *reader, const struct member *member, struct driver_event *event)
+{
+	const char *text = cJSON_IsString(member->value) ? member->value->valuestring : "";
+	const char *colon = text + strspn(text, WORD);
+
+	reader_require(reader, member);
+	if (colon == text || colon - text > WORD_MAX || *colon != ':' || !colon[1] || strlen(colon + 1) > WORD_MAX ||
+	    colon[1 + strspn(colon + 1, WORD)])
+		reader_error(reader, &member->place, "must be SYSTEM:NAME of a tracepoint");
+	if (reader->error)
+		return;
+	event->system = strndup(text, colon - text);
+	event->name = strdup(colon + 1);
+	if (!event->system || !event->name)
+		reader_fail(reader, -ENOMEM);
+}
+
+void driver_event_parse(struct reader *reader, const struct member *element, struct driver_event *event)
 {
 	enum { EVENT, ROLE, KEY, FIELDS, WHEN, OPTIONAL, NOTE, MEMBERS };
 	struct member members[MEMBERS] = {
@@ -227,25 +240,17 @@ int driver_event_parse(const struct reader *reader, const cJSON *value, const st
 		[FIELDS] = { .key = "fields" }, [WHEN] = { .key = "when" }, [OPTIONAL] = { .key = "optional" },
 		[NOTE] = { .key = "note" },
 	};
-	int error = reader_members(reader, value, place, members, MEMBERS);
 
-	if (!error)
-		error = reader_note(reader, &members[NOTE]);
-	if (!error)
-		error = read_event_name(reader, place, &members[EVENT], event);
-	if (!error)
-		error = driver_role_parse(reader, place, &members[ROLE], ~0u, &event->role);
-	if (!error)
-		error = read_key(reader, &members[KEY], event);
-	if (!error && !event->key_count && KEYED & 1u << event->role)
-		error = reader_error(reader, place, "an event of role %s needs a key", driver_role_name(event->role));
-	if (!error)
-		error = read_fields(reader, &members[FIELDS], event);
-	if (!error)
-		error = read_condition(reader, &members[WHEN], &event->condition);
-	if (!error)
-		error = reader_bool(reader, &members[OPTIONAL], &event->optional);
-	return error;
+	reader_members(reader, element->value, &element->place, members, MEMBERS);
+	reader_note(reader, &members[NOTE]);
+	read_event_name(reader, &members[EVENT], event);
+	event->role = driver_role_parse(reader, &members[ROLE], ~0u);
+	read_key(reader, &members[KEY], event);
+	if (!event->key_count && KEYED & 1u << event->role)
+		reader_error(reader, &element->place, "an event of role %s needs a key", driver_role_name(event->role));
+	read_fields(reader, &members[FIELDS], event);
+	read_condition(reader, &members[WHEN], &event->condition);
+	event->optional = reader_bool(reader, &members[OPTIONAL]);
 }
 
 void driver_event_clear(struct driver_event *event)

@@ -9,14 +9,12 @@
 /* What names in the kernel are made of: they become parts of paths, so nothing else may be in them. */
 #define WORD "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
-/* Parses value, at place, into a zeroed event. */
-int driver_event_parse(const struct reader *reader, const cJSON *value, const struct json_place *place,
-		       struct driver_event *event);
+/* Parses an element of an array into a zeroed event. */
+void driver_event_parse(struct reader *reader, const struct member *element, struct driver_event *event);
 void driver_event_clear(struct driver_event *event);
 
 /* A role out of those that mask has (bit i: role i). */
-int driver_role_parse(const struct reader *reader, const struct json_place *place, const struct member *member,
-		      unsigned int mask, enum xpt_event_role *role);
+enum xpt_event_role driver_role_parse(struct reader *reader, const struct member *member, unsigned int mask);
 
 /* Fills the events with which the ioctls of all drivers are seen: entered, and left. */
 int driver_ioctl_events(struct driver_event events[2]);

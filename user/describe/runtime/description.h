@@ -12,8 +12,9 @@
 #include <sys/types.h>
 
 #include "base/core/log.h"
-#include "code/format/object.h"
 #include "bpf/wire.h"
+#include "code/format/object.h"
+#include "describe/reader/collection.h"
 
 /* How a function is found in a mapped file. */
 enum locate_kind {
@@ -132,9 +133,7 @@ struct name_way {
 };
 
 struct description {
-	char *name;	  /* short and unique: "onnxruntime" */
-	char *title;	  /* "ONNX Runtime" */
-	char *file;	  /* where it was read from, for messages */
+	DESCRIBED;
 	char **libraries; /* glob patterns of file names where it usually lives; a hint, never a condition */
 	size_t library_count;
 	char **identify; /* a file that defines one of these symbols holds this runtime, whatever its name */
@@ -161,6 +160,7 @@ struct description {
 int description_parse(const struct log *log, const char *file, const char *text, size_t length,
 		      struct description **result);
 void description_free(struct description *description);
+extern const struct description_kind runtime_descriptions;
 
 /*
  * Class and name of a status. 0 is STATUS_OK, described or not; other values that are not described are STATUS_ERROR

@@ -6,106 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/core/vec.h"
-#include "describe/reader/builtin.h"
-#include "describe/runtime/function_regions.h"
-#include "describe/reader/reader.h"
+#include "base/core/json.h"
 
-/* A registry while it is put together. */
-struct builder {
-	const struct log *log;
-	struct registry *registry;
-	__u64 from_user; /* bit i: runtime i came from a file, not from the built-in ones */
-};
+#define REGIONS_SOURCE "--region" /* in messages, in place of a file's name */
 
-static ssize_t find(const struct registry *registry, const char *name)
+static struct description *description_of(struct described *described)
 {
-	for (size_t i = 0; i < registry->runtime_count; i++)
-		if (strcmp(registry->runtimes[i]->name, name) == 0)
-			return i;
-	return -1;
-}
-
-const struct description *registry_find(const struct registry *registry, const char *name)
-{
-	ssize_t found = find(registry, name);
-
-	return found < 0 ? NULL : registry->runtimes[found];
-}
-
-/* Takes the description over, also when it fails. */
-static int add(struct builder *builder, struct description *description, bool from_user)
-{
-	struct registry *registry = builder->registry;
-	ssize_t found = find(registry, description->name);
-
-	if (found >= 0 && (!from_user || builder->from_user & 1ull << found)) {
-		log_error(builder->log, "%s: runtime: '%s' is already described by %s", description->file,
-			  description->name, registry->runtimes[found]->file);
-		description_free(description);
-		return -EINVAL;
-	}
-	if (found >= 0) {
-		log_debug(builder->log, "%s: replaces the built-in description of '%s'", description->file,
-			  description->name);
-		description_free(registry->runtimes[found]);
-		registry->runtimes[found] = description;
-		builder->from_user |= 1ull << found;
-		return 0;
-	}
-	if (registry->runtime_count == XPT_RUNTIME_MAX) {
-		log_error(builder->log, "%s: more than %d runtimes are described", description->file, XPT_RUNTIME_MAX);
-		description_free(description);
-		return -E2BIG;
-	}
-	if (vec_reserve(registry->runtimes, registry->runtime_count)) {
-		description_free(description);
-		return -ENOMEM;
-	}
-	builder->from_user |= (__u64)from_user << registry->runtime_count;
-	registry->runtimes[registry->runtime_count++] = description;
-	return 0;
-}
-
-static int add_file(struct builder *builder, const char *path)
-{
-	struct description *description;
-	size_t length;
-	char *text;
-	int error = reader_file(builder->log, path, &text, &length);
-
-	if (error)
-		return error;
-	error = description_parse(builder->log, path, text, length, &description);
-	free(text);
-	return error ? error : add(builder, description, true);
-}
-
-static int add_builtins(struct builder *builder)
-{
-	for (size_t i = 0; i < builtin_file_count; i++) {
-		const struct builtin_file *file = &builtin_files[i];
-		struct description *description;
-		int error = description_parse(builder->log, file->name, file->text, file->length, &description);
-
-		if (!error)
-			error = add(builder, description, false);
-		if (error)
-			return error;
-	}
-	return 0;
+	return container_of(described, struct description, described);
 }
 
 /* All names in `over` are known. Before some runtimes are left out: those may be named all the same. */
-static int check_over(const struct log *log, const struct registry *registry)
+static int check_over(const struct collection *runtimes)
 {
-	for (size_t i = 0; i < registry->runtime_count; i++) {
-		const struct description *runtime = registry->runtimes[i];
+	for (size_t i = 0; i < runtimes->count; i++) {
+		const struct description *runtime = description_of(runtimes->items[i]);
 
 		for (size_t j = 0; j < runtime->over_count; j++) {
-			if (find(registry, runtime->over[j]) >= 0)
+			if (collection_find(runtimes, runtime->over[j]))
 				continue;
-			log_error(log, "%s:%u: over[%zu]: no runtime '%s' is described", runtime->file,
+			log_error(runtimes->log, "%s:%u: over[%zu]: no runtime '%s' is described", runtime->file,
 				  runtime->over_line, j, runtime->over[j]);
 			return -EINVAL;
 		}
@@ -113,38 +32,106 @@ static int check_over(const struct log *log, const struct registry *registry)
 	return 0;
 }
 
-static int unknown_runtime(const struct log *log, const struct registry *registry, const char *name)
+static int unknown_runtime(const struct collection *runtimes, const char *name)
 {
 	char known[900] = "";
 	size_t used = 0;
 
-	for (size_t i = 0; i < registry->runtime_count && used < sizeof(known); i++)
-		used += snprintf(known + used, sizeof(known) - used, " %s", registry->runtimes[i]->name);
-	log_error(log, "unknown runtime '%.40s' (known:%s)", name, known);
+	for (size_t i = 0; i < runtimes->count && used < sizeof(known); i++)
+		used += snprintf(known + used, sizeof(known) - used, " %s", runtimes->items[i]->name);
+	log_error(runtimes->log, "unknown runtime '%.40s' (known:%s)", name, known);
 	return -ENOENT;
 }
 
 /* Drops the runtimes that are not in only. */
-static int keep_only(const struct log *log, struct registry *registry, const char *const *only, size_t only_count)
+static int keep_only(struct collection *runtimes, const char *const *only, size_t only_count)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < only_count; i++)
-		if (find(registry, only[i]) < 0)
-			return unknown_runtime(log, registry, only[i]);
-	for (size_t i = 0; i < registry->runtime_count; i++) {
-		struct description *runtime = registry->runtimes[i];
+		if (!collection_find(runtimes, only[i]))
+			return unknown_runtime(runtimes, only[i]);
+	for (size_t i = 0; i < runtimes->count; i++) {
+		struct described *runtime = runtimes->items[i];
 		bool wanted = false;
 
 		for (size_t j = 0; j < only_count && !wanted; j++)
 			wanted = strcmp(only[j], runtime->name) == 0;
 		if (wanted)
-			registry->runtimes[kept++] = runtime;
+			runtimes->items[kept++] = runtime;
 		else
-			description_free(runtime);
+			description_free(description_of(runtime));
 	}
-	registry->runtime_count = kept;
+	runtimes->count = kept;
 	return 0;
+}
+
+/* ---- functions of any program that are regions ---- */
+
+static int add_call(const struct log *log, struct text *json, const char *region)
+{
+	const char *colon = strchr(region, ':');
+	char *file;
+
+	if (!colon || colon == region || colon[1] == ':' || !colon[1]) {
+		log_error(log, "region '%s': expected FILE:FUNCTION, such as 'libdecode.so*:decode_*'", region);
+		return -EINVAL;
+	}
+	file = strndup(region, (size_t)(colon - region));
+	if (!file)
+		return -ENOMEM;
+	json_begin(json, NULL, '{');
+	json_add_string(json, "symbol", colon + 1);
+	json_add_string(json, "file", file);
+	json_add_string(json, "role", "region");
+	json_end(json, '}');
+	free(file);
+	return 0;
+}
+
+int function_regions_describe(const struct log *log, const char *const *regions, size_t count,
+			      struct description **result)
+{
+	struct text json = {};
+	int error = 0;
+
+	json_begin(&json, NULL, '{');
+	json_add_unsigned(&json, "schema", 1);
+	json_add_string(&json, "runtime", "function");
+	json_add_string(&json, "title", "Functions");
+	json_begin(&json, "calls", '[');
+	for (size_t i = 0; i < count && !error; i++)
+		error = add_call(log, &json, regions[i]);
+	json_end(&json, ']');
+	json_end(&json, '}');
+	if (!error)
+		error = json.error ?: description_parse(log, REGIONS_SOURCE, json.data, json.length, result);
+	text_free(&json);
+	return error;
+}
+
+static int add_regions(struct collection *runtimes, const struct registry_options *options)
+{
+	struct description *description;
+	int error;
+
+	if (!options->region_count)
+		return 0;
+	error = function_regions_describe(runtimes->log, options->regions, options->region_count, &description);
+	if (error)
+		return error;
+	description->from_user = true;
+	return collection_add(runtimes, &description->described);
+}
+
+/* ---- numbers ---- */
+
+static ssize_t find(const struct registry *registry, const char *name)
+{
+	for (size_t i = 0; i < registry->runtime_count; i++)
+		if (strcmp(registry->runtimes[i]->name, name) == 0)
+			return i;
+	return -1;
 }
 
 static __u64 over_mask(const struct registry *registry, const struct description *runtime)
@@ -200,40 +187,39 @@ static int number_specs(const struct log *log, struct registry *registry)
 	return 0;
 }
 
-static int add_regions(struct builder *builder, const struct registry_options *options)
-{
-	struct description *description;
-	int error;
+/* ---- registries ---- */
 
-	if (!options->region_count)
-		return 0;
-	error = function_regions_describe(builder->log, options->regions, options->region_count, &description);
-	return error ? error : add(builder, description, true);
+/* Takes the descriptions over. */
+static int take_runtimes(struct registry *registry, struct collection *runtimes)
+{
+	registry->runtimes = calloc(runtimes->count + 1, sizeof(*registry->runtimes));
+	if (!registry->runtimes)
+		return -ENOMEM;
+	for (; registry->runtime_count < runtimes->count; registry->runtime_count++)
+		registry->runtimes[registry->runtime_count] = description_of(runtimes->items[registry->runtime_count]);
+	runtimes->count = 0;
+	return number_specs(runtimes->log, registry);
 }
 
 int registry_create(const struct log *log, const struct registry_options *options, struct registry **result)
 {
+	struct collection runtimes = { .kind = &runtime_descriptions, .log = log };
 	struct registry *registry = calloc(1, sizeof(*registry));
-	struct builder builder = { log, registry, 0 };
-	int error = registry ? add_builtins(&builder) : -ENOMEM;
+	int error = registry ? collection_read(&runtimes, options->files, options->file_count) : -ENOMEM;
 
-	*result = NULL;
-	for (size_t i = 0; i < options->file_count && !error; i++)
-		error = add_file(&builder, options->files[i]);
 	if (!error)
-		error = check_over(log, registry);
+		error = check_over(&runtimes);
 	if (!error && options->only)
-		error = keep_only(log, registry, options->only, options->only_count);
+		error = keep_only(&runtimes, options->only, options->only_count);
 	if (!error)
-		error = add_regions(&builder, options);
+		error = add_regions(&runtimes, options);
 	if (!error)
-		error = number_specs(log, registry);
-	if (error) {
+		error = take_runtimes(registry, &runtimes);
+	collection_free(&runtimes);
+	if (error)
 		registry_free(registry);
-		return error;
-	}
-	*result = registry;
-	return 0;
+	*result = error ? NULL : registry;
+	return error;
 }
 
 void registry_free(struct registry *registry)
@@ -246,4 +232,11 @@ void registry_free(struct registry *registry)
 	free(registry->specs);
 	free(registry->spec_runtime);
 	free(registry);
+}
+
+const struct description *registry_find(const struct registry *registry, const char *name)
+{
+	ssize_t found = find(registry, name);
+
+	return found < 0 ? NULL : registry->runtimes[found];
 }

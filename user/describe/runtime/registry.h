@@ -18,7 +18,7 @@ struct registry_options {
 	size_t file_count;
 	const char *const *only; /* names of the runtimes wanted; NULL: all */
 	size_t only_count;
-	const char *const *regions; /* functions that are regions, whatever is in only: see function_regions.h */
+	const char *const *regions; /* functions that are regions, whatever is in only: see function_regions_describe() */
 	size_t region_count;
 };
 
@@ -29,6 +29,14 @@ struct registry_options {
  */
 int registry_create(const struct log *log, const struct registry_options *options, struct registry **result);
 void registry_free(struct registry *registry);
+
+/*
+ * Functions of any program that a user makes regions, as the description of a runtime "function". Each of regions is
+ * "FILE:FUNCTION": glob patterns of the name of a program or library (or where it holds a '/', its path), and of functions
+ * in it, by their symbols or, where it holds "::", by their names in C++ without parameters. -EINVAL, reported; -ENOMEM.
+ */
+int function_regions_describe(const struct log *log, const char *const *regions, size_t count,
+			      struct description **result);
 
 const struct description *registry_find(const struct registry *registry, const char *name); /* NULL: unknown */
 

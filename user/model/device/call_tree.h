@@ -8,7 +8,7 @@
 #ifndef XPT_MODEL_DEVICE_CALL_TREE_H
 #define XPT_MODEL_DEVICE_CALL_TREE_H
 
-#include "base/core/keyed_table.h"
+#include "base/core/hashmap.h"
 #include "base/core/pool.h"
 #include "model/device/jobs.h"
 #include "model/operator/operators.h"

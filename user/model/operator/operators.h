@@ -3,8 +3,8 @@
 #ifndef XPT_MODEL_OPERATOR_OPERATORS_H
 #define XPT_MODEL_OPERATOR_OPERATORS_H
 
-#include "base/core/keyed_table.h"
-#include "model/program/name_table.h"
+#include "base/core/hashmap.h"
+#include "model/program/processes.h"
 #include "model/program/programs.h"
 
 #define OPERATOR_CLASSES_MAX 262144 /* with names, of all processes; further ones have none */

@@ -6,11 +6,12 @@
 #include "profile/trace/text.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/core/hashmap.h"
-#include "base/core/link.h"
+#include "report/chrome/devices.h"
 #include "report/chrome/events.h"
 #include "report/chrome/metadata.h"
 #include "report/latency/latency.h"
@@ -18,17 +19,132 @@
 #define HEAD_ROOM 4096	     /* bytes; a longer head moves everything once more */
 #define PROCESS (1ULL << 32) /* in place of a thread's number: the process itself */
 
-/* A process or thread that something in the document belongs to. */
-struct seen {
-	struct map_node node; /* tgid; tid or PROCESS */
-	struct link link;
+/* ---- names ---- */
+
+/* A thread of an unknown process belongs to this life. */
+#define LIFE_UNKNOWN (~0u)
+
+struct process_name {
+	struct keyed keyed;
+	struct model_process view; /* strings lie behind */
+	char text[];
 };
+
+struct thread_name {
+	struct keyed keyed;
+	unsigned int life; /* sort index of its process: another process may get the same numbers later */
+	char name[];
+};
+
+/* Both tables: the least recently updated come first. */
+struct trace_names {
+	struct keyed_table processes, threads;
+	struct chrome_devices *devices;
+	__u64 documents; /* made so far */
+};
+
+struct trace_names *trace_names_create(void)
+{
+	struct trace_names *names = calloc(1, sizeof(*names));
+
+	if (!names)
+		return NULL;
+	names->devices = chrome_devices_create();
+	if (!names->devices) {
+		free(names);
+		return NULL;
+	}
+	/* One more than are kept: see put_name(). */
+	keyed_init(&names->processes, TRACE_NAMES_MAX + 1, NULL, NULL);
+	keyed_init(&names->threads, TRACE_NAMES_MAX + 1, NULL, NULL);
+	return names;
+}
+
+void trace_names_free(struct trace_names *names)
+{
+	if (!names)
+		return;
+	keyed_free(&names->processes);
+	keyed_free(&names->threads);
+	chrome_devices_free(names->devices);
+	free(names);
+}
+
+static const struct model_process *find_process(const struct trace_names *names, __u32 tgid)
+{
+	struct keyed *keyed = keyed_find(&names->processes, tgid, 0);
+
+	return keyed ? &container_of(keyed, struct process_name, keyed)->view : NULL;
+}
+
+static unsigned int life_of(const struct trace_names *names, __u32 tgid)
+{
+	const struct model_process *process = find_process(names, tgid);
+
+	return process ? process->sort_index : LIFE_UNKNOWN;
+}
+
+static const char *find_thread(const struct trace_names *names, __u32 tgid, __u32 tid)
+{
+	struct keyed *keyed = keyed_find(&names->threads, tgid, tid);
+	const struct thread_name *thread = keyed ? container_of(keyed, struct thread_name, keyed) : NULL;
+
+	return thread && thread->life == life_of(names, tgid) ? thread->name : NULL;
+}
+
+/* Takes the entry over. Without memory the name before is kept. */
+static void put_name(struct keyed_table *table, struct keyed *entry, __u32 tgid, __u32 tid)
+{
+	struct keyed *before = keyed_find(table, tgid, tid);
+
+	if (keyed_add(table, entry, 0, tgid, tid))
+		free(entry);
+	else if (before)
+		keyed_drop(table, before);
+	else if (keyed_full(table))
+		keyed_drop(table, keyed_oldest(table));
+}
+
+static void add_process(struct trace_names *names, const struct model_process *from)
+{
+	const char *command = from->command ? from->command : "", *name = from->name ? from->name : "";
+	size_t name_size = strlen(name) + 1, command_size = strlen(command) + 1;
+	struct process_name *process = malloc(sizeof(*process) + name_size + command_size);
+
+	if (!process)
+		return;
+	process->view = *from;
+	process->view.name = memcpy(process->text, name, name_size);
+	process->view.command = memcpy(process->text + name_size, command, command_size);
+	put_name(&names->processes, &process->keyed, from->tgid, 0);
+}
+
+static void add_thread(struct trace_names *names, __u32 tgid, __u32 tid, const char *name)
+{
+	size_t size = strlen(name) + 1;
+	struct thread_name *thread = malloc(sizeof(*thread) + size);
+
+	if (!thread)
+		return;
+	memcpy(thread->name, name, size);
+	thread->life = life_of(names, tgid);
+	put_name(&names->threads, &thread->keyed, tgid, tid);
+}
+
+void trace_names_event(struct trace_names *names, const struct event *event)
+{
+	if (event->kind == EVENT_PROCESS)
+		add_process(names, event->process);
+	else if (event->kind == EVENT_THREAD && event->thread.name)
+		add_thread(names, event->thread.tgid, event->thread.tid, event->thread.name);
+}
+
+/* ---- documents ---- */
 
 struct trace_text {
 	struct trace_names *names;
-	struct map seen;
-	struct link list;  /* in the order in which they were met */
-	struct seen *last; /* thread of the event before */
+	struct keyed_table seen; /* processes (PROCESS) and threads that something in it belongs to, in that order */
+	struct keyed *last;	 /* thread of the event before */
 	__u64 number;
 	struct chrome_events events; /* large, but what is not used is not touched */
 };
@@ -40,25 +156,22 @@ struct trace_text *trace_text_create(struct trace_names *names)
 	if (!text)
 		return NULL;
 	text->names = names;
-	link_init(&text->list);
+	keyed_init(&text->seen, SIZE_MAX, NULL, NULL);
 	if (text_reserve(&text->events.text, HEAD_ROOM)) {
 		free(text);
 		return NULL;
 	}
 	text->events.text.length = HEAD_ROOM;
-	text->events.jobs.devices = trace_names_devices(names);
-	text->number = trace_names_document(names);
+	text->events.jobs.devices = names->devices;
+	text->number = ++names->documents;
 	return text;
 }
 
 void trace_text_free(struct trace_text *text)
 {
-	struct link *link, *following;
-
 	if (!text)
 		return;
-	link_each(link, following, &text->list) free(container_of(link, struct seen, link));
-	map_free(&text->seen);
+	keyed_free(&text->seen);
 	chrome_events_free(&text->events);
 	free(text);
 }
@@ -66,12 +179,12 @@ void trace_text_free(struct trace_text *text)
 size_t trace_text_bytes(const struct trace_text *text)
 {
 	return sizeof(*text) + text->events.text.capacity + chrome_jobs_bytes(&text->events.jobs) +
-	       text->seen.count * (sizeof(struct seen) + sizeof(struct map_node *));
+	       text->seen.map.count * (sizeof(struct keyed) + sizeof(struct map_node *));
 }
 
 bool trace_text_has(const struct trace_text *text, __u32 tgid)
 {
-	return tgid ? map_find(&text->seen, tgid, PROCESS) != NULL : text->seen.count > 0;
+	return tgid ? keyed_find(&text->seen, tgid, PROCESS) != NULL : text->seen.map.count > 0;
 }
 
 bool trace_text_has_queue(const struct trace_text *text, unsigned int queue)
@@ -93,20 +206,17 @@ __u64 trace_text_number(const struct trace_text *text)
 
 static int see(struct trace_text *text, __u32 tgid, __u64 tid)
 {
-	struct map_node *node = map_find(&text->seen, tgid, tid);
-	struct seen *seen = node ? container_of(node, struct seen, node) : malloc(sizeof(*seen));
+	struct keyed *keyed = keyed_find(&text->seen, tgid, tid);
 
-	if (!seen)
-		return -ENOMEM;
-	if (!node) {
-		if (map_add(&text->seen, &seen->node, tgid, tid)) {
-			free(seen);
+	if (!keyed) {
+		keyed = malloc(sizeof(*keyed));
+		if (!keyed || keyed_add(&text->seen, keyed, 0, tgid, tid)) {
+			free(keyed);
 			return -ENOMEM;
 		}
-		link_append(&text->list, &seen->link);
 	}
 	if (tid != PROCESS)
-		text->last = seen;
+		text->last = keyed;
 	return 0;
 }
 
@@ -176,25 +286,21 @@ int trace_text_add(struct trace_text *text, const struct event *event)
 /* Names come last, when as much as possible is known of those that were met. */
 static int add_names(struct trace_text *text)
 {
-	struct link *link, *following;
-	struct model_process process;
+	const struct keyed *seen;
 	struct event event;
-	struct seen *seen;
 	int error = 0;
 
-	link_each(link, following, &text->list)
-	{
-		seen = container_of(link, struct seen, link);
+	link_for_each(seen, &text->seen.all, age) {
 		event = (struct event){ .kind = EVENT_THREAD };
 		event.thread.tgid = (__u32)seen->node.a;
 		event.thread.tid = (__u32)seen->node.b;
-		if (seen->node.b != PROCESS) {
-			event.thread.name = trace_names_thread(text->names, event.thread.tgid, event.thread.tid);
-		} else if (trace_names_process(text->names, event.thread.tgid, &process)) {
-			event.kind = EVENT_PROCESS;
-			event.process = &process;
+		if (seen->node.b == PROCESS) {
+			event = (struct event){ .kind = EVENT_PROCESS };
+			event.process = find_process(text->names, (__u32)seen->node.a);
+			if (!event.process)
+				continue;
 		} else {
-			continue;
+			event.thread.name = find_thread(text->names, event.thread.tgid, event.thread.tid);
 		}
 		if (!error)
 			error = trace_text_add(text, &event);

@@ -12,20 +12,23 @@
 #include <string.h>
 
 #include "base/core/hashmap.h"
-#include "base/core/link.h"
-#include "profile/trace/calls.h"
-#include "profile/trace/held.h"
 #include "profile/trace/text.h"
 
 /* Ends of threads are not reported. The least recently used thread is evicted, with what it has held. */
 #define THREADS_MAX 4096
 /* Held of a thread that has made no call yet: perhaps it never will, and then nothing ever settles it. */
 #define IDLE_HELD_MAX 256
+#define CALLS_MAX 16384 /* the oldest is evicted */
+
+/* A call that is in a document: its jobs belong to the same one. */
+struct shown {
+	struct keyed keyed; /* thread, start */
+	__u64 document;	    /* its number */
+};
 
 struct thread {
-	struct map_node node; /* tgid, tid */
-	struct link recent;
-	struct link held; /* in the order of their ends */
+	struct keyed keyed; /* tgid, tid; of its process */
+	struct link held;   /* in the order of their ends */
 	size_t held_count;
 	bool has_calls; /* one has been seen since the thread is known */
 	bool has_wanted;
@@ -33,6 +36,16 @@ struct thread {
 	/* Of those held since the last call at depth 0, the oldest had to go: */
 	__u64 dropped;
 	__u64 dropped_start; /* of the last of them */
+};
+
+/* A copy of a call, region or ioctl, with its strings, that may be added to a document later. */
+struct held {
+	struct link of_thread, of_all;
+	struct thread *thread;
+	size_t room; /* bytes of strings[] */
+	struct event event;
+	struct model_program program; /* just id and name */
+	char strings[];
 };
 
 enum wait_state {
@@ -44,42 +57,99 @@ enum wait_state {
 struct trace {
 	trace_wanted_fn wanted;
 	void *context;
-	bool regions; /* may be wanted: nothing settles what a thread has held */
-	struct map threads;
-	struct link recent; /* threads, least recently used first */
-	struct link all;    /* held events, oldest first */
+	bool regions;		    /* may be wanted: nothing settles what a thread has held */
+	struct keyed_table threads; /* least recently used first */
+	__u64 evicted;		    /* what threads that had to go had held: see thread_release() */
+	struct link all;	    /* held events, oldest first */
 	size_t held_count;
-	struct trace_calls shown;
+	struct keyed_table shown;
 	struct held *wait; /* used again and again; NULL: not yet */
 	enum wait_state wait_state;
 };
 
-struct trace *trace_create(trace_wanted_fn wanted, void *context, bool regions)
-{
-	struct trace *trace = calloc(1, sizeof(*trace));
+/* ---- copies of events ---- */
 
-	if (!trace)
-		return NULL;
-	trace->wanted = wanted;
-	trace->context = context;
-	trace->regions = regions;
-	link_init(&trace->recent);
-	link_init(&trace->all);
-	trace_calls_init(&trace->shown);
-	return trace;
+static __u64 held_start(const struct event *event)
+{
+	if (event->kind == EVENT_IOCTL)
+		return event->ioctl.start;
+	return event->kind == EVENT_REGION ? event->region.start : event->call.start;
 }
 
-/* Puts a call, region or ioctl into the document. */
-static int show(struct trace *trace, const struct event *event, struct trace_text *into)
+static __u64 held_end(const struct event *event)
 {
-	if (trace_text_add(into, event))
-		return -ENOMEM;
-	if (event->kind != EVENT_CALL || !event->call.device.jobs)
+	if (event->kind == EVENT_IOCTL)
+		return event->ioctl.end;
+	return event->kind == EVENT_REGION ? event->region.end : event->call.end;
+}
+
+/* Where an event has strings. program: the call's. Returns their number. */
+static size_t strings_of(struct event *event, struct model_program *program, const char **strings[3])
+{
+	switch (event->kind) {
+	case EVENT_CALL:
+		strings[0] = &event->call.name;
+		strings[1] = &event->call.status_name;
+		strings[2] = &program->name;
+		return 3;
+	case EVENT_REGION:
+		strings[0] = &event->region.name;
+		return 1;
+	default:
+		strings[0] = &event->ioctl.driver;
+		strings[1] = &event->ioctl.node;
+		strings[2] = &event->ioctl.name;
+		return 3;
+	}
+}
+
+static size_t length_of(const struct event *event, const char *string)
+{
+	if (!string)
 		return 0;
-	return trace_calls_add(&trace->shown, &event->call, trace_text_number(into));
+	return event->kind == EVENT_CALL && string == event->call.name ? event->call.name_length : strlen(string);
 }
 
-/* ---- threads and what they hold ---- */
+/*
+ * Freed with free(). NULL: no memory. into is used again when it is large enough, else freed; without memory it is still
+ * there.
+ */
+static struct held *held_copy(struct held *into, const struct event *event)
+{
+	const struct model_program *from = event->kind == EVENT_CALL ? event->call.program : NULL;
+	struct model_program program = { .id = from ? from->id : 0, .name = from ? from->name : NULL };
+	size_t lengths[3], count, room = 0;
+	const char **strings[3];
+	struct held *held = into;
+	char *end;
+
+	count = strings_of((struct event *)event, &program, strings);
+	for (size_t i = 0; i < count; i++) {
+		lengths[i] = length_of(event, *strings[i]);
+		room += lengths[i] + 1;
+	}
+	if (!into || into->room < room) {
+		held = malloc(sizeof(*held) + room);
+		if (!held)
+			return NULL;
+		free(into);
+		held->room = room;
+	}
+	held->event = *event;
+	held->program = program;
+	strings_of(&held->event, &held->program, strings);
+	end = held->strings;
+	for (size_t i = 0; i < count; i++) {
+		if (!*strings[i])
+			continue;
+		*strings[i] = memcpy(end, *strings[i], lengths[i]);
+		end += lengths[i];
+		*end++ = '\0';
+	}
+	if (from)
+		held->event.call.program = &held->program;
+	return held;
+}
 
 static void held_release(struct trace *trace, struct held *held)
 {
@@ -90,48 +160,88 @@ static void held_release(struct trace *trace, struct held *held)
 	free(held);
 }
 
-/* Returns how many of those that go might have been wanted: a region alone is nothing of which a part is missing. */
-static __u64 thread_drop(struct trace *trace, struct thread *thread)
-{
-	struct link *link, *following;
-	__u64 calls = thread->dropped;
-	struct held *held;
+/* ---- threads and what they hold ---- */
 
-	link_each(link, following, &thread->held)
-	{
-		held = container_of(link, struct held, of_thread);
-		calls += held->event.kind == EVENT_CALL;
+/* Counts how many of those that go might have been wanted: a region alone is nothing of which a part is missing. */
+static void thread_release(void *context, struct keyed *keyed)
+{
+	struct thread *thread = container_of(keyed, struct thread, keyed);
+	struct trace *trace = context;
+	struct held *held, *following;
+
+	trace->evicted += thread->dropped;
+	link_for_each_safe(held, following, &thread->held, of_thread) {
+		trace->evicted += held->event.kind == EVENT_CALL;
 		held_release(trace, held);
 	}
-	map_remove(&trace->threads, &thread->node);
-	link_remove(&thread->recent);
 	free(thread);
-	return calls;
+}
+
+struct trace *trace_create(trace_wanted_fn wanted, void *context, bool regions)
+{
+	struct trace *trace = calloc(1, sizeof(*trace));
+
+	if (!trace)
+		return NULL;
+	trace->wanted = wanted;
+	trace->context = context;
+	trace->regions = regions;
+	link_init(&trace->all);
+	keyed_init(&trace->threads, THREADS_MAX, thread_release, trace);
+	keyed_init(&trace->shown, CALLS_MAX, NULL, NULL);
+	return trace;
 }
 
 void trace_free(struct trace *trace)
 {
-	struct link *link, *following;
-
 	if (!trace)
 		return;
-	link_each(link, following, &trace->recent) thread_drop(trace, container_of(link, struct thread, recent));
-	map_free(&trace->threads);
-	trace_calls_free(&trace->shown);
+	keyed_free(&trace->threads);
+	keyed_free(&trace->shown);
 	free(trace->wait);
 	free(trace);
 }
 
+static __u64 thread_key(__u32 tgid, __u32 tid)
+{
+	return (__u64)tgid << 32 | tid;
+}
+
+/* Puts a call, region or ioctl into the document. */
+static int show(struct trace *trace, const struct event *event, struct trace_text *into)
+{
+	const struct event_call *call = &event->call;
+	struct shown *shown;
+
+	if (trace_text_add(into, event))
+		return -ENOMEM;
+	if (event->kind != EVENT_CALL || !call->device.jobs)
+		return 0;
+	shown = malloc(sizeof(*shown));
+	if (!shown || keyed_add(&trace->shown, &shown->keyed, 0, thread_key(call->tgid, call->tid), call->start)) {
+		free(shown);
+		return -ENOMEM;
+	}
+	shown->document = trace_text_number(into);
+	return 0;
+}
+
+/* Number of the document in which the call of the job is; 0: in none. */
+static __u64 document_of(const struct trace *trace, const struct event_job *job)
+{
+	const struct keyed *keyed = keyed_find(&trace->shown, thread_key(job->tgid, job->tid), job->call_start);
+
+	return keyed ? container_of(keyed, const struct shown, keyed)->document : 0;
+}
+
 static struct thread *thread_find(struct trace *trace, __u32 tgid, __u32 tid)
 {
-	struct map_node *node = map_find(&trace->threads, tgid, tid);
-	struct thread *thread = node ? container_of(node, struct thread, node) : NULL;
+	struct keyed *keyed = keyed_find(&trace->threads, tgid, tid);
 
-	if (thread) {
-		link_remove(&thread->recent);
-		link_append(&trace->recent, &thread->recent);
-	}
-	return thread;
+	if (!keyed)
+		return NULL;
+	keyed_renew(&trace->threads, keyed);
+	return container_of(keyed, struct thread, keyed);
 }
 
 static struct thread *thread_get(struct trace *trace, __u32 tgid, __u32 tid, __u64 *lost)
@@ -140,17 +250,16 @@ static struct thread *thread_get(struct trace *trace, __u32 tgid, __u32 tid, __u
 
 	if (thread)
 		return thread;
-	if (trace->threads.count >= THREADS_MAX)
-		*lost += thread_drop(trace, container_of(trace->recent.next, struct thread, recent));
 	thread = calloc(1, sizeof(*thread));
 	if (!thread)
 		return NULL;
-	if (map_add(&trace->threads, &thread->node, tgid, tid)) {
-		free(thread);
-		return NULL;
-	}
 	link_init(&thread->held);
-	link_append(&trace->recent, &thread->recent);
+	trace->evicted = 0;
+	if (keyed_add(&trace->threads, &thread->keyed, tgid, tgid, tid)) {
+		free(thread);
+		thread = NULL;
+	}
+	*lost += trace->evicted;
 	return thread;
 }
 
@@ -187,19 +296,6 @@ static int hold(struct trace *trace, struct held *held, __u32 tgid, __u32 tid, _
 	link_append(&trace->all, &held->of_all);
 	trace->held_count++;
 	return 0;
-}
-
-static void drop_process(struct trace *trace, __u32 tgid)
-{
-	struct link *link, *following;
-	struct thread *thread;
-
-	link_each(link, following, &trace->recent)
-	{
-		thread = container_of(link, struct thread, recent);
-		if (thread->node.a == tgid)
-			thread_drop(trace, thread);
-	}
 }
 
 /* ---- calls ---- */
@@ -254,12 +350,9 @@ static int show_nested(struct trace *trace, struct thread *thread, const struct 
 /* No call that is still open on the thread is around what it has held up to this time. */
 static void forget_nested(struct trace *trace, struct thread *thread, __u64 time)
 {
-	struct link *link, *following;
-	struct held *held;
+	struct held *held, *following;
 
-	link_each(link, following, &thread->held)
-	{
-		held = container_of(link, struct held, of_thread);
+	link_for_each_safe(held, following, &thread->held, of_thread) {
 		if (held_end(&held->event) > time)
 			break;
 		held_release(trace, held);
@@ -292,7 +385,7 @@ static int pass_over_call(struct trace *trace, const struct event *event, struct
 	struct thread *thread;
 
 	if (call->depth || trace->regions)
-		return hold(trace, copy ? copy : held_call(NULL, event), call->tgid, call->tid, lost);
+		return hold(trace, copy ? copy : held_copy(NULL, event), call->tgid, call->tid, lost);
 	thread = thread_find(trace, call->tgid, call->tid);
 	if (thread) {
 		thread->has_calls = true;
@@ -342,7 +435,7 @@ static int take_call(struct trace *trace, const struct event *event, struct trac
 	struct held *copy;
 
 	if (into && call->function->role == XPT_ROLE_WAIT && call->flow_in) {
-		copy = held_call(trace->wait, event);
+		copy = held_copy(trace->wait, event);
 		if (!copy)
 			return -ENOMEM;
 		trace->wait = copy;
@@ -410,7 +503,7 @@ static int take_region(struct trace *trace, const struct event *event, struct tr
 	if (thread && thread->has_wanted && thread->wanted_start >= region->start) {
 		if (into && trace_text_add(into, event))
 			error = -ENOMEM;
-	} else if (hold(trace, held_region(event), region->tgid, region->tid, lost)) {
+	} else if (hold(trace, held_copy(NULL, event), region->tgid, region->tid, lost)) {
 		error = -ENOMEM;
 	}
 	return error;
@@ -422,14 +515,14 @@ static int take_ioctl(struct trace *trace, const struct event *event, __u64 *los
 	const struct event_ioctl *ioctl = &event->ioctl;
 	int error = settle_wait(trace, lost);
 
-	return hold(trace, held_ioctl(event), ioctl->tgid, ioctl->tid, lost) ? -ENOMEM : error;
+	return hold(trace, held_copy(NULL, event), ioctl->tgid, ioctl->tid, lost) ? -ENOMEM : error;
 }
 
 /* Calls come before their jobs. One that is in an earlier document has no end of an arrow in this one. */
 static int take_job(struct trace *trace, const struct event *event, struct trace_text *into)
 {
 	const struct event_job *job = &event->job;
-	__u64 document = job->call_start ? trace_calls_find(&trace->shown, job) : 0;
+	__u64 document = job->call_start ? document_of(trace, job) : 0;
 	struct event copy = *event;
 
 	if (!into || !document)
@@ -461,7 +554,7 @@ static int take_task(struct trace *trace, const struct event *event, struct trac
 		error = -ENOMEM;
 	/* Calls that were open then never return. */
 	if (task->what == XPT_TASK_EXIT || task->what == XPT_TASK_EXEC)
-		drop_process(trace, task->tgid);
+		keyed_drop_owner(&trace->threads, task->tgid);
 	return error;
 }
 

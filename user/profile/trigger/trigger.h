@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * When to save a window of continuous profiling: a condition on inferences (trigger_text.h), fed with every inference
+ * When to save a window of continuous profiling: a condition on inferences (profile/trigger/text.h), fed with every inference
  * of the programs it is for. Logic only: no clock, no kernel, no files.
  *
  * latency and error fire with every inference that fits. The others are kept for each program on its own and are
@@ -10,7 +10,7 @@
  * until the slow inference is out of the window.
  *
  * Precision: the inferences are those that ended in the last 95 to 100 % of the time after "over", counted back from
- * the program's newest end (trigger_window.h). For these it is decided exactly whether it fires; the reported
+ * the program's newest end. For these it is decided exactly whether it fires; the reported
  * percentile is within 1 %.
  *
  * Memory does not depend on the rate: a program with inferences within the limit takes 1.2 KiB. One that does not takes
@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define TRIGGER_SLICES 20      /* of the time after "over" */
 #define TRIGGER_LEAST 20u      /* inferences */
 #define TRIGGER_PROGRAMS 1024u /* known at once; the least recently run is forgotten, and begins anew */
 
@@ -63,5 +64,42 @@ const struct trigger_firing *trigger_last(const struct trigger *trigger);
  */
 void trigger_reason(const struct trigger *trigger, const char *name, char *reason, size_t size);
 const struct trigger_losses *trigger_losses(const struct trigger *trigger);
+
+/* ---- save limits ---- */
+
+/*
+ * How often triggers may save, and how much in all. Saves on demand are not asked for here. Logic only: the caller
+ * passes the time and what was written.
+ */
+enum save_answer {
+	SAVE_MAY,
+	SAVE_PENDING,  /* the save that was granted before is not done */
+	SAVE_FILES,    /* there are as many files as there may be */
+	SAVE_BYTES,    /* or bytes in them */
+	SAVE_COOLDOWN, /* too soon after the save before */
+	SAVE_ANSWERS,
+};
+
+/* Zero it, and set the first three, to begin with. */
+struct save_limits {
+	__u64 cooldown;	  /* ns from one granted save to the next */
+	__u64 files_most; /* that are saved; 0: no limit */
+	__u64 bytes_most; /* of all files: once they are reached no other is begun; 0: no limit */
+	/* What was done; to be read only. */
+	__u64 files, bytes;
+	__u64 answers[SAVE_ANSWERS]; /* how often each was given: all but SAVE_MAY are triggers that saved nothing */
+	__u64 granted;		     /* when the last one was, ns */
+	bool pending;
+};
+
+/*
+ * Whether a trigger that fires at now, ns of CLOCK_MONOTONIC, may save; counts the answer. After SAVE_MAY nothing
+ * else is granted until save_limits_done(). Of several reasons the first of the enum is given.
+ */
+enum save_answer save_limits_ask(struct save_limits *limits, __u64 now);
+/* What was granted is done. bytes: of the file; 0: it could not be written, which is no file, but has its cooldown. */
+void save_limits_done(struct save_limits *limits, __u64 bytes);
+/* The answer to an ask at now for people, cut to size: "the save before was 3 s ago, less than 10 s". size is not 0. */
+void save_limits_text(const struct save_limits *limits, enum save_answer answer, __u64 now, char *string, size_t size);
 
 #endif

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/core/clock.h"
-#include "base/core/error.h"
+#include "base/core/log.h"
 #include "session/attach/attach_private.h"
 #include "session/reader/describe_records.h"
 

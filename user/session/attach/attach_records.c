@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/core/error.h"
+#include "base/core/log.h"
 #include "session/attach/attach_private.h"
 
 static void on_table(struct attacher *attacher, pid_t tgid, const struct description *runtime, __u64 address)

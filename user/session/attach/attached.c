@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/core/thread.h"
+#include "base/core/process.h"
 
 /* Those that are being taken off, which are the thread's. */
 struct attached_sweeper {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "base/core/error.h"
+#include "base/core/log.h"
 #include "session/code/side.h"
 
 #include <errno.h>

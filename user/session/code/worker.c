@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/file/file.h"
-#include "base/core/thread.h"
+#include "base/core/process.h"
 #include "session/reader/readers.h"
 
 #define FILE_MAX (1ull << 30) /* bytes of a file that are read */

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/core/clock.h"
-#include "base/core/error.h"
+#include "base/core/log.h"
 #include "base/core/options.h"
 #include "base/core/vec.h"
 #include "kern/features.h"

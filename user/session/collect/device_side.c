@@ -7,10 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "describe/driver/drivers.h"
+#include "describe/driver/driver.h"
 #include "session/reader/describe_records.h"
 #include "target/tracepoint/driver_events.h"
-#include "target/tracepoint/uevents.h"
 
 #define IOCTL_LINKS 2
 

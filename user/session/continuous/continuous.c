@@ -10,7 +10,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/options.h"
-#include "base/core/thread.h"
+#include "base/core/process.h"
 #include "control/message.h"
 #include "session/continuous/options.h"
 #include "session/continuous/private.h"
@@ -23,11 +23,11 @@ static void tell_status(struct xpt_continuous *continuous, __u64 now)
 	struct xpt_continuous_status *status = &continuous->status;
 	const struct collector *collector = continuous->collector;
 	struct window_figures window;
-	struct recent_figures recent;
+	struct inference_index_figures recent;
 	struct rusage usage;
 
 	window_figures(continuous->window, &window);
-	recent_figures(continuous->recent, &recent);
+	inference_index_figures(continuous->recent, &recent);
 	getrusage(RUSAGE_SELF, &usage);
 	status->pid = getpid();
 	status->elapsed = now - collector->started;
@@ -54,13 +54,13 @@ static void tell_status(struct xpt_continuous *continuous, __u64 now)
 static void look_at_window(struct xpt_continuous *continuous, __u64 now)
 {
 	struct window_figures window;
-	struct recent_figures recent;
+	struct inference_index_figures recent;
 
 	window_expire(continuous->window, now);
-	recent_figures(continuous->recent, &recent);
+	inference_index_figures(continuous->recent, &recent);
 	window_reserve(continuous->window, recent.bytes);
 	window_figures(continuous->window, &window);
-	recent_begin(continuous->recent, window.begin);
+	inference_index_begin(continuous->recent, window.begin);
 }
 
 static void save_by_trigger(struct xpt_continuous *continuous)

@@ -48,13 +48,13 @@ static int create_window(struct xpt_continuous *continuous, const struct xpt_con
 	int error = window_create(&window_options, &continuous->window);
 
 	if (!error)
-		error = recent_create(&continuous->recent);
+		error = inference_index_create(&continuous->recent);
 	if (!error)
 		error = model_create(&continuous->collector->log, &continuous->model);
 	if (error)
 		return error;
 	model_keep_released(continuous->model, KEEP_RELEASED);
-	error = model_add_sink(continuous->model, recent_sink(continuous->recent));
+	error = model_add_sink(continuous->model, inference_index_sink(continuous->recent));
 	if (!error && continuous->hooks.event)
 		error = model_add_sink(continuous->model,
 				       (struct event_sink){ continuous->hooks.event, continuous->hooks.context });
@@ -192,7 +192,7 @@ void continuous_free(struct xpt_continuous *continuous)
 	target_claims_close(&continuous->claims);
 	folder_close(continuous->folder);
 	model_free(continuous->model);
-	recent_free(continuous->recent);
+	inference_index_free(continuous->recent);
 	window_free(continuous->window);
 	for (size_t i = 0; i < continuous->trigger_count; i++)
 		trigger_free(continuous->triggers[i]);

@@ -8,8 +8,7 @@
 #include "base/file/folder.h"
 #include "control/server.h"
 #include "model/core/model.h"
-#include "profile/trigger/recent.h"
-#include "profile/trigger/save_limits.h"
+#include "profile/trigger/inference_index.h"
 #include "profile/trigger/trigger.h"
 #include "record/recording.h"
 #include "record/window.h"
@@ -47,11 +46,11 @@ struct save {
 	/* When it was taken out of the window: */
 	struct snapshot *snapshot;
 	struct snapshot_part part;
-	struct recent_stretches stretches; /* that part is about */
-	__u64 started;			   /* ns: of all */
-	__u64 complete;			   /* ns: all up to then is in it */
-	__u64 end;			   /* ns: nothing later is */
-	__u64 *costs;			   /* ns a call, by spec */
+	struct inference_stretches stretches; /* that part is about */
+	__u64 started;			      /* ns: of all */
+	__u64 complete;			      /* ns: all up to then is in it */
+	__u64 end;			      /* ns: nothing later is */
+	__u64 *costs;			      /* ns a call, by spec */
 	size_t spec_count;
 	__u64 lost;
 
@@ -84,7 +83,7 @@ struct xpt_continuous {
 	pthread_t saving;
 	bool has_saving;
 	struct model *model;
-	struct recent *recent;
+	struct inference_index *recent;
 	struct window *window;
 	struct trigger *triggers[XPT_TRIGGERS_MAX];
 	size_t trigger_count;

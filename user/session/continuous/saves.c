@@ -106,7 +106,7 @@ static bool is_of_inferences(const struct xpt_save_options *options)
 static int find_inferences(struct xpt_continuous *continuous, struct save *save)
 {
 	const struct xpt_save_options *options = &save->options;
-	const struct recent_filter filter = {
+	const struct inference_filter filter = {
 		.tgid = options->pid,
 		.program = options->program,
 		.handle = options->handle,
@@ -115,7 +115,7 @@ static int find_inferences(struct xpt_continuous *continuous, struct save *save)
 		.since = save->part.from,
 	};
 	__u64 most = options->inferences ?: options->time ? ~0ull : 1;
-	int error = recent_find(continuous->recent, &filter, most, &save->stretches);
+	int error = inference_index_find(continuous->recent, &filter, most, &save->stretches);
 
 	if (error == -ENOENT)
 		snprintf(save->why, sizeof(save->why), "there is no such inference in the window%s",

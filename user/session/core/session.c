@@ -9,7 +9,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/options.h"
-#include "base/core/thread.h"
+#include "base/core/process.h"
 
 #define REPORT_BYTES (256u << 20)
 #define CLOCK_CLOSE 5000 /* ns between two readings of one clock, with the other one's between them, that will do */

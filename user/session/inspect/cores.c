@@ -8,7 +8,7 @@
 #include "base/core/link.h"
 
 struct inference {
-	struct recent_inference view;
+	struct indexed_inference view;
 	struct map_node begin; /* by process and begin */
 	struct map_node wait;  /* by thread and end */
 	__u64 events;
@@ -32,7 +32,7 @@ struct inspect_cores {
 	struct core *all_cores;
 };
 
-static int add(void *context, const struct recent_inference *view)
+static int add(void *context, const struct indexed_inference *view)
 {
 	size_t room;
 	struct inspect_cores *cores = context;
@@ -81,7 +81,7 @@ static int sort(struct inspect_cores *cores)
 	return error;
 }
 
-int inspect_cores_create(const struct recent *recent, __u32 tgid, const __u8 *roles,
+int inspect_cores_create(const struct inference_index *recent, __u32 tgid, const __u8 *roles,
 			 const struct inspect_settings *settings, struct inspect_cores **result)
 {
 	struct inspect_cores *cores = calloc(1, sizeof(*cores));
@@ -91,7 +91,7 @@ int inspect_cores_create(const struct recent *recent, __u32 tgid, const __u8 *ro
 		return -ENOMEM;
 	cores->roles = roles;
 	cores->settings = settings;
-	error = recent_each(recent, tgid, add, cores) ?: sort(cores);
+	error = inference_index_each(recent, tgid, add, cores) ?: sort(cores);
 	if (error) {
 		inspect_cores_free(cores);
 		return error;
@@ -194,7 +194,7 @@ bool inspect_cores_wants(const struct inspect_cores *cores, const struct xpt_rec
 
 /* ---- which are written ---- */
 
-static struct core *core_get(struct inspect_cores *cores, const struct recent_inference *inference)
+static struct core *core_get(struct inspect_cores *cores, const struct indexed_inference *inference)
 {
 	__u64 number = inference->has_core ? (__u64)inference->core : 0;
 	struct map_node *node = map_find(&cores->cores, number, !inference->has_core);

@@ -6,13 +6,13 @@
 #ifndef XPT_SESSION_INSPECT_CORES_H
 #define XPT_SESSION_INSPECT_CORES_H
 
-#include "profile/trigger/recent.h"
+#include "profile/trigger/inference_index.h"
 #include "session/inspect/options.h"
 
 struct inspect_cores;
 
 /* roles: enum xpt_role of each spec, XPT_SPEC_MAX of them. settings and roles must outlive it. -ENOMEM. */
-int inspect_cores_create(const struct recent *recent, __u32 tgid, const __u8 *roles,
+int inspect_cores_create(const struct inference_index *recent, __u32 tgid, const __u8 *roles,
 			 const struct inspect_settings *settings, struct inspect_cores **result);
 void inspect_cores_free(struct inspect_cores *cores);
 

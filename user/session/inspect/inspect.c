@@ -386,7 +386,7 @@ static void end(struct xpt_inspect *inspect)
 	continuous_end(inspect->continuous);
 	model_flush(inspect->continuous->model);
 	window_figures(inspect->continuous->window, &window);
-	recent_begin(inspect->continuous->recent, window.begin);
+	inference_index_begin(inspect->continuous->recent, window.begin);
 	turn(inspect, ~0ull >> 1); /* a last reading */
 }
 

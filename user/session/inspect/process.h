@@ -5,7 +5,7 @@
 
 #include "base/file/folder.h"
 #include "model/stream/event.h"
-#include "target/process/usage.h"
+#include "target/process/process.h"
 
 #define INSPECT_ROWS_MAX 65536u		 /* readings kept: then every second one is dropped, and the rate halved */
 #define INSPECT_READ_EVERY 1000000000ull /* ns between two readings, at first */

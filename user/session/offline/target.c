@@ -13,14 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/core/error.h"
 #include "base/core/log.h"
 #include "base/core/options.h"
 #include "base/file/output.h"
-#include "describe/driver/drivers.h"
+#include "describe/driver/driver.h"
 #include "describe/runtime/registry.h"
 #include "kern/features.h"
-#include "profile/handle/expression.h"
+#include "profile/handle/choice.h"
 #include "session/collect/collector.h"
 #include "target/probe/functions.h"
 #include "target/probe/operators.h"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/core/clock.h"
-#include "base/core/error.h"
+#include "base/core/log.h"
 #include "base/file/output.h"
 
 #define SILENT_FOR 60000000000ull /* ns until a file that timed out is tried again */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/core/error.h"
+#include "base/core/log.h"
 
 #define LOADER_FUNCTION \
 	"_dl_debug_state" /* the dynamic loader calls it before and after it changes its list of libraries */

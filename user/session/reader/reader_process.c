@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/file/confine.h"
+#include "base/core/process.h"
 #include "base/file/file.h"
 #include "session/reader/readers.h"
 #include "session/reader/readers_private.h"

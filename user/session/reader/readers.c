@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/core/clock.h"
-#include "base/file/detached.h"
+#include "base/core/process.h"
 #include "base/core/text.h"
 #include "session/reader/readers_private.h"
 
