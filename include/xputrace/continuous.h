@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Continuous profiling: everything that the chosen processes do is recorded into a window in memory, all the time, and nothing
- * goes to disk until somebody asks for what has just happened, or a trigger does.
+ * goes to disk until it is saved, on request or by a trigger.
  *
  *	XPT_OPTS(xpt_session_options, targets, .pids = &pid, .pid_count = 1);
+ *	XPT_OPTS(xpt_continuous_options, options, .targets = &targets, .output_dir = "/var/tmp/profiles");
  *	XPT_OPTS(xpt_save_options, last, .core = 3, .has_core = 1);
  *	XPT_OPTS(xpt_saved, saved);
- *	struct xpt_continuous_options *options;
  *	struct xpt_continuous *continuous;
  *
- *	xpt_continuous_options_create(&options);
- *	xpt_continuous_options_set_targets(options, &targets);
- *	xpt_continuous_options_set_output_dir(options, "/var/tmp/profiles");
- *	if (!xpt_continuous_start(options, &continuous)) {
+ *	if (!xpt_continuous_create(&options, &continuous)) {
+ *		xpt_continuous_start(continuous);
  *		... later, as often as wanted: the latest inference on core 3
  *		xpt_continuous_save(continuous, &last, &saved);
- *		xpt_continuous_stop(continuous);
+ *		xpt_continuous_destroy(continuous);
  *	}
- *	xpt_continuous_options_free(options);
  *
  * A saved file is a recording: `xputrace report` and xpt_report_create() make a trace of it. It holds what a recording would
  * that had been started at the window's begin: inferences that began earlier are not in it, nor any part of them.
@@ -39,13 +36,13 @@
 extern "C" {
 #endif
 
-struct xpt_continuous_options;
+struct xpt_continuous;
 
 #define XPT_WINDOW_BYTES_MIN (2ull << 20)
 #define XPT_WINDOW_BYTES_MAX (1ull << 40)
 #define XPT_WINDOW_TIME_MIN 1000000000ull     /* ns */
 #define XPT_WINDOW_TIME_MAX 86400000000000ull /* ns */
-/* What holds unless it is set: */
+/* Defaults: */
 #define XPT_WINDOW_BYTES (64ull << 20)
 #define XPT_WINDOW_TIME 60000000000ull	 /* ns */
 #define XPT_SAVE_AFTER 1000000000ull	 /* ns */
@@ -53,81 +50,69 @@ struct xpt_continuous_options;
 #define XPT_SAVE_FILES 100
 #define XPT_SAVE_BYTES (10ull << 30)
 #define XPT_SAVE_AFTER_MAX 60000000000ull /* ns */
-#define XPT_CONTINUOUS_DIR "./output"	  /* where files go unless it is set */
-
-/* With the defaults below. -ENOMEM. */
-XPT_API int xpt_continuous_options_create(struct xpt_continuous_options **options);
-XPT_API void xpt_continuous_options_free(struct xpt_continuous_options *options); /* NULL: nothing */
-
-/*
- * What is watched, how, and where messages go; copied but for the command, which must live until the stop. report_bytes is not
- * used. Must be set. -EINVAL, -E2BIG, -ENOMEM.
- */
-XPT_API int xpt_continuous_options_set_targets(struct xpt_continuous_options *options,
-					       const struct xpt_session_options *targets);
-
-/* Where files go; made at the start if it is missing, not so the directories above. -EINVAL: empty; -ENAMETOOLONG; -ENOMEM. */
-XPT_API int xpt_continuous_options_set_output_dir(struct xpt_continuous_options *options, const char *directory);
-
-/* Whose the directory, if it is made, and the files are; the default is the user that runs this. */
-XPT_API void xpt_continuous_options_set_owner(struct xpt_continuous_options *options, uid_t user, gid_t group);
-
-/*
- * How much is kept: bytes of memory (default 64 MiB) and ns (default 60 s, 0: no limit but the bytes). -EINVAL: not within the
- * limits above.
- */
-XPT_API int xpt_continuous_options_set_window(struct xpt_continuous_options *options, uint64_t bytes, uint64_t time);
-
-/* How much of a runtime is recorded; default XPT_LEVEL_STANDARD. -EINVAL. */
-XPT_API int xpt_continuous_options_set_level(struct xpt_continuous_options *options, enum xpt_level level);
-
-/* Record one inference in so many, of each program; default 1: all. -EINVAL: not from 1 to 1,000,000. */
-XPT_API int xpt_continuous_options_set_sampling(struct xpt_continuous_options *options, unsigned int sample_every);
-
-/*
- * The counters of the targets' options are read at this interval, ns (default 10 ms), and if per_inference is not 0 around each
- * inference, too. -EINVAL: not from 100 us to 1 h.
- */
-XPT_API int xpt_continuous_options_set_counters(struct xpt_continuous_options *options, uint64_t every,
-						int per_inference);
-
-/*
- * Others on this machine can save, ask and stop by this name, through a socket in /run/xputrace (see XPT_CONTROL_DIR below); NULL
- * (default): nobody can. -EINVAL: not 1 to 64 letters, digits, '-', '_' and '.', or it begins with '.'; -ENOMEM.
- */
-XPT_API int xpt_continuous_options_set_name(struct xpt_continuous_options *options, const char *name);
-
-/*
- * Saves the window by itself when something happens:
- *
- *	latency > 20ms		an inference has taken longer (also >=; ns, us, ms, s)
- *	p99 > 10ms over 5s	of a program's inferences of the last 5 s; p50, p99.9..., mean and max
- *	error			an inference has failed
- *
- * Several may be added; the first one that fires counts. -EINVAL: not understood, or can never fire: why is in reason, cut to
- * size (reason may be NULL if size is 0); -ENOSPC: more than XPT_TRIGGERS_MAX; -ENOMEM.
- */
-XPT_API int xpt_continuous_options_add_trigger(struct xpt_continuous_options *options, const char *text, char *reason,
-					       size_t size);
+#define XPT_CONTINUOUS_DIR "./output"
 #define XPT_TRIGGERS_MAX 16
+#define XPT_NONE UINT64_MAX /* no limit, or no time at all, where 0 is the default */
+
+/* Everything is copied by xpt_continuous_create(), except the targets' command. Zero means the default. */
+struct xpt_continuous_options {
+	size_t size; /* sizeof(struct xpt_continuous_options) */
+
+	/*
+	 * What is traced, how, and where messages go. Required. report_bytes is not used; counters_per_inference and the interval of
+	 * the counters are below.
+	 */
+	const struct xpt_session_options *targets;
+
+	const char *output_dir; /* of saved files; made if it is missing, its parents are not; NULL: XPT_CONTINUOUS_DIR */
+	int has_owner; /* the next two are the owner of the directory, if it is made, and of the files; else the caller is */
+	uid_t user;
+	gid_t group;
+
+	uint64_t window_bytes; /* of memory for the window, XPT_WINDOW_BYTES_MIN to _MAX; 0: 64 MiB */
+	uint64_t window_time; /* ns, XPT_WINDOW_TIME_MIN to _MAX; older records are evicted; XPT_NONE: no limit; 0: 60 s */
+
+	enum xpt_level level;	   /* how much of a runtime is recorded */
+	unsigned int sample_every; /* record one inference in so many, of each program, at most 1,000,000; 0 or 1: all */
+
+	uint64_t counters_every;    /* ns between two readings of the targets' counters, 100 us to 1 h; 0: 10 ms */
+	int counters_per_inference; /* they are read around each inference, too (recording.h) */
+
+	/*
+	 * Others on this machine save, query and stop by this name, through a socket in XPT_CONTROL_DIR: 1 to 64 letters, digits, '-',
+	 * '_' and '.', which is not the first. NULL: nobody does.
+	 */
+	const char *name;
+
+	/*
+	 * The window is saved when one of these is met, at most XPT_TRIGGERS_MAX:
+	 *
+	 *	latency > 20ms		an inference has taken longer (also >=; ns, us, ms, s)
+	 *	p99 > 10ms over 5s	of a program's inferences of the last 5 s; p50, p99.9..., mean and max
+	 *	error			an inference has failed
+	 */
+	const char *const *triggers;
+	size_t trigger_count;
+
+	/* Saves by triggers and signals: */
+	uint64_t save_after; /* ns from the trigger to the save, so that the file has what follows, at most 60 s; 0: 1 s */
+	uint64_t save_cooldown; /* ns until the next one, at most 24 h; 0: 30 s */
+	uint64_t save_files;	/* how many in all; XPT_NONE: no limit; 0: 100 */
+	uint64_t save_bytes;	/* in all of them; XPT_NONE: no limit; 0: 10 GiB */
+};
+
+/* -EINVAL: not a trigger, or one that can never be met: reason gets the cause, cut to size (NULL if size is 0); -ENOMEM. */
+XPT_API int xpt_trigger_check(const char *text, char *reason, size_t size);
 
 /*
- * What holds for saves by triggers and signals: how long after it the file is made, so that it has what follows (ns, default 1 s,
- * at most 60 s); how long after one the next may come (ns, default 30 s); and how many files (default 100) and bytes (default
- * 10 GiB) there may be in all, 0: no limit. -EINVAL.
+ * Checks the options, claims the targets, opens the output directory, loads the kernel side. Errors, with a message: -EINVAL no targets,
+ * a value out of range, or options that contradict each other; -EBUSY one of the targets is profiled continuously already, by
+ * whomever; -EADDRINUSE the name is taken; -ENOTDIR, -EACCES, -EROFS, -ELOOP, -ENAMETOOLONG... the output directory cannot be used;
+ * -E2BIG options of a newer library; and those of xpt_session_create() and xpt_session_open().
  */
-XPT_API int xpt_continuous_options_set_saving(struct xpt_continuous_options *options, uint64_t after, uint64_t cooldown,
-					      uint64_t files, uint64_t bytes);
-
-struct xpt_continuous;
-
-/*
- * Attaches, and records from here on; the options may be freed. Errors, the reason is in the log: -EINVAL no targets, or options
- * that make no sense together; -EBUSY one of the targets is profiled continuously already, by whomever; -EADDRINUSE the name is
- * taken; -ENOTDIR, -EACCES, -EROFS, -ELOOP... the output directory cannot be used; and those of xpt_session_create() and
- * xpt_session_start().
- */
-XPT_API int xpt_continuous_start(const struct xpt_continuous_options *options, struct xpt_continuous **continuous);
+XPT_API int xpt_continuous_create(const struct xpt_continuous_options *options, struct xpt_continuous **continuous);
+/* Attaches, or starts the command, and records from here on. Errors of xpt_session_start(). */
+XPT_API int xpt_continuous_start(struct xpt_continuous *continuous);
 
 /* What to save. All zero: the whole window. Conditions hold together. */
 struct xpt_save_options {
@@ -137,7 +122,7 @@ struct xpt_save_options {
 	const char *program; /* its whole name; NULL: any */
 	uint64_t handle;     /* 0: any */
 	int has_core;
-	int64_t core;	     /* as the runtime calls it: that the program was loaded onto, where the call tells none */
+	int64_t core;	     /* as the runtime numbers it: that of the call, else that of the load */
 	uint64_t inferences; /* the last so many of those that are meant */
 	uint64_t time;	     /* ns: what began in the last so much of time */
 };
@@ -156,7 +141,7 @@ struct xpt_saved {
 /*
  * Writes a file and returns when it is on the disk. Recording goes on meanwhile. saved may be NULL. -ENOENT: there is no such
  * inference in the window; -EINVAL; -EBUSY: too many saves wait; -ENOSPC, -EDQUOT, -EIO...: the file could not be written, and
- * nothing of it is left; -ECANCELED: stopped meanwhile.
+ * nothing of it is left; -ECANCELED: stopped meanwhile, or before. -EINVAL also before the start.
  */
 XPT_API int xpt_continuous_save(struct xpt_continuous *continuous, const struct xpt_save_options *options,
 				struct xpt_saved *saved);
@@ -188,8 +173,8 @@ struct xpt_continuous_status {
 XPT_API int xpt_continuous_status(struct xpt_continuous *continuous, struct xpt_continuous_status *status);
 
 /*
- * Returns when it has been asked to stop by its name: 1; after timeout ns: 0; after xpt_continuous_interrupt(): -EINTR; another
- * negative errno when it cannot go on.
+ * Returns when it has been asked to stop by its name, or was stopped: 1; after timeout ns: 0; after xpt_continuous_interrupt():
+ * -EINTR; another negative errno when it cannot go on, or was not started: -EINVAL.
  */
 XPT_API int xpt_continuous_wait(struct xpt_continuous *continuous, uint64_t timeout);
 XPT_API void xpt_continuous_interrupt(struct xpt_continuous *continuous); /* safe in signal handlers */
@@ -197,8 +182,10 @@ XPT_API void xpt_continuous_interrupt(struct xpt_continuous *continuous); /* saf
 /* What the command answered: as wait() gives it; -1 when there was none or it still runs. */
 XPT_API int xpt_continuous_command_status(struct xpt_continuous *continuous);
 
-/* Ends it, saves nothing, frees it. Saves that are under way are completed first. */
+/* Detaches. The window is not saved; saves that are under way are completed. May be called again. */
 XPT_API void xpt_continuous_stop(struct xpt_continuous *continuous);
+/* Stops it, if it runs, and frees it. NULL is allowed. */
+XPT_API void xpt_continuous_destroy(struct xpt_continuous *continuous);
 
 /*
  * The same by the name of a collector on this machine, whichever process it is; log as in options. Errors as above, and: -ENOENT,

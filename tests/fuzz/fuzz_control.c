@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/core/json.h"
-#include "control/message.h"
+#include "control/control.h"
 #include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);

@@ -32,20 +32,20 @@ static int start(pid_t pid, const char *name, xpt_log_fn log, struct xpt_continu
 	struct xpt_session_options targets = {
 		.size = sizeof(targets), .pids = &pid, .pid_count = 1, .log = log, .log_level = XPT_LOG_WARN
 	};
-	struct xpt_continuous_options *options;
+	XPT_OPTS(xpt_continuous_options, options, .targets = &targets, .window_bytes = 256ull << 20,
+		 .window_time = XPT_NONE, .name = name);
+	XPT_OPTS(xpt_saved, saved);
 	char output[sizeof(folder) + sizeof("/saved")];
 	int error;
 
-	if (xpt_continuous_options_create(&options))
-		target_give_up("options");
 	snprintf(output, sizeof(output), "%s/saved", folder);
-	CHECK_IS(xpt_continuous_options_set_targets(options, &targets), 0);
-	CHECK_IS(xpt_continuous_options_set_output_dir(options, output), 0);
-	CHECK_IS(xpt_continuous_options_set_window(options, 256ull << 20, 0), 0);
-	CHECK_IS(xpt_continuous_options_set_name(options, name), 0);
-	error = xpt_continuous_start(options, continuous);
-	xpt_continuous_options_free(options);
-	return error;
+	options.output_dir = output;
+	error = xpt_continuous_create(&options, continuous);
+	if (error)
+		return error;
+	CHECK_IS(xpt_continuous_wait(*continuous, SECOND), -EINVAL);
+	CHECK_IS(xpt_continuous_save(*continuous, NULL, &saved), -EINVAL);
+	return xpt_continuous_start(*continuous);
 }
 
 static struct xpt_continuous_status status_of(struct xpt_continuous *continuous)
@@ -192,6 +192,11 @@ static void test_saves(void)
 	CHECK_IS(runs_in_trace(all.path, PROGRAM_0), target_inferences(&target, PROGRAM_0));
 	CHECK_IS(runs_in_trace(all.path, PROGRAM_1), target_inferences(&target, PROGRAM_1));
 	xpt_continuous_stop(saving.continuous);
+	CHECK_IS(xpt_continuous_save(saving.continuous, NULL, &all), -ECANCELED);
+	CHECK_IS(xpt_continuous_wait(saving.continuous, SECOND), 1);
+	CHECK_IS(status_of(saving.continuous).saves, SAVES + 1);
+	xpt_continuous_stop(saving.continuous);
+	xpt_continuous_destroy(saving.continuous);
 	target_free(&target);
 }
 
@@ -237,7 +242,7 @@ static void test_latest(void)
 	options.size = 1;
 	CHECK_IS(save_error(continuous, options, &saved), -EINVAL);
 	CHECK_IS(status_of(continuous).saves, 2);
-	xpt_continuous_stop(continuous);
+	xpt_continuous_destroy(continuous);
 	target_free(&target);
 }
 
@@ -254,10 +259,10 @@ static void test_busy(void)
 	CHECK_IS(start(one.pid, NULL, NULL, &second), -EBUSY);
 	CHECK_IS(start(other.pid, name, NULL, &second), -EADDRINUSE);
 	CHECK_IS(start(other.pid, NULL, on_message, &second), 0);
-	xpt_continuous_stop(first);
+	xpt_continuous_destroy(first);
 	CHECK_IS(start(one.pid, name, on_message, &first), 0);
-	xpt_continuous_stop(first);
-	xpt_continuous_stop(second);
+	xpt_continuous_destroy(first);
+	xpt_continuous_destroy(second);
 	target_go(&one);
 	target_go(&other);
 	target_end(&one);
@@ -309,7 +314,7 @@ static void test_remote(void)
 	if (pthread_create(&thread, NULL, stop_remote, &stopping))
 		target_give_up("thread");
 	CHECK_IS(xpt_continuous_wait(continuous, 20 * SECOND), 1);
-	xpt_continuous_stop(continuous);
+	xpt_continuous_destroy(continuous);
 	pthread_join(thread, NULL);
 	CHECK_IS(stopping.error, 0);
 	CHECK(xpt_remote_status(&stopping.remote, &status) != 0, "it still answers");

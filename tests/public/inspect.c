@@ -52,16 +52,20 @@ static int has_file(const char *output, pid_t pid, const char *name)
 	return found;
 }
 
-static struct xpt_inspect_options *options_of(const struct target *target, const char *output)
+/* On one process, with results in the directory; enable NULL: as is the default. */
+static int create(const struct target *target, const char *output, const char *enable, struct xpt_inspect **inspect)
 {
 	const struct xpt_session_options targets = targets_of(&target->pid);
-	struct xpt_inspect_options *options;
+	XPT_OPTS(xpt_inspect_options, options, .targets = &targets);
+	char directory[120];
+	const char *settings[2];
 
-	if (xpt_inspect_options_create(&options))
-		target_give_up("options");
-	CHECK_IS(xpt_inspect_options_set_targets(options, &targets), 0);
-	CHECK_IS(xpt_inspect_options_set_output_dir(options, output), 0);
-	return options;
+	snprintf(directory, sizeof(directory), "OUTPUT_DIR=%s", output);
+	settings[options.setting_count++] = directory;
+	if (enable)
+		settings[options.setting_count++] = enable;
+	options.settings = settings;
+	return xpt_inspect_create(&options, inspect);
 }
 
 /* All files of the process are there once it has ended, and the wait says that it has. */
@@ -69,16 +73,14 @@ static void test_files(void)
 {
 	static const char *const files[] = { "recording.xpt", "trace.json", "report.txt", "usage.csv", "index.json" };
 	struct target target = target_start("50", "500", "1");
-	struct xpt_inspect_options *options;
 	struct xpt_inspect *inspect;
 	char output[100];
 	size_t i;
 
 	snprintf(output, sizeof(output), "%s/files", folder);
-	options = options_of(&target, output);
-	CHECK_IS(xpt_inspect_options_set_inspect(options, 1), 0);
-	CHECK_IS(xpt_inspect_begin_with_options(options, &inspect), 0);
-	xpt_inspect_options_free(options);
+	CHECK_IS(create(&target, output, "ENABLE=1", &inspect), 0);
+	CHECK_IS(xpt_inspect_wait(inspect, 1000000), -EINVAL);
+	CHECK_IS(xpt_inspect_start(inspect), 0);
 	CHECK_IS(xpt_inspect_wait(inspect, 1000000), 0);
 	target_go(&target);
 	target_end(&target);
@@ -86,30 +88,47 @@ static void test_files(void)
 	CHECK_IS(xpt_inspect_stop(inspect), 0);
 	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		CHECK(has_file(output, target.pid, files[i]) == 1, "%s", files[i]);
+	CHECK_IS(xpt_inspect_stop(inspect), 0);
+	xpt_inspect_destroy(inspect);
 	target_free(&target);
 }
 
-/* Neither all nor those that fail: nothing is done, and nothing written. */
+/* Neither all nor those that fail: nothing is done, and nothing written. Nor without stop. */
 static void test_nothing(void)
 {
 	struct target target = target_start("1", "1", "1");
-	struct xpt_inspect_options *options;
+	XPT_OPTS(xpt_inspect_options, none);
 	struct xpt_inspect *inspect;
 	struct stat file;
 	char output[100];
 
 	snprintf(output, sizeof(output), "%s/nothing", folder);
-	options = options_of(&target, output);
-	CHECK_IS(xpt_inspect_begin_with_options(options, &inspect), 0);
-	xpt_inspect_options_free(options);
+	CHECK_IS(create(&target, output, NULL, &inspect), 0);
+	CHECK_IS(xpt_inspect_start(inspect), 0);
 	CHECK_IS(xpt_inspect_wait(inspect, 20000000000), 1);
 	CHECK_IS(xpt_inspect_stop(inspect), 0);
+	xpt_inspect_destroy(inspect);
 	CHECK(stat(output, &file) && errno == ENOENT, "%s", output);
-	CHECK_IS(xpt_inspect_begin_with_options(NULL, &inspect), 0);
+	CHECK_IS(xpt_inspect_create(&none, &inspect), 0);
+	CHECK_IS(xpt_inspect_start(inspect), 0);
 	CHECK_IS(xpt_inspect_stop(inspect), 0);
+	xpt_inspect_destroy(inspect);
+	CHECK_IS(create(&target, output, "ENABLE=1", &inspect), 0);
+	xpt_inspect_destroy(inspect);
+	CHECK_IS(create(&target, output, "ENABLE=1", &inspect), 0);
+	CHECK_IS(xpt_inspect_start(inspect), 0);
+	xpt_inspect_destroy(inspect);
+	CHECK_IS(has_file(output, target.pid, "index.json"), 0);
 	target_go(&target);
 	target_end(&target);
 	target_free(&target);
+}
+
+static void on_written(void *context, const char *directory, const char *index)
+{
+	unsigned int *written = (unsigned int *)context;
+
+	*written += directory[0] && index[0] == '{' && index[strlen(index) - 1] == '\n';
 }
 
 /* As the environment of this process says. */
@@ -117,21 +136,27 @@ static void test_environment(void)
 {
 	struct target target = target_start("20", "500", "1");
 	const struct xpt_session_options targets = targets_of(&target.pid);
+	unsigned int written = 0;
+	XPT_OPTS(xpt_inspect_options, options, .targets = &targets, .use_environment = 1, .written = on_written,
+		 .written_context = &written);
 	struct xpt_inspect *inspect = NULL;
 	char output[100];
 
 	snprintf(output, sizeof(output), "%s/environment", folder);
 	setenv("XPUTRACE_INSPECT_OUTPUT_DIR", output, 1);
 	setenv("XPUTRACE_INSPECT_ENABLE", "perhaps", 1);
-	CHECK_IS(xpt_inspect_begin(&targets, &inspect), -EINVAL);
+	CHECK_IS(xpt_inspect_create(&options, &inspect), -EINVAL);
 	setenv("XPUTRACE_INSPECT_ENABLE", "1", 1);
-	CHECK_IS(xpt_inspect_begin(&targets, &inspect), 0);
+	CHECK_IS(xpt_inspect_create(&options, &inspect), 0);
+	CHECK_IS(xpt_inspect_start(inspect), 0);
 	target_go(&target);
 	target_end(&target);
 	xpt_inspect_interrupt(inspect);
 	CHECK_IS(xpt_inspect_wait(inspect, 20000000000), -EINTR);
 	CHECK_IS(xpt_inspect_stop(inspect), 0);
 	CHECK_IS(has_file(output, target.pid, "index.json"), 1);
+	CHECK_IS(written, 1);
+	xpt_inspect_destroy(inspect);
 	unsetenv("XPUTRACE_INSPECT_OUTPUT_DIR");
 	unsetenv("XPUTRACE_INSPECT_ENABLE");
 	target_free(&target);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include <xputrace/check.h>
+#include <xputrace/continuous.h>
 #include <xputrace/inspect.h>
 #include <xputrace/profile.h>
 #include <xputrace/recording.h>
@@ -297,48 +298,80 @@ static void test_session_options(void)
 	CHECK_IS(xpt_session_create(&newer.options, &session), -E2BIG);
 }
 
+static int check_setting(const char *name, const char *value)
+{
+	char setting[100];
+
+	snprintf(setting, sizeof(setting), "%s=%s", name, value);
+	return xpt_inspect_check(setting);
+}
+
 static void test_inspect_options(void)
 {
-	struct xpt_session_options targets = { .size = sizeof(targets), .all_processes = 1 };
+	const char *settings[] = { "ENABLE=0", "OUTPUT_DIR=there" };
+	XPT_OPTS(xpt_session_options, targets, .all_processes = 1);
+	XPT_OPTS(xpt_inspect_options, options, .targets = &targets, .settings = settings, .setting_count = 2);
 	const struct xpt_inspect_event_type *types;
 	const struct xpt_inspect_activity *activities;
-	struct xpt_inspect_options *options;
-	const char *const *enabled;
-	size_t count, left, i;
+	struct xpt_inspect *inspect;
+	struct {
+		struct xpt_inspect_options options;
+		char later[8];
+	} newer = { .options = { .size = sizeof(newer) }, .later = { 1 } };
+	size_t count, i;
 
-	CHECK_IS(xpt_inspect_options_create(&options), 0);
-	CHECK_IS(xpt_inspect_options_set_targets(options, &targets), 0);
-	CHECK_IS(xpt_inspect_options_set_output_dir(options, ""), -EINVAL);
-	CHECK_IS(xpt_inspect_options_set_output_dir(options, "there"), 0);
-	CHECK_IS(xpt_inspect_options_set_session_id(options, -1), -EINVAL);
-	CHECK_IS(xpt_inspect_options_set_max_events_per_core(options, 0), -EINVAL);
-	CHECK_IS(xpt_inspect_options_set_core(options, XPT_INSPECT_ALL_CORES, 0), 0);
-	CHECK_IS(xpt_inspect_options_set_core(options, XPT_INSPECT_CORES, 1), -EINVAL);
-	/* What is listed is what the setters take. */
+	CHECK_IS(check_setting("OUTPUT_DIR", ""), -EINVAL);
+	CHECK_IS(check_setting("SESSION_ID", "-1"), -EINVAL);
+	CHECK_IS(check_setting("MAX_EVENTS_PER_CORE", "0"), -EINVAL);
+	CHECK_IS(check_setting("EVENT_FILTER_CORE", "0-8191"), 0);
+	CHECK_IS(check_setting("EVENT_FILTER_CORE", "8192"), -EINVAL);
+	CHECK_IS(check_setting("EVENT_FILTER_NC", "1"), -EINVAL);
+	/* What is listed is what settings name. */
 	types = xpt_inspect_event_types(&count);
 	CHECK(count > 10, "%zu types", count);
 	CHECK_IS(types->size, sizeof(*types));
 	for (i = 0; i < count; i++) {
-		CHECK_IS(xpt_inspect_options_set_event_type(options, types[i].name, 0), 0);
-		xpt_inspect_options_event_types(options, &left);
-		CHECK_IS(left, count - 1 - i);
-		CHECK_IS(xpt_inspect_options_set_event_type(options, types[i].group, 0), 0);
-		CHECK_IS(xpt_inspect_options_set_event_type(options, types[i].group, 1), 0);
-		CHECK_IS(xpt_inspect_options_defaults(options), 0);
-		for (left = 0; left <= i; left++)
-			CHECK_IS(xpt_inspect_options_set_event_type(options, types[left].name, 0), 0);
+		CHECK_IS(check_setting("EVENT_FILTER_TYPE", XPT_AT(types, types->size, i)->name), 0);
+		CHECK_IS(check_setting("EVENT_FILTER_TYPE", XPT_AT(types, types->size, i)->group), 0);
 	}
+	CHECK_IS(check_setting("EVENT_FILTER_TYPE", "nothing"), -EINVAL);
 	activities = xpt_inspect_activities(&count);
 	CHECK_IS(count, 4);
 	CHECK_IS(activities->size, sizeof(*activities));
-	CHECK_IS(xpt_inspect_options_set_activity(options, "all", 0), 0);
-	CHECK_IS(xpt_inspect_options_set_activity(options, activities[3].name, 1), 0);
-	enabled = xpt_inspect_options_activities(options, &count);
-	CHECK_IS(count, 1);
-	CHECK(!strcmp(enabled[0], activities[3].name), "%s", enabled[0]);
-	CHECK(!enabled[1], "the list does not end");
-	CHECK_IS(xpt_inspect_options_set_activity(options, "none", 1), -EINVAL);
-	xpt_inspect_options_free(options);
+	for (i = 0; i < count; i++)
+		CHECK_IS(check_setting("ACTIVITIES", XPT_AT(activities, activities->size, i)->name), 0);
+	CHECK_IS(check_setting("ACTIVITIES", "all"), 0);
+	CHECK_IS(check_setting("ACTIVITIES", "none"), -EINVAL);
+	/* Nothing is to be done, which needs no rights. */
+	CHECK_IS(xpt_inspect_create(&newer.options, &inspect), -E2BIG);
+	CHECK_IS(xpt_inspect_create(&options, &inspect), 0);
+	CHECK_IS(xpt_inspect_start(inspect), 0);
+	CHECK_IS(xpt_inspect_wait(inspect, XPT_FOREVER), 1);
+	CHECK_IS(xpt_inspect_stop(inspect), 0);
+	xpt_inspect_destroy(inspect);
+	settings[1] = "OUTPUT_DIR";
+	CHECK_IS(xpt_inspect_create(&options, &inspect), -EINVAL);
+}
+
+static void test_continuous_options(void)
+{
+	XPT_OPTS(xpt_session_options, targets, .all_processes = 1);
+	XPT_OPTS(xpt_continuous_options, options, .targets = &targets, .window_bytes = XPT_WINDOW_BYTES_MIN - 1);
+	struct xpt_continuous *continuous;
+	struct {
+		struct xpt_continuous_options options;
+		char later[8];
+	} newer = { .options = { .size = sizeof(newer), .targets = &targets }, .later = { 1 } };
+	char reason[100] = "";
+
+	CHECK_IS(xpt_continuous_create(&newer.options, &continuous), -E2BIG);
+	CHECK_IS(xpt_continuous_create(&options, &continuous), -EINVAL);
+	options.window_bytes = 0;
+	options.targets = NULL;
+	CHECK_IS(xpt_continuous_create(&options, &continuous), -EINVAL);
+	CHECK_IS(xpt_trigger_check("p99 > 10ms over 5s", NULL, 0), 0);
+	CHECK_IS(xpt_trigger_check("p99 > 10ms", reason, sizeof(reason)), -EINVAL);
+	CHECK(reason[0], "no reason");
 }
 
 static const struct test tests[] = {
@@ -350,6 +383,7 @@ static const struct test tests[] = {
 	{ "match", test_match, 0 },
 	{ "session_options", test_session_options, 0 },
 	{ "inspect_options", test_inspect_options, 0 },
+	{ "continuous_options", test_continuous_options, 0 },
 };
 
 int main(void)

@@ -3,7 +3,7 @@
 
 #include <fcntl.h>
 
-#include "control/client.h"
+#include "control/control.h"
 
 /* A packet that a server sends in place of an answer, or what else it does. */
 struct false_server {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/core/json.h"
-#include "control/message.h"
+#include "control/control.h"
 
 static cJSON *parsed(const char *text)
 {

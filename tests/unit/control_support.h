@@ -19,8 +19,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/json.h"
-#include "control/message.h"
-#include "control/server.h"
+#include "control/control.h"
 
 #define MS 1000000ull
 #define PATIENCE (10000 * MS) /* ns after which a test gives up */

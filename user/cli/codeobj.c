@@ -9,7 +9,6 @@
 
 #include <xputrace/codeobj.h>
 
-#include "cli/commands.h"
 #include "cli/session.h"
 
 struct codeobj_shown {
@@ -405,7 +404,7 @@ static int show(int argc, char **argv)
 	const char *path;
 
 	if (result)
-		return result == PARSE_HELP ? 0 : result;
+		return result;
 	if (first + 1 != argc)
 		return session_options_refuse(&show_line, "expected one file or directory");
 	path = argv[first];
@@ -527,7 +526,7 @@ int command_codeobj(int argc, char **argv)
 		return show(argc - 1, argv + 1);
 	result = session_options_parse(&line, argc, argv, &context);
 	if (result)
-		return result == PARSE_HELP ? 0 : result;
+		return result;
 	if (context.snapshot && (session->command || session->duration))
 		return session_options_refuse(&line,
 					      "--snapshot is for running processes, without COMMAND and --duration");

@@ -18,8 +18,6 @@
 
 #include <xputrace/continuous.h>
 
-#include "cli/commands.h"
-#include "cli/options.h"
 #include "cli/session.h"
 
 /* ---- commands that run in the background ---- */
@@ -152,31 +150,31 @@ static void service_message(void *context, enum xpt_log_level level, const char 
 /* ---- start ---- */
 
 struct start_context {
-	struct session_options session; /* first: see session.h */
-	struct xpt_continuous_options *options;
-	const char *instance, *directory; /* directory NULL: the library's */
-	unsigned int sample_every;
-	enum xpt_level level;
-	uint64_t window_bytes, window_time;
-	uint64_t after, cooldown, files, bytes;
+	struct session_options session;	       /* first: see session.h */
+	struct xpt_continuous_options options; /* 0 where something is to have no limit or no time, until it is created */
+	struct string_list triggers;
 	bool background;
 };
 
-static bool take_trigger(void *context, const char *value, const char **reason)
+static bool take_trigger(void *triggers, const char *value, const char **reason)
 {
 	static char why[256];
 
 	*reason = why;
-	return !xpt_continuous_options_add_trigger(((struct start_context *)context)->options, value, why, sizeof(why));
+	if (((struct string_list *)triggers)->count == XPT_TRIGGERS_MAX) {
+		snprintf(why, sizeof(why), "more than %d triggers", XPT_TRIGGERS_MAX);
+		return false;
+	}
+	return !xpt_trigger_check(value, why, sizeof(why)) && string_list_add(triggers, value);
 }
 
-static bool take_instance(void *context, const char *value, const char **reason)
+/* As the library checks it; here, the message has the option. */
+static bool take_instance(void *name, const char *value, const char **reason)
 {
-	struct start_context *start = context;
-
 	(void)reason;
-	start->instance = value;
-	return !xpt_continuous_options_set_name(start->options, value);
+	*(const char **)name = value;
+	return *value && *value != '.' && strlen(value) <= 64 &&
+	       !value[strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")];
 }
 
 #define FIELD(name) .offset = offsetof(struct start_context, name)
@@ -184,29 +182,31 @@ static bool take_instance(void *context, const char *value, const char **reason)
 static const struct option_entry entries[] = {
 	{ .group = target_options },
 	{ 'o', "output-dir", "DIR", "where saved files go; made if missing (default: " XPT_CONTINUOUS_DIR ")",
-	  OPTION_STRING, FIELD(directory) },
-	{ 'w', "window", "SIZE", "memory for what is kept: 64M, 1G (default 64M)", OPTION_SIZE, FIELD(window_bytes),
-	  .min = XPT_WINDOW_BYTES_MIN, .max = XPT_WINDOW_BYTES_MAX },
+	  OPTION_STRING, FIELD(options.output_dir) },
+	{ 'w', "window", "SIZE", "memory for what is kept: 64M, 1G (default 64M)", OPTION_SIZE,
+	  FIELD(options.window_bytes), .min = XPT_WINDOW_BYTES_MIN, .max = XPT_WINDOW_BYTES_MAX },
 	{ 0, "window-time", "TIME", "keep nothing older (default 60s); 0: as much as fits", OPTION_DURATION,
-	  FIELD(window_time), .min = XPT_WINDOW_TIME_MIN, .max = XPT_WINDOW_TIME_MAX, .zero = true },
+	  FIELD(options.window_time), .min = XPT_WINDOW_TIME_MIN, .max = XPT_WINDOW_TIME_MAX, .zero = true },
 	{ 0, "save-on", "TRIGGER",
 	  "save the window when this happens, may be given several times:\n'latency > 20ms', 'p99 > 10ms over 5s' (also p50..., mean,\n"
 	  "max), error",
-	  OPTION_CALLBACK, .take = take_trigger },
-	{ 0, "after", "TIME", "and what happens in this time after it (default 1s)", OPTION_DURATION, FIELD(after),
-	  .max = XPT_SAVE_AFTER_MAX, .zero = true },
+	  OPTION_CALLBACK, FIELD(triggers), .take = take_trigger },
+	{ 0, "after", "TIME", "and what happens in this time after it (default 1s)", OPTION_DURATION,
+	  FIELD(options.save_after), .max = XPT_SAVE_AFTER_MAX, .zero = true },
 	{ 0, "cooldown", "TIME", "and not again before this time is over (default 30s)", OPTION_DURATION,
-	  FIELD(cooldown), .max = XPT_WINDOW_TIME_MAX, .zero = true },
-	{ 0, "max-files", "N", "and no more files than this (default 100; 0: no limit)", OPTION_NUMBER, FIELD(files) },
-	{ 0, "max-bytes", "SIZE", "nor bytes in them (default 10G; 0: no limit)", OPTION_SIZE, FIELD(bytes),
-	  .zero = true },
+	  FIELD(options.save_cooldown), .max = XPT_WINDOW_TIME_MAX, .zero = true },
+	{ 0, "max-files", "N", "and no more files than this (default 100; 0: no limit)", OPTION_NUMBER,
+	  FIELD(options.save_files) },
+	{ 0, "max-bytes", "SIZE", "nor bytes in them (default 10G; 0: no limit)", OPTION_SIZE,
+	  FIELD(options.save_bytes), .zero = true },
 	{ 0, "instance", "NAME", "what save, status and stop call it (default: " XPT_CONTINUOUS_NAME ")",
-	  OPTION_CALLBACK, .take = take_instance, .expected = "letters, digits, '-', '_' and '.', 64 at most" },
+	  OPTION_CALLBACK, FIELD(options.name), .take = take_instance,
+	  .expected = "letters, digits, '-', '_' and '.', 64 at most" },
 	{ 0, "background", NULL, "return once it runs; messages go to the system's log", OPTION_FLAG,
 	  FIELD(background) },
-	{ 's', "sample", "N", "record one inference in N of each program", OPTION_INT, FIELD(sample_every), .min = 1,
-	  .max = 1000000 },
-	{ .group = level_option, FIELD(level) },
+	{ 's', "sample", "N", "record one inference in N of each program", OPTION_INT, FIELD(options.sample_every),
+	  .min = 1, .max = 1000000 },
+	{ .group = level_option, FIELD(options.level) },
 	{ 0, "counters", "NAME[,NAME...]", "read these counters meanwhile; `xputrace list counters`\nnames them",
 	  OPTION_CALLBACK, FIELD(session.counters), .take = take_counters },
 	{ .group = counters_options },
@@ -249,42 +249,32 @@ static void on_trigger(int number)
 		xpt_continuous_trigger(continuous);
 }
 
-static int set_options(struct start_context *start)
+static int create(struct start_context *start, struct xpt_continuous **continuous)
 {
 	const struct session_options *session = &start->session;
-	struct xpt_session_options targets = { .size = sizeof(targets), WATCH_OPTIONS(session) };
-	struct xpt_continuous_options *options = start->options;
-	uid_t user;
-	gid_t group;
-	int error;
+	XPT_OPTS(xpt_session_options, targets, WATCH_OPTIONS(session));
+	struct xpt_continuous_options *options = &start->options;
+	uint64_t *const limits[] = { &options->window_time, &options->save_after, &options->save_cooldown,
+				     &options->save_files, &options->save_bytes };
 
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		*limits[i] = *limits[i] ?: XPT_NONE;
 	targets.log = service_message;
-	error = xpt_continuous_options_set_targets(options, &targets);
-	if (!error)
-		error = xpt_continuous_options_set_window(options, start->window_bytes, start->window_time);
-	if (!error)
-		error = xpt_continuous_options_set_saving(options, start->after, start->cooldown, start->files,
-							  start->bytes);
-	if (!error && start->directory)
-		error = xpt_continuous_options_set_output_dir(options, start->directory);
-	if (!error)
-		error = xpt_continuous_options_set_sampling(options, start->sample_every);
-	if (!error)
-		error = xpt_continuous_options_set_level(options, start->level);
-	if (!error && (session->counters_every || session->counters_per_inference))
-		error = xpt_continuous_options_set_counters(options, session->counters_every ?: 10000000,
-							    session->counters_per_inference);
-	if (sudo_caller(&user, &group))
-		xpt_continuous_options_set_owner(options, user, group);
-	return error;
+	options->targets = &targets;
+	options->triggers = start->triggers.items;
+	options->trigger_count = start->triggers.count;
+	options->counters_every = session->counters_every;
+	options->counters_per_inference = session->counters_per_inference;
+	options->has_owner = sudo_caller(&options->user, &options->group);
+	return xpt_continuous_create(options, continuous);
 }
 
 static void print_started(const struct start_context *start)
 {
 	char text[200], instance[100] = "";
 
-	if (strcmp(start->instance, XPT_CONTINUOUS_NAME))
-		snprintf(instance, sizeof(instance), " --instance %s", start->instance);
+	if (strcmp(start->options.name, XPT_CONTINUOUS_NAME))
+		snprintf(instance, sizeof(instance), " --instance %s", start->options.name);
 	snprintf(text, sizeof(text),
 		 "recording into memory; `xputrace continuous save%s` writes the window into a file", instance);
 	service_message(NULL, XPT_LOG_INFO, text);
@@ -299,9 +289,14 @@ static int run(struct start_context *start)
 
 	if (!start->background)
 		messages_detach();
-	error = xpt_continuous_start(start->options, &continuous);
+	error = create(start, &continuous);
 	if (error)
 		return exit_status(error);
+	error = xpt_continuous_start(continuous);
+	if (error) {
+		xpt_continuous_destroy(continuous);
+		return exit_status(error);
+	}
 	end_on_signals(on_end, continuous);
 	running = continuous;
 	sigaction(SIGUSR2, &action, NULL);
@@ -314,44 +309,38 @@ static int run(struct start_context *start)
 	end_on_signals(NULL, NULL);
 	running = NULL;
 	end_soon(false);
-	xpt_continuous_stop(continuous);
+	xpt_continuous_destroy(continuous);
 	return error < 0 && error != -EINTR ? exit_failed(error) : 0;
 }
 
 static int start_command(int argc, char **argv)
 {
 	static struct start_context start = {
-		.instance = XPT_CONTINUOUS_NAME,
-		.sample_every = 1,
-		.window_bytes = XPT_WINDOW_BYTES,
-		.window_time = XPT_WINDOW_TIME,
-		.after = XPT_SAVE_AFTER,
-		.cooldown = XPT_SAVE_COOLDOWN,
-		.files = XPT_SAVE_FILES,
-		.bytes = XPT_SAVE_BYTES,
+		.options = {
+			.size = sizeof(start.options),
+			.window_bytes = XPT_WINDOW_BYTES,
+			.window_time = XPT_WINDOW_TIME,
+			.sample_every = 1,
+			.name = XPT_CONTINUOUS_NAME,
+			.save_after = XPT_SAVE_AFTER,
+			.save_cooldown = XPT_SAVE_COOLDOWN,
+			.save_files = XPT_SAVE_FILES,
+			.save_bytes = XPT_SAVE_BYTES,
+		},
 	};
 	int result;
 
 	service_streams();
-	if (xpt_continuous_options_create(&start.options) ||
-	    xpt_continuous_options_set_name(start.options, XPT_CONTINUOUS_NAME))
-		return exit_failed(-ENOMEM);
 	result = session_options_parse(&line, argc, argv, &start);
 	if (!result && session_counters_missing(&line, &start.session))
 		result = EXIT_USAGE;
-	if (!result) {
-		int error = set_options(&start);
-
-		result = error ? exit_failed(error) : 0;
-	}
 	if (!result) {
 		signal(SIGUSR2, SIG_IGN);
 		if (start.background)
 			service_background();
 		result = run(&start);
 	}
-	xpt_continuous_options_free(start.options);
-	return result == PARSE_HELP ? 0 : result;
+	return result;
 }
 
 /* ---- save, status, stop ---- */
@@ -484,7 +473,7 @@ static int remote_save(int argc, char **argv)
 	int result = parse(&save_line, argc, argv, &context);
 
 	if (result)
-		return result == PARSE_HELP ? 0 : result;
+		return result;
 	result = xpt_remote_save(&context.remote, &context.save, &saved);
 	if (result)
 		return exit_failed(result);
@@ -561,7 +550,7 @@ static int remote_status(int argc, char **argv)
 	int result = parse(&status_line, argc, argv, &context);
 
 	if (result)
-		return result == PARSE_HELP ? 0 : result;
+		return result;
 	result = xpt_remote_status(&context.remote, &status);
 	if (result)
 		return exit_failed(result);
@@ -575,7 +564,7 @@ static int remote_stop(int argc, char **argv)
 	int result = parse(&stop_line, argc, argv, &context);
 
 	if (result)
-		return result == PARSE_HELP ? 0 : result;
+		return result;
 	result = xpt_remote_stop(&context.remote);
 	return result ? exit_failed(result) : 0;
 }

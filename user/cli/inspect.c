@@ -1,62 +1,53 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <xputrace/inspect.h>
 
 #include "base/core/json.h"
-#include "cli/commands.h"
 #include "cli/session.h"
 
 struct inspect_context {
-	struct session_options session;	     /* first: see session.h */
-	struct xpt_inspect_options *scratch; /* what is given is tried on it */
-	/* NULL, 0, false: from the environment. */
-	const char *directory, *cores, *types, *activities;
+	struct session_options session; /* first: see session.h */
+	struct string_list settings;	/* NAME=value, owned */
+	/* NULL, 0: from the environment. */
+	const char *directory;
 	uint64_t max_events;
 	uint64_t session_id; /* ~0: not given */
 	bool on_fail;
 	bool honour;
 };
 
+static bool add_setting(struct inspect_context *inspect, const char *name, const char *value)
+{
+	char *setting;
+
+	if (asprintf(&setting, "%s=%s", name, value) < 0 || !string_list_add(&inspect->settings, setting)) {
+		errno = ENOMEM;
+		return false;
+	}
+	return !xpt_inspect_check(setting);
+}
+
 static bool take_cores(void *context, const char *value, const char **reason)
 {
-	struct inspect_context *inspect = context;
-
 	(void)reason;
-	inspect->cores = value;
-	return !xpt_inspect_options_filter_cores(inspect->scratch, value);
+	return add_setting(context, "EVENT_FILTER_CORE", value);
 }
 
 static bool take_types(void *context, const char *value, const char **reason)
 {
-	struct inspect_context *inspect = context;
-
 	(void)reason;
-	inspect->types = value;
-	return !xpt_inspect_options_filter_types(inspect->scratch, value);
-}
-
-/* At first none is enabled. */
-static int set_activities(struct xpt_inspect_options *options, const char *names)
-{
-	char *copy = strdup(names), *rest = copy, *name;
-	int error = copy ? xpt_inspect_options_set_activity(options, "all", 0) : -ENOMEM;
-
-	while (!error && (name = strsep(&rest, ",")))
-		error = xpt_inspect_options_set_activity(options, name, 1);
-	free(copy);
-	return error;
+	return add_setting(context, "EVENT_FILTER_TYPE", value);
 }
 
 static bool take_activities(void *context, const char *value, const char **reason)
 {
-	struct inspect_context *inspect = context;
-
 	(void)reason;
-	inspect->activities = value;
-	return !set_activities(inspect->scratch, value);
+	return add_setting(context, "ACTIVITIES", value);
 }
 
 #define FIELD(name) .offset = offsetof(struct inspect_context, name)
@@ -108,52 +99,22 @@ static const struct command_line line = {
 		"exit status: 0 written, 1 failed, 2 wrong usage",
 };
 
-/* The command line overrides the environment. */
-static int set_given(struct xpt_inspect_options *options, const struct inspect_context *inspect)
+/* The command implies one of enable and on-fail. */
+static bool add_settings(struct inspect_context *inspect)
 {
-	uid_t user;
-	gid_t group;
-	int error = 0;
+	char number[24];
 
-	if (inspect->directory)
-		error = xpt_inspect_options_set_output_dir(options, inspect->directory);
-	if (!error && inspect->cores)
-		error = xpt_inspect_options_filter_cores(options, inspect->cores);
-	if (!error && inspect->types)
-		error = xpt_inspect_options_filter_types(options, inspect->types);
-	if (!error && inspect->activities)
-		error = set_activities(options, inspect->activities);
-	if (!error && inspect->max_events)
-		error = xpt_inspect_options_set_max_events_per_core(options, inspect->max_events);
-	if (!error && inspect->session_id != ~0ull)
-		error = xpt_inspect_options_set_session_id(options, (int)inspect->session_id);
-	if (!error && sudo_caller(&user, &group))
-		error = xpt_inspect_options_set_owner(options, user, group);
-	return error;
-}
-
-static int set_options(struct xpt_inspect_options *options, const struct inspect_context *inspect)
-{
-	const struct session_options *session = &inspect->session;
-	const struct xpt_session_options targets = { .size = sizeof(targets), WATCH_OPTIONS(session) };
-	int error = xpt_inspect_options_set_targets(options, &targets);
-
-	if (!error)
-		error = xpt_inspect_options_from_environment(options);
-	for (size_t i = 0; inspect->honour && i < session->pid_count && !error; i++) {
-		error = xpt_inspect_options_from_process(options, session->pids[i]);
-		/* What one process was given is nothing to the others. */
-		if (error == -EINVAL && session->pid_count > 1) {
-			print_message(NULL, XPT_LOG_WARN, "the environment of that process is not honoured");
-			error = 0;
-		}
-	}
-	/* The command implies one of them. */
-	if (!error)
-		error = xpt_inspect_options_set_inspect(options, !inspect->on_fail);
-	if (!error && inspect->on_fail)
-		error = xpt_inspect_options_set_on_fail(options, 1);
-	return error ?: set_given(options, inspect);
+	if (inspect->directory && !add_setting(inspect, "OUTPUT_DIR", inspect->directory))
+		return false;
+	snprintf(number, sizeof(number), "%" PRIu64, inspect->max_events);
+	if (inspect->max_events && !add_setting(inspect, "MAX_EVENTS_PER_CORE", number))
+		return false;
+	snprintf(number, sizeof(number), "%" PRIu64, inspect->session_id);
+	if (inspect->session_id != ~0ull && !add_setting(inspect, "SESSION_ID", number))
+		return false;
+	if (inspect->on_fail && !add_setting(inspect, "ON_FAIL", "1"))
+		return false;
+	return add_setting(inspect, "ENABLE", inspect->on_fail ? "0" : "1");
 }
 
 static void on_end(void *inspect)
@@ -173,7 +134,23 @@ static void on_written(void *context, const char *directory, const char *index)
 	text_bytes(text, members + 1, strrchr(members, '}') + 1 - (members + 1));
 }
 
-static int run(const struct inspect_context *context, const struct xpt_inspect_options *options)
+static int create(struct inspect_context *context, struct summary_json *summary, struct xpt_inspect **inspect)
+{
+	const struct session_options *session = &context->session;
+	XPT_OPTS(xpt_session_options, targets, WATCH_OPTIONS(session));
+	XPT_OPTS(xpt_inspect_options, options, .targets = &targets, .use_environment = true,
+		 .use_target_environment = context->honour);
+
+	options.settings = context->settings.items;
+	options.setting_count = context->settings.count;
+	options.has_owner = sudo_caller(&options.user, &options.group);
+	if (session->summary_json)
+		options.written = on_written;
+	options.written_context = &summary->text;
+	return xpt_inspect_create(&options, inspect);
+}
+
+static int run(struct inspect_context *context)
 {
 	uint64_t duration = context->session.duration ?: XPT_FOREVER;
 	struct summary_json summary;
@@ -181,9 +158,14 @@ static int run(const struct inspect_context *context, const struct xpt_inspect_o
 	int error, ended;
 
 	messages_detach();
-	error = xpt_inspect_begin_with_options(options, &inspect);
+	error = create(context, &summary, &inspect);
 	if (error)
 		return exit_status(error);
+	error = xpt_inspect_start(inspect);
+	if (error) {
+		xpt_inspect_destroy(inspect);
+		return exit_status(error);
+	}
 	end_on_signals(on_end, inspect);
 	if (!context->session.quiet)
 		print_message(NULL, XPT_LOG_INFO, "recording into memory; it is written at the end (Ctrl-C)");
@@ -191,11 +173,10 @@ static int run(const struct inspect_context *context, const struct xpt_inspect_o
 	end_on_signals(NULL, NULL);
 	end_soon(false);
 	summary_json_begin(&summary, context->session.summary_json, "inspect");
-	if (summary.path) {
+	if (summary.path)
 		json_begin(&summary.text, "processes", '[');
-		xpt_inspect_on_written(inspect, on_written, &summary.text);
-	}
 	error = xpt_inspect_stop(inspect);
+	xpt_inspect_destroy(inspect);
 	if (!error && ended < 0 && ended != -EINTR)
 		error = ended;
 	if (summary.path)
@@ -206,19 +187,11 @@ static int run(const struct inspect_context *context, const struct xpt_inspect_o
 int command_inspect(int argc, char **argv)
 {
 	static struct inspect_context context = { .session_id = ~0ull };
-	struct xpt_inspect_options *options = NULL;
-	int result;
+	int result = session_options_parse(&line, argc, argv, &context);
 
-	if (xpt_inspect_options_create(&context.scratch) || xpt_inspect_options_create(&options))
-		return exit_failed(-ENOMEM);
-	result = session_options_parse(&line, argc, argv, &context);
 	if (!result && context.honour && !context.session.pid_count)
 		result = session_options_refuse(&line, "--honour-target-env requires -p PID");
-	if (!result && set_options(options, &context))
-		result = EXIT_USAGE;
 	if (!result)
-		result = run(&context, options);
-	xpt_inspect_options_free(context.scratch);
-	xpt_inspect_options_free(options);
-	return result == PARSE_HELP ? 0 : result;
+		result = add_settings(&context) ? run(&context) : exit_failed(errno ? -errno : -EINVAL);
+	return result;
 }

@@ -15,8 +15,6 @@
 #include "base/core/json.h"
 #include "base/core/text.h"
 #include "cli/commands.h"
-#include "cli/options.h"
-#include "cli/summary.h"
 
 struct list_output {
 	int json;    /* 0: a table */
@@ -231,7 +229,7 @@ static int on_program(void *context, const struct xpt_program_info *program)
 
 #define NAME_COLUMNS 36
 
-static const char *const kinds[] = {
+static const char *const counter_kinds[] = {
 	[XPT_COUNTER_SUM] = "sum",
 	[XPT_COUNTER_MEAN] = "mean",
 	[XPT_COUNTER_LEVEL] = "level",
@@ -264,9 +262,9 @@ static int on_device(void *context, const struct xpt_device_info *device)
 	return 0;
 }
 
-static int list_devices(struct list_output *output)
+static int list_devices(struct list_context *list)
 {
-	return xpt_device_list(on_device, output);
+	return xpt_device_list(on_device, &list->output);
 }
 
 static int on_counter(void *context, const struct xpt_counter_info *counter)
@@ -279,7 +277,7 @@ static int on_counter(void *context, const struct xpt_counter_info *counter)
 		list_string("counter", counter->name, ",");
 		list_string("unit", counter->unit, ",");
 		printf("\"scale\":%.17g,", counter->scale);
-		list_string("kind", kinds[counter->kind], ",");
+		list_string("kind", counter_kinds[counter->kind], ",");
 		list_string("source", counter->source, ",");
 		list_string("description", counter->description, "}");
 		return 0;
@@ -289,18 +287,18 @@ static int on_counter(void *context, const struct xpt_counter_info *counter)
 	print_name(stdout, counter->name, NAME_COLUMNS);
 	printf(" ");
 	print_name(stdout, counter->unit, 8);
-	printf(" %-5s  ", kinds[counter->kind]);
+	printf(" %-5s  ", counter_kinds[counter->kind]);
 	print_name(stdout, counter->description, 0);
 	printf("\n");
 	return 0;
 }
 
-static int list_counters(struct list_output *output, int gpu)
+static int list_counters(struct list_context *list)
 {
-	int result = xpt_counters_list(gpu, on_counter, output);
+	int result = xpt_counters_list(list->gpu, on_counter, &list->output);
 
 	if (result == -ENODEV)
-		fprintf(stderr, "xputrace: there is no device %d (see xputrace list devices)\n", gpu);
+		fprintf(stderr, "xputrace: there is no device %d (see xputrace list devices)\n", list->gpu);
 	return result;
 }
 
@@ -421,30 +419,42 @@ static int list_programs(struct list_context *list)
 	return result;
 }
 
-static int run(struct list_context *list, const char *what)
+static int list_runtimes(struct list_context *list)
 {
-	int result;
+	return xpt_target_runtimes(&list->options, on_runtime, list);
+}
 
-	if (!strcmp(what, "runtimes"))
-		result = xpt_target_runtimes(&list->options, on_runtime, list);
-	else if (!strcmp(what, "sites"))
-		result = xpt_target_sites(&list->options, on_site, list);
-	else if (!strcmp(what, "operators"))
-		result = xpt_target_operators(&list->options, on_operator, list);
-	else if (!strcmp(what, "drivers"))
-		result = list_drivers(list);
-	else if (!strcmp(what, "devices"))
-		result = list_devices(&list->output);
-	else if (!strcmp(what, "counters"))
-		result = list_counters(&list->output, list->gpu);
-	else
-		result = list_programs(list);
+static int list_sites(struct list_context *list)
+{
+	return xpt_target_sites(&list->options, on_site, list);
+}
+
+static int list_operators(struct list_context *list)
+{
+	return xpt_target_operators(&list->options, on_operator, list);
+}
+
+static const struct kind {
+	const char *name;
+	int (*list)(struct list_context *list);
+	bool requires_pid, requires_target; /* -p; -p or -f */
+} kinds[] = {
+	{ "runtimes", list_runtimes, false, false },  { "sites", list_sites, false, true },
+	{ "operators", list_operators, false, true }, { "programs", list_programs, true, false },
+	{ "drivers", list_drivers, false, false },    { "devices", list_devices, false, false },
+	{ "counters", list_counters, false, false },
+};
+
+static int run(struct list_context *list, const struct kind *kind)
+{
+	int result = kind->list(list);
+
 	if (list->output.json && result >= 0)
 		printf(list->output.rows ? "\n]\n" : "[]\n");
 	free(list->last_file);
 	free(list->driver_files.items);
 	if (!result && !list->output.rows) {
-		fprintf(stderr, "xputrace: no %s found%s\n", what,
+		fprintf(stderr, "xputrace: no %s found%s\n", kind->name,
 			list->options.pid && geteuid() ?
 				" (what a process has mapped can be opened by root only: try sudo)" :
 				"");
@@ -477,16 +487,14 @@ int command_list(int argc, char **argv)
 	};
 	int first, result = options_parse(&line, argc, argv, &list, &first);
 	struct summary_json summary;
-	const char *what = NULL;
+	const struct kind *kind = NULL;
 
 	if (result)
-		return result == PARSE_HELP ? 0 : result;
-	if (first < argc)
-		what = argv[first];
-	if (!what || first + 1 < argc ||
-	    (strcmp(what, "runtimes") && strcmp(what, "sites") && strcmp(what, "operators") &&
-	     strcmp(what, "programs") && strcmp(what, "drivers") && strcmp(what, "devices") &&
-	     strcmp(what, "counters"))) {
+		return result;
+	for (size_t i = 0; first + 1 == argc && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!strcmp(argv[first], kinds[i].name))
+			kind = &kinds[i];
+	if (!kind) {
 		fprintf(stderr,
 			"xputrace list: expected one of runtimes, sites, operators, programs, drivers, devices, counters "
 			"(see xputrace list --help)\n");
@@ -496,12 +504,10 @@ int command_list(int argc, char **argv)
 		fprintf(stderr, "xputrace list: --pid and --file are mutually exclusive\n");
 		return EXIT_USAGE;
 	}
-	if ((!strcmp(what, "sites") || !strcmp(what, "operators")) && !list.options.pid && !list.options.file) {
-		fprintf(stderr, "xputrace list %s: requires -p PID or -f ELF\n", what);
-		return EXIT_USAGE;
-	}
-	if (!strcmp(what, "programs") && !list.options.pid) {
-		fprintf(stderr, "xputrace list programs: requires -p PID\n");
+	if ((kind->requires_target && !list.options.pid && !list.options.file) ||
+	    (kind->requires_pid && !list.options.pid)) {
+		fprintf(stderr, "xputrace list %s: requires -p PID%s\n", kind->name,
+			kind->requires_target ? " or -f ELF" : "");
 		return EXIT_USAGE;
 	}
 	list.options.runtime_files = list.runtimes.files.items;
@@ -513,10 +519,10 @@ int command_list(int argc, char **argv)
 		return exit_failed(-ENOMEM);
 	if (list.options.pid)
 		privileges_reduce(XPT_LINK_AUTO);
-	result = run(&list, what);
+	result = run(&list, kind);
 	if (summary.path) {
 		json_begin(&summary.text, "listed", '{');
-		json_add_text(&summary.text, "what", what);
+		json_add_text(&summary.text, "what", kind->name);
 		json_add_unsigned(&summary.text, "entries", list.output.rows);
 		json_end(&summary.text, '}');
 	}

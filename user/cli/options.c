@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "cli/commands.h"
-#include "cli/options.h"
 
 #include <ctype.h>
 #include <errno.h>

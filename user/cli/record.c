@@ -10,7 +10,6 @@
 #include <xputrace/recording.h>
 
 #include "cli/session.h"
-#include "cli/commands.h"
 
 /* As env(1) and timeout(1) do. */
 #define EXIT_CANNOT_RECORD 125
@@ -269,7 +268,7 @@ int command_record(int argc, char **argv)
 	int result = session_options_parse(&line, argc, argv, &record);
 
 	if (result)
-		return result == PARSE_HELP ? 0 : result;
+		return result;
 	if (session_counters_missing(&line, &record.session))
 		return EXIT_USAGE;
 	if (choices_refused(&line, &record.session))

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Commands that need no root: report and merge. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <xputrace/merge.h>
 #include <xputrace/report.h>
 
 #include "cli/session.h"
-#include "cli/commands.h"
+
+/* ---- report ---- */
 
 struct report_context {
 	struct session_options session; /* first: see session.h */
@@ -19,7 +22,7 @@ struct report_context {
 
 #define MOMENT "a time since the recording began, such as 1.5s or 200ms"
 
-static const struct option_entry entries[] = {
+static const struct option_entry report_entries[] = {
 	{ 'o', "output", "FILE", "write a Chrome trace; -: on standard output", OPTION_STRING, FIELD(session.output) },
 	{ 0, "format", "FORMAT",
 	  "of the file: chrome (default); csv, one row an inference;\nort, as ONNX Runtime's own profiler writes; qnn-csv, as its "
@@ -51,11 +54,11 @@ static const struct option_entry entries[] = {
 	{}
 };
 
-static const struct command_line line = {
+static const struct command_line report_line = {
 	.name = "report",
 	.summary = "Make a trace or table, and the summary, from a recording. Needs no root and no special kernel.",
 	.usage = "  xputrace report RECORDING.xpt [-o FILE] [OPTION...]",
-	.options = entries,
+	.options = report_entries,
 	.any_order = true,
 	.more = "RECORDING is what `xputrace record -o FILE.xpt` wrote; - reads standard input. One that was cut\n"
 		"short is reported up to its last complete part.\n"
@@ -90,7 +93,7 @@ static const char *contradiction(const struct xpt_report_options *options)
 	return NULL;
 }
 
-static int run(struct report_context *report)
+static int run_report(struct report_context *report)
 {
 	struct xpt_report_options *options = &report->options;
 	bool to_stdout = options->output && !strcmp(options->output, "-");
@@ -134,13 +137,13 @@ int command_report(int argc, char **argv)
 		.options = { .size = sizeof(report.options), .log = print_message, .log_level = XPT_LOG_INFO }
 	};
 	struct session_options *session = &report.session;
-	int first, result = options_parse(&line, argc, argv, &report, &first);
+	int first, result = options_parse(&report_line, argc, argv, &report, &first);
 	const char *reason;
 
 	if (result)
-		return result == PARSE_HELP ? 0 : result;
+		return result;
 	if (first + 1 != argc)
-		return session_options_refuse(&line, "expected one recording");
+		return session_options_refuse(&report_line, "expected one recording");
 	report.options.input = argv[first];
 	report.options.output = session->output;
 	report.options.programs = session->choices;
@@ -152,10 +155,162 @@ int command_report(int argc, char **argv)
 	report.options.pid_count = session->pid_count;
 	reason = contradiction(&report.options);
 	if (reason)
-		return session_options_refuse(&line, reason);
-	if (choices_refused(&line, session))
+		return session_options_refuse(&report_line, reason);
+	if (choices_refused(&report_line, session))
 		return EXIT_USAGE;
-	result = run(&report);
+	result = run_report(&report);
 	free(session->choices);
+	return result;
+}
+
+/* ---- merge ---- */
+
+#define OFFSET_MAX (1ll << 60) /* ns, 36 years */
+
+struct merge_context {
+	const char *output;
+	bool quiet;
+	struct string_list traces, offsets; /* offsets: "FILE=TIME" */
+};
+
+/* "-1.5ms", exactly; a bare number is seconds. */
+static bool parse_offset(const char *text, int64_t *nanoseconds)
+{
+	static const struct {
+		const char *name;
+		int64_t factor;
+	} units[] = { { "", 1000000000 }, { "s", 1000000000 }, { "ms", 1000000 }, { "us", 1000 }, { "ns", 1 } };
+	bool negative = *text == '-', behind = false, any = false;
+	__int128 digits = 0, scale = 1;
+
+	for (text += negative; (*text >= '0' && *text <= '9') || (*text == '.' && !behind); text++) {
+		if (*text == '.') {
+			behind = true;
+			continue;
+		}
+		if (digits > OFFSET_MAX || scale > OFFSET_MAX)
+			return false;
+		any = true;
+		digits = digits * 10 + (*text - '0');
+		scale *= behind ? 10 : 1;
+	}
+	for (size_t i = 0; any && i < sizeof(units) / sizeof(units[0]); i++) {
+		__int128 value = digits * units[i].factor / scale;
+
+		if (strcmp(text, units[i].name) != 0 || value > OFFSET_MAX)
+			continue;
+		*nanoseconds = (int64_t)(negative ? -value : value);
+		return true;
+	}
+	return false;
+}
+
+static bool take_offset(void *context, const char *value, const char **reason)
+{
+	const char *sign = strrchr(value, '=');
+	int64_t nanoseconds;
+
+	(void)reason;
+	return sign && sign > value && parse_offset(sign + 1, &nanoseconds) && string_list_add(context, value);
+}
+
+#undef FIELD
+#define FIELD(name) .offset = offsetof(struct merge_context, name)
+
+static const struct option_entry merge_entries[] = {
+	{ 'o', "output", "FILE", "Chrome trace to write; -: on standard output", OPTION_STRING, FIELD(output) },
+	{ 0, "offset", "FILE=TIME",
+	  "what to add to the times of this trace, whatever it says about\n"
+	  "its clock: 1.5s, -20ms, 17us, 4ns. May be given several times",
+	  OPTION_CALLBACK, FIELD(offsets), .take = take_offset,
+	  .expected = "FILE=TIME, such as prof.json=12345.678901234s" },
+	{ 'q', "quiet", NULL, "only warnings and errors", OPTION_FLAG, FIELD(quiet) },
+	{}
+};
+
+static const struct command_line merge_line = {
+	.name = "merge",
+	.summary = "Merge Chrome traces of the same time by their clocks.",
+	.usage = "  xputrace merge TRACE... -o FILE",
+	.options = merge_entries,
+	.any_order = true,
+	.more = "TRACE is a trace of xputrace; a profile that ONNX Runtime wrote, with a trace of xputrace of the same\n"
+		"process and time; one of PyTorch's profiler; or another Chrome trace that names its clock. The clock\n"
+		"that places each, and its accuracy, are printed.\n\n"
+		"  xputrace merge trace.json onnxruntime_profile__2026-11-20_10-29-37.json -o both.json\n\n"
+		"exit status: 0 merged, 1 failed, 2 wrong usage",
+};
+
+/* The traces with their offsets. False, reported: wrong usage. */
+static bool fill_inputs(const struct merge_context *merge, struct xpt_merge_input *inputs)
+{
+	for (size_t i = 0; i < merge->traces.count; i++)
+		inputs[i].path = merge->traces.items[i];
+	for (size_t i = 0; i < merge->offsets.count; i++) {
+		const char *offset = merge->offsets.items[i], *sign = strrchr(offset, '=');
+		bool found = false;
+
+		for (size_t j = 0; j < merge->traces.count; j++) {
+			if (strlen(inputs[j].path) != (size_t)(sign - offset) ||
+			    strncmp(inputs[j].path, offset, sign - offset) != 0)
+				continue;
+			found = true;
+			inputs[j].has_offset = parse_offset(sign + 1, &inputs[j].offset);
+		}
+		if (!found) {
+			fprintf(stderr, "xputrace merge: --offset '");
+			print_name(stderr, offset, 0);
+			fprintf(stderr, "': no trace with this name was given\n");
+			return false;
+		}
+	}
+	return true;
+}
+
+static int run_merge(const struct merge_context *merge)
+{
+	struct xpt_merge_options options = {
+		.size = sizeof(options),
+		.input_count = merge->traces.count,
+		.output = merge->output,
+		.log = print_message,
+		.log_level = merge->quiet ? XPT_LOG_WARN : XPT_LOG_INFO,
+	};
+	struct xpt_merge_input *inputs = calloc(merge->traces.count, sizeof(*inputs));
+	struct confined_file *files = calloc(merge->traces.count + 1, sizeof(*files));
+	int result;
+
+	if (!inputs || !files || !fill_inputs(merge, inputs)) {
+		result = inputs && files ? EXIT_USAGE : exit_failed(-ENOMEM);
+		free(inputs);
+		free(files);
+		return result;
+	}
+	for (size_t i = 0; i < merge->traces.count; i++)
+		files[i].path = merge->traces.items[i];
+	files[merge->traces.count] = (struct confined_file){ .path = merge->output, .output = true };
+	confined_begin(files, merge->traces.count + 1);
+	free(files);
+	options.inputs = inputs;
+	options.input_size = sizeof(*inputs);
+	result = xpt_merge_traces(&options);
+	if (!result && !merge->quiet && strcmp(merge->output, "-") != 0)
+		fprintf(stderr, "wrote %s: open it in https://ui.perfetto.dev or chrome://tracing\n", merge->output);
+	free(inputs);
+	return result ? exit_failed(result) : 0;
+}
+
+int command_merge(int argc, char **argv)
+{
+	struct merge_context merge = { 0 };
+	int first, result = options_parse(&merge_line, argc, argv, &merge, &first);
+
+	if (!result) {
+		merge.traces = (struct string_list){ (const char **)(argv + first), argc - first };
+		result = merge.traces.count && merge.output ?
+				 run_merge(&merge) :
+				 session_options_refuse(&merge_line, "expected TRACE... and -o FILE");
+	}
+	free(merge.offsets.items);
 	return result;
 }

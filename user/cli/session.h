@@ -13,8 +13,6 @@
 #include <xputrace/target.h>
 
 #include "cli/commands.h"
-#include "cli/options.h"
-#include "cli/summary.h"
 
 #define PIDS_MAX 1024
 #define NAMES_MAX 1024
@@ -130,43 +128,10 @@ struct seen_programs {
 /* "0x7f3a10002b40" is a handle, anything else a name; "name=0x12" is the name 0x12. False: neither (reason). */
 bool choice_parse(const char *text, struct xpt_program_choice *choice, const char **reason);
 
-/* Adds the programs that are there now; those that have ended stay. Is there one that fits one of the choices? */
-bool seen_update(struct seen_programs *seen, struct xpt_session *session, const struct xpt_program_choice *choices,
-		 size_t choice_count);
+/* Adds a program, unless it is there already. */
 void seen_add(struct seen_programs *seen, const struct xpt_program_info *program);
 /* Lists them on standard error, with a word on programs without a name. */
 void seen_print(const struct seen_programs *seen);
 void seen_free(struct seen_programs *seen);
-
-/* ---- the run ---- */
-
-struct watch {
-	const struct session_options *options;
-	/*
-	 * Called several times a second by watch_run(): does periodic work, and writes the end of the status line into
-	 * tail. True: it is over. xpt_session_interrupt() ends it, too, at once.
-	 */
-	bool (*on_update)(void *context, uint64_t elapsed, char *tail, size_t size);
-	void *context;
-
-	struct xpt_session *session; /* from watch_create() to watch_destroy() */
-	struct status_line status_line;
-	uint64_t elapsed; /* ns from the start to the end */
-};
-
-/* 0, or the exit status. */
-int watch_create(struct watch *watch);
-/* Starts the session; returns when a signal, the duration, the end of the targets or on_update() ends it. 0, or the exit status. */
-int watch_run(struct watch *watch);
-/* The handles must have been destroyed. */
-void watch_destroy(struct watch *watch);
-
-/* Writes --summary-json, if it is asked for. path: of the last report. The exit status. */
-int watch_summary(const struct watch *watch, const char *command, const struct totals *totals, const char *path,
-		  int result);
-
-/* Completes files_options, with the numbering or rotation of files, and opens them. 0, or the exit status. */
-int files_open(const struct session_options *options, struct xpt_report_files_options *files_options,
-	       struct xpt_report_files **files);
 
 #endif

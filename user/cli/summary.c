@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cli/summary.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Standard error: messages, and one status line below them. */
+/* Standard error: messages, and one status line below them; signals that end a command. */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/core/clock.h"
 #include "base/file/tailed_file.h"
-#include "base/core/text.h"
 #include "cli/commands.h"
-#include "cli/options.h"
 
 static bool status_shown, error_shown;
 static int output_error;
@@ -164,4 +167,152 @@ int exit_output(int status)
 	snprintf(text, sizeof(text), "standard output cannot be written: %s", strerror(error ?: EIO));
 	print_message(NULL, XPT_LOG_ERROR, text);
 	return status ?: EXIT_FAILED;
+}
+
+/* ---- the end of a command ---- */
+
+/* ns after the first signal, when standard output blocks; the files that are written to it are given up before (WRITER_GRACE) */
+#define END_LATEST 1400000000ull
+#define END_LEAST 200000000ull	 /* ns */
+#define AGAIN_AFTER 300000000ull /* ns: one key may send more than one signal */
+
+/* What a signal ends; a handler has no other way to know. */
+static void (*volatile signal_end)(void *object);
+static void *volatile signal_object;
+
+static uint64_t stopped; /* time of the first signal, ns of CLOCK_MONOTONIC; 0: there was none */
+static volatile sig_atomic_t only_output_left, again;
+static uint64_t latest; /* ns after the first signal */
+
+const uint64_t *stop_time(void)
+{
+	return &stopped;
+}
+
+static bool is_blocked(int descriptor)
+{
+	struct pollfd output = { .fd = descriptor, .events = POLLOUT };
+
+	return !poll(&output, 1, 0);
+}
+
+static void start_timer(void)
+{
+	uint64_t now = clock_monotonic(), end = stopped + latest;
+	uint64_t left = end > now + END_LEAST ? end - now : END_LEAST;
+	struct itimerval timer = { .it_value = { left / 1000000000, left % 1000000000 / 1000 } };
+
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+/* Whatever holds up the output: who waits for the end must not wait for it. A machine may also just be slow. */
+static void on_timer(int number)
+{
+	static const char text[] = "xputrace: error: the output is blocked and was given up\n";
+
+	(void)number;
+	if (!again && !is_blocked(STDOUT_FILENO)) {
+		start_timer();
+		return;
+	}
+	if (!is_blocked(STDERR_FILENO) && write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		_exit(EXIT_FAILED);
+	_exit(EXIT_FAILED);
+}
+
+static void on_signal(int number)
+{
+	void (*end)(void *object) = signal_end;
+	uint64_t now = clock_monotonic(), none = 0;
+
+	(void)number;
+	if (!__atomic_compare_exchange_n(&stopped, &none, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		again = now > none + AGAIN_AFTER;
+	if (end)
+		end(signal_object);
+	if (only_output_left)
+		start_timer();
+}
+
+void end_soon(bool files_done)
+{
+	struct sigaction action = { .sa_handler = on_timer, .sa_flags = SA_RESTART };
+
+	sigaction(SIGALRM, &action, NULL);
+	latest = files_done ? 0 : END_LATEST;
+	only_output_left = 1;
+	if (__atomic_load_n(&stopped, __ATOMIC_RELAXED))
+		start_timer();
+}
+
+void end_on_signals(void (*end)(void *object), void *object)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+
+	signal_end = NULL;
+	signal_object = object;
+	signal_end = end;
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
+}
+
+void status_line_draw(struct status_line *line, const struct running_figures *figures, const char *tail)
+{
+	uint64_t seconds = figures->elapsed / 1000000000, span = figures->elapsed - line->last_elapsed;
+	double rate = span ? (figures->calls - line->last_calls) * 1e9 / span : 0;
+	char text[320];
+
+	snprintf(text, sizeof(text), "%02llu:%02llu  %u processes  %u programs  %.0f calls/s  %llu lost  %s",
+		 (unsigned long long)seconds / 60, (unsigned long long)seconds % 60, figures->processes,
+		 figures->programs, rate, (unsigned long long)figures->lost, tail);
+	status_draw(text);
+	if (span >= 1000000000) {
+		line->last_elapsed = figures->elapsed;
+		line->last_calls = figures->calls;
+	}
+}
+
+void print_command_status(char *const *command, int status)
+{
+	char text[256];
+
+	if (!command)
+		return;
+	if (status == -1)
+		snprintf(text, sizeof(text), "%s still runs", command[0]);
+	else if (WIFSIGNALED(status))
+		snprintf(text, sizeof(text), "%s was ended by signal %d (%s)", command[0], WTERMSIG(status),
+			 strsignal(WTERMSIG(status)));
+	else
+		snprintf(text, sizeof(text), "%s ended with status %d", command[0], WEXITSTATUS(status));
+	print_message(NULL, XPT_LOG_INFO, text);
+}
+
+/* Nothing but the decimal digits of one that a file can have. */
+static bool parse_id(const char *text, unsigned int *id)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || *end || errno || value >= UINT_MAX)
+		return false;
+	*id = value;
+	return true;
+}
+
+bool sudo_caller(uid_t *user, gid_t *group)
+{
+	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+	unsigned int its_user, its_group;
+
+	if (!uid || !gid)
+		return false;
+	if (geteuid() || !parse_id(uid, &its_user) || !parse_id(gid, &its_group))
+		return false;
+	*user = its_user;
+	*group = its_group;
+	return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The client's side of the socket, and on it xpt_remote_*(): a collector of another process. */
-#include "control/client.h"
+#include "control/control.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,6 @@
 
 #include "base/core/clock.h"
 #include "base/core/options.h"
-#include "control/message.h"
 
 #define NS_IN_S 1000000000ull
 #define REMOTE_TIMEOUT (60 * NS_IN_S)

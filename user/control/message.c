@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "control/message.h"
+#include "control/control.h"
 
 #include <errno.h>
 #include <inttypes.h>

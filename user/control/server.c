@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "control/server.h"
+#include "control/control.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +12,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include "control/message.h"
 
 #define BACKLOG 64
 #define ACCEPTED_AT_ONCE (2 * BACKLOG)

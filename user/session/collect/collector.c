@@ -27,6 +27,29 @@
 #define PLACING_INTERVAL 250000000ull /* ns */
 #define PLACING_SLOW 1000000000ull    /* ns */
 
+static bool lacks_entries(const struct collector_options *options)
+{
+	const struct {
+		const char *const *items;
+		size_t count;
+	} lists[] = {
+		{ options->process_names, options->process_name_count },
+		{ options->runtime_files, options->runtime_file_count },
+		{ options->regions, options->region_count },
+		{ options->runtimes, options->runtime_count },
+		{ options->driver_files, options->driver_file_count },
+		{ options->counters, options->counter_count },
+	};
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		for (size_t j = 0; j < lists[i].count; j++) {
+			if (!lists[i].items || !lists[i].items[j])
+				return true;
+		}
+	}
+	return (options->pid_count && !options->pids) || (options->name_count && !options->names);
+}
+
 int collector_check_options(const struct collector_options *options)
 {
 	unsigned int ways = (options->pid_count || options->process_name_count) + !!options->command +
@@ -37,8 +60,12 @@ int collector_check_options(const struct collector_options *options)
 						"nothing to trace: name processes, a command, or all processes");
 		return -EINVAL;
 	}
+	if (lacks_entries(options)) {
+		log_error(&options->log, "a list of options has fewer entries than its count");
+		return -EINVAL;
+	}
 	for (size_t i = 0; i < options->process_name_count; i++) {
-		if (!options->process_names[i] || !*options->process_names[i]) {
+		if (!*options->process_names[i]) {
 			log_error(&options->log, "the name of a process is empty");
 			return -EINVAL;
 		}

@@ -1,106 +1,300 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* xpt_continuous_*(): a consumer that keeps records in a window. */
+#include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/core/clock.h"
 #include "base/core/options.h"
 #include "base/core/process.h"
-#include "control/message.h"
-#include "session/continuous/options.h"
 #include "session/continuous/private.h"
 
-/* ---- the collecting thread ---- */
+#define SAMPLE_MAX 1000000u
+#define NAME_MAX_LENGTH 64
+#define KEEP_RELEASED 1024 /* ended programs and processes */
 
-/* What is in the window now, for those who ask. */
-static void tell_status(struct xpt_continuous *continuous, __u64 now)
+/* ---- options ---- */
+
+#define NUMBER(name) #name, offsetof(struct xpt_continuous_options, name)
+
+static const struct number {
+	const char *name;
+	size_t offset;
+	uint64_t standard, least, most;
+	bool none; /* XPT_NONE is allowed */
+} numbers[] = {
+	{ NUMBER(window_bytes), XPT_WINDOW_BYTES, XPT_WINDOW_BYTES_MIN, XPT_WINDOW_BYTES_MAX, false },
+	{ NUMBER(window_time), XPT_WINDOW_TIME, XPT_WINDOW_TIME_MIN, XPT_WINDOW_TIME_MAX, true },
+	{ NUMBER(counters_every), 0, 100000, 3600000000000, false },
+	{ NUMBER(save_after), XPT_SAVE_AFTER, 1, XPT_SAVE_AFTER_MAX, true },
+	{ NUMBER(save_cooldown), XPT_SAVE_COOLDOWN, 1, XPT_WINDOW_TIME_MAX, true },
+	{ NUMBER(save_files), XPT_SAVE_FILES, 1, UINT64_MAX, true },
+	{ NUMBER(save_bytes), XPT_SAVE_BYTES, 1, UINT64_MAX, true },
+};
+
+static int read_number(const struct log *log, const struct number *number, struct xpt_continuous_options *options)
 {
-	struct xpt_continuous_status *status = &continuous->status;
-	const struct collector *collector = continuous->collector;
-	struct window_figures window;
-	struct inference_index_figures recent;
-	struct rusage usage;
+	uint64_t *value = (uint64_t *)((char *)options + number->offset);
 
-	window_figures(continuous->window, &window);
-	inference_index_figures(continuous->recent, &recent);
-	getrusage(RUSAGE_SELF, &usage);
-	status->pid = getpid();
-	status->elapsed = now - collector->started;
-	status->processes = collector->followed_map.count;
-	status->calls = collector->calls;
-	status->lost = collector->lost + window.lost;
-	status->window_time = now > window.begin ? now - window.begin : 0;
-	if (status->window_time > status->elapsed)
-		status->window_time = status->elapsed; /* it began before the first probe */
-	status->window_bytes = window.bytes;
-	status->window_records = window.records;
-	status->window_inferences = recent.inferences;
-	status->evicted_records = window.evicted;
-	status->evicted_inferences = recent.evicted;
-	status->triggered = continuous->triggered;
-	status->suppressed = 0;
-	for (int answer = SAVE_MAY + 1; answer < SAVE_ANSWERS; answer++)
-		status->suppressed += continuous->limits.answers[answer];
-	status->cpu_time = (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000ull +
-			   (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000ull;
+	if (!*value) {
+		*value = number->standard;
+	} else if (*value == XPT_NONE && number->none) {
+		*value = 0;
+	} else if (*value < number->least || *value > number->most) {
+		log_error(log, "%s of %" PRIu64 " is out of range (%" PRIu64 " to %" PRIu64 ")", number->name, *value,
+			  number->least, number->most);
+		return -EINVAL;
+	}
+	return 0;
 }
 
-/* The index of inferences is evicted with the window, and counts towards its size. */
-static void look_at_window(struct xpt_continuous *continuous, __u64 now)
+/* It becomes a part of a path. */
+static bool is_name(const char *name)
 {
-	struct window_figures window;
-	struct inference_index_figures recent;
+	size_t length = strlen(name);
 
-	window_expire(continuous->window, now);
-	inference_index_figures(continuous->recent, &recent);
-	window_reserve(continuous->window, recent.bytes);
-	window_figures(continuous->window, &window);
-	inference_index_begin(continuous->recent, window.begin);
+	if (!length || length > NAME_MAX_LENGTH || *name == '.')
+		return false;
+	for (; *name; name++) {
+		if (!isascii((unsigned char)*name) || !(isalnum((unsigned char)*name) || strchr("-_.", *name)))
+			return false;
+	}
+	return true;
 }
 
-static void save_by_trigger(struct xpt_continuous *continuous)
+int xpt_trigger_check(const char *text, char *reason, size_t size)
 {
-	struct save *save;
+	struct trigger *trigger;
+	char why[256] = "";
+	int error = text ? trigger_parse(text, &trigger, why, sizeof(why)) : -EINVAL;
+
+	if (!error)
+		trigger_free(trigger);
+	else if (size)
+		snprintf(reason, size, "%s", why);
+	return error;
+}
+
+static int check_strings(const struct log *log, const struct xpt_continuous_options *options)
+{
 	char reason[REASON_MAX];
-	int error = save_create(NULL, &save, reason);
+	int error = 0;
 
-	continuous->save_due = ~0ull;
-	if (!error) {
-		save->by_trigger = true;
-		snprintf(save->reason, sizeof(save->reason), "%s", continuous->save_reason);
-		error = saves_ask(continuous, save);
+	if (options->name && !is_name(options->name)) {
+		log_error(log, "the name is not 1 to %d letters, digits, '-', '_' and '.', which is not the first",
+			  NAME_MAX_LENGTH);
+		return -EINVAL;
+	}
+	if (!*options->output_dir || strlen(options->output_dir) >= PATH_MAX) {
+		log_error(log, "the path of the output directory is %s", *options->output_dir ? "too long" : "empty");
+		return *options->output_dir ? -ENAMETOOLONG : -EINVAL;
+	}
+	if (options->trigger_count > XPT_TRIGGERS_MAX) {
+		log_error(log, "more than %d triggers", XPT_TRIGGERS_MAX);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < options->trigger_count && !error; i++) {
+		const char *text = options->triggers ? options->triggers[i] : NULL;
+
+		error = xpt_trigger_check(text, reason, sizeof(reason));
 		if (error)
-			save_free(save);
+			log_error(log, "trigger '%s': %s", text ?: "", reason);
 	}
-	if (error) {
-		save_limits_done(&continuous->limits, 0);
-		log_error(&continuous->collector->log, "%s: cannot be saved: %s", continuous->save_reason,
-			  strerror(-error));
-	}
+	return error;
 }
 
-static __u64 on_work(void *context, __u64 now)
+static int check_together(const struct log *log, const struct xpt_continuous_options *options,
+			  const struct xpt_session_options *targets)
 {
-	struct xpt_continuous *continuous = context;
+	if (options->level != XPT_LEVEL_STANDARD && options->level != XPT_LEVEL_BASIC &&
+	    options->level != XPT_LEVEL_DETAILED) {
+		log_error(log, "there is no level %d", (int)options->level);
+		return -EINVAL;
+	}
+	if (options->sample_every > SAMPLE_MAX) {
+		log_error(log, "sampling one inference in %u is out of range (1 to %u)", options->sample_every,
+			  SAMPLE_MAX);
+		return -EINVAL;
+	}
+	if (!targets->counter_count && (options->counters_every || options->counters_per_inference)) {
+		log_error(log, "no counters specified");
+		return -EINVAL;
+	}
+	if (options->trigger_count && options->window_time && options->save_after >= options->window_time) {
+		log_error(log, "the file would be made when what the trigger saw has left the window: a window of more "
+			       "time, or less time after the trigger, is needed");
+		return -EINVAL;
+	}
+	return 0;
+}
 
-	look_at_window(continuous, now);
-	if (__atomic_exchange_n(&continuous->signalled, 0, __ATOMIC_RELAXED))
-		continuous_fire(continuous, now, "signal");
-	if (now >= continuous->save_due)
-		save_by_trigger(continuous);
-	if (continuous->control)
-		control_work(continuous->control);
-	if (continuous->hooks.turn && now >= continuous->hooks_due)
-		continuous->hooks_due = continuous->hooks.turn(continuous->hooks.context, now);
-	saves_take(continuous, now);
-	saves_told(continuous);
-	tell_status(continuous, now);
-	return continuous->hooks_due < continuous->save_due ? continuous->hooks_due : continuous->save_due;
+int continuous_options_read(const struct xpt_continuous_options *given, struct xpt_continuous_options *options,
+			    struct xpt_session_options *targets)
+{
+	struct log log;
+	int error = options_copy(options, sizeof(*options), given);
+
+	if (!error)
+		error = options_copy(targets, sizeof(*targets), options->targets);
+	if (error)
+		return error;
+	targets->size = sizeof(*targets);
+	log = (struct log){ targets->log, targets->log_context, targets->log_level };
+	options->output_dir = options->output_dir ?: XPT_CONTINUOUS_DIR;
+	options->sample_every = options->sample_every ?: 1;
+	if (!options->has_owner) {
+		options->user = geteuid();
+		options->group = getegid();
+	}
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && !error; i++)
+		error = read_number(&log, &numbers[i], options);
+	if (!error)
+		error = check_strings(&log, options);
+	return error ?: check_together(&log, options, targets);
+}
+
+/* ---- creation ---- */
+
+static int create_session(struct xpt_continuous *continuous, const struct xpt_continuous_options *options,
+			  const struct xpt_session_options *targets)
+{
+	int error = session_create(
+		&(struct collector_options){
+			COLLECTOR_OPTIONS(targets),
+			.counters = targets->counters,
+			.counter_count = targets->counter_count,
+			.counter_tracks = true,
+			.counters_every = options->counters_every,
+			.counters_per_inference = options->counters_per_inference,
+		},
+		&continuous->session);
+
+	if (error)
+		return error;
+	continuous->collector = continuous->session->collector;
+	continuous->consumer.needs = (struct collector_needs){
+		.roles = collector_level_roles(options->level),
+		.sample_every = options->sample_every,
+	};
+	return session_add(continuous->session, &continuous->consumer);
+}
+
+static int create_window(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
+{
+	const struct window_options window_options = {
+		.bytes = options->window_bytes,
+		.span = options->window_time,
+		.begin = clock_monotonic(),
+	};
+	int error = window_create(&window_options, &continuous->window);
+
+	if (!error)
+		error = inference_index_create(&continuous->recent);
+	if (!error)
+		error = model_create(&continuous->collector->log, &continuous->model);
+	if (error)
+		return error;
+	model_keep_released(continuous->model, KEEP_RELEASED);
+	error = model_add_sink(continuous->model, inference_index_sink(continuous->recent));
+	if (!error && continuous->hooks.event)
+		error = model_add_sink(continuous->model,
+				       (struct event_sink){ continuous->hooks.event, continuous->hooks.context });
+	return error ?: model_add_sink(continuous->model, continuous_sink(continuous));
+}
+
+static int create_triggers(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
+{
+	char reason[REASON_MAX];
+	int error = 0;
+
+	for (size_t i = 0; i < options->trigger_count && !error; i++) {
+		error = trigger_parse(options->triggers[i], &continuous->triggers[i], reason, sizeof(reason));
+		if (!error)
+			continuous->trigger_count++;
+	}
+	continuous->limits.cooldown = options->save_cooldown;
+	continuous->limits.files_most = options->save_files;
+	continuous->limits.bytes_most = options->save_bytes;
+	continuous->after = options->save_after;
+	continuous->save_due = ~0ull;
+	return error;
+}
+
+/* Names of files are reported to processes with other working directories. */
+static int absolute_path(const char *path, char *result)
+{
+	bool is_absolute = *path == '/';
+	char here[PATH_MAX] = "";
+	int length;
+
+	if (!is_absolute && !getcwd(here, sizeof(here)))
+		return -errno;
+	length = snprintf(result, PATH_MAX, "%s%s%s", here, is_absolute ? "" : "/", path);
+	return length + FOLDER_RESULT_SIZE < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static int create_folder(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
+{
+	const struct log *log = &continuous->collector->log;
+	char path[PATH_MAX];
+	int error = absolute_path(options->output_dir, path);
+
+	if (error) {
+		log_error(log, "cannot resolve the path of the output directory: %s", strerror(-error));
+		return error;
+	}
+	continuous->prefix = strdup(options->name ?: "xputrace");
+	if (!continuous->prefix)
+		return -ENOMEM;
+	return folder_open(log, path, options->user, options->group, &continuous->folder);
+}
+
+static int create_control(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
+{
+	struct collector *collector = continuous->collector;
+	char name[128];
+	const struct control_options control_options = {
+		.directory = XPT_CONTROL_DIR,
+		.name = name,
+		.handler = continuous_handle,
+		.context = continuous,
+	};
+	struct epoll_event event = { .events = EPOLLIN };
+	int error;
+
+	if (!options->name)
+		return 0;
+	snprintf(name, sizeof(name), "%s.sock", options->name);
+	error = control_open(&collector->log, &control_options, &continuous->control);
+	if (error)
+		return error;
+	event.data.fd = control_descriptor(continuous->control);
+	return epoll_ctl(collector->epoll, EPOLL_CTL_ADD, event.data.fd, &event) ? -errno : 0;
+}
+
+static int create_parts(struct xpt_continuous *continuous, const struct xpt_continuous_options *options,
+			const struct xpt_session_options *targets)
+{
+	int error = create_session(continuous, options, targets);
+
+	if (!error)
+		error = continuous_claim_targets(continuous, targets);
+	if (!error)
+		error = create_folder(continuous, options);
+	if (!error)
+		error = create_window(continuous, options);
+	if (!error)
+		error = create_triggers(continuous, options);
+	if (!error)
+		error = session_open(continuous->session);
+	return error ?: create_control(continuous, options);
 }
 
 /* Whether it can be run at all is known, and reported, before the start succeeds. */
@@ -120,46 +314,59 @@ static int on_started(void *context)
 
 	if (error)
 		return error;
-	tell_status(continuous, clock_monotonic());
+	continuous_update_status(continuous, clock_monotonic());
 	error = thread_start(&continuous->saving, saves_run, continuous, "xpt-save");
 	continuous->has_saving = !error;
 	return error;
 }
 
-int continuous_start(const struct xpt_continuous_options *options, const struct continuous_hooks *hooks,
-		     struct xpt_continuous **result)
+int continuous_create(const struct xpt_continuous_options *given, const struct continuous_hooks *hooks,
+		      struct xpt_continuous **result)
 {
-	static const struct consumer consumer = {
+	struct xpt_session_options targets = {};
+	struct xpt_continuous_options options = {};
+	struct xpt_continuous *continuous;
+	int error = continuous_options_read(given, &options, &targets);
+
+	if (error)
+		return error;
+	continuous = calloc(1, sizeof(*continuous));
+	if (!continuous)
+		return -ENOMEM;
+	*result = continuous; /* the hooks need it */
+	pthread_cond_init(&continuous->queued, NULL);
+	continuous->consumer = (struct consumer){
 		.record = continuous_record,
 		.admit = continuous_admit,
 		.leave = continuous_leave,
 		.started = on_started,
-		.work = on_work,
+		.work = continuous_work,
+		.context = continuous,
 	};
-	struct xpt_continuous *continuous;
-	int error = continuous_check(options);
-
-	if (error)
-		return error;
-	continuous = continuous_alloc(&consumer, hooks);
-	if (!continuous)
-		return -ENOMEM;
-	*result = continuous; /* the hooks need it */
-	error = continuous_create(continuous, options);
-	if (!error)
-		error = session_start(continuous->session);
+	save_list_init(&continuous->asked);
+	save_list_init(&continuous->taken);
+	save_list_init(&continuous->written);
+	continuous->claims.file = -1;
+	continuous->hooks = *hooks;
+	continuous->hooks_due = hooks->work ? 0 : ~0ull;
+	error = create_parts(continuous, &options, &targets);
 	if (error) {
-		xpt_continuous_stop(continuous);
+		xpt_continuous_destroy(continuous);
 		*result = NULL;
 	}
 	return error;
 }
 
-int xpt_continuous_start(const struct xpt_continuous_options *options, struct xpt_continuous **result)
+int xpt_continuous_create(const struct xpt_continuous_options *options, struct xpt_continuous **result)
 {
 	const struct continuous_hooks none = {};
 
-	return continuous_start(options, &none, result);
+	return continuous_create(options, &none, result);
+}
+
+int xpt_continuous_start(struct xpt_continuous *continuous)
+{
+	return session_start(continuous->session);
 }
 
 /* ---- callers ---- */
@@ -176,7 +383,9 @@ int xpt_continuous_save(struct xpt_continuous *continuous, const struct xpt_save
 	snprintf(save->reason, sizeof(save->reason), "as the program asked for");
 	save->awaited = true;
 	pthread_mutex_lock(&continuous->session->lock);
-	error = continuous->session->ending ? -ECANCELED : saves_ask(continuous, save);
+	error = continuous->session->ending   ? -ECANCELED :
+		!continuous->session->started ? -EINVAL :
+						saves_ask(continuous, save);
 	if (!error) {
 		collector_wake(continuous->collector);
 		while (!save->done)
@@ -210,7 +419,9 @@ static int has_stopped(void *context)
 {
 	const struct xpt_continuous *continuous = context;
 
-	return session_disturbed(continuous->session) ?: continuous->stopped;
+	if (!continuous->session->started)
+		return -EINVAL;
+	return session_disturbed(continuous->session) ?: continuous->stopped || continuous->session->ending;
 }
 
 int xpt_continuous_wait(struct xpt_continuous *continuous, uint64_t timeout)
@@ -228,85 +439,6 @@ int xpt_continuous_command_status(struct xpt_continuous *continuous)
 	return collector_command_status(continuous->collector);
 }
 
-/* ---- requests through the control socket ---- */
-
-static void request_save(struct xpt_continuous *continuous, struct control_request *request, const cJSON *body)
-{
-	struct xpt_save_options options;
-	const char *member = "";
-	char reason[REASON_MAX] = "";
-	struct save *save;
-	int error = control_read_save(body, &options, &member);
-
-	if (error)
-		snprintf(reason, sizeof(reason), "\"%s\" has the wrong type or value (see CONTROL.md)", member);
-	else
-		error = save_create(&options, &save, reason);
-	if (!error) {
-		snprintf(save->reason, sizeof(save->reason), "as somebody asked for");
-		save->request = request;
-		error = saves_ask(continuous, save);
-		if (error) {
-			snprintf(reason, sizeof(reason), "too many saves wait already");
-			save_free(save);
-		}
-	}
-	if (error)
-		control_refuse(request, error, *reason ? reason : strerror(-error));
-}
-
-void continuous_answer_save(struct save *save)
-{
-	if (save->error) {
-		control_refuse(save->request, save->error, *save->why ? save->why : strerror(-save->error));
-	} else {
-		control_add_saved(control_answer_begin(save->request), &save->saved);
-		control_answer_end(save->request);
-	}
-	save->request = NULL;
-}
-
-static void request_status(struct xpt_continuous *continuous, struct control_request *request)
-{
-	control_add_status(control_answer_begin(request), &continuous->status);
-	control_answer_end(request);
-}
-
-/* The reply is sent when everything is detached. */
-static void request_stop(struct xpt_continuous *continuous, struct control_request *request)
-{
-	if (continuous->stop_request) {
-		control_refuse(request, -EALREADY, "it is stopping already");
-		return;
-	}
-	continuous->stop_request = request;
-	continuous->stopped = true;
-}
-
-void continuous_answer_stop(struct xpt_continuous *continuous)
-{
-	if (continuous->stop_request) {
-		control_answer_begin(continuous->stop_request);
-		control_answer_end(continuous->stop_request);
-	}
-	continuous->stop_request = NULL;
-}
-
-void continuous_handle(void *context, struct control_request *request, const cJSON *body)
-{
-	const char *what = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(body, "do"));
-	struct xpt_continuous *continuous = context;
-
-	if (!strcmp(what, "save"))
-		request_save(continuous, request, body);
-	else if (!strcmp(what, "status"))
-		request_status(continuous, request);
-	else if (!strcmp(what, "stop"))
-		request_stop(continuous, request);
-	else
-		control_refuse(request, -EOPNOTSUPP, "unknown \"do\": expected save, status or stop");
-}
-
 /* ---- the end ---- */
 
 /* What was asked for and not taken will not be; what was taken is written. */
@@ -315,7 +447,7 @@ static void end_saves(struct xpt_continuous *continuous)
 	struct save *save;
 
 	pthread_mutex_lock(&continuous->session->lock);
-	while ((save = save_list_take(&continuous->asked))) {
+	while ((save = save_list_pop(&continuous->asked))) {
 		save->error = -ECANCELED;
 		snprintf(save->why, sizeof(save->why), "it was stopped meanwhile");
 		save_list_add(&continuous->written, save);
@@ -327,25 +459,38 @@ static void end_saves(struct xpt_continuous *continuous)
 		pthread_join(continuous->saving, NULL);
 	continuous->has_saving = false;
 	pthread_mutex_lock(&continuous->session->lock);
-	saves_told(continuous);
+	saves_report(continuous);
 	pthread_cond_broadcast(&continuous->session->changed);
 	pthread_mutex_unlock(&continuous->session->lock);
 }
 
-void continuous_end(struct xpt_continuous *continuous)
+void xpt_continuous_stop(struct xpt_continuous *continuous)
 {
-	if (!continuous->session)
-		return;
+	bool finished = continuous->session->finished;
+
 	session_stop(continuous->session);
 	end_saves(continuous);
-	if (continuous->session->finished)
+	if (continuous->session->finished && !finished)
 		collector_check_names(continuous->collector, continuous->model);
 }
 
-void xpt_continuous_stop(struct xpt_continuous *continuous)
+void xpt_continuous_destroy(struct xpt_continuous *continuous)
 {
 	if (!continuous)
 		return;
-	continuous_end(continuous);
-	continuous_free(continuous);
+	if (continuous->session)
+		xpt_continuous_stop(continuous);
+	session_free(continuous->session);
+	target_claims_close(&continuous->claims);
+	folder_close(continuous->folder);
+	model_free(continuous->model);
+	inference_index_free(continuous->recent);
+	window_free(continuous->window);
+	for (size_t i = 0; i < continuous->trigger_count; i++)
+		trigger_free(continuous->triggers[i]);
+	continuous_answer_stop(continuous);
+	control_close(continuous->control);
+	pthread_cond_destroy(&continuous->queued);
+	free(continuous->prefix);
+	free(continuous);
 }

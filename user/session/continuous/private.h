@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* State of continuous profiling, shared by the files continuous*.c but that of options. */
+/* State of continuous profiling. */
 #ifndef XPT_SESSION_CONTINUOUS_PRIVATE_H
 #define XPT_SESSION_CONTINUOUS_PRIVATE_H
 
 #include <xputrace/continuous.h>
 
 #include "base/file/folder.h"
-#include "control/server.h"
+#include "control/control.h"
 #include "model/core/model.h"
 #include "profile/trigger/inference_index.h"
 #include "profile/trigger/trigger.h"
 #include "record/recording.h"
 #include "record/window.h"
 #include "session/core/session.h"
-#include "session/continuous/target_claim.h"
 
 #define REASON_MAX 200
 
@@ -25,7 +24,7 @@ struct save;
 struct continuous_hooks {
 	bool (*keeps)(void *context, const struct xpt_record_header *record); /* is it wanted in the window? */
 	int (*event)(void *context, const struct event *event);
-	__u64 (*turn)(void *context, __u64 now);	       /* returns when it wants to be called again, ns */
+	__u64 (*work)(void *context, __u64 now);	       /* as that of a consumer */
 	void (*saved)(void *context, const struct save *save); /* what save.owner was set to is the hooks' */
 	void *context;
 };
@@ -59,6 +58,14 @@ struct save {
 	int error;
 	char why[REASON_MAX]; /* of the error; "": none beyond its name */
 	struct xpt_saved saved;
+};
+
+/*
+ * Who profiles what continuously, on the whole machine: one at a time. Claims end with the process that made them, however that
+ * ends.
+ */
+struct target_claims {
+	int file; /* -1: closed */
 };
 
 struct save_list {
@@ -106,52 +113,58 @@ struct xpt_continuous {
 	struct folder *folder;
 };
 
-/* continuous_claims.c */
+/* continuous.c */
+/*
+ * Copies what callers have set into zeroed structs, with defaults for what they have not, and 0 for XPT_NONE. -EINVAL, logged as far as
+ * there is a log: out of range, or it makes no sense together; -ENAMETOOLONG; -E2BIG.
+ */
+int continuous_options_read(const struct xpt_continuous_options *given, struct xpt_continuous_options *options,
+			    struct xpt_session_options *targets);
+/* As xpt_continuous_create(), with hooks; everything of them is NULL where there are none. */
+int continuous_create(const struct xpt_continuous_options *given, const struct continuous_hooks *hooks,
+		      struct xpt_continuous **result);
+
+/* claims.c */
 /* Those that are known by now. -EBUSY, logged; or an error of open(). */
 int continuous_claim_targets(struct xpt_continuous *continuous, const struct xpt_session_options *targets);
 int continuous_admit(void *context, pid_t pid); /* as in struct consumer; context: struct xpt_continuous */
 void continuous_leave(void *context, pid_t pid);
-/* continuous_create.c */
-/* NULL: no memory. The consumer's context is set here. */
-struct xpt_continuous *continuous_alloc(const struct consumer *consumer, const struct continuous_hooks *hooks);
-/* Does what is asked for make sense together? -EINVAL, logged. */
-int continuous_check(const struct xpt_continuous_options *options);
-int continuous_create(struct xpt_continuous *continuous, const struct xpt_continuous_options *options);
-void continuous_free(struct xpt_continuous *continuous);
+/* Makes the file if there is none. Or an error of open(). */
+int target_claims_open(const struct log *log, const char *path, struct target_claims *claims);
+/* -EBUSY: it is claimed through other claims. */
+int target_claim(const struct target_claims *claims, pid_t pid);
+/* Others may claim it: its number may be that of another process soon. Nothing when it was not claimed. Not after claim_all. */
+void target_unclaim(const struct target_claims *claims, pid_t pid);
+/* The same of all processes that there are and will be. */
+int target_claim_all(const struct target_claims *claims);
+void target_claims_close(struct target_claims *claims);
 
-/* continuous.c: as xpt_continuous_start(), with hooks. Everything of them is NULL where none are. */
-int continuous_start(const struct xpt_continuous_options *options, const struct continuous_hooks *hooks,
-		     struct xpt_continuous **result);
-/* Detaches; what was recorded is complete, and can be saved with continuous_write(). */
-void continuous_end(struct xpt_continuous *continuous);
-
-/* continuous_events.c: from the collector into the window and the model, and from there to the triggers. */
-void continuous_record(void *context, const struct xpt_record_header *record); /* context: struct xpt_continuous */
-struct event_sink continuous_sink(struct xpt_continuous *continuous);
-/* A request to save what happens now, which the limits may refuse. */
-void continuous_fire(struct xpt_continuous *continuous, __u64 now, const char *reason);
+/* collecting.c: on the collecting thread, with the session's lock held. context: struct xpt_continuous */
+void continuous_record(void *context, const struct xpt_record_header *record); /* into the window and the model */
+struct event_sink continuous_sink(struct xpt_continuous *continuous);	       /* and from there to the triggers */
+__u64 continuous_work(void *context, __u64 now);
+void continuous_update_status(struct xpt_continuous *continuous, __u64 now);
 /* Whether the call runs a program. What is enqueued is an inference when a wait has ended it, but may fail at once. */
 bool continuous_is_run(const struct event_call *call);
+/* Handler of the socket. */
+void continuous_handle(void *context, struct control_request *request, const cJSON *body);
+void continuous_answer_save(struct save *save);
+void continuous_answer_stop(struct xpt_continuous *continuous);
 
-/* continuous_saves.c */
+/* saves.c */
 /* Checks and copies. -EINVAL, -ENOMEM; reason, of REASON_MAX bytes, gets the cause if it is not clear. */
 int save_create(const struct xpt_save_options *given, struct save **result, char *reason);
 void save_free(struct save *save);
 void save_list_init(struct save_list *list);
 void save_list_add(struct save_list *list, struct save *save);
-struct save *save_list_take(struct save_list *list);		     /* NULL: none */
+struct save *save_list_pop(struct save_list *list);		     /* NULL: none */
 int saves_ask(struct xpt_continuous *continuous, struct save *save); /* -EBUSY; with the lock held */
 /* Takes what was asked for out of the window; now: of a moment up to which the rings have been read. With the lock held, as is: */
 void saves_take(struct xpt_continuous *continuous, __u64 now);
-/* What was written is reported to who waits for it. */
-void saves_told(struct xpt_continuous *continuous);
+/* Reports what was written to who waits for it. */
+void saves_report(struct xpt_continuous *continuous);
 void *saves_run(void *context); /* the saving thread */
-/* Takes and writes at once, after continuous_end(). The error of the save. */
+/* Takes and writes at once, after xpt_continuous_stop(). The error of the save. */
 int saves_write(struct xpt_continuous *continuous, struct save *save);
-
-/* continuous.c: handler of the socket. */
-void continuous_handle(void *context, struct control_request *request, const cJSON *body);
-void continuous_answer_save(struct save *save);
-void continuous_answer_stop(struct xpt_continuous *continuous);
 
 #endif

@@ -35,7 +35,7 @@ void save_list_add(struct save_list *list, struct save *save)
 	list->count++;
 }
 
-struct save *save_list_take(struct save_list *list)
+struct save *save_list_pop(struct save_list *list)
 {
 	struct save *save = list->first;
 
@@ -138,7 +138,7 @@ static int note_costs(struct xpt_continuous *continuous, struct save *save)
 	return 0;
 }
 
-static int take(struct xpt_continuous *continuous, struct save *save, __u64 now)
+static int snapshot_window(struct xpt_continuous *continuous, struct save *save, __u64 now)
 {
 	const struct xpt_save_options *options = &save->options;
 	__u64 time = options->time < save->asked ? options->time : save->asked;
@@ -166,8 +166,8 @@ void saves_take(struct xpt_continuous *continuous, __u64 now)
 		/* The index of inferences is of what the model has delivered, a little later. */
 		if (model_delivered(continuous->model) < save->asked && !continuous->session->error)
 			return;
-		save_list_take(&continuous->asked);
-		save->error = take(continuous, save, now);
+		save_list_pop(&continuous->asked);
+		save->error = snapshot_window(continuous, save, now);
 		save_list_add(save->error ? &continuous->written : &continuous->taken, save);
 		pthread_cond_signal(&continuous->queued);
 	}
@@ -187,12 +187,12 @@ static void count(struct xpt_continuous *continuous, const struct save *save)
 		save_limits_done(&continuous->limits, save->saved.bytes);
 }
 
-void saves_told(struct xpt_continuous *continuous)
+void saves_report(struct xpt_continuous *continuous)
 {
 	const struct log *log = &continuous->collector->log;
 	struct save *save;
 
-	while ((save = save_list_take(&continuous->written))) {
+	while ((save = save_list_pop(&continuous->written))) {
 		pthread_cond_broadcast(&continuous->session->changed);
 		count(continuous, save);
 		if (!save->error)
@@ -348,7 +348,7 @@ static void write_save(struct xpt_continuous *continuous, struct save *save)
 int saves_write(struct xpt_continuous *continuous, struct save *save)
 {
 	save->asked = clock_monotonic();
-	save->error = take(continuous, save, save->asked);
+	save->error = snapshot_window(continuous, save, save->asked);
 	if (!save->error)
 		write_save(continuous, save);
 	return save->error;
@@ -374,7 +374,7 @@ void *saves_run(void *context)
 		snapshot_free(save->snapshot);
 		pthread_mutex_lock(&continuous->session->lock);
 		save->snapshot = NULL;
-		save_list_take(&continuous->taken);
+		save_list_pop(&continuous->taken);
 		save_list_add(&continuous->written, save);
 		collector_wake(continuous->collector);
 	}

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* xpt_inspect_*(): continuous profiling that writes at the end, and whenever something fails. */
+/* xpt_inspect_*(): continuous profiling that writes at the end, and after each failure. */
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/core/clock.h"
-#include "session/continuous/options.h"
-#include "session/inspect/environment.h"
-#include "session/inspect/private.h"
+#include "base/core/options.h"
+#include "base/core/vec.h"
 #include "session/core/output.h"
+#include "session/inspect/inspect.h"
+#include "target/process/process.h"
 
 #define EVENT_BYTES 128 /* of memory for one, about */
 #define WINDOW_MOST (1ull << 30)
@@ -79,6 +81,98 @@ static bool keeps(void *context, const struct xpt_record_header *record)
 }
 
 /* ---- processes ---- */
+
+static void set_string(char **string, const char *value)
+{
+	char *copy;
+
+	if (*string && !strcmp(*string, value))
+		return;
+	copy = strdup(value);
+	if (!copy)
+		return;
+	free(*string);
+	*string = copy;
+}
+
+void inspect_process_rename(struct inspect_process *process, const struct model_process *view)
+{
+	set_string(&process->name, view->name);
+	set_string(&process->command, view->command);
+}
+
+struct inspect_process *inspect_process_create(const struct model_process *view, unsigned int wanted, __u64 now)
+{
+	struct inspect_process *process = calloc(1, sizeof(*process));
+
+	if (!process)
+		return NULL;
+	process->tgid = view->tgid;
+	process->start_time = view->start_time;
+	process->due = now;
+	process->every = INSPECT_READ_EVERY;
+	inspect_process_rename(process, view);
+	process->open = wanted && !usage_open(&process->source, view->tgid, view->start_time);
+	if (!process->name || !process->command) {
+		inspect_process_free(process);
+		return NULL;
+	}
+	return process;
+}
+
+void inspect_process_free(struct inspect_process *process)
+{
+	if (!process)
+		return;
+	if (process->open)
+		usage_close(&process->source);
+	for (unsigned int i = 0; i < process->failed_count; i++)
+		free(process->failed_files[i]);
+	folder_close(process->folder);
+	free(process->rows);
+	free(process->name);
+	free(process->command);
+	free(process);
+}
+
+void inspect_process_failed(struct inspect_process *process, const char *path)
+{
+	const char *name = strrchr(path, '/');
+	char *copy = strdup(name ? name + 1 : path);
+
+	if (copy && process->failed_count < INSPECT_FAILED_MAX)
+		process->failed_files[process->failed_count++] = copy;
+	else
+		free(copy);
+}
+
+/* Bounds the number of rows, however long it takes. */
+static void thin(struct inspect_process *process)
+{
+	for (size_t i = 0; i < process->count / 2; i++)
+		process->rows[i] = process->rows[2 * i];
+	process->count /= 2;
+	process->every *= 2;
+}
+
+void inspect_process_read(struct inspect_process *process, unsigned int wanted, __u64 now)
+{
+	if (!process->open || now < process->due)
+		return;
+	if (process->count == INSPECT_ROWS_MAX)
+		thin(process);
+	if (vec_reserve(process->rows, process->count))
+		return;
+	if (usage_read(&process->source, wanted, &process->rows[process->count])) {
+		usage_close(&process->source);
+		process->open = false;
+		return;
+	}
+	process->count++;
+	process->due += process->every;
+	if (process->due <= now)
+		process->due = now + process->every;
+}
 
 static struct inspect_process *process_find(const struct xpt_inspect *inspect, __u32 tgid)
 {
@@ -206,7 +300,7 @@ static void on_run(struct xpt_inspect *inspect, const struct model_program *prog
 		note_failed(inspect, process, program, status);
 }
 
-static __u64 turn(void *context, __u64 now)
+static __u64 on_work(void *context, __u64 now)
 {
 	struct xpt_inspect *inspect = context;
 	__u64 due = now + TARGETS_EVERY;
@@ -250,118 +344,113 @@ static int on_event(void *context, const struct event *event)
 	return 0;
 }
 
-/* ---- begin ---- */
+/* ---- creation ---- */
 
-static int continuous_options(const struct xpt_inspect_options *options, struct xpt_continuous_options **result)
+/* What one process was given does not matter to the others. */
+static int apply_target_environments(const struct log *log, const struct xpt_session_options *targets,
+				     struct inspect_settings *settings)
 {
-	static const struct xpt_session_options all = { .size = sizeof(all), .all_processes = 1 };
-	const struct inspect_settings *settings = &options->settings;
-	bool operators = settings->types >> INSPECT_OPERATOR & 1;
-	struct xpt_continuous_options *made;
-	int error = xpt_continuous_options_create(&made);
+	struct process_environment environment;
+	int error = 0;
 
-	if (error)
-		return error;
-	xpt_continuous_options_set_owner(made, options->user, options->group);
-	error = xpt_continuous_options_set_targets(made, options->targets.size ? &options->targets : &all);
-	if (!error)
-		error = xpt_continuous_options_set_output_dir(made, options->output_dir);
-	if (!error)
-		error = xpt_continuous_options_set_window(made, window_size(settings, 0), 0);
-	if (!error)
-		error = xpt_continuous_options_set_level(made, operators ? XPT_LEVEL_DETAILED : XPT_LEVEL_STANDARD);
-	if (error)
-		xpt_continuous_options_free(made);
-	else
-		*result = made;
+	for (size_t i = 0; i < targets->pid_count && !error; i++) {
+		error = process_environment_read(targets->pids[i], &environment);
+		if (error)
+			return error;
+		error = inspect_settings_apply(log,
+					       &(struct inspect_environment){ INSPECT_NEURON, environment.variables,
+									      targets->pids[i] },
+					       settings);
+		process_environment_free(&environment);
+		if (error == -EINVAL && targets->pid_count > 1) {
+			log_warn(log, "the environment of that process is not honoured");
+			error = 0;
+		}
+	}
 	return error;
 }
 
-static int begin(struct xpt_inspect *inspect, const struct xpt_inspect_options *options)
+static int read_settings(const struct log *log, const struct xpt_inspect_options *options,
+			 const struct xpt_session_options *targets, struct inspect_settings *settings)
 {
-	const struct continuous_hooks hooks = { keeps, on_event, turn, saved, inspect };
-	struct xpt_continuous_options *made;
-	struct recording_info info;
-	int error;
+	struct inspect_environment environment = { INSPECT_XPUTRACE, (const char *const *)environ, 0 };
+	int error = 0;
 
-	inspect->settings = options->settings;
-	if (options->settings.activities >> INSPECT_CPU_UTIL & 1)
+	inspect_settings_init(settings);
+	if (options->use_environment)
+		error = inspect_settings_apply(log, &environment, settings);
+	if (!error && options->use_target_environment)
+		error = apply_target_environments(log, targets, settings);
+	environment.source = INSPECT_OPTIONS;
+	for (size_t i = 0; i < options->setting_count && !error; i++) {
+		const char *const setting[] = { options->settings ? options->settings[i] : NULL, NULL };
+
+		environment.variables = setting;
+		error = setting[0] ? inspect_settings_apply(log, &environment, settings) : -EINVAL;
+	}
+	return error;
+}
+
+static int create_continuous(struct xpt_inspect *inspect, const struct xpt_inspect_options *options,
+			     const struct xpt_session_options *targets)
+{
+	const struct continuous_hooks hooks = { keeps, on_event, on_work, saved, inspect };
+	const struct inspect_settings *settings = &inspect->settings;
+	bool operators = settings->types >> INSPECT_OPERATOR & 1;
+	XPT_OPTS(xpt_continuous_options, continuous, .targets = targets, .output_dir = settings->output_dir,
+		 .has_owner = options->has_owner, .user = options->user, .group = options->group,
+		 .window_bytes = window_size(settings, 0), .window_time = XPT_NONE,
+		 .level = operators ? XPT_LEVEL_DETAILED : XPT_LEVEL_STANDARD);
+	struct recording_info info;
+
+	if (settings->activities >> INSPECT_CPU_UTIL & 1)
 		inspect->usage |= USAGE_CPU;
-	if (options->settings.activities >> INSPECT_HOST_MEMORY & 1)
+	if (settings->activities >> INSPECT_HOST_MEMORY & 1)
 		inspect->usage |= USAGE_MEMORY;
 	output_info(&info);
 	inspect->host = strdup(info.host);
-	if (!inspect->host)
-		return -ENOMEM;
-	error = continuous_options(options, &made);
+	return inspect->host ? continuous_create(&continuous, &hooks, &inspect->continuous) : -ENOMEM;
+}
+
+int xpt_inspect_create(const struct xpt_inspect_options *given, struct xpt_inspect **result)
+{
+	struct xpt_session_options targets = { .size = sizeof(targets), .all_processes = 1 };
+	struct xpt_inspect_options options = {};
+	struct xpt_inspect *inspect;
+	struct log log;
+	int error = result ? options_copy(&options, sizeof(options), given) : -EINVAL;
+
+	if (!error && options.targets) {
+		targets = (struct xpt_session_options){};
+		error = options_copy(&targets, sizeof(targets), options.targets);
+	}
+	if (!error)
+		error = collector_check_options(&(struct collector_options){ COLLECTOR_OPTIONS(&targets),
+									     .counters = targets.counters,
+									     .counter_count = targets.counter_count });
 	if (error)
 		return error;
-	error = continuous_start(made, &hooks, &inspect->continuous);
-	xpt_continuous_options_free(made);
-	return error;
-}
-
-static void inspect_free(struct xpt_inspect *inspect)
-{
-	struct inspect_process *process;
-
-	if (inspect->continuous)
-		continuous_free(inspect->continuous);
-	while ((process = inspect->processes)) {
-		inspect->processes = process->next;
-		inspect_process_free(process);
-	}
-	free(inspect->host);
-	free(inspect);
-}
-
-static int start(const struct xpt_inspect_options *options, struct xpt_inspect **result)
-{
-	const struct inspect_settings *settings = &options->settings;
-	bool any = settings->inspect || settings->on_fail;
-	struct xpt_inspect *inspect = calloc(1, sizeof(*inspect));
-	int error;
-
+	inspect = calloc(1, sizeof(*inspect));
 	if (!inspect)
 		return -ENOMEM;
-	error = any ? begin(inspect, options) : 0;
+	inspect->written = options.written;
+	inspect->written_context = options.written_context;
+	targets.size = sizeof(targets);
+	log = (struct log){ targets.log, targets.log_context, targets.log_level };
+	error = read_settings(&log, &options, &targets, &inspect->settings);
+	if (!error && (inspect->settings.inspect || inspect->settings.on_fail))
+		error = create_continuous(inspect, &options, &targets);
 	if (error) {
-		inspect_free(inspect);
+		xpt_inspect_destroy(inspect);
 		return error;
 	}
 	*result = inspect;
 	return 0;
 }
 
-int xpt_inspect_begin_with_options(const struct xpt_inspect_options *options, struct xpt_inspect **result)
+int xpt_inspect_start(struct xpt_inspect *inspect)
 {
-	struct xpt_inspect_options *defaults = NULL;
-	int error;
-
-	if (options)
-		return start(options, result);
-	error = xpt_inspect_options_create(&defaults);
-	if (!error)
-		error = start(defaults, result);
-	xpt_inspect_options_free(defaults);
-	return error;
-}
-
-int xpt_inspect_begin(const struct xpt_session_options *targets, struct xpt_inspect **result)
-{
-	struct xpt_inspect_options *options;
-	int error = xpt_inspect_options_create(&options);
-
-	if (error)
-		return error;
-	if (targets)
-		error = xpt_inspect_options_set_targets(options, targets);
-	if (!error)
-		error = xpt_inspect_options_from_environment(options);
-	if (!error)
-		error = start(options, result);
-	xpt_inspect_options_free(options);
-	return error;
+	return inspect->continuous ? xpt_continuous_start(inspect->continuous) : 0;
 }
 
 /* ---- while it runs ---- */
@@ -383,11 +472,11 @@ static void end(struct xpt_inspect *inspect)
 {
 	struct window_figures window;
 
-	continuous_end(inspect->continuous);
+	xpt_continuous_stop(inspect->continuous);
 	model_flush(inspect->continuous->model);
 	window_figures(inspect->continuous->window, &window);
 	inference_index_begin(inspect->continuous->recent, window.begin);
-	turn(inspect, ~0ull >> 1); /* a last reading */
+	on_work(inspect, ~0ull >> 1); /* a last reading */
 }
 
 /* What has failed last, when there was no time for it any more. */
@@ -402,31 +491,37 @@ static int write_missed(struct xpt_inspect *inspect, struct inspect_process *pro
 	return error;
 }
 
-void xpt_inspect_on_written(struct xpt_inspect *inspect,
-			    void (*written)(void *context, const char *directory, const char *index), void *context)
-{
-	inspect->written = written;
-	inspect->written_context = context;
-}
-
 int xpt_inspect_stop(struct xpt_inspect *inspect)
 {
 	int error = 0, failed;
 
-	if (!inspect)
+	if (!inspect->continuous || inspect->stopped)
 		return 0;
-	if (inspect->continuous) {
-		end(inspect);
-		for (struct inspect_process *process = inspect->processes; process; process = process->next) {
-			failed = write_missed(inspect, process);
-			error = error ?: failed;
-			failed = inspect_folder_write(inspect, process);
-			error = error ?: failed;
-		}
-		if (inspect->left_out)
-			log_warn(&inspect->continuous->collector->log, "more than %u processes: others have no folder",
-				 INSPECT_PROCESSES_MAX);
+	inspect->stopped = true;
+	end(inspect);
+	for (struct inspect_process *process = inspect->processes; process; process = process->next) {
+		failed = write_missed(inspect, process);
+		error = error ?: failed;
+		failed = inspect_folder_write(inspect, process);
+		error = error ?: failed;
 	}
-	inspect_free(inspect);
+	if (inspect->left_out)
+		log_warn(&inspect->continuous->collector->log, "more than %u processes: others have no folder",
+			 INSPECT_PROCESSES_MAX);
 	return error;
+}
+
+void xpt_inspect_destroy(struct xpt_inspect *inspect)
+{
+	struct inspect_process *process;
+
+	if (!inspect)
+		return;
+	xpt_continuous_destroy(inspect->continuous);
+	while ((process = inspect->processes)) {
+		inspect->processes = process->next;
+		inspect_process_free(process);
+	}
+	free(inspect->host);
+	free(inspect);
 }

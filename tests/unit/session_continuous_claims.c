@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "session/continuous/target_claim.h"
+#include "session/continuous/private.h"
 
 static char folder[] = "/tmp/xputrace-claims-XXXXXX", path[64];
 static struct log silent;
@@ -26,7 +26,7 @@ static void end(void)
 	rmdir(folder);
 }
 
-TestSuite(session_continuous_target_claim, .init = begin, .fini = end);
+TestSuite(session_continuous_claims, .init = begin, .fini = end);
 
 static struct target_claims claims_open(void)
 {
@@ -36,7 +36,7 @@ static struct target_claims claims_open(void)
 	return claims;
 }
 
-Test(session_continuous_target_claim, a_process_is_claimed_once)
+Test(session_continuous_claims, a_process_is_claimed_once)
 {
 	struct target_claims one = claims_open(), other = claims_open();
 
@@ -51,7 +51,7 @@ Test(session_continuous_target_claim, a_process_is_claimed_once)
 	target_claims_close(&other);
 }
 
-Test(session_continuous_target_claim, all_of_them_and_one_exclude_each_other)
+Test(session_continuous_claims, all_of_them_and_one_exclude_each_other)
 {
 	struct target_claims one = claims_open(), all = claims_open();
 
@@ -67,7 +67,7 @@ Test(session_continuous_target_claim, all_of_them_and_one_exclude_each_other)
 	target_claims_close(&one);
 }
 
-Test(session_continuous_target_claim, one_that_is_given_up_leaves_the_others)
+Test(session_continuous_claims, one_that_is_given_up_leaves_the_others)
 {
 	struct target_claims one = claims_open(), other = claims_open();
 
@@ -82,7 +82,7 @@ Test(session_continuous_target_claim, one_that_is_given_up_leaves_the_others)
 	target_claims_close(&other);
 }
 
-Test(session_continuous_target_claim, claims_end_with_whoever_is_killed)
+Test(session_continuous_claims, claims_end_with_whoever_is_killed)
 {
 	struct target_claims claims;
 	int ready[2], status;
@@ -106,7 +106,7 @@ Test(session_continuous_target_claim, claims_end_with_whoever_is_killed)
 	target_claims_close(&claims);
 }
 
-Test(session_continuous_target_claim, a_file_that_is_none_is_refused)
+Test(session_continuous_claims, a_file_that_is_none_is_refused)
 {
 	struct target_claims claims;
 	struct stat status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "session/inspect/cores.h"
+#include "session/inspect/inspect.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -27,7 +27,7 @@ static struct {
 	struct model_program programs[CORES + 1];
 	struct model_function execute;
 	__u8 roles[XPT_SPEC_MAX];
-	struct xpt_inspect_options *options;
+	struct inspect_settings settings;
 	struct made made[INFERENCES];
 } f;
 
@@ -37,7 +37,7 @@ static void begin(void)
 {
 	memset(&f, 0, sizeof(f));
 	cr_assert_eq(inference_index_create(&f.recent), 0);
-	cr_assert_eq(xpt_inspect_options_create(&f.options), 0);
+	inspect_settings_init(&f.settings);
 	f.process.tgid = TGID;
 	f.execute.role = XPT_ROLE_EXECUTE;
 	f.roles[EXECUTE] = XPT_ROLE_EXECUTE;
@@ -55,10 +55,9 @@ static void begin(void)
 static void end(void)
 {
 	inference_index_free(f.recent);
-	xpt_inspect_options_free(f.options);
 }
 
-TestSuite(session_inspect_cores, .init = begin, .fini = end);
+TestSuite(session_inspect_folder, .init = begin, .fini = end);
 
 /* Inferences on several threads, one after the other on each; record i of one is 1 ns long, the last one is itself. */
 static void make(unsigned int seed)
@@ -125,12 +124,13 @@ static __u64 expect(__u64 most, const bool *wanted)
 
 static void check(__u64 most, const bool *wanted)
 {
-	const struct inspect_settings *settings = &f.options->settings;
+	const struct inspect_settings *settings = &f.settings;
 	struct inspect_cores *cores;
 
-	cr_assert_eq(xpt_inspect_options_set_max_events_per_core(f.options, most), 0);
+	f.settings.max_events_per_core = most;
 	for (int core = 0; core < CORES; core++)
-		xpt_inspect_options_set_core(f.options, core, wanted[core]);
+		f.settings.cores[core / 8] = (f.settings.cores[core / 8] & ~(1u << core % 8)) | wanted[core]
+													<< core % 8;
 	cr_assert_eq(inspect_cores_create(f.recent, TGID, f.roles, settings, &cores), 0);
 	for (int i = 0; i < INFERENCES; i++)
 		for (unsigned int number = 0; number < f.made[i].records; number++)
@@ -143,7 +143,7 @@ static void check(__u64 most, const bool *wanted)
 	inspect_cores_free(cores);
 }
 
-Test(session_inspect_cores, as_many_events_of_each_core_as_it_may_have)
+Test(session_inspect_folder, as_many_events_of_each_core_as_it_may_have)
 {
 	const bool all[CORES] = { true, true, true, true }, some[CORES] = { true, false, false, true };
 	static const __u64 most[] = { 1, 7, 50, 333, 1000000 };
@@ -155,7 +155,7 @@ Test(session_inspect_cores, as_many_events_of_each_core_as_it_may_have)
 	}
 }
 
-Test(session_inspect_cores, what_is_of_no_inference_is_written)
+Test(session_inspect_folder, what_is_of_no_inference_is_written)
 {
 	const struct made outside = { .begin = 5, .end = 8, .tid = 100, .records = 1 };
 	const struct made unknown = { .begin = 2000, .end = 2001, .tid = 77, .records = 1 };
@@ -163,8 +163,9 @@ Test(session_inspect_cores, what_is_of_no_inference_is_written)
 	struct inspect_cores *cores;
 
 	make(8);
-	xpt_inspect_options_set_core(f.options, XPT_INSPECT_ALL_CORES, 0);
-	cr_assert_eq(inspect_cores_create(f.recent, TGID, f.roles, &f.options->settings, &cores), 0);
+	memset(f.settings.cores, 0, sizeof(f.settings.cores));
+	f.settings.other_cores = false;
+	cr_assert_eq(inspect_cores_create(f.recent, TGID, f.roles, &f.settings, &cores), 0);
 	inspect_cores_choose(cores);
 	cr_assert(inspect_cores_wants(cores, &record_of(&outside, 0)->header));
 	cr_assert(inspect_cores_wants(cores, &record_of(&unknown, 0)->header));
@@ -172,12 +173,12 @@ Test(session_inspect_cores, what_is_of_no_inference_is_written)
 	inspect_cores_free(cores);
 }
 
-Test(session_inspect_cores, none_of_another_process)
+Test(session_inspect_folder, none_of_another_process)
 {
 	struct inspect_cores *cores;
 
 	make(9);
-	cr_assert_eq(inspect_cores_create(f.recent, TGID + 1, f.roles, &f.options->settings, &cores), 0);
+	cr_assert_eq(inspect_cores_create(f.recent, TGID + 1, f.roles, &f.settings, &cores), 0);
 	cr_assert_eq(inspect_cores_choose(cores), 0);
 	inspect_cores_free(cores);
 }
