@@ -12,6 +12,9 @@ static struct call_spec specs[SPECS];
 static struct call_spec *all[SPECS];
 static struct registry registry;
 static struct selection selection;
+static __u64 passed[64];     /* the latest record, as a copy */
+static const void *original; /* of it; NULL: nothing was passed on */
+static unsigned int count;
 static struct {
 	struct xpt_record_call record;
 	__u64 values[6];
@@ -41,6 +44,23 @@ static void teardown(void)
 
 TestSuite(session_core_selection, .init = setup, .fini = teardown);
 
+static void on_record(void *context, const struct xpt_record_header *record)
+{
+	(void)context;
+	cr_assert_leq(record->size, sizeof(passed));
+	memcpy(passed, record, record->size);
+	original = record;
+	count++;
+}
+
+static const void *pass(const void *record)
+{
+	original = NULL;
+	count = 0;
+	selection_pass(&selection, record, on_record, NULL);
+	return original ? passed : NULL;
+}
+
 /* number -1: it has none. */
 static const struct xpt_record_call *take(unsigned int spec, __s64 number)
 {
@@ -55,20 +75,33 @@ static const struct xpt_record_call *take(unsigned int spec, __s64 number)
 		call.record.header.size += 8;
 		call.record.flags = XPT_CALL_NUMBERED;
 	}
-	return (const void *)selection_take(&selection, &call.record.header);
+	return pass(&call.record);
 }
 
-static __u64 left_out(__u16 spec, __u64 handle)
+/* A total is kept until the next pass, as calls that began before it may still come. */
+static __u64 left_out(__u16 spec, __u64 handle, bool more)
 {
+	const struct xpt_record_header end = { XPT_RECORD_PASS, sizeof(end), 0, 3000 };
 	const struct xpt_record_total total = {
 		.header = { XPT_RECORD_TOTAL, sizeof(total), 5, 2000 },
 		.key = { .tgid = 5, .runtime = 2, .spec = spec, .handle = handle },
 		.count = { .calls = 100, .left_out = 3 },
 	};
-	const struct xpt_record_total *taken = (const void *)selection_take(&selection, &total.header);
+	struct xpt_record_total taken = {};
 
-	cr_expect_eq(taken->count.calls, 100);
-	return taken->count.left_out;
+	cr_expect_null(pass(&total));
+	if (more)
+		cr_expect_null(take(RUN, 1));
+	original = NULL;
+	count = 0;
+	selection_flush(&selection, on_record, NULL);
+	cr_expect_eq(count, 1);
+	memcpy(&taken, passed, sizeof(taken));
+	cr_expect_eq(taken.header.time, 2000);
+	cr_expect_eq(taken.count.calls, 100);
+	cr_expect_not_null(pass(&end));
+	cr_expect_eq(count, 1, "it was passed on before");
+	return taken.count.left_out;
 }
 
 /* What is left out is in the next total of its program, and in none after it. */
@@ -83,10 +116,10 @@ Test(session_core_selection, samples)
 	}
 	cr_expect_null(take(LAUNCH, 1));
 	cr_expect_eq(selection.calls, 8);
-	cr_expect_eq(left_out(0, HANDLE + 1), 3, "another program");
-	cr_expect_eq(left_out(0, HANDLE), 3 + 7);
-	cr_expect_eq(left_out(0, HANDLE), 3);
-	cr_expect_eq(left_out(LAUNCH + 1, 0), 3 + 1, "counted by its function");
+	cr_expect_eq(left_out(0, HANDLE + 1, false), 3, "another program");
+	cr_expect_eq(left_out(0, HANDLE, true), 3 + 7 + 1);
+	cr_expect_eq(left_out(0, HANDLE, false), 3);
+	cr_expect_eq(left_out(LAUNCH + 1, 0, false), 3 + 1, "counted by its function");
 }
 
 /* They have the number of their inference, which nobody gets to see. */
@@ -103,17 +136,39 @@ Test(session_core_selection, operators)
 	cr_expect_eq(selection.calls, 0, "they are not counted");
 	selection.every = 1;
 	cr_expect_eq(take(OPERATOR, 9)->header.size, sizeof(call.record) + 8);
-	cr_expect(take(OPERATOR, -1) == &call.record);
+	cr_expect(take(OPERATOR, -1) && original == &call.record);
 }
 
 Test(session_core_selection, everything_else)
 {
-	const struct xpt_record_header pass = { XPT_RECORD_PASS, sizeof(pass), 0, 1 };
+	const struct xpt_record_header end = { XPT_RECORD_PASS, sizeof(end), 0, 1 };
 
-	cr_expect(take(COPY, -1) == &call.record);
-	cr_expect(take(RUN, -1) == &call.record, "a layer");
-	cr_expect(take(SPECS, 1) == &call.record, "of the collector's own specs");
-	cr_expect(selection_take(&selection, &pass) == &pass);
+	cr_expect(take(COPY, -1) && original == &call.record);
+	cr_expect(take(RUN, -1) && original == &call.record, "a layer");
+	cr_expect(take(SPECS, 1) && original == &call.record, "of the collector's own specs");
+	cr_expect(pass(&end) && original == &end);
 	selection.every = 0;
-	cr_expect(take(RUN, 1) == &call.record);
+	cr_expect(take(RUN, 1) && original == &call.record);
+}
+
+/* What ran before the total and what ran after it, in one pass. */
+Test(session_core_selection, handle_used_again)
+{
+	struct xpt_record_total total = {
+		.header = { XPT_RECORD_TOTAL, sizeof(total), 5, 500 },
+		.key = { .tgid = 5, .runtime = 2, .handle = HANDLE },
+	};
+
+	cr_expect_null(take(RUN, 1)); /* began at 0 */
+	cr_expect_null(pass(&total));
+	call.record.start = 600;
+	cr_expect_null(pass(&call.record));
+	count = 0;
+	selection_flush(&selection, on_record, NULL);
+	cr_expect_eq(count, 1);
+	cr_expect_eq(((const struct xpt_record_total *)passed)->count.left_out, 1);
+	total.header.time = 2000;
+	cr_expect_null(pass(&total));
+	selection_flush(&selection, on_record, NULL);
+	cr_expect_eq(((const struct xpt_record_total *)passed)->count.left_out, 1);
 }

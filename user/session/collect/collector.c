@@ -14,6 +14,7 @@
 #include "base/core/clock.h"
 #include "base/core/log.h"
 #include "base/core/options.h"
+#include "base/core/vec.h"
 #include "kern/features.h"
 #include "session/reader/readers.h"
 
@@ -424,16 +425,12 @@ static int pass_names(struct collector *collector)
 	for (size_t i = 0; i < collector->options.name_count; i++) {
 		const struct xpt_handle_name *name = &collector->names[i];
 		bool handle = !name->fingerprint;
-		struct xpt_record_text *record = record_text(handle ? XPT_RECORD_NAMED : XPT_RECORD_FINGERPRINT,
-							     handle ? name->pid : 0, clock_monotonic(),
-							     handle ? name->handle : name->fingerprint, name->name);
 
-		if (!record)
-			return -ENOMEM;
-		collector_pass(collector, &record->header);
-		free(record);
+		collector_pass_text(collector, record_text(handle ? XPT_RECORD_NAMED : XPT_RECORD_FINGERPRINT,
+							   handle ? name->pid : 0, clock_monotonic(),
+							   handle ? name->handle : name->fingerprint, name->name));
 	}
-	return 0;
+	return collector->error;
 }
 
 /* Before the targets: what they queue from their first call on is seen. */
@@ -552,13 +549,11 @@ bool collector_code_answer(struct collector *collector, pid_t tgid, __u64 ticket
 			if (kern_waits(collector->kern, tickets[at].ticket))
 				tickets[kept++] = tickets[at];
 		collector->code_ticket_count = at = kept;
-		tickets = reallocarray(tickets, kept + 1, sizeof(*tickets));
-		if (!tickets)
+		if (vec_push(collector->code_tickets, collector->code_ticket_count,
+			     (struct code_ticket){ ticket, tgid, 0 }))
 			return collector_answer(collector, tgid, ticket);
-		collector->code_tickets = tickets;
-		tickets[collector->code_ticket_count++] = (struct code_ticket){ ticket, tgid, 0 };
 	}
-	if (++tickets[at].answers < collector->code_readers)
+	if (++collector->code_tickets[at].answers < collector->code_readers)
 		return kern_waits(collector->kern, ticket);
 	return resume_read(collector, at);
 }

@@ -238,7 +238,7 @@ struct collector {
 	bool has_family; /* processes that come are of the family */
 	bool ready;	 /* what was there at the start has its probes */
 	pid_t *pending;	 /* have mapped something; to be scanned */
-	size_t pending_count, pending_room;
+	size_t pending_count;
 	bool scan_all;
 
 	__u64 calls;   /* CALL records passed on */

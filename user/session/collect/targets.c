@@ -10,6 +10,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/log.h"
+#include "base/core/vec.h"
 #include "kern/features.h"
 #include "session/collect/collector.h"
 #include "target/process/process.h"
@@ -224,11 +225,25 @@ int targets_look(struct collector *collector)
 	return error;
 }
 
+/* NULL: it cannot be followed. *placed: new probes, or why there are none. */
+static struct followed *attach(struct collector *collector, pid_t tgid, int *placed)
+{
+	struct followed *followed = followed_add(collector, tgid);
+
+	*placed = followed ? follow(collector, tgid) : -ENOMEM;
+	if (*placed)
+		return NULL;
+	announce(collector, followed, clock_monotonic());
+	*placed = attacher_scan(collector->attacher, tgid);
+	followed->attached = attacher_scanned(collector->attacher);
+	return followed;
+}
+
 static int attach_process(struct collector *collector, pid_t pid)
 {
 	struct process_info info;
 	struct followed *followed;
-	int placed = 0, error;
+	int placed, error;
 
 	error = look_at(collector, pid, &info);
 	if (error)
@@ -237,26 +252,15 @@ static int attach_process(struct collector *collector, pid_t pid)
 		process_info_free(&info);
 		return 0;
 	}
-	followed = followed_add(collector, info.tgid);
-	if (!followed)
-		error = -ENOMEM;
-	if (!error)
-		error = follow(collector, info.tgid);
-	if (!error) {
-		announce(collector, followed, clock_monotonic());
-		placed = attacher_scan(collector->attacher, info.tgid);
-		followed->attached = attacher_scanned(collector->attacher);
-		if (placed < 0) {
-			error = placed;
-			if (error == -EACCES)
-				targets_explain(&collector->log, pid, error);
-			else if (error != -EINTR)
-				log_error(&collector->log,
-					  error == -ESRCH ? "process %d has ended while probes were placed" :
-							    "cannot place probes in process %d: %s",
-					  pid, strerror(-error));
-		}
-	}
+	followed = attach(collector, info.tgid, &placed);
+	error = placed < 0 ? placed : 0;
+	if (error && followed && error == -EACCES)
+		targets_explain(&collector->log, pid, error);
+	else if (error && followed && error != -EINTR)
+		log_error(&collector->log,
+			  error == -ESRCH ? "process %d has ended while probes were placed" :
+					    "cannot place probes in process %d: %s",
+			  pid, strerror(-error));
 	if (!error)
 		error = refuse(collector, pid, &info, followed->attached.files);
 	process_info_free(&info);
@@ -349,14 +353,9 @@ static int attach_named(void *context, pid_t tgid)
 	if (!info.is_kernel_thread && !info.is_zombie && !info.is_32bit)
 		error = admit(collector, tgid);
 	if (!error && !info.is_kernel_thread && !info.is_zombie && !info.is_32bit) {
-		followed = followed_add(collector, tgid);
-		if (followed && !follow(collector, tgid)) {
-			announce(collector, followed, clock_monotonic());
-			placed = attacher_scan(collector->attacher, tgid);
-			followed->attached = attacher_scanned(collector->attacher);
-			if (collector->ready)
-				report_process(collector, followed);
-		}
+		followed = attach(collector, tgid, &placed);
+		if (followed && collector->ready)
+			report_process(collector, followed);
 	}
 	process_info_free(&info);
 	return placed == -ENOMEM || placed == -EINTR ? placed : error;
@@ -435,18 +434,8 @@ static void on_mapping(void *context, pid_t tgid, bool lost)
 		if (collector->pending[i] == tgid)
 			return;
 	}
-	if (collector->pending_count == collector->pending_room) {
-		size_t room = collector->pending_room ? collector->pending_room * 2 : 64;
-		pid_t *more = realloc(collector->pending, room * sizeof(*more));
-
-		if (!more) {
-			collector->scan_all = true;
-			return;
-		}
-		collector->pending = more;
-		collector->pending_room = room;
-	}
-	collector->pending[collector->pending_count++] = tgid;
+	if (vec_push(collector->pending, collector->pending_count, tgid))
+		collector->scan_all = true;
 }
 
 void targets_read_mappings(struct collector *collector)

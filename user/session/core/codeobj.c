@@ -8,6 +8,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/options.h"
+#include "base/core/vec.h"
 #include "code/store/index.h"
 #include "session/code/side.h"
 #include "session/code/views.h"
@@ -20,7 +21,7 @@ struct xpt_codeobj_capture {
 	enum xpt_codeobj_mode mode;
 	__u64 userdata;
 	const struct code_load **loads;
-	size_t load_count, load_room;
+	size_t load_count;
 	__u64 unlisted;		/* loads for which there was no memory */
 	struct code_list *list; /* as last returned */
 	bool ended;		/* all targets have */
@@ -33,19 +34,9 @@ struct xpt_codeobj_capture {
 static void on_loaded(void *context, const struct code_load *load)
 {
 	struct xpt_codeobj_capture *record = context;
-	size_t room = record->load_room ? 2 * record->load_room : 64;
-	const struct code_load **more;
 
-	if (record->load_count == record->load_room) {
-		more = reallocarray(record->loads, room, sizeof(*more));
-		if (!more) {
-			record->unlisted++;
-			return;
-		}
-		record->loads = more;
-		record->load_room = room;
-	}
-	record->loads[record->load_count++] = load;
+	if (vec_push(record->loads, record->load_count, load))
+		record->unlisted++;
 }
 
 static void on_unloaded(void *context, const struct code_load *load)

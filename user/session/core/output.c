@@ -11,6 +11,7 @@
 #include "base/core/clock.h"
 #include "base/file/file.h"
 #include "base/file/output.h"
+#include "report/table/summary.h"
 #include "session/core/session.h"
 
 #include <xputrace/output.h>
@@ -216,6 +217,20 @@ void output_free(struct output *output)
 		output_finish(output);
 	model_free(output->model);
 	free(output);
+}
+
+int output_summary(const struct model *model, int descriptor, unsigned int columns, __u64 length)
+{
+	int copy = dup(descriptor), error;
+	FILE *out = copy < 0 ? NULL : fdopen(copy, "w");
+
+	if (!out) {
+		if (copy >= 0)
+			close(copy);
+		return -errno;
+	}
+	error = summary_write(model, out, columns, length);
+	return fclose(out) && !error ? -EIO : error;
 }
 
 struct model *output_model(struct output *output)

@@ -27,6 +27,8 @@ struct model *output_model(struct output *output);
 __u64 output_bytes(const struct output *output);
 __u64 output_lost(const struct output *output); /* records or what became of them, that the file took not */
 
+/* Writes the table to a copy of the descriptor; columns, length: as summary_write(). */
+int output_summary(const struct model *model, int descriptor, unsigned int columns, __u64 length);
 /* Of formats that show events, and of 0. */
 const struct event_format *output_trace(enum xpt_output format, enum xpt_level level);
 

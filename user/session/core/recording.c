@@ -253,18 +253,12 @@ static int on_started(void *context)
 static int pass_choices(struct xpt_recording *recording)
 {
 	struct xpt_program_choice choice;
-	struct xpt_record_text *record;
 	bool match;
 
-	for (size_t i = 0; recording->chooser && chooser_choice(recording->chooser, i, &choice, &match); i++) {
-		record = record_text(match ? XPT_RECORD_MATCH : XPT_RECORD_CHOICE, choice.pid, clock_monotonic(),
-				     choice.handle, choice.name ?: "");
-		if (!record)
-			return -ENOMEM;
-		on_record(recording, &record->header);
-		free(record);
-	}
-	return 0;
+	for (size_t i = 0; recording->chooser && chooser_choice(recording->chooser, i, &choice, &match); i++)
+		record_text_freed(recording, record_text(match ? XPT_RECORD_MATCH : XPT_RECORD_CHOICE, choice.pid,
+							 clock_monotonic(), choice.handle, choice.name ?: ""));
+	return recording->collector->error;
 }
 
 static int create(struct xpt_recording *recording)
@@ -424,18 +418,7 @@ int xpt_recording_finish(struct xpt_recording *recording)
 
 int xpt_recording_summary(struct xpt_recording *recording, int descriptor, unsigned int columns)
 {
-	int copy = dup(descriptor), error;
-	FILE *out = copy < 0 ? NULL : fdopen(copy, "w");
-
-	if (!out) {
-		if (copy >= 0)
-			close(copy);
-		return -errno;
-	}
-	error = summary_write(output_model(recording->output), out, columns, 0);
-	if (fclose(out) && !error)
-		error = -EIO;
-	return error;
+	return output_summary(output_model(recording->output), descriptor, columns, 0);
 }
 
 int xpt_recording_summary_json(struct xpt_recording *recording, char **json)

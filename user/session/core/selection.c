@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "session/core/session.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls of a program, since its latest TOTAL record. */
+/*
+ * Calls of a program, until its TOTAL record. That comes from another ring: calls that began before it may still come up to the next
+ * PASS record, and it is kept until then.
+ */
 struct left_out {
 	struct map_node node;
 	struct link link;
 	__u64 calls;
+	struct xpt_record_total total; /* kind 0: it has not come */
 };
 
 void selection_init(struct selection *selection, const struct registry *registry, __u32 every)
@@ -52,20 +57,36 @@ static struct xpt_program_key program_of(const struct xpt_spec *spec, const stru
 	};
 }
 
-/* False: there is no memory to count it. */
-static bool leave_out(struct selection *selection, const struct xpt_program_key *key)
+/* Where a call that began at the time counts; UINT64_MAX: later than all. Made if there is none. NULL: no memory. */
+static struct left_out *find(struct selection *selection, const struct xpt_program_key *key, __u64 start)
 {
 	struct map_node *node = map_find(&selection->programs, key_of(key), key->handle);
-	struct left_out *program = node ? container_of(node, struct left_out, node) : NULL;
+	struct left_out *program, *found = NULL;
 
-	if (!program) {
-		program = calloc(1, sizeof(*program));
-		if (!program || map_add(&selection->programs, &program->node, key_of(key), key->handle)) {
-			free(program);
-			return false;
-		}
-		link_append(&selection->all, &program->link);
+	for (; node; node = map_next(node)) {
+		program = container_of(node, struct left_out, node);
+		if (!program->total.header.kind ? !found : start < program->total.header.time)
+			found = program;
 	}
+	if (found)
+		return found;
+	program = calloc(1, sizeof(*program));
+	if (!program || map_add(&selection->programs, &program->node, key_of(key), key->handle)) {
+		free(program);
+		return NULL;
+	}
+	link_append(&selection->all, &program->link);
+	return program;
+}
+
+/* False: there is no memory to count it. */
+static bool leave_out(struct selection *selection, const struct xpt_record_call *call)
+{
+	const struct xpt_program_key key = program_of(&selection->registry->specs[call->spec]->wire, call);
+	struct left_out *program = find(selection, &key, call->start);
+
+	if (!program)
+		return false;
 	program->calls++;
 	selection->calls++;
 	return true;
@@ -78,15 +99,11 @@ static const struct xpt_record_header *take_call(struct selection *selection, co
 	bool is_operator = spec->role == XPT_ROLE_OPERATOR, sampled = selection->every > 1;
 	bool numbered = call->flags & XPT_CALL_NUMBERED;
 	struct xpt_record_call *copy = (void *)selection->copy;
-	struct xpt_program_key key;
 
 	if (!numbered)
 		return is_operator && sampled ? NULL : &call->header;
-	if (sampled && call->value[call->values] % selection->every) {
-		key = program_of(spec, call);
-		if (is_operator || leave_out(selection, &key))
-			return NULL;
-	}
+	if (sampled && call->value[call->values] % selection->every && (is_operator || leave_out(selection, call)))
+		return NULL;
 	if (!sampled && !is_operator)
 		return &call->header;
 	memcpy(copy, call, call->header.size);
@@ -99,27 +116,45 @@ static const struct xpt_record_header *take_call(struct selection *selection, co
 	return &copy->header;
 }
 
-static const struct xpt_record_header *take_total(struct selection *selection, const struct xpt_record_total *total)
+static bool keep_total(struct selection *selection, const struct xpt_record_total *total)
 {
-	struct map_node *node = map_find(&selection->programs, key_of(&total->key), total->key.handle);
-	struct xpt_record_total *copy = (void *)selection->copy;
+	struct left_out *program = find(selection, &total->key, UINT64_MAX);
 
-	if (!node)
-		return &total->header;
-	*copy = *total;
-	copy->count.left_out += container_of(node, struct left_out, node)->calls;
-	forget(selection, container_of(node, struct left_out, node));
-	return &copy->header;
+	if (program)
+		program->total = *total;
+	return program;
 }
 
-const struct xpt_record_header *selection_take(struct selection *selection, const struct xpt_record_header *record)
+void selection_flush(struct selection *selection, record_fn record, void *context)
 {
-	const struct xpt_record_call *call = (const void *)record;
+	struct link *link, *next;
+	struct left_out *program;
 
-	if (record->kind == XPT_RECORD_TOTAL)
-		return take_total(selection, (const void *)record);
-	if (record->kind != XPT_RECORD_CALL || call->spec >= selection->registry->spec_count ||
-	    record->size > SELECTION_CALL_MAX)
-		return record;
-	return take_call(selection, call);
+	if (!selection->registry)
+		return;
+	link_each(link, next, &selection->all)
+	{
+		program = container_of(link, struct left_out, link);
+		if (!program->total.header.kind)
+			continue;
+		program->total.count.left_out += program->calls;
+		record(context, &program->total.header);
+		forget(selection, program);
+	}
+}
+
+void selection_pass(struct selection *selection, const struct xpt_record_header *header, record_fn record,
+		    void *context)
+{
+	const struct xpt_record_call *call = (const void *)header;
+
+	if (header->kind == XPT_RECORD_PASS)
+		selection_flush(selection, record, context);
+	if (header->kind == XPT_RECORD_TOTAL && selection->every > 1 && keep_total(selection, (const void *)header))
+		return;
+	if (header->kind == XPT_RECORD_CALL && call->spec < selection->registry->spec_count &&
+	    header->size <= SELECTION_CALL_MAX)
+		header = take_call(selection, call);
+	if (header)
+		record(context, header);
 }

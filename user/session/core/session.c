@@ -45,8 +45,8 @@ void consumer_record(void *context, const struct xpt_record_header *record)
 	struct consumer *consumer = context;
 
 	if (consumer->selects)
-		record = selection_take(&consumer->selection, record);
-	if (record)
+		selection_pass(&consumer->selection, record, consumer->record, consumer->context);
+	else
 		consumer->record(consumer->context, record);
 }
 
@@ -146,6 +146,10 @@ int session_add(struct xpt_session *session, struct consumer *consumer)
 	int error = -EALREADY;
 
 	link_init(&consumer->link);
+	/* One that others may join: the kernel records for all. */
+	consumer->selects = session->profiler;
+	if (consumer->selects)
+		selection_init(&consumer->selection, session->collector->registry, consumer->needs.sample_every);
 	pthread_mutex_lock(&session->lock);
 	if (!session->opened)
 		error = collector_need(session->collector, &consumer->needs);
@@ -165,6 +169,7 @@ static void finish_consumer(struct consumer *consumer)
 {
 	if (consumer->finished)
 		consumer->finished(consumer->context);
+	selection_flush(&consumer->selection, consumer->record, consumer->context);
 	link_remove(&consumer->link);
 	consumer->left = true;
 	selection_free(&consumer->selection);
@@ -375,12 +380,9 @@ static int join(struct xpt_session *session, const struct collector_options *opt
 		log_error(&session->collector->log, "what is traced is the session's: it cannot be chosen here, too");
 		return -EINVAL;
 	}
-	/* What the kernel records is for all of them. */
 	consumer->needs.chosen_only = false;
 	consumer->needs.number_operators = consumer->needs.sample_every > 1 &&
 					   consumer->needs.roles >> XPT_ROLE_OPERATOR & 1;
-	consumer->selects = true;
-	selection_init(&consumer->selection, session->collector->registry, consumer->needs.sample_every);
 	return session_add(session, consumer);
 }
 

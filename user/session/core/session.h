@@ -30,9 +30,11 @@ struct selection {
 };
 
 void selection_init(struct selection *selection, const struct registry *registry, __u32 every);
-/* The record as the consumer gets it, valid until the next call; NULL: not at all. */
-const struct xpt_record_header *selection_take(struct selection *selection, const struct xpt_record_header *record);
-void selection_free(struct selection *selection); /* it may be zeroed */
+/* Passes on what the consumer gets of a record, and TOTAL records that were kept. */
+void selection_pass(struct selection *selection, const struct xpt_record_header *header, record_fn record,
+		    void *context);
+void selection_flush(struct selection *selection, record_fn record, void *context); /* nothing comes any more */
+void selection_free(struct selection *selection);				    /* it may be zeroed */
 
 /* ---- session.c ---- */
 

@@ -61,20 +61,6 @@ static int read_all(const struct log *log, const struct xpt_report_options *opti
 	return error && error != -EBADMSG ? error : result;
 }
 
-static int write_summary(const struct xpt_report_options *options, const struct model *model, __u64 length)
-{
-	int copy = dup(options->summary_descriptor), error;
-	FILE *out = copy < 0 ? NULL : fdopen(copy, "w");
-
-	if (!out) {
-		if (copy >= 0)
-			close(copy);
-		return -errno;
-	}
-	error = summary_write(model, out, options->columns, length);
-	return fclose(out) && !error ? -EIO : error;
-}
-
 /* ---- a row an inference ---- */
 
 #define TABLE_BUFFER (1u << 20)
@@ -345,7 +331,8 @@ static int report(struct run *run, bool twice)
 		ending = written ?: ending;
 	}
 	if ((!ending || ending == -ENODATA) && options->summary_descriptor >= 0) {
-		written = write_summary(options, run->last.model, report_filter_length(run->filter));
+		written = output_summary(run->last.model, options->summary_descriptor, options->columns,
+					 report_filter_length(run->filter));
 		ending = ending ?: written;
 	}
 	if ((!ending || ending == -ENODATA) && options->summary_json) {

@@ -9,6 +9,7 @@
 
 #include "base/core/json.h"
 #include "base/core/options.h"
+#include "base/core/vec.h"
 #include "model/program/functions.h"
 #include "profile/handle/chooser.h"
 
@@ -40,7 +41,7 @@ struct report_filter {
 	int error;
 	/* Sorted by thread and begin the second time. */
 	struct found *all;
-	size_t count, room;
+	size_t count;
 	struct wait *waits;
 	size_t wait_count;
 	__u64 seen, selected;
@@ -130,20 +131,7 @@ void report_filter_free(struct report_filter *filter)
 
 static int add(struct report_filter *filter, const struct found *found)
 {
-	size_t room = filter->room ? filter->room * 2 : 1024;
-	struct found *all;
-
-	if (filter->count == REPORT_INFERENCES_MAX)
-		return -E2BIG;
-	if (filter->count == filter->room) {
-		all = realloc(filter->all, room * sizeof(*all));
-		if (!all)
-			return -ENOMEM;
-		filter->all = all;
-		filter->room = room;
-	}
-	filter->all[filter->count++] = *found;
-	return 0;
+	return filter->count < REPORT_INFERENCES_MAX ? vec_push(filter->all, filter->count, *found) : -E2BIG;
 }
 
 /* Of two that took as long the earlier one counts as slower. */
