@@ -64,10 +64,7 @@ __noinline int caller_wait(struct xpt_thread *thread, __u64 address, __u32 callb
 	if (callback && !callback_count())
 		return 0;
 	record = (void *)thread->scratch;
-	record->header.kind = XPT_RECORD_CALLER;
-	record->header.size = sizeof(*record);
-	record->header.tgid = key.tgid;
-	record->header.time = thread->now;
+	header_fill(&record->header, XPT_RECORD_CALLER, sizeof(*record), key.tgid, thread->now);
 	record->address = address;
 	record->callback = callback;
 	record->reserved = 0;
@@ -79,13 +76,11 @@ __noinline int caller_wait(struct xpt_thread *thread, __u64 address, __u32 callb
 }
 
 /* From where the function was called that the thread enters. */
-__noinline int caller_look(struct xpt_thread *thread)
+__noinline int caller_resolve(struct xpt_thread *thread)
 {
 	if (!thread)
 		return 0;
-	thread->return_address = thread->registers.link;
-	if (!thread->return_address)
-		read_user(&thread->return_address, sizeof(thread->return_address), thread->registers.stack);
+	return_address_read(thread);
 	if (thread->return_address == thread->caller)
 		return 0;
 	thread->caller = thread->return_address;
@@ -93,7 +88,7 @@ __noinline int caller_look(struct xpt_thread *thread)
 }
 
 /* The function that a call hands over has its probe before the call continues. */
-__noinline int callback_look(struct xpt_thread *thread, const struct xpt_spec *spec)
+__noinline int callback_resolve(struct xpt_thread *thread, const struct xpt_spec *spec)
 {
 	__u64 address = 0;
 

@@ -22,11 +22,8 @@ __noinline int thread_announce(struct xpt_thread *thread)
 	if (!thread)
 		return 0;
 	record = (void *)thread->scratch;
-	record->header.kind = XPT_RECORD_TASK;
-	record->header.size = sizeof(*record);
-	record->header.tgid = id >> 32;
 	family_activate(id >> 32);
-	record->header.time = bpf_ktime_get_ns();
+	header_fill(&record->header, XPT_RECORD_TASK, sizeof(*record), id >> 32, bpf_ktime_get_ns());
 	record->tid = id;
 	record->event = XPT_TASK_THREAD;
 	record->reserved = 0;
@@ -75,7 +72,7 @@ static __always_inline struct xpt_program_entry *entry_get(const struct xpt_spec
 
 	if (entry)
 		return entry;
-	fresh = bpf_map_lookup_elem(&fresh_program, &zero);
+	fresh = bpf_map_lookup_elem(&fresh_entry, &zero);
 	if (fresh)
 		bpf_map_update_elem(&programs, &key, fresh, BPF_NOEXIST);
 	entry = bpf_map_lookup_elem(&programs, &key);
@@ -137,11 +134,8 @@ __noinline int program_cut(struct xpt_thread *thread, const struct xpt_spec *spe
 	entry = bpf_map_lookup_elem(&programs, &key);
 	if (!entry)
 		return 0;
-	record->header.kind = XPT_RECORD_TOTAL;
-	record->header.size = sizeof(*record);
-	record->header.tgid = key.tgid;
+	header_fill(&record->header, XPT_RECORD_TOTAL, sizeof(*record), key.tgid, thread->now);
 	record->key = key;
-	record->header.time = thread->now;
 	record->count = entry->count;
 	if ((record->count.calls || record->count.layers) && emit_control(record, sizeof(*record)))
 		return 0;
@@ -276,9 +270,7 @@ __noinline int call_emit(struct xpt_thread *thread, const struct xpt_spec *spec,
 	record = (void *)thread->scratch;
 	value = thread->scratch + sizeof(*record) / 8;
 	task = bpf_get_current_pid_tgid();
-	record->header.kind = XPT_RECORD_CALL;
-	record->header.tgid = task >> 32;
-	record->header.time = end;
+	header_fill(&record->header, XPT_RECORD_CALL, 0, task >> 32, end);
 	record->start = frame->start;
 	record->tid = task;
 	record->spec = spec->index;
@@ -349,7 +341,7 @@ __noinline int call_count(struct xpt_thread *thread, const struct xpt_spec *spec
 }
 
 /* The handle of the call's program, and where it returns to, as far as the spec wants them. */
-__noinline int call_look(struct xpt_thread *thread, const struct xpt_spec *spec)
+__noinline int call_resolve(struct xpt_thread *thread, const struct xpt_spec *spec)
 {
 	__u64 handle = 0;
 
@@ -361,11 +353,8 @@ __noinline int call_look(struct xpt_thread *thread, const struct xpt_spec *spec)
 			follow(&spec->fetch[0], &handle);
 		thread->handle = handle;
 	}
-	if (spec->flags & XPT_SPEC_AROUND) {
-		thread->return_address = thread->registers.link;
-		if (!thread->return_address)
-			read_user(&thread->return_address, sizeof(thread->return_address), thread->registers.stack);
-	}
+	if (spec->flags & XPT_SPEC_AROUND)
+		return_address_read(thread);
 	return 0;
 }
 
@@ -569,7 +558,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u64 cookie)
 		region_pass(thread, spec);
 		return RETURN_NOT_WANTED;
 	}
-	call_look(thread, spec);
+	call_resolve(thread, spec);
 	if (thread->depth) {
 		frames_drop(thread, spec);
 		layer = is_layer(thread, spec);
@@ -603,7 +592,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u64 cookie)
 		return left_out_begin(thread, spec);
 	/* Before the time: what the thread waits for is not a part of the call's duration. */
 	if (spec->flags & XPT_SPEC_CALLBACK)
-		callback_look(thread, spec);
+		callback_resolve(thread, spec);
 	/* Before the time, as it comes behind it at the return: nor is reading them. */
 	if (config->slots && !layer && counts_begin(spec, thread->depth))
 		frame->flags |= FRAME_COUNTED;

@@ -104,9 +104,8 @@ __noinline int piece_send(struct code_thread *thread, __u32 length)
 		return -1;
 	piece = (void *)thread->piece;
 	size = XPT_ALIGN8(sizeof(*piece) + length);
-	piece->header = thread->record.header;
-	piece->header.kind = XPT_RECORD_CODE_PIECE;
-	piece->header.size = size;
+	header_fill(&piece->header, XPT_RECORD_CODE_PIECE, size, thread->record.header.tgid,
+		    thread->record.header.time);
 	piece->tid = thread->record.tid;
 	piece->length = length;
 	piece->offset = thread->record.copied;
@@ -285,7 +284,7 @@ __noinline int head_read(struct code_thread *thread)
  * An object of which only the address is known: how large is it? Sets the record's size, or that it is text. CUDA takes the wrapper
  * that its compiler puts around an object as well as the object.
  */
-__noinline int look_at_head(struct code_thread *thread)
+__noinline int head_inspect(struct code_thread *thread)
 {
 	if (!thread || head_read(thread))
 		return -1;
@@ -398,7 +397,7 @@ __noinline int code_copy(struct code_thread *thread, const struct xpt_code_spec 
 		code_fetch(thread, spec, XPT_CODE_COUNT, &count);
 		return take_parts(thread, count);
 	}
-	if (!thread->record.size && look_at_head(thread))
+	if (!thread->record.size && head_inspect(thread))
 		return -1;
 	if (!thread->record.size && !(thread->record.flags & XPT_CODE_TEXT))
 		return -1;
@@ -430,10 +429,7 @@ __noinline int code_begin(struct code_thread *thread, const struct xpt_code_spec
 	if (!thread || !spec)
 		return 0;
 	record = &thread->record;
-	record->header.kind = XPT_RECORD_CODE;
-	record->header.size = sizeof(*record);
-	record->header.tgid = task >> 32;
-	record->header.time = bpf_ktime_get_ns();
+	header_fill(&record->header, XPT_RECORD_CODE, sizeof(*record), task >> 32, bpf_ktime_get_ns());
 	rights_read(record);
 	record->tid = task;
 	record->spec = spec->index;

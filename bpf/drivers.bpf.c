@@ -305,8 +305,8 @@ static __always_inline bool is_wanted(struct event_room *room, const struct xpt_
 	return context_is_known(room, spec);
 }
 
-static __always_inline void take(const struct xpt_config *config, struct event_room *room,
-				 const struct xpt_event_spec *spec)
+static __always_inline void event_emit(const struct xpt_config *config, struct event_room *room,
+				       const struct xpt_event_spec *spec)
 {
 	struct xpt_record_event *record = record_of(room);
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -318,13 +318,10 @@ static __always_inline void take(const struct xpt_config *config, struct event_r
 	words = fill(room, spec);
 	if (!is_wanted(room, spec))
 		return;
-	record->header.kind = XPT_RECORD_EVENT;
-	record->header.tgid = task->tgid;
-	record->header.time = bpf_ktime_get_ns();
 	record->tid = task->pid;
 	record->event = spec->index;
 	size = (sizeof(*record) + 8 * words) & 511;
-	record->header.size = size;
+	header_fill(&record->header, XPT_RECORD_EVENT, size, task->tgid, bpf_ktime_get_ns());
 	emit_data(config, record, size, ++room->emitted % LOOK_EVERY ? 0 : LOOK_EVERY * WAKEUP_WINDOW);
 }
 
@@ -333,14 +330,14 @@ static __always_inline void take(const struct xpt_config *config, struct event_r
  * verified again for the next. It looks up its buffer itself, as older kernels take a map's key from a map, but not
  * from an argument.
  */
-__noinline int take_again(const struct xpt_event_spec *spec)
+__noinline int event_emit_again(const struct xpt_event_spec *spec)
 {
 	const struct xpt_config *config = config_get();
 	__u32 zero = 0;
 	struct event_room *room = bpf_map_lookup_elem(&event_rooms, &zero);
 
 	if (room && spec && config)
-		take(config, room, spec);
+		event_emit(config, room, spec);
 	return 0;
 }
 
@@ -378,7 +375,7 @@ static __always_inline const struct xpt_event_spec *first_spec(struct event_room
 	return NULL;
 }
 
-static __always_inline void chain_take(void *context)
+static __always_inline void chain_emit(void *context)
 {
 	__u32 zero = 0, index = bpf_get_attach_cookie(context);
 	struct event_room *room = bpf_map_lookup_elem(&event_rooms, &zero);
@@ -396,22 +393,22 @@ static __always_inline void chain_take(void *context)
 	spec = first_spec(room, index);
 	if (!spec)
 		return;
-	/* Not by take_again: the call of a function takes as long as all that it does. */
-	take(config, room, spec);
+	/* Not by event_emit_again: the call of a function takes as long as all that it does. */
+	event_emit(config, room, spec);
 	for (__u32 i = 1; i < XPT_EVENT_CHAIN_MAX && spec->next; i++) {
 		index = spec->next - 1;
 		spec = bpf_map_lookup_elem(&event_specs, &index);
 		if (!spec)
 			return;
 		if (counts(room, spec))
-			take_again(spec);
+			event_emit_again(spec);
 	}
 }
 
 SEC("tracepoint")
 int driver_event(void *context)
 {
-	UNINTERRUPTED(chain_take(context));
+	UNINTERRUPTED(chain_emit(context));
 	return 0;
 }
 
@@ -483,10 +480,7 @@ static __always_inline void ioctl_close(const struct leave_record *context)
 	if (!config || !open || !open->open)
 		return;
 	open->open = 0;
-	record.header.kind = XPT_RECORD_IOCTL;
-	record.header.size = sizeof(record);
-	record.header.tgid = task->tgid;
-	record.header.time = bpf_ktime_get_ns();
+	header_fill(&record.header, XPT_RECORD_IOCTL, sizeof(record), task->tgid, bpf_ktime_get_ns());
 	record.start = open->start;
 	record.tid = task->pid;
 	record.command = open->command;

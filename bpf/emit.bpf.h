@@ -32,6 +32,15 @@ static __always_inline void count_loss(__u32 cause)
 	count_losses(cause, 1);
 }
 
+static __always_inline void header_fill(struct xpt_record_header *header, __u16 kind, __u32 size, __u32 tgid,
+					__u64 time)
+{
+	header->kind = kind;
+	header->size = size;
+	header->tgid = tgid;
+	header->time = time;
+}
+
 /* 0, or negative when the ring was full (counted). The control ring wakes its reader at once. */
 static __always_inline long emit_control(void *record, __u64 size)
 {

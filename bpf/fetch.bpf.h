@@ -34,6 +34,14 @@ static __always_inline long argument_read(const struct registers *registers, __u
 			 registers->stack + STACK_ARGUMENTS + 8 * (__u64)(number - REGISTER_COUNT));
 }
 
+/* What stands at the stack pointer of a function that is entered, or in the link register. */
+static __always_inline void return_address_read(struct xpt_thread *thread)
+{
+	thread->return_address = thread->registers.link;
+	if (!thread->return_address)
+		read_user(&thread->return_address, sizeof(thread->return_address), thread->registers.stack);
+}
+
 static __always_inline __u64 narrow(__u64 value, __u8 type)
 {
 	switch (type) {
@@ -151,12 +159,28 @@ static __always_inline long read_text(char *text, __u64 address, bool *truncated
 	return to_page_end;
 }
 
+/* A STRING record of length bytes in scratch, without its text. */
+static __always_inline void string_fill(struct xpt_thread *thread, const struct xpt_spec *spec, __u32 number,
+					__u32 length, bool truncated)
+{
+	struct xpt_record_string *record = (void *)thread->scratch;
+	__u64 task = bpf_get_current_pid_tgid();
+
+	header_fill(&record->header, XPT_RECORD_STRING, XPT_ALIGN8(sizeof(*record) + length), task >> 32, thread->now);
+	record->call_start = thread->start;
+	record->tid = task;
+	record->spec = spec->index;
+	record->fetch = number;
+	record->truncated = truncated;
+	record->length = length;
+	record->reserved = 0;
+}
+
 /* Emits a STRING record for the call of the thread's frame that is being worked on. */
 __noinline int fetch_string(struct xpt_thread *thread, const struct xpt_spec *spec, __u32 number, __u64 address)
 {
 	const struct xpt_config *config = config_get();
 	struct xpt_record_string *record;
-	__u64 task = bpf_get_current_pid_tgid();
 	bool truncated = false;
 	__u32 size;
 	long length;
@@ -170,17 +194,7 @@ __noinline int fetch_string(struct xpt_thread *thread, const struct xpt_spec *sp
 	if (length > XPT_STRING_MAX)
 		length = XPT_STRING_MAX;
 	size = XPT_ALIGN8(sizeof(*record) + (__u32)length);
-	record->header.kind = XPT_RECORD_STRING;
-	record->header.size = size;
-	record->header.tgid = task >> 32;
-	record->header.time = thread->now;
-	record->call_start = thread->start;
-	record->tid = task;
-	record->spec = spec->index;
-	record->fetch = number;
-	record->truncated = truncated;
-	record->length = length;
-	record->reserved = 0;
+	string_fill(thread, spec, number, length, truncated);
 	size &= 511;
 	if (size > sizeof(thread->scratch))
 		return -1;
@@ -213,17 +227,7 @@ __noinline int keys_emit(struct xpt_thread *thread, const struct xpt_spec *spec,
 	if (!i)
 		return 0;
 	size = sizeof(*record) + 8 * i;
-	record->header.kind = XPT_RECORD_STRING;
-	record->header.size = size;
-	record->header.tgid = bpf_get_current_pid_tgid() >> 32;
-	record->header.time = thread->now;
-	record->call_start = thread->start;
-	record->tid = bpf_get_current_pid_tgid();
-	record->spec = spec->index;
-	record->fetch = number;
-	record->truncated = 0;
-	record->length = 8 * i;
-	record->reserved = 0;
+	string_fill(thread, spec, number, 8 * i, false);
 	size &= 511;
 	config = config_get();
 	if (config && size <= sizeof(thread->scratch))

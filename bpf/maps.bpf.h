@@ -5,7 +5,6 @@
 
 #include "thread.bpf.h"
 
-#define XPT_RINGS_MAX 64
 #define XPT_PROGRAMS_MAX 16384
 #define XPT_PROCESSES_MAX 16384
 
@@ -38,14 +37,6 @@ struct {
 	__type(value, struct xpt_program_entry);
 } programs __weak SEC(".maps");
 
-/* One entry of zeros to begin with: older kernels take the value of an update from a stack or a map only. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct xpt_program_entry);
-} fresh_program __weak SEC(".maps");
-
 /* By process. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -55,12 +46,18 @@ struct {
 	__type(value, struct xpt_running);
 } runnings __weak SEC(".maps");
 
+/* What new entries begin with: older kernels take the value of an update from a stack or a map only. */
+union fresh {
+	struct xpt_program_entry program;
+	struct xpt_running running;
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct xpt_running);
-} fresh_running __weak SEC(".maps");
+	__type(value, union fresh);
+} fresh_entry __weak SEC(".maps");
 
 /*
  * From where operators of a process are called, and callbacks. Value: the ticket of who waits for the probe there; 0: it has been asked for.

@@ -42,7 +42,7 @@ static __always_inline bool operator_place(const struct xpt_frame *around, struc
 	frame->flags = FRAME_INSIDE;
 	frame->sample_every = 1;
 	frame->inference = 0;
-	running_look(frame);
+	running_resolve(frame);
 	return !config->chosen_only || (frame->inference && frame->sample_every == 1);
 }
 
@@ -72,7 +72,7 @@ __noinline int operator_begin(struct xpt_thread *thread, const struct xpt_spec *
 
 	if (!thread || !spec)
 		return 0;
-	caller_look(thread);
+	caller_resolve(thread);
 	depth = thread->depth;
 	if (depth) {
 		around = &thread->frame[(depth - 1) & (XPT_DEPTH_MAX - 1)];
@@ -149,9 +149,7 @@ __noinline int operator_end(struct xpt_thread *thread, __u64 stack, __u64 end)
 	record = (void *)thread->scratch;
 	value = thread->scratch + sizeof(*record) / 8;
 	task = bpf_get_current_pid_tgid();
-	record->header.kind = XPT_RECORD_CALL;
-	record->header.tgid = task >> 32;
-	record->header.time = end;
+	header_fill(&record->header, XPT_RECORD_CALL, 0, task >> 32, end);
 	record->start = frame->start;
 	record->tid = task;
 	record->spec = frame->spec;

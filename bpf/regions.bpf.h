@@ -32,7 +32,7 @@ static __always_inline __u64 text_number(const __u64 *words, __u32 length)
 }
 
 /* Emits the name in scratch to user space, unless it has been. */
-__noinline int region_name_tell(struct xpt_thread *thread, __u64 name, __u32 length, __u32 truncated)
+__noinline int region_name_emit(struct xpt_thread *thread, __u64 name, __u32 length, __u32 truncated)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	const struct xpt_config *config = config_get();
@@ -50,10 +50,7 @@ __noinline int region_name_tell(struct xpt_thread *thread, __u64 name, __u32 len
 	size = XPT_ALIGN8(sizeof(*record) + length) & 511;
 	if (size > sizeof(thread->scratch))
 		return 0;
-	record->header.kind = XPT_RECORD_REGION_NAME;
-	record->header.size = size;
-	record->header.tgid = task->tgid;
-	record->header.time = bpf_ktime_get_ns();
+	header_fill(&record->header, XPT_RECORD_REGION_NAME, size, task->tgid, bpf_ktime_get_ns());
 	record->name = name;
 	record->length = length;
 	record->truncated = truncated;
@@ -79,11 +76,11 @@ __noinline int region_name(struct xpt_thread *thread, __u64 address)
 	if (length <= 0 || length > XPT_STRING_MAX)
 		return 0;
 	thread->number = text_number(text, length);
-	return region_name_tell(thread, thread->number, length, truncated);
+	return region_name_emit(thread, thread->number, length, truncated);
 }
 
 /* The region's handle into thread->handle, its name's number into thread->number, as far as there are such. */
-__noinline int region_look(struct xpt_thread *thread, const struct xpt_spec *spec)
+__noinline int region_resolve(struct xpt_thread *thread, const struct xpt_spec *spec)
 {
 	if (!thread || !spec)
 		return 0;
@@ -155,10 +152,7 @@ __noinline int region_emit(struct xpt_thread *thread, __u32 place, __u64 end)
 		return 0;
 	region = region_slot(thread, place);
 	record = (void *)thread->scratch;
-	record->header.kind = XPT_RECORD_REGION;
-	record->header.size = sizeof(*record);
-	record->header.tgid = task >> 32;
-	record->header.time = end;
+	header_fill(&record->header, XPT_RECORD_REGION, sizeof(*record), task >> 32, end);
 	record->start = region->start;
 	record->tid = task;
 	record->spec = region->spec;
@@ -225,7 +219,7 @@ __noinline int function_begin(struct xpt_thread *thread, const struct xpt_spec *
 
 	if (!thread || !spec)
 		return 0;
-	caller_look(thread);
+	caller_resolve(thread);
 	if (thread->regions)
 		functions_left(thread);
 	region = region_open(thread, spec, thread->registers.stack, thread->registers.site);
@@ -269,7 +263,7 @@ static __always_inline void region_pass(struct xpt_thread *thread, const struct 
 		function_begin(thread, spec);
 		return;
 	}
-	region_look(thread, spec);
+	region_resolve(thread, spec);
 	if (spec->role == XPT_ROLE_REGION_BEGIN) {
 		region_open(thread, spec, thread->handle, thread->number);
 		return;

@@ -16,7 +16,7 @@ static __always_inline struct xpt_running *running_get(bool make)
 
 	if (running || !make)
 		return running;
-	fresh = bpf_map_lookup_elem(&fresh_running, &zero);
+	fresh = bpf_map_lookup_elem(&fresh_entry, &zero);
 	if (fresh)
 		bpf_map_update_elem(&runnings, &tgid, fresh, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&runnings, &tgid);
@@ -77,7 +77,7 @@ __noinline int running_drop(struct xpt_frame *frame)
 }
 
 /* The one inference that runs in the process, for a step outside of any on its thread. */
-__noinline int running_look(struct xpt_frame *frame)
+__noinline int running_resolve(struct xpt_frame *frame)
 {
 	const struct xpt_running *running = running_get(false);
 

@@ -10,10 +10,7 @@
 /* The reader polls: it is woken where it has something to do at once. */
 static __always_inline void task_emit(struct xpt_record_task *record, __u32 tgid, __u32 tid, __u8 event, __u64 flags)
 {
-	record->header.kind = XPT_RECORD_TASK;
-	record->header.size = sizeof(*record);
-	record->header.tgid = tgid;
-	record->header.time = bpf_ktime_get_ns();
+	header_fill(&record->header, XPT_RECORD_TASK, sizeof(*record), tgid, bpf_ktime_get_ns());
 	record->tid = tid;
 	record->event = event;
 	if (bpf_ringbuf_output(&control_ring, record, sizeof(*record), flags))

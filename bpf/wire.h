@@ -29,6 +29,8 @@
 #define XPT_EVENT_SPAN_MAX 256 /* bytes of a tracepoint's record that hold its numbers */
 #define XPT_NODE_MAX 256       /* device nodes with followed ioctls */
 
+#define XPT_RINGS_MAX 32 /* data rings, for groups of CPUs */
+
 #define XPT_COUNTER_MAX 256 /* counters that are read beside the calls */
 #define XPT_SLOT_MAX 4	    /* perf events that are read around each inference */
 

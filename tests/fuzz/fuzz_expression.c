@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "profile/handle/expression.h"
+#include "profile/handle/choice.h"
 #include "tests/fuzz/require.h"
 
 #define SECONDS_MAX 1.0 /* some milliseconds without sanitizers */

@@ -2,7 +2,7 @@
 /* The format of a tracepoint: whatever stands in it, an event is refused with a reason or its fields lie in a record. */
 #include <string.h>
 
-#include "target/tracepoint/tracepoint.h"
+#include "target/tracepoint/tracefs.h"
 #include "tests/fuzz/require.h"
 
 int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size);

@@ -21,7 +21,7 @@
 #include <xputrace/report.h>
 
 #include "base/file/file.h"
-#include "model/stream/record_validate.h"
+#include "model/stream/records.h"
 #include "record/crc32c.h"
 #include "record/format.h"
 #include "record/recording.h"

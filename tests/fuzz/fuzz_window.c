@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "model/core/model.h"
-#include "model/stream/record_validate.h"
+#include "model/stream/records.h"
 #include "record/window.h"
 #include "require.h"
 

@@ -45,6 +45,20 @@ Test(base_core_vec, elements_removed)
 	free(bytes);
 }
 
+Test(base_core_vec, first_of_sorted)
+{
+	static const int numbers[] = { 1, 3, 3, 3, 7, 9 };
+
+	for (size_t count = 0; count <= 6; count++)
+		for (int number = 0; number < 11; number++) {
+			size_t expected = 0;
+
+			while (expected < count && numbers[expected] < number)
+				expected++;
+			cr_expect_eq(vec_first(count, i, numbers[i] < number), expected);
+		}
+}
+
 #if !defined(__SANITIZE_ADDRESS__) /* which ends a program that asks for so much */
 Test(base_core_vec, too_large)
 {

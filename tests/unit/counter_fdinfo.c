@@ -197,7 +197,7 @@ Test(counter_fdinfo, names_of_events)
 /* ---- processes ---- */
 
 static struct nodes nodes;
-static struct polled_place place;
+static struct counter_place place;
 static char said[1024];
 
 static void keep(void *context, enum xpt_log_level level, const char *text)
@@ -223,7 +223,7 @@ static void prepare(void)
 	strcpy(proc, in_fixture("proc"));
 	cr_assert_eq(nodes_find(sysfs, &nodes), 0);
 	cr_assert_eq(nodes.count, 2);
-	place = (struct polled_place){ sysfs, proc, &nodes, NULL, 0, &log_kept, false };
+	place = (struct counter_place){ .sysfs = sysfs, .proc = proc, .nodes = nodes, .log = &log_kept };
 }
 
 static void finish(void)
@@ -467,6 +467,7 @@ Test(counter_fdinfo_processes, before_the_first_client)
 	cr_expect_eq(open_error(&place, "fdinfo", "engine-"), -ENOENT);
 	cr_expect_eq(open_error(&place, "i915", "engine-render"), -ENOENT);
 	nodes_free(&nodes);
+	place.nodes = nodes;
 	cr_expect_eq(open_error(&place, "fdinfo", "engine-render"), -ENOENT);
 }
 

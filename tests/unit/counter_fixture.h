@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "counter/polled.h"
+#include "counter/counter.h"
 
 /* Folder of the test, without links in its path. */
 static char fixture[PATH_MAX];
@@ -124,7 +124,7 @@ static inline int listed_add(void *context, const struct polled_info *info)
 }
 
 /* A counter that must be there. */
-static inline struct polled *must_open(const struct polled_place *place, const char *source, const char *event)
+static inline struct polled *must_open(const struct counter_place *place, const char *source, const char *event)
 {
 	struct polled_info info;
 	struct polled *polled = NULL;
@@ -143,7 +143,7 @@ static inline unsigned long long must_read(struct polled *polled)
 	return raw;
 }
 
-static inline int open_error(const struct polled_place *place, const char *source, const char *event)
+static inline int open_error(const struct counter_place *place, const char *source, const char *event)
 {
 	struct polled_info info;
 	struct polled *polled = NULL;

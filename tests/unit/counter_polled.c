@@ -23,15 +23,15 @@ static void keep(void *context, enum xpt_log_level level, const char *text)
 
 static const struct log log_kept = { keep, NULL, XPT_LOG_DEBUG };
 
-static void place_open(struct polled_place *place)
+static void place_open(struct counter_place *place)
 {
 	cr_assert_eq(nodes_find(in_fixture("sys"), &nodes), 0);
-	*place = (struct polled_place){
-		strdup(in_fixture("sys")), strdup(in_fixture("proc")), &nodes, NULL, 0, &log_kept, false
+	*place = (struct counter_place){
+		.sysfs = strdup(in_fixture("sys")), .proc = strdup(in_fixture("proc")), .nodes = nodes, .log = &log_kept
 	};
 }
 
-static void place_close(struct polled_place *place)
+static void place_close(struct counter_place *place)
 {
 	free((char *)place->sysfs);
 	free((char *)place->proc);
@@ -77,7 +77,7 @@ static void add_arc(const char *driver)
 	fixture_file(ARC "/hwmon/hwmon2/energy2_input", "4000000\n");
 }
 
-static void expect_list(const struct polled_place *place, const char *wanted)
+static void expect_list(const struct counter_place *place, const char *wanted)
 {
 	struct listed listed = { "", 0 };
 
@@ -87,7 +87,7 @@ static void expect_list(const struct polled_place *place, const char *wanted)
 
 Test(counter_polled, npu)
 {
-	struct polled_place place;
+	struct counter_place place;
 	struct polled_info info;
 	struct polled *busy, *memory;
 
@@ -117,7 +117,7 @@ Test(counter_polled, npu)
 /* An older kernel has the busy time only; a driver's files say nothing under another driver. */
 Test(counter_polled, only_what_is_there)
 {
-	struct polled_place place;
+	struct counter_place place;
 
 	fixture_device("pci0000:00/0000:00:0b.0", "accel", "accel0", "intel_vpu");
 	fixture_file(NPU "/npu_busy_time_us", "1\n");
@@ -138,7 +138,7 @@ Test(counter_polled, only_what_is_there)
 
 Test(counter_polled, amdgpu)
 {
-	struct polled_place place;
+	struct counter_place place;
 	struct polled *polled;
 
 	add_amd();
@@ -165,7 +165,7 @@ Test(counter_polled, amdgpu)
 /* i915 has sensors of the device and of its tiles: adding them up would count energy twice. */
 Test(counter_polled, sensors_of_the_device)
 {
-	struct polled_place place;
+	struct counter_place place;
 	struct polled *polled;
 
 	add_arc("i915");
@@ -179,7 +179,7 @@ Test(counter_polled, sensors_of_the_device)
 
 Test(counter_polled, package_of_xe)
 {
-	struct polled_place place;
+	struct counter_place place;
 	struct polled *polled;
 
 	add_arc("xe");
@@ -195,7 +195,7 @@ Test(counter_polled, package_of_xe)
 /* Without a device, all that have the file are added up; with one, only its own. */
 Test(counter_polled, several_devices)
 {
-	struct polled_place place;
+	struct counter_place place;
 	struct polled *polled;
 
 	add_npu();
@@ -229,7 +229,7 @@ Test(counter_polled, several_devices)
 /* A driver that starts anew begins at zero: what has been counted stays. Levels go where they like. */
 Test(counter_polled, never_goes_back)
 {
-	struct polled_place place;
+	struct counter_place place;
 	struct polled *busy, *frequency;
 
 	add_npu();
@@ -254,7 +254,7 @@ Test(counter_polled, gone_and_senseless)
 	static const char *const senseless[] = {
 		"", "\n", "-1\n", "x", "12x\n", "12 34\n", " 12\n", "0x12\n", "18446744073709551616\n", "1\n2\n"
 	};
-	struct polled_place place;
+	struct counter_place place;
 	struct polled *busy;
 	__u64 raw;
 
@@ -276,7 +276,7 @@ Test(counter_polled, gone_and_senseless)
 /* A link to nowhere is there for a glob and cannot be opened. */
 Test(counter_polled, vanishes_before_it_is_opened)
 {
-	struct polled_place place;
+	struct counter_place place;
 
 	fixture_device("pci0000:00/0000:00:0b.0", "accel", "accel0", "intel_vpu");
 	fixture_link(NPU "/npu_busy_time_us", "nowhere");
@@ -288,7 +288,7 @@ Test(counter_polled, vanishes_before_it_is_opened)
 
 Test(counter_polled, not_for_everybody)
 {
-	struct polled_place place;
+	struct counter_place place;
 
 	cr_assert_eq(chmod(fixture, 0755), 0);
 	add_npu();
@@ -313,7 +313,7 @@ static int stop(void *context, const struct polled_info *info)
 
 Test(counter_polled, a_visit_ends_the_list)
 {
-	struct polled_place place;
+	struct counter_place place;
 	int calls = 0;
 
 	add_npu();

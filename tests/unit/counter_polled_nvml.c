@@ -17,7 +17,7 @@
 
 static struct standin_nvml *standin;
 static void *library;
-static struct polled_place place;
+static struct counter_place place;
 static char said[1024];
 static struct node gpus[] = {
 	{ "0000:17:00.0", "nvidia", "/dev/dri/renderD128", "/nowhere", "10de:2335" },
@@ -58,7 +58,7 @@ static void prepare(void)
 							 .memory_busy = 20 + i,
 							 .memory_used = (1ull << 33) + i,
 							 .frequency = 1980 - i };
-	place = (struct polled_place){ "/nowhere", "/nowhere", &nodes, NULL, 0, &log_kept, false };
+	place = (struct counter_place){ .sysfs = "/nowhere", .proc = "/nowhere", .nodes = nodes, .log = &log_kept };
 }
 
 static void finish(void)

@@ -68,6 +68,36 @@ Test(counter_sysfs, no_files)
 	cr_expect_leq(sysfs_read(text, "%s", in_fixture("sys/pipe")), 0);
 }
 
+Test(counter_sysfs, numbers)
+{
+	static const struct {
+		const char *text;
+		int error;
+		unsigned long long number;
+	} files[] = {
+		{ "0\n", 0, 0 },
+		{ "18446744073709551615\n", 0, ~0ull },
+		{ "18446744073709551616\n", -EINVAL, 0 },
+		{ "007", 0, 7 },
+		{ "-1\n", -EINVAL, 0 },
+		{ "12 kHz\n", -EINVAL, 0 },
+		{ "0x12\n", -EINVAL, 0 },
+		{ " 12\n", -EINVAL, 0 },
+		{ "\n", -EINVAL, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		__u64 number = 0;
+
+		fixture_file("number", files[i].text);
+		cr_expect_eq(sysfs_read_number(&number, "%s", in_fixture("number")), files[i].error, "%s",
+			     files[i].text);
+		if (!files[i].error)
+			cr_expect_eq(number, files[i].number, "%s", files[i].text);
+	}
+	cr_expect_eq(sysfs_read_number(&(__u64){ 0 }, "%s", in_fixture("nothing")), -ENOENT);
+}
+
 /* ---- lists of CPUs ---- */
 
 TestSuite(counter_sysfs_cpus, .init = fixture_open, .fini = fixture_close);

@@ -222,11 +222,12 @@ static inline void machine_open(struct machine *machine)
 	cr_assert_eq(nodes_find(sysfs, &machine->nodes), 0);
 	cr_assert_eq(pmus_read(sysfs, &machine->pmus), 0);
 	machine->place = (struct counter_place){
-		.pmus = &machine->pmus,
-		.nodes = &machine->nodes,
+		.sysfs = sysfs,
+		.proc = proc,
+		.pmus = machine->pmus,
+		.nodes = machine->nodes,
 		.cpu = -1,
 		.log = &machine->log,
-		.polled = { .sysfs = sysfs, .proc = proc, .nodes = &machine->nodes, .log = &machine->log },
 	};
 	cr_assert_eq(cpus_online(sysfs, &machine->place.online), 0);
 }
@@ -242,7 +243,7 @@ static inline void machine_close(struct machine *machine)
 static inline void machine_choose(struct machine *machine, int gpu)
 {
 	cr_assert_lt(gpu, (int)machine->nodes.count);
-	machine->place.node = machine->place.polled.node = gpu < 0 ? NULL : &machine->nodes.items[gpu];
+	machine->place.node = gpu < 0 ? NULL : &machine->nodes.items[gpu];
 }
 
 /* "0,16" */

@@ -43,7 +43,7 @@ Test(model_core_strings, a_string_and_its_call_at_one_time_in_the_wrong_order)
 	fixture_free(f);
 }
 
-static void add(struct strings *strings, __u32 tid, __u64 start, const char *text)
+static void add(struct keyed_table *strings, __u32 tid, __u64 start, const char *text)
 {
 	char bytes[sizeof(struct xpt_record_string) + XPT_STRING_MAX] __attribute__((aligned(8))) = {};
 	struct xpt_record_string *record = (void *)bytes;
@@ -56,55 +56,61 @@ static void add(struct strings *strings, __u32 tid, __u64 start, const char *tex
 	cr_assert_eq(strings_add(strings, record), 0);
 }
 
-static const struct string *take(struct strings *strings, __u32 tid, __u64 start)
+static struct string *taken; /* last */
+
+static const struct string *take(struct keyed_table *strings, __u32 tid, __u64 start)
 {
 	const struct xpt_record_call call = { .tid = tid, .start = start };
 
-	return strings_take(strings, &call, 0);
+	free(taken);
+	return taken = strings_take(strings, &call, 0);
 }
 
 Test(model_core_strings, stale_ones_make_room)
 {
-	struct strings strings;
+	struct keyed_table strings;
 	__u64 i;
 
-	strings_init(&strings);
+	keyed_init(&strings, STRINGS_MAX, NULL, NULL);
 	for (i = 0; i < STRINGS_MAX + 10; i++)
 		add(&strings, 1, i, "x");
-	cr_assert_eq(strings.count, STRINGS_MAX);
+	cr_assert_eq(strings.map.count, STRINGS_MAX);
 	cr_assert_null(take(&strings, 1, 9));
 	cr_assert_not_null(take(&strings, 1, 10));
 	cr_assert_null(take(&strings, 1, 10), "taken once");
-	cr_assert_eq(strings.count, STRINGS_MAX - 1);
-	strings_free(&strings);
+	cr_assert_eq(strings.map.count, STRINGS_MAX - 1);
+	keyed_free(&strings);
+	free(taken);
 }
 
 Test(model_core_strings, those_of_a_process_that_ended_are_dropped)
 {
-	struct strings strings;
+	struct keyed_table strings;
 
-	strings_init(&strings);
+	keyed_init(&strings, STRINGS_MAX, NULL, NULL);
 	add(&strings, 11, 5, "one");
 	add(&strings, 21, 5, "two");
-	strings_drop(&strings, 1);
+	keyed_drop_owner(&strings, 1);
 	cr_assert_null(take(&strings, 11, 5));
 	cr_assert_str_eq(take(&strings, 21, 5)->text, "two");
-	cr_assert_eq(strings.count, 0);
-	strings_free(&strings);
+	cr_assert_eq(strings.map.count, 0);
+	keyed_free(&strings);
+	free(taken);
 }
 
 Test(model_core_strings, the_longest_one_is_terminated)
 {
 	char longest[XPT_STRING_MAX + 1];
 	const struct string *string;
-	struct strings strings;
+	struct keyed_table strings;
 
 	memset(longest, 'y', XPT_STRING_MAX);
 	longest[XPT_STRING_MAX] = '\0';
-	strings_init(&strings);
+	keyed_init(&strings, STRINGS_MAX, NULL, NULL);
 	add(&strings, 11, 5, longest);
 	string = take(&strings, 11, 5);
 	cr_assert_eq(string->length, XPT_STRING_MAX);
 	cr_assert_str_eq(string->text, longest);
-	strings_free(&strings);
+	keyed_free(&strings);
+	free(taken);
 }

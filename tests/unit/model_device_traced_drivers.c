@@ -174,30 +174,51 @@ static int add_to(struct traced_drivers *drivers, __u64 index, const char *text)
 	return error;
 }
 
-Test(model_device_traced_drivers, families)
+static struct job_key *find(struct job_keys *keys, const struct traced_drivers *drivers, unsigned int driver,
+			    __u64 part)
+{
+	const struct traced_event event = { .driver = drivers->drivers[driver], .key = 1 };
+	const struct driver_event_values values = { .event = &event, .key = { part } };
+
+	return job_keys_find(keys, &values);
+}
+
+/* Also with a driver that is described after the key was seen. */
+Test(model_device_traced_drivers, keys_of_joined_drivers)
 {
 	struct traced_drivers drivers = {};
 	const char *join_4 = DRIVER(",\"joins\":[{\"driver\":4,\"bits\":32}]");
-	unsigned int i, before;
+	const __u64 high = 1ull << 32;
+	struct driver_event_values values = { .key = { high | 77 } };
+	struct traced_event event = { .key = 1 };
+	struct job_keys keys;
+	struct job job = {};
+	unsigned int i;
 
+	job_keys_init(&keys, &drivers);
 	for (i = 0; i < 3; i++)
 		cr_assert_eq(add_to(&drivers, i, DRIVER("")), 0);
-	cr_assert_eq(drivers.families, 0, "nothing that is in use has changed");
 	cr_assert_eq(add_to(&drivers, 7, join_4), 0);
 	cr_assert_eq(add_to(&drivers, 5, join_4), 0);
-	cr_assert_neq(drivers.drivers[5]->family, drivers.drivers[7]->family);
-	before = drivers.families;
+	event.driver = drivers.drivers[7];
+	values.event = &event;
+	link_init(&job.of_key);
+	cr_assert_eq(job_keys_add(&keys, &values, &job), 0);
+	cr_assert_eq(find(&keys, &drivers, 7, high | 77), job.key);
+	cr_assert_null(find(&keys, &drivers, 7, 77));
+	cr_assert_null(find(&keys, &drivers, 5, high | 77));
 	cr_assert_eq(add_to(&drivers, 4, DRIVER("")), 0);
-	cr_assert_neq(drivers.families, before);
-	cr_assert_eq(drivers.drivers[5]->family, drivers.drivers[7]->family);
-	cr_assert_eq(drivers.drivers[4]->family, drivers.drivers[7]->family);
-	cr_assert(drivers.drivers[4]->narrow);
-	cr_assert(drivers.drivers[7]->narrow);
-	cr_assert_not(drivers.drivers[0]->narrow);
-	cr_assert_neq(drivers.drivers[0]->family, drivers.drivers[4]->family);
+	cr_assert_null(find(&keys, &drivers, 5, high | 77), "they have nothing in common but another driver");
+	cr_assert_null(find(&keys, &drivers, 0, high | 77));
+	cr_assert_eq(find(&keys, &drivers, 4, high | 77), job.key);
+	cr_assert_eq(find(&keys, &drivers, 4, 77), job.key);
+	cr_assert_null(find(&keys, &drivers, 4, 78));
 	cr_assert_eq(drivers.bits[5][7], 0);
 	cr_assert_eq(drivers.bits[4][7], 32);
 	cr_assert_eq(drivers.bits[7][4], 32);
 	cr_assert_eq(drivers.bits[7][7], 64);
+	job_keys_remove(&keys, &job);
+	cr_assert_null(find(&keys, &drivers, 4, 77));
+	job_keys_free(&keys);
 	traced_drivers_free(&drivers);
 }

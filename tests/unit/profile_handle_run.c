@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Counted runs, and how runs of one handle follow one another. */
+
 #include "profile_support.h"
+
+/* Counted runs, and how runs of one handle follow one another. */
 
 static struct stage *stage;
 
@@ -358,4 +360,356 @@ Test(profile_handle_run, begins_when_the_recording_does)
 	cr_assert_eq(got(stage, 0)->end, T0 + 202 * MS);
 	cr_assert_eq(got(stage, 0)->programs[0].taken, 2);
 	handle_free(handle);
+}
+
+#define START (T0 + 4400 * MS) /* 700004.4 s on the clock */
+
+static struct stage *stage;
+static struct handle *stream;
+
+static void setup_intervals(void)
+{
+	stage = stage_make(0);
+	stream = stream_make(stage, ".", 500 * MS, 1);
+	cr_assert_eq(handle_start(stream, START, OFFSET), 0);
+}
+
+static void teardown_intervals(void)
+{
+	handle_free(stream);
+	stage_end(stage);
+}
+
+TestSuite(profile_handle_run_intervals, .init = setup_intervals, .fini = teardown_intervals);
+
+static __u64 lost_in(size_t report, const struct toy *toy)
+{
+	const struct xpt_program_report *program = program_in(got(stage, report), toy->program.id);
+
+	return program ? program->lost : 0;
+}
+
+/* Each report begins where the one before ended. */
+static void check_chain(void)
+{
+	size_t i;
+
+	for (i = 0; i < stage->got_count; i++) {
+		cr_assert_eq(got(stage, i)->sequence, i);
+		cr_assert_gt(got(stage, i)->end, got(stage, i)->start);
+		if (i)
+			cr_assert_eq(got(stage, i)->start, got(stage, i - 1)->end);
+	}
+}
+
+Test(profile_handle_run_intervals, first_comes_at_the_next_boundary)
+{
+	stage_until(stage, START);
+	cr_assert_eq(profiling_due(stage->profiling), T0 + 4500 * MS);
+	stage_until(stage, T0 + 5700 * MS);
+	cr_assert_eq(stage->got_count, 3);
+	cr_assert_eq(got(stage, 0)->start, START);
+	cr_assert_eq(got(stage, 0)->end, T0 + 4500 * MS);
+	cr_assert_eq(got(stage, 0)->end_realtime, 700004500 * MS);
+	cr_assert_eq(got(stage, 1)->end_realtime, 700005000 * MS);
+	cr_assert_eq(got(stage, 2)->end_realtime, 700005500 * MS);
+	cr_assert_eq(got(stage, 2)->start_realtime, 700005000 * MS);
+	cr_assert_eq(got(stage, 2)->end_reason, XPT_PROFILE_INTERVAL);
+	cr_assert_eq(got(stage, 2)->program_count, 0, "a report comes even when nothing ran");
+	cr_assert_str_eq(got(stage, 2)->name, "stream");
+	check_chain();
+}
+
+Test(profile_handle_run_intervals, start_on_a_boundary_takes_a_whole_interval)
+{
+	struct handle *other = stream_make(stage, ".", 500 * MS, 1);
+
+	handle_start(other, T0 + 4500 * MS, OFFSET);
+	stage_until(stage, T0 + 4999 * MS);
+	cr_assert_eq(stage->got_count, 1);
+	cr_assert_eq(stage->got[0].handle, stream);
+	stage_until(stage, T0 + 5000 * MS);
+	cr_assert_eq(stage->got_count, 3);
+	handle_free(other);
+}
+
+Test(profile_handle_run_intervals, nothing_is_closed_before_all_is_delivered)
+{
+	stage_until(stage, T0 + 4499 * MS);
+	profiling_read(stage->profiling, T0 + 4507 * MS, OFFSET);
+	profiling_delivered(stage->profiling, T0 + 4506 * MS);
+	cr_assert_eq(stage->got_count, 0);
+	profiling_delivered(stage->profiling, T0 + 4507 * MS);
+	cr_assert_eq(stage->got_count, 1);
+	cr_assert_eq(got(stage, 0)->end, T0 + 4500 * MS);
+}
+
+Test(profile_handle_run_intervals, an_end_on_the_boundary_is_before_it)
+{
+	struct toy *toy = toy_make(stage, 0, 1, "net");
+
+	toy_load(stage, toy, START + 1);
+	toy_run(stage, toy, START + 2, T0 + 4500 * MS);
+	toy_run(stage, toy, START + 3, T0 + 4500 * MS + 1);
+	stage_read(stage, T0 + 4501 * MS);
+	stage_read(stage, T0 + 5001 * MS);
+	cr_assert_eq(program_in(got(stage, 0), toy->program.id)->sample_count, 1);
+	cr_assert_eq(program_in(got(stage, 0), toy->program.id)->samples[0].number, 0);
+	cr_assert_eq(program_in(got(stage, 1), toy->program.id)->sample_count, 1);
+	cr_assert_eq(program_in(got(stage, 1), toy->program.id)->samples[0].number, 1);
+}
+
+/* What is read just after a boundary was counted before it, but for next to nothing. */
+Test(profile_handle_run_intervals, counts_go_to_what_the_reading_closes)
+{
+	struct toy *toy = toy_make(stage, 0, 1, "net");
+
+	toy_load(stage, toy, START + 1);
+	toy->calls = toy->lost = 10;
+	profiling_read(stage->profiling, T0 + 4502 * MS, OFFSET);
+	stage_counts(stage, T0 + 4502 * MS);
+	/* A second reading, for another stream, while the first report is still open: it is closed by the one before. */
+	toy->calls = toy->lost += 100;
+	profiling_read(stage->profiling, T0 + 4504 * MS, OFFSET);
+	stage_counts(stage, T0 + 4504 * MS);
+	profiling_delivered(stage->profiling, T0 + 4504 * MS);
+	/* Final ones belong to where they were taken. */
+	toy->calls = toy->lost += 1000;
+	toy_count(stage, toy, T0 + 5000 * MS, false);
+	toy->calls = toy->lost += 10000;
+	toy_count(stage, toy, T0 + 5000 * MS + 1, false);
+	stage_read(stage, T0 + 5001 * MS);
+	stage_read(stage, T0 + 5501 * MS);
+	cr_assert_eq(lost_in(0, toy), 10);
+	cr_assert_eq(lost_in(1, toy), 1100);
+	cr_assert_eq(lost_in(2, toy), 10000);
+}
+
+/* Nobody knows when it ended: it is where it was given up. */
+Test(profile_handle_run_intervals, unpaired_ones)
+{
+	struct toy *toy = toy_make(stage, 0, 1, "net");
+	struct event event = { .kind = EVENT_UNPAIRED,
+			       .inference = {
+				       .program = &toy->program, .function = &stage->enqueue, .start = START + 2 } };
+
+	toy_load(stage, toy, START + 1);
+	toy_run(stage, toy, START + 2, T0 + 4600 * MS);
+	stage_event(stage, event);
+	stage_read(stage, T0 + 4601 * MS);
+	stage_read(stage, T0 + 5001 * MS);
+	cr_assert_eq(lost_in(0, toy), 0);
+	cr_assert_eq(lost_in(1, toy), 1);
+	cr_assert_eq(program_in(got(stage, 1), toy->program.id)->inferences, 2);
+}
+
+Test(profile_handle_run_intervals, late_ones_are_told)
+{
+	struct toy *toy = toy_make(stage, 0, 1, "net");
+
+	toy_load(stage, toy, START + 1);
+	stage_read(stage, T0 + 4501 * MS);
+	toy_run(stage, toy, START + 2, T0 + 4400 * MS + 3);
+	toy_run(stage, toy, START - 2, START);
+	stage_read(stage, T0 + 5001 * MS);
+	cr_assert_eq(got(stage, 0)->late, 0);
+	cr_assert_eq(got(stage, 1)->late, 1);
+	cr_assert_eq(program_in(got(stage, 1), toy->program.id)->sample_count, 1,
+		     "what ended before the start is not in it");
+}
+
+Test(profile_handle_run_intervals, a_stalled_caller_gets_all_reports)
+{
+	struct toy *toy = toy_make(stage, 0, 1, "net");
+	__u64 i;
+
+	toy_load(stage, toy, START + 1);
+	for (i = 0; i < 100; i++)
+		toy_run(stage, toy, START + i * 100 * MS, START + i * 100 * MS + 50 * MS);
+	stage_read(stage, T0 + 14600 * MS);
+	cr_assert_eq(stage->got_count, 21); /* 4.5 to 14.5 s */
+	check_chain();
+	cr_assert_eq(program_in(got(stage, 0), toy->program.id)->sample_count, 1);
+	for (i = 1; i < 20; i++)
+		cr_assert_eq(program_in(got(stage, i), toy->program.id)->sample_count, 5, "%llu", i);
+}
+
+/* Hours with nobody there, and times that cannot be: bounded work. */
+Test(profile_handle_run_intervals, stall_without_end, .timeout = 20)
+{
+	struct handle *fast = stream_make(stage, ".", 10 * MS, 1);
+	struct toy *toy = toy_make(stage, 0, 1, "net");
+	__u64 last = T0 + 5 * SECOND;
+	size_t i;
+
+	handle_start(fast, START, OFFSET);
+	stage_read(stage, T0 + 5 * SECOND);
+	stage_forget_reports(stage);
+	handle_free(stream);
+	stream = fast;
+	toy_run(stage, toy, START, NEVER);
+	toy_run(stage, toy, START, NEVER - 5 * MS);
+	stage_read(stage, T0 + 3600 * SECOND);
+	cr_assert_gt(stage->got_count, 1000);
+	cr_assert_lt(stage->got_count, 4096 + 10);
+	for (i = 0; i < stage->got_count; i++) {
+		cr_assert_eq(got(stage, i)->start, last);
+		last = got(stage, i)->end;
+	}
+	cr_assert_eq(last, T0 + 3600 * SECOND);
+}
+
+Test(profile_handle_run_intervals, clock_set_forwards)
+{
+	stage_until(stage, T0 + 5000 * MS);
+	/* 5.2 s became 7.4 s. */
+	stage->offset = OFFSET + 2200 * (__s64)MS;
+	stage_read(stage, T0 + 5200 * MS);
+	stage_until(stage, T0 + 7000 * MS);
+	check_chain();
+	cr_assert_eq(got(stage, 1)->end, T0 + 5000 * MS);
+	cr_assert_eq(got(stage, 2)->end, T0 + 5300 * MS); /* 7.5 s */
+	cr_assert_eq(got(stage, 2)->end_realtime, 700007500 * MS);
+	cr_assert_eq(got(stage, 3)->end_realtime, 700008000 * MS);
+}
+
+Test(profile_handle_run_intervals, clock_set_backwards)
+{
+	stage_until(stage, T0 + 5000 * MS);
+	/* 5.2 s became 4.9 s: 5.0 s is too near. */
+	stage->offset = OFFSET - 300 * (__s64)MS;
+	stage_read(stage, T0 + 5200 * MS);
+	stage_until(stage, T0 + 7000 * MS);
+	check_chain();
+	cr_assert_eq(got(stage, 2)->start, T0 + 5000 * MS);
+	cr_assert_eq(got(stage, 2)->end, T0 + 5300 * MS);
+	cr_assert_eq(got(stage, 2)->end_realtime, 700005000 * MS);
+}
+
+/* Whatever happens to the clock: no gap, no overlap, no short report, boundaries on the clock as it was. */
+Test(profile_handle_run_intervals, clock_set_at_random)
+{
+	__u64 time = START, seed = 7;
+	size_t i;
+
+	for (i = 0; i < 2000; i++) {
+		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+		time += (seed >> 33) % (300 * MS);
+		if ((seed >> 20) % 4 == 0)
+			stage->offset += (__s64)((seed >> 30) % (4 * SECOND)) - (__s64)(2 * SECOND);
+		stage_read(stage, time);
+	}
+	check_chain();
+	cr_assert_gt(stage->got_count, 300);
+	for (i = 0; i < stage->got_count; i++) {
+		cr_assert_eq(got(stage, i)->end_realtime % (500 * MS), 0, "%zu", i);
+		if (i)
+			cr_assert_geq(got(stage, i)->end - got(stage, i)->start, 250 * MS, "%zu", i);
+	}
+}
+
+/* The two clocks are never read at the same moment. */
+Test(profile_handle_run_intervals, jitter_moves_no_boundary)
+{
+	size_t i;
+
+	for (i = 1; i < 400; i++) {
+		stage->offset = OFFSET + (__s64)(i * 7919 % 20001) - 10000;
+		stage_read(stage, START + i * 50 * MS + i * 7919 % 100000);
+	}
+	check_chain();
+	cr_assert_eq(stage->got_count, 40); /* 4.5 to 24.0 s */
+	for (i = 0; i < stage->got_count; i++)
+		cr_assert_eq(got(stage, i)->end_realtime, (700004500 + i * 500) * MS);
+}
+
+Test(profile_handle_run_intervals, stop_ends_the_last_one)
+{
+	struct toy *toy = toy_make(stage, 0, 1, "net");
+
+	toy_load(stage, toy, START + 1);
+	stage_until(stage, T0 + 5000 * MS);
+	toy_run(stage, toy, T0 + 5010 * MS, T0 + 5100 * MS);
+	cr_assert_eq(handle_stop(stream, T0 + 5200 * MS), 0);
+	cr_assert_eq(handle_stop(stream, T0 + 5200 * MS), -EALREADY);
+	cr_assert_not(handle_runs(stream));
+	cr_assert_not(handle_settled(stream));
+	toy_run(stage, toy, T0 + 5010 * MS, T0 + 5200 * MS);
+	toy_run(stage, toy, T0 + 5010 * MS, T0 + 5200 * MS + 1);
+	cr_assert_leq(profiling_due(stage->profiling), T0 + 5200 * MS);
+	stage_read(stage, T0 + 5201 * MS);
+	cr_assert(handle_settled(stream));
+	cr_assert_eq(stage->got_count, 3);
+	check_chain();
+	cr_assert_eq(got(stage, 2)->end, T0 + 5200 * MS);
+	cr_assert_eq(got(stage, 2)->end_reason, XPT_PROFILE_STOPPED);
+	cr_assert_eq(program_in(got(stage, 2), toy->program.id)->sample_count, 2);
+	cr_assert_eq(profiling_due(stage->profiling), NEVER);
+}
+
+Test(profile_handle_run_intervals, stop_after_missed_boundaries)
+{
+	stage_until(stage, START);
+	cr_assert_eq(handle_stop(stream, T0 + 6 * SECOND), 0);
+	stage_read(stage, T0 + 6001 * MS);
+	check_chain();
+	cr_assert_eq(stage->got_count, 4); /* 4.5, 5.0, 5.5, and 6.0 s, where it was stopped */
+	cr_assert_eq(got(stage, 2)->end_reason, XPT_PROFILE_INTERVAL);
+	cr_assert_eq(got(stage, 3)->end, T0 + 6 * SECOND);
+	cr_assert_eq(got(stage, 3)->end_reason, XPT_PROFILE_STOPPED);
+}
+
+/* Who stops looked at the clock before later events came. */
+Test(profile_handle_run_intervals, stop_before_what_is_known)
+{
+	struct toy *toy = toy_make(stage, 0, 1, "net");
+
+	toy_load(stage, toy, START + 1);
+	toy_run(stage, toy, START + 1, T0 + 4499 * MS);
+	stage_event(stage, toy_call(toy, &stage->load, T0 + 4600 * MS, T0 + 4700 * MS));
+	stage_read(stage, T0 + 4499 * MS);
+	handle_stop(stream, T0 + 4450 * MS);
+	stage_read(stage, T0 + 4800 * MS);
+	cr_assert_eq(stage->got_count, 1);
+	cr_assert_eq(got(stage, 0)->end, T0 + 4499 * MS);
+	cr_assert_eq(program_in(got(stage, 0), toy->program.id)->sample_count, 1);
+}
+
+static __u64 inferences_of_all(void)
+{
+	__u64 inferences = 0;
+	size_t i, program;
+
+	for (i = 0; i < stage->got_count; i++)
+		for (program = 0; program < got(stage, i)->program_count; program++)
+			inferences += got(stage, i)->programs[program].inferences;
+	return inferences;
+}
+
+/* Receivers that don't free reports: intervals go on, memory does not. */
+Test(profile_handle_run_intervals, full_memory_lengthens_intervals)
+{
+	struct toy *toy;
+	__u64 i, seen = 0;
+
+	handle_free(stream);
+	stage_end(stage);
+	stage = stage_make(64 << 10);
+	stream = stream_make(stage, ".", 10 * MS, 1);
+	handle_start(stream, T0, OFFSET);
+	toy = toy_make(stage, 0, 1, "net");
+	toy_load(stage, toy, T0 + 1);
+	for (i = 0; i < 1000; i++) {
+		toy_run(stage, toy, T0 + i * 10 * MS + 1, T0 + i * 10 * MS + MS);
+		stage_read(stage, T0 + i * 10 * MS + 10 * MS);
+	}
+	cr_assert_lt(stage->got_count, 100);
+	cr_assert_lt(stage->profiling->budget.used, 80 << 10);
+	seen = inferences_of_all();
+	stage_forget_reports(stage);
+	stage_read(stage, T0 + 11000 * MS);
+	handle_stop(stream, T0 + 11000 * MS);
+	stage_read(stage, T0 + 11001 * MS);
+	cr_assert_gt(got(stage, 0)->end - got(stage, 0)->start, 1 * SECOND);
+	cr_assert_eq(seen + inferences_of_all(), 1000);
 }

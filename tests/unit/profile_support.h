@@ -135,7 +135,7 @@ static inline struct stage *stage_make(size_t report_bytes)
 static inline void stage_forget_reports(struct stage *stage)
 {
 	while (stage->got_count)
-		report_free(stage->profiling, stage->got[--stage->got_count].report);
+		report_free(stage->got[--stage->got_count].report);
 }
 
 /* Handles must have been freed. Everything must have been given back. */
@@ -143,11 +143,11 @@ static inline void stage_end(struct stage *stage)
 {
 	stage_forget_reports(stage);
 	cr_assert_eq(stage->profiling->budget.used, 0);
-	while (!link_alone(&stage->profiling->catalogue.alive)) {
-		struct entry *entry = container_of(stage->profiling->catalogue.alive.next, struct entry, link);
+	while (!link_alone(&stage->profiling->programs.alive)) {
+		struct entry *entry = container_of(stage->profiling->programs.alive.next, struct entry, link);
 
 		cr_assert(link_alone(&entry->members));
-		catalogue_remove(&stage->profiling->catalogue, entry);
+		program_index_remove(&stage->profiling->programs, entry);
 	}
 	profiling_free(stage->profiling);
 	free(stage);

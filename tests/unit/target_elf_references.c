@@ -17,10 +17,10 @@ struct found {
 	size_t count;
 };
 
-/* Once each. */
-static int add(void *context, __u64 function)
+/* Once each. context: an array, for each string. */
+static int add(void *context, size_t string, __u64 function)
 {
-	struct found *found = context;
+	struct found *found = (struct found *)context + string;
 
 	for (size_t i = 0; i < found->count; i++)
 		if (found->functions[i] == function)
@@ -51,7 +51,7 @@ static void expect_in(struct elf_file *whole, struct elf_file *stripped, const c
 	struct found found = { 0 };
 	size_t expected = 0;
 
-	cr_assert_eq(elf_file_each_reference(stripped, string, add, &found), 0);
+	cr_assert_eq(elf_file_each_reference(stripped, &string, 1, add, &found), 0);
 	snprintf(names, sizeof(names), "%s", functions);
 	for (char *name; (name = strsep(&rest, " ")) && *name; expected++) {
 		struct wanted wanted = { name, 0 };
@@ -64,6 +64,25 @@ static void expect_in(struct elf_file *whole, struct elf_file *stripped, const c
 		cr_expect(is, "%s does not refer to '%s'", name, string);
 	}
 	cr_expect_eq(found.count, expected, "'%s': %zu functions", string, found.count);
+}
+
+/* The same as one by one. */
+static void expect_all_at_once(struct elf_file *stripped)
+{
+	static const char *const strings[] = { "Running with tag: ", "loads_of_the_model_and_more",
+					       "twice here: ",	     "nowhere at all",
+					       "twice here: ",	     "in two functions" };
+	struct found all[sizeof(strings) / sizeof(strings[0])] = {};
+
+	cr_assert_eq(elf_file_each_reference(stripped, strings, sizeof(strings) / sizeof(strings[0]), add, all), 0);
+	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++) {
+		struct found one = {};
+
+		cr_assert_eq(elf_file_each_reference(stripped, &strings[i], 1, add, &one), 0);
+		cr_expect_eq(all[i].count, one.count, "'%s'", strings[i]);
+		cr_expect_arr_eq(all[i].functions, one.functions, one.count * sizeof(one.functions[0]));
+	}
+	cr_expect_eq(elf_file_each_reference(stripped, strings, 0, add, all), 0);
 }
 
 static void check(const char *compiler)
@@ -84,6 +103,7 @@ static void check(const char *compiler)
 	expect_in(whole, stripped, "only in data", "");
 	expect_in(whole, stripped, "nowhere at all", "");
 	expect_in(whole, stripped, "Running with", "");
+	expect_all_at_once(stripped);
 	elf_file_close(whole);
 	elf_file_close(stripped);
 }

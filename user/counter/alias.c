@@ -6,30 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/vec.h"
+
 #define SOURCE_MAX 240 /* bytes of the counters' names */
 
-static const struct definition {
-	const char *name;
-	const char *unit;
-	const char *description;
-	bool highest;
-	const struct alias_rule *rules;
-} definitions[] = {
-	{ "busy", "%", "share of the time in which the device executed, its busiest engine", true, alias_busy },
-	{ "jobs", "", "jobs handed to the device", false, alias_jobs },
-	{ "energy", "J", "energy that the device took", false, alias_energy },
-	{ "frequency", "MHz", "frequency of the device", true, alias_frequency },
-	{ "memory_used", "B", "the device's memory in use", false, alias_memory_used },
-	{ "memory_busy", "%", "share of the time in which the device's memory was read or written", true,
-	  alias_memory_busy },
-};
-#define DEFINITION_COUNT (sizeof(definitions) / sizeof(definitions[0]))
-
-static const struct definition *find_definition(const char *name)
+static const struct alias_definition *find_definition(const char *name)
 {
-	for (size_t i = 0; i < DEFINITION_COUNT; i++)
-		if (!strcmp(definitions[i].name, name))
-			return &definitions[i];
+	for (size_t i = 0; i < alias_definition_count; i++)
+		if (!strcmp(alias_definitions[i].name, name))
+			return &alias_definitions[i];
 	return NULL;
 }
 
@@ -40,7 +25,7 @@ bool alias_is(const char *name)
 
 const char *alias_name(size_t index)
 {
-	return index < DEFINITION_COUNT ? definitions[index].name : NULL;
+	return index < alias_definition_count ? alias_definitions[index].name : NULL;
 }
 
 /* ---- the counters ---- */
@@ -48,20 +33,14 @@ const char *alias_name(size_t index)
 int alias_add(struct alias_search *search, struct counter *counter, struct alias_term term)
 {
 	struct alias *alias = search->alias;
-	struct alias_term *terms = reallocarray(alias->terms, alias->count + 1, sizeof(*terms));
-	struct counter *counters;
 
-	if (terms)
-		alias->terms = terms;
-	counters = reallocarray(alias->counters, alias->count + 1, sizeof(*counters));
-	if (counters)
-		alias->counters = counters;
-	if (!terms || !counters) {
+	/* Both arrays have the same count. */
+	if (vec_reserve(alias->terms, alias->count) || vec_reserve(alias->counters, alias->count)) {
 		counter_free(counter);
 		return -ENOMEM;
 	}
-	terms[alias->count] = term;
-	counters[alias->count++] = *counter;
+	alias->terms[alias->count] = term;
+	alias->counters[alias->count++] = *counter;
 	return 0;
 }
 
@@ -73,7 +52,7 @@ int alias_try(struct alias_search *search, const char *name, struct counter *cou
 
 	if (!error || error == -ENOENT || error == -ENOMEM)
 		return error;
-	aloud.log = aloud.polled.log = search->log;
+	aloud.log = search->log;
 	return counter_resolve(&aloud, name, counter);
 }
 
@@ -95,18 +74,18 @@ static int search_devices(struct alias_search *search, const struct counter_plac
 {
 	int error = 0;
 
-	for (size_t i = 0; i < place->nodes->count && !error; i++) {
-		const struct node *node = &place->nodes->items[i];
+	for (size_t i = 0; i < place->nodes.count && !error; i++) {
+		const struct node *node = &place->nodes.items[i];
 
 		if (place->node && place->node != node)
 			continue;
-		search->place.node = search->place.polled.node = node;
+		search->place.node = node;
 		error = search_device(search, rules);
 	}
 	if (error || place->node)
 		return error;
 	/* A device may have a PMU and no node, or be known to NVIDIA's library alone. */
-	search->place.node = search->place.polled.node = NULL;
+	search->place.node = NULL;
 	return search_device(search, rules);
 }
 
@@ -120,23 +99,22 @@ static bool is_named_before(const struct alias *alias, size_t index)
 	return false;
 }
 
-static char *names_of(const struct alias *alias)
+static void write_names(const struct alias *alias, char text[SOURCE_MAX])
 {
-	char text[SOURCE_MAX] = "";
 	size_t used = 0;
 
+	text[0] = '\0';
 	for (size_t i = 0; i < alias->count; i++) {
 		const char *name = alias->counters[i].info.name;
 
 		if (is_named_before(alias, i))
 			continue;
-		if (used + strlen(name) + sizeof(",...") >= sizeof(text)) {
-			snprintf(text + used, sizeof(text) - used, ",...");
+		if (used + strlen(name) + sizeof(",...") >= SOURCE_MAX) {
+			snprintf(text + used, SOURCE_MAX - used, ",...");
 			break;
 		}
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", used ? "," : "", name);
+		used += (size_t)snprintf(text + used, SOURCE_MAX - used, "%s%s", used ? "," : "", name);
 	}
-	return strdup(text);
 }
 
 /* Where one has only its current value, it is no mean. */
@@ -153,29 +131,31 @@ static enum xpt_counter_kind kind_of(const struct alias *alias)
 	return mean ? XPT_COUNTER_MEAN : level ? XPT_COUNTER_LEVEL : XPT_COUNTER_SUM;
 }
 
-static int describe(struct alias *alias, const struct definition *definition)
+static int describe(struct alias *alias, const struct alias_definition *definition)
 {
-	alias->highest = definition->highest;
-	alias->info = (struct xpt_counter_info){
-		.size = sizeof(alias->info),
-		.name = strdup(definition->name),
-		.unit = strdup(definition->unit),
-		.description = strdup(definition->description),
-		.source = names_of(alias),
+	char source[SOURCE_MAX];
+	struct xpt_counter_info info = {
+		.name = definition->name,
+		.unit = definition->unit,
+		.description = definition->description,
+		.source = source,
 		.kind = kind_of(alias),
 		.scale = 1,
 	};
-	return alias->info.name && alias->info.unit && alias->info.description && alias->info.source ? 0 : -ENOMEM;
+
+	write_names(alias, source);
+	alias->highest = definition->highest;
+	return counter_info_copy(&info, &alias->info);
 }
 
 /* ---- resolving ---- */
 
-static void say_none(const struct counter_place *place, const char *name)
+static void report_none(const struct counter_place *place, const char *name)
 {
 	if (place->node)
 		log_error(place->log, "%s: the device %s (%s) does not tell it", name, place->node->address,
 			  *place->node->driver ? place->node->driver : "no driver");
-	else if (!place->nodes->count)
+	else if (!place->nodes.count)
 		log_error(place->log, "%s: there is no device here that tells it: see xputrace list devices", name);
 	else
 		log_error(place->log, "%s: none of the devices here tells it: see xputrace list counters", name);
@@ -183,23 +163,23 @@ static void say_none(const struct counter_place *place, const char *name)
 
 int alias_resolve(const struct counter_place *place, const char *name, struct alias *alias)
 {
-	const struct definition *definition = find_definition(name);
+	const struct alias_definition *definition = find_definition(name);
 	struct alias_search search = {
 		.place = *place, .alias = alias, .name = name, .log = place->log, .one_device = place->node
 	};
 	int error;
 
 	*alias = (struct alias){ 0 };
-	search.place.log = search.place.polled.log = NULL;
-	search.place.polled.highest = definition->highest;
+	search.place.log = NULL;
+	search.place.highest = definition->highest;
 	/* As with units of devices: what everybody does, while the command runs. */
 	if (place->mixed)
-		search.place.polled.pid = 0;
+		search.place.pid = 0;
 	error = search_devices(&search, place, definition->rules);
 	if (!error && !alias->count) {
 		error = search.refused ? search.refused : -ENOENT;
 		if (!search.refused)
-			say_none(place, name);
+			report_none(place, name);
 	}
 	if (!error)
 		error = describe(alias, definition);
@@ -214,10 +194,7 @@ void alias_free(struct alias *alias)
 		counter_free(&alias->counters[i]);
 	free(alias->counters);
 	free(alias->terms);
-	free((char *)alias->info.name);
-	free((char *)alias->info.unit);
-	free((char *)alias->info.description);
-	free((char *)alias->info.source);
+	counter_info_free(&alias->info);
 	*alias = (struct alias){ 0 };
 }
 
@@ -227,13 +204,13 @@ int alias_visit(const struct counter_place *place, int (*visit)(void *context, c
 	struct counter_place quiet = *place;
 	int result = 0;
 
-	quiet.log = quiet.polled.log = NULL;
-	for (size_t i = 0; i < DEFINITION_COUNT && !result; i++) {
+	quiet.log = NULL;
+	for (size_t i = 0; i < alias_definition_count && !result; i++) {
 		char description[SOURCE_MAX + 128];
 		struct xpt_counter_info info;
 		struct alias alias;
 
-		result = alias_resolve(&quiet, definitions[i].name, &alias);
+		result = alias_resolve(&quiet, alias_definitions[i].name, &alias);
 		if (result == -ENOMEM)
 			break;
 		if (result) {

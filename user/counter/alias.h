@@ -76,17 +76,22 @@ struct alias_rule {
 	struct alias_term term;
 };
 
-/* In the order in which they are tried; find is NULL behind the last. */
-extern const struct alias_rule alias_busy[], alias_jobs[], alias_energy[], alias_frequency[], alias_memory_used[],
-	alias_memory_busy[];
+struct alias_definition {
+	const char *name;
+	const char *unit;
+	const char *description;
+	bool highest;			/* as in struct alias */
+	const struct alias_rule *rules; /* in the order in which they are tried; find is NULL behind the last */
+};
+
+extern const struct alias_definition alias_definitions[];
+extern const size_t alias_definition_count;
 
 /* Takes the counter over, also after an error: -ENOMEM. */
 int alias_add(struct alias_search *search, struct counter *counter, struct alias_term term);
 /* -ENOENT: there is no such counter; other errors are logged. */
 int alias_try(struct alias_search *search, const char *name, struct counter *counter);
 
-/* Jobs by the tracepoint of the device's driver. */
-int alias_find_tracepoint(struct alias_search *search, const struct alias_rule *rule);
 /* Tracepoints of the drivers of the place's devices: jobs queued, run and done. As xpt_counters_list(). */
 int alias_visit_tracepoints(const struct counter_place *place,
 			    int (*visit)(void *context, const struct xpt_counter_info *counter), void *context);

@@ -19,7 +19,8 @@
 
 /* A driver's event as the running kernel has it. */
 struct found_event {
-	const struct driver_event *event;  /* NULL: it has none */
+	const struct driver_event *event; /* NULL: it has none */
+	char name[COUNTER_NAME_MAX];
 	const struct driver_field *device; /* the field that has the device's name; NULL: none has */
 };
 
@@ -66,6 +67,7 @@ static int find_driver_event(const struct tracefs *tracefs, const struct driver 
 			if (error || !tracepoint.found)
 				continue;
 			found->event = tracepoint.event;
+			snprintf(found->name, sizeof(found->name), "%s:%s", found->event->system, found->event->name);
 			for (size_t k = 0; k < tracepoint.field_count; k++)
 				if (tracepoint.fields[k].field->meaning == XPT_FIELD_DEVICE &&
 				    tracepoint.fields[k].field->types & DRIVER_STRING)
@@ -101,22 +103,21 @@ static char *filter_of(const struct found_event *found, const struct node *node)
 static int refuse(struct alias_search *search, const struct found_event *found, size_t devices)
 {
 	log_error(search->log,
-		  "%s: %s:%s of this kernel does not tell of which of %zu devices a job is: count all, without a device",
-		  search->name, found->event->system, found->event->name, devices);
+		  "%s: %s of this kernel does not tell of which of %zu devices a job is: count all, without a device",
+		  search->name, found->name, devices);
 	search->refused = -EOPNOTSUPP;
 	return 0;
 }
 
 static int add_tracepoint(struct alias_search *search, const struct found_event *found)
 {
-	char name[COUNTER_NAME_MAX], *filter = filter_of(found, search->place.node);
+	char *filter = filter_of(found, search->place.node);
 	struct counter counter;
 	int error;
 
 	if (!filter)
 		return -ENOMEM;
-	snprintf(name, sizeof(name), "%s:%s", found->event->system, found->event->name);
-	error = alias_try(search, name, &counter);
+	error = alias_try(search, found->name, &counter);
 	if (error) {
 		free(filter);
 		return error;
@@ -132,11 +133,8 @@ static int add_tracepoint(struct alias_search *search, const struct found_event 
 
 static bool is_counted(const struct alias *alias, const struct found_event *found)
 {
-	char name[COUNTER_NAME_MAX];
-
-	snprintf(name, sizeof(name), "%s:%s", found->event->system, found->event->name);
 	for (size_t i = 0; i < alias->count; i++)
-		if (!strcmp(alias->counters[i].info.name, name))
+		if (!strcmp(alias->counters[i].info.name, found->name))
 			return true;
 	return false;
 }
@@ -151,8 +149,8 @@ static int find_jobs(struct alias_search *search, const struct drivers *drivers,
 
 	if (error || !found.event)
 		return error;
-	for (size_t i = 0; i < place->nodes->count; i++)
-		devices += driver_of(drivers, &place->nodes->items[i]) == driver;
+	for (size_t i = 0; i < place->nodes.count; i++)
+		devices += driver_of(drivers, &place->nodes.items[i]) == driver;
 	if (!found.device && devices > 1 && search->one_device)
 		return refuse(search, &found, devices);
 	if (!found.device && is_counted(search->alias, &found))
@@ -160,7 +158,7 @@ static int find_jobs(struct alias_search *search, const struct drivers *drivers,
 	return add_tracepoint(search, &found);
 }
 
-int alias_find_tracepoint(struct alias_search *search, const struct alias_rule *rule)
+static int find_tracepoint(struct alias_search *search, const struct alias_rule *rule)
 {
 	struct drivers *drivers;
 	struct tracefs tracefs;
@@ -200,7 +198,6 @@ static int visit_driver(const struct tracefs *tracefs, const struct driver *driv
 			int (*visit)(void *context, const struct xpt_counter_info *counter), void *context)
 {
 	struct xpt_counter_info info = { .size = sizeof(info), .unit = "", .source = "tracepoint", .scale = 1 };
-	char name[COUNTER_NAME_MAX];
 	struct found_event found;
 	int result = 0;
 
@@ -210,8 +207,7 @@ static int visit_driver(const struct tracefs *tracefs, const struct driver *driv
 		/* Without the condition, other events than these would be counted by that name. */
 		if (!found.event || found.event->condition.field.name)
 			continue;
-		snprintf(name, sizeof(name), "%s:%s", found.event->system, found.event->name);
-		info.name = name;
+		info.name = found.name;
 		info.description = shown[i].description;
 		result = visit(context, &info);
 	}
@@ -221,7 +217,7 @@ static int visit_driver(const struct tracefs *tracefs, const struct driver *driv
 static bool was_before(const struct drivers *drivers, const struct counter_place *place, size_t index)
 {
 	for (size_t i = 0; i < index; i++)
-		if (driver_of(drivers, &place->nodes->items[i]) == driver_of(drivers, &place->nodes->items[index]))
+		if (driver_of(drivers, &place->nodes.items[i]) == driver_of(drivers, &place->nodes.items[index]))
 			return true;
 	return false;
 }
@@ -233,13 +229,13 @@ int alias_visit_tracepoints(const struct counter_place *place,
 	struct tracefs tracefs;
 	int result;
 
-	if (!place->nodes->count || tracefs_open(place->tracefs, &tracefs))
+	if (!place->nodes.count || tracefs_open(place->tracefs, &tracefs))
 		return 0;
 	result = drivers_create(NULL, NULL, 0, &drivers);
-	for (size_t i = 0; i < place->nodes->count && !result; i++) {
-		const struct driver *driver = driver_of(drivers, &place->nodes->items[i]);
+	for (size_t i = 0; i < place->nodes.count && !result; i++) {
+		const struct driver *driver = driver_of(drivers, &place->nodes.items[i]);
 
-		if (!driver || (place->node ? place->node != &place->nodes->items[i] : was_before(drivers, place, i)))
+		if (!driver || (place->node ? place->node != &place->nodes.items[i] : was_before(drivers, place, i)))
 			continue;
 		result = visit_driver(&tracefs, driver, visit, context);
 	}
@@ -274,7 +270,7 @@ static int find_named(struct alias_search *search, const struct alias_rule *rule
 {
 	bool nvml = !strncmp(rule->counter, "nvml/", 5);
 
-	if (!search->place.node && (!nvml || has_nvidia(search->place.nodes)))
+	if (!search->place.node && (!nvml || has_nvidia(&search->place.nodes)))
 		return 0;
 	return add_named(search, rule->counter, rule->term);
 }
@@ -302,11 +298,6 @@ static double seconds_of(const char *unit)
 				     0;
 }
 
-static bool is_event(const struct pmu_event *event, const char *pattern)
-{
-	return !strchr(event->terms, '?') && !fnmatch(pattern, event->name, 0);
-}
-
 static int add_event(struct alias_search *search, const struct pmu *pmu, const char *event, struct alias_term term)
 {
 	char name[COUNTER_NAME_MAX];
@@ -316,42 +307,33 @@ static int add_event(struct alias_search *search, const struct pmu *pmu, const c
 	return add_named(search, name, term);
 }
 
+/*
+ * Events that match the pattern. Of what is a share, all that are times: one for each engine. Else the first: of a device with
+ * several GTs, the main one's.
+ */
 static int find_event(struct alias_search *search, const struct alias_rule *rule)
 {
-	int error = 0;
-
-	for (size_t i = 0; i < search->place.pmus->count && !error; i++) {
-		const struct pmu *pmu = &search->place.pmus->items[i];
-
-		if (!counter_is_own(&search->place, pmu))
-			continue;
-		/* The first: of a device with several GTs, the main one's. */
-		for (size_t j = 0; j < pmu->event_count; j++) {
-			if (!is_event(&pmu->events[j], rule->counter))
-				continue;
-			error = add_event(search, pmu, pmu->events[j].name, rule->term);
-			break;
-		}
-	}
-	return error;
-}
-
-static int find_busy(struct alias_search *search, const struct alias_rule *rule)
-{
+	bool share = rule->term.measure == ALIAS_SHARE;
 	struct alias_term term = rule->term;
 	int error = 0;
 
-	for (size_t i = 0; i < search->place.pmus->count; i++) {
-		const struct pmu *pmu = &search->place.pmus->items[i];
+	for (size_t i = 0; i < search->place.pmus.count && !error; i++) {
+		const struct pmu *pmu = &search->place.pmus.items[i];
+		size_t added = 0;
 
 		if (!counter_is_own(&search->place, pmu))
 			continue;
-		for (size_t j = 0; j < pmu->event_count && !error; j++) {
+		for (size_t j = 0; j < pmu->event_count && !error && (share || !added); j++) {
 			const struct pmu_event *event = &pmu->events[j];
 
-			term.factor = seconds_of(event->unit);
-			if (term.factor > 0 && (is_event(event, "busy") || is_event(event, "*-busy")))
-				error = add_event(search, pmu, event->name, term);
+			if (strchr(event->terms, '?') || fnmatch(rule->counter, event->name, FNM_EXTMATCH))
+				continue;
+			if (share)
+				term.factor = seconds_of(event->unit);
+			if (term.factor <= 0)
+				continue;
+			error = add_event(search, pmu, event->name, term);
+			added++;
 		}
 	}
 	return error;
@@ -449,8 +431,8 @@ static int find_ticks(struct alias_search *search, const struct alias_rule *rule
 {
 	int error = 0;
 
-	for (size_t i = 0; search->place.node && i < search->place.pmus->count && !error; i++) {
-		const struct pmu *pmu = &search->place.pmus->items[i];
+	for (size_t i = 0; search->place.node && i < search->place.pmus.count && !error; i++) {
+		const struct pmu *pmu = &search->place.pmus.items[i];
 
 		if (counter_is_own(&search->place, pmu) && pmu_event(pmu, rule->counter, strlen(rule->counter)))
 			error = add_classes(search, pmu);
@@ -469,8 +451,8 @@ static int find_ticks(struct alias_search *search, const struct alias_rule *rule
 		ALIAS_SHARE, 1 \
 	}
 
-const struct alias_rule alias_busy[] = {
-	{ find_busy, "", OF_SECONDS },
+static const struct alias_rule busy[] = {
+	{ find_event, "?(*-)busy", OF_SECONDS },
 	{ find_ticks, "engine-active-ticks", { ALIAS_TICKS, 1 } },
 	{ find_named, "amdgpu/busy/", AS_IT_IS },
 	{ find_named, "nvml/busy/", AS_IT_IS },
@@ -479,13 +461,13 @@ const struct alias_rule alias_busy[] = {
 	{ 0 },
 };
 
-const struct alias_rule alias_jobs[] = {
+static const struct alias_rule jobs[] = {
 	{ find_event, "jobs", AS_IT_IS },
-	{ alias_find_tracepoint, NULL, AS_IT_IS },
+	{ find_tracepoint, NULL, AS_IT_IS },
 	{ 0 },
 };
 
-const struct alias_rule alias_energy[] = {
+static const struct alias_rule energy[] = {
 	{ find_named, "hwmon/energy/", AS_IT_IS },
 	{ find_named, "hwmon/energy-package/", AS_IT_IS },
 	{ find_named, "nvml/energy/", AS_IT_IS },
@@ -493,7 +475,7 @@ const struct alias_rule alias_energy[] = {
 	{ 0 },
 };
 
-const struct alias_rule alias_frequency[] = {
+static const struct alias_rule frequency[] = {
 	{ find_event, "actual-frequency*", AS_IT_IS },
 	{ find_event, "gt-actual-frequency", AS_IT_IS },
 	{ find_named, "nvml/frequency/", AS_IT_IS },
@@ -502,7 +484,7 @@ const struct alias_rule alias_frequency[] = {
 	{ 0 },
 };
 
-const struct alias_rule alias_memory_used[] = {
+static const struct alias_rule memory_used[] = {
 	{ find_named, "amdgpu/memory-used/", AS_IT_IS },
 	{ find_named, "nvml/memory-used/", AS_IT_IS },
 	{ find_named, "ivpu/memory-used/", AS_IT_IS },
@@ -510,8 +492,18 @@ const struct alias_rule alias_memory_used[] = {
 	{ 0 },
 };
 
-const struct alias_rule alias_memory_busy[] = {
+static const struct alias_rule memory_busy[] = {
 	{ find_named, "amdgpu/memory-busy/", AS_IT_IS },
 	{ find_named, "nvml/memory-busy/", AS_IT_IS },
 	{ 0 },
 };
+
+const struct alias_definition alias_definitions[] = {
+	{ "busy", "%", "share of the time in which the device executed, its busiest engine", true, busy },
+	{ "jobs", "", "jobs handed to the device", false, jobs },
+	{ "energy", "J", "energy that the device took", false, energy },
+	{ "frequency", "MHz", "frequency of the device", true, frequency },
+	{ "memory_used", "B", "the device's memory in use", false, memory_used },
+	{ "memory_busy", "%", "share of the time in which the device's memory was read or written", true, memory_busy },
+};
+const size_t alias_definition_count = sizeof(alias_definitions) / sizeof(alias_definitions[0]);

@@ -39,19 +39,19 @@ static int check(const struct log *log, const struct call_events *events, const 
 	return -E2BIG;
 }
 
-/* The number of the package that a CPU is in; -1: not known. */
-static int package_of(int cpu)
+/* The number of the package that a CPU is in; ~0: not known. */
+static __u64 package_of(int cpu)
 {
-	char text[SYSFS_FILE_MAX];
+	__u64 package;
 
-	return sysfs_read(text, "/sys/devices/system/cpu/cpu%d/topology/physical_package_id", cpu) > 0 ? atoi(text) :
-													 -1;
+	return sysfs_read_number(&package, "/sys/devices/system/cpu/cpu%d/topology/physical_package_id", cpu) ? ~0ull :
+														package;
 }
 
 /* The one of the event's CPUs that counts for this CPU, too: that of its package, else the first. */
 static int counted_on(const struct counter_event *event, int cpu)
 {
-	int package;
+	__u64 package;
 
 	if (event->of_each_cpu || cpus_have(&event->cpus, cpu))
 		return cpu;
@@ -124,10 +124,8 @@ static int allocate(size_t count, const struct cpus *online, struct call_events 
 int call_events_open(const struct log *log, const char *tracefs, const char *const *names, size_t count,
 		     struct call_events *events)
 {
-	struct counter_place place = { 0 };
-	struct nodes nodes = { 0 };
-	struct pmus pmus = { 0 };
-	int error = counter_place_open(log, XPT_COUNTERS_ALL, XPT_COUNTERS_ALL, 0, &pmus, &nodes, &place);
+	struct counter_place place;
+	int error = counter_place_open(log, XPT_COUNTERS_ALL, XPT_COUNTERS_ALL, 0, &place);
 
 	*events = (struct call_events){ 0 };
 	place.tracefs = tracefs;
@@ -135,7 +133,7 @@ int call_events_open(const struct log *log, const char *tracefs, const char *con
 		error = allocate(count, &place.online, events);
 	for (size_t i = 0; i < count && !error; i++)
 		error = open_counter(&place, names[i], events);
-	counter_place_close(&place, &pmus, &nodes);
+	counter_place_close(&place);
 	return error;
 }
 

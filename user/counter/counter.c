@@ -11,16 +11,22 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/core/vec.h"
 #include "counter/event_terms.h"
 #include "target/tracepoint/tracefs.h"
 
-#define SOFTWARE(name, alias, id, unit, description, task)                                                          \
-	{                                                                                                           \
-		name, alias, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##id, "software", unit, description, XPT_TASK_##task \
+#define INFO(name, unit, description, source)                                                        \
+	{                                                                                            \
+		sizeof(struct xpt_counter_info), name, unit, description, source, XPT_COUNTER_SUM, 1 \
 	}
-#define HARDWARE(name, alias, id, description)                                                                  \
-	{                                                                                                       \
-		name, alias, PERF_TYPE_HARDWARE, PERF_COUNT_HW_##id, "hardware", "", description, XPT_TASK_NONE \
+#define SOFTWARE(name, alias, id, unit, description, task)                                                \
+	{                                                                                                 \
+		INFO(name, unit, description, "software"), alias, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##id, \
+			XPT_TASK_##task                                                                   \
+	}
+#define HARDWARE(name, alias, id, description)                                                                        \
+	{                                                                                                             \
+		INFO(name, "", description, "hardware"), alias, PERF_TYPE_HARDWARE, PERF_COUNT_HW_##id, XPT_TASK_NONE \
 	}
 
 const struct kernel_event kernel_events[] = {
@@ -46,39 +52,36 @@ const size_t kernel_event_count = sizeof(kernel_events) / sizeof(kernel_events[0
 
 #define SYSFS "/sys"
 
-void counter_place_close(struct counter_place *place, struct pmus *pmus, struct nodes *nodes)
+/* ---- the place ---- */
+
+void counter_place_close(struct counter_place *place)
 {
-	pmus_free(pmus);
-	nodes_free(nodes);
+	pmus_free(&place->pmus);
+	nodes_free(&place->nodes);
 	cpus_free(&place->online);
 }
 
-int counter_place_open(const struct log *log, int cpu, int gpu, pid_t pid, struct pmus *pmus, struct nodes *nodes,
-		       struct counter_place *place)
+int counter_place_open(const struct log *log, int cpu, int gpu, pid_t pid, struct counter_place *place)
 {
-	int error = nodes_find(SYSFS, nodes);
+	int error;
 
-	*place = (struct counter_place){
-		.pmus = pmus,
-		.nodes = nodes,
-		.cpu = cpu,
-		.log = log,
-		.polled = { .sysfs = SYSFS, .proc = "/proc", .nodes = nodes, .pid = pid, .log = log },
-	};
+	*place = (struct counter_place){ .sysfs = SYSFS, .proc = "/proc", .cpu = cpu, .pid = pid, .log = log };
+	error = nodes_find(SYSFS, &place->nodes);
 	if (!error)
-		error = pmus_read(SYSFS, pmus);
+		error = pmus_read(SYSFS, &place->pmus);
 	/* Without perf events the others can be read. */
 	if (error == -ENOENT)
 		error = 0;
 	if (!error)
 		error = cpus_online(SYSFS, &place->online);
-	if (!error && gpu >= 0 && (size_t)gpu >= nodes->count) {
+	if (!error && gpu >= 0 && (size_t)gpu >= place->nodes.count) {
 		log_error(log, "there is no device %d: %s", gpu,
-			  nodes->count ? "see xputrace list devices" : "this machine has no DRM render or accel node");
+			  place->nodes.count ? "see xputrace list devices" :
+					       "this machine has no DRM render or accel node");
 		error = -ENODEV;
 	}
 	if (!error && gpu >= 0)
-		place->node = place->polled.node = &nodes->items[gpu];
+		place->node = &place->nodes.items[gpu];
 	return error;
 }
 
@@ -154,9 +157,8 @@ static bool is_plain(const struct counter_place *place, const struct pmu *pmu)
 {
 	if (strcmp(pmu->name, place->node->driver) != 0)
 		return false;
-	for (size_t i = 0; i < place->pmus->count; i++)
-		if (is_of_driver(&place->pmus->items[i], place->node) &&
-		    has_address(&place->pmus->items[i], place->node))
+	for (size_t i = 0; i < place->pmus.count; i++)
+		if (is_of_driver(&place->pmus.items[i], place->node) && has_address(&place->pmus.items[i], place->node))
 			return false;
 	return true;
 }
@@ -165,8 +167,8 @@ bool counter_of_node(const struct counter_place *place, const struct pmu *pmu)
 {
 	bool of_device = false;
 
-	for (size_t i = 0; i < place->nodes->count; i++)
-		of_device |= is_of_driver(pmu, &place->nodes->items[i]);
+	for (size_t i = 0; i < place->nodes.count; i++)
+		of_device |= is_of_driver(pmu, &place->nodes.items[i]);
 	if (!of_device || !place->node)
 		return true;
 	if (!is_of_driver(pmu, place->node))
@@ -178,25 +180,32 @@ bool counter_is_own(const struct counter_place *place, const struct pmu *pmu)
 {
 	if (place->node)
 		return is_of_driver(pmu, place->node) && counter_of_node(place, pmu);
-	for (size_t i = 0; i < place->nodes->count; i++)
-		if (is_of_driver(pmu, &place->nodes->items[i]))
+	for (size_t i = 0; i < place->nodes.count; i++)
+		if (is_of_driver(pmu, &place->nodes.items[i]))
 			return false;
 	return true;
 }
 
 /* ---- resolving ---- */
 
-static int wrong(const struct counter_place *place, int error, const char *name, const char *reason)
+int counter_info_copy(const struct xpt_counter_info *from, struct xpt_counter_info *to)
 {
-	log_error(place->log, "%s: %s", name, reason);
-	return error;
+	*to = *from;
+	to->size = sizeof(*to);
+	to->name = strdup(from->name);
+	to->unit = strdup(from->unit);
+	to->description = strdup(from->description);
+	to->source = strdup(from->source);
+	return to->name && to->unit && to->description && to->source ? 0 : -ENOMEM;
 }
 
-enum xpt_counter_kind counting_kind(enum counting counting)
+void counter_info_free(struct xpt_counter_info *info)
 {
-	return counting == COUNTING_SUM	       ? XPT_COUNTER_SUM :
-	       counting == COUNTING_PER_SECOND ? XPT_COUNTER_MEAN :
-						 XPT_COUNTER_LEVEL;
+	free((char *)info->name);
+	free((char *)info->unit);
+	free((char *)info->description);
+	free((char *)info->source);
+	*info = (struct xpt_counter_info){ 0 };
 }
 
 enum counting counter_describe(const struct pmu *pmu, const struct pmu_event *event, struct xpt_counter_info *info)
@@ -209,22 +218,27 @@ enum counting counter_describe(const struct pmu *pmu, const struct pmu_event *ev
 	info->unit = known && known->unit ? known->unit : event ? event->unit : "";
 	info->description = known ? known->description : "";
 	info->source = pmu->name;
-	info->kind = counting_kind(counting);
+	info->kind = counting == COUNTING_SUM	     ? XPT_COUNTER_SUM :
+		     counting == COUNTING_PER_SECOND ? XPT_COUNTER_MEAN :
+						       XPT_COUNTER_LEVEL;
 	info->scale = event ? event->scale : 1;
 	return counting;
 }
 
-static int set_info(struct counter *counter, const char *name, const char *unit, const char *description,
-		    const char *source)
+enum counting counter_describe_polled(const struct polled_info *polled, struct xpt_counter_info *info)
 {
-	counter->info.size = sizeof(counter->info);
-	counter->info.name = strdup(name);
-	counter->info.unit = strdup(unit);
-	counter->info.description = strdup(description);
-	counter->info.source = strdup(source);
-	counter->info.kind = counting_kind(counter->counting);
-	return counter->info.name && counter->info.unit && counter->info.description && counter->info.source ? 0 :
-													       -ENOMEM;
+	info->unit = polled->unit;
+	info->description = polled->description;
+	info->source = polled->source;
+	info->kind = polled->level ? XPT_COUNTER_LEVEL : XPT_COUNTER_SUM;
+	info->scale = polled->scale;
+	return polled->level ? COUNTING_LEVEL : COUNTING_SUM;
+}
+
+static int wrong(const struct counter_place *place, int error, const char *name, const char *reason)
+{
+	log_error(place->log, "%s: %s", name, reason);
+	return error;
 }
 
 /* Where one CPU is asked for, the others fall away. */
@@ -262,37 +276,36 @@ static int add_event(const struct counter_place *place, const char *name, const 
 		.type = type,
 		.pmu = pmu ? pmu->name : "kernel",
 		.only_cpu = place->cpu < 0 ? -1 : place->cpu,
-	}, *grown;
+	};
 	int error = choose_cpus(place, name, pmu, &event);
 
 	if (error)
 		return error;
 	memcpy(event.config, config, sizeof(event.config));
-	grown = reallocarray(counter->events, counter->event_count + 1, sizeof(*grown));
-	if (!grown) {
+	error = vec_push(counter->events, counter->event_count, event);
+	if (error)
 		cpus_free(&event.cpus);
-		return -ENOMEM;
-	}
-	counter->events = grown;
-	counter->events[counter->event_count++] = event;
-	return 0;
+	return error;
 }
 
 static int resolve_kernel_event(const struct counter_place *place, const char *name, const struct kernel_event *event,
 				struct counter *counter)
 {
 	__u64 config[PMU_CONFIGS] = { event->config };
+	struct xpt_counter_info info = event->info;
 	int error = add_event(place, name, NULL, event->type, config, counter);
 
-	if (!error)
-		counter->events[0].task = event->task;
-	counter->info.scale = 1;
-	return error ? error : set_info(counter, name, event->unit, event->description, event->source);
+	if (error)
+		return error;
+	counter->events[0].task = event->task;
+	info.name = name;
+	return counter_info_copy(&info, &counter->info);
 }
 
 static int resolve_tracepoint(const struct counter_place *place, const char *name, const char *colon,
 			      struct counter *counter)
 {
+	struct xpt_counter_info info = INFO(name, "", "times that the tracepoint was met", "tracepoint");
 	__u64 config[PMU_CONFIGS] = { 0 };
 	struct tracefs tracefs;
 	int error = strchr(name, '/') ? -EINVAL : tracefs_open(place->tracefs, &tracefs), id;
@@ -307,25 +320,15 @@ static int resolve_tracepoint(const struct counter_place *place, const char *nam
 	if (id < 0)
 		return id;
 	config[0] = (__u64)id;
-	counter->info.scale = 1;
 	error = add_event(place, name, NULL, PERF_TYPE_TRACEPOINT, config, counter);
-	return error ? error : set_info(counter, name, "", "times that the tracepoint was met", "tracepoint");
-}
-
-/* From the first instance that has it; an event is the same in all of one PMU. */
-static int describe(struct counter *counter, const char *name, const struct pmu *pmu, const struct event_code *code)
-{
-	struct xpt_counter_info info;
-
-	counter->counting = counter_describe(pmu, code->event, &info);
-	counter->info.scale = info.scale;
-	return set_info(counter, name, info.unit, info.description, info.source);
+	return error ?: counter_info_copy(&info, &counter->info);
 }
 
 static int resolve_polled(const struct counter_place *place, const char *name, size_t length, struct counter *counter)
 {
 	char source[64], event[64];
-	struct polled_info info;
+	struct xpt_counter_info info = { .name = name };
+	struct polled_info polled;
 	size_t rest = strlen(name) - length - 2; /* between the slashes */
 	int error;
 
@@ -333,12 +336,11 @@ static int resolve_polled(const struct counter_place *place, const char *name, s
 		return -ENOENT;
 	snprintf(source, sizeof(source), "%.*s", (int)length, name);
 	snprintf(event, sizeof(event), "%.*s", (int)rest, name + length + 1);
-	error = polled_open(&place->polled, source, event, &info, &counter->polled);
+	error = polled_open(place, source, event, &polled, &counter->polled);
 	if (error)
 		return error;
-	counter->counting = info.level ? COUNTING_LEVEL : COUNTING_SUM;
-	counter->info.scale = info.scale;
-	return set_info(counter, name, info.unit, info.description, source);
+	counter->counting = counter_describe_polled(&polled, &info);
+	return counter_info_copy(&info, &counter->info);
 }
 
 static int unknown(const struct counter_place *place, const char *name)
@@ -353,9 +355,15 @@ static int unknown(const struct counter_place *place, const char *name)
 	return -ENOENT;
 }
 
+static bool has_name(const struct pmu *pmu, const char *name, size_t length)
+{
+	return strlen(pmu->name) == length && !memcmp(pmu->name, name, length);
+}
+
 static int resolve_pmu(const struct counter_place *place, const char *name, const char *slash, struct counter *counter)
 {
 	size_t length = (size_t)(slash - name), terms = strlen(slash + 1);
+	struct xpt_counter_info info = { .name = name };
 	char reason[EVENT_TERMS_REASON_MAX];
 	struct event_code code;
 	bool exact = false;
@@ -363,15 +371,12 @@ static int resolve_pmu(const struct counter_place *place, const char *name, cons
 
 	if (!terms || slash[terms] != '/' || strchr(slash + 1, '/') != slash + terms)
 		return wrong(place, -EINVAL, name, "events of a PMU are written pmu/event/ or pmu/event,term=value/");
-	for (size_t i = 0; i < place->pmus->count; i++)
-		exact |= !strncmp(place->pmus->items[i].name, name, length) && !place->pmus->items[i].name[length] &&
-			 counter_of_node(place, &place->pmus->items[i]);
-	for (size_t i = 0; i < place->pmus->count && !error; i++) {
-		const struct pmu *pmu = &place->pmus->items[i];
+	for (size_t i = 0; i < place->pmus.count; i++)
+		exact |= has_name(&place->pmus.items[i], name, length) && counter_of_node(place, &place->pmus.items[i]);
+	for (size_t i = 0; i < place->pmus.count && !error; i++) {
+		const struct pmu *pmu = &place->pmus.items[i];
 
-		if (exact ? strncmp(pmu->name, name, length) || pmu->name[length] : !pmu_is(pmu, name, length))
-			continue;
-		if (!counter_of_node(place, pmu))
+		if (!(exact ? has_name(pmu, name, length) : pmu_is(pmu, name, length)) || !counter_of_node(place, pmu))
 			continue;
 		error = event_terms_encode(pmu, slash + 1, terms - 1, &code, reason);
 		/* Not all devices of a driver have the same engines. */
@@ -382,8 +387,11 @@ static int resolve_pmu(const struct counter_place *place, const char *name, cons
 		if (error)
 			return wrong(place, error, name, reason);
 		error = add_event(place, name, pmu, pmu->type, code.config, counter);
-		if (!error && counter->event_count == 1)
-			error = describe(counter, name, pmu, &code);
+		/* From the first instance that has it; an event is the same in all of one PMU. */
+		if (!error && counter->event_count == 1) {
+			counter->counting = counter_describe(pmu, code.event, &info);
+			error = counter_info_copy(&info, &counter->info);
+		}
 	}
 	if (error || counter->event_count)
 		return error;
@@ -403,7 +411,7 @@ int counter_resolve(const struct counter_place *place, const char *name, struct 
 		error = resolve_tracepoint(place, name, colon, counter);
 	} else {
 		for (size_t i = 0; i < kernel_event_count && error == -ENOENT; i++)
-			if (!strcmp(kernel_events[i].name, name) ||
+			if (!strcmp(kernel_events[i].info.name, name) ||
 			    (kernel_events[i].alias && !strcmp(kernel_events[i].alias, name)))
 				error = resolve_kernel_event(place, name, &kernel_events[i], counter);
 		if (error == -ENOENT)
@@ -422,9 +430,6 @@ void counter_free(struct counter *counter)
 	}
 	free(counter->events);
 	polled_close(counter->polled);
-	free((char *)counter->info.name);
-	free((char *)counter->info.unit);
-	free((char *)counter->info.description);
-	free((char *)counter->info.source);
+	counter_info_free(&counter->info);
 	*counter = (struct counter){ 0 };
 }

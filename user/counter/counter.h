@@ -9,6 +9,7 @@
 #include <xputrace/counters.h>
 
 #include "bpf/wire.h"
+#include "base/core/log.h"
 #include "counter/nodes.h"
 #include "counter/pmu.h"
 #include "counter/polled.h"
@@ -34,14 +35,16 @@ struct counter {
 	struct polled *polled; /* owned */
 };
 
-/* What there is. */
+/* What there is, and which part of it is meant. */
 struct counter_place {
-	const struct pmus *pmus;
-	const struct nodes *nodes;
+	const char *sysfs, *proc; /* "/sys", "/proc" */
+	struct pmus pmus;
+	struct nodes nodes;
 	struct cpus online;
-	const struct node *node; /* only of this device; NULL: of all */
+	const struct node *node; /* only of this device; NULL: of all, added up */
 	int cpu;		 /* only on this one; negative: by the PMU */
-	struct polled_place polled;
+	pid_t pid;		 /* fdinfo: of this process only; 0: of all that can be read, added up */
+	bool highest;		 /* nvml: of several devices the highest value, not the sum */
 	const struct log *log;
 	const char *tracefs; /* its root folder; NULL: as tracefs_open() finds it */
 	bool mixed;	     /* of a process: what counts no single process counts everybody */
@@ -50,20 +53,22 @@ struct counter_place {
 };
 
 /*
- * Scans this machine. pmus and nodes are what the place refers to, and live as long. cpu, gpu: as in
- * xpt_counters_options, with its errors, logged; close it also after an error.
+ * Scans this machine. cpu, gpu: as in xpt_counters_options, with its errors, logged; close it also after an error. A place is
+ * copied, to look at a part of it, without what it refers to.
  */
-int counter_place_open(const struct log *log, int cpu, int gpu, pid_t pid, struct pmus *pmus, struct nodes *nodes,
-		       struct counter_place *place);
-void counter_place_close(struct counter_place *place, struct pmus *pmus, struct nodes *nodes);
+int counter_place_open(const struct log *log, int cpu, int gpu, pid_t pid, struct counter_place *place);
+void counter_place_close(struct counter_place *place);
 
-/* Kind in xpt_counter_info of a way of counting. */
-enum xpt_counter_kind counting_kind(enum counting counting);
+/* Copies the strings. -ENOMEM: what there is has to be freed. */
+int counter_info_copy(const struct xpt_counter_info *from, struct xpt_counter_info *to);
+void counter_info_free(struct xpt_counter_info *info);
 /*
  * Unit, description, source, kind and scale of an event of a PMU, from sysfs and the catalogue; event NULL: of terms alone.
- * Strings are those of the PMU, nothing is owned. Its way of counting.
+ * Strings are those of the PMU, nothing is owned. How it counts.
  */
 enum counting counter_describe(const struct pmu *pmu, const struct pmu_event *event, struct xpt_counter_info *info);
+/* The same of what is polled. */
+enum counting counter_describe_polled(const struct polled_info *polled, struct xpt_counter_info *info);
 
 /* Errors are those of xpt_counters_open(), logged; without a log no near names are looked for. */
 int counter_resolve(const struct counter_place *place, const char *name, struct counter *counter);
@@ -80,12 +85,10 @@ bool counter_is_own(const struct counter_place *place, const struct pmu *pmu);
 
 /* Of software and hardware events of the kernel. */
 struct kernel_event {
-	const char *name, *alias; /* alias NULL: none */
+	struct xpt_counter_info info;
+	const char *alias; /* NULL: none */
 	__u32 type;
 	__u64 config;
-	const char *source; /* "software", "hardware" */
-	const char *unit;
-	const char *description;
 	__u8 task; /* enum xpt_task_count: what of a thread is the same; 0: nothing */
 };
 extern const struct kernel_event kernel_events[];

@@ -29,18 +29,11 @@ static bool has_core(const struct pmus *pmus)
 
 static int visit_kernel_events(const struct walk *walk, bool hardware)
 {
-	struct xpt_counter_info info = { .size = sizeof(info), .scale = 1 };
 	int result = 0;
 
-	for (size_t i = 0; i < kernel_event_count && !result; i++) {
-		if (kernel_events[i].type == PERF_TYPE_HARDWARE && !hardware)
-			continue;
-		info.name = kernel_events[i].name;
-		info.unit = kernel_events[i].unit;
-		info.description = kernel_events[i].description;
-		info.source = kernel_events[i].source;
-		result = walk->visit(walk->context, &info);
-	}
+	for (size_t i = 0; i < kernel_event_count && !result; i++)
+		if (kernel_events[i].type != PERF_TYPE_HARDWARE || hardware)
+			result = walk->visit(walk->context, &kernel_events[i].info);
 	return result;
 }
 
@@ -79,16 +72,9 @@ static int visit_pmu(struct walk *walk, const struct pmu *pmu)
 static int on_polled(void *context, const struct polled_info *polled)
 {
 	struct walk *walk = context;
-	struct xpt_counter_info info = {
-		.size = sizeof(info),
-		.name = walk->name,
-		.unit = polled->unit,
-		.description = polled->description,
-		.source = polled->source,
-		.kind = counting_kind(polled->level ? COUNTING_LEVEL : COUNTING_SUM),
-		.scale = polled->scale,
-	};
+	struct xpt_counter_info info = { .size = sizeof(info), .name = walk->name };
 
+	counter_describe_polled(polled, &info);
 	snprintf(walk->name, sizeof(walk->name), "%s/%s/", polled->source, polled->event);
 	return walk->visit(walk->context, &info);
 }
@@ -98,12 +84,12 @@ int counters_visit(const struct counter_place *place, visit_fn visit, void *cont
 	struct walk walk = { .visit = visit, .context = context };
 	int result = 0;
 
-	for (size_t i = 0; i < place->pmus->count && !result; i++)
-		if (counter_of_node(place, &place->pmus->items[i]))
-			result = visit_pmu(&walk, &place->pmus->items[i]);
+	for (size_t i = 0; i < place->pmus.count && !result; i++)
+		if (counter_of_node(place, &place->pmus.items[i]))
+			result = visit_pmu(&walk, &place->pmus.items[i]);
 	if (!result)
-		result = polled_list(&place->polled, on_polled, &walk);
-	return result ? result : visit_kernel_events(&walk, has_core(place->pmus));
+		result = polled_list(place, on_polled, &walk);
+	return result ? result : visit_kernel_events(&walk, has_core(&place->pmus));
 }
 
 #define NAME_MAX_LENGTH 128

@@ -7,7 +7,6 @@
 #include "base/core/clock.h"
 #include "base/core/options.h"
 #include "counter/alias.h"
-#include "counter/counter.h"
 #include "counter/perf_events.h"
 
 /* A sample of a counter that is no perf event. */
@@ -16,6 +15,13 @@ struct polled_state {
 	__u64 time;
 	__u64 ran, since; /* ns that the session ran, before the time since; which is that of the latest start */
 	bool gone;
+};
+
+/* Of a perf event on one CPU. */
+struct part_state {
+	struct perf_sample base; /* where counting began; its time is that of the start */
+	struct perf_sample past; /* at the poll before */
+	double mean;		 /* the latest one, where a mean is reported */
 };
 
 /* What the caller has a name for. */
@@ -35,9 +41,7 @@ struct xpt_counters {
 	struct xpt_counter_value *values;  /* of each counter */
 	struct alias_sample *before, *now; /* of each counter: at the poll before, and at the latest one */
 	struct perf_events events;
-	struct perf_sample *base;    /* of each part: where counting began; its time is that of the start */
-	struct perf_sample *past;    /* of each part: at the poll before */
-	double *means;		     /* of each part: the latest one, where a mean is reported */
+	struct part_state *parts;    /* of each part of the events */
 	struct polled_state *polled; /* of each counter */
 	uint64_t spread;
 	bool continues, begun, running;
@@ -90,17 +94,14 @@ static int open_name(struct xpt_counters *session, const struct counter_place *p
 
 static int open_counters(struct xpt_counters *session, const struct xpt_counters_options *options)
 {
-	struct counter_place place = { 0 };
-	struct nodes nodes = { 0 };
-	struct pmus pmus = { 0 };
-	int error = counter_place_open(&session->log, options->cpu_index, options->gpu_index, options->pid, &pmus,
-				       &nodes, &place);
+	struct counter_place place;
+	int error = counter_place_open(&session->log, options->cpu_index, options->gpu_index, options->pid, &place);
 
 	place.tracefs = options->tracefs;
 	place.mixed = options->pid && options->devices_count_all;
 	for (size_t i = 0; i < options->name_count && !error; i++)
 		error = open_name(session, &place, options->names[i]);
-	counter_place_close(&place, &pmus, &nodes);
+	counter_place_close(&place);
 	return error;
 }
 
@@ -108,17 +109,12 @@ static int allocate(struct xpt_counters *session)
 {
 	size_t parts = session->events.part_count ? session->events.part_count : 1;
 
-	session->base = calloc(parts, sizeof(*session->base));
-	session->past = calloc(parts, sizeof(*session->past));
-	session->means = calloc(parts, sizeof(*session->means));
+	session->parts = calloc(parts, sizeof(*session->parts));
 	session->polled = calloc(session->count, sizeof(*session->polled));
 	session->values = calloc(session->count, sizeof(*session->values));
 	session->before = calloc(session->count, sizeof(*session->before));
 	session->now = calloc(session->count, sizeof(*session->now));
-	return session->base && session->past && session->means && session->polled && session->values &&
-			       session->before && session->now ?
-		       0 :
-		       -ENOMEM;
+	return session->parts && session->polled && session->values && session->before && session->now ? 0 : -ENOMEM;
 }
 
 int xpt_counters_open(const struct xpt_counters_options *caller_options, struct xpt_counters **result)
@@ -184,9 +180,7 @@ void xpt_counters_destroy(struct xpt_counters *session)
 	free(session->before);
 	free(session->now);
 	free(session->polled);
-	free(session->base);
-	free(session->past);
-	free(session->means);
+	free(session->parts);
 	free(session);
 }
 
@@ -224,10 +218,9 @@ static void read_all(struct xpt_counters *session)
 
 static void set_base(struct xpt_counters *session)
 {
-	for (size_t i = 0; i < session->events.part_count; i++) {
-		session->base[i] = session->past[i] = session->events.parts[i].now;
-		session->means[i] = 0;
-	}
+	for (size_t i = 0; i < session->events.part_count; i++)
+		session->parts[i] = (struct part_state){ session->events.parts[i].now, session->events.parts[i].now,
+							 0 };
 	for (size_t i = 0; i < session->count; i++) {
 		session->polled[i].counted = session->polled[i].ran = 0;
 		session->now[i] = (struct alias_sample){ 0 };
@@ -289,12 +282,13 @@ static double scaled(__u64 count, __u64 enabled, __u64 running)
 
 static void add_part(struct xpt_counters *session, size_t part, struct sums *sums)
 {
-	const struct perf_sample *base = &session->base[part], *now = &session->events.parts[part].now;
+	const struct perf_sample *now = &session->events.parts[part].now;
+	struct part_state *state = &session->parts[part];
 	enum counting counting = session->counters[session->events.parts[part].counter].counting;
-	__u64 enabled = now->enabled - base->enabled, running = now->running - base->running;
+	__u64 enabled = now->enabled - state->base.enabled, running = now->running - state->base.running;
 	struct xpt_counter_value *result = sums->result;
 
-	result->raw += now->count - (counting == COUNTING_LEVEL ? 0 : base->count);
+	result->raw += now->count - (counting == COUNTING_LEVEL ? 0 : state->base.count);
 	result->enabled += enabled;
 	result->running += running;
 	result->time = now->time;
@@ -304,18 +298,18 @@ static void add_part(struct xpt_counters *session, size_t part, struct sums *sum
 	sums->parts++;
 	switch (counting) {
 	case COUNTING_SUM:
-		sums->value += scaled(now->count - base->count, enabled, running);
+		sums->value += scaled(now->count - state->base.count, enabled, running);
 		break;
 	case COUNTING_LEVEL:
 		sums->value += (double)now->count;
 		break;
 	case COUNTING_PER_SECOND:
 	case COUNTING_BY_READ:
-		session->means[part] = perf_mean(counting, &session->past[part], now, session->means[part]);
-		sums->value += session->means[part];
+		state->mean = perf_mean(counting, &state->past, now, state->mean);
+		sums->value += state->mean;
 		break;
 	}
-	session->past[part] = *now;
+	state->past = *now;
 }
 
 static void polled_value(const struct xpt_counters *session, size_t index, struct xpt_counter_value *value)
@@ -435,10 +429,8 @@ const struct xpt_counter_info *xpt_counters_info(const struct xpt_counters *sess
 
 int xpt_counters_list(int gpu_index, int (*visit)(void *context, const struct xpt_counter_info *counter), void *context)
 {
-	struct counter_place place = { 0 };
-	struct nodes nodes = { 0 };
-	struct pmus pmus = { 0 };
-	int result = counter_place_open(NULL, XPT_COUNTERS_ALL, gpu_index, 0, &pmus, &nodes, &place);
+	struct counter_place place;
+	int result = counter_place_open(NULL, XPT_COUNTERS_ALL, gpu_index, 0, &place);
 
 	if (!result)
 		result = alias_visit(&place, visit, context);
@@ -446,6 +438,6 @@ int xpt_counters_list(int gpu_index, int (*visit)(void *context, const struct xp
 		result = counters_visit(&place, visit, context);
 	if (!result)
 		result = alias_visit_tracepoints(&place, visit, context);
-	counter_place_close(&place, &pmus, &nodes);
+	counter_place_close(&place);
 	return result;
 }

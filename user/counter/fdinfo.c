@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "base/core/clock.h"
+#include "base/core/vec.h"
+#include "counter/counter.h"
 
 struct part {
 	const char *bytes;
@@ -209,20 +211,15 @@ bool fdinfo_event_kind(const char *event, enum fdinfo_kind *kind)
 
 ssize_t fdinfo_scan_event(struct fdinfo_scan *scan, const char *name, enum fdinfo_kind kind, bool wanted)
 {
-	struct fdinfo_event *grown;
+	struct fdinfo_event event = { .kind = kind };
 
 	for (size_t i = 0; i < scan->event_count; i++)
 		if (strcmp(scan->events[i].name, name) == 0)
 			return (ssize_t)i;
 	if (scan->event_count >= EVENTS_MAX && !wanted)
 		return -ENOENT;
-	grown = reallocarray(scan->events, scan->event_count + 1, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	scan->events = grown;
-	grown[scan->event_count] = (struct fdinfo_event){ .kind = kind };
-	snprintf(grown[scan->event_count].name, FDINFO_EVENT_MAX, "%s", name);
-	return (ssize_t)scan->event_count++;
+	snprintf(event.name, sizeof(event.name), "%s", name);
+	return vec_push(scan->events, scan->event_count, event) ?: (ssize_t)scan->event_count - 1;
 }
 
 static struct fdinfo_client *find_client(const struct fdinfo_scan *scan, const struct fdinfo *fdinfo)
@@ -238,10 +235,10 @@ static struct fdinfo_client *find_client(const struct fdinfo_scan *scan, const s
 }
 
 /*
- * Forgets the client that ended first, and keeps what it has counted. Not at once: a file on its way from one process
+ * Evicts the client that ended first, and keeps what it has counted. Not at once: a file on its way from one process
  * to another is in neither, and would be counted twice when it arrives.
  */
-static void forget_oldest(struct fdinfo_scan *scan)
+static void evict_oldest(struct fdinfo_scan *scan)
 {
 	struct fdinfo_client *oldest = NULL;
 
@@ -259,20 +256,13 @@ static void forget_oldest(struct fdinfo_scan *scan)
 
 static struct fdinfo_client *add_client(struct fdinfo_scan *scan, const struct fdinfo *fdinfo)
 {
-	struct fdinfo_client *grown, *client;
+	struct fdinfo_client client = { .id = fdinfo->client };
 
 	if (scan->client_count >= CLIENTS_KEPT)
-		forget_oldest(scan);
-	grown = reallocarray(scan->clients, scan->client_count + 1, sizeof(*grown));
-	if (!grown)
-		return NULL;
-	scan->clients = grown;
-	client = &grown[scan->client_count++];
-	memset(client, 0, sizeof(*client));
-	strcpy(client->driver, fdinfo->driver);
-	strcpy(client->device, fdinfo->device);
-	client->id = fdinfo->client;
-	return client;
+		evict_oldest(scan);
+	strcpy(client.driver, fdinfo->driver);
+	strcpy(client.device, fdinfo->device);
+	return vec_push(scan->clients, scan->client_count, client) ? NULL : &scan->clients[scan->client_count - 1];
 }
 
 static int reserve_values(struct fdinfo_client *client, size_t count)
@@ -291,7 +281,7 @@ static int reserve_values(struct fdinfo_client *client, size_t count)
 }
 
 /* Levels are as they are now; what grows may fall back for a while, and the greater value counts. */
-static int take_values(struct fdinfo_scan *scan, struct fdinfo_client *client, const struct fdinfo *fdinfo)
+static int update_values(struct fdinfo_scan *scan, struct fdinfo_client *client, const struct fdinfo *fdinfo)
 {
 	for (size_t i = 0; i < client->value_count; i++)
 		if (scan->events[i].kind == FDINFO_MEMORY)
@@ -323,26 +313,10 @@ static int note_client(struct fdinfo_scan *scan, const struct fdinfo *fdinfo)
 	if (client->seen == scan->walk)
 		return 0;
 	client->seen = scan->walk;
-	return take_values(scan, client, fdinfo);
+	return update_values(scan, client, fdinfo);
 }
 
 /* ---- the walk ---- */
-
-/* The class in sysfs of the node that a descriptor's link points to, and the node's name; NULL when it is none. */
-static const char *node_class(const char *link, const char **name)
-{
-	static const char *const folders[][2] = { { "/dev/dri/", "drm" }, { "/dev/accel/", "accel" } };
-
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		size_t length = strlen(folders[i][0]);
-
-		if (strncmp(link, folders[i][0], length))
-			continue;
-		*name = link + length;
-		return strchr(*name, '/') ? NULL : folders[i][1];
-	}
-	return NULL;
-}
 
 /* A device that is not on PCI is identified by the node. */
 static bool is_of_device(const struct fdinfo_scan *scan, const struct fdinfo *fdinfo, const char *class,
@@ -355,7 +329,7 @@ static bool is_of_device(const struct fdinfo_scan *scan, const struct fdinfo *fd
 		return true;
 	if (fdinfo->device[0])
 		return strcasecmp(fdinfo->device, scan->address) == 0;
-	if (snprintf(path, sizeof(path), "%s/class/%s/%s/device", scan->sysfs, class, name) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s/%s/%s/device", scan->sysfs, class, name) >= (int)sizeof(path))
 		return false;
 	device = realpath(path, NULL);
 	if (device)
@@ -465,34 +439,22 @@ static int by_pid(const void *a, const void *b)
 static int list_processes(const struct fdinfo_scan *scan, struct fdinfo_process **processes, size_t *count)
 {
 	DIR *folder = open_folder(scan->folder, ".");
-	size_t capacity = 0;
 	struct dirent *entry;
+	int error = 0;
 
 	*processes = NULL;
 	*count = 0;
 	if (!folder)
 		return -errno;
-	while ((entry = readdir(folder))) {
-		if (!is_number(entry->d_name))
-			continue;
-		if (*count == capacity) {
-			struct fdinfo_process *grown;
-
-			capacity = capacity ? 2 * capacity : 256;
-			grown = reallocarray(*processes, capacity, sizeof(*grown));
-			if (!grown) {
-				closedir(folder);
-				return -ENOMEM;
-			}
-			*processes = grown;
-		}
-		(*processes)[(*count)++] = (struct fdinfo_process){ .pid = strtoul(entry->d_name, NULL, 10),
-								    .inode = entry->d_ino };
-	}
+	while (!error && (entry = readdir(folder)))
+		if (is_number(entry->d_name))
+			error = vec_push(*processes, *count,
+					 (struct fdinfo_process){ .pid = strtoul(entry->d_name, NULL, 10),
+								  .inode = entry->d_ino });
 	closedir(folder);
 	if (*count)
 		qsort(*processes, *count, sizeof(**processes), by_pid);
-	return 0;
+	return error;
 }
 
 /* Takes over what the last walk has found of those that are still there: a number that is used again has another inode. */
@@ -519,7 +481,7 @@ static long long read_size(const struct fdinfo_scan *scan, unsigned long pid)
 	return fstatat(scan->folder, path, &status, 0) ? 0 : status.st_size;
 }
 
-static int look_into(struct fdinfo_scan *scan, struct fdinfo_process *process)
+static int scan_process(struct fdinfo_scan *scan, struct fdinfo_process *process)
 {
 	char name[24];
 	int folder, error;
@@ -542,7 +504,7 @@ static int visit_processes(struct fdinfo_scan *scan)
 {
 	struct fdinfo_process *processes;
 	unsigned long from = scan->turn;
-	size_t count, looked_at = 0;
+	size_t count, scanned = 0;
 	int error = list_processes(scan, &processes, &count);
 
 	if (error) {
@@ -557,15 +519,15 @@ static int visit_processes(struct fdinfo_scan *scan)
 
 		if (!likely && (processes[i].pid < from || scan->turn))
 			continue;
-		if (!likely && looked_at >= DESCRIPTORS_MAX) {
+		if (!likely && scanned >= DESCRIPTORS_MAX) {
 			scan->turn = processes[i].pid;
 			continue;
 		}
 		processes[i].known = true;
 		processes[i].size = size;
-		error = look_into(scan, &processes[i]);
+		error = scan_process(scan, &processes[i]);
 		if (!likely)
-			looked_at += processes[i].descriptors;
+			scanned += processes[i].descriptors;
 	}
 	free(scan->processes);
 	scan->processes = processes;
@@ -632,7 +594,7 @@ void fdinfo_scan_free(struct fdinfo_scan *scan)
 	free(scan);
 }
 
-int fdinfo_scan_create(const struct polled_place *place, struct fdinfo_scan **result)
+int fdinfo_scan_create(const struct counter_place *place, struct fdinfo_scan **result)
 {
 	const char *address = place->node ? place->node->address : NULL;
 	struct fdinfo_scan *scan = calloc(1, sizeof(*scan));
@@ -646,17 +608,16 @@ int fdinfo_scan_create(const struct polled_place *place, struct fdinfo_scan **re
 	scan->proc = strdup(place->proc);
 	scan->sysfs = strdup(place->sysfs);
 	scan->address = address ? strdup(address) : NULL;
-	if (!scan->proc || !scan->sysfs || (address && !scan->address)) {
+	if (scan->pid)
+		snprintf(path, sizeof(path), "%s/%d", place->proc, (int)scan->pid);
+	else
+		snprintf(path, sizeof(path), "%s", place->proc);
+	if (!scan->proc || !scan->sysfs || (address && !scan->address))
 		error = -ENOMEM;
-	} else {
-		if (scan->pid)
-			snprintf(path, sizeof(path), "%s/%d", place->proc, (int)scan->pid);
-		else
-			snprintf(path, sizeof(path), "%s", place->proc);
+	else
 		scan->folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (scan->folder < 0)
-			error = errno == ENOENT || errno == ESRCH ? -ENODEV : errno == EACCES ? -EACCES : -EIO;
-	}
+	if (!error && scan->folder < 0)
+		error = errno == ENOENT || errno == ESRCH ? -ENODEV : errno == EACCES ? -EACCES : -EIO;
 	if (error) {
 		fdinfo_scan_free(scan);
 		return error;

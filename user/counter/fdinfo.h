@@ -6,6 +6,7 @@
 #include <linux/types.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "counter/polled.h"
 
@@ -93,7 +94,7 @@ struct fdinfo_scan {
 };
 
 /* -ENODEV: no such process, or no proc; -EACCES, -EIO, -ENOMEM. */
-int fdinfo_scan_create(const struct polled_place *place, struct fdinfo_scan **result);
+int fdinfo_scan_create(const struct counter_place *place, struct fdinfo_scan **result);
 void fdinfo_scan_free(struct fdinfo_scan *scan);
 
 /* -ENODEV: the process has ended; -EACCES: it may not be read; -EIO, -ENOMEM. */

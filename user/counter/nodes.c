@@ -13,17 +13,31 @@
 
 #include <xputrace/device.h>
 
+#include "base/core/vec.h"
 #include "counter/sysfs.h"
 
 /* A class of nodes in sysfs. Render nodes come first: a device that has both is known by that one. */
 static const struct node_class {
 	const char *sysfs;
 	const char *prefix; /* of the nodes' names, a number follows */
-	const char *folder; /* of the nodes */
+	const char *folder; /* of the nodes, with a slash */
 } classes[] = {
-	{ "class/drm", "renderD", "/dev/dri" },
-	{ "class/accel", "accel", "/dev/accel" },
+	{ "class/drm", "renderD", "/dev/dri/" },
+	{ "class/accel", "accel", "/dev/accel/" },
 };
+#define CLASS_COUNT (sizeof(classes) / sizeof(classes[0]))
+
+const char *node_class(const char *path, const char **name)
+{
+	for (size_t i = 0; i < CLASS_COUNT; i++) {
+		size_t length = strlen(classes[i].folder);
+
+		*name = path + length;
+		if (!strncmp(path, classes[i].folder, length) && !strchr(*name, '/'))
+			return classes[i].sysfs;
+	}
+	return NULL;
+}
 
 static const char *last_part(const char *path)
 {
@@ -81,22 +95,19 @@ static bool is_known(const struct nodes *nodes, const char *device)
 static int add_device(struct nodes *nodes, const char *device, const char *folder, const char *name)
 {
 	char title[32];
-	struct node node, *grown;
+	struct node node;
+	int error;
 
-	grown = reallocarray(nodes->items, nodes->count + 1, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	nodes->items = grown;
 	read_title(device, title, sizeof(title));
 	node = (struct node){ strdup(last_part(device)), read_driver(device), NULL, strdup(device), strdup(title) };
-	if (asprintf(&node.path, "%s/%s", folder, name) < 0)
+	if (asprintf(&node.path, "%s%s", folder, name) < 0)
 		node.path = NULL;
-	if (!node.address || !node.driver || !node.path || !node.sysfs || !node.title) {
+	error = node.address && node.driver && node.path && node.sysfs && node.title ? 0 : -ENOMEM;
+	if (!error)
+		error = vec_push(nodes->items, nodes->count, node);
+	if (error)
 		node_free(&node);
-		return -ENOMEM;
-	}
-	nodes->items[nodes->count++] = node;
-	return 0;
+	return error;
 }
 
 /* What has no device, or has just been unplugged, is left out. */
@@ -174,18 +185,15 @@ static int by_address(const void *a, const void *b)
 	const struct node *one = a, *other = b;
 	struct pci_address x, y;
 	bool one_is_pci = parse_address(one->address, &x), other_is_pci = parse_address(other->address, &y);
-	int order;
 
 	if (one_is_pci != other_is_pci)
 		return one_is_pci ? -1 : 1;
 	if (!one_is_pci)
 		return strcmp(one->address, other->address);
-	order = compare(x.domain, y.domain);
-	if (!order)
-		order = compare(x.bus, y.bus);
-	if (!order)
-		order = compare(x.device, y.device);
-	return order ? order : compare(x.function, y.function);
+	return compare(x.domain, y.domain)	   ?:
+		       compare(x.bus, y.bus)	   ?:
+		       compare(x.device, y.device) ?:
+						     compare(x.function, y.function);
 }
 
 int nodes_find(const char *sysfs, struct nodes *nodes)
@@ -193,7 +201,7 @@ int nodes_find(const char *sysfs, struct nodes *nodes)
 	int error = 0;
 
 	memset(nodes, 0, sizeof(*nodes));
-	for (size_t i = 0; !error && i < sizeof(classes) / sizeof(classes[0]); i++)
+	for (size_t i = 0; !error && i < CLASS_COUNT; i++)
 		error = add_class(nodes, sysfs, &classes[i]);
 	if (error)
 		nodes_free(nodes);

@@ -22,4 +22,7 @@ struct nodes {
 int nodes_find(const char *sysfs, struct nodes *nodes);
 void nodes_free(struct nodes *nodes);
 
+/* The class of a node in sysfs, such as "class/drm", and the node's name, by its path in /dev; NULL: it is of neither class. */
+const char *node_class(const char *path, const char **name);
+
 #endif

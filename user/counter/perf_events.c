@@ -4,29 +4,35 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/core/clock.h"
-#include "counter/sysfs.h"
+#include "base/core/vec.h"
+#include "kern/perf.h"
+#include "target/process/process.h"
 
-static bool has_perf_event(const char *process)
+/* ---- owners ---- */
+
+struct owners {
+	char *text;
+	size_t used;
+};
+
+static bool has_perf_event(pid_t process)
 {
-	char path[PATH_MAX], target[64];
+	char path[64], target[64];
 	struct dirent *entry;
 	bool found = false;
 	ssize_t length;
 	DIR *folder;
 
-	snprintf(path, sizeof(path), "/proc/%s/fd", process);
+	snprintf(path, sizeof(path), "/proc/%d/fd", process);
 	folder = opendir(path);
 	while (folder && !found && (entry = readdir(folder))) {
 		length = readlinkat(dirfd(folder), entry->d_name, target, sizeof(target) - 1);
@@ -38,35 +44,33 @@ static bool has_perf_event(const char *process)
 	return found;
 }
 
-/* Of a process that may call itself anything. */
-static void plain(char *name)
+static int add_owner(void *context, pid_t process)
 {
-	for (; *name; name++)
-		if (!isprint((unsigned char)*name))
-			*name = '?';
+	struct owners *owners = context;
+	char name[16];
+
+	if (!has_perf_event(process))
+		return 0;
+	process_thread_name(process, process, name);
+	/* It may call itself anything. */
+	for (char *c = name; *c; c++)
+		if (!isprint((unsigned char)*c))
+			*c = '?';
+	if (*name)
+		owners->used += (size_t)snprintf(owners->text + owners->used, FD_OWNERS_TEXT_MAX - owners->used,
+						 "%s%s (%d)", owners->used ? ", " : "", name, process);
+	return owners->used >= FD_OWNERS_TEXT_MAX - 1;
 }
 
 void fd_owners_of_perf_events(char text[FD_OWNERS_TEXT_MAX])
 {
-	DIR *processes = opendir("/proc");
-	char name[SYSFS_FILE_MAX];
-	struct dirent *entry;
-	size_t used = 0;
+	struct owners owners = { .text = text };
 
 	text[0] = '\0';
-	while (processes && used < FD_OWNERS_TEXT_MAX - 1 && (entry = readdir(processes))) {
-		if (!isdigit((unsigned char)entry->d_name[0]) || atoi(entry->d_name) == getpid() ||
-		    !has_perf_event(entry->d_name))
-			continue;
-		if (sysfs_read(name, "/proc/%s/comm", entry->d_name) <= 0)
-			continue;
-		plain(name);
-		used += (size_t)snprintf(text + used, FD_OWNERS_TEXT_MAX - used, "%s%.16s (%.10s)", used ? ", " : "",
-					 name, entry->d_name);
-	}
-	if (processes)
-		closedir(processes);
+	process_each(add_owner, &owners);
 }
+
+/* ---- events ---- */
 
 /* config3 came with Linux 6.3; headers may be older. */
 #define CONFIG3_OFFSET 128
@@ -84,14 +88,18 @@ struct group_values {
 	__u64 values[];
 };
 
+struct perf_member {
+	int descriptor;
+	size_t part;
+};
+
 struct perf_group {
-	__u32 key;	  /* type of the PMU; that of software for all that needs no hardware */
-	int cpu;	  /* -1: on all */
-	pid_t task;	  /* 0: of everybody */
-	int *descriptors; /* the first one leads */
-	size_t *parts;	  /* in the same order */
+	__u32 key;		     /* type of the PMU; that of software for all that needs no hardware */
+	int cpu;		     /* -1: on all */
+	pid_t task;		     /* 0: of everybody */
+	struct perf_member *members; /* the first one leads */
 	size_t count;
-	struct group_values *room;
+	struct group_values *room; /* values of the members in the same order */
 };
 
 /*
@@ -114,28 +122,6 @@ struct scope {
 	pid_t task;
 };
 
-/* Events on many CPUs are many descriptors, and the soft limit is low by tradition. False: it is as high as it may be. */
-static bool raise_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= limit.rlim_max)
-		return false;
-	limit.rlim_cur = limit.rlim_max;
-	return !setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-static int open_descriptor(const union attributes *attributes, struct scope scope, int leader)
-{
-	int descriptor;
-
-	do {
-		descriptor = (int)syscall(SYS_perf_event_open, attributes, scope.task ? scope.task : -1, scope.cpu,
-					  leader, PERF_FLAG_FD_CLOEXEC);
-	} while (descriptor < 0 && errno == EMFILE && raise_limit());
-	return descriptor < 0 ? -errno : descriptor;
-}
-
 static int open_event(const struct perf_events *events, const struct counter_event *event, struct scope scope,
 		      int leader)
 {
@@ -155,7 +141,7 @@ static int open_event(const struct perf_events *events, const struct counter_eve
 	int descriptor, error;
 
 	memcpy(attributes.bytes + CONFIG3_OFFSET, &event->config[3], sizeof(event->config[3]));
-	descriptor = open_descriptor(&attributes, scope, leader);
+	descriptor = perf_open(&attributes.plain, scope.task ?: -1, scope.cpu, leader);
 	if (descriptor < 0 || !event->filter || !ioctl(descriptor, PERF_EVENT_IOC_SET_FILTER, event->filter))
 		return descriptor;
 	error = -errno;
@@ -184,8 +170,8 @@ double perf_mean(enum counting counting, const struct perf_sample *past, const s
 	return counting == COUNTING_BY_READ ? grown : grown * 1e9 / (double)(now->running - past->running);
 }
 
-static int say(const struct perf_events *events, const struct counter *counter, const struct counter_event *event,
-	       int cpu, int error)
+static int report_error(const struct perf_events *events, const struct counter *counter,
+			const struct counter_event *event, int cpu, int error)
 {
 	const char *name = counter->info.name;
 	char who[FD_OWNERS_TEXT_MAX];
@@ -227,46 +213,19 @@ static int say(const struct perf_events *events, const struct counter *counter, 
 
 static struct perf_group *add_group(struct perf_events *events, __u32 key, struct scope scope)
 {
-	struct perf_group *grown = reallocarray(events->groups, events->group_count + 1, sizeof(*grown));
+	struct perf_group group = { .key = key, .cpu = scope.cpu, .task = scope.task };
 
-	if (!grown)
-		return NULL;
-	events->groups = grown;
-	grown[events->group_count] = (struct perf_group){ .key = key, .cpu = scope.cpu, .task = scope.task };
-	return &grown[events->group_count++];
+	return vec_push(events->groups, events->group_count, group) ? NULL : &events->groups[events->group_count - 1];
 }
 
 static int add_member(struct perf_group *group, int descriptor, size_t part)
 {
-	size_t count = group->count + 1;
-	int *descriptors = reallocarray(group->descriptors, count, sizeof(*descriptors));
-	size_t *parts;
-	void *room;
+	void *room = realloc(group->room, sizeof(*group->room) + (group->count + 1) * sizeof(__u64));
 
-	if (descriptors)
-		group->descriptors = descriptors;
-	parts = reallocarray(group->parts, count, sizeof(*parts));
-	if (parts)
-		group->parts = parts;
-	room = realloc(group->room, sizeof(*group->room) + count * sizeof(__u64));
-	if (room)
-		group->room = room;
-	if (!descriptors || !parts || !room)
+	if (!room)
 		return -ENOMEM;
-	group->descriptors[group->count] = descriptor;
-	group->parts[group->count++] = part;
-	return 0;
-}
-
-static int add_part(struct perf_events *events, size_t counter)
-{
-	struct perf_part *grown = reallocarray(events->parts, events->part_count + 1, sizeof(*grown));
-
-	if (!grown)
-		return -ENOMEM;
-	events->parts = grown;
-	grown[events->part_count++] = (struct perf_part){ .counter = counter };
-	return 0;
+	group->room = room;
+	return vec_push(group->members, group->count, (struct perf_member){ descriptor, part });
 }
 
 /* Into the newest group of its kind, if it fits. */
@@ -282,7 +241,7 @@ static int open_part(struct perf_events *events, const struct counter_event *eve
 		    events->groups[i].task == scope.task)
 			*group = &events->groups[i];
 	if (*group) {
-		descriptor = open_event(events, event, scope, (*group)->descriptors[0]);
+		descriptor = open_event(events, event, scope, (*group)->members[0].descriptor);
 		if (descriptor != -EINVAL && descriptor != -ENOSPC && descriptor != -EBUSY)
 			return descriptor;
 		*group = NULL;
@@ -304,8 +263,8 @@ static int add_scope(struct perf_events *events, const struct counter *counter, 
 	int descriptor = open_part(events, event, scope, &group), error;
 
 	if (descriptor < 0)
-		return say(events, counter, event, scope.cpu, descriptor);
-	error = add_part(events, index);
+		return report_error(events, counter, event, scope.cpu, descriptor);
+	error = vec_push(events->parts, events->part_count, (struct perf_part){ .counter = index });
 	if (!error)
 		error = add_member(group, descriptor, events->part_count - 1);
 	if (error)
@@ -352,7 +311,7 @@ int perf_events_add(struct perf_events *events, const struct counter *counter, s
 		const struct counter_event *event = &counter->events[i];
 
 		if (event->of_device && events->pid && !events->mixed)
-			return say(events, counter, event, 0, -EOPNOTSUPP);
+			return report_error(events, counter, event, 0, -EOPNOTSUPP);
 		if (is_of_process(events, event)) {
 			error = add_threads(events, counter, index, event);
 			continue;
@@ -370,7 +329,7 @@ int perf_event_open_alone(const struct log *log, const struct counter *counter, 
 	int descriptor = open_event(&events, event, (struct scope){ .cpu = cpu }, -1);
 
 	if (descriptor < 0)
-		return say(&events, counter, event, cpu, descriptor);
+		return report_error(&events, counter, event, cpu, descriptor);
 	ioctl(descriptor, PERF_EVENT_IOC_ENABLE, 0);
 	return descriptor;
 }
@@ -381,7 +340,7 @@ static void control(struct perf_events *events, unsigned long request)
 	for (size_t i = 0; i < events->group_count; i++)
 		if (events->groups[i].count &&
 		    !(request == PERF_EVENT_IOC_ENABLE && events->until_exec && events->groups[i].task))
-			ioctl(events->groups[i].descriptors[0], request, PERF_IOC_FLAG_GROUP);
+			ioctl(events->groups[i].members[0].descriptor, request, PERF_IOC_FLAG_GROUP);
 }
 
 int perf_events_enable(struct perf_events *events)
@@ -411,10 +370,10 @@ static void read_group(struct perf_events *events, struct perf_group *group)
 {
 	size_t size = sizeof(*group->room) + group->count * sizeof(__u64);
 	__u64 time = clock_monotonic();
-	bool gone = read(group->descriptors[0], group->room, size) != (ssize_t)size;
+	bool gone = read(group->members[0].descriptor, group->room, size) != (ssize_t)size;
 
 	for (size_t i = 0; i < group->count; i++) {
-		struct perf_sample *now = &events->parts[group->parts[i]].now;
+		struct perf_sample *now = &events->parts[group->members[i].part].now;
 
 		now->time = time;
 		now->gone = gone;
@@ -445,9 +404,8 @@ void perf_events_close(struct perf_events *events)
 		struct perf_group *group = &events->groups[i];
 
 		for (size_t j = group->count; j--;)
-			close(group->descriptors[j]);
-		free(group->descriptors);
-		free(group->parts);
+			close(group->members[j].descriptor);
+		free(group->members);
 		free(group->room);
 	}
 	free(events->groups);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/core/log.h"
+#include "base/core/vec.h"
 #include "counter/sysfs.h"
 
 #define DEVICES "bus/event_source/devices"
@@ -70,19 +71,16 @@ static double parse_scale(const char *text)
 
 static int add_format(struct pmu *pmu, const char *name, const char *text)
 {
-	struct pmu_format format = { 0 }, *grown;
+	struct pmu_format format = { 0 };
+	int error;
 
 	if (!parse_format(text, &format))
 		return 0;
-	grown = reallocarray(pmu->formats, pmu->format_count + 1, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	pmu->formats = grown;
 	format.name = strdup(name);
-	if (!format.name)
-		return -ENOMEM;
-	pmu->formats[pmu->format_count++] = format;
-	return 0;
+	error = format.name ? vec_push(pmu->formats, pmu->format_count, format) : -ENOMEM;
+	if (error)
+		free(format.name);
+	return error;
 }
 
 static void event_free(struct pmu_event *event)
@@ -94,25 +92,20 @@ static void event_free(struct pmu_event *event)
 
 static int add_event(struct pmu *pmu, const char *folder, const char *name, const char *terms)
 {
-	struct pmu_event event = { 0 }, *grown;
+	struct pmu_event event = { 0 };
 	char text[SYSFS_FILE_MAX];
+	int error;
 
-	grown = reallocarray(pmu->events, pmu->event_count + 1, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	pmu->events = grown;
 	event.name = strdup(name);
 	event.terms = strdup(terms);
 	event.scale = sysfs_read(text, "%s/%s.scale", folder, name) > 0 ? parse_scale(text) : 1;
 	event.snapshot = sysfs_read(text, "%s/%s.snapshot", folder, name) > 0 && !strcmp(text, "1");
 	sysfs_read(text, "%s/%s.unit", folder, name);
 	event.unit = strdup(text);
-	if (!event.name || !event.terms || !event.unit) {
+	error = event.name && event.terms && event.unit ? vec_push(pmu->events, pmu->event_count, event) : -ENOMEM;
+	if (error)
 		event_free(&event);
-		return -ENOMEM;
-	}
-	pmu->events[pmu->event_count++] = event;
-	return 0;
+	return error;
 }
 
 /* Not EIO: drivers return it as well. */
@@ -189,16 +182,12 @@ static int read_mask(struct pmu *pmu, const char *folder)
 /* 1: it is one; 0: it has no type. */
 static int pmu_read(const char *folder, const char *name, struct pmu *pmu)
 {
-	char text[SYSFS_FILE_MAX], *end;
-	unsigned long type;
-	int error = sysfs_read(text, "%s/type", folder);
+	__u64 type;
+	int error = sysfs_read_number(&type, "%s/type", folder);
 
 	*pmu = (struct pmu){ 0 };
-	if (error <= 0 || !isdigit((unsigned char)text[0]))
+	if (error || type > UINT32_MAX)
 		return lacks(error) ? error : 0;
-	type = strtoul(text, &end, 10);
-	if (*end || type > UINT32_MAX)
-		return 0;
 	pmu->type = (__u32)type;
 	pmu->name = strdup(name);
 	error = pmu->name ? read_mask(pmu, folder) : -ENOMEM;
@@ -217,19 +206,15 @@ static int pmu_read(const char *folder, const char *name, struct pmu *pmu)
 
 static int add_pmu(struct pmus *pmus, const char *folder, const char *name)
 {
-	struct pmu pmu, *grown;
+	struct pmu pmu;
 	int result = pmu_read(folder, name, &pmu);
 
 	if (result <= 0)
 		return result;
-	grown = reallocarray(pmus->items, pmus->count + 1, sizeof(*grown));
-	if (!grown) {
+	result = vec_push(pmus->items, pmus->count, pmu);
+	if (result)
 		pmu_free(&pmu);
-		return -ENOMEM;
-	}
-	pmus->items = grown;
-	pmus->items[pmus->count++] = pmu;
-	return 0;
+	return result;
 }
 
 int pmus_read(const char *sysfs, struct pmus *pmus)

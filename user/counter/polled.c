@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Counters that drivers have as files of the device's folder in sysfs, each with one decimal number. */
 #include "counter/polled.h"
 
 #include <errno.h>
@@ -11,7 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/core/vec.h"
+#include "counter/counter.h"
 #include "counter/sysfs.h"
+
+/* ---- sysfs: counters that drivers have as files of the device's folder, each with one decimal number ---- */
 
 struct file_counter {
 	const char *driver; /* as the device's link to its driver names it; NULL: any */
@@ -52,6 +55,7 @@ static const struct file_counter counters[] = {
 #define COUNTER_COUNT (sizeof(counters) / sizeof(counters[0]))
 
 struct files {
+	struct polled polled;
 	char **paths;
 	size_t count;
 };
@@ -73,9 +77,8 @@ static int find_file(const struct node *node, const struct file_counter *counter
 	int error;
 
 	*path = NULL;
-	if (counter->driver && strcmp(counter->driver, node->driver))
-		return 0;
-	if (snprintf(pattern, sizeof(pattern), "%s/%s", node->sysfs, counter->file) >= (int)sizeof(pattern))
+	if ((counter->driver && strcmp(counter->driver, node->driver)) ||
+	    snprintf(pattern, sizeof(pattern), "%s/%s", node->sysfs, counter->file) >= (int)sizeof(pattern))
 		return 0;
 	error = glob(pattern, 0, NULL, &found) == GLOB_NOSPACE ? -ENOMEM : 0;
 	if (!error && found.gl_pathc) {
@@ -92,11 +95,6 @@ static int find_file(const struct node *node, const struct file_counter *counter
 	return error;
 }
 
-static bool has_name(const struct file_counter *counter, const char *source, const char *event)
-{
-	return strcmp(counter->info.source, source) == 0 && strcmp(counter->info.event, event) == 0;
-}
-
 /* The file of the first row of that name that a device has; *row is left alone when it has none. */
 static int find_named(const struct node *node, const char *source, const char *event, const struct file_counter **row,
 		      char **path)
@@ -105,7 +103,7 @@ static int find_named(const struct node *node, const char *source, const char *e
 
 	*path = NULL;
 	for (size_t i = 0; !error && !*path && i < COUNTER_COUNT; i++) {
-		if (!has_name(&counters[i], source, event))
+		if (!polled_is(&counters[i].info, source, event))
 			continue;
 		error = find_file(node, &counters[i], path);
 		if (*path)
@@ -114,16 +112,15 @@ static int find_named(const struct node *node, const char *source, const char *e
 	return error;
 }
 
-static void files_free(struct files *files)
+static void paths_free(struct files *files)
 {
 	for (size_t i = 0; i < files->count; i++)
 		free(files->paths[i]);
 	free(files->paths);
-	free(files);
 }
 
 /* *row is the row of the first device that has one; NULL when there is none. */
-static int find_files(const struct polled_place *place, const char *source, const char *event,
+static int find_files(const struct counter_place *place, const char *source, const char *event,
 		      const struct file_counter **row, struct files *files)
 {
 	const struct file_counter *other = NULL;
@@ -132,18 +129,14 @@ static int find_files(const struct polled_place *place, const char *source, cons
 
 	*row = NULL;
 	for (size_t i = 0; !error && (node = polled_node(place, i)); i++) {
-		char *path, **grown;
+		char *path;
 
 		error = find_named(node, source, event, *row ? &other : row, &path);
 		if (error || !path)
 			continue;
-		grown = reallocarray(files->paths, files->count + 1, sizeof(*grown));
-		if (!grown) {
+		error = vec_push(files->paths, files->count, path);
+		if (error)
 			free(path);
-			return -ENOMEM;
-		}
-		files->paths = grown;
-		files->paths[files->count++] = path;
 	}
 	return error;
 }
@@ -151,26 +144,23 @@ static int find_files(const struct polled_place *place, const char *source, cons
 static bool was_before(size_t row)
 {
 	for (size_t i = 0; i < row; i++)
-		if (has_name(&counters[i], counters[row].info.source, counters[row].info.event))
+		if (polled_is(&counters[i].info, counters[row].info.source, counters[row].info.event))
 			return true;
 	return false;
 }
 
-static int list(const struct polled_place *place, polled_visit visit, void *context)
+static int list(const struct counter_place *place, polled_visit visit, void *context)
 {
 	int result = 0;
 
 	for (size_t i = 0; !result && i < COUNTER_COUNT; i++) {
 		const struct file_counter *row;
-		struct files *files;
+		struct files files = { 0 };
 
 		if (was_before(i))
 			continue;
-		files = calloc(1, sizeof(*files));
-		if (!files)
-			return -ENOMEM;
-		result = find_files(place, counters[i].info.source, counters[i].info.event, &row, files);
-		files_free(files);
+		result = find_files(place, counters[i].info.source, counters[i].info.event, &row, &files);
+		paths_free(&files);
 		if (!result && row)
 			result = visit(context, &row->info);
 	}
@@ -194,11 +184,17 @@ static int check_file(const struct log *log, const char *path)
 	return error == ENOMEM ? -ENOMEM : -ENODEV;
 }
 
-static int open_files(const struct polled_place *place, const char *source, const char *event, struct polled_info *info,
-		      void **state)
+static void close_files(struct polled *polled)
 {
-	const struct file_counter *row;
+	paths_free((struct files *)polled);
+	free(polled);
+}
+
+static int open_files(const struct counter_place *place, const char *source, const char *event,
+		      struct polled_info *info, struct polled **result)
+{
 	struct files *files = calloc(1, sizeof(*files));
+	const struct file_counter *row;
 	int error;
 
 	if (!files)
@@ -209,68 +205,49 @@ static int open_files(const struct polled_place *place, const char *source, cons
 	for (size_t i = 0; !error && i < files->count; i++)
 		error = check_file(place->log, files->paths[i]);
 	if (error) {
-		files_free(files);
+		close_files(&files->polled);
 		return error;
 	}
 	*info = row->info;
-	*state = files;
+	*result = &files->polled;
 	return 0;
 }
 
-static int read_file(const char *path, __u64 *value)
+static int read_files(struct polled *polled, __u64 *raw)
 {
-	char text[SYSFS_FILE_MAX], *end;
-	int length = sysfs_read(text, "%s", path);
-
-	if (length < 0)
-		return length == -ENOENT || length == -ENODEV || length == -ENXIO ? -ENODEV : -EIO;
-	if (text[0] < '0' || text[0] > '9')
-		return -EIO;
-	errno = 0;
-	*value = strtoull(text, &end, 10);
-	return errno || *end ? -EIO : 0;
-}
-
-static int read_files(void *state, __u64 *raw)
-{
-	const struct files *files = state;
+	const struct files *files = (struct files *)polled;
 	int error = 0;
 
 	*raw = 0;
 	for (size_t i = 0; !error && i < files->count; i++) {
 		__u64 value = 0;
 
-		error = read_file(files->paths[i], &value);
+		error = sysfs_read_number(&value, "%s", files->paths[i]);
 		*raw += value;
 	}
-	return error;
+	return error == -ENOENT || error == -ENODEV || error == -ENXIO ? -ENODEV : error ? -EIO : 0;
 }
 
-static void close_files(void *state)
-{
-	files_free(state);
-}
+static const struct polled_source polled_sysfs = { list, open_files, read_files, close_files };
 
-const struct polled_source polled_sysfs = { list, open_files, read_files, close_files };
+/* ---- all sources ---- */
 
 static const struct polled_source *const sources[] = { &polled_sysfs, &polled_fdinfo, &polled_nvml };
 #define SOURCE_COUNT (sizeof(sources) / sizeof(sources[0]))
 
-struct polled {
-	const struct polled_source *source;
-	void *state;
-	bool level;
-	__u64 highest;
-};
+bool polled_is(const struct polled_info *info, const char *source, const char *event)
+{
+	return !strcmp(info->source, source) && !strcmp(info->event, event);
+}
 
-const struct node *polled_node(const struct polled_place *place, size_t index)
+const struct node *polled_node(const struct counter_place *place, size_t index)
 {
 	if (place->node)
 		return index ? NULL : place->node;
-	return place->nodes && index < place->nodes->count ? &place->nodes->items[index] : NULL;
+	return index < place->nodes.count ? &place->nodes.items[index] : NULL;
 }
 
-int polled_list(const struct polled_place *place, polled_visit visit, void *context)
+int polled_list(const struct counter_place *place, polled_visit visit, void *context)
 {
 	int result = 0;
 
@@ -279,30 +256,24 @@ int polled_list(const struct polled_place *place, polled_visit visit, void *cont
 	return result;
 }
 
-int polled_open(const struct polled_place *place, const char *source, const char *event, struct polled_info *info,
+int polled_open(const struct counter_place *place, const char *source, const char *event, struct polled_info *info,
 		struct polled **result)
 {
-	struct polled *polled = calloc(1, sizeof(*polled));
 	int error = -ENOENT;
 
-	if (!polled)
-		return -ENOMEM;
 	for (size_t i = 0; error == -ENOENT && i < SOURCE_COUNT; i++) {
-		polled->source = sources[i];
-		error = sources[i]->open(place, source, event, info, &polled->state);
+		error = sources[i]->open(place, source, event, info, result);
+		if (!error) {
+			(*result)->source = sources[i];
+			(*result)->level = info->level;
+		}
 	}
-	if (error) {
-		free(polled);
-		return error;
-	}
-	polled->level = info->level;
-	*result = polled;
-	return 0;
+	return error;
 }
 
 int polled_read(struct polled *polled, __u64 *raw)
 {
-	int error = polled->source->read(polled->state, raw);
+	int error = polled->source->read(polled, raw);
 
 	if (error || polled->level)
 		return error;
@@ -315,8 +286,6 @@ int polled_read(struct polled *polled, __u64 *raw)
 
 void polled_close(struct polled *polled)
 {
-	if (!polled)
-		return;
-	polled->source->close(polled->state);
-	free(polled);
+	if (polled)
+		polled->source->close(polled);
 }

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/core/clock.h"
+#include "counter/counter.h"
 #include "counter/fdinfo.h"
-#include "counter/polled.h"
 
 #define FRESH_NS 10000000 /* ns for which a walk serves counters that have not seen it yet */
 
@@ -18,7 +18,8 @@
 #define ALL_ENGINES "engine-*"
 #define ALL_MEMORY "memory-*"
 
-struct counter {
+struct usage {
+	struct polled polled;
 	struct fdinfo_scan *scan;
 	size_t event; /* its index in the scan */
 	__u64 walk;   /* the last one that was read */
@@ -49,7 +50,7 @@ static bool is_same(const char *one, const char *other)
 	return one && other ? strcmp(one, other) == 0 : one == other;
 }
 
-static const char *place_address(const struct polled_place *place)
+static const char *place_address(const struct counter_place *place)
 {
 	return place->node ? place->node->address : NULL;
 }
@@ -60,7 +61,7 @@ static bool is_alive(const struct fdinfo_scan *scan)
 	return !scan->pid || faccessat(scan->folder, "fd", F_OK, 0) == 0;
 }
 
-static int scan_get(const struct polled_place *place, struct fdinfo_scan **result)
+static int scan_get(const struct counter_place *place, struct fdinfo_scan **result)
 {
 	struct fdinfo_scan *scan;
 	int error;
@@ -96,7 +97,7 @@ static void scan_put(struct fdinfo_scan *scan)
 /* ---- all engines, all memory ---- */
 
 /* Whether a driver is known to report it for each client, so that no client means zero. */
-static bool is_told(const struct polled_place *place, enum fdinfo_kind kind)
+static bool is_reported(const struct counter_place *place, enum fdinfo_kind kind)
 {
 	static const struct {
 		const char *driver;
@@ -142,7 +143,7 @@ static __u64 memory_of_all(const struct fdinfo_scan *scan)
 }
 
 /* A new engine has done all its reported work since the last read. */
-static int add_busiest(struct counter *counter)
+static int add_busiest(struct usage *counter)
 {
 	const struct fdinfo_scan *scan = counter->scan;
 	__u64 most = 0, sum;
@@ -169,7 +170,7 @@ static int add_busiest(struct counter *counter)
 	return 0;
 }
 
-static int value_of(struct counter *counter, __u64 *raw)
+static int value_of(struct usage *counter, __u64 *raw)
 {
 	int error = 0;
 
@@ -186,19 +187,6 @@ static int value_of(struct counter *counter, __u64 *raw)
 
 /* ---- the source ---- */
 
-static void describe_all(struct polled_info *info, enum fdinfo_kind kind)
-{
-	*info = kind == FDINFO_ENGINE ?
-			(struct polled_info){ "fdinfo", ALL_ENGINES,
-					      "s",	"time in which the busiest engine worked for DRM clients",
-					      1e-9,	false } :
-			(struct polled_info){
-				"fdinfo", ALL_MEMORY,
-				"B",	  "memory of DRM clients: the device's own, or all where it has none",
-				1,	  true
-			};
-}
-
 static void describe(const char *event, enum fdinfo_kind kind, char *description, size_t size, struct polled_info *info)
 {
 	static const struct {
@@ -212,9 +200,14 @@ static void describe(const char *event, enum fdinfo_kind kind, char *description
 	};
 	const char *text = kinds[kind].text, *name = event + strlen(kinds[kind].prefix), *hole = strchr(text, '%');
 
-	snprintf(description, size, "%.*s%s%s", (int)(hole - text), text, name, hole + 2);
 	*info = (struct polled_info){ "fdinfo",		event, kinds[kind].unit, description, kinds[kind].scale,
 				      kinds[kind].level };
+	if (!strcmp(event, ALL_ENGINES))
+		info->description = "time in which the busiest engine worked for DRM clients";
+	else if (!strcmp(event, ALL_MEMORY))
+		info->description = "memory of DRM clients: the device's own, or all where it has none";
+	else
+		snprintf(description, size, "%.*s%s%s", (int)(hole - text), text, name, hole + 2);
 }
 
 static int by_name(const void *a, const void *b)
@@ -223,7 +216,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* A copy of the events that clients have now: a visit may open counters, which are added to them. */
-static int collect_events(const struct polled_place *place, struct fdinfo_event **events, size_t *count)
+static int collect_events(const struct counter_place *place, struct fdinfo_event **events, size_t *count)
 {
 	struct fdinfo_scan *scan;
 	int error;
@@ -248,7 +241,7 @@ static int collect_events(const struct polled_place *place, struct fdinfo_event 
 	return error == -ENOMEM ? error : 0;
 }
 
-static int list(const struct polled_place *place, polled_visit visit, void *context)
+static int list(const struct counter_place *place, polled_visit visit, void *context)
 {
 	struct fdinfo_event *events;
 	size_t count;
@@ -267,7 +260,7 @@ static int list(const struct polled_place *place, polled_visit visit, void *cont
 	return result;
 }
 
-static void say_error(const struct polled_place *place, int error)
+static void report_error(const struct counter_place *place, int error)
 {
 	if (error == -EACCES)
 		log_error(place->log, "cannot read the open files of process %d: permission denied: try sudo",
@@ -279,56 +272,53 @@ static void say_error(const struct polled_place *place, int error)
 }
 
 /* What there has been until now does not count. */
-static int begin_all(struct counter *counter, const struct polled_place *place, struct fdinfo_scan *scan)
+static int begin_all(struct usage *counter, const struct counter_place *place, struct fdinfo_scan *scan)
 {
 	int error = 0;
 
-	if (!has_kind(scan, counter->kind) && !is_told(place, counter->kind))
+	if (!has_kind(scan, counter->kind) && !is_reported(place, counter->kind))
 		return -ENOENT;
-	counter->scan = scan;
-	counter->walk = scan->walk;
 	if (counter->kind == FDINFO_ENGINE)
 		error = add_busiest(counter);
 	counter->busiest = 0;
 	return error;
 }
 
-static int open_in_scan(struct counter *counter, const struct polled_place *place, enum fdinfo_kind kind)
+static int begin_one(struct usage *counter, const struct counter_place *place, struct fdinfo_scan *scan)
 {
-	struct fdinfo_scan *scan;
-	ssize_t index;
-	int error = scan_get(place, &scan);
+	ssize_t index = fdinfo_scan_event(scan, counter->name, counter->kind, true);
 
-	if (error)
-		return error;
-	error = scan_update(scan, 0);
-	if (counter->of_all && !error)
-		error = begin_all(counter, place, scan);
-	if (counter->of_all) {
-		if (error)
-			scan_put(scan);
-		return error;
-	}
-	index = error ? error : fdinfo_scan_event(scan, counter->name, kind, true);
-	if (index < 0) {
-		scan_put(scan);
+	if (index < 0)
 		return (int)index;
-	}
 	/* Clients come and go, and show an engine when they first use it. */
 	if (scan->events[index].seen != scan->walk)
 		log_info(place->log, "fdinfo/%s/: no DRM client has it yet; it counts when one does", counter->name);
-	counter->scan = scan;
 	counter->event = (size_t)index;
-	counter->walk = scan->walk;
 	return 0;
 }
 
-static int open_counter(const struct polled_place *place, const char *source, const char *event,
-			struct polled_info *info, void **state)
+static int open_in_scan(struct usage *counter, const struct counter_place *place)
+{
+	int error = scan_get(place, &counter->scan);
+
+	if (error)
+		return error;
+	error = scan_update(counter->scan, 0);
+	if (!error)
+		error = counter->of_all ? begin_all(counter, place, counter->scan) :
+					  begin_one(counter, place, counter->scan);
+	counter->walk = counter->scan->walk;
+	if (error)
+		scan_put(counter->scan);
+	return error;
+}
+
+static int open_counter(const struct counter_place *place, const char *source, const char *event,
+			struct polled_info *info, struct polled **result)
 {
 	bool engines = !strcmp(event, ALL_ENGINES), of_all = engines || !strcmp(event, ALL_MEMORY);
 	enum fdinfo_kind kind = engines ? FDINFO_ENGINE : FDINFO_MEMORY;
-	struct counter *counter;
+	struct usage *counter;
 	int error;
 
 	if (strcmp(source, "fdinfo") || (!of_all && !fdinfo_event_kind(event, &kind)) || !polled_node(place, 0))
@@ -340,26 +330,23 @@ static int open_counter(const struct polled_place *place, const char *source, co
 	counter->of_all = of_all;
 	counter->kind = kind;
 	pthread_mutex_lock(&scans_lock);
-	error = open_in_scan(counter, place, kind);
+	error = open_in_scan(counter, place);
 	pthread_mutex_unlock(&scans_lock);
 	if (error) {
 		if (error != -ENOENT)
-			say_error(place, error);
+			report_error(place, error);
 		free(counter->before);
 		free(counter);
 		return error == -EIO ? -ENODEV : error;
 	}
-	if (of_all)
-		describe_all(info, kind);
-	else
-		describe(counter->name, kind, counter->description, sizeof(counter->description), info);
-	*state = counter;
+	describe(counter->name, kind, counter->description, sizeof(counter->description), info);
+	*result = &counter->polled;
 	return 0;
 }
 
-static int read_counter(void *state, __u64 *raw)
+static int read_counter(struct polled *polled, __u64 *raw)
 {
-	struct counter *counter = state;
+	struct usage *counter = (struct usage *)polled;
 	int error;
 
 	pthread_mutex_lock(&scans_lock);
@@ -372,9 +359,9 @@ static int read_counter(void *state, __u64 *raw)
 	return error == -ENODEV || error == -ENOMEM ? error : error ? -EIO : 0;
 }
 
-static void close_counter(void *state)
+static void close_counter(struct polled *polled)
 {
-	struct counter *counter = state;
+	struct usage *counter = (struct usage *)polled;
 
 	pthread_mutex_lock(&scans_lock);
 	scan_put(counter->scan);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "counter/polled.h"
+#include "counter/counter.h"
 
 /* nvmlReturn_t */
 enum nvml_result {
@@ -46,6 +46,7 @@ struct nvml_counter {
 };
 
 struct opened {
+	struct polled polled;
 	struct nvml nvml;
 	const struct nvml_counter *counter;
 	void *function;
@@ -193,13 +194,14 @@ static void nvml_unload(struct nvml *nvml)
 }
 
 /* The library need not be asked about another vendor's device. */
-static bool is_possible(const struct polled_place *place)
+static bool is_possible(const struct counter_place *place)
 {
 	return !place->node || strcmp(place->node->driver, "nvidia") == 0;
 }
 
 /* All that the library has: a GPU may have no node of DRM. A device that it does not give is none of its. */
-static int find_devices(const struct nvml *nvml, const struct polled_place *place, nvml_device **devices, size_t *count)
+static int find_devices(const struct nvml *nvml, const struct counter_place *place, nvml_device **devices,
+			size_t *count)
 {
 	unsigned int all = 1;
 
@@ -252,7 +254,7 @@ static bool is_supported(const struct nvml *nvml, const struct nvml_counter *cou
 
 /* ---- the source ---- */
 
-static int list(const struct polled_place *place, polled_visit visit, void *context)
+static int list(const struct counter_place *place, polled_visit visit, void *context)
 {
 	nvml_device *devices;
 	struct nvml nvml;
@@ -275,13 +277,13 @@ static int list(const struct polled_place *place, polled_visit visit, void *cont
 static const struct nvml_counter *find_counter(const char *source, const char *event)
 {
 	for (size_t i = 0; i < COUNTER_COUNT; i++)
-		if (strcmp(source, counters[i].info.source) == 0 && strcmp(event, counters[i].info.event) == 0)
+		if (polled_is(&counters[i].info, source, event))
 			return &counters[i];
 	return NULL;
 }
 
 /* What a function does not support is not there; all else is logged. */
-static int find_function(struct opened *opened, const struct polled_place *place)
+static int find_function(struct opened *opened, const struct counter_place *place)
 {
 	int error, result;
 
@@ -304,8 +306,8 @@ static int find_function(struct opened *opened, const struct polled_place *place
 	return error;
 }
 
-static int open_counter(const struct polled_place *place, const char *source, const char *event,
-			struct polled_info *info, void **state)
+static int open_counter(const struct counter_place *place, const char *source, const char *event,
+			struct polled_info *info, struct polled **result)
 {
 	const struct nvml_counter *counter = find_counter(source, event);
 	struct opened *opened;
@@ -332,13 +334,13 @@ static int open_counter(const struct polled_place *place, const char *source, co
 		return error;
 	}
 	*info = counter->info;
-	*state = opened;
+	*result = &opened->polled;
 	return 0;
 }
 
-static int read_counter(void *state, __u64 *raw)
+static int read_counter(struct polled *polled, __u64 *raw)
 {
-	const struct opened *opened = state;
+	const struct opened *opened = (struct opened *)polled;
 	int error = 0;
 
 	*raw = 0;
@@ -354,9 +356,9 @@ static int read_counter(void *state, __u64 *raw)
 	return error == -EACCES ? -EIO : error;
 }
 
-static void close_counter(void *state)
+static void close_counter(struct polled *polled)
 {
-	struct opened *opened = state;
+	struct opened *opened = (struct opened *)polled;
 
 	nvml_unload(&opened->nvml);
 	free(opened->devices);

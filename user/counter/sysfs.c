@@ -12,18 +12,15 @@
 #include <unistd.h>
 
 #include "base/core/log.h"
+#include "base/core/vec.h"
 
-int sysfs_read(char *text, const char *format, ...)
+static int read_at(char *text, const char *format, va_list list)
 {
 	char path[PATH_MAX];
-	ssize_t length;
-	va_list list;
+	ssize_t length = vsnprintf(path, sizeof(path), format, list);
 	int file;
 
 	text[0] = '\0';
-	va_start(list, format);
-	length = vsnprintf(path, sizeof(path), format, list);
-	va_end(list);
 	if (length < 0 || (size_t)length >= sizeof(path))
 		return -ENAMETOOLONG;
 	file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -43,19 +40,46 @@ int sysfs_read(char *text, const char *format, ...)
 	return (int)length;
 }
 
+int sysfs_read(char *text, const char *format, ...)
+{
+	va_list list;
+	int length;
+
+	va_start(list, format);
+	length = read_at(text, format, list);
+	va_end(list);
+	return length;
+}
+
+int sysfs_read_number(__u64 *number, const char *format, ...)
+{
+	char text[SYSFS_FILE_MAX], *end;
+	va_list list;
+	int length;
+
+	va_start(list, format);
+	length = read_at(text, format, list);
+	va_end(list);
+	if (length < 0)
+		return length;
+	if (!isdigit((unsigned char)text[0]))
+		return -EINVAL;
+	errno = 0;
+	*number = strtoull(text, &end, 10);
+	return errno || *end ? -EINVAL : 0;
+}
+
+/* ---- lists of CPUs ---- */
+
 static int add_range(struct cpus *cpus, long first, long last)
 {
-	int *grown;
+	int error = 0;
 
 	if (last < first || (cpus->count && first <= cpus->items[cpus->count - 1]))
 		return -EINVAL;
-	grown = reallocarray(cpus->items, cpus->count + (size_t)(last - first + 1), sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	cpus->items = grown;
-	for (; first <= last; first++)
-		cpus->items[cpus->count++] = (int)first;
-	return 0;
+	for (; first <= last && !error; first++)
+		error = vec_push(cpus->items, cpus->count, (int)first);
+	return error;
 }
 
 static bool read_number(const char **text, long *number)

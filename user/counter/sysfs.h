@@ -3,6 +3,7 @@
 #ifndef XPT_COUNTER_SYSFS_H
 #define XPT_COUNTER_SYSFS_H
 
+#include <linux/types.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -13,6 +14,8 @@
  * -ENOENT and the like; -EFBIG when there is more.
  */
 int sysfs_read(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A decimal number that is all of the file. 0, as above, or -EINVAL: it is none. */
+int sysfs_read_number(__u64 *number, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- lists of CPUs ---- */
 

@@ -253,7 +253,7 @@ int kern_open(const struct log *log, const struct kern_options *options, struct 
 	kern->placing = options->placing;
 	kern->placing_context = options->placing_context;
 	kern->session_program = kern->place_program = -1;
-	for (unsigned int i = 0; i < RINGS_MAX; i++)
+	for (unsigned int i = 0; i < XPT_RINGS_MAX; i++)
 		kern->ring[i] = -1;
 	libbpf_tells(log);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {

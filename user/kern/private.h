@@ -12,8 +12,6 @@
 #include "session_context.skel.h"
 #include "xputrace.skel.h"
 
-#define RINGS_MAX 32
-
 struct kern {
 	const struct log *log;
 	enum link_kind link;
@@ -29,7 +27,7 @@ struct kern {
 	__u64 *answers;		   /* XPT_WAIT_SLOTS */
 	struct xpt_family *family; /* XPT_FAMILY_WORDS */
 	unsigned int ring_count;
-	int ring[RINGS_MAX]; /* data rings; -1 */
+	int ring[XPT_RINGS_MAX]; /* data rings; -1 */
 	struct ring_buffer *control_reader, *data_reader;
 	kern_record_fn visit; /* while one of them is drained */
 	void *visit_context;

@@ -39,7 +39,7 @@ static size_t ring_bytes(size_t total, unsigned int rings)
 static int rings_publish(struct kern *kern)
 {
 	int map = bpf_map__fd(kern->main->maps.data_rings), error;
-	__u32 keys[RINGS_MAX], count = kern->ring_count;
+	__u32 keys[XPT_RINGS_MAX], count = kern->ring_count;
 
 	for (__u32 i = 0; i < count; i++)
 		keys[i] = i;
@@ -68,7 +68,7 @@ int rings_create(struct kern *kern, size_t bytes)
 
 	if (cpus < 1)
 		return -EINVAL;
-	kern->ring_count = cpus < RINGS_MAX ? cpus : RINGS_MAX;
+	kern->ring_count = cpus < XPT_RINGS_MAX ? cpus : XPT_RINGS_MAX;
 	each = ring_bytes(bytes, kern->ring_count);
 	if (kern->codes) /* a code object comes before the call that gave it */
 		error = reader_add(kern, &kern->control_reader, bpf_map__fd(kern->codes->maps.code_ring));
@@ -92,7 +92,7 @@ void rings_free(struct kern *kern)
 	ring_buffer__free(kern->control_reader);
 	ring_buffer__free(kern->data_reader);
 	kern->control_reader = kern->data_reader = NULL;
-	for (unsigned int i = 0; i < RINGS_MAX; i++) {
+	for (unsigned int i = 0; i < XPT_RINGS_MAX; i++) {
 		if (kern->ring[i] >= 0)
 			close(kern->ring[i]);
 		kern->ring[i] = -1;

@@ -11,7 +11,7 @@
 
 #include "base/core/json.h"
 #include "base/file/output.h"
-#include "model/stream/record_validate.h"
+#include "model/stream/records.h"
 #include "record/crc32c.h"
 #include "record/format.h"
 #include "record/recording.h"

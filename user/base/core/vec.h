@@ -41,4 +41,21 @@ static inline void *vec_grow(void *array, size_t count, size_t size)
 		vec_error;                                 \
 	})
 
+/*
+ * In a sorted array, the number of elements at its begin for which before, an expression of an index of that name, is true: so
+ * the index of the first one for which it is not.
+ */
+#define vec_first(count, index, before)                                          \
+	({                                                                       \
+		size_t vec_low = 0, vec_high = (count);                          \
+		while (vec_low < vec_high) {                                     \
+			const size_t index = vec_low + (vec_high - vec_low) / 2; \
+			if (before)                                              \
+				vec_low = index + 1;                             \
+			else                                                     \
+				vec_high = index;                                \
+		}                                                                \
+		vec_low;                                                         \
+	})
+
 #endif

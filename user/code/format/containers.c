@@ -72,20 +72,16 @@ int code_read_fatbin(struct code_reading *reading)
 	__u64 at, end, place, next;
 	int error = 0;
 
-	if (reading->size < FATBIN_HEADER || code_u16(reading->bytes + 6) < FATBIN_HEADER) {
-		code_set_error(reading->contents, "its header cannot be");
-		return 0;
-	}
+	if (reading->size < FATBIN_HEADER || code_u16(reading->bytes + 6) < FATBIN_HEADER)
+		return code_set_error(reading->contents, "its header cannot be");
 	at = code_u16(reading->bytes + 6);
 	if (__builtin_add_overflow(at, code_u64(reading->bytes + 8), &end) || end > reading->size) {
 		code_set_error(reading->contents, "entries lie behind the end");
 		end = reading->size;
 	}
 	for (unsigned int i = 0; at < end && !error; i++, at = next) {
-		if (!find_fatbin_entry(reading, at, end, &place, &next)) {
-			code_set_error(reading->contents, "entry %u lies behind the end", i);
-			return 0;
-		}
+		if (!find_fatbin_entry(reading, at, end, &place, &next))
+			return code_set_error(reading->contents, "entry %u lies behind the end", i);
 		error = read_fatbin_entry(reading, reading->bytes + at, place, next - place);
 	}
 	return error;
@@ -146,10 +142,8 @@ static int read_compressed(struct code_reading *reading)
 {
 	__u64 size;
 
-	if (reading->size < COMPRESSED_HEADER) {
-		code_set_error(reading->contents, "it ends inside of its header");
-		return 0;
-	}
+	if (reading->size < COMPRESSED_HEADER)
+		return code_set_error(reading->contents, "it ends inside of its header");
 	switch (compressed_size(reading->bytes, &size)) {
 	case -EBADMSG:
 		code_set_error(reading->contents, "its header cannot be: version %u", code_u16(reading->bytes + 4));
@@ -177,10 +171,8 @@ int code_read_bundle(struct code_reading *reading)
 
 	if (reading->size >= 4 && !memcmp(reading->bytes, COMPRESSED_MAGIC, 4))
 		return read_compressed(reading);
-	if (reading->size < BUNDLE_HEADER) {
-		code_set_error(reading->contents, "it ends inside of its header");
-		return 0;
-	}
+	if (reading->size < BUNDLE_HEADER)
+		return code_set_error(reading->contents, "it ends inside of its header");
 	count = code_u64(reading->bytes + BUNDLE_MAGIC_SIZE);
 	for (__u64 i = 0; i < count; i++) {
 		const unsigned char *entry = reading->bytes + at;
@@ -189,10 +181,8 @@ int code_read_bundle(struct code_reading *reading)
 		int error;
 
 		if (!code_inside(at, BUNDLE_ENTRY, reading->size) ||
-		    !code_inside(at + BUNDLE_ENTRY, code_u64(entry + 16), reading->size)) {
-			code_set_error(reading->contents, "entry %llu lies behind the end", i);
-			return 0;
-		}
+		    !code_inside(at + BUNDLE_ENTRY, code_u64(entry + 16), reading->size))
+			return code_set_error(reading->contents, "entry %llu lies behind the end", i);
 		part.offset = code_u64(entry);
 		part.size = code_u64(entry + 8);
 		length = code_u64(entry + 16);

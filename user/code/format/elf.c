@@ -447,10 +447,8 @@ int code_read_elf(struct code_reading *reading)
 	char machine[MACHINE_NAME];
 	int error = 0;
 
-	if (reading->size < EI_NIDENT || open_view(&reader.view, reading->bytes, reading->size) != 0) {
-		code_set_error(contents, "the header is cut off, or of an unknown class");
-		return 0;
-	}
+	if (reading->size < EI_NIDENT || open_view(&reader.view, reading->bytes, reading->size) != 0)
+		return code_set_error(contents, "the header is cut off, or of an unknown class");
 	if (machine_name(&reader.view, machine)) {
 		contents->machine = strdup(machine);
 		if (!contents->machine)

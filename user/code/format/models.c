@@ -379,24 +379,18 @@ int code_read_gguf(struct code_reading *reading)
 	struct bytes rest = { reading->bytes, reading->size };
 	__u64 count;
 
-	if (!take(&rest, GGUF_HEADER)) {
-		code_set_error(reading->contents, "it ends inside of its header");
-		return 0;
-	}
-	if (code_u32(reading->bytes + 4) != 2 && code_u32(reading->bytes + 4) != 3) {
-		code_set_error(reading->contents, "its version is not known: %u", code_u32(reading->bytes + 4));
-		return 0;
-	}
+	if (!take(&rest, GGUF_HEADER))
+		return code_set_error(reading->contents, "it ends inside of its header");
+	if (code_u32(reading->bytes + 4) != 2 && code_u32(reading->bytes + 4) != 3)
+		return code_set_error(reading->contents, "its version is not known: %u", code_u32(reading->bytes + 4));
 	count = code_u64(reading->bytes + 16);
 	for (__u64 i = 0; i < count; i++) {
 		int error = read_pair(&rest, reading->contents);
 
 		if (error == -ENOMEM)
 			return error;
-		if (error) {
-			code_set_error(reading->contents, "pair %llu of the metadata cannot be read", i);
-			return 0;
-		}
+		if (error)
+			return code_set_error(reading->contents, "pair %llu of the metadata cannot be read", i);
 	}
 	return 0;
 }

@@ -86,17 +86,18 @@ int code_add_part(struct code_contents *contents, const char *name, size_t lengt
 }
 
 /* Without memory for the text no error is set. */
-void code_set_error(struct code_contents *contents, const char *format, ...)
+int code_set_error(struct code_contents *contents, const char *format, ...)
 {
 	char text[ERROR_MAX];
 	va_list arguments;
 
 	if (contents->error)
-		return;
+		return 0;
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	contents->error = strdup(text);
+	return 0;
 }
 
 void code_contents_free(struct code_contents *contents)
@@ -257,10 +258,8 @@ static int read_object(struct code_reading *reading, enum code_kind hint)
 	enum code_kind kind = kind_of_bytes(reading->bytes, reading->size);
 
 	contents->kind = kind ? kind : hint;
-	if (!kind && has_magic(hint)) {
-		code_set_error(contents, "it does not begin as %s does", code_kind_name(hint));
-		return 0;
-	}
+	if (!kind && has_magic(hint))
+		return code_set_error(contents, "it does not begin as %s does", code_kind_name(hint));
 	return formats[contents->kind].read ? formats[contents->kind].read(reading) : 0;
 }
 
@@ -328,10 +327,8 @@ int code_read_inside(struct code_reading *outer, const char *name, size_t length
 	struct code_part added = *part;
 	int error;
 
-	if (!code_inside(part->offset, part->size, outer->size)) {
-		code_set_error(outer->contents, "part %zu lies behind the end", outer->contents->part_count);
-		return 0;
-	}
+	if (!code_inside(part->offset, part->size, outer->size))
+		return code_set_error(outer->contents, "part %zu lies behind the end", outer->contents->part_count);
 	reading.bytes = outer->bytes + part->offset;
 	if (outer->contents->part_count == CODE_PARTS_MAX)
 		return code_add_part(outer->contents, name, length, part);

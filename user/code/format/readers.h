@@ -44,8 +44,8 @@ int code_add_part(struct code_contents *contents, const char *name, size_t lengt
  * functions and parts are added with their offsets in outer. Its error becomes that of outer. 0 or -ENOMEM.
  */
 int code_read_inside(struct code_reading *outer, const char *name, size_t length, const struct code_part *part);
-/* Sets the error unless there is one. */
-void code_set_error(struct code_contents *contents, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Sets the error unless there is one. 0: a reader may end with it. */
+int code_set_error(struct code_contents *contents, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Little-endian numbers at an offset that the caller has checked. */
 static inline __u16 code_u16(const unsigned char *bytes)

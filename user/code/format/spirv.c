@@ -102,10 +102,9 @@ static int each_instruction(struct module *module, struct ids *functions, struct
 	for (size_t i = HEADER_WORDS; i < module->words && !error;) {
 		size_t count = word_at(module, i) >> 16;
 
-		if (!count || count > module->words - i) {
-			code_set_error(module->reading->contents, "instruction at word %zu lies behind the end", i);
-			return 0;
-		}
+		if (!count || count > module->words - i)
+			return code_set_error(module->reading->contents, "instruction at word %zu lies behind the end",
+					      i);
 		error = visit(module, functions, entries, i, count);
 		i += count;
 	}
@@ -153,10 +152,8 @@ int code_read_spirv(struct code_reading *reading)
 	int error;
 
 	module.big_endian = reading->bytes[0] == 0x07;
-	if (module.words < HEADER_WORDS) {
-		code_set_error(reading->contents, "the header is cut off");
-		return 0;
-	}
+	if (module.words < HEADER_WORDS)
+		return code_set_error(reading->contents, "the header is cut off");
 	/* An instruction has less than 65536 words. */
 	module.text = malloc(4 * (module.words < 65536 ? module.words : 65536));
 	error = module.text ? each_instruction(&module, &functions, &entries, note_ids) : -ENOMEM;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/core/json.h"
+#include "base/core/vec.h"
 #include "code/store/store.h"
 
 #define MEMORY_MAX (1ull << 30) /* bytes of a list */
@@ -584,17 +585,9 @@ static int read_objects(struct reading *reading, struct json_part array)
 /* The first of those with the id. */
 static struct known *find_known(const struct reading *reading, const char *id)
 {
-	size_t low = 0, high = reading->known_count;
+	size_t first = vec_first(reading->known_count, i, strcmp(reading->known[i].id, id) < 0);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(reading->known[middle].id, id) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < reading->known_count && !strcmp(reading->known[low].id, id) ? &reading->known[low] : NULL;
+	return first < reading->known_count && !strcmp(reading->known[first].id, id) ? &reading->known[first] : NULL;
 }
 
 static int read_load(const struct reading *reading, struct json_part value)

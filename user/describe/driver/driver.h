@@ -2,7 +2,7 @@
 /*
  * Driver descriptions: what the tracepoints and ioctls of an accelerator's kernel driver mean, as data (user/drivers/
  * NAME.json; the format is documented in user/drivers/FORMAT.md). The places of fields in a record are not described:
- * the running kernel has them (target/tracepoint/tracepoint.h).
+ * the running kernel has them (target/tracepoint/tracefs.h).
  */
 #ifndef XPT_DESCRIBE_DRIVER_DRIVER_H
 #define XPT_DESCRIBE_DRIVER_DRIVER_H

@@ -138,8 +138,7 @@ static void read_key(struct reader *reader, const struct member *member, struct 
 
 	if (member->value && (!cJSON_IsArray(member->value) || !member->value->child))
 		reader_error(reader, &member->place, "must be an array of fields, at least one");
-	reader_each_child(reader, child, member)
-	{
+	reader_each_child(reader, child, member) {
 		if (child.place.index == DRIVER_KEY_MAX)
 			reader_error(reader, &child.place, "more than %d fields in a key", DRIVER_KEY_MAX);
 		field = add_field(reader, &child, XPT_FIELD_KEY, event);
@@ -155,8 +154,7 @@ static void read_fields(struct reader *reader, const struct member *member, stru
 
 	if (member->value && !cJSON_IsObject(member->value))
 		reader_error(reader, &member->place, "must be an object");
-	reader_each_child(reader, child, member)
-	{
+	reader_each_child(reader, child, member) {
 		int meaning = driver_meaning_from_name(child.value->string);
 
 		child.place.key = child.value->string;

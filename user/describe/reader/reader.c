@@ -385,7 +385,8 @@ char **reader_strings(struct reader *reader, const struct member *member, size_t
 		reader_fail(reader, -ENOMEM);
 		return NULL;
 	}
-	reader_each_child(reader, child, member) strings[(*count)++] = reader_string(reader, &child);
+	reader_each_child(reader, child, member)
+		strings[(*count)++] = reader_string(reader, &child);
 	if (!reader->error)
 		return strings;
 	string_array_free(strings, *count);
@@ -421,7 +422,8 @@ void *reader_array(struct reader *reader, const struct member *member, size_t mo
 		return NULL;
 	}
 	*count = length;
-	reader_each_child(reader, child, member) read(reader, &child, items + child.place.index * size, context);
+	reader_each_child(reader, child, member)
+		read(reader, &child, items + child.place.index * size, context);
 	return items;
 }
 
@@ -479,8 +481,9 @@ void reader_note(struct reader *reader, const struct member *member)
 		return;
 	if (!cJSON_IsArray(member->value))
 		reader_error(reader, &member->place, "must be a string, or an array of strings");
-	reader_each_child(reader, child, member) if (!cJSON_IsString(child.value))
-		reader_error(reader, &child.place, "must be a string");
+	reader_each_child(reader, child, member)
+		if (!cJSON_IsString(child.value))
+			reader_error(reader, &child.place, "must be a string");
 }
 
 /* ---- tables of names ---- */

@@ -120,8 +120,7 @@ static void read_through(struct reader *reader, const struct member *member, str
 {
 	if (member->value && !cJSON_IsArray(member->value))
 		reader_error(reader, &member->place, "must be an array of slots");
-	reader_each_child(reader, slot, member)
-	{
+	reader_each_child(reader, slot, member) {
 		if (table->through_count == COUNT_OF(table->through)) {
 			reader_error(reader, &slot.place, "more than 2 accessors on the way");
 			return;
@@ -219,8 +218,7 @@ static void read_statuses(struct reader *reader, const struct member *member, st
 		return;
 	}
 	description->status_count = size;
-	reader_each_child(reader, status, member)
-	{
+	reader_each_child(reader, status, member) {
 		status.place.key = status.value->string;
 		read_status(reader, &status, &description->statuses[status.place.index]);
 	}

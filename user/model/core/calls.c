@@ -14,6 +14,7 @@ struct passage {
 	struct op *op;		    /* of an operator; NULL: none, or too many */
 	struct call_thread *thread; /* NULL: nothing is known of it */
 	struct activity *activity;  /* follows jobs that have not ended; NULL: there are none */
+	struct string *name;	    /* of the call; NULL: none */
 	bool named;		    /* the call gave the program its name */
 	struct event event;
 	int error; /* first one; the others continue */
@@ -205,15 +206,15 @@ static __u64 call_measure(struct model *model, struct passage *passage)
 	return operators;
 }
 
-/* inside: ns of it in operators inside. Inferences that a wait will end follow the jobs of their call until then. */
-static void device_attach(struct model *model, struct passage *passage, __u64 inside)
+/* operators: ns of it in operators inside. Inferences that a wait will end follow the jobs of their call until then. */
+static void device_attach(struct model *model, struct passage *passage, __u64 operators)
 {
 	const enum xpt_role role = passage->function->view.role;
 	struct event_call *call = &passage->event.call;
 	const bool follow = !call->layer && (role == XPT_ROLE_ENQUEUE || role == XPT_ROLE_LAUNCH);
 
 	if (role == XPT_ROLE_OPERATOR && !call->layer)
-		note(passage, operator_set_call(&model->operators, passage->process, passage->program, call, inside,
+		note(passage, operator_set_call(&model->operators, passage->process, passage->program, call, operators,
 						&passage->op));
 	note(passage, call_tree_take_jobs(&model->tree, passage->thread, passage->program, passage->op, call,
 					  follow ? &passage->activity : NULL));
@@ -339,8 +340,13 @@ static void name_attach(struct model *model, const struct xpt_record_call *recor
 		if (!passage->function->fetches[fetch].string)
 			continue;
 		string = strings_take(&model->strings, record, fetch);
-		if (!string || (int)fetch != passage->function->name_fetch)
+		if (!string)
 			continue;
+		if ((int)fetch != passage->function->name_fetch) {
+			free(string);
+			continue;
+		}
+		passage->name = string;
 		/* A name with a length has no terminator: what was read may run on into what lies behind it. */
 		if (call_has(call, XPT_MEANING_LENGTH) && call->length < string->length) {
 			string->length = call->length;
@@ -368,7 +374,33 @@ static void keys_attach(struct model *model, const struct xpt_record_call *recor
 			count = most - call->key_count;
 		memcpy(model->keys + call->key_count, string->text, count * sizeof(model->keys[0]));
 		call->key_count += count;
+		free(string);
 	}
+}
+
+/* in_chosen: it lies in a recorded inference. */
+static void call_pass(struct model *model, struct passage *passage, bool in_chosen)
+{
+	struct event_call *call = &passage->event.call;
+	__u64 operators;
+
+	program_attach(model, passage);
+	operators = call_measure(model, passage);
+	if (program_filter_leaves_out(&model->filter, passage->program, call, in_chosen)) {
+		call_tree_close(&model->tree, passage->thread, call);
+		return;
+	}
+	device_attach(model, passage, operators);
+	if (passage->function->view.role == XPT_ROLE_EXECUTE)
+		counter_samples_between(&model->samples, call->begin_counts, call->end_counts, true,
+					call->end - call->start, &call->counts);
+	call_pair(model, passage);
+	call_count(model, passage);
+	event_dispatch_emit(&model->events, &passage->event);
+	note(passage, call_tree_launch(&model->tree, passage->thread, passage->program, passage->op, call));
+	activity_release(&model->jobs.observers, passage->activity);
+	call_tree_close(&model->tree, passage->thread, call);
+	call_conclude(model, passage);
 }
 
 int call_deliver(struct model *model, const struct xpt_record_call *record)
@@ -390,7 +422,6 @@ int call_deliver(struct model *model, const struct xpt_record_call *record)
 				     .sample = record->sample ? record->sample : 1,
 				     .cpu = record->cpu } },
 	};
-	__u64 inside;
 
 	if (!passage.process)
 		return -ENOMEM;
@@ -399,125 +430,40 @@ int call_deliver(struct model *model, const struct xpt_record_call *record)
 		name_attach(model, record, &passage);
 	if (function->keys_fetch >= 0)
 		keys_attach(model, record, &passage);
-	program_attach(model, &passage);
-	inside = call_measure(model, &passage);
-	if (program_filter_leaves_out(&model->filter, passage.program, &passage.event.call,
-				      record->flags & XPT_CALL_INSIDE)) {
-		call_tree_close(&model->tree, passage.thread, &passage.event.call);
-		return passage.error;
-	}
-	device_attach(model, &passage, inside);
-	if (function->view.role == XPT_ROLE_EXECUTE)
-		counter_samples_between(&model->samples, passage.event.call.begin_counts, passage.event.call.end_counts,
-					true, passage.event.call.end - passage.event.call.start,
-					&passage.event.call.counts);
-	call_pair(model, &passage);
-	call_count(model, &passage);
-	event_dispatch_emit(&model->events, &passage.event);
-	note(&passage,
-	     call_tree_launch(&model->tree, passage.thread, passage.program, passage.op, &passage.event.call));
-	activity_release(&model->jobs.observers, passage.activity);
-	call_tree_close(&model->tree, passage.thread, &passage.event.call);
-	call_conclude(model, &passage);
+	call_pass(model, &passage, record->flags & XPT_CALL_INSIDE);
+	free(passage.name);
 	return passage.error;
 }
 
 /* ---- strings that were fetched for calls that are yet to come ---- */
-
-void strings_init(struct strings *strings)
-{
-	*strings = (struct strings){};
-	link_init(&strings->waiting);
-	link_init(&strings->spare);
-}
-
-static void strings_free_list(struct link *list)
-{
-	struct link *link, *following;
-
-	link_each(link, following, list) free(container_of(link, struct string, link));
-}
-
-void strings_free(struct strings *strings)
-{
-	strings_free_list(&strings->waiting);
-	strings_free_list(&strings->spare);
-	map_free(&strings->map);
-}
 
 static __u64 string_key(__u32 tid, unsigned int spec, unsigned int fetch)
 {
 	return (__u64)tid << 32 | spec << 8 | fetch;
 }
 
-static void string_retire(struct strings *strings, struct string *string)
+int strings_add(struct keyed_table *strings, const struct xpt_record_string *record)
 {
-	map_remove(&strings->map, &string->node);
-	link_remove(&string->link);
-	link_append(&strings->spare, &string->link);
-	strings->count--;
-}
+	struct string *string = malloc(sizeof(*string) + record->length + 1);
 
-static struct string *string_new(struct strings *strings)
-{
-	struct string *string;
-
-	if (strings->count >= STRINGS_MAX)
-		string_retire(strings, container_of(strings->waiting.next, struct string, link));
-	if (link_alone(&strings->spare)) {
-		string = malloc(sizeof(*string));
-		if (!string)
-			return NULL;
-		link_init(&string->link);
-		return string;
-	}
-	string = container_of(strings->spare.next, struct string, link);
-	link_remove(&string->link);
-	return string;
-}
-
-int strings_add(struct strings *strings, const struct xpt_record_string *record)
-{
-	struct string *string = string_new(strings);
-
-	if (!string)
-		return -ENOMEM;
-	if (map_add(&strings->map, &string->node, string_key(record->tid, record->spec, record->fetch),
-		    record->call_start)) {
+	if (!string || keyed_add(strings, &string->keyed, record->header.tgid,
+				 string_key(record->tid, record->spec, record->fetch), record->call_start)) {
 		free(string);
 		return -ENOMEM;
 	}
-	string->tgid = record->header.tgid;
 	string->truncated = record->truncated;
 	string->length = record->length;
 	memcpy(string->text, record->text, record->length);
 	string->text[record->length] = '\0';
-	link_append(&strings->waiting, &string->link);
-	strings->count++;
 	return 0;
 }
 
-struct string *strings_take(struct strings *strings, const struct xpt_record_call *call, unsigned int fetch)
+struct string *strings_take(struct keyed_table *strings, const struct xpt_record_call *call, unsigned int fetch)
 {
-	struct map_node *node = map_find(&strings->map, string_key(call->tid, call->spec, fetch), call->start);
-	struct string *string;
+	struct keyed *entry = keyed_find(strings, string_key(call->tid, call->spec, fetch), call->start);
 
-	if (!node)
+	if (!entry)
 		return NULL;
-	string = container_of(node, struct string, node);
-	string_retire(strings, string);
-	return string;
-}
-
-void strings_drop(struct strings *strings, __u32 tgid)
-{
-	struct link *link, *following;
-	struct string *string;
-
-	link_each(link, following, &strings->waiting)
-	{
-		string = container_of(link, struct string, link);
-		if (string->tgid == tgid)
-			string_retire(strings, string);
-	}
+	keyed_remove(strings, entry);
+	return container_of(entry, struct string, keyed);
 }

@@ -8,7 +8,7 @@
 
 #include "base/core/json.h"
 #include "model/core/state.h"
-#include "model/stream/record_validate.h"
+#include "model/stream/records.h"
 
 int model_create(const struct log *log, struct model **result)
 {
@@ -22,7 +22,7 @@ int model_create(const struct log *log, struct model **result)
 	name_table_init(&model->fingerprints, USER_ALIASES_MAX, true);
 	name_table_init(&model->symbols, MODEL_SYMBOLS_MAX, true);
 	programs_init(&model->programs, &model->events, &model->processes);
-	strings_init(&model->strings);
+	keyed_init(&model->strings, STRINGS_MAX, NULL, NULL);
 	totals_init(&model->totals, &model->events, &model->processes);
 	jobs_init(&model->jobs, &model->events, &model->processes, &model->drivers, &model->tree);
 	call_tree_init(&model->tree, &model->events, &model->jobs);
@@ -51,7 +51,7 @@ void model_free(struct model *model)
 	jobs_free(&model->jobs);      /* refers to programs and operators */
 	operator_set_free(&model->operators);
 	totals_free(&model->totals);
-	strings_free(&model->strings);
+	keyed_free(&model->strings);
 	name_table_free(&model->handles);
 	name_table_free(&model->fingerprints);
 	programs_free(&model->programs);
@@ -503,65 +503,24 @@ void model_keep_released(struct model *model, size_t most)
 	model->processes.keep = most;
 }
 
-size_t model_program_count(const struct model *model)
-{
-	return model->programs.count;
-}
+/* model_NAME_count() and model_NAME() of what a part keeps in an array. */
+#define LIST_OF(name, part)                                                              \
+	size_t model_##name##_count(const struct model *model)                           \
+	{                                                                                \
+		return model->part.count;                                                \
+	}                                                                                \
+	const struct model_##name *model_##name(const struct model *model, size_t index) \
+	{                                                                                \
+		return &model->part.all[index]->view;                                    \
+	}
 
-const struct model_program *model_program(const struct model *model, size_t index)
-{
-	return &model->programs.all[index]->view;
-}
-
-size_t model_call_total_count(const struct model *model)
-{
-	return model->totals.count;
-}
-
-const struct model_call_total *model_call_total(const struct model *model, size_t index)
-{
-	return &model->totals.all[index]->view;
-}
-
-size_t model_region_total_count(const struct model *model)
-{
-	return model->regions.count;
-}
-
-const struct model_region_total *model_region_total(const struct model *model, size_t index)
-{
-	return &model->regions.all[index]->view;
-}
-
-size_t model_queue_count(const struct model *model)
-{
-	return model->jobs.queues.count;
-}
-
-const struct model_queue *model_queue(const struct model *model, size_t index)
-{
-	return &model->jobs.queues.all[index]->view;
-}
-
-size_t model_counter_count(const struct model *model)
-{
-	return model->samples.count;
-}
-
-const struct model_counter *model_counter(const struct model *model, size_t index)
-{
-	return &model->samples.all[index]->view;
-}
-
-size_t model_code_object_count(const struct model *model)
-{
-	return model->code.count;
-}
-
-const struct model_code_object *model_code_object(const struct model *model, size_t index)
-{
-	return &model->code.all[index]->view;
-}
+LIST_OF(program, programs)
+LIST_OF(call_total, totals)
+LIST_OF(operator, operators)
+LIST_OF(region_total, regions)
+LIST_OF(queue, jobs.queues)
+LIST_OF(counter, samples)
+LIST_OF(code_object, code)
 
 const struct model_code_totals *model_code_totals(const struct model *model)
 {
@@ -606,14 +565,4 @@ size_t model_choice_count(const struct model *model)
 const struct model_choice *model_choice(const struct model *model, size_t index)
 {
 	return &model->filter.all[index];
-}
-
-size_t model_operator_count(const struct model *model)
-{
-	return model->operators.count;
-}
-
-const struct model_operator *model_operator(const struct model *model, size_t index)
-{
-	return &model->operators.all[index]->view;
 }

@@ -8,46 +8,31 @@
 #include "bpf/wire.h"
 #include "model/core/model.h"
 #include "model/device/call_tree.h"
-#include "model/device/counter_samples.h"
+#include "model/device/counters.h"
 #include "model/device/jobs.h"
-#include "model/device/memory.h"
 #include "model/inference/async_inflight.h"
 #include "model/operator/operators.h"
 #include "model/operator/regions.h"
 #include "model/program/code_objects.h"
-#include "model/program/name_table.h"
+#include "model/program/processes.h"
 #include "model/program/programs.h"
 #include "model/program/totals.h"
-#include "model/stream/reorder_buffer.h"
+#include "model/stream/records.h"
 
 /* Strings that were fetched for calls that are yet to come. */
 
 #define STRINGS_MAX 4096 /* waiting at once; the oldest makes room */
 
 struct string {
-	struct map_node node; /* by thread, function and fetch, and when the call began */
-	struct link link;     /* of those waiting, oldest first, or of the free ones */
-	__u32 tgid;
+	struct keyed keyed; /* by thread, function and fetch, and when the call began */
 	bool truncated;
 	size_t length;
-	char text[XPT_STRING_MAX + 1]; /* terminated; may hold further terminators */
+	char text[]; /* terminated; may hold further terminators */
 };
 
-struct strings {
-	struct map map;
-	struct link waiting, spare;
-	size_t count;
-};
-
-void strings_init(struct strings *strings);
-void strings_free(struct strings *strings);
-int strings_add(struct strings *strings, const struct xpt_record_string *record); /* -ENOMEM */
-/*
- * The string of a fetch of this call, taken out of those waiting. NULL: none. It is valid until the next strings_add.
- */
-struct string *strings_take(struct strings *strings, const struct xpt_record_call *call, unsigned int fetch);
-/* The process has ended: the calls will not come. */
-void strings_drop(struct strings *strings, __u32 tgid);
+int strings_add(struct keyed_table *strings, const struct xpt_record_string *record); /* -ENOMEM */
+/* The string of a fetch of this call, for the caller to free. NULL: none. */
+struct string *strings_take(struct keyed_table *strings, const struct xpt_record_call *call, unsigned int fetch);
 
 #define USER_ALIASES_MAX 4096 /* of handles, and of fingerprints */
 
@@ -61,7 +46,7 @@ struct model {
 	struct name_table handles;	/* names that the user gave to them, by process, 0 for any, and handle */
 	struct name_table fingerprints; /* and to these, of any process */
 	struct name_table symbols;	/* at addresses of processes: for programs with the handle of a function */
-	struct strings strings;
+	struct keyed_table strings;	/* of processes */
 	struct totals totals;
 	struct traced_drivers drivers;
 	struct jobs jobs;
@@ -85,12 +70,12 @@ struct model {
 
 /* calls.c: delivers a call. -ENOMEM; the event is delivered all the same where that is possible. */
 int call_deliver(struct model *model, const struct xpt_record_call *record);
-/* user_aliases.c: the user's name for a handle, of this process before those of any. NULL: none. It counts as used from here on. */
+/* records.c: the user's name for a handle, of this process before those of any. NULL: none. It counts as used from here on. */
 const char *user_alias_find(const struct name_table *aliases, __u32 tgid, __u64 handle);
 /* Gives the program the name that the user has for its handle, else that of the symbol there, if any. 1: named; 0: not; -ENOMEM. */
 int program_ask_user(struct model *model, struct program *program);
 
-/* counts.c: what the kernel has counted. -ENOMEM. */
+/* records.c: what the kernel has counted. -ENOMEM. */
 int count_deliver(struct model *model, const struct xpt_record_count *record);
 int total_deliver(struct model *model, const struct xpt_record_total *record);
 
@@ -98,16 +83,16 @@ int total_deliver(struct model *model, const struct xpt_record_total *record);
 int driver_event_deliver(struct model *model, const struct xpt_record_event *record);
 int ioctl_deliver(struct model *model, const struct xpt_record_ioctl *record);
 
-/* statedump.c: a program that was there before. -EBADMSG, -ENOMEM. */
+/* records.c: a program that was there before. -EBADMSG, -ENOMEM. */
 int statedump_deliver(struct model *model, const struct xpt_record_text *record, const struct cJSON *object);
 
-/* user_aliases.c: the name of what has, or will have, a handle. -ENOMEM. */
+/* records.c: the name of what has, or will have, a handle. -ENOMEM. */
 int named_deliver(struct model *model, const struct xpt_record_text *record);
 /* The fingerprint of a program is known now, or is another one: it is named by it, or by the user's name for it. -ENOMEM. */
 int program_identified(struct model *model, struct program *program, __u64 time);
 int symbol_deliver(struct model *model, const struct xpt_record_text *record);
 
-/* task_lifecycle.c: processes that begin, change and end. */
+/* records.c: processes that begin, change and end. */
 int task_deliver(struct model *model, const struct xpt_record_task *record);
 /* Evicts released programs and exited processes when too many are kept. Pointers to programs and processes may become invalid. */
 int model_make_room(struct model *model, __u64 time);

@@ -315,11 +315,12 @@ int call_tree_measure(struct call_thread *thread, const struct function *functio
 /* Nothing will return any more that is around what came up to this time. */
 static void thread_settle(struct call_tree *tree, struct call_thread *thread, __u64 time)
 {
+	struct submit *submit, *next_submit;
 	struct link *link, *following;
-	struct submit *submit;
 	struct job *job;
 
 	launches_emit_from(tree, thread, 0, NULL);
+	/* A job has 16-byte values: the head of a list may not be taken for one, as link_for_each_safe() does. */
 	link_each(link, following, &thread->jobs)
 	{
 		job = container_of(link, struct job, of_thread);
@@ -327,9 +328,8 @@ static void thread_settle(struct call_tree *tree, struct call_thread *thread, __
 			break;
 		jobs_close(tree->jobs, job);
 	}
-	link_each(link, following, &thread->submits)
+	link_for_each_safe(submit, next_submit, &thread->submits, of_thread)
 	{
-		submit = container_of(link, struct submit, of_thread);
 		if (submit->end <= time)
 			submit_remove(tree, submit);
 	}

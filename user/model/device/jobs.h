@@ -49,8 +49,6 @@ struct traced_driver {
 	size_t join_count;
 	struct traced_ioctl *ioctls; /* sorted by number */
 	size_t ioctl_count;
-	unsigned int family; /* the same for all drivers with comparable keys, directly or by way of others */
-	bool narrow;	     /* in the family some keys are compared by 32 bits of each part */
 };
 
 struct traced_field {
@@ -83,7 +81,6 @@ struct traced_drivers {
 	struct traced_event *events[XPT_EVENT_MAX];
 	struct traced_node nodes[XPT_NODE_MAX];
 	__u8 bits[XPT_DRIVER_MAX][XPT_DRIVER_MAX]; /* of each part of their keys that are compared; 0: they never meet */
-	unsigned int families;			   /* changes whenever family or narrow of a driver does */
 };
 
 void traced_drivers_free(struct traced_drivers *drivers);
@@ -210,7 +207,7 @@ struct job {
 	struct queue_stay stay;
 	struct job_observer *observers; /* who wants to know of its run and end */
 	struct process *process;	/* of view.process; NULL: none */
-	struct program *program;	/* of view.program; held while the job is untold */
+	struct program *program;	/* of view.program; held until the job is emitted */
 	struct op *op;			/* of view.op; NULL: none known, or the job is emitted */
 	__u64 submitted;		/* when the thread did that; view.queued is the time of the first event */
 	__u64 busy_time;		/* its share, once it has ended */
@@ -233,7 +230,6 @@ struct job {
 /* Jobs with one key, in the order in which they began. */
 struct job_key {
 	struct map_node node;
-	struct link link; /* of all */
 	struct link jobs;
 	const struct traced_driver *driver;
 	unsigned int parts;
@@ -249,9 +245,7 @@ struct job_key {
 struct job_keys {
 	const struct traced_drivers *drivers;
 	struct map map;
-	struct link all;
 	struct pool pool;
-	unsigned int families; /* drivers->families that the map was made with */
 };
 
 void job_keys_init(struct job_keys *keys, const struct traced_drivers *drivers);

@@ -141,17 +141,13 @@ const struct traced_ioctl *traced_ioctl_find(const struct traced_driver *driver,
 static int driver_parse(const cJSON *object, struct traced_driver *driver)
 {
 	__s64 pairing = 0;
-	int error;
+	int error = json_integer_get(object, "pairing", XPT_PAIRING_UNIQUE, XPT_PAIRING_ORDER, &pairing) ?:
+			    bits_get(object, &driver->bits)						 ?:
+			    joins_parse(cJSON_GetObjectItemCaseSensitive(object, "joins"), driver)	 ?:
+			    ioctls_parse(cJSON_GetObjectItemCaseSensitive(object, "ioctls"), driver);
 
-	error = json_integer_get(object, "pairing", XPT_PAIRING_UNIQUE, XPT_PAIRING_ORDER, &pairing);
-	if (!error)
-		error = bits_get(object, &driver->bits);
-	if (!error)
-		error = joins_parse(cJSON_GetObjectItemCaseSensitive(object, "joins"), driver);
-	if (!error)
-		error = ioctls_parse(cJSON_GetObjectItemCaseSensitive(object, "ioctls"), driver);
 	driver->pairing = (enum xpt_pairing)pairing;
-	return error ? error : json_string_get(object, "name", &driver->name);
+	return error ?: json_string_get(object, "name", &driver->name);
 }
 
 static bool ioctls_same(const struct traced_driver *a, const struct traced_driver *b)
@@ -178,10 +174,9 @@ static int node_add(struct traced_drivers *drivers, const struct traced_driver *
 	struct traced_node *node;
 	__s64 index = 0;
 	char *path;
-	int error = json_integer_get(item, "index", 0, XPT_NODE_MAX - 1, &index);
+	int error = json_integer_get(item, "index", 0, XPT_NODE_MAX - 1, &index) ?:
+										   json_string_get(item, "path", &path);
 
-	if (!error)
-		error = json_string_get(item, "path", &path);
 	if (error)
 		return error;
 	node = &drivers->nodes[index];
@@ -213,39 +208,11 @@ static void bits_join(struct traced_drivers *drivers, unsigned int a, unsigned i
 	drivers->bits[a][b] = drivers->bits[b][a] = bits;
 }
 
-/* Drivers that are joined get the smaller of their families. Returns whether any changed. */
-static bool families_merge(struct traced_drivers *drivers)
+static void driver_join(struct traced_drivers *drivers, const struct traced_driver *driver)
 {
-	struct traced_driver *const *all = drivers->drivers;
-	bool changed = false;
-	unsigned int a, b;
-
-	for (a = 0; a < XPT_DRIVER_MAX; a++)
-		for (b = 0; b < XPT_DRIVER_MAX; b++) {
-			if (!all[a] || !all[b] || !drivers->bits[a][b])
-				continue;
-			if (all[b]->family > all[a]->family) {
-				all[b]->family = all[a]->family;
-				changed = true;
-			}
-			if ((all[a]->narrow || drivers->bits[a][b] == 32) && !all[b]->narrow) {
-				all[b]->narrow = true;
-				changed = true;
-			}
-		}
-	return changed;
-}
-
-static void driver_join(struct traced_drivers *drivers, struct traced_driver *driver)
-{
-	size_t i;
-
-	driver->family = driver->index;
 	bits_join(drivers, driver->index, driver->index, (__u8)driver->bits);
-	for (i = 0; i < driver->join_count; i++)
+	for (size_t i = 0; i < driver->join_count; i++)
 		bits_join(drivers, driver->index, driver->joins[i].driver, driver->joins[i].bits);
-	while (families_merge(drivers))
-		drivers->families++;
 }
 
 int traced_drivers_add(struct traced_drivers *drivers, __u64 index, const cJSON *object)
@@ -323,9 +290,8 @@ static int event_parse(const struct traced_drivers *drivers, const cJSON *object
 	if (error || !drivers->drivers[number])
 		return -EBADMSG;
 	event->driver = drivers->drivers[number];
-	error = json_integer_get(object, "role", XPT_EVENT_QUEUE, XPT_EVENT_WAIT, &role);
-	if (!error)
-		error = json_integer_get(object, "key", 0, XPT_EVENT_KEY_MAX, &key);
+	error = json_integer_get(object, "role", XPT_EVENT_QUEUE, XPT_EVENT_WAIT, &role) ?:
+			json_integer_get(object, "key", 0, XPT_EVENT_KEY_MAX, &key);
 	event->role = (enum xpt_event_role)role;
 	event->key = (unsigned int)key;
 	if (error || (role_needs_key(event->role) && !key))
@@ -374,4 +340,144 @@ int traced_drivers_add_event(struct traced_drivers *drivers, __u64 index, const 
 		error = -EBADMSG;
 	event_free(event);
 	return error;
+}
+
+/* ---- open jobs by key ---- */
+
+void job_keys_init(struct job_keys *keys, const struct traced_drivers *drivers)
+{
+	*keys = (struct job_keys){ .drivers = drivers };
+	pool_init(&keys->pool, sizeof(struct job_key));
+}
+
+void job_keys_free(struct job_keys *keys)
+{
+	map_free(&keys->map);
+	pool_free(&keys->pool);
+}
+
+/* The same for all keys that may be equal: of what every comparison uses. */
+static __u64 key_place(const struct driver_event_values *values)
+{
+	__u64 place = 0;
+
+	for (unsigned int i = 0; i < values->event->key; i++) {
+		place = (place ^ (values->key[i] & 0xffffffff)) * 0x9e3779b97f4a7c15ULL;
+		place ^= place >> 29;
+	}
+	return place;
+}
+
+static bool key_equals(const struct job_keys *keys, const struct job_key *key, const struct driver_event_values *values)
+{
+	const struct traced_driver *driver = values->event->driver;
+	const unsigned int bits = keys->drivers->bits[driver->index][key->driver->index];
+	const __u64 mask = bits == 32 ? 0xffffffff : ~(__u64)0;
+	unsigned int i;
+
+	if (!bits || key->parts != values->event->key)
+		return false;
+	for (i = 0; i < key->parts; i++)
+		if ((key->part[i] ^ values->key[i]) & mask)
+			return false;
+	return true;
+}
+
+struct job_key *job_keys_find(struct job_keys *keys, const struct driver_event_values *values)
+{
+	struct map_node *node = map_find(&keys->map, key_place(values), values->event->key);
+
+	for (; node; node = map_next(node))
+		if (key_equals(keys, container_of(node, struct job_key, node), values))
+			return container_of(node, struct job_key, node);
+	return NULL;
+}
+
+static struct job_key *key_create(struct job_keys *keys, const struct driver_event_values *values)
+{
+	struct job_key *key = pool_take(&keys->pool);
+
+	if (!key)
+		return NULL;
+	if (map_add(&keys->map, &key->node, key_place(values), values->event->key)) {
+		pool_give(&keys->pool, key);
+		return NULL;
+	}
+	link_init(&key->jobs);
+	key->driver = values->event->driver;
+	key->parts = values->event->key;
+	memcpy(key->part, values->key, sizeof(key->part));
+	return key;
+}
+
+int job_keys_add(struct job_keys *keys, const struct driver_event_values *values, struct job *job)
+{
+	const bool shared = values->event->driver->pairing == XPT_PAIRING_ORDER;
+	struct job_key *key = shared ? job_keys_find(keys, values) : NULL;
+	unsigned int i;
+
+	if (!key)
+		key = key_create(keys, values);
+	if (!key)
+		return -ENOMEM;
+	job->key = key;
+	link_append(&key->jobs, &job->of_key);
+	for (i = 0; i < key->source_count; i++)
+		if (!key->sources[i].next)
+			key->sources[i].next = job;
+	job_key_advance(key, values->event, job);
+	return 0;
+}
+
+static struct job *following_job(const struct job_key *key, const struct job *job)
+{
+	return job->of_key.next == &key->jobs ? NULL : container_of(job->of_key.next, struct job, of_key);
+}
+
+void job_keys_remove(struct job_keys *keys, struct job *job)
+{
+	struct job_key *key = job->key;
+	unsigned int i;
+
+	for (i = 0; i < key->source_count; i++)
+		if (key->sources[i].next == job)
+			key->sources[i].next = following_job(key, job);
+	link_remove(&job->of_key);
+	job->key = NULL;
+	if (!link_alone(&key->jobs))
+		return;
+	map_remove(&keys->map, &key->node);
+	pool_give(&keys->pool, key);
+}
+
+static bool accepts_event(const struct traced_event *event, const struct job *job)
+{
+	return event->role == XPT_EVENT_RUN || job->queue_seen || event->driver->pairing == XPT_PAIRING_UNIQUE;
+}
+
+/* Each job is passed over at most once, so the steps are no more than the jobs. */
+struct job *job_key_next(struct job_key *key, const struct traced_event *event)
+{
+	struct job *first = job_key_first(key), **next = &first;
+	unsigned int i;
+
+	for (i = 0; i < key->source_count; i++)
+		if (key->sources[i].event == event)
+			next = &key->sources[i].next;
+	while (*next && !accepts_event(event, *next))
+		*next = following_job(key, *next);
+	return *next;
+}
+
+void job_key_advance(struct job_key *key, const struct traced_event *event, struct job *job)
+{
+	unsigned int i = 0;
+
+	while (i < key->source_count && key->sources[i].event != event)
+		i++;
+	if (i == JOB_SOURCES_MAX)
+		return;
+	key->source_count += i == key->source_count;
+	key->sources[i].event = event;
+	key->sources[i].next = following_job(key, job);
 }

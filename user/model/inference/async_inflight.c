@@ -6,22 +6,25 @@
 
 /* All that one process has under way in one runtime. */
 struct queue {
-	struct map_node node;
-	struct link link; /* of all */
-	struct link busy; /* streams that are not empty */
+	struct keyed keyed; /* by process and runtime */
+	struct link busy;   /* streams that are not empty */
 	unsigned int index;
-	unsigned int process_index;
 	__u32 tgid;
 	const char *runtime;
-	__u64 depth, told; /* told: depth in the last event */
-	__u64 enqueued;	   /* of the depth: enqueues */
+	__u64 depth, emitted; /* emitted: depth in the last event */
+	__u64 enqueued;	      /* of the depth: enqueues */
+};
+
+/* A wait that ended nothing. */
+struct orphan_wait {
+	struct keyed keyed; /* by queue and key */
+	struct wait_end end;
 };
 
 struct stream {
-	struct map_node node;
-	struct link recent;
-	struct link busy;  /* in queue->busy while not empty */
-	struct link opens; /* in the order of the calls */
+	struct keyed keyed; /* by queue and stream */
+	struct link busy;   /* in queue->busy while not empty */
+	struct link opens;  /* in the order of the calls */
 	struct queue *queue;
 	bool ordered; /* they run in that order */
 };
@@ -41,52 +44,36 @@ struct open_inference {
 	struct xpt_counts counts; /* when the enqueue began */
 };
 
-void async_init(struct async_inflight *async, struct event_dispatch *events, struct job_observers *observers,
-		const struct counter_samples *samples)
-{
-	*async = (struct async_inflight){
-		.events = events, .observers = observers, .samples = samples, .next_queue = 1, .next_id = 1
-	};
-	link_init(&async->opens);
-	link_init(&async->recent);
-	link_init(&async->all_queues);
-	orphan_waits_init(&async->orphan_waits, ASYNC_ORPHANS_MAX);
-	link_init(&async->ended);
-}
-
 static struct queue *queue_find(const struct async_inflight *async, const struct process *process, unsigned int runtime)
 {
-	struct map_node *node = map_find(&async->queues, process->view.sort_index, runtime);
+	struct keyed *entry = keyed_find(&async->queues, process->view.sort_index, runtime);
 
-	return node ? container_of(node, struct queue, node) : NULL;
+	return entry ? container_of(entry, struct queue, keyed) : NULL;
 }
 
 /* *result is NULL beyond the limit. */
 static int queue_get(struct async_inflight *async, const struct process *process, const struct event_call *call,
 		     struct queue **result)
 {
+	const unsigned int index = process->view.sort_index;
 	struct queue *queue = queue_find(async, process, call->function->runtime_index);
 
 	*result = queue;
 	if (queue)
 		return 0;
-	if (async->queues.count >= ASYNC_QUEUES_MAX) {
+	if (keyed_full(&async->queues)) {
 		event_dispatch_lose(async->events, XPT_LOSS_NAMES, 1, call->start);
 		return 0;
 	}
 	queue = calloc(1, sizeof(*queue));
-	if (!queue)
-		return -ENOMEM;
-	if (map_add(&async->queues, &queue->node, process->view.sort_index, call->function->runtime_index)) {
+	if (!queue || keyed_add(&async->queues, &queue->keyed, index, index, call->function->runtime_index)) {
 		free(queue);
 		return -ENOMEM;
 	}
 	queue->index = async->next_queue++;
-	queue->process_index = process->view.sort_index;
 	queue->tgid = process->view.tgid;
 	queue->runtime = call->function->runtime;
 	link_init(&queue->busy);
-	link_append(&async->all_queues, &queue->link);
 	*result = queue;
 	return 0;
 }
@@ -223,45 +210,40 @@ static void open_end(struct async_inflight *async, struct open_inference *open, 
 	link_append(&async->ended, &open->link);
 }
 
-static void stream_drop(struct async_inflight *async, struct stream *stream, __u64 time)
+static void stream_release(void *context, struct keyed *entry)
 {
+	struct stream *stream = container_of(entry, struct stream, keyed);
+	struct async_inflight *async = context;
 	struct link *link, *following;
 
 	link_each(link, following, &stream->opens)
-		open_drop(async, container_of(link, struct open_inference, of_stream), time);
+		open_drop(async, container_of(link, struct open_inference, of_stream), async->dropped);
 	link_remove(&stream->busy);
-	link_remove(&stream->recent);
-	map_remove(&async->streams, &stream->node);
 	free(stream);
 }
 
-/* Calls without a stream share one. */
-static struct map_node *stream_node(const struct async_inflight *async, const struct queue *queue,
-				    const struct event_call *call)
+/* NULL: it is not known. Calls without a stream share one. */
+static struct stream *stream_find(const struct async_inflight *async, const struct queue *queue,
+				  const struct event_call *call)
 {
-	bool has = call_has(call, XPT_MEANING_STREAM);
+	struct keyed *entry = keyed_find(&async->streams, (__u64)queue->index << 1 | call_has(call, XPT_MEANING_STREAM),
+					 call->stream);
 
-	return map_find(&async->streams, (__u64)queue->index << 1 | has, call->stream);
+	return entry ? container_of(entry, struct stream, keyed) : NULL;
 }
 
 static struct stream *stream_get(struct async_inflight *async, struct queue *queue, const struct event_call *call)
 {
-	struct map_node *node = stream_node(async, queue, call);
-	struct stream *stream;
+	struct stream *stream = stream_find(async, queue, call);
 
-	if (node) {
-		stream = container_of(node, struct stream, node);
-		link_remove(&stream->recent);
-		link_append(&async->recent, &stream->recent);
+	if (stream) {
+		keyed_renew(&async->streams, &stream->keyed);
 		return stream;
 	}
-	if (async->streams.count >= ASYNC_STREAMS_MAX)
-		stream_drop(async, container_of(async->recent.next, struct stream, recent), call->start);
+	async->dropped = call->start;
 	stream = calloc(1, sizeof(*stream));
-	if (!stream)
-		return NULL;
-	if (map_add(&async->streams, &stream->node, (__u64)queue->index << 1 | call_has(call, XPT_MEANING_STREAM),
-		    call->stream)) {
+	if (!stream || keyed_add(&async->streams, &stream->keyed, queue->index,
+				 (__u64)queue->index << 1 | call_has(call, XPT_MEANING_STREAM), call->stream)) {
 		free(stream);
 		return NULL;
 	}
@@ -269,7 +251,6 @@ static struct stream *stream_get(struct async_inflight *async, struct queue *que
 	stream->ordered = call->function->in_order;
 	link_init(&stream->busy);
 	link_init(&stream->opens);
-	link_append(&async->recent, &stream->recent);
 	return stream;
 }
 
@@ -282,6 +263,36 @@ static int stream_of(struct async_inflight *async, const struct process *process
 
 	*result = error || !queue ? NULL : stream_get(async, queue, call);
 	return error || !queue || *result ? error : -ENOMEM;
+}
+
+int orphan_wait_add(struct keyed_table *waits, unsigned int queue, __u64 key, const struct wait_end *end)
+{
+	struct keyed *entry = keyed_find(waits, queue, key);
+	struct orphan_wait *wait;
+
+	if (entry) {
+		container_of(entry, struct orphan_wait, keyed)->end = *end;
+		keyed_renew(waits, entry);
+		return 0;
+	}
+	wait = malloc(sizeof(*wait));
+	if (!wait || keyed_add(waits, &wait->keyed, queue, queue, key)) {
+		free(wait);
+		return -ENOMEM;
+	}
+	wait->end = *end;
+	return 0;
+}
+
+bool orphan_wait_take(struct keyed_table *waits, unsigned int queue, __u64 key, struct wait_end *end)
+{
+	struct keyed *entry = keyed_find(waits, queue, key);
+
+	if (!entry)
+		return false;
+	*end = container_of(entry, struct orphan_wait, keyed)->end;
+	keyed_drop(waits, entry);
+	return true;
 }
 
 static struct open_inference *open_find(const struct async_inflight *async, const struct queue *queue, __u64 key)
@@ -366,7 +377,7 @@ static void orphan_waits_use(struct async_inflight *async, const struct queue *q
 {
 	struct wait_end end;
 
-	if (orphan_waits_take(&async->orphan_waits, queue->index, call->key, &end) && end.time > call->start)
+	if (orphan_wait_take(&async->orphan_waits, queue->index, call->key, &end) && end.time > call->start)
 		open_end(async, open_find(async, queue, call->key), &end);
 }
 
@@ -418,12 +429,10 @@ int async_begin(struct async_inflight *async, struct process *process, struct pr
 static void stream_end(struct async_inflight *async, struct stream *stream, struct event_call *call)
 {
 	const struct wait_end end = wait_end(call);
-	struct link *link, *following;
-	struct open_inference *open;
+	struct open_inference *open, *following;
 
-	link_each(link, following, &stream->opens)
+	link_for_each_safe(open, following, &stream->opens, of_stream)
 	{
-		open = container_of(link, struct open_inference, of_stream);
 		/* Its own wait has not begun when this one returned; a launch has to be there when the wait begins. */
 		if (open->inference.start >= call->end || (!is_enqueue(open) && open->inference.enqueued > call->start))
 			continue;
@@ -438,12 +447,10 @@ static void stream_end(struct async_inflight *async, struct stream *stream, stru
 static void end_before(struct async_inflight *async, struct open_inference *until, const struct wait_end *end,
 		       struct event_call *call)
 {
-	struct link *link, *following;
-	struct open_inference *open;
+	struct open_inference *open, *following;
 
-	link_each(link, following, &until->stream->opens)
+	link_for_each_safe(open, following, &until->stream->opens, of_stream)
 	{
-		open = container_of(link, struct open_inference, of_stream);
 		if (open == until)
 			break;
 		if (is_enqueue(open) || open->inference.enqueued > until->inference.start)
@@ -461,7 +468,7 @@ static int key_end(struct async_inflight *async, struct queue *queue, struct eve
 	struct stream *stream;
 
 	if (!open)
-		return orphan_waits_add(&async->orphan_waits, queue->index, key, &end);
+		return orphan_wait_add(&async->orphan_waits, queue->index, key, &end);
 	if (open->inference.start >= call->end)
 		return 0;
 	stream = open->stream;
@@ -501,7 +508,7 @@ static int mark_add(struct async_inflight *async, struct stream *stream, struct 
 	link_append(&stream->opens, &open->of_stream);
 	async->open_count++;
 	/* A callback may be called before the call returns that hands it over. */
-	if (orphan_waits_take(&async->orphan_waits, stream->queue->index, call->key, &end) && end.time > call->start) {
+	if (orphan_wait_take(&async->orphan_waits, stream->queue->index, call->key, &end) && end.time > call->start) {
 		end_before(async, open, &end, call);
 		open_end(async, open, &end);
 		stream_settle(stream);
@@ -511,7 +518,6 @@ static int mark_add(struct async_inflight *async, struct stream *stream, struct 
 
 int async_mark(struct async_inflight *async, struct process *process, struct event_call *call)
 {
-	struct map_node *node;
 	struct stream *stream;
 	struct queue *queue;
 
@@ -519,11 +525,8 @@ int async_mark(struct async_inflight *async, struct process *process, struct eve
 	    !call_has(call, XPT_MEANING_STREAM))
 		return 0;
 	queue = queue_find(async, process, call->function->runtime_index);
-	node = queue ? stream_node(async, queue, call) : NULL;
-	if (!node)
-		return 0;
-	stream = container_of(node, struct stream, node);
-	if (call->function->role == XPT_ROLE_COPY && !stream->ordered)
+	stream = queue ? stream_find(async, queue, call) : NULL;
+	if (!stream || (call->function->role == XPT_ROLE_COPY && !stream->ordered))
 		return 0;
 	if (call->blocking) {
 		stream_end(async, stream, call);
@@ -552,7 +555,7 @@ int async_stream(struct async_inflight *async, struct process *process, const st
 int async_wait(struct async_inflight *async, struct process *process, struct event_call *call)
 {
 	struct link *link, *following;
-	struct map_node *node;
+	struct stream *stream;
 	struct queue *queue;
 	size_t i;
 	int error;
@@ -574,9 +577,9 @@ int async_wait(struct async_inflight *async, struct process *process, struct eve
 	if (!queue)
 		return 0;
 	if (call_has(call, XPT_MEANING_STREAM)) {
-		node = stream_node(async, queue, call);
-		if (node)
-			stream_end(async, container_of(node, struct stream, node), call);
+		stream = stream_find(async, queue, call);
+		if (stream)
+			stream_end(async, stream, call);
 		return 0;
 	}
 	link_each(link, following, &queue->busy) stream_end(async, container_of(link, struct stream, busy), call);
@@ -592,9 +595,9 @@ static void depth_emit(struct async_inflight *async, struct queue *queue, __u64 
 						  .name = "queue depth",
 						  .value = (__s64)queue->depth } };
 
-	if (queue->depth == queue->told)
+	if (queue->depth == queue->emitted)
 		return;
-	queue->told = queue->depth;
+	queue->emitted = queue->depth;
 	event_dispatch_emit(async->events, &event);
 }
 
@@ -620,42 +623,41 @@ int async_emit(struct async_inflight *async, const struct process *process, cons
 	return error;
 }
 
-static void queue_drop(struct async_inflight *async, struct queue *queue, __u64 time)
+static void queue_release(void *context, struct keyed *entry)
 {
-	struct link *link, *following;
-	struct stream *stream;
+	struct queue *queue = container_of(entry, struct queue, keyed);
+	struct async_inflight *async = context;
 
-	link_each(link, following, &async->recent)
-	{
-		stream = container_of(link, struct stream, recent);
-		if (stream->queue == queue)
-			stream_drop(async, stream, time);
-	}
-	orphan_waits_drop(&async->orphan_waits, queue->index);
-	depth_emit(async, queue, time);
-	map_remove(&async->queues, &queue->node);
-	link_remove(&queue->link);
+	keyed_drop_owner(&async->streams, queue->index);
+	keyed_drop_owner(&async->orphan_waits, queue->index);
+	depth_emit(async, queue, async->dropped);
 	free(queue);
+}
+
+void async_init(struct async_inflight *async, struct event_dispatch *events, struct job_observers *observers,
+		const struct counter_samples *samples)
+{
+	*async = (struct async_inflight){
+		.events = events, .observers = observers, .samples = samples, .next_queue = 1, .next_id = 1
+	};
+	keyed_init(&async->queues, ASYNC_QUEUES_MAX, queue_release, async);
+	keyed_init(&async->streams, ASYNC_STREAMS_MAX, stream_release, async);
+	keyed_init(&async->orphan_waits, ASYNC_ORPHANS_MAX, NULL, NULL);
+	link_init(&async->opens);
+	link_init(&async->ended);
 }
 
 void async_drop_process(struct async_inflight *async, const struct process *process, __u64 time)
 {
-	struct link *link, *following;
-	struct queue *queue;
-
-	link_each(link, following, &async->all_queues)
-	{
-		queue = container_of(link, struct queue, link);
-		if (queue->process_index == process->view.sort_index)
-			queue_drop(async, queue, time);
-	}
+	async->dropped = time;
+	keyed_drop_owner(&async->queues, process->view.sort_index);
 }
 
 void async_drop_all(struct async_inflight *async, __u64 time)
 {
-	struct link *link, *following;
-
-	link_each(link, following, &async->all_queues) queue_drop(async, container_of(link, struct queue, link), time);
+	async->dropped = time;
+	while (!link_alone(&async->queues.all))
+		keyed_drop(&async->queues, keyed_oldest(&async->queues));
 }
 
 void async_free(struct async_inflight *async)
@@ -663,67 +665,8 @@ void async_free(struct async_inflight *async)
 	struct event_dispatch silent = {};
 
 	async->events = &silent;
-	async_drop_all(async, 0);
+	keyed_free(&async->queues);
+	keyed_free(&async->streams);
+	keyed_free(&async->orphan_waits);
 	map_free(&async->by_key);
-	map_free(&async->streams);
-	map_free(&async->queues);
-	orphan_waits_free(&async->orphan_waits);
-}
-
-/* ---- waits before the return of their enqueue ---- */
-
-struct orphan_wait {
-	struct keyed keyed;
-	struct wait_end end;
-};
-
-static void orphan_wait_release(void *context, struct keyed *entry)
-{
-	(void)context;
-	free(container_of(entry, struct orphan_wait, keyed));
-}
-
-void orphan_waits_init(struct orphan_waits *waits, size_t most)
-{
-	keyed_init(&waits->table, most, orphan_wait_release, NULL);
-}
-
-void orphan_waits_free(struct orphan_waits *waits)
-{
-	keyed_free(&waits->table);
-}
-
-int orphan_waits_add(struct orphan_waits *waits, unsigned int queue, __u64 key, const struct wait_end *end)
-{
-	struct keyed *entry = keyed_find(&waits->table, queue, key);
-	struct orphan_wait *wait;
-
-	if (entry) {
-		container_of(entry, struct orphan_wait, keyed)->end = *end;
-		keyed_renew(&waits->table, entry);
-		return 0;
-	}
-	wait = malloc(sizeof(*wait));
-	if (!wait || keyed_add(&waits->table, &wait->keyed, queue, queue, key)) {
-		free(wait);
-		return -ENOMEM;
-	}
-	wait->end = *end;
-	return 0;
-}
-
-bool orphan_waits_take(struct orphan_waits *waits, unsigned int queue, __u64 key, struct wait_end *end)
-{
-	struct keyed *entry = keyed_find(&waits->table, queue, key);
-
-	if (!entry)
-		return false;
-	*end = container_of(entry, struct orphan_wait, keyed)->end;
-	keyed_drop(&waits->table, entry);
-	return true;
-}
-
-void orphan_waits_drop(struct orphan_waits *waits, unsigned int queue)
-{
-	keyed_drop_owner(&waits->table, queue);
 }

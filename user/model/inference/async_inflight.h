@@ -10,14 +10,10 @@
 #define XPT_MODEL_INFERENCE_ASYNC_INFLIGHT_H
 
 #include "base/core/hashmap.h"
-#include "model/device/counter_samples.h"
+#include "model/device/counters.h"
 #include "model/device/jobs.h"
 #include "model/program/programs.h"
 #include "model/stream/event.h"
-
-/*
- * Waits that ended nothing: what they were for may not have returned yet on its own thread. They are kept until it has.
- */
 
 /* How something that was enqueued has ended. */
 struct wait_end {
@@ -31,20 +27,6 @@ struct wait_end {
 	struct xpt_counts counts; /* when it returned */
 };
 
-struct orphan_waits {
-	struct keyed_table table; /* by queue and key */
-};
-
-/* Beyond most, the oldest makes room. */
-void orphan_waits_init(struct orphan_waits *orphan_waits, size_t most);
-void orphan_waits_free(struct orphan_waits *orphan_waits);
-
-/* A later wait for the same key replaces the first. -ENOMEM. */
-int orphan_waits_add(struct orphan_waits *orphan_waits, unsigned int queue, __u64 key, const struct wait_end *end);
-/* Takes out the wait for this key. Returns whether there was one. */
-bool orphan_waits_take(struct orphan_waits *orphan_waits, unsigned int queue, __u64 key, struct wait_end *end);
-void orphan_waits_drop(struct orphan_waits *orphan_waits, unsigned int queue);
-
 #define ASYNC_STREAMS_MAX 4096 /* streams followed at once; the one not used for longest makes room */
 #define ASYNC_QUEUES_MAX 4096  /* a queue is all that one process has under way in one runtime */
 #define ASYNC_ORPHANS_MAX 4096 /* waits kept that may precede the return of their enqueue */
@@ -53,14 +35,13 @@ struct async_inflight {
 	struct event_dispatch *events;
 	struct job_observers *observers;
 	const struct counter_samples *samples;
-	struct map by_key;  /* struct open_inference, by queue and key */
-	struct map streams; /* struct stream, by queue and stream */
-	struct map queues;  /* struct queue, by process and runtime */
-	struct link opens;  /* all open ones, oldest first */
-	struct link recent; /* streams, the one used last at the end */
-	struct link all_queues;
-	struct orphan_waits orphan_waits; /* waits that may precede the return of their enqueue */
-	struct link ended;		  /* open ones that the call at hand has ended, until async_emit */
+	struct map by_key;		 /* struct open_inference, by queue and key */
+	struct keyed_table queues;	 /* of processes */
+	struct keyed_table streams;	 /* of queues, the one used last at the end */
+	struct keyed_table orphan_waits; /* of queues: that ended nothing, as what they are for may return yet */
+	__u64 dropped;			 /* when what is dropped was */
+	struct link opens;		 /* all open ones, oldest first */
+	struct link ended;		 /* open ones that the call at hand has ended, until async_emit */
 	size_t open_count;
 	unsigned int next_queue;
 	__u64 next_id;
@@ -91,5 +72,10 @@ int async_emit(struct async_inflight *async, const struct process *process, cons
 void async_drop_process(struct async_inflight *async, const struct process *process, __u64 time);
 /* The recording has ended. */
 void async_drop_all(struct async_inflight *async, __u64 time);
+
+/* A wait for the key has ended nothing; a later one replaces it. -ENOMEM. */
+int orphan_wait_add(struct keyed_table *waits, unsigned int queue, __u64 key, const struct wait_end *end);
+/* Takes out the wait for this key. Returns whether there was one. */
+bool orphan_wait_take(struct keyed_table *waits, unsigned int queue, __u64 key, struct wait_end *end);
 
 #endif

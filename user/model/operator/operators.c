@@ -50,17 +50,11 @@ static void described_free(void *context, struct keyed *entry)
 	free(described);
 }
 
-static void number_free(void *context, struct keyed *entry)
-{
-	(void)context;
-	free(container_of(entry, struct type_number, keyed));
-}
-
 void operator_set_init(struct operator_set *operators, struct event_dispatch *events)
 {
 	*operators = (struct operator_set){ .events = events };
 	name_table_init(&operators->classes, OPERATOR_CLASSES_MAX, true);
-	keyed_init(&operators->numbers, MODEL_OPERATORS_MAX, number_free, NULL);
+	keyed_init(&operators->numbers, MODEL_OPERATORS_MAX, NULL, NULL);
 	keyed_init(&operators->described, MODEL_OPERATORS_MAX, described_free, NULL);
 	coverage_init(&operators->coverage);
 }

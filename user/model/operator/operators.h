@@ -4,7 +4,7 @@
 #define XPT_MODEL_OPERATOR_OPERATORS_H
 
 #include "base/core/hashmap.h"
-#include "model/program/name_table.h"
+#include "model/program/processes.h"
 #include "model/program/programs.h"
 
 #define OPERATOR_CLASSES_MAX 262144 /* with names, of all processes; further ones have none */

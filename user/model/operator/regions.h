@@ -4,7 +4,6 @@
 #define XPT_MODEL_OPERATOR_REGIONS_H
 
 #include "model/program/functions.h"
-#include "model/program/name_table.h"
 #include "model/program/processes.h"
 #include "model/stats/statistics.h"
 

@@ -26,12 +26,6 @@ static char *text_get(const cJSON *item, size_t most, int *error)
 	return copy;
 }
 
-static char *member_get(const cJSON *object, const char *key, int *error)
-{
-	return text_get(cJSON_GetObjectItemCaseSensitive(object, key),
-			strcmp(key, "uri") ? CODE_TEXT_MAX : CODE_URI_MAX, error);
-}
-
 static __u64 number_get(const cJSON *object, const char *key, __s64 most)
 {
 	__s64 number;
@@ -61,19 +55,36 @@ static void kernels_get(const cJSON *array, struct event_code *event, int *error
 	}
 }
 
+/* The strings of an event that are members of the JSON; the first ones are kept as long as it is loaded. */
+static const struct {
+	const char *key;
+	size_t place, most;
+} code_texts[] = {
+	{ "kind", offsetof(struct event_code, kind), CODE_TEXT_MAX },
+	{ "name", offsetof(struct event_code, name), CODE_TEXT_MAX },
+	{ "uri", offsetof(struct event_code, uri), CODE_URI_MAX },
+	{ "sha256", offsetof(struct event_code, sha256), CODE_TEXT_MAX },
+	{ "machine", offsetof(struct event_code, machine), CODE_TEXT_MAX },
+	{ "runtime", offsetof(struct event_code, runtime), CODE_TEXT_MAX },
+	{ "function", offsetof(struct event_code, function), CODE_TEXT_MAX },
+	{ "error", offsetof(struct event_code, error), CODE_TEXT_MAX },
+};
+
+#define CODE_TEXTS (sizeof(code_texts) / sizeof(code_texts[0]))
+#define CODE_TEXTS_KEPT 4
+
+static char **code_text(const struct event_code *event, size_t i)
+{
+	return (char **)((char *)event + code_texts[i].place);
+}
+
 static void code_text_free(struct event_code *event)
 {
 	for (size_t i = 0; i < event->kernel_count; i++)
 		free((char *)event->kernels[i]);
 	free((void *)event->kernels);
-	free((char *)event->kind);
-	free((char *)event->machine);
-	free((char *)event->name);
-	free((char *)event->uri);
-	free((char *)event->sha256);
-	free((char *)event->runtime);
-	free((char *)event->function);
-	free((char *)event->error);
+	for (size_t i = 0; i < CODE_TEXTS; i++)
+		free(*code_text(event, i));
 	*event = (struct event_code){};
 }
 
@@ -81,27 +92,22 @@ static void code_text_free(struct event_code *event)
  * Fills event from the JSON of a CODE_OBJECT record: all but process, time and handle. What is missing or makes no
  * sense is left unknown. Strings are owned by the event: code_text_free(). -ENOMEM: there is nothing to be freed.
  */
-static int code_text_read(const cJSON *object, struct event_code *event)
+static int code_text_read(const cJSON *json, struct event_code *event)
 {
 	int error = 0;
 
 	*event = (struct event_code){};
-	event->kind = member_get(object, "kind", &error);
+	for (size_t i = 0; i < CODE_TEXTS; i++)
+		*code_text(event, i) = text_get(cJSON_GetObjectItemCaseSensitive(json, code_texts[i].key),
+						code_texts[i].most, &error);
 	if (!event->kind && !error)
 		event->kind = strdup("unknown");
-	event->machine = member_get(object, "machine", &error);
-	event->name = member_get(object, "name", &error);
-	event->uri = member_get(object, "uri", &error);
-	event->sha256 = member_get(object, "sha256", &error);
-	event->runtime = member_get(object, "runtime", &error);
-	event->function = member_get(object, "function", &error);
-	event->error = member_get(object, "error", &error);
-	event->tid = (__u32)number_get(object, "tid", 0xffffffff);
-	event->size = number_get(object, "size", NUMBER_MAX);
-	event->functions = number_get(object, "functions", NUMBER_MAX);
-	event->missing = number_get(object, "missing", NUMBER_MAX);
-	event->waited = number_get(object, "waited_ns", NUMBER_MAX);
-	kernels_get(cJSON_GetObjectItemCaseSensitive(object, "kernels"), event, &error);
+	event->tid = (__u32)number_get(json, "tid", 0xffffffff);
+	event->size = number_get(json, "size", NUMBER_MAX);
+	event->functions = number_get(json, "functions", NUMBER_MAX);
+	event->missing = number_get(json, "missing", NUMBER_MAX);
+	event->waited = number_get(json, "waited_ns", NUMBER_MAX);
+	kernels_get(cJSON_GetObjectItemCaseSensitive(json, "kernels"), event, &error);
 	if (!event->kind)
 		error = -ENOMEM;
 	if (error)
@@ -109,20 +115,12 @@ static int code_text_read(const cJSON *object, struct event_code *event)
 	return error;
 }
 
-/* A handle that is loaded, and what its unload will report. */
+/* A handle that is loaded. */
 struct code_load {
-	struct map_node node; /* by the sort index of the process, and handle */
-	struct link link;     /* of code_objects.loaded */
-	struct link of_process;
+	struct keyed keyed;	    /* by the sort index of the process, and handle */
 	struct code_object *object; /* NULL: too many are known */
-	char *kind, *name, *uri, *sha256;
+	struct event_code unload;   /* what it will report */
 };
-
-void code_objects_init(struct code_objects *objects, struct event_dispatch *events)
-{
-	*objects = (struct code_objects){ .events = events };
-	link_init(&objects->loaded);
-}
 
 static void object_free(struct code_object *object)
 {
@@ -137,37 +135,30 @@ static void object_free(struct code_object *object)
 	free(object);
 }
 
-static void load_free(struct code_load *load)
+static void load_free(void *context, struct keyed *entry)
 {
-	if (!load)
-		return;
-	free(load->kind);
-	free(load->name);
-	free(load->uri);
-	free(load->sha256);
+	struct code_load *load = container_of(entry, struct code_load, keyed);
+
+	(void)context;
+	code_text_free(&load->unload);
 	free(load);
 }
 
-static void load_drop(struct code_objects *objects, struct code_load *load)
+void code_objects_init(struct code_objects *objects, struct event_dispatch *events)
 {
-	map_remove(&objects->by_handle, &load->node);
-	link_remove(&load->link);
-	link_remove(&load->of_process);
-	load_free(load);
+	*objects = (struct code_objects){ .events = events };
+	keyed_init(&objects->loads, MODEL_CODE_LOADS_MAX, load_free, NULL);
 }
 
 void code_objects_free(struct code_objects *objects)
 {
-	struct link *link, *following;
-
-	link_each(link, following, &objects->loaded) load_drop(objects, container_of(link, struct code_load, link));
+	keyed_free(&objects->loads);
 	for (size_t i = 0; i < objects->count; i++)
 		object_free(objects->all[i]);
 	for (unsigned int i = 0; i < objects->totals.kind_count; i++)
 		free((char *)objects->totals.kinds[i].name);
 	free(objects->all);
 	map_free(&objects->by_content);
-	map_free(&objects->by_handle);
 }
 
 /* ---- which there are ---- */
@@ -284,59 +275,38 @@ static int load_count(struct model_code_totals *totals, struct code_object *obje
 
 /* ---- what is loaded ---- */
 
-static struct code_load *load_find(const struct code_objects *objects, const struct process *process, __u64 handle)
+/* A handle that was not unloaded before is used again all the same. */
+static int load_keep(struct code_objects *objects, const struct process *process, struct code_object *object,
+		     const struct event_code *event)
 {
-	struct map_node *node = map_find(&objects->by_handle, process->view.sort_index, handle);
-
-	return node ? container_of(node, struct code_load, node) : NULL;
-}
-
-static struct code_load *load_create(struct code_object *object, const struct event_code *event)
-{
+	const unsigned int index = process->view.sort_index;
+	struct keyed *before = keyed_find(&objects->loads, index, event->handle);
 	struct code_load *load = calloc(1, sizeof(*load));
 	int error = 0;
 
-	if (!load)
-		return NULL;
-	load->object = object;
-	load->kind = (char *)copy(event->kind, &error);
-	load->name = (char *)copy(event->name, &error);
-	load->uri = (char *)copy(event->uri, &error);
-	load->sha256 = (char *)copy(event->sha256, &error);
-	if (!error)
-		return load;
-	load_free(load);
-	return NULL;
-}
-
-/* A handle that was not unloaded before is used again all the same. */
-static int load_keep(struct code_objects *objects, struct process *process, struct code_object *object,
-		     const struct event_code *event)
-{
-	struct code_load *before = load_find(objects, process, event->handle), *load;
-
 	if (before)
-		load_drop(objects, before);
-	else if (objects->by_handle.count >= MODEL_CODE_LOADS_MAX)
-		load_drop(objects, container_of(objects->loaded.next, struct code_load, link));
-	load = load_create(object, event);
-	if (!load || map_add(&objects->by_handle, &load->node, process->view.sort_index, event->handle)) {
-		load_free(load);
+		keyed_drop(&objects->loads, before);
+	if (!load)
+		return -ENOMEM;
+	load->object = object;
+	load->unload = (struct event_code){ .tgid = event->tgid, .unloaded = true, .handle = event->handle };
+	for (size_t i = 0; i < CODE_TEXTS_KEPT; i++)
+		*code_text(&load->unload, i) = (char *)copy(*code_text(event, i), &error);
+	if (error || keyed_add(&objects->loads, &load->keyed, index, index, event->handle)) {
+		load_free(NULL, &load->keyed);
 		return -ENOMEM;
 	}
-	link_append(&objects->loaded, &load->link);
-	link_append(&process->code, &load->of_process);
 	return 0;
 }
 
 static void code_emit(const struct code_objects *objects, const struct event_code *event)
 {
-	const struct event told = { .kind = EVENT_CODE, .code = *event };
+	const struct event out = { .kind = EVENT_CODE, .code = *event };
 
-	event_dispatch_emit(objects->events, &told);
+	event_dispatch_emit(objects->events, &out);
 }
 
-int code_objects_load(struct code_objects *objects, struct process *process, const struct xpt_record_text *record,
+int code_objects_load(struct code_objects *objects, const struct process *process, const struct xpt_record_text *record,
 		      const cJSON *json)
 {
 	const struct xpt_record_header *header = &record->header;
@@ -365,27 +335,15 @@ int code_objects_load(struct code_objects *objects, struct process *process, con
 void code_objects_unload(struct code_objects *objects, const struct process *process,
 			 const struct xpt_record_text *record)
 {
-	struct code_load *load = load_find(objects, process, record->id);
-	struct event_code event = {
-		.tgid = record->header.tgid, .time = record->header.time, .unloaded = true, .handle = record->id
-	};
+	struct keyed *entry = keyed_find(&objects->loads, process->view.sort_index, record->id);
+	struct code_load *load = entry ? container_of(entry, struct code_load, keyed) : NULL;
 
 	if (!load)
 		return;
-	event.kind = load->kind;
-	event.name = load->name;
-	event.uri = load->uri;
-	event.sha256 = load->sha256;
+	load->unload.time = record->header.time;
 	objects->totals.unloads++;
 	if (load->object)
 		load->object->view.unloads++;
-	code_emit(objects, &event);
-	load_drop(objects, load);
-}
-
-void code_objects_drop_process(struct code_objects *objects, struct process *process)
-{
-	struct link *link, *following;
-
-	link_each(link, following, &process->code) load_drop(objects, container_of(link, struct code_load, of_process));
+	code_emit(objects, &load->unload);
+	keyed_drop(&objects->loads, entry);
 }

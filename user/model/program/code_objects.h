@@ -3,6 +3,7 @@
 #ifndef XPT_MODEL_PROGRAM_CODE_OBJECTS_H
 #define XPT_MODEL_PROGRAM_CODE_OBJECTS_H
 
+#include "base/core/hashmap.h"
 #include "model/program/processes.h"
 
 struct code_object {
@@ -15,8 +16,7 @@ struct code_objects {
 	struct code_object **all;
 	size_t count;
 	struct map by_content;
-	struct map by_handle; /* struct code_load, by process and handle */
-	struct link loaded;   /* the same, oldest first */
+	struct keyed_table loads; /* what is loaded under a handle, of processes */
 	struct model_code_totals totals;
 };
 
@@ -24,12 +24,10 @@ void code_objects_init(struct code_objects *objects, struct event_dispatch *even
 void code_objects_free(struct code_objects *objects);
 
 /* From a CODE_OBJECT record and its JSON. -ENOMEM: it is emitted and counted, but may not be kept. */
-int code_objects_load(struct code_objects *objects, struct process *process, const struct xpt_record_text *record,
+int code_objects_load(struct code_objects *objects, const struct process *process, const struct xpt_record_text *record,
 		      const struct cJSON *json);
 /* From a CODE_UNLOADED record, of an object that is known to be loaded. */
 void code_objects_unload(struct code_objects *objects, const struct process *process,
 			 const struct xpt_record_text *record);
-/* Drops all that it had loaded, without events. */
-void code_objects_drop_process(struct code_objects *objects, struct process *process);
 
 #endif

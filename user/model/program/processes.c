@@ -60,7 +60,6 @@ static struct process *process_create(struct processes *processes, __u32 tgid, c
 	process->view.sort_index = processes->seen++;
 	link_init(&process->link);
 	link_init(&process->programs);
-	link_init(&process->code);
 	return process;
 }
 
@@ -233,13 +232,11 @@ static bool process_is_settled(const struct process *process, __u64 time)
 
 static size_t exited_mark(struct processes *processes, bool all, size_t most, __u64 time)
 {
-	struct link *link, *following;
-	struct process *process;
+	struct process *process, *following;
 	size_t marked = 0;
 
-	link_each(link, following, &processes->gone)
+	link_for_each_safe(process, following, &processes->gone, link)
 	{
-		process = container_of(link, struct process, link);
 		if (!all && !process_is_settled(process, time))
 			continue;
 		process->forgotten = true;
@@ -283,4 +280,62 @@ void processes_forget(struct processes *processes)
 		processes->exited--;
 		process_free(process);
 	}
+}
+
+/* ---- names of what has a number in a process ---- */
+
+void name_table_init(struct name_table *names, size_t most, bool refuses)
+{
+	keyed_init(&names->table, most, NULL, NULL);
+	names->refuses = refuses;
+}
+
+static struct name *name_get(const struct name_table *names, __u64 a, __u64 b)
+{
+	struct keyed *entry = keyed_find(&names->table, a, b);
+
+	return entry ? container_of(entry, struct name, keyed) : NULL;
+}
+
+int name_table_add(struct name_table *names, __u64 owner, __u64 a, __u64 b, const char *text, size_t length,
+		   bool truncated)
+{
+	struct name *before = name_get(names, a, b), *name;
+
+	length = strnlen(text, length);
+	if (before && !strncmp(before->text, text, length) && !before->text[length])
+		return 0;
+	if (!before && names->refuses && keyed_full(&names->table))
+		return -ENOSPC;
+	name = malloc(sizeof(*name) + length + 1);
+	if (!name)
+		return -ENOMEM;
+	memcpy(name->text, text, length);
+	name->text[length] = '\0';
+	name->truncated = truncated;
+	name->used = before && before->used;
+	if (before)
+		keyed_drop(&names->table, &before->keyed);
+	if (keyed_add(&names->table, &name->keyed, owner, a, b)) {
+		free(name);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+const struct name *name_table_find(const struct name_table *names, __u64 a, __u64 b)
+{
+	struct name *name = name_get(names, a, b);
+
+	if (name)
+		name->used = true;
+	return name;
+}
+
+void name_table_drop(struct name_table *names, __u64 a, __u64 b)
+{
+	struct name *name = name_get(names, a, b);
+
+	if (name)
+		keyed_drop(&names->table, &name->keyed);
 }

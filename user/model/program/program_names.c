@@ -56,13 +56,11 @@ static bool may_be_gone(const struct program *other, const struct program *progr
 static unsigned int number_choose(const struct program *program, const char *name, size_t length, unsigned int wanted)
 {
 	unsigned char used[MODEL_PROGRAMS_MAX / 8 + 1] = {};
-	struct link *link, *following;
 	unsigned int number = 1;
-	struct program *other;
+	struct program *other, *following;
 
-	link_each(link, following, &program->process->programs)
+	link_for_each_safe(other, following, &program->process->programs, of_process)
 	{
-		other = container_of(link, struct program, of_process);
 		if (other == program || other->runtime != program->runtime || !has_name(other, name, length))
 			continue;
 		if (may_be_gone(other, program)) {
@@ -142,14 +140,12 @@ bool program_describe(struct program *program, unsigned int number)
 
 int programs_use_again(struct programs *programs, struct program *program, __u64 time)
 {
-	struct link *link, *following;
-	struct program *other;
+	struct program *other, *following;
 	int named = 0;
 
 	program->superseded = false;
-	link_each(link, following, &program->process->programs)
+	link_for_each_safe(other, following, &program->process->programs, of_process)
 	{
-		other = container_of(link, struct program, of_process);
 		if (other == program || other->runtime != program->runtime || !other->view.name_length ||
 		    other->view.number != program->view.number ||
 		    !has_name(other, program->view.name, program->view.name_length))
@@ -194,15 +190,13 @@ int programs_set_parent(struct programs *programs, struct program *program, __u6
 
 static int name_lend(struct programs *programs, const struct program *program, __u64 time, unsigned int depth)
 {
-	struct link *link, *following;
-	struct program *child;
+	struct program *child, *following;
 	int named;
 
 	if (!program->process->orphans || depth == LEND_DEPTH_MAX)
 		return 0;
-	link_each(link, following, &program->process->programs)
+	link_for_each_safe(child, following, &program->process->programs, of_process)
 	{
-		child = container_of(link, struct program, of_process);
 		if (!child->orphan || child->parent != program->view.handle || child == program ||
 		    child->view.runtime_index != program->view.runtime_index)
 			continue;

@@ -11,7 +11,6 @@
 #include "model/program/processes.h"
 #include "model/program/totals.h"
 #include "model/stats/statistics.h"
-#include "model/stats/tokens.h"
 #include "model/stream/objects.h"
 
 #define PROGRAM_NAME_MAX 1024	  /* bytes kept of a name */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What calls of functions add up to that are not inferences of a program. */
+/* What calls add up to: those of functions that are not inferences of a program, what the kernel has counted, and tokens. */
 #ifndef XPT_MODEL_PROGRAM_TOTALS_H
 #define XPT_MODEL_PROGRAM_TOTALS_H
 
@@ -67,5 +67,19 @@ struct total *totals_get(struct totals *totals, struct process *process, const s
 int total_record(struct total *total, const struct event_call *call); /* -ENOMEM: all but the quantiles is right */
 /* Adds those of processes that are marked as forgotten to the total of the others. */
 void totals_forget_processes(struct totals *totals);
+
+/* Language models: which batches take a prompt in, which give a token more to each of their sequences, and how fast. */
+
+struct tokens;
+
+/*
+ * A call of a program that has the number of its tokens: sets its phase, and the times that end with it. *result: of the program,
+ * made with the first such call. -ENOMEM.
+ */
+int tokens_call(struct tokens **result, const struct model_program *program, struct event_call *call);
+/* Moves what is known of one into another one. */
+void tokens_fold(struct tokens **from, struct tokens **into);
+const struct model_tokens *tokens_view(const struct tokens *tokens); /* NULL: none */
+void tokens_free(struct tokens *tokens);
 
 #endif

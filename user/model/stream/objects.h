@@ -135,7 +135,7 @@ struct model_counter {
 	const char *description; /* "" none */
 	const char *source;	 /* "": unknown */
 	enum model_counter_kind kind;
-	__u64 told; /* values */
+	__u64 emitted; /* values */
 	double least, most;
 	double mean;	    /* over time; of a level over the readings */
 	double total;	    /* of a sum: what was counted between its readings */

@@ -7,12 +7,10 @@
 #include <xputrace/stream.h>
 
 #include "base/core/hashmap.h"
-#include "base/core/link.h"
 #include "base/core/vec.h"
-#include "profile/handle/choices.h"
-#include "profile/handle/expression.h"
+#include "profile/handle/choice.h"
 
-#define VERDICTS_MAX (2 * MODEL_PROGRAMS_MAX) /* then they are made anew */
+#define VERDICTS_MAX (2 * MODEL_PROGRAMS_MAX) /* then the oldest is made anew */
 
 struct wanted {
 	struct xpt_program_choice choice; /* the name is owned; of an expression its text */
@@ -22,19 +20,16 @@ struct wanted {
 
 /* About one program under its name of now. */
 struct verdict {
-	struct map_node node; /* by id */
-	struct link link;
+	struct keyed keyed; /* by id */
 	bool wanted;
-	__u64 told; /* from when on the kernel should leave it out; 0: not requested */
+	__u64 left_out; /* from when on the kernel should leave it out; 0: not requested */
 };
 
 struct chooser {
 	struct chooser_options options;
 	struct wanted *all;
 	size_t count;
-	struct map verdicts;
-	struct link known;
-	bool limit_said;
+	struct keyed_table verdicts;
 };
 
 int chooser_create(const struct chooser_options *options, struct chooser **result)
@@ -44,29 +39,16 @@ int chooser_create(const struct chooser_options *options, struct chooser **resul
 	if (!chooser)
 		return -ENOMEM;
 	chooser->options = *options;
-	link_init(&chooser->known);
+	keyed_init(&chooser->verdicts, VERDICTS_MAX, NULL, NULL);
 	*result = chooser;
 	return 0;
-}
-
-static void verdicts_drop(struct chooser *chooser)
-{
-	struct link *link, *following;
-
-	link_each(link, following, &chooser->known)
-	{
-		link_remove(link);
-		free(container_of(link, struct verdict, link));
-	}
-	map_free(&chooser->verdicts);
-	chooser->verdicts = (struct map){};
 }
 
 void chooser_free(struct chooser *chooser)
 {
 	if (!chooser)
 		return;
-	verdicts_drop(chooser);
+	keyed_free(&chooser->verdicts);
 	for (size_t i = 0; i < chooser->count; i++) {
 		free((char *)chooser->all[i].choice.name);
 		expression_free(chooser->all[i].expression);
@@ -107,19 +89,15 @@ int chooser_add(struct chooser *chooser, const struct xpt_program_choice *choice
 
 int chooser_match(struct chooser *chooser, const char *expression)
 {
-	struct expression_error reason = {};
 	struct expression *compiled;
-	int error = expression_create(expression, &compiled, &reason);
+	int error = expression_compile(chooser->options.log, expression, &compiled);
 
-	if (error == -EINVAL)
-		log_error(chooser->options.log, "the expression is not valid at position %zu: %s", reason.position,
-			  reason.reason);
 	return error ?: wanted_add(chooser, &(struct xpt_program_choice){ .name = expression }, compiled);
 }
 
 int chooser_record(struct chooser *chooser, const struct xpt_record_header *record)
 {
-	const struct xpt_record_text *told = (const void *)record;
+	const struct xpt_record_text *text_record = (const void *)record;
 	bool match = record->kind == XPT_RECORD_MATCH;
 	struct xpt_program_choice choice = { .pid = (pid_t)record->tgid };
 	char *text;
@@ -127,12 +105,12 @@ int chooser_record(struct chooser *chooser, const struct xpt_record_header *reco
 
 	if (!match && record->kind != XPT_RECORD_CHOICE)
 		return 0;
-	if (record->size < sizeof(*told) || told->length > record->size - sizeof(*told))
+	if (record->size < sizeof(*text_record) || text_record->length > record->size - sizeof(*text_record))
 		return -EBADMSG;
-	text = strndup(told->text, told->length);
+	text = strndup(text_record->text, text_record->length);
 	if (!text)
 		return -ENOMEM;
-	choice.handle = told->id;
+	choice.handle = text_record->id;
 	choice.name = *text ? text : NULL;
 	error = match ? chooser_match(chooser, text) : chooser_add(chooser, &choice);
 	free(text);
@@ -155,29 +133,19 @@ bool chooser_met(const struct chooser *chooser, size_t index)
 
 /* ---- which programs that means ---- */
 
-static bool expression_fits(struct chooser *chooser, const struct expression *expression, const char *name)
-{
-	int found = expression_matches(expression, name);
-
-	if (found < 0 && !chooser->limit_said) {
-		chooser->limit_said = true;
-		log_warn(chooser->options.log,
-			 "the expression takes too long for the name of a program: such programs are ignored");
-	}
-	return found == 1;
-}
-
 /* All are asked: each has to know whether it was met. */
 static bool is_wanted(struct chooser *chooser, const struct model_program *program)
 {
-	struct identity identity = { .tgid = program->process->tgid, .handle = program->handle, .name = program->name };
-	const struct entry entry = { .identity = &identity };
+	const struct identity identity = { .tgid = program->process->tgid,
+					   .handle = program->handle,
+					   .name = program->name };
 	bool any = false;
 
 	for (size_t i = 0; i < chooser->count; i++) {
 		struct wanted *wanted = &chooser->all[i];
-		bool fits = wanted->expression ? expression_fits(chooser, wanted->expression, program->name) :
-						 choice_fits(&wanted->choice, &entry);
+		bool fits = wanted->expression ?
+				    expression_fits(wanted->expression, chooser->options.log, program->name) :
+				    choice_fits(&wanted->choice, &identity);
 
 		wanted->met |= fits;
 		any |= fits;
@@ -187,26 +155,20 @@ static bool is_wanted(struct chooser *chooser, const struct model_program *progr
 
 static struct verdict *verdict_find(const struct chooser *chooser, unsigned int id)
 {
-	struct map_node *node = map_find(&chooser->verdicts, id, 0);
+	struct keyed *keyed = keyed_find(&chooser->verdicts, id, 0);
 
-	return node ? container_of(node, struct verdict, node) : NULL;
+	return keyed ? container_of(keyed, struct verdict, keyed) : NULL;
 }
 
 /* NULL: no memory. */
 static struct verdict *verdict_make(struct chooser *chooser, const struct model_program *program)
 {
-	struct verdict *verdict;
+	struct verdict *verdict = calloc(1, sizeof(*verdict));
 
-	if (chooser->verdicts.count >= VERDICTS_MAX)
-		verdicts_drop(chooser);
-	verdict = calloc(1, sizeof(*verdict));
-	if (!verdict)
-		return NULL;
-	if (map_add(&chooser->verdicts, &verdict->node, program->id, 0)) {
+	if (!verdict || keyed_add(&chooser->verdicts, &verdict->keyed, 0, program->id, 0)) {
 		free(verdict);
 		return NULL;
 	}
-	link_append(&chooser->known, &verdict->link);
 	verdict->wanted = is_wanted(chooser, program);
 	return verdict;
 }
@@ -222,8 +184,8 @@ static bool wants_call(void *context, const struct model_program *program, const
 	if (!verdict)
 		return is_wanted(chooser, program);
 	/* Recorded although the kernel should leave it out: the handle got its rate back, as it may have become another program. */
-	if (!verdict->wanted && options->set_sampling && call->start >= verdict->told)
-		verdict->told = options->set_sampling(options->context, program, XPT_SAMPLE_NONE, call->end);
+	if (!verdict->wanted && options->set_sampling && call->start >= verdict->left_out)
+		verdict->left_out = options->set_sampling(options->context, program, XPT_SAMPLE_NONE, call->end);
 	return verdict->wanted;
 }
 
@@ -249,7 +211,7 @@ static void on_program(struct chooser *chooser, const struct event_program *even
 		verdict = verdict_make(chooser, event->program);
 	if (!verdict || !verdict->wanted || before)
 		return;
-	verdict->told = 0;
+	verdict->left_out = 0;
 	if (options->set_sampling)
 		options->set_sampling(options->context, event->program, 0, event->time);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include <xputrace/profile.h>
 
 #include "profile/handle/state.h"
 
@@ -17,7 +20,7 @@ int profiling_create(const struct profiling_options *options, struct profiling *
 	}
 	profiling->options = *options;
 	profiling->budget.limit = options->report_bytes;
-	catalogue_init(&profiling->catalogue);
+	program_index_init(&profiling->programs);
 	link_init(&profiling->handles);
 	link_init(&profiling->runs);
 	rates_refresh(profiling);
@@ -29,7 +32,7 @@ void profiling_free(struct profiling *profiling)
 {
 	if (!profiling)
 		return;
-	catalogue_free(&profiling->catalogue);
+	program_index_free(&profiling->programs);
 	budget_settle(&profiling->budget);
 	trace_names_free(profiling->names);
 	free(profiling);
@@ -37,43 +40,44 @@ void profiling_free(struct profiling *profiling)
 
 void log_out_of_memory(struct profiling *profiling)
 {
-	if (!profiling->memory_said)
+	if (!profiling->memory_logged)
 		log_warn(profiling->options.log, "no memory: profiles lack something from here on");
-	profiling->memory_said = true;
+	profiling->memory_logged = true;
 }
 
 static void entry_forget(struct profiling *profiling, struct entry *entry)
 {
-	struct link *link, *following;
+	struct member *member, *following;
 
-	link_each(link, following, &entry->members) member_free(container_of(link, struct member, of_entry));
-	catalogue_remove(&profiling->catalogue, entry);
+	link_for_each_safe(member, following, &entry->members, of_entry)
+		member_free(member);
+	program_index_remove(&profiling->programs, entry);
 }
 
 static void entries_forget(struct profiling *profiling, __u64 time)
 {
 	struct entry *entry;
 
-	for (entry = catalogue_forgettable(&profiling->catalogue, time); entry;
-	     entry = catalogue_forgettable(&profiling->catalogue, time))
+	for (entry = program_index_forgettable(&profiling->programs, time); entry;
+	     entry = program_index_forgettable(&profiling->programs, time))
 		entry_forget(profiling, entry);
 }
 
 static struct entry *entry_new(struct profiling *profiling, const struct model_program *program)
 {
 	/* Its release was not reported, but its handle is another's by now. */
-	struct entry *older = catalogue_older(&profiling->catalogue, program), *entry;
+	struct entry *older = program_index_older(&profiling->programs, program), *entry;
 
 	if (older)
-		take_release(profiling, older, program->loaded ?: profiling->now);
-	entry = catalogue_add(&profiling->catalogue, program);
+		accumulate_release(profiling, older, program->loaded ?: profiling->now);
+	entry = program_index_add(&profiling->programs, program);
 	if (!entry) {
 		log_out_of_memory(profiling);
 		return NULL;
 	}
 	/* One that was forgotten and has late counts: its release was reported. */
 	if (program->released)
-		catalogue_release(&profiling->catalogue, entry, program->released, profiling->now);
+		program_index_release(&profiling->programs, entry, program->released, profiling->now);
 	selection_enter(profiling, entry, true);
 	rates_update(profiling, entry);
 	return entry;
@@ -86,7 +90,7 @@ static struct entry *entry_see(struct profiling *profiling, const struct model_p
 
 	if (!program || program_is_others(program))
 		return NULL;
-	entry = catalogue_find(&profiling->catalogue, program->id);
+	entry = program_index_find(&profiling->programs, program->id);
 	if (!entry)
 		entry = entry_new(profiling, program);
 	if (!entry)
@@ -96,22 +100,20 @@ static struct entry *entry_see(struct profiling *profiling, const struct model_p
 		selection_born(entry);
 	}
 	if (program->released && !entry->released)
-		take_release(profiling, entry, program->released);
+		accumulate_release(profiling, entry, program->released);
 	return entry;
 }
 
 static void entry_rename(struct profiling *profiling, struct entry *entry, const char *name, const char *process)
 {
 	struct member *member;
-	struct link *link;
-	int renamed = catalogue_rename(entry, name, process);
+	int renamed = program_index_rename(entry, name, process);
 
 	if (renamed < 0)
 		log_out_of_memory(profiling);
 	if (renamed <= 0)
 		return;
-	for (link = entry->members.next; link != &entry->members; link = link->next) {
-		member = container_of(link, struct member, of_entry);
+	link_for_each(member, &entry->members, of_entry) {
 		member_rename(member);
 	}
 	if (entry->released)
@@ -124,8 +126,8 @@ static void on_process(struct profiling *profiling, const struct model_process *
 {
 	struct entry *entry;
 
-	for (entry = catalogue_of_process(&profiling->catalogue, process->tgid, NULL); entry;
-	     entry = catalogue_of_process(&profiling->catalogue, process->tgid, entry))
+	for (entry = program_index_of_process(&profiling->programs, process->tgid, NULL); entry;
+	     entry = program_index_of_process(&profiling->programs, process->tgid, entry))
 		entry_rename(profiling, entry, entry->identity->name, process->name ?: "");
 }
 
@@ -137,7 +139,7 @@ static void on_program(struct profiling *profiling, const struct event_program *
 		return;
 	entry_rename(profiling, entry, event->program->name, event->program->process->name ?: "");
 	if (event->released && !entry->released)
-		take_release(profiling, entry, event->time);
+		accumulate_release(profiling, entry, event->time);
 }
 
 /* The memory of the process is freed. */
@@ -147,8 +149,8 @@ static void on_task(struct profiling *profiling, const struct event_task *task)
 
 	if (task->what != XPT_TASK_EXIT && task->what != XPT_TASK_EXEC)
 		return;
-	while ((entry = catalogue_of_process(&profiling->catalogue, task->tgid, NULL)))
-		take_release(profiling, entry, task->time);
+	while ((entry = program_index_of_process(&profiling->programs, task->tgid, NULL)))
+		accumulate_release(profiling, entry, task->time);
 }
 
 static void on_count(struct profiling *profiling, const struct event_count *count)
@@ -156,7 +158,7 @@ static void on_count(struct profiling *profiling, const struct event_count *coun
 	struct entry *entry = entry_see(profiling, count->program);
 
 	if (entry)
-		take_count(entry, count);
+		accumulate_count(entry, count);
 }
 
 static void on_call(struct profiling *profiling, struct entry *entry, enum xpt_role role)
@@ -181,7 +183,7 @@ static void on_inference(struct profiling *profiling, const struct event *event)
 	if (call && !event->call.layer)
 		on_call(profiling, entry, event->call.function->role);
 	if (inference_read(event, &inference))
-		take_inference(profiling, entry, &inference);
+		accumulate_inference(profiling, entry, &inference);
 }
 
 static void on_region(struct profiling *profiling, const struct event *event)
@@ -190,10 +192,10 @@ static void on_region(struct profiling *profiling, const struct event *event)
 	struct inference inference;
 
 	if (entry && inference_read(event, &inference))
-		take_inference(profiling, entry, &inference);
+		accumulate_inference(profiling, entry, &inference);
 }
 
-static void event_take(struct profiling *profiling, const struct event *event)
+static void dispatch(struct profiling *profiling, const struct event *event)
 {
 	switch (event->kind) {
 	case EVENT_PROCESS:
@@ -229,8 +231,8 @@ static int profiling_event(void *context, const struct event *event)
 	if (time > profiling->now && time <= TIME_MAX)
 		profiling->now = time;
 	trace_names_event(profiling->names, event);
-	event_take(profiling, event);
-	take_traces(profiling, event, time);
+	dispatch(profiling, event);
+	accumulate_traces(profiling, event, time);
 	if (profiling->rates_stale)
 		rates_refresh(profiling);
 	return 0;
@@ -243,11 +245,11 @@ struct event_sink profiling_sink(struct profiling *profiling)
 
 __u64 profiling_due(const struct profiling *profiling)
 {
-	const struct link *link;
+	const struct run *run;
 	__u64 due = NEVER, next;
 
-	for (link = profiling->runs.next; link != &profiling->runs; link = link->next) {
-		next = run_due(container_of(link, const struct run, link));
+	link_for_each(run, &profiling->runs, link) {
+		next = run_due(run);
 		due = next < due ? next : due;
 	}
 	return due;
@@ -255,32 +257,29 @@ __u64 profiling_due(const struct profiling *profiling)
 
 int profiling_begin(struct profiling *profiling, __u64 time, __s64 offset)
 {
-	struct link *link;
+	struct run *run;
 	int error = 0;
 
-	for (link = profiling->runs.next; !error && link != &profiling->runs; link = link->next)
-		error = run_begin(container_of(link, struct run, link), time, offset);
+	link_for_each(run, &profiling->runs, link)
+		error = error ?: run_begin(run, time, offset);
 	return error;
 }
 
 void profiling_read(struct profiling *profiling, __u64 time, __s64 offset)
 {
-	struct link *link;
+	struct run *run;
 
-	for (link = profiling->runs.next; link != &profiling->runs; link = link->next)
-		run_read(container_of(link, struct run, link), time, offset);
+	link_for_each(run, &profiling->runs, link)
+		run_read(run, time, offset);
 	if (profiling->rates_stale)
 		rates_refresh(profiling);
 }
 
 void profiling_delivered(struct profiling *profiling, __u64 time)
 {
-	struct link *link, *following;
-	struct run *run;
+	struct run *run, *following;
 
-	link_each(link, following, &profiling->runs)
-	{
-		run = container_of(link, struct run, link);
+	link_for_each_safe(run, following, &profiling->runs, link) {
 		if (!run_delivered(run, time))
 			continue;
 		run->handle->runs--;
@@ -294,13 +293,11 @@ void profiling_delivered(struct profiling *profiling, __u64 time)
 int profiling_programs(const struct profiling *profiling,
 		       int (*visit)(void *context, const struct xpt_program_info *program), void *context)
 {
-	const struct link *alive = &profiling->catalogue.alive, *link;
 	struct xpt_program_info info;
 	const struct entry *entry;
 	int result;
 
-	for (link = alive->next; link != alive; link = link->next) {
-		entry = container_of(link, const struct entry, link);
+	link_for_each(entry, &profiling->programs.alive, link) {
 		info = (struct xpt_program_info){
 			.size = sizeof(info),
 			.pid = (pid_t)entry->identity->tgid,
@@ -320,5 +317,193 @@ int profiling_programs(const struct profiling *profiling,
 
 size_t profiling_program_count(const struct profiling *profiling)
 {
-	return profiling->catalogue.alive_count;
+	return profiling->programs.alive_count;
+}
+
+/* ---- handles ---- */
+
+/* 585 years take some more bits. */
+#define DELAY_MAX (NEVER / 8)
+
+static int refuse(const struct profiling *profiling, const char *reason)
+{
+	log_error(profiling->options.log, "%s", reason);
+	return -EINVAL;
+}
+
+static int check(const struct profiling *profiling, const struct handle_options *options)
+{
+	if (options->type != XPT_PROFILE_LATENCY && options->type != XPT_PROFILE_TRACE)
+		return refuse(profiling, "a profile is of type latency or trace");
+	if (options->summary && options->type != XPT_PROFILE_LATENCY)
+		return refuse(profiling, "a summary is made of latencies: it cannot be had as a trace");
+	if (options->stream) {
+		if (options->report_every < XPT_REPORT_EVERY_MIN || options->report_every > XPT_REPORT_EVERY_MAX)
+			return refuse(profiling, "the reporting rate must be 10 ms to 24 h");
+		if (options->sample_every < 1 || options->sample_every > XPT_SAMPLE_EVERY_MAX)
+			return refuse(profiling, "the sampling rate must be 1 to 1000000");
+		return 0;
+	}
+	if (!options->program.name && !options->program.handle)
+		return refuse(profiling, "a profile needs the name or the handle of a program");
+	if (options->samples < 1 || options->samples > XPT_SAMPLES_MAX)
+		return refuse(profiling, "the number of samples must be 1 to 1000000000");
+	if (options->delay > DELAY_MAX)
+		return refuse(profiling, "the delay is too long");
+	return 0;
+}
+
+static void handle_drop(struct handle *handle)
+{
+	free((char *)handle->options.name);
+	free((char *)handle->options.program.name);
+	expression_free(handle->expression);
+	choices_free(&handle->choices);
+	free(handle);
+}
+
+int handle_create(struct profiling *profiling, const struct handle_options *options, struct handle **result)
+{
+	const char *program = options->stream ? NULL : options->program.name;
+	struct handle *handle;
+	int error;
+
+	handle = calloc(1, sizeof(*handle));
+	if (!handle)
+		return -ENOMEM;
+	handle->profiling = profiling;
+	handle->options = *options;
+	if (options->stream && !options->report_every)
+		handle->options.report_every = XPT_REPORT_EVERY_500MS;
+	if (options->stream && !options->sample_every)
+		handle->options.sample_every = XPT_SAMPLE_FULL;
+	handle->options.match = NULL;
+	handle->options.name = strdup(options->name ?: "");
+	handle->options.program.name = program ? strdup(program) : NULL;
+	error = -ENOMEM;
+	if (!handle->options.name || (program && !handle->options.program.name))
+		goto out;
+	error = check(profiling, &handle->options);
+	if (error)
+		goto out;
+	if (options->stream && options->match) {
+		handle->everything = !*options->match;
+		error = expression_compile(profiling->options.log, options->match, &handle->expression);
+		if (error)
+			goto out;
+	}
+	link_append(&profiling->handles, &handle->link);
+	*result = handle;
+	return 0;
+out:
+	handle_drop(handle);
+	return error;
+}
+
+void handle_free(struct handle *handle)
+{
+	struct profiling *profiling = handle->profiling;
+	struct run *run, *following;
+
+	link_for_each_safe(run, following, &profiling->runs, link) {
+		if (run->handle == handle)
+			run_free(run);
+	}
+	link_remove(&handle->link);
+	handle_drop(handle);
+	rates_refresh(profiling);
+}
+
+int handle_start(struct handle *handle, __u64 now, __s64 offset)
+{
+	struct run *run;
+	int error;
+
+	if (handle->current)
+		return -EALREADY;
+	error = run_create(handle, now, offset, &run);
+	if (error)
+		return error;
+	handle->current = run;
+	handle->runs++;
+	selection_refresh(handle->profiling, run);
+	rates_refresh(handle->profiling);
+	return 0;
+}
+
+int handle_stop(struct handle *handle, __u64 now)
+{
+	if (!handle->current)
+		return -EALREADY;
+	run_end(handle->current, XPT_PROFILE_STOPPED, now);
+	return 0;
+}
+
+static void choices_changed(struct handle *handle)
+{
+	if (!handle->current)
+		return;
+	selection_refresh(handle->profiling, handle->current);
+	rates_refresh(handle->profiling);
+}
+
+int handle_add(struct handle *handle, const struct xpt_program_choice *choice)
+{
+	int error;
+
+	if (!handle->options.stream)
+		return -EINVAL;
+	if (choices_standing(&handle->choices, choice) == CHOICE_ADDED)
+		return -EEXIST;
+	error = choices_set(&handle->choices, choice, true);
+	if (!error)
+		choices_changed(handle);
+	return error;
+}
+
+/* Does the choice fit a program that is there and chosen? */
+static bool handle_has(struct handle *handle, const struct xpt_program_choice *choice)
+{
+	const struct program_index *index = &handle->profiling->programs;
+	const struct entry *entry;
+
+	link_for_each(entry, &index->alive, link) {
+		if (choice_fits(choice, entry->identity) && selection_wants(handle, entry))
+			return true;
+	}
+	return false;
+}
+
+int handle_remove(struct handle *handle, const struct xpt_program_choice *choice)
+{
+	enum choice_answer standing = choices_standing(&handle->choices, choice);
+	int error;
+
+	if (!handle->options.stream || (!choice->name && !choice->handle))
+		return -EINVAL;
+	if (standing == CHOICE_REMOVED)
+		return -ENOENT;
+	if (standing == CHOICE_NONE && !handle->expression && !choices_has(&handle->choices, choice) &&
+	    !handle_has(handle, choice))
+		return -ENOENT;
+	/* Where nothing else could choose the program there is nothing to be remembered. */
+	if (!handle->expression && handle->choices.added <= 1 && choices_has(&handle->choices, choice)) {
+		choices_forget(&handle->choices, choice);
+	} else {
+		error = choices_set(&handle->choices, choice, false);
+		if (error)
+			return error;
+	}
+	choices_changed(handle);
+	return 0;
+}
+
+bool handle_runs(const struct handle *handle)
+{
+	return handle->current;
+}
+
+bool handle_settled(const struct handle *handle)
+{
+	return handle->runs == (handle->current ? 1 : 0);
 }

@@ -109,6 +109,6 @@ bool handle_settled(const struct handle *handle); /* no report of it is still to
 const struct xpt_profile_report *report_view(const struct report *report);
 size_t report_bytes(const struct report *report);
 /* The bytes become free for others: under the lock. */
-void report_free(struct profiling *profiling, struct report *report);
+void report_free(struct report *report); /* NULL is allowed */
 
 #endif

@@ -6,10 +6,8 @@
 #ifndef XPT_PROFILE_HANDLE_STATE_H
 #define XPT_PROFILE_HANDLE_STATE_H
 
-#include "profile/handle/catalogue.h"
-#include "profile/handle/choices.h"
-#include "profile/handle/draft.h"
-#include "profile/handle/expression.h"
+#include "profile/handle/program_index.h"
+#include "profile/handle/choice.h"
 #include "profile/handle/profiling.h"
 #include "profile/handle/samples.h"
 #include "profile/trace/trace.h"
@@ -17,9 +15,88 @@
 #define NEVER (~(__u64)0)
 #define TIME_MAX (NEVER / 4) /* nothing sound happens later */
 
+/* ---- report_builder.c: reports while they are collected; what they become ---- */
+
+#define BUDGET_SPARE_SIZES 40
+
+/* Of all reports together. Rows and traces end at the limit; what every report needs may exceed it. */
+struct budget {
+	size_t limit, used;
+	size_t finished; /* of used: what waits for being freed */
+	/* Beyond used, at most a quarter of limit: arrays for the next reports, by the logarithm of their room. */
+	struct spare *spares[BUDGET_SPARE_SIZES];
+	size_t spare_bytes;
+};
+
+/* Frees what is kept for reports to come. */
+void budget_settle(struct budget *budget);
+
+/* One program in a report. */
+struct row {
+	struct map_node node; /* by id */
+	struct link link;
+	struct identity *identity; /* NULL: the programs that had no room */
+	struct xpt_sample *samples;
+	size_t count, room;
+	struct xpt_latencies *latencies;
+	__u64 inferences, taken, lost, failed, skipped;
+	bool released;
+};
+
+struct report {
+	struct link link; /* of the run; none when finished */
+	struct xpt_profile_report view;
+	struct budget *budget;
+	size_t bytes;	  /* of the budget */
+	bool rows_wanted; /* samples one by one */
+	bool traced;
+	__u64 serial; /* unique in its run */
+	/* While it is collected: */
+	__u64 start, end;
+	__u64 start_realtime, end_realtime;
+	__u64 latest; /* end of what was put in last */
+	__u64 read;   /* the reading that closes it; 0: none yet */
+	__u64 late;
+	__u64 trace_lost;
+	struct map by_id;
+	struct link rows;
+	size_t row_count;
+	struct row *others; /* of rows; NULL: every program had room */
+	struct trace_text *trace;
+	size_t trace_bytes;
+	/* Finished: */
+	bool finished;
+	struct xpt_program_report *programs;
+	char name[]; /* of the handle */
+};
+
+struct report *report_create(struct budget *budget, const char *name); /* NULL: no memory */
+/* Is there room for another report beside those that wait for being freed? */
+bool budget_has_room(const struct budget *budget);
+/* The program's row, made when there is none; one for all that have no room; NULL: no memory. */
+struct row *report_row(struct report *report, struct identity *identity);
+/* Adds a sample, or counts it as lost when it has no room. True: taken. */
+bool report_add_sample(struct report *report, struct row *row, const struct xpt_sample *sample);
+/* Where events of the trace go; NULL: no room or no memory. */
+struct trace_text *report_trace(struct report *report, struct trace_names *names);
+/* The trace has grown. */
+void report_trace_grown(struct report *report);
+
+/* What each program was asked for. */
+struct report_request {
+	enum xpt_profile_type type;
+	unsigned int sample_every;
+	__u64 samples; /* 0: no limit */
+};
+/* The view is made; nothing is put in any more. -ENOMEM. */
+int report_finish(struct report *report, const struct report_request *request, struct trace_names *names,
+		  const struct profiling_options *options);
+
+/* ---- profiling.c ---- */
+
 struct profiling {
 	struct profiling_options options;
-	struct catalogue catalogue;
+	struct program_index programs;
 	struct budget budget;
 	struct trace_names *names;
 	struct link handles;
@@ -28,11 +105,11 @@ struct profiling {
 	/* As set in the kernel; sample_every is in force for programs that have no rate of their own. */
 	__u32 sample_every;
 	__u32 roles;
-	__u32 shared;	  /* the rate of recordings beside; 0: there are none */
-	size_t partly;	  /* programs of which the kernel records some inferences or none */
-	bool inside;	  /* what lies in regions is wanted: calls of all programs are recorded */
-	bool rates_stale; /* what runs want has changed */
-	bool memory_said; /* its shortage has been logged */
+	__u32 shared;	    /* the rate of recordings beside; 0: there are none */
+	size_t partly;	    /* programs of which the kernel records some inferences or none */
+	bool inside;	    /* what lies in regions is wanted: calls of all programs are recorded */
+	bool rates_stale;   /* what runs want has changed */
+	bool memory_logged; /* its shortage has been logged */
 };
 
 struct handle {
@@ -41,7 +118,6 @@ struct handle {
 	struct handle_options options; /* strings are owned; match is not kept */
 	struct expression *expression; /* NULL: none */
 	bool everything;	       /* the expression is empty: all programs, but no regions */
-	bool expression_said;	       /* that it hit its limits has been logged */
 	struct choices choices;
 	struct run *current; /* NULL: does not run */
 	size_t runs;	     /* with the current one */
@@ -107,7 +183,7 @@ void member_free(struct member *member);
 /* The program has a new name: also where it is in a report already. */
 void member_rename(struct member *member);
 
-/* ---- rates.c: what the kernel records ---- */
+/* ---- the same: what the kernel records ---- */
 
 /* Sets the rate of one program, if it differs from what the kernel has. */
 void rates_update(struct profiling *profiling, struct entry *entry);
@@ -137,30 +213,18 @@ static inline bool run_samples(const struct run *run) /* the kernel is to keep r
 	return !run->read;
 }
 
-/* ---- intervals.c ---- */
-
 /* The report of the interval in which time lies; makes what is missing. NULL: before the start, after the end, no memory. */
 struct report *intervals_at(struct run *run, __u64 time);
 /* The report that a count belongs to. */
 struct report *intervals_of_count(struct run *run, const struct event_count *count);
-/* Makes all intervals that begin before time. */
-void intervals_advance(struct run *run, __u64 time);
-/* The clock may have been set: revises the end of the newest interval. */
-void intervals_revise(struct run *run, __u64 time, __s64 offset);
-/* Ends the newest interval at time. */
-void intervals_cut(struct run *run, __u64 time);
 
-/* ---- taking.c: what an event means to the runs that are for its program ---- */
+/* ---- accumulate.c: what an event means to the runs that are for its program ---- */
 
-void take_inference(struct profiling *profiling, struct entry *entry, const struct inference *inference);
-void take_count(struct entry *entry, const struct event_count *count);
-void take_release(struct profiling *profiling, struct entry *entry, __u64 time);
-/* Is it one of those that the run samples? */
-bool take_selects(const struct run *run, bool numbered, __u64 number);
+void accumulate_inference(struct profiling *profiling, struct entry *entry, const struct inference *inference);
+void accumulate_count(struct entry *entry, const struct event_count *count);
+void accumulate_release(struct profiling *profiling, struct entry *entry, __u64 time);
 
-/* ---- tracing.c ---- */
-
-void take_traces(struct profiling *profiling, const struct event *event, __u64 time);
-bool take_wanted(void *run, const struct event *event); /* trace_wanted_fn */
+void accumulate_traces(struct profiling *profiling, const struct event *event, __u64 time);
+bool trace_wants(void *run, const struct event *event); /* trace_wanted_fn */
 
 #endif

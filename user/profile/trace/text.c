@@ -290,8 +290,7 @@ static int add_names(struct trace_text *text)
 	struct event event;
 	int error = 0;
 
-	link_for_each(seen, &text->seen.all, age)
-	{
+	link_for_each(seen, &text->seen.all, age) {
 		event = (struct event){ .kind = EVENT_THREAD };
 		event.thread.tgid = (__u32)seen->node.a;
 		event.thread.tid = (__u32)seen->node.b;

@@ -170,8 +170,7 @@ static void thread_release(void *context, struct keyed *keyed)
 	struct held *held, *following;
 
 	trace->evicted += thread->dropped;
-	link_for_each_safe(held, following, &thread->held, of_thread)
-	{
+	link_for_each_safe(held, following, &thread->held, of_thread) {
 		trace->evicted += held->event.kind == EVENT_CALL;
 		held_release(trace, held);
 	}
@@ -353,8 +352,7 @@ static void forget_nested(struct trace *trace, struct thread *thread, __u64 time
 {
 	struct held *held, *following;
 
-	link_for_each_safe(held, following, &thread->held, of_thread)
-	{
+	link_for_each_safe(held, following, &thread->held, of_thread) {
 		if (held_end(&held->event) > time)
 			break;
 		held_release(trace, held);

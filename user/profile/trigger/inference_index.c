@@ -81,8 +81,7 @@ static void evict(struct inference_index *index, __u64 time)
 {
 	struct block *block, *following;
 
-	link_for_each_safe(block, following, &index->blocks, link)
-	{
+	link_for_each_safe(block, following, &index->blocks, link) {
 		if (!block_drop(index, block, time))
 			return;
 		link_remove(&block->link);

@@ -302,13 +302,13 @@ static void add_counter(struct text *text, const struct model_counter *counter)
 	chrome_member_string(text, "source", counter->source);
 	if (counter->slots && *counter->of)
 		chrome_member_string(text, "per_inference", counter->of);
-	chrome_member_unsigned(text, "values", counter->told);
-	if (counter->told) {
+	chrome_member_unsigned(text, "values", counter->emitted);
+	if (counter->emitted) {
 		member_real(text, "min", counter->least);
 		member_real(text, "mean", counter->mean);
 		member_real(text, "max", counter->most);
 	}
-	if (counter->told && counter->kind == MODEL_COUNTER_SUM)
+	if (counter->emitted && counter->kind == MODEL_COUNTER_SUM)
 		member_real(text, "total", counter->total);
 	text_literal(text, "}");
 }

@@ -345,7 +345,7 @@ static void fill_counter(struct columns *columns, const struct model_counter *co
 	columns_name(columns, counter->name);
 	snprintf(unit, sizeof(unit), "%s%s", *counter->unit || !sum ? counter->unit : "count", sum ? "/s" : "");
 	columns_name(columns, unit);
-	if (!counter->told) {
+	if (!counter->emitted) {
 		columns_unknown(columns, 4);
 		return;
 	}

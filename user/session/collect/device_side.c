@@ -10,7 +10,6 @@
 #include "describe/driver/driver.h"
 #include "session/reader/describe_records.h"
 #include "target/tracepoint/driver_events.h"
-#include "target/tracepoint/uevents.h"
 
 #define IOCTL_LINKS 2
 

@@ -162,7 +162,7 @@ static void deliver(void *context, struct handle *handle, struct report *report)
 
 	if (!delivery) {
 		log_error(&profiler->session->collector->log, "no memory for a report: it is dropped");
-		report_free(profiler->profiling, report);
+		report_free(report);
 		return;
 	}
 	*delivery = (struct delivery){ .subscriber = subscriber, .report = report };
@@ -187,9 +187,9 @@ static struct delivery *delivery_take(struct profiler *profiler, struct delivery
 	return delivery;
 }
 
-static void delivery_free(struct profiler *profiler, struct delivery *delivery)
+static void delivery_free(struct delivery *delivery)
 {
-	report_free(profiler->profiling, delivery->report);
+	report_free(delivery->report);
 	delivery->subscriber->waiting--;
 	free(delivery);
 }
@@ -223,7 +223,7 @@ static void *run_callbacks(void *context)
 		pthread_mutex_unlock(&session->lock);
 		subscriber->callback(subscriber->context, report_view(delivery->report));
 		pthread_mutex_lock(&session->lock);
-		delivery_free(profiler, delivery);
+		delivery_free(delivery);
 		subscriber->delivering = false;
 		if (!subscriber->handle)
 			subscriber_unlink(subscriber);
@@ -264,7 +264,7 @@ static void subscriber_remove(struct subscriber *subscriber)
 	handle_free(subscriber->handle);
 	while (*link) {
 		if ((*link)->subscriber == subscriber)
-			delivery_free(profiler, delivery_take(profiler, link));
+			delivery_free(delivery_take(profiler, link));
 		else
 			link = &(*link)->next;
 	}

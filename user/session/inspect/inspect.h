@@ -31,7 +31,7 @@
 #include "model/stream/event.h"
 #include "profile/trigger/inference_index.h"
 #include "session/continuous/private.h"
-#include "target/process/usage.h"
+#include "target/process/process.h"
 
 /* ---- settings.c ---- */
 

@@ -19,7 +19,7 @@
 #include "describe/driver/driver.h"
 #include "describe/runtime/registry.h"
 #include "kern/features.h"
-#include "profile/handle/expression.h"
+#include "profile/handle/choice.h"
 #include "session/collect/collector.h"
 #include "target/probe/functions.h"
 #include "target/probe/operators.h"

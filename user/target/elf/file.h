@@ -125,13 +125,13 @@ int elf_file_each_relocated(struct elf_file *file, int (*visit)(void *context, _
 int elf_file_each_bytes(struct elf_file *file, const char *bytes, size_t length,
 			int (*visit)(void *context, __u64 address), void *context);
 /*
- * Calls visit with the begin of a function for each of its references to the string: the same function may come more than once. Of a
- * string of more than 16 bytes, its first 16 count as well where they are a constant: compilers copy them so. Functions are those
- * of elf_file_function_bounds(); in a file with a fixed address, references by absolute address are not found. A non-zero return
- * ends the walk and is returned; -ENOMEM.
+ * Calls visit with the begin of a function for each of its references to one of count strings: the same function may come more than once.
+ * Of a string of more than 16 bytes, its first 16 count as well where they are a constant: compilers copy them so. Functions are those
+ * of elf_file_function_bounds(); in a file with a fixed address, references by absolute address are not found. The file is read once,
+ * however many strings there are. A non-zero return ends the walk and is returned; -EINVAL: a string of more than 4096 bytes; -ENOMEM.
  */
-int elf_file_each_reference(struct elf_file *file, const char *string, int (*visit)(void *context, __u64 function),
-			    void *context);
+int elf_file_each_reference(struct elf_file *file, const char *const *strings, size_t count,
+			    int (*visit)(void *context, size_t string, __u64 function), void *context);
 
 /* Bounds of the function that contains address, from .eh_frame_hdr, else from symbols; -ENOENT. */
 int elf_file_function_bounds(struct elf_file *file, __u64 address, __u64 *start, __u64 *size);

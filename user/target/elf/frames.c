@@ -193,17 +193,7 @@ static __u64 from_header(const struct elf_file *file, __u32 distance)
 /* How many functions of the table begin at or before address. */
 static size_t frames_until(const struct elf_file *file, __u64 address)
 {
-	size_t low = 0, high = file->frame_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (from_header(file, file->frames[2 * middle]) <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return vec_first(file->frame_count, i, from_header(file, file->frames[2 * i]) <= address);
 }
 
 /* The function of the table that has this index, if its description is about it. */
@@ -269,20 +259,12 @@ static int load_ranges(struct elf_file *file)
 /* Of several symbols with one start the largest counts. */
 static int bounds_from_symbols(struct elf_file *file, __u64 address, __u64 *start, __u64 *size)
 {
-	size_t low = 0, high = file->range_count;
+	size_t until = vec_first(file->range_count, i, file->ranges[i].start <= address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (file->ranges[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (!low || address - file->ranges[low - 1].start >= file->ranges[low - 1].size)
+	if (!until || address - file->ranges[until - 1].start >= file->ranges[until - 1].size)
 		return -ENOENT;
-	*start = file->ranges[low - 1].start;
-	*size = file->ranges[low - 1].size;
+	*start = file->ranges[until - 1].start;
+	*size = file->ranges[until - 1].size;
 	return 0;
 }
 

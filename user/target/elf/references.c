@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/vec.h"
 #include "target/elf/internal.h"
 
 #define CHUNK (256u << 10)	/* bytes read together */
@@ -14,61 +15,149 @@
 #define ADRP_DISTANCE 64	/* instructions between adrp and the add of the rest */
 #define OVERLAP (4 * ADRP_DISTANCE + 16)
 
-/* Chunks overlap, so that each place is wholly in one. */
-static int search_segment(struct elf_file *file, const struct elf_segment *segment, const char *bytes, size_t length,
-			  int (*visit)(void *context, __u64 address), void *context)
+struct needle {
+	const char *bytes;
+	size_t length; /* 0: not searched for */
+};
+
+struct search {
+	const struct needle *needles;
+	size_t count, longest; /* bytes */
+	int (*visit)(void *context, size_t needle, __u64 address);
+	void *context;
+};
+
+/* Of each place the first step bytes of the chunk that it begins in are enough: chunks overlap. */
+static int search_chunk(const struct search *search, const char *chunk, size_t length, size_t step, __u64 address)
 {
+	int error = 0;
+
+	for (size_t i = 0; i < search->count && !error; i++) {
+		const struct needle *needle = &search->needles[i];
+
+		for (const char *at = chunk, *end = chunk + length;
+		     needle->length && !error && (at = memmem(at, (size_t)(end - at), needle->bytes, needle->length)) &&
+		     at < chunk + step;
+		     at++)
+			error = search->visit(search->context, i, address + (__u64)(at - chunk));
+	}
+	return error;
+}
+
+static int search_segment(struct elf_file *file, const struct elf_segment *segment, const struct search *search)
+{
+	size_t step = CHUNK - search->longest + 1;
 	char *buffer = malloc(CHUNK);
 	int error = buffer ? 0 : -ENOMEM;
 
-	for (__u64 done = 0; done + length <= segment->file_size && !error; done += CHUNK - length + 1) {
+	for (__u64 done = 0; done < segment->file_size && !error; done += step) {
 		__u64 left = segment->file_size - done;
 		size_t part = left < CHUNK ? (size_t)left : CHUNK;
 
 		if (elf_file_read_offset(file, segment->offset + done, buffer, part))
 			break; /* cut short */
-		for (const char *at = buffer, *end = buffer + part;
-		     !error && (at = memmem(at, (size_t)(end - at), bytes, length)); at++)
-			error = visit(context, segment->address + done + (__u64)(at - buffer));
+		error = search_chunk(search, buffer, part, step, segment->address + done);
 	}
 	free(buffer);
 	return error;
 }
 
-int elf_file_each_bytes(struct elf_file *file, const char *bytes, size_t length,
-			int (*visit)(void *context, __u64 address), void *context)
+static int search_data(struct elf_file *file, const struct search *search)
 {
-	int error = length && length <= ELF_NAME_MAX + 1 ? 0 : -EINVAL;
+	int error = 0;
 
 	for (size_t i = 0; i < file->segment_count && !error; i++)
 		if (!file->segments[i].writable)
-			error = search_segment(file, &file->segments[i], bytes, length, visit, context);
+			error = search_segment(file, &file->segments[i], search);
 	return error;
 }
 
-struct references {
-	struct elf_file *file;
-	__u64 places[PLACES_MAX];
-	size_t place_count;
-	int (*visit)(void *context, __u64 function);
+struct one_needle {
+	int (*visit)(void *context, __u64 address);
 	void *context;
 };
 
-static int add_place(void *context, __u64 address)
+static int visit_bytes(void *context, size_t needle, __u64 address)
+{
+	const struct one_needle *one = context;
+
+	(void)needle;
+	return one->visit(one->context, address);
+}
+
+int elf_file_each_bytes(struct elf_file *file, const char *bytes, size_t length,
+			int (*visit)(void *context, __u64 address), void *context)
+{
+	const struct needle needle = { bytes, length };
+	struct one_needle one = { visit, context };
+
+	if (!length || length > ELF_NAME_MAX + 1)
+		return -EINVAL;
+	return search_data(file, &(struct search){ &needle, 1, length, visit_bytes, &one });
+}
+
+/* Where a string is, or its beginning as a constant. */
+struct place {
+	__u64 address;
+	size_t string;
+};
+
+struct references {
+	struct elf_file *file;
+	struct place *places; /* sorted */
+	size_t place_count;
+	int (*visit)(void *context, size_t string, __u64 function);
+	void *context;
+};
+
+/* Needles 2 * i and 2 * i + 1 are of string i: all of it, and its beginning. */
+static int add_place(void *context, size_t needle, __u64 address)
 {
 	struct references *references = context;
+	size_t of_string = 0;
 
-	if (references->place_count < PLACES_MAX)
-		references->places[references->place_count++] = address;
-	return 0;
+	if (needle & 1 && address % CONSTANT)
+		return 0;
+	for (size_t i = 0; i < references->place_count; i++)
+		of_string += references->places[i].string == needle / 2;
+	if (of_string >= PLACES_MAX)
+		return 0;
+	return vec_push(references->places, references->place_count, (struct place){ address, needle / 2 });
+}
+
+static int compare_places(const void *left, const void *right)
+{
+	const struct place *a = left, *b = right;
+
+	if (a->address != b->address)
+		return a->address < b->address ? -1 : 1;
+	return a->string < b->string ? -1 : a->string > b->string;
+}
+
+/* The first place of those with the address; the number of places: there is none. */
+static size_t find_place(const struct references *references, __u64 address)
+{
+	size_t first = vec_first(references->place_count, i, references->places[i].address < address);
+
+	return first < references->place_count && references->places[first].address == address ?
+		       first :
+		       references->place_count;
 }
 
 static bool is_place(const struct references *references, __u64 address)
 {
-	for (size_t i = 0; i < references->place_count; i++)
-		if (references->places[i] == address)
-			return true;
-	return false;
+	return find_place(references, address) < references->place_count;
+}
+
+/* The function around the address refers to the strings at place. */
+static int visit_strings(const struct references *references, __u64 place, __u64 function)
+{
+	int error = 0;
+
+	for (size_t i = find_place(references, place);
+	     i < references->place_count && references->places[i].address == place && !error; i++)
+		error = references->visit(references->context, references->places[i].string, function);
+	return error;
 }
 
 /* ---- x86-64: an operand relative to the next instruction ---- */
@@ -112,7 +201,7 @@ static int visit_x86(const struct references *references, __u64 address, __u64 p
 	if (error)
 		return error == -ENOENT ? 0 : error;
 	error = confirm_x86(references->file, start, size, address, place, &refers);
-	return error || !refers ? error : references->visit(references->context, start);
+	return error || !refers ? error : visit_strings(references, place, start);
 }
 
 /* Without an immediate behind it, the distance is the last part of an instruction, and the byte before identifies it. */
@@ -143,8 +232,8 @@ static __u64 page_of_adrp(__u32 word, __u64 address)
 	return word >> 31 ? (address & ~0xfffull) + (__u64)pages * 4096 : address + (__u64)pages;
 }
 
-/* Whether code that begins with an adrp leads to one of the places. */
-static bool leads_to_place(const struct references *references, const unsigned char *code, size_t length, __u64 page)
+/* The place that code that begins with an adrp leads to; 0: none. */
+static __u64 place_of_adrp(const struct references *references, const unsigned char *code, size_t length, __u64 page)
 {
 	__u32 word;
 	unsigned int base;
@@ -152,17 +241,19 @@ static bool leads_to_place(const struct references *references, const unsigned c
 	memcpy(&word, code, sizeof(word));
 	base = word & 31;
 	for (size_t at = 4; at + 4 <= length && at <= 4 * ADRP_DISTANCE; at += 4) {
+		__u64 place = 0;
+
 		memcpy(&word, code + at, sizeof(word));
-		if ((word & 0xff800000) == 0x91000000 && (word >> 5 & 31) == base &&
-		    is_place(references, page + ((word >> 10 & 0xfff) << (word >> 22 & 1 ? 12 : 0))))
-			return true;
-		if ((word & 0xffc00000) == 0x3dc00000 && (word >> 5 & 31) == base && /* ldr, 128 bits */
-		    is_place(references, page + 16ull * (word >> 10 & 0xfff)))
-			return true;
+		if ((word & 0xff800000) == 0x91000000 && (word >> 5 & 31) == base)
+			place = page + ((word >> 10 & 0xfff) << (word >> 22 & 1 ? 12 : 0));
+		else if ((word & 0xffc00000) == 0x3dc00000 && (word >> 5 & 31) == base) /* ldr, 128 bits */
+			place = page + 16ull * (word >> 10 & 0xfff);
+		if (place && is_place(references, place))
+			return place;
 		if ((word & 0x1f000000) == 0x10000000 && (word & 31) == base) /* another address */
-			return false;
+			return 0;
 	}
-	return false;
+	return 0;
 }
 
 static int search_arm64(const struct references *references, const unsigned char *code, size_t length, __u64 address)
@@ -170,19 +261,20 @@ static int search_arm64(const struct references *references, const unsigned char
 	int error = 0;
 
 	for (size_t i = 0; i + 4 <= length && !error; i += 4) {
-		__u64 start, size, target;
+		__u64 start, size, place;
 		__u32 word;
 
 		memcpy(&word, code + i, sizeof(word));
 		if ((word & 0x1f000000) != 0x10000000)
 			continue;
-		target = page_of_adrp(word, address + i);
-		if (word >> 31 ? !leads_to_place(references, code + i, length - i, target) :
-				 !is_place(references, target))
+		place = page_of_adrp(word, address + i);
+		if (word >> 31)
+			place = place_of_adrp(references, code + i, length - i, place);
+		if (!is_place(references, place))
 			continue;
 		error = elf_file_function_bounds(references->file, address + i, &start, &size);
 		if (!error)
-			error = references->visit(references->context, start);
+			error = visit_strings(references, place, start);
 		else if (error == -ENOENT)
 			error = 0;
 	}
@@ -210,21 +302,38 @@ static int search_code(const struct references *references, const struct elf_seg
 	return error;
 }
 
-static int add_constant(void *context, __u64 address)
+static int find_places(struct references *references, const char *const *strings, size_t count)
 {
-	return address % CONSTANT ? 0 : add_place(context, address);
+	struct needle *needles = calloc(2 * count, sizeof(*needles));
+	struct search search = { needles, 2 * count, 0, add_place, references };
+	int error = needles ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < count && !error; i++) {
+		size_t length = strlen(strings[i]);
+
+		if (length > ELF_NAME_MAX)
+			error = -EINVAL;
+		needles[2 * i] = (struct needle){ strings[i], length + 1 };
+		needles[2 * i + 1] = (struct needle){ strings[i], length > CONSTANT ? CONSTANT : 0 };
+		search.longest = length + 1 > search.longest ? length + 1 : search.longest;
+	}
+	if (!error)
+		error = search_data(references->file, &search);
+	free(needles);
+	if (references->place_count)
+		qsort(references->places, references->place_count, sizeof(*references->places), compare_places);
+	return error;
 }
 
-int elf_file_each_reference(struct elf_file *file, const char *string, int (*visit)(void *context, __u64 function),
-			    void *context)
+int elf_file_each_reference(struct elf_file *file, const char *const *strings, size_t count,
+			    int (*visit)(void *context, size_t string, __u64 function), void *context)
 {
 	struct references references = { .file = file, .visit = visit, .context = context };
-	int error = elf_file_each_bytes(file, string, strlen(string) + 1, add_place, &references);
+	int error = count ? find_places(&references, strings, count) : 0;
 
-	if (!error && strlen(string) > CONSTANT)
-		error = elf_file_each_bytes(file, string, CONSTANT, add_constant, &references);
 	for (size_t i = 0; i < file->segment_count && references.place_count && !error; i++)
 		if (file->segments[i].executable)
 			error = search_code(&references, &file->segments[i]);
+	free(references.places);
 	return error;
 }

@@ -194,22 +194,14 @@ static int load(struct elf_file *file)
 
 int elf_file_relocated(struct elf_file *file, __u64 address, __u64 *value)
 {
-	size_t low = 0, high;
 	int error = file->relocations_loaded ? 0 : load(file);
+	size_t first;
 
 	if (error)
 		return error;
-	high = file->relocation_count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (file->relocations[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < file->relocation_count && file->relocations[low].address == address) {
-		*value = file->relocations[low].value;
+	first = vec_first(file->relocation_count, i, file->relocations[i].address < address);
+	if (first < file->relocation_count && file->relocations[first].address == address) {
+		*value = file->relocations[first].value;
 		return 0;
 	}
 	if (file->fixed_address && elf_file_read(file, address, value, sizeof(*value)) == 0)

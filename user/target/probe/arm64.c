@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the project knows about AArch64 code beside references.c. */
+/* AArch64: instructions under a probe, and accessors of tables. References to strings are in elf/references.c. */
 #include <errno.h>
 #include <string.h>
 
 #include "target/probe/decoder.h"
 
+/* ---- sites ---- */
+
 /*
- * ---- sites ----
- *
-* AArch64 instructions under a probe. A probe is moved past a landing pad or a nop and nothing else: the return address
+ * AArch64 instructions under a probe. A probe is moved past a landing pad or a nop and nothing else: the return address
  * is in a register here, and pointer authentication signs it with the stack pointer right after the entry, so the
  * instructions that x86-64 lets pass would each have to be proved harmless.
  */
@@ -116,11 +116,9 @@ int site_decode_arm64(const unsigned char *bytes, size_t length, __u64 address, 
 	return 0;
 }
 
-/*
- * ---- tables ----
- *
- * Accessors: adrp x0, page; add x0, x0, #rest; ret, and what surrounds it.
- */
+/* ---- tables ---- */
+
+/* Accessors: adrp x0, page; add x0, x0, #rest; ret, and what surrounds it. */
 
 #define REGISTER_RETURN 0
 #define REGISTER_ZERO 31

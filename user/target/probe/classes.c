@@ -67,17 +67,7 @@ static int compare_words(const void *left, const void *right)
 /* The first word that holds the value or a higher one. */
 static size_t first_word(const struct finder *finder, __u64 value)
 {
-	size_t low = 0, high = finder->word_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (finder->words[middle].value < value)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return vec_first(finder->word_count, i, finder->words[i].value < value);
 }
 
 /* ---- types ---- */

@@ -3,13 +3,11 @@
 #include "target/probe/functions.h"
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/text.h"
 #include "base/core/vec.h"
-#include "target/probe/static_probes.h"
 #include "target/probe/wanted.h"
 
 /* One scan of one file. */
@@ -20,45 +18,38 @@ struct look {
 	struct wanted_matches matches;
 	struct static_probes probes;
 	struct found_functions *found;
-	FILE *missing; /* memory stream; opened when there is something to report */
-	char *missing_text;
-	size_t missing_size;
+	struct text missing;
 };
 
+/* A line of text. */
 static int note_missing(struct look *look, const struct description *runtime, const char *function, const char *why)
 {
-	if (!look->missing)
-		look->missing = open_memstream(&look->missing_text, &look->missing_size);
-	if (!look->missing || fprintf(look->missing, "%s: %s: %s\n", runtime->name, function, why) < 0)
-		return -ENOMEM;
-	return 0;
+	const char *const parts[] = { runtime->name, ": ", function, ": ", why, "\n" };
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		text_string(&look->missing, parts[i]);
+	return look->missing.error;
 }
 
-/* Hands the text over: appended to that of an earlier scan. */
+/* Hands the text over, behind that of an earlier scan. */
 static int finish_missing(struct look *look)
 {
-	char *joined;
-	int error = 0;
+	struct text joined = { 0 };
 
-	if (!look->missing)
+	if (!look->missing.length && !look->missing.error)
 		return 0;
-	if (fclose(look->missing))
-		error = -ENOMEM;
-	look->missing = NULL;
-	if (!error && look->found->missing) {
-		if (asprintf(&joined, "%s%s", look->found->missing, look->missing_text) < 0) {
-			error = -ENOMEM;
-		} else {
-			free(look->missing_text);
-			look->missing_text = joined;
-		}
-	}
-	if (error) {
-		free(look->missing_text);
-		return error;
+	text_string(&joined, look->found->missing ?: "");
+	text_bytes(&joined, look->missing.data, look->missing.length);
+	text_bytes(&joined, "", 1);
+	if (look->missing.error)
+		text_fail(&joined);
+	text_free(&look->missing);
+	if (joined.error) {
+		text_free(&joined);
+		return -ENOMEM;
 	}
 	free(look->found->missing);
-	look->found->missing = look->missing_text;
+	look->found->missing = joined.data;
 	return 0;
 }
 

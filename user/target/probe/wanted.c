@@ -9,8 +9,8 @@
 #include "base/core/hashmap.h"
 #include "base/core/link.h"
 #include "base/core/vec.h"
-#include "target/probe/classes.h"
 #include "target/elf/type_name.h"
+#include "target/probe/classes.h"
 
 #define MATCH_MAX 16384 /* a hostile file may define one name a million times */
 
@@ -33,7 +33,9 @@ struct search {
 	struct name *patterns;
 	struct wanted_matches *matches;
 	bool overflow;
-	struct name *reference; /* that is searched for */
+	struct name *references; /* specs whose functions refer to strings */
+	const char **strings;
+	size_t reference_count, string_count;
 	char readable[1024];
 };
 
@@ -159,16 +161,22 @@ static int visit(void *context, const struct elf_symbol *symbol)
 	return error;
 }
 
-static int add_reference(void *context, __u64 function)
+static int add_reference(struct search *search, struct name *name, __u64 function)
+{
+	struct wanted_matches *matches = search->matches;
+	const struct elf_symbol symbol = { .name = name->text, .address = function };
+
+	for (size_t i = 0; i < matches->count; i++)
+		if (matches->list[i].spec == name->spec && matches->list[i].symbol.address == function)
+			return 0;
+	return add_match(search, name, &symbol);
+}
+
+static int visit_reference(void *context, size_t string, __u64 function)
 {
 	struct search *search = context;
-	struct wanted_matches *matches = search->matches;
-	const struct elf_symbol symbol = { .name = search->reference->text, .address = function };
 
-	for (size_t i = matches->count; i && matches->list[i - 1].spec == search->reference->spec; i--)
-		if (matches->list[i - 1].symbol.address == function)
-			return 0;
-	return add_match(search, search->reference, &symbol);
+	return add_reference(search, &search->references[string], function);
 }
 
 static bool has_accessor(const struct wanted_matches *matches, const struct description *runtime)
@@ -180,15 +188,15 @@ static bool has_accessor(const struct wanted_matches *matches, const struct desc
 }
 
 /* What the class has in the slot of its virtual table. */
-static int find_method(struct search *search, struct elf_file *file, const struct call_spec *spec)
+static int find_method(struct search *search, struct elf_file *file, struct name *name)
 {
 	struct classes classes;
-	int error = classes_find(file, spec->method_of, &spec->slot, 1, &classes);
+	int error = classes_find(file, name->spec->method_of, &name->spec->slot, 1, &classes);
 
 	if (error)
 		return error == -ENOMEM ? error : 0; /* of a damaged file, the others are found */
 	if (classes.own[0])
-		error = add_reference(search, classes.own[0]);
+		error = add_reference(search, name, classes.own[0]);
 	classes_free(&classes);
 	return error;
 }
@@ -211,14 +219,14 @@ static int find_references(struct search *search, const struct registry *registr
 			if ((spec->locate != LOCATE_REFERENCE && spec->locate != LOCATE_VIRTUAL) ||
 			    !is_in(spec, path) || has_accessor(search->matches, runtime))
 				continue;
-			search->reference = &name;
-			error = spec->locate == LOCATE_VIRTUAL ?
-					find_method(search, file, spec) :
-					elf_file_each_reference(file, spec->refers_to, add_reference, search);
-			search->reference = NULL;
+			if (spec->locate == LOCATE_VIRTUAL)
+				error = find_method(search, file, &name);
+			else
+				error = vec_push(search->references, search->reference_count, name) ?:
+						vec_push(search->strings, search->string_count, spec->refers_to);
 		}
 	}
-	return error;
+	return error ?: elf_file_each_reference(file, search->strings, search->string_count, visit_reference, search);
 }
 
 /* Specs of one description lie in one array, so their addresses have their order. */
@@ -266,6 +274,8 @@ int wanted_find(const struct log *log, const struct registry *registry, struct e
 		qsort(result->list, result->count, sizeof(*result->list), compare);
 	drop_repeated(result);
 	free(search.names);
+	free(search.references);
+	free(search.strings);
 	map_free(&search.plain);
 	if (error)
 		wanted_matches_free(result);
@@ -276,4 +286,118 @@ void wanted_matches_free(struct wanted_matches *matches)
 {
 	free(matches->list);
 	memset(matches, 0, sizeof(*matches));
+}
+
+/* ---- static probes ---- */
+
+#define PLACES_MAX 4096 /* of described probes, in one file */
+
+struct probe_search {
+	const struct registry *registry;
+	struct elf_file *file;
+	struct static_probes *found;
+};
+
+/* "8@%rdi": where gcc and clang leave 64-bit arguments, or 32-bit ones. */
+static bool is_register(enum elf_machine machine, unsigned int argument, const char *operand, size_t length)
+{
+	static const char *const x86[][2] = { { "8@%rdi", "4@%edi" }, { "8@%rsi", "4@%esi" }, { "8@%rdx", "4@%edx" },
+					      { "8@%rcx", "4@%ecx" }, { "8@%r8", "4@%r8d" },  { "8@%r9", "4@%r9d" } };
+	static const char *const arm64[][2] = { { "8@x0", "4@w0" }, { "8@x1", "4@w1" }, { "8@x2", "4@w2" },
+						{ "8@x3", "4@w3" }, { "8@x4", "4@w4" }, { "8@x5", "4@w5" },
+						{ "8@x6", "4@w6" }, { "8@x7", "4@w7" } };
+	const size_t count = machine == ELF_MACHINE_X86_64 ? sizeof(x86) / sizeof(x86[0]) :
+							     sizeof(arm64) / sizeof(arm64[0]);
+	const char *const(*registers)[2] = machine == ELF_MACHINE_X86_64 ? x86 : arm64;
+
+	if (length && *operand == '-') { /* signed */
+		operand++;
+		length--;
+	}
+	for (size_t i = 0; i < 2 && argument < count; i++)
+		if (strlen(registers[argument][i]) == length && !memcmp(registers[argument][i], operand, length))
+			return true;
+	return false;
+}
+
+bool static_probe_is_call(enum elf_machine machine, const char *arguments, __u32 wanted)
+{
+	for (unsigned int i = 0; wanted; i++, wanted >>= 1) {
+		size_t length;
+
+		arguments += strspn(arguments, " ");
+		length = strcspn(arguments, " ");
+		if (wanted & 1 && !is_register(machine, i, arguments, length))
+			return false;
+		arguments += length;
+	}
+	return true;
+}
+
+static bool probe_is(const struct call_spec *spec, const struct elf_probe *probe)
+{
+	const size_t provider = strlen(probe->provider);
+
+	return spec->locate == LOCATE_PROBE && !strncmp(spec->probe, probe->provider, provider) &&
+	       spec->probe[provider] == ':' && !strcmp(spec->probe + provider + 1, probe->name);
+}
+
+static int add_probe(struct probe_search *search, const struct description *runtime, const struct call_spec *spec,
+		     const struct elf_probe *probe)
+{
+	struct static_probes *found = search->found;
+	struct static_probe added = { .runtime = runtime, .spec = spec };
+	int error;
+
+	if (found->count == PLACES_MAX)
+		return 0;
+	error = site_of_marker(search->file, probe->address, &added.site);
+	if (error == -ENOMEM)
+		return error;
+	if (error)
+		added.refused = "its place holds no instruction that does nothing and takes a cheap probe";
+	else if (!static_probe_is_call(elf_file_machine(search->file), probe->arguments, site_arguments(spec)))
+		added.refused = "its arguments are not where those of a call are";
+	else if (probe->semaphore && elf_file_data_offset(search->file, probe->semaphore, &added.site.semaphore))
+		added.refused = "its semaphore is not in the data of the file";
+	return vec_push(found->list, found->count, added);
+}
+
+static int visit_probe(void *context, const struct elf_probe *probe)
+{
+	struct probe_search *search = context;
+	int error = 0;
+
+	for (size_t r = 0; r < search->registry->runtime_count && !error; r++) {
+		const struct description *runtime = search->registry->runtimes[r];
+
+		for (size_t i = 0; i < runtime->call_count && !error; i++)
+			if (probe_is(&runtime->calls[i], probe))
+				error = add_probe(search, runtime, &runtime->calls[i], probe);
+	}
+	return error;
+}
+
+static bool wants_any(const struct registry *registry)
+{
+	for (size_t i = 0; i < registry->spec_count; i++)
+		if (registry->specs[i]->locate == LOCATE_PROBE)
+			return true;
+	return false;
+}
+
+int static_probes_find(const struct registry *registry, struct elf_file *file, struct static_probes *result)
+{
+	struct probe_search search = { registry, file, result };
+	int error = wants_any(registry) ? elf_file_each_probe(file, visit_probe, &search) : 0;
+
+	if (error)
+		static_probes_free(result);
+	return error;
+}
+
+void static_probes_free(struct static_probes *probes)
+{
+	free(probes->list);
+	memset(probes, 0, sizeof(*probes));
 }

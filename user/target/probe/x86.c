@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the project knows about x86-64 code beside references.c. */
+/* x86-64: instructions under a probe, and accessors of tables. References to strings are in elf/references.c. */
 #include <Zydis/Zydis.h>
 #include <errno.h>
 #include <string.h>
 
 #include "target/probe/decoder.h"
 
+/* ---- sites ---- */
+
 /*
- * ---- sites ----
- *
-* x86-64 instructions under a probe. What the kernel emulates is what its uprobes code has done since 3.x (relative
+ * x86-64 instructions under a probe. What the kernel emulates is what its uprobes code has done since 3.x (relative
  * branches, nop) and 4.18 (push of a register); everything else runs single-stepped from a copy.
  */
 
@@ -240,11 +240,9 @@ int site_decode_x86(const unsigned char *bytes, size_t length, __u64 address, st
 	return 0;
 }
 
-/*
- * ---- tables ----
- *
- * Accessors: lea table(%rip),%rax; ret, and what compilers make of a version check around it.
- */
+/* ---- tables ---- */
+
+/* Accessors: lea table(%rip),%rax; ret, and what compilers make of a version check around it. */
 
 #define REGISTER_RETURN 0 /* rax in machine order */
 

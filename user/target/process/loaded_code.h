@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include "base/core/log.h"
-#include "target/process/maps.h"
+#include "target/process/process.h"
 
 #define LOADED_CODE_MAX 4096 /* objects listed at once */
 

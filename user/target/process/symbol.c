@@ -11,7 +11,7 @@
 
 #include "base/core/vec.h"
 #include "target/elf/file.h"
-#include "target/process/maps.h"
+#include "target/process/process.h"
 
 #define FILES_MAX 4	/* kept; the symbols of the largest libraries take some 100 MiB */
 #define OVERLAPS_MAX 16 /* symbols that are checked for one that contains an address */
@@ -151,20 +151,12 @@ static int find_file(struct process_symbols *symbols, const char *path, const ch
  */
 static const struct place *find_place(const struct symbol_file *file, __u64 address)
 {
-	size_t low = 0, high = file->count;
+	size_t first = vec_first(file->count, i, file->places[i].address < address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (file->places[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low < file->count && file->places[low].address == address)
-		return &file->places[low];
-	for (size_t back = 1; back <= OVERLAPS_MAX && back <= low; back++) {
-		const struct place *place = &file->places[low - back];
+	if (first < file->count && file->places[first].address == address)
+		return &file->places[first];
+	for (size_t back = 1; back <= OVERLAPS_MAX && back <= first; back++) {
+		const struct place *place = &file->places[first - back];
 
 		if (address - place->address < place->size)
 			return place;

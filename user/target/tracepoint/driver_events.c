@@ -2,10 +2,100 @@
 #include "target/tracepoint/driver_events.h"
 
 #include <errno.h>
+#include <glob.h>
+#include <limits.h>
+#include <linux/netlink.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
+
+#include "base/core/vec.h"
+
+/* ---- device nodes ---- */
+
+/* The name of the driver is the last part of what the link in sysfs points to. */
+static bool is_bound(dev_t device, const char *driver)
+{
+	char link[64], to[PATH_MAX];
+	const char *name;
+	ssize_t length;
+
+	snprintf(link, sizeof(link), "/sys/dev/char/%u:%u/device/driver", major(device), minor(device));
+	length = readlink(link, to, sizeof(to) - 1);
+	if (length < 0)
+		return false;
+	to[length] = '\0';
+	name = strrchr(to, '/');
+	return strcmp(name ? name + 1 : to, driver) == 0;
+}
+
+static int add_node(struct device_nodes *nodes, const char *path, dev_t device)
+{
+	char *copy;
+
+	for (size_t i = 0; i < nodes->count; i++)
+		if (nodes->items[i].device == device)
+			return 0;
+	if (vec_reserve(nodes->items, nodes->count))
+		return -ENOMEM;
+	copy = strdup(path);
+	if (!copy)
+		return -ENOMEM;
+	nodes->items[nodes->count++] = (struct device_node){ copy, device };
+	return 0;
+}
+
+static int add_matching(struct device_nodes *nodes, const char *pattern, const char *bound)
+{
+	glob_t found = { 0 };
+	int result = glob(pattern, GLOB_NOSORT, NULL, &found), error = result == GLOB_NOSPACE ? -ENOMEM : 0;
+
+	for (size_t i = 0; !error && i < found.gl_pathc; i++) {
+		struct stat status;
+
+		if (stat(found.gl_pathv[i], &status) || !S_ISCHR(status.st_mode))
+			continue;
+		if (!bound || is_bound(status.st_rdev, bound))
+			error = add_node(nodes, found.gl_pathv[i], status.st_rdev);
+	}
+	globfree(&found);
+	return error;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct device_node *one = a, *other = b;
+
+	return (one->device > other->device) - (one->device < other->device);
+}
+
+int device_nodes_find(const struct driver_ioctls *ioctls, struct device_nodes *nodes)
+{
+	int error = 0;
+
+	memset(nodes, 0, sizeof(*nodes));
+	for (size_t i = 0; !error && i < ioctls->device_count; i++)
+		error = add_matching(nodes, ioctls->devices[i], ioctls->bound);
+	if (error)
+		device_nodes_free(nodes);
+	else if (nodes->count)
+		qsort(nodes->items, nodes->count, sizeof(*nodes->items), by_number);
+	return error;
+}
+
+void device_nodes_free(struct device_nodes *nodes)
+{
+	for (size_t i = 0; i < nodes->count; i++)
+		free(nodes->items[i].path);
+	free(nodes->items);
+	memset(nodes, 0, sizeof(*nodes));
+}
+
+/* ---- events ---- */
 
 #define IOCTL_EVENTS 2
 
@@ -175,4 +265,61 @@ void driver_events_free(struct driver_events *events)
 	device_nodes_free(&events->nodes);
 	free(events->events);
 	memset(events, 0, sizeof(*events));
+}
+
+/* ---- what comes later ---- */
+
+#define KERNEL_GROUP 1 /* the kernel's own messages; 2 has those of udev */
+
+int uevents_open(void)
+{
+	struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = KERNEL_GROUP };
+	int descriptor = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
+	int error;
+
+	if (descriptor < 0)
+		return -errno;
+	if (!bind(descriptor, (struct sockaddr *)&address, sizeof(address)))
+		return descriptor;
+	error = -errno;
+	close(descriptor);
+	return error;
+}
+
+/* A message is "add@/module/xe" and then KEY=VALUE strings, all ended by a 0 byte. */
+static bool adds(const char *message, size_t length)
+{
+	const char *end = message + length, *field = message;
+
+	if (strncmp(message, "add@", 4))
+		return false;
+	if (!strncmp(message, "add@/module/", 12))
+		return true;
+	for (; field < end; field += strlen(field) + 1)
+		if (!strncmp(field, "DEVNAME=", 8))
+			return true;
+	return false;
+}
+
+bool uevents_read(int descriptor)
+{
+	bool added = false;
+	char message[8192];
+
+	for (;;) {
+		ssize_t length = recv(descriptor, message, sizeof(message) - 1, MSG_TRUNC);
+
+		if (length < 0 && errno == EINTR)
+			continue;
+		if (length < 0 && errno == ENOBUFS) {
+			added = true;
+			continue;
+		}
+		if (length <= 0)
+			return added;
+		if ((size_t)length > sizeof(message) - 1)
+			length = sizeof(message) - 1;
+		message[length] = '\0';
+		added |= adds(message, length);
+	}
 }

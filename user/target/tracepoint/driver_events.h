@@ -1,10 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What of a driver's description the running kernel has: the set of events that is taken, and each event's layout. */
+/* What of a driver's description the running kernel has: events, their layout, device nodes. */
 #ifndef XPT_TARGET_TRACEPOINT_DRIVER_EVENTS_H
 #define XPT_TARGET_TRACEPOINT_DRIVER_EVENTS_H
 
-#include "target/tracepoint/device_nodes.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "describe/driver/driver.h"
 #include "target/tracepoint/tracefs.h"
+
+/* ---- device nodes of a driver with followed ioctls ---- */
+
+struct device_node {
+	char *path;
+	dev_t device; /* number of the character device, as in st_rdev */
+};
+
+struct device_nodes {
+	struct device_node *items; /* by number, each once */
+	size_t count;
+};
+
+/* Finds the character devices that the patterns match and that are bound to the driver. None is no error. -ENOMEM. */
+int device_nodes_find(const struct driver_ioctls *ioctls, struct device_nodes *nodes);
+void device_nodes_free(struct device_nodes *nodes);
+
+/* ---- the set of events that is taken, and the layout of each ---- */
 
 enum driver_state {
 	DRIVER_COMPLETE, /* all events that are not optional were found */
@@ -30,5 +52,12 @@ struct driver_events {
  */
 int driver_events_find(const struct tracefs *tracefs, const struct driver *driver, struct driver_events *events);
 void driver_events_free(struct driver_events *events);
+
+/* ---- modules and device nodes that come later: drivers may have more events or nodes than before ---- */
+
+/* A descriptor that is readable when something has happened; to be closed. -errno: the kernel does not report it here. */
+int uevents_open(void);
+/* Reads all that is there. True: a module or a device node was added, or messages were lost. */
+bool uevents_read(int descriptor);
 
 #endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "model/stream/records.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BYTES_FIRST (64u << 10)
+#define ENTRIES_FIRST 1024
+#define RECORD_MAX 0x10000 /* xpt_record_header.size has 16 bits */
+#define SHIFT_MAX 16	   /* a record this little out of place is moved; a worse one begins a new run */
+
+/* ---- kinds ---- */
+
+/* Among records of one time: what must be known first. */
+enum rank { RANK_KNOWN_FIRST = 0, RANK_CALL = 1, RANK_AFTER = 2, RANK_END = 3, RANK_BITS = 2 };
+
+static size_t text_bytes_of(const void *record)
+{
+	return ((const struct xpt_record_text *)record)->length;
+}
+
+static size_t string_bytes_of(const void *record)
+{
+	return ((const struct xpt_record_string *)record)->length;
+}
+
+static size_t region_name_bytes_of(const void *record)
+{
+	return ((const struct xpt_record_region_name *)record)->length;
+}
+
+static size_t call_bytes_of(const void *record)
+{
+	const struct xpt_record_call *call = record;
+
+	return (call->values + (call->flags & XPT_CALL_NUMBERED ? 1u : 0) + (call->flags & XPT_CALL_WAITS ? 1u : 0)) *
+		       sizeof(__u64) +
+	       (call->flags & XPT_CALL_COUNTED ? 2 * sizeof(struct xpt_counts) : 0);
+}
+
+static size_t reading_bytes_of(const void *record)
+{
+	return ((const struct xpt_record_reading *)record)->values * sizeof(__u64);
+}
+
+#define TEXT(rank)                                                  \
+	{                                                           \
+		sizeof(struct xpt_record_text), text_bytes_of, rank \
+	}
+
+/* Of a kind that is not here only the header is checked. */
+static const struct record_kind {
+	size_t size;				/* of its struct */
+	size_t (*bytes_of)(const void *record); /* that follow, by what the struct says; NULL: not checked here */
+	enum rank rank;
+} kinds[] = {
+	[XPT_RECORD_CALL] = { sizeof(struct xpt_record_call), call_bytes_of, RANK_CALL },
+	[XPT_RECORD_STRING] = { sizeof(struct xpt_record_string), string_bytes_of, RANK_KNOWN_FIRST },
+	[XPT_RECORD_TASK] = { sizeof(struct xpt_record_task), NULL, RANK_AFTER },
+	[XPT_RECORD_EVENT] = { sizeof(struct xpt_record_event), NULL, RANK_KNOWN_FIRST },
+	[XPT_RECORD_IOCTL] = { sizeof(struct xpt_record_ioctl), NULL, RANK_KNOWN_FIRST },
+	[XPT_RECORD_REGION] = { sizeof(struct xpt_record_region), NULL, RANK_KNOWN_FIRST },
+	[XPT_RECORD_REGION_NAME] = { sizeof(struct xpt_record_region_name), region_name_bytes_of, RANK_KNOWN_FIRST },
+	[XPT_RECORD_SPEC] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_PROCESS] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_THREAD] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_LOST] = { sizeof(struct xpt_record_lost), NULL, RANK_AFTER },
+	[XPT_RECORD_TOTAL] = { sizeof(struct xpt_record_total), NULL, RANK_AFTER },
+	[XPT_RECORD_NAMED] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_WAITED] = { sizeof(struct xpt_record_waited), NULL, RANK_AFTER },
+	[XPT_RECORD_END] = TEXT(RANK_END),
+	[XPT_RECORD_RUNTIME] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_COUNT] = { sizeof(struct xpt_record_count), NULL, RANK_AFTER },
+	[XPT_RECORD_DRIVER] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_DRIVER_EVENT] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_COUNTER] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_READING] = { sizeof(struct xpt_record_reading), reading_bytes_of, RANK_KNOWN_FIRST },
+	[XPT_RECORD_CLASS] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_NODE] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_CHOICE] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_MATCH] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_LOADED] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_CODE_OBJECT] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_CODE_UNLOADED] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_SYMBOL] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_COST] = TEXT(RANK_KNOWN_FIRST),
+	[XPT_RECORD_FINGERPRINT] = TEXT(RANK_KNOWN_FIRST),
+};
+
+static const struct record_kind *kind_of(const struct xpt_record_header *record)
+{
+	return &kinds[record->kind < sizeof(kinds) / sizeof(kinds[0]) ? record->kind : 0];
+}
+
+bool record_validate(const struct xpt_record_header *record, size_t room)
+{
+	const struct record_kind *kind;
+
+	if (room < sizeof(*record) || record->size > room || record->size < sizeof(*record))
+		return false;
+	kind = kind_of(record);
+	return record->size >= kind->size && (!kind->bytes_of || kind->bytes_of(record) <= record->size - kind->size);
+}
+
+/* ---- records that are held back ---- */
+
+void reorder_free(struct reorder_buffer *order)
+{
+	free(order->bytes);
+	free(order->entries);
+	free(order->spare);
+	*order = (struct reorder_buffer){};
+}
+
+bool reorder_full(const struct reorder_buffer *order, size_t size)
+{
+	return order->count && order->used + size > REORDER_BYTES_MAX;
+}
+
+struct xpt_record_header *reorder_stage(struct reorder_buffer *order, const void *record, size_t size)
+{
+	size_t room = order->room ? order->room : BYTES_FIRST;
+	char *bytes;
+
+	while (room < order->used + size)
+		room *= 2;
+	if (room > REORDER_BYTES_MAX + RECORD_MAX)
+		room = REORDER_BYTES_MAX + RECORD_MAX;
+	if (room != order->room) {
+		bytes = realloc(order->bytes, room);
+		if (!bytes)
+			return NULL;
+		order->bytes = bytes;
+		order->room = room;
+	}
+	return memcpy(order->bytes + order->used, record, size);
+}
+
+static __u64 record_key(const struct xpt_record_header *record)
+{
+	const __u64 last = ~(__u64)0 >> RANK_BITS;
+
+	return (record->time < last ? record->time : last) << RANK_BITS | kind_of(record)->rank;
+}
+
+__u64 reorder_key_until(__u64 time)
+{
+	const __u64 last = ~(__u64)0 >> RANK_BITS;
+
+	return (time < last ? time : last) << RANK_BITS | RANK_END;
+}
+
+static int entries_grow(struct reorder_buffer *order)
+{
+	size_t room = order->entry_room ? order->entry_room * 2 : ENTRIES_FIRST;
+	struct reorder_entry *spare = malloc(room * sizeof(*spare)), *entries;
+
+	if (!spare)
+		return -ENOMEM;
+	entries = realloc(order->entries, room * sizeof(*entries));
+	if (!entries) {
+		free(spare);
+		return -ENOMEM;
+	}
+	free(order->spare); /* what is in it is never needed again */
+	order->spare = spare;
+	order->entries = entries;
+	order->entry_room = room;
+	return 0;
+}
+
+int reorder_keep(struct reorder_buffer *order)
+{
+	const struct xpt_record_header *record = (const void *)(order->bytes + order->used);
+
+	if (order->count >= order->entry_room && entries_grow(order))
+		return -ENOMEM;
+	order->entries[order->count].key = record_key(record);
+	order->entries[order->count].offset = order->used;
+	order->count++;
+	order->used += record->size;
+	return 0;
+}
+
+/*
+ * Moves entries that are a little out of place, as happens where processors share a ring, so that what remains are the
+ * runs of the rings. Returns whether one run remains.
+ */
+static bool entries_smooth(struct reorder_entry *entries, size_t count)
+{
+	size_t i, place, run = 0;
+	struct reorder_entry entry;
+	bool one = true;
+
+	for (i = 1; i < count; i++) {
+		if (entries[i - 1].key <= entries[i].key)
+			continue;
+		entry = entries[i];
+		place = i;
+		while (place > run && i - place < SHIFT_MAX && entries[place - 1].key > entry.key)
+			place--;
+		if (place > run && entries[place - 1].key > entry.key) {
+			run = i;
+			one = false;
+			continue;
+		}
+		memmove(&entries[place + 1], &entries[place], (i - place) * sizeof(entry));
+		entries[place] = entry;
+	}
+	return one;
+}
+
+static size_t run_end(const struct reorder_entry *entries, size_t from, size_t count)
+{
+	size_t i = from + 1;
+
+	while (i < count && entries[i - 1].key <= entries[i].key)
+		i++;
+	return i < count ? i : count;
+}
+
+static void runs_merge(const struct reorder_entry *left, const struct reorder_entry *left_end,
+		       const struct reorder_entry *right, const struct reorder_entry *right_end,
+		       struct reorder_entry *to)
+{
+	while (left < left_end && right < right_end)
+		*to++ = right->key < left->key ? *right++ : *left++;
+	memcpy(to, left, (size_t)(left_end - left) * sizeof(*to));
+	memcpy(to + (left_end - left), right, (size_t)(right_end - right) * sizeof(*to));
+}
+
+/* Merges neighbouring runs until one is left; stable, so records of one time stay as they came. */
+static void entries_sort(struct reorder_buffer *order)
+{
+	struct reorder_entry *swap;
+	size_t from, middle, end, runs;
+
+	if (entries_smooth(order->entries, order->count))
+		return;
+	do {
+		for (from = 0, runs = 0; from < order->count; from = end, runs++) {
+			middle = run_end(order->entries, from, order->count);
+			end = middle < order->count ? run_end(order->entries, middle, order->count) : middle;
+			runs_merge(order->entries + from, order->entries + middle, order->entries + middle,
+				   order->entries + end, order->spare + from);
+		}
+		swap = order->entries;
+		order->entries = order->spare;
+		order->spare = swap;
+	} while (runs > 1);
+}
+
+size_t reorder_due(struct reorder_buffer *order, __u64 key)
+{
+	size_t low = 0, high = order->count, middle;
+
+	entries_sort(order);
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (order->entries[middle].key <= key)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+__u64 reorder_middle(struct reorder_buffer *order)
+{
+	entries_sort(order);
+	return order->count ? order->entries[(order->count - 1) / 2].key : 0;
+}
+
+/* What stays moves to the front in the order it came, so that records of one time keep that order. */
+void reorder_drop(struct reorder_buffer *order, __u64 key)
+{
+	const struct xpt_record_header *record;
+	size_t from, size, used = 0, kept = 0;
+	__u64 record_sort_key;
+
+	for (from = 0; from < order->used && kept < order->count; from += size) {
+		record = (const void *)(order->bytes + from);
+		size = record->size;
+		record_sort_key = record_key(record);
+		if (record_sort_key <= key)
+			continue;
+		order->entries[kept].key = record_sort_key;
+		order->entries[kept++].offset = used;
+		memmove(order->bytes + used, record, size);
+		used += size;
+	}
+	order->count = kept;
+	order->used = used;
+}
