@@ -68,7 +68,8 @@ static struct xpt_record_text *look_at(pid_t tgid, const char *function, __u64 h
 		call.record.valid |= 1u << i;
 		call.value[call.record.values++] = spec->fetch[i].meaning == XPT_MEANING_PROGRAM ? handle : 0x1111;
 	}
-	return launch_symbols_is_new(symbols, &call.record) ? launch_symbols_name(symbols, &files, 1234, &call.record) : NULL;
+	return launch_symbols_is_new(symbols, &call.record) ? launch_symbols_name(symbols, &files, 1234, &call.record) :
+							      NULL;
 }
 
 static struct xpt_record_text *look(const char *function, const void *handle)

@@ -176,8 +176,7 @@ int model_make_room(struct model *model, __u64 time)
 	programs_make_room(&model->programs, time);
 	if (!processes_mark(&model->processes, time))
 		return 0;
-	link_for_each_safe(process, following, &model->processes.gone, link)
-	{
+	link_for_each_safe(process, following, &model->processes.gone, link) {
 		if (process->forgotten)
 			process_clear(model, process, time);
 	}

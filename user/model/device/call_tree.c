@@ -328,8 +328,7 @@ static void thread_settle(struct call_tree *tree, struct call_thread *thread, __
 			break;
 		jobs_close(tree->jobs, job);
 	}
-	link_for_each_safe(submit, next_submit, &thread->submits, of_thread)
-	{
+	link_for_each_safe(submit, next_submit, &thread->submits, of_thread) {
 		if (submit->end <= time)
 			submit_remove(tree, submit);
 	}

@@ -431,8 +431,7 @@ static void stream_end(struct async_inflight *async, struct stream *stream, stru
 	const struct wait_end end = wait_end(call);
 	struct open_inference *open, *following;
 
-	link_for_each_safe(open, following, &stream->opens, of_stream)
-	{
+	link_for_each_safe(open, following, &stream->opens, of_stream) {
 		/* Its own wait has not begun when this one returned; a launch has to be there when the wait begins. */
 		if (open->inference.start >= call->end || (!is_enqueue(open) && open->inference.enqueued > call->start))
 			continue;
@@ -449,8 +448,7 @@ static void end_before(struct async_inflight *async, struct open_inference *unti
 {
 	struct open_inference *open, *following;
 
-	link_for_each_safe(open, following, &until->stream->opens, of_stream)
-	{
+	link_for_each_safe(open, following, &until->stream->opens, of_stream) {
 		if (open == until)
 			break;
 		if (is_enqueue(open) || open->inference.enqueued > until->inference.start)

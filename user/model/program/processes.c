@@ -235,8 +235,7 @@ static size_t exited_mark(struct processes *processes, bool all, size_t most, __
 	struct process *process, *following;
 	size_t marked = 0;
 
-	link_for_each_safe(process, following, &processes->gone, link)
-	{
+	link_for_each_safe(process, following, &processes->gone, link) {
 		if (!all && !process_is_settled(process, time))
 			continue;
 		process->forgotten = true;

@@ -59,8 +59,7 @@ static unsigned int number_choose(const struct program *program, const char *nam
 	unsigned int number = 1;
 	struct program *other, *following;
 
-	link_for_each_safe(other, following, &program->process->programs, of_process)
-	{
+	link_for_each_safe(other, following, &program->process->programs, of_process) {
 		if (other == program || other->runtime != program->runtime || !has_name(other, name, length))
 			continue;
 		if (may_be_gone(other, program)) {
@@ -144,8 +143,7 @@ int programs_use_again(struct programs *programs, struct program *program, __u64
 	int named = 0;
 
 	program->superseded = false;
-	link_for_each_safe(other, following, &program->process->programs, of_process)
-	{
+	link_for_each_safe(other, following, &program->process->programs, of_process) {
 		if (other == program || other->runtime != program->runtime || !other->view.name_length ||
 		    other->view.number != program->view.number ||
 		    !has_name(other, program->view.name, program->view.name_length))
@@ -195,8 +193,7 @@ static int name_lend(struct programs *programs, const struct program *program, _
 
 	if (!program->process->orphans || depth == LEND_DEPTH_MAX)
 		return 0;
-	link_for_each_safe(child, following, &program->process->programs, of_process)
-	{
+	link_for_each_safe(child, following, &program->process->programs, of_process) {
 		if (!child->orphan || child->parent != program->view.handle || child == program ||
 		    child->view.runtime_index != program->view.runtime_index)
 			continue;

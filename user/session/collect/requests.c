@@ -116,7 +116,8 @@ static void read_names(struct collector *collector, const struct request *reques
 		pass_name(collector, request,
 			  objects_program(&collector->objects, attacher, collector->registry, call, time));
 	if (request->names & NAME_SYMBOL)
-		pass_name(collector, request, launch_symbols_name(collector->launch_symbols, attacher_analysed(attacher), time, call));
+		pass_name(collector, request,
+			  launch_symbols_name(collector->launch_symbols, attacher_analysed(attacher), time, call));
 }
 
 /* ---- the queue ---- */
