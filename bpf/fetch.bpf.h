@@ -159,28 +159,12 @@ static __always_inline long read_text(char *text, __u64 address, bool *truncated
 	return to_page_end;
 }
 
-/* A STRING record of length bytes in scratch, without its text. */
-static __always_inline void string_fill(struct xpt_thread *thread, const struct xpt_spec *spec, __u32 number,
-					__u32 length, bool truncated)
-{
-	struct xpt_record_string *record = (void *)thread->scratch;
-	__u64 task = bpf_get_current_pid_tgid();
-
-	header_fill(&record->header, XPT_RECORD_STRING, XPT_ALIGN8(sizeof(*record) + length), task >> 32, thread->now);
-	record->call_start = thread->start;
-	record->tid = task;
-	record->spec = spec->index;
-	record->fetch = number;
-	record->truncated = truncated;
-	record->length = length;
-	record->reserved = 0;
-}
-
 /* Emits a STRING record for the call of the thread's frame that is being worked on. */
 __noinline int fetch_string(struct xpt_thread *thread, const struct xpt_spec *spec, __u32 number, __u64 address)
 {
 	const struct xpt_config *config = config_get();
 	struct xpt_record_string *record;
+	__u64 task = bpf_get_current_pid_tgid();
 	bool truncated = false;
 	__u32 size;
 	long length;
@@ -194,7 +178,17 @@ __noinline int fetch_string(struct xpt_thread *thread, const struct xpt_spec *sp
 	if (length > XPT_STRING_MAX)
 		length = XPT_STRING_MAX;
 	size = XPT_ALIGN8(sizeof(*record) + (__u32)length);
-	string_fill(thread, spec, number, length, truncated);
+	record->header.kind = XPT_RECORD_STRING;
+	record->header.size = size;
+	record->header.tgid = task >> 32;
+	record->header.time = thread->now;
+	record->call_start = thread->start;
+	record->tid = task;
+	record->spec = spec->index;
+	record->fetch = number;
+	record->truncated = truncated;
+	record->length = length;
+	record->reserved = 0;
 	size &= 511;
 	if (size > sizeof(thread->scratch))
 		return -1;
@@ -226,8 +220,19 @@ __noinline int keys_emit(struct xpt_thread *thread, const struct xpt_spec *spec,
 	}
 	if (!i)
 		return 0;
+	/* Filled here: the verifier of Linux 6.1 follows each i where the length goes through a function. */
 	size = sizeof(*record) + 8 * i;
-	string_fill(thread, spec, number, 8 * i, false);
+	record->header.kind = XPT_RECORD_STRING;
+	record->header.size = size;
+	record->header.tgid = bpf_get_current_pid_tgid() >> 32;
+	record->header.time = thread->now;
+	record->call_start = thread->start;
+	record->tid = bpf_get_current_pid_tgid();
+	record->spec = spec->index;
+	record->fetch = number;
+	record->truncated = 0;
+	record->length = 8 * i;
+	record->reserved = 0;
 	size &= 511;
 	config = config_get();
 	if (config && size <= sizeof(thread->scratch))
