@@ -10,7 +10,7 @@ import time
 
 import hung_file_system
 from codeobj_loads import KB, MB, LIBRARIES, Capture, Captured, Loads, check_whole, elf, find, make, neff, states
-from harness import SLOW, TIMEOUT, Process, Skip, cases, library_path, need, scratch, wait_until
+from harness import SLOW, TIMEOUT, Process, Skip, alone, cases, library_path, need, scratch, wait_until
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "codeobj_hostile.py")
 WAIT_LIMIT = 0.5  # seconds that a call waits until its object has been read
@@ -371,6 +371,7 @@ def rights(name):
             yield status
 
 
+@alone("ends the processes that copy for any collector")
 def test_who_copies():
     """What is given in memory is copied by a process that can do nothing but read memory; when it ends, the next copy finds another."""
     program, given = Loads("nrt"), [make(neff, size, seed) for seed, size in enumerate((4 * MB, 20 * MB, 4 * MB))]
