@@ -261,6 +261,14 @@ HANGS = {
 }
 
 
+def interrupt(capture):
+    """Seconds from Ctrl-C to its end."""
+    begun = time.monotonic()
+    capture.signal(signal.SIGINT)
+    capture.wait()
+    return time.monotonic() - begun
+
+
 @cases(*HANGS)
 def test_file_system_hangs(what):
     """Files and memory on a file system that never answers: others are captured, and the capture ends in time."""
@@ -280,10 +288,7 @@ def test_file_system_hangs(what):
             hostile.begin(call % path)
             lines += program.load("nrt_load", other)
         wait_until(lambda: operation in system.asked, "the file system is asked")
-        begun = time.monotonic()
-        capture.signal(signal.SIGINT)
-        capture.wait()
-        lasted = time.monotonic() - begun
+        lasted = interrupt(capture)
         system.end()
         captured = capture.finish()
         captured.check()
@@ -347,10 +352,7 @@ def test_kernel_in_file_that_hangs():
         system.hang(OPEN, READ)
         hostile.begin("hipLaunchKernel mapped:%s 1 1 1 1 0 0 0" % path)
         line, = program.load("nrt_load", given)
-        begun = time.monotonic()
-        capture.signal(signal.SIGINT)
-        capture.wait()
-        lasted = time.monotonic() - begun
+        lasted = interrupt(capture)
         system.end()
         captured = capture.finish()
         hostile.kill()
