@@ -193,6 +193,9 @@ def main():
             print("again   %s" % printable(test[0]), flush=True)
             results[test[0]] = run_one(*test)
     counts = {kind: list(results.values()).count(kind) for kind in ("passed", "failed", "skipped")}
+    for name, result in results.items():
+        if result == "failed":
+            print("failed  %s" % printable(name))
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
     return 1 if counts["failed"] else 0
 

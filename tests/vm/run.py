@@ -166,6 +166,7 @@ class Totals:
 
     def __init__(self):
         self.counts = {"passed": 0, "failed": 0, "skipped": 0}
+        self.failed = []
         self._lock = threading.Lock()
 
     def say(self, text):
@@ -184,6 +185,7 @@ class Totals:
         self.tell(name, result, seconds, details)
         with self._lock:
             self.counts[result] += 1
+            self.failed += [name] if result == "failed" else []
 
 
 def timed(kernel, step, function, *arguments):
@@ -369,6 +371,8 @@ def main():
             list(pool.map(lambda kernel: one_kernel(kernel, root, options, totals), kernels))
     if not options.shell:
         print("   all: %.1f s" % (time.monotonic() - start))
+        for name in totals.failed:
+            print("failed  %s" % name.encode("unicode_escape").decode("ascii"))
         print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % totals.counts)
     return 1 if totals.counts["failed"] else 0
 
