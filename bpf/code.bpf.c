@@ -157,7 +157,7 @@ __noinline int copy_piece(struct code_thread *thread, __u32 text)
 		return -1;
 	/* It is in range: the verifier of older kernels forgets what was compared. */
 	length = ((length - 1) & (XPT_CODE_PIECE_MAX - 1)) + 1;
-	if (bpf_copy_from_user(thread->piece + PIECE_WORDS, length, (const void *)thread->from)) {
+	if (read_user(thread->piece + PIECE_WORDS, length, thread->from)) {
 		thread->record.flags |= XPT_CODE_UNREADABLE;
 		return -1;
 	}
@@ -199,7 +199,7 @@ __noinline int section_end(struct code_thread *thread, __u32 number, __u64 *end)
 		return -1;
 	section = &thread->section;
 	at = thread->record.address + thread->head.elf.section_headers + number * sizeof(*section);
-	if (bpf_copy_from_user(section, sizeof(*section), (const void *)at))
+	if (read_user(section, sizeof(*section), at))
 		return -1;
 	if (section->type != SECTION_EMPTY && section->type != SECTION_NO_BITS &&
 	    section->offset + section->size > *end)
@@ -238,7 +238,7 @@ __noinline int size_of_elf(struct code_thread *thread, __u64 *size)
 }
 
 /* Size of an object that begins with the thread's head; 0: not in the head. */
-__noinline int size_of_head(struct code_thread *thread, __u64 *size)
+static __always_inline int size_of_head(struct code_thread *thread, __u64 *size)
 {
 	const struct head *head;
 
@@ -270,11 +270,11 @@ __noinline int head_read(struct code_thread *thread)
 	if (!thread)
 		return -1;
 	address = thread->record.address;
-	if (!bpf_copy_from_user(&thread->head, sizeof(thread->head), (const void *)address))
+	if (!read_user(&thread->head, sizeof(thread->head), address))
 		return 0;
 	/* Short, before a page that cannot be read. */
 	__builtin_memset(&thread->head, 0, sizeof(thread->head));
-	if (!bpf_copy_from_user(&thread->head, 1, (const void *)address))
+	if (!read_user(&thread->head, 1, address))
 		return 0;
 	thread->record.flags |= XPT_CODE_UNREADABLE;
 	return -1;
@@ -351,7 +351,7 @@ __noinline int part_read(struct code_thread *thread, __u32 number, __u64 *addres
 }
 
 /* Several objects, or one in several parts: copied one behind the other. 0: all of them. */
-__noinline int copy_parts(struct code_thread *thread)
+static __always_inline int copy_parts(struct code_thread *thread)
 {
 	__u64 address = 0, size = 0;
 

@@ -8,15 +8,9 @@
 
 #include "arguments.bpf.h"
 #include "emit.bpf.h"
+#include "memory.bpf.h"
 
 #define PAGE 4096
-
-static __always_inline long read_user(void *to, __u32 size, __u64 address)
-{
-	if (!bpf_probe_read_user(to, size, (const void *)address))
-		return 0;
-	return bpf_copy_from_user(to, size, (const void *)address);
-}
 
 static __always_inline long argument_read(const struct registers *registers, __u32 number, __u64 *value)
 {
@@ -140,10 +134,10 @@ static __always_inline long read_text(char *text, __u64 address, bool *truncated
 	char byte;
 
 	if (length < 0) {
-		if (bpf_copy_from_user(&byte, 1, (const void *)address))
+		if (read_user(&byte, 1, address))
 			return -1;
 		if (to_page_end < XPT_STRING_MAX)
-			bpf_copy_from_user(&byte, 1, (const void *)(address + to_page_end));
+			read_user(&byte, 1, address + to_page_end);
 		length = bpf_probe_read_user_str(text, XPT_STRING_MAX, (const void *)address);
 	}
 	/* For an empty one older kernels return 0, newer ones 1: with the terminator. */

@@ -8,6 +8,7 @@
 #define XPT_WAIT_BPF_H
 
 #include "emit.bpf.h"
+#include "memory.bpf.h"
 
 #define WAIT_TURNS (1 << 23) /* what bpf_loop() takes at most */
 #define WAIT_SPINS 1024
@@ -41,8 +42,8 @@ struct {
 struct wait {
 	__u64 ticket;
 	__u64 deadline;
-	__u64 stack;   /* an address that is mapped */
-	__u64 yielded; /* when; 0: it yields every turn */
+	struct memory_question stack; /* an address that is mapped */
+	__u64 yielded;		      /* when; 0: it yields every turn */
 };
 
 static __always_inline struct wait_key wait_key(void)
@@ -114,8 +115,8 @@ static long wait_turn(__u32 turn, struct wait *wait)
 	now = bpf_ktime_get_ns();
 	if (now >= wait->deadline)
 		return 1;
-	if (wait_yields(turn, wait, shared, now))
-		bpf_copy_from_user_task(&byte, sizeof(byte), (const void *)wait->stack, task, 0);
+	if (wait_yields(turn, wait, shared, now) && !memory_ask(&wait->stack) && wait->stack.faultable)
+		bpf_copy_from_user_task(&byte, sizeof(byte), (const void *)wait->stack.address, task, 0);
 	return 0;
 }
 
@@ -158,7 +159,7 @@ __noinline int wait_settle(__u64 ticket, __u32 loss)
 /* Until the ticket is answered; stack: a mapped address; since: 0, or the time now, if it is probes that it waits for. */
 __noinline int wait_turns(__u64 ticket, __u64 deadline, __u64 stack, __u64 since)
 {
-	struct wait wait = { ticket, deadline, stack, since };
+	struct wait wait = { ticket, deadline, { stack, false }, since };
 	struct xpt_shared *shared = shared_get();
 
 	if (!shared)

@@ -3,7 +3,7 @@
 
 Numbers are passed as they are; text:... is decoded from %XX; bytes:SIZE is memory of that size, behind which nothing is
 mapped; place:PATH is a descriptor of a file that cannot be read through it, open:PATH one that can; touch:PATH maps all of
-the file and reads its first page, too, and mapped:PATH is where that is, later; lazy:SIZE is memory whose pages come only when a thread of this very program is asked for them; handle: is room for one.
+the file and reads its first page, too, and mapped:PATH is where that is, later, far:PATH 1 MB behind; lazy:SIZE is memory whose pages come only when a thread of this very program is asked for them; handle: is room for one.
 Prints {"ready"}, then {"result"} for each line.
 """
 
@@ -71,6 +71,8 @@ def argument(word):
             mapped[rest] = libc.mmap(None, ctypes.c_size_t(os.fstat(file).st_size), 5, 2, file, ctypes.c_long(0))
             ctypes.string_at(mapped[rest], 64)
         return ctypes.c_int(file)
+    if kind == "far":
+        return ctypes.c_void_p(mapped[rest] + (1 << 20))
     if kind == "mapped":
         return ctypes.c_void_p(mapped[rest])
     return ctypes.c_uint64(int(word, 0))

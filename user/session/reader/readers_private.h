@@ -190,6 +190,7 @@ struct file_reader {
 	bool is_remote; /* others than root can delay it */
 	int waited;	/* ms that it has not run while it was waited for, if it is */
 	__u64 deadline; /* ns: when it is given up unless it runs; 0: none */
+	int slice;	/* ms between two looks at one with a deadline */
 };
 
 /* The process's side has ended, or is ended. */
