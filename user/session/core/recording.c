@@ -12,7 +12,7 @@
 #include "model/stats/statistics.h"
 #include "profile/handle/chooser.h"
 #include "report/table/summary.h"
-#include "session/code/records.h"
+#include "session/code/load.h"
 #include "session/code/side.h"
 #include "session/core/output.h"
 #include "session/core/session.h"

@@ -15,9 +15,9 @@
 
 #include "base/core/process.h"
 #include "base/file/file.h"
-#include "session/reader/code_memory.h"
+#include "session/reader/code_copy.h"
 #include "session/reader/readers_private.h"
-#include "target/process/symbol.h"
+#include "target/process/loaded_code.h"
 
 /* ---- descriptors over sockets ---- */
 

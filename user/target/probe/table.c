@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From an accessor's code to the slots of its table, in the file or in the memory of a process. */
-#include "target/probe/table.h"
+#include "target/probe/functions.h"
 
 #include <errno.h>
 #include <stdlib.h>
