@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "report/trace/event_file.h"
 
-#include "report/trace/operator_hold.h"
+#include "report/trace/csv_text.h"
 #include "report_csv.h"
 #include "report_operators.h"
 

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/core/hashmap.h"
-#include "profile/trace/text.h"
 
 /* Ends of threads are not reported. The least recently used thread is evicted, with what it has held. */
 #define THREADS_MAX 4096

@@ -8,10 +8,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <xputrace/profile_report.h>
 
 #include "model/stream/event.h"
 #include "record/recording.h"
-#include <xputrace/profile_report.h>
 
 /* ---- names, one object for all traces of a session; knows processes and threads from before a trace was started ---- */
 
@@ -57,5 +57,16 @@ void trace_free(struct trace *trace);
  */
 int trace_event(struct trace *trace, const struct event *event, struct trace_text *into, __u64 *lost);
 #define TRACE_HELD_MAX 65536
+
+/* Documents that grow. */
+
+/* -ENOMEM: the event is left out as a whole, and the document is sound. */
+int trace_text_add(struct trace_text *text, const struct event *event);
+/* Is anything of this process in the document? 0: of any process. */
+bool trace_text_has(const struct trace_text *text, __u32 tgid);
+/* Is a job of the queue in it, or one of any queue of the device? */
+bool trace_text_has_queue(const struct trace_text *text, unsigned int queue);
+bool trace_text_has_device(const struct trace_text *text, const char *driver, const char *device);
+__u64 trace_text_number(const struct trace_text *text); /* no other document of the session has it */
 
 #endif

@@ -5,7 +5,7 @@
  * Suppositions begin from a few runs spread over the profile (or calls, when they are fewer); nearly all are refuted by
  * a few others.
  */
-#include "report/merge/match.h"
+#include "report/merge/input.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,7 +7,6 @@
  */
 #include "report/trace/csv_text.h"
 #include "report/trace/event_file.h"
-#include "report/trace/operator_hold.h"
 
 struct qnn_state {
 	bool basic;

@@ -10,7 +10,7 @@
 #include "base/core/clock.h"
 #include "base/core/options.h"
 #include "model/stats/statistics.h"
-#include "profile/handle/chooser.h"
+#include "profile/handle/choice.h"
 #include "report/table/summary.h"
 #include "session/code/load.h"
 #include "session/code/side.h"

@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file/file.h"
 #include "base/core/options.h"
+#include "base/file/file.h"
 #include "base/file/output.h"
 #include "base/file/tailed_file.h"
 #include "model/core/model.h"
-#include "profile/handle/chooser.h"
+#include "profile/handle/choice.h"
 #include "record/recording.h"
 #include "report/table/summary.h"
 #include "session/core/output.h"

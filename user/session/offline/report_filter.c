@@ -11,7 +11,7 @@
 #include "base/core/options.h"
 #include "base/core/vec.h"
 #include "model/program/functions.h"
-#include "profile/handle/chooser.h"
+#include "profile/handle/choice.h"
 
 /* Calls on a thread lie in one another or apart. */
 struct found {

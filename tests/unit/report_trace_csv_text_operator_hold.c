@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/trace/operator_hold.h"
+#include "report/trace/csv_text.h"
 
 #include <criterion/criterion.h>
 
@@ -33,9 +33,9 @@ static void empty(void)
 	cr_assert_eq(hold.bytes, 0);
 }
 
-TestSuite(report_trace_operator_hold, .fini = empty);
+TestSuite(report_trace_csv_text_operator_hold, .fini = empty);
 
-Test(report_trace_operator_hold, in_order_of_their_begin)
+Test(report_trace_csv_text_operator_hold, in_order_of_their_begin)
 {
 	operator_hold_init(&hold);
 	add(1, 10, 12, 13, "inner");
@@ -48,7 +48,7 @@ Test(report_trace_operator_hold, in_order_of_their_begin)
 	cr_assert_eq(hold.bytes, 0);
 }
 
-Test(report_trace_operator_hold, inferences_are_kept_apart)
+Test(report_trace_csv_text_operator_hold, inferences_are_kept_apart)
 {
 	operator_hold_init(&hold);
 	add(1, 10, 11, 12, "a");
@@ -62,7 +62,7 @@ Test(report_trace_operator_hold, inferences_are_kept_apart)
 	expect(1, 10, "again");
 }
 
-Test(report_trace_operator_hold, oldest_inferences_go)
+Test(report_trace_csv_text_operator_hold, oldest_inferences_go)
 {
 	__u64 i;
 
@@ -79,7 +79,7 @@ Test(report_trace_operator_hold, oldest_inferences_go)
 	cr_assert_eq(hold.dropped, 6);
 }
 
-Test(report_trace_operator_hold, bytes_are_bounded)
+Test(report_trace_csv_text_operator_hold, bytes_are_bounded)
 {
 	char label[1000];
 	__u64 i, added = 100000, kept = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "target/probe/wanted.h"
+#include "target/probe/symbol_match.h"
 
 #include <errno.h>
 #include <fnmatch.h>
