@@ -291,10 +291,10 @@ bool programs_release(struct programs *programs, struct program *program, __u64 
 
 void programs_release_all(struct programs *programs, struct process *process, __u64 time)
 {
-	struct link *link, *following;
+	struct program *program, *following;
 
-	link_each(link, following, &process->programs)
-		program_end(programs, container_of(link, struct program, of_process), time, time + 1);
+	link_for_each_safe(program, following, &process->programs, of_process)
+		program_end(programs, program, time, time + 1);
 }
 
 void programs_emit(const struct programs *programs, const struct program *program, __u64 time, bool released)
@@ -449,15 +449,12 @@ static enum readiness readiness(const struct program *program, __u64 time)
 
 static size_t released_forget(struct programs *programs, enum readiness which, size_t most, __u64 time)
 {
-	struct link *link, *following;
-	struct program *program;
+	struct program *program, *following;
 	size_t forgotten = 0;
 
-	link_each(link, following, &programs->gone)
-	{
+	link_for_each_safe(program, following, &programs->gone, of_process) {
 		if (forgotten == most)
 			break;
-		program = container_of(link, struct program, of_process);
 		if (readiness(program, time) <= which)
 			forgotten += program_forget(programs, program);
 	}
