@@ -482,7 +482,7 @@ enum {
 /* Bytes of each type of numbers; 0: it is none. */
 static const unsigned char sizes[] = { 1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8 };
 
-/* false: there are not so many bytes. */
+/* false: there are fewer bytes. */
 static bool take_string(struct bytes *rest, struct bytes *string)
 {
 	const unsigned char *length = rest->at;

@@ -331,32 +331,18 @@ struct source {
 	const char *sha256;
 };
 
-/* -ESTALE at the file's end. */
-static int read_all(int descriptor, char *bytes, size_t length, __u64 offset)
-{
-	ssize_t got;
-
-	for (; length; bytes += got, length -= got, offset += got) {
-		got = pread(descriptor, bytes, length, (off_t)offset);
-		if (got < 0 && errno != EINTR)
-			return -errno;
-		if (!got)
-			return -ESTALE;
-		if (got < 0)
-			got = 0;
-	}
-	return 0;
-}
-
 static int copy_blocks(const struct source *source, int to, struct code_hash *hash, char *block)
 {
 	__u64 done = 0;
+	size_t got;
 	int error = 0;
 
 	while (!error && done < source->size) {
 		size_t length = source->size - done < BLOCK_BYTES ? source->size - done : BLOCK_BYTES;
 
-		error = read_all(source->descriptor, block, length, source->offset + done);
+		error = file_read_at(source->descriptor, block, length, source->offset + done, &got);
+		if (!error && got < length)
+			error = -ESTALE; /* the file's end */
 		if (!error) {
 			code_hash_add(hash, block, length);
 			error = file_write(to, block, length);

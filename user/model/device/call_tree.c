@@ -262,7 +262,7 @@ static void sums_add(struct call_sums *to, const struct call_sums *sums)
 	to->operators += sums->operators;
 }
 
-/* The older half becomes one: where so many are inside one call, it began before them. */
+/* The older half becomes one: a call with that many inside began before them. */
 static void ended_fold(struct call_thread *thread)
 {
 	const size_t half = thread->ended_count / 2;

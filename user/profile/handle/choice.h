@@ -107,7 +107,7 @@ int chooser_match(struct chooser *chooser, const char *expression);
 /* What CHOICE and MATCH records choose; others are passed over. Errors as above. */
 int chooser_record(struct chooser *chooser, const struct xpt_record_header *record);
 
-/* In the order in which they were made; choice: the expression as name where *match is set. False: there are not so many. */
+/* In the order in which they were made; choice: the expression as name where *match is set. False: there are fewer. */
 bool chooser_choice(const struct chooser *chooser, size_t index, struct xpt_program_choice *choice, bool *match);
 bool chooser_met(const struct chooser *chooser, size_t index); /* a program that it is for was seen */
 

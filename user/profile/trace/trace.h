@@ -41,7 +41,7 @@ int trace_text_finish(struct trace_text *text, const struct recording_info *info
 struct trace;
 
 /*
- * Is this one of a program and sample that is wanted? Asked of calls that have a program and are no layer (execute,
+ * Is this one of a chosen program and sample? Asked of calls that have a program and are no layer (execute,
  * enqueue, launch, load, name, unload), of EVENT_INFERENCE and of EVENT_PROGRAM, and only where into is not NULL.
  */
 typedef bool (*trace_wanted_fn)(void *context, const struct event *event);
@@ -53,7 +53,7 @@ void trace_free(struct trace *trace);
  * Takes every event, in order. into: the document of the report with the interval that the event ended in; what was
  * held for it is added too. NULL: it is in none; holds and forgets as if it were not wanted. -ENOMEM: something is
  * missing in the document. What is held is bounded (TRACE_HELD_MAX events); *lost is raised by events that were wanted
- * or might have been and could not be held: of evicted ones, when the call around them comes and is wanted.
+ * or might have been and could not be held: of evicted ones, when the call around them comes and is chosen.
  */
 int trace_event(struct trace *trace, const struct event *event, struct trace_text *into, __u64 *lost);
 #define TRACE_HELD_MAX 65536

@@ -177,7 +177,7 @@ static int copy_input(const struct log *log)
 	return error;
 }
 
-/* A descriptor of the input that can be read so many times, or -errno. */
+/* A descriptor of the input that can be read `times` times, or -errno. */
 static int open_input(const struct log *log, const char *path, unsigned int times)
 {
 	struct pollfd ready = { .fd = STDIN_FILENO, .events = POLLIN };

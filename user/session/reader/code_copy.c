@@ -17,7 +17,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Of the machine's memory one part in so many is as much as is made ready unasked. */
+/* The largest part of the machine's memory, 1/N, that is made ready unasked. */
 #define SHARE 16
 
 /* ---- spare memory ---- */

@@ -24,7 +24,7 @@ struct code_spare {
 	unsigned char *ready; /* CODE_READY_SIZE in resident pages, for a smaller copy until it has its own memory */
 	unsigned char *bytes; /* CODE_SPARE_SIZE, for one that is larger */
 	size_t populated;     /* of these; of the thread that calls code_spare_populate() */
-	atomic_size_t wanted; /* bytes that were asked for at most: so many are worth populating */
+	atomic_size_t wanted; /* the largest number of bytes that was asked for: worth populating */
 	atomic_bool idle;     /* bytes may be taken */
 };
 

@@ -118,11 +118,11 @@ int file_operators_tell(const struct file_operators *file, pid_t tgid, __u64 bia
 
 		for (size_t m = 0; m < classes->method_count && !error; m++) {
 			const struct class_method *method = &classes->methods[m];
-			struct xpt_record_text *told = record_text(XPT_RECORD_CLASS, tgid, time, method->table + bias,
-								   method->class_name);
+			struct xpt_record_text *class_record = record_text(XPT_RECORD_CLASS, tgid, time,
+									   method->table + bias, method->class_name);
 
-			error = told ? record(context, &told->header) : -ENOMEM;
-			free(told);
+			error = class_record ? record(context, &class_record->header) : -ENOMEM;
+			free(class_record);
 		}
 	}
 	return error;

@@ -12,7 +12,7 @@
 #define SLOT_MAX 4096
 #define ACCESSOR_BYTES 256
 #define TAIL_MAX 4    /* accessors that only jump on to the next */
-#define RUN_CERTAIN 8 /* so many addresses of code in a row are no accident */
+#define RUN_CERTAIN 8 /* addresses of code in a row: no accident */
 
 /* ---- registers and branches of an accessor, the part that is alike on all machines ---- */
 

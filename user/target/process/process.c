@@ -17,6 +17,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/vec.h"
+#include "base/file/file.h"
 #include "target/elf/file.h"
 
 /*
@@ -138,28 +139,18 @@ static int proc_error(int error)
 /* Reads at most size - 1 bytes of a small file and terminates them; returns their number. */
 static ssize_t read_small(pid_t pid, const char *file, char *buffer, size_t size)
 {
-	size_t length = 0;
+	size_t length;
 	char path[64];
-	int fd, error = 0;
+	int fd, error;
 
 	proc_path(path, sizeof(path), pid, file);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return proc_error(errno);
-	while (length < size - 1) {
-		ssize_t got = read(fd, buffer + length, size - 1 - length);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			error = proc_error(errno);
-		if (got <= 0)
-			break;
-		length += (size_t)got;
-	}
+	error = file_read(fd, buffer, size - 1, &length);
 	close(fd);
 	buffer[length] = '\0';
-	return length || !error ? (ssize_t)length : error;
+	return length || !error ? (ssize_t)length : proc_error(-error);
 }
 
 /* ---- mapped files ---- */
@@ -470,7 +461,7 @@ ssize_t process_read_memory(pid_t pid, __u64 address, void *buffer, size_t lengt
 
 /* ---- usage ---- */
 
-#define STATUS_MAX 16384 /* bytes: 1.5 KiB as a rule; what is wanted follows the list of groups, up to 11 bytes each */
+#define STATUS_MAX 16384 /* bytes: 1.5 KiB as a rule; what is read follows the list of groups, up to 11 bytes each */
 #define SECOND 1000000000ull
 
 /* From the beginning of an open file of /proc, terminated: its length, or -ESRCH when the process has ended. */
