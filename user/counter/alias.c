@@ -106,7 +106,7 @@ static char *filter_of(const struct found_event *found, const struct node *node)
 static int refuse(struct alias_search *search, const struct found_event *found, size_t devices)
 {
 	log_error(search->log,
-		  "%s: %s of this kernel does not tell of which of %zu devices a job is: count all, without a device",
+		  "%s: %s of this kernel does not report of which of %zu devices a job is: count all, without a device",
 		  search->name, found->name, devices);
 	search->refused = -EOPNOTSUPP;
 	return 0;
@@ -656,12 +656,12 @@ static int describe(struct alias *alias, const struct alias_definition *definiti
 static void report_none(const struct counter_place *place, const char *name)
 {
 	if (place->node)
-		log_error(place->log, "%s: the device %s (%s) does not tell it", name, place->node->address,
+		log_error(place->log, "%s: the device %s (%s) does not report it", name, place->node->address,
 			  *place->node->driver ? place->node->driver : "no driver");
 	else if (!place->nodes.count)
-		log_error(place->log, "%s: there is no device here that tells it: see xputrace list devices", name);
+		log_error(place->log, "%s: there is no device here that reports it: see xputrace list devices", name);
 	else
-		log_error(place->log, "%s: none of the devices here tells it: see xputrace list counters", name);
+		log_error(place->log, "%s: none of the devices here reports it: see xputrace list counters", name);
 }
 
 int alias_resolve(const struct counter_place *place, const char *name, struct alias *alias)

@@ -231,7 +231,7 @@ static void forget(struct code_capture *capture, struct code_load *load)
 	code_load_free(load);
 }
 
-static void tell_unloaded(struct code_capture *capture, struct code_load *load)
+static void report_unloaded(struct code_capture *capture, struct code_load *load)
 {
 	capture->options.unloaded(capture->options.context, load);
 	if (!capture->options.keep)
@@ -261,7 +261,7 @@ static void hand_out(struct code_capture *capture, struct code_load *load)
 	}
 	capture->options.loaded(capture->options.context, load);
 	if (load->unloaded)
-		tell_unloaded(capture, load);
+		report_unloaded(capture, load);
 	else if (may_be_unloaded(capture, load))
 		code_lives_add(&capture->lives, load);
 	else if (!capture->options.keep)
@@ -389,7 +389,7 @@ static void settle_unload(struct code_capture *capture, const struct code_answer
 	if (!load)
 		return;
 	load->unloaded = answer->end;
-	tell_unloaded(capture, load);
+	report_unloaded(capture, load);
 }
 
 static void settle_gone(struct code_capture *capture, const struct code_answer *answer)
@@ -401,7 +401,7 @@ static void settle_gone(struct code_capture *capture, const struct code_answer *
 			load->gone = answer->end;
 	while ((load = code_lives_take_any(&capture->lives, answer->tgid))) {
 		load->unloaded = answer->end;
-		tell_unloaded(capture, load);
+		report_unloaded(capture, load);
 	}
 }
 

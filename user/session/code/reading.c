@@ -229,7 +229,7 @@ static void set_memory_error(struct code_load *load, int error)
 		break;
 	case -EBADMSG:
 	case -ENODATA:
-		code_load_set_error(load, "not all bytes: nothing tells how many there are");
+		code_load_set_error(load, "not all bytes: their number is unknown");
 		break;
 	default:
 		code_load_set_error(load, "not all bytes: %s", strerror(-error));

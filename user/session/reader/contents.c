@@ -107,7 +107,7 @@ const struct description *file_operators_runtime(const struct file_operators *fi
 	return NULL;
 }
 
-int file_operators_tell(const struct file_operators *file, pid_t tgid, __u64 bias,
+int file_operators_emit(const struct file_operators *file, pid_t tgid, __u64 bias,
 			int (*record)(void *context, const struct xpt_record_header *record), void *context)
 {
 	__u64 time = clock_monotonic();

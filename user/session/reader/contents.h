@@ -47,7 +47,7 @@ const struct description *file_operators_runtime(const struct file_operators *fi
  * Emits a CLASS record for each class, as its objects refer to it in the process: the file's addresses are moved by
  * bias. Returns the result of record(), or -ENOMEM.
  */
-int file_operators_tell(const struct file_operators *file, pid_t tgid, __u64 bias,
+int file_operators_emit(const struct file_operators *file, pid_t tgid, __u64 bias,
 			int (*record)(void *context, const struct xpt_record_header *record), void *context);
 
 #define FILE_EXTENTS_MAX 16 /* further ones are left out */
