@@ -17,7 +17,6 @@
 
 #include "base/core/clock.h"
 #include "base/core/vec.h"
-#include "base/file/file.h"
 #include "target/elf/file.h"
 
 /*
@@ -139,18 +138,28 @@ static int proc_error(int error)
 /* Reads at most size - 1 bytes of a small file and terminates them; returns their number. */
 static ssize_t read_small(pid_t pid, const char *file, char *buffer, size_t size)
 {
-	size_t length;
+	size_t length = 0;
 	char path[64];
-	int fd, error;
+	int fd, error = 0;
 
 	proc_path(path, sizeof(path), pid, file);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return proc_error(errno);
-	error = file_read(fd, buffer, size - 1, &length);
+	while (length < size - 1) {
+		ssize_t got = read(fd, buffer + length, size - 1 - length);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			error = proc_error(errno);
+		if (got <= 0)
+			break;
+		length += (size_t)got;
+	}
 	close(fd);
 	buffer[length] = '\0';
-	return length || !error ? (ssize_t)length : proc_error(-error);
+	return length || !error ? (ssize_t)length : error;
 }
 
 /* ---- mapped files ---- */
