@@ -152,27 +152,27 @@ void held_operators_free(struct held_operators *held)
 static void evicted(void *context, struct keyed *entry)
 {
 	struct held_operators *held = container_of(entry, struct held_operators, keyed);
-	struct operator_hold *hold = context;
+	struct operator_buffer *hold = context;
 
 	hold->dropped += held->count;
 	hold->bytes -= held_bytes(held);
 	held_operators_free(held);
 }
 
-void operator_hold_init(struct operator_hold *hold)
+void operator_buffer_init(struct operator_buffer *hold)
 {
-	*hold = (struct operator_hold){ 0 };
-	keyed_init(&hold->inferences, OPERATOR_HOLD_INFERENCES, evicted, hold);
+	*hold = (struct operator_buffer){ 0 };
+	keyed_init(&hold->inferences, OPERATOR_BUFFER_INFERENCES, evicted, hold);
 }
 
-static struct held_operators *find(const struct operator_hold *hold, __u64 thread, __u64 start)
+static struct held_operators *find(const struct operator_buffer *hold, __u64 thread, __u64 start)
 {
 	struct keyed *entry = keyed_find(&hold->inferences, thread, start);
 
 	return entry ? container_of(entry, struct held_operators, keyed) : NULL;
 }
 
-static struct held_operators *create(struct operator_hold *hold, __u64 thread, __u64 start)
+static struct held_operators *create(struct operator_buffer *hold, __u64 thread, __u64 start)
 {
 	struct held_operators *held = calloc(1, sizeof(*held));
 
@@ -184,13 +184,13 @@ static struct held_operators *create(struct operator_hold *hold, __u64 thread, _
 	return held;
 }
 
-int operator_hold_add(struct operator_hold *hold, const struct event_call *call, const char *label)
+int operator_buffer_add(struct operator_buffer *hold, const struct event_call *call, const char *label)
 {
 	const __u64 thread = thread_key(call->tgid, call->tid);
 	struct held_operators *held;
 	size_t before;
 
-	while (hold->bytes > OPERATOR_HOLD_BYTES)
+	while (hold->bytes > OPERATOR_BUFFER_BYTES)
 		keyed_drop(&hold->inferences, keyed_oldest(&hold->inferences));
 	held = find(hold, thread, call->inference) ?: create(hold, thread, call->inference);
 	if (!held || vec_reserve(held->op, held->count))
@@ -215,7 +215,7 @@ static int compare(const void *a, const void *b)
 	return first->label < second->label ? -1 : first->label > second->label;
 }
 
-struct held_operators *operator_hold_take(struct operator_hold *hold, __u32 tgid, __u32 tid, __u64 start)
+struct held_operators *operator_buffer_take(struct operator_buffer *hold, __u32 tgid, __u32 tid, __u64 start)
 {
 	struct held_operators *held = find(hold, thread_key(tgid, tid), start);
 
@@ -228,7 +228,7 @@ struct held_operators *operator_hold_take(struct operator_hold *hold, __u32 tgid
 	return held;
 }
 
-void operator_hold_free(struct operator_hold *hold)
+void operator_buffer_free(struct operator_buffer *hold)
 {
 	keyed_free(&hold->inferences);
 }

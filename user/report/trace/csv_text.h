@@ -22,8 +22,8 @@ void usage_csv_row(struct text *text, const struct process_usage *usage, const s
 
 /* Keeps operators until the inference they were in is emitted, for formats that have it before its operators. Bounded. */
 
-#define OPERATOR_HOLD_INFERENCES 4096
-#define OPERATOR_HOLD_BYTES (16u << 20)
+#define OPERATOR_BUFFER_INFERENCES 4096
+#define OPERATOR_BUFFER_BYTES (16u << 20)
 
 struct held_operator {
 	__u64 start, end;
@@ -38,21 +38,21 @@ struct held_operators {
 	struct text labels;
 };
 
-struct operator_hold {
+struct operator_buffer {
 	struct keyed_table inferences;
 	size_t bytes;
 	__u64 dropped; /* operators, the oldest inferences first, because there were too many */
 };
 
-void operator_hold_init(struct operator_hold *hold);
+void operator_buffer_init(struct operator_buffer *hold);
 /* A call of an operator with a known inference. label is copied. -ENOMEM. */
-int operator_hold_add(struct operator_hold *hold, const struct event_call *call, const char *label);
+int operator_buffer_add(struct operator_buffer *hold, const struct event_call *call, const char *label);
 /*
  * Takes out those of the inference that the thread began at start, in order of their begin, the outer one first. The
  * caller frees. NULL: there are none.
  */
-struct held_operators *operator_hold_take(struct operator_hold *hold, __u32 tgid, __u32 tid, __u64 start);
+struct held_operators *operator_buffer_take(struct operator_buffer *hold, __u32 tgid, __u32 tid, __u64 start);
 void held_operators_free(struct held_operators *held); /* may be NULL */
-void operator_hold_free(struct operator_hold *hold);
+void operator_buffer_free(struct operator_buffer *hold);
 
 #endif
