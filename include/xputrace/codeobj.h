@@ -72,7 +72,7 @@ struct xpt_codeobj_options {
 	 */
 	uint64_t object_limit, process_limit, total_limit;
 	uint64_t code_wait_limit; /* ns that a call waits until its object has been read; default 500 ms */
-	uid_t user; /* whose the folder, if it is made, and its files are; the default is the user that runs this */
+	uid_t user; /* owner of the folder, if it is created, and of its files; default: the user that runs this */
 	gid_t group;
 	xpt_log_fn log;
 	void *log_context;
@@ -116,14 +116,14 @@ struct xpt_codeobj {
 	 * "unknown"
 	 */
 	const char *kind;
-	const char *machine;  /* "gfx90a", "sm_80", "x86_64"; NULL: not told */
-	const char *name;     /* what it calls itself; NULL: not told */
+	const char *machine;  /* "gfx90a", "sm_80", "x86_64"; NULL: unknown */
+	const char *name;     /* what it calls itself; NULL: unknown */
 	const char *runtime;  /* "hip"; NULL: found in a file */
 	const char *function; /* that was called: "hipModuleLoadData"; NULL: found */
 	pid_t pid;
 	pid_t tid;	       /* thread that loaded it; 0: found */
 	uint64_t handle;       /* that the runtime gave; 0: none, or not seen */
-	int64_t device;	       /* that it was loaded onto; -1: not told */
+	int64_t device;	       /* that it was loaded onto; -1: unknown */
 	uint64_t load_address; /* in the process: of the bytes that were given, or where the file is mapped; 0: not mapped */
 	uint64_t load_size; /* bytes there */
 	const void *data;   /* copy; NULL: not kept, or in the output folder */

@@ -11,7 +11,7 @@
  *
  *	if (!xpt_continuous_create(&options, &continuous)) {
  *		xpt_continuous_start(continuous);
- *		... later, as often as wanted: the latest inference on core 3
+ *		... later, any number of times: the latest inference on core 3
  *		xpt_continuous_save(continuous, &last, &saved);
  *		xpt_continuous_destroy(continuous);
  *	}
@@ -73,7 +73,7 @@ struct xpt_continuous_options {
 	uint64_t window_time; /* ns, XPT_WINDOW_TIME_MIN to _MAX; older records are evicted; XPT_NONE: no limit; 0: 60 s */
 
 	enum xpt_level level;	   /* how much of a runtime is recorded */
-	unsigned int sample_every; /* record one inference in so many, of each program, at most 1,000,000; 0 or 1: all */
+	unsigned int sample_every; /* record every Nth inference of each program, at most 1,000,000; 0 or 1: all */
 
 	uint64_t counters_every;    /* ns between two readings of the targets' counters, 100 us to 1 h; 0: 10 ms */
 	int counters_per_inference; /* they are read around each inference, too (recording.h) */
@@ -123,7 +123,7 @@ struct xpt_save_options {
 	uint64_t handle;     /* 0: any */
 	int has_core;
 	int64_t core;	     /* as the runtime numbers it: that of the call, else that of the load */
-	uint64_t inferences; /* the last so many of those that are meant */
+	uint64_t inferences; /* maximum number of them, the latest ones */
 	uint64_t time;	     /* ns: what began in the last so much of time */
 };
 

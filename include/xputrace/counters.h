@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Counter sessions: what devices and the kernel count, by name and read together. After the device profiling sessions of
- * ROCm's rocprofiler (create, start, poll, stop, destroy), on Linux perf events and on what drivers tell where they have no
+ * ROCm's rocprofiler (create, start, poll, stop, destroy), on Linux perf events and on what drivers report where they have no
  * PMU.
  *
  * Names are those of perf:
@@ -11,11 +11,11 @@
  *	gpu_scheduler:drm_sched_job_run	a tracepoint: how often it was met
  *	page-faults, cycles		software and hardware events of the kernel
  *	nvml/energy/, fdinfo/engine-render/	what is no PMU's, see xpt_counters_list()
- *	busy, energy			an alias: what each device's own counters tell of it, with one meaning for all
+ *	busy, energy			an alias: what each device's own counters report of it, with one meaning for all
  *
- * Aliases. Of several devices, the sum, or the highest; a device that does not tell is left out.
+ * Aliases. Of several devices, the sum, or the highest; a device that does not report it is left out.
  *	busy		% of the time since the poll before, or since the start, in which the device executed something; of
- *			several engines or devices the busiest one. Where the driver itself tells a share (amdgpu, NVIDIA),
+ *			several engines or devices the busiest one. Where the driver itself reports a share (amdgpu, NVIDIA),
  *			that, of a time of its own: a level then
  *	jobs		jobs handed to the device since the start; sum
  *	energy		J since the start; sum
@@ -51,7 +51,7 @@ struct xpt_counters_options {
 	int gpu_index;	/* only of this device (xpt_device_list()), or XPT_COUNTERS_ALL; CPU events are of no device */
 	pid_t pid;	/* only what this process and the threads and children that it will start do; 0: everybody */
 	int until_exec; /* pid: its counters begin when it executes another program, not at the start */
-	int devices_count_all; /* pid: what cannot be told apart by process counts everybody; 0: it is refused */
+	int devices_count_all; /* pid: what cannot be separated by process counts everybody; 0: it is refused */
 	int continues;	       /* start after stop goes on counting; 0: it counts from 0 */
 	int no_multiplex; /* fail where not all fit into the hardware at once; else each counts a part of the time */
 	xpt_log_fn log;
@@ -93,7 +93,7 @@ struct xpt_counter_value {
 /*
  * Opens counters, which do not count yet. The session is the caller's, and used by one thread at a time. -EINVAL: a name is
  * wrong, or the options; -ENOENT: there is no such counter here (the log offers the nearest ones); -ENODEV: no such device
- * or CPU; -EACCES: root or CAP_PERFMON is wanted; -EBUSY: somebody else has the hardware; -ENOSPC: they do not fit at once
+ * or CPU; -EACCES: requires root or CAP_PERFMON; -EBUSY: somebody else has the hardware; -ENOSPC: they do not fit at once
  * (no_multiplex); -EOPNOTSUPP: the PMU counts no single process, or an alias no single device; -ESRCH; -EMFILE; -ENOMEM.
  */
 XPT_API int xpt_counters_open(const struct xpt_counters_options *options, struct xpt_counters **session);
@@ -121,7 +121,7 @@ XPT_API const struct xpt_counter_info *xpt_counters_info(const struct xpt_counte
 
 /*
  * Visits every counter that can be opened here: name, unit, description, source, kind and scale. Aliases come first, those
- * that a device here tells. Of tracepoints there are thousands (perf list): only those of the devices' jobs are visited. A value that the caller has to give stands as "?". A non-zero return of visit ends
+ * that a device here reports. Of tracepoints there are thousands (perf list): only those of the devices' jobs are visited. A value that the caller has to give stands as "?". A non-zero return of visit ends
  * the walk and is returned. -ENODEV: no such device; -ENOMEM.
  */
 XPT_API int xpt_counters_list(int gpu_index, int (*visit)(void *context, const struct xpt_counter_info *counter),

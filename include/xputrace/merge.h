@@ -24,13 +24,13 @@ struct xpt_merge_options {
 	size_t input_count;
 	size_t input_size;  /* sizeof(struct xpt_merge_input); 0: as in the first version (error.h) */
 	const char *output; /* Chrome trace to write; "-": standard output */
-	xpt_log_fn log;	    /* is told, at XPT_LOG_INFO, by which clock each input was placed and how exactly */
+	xpt_log_fn log;	    /* gets, at XPT_LOG_INFO, by which clock each input was placed and how exactly */
 	void *log_context;
 	enum xpt_log_level log_level;
 };
 
 /*
- * The common axis is CLOCK_MONOTONIC where an input tells it: traces of xputrace, and others that say
+ * The common axis is CLOCK_MONOTONIC where an input has it: traces of xputrace, and others that say
  * "clock-domain":"LINUX_CLOCK_MONOTONIC" in their metadata. Those with "baseTimeNanoseconds" are by the clock on the
  * wall, and a trace of xputrace relates the two. Profiles of ONNX Runtime have no clock: their model_run events are
  * matched with the calls of Run in traces of xputrace of the same process.
@@ -38,7 +38,7 @@ struct xpt_merge_options {
  * What a process or thread is called is taken from traces of xputrace first, then in the order of the inputs.
  * user/report/SCHEMA.md describes the result. The output appears when it is whole, in place of what has its name.
  *
- * 0; -EBADMSG: an input is no Chrome trace, or malformed; -EINVAL: its clock can't be told, or wrong options; -E2BIG: of a
+ * 0; -EBADMSG: an input is no Chrome trace, or malformed; -EINVAL: its clock is unknown, or wrong options; -E2BIG: of a
  * newer library (error.h); errors of open(), read() and write() otherwise. What exactly is said through log.
  */
 XPT_API int xpt_merge_traces(const struct xpt_merge_options *options);

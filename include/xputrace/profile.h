@@ -39,7 +39,7 @@ struct xpt_profile_options {
 	const struct xpt_program_choice *program; /* exactly one: of several that fit, the first that runs */
 	uint64_t samples;			  /* 1 to XPT_SAMPLES_MAX */
 	enum xpt_profile_type type;
-	uint64_t skip;	  /* leave out so many inferences at the beginning */
+	uint64_t skip;	  /* number of inferences left out at the beginning */
 	uint64_t delay;	  /* ns: leave out what begins earlier after the start */
 	int summary;	  /* non-zero: only what the samples add up to, no rows; LATENCY only */
 	const char *name; /* for the report; NULL: none */

@@ -23,7 +23,7 @@ enum xpt_profile_type {
 };
 
 /*
- * The six times of an inference. Those in the middle come from the device's kernel driver, as far as it tells them, and
+ * The six times of an inference. Those in the middle come from the device's kernel driver, as far as it reports them, and
  * are of the jobs that the thread submitted while the call (asynchronous: the enqueue) was open.
  */
 enum xpt_sample_time {
@@ -137,7 +137,7 @@ struct xpt_program_report {
 	const char *name; /* the handle in hexadecimal when no name is known */
 	uint64_t handle;
 	unsigned int generation;	  /* how many programs had this handle in this process before */
-	unsigned int sample_every;	  /* one inference in so many was wanted */
+	unsigned int sample_every;	  /* every Nth inference was requested */
 	uint64_t requested;		  /* samples that were asked for; 0: no limit */
 	uint64_t skipped;		  /* inferences left out at the beginning, as asked; not among inferences */
 	const struct xpt_sample *samples; /* in the order in which they ended; LATENCY only */
@@ -148,7 +148,7 @@ struct xpt_program_report {
 	 * their end is not watched). inferences = samples taken + left out by sampling + lost.
 	 */
 	uint64_t inferences;
-	uint64_t taken;	 /* samples; more than sample_count when only the summary or a trace was wanted */
+	uint64_t taken;	 /* samples; more than sample_count when only the summary or a trace was requested */
 	uint64_t lost;	 /* should have been samples: rings or buffer full, or no wait was seen for what was enqueued */
 	uint64_t failed; /* of those taken */
 	int released;	 /* non-zero: the program was released, or its process has ended */

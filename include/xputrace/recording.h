@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A recording: attach to running processes (or start one), collect their calls into accelerator runtimes, write a Chrome
- * trace or a recording file, and tell what was seen.
+ * trace or a recording file, and report what was seen.
  *
  *	XPT_OPTS(xpt_recording_options, options, .pids = &pid, .pid_count = 1, .output = "trace.json");
  *	struct xpt_recording *recording;
@@ -72,7 +72,7 @@ enum xpt_level {
 
 /* Everything is copied by xpt_recording_create(), except command. Zero means the default. */
 struct xpt_recording_options {
-	size_t size; /* sizeof(struct xpt_recording_options): tells which fields the caller knows */
+	size_t size; /* sizeof(struct xpt_recording_options): says which fields the caller knows */
 
 	/* What to trace: processes, a command, or everything. Children are followed. */
 	const pid_t *pids;
@@ -102,7 +102,7 @@ struct xpt_recording_options {
 	enum xpt_output format;
 	const char *output;	   /* path; "-": standard output */
 	uint64_t duration;	   /* ns; 0: until stopped or until all targets have ended */
-	unsigned int sample_every; /* record one inference in so many, of each program; 0 or 1: all */
+	unsigned int sample_every; /* record every Nth inference of each program; 0 or 1: all */
 	size_t buffer_bytes;	   /* of all rings together; 0: 8 MiB */
 	enum xpt_link link;
 
@@ -131,7 +131,7 @@ struct xpt_recording_options {
 	 * Chosen programs: those of which one of these is true, also when they are loaded or get their name later. Only their
 	 * inferences are recorded (one in sample_every), with all that lies in them on their thread, and their operators on
 	 * other threads where no other inference runs at the same time and sample_every is 1. Inferences of other programs are
-	 * counted exactly, as left out; but what lies in their first ones, until the kernel has been told, is recorded. Calls that
+	 * counted exactly, as left out; but what lies in their first ones, until the kernel has been updated, is recorded. Calls that
 	 * are no inferences are recorded as ever. None: all programs.
 	 */
 	const struct xpt_program_choice *programs;
@@ -142,7 +142,7 @@ struct xpt_recording_options {
 	/*
 	 * Functions of any program or library that are regions, from their entry to their return: each "FILE:FUNCTION", glob patterns of
 	 * the file's name (or if it holds a '/', of its path) and of the function's symbol or, where it holds "::", its name in C++
-	 * without parameters. A process that runs when it is attached to is told of ends after its first calls.
+	 * without parameters. In a process that runs at attach, ends are reported after its first calls.
 	 */
 	const char *const *regions;
 	size_t region_count;

@@ -40,9 +40,9 @@ struct xpt_report_options {
 	const pid_t *pids;   /* one of these processes; what others have done is left out altogether */
 	size_t pid_count;
 	uint64_t from, to; /* began from from on and before to: ns since the recording began; to 0: its end */
-	uint64_t slowest;  /* of those, so many that took longest; 0: all */
+	uint64_t slowest;  /* of those, the number that took longest; 0: all */
 
-	uint64_t warn_bytes; /* a larger Chrome trace is warned of before it is written, as far as can be told; 0: 1 GB */
+	uint64_t warn_bytes; /* a larger Chrome trace is warned of before it is written, as far as its size can be estimated; 0: 1 GB */
 	char **summary_json; /* gets the summary as xpt_recording_summary_json() makes it, where there is one; NULL: none */
 };
 

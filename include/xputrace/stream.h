@@ -38,7 +38,7 @@ struct xpt_stream;
 struct xpt_stream_options {
 	size_t size;		   /* sizeof(struct xpt_stream_options) */
 	uint64_t report_every;	   /* ns; 0: XPT_REPORT_EVERY_500MS */
-	unsigned int sample_every; /* record one inference in so many, of each program; 0: all */
+	unsigned int sample_every; /* record every Nth inference of each program; 0: all */
 	enum xpt_profile_type type;
 	int summary; /* non-zero: only what the samples add up to, no rows; LATENCY only */
 	/*

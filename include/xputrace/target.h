@@ -55,7 +55,7 @@ struct xpt_site_info {
 	const char *site_class;	  /* "optimised", "emulated", "stepped" */
 	unsigned int cost;	  /* expected, ns a recorded call */
 	const char *found_by;	  /* "symbol", "table", "table in memory", "resolved", "probe", "string", "class" */
-	int shared;		  /* another function has the same place: this one is not told apart */
+	int shared;		  /* another function has the same place: this one is not distinguished */
 	const char *code; /* how a code object is given to it: "bytes", "parts", "path", "descriptor"; NULL: none is */
 };
 

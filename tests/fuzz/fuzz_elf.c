@@ -14,7 +14,6 @@
 #include "target/probe/functions.h"
 #include "target/process/loaded_code.h"
 #include "target/probe/operators.h"
-#include "target/process/symbol.h"
 
 #include "tests/fuzz/require.h"
 

@@ -11,8 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "counter/sysfs.h"
-#include "counter/event_terms.h"
+#include "counter/pmu.h"
 #include "tests/fuzz/require.h"
 
 #define FILES_MAX 8
@@ -123,7 +122,7 @@ static void check_pmu(const struct pmu *pmu)
 static void check_terms(const struct pmu *pmu, const char *terms, size_t length)
 {
 	char *exact = malloc(length ? length : 1), reason[EVENT_TERMS_REASON_MAX] = "";
-	struct event_code code, again;
+	struct event_encoding code, again;
 	int error;
 
 	/* Nothing behind the end may be read. */

@@ -22,7 +22,6 @@
 
 #include "base/file/file.h"
 #include "model/stream/records.h"
-#include "record/crc32c.h"
 #include "record/format.h"
 #include "record/recording.h"
 #include "tests/fuzz/require.h"

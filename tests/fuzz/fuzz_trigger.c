@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "profile/trigger/trigger.h"
-#include "profile/trigger/text.h"
 #include "tests/fuzz/require.h"
 
 #define INFERENCE 8		   /* bytes */

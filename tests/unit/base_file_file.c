@@ -62,3 +62,51 @@ Test(base_file_file, errors)
 	cr_assert_eq(file_write(-1, "a", 1), -EBADF);
 	cr_assert_eq(file_write_at(-1, "a", 1, 0), -EBADF);
 }
+
+/* A writer that gives a pipe its bytes one by one: all are read, and no more than there are. */
+Test(base_file_file, reads_what_comes_in_pieces)
+{
+	char bytes[16] = "";
+	size_t done = 99;
+	int pipe_ends[2];
+	pid_t child;
+
+	cr_assert_eq(pipe(pipe_ends), 0);
+	child = fork();
+	cr_assert_geq(child, 0);
+	if (!child) {
+		for (const char *at = "abcdef"; *at; at++)
+			if (write(pipe_ends[1], at, 1) != 1)
+				_exit(1);
+		_exit(0);
+	}
+	close(pipe_ends[1]);
+	cr_expect_eq(file_read(pipe_ends[0], bytes, 4, &done), 0);
+	cr_expect_eq(done, 4);
+	cr_expect_eq(file_read(pipe_ends[0], bytes + 4, sizeof(bytes) - 4, &done), 0);
+	cr_expect_eq(done, 2, "up to the end");
+	cr_expect_str_eq(bytes, "abcdef");
+	cr_expect_eq(waitpid(child, NULL, 0), child);
+	close(pipe_ends[0]);
+}
+
+Test(base_file_file, reads_at_an_offset)
+{
+	char path[] = "/tmp/xputrace-test-XXXXXX", bytes[8] = "";
+	int descriptor = mkstemp(path);
+	size_t done = 99;
+
+	cr_assert_geq(descriptor, 0);
+	unlink(path);
+	cr_assert_eq(file_write(descriptor, "0123456789", 10), 0);
+	cr_expect_eq(file_read_at(descriptor, bytes, 4, 3, &done), 0);
+	cr_expect_eq(done, 4);
+	cr_expect_str_eq(bytes, "3456");
+	cr_expect_eq(file_read_at(descriptor, bytes, 4, 8, &done), 0);
+	cr_expect_eq(done, 2);
+	cr_expect_eq(file_read_at(descriptor, bytes, 4, 10, &done), 0);
+	cr_expect_eq(done, 0);
+	close(descriptor);
+	cr_expect_eq(file_read_at(descriptor, bytes, 4, 0, &done), -EBADF);
+	cr_expect_eq(done, 0);
+}

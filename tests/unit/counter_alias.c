@@ -519,7 +519,7 @@ Test(counter_alias, jobs_without_device)
 	alias_free(&alias);
 	machine_choose(&machine, 1);
 	expect_none("jobs", -EOPNOTSUPP,
-		    "gpu_scheduler:drm_run_job of this kernel does not tell of which of 2 devices");
+		    "gpu_scheduler:drm_run_job of this kernel does not report of which of 2 devices");
 }
 
 /* ---- lists ---- */

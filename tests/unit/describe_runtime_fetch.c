@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "describe/runtime/fetch.h"
+#include "describe/runtime/parse.h"
 
 #include "describe_support.h"
 

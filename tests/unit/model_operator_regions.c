@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "model/operator/regions.h"
+#include "model/operator/operators.h"
 
 #include "model_records.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "profile/trigger/text.h"
+#include "profile/trigger/trigger.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

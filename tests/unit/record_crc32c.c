@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "record/crc32c.h"
+#include "record/format.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -8,7 +8,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "record/crc32c.h"
 #include "record/format.h"
 #include "record_recording.h"
 

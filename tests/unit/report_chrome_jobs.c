@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdint.h>
 
-#include "report/chrome/queue_tracks.h"
+#include "report/chrome/parts.h"
 #include "report_trace.h"
 
 #define US 1000ull

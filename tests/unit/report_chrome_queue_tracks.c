@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/chrome/queue_tracks.h"
+#include "report/chrome/parts.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

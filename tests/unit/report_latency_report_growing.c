@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/latency/report_growing.h"
+#include "report/latency/report_document.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/merge/event.h"
+#include "report/merge/input.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

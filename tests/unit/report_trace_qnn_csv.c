@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "report/trace/event_file.h"
 
-#include "report/trace/operator_hold.h"
+#include "report/trace/csv_text.h"
 #include "report_csv.h"
 #include "report_operators.h"
 
@@ -280,7 +280,7 @@ Test(report_trace_qnn_csv, too_many_are_told)
 	path = file_path();
 	cr_assert_eq(event_file_create(&ear, &qnn_csv_detailed, path, -1, &(struct recording_info){}, &file), 0);
 	sink = event_file_sink(file);
-	for (__u64 i = 1; i <= OPERATOR_HOLD_INFERENCES + 5; i++) {
+	for (__u64 i = 1; i <= OPERATOR_BUFFER_INFERENCES + 5; i++) {
 		event.call.inference = event.call.start = event.call.end = i;
 		cr_assert_eq(sink.write(sink.context, &event), 0);
 	}

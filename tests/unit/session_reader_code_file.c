@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Files that a program gives to a runtime: opened with its rights, never with ours. */
-#include "session/reader/code_file.h"
+#include "session/reader/readers.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

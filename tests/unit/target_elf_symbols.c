@@ -5,7 +5,7 @@
 #include <link.h>
 
 #include "describe/runtime/registry.h"
-#include "target/probe/wanted.h"
+#include "target/probe/symbol_match.h"
 #include "target_support.h"
 
 TestSuite(target_elf_symbols, .fini = support_cleanup);

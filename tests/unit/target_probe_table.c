@@ -4,7 +4,7 @@
 #include <link.h>
 
 #include "target/probe/decoder.h"
-#include "target/probe/table.h"
+#include "target/probe/functions.h"
 #include "target_support.h"
 
 /* The witness is the library itself: it is loaded into this process, and its accessor is called. */

@@ -246,7 +246,7 @@ static const struct option_entry profile_entries[] = {
 	{ 'P', "program", "NAME|HANDLE",
 	  "the program: its name, or its handle as 0x7f3a10002b40;\nname=0x12 is the name 0x12", OPTION_CALLBACK,
 	  .take = take_program },
-	{ 0, "samples", "N", "so many inferences (default 100)", OPTION_NUMBER, FIELD(profile.samples), .min = 1,
+	{ 0, "samples", "N", "number of inferences (default 100)", OPTION_NUMBER, FIELD(profile.samples), .min = 1,
 	  .max = XPT_SAMPLES_MAX },
 	{ .group = report_options },
 	{ 0, "skip", "N", "leave out the first N inferences", OPTION_NUMBER, FIELD(profile.skip) },

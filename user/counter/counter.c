@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/core/vec.h"
-#include "counter/event_terms.h"
+#include "counter/pmu.h"
 #include "target/tracepoint/tracefs.h"
 
 #define INFO(name, unit, description, source)                                                        \
@@ -365,7 +365,7 @@ static int resolve_pmu(const struct counter_place *place, const char *name, cons
 	size_t length = (size_t)(slash - name), terms = strlen(slash + 1);
 	struct xpt_counter_info info = { .name = name };
 	char reason[EVENT_TERMS_REASON_MAX];
-	struct event_code code;
+	struct event_encoding code;
 	bool exact = false;
 	int error = 0;
 

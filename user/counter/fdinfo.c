@@ -16,6 +16,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/vec.h"
+#include "base/file/file.h"
 #include "counter/counter.h"
 
 struct part {
@@ -203,7 +204,7 @@ bool fdinfo_event_kind(const char *event, enum fdinfo_kind *kind)
 }
 
 #define EVENTS_MAX 256	     /* of those that nobody has asked for */
-#define CLIENTS_KEPT 4096    /* ended ones are kept apart up to so many clients */
+#define CLIENTS_KEPT 4096    /* ended ones are kept apart up to this number of clients */
 #define DESCRIPTORS_MAX 4096 /* read in a walk, of processes that are not likely to have a node open */
 #define TEXT_MAX (16 << 10)  /* bytes of one fdinfo */
 
@@ -342,19 +343,14 @@ static bool is_of_device(const struct fdinfo_scan *scan, const struct fdinfo *fd
 static size_t read_text(int process, const char *descriptor, char *text)
 {
 	char path[NAME_MAX + sizeof("fdinfo/")];
-	size_t length = 0;
-	ssize_t count;
+	size_t length;
 	int file;
 
 	snprintf(path, sizeof(path), "fdinfo/%s", descriptor);
 	file = openat(process, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (file < 0)
 		return 0;
-	do {
-		count = read(file, text + length, TEXT_MAX - length);
-		if (count > 0)
-			length += (size_t)count;
-	} while (count > 0 || (count < 0 && errno == EINTR));
+	file_read(file, text, TEXT_MAX, &length);
 	close(file);
 	return length;
 }

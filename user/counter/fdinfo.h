@@ -100,7 +100,7 @@ void fdinfo_scan_free(struct fdinfo_scan *scan);
 /* -ENODEV: the process has ended; -EACCES: it may not be read; -EIO, -ENOMEM. */
 int fdinfo_scan_walk(struct fdinfo_scan *scan);
 
-/* The index of an event. -ENOENT when there are too many; never when it is wanted for a counter. -ENOMEM. */
+/* The index of an event. -ENOENT when there are too many; never when a counter needs it. -ENOMEM. */
 ssize_t fdinfo_scan_event(struct fdinfo_scan *scan, const char *name, enum fdinfo_kind kind, bool wanted);
 
 /* What grows: of all clients that there have been. Levels: of those that the last walk met. */

@@ -14,7 +14,7 @@
 #include <xputrace/device.h>
 
 #include "base/core/vec.h"
-#include "counter/sysfs.h"
+#include "counter/pmu.h"
 
 /* A class of nodes in sysfs. Render nodes come first: a device that has both is known by that one. */
 static const struct node_class {

@@ -5,8 +5,40 @@
 
 #include <linux/types.h>
 #include <stdbool.h>
+#include <stddef.h>
 
-#include "counter/sysfs.h"
+/* Small files of sysfs, a value each, and lists of CPUs. */
+
+#define SYSFS_FILE_MAX 4096 /* bytes: what the kernel writes at most, with the 0 byte */
+
+/*
+ * Reads the file at the formatted path into text (SYSFS_FILE_MAX bytes), without white space at the end. The length, or
+ * -ENOENT and the like; -EFBIG when there is more.
+ */
+int sysfs_read(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A decimal number that is all of the file. 0, as above, or -EINVAL: it is none. */
+int sysfs_read_number(__u64 *number, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- lists of CPUs ---- */
+
+/* As the kernel writes them: "0-3,8". */
+
+#define CPUS_MAX 8192 /* numbers of CPUs are below it */
+
+struct cpus {
+	int *items; /* rising, each once */
+	size_t count;
+};
+
+/* -EINVAL: that is no such list; -ENOMEM. An empty text is an empty list. */
+int cpus_parse(const char *text, struct cpus *cpus);
+/* Those that are online. -EIO. */
+int cpus_online(const char *sysfs, struct cpus *cpus);
+int cpus_copy(const struct cpus *from, struct cpus *to);
+bool cpus_have(const struct cpus *cpus, int cpu);
+void cpus_free(struct cpus *cpus);
+
+/* ---- units ---- */
 
 #define PMU_CONFIGS 4 /* config, config1, config2, config3 of perf_event_attr */
 
@@ -77,5 +109,23 @@ const struct pmu_catalogue_entry *pmu_catalogue_find(const char *pmu, const char
  * they are opened.
  */
 bool pmu_of_each_cpu(const char *pmu);
+
+/* Terms of an event: "event=0x12,umask=3", and their encoding in perf_event_attr. */
+
+#define EVENT_TERMS_REASON_MAX 256
+
+struct event_encoding {
+	__u64 config[PMU_CONFIGS];
+	const struct pmu_event *event; /* the named one among the terms; NULL: none */
+};
+
+/*
+ * Encodes what stands between the slashes of "pmu/TERMS/": at most one name of an event, terms of the PMU's format and
+ * config, config1, config2, config3. A term without a value is 1; of two for the same bits the later one counts. Where
+ * the named event leaves a value open (umask=?), it must be among the terms. 0; -ENOENT: there is no such event or
+ * term; -EINVAL: anything else is wrong. reason (EVENT_TERMS_REASON_MAX bytes) then has what.
+ */
+int event_terms_encode(const struct pmu *pmu, const char *terms, size_t length, struct event_encoding *code,
+		       char *reason);
 
 #endif

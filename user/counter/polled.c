@@ -12,7 +12,7 @@
 
 #include "base/core/vec.h"
 #include "counter/counter.h"
-#include "counter/sysfs.h"
+#include "counter/pmu.h"
 
 /* ---- sysfs: counters that drivers have as files of the device's folder, each with one decimal number ---- */
 

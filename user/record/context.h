@@ -65,7 +65,7 @@ int context_restore(struct context *context, const struct text *text);
  * pending until that moment has come.
  */
 
-/* Followed by a LOADED or TASK record of so many bytes; 0: the program was released. */
+/* Followed by a LOADED or TASK record of this number of bytes; 0: the program was released. */
 struct past_change {
 	__u64 time, handle;
 	__u32 tgid;

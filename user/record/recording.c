@@ -16,7 +16,6 @@
 #include "base/file/output.h"
 #include "base/file/tailed_file.h"
 #include "model/stream/records.h"
-#include "record/crc32c.h"
 #include "record/format.h"
 
 #define PIPE_WAIT 1000 /* ms */

@@ -332,7 +332,7 @@ __u64 snapshot_begin(const struct snapshot *snapshot)
 	return snapshot->begin;
 }
 
-/* ---- what is wanted ---- */
+/* ---- what is requested ---- */
 
 /* A thread that has returned from a call that began too early: what it did up to then lies in that call, or was before. */
 struct thread {
@@ -389,7 +389,7 @@ static bool is_past(const struct walk *walk, const struct xpt_record_header *rec
 	return record->kind == XPT_RECORD_TASK || (record->time < walk->from && context_is(record));
 }
 
-/* What was before: calls that reach into what is wanted, and what was reported. */
+/* What was before: calls that reach into what is requested, and what was reported. */
 static int note_past(struct walk *walk)
 {
 	const struct snapshot *snapshot = walk->snapshot;
@@ -639,7 +639,7 @@ static int visit_loaded(struct walk *walk, const struct xpt_record_header *recor
 	return result;
 }
 
-/* A process has the programs of its parent: where not all is wanted, their records may be left out. */
+/* A process has the programs of its parent: where not all is requested, their records may be left out. */
 static int visit_inherited(struct walk *walk, const struct xpt_record_header *record)
 {
 	struct text text = {};

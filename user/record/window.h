@@ -34,9 +34,9 @@ int window_add(struct window *window, const struct xpt_record_header *record);
  */
 int window_load(struct window *window, __u16 runtime, struct xpt_record_text *record);
 void window_release(struct window *window, __u32 tgid, __u16 runtime, __u64 handle, __u64 time);
-/* From now on it may have so many bytes, no fewer than before. */
+/* From now on it may have this number of bytes, no fewer than before. */
 void window_grow(struct window *window, __u64 bytes);
-/* So many bytes of its memory are used by others, for what is evicted with the window. */
+/* The number of bytes of its memory that are used by others, for what is evicted with the window. */
 void window_reserve(struct window *window, __u64 bytes);
 /* The same of regions that have handles. */
 int window_name_region(struct window *window, struct xpt_record_text *record);
@@ -67,7 +67,7 @@ struct snapshot_stretch {
 	__u64 begin, end; /* ns, both included */
 };
 
-/* Which part of it is wanted. */
+/* Which part of it is requested. */
 struct snapshot_part {
 	/*
 	 * ns: what began earlier is left out, with all that lies in it on its thread but waits and calls that report

@@ -44,17 +44,22 @@ static inline void link_remove(struct link *link)
 #define link_each(link, following, list) \
 	for (link = (list)->next, following = link->next; link != (list); link = following, following = link->next)
 
-/* Visits each member of a list, which is not changed meanwhile: item is a pointer to its type, link the name of its link. */
-#define link_for_each(item, list, link)                                                             \
-	for (item = container_of((list)->next, __typeof__(*(item)), link); &(item)->link != (list); \
-	     item = container_of((item)->link.next, __typeof__(*(item)), link))
+/* The member of the list that position, one of its links, belongs to; NULL: it is the list's head. */
+#define link_member(position, list, type, link) ((position) == (list) ? NULL : container_of(position, type, link))
+
+/*
+ * Visits each member of a list, which is not changed meanwhile: item is a pointer to its type, link the name of its link. NULL
+ * behind the last one.
+ */
+#define link_for_each(item, list, link)                                               \
+	for (item = link_member((list)->next, list, __typeof__(*(item)), link); item; \
+	     item = link_member((item)->link.next, list, __typeof__(*(item)), link))
 
 /* The same, and the one visited may be removed. */
-#define link_for_each_safe(item, following, list, link)                             \
-	for (item = container_of((list)->next, __typeof__(*(item)), link),          \
-	    following = container_of((item)->link.next, __typeof__(*(item)), link); \
-	     &(item)->link != (list);                                               \
-	     item = following, following = container_of((item)->link.next, __typeof__(*(item)), link))
+#define link_for_each_safe(item, following, list, link)                                                   \
+	for (item = link_member((list)->next, list, __typeof__(*(item)), link);                           \
+	     item && (following = link_member((item)->link.next, list, __typeof__(*(item)), link), true); \
+	     item = following)
 
 /* The first and the last member of a list, which is not empty. */
 #define link_first(list, type, link) container_of((list)->next, type, link)

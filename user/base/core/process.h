@@ -23,7 +23,7 @@ int detached_start(const char *name, const int *kept, size_t count, void (*run)(
 /*
  * From here on the calling process, which has one thread, can read and write what is open, get memory and end: it has no
  * capabilities, no new privileges, as root a user of its own, and a seccomp filter; everything else fails with EPERM. descriptors: -1,
- * or for a process that writes no files: so many may be open, files take no byte, and it ends with its parent. 0 or -errno: then
+ * or for a process that writes no files: the most that may be open; files take no byte, and it ends with its parent. 0 or -errno: then
  * some rights are left.
  */
 int confine(int descriptors);

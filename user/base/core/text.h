@@ -74,7 +74,7 @@ static inline void text_json_string(struct text *text, const char *string)
 /*
  * Appends bytes as they may be shown on a terminal: control characters (C0, DEL, C1), bytes that are not UTF-8 and
  * characters that change the direction or are invisible are shown as \xNN or \u{NN}. Nothing is left that could move
- * the cursor. columns: at most so many columns of the terminal; what is longer ends in an ellipsis. 0: no limit.
+ * the cursor. columns: at most this number of columns of the terminal; what is longer ends in an ellipsis. 0: no limit.
  * Returns the number of columns that were appended.
  */
 size_t text_terminal(struct text *text, const char *bytes, size_t length, size_t columns);

@@ -8,6 +8,35 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+static int read_all(int descriptor, char *bytes, size_t length, const __u64 *offset, size_t *done)
+{
+	ssize_t got;
+
+	for (*done = 0; *done < length; *done += (size_t)got) {
+		if (offset)
+			got = pread(descriptor, bytes + *done, length - *done, (off_t)(*offset + *done));
+		else
+			got = read(descriptor, bytes + *done, length - *done);
+		if (!got)
+			break;
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		if (got < 0)
+			got = 0;
+	}
+	return 0;
+}
+
+int file_read(int descriptor, void *bytes, size_t length, size_t *done)
+{
+	return read_all(descriptor, bytes, length, NULL, done);
+}
+
+int file_read_at(int descriptor, void *bytes, size_t length, __u64 offset, size_t *done)
+{
+	return read_all(descriptor, bytes, length, &offset, done);
+}
+
 static int wait_writable(int descriptor)
 {
 	struct pollfd poll_descriptor = { .fd = descriptor, .events = POLLOUT };

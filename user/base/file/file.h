@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Writing all or failing: descriptors that are interrupted, full for the moment, or that take less than they were
- * given. And file systems that are not mounted.
+ * Reading and writing all or failing: descriptors that are interrupted, full for the moment, or that give or take less than they
+ * were asked for. And file systems that are not mounted.
  */
 #ifndef XPT_BASE_FILE_FILE_H
 #define XPT_BASE_FILE_FILE_H
@@ -9,6 +9,13 @@
 #include <linux/types.h>
 #include <stdbool.h>
 #include <stddef.h>
+
+/*
+ * Reads length bytes, at the descriptor's position or at offset; fewer at its end. 0 or -errno; *done is the number that has been
+ * read, also after an error.
+ */
+int file_read(int descriptor, void *bytes, size_t length, size_t *done);
+int file_read_at(int descriptor, void *bytes, size_t length, __u64 offset, size_t *done);
 
 /*
  * Writes all bytes, at the descriptor's position or at offset. Waits where a non-blocking descriptor has no room.

@@ -8,7 +8,7 @@
 
 #include "base/core/log.h"
 #include "base/core/text.h"
-#include "code/store/list.h"
+#include "code/store/store.h"
 
 #define CODE_INDEX_SCHEMA 1
 #define CODE_INDEX_MAX (512u << 20) /* bytes of one that is read */

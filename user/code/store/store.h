@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+#include <xputrace/codeobj.h>
 
 #include "base/core/log.h"
 #include "base/core/text.h"
@@ -70,5 +71,49 @@ void code_store_name(enum code_kind kind, const char *sha256, char name[CODE_STO
 enum code_kind code_store_kind(const char *name);
 /* Is it the name of an object with this hash? It may have the extension of another kind. */
 bool code_store_is_name(const char *name, const char *sha256);
+
+/*
+ * Where the bytes of an object came from, as ROCm writes it: "file://PATH#offset=4096&size=8192", or
+ * "memory://PID#offset=0x7f00&size=8192". In a path all but letters, digits and /_.~- are %XX in upper case.
+ */
+
+/* Append one; text keeps an error. size 0: the file up to its end; with offset 0 as well, it is the whole file. */
+void code_uri_file(struct text *text, const char *path, __u64 offset, __u64 size);
+void code_uri_memory(struct text *text, __u32 pid, __u64 address, __u64 size);
+
+struct code_uri {
+	char *path; /* decoded, owned; NULL: in memory */
+	__u32 pid;
+	__u64 offset; /* in the file, or address; 0: unknown */
+	__u64 size;   /* 0: unknown */
+};
+
+/* 0, -ENOMEM, or -EINVAL: it is none, or its path has a 0 byte. Numbers are decimal or hexadecimal. */
+int code_uri_parse(const char *text, struct code_uri *uri);
+void code_uri_free(struct code_uri *uri); /* leaves it zeroed */
+
+/* A list of loaded objects that owns all that it points to. Used by one thread at a time. */
+
+struct code_list_block;
+
+struct code_list {
+	struct xpt_codeobj_list list; /* for the caller */
+	struct xpt_codeobj **objects; /* the same as list.objects */
+	struct code_list_block *blocks;
+	size_t room; /* bytes that may still be taken */
+};
+
+/* limit: bytes that it may take in all. NULL: no memory. */
+struct code_list *code_list_new(size_t limit);
+void code_list_free(struct code_list *list); /* NULL is allowed */
+
+/* Zeroed room for count things of a size, as long as the list lives. NULL: no memory, or beyond the limit. */
+void *code_list_room(struct code_list *list, size_t count, size_t size);
+/* A terminated copy; NULL as above. */
+char *code_list_text(struct code_list *list, const char *bytes, size_t length);
+/* An entry of which nothing is known yet, at the end. NULL as above. */
+struct xpt_codeobj *code_list_add(struct code_list *list);
+/* Copies the contents of an object: kind, machine, name, error, functions and parts. 0 or -ENOMEM. */
+int code_list_contents(struct code_list *list, const struct code_contents *contents, struct xpt_codeobj *object);
 
 #endif

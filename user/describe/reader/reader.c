@@ -11,6 +11,7 @@
 
 #include "base/core/json.h"
 #include "base/core/text.h"
+#include "base/file/file.h"
 #include "base/file/output.h"
 
 #define STRING_MAX 255
@@ -203,19 +204,12 @@ int reader_file(const struct log *log, const char *path, char **text, size_t *le
 	int file = open_named(path, O_RDONLY | O_CLOEXEC), error = 0;
 	char *buffer = malloc(SIZE_LIMIT + 1);
 	size_t used = 0;
-	ssize_t count;
 
 	if (file < 0 || !buffer) {
 		error = file < 0 ? file : -ENOMEM;
 		goto out;
 	}
-	do {
-		count = read(file, buffer + used, SIZE_LIMIT + 1 - used);
-		if (count > 0)
-			used += count;
-	} while (count > 0 || (count < 0 && errno == EINTR));
-	if (count < 0)
-		error = -errno;
+	error = file_read(file, buffer, SIZE_LIMIT + 1, &used);
 out:
 	if (file >= 0)
 		close(file);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "describe/runtime/fetch.h"
 #include "describe/runtime/parse.h"
 
 enum {

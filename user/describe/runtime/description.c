@@ -113,7 +113,7 @@ static void check_identity(struct reader *reader, const struct member *identify,
 			return;
 	reader_error(
 		reader, identify->value ? &identify->place : NULL,
-		"a runtime without a table, probes or calls with a file needs identify, symbols that tell its library");
+		"a runtime without a table, probes or calls with a file needs identify, symbols that identify its library");
 }
 
 static void read_through(struct reader *reader, const struct member *member, struct table_spec *table)

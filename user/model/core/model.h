@@ -45,7 +45,7 @@ int model_flush(struct model *model);
 /* Everything that happened up to this time has been delivered, but for what comes late; 0: nothing yet. */
 __u64 model_delivered(const struct model *model);
 /*
- * At most so many released programs and exited processes are kept, oldest forgotten first; before the first record. For
+ * Limit of the released programs and exited processes that are kept, oldest forgotten first; before the first record. For
  * models that run without end, with sinks that keep what they need. Kept beyond that number, so that nothing is counted
  * twice: what has inferences under way, what a COUNT was read of until its TOTAL comes, and what no TOTAL has come of,
  * for 10 s after its end.

@@ -365,12 +365,9 @@ static void aliases_unused(const struct name_table *aliases, bool fingerprint,
 			   void (*visit)(void *context, __u64 handle, bool fingerprint, const char *name),
 			   void *context)
 {
-	struct link *link, *following;
+	const struct name *name;
 
-	link_each(link, following, &aliases->table.all)
-	{
-		const struct name *name = container_of(link, struct name, keyed.age);
-
+	link_for_each(name, &aliases->table.all, keyed.age) {
 		if (!name->used)
 			visit(context, name->keyed.node.b, fingerprint, name->text);
 	}

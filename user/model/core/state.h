@@ -12,7 +12,6 @@
 #include "model/device/jobs.h"
 #include "model/inference/async_inflight.h"
 #include "model/operator/operators.h"
-#include "model/operator/regions.h"
 #include "model/program/code_objects.h"
 #include "model/program/processes.h"
 #include "model/program/programs.h"

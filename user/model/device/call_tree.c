@@ -262,7 +262,7 @@ static void sums_add(struct call_sums *to, const struct call_sums *sums)
 	to->operators += sums->operators;
 }
 
-/* The older half becomes one: where so many are inside one call, it began before them. */
+/* The older half becomes one: a call with that many inside began before them. */
 static void ended_fold(struct call_thread *thread)
 {
 	const size_t half = thread->ended_count / 2;
@@ -316,14 +316,10 @@ int call_tree_measure(struct call_thread *thread, const struct function *functio
 static void thread_settle(struct call_tree *tree, struct call_thread *thread, __u64 time)
 {
 	struct submit *submit, *next_submit;
-	struct link *link, *following;
-	struct job *job;
+	struct job *job, *next_job;
 
 	launches_emit_from(tree, thread, 0, NULL);
-	/* A job has 16-byte values: the head of a list may not be taken for one, as link_for_each_safe() does. */
-	link_each(link, following, &thread->jobs)
-	{
-		job = container_of(link, struct job, of_thread);
+	link_for_each_safe(job, next_job, &thread->jobs, of_thread) {
 		if (job->submitted > time)
 			break;
 		jobs_close(tree->jobs, job);

@@ -550,9 +550,10 @@ void jobs_settle(struct jobs *jobs, __u64 time)
 
 void jobs_drop_all(struct jobs *jobs, __u64 time)
 {
-	struct link *link, *following;
+	struct job *job, *following;
 
-	link_each(link, following, &jobs->open) job_over(jobs, container_of(link, struct job, link), time);
+	link_for_each_safe(job, following, &jobs->open, link)
+		job_over(jobs, job, time);
 }
 
 /* Adds the job to those of the program, unless a call within this one has done that. Returns whether it did. */
@@ -626,12 +627,12 @@ static void job_forget(struct jobs *jobs, struct job *job)
 
 void jobs_forget_processes(struct jobs *jobs)
 {
-	struct link *const lists[] = { &jobs->open, &jobs->unreported };
-	struct link *link, *following;
-	size_t i;
+	struct job *job, *following;
 
-	for (i = 0; i < 2; i++)
-		link_each(link, following, lists[i]) job_forget(jobs, container_of(link, struct job, link));
+	link_for_each_safe(job, following, &jobs->open, link)
+		job_forget(jobs, job);
+	link_for_each_safe(job, following, &jobs->unreported, link)
+		job_forget(jobs, job);
 }
 
 void jobs_free(struct jobs *jobs)

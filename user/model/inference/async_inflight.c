@@ -214,10 +214,10 @@ static void stream_release(void *context, struct keyed *entry)
 {
 	struct stream *stream = container_of(entry, struct stream, keyed);
 	struct async_inflight *async = context;
-	struct link *link, *following;
+	struct open_inference *open, *following;
 
-	link_each(link, following, &stream->opens)
-		open_drop(async, container_of(link, struct open_inference, of_stream), async->dropped);
+	link_for_each_safe(open, following, &stream->opens, of_stream)
+		open_drop(async, open, async->dropped);
 	link_remove(&stream->busy);
 	free(stream);
 }
@@ -552,8 +552,7 @@ int async_stream(struct async_inflight *async, struct process *process, const st
 
 int async_wait(struct async_inflight *async, struct process *process, struct event_call *call)
 {
-	struct link *link, *following;
-	struct stream *stream;
+	struct stream *stream, *following;
 	struct queue *queue;
 	size_t i;
 	int error;
@@ -580,7 +579,8 @@ int async_wait(struct async_inflight *async, struct process *process, struct eve
 			stream_end(async, stream, call);
 		return 0;
 	}
-	link_each(link, following, &queue->busy) stream_end(async, container_of(link, struct stream, busy), call);
+	link_for_each_safe(stream, following, &queue->busy, busy)
+		stream_end(async, stream, call);
 	return 0;
 }
 
@@ -602,13 +602,10 @@ static void depth_emit(struct async_inflight *async, struct queue *queue, __u64 
 int async_emit(struct async_inflight *async, const struct process *process, const struct event_call *call)
 {
 	struct queue *queue = queue_find(async, process, call->function->runtime_index);
-	struct link *link, *following;
-	struct open_inference *open;
+	struct open_inference *open, *following;
 	int error = 0;
 
-	link_each(link, following, &async->ended)
-	{
-		open = container_of(link, struct open_inference, link);
+	link_for_each_safe(open, following, &async->ended, link) {
 		open_see_device(open);
 		open_complete(open);
 		if (open_write(async, open))

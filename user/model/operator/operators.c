@@ -485,7 +485,7 @@ static struct open_inference *inference_get(struct coverage *coverage, unsigned 
 	return inference;
 }
 
-/* The older half is added up: operators are much shorter than so many of them. */
+/* The older half is added up: an operator is much shorter than all of them together. */
 static void stretches_settle(struct open_inference *inference)
 {
 	const size_t half = inference->count / 2;

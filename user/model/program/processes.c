@@ -26,10 +26,12 @@ static void process_free(struct process *process)
 
 void processes_free(struct processes *processes)
 {
-	struct link *link, *following;
+	struct process *process, *following;
 
-	link_each(link, following, &processes->live) process_free(container_of(link, struct process, link));
-	link_each(link, following, &processes->gone) process_free(container_of(link, struct process, link));
+	link_for_each_safe(process, following, &processes->live, link)
+		process_free(process);
+	link_for_each_safe(process, following, &processes->gone, link)
+		process_free(process);
 	process_free(processes->others);
 	map_free(&processes->by_tgid);
 }
@@ -265,12 +267,9 @@ bool processes_mark(struct processes *processes, __u64 time)
 
 void processes_forget(struct processes *processes)
 {
-	struct link *link, *following;
-	struct process *process;
+	struct process *process, *following;
 
-	link_each(link, following, &processes->gone)
-	{
-		process = container_of(link, struct process, link);
+	link_for_each_safe(process, following, &processes->gone, link) {
 		if (!process->forgotten)
 			continue;
 		link_remove(&process->link);

@@ -80,7 +80,7 @@ struct processes {
 	struct link live; /* oldest first */
 	struct link gone; /* exited ones, in the order of that */
 	size_t count, exited;
-	size_t keep; /* beyond so many exited ones the oldest are forgotten */
+	size_t keep; /* number of exited ones beyond which the oldest are forgotten */
 	struct eviction eviction;
 	unsigned int seen; /* so far; the next sort index */
 	struct process *others;

@@ -56,8 +56,8 @@ struct programs {
 	struct program **all;
 	size_t count, others_count;
 	struct link gone; /* released ones, in the order of that */
-	size_t released;  /* so many are */
-	size_t keep;	  /* beyond so many of them the oldest are forgotten */
+	size_t released;  /* their number */
+	size_t keep;	  /* number of them beyond which the oldest are forgotten */
 	struct eviction eviction;
 	unsigned int next_id;
 };
@@ -131,7 +131,7 @@ void programs_forget_processes(struct programs *programs);
 
 /* Zero it to begin with. */
 struct program_filter {
-	struct model_chooser chooser; /* wants NULL: everything is wanted */
+	struct model_chooser chooser; /* wants NULL: everything is chosen */
 	struct model_choice *all;     /* texts are owned */
 	size_t count;
 };

@@ -4,6 +4,8 @@
 #define XPT_MODEL_STATS_STATISTICS_H
 
 #include <linux/types.h>
+#include <stdbool.h>
+#include <xputrace/profile_report.h>
 
 struct statistics;
 
@@ -25,5 +27,10 @@ double statistics_mean(const struct statistics *statistics);
 double statistics_deviation(const struct statistics *statistics); /* of the sample (n - 1) */
 /* quantile in 0..1, nearest rank; within 1 % of the true value, exact at the ends. */
 __u64 statistics_quantile(const struct statistics *statistics, double quantile);
+
+/* What the public functions of <xputrace/profile_report.h> lack about the columns. */
+
+/* The column holds whole numbers: inferences, not microseconds or a rate. */
+bool latencies_column_whole(enum xpt_column column);
 
 #endif

@@ -50,10 +50,10 @@ struct event_call {
 	const struct model_program *program; /* NULL: the call has none */
 	__u64 start, end;
 	__u32 tgid, tid;
-	unsigned int depth;  /* nested in so many traced calls of its thread */
+	unsigned int depth;  /* number of traced calls of its thread around it */
 	bool layer;	     /* the same operation as the call around it, one runtime further down */
 	bool no_end;	     /* recorded at its entry only: start == end */
-	unsigned int sample; /* stands for so many calls */
+	unsigned int sample; /* number of calls that it stands for */
 	bool numbered;	     /* number is known: of an execute, enqueue or launch that is no layer */
 	__u64 number;	     /* of the call among those of its program, from 0, whatever was left out or lost */
 	unsigned int cpu;

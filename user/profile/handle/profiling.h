@@ -64,7 +64,7 @@ __u64 profiling_due(const struct profiling *profiling);
 /* All probes are in place: what has run since before begins now. -ENOMEM. */
 int profiling_begin(struct profiling *profiling, __u64 time, __s64 offset);
 void profiling_read(struct profiling *profiling, __u64 time, __s64 offset);
-/* The kernel records one inference in so many at least, and calls of all roles, whatever handles ask for: others need them. */
+/* The kernel records every Nth inference at least, and calls of all roles, whatever handles ask for: others need them. */
 void profiling_share(struct profiling *profiling, __u32 sample_every);
 /* The model has delivered everything up to time (model_delivered()). */
 void profiling_delivered(struct profiling *profiling, __u64 time);

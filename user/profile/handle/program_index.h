@@ -7,7 +7,7 @@
 #include "base/core/link.h"
 #include "model/stream/event.h"
 
-/* Released programs are kept so long, as their last counts come later, and at most so many. */
+/* Released programs are kept this long, as their last counts come later, and at most this number. */
 #define PROGRAM_INDEX_RELEASED_KEPT 1000000000ull
 #define PROGRAM_INDEX_RELEASED_MAX 16384
 

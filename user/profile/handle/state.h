@@ -107,7 +107,7 @@ struct profiling {
 	__u32 roles;
 	__u32 shared;	    /* the rate of recordings beside; 0: there are none */
 	size_t partly;	    /* programs of which the kernel records some inferences or none */
-	bool inside;	    /* what lies in regions is wanted: calls of all programs are recorded */
+	bool inside;	    /* what lies in regions is requested: calls of all programs are recorded */
 	bool rates_stale;   /* what runs want has changed */
 	bool memory_logged; /* its shortage has been logged */
 };
@@ -135,7 +135,7 @@ struct run {
 	__u64 edge;   /* end of the newest interval made */
 	__u64 edge_realtime;
 	__u64 first;	/* length that the first interval was to have */
-	bool pending;	/* a reading is wanted, for members that have no baseline or are to leave */
+	bool pending;	/* a reading is requested, for members that have no baseline or are to leave */
 	__u64 baseline; /* first reading, NEVER: not yet */
 	bool ended;	/* no interval begins any more */
 	__u64 end;	/* when ended: nothing later is in it */

@@ -3,7 +3,7 @@
  * One document, in one buffer from which it is handed out as it is: room for the head, the events as they come, the
  * tail. The head is known only at the end.
  */
-#include "profile/trace/text.h"
+#include "profile/trace/trace.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/core/hashmap.h"
-#include "profile/trace/text.h"
 
 /* Ends of threads are not reported. The least recently used thread is evicted, with what it has held. */
 #define THREADS_MAX 4096
@@ -300,7 +299,7 @@ static int hold(struct trace *trace, struct held *held, __u32 tgid, __u32 tid, _
 
 /* ---- calls ---- */
 
-/* What is wanted, and may have something inside. */
+/* What is chosen, and may have something inside. */
 struct around {
 	__u64 start, end;
 	bool call;	    /* else a region */
@@ -323,7 +322,7 @@ static struct link *first_since(struct thread *thread, __u64 start)
 	return link->next;
 }
 
-/* What the thread has held is emitted with what is wanted. */
+/* What the thread has held is emitted with what is chosen. */
 static int show_nested(struct trace *trace, struct thread *thread, const struct around *around, struct trace_text *into,
 		       __u64 *lost)
 {

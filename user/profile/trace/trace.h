@@ -8,10 +8,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <xputrace/profile_report.h>
 
 #include "model/stream/event.h"
 #include "record/recording.h"
-#include <xputrace/profile_report.h>
 
 /* ---- names, one object for all traces of a session; knows processes and threads from before a trace was started ---- */
 
@@ -41,7 +41,7 @@ int trace_text_finish(struct trace_text *text, const struct recording_info *info
 struct trace;
 
 /*
- * Is this one of a program and sample that is wanted? Asked of calls that have a program and are no layer (execute,
+ * Is this one of a chosen program and sample? Asked of calls that have a program and are no layer (execute,
  * enqueue, launch, load, name, unload), of EVENT_INFERENCE and of EVENT_PROGRAM, and only where into is not NULL.
  */
 typedef bool (*trace_wanted_fn)(void *context, const struct event *event);
@@ -53,9 +53,20 @@ void trace_free(struct trace *trace);
  * Takes every event, in order. into: the document of the report with the interval that the event ended in; what was
  * held for it is added too. NULL: it is in none; holds and forgets as if it were not wanted. -ENOMEM: something is
  * missing in the document. What is held is bounded (TRACE_HELD_MAX events); *lost is raised by events that were wanted
- * or might have been and could not be held: of evicted ones, when the call around them comes and is wanted.
+ * or might have been and could not be held: of evicted ones, when the call around them comes and is chosen.
  */
 int trace_event(struct trace *trace, const struct event *event, struct trace_text *into, __u64 *lost);
 #define TRACE_HELD_MAX 65536
+
+/* Documents that grow. */
+
+/* -ENOMEM: the event is left out as a whole, and the document is sound. */
+int trace_text_add(struct trace_text *text, const struct event *event);
+/* Is anything of this process in the document? 0: of any process. */
+bool trace_text_has(const struct trace_text *text, __u32 tgid);
+/* Is a job of the queue in it, or one of any queue of the device? */
+bool trace_text_has_queue(const struct trace_text *text, unsigned int queue);
+bool trace_text_has_device(const struct trace_text *text, const char *driver, const char *device);
+__u64 trace_text_number(const struct trace_text *text); /* no other document of the session has it */
 
 #endif

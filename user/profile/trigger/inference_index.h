@@ -53,7 +53,7 @@ struct indexed_inference {
 int inference_index_each(const struct inference_index *index, __u32 tgid,
 			 int (*visit)(void *context, const struct indexed_inference *inference), void *context);
 
-/* The latest ones, at most so many. -ENOENT: there are none; -ENOMEM. */
+/* The latest ones, at most `most`. -ENOENT: there are none; -ENOMEM. */
 int inference_index_find(const struct inference_index *index, const struct inference_filter *filter, __u64 most,
 			 struct inference_stretches *result);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "profile/trigger/text.h"
+#include "profile/trigger/trigger.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -101,7 +101,7 @@ static size_t number_length(const char *at)
 enum scaled { SCALED, SCALED_FINER, SCALED_LARGER };
 
 /*
- * The number of so many bytes times factor, if that is whole and at most most. Zeros at the end of decimals are
+ * The number in these length bytes, times factor, if that is whole and at most most. Zeros at the end of decimals are
  * nothing; a number with more than 15 other decimals is not whole in any unit, and one beyond 10^15 is too large in all.
  */
 static enum scaled scale_number(const char *at, size_t length, __u64 factor, __u64 most, __u64 *result)

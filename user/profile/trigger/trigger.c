@@ -9,7 +9,6 @@
 #include "base/core/hashmap.h"
 #include "base/core/text.h"
 #include "model/stats/statistics.h"
-#include "profile/trigger/text.h"
 #include "report/table/columns.h"
 
 #define NAME_BYTES 256	/* of a program's name that are read, */

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 
 #include "base/core/json.h"
-#include "code/store/uri.h"
+#include "code/store/store.h"
 #include "describe/driver/driver.h"
 #include "describe/runtime/description.h"
 #include "report/chrome/parts.h"

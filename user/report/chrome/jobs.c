@@ -9,7 +9,6 @@
 #include "base/core/link.h"
 #include "describe/driver/driver.h"
 #include "report/chrome/parts.h"
-#include "report/chrome/queue_tracks.h"
 
 #define FLOW_NAME "job"
 #define FLOW_ID (1ull << 40) /* viewers identify arrows by their number only, and inferences have some, too */

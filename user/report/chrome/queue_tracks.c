@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/chrome/queue_tracks.h"
+#include "report/chrome/parts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -144,7 +144,7 @@ static void note_extremes(struct queue_depth *depth)
 		extreme[FEWEST_RUNNING] = depth->last;
 }
 
-/* The next one after so many changes of the step; NULL: none. */
+/* The first one with a later order than this; NULL: none. */
 static const struct depth_extreme *next_after(const struct queue_depth *depth, unsigned int order)
 {
 	const struct depth_extreme *next = depth->last.order > order ? &depth->last : NULL;

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <time.h>
 
-#include "model/stats/latencies.h"
+#include "model/stats/statistics.h"
 #include "report/trace/csv_text.h"
 
 #define SECOND 1000000000ull

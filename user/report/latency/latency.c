@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "model/stats/latencies.h"
+#include "model/stats/statistics.h"
 #include "report/trace/csv_text.h"
 
 #define UNKNOWN "N/A"

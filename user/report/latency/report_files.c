@@ -7,12 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file/file.h"
-#include "base/file/gzip.h"
 #include "base/core/log.h"
 #include "base/core/options.h"
+#include "base/file/file.h"
+#include "base/file/gzip.h"
 #include "base/file/output.h"
-#include "report/latency/report_growing.h"
+#include "report/latency/report_document.h"
 
 #define ROTATE_LEAST 4096
 #define KEEP_MOST 1000000

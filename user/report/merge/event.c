@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/merge/event.h"
+#include "report/merge/input.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -76,7 +76,7 @@ bool merge_time(struct json_part value, __s64 *nanoseconds, bool *fine)
 	if (!is_number(value))
 		return false;
 	decimal = read_decimal(value);
-	exponent = decimal.exponent + 3; /* microseconds have so many more digits than nanoseconds */
+	exponent = decimal.exponent + 3; /* microseconds have three more digits than nanoseconds */
 	for (; exponent > 0 && decimal.digits; exponent--) {
 		if (decimal.digits >= TIME_MAX)
 			return false;

@@ -270,7 +270,7 @@ static const char *verdict_text(enum merge_verdict verdict)
 		return "no xputrace trace has a call of Run on the threads of its runs: give one of the same process and "
 		       "time (processes in a container have other numbers there)";
 	case MERGE_TOO_FEW:
-		return "it or the xputrace traces have less than three runs, which are too few to tell their offset";
+		return "it or the xputrace traces have less than three runs, which are too few to find their offset";
 	case MERGE_NO_FIT:
 		return "there is no offset at which each of its runs lies in a call of Run of the xputrace traces, or too few "
 		       "do: they must be of the same time and process, with eight runs in common or all, and no call "
@@ -338,7 +338,7 @@ static int place(const struct axis *axis, struct merge_input *input)
 	default:
 		if (input->runs.count)
 			return by_runs(axis, input);
-		return refuse(axis, input, "nothing in it tells by which clock it is");
+		return refuse(axis, input, "its clock is unknown");
 	}
 }
 

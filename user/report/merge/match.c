@@ -5,7 +5,7 @@
  * Suppositions begin from a few runs spread over the profile (or calls, when they are fewer); nearly all are refuted by
  * a few others.
  */
-#include "report/merge/match.h"
+#include "report/merge/input.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 #define CUT 1000	  /* ns by which a run may have begun later than recorded, and ended later than that */
 #define ANCHORS 64	  /* runs or calls that suppositions begin from */
 #define PART 4		  /* of the runs or calls, whichever are fewer, must match when not all do */
-#define PART_LEAST 8	  /* and so many at least */
+#define PART_LEAST 8	  /* and at least this number */
 #define STEPS 300000000ll /* visits of runs, before it is given up: some ten seconds */
 
 struct span_list {

@@ -56,7 +56,7 @@ void columns_count(struct columns *columns, __u64 count)
 }
 
 /*
- * value with so many significant digits, but never less than its whole part; by hand, because printf asks the locale.
+ * value with `digits` significant digits, but never less than its whole part; by hand, because printf asks the locale.
  */
 static void format_digits(struct text *text, double value, int digits)
 {

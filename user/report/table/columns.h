@@ -48,7 +48,7 @@ void columns_rate(struct columns *columns, double rate);
 void columns_real(struct columns *columns, double value);
 /* 12.34%: part of whole; - where there is none of either. */
 void columns_share(struct columns *columns, double part, double whole);
-void columns_unknown(struct columns *columns, size_t count); /* so many values that are not known */
+void columns_unknown(struct columns *columns, size_t count); /* count unknown values */
 /* 1.50MiB; empty for 0. */
 void columns_bytes(struct columns *columns, __u64 bytes);
 

@@ -14,7 +14,7 @@ struct summary_row {
 	__u64 recorded;
 	__u64 errors, bytes;
 	double call_time;  /* ns, of the calls that enqueue or launch, programs only; */
-	__u64 timed_calls; /* of so many */
+	__u64 timed_calls; /* number of the calls that it is of */
 	double time; /* ns: mean latency of the recorded ones, or of their calls, times all calls; what rows are ordered by */
 	/* Jobs that the recorded calls have submitted to devices, and what they took, ns; programs only. */
 	__u64 jobs, failed_jobs, device_time;

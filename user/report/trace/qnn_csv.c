@@ -7,11 +7,10 @@
  */
 #include "report/trace/csv_text.h"
 #include "report/trace/event_file.h"
-#include "report/trace/operator_hold.h"
 
 struct qnn_state {
 	bool basic;
-	struct operator_hold hold;
+	struct operator_buffer hold;
 };
 
 /* An inference, however it was run. */
@@ -26,7 +25,7 @@ static int begin_detailed(void *context, const struct recording_info *info, stru
 {
 	(void)info;
 	(void)text;
-	operator_hold_init(&((struct qnn_state *)context)->hold);
+	operator_buffer_init(&((struct qnn_state *)context)->hold);
 	return 0;
 }
 
@@ -74,7 +73,7 @@ static void add_device(const struct qnn_state *state, struct text *text, const s
 
 static void add_run(struct qnn_state *state, struct text *text, const struct run *run)
 {
-	struct held_operators *held = operator_hold_take(&state->hold, run->tgid, run->tid, run->start);
+	struct held_operators *held = operator_buffer_take(&state->hold, run->tgid, run->tid, run->start);
 	const struct held_operator *op;
 
 	add_span(state, text, "EXECUTE", run->start, run->end, "ROOT", run->program ? run->program->name : NULL);
@@ -92,7 +91,7 @@ static void add_operator(struct qnn_state *state, struct text *text, const struc
 
 	if (state->basic || !call->inference)
 		return;
-	error = operator_hold_add(&state->hold, call, call->op ? call->op->label : call->function->name);
+	error = operator_buffer_add(&state->hold, call, call->op ? call->op->label : call->function->name);
 	if (error)
 		text->error = error;
 }
@@ -142,7 +141,7 @@ static void add_inference(struct qnn_state *state, struct text *text, const stru
 /* It never ends: its operators have no row to follow. */
 static void drop_inference(struct qnn_state *state, const struct event_inference *inference)
 {
-	held_operators_free(operator_hold_take(&state->hold, inference->tgid, inference->tid, inference->start));
+	held_operators_free(operator_buffer_take(&state->hold, inference->tgid, inference->tid, inference->start));
 }
 
 static void add(void *context, struct text *text, const struct event *event)
@@ -168,7 +167,7 @@ static void clear(void *context)
 {
 	struct qnn_state *state = context;
 
-	operator_hold_free(&state->hold);
+	operator_buffer_free(&state->hold);
 }
 
 #define HEAD "Msg Timestamp,Message,Time,Unit of Measurement,Timing Source,Event Level,Event Identifier\n"

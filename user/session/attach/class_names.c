@@ -34,7 +34,7 @@ int class_names_tell(struct class_names *names, const struct registry *registry,
 	names->told = more;
 	names->told[names->count++] = (struct told){ tgid, file, bias };
 	error = function_names_tell(registry, &file->contents.found, tgid, mapped, record, context);
-	return error ? error : file_operators_tell(&file->contents.operators, tgid, bias, record, context);
+	return error ? error : file_operators_emit(&file->contents.operators, tgid, bias, record, context);
 }
 
 void class_names_renew(struct class_names *names, pid_t tgid)

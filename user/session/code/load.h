@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "code/store/store.h"
 #include "code/format/object.h"
+#include "code/store/store.h"
 #include "describe/runtime/description.h"
 #include "session/reader/readers.h"
 
@@ -68,5 +68,12 @@ struct code_load {
 void code_load_set_error(struct code_load *load, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void code_load_set_file_error(struct code_load *load, int error); /* it cannot be opened or read */
 void code_load_free(struct code_load *load);			  /* its object is the worker's; NULL is allowed */
+
+/* Loads of code objects as records. Free the result with free(); NULL: no memory. */
+
+#define CODE_RECORD_KERNELS 64 /* names in a record */
+
+struct xpt_record_text *record_code_object(const struct code_load *load);
+struct xpt_record_text *record_code_unloaded(const struct code_load *load);
 
 #endif

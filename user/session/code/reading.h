@@ -4,10 +4,34 @@
 #define XPT_SESSION_CODE_READING_H
 
 #include <linux/types.h>
+#include <stddef.h>
 
 #include "bpf/wire.h"
 #include "session/code/load.h"
-#include "session/code/pieces.h"
+
+/*
+ * Bytes that come from the kernel in pieces, put together. Bounded: the oldest make room when a thread's last word
+ * never comes.
+ */
+
+struct code_assembly;
+
+struct code_pieces {		     /* zeroed: empty */
+	struct code_assembly *first; /* the latest one */
+	size_t count, bytes;
+};
+
+/* Zeroed: none. */
+struct code_bytes {
+	char *bytes; /* with a 0 byte behind */
+	size_t length;
+};
+
+/* Without room or memory, or where one was lost before, the piece is left out. */
+void code_pieces_add(struct code_pieces *pieces, const struct xpt_record_code_piece *piece);
+/* Those of the record, from the first on without a gap, to be freed. */
+struct code_bytes code_pieces_take(struct code_pieces *pieces, const struct xpt_record_code *code);
+void code_pieces_drop(struct code_pieces *pieces, __u32 tgid); /* the process has ended; 0: all */
 
 struct code_reading_limits {
 	__u64 room;		  /* bytes that may be copied now */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "code/store/store.h"
-#include "code/store/uri.h"
 
 #define LIST_MAX (8ull << 30) /* bytes: as many as are wanted */
 

@@ -3,7 +3,7 @@
 #ifndef XPT_SESSION_CODE_VIEWS_H
 #define XPT_SESSION_CODE_VIEWS_H
 
-#include "code/store/list.h"
+#include "code/store/store.h"
 #include "session/code/capture.h"
 
 __u64 code_view_size(const struct code_load *load); /* bytes of the object, those that are missing included */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What takes time with code objects, on a thread of its own: their bytes are hashed, analysed once for each hash, and
- * kept where that is wanted. A load given to the worker is the worker's, but for the results of its call, until it
+ * kept where that is requested. A load given to the worker is the worker's, but for the results of its call, until it
  * comes back.
  */
 #ifndef XPT_SESSION_CODE_WORKER_H

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/core/clock.h"
-#include "counter/call_events.h"
+#include "counter/perf_events.h"
 #include "session/reader/describe_records.h"
 
 #define COUNTERS_EVERY 10000000ull /* ns; when nothing else is asked for */

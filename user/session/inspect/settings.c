@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/core/text.h"
-#include "counter/sysfs.h"
+#include "counter/pmu.h"
 
 #define SHOWN_COLUMNS 80 /* of a name or value in a message */
 #define UNKNOWN_SHOWN 8	 /* unknown variables that are named: a traced process may have any number */

@@ -14,7 +14,6 @@
 #include "base/file/output.h"
 #include "code/store/store.h"
 #include "code/store/index.h"
-#include "code/store/uri.h"
 
 #define FILE_MAX (4ull << 30) /* bytes: what is larger has a hash, and is not analysed */
 #define BLOCK_BYTES (1u << 20)

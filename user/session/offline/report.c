@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file/file.h"
 #include "base/core/options.h"
+#include "base/file/file.h"
 #include "base/file/output.h"
 #include "base/file/tailed_file.h"
 #include "model/core/model.h"
-#include "profile/handle/chooser.h"
+#include "profile/handle/choice.h"
 #include "record/recording.h"
 #include "report/table/summary.h"
 #include "session/core/output.h"
@@ -177,7 +177,7 @@ static int copy_input(const struct log *log)
 	return error;
 }
 
-/* A descriptor of the input that can be read so many times, or -errno. */
+/* A descriptor of the input that can be read `times` times, or -errno. */
 static int open_input(const struct log *log, const char *path, unsigned int times)
 {
 	struct pollfd ready = { .fd = STDIN_FILENO, .events = POLLIN };

@@ -11,7 +11,7 @@
 #include "base/core/options.h"
 #include "base/core/vec.h"
 #include "model/program/functions.h"
-#include "profile/handle/chooser.h"
+#include "profile/handle/choice.h"
 
 /* Calls on a thread lie in one another or apart. */
 struct found {
@@ -371,7 +371,7 @@ static bool ends_one(const struct report_filter *filter, __u32 tgid, __u32 tid, 
 }
 
 /* Roles that report which programs there are. */
-static bool tells_programs(enum xpt_role role)
+static bool reports_program(enum xpt_role role)
 {
 	switch (role) {
 	case XPT_ROLE_PROGRAM_LOAD:
@@ -410,7 +410,7 @@ static bool takes_call(const struct report_filter *filter, const struct xpt_reco
 
 	if (!keeps_inferences(filter))
 		return true;
-	if (tells_programs(role))
+	if (reports_program(role))
 		return call->start < filter->to;
 	return takes_span(filter, &call->header, call->tid, call->start) ||
 	       (role == XPT_ROLE_WAIT && ends_one(filter, call->header.tgid, call->tid, call->header.time));

@@ -332,8 +332,8 @@ static int visit_function(struct walk *walk, const struct mapped_file *mapped, c
 	return result;
 }
 
-static void tell_operators(const struct walk *walk, const struct mapped_file *mapped, const struct operators_spec *spec,
-			   const struct operators *operators)
+static void report_operators(const struct walk *walk, const struct mapped_file *mapped,
+			     const struct operators_spec *spec, const struct operators *operators)
 {
 	const struct classes *classes = &operators->classes;
 
@@ -354,7 +354,7 @@ static int visit_runtime_operators(struct walk *walk, const struct mapped_file *
 {
 	int result = 0;
 
-	tell_operators(walk, mapped, &runtime->runtime->operators, &runtime->operators);
+	report_operators(walk, mapped, &runtime->runtime->operators, &runtime->operators);
 	for (size_t i = 0; i < runtime->operators.function_count && !result; i++)
 		result = visit_function(walk, mapped, runtime->runtime, &runtime->operators,
 					&runtime->operators.functions[i]);

@@ -2,9 +2,13 @@
 #include "session/reader/code_copy.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
+
+#include "base/core/clock.h"
 
 #define STEP (4u << 20)
 
@@ -13,7 +17,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Of the machine's memory one part in so many is as much as is made ready unasked. */
+/* The largest part of the machine's memory, 1/N, that is made ready unasked. */
 #define SHARE 16
 
 /* ---- spare memory ---- */
@@ -161,4 +165,198 @@ int code_copy_own(struct code_copy *copy)
 	own.first_missing = copy->first_missing;
 	*copy = own;
 	return 0;
+}
+
+#define BLOCK (4u << 20) /* bytes between two checks of the clock */
+#define TEXT_BLOCK 4096u /* and for the end of a text */
+#define PAGE 4096u	 /* what is readable at its begin is so up to its end */
+#define PARTS_MAX 65536
+
+static void note_missing(struct code_copy *copy, __u64 offset, __u64 length)
+{
+	if (!copy->missing)
+		copy->first_missing = offset;
+	copy->missing += length;
+	if (copy->spare || copy->borrowed)
+		memset(copy->bytes + offset, 0, length);
+}
+
+/* ---- reading ---- */
+
+/* How many of the first bytes could be read; -errno: none. */
+static ssize_t read_some(const struct code_memory *memory, __u64 address, void *to, size_t length)
+{
+	struct iovec local = { to, length }, remote = { .iov_len = length };
+	ssize_t got;
+
+	_Static_assert(sizeof(address) == sizeof(remote.iov_base), "addresses of the process are as wide as ours");
+	memcpy(&remote.iov_base, &address, sizeof(address)); /* of the process, no pointer of ours */
+	if (clock_monotonic() >= memory->deadline)
+		return -ETIME;
+	if (address + length < address)
+		return -EFAULT;
+	got = process_vm_readv(memory->tgid, &local, 1, &remote, 1, 0);
+	return got < 0 ? -errno : got;
+}
+
+static int read_all(const struct code_memory *memory, __u64 address, void *to, size_t length)
+{
+	ssize_t got = length ? read_some(memory, address, to, length) : 0;
+
+	if (got < 0)
+		return got;
+	return (size_t)got == length ? 0 : -EFAULT;
+}
+
+struct reading {
+	const struct code_memory *memory;
+	__u64 address;
+};
+
+static int read_object(void *context, __u64 offset, void *to, size_t length)
+{
+	const struct reading *reading = context;
+
+	if (reading->address + offset < offset)
+		return -EFAULT;
+	return read_all(reading->memory, reading->address + offset, to, length);
+}
+
+/* Bytes before the 0 byte. Reads never cross a page that the text need not reach. */
+static int text_size(const struct code_memory *memory, __u64 address, __u64 limit, __u64 *size)
+{
+	char block[TEXT_BLOCK];
+	__u64 done = 0;
+
+	while (done <= limit) {
+		size_t length = TEXT_BLOCK - (address + done) % TEXT_BLOCK, end;
+		int error = read_all(memory, address + done, block, length);
+
+		if (error)
+			return error;
+		end = strnlen(block, length);
+		if (end < length) {
+			*size = done + end;
+			return *size > limit ? -EFBIG : 0;
+		}
+		done += length;
+	}
+	return -EFBIG;
+}
+
+int code_memory_text(const struct code_memory *memory, __u64 address, __u64 *size)
+{
+	return text_size(memory, address, memory->limit, size);
+}
+
+int code_memory_size(const struct code_memory *memory, __u64 address, __u64 *size)
+{
+	struct reading reading = { memory, address };
+	char head[64];
+	ssize_t length = sizeof(head);
+	int error = code_own_size(read_object, &reading, memory->limit, size);
+
+	if (error != -ENODATA)
+		return error;
+	length = read_some(memory, address, head, sizeof(head));
+	if (length <= 0)
+		return length ?: -EFAULT;
+	return code_is_text(head, length) ? text_size(memory, address, memory->limit, size) : -ENODATA;
+}
+
+/* Copies length bytes to an offset of the copy. */
+static void fill(const struct code_memory *memory, __u64 address, __u64 length, struct code_copy *copy, __u64 offset)
+{
+	__u64 done = 0;
+
+	while (done < length) {
+		size_t block = length - done < BLOCK ? length - done : BLOCK;
+		ssize_t got = read_some(memory, address + done, copy->bytes + offset + done, block);
+
+		if (got > 0) {
+			done += got;
+			continue;
+		}
+		if (got == -EFAULT) {
+			size_t page = PAGE - (address + done) % PAGE,
+			       hole = page < length - done ? page : length - done;
+
+			note_missing(copy, offset + done, hole);
+			done += hole;
+			continue;
+		}
+		note_missing(copy, offset + done, length - done);
+		return;
+	}
+}
+
+void code_memory_copy(const struct code_memory *memory, __u64 address, struct code_copy *copy)
+{
+	fill(memory, address, copy->size, copy, 0);
+}
+
+/* ---- parts ---- */
+
+/* Fills in the sizes of texts. */
+static int part_sizes(const struct code_memory *memory, const __u64 *addresses, __u64 *sizes, size_t count,
+		      __u64 *total)
+{
+	int error = 0;
+
+	*total = 0;
+	for (size_t i = 0; i < count && !error; i++) {
+		if (!sizes[i])
+			error = text_size(memory, addresses[i], memory->limit - *total, &sizes[i]);
+		if (!error && sizes[i] > memory->limit - *total)
+			error = -EFBIG;
+		*total += error ? 0 : sizes[i];
+	}
+	return error;
+}
+
+/* words: room for both arrays, addresses first; sizes become those of texts, too. */
+static int read_parts(const struct code_memory *memory, __u64 addresses, __u64 sizes, __u64 count, __u64 *words,
+		      __u64 *total)
+{
+	int error = read_all(memory, addresses, words, count * sizeof(*words));
+
+	if (!error && sizes)
+		error = read_all(memory, sizes, words + count, count * sizeof(*words));
+	if (!error)
+		error = part_sizes(memory, words, words + count, count, total);
+	return error;
+}
+
+int code_memory_parts_size(const struct code_memory *memory, __u64 addresses, __u64 sizes, __u64 count, __u64 *size)
+{
+	__u64 *words = count <= PARTS_MAX ? calloc(2 * count + 1, sizeof(*words)) : NULL;
+	int error;
+
+	if (!words)
+		return count <= PARTS_MAX ? -ENOMEM : -E2BIG;
+	error = read_parts(memory, addresses, sizes, count, words, size);
+	free(words);
+	return error;
+}
+
+int code_memory_parts(const struct code_memory *memory, __u64 addresses, __u64 sizes, __u64 count,
+		      struct code_copy *copy)
+{
+	__u64 *words = count <= PARTS_MAX ? calloc(2 * count + 1, sizeof(*words)) : NULL;
+	__u64 total = 0, offset = 0;
+	int error;
+
+	if (!words)
+		return count <= PARTS_MAX ? -ENOMEM : -E2BIG;
+	error = read_parts(memory, addresses, sizes, count, words, &total);
+	if (!error && total > copy->size)
+		error = -EFBIG;
+	for (__u64 i = 0; i < count && !error; i++) {
+		fill(memory, words[i], words[count + i], copy, offset);
+		offset += words[count + i];
+	}
+	if (!error && offset < copy->size)
+		note_missing(copy, offset, copy->size - offset);
+	free(words);
+	return error;
 }

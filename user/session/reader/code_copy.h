@@ -12,6 +12,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
+
+#include "code/format/object.h"
 
 #define CODE_READY_SIZE ((size_t)8 << 20)
 #define CODE_SPARE_SIZE ((size_t)256 << 20)
@@ -21,7 +24,7 @@ struct code_spare {
 	unsigned char *ready; /* CODE_READY_SIZE in resident pages, for a smaller copy until it has its own memory */
 	unsigned char *bytes; /* CODE_SPARE_SIZE, for one that is larger */
 	size_t populated;     /* of these; of the thread that calls code_spare_populate() */
-	atomic_size_t wanted; /* bytes that were asked for at most: so many are worth populating */
+	atomic_size_t wanted; /* the largest number of bytes that was asked for: worth populating */
 	atomic_bool idle;     /* bytes may be taken */
 };
 
@@ -56,5 +59,35 @@ int code_copy_share(struct code_spare *spare, size_t size, struct code_copy *cop
 void code_copy_free(struct code_copy *copy); /* leaves it zeroed */
 /* Bytes in code_spare.ready get a mapping of their own, so that it is free again. -ENOMEM: the copy is freed. */
 int code_copy_own(struct code_copy *copy);
+
+/*
+ * Copies of what a program gives to a runtime, out of its memory while the call waits. By a process that can do nothing else, as pages
+ * may never come (file_reader_source_copy()).
+ */
+
+/* Where to read, and how long that may take. */
+struct code_memory {
+	pid_t tgid;
+	__u64 deadline; /* ns of CLOCK_MONOTONIC; nothing is read later */
+	__u64 limit;	/* bytes of an object */
+};
+
+/*
+ * The size of an object in memory by its own header, or of text up to its 0 byte, which is not counted. -ENODATA:
+ * unknown, -EBADMSG, -EFBIG: larger than the limit, -EFAULT, -ETIME: the deadline has passed, -ESRCH.
+ */
+int code_memory_size(const struct code_memory *memory, __u64 address, __u64 *size);
+int code_memory_text(const struct code_memory *memory, __u64 address, __u64 *size); /* the same of what is text */
+/* Fills the copy, which has its size. What cannot be read, and what is left at the deadline, is missing. */
+void code_memory_copy(const struct code_memory *memory, __u64 address, struct code_copy *copy);
+/*
+ * Of count parts, one behind the other, from an array of addresses and one of sizes (64 bits each; 0: text up to its 0
+ * byte); sizes 0: all are text. -E2BIG: too many parts, -EFBIG, -EFAULT: an array or a text cannot be read, -ETIME,
+ * -ENOMEM.
+ */
+int code_memory_parts_size(const struct code_memory *memory, __u64 addresses, __u64 sizes, __u64 count, __u64 *size);
+/* Copies them; where they are fewer bytes by now, the rest is missing. -EFBIG: they are more. */
+int code_memory_parts(const struct code_memory *memory, __u64 addresses, __u64 sizes, __u64 count,
+		      struct code_copy *copy);
 
 #endif

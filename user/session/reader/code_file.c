@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "session/reader/code_file.h"
+#include "session/reader/readers.h"
 
 #include <errno.h>
 #include <fcntl.h>

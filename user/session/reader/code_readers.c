@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file/file.h"
 #include "session/reader/readers_private.h"
 
 /* ---- what is in one ---- */
@@ -189,20 +190,6 @@ int file_reader_code_opened(struct file_readers *readers, struct file_reader *re
 	return 0;
 }
 
-static int read_local(int file, __u64 offset, unsigned char *bytes, size_t length, size_t *done)
-{
-	while (*done < length) {
-		ssize_t got = pread(file, bytes + *done, length - *done, (off_t)(offset + *done));
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return got ? -errno : 0;
-		*done += got;
-	}
-	return 0;
-}
-
 int file_reader_code_bytes(struct file_reader *reader, __u64 offset, unsigned char *bytes, size_t length, size_t *done)
 {
 	const struct code_file_range range = { offset, length };
@@ -211,7 +198,7 @@ int file_reader_code_bytes(struct file_reader *reader, __u64 offset, unsigned ch
 
 	*done = 0;
 	if (reader->local >= 0)
-		return read_local(reader->local, offset, bytes, length, done);
+		return file_read_at(reader->local, bytes, length, offset, done);
 	error = socket_send(reader->socket, &range, sizeof(range), NULL, 0);
 	while (!error && *done < length) {
 		error = reader_receive(reader, &block, sizeof(block));

@@ -15,9 +15,9 @@
 
 #include "base/core/process.h"
 #include "base/file/file.h"
-#include "session/reader/code_memory.h"
+#include "session/reader/code_copy.h"
 #include "session/reader/readers_private.h"
-#include "target/process/symbol.h"
+#include "target/process/loaded_code.h"
 
 /* ---- descriptors over sockets ---- */
 
@@ -156,17 +156,9 @@ static void answer(int socket, const struct messages *messages, const void *byte
 
 static bool receive_all(int socket, void *bytes, size_t length)
 {
-	char *to = bytes;
+	size_t done;
 
-	while (length) {
-		ssize_t got = read(socket, to, length);
-
-		if (got <= 0)
-			return false;
-		to += got;
-		length -= got;
-	}
-	return true;
+	return !file_read(socket, bytes, length, &done) && done == length;
 }
 
 static void search(const struct file_search *search, const struct mapped_file *mapped, int socket)

@@ -28,7 +28,7 @@
 #define PATIENCE_MIN 20
 #define SILENT_FOR 60000000000ull	 /* ns until a process with memory that timed out is read again */
 #define PATIENCE_RECOVERS 10000000000ull /* ns */
-/* So many times as long may a process wait in all for a file that others answer for, however much it gets on. */
+/* Factor of the time that a process may wait in all for a file that others answer for, however much it gets on. */
 #define REMOTE_PATIENCE 10
 #define MEMORY_QUICK 50000000ull    /* ns: shorter answers about memory are not looked into */
 #define MEMORY_WAITED 1000000000ull /* ns that are waited for the memory of one process */

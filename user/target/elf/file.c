@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file/file.h"
 #include "target/elf/internal.h"
 
 #define ENTRIES_BYTES 16384 /* of a table that are read together */
@@ -22,26 +23,17 @@
 
 int elf_file_read_offset(struct elf_file *file, __u64 offset, void *buffer, size_t length)
 {
-	unsigned char *to = buffer;
+	size_t done;
+	int error;
 
 	if (offset > file->size || length > file->size - offset)
 		return -EFAULT;
-	while (length) {
-		ssize_t got = pread(file->fd, to, length, (off_t)offset);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0) {
-			file->error = file->error ?: -errno;
-			return file->error;
-		}
-		if (got == 0)
-			return -EFAULT;
-		to += got;
-		offset += (__u64)got;
-		length -= (size_t)got;
+	error = file_read_at(file->fd, buffer, length, offset, &done);
+	if (error) {
+		file->error = file->error ?: error;
+		return file->error;
 	}
-	return 0;
+	return done < length ? -EFAULT : 0;
 }
 
 int elf_file_each_entry(struct elf_file *file, __u64 offset, size_t size, size_t count,

@@ -66,7 +66,7 @@ static const struct pattern *find(const struct pattern *patterns, size_t count, 
 	return NULL;
 }
 
-/* Signed field of so many bits, in instructions. */
+/* Signed field of `bits` bits, in instructions. */
 static __s64 distance(__u32 word, unsigned int low, unsigned int bits)
 {
 	return (__s64)((__u64)(word >> low) << (64 - bits)) >> (64 - bits);

@@ -8,7 +8,7 @@
 
 #include "base/core/text.h"
 #include "base/core/vec.h"
-#include "target/probe/wanted.h"
+#include "target/probe/symbol_match.h"
 
 /* One scan of one file. */
 struct look {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From an accessor's code to the slots of its table, in the file or in the memory of a process. */
-#include "target/probe/table.h"
+#include "target/probe/functions.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #define SLOT_MAX 4096
 #define ACCESSOR_BYTES 256
 #define TAIL_MAX 4    /* accessors that only jump on to the next */
-#define RUN_CERTAIN 8 /* so many addresses of code in a row are no accident */
+#define RUN_CERTAIN 8 /* addresses of code in a row: no accident */
 
 /* ---- registers and branches of an accessor, the part that is alike on all machines ---- */
 

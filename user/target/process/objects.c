@@ -321,7 +321,7 @@ static bool is_string(ssize_t taken)
 }
 
 /*
- * Exactly so many side by side: what is longer is something else, and so is a row with an empty string in place of the name. -EILSEQ:
+ * Exactly as many strings side by side as the way has in a row: what is longer is something else, and so is a row with an empty string in place of the name. -EILSEQ:
  * the name is one that no program may have.
  */
 static int find_in_row(struct search *search, const struct name_way *way, const struct string_form *form)

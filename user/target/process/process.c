@@ -470,7 +470,7 @@ ssize_t process_read_memory(pid_t pid, __u64 address, void *buffer, size_t lengt
 
 /* ---- usage ---- */
 
-#define STATUS_MAX 16384 /* bytes: 1.5 KiB as a rule; what is wanted follows the list of groups, up to 11 bytes each */
+#define STATUS_MAX 16384 /* bytes: 1.5 KiB as a rule; what is read follows the list of groups, up to 11 bytes each */
 #define SECOND 1000000000ull
 
 /* From the beginning of an open file of /proc, terminated: its length, or -ESRCH when the process has ended. */

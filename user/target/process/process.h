@@ -149,7 +149,7 @@ struct usage_source {
  */
 int usage_open(struct usage_source *source, pid_t pid, __u64 start_time);
 /*
- * Reads what is wanted (USAGE_*); have is set to what there was of it: a process shows no memory when its first thread
+ * Reads what is requested (USAGE_*); have is set to what there was of it: a process shows no memory when its first thread
  * has ended before the others, nor does one with thousands of groups. -ESRCH: it has ended; -EIO.
  */
 int usage_read(const struct usage_source *source, unsigned int wanted, struct process_usage *result);

@@ -389,33 +389,19 @@ const char *tracefs_advice(int error)
 /* The whole file, at most FORMAT_MAX bytes of it: what is cut is the format for printing. */
 static int read_format(const struct tracefs *tracefs, const char *path, char **text, size_t *length)
 {
-	int file = openat(tracefs->folder, path, O_RDONLY | O_CLOEXEC), error = 0;
-	char *buffer = NULL;
-	size_t used = 0;
-	ssize_t count;
+	int file = openat(tracefs->folder, path, O_RDONLY | O_CLOEXEC), error;
+	char *buffer;
 
 	if (file < 0)
 		return -errno;
 	buffer = malloc(FORMAT_MAX);
-	if (!buffer) {
-		error = -ENOMEM;
-		goto out;
-	}
-	do {
-		count = read(file, buffer + used, FORMAT_MAX - used);
-		if (count > 0)
-			used += count;
-	} while (count > 0 || (count < 0 && errno == EINTR));
-	if (count < 0)
-		error = -errno;
-out:
+	error = buffer ? file_read(file, buffer, FORMAT_MAX, length) : -ENOMEM;
 	close(file);
 	if (error) {
 		free(buffer);
 		return error;
 	}
 	*text = buffer;
-	*length = used;
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "profile/handle/chooser.h"
+#include "profile/handle/choice.h"
 
 #include <xputrace/stream.h>
 
@@ -88,7 +88,7 @@ static __u64 recorded(const struct choosing *choosing, __u64 handle)
 	return toy_program(choosing->f, 1, handle, 0)->recorded;
 }
 
-Test(profile_handle_chooser, names_handles_and_expressions)
+Test(profile_handle_choice_chooser, names_handles_and_expressions)
 {
 	static const struct {
 		__u64 handle;
@@ -115,7 +115,7 @@ Test(profile_handle_chooser, names_handles_and_expressions)
 }
 
 /* Once for what was on its way; again when it is recorded although the kernel had been told. */
-Test(profile_handle_chooser, the_kernel_is_told_when_an_inference_of_another_comes)
+Test(profile_handle_choice_chooser, the_kernel_is_told_when_an_inference_of_another_comes)
 {
 	struct choosing *choosing = begin();
 
@@ -142,7 +142,7 @@ Test(profile_handle_chooser, the_kernel_is_told_when_an_inference_of_another_com
 	end(choosing);
 }
 
-Test(profile_handle_chooser, a_name_that_comes_later_chooses)
+Test(profile_handle_choice_chooser, a_name_that_comes_later_chooses)
 {
 	struct choosing *choosing = begin();
 
@@ -162,7 +162,7 @@ Test(profile_handle_chooser, a_name_that_comes_later_chooses)
 	end(choosing);
 }
 
-Test(profile_handle_chooser, a_program_that_only_was_loaded_is_met)
+Test(profile_handle_choice_chooser, a_program_that_only_was_loaded_is_met)
 {
 	struct choosing *choosing = begin();
 
@@ -177,7 +177,7 @@ Test(profile_handle_chooser, a_program_that_only_was_loaded_is_met)
 	end(choosing);
 }
 
-Test(profile_handle_chooser, choices_are_read_from_records)
+Test(profile_handle_choice_chooser, choices_are_read_from_records)
 {
 	struct choosing *choosing = begin();
 	struct {
@@ -207,7 +207,7 @@ Test(profile_handle_chooser, choices_are_read_from_records)
 	end(choosing);
 }
 
-Test(profile_handle_chooser, there_are_limits)
+Test(profile_handle_choice_chooser, there_are_limits)
 {
 	struct choosing *choosing = begin();
 	size_t i;

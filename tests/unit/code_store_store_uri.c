@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "code/store/uri.h"
+#include "code/store/store.h"
 
 static const char *terminated(struct text *text)
 {
@@ -33,7 +33,7 @@ static const char *of_memory(__u32 pid, __u64 address, __u64 size)
 	return terminated(&text);
 }
 
-Test(code_store_uri, as_rocm_writes_them)
+Test(code_store_store_uri, as_rocm_writes_them)
 {
 	cr_assert_str_eq(of_file("/opt/kernels.hsaco", 0, 0), "file:///opt/kernels.hsaco");
 	cr_assert_str_eq(of_file("/opt/kernels.hsaco", 4096, 8192), "file:///opt/kernels.hsaco#offset=4096&size=8192");
@@ -45,7 +45,7 @@ Test(code_store_uri, as_rocm_writes_them)
 			 "memory://2147483647#offset=0xffffffffffffffff&size=18446744073709551615");
 }
 
-Test(code_store_uri, every_byte_comes_back)
+Test(code_store_store_uri, every_byte_comes_back)
 {
 	struct code_uri uri;
 	char path[256];
@@ -66,7 +66,7 @@ Test(code_store_uri, every_byte_comes_back)
 	cr_assert_eq(uri.offset, 16);
 }
 
-Test(code_store_uri, what_is_none)
+Test(code_store_store_uri, what_is_none)
 {
 	static const char *const wrong[] = {
 		"",

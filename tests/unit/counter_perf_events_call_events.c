@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "counter/call_events.h"
+#include "counter/perf_events.h"
 
 #include <fcntl.h>
 
@@ -16,7 +16,7 @@ static bool is_open(int descriptor)
 	return descriptor >= 0 && fcntl(descriptor, F_GETFD) >= 0;
 }
 
-Test(counter_call_events, an_event_of_each_cpu, .init = need_perf_events)
+Test(counter_perf_events_call_events, an_event_of_each_cpu, .init = need_perf_events)
 {
 	struct call_events events;
 	unsigned int online = (unsigned int)sysconf(_SC_NPROCESSORS_ONLN), opened = 0, stale = 0;
@@ -50,7 +50,7 @@ Test(counter_call_events, an_event_of_each_cpu, .init = need_perf_events)
 }
 
 /* What the kernel counts of each thread anyway needs no event. */
-Test(counter_call_events, of_the_thread)
+Test(counter_perf_events_call_events, of_the_thread)
 {
 	struct call_events events;
 
@@ -69,7 +69,7 @@ Test(counter_call_events, of_the_thread)
 	call_events_close(&events);
 }
 
-Test(counter_call_events, what_cannot_be_read_is_refused, .init = need_perf_events)
+Test(counter_perf_events_call_events, what_cannot_be_read_is_refused, .init = need_perf_events)
 {
 	struct call_events events;
 

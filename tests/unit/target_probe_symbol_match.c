@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "target_support.h"
 
-#include "target/probe/wanted.h"
+#include "target/probe/symbol_match.h"
 
-TestSuite(target_probe_wanted, .fini = support_cleanup);
+TestSuite(target_probe_symbol_match, .fini = support_cleanup);
 
 static const char source[] = "int one(void) { return 1; } int two(void) { return 2; }\n"
 			     "int two_more(void) { return 3; } int other(void) { return 4; }\n"
@@ -20,7 +20,7 @@ static bool has(const struct wanted_matches *matches, enum wanted_kind kind, con
 	return false;
 }
 
-Test(target_probe_wanted, names_and_patterns)
+Test(target_probe_symbol_match, names_and_patterns)
 {
 	char *identity[] = { "other", "nowhere" }, *names[] = { "one", "same", "absent" }, *pattern[] = { "two*" };
 	char *brackets[] = { "[ot]*r" };
@@ -52,7 +52,7 @@ Test(target_probe_wanted, names_and_patterns)
 	elf_file_close(file);
 }
 
-Test(target_probe_wanted, empty_registry)
+Test(target_probe_symbol_match, empty_registry)
 {
 	struct registry registry = { 0 };
 	struct wanted_matches matches;
@@ -66,7 +66,7 @@ Test(target_probe_wanted, empty_registry)
 }
 
 /* Of calls that are for some files only, and of names as C++ has them. */
-Test(target_probe_wanted, files_and_readable_names)
+Test(target_probe_symbol_match, files_and_readable_names)
 {
 	char *member[] = { "app::Decoder::*" }, *symbol[] = { "_ZN3app7Decoder3runEi" }, *all[] = { "*" };
 	struct call_spec calls[] = {
@@ -98,7 +98,7 @@ Test(target_probe_wanted, files_and_readable_names)
 }
 
 /* A pattern for a file that fits very many does not crowd out what is described. */
-Test(target_probe_wanted, a_pattern_for_a_file_that_fits_too_many)
+Test(target_probe_symbol_match, a_pattern_for_a_file_that_fits_too_many)
 {
 	char *all[] = { "f*" }, *described[] = { "other" };
 	struct call_spec calls[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "session/reader/code_memory.h"
+#include "session/reader/code_copy.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -86,7 +86,7 @@ static int parts_of(const struct code_memory *memory, const void *addresses, con
 	return error ?: code_memory_parts(memory, at, (unsigned long)sizes, count, copy);
 }
 
-Test(session_reader_code_memory, bytes_are_those_of_the_process)
+Test(session_reader_code_copy_code_memory, bytes_are_those_of_the_process)
 {
 	unsigned char *bytes = pages();
 	pid_t pid = stopped_child();
@@ -102,7 +102,7 @@ Test(session_reader_code_memory, bytes_are_those_of_the_process)
 	end_child(pid);
 }
 
-Test(session_reader_code_memory, holes_are_told_and_zero)
+Test(session_reader_code_copy_code_memory, holes_are_told_and_zero)
 {
 	unsigned char *bytes = pages(), zeros[2 * PAGE] = {};
 	struct code_copy copy;
@@ -125,7 +125,7 @@ Test(session_reader_code_memory, holes_are_told_and_zero)
 }
 
 /* Pages that the process has never touched, of a file. */
-Test(session_reader_code_memory, pages_that_are_not_resident_are_read)
+Test(session_reader_code_copy_code_memory, pages_that_are_not_resident_are_read)
 {
 	int descriptor = open("/proc/self/exe", O_RDONLY);
 	unsigned char given[8 * PAGE], *bytes;
@@ -148,7 +148,7 @@ Test(session_reader_code_memory, pages_that_are_not_resident_are_read)
 	close(descriptor);
 }
 
-Test(session_reader_code_memory, text_ends_at_its_0_byte_also_before_a_hole)
+Test(session_reader_code_copy_code_memory, text_ends_at_its_0_byte_also_before_a_hole)
 {
 	unsigned char *bytes = pages();
 	struct code_memory memory;
@@ -171,7 +171,7 @@ Test(session_reader_code_memory, text_ends_at_its_0_byte_also_before_a_hole)
 	end_child(pid);
 }
 
-Test(session_reader_code_memory, parts_come_one_behind_the_other)
+Test(session_reader_code_copy_code_memory, parts_come_one_behind_the_other)
 {
 	static const char *const texts[] = { "first ", "second ", "third" };
 	unsigned long addresses[3];
@@ -198,7 +198,7 @@ Test(session_reader_code_memory, parts_come_one_behind_the_other)
 	end_child(pid);
 }
 
-Test(session_reader_code_memory, nothing_is_read_after_the_deadline)
+Test(session_reader_code_copy_code_memory, nothing_is_read_after_the_deadline)
 {
 	unsigned char *bytes = pages();
 	pid_t pid = stopped_child();
@@ -215,7 +215,7 @@ Test(session_reader_code_memory, nothing_is_read_after_the_deadline)
 	end_child(pid);
 }
 
-Test(session_reader_code_memory, spare_memory_is_of_one_copy_and_holes_in_it_are_zero)
+Test(session_reader_code_copy_code_memory, spare_memory_is_of_one_copy_and_holes_in_it_are_zero)
 {
 	struct code_spare spare;
 	struct code_memory memory = memory_of(getpid());
@@ -244,7 +244,7 @@ Test(session_reader_code_memory, spare_memory_is_of_one_copy_and_holes_in_it_are
 	code_spare_close(&spare);
 }
 
-Test(session_reader_code_memory, resident_memory_is_lent_to_one_copy_until_it_has_its_own)
+Test(session_reader_code_copy_code_memory, resident_memory_is_lent_to_one_copy_until_it_has_its_own)
 {
 	struct code_memory memory = memory_of(getpid());
 	unsigned char *bytes = pages();

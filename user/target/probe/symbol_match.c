@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "target/probe/wanted.h"
+#include "target/probe/symbol_match.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -111,7 +111,7 @@ static int add_match(struct search *search, struct name *name, const struct elf_
 {
 	struct wanted_matches *matches = search->matches;
 
-	/* They must not crowd out the others. So many show that there are too many, even where some are repeated. */
+	/* They must not crowd out the others. This number shows that there are too many, even where some are repeated. */
 	if (name->spec && name->spec->file && ++name->matched > 4 * WANTED_FILE_MAX)
 		return 0;
 	if (matches->count == MATCH_MAX) {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "report/trace/operator_hold.h"
+#include "report/trace/csv_text.h"
 
 #include <criterion/criterion.h>
 
-static struct operator_hold hold;
+static struct operator_buffer hold;
 
 static void add(__u32 tid, __u64 inference, __u64 start, __u64 end, const char *label)
 {
 	const struct event_call call = { .tgid = 1, .tid = tid, .inference = inference, .start = start, .end = end };
 
-	cr_assert_eq(operator_hold_add(&hold, &call, label), 0);
+	cr_assert_eq(operator_buffer_add(&hold, &call, label), 0);
 }
 
 /* Takes an inference; its labels have to be these, with blanks between. */
 static void expect(__u32 tid, __u64 inference, const char *labels)
 {
-	struct held_operators *held = operator_hold_take(&hold, 1, tid, inference);
+	struct held_operators *held = operator_buffer_take(&hold, 1, tid, inference);
 	char found[256] = "";
 
 	for (size_t i = 0; held && i < held->count; i++) {
@@ -29,15 +29,15 @@ static void expect(__u32 tid, __u64 inference, const char *labels)
 
 static void empty(void)
 {
-	operator_hold_free(&hold);
+	operator_buffer_free(&hold);
 	cr_assert_eq(hold.bytes, 0);
 }
 
-TestSuite(report_trace_operator_hold, .fini = empty);
+TestSuite(report_trace_csv_text_operator_buffer, .fini = empty);
 
-Test(report_trace_operator_hold, in_order_of_their_begin)
+Test(report_trace_csv_text_operator_buffer, in_order_of_their_begin)
 {
-	operator_hold_init(&hold);
+	operator_buffer_init(&hold);
 	add(1, 10, 12, 13, "inner");
 	add(1, 10, 14, 14, "instant");
 	add(1, 10, 14, 16, "inner2");
@@ -48,9 +48,9 @@ Test(report_trace_operator_hold, in_order_of_their_begin)
 	cr_assert_eq(hold.bytes, 0);
 }
 
-Test(report_trace_operator_hold, inferences_are_kept_apart)
+Test(report_trace_csv_text_operator_buffer, inferences_are_kept_apart)
 {
-	operator_hold_init(&hold);
+	operator_buffer_init(&hold);
 	add(1, 10, 11, 12, "a");
 	add(2, 10, 11, 12, "b");
 	add(1, 20, 21, 22, "c");
@@ -62,41 +62,41 @@ Test(report_trace_operator_hold, inferences_are_kept_apart)
 	expect(1, 10, "again");
 }
 
-Test(report_trace_operator_hold, oldest_inferences_go)
+Test(report_trace_csv_text_operator_buffer, oldest_inferences_go)
 {
 	__u64 i;
 
-	operator_hold_init(&hold);
-	for (i = 1; i <= OPERATOR_HOLD_INFERENCES + 3; i++) {
+	operator_buffer_init(&hold);
+	for (i = 1; i <= OPERATOR_BUFFER_INFERENCES + 3; i++) {
 		add(1, i, i, i, "a");
 		add(1, i, i, i, "b");
 	}
-	cr_assert_eq(hold.inferences.map.count, OPERATOR_HOLD_INFERENCES);
+	cr_assert_eq(hold.inferences.map.count, OPERATOR_BUFFER_INFERENCES);
 	cr_assert_eq(hold.dropped, 6);
 	expect(1, 3, "");
 	expect(1, 4, "a b");
-	expect(1, OPERATOR_HOLD_INFERENCES + 3, "a b");
+	expect(1, OPERATOR_BUFFER_INFERENCES + 3, "a b");
 	cr_assert_eq(hold.dropped, 6);
 }
 
-Test(report_trace_operator_hold, bytes_are_bounded)
+Test(report_trace_csv_text_operator_buffer, bytes_are_bounded)
 {
 	char label[1000];
 	__u64 i, added = 100000, kept = 0;
 
-	operator_hold_init(&hold);
+	operator_buffer_init(&hold);
 	memset(label, 'x', sizeof(label) - 1);
 	label[sizeof(label) - 1] = '\0';
 	for (i = 0; i < added; i++) {
 		add(1, 1 + i / 1000, i, i, label);
-		cr_assert_lt(hold.bytes, OPERATOR_HOLD_BYTES + 100000);
+		cr_assert_lt(hold.bytes, OPERATOR_BUFFER_BYTES + 100000);
 	}
 	for (i = 0; i <= added / 1000; i++) {
-		struct held_operators *held = operator_hold_take(&hold, 1, 1, i);
+		struct held_operators *held = operator_buffer_take(&hold, 1, 1, i);
 
 		kept += held ? held->count : 0;
 		held_operators_free(held);
 	}
 	cr_assert_eq(kept + hold.dropped, added);
-	cr_assert_gt(kept, OPERATOR_HOLD_BYTES / 2 / sizeof(label));
+	cr_assert_gt(kept, OPERATOR_BUFFER_BYTES / 2 / sizeof(label));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What stands between the slashes. The words that are wanted are written by hand from the formats. */
-#include "counter/event_terms.h"
+#include "counter/pmu.h"
 
 #include <errno.h>
 
@@ -30,9 +30,9 @@ static void close_all(void)
 	fixture_close();
 }
 
-TestSuite(counter_event_terms, .init = open_all, .fini = close_all);
+TestSuite(counter_pmu_event_terms, .init = open_all, .fini = close_all);
 
-static int encode(const char *pmu, const char *terms, struct event_code *code, char *reason)
+static int encode(const char *pmu, const char *terms, struct event_encoding *code, char *reason)
 {
 	reason[0] = '\0';
 	for (size_t i = 0; i < pmus.count; i++)
@@ -45,7 +45,7 @@ static int encode(const char *pmu, const char *terms, struct event_code *code, c
 static void expect_words(const char *pmu, const char *terms, __u64 config, __u64 config1, __u64 config2, __u64 config3)
 {
 	char reason[EVENT_TERMS_REASON_MAX];
-	struct event_code code;
+	struct event_encoding code;
 
 	cr_assert_eq(encode(pmu, terms, &code, reason), 0, "%s/%s/: %s", pmu, terms, reason);
 	cr_expect_eq(code.config[0], config, "%s/%s/: config is %#llx", pmu, terms, code.config[0]);
@@ -63,7 +63,7 @@ static void expect_config(const char *pmu, const char *terms, __u64 config)
 static void expect_refused(const char *pmu, const char *terms, int error, const char *said)
 {
 	char reason[EVENT_TERMS_REASON_MAX];
-	struct event_code code;
+	struct event_encoding code;
 
 	cr_expect_eq(encode(pmu, terms, &code, reason), error, "%s/%s/", pmu, terms);
 	cr_expect_not_null(strstr(reason, said), "%s/%s/: '%s'", pmu, terms, reason);
@@ -71,7 +71,7 @@ static void expect_refused(const char *pmu, const char *terms, int error, const 
 
 /* ---- as perf encodes them ---- */
 
-Test(counter_event_terms, graphics)
+Test(counter_pmu_event_terms, graphics)
 {
 	expect_config("i915", "rcs0-busy", 0);
 	expect_config("i915", "rcs0-sema", 2);
@@ -92,7 +92,7 @@ Test(counter_event_terms, graphics)
 	expect_config("amdgpu_df_0", "cake1_ftiinstat_rspalloc", 0x8470b);
 }
 
-Test(counter_event_terms, processors)
+Test(counter_pmu_event_terms, processors)
 {
 	expect_words("nvidia_pcie_pmu_0", "rd_bytes_loc,root_port=0x3", 0, 3, 0, 0);
 	expect_words("nvidia_pcie_pmu_0", "cycles,root_port=0x3ff", 0x100000000, 0x3ff, 0, 0);
@@ -111,7 +111,7 @@ Test(counter_event_terms, processors)
 }
 
 /* The lower bits of a value lie in the first place, the higher in the second. */
-Test(counter_event_terms, fields_in_two_places)
+Test(counter_pmu_event_terms, fields_in_two_places)
 {
 	expect_config("cpu", "event=0x28c,umask=0xa5", 0x20000a58c);
 	expect_config("cpu", "event=0xfff", 0xf000000ff);
@@ -120,7 +120,7 @@ Test(counter_event_terms, fields_in_two_places)
 	expect_config("uncore_cha_0", "umask=0x100", 0x0000000100000000);
 }
 
-Test(counter_event_terms, meshes)
+Test(counter_pmu_event_terms, meshes)
 {
 	expect_config("arm_cmn_0", "dtc_cycles", 3);
 	expect_config("arm_cmn_0", "hnf_cache_miss", 0x10005);
@@ -140,7 +140,7 @@ Test(counter_event_terms, meshes)
 
 /* ---- the order of terms, and numbers ---- */
 
-Test(counter_event_terms, later_ones_count)
+Test(counter_pmu_event_terms, later_ones_count)
 {
 	expect_config("cpu", "event=1,event=2", 2);
 	expect_config("cpu", "config=0xffff,umask=0", 0xff);
@@ -150,7 +150,7 @@ Test(counter_event_terms, later_ones_count)
 	expect_config("uncore_imc_0", "umask=1,cas_count_read,umask=2", 0x204);
 }
 
-Test(counter_event_terms, numbers)
+Test(counter_pmu_event_terms, numbers)
 {
 	expect_config("msr", "event=10", 10);
 	expect_config("msr", "event=010", 10);
@@ -177,7 +177,7 @@ Test(counter_event_terms, numbers)
 	expect_refused("msr", "event=1.5", -EINVAL, "number");
 }
 
-Test(counter_event_terms, wider_than_the_field)
+Test(counter_pmu_event_terms, wider_than_the_field)
 {
 	expect_refused("cpu", "umask=0x100", -EINVAL, "umask has 8 bits: it is at most 255");
 	expect_refused("cpu", "event=0x1000", -EINVAL, "event has 12 bits: it is at most 4095");
@@ -189,7 +189,7 @@ Test(counter_event_terms, wider_than_the_field)
 
 /* ---- refused ---- */
 
-Test(counter_event_terms, unknown)
+Test(counter_pmu_event_terms, unknown)
 {
 	expect_refused("i915", "rcs9-busy", -ENOENT, "i915 has no event and no term rcs9-busy");
 	expect_refused("i915", "rcs0-busy=1", -ENOENT, "rcs0-busy");
@@ -206,14 +206,14 @@ Test(counter_event_terms, unknown)
 	expect_refused("i915", "RCS0-BUSY", -ENOENT, "RCS0-BUSY");
 }
 
-Test(counter_event_terms, not_one_event)
+Test(counter_pmu_event_terms, not_one_event)
 {
 	expect_refused("i915", "rcs0-busy,rcs0-wait", -EINVAL, "rcs0-busy and rcs0-wait: expected one event");
 	expect_refused("i915", "rcs0-busy,rcs0-busy", -EINVAL, "expected one event");
 	expect_refused("i915", "", -EINVAL, "expected an event");
 }
 
-Test(counter_event_terms, left_open)
+Test(counter_pmu_event_terms, left_open)
 {
 	expect_refused("arm_cmn_0", "watchpoint_down", -EINVAL,
 		       "watchpoint_down wants a number for wp_dev_sel: arm_cmn_0/watchpoint_down,wp_dev_sel=N/");
@@ -224,11 +224,11 @@ Test(counter_event_terms, left_open)
 }
 
 /* What sysfs says of an event may be wrong, too. */
-Test(counter_event_terms, wrong_events)
+Test(counter_pmu_event_terms, wrong_events)
 {
 	char many[512] = "event=1", reason[EVENT_TERMS_REASON_MAX];
 	struct pmus odd;
-	struct event_code code;
+	struct event_encoding code;
 
 	for (int i = 0; i < 40; i++)
 		strcat(many, ",umask=?");
@@ -256,10 +256,10 @@ Test(counter_event_terms, wrong_events)
 }
 
 /* The reason is cut, never longer than its room. */
-Test(counter_event_terms, long_ones)
+Test(counter_pmu_event_terms, long_ones)
 {
 	char terms[8192], reason[EVENT_TERMS_REASON_MAX];
-	struct event_code code;
+	struct event_encoding code;
 
 	memset(terms, 'a', sizeof(terms));
 	terms[sizeof(terms) - 1] = '\0';

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "target/process/symbol.h"
+#include "target/process/loaded_code.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "target/process/process.h"
 #include "target_support.h"
 
-TestSuite(target_process_symbol, .fini = support_cleanup);
+TestSuite(target_process_loaded_code_symbol, .fini = support_cleanup);
 
 /* What is at an address of a process, read in the file that it has mapped there. */
 struct process_symbols {
@@ -105,7 +105,7 @@ static size_t compare_with_nm(struct process_symbols *symbols, pid_t pid, const 
 	return compared;
 }
 
-Test(target_process_symbol, as_nm_has_them)
+Test(target_process_loaded_code_symbol, as_nm_has_them)
 {
 	const char *path = support_library("symbols.c", TEXT, "-O0");
 	void *handle = dlopen(path, RTLD_NOW);
@@ -148,7 +148,7 @@ Test(target_process_symbol, as_nm_has_them)
 }
 
 /* Functions of the libraries that this process has mapped anyway, more files than are kept, in turns. */
-Test(target_process_symbol, as_the_dynamic_loader_has_them)
+Test(target_process_loaded_code_symbol, as_the_dynamic_loader_has_them)
 {
 	static const char *const names[] = { "qsort",	     "cJSON_Parse",	"bpf_object__open_file",
 					     "gelf_getehdr", "pcre2_compile_8", "strtod",
@@ -179,7 +179,7 @@ Test(target_process_symbol, as_the_dynamic_loader_has_them)
 	process_symbols_free(symbols);
 }
 
-Test(target_process_symbol, where_no_file_is)
+Test(target_process_loaded_code_symbol, where_no_file_is)
 {
 	struct process_symbols *symbols = process_symbols_create(NULL);
 	const char *path = support_path("text");
@@ -209,7 +209,7 @@ Test(target_process_symbol, where_no_file_is)
 
 /* ---- stubs ---- */
 
-Test(target_process_symbol, stubs)
+Test(target_process_loaded_code_symbol, stubs)
 {
 	static const char *const pairs[][2] = {
 		{ "_Z24__device_stub__vectoraddPfS_", "_Z9vectoraddPfS_" },
@@ -238,7 +238,7 @@ Test(target_process_symbol, stubs)
 }
 
 /* For HIP, clang names a variable of the host as the kernel is called on the device, beside each stub. */
-Test(target_process_symbol, stubs_of_the_compiler)
+Test(target_process_loaded_code_symbol, stubs_of_the_compiler)
 {
 	static const char text[] =
 		"typedef unsigned long size_t; struct dim3 { unsigned x, y, z; };\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "model/stats/latencies.h"
+#include "model/stats/statistics.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -18,7 +18,7 @@ static const char *const names[] = {
 	"prefillTokens",      "decodeTokens",	   "tokensPerSec",	 "firstTokenTime(Us)", "outputTokenTime(Us)",
 };
 
-Test(model_stats_latencies, names_are_those_of_the_runtime_in_its_order)
+Test(model_stats_statistics_latencies, names_are_those_of_the_runtime_in_its_order)
 {
 	unsigned int i;
 
@@ -49,7 +49,7 @@ static uint64_t column(const struct xpt_sample *sample, enum xpt_column which)
 	return UNSEEN;
 }
 
-Test(model_stats_latencies, each_column_is_derived_from_its_times)
+Test(model_stats_statistics_latencies, each_column_is_derived_from_its_times)
 {
 	static const uint64_t expected[] = {
 		UNSEEN, 3000, 62500000, 16000, UNSEEN, UNSEEN, 60000,  8000,   2000,   4000,
@@ -61,7 +61,7 @@ Test(model_stats_latencies, each_column_is_derived_from_its_times)
 		cr_assert_eq(column(&full, i), expected[i], "%s is %lu", names[i], column(&full, i));
 }
 
-Test(model_stats_latencies, tokens_of_a_batch)
+Test(model_stats_statistics_latencies, tokens_of_a_batch)
 {
 	const struct xpt_sample prefill = { .size = sizeof(struct xpt_sample),
 					    .time = { 1000, 0, 0, 0, 0, 2001000 },
@@ -87,7 +87,7 @@ Test(model_stats_latencies, tokens_of_a_batch)
 	cr_assert_eq(column(&no_time, XPT_COLUMN_TOKEN_RATE), UNSEEN);
 }
 
-Test(model_stats_latencies, a_missing_time_takes_its_columns_away_and_no_other)
+Test(model_stats_statistics_latencies, a_missing_time_takes_its_columns_away_and_no_other)
 {
 	/* By hand: which columns need t0, t1, ... t5. */
 	static const char *const needing[XPT_TIMES] = {
@@ -115,7 +115,7 @@ Test(model_stats_latencies, a_missing_time_takes_its_columns_away_and_no_other)
 	}
 }
 
-Test(model_stats_latencies, what_ends_before_it_begins_is_not_observed)
+Test(model_stats_statistics_latencies, what_ends_before_it_begins_is_not_observed)
 {
 	struct xpt_sample sample = full;
 
@@ -128,7 +128,7 @@ Test(model_stats_latencies, what_ends_before_it_begins_is_not_observed)
 	cr_assert_eq(column(&sample, XPT_COLUMN_ENQUEUE), UNSEEN);
 }
 
-Test(model_stats_latencies, no_time_between_is_a_time_but_no_rate)
+Test(model_stats_statistics_latencies, no_time_between_is_a_time_but_no_rate)
 {
 	struct xpt_sample sample = full;
 
@@ -137,7 +137,7 @@ Test(model_stats_latencies, no_time_between_is_a_time_but_no_rate)
 	cr_assert_eq(column(&sample, XPT_COLUMN_DEVICE_RATE), UNSEEN);
 }
 
-Test(model_stats_latencies, rates_are_rounded)
+Test(model_stats_statistics_latencies, rates_are_rounded)
 {
 	struct xpt_sample sample = { .size = sizeof(struct xpt_sample), .time = { [XPT_TIME_DEVICE_RUNS] = 1 } };
 
@@ -150,7 +150,7 @@ Test(model_stats_latencies, rates_are_rounded)
 	cr_assert_eq(column(&sample, XPT_COLUMN_DEVICE_EXECUTE), UNSEEN - 1);
 }
 
-Test(model_stats_latencies, synchronous_inferences_have_no_enqueue_and_an_empty_queue_is_known)
+Test(model_stats_statistics_latencies, synchronous_inferences_have_no_enqueue_and_an_empty_queue_is_known)
 {
 	struct xpt_sample sample = full;
 
@@ -165,7 +165,7 @@ Test(model_stats_latencies, synchronous_inferences_have_no_enqueue_and_an_empty_
 	cr_assert_eq(column(&sample, XPT_COLUMN_IN_QUEUE), UINT32_MAX * 1000ull);
 }
 
-Test(model_stats_latencies, columns_that_do_not_exist)
+Test(model_stats_statistics_latencies, columns_that_do_not_exist)
 {
 	struct xpt_latencies *latencies = xpt_latencies_create();
 	struct xpt_column_summary summary = { .size = sizeof(summary) };
@@ -247,7 +247,7 @@ static void check_column(const struct xpt_latencies *latencies, enum xpt_column 
 	cr_assert(NEAR(summary.p99, nearest_rank(values, count, 99), 0.01));
 }
 
-Test(model_stats_latencies, summaries_agree_with_the_definitions)
+Test(model_stats_statistics_latencies, summaries_agree_with_the_definitions)
 {
 	struct xpt_latencies *latencies = xpt_latencies_create();
 	static struct xpt_sample samples[SAMPLES];
@@ -275,7 +275,7 @@ Test(model_stats_latencies, summaries_agree_with_the_definitions)
 	xpt_latencies_free(latencies);
 }
 
-Test(model_stats_latencies, queue_lengths_are_whole_and_exact)
+Test(model_stats_statistics_latencies, queue_lengths_are_whole_and_exact)
 {
 	struct xpt_latencies *latencies = xpt_latencies_create();
 	struct xpt_sample sample = { .size = sizeof(struct xpt_sample), .has_in_queue = 1 };
@@ -314,7 +314,7 @@ static void expect_same(const struct xpt_latencies *left, const struct xpt_laten
 	}
 }
 
-Test(model_stats_latencies, merging_is_exact)
+Test(model_stats_statistics_latencies, merging_is_exact)
 {
 	struct xpt_latencies *whole = xpt_latencies_create(), *merged = xpt_latencies_create();
 	struct xpt_latencies *parts[3], *empty = xpt_latencies_create();
@@ -345,7 +345,7 @@ Test(model_stats_latencies, merging_is_exact)
 	xpt_latencies_free(empty);
 }
 
-Test(model_stats_latencies, extreme_times)
+Test(model_stats_statistics_latencies, extreme_times)
 {
 	struct xpt_latencies *latencies = xpt_latencies_create();
 	struct xpt_sample sample = { .size = sizeof(struct xpt_sample), .time = { 1, 1, 1, 1, 1, UNSEEN } };
@@ -366,7 +366,7 @@ Test(model_stats_latencies, extreme_times)
 #define MEASURES_MEMORY 1
 #endif
 
-Test(model_stats_latencies, columns_that_are_never_seen_cost_nothing)
+Test(model_stats_statistics_latencies, columns_that_are_never_seen_cost_nothing)
 {
 	struct xpt_sample sample = { .size = sizeof(struct xpt_sample),
 				     .time = { [XPT_TIME_CALL_BEGINS] = 1, [XPT_TIME_CALL_ENDS] = 1000 } };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The symbols and static probes that a registry asks for, and which of them a file has. */
-#ifndef XPT_TARGET_PROBE_WANTED_H
-#define XPT_TARGET_PROBE_WANTED_H
+#ifndef XPT_TARGET_PROBE_SYMBOL_MATCH_H
+#define XPT_TARGET_PROBE_SYMBOL_MATCH_H
 
 #include "describe/runtime/registry.h"
 #include "target/elf/file.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "counter/sysfs.h"
+#include "counter/pmu.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -7,7 +7,7 @@
 #include "tests/unit/counter_fixture.h"
 #include "tests/unit/counter_trees.h"
 
-TestSuite(counter_sysfs, .init = fixture_open, .fini = fixture_close);
+TestSuite(counter_pmu_sysfs, .init = fixture_open, .fini = fixture_close);
 
 /* A file of so many letters. */
 static void make(const char *path, size_t length)
@@ -21,7 +21,7 @@ static void make(const char *path, size_t length)
 	free(text);
 }
 
-Test(counter_sysfs, values)
+Test(counter_pmu_sysfs, values)
 {
 	char text[SYSFS_FILE_MAX];
 
@@ -36,7 +36,7 @@ Test(counter_sysfs, values)
 	cr_expect_str_eq(text, "");
 }
 
-Test(counter_sysfs, sizes)
+Test(counter_pmu_sysfs, sizes)
 {
 	char text[SYSFS_FILE_MAX];
 
@@ -51,7 +51,7 @@ Test(counter_sysfs, sizes)
 	cr_expect_str_eq(text, "");
 }
 
-Test(counter_sysfs, no_files)
+Test(counter_pmu_sysfs, no_files)
 {
 	char text[SYSFS_FILE_MAX] = "before", name[PATH_MAX + 1];
 
@@ -68,7 +68,7 @@ Test(counter_sysfs, no_files)
 	cr_expect_leq(sysfs_read(text, "%s", in_fixture("sys/pipe")), 0);
 }
 
-Test(counter_sysfs, numbers)
+Test(counter_pmu_sysfs, numbers)
 {
 	static const struct {
 		const char *text;
