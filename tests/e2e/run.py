@@ -4,7 +4,7 @@
 
 run.py [-j N] [-k PATTERN] [--list]
 
-One line a test, the details of failures below it. Tests run side by side, more than two for each CPU, as most of a test is
+One line a test with its time and the processor time of its processes, the details of failures below it. Tests run side by side, more than two for each CPU, as most of a test is
 waiting. Each worker has a copy of the workloads: probes are placed in files, and so in whatever else runs them. Tests that
 measure time or look at the whole machine run alone, after the others (harness.alone). What has failed in a whole run is made
 once more at its end, alone, if it was little, and has failed if it does so again: other programs use the machine, too.
@@ -21,6 +21,7 @@ import importlib
 import io
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -65,7 +66,7 @@ def alone_for(test):
 
 def run_one(name, function, arguments):
     """"passed", "failed" or "skipped"; prints the line of the test."""
-    start = time.monotonic()
+    start, used = time.monotonic(), processor_seconds()
     result, reason, details = "passed", "", ""
     try:
         function(*arguments)
@@ -77,10 +78,17 @@ def run_one(name, function, arguments):
         result, details = "failed", traceback.format_exc()
     finally:
         harness.clean_up()
-    print("%-7s %s (%.1f s)%s" % (result, printable(name), time.monotonic() - start, reason), flush=True)
+    print("%-7s %s (%.1f s, CPU %.1f s)%s" % (result, printable(name), time.monotonic() - start, processor_seconds() - used, reason),
+          flush=True)
     for line in details.splitlines():
         print("        " + line, flush=True)
     return result
+
+
+def processor_seconds():
+    """Of this process and of its children that have ended: what a test costs, whatever runs beside it."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def printable(name):
