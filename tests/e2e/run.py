@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs the end-to-end tests: every function test_* of every file test_*.py in this folder.
 
-run.py [-j N] [-k PATTERN] [--list]
+run.py [-j N] [-k PATTERN] [--list] [--alone-after PID]
 
 One line a test with its time and the processor time of its processes, the details of failures below it. Tests run side by side, more than two for each CPU, as most of a test is
 waiting. Each worker has a copy of the workloads: probes are placed in files, and so in whatever else runs them. Tests that
@@ -22,6 +22,7 @@ import io
 import json
 import os
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -171,6 +172,14 @@ def run_beside(names, jobs):
     return results
 
 
+def wait_for_end(pid):
+    """Of a process that need not be a child of this one."""
+    with contextlib.suppress(ProcessLookupError):
+        process = os.pidfd_open(pid)
+        select.select([process], [], [])
+        os.close(process)
+
+
 def main():
     # A shell ignores Ctrl-C for what it starts in the background, and programs inherit that; a handler ends with exec.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -178,6 +187,7 @@ def main():
     parser.add_argument("-j", metavar="N", type=int, default=2 * os.cpu_count() + 1, help="how many side by side (2 * CPUs + 1)")
     parser.add_argument("-k", metavar="PATTERN", help="only tests whose name contains or matches it")
     parser.add_argument("--list", action="store_true", help="only show the tests")
+    parser.add_argument("--alone-after", metavar="PID", type=int, help="tests that run alone come when this process has ended")
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker is not None:
@@ -192,6 +202,8 @@ def main():
         return 0
     beside = [test[0] for test in tests if options.j > 1 and not alone_for(test)]
     results = run_beside(beside, min(options.j, len(beside)))
+    if options.alone_after:
+        wait_for_end(options.alone_after)
     for test in tests:
         if test[0] not in results:
             results[test[0]] = run_one(*test)
