@@ -6,11 +6,9 @@
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
-make=${MAKE:-make}
+export MAKE="${MAKE:-make}"
 logs=build/logs
 kinds="build unit sanitize fuzz lint symbols public e2e"
-rm -rf "$logs"
-mkdir -p "$logs"
 
 # Builds one target with its output shown and kept; its status is that of the command, not of tee.
 step() {
@@ -57,30 +55,35 @@ count_row() {
 
 # All but the end-to-end tests. What these need is built before: two makes at once never build the same file.
 others() {
-	step unit "$make" --no-print-directory test-unit
+	step unit "$MAKE" --no-print-directory test-unit
 	unit_row
-	step sanitize nice -n 19 "$make" --no-print-directory -j"$(nproc)" build/test-sanitize
-	[ "$status" -ne 0 ] || step sanitize "$make" --no-print-directory test-sanitize
+	step sanitize nice -n 19 "$MAKE" --no-print-directory -j"$(nproc)" build/test-sanitize
+	[ "$status" -ne 0 ] || step sanitize "$MAKE" --no-print-directory test-sanitize
 	unit_row
-	step fuzz nice -n 19 "$make" --no-print-directory -j"$(nproc)" -Otarget test-fuzz test-bench
+	step fuzz nice -n 19 "$MAKE" --no-print-directory -j"$(nproc)" -Otarget test-fuzz test-bench
 	row - - -
-	step lint "$make" --no-print-directory test-lint
+	step lint "$MAKE" --no-print-directory test-lint
 	row - - -
-	step symbols "$make" --no-print-directory test-symbols
+	step symbols "$MAKE" --no-print-directory test-symbols
 	count_row
-	step public "$make" --no-print-directory test-public
+	step public "$MAKE" --no-print-directory test-public
 	count_row
 }
 
-step build "$make" --no-print-directory -j"$(nproc)" -Otarget all workload build/test-code-read build/test-unit
+# In a process group of its own, to be ended with this script.
+if [ "${1:-}" = others ]; then
+	others
+	exit
+fi
+rm -rf "$logs"
+mkdir -p "$logs"
+step build "$MAKE" --no-print-directory -j"$(nproc)" -Otarget all workload build/test-code-read build/test-unit
 row - - -
-set -m # a process group of its own, to be ended with this script
-others >"$logs/others" 2>&1 </dev/null &
+setsid tests/all.sh others >"$logs/others" 2>&1 </dev/null &
 others=$!
-set +m
 trap 'kill -- -$others 2>/dev/null; exit 1' HUP INT TERM
 if [ "$(id -u)" -eq 0 ]; then
-	step e2e "$make" --no-print-directory test-e2e E2E_OPTIONS="${E2E_OPTIONS:-} --alone-after $others"
+	step e2e "$MAKE" --no-print-directory test-e2e E2E_OPTIONS="${E2E_OPTIONS:-} --alone-after $others"
 	wait "$others"
 	count_row
 else
