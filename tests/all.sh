@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # all.sh: builds, then runs every kind of test, whatever fails before; the totals come last. While the end-to-end tests wait
-# for the programs that they trace, the other kinds are built and run; those that measure time come when nothing else runs.
+# for the programs that they trace, the other kinds are built and run; those that measure something come when nothing else runs.
 # Exit status: 0 when nothing failed. Environment: MAKE.
 set -u
 
@@ -53,21 +53,25 @@ count_row() {
 	row ${totals:-- - -}
 }
 
-# All but the end-to-end tests. What these need is built before: two makes at once never build the same file.
+# All but the end-to-end tests. What both need is built before: two makes at once never build the same file. What traces comes
+# first, beside end-to-end tests that run side by side anyway; what only computes leaves the processors to those that run alone.
 others() {
-	step unit "$MAKE" --no-print-directory test-unit
-	unit_row
-	step sanitize nice -n 19 "$MAKE" --no-print-directory -j"$(nproc)" build/test-sanitize
-	[ "$status" -ne 0 ] || step sanitize "$MAKE" --no-print-directory test-sanitize
-	unit_row
-	step fuzz nice -n 19 "$MAKE" --no-print-directory -j"$(nproc)" -Otarget test-fuzz test-bench
-	row - - -
-	step lint "$MAKE" --no-print-directory test-lint
-	row - - -
 	step symbols "$MAKE" --no-print-directory test-symbols
 	count_row
 	step public "$MAKE" --no-print-directory test-public
 	count_row
+	step sanitize nice -n 19 "$MAKE" --no-print-directory -j"$(nproc)" build/test-sanitize
+	built=$status
+	step fuzz nice -n 19 "$MAKE" --no-print-directory -j"$(nproc)" -Otarget test-fuzz test-bench
+	row - - -
+	step lint nice -n 19 "$MAKE" --no-print-directory test-lint
+	row - - -
+	step unit nice -n 10 "$MAKE" --no-print-directory test-unit
+	unit_row
+	status=$built
+	[ "$status" -ne 0 ] || step sanitize nice -n 10 "$MAKE" --no-print-directory test-sanitize
+	name=sanitize
+	unit_row
 }
 
 # In a process group of its own, to be ended with this script.

@@ -4,10 +4,12 @@
 
 run.py [-j N] [-k PATTERN] [--list] [--alone-after PID]
 
-One line a test with its time and the processor time of its processes, the details of failures below it. Tests run side by side, more than two for each CPU, as most of a test is
-waiting. Each worker has a copy of the workloads: probes are placed in files, and so in whatever else runs them. Tests that
-measure time or look at the whole machine run alone, after the others (harness.alone). What has failed in a whole run is made
-once more at its end, alone, if it was little, and has failed if it does so again: other programs use the machine, too.
+One line a test with its time and the processor time of its processes, the details of failures below it. Tests run side by
+side, more than two for each CPU, as most of a test is waiting. Each worker has a copy of the workloads: probes are placed in
+files, and so in whatever else runs them. Tests that measure something or look at the whole machine run alone, after the others
+(harness.alone); with --alone-after those whose reason begins with "measures" come when that process has ended. What has failed
+in a whole run is made once more at its end, alone, if it was little, and has failed if it does so again: other programs use
+the machine, too.
 Closing line: N passed, N failed, N skipped.
 XPUTRACE_E2E_LONG=1 makes the numbers of test_harm*.py larger, XPUTRACE_E2E_KILLS=N those of killed collectors (28).
 """
@@ -117,7 +119,7 @@ class Worker:
         with theirs:
             self.process = subprocess.Popen(
                 [sys.executable, os.path.abspath(__file__), "--worker", str(theirs.fileno())], pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL, env={**os.environ, "XPUTRACE_WORKLOADS": self.workloads})
+                stdin=subprocess.DEVNULL, env={**os.environ, "XPUTRACE_WORKLOADS": self.workloads, "XPUTRACE_E2E_BESIDE": "1"})
         self.lines = ours.makefile("rw", encoding="utf-8")
         ours.close()
 
@@ -187,7 +189,7 @@ def main():
     parser.add_argument("-j", metavar="N", type=int, default=2 * os.cpu_count() + 1, help="how many side by side (2 * CPUs + 1)")
     parser.add_argument("-k", metavar="PATTERN", help="only tests whose name contains or matches it")
     parser.add_argument("--list", action="store_true", help="only show the tests")
-    parser.add_argument("--alone-after", metavar="PID", type=int, help="tests that run alone come when this process has ended")
+    parser.add_argument("--alone-after", metavar="PID", type=int, help="what measures something comes when this process has ended")
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker is not None:
@@ -202,11 +204,16 @@ def main():
         return 0
     beside = [test[0] for test in tests if options.j > 1 and not alone_for(test)]
     results = run_beside(beside, min(options.j, len(beside)))
+    last = []
+    for test in tests:
+        if test[0] not in results and options.alone_after and (alone_for(test) or "").startswith("measures"):
+            last.append(test)
+        elif test[0] not in results:
+            results[test[0]] = run_one(*test)
     if options.alone_after:
         wait_for_end(options.alone_after)
-    for test in tests:
-        if test[0] not in results:
-            results[test[0]] = run_one(*test)
+    for test in last:
+        results[test[0]] = run_one(*test)
     failed = [test for test in tests if results[test[0]] == "failed"]
     if not options.k and len(failed) <= AGAIN:
         for test in failed:
