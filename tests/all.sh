@@ -1,39 +1,34 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# all.sh: builds, then runs every kind of test, whatever fails before; the totals come last.
+# all.sh: builds, then runs every kind of test, whatever fails before; the totals come last. While the end-to-end tests wait
+# for the programs that they trace, the other kinds are built and run; those that measure something come when nothing else runs.
 # Exit status: 0 when nothing failed. Environment: MAKE.
 set -u
 
 cd "$(dirname "$0")/.." || exit 1
-make=${MAKE:-make}
+export MAKE="${MAKE:-make}"
 logs=build/logs
-rm -rf "$logs"
-mkdir -p "$logs"
-failed=
-rows=
+kinds="build unit sanitize fuzz lint symbols public e2e"
 
-# Runs one target with its output shown and kept; its status is that of make, not of tee.
+# Builds one target with its output shown and kept; its status is that of the command, not of tee.
 step() {
 	name=$1
 	shift
-	printf '\n== %s\n' "$name"
 	start=$(date +%s)
+	printf '\n== %s\n' "$name"
 	{
-		"$make" --no-print-directory "$@" 2>&1
+		"$@" 2>&1
 		echo $? >"$logs/$name.status"
 	} | tee "$logs/$name.log"
 	status=$(cat "$logs/$name.status")
 	seconds=$(($(date +%s) - start))
-	[ "$status" -eq 0 ] || failed="$failed $name"
 }
 
+# Without a row a step has failed.
 row() {
-	rows="$rows$(printf '%-10s %8s %8s %8s %7ss  %s' "$@")
-"
-}
-
-verdict() {
-	[ "$status" -eq 0 ] && echo ok || echo FAILED
+	result=ok
+	[ "$status" -eq 0 ] || result=FAILED
+	printf '%-10s %8s %8s %8s %7ss  %s\n' "$name" "$@" "$seconds" "$result" >"$logs/$name.row"
 }
 
 # Criterion's closing line: "[====] Synthesis: Tested: 12 | Passing: 11 | Failing: 1 | Crashing: 0".
@@ -44,51 +39,69 @@ unit_count() {
 unit_row() {
 	tested=$(unit_count Tested)
 	passing=$(unit_count Passing)
-	if [ -z "$tested" ] || [ "$tested" -eq 0 ]; then
-		# A run that has not come to its closing line, or found no tests, proves nothing.
-		failed="$failed $name"
-		status=1
-	fi
-	row "$name" "${passing:--}" "$((${tested:-0} - ${passing:-0}))" "$(grep -c '^\[SKIP\]' "$logs/$name.log")" \
-		"$seconds" "$(verdict)"
+	# A run that has not come to its closing line, or found no tests, proves nothing.
+	[ "${tested:-0}" -gt 0 ] || status=1
+	row "${passing:--}" "$((${tested:-0} - ${passing:-0}))" "$(grep -c '^\[SKIP\]' "$logs/$name.log")"
 }
-
-step build -j"$(nproc)" -Otarget all build/test-unit build/test-sanitize test-bench
-row build - - - "$seconds" "$(verdict)"
-step unit test-unit
-unit_row
-step sanitize test-sanitize
-unit_row
-step fuzz -j"$(nproc)" -Otarget test-fuzz
-row fuzz - - - "$seconds" "$(verdict)"
-step lint test-lint
-row lint - - - "$seconds" "$(verdict)"
 
 # Closing line of the Python runners: "12 passed, 0 failed, 1 skipped".
 count_row() {
 	totals=$(sed -n 's/^\([0-9][0-9]*\) passed, \([0-9][0-9]*\) failed, \([0-9][0-9]*\) skipped$/\1 \2 \3/p' \
 		"$logs/$name.log" | tail -n 1)
-	if [ -z "$totals" ]; then
-		[ "$status" -eq 0 ] && failed="$failed $name"
-		status=1
-		totals="- - -"
-	fi
+	[ -n "$totals" ] || status=1
 	# shellcheck disable=SC2086 # three columns
-	row "$name" $totals "$seconds" "$(verdict)"
+	row ${totals:-- - -}
 }
 
-step symbols test-symbols
-count_row
-step public test-public
-count_row
+# All but the end-to-end tests. What both need is built before: two makes at once never build the same file. What traces comes
+# first, beside end-to-end tests that run side by side anyway; what only computes leaves the processors to those that run alone.
+others() {
+	step symbols "$MAKE" --no-print-directory test-symbols
+	count_row
+	step public "$MAKE" --no-print-directory test-public
+	count_row
+	step sanitize nice -n 19 "$MAKE" --no-print-directory -j"$(nproc)" build/test-sanitize
+	built=$status
+	step fuzz nice -n 19 "$MAKE" --no-print-directory -j"$(nproc)" -Otarget test-fuzz test-bench
+	row - - -
+	step lint nice -n 19 "$MAKE" --no-print-directory test-lint
+	row - - -
+	step unit nice -n 10 "$MAKE" --no-print-directory test-unit
+	unit_row
+	status=$built
+	[ "$status" -ne 0 ] || step sanitize nice -n 10 "$MAKE" --no-print-directory test-sanitize
+	name=sanitize
+	unit_row
+}
+
+# In a process group of its own, to be ended with this script.
+if [ "${1:-}" = others ]; then
+	others
+	exit
+fi
+rm -rf "$logs"
+mkdir -p "$logs"
+step build "$MAKE" --no-print-directory -j"$(nproc)" -Otarget all workload build/test-code-read build/test-unit
+row - - -
+setsid tests/all.sh others >"$logs/others" 2>&1 </dev/null &
+others=$!
+trap 'kill -- -$others 2>/dev/null; exit 1' HUP INT TERM
 if [ "$(id -u)" -eq 0 ]; then
-	step e2e test-e2e
+	step e2e "$MAKE" --no-print-directory test-e2e E2E_OPTIONS="${E2E_OPTIONS:-} --alone-after $others"
+	wait "$others"
 	count_row
 else
-	row e2e - - all 0 "SKIPPED: needs root"
+	wait "$others"
+	echo "e2e        -        -      all       0s  SKIPPED: needs root" >"$logs/e2e.row"
 fi
+cat "$logs/others"
 
-printf '\n== Totals\n%-10s %8s %8s %8s %8s\n%s' kind passed failed skipped time "$rows"
+failed=
+printf '\n== Totals\n%-10s %8s %8s %8s %8s\n' kind passed failed skipped time
+for name in $kinds; do
+	grep -hs . "$logs/$name.row" || echo "$name: has not come to its end"
+	grep -Eqs '(ok|SKIPPED: needs root)$' "$logs/$name.row" || failed="$failed $name"
+done
 # Skipped tests by name: Criterion's "[SKIP] suite::test: reason", and "skipped name (time): reason".
 for name in unit sanitize symbols public e2e; do
 	grep -E '^(\[SKIP\]|skipped) ' "$logs/$name.log" 2>/dev/null | sed "s/^/  $name: /"

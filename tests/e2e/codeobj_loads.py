@@ -9,7 +9,7 @@ import signal
 import struct
 import urllib.parse
 
-from harness import WAITING, XPUTRACE, Process, library_path, need, scratch, workload_path
+from harness import SLOW, WAITING, XPUTRACE, Process, library_path, need, scratch, workload_path
 
 KB, MB = 1 << 10, 1 << 20
 
@@ -263,7 +263,7 @@ class Capture(Process):
     def __init__(self, *arguments, mode="all", output=None, wait=True, prefix=(), **settings):
         self.output = output or os.path.join(scratch(passing=True), "objects")
         super().__init__([*prefix, need(XPUTRACE, "collector"), "codeobj", "--mode", mode, "-o", self.output,
-                          *WAITING, *(["--code-wait-limit", "30s"] if WAITING else []),
+                          *WAITING, *(["--code-wait-limit", "30s"] if SLOW > 1 else []),
                           *[str(word) for word in arguments]], **settings)
         if wait:
             self.wait_line("stderr", "attached")

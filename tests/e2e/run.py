@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs the end-to-end tests: every function test_* of every file test_*.py in this folder.
 
-run.py [-j N] [-k PATTERN] [--list]
+run.py [-j N] [-k PATTERN] [--list] [--alone-after PID]
 
-One line a test, the details of failures below it. Tests run side by side, more than two for each CPU, as most of a test is
-waiting. Each worker has a copy of the workloads: probes are placed in files, and so in whatever else runs them. Tests that
-measure time or look at the whole machine run alone, after the others (harness.alone). What has failed in a whole run is made
-once more at its end, alone, if it was little, and has failed if it does so again: other programs use the machine, too.
+One line a test with its time and the processor time of its processes, the details of failures below it. Tests run side by
+side, more than two for each CPU, as most of a test is waiting. Each worker has a copy of the workloads: probes are placed in
+files, and so in whatever else runs them. Tests that measure something or look at the whole machine run alone, after the others
+(harness.alone); with --alone-after those whose reason begins with "measures" come when that process has ended. What has failed
+in a whole run is made once more at its end, alone, if it was little, and has failed if it does so again: other programs use
+the machine, too.
 Closing line: N passed, N failed, N skipped.
 XPUTRACE_E2E_LONG=1 makes the numbers of test_harm*.py larger, XPUTRACE_E2E_KILLS=N those of killed collectors (28).
 """
@@ -21,6 +23,8 @@ import importlib
 import io
 import json
 import os
+import resource
+import select
 import shutil
 import signal
 import socket
@@ -65,7 +69,7 @@ def alone_for(test):
 
 def run_one(name, function, arguments):
     """"passed", "failed" or "skipped"; prints the line of the test."""
-    start = time.monotonic()
+    start, used = time.monotonic(), processor_seconds()
     result, reason, details = "passed", "", ""
     try:
         function(*arguments)
@@ -77,10 +81,17 @@ def run_one(name, function, arguments):
         result, details = "failed", traceback.format_exc()
     finally:
         harness.clean_up()
-    print("%-7s %s (%.1f s)%s" % (result, printable(name), time.monotonic() - start, reason), flush=True)
+    print("%-7s %s (%.1f s, CPU %.1f s)%s" % (result, printable(name), time.monotonic() - start, processor_seconds() - used, reason),
+          flush=True)
     for line in details.splitlines():
         print("        " + line, flush=True)
     return result
+
+
+def processor_seconds():
+    """Of this process and of its children that have ended: what a test costs, whatever runs beside it."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def printable(name):
@@ -108,7 +119,7 @@ class Worker:
         with theirs:
             self.process = subprocess.Popen(
                 [sys.executable, os.path.abspath(__file__), "--worker", str(theirs.fileno())], pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL, env={**os.environ, "XPUTRACE_WORKLOADS": self.workloads})
+                stdin=subprocess.DEVNULL, env={**os.environ, "XPUTRACE_WORKLOADS": self.workloads, "XPUTRACE_E2E_BESIDE": "1"})
         self.lines = ours.makefile("rw", encoding="utf-8")
         ours.close()
 
@@ -163,6 +174,14 @@ def run_beside(names, jobs):
     return results
 
 
+def wait_for_end(pid):
+    """Of a process that need not be a child of this one."""
+    with contextlib.suppress(ProcessLookupError):
+        process = os.pidfd_open(pid)
+        select.select([process], [], [])
+        os.close(process)
+
+
 def main():
     # A shell ignores Ctrl-C for what it starts in the background, and programs inherit that; a handler ends with exec.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -170,6 +189,7 @@ def main():
     parser.add_argument("-j", metavar="N", type=int, default=2 * os.cpu_count() + 1, help="how many side by side (2 * CPUs + 1)")
     parser.add_argument("-k", metavar="PATTERN", help="only tests whose name contains or matches it")
     parser.add_argument("--list", action="store_true", help="only show the tests")
+    parser.add_argument("--alone-after", metavar="PID", type=int, help="what measures something comes when this process has ended")
     parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker is not None:
@@ -184,9 +204,16 @@ def main():
         return 0
     beside = [test[0] for test in tests if options.j > 1 and not alone_for(test)]
     results = run_beside(beside, min(options.j, len(beside)))
+    last = []
     for test in tests:
-        if test[0] not in results:
+        if test[0] not in results and options.alone_after and (alone_for(test) or "").startswith("measures"):
+            last.append(test)
+        elif test[0] not in results:
             results[test[0]] = run_one(*test)
+    if options.alone_after:
+        wait_for_end(options.alone_after)
+    for test in last:
+        results[test[0]] = run_one(*test)
     failed = [test for test in tests if results[test[0]] == "failed"]
     if not options.k and len(failed) <= AGAIN:
         for test in failed:

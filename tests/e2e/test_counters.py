@@ -14,11 +14,11 @@ import sys
 import tempfile
 import time
 
-from harness import (NOBODY, SLOW, XPUTRACE, Process, Skip, cases, has_tracepoint, need, process_state, run, scratch,
+from harness import (NOBODY, SLOW, XPUTRACE, Process, Skip, alone, cases, has_tracepoint, need, process_state, run, scratch,
                      wait_until)
 from test_endings import small_file_system
 
-ALONE = "counts what the whole machine does"
+MACHINE, TIME = "measures what the whole machine does", "measures time"  # why a test runs alone
 
 # Does what its words say, or its lines of standard input when there are no words: each time as many of one thing as it
 # is told. Answers with the kernel's own account of what it did meanwhile.
@@ -290,6 +290,7 @@ def need_root():
 
 # ---- of one process ----
 
+@alone(TIME)
 @cases("page-faults", "context-switches", "cpu-migrations", "task-clock", CALL)
 def test_known_numbers(name):
     """As many as the worker has been told to make, or has been accounted for by the kernel."""
@@ -318,6 +319,7 @@ def test_known_numbers(name):
     worker.leave()
 
 
+@alone(TIME)
 def test_against_perf():
     """perf stat on the same events of the same process at the same time; it waits before and after."""
     need_tracepoint()
@@ -439,6 +441,7 @@ def test_process_on_one_cpu(cpu):
 
 # ---- of everybody ----
 
+@alone(MACHINE)
 def test_system_wide():
     """Everybody's calls, of which the worker makes nearly all; on the CPU where it makes them, and not on the other."""
     need_tracepoint()
@@ -455,6 +458,7 @@ def test_system_wide():
     assert first < 0.01 * 10 * MANY, first
 
 
+@alone(MACHINE)
 def test_system_wide_against_perf():
     """perf stat -a on the same CPUs over the same time, in which the worker does nearly all that there is."""
     need_tracepoint()
@@ -477,6 +481,7 @@ def test_system_wide_against_perf():
         assert close(rate, perfs[name][0] / perfs[name][1] if name != "cpu-clock" else 1), (name, table.values, perfs)
 
 
+@alone(MACHINE)
 def test_same_second():
     """One second of perf stat -a and one of counters have the same ticks of the time stamp counter."""
     need_pmu("msr")
@@ -494,6 +499,7 @@ def test_same_second():
     assert close(float(table.rates["msr/tsc/"]) * table.seconds, table.values["msr/tsc/"]), table.rates
 
 
+@alone(TIME)
 def test_terms():
     """The same event by its name, by its term and by the configuration word: the same numbers."""
     need_pmu("msr")
@@ -510,6 +516,7 @@ def test_terms():
 
 # ---- outputs ----
 
+@alone(TIME)
 def test_rows_sum_up():
     """--every: the rows of the CSV have, together, what the table has; their times rise by the interval."""
     need_tracepoint()
@@ -598,6 +605,7 @@ def test_quiet():
     assert result.status == 0 and result.stdout == "alone\n", result.stdout
 
 
+@alone(TIME)
 @cases("100ms", "0.5s", "1s")
 def test_duration(text):
     """-d: the time that was asked for has been counted."""

@@ -16,10 +16,11 @@ import code_files
 import hung_file_system
 from codeobj_loads import KB, LIBRARIES, MB, Capture, Loads, Object, check_whole, elf, find, make
 from harm import LONG, Target, program
-from harness import (NOBODY, SLOW, XPUTRACE, Process, Recorder, Skip, Trace, Workload, cases, compare_calls, library_path, need, run,
+from harness import (NOBODY, SLOW, XPUTRACE, Process, Recorder, Skip, Trace, Workload, alone, cases, compare_calls, library_path, need, run,
                      scratch, wait_until, workload_path)
 
-ALONE = "collectors that trace every process place probes in the victims of others"
+ALL = "traces every process, and so places probes in the victims of others"
+READERS = "looks at all processes, of which some are ended"
 CODE_HOSTILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "codeobj_hostile.py")
 EXECUTE = 55  # slot of a table that the collector is interested in
 
@@ -63,6 +64,7 @@ def check_unharmed(outcome, probes=()):
     assert set(outcome["changed"]) <= set(probes), outcome
 
 
+@alone(ALL)
 @cases(1, 3, 5)
 def test_address_inside_an_instruction(offset):
     """--all-processes: what a process has written into its table is a probe for nobody, and not inside an instruction."""
@@ -76,6 +78,7 @@ def test_address_inside_an_instruction(offset):
     check_unharmed(victim.outcome(), (0, 4))
 
 
+@alone(ALL)
 def test_table_of_one_process_alone():
     """The table is read in one process: another one that maps the file has no probe."""
     folder = scratch()
@@ -88,6 +91,7 @@ def test_table_of_one_process_alone():
     check_unharmed(victim.outcome())
 
 
+@alone(ALL)
 def test_file_is_changed_while_it_is_traced():
     """A file that is changed in place, which its owner may do: later looks at it do not use what was found before."""
     folder = scratch()
@@ -148,6 +152,7 @@ def has_no_rights(status):
         status["NoNewPrivs"] == "1" and status["Seccomp"] == "2"
 
 
+@alone(READERS)
 def test_reader_of_roots_files():
     """The process that reads what only root may change has no rights either; when it ends, libraries that come later are read."""
     workload = Workload([workload_path("workload"), "nrt", "--wait-for-go", "--dlopen", "--calls", 200, "--rate", 200])
@@ -168,6 +173,7 @@ def capabilities(pid):
         return {name: int(value, 16) for name, _, value in (line.partition(":\t") for line in file) if name.startswith("Cap")}
 
 
+@alone(READERS)
 @cases("record", "profile --program none", "stream --match .", "inspect -o {}", "continuous start",
        "codeobj -o {}", "list programs -d 20s")
 def test_capabilities(command):
@@ -222,6 +228,7 @@ sys.stdin.read()
 """
 
 
+@alone(READERS)
 @cases("all", "open", "read")
 def test_file_system_that_does_not_answer(what):
     """Files of FUSE that never answer, mapped by one process: the other one is traced, and the recording ends in time."""
@@ -256,6 +263,7 @@ def test_file_system_that_does_not_answer(what):
     wait_until(lambda: not list(readers()), "the end of those that read files")
 
 
+@alone(READERS)
 @cases("root", "nobody")
 def test_file_system_of(who):
     """A library on FUSE: it gets probes if root answers for it; else none, as who answers could hang when the kernel reads them."""
@@ -274,6 +282,7 @@ def test_file_system_of(who):
     assert refused == (who == "nobody") and (int(placed) == 0) == refused, recorder.stderr
 
 
+@alone(READERS)
 def test_executable_that_does_not_answer():
     """A program on FUSE that never answers any more: the other one is traced, and the recording ends in time."""
     with open(os.path.realpath("/bin/sleep"), "rb") as file:
@@ -314,6 +323,7 @@ while True:
 """
 
 
+@alone(READERS)
 def test_memory_that_does_not_answer():
     """A table of functions whose page is one of FUSE that never answers: the other one is traced, and the recording ends in time."""
     folder = scratch()
@@ -353,6 +363,7 @@ while True:
 """
 
 
+@alone(ALL)
 def test_two_files_at_one_address():
     """One process maps two files at the same place in turn: where probes belong in one, the other one gets none."""
     folder = scratch()
@@ -366,6 +377,7 @@ def test_two_files_at_one_address():
     check_unharmed(victim.outcome(), (0, 4))
 
 
+@alone(ALL)
 def test_exec_all_the_time():
     """A process that becomes another program, with other libraries, again and again while it is looked at."""
     folder = scratch()
@@ -402,6 +414,7 @@ def test_file_is_cut_off():
     assert len(trace.of("nrt_tensor_write")) == outcome.result["family"]["nrt_tensor_write"]
 
 
+@alone(READERS)
 def test_process_number_is_used_again():
     """The number of a process that has ended belongs to a stranger: that one is not traced."""
     words = [workload_path("workload"), "nrt", "--wait-for-go", "--calls", 10]
@@ -464,6 +477,7 @@ def test_secret(how):
     assert not any(text in one or text.hex().encode() in one for one in shown), "the secret is in the output"
 
 
+@alone(READERS)
 def test_reader_of_code_objects():
     """A code object that takes long to be read: by a process without rights, and when that ends, the next one is read."""
     text = b".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k()\n{\n" + \

@@ -2,6 +2,8 @@
 """Recordings of 0.1.0 stay readable: one of each kind is kept in kept/, with what its report has to show.
 
 They are recordings of the tests' programs, of which a few records of each kind were left, with nothing of the machine.
+window.xpt is what `continuous save --time 85ms` of that version wrote, all its chunks as they were; only the header has other
+names.
 """
 
 import json
@@ -23,7 +25,7 @@ FIGURES = {
     "regions": {"regions": {"decode": 2, "prefill": 1}},
     "jobs": {"programs": {"cloud-0.0": 1, "cloud-0.1": 1}, "calls": 16, "jobs": {"told": 4}},
     "qaic": {"programs": {"cloud-0.0": 2, "cloud-0.1": 1}, "calls": 22, "chosen": ["cloud-0.0"]},
-    "window": {"programs": {"nrt model 1": 5, "nrt model 2": 4}, "calls": 41},  # of the flight recorder
+    "window": {"programs": {"neuron-0.0": 7, "neuron-0.1": 6}, "calls": 44},  # of the flight recorder
 }
 
 

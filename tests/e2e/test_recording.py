@@ -9,7 +9,7 @@ import os
 import shutil
 import zlib
 
-from harness import (NOBODY, XPUTRACE, Recorder, Trace, cases, compare, need, results_in, run, scratch, standin,
+from harness import (NOBODY, ROOT, XPUTRACE, Recorder, Trace, cases, compare, need, results_in, run, scratch, standin,
                      workload_path)
 
 
@@ -202,3 +202,14 @@ def test_readable_by_who_called_sudo():
         result = run([binary, "report", os.path.join(folder, name), "-o", os.path.join(folder, name + ".json")], user=NOBODY,
                      group=NOBODY, extra_groups=[])
         assert result.status == 0 and "neuron-0.0" in result.stdout, result.stderr
+
+
+@cases("abc", "99999999999", "4294967295", "-1", " 5", "", "0x10")
+def test_damaged_caller_of_sudo(value):
+    """Where SUDO_UID or SUDO_GID is no number of a user or group, what is written stays root's."""
+    kept = os.path.join(ROOT, "tests/e2e/kept/qaic.xpt")
+    for user, group in ((value, str(NOBODY)), (str(NOBODY), value)):
+        output = os.path.join(scratch(), "t.json")
+        result = run([need(XPUTRACE, "collector"), "report", kept, "-q", "-o", output], env=dict(os.environ, SUDO_UID=user, SUDO_GID=group))
+        status = os.stat(output)
+        assert (result.status, status.st_uid, status.st_gid) == (0, os.geteuid(), os.getegid()), (result.stderr, status)

@@ -221,3 +221,37 @@ Test(base_file_output, a_temporary_file_is_new_and_private)
 	cr_assert_eq(output_temporary(in_folder("missing/r.csv"), &first), -ENOENT);
 	cr_assert_null(first);
 }
+
+Test(base_file_output, who_called_sudo)
+{
+	static const char *const bad[] = {
+		"",	"abc", "-1",  "+5",	    " 5",	  "5 ",		 "5\n",
+		"0x10", "1.5", "5,6", "4294967295", "4294967296", "99999999999", "18446744073709551621"
+	};
+	uid_t user = 7;
+	gid_t group = 8;
+
+	if (geteuid())
+		cr_skip_test("needs root");
+	unsetenv("SUDO_UID");
+	unsetenv("SUDO_GID");
+	cr_expect_not(sudo_caller(&user, &group));
+	setenv("SUDO_UID", "1000", 1);
+	cr_expect_not(sudo_caller(&user, &group), "only a user");
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		setenv("SUDO_UID", bad[i], 1);
+		setenv("SUDO_GID", "100", 1);
+		cr_expect_not(sudo_caller(&user, &group), "user '%s'", bad[i]);
+		setenv("SUDO_UID", "1000", 1);
+		setenv("SUDO_GID", bad[i], 1);
+		cr_expect_not(sudo_caller(&user, &group), "group '%s'", bad[i]);
+	}
+	cr_expect(user == 7 && group == 8, "nothing is set");
+	setenv("SUDO_UID", "4294967294", 1);
+	setenv("SUDO_GID", "0", 1);
+	cr_assert(sudo_caller(&user, &group));
+	cr_expect(user == 4294967294u && group == 0);
+	cr_assert_eq(seteuid(65534), 0);
+	cr_expect_not(sudo_caller(&user, &group), "not root");
+	cr_assert_eq(seteuid(0), 0);
+}

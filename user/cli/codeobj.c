@@ -9,6 +9,7 @@
 
 #include <xputrace/codeobj.h>
 
+#include "base/file/output.h"
 #include "cli/session.h"
 
 struct codeobj_shown {

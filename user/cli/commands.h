@@ -179,9 +179,6 @@ void status_line_draw(struct status_line *line, const struct running_figures *fi
 /* Prints how the command has ended. status: as from wait(); -1: it still runs. command NULL: there was none. */
 void print_command_status(char *const *command, int status);
 
-/* Who called sudo. False: nobody did, or its variables are damaged. */
-bool sudo_caller(uid_t *user, gid_t *group);
-
 /* ---- rights ---- */
 
 /*

@@ -18,6 +18,7 @@
 
 #include <xputrace/continuous.h>
 
+#include "base/file/output.h"
 #include "cli/session.h"
 
 /* ---- commands that run in the background ---- */

@@ -8,6 +8,7 @@
 #include <xputrace/inspect.h>
 
 #include "base/core/json.h"
+#include "base/file/output.h"
 #include "cli/session.h"
 
 struct inspect_context {

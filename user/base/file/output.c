@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/file/output.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,6 +23,34 @@ void output_set_owner(uid_t user, gid_t group)
 {
 	owner_user = user;
 	owner_group = group;
+}
+
+/* Nothing but the decimal digits of one that a file can have. */
+static bool parse_id(const char *text, unsigned int *id)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (!isdigit((unsigned char)*text) || *end || errno || value >= UINT_MAX)
+		return false;
+	*id = value;
+	return true;
+}
+
+bool sudo_caller(uid_t *user, gid_t *group)
+{
+	const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+	unsigned int its_user, its_group;
+
+	if (!uid || !gid)
+		return false;
+	if (geteuid() || !parse_id(uid, &its_user) || !parse_id(gid, &its_group))
+		return false;
+	*user = its_user;
+	*group = its_group;
+	return true;
 }
 
 bool output_is_trusted(uid_t user)

@@ -7,6 +7,12 @@
 #include <sys/types.h>
 
 void output_set_owner(uid_t user, gid_t group);
+
+/*
+ * Who called sudo, by SUDO_UID and SUDO_GID. False: nobody did, this is not root, or one of them is no number of a user or group:
+ * only decimal digits, and at most 4294967294, as -1 stands for nobody in particular.
+ */
+bool sudo_caller(uid_t *user, gid_t *group);
 /*
  * Opens the file for writing, creates it if it is not there; flags: O_NONBLOCK, O_RDWR: to be read, too; and O_TRUNC: a regular file with anything in it becomes
  * PATH.old, and a new one takes its place, but where its directory does not allow that: then it is made empty. A descriptor, or -ELOOP, -EPERM (see there),
