@@ -92,6 +92,16 @@ static __always_inline bool wait_yields(__u32 turn, struct wait *wait, const str
 	return true;
 }
 
+/*
+ * Not where a user would have to hand out the page. Who places a probe may hold the lock of the mappings, and needs this CPU:
+ * then reading waits for the lock.
+ */
+static __always_inline bool stack_is_readable(struct wait *wait)
+{
+	wait->stack.faultable = false;
+	return memory_ask(&wait->stack) == MEMORY_BUSY || wait->stack.faultable;
+}
+
 /* One turn. 1: the wait is over. */
 static long wait_turn(__u32 turn, struct wait *wait)
 {
@@ -115,7 +125,7 @@ static long wait_turn(__u32 turn, struct wait *wait)
 	now = bpf_ktime_get_ns();
 	if (now >= wait->deadline)
 		return 1;
-	if (wait_yields(turn, wait, shared, now) && !memory_ask(&wait->stack) && wait->stack.faultable)
+	if (wait_yields(turn, wait, shared, now) && stack_is_readable(wait))
 		bpf_copy_from_user_task(&byte, sizeof(byte), (const void *)wait->stack.address, task, 0);
 	return 0;
 }
