@@ -84,8 +84,9 @@ Test(describe_runtime_operators, names)
 	way++;
 	cr_expect_eq(way->kind, NAME_ROW);
 	cr_expect_eq(way->within, 8);
-	cr_expect_eq(way->row, 5);
-	cr_expect_eq(way->number, 4);
+	cr_expect_eq(way->rows[0].count, 5);
+	cr_expect_eq(way->rows[0].number, 4);
+	cr_expect_eq(way->row_count, 1);
 	way++;
 	cr_expect_eq(way->kind, NAME_STRING);
 	cr_expect_eq(way->at, 16);
@@ -118,6 +119,10 @@ Test(describe_runtime_operators, mistakes_in_names)
 		{ NAMES "[{\"mapped\": []}]}", "toy.json:2: names[0].mapped: must have a pattern" },
 		{ NAMES "[{\"row\": [5], \"within\": 8}]}",
 		  "toy.json:2: names[0].row: must be an array of two numbers" },
+		{ NAMES "[{\"row\": [[5, 1], [5]], \"within\": 8}]}",
+		  "toy.json:2: names[0].row[1]: must be an array of two numbers" },
+		{ NAMES "[{\"row\": [[2, 0], [3, 0], [4, 0], [5, 0], [6, 0]], \"within\": 8}]}",
+		  "toy.json:2: names[0].row: has more than 4 rows" },
 		{ NAMES "[{\"row\": [17, 0], \"within\": 8}]}",
 		  "toy.json:2: names[0].row[0]: is out of range (2 to 16)" },
 		{ NAMES "[{\"row\": [2, 2], \"within\": 8}]}",

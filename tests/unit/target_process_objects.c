@@ -457,7 +457,10 @@ static const struct name_way by_path = { .kind = NAME_FITS,
 					 .within = 48,
 					 .patterns = path_patterns,
 					 .pattern_count = 2 };
-static const struct name_way in_row = { .kind = NAME_ROW, .within = sizeof(session), .row = 5, .number = 1 };
+static const struct name_way in_row = { .kind = NAME_ROW,
+					.within = sizeof(session),
+					.rows = { { 5, 1 } },
+					.row_count = 1 };
 
 static void fresh_session(const char *path, const char *graph)
 {
@@ -502,7 +505,7 @@ Test(target_process_objects, name_in_a_row_that_can_be_none)
 		long more[4];
 		struct string others[5];
 	} object;
-	const struct name_way way = { .kind = NAME_ROW, .within = sizeof(object), .row = 5, .number = 1 };
+	const struct name_way way = { .kind = NAME_ROW, .within = sizeof(object), .rows = { { 5, 1 } }, .row_count = 1 };
 	static const char *const graphs[] = { "a\nb", "\x1b[31m", "\xff", "\xc0\xaf", "\x7f" };
 	char name[OBJECT_NAME_MAX + 1], many[OBJECT_NAME_MAX + 5000];
 
@@ -542,17 +545,47 @@ Test(target_process_objects, name_in_a_row)
 	cr_expect_eq(name_by(&in_row, name), -ENOENT);
 	/* a row that is longer or shorter is something else */
 	fresh_session("", "main_graph");
-	other.row = 4;
+	other.rows[0].count = 4;
 	cr_expect_eq(name_by(&other, name), -ENOENT);
-	other.row = 6;
+	other.rows[0].count = 6;
 	cr_expect_eq(name_by(&other, name), -ENOENT);
 	/* and so is one without the name */
 	fresh_session("", "main_graph");
 	session.metadata[0].length = session.metadata[2].length = 1ul << 40;
-	other.row = 1;
-	other.number = 0;
+	other.rows[0].count = 1;
+	other.rows[0].number = 0;
 	cr_assert_eq(name_by(&other, name), 0);
 	cr_expect_str_eq(name, "main_graph");
+}
+
+/* Behind the object lie others: longer rows, the end of which is none, and rows of another version. */
+Test(target_process_objects, name_in_the_first_row)
+{
+	static struct {
+		struct string types[11];
+		long apart[4];
+		struct string metadata[5];
+		long more[4];
+		struct string others[6];
+	} object;
+	const struct name_way way = {
+		.kind = NAME_ROW, .within = sizeof(object), .rows = { { 6, 2 }, { 5, 1 } }, .row_count = 2
+	};
+	char name[OBJECT_NAME_MAX + 1];
+
+	for (size_t i = 0; i < 11; i++)
+		set(&object.types[i], "tensor(uint32)", 0);
+	for (size_t i = 0; i < 6; i++)
+		set(&object.others[i], "other", 0);
+	for (size_t i = 0; i < 5; i++)
+		set(&object.metadata[i], i == 1 ? "graph" : "metadata", 0);
+	cr_assert_eq(object_name_read(&way, getpid(), (uintptr_t)&object, name), 0);
+	cr_expect_str_eq(name, "graph");
+	memset(object.metadata, 0, sizeof(object.metadata));
+	cr_assert_eq(object_name_read(&way, getpid(), (uintptr_t)&object, name), 0);
+	cr_expect_str_eq(name, "other");
+	memset(object.others, 0, sizeof(object.others));
+	cr_expect_eq(object_name_read(&way, getpid(), (uintptr_t)&object, name), -ENOENT, "%s", name);
 }
 
 Test(target_process_objects, old_form_of_strings)

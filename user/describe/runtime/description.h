@@ -109,6 +109,7 @@ struct operators_spec {
 #define DESCRIPTION_NAMES_MAX 8	     /* ways to the name of an object */
 #define DESCRIPTION_WITHIN_MAX 16384 /* bytes of an object that are searched */
 #define DESCRIPTION_ROW_MAX 16	     /* strings in a row */
+#define DESCRIPTION_ROWS_MAX 4	     /* rows of different versions */
 
 enum name_kind {
 	NAME_FITS,    /* a string in the object that fits a pattern */
@@ -128,7 +129,11 @@ struct name_way {
 	unsigned int at;     /* NAME_STRING, NAME_POINTER: offset, a multiple of 8 */
 	char **patterns;     /* NAME_FITS, NAME_MAPPED: glob patterns */
 	size_t pattern_count;
-	unsigned int row, number; /* NAME_ROW: how many they are, and which of them, counted from 0 */
+	/* NAME_ROW: how many strings they are, and which of them, counted from 0; of several rows the one that comes first in the object. */
+	struct {
+		unsigned int count, number;
+	} rows[DESCRIPTION_ROWS_MAX];
+	size_t row_count;
 	char *library; /* glob pattern: only where the process has mapped a file of such a name; NULL: anywhere */
 };
 

@@ -57,13 +57,36 @@ static void read_layout(struct reader *reader, const struct member *element, voi
 
 static void read_row(struct reader *reader, const struct member *member, struct name_way *way)
 {
-	struct member row = { .value = cJSON_GetArrayItem(member->value, 0), .place = { &member->place, NULL, 0 } };
+	struct member count = { .value = cJSON_GetArrayItem(member->value, 0), .place = { &member->place, NULL, 0 } };
 	struct member number = { .value = cJSON_GetArrayItem(member->value, 1), .place = { &member->place, NULL, 1 } };
+	unsigned int strings;
 
 	if (!cJSON_IsArray(member->value) || cJSON_GetArraySize(member->value) != 2)
 		reader_error(reader, &member->place, "must be an array of two numbers");
-	way->row = reader_number(reader, &row, 2, DESCRIPTION_ROW_MAX, 2);
-	way->number = reader_number(reader, &number, 0, way->row - 1, 0);
+	strings = reader_number(reader, &count, 2, DESCRIPTION_ROW_MAX, 2);
+	way->rows[way->row_count].count = strings;
+	way->rows[way->row_count++].number = reader_number(reader, &number, 0, strings - 1, 0);
+}
+
+/* One, or an array of them. */
+static void read_rows(struct reader *reader, const struct member *member, struct name_way *way)
+{
+	int rows = cJSON_GetArraySize(member->value);
+
+	if (!cJSON_IsArray(cJSON_GetArrayItem(member->value, 0))) {
+		read_row(reader, member, way);
+		return;
+	}
+	if (rows > DESCRIPTION_ROWS_MAX) {
+		reader_error(reader, &member->place, "has more than %d rows", DESCRIPTION_ROWS_MAX);
+		return;
+	}
+	for (int i = 0; i < rows; i++) {
+		const struct member row = { .value = cJSON_GetArrayItem(member->value, i),
+					    .place = { &member->place, NULL, (size_t)i } };
+
+		read_row(reader, &row, way);
+	}
 }
 
 static void read_name_way(struct reader *reader, const struct member *element, void *item, void *context)
@@ -96,7 +119,7 @@ static void read_name_way(struct reader *reader, const struct member *element, v
 	if (reader->error)
 		return;
 	if (found == &members[ROW]) {
-		read_row(reader, found, way);
+		read_rows(reader, found, way);
 	} else if (found == &members[STRING] || found == &members[POINTER]) {
 		way->at = read_offset(reader, found);
 	} else {

@@ -320,9 +320,19 @@ static bool is_string(ssize_t taken)
 	return taken >= 0 || taken == -EILSEQ;
 }
 
+/* The string of a row of count strings that the way names; 0: no row of the way has so many. */
+static ssize_t take_of_row(struct search *search, const struct name_way *way, const struct string_form *form,
+			   size_t offset, size_t count)
+{
+	for (size_t i = 0; i < way->row_count; i++)
+		if (way->rows[i].count == count)
+			return form->take(search, offset + way->rows[i].number * form->size);
+	return 0;
+}
+
 /*
- * Exactly as many strings side by side as the way has in a row: what is longer is something else, and so is a row with an empty string in place of the name. -EILSEQ:
- * the name is one that no program may have.
+ * Exactly as many strings side by side as the way has in a row: what is longer is something else, to its end, and so is a row with an empty string
+ * in place of the name. The first one counts: behind the object's end lie others. -EILSEQ: the name is one that no program may have.
  */
 static int find_in_row(struct search *search, const struct name_way *way, const struct string_form *form)
 {
@@ -330,9 +340,9 @@ static int find_in_row(struct search *search, const struct name_way *way, const 
 		size_t count = 0;
 		ssize_t taken;
 
-		while (count <= way->row && is_string(form->take(search, offset + count * form->size)))
+		while (is_string(form->take(search, offset + count * form->size)))
 			count++;
-		taken = count == way->row ? form->take(search, offset + way->number * form->size) : 0;
+		taken = take_of_row(search, way, form, offset, count);
 		if (taken)
 			return taken > 0 ? 0 : (int)taken;
 		if (count)
