@@ -59,8 +59,8 @@ struct xpt_continuous_options {
 	size_t size; /* sizeof(struct xpt_continuous_options) */
 
 	/*
-	 * What is traced, how, and where messages go. Required. report_bytes is not used; counters_per_inference and the interval of
-	 * the counters are below.
+	 * What is traced, how, and where messages go. Required without a session (below). report_bytes is not used;
+	 * counters_per_inference and the interval of the counters are below.
 	 */
 	const struct xpt_session_options *targets;
 
@@ -99,6 +99,13 @@ struct xpt_continuous_options {
 	uint64_t save_cooldown; /* ns until the next one, at most 24 h; 0: 30 s */
 	uint64_t save_files;	/* how many in all; XPT_NONE: no limit; 0: 100 */
 	uint64_t save_bytes;	/* in all of them; XPT_NONE: no limit; 0: 10 GiB */
+
+	/*
+	 * Keeps a window of what this session traces, beside its profiles, streams and recordings; NULL: a session of its own. Targets,
+	 * counters and log are the session's and not set here, and no process is claimed. Begins with xpt_session_start(), which comes
+	 * later; ends with xpt_continuous_stop(), and the session goes on. To be destroyed before it.
+	 */
+	struct xpt_session *session;
 };
 
 /* -EINVAL: not a trigger, or one that can never be met: reason gets the cause, cut to size (NULL if size is 0); -ENOMEM. */
@@ -111,7 +118,10 @@ XPT_API int xpt_trigger_check(const char *text, char *reason, size_t size);
  * -E2BIG options of a newer library; and those of xpt_session_create() and xpt_session_open().
  */
 XPT_API int xpt_continuous_create(const struct xpt_continuous_options *options, struct xpt_continuous **continuous);
-/* Attaches, or starts the command, and records from here on. Errors of xpt_session_start(). */
+/*
+ * Attaches, or starts the command, and records from here on. Errors of xpt_session_start(). Not needed where the session is
+ * another's: 0 before it starts, then -EALREADY.
+ */
 XPT_API int xpt_continuous_start(struct xpt_continuous *continuous);
 
 /* What to save. All zero: the whole window. Conditions hold together. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Recordings, streams and captures of code objects in one session; needs root. For shared.py, until the process or command ends:
+ * Recordings, windows, streams and captures of code objects in one session; needs root. For shared.py, until the process or command ends:
  * "shared codes PID DIR DIR TRACE" records with two captures, "shared samples DIR RUNTIME COMMAND..." makes traces of all, of one
  * inference in four and of one program.
  */
@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include <xputrace/codeobj.h>
+#include <xputrace/continuous.h>
 #include <xputrace/recording.h>
 #include <xputrace/stream.h>
 
@@ -133,7 +134,60 @@ static void check_objects(struct xpt_codeobj_capture *capture)
 	xpt_codeobj_capture_free(capture);
 }
 
-/* Two recordings, one of which ends early, two streams of different rates and two captures: each as if it were alone. */
+static char folder[] = "/tmp/xputrace-shared-XXXXXX"; /* of saved windows */
+
+static struct xpt_continuous *create_window(struct xpt_session *session, const char *name)
+{
+	struct xpt_continuous_options options;
+	struct xpt_continuous *window = NULL;
+
+	memset(&options, 0, sizeof(options));
+	options.size = sizeof(options);
+	options.session = session;
+	options.output_dir = folder;
+	options.window_time = XPT_NONE;
+	options.name = name;
+	CHECK_IS(xpt_continuous_create(&options, &window), 0);
+	return window;
+}
+
+/* As soon as the window has this many inferences, or after 20 s. */
+static void await_inferences(struct xpt_continuous *window, unsigned long long inferences)
+{
+	const struct timespec pause = { 0, 10000000 };
+	struct xpt_continuous_status status;
+	int i;
+
+	memset(&status, 0, sizeof(status));
+	status.size = sizeof(status);
+	for (i = 0; i < 2000 && status.window_inferences < inferences; i++) {
+		nanosleep(&pause, NULL);
+		CHECK_IS(xpt_continuous_status(window, &status), 0);
+	}
+	CHECK_IS(status.window_inferences, inferences);
+	CHECK_IS(status.lost + status.evicted_records, 0);
+}
+
+/* How many inferences a file of all of them has; it is removed. */
+static unsigned long long save_window(struct xpt_continuous *window)
+{
+	struct xpt_save_options options;
+	struct xpt_saved saved;
+
+	memset(&options, 0, sizeof(options));
+	memset(&saved, 0, sizeof(saved));
+	options.size = sizeof(options);
+	options.inferences = 1000000;
+	saved.size = sizeof(saved);
+	CHECK_IS(xpt_continuous_save(window, &options, &saved), 0);
+	CHECK_IS(unlink(saved.path), 0);
+	return saved.inferences;
+}
+
+/*
+ * Two recordings, one of which ends early, two windows likewise, two streams of different rates and two captures: each as if it were
+ * alone.
+ */
 static void test_all(void)
 {
 	struct target target = target_start("600", "400", "1");
@@ -142,9 +196,14 @@ static void test_all(void)
 	struct xpt_codeobj_capture *without = create_capture(session, XPT_CODEOBJ_SYMBOLS, NULL);
 	struct xpt_recording_options options = recording_options(session);
 	struct xpt_recording *whole = NULL, *begin = NULL;
+	struct xpt_continuous *window, *early;
 	struct counted every, some;
 	unsigned long long made;
 
+	if (!mkdtemp(folder))
+		target_give_up(folder);
+	window = create_window(session, "shared-test");
+	early = create_window(session, NULL);
 	options.code_objects = 1;
 	CHECK_IS(xpt_recording_create(&options, &whole), 0);
 	options = recording_options(session);
@@ -157,13 +216,22 @@ static void test_all(void)
 	CHECK_IS(xpt_stream_start(some.stream), 0);
 	CHECK_IS(xpt_recording_start(begin), 0);
 	CHECK_IS(xpt_codeobj_capture_start(without), 0);
+	CHECK_IS(xpt_continuous_start(window), 0);
 	CHECK_IS(xpt_session_start(session), 0);
+	CHECK_IS(xpt_continuous_start(window), -EALREADY);
 	CHECK_IS(xpt_recording_start(begin), -EALREADY);
 	CHECK_IS(xpt_codeobj_capture_start(without), -EBUSY);
 	target_go(&target);
 	CHECK_IS(xpt_recording_run(begin), XPT_END_DURATION);
 	CHECK_IS(xpt_recording_finish(begin), 0);
+	CHECK(save_window(early) > 0, "an empty window");
+	xpt_continuous_stop(early);
+	xpt_continuous_interrupt(window);
+	CHECK_IS(xpt_continuous_wait(window, FOREVER_ALMOST), -EINTR);
 	target_end(&target);
+	made = target_inferences(&target, PROGRAM_0) + target_inferences(&target, PROGRAM_1);
+	await_inferences(window, made);
+	CHECK_IS(save_window(window), made);
 	CHECK_IS(xpt_recording_run(whole), XPT_END_TARGETS);
 	CHECK_IS(xpt_session_wait(session, FOREVER_ALMOST), 1);
 	end_stream(&every);
@@ -171,7 +239,10 @@ static void test_all(void)
 	CHECK_IS(xpt_recording_finish(whole), 0);
 	check_objects(with_bytes);
 	check_objects(without);
-	made = target_inferences(&target, PROGRAM_0) + target_inferences(&target, PROGRAM_1);
+	CHECK_IS(xpt_continuous_wait(early, 0), 1);
+	xpt_continuous_destroy(early);
+	xpt_continuous_destroy(window);
+	CHECK_IS(rmdir(folder), 0);
 	CHECK_IS(every.inferences, made);
 	CHECK_IS(every.taken, made);
 	CHECK_IS(some.inferences, made);

@@ -141,12 +141,13 @@ int continuous_options_read(const struct xpt_continuous_options *given, struct x
 	struct log log;
 	int error = options_copy(options, sizeof(*options), given);
 
-	if (!error)
+	if (!error && (options->targets || !options->session))
 		error = options_copy(targets, sizeof(*targets), options->targets);
 	if (error)
 		return error;
 	targets->size = sizeof(*targets);
-	log = (struct log){ targets->log, targets->log_context, targets->log_level };
+	log = options->session ? options->session->collector->log :
+				 (struct log){ targets->log, targets->log_context, targets->log_level };
 	options->output_dir = options->output_dir ?: XPT_CONTINUOUS_DIR;
 	options->sample_every = options->sample_every ?: 1;
 	if (!options->has_owner) {
@@ -162,28 +163,29 @@ int continuous_options_read(const struct xpt_continuous_options *given, struct x
 
 /* ---- creation ---- */
 
+/* Of its own, unless it joins the caller's. */
 static int create_session(struct xpt_continuous *continuous, const struct xpt_continuous_options *options,
 			  const struct xpt_session_options *targets)
 {
-	int error = session_create(
-		&(struct collector_options){
-			COLLECTOR_OPTIONS(targets),
-			.counters = targets->counters,
-			.counter_count = targets->counter_count,
-			.counter_tracks = true,
-			.counters_every = options->counters_every,
-			.counters_per_inference = options->counters_per_inference,
-		},
-		&continuous->session);
+	const struct collector_options collector_options = {
+		COLLECTOR_OPTIONS(targets),
+		.counters = targets->counters,
+		.counter_count = targets->counter_count,
+		.counter_tracks = true,
+		.counters_every = options->counters_every,
+		.counters_per_inference = options->counters_per_inference,
+	};
+	int error;
 
-	if (error)
-		return error;
-	continuous->collector = continuous->session->collector;
 	continuous->consumer.needs = (struct collector_needs){
 		.roles = collector_level_roles(options->level),
 		.sample_every = options->sample_every,
 	};
-	return session_add(continuous->session, &continuous->consumer);
+	error = consumer_attach(&continuous->consumer, options->session, &collector_options);
+	continuous->session = continuous->consumer.session;
+	if (!error)
+		continuous->collector = continuous->session->collector;
+	return error;
 }
 
 static int create_window(struct xpt_continuous *continuous, const struct xpt_continuous_options *options)
@@ -284,7 +286,7 @@ static int create_parts(struct xpt_continuous *continuous, const struct xpt_cont
 {
 	int error = create_session(continuous, options, targets);
 
-	if (!error)
+	if (!error && !options->session)
 		error = continuous_claim_targets(continuous, targets);
 	if (!error)
 		error = create_folder(continuous, options);
@@ -292,7 +294,7 @@ static int create_parts(struct xpt_continuous *continuous, const struct xpt_cont
 		error = create_window(continuous, options);
 	if (!error)
 		error = create_triggers(continuous, options);
-	if (!error)
+	if (!error && !options->session)
 		error = session_open(continuous->session);
 	return error ?: create_control(continuous, options);
 }
@@ -310,7 +312,8 @@ static int await_command(struct collector *collector)
 static int on_started(void *context)
 {
 	struct xpt_continuous *continuous = context;
-	int error = continuous->collector->command.pid ? await_command(continuous->collector) : 0;
+	bool is_own = !continuous->consumer.shares && continuous->collector->command.pid;
+	int error = is_own ? await_command(continuous->collector) : 0;
 
 	if (error)
 		return error;
@@ -337,8 +340,6 @@ int continuous_create(const struct xpt_continuous_options *given, const struct c
 	pthread_cond_init(&continuous->queued, NULL);
 	continuous->consumer = (struct consumer){
 		.record = continuous_record,
-		.admit = continuous_admit,
-		.leave = continuous_leave,
 		.started = on_started,
 		.work = continuous_work,
 		.context = continuous,
@@ -346,6 +347,10 @@ int continuous_create(const struct xpt_continuous_options *given, const struct c
 	save_list_init(&continuous->asked);
 	save_list_init(&continuous->taken);
 	save_list_init(&continuous->written);
+	if (!options.session) { /* else it is the same program that traces them already */
+		continuous->consumer.admit = continuous_admit;
+		continuous->consumer.leave = continuous_leave;
+	}
 	continuous->claims.file = -1;
 	continuous->hooks = *hooks;
 	continuous->hooks_due = hooks->work ? 0 : ~0ull;
@@ -366,10 +371,15 @@ int xpt_continuous_create(const struct xpt_continuous_options *options, struct x
 
 int xpt_continuous_start(struct xpt_continuous *continuous)
 {
-	return session_start(continuous->session);
+	return consumer_start(&continuous->consumer);
 }
 
 /* ---- callers ---- */
+
+static bool has_ended(const struct xpt_continuous *continuous)
+{
+	return continuous->session->ending || continuous->consumer.left;
+}
 
 int xpt_continuous_save(struct xpt_continuous *continuous, const struct xpt_save_options *options,
 			struct xpt_saved *saved)
@@ -383,9 +393,10 @@ int xpt_continuous_save(struct xpt_continuous *continuous, const struct xpt_save
 	snprintf(save->reason, sizeof(save->reason), "as the program asked for");
 	save->awaited = true;
 	pthread_mutex_lock(&continuous->session->lock);
-	error = continuous->session->ending   ? -ECANCELED :
-		!continuous->session->started ? -EINVAL :
-						saves_ask(continuous, save);
+	if (has_ended(continuous))
+		error = -ECANCELED;
+	else
+		error = continuous->session->started ? saves_ask(continuous, save) : -EINVAL;
 	if (!error) {
 		collector_wake(continuous->collector);
 		while (!save->done)
@@ -417,11 +428,11 @@ int xpt_continuous_status(struct xpt_continuous *continuous, struct xpt_continuo
 
 static int has_stopped(void *context)
 {
-	const struct xpt_continuous *continuous = context;
+	struct xpt_continuous *continuous = context;
 
 	if (!continuous->session->started)
 		return -EINVAL;
-	return session_disturbed(continuous->session) ?: continuous->stopped || continuous->session->ending;
+	return consumer_disturbed(&continuous->consumer) ?: continuous->stopped || has_ended(continuous);
 }
 
 int xpt_continuous_wait(struct xpt_continuous *continuous, uint64_t timeout)
@@ -431,7 +442,7 @@ int xpt_continuous_wait(struct xpt_continuous *continuous, uint64_t timeout)
 
 void xpt_continuous_interrupt(struct xpt_continuous *continuous)
 {
-	xpt_session_interrupt(continuous->session);
+	consumer_interrupt(&continuous->consumer);
 }
 
 int xpt_continuous_command_status(struct xpt_continuous *continuous)
@@ -466,11 +477,14 @@ static void end_saves(struct xpt_continuous *continuous)
 
 void xpt_continuous_stop(struct xpt_continuous *continuous)
 {
-	bool finished = continuous->session->finished;
+	bool shares = continuous->consumer.shares, finished = continuous->session->finished;
 
-	session_stop(continuous->session);
+	consumer_stop(&continuous->consumer);
+	/* Nobody answers there any more, while the session goes on. */
+	if (shares && continuous->control)
+		epoll_ctl(continuous->collector->epoll, EPOLL_CTL_DEL, control_descriptor(continuous->control), NULL);
 	end_saves(continuous);
-	if (continuous->session->finished && !finished)
+	if (!shares && continuous->session->finished && !finished)
 		collector_check_names(continuous->collector, continuous->model);
 }
 
@@ -480,7 +494,7 @@ void xpt_continuous_destroy(struct xpt_continuous *continuous)
 		return;
 	if (continuous->session)
 		xpt_continuous_stop(continuous);
-	session_free(continuous->session);
+	consumer_free(&continuous->consumer);
 	target_claims_close(&continuous->claims);
 	folder_close(continuous->folder);
 	model_free(continuous->model);

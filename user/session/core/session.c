@@ -154,7 +154,7 @@ int session_add(struct xpt_session *session, struct consumer *consumer)
 	if (!session->opened)
 		error = collector_need(session->collector, &consumer->needs);
 	else
-		log_error(log, "the session has started: recordings and captures join it before");
+		log_error(log, "the session has started: recordings, windows and captures join it before");
 	if (!error && session->profiler && consumer->needs.sample_every)
 		profiling_share(session->profiler->profiling, session->collector->needs.sample_every);
 	if (!error)
