@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A session traces processes for as long as it lives. What is made of it is up to those who join it: profiles and streams (profile.h,
- * stream.h) at any time, recordings and captures of code objects (recording.h, codeobj.h) before it starts. They share its probes, and
- * each ends as if it were alone; all are to be destroyed before the session.
+ * stream.h) at any time, recordings, windows and captures of code objects (recording.h, continuous.h, codeobj.h) before it starts. They
+ * share its probes, and each ends as if it were alone; all are to be destroyed before the session.
  *
  *	XPT_OPTS(xpt_session_options, options, .pids = &pid, .pid_count = 1);
  *	struct xpt_session *session;
