@@ -101,16 +101,22 @@ void continuous_leave(void *context, pid_t pid)
 	target_unclaim(&continuous->claims, pid);
 }
 
-/* The socket's folder holds the claims, too. */
+int continuous_make_control_dir(const struct log *log)
+{
+	int error = mkdir(XPT_CONTROL_DIR, 0700) && errno != EEXIST ? -errno : 0;
+
+	if (error)
+		log_error(log, "cannot create %s: %s", XPT_CONTROL_DIR, strerror(-error));
+	return error;
+}
+
 int continuous_claim_targets(struct xpt_continuous *continuous, const struct xpt_session_options *targets)
 {
 	const struct log *log = &continuous->collector->log;
-	int error = mkdir(XPT_CONTROL_DIR, 0700) && errno != EEXIST ? -errno : 0;
+	int error = continuous_make_control_dir(log);
 
-	if (error) {
-		log_error(log, "cannot create %s: %s", XPT_CONTROL_DIR, strerror(-error));
+	if (error)
 		return error;
-	}
 	error = target_claims_open(log, XPT_CONTROL_DIR "/" CLAIMS, &continuous->claims);
 	if (!error && targets->all_processes) {
 		error = target_claim_all(&continuous->claims);

@@ -268,17 +268,15 @@ static int create_control(struct xpt_continuous *continuous, const struct xpt_co
 		.handler = continuous_handle,
 		.context = continuous,
 	};
-	struct epoll_event event = { .events = EPOLLIN };
 	int error;
 
 	if (!options->name)
 		return 0;
-	snprintf(name, sizeof(name), "%s.sock", options->name);
-	error = control_open(&collector->log, &control_options, &continuous->control);
+	error = continuous_make_control_dir(&collector->log);
 	if (error)
 		return error;
-	event.data.fd = control_descriptor(continuous->control);
-	return epoll_ctl(collector->epoll, EPOLL_CTL_ADD, event.data.fd, &event) ? -errno : 0;
+	snprintf(name, sizeof(name), "%s.sock", options->name);
+	return control_open(&collector->log, &control_options, &continuous->control);
 }
 
 static int create_parts(struct xpt_continuous *continuous, const struct xpt_continuous_options *options,
@@ -309,12 +307,25 @@ static int await_command(struct collector *collector)
 	return collector_work(collector);
 }
 
+/* Requests wake the collecting thread, until it is ended. */
+static int watch_control(struct xpt_continuous *continuous)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	if (!continuous->control)
+		return 0;
+	event.data.fd = control_descriptor(continuous->control);
+	return epoll_ctl(continuous->collector->epoll, EPOLL_CTL_ADD, event.data.fd, &event) ? -errno : 0;
+}
+
 static int on_started(void *context)
 {
 	struct xpt_continuous *continuous = context;
 	bool is_own = !continuous->consumer.shares && continuous->collector->command.pid;
 	int error = is_own ? await_command(continuous->collector) : 0;
 
+	if (!error)
+		error = watch_control(continuous);
 	if (error)
 		return error;
 	continuous_update_status(continuous, clock_monotonic());
