@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 
-from harness import (REQUIRED, SLOW, TIMEOUT, XPUTRACE, Process, Recorder, Trace, cases, entries_of, need, plain_name,
+from harness import (REQUIRED, SLOW, TIMEOUT, XPUTRACE, Process, Recorder, Trace, alone, cases, entries_of, need, plain_name,
                      process_state, scratch, standin, wait_until)
 from hung_file_system import HungFileSystem
 
@@ -128,6 +128,7 @@ def check_pace(results, seconds):
         statistics.median(spans), statistics.median(normal))
 
 
+@alone("measures how long the end takes")
 @cases("fifo", "/dev/stdout", "-")
 def test_pipe_that_nobody_reads(kind):
     """-o PIPE: nothing is lost in the rings, the target keeps its pace, Ctrl-C ends it with the number of what is missing."""

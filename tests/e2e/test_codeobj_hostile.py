@@ -271,6 +271,7 @@ def interrupt(capture):
     return time.monotonic() - begun
 
 
+@alone("calls wait as long as they do by default")
 @cases(*HANGS)
 def test_file_system_hangs(what):
     """Files and memory on a file system that never answers: others are captured, and the capture ends in time."""
@@ -320,7 +321,7 @@ def test_pages_never_come(call):
         capture = Capture("-p", hostile.pid, "-p", program.pid)
         capture.wait_line("stderr", "attached", 2)
         system.hang(READ)
-        hostile.begin(call % path)
+        hostile.call(call % path)
         lines = program.load("nrt_load", given)
         asked = list(system.asked)
         lasted = interrupt(capture)
