@@ -60,17 +60,13 @@ others() {
 	count_row
 	step public "$MAKE" --no-print-directory test-public
 	count_row
-	step sanitize nice -n 19 "$MAKE" --no-print-directory -j"$(nproc)" build/test-sanitize
-	built=$status
 	step fuzz nice -n 19 "$MAKE" --no-print-directory -j"$(nproc)" -Otarget test-fuzz test-bench
 	row - - -
 	step lint nice -n 19 "$MAKE" --no-print-directory test-lint
 	row - - -
 	step unit nice -n 10 "$MAKE" --no-print-directory test-unit
 	unit_row
-	status=$built
-	[ "$status" -ne 0 ] || step sanitize nice -n 10 "$MAKE" --no-print-directory test-sanitize
-	name=sanitize
+	step sanitize nice -n 10 "$MAKE" --no-print-directory test-sanitize
 	unit_row
 }
 
@@ -81,7 +77,8 @@ if [ "${1:-}" = others ]; then
 fi
 rm -rf "$logs"
 mkdir -p "$logs"
-step build "$MAKE" --no-print-directory -j"$(nproc)" -Otarget all workload build/test-code-read build/test-unit
+step build "$MAKE" --no-print-directory -j"$(nproc)" -Otarget all workload build/test-code-read build/test-unit \
+	build/test-sanitize
 row - - -
 setsid tests/all.sh others >"$logs/others" 2>&1 </dev/null &
 others=$!

@@ -36,7 +36,7 @@ import traceback
 
 import harness
 
-AGAIN = 4  # tests that are made once more when they have failed; more are no accident
+AGAIN = 8  # tests that are made once more when they have failed; more are no accident
 
 
 def discover():
