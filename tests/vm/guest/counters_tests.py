@@ -433,13 +433,13 @@ def test_aliases_by_interval(kernel):
 
 
 def test_aliases_refused(kernel):
-    """What no device tells, what a device cannot tell of a process, and a device that has no node."""
+    """What no device reports, what a device cannot report of a process, and a device that has no node."""
     load(engines=1)
-    expect(counters("-e", "energy", "-d", "10ms"), 1, "energy", "tell")
+    expect(counters("-e", "energy", "-d", "10ms"), 1, "energy", "reports it")
     expect(counters("-e", "busy", "-p", os.getpid(), "-d", "10ms"), 1, "busy", "single process")
     expect(counters("-e", "busy", "--gpu", 77, "-d", "10ms"), 1, "no device 77")
     unload()
-    expect(counters("-e", "busy", "-d", "10ms"), 1, "busy", "tell")
+    expect(counters("-e", "busy", "-d", "10ms"), 1, "busy", "reports it")
 
 
 def test_list_aliases(kernel):
