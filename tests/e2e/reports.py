@@ -267,13 +267,13 @@ def check_intervals(blocks, result, offset, since=0):
 def check_executions(samples, result, offset, chosen=lambda number: True, first=None):
     """Samples are consecutive executions of the workload (one thread), of those that are chosen by their number.
 
-    first: which of the chosen ones it begins with; None: found by its time. Returns it."""
+    first: which of the chosen ones it begins with; None: found by their times. Returns it."""
     spans = [(begun + offset, ended + offset)
              for number, (begun, ended) in enumerate(zip(result["times"], result["ends"])) if chosen(number)]
     if first is None:
-        # The one that it fits best: after a pause of the machine executions follow one another closely.
-        first = min(range(len(spans)), key=lambda i: abs(spans[i][0] - samples[0].start) +
-                    abs(spans[i][1] - samples[0].end))
+        # Where all fit best: after a pause of the machine executions follow one another closely.
+        first = min(range(max(1, len(spans) - len(samples) + 1)), key=lambda i: sum(
+            abs(begun - sample.start) + abs(ended - sample.end) for sample, (begun, ended) in zip(samples, spans[i:])))
     assert first + len(samples) <= len(spans), "%d samples from %d on, made were %d" % (
         len(samples), first, len(spans))
     for sample, (begun, ended) in zip(samples, spans[first:]):
