@@ -26,7 +26,7 @@
 #define MIB (1ull << 20)
 #define SLACK MIB /* what a process takes and gives back by itself, and what each CPU may keep of the counts */
 
-/* ---- a child that does something, tells that it has, and waits for more to do ---- */
+/* ---- a child that does something, reports it, and waits for more to do ---- */
 
 struct child {
 	pid_t pid;
@@ -294,7 +294,7 @@ Test(target_process_process_usage, usage_memory)
 	expect_grown("given back", usage[3].resident, usage[4].resident, -64 * (__s64)MIB);
 	expect_grown("given back", usage[3].anonymous, usage[4].anonymous, -64 * (__s64)MIB);
 	expect_grown("peak", usage[0].resident, usage[4].peak, 96 * MIB);
-	expect_grown("peak as it is told at its end", (__u64)truth.ru_maxrss * 1024, usage[4].peak, 0);
+	expect_grown("peak as reported at its end", (__u64)truth.ru_maxrss * 1024, usage[4].peak, 0);
 	usage_close(&source);
 }
 

@@ -113,11 +113,8 @@ int continuous_make_control_dir(const struct log *log)
 int continuous_claim_targets(struct xpt_continuous *continuous, const struct xpt_session_options *targets)
 {
 	const struct log *log = &continuous->collector->log;
-	int error = continuous_make_control_dir(log);
+	int error = target_claims_open(log, XPT_CONTROL_DIR "/" CLAIMS, &continuous->claims);
 
-	if (error)
-		return error;
-	error = target_claims_open(log, XPT_CONTROL_DIR "/" CLAIMS, &continuous->claims);
 	if (!error && targets->all_processes) {
 		error = target_claim_all(&continuous->claims);
 		if (error && error != -EBUSY)

@@ -268,13 +268,9 @@ static int create_control(struct xpt_continuous *continuous, const struct xpt_co
 		.handler = continuous_handle,
 		.context = continuous,
 	};
-	int error;
 
 	if (!options->name)
 		return 0;
-	error = continuous_make_control_dir(&collector->log);
-	if (error)
-		return error;
 	snprintf(name, sizeof(name), "%s.sock", options->name);
 	return control_open(&collector->log, &control_options, &continuous->control);
 }
@@ -284,6 +280,8 @@ static int create_parts(struct xpt_continuous *continuous, const struct xpt_cont
 {
 	int error = create_session(continuous, options, targets);
 
+	if (!error && (options->name || !options->session))
+		error = continuous_make_control_dir(&continuous->collector->log);
 	if (!error && !options->session)
 		error = continuous_claim_targets(continuous, targets);
 	if (!error)

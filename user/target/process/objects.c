@@ -320,7 +320,7 @@ static bool is_string(ssize_t taken)
 	return taken >= 0 || taken == -EILSEQ;
 }
 
-/* The string of a row of count strings that the way names; 0: no row of the way has so many. */
+/* Of count strings side by side, the length of the one that has the name, as form->take(); 0: the way has no such row. */
 static ssize_t take_of_row(struct search *search, const struct name_way *way, const struct string_form *form,
 			   size_t offset, size_t count)
 {
