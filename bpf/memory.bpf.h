@@ -11,7 +11,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
-#define MEMORY_TRIES 1024    /* about 0.1 ms: another thread of the process changes its mappings */
+#define MEMORY_TRIES 1024    /* while another thread of the process changes its mappings */
 #define MEMORY_BUSY (-16)    /* -EBUSY: that thread holds the lock of the mappings */
 #define FUSE_WORD 0x65737566 /* "fuse", also of "fuseblk"; "virtiofs" is the host's */
 
