@@ -37,7 +37,8 @@ def check_schedules(how, words):
     for name, made in outcome.made()[outcome.pid].items():
         left = outcome.result["left"] if name == "nrt_load" else 0
         traced = len(trace.of(name, pid=outcome.pid))
-        lost = trace.losses().get("open", 0) - left  # a signal has come between a call's return and its record
+        # A signal has come between a call's return and its record, or the calls were faster than the collector.
+        lost = trace.losses().get("open", 0) - left + trace.losses().get("ring_full", 0)
         assert made - lost <= traced <= made + left, "%s: made %d, left %d, traced %d, lost %s" % (
             name, made, left, traced, trace.losses())
     without = len([call for call in trace.calls if call.entry_only])
