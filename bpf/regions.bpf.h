@@ -11,23 +11,22 @@
 
 #define NUMBER_FACTOR 0x9e3779b97f4a7c15
 
+static __always_inline __u64 number_mix(__u64 number, __u64 word)
+{
+	number = (number ^ word) * NUMBER_FACTOR;
+	return number ^ number >> 32;
+}
+
 /* The same for the same text, and hardly ever for others; not 0. */
 static __always_inline __u64 text_number(const __u64 *words, __u32 length)
 {
 	__u64 number = length + 1;
+	__u32 whole = length / 8, left = length % 8;
 
-	for (__u32 i = 0; i < XPT_STRING_MAX / 8; i++) {
-		__u32 left = length - 8 * i;
-		__u64 word;
-
-		if (8 * i >= length)
-			break;
-		word = words[i];
-		if (left < 8)
-			word &= (1ull << 8 * left) - 1;
-		number = (number ^ word) * NUMBER_FACTOR;
-		number ^= number >> 32;
-	}
+	for (__u32 i = 0; i < XPT_STRING_MAX / 8 && i < whole; i++)
+		number = number_mix(number, words[i]);
+	if (left)
+		number = number_mix(number, words[whole & (XPT_STRING_MAX / 8 - 1)] & ((1ull << 8 * left) - 1));
 	return number ?: 1;
 }
 
@@ -164,6 +163,29 @@ __noinline int region_emit(struct xpt_thread *thread, __u32 place, __u64 end)
 	return 0;
 }
 
+/*
+ * What a search from the latest region downwards finds at a place. Each is a function: the verifier follows the body of a loop
+ * once an iteration.
+ */
+enum { PLACE_PASSED, PLACE_FOUND, PLACE_LAST };
+
+/* Whether the region there is what the thread ends now. */
+__noinline int region_matches(const struct xpt_thread *thread, __u32 place)
+{
+	const struct xpt_open_region *region;
+
+	if (!thread)
+		return PLACE_LAST;
+	region = &thread->region[place & (XPT_REGIONS_MAX - 1)];
+	if (region->place != place)
+		return PLACE_LAST;
+	if (!region->start || region->function)
+		return PLACE_PASSED;
+	if (region->handle && thread->handle)
+		return region->handle == thread->handle ? PLACE_FOUND : PLACE_PASSED;
+	return region->name == thread->number ? PLACE_FOUND : PLACE_PASSED;
+}
+
 /* The place of the latest region of those that the thread ends now; -1: none has begun. */
 __noinline int region_find(struct xpt_thread *thread)
 {
@@ -171,19 +193,36 @@ __noinline int region_find(struct xpt_thread *thread)
 		return -1;
 	for (__u32 i = 1; i <= XPT_REGIONS_MAX && i <= thread->regions; i++) {
 		__u32 place = thread->regions - i;
-		const struct xpt_open_region *region = region_slot(thread, place);
+		int found = region_matches(thread, place);
 
-		if (region->place != place)
-			return -1;
-		if (region->start && !region->function &&
-		    (region->handle && thread->handle ? region->handle == thread->handle :
-							region->name == thread->number))
-			return place;
+		if (found != PLACE_PASSED)
+			return found == PLACE_FOUND ? place : -1;
 	}
 	return -1;
 }
 
 /* ---- functions ---- */
+
+/* Takes the function there away if the thread, which enters another one, has left it. */
+__noinline int function_left(struct xpt_thread *thread, __u32 place)
+{
+	struct xpt_open_region *region;
+	__u64 stack;
+
+	if (!thread)
+		return PLACE_LAST;
+	stack = thread->registers.stack;
+	region = region_slot(thread, place);
+	if (region->place != place)
+		return PLACE_LAST;
+	if (!region->start || !region->function)
+		return PLACE_PASSED;
+	if (region->handle > stack || (region->handle == stack && region->return_address == thread->return_address &&
+				       region->name != thread->registers.site))
+		return PLACE_LAST;
+	region->start = 0;
+	return PLACE_PASSED;
+}
 
 /*
  * The thread enters a function: those that it has left by an exception or longjmp have their ends no more. Where another one has the
@@ -191,24 +230,11 @@ __noinline int region_find(struct xpt_thread *thread)
  */
 __noinline int functions_left(struct xpt_thread *thread)
 {
-	__u64 stack;
-
 	if (!thread)
 		return 0;
-	stack = thread->registers.stack;
 	for (__u32 i = 1; i <= XPT_REGIONS_MAX && i <= thread->regions; i++) {
-		__u32 place = thread->regions - i;
-		struct xpt_open_region *region = region_slot(thread, place);
-
-		if (region->place != place)
+		if (function_left(thread, thread->regions - i) == PLACE_LAST)
 			break;
-		if (!region->start || !region->function)
-			continue;
-		if (region->handle > stack ||
-		    (region->handle == stack && region->return_address == thread->return_address &&
-		     region->name != thread->registers.site))
-			break;
-		region->start = 0;
 	}
 	return regions_settle(thread);
 }
@@ -228,25 +254,35 @@ __noinline int function_begin(struct xpt_thread *thread, const struct xpt_spec *
 	return 0;
 }
 
+/* Ends the function there if it was entered with the stack pointer; one below it has been left. */
+__noinline int function_ends(struct xpt_thread *thread, __u32 place, __u64 stack, __u64 end)
+{
+	struct xpt_open_region *region;
+
+	if (!thread)
+		return PLACE_LAST;
+	region = region_slot(thread, place);
+	if (region->place != place)
+		return PLACE_LAST;
+	if (!region->start || !region->function)
+		return PLACE_PASSED;
+	if (region->handle > stack)
+		return PLACE_LAST;
+	if (region->handle == stack)
+		region_emit(thread, place, end);
+	else
+		region->start = 0;
+	return PLACE_PASSED;
+}
+
 /* Behind a call; stack: what the stack pointer was at the entry of what was called. */
 __noinline int function_end(struct xpt_thread *thread, __u64 stack, __u64 end)
 {
 	if (!thread || !thread->regions)
 		return 0;
 	for (__u32 i = 1; i <= XPT_REGIONS_MAX && i <= thread->regions; i++) {
-		__u32 place = thread->regions - i;
-		struct xpt_open_region *region = region_slot(thread, place);
-
-		if (region->place != place)
+		if (function_ends(thread, thread->regions - i, stack, end) == PLACE_LAST)
 			break;
-		if (!region->start || !region->function)
-			continue;
-		if (region->handle > stack)
-			break;
-		if (region->handle == stack)
-			region_emit(thread, place, end);
-		else
-			region->start = 0;
 	}
 	return regions_settle(thread);
 }
