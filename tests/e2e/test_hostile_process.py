@@ -289,7 +289,8 @@ def test_executable_that_does_not_answer():
         content = file.read()
     with hung_file_system.HungFileSystem() as system:
         path = system.add("program", content)
-        holder = subprocess.Popen([path, "1000"])
+        # By a shell: this process, which answers for the file, waits until the program that it starts has been executed.
+        holder = subprocess.Popen(["/bin/sh", "-c", 'exec "$0" 1000', path])
         try:
             wait_until(lambda: os.readlink("/proc/%d/exe" % holder.pid) == path, "it runs")
             victim = Target(program("storm", "call", 300, 1))
