@@ -388,13 +388,15 @@ Test(report_chrome_jobs, counters_of_a_queue)
 
 Test(report_chrome_jobs, a_queue_that_changes_all_the_time_does_not_fill_the_trace)
 {
-	static struct event events[50000];
+	struct event *events = calloc(50000, sizeof(*events));
 	cJSON *json;
 	int i;
 
+	cr_assert_not_null(events);
 	for (i = 0; i < 50000; i++)
 		events[i] = queue_event(1000 + i, i % 7, i % 2, i / 2);
 	json = document(events, 50000);
+	free(events);
 	/* 50 ms: so many steps, each with six points at most; and six windows. */
 	cr_assert_leq(phases(json, "C"), 501 * DEPTH_POINTS_MAX + 7);
 	cr_assert_geq(phases(json, "C"), 500);
