@@ -19,7 +19,8 @@ static struct model_program program_of(const char *name, unsigned int process)
 {
 	static unsigned int next_id = 0x80000000u;
 
-	return (struct model_program){ .id = next_id++,
+	next_id++;
+	return (struct model_program){ .id = next_id - 1,
 				       .process = &stage->processes[process],
 				       .runtime = "region",
 				       .handle = 77 + next_id,
