@@ -81,7 +81,7 @@ struct xpt_codeobj_options {
 	/*
 	 * Captures what the processes of this session load, beside its recordings, profiles and other captures; NULL: a session of its
 	 * own. Targets, runtimes, link, no_wait, wait_limit and log are the session's and not set here. Begins with xpt_session_start(),
-	 * which comes later; after xpt_codeobj_capture_stop() the session goes on. To be freed before it.
+	 * or if that was before with xpt_codeobj_capture_start(); after xpt_codeobj_capture_stop() the session goes on. To be freed before it.
 	 */
 	struct xpt_session *session;
 };
@@ -157,13 +157,13 @@ struct xpt_codeobj_list {
 
 /*
  * Checks the options and loads the kernel side. userdata comes back in the list. -EINVAL: bad options (see the log), -E2BIG: options of
- * a newer library, -EPERM, -EOPNOTSUPP, -ENOMEM, the errors of folders.
+ * a newer library, -ENODATA, as xpt_recording_create(), -EPERM, -EOPNOTSUPP, -ENOMEM, the errors of folders.
  */
 XPT_API int xpt_codeobj_capture_create(struct xpt_codeobj_capture **record, enum xpt_codeobj_mode mode,
 				       uint64_t userdata, const struct xpt_codeobj_options *options);
 /*
  * Records what is loaded already, as far as it can be found, and every load from here on. A thread of the library does the work.
- * -ESRCH: no such process; -EBUSY: started already; -ENOEXEC: the command cannot be run.
+ * Where the session is another's: as xpt_recording_start(). -ESRCH: no such process; -EBUSY: started already; -ENOEXEC: the command cannot be run.
  */
 XPT_API int xpt_codeobj_capture_start(struct xpt_codeobj_capture *record);
 /*

@@ -102,8 +102,8 @@ struct xpt_continuous_options {
 
 	/*
 	 * Keeps a window of what this session traces, beside its profiles, streams and recordings; NULL: a session of its own. Targets,
-	 * counters and log are the session's and not set here, and no process is claimed. Begins with xpt_session_start(), which comes
-	 * later; ends with xpt_continuous_stop(), and the session goes on. To be destroyed before it.
+	 * counters and log are the session's and not set here, and no process is claimed. Begins with xpt_session_start(), or
+	 * if that was before with xpt_continuous_start(); ends with xpt_continuous_stop(), and the session goes on. To be destroyed before it.
 	 */
 	struct xpt_session *session;
 };
@@ -115,12 +115,12 @@ XPT_API int xpt_trigger_check(const char *text, char *reason, size_t size);
  * Checks the options, claims the targets, opens the output directory, loads the kernel side. Errors, with a message: -EINVAL no targets,
  * a value out of range, or options that contradict each other; -EBUSY one of the targets is profiled continuously already, by
  * whomever; -EADDRINUSE the name is taken; -ENOTDIR, -EACCES, -EROFS, -ELOOP, -ENAMETOOLONG... the output directory cannot be used;
- * -E2BIG options of a newer library; and those of xpt_session_create() and xpt_session_open().
+ * -E2BIG options of a newer library; -ENODATA, as xpt_recording_create(); and those of xpt_session_create() and xpt_session_open().
  */
 XPT_API int xpt_continuous_create(const struct xpt_continuous_options *options, struct xpt_continuous **continuous);
 /*
- * Attaches, or starts the command, and records from here on. Errors of xpt_session_start(). Not needed where the session is
- * another's: 0 before it starts, then -EALREADY.
+ * Attaches, or starts the command, and records from here on. Errors of xpt_session_start(). Where the session is
+ * another's: as xpt_recording_start().
  */
 XPT_API int xpt_continuous_start(struct xpt_continuous *continuous);
 

@@ -167,13 +167,13 @@ struct xpt_recording_options {
 	 */
 	int no_wait;
 	uint64_t wait_limit;	  /* for probes */
-	uint64_t code_wait_limit; /* for code objects */
+	uint64_t code_wait_limit; /* for code objects; of those who share a session, the longest before it starts */
 	uint64_t warn_bytes;	  /* before a Chrome trace gets larger than that a warning is logged; 0: 1 GB */
 
 	/*
 	 * Records what this session traces, beside its profiles, streams and other recordings; NULL: a session of its own. Targets,
 	 * runtimes, drivers, counters, names, regions, buffers, waiting and log are the session's and not set here. Begins with
-	 * xpt_session_start(), which comes later; ends with its own duration, xpt_recording_stop() or xpt_recording_finish(), and the
+	 * xpt_session_start(), or if that was before with xpt_recording_start(); ends with its own duration, xpt_recording_stop() or xpt_recording_finish(), and the
 	 * session goes on. To be destroyed before it. The kernel records what any of them needs; of that, this one gets its own samples
 	 * and chosen programs. What runtimes below call inside inferences of programs that are not chosen stays in it.
 	 */
@@ -183,14 +183,14 @@ struct xpt_recording_options {
 /*
  * Checks the options, reads the descriptions, loads the kernel side. Errors: -EINVAL bad option or description (see the log),
  * -ENOSPC more chosen programs than XPT_CHOICES_MAX (stream.h),
- * -EALREADY the session has started, -E2BIG options of a newer library that this one does not know, -EPERM not permitted, -EOPNOTSUPP the kernel lacks
+ * -ENODATA the session was loaded without what this one needs (session.h), -E2BIG options of a newer library that this one does not know, -EPERM not permitted, -EOPNOTSUPP the kernel lacks
  * something (see xpt_check()), -EBUSY... whatever open() gives for the output, and the errors of xpt_counters_open().
  */
 XPT_API int xpt_recording_create(const struct xpt_recording_options *options, struct xpt_recording **recording);
 
 /*
- * Attaches, or starts the command. -ESRCH no such process, -ENOEXEC the command or a target cannot be traced. Not needed where the
- * session is another's: 0 before it starts, then -EALREADY.
+ * Attaches, or starts the command. -ESRCH no such process, -ENOEXEC the command or a target cannot be traced, -EALREADY. Where the
+ * session is another's: 0 before that starts; then the recording begins, -ECANCELED: that ends, or the error that has ended its tracing.
  */
 XPT_API int xpt_recording_start(struct xpt_recording *recording);
 

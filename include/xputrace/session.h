@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A session traces processes for as long as it lives. What is made of it is up to those who join it: profiles and streams (profile.h,
- * stream.h) at any time, recordings, windows and captures of code objects (recording.h, continuous.h, codeobj.h) before it starts. They
- * share its probes, and each ends as if it were alone; all are to be destroyed before the session.
+ * A session traces processes for as long as it lives. What is made of it is up to those who join it: profiles, streams, recordings, windows
+ * and captures of code objects (profile.h, stream.h, recording.h, continuous.h, codeobj.h), any number of them. They share its probes,
+ * and each begins and ends as if it were alone; all are to be destroyed before the session.
+ *
+ * Recordings, windows and captures that are created before the session starts begin with it. Those created later begin with their own
+ * start function: what is known then of processes, programs, drivers and counters comes first, and calls that begin from then on are
+ * recorded and counted. Their creation fails with -ENODATA, and a message, where the session was loaded without what they need: operators
+ * (XPT_LEVEL_DETAILED), or code objects. Whoever needs these first joins before the session starts.
  *
  *	XPT_OPTS(xpt_session_options, options, .pids = &pid, .pid_count = 1);
  *	struct xpt_session *session;
@@ -97,7 +102,7 @@ struct xpt_session_options {
 XPT_API int xpt_session_create(const struct xpt_session_options *options, struct xpt_session **session);
 
 /*
- * Loads the kernel side for all who have joined; nobody can join any more. For who wants to know that it works before doing what
+ * Loads the kernel side for all who have joined; later ones are limited to what it has (above). For who wants to know that it works before doing what
  * cannot be undone. -EPERM, -EOPNOTSUPP the kernel lacks something (see xpt_check()), -EALREADY.
  */
 XPT_API int xpt_session_open(struct xpt_session *session);

@@ -142,20 +142,22 @@ static void tidy(struct xpt_record_header *record)
 	}
 }
 
-static void load(struct state *state, const struct xpt_record_header *record, bool region)
+static void change(struct state *state, struct xpt_record_header *record, bool region, bool released)
 {
-	struct xpt_record_text *copy = malloc(record->size);
+	const struct past_change change = {
+		.time = record->time,
+		.handle = ((const struct xpt_record_text *)record)->id,
+		.tgid = record->tgid,
+		.runtime = region ? CONTEXT_REGION : 0,
+		.size = released ? 0 : record->size,
+	};
 
-	require(copy != NULL);
-	memcpy(copy, record, record->size);
-	copy->header.kind = XPT_RECORD_LOADED;
-	require(!(region ? window_name_region(state->window, copy) : window_load(state->window, 0, copy)));
+	record->kind = XPT_RECORD_LOADED;
+	require(!window_change(state->window, &change, released ? NULL : (void *)record));
 }
 
 static void step(struct state *state, unsigned int what, struct xpt_record_header *record)
 {
-	const struct xpt_record_text *text = (const void *)record;
-
 	switch (what & KIND) {
 	case STEP_SNAPSHOT:
 		look(state);
@@ -165,13 +167,13 @@ static void step(struct state *state, unsigned int what, struct xpt_record_heade
 		break;
 	case STEP_LOAD:
 	case STEP_NAME_REGION:
-		load(state, record, (what & KIND) == STEP_NAME_REGION);
+		change(state, record, (what & KIND) == STEP_NAME_REGION, false);
 		break;
 	case STEP_RELEASE:
-		window_release(state->window, record->tgid, 0, text->id, record->time);
+		change(state, record, false, true);
 		break;
 	case STEP_RELEASE_REGION:
-		window_release_region(state->window, record->tgid, text->id, record->time);
+		change(state, record, true, true);
 		break;
 	default:
 		record->kind = what & KIND;

@@ -13,6 +13,7 @@
 #include <xputrace/codeobj.h>
 #include <xputrace/continuous.h>
 #include <xputrace/recording.h>
+#include <xputrace/report.h>
 #include <xputrace/stream.h>
 
 #include "check.h"
@@ -136,7 +137,7 @@ static void check_objects(struct xpt_codeobj_capture *capture)
 
 static char folder[] = "/tmp/xputrace-shared-XXXXXX"; /* of saved windows */
 
-static struct xpt_continuous *create_window(struct xpt_session *session, const char *name)
+static struct xpt_continuous *create_window(struct xpt_session *session, const char *directory, const char *name)
 {
 	struct xpt_continuous_options options;
 	struct xpt_continuous *window = NULL;
@@ -144,7 +145,7 @@ static struct xpt_continuous *create_window(struct xpt_session *session, const c
 	memset(&options, 0, sizeof(options));
 	options.size = sizeof(options);
 	options.session = session;
-	options.output_dir = folder;
+	options.output_dir = directory;
 	options.window_time = XPT_NONE;
 	options.name = name;
 	CHECK_IS(xpt_continuous_create(&options, &window), 0);
@@ -202,8 +203,8 @@ static void test_all(void)
 
 	if (!mkdtemp(folder))
 		target_give_up(folder);
-	window = create_window(session, "shared-test");
-	early = create_window(session, NULL);
+	window = create_window(session, folder, "shared-test");
+	early = create_window(session, folder, NULL);
 	options.code_objects = 1;
 	CHECK_IS(xpt_recording_create(&options, &whole), 0);
 	options = recording_options(session);
@@ -294,8 +295,6 @@ static void test_refused(void)
 	CHECK_IS(create_stream(session, &counted, XPT_SAMPLE_FULL), 0);
 	CHECK_IS(xpt_stream_start(counted.stream), 0);
 	CHECK_IS(xpt_session_start(session), 0);
-	options.sample_every = 2;
-	CHECK_IS(xpt_recording_create(&options, &other), -EALREADY);
 	target_go(&target);
 	target_end(&target);
 	CHECK_IS(xpt_recording_run(sampled), XPT_END_TARGETS);
@@ -306,6 +305,210 @@ static void test_refused(void)
 	CHECK_IS(counted.inferences, made);
 	CHECK_IS(counted.taken, made);
 	xpt_recording_destroy(sampled);
+	xpt_session_destroy(session);
+	target_free(&target);
+}
+
+/* ---- after the start ---- */
+
+/* Until the session has recorded so many calls more, or has ended. */
+static void await_calls(struct xpt_session *session, unsigned long long calls)
+{
+	struct xpt_session_status status;
+	unsigned long long from;
+
+	memset(&status, 0, sizeof(status));
+	status.size = sizeof(status);
+	CHECK_IS(xpt_session_status(session, &status), 0);
+	from = status.calls;
+	while (status.calls < from + calls && !xpt_session_wait(session, 10000000))
+		CHECK_IS(xpt_session_status(session, &status), 0);
+	CHECK(status.calls >= from + calls, "%llu", (unsigned long long)status.calls - from);
+}
+
+/* No call begins while one joins and another leaves: each call is counted once. */
+static void pause_target(const struct target *target)
+{
+	int status;
+
+	kill(target->pid, SIGSTOP);
+	CHECK_IS(waitpid(target->pid, &status, WUNTRACED), target->pid);
+}
+
+struct listed {
+	unsigned long long calls, errors, unknown;
+};
+
+static int on_program(void *context, const struct xpt_program_info *program)
+{
+	struct listed *listed = (struct listed *)context;
+
+	listed->calls += program->calls;
+	listed->errors += program->errors;
+	listed->unknown += strcmp(program->name, PROGRAM_0) && strcmp(program->name, PROGRAM_1);
+	return 0;
+}
+
+/* Joins, and is started once only. */
+static struct xpt_recording *join(struct xpt_session *session, const char *path)
+{
+	struct xpt_recording_options options = recording_options(session);
+	struct xpt_recording *recording = NULL;
+
+	options.output = path;
+	options.format = XPT_OUTPUT_RECORDING;
+	CHECK_IS(xpt_recording_create(&options, &recording), 0);
+	CHECK_IS(xpt_recording_run(recording), -EINVAL);
+	CHECK_IS(xpt_recording_start(recording), 0);
+	CHECK_IS(xpt_recording_start(recording), -EALREADY);
+	return recording;
+}
+
+/* How many inferences it has. Nothing is missing in it, programs have their names, and its file has the same. */
+static unsigned long long leave(struct xpt_recording *recording, const char *path)
+{
+	struct xpt_report_options report;
+	struct listed listed;
+	char *live = NULL, *read = NULL;
+	unsigned long long runs;
+
+	CHECK_IS(xpt_recording_finish(recording), 0);
+	runs = xpt_recording_runs(recording);
+	memset(&listed, 0, sizeof(listed));
+	CHECK_IS(xpt_recording_programs(recording, on_program, &listed), 0);
+	CHECK_IS(listed.calls, runs);
+	CHECK_IS(listed.errors + listed.unknown, 0);
+	memset(&report, 0, sizeof(report));
+	report.size = sizeof(report);
+	report.input = path;
+	report.summary_descriptor = -1;
+	report.summary_json = &read;
+	report.log = on_message;
+	CHECK_IS(xpt_recording_summary_json(recording, &live), 0);
+	CHECK_IS(xpt_report_create(&report), 0);
+	CHECK(live && read && !strcmp(live, read), "%.150s, %.150s", live, read);
+	free(live);
+	free(read);
+	CHECK_IS(unlink(path), 0);
+	xpt_recording_destroy(recording);
+	return runs;
+}
+
+static void test_late(void)
+{
+	char place[] = "/tmp/xputrace-late-XXXXXX", path[100];
+	struct target target = target_start("800", "400", "2");
+	struct xpt_session *session = create_session(&target.pid, on_message);
+	struct xpt_recording_options options = recording_options(session);
+	struct xpt_recording *recording = NULL, *detailed = NULL, *whole = NULL;
+	struct xpt_continuous *window = NULL;
+	struct counted every, late;
+	unsigned long long made, kept, last, runs = 0;
+	unsigned int i;
+
+	if (!mkdtemp(place))
+		target_give_up(place);
+	snprintf(path, sizeof(path), "%s/late.xpt", place);
+	CHECK_IS(xpt_recording_create(&options, &whole), 0);
+	CHECK_IS(create_stream(session, &every, 8), 0);
+	CHECK_IS(xpt_stream_start(every.stream), 0);
+	options.output = path;
+	options.format = XPT_OUTPUT_RECORDING;
+	CHECK_IS(xpt_recording_create(&options, &recording), 0);
+	CHECK_IS(xpt_session_start(session), 0);
+	options = recording_options(session);
+	options.level = XPT_LEVEL_DETAILED;
+	CHECK_IS(xpt_recording_create(&options, &detailed), -ENODATA);
+	options = recording_options(session);
+	options.code_objects = 1;
+	CHECK_IS(xpt_recording_create(&options, &detailed), -ENODATA);
+	target_go(&target);
+	for (i = 0; i < 5; i++) {
+		await_calls(session, 150);
+		pause_target(&target);
+		runs += leave(recording, path);
+		recording = join(session, path);
+		if (i == 4)
+			window = create_window(session, place, "late-test");
+		CHECK_IS(window ? xpt_continuous_start(window) : 0, 0);
+		kill(target.pid, SIGCONT);
+	}
+	CHECK_IS(create_stream(session, &late, XPT_SAMPLE_FULL), 0);
+	CHECK_IS(xpt_stream_start(late.stream), 0);
+	target_end(&target);
+	made = target_inferences(&target, PROGRAM_0) + target_inferences(&target, PROGRAM_1);
+	CHECK_IS(xpt_session_wait(session, FOREVER_ALMOST), 1);
+	CHECK_IS(xpt_recording_run(recording), XPT_END_TARGETS);
+	last = leave(recording, path);
+	runs += last;
+	/* Of an inference that was waited for after the window had begun only that is known: one for each thread. */
+	kept = save_window(window);
+	CHECK(kept >= last && kept <= last + 2, "%llu of %llu", kept, last);
+	xpt_continuous_destroy(window);
+	CHECK_IS(xpt_recording_finish(whole), 0);
+	end_stream(&every);
+	end_stream(&late);
+	CHECK_IS(runs, made);
+	CHECK_IS(xpt_recording_runs(whole), made);
+	CHECK_IS(every.inferences, made);
+	CHECK(late.inferences > 0 && late.inferences < made, "%llu of %llu", late.inferences, made);
+	xpt_recording_destroy(whole);
+	xpt_session_destroy(session);
+	CHECK_IS(rmdir(place), 0);
+	target_free(&target);
+}
+
+#define JOINING 6
+
+/* What was counted of each program was recorded. Returns how many inferences that is. */
+static unsigned long long check_recorded(const char *json)
+{
+	unsigned long long sum = 0, inferences;
+	char *recorded;
+
+	while ((json = strstr(json, "\"inferences\":"))) {
+		json += strlen("\"inferences\":");
+		inferences = strtoull(json, &recorded, 10);
+		CHECK(!strncmp(recorded, ",\"recorded\":", 12), "%.50s", json);
+		CHECK_IS(strtoull(recorded + 12, NULL, 10), inferences);
+		sum += inferences;
+	}
+	return sum;
+}
+
+/* While calls begin all the time: what is counted since is what is recorded since. */
+static void test_busy(void)
+{
+	struct target target = target_start("10000", "0", "2");
+	struct xpt_session *session = create_session(&target.pid, on_message);
+	struct xpt_recording_options options = recording_options(session);
+	struct xpt_recording *recordings[JOINING];
+	unsigned long long made, runs = 0, fewer;
+	char *summary = NULL;
+	size_t i;
+
+	CHECK_IS(xpt_session_start(session), 0);
+	for (i = 0; i < JOINING; i++) {
+		if (i == 1)
+			target_go(&target);
+		if (i)
+			await_calls(session, 1000);
+		CHECK_IS(xpt_recording_create(&options, &recordings[i]), 0);
+		CHECK_IS(xpt_recording_start(recordings[i]), 0);
+	}
+	target_end(&target);
+	made = target_inferences(&target, PROGRAM_0) + target_inferences(&target, PROGRAM_1);
+	for (i = 0; i < JOINING; i++) {
+		CHECK_IS(xpt_recording_run(recordings[i]), XPT_END_TARGETS);
+		CHECK_IS(xpt_recording_finish(recordings[i]), 0);
+		fewer = xpt_recording_runs(recordings[i]);
+		CHECK(fewer > 0 && fewer < (i ? runs : made + 1), "%llu of %llu", fewer, runs);
+		runs = fewer;
+		CHECK_IS(xpt_recording_summary_json(recordings[i], &summary), 0);
+		CHECK_IS(check_recorded(summary), runs);
+		free(summary);
+		xpt_recording_destroy(recordings[i]);
+	}
 	xpt_session_destroy(session);
 	target_free(&target);
 }
@@ -332,12 +535,12 @@ static void test_unused(void)
 	target_free(&target);
 }
 
-/* Two captures into folders, and a trace with code objects. */
+/* Two captures into folders, one of which joins later, and a trace with code objects. */
 static int record(pid_t pid, const char *first, const char *second, const char *trace)
 {
 	struct xpt_session *session = create_session(&pid, on_message);
 	struct xpt_codeobj_capture *one = create_capture(session, XPT_CODEOBJ_COPY_MEMORY, first);
-	struct xpt_codeobj_capture *other = create_capture(session, XPT_CODEOBJ_COPY_MEMORY, second);
+	struct xpt_codeobj_capture *early = create_capture(session, XPT_CODEOBJ_COPY_MEMORY, NULL), *other = NULL;
 	struct xpt_recording_options options = recording_options(session);
 	struct xpt_recording *recording = NULL;
 	int error;
@@ -348,6 +551,11 @@ static int record(pid_t pid, const char *first, const char *second, const char *
 	error = xpt_recording_create(&options, &recording);
 	if (!error)
 		error = xpt_session_start(session);
+	if (!error) {
+		xpt_codeobj_capture_free(early);
+		other = create_capture(session, XPT_CODEOBJ_COPY_MEMORY, second);
+		error = xpt_codeobj_capture_start(other);
+	}
 	if (!error) {
 		puts("started");
 		fflush(stdout);
@@ -417,9 +625,8 @@ static int sample(const char *folder, const char *runtime, char *const *command)
 }
 
 static const struct test tests[] = {
-	{ "all", test_all, 1 },
-	{ "refused", test_refused, 1 },
-	{ "unused", test_unused, 1 },
+	{ "all", test_all, 1 },	  { "refused", test_refused, 1 }, { "late", test_late, 1 },
+	{ "busy", test_busy, 1 }, { "unused", test_unused, 1 },
 };
 
 int main(int argc, char **argv)

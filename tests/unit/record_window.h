@@ -168,21 +168,16 @@ struct follower {
 
 static inline int follower_write(void *context, const struct event *event)
 {
-	const struct model_program *program = event->program.program;
 	struct follower *follower = context;
-	const struct event_call *call = &event->call;
+	struct xpt_record_text *record;
+	struct past_change change;
+	int error;
 
-	if (event->kind == EVENT_PROGRAM && event->program.released)
-		window_release(follower->window, program->process->tgid, (__u16)program->runtime_index, program->handle,
-			       event->program.time);
-	else if (event->kind == EVENT_PROGRAM)
-		return window_load(follower->window, (__u16)program->runtime_index,
-				   record_loaded(program, event->program.time));
-	else if (event->kind == EVENT_CALL && call->function->role == XPT_ROLE_REGION_NAME && call->name)
-		return window_name_region(follower->window, record_loaded_region(call));
-	else if (event->kind == EVENT_CALL && call->function->role == XPT_ROLE_REGION_RELEASE)
-		window_release_region(follower->window, call->tgid, call->handle, call->start);
-	return 0;
+	if (!record_change(event, &change, &record))
+		return 0;
+	error = window_change(follower->window, &change, record);
+	free(record);
+	return error;
 }
 
 static inline void follower_init(struct follower *follower, const struct window_options *options, __u64 seed)

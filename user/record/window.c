@@ -9,7 +9,6 @@
 
 #include "base/core/hashmap.h"
 #include "base/core/link.h"
-#include "record/context.h"
 
 #define CHUNK_MIN (128u << 10) /* room for the largest record */
 #define CHUNK_MAX (1u << 20)
@@ -232,7 +231,7 @@ int window_add(struct window *window, const struct xpt_record_header *record)
 	return 0;
 }
 
-static int add_change(struct window *window, const struct past_change *change, const struct xpt_record_text *record)
+int window_change(struct window *window, const struct past_change *change, const struct xpt_record_text *record)
 {
 	int error = past_add(&window->past, change, record);
 
@@ -241,36 +240,6 @@ static int add_change(struct window *window, const struct past_change *change, c
 	else
 		make_room(window);
 	return error;
-}
-
-int window_load(struct window *window, __u16 runtime, struct xpt_record_text *record)
-{
-	const struct past_change change = { .time = record->header.time,
-					    .handle = record->id,
-					    .tgid = record->header.tgid,
-					    .runtime = runtime,
-					    .size = record->header.size };
-	int error = add_change(window, &change, record);
-
-	free(record);
-	return error;
-}
-
-void window_release(struct window *window, __u32 tgid, __u16 runtime, __u64 handle, __u64 time)
-{
-	const struct past_change change = { .time = time, .tgid = tgid, .runtime = runtime, .handle = handle };
-
-	add_change(window, &change, NULL);
-}
-
-int window_name_region(struct window *window, struct xpt_record_text *record)
-{
-	return window_load(window, CONTEXT_REGION, record);
-}
-
-void window_release_region(struct window *window, __u32 tgid, __u64 handle, __u64 time)
-{
-	window_release(window, tgid, CONTEXT_REGION, handle, time);
 }
 
 /* ---- looking ---- */

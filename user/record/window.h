@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "bpf/wire.h"
+#include "record/context.h"
 
 #define WINDOW_BYTES_MIN (2u << 20)
 #define WINDOW_BYTES_MAX (1ull << 40)
@@ -29,18 +30,14 @@ void window_free(struct window *window);
 /* Copies the record. -ENOMEM: it is not in the window, and counted. */
 int window_add(struct window *window, const struct xpt_record_header *record);
 /*
- * What a program is called from here on: a LOADED record, taken over. May come later than the records of that time. -ENOMEM: the
- * name will not be known, once it is older.
+ * What a program or region is called from here on, by a LOADED record, or that it was released: NULL. May come later than the records
+ * of that time. -ENOMEM: it will not be known, once it is older.
  */
-int window_load(struct window *window, __u16 runtime, struct xpt_record_text *record);
-void window_release(struct window *window, __u32 tgid, __u16 runtime, __u64 handle, __u64 time);
+int window_change(struct window *window, const struct past_change *change, const struct xpt_record_text *record);
 /* From now on it may have this number of bytes, no fewer than before. */
 void window_grow(struct window *window, __u64 bytes);
 /* The number of bytes of its memory that are used by others, for what is evicted with the window. */
 void window_reserve(struct window *window, __u64 bytes);
-/* The same of regions that have handles. */
-int window_name_region(struct window *window, struct xpt_record_text *record);
-void window_release_region(struct window *window, __u32 tgid, __u64 handle, __u64 time);
 /* Evicts whatever is too old by now. */
 void window_expire(struct window *window, __u64 now);
 

@@ -159,8 +159,7 @@ void selection_born(struct entry *entry)
 
 #define RETRY_MOST 1024 /* calls */
 
-/* With 0: the other one. */
-static __u32 common_divisor(__u32 one, __u32 other)
+__u32 sample_rate_common(__u32 one, __u32 other)
 {
 	__u32 rest;
 
@@ -201,7 +200,7 @@ static __u32 rate_of(const struct profiling *profiling, const struct entry *entr
 
 	link_for_each(member, &entry->members, of_entry) {
 		if (member->until == NEVER && run_samples(member->run))
-			rate = common_divisor(rate, run_rate(member->run));
+			rate = sample_rate_common(rate, run_rate(member->run));
 	}
 	return rate ?: XPT_SAMPLE_NONE;
 }
@@ -278,7 +277,7 @@ void rates_refresh(struct profiling *profiling)
 		roles |= run->trace ? ROLES_TRACE : ROLES_RUN;
 		roles |= run_takes_regions(run) ? ROLES_REGIONS : 0;
 		if (run_takes_unknown(run))
-			rate = common_divisor(rate, run_rate(run));
+			rate = sample_rate_common(rate, run_rate(run));
 		if (run->inside) {
 			profiling->inside = true;
 			rate = 1;

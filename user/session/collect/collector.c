@@ -16,6 +16,7 @@
 #include "base/core/options.h"
 #include "base/core/vec.h"
 #include "kern/features.h"
+#include "profile/handle/profiling.h"
 #include "session/reader/readers.h"
 
 #define BUFFER_BYTES (8u << 20)
@@ -273,17 +274,20 @@ static bool on_placing(void *context, size_t done, size_t total)
 	return options->interrupted(options->context);
 }
 
-/* What all get that either one asks for, where a sample is each call with a number that is a multiple; 0: nothing. */
-static __u32 common_divisor(__u32 one, __u32 other)
+static int check_needs(const struct collector *collector, const struct collector_needs *needs)
 {
-	__u32 rest;
+	const struct collector_needs *all = &collector->needs;
+	const char *missing = needs->codes && !all->codes			? "code objects" :
+			      needs->roles & ~all->roles			? "operators (level detailed)" :
+			      needs->number_operators && !all->number_operators ? "samples of operators" :
+										  NULL;
 
-	while (other) {
-		rest = one % other;
-		one = other;
-		other = rest;
-	}
-	return one;
+	if (!missing)
+		return 0;
+	log_error(&collector->log,
+		  "the session was loaded without %s: the first consumer that needs them joins before it starts",
+		  missing);
+	return -ENODATA;
 }
 
 int collector_need(struct collector *collector, const struct collector_needs *needs)
@@ -291,15 +295,14 @@ int collector_need(struct collector *collector, const struct collector_needs *ne
 	struct collector_needs *all = &collector->needs;
 
 	if (collector->kern)
-		return -EALREADY;
+		return check_needs(collector, needs);
 	all->roles |= needs->roles;
-	all->sample_every = common_divisor(all->sample_every, needs->sample_every);
+	all->sample_every = sample_rate_common(all->sample_every, needs->sample_every);
 	all->chosen_only |= needs->chosen_only;
 	all->number_operators |= needs->number_operators;
 	all->codes |= needs->codes;
 	if (all->code_wait_limit < needs->code_wait_limit)
 		all->code_wait_limit = needs->code_wait_limit;
-	collector->code_readers += needs->codes;
 	return 0;
 }
 
@@ -526,44 +529,42 @@ int collector_set_sampling(struct collector *collector, const struct model_progr
 	return kern_set_sampling(collector->kern, &key, sample_every, seen);
 }
 
-static bool resume_read(struct collector *collector, size_t at)
+static size_t ticket_find(const struct collector *collector, __u64 ticket)
 {
-	struct code_ticket ticket = collector->code_tickets[at];
+	size_t at = 0;
 
-	collector->code_tickets[at] = collector->code_tickets[--collector->code_ticket_count];
-	return collector_answer(collector, ticket.tgid, ticket.ticket);
+	while (at < collector->code_ticket_count && collector->code_tickets[at].ticket != ticket)
+		at++;
+	return at;
+}
+
+void collector_code_passed(struct collector *collector, const struct xpt_record_code *code)
+{
+	struct code_ticket *tickets = collector->code_tickets;
+	size_t kept = 0;
+
+	if (!code->ticket || collector->code_readers < 2)
+		return;
+	/* Those that were resumed at their deadline are not waited for. */
+	for (size_t at = 0; at < collector->code_ticket_count; at++)
+		if (kern_waits(collector->kern, tickets[at].ticket))
+			tickets[kept++] = tickets[at];
+	collector->code_ticket_count = kept;
+	/* Without memory the first answer is the last one. */
+	vec_push(collector->code_tickets, collector->code_ticket_count,
+		 (struct code_ticket){ code->ticket, collector->code_readers });
 }
 
 bool collector_code_answer(struct collector *collector, pid_t tgid, __u64 ticket)
 {
-	struct code_ticket *tickets = collector->code_tickets;
-	size_t at = 0, kept = 0;
+	size_t at = ticket_find(collector, ticket);
 
-	if (collector->code_readers < 2)
-		return collector_answer(collector, tgid, ticket);
-	while (at < collector->code_ticket_count && tickets[at].ticket != ticket)
-		at++;
-	if (at == collector->code_ticket_count) {
-		/* Those that were resumed at their deadline are not waited for. */
-		for (at = 0; at < collector->code_ticket_count; at++)
-			if (kern_waits(collector->kern, tickets[at].ticket))
-				tickets[kept++] = tickets[at];
-		collector->code_ticket_count = at = kept;
-		if (vec_push(collector->code_tickets, collector->code_ticket_count,
-			     (struct code_ticket){ ticket, tgid, 0 }))
-			return collector_answer(collector, tgid, ticket);
+	if (at < collector->code_ticket_count) {
+		if (--collector->code_tickets[at].missing)
+			return kern_waits(collector->kern, ticket);
+		collector->code_tickets[at] = collector->code_tickets[--collector->code_ticket_count];
 	}
-	if (++collector->code_tickets[at].answers < collector->code_readers)
-		return kern_waits(collector->kern, ticket);
-	return resume_read(collector, at);
-}
-
-void collector_code_leave(struct collector *collector)
-{
-	collector->code_readers--;
-	for (size_t at = collector->code_ticket_count; at--;)
-		if (collector->code_tickets[at].answers >= collector->code_readers)
-			resume_read(collector, at);
+	return collector_answer(collector, tgid, ticket);
 }
 
 void collector_wake(struct collector *collector)

@@ -197,8 +197,7 @@ struct followed {
 /* A thread that waits for several consumers. */
 struct code_ticket {
 	__u64 ticket;
-	pid_t tgid;
-	unsigned int answers;
+	unsigned int missing; /* answers */
 };
 
 struct collector {
@@ -241,9 +240,7 @@ struct collector {
 	size_t pending_count;
 	bool scan_all;
 
-	__u64 calls;   /* CALL records passed on */
-	__u64 closed;  /* of those that are counted in the kernel: not layers */
-	__u64 counted; /* sum over TOTAL records: began, less left out, less lost */
+	__u64 calls; /* CALL records passed on */
 	__u64 left_out;
 	__u64 lost; /* sum of all causes */
 	__u64 last_loss_time;
@@ -269,7 +266,7 @@ int collector_check_options(const struct collector_options *options);
 /* Checks the options, reads the descriptions, scans the targets. Errors as xpt_recording_create(). */
 int collector_create(const struct collector_options *options, struct collector **result);
 __u32 collector_level_roles(enum xpt_level level);
-/* Adds a consumer's needs to those of the others. -EALREADY: the kernel side is loaded already. */
+/* Adds a consumer's needs to those of the others. -ENODATA, logged: the kernel side was loaded without them. */
 int collector_need(struct collector *collector, const struct collector_needs *needs);
 /* Finds the counters. Of collector_open(), unless it was called before. */
 int collector_open_counters(struct collector *collector);
@@ -297,8 +294,8 @@ void collector_free(struct collector *collector);
 bool collector_answer(struct collector *collector, pid_t tgid, __u64 ticket);
 /* The same for a code object, once every consumer that reads it has called this. False: some of it may be missing. */
 bool collector_code_answer(struct collector *collector, pid_t tgid, __u64 ticket);
-/* One of these consumers leaves. It has called collector_code_answer() for all that it got. */
-void collector_code_leave(struct collector *collector);
+/* A CODE record is passed on to those that read code objects now: each of them has to answer. */
+void collector_code_passed(struct collector *collector, const struct xpt_record_code *code);
 __u64 collector_code_limit(
 	const struct collector *collector); /* ns that a call waits for its code object; 0: it does not */
 static inline void collector_pass(struct collector *collector, const struct xpt_record_header *record)
@@ -326,6 +323,8 @@ void targets_read_mappings(struct collector *collector);
 void targets_scan_pending(struct collector *collector);
 void targets_check(struct collector *collector); /* for processes that ended unnoticed */
 bool targets_ended(struct collector *collector);
+/* Visits those that may have loaded something; a non-zero return ends the walk and is returned. */
+int targets_each(struct collector *collector, int (*visit)(void *context, pid_t tgid), void *context);
 __u64 targets_began(struct collector *collector, pid_t tgid); /* as in struct followed; 0 for any other process */
 /* A record about a process: fork, exec, exit, first call of a thread. */
 void targets_task(struct collector *collector, const struct xpt_record_task *task);
@@ -347,18 +346,25 @@ struct xpt_record_lost records_loss(const struct collector *collector, enum xpt_
 /* The counts of all programs up to now, as COUNT records of the time `time`, which is that of just before. */
 void records_counts(struct collector *collector, __u64 time);
 void records_totals(struct collector *collector, pid_t tgid); /* 0: of all; taken out of the kernel */
-/*
- * To one consumer, that leaves: TOTAL records of what is still in the kernel, and stays there. Returns how many calls have begun
- * in all, as in struct collector.
- */
-__u64 records_totals_pass(struct collector *collector, record_fn record, void *context);
+/* To one consumer, that leaves: TOTAL records of what is still in the kernel, and stays there. */
+void records_totals_pass(struct collector *collector, record_fn record, void *context);
 /* ns: that one recorded call takes longer. Measured, or estimated. */
 __u64 records_call_cost(const struct collector *collector, size_t spec);
+/* Of the whole session so far. */
+struct records_figures {
+	__u64 calls, cost;    /* through probes, and the ns that they are estimated to have taken longer */
+	__u64 events, ioctls; /* of drivers */
+	__u64 lost;	      /* records */
+};
+
+struct records_figures records_figures(const struct collector *collector);
+
 /* How one consumer's recording has ended. */
 struct records_ending {
 	const char *stopped_by;
-	__u64 ended;   /* ns of CLOCK_MONOTONIC */
-	__u64 counted; /* calls that began, as in struct collector */
+	__u64 begun, ended;		      /* ns of CLOCK_MONOTONIC */
+	__u64 open;			      /* calls that had not returned */
+	const struct records_figures *before; /* begun */
 	record_fn record;
 	void *context;
 };

@@ -77,15 +77,12 @@ void records_pass_call(struct collector *collector, const struct xpt_record_call
 	if (call->flags & XPT_CALL_LAYER)
 		return;
 	collector->spec_calls[call->spec]++;
-	if (collector->registry->specs[call->spec]->wire.role != XPT_ROLE_OPERATOR)
-		collector->closed++;
 }
 
 void records_pass_total(struct collector *collector, const struct xpt_record_total *total)
 {
 	if (total->key.spec > collector->registry->spec_count)
 		return; /* of the collector's own specs */
-	collector->counted += total->count.calls - total->count.left_out - total->count.lost;
 	collector->left_out += total->count.left_out;
 	collector_pass(collector, &total->header);
 }
@@ -109,6 +106,8 @@ static int on_control(void *context, const struct xpt_record_header *record)
 	}
 	if (record->kind == XPT_RECORD_CALL)
 		note_program(collector, (const void *)record);
+	if (record->kind == XPT_RECORD_CODE)
+		collector_code_passed(collector, (const void *)record);
 	if (record->kind == XPT_RECORD_PASS || record->kind == XPT_RECORD_CODE || record->kind == XPT_RECORD_CODE_PIECE)
 		collector_pass(collector, record);
 	else
@@ -333,7 +332,6 @@ struct passing {
 	const struct collector *collector;
 	record_fn record;
 	void *context;
-	__u64 counted;
 };
 
 static int on_passed(void *context, const struct xpt_program_key *key, const struct xpt_program_entry *entry)
@@ -347,17 +345,15 @@ static int on_passed(void *context, const struct xpt_program_key *key, const str
 
 	if (key->spec > passing->collector->registry->spec_count)
 		return 0; /* of the collector's own specs */
-	passing->counted += entry->count.calls - entry->count.left_out - entry->count.lost;
 	passing->record(passing->context, &record.header);
 	return 0;
 }
 
-__u64 records_totals_pass(struct collector *collector, record_fn record, void *context)
+void records_totals_pass(struct collector *collector, record_fn record, void *context)
 {
-	struct passing passing = { collector, record, context, collector->counted };
+	struct passing passing = { collector, record, context };
 
 	kern_counts(collector->kern, on_passed, &passing);
-	return passing.counted;
 }
 
 void records_totals(struct collector *collector, pid_t tgid)
@@ -365,22 +361,33 @@ void records_totals(struct collector *collector, pid_t tgid)
 	kern_take_counts(collector->kern, tgid, on_taken, collector);
 }
 
+struct records_figures records_figures(const struct collector *collector)
+{
+	struct records_figures figures = {
+		.calls = collector->left_out,
+		.cost = collector->left_out * LEFT_OUT_COST,
+		.events = collector->events,
+		.ioctls = collector->ioctls,
+		.lost = collector->lost,
+	};
+
+	for (size_t i = 0; i < collector->registry->spec_count; i++) {
+		figures.calls += collector->spec_calls[i];
+		figures.cost += collector->spec_calls[i] * records_call_cost(collector, i);
+	}
+	return figures;
+}
+
 static void end_json(struct collector *collector, const struct records_ending *ending, struct text *json)
 {
 	const struct kern_cost *costs = kern_costs(collector->kern);
 	const struct attacher_figures *figures = attacher_figures(collector->attacher);
+	const struct records_figures *before = ending->before, now = records_figures(collector);
 	struct rusage usage;
-	__u64 calls = 0, cost = 0;
 
-	for (size_t i = 0; i < collector->registry->spec_count; i++) {
-		calls += collector->spec_calls[i];
-		cost += collector->spec_calls[i] * records_call_cost(collector, i);
-	}
-	calls += collector->left_out;
-	cost += collector->left_out * LEFT_OUT_COST;
 	getrusage(RUSAGE_SELF, &usage);
 	json_begin(json, NULL, '{');
-	json_add_unsigned(json, "duration_ns", ending->ended - collector->started);
+	json_add_unsigned(json, "duration_ns", ending->ended - ending->begun);
 	json_add_string(json, "stopped_by", ending->stopped_by);
 	json_add_string(json, "link", link_kind_name(kern_link_kind(collector->kern)));
 	json_add_unsigned(json, "attach_ns", figures->attach_time);
@@ -392,9 +399,9 @@ static void end_json(struct collector *collector, const struct records_ending *e
 	json_end(json, '}');
 	json_begin(json, "drivers", '{');
 	json_add_unsigned(json, "tracepoints", device_side_tracepoints(collector->device_side));
-	json_add_unsigned(json, "events", collector->events);
+	json_add_unsigned(json, "events", now.events - before->events);
 	json_add_unsigned(json, "nodes", device_side_nodes(collector->device_side));
-	json_add_unsigned(json, "ioctls", collector->ioctls);
+	json_add_unsigned(json, "ioctls", now.ioctls - before->ioctls);
 	json_end(json, '}');
 	json_begin(json, "collector", '{');
 	json_add_unsigned(json, "cpu_ns",
@@ -403,8 +410,8 @@ static void end_json(struct collector *collector, const struct records_ending *e
 	json_add_unsigned(json, "max_rss_bytes", usage.ru_maxrss * 1024ull);
 	json_end(json, '}');
 	json_begin(json, "target", '{');
-	json_add_unsigned(json, "calls", calls);
-	json_add_unsigned(json, "cost_ns", cost);
+	json_add_unsigned(json, "calls", now.calls - before->calls);
+	json_add_unsigned(json, "cost_ns", now.cost > before->cost ? now.cost - before->cost : 0);
 	json_end(json, '}');
 	if (!costs)
 		return;
@@ -418,11 +425,10 @@ int records_end(struct collector *collector, const struct records_ending *ending
 {
 	struct xpt_record_header pass = { XPT_RECORD_PASS, sizeof(pass), 0, 0 };
 	struct xpt_record_text *record;
+	struct xpt_record_lost open = records_loss(collector, XPT_LOSS_OPEN, ending->open);
 	struct text json = {};
 
-	struct xpt_record_lost open = records_loss(collector, XPT_LOSS_OPEN, ending->counted - collector->closed);
-
-	if (ending->counted > collector->closed)
+	if (ending->open)
 		ending->record(ending->context, &open.header);
 	end_json(collector, ending, &json);
 	record = record_end(clock_monotonic(), &json);

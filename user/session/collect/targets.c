@@ -36,6 +36,18 @@ __u64 targets_began(struct collector *collector, pid_t tgid)
 	return followed ? followed->began : 0;
 }
 
+int targets_each(struct collector *collector, int (*visit)(void *context, pid_t tgid), void *context)
+{
+	struct link *link, *following;
+	int result = 0;
+
+	if (collector->options.all_processes)
+		return process_each(visit, context);
+	link_each(link, following, &collector->followed)
+		result = result ?: visit(context, container_of(link, struct followed, link)->tgid);
+	return result;
+}
+
 static struct followed *followed_add(struct collector *collector, pid_t tgid)
 {
 	struct followed *followed = followed_find(collector, tgid);

@@ -2,6 +2,7 @@
 /* The collecting thread: from the collector into the window and the model, triggers, requests through the control socket. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -96,47 +97,21 @@ static void on_call(struct xpt_continuous *continuous, const struct event_call *
 							  call->outcome == OUTCOME_FAILED });
 }
 
-/* ---- names ---- */
-
-/* Handles of regions mean what they were given as names. */
-static void on_region_call(struct xpt_continuous *continuous, const struct event_call *call)
-{
-	struct xpt_record_text *record;
-
-	if (call->function->role == XPT_ROLE_REGION_RELEASE) {
-		window_release_region(continuous->window, call->tgid, call->handle, call->start);
-		return;
-	}
-	record = call->function->role == XPT_ROLE_REGION_NAME && call->name ? record_loaded_region(call) : NULL;
-	if (record)
-		window_name_region(continuous->window, record);
-}
-
-static void on_program(struct xpt_continuous *continuous, const struct event_program *event)
-{
-	const struct model_program *program = event->program;
-	struct xpt_record_text *record;
-
-	if (event->released) {
-		window_release(continuous->window, program->process->tgid, program->runtime_index, program->handle,
-			       event->time);
-		return;
-	}
-	record = record_loaded(program, event->time);
-	if (record)
-		window_load(continuous->window, program->runtime_index, record);
-}
-
 static int on_event(void *context, const struct event *event)
 {
 	const struct event_inference *inference = &event->inference;
 	const struct event_region *region = &event->region;
 	struct xpt_continuous *continuous = context;
+	struct xpt_record_text *record;
+	struct past_change change;
 
+	if (record_change(event, &change, &record)) {
+		window_change(continuous->window, &change, record);
+		free(record);
+	}
 	switch (event->kind) {
 	case EVENT_CALL:
 		on_call(continuous, &event->call);
-		on_region_call(continuous, &event->call);
 		break;
 	case EVENT_UNPAIRED: /* of launches most are not waited for */
 		if (inference->function->role == XPT_ROLE_ENQUEUE)
@@ -154,9 +129,6 @@ static int on_event(void *context, const struct event *event)
 			on_inference(continuous, region->program,
 				     &(struct trigger_inference){ region->program->id, region->start, region->end,
 								  false });
-		break;
-	case EVENT_PROGRAM:
-		on_program(continuous, &event->program);
 		break;
 	default:
 		break;
@@ -263,10 +235,10 @@ void continuous_update_status(struct xpt_continuous *continuous, __u64 now)
 	inference_index_figures(continuous->recent, &recent);
 	getrusage(RUSAGE_SELF, &usage);
 	status->pid = getpid();
-	status->elapsed = now - collector->started;
+	status->elapsed = now - continuous->consumer.begun;
 	status->processes = collector->followed_map.count;
-	status->calls = collector->calls;
-	status->lost = collector->lost + window.lost;
+	status->calls = continuous->consumer.calls;
+	status->lost = collector->lost - continuous->consumer.before.lost + window.lost;
 	status->window_time = now > window.begin ? now - window.begin : 0;
 	if (status->window_time > status->elapsed)
 		status->window_time = status->elapsed; /* it began before the first probe */

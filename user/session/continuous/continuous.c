@@ -349,7 +349,7 @@ int continuous_create(const struct xpt_continuous_options *given, const struct c
 	pthread_cond_init(&continuous->queued, NULL);
 	continuous->consumer = (struct consumer){
 		.record = continuous_record,
-		.started = on_started,
+		.attached = on_started,
 		.work = continuous_work,
 		.context = continuous,
 	};
@@ -405,7 +405,7 @@ int xpt_continuous_save(struct xpt_continuous *continuous, const struct xpt_save
 	if (has_ended(continuous))
 		error = -ECANCELED;
 	else
-		error = continuous->session->started ? saves_ask(continuous, save) : -EINVAL;
+		error = continuous->consumer.started ? saves_ask(continuous, save) : -EINVAL;
 	if (!error) {
 		collector_wake(continuous->collector);
 		while (!save->done)
@@ -439,7 +439,7 @@ static int has_stopped(void *context)
 {
 	struct xpt_continuous *continuous = context;
 
-	if (!continuous->session->started)
+	if (!continuous->consumer.started)
 		return -EINVAL;
 	return consumer_disturbed(&continuous->consumer) ?: continuous->stopped || has_ended(continuous);
 }

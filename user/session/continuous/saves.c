@@ -147,10 +147,10 @@ static int snapshot_window(struct xpt_continuous *continuous, struct save *save,
 	save->part.tgid = options->pid;
 	save->part.roles = continuous->roles;
 	save->part.from = time ? save->asked - time : 0;
-	save->started = continuous->collector->started;
+	save->started = continuous->consumer.begun;
 	save->complete = model_delivered(continuous->model);
 	save->end = now;
-	save->lost = continuous->collector->lost;
+	save->lost = continuous->collector->lost - continuous->consumer.before.lost;
 	if (is_of_inferences(options))
 		error = find_inferences(continuous, save);
 	if (!error)

@@ -116,8 +116,6 @@ static void on_finished(void *context)
 	if (!record->side)
 		return;
 	code_side_finish(record->side);
-	if (record->consumer.shares)
-		collector_code_leave(record->consumer.session->collector);
 	error = write_index(record);
 	record->write_error = code_side_error(record->side) ?: error;
 }
@@ -187,7 +185,7 @@ int xpt_codeobj_capture_create(struct xpt_codeobj_capture **result, enum xpt_cod
 	record->consumer = (struct consumer){
 		.record = on_record,
 		.scanned = on_scanned,
-		.started = on_started,
+		.attached = on_started,
 		.work = on_work,
 		.finished = on_finished,
 		.context = record,
@@ -220,7 +218,7 @@ static int is_over(void *context)
 	struct xpt_codeobj_capture *record = context;
 	const struct xpt_session *session = record->consumer.session;
 
-	if (!session->has_thread)
+	if (!session->has_thread || !record->consumer.started)
 		return -EINVAL;
 	if (session->error || record->over)
 		return session->error ?: 1;

@@ -355,6 +355,8 @@ static int create_profiling(struct profiler *profiler, size_t report_bytes)
 		error = model_add_sink(profiler->model, (struct event_sink){ on_event, profiler });
 	if (!error)
 		error = model_add_sink(profiler->model, profiling_sink(profiler->profiling));
+	if (!error)
+		error = model_add_sink(profiler->model, statedump_sink(&profiler->session->statedump));
 	return error;
 }
 
@@ -365,12 +367,14 @@ int profiler_create(struct xpt_session *session, size_t report_bytes)
 
 	if (!profiler)
 		return -ENOMEM;
+	statedump_init(&session->statedump, session->collector->registry);
 	session->profiler = profiler;
 	profiler->session = session;
 	profiler->last = &profiler->first;
 	profiler->consumer = (struct consumer){
+		.session = session,
 		.record = on_record,
-		.started = on_started,
+		.attached = on_started,
 		.work = on_work,
 		.context = profiler,
 		.needs = { .roles = collector_level_roles(XPT_LEVEL_STANDARD) },

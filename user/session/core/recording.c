@@ -36,7 +36,6 @@ struct xpt_recording {
 	enum xpt_end ended_by; /* 0: it has not ended yet */
 	__u64 end;	       /* ns; ~0: without a duration */
 	__u64 left;	       /* ns: when it has left the session, which continues; 0: not */
-	__u64 counted;	       /* as in struct records_ending */
 	__u64 output_due, status_due, losses_due;
 };
 
@@ -154,11 +153,11 @@ static void report_status(struct xpt_recording *recording, __u64 now)
 	const struct collector *collector = recording->collector;
 	struct xpt_recording_status status = {
 		.size = sizeof(status),
-		.elapsed = now - collector->started,
+		.elapsed = now - recording->consumer.begun,
 		.processes = collector->followed_map.count,
 		.programs = model_program_count(output_model(recording->output)),
-		.calls = collector->calls - recording->consumer.selection.calls,
-		.lost = collector->lost + recording->output_lost,
+		.calls = recording->consumer.calls - recording->consumer.selection.calls,
+		.lost = collector->lost - recording->consumer.before.lost + recording->output_lost,
 		.bytes = output_bytes(recording->output),
 	};
 
@@ -224,15 +223,12 @@ static void on_finished(void *context)
 
 	if (recording->codes)
 		code_side_finish(recording->codes);
-	if (recording->codes && recording->consumer.shares)
-		collector_code_leave(recording->collector);
-	recording->counted = recording->collector->counted;
-	if (recording->consumer.session->ending || !recording->consumer.session->started)
+	if (recording->consumer.session->ending || !recording->consumer.started)
 		return;
 	records_drain(recording->collector);
 	records_drain(recording->collector); /* the second PASS releases what the first one brought */
 	recording->left = clock_monotonic();
-	recording->counted = records_totals_pass(recording->collector, consumer_record, &recording->consumer);
+	records_totals_pass(recording->collector, consumer_record, &recording->consumer);
 }
 
 /* ---- creation ---- */
@@ -240,7 +236,7 @@ static void on_finished(void *context)
 static int on_started(void *context)
 {
 	struct xpt_recording *recording = context;
-	__u64 started = recording->collector->started;
+	__u64 started = recording->consumer.begun;
 
 	if (recording->codes)
 		code_side_started(recording->codes);
@@ -286,7 +282,7 @@ static int create(struct xpt_recording *recording)
 	recording->consumer = (struct consumer){
 		.record = on_record,
 		.scanned = on_scanned,
-		.started = on_started,
+		.attached = on_started,
 		.work = on_work,
 		.finished = on_finished,
 		.context = recording,
@@ -339,7 +335,7 @@ static int has_ended(void *context)
 {
 	const struct xpt_recording *recording = context;
 
-	if (!recording->consumer.session->started)
+	if (!recording->consumer.started)
 		return -EINVAL;
 	return recording->consumer.session->error ?: (int)recording->ended_by;
 }
@@ -378,6 +374,7 @@ static const char *end_name(enum xpt_end end)
 
 int xpt_recording_finish(struct xpt_recording *recording)
 {
+	const struct consumer *consumer = &recording->consumer;
 	struct collector *collector = recording->collector;
 	int error = 0, written;
 
@@ -392,13 +389,18 @@ int xpt_recording_finish(struct xpt_recording *recording)
 	output_settle(recording->output);
 	note_losses(recording);
 	if (collector->kern)
-		error = records_end(collector, &(struct records_ending){
-						       .stopped_by = end_name(recording->ended_by),
-						       .ended = recording->left ?: collector->ended,
-						       .counted = recording->counted,
-						       .record = on_record,
-						       .context = recording,
-					       });
+		error = records_end(collector,
+				    &(struct records_ending){
+					    .stopped_by = end_name(recording->ended_by),
+					    .begun = consumer->begun,
+					    .ended = consumer->started ? recording->left ?: collector->ended : 0,
+					    .open = consumer->counted > consumer->closed ?
+							    consumer->counted - consumer->closed :
+							    0,
+					    .before = &consumer->before,
+					    .record = on_record,
+					    .context = recording,
+				    });
 	written = output_finish(recording->output);
 	if (!recording->consumer.shares)
 		collector_check_names(collector, output_model(recording->output));

@@ -44,8 +44,7 @@ static __u64 key_of(const struct xpt_program_key *key)
 	return (__u64)key->tgid << 32 | (__u32)key->runtime << 16 | key->spec;
 }
 
-/* As the kernel side counts it: by its program, the first value, or by its function. */
-static struct xpt_program_key program_of(const struct xpt_spec *spec, const struct xpt_record_call *call)
+struct xpt_program_key selection_key(const struct xpt_spec *spec, const struct xpt_record_call *call)
 {
 	bool by_program = spec->flags & XPT_SPEC_BY_PROGRAM;
 
@@ -82,7 +81,7 @@ static struct left_out *find(struct selection *selection, const struct xpt_progr
 /* False: there is no memory to count it. */
 static bool leave_out(struct selection *selection, const struct xpt_record_call *call)
 {
-	const struct xpt_program_key key = program_of(&selection->registry->specs[call->spec]->wire, call);
+	const struct xpt_program_key key = selection_key(&selection->registry->specs[call->spec]->wire, call);
 	struct left_out *program = find(selection, &key, call->start);
 
 	if (!program)

@@ -40,14 +40,43 @@ static struct consumer *consumer_of(struct link *link)
 	return container_of(link, struct consumer, link);
 }
 
-void consumer_record(void *context, const struct xpt_record_header *record)
+/* What the kernel has counted, and what came of it. */
+static void note_counted(struct consumer *consumer, const struct xpt_record_header *record)
+{
+	const struct registry *registry = consumer->session->collector->registry;
+	const struct xpt_program_count *count = &((const struct xpt_record_total *)record)->count;
+	const struct xpt_record_call *call = (const void *)record;
+
+	if (record->kind == XPT_RECORD_TOTAL)
+		consumer->counted += count->calls - count->left_out - count->lost;
+	if (record->kind != XPT_RECORD_CALL)
+		return;
+	consumer->calls++;
+	consumer->closed += !(call->flags & XPT_CALL_LAYER) && call->spec < registry->spec_count &&
+			    registry->specs[call->spec]->wire.role != XPT_ROLE_OPERATOR;
+}
+
+static void give_record(void *context, const struct xpt_record_header *record)
 {
 	struct consumer *consumer = context;
 
+	note_counted(consumer, record);
 	if (consumer->selects)
 		selection_pass(&consumer->selection, record, consumer->record, consumer->context);
 	else
 		consumer->record(consumer->context, record);
+}
+
+void consumer_record(void *context, const struct xpt_record_header *record)
+{
+	struct consumer *consumer = context;
+
+	if (consumer->later.since)
+		record = joining_pass(&consumer->later, record);
+	if (record && consumer->holds)
+		text_bytes(&consumer->held, record, record->size);
+	else if (record)
+		give_record(consumer, record);
 }
 
 static void on_record(void *context, const struct xpt_record_header *record)
@@ -55,6 +84,8 @@ static void on_record(void *context, const struct xpt_record_header *record)
 	struct xpt_session *session = context;
 	struct link *link, *next;
 
+	if (session->profiler && statedump_record(&session->statedump, record) && !session->collector->error)
+		session->collector->error = -ENOMEM;
 	link_each(link, next, &session->consumers) consumer_record(consumer_of(link), record);
 }
 
@@ -124,6 +155,7 @@ int session_create(const struct collector_options *options, struct xpt_session *
 	pthread_cond_init(&session->changed, &attributes);
 	pthread_condattr_destroy(&attributes);
 	link_init(&session->consumers);
+	link_init(&session->joiners);
 	link_init(&session->waiters);
 	with.record = on_record;
 	with.scanned = on_scanned;
@@ -140,39 +172,137 @@ int session_create(const struct collector_options *options, struct xpt_session *
 	return 0;
 }
 
+/* With the lock held, as the following ones: the kernel records for all of them. */
+static void share_rate(struct xpt_session *session, __u32 rate)
+{
+	struct link *link, *next;
+
+	link_each(link, next, &session->consumers)
+		rate = sample_rate_common(rate, consumer_of(link)->needs.sample_every);
+	if (session->profiler)
+		profiling_share(session->profiler->profiling, rate);
+}
+
+static void link_consumer(struct xpt_session *session, struct consumer *consumer)
+{
+	consumer->left = false;
+	session->collector->code_readers += consumer->needs.codes;
+	share_rate(session, consumer->needs.sample_every);
+	link_append(&session->consumers, &consumer->link);
+}
+
 int session_add(struct xpt_session *session, struct consumer *consumer)
 {
-	const struct log *log = &session->collector->log;
-	int error = -EALREADY;
+	int error;
 
 	link_init(&consumer->link);
 	/* One that others may join: the kernel records for all. */
 	consumer->selects = session->profiler;
 	if (consumer->selects)
 		selection_init(&consumer->selection, session->collector->registry, consumer->needs.sample_every);
+	consumer->left = true;
 	pthread_mutex_lock(&session->lock);
-	if (!session->opened)
-		error = collector_need(session->collector, &consumer->needs);
-	else
-		log_error(log, "the session has started: recordings, windows and captures join it before");
-	if (!error && session->profiler && consumer->needs.sample_every)
-		profiling_share(session->profiler->profiling, session->collector->needs.sample_every);
-	if (!error)
-		link_append(&session->consumers, &consumer->link);
-	consumer->left = error;
+	error = collector_need(session->collector, &consumer->needs);
+	if (!error && !session->starting)
+		link_consumer(session, consumer);
 	pthread_mutex_unlock(&session->lock);
 	return error;
 }
 
-/* With the lock held. */
 static void finish_consumer(struct consumer *consumer)
 {
+	struct xpt_session *session = consumer->session;
+
 	if (consumer->finished)
 		consumer->finished(consumer->context);
 	selection_flush(&consumer->selection, consumer->record, consumer->context);
 	link_remove(&consumer->link);
 	consumer->left = true;
+	session->collector->code_readers -= consumer->needs.codes;
+	if (consumer->needs.sample_every)
+		share_rate(session, 0);
 	selection_free(&consumer->selection);
+	joining_free(&consumer->later);
+}
+
+/* ---- those who join a running session ---- */
+
+static int scan_code(void *context, pid_t tgid)
+{
+	const struct consumer *consumer = context;
+
+	consumer->scanned(consumer->context, tgid);
+	return 0;
+}
+
+/* The kernel's rate first, then the time from which on calls are the consumer's own; what is known of that time comes before them. */
+static int join_running(struct xpt_session *session, struct consumer *consumer)
+{
+	struct collector *collector = session->collector;
+	int error;
+
+	records_losses(collector);
+	consumer->before = records_figures(collector);
+	share_rate(session, consumer->needs.sample_every);
+	error = joining_begin(&consumer->later, collector);
+	if (error)
+		return error;
+	consumer->later.codes = consumer->needs.codes;
+	consumer->begun = consumer->later.since;
+	consumer->holds = true;
+	link_consumer(session, consumer);
+	records_drain(collector);
+	records_drain(collector); /* the second PASS proves that what was before the first one is known */
+	error = joining_state(&consumer->later, &session->statedump, give_record, consumer);
+	consumer->holds = false;
+	error = joining_held(&consumer->held, give_record, consumer) ?: error;
+	if (!error && consumer->scanned)
+		error = targets_each(collector, scan_code, consumer);
+	if (!error && consumer->attached)
+		error = consumer->attached(consumer->context);
+	return error;
+}
+
+static void join_all(struct xpt_session *session)
+{
+	struct consumer *consumer;
+	struct link *link, *next;
+
+	link_each(link, next, &session->joiners)
+	{
+		consumer = consumer_of(link);
+		link_remove(link);
+		consumer->join_error = session->ending ? -ECANCELED : session->error ?: join_running(session, consumer);
+		consumer->started = !consumer->join_error;
+		consumer->joining = false;
+		if (consumer->join_error && !consumer->left)
+			finish_consumer(consumer);
+	}
+}
+
+static int has_joined(void *context)
+{
+	return !((const struct consumer *)context)->joining;
+}
+
+static int session_join(struct xpt_session *session, struct consumer *consumer)
+{
+	int error = 0;
+
+	pthread_mutex_lock(&session->lock);
+	if (consumer->started || consumer->joining)
+		error = -EALREADY;
+	else if (!session->has_thread || session->finished)
+		error = -ECANCELED;
+	consumer->joining = !error;
+	if (!error)
+		link_append(&session->joiners, &consumer->link);
+	pthread_mutex_unlock(&session->lock);
+	if (error)
+		return error;
+	collector_wake(session->collector);
+	session_await(session, XPT_FOREVER, has_joined, consumer);
+	return consumer->join_error;
 }
 
 static int has_left(void *context)
@@ -274,6 +404,9 @@ static __u64 collect_once(struct xpt_session *session, int error)
 		if (consumer_of(link)->leaving)
 			finish_consumer(consumer_of(link));
 	}
+	if (session->profiler)
+		past_settle(&session->statedump.past, model_delivered(session->profiler->model));
+	join_all(session);
 	wake_waiters(session);
 	return due;
 }
@@ -298,6 +431,8 @@ static void *collect(void *context)
 	}
 	collector_finish(session->collector);
 	link_each(link, next, &session->consumers) finish_consumer(consumer_of(link));
+	join_all(session);
+	wake_waiters(session);
 	session->finished = true;
 	pthread_cond_broadcast(&session->changed);
 	pthread_mutex_unlock(&session->lock);
@@ -316,7 +451,7 @@ int session_open(struct xpt_session *session)
 
 int session_start(struct xpt_session *session)
 {
-	const struct consumer *consumer;
+	struct consumer *consumer;
 	struct link *link, *next;
 	int error = -EALREADY;
 
@@ -329,8 +464,10 @@ int session_start(struct xpt_session *session)
 		link_each(link, next, &session->consumers)
 		{
 			consumer = consumer_of(link);
-			if (!error && consumer->started)
-				error = consumer->started(consumer->context);
+			consumer->begun = session->collector->started;
+			if (!error && consumer->attached)
+				error = consumer->attached(consumer->context);
+			consumer->started = !error;
 		}
 		if (!error) {
 			error = thread_start(&session->thread, collect, session, "xpt-collect");
@@ -359,6 +496,7 @@ void session_free(struct xpt_session *session)
 {
 	if (!session)
 		return;
+	statedump_free(&session->statedump);
 	collector_free(session->collector);
 	pthread_cond_destroy(&session->changed);
 	pthread_mutex_destroy(&session->lock);
@@ -381,8 +519,7 @@ static int join(struct xpt_session *session, const struct collector_options *opt
 		return -EINVAL;
 	}
 	consumer->needs.chosen_only = false;
-	consumer->needs.number_operators = consumer->needs.sample_every > 1 &&
-					   consumer->needs.roles >> XPT_ROLE_OPERATOR & 1;
+	consumer->needs.number_operators = consumer->needs.roles >> XPT_ROLE_OPERATOR & 1;
 	return session_add(session, consumer);
 }
 
@@ -402,7 +539,7 @@ int consumer_start(struct consumer *consumer)
 {
 	if (!consumer->shares)
 		return session_start(consumer->session);
-	return consumer->session->started ? -EALREADY : 0;
+	return consumer->session->started ? session_join(consumer->session, consumer) : 0;
 }
 
 void consumer_stop(struct consumer *consumer)

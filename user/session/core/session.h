@@ -13,6 +13,7 @@
 #include "base/core/link.h"
 #include "model/core/model.h"
 #include "profile/handle/profiling.h"
+#include "record/context.h"
 #include "session/collect/collector.h"
 
 /* ---- selection.c ---- */
@@ -35,6 +36,47 @@ void selection_pass(struct selection *selection, const struct xpt_record_header 
 		    void *context);
 void selection_flush(struct selection *selection, record_fn record, void *context); /* nothing comes any more */
 void selection_free(struct selection *selection);				    /* it may be zeroed */
+/* What the kernel side counts a call by: its program, the first value, or its function. */
+struct xpt_program_key selection_key(const struct xpt_spec *spec, const struct xpt_record_call *call);
+
+/* ---- joining.c ---- */
+
+/* What a session knows, for consumers that join while it runs. */
+struct statedump {
+	const struct registry *registry;
+	struct past past;
+	struct link strings; /* of calls that have not returned, and define programs or regions; bounded */
+	size_t string_count;
+};
+
+void statedump_init(struct statedump *dump, const struct registry *registry);
+void statedump_free(struct statedump *dump); /* it may be zeroed */
+/* Each record of the session. -ENOMEM: who joins will not know of it. */
+int statedump_record(struct statedump *dump, const struct xpt_record_header *record);
+struct event_sink statedump_sink(struct statedump *dump); /* for the model that gets the same records */
+
+/* What sets one of these consumers apart. Zero: it was there at the start. */
+struct joining {
+	struct collector *collector;
+	bool codes;	      /* it has to answer CODE records */
+	__u64 since;	      /* ns: calls that began from here on are its own */
+	struct map baselines; /* counts up to then, by key */
+	struct link all;      /* the same */
+	struct xpt_record_total total;
+};
+
+void joining_init(struct joining *joining, struct collector *collector);
+/* A kern_count_fn: what was counted before. -ENOMEM. */
+int joining_baseline(void *context, const struct xpt_program_key *key, const struct xpt_program_entry *entry);
+/* Both, with the counts of now, and sets since. -ENOMEM. */
+int joining_begin(struct joining *joining, struct collector *collector);
+void joining_free(struct joining *joining); /* it may be zeroed */
+/* What the consumer gets of a record, which may be changed; NULL: nothing. */
+const struct xpt_record_header *joining_pass(struct joining *joining, const struct xpt_record_header *record);
+/* Passes on what was known then; the model has delivered everything up to it. -ENOMEM. */
+int joining_state(const struct joining *joining, struct statedump *dump, record_fn record, void *context);
+/* Passes on what came meanwhile, and frees it. -ENOMEM: it is not complete. */
+int joining_held(struct text *held, record_fn record, void *context);
 
 /* ---- session.c ---- */
 
@@ -48,14 +90,25 @@ struct consumer {
 	void (*scanned)(void *context, pid_t tgid); /* as in struct collector_options, as are: */
 	int (*admit)(void *context, pid_t tgid);
 	void (*leave)(void *context, pid_t tgid);
-	int (*started)(void *context);		 /* everything is attached; an error ends the session */
+	int (*attached)(void *context);		 /* it has begun; an error ends the session, unless it joins later */
 	__u64 (*work)(void *context, __u64 now); /* after each draining; returns when it is due again, ns, ~0: never */
 	/* The last record was passed on, and everything is detached; or the consumer leaves, and the session continues. */
 	void (*finished)(void *context);
 	void *context;
 	struct collector_needs needs;
-	bool leaving; /* set on the collecting thread, or by session_remove(): it is finished after the next work() */
-	bool left;    /* it is not among the session's any more */
+	bool started;	/* it gets records */
+	bool joining;	/* waits among the joiners; */
+	int join_error; /* with what */
+	bool leaving;	/* set on the collecting thread, or by session_remove(): it is finished after the next work() */
+	bool left;	/* it is not among the session's */
+	__u64 begun;	/* ns of CLOCK_MONOTONIC: the session's start, or when it joined */
+	__u64 calls;	/* CALL records that it got */
+	__u64 closed;	/* of those that are counted in the kernel: not layers */
+	__u64 counted;	/* sum over its TOTAL records: began, less left out, less lost */
+	struct records_figures before; /* of the session, when it joined */
+	struct joining later;
+	bool holds; /* records are kept until it knows what was before */
+	struct text held;
 	struct xpt_session *session;
 	bool shares;	 /* the session is the caller's, and continues without it */
 	int interrupted; /* set from anywhere */
@@ -71,9 +124,11 @@ struct xpt_session {
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* for those who wait; broadcast */
 	struct collector *collector;
-	struct link consumers;	   /* struct consumer, in the order in which they get records */
-	struct link waiters;	   /* in session_await() */
-	struct profiler *profiler; /* NULL: neither profiles nor streams */
+	struct link consumers;	    /* struct consumer, in the order in which they get records */
+	struct link joiners;	    /* struct consumer, that wait for the collecting thread */
+	struct statedump statedump; /* with a profiler: others may join later */
+	struct link waiters;	    /* in session_await() */
+	struct profiler *profiler;  /* NULL: neither profiles nor streams */
 
 	pthread_t thread;
 	bool has_thread; /* to be joined */
@@ -85,15 +140,21 @@ struct xpt_session {
 
 /* The functions and the context of the options are set here. Errors of collector_create(). */
 int session_create(const struct collector_options *options, struct xpt_session **result);
-/* Before the start. It is there until session_remove() or session_free(). -EALREADY, logged: the session has started. */
+/*
+ * It is there until session_remove() or session_free(). Once the session has started, it joins with consumer_start(). -ENODATA, logged: the
+ * kernel side was loaded without what it needs.
+ */
 int session_add(struct xpt_session *session, struct consumer *consumer);
 /*
  * To the session, where there is one: -EINVAL, logged, if the options name targets or how they are traced; else to one of its own.
  * Errors of session_create() and session_add().
  */
 int consumer_attach(struct consumer *consumer, struct xpt_session *session, const struct collector_options *options);
-int consumer_start(
-	struct consumer *consumer); /* session_start(); where it shares the session: -EALREADY, that has started */
+/*
+ * session_start(). Where it shares the session: 0 before that starts; then it joins, on the collecting thread. -EALREADY; -ECANCELED:
+ * the session ends; the error that has ended tracing; -ENOMEM, and errors of attached().
+ */
+int consumer_start(struct consumer *consumer);
 void consumer_stop(struct consumer *consumer);	    /* session_stop(); where it shares the session, session_remove() */
 void consumer_free(struct consumer *consumer);	    /* stopped; with a session of its own */
 void consumer_interrupt(struct consumer *consumer); /* safe in signal handlers */

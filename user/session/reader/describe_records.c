@@ -235,6 +235,38 @@ struct xpt_record_text *record_loaded_region(const struct event_call *call)
 	return record_json(XPT_RECORD_LOADED, call->tgid, call->end, call->handle, &json);
 }
 
+static bool region_change(const struct event_call *call, struct past_change *change, struct xpt_record_text **record)
+{
+	bool named = call->function->role == XPT_ROLE_REGION_NAME && call->name;
+
+	if (!named && call->function->role != XPT_ROLE_REGION_RELEASE)
+		return false;
+	*record = named ? record_loaded_region(call) : NULL;
+	*change = (struct past_change){ .time = named ? call->end : call->start,
+					.handle = call->handle,
+					.tgid = call->tgid,
+					.runtime = CONTEXT_REGION,
+					.size = *record ? (*record)->header.size : 0 };
+	return !named || *record;
+}
+
+bool record_change(const struct event *event, struct past_change *change, struct xpt_record_text **record)
+{
+	const struct model_program *program = event->program.program;
+
+	if (event->kind == EVENT_CALL)
+		return region_change(&event->call, change, record);
+	if (event->kind != EVENT_PROGRAM)
+		return false;
+	*record = event->program.released ? NULL : record_loaded(program, event->program.time);
+	*change = (struct past_change){ .time = event->program.time,
+					.handle = program->handle,
+					.tgid = program->process->tgid,
+					.runtime = program->runtime_index,
+					.size = *record ? (*record)->header.size : 0 };
+	return event->program.released || *record;
+}
+
 struct xpt_record_text *record_driver_event(const struct tracepoint *tracepoint, const struct xpt_event_spec *spec,
 					    __u16 driver)
 {

@@ -10,6 +10,7 @@
 #include "base/core/text.h"
 #include "describe/runtime/description.h"
 #include "model/stream/event.h"
+#include "record/context.h"
 #include "target/tracepoint/driver_events.h"
 #include "target/process/objects.h"
 #include "target/process/process.h"
@@ -30,6 +31,11 @@ struct xpt_record_text *record_loaded_name(const struct description *runtime, __
 					   const char *name, enum name_source source);
 /* LOADED: of a region's handle, from the call that has named it. */
 struct xpt_record_text *record_loaded_region(const struct event_call *call);
+/*
+ * Whether an event changes what programs and regions there are: the change, and its LOADED record, to be freed; NULL:
+ * released. False also without memory for it.
+ */
+bool record_change(const struct event *event, struct past_change *change, struct xpt_record_text **record);
 /* COST: ns that a recorded call takes longer, and of them between its times. */
 struct xpt_record_text *record_cost(__u64 spec, __u64 cost, __u64 inside);
 struct xpt_record_text *record_process(const struct process_info *info, __u64 time);
