@@ -229,7 +229,7 @@ __noinline int counts_append(struct xpt_thread *thread, __u32 depth, __u32 value
 	return values;
 }
 
-/* Waits for the answer to the record emitted at a time, if it has a ticket. */
+/* Waits for the answer to the record emitted at a time. */
 __noinline int call_wait(const struct xpt_thread *thread, __u64 time)
 {
 	const struct xpt_config *config = config_get();
@@ -304,7 +304,7 @@ __noinline int call_emit(struct xpt_thread *thread, const struct xpt_spec *spec,
 	if (spec->flags & XPT_SPEC_CONTROL ? emit_control(record, size) :
 					     emit_data(config, record, size, WAKEUP_WINDOW))
 		count_lost(spec, frame->program);
-	else
+	else if (thread->ticket)
 		call_wait(thread, end);
 	return 0;
 }
@@ -384,15 +384,11 @@ __noinline int fetch_arguments(struct xpt_thread *thread, const struct xpt_spec 
 }
 
 /* The inference that the frame at the thread's depth is, or is in. */
-__noinline int inference_mark(struct xpt_thread *thread, __u32 own)
+static __always_inline void inference_mark(struct xpt_thread *thread, bool own)
 {
-	const struct xpt_frame *around;
-	struct xpt_frame *frame;
+	const struct xpt_frame *around = &thread->frame[(thread->depth - 1) & (XPT_DEPTH_MAX - 1)];
+	struct xpt_frame *frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
 
-	if (!thread)
-		return 0;
-	around = &thread->frame[(thread->depth - 1) & (XPT_DEPTH_MAX - 1)];
-	frame = &thread->frame[thread->depth & (XPT_DEPTH_MAX - 1)];
 	if (own) {
 		frame->inference = frame->start;
 		frame->inference_of = thread->handle;
@@ -406,7 +402,6 @@ __noinline int inference_mark(struct xpt_thread *thread, __u32 own)
 	} else {
 		frame->inference = 0;
 	}
-	return 0;
 }
 
 /*
@@ -425,7 +420,7 @@ __noinline int left_out_begin(struct xpt_thread *thread, const struct xpt_spec *
 	if (config->chosen_only && (spec->flags & XPT_SPEC_RUNNING)) {
 		running_begins();
 		frame->start = bpf_ktime_get_ns();
-		inference_mark(thread, 1);
+		inference_mark(thread, true);
 	}
 	thread->depth++;
 	return frame->flags & FRAME_RUNNING ? RETURN_WANTED : RETURN_NOT_WANTED;
@@ -497,6 +492,14 @@ static __always_inline bool drops_open_return(const struct xpt_thread *thread)
 		armed = armed->next;
 	}
 	return false;
+}
+
+/* Whether a return is armed below the stack pointer: only then may drops_open_return() be true. */
+static __always_inline bool armed_below(const struct xpt_thread *thread)
+{
+	const struct return_instance *armed = bpf_get_current_task_btf()->utask->return_instances;
+
+	return armed && armed->stack < thread->registers.stack;
 }
 
 /* The frame at the thread's depth is recorded without its end. */
@@ -608,7 +611,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u64 cookie)
 		call_emit(thread, spec, thread->depth, frame->start, XPT_CALL_NO_END);
 		return RETURN_NOT_WANTED;
 	}
-	if (call_decline(thread, spec)) {
+	if (DECLINES_RETURNS && armed_below(thread) && call_decline(thread, spec)) {
 		if ((spec->flags & XPT_SPEC_RUNNING) && !layer)
 			running_cancel();
 		return RETURN_NOT_WANTED;

@@ -118,8 +118,8 @@ __noinline int frames_drop(struct xpt_thread *thread, const struct xpt_spec *spe
 	return 0;
 }
 
-/* Takes the frame of a call that returns, and those above it, off. Its depth, or -1: its entry was not seen. */
-__noinline int frame_take(struct xpt_thread *thread, const struct xpt_spec *spec, __u64 stack)
+/* frame_take() where the frame is not the innermost one, or more than taking it off has to be done. */
+__noinline int frame_search(struct xpt_thread *thread, const struct xpt_spec *spec, __u64 stack)
 {
 	__u32 depth;
 
@@ -143,6 +143,19 @@ __noinline int frame_take(struct xpt_thread *thread, const struct xpt_spec *spec
 		running_drop(frame);
 	}
 	return -1;
+}
+
+/* Takes the frame of a call that returns, and those above it, off. Its depth, or -1: its entry was not seen. */
+static __always_inline int frame_take(struct xpt_thread *thread, const struct xpt_spec *spec, __u64 stack)
+{
+	__u32 depth = (thread->depth - 1) & (XPT_DEPTH_MAX - 1);
+	const struct xpt_frame *frame = &thread->frame[depth];
+
+	if (!thread->depth || frame->stack != stack || frame->spec != spec->index ||
+	    (frame->flags & (FRAME_LEFT_OUT | FRAME_RUNNING)))
+		return frame_search(thread, spec, stack);
+	thread->depth = depth;
+	return depth;
 }
 
 #endif

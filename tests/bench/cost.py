@@ -12,6 +12,9 @@ TITLES = {
     "aarch64": ("stp", "bti c; stp", "nop", "add"),
 }
 FULL, SAMPLED = "xputrace, all calls", "xputrace, 1 call in %d" % SAMPLE
+UNTRACED, ENTRY, BOTH = Tracer.name, "empty probe at entry", "empty probe at entry and return"
+COLD = "bench_plain"  # also called with 2 MB of the caches displaced before each call
+RECORDED_LIMIT, SAMPLED_LIMIT = 1.2, 1.1
 
 
 class Costs:
@@ -22,6 +25,7 @@ class Costs:
         self.functions = functions
         self.missing = {tracer.name: tracer.missing() for tracer in tracers}
         self.costs = {(tracer.name, function): [] for tracer in tracers for function in functions}
+        self.cold = {tracer.name: [] for tracer in tracers}
         self.seen = {tracer.name: [] for tracer in tracers}
 
     def measure(self, loop, milliseconds):
@@ -32,7 +36,8 @@ class Costs:
             try:
                 tracer.start(loop)
                 measured = [loop.cost(function, milliseconds) for function in self.functions]
-                share = tracer.stop(sum(calls for _, calls in measured))
+                cold = loop.cold_cost(COLD, milliseconds)
+                share = tracer.stop(sum(calls for _, calls in measured + [cold]))
                 loop.wait_traced(False)
             except (AssertionError, RuntimeError, OSError) as error:
                 if isinstance(tracer, Xputrace):
@@ -42,6 +47,7 @@ class Costs:
                 continue
             for function, (cost, _) in zip(self.functions, measured):
                 self.costs[tracer.name, function].append(cost)
+            self.cold[tracer.name].append(cold[0])
             if share is not None:
                 self.seen[tracer.name].append(share * 100)
 
@@ -62,10 +68,14 @@ def ratios(costs, first, second):
     return [a / b for a, b in zip(costs[first], costs[second])]
 
 
+def added(costs):
+    """To an untraced call, which has the reading of the clock in it, too."""
+    return {name: [cost - plain for cost, plain in zip(each, costs[UNTRACED])] for name, each in costs.items()}
+
+
 def cost_section(results, settings, folder):
     results.section("cost of a call: CPU time of the calling thread, which is pinned; the tools take turns, not pinned")
-    tracers = [Tracer(), EmptyProbe("entry", "empty probe at entry"),
-               EmptyProbe("both", "empty probe at entry and return"),
+    tracers = [Tracer(), EmptyProbe("entry", ENTRY), EmptyProbe("both", BOTH),
                Xputrace(folder, FULL), Xputrace(folder, SAMPLED, "-s", str(SAMPLE)), Bpftrace(), Perf(folder)]
     measured = measure_costs(tracers, settings)
     sites = list_sites(LOOP)
@@ -79,9 +89,17 @@ def cost_section(results, settings, folder):
             results.add("%s: %s" % (titles[function], tracer.name), measured.costs[tracer.name, function], "ns",
                         note=note)
     for tracer in tracers:
+        results.add("%s, cold: %s" % (titles[COLD], tracer.name), measured.cold[tracer.name], "ns",
+                    note=measured.missing[tracer.name] or "")
+    for tracer in tracers:
         if measured.seen[tracer.name]:
             results.add("calls seen by %s" % tracer.name, measured.seen[tracer.name], "%")
     add_limits(results, measured.costs, titles)
+    warm = {tracer.name: measured.costs[tracer.name, COLD] for tracer in tracers}
+    for state, costs in (("", warm), (", cold", measured.cold)):
+        for name, empty, limit in ((FULL, BOTH, RECORDED_LIMIT), (SAMPLED, ENTRY, SAMPLED_LIMIT)):
+            results.add("%s / %s, %s%s" % (name, empty, titles[COLD], state),
+                        ratios(added(costs), name, empty), "times", limit)
 
 
 def add_limits(results, costs, titles):

@@ -4,6 +4,7 @@
  * standard input, one a line, and answers each with one line of JSON:
  *
  *	time FUNCTION MILLISECONDS		calls without pause on one CPU, timed
+ *	cold FUNCTION MILLISECONDS		each call timed by itself, with the caches displaced before it
  *	load FUNCTION THREADS MILLISECONDS RATE	calls from several threads at once, RATE a second together; 0: without pause
  *	crowd FUNCTION PROGRAMS MILLISECONDS RATE	calls from one thread, each with the handle of the next program
  */
@@ -26,6 +27,9 @@
 
 #define BATCH 1024 /* calls between two looks at the clock */
 #define THREADS_MAX 64
+#define DISPLACED (2 << 20) /* bytes written between two cold calls: more than the second cache has */
+#define LINE 64
+#define COLD_MAX 65536 /* cold calls of one command */
 #define PAUSE_NS 50000 /* of a paced thread that has nothing to do */
 
 /*
@@ -168,6 +172,37 @@ static void time_calls(const struct function *function, uint64_t nanoseconds)
 	printf("{\"calls\":%" PRIu64 ",\"ns\":%" PRIu64 ",\"cpu_ns\":%" PRIu64 "}\n", calls, passed, used);
 }
 
+static int compare(const void *a, const void *b)
+{
+	uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+
+	return (first > second) - (first < second);
+}
+
+/* ns: the median of all calls, with one reading of the clock in each. */
+static void time_cold(const struct function *function, uint64_t nanoseconds)
+{
+	static volatile char displaced[DISPLACED];
+	static uint64_t took[COLD_MAX];
+	uint64_t end, before;
+	size_t calls = 0;
+	cpu_set_t allowed;
+
+	sched_getaffinity(0, sizeof(allowed), &allowed);
+	pin();
+	end = now() + nanoseconds;
+	do {
+		for (size_t at = 0; at < DISPLACED; at += LINE)
+			displaced[at]++;
+		before = now();
+		call(function, 1);
+		took[calls++] = now() - before;
+	} while (calls < COLD_MAX && now() < end);
+	sched_setaffinity(0, sizeof(allowed), &allowed);
+	qsort(took, calls, sizeof(*took), compare);
+	printf("{\"calls\":%zu,\"ns\":%" PRIu64 "}\n", calls, took[calls / 2]);
+}
+
 static void call_crowd(const struct worker *worker, uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++)
@@ -238,6 +273,10 @@ int main(void)
 			return 2;
 		if (!strcmp(command, "time") && sscanf(line, "%*s %*s %" SCNu64, &milliseconds) == 1) {
 			time_calls(function, milliseconds * 1000000);
+			continue;
+		}
+		if (!strcmp(command, "cold") && sscanf(line, "%*s %*s %" SCNu64, &milliseconds) == 1) {
+			time_cold(function, milliseconds * 1000000);
 			continue;
 		}
 		if (sscanf(line, "%*s %*s %u %" SCNu64 " %lf", &count, &milliseconds, &rate) != 3)
