@@ -333,6 +333,8 @@ static int tokens(const struct xpt_sample *sample, enum xpt_column column, uint6
 {
 	uint64_t count = sample->prefill_tokens + sample->decode_tokens, nanoseconds, value = 0;
 
+	if (!count && !sample->first_token && !sample->output_token)
+		return -ENODATA;
 	if (column == XPT_COLUMN_PREFILL_TOKENS)
 		value = sample->prefill_tokens * THOUSANDTHS;
 	else if (column == XPT_COLUMN_DECODE_TOKENS)
@@ -413,24 +415,34 @@ static unsigned int unit(size_t column)
 	return latencies_column_whole(column) ? 1 : THOUSANDTHS;
 }
 
-int xpt_latencies_add(struct xpt_latencies *latencies, const struct xpt_sample *sample)
+static int add_known(struct xpt_latencies *latencies, const struct xpt_sample *sample)
 {
-	struct xpt_sample known = { 0 };
 	struct statistics *statistics;
 	uint64_t thousandths;
-	int error = options_copy(&known, sizeof(known), sample);
+	int error = 0;
 	size_t i;
 
-	if (error)
-		return error;
 	for (i = 0; i < XPT_COLUMNS; i++) {
-		if (derive(&known, i, &thousandths))
+		if (derive(sample, i, &thousandths))
 			continue;
 		statistics = column_get(latencies, i);
 		if (!statistics || statistics_add(statistics, thousandths / (THOUSANDTHS / unit(i))))
 			error = -ENOMEM;
 	}
 	return error;
+}
+
+/* Once for each inference: a sample of this version is not copied. */
+int xpt_latencies_add(struct xpt_latencies *latencies, const struct xpt_sample *sample)
+{
+	struct xpt_sample known;
+	int error;
+
+	if (sample && sample->size == sizeof(*sample))
+		return add_known(latencies, sample);
+	known = (struct xpt_sample){ 0 };
+	error = options_copy(&known, sizeof(known), sample);
+	return error ?: add_known(latencies, &known);
 }
 
 int xpt_latencies_merge(struct xpt_latencies *into, const struct xpt_latencies *from)
