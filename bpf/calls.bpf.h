@@ -10,6 +10,7 @@
 #include "family.bpf.h"
 #include "fetch.bpf.h"
 #include "operators.bpf.h"
+#include "programs.bpf.h"
 #include "regions.bpf.h"
 #include "wait.bpf.h"
 
@@ -51,48 +52,12 @@ __noinline int is_layer(const struct xpt_thread *thread, const struct xpt_spec *
 	return 0;
 }
 
-static __always_inline struct xpt_program_key entry_key(const struct xpt_spec *spec, __u64 handle)
-{
-	bool by_program = spec->flags & XPT_SPEC_BY_PROGRAM;
-
-	return (struct xpt_program_key){
-		.tgid = bpf_get_current_pid_tgid() >> 32,
-		.runtime = spec->runtime,
-		.spec = by_program ? 0 : spec->index + 1,
-		.handle = by_program ? handle : 0,
-	};
-}
-
-/* Made when there is none. NULL: the table is full (counted). */
-static __always_inline struct xpt_program_entry *entry_get(const struct xpt_spec *spec, __u64 handle)
-{
-	struct xpt_program_key key = entry_key(spec, handle);
-	struct xpt_program_entry *entry = bpf_map_lookup_elem(&programs, &key), *fresh;
-	__u32 zero = 0;
-
-	if (entry)
-		return entry;
-	fresh = bpf_map_lookup_elem(&fresh_entry, &zero);
-	if (fresh)
-		bpf_map_update_elem(&programs, &key, fresh, BPF_NOEXIST);
-	entry = bpf_map_lookup_elem(&programs, &key);
-	if (!entry)
-		count_loss(XPT_LOSS_PROGRAMS);
-	else if (!entry->since)
-		entry->since = bpf_ktime_get_ns();
-	return entry;
-}
-
 /* The call's program lost it. */
 __noinline int count_lost(const struct xpt_spec *spec, __u64 handle)
 {
-	struct xpt_program_entry *entry;
-	struct xpt_program_key key;
+	struct xpt_program_entry *entry = entry_at(entry_find(spec, handle));
 
-	if (!spec)
-		return 0;
-	key = entry_key(spec, handle);
-	entry = bpf_map_lookup_elem(&programs, &key);
+	/* The first entry is no program's. */
 	if (entry)
 		__sync_fetch_and_add(&entry->count.lost, 1);
 	return 0;
@@ -126,12 +91,16 @@ __noinline int program_cut(struct xpt_thread *thread, const struct xpt_spec *spe
 	struct xpt_program_key key = { .tgid = bpf_get_current_pid_tgid() >> 32, .handle = handle };
 	struct xpt_record_total *record;
 	struct xpt_program_entry *entry;
+	const __u32 *index;
+	__u32 released;
 
 	if (!thread || !spec)
 		return 0;
 	record = (void *)thread->scratch;
 	key.runtime = spec->runtime;
-	entry = bpf_map_lookup_elem(&programs, &key);
+	index = bpf_map_lookup_elem(&programs, &key);
+	released = index ? *index : 0;
+	entry = released ? entry_at(released) : NULL;
 	if (!entry)
 		return 0;
 	header_fill(&record->header, XPT_RECORD_TOTAL, sizeof(*record), key.tgid, thread->now);
@@ -140,7 +109,8 @@ __noinline int program_cut(struct xpt_thread *thread, const struct xpt_spec *spe
 	if ((record->count.calls || record->count.layers) && emit_control(record, sizeof(*record)))
 		return 0;
 	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD) {
-		bpf_map_delete_elem(&programs, &key);
+		if (!bpf_map_delete_elem(&programs, &key))
+			entry_release(released);
 		return 0;
 	}
 	entry->sample_every = 0;
@@ -322,7 +292,7 @@ __noinline int call_count(struct xpt_thread *thread, const struct xpt_spec *spec
 	if (!thread || !spec || !config)
 		return 0;
 	thread->sample_every = 1;
-	entry = entry_get(spec, thread->handle);
+	entry = entry_of_call(thread, spec);
 	if (!entry)
 		return 0;
 	if (layer) {
@@ -494,7 +464,7 @@ static __always_inline bool drops_open_return(const struct xpt_thread *thread)
 	return false;
 }
 
-/* Whether a return is armed below the stack pointer: only then may drops_open_return() be true. */
+/* Whether a return is armed below the stack pointer: only then drops_open_return(). */
 static __always_inline bool armed_below(const struct xpt_thread *thread)
 {
 	const struct return_instance *armed = bpf_get_current_task_btf()->utask->return_instances;

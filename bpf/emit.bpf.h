@@ -5,6 +5,8 @@
 
 #include "maps.bpf.h"
 
+#define NUMBER_FACTOR 0x9e3779b97f4a7c15 /* spreads a number over the high bits */
+
 static __always_inline const struct xpt_config *config_get(void)
 {
 	__u32 zero = 0;

@@ -9,8 +9,6 @@
 
 #include "callers.bpf.h"
 
-#define NUMBER_FACTOR 0x9e3779b97f4a7c15
-
 /* The same for the same text, and hardly ever for others; not 0. */
 static __always_inline __u64 text_number(const __u64 *words, __u32 length)
 {
