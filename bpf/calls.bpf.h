@@ -14,6 +14,32 @@
 #include "regions.bpf.h"
 #include "wait.bpf.h"
 
+/* Gives the current thread the slot for its number. Whether it was free. */
+__noinline int slot_take(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct xpt_thread_slot *slot = slot_at(task->pid);
+
+	if (!slot || slot->owner || __sync_val_compare_and_swap(&slot->owner, 0, slot_owner(task)))
+		return 0;
+	slot->thread.depth = slot->thread.known = slot->thread.loader = slot->thread.regions = 0;
+	slot->thread.caller = 0;
+	return 1;
+}
+
+/* The state of the current thread, made when there is none. NULL: no memory. */
+static __always_inline struct xpt_thread *thread_make(struct task_struct *task)
+{
+	struct xpt_thread *thread = thread_get(task);
+	struct xpt_thread_slot *slot;
+
+	if (thread)
+		return thread;
+	if (slot_take() && (slot = slot_at(task->pid)))
+		return &slot->thread;
+	return bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
 /* The thread's name is sent along with its first call. */
 __noinline int thread_announce(struct xpt_thread *thread)
 {
@@ -400,7 +426,7 @@ __noinline int left_out_begin(struct xpt_thread *thread, const struct xpt_spec *
 static __always_inline void called_end(struct task_struct *task, __u64 stack)
 {
 	__u64 end = bpf_ktime_get_ns();
-	struct xpt_thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
+	struct xpt_thread *thread = thread_get(task);
 
 	if (!thread)
 		return;
@@ -430,7 +456,7 @@ __noinline int loader_has_added(struct xpt_thread *thread, __s64 state_offset)
 /* Towards the end, what began in time is still recorded as a whole. */
 __noinline int is_inside_at_end(const struct xpt_spec *spec)
 {
-	const struct xpt_thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	const struct xpt_thread *thread = thread_get(bpf_get_current_task_btf());
 	const struct xpt_running *running;
 
 	if (!spec)
@@ -508,7 +534,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u64 cookie)
 		called_end(task, STACK_POINTER(context) - RETURN_POPS);
 		return RETURN_NOT_WANTED;
 	}
-	thread = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	thread = thread_make(task);
 	if (!thread) {
 		__u64 first = FIRST_ARGUMENT(context), second = SECOND_ARGUMENT(context);
 
@@ -603,7 +629,7 @@ static __always_inline void call_end(struct pt_regs *context, __u64 cookie)
 
 	if (!spec || !config)
 		return;
-	thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	thread = thread_get(bpf_get_current_task_btf());
 	if (!thread)
 		return;
 	depth = frame_take(thread, spec, STACK_POINTER(context) - RETURN_POPS);

@@ -22,6 +22,15 @@ struct {
 	__type(value, struct xpt_spec);
 } specs __weak SEC(".maps");
 
+/* State of threads, by the low bits of their numbers: quicker to find than in task storage. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, XPT_THREAD_SLOTS);
+	__type(key, __u32);
+	__type(value, struct xpt_thread_slot);
+} thread_slots __weak SEC(".maps");
+
+/* Of threads that found their slot taken. */
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

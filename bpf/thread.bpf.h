@@ -94,6 +94,14 @@ struct xpt_thread {
 	__u64 scratch[(sizeof(struct xpt_record_string) + XPT_STRING_MAX) / 8];
 };
 
+#define XPT_THREAD_SLOTS 512 /* a power of two */
+#define XPT_SLOT_PID_BITS 13 /* of the number of a thread, at most 22 bits, that its slot does not stand for */
+
+struct xpt_thread_slot {
+	__u64 owner; /* slot_owner() of the thread; 0: none */
+	struct xpt_thread thread;
+};
+
 #define COUNTS_AT_RETURN XPT_DEPTH_MAX
 
 /* Of threads that have run an inference while perf events were read around each. */
