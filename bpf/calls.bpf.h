@@ -10,8 +10,35 @@
 #include "family.bpf.h"
 #include "fetch.bpf.h"
 #include "operators.bpf.h"
+#include "programs.bpf.h"
 #include "regions.bpf.h"
 #include "wait.bpf.h"
+
+/* Gives the current thread the slot for its number. Whether it was free. */
+__noinline int slot_take(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct xpt_thread_slot *slot = slot_at(task->pid);
+
+	if (!slot || slot->owner || __sync_val_compare_and_swap(&slot->owner, 0, slot_owner(task)))
+		return 0;
+	slot->thread.depth = slot->thread.known = slot->thread.loader = slot->thread.regions = 0;
+	slot->thread.caller = 0;
+	return 1;
+}
+
+/* The state of the current thread, made when there is none. NULL: no memory. */
+static __always_inline struct xpt_thread *thread_make(struct task_struct *task)
+{
+	struct xpt_thread *thread = thread_get(task);
+	struct xpt_thread_slot *slot;
+
+	if (thread)
+		return thread;
+	if (slot_take() && (slot = slot_at(task->pid)))
+		return &slot->thread;
+	return bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
 
 /* The thread's name is sent along with its first call. */
 __noinline int thread_announce(struct xpt_thread *thread)
@@ -51,48 +78,12 @@ __noinline int is_layer(const struct xpt_thread *thread, const struct xpt_spec *
 	return 0;
 }
 
-static __always_inline struct xpt_program_key entry_key(const struct xpt_spec *spec, __u64 handle)
-{
-	bool by_program = spec->flags & XPT_SPEC_BY_PROGRAM;
-
-	return (struct xpt_program_key){
-		.tgid = bpf_get_current_pid_tgid() >> 32,
-		.runtime = spec->runtime,
-		.spec = by_program ? 0 : spec->index + 1,
-		.handle = by_program ? handle : 0,
-	};
-}
-
-/* Made when there is none. NULL: the table is full (counted). */
-static __always_inline struct xpt_program_entry *entry_get(const struct xpt_spec *spec, __u64 handle)
-{
-	struct xpt_program_key key = entry_key(spec, handle);
-	struct xpt_program_entry *entry = bpf_map_lookup_elem(&programs, &key), *fresh;
-	__u32 zero = 0;
-
-	if (entry)
-		return entry;
-	fresh = bpf_map_lookup_elem(&fresh_entry, &zero);
-	if (fresh)
-		bpf_map_update_elem(&programs, &key, fresh, BPF_NOEXIST);
-	entry = bpf_map_lookup_elem(&programs, &key);
-	if (!entry)
-		count_loss(XPT_LOSS_PROGRAMS);
-	else if (!entry->since)
-		entry->since = bpf_ktime_get_ns();
-	return entry;
-}
-
 /* The call's program lost it. */
 __noinline int count_lost(const struct xpt_spec *spec, __u64 handle)
 {
-	struct xpt_program_entry *entry;
-	struct xpt_program_key key;
+	struct xpt_program_entry *entry = entry_at(entry_find(spec, handle));
 
-	if (!spec)
-		return 0;
-	key = entry_key(spec, handle);
-	entry = bpf_map_lookup_elem(&programs, &key);
+	/* The first entry is no program's. */
 	if (entry)
 		__sync_fetch_and_add(&entry->count.lost, 1);
 	return 0;
@@ -126,12 +117,16 @@ __noinline int program_cut(struct xpt_thread *thread, const struct xpt_spec *spe
 	struct xpt_program_key key = { .tgid = bpf_get_current_pid_tgid() >> 32, .handle = handle };
 	struct xpt_record_total *record;
 	struct xpt_program_entry *entry;
+	const __u32 *index;
+	__u32 released;
 
 	if (!thread || !spec)
 		return 0;
 	record = (void *)thread->scratch;
 	key.runtime = spec->runtime;
-	entry = bpf_map_lookup_elem(&programs, &key);
+	index = bpf_map_lookup_elem(&programs, &key);
+	released = index ? *index : 0;
+	entry = released ? entry_at(released) : NULL;
 	if (!entry)
 		return 0;
 	header_fill(&record->header, XPT_RECORD_TOTAL, sizeof(*record), key.tgid, thread->now);
@@ -140,7 +135,8 @@ __noinline int program_cut(struct xpt_thread *thread, const struct xpt_spec *spe
 	if ((record->count.calls || record->count.layers) && emit_control(record, sizeof(*record)))
 		return 0;
 	if (spec->role == XPT_ROLE_PROGRAM_UNLOAD) {
-		bpf_map_delete_elem(&programs, &key);
+		if (!bpf_map_delete_elem(&programs, &key))
+			entry_release(released);
 		return 0;
 	}
 	entry->sample_every = 0;
@@ -322,7 +318,7 @@ __noinline int call_count(struct xpt_thread *thread, const struct xpt_spec *spec
 	if (!thread || !spec || !config)
 		return 0;
 	thread->sample_every = 1;
-	entry = entry_get(spec, thread->handle);
+	entry = entry_of_call(thread, spec);
 	if (!entry)
 		return 0;
 	if (layer) {
@@ -430,7 +426,7 @@ __noinline int left_out_begin(struct xpt_thread *thread, const struct xpt_spec *
 static __always_inline void called_end(struct task_struct *task, __u64 stack)
 {
 	__u64 end = bpf_ktime_get_ns();
-	struct xpt_thread *thread = bpf_task_storage_get(&threads, task, 0, 0);
+	struct xpt_thread *thread = thread_get(task);
 
 	if (!thread)
 		return;
@@ -460,7 +456,7 @@ __noinline int loader_has_added(struct xpt_thread *thread, __s64 state_offset)
 /* Towards the end, what began in time is still recorded as a whole. */
 __noinline int is_inside_at_end(const struct xpt_spec *spec)
 {
-	const struct xpt_thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	const struct xpt_thread *thread = thread_get(bpf_get_current_task_btf());
 	const struct xpt_running *running;
 
 	if (!spec)
@@ -494,7 +490,7 @@ static __always_inline bool drops_open_return(const struct xpt_thread *thread)
 	return false;
 }
 
-/* Whether a return is armed below the stack pointer: only then may drops_open_return() be true. */
+/* Whether a return is armed below the stack pointer: only then drops_open_return(). */
 static __always_inline bool armed_below(const struct xpt_thread *thread)
 {
 	const struct return_instance *armed = bpf_get_current_task_btf()->utask->return_instances;
@@ -538,7 +534,7 @@ static __always_inline int call_begin(struct pt_regs *context, __u64 cookie)
 		called_end(task, STACK_POINTER(context) - RETURN_POPS);
 		return RETURN_NOT_WANTED;
 	}
-	thread = bpf_task_storage_get(&threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	thread = thread_make(task);
 	if (!thread) {
 		__u64 first = FIRST_ARGUMENT(context), second = SECOND_ARGUMENT(context);
 
@@ -633,7 +629,7 @@ static __always_inline void call_end(struct pt_regs *context, __u64 cookie)
 
 	if (!spec || !config)
 		return;
-	thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	thread = thread_get(bpf_get_current_task_btf());
 	if (!thread)
 		return;
 	depth = frame_take(thread, spec, STACK_POINTER(context) - RETURN_POPS);

@@ -128,7 +128,7 @@ static __always_inline bool is_of_target(struct event_room *room, struct task_st
 /* Whether a call will be recorded around what the thread does. As above. */
 __noinline int is_in_call(void)
 {
-	const struct xpt_thread *thread = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	const struct xpt_thread *thread = thread_get(bpf_get_current_task_btf());
 
 	for (__u32 i = 0; thread && i < XPT_DEPTH_MAX && i < thread->depth; i++)
 		if (!(thread->frame[i].flags & FRAME_LEFT_OUT))

@@ -5,6 +5,8 @@
 
 #include "maps.bpf.h"
 
+#define NUMBER_FACTOR 0x9e3779b97f4a7c15 /* spreads a number over the high bits */
+
 static __always_inline const struct xpt_config *config_get(void)
 {
 	__u32 zero = 0;
@@ -18,6 +20,33 @@ static __always_inline struct xpt_shared *shared_get(void)
 
 	return bpf_map_lookup_elem(&shared_state, &zero);
 }
+
+/* ---- the state of a thread: in the slot for its number, or, where another thread has that, in its task storage ---- */
+
+static __always_inline struct xpt_thread_slot *slot_at(__u32 pid)
+{
+	__u32 index = pid & (XPT_THREAD_SLOTS - 1);
+
+	return bpf_map_lookup_elem(&thread_slots, &index);
+}
+
+/* Differs for all threads that have a slot in turn: the rest of their number in the low bits, when they began in the others. */
+static __always_inline __u64 slot_owner(const struct task_struct *task)
+{
+	return task->start_time << XPT_SLOT_PID_BITS | (__u32)task->pid / XPT_THREAD_SLOTS;
+}
+
+/* NULL: it has none yet. */
+static __always_inline struct xpt_thread *thread_get(struct task_struct *task)
+{
+	struct xpt_thread_slot *slot = slot_at(task->pid);
+
+	if (slot && slot->owner == slot_owner(task))
+		return &slot->thread;
+	return bpf_task_storage_get(&threads, task, 0, 0);
+}
+
+/* ---- losses and records ---- */
 
 static __always_inline void count_losses(__u32 cause, __u64 number)
 {

@@ -5,7 +5,6 @@
 
 #include "thread.bpf.h"
 
-#define XPT_PROGRAMS_MAX 16384
 #define XPT_PROCESSES_MAX 16384
 
 struct {
@@ -23,6 +22,15 @@ struct {
 	__type(value, struct xpt_spec);
 } specs __weak SEC(".maps");
 
+/* State of threads, by the low bits of their numbers: quicker to find than in task storage. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, XPT_THREAD_SLOTS);
+	__type(key, __u32);
+	__type(value, struct xpt_thread_slot);
+} thread_slots __weak SEC(".maps");
+
+/* Of threads that found their slot taken. */
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -30,11 +38,21 @@ struct {
 	__type(value, struct xpt_thread);
 } threads __weak SEC(".maps");
 
+/* By index: a thread remembers those of its latest programs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, XPT_PROGRAMS_MAX + 1);
+	__type(key, __u32);
+	__type(value, struct xpt_program_entry);
+} program_entries __weak SEC(".maps");
+
+/* Index of a program's entry. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, XPT_PROGRAMS_MAX);
 	__type(key, struct xpt_program_key);
-	__type(value, struct xpt_program_entry);
+	__type(value, __u32);
 } programs __weak SEC(".maps");
 
 /* By process. */
@@ -46,18 +64,13 @@ struct {
 	__type(value, struct xpt_running);
 } runnings __weak SEC(".maps");
 
-/* What new entries begin with: older kernels take the value of an update from a stack or a map only. */
-union fresh {
-	struct xpt_program_entry program;
-	struct xpt_running running;
-};
-
+/* What new ones begin with: older kernels take the value of an update from a stack or a map only. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, union fresh);
-} fresh_entry __weak SEC(".maps");
+	__type(value, struct xpt_running);
+} fresh_running __weak SEC(".maps");
 
 /*
  * From where operators of a process are called, and callbacks. Value: the ticket of who waits for the probe there; 0: it has been asked for.

@@ -9,8 +9,6 @@
 
 #include "callers.bpf.h"
 
-#define NUMBER_FACTOR 0x9e3779b97f4a7c15
-
 static __always_inline __u64 number_mix(__u64 number, __u64 word)
 {
 	number = (number ^ word) * NUMBER_FACTOR;

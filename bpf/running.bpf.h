@@ -16,7 +16,7 @@ static __always_inline struct xpt_running *running_get(bool make)
 
 	if (running || !make)
 		return running;
-	fresh = bpf_map_lookup_elem(&fresh_entry, &zero);
+	fresh = bpf_map_lookup_elem(&fresh_running, &zero);
 	if (fresh)
 		bpf_map_update_elem(&runnings, &tgid, fresh, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&runnings, &tgid);

@@ -43,8 +43,17 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	return 0;
 }
 
+/* The slot of a thread that has another number by now. */
+static __always_inline void slot_leave(__u32 pid)
+{
+	struct xpt_thread_slot *slot = slot_at(pid);
+
+	if (slot && slot->owner % (1 << XPT_SLOT_PID_BITS) == pid / XPT_THREAD_SLOTS)
+		slot->owner = 0;
+}
+
 SEC("tp_btf/sched_process_exec")
-int BPF_PROG(process_exec, struct task_struct *task)
+int BPF_PROG(process_exec, struct task_struct *task, __s32 old_pid)
 {
 	__u32 tgid = task->tgid;
 	struct xpt_thread *thread;
@@ -53,7 +62,10 @@ int BPF_PROG(process_exec, struct task_struct *task)
 	if (!is_target(tgid))
 		return 0;
 	bpf_map_delete_elem(&runnings, &tgid);
-	thread = bpf_task_storage_get(&threads, task, 0, 0);
+	/* A thread that was not the first one has the first one's number and time from now on. */
+	if (old_pid != task->pid)
+		slot_leave(old_pid);
+	thread = thread_get(task);
 	if (thread)
 		thread->caller = thread->regions = 0;
 	family_report(tgid);
@@ -67,11 +79,14 @@ int BPF_PROG(process_exit, struct task_struct *task)
 {
 	__u32 tgid = task->tgid;
 	const struct xpt_config *config = config_get();
+	struct xpt_thread_slot *slot = slot_at(task->pid);
 	struct xpt_shared *shared = shared_get();
 	struct xpt_record_task record = {};
 	bool followed;
 	__u32 left;
 
+	if (slot && slot->owner == slot_owner(task))
+		slot->owner = 0;
 	if (task->signal->live.counter || !config || !shared)
 		return 0;
 	if (tgid == config->self)

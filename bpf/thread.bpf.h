@@ -65,6 +65,8 @@ struct xpt_open_region {
 	__u16 function;	      /* 1: it is one */
 };
 
+#define XPT_ENTRIES_KEPT 8
+
 /*
  * What a program works on lies here and not on its stack: from Linux 6.13 on, a function of 64 bytes of stack or more
  * gets one stack a CPU for all tasks on x86, and a program that sleeps or is preempted would find another task's values
@@ -84,11 +86,20 @@ struct xpt_thread {
 	__u64 stack;		    /* the stack pointer at its entry or return */
 	__u32 sample_every;	    /* the rate at which it was taken */
 	__u32 loader;		    /* r_debug.r_state as it was at the loader's latest call */
+	__u32 entry[XPT_ENTRIES_KEPT]; /* indices of its latest programs' entries, each at a place of its own (bpf/programs.bpf.h) */
 	__u32 regions; /* open: the one with place p is region[p % XPT_REGIONS_MAX], if that is its place still */
 	struct xpt_frame frame[XPT_DEPTH_MAX];
 	struct xpt_open_region region[XPT_REGIONS_MAX];
 	/* Room to build a record. Only the thread itself uses it. */
 	__u64 scratch[(sizeof(struct xpt_record_string) + XPT_STRING_MAX) / 8];
+};
+
+#define XPT_THREAD_SLOTS 512 /* a power of two */
+#define XPT_SLOT_PID_BITS 13 /* of the number of a thread, at most 22 bits, that its slot does not stand for */
+
+struct xpt_thread_slot {
+	__u64 owner; /* slot_owner() of the thread; 0: none */
+	struct xpt_thread thread;
 };
 
 #define COUNTS_AT_RETURN XPT_DEPTH_MAX

@@ -341,6 +341,9 @@ struct xpt_shared {
 	__u64 gone;    /* 1: the collector has ended; nobody waits any more */
 	__u64 waiting; /* threads that wait now */
 	__u64 cpu;     /* that the collector was on when it last polled, plus 1; 0: unknown */
+	/* Program entries: index of the first free one (0: none) in the low half, changes of that in the high half. */
+	__u64 free_entries;
+	__u64 used_entries; /* those up to this have been used; never more than XPT_PROGRAMS_MAX for long */
 };
 
 /*
@@ -378,24 +381,19 @@ struct xpt_program_count {
 };
 
 /*
- * What the kernel's table of programs holds. The counts begin anew with each program that gets the handle; since is the
- * time of that. A reader copies from front to back while the kernel writes: since comes first there and is written last,
- * so that old counts are never read with a new time.
+ * One program, in memory that the kernel side and user space share. The counts begin anew with each program that gets the handle;
+ * since is the time of that. A reader copies from front to back while the kernel writes: since comes first there and is written
+ * last, so that old counts are never read with a new time.
  */
 struct xpt_program_entry {
 	__u64 since;
 	struct xpt_program_count count;
-	__u32 sample_every; /* as in xpt_config; 0: the value there */
-	__u32 reserved;
+	__u32 sample_every;	    /* as in xpt_config; 0: the value there */
+	__u32 next;		    /* while it is free: index of the next one that is; 0: there is none */
+	struct xpt_program_key key; /* its process is 0 while it is free or being made */
 };
 
-/* Sets the rate of a program. */
-struct xpt_sampling {
-	struct xpt_program_key key;
-	__u64 seen; /* everything up to this time is known to user space: what began later is another program */
-	__u32 sample_every;
-	__u32 reserved;
-};
+#define XPT_PROGRAMS_MAX 16384 /* entries 1 to this are used */
 
 /* Why something is missing. Index of the kernel's loss counters, and of XPT_RECORD_LOST. */
 enum xpt_loss {
@@ -746,8 +744,7 @@ XPT_SIZE_IS(struct xpt_event_spec, 16 + 8 + 8 * XPT_EVENT_VALUES_MAX + 8 + XPT_E
 XPT_SIZE_IS(struct xpt_node, 8);
 XPT_SIZE_IS(struct xpt_program_key, 16);
 XPT_SIZE_IS(struct xpt_program_count, 32);
-XPT_SIZE_IS(struct xpt_program_entry, 48);
-XPT_SIZE_IS(struct xpt_sampling, 32);
+XPT_SIZE_IS(struct xpt_program_entry, 64);
 XPT_SIZE_IS(struct xpt_record_header, 16);
 XPT_SIZE_IS(struct xpt_counts, 8 + 8 * XPT_SLOT_MAX);
 XPT_SIZE_IS(struct xpt_record_call, 40);

@@ -239,10 +239,9 @@ static int set_specs(struct kern *kern, __u32 first)
 	return error ?: kern_set_spec(kern, &end);
 }
 
-static int ignore_count(void *context, const struct xpt_program_key *key, const struct xpt_program_entry *entry)
+static int ignore_count(void *context, const struct xpt_program_entry *entry)
 {
 	(void)context;
-	(void)key;
 	(void)entry;
 	return 0;
 }

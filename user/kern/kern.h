@@ -168,7 +168,7 @@ int kern_drain_data(struct kern *kern, kern_record_fn visit, void *context);
 /* ---- counters ---- */
 
 int kern_losses(struct kern *kern, __u64 losses[XPT_LOSS_MAX]);
-typedef int (*kern_count_fn)(void *context, const struct xpt_program_key *key, const struct xpt_program_entry *entry);
+typedef int (*kern_count_fn)(void *context, const struct xpt_program_entry *entry);
 /*
  * Visits the counts of all programs as they are now. One that begins to run during the visit may be missed, none comes
  * twice with counts that decrease.

@@ -24,8 +24,9 @@ struct kern {
 	struct xpt_config settings;
 	/* Maps that are shared with the kernel side. */
 	struct xpt_shared *shared;
-	__u64 *answers;		   /* XPT_WAIT_SLOTS */
-	struct xpt_family *family; /* XPT_FAMILY_WORDS */
+	__u64 *answers;			   /* XPT_WAIT_SLOTS */
+	struct xpt_family *family;	   /* XPT_FAMILY_WORDS */
+	struct xpt_program_entry *entries; /* 1 to XPT_PROGRAMS_MAX */
 	unsigned int ring_count;
 	int ring[XPT_RINGS_MAX]; /* data rings; -1 */
 	struct ring_buffer *control_reader, *data_reader;

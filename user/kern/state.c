@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -12,7 +13,6 @@
 #include "kern/private.h"
 
 #define KERNEL_MINOR_BITS 20 /* of a device number inside the kernel */
-#define BATCH 1024	     /* entries fetched by one system call; a bucket of the table must fit */
 
 static int map_set(const struct bpf_map *map, __u32 key, const void *value)
 {
@@ -103,96 +103,83 @@ int slots_create(struct kern *kern, const struct kern_options *options)
 
 /* ---- programs: exact counts, and the sampling rate of each ---- */
 
-struct entries {
-	struct xpt_program_key *keys;
-	struct xpt_program_entry *values;
-	size_t count, room;
-};
-
-static void entries_free(struct entries *entries)
+/* The entry as it is now, unless no program has it or another one has got it meanwhile. */
+static bool entry_copy(const struct xpt_program_entry *entry, struct xpt_program_entry *copy)
 {
-	free(entries->keys);
-	free(entries->values);
+	copy->key = entry->key;
+	if (!copy->key.tgid)
+		return false;
+	copy->since = __atomic_load_n(&entry->since, __ATOMIC_ACQUIRE);
+	copy->count.calls = __atomic_load_n(&entry->count.calls, __ATOMIC_ACQUIRE);
+	copy->count.left_out = __atomic_load_n(&entry->count.left_out, __ATOMIC_ACQUIRE);
+	copy->count.lost = __atomic_load_n(&entry->count.lost, __ATOMIC_ACQUIRE);
+	copy->count.layers = __atomic_load_n(&entry->count.layers, __ATOMIC_ACQUIRE);
+	copy->sample_every = __atomic_load_n(&entry->sample_every, __ATOMIC_ACQUIRE);
+	copy->next = 0;
+	return !memcmp((const void *)&entry->key, &copy->key, sizeof(copy->key));
 }
 
-static int entries_grow(struct entries *entries)
+/* Entries up to this may be in use. */
+static __u32 entries_used(const struct kern *kern)
 {
-	size_t room = entries->room ? entries->room * 2 : 2 * BATCH;
-	struct xpt_program_key *keys = realloc(entries->keys, room * sizeof(*keys));
-	struct xpt_program_entry *values;
+	__u64 used = __atomic_load_n(&kern->shared->used_entries, __ATOMIC_ACQUIRE);
 
-	if (!keys)
-		return -ENOMEM;
-	entries->keys = keys;
-	values = realloc(entries->values, room * sizeof(*values));
-	if (!values)
-		return -ENOMEM;
-	entries->values = values;
-	entries->room = room;
-	return 0;
-}
-
-/* The table as it is while it is being walked: buckets are read one after the other. */
-static int entries_read(int map, struct entries *entries)
-{
-	__u32 position, *from = NULL, count;
-	int error = 0, more = 0;
-
-	while (!more) {
-		if (entries->room - entries->count < BATCH) {
-			error = entries_grow(entries);
-			if (error)
-				return error;
-		}
-		count = BATCH;
-		more = bpf_map_lookup_batch(map, from, &position, entries->keys + entries->count,
-					    entries->values + entries->count, &count, NULL);
-		if (more && more != -ENOENT)
-			return more;
-		entries->count += count;
-		from = &position;
-	}
-	return 0;
+	return used < XPT_PROGRAMS_MAX ? used : XPT_PROGRAMS_MAX;
 }
 
 int kern_counts(struct kern *kern, kern_count_fn visit, void *context)
 {
-	struct entries entries = {};
-	int error = entries_read(bpf_map__fd(kern->main->maps.programs), &entries);
+	__u32 used = entries_used(kern);
+	struct xpt_program_entry entry;
+	int error = 0;
 
-	for (size_t i = 0; i < entries.count && !error; i++)
-		error = visit(context, &entries.keys[i], &entries.values[i]);
-	entries_free(&entries);
+	for (__u32 i = 1; i <= used && !error; i++)
+		if (entry_copy(&kern->entries[i], &entry))
+			error = visit(context, &entry);
 	return error;
+}
+
+/* The entry becomes free. As entry_release() in bpf/programs.bpf.h. */
+static void entry_release(struct kern *kern, __u32 index)
+{
+	__u64 *list = &kern->shared->free_entries, before = __atomic_load_n(list, __ATOMIC_ACQUIRE);
+	struct xpt_program_entry *entry = &kern->entries[index];
+
+	__atomic_store_n(&entry->key.tgid, 0, __ATOMIC_RELEASE);
+	do
+		__atomic_store_n(&entry->next, (__u32)before, __ATOMIC_RELEASE);
+	while (!__atomic_compare_exchange_n(list, &before, ((before >> 32) + 1) << 32 | index, false, __ATOMIC_ACQ_REL,
+					    __ATOMIC_ACQUIRE));
 }
 
 int kern_take_counts(struct kern *kern, pid_t tgid, kern_count_fn visit, void *context)
 {
-	int map = bpf_map__fd(kern->main->maps.programs), error;
-	struct entries entries = {};
+	int map = bpf_map__fd(kern->main->maps.programs), error = 0;
+	__u32 used = entries_used(kern);
+	struct xpt_program_entry entry;
 
-	error = entries_read(map, &entries);
-	for (size_t i = 0; i < entries.count && !error; i++) {
-		if (tgid && entries.keys[i].tgid != (__u32)tgid)
+	for (__u32 i = 1; i <= used && !error; i++) {
+		if (!entry_copy(&kern->entries[i], &entry) || (tgid && entry.key.tgid != (__u32)tgid))
 			continue;
-		if (bpf_map_lookup_elem(map, &entries.keys[i], &entries.values[i]))
-			continue;
-		error = visit(context, &entries.keys[i], &entries.values[i]);
-		bpf_map_delete_elem(map, &entries.keys[i]);
+		error = visit(context, &entry);
+		if (!bpf_map_delete_elem(map, &entry.key))
+			entry_release(kern, i);
 	}
-	entries_free(&entries);
 	return error;
 }
 
 int kern_set_sampling(struct kern *kern, const struct xpt_program_key *key, __u32 sample_every, __u64 seen)
 {
-	struct xpt_sampling sampling = { .key = *key, .seen = seen, .sample_every = sample_every };
-	LIBBPF_OPTS(bpf_test_run_opts, options, .ctx_in = &sampling, .ctx_size_in = sizeof(sampling));
-	int error = bpf_prog_test_run_opts(bpf_program__fd(kern->main->progs.set_sampling), &options);
+	struct xpt_program_entry *entry;
+	__u32 index;
 
-	if (error)
-		return error;
-	return options.retval ? -ESTALE : 0;
+	if (bpf_map_lookup_elem(bpf_map__fd(kern->main->maps.programs), key, &index))
+		return -ESTALE;
+	entry = &kern->entries[index];
+	if (__atomic_load_n(&entry->since, __ATOMIC_ACQUIRE) > seen)
+		return -ESTALE;
+	__atomic_store_n(&entry->sample_every, sample_every, __ATOMIC_RELEASE);
+	return 0;
 }
 
 /* ---- processes ---- */
@@ -279,6 +266,8 @@ int shared_map(struct kern *kern)
 
 	if (!error)
 		error = map_memory(kern->main->maps.wait_answers, (void **)&kern->answers);
+	if (!error)
+		error = map_memory(kern->main->maps.program_entries, (void **)&kern->entries);
 	return error ?: map_memory(kern->main->maps.family, (void **)&kern->family);
 }
 
@@ -290,8 +279,11 @@ void shared_unmap(struct kern *kern)
 		munmap(kern->answers, map_bytes(kern->main->maps.wait_answers));
 	if (kern->family)
 		munmap(kern->family, map_bytes(kern->main->maps.family));
+	if (kern->entries)
+		munmap(kern->entries, map_bytes(kern->main->maps.program_entries));
 	kern->shared = NULL;
 	kern->answers = NULL;
+	kern->entries = NULL;
 	kern->family = NULL;
 }
 

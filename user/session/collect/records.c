@@ -293,17 +293,17 @@ void records_losses(struct collector *collector)
 }
 
 /* What began after the reading is left to the next one: its counts would be of another time than the others. */
-static int on_count(void *context, const struct xpt_program_key *key, const struct xpt_program_entry *entry)
+static int on_count(void *context, const struct xpt_program_entry *entry)
 {
 	const struct counting *counting = context;
 	struct xpt_record_count record = {
-		.header = { XPT_RECORD_COUNT, sizeof(record), key->tgid, counting->time },
-		.key = *key,
+		.header = { XPT_RECORD_COUNT, sizeof(record), entry->key.tgid, counting->time },
+		.key = entry->key,
 		.count = entry->count,
 		.since = entry->since,
 	};
 
-	if (!key->spec && entry->since < counting->time)
+	if (!entry->key.spec && entry->since < counting->time)
 		collector_pass(counting->collector, &record.header);
 	return 0;
 }
@@ -315,12 +315,12 @@ void records_counts(struct collector *collector, __u64 time)
 	kern_counts(collector->kern, on_count, &counting);
 }
 
-static int on_taken(void *context, const struct xpt_program_key *key, const struct xpt_program_entry *entry)
+static int on_taken(void *context, const struct xpt_program_entry *entry)
 {
 	struct collector *collector = context;
 	struct xpt_record_total record = {
-		.header = { XPT_RECORD_TOTAL, sizeof(record), key->tgid, clock_monotonic() },
-		.key = *key,
+		.header = { XPT_RECORD_TOTAL, sizeof(record), entry->key.tgid, clock_monotonic() },
+		.key = entry->key,
 		.count = entry->count,
 	};
 
@@ -334,16 +334,16 @@ struct passing {
 	void *context;
 };
 
-static int on_passed(void *context, const struct xpt_program_key *key, const struct xpt_program_entry *entry)
+static int on_passed(void *context, const struct xpt_program_entry *entry)
 {
 	struct passing *passing = context;
 	struct xpt_record_total record = {
-		.header = { XPT_RECORD_TOTAL, sizeof(record), key->tgid, clock_monotonic() },
-		.key = *key,
+		.header = { XPT_RECORD_TOTAL, sizeof(record), entry->key.tgid, clock_monotonic() },
+		.key = entry->key,
 		.count = entry->count,
 	};
 
-	if (key->spec > passing->collector->registry->spec_count)
+	if (entry->key.spec > passing->collector->registry->spec_count)
 		return 0; /* of the collector's own specs */
 	passing->record(passing->context, &record.header);
 	return 0;
