@@ -116,7 +116,7 @@ typedef void (*record_fn)(void *context, const struct xpt_record_header *record)
 /* What one consumer of the records needs. All zeros: nothing. */
 struct collector_needs {
 	__u32 roles; /* of calls, 1 << XPT_ROLE_*; those that report programs, and with codes code objects, always come */
-	__u32 sample_every; /* of every program one inference in so many; 0: what profiling handles ask for */
+	__u32 sample_every; /* N: of every program each Nth inference; 0: what profiling handles ask for */
 	bool chosen_only;   /* as in xpt_config, as is: */
 	bool number_operators;
 	/*
