@@ -3,7 +3,7 @@
  * Errors, messages and versions.
  *
  * Functions of this library return 0 or a positive count on success and a negative errno value on failure, or a
- * pointer that is NULL with errno set. What exactly went wrong and what to do about it is said once, through the log
+ * pointer that is NULL with errno set. What exactly went wrong and what to do about it comes once, through the log
  * callback, at the place where it is known. The library never prints and never exits.
  *
  * Structs begin with their size and grow at their ends only, so that programs and libraries of different versions fit together:

@@ -39,7 +39,7 @@ struct xpt_merge_options {
  * user/report/SCHEMA.md describes the result. The output appears when it is whole, in place of what has its name.
  *
  * 0; -EBADMSG: an input is no Chrome trace, or malformed; -EINVAL: its clock is unknown, or wrong options; -E2BIG: of a
- * newer library (error.h); errors of open(), read() and write() otherwise. What exactly is said through log.
+ * newer library (error.h); errors of open(), read() and write() otherwise. Details come through log.
  */
 XPT_API int xpt_merge_traces(const struct xpt_merge_options *options);
 

@@ -35,7 +35,7 @@ def make_model(folder, hidden=HIDDEN):
 
 
 def serve(model):
-    """A server that runs the model 200 times a second until it is told to stop."""
+    """A server that runs the model 200 times a second until it is asked to stop."""
     node = shutil.which("node")
     if not node or not library():
         return None

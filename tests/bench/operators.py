@@ -43,8 +43,8 @@ class Empty(Process):
         options = ["-p", str(pid), "--format", "json"]
         offsets = set()
         for what in ("operators", "sites"):
-            told = subprocess.run([XPUTRACE, "list", what, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
-            offsets |= {str(row["offset"]) for row in json.loads(told.stdout)}
+            reported = subprocess.run([XPUTRACE, "list", what, *options], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+            offsets |= {str(row["offset"]) for row in json.loads(reported.stdout)}
         super().__init__([EMPTY_PROBE, "both", str(pid), library(), *sorted(offsets)])
         self.wait_line("stderr", "attached")
 

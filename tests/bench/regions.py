@@ -25,9 +25,9 @@ def cost(pairs, **environment):
     """ns of CPU time for a start and its stop."""
     result = subprocess.run([PROGRAM, str(pairs)], stdout=subprocess.PIPE, check=True,
                             env=dict(os.environ, **environment))
-    told = json.loads(result.stdout)
-    assert told["kept"] == (pairs + 1 if environment else 0), told
-    return told["cpu_ns"] / told["pairs"]
+    reported = json.loads(result.stdout)
+    assert reported["kept"] == (pairs + 1 if environment else 0), reported
+    return reported["cpu_ns"] / reported["pairs"]
 
 
 class Watcher(Tracer):

@@ -108,7 +108,7 @@ class Recorder(Process):
 class Tracer:
     """One way to trace the loop.
 
-    start() returns when every call is traced. stop() is told how many calls were timed and gives the share that was
+    start() returns when every call is traced. stop() is reported how many calls were timed and gives the share that was
     seen; as calls are also made to see whether they are traced, a share that comes from a count is at most 1.
     """
     name = "untraced"
@@ -224,7 +224,7 @@ class Perf(Tracer):
         self._define("-:" + event for event in mine)
 
     def _enable(self, control, answer):
-        """Its probes are there before it records: it is told to begin and says when it has."""
+        """Its probes are there before it records: it is asked to begin and says when it has."""
         os.write(control, b"enable\n")
         if not select.select([answer], [], [], TIMEOUT)[0]:
             raise AssertionError("perf record does not begin:\n" + self.process.stderr)

@@ -139,7 +139,7 @@ RATE = round(500 / SLOW)
 
 
 def endless(*options, rate=RATE):
-    """A workload that runs until it is told to stop."""
+    """A workload that runs until it is asked to stop."""
     workload = standin("nrt", "--calls", 0, "--rate", rate, *options)
     workload.go()
     return workload

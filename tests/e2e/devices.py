@@ -72,7 +72,7 @@ def overtaken(jobs):
 
 
 def expected_columns(execution):
-    """Columns of a sample, in ns, from the times that the program has taken and those that the device has told."""
+    """Columns of a sample, in ns, from the times that the program has taken and those that the device has reported."""
     jobs = execution["jobs"]
     began = execution["start"], jobs[0]["submit_ns"], jobs[-1]["submitted_ns"]
     ran, done = min(job["started_ns"] for job in jobs), max(job["finished_ns"] for job in jobs)
@@ -130,14 +130,14 @@ def agree(found, expected, what, slack=SLACK_NS):
         "%d us instead of %d" % (a // 1000, b // 1000) for _, a, b in errors[len(errors) // 2:]][:20])
 
 
-def pair(told, traced):
+def pair(reported, traced):
     """Each job of the device with the one of the trace: both are in the order in which each thread submitted them."""
-    assert len(told) == len(traced), "%d jobs, %d in the trace" % (len(told), len(traced))
+    assert len(reported) == len(traced), "%d jobs, %d in the trace" % (len(reported), len(traced))
     by_thread = collections.defaultdict(list)
     for job in sorted(traced, key=lambda job: job.queued):
         by_thread[job.pid, job.tid].append(job)
     pairs = []
-    for job in sorted(told, key=lambda job: job["submit_ns"]):
+    for job in sorted(reported, key=lambda job: job["submit_ns"]):
         thread = by_thread[job["pid"], job["tid"]]
         assert thread, "no job of thread %d is left in the trace" % job["tid"]
         pairs.append((job, thread.pop(0)))
@@ -146,14 +146,14 @@ def pair(told, traced):
 
 def check_times(pairs):
     """Queued within the ioctl; device time as the device says. The pairs of jobs whose end was seen."""
-    for told, job in pairs:
-        assert told["submit_ns"] <= job.queued <= told["submitted_ns"], (told, job.arguments)
-    ended = [(told, job) for told, job in pairs if job.began and job.ended]
+    for reported, job in pairs:
+        assert reported["submit_ns"] <= job.queued <= reported["submitted_ns"], (reported, job.arguments)
+    ended = [(reported, job) for reported, job in pairs if job.began and job.ended]
     assert ended, "of no job both ends are in the trace"
-    for told, job in ended:
-        assert job.began <= told["started_ns"] + SLACK_NS and job.ended >= told["finished_ns"], (told, job.arguments)
+    for reported, job in ended:
+        assert job.began <= reported["started_ns"] + SLACK_NS and job.ended >= reported["finished_ns"], (reported, job.arguments)
     agree([job.ended - job.began for _, job in ended],
-          [told["finished_ns"] - told["started_ns"] for told, _ in ended], "device time")
+          [reported["finished_ns"] - reported["started_ns"] for reported, _ in ended], "device time")
     return ended
 
 
@@ -175,7 +175,7 @@ def check_counted(trace, pairs):
     for program in trace.metadata["programs"]:
         counted[program["pid"], program["name"]] += program.get("jobs", 0)
         counted_failed[program["pid"], program["name"]] += program.get("failed_jobs", 0)
-    seen = [told for told, job in pairs if job.ended]
+    seen = [reported for reported, job in pairs if job.ended]
     made = collections.Counter((job["pid"], job["program"]) for job in seen)
     failed = collections.Counter((job["pid"], job["program"]) for job in seen if job["error"])
     assert +counted == made and +counted_failed == failed, (counted, made, counted_failed, failed)
@@ -184,10 +184,10 @@ def check_counted(trace, pairs):
 def check_attribution(trace, pairs):
     """Every job is in the call that submitted it, and counted for that call's program and no other."""
     runs = runs_around(trace)
-    for told, job in pairs:
-        around = runs(told)
+    for reported, job in pairs:
+        around = runs(reported)
         assert len(around) == 1, "%d calls around a submission" % len(around)
-        assert job.program == told["program"] == around[0].program, (job.arguments, told, around[0].program)
+        assert job.program == reported["program"] == around[0].program, (job.arguments, reported, around[0].program)
     check_counted(trace, pairs)
 
 
@@ -195,14 +195,14 @@ def check_busy(trace, pairs):
     """Sums: a queue has been busy for as long as at least one of its jobs was with the device; programs share that.
 
     Where all jobs are of traced processes, and both ends of all were seen."""
-    for engine in {told["engine"] for told, _ in pairs}:
-        mine = [(told, job) for told, job in pairs if told["engine"] == engine]
+    for engine in {reported["engine"] for reported, _ in pairs}:
+        mine = [(reported, job) for reported, job in pairs if reported["engine"] == engine]
         (queue,) = [one for one in trace.metadata["queues"] if one["engine"].rpartition(".")[2] == str(engine)]
         assert queue["jobs"] == queue["target_jobs"] == len(mine), queue
-        assert queue["failed_jobs"] == sum(1 for told, _ in mine if told["error"]), queue
+        assert queue["failed_jobs"] == sum(1 for reported, _ in mine if reported["error"]), queue
         assert abs(nanoseconds(queue["busy_us"]) - covered((job.began, job.ended) for _, job in mine)) <= MICROSECOND
         agree([nanoseconds(queue["busy_us"])],
-              [covered((told["started_ns"], told["finished_ns"]) for told, _ in mine)], "busy time")
+              [covered((reported["started_ns"], reported["finished_ns"]) for reported, _ in mine)], "busy time")
         assert abs(queue["busy_us"] - queue["target_us"]) < 1, queue
     share = sum(program["busy_ns"] for program in trace.metadata["programs"] if "busy_ns" in program)
     # Another device's queue, a screen's, may be there with no job that was seen to be with it.
@@ -211,16 +211,16 @@ def check_busy(trace, pairs):
 
 
 def check_columns(executions, samples, none=(), some=("exectoVc(Us)",), slack=SLACK_NS * 2, missing=0):
-    """The columns of samples against the times that the program and the device have told.
+    """The columns of samples against the times that the program and the device have reported.
 
     none: columns that no sample has; some: that only some have (the device may begin with the first job before the
     second one is submitted: then no time lies between); missing: part of the samples that may lack one."""
-    told = sorted(executions, key=lambda one: (one["tid"], one["start"]))
+    reported = sorted(executions, key=lambda one: (one["tid"], one["start"]))
     samples = sorted(samples, key=lambda sample: sample.key)
-    assert len(told) == len(samples), "%d executions, %d samples" % (len(told), len(samples))
-    for column in expected_columns(told[0]):
+    assert len(reported) == len(samples), "%d executions, %d samples" % (len(reported), len(samples))
+    for column in expected_columns(reported[0]):
         found = [(nanoseconds(float(sample.row[column])), expected_columns(execution)[column])
-                 for execution, sample in zip(told, samples) if sample.row[column] != "N/A"]
+                 for execution, sample in zip(reported, samples) if sample.row[column] != "N/A"]
         if column in none:
             assert not found, "%s: %s" % (column, found)
         elif column not in some:
@@ -229,4 +229,4 @@ def check_columns(executions, samples, none=(), some=("exectoVc(Us)",), slack=SL
         # Those of the program itself are taken a probe earlier or later, which takes an emulated processor 50 us.
         if found:
             agree(*zip(*found), column, slack)
-    return list(zip(told, samples))
+    return list(zip(reported, samples))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A file system in user space (FUSE) that answers until it is told to hang: as one on a server that has gone.
+"""A file system in user space (FUSE) that answers until it is asked to hang: as one on a server that has gone.
 
 It keeps what is written in memory and knows one folder with files. It reads each request also while it hangs, so that whoever has
 made it waits in the kernel where no signal gets through."""

@@ -4,7 +4,7 @@
 import bisect
 import collections
 
-# Identity of a node in both. Those of nested graphs may have that of others; so does what is told of them.
+# Identity of a node in both. Those of nested graphs may have that of others; so does what is reported of them.
 Node = collections.namedtuple("Node", "name operator index provider")
 
 
@@ -167,13 +167,13 @@ def check_sums(trace, operators, pid):
             own[span.label] += span.duration
         if parent and (parent.object not in assigned or not parent.unassigned):
             own[parent.label] -= span.duration
-    told = [collections.Counter() for _ in range(4)]
+    reported = [collections.Counter() for _ in range(4)]
     for row in trace.metadata["operators"]:
         if row["pid"] == pid:
-            for counts, value in zip(told, (row["recorded"], row["duration_ns"]["count"], row["unassigned"],
+            for counts, value in zip(reported, (row["recorded"], row["duration_ns"]["count"], row["unassigned"],
                                             row["self_ns"])):
                 counts[row["name"]] += value
-    for made, counts in zip((recorded, recorded, unassigned, own), told):
+    for made, counts in zip((recorded, recorded, unassigned, own), reported):
         assert +made == +counts, difference(made, counts)
 
 

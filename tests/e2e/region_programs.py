@@ -98,7 +98,7 @@ class Made:
 
 def kept(text):
     """What the regions of each process have kept themselves, in their order: entries, total, unmatched."""
-    return {told["pid"]: [tuple(region.values()) for region in told["regions"]] for told in results_in(text)}
+    return {reported["pid"]: [tuple(region.values()) for region in reported["regions"]] for reported in results_in(text)}
 
 
 def spans(trace, pid=None):

@@ -14,7 +14,7 @@ from reports import wall_clock
 
 MS = 1000 * 1000
 SECOND = 1000 * MS
-CLOCKS = 20000  # ns: the wall clock, which a file's begin and end are told in, is adjusted all the time
+CLOCKS = 20000  # ns: the wall clock, which a file's begin and end are reported in, is adjusted all the time
 
 
 def collector(*words):
@@ -22,15 +22,15 @@ def collector(*words):
 
 
 class Saved:
-    """A file, and what was told of it; times in ns of CLOCK_MONOTONIC."""
+    """A file, and what was reported of it; times in ns of CLOCK_MONOTONIC."""
 
-    def __init__(self, path, told=None):
+    def __init__(self, path, reported=None):
         self.path = path
-        if told:
+        if reported:
             self.bytes, self.records, self.inferences, self.lost, self.duration = (
-                told[name] for name in ("bytes", "records", "inferences", "lost", "duration_ns"))
+                reported[name] for name in ("bytes", "records", "inferences", "lost", "duration_ns"))
             apart = wall_clock()
-            self.begin, self.end = (int(told[name]) - apart for name in ("begin_ns", "end_ns"))
+            self.begin, self.end = (int(reported[name]) - apart for name in ("begin_ns", "end_ns"))
 
     @functools.cached_property
     def trace(self):
@@ -59,9 +59,9 @@ class Collector(Process):
         return result
 
     def save(self, *options):
-        told = json.loads(self.ask("save", "--format", "json", *options).stdout)
-        saved = Saved(told["path"], told)
-        assert os.path.dirname(saved.path) == self.folder and os.path.getsize(saved.path) == saved.bytes, told
+        reported = json.loads(self.ask("save", "--format", "json", *options).stdout)
+        saved = Saved(reported["path"], reported)
+        assert os.path.dirname(saved.path) == self.folder and os.path.getsize(saved.path) == saved.bytes, reported
         return saved
 
     def status(self):

@@ -79,7 +79,7 @@ def test_bundle():
 
 
 def test_bundle_compressed():
-    """Nothing is told of what is in it, but its size is, where its version has that."""
+    """Nothing is reported of what is in it, but its size is, where its version has that."""
     packed = gzip.compress(b"code")
     for version, sizes, known in ((1, struct.pack("<I", 4), False), (2, None, True), (3, None, True)):
         form = "<II" if version == 2 else "<QQ"
@@ -91,7 +91,7 @@ def test_bundle_compressed():
 
 
 def test_fatbin():
-    """Texts are read as such, what is packed is told with its place."""
+    """Texts are read as such, what is packed is reported with its place."""
     ptx = b".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry scale() { ret; }\n\0"
     data = code_files.fatbin([(code_files.PTX, 80, ptx, 0), (code_files.ELF, 90, b"packed bytes", code_files.LZ4),
                               (code_files.ELF, 100, b"others", code_files.ZSTD)])
@@ -215,6 +215,6 @@ def test_gguf():
 
 
 def test_mlir():
-    """Bytecode is told, and nothing in it."""
+    """Bytecode is reported, and nothing in it."""
     found = read(b"ML\xefR" + bytes(20))
     assert (found["kind"], found["error"], found["functions"]) == ("mlir", None, []), found

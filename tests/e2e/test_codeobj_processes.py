@@ -161,7 +161,7 @@ def test_dead_process():
 
 
 def test_wrong_size():
-    """A size that no memory is behind: what is there is told, the rest is missing, the process is not harmed."""
+    """A size that no memory is behind: what is there is reported, the rest is missing, the process is not harmed."""
     lying = bytearray(neff(2 * MB, 1))
     lying[16:24] = (1 << 40).to_bytes(8, "little")
     header = bytearray(elf(64 * KB, 1))
@@ -172,7 +172,7 @@ def test_wrong_size():
     second, = program.load("hipModuleLoadData", Object(bytes(header)), memory="end")
     third, = program.load("hipModuleLoadData", Object(noise(64 * KB, 1)), memory="end")
     captured = capture.stop()
-    assert captured.object_of(find(captured, first))["size"] == 2 * MB  # nrt_load is told the size
+    assert captured.object_of(find(captured, first))["size"] == 2 * MB  # nrt_load is given the size
     for line in (second, third):
         load = find(captured, line)
         assert load.get("error") or captured.object_of(load).get("error"), (load, captured.object_of(load))
@@ -215,7 +215,7 @@ def check_over(captured, line, given):
 
 
 def test_command():
-    """codeobj -- COMMAND: from its first load on, and its exit status is told."""
+    """codeobj -- COMMAND: from its first load on, and its exit status is reported."""
     given = make(elf, 64 * KB)
     script = "printf 'hipModuleLoadData %s spoil=inside\\nquit\\n' | exec \"$0\" \"$@\""
     program = Loads("hip")  # where it is, and that it can be run

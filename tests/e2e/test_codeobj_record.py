@@ -217,8 +217,8 @@ def test_symbols():
             assert names["hipLaunchKernel"][::2] == NAMED["hipLaunchKernel"] * times, names
             assert all(re.fullmatch(r"hip kernel \d+", name) for name in names["hipLaunchKernel"][1::2]), names
     symbols = Recording(recording).symbols
-    told = sorted(name for (tgid, _), name in symbols.items() if tgid == program.pid)
-    assert told == sorted(sum(NAMED.values(), [])), symbols
+    reported = sorted(name for (tgid, _), name in symbols.items() if tgid == program.pid)
+    assert reported == sorted(sum(NAMED.values(), [])), symbols
 
 
 def test_symbols_without():

@@ -106,7 +106,7 @@ def test_stop_while_saving():
     assert collector.wait() == 0, collector.stderr
     saved = [answer["path"] for answer in answers if answer and answer["ok"] and "path" in answer]
     stops = [answer for answer in answers[2:4] if answer and answer["ok"]]
-    assert len(stops) == 1, "one of two stops is told that it has ended: %s" % answers
+    assert len(stops) == 1, "one of two stops is informed that it has ended: %s" % answers
     assert all(answer is None or answer["ok"] or answer["error"] in ("ECANCELED", "ESHUTDOWN", "EALREADY")
                for answer in answers), answers
     assert sorted(saved) == sorted(os.path.join(collector.output, file) for file in os.listdir(collector.output))
@@ -247,7 +247,7 @@ def background(workload, name, folder, *arguments, **options):
 
 
 def test_background():
-    """It is on its own: no terminal, a session of its own, streams that lead nowhere; its manager is told."""
+    """It is on its own: no terminal, a session of its own, streams that lead nowhere; its manager is notified."""
     workload = endless()
     name, folder = "e2e-" + secrets.token_hex(6), os.path.join(scratch(), "saved")
     manager_path = os.path.join(scratch(), "notify")

@@ -11,7 +11,7 @@ from onnx_models import model, serve
 from operator_checks import check_operators, profile_counts, spans, traced_counts
 from ort_profile import profiles
 from region_programs import spans as regions_in
-from test_devices import CROWD, TOLD, check_all, command
+from test_devices import CROWD, EMULATED, check_all, command
 from test_record_counters import CALL, points, same
 
 ALL = ("--window-time", "0")
@@ -102,7 +102,7 @@ def test_regions():
 def test_jobs():
     """The jobs of a driver, each in the call that submitted it; of the latest inference only its own are its own."""
     workload = Workload(command("nrt", *CROWD, "--log-times", "--linger", "--wait-for-go", device="slots=2"))
-    watcher = Collector("-p", workload.pid, *ALL, *TOLD)
+    watcher = Collector("-p", workload.pid, *ALL, *EMULATED)
     workload.go()
     results = results_in(workload.wait_line("stdout", '{"runtime"'))
     log = executions(results[0])
@@ -110,10 +110,10 @@ def test_jobs():
     check_all(watcher.save().trace, results)
     saved = watcher.save("--last", "1")
     one, = executions_in(saved.trace, log)
-    told, = [execution for execution in results[0]["executions"] if execution["tid"] == one.tid and
+    reported, = [execution for execution in results[0]["executions"] if execution["tid"] == one.tid and
              one.begin <= execution["start"] <= one.end]
     run, = saved.trace.runs()
-    assert run.event["args"]["device"]["jobs"] == len(told["jobs"]), (run.event, told)
+    assert run.event["args"]["device"]["jobs"] == len(reported["jobs"]), (run.event, reported)
     workload.go()
     workload.results()
     watcher.stop()
@@ -121,7 +121,7 @@ def test_jobs():
 
 # ---- counters ----
 
-# As often as it is told, says when.
+# As often as it is asked, says when.
 CALLER = """
 import json, os, sys, time
 print(json.dumps({"ready": True, "pid": os.getpid()}), flush=True)

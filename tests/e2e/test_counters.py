@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""xputrace counters: what it counts, against perf stat, the kernel's accounts and what a program was told to do."""
+"""xputrace counters: what it counts, against perf stat, the kernel's accounts and what a program was asked to do."""
 
 import contextlib
 import csv
@@ -21,7 +21,7 @@ from test_endings import small_file_system
 MACHINE, TIME = "measures what the whole machine does", "measures time"  # why a test runs alone
 
 # Does what its words say, or its lines of standard input when there are no words: each time as many of one thing as it
-# is told. Answers with the kernel's own account of what it did meanwhile.
+# is asked for. Answers with the kernel's own account of what it did meanwhile.
 WORKER = r"""
 import json, mmap, os, queue, resource, sys, threading, time
 
@@ -253,7 +253,7 @@ def close(value, wanted, share=0.01, by=0):
 
 
 class Worker(Process):
-    """A process that does as many things as it is told, and says what the kernel has accounted for."""
+    """A process that does as many things as it is asked, and says what the kernel has accounted for."""
 
     def __init__(self):
         super().__init__([sys.executable, "-W", "ignore", "-c", WORKER])
@@ -293,7 +293,7 @@ def need_root():
 @alone(TIME)
 @cases("page-faults", "context-switches", "cpu-migrations", "task-clock", CALL)
 def test_known_numbers(name):
-    """As many as the worker has been told to make, or has been accounted for by the kernel."""
+    """As many as the worker has been asked to make, or has been accounted for by the kernel."""
     word, number, account = {"page-faults": ("faults", MANY, "faults"),
                              "context-switches": ("switches", 2000, "switches"),
                              "cpu-migrations": ("migrations", 200, None),
@@ -307,15 +307,15 @@ def test_known_numbers(name):
     if name == "cpu-migrations":
         worker.do("pin", 1)
     counting = Counting("-e", name, "-p", worker.pid)
-    told = worker.do(word, number)
+    reported = worker.do(word, number)
     value = counting.stop().values[name]
     if name in ("cpu-migrations", CALL):
         assert value == number, (value, number)
     else:
         # A sleep that is so short may be over before it has begun.
-        assert name == "task-clock" or told[account] > 0.9 * number, "the worker has not done it: %s" % told
+        assert name == "task-clock" or reported[account] > 0.9 * number, "the worker has not done it: %s" % reported
         by = 5e6 * SLOW if name == "task-clock" else 20  # to take the number and to answer
-        assert close(value, told[account], 0.01, by), (value, told)
+        assert close(value, reported[account], 0.01, by), (value, reported)
     worker.leave()
 
 
@@ -571,10 +571,10 @@ def test_trace():
     table = Table(result.stdout)
     with open(path, encoding="utf-8") as file:
         trace = json.load(file)
-    told = trace["metadata"]["counters"]
-    assert [(one["name"], one["unit"], one["shown"]) for one in told] == [
-        (CALL, "", "per second"), ("task-clock", "ns", "per second"), ("page-faults", "", "per second")], told
-    for one in told:
+    reported = trace["metadata"]["counters"]
+    assert [(one["name"], one["unit"], one["shown"]) for one in reported] == [
+        (CALL, "", "per second"), ("task-clock", "ns", "per second"), ("page-faults", "", "per second")], reported
+    for one in reported:
         points = [event for event in trace["traceEvents"] if event["ph"] == "C" and event["name"] == one["name"]]
         times = [point["ts"] for point in points]
         assert len(points) > 3 and times == sorted(set(times)), times

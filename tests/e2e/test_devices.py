@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Jobs of a driver that exists on any machine: system calls are its events (tests/workload/told.c, told.json)."""
+"""Jobs of a driver that exists on any machine: system calls are its events (tests/workload/emulated.c, emulated.json)."""
 
 import collections
 import ctypes
@@ -24,11 +24,11 @@ from reports import Profile, Stream, trace_output, traces_of
 ALONE = "measures time"
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-DESCRIPTION = os.path.join(HERE, "told.json")
-NODE_DESCRIPTION = os.path.join(HERE, "told_node.json")  # its ioctls: tells no jobs
-TOLD = ("--driver", DESCRIPTION, "--drivers", "told")
-WITH_NODE = ("--driver", DESCRIPTION, "--driver", NODE_DESCRIPTION, "--drivers", "told,told_node")
-ONLY_NODE = ("--driver", NODE_DESCRIPTION, "--drivers", "told_node")
+DESCRIPTION = os.path.join(HERE, "emulated.json")
+NODE_DESCRIPTION = os.path.join(HERE, "emulated_node.json")  # its ioctls: tells no jobs
+EMULATED = ("--driver", DESCRIPTION, "--drivers", "emulated")
+WITH_NODE = ("--driver", DESCRIPTION, "--driver", NODE_DESCRIPTION, "--drivers", "emulated,emulated_node")
+ONLY_NODE = ("--driver", NODE_DESCRIPTION, "--drivers", "emulated_node")
 NOBODY = 1 << 30  # numbers of devices begin here
 EVENT = "syscalls:sys_enter_kcmp"
 THREADS, CALLS, JOBS = 4, 10, 3
@@ -54,7 +54,7 @@ def command(runtime, *options, duration_us=3000, device=""):
     device; jobs take longer where events do."""
     if not has_tracepoint(EVENT):
         raise Skip("the kernel has no %s" % EVENT)
-    name = "told:device=%d%s" % (os.getpid(), device and "," + device)
+    name = "emulated:device=%d%s" % (os.getpid(), device and "," + device)
     duration = str(round(duration_us * min(SLOW, 3)))
     return [workload_path("workload"), runtime, "--device", name, "--duration-us", duration] + [
         str(option) for option in options]
@@ -71,8 +71,8 @@ def attach_to(commands, *options, **keywords):
 
 def check_numbers(pairs):
     """They were put together by their order; each event also tells the number of the job."""
-    for told, job in pairs:
-        assert job.arguments["value"] == told["number"], (told, job.arguments)
+    for reported, job in pairs:
+        assert job.arguments["value"] == reported["number"], (reported, job.arguments)
 
 
 def check_all(trace, results):
@@ -81,8 +81,8 @@ def check_all(trace, results):
     check_numbers(pairs)
     assert len(check_times(pairs)) == len(pairs)
     check_attribution(trace, pairs)
-    for told, job in pairs:
-        assert job.failed == bool(told["error"]), (told, job.arguments)
+    for reported, job in pairs:
+        assert job.failed == bool(reported["error"]), (reported, job.arguments)
     assert not jobs_in(trace, other=True) and not trace.losses(), trace.losses()
     devices = {queue["device"] for queue in trace.metadata["queues"]}
     assert devices == {str(NOBODY + os.getpid())}, devices
@@ -94,12 +94,12 @@ def check_all(trace, results):
 @cases("nrt", "qaic", "cuda")
 def test_crowd(runtime):
     """4 threads in each of 2 processes, several jobs an inference, jobs that overtake each other, failures."""
-    results, recorder = attach_to([command(runtime, *CROWD, "--fail-jobs", 7, device="slots=2")] * 2, *TOLD)
+    results, recorder = attach_to([command(runtime, *CROWD, "--fail-jobs", 7, device="slots=2")] * 2, *EMULATED)
     trace = recorder.finish()
     pairs = check_all(trace, results)
-    told = [told for told, _ in pairs]
-    assert len(told) == 2 * THREADS * CALLS * JOBS and overtaken(told) > 10, overtaken(told)
-    assert len({job["pid"] for job in told}) == 2 and any(job["error"] for job in told)
+    reported = [reported for reported, _ in pairs]
+    assert len(reported) == 2 * THREADS * CALLS * JOBS and overtaken(reported) > 10, overtaken(reported)
+    assert len({job["pid"] for job in reported}) == 2 and any(job["error"] for job in reported)
     compare(runtime, results, trace)
 
 
@@ -107,10 +107,10 @@ def test_crowd(runtime):
 def test_engines_apart(runtime):
     """RUN and DONE come from another process than QUEUE; the target runs already when tracing begins."""
     workload = Workload(command(runtime, *CROWD, "--wait-for-go", device="slots=2,apart"))
-    results, trace = record_late(workload, *TOLD)
+    results, trace = record_late(workload, *EMULATED)
     pairs = check_all(trace, results)
     for engine in (0, 1):
-        most = most_at_once([told for told, _ in pairs if told["engine"] == engine])
+        most = most_at_once([reported for reported, _ in pairs if reported["engine"] == engine])
         assert most == 2, "engine %d ran %d jobs at once" % (engine, most)
     compare(runtime, results, trace)
 
@@ -119,16 +119,16 @@ def test_others():
     """Jobs of a process that is not traced are there as its own, with their times, and counted for nobody."""
     other = Workload(command("nrt", "--calls", 0, "--threads", 2, "--engines", 1, "--wait-for-go", duration_us=2000))
     other.go()
-    results, trace, _ = record_command(command("nrt", "--calls", 30, "--jobs", 2), *TOLD)
+    results, trace, _ = record_command(command("nrt", "--calls", 30, "--jobs", 2), *EMULATED)
     (made,) = other.stop()
     pairs = pair(check(results), jobs_in(trace))
     check_numbers(pairs)
     check_times(pairs)
     check_attribution(trace, pairs)
-    told = {job["number"]: job for job in jobs_of([made])}
+    reported = {job["number"]: job for job in jobs_of([made])}
     others = jobs_in(trace, other=True)
     # Of those that were queued before the target used the device, nobody is known.
-    known = [(told[job.arguments["value"]], job) for job in others if job.pid]
+    known = [(reported[job.arguments["value"]], job) for job in others if job.pid]
     assert len(known) > 10 and {job.pid for _, job in known} == {other.inside_pid}, {job.pid for job in others}
     check_times([one for one in known if one[1].ended])
     assert all(job.event.get("cname") == "grey" and not job.program for job in others if job.event["ph"] == "X")
@@ -143,7 +143,7 @@ def test_busy():
     """Queues are busy as long as at least one job is with the device, and programs share that."""
     results, trace, _ = record_command(command(
         "nrt", "--threads", THREADS, "--calls", 8, "--jobs", JOBS, "--engines", 2, "--fail-jobs", 5, duration_us=20000,
-        device="slots=2"), *TOLD)
+        device="slots=2"), *EMULATED)
     pairs = check_all(trace, results)
     check_busy(trace, pairs)
     check_sums(trace, pairs)
@@ -152,10 +152,10 @@ def test_busy():
 def test_load():
     """The counters of a queue: as many jobs wait and run as the jobs say, at the most, and none at the end."""
     results, trace, _ = record_command(command("nrt", "--threads", 6, "--calls", 10, "--jobs", 2, "--engines", 2,
-                                               duration_us=2000, device="slots=2"), *TOLD)
+                                               duration_us=2000, device="slots=2"), *EMULATED)
     pairs = check_all(trace, results)
     for engine in (0, 1):
-        mine = [job for told, job in pairs if told["engine"] == engine]
+        mine = [job for reported, job in pairs if reported["engine"] == engine]
         points = [event["args"] for event in sorted(trace.events, key=lambda event: event.get("ts", 0))
                   if event["ph"] == "C" and event["name"] == "%d jobs" % engine]
         assert points and points[-1] == {"waiting": 0, "running": 0}, points[-1:]
@@ -167,9 +167,9 @@ def test_load():
 
 
 def check_sums(trace, pairs):
-    """Device and queue time of each program, as the device has told them of these jobs."""
+    """Device and queue time of each program, as the device has reported them for these jobs."""
     for program in trace.metadata["programs"]:
-        mine = [told for told, _ in pairs if (told["pid"], told["program"]) == (program["pid"], program["name"])]
+        mine = [reported for reported, _ in pairs if (reported["pid"], reported["program"]) == (program["pid"], program["name"])]
         if not mine:
             continue
         agree([program["device_ns"]], [sum(job["finished_ns"] - job["started_ns"] for job in mine)],
@@ -181,16 +181,16 @@ def check_sums(trace, pairs):
 def test_sampling():
     """One in 4: all jobs are there, but only those of recorded inferences have a program, and are counted for it."""
     results, trace, _ = record_command(command("nrt", "--threads", 2, "--calls", 40, "--jobs", 2, "--fail-jobs", 9,
-                                               duration_us=2000), *TOLD, "-s", 4)
+                                               duration_us=2000), *EMULATED, "-s", 4)
     pairs = pair(check(results), jobs_in(trace))
     check_numbers(pairs)
     check_times(pairs)
     runs = runs_around(trace)
-    recorded = [(told, job) for told, job in pairs if runs(told)]
+    recorded = [(reported, job) for reported, job in pairs if runs(reported)]
     assert len(recorded) == 2 * len(trace.runs()) and 4 * len(recorded) == len(pairs), "%d of %d jobs, %d calls" % (
         len(recorded), len(pairs), len(trace.runs()))
-    for told, job in pairs:
-        assert job.program == (told["program"] if runs(told) else None), (told, job.arguments)
+    for reported, job in pairs:
+        assert job.program == (reported["program"] if runs(reported) else None), (reported, job.arguments)
     check_counted(trace, recorded)
     check_sums(trace, recorded)
 
@@ -218,30 +218,30 @@ def time_of(cell):
 def test_summary():
     """The table on the terminal has programs with their device times, and queues; from a recording the same."""
     path = os.path.join(scratch(), "recording.xpt")
-    direct = run([need(XPUTRACE, "collector"), "record", "-o", path, *TOLD, "--", *command(
+    direct = run([need(XPUTRACE, "collector"), "record", "-o", path, *EMULATED, "--", *command(
         "nrt", "--calls", 20, "--jobs", 2, "--engines", 2, "--fail-jobs", 8, duration_us=5000)])
     assert direct.status == 0, direct.stderr
-    told = check(results_in(direct.stdout))
+    reported = check(results_in(direct.stdout))
     later = run([XPUTRACE, "report", path, "-o", os.path.join(scratch(), "later.json")])
     assert later.status == 0, later.stderr
     for text in (direct.stdout, later.stdout):
-        check_tables(text, told)
+        check_tables(text, reported)
 
 
-def check_tables(text, told):
+def check_tables(text, reported):
     length = time_of(re.search(r"^recorded (\S+?),", text, re.MULTILINE).group(1))
     programs = {row["PROGRAM ON DEVICE"]: row for row in table(text, "PROGRAM ON DEVICE")}
-    assert set(programs) == {job["program"] for job in told}, programs
+    assert set(programs) == {job["program"] for job in reported}, programs
     for name, row in programs.items():
-        mine = [job for job in told if job["program"] == name]
+        mine = [job for job in reported if job["program"] == name]
         assert int(row["JOBS"]) == len(mine) and int(row["FAILED"]) == sum(1 for job in mine if job["error"]), row
         agree([time_of(row["TIME"])], [sum(job["finished_ns"] - job["started_ns"] for job in mine)], "TIME",
               50 * MICROSECOND * len(mine))
     queues = {row["QUEUE"]: row for row in table(text, "QUEUE ")}
     assert set(queues) == {"0", "1"}, text
     for engine, row in queues.items():
-        mine = [job for job in told if str(job["engine"]) == engine]
-        assert row["DEVICE"] == str(NOBODY + os.getpid()) and row["DRIVER"] == "told", row
+        mine = [job for job in reported if str(job["engine"]) == engine]
+        assert row["DEVICE"] == str(NOBODY + os.getpid()) and row["DRIVER"] == "emulated", row
         assert int(row["JOBS"]) == len(mine) and int(row["FAILED"]) == sum(1 for job in mine if job["error"]), row
         busy = sum(job["finished_ns"] - job["started_ns"] for job in mine)
         agree([float(row["BUSY"].rstrip("%")) / 100 * length], [busy], "BUSY", 50 * MICROSECOND * len(mine))
@@ -287,7 +287,7 @@ def stream(options, *arguments, **keywords):
 
 @cases("nrt", "qaic")
 def test_columns(runtime):
-    """The columns of a latency report, each against the times that the program and the device have told."""
+    """The columns of a latency report, each against the times that the program and the device have reported."""
     executions, samples = stream(WITH_NODE, runtime, "--calls", 40, "--jobs", 2, duration_us=10000)
     for execution, sample in check_columns(executions, samples):
         assert sample.row["jobs"] == str(len(execution["jobs"]))
@@ -295,7 +295,7 @@ def test_columns(runtime):
 
 def test_columns_without_ioctls():
     """Events alone tell when the device ran, and not when the submission began: those columns are N/A."""
-    executions, samples = stream(TOLD, "nrt", "--calls", 20, "--jobs", 2, "--engines", 2, duration_us=5000)
+    executions, samples = stream(EMULATED, "nrt", "--calls", 20, "--jobs", 2, "--engines", 2, duration_us=5000)
     check_columns(executions, samples, none=IOCTL_COLUMNS + MIXED_COLUMNS, some=())
 
 
@@ -317,13 +317,13 @@ def test_profile_trace():
     runs = trace.runs()
     assert len(runs) == 12 and {call.program for call in runs} == {"cloud-0.1"}, len(runs)
     around = runs_around(trace)
-    told = [job for job in jobs_of(results_in(profile.stdout)) if around(job)]
-    pairs = pair(told, jobs_in(trace))
+    reported = [job for job in jobs_of(results_in(profile.stdout)) if around(job)]
+    pairs = pair(reported, jobs_in(trace))
     assert len(pairs) == 24, len(pairs)
     check_numbers(pairs)
     check_times(pairs)
-    for job_told, job in pairs:
-        assert job.program == job_told["program"] == "cloud-0.1" and job.failed == bool(job_told["error"])
+    for job_reported, job in pairs:
+        assert job.program == job_reported["program"] == "cloud-0.1" and job.failed == bool(job_reported["error"])
     assert len(ioctls_of(trace, "SUBMIT")) == len(pairs)
 
 
@@ -332,19 +332,19 @@ def test_stream_trace():
     workload = Workload(command("qaic", "--calls", 120, "--threads", 2, "--jobs", 2, "--engines", 2, "--fail-jobs", 9,
                                 "--wait-for-go", device="slots=2"))
     output = trace_output()
-    stream_process = Stream("-p", workload.pid, "--type", "trace", "--report-every", "100ms", *TOLD, output=output)
+    stream_process = Stream("-p", workload.pid, "--type", "trace", "--report-every", "100ms", *EMULATED, output=output)
     workload.go()
-    told = {job["number"]: job for job in check(workload.results())}
+    reported = {job["number"]: job for job in check(workload.results())}
     stream_process.end()
     traces = traces_of(output)
     jobs = [job for trace in traces for job in jobs_in(trace)]
-    assert len(traces) > 3 and len(jobs) == len(told) == 480, (len(traces), len(jobs), len(told))
-    assert {job.arguments["value"] for job in jobs} == set(told)
-    pairs = [(told[job.arguments["value"]], job) for job in jobs]
+    assert len(traces) > 3 and len(jobs) == len(reported) == 480, (len(traces), len(jobs), len(reported))
+    assert {job.arguments["value"] for job in jobs} == set(reported)
+    pairs = [(reported[job.arguments["value"]], job) for job in jobs]
     check_times(pairs)
-    for job_told, job in pairs:
-        assert job.program == job_told["program"] and (job.pid, job.tid) == (job_told["pid"], job_told["tid"])
-        assert job.failed == bool(job_told["error"]), (job_told, job.arguments)
+    for job_reported, job in pairs:
+        assert job.program == job_reported["program"] and (job.pid, job.tid) == (job_reported["pid"], job_reported["tid"])
+        assert job.failed == bool(job_reported["error"]), (job_reported, job.arguments)
 
 
 # ---- ioctls ----
@@ -357,19 +357,19 @@ def ioctls_of(trace, name):
 def test_ioctls():
     """ioctls on a node: each is a span of its thread, where the program has made it, inside its call."""
     results, trace, _ = record_command(command("qaic", "--threads", 2, "--calls", 20, "--jobs", 2), *ONLY_NODE)
-    told, spans = check(results), collections.defaultdict(list)
+    reported, spans = check(results), collections.defaultdict(list)
     submits = ioctls_of(trace, "SUBMIT")
     for event in submits:
         assert event["args"]["node"] == "/dev/null" and event["args"]["command"] == "0x5451", event
         assert event["args"]["role"] == "submit" and event["args"]["result"] == 0, event
         spans[event["pid"], event["tid"]].append((nanoseconds(event["ts"]),
                                                   nanoseconds(event["ts"]) + nanoseconds(event["dur"])))
-    assert len(submits) == len(told), "%d ioctls, %d jobs" % (len(submits), len(told))
+    assert len(submits) == len(reported), "%d ioctls, %d jobs" % (len(submits), len(reported))
     around = runs_around(trace)
-    for job in told:
+    for job in reported:
         begun, ended = spans[job["pid"], job["tid"]].pop(0)
         assert job["submit_ns"] <= begun <= ended <= job["submitted_ns"] and len(around(job)) == 1, (begun, ended, job)
-    assert len(ioctls_of(trace, "WAIT")) >= len(told)
+    assert len(ioctls_of(trace, "WAIT")) >= len(reported)
     assert not jobs_in(trace) and not trace.metadata.get("queues"), trace.metadata.get("queues")
     compare("qaic", results, trace)
 
@@ -384,17 +384,17 @@ def test_none():
     seen = [event for event in trace.events if event.get("cat", "").startswith(("job,", "ioctl,", "error,"))]
     assert not seen and not trace.metadata.get("queues"), seen
     assert not any("device" in call.event["args"] for call in trace.calls)
-    assert "QUEUE" not in recorder.stdout and "told" not in recorder.stderr, recorder.stderr
+    assert "QUEUE" not in recorder.stdout and "emulated" not in recorder.stderr, recorder.stderr
     compare("nrt", results, trace)
 
 
 @cases("record", "stream")
 def test_unknown_driver(subcommand):
     """A name that no description has: wrong usage, and what to do."""
-    result = run([need(XPUTRACE, "collector"), subcommand, "--driver", DESCRIPTION, "--drivers", "told,tolld", "--",
+    result = run([need(XPUTRACE, "collector"), subcommand, "--driver", DESCRIPTION, "--drivers", "emulated,emulatd", "--",
                   "true"])
     assert result.status == 2, (result.status, result.stderr)
-    assert "tolld" in result.stderr and "xputrace list drivers" in result.stderr, result.stderr
+    assert "emulatd" in result.stderr and "xputrace list drivers" in result.stderr, result.stderr
 
 
 def changed_description(change):
@@ -402,7 +402,7 @@ def changed_description(change):
     with open(DESCRIPTION, encoding="utf-8") as file:
         description = json.load(file)
     change(description["sets"][0]["events"])
-    path = os.path.join(scratch(), "told.json")
+    path = os.path.join(scratch(), "emulated.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(description, file)
     return path
@@ -424,14 +424,14 @@ def test_other_kernel(case):
     fields = []
     path = changed_description(lambda events: fields.append(globals()[case](events)))
     results, trace, recorder = record_command(command("nrt", "--calls", 20, "--fail-jobs", 5), "--driver", path,
-                                              "--drivers", "told")
+                                              "--drivers", "emulated")
     lines = [line for line in recorder.stderr.splitlines() if EVENT in line]
     assert len(lines) == 1, recorder.stderr
-    for word in ("told:", EVENT, fields[0], platform.release(), "left out"):
+    for word in ("emulated:", EVENT, fields[0], platform.release(), "left out"):
         assert word in lines[0], "%s is not in: %s" % (word, lines[0])
     pairs = pair(check(results), jobs_in(trace))
     assert len(check_times(pairs)) == len(pairs)
-    assert any(told["error"] for told, _ in pairs) and not any(job.failed for _, job in pairs)
+    assert any(reported["error"] for reported, _ in pairs) and not any(job.failed for _, job in pairs)
 
 
 @cases(*TRACEFS_STATES, "named")
@@ -443,7 +443,7 @@ def test_tracefs(state):
     output = os.path.join(scratch(), "trace.json")
     result = with_tracefs("nowhere" if state == "named" else state, [
         need(XPUTRACE, "collector"), "record", "-o", output, "--driver", DESCRIPTION, "--drivers",
-        "auto" if state == "nowhere" else "told", "--"] + command("nrt", "--calls", 10))
+        "auto" if state == "nowhere" else "emulated", "--"] + command("nrt", "--calls", 10))
     assert ("mount -t tracefs" in result.stderr) == (state in ("nowhere", "named")), result.stderr
     if state == "named":
         assert result.status == 125, (result.status, result.stderr)
@@ -471,7 +471,7 @@ def contains(path, text):
 def test_two_collectors():
     """Two follow the same driver at once, one of them for a part of the time: both are right."""
     workload = Workload(command("nrt", *CROWD, "--wait-for-go"))
-    second = Recorder("-p", workload.pid, *TOLD)
+    second = Recorder("-p", workload.pid, *EMULATED)
     results, trace = record_late(workload, *WITH_NODE)
     check_all(trace, results)
     check_all(second.finish(), results)
@@ -490,7 +490,7 @@ def sleeps(pid):
 def test_target_is_killed():
     """A job that runs when its program is killed: there with its begin and no end, counted for nobody."""
     workload = Workload(command("nrt", "--calls", 3, "--wait-for-go", duration_us=3000000))
-    recorder = Recorder("-p", workload.pid, *TOLD)
+    recorder = Recorder("-p", workload.pid, *EMULATED)
     workload.go()
     wait_until(lambda: sleeps(workload.pid), "a job runs")
     workload.signal(signal.SIGKILL)
@@ -540,7 +540,7 @@ def test_killed():
     wait_until(lambda: not any(is_loaded(program) for program in programs), "the programs are gone", 10)
     assert process_state(workload.pid) in ("S", "R"), process_state(workload.pid)
     again = Recorder("-p", workload.pid, *WITH_NODE)
-    wait_until(lambda: contains(again.output, '"job,told"'), "there are jobs in the trace")
+    wait_until(lambda: contains(again.output, '"job,emulated"'), "there are jobs in the trace")
     results = workload.stop()
     trace = again.finish()
     numbers = {job["number"]: job for job in jobs_of(results)}

@@ -96,7 +96,7 @@ def compare_own(ours, own):
         assert inner["dur"] <= outer["dur"] + 2, (inner, outer)
     for mine, theirs in zip(nodes(ours), nodes(own)):
         assert mine["name"] == theirs["name"] and mine["name"].endswith("_kernel_time"), (mine, theirs)
-    # One program, which the others would be told apart from.
+    # One program, from which the others have to differ.
     assert len({(event["args"]["program"], event["args"]["program_id"]) for event in ours}) == 1
     # The same clock: what lies between two runs is the same, but for what is around a run.
     apart = [runs(events)[-1]["ts"] - runs(events)[0]["ts"] for events in (ours, own)]

@@ -11,7 +11,7 @@ import socket
 from saved_files import CLOCKS, Saved, executions, executions_in, nanoseconds
 from harness import (XPUTRACE, Process, Trace, Workload, cases, compare, entries_of, need, results_in, run, run_entries,
                      scratch, standin, workload_path)
-from test_devices import CROWD, TOLD, check_all, command
+from test_devices import CROWD, EMULATED, check_all, command
 
 FILES = {"recording.xpt", "trace.json", "report.txt", "usage.csv", "index.json"}
 
@@ -193,7 +193,7 @@ def test_driver_types(types):
     """Jobs of a driver, each in its call, unless they are not wanted."""
     workload = Workload(command("nrt", *CROWD, "--linger", "--wait-for-go", device="slots=2"))
     words = () if types == "all" else ("--types", types)
-    inspector = Inspector("-p", workload.pid, *TOLD, *words)
+    inspector = Inspector("-p", workload.pid, *EMULATED, *words)
     workload.go()
     results = results_in(workload.wait_line("stdout", '{"runtime"'))
     inspector.finish()
@@ -224,7 +224,7 @@ def test_environment():
 
 
 def test_environment_of_the_target():
-    """What the target's own runtime was told holds when it is asked to; but not where files go."""
+    """What the target's own runtime was given holds when it is asked to; but not where files go."""
     theirs = os.path.join(scratch(), "theirs")
     environment = {**os.environ, "NEURON_RT_INSPECT_EVENT_FILTER_NC": "1", "NEURON_RT_INSPECT_OUTPUT_DIR": theirs}
     for words, wanted in (((), {0, 1, 2, 3}), (("--honour-target-env",), {1})):

@@ -161,7 +161,7 @@ def test_onnxruntime(case):
 
 
 def test_no_type_information():
-    """Built without it, as some do for size: why nothing is listed is told."""
+    """Built without it, as some do for size: why nothing is listed is reported."""
     folder = scratch()
     result = run([XPUTRACE, "list", "operators", "-f", build(folder, "-fno-rtti")[1], "-r", described(folder)])
     assert result.status == 1 and not result.stdout, result.stdout

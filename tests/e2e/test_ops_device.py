@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""record --ops where operators launch kernels on a device (tests/workload/told.c): whose they are."""
+"""record --ops where operators launch kernels on a device (tests/workload/emulated.c): whose they are."""
 
 import collections
 import os
@@ -9,7 +9,7 @@ from devices import nanoseconds
 from harness import SLOW, XPUTRACE, Recorder, Trace, cases, need, results_in, run, scratch
 from operator_toy import description, toy
 from operator_checks import difference, parents, spans
-from test_devices import TOLD, command, jobs_in, table, time_of
+from test_devices import EMULATED, command, jobs_in, table, time_of
 from test_formats import events_of
 
 KERNELS = ("multiply", "add_bias")  # each operator launches them in turn
@@ -19,9 +19,9 @@ DURATION_US = 400
 def recorded(text, runs, threads=1, *options, output=None):
     """What the program says, and the recorder."""
     command("cuda")  # where the device's events are missing, so is the test
-    environment = dict(os.environ, STANDIN_DEVICE="told:device=%d" % os.getpid(),
+    environment = dict(os.environ, STANDIN_DEVICE="emulated:device=%d" % os.getpid(),
                        STANDIN_DURATION_US=str(round(DURATION_US * min(SLOW, 3))))
-    recorder = Recorder("--ops", "-r", description(), *TOLD, *options, "--", *toy(text, runs, threads), wait=False,
+    recorder = Recorder("--ops", "-r", description(), *EMULATED, *options, "--", *toy(text, runs, threads), wait=False,
                         output=output, env=environment)
     assert recorder.wait() == 0, recorder.stderr
     (result,) = results_in(recorder.stdout)
@@ -50,13 +50,13 @@ def sums_by_operator(jobs):
 
 def check_metadata(trace, jobs, launches):
     """The sums of each operator are those of its jobs' events, and it has launched what lies in its spans."""
-    told = [collections.Counter() for _ in range(3)]
+    reported = [collections.Counter() for _ in range(3)]
     for row in trace.metadata["operators"]:
-        for counts, name in zip(told, ("jobs", "device_ns", "launches")):
+        for counts, name in zip(reported, ("jobs", "device_ns", "launches")):
             assert row.get(name) != 0, "what is not known is not 0: %s" % row
             counts[row["name"]] += row.get(name, 0)
         assert row.get("failed_jobs", 0) == 0, row
-    for made, counts in zip((*sums_by_operator(jobs), launches), told):
+    for made, counts in zip((*sums_by_operator(jobs), launches), reported):
         assert +made == +counts, difference(made, counts)
 
 
@@ -180,10 +180,10 @@ def test_ort():
     by_type = collections.Counter()
     for event in kernels:
         by_type[event["args"].get("op_name", "")] += event["dur"]
-    told = collections.Counter()
+    reported = collections.Counter()
     for row in trace.metadata["operators"]:
-        told[row["op_name"]] += row.get("device_ns", 0)
-    assert set(by_type) == {"Gemm", ""} and abs(by_type["Gemm"] * 1000 - told["Gemm"]) <= 1000 * len(kernels), by_type
+        reported[row["op_name"]] += row.get("device_ns", 0)
+    assert set(by_type) == {"Gemm", ""} and abs(by_type["Gemm"] * 1000 - reported["Gemm"]) <= 1000 * len(kernels), by_type
 
 
 def check_arguments(event, owner):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""xputrace record --counters: tracks of counters beside the calls, against what a program was told to do and when."""
+"""xputrace record --counters: tracks of counters beside the calls, against what a program was asked to do and when."""
 
 import json
 import os
@@ -13,7 +13,7 @@ ALONE = "measures time"
 
 COUNTERS_PID = 1 << 30
 CALL = "syscalls:sys_enter_getpriority"  # that nobody else makes by the thousand
-# Waits, makes as many system calls as it is told, waits; says when it made them.
+# Waits, makes as many system calls as it is asked, waits; says when it made them.
 WORKER = r"""
 import json, os, sys, time
 time.sleep(0.1)
@@ -265,16 +265,16 @@ def test_what_the_thread_did(link):
     if "do not work here" in result.stderr or "lacks" in result.stderr:
         raise Skip("no %s links" % link)
     assert result.status == 0, result.stderr
-    told, trace = json.loads(result.stdout), load(path)
+    reported, trace = json.loads(result.stdout), load(path)
     calls = [event["args"]["counters"] for event in trace["traceEvents"] if event.get("args", {}).get("counters")]
-    assert len(calls) == len(told["calls"]) == 8, len(calls)
-    for call, (_, faults, switches, nanoseconds) in zip(calls, told["calls"]):
+    assert len(calls) == len(reported["calls"]) == 8, len(calls)
+    for call, (_, faults, switches, nanoseconds) in zip(calls, reported["calls"]):
         assert same(call["task-clock"], nanoseconds, 0.01), (call, nanoseconds)
         assert same(call["page-faults"], faults, 0.01) and faults > 5000, (call, faults)
         assert switches <= call["context-switches"] and switches > 19, (call, switches)
-    for name, wanted in zip(("task-clock", "page-faults"), told["all"]):
-        assert same(sum(call[name] for call in calls), wanted, 0.01), (name, calls, told)
-    assert sum(call["context-switches"] for call in calls) <= told["all"][2], (calls, told)
+    for name, wanted in zip(("task-clock", "page-faults"), reported["all"]):
+        assert same(sum(call[name] for call in calls), wanted, 0.01), (name, calls, reported)
+    assert sum(call["context-switches"] for call in calls) <= reported["all"][2], (calls, reported)
     kinds = {counter["name"]: counter["per_inference"] for counter in trace["metadata"]["counters"]}
     assert kinds == {"task-clock": "thread", "page-faults": "thread", "context-switches": "thread", "cpu-clock": "CPU"}, kinds
 

@@ -94,7 +94,7 @@ def check_notes(path, arguments, nop, copies=1):
 
 
 def lines(process):
-    """What the workload told, by its first word."""
+    """What the workload reported, by its first word."""
     return {entry["what"]: entry for entry in map(json.loads, process.stdout.splitlines())}
 
 
@@ -120,11 +120,11 @@ def test_way(way):
         check_notes(library, *native())
         exported = re.findall(r"GLOBAL +DEFAULT +\d+ (xpt_\w+)", readelf(library, "--dyn-syms"))
         assert not exported, exported
-    told = lines(go(program, "objects", XPUTRACE_REGIONS="enabled"))
+    reported = lines(go(program, "objects", XPUTRACE_REGIONS="enabled"))
     for name in ("main", "shared"):
-        assert told[name]["entries"] == 9 and told[name]["unmatched"] == 0, told[name]
-    told = lines(go(program, "leaf", 1000, XPUTRACE_REGIONS="enabled"))
-    assert told["wrong"]["entries"] == 0 and told["leaf"]["entries"] == 1000, told
+        assert reported[name]["entries"] == 9 and reported[name]["unmatched"] == 0, reported[name]
+    reported = lines(go(program, "leaf", 1000, XPUTRACE_REGIONS="enabled"))
+    assert reported["wrong"]["entries"] == 0 and reported["leaf"]["entries"] == 1000, reported
 
 
 def test_arm64():
@@ -142,9 +142,9 @@ def test_arm64():
             before = data[at - 4:at] == bytes.fromhex("5f2403d5")
             assert before == bool(options), data[at - 4:at + 8].hex()
         if emulator:
-            told = lines(run([emulator, program, "threads", "4", "1000"],
+            reported = lines(run([emulator, program, "threads", "4", "1000"],
                              env=dict(os.environ, XPUTRACE_REGIONS="enabled")))["threads"]
-            assert told["entries"] == 4000 and told["unmatched"] == 0, told
+            assert reported["entries"] == 4000 and reported["unmatched"] == 0, reported
 
 
 def test_bpftrace_lists():
@@ -165,10 +165,10 @@ def test_bpftrace_lists():
 def test_environment(setting):
     program, _ = build()
     process = go(program, "threads", 1, 7, **dict([setting.split("=")]))
-    told = lines(process)["threads"]
-    assert told["enabled"] == 1 and told["entries"] == 7
-    assert 0 < told["min"] <= told["max"] <= told["total"], told
-    assert process.stderr == "[prof] the \"region\"\\nof main: total_time: %d nsec nr_entries: 7\n" % told["total"]
+    reported = lines(process)["threads"]
+    assert reported["enabled"] == 1 and reported["entries"] == 7
+    assert 0 < reported["min"] <= reported["max"] <= reported["total"], reported
+    assert process.stderr == "[prof] the \"region\"\\nof main: total_time: %d nsec nr_entries: 7\n" % reported["total"]
 
 
 @cases("", "XPUTRACE_REGIONS=no", "XPUTRACE_REGIONS=")
@@ -176,8 +176,8 @@ def test_not_enabled(setting):
     """Nothing is kept and nothing printed."""
     program, _ = build()
     process = go(program, "threads", 1, 7, **(dict([setting.split("=")]) if setting else {}))
-    told = lines(process)["threads"]
-    assert not any(told[name] for name in ("enabled", "entries", "total", "min", "max", "unmatched")), told
+    reported = lines(process)["threads"]
+    assert not any(reported[name] for name in ("enabled", "entries", "total", "min", "max", "unmatched")), reported
     assert not process.stderr, process.stderr
 
 
@@ -198,21 +198,21 @@ def test_other_privileges():
 def test_threads():
     """Eight threads, ten million times: not one is missing."""
     program, _ = build()
-    told = lines(go(program, "threads", 8, 1250000, XPUTRACE_REGIONS="enabled"))["threads"]
-    assert told["entries"] == 10000000 and told["unmatched"] == 0, told
-    assert told["max"] <= told["total"] and told["min"] * told["entries"] <= told["total"], told
+    reported = lines(go(program, "threads", 8, 1250000, XPUTRACE_REGIONS="enabled"))["threads"]
+    assert reported["entries"] == 10000000 and reported["unmatched"] == 0, reported
+    assert reported["max"] <= reported["total"] and reported["min"] * reported["entries"] <= reported["total"], reported
 
 
 def test_endings():
     """fork, exec and exit in the middle, and a stop without a start."""
     program, _ = build()
-    told = lines(go(program, "fork", XPUTRACE_REGIONS="enabled"))
-    assert [told[who]["entries"] for who in ("parent", "child")] == [1, 1], told
-    assert [told[who]["unmatched"] for who in ("parent", "child")] == [0, 0], told
-    told = lines(go(program, "exec", XPUTRACE_REGIONS="enabled"))
-    assert told["main"]["entries"] == 9 and told["main"]["unmatched"] == 0, told
-    told = lines(go(program, "exit", XPUTRACE_REGIONS="enabled"))["exit"]
-    assert told["entries"] == 0 and told["total"] == 0 and told["unmatched"] == 1, told
+    reported = lines(go(program, "fork", XPUTRACE_REGIONS="enabled"))
+    assert [reported[who]["entries"] for who in ("parent", "child")] == [1, 1], reported
+    assert [reported[who]["unmatched"] for who in ("parent", "child")] == [0, 0], reported
+    reported = lines(go(program, "exec", XPUTRACE_REGIONS="enabled"))
+    assert reported["main"]["entries"] == 9 and reported["main"]["unmatched"] == 0, reported
+    reported = lines(go(program, "exit", XPUTRACE_REGIONS="enabled"))["exit"]
+    assert reported["entries"] == 0 and reported["total"] == 0 and reported["unmatched"] == 1, reported
 
 
 def test_names():
@@ -220,8 +220,8 @@ def test_names():
     program, _ = build()
     for count, length in ((100000, 20), (3, 4096)):
         process = go(program, "names", count, length, XPUTRACE_REGIONS="enabled")
-        told = lines(process)["names"]
-        assert told["once"] == count and told["sampled"] == min(count, 1024), told
+        reported = lines(process)["names"]
+        assert reported["once"] == count and reported["sampled"] == min(count, 1024), reported
         found = re.findall(r"^\[prof\] (\d+)(n+): total_time: \d+ nsec nr_entries: 1$", process.stderr, re.M)
         assert [int(number) for number, _ in found] == list(range(count)), len(found)
         assert {len(number + rest) for number, rest in found} == {length}
@@ -235,8 +235,8 @@ def test_watched(way):
     """Every marker is seen, and functions that keep variables below the stack pointer go on summing right."""
     program, _ = build(way)
     with Probes(program) as probes:
-        told = lines(go(program, "leaf", 100000))
-        assert told["wrong"]["entries"] == 0, told
+        reported = lines(go(program, "leaf", 100000))
+        assert reported["wrong"]["entries"] == 0, reported
         assert probes.hits() == {probe: 100000 for probe in PROBES}, probes.hits()
 
 
@@ -249,9 +249,9 @@ def test_red_zone():
     address = int(re.search(r"(\w+) +0 NOTYPE .* leaf_nop$", readelf(program, "--symbols"), re.M).group(1), 16)
     assert lines(go(program, "leaf", 10000))["wrong"]["entries"] == 0
     with Probes(program, [("nop", address, None)]) as probes:
-        told = lines(go(program, "leaf", 10000))
+        reported = lines(go(program, "leaf", 10000))
         assert probes.hits() == {"nop": 30000}, probes.hits()
-    if not told["wrong"]["entries"]:
+    if not reported["wrong"]["entries"]:
         raise Skip("this kernel does not make a call of a 5-byte nop")
 
 
@@ -259,9 +259,9 @@ def test_arguments():
     """Region and name, byte for byte; both at once with the counts inside."""
     program, library = build()
     with Probes(program) as probes:
-        told = lines(go(program, "threads", 1, 3, XPUTRACE_REGIONS="enabled"))["threads"]
+        reported = lines(go(program, "threads", 1, 3, XPUTRACE_REGIONS="enabled"))["threads"]
         trace = probes.trace()
-    assert told["entries"] == 3
+    assert reported["entries"] == 3
     assert trace.count("name=\"the \"region\"\nof main\"") == 6, trace
     assert len(set(re.findall(r"region=(0x\w+)", trace))) == 1, trace
     with Probes(library) as probes:

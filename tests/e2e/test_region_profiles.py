@@ -114,10 +114,10 @@ def test_stream_times():
     stream = Stream("-p", program.pid, "--match", "^region:", "--report-every", "20ms")
     go(program)
     blocks = stream.blocks()
-    told = printed(program.stderr)
-    assert by_name(blocks, lambda block: block.taken) == {"region:" + name: PICTURES for name in told}
+    reported = printed(program.stderr)
+    assert by_name(blocks, lambda block: block.taken) == {"region:" + name: PICTURES for name in reported}
     for name, nanoseconds in by_name(blocks, total).items():
-        entries, own = told[re.sub("^region:", "", name)]
+        entries, own = reported[re.sub("^region:", "", name)]
         check_near(name, entries, own, nanoseconds, "the reports")
 
 

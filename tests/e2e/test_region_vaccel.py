@@ -43,11 +43,11 @@ def test_on(setting):
     trace.check()
     assert counted(trace) == MADE, counted(trace)
     check_calls(trace)
-    told = printed(recorder.stderr)
-    assert {name: entries for name, (entries, _) in told.items()} == {
-        "made": COUNT, "static": COUNT, "first": 0, "second": COUNT, "again": COUNT}, told
+    reported = printed(recorder.stderr)
+    assert {name: entries for name, (entries, _) in reported.items()} == {
+        "made": COUNT, "static": COUNT, "first": 0, "second": COUNT, "again": COUNT}, reported
     assert {name: entries for name, (entries, _) in printed(recorder.stdout).items()} == {"first": 0, "second": COUNT}
-    for name, (entries, total) in told.items():
+    for name, (entries, total) in reported.items():
         if entries:
             inside = COUNT if name == "made" else 0  # what the probes of "static" take is in "made" by both clocks
             check_near(name, entries + inside, total, times(trace)[1][name], "the trace")

@@ -17,14 +17,14 @@ PLAIN = {name: value for name, value in os.environ.items() if name != "XPUTRACE_
 
 # ---- the classifier ----
 
-def check_classifier(told, trace):
+def check_classifier(reported, trace):
     """As often and as long as the regions themselves say, in the trace, in its totals; inferences lie inside of run."""
-    assert set(told) == {"pre", "run", "post"} and {entries for entries, _ in told.values()} == {PICTURES}, told
+    assert set(reported) == {"pre", "run", "post"} and {entries for entries, _ in reported.values()} == {PICTURES}, reported
     trace.check()
     assert not trace.losses(), trace.losses()
-    assert counted(trace) == dict.fromkeys(told, PICTURES), counted(trace)
+    assert counted(trace) == dict.fromkeys(reported, PICTURES), counted(trace)
     for what, found in zip(("the totals", "the events"), times(trace)):
-        for name, (entries, total) in told.items():
+        for name, (entries, total) in reported.items():
             check_near(name, entries, total, found[name], what)
     runs = trace.of("Run")
     assert len(runs) == PICTURES, "%d inferences" % len(runs)
@@ -45,10 +45,10 @@ def test_classifier():
     program = started(classifier(PICTURES), env=ENABLED)
     recorder = Recorder("-p", program.pid)
     go(program)
-    told = printed(program.stderr)
-    check_classifier(told, recorder.finish())
+    reported = printed(program.stderr)
+    check_classifier(reported, recorder.finish())
     rows = {words[0]: words for words in map(str.split, recorder.stdout.split("REGION")[1].splitlines()) if words}
-    for name, (entries, total) in told.items():
+    for name, (entries, total) in reported.items():
         assert int(rows[name][3]) == entries, rows
         check_near(name, entries, total, nanoseconds(rows[name][4]), "the summary")
 
@@ -72,10 +72,10 @@ def test_links(link):
     """Every way of linking sees every region of a process that runs already."""
     program = started(marks(NAMES, *WORDS[:1]) + list(WORDS[1:]) * 200, env=PLAIN)
     recorder = Recorder("-p", program.pid, "--link", link)
-    told = kept(go(program))
+    reported = kept(go(program))
     trace = recorder.finish()
     trace.check()
-    assert told[program.pid] == [(0, 0, 0)] * 2, "nothing was to be kept inside: %s" % told
+    assert reported[program.pid] == [(0, 0, 0)] * 2, "nothing was to be kept inside: %s" % reported
     assert trace.metadata["tracing"]["link"] == link, trace.metadata["tracing"]
     assert counted(trace) == {"outer": 200, "inner": 200}, counted(trace)
 
@@ -233,7 +233,7 @@ def test_names():
     made = Made(HOSTILE, words).ended
     assert counted(trace) == made, "made %s, traced %s" % (made, counted(trace))
     cut = {event["name"] for event in trace.events if event.get("args", {}).get("name_truncated")}
-    # One that just fits cannot be told from one that was cut.
+    # One that just fits cannot be distinguished from one that was cut.
     sizes = {shown(name): len(name if isinstance(name, bytes) else name.encode()) for name in HOSTILE}
     assert cut == {name for name, size in sizes.items() if size >= NAME_MAX - 1}, cut
 

@@ -22,7 +22,7 @@ MS = 1000 * 1000  # ns
 
 
 def busy(*options):
-    """Runs until it is told to stop."""
+    """Runs until it is asked to stop."""
     workload = standin("nrt", "--calls", 0, "--rate", 1000, "--programs", 1, *options)
     workload.go()
     return workload

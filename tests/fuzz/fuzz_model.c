@@ -250,7 +250,7 @@ static void touch_count(const struct event_count *count)
 		abort();
 }
 
-static void touch_if_told(const char *text)
+static void touch_if_reported(const char *text)
 {
 	if (text)
 		touch_text(text);
@@ -259,13 +259,13 @@ static void touch_if_told(const char *text)
 static void touch_code(const struct event_code *code)
 {
 	touch_text(code->kind);
-	touch_if_told(code->machine);
-	touch_if_told(code->name);
-	touch_if_told(code->uri);
-	touch_if_told(code->sha256);
-	touch_if_told(code->runtime);
-	touch_if_told(code->function);
-	touch_if_told(code->error);
+	touch_if_reported(code->machine);
+	touch_if_reported(code->name);
+	touch_if_reported(code->uri);
+	touch_if_reported(code->sha256);
+	touch_if_reported(code->runtime);
+	touch_if_reported(code->function);
+	touch_if_reported(code->error);
 	for (size_t i = 0; i < code->kernel_count; i++)
 		touch_text(code->kernels[i]);
 	if (code->unloaded && !code->handle)
@@ -379,8 +379,8 @@ static void touch_model(const struct model *model)
 		touch_counter(model_counter(model, i));
 	for (i = 0; i < model_code_object_count(model); i++) {
 		touch_text(model_code_object(model, i)->kind);
-		touch_if_told(model_code_object(model, i)->uri);
-		touch_if_told(model_code_object(model, i)->name);
+		touch_if_reported(model_code_object(model, i)->uri);
+		touch_if_reported(model_code_object(model, i)->name);
 		if (model_code_object(model, i)->unloads > model_code_object(model, i)->loads)
 			abort();
 	}

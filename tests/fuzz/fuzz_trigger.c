@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The text of a trigger, a NUL byte, and inferences that it is told of: eight bytes each, of which the first chooses
+ * The text of a trigger, a NUL byte, and inferences that it gets: eight bytes each, of which the first chooses
  * the program and says whether it failed, the second scales the time since the one before, the rest are times.
  */
 #include <errno.h>
@@ -34,7 +34,7 @@ static void check_condition(const struct trigger_condition *condition)
 			!condition->percentile);
 }
 
-/* What fires is beyond the limit, and can be told to people whatever the name is. */
+/* What fires is beyond the limit, and can be shown to people whatever the name is. */
 static void check_firing(const struct trigger *trigger, const struct trigger_condition *condition,
 			 const struct trigger_inference *inference, const char *name)
 {

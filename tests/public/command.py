@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Wrong usage of the installed command: told before anything is attached, without root: command.py PREFIX."""
+"""Wrong usage of the installed command: reported before anything is attached, without root: command.py PREFIX."""
 
 import pathlib
 import subprocess

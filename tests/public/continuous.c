@@ -56,7 +56,7 @@ static struct xpt_continuous_status status_of(struct xpt_continuous *continuous)
 	return status;
 }
 
-/* As soon as so many inferences have been seen, or after 20 s. */
+/* As soon as this number of inferences has been seen, or after 20 s. */
 static struct xpt_continuous_status status_with(struct xpt_continuous *continuous, unsigned long long inferences)
 {
 	const struct timespec pause = { .tv_nsec = 10000000 };

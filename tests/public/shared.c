@@ -311,7 +311,7 @@ static void test_refused(void)
 
 /* ---- after the start ---- */
 
-/* Until the session has recorded so many calls more, or has ended. */
+/* Until the session has recorded this number of calls more, or has ended. */
 static void await_calls(struct xpt_session *session, unsigned long long calls)
 {
 	struct xpt_session_status status;

@@ -169,7 +169,7 @@ static MAYBE_UNUSED const char *text_of(const char *path)
 	return text;
 }
 
-/* ---- what the log was told ---- */
+/* ---- what the log has got ---- */
 
 struct said {
 	char text[1100]; /* the last message */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a file system may refuse that those of this machine allow: here the kernel is told to refuse it. */
+/* What a file system may refuse that those of this machine allow: here the kernel is asked to refuse it. */
 #include "base_file_folder.h"
 
 #include <linux/filter.h>

@@ -265,7 +265,7 @@ Test(base_file_writer, the_end_waits_until_somebody_stops_it)
 	cr_assert_eq(append(&file, "[", "]", true), -ETIMEDOUT);
 	cr_assert_eq(tailed_file_close(&file), -ETIMEDOUT);
 	cr_assert_lt(clock_monotonic() - begin, 500000000);
-	/* The process has been told, and leaves the pipe alone. */
+	/* The process has been reported, and leaves the pipe alone. */
 	cr_assert_eq(waitpid(writer, NULL, 0), writer);
 	cr_assert_leq(read_all(ends[0]), 65536);
 	close(ends[0]);

@@ -235,7 +235,7 @@ Test(control_client, errors_by_name)
 		const char *answer;
 		int error;
 		const char *reason;
-	} told[] = {
+	} reported[] = {
 		{ "{\"xputrace\":2,\"id\":1,\"ok\":false,\"error\":\"ENOSPC\",\"reason\":\"full\"}", -ENOSPC, "full" },
 		{ "{\"xputrace\":2,\"id\":null,\"ok\":false,\"error\":\"EACCES\",\"reason\":\"no\"}", -EACCES, "no" },
 		{ "{\"xputrace\":2,\"id\":1,\"ok\":false,\"error\":\"ENEWER\"}", -EREMOTEIO, "" },
@@ -245,12 +245,12 @@ Test(control_client, errors_by_name)
 	cJSON *answer;
 
 	place_make(&place);
-	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++) {
-		pid_t pid = false_start(&place, &(const struct false_server){ told[i].answer, true, false });
+	for (size_t i = 0; i < sizeof(reported) / sizeof(reported[0]); i++) {
+		pid_t pid = false_start(&place, &(const struct false_server){ reported[i].answer, true, false });
 
 		cr_assert_eq(call(&place, "echo", "x", PATIENCE, &answer), 0, "%s", place.said);
-		cr_assert_eq(control_answer_error(answer, &reason), told[i].error);
-		cr_assert_str_eq(reason, told[i].reason);
+		cr_assert_eq(control_answer_error(answer, &reason), reported[i].error);
+		cr_assert_str_eq(reason, reported[i].reason);
 		cJSON_Delete(answer);
 		child_kill(pid);
 	}

@@ -186,7 +186,7 @@ static int not_allowed(const struct counter_event *event)
 	return -EACCES;
 }
 
-/* Who may not ask for engines is told the first of each class. */
+/* Who may not ask for engines gets the first of each class. */
 Test(counter_alias, xe_not_allowed)
 {
 	struct alias alias;

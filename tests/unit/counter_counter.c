@@ -324,7 +324,7 @@ Test(counter_counter, kinds_of_cores)
 	expect_refused("cpu_core/cpu-cycles/", -ENODEV, "cpu_core does not count on CPU 8");
 }
 
-/* Controllers are added up, and "uncore_" may be left out. What counts without being told to is something else. */
+/* Controllers are added up, and "uncore_" may be left out. What counts without being asked to is something else. */
 Test(counter_counter, uncore)
 {
 	static const char *const names[] = { "imc/cas_count_read/", "uncore_imc/cas_count_read/" };

@@ -169,7 +169,7 @@ Test(counter_counters, one_reading)
 	xpt_counters_destroy(session);
 }
 
-/* Of CPUs, more than one read is needed, and the time between them is told. */
+/* Of CPUs, more than one read is needed, and the time between them is reported. */
 Test(counter_counters, spread)
 {
 	struct xpt_counters_options options = options_for(faults, 1);

@@ -134,7 +134,7 @@ static int see(void *context, const struct xpt_device_info *device)
 	return seen->stop_with;
 }
 
-/* Of this machine: as many as a shell finds, in order; the walk ends when it is told to. */
+/* Of this machine: as many as a shell finds, in order; the walk ends when it is asked to. */
 Test(counter_nodes, list_of_this_machine)
 {
 	struct seen seen = { 0 };

@@ -79,7 +79,7 @@ static inline void spin(double nanoseconds)
 		;
 }
 
-/* ---- a process of one thread that does what it is told: those of tests have more than their own ---- */
+/* ---- a process of one thread that does what it is asked: those of tests have more than their own ---- */
 
 struct order {
 	size_t pages;	    /* to touch */

@@ -9,7 +9,7 @@
 
 TestSuite(counter_pmu_sysfs, .init = fixture_open, .fini = fixture_close);
 
-/* A file of so many letters. */
+/* A file of this number of letters. */
 static void make(const char *path, size_t length)
 {
 	char *text = malloc(length + 1);

@@ -453,7 +453,7 @@ Test(describe_runtime_call, architectures)
 	expect_fetch(&toy->calls[0].code.fetch[XPT_CODE_BYTES], (struct xpt_fetch){ .source = 6 }, "bytes");
 	description_free(toy);
 
-	/* Where what it needs is not told for this one, there is no code. */
+	/* Where what it needs is not reported for this one, there is no code. */
 	toy = code("{\"parts\": \"arg1\", \"sizes\": \"arg2\", \"count\": {\"" ELSEWHERE "\": \"arg0:u32\"}, "
 		   "\"kind\": \"opencl\"}");
 	cr_expect_not(call_spec_has_code(&toy->calls[0]));

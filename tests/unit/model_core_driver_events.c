@@ -104,7 +104,7 @@ Test(model_core_driver_events, resets_and_memory)
 	cr_assert_eq(device->count, 3);
 	device = device_nth(f, 2);
 	cr_assert_eq(device->tgid, 0, "not by its thread");
-	cr_assert_eq(device_nth(f, 3)->have, 0, "a text is no number, and a depth is not told");
+	cr_assert_eq(device_nth(f, 3)->have, 0, "a text is no number, and a depth is not reported");
 	cr_assert_str_eq(texts.device, "");
 	cr_assert_eq(model_queue_count(f->model), 0);
 	fixture_free(f);

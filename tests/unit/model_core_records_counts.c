@@ -16,14 +16,14 @@ static void flush(struct fixture *f)
 	cr_assert_eq(model_flush(f->model), 0);
 }
 
-static const struct event_count *told(const struct fixture *f, size_t nth)
+static const struct event_count *reported(const struct fixture *f, size_t nth)
 {
 	const struct seen *seen = seen_nth(f, EVENT_COUNT, nth);
 
 	return seen ? &seen->event.count : NULL;
 }
 
-Test(model_core_records_counts, what_was_added_is_told)
+Test(model_core_records_counts, what_was_added_is_reported)
 {
 	struct fixture *f = fixture_toy();
 
@@ -36,17 +36,17 @@ Test(model_core_records_counts, what_was_added_is_told)
 	toy_unload(f, 5, 500, 510);
 	flush(f);
 	cr_assert_eq(f->kinds[EVENT_COUNT], 3);
-	cr_assert_eq(told(f, 0)->time, 200);
-	cr_assert_eq(told(f, 0)->delta.calls, 10);
-	cr_assert_eq(told(f, 0)->delta.left_out, 7);
-	cr_assert(told(f, 0)->reading);
+	cr_assert_eq(reported(f, 0)->time, 200);
+	cr_assert_eq(reported(f, 0)->delta.calls, 10);
+	cr_assert_eq(reported(f, 0)->delta.left_out, 7);
+	cr_assert(reported(f, 0)->reading);
 	cr_assert_str_eq(seen_nth(f, EVENT_COUNT, 0)->program, "a");
-	cr_assert_eq(told(f, 1)->delta.calls, 2);
-	cr_assert_eq(told(f, 1)->delta.left_out, 2);
-	cr_assert_eq(told(f, 2)->time, 499);
-	cr_assert_not(told(f, 2)->reading);
-	cr_assert_eq(told(f, 2)->delta.calls, 1);
-	cr_assert_eq(told(f, 2)->delta.left_out, 0);
+	cr_assert_eq(reported(f, 1)->delta.calls, 2);
+	cr_assert_eq(reported(f, 1)->delta.left_out, 2);
+	cr_assert_eq(reported(f, 2)->time, 499);
+	cr_assert_not(reported(f, 2)->reading);
+	cr_assert_eq(reported(f, 2)->delta.calls, 1);
+	cr_assert_eq(reported(f, 2)->delta.left_out, 0);
 	cr_assert_eq(toy_program(f, 1, 5, 0)->total.calls, 13);
 	cr_assert_eq(toy_program(f, 1, 5, 0)->total.left_out, 9);
 	/* the final counts come before the release */
@@ -133,7 +133,7 @@ Test(model_core_records_counts, readings_belong_to_the_generation_of_their_time)
 	fixture_free(f);
 }
 
-/* A reading in the middle of a load is told for the program before; the total of the same counting is the new one's. */
+/* A reading in the middle of a load is reported for the program before; the total of the same counting is the new one's. */
 Test(model_core_records_counts, a_generation_that_begins_between_reading_and_total_counts_nothing_twice)
 {
 	struct fixture *f = fixture_toy();

@@ -96,7 +96,7 @@ Test(model_device_call_tree_jobs, jobs_that_have_not_ended_when_it_returns)
 	run(f, 3, 170);
 	done(f, 2, 175);
 	deliver(f, 180);
-	cr_assert_eq(f->kinds[EVENT_JOB], 2, "told at once: the call has returned");
+	cr_assert_eq(f->kinds[EVENT_JOB], 2, "reported at once: the call has returned");
 	cr_assert_eq(program->jobs, 2);
 	cr_assert_eq(program->device_time, 10 + 50);
 	cr_assert_eq(program->queue_time, 10 + 14);
@@ -527,7 +527,7 @@ Test(model_device_call_tree_jobs, a_job_that_is_given_up_stays_unfinished)
 	cr_assert_eq(f->kinds[EVENT_JOB], 4);
 	EXPECT_TIMES(job_nth(f, 0), 110, 120, 0);
 	cr_assert_eq(job_nth(f, 0)->time, 130);
-	cr_assert_eq(job_nth(f, 0)->program, toy_program(f, 1, 5, 0), "it was told when that was known");
+	cr_assert_eq(job_nth(f, 0)->program, toy_program(f, 1, 5, 0), "it was reported when that was known");
 	fixture_free(f);
 }
 

@@ -52,7 +52,7 @@ static const struct event_launch *launch_nth(const struct fixture *f, size_t nth
 	return &seen->event.launch;
 }
 
-/* The nth launch told began at start, in the operator with this number, from 0; -1: in none. */
+/* The nth launch reported began at start, in the operator with this number, from 0; -1: in none. */
 static void expect(const struct fixture *f, size_t nth, __u64 start, int op)
 {
 	const struct event_launch *launch = launch_nth(f, nth);

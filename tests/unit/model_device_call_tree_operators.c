@@ -62,10 +62,10 @@ static const struct model_operator *op(const struct fixture *f, size_t index)
 	return model_operator(f->model, index);
 }
 
-/* Sums over all operators and all jobs told that have one are the same, however they came about. */
+/* Sums over all operators and all jobs reported that have one are the same, however they came about. */
 static void check_sums(const struct fixture *f)
 {
-	__u64 jobs = 0, time = 0, told = 0, told_time = 0;
+	__u64 jobs = 0, time = 0, reported = 0, reported_time = 0;
 
 	for (size_t i = 0; i < model_operator_count(f->model); i++) {
 		jobs += op(f, i)->jobs;
@@ -74,11 +74,11 @@ static void check_sums(const struct fixture *f)
 	for (size_t i = 0; i < f->kinds[EVENT_JOB]; i++) {
 		const struct event_job *job = job_nth(f, i);
 
-		told += job->op && job->done;
-		told_time += job->op && job->runs && job->done ? job->done - job->runs : 0;
+		reported += job->op && job->done;
+		reported_time += job->op && job->runs && job->done ? job->done - job->runs : 0;
 	}
-	cr_expect_eq(jobs, told, "%llu of %llu", jobs, told);
-	cr_expect_eq(time, told_time, "%llu of %llu", time, told_time);
+	cr_expect_eq(jobs, reported, "%llu of %llu", jobs, reported);
+	cr_expect_eq(time, reported_time, "%llu of %llu", time, reported_time);
 }
 
 /* Whether they end before their operator does or behind it. */

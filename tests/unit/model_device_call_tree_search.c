@@ -157,9 +157,9 @@ static void program_check(const struct world *world, const struct model_program 
 	cr_assert_eq(program->queue_time, queued);
 }
 
-static void job_check(const struct world *world, const struct event_job *told)
+static void job_check(const struct world *world, const struct event_job *reported)
 {
-	const struct made_job shape = { .queued = told->queued, .tid = told->tid };
+	const struct made_job shape = { .queued = reported->queued, .tid = reported->tid };
 	const struct made_call *inner = NULL, *with_program = NULL, *call;
 	size_t c;
 
@@ -172,10 +172,10 @@ static void job_check(const struct world *world, const struct event_job *told)
 		if (runs_program(call) && (!with_program || call->start > with_program->start))
 			with_program = call;
 	}
-	cr_assert_eq(told->call_start, inner ? inner->start : 0);
-	cr_assert_eq(!told->program, !with_program);
+	cr_assert_eq(reported->call_start, inner ? inner->start : 0);
+	cr_assert_eq(!reported->program, !with_program);
 	if (with_program)
-		cr_assert_eq(told->program->handle, 1000 + with_program->program);
+		cr_assert_eq(reported->program->handle, 1000 + with_program->program);
 }
 
 static void world_check(const struct world *world, const struct fixture *f)

@@ -41,7 +41,7 @@ static void expect(const struct fixture *f, size_t nth, unsigned int counter, __
 	cr_assert_float_eq(seen->event.reading.value, value, 1e-9);
 }
 
-Test(model_device_counters, a_sum_is_told_as_its_rate)
+Test(model_device_counters, a_sum_is_reported_as_its_rate)
 {
 	struct fixture *f = fixture_create();
 	const struct model_counter *counter;
@@ -82,7 +82,7 @@ Test(model_device_counters, a_mean_needs_a_reading_before_and_a_level_none)
 	fixture_free(f);
 }
 
-Test(model_device_counters, what_is_not_known_is_not_told)
+Test(model_device_counters, what_is_not_known_is_not_reported)
 {
 	struct fixture *f = fixture_create();
 

@@ -36,7 +36,7 @@ static const struct event_queue *queue_nth(const struct fixture *f, size_t nth)
 		cr_assert_eq(queue_nth(f, nth)->running, runs);                               \
 	} while (0)
 
-Test(model_device_device_queues, every_change_is_told)
+Test(model_device_device_queues, every_change_is_reported)
 {
 	struct fixture *f = fixture_driver();
 	const struct model_queue *queue;

@@ -82,7 +82,7 @@ Test(model_device_jobs, from_its_queueing_to_its_end)
 	fixture_free(f);
 }
 
-Test(model_device_jobs, of_other_processes_are_told_at_once)
+Test(model_device_jobs, of_other_processes_are_reported_at_once)
 {
 	struct fixture *f = fixture_driver(XPT_PAIRING_UNIQUE, 64);
 
@@ -184,7 +184,7 @@ Test(model_device_jobs, jobs_with_one_key_begin_and_end_in_order)
 	EXPECT_TIMES(job_nth(f, 0), 100, 110, 120);
 	cr_assert_eq(job_nth(f, 0)->client, 1);
 	EXPECT_TIMES(job_nth(f, 1), 102, 111, 121);
-	cr_assert_eq(job_nth(f, 1)->client, 2, "each tells of the first that it has not told of");
+	cr_assert_eq(job_nth(f, 1)->client, 2, "each reports the first that it has not reported");
 	EXPECT_TIMES(job_nth(f, 2), 103, 0, 122);
 	fixture_free(f);
 }
@@ -216,7 +216,7 @@ Test(model_device_jobs, items_of_jobs_in_order_end_alone_or_together)
 	fixture_free(f);
 }
 
-/* As of copies of which only the start is told. */
+/* As of copies of which only the start is reported. */
 Test(model_device_jobs, runs_in_order_without_queueing)
 {
 	struct fixture *f = fixture_driver(XPT_PAIRING_ORDER, 64);
@@ -257,7 +257,7 @@ Test(model_device_jobs, whose_queueing_was_not_seen)
 	fixture_free(f);
 }
 
-Test(model_device_jobs, a_unique_job_that_is_told_to_be_queued_after_it_ran)
+Test(model_device_jobs, a_unique_job_that_is_reported_to_be_queued_after_it_ran)
 {
 	struct fixture *f = fixture_driver(XPT_PAIRING_UNIQUE, 64);
 	const struct event_job *job;
@@ -348,7 +348,7 @@ static size_t jobs_of_two_keys(const char *join, __u64 first, __u64 second)
 	jobs = f->kinds[EVENT_JOB];
 	if (jobs == 1) {
 		EXPECT_TIMES(job_nth(f, 0), 100, 110, 120);
-		cr_assert_str_eq(queue_text(job_nth(f, 0)->queue), "driver_1/dev/gfx", "the one that told of the run");
+		cr_assert_str_eq(queue_text(job_nth(f, 0)->queue), "driver_1/dev/gfx", "the one that reported the run");
 	}
 	fixture_free(f);
 	return jobs;
@@ -420,7 +420,7 @@ Test(model_device_jobs, keys_with_different_numbers_of_parts_never_meet)
 	fixture_free(f);
 }
 
-/* The join of two drivers is told while jobs of both are open, some of them with equal keys in one driver. */
+/* The join of two drivers is reported while jobs of both are open, some of them with equal keys in one driver. */
 Test(model_device_jobs, a_join_that_comes_late)
 {
 	struct fixture *f = fixture_toy();
@@ -527,7 +527,7 @@ Test(model_device_jobs, more_than_are_followed)
 	for (i = 0; i < MODEL_JOBS_MAX + extra; i++)
 		done(f, i, 2000000 + i);
 	cr_assert_eq(model_flush(f->model), 0);
-	cr_assert_eq(f->kinds[EVENT_JOB], MODEL_JOBS_MAX + extra, "each is told once");
+	cr_assert_eq(f->kinds[EVENT_JOB], MODEL_JOBS_MAX + extra, "each is reported once");
 	cr_assert_eq(model_queue(f->model, 0)->jobs, MODEL_JOBS_MAX, "the oldest had made room");
 	cr_assert_eq(model_lost(f->model, XPT_LOSS_JOBS), extra);
 	fixture_free(f);
@@ -567,7 +567,7 @@ struct plain_job {
 	__u64 key[2];
 	__u64 queued, runs, done, over;
 	bool open, running, queue_seen;
-	bool told[3 * EVENTS];
+	bool reported[3 * EVENTS];
 };
 
 struct plain {
@@ -596,7 +596,7 @@ static struct plain_job *plain_new(struct plain *plain, unsigned int driver, con
 
 /*
  * The oldest one with ORDER, else the newest: keys that differ for one driver may be equal for another. With an event, the
- * oldest that it has not told of: that they were queued (whose queueing was seen), or that they run.
+ * oldest that it has not reported: that they were queued (whose queueing was seen), or that they run.
  */
 static struct plain_job *plain_find(struct plain *plain, unsigned int driver, const __u64 *key, int event)
 {
@@ -608,7 +608,7 @@ static struct plain_job *plain_find(struct plain *plain, unsigned int driver, co
 		job = &plain->jobs[oldest ? i : plain->count - 1 - i];
 		if (!plain_equal(plain, job, driver, key))
 			continue;
-		if (event >= 0 && (job->told[event] || (event % EVENTS == QUEUE && !job->queue_seen)))
+		if (event >= 0 && (job->reported[event] || (event % EVENTS == QUEUE && !job->queue_seen)))
 			continue;
 		return job;
 	}
@@ -620,7 +620,7 @@ static void plain_queue(struct plain *plain, unsigned int driver, unsigned int e
 	const enum xpt_pairing pairing = plain->pairing[driver];
 	struct plain_job *job = plain_find(plain, driver, key, pairing == XPT_PAIRING_ORDER ? (int)event : -1);
 
-	if (job && (job->told[event] || (!job->queue_seen && pairing == XPT_PAIRING_LATEST))) {
+	if (job && (job->reported[event] || (!job->queue_seen && pairing == XPT_PAIRING_LATEST))) {
 		if (pairing == XPT_PAIRING_UNIQUE)
 			return;
 		job->open = false;
@@ -629,7 +629,7 @@ static void plain_queue(struct plain *plain, unsigned int driver, unsigned int e
 	}
 	if (!job)
 		job = plain_new(plain, driver, key);
-	job->told[event] = true;
+	job->reported[event] = true;
 	if (!job->queue_seen && !job->running)
 		job->queued = time;
 	job->queue_seen = true;
@@ -642,7 +642,7 @@ static void plain_run(struct plain *plain, unsigned int driver, unsigned int eve
 
 	if (!job)
 		job = plain_new(plain, driver, key);
-	job->told[event] = true;
+	job->reported[event] = true;
 	if (job->running)
 		return;
 	job->running = true;
@@ -728,8 +728,8 @@ static void compare(__u64 seed, enum xpt_pairing joined, unsigned int bits_0, un
 	for (i = 1; i < end; i++)
 		random_event(f, plain, &state, i);
 	cr_assert_eq(feed_end(f, end), 0);
-	cr_assert_eq(f->kinds[EVENT_JOB], plain->count, "seed %llu: %zu told, %zu expected", seed, f->kinds[EVENT_JOB],
-		     plain->count);
+	cr_assert_eq(f->kinds[EVENT_JOB], plain->count, "seed %llu: %zu reported, %zu expected", seed,
+		     f->kinds[EVENT_JOB], plain->count);
 	for (i = 0; i < plain->count; i++) {
 		if (plain->jobs[i].open)
 			plain->jobs[i].over = end;
@@ -740,7 +740,7 @@ static void compare(__u64 seed, enum xpt_pairing joined, unsigned int bits_0, un
 	free(plain);
 }
 
-/* Jobs in order are only defined where it does not matter who told the key first. */
+/* Jobs in order are only defined where it does not matter who reported the key first. */
 Test(model_device_jobs, compared_with_a_plain_model)
 {
 	__u64 seed;

@@ -111,7 +111,7 @@ Test(model_device_traced_drivers, damaged_events)
 	fixture_free(f);
 }
 
-Test(model_device_traced_drivers, told_again)
+Test(model_device_traced_drivers, reported_again)
 {
 	const char *text = DRIVER(",\"joins\":[{\"driver\":4,\"bits\":32}],\"ioctls\":[{\"number\":1,\"name\":\"A\"}]");
 	struct fixture *f = fixture_toy();

@@ -142,7 +142,7 @@ static inline int feed_end(struct fixture *f, __u64 time)
 	return feed_text(f, XPT_RECORD_END, 0, time, 0, "{}");
 }
 
-/* The nth job told; fails when there are not so many. */
+/* The nth job reported; fails when there are fewer. */
 static inline const struct event_job *job_nth(const struct fixture *f, size_t nth)
 {
 	const struct seen *seen = seen_nth(f, EVENT_JOB, nth);

@@ -252,7 +252,7 @@ Test(model_inference_async_inflight, a_launch_whose_key_is_used_again_ends_with_
 	cr_assert_eq(inference(f, 1)->end, 401);
 	cr_assert_eq(inference(f, 2)->start, 110);
 	cr_assert_eq(inference(f, 3)->start, 510);
-	cr_assert_eq(model_lost(f->model, XPT_LOSS_REPLACED), 1, "nothing told when the one from 500 ended");
+	cr_assert_eq(model_lost(f->model, XPT_LOSS_REPLACED), 1, "nothing reported when the one from 500 ended");
 	fixture_free(f);
 }
 
@@ -686,7 +686,7 @@ static const struct event_inference *unpaired(const struct fixture *f, size_t nt
 	return seen ? &seen->event.inference : NULL;
 }
 
-Test(model_inference_async_inflight, an_enqueue_without_a_wait_is_told)
+Test(model_inference_async_inflight, an_enqueue_without_a_wait_is_reported)
 {
 	struct fixture *f = fixture_toy();
 
@@ -714,7 +714,7 @@ Test(model_inference_async_inflight, an_enqueue_without_a_wait_is_told)
 	fixture_free(f);
 }
 
-Test(model_inference_async_inflight, nothing_is_told_when_the_model_goes)
+Test(model_inference_async_inflight, nothing_is_reported_when_the_model_goes)
 {
 	struct fixture *f = fixture_toy();
 
@@ -726,7 +726,7 @@ Test(model_inference_async_inflight, nothing_is_told_when_the_model_goes)
 	fixture_free(f);
 }
 
-Test(model_inference_async_inflight, every_enqueue_is_told_once_however_many_there_are)
+Test(model_inference_async_inflight, every_enqueue_is_reported_once_however_many_there_are)
 {
 	const __u64 enqueues = MODEL_PENDING_MAX + 5000;
 	struct fixture *f = fixture_toy();

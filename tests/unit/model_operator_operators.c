@@ -82,7 +82,7 @@ Test(model_operator_operators, named_and_counted)
 	fixture_free(f);
 }
 
-Test(model_operator_operators, told_of_the_node)
+Test(model_operator_operators, reported_of_the_node)
 {
 	struct fixture *f = fixture_steps();
 
@@ -133,7 +133,7 @@ Test(model_operator_operators, of_no_known_inference)
 	cr_expect_eq(nth(f, 0)->unassigned, 1);
 	cr_expect_eq(nth(f, 0)->self_time, 20, "of the inference only");
 	cr_expect_not_null(nth(f, 0)->program, "it was found later");
-	cr_expect_str_eq(nth(f, 1)->label, "operator#1", "its class is not told");
+	cr_expect_str_eq(nth(f, 1)->label, "operator#1", "its class is not reported");
 	cr_expect_str_eq(nth(f, 1)->class, "");
 	cr_expect_null(nth(f, 1)->program);
 	fixture_free(f);

@@ -16,7 +16,7 @@ static int tell(struct fixture *f, __u32 tgid, __u64 time, const char *text)
 	return model_flush(f->model);
 }
 
-Test(model_program_processes, are_told_by_a_record)
+Test(model_program_processes, are_reported_by_a_record)
 {
 	struct fixture *f = fixture_toy();
 	const struct model_process *process;
@@ -38,7 +38,7 @@ Test(model_program_processes, are_told_by_a_record)
 	fixture_free(f);
 }
 
-Test(model_program_processes, unknown_ones_have_no_name_until_told)
+Test(model_program_processes, unknown_ones_have_no_name_until_reported)
 {
 	struct fixture *f = fixture_toy();
 
@@ -72,7 +72,7 @@ Test(model_program_processes, an_identifier_used_again_is_another_process)
 	fixture_free(f);
 }
 
-Test(model_program_processes, what_is_told_after_the_exit_is_about_the_one_that_was)
+Test(model_program_processes, what_is_reported_after_the_exit_is_about_the_one_that_was)
 {
 	struct fixture *f = fixture_toy();
 

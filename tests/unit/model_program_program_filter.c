@@ -33,7 +33,7 @@ static size_t calls_of(const struct fixture *f, enum xpt_role role)
 	return count;
 }
 
-Test(model_program_program_filter, what_is_told)
+Test(model_program_program_filter, what_is_reported)
 {
 	unsigned int asked = 0;
 	struct fixture *f = fixture_chosen(&asked);
@@ -48,7 +48,7 @@ Test(model_program_program_filter, what_is_told)
 	fixture_free(f);
 }
 
-/* What came before the kernel was told is left out like what the kernel leaves out. */
+/* What came before the kernel had the rate is left out like what the kernel leaves out. */
 Test(model_program_program_filter, others_are_counted_only)
 {
 	unsigned int asked = 0;

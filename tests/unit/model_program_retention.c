@@ -78,7 +78,7 @@ Test(model_program_retention, more_at_once_than_are_kept_apart)
 	cr_assert_eq(model_program_count(f->model), MODEL_PROGRAMS_MAX + 1);
 	cr_assert_eq(others(f, 1)->recorded, 500);
 	cr_assert_eq(model_lost(f->model, XPT_LOSS_NAMES), 500);
-	cr_assert_eq(f->kinds[EVENT_LOST], 1, "told once a batch, not once a call");
+	cr_assert_eq(f->kinds[EVENT_LOST], 1, "reported once a batch, not once a call");
 	cr_assert_eq(seen_nth(f, EVENT_LOST, 0)->event.lost.count, 500);
 	cr_assert_eq(sum_up(f).recorded, programs);
 	fixture_free(f);

@@ -3,10 +3,10 @@
 
 #include <criterion/criterion.h>
 
-/* A counting with its total, and the sum of all that has been told to be added. */
+/* A counting with its total, and the sum of all that was to be added. */
 struct ledger {
 	struct counting counting;
-	struct xpt_program_count total, told;
+	struct xpt_program_count total, reported;
 };
 
 static bool ledger_read(struct ledger *ledger, __u64 since, __u64 time, __u64 calls, __u64 left_out, __u64 lost)
@@ -17,7 +17,7 @@ static bool ledger_read(struct ledger *ledger, __u64 since, __u64 time, __u64 ca
 
 	record.count = (struct xpt_program_count){ calls, left_out, lost, 0 };
 	taken = counting_read(&ledger->counting, &record, &ledger->total, &delta);
-	count_add(&ledger->told, &delta);
+	count_add(&ledger->reported, &delta);
 	return taken;
 }
 
@@ -28,12 +28,12 @@ static void ledger_end(struct ledger *ledger, __u64 time, __u64 calls, __u64 lef
 
 	record.count = (struct xpt_program_count){ calls, left_out, lost, 0 };
 	counting_end(&ledger->counting, &record, &ledger->total, &delta);
-	count_add(&ledger->told, &delta);
+	count_add(&ledger->reported, &delta);
 }
 
 static void check(const struct ledger *ledger, __u64 calls, __u64 left_out, __u64 lost)
 {
-	const struct xpt_program_count *each[] = { &ledger->total, &ledger->told };
+	const struct xpt_program_count *each[] = { &ledger->total, &ledger->reported };
 	size_t i;
 
 	for (i = 0; i < 2; i++) {
@@ -109,7 +109,7 @@ Test(model_program_totals_counting, a_late_end_is_of_the_counting_before)
 	check(&ledger, 20, 0, 0);
 }
 
-Test(model_program_totals_counting, an_end_smaller_than_what_was_told_takes_nothing_from_the_deltas)
+Test(model_program_totals_counting, an_end_smaller_than_what_was_reported_takes_nothing_from_the_deltas)
 {
 	struct ledger ledger = {};
 
@@ -118,8 +118,8 @@ Test(model_program_totals_counting, an_end_smaller_than_what_was_told_takes_noth
 	ledger_end(&ledger, 300, 4, 7, 0);
 	cr_assert_eq(ledger.total.calls, 104, "the total is right all the same");
 	cr_assert_eq(ledger.total.left_out, 7);
-	cr_assert_eq(ledger.told.calls, 110);
-	cr_assert_eq(ledger.told.left_out, 7);
+	cr_assert_eq(ledger.reported.calls, 110);
+	cr_assert_eq(ledger.reported.left_out, 7);
 }
 
 Test(model_program_totals_counting, numbers_at_their_limits)

@@ -113,7 +113,7 @@ static inline void fixture_free(struct fixture *fixture)
 	free(fixture);
 }
 
-/* The nth event of this kind, from 0; NULL: there are not so many. */
+/* The nth event of this kind, from 0; NULL: there are fewer. */
 static inline const struct seen *seen_nth(const struct fixture *fixture, enum event_kind kind, size_t nth)
 {
 	size_t i;

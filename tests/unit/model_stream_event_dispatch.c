@@ -30,7 +30,7 @@ Test(model_stream_event_dispatch, a_sink_that_fails_gets_no_more_and_the_others_
 	cr_assert_eq(good.calls, 12, "ten calls, a process and its program");
 	cr_assert_eq(f->kinds[EVENT_CALL], 10);
 	toy_execute(f, 1, 5, 200, 210);
-	cr_assert_eq(model_flush(f->model), 0, "told once");
+	cr_assert_eq(model_flush(f->model), 0, "reported once");
 	cr_assert_eq(bad.calls, 3);
 	fixture_free(f);
 }
@@ -59,7 +59,7 @@ Test(model_stream_event_dispatch, sinks_are_limited)
 	fixture_free(f);
 }
 
-Test(model_stream_event_dispatch, own_losses_are_told_once_a_batch_and_by_cause)
+Test(model_stream_event_dispatch, own_losses_are_reported_once_a_batch_and_by_cause)
 {
 	struct event_dispatch sinks = {};
 	struct fixture *f = fixture_create();

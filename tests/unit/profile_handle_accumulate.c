@@ -103,13 +103,13 @@ static void pass(struct play *play)
 
 static void tell_counts(struct play *play, struct toy *toy, __u64 time, bool reading)
 {
-	struct xpt_program_count delta = { .calls = toy->calls - toy->told_calls,
-					   .left_out = toy->left_out - toy->told_left_out,
-					   .lost = toy->lost - toy->told_lost };
+	struct xpt_program_count delta = { .calls = toy->calls - toy->reported_calls,
+					   .left_out = toy->left_out - toy->reported_left_out,
+					   .lost = toy->lost - toy->reported_lost };
 
-	toy->told_calls = toy->calls;
-	toy->told_left_out = toy->left_out;
-	toy->told_lost = toy->lost;
+	toy->reported_calls = toy->calls;
+	toy->reported_left_out = toy->left_out;
+	toy->reported_lost = toy->lost;
 	if (delta.calls || delta.lost)
 		later(play, time,
 		      (struct event){ .kind = EVENT_COUNT, .count = { &toy->program, time, reading, delta } });

@@ -7,16 +7,16 @@
 
 #define TOLD_MAX 64
 
-/* A chooser, its model, and what the kernel was told. */
+/* A chooser, its model, and what the kernel was given. */
 struct choosing {
 	struct fixture *f;
 	struct chooser *chooser;
 	struct {
 		__u64 handle, seen;
 		__u32 sample_every;
-	} told[TOLD_MAX];
+	} reported[TOLD_MAX];
 	size_t count;
-	__u64 now; /* when the kernel has been told */
+	__u64 now; /* when the kernel has got it */
 	struct log log;
 	char message[256];
 };
@@ -26,9 +26,9 @@ static __u64 tell(void *context, const struct model_program *program, __u32 samp
 	struct choosing *choosing = context;
 
 	cr_assert_lt(choosing->count, TOLD_MAX);
-	choosing->told[choosing->count].handle = program->handle;
-	choosing->told[choosing->count].seen = seen;
-	choosing->told[choosing->count++].sample_every = sample_every;
+	choosing->reported[choosing->count].handle = program->handle;
+	choosing->reported[choosing->count].seen = seen;
+	choosing->reported[choosing->count++].sample_every = sample_every;
 	return choosing->now;
 }
 
@@ -59,7 +59,7 @@ static void end(struct choosing *choosing)
 	free(choosing);
 }
 
-/* As a recording does: chosen, and told in its stream. */
+/* As a recording does: chosen, and reported in its stream. */
 static void choose(struct choosing *choosing, struct xpt_program_choice choice)
 {
 	cr_assert_eq(chooser_add(choosing->chooser, &choice), 0);
@@ -114,8 +114,8 @@ Test(profile_handle_choice_chooser, names_handles_and_expressions)
 	end(choosing);
 }
 
-/* Once for what was on its way; again when it is recorded although the kernel had been told. */
-Test(profile_handle_choice_chooser, the_kernel_is_told_when_an_inference_of_another_comes)
+/* Once for what was on its way; again when it is recorded although the kernel had got it. */
+Test(profile_handle_choice_chooser, the_kernel_is_reported_when_an_inference_of_another_comes)
 {
 	struct choosing *choosing = begin();
 
@@ -131,9 +131,9 @@ Test(profile_handle_choice_chooser, the_kernel_is_told_when_an_inference_of_anot
 	toy_execute(choosing->f, 1, 6, 499, 505);
 	deliver(choosing);
 	cr_assert_eq(choosing->count, 1);
-	cr_expect_eq(choosing->told[0].handle, 6);
-	cr_expect_eq(choosing->told[0].sample_every, XPT_SAMPLE_NONE);
-	cr_expect_eq(choosing->told[0].seen, 130);
+	cr_expect_eq(choosing->reported[0].handle, 6);
+	cr_expect_eq(choosing->reported[0].sample_every, XPT_SAMPLE_NONE);
+	cr_expect_eq(choosing->reported[0].seen, 130);
 	choosing->now = 1000;
 	toy_execute(choosing->f, 1, 6, 500, 600);
 	deliver(choosing);
@@ -155,9 +155,9 @@ Test(profile_handle_choice_chooser, a_name_that_comes_later_chooses)
 	deliver(choosing);
 	cr_expect_eq(recorded(choosing, 5), 1);
 	cr_assert_eq(choosing->count, 2);
-	cr_expect_eq(choosing->told[0].sample_every, XPT_SAMPLE_NONE);
-	cr_expect_eq(choosing->told[1].sample_every, 0, "it has the rate of all again");
-	cr_expect_eq(choosing->told[1].handle, 5);
+	cr_expect_eq(choosing->reported[0].sample_every, XPT_SAMPLE_NONE);
+	cr_expect_eq(choosing->reported[1].sample_every, 0, "it has the rate of all again");
+	cr_expect_eq(choosing->reported[1].handle, 5);
 	cr_expect(chooser_met(choosing->chooser, 0));
 	end(choosing);
 }

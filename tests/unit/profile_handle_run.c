@@ -503,7 +503,7 @@ Test(profile_handle_run_intervals, unpaired_ones)
 	cr_assert_eq(program_in(got(stage, 1), toy->program.id)->inferences, 2);
 }
 
-Test(profile_handle_run_intervals, late_ones_are_told)
+Test(profile_handle_run_intervals, late_ones_are_reported)
 {
 	struct toy *toy = toy_make(stage, 0, 1, "net");
 

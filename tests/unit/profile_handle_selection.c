@@ -335,7 +335,7 @@ static struct toy *toy_there(__u64 handle, const char *name)
 	struct toy *toy = toy_make(stage, 0, handle, name);
 
 	toy_load(stage, toy, T0);
-	toy->calls = toy->told_calls = 1;
+	toy->calls = toy->reported_calls = 1;
 	stage_event(stage, toy_call(toy, &stage->execute, T0, T0 + 1));
 	return toy;
 }

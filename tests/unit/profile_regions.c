@@ -148,7 +148,7 @@ Test(profile_regions, traces_want_what_lies_inside)
 	struct handle *handle;
 
 	toy_load(stage, toy, T0);
-	toy->calls = toy->told_calls = 1;
+	toy->calls = toy->reported_calls = 1;
 	stage_event(stage, toy_call(toy, &stage->execute, T0, T0 + 1));
 	cr_assert_eq(handle_create(stage->profiling, &options, &handle), 0);
 	handle_start(handle, T0, OFFSET);

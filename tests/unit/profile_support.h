@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * For the tests of profiling handles: programs that are run by hand, a stand-in for the kernel that numbers, counts and
- * leaves out calls as it was told to, and a receiver that keeps the reports.
+ * leaves out calls as it was asked to, and a receiver that keeps the reports.
  */
 #ifndef XPT_TEST_PROFILE_SUPPORT_H
 #define XPT_TEST_PROFILE_SUPPORT_H
@@ -28,7 +28,7 @@ struct toy {
 	char name[64];
 	__u32 sample_every; /* own; 0: none */
 	__u64 calls, left_out, lost;
-	__u64 told_calls, told_left_out, told_lost;
+	__u64 reported_calls, reported_left_out, reported_lost;
 	unsigned int rates_said;
 };
 
@@ -42,7 +42,7 @@ struct stage {
 	char messages[4096];
 	struct toy toys[TOYS_MAX];
 	size_t toy_count;
-	__u32 sample_every, roles; /* what the kernel was told last */
+	__u32 sample_every, roles; /* what the kernel was given last */
 	unsigned int defaults_said, rates_said;
 	__s64 offset;
 	struct {
@@ -234,13 +234,13 @@ static inline void toy_count(struct stage *stage, struct toy *toy, __u64 time, b
 			       .count = { .program = &toy->program,
 					  .time = time,
 					  .reading = reading,
-					  .delta = { .calls = toy->calls - toy->told_calls,
-						     .left_out = toy->left_out - toy->told_left_out,
-						     .lost = toy->lost - toy->told_lost } } };
+					  .delta = { .calls = toy->calls - toy->reported_calls,
+						     .left_out = toy->left_out - toy->reported_left_out,
+						     .lost = toy->lost - toy->reported_lost } } };
 
-	toy->told_calls = toy->calls;
-	toy->told_left_out = toy->left_out;
-	toy->told_lost = toy->lost;
+	toy->reported_calls = toy->calls;
+	toy->reported_left_out = toy->left_out;
+	toy->reported_lost = toy->lost;
 	if (event.count.delta.calls || event.count.delta.left_out || event.count.delta.lost)
 		stage_event(stage, event);
 }

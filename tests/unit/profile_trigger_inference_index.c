@@ -248,7 +248,7 @@ Test(profile_trigger_inference_index, the_ring_grows_wherever_it_begins)
 		cr_assert_eq(f.found.stretches[i].begin, 600 + i);
 }
 
-struct told {
+struct reported {
 	__u64 begins[8];
 	size_t count;
 	struct indexed_inference last;
@@ -256,29 +256,30 @@ struct told {
 
 static int note_inference(void *context, const struct indexed_inference *inference)
 {
-	struct told *told = context;
+	struct reported *reported = context;
 
-	told->begins[told->count++] = inference->stretch.begin;
-	told->last = *inference;
+	reported->begins[reported->count++] = inference->stretch.begin;
+	reported->last = *inference;
 	return inference->stretch.begin == 1000 ? -EINTR : 0;
 }
 
 Test(profile_trigger_inference_index, each_is_visited_from_the_latest_on)
 {
-	struct told told = { .count = 0 };
+	struct reported reported = { .count = 0 };
 
 	execute(0, 1, 10, 20, 3);
 	execute(2, 2, 30, 40, -1);
 	execute(1, 1, 50, 60, -1);
-	cr_assert_eq(inference_index_each(f.recent, 0, note_inference, &told), 0);
-	cr_assert_eq(told.count, 3);
-	cr_assert(told.begins[0] == 50 && told.begins[1] == 30 && told.begins[2] == 10);
-	cr_assert(told.last.has_core && told.last.core == 3 && told.last.end == 20 && told.last.stretch.tgid == 10);
-	told.count = 0;
-	cr_assert_eq(inference_index_each(f.recent, 20, note_inference, &told), 0);
-	cr_assert(told.count == 1 && told.begins[0] == 30 && !told.last.has_core);
+	cr_assert_eq(inference_index_each(f.recent, 0, note_inference, &reported), 0);
+	cr_assert_eq(reported.count, 3);
+	cr_assert(reported.begins[0] == 50 && reported.begins[1] == 30 && reported.begins[2] == 10);
+	cr_assert(reported.last.has_core && reported.last.core == 3 && reported.last.end == 20 &&
+		  reported.last.stretch.tgid == 10);
+	reported.count = 0;
+	cr_assert_eq(inference_index_each(f.recent, 20, note_inference, &reported), 0);
+	cr_assert(reported.count == 1 && reported.begins[0] == 30 && !reported.last.has_core);
 	execute(0, 1, 1000, 1010, 3);
-	told.count = 0;
-	cr_assert_eq(inference_index_each(f.recent, 0, note_inference, &told), -EINTR);
-	cr_assert_eq(told.count, 1);
+	reported.count = 0;
+	cr_assert_eq(inference_index_each(f.recent, 0, note_inference, &reported), -EINTR);
+	cr_assert_eq(reported.count, 1);
 }

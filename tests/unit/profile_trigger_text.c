@@ -210,7 +210,7 @@ static const char *time_text(__u64 nanoseconds)
 	return string;
 }
 
-Test(profile_trigger_text, times_are_told_exactly)
+Test(profile_trigger_text, times_are_reported_exactly)
 {
 	struct trigger_condition condition;
 	char reason[256], again[128];
@@ -225,7 +225,7 @@ Test(profile_trigger_text, times_are_told_exactly)
 	cr_assert_str_eq(time_text(5 * S + 1), "5.000000001 s");
 	cr_assert_str_eq(time_text(3600 * S), "3600 s");
 	cr_assert_str_eq(time_text(~0ull), "18446744073.709551615 s");
-	/* What is told can be read again. */
+	/* What is reported can be read again. */
 	srand(1);
 	for (unsigned int i = 0; i < 10000; i++) {
 		nanoseconds = ((__u64)rand() << 31 ^ (__u64)rand()) >> (rand() % 62);

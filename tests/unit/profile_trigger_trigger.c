@@ -43,7 +43,7 @@ static void check_reason(const struct trigger *trigger, const char *name, const 
 #define SERIES 4000
 #define PROGRAMS 5
 
-struct told {
+struct reported {
 	__u64 program, end, latency;
 };
 
@@ -73,17 +73,17 @@ static int compare(const void *left, const void *right)
 	return *a < *b ? -1 : *a > *b;
 }
 
-/* Latencies of the program that are in its window, sorted; all were told in time. */
-static size_t gather(const struct expected *expected, const struct told *told, size_t count, __u64 *values)
+/* Latencies of the program that are in its window, sorted; all were reported in time. */
+static size_t gather(const struct expected *expected, const struct reported *reported, size_t count, __u64 *values)
 {
-	const struct told *last = &told[count - 1];
+	const struct reported *last = &reported[count - 1];
 	__u64 width = expected->window / 20, newest = expected->newest[last->program] / width, first;
 	size_t found = 0;
 
 	first = newest > 19 ? (newest - 19) * width : 0;
 	for (size_t i = 0; i < count; i++)
-		if (told[i].program == last->program && told[i].end >= first)
-			values[found++] = told[i].latency;
+		if (reported[i].program == last->program && reported[i].end >= first)
+			values[found++] = reported[i].latency;
 	qsort(values, found, sizeof(*values), compare);
 	return found;
 }
@@ -101,16 +101,17 @@ static __u64 exact_value(const struct expected *expected, const __u64 *values, s
 	return (sum + count - 1) / count;
 }
 
-/* Whether the last one told fires, and what the value is then. */
-static bool should_fire(struct expected *expected, const struct told *told, size_t count, __u64 *value, size_t *found)
+/* Whether the last one reported fires, and what the value is then. */
+static bool should_fire(struct expected *expected, const struct reported *reported, size_t count, __u64 *value,
+			size_t *found)
 {
 	static __u64 values[SERIES];
-	const struct told *last = &told[count - 1];
+	const struct reported *last = &reported[count - 1];
 	bool was = expected->over[last->program];
 
 	if (last->end > expected->newest[last->program])
 		expected->newest[last->program] = last->end;
-	*found = gather(expected, told, count, values);
+	*found = gather(expected, reported, count, values);
 	if (*found < expected->least)
 		return false;
 	*value = exact_value(expected, values, *found);
@@ -118,18 +119,18 @@ static bool should_fire(struct expected *expected, const struct told *told, size
 	return expected->over[last->program] && !was;
 }
 
-static bool in_time(const struct expected *expected, const struct told *told)
+static bool in_time(const struct expected *expected, const struct reported *reported)
 {
 	__u64 width = expected->window / 20;
 
-	return told->end / width + 20 > expected->newest[told->program] / width;
+	return reported->end / width + 20 > expected->newest[reported->program] / width;
 }
 
 /*
  * Programs in turn, each in phases: how often it runs, how slow it is, how many are at the limit exactly. Now and
  * then the clock jumps by many windows, and ends are out of order by up to a third of one, or just about one.
  */
-static void next_one(struct told *told, __u64 window, __u64 limit, size_t i)
+static void next_one(struct reported *reported, __u64 window, __u64 limit, size_t i)
 {
 	static __u64 now, gap, slow;
 
@@ -140,19 +141,19 @@ static void next_one(struct told *told, __u64 window, __u64 limit, size_t i)
 		slow = draw(4);
 	}
 	now += draw(gap) + (draw(900) == 0 ? draw(3 * window) : 0) + (draw(1500) == 0 ? 100 * window : 0);
-	told->program = draw(4) ? i / 100 % PROGRAMS : draw(PROGRAMS);
-	told->end = now - draw(5) / 4 * draw(window / 3) - (draw(60) == 0 ? window / 10 * 9 + draw(window / 5) : 0);
-	told->latency = draw(limit) + 1;
+	reported->program = draw(4) ? i / 100 % PROGRAMS : draw(PROGRAMS);
+	reported->end = now - draw(5) / 4 * draw(window / 3) - (draw(60) == 0 ? window / 10 * 9 + draw(window / 5) : 0);
+	reported->latency = draw(limit) + 1;
 	if (draw(10) < 3 * slow)
-		told->latency += draw(4) ? draw(limit) : draw(20 * limit);
+		reported->latency += draw(4) ? draw(limit) : draw(20 * limit);
 	if (draw(5) == 0)
-		told->latency = limit;
+		reported->latency = limit;
 }
 
-/* Returns how often it fired; *late: how many were told too late to count. */
+/* Returns how often it fired; *late: how many were reported too late to count. */
 static unsigned int compare_series(const char *text, struct expected expected, __u64 seed, __u64 *late)
 {
-	static struct told told[SERIES];
+	static struct reported reported[SERIES];
 	struct trigger *trigger = parse(text);
 	unsigned int fired = 0;
 	const struct trigger_firing *last = trigger_last(trigger);
@@ -162,7 +163,7 @@ static unsigned int compare_series(const char *text, struct expected expected, _
 	state = seed;
 	*late = 0;
 	for (size_t i = 0; i < SERIES; i++) {
-		struct told *one = &told[count];
+		struct reported *one = &reported[count];
 		bool fires;
 
 		next_one(one, expected.window, expected.limit, i);
@@ -171,7 +172,7 @@ static unsigned int compare_series(const char *text, struct expected expected, _
 			++*late;
 			continue;
 		}
-		fires = should_fire(&expected, told, ++count, &value, &found);
+		fires = should_fire(&expected, reported, ++count, &value, &found);
 		cr_assert_eq(tell(trigger, one->program, one->end, one->latency), fires, "%s: number %zu", text, i);
 		if (!fires)
 			continue;
@@ -251,7 +252,7 @@ Test(profile_trigger_trigger, looks_back_over_95_to_100_percent_of_the_time)
 	}
 }
 
-/* ---- what fires, and what is told of it ---- */
+/* ---- what fires, and what is reported of it ---- */
 
 Test(profile_trigger_trigger, latency_of_each)
 {
@@ -519,7 +520,7 @@ Test(profile_trigger_trigger, a_save_that_fails_is_no_file_but_has_its_cooldown)
 	cr_assert_eq(save_limits_ask(&limits, 9 * S), SAVE_COOLDOWN);
 	cr_assert_eq(save_limits_ask(&limits, 10 * S), SAVE_MAY);
 	save_limits_done(&limits, 1);
-	cr_assert_eq(save_limits_ask(&limits, 11 * S), SAVE_FILES, "that for good is told before that for now");
+	cr_assert_eq(save_limits_ask(&limits, 11 * S), SAVE_FILES, "that for good is reported before that for now");
 }
 
 /* Against a plain record of what was granted and written. */

@@ -16,12 +16,12 @@ static const char *known(const struct context *context)
 	lines[0] = '\0';
 	context_write(context, 5000, &text);
 	for (size_t at = 0; at < text.length; at += record->size) {
-		const struct xpt_record_text *told = (const void *)(text.data + at);
+		const struct xpt_record_text *reported = (const void *)(text.data + at);
 
-		record = &told->header;
+		record = &reported->header;
 		cr_assert_eq(record->time, 5000);
 		length += (size_t)snprintf(lines + length, sizeof(lines) - length, "%u %u %llu %.*s\n", record->kind,
-					   record->tgid, told->id, (int)told->length, told->text);
+					   record->tgid, reported->id, (int)reported->length, reported->text);
 	}
 	text_free(&text);
 	return lines;
@@ -184,7 +184,7 @@ Test(record_context, code_objects_are_kept_until_they_are_unloaded)
 	context_free(&context);
 }
 
-Test(record_context, code_objects_without_a_handle_are_told_apart_by_their_uri)
+Test(record_context, code_objects_without_a_handle_are_reported_apart_by_their_uri)
 {
 	struct context context;
 
@@ -224,18 +224,18 @@ Test(record_context, code_objects_make_room_first)
 
 static void tell(struct past *past, __u64 time, __u64 handle, const char *text)
 {
-	struct past_change told = { .time = time, .handle = handle, .tgid = 1 };
+	struct past_change reported = { .time = time, .handle = handle, .tgid = 1 };
 	struct text bytes = {};
 
 	if (text) {
 		stream_text(&bytes, XPT_RECORD_LOADED, 1, time, handle, text);
-		told.size = (__u16)bytes.length;
+		reported.size = (__u16)bytes.length;
 	}
-	cr_assert_eq(past_add(past, &told, bytes.data), 0);
+	cr_assert_eq(past_add(past, &reported, bytes.data), 0);
 	text_free(&bytes);
 }
 
-/* A release tells an earlier time than a load that was told before it. */
+/* A release tells an earlier time than a load that was reported before it. */
 Test(record_context, past_is_in_the_order_of_time)
 {
 	struct past past, other;

@@ -46,8 +46,8 @@ struct stream_process {
 	struct stream_handle handles[STREAM_HANDLES];
 	__u64 keys[STREAM_KEYS]; /* enqueued and not waited for */
 	unsigned int key_count;
-	bool names_told[STREAM_NAMES];	  /* of regions, by number */
-	bool regions_named[STREAM_NAMES]; /* by handle */
+	bool names_reported[STREAM_NAMES]; /* of regions, by number */
+	bool regions_named[STREAM_NAMES];  /* by handle */
 	unsigned int regions_open;
 	bool user_named[STREAM_HANDLES];
 	bool has_children;	/* what is named later, they may have or not */
@@ -292,9 +292,9 @@ static inline void stream_open_region(struct stream *stream, struct stream_proce
 
 	snprintf(text, sizeof(text), "region%llu", stream->now);
 	if (stream_random(stream, 2)) { /* by its name */
-		if (!process->names_told[number])
+		if (!process->names_reported[number])
 			stream_region_name(stream_ring(stream), process->tgid, stream_tick(stream), number, text);
-		process->names_told[number] = true;
+		process->names_reported[number] = true;
 		thread->region_start = stream_tick(stream);
 		thread->region_name = number;
 		thread->region_handle = 0;

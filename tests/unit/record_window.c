@@ -132,7 +132,7 @@ static __u32 any_process(const struct stream *stream)
 }
 
 /*
- * settled: the model has told all of programs; before, a process that has just been forked may lack the names of its programs where
+ * settled: the model has reported all of programs; before, a process that has just been forked may lack the names of its programs where
  * the other one is left out.
  */
 static size_t look(struct follower *follower, bool settled)
@@ -148,7 +148,7 @@ static size_t look(struct follower *follower, bool settled)
 	for (size_t at = 0; at < follower->at && (record = stream_next(&follower->stream, &at));)
 		account_feed(&whole, record);
 	account_finish(&whole);
-	/* What has been told of programs is known as far as the model has gone. */
+	/* What has been reported of programs is known as far as the model has gone. */
 	some = model_delivered(follower->model) > begin ? model_delivered(follower->model) : begin;
 	some = begin + (some - begin) / 100 * stream_random(&dice, 100);
 	count = compare(follower, &whole, snapshot, &(struct snapshot_part){ .roles = roles });

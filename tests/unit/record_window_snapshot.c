@@ -3,7 +3,7 @@
 
 static __u8 roles[XPT_SPEC_MAX];
 
-/* A window that has let go all that came before time 1000. */
+/* A window that has evicted all that came before time 1000. */
 struct small {
 	struct text bytes;
 	struct window *window;
@@ -183,7 +183,7 @@ Test(record_window_snapshot, stretches_may_overlap)
 	small_free(&small, &account);
 }
 
-Test(record_window_snapshot, load_that_began_before_has_told_the_name)
+Test(record_window_snapshot, load_that_began_before_has_reported_the_name)
 {
 	const struct snapshot_part all = { .roles = roles };
 	struct follower follower;
@@ -235,7 +235,7 @@ Test(record_window_snapshot, what_the_visitor_returns_ends_the_walk)
 	small_add(&small);
 	cr_assert_eq(window_snapshot(small.window, &snapshot), 0);
 	cr_assert_eq(snapshot_each(snapshot, &(struct snapshot_part){ .roles = roles }, stop_at_call, &visited), 17);
-	cr_assert_eq(visited, 1 + STREAM_SPECS + 1); /* what was told before, and the first call */
+	cr_assert_eq(visited, 1 + STREAM_SPECS + 1); /* what was reported before, and the first call */
 	snapshot_free(snapshot);
 	account_init(&none);
 	small_free(&small, &none);

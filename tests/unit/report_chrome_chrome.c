@@ -388,7 +388,7 @@ Test(report_chrome_chrome, totals)
 	cr_assert_eq(number_at(entry, "recorded"), 1);
 	cr_assert_eq(cJSON_GetArraySize(at(metadata, "queues")), 0);
 	cr_assert_null(at(cJSON_GetArrayItem(at(metadata, "programs"), 0), "jobs"));
-	cr_assert_null(at(entry, "calls"), "an exact total that nobody has told");
+	cr_assert_null(at(entry, "calls"), "an exact total that nobody has reported");
 	cr_assert_eq(number_at(at(metadata, "lost"), "ring_full"), 7);
 	cr_assert_eq(number_at(at(metadata, "lost"), "output"), 0, "causes without a loss stand there, too");
 	for (int cause = 0; cause <= XPT_LOSS_STACKS; cause++)

@@ -292,7 +292,7 @@ Test(report_chrome_jobs, a_track_for_each_queue_and_lane)
 
 #define MANY 3000
 
-/* Jobs at random, told late: on each track they lie one after the other, and none is missing. */
+/* Jobs at random, reported late: on each track they lie one after the other, and none is missing. */
 Test(report_chrome_jobs, no_two_overlap_on_a_track)
 {
 	static struct event events[MANY];
@@ -554,20 +554,20 @@ Test(report_chrome_jobs, ioctls_lie_in_their_calls)
 
 /* ---- what calls say of their device work ---- */
 
-static cJSON *call_with(struct model_device_times device, const cJSON **told)
+static cJSON *call_with(struct model_device_times device, const cJSON **reported)
 {
 	struct event event = call_event(10, 100);
 	cJSON *json;
 
 	event.call.device = device;
 	json = document(&event, 1);
-	*told = at(at(find(json, "X", NULL, 0), "args"), "device");
+	*reported = at(at(find(json, "X", NULL, 0), "args"), "device");
 	return json;
 }
 
 Test(report_chrome_jobs, device_work_of_a_call)
 {
-	const cJSON *told;
+	const cJSON *reported;
 	cJSON *json = call_with((struct model_device_times){ .submit_begins = 11000,
 							     .submit_ends = 14000,
 							     .runs = 15000,
@@ -577,29 +577,29 @@ Test(report_chrome_jobs, device_work_of_a_call)
 							     .device_time = 40000,
 							     .queue_time = 7500,
 							     .busy_time = 30000 },
-				&told);
+				&reported);
 
-	cr_assert_eq(number_at(told, "jobs"), 5);
-	cr_assert_eq(number_at(told, "unfinished"), 1);
-	cr_assert_eq(number_at(told, "failed"), 2);
-	cr_assert_eq(number_at(told, "device_us"), 40);
-	cr_assert_eq(number_at(told, "queue_us"), 7.5);
-	cr_assert_eq(number_at(told, "busy_us"), 30);
-	cr_assert_eq(number_at(told, "submit_us"), 3);
+	cr_assert_eq(number_at(reported, "jobs"), 5);
+	cr_assert_eq(number_at(reported, "unfinished"), 1);
+	cr_assert_eq(number_at(reported, "failed"), 2);
+	cr_assert_eq(number_at(reported, "device_us"), 40);
+	cr_assert_eq(number_at(reported, "queue_us"), 7.5);
+	cr_assert_eq(number_at(reported, "busy_us"), 30);
+	cr_assert_eq(number_at(reported, "submit_us"), 3);
 	cJSON_Delete(json);
-	json = call_with((struct model_device_times){ .submit_begins = 11000, .submit_ends = 14000 }, &told);
-	cr_assert_eq(cJSON_GetArraySize(told), 1, "ioctls without jobs");
-	cr_assert_eq(number_at(told, "submit_us"), 3);
+	json = call_with((struct model_device_times){ .submit_begins = 11000, .submit_ends = 14000 }, &reported);
+	cr_assert_eq(cJSON_GetArraySize(reported), 1, "ioctls without jobs");
+	cr_assert_eq(number_at(reported, "submit_us"), 3);
 	cJSON_Delete(json);
-	json = call_with((struct model_device_times){ .jobs = 2 }, &told);
-	cr_assert_eq(cJSON_GetArraySize(told), 1, "nothing else was seen");
+	json = call_with((struct model_device_times){ .jobs = 2 }, &reported);
+	cr_assert_eq(cJSON_GetArraySize(reported), 1, "nothing else was seen");
 	cJSON_Delete(json);
 	/* All still with the device: that nothing has ended is no time of 0. */
-	json = call_with((struct model_device_times){ .jobs = 2, .unfinished = 2, .runs = 15000 }, &told);
-	cr_assert_null(at(told, "device_us"));
+	json = call_with((struct model_device_times){ .jobs = 2, .unfinished = 2, .runs = 15000 }, &reported);
+	cr_assert_null(at(reported, "device_us"));
 	cJSON_Delete(json);
-	json = call_with((struct model_device_times){ 0 }, &told);
-	cr_assert_null(told);
+	json = call_with((struct model_device_times){ 0 }, &reported);
+	cr_assert_null(reported);
 	cJSON_Delete(json);
 }
 

@@ -27,8 +27,8 @@ Test(report_chrome_queue_tracks, the_first_one_that_is_free, .fini = end)
 	cr_assert_eq(take(35, 40), 0);
 	cr_assert_eq(take(35, 40), 1);
 	cr_assert_eq(take(100, 200), 0);
-	cr_assert_eq(take(50, 100), 0, "told late, there is room");
-	cr_assert_eq(take(41, 51), 1, "told late, there is none");
+	cr_assert_eq(take(50, 100), 0, "reported late, there is room");
+	cr_assert_eq(take(41, 51), 1, "reported late, there is none");
 	cr_assert_eq(take(5, 11), 1);
 	cr_assert_eq(take(0, 10), 0);
 	cr_assert_eq(take(0, 1000), 3, "around all");
@@ -59,7 +59,7 @@ struct taken {
 	int lane;
 };
 
-/* Everything that was ever put on a lane, against each other: told up to so long after its end. */
+/* Everything that was ever put on a lane, against each other: reported up to so long after its end. */
 static void compare(unsigned int seed, unsigned int late, unsigned int longest)
 {
 	static struct taken taken[ROUNDS];
@@ -101,7 +101,7 @@ Test(report_chrome_queue_tracks, very_late_ones, .fini = end)
 	compare(3, 200000, 300);
 }
 
-/* One after the other, of two threads of which one is told long after the other: a queue that does one job at a time. */
+/* One after the other, of two threads of which one is reported long after the other: a queue that does one job at a time. */
 Test(report_chrome_queue_tracks, gaps_are_filled, .fini = end)
 {
 	unsigned int i;
@@ -155,7 +155,7 @@ static void expect_point(size_t index, __u64 time, unsigned int waiting, unsigne
 	cr_assert_eq(emitted[index].running, running);
 }
 
-Test(report_chrome_queue_tracks, slow_changes_are_all_told)
+Test(report_chrome_queue_tracks, slow_changes_are_all_reported)
 {
 	cr_assert_eq(add(1, 1, 0), 1);
 	expect_point(0, 1, 1, 0);
@@ -189,7 +189,7 @@ Test(report_chrome_queue_tracks, extremes_within_a_step)
 	cr_assert_eq(queue_depth_end(&depth, emitted), 0);
 }
 
-Test(report_chrome_queue_tracks, what_comes_too_late_is_told_as_it_is)
+Test(report_chrome_queue_tracks, what_comes_too_late_is_reported_as_it_is)
 {
 	add(1000, 1, 0);
 	add(1001, 2, 0);
@@ -202,7 +202,7 @@ Test(report_chrome_queue_tracks, what_comes_too_late_is_told_as_it_is)
 Test(report_chrome_queue_tracks, extremes_of_all_steps)
 {
 	unsigned int seed = 5, i, waiting = 100, running = 100, steps = 0, shown = 0;
-	unsigned int most = 0, least = 0, most_told = 0, least_told = 0;
+	unsigned int most = 0, least = 0, most_reported = 0, least_reported = 0;
 	__u64 time = 1000, begin = 0;
 	size_t points, j;
 
@@ -219,17 +219,17 @@ Test(report_chrome_queue_tracks, extremes_of_all_steps)
 		for (j = 0; j + 1 < points; j++) {
 			cr_assert(emitted[j].time >= begin && emitted[j].time < begin + STEP);
 			cr_assert(!j || emitted[j].time >= emitted[j - 1].time);
-			most_told = emitted[j].waiting > most_told ? emitted[j].waiting : most_told;
-			least_told = emitted[j].running < least_told ? emitted[j].running : least_told;
+			most_reported = emitted[j].waiting > most_reported ? emitted[j].waiting : most_reported;
+			least_reported = emitted[j].running < least_reported ? emitted[j].running : least_reported;
 		}
-		cr_assert_eq(most_told, most, "at %llu", begin);
-		cr_assert_eq(least_told, least, "at %llu", begin);
+		cr_assert_eq(most_reported, most, "at %llu", begin);
+		cr_assert_eq(least_reported, least, "at %llu", begin);
 		expect_point(points - 1, time, waiting, running);
 		steps++;
 		shown += points;
 		begin = time;
-		most = most_told = waiting;
-		least = least_told = running;
+		most = most_reported = waiting;
+		least = least_reported = running;
 	}
 	cr_assert_leq(shown, steps * DEPTH_POINTS_MAX);
 	cr_assert_lt(steps, time / STEP + 1);
@@ -262,7 +262,7 @@ Test(report_chrome_queue_tracks, shares_of_windows)
 	expect_share(1, 1000 + 3 * WINDOW, 10000);
 }
 
-Test(report_chrome_queue_tracks, the_same_share_is_told_once)
+Test(report_chrome_queue_tracks, the_same_share_is_reported_once)
 {
 	__u64 i, points = 0;
 

@@ -299,7 +299,7 @@ Test(report_latency_latency, formulas_are_text)
 		    "1",
 		    "'\xef\xbc\x9d"
 		    "1");
-	/* One apostrophe is always ours, so that the name can be told. */
+	/* One apostrophe is always ours, so that the name can be distinguished. */
 	expect_name("'=1", "''=1");
 	expect_name("'quoted'", "'quoted'");
 	expect_name("a=1", "a=1");

@@ -192,7 +192,7 @@ Test(report_trace_qnn_csv, what_is_no_inference)
 	EXPECT(finish(f), rows);
 }
 
-/* Only what the driver has told. */
+/* Only what the driver has reported. */
 Test(report_trace_qnn_csv, device_times)
 {
 	static const struct expected rows[] = {
@@ -267,8 +267,8 @@ static void hear(void *context, enum xpt_log_level level, const char *message)
 	snprintf(said, sizeof(said), "%s", message);
 }
 
-/* Inferences that never end take bounded memory; what is not written for them is told. */
-Test(report_trace_qnn_csv, too_many_are_told)
+/* Inferences that never end take bounded memory; what is not written for them is reported. */
+Test(report_trace_qnn_csv, too_many_are_reported)
 {
 	static const struct log ear = { .write = hear, .level = XPT_LOG_WARN };
 	static const struct model_function function = { .name = "toy_compute", .role = XPT_ROLE_OPERATOR };

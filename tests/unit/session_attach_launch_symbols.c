@@ -15,7 +15,7 @@ struct call {
 
 static struct registry *registry;
 static struct launch_symbols *symbols;
-static struct analysed_files files;
+static struct elf_cache files;
 
 static void setup(void)
 {
@@ -31,7 +31,7 @@ static void teardown(void)
 {
 	launch_symbols_free(symbols);
 	file_readers_stop(files.readers);
-	analysed_files_free(&files);
+	elf_cache_free(&files);
 	registry_free(registry);
 }
 

@@ -21,7 +21,7 @@
 
 enum { LOAD, UNLOAD, FILE_LOAD };
 
-struct seen {
+struct id_set {
 	__u64 handle, size, missing, unloaded;
 	__s64 status;
 	bool incomplete, over_limit, kept;
@@ -32,7 +32,7 @@ struct fixture {
 	struct registry *registry;
 	struct code_capture *capture;
 	unsigned int spec[3];
-	struct seen loaded[LOADED_MAX];
+	struct id_set loaded[LOADED_MAX];
 	size_t loaded_count, unloaded_count, answer_count;
 	__u64 unloaded_handle, unloaded_time;
 	__u64 answered[4]; /* tickets */
@@ -41,18 +41,18 @@ struct fixture {
 static void on_loaded(void *context, const struct code_load *load)
 {
 	struct fixture *fixture = context;
-	struct seen *seen = &fixture->loaded[fixture->loaded_count++];
+	struct id_set *seen = &fixture->loaded[fixture->loaded_count++];
 
 	cr_assert_leq(fixture->loaded_count, LOADED_MAX);
-	*seen = (struct seen){ load->handle,
-			       (load->object ? load->object->size : 0) + load->missing,
-			       load->missing,
-			       load->unloaded,
-			       load->status,
-			       load->incomplete,
-			       load->over_limit,
-			       load->object && load->object->copy.bytes,
-			       "" };
+	*seen = (struct id_set){ load->handle,
+				 (load->object ? load->object->size : 0) + load->missing,
+				 load->missing,
+				 load->unloaded,
+				 load->status,
+				 load->incomplete,
+				 load->over_limit,
+				 load->object && load->object->copy.bytes,
+				 "" };
 	if (load->object)
 		memcpy(seen->sha256, load->object->sha256, sizeof(seen->sha256));
 }

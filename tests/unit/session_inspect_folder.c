@@ -86,7 +86,7 @@ static void make(unsigned int seed)
 	}
 }
 
-/* Operators are on a thread of their own: it is told which inference they are of. */
+/* Operators are on a thread of their own: their inference is reported. */
 static struct xpt_record_call *record_of(const struct made *made, unsigned int number)
 {
 	static union {

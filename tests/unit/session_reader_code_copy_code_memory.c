@@ -102,7 +102,7 @@ Test(session_reader_code_copy_code_memory, bytes_are_those_of_the_process)
 	end_child(pid);
 }
 
-Test(session_reader_code_copy_code_memory, holes_are_told_and_zero)
+Test(session_reader_code_copy_code_memory, holes_are_reported_and_zero)
 {
 	unsigned char *bytes = pages(), zeros[2 * PAGE] = {};
 	struct code_copy copy;

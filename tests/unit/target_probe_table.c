@@ -351,7 +351,7 @@ Test(target_probe_table, leaves_the_function)
 	cr_expect_eq(candidates.tail, 0x4000);
 }
 
-/* More branches and addresses than there is room for are let go. */
+/* More branches and addresses than there is room for are dropped. */
 Test(target_probe_table, bounded)
 {
 	struct table_candidates candidates = { 0 };

@@ -263,7 +263,7 @@ Test(target_process_loaded_code, what_comes_and_goes)
 		cr_expect_eq(files.count, known + 1);
 		loaded_codes_free(&codes);
 		look(true, loader.pid, &files, &codes);
-		cr_expect_eq(codes.count, 0, "told once");
+		cr_expect_eq(codes.count, 0, "reported once");
 		toggle(&loader, 'u');
 		look(true, loader.pid, &files, &codes);
 		cr_expect_eq(codes.count, 0);

@@ -68,7 +68,7 @@ class Tree:
         return os.path.join(self.folder, inside.lstrip("/"))
 
     def add(self, source, inside=None):
-        """Copies a file, at the same path unless told otherwise, and the libraries that it needs."""
+        """Copies a file, at the same path unless given otherwise, and the libraries that it needs."""
         target = self.path(inside or source)
         if not os.path.lexists(target):
             os.makedirs(os.path.dirname(target), exist_ok=True)

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "told.h"
+#include "emulated.h"
 #include "xptaccel_uapi.h"
 
 #define SUBMISSION \
@@ -23,7 +23,7 @@
 static struct {
 	pthread_mutex_t lock;
 	const char *path;
-	bool told;
+	bool emulated;
 	uint64_t per_execution, engines, fail_every, hang_every;
 	uint64_t submissions, submitted;
 	struct accelerator_job *jobs; /* those of one submission lie together */
@@ -60,7 +60,7 @@ static uint64_t environment_number(const char *name, uint64_t otherwise)
 static void configure(void)
 {
 	accelerator.path = getenv("STANDIN_DEVICE");
-	accelerator.told = accelerator.path && told_is(accelerator.path);
+	accelerator.emulated = accelerator.path && emulated_is(accelerator.path);
 	accelerator.per_execution = environment_number("STANDIN_JOBS", 1);
 	accelerator.engines = environment_number("STANDIN_ENGINES", 1);
 	accelerator.fail_every = environment_number("STANDIN_FAIL_JOBS", 0);
@@ -81,7 +81,8 @@ static int device(void)
 	if (own_device >= 0 && own_pid == getpid())
 		return own_device;
 	own_pid = getpid();
-	own_device = accelerator.told ? told_open(accelerator.path) : open(accelerator.path, O_RDWR | O_CLOEXEC);
+	own_device = accelerator.emulated ? emulated_open(accelerator.path) :
+					    open(accelerator.path, O_RDWR | O_CLOEXEC);
 	if (own_device < 0)
 		fail(accelerator.path);
 	return own_device;
@@ -89,7 +90,8 @@ static int device(void)
 
 static int control(const struct accelerator_job *job, unsigned long number, void *arguments)
 {
-	return accelerator.told ? told_ioctl(job->device, number, arguments) : ioctl(job->device, number, arguments);
+	return accelerator.emulated ? emulated_ioctl(job->device, number, arguments) :
+				      ioctl(job->device, number, arguments);
 }
 
 static uint32_t job_flags(uint64_t number)

@@ -5,7 +5,7 @@
  * library; the program asks through the two exported functions what was done.
  *
  * Environment, read at the first use: STANDIN_DEVICE, its device node (default: none, nothing is submitted), or the
- * name of one that exists in its events only (told.h);
+ * name of one that exists in its events only (emulated.h);
  * STANDIN_JOBS, jobs of one execution (1); STANDIN_ENGINES, over how many engines they go round (1);
  * STANDIN_FAIL_JOBS and STANDIN_HANG_JOBS, every so many jobs fails or hangs (0: none).
  */

@@ -30,8 +30,8 @@ llama llama libllama.so.0 libggml-base.so.0
 level_zero - libze_loader.so.1"
 
 # What every stand-in brings with it.
-device="$here/standin/device.c $here/accelerator.c $here/told.c"
-interface="$here/accelerator.h $here/told.h $here/../vm/driver/xptaccel_uapi.h"
+device="$here/standin/device.c $here/accelerator.c $here/emulated.c"
+interface="$here/accelerator.h $here/emulated.h $here/../vm/driver/xptaccel_uapi.h"
 
 # newer TARGET SOURCE...: is TARGET up to date?
 newer() {

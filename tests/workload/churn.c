@@ -55,7 +55,7 @@ void churn_prepare(struct run *run)
 		names_read(options->names);
 }
 
-/* From the number alone, so that it can be told what should have been. */
+/* From the number alone, so that it is known what should have been. */
 static unsigned int runs_of(unsigned long number)
 {
 	return 1 + (number * 2654435761u >> 16) % RUNS_MAX;

@@ -4,8 +4,8 @@
  *
  * opencl_loads BINARY SOURCE...
  *
- * The strings are the files SOURCE. Those with an even number have their length told, and other text behind their end;
- * the others end with a 0 byte. With one SOURCE no lengths are told at all. The runtime's binary is written into
+ * The strings are the files SOURCE. Those with an even number have their length given, and other text behind their end;
+ * the others end with a 0 byte. With one SOURCE no lengths are given at all. The runtime's binary is written into
  * BINARY. All strings and the binary are overwritten and freed when the call has returned.
  *
  * Prints {"ready":true,"pid":N}, and after a line on standard input what it did, as code_loads does.
@@ -73,7 +73,7 @@ static void print(const char *function, uint64_t begin, uint64_t end, const void
 static cl_program load_source(cl_context context, char **paths, int count)
 {
 	char *texts[STRINGS_MAX];
-	size_t sizes[STRINGS_MAX], told[STRINGS_MAX];
+	size_t sizes[STRINGS_MAX], reported[STRINGS_MAX];
 	uint64_t begin, end;
 	cl_program program;
 	cl_int status;
@@ -82,10 +82,11 @@ static cl_program load_source(cl_context context, char **paths, int count)
 		bool terminated = count == 1 || i % 2;
 
 		texts[i] = read_file(paths[i], terminated ? "" : " this is no code", &sizes[i]);
-		told[i] = terminated ? 0 : sizes[i];
+		reported[i] = terminated ? 0 : sizes[i];
 	}
 	begin = now();
-	program = clCreateProgramWithSource(context, count, (const char **)texts, count == 1 ? NULL : told, &status);
+	program = clCreateProgramWithSource(context, count, (const char **)texts, count == 1 ? NULL : reported,
+					    &status);
 	end = now();
 	check(status, "clCreateProgramWithSource");
 	print("clCreateProgramWithSource", begin, end, texts[0], program);

@@ -220,7 +220,7 @@ struct library {
 	struct worker workers[THREADS_MAX];
 };
 
-/* The stand-ins lie in the folder lib beside the program, unless told otherwise. */
+/* The stand-ins lie in the folder lib beside the program, unless given otherwise. */
 static void *library_open(const char *path, const char *name)
 {
 	char beside[PATH_MAX], self[PATH_MAX];
@@ -461,7 +461,7 @@ static void __attribute__((noreturn)) usage(int status)
 	      "  --names FILE      they are called as in FILE, in turn; each name ends with NUL (churn-000000...)\n"
 	      "  --name NAME       name of the main thread\n"
 	      "  --device PATH     nrt, qaic, cuda: executions are jobs of this accelerator (tests/vm/driver); print each\n"
-	      "  --device told     of one that exists only in its events (told.h has its options)\n"
+	      "  --device emulated of one that exists only in its events (emulated.h has its options)\n"
 	      "  --jobs N          jobs of one execution (1); every second one is shorter, a quarter\n"
 	      "  --engines N       engines that they go round (1)\n"
 	      "  --fail-jobs N     every so many jobs fails (0: none)\n"

@@ -10,7 +10,7 @@
 #include "base/core/log.h"
 #include "kern/private.h"
 
-#define WAKEUP_SHARE 8 /* wake the reader when a ring is filled to one part in so many */
+#define WAKEUP_SHARE 8 /* wake the reader when a ring is filled to one part of this number */
 
 const char *link_kind_name(enum link_kind kind)
 {

@@ -198,9 +198,10 @@ static void entry_remove(struct context *context, struct entry *entry)
 
 static void list_free(struct context *context, struct link *list)
 {
-	struct link *link, *following;
+	struct entry *entry, *next;
 
-	link_each(link, following, list) entry_remove(context, container_of(link, struct entry, link));
+	link_for_each_safe(entry, next, list, link)
+		entry_remove(context, entry);
 }
 
 void context_free(struct context *context)
@@ -327,7 +328,8 @@ static void drop_process(struct context *context, __u32 tgid, bool all, __u64 ti
 	if (!node)
 		return;
 	entries = &container_of(node, struct owner, node)->entries;
-	link_each(link, following, entries) left++;
+	for (link = entries->next; link != entries; link = link->next)
+		left++;
 	/* The list itself is freed with its last entry. */
 	for (link = entries->next; left; left--, link = following) {
 		following = link->next;
@@ -350,16 +352,13 @@ static struct xpt_record_header *copy_record(const struct xpt_record_header *rec
 static int inherit(struct context *context, __u32 child, __u32 parent, __u64 time)
 {
 	struct map_node *node = map_find(&context->owners, parent, 0);
-	struct link *link, *following;
 	struct xpt_record_header *copy;
 	const struct entry *entry;
 	int error = 0;
 
 	if (!node || child == parent)
 		return 0;
-	link_each(link, following, &container_of(node, struct owner, node)->entries)
-	{
-		entry = container_of(link, struct entry, of_process);
+	link_for_each(entry, &container_of(node, struct owner, node)->entries, of_process) {
 		if (error || !is_program(entry) || entry->record->time > time)
 			continue;
 		copy = copy_record(entry->record);
@@ -536,9 +535,10 @@ static void waiting_drop(struct past *past, struct waiting *waiting)
 
 void past_free(struct past *past)
 {
-	struct link *link, *following;
+	struct waiting *waiting, *next;
 
-	link_each(link, following, &past->waiting) waiting_drop(past, container_of(link, struct waiting, link));
+	link_for_each_safe(waiting, next, &past->waiting, link)
+		waiting_drop(past, waiting);
 	context_free(&past->context);
 }
 
@@ -575,13 +575,10 @@ static int happen(struct past *past, const struct waiting *waiting)
 
 unsigned int past_settle(struct past *past, __u64 time)
 {
-	struct link *link, *following;
+	struct waiting *waiting, *next;
 	unsigned int failed = 0;
 
-	link_each(link, following, &past->waiting)
-	{
-		struct waiting *waiting = container_of(link, struct waiting, link);
-
+	link_for_each_safe(waiting, next, &past->waiting, link) {
 		if (waiting->change.time > time)
 			break;
 		failed += !!happen(past, waiting);

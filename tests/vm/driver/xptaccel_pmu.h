@@ -35,7 +35,7 @@ struct xptaccel_pmu {
 
 void xptaccel_count_queued(struct xptaccel_counts *counts);
 
-/* Times are ktime_get_ns(), the same that the waiter is told. */
+/* Times are ktime_get_ns(), the same that the waiter gets. */
 void xptaccel_count_started(struct xptaccel_counts *counts, u64 started_ns);
 void xptaccel_count_ended(struct xptaccel_counts *counts, u64 started_ns, u64 finished_ns, u64 bytes, bool failed);
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""xputrace counters on the PMU of the tests' accelerator: against what the device has told of its jobs."""
+"""xputrace counters on the PMU of the tests' accelerator: against what the device has reported of its jobs."""
 
 import csv
 import io
@@ -57,7 +57,7 @@ def counters(*arguments):
 
 
 def counted(events, words, *options):
-    """Counts while the words of a command are executed: values in the order of events, and the jobs that it told of."""
+    """Counts while the words of a command are executed: values in the order of events, and the jobs that it reported."""
     result = counters(*options, *arguments_of(events), "--", *words)
     assert result.status == 0, "status %d:\n%s%s" % (result.status, result.stdout, result.stderr)
     table = Table(result.stdout)
@@ -248,7 +248,7 @@ def test_around_inferences(kernel):
 
 
 def test_processor(kernel):
-    """It counts where cpumask says; on another processor it is refused, and told why; one that is offline as well."""
+    """It counts where cpumask says; on another processor it is refused, with the reason; one that is offline as well."""
     load()
     values, _, _ = counted(("jobs", "queued"), command("nrt", "--calls", 3), "--cpu", 0)
     assert values == [3, 3], values

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What xputrace says of jobs of the tests' accelerator, against what the device itself has told the program."""
+"""What xputrace says of jobs of the tests' accelerator, against what the device itself has reported to the program."""
 
 import os
 import subprocess
@@ -50,14 +50,14 @@ def test_crowd(kernel, runtime):
         process.go()
     results = [result for process in processes for result in process.results()]
     trace = recorder.finish()
-    told = check(results)
-    assert len(told) == 2 * THREADS * CALLS * JOBS and overtaken(told) > 10
+    reported = check(results)
+    assert len(reported) == 2 * THREADS * CALLS * JOBS and overtaken(reported) > 10
     traced = jobs_in(trace)
-    pairs = pair(told, traced)
+    pairs = pair(reported, traced)
     ended = check_times(kernel, trace, pairs)
     check_attribution(trace, pairs)
-    for job_told, job in ended:
-        assert job.failed == bool(job_told["error"]), (job_told, job.arguments)
+    for job_reported, job in ended:
+        assert job.failed == bool(job_reported["error"]), (job_reported, job.arguments)
     assert not others_in(trace) and not set(trace.losses()) - {"nested"}, trace.losses()
     compare(runtime, results, trace, lossless=False)
 
@@ -67,13 +67,13 @@ def test_busy(kernel):
     load(slots=2)
     results, trace, _ = record("nrt", "--threads", THREADS, "--calls", 4, "--jobs", JOBS, "--engines", 2,
                                duration_us=60000)
-    told = check(results)
-    pairs = check_times(kernel, trace, pair(told, jobs_in(trace)))
+    reported = check(results)
+    pairs = check_times(kernel, trace, pair(reported, jobs_in(trace)))
     for engine in (0, 1):
-        mine = [(told, job) for told, job in pairs if told["engine"] == engine]
+        mine = [(reported, job) for reported, job in pairs if reported["engine"] == engine]
         (queue,) = [one for one in trace.metadata["queues"] if one["engine"].endswith(".%d" % engine)]
         assert queue["jobs"] == queue["target_jobs"] == len(mine)
-    if len(pairs) == len(told):  # else a queue is taken for busy while the end of a job has not been seen
+    if len(pairs) == len(reported):  # else a queue is taken for busy while the end of a job has not been seen
         check_busy(trace, pairs)
 
 
@@ -97,7 +97,7 @@ def test_others(kernel):
 
 @cases("nrt", "qaic")
 def test_columns(kernel, runtime):
-    """The columns of a latency report, each against the times that the program and the device have told."""
+    """The columns of a latency report, each against the times that the program and the device have reported."""
     load(slots=1, engines=1)
     output = os.path.join(scratch(), "latency.csv")
     stream = Stream(*OPTIONS, "--append", "--report-every", "10s", "--", *command(
@@ -113,9 +113,9 @@ def test_reset(kernel):
     """A job that hangs until its engine is reset: the job, and the reset, on the track of that engine."""
     load(timeout_ms=TIMEOUT_MS)
     results, trace, _ = record("nrt", "--threads", 2, "--calls", 20, "--engines", 2, "--hang-jobs", 10)
-    told = check(results)
-    hung = [job for job in told if job["asked"] == "hang"]
-    pairs = pair(told, jobs_in(trace))
+    reported = check(results)
+    hung = [job for job in reported if job["asked"] == "hang"]
+    pairs = pair(reported, jobs_in(trace))
     check_times(kernel, trace, pairs)
     assert {job["number"] for job, traced in pairs if traced.failed} == {job["number"] for job in hung}
     resets = [event for event in trace.events if event.get("cat") == "reset,xptaccel"]

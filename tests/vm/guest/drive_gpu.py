@@ -59,7 +59,7 @@ def move(node, times):
 
 
 def leave_screen(node):
-    """Whoever opens the node first has the screen; others are told that they don't."""
+    """Whoever opens the node first has the screen; others are informed that they don't."""
     with contextlib.suppress(OSError):
         fcntl.ioctl(node, DROP_MASTER)
 

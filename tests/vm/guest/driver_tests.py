@@ -73,9 +73,9 @@ def test_status(kernel, runtime):
     check(results)
     failed = sum(any(job["error"] for job in execution["jobs"]) for execution in executions_of(results)
                  if execution["function"] != "nrta_execute_schedule")  # one that is polled has no status
-    told = sum(entry["count"] for result in results for library in result["libraries"] for entry in library["calls"]
+    reported = sum(entry["count"] for result in results for library in result["libraries"] for entry in library["calls"]
                if entry.get("status") == STATUS_FAILED[runtime])
-    assert failed and told == failed, "%d executions have failed, %d were told" % (failed, told)
+    assert failed and reported == failed, "%d executions have failed, %d were reported" % (failed, reported)
 
 
 def test_one_slot(kernel):
@@ -139,15 +139,15 @@ def test_events_have_the_fence(kernel):
 def test_reset(kernel):
     """A job that hangs is ended by a reset of its engine, which an event tells; those that wait behind it run."""
     load(timeout_ms=TIMEOUT_MS)
-    with traced("xptaccel") as told:
+    with traced("xptaccel") as reported:
         results = execute("nrt", "--threads", "2", "--calls", "20", "--engines", "2", "--hang-jobs", "10")
-    events = [event for event in told if event.name == "xptaccel_reset"]
+    events = [event for event in reported if event.name == "xptaccel_reset"]
     jobs = check(results)
     hung = [job for job in jobs if job["asked"] == "hang"]
     assert len(hung) == 4, "%d jobs have hung" % len(hung)
     assert sorted(event.text for event in events) == sorted(
         "dev=xptaccel0 engine=%d error=-62" % job["engine"] for job in hung), [event.text for event in events]
-    assert [event.name for event in told].count("xptaccel_error") == len(hung), [event.text for event in told]
+    assert [event.name for event in reported].count("xptaccel_error") == len(hung), [event.text for event in reported]
     for job in hung:
         milliseconds = (job["finished_ns"] - job["started_ns"]) / 1e6
         assert TIMEOUT_MS * 0.9 <= milliseconds <= TIMEOUT_MS * (1 + SLOW), "reset after %d ms" % milliseconds

@@ -145,7 +145,7 @@ def check_pairs(kernel, trace, pairs, until):
 def check_queues(kernel, trace, commands, first, ended):
     """The closing numbers of each queue: commands since the target's first one that have been answered.
 
-    Without numbers, answers are told apart by their order: then all commands are followed from the beginning."""
+    Without numbers, answers are distinguished by their order: then all commands are followed from the beginning."""
     queues = {queue["engine"]: queue for queue in trace.metadata["queues"]}
     assert set(queues) >= {command.engine for command in commands if command.queued >= first}, queues
     for engine, queue in queues.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The PMU of the tests' accelerator: that it counts what the device has told of its jobs, and has the limits of a real
+"""The PMU of the tests' accelerator: that it counts what the device has reported of its jobs, and has the limits of a real
 one. Nothing of xputrace takes part."""
 
 import contextlib

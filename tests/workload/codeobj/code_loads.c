@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Gives code objects to stand-in runtimes, as it is told on standard input, and destroys them as early as a
+ * Gives code objects to stand-in runtimes, as it is asked on standard input, and destroys them as early as a
  * program may.
  *
  * code_loads [--handle-cont] LIBRARY...	names of stand-ins in lib/ beside the program

@@ -27,7 +27,7 @@ extern char **environ;
 
 static char self[4096];
 static volatile sig_atomic_t signals[8];		       /* by si_code */
-static unsigned int exited, killed, stopped, continued, wrong; /* what wait told */
+static unsigned int exited, killed, stopped, continued, wrong; /* what wait reported */
 
 static void count_signal(int number, siginfo_t *info, void *context)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Marks regions as it is told:
+ * Marks regions as it is asked:
  *
  *	marks NAMES THREADS TIMES WORD...
  *

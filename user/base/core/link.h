@@ -40,10 +40,6 @@ static inline void link_remove(struct link *link)
 	link_init(link);
 }
 
-/* Visits each link from the first on; the one visited may be removed. */
-#define link_each(link, following, list) \
-	for (link = (list)->next, following = link->next; link != (list); link = following, following = link->next)
-
 /* The member of the list that position, one of its links, belongs to; NULL: it is the list's head. */
 #define link_member(position, list, type, link) ((position) == (list) ? NULL : container_of(position, type, link))
 

@@ -64,7 +64,7 @@ __u64 profiling_due(const struct profiling *profiling);
 /* All probes are in place: what has run since before begins now. -ENOMEM. */
 int profiling_begin(struct profiling *profiling, __u64 time, __s64 offset);
 void profiling_read(struct profiling *profiling, __u64 time, __s64 offset);
-/* The rate that has the samples of both: one call in so many, those with a number that is a multiple; 0: none. */
+/* The rate that has the samples of both: of N, calls with a number that is a multiple of N; 0: none. */
 __u32 sample_rate_common(__u32 one, __u32 other);
 /* The kernel records every Nth inference at least, and calls of all roles, whatever handles ask for: others need them. */
 void profiling_share(struct profiling *profiling, __u32 sample_every);

@@ -121,12 +121,12 @@ void attacher_free(struct attacher *attacher)
 		return;
 	attacher_detach(attacher);
 	file_readers_stop(attacher->files.readers);
-	analysed_files_free(&attacher->files);
+	elf_cache_free(&attacher->files);
 	class_names_free(&attacher->classes);
 	code_places_free(&attacher->places);
 	attached_free(&attacher->attached);
 	free(attacher->readings);
-	seen_free(&attacher->resolved);
+	id_set_free(&attacher->resolved);
 	free(attacher->announced_spec);
 	free(attacher->announced_runtime);
 	free(attacher->class);
@@ -147,7 +147,7 @@ void attacher_renew(struct attacher *attacher, pid_t tgid)
 		if (attacher->readings[i].tgid != tgid)
 			attacher->readings[kept++] = attacher->readings[i];
 	attacher->reading_count = kept;
-	seen_drop(&attacher->resolved, tgid);
+	id_set_drop(&attacher->resolved, tgid);
 	class_names_renew(&attacher->classes, tgid);
 }
 
@@ -207,7 +207,7 @@ static struct attachment *attach_codes(struct attacher *attacher, pid_t tgid, co
 	return error ? NULL : attachment;
 }
 
-int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct analysed *file,
+int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct elf_entry *file,
 		 struct kern_site *sites, size_t count, bool complete)
 {
 	struct attachment *attachment, *codes;
@@ -234,7 +234,7 @@ int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file
 		return error;
 	}
 	/* What was read may not be what the kernel has found in it. */
-	error = analysed_check(file, mapped->descriptor);
+	error = elf_entry_check(file, mapped->descriptor);
 	if (error) {
 		kern_detach(attacher->options.kern, &codes, 1);
 		kern_detach(attacher->options.kern, &attachment, 1);
@@ -276,14 +276,14 @@ static void add_operator(void *context, const struct site *site, unsigned int sp
 								   .entry_only = true };
 }
 
-bool attacher_has(const struct attacher *attacher, pid_t tgid, const struct analysed *file, __u64 offset)
+bool attacher_has(const struct attacher *attacher, pid_t tgid, const struct elf_entry *file, __u64 offset)
 {
 	return attached_has(&attacher->attached, tgid, file, offset) ||
 	       (tgid > 0 && attached_has(&attacher->attached, probe_owner(attacher, tgid), file, offset));
 }
 
 int attach_functions(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped,
-		     const struct analysed *file, const struct found_functions *found, bool with_own)
+		     const struct elf_entry *file, const struct found_functions *found, bool with_own)
 {
 	size_t operators = with_own ? file->contents.operators.functions : 0, count = 0;
 	struct kern_site *sites = calloc(found->count + found->table_count + operators + 1, sizeof(*sites));
@@ -365,13 +365,13 @@ static int table_is_new(struct attacher *attacher, pid_t tgid, const struct pend
 	return 1;
 }
 
-int attach_table(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct analysed *file,
+int attach_table(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct elf_entry *file,
 		 const struct pending_table *table, __u64 returned)
 {
 	struct found_functions found = {};
 	struct table_words words;
 	__u64 bias;
-	int error = analysed_bias(file, mapped, &bias);
+	int error = elf_entry_bias(file, mapped, &bias);
 
 	if (!error)
 		error = file_reader_words(attacher->files.readers, table, tgid, returned, bias, &words);
@@ -389,7 +389,7 @@ int attach_table(struct attacher *attacher, pid_t tgid, const struct mapped_file
 
 /* Tables at known places of a file may be filled already. */
 static int link_known_tables(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped,
-			     const struct analysed *file)
+			     const struct elf_entry *file)
 {
 	int placed = 0, result;
 
@@ -409,7 +409,7 @@ static int link_known_tables(struct attacher *attacher, pid_t tgid, const struct
 
 /* All that a file has, for owner (probe_owner()). */
 static int place_file(struct attacher *attacher, pid_t owner, pid_t tgid, const struct mapped_file *mapped,
-		      const struct analysed *file)
+		      const struct elf_entry *file)
 {
 	int placed, more;
 
@@ -426,13 +426,13 @@ static int place_file(struct attacher *attacher, pid_t owner, pid_t tgid, const 
 static int scan_pinned(struct attacher *attacher, pid_t tgid, const struct pinned_file *pinned, bool *loader)
 {
 	const struct mapped_file *mapped = &pinned->mapped;
-	const struct analysed *file = pinned->file;
+	const struct elf_entry *file = pinned->file;
 	pid_t owner;
 	size_t probes;
 	bool complete;
 	int placed = 0;
 
-	if (class_names_tell(&attacher->classes, attacher->options.registry, tgid, mapped, file,
+	if (class_names_emit(&attacher->classes, attacher->options.registry, tgid, mapped, file,
 			     attacher->options.record, attacher->options.context))
 		log_warn(attacher->log, "%s: its operators and regions will have no names", file->path);
 	owner = file->changed ? tgid : probe_owner(attacher, tgid);
@@ -453,7 +453,7 @@ static int scan_pinned(struct attacher *attacher, pid_t tgid, const struct pinne
 static int scan_file(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, bool *loader)
 {
 	struct pinned_file pinned;
-	int error = analysed_pin(&attacher->files, mapped, false, &pinned), placed;
+	int error = elf_cache_pin(&attacher->files, mapped, false, &pinned), placed;
 
 	if (error && pinned.file) /* there is nothing in it any more */
 		attached_bury_changed(&attacher->attached, pinned.file);
@@ -475,7 +475,7 @@ static int prepare_file(struct attacher *attacher, const char *path)
 	if (place < 0)
 		return 0;
 	snprintf(mapped.open_path, sizeof(mapped.open_path), "/proc/self/fd/%d", place);
-	error = analysed_pin(&attacher->files, &mapped, false, &pinned);
+	error = elf_cache_pin(&attacher->files, &mapped, false, &pinned);
 	close(place);
 	if (error)
 		return error_is_shortage(error) ? error : 0;
@@ -525,7 +525,7 @@ int attacher_prepare(struct attacher *attacher, const char *command)
 {
 	char path[PATH_MAX], interpreter[PATH_MAX];
 	struct mapped_file mapped = { .path = path };
-	const struct analysed *file = NULL;
+	const struct elf_entry *file = NULL;
 	int place, error;
 
 	find_command(command, path, sizeof(path));
@@ -536,7 +536,7 @@ int attacher_prepare(struct attacher *attacher, const char *command)
 	if (place < 0)
 		return error;
 	snprintf(mapped.open_path, sizeof(mapped.open_path), "/proc/self/fd/%d", place);
-	error = analysed_look(&attacher->files, &mapped, &file);
+	error = elf_cache_find(&attacher->files, &mapped, &file);
 	close(place);
 	if (error)
 		return error_is_shortage(error) ? error : 0;
@@ -546,10 +546,10 @@ int attacher_prepare(struct attacher *attacher, const char *command)
 bool attacher_is_static(struct attacher *attacher, const struct process_info *info)
 {
 	struct mapped_file mapped = { .path = (char *)info->name };
-	const struct analysed *file;
+	const struct elf_entry *file;
 
 	snprintf(mapped.open_path, sizeof(mapped.open_path), "/proc/%d/exe", info->tgid);
-	return !analysed_look(&attacher->files, &mapped, &file) && file && file->contents.is_static;
+	return !elf_cache_find(&attacher->files, &mapped, &file) && file && file->contents.is_static;
 }
 
 void attacher_report_error(const struct attacher *attacher, pid_t tgid, int error)
@@ -566,7 +566,7 @@ int attacher_scan(struct attacher *attacher, pid_t tgid)
 	bool loader = false;
 
 	attacher->scanned = (struct attacher_scanned){ 0 };
-	seen_drop(&attacher->resolved, tgid); /* another file may lie where they are */
+	id_set_drop(&attacher->resolved, tgid); /* another file may lie where they are */
 	result = process_mapped_files(tgid, &mapped);
 	if (result) {
 		attacher_report_error(attacher, tgid, result);
@@ -621,13 +621,13 @@ const char *attacher_build_id(struct attacher *attacher, pid_t tgid, __u64 addre
 	struct pinned_file pinned;
 
 	if (maps_each(tgid, visit_mapping, &search) <= 0 ||
-	    analysed_pin(&attacher->files, &search.mapped, false, &pinned))
+	    elf_cache_pin(&attacher->files, &search.mapped, false, &pinned))
 		return NULL;
 	pinned_close(&pinned);
 	return *pinned.file->contents.build_id ? pinned.file->contents.build_id : NULL;
 }
 
-struct analysed_files *attacher_analysed(struct attacher *attacher)
+struct elf_cache *attacher_elf_cache(struct attacher *attacher)
 {
 	return &attacher->files;
 }
@@ -719,7 +719,7 @@ static void explain_runtime(const struct attacher *attacher, const struct descri
 void attacher_explain(const struct attacher *attacher, size_t before, const __u64 *calls)
 {
 	const struct registry *registry = attacher->options.registry;
-	const struct analysed_files *files = &attacher->files;
+	const struct elf_cache *files = &attacher->files;
 	struct name_list searched = {};
 	bool found = false;
 

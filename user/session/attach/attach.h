@@ -85,7 +85,7 @@ int attacher_callback(struct attacher *attacher, const struct xpt_record_caller 
  */
 const char *attacher_build_id(struct attacher *attacher, pid_t tgid, __u64 address);
 
-struct analysed_files *attacher_analysed(struct attacher *attacher);
+struct elf_cache *attacher_elf_cache(struct attacher *attacher);
 struct file_readers *attacher_readers(struct attacher *attacher);
 const struct attacher_figures *attacher_figures(const struct attacher *attacher);
 /* Of the dearest probe of a spec; 0: it has none. */

@@ -3,12 +3,12 @@
 #ifndef XPT_SESSION_ATTACH_ATTACH_PRIVATE_H
 #define XPT_SESSION_ATTACH_ATTACH_PRIVATE_H
 
-#include "session/reader/analysed.h"
+#include "session/reader/elf_cache.h"
 #include "session/attach/attach.h"
 #include "session/attach/attached.h"
 #include "session/attach/class_names.h"
 #include "session/attach/code_places.h"
-#include "session/attach/seen.h"
+#include "session/attach/id_set.h"
 
 #define NAMES_WAITING 64 /* resolve calls with their name but not yet their address */
 
@@ -33,12 +33,12 @@ struct table_reading {
 struct attacher {
 	struct attacher_options options;
 	const struct log *log;
-	struct analysed_files files;
+	struct elf_cache files;
 	struct class_names classes;
 	struct code_places places;
 	struct table_reading *readings;
 	size_t reading_count;
-	struct seen resolved; /* addresses that were handed out, by the spec of the function */
+	struct id_set resolved; /* addresses that were handed out, by the spec of the function */
 	struct attached_list attached;
 	bool *announced_spec;	       /* by spec: the SPEC record has been emitted */
 	bool *announced_runtime;       /* by runtime */
@@ -83,15 +83,15 @@ void count_site(struct attacher *attacher, unsigned int spec, const struct site 
 /* Of want of memory and the like: others mean that there is nothing to probe. */
 void attacher_report_error(const struct attacher *attacher, pid_t tgid, int error);
 /* Takes over sites, and places their probes. Number of probes placed, or a negative errno. */
-int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct analysed *file,
+int attach_sites(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct elf_entry *file,
 		 struct kern_site *sites, size_t count, bool complete);
 /* Probes for those of found that have none yet; with_own: and what else the file has. Returns as attach_sites(). */
 int attach_functions(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped,
-		     const struct analysed *file, const struct found_functions *found, bool with_own);
+		     const struct elf_entry *file, const struct found_functions *found, bool with_own);
 /* For the functions of a table that is filled at run time, read in the process. returned: by its accessor. As attach_sites(). */
-int attach_table(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct analysed *file,
+int attach_table(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct elf_entry *file,
 		 const struct pending_table *table, __u64 returned);
 /* Whether the process has a probe there, shared or its own. */
-bool attacher_has(const struct attacher *attacher, pid_t tgid, const struct analysed *file, __u64 offset);
+bool attacher_has(const struct attacher *attacher, pid_t tgid, const struct elf_entry *file, __u64 offset);
 
 #endif

@@ -19,7 +19,7 @@ static void on_table(struct attacher *attacher, pid_t tgid, const struct descrip
 	for (size_t i = 0; i < mapped.count; i++) {
 		struct pinned_file pinned;
 
-		if (analysed_pin(&attacher->files, &mapped.files[i], false, &pinned))
+		if (elf_cache_pin(&attacher->files, &mapped.files[i], false, &pinned))
 			continue;
 		for (size_t t = 0; t < pinned.file->contents.found.table_count; t++) {
 			const struct pending_table *table = &pinned.file->contents.found.tables[t];
@@ -71,7 +71,7 @@ static void on_resolve(struct attacher *attacher, pid_t tgid, const struct descr
 	struct file_site wanted = { 0 };
 	struct pinned_file pinned;
 
-	if (spec < 0 || !seen_add(&attacher->resolved, RESOLVED_MAX, tgid, address, (__u64)spec + 1))
+	if (spec < 0 || !id_set_add(&attacher->resolved, RESOLVED_MAX, tgid, address, (__u64)spec + 1))
 		return;
 	wanted.arguments = site_arguments(attacher->options.registry->specs[spec]);
 	if (place_open(attacher, tgid, address, &wanted, &pinned, &function.site, &error)) {
@@ -133,7 +133,7 @@ static int callback_spec(const struct registry *registry, unsigned int caller)
 }
 
 /* Probes that the process has for callbacks. *there: one of them is of the spec, at the offset of the file. */
-static size_t callbacks_placed(const struct attacher *attacher, pid_t tgid, const struct analysed *file,
+static size_t callbacks_placed(const struct attacher *attacher, pid_t tgid, const struct elf_entry *file,
 			       const struct kern_site *site, bool *there)
 {
 	const struct registry *registry = attacher->options.registry;

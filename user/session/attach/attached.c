@@ -31,12 +31,12 @@ int attached_add(struct attached_list *list, const struct attached *attached)
 	return 0;
 }
 
-static bool is_of(const struct attached *attached, pid_t tgid, const struct analysed *file)
+static bool is_of(const struct attached *attached, pid_t tgid, const struct elf_entry *file)
 {
 	return attached->tgid == tgid && attached->file == file;
 }
 
-bool attached_is_complete(const struct attached_list *list, pid_t tgid, const struct analysed *file)
+bool attached_is_complete(const struct attached_list *list, pid_t tgid, const struct elf_entry *file)
 {
 	for (size_t i = 0; i < list->count; i++)
 		if (list->all[i].complete && is_of(&list->all[i], tgid, file))
@@ -44,7 +44,7 @@ bool attached_is_complete(const struct attached_list *list, pid_t tgid, const st
 	return false;
 }
 
-bool attached_has(const struct attached_list *list, pid_t tgid, const struct analysed *file, __u64 offset)
+bool attached_has(const struct attached_list *list, pid_t tgid, const struct elf_entry *file, __u64 offset)
 {
 	for (size_t i = 0; i < list->count; i++) {
 		const struct attached *attached = &list->all[i];
@@ -103,20 +103,20 @@ static bool is_of_file(const struct attached *attached, const void *file)
 	return attached->file == file;
 }
 
-void attached_bury_file(struct attached_list *list, const struct analysed *file)
+void attached_bury_file(struct attached_list *list, const struct elf_entry *file)
 {
 	bury_those(list, is_of_file, file);
 }
 
 static bool is_of_earlier(const struct attached *attached, const void *context)
 {
-	const struct analysed *file = context;
+	const struct elf_entry *file = context;
 
 	return attached->file != file && attached->file->status.st_dev == file->status.st_dev &&
 	       attached->file->status.st_ino == file->status.st_ino;
 }
 
-void attached_bury_changed(struct attached_list *list, const struct analysed *file)
+void attached_bury_changed(struct attached_list *list, const struct elf_entry *file)
 {
 	if (file->changed)
 		bury_those(list, is_of_earlier, file);
@@ -179,7 +179,7 @@ bool attached_sweep(struct attached_list *list, bool wait)
 	return true;
 }
 
-size_t attached_sites(const struct attached_list *list, pid_t tgid, const struct analysed *file)
+size_t attached_sites(const struct attached_list *list, pid_t tgid, const struct elf_entry *file)
 {
 	size_t count = 0;
 

@@ -4,12 +4,12 @@
 #define XPT_SESSION_ATTACH_ATTACHED_H
 
 #include "kern/kern.h"
-#include "session/reader/analysed.h"
+#include "session/reader/elf_cache.h"
 
 /* Probes in one file for one process (or all). */
 struct attached {
 	pid_t tgid; /* 0: all processes */
-	const struct analysed *file;
+	const struct elf_entry *file;
 	bool complete; /* everything that the file's analysis found; else single functions with addresses that came later */
 	struct attachment *attachment;
 	struct attachment *codes; /* of those at which code objects are given; NULL: there are none */
@@ -30,23 +30,23 @@ struct attached_list {
 /* Takes it over, and gives it up when there is no memory: -ENOMEM. */
 int attached_add(struct attached_list *list, const struct attached *attached);
 /* Has the file all its probes for the process? */
-bool attached_is_complete(const struct attached_list *list, pid_t tgid, const struct analysed *file);
+bool attached_is_complete(const struct attached_list *list, pid_t tgid, const struct elf_entry *file);
 /* Is there a probe at the offset? */
-bool attached_has(const struct attached_list *list, pid_t tgid, const struct analysed *file, __u64 offset);
+bool attached_has(const struct attached_list *list, pid_t tgid, const struct elf_entry *file, __u64 offset);
 /* Those of the process, or all, are to be taken off by the next attached_sweep(). */
 void attached_bury(struct attached_list *list, pid_t tgid);
 void attached_bury_all(struct attached_list *list);
 /* The same for probes of a file that has changed since it was analysed. */
-void attached_bury_file(struct attached_list *list, const struct analysed *file);
+void attached_bury_file(struct attached_list *list, const struct elf_entry *file);
 /* The same for probes from analyses of earlier contents of the file. */
-void attached_bury_changed(struct attached_list *list, const struct analysed *file);
+void attached_bury_changed(struct attached_list *list, const struct elf_entry *file);
 /*
  * Takes them off, and waits for it, or leaves it to a thread: the kernel waits until no thread is in a probe, and one may be
  * waiting for the caller. Whether there was anything to do.
  */
 bool attached_sweep(struct attached_list *list, bool wait);
 /* Probes in the file for the process. */
-size_t attached_sites(const struct attached_list *list, pid_t tgid, const struct analysed *file);
+size_t attached_sites(const struct attached_list *list, pid_t tgid, const struct elf_entry *file);
 void attached_free(struct attached_list *list); /* of one that has been buried and swept */
 
 #endif

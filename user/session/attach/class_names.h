@@ -3,18 +3,18 @@
 #ifndef XPT_SESSION_ATTACH_CLASS_NAMES_H
 #define XPT_SESSION_ATTACH_CLASS_NAMES_H
 
-#include "session/reader/analysed.h"
+#include "session/reader/elf_cache.h"
 
 /* A file with classes that a process's records can refer to. */
-struct told {
+struct class_file {
 	pid_t tgid;
-	const struct analysed *file;
+	const struct elf_entry *file;
 	__u64 bias; /* from the file's addresses to the process's */
 };
 
 /* Zero it to begin with. */
 struct class_names {
-	struct told *told;
+	struct class_file *files; /* that were emitted */
 	size_t count;
 };
 
@@ -23,8 +23,8 @@ void class_names_free(struct class_names *names);
  * Emits the CLASS records of a file that the process has mapped, and the names of its functions that are regions, once.
  * Returns the result of record(), or -errno.
  */
-int class_names_tell(struct class_names *names, const struct registry *registry, pid_t tgid,
-		     const struct mapped_file *mapped, const struct analysed *file,
+int class_names_emit(struct class_names *names, const struct registry *registry, pid_t tgid,
+		     const struct mapped_file *mapped, const struct elf_entry *file,
 		     int (*record)(void *context, const struct xpt_record_header *record), void *context);
 /* The process has ended, or runs another file: all has to be emitted anew. */
 void class_names_renew(struct class_names *names, pid_t tgid);

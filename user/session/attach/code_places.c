@@ -9,19 +9,18 @@ void code_places_free(struct code_places *places)
 	places->tgid = 0;
 }
 
-static int pin(const struct code_places *places, struct analysed_files *files, __u64 address,
-	       struct pinned_file *pinned)
+static int pin(const struct code_places *places, struct elf_cache *files, __u64 address, struct pinned_file *pinned)
 {
 	for (size_t i = 0; i < places->files.count; i++) {
 		const struct mapped_file *file = &places->files.files[i];
 
 		if (address >= file->start && address < file->end)
-			return analysed_pin(files, file, true, pinned);
+			return elf_cache_pin(files, file, true, pinned);
 	}
 	return -ENOENT;
 }
 
-int code_places_find(struct code_places *places, struct analysed_files *files, pid_t tgid, __u64 address,
+int code_places_find(struct code_places *places, struct elf_cache *files, pid_t tgid, __u64 address,
 		     struct pinned_file *pinned)
 {
 	int result = places->tgid == tgid ? pin(places, files, address, pinned) : -ENOENT;

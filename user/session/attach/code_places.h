@@ -3,7 +3,7 @@
 #ifndef XPT_SESSION_ATTACH_CODE_PLACES_H
 #define XPT_SESSION_ATTACH_CODE_PLACES_H
 
-#include "session/reader/analysed.h"
+#include "session/reader/elf_cache.h"
 
 /* Zero it to begin with. */
 struct code_places {
@@ -15,9 +15,9 @@ void code_places_free(struct code_places *places);
 
 /*
  * The file that is mapped as code at the address of the process at this moment, for pinned_close(). Its path is valid
- * until the next question. Errors as analysed_pin(), or -ESRCH: the process has ended.
+ * until the next question. Errors as elf_cache_pin(), or -ESRCH: the process has ended.
  */
-int code_places_find(struct code_places *places, struct analysed_files *files, pid_t tgid, __u64 address,
+int code_places_find(struct code_places *places, struct elf_cache *files, pid_t tgid, __u64 address,
 		     struct pinned_file *pinned);
 
 #endif

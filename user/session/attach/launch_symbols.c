@@ -22,7 +22,7 @@ struct launch_symbols {
 	const struct registry *registry;
 	struct symbol_reader readers[FILES_MAX];
 	__u64 questions;
-	struct seen seen;
+	struct id_set seen;
 };
 
 struct launch_symbols *launch_symbols_create(const struct registry *registry)
@@ -46,13 +46,13 @@ void launch_symbols_free(struct launch_symbols *symbols)
 		return;
 	for (size_t i = 0; i < FILES_MAX; i++)
 		forget(&symbols->readers[i]);
-	seen_free(&symbols->seen);
+	id_set_free(&symbols->seen);
 	free(symbols);
 }
 
 void launch_symbols_drop(struct launch_symbols *symbols, pid_t tgid)
 {
-	seen_drop(&symbols->seen, tgid);
+	id_set_drop(&symbols->seen, tgid);
 }
 
 /* ---- one file ---- */
@@ -119,7 +119,7 @@ static int look_at_mapping(void *context, const struct maps_entry *entry)
 }
 
 /* Name of what begins at the address. */
-static int find_name(struct launch_symbols *symbols, struct analysed_files *files, pid_t tgid, __u64 address,
+static int find_name(struct launch_symbols *symbols, struct elf_cache *files, pid_t tgid, __u64 address,
 		     char name[FILE_SYMBOL_MAX + 1])
 {
 	struct wanted_mapping wanted = { .tgid = tgid, .address = address };
@@ -130,7 +130,7 @@ static int find_name(struct launch_symbols *symbols, struct analysed_files *file
 
 	if (error != 1)
 		return error < 0 ? error : -ENOENT;
-	error = analysed_open(files, &wanted.mapped, &pinned);
+	error = elf_cache_open(files, &wanted.mapped, &pinned);
 	if (!error) {
 		error = find_reader(symbols, files->readers, &pinned, &reader);
 		pinned_close(&pinned);
@@ -157,10 +157,10 @@ bool launch_symbols_is_new(struct launch_symbols *symbols, const struct xpt_reco
 {
 	__u64 handle = launched(symbols, call);
 
-	return handle && seen_add(&symbols->seen, LAUNCH_SYMBOLS_MAX, (pid_t)call->header.tgid, handle, 0);
+	return handle && id_set_add(&symbols->seen, LAUNCH_SYMBOLS_MAX, (pid_t)call->header.tgid, handle, 0);
 }
 
-struct xpt_record_text *launch_symbols_name(struct launch_symbols *symbols, struct analysed_files *files, __u64 time,
+struct xpt_record_text *launch_symbols_name(struct launch_symbols *symbols, struct elf_cache *files, __u64 time,
 					    const struct xpt_record_call *call)
 {
 	__u64 handle = launched(symbols, call);

@@ -8,7 +8,7 @@
 #define XPT_SESSION_ATTACH_LAUNCH_SYMBOLS_H
 
 #include "describe/runtime/registry.h"
-#include "session/reader/analysed.h"
+#include "session/reader/elf_cache.h"
 
 #define LAUNCH_SYMBOLS_MAX 65536 /* handles known at once, of all processes; further ones are not named */
 
@@ -21,7 +21,7 @@ void launch_symbols_free(struct launch_symbols *symbols); /* NULL is allowed */
 /* Any call: whether it launches something with a handle that is seen for the first time in the process. */
 bool launch_symbols_is_new(struct launch_symbols *symbols, const struct xpt_record_call *call);
 /* Such a call; its file is one of files. The SYMBOL record for its handle, which the caller frees; time: its own. NULL: no symbol begins there. */
-struct xpt_record_text *launch_symbols_name(struct launch_symbols *symbols, struct analysed_files *files, __u64 time,
+struct xpt_record_text *launch_symbols_name(struct launch_symbols *symbols, struct elf_cache *files, __u64 time,
 					    const struct xpt_record_call *call);
 /* The process has ended, runs another program, or has unmapped files: its handles may be others from here on. */
 void launch_symbols_drop(struct launch_symbols *symbols, pid_t tgid);

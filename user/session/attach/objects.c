@@ -13,13 +13,13 @@
 
 void objects_free(struct objects *objects)
 {
-	seen_free(&objects->nodes);
-	seen_free(&objects->programs);
+	id_set_free(&objects->nodes);
+	id_set_free(&objects->programs);
 }
 
 bool objects_node_is_new(struct objects *objects, pid_t tgid, __u64 object, __u64 class)
 {
-	return seen_add(&objects->nodes, OBJECTS_NODES_MAX, tgid, object, class);
+	return id_set_add(&objects->nodes, OBJECTS_NODES_MAX, tgid, object, class);
 }
 
 struct xpt_record_text *objects_node(struct attacher *attacher, pid_t tgid, __u64 time, __u64 object, __u64 class)
@@ -183,8 +183,8 @@ void objects_load(struct objects *objects, struct attacher *attacher, const stru
 		if (is_same_build(&objects->places[i], &place))
 			return;
 	objects->places[objects->place_count++] = place;
-	seen_free(&objects->programs);
-	objects->programs = (struct seen){ 0 };
+	id_set_free(&objects->programs);
+	objects->programs = (struct id_set){ 0 };
 }
 
 static int find_learned(const struct objects *objects, struct attacher *attacher, const struct description *runtime,
@@ -215,11 +215,11 @@ bool objects_program_is_new(struct objects *objects, const struct registry *regi
 	if (!runtime || !runtime->name_count || !(spec->wire.flags & XPT_SPEC_SAMPLED))
 		return false;
 	handle = call_program(&spec->wire, call);
-	if (!handle || !seen_add(&objects->programs, OBJECTS_PROGRAMS_MAX, tgid, handle, runtime->index))
+	if (!handle || !id_set_add(&objects->programs, OBJECTS_PROGRAMS_MAX, tgid, handle, runtime->index))
 		return false;
 	if (!is_released(objects, call, handle))
 		return true;
-	seen_remove(&objects->programs, tgid, handle, runtime->index);
+	id_set_remove(&objects->programs, tgid, handle, runtime->index);
 	return false;
 }
 
@@ -258,18 +258,18 @@ void objects_forget_program(struct objects *objects, const struct registry *regi
 
 	if (!handle)
 		return;
-	seen_remove(&objects->programs, tgid, handle, spec->wire.runtime);
+	id_set_remove(&objects->programs, tgid, handle, spec->wire.runtime);
 	released = &objects->released[objects->released_count++ % OBJECTS_RELEASED_MAX];
 	*released = (struct released_program){ tgid, handle, call->start };
 }
 
 void objects_forget_nodes(struct objects *objects, pid_t tgid)
 {
-	seen_drop(&objects->nodes, tgid);
+	id_set_drop(&objects->nodes, tgid);
 }
 
 void objects_forget(struct objects *objects, pid_t tgid)
 {
-	seen_drop(&objects->nodes, tgid);
-	seen_drop(&objects->programs, tgid);
+	id_set_drop(&objects->nodes, tgid);
+	id_set_drop(&objects->programs, tgid);
 }

@@ -8,7 +8,7 @@
 #define XPT_SESSION_ATTACH_OBJECTS_H
 
 #include "session/attach/attach.h"
-#include "session/attach/seen.h"
+#include "session/attach/id_set.h"
 
 #define OBJECTS_NODES_MAX 131072   /* known at once; further ones are not read */
 #define OBJECTS_PROGRAMS_MAX 65536 /* so with programs */
@@ -45,7 +45,7 @@ struct learned_place {
 
 /* Zero it to begin with. */
 struct objects {
-	struct seen nodes, programs;
+	struct id_set nodes, programs;
 	struct released_program released[OBJECTS_RELEASED_MAX];
 	size_t released_count; /* in all */
 	struct loaded_name loads[OBJECTS_LOADS_MAX];

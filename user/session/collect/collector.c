@@ -184,7 +184,7 @@ int collector_create(const struct collector_options *options, struct collector *
 		error = collector->spec_calls && collector->spec_costs ? 0 : -ENOMEM;
 	}
 	if (!error)
-		error = device_side_create(collector, &collector->device_side);
+		error = driver_tracer_create(collector, &collector->driver_tracer);
 	if (!error && geteuid()) {
 		log_error(&collector->log, "tracing needs root: start it with sudo");
 		error = -EPERM;
@@ -348,9 +348,9 @@ static int open_kernel(struct collector *collector)
 		log_error(&collector->log, "cannot start a process: %s", strerror(-error));
 		return error;
 	}
-	counter_side_lend(collector->counter_side, &kern_options);
+	counter_sampler_lend(collector->counter_sampler, &kern_options);
 	error = kern_open(&collector->log, &kern_options, &collector->kern);
-	counter_side_lent(collector->counter_side);
+	counter_sampler_lent(collector->counter_sampler);
 	if (error) {
 		file_readers_stop(attacher_options.readers);
 		explain_kernel(collector, error);
@@ -401,7 +401,7 @@ static int open_events(struct collector *collector)
 
 int collector_open_counters(struct collector *collector)
 {
-	return collector->counter_side ? 0 : counter_side_create(collector, &collector->counter_side);
+	return collector->counter_sampler ? 0 : counter_sampler_create(collector, &collector->counter_sampler);
 }
 
 int collector_open(struct collector *collector)
@@ -437,12 +437,12 @@ static int pass_names(struct collector *collector)
 }
 
 /* Before the targets: what they queue from their first call on is seen. */
-static int start_device_side(struct collector *collector)
+static int start_driver_tracer(struct collector *collector)
 {
-	int error = collector->device_side ? device_side_start(collector->device_side) : 0;
+	int error = collector->driver_tracer ? driver_tracer_start(collector->driver_tracer) : 0;
 
-	if (!error && collector->device_side && device_side_descriptor(collector->device_side) >= 0)
-		error = watch(collector, device_side_descriptor(collector->device_side));
+	if (!error && collector->driver_tracer && driver_tracer_descriptor(collector->driver_tracer) >= 0)
+		error = watch(collector, driver_tracer_descriptor(collector->driver_tracer));
 	return error;
 }
 
@@ -469,10 +469,10 @@ int collector_start(struct collector *collector)
 
 	collector->started = collector->losses_due = clock_monotonic();
 	collector->ticks = clock_read(CLOCK_BOOTTIME) / (1000000000 / (__u64)sysconf(_SC_CLK_TCK));
-	if (!error && collector->counter_side)
-		error = counter_side_start(collector->counter_side);
+	if (!error && collector->counter_sampler)
+		error = counter_sampler_start(collector->counter_sampler);
 	if (!error)
-		error = start_device_side(collector);
+		error = start_driver_tracer(collector);
 	if (!error)
 		error = targets_start(collector);
 	if (error == -EINTR)
@@ -492,7 +492,7 @@ int collector_start(struct collector *collector)
 
 int collector_wait(struct collector *collector, __u64 until)
 {
-	__u64 now = clock_monotonic(), due = counter_side_due(collector->counter_side), count;
+	__u64 now = clock_monotonic(), due = counter_sampler_due(collector->counter_sampler), count;
 	__u64 next = until < due ? until : due, time = next > now ? next - now : 0;
 	struct timespec timeout = { 0, time < COLLECTOR_POLL ? time : COLLECTOR_POLL };
 	struct epoll_event events[8];
@@ -581,7 +581,7 @@ int collector_work(struct collector *collector)
 {
 	__u64 now;
 
-	counter_side_look(collector->counter_side);
+	counter_sampler_look(collector->counter_sampler);
 	records_drain(collector);
 	if (collector->mappings_due && clock_monotonic() >= collector->mappings_due) {
 		collector->mappings_due = 0;
@@ -590,8 +590,8 @@ int collector_work(struct collector *collector)
 		targets_read_mappings(collector);
 	}
 	targets_scan_pending(collector);
-	if (collector->device_side && !collector->error)
-		collector->error = device_side_look(collector->device_side);
+	if (collector->driver_tracer && !collector->error)
+		collector->error = driver_tracer_look(collector->driver_tracer);
 	now = clock_monotonic();
 	if (now >= collector->losses_due) {
 		records_losses(collector);
@@ -623,15 +623,15 @@ void collector_finish(struct collector *collector)
 	kern_set_capture(collector->kern, XPT_CAPTURE_ENDING);
 	collector->ended = clock_monotonic();
 	lower_priority(collector);
-	counter_side_stop(collector->counter_side);
+	counter_sampler_stop(collector->counter_sampler);
 	usleep(GRACE_US);
 	records_drain(collector);
 	/* No call is recorded that removing probes makes slower. */
 	kern_set_capture(collector->kern, XPT_CAPTURE_OFF);
 	tell_not_found(collector);
 	attacher_detach(collector->attacher);
-	if (collector->device_side)
-		device_side_detach(collector->device_side);
+	if (collector->driver_tracer)
+		driver_tracer_detach(collector->driver_tracer);
 	records_drain(collector);
 	records_drain(collector); /* a second PASS releases what the first one brought */
 	records_totals(collector, 0);
@@ -673,8 +673,8 @@ void collector_free(struct collector *collector)
 	attacher_free(collector->attacher);
 	targets_free(collector);
 	mappings_close(collector->mappings);
-	device_side_free(collector->device_side);
-	counter_side_free(collector->counter_side);
+	driver_tracer_free(collector->driver_tracer);
+	counter_sampler_free(collector->counter_sampler);
 	kern_close(collector->kern);
 	registry_free(collector->registry);
 	command_close(&collector->command);

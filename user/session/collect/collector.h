@@ -49,62 +49,63 @@ int command_reap(struct command *command);
 /* A child that was never released ends; descriptors are closed. A running command continues. */
 void command_close(struct command *command);
 
-/* ---- device_side.c ---- */
+/* ---- driver_tracer.c ---- */
 
 /*
- * The device side: which drivers are followed, by which of their tracepoints and on which device nodes; also of drivers
+ * Which drivers are followed, by which of their tracepoints and on which device nodes; also of drivers
  * that are loaded later.
  */
 
-struct device_side;
+struct driver_tracer;
 
 /*
  * Reads the descriptions and checks the choice; *result is NULL when it is none. -EINVAL: a description or name is wrong;
  * -ENOENT, -EACCES of a file, or of tracefs when drivers were named; -ENOMEM.
  */
-int device_side_create(struct collector *collector, struct device_side **result);
-void device_side_free(struct device_side *side); /* detaches what is left; NULL is fine */
+int driver_tracer_create(struct collector *collector, struct driver_tracer **result);
+void driver_tracer_free(struct driver_tracer *tracer); /* detaches what is left; NULL is fine */
 
 /*
  * Attaches to what is there. Whatever cannot be followed is logged. DRIVER and DRIVER_EVENT records are passed on before the first
  * record that refers to them can come. -ENOMEM.
  */
-int device_side_start(struct device_side *side);
-int device_side_descriptor(
-	const struct device_side *side);	/* readable when something may have come; -1: no notification */
-int device_side_look(struct device_side *side); /* whether something has come, and attaches to it */
-void device_side_detach(struct device_side *side);
+int driver_tracer_start(struct driver_tracer *tracer);
+int driver_tracer_descriptor(
+	const struct driver_tracer *tracer);	      /* readable when something may have come; -1: no notification */
+int driver_tracer_look(struct driver_tracer *tracer); /* whether something has come, and attaches to it */
+void driver_tracer_detach(struct driver_tracer *tracer);
 
-size_t device_side_tracepoints(const struct device_side *side); /* attached to, in all; NULL is fine */
-size_t device_side_nodes(const struct device_side *side);	/* with followed ioctls */
+size_t driver_tracer_tracepoints(const struct driver_tracer *tracer); /* attached to, in all; NULL is fine */
+size_t driver_tracer_nodes(const struct driver_tracer *tracer);	      /* with followed ioctls */
 
-/* ---- counter_side.c ---- */
+/* ---- counter_sampler.c ---- */
 
 /* Counters of devices and the kernel that are read while calls are recorded: at intervals, or around each inference. */
 
-struct counter_side;
+struct counter_sampler;
 
 /*
  * Opens the counters. *result is NULL when there are none. Errors are those of xpt_counters_open() and
  * call_events_open(), -E2BIG, logged.
  */
-int counter_side_create(struct collector *collector, struct counter_side **result);
-void counter_side_free(struct counter_side *side); /* NULL is fine */
-/* What a counter is; its strings live as long as side. NULL: there is no such index, or side is NULL. */
-const struct xpt_counter_info *counter_side_info(const struct counter_side *side, size_t index);
+int counter_sampler_create(struct collector *collector, struct counter_sampler **result);
+void counter_sampler_free(struct counter_sampler *sampler); /* NULL is fine */
+/* What a counter is; its strings live as long as sampler. NULL: there is no such index, or sampler is NULL. */
+const struct xpt_counter_info *counter_sampler_info(const struct counter_sampler *sampler, size_t index);
 /* Of a counter that there is: what it counts around an inference, as call_events_of(); "": it is not read there. */
-const char *counter_side_of(const struct counter_side *side, size_t index);
-unsigned int counter_side_slots(
-	const struct counter_side *side); /* perf events around an inference; side: NULL is fine */
-/* Sets what of the options is about events around inferences; they are lent until the kernel's side has been opened. */
-void counter_side_lend(const struct counter_side *side, struct kern_options *options); /* side: NULL is fine */
-void counter_side_lent(struct counter_side *side);				       /* it has been; NULL is fine */
+const char *counter_sampler_of(const struct counter_sampler *sampler, size_t index);
+unsigned int counter_sampler_slots(
+	const struct counter_sampler *sampler); /* perf events around an inference; sampler: NULL is fine */
+/* Sets what of the options is about events around inferences; they are lent until the kernel's sampler has been opened. */
+void counter_sampler_lend(const struct counter_sampler *sampler,
+			  struct kern_options *options);    /* sampler: NULL is fine */
+void counter_sampler_lent(struct counter_sampler *sampler); /* it has been; NULL is fine */
 /* Passes on what they are, COUNTER records, and where they begin. -ENOMEM. */
-int counter_side_start(struct counter_side *side);
-__u64 counter_side_due(
-	const struct counter_side *side);	   /* when they are read next; ~0: side is NULL, or has not begun */
-void counter_side_look(struct counter_side *side); /* reads them if it is due; NULL is fine */
-void counter_side_stop(struct counter_side *side); /* reads them for the last time; NULL is fine */
+int counter_sampler_start(struct counter_sampler *sampler);
+__u64 counter_sampler_due(
+	const struct counter_sampler *sampler); /* when they are read next; ~0: sampler is NULL, or has not begun */
+void counter_sampler_look(struct counter_sampler *sampler); /* reads them if it is due; NULL is fine */
+void counter_sampler_stop(struct counter_sampler *sampler); /* reads them for the last time; NULL is fine */
 
 /* ---- the collector ---- */
 
@@ -115,7 +116,7 @@ typedef void (*record_fn)(void *context, const struct xpt_record_header *record)
 /* What one consumer of the records needs. All zeros: nothing. */
 struct collector_needs {
 	__u32 roles; /* of calls, 1 << XPT_ROLE_*; those that report programs, and with codes code objects, always come */
-	__u32 sample_every; /* of every program one inference in so many; 0: what profiling handles ask for */
+	__u32 sample_every; /* N: of every program each Nth inference; 0: what profiling handles ask for */
 	bool chosen_only;   /* as in xpt_config, as is: */
 	bool number_operators;
 	/*
@@ -216,8 +217,8 @@ struct collector {
 	struct kern *kern;
 	struct attacher *attacher;
 	struct mappings *mappings;
-	struct device_side *device_side;   /* NULL: no driver is to be followed */
-	struct counter_side *counter_side; /* NULL: no counter is to be read */
+	struct driver_tracer *driver_tracer;	 /* NULL: no driver is to be followed */
+	struct counter_sampler *counter_sampler; /* NULL: no counter is to be read */
 	struct command command;
 
 	int epoll, wake;

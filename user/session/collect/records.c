@@ -234,7 +234,7 @@ static struct kern_cost spec_cost(const struct collector *collector, size_t spec
 	if (wire->flags & XPT_SPEC_ENTRY_ONLY)
 		return (struct kern_cost){ cost.cost / 2, 0 };
 	if (XPT_ROLES_COUNTED >> wire->role & 1)
-		cost.cost += counter_side_slots(collector->counter_side) * SLOT_COST;
+		cost.cost += counter_sampler_slots(collector->counter_sampler) * SLOT_COST;
 	return cost;
 }
 
@@ -251,12 +251,12 @@ void records_costs(struct collector *collector)
 		return;
 	collector->costs_of = placed;
 	for (size_t i = 0; i < collector->registry->spec_count; i++) {
-		struct kern_cost cost = spec_cost(collector, i), *told = &collector->spec_costs[i];
+		struct kern_cost cost = spec_cost(collector, i), *latest = &collector->spec_costs[i];
 
-		if (!cost.cost || (cost.cost == told->cost && cost.inside == told->inside))
+		if (!cost.cost || (cost.cost == latest->cost && cost.inside == latest->inside))
 			continue;
 		collector_pass_text(collector, record_cost(i, cost.cost, cost.inside));
-		*told = cost;
+		*latest = cost;
 	}
 }
 
@@ -398,9 +398,9 @@ static void end_json(struct collector *collector, const struct records_ending *e
 	json_add_unsigned(json, "refused", figures->refused);
 	json_end(json, '}');
 	json_begin(json, "drivers", '{');
-	json_add_unsigned(json, "tracepoints", device_side_tracepoints(collector->device_side));
+	json_add_unsigned(json, "tracepoints", driver_tracer_tracepoints(collector->driver_tracer));
 	json_add_unsigned(json, "events", now.events - before->events);
-	json_add_unsigned(json, "nodes", device_side_nodes(collector->device_side));
+	json_add_unsigned(json, "nodes", driver_tracer_nodes(collector->driver_tracer));
 	json_add_unsigned(json, "ioctls", now.ioctls - before->ioctls);
 	json_end(json, '}');
 	json_begin(json, "collector", '{');

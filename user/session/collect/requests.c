@@ -117,7 +117,7 @@ static void read_names(struct collector *collector, const struct request *reques
 			  objects_program(&collector->objects, attacher, collector->registry, call, time));
 	if (request->names & NAME_SYMBOL)
 		pass_name(collector, request,
-			  launch_symbols_name(collector->launch_symbols, attacher_analysed(attacher), time, call));
+			  launch_symbols_name(collector->launch_symbols, attacher_elf_cache(attacher), time, call));
 }
 
 /* ---- the queue ---- */

@@ -38,13 +38,13 @@ __u64 targets_began(struct collector *collector, pid_t tgid)
 
 int targets_each(struct collector *collector, int (*visit)(void *context, pid_t tgid), void *context)
 {
-	struct link *link, *following;
+	const struct followed *followed, *next;
 	int result = 0;
 
 	if (collector->options.all_processes)
 		return process_each(visit, context);
-	link_each(link, following, &collector->followed)
-		result = result ?: visit(context, container_of(link, struct followed, link)->tgid);
+	link_for_each_safe(followed, next, &collector->followed, link)
+		result = result ?: visit(context, followed->tgid);
 	return result;
 }
 
@@ -75,10 +75,10 @@ static void followed_remove(struct collector *collector, struct followed *follow
 
 void targets_free(struct collector *collector)
 {
-	struct link *link, *following;
+	struct followed *followed, *next;
 
-	link_each(link, following, &collector->followed)
-		followed_remove(collector, container_of(link, struct followed, link));
+	link_for_each_safe(followed, next, &collector->followed, link)
+		followed_remove(collector, followed);
 	map_free(&collector->followed_map);
 }
 
@@ -95,11 +95,11 @@ static int begin_family(struct collector *collector)
 
 static size_t count_single(const struct collector *collector)
 {
-	struct link *link, *following;
+	const struct followed *followed;
 	size_t count = 0;
 
-	link_each(link, following, &collector->followed)
-		count += !kern_family_has(collector->kern, container_of(link, struct followed, link)->tgid);
+	link_for_each(followed, &collector->followed, link)
+		count += !kern_family_has(collector->kern, followed->tgid);
 	return count;
 }
 
@@ -295,7 +295,7 @@ void targets_report(struct collector *collector)
 {
 	size_t stepped = attacher_figures(collector->attacher)->sites[SITE_STEPPED];
 	bool others = collector->options.all_processes || collector->options.process_name_count;
-	struct link *link, *following;
+	const struct followed *followed;
 	char text[256];
 
 	if (others && capabilities_missing(1ull << CAP_SYS_PTRACE)) {
@@ -316,8 +316,8 @@ void targets_report(struct collector *collector)
 			 collector->followed_map.count, attacher_files(collector->attacher),
 			 link_kind_name(kern_link_kind(collector->kern)));
 	else
-		link_each(link, following, &collector->followed)
-			report_process(collector, container_of(link, struct followed, link));
+		link_for_each(followed, &collector->followed, link)
+			report_process(collector, followed);
 	if (stepped)
 		log_warn(&collector->log,
 			 "%zu probes are single-stepped: each of their calls takes about %u us longer (see `xputrace list "
@@ -457,7 +457,7 @@ void targets_read_mappings(struct collector *collector)
 
 void targets_scan_pending(struct collector *collector)
 {
-	struct link *link, *following;
+	const struct followed *followed, *next;
 
 	for (size_t i = 0; i < collector->pending_count; i++) {
 		if (collector->options.all_processes || followed_find(collector, collector->pending[i]) ||
@@ -474,8 +474,8 @@ void targets_scan_pending(struct collector *collector)
 		process_each(attach_any, collector);
 		return;
 	}
-	link_each(link, following, &collector->followed)
-		attacher_scan(collector->attacher, container_of(link, struct followed, link)->tgid);
+	link_for_each_safe(followed, next, &collector->followed, link)
+		attacher_scan(collector->attacher, followed->tgid);
 	if (collector->options.process_name_count)
 		process_each(attach_named_later, collector);
 }
@@ -627,7 +627,7 @@ static void find_missed(struct collector *collector)
 {
 	__u64 missed = kern_tasks_missed(collector->kern);
 	bool more = missed != collector->tasks_missed;
-	struct link *link, *following;
+	const struct followed *followed, *next;
 
 	if (!more && !collector->tasks_settling)
 		return;
@@ -639,12 +639,9 @@ static void find_missed(struct collector *collector)
 		forget(collector, tgid);
 		kern_family_remove(collector->kern, tgid);
 	}
-	link_each(link, following, &collector->followed)
-	{
-		pid_t tgid = container_of(link, struct followed, link)->tgid;
-
-		if (has_ended(tgid))
-			forget(collector, tgid);
+	link_for_each_safe(followed, next, &collector->followed, link) {
+		if (has_ended(followed->tgid))
+			forget(collector, followed->tgid);
 	}
 	if (!collector->options.all_processes)
 		process_each(adopt_missed, collector);
@@ -663,16 +660,13 @@ static void check_command(struct collector *collector)
 /* What the records should have reported, in case some were lost: processes that have ended. */
 void targets_check(struct collector *collector)
 {
-	struct link *link, *following;
+	const struct followed *followed, *next;
 
 	check_command(collector);
 	command_reap(&collector->command);
-	link_each(link, following, &collector->followed)
-	{
-		pid_t tgid = container_of(link, struct followed, link)->tgid;
-
-		if (kill(tgid, 0) && errno == ESRCH)
-			forget(collector, tgid);
+	link_for_each_safe(followed, next, &collector->followed, link) {
+		if (kill(followed->tgid, 0) && errno == ESRCH)
+			forget(collector, followed->tgid);
 	}
 	find_missed(collector);
 }

@@ -10,14 +10,14 @@
 #include "base/core/options.h"
 #include "base/core/vec.h"
 #include "code/store/index.h"
-#include "session/code/side.h"
+#include "session/code/codeobj_source.h"
 #include "session/code/views.h"
 #include "session/core/session.h"
 
 struct xpt_codeobj_capture {
 	pthread_mutex_t stopping; /* of who stops it; taken before the session's lock */
 	struct consumer consumer;
-	struct code_side *side;
+	struct codeobj_source *source;
 	enum xpt_codeobj_mode mode;
 	__u64 userdata;
 	const struct code_load **loads;
@@ -49,21 +49,21 @@ static void on_record(void *context, const struct xpt_record_header *header)
 {
 	struct xpt_codeobj_capture *record = context;
 
-	code_side_record(record->side, header);
+	codeobj_source_record(record->source, header);
 }
 
 static void on_scanned(void *context, pid_t tgid)
 {
 	struct xpt_codeobj_capture *record = context;
 
-	code_side_scanned(record->side, tgid);
+	codeobj_source_scanned(record->source, tgid);
 }
 
 /* ---- while it runs ---- */
 
 static struct code_list *make_list(const struct xpt_codeobj_capture *record)
 {
-	struct code_counts counts = code_side_counts(record->side);
+	struct code_counts counts = codeobj_source_counts(record->source);
 
 	counts.lost += record->unlisted;
 	return code_view_list(record->loads, record->load_count, &counts, record->userdata);
@@ -72,7 +72,7 @@ static struct code_list *make_list(const struct xpt_codeobj_capture *record)
 static int write_index(struct xpt_codeobj_capture *record)
 {
 	static const char *const modes[] = { "symbols", "memory", "all" };
-	struct code_store *store = code_side_store(record->side);
+	struct code_store *store = codeobj_source_store(record->source);
 	struct text text = {};
 	struct code_list *list;
 	int error = 0;
@@ -93,7 +93,7 @@ static int on_started(void *context)
 {
 	struct xpt_codeobj_capture *record = context;
 
-	code_side_started(record->side);
+	codeobj_source_started(record->source);
 	return 0;
 }
 
@@ -102,7 +102,7 @@ static __u64 on_work(void *context, __u64 now)
 	struct xpt_codeobj_capture *record = context;
 
 	(void)now;
-	code_side_work(record->side);
+	codeobj_source_work(record->source);
 	record->over = record->ended;
 	record->ended = record->ended || targets_ended(record->consumer.session->collector);
 	return ~0ull;
@@ -113,11 +113,11 @@ static void on_finished(void *context)
 	struct xpt_codeobj_capture *record = context;
 	int error;
 
-	if (!record->side)
+	if (!record->source)
 		return;
-	code_side_finish(record->side);
+	codeobj_source_finish(record->source);
 	error = write_index(record);
-	record->write_error = code_side_error(record->side) ?: error;
+	record->write_error = codeobj_source_error(record->source) ?: error;
 }
 
 /* ---- creation ---- */
@@ -145,9 +145,9 @@ static int create_session(struct xpt_codeobj_capture *record, const struct xpt_c
 	return consumer_attach(&record->consumer, options->session, &collector_options);
 }
 
-static int create_side(struct xpt_codeobj_capture *record, const struct xpt_codeobj_options *options)
+static int create_source(struct xpt_codeobj_capture *record, const struct xpt_codeobj_options *options)
 {
-	const struct code_side_options side_options = {
+	const struct codeobj_source_options source_options = {
 		.collector = record->consumer.session->collector,
 		.mode = record->mode,
 		.output = options->output,
@@ -162,7 +162,7 @@ static int create_side(struct xpt_codeobj_capture *record, const struct xpt_code
 		.context = record,
 	};
 
-	return code_side_create(&side_options, &record->side);
+	return codeobj_source_create(&source_options, &record->source);
 }
 
 int xpt_codeobj_capture_create(struct xpt_codeobj_capture **result, enum xpt_codeobj_mode mode, uint64_t userdata,
@@ -193,7 +193,7 @@ int xpt_codeobj_capture_create(struct xpt_codeobj_capture **result, enum xpt_cod
 	};
 	error = create_session(record, &options);
 	if (!error)
-		error = create_side(record, &options);
+		error = create_source(record, &options);
 	if (!error && !record->consumer.shares)
 		error = session_open(record->consumer.session);
 	if (error) {
@@ -274,11 +274,11 @@ void xpt_codeobj_capture_free(struct xpt_codeobj_capture *record)
 {
 	if (!record)
 		return;
-	if (record->consumer.session && (record->side || record->consumer.shares))
+	if (record->consumer.session && (record->source || record->consumer.shares))
 		xpt_codeobj_capture_stop(record);
 	code_list_free(record->list);
-	/* Threads that wait for the collector are resumed through the side. */
-	code_side_free(record->side);
+	/* Threads that wait for the collector are resumed through the source. */
+	codeobj_source_free(record->source);
 	consumer_free(&record->consumer);
 	free(record->loads);
 	pthread_mutex_destroy(&record->stopping);

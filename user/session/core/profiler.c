@@ -318,14 +318,14 @@ static void free_info(struct recording_info *info)
 
 static void name_counters(struct profiler *profiler)
 {
-	const struct counter_side *side = profiler->session->collector->counter_side;
+	const struct counter_sampler *sampler = profiler->session->collector->counter_sampler;
 	const struct xpt_counter_info *info;
 
-	while ((info = counter_side_info(side, profiler->counter_count))) {
+	while ((info = counter_sampler_info(sampler, profiler->counter_count))) {
 		profiler->counters[profiler->counter_count] = (struct xpt_report_counter){
 			info->name,
 			info->unit,
-			counter_side_of(side, profiler->counter_count),
+			counter_sampler_of(sampler, profiler->counter_count),
 		};
 		profiler->counter_count++;
 	}

@@ -13,7 +13,7 @@
 #include "profile/handle/choice.h"
 #include "report/table/summary.h"
 #include "session/code/load.h"
-#include "session/code/side.h"
+#include "session/code/codeobj_source.h"
 #include "session/core/output.h"
 #include "session/core/session.h"
 
@@ -28,10 +28,10 @@ struct xpt_recording {
 	struct consumer consumer;
 	struct collector *collector; /* of the session */
 	struct output *output;
-	struct chooser *chooser; /* NULL: all programs are recorded */
-	struct code_side *codes; /* NULL: code objects are not captured */
-	uint64_t stopped;	 /* when, set by xpt_recording_stop(), from anywhere; 0: not yet */
-	__u64 output_lost;	 /* records, as last reported */
+	struct chooser *chooser;      /* NULL: all programs are recorded */
+	struct codeobj_source *codes; /* NULL: code objects are not captured */
+	uint64_t stopped;	      /* when, set by xpt_recording_stop(), from anywhere; 0: not yet */
+	__u64 output_lost;	      /* records, as last reported */
 	bool finished;
 	enum xpt_end ended_by; /* 0: it has not ended yet */
 	__u64 end;	       /* ns; ~0: without a duration */
@@ -44,7 +44,7 @@ static void on_record(void *context, const struct xpt_record_header *record)
 	struct xpt_recording *recording = context;
 
 	if (recording->codes)
-		code_side_record(recording->codes, record);
+		codeobj_source_record(recording->codes, record);
 	/* Bytes are not in recordings, and counts up to now are for profiles and streams. */
 	if (record->kind != XPT_RECORD_CODE_PIECE && record->kind != XPT_RECORD_CODE &&
 	    record->kind != XPT_RECORD_COUNT)
@@ -77,12 +77,12 @@ static void on_scanned(void *context, pid_t tgid)
 	struct xpt_recording *recording = context;
 
 	if (recording->codes)
-		code_side_scanned(recording->codes, tgid);
+		codeobj_source_scanned(recording->codes, tgid);
 }
 
 static int create_codes(struct xpt_recording *recording)
 {
-	const struct code_side_options side_options = {
+	const struct codeobj_source_options source_options = {
 		.collector = recording->collector,
 		.mode = XPT_CODEOBJ_SYMBOLS,
 		.loaded = on_loaded,
@@ -90,7 +90,7 @@ static int create_codes(struct xpt_recording *recording)
 		.context = recording,
 	};
 
-	return recording->options.code_objects ? code_side_create(&side_options, &recording->codes) : 0;
+	return recording->options.code_objects ? codeobj_source_create(&source_options, &recording->codes) : 0;
 }
 
 /* ---- chosen programs ---- */
@@ -197,7 +197,7 @@ static __u64 on_work(void *context, __u64 now)
 	struct xpt_recording *recording = context;
 
 	if (recording->codes)
-		code_side_work(recording->codes);
+		codeobj_source_work(recording->codes);
 	if (now >= recording->status_due) {
 		report_status(recording, now);
 		recording->status_due = now + STATUS_INTERVAL;
@@ -222,7 +222,7 @@ static void on_finished(void *context)
 	struct xpt_recording *recording = context;
 
 	if (recording->codes)
-		code_side_finish(recording->codes);
+		codeobj_source_finish(recording->codes);
 	if (recording->consumer.session->ending || !recording->consumer.started)
 		return;
 	records_drain(recording->collector);
@@ -239,7 +239,7 @@ static int on_started(void *context)
 	__u64 started = recording->consumer.begun;
 
 	if (recording->codes)
-		code_side_started(recording->codes);
+		codeobj_source_started(recording->codes);
 	recording->output_due = recording->status_due = recording->losses_due = started;
 	recording->end = recording->options.duration ? started + recording->options.duration : ~0ull;
 	return 0;
@@ -503,7 +503,7 @@ void xpt_recording_destroy(struct xpt_recording *recording)
 		return;
 	if (recording->collector) /* else it has not joined */
 		consumer_stop(&recording->consumer);
-	code_side_free(recording->codes);
+	codeobj_source_free(recording->codes);
 	if (!recording->finished) /* nobody waits for the output */
 		recording->stopped = recording->stopped ?: clock_monotonic();
 	output_free(recording->output);

@@ -31,11 +31,12 @@ static void forget(struct selection *selection, struct left_out *program)
 
 void selection_free(struct selection *selection)
 {
-	struct link *link, *next;
+	struct left_out *program, *next;
 
 	if (!selection->registry)
 		return;
-	link_each(link, next, &selection->all) forget(selection, container_of(link, struct left_out, link));
+	link_for_each_safe(program, next, &selection->all, link)
+		forget(selection, program);
 	map_free(&selection->programs);
 }
 
@@ -126,14 +127,11 @@ static bool keep_total(struct selection *selection, const struct xpt_record_tota
 
 void selection_flush(struct selection *selection, record_fn record, void *context)
 {
-	struct link *link, *next;
-	struct left_out *program;
+	struct left_out *program, *next;
 
 	if (!selection->registry)
 		return;
-	link_each(link, next, &selection->all)
-	{
-		program = container_of(link, struct left_out, link);
+	link_for_each_safe(program, next, &selection->all, link) {
 		if (!program->total.header.kind)
 			continue;
 		program->total.count.left_out += program->calls;

@@ -35,11 +35,6 @@ __s64 session_clock_offset(void)
 
 /* ---- from the collector to the consumers ---- */
 
-static struct consumer *consumer_of(struct link *link)
-{
-	return container_of(link, struct consumer, link);
-}
-
 /* What the kernel has counted, and what came of it. */
 static void note_counted(struct consumer *consumer, const struct xpt_record_header *record)
 {
@@ -82,22 +77,20 @@ void consumer_record(void *context, const struct xpt_record_header *record)
 static void on_record(void *context, const struct xpt_record_header *record)
 {
 	struct xpt_session *session = context;
-	struct link *link, *next;
+	struct consumer *consumer, *next;
 
 	if (session->profiler && statedump_record(&session->statedump, record) && !session->collector->error)
 		session->collector->error = -ENOMEM;
-	link_each(link, next, &session->consumers) consumer_record(consumer_of(link), record);
+	link_for_each_safe(consumer, next, &session->consumers, link)
+		consumer_record(consumer, record);
 }
 
 static void on_scanned(void *context, pid_t tgid)
 {
 	struct xpt_session *session = context;
-	const struct consumer *consumer;
-	struct link *link, *next;
+	struct consumer *consumer, *next;
 
-	link_each(link, next, &session->consumers)
-	{
-		consumer = consumer_of(link);
+	link_for_each_safe(consumer, next, &session->consumers, link) {
 		if (consumer->scanned)
 			consumer->scanned(consumer->context, tgid);
 	}
@@ -106,13 +99,10 @@ static void on_scanned(void *context, pid_t tgid)
 static int on_admit(void *context, pid_t tgid)
 {
 	struct xpt_session *session = context;
-	const struct consumer *consumer;
-	struct link *link, *next;
+	struct consumer *consumer, *next;
 	int error = 0;
 
-	link_each(link, next, &session->consumers)
-	{
-		consumer = consumer_of(link);
+	link_for_each_safe(consumer, next, &session->consumers, link) {
 		if (!error && consumer->admit)
 			error = consumer->admit(consumer->context, tgid);
 	}
@@ -122,12 +112,9 @@ static int on_admit(void *context, pid_t tgid)
 static void on_leave(void *context, pid_t tgid)
 {
 	struct xpt_session *session = context;
-	const struct consumer *consumer;
-	struct link *link, *next;
+	struct consumer *consumer, *next;
 
-	link_each(link, next, &session->consumers)
-	{
-		consumer = consumer_of(link);
+	link_for_each_safe(consumer, next, &session->consumers, link) {
 		if (consumer->leave)
 			consumer->leave(consumer->context, tgid);
 	}
@@ -175,10 +162,10 @@ int session_create(const struct collector_options *options, struct xpt_session *
 /* With the lock held, as the following ones: the kernel records for all of them. */
 static void share_rate(struct xpt_session *session, __u32 rate)
 {
-	struct link *link, *next;
+	const struct consumer *consumer;
 
-	link_each(link, next, &session->consumers)
-		rate = sample_rate_common(rate, consumer_of(link)->needs.sample_every);
+	link_for_each(consumer, &session->consumers, link)
+		rate = sample_rate_common(rate, consumer->needs.sample_every);
 	if (session->profiler)
 		profiling_share(session->profiler->profiling, rate);
 }
@@ -265,13 +252,10 @@ static int join_running(struct xpt_session *session, struct consumer *consumer)
 
 static void join_all(struct xpt_session *session)
 {
-	struct consumer *consumer;
-	struct link *link, *next;
+	struct consumer *consumer, *next;
 
-	link_each(link, next, &session->joiners)
-	{
-		consumer = consumer_of(link);
-		link_remove(link);
+	link_for_each_safe(consumer, next, &session->joiners, link) {
+		link_remove(&consumer->link);
 		consumer->join_error = session->ending ? -ECANCELED : session->error ?: join_running(session, consumer);
 		consumer->started = !consumer->join_error;
 		consumer->joining = false;
@@ -365,13 +349,10 @@ struct waiter {
  */
 static void wake_waiters(struct xpt_session *session)
 {
-	struct link *link, *next;
-	struct waiter *waiter;
+	struct waiter *waiter, *next;
 	bool any = false;
 
-	link_each(link, next, &session->waiters)
-	{
-		waiter = container_of(link, struct waiter, link);
+	link_for_each_safe(waiter, next, &session->waiters, link) {
 		waiter->result = waiter->result ?: waiter->done(waiter->context);
 		any |= waiter->result != 0;
 	}
@@ -382,8 +363,7 @@ static void wake_waiters(struct xpt_session *session)
 /* What was collected stays readable after tracing has failed. Returns when the next turn is due. */
 static __u64 collect_once(struct xpt_session *session, int error)
 {
-	const struct consumer *consumer;
-	struct link *link, *next;
+	struct consumer *consumer, *next;
 	__u64 now, due = ~0ull, wanted;
 
 	if (!error && !session->error)
@@ -393,16 +373,13 @@ static __u64 collect_once(struct xpt_session *session, int error)
 		log_error(&session->collector->log, "tracing has stopped: %s", strerror(-error));
 	}
 	now = clock_monotonic();
-	link_each(link, next, &session->consumers)
-	{
-		consumer = consumer_of(link);
+	link_for_each_safe(consumer, next, &session->consumers, link) {
 		wanted = consumer->work ? consumer->work(consumer->context, now) : ~0ull;
 		due = wanted < due ? wanted : due;
 	}
-	link_each(link, next, &session->consumers)
-	{
-		if (consumer_of(link)->leaving)
-			finish_consumer(consumer_of(link));
+	link_for_each_safe(consumer, next, &session->consumers, link) {
+		if (consumer->leaving)
+			finish_consumer(consumer);
 	}
 	if (session->profiler)
 		past_settle(&session->statedump.past, model_delivered(session->profiler->model));
@@ -415,7 +392,7 @@ static void *collect(void *context)
 {
 	struct xpt_session *session = context;
 	const struct timespec pause = { 0, COLLECTOR_POLL };
-	struct link *link, *next;
+	struct consumer *consumer, *next;
 	__u64 due = 0;
 	int error = 0;
 
@@ -430,7 +407,8 @@ static void *collect(void *context)
 		due = collect_once(session, error);
 	}
 	collector_finish(session->collector);
-	link_each(link, next, &session->consumers) finish_consumer(consumer_of(link));
+	link_for_each_safe(consumer, next, &session->consumers, link)
+		finish_consumer(consumer);
 	join_all(session);
 	wake_waiters(session);
 	session->finished = true;
@@ -451,8 +429,7 @@ int session_open(struct xpt_session *session)
 
 int session_start(struct xpt_session *session)
 {
-	struct consumer *consumer;
-	struct link *link, *next;
+	struct consumer *consumer, *next;
 	int error = -EALREADY;
 
 	pthread_mutex_lock(&session->lock);
@@ -461,9 +438,7 @@ int session_start(struct xpt_session *session)
 		error = session_open(session);
 		if (!error)
 			error = collector_start(session->collector);
-		link_each(link, next, &session->consumers)
-		{
-			consumer = consumer_of(link);
+		link_for_each_safe(consumer, next, &session->consumers, link) {
 			consumer->begun = session->collector->started;
 			if (!error && consumer->attached)
 				error = consumer->attached(consumer->context);

@@ -23,7 +23,7 @@
 
 struct selection {
 	const struct registry *registry;
-	__u32 every;	     /* of each program one inference in so many; 0 or 1: all */
+	__u32 every;	     /* N: of each program each Nth inference; 0 or 1: all */
 	struct map programs; /* struct left_out, by key */
 	struct link all;     /* the same */
 	__u64 calls;	     /* left out, in all */

@@ -21,7 +21,7 @@
 #include "kern/features.h"
 #include "profile/handle/choice.h"
 #include "session/collect/collector.h"
-#include "session/reader/analysed.h"
+#include "session/reader/elf_cache.h"
 #include "target/tracepoint/driver_events.h"
 
 struct walk {
@@ -47,12 +47,12 @@ static int visit_file(struct walk *walk, const struct mapped_file *mapped, const
 }
 
 /* The functions of tables that are filled already: of the file's own, and theirs, in *all. */
-static int read_tables(const struct analysed_files *files, const struct pinned_file *pinned, pid_t pid,
+static int read_tables(const struct elf_cache *files, const struct pinned_file *pinned, pid_t pid,
 		       struct found_functions *all)
 {
 	const struct found_functions *found = &pinned->file->contents.found;
 	__u64 bias;
-	int error = found_functions_add(all, found) ?: analysed_bias(pinned->file, &pinned->mapped, &bias);
+	int error = found_functions_add(all, found) ?: elf_entry_bias(pinned->file, &pinned->mapped, &bias);
 
 	for (size_t i = 0; i < found->table_count && !error; i++) {
 		struct found_functions more = { 0 };
@@ -72,11 +72,11 @@ static int read_tables(const struct analysed_files *files, const struct pinned_f
 }
 
 /* What processes without rights have found in it. */
-static int walk_mapped(struct walk *walk, struct analysed_files *files, const struct mapped_file *mapped, pid_t pid)
+static int walk_mapped(struct walk *walk, struct elf_cache *files, const struct mapped_file *mapped, pid_t pid)
 {
 	struct found_functions all = { 0 };
 	struct pinned_file pinned;
-	int error = analysed_open(files, mapped, &pinned);
+	int error = elf_cache_open(files, mapped, &pinned);
 
 	if (error)
 		return error;
@@ -97,7 +97,7 @@ static int walk_mapped(struct walk *walk, struct analysed_files *files, const st
 static int walk_files(struct walk *walk, const struct mapped_files *mapped, pid_t pid)
 {
 	const struct file_search search = { .registry = walk->registry, .operators = walk->operators };
-	struct analysed_files files = { .log = &walk->log };
+	struct elf_cache files = { .log = &walk->log };
 	int error = file_readers_start(&walk->log, &search, &files.readers);
 
 	if (error) {
@@ -113,7 +113,7 @@ static int walk_files(struct walk *walk, const struct mapped_files *mapped, pid_
 		}
 	}
 	file_readers_stop(files.readers);
-	analysed_files_free(&files);
+	elf_cache_free(&files);
 	return error;
 }
 

@@ -185,7 +185,7 @@ struct file_reader {
 	int socket, process; /* process: pidfd; -1: it had ended before it could be had */
 	pid_t pid;
 	int file;	/* of the shared one, and that of memory: what the next request is about; -1: none */
-	pid_t tgid;	/* of one that opens a file for a call: whose */
+	pid_t tgid;	/* process of the call that a file is opened for */
 	int local;	/* its file, to be closed, when it is local; -1: ask the process */
 	bool is_remote; /* others than root can delay it */
 	int waited;	/* ms that it has not run while it was waited for, if it is */

@@ -17,7 +17,7 @@
 struct follow {
 	bool wanted; /* by name */
 	bool taken;  /* its events or nodes are followed */
-	bool told;   /* that it is not there */
+	bool warned; /* that it is not there */
 	__u8 group;
 	struct driver_events events; /* as found last; of a taken one, as it is followed */
 };
@@ -30,7 +30,7 @@ struct tracepoint_link {
 	struct attachment *attachment;
 };
 
-struct device_side {
+struct driver_tracer {
 	struct collector *collector;
 	bool automatic;
 	struct drivers *drivers;
@@ -49,7 +49,7 @@ struct device_side {
 	bool unusable; /* the kernel does not take the programs */
 };
 
-/* ---- what the kernel side has to do at an event: from its description and the tracepoint's layout ---- */
+/* ---- what the kernel tracer has to do at an event: from its description and the tracepoint's layout ---- */
 
 /* How events are filtered in the kernel (wire.h, XPT_EVENT_OF_*). */
 struct event_filter {
@@ -185,120 +185,120 @@ static int event_spec_make(const struct tracepoint *tracepoint, const struct eve
 /* ---- which drivers ---- */
 
 /* Their number when there is none of that name. */
-static size_t index_of(const struct device_side *side, const char *name)
+static size_t index_of(const struct driver_tracer *tracer, const char *name)
 {
 	size_t i = 0;
 
-	while (i < side->drivers->count && strcmp(side->drivers->items[i]->name, name))
+	while (i < tracer->drivers->count && strcmp(tracer->drivers->items[i]->name, name))
 		i++;
 	return i;
 }
 
-static int want(struct device_side *side, const char *name)
+static int want(struct driver_tracer *tracer, const char *name)
 {
-	size_t driver = index_of(side, name);
+	size_t driver = index_of(tracer, name);
 
-	if (driver == side->drivers->count) {
-		log_error(&side->collector->log,
+	if (driver == tracer->drivers->count) {
+		log_error(&tracer->collector->log,
 			  "there is no driver %s: `xputrace list drivers` shows those that are described", name);
 		return -EINVAL;
 	}
-	side->follow[driver].wanted = true;
+	tracer->follow[driver].wanted = true;
 	return 0;
 }
 
-static int choose(struct device_side *side, const char *choice)
+static int choose(struct driver_tracer *tracer, const char *choice)
 {
 	char *names, *rest, *name;
 	int error = 0;
 
-	side->automatic = !choice || !strcmp(choice, "auto");
-	if (side->automatic)
+	tracer->automatic = !choice || !strcmp(choice, "auto");
+	if (tracer->automatic)
 		return 0;
 	names = strdup(choice);
 	if (!names)
 		return -ENOMEM;
 	name = strtok_r(names, ",", &rest);
 	if (!name) {
-		log_error(&side->collector->log,
+		log_error(&tracer->collector->log,
 			  "no driver is named: auto, none, or names with commas between are possible");
 		error = -EINVAL;
 	}
 	for (; name && !error; name = strtok_r(NULL, ",", &rest))
-		error = want(side, name);
+		error = want(tracer, name);
 	free(names);
 	return error;
 }
 
 /* Gives all drivers that are joined by any of their sets one number. */
-static void make_groups(struct device_side *side)
+static void make_groups(struct driver_tracer *tracer)
 {
-	const struct drivers *drivers = side->drivers;
+	const struct drivers *drivers = tracer->drivers;
 
 	for (size_t i = 0; i < drivers->count; i++)
-		side->follow[i].group = i;
+		tracer->follow[i].group = i;
 	for (size_t i = 0; i < drivers->count; i++) {
 		for (size_t s = 0; s < drivers->items[i]->set_count; s++) {
 			const struct driver_set *set = &drivers->items[i]->sets[s];
 
 			for (size_t j = 0; j < set->join_count; j++) {
-				__u8 from = side->follow[index_of(side, set->joins[j].driver)].group;
+				__u8 from = tracer->follow[index_of(tracer, set->joins[j].driver)].group;
 
 				for (size_t k = 0; k < drivers->count; k++)
-					if (side->follow[k].group == from)
-						side->follow[k].group = side->follow[i].group;
+					if (tracer->follow[k].group == from)
+						tracer->follow[k].group = tracer->follow[i].group;
 			}
 		}
 	}
 }
 
-int device_side_create(struct collector *collector, struct device_side **result)
+int driver_tracer_create(struct collector *collector, struct driver_tracer **result)
 {
 	const struct collector_options *options = &collector->options;
-	struct device_side *side;
+	struct driver_tracer *tracer;
 	int error;
 
 	*result = NULL;
 	if (options->drivers && !strcmp(options->drivers, "none"))
 		return 0;
-	side = calloc(1, sizeof(*side));
-	if (!side)
+	tracer = calloc(1, sizeof(*tracer));
+	if (!tracer)
 		return -ENOMEM;
-	side->collector = collector;
-	side->uevents = -1;
-	error = drivers_create(&collector->log, options->driver_files, options->driver_file_count, &side->drivers);
+	tracer->collector = collector;
+	tracer->uevents = -1;
+	error = drivers_create(&collector->log, options->driver_files, options->driver_file_count, &tracer->drivers);
 	if (!error)
-		error = choose(side, options->drivers);
+		error = choose(tracer, options->drivers);
 	if (error) {
-		device_side_free(side);
+		driver_tracer_free(tracer);
 		return error;
 	}
-	make_groups(side);
-	error = tracefs_open(options->tracefs, &side->tracefs);
-	side->readable = !error;
+	make_groups(tracer);
+	error = tracefs_open(options->tracefs, &tracer->tracefs);
+	tracer->readable = !error;
 	if (error)
-		log_write(&collector->log, side->automatic ? XPT_LOG_WARN : XPT_LOG_ERROR,
+		log_write(&collector->log, tracer->automatic ? XPT_LOG_WARN : XPT_LOG_ERROR,
 			  "the device side is not seen: %s", tracefs_advice(error));
-	if (error && !side->automatic) {
-		device_side_free(side);
+	if (error && !tracer->automatic) {
+		driver_tracer_free(tracer);
 		return error;
 	}
-	*result = side;
+	*result = tracer;
 	return 0;
 }
 
-void device_side_free(struct device_side *side)
+void driver_tracer_free(struct driver_tracer *tracer)
 {
-	if (!side)
+	if (!tracer)
 		return;
-	device_side_detach(side);
-	for (size_t i = 0; side->drivers && i < side->drivers->count; i++)
-		driver_events_free(&side->follow[i].events);
-	if (side->uevents >= 0)
-		close(side->uevents);
-	tracefs_close(&side->tracefs);
-	drivers_free(side->drivers);
-	free(side);
+	driver_tracer_detach(tracer);
+	for (size_t i = 0; tracer->drivers && i < tracer->drivers->count; i++)
+		driver_events_free(&tracer->follow[i].events);
+	if (tracer->uevents >= 0)
+		close(tracer->uevents);
+	tracefs_close(&tracer->tracefs);
+	drivers_free(tracer->drivers);
+	free(tracer);
 }
 
 /* ---- what is there ---- */
@@ -331,117 +331,118 @@ static bool is_general(const struct driver *driver)
 	return !driver->module_count && !driver->ioctls.device_count;
 }
 
-static const struct driver_join *joins(const struct device_side *side, size_t from, size_t to)
+static const struct driver_join *joins(const struct driver_tracer *tracer, size_t from, size_t to)
 {
-	const struct driver_set *set = side->follow[from].events.set, *other = side->follow[to].events.set;
+	const struct driver_set *set = tracer->follow[from].events.set, *other = tracer->follow[to].events.set;
 
 	for (size_t j = 0; set && other && j < set->join_count; j++)
-		if (driver_joins(set, &set->joins[j], side->drivers->items[to], other))
+		if (driver_joins(set, &set->joins[j], tracer->drivers->items[to], other))
 			return &set->joins[j];
 	return NULL;
 }
 
 /* Whether another followed driver reports the end of this one's jobs. */
-static bool is_ended_by_another(const struct device_side *side, size_t driver)
+static bool is_ended_by_another(const struct driver_tracer *tracer, size_t driver)
 {
-	for (size_t i = 0; i < side->drivers->count; i++)
-		if (i != driver && side->follow[i].taken && !is_general(side->drivers->items[i]) &&
-		    joins(side, driver, i) && has_role(&side->follow[i].events, XPT_EVENT_DONE))
+	for (size_t i = 0; i < tracer->drivers->count; i++)
+		if (i != driver && tracer->follow[i].taken && !is_general(tracer->drivers->items[i]) &&
+		    joins(tracer, driver, i) && has_role(&tracer->follow[i].events, XPT_EVENT_DONE))
 			return true;
 	return false;
 }
 
 /* Drivers that no choice names, but with events that report the end of followed drivers' jobs. */
-static bool is_needed(const struct device_side *side, size_t general)
+static bool is_needed(const struct driver_tracer *tracer, size_t general)
 {
-	for (size_t i = 0; i < side->drivers->count; i++)
-		if (i != general && side->follow[i].taken && joins(side, i, general) && !is_ended_by_another(side, i))
+	for (size_t i = 0; i < tracer->drivers->count; i++)
+		if (i != general && tracer->follow[i].taken && joins(tracer, i, general) &&
+		    !is_ended_by_another(tracer, i))
 			return true;
 	return false;
 }
 
 /* ---- following them ---- */
 
-static void pass_driver(struct device_side *side, size_t driver)
+static void pass_driver(struct driver_tracer *tracer, size_t driver)
 {
 	struct record_join found[XPT_DRIVER_MAX];
 	const struct driver_join *join;
 	size_t count = 0;
 
-	for (size_t i = 0; i < side->drivers->count; i++) {
-		join = i != driver && side->follow[i].taken ? joins(side, driver, i) : NULL;
+	for (size_t i = 0; i < tracer->drivers->count; i++) {
+		join = i != driver && tracer->follow[i].taken ? joins(tracer, driver, i) : NULL;
 		if (join)
 			found[count++] = (struct record_join){ i, join->bits };
 	}
-	collector_pass_text(side->collector, record_driver(&side->follow[driver].events, driver, found, count,
-							   side->nodes, side->node_count));
+	collector_pass_text(tracer->collector, record_driver(&tracer->follow[driver].events, driver, found, count,
+							     tracer->nodes, tracer->node_count));
 }
 
-static struct tracepoint_link *link_of(struct device_side *side, __u32 id)
+static struct tracepoint_link *link_of(struct driver_tracer *tracer, __u32 id)
 {
-	for (size_t i = 0; i < side->link_count; i++)
-		if (side->links[i].id == id)
-			return &side->links[i];
+	for (size_t i = 0; i < tracer->link_count; i++)
+		if (tracer->links[i].id == id)
+			return &tracer->links[i];
 	return NULL;
 }
 
 /* Puts the spec behind the others of its tracepoint, which may be attached already. */
-static int chain(struct device_side *side, struct tracepoint_link *link, struct xpt_event_spec *spec)
+static int chain(struct driver_tracer *tracer, struct tracepoint_link *link, struct xpt_event_spec *spec)
 {
-	struct xpt_event_spec *first = &side->specs[link->first], *last = &side->specs[link->last];
+	struct xpt_event_spec *first = &tracer->specs[link->first], *last = &tracer->specs[link->last];
 	int error;
 
 	if (spec->span > first->span) {
 		first->span = spec->span;
-		error = kern_set_event(side->collector->kern, first);
+		error = kern_set_event(tracer->collector->kern, first);
 		if (error)
 			return error;
 	}
-	error = kern_set_event(side->collector->kern, spec);
+	error = kern_set_event(tracer->collector->kern, spec);
 	if (error)
 		return error;
 	last->next = spec->index + 1;
 	link->last = spec->index;
 	link->chain++;
-	return kern_set_event(side->collector->kern, last);
+	return kern_set_event(tracer->collector->kern, last);
 }
 
-static int attach_new(struct device_side *side, __u32 id, struct xpt_event_spec *spec)
+static int attach_new(struct driver_tracer *tracer, __u32 id, struct xpt_event_spec *spec)
 {
-	struct tracepoint_link *link = &side->links[side->link_count];
-	int error = kern_set_event(side->collector->kern, spec);
+	struct tracepoint_link *link = &tracer->links[tracer->link_count];
+	int error = kern_set_event(tracer->collector->kern, spec);
 
 	if (!error)
-		error = kern_attach_event(side->collector->kern, id, spec->index, &link->attachment);
+		error = kern_attach_event(tracer->collector->kern, id, spec->index, &link->attachment);
 	if (error)
 		return error;
 	link->id = id;
 	link->first = link->last = spec->index;
 	link->chain = 1;
-	side->link_count++;
-	side->attached++;
+	tracer->link_count++;
+	tracer->attached++;
 	return 0;
 }
 
 /* One that cannot be followed is reported and left out. */
-static int follow_event(struct device_side *side, size_t driver, const struct tracepoint *tracepoint,
+static int follow_event(struct driver_tracer *tracer, size_t driver, const struct tracepoint *tracepoint,
 			const struct event_filter *filter)
 {
-	struct tracepoint_link *link = link_of(side, tracepoint->id);
-	struct xpt_event_spec *spec = &side->specs[side->spec_count];
+	struct tracepoint_link *link = link_of(tracer, tracepoint->id);
+	struct xpt_event_spec *spec = &tracer->specs[tracer->spec_count];
 	const struct driver_event *event = tracepoint->event;
 	int error = -E2BIG;
 
-	if (side->spec_count < XPT_EVENT_MAX && (!link || link->chain < XPT_EVENT_CHAIN_MAX))
+	if (tracer->spec_count < XPT_EVENT_MAX && (!link || link->chain < XPT_EVENT_CHAIN_MAX))
 		error = event_spec_make(tracepoint, filter, spec);
 	if (!error) {
-		spec->index = side->spec_count++;
-		collector_pass_text(side->collector, record_driver_event(tracepoint, spec, driver));
-		error = link ? chain(side, link, spec) : attach_new(side, tracepoint->id, spec);
+		spec->index = tracer->spec_count++;
+		collector_pass_text(tracer->collector, record_driver_event(tracepoint, spec, driver));
+		error = link ? chain(tracer, link, spec) : attach_new(tracer, tracepoint->id, spec);
 	}
 	if (error)
-		log_warn(&side->collector->log, "%s: %s:%s cannot be followed, in %s: %s",
-			 side->drivers->items[driver]->name, event->system, event->name, side->tracefs.kernel,
+		log_warn(&tracer->collector->log, "%s: %s:%s cannot be followed, in %s: %s",
+			 tracer->drivers->items[driver]->name, event->system, event->name, tracer->tracefs.kernel,
 			 error == -ERANGE ? "its fields are too far into the record" :
 			 error == -E2BIG  ? "too many events are described" :
 					    strerror(-error));
@@ -449,21 +450,21 @@ static int follow_event(struct device_side *side, size_t driver, const struct tr
 }
 
 /* From the last role to the first: a job that is seen to be queued is seen to end. */
-static int follow_events(struct device_side *side, size_t driver, enum xpt_event_role from)
+static int follow_events(struct driver_tracer *tracer, size_t driver, enum xpt_event_role from)
 {
-	const struct driver_events *events = &side->follow[driver].events;
+	const struct driver_events *events = &tracer->follow[driver].events;
 	struct event_filter filter = {
-		.group = side->follow[driver].group,
-		.foreign = is_general(side->drivers->items[driver]),
+		.group = tracer->follow[driver].group,
+		.foreign = is_general(tracer->drivers->items[driver]),
 		.knows_device = knows_device(events, false),
 	};
 	int error = 0;
 
-	for (size_t i = 0; i < side->drivers->count; i++) {
-		const struct follow *other = &side->follow[i];
+	for (size_t i = 0; i < tracer->drivers->count; i++) {
+		const struct follow *other = &tracer->follow[i];
 
 		/* Not of all in the group: these devices may not report queueing as another one's do. */
-		if (!other->taken || (i != driver && !joins(side, driver, i)))
+		if (!other->taken || (i != driver && !joins(tracer, driver, i)))
 			continue;
 		filter.knows_device |= i != driver && knows_device(&other->events, false);
 		filter.learns |= knows_device(&other->events, true);
@@ -474,242 +475,242 @@ static int follow_events(struct device_side *side, size_t driver, enum xpt_event
 	for (enum xpt_event_role role = XPT_EVENT_WAIT; role >= from && !error; role--) {
 		for (size_t i = 0; i < events->event_count && !error; i++)
 			if (events->events[i].found && events->events[i].event->role == role)
-				error = follow_event(side, driver, &events->events[i], &filter);
+				error = follow_event(tracer, driver, &events->events[i], &filter);
 	}
 	return error;
 }
 
-static bool has_node(const struct device_side *side, dev_t device)
+static bool has_node(const struct driver_tracer *tracer, dev_t device)
 {
-	for (size_t i = 0; i < side->node_count; i++)
-		if (side->nodes[i] == device)
+	for (size_t i = 0; i < tracer->node_count; i++)
+		if (tracer->nodes[i] == device)
 			return true;
 	return false;
 }
 
 /* The two events of ioctls come last. */
-static int attach_ioctls(struct device_side *side, const struct driver_events *events)
+static int attach_ioctls(struct driver_tracer *tracer, const struct driver_events *events)
 {
 	const struct tracepoint *enter = &events->events[events->event_count - IOCTL_LINKS];
 	int error;
 
-	if (side->ioctls[0])
+	if (tracer->ioctls[0])
 		return 0;
-	error = kern_attach_ioctls(side->collector->kern, enter[0].id, enter[1].id, side->ioctls);
+	error = kern_attach_ioctls(tracer->collector->kern, enter[0].id, enter[1].id, tracer->ioctls);
 	if (!error)
-		log_info(&side->collector->log,
+		log_info(&tracer->collector->log,
 			 "ioctls on %s are followed: every system call of this machine takes a little longer meanwhile",
 			 events->nodes.items[0].path);
 	return error;
 }
 
 /* New nodes of the driver. Their record precedes their first ioctl. */
-static int follow_nodes(struct device_side *side, size_t driver)
+static int follow_nodes(struct driver_tracer *tracer, size_t driver)
 {
-	const struct driver_events *events = &side->follow[driver].events;
-	size_t before = side->node_count;
+	const struct driver_events *events = &tracer->follow[driver].events;
+	size_t before = tracer->node_count;
 	int error = 0;
 
 	if (events->event_count < IOCTL_LINKS || !events->events[events->event_count - 1].found)
 		return 0;
-	for (size_t i = 0; i < events->nodes.count && side->node_count < XPT_NODE_MAX; i++)
-		if (!has_node(side, events->nodes.items[i].device))
-			side->nodes[side->node_count++] = events->nodes.items[i].device;
-	if (side->node_count == before)
+	for (size_t i = 0; i < events->nodes.count && tracer->node_count < XPT_NODE_MAX; i++)
+		if (!has_node(tracer, events->nodes.items[i].device))
+			tracer->nodes[tracer->node_count++] = events->nodes.items[i].device;
+	if (tracer->node_count == before)
 		return 0;
-	pass_driver(side, driver);
-	for (size_t i = before; i < side->node_count && !error; i++)
-		error = kern_set_node(side->collector->kern, side->nodes[i], i);
+	pass_driver(tracer, driver);
+	for (size_t i = before; i < tracer->node_count && !error; i++)
+		error = kern_set_node(tracer->collector->kern, tracer->nodes[i], i);
 	if (!error)
-		error = attach_ioctls(side, events);
+		error = attach_ioctls(tracer, events);
 	if (error)
-		log_warn(&side->collector->log, "%s: its ioctls cannot be followed: %s",
-			 side->drivers->items[driver]->name, strerror(-error));
+		log_warn(&tracer->collector->log, "%s: its ioctls cannot be followed: %s",
+			 tracer->drivers->items[driver]->name, strerror(-error));
 	return error == -ENOMEM ? error : 0;
 }
 
 /* Reports what is missing of a driver that is there, or why a requested one is not. */
-static void report_missing(struct device_side *side, size_t driver)
+static void report_missing(struct driver_tracer *tracer, size_t driver)
 {
-	struct follow *follow = &side->follow[driver];
+	struct follow *follow = &tracer->follow[driver];
 	const struct driver_events *events = &follow->events;
 
-	if (follow->told)
+	if (follow->warned)
 		return;
-	follow->told = true;
+	follow->warned = true;
 	if (!events->found) {
-		log_warn(&side->collector->log, "%s; it is followed as soon as it is there",
-			 events->event_count ? events->events[0].reason : side->drivers->items[driver]->name);
+		log_warn(&tracer->collector->log, "%s; it is followed as soon as it is there",
+			 events->event_count ? events->events[0].reason : tracer->drivers->items[driver]->name);
 		return;
 	}
 	for (size_t i = 0; i < events->event_count; i++)
 		if (!events->events[i].found && !events->events[i].event->optional)
-			log_warn(&side->collector->log, "%s; it is left out", events->events[i].reason);
+			log_warn(&tracer->collector->log, "%s; it is left out", events->events[i].reason);
 }
 
-static int open_kernel(struct device_side *side)
+static int open_kernel(struct driver_tracer *tracer)
 {
-	int error = kern_open_drivers(side->collector->kern);
+	int error = kern_open_drivers(tracer->collector->kern);
 
 	if (error)
-		log_warn(&side->collector->log,
+		log_warn(&tracer->collector->log,
 			 "the device side is not seen: the kernel does not take the program for it: %s",
 			 strerror(-error));
-	side->unusable = error != 0;
+	tracer->unusable = error != 0;
 	return error;
 }
 
 /* Looks a driver up that is not followed yet. Whether it is there now. */
-static bool look_up(struct device_side *side, size_t driver, int *error)
+static bool look_up(struct driver_tracer *tracer, size_t driver, int *error)
 {
-	struct follow *follow = &side->follow[driver];
+	struct follow *follow = &tracer->follow[driver];
 
 	driver_events_free(&follow->events);
-	*error = driver_events_find(&side->tracefs, side->drivers->items[driver], &follow->events);
+	*error = driver_events_find(&tracer->tracefs, tracer->drivers->items[driver], &follow->events);
 	return !*error && follow->events.found;
 }
 
 /* The ones to follow from now on: fresh[]. All are looked up before any is attached to, as they refer to each other. */
-static int find_fresh(struct device_side *side, bool fresh[XPT_DRIVER_MAX])
+static int find_fresh(struct driver_tracer *tracer, bool fresh[XPT_DRIVER_MAX])
 {
 	int error = 0;
 
-	for (size_t i = 0; i < side->drivers->count && !error; i++) {
-		struct follow *follow = &side->follow[i];
+	for (size_t i = 0; i < tracer->drivers->count && !error; i++) {
+		struct follow *follow = &tracer->follow[i];
 
 		fresh[i] = false;
 		if (follow->taken)
 			continue;
-		if (!look_up(side, i, &error)) {
+		if (!look_up(tracer, i, &error)) {
 			if (!error && follow->wanted)
-				report_missing(side, i);
+				report_missing(tracer, i);
 			continue;
 		}
-		fresh[i] = follow->taken = side->automatic ? !is_general(side->drivers->items[i]) : follow->wanted;
+		fresh[i] = follow->taken = tracer->automatic ? !is_general(tracer->drivers->items[i]) : follow->wanted;
 	}
 	return error;
 }
 
-static int follow_driver(struct device_side *side, size_t driver, enum xpt_event_role from)
+static int follow_driver(struct driver_tracer *tracer, size_t driver, enum xpt_event_role from)
 {
-	const struct driver *description = side->drivers->items[driver];
-	size_t before = side->attached, nodes = side->node_count;
+	const struct driver *description = tracer->drivers->items[driver];
+	size_t before = tracer->attached, nodes = tracer->node_count;
 	int error;
 
-	if (!side->unusable)
-		pass_driver(side, driver);
-	error = side->collector->error;
+	if (!tracer->unusable)
+		pass_driver(tracer, driver);
+	error = tracer->collector->error;
 	if (!error)
-		error = follow_events(side, driver, from);
-	if (!error && description->ioctls.device_count && !has_role(&side->follow[driver].events, XPT_EVENT_QUEUE))
-		error = follow_nodes(side, driver);
-	log_info(&side->collector->log, "driver %s (%s): %zu tracepoints, %zu device nodes", description->name,
-		 description->title, side->attached - before, side->node_count - nodes);
-	report_missing(side, driver);
+		error = follow_events(tracer, driver, from);
+	if (!error && description->ioctls.device_count && !has_role(&tracer->follow[driver].events, XPT_EVENT_QUEUE))
+		error = follow_nodes(tracer, driver);
+	log_info(&tracer->collector->log, "driver %s (%s): %zu tracepoints, %zu device nodes", description->name,
+		 description->title, tracer->attached - before, tracer->node_count - nodes);
+	report_missing(tracer, driver);
 	return error;
 }
 
 /* Those that end the jobs of others are followed for nothing else. */
-static int follow_needed(struct device_side *side)
+static int follow_needed(struct driver_tracer *tracer)
 {
 	int error = 0;
 
-	for (size_t i = 0; i < side->drivers->count && !error; i++) {
-		struct follow *follow = &side->follow[i];
+	for (size_t i = 0; i < tracer->drivers->count && !error; i++) {
+		struct follow *follow = &tracer->follow[i];
 
-		if (follow->taken || !follow->events.found || !is_needed(side, i))
+		if (follow->taken || !follow->events.found || !is_needed(tracer, i))
 			continue;
 		follow->taken = true;
-		error = follow_driver(side, i, XPT_EVENT_DONE);
+		error = follow_driver(tracer, i, XPT_EVENT_DONE);
 	}
 	return error;
 }
 
-static int scan(struct device_side *side)
+static int scan(struct driver_tracer *tracer)
 {
 	bool fresh[XPT_DRIVER_MAX] = {};
-	int error = find_fresh(side, fresh);
+	int error = find_fresh(tracer, fresh);
 
-	for (size_t i = 0; i < side->drivers->count && !error; i++)
-		if (fresh[i] && (side->unusable || open_kernel(side)))
+	for (size_t i = 0; i < tracer->drivers->count && !error; i++)
+		if (fresh[i] && (tracer->unusable || open_kernel(tracer)))
 			return 0;
 	if (!error)
-		error = follow_needed(side);
-	for (size_t i = 0; i < side->drivers->count && !error; i++)
+		error = follow_needed(tracer);
+	for (size_t i = 0; i < tracer->drivers->count && !error; i++)
 		if (fresh[i])
-			error = follow_driver(side, i, XPT_EVENT_QUEUE);
+			error = follow_driver(tracer, i, XPT_EVENT_QUEUE);
 	return error;
 }
 
 /* Drivers that are followed by their nodes may get more of them. */
-static int scan_nodes(struct device_side *side)
+static int scan_nodes(struct driver_tracer *tracer)
 {
 	int error = 0;
 
-	for (size_t i = 0; i < side->drivers->count && !error; i++) {
-		struct follow *follow = &side->follow[i];
+	for (size_t i = 0; i < tracer->drivers->count && !error; i++) {
+		struct follow *follow = &tracer->follow[i];
 		struct device_nodes nodes;
 
-		if (!follow->taken || !side->drivers->items[i]->ioctls.device_count ||
+		if (!follow->taken || !tracer->drivers->items[i]->ioctls.device_count ||
 		    has_role(&follow->events, XPT_EVENT_QUEUE))
 			continue;
-		error = device_nodes_find(&side->drivers->items[i]->ioctls, &nodes);
+		error = device_nodes_find(&tracer->drivers->items[i]->ioctls, &nodes);
 		if (error)
 			break;
 		device_nodes_free(&follow->events.nodes);
 		follow->events.nodes = nodes;
-		error = follow_nodes(side, i);
+		error = follow_nodes(tracer, i);
 	}
 	return error;
 }
 
-int device_side_start(struct device_side *side)
+int driver_tracer_start(struct driver_tracer *tracer)
 {
-	if (!side->readable)
+	if (!tracer->readable)
 		return 0;
 	/* Open before the first scan: what comes in between is seen twice rather than not at all. */
-	side->uevents = uevents_open();
-	if (side->uevents < 0)
-		log_debug(&side->collector->log, "drivers that are loaded later are not seen: %s",
-			  strerror(-side->uevents));
-	return scan(side);
+	tracer->uevents = uevents_open();
+	if (tracer->uevents < 0)
+		log_debug(&tracer->collector->log, "drivers that are loaded later are not seen: %s",
+			  strerror(-tracer->uevents));
+	return scan(tracer);
 }
 
-int device_side_descriptor(const struct device_side *side)
+int driver_tracer_descriptor(const struct driver_tracer *tracer)
 {
-	return side->uevents;
+	return tracer->uevents;
 }
 
-int device_side_look(struct device_side *side)
+int driver_tracer_look(struct driver_tracer *tracer)
 {
 	int error;
 
-	if (side->uevents < 0 || !uevents_read(side->uevents) || side->unusable)
+	if (tracer->uevents < 0 || !uevents_read(tracer->uevents) || tracer->unusable)
 		return 0;
-	error = scan(side);
-	return error ?: scan_nodes(side);
+	error = scan(tracer);
+	return error ?: scan_nodes(tracer);
 }
 
-void device_side_detach(struct device_side *side)
+void driver_tracer_detach(struct driver_tracer *tracer)
 {
 	struct attachment *all[XPT_EVENT_MAX + IOCTL_LINKS];
 	size_t count = 0;
 
-	for (size_t i = 0; i < side->link_count; i++)
-		all[count++] = side->links[i].attachment;
+	for (size_t i = 0; i < tracer->link_count; i++)
+		all[count++] = tracer->links[i].attachment;
 	for (size_t i = 0; i < IOCTL_LINKS; i++)
-		all[count++] = side->ioctls[i];
-	kern_detach(side->collector->kern, all, count);
-	side->link_count = 0;
-	memset(side->ioctls, 0, sizeof(side->ioctls));
+		all[count++] = tracer->ioctls[i];
+	kern_detach(tracer->collector->kern, all, count);
+	tracer->link_count = 0;
+	memset(tracer->ioctls, 0, sizeof(tracer->ioctls));
 }
 
-size_t device_side_tracepoints(const struct device_side *side)
+size_t driver_tracer_tracepoints(const struct driver_tracer *tracer)
 {
-	return side ? side->attached : 0;
+	return tracer ? tracer->attached : 0;
 }
 
-size_t device_side_nodes(const struct device_side *side)
+size_t driver_tracer_nodes(const struct driver_tracer *tracer)
 {
-	return side ? side->node_count : 0;
+	return tracer ? tracer->node_count : 0;
 }

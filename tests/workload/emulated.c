@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "told.h"
+#include "emulated.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,14 +17,14 @@
 
 #include "xptaccel_uapi.h"
 
-#define NAME "told"
+#define NAME "emulated"
 #define NODE "/dev/null"  /* takes the ioctls that every file has */
 #define NOBODY (1l << 30) /* no process has this number, or one above it */
 #define ENGINES_MAX 8
 #define SLOTS_MAX 16
 #define JOBS_MAX 1024 /* that nobody has waited for */
 
-enum event { QUEUE = 1, RUN, DONE, ERROR }; /* as told.json has them */
+enum event { QUEUE = 1, RUN, DONE, ERROR }; /* as emulated.json has them */
 
 enum state { FREE, WAITING, RUNNING, ENDED };
 
@@ -248,14 +248,14 @@ static struct device *make(const char *name)
 	return NULL;
 }
 
-bool told_is(const char *name)
+bool emulated_is(const char *name)
 {
 	size_t length = strlen(NAME);
 
 	return strncmp(name, NAME, length) == 0 && (!name[length] || name[length] == ':');
 }
 
-int told_open(const char *name)
+int emulated_open(const char *name)
 {
 	bool known;
 
@@ -354,7 +354,7 @@ static int wait_for(int descriptor, struct xptaccel_wait *arguments)
 	return error;
 }
 
-int told_ioctl(int descriptor, unsigned long number, void *arguments)
+int emulated_ioctl(int descriptor, unsigned long number, void *arguments)
 {
 	int blocking = 0;
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "session/attach/seen.h"
+#include "session/attach/id_set.h"
 
 #include <stdlib.h>
 
 #define ROOM_FIRST 256
 
-void seen_free(struct seen *seen)
+void id_set_free(struct id_set *seen)
 {
 	free(seen->things);
-	*seen = (struct seen){ 0 };
+	*seen = (struct id_set){ 0 };
 }
 
 /* Where it would be if nothing else were there. */
@@ -20,7 +20,7 @@ static size_t home_of(size_t room, pid_t tgid, __u64 object, __u64 class)
 }
 
 /* Where it is, or would be. */
-static struct seen_thing *place_of(struct seen_thing *things, size_t room, pid_t tgid, __u64 object, __u64 class)
+static struct id_set_thing *place_of(struct id_set_thing *things, size_t room, pid_t tgid, __u64 object, __u64 class)
 {
 	size_t at = home_of(room, tgid, object, class);
 
@@ -30,15 +30,15 @@ static struct seen_thing *place_of(struct seen_thing *things, size_t room, pid_t
 }
 
 /* Moves what is there into a table of that room, but for those of one process. */
-static bool rebuild(struct seen *seen, size_t room, pid_t without)
+static bool rebuild(struct id_set *seen, size_t room, pid_t without)
 {
-	struct seen_thing *things = calloc(room, sizeof(*things));
+	struct id_set_thing *things = calloc(room, sizeof(*things));
 	size_t count = 0;
 
 	if (!things)
 		return false;
 	for (size_t i = 0; i < seen->room; i++) {
-		const struct seen_thing *from = &seen->things[i];
+		const struct id_set_thing *from = &seen->things[i];
 
 		if (!from->tgid || from->tgid == without)
 			continue;
@@ -46,11 +46,11 @@ static bool rebuild(struct seen *seen, size_t room, pid_t without)
 		count++;
 	}
 	free(seen->things);
-	*seen = (struct seen){ things, count, room };
+	*seen = (struct id_set){ things, count, room };
 	return true;
 }
 
-bool seen_add(struct seen *seen, size_t most, pid_t tgid, __u64 object, __u64 class)
+bool id_set_add(struct id_set *seen, size_t most, pid_t tgid, __u64 object, __u64 class)
 {
 	if (seen->room && place_of(seen->things, seen->room, tgid, object, class)->tgid)
 		return false;
@@ -58,21 +58,21 @@ bool seen_add(struct seen *seen, size_t most, pid_t tgid, __u64 object, __u64 cl
 		return false;
 	if (2 * (seen->count + 1) > seen->room && !rebuild(seen, seen->room ? 2 * seen->room : ROOM_FIRST, 0))
 		return false;
-	*place_of(seen->things, seen->room, tgid, object, class) = (struct seen_thing){ tgid, object, class };
+	*place_of(seen->things, seen->room, tgid, object, class) = (struct id_set_thing){ tgid, object, class };
 	seen->count++;
 	return true;
 }
 
 /* Those behind it move up, as far as none gets in front of its home. */
-void seen_remove(struct seen *seen, pid_t tgid, __u64 object, __u64 class)
+void id_set_remove(struct id_set *seen, pid_t tgid, __u64 object, __u64 class)
 {
-	struct seen_thing *hole = seen->room ? place_of(seen->things, seen->room, tgid, object, class) : NULL;
+	struct id_set_thing *hole = seen->room ? place_of(seen->things, seen->room, tgid, object, class) : NULL;
 	size_t mask = seen->room - 1, at;
 
 	if (!hole || !hole->tgid)
 		return;
 	for (at = (size_t)(hole - seen->things + 1) & mask; seen->things[at].tgid; at = (at + 1) & mask) {
-		struct seen_thing *thing = &seen->things[at];
+		struct id_set_thing *thing = &seen->things[at];
 		size_t home = home_of(seen->room, thing->tgid, thing->object, thing->class);
 
 		if (((at - home) & mask) < ((at - (size_t)(hole - seen->things)) & mask))
@@ -80,12 +80,12 @@ void seen_remove(struct seen *seen, pid_t tgid, __u64 object, __u64 class)
 		*hole = *thing;
 		hole = thing;
 	}
-	*hole = (struct seen_thing){ 0 };
+	*hole = (struct id_set_thing){ 0 };
 	seen->count--;
 }
 
-void seen_drop(struct seen *seen, pid_t tgid)
+void id_set_drop(struct id_set *seen, pid_t tgid)
 {
 	if (seen->count && !rebuild(seen, seen->room, tgid))
-		seen_free(seen);
+		id_set_free(seen);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "session/reader/analysed.h"
+#include "session/reader/elf_cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@ struct silent_file {
 	__u64 until;
 };
 
-static void analysed_free(struct analysed *file)
+static void entry_free(struct elf_entry *file)
 {
 	if (!file)
 		return;
@@ -32,10 +32,10 @@ static void analysed_free(struct analysed *file)
 	free(file);
 }
 
-void analysed_files_free(struct analysed_files *files)
+void elf_cache_free(struct elf_cache *files)
 {
 	for (size_t i = 0; i < files->count; i++)
-		analysed_free(files->files[i]);
+		entry_free(files->files[i]);
 	free(files->files);
 	free(files->silent);
 	free(files->local);
@@ -72,7 +72,7 @@ static bool is_unchanged(const struct stat *a, const struct stat *b)
 	       !memcmp(&a->st_ctim, &b->st_ctim, sizeof(a->st_ctim));
 }
 
-int analysed_check(const struct analysed *file, int descriptor)
+int elf_entry_check(const struct elf_entry *file, int descriptor)
 {
 	struct stat status;
 	int error = read_status(descriptor, &status);
@@ -82,7 +82,7 @@ int analysed_check(const struct analysed *file, int descriptor)
 	return is_same(&status, &file->status) && is_unchanged(&status, &file->status) ? 0 : -ESTALE;
 }
 
-bool analysed_has_any(const struct analysed *file)
+bool elf_entry_has_any(const struct elf_entry *file)
 {
 	const struct file_contents *contents = &file->contents;
 
@@ -91,7 +91,7 @@ bool analysed_has_any(const struct analysed *file)
 }
 
 /* The latest analysis of the file; NULL: there was none. */
-static struct analysed *latest(const struct analysed_files *files, const struct stat *status)
+static struct elf_entry *latest(const struct elf_cache *files, const struct stat *status)
 {
 	for (size_t i = files->count; i > 0; i--)
 		if (is_same(&files->files[i - 1]->status, status))
@@ -101,7 +101,7 @@ static struct analysed *latest(const struct analysed_files *files, const struct 
 
 /* ---- files that time out ---- */
 
-static bool is_silent(struct analysed_files *files, const struct stat *status)
+static bool is_silent(struct elf_cache *files, const struct stat *status)
 {
 	__u64 now = clock_monotonic();
 
@@ -114,7 +114,7 @@ static bool is_silent(struct analysed_files *files, const struct stat *status)
 	return false;
 }
 
-static void note_silent(struct analysed_files *files, const struct stat *status)
+static void note_silent(struct elf_cache *files, const struct stat *status)
 {
 	struct silent_file *more;
 
@@ -130,7 +130,7 @@ static void note_silent(struct analysed_files *files, const struct stat *status)
 
 /* ---- devices ---- */
 
-static bool is_local(const struct analysed_files *files, dev_t device)
+static bool is_local(const struct elf_cache *files, dev_t device)
 {
 	for (size_t i = 0; i < files->local_count; i++)
 		if (files->local[i] == device)
@@ -139,7 +139,7 @@ static bool is_local(const struct analysed_files *files, dev_t device)
 }
 
 /* Without memory they are asked for again. */
-static void note_local(struct analysed_files *files, dev_t device)
+static void note_local(struct elf_cache *files, dev_t device)
 {
 	dev_t *more = is_local(files, device) ? NULL :
 						reallocarray(files->local, files->local_count + 1, sizeof(*more));
@@ -191,7 +191,7 @@ static void add_place(void *context, const struct site *site, unsigned int spec)
 	*sum = (*sum ^ site->offset ^ (__u64)spec << 40) * 0x9e3779b97f4a7c15ull + site->semaphore;
 }
 
-static __u64 places_of(const struct analysed *file)
+static __u64 places_of(const struct elf_entry *file)
 {
 	const struct file_contents *contents = &file->contents;
 	__u64 sum = contents->has_loader ? contents->loader_offset + (__u32)contents->loader_state : 0;
@@ -205,7 +205,7 @@ static __u64 places_of(const struct analysed *file)
 }
 
 /* Others mean that there is nothing to probe. */
-static void report(const struct analysed_files *files, const char *path, int error)
+static void report(const struct elf_cache *files, const char *path, int error)
 {
 	if (error == -EPROTO)
 		log_warn(files->log, "%s: no probes are placed in it: the process that read it has ended", path);
@@ -218,7 +218,7 @@ static void report(const struct analysed_files *files, const char *path, int err
 }
 
 /* By a process of its own: the shared one has ended, possibly because of another file. */
-static int search_again(struct analysed_files *files, int descriptor, struct analysed *file)
+static int search_again(struct elf_cache *files, int descriptor, struct elf_entry *file)
 {
 	struct opened_file opened;
 	struct file_reader *reader;
@@ -232,10 +232,10 @@ static int search_again(struct analysed_files *files, int descriptor, struct ana
 	return error;
 }
 
-static int analyse(struct analysed_files *files, const struct opened_file *opened, struct file_reader *reader,
-		   const char *path, struct analysed **result)
+static int analyse(struct elf_cache *files, const struct opened_file *opened, struct file_reader *reader,
+		   const char *path, struct elf_entry **result)
 {
-	struct analysed *file = calloc(1, sizeof(*file));
+	struct elf_entry *file = calloc(1, sizeof(*file));
 	int error;
 
 	if (!file)
@@ -253,39 +253,39 @@ static int analyse(struct analysed_files *files, const struct opened_file *opene
 	 * server of the file system likes, even if it has replied before.
 	 */
 	file->is_refused = opened->is_fuse && !is_trusted_mount(opened->status.st_dev);
-	if (!error && file->is_refused && analysed_has_any(file))
+	if (!error && file->is_refused && elf_entry_has_any(file))
 		log_warn(files->log,
 			 "%s: no probes are placed in it: its file system (FUSE) is another user's, who could hold up the "
 			 "machine with it",
 			 path);
-	if (!error && !file->is_local && analysed_has_any(file))
+	if (!error && !file->is_local && elf_entry_has_any(file))
 		file->descriptor = fcntl(opened->descriptor, F_DUPFD_CLOEXEC, 3);
 	/* Whatever ended the process will end it again: it is not to be read each time. */
 	if (error == -EPROTO)
 		report(files, path, error);
 	if (error && error != -EPROTO) {
-		analysed_free(file);
+		entry_free(file);
 		return error;
 	}
 	*result = file;
 	return 0;
 }
 
-static int add(struct analysed_files *files, struct analysed *before, struct analysed **file)
+static int add(struct elf_cache *files, struct elf_entry *before, struct elf_entry **file)
 {
-	struct analysed **more;
+	struct elf_entry **more;
 
 	/* It may have got another name, or none: the same probes belong in it. */
 	if (before && places_of(before) == places_of(*file)) {
 		before->status = (*file)->status;
 		memcpy(before->contents.build_id, (*file)->contents.build_id, sizeof(before->contents.build_id));
-		analysed_free(*file);
+		entry_free(*file);
 		*file = before;
 		return 0;
 	}
 	more = reallocarray(files->files, files->count + 1, sizeof(*more));
 	if (!more) {
-		analysed_free(*file);
+		entry_free(*file);
 		return -ENOMEM;
 	}
 	files->files = more;
@@ -305,7 +305,7 @@ static int open_again(int place)
 }
 
 /* A process of its own opens it, unless it is certain to be open at once, and nobody's but root's. */
-static int open_through_reader(struct analysed_files *files, int place, const struct stat *status,
+static int open_through_reader(struct elf_cache *files, int place, const struct stat *status,
 			       struct opened_file *opened, struct file_reader **reader)
 {
 	int error;
@@ -324,8 +324,8 @@ static int open_through_reader(struct analysed_files *files, int place, const st
 }
 
 /* Through a process that opens it, and analyses it where it was not seen before as it is now. */
-static int pin_through_reader(struct analysed_files *files, int place, const struct stat *status,
-			      const struct mapped_file *mapped, struct analysed *before, struct pinned_file *pinned)
+static int pin_through_reader(struct elf_cache *files, int place, const struct stat *status,
+			      const struct mapped_file *mapped, struct elf_entry *before, struct pinned_file *pinned)
 {
 	struct opened_file opened = { 0 };
 	struct file_reader *reader = NULL;
@@ -350,10 +350,10 @@ static int pin_through_reader(struct analysed_files *files, int place, const str
 	return opened.descriptor;
 }
 
-static int pin(struct analysed_files *files, int place, const struct mapped_file *mapped, bool to_open,
+static int pin(struct elf_cache *files, int place, const struct mapped_file *mapped, bool to_open,
 	       struct pinned_file *pinned)
 {
-	struct analysed *before;
+	struct elf_entry *before;
 	struct stat status;
 	int error = read_status(place, &status);
 
@@ -368,7 +368,7 @@ static int pin(struct analysed_files *files, int place, const struct mapped_file
 	before = latest(files, &status);
 	pinned->file = before;
 	if (before && is_unchanged(&before->status, &status)) {
-		if (!to_open && !analysed_has_any(before))
+		if (!to_open && !elf_entry_has_any(before))
 			return -ENOENT;
 		if (before->is_local) {
 			error = open_again(place);
@@ -389,8 +389,7 @@ static int pin(struct analysed_files *files, int place, const struct mapped_file
 	return error;
 }
 
-static int pin_at(struct analysed_files *files, const struct mapped_file *mapped, bool to_open,
-		  struct pinned_file *pinned)
+static int pin_at(struct elf_cache *files, const struct mapped_file *mapped, bool to_open, struct pinned_file *pinned)
 {
 	int place = open(mapped->open_path, O_PATH | O_CLOEXEC), descriptor;
 
@@ -407,20 +406,19 @@ static int pin_at(struct analysed_files *files, const struct mapped_file *mapped
 	return 0;
 }
 
-int analysed_pin(struct analysed_files *files, const struct mapped_file *mapped, bool to_open,
-		 struct pinned_file *pinned)
+int elf_cache_pin(struct elf_cache *files, const struct mapped_file *mapped, bool to_open, struct pinned_file *pinned)
 {
 	int error = pin_at(files, mapped, to_open, pinned);
 
 	if (error)
 		return error;
-	if (pinned->file && !pinned->file->is_refused && (to_open || analysed_has_any(pinned->file)))
+	if (pinned->file && !pinned->file->is_refused && (to_open || elf_entry_has_any(pinned->file)))
 		return 0;
 	pinned_close(pinned);
 	return -ENOENT;
 }
 
-int analysed_open(struct analysed_files *files, const struct mapped_file *mapped, struct pinned_file *pinned)
+int elf_cache_open(struct elf_cache *files, const struct mapped_file *mapped, struct pinned_file *pinned)
 {
 	int error = pin_at(files, mapped, true, pinned);
 
@@ -430,7 +428,7 @@ int analysed_open(struct analysed_files *files, const struct mapped_file *mapped
 	return -ENOENT;
 }
 
-int analysed_look(struct analysed_files *files, const struct mapped_file *mapped, const struct analysed **file)
+int elf_cache_find(struct elf_cache *files, const struct mapped_file *mapped, const struct elf_entry **file)
 {
 	int place = open(mapped->open_path, O_PATH | O_CLOEXEC), error;
 	struct pinned_file pinned = { .mapped.descriptor = -1 };
@@ -446,7 +444,7 @@ int analysed_look(struct analysed_files *files, const struct mapped_file *mapped
 	*file = latest(files, &status);
 	if (*file && is_unchanged(&(*file)->status, &status))
 		return 0;
-	error = analysed_open(files, mapped, &pinned);
+	error = elf_cache_open(files, mapped, &pinned);
 	*file = error ? NULL : pinned.file;
 	if (!error)
 		pinned_close(&pinned);
@@ -458,7 +456,7 @@ void pinned_close(struct pinned_file *pinned)
 	close(pinned->mapped.descriptor);
 }
 
-int analysed_bias(const struct analysed *file, const struct mapped_file *mapped, __u64 *bias)
+int elf_entry_bias(const struct elf_entry *file, const struct mapped_file *mapped, __u64 *bias)
 {
 	__u64 address;
 	int error = file_contents_address(&file->contents, mapped->offset, &address);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What is in the files that processes map: each is analysed once, however many processes map it. */
-#ifndef XPT_SESSION_READER_ANALYSED_H
-#define XPT_SESSION_READER_ANALYSED_H
+#ifndef XPT_SESSION_READER_ELF_CACHE_H
+#define XPT_SESSION_READER_ELF_CACHE_H
 
 #include "session/reader/readers.h"
 
@@ -9,7 +9,7 @@
  * What was found in one file. Identity includes its size and the times of its latest changes, since inodes are reused, and
  * files changed in place; the time of change cannot be set by who owns the file.
  */
-struct analysed {
+struct elf_entry {
 	struct stat status; /* device, inode, size and times */
 	bool changed;	    /* in place, since it was first analysed: no longer shared between processes */
 	bool is_local;	    /* as in struct opened_file */
@@ -24,10 +24,10 @@ struct analysed {
 struct silent_file;
 
 /* Zero it, and set the first ones. */
-struct analysed_files {
+struct elf_cache {
 	const struct log *log;
 	struct file_readers *readers;
-	struct analysed **files;
+	struct elf_entry **files;
 	size_t count;
 	struct silent_file *silent;
 	size_t silent_count;
@@ -38,7 +38,7 @@ struct analysed_files {
 /* A file of a process, open, so that all that follows is about this one. */
 struct pinned_file {
 	struct mapped_file mapped; /* with its path, and the descriptor as the path to open */
-	struct analysed *file;	   /* lives as long as the analysed_files */
+	struct elf_entry *file;	   /* lives as long as the elf_cache_files */
 };
 
 /*
@@ -46,21 +46,20 @@ struct pinned_file {
  * is mapped there by now, or no regular file, or it timed out before, or (unless to_open) there is nothing in it;
  * -EWOULDBLOCK: it is leased; -ETIMEDOUT: its file system timed out, which has been reported; -ENOMEM.
  */
-int analysed_pin(struct analysed_files *files, const struct mapped_file *mapped, bool to_open,
-		 struct pinned_file *pinned);
+int elf_cache_pin(struct elf_cache *files, const struct mapped_file *mapped, bool to_open, struct pinned_file *pinned);
 /* The same, whatever there is in it, and also if no probes may go into it. */
-int analysed_open(struct analysed_files *files, const struct mapped_file *mapped, struct pinned_file *pinned);
+int elf_cache_open(struct elf_cache *files, const struct mapped_file *mapped, struct pinned_file *pinned);
 /* The same, without opening a file that was analysed before, as it is. *file: NULL: no regular one. */
-int analysed_look(struct analysed_files *files, const struct mapped_file *mapped, const struct analysed **file);
+int elf_cache_find(struct elf_cache *files, const struct mapped_file *mapped, const struct elf_entry **file);
 void pinned_close(struct pinned_file *pinned);
 
 /* Whether there is anything in it. */
-bool analysed_has_any(const struct analysed *file);
+bool elf_entry_has_any(const struct elf_entry *file);
 /* -ESTALE: the open file has changed since it was analysed; or another error. */
-int analysed_check(const struct analysed *file, int descriptor);
-void analysed_files_free(struct analysed_files *files);
+int elf_entry_check(const struct elf_entry *file, int descriptor);
+void elf_cache_free(struct elf_cache *files);
 
 /* What a file's virtual addresses are moved by in the process that has mapped it. -ENOENT. */
-int analysed_bias(const struct analysed *file, const struct mapped_file *mapped, __u64 *bias);
+int elf_entry_bias(const struct elf_entry *file, const struct mapped_file *mapped, __u64 *bias);
 
 #endif
