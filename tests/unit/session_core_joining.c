@@ -90,10 +90,10 @@ Test(session_core_joining, what_began_before)
 
 static void count_before(__u16 spec, __u64 handle, __u64 calls)
 {
-	const struct xpt_program_key key = { .tgid = 5, .spec = spec, .handle = handle };
-	const struct xpt_program_entry entry = { .count = { .calls = calls, .left_out = 2, .lost = 1 } };
+	const struct xpt_program_entry entry = { .key = { .tgid = 5, .spec = spec, .handle = handle },
+						 .count = { .calls = calls, .left_out = 2, .lost = 1 } };
 
-	cr_assert_eq(joining_baseline(&joining, &key, &entry), 0);
+	cr_assert_eq(joining_baseline(&joining, &entry), 0);
 }
 
 static const struct xpt_program_count *total(__u16 spec, __u64 handle, __u64 calls, __u64 time)

@@ -146,12 +146,12 @@ static void baselines_drop(struct joining *joining)
 		baseline_drop(joining, baseline);
 }
 
-int joining_baseline(void *context, const struct xpt_program_key *key, const struct xpt_program_entry *entry)
+int joining_baseline(void *context, const struct xpt_program_entry *entry)
 {
 	struct joining *joining = context;
 	struct baseline *baseline = calloc(1, sizeof(*baseline));
 
-	if (!baseline || map_add(&joining->baselines, &baseline->node, key_of(key), key->handle)) {
+	if (!baseline || map_add(&joining->baselines, &baseline->node, key_of(&entry->key), entry->key.handle)) {
 		free(baseline);
 		return -ENOMEM;
 	}
@@ -161,9 +161,9 @@ int joining_baseline(void *context, const struct xpt_program_key *key, const str
 }
 
 /* -EAGAIN: a call has begun meanwhile. */
-static int on_compared(void *context, const struct xpt_program_key *key, const struct xpt_program_entry *entry)
+static int on_compared(void *context, const struct xpt_program_entry *entry)
 {
-	const struct baseline *baseline = baseline_find(context, key);
+	const struct baseline *baseline = baseline_find(context, &entry->key);
 
 	return baseline && baseline->count.calls == entry->count.calls ? 0 : -EAGAIN;
 }

@@ -67,7 +67,7 @@ struct joining {
 
 void joining_init(struct joining *joining, struct collector *collector);
 /* A kern_count_fn: what was counted before. -ENOMEM. */
-int joining_baseline(void *context, const struct xpt_program_key *key, const struct xpt_program_entry *entry);
+int joining_baseline(void *context, const struct xpt_program_entry *entry);
 /* Both, with the counts of now, and sets since. -ENOMEM. */
 int joining_begin(struct joining *joining, struct collector *collector);
 void joining_free(struct joining *joining); /* it may be zeroed */
