@@ -12,6 +12,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/log.h"
+#include "base/core/vec.h"
 #include "session/attach/attach_private.h"
 #include "session/reader/describe_records.h"
 
@@ -342,8 +343,6 @@ static int table_is_new(struct attacher *attacher, pid_t tgid, const struct pend
 			const struct table_words *words)
 {
 	__u64 hash = hash_of(words);
-	struct table_reading *more;
-
 	for (size_t i = 0; i < attacher->reading_count; i++) {
 		struct table_reading *reading = &attacher->readings[i];
 
@@ -357,12 +356,8 @@ static int table_is_new(struct attacher *attacher, pid_t tgid, const struct pend
 				 tgid, table->runtime->title);
 		return 1;
 	}
-	more = reallocarray(attacher->readings, attacher->reading_count + 1, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	attacher->readings = more;
-	more[attacher->reading_count++] = (struct table_reading){ tgid, table->runtime, words->address, hash, 1 };
-	return 1;
+	return vec_push(attacher->readings, attacher->reading_count, (struct table_reading){ tgid, table->runtime, words->address, hash, 1 }) ?:
+		       1;
 }
 
 int attach_table(struct attacher *attacher, pid_t tgid, const struct mapped_file *mapped, const struct elf_entry *file,

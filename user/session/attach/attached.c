@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/core/process.h"
+#include "base/core/vec.h"
 
 /* Those that are being taken off, which are the thread's. */
 struct attached_sweeper {
@@ -19,16 +20,13 @@ struct attached_sweeper {
 int attached_add(struct attached_list *list, const struct attached *attached)
 {
 	struct attachment *attachments[] = { attached->attachment, attached->codes };
-	struct attached *more = reallocarray(list->all, list->count + 1, sizeof(*more));
+	int error = vec_push(list->all, list->count, *attached);
 
-	if (!more) {
+	if (error) {
 		kern_detach(list->kern, attachments, 2);
 		free(attached->sites);
-		return -ENOMEM;
 	}
-	list->all = more;
-	list->all[list->count++] = *attached;
-	return 0;
+	return error;
 }
 
 static bool is_of(const struct attached *attached, pid_t tgid, const struct elf_entry *file)
@@ -61,17 +59,11 @@ bool attached_has(const struct attached_list *list, pid_t tgid, const struct elf
 static void bury(struct attached_list *list, struct attached *attached)
 {
 	struct attachment *attachments[] = { attached->attachment, attached->codes };
-	struct attachment **more = reallocarray(list->dead, list->dead_count + 2, sizeof(struct attachment *));
 
 	free(attached->sites);
-	if (!more) {
-		kern_detach(list->kern, attachments, 2);
-		return;
-	}
-	list->dead = more;
-	list->dead[list->dead_count++] = attached->attachment;
-	if (attached->codes)
-		list->dead[list->dead_count++] = attached->codes;
+	for (size_t i = 0; i < 1 + !!attached->codes; i++)
+		if (vec_push(list->dead, list->dead_count, attachments[i]))
+			kern_detach(list->kern, &attachments[i], 1);
 }
 
 static void bury_those(struct attached_list *list, bool (*is_one)(const struct attached *attached, const void *what),

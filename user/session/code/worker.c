@@ -12,6 +12,7 @@
 
 #include "base/file/file.h"
 #include "base/core/process.h"
+#include "base/core/vec.h"
 #include "session/reader/readers.h"
 
 #define FILE_MAX (1ull << 30) /* bytes of a file that are read */
@@ -138,18 +139,13 @@ static void take_file(struct code_worker *worker, struct code_load *load)
 
 static __u64 *process_bytes(struct code_worker *worker, pid_t tgid)
 {
-	struct process_bytes *more;
-
 	for (size_t i = 0; i < worker->process_count; i++) {
 		if (worker->processes[i].tgid == tgid)
 			return &worker->processes[i].bytes;
 	}
-	more = reallocarray(worker->processes, worker->process_count + 1, sizeof(*more));
-	if (!more)
+	if (vec_push(worker->processes, worker->process_count, (struct process_bytes){ .tgid = tgid }))
 		return NULL;
-	worker->processes = more;
-	more[worker->process_count] = (struct process_bytes){ .tgid = tgid };
-	return &more[worker->process_count++].bytes;
+	return &worker->processes[worker->process_count - 1].bytes;
 }
 
 static bool is_wanted(const struct code_worker *worker, const struct code_load *load)

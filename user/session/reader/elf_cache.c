@@ -11,6 +11,7 @@
 
 #include "base/core/clock.h"
 #include "base/core/log.h"
+#include "base/core/vec.h"
 #include "base/file/output.h"
 
 #define SILENT_FOR 60000000000ull /* ns until a file that timed out is tried again */
@@ -116,16 +117,10 @@ static bool is_silent(struct elf_cache *files, const struct stat *status)
 
 static void note_silent(struct elf_cache *files, const struct stat *status)
 {
-	struct silent_file *more;
-
 	if (files->silent_count == SILENT_MAX)
 		files->silent_count = 0;
-	more = reallocarray(files->silent, files->silent_count + 1, sizeof(*more));
-	if (!more)
-		return;
-	files->silent = more;
-	more[files->silent_count++] = (struct silent_file){ status->st_dev, status->st_ino,
-							    clock_monotonic() + SILENT_FOR };
+	vec_push(files->silent, files->silent_count,
+		 (struct silent_file){ status->st_dev, status->st_ino, clock_monotonic() + SILENT_FOR });
 }
 
 /* ---- devices ---- */
@@ -141,13 +136,8 @@ static bool is_local(const struct elf_cache *files, dev_t device)
 /* Without memory they are asked for again. */
 static void note_local(struct elf_cache *files, dev_t device)
 {
-	dev_t *more = is_local(files, device) ? NULL :
-						reallocarray(files->local, files->local_count + 1, sizeof(*more));
-
-	if (!more)
-		return;
-	files->local = more;
-	more[files->local_count++] = device;
+	if (!is_local(files, device))
+		vec_push(files->local, files->local_count, device);
 }
 
 static bool is_roots(const struct stat *status)
@@ -273,7 +263,7 @@ static int analyse(struct elf_cache *files, const struct opened_file *opened, st
 
 static int add(struct elf_cache *files, struct elf_entry *before, struct elf_entry **file)
 {
-	struct elf_entry **more;
+	int error;
 
 	/* It may have got another name, or none: the same probes belong in it. */
 	if (before && places_of(before) == places_of(*file)) {
@@ -283,15 +273,11 @@ static int add(struct elf_cache *files, struct elf_entry *before, struct elf_ent
 		*file = before;
 		return 0;
 	}
-	more = reallocarray(files->files, files->count + 1, sizeof(*more));
-	if (!more) {
-		entry_free(*file);
-		return -ENOMEM;
-	}
-	files->files = more;
 	(*file)->changed = before;
-	files->files[files->count++] = *file;
-	return 0;
+	error = vec_push(files->files, files->count, *file);
+	if (error)
+		entry_free(*file);
+	return error;
 }
 
 static int open_again(int place)
