@@ -38,3 +38,23 @@ int set_sampling(struct xpt_sampling *sampling)
 	entry->sample_every = sampling->sample_every;
 	return 0;
 }
+
+/* All mappings of a process: struct xpt_mapping. */
+SEC("iter/task_vma")
+int process_mappings(struct bpf_iter__task_vma *context)
+{
+	struct vm_area_struct *vma = context->vma;
+	struct xpt_mapping mapping = {};
+	struct file *file;
+
+	if (!vma)
+		return 0;
+	mapping.start = vma->vm_start;
+	file = vma->vm_file;
+	if (file) {
+		mapping.device = file->f_inode->i_sb->s_dev;
+		mapping.is_fuse = memory_is_fuse(file);
+	}
+	bpf_seq_write(context->meta->seq, &mapping, sizeof(mapping));
+	return 0;
+}
