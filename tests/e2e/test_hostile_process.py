@@ -263,20 +263,6 @@ def test_file_system_that_does_not_answer(what):
     wait_until(lambda: not list(readers()), "the end of those that read files")
 
 
-@contextlib.contextmanager
-def below(layers, folder):
-    """Folder, below as many file systems (overlayfs) as there should be."""
-    with contextlib.ExitStack() as mounted:
-        for _ in range(layers):
-            upper, empty = scratch(), scratch()
-            result = run(["mount", "-t", "overlay", "none", "-o", "lowerdir=%s:%s" % (folder, empty), upper])
-            if result.status:
-                raise Skip("no overlayfs can be mounted here: " + result.stderr)
-            mounted.callback(run, ["umount", "-l", upper])
-            folder = upper
-        yield folder
-
-
 @alone(READERS)
 @cases("root", "nobody", "root below 1", "nobody below 1", "nobody below 2")
 def test_file_system_of(who):
@@ -287,7 +273,7 @@ def test_file_system_of(who):
         library = file.read()
     with hung_file_system.HungFileSystem({"root": 0, "nobody": NOBODY}[user]) as system:
         system.add("libnrt.so.1", library)
-        with below(int(layers or 0), system.path) as folder:
+        with hung_file_system.below(int(layers or 0), system.path) as folder:
             path = os.path.join(folder, "libnrt.so.1")
             # Below overlayfs, this file system lets only root in.
             with attacker("/usr/bin/python3", "-c", MAPS, path, user=0 if layers else NOBODY) as holder:
