@@ -20,3 +20,23 @@ int call_return(struct pt_regs *context)
 	call_end(context, bpf_get_attach_cookie(context));
 	return 0;
 }
+
+/* All mappings of a process: struct xpt_mapping. */
+SEC("iter/task_vma")
+int process_mappings(struct bpf_iter__task_vma *context)
+{
+	struct vm_area_struct *vma = context->vma;
+	struct xpt_mapping mapping = {};
+	struct file *file;
+
+	if (!vma)
+		return 0;
+	mapping.start = vma->vm_start;
+	file = vma->vm_file;
+	if (file) {
+		mapping.device = file->f_inode->i_sb->s_dev;
+		mapping.is_fuse = memory_is_fuse(file);
+	}
+	bpf_seq_write(context->meta->seq, &mapping, sizeof(mapping));
+	return 0;
+}

@@ -20,19 +20,22 @@ struct memory_question {
 	bool faultable;
 };
 
+/* Whether a server in user space answers for the pages of a mapped file. Of overlayfs, vm_file is the file below it. */
+static __always_inline bool memory_is_fuse(struct file *file)
+{
+	__u32 word = 0;
+
+	return bpf_probe_read_kernel(&word, sizeof(word), file->f_inode->i_sb->s_type->name) || word == FUSE_WORD;
+}
+
 static long memory_look(struct task_struct *task, struct vm_area_struct *vma, struct memory_question *question)
 {
 	struct file *file = vma->vm_file;
-	const char *name;
-	__u32 word = 0;
 
 	if (bpf_core_field_exists(vma->vm_userfaultfd_ctx.ctx) && vma->vm_userfaultfd_ctx.ctx)
 		return 0;
-	if (file) {
-		name = file->f_inode->i_sb->s_type->name;
-		if (bpf_probe_read_kernel(&word, sizeof(word), name) || word == FUSE_WORD)
-			return 0;
-	}
+	if (file && memory_is_fuse(file))
+		return 0;
 	question->faultable = true;
 	return 0;
 }

@@ -534,6 +534,13 @@ struct xpt_record_task {
 	char name[XPT_TASK_NAME_LEN];
 };
 
+/* A mapping of a process and the file system that answers for its pages, which one that is stacked on it (overlayfs) hides. */
+struct xpt_mapping {
+	__u64 start;
+	__u32 device; /* of the file system: minor in the low 20 bits, major above; 0: there is no file */
+	__u32 is_fuse;
+};
+
 #define XPT_THREAD_TARGET (1 << 0)  /* the thread is one of a traced process */
 #define XPT_THREAD_IN_CALL (1 << 1) /* and has a call open that is recorded when it returns */
 
@@ -750,6 +757,7 @@ XPT_SIZE_IS(struct xpt_counts, 8 + 8 * XPT_SLOT_MAX);
 XPT_SIZE_IS(struct xpt_record_call, 40);
 XPT_SIZE_IS(struct xpt_record_string, 40);
 XPT_SIZE_IS(struct xpt_record_task, 48);
+XPT_SIZE_IS(struct xpt_mapping, 16);
 XPT_SIZE_IS(struct xpt_record_event, 24);
 XPT_SIZE_IS(struct xpt_record_ioctl, 40);
 XPT_SIZE_IS(struct xpt_record_caller, 40);

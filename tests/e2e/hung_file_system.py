@@ -4,6 +4,7 @@
 It keeps what is written in memory and knows one folder with files. It reads each request also while it hangs, so that whoever has
 made it waits in the kernel where no signal gets through."""
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -20,6 +21,20 @@ LOOKUP, FORGET, GETATTR, SETATTR, OPEN, READ, WRITE, STATFS, RELEASE, FLUSH, INI
 ROOT = 1
 VALID = 60  # seconds that the kernel may believe an answer
 OPEN_DIRECT = 1  # writes come here at once, and not when the kernel writes its cache back
+
+
+@contextlib.contextmanager
+def below(layers, folder):
+    """The folder as it is seen through so many file systems (overlayfs) that lie over it."""
+    with contextlib.ExitStack() as mounted:
+        for _ in range(layers):
+            upper, empty = scratch(), scratch()
+            result = run(["mount", "-t", "overlay", "none", "-o", "lowerdir=%s:%s" % (folder, empty), upper])
+            if result.status:
+                raise Skip("no overlayfs can be mounted here: " + result.stderr)
+            mounted.callback(run, ["umount", "-l", upper])
+            folder = upper
+        yield folder
 
 
 class HungFileSystem:

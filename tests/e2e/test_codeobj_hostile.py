@@ -309,19 +309,23 @@ def test_file_system_hangs(what):
     assert loads, "none of the loads has been seen"
 
 
-@cases("nrt_load far:%%s %d 0 -1 handle:" % (8 * KB), "hipModuleLoad handle: far:%s")
-def test_pages_never_come(call):
-    """What the kernel's side reads itself lies on pages that never come: it does not fault them in, as no probe of the machine
-    could be removed while it waits for them."""
-    given, function = make(neff, 8 * KB, 1), call.split()[0]
-    with hung_file_system.HungFileSystem() as system:
-        path = system.add("pages", bytes(2 * MB))
+PAGES = {"nrt_load": "nrt_load far:%%s %d 0 -1 handle:" % (8 * KB), "hipModuleLoad": "hipModuleLoad handle: far:%s"}
+
+
+@cases("nrt_load below 0", "nrt_load below 1", "nrt_load below 2", "hipModuleLoad below 0", "hipModuleLoad below 1")
+def test_pages_never_come(where):
+    """What the kernel's side reads itself lies on pages that never come, also below other file systems (overlayfs): it does not fault
+    them in, as no probe of the machine could be removed while it waits for them."""
+    given, (function, layers) = make(neff, 8 * KB, 1), where.split(" below ")
+    with hung_file_system.HungFileSystem() as system, hung_file_system.below(int(layers), system.path) as folder:
+        system.add("pages", bytes(2 * MB))
+        path = os.path.join(folder, "pages")
         hostile, program = Hostile("nrt", "hip", "hsa"), Loads("nrt")
         hostile.call(TOUCHES % path)
         capture = Capture("-p", hostile.pid, "-p", program.pid)
         capture.wait_line("stderr", "attached", 2)
         system.hang(READ)
-        hostile.call(call % path)
+        hostile.call(PAGES[function] % path)
         lines = program.load("nrt_load", given)
         asked = list(system.asked)
         lasted = interrupt(capture)

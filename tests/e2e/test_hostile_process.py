@@ -33,12 +33,12 @@ def programs(folder):
 
 
 @contextlib.contextmanager
-def attacker(*words):
-    """A program of nobody's that runs meanwhile."""
+def attacker(*words, user=NOBODY):
+    """A program of nobody's, or another user's, that runs meanwhile."""
     if os.geteuid():
         raise Skip("only root can start programs of others")
     child = subprocess.Popen([str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                             user=NOBODY, group=NOBODY, extra_groups=[])
+                             user=user, group=user, extra_groups=[])
     try:
         assert child.stdout.readline().startswith("ready"), "it has not begun"
         yield child
@@ -264,22 +264,28 @@ def test_file_system_that_does_not_answer(what):
 
 
 @alone(READERS)
-@cases("root", "nobody")
+@cases("root", "nobody", "root below 1", "nobody below 1", "nobody below 2")
 def test_file_system_of(who):
-    """A library on FUSE: it gets probes if root answers for it; else none, as who answers could hang when the kernel reads them."""
+    """A library on FUSE: it gets probes if root answers for it; else none, as who answers could hang when the kernel reads them.
+    Another file system (overlayfs) over it makes no difference."""
+    user, _, layers = who.partition(" below ")
     with open(library_path("libnrt.so.1"), "rb") as file:
         library = file.read()
-    with hung_file_system.HungFileSystem({"root": 0, "nobody": NOBODY}[who]) as system:
-        path = system.add("libnrt.so.1", library)
-        with attacker("/usr/bin/python3", "-c", MAPS, path) as holder:
-            recorder = Recorder("-p", holder.pid)
-            system.hang()
-            recorder.signal(signal.SIGINT)
-            recorder.wait()
-            system.end()
-    refused = "%s: no probes are placed in it: its file system (FUSE) is another user's" % path in recorder.stderr
+    with hung_file_system.HungFileSystem({"root": 0, "nobody": NOBODY}[user]) as system:
+        system.add("libnrt.so.1", library)
+        with hung_file_system.below(int(layers or 0), system.path) as folder:
+            path = os.path.join(folder, "libnrt.so.1")
+            # Below overlayfs, this file system lets only root in.
+            with attacker("/usr/bin/python3", "-c", MAPS, path, user=0 if layers else NOBODY) as holder:
+                recorder = Recorder("-p", holder.pid)
+                system.hang()
+                recorder.signal(signal.SIGINT)
+                recorder.wait()
+                system.end()
+    # Below two, the kernel gives the path in the lower one.
+    refused = "/libnrt.so.1: no probes are placed in it: its file system (FUSE) is another user's" in recorder.stderr
     placed, = re.findall(r"attached to PID %d .*: (\d+) probes in" % holder.pid, recorder.stderr)
-    assert refused == (who == "nobody") and (int(placed) == 0) == refused, recorder.stderr
+    assert refused == (user == "nobody") and (int(placed) == 0) == refused, recorder.stderr
 
 
 @alone(READERS)

@@ -32,7 +32,7 @@ PYTHON_LEFT_OUT = ("test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3
 
 # To find the root file system, and to report.
 # crc32c: ext4 asks for it by another name than its file has.
-BOOT_MODULES = "virtio_pci virtio_blk virtio_console crc32c_generic ext4".split()
+BOOT_MODULES = "virtio_pci virtio_blk virtio_console crc32c_generic ext4 fuse overlay".split()
 # Where a kernel keeps the drivers that can be described; below kernel/.
 DRIVER_FOLDERS = ("drivers/accel", "drivers/misc/habanalabs", "drivers/gpu/drm/scheduler", "drivers/gpu/drm/amd",
                   "drivers/gpu/drm/i915", "drivers/gpu/drm/xe", "drivers/gpu/drm/virtio", "drivers/gpu/drm/vgem",

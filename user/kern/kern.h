@@ -110,6 +110,12 @@ __u64 kern_tasks_missed(const struct kern *kern);
 /* From now on children of followed processes are members, too. */
 int kern_family_adopt(struct kern *kern);
 
+/*
+ * The device of the file system that answers for the pages at the begin of a mapping of a process, and whether that is FUSE, also where
+ * another one is stacked on it. -ENOENT: no file is mapped there; -errno.
+ */
+int kern_mapping(const struct kern *kern, pid_t tgid, __u64 start, dev_t *device, bool *is_fuse);
+
 /* ---- links ---- */
 
 #define KERN_FAMILY (-1) /* in place of a PID */

@@ -10,6 +10,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/file/file.h"
 #include "kern/private.h"
 
 #define KERNEL_MINOR_BITS 20 /* of a device number inside the kernel */
@@ -370,4 +371,42 @@ pid_t kern_family_next(const struct kern *kern, pid_t after)
 __u64 kern_family_members(const struct kern *kern)
 {
 	return __atomic_load_n(&kern->shared->members, __ATOMIC_ACQUIRE);
+}
+
+/* ---- mappings ---- */
+
+static int find_mapping(int mappings, __u64 start, struct xpt_mapping *mapping)
+{
+	size_t done;
+	int error;
+
+	do
+		error = file_read(mappings, mapping, sizeof(*mapping), &done);
+	while (!error && done == sizeof(*mapping) && mapping->start != start);
+	return error ?: done == sizeof(*mapping) && mapping->device ? 0 : -ENOENT;
+}
+
+int kern_mapping(const struct kern *kern, pid_t tgid, __u64 start, dev_t *device, bool *is_fuse)
+{
+	union {
+		union bpf_iter_link_info kernel;
+		__u32 words[4]; /* distributions' headers may be too old for it: thread, process, pidfd */
+	} which = { .words = { 0, tgid } };
+	LIBBPF_OPTS(bpf_iter_attach_opts, options, .link_info = &which.kernel, .link_info_len = sizeof(which));
+	struct bpf_link *link = bpf_program__attach_iter(kern->main->progs.process_mappings, &options);
+	struct xpt_mapping mapping;
+	int mappings, error;
+
+	if (!link)
+		return -errno;
+	mappings = bpf_iter_create(bpf_link__fd(link));
+	error = mappings < 0 ? mappings : find_mapping(mappings, start, &mapping);
+	if (mappings >= 0)
+		close(mappings);
+	bpf_link__destroy(link);
+	if (error)
+		return error;
+	*device = makedev(mapping.device >> KERNEL_MINOR_BITS, mapping.device & ((1u << KERNEL_MINOR_BITS) - 1));
+	*is_fuse = mapping.is_fuse;
+	return 0;
 }

@@ -91,6 +91,7 @@ int attacher_create(const struct attacher_options *options, struct attacher **re
 	attacher->announced_runtime = calloc(options->registry->runtime_count ?: 1, sizeof(bool));
 	attacher->files.log = options->log;
 	attacher->files.readers = options->readers;
+	attacher->files.kern = options->kern;
 	attacher->class = calloc(attacher_spec_count(options->registry), sizeof(*attacher->class));
 	if (attacher->announced_spec && attacher->announced_runtime && attacher->class)
 		error = set_own_specs(attacher);

@@ -171,6 +171,22 @@ static bool is_trusted_mount(dev_t device)
 	return trusted;
 }
 
+/*
+ * Whether somebody who is not trusted may answer for the pages of the file. The kernel reads those that probes go into, while
+ * nobody on the machine can fork: for as long as the server of the file system likes, even if it has replied before.
+ */
+static bool is_answered_by_others(const struct elf_cache *files, const struct opened_file *opened,
+				  const struct file_reader *reader)
+{
+	dev_t device = opened->status.st_dev;
+	bool is_fuse = opened->is_fuse;
+
+	if (!opened->is_local && !is_fuse && files->kern &&
+	    kern_mapping(files->kern, file_reader_pid(reader), opened->mapped, &device, &is_fuse))
+		return true;
+	return is_fuse && !is_trusted_mount(device);
+}
+
 /* ---- analysing ---- */
 
 /* A sum over places and what they are for, in their order. */
@@ -235,14 +251,10 @@ static int analyse(struct elf_cache *files, const struct opened_file *opened, st
 	file->is_local = opened->is_local;
 	file->is_roots = opened->is_local && is_roots(&opened->status);
 	file->path = strdup(path);
+	file->is_refused = is_answered_by_others(files, opened, reader);
 	error = file->path ? file_reader_search(reader, path, &file->contents) : -ENOMEM;
 	if (error == -EPROTO && file->is_roots)
 		error = search_again(files, opened->descriptor, file);
-	/*
-	 * The kernel reads the pages that probes go into, while nobody on the machine can fork: for as long as the
-	 * server of the file system likes, even if it has replied before.
-	 */
-	file->is_refused = opened->is_fuse && !is_trusted_mount(opened->status.st_dev);
 	if (!error && file->is_refused && elf_entry_has_any(file))
 		log_warn(files->log,
 			 "%s: no probes are placed in it: its file system (FUSE) is another user's, who could hold up the "

@@ -3,6 +3,7 @@
 #ifndef XPT_SESSION_READER_ELF_CACHE_H
 #define XPT_SESSION_READER_ELF_CACHE_H
 
+#include "kern/kern.h"
 #include "session/reader/readers.h"
 
 /*
@@ -27,6 +28,7 @@ struct silent_file;
 struct elf_cache {
 	const struct log *log;
 	struct file_readers *readers;
+	const struct kern *kern; /* NULL: no probes are placed */
 	struct elf_entry **files;
 	size_t count;
 	struct silent_file *silent;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -136,12 +137,17 @@ static int open_file(int place, struct file_reader_opened *opened)
 {
 	char path[32];
 	int descriptor;
+	void *mapped;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", place);
 	descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (descriptor < 0)
 		return -errno;
 	describe_file(descriptor, opened);
+	if (!opened->error && !opened->local) {
+		mapped = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, descriptor, 0);
+		opened->mapped = mapped == MAP_FAILED ? 0 : (uintptr_t)mapped;
+	}
 	return descriptor;
 }
 

@@ -60,6 +60,11 @@ void file_reader_close(struct file_reader *reader)
 		reader_end(reader);
 }
 
+pid_t file_reader_pid(const struct file_reader *reader)
+{
+	return reader->pid;
+}
+
 static int start_server(struct file_readers *readers)
 {
 	struct file_reader_process process = { .search = &readers->search };
@@ -251,6 +256,7 @@ int file_reader_open(struct file_readers *readers, int place, struct opened_file
 	opened->status = answer.status;
 	opened->is_local = answer.local;
 	opened->is_fuse = answer.fuse;
+	opened->mapped = answer.mapped;
 	*result = reader;
 	return 0;
 }

@@ -35,6 +35,8 @@ struct opened_file {
 	struct stat status;
 	bool is_local; /* of a file system that cannot hang: it may be opened and read by anybody */
 	bool is_fuse;  /* served by a process */
+	/* Of one that is not local: where the process that reads it has mapped its begin, until it is searched; 0: it cannot be mapped. */
+	__u64 mapped;
 };
 
 /*
@@ -72,6 +74,7 @@ int file_reader_table(struct file_readers *readers, const struct mapped_file *ma
  */
 int file_reader_code(struct file_readers *readers, int bytes, __u64 size, enum code_kind hint,
 		     struct code_contents *contents);
+pid_t file_reader_pid(const struct file_reader *reader);
 void file_reader_close(struct file_reader *reader); /* may be NULL */
 
 /*

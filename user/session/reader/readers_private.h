@@ -23,6 +23,7 @@ struct file_reader_opened {
 	struct stat status;
 	__s32 error;
 	__u8 local, fuse;
+	__u64 mapped; /* as in struct opened_file */
 };
 
 /* A table that was read in a process that has mapped the file. */
