@@ -105,6 +105,7 @@ CHOSEN = (
     ((), "codeobj.memory*"),
     ((), "codeobj.threads[[]512000]"),
     ((), "codeobj_hostile.lazy_memory"),
+    ((), "codeobj_hostile.pages_never_come*"),
     (ENDS, "codeobj_hostile.killed_while_waiting"),
     ((), "codeobj_processes.waits"),
     ((), "codeobj_record.waits"),
