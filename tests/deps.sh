@@ -70,11 +70,9 @@ EOF
 	exit 1
 fi
 
+# Of a package that dpkg only knows by name the status is "not-installed".
 installed() {
-	case $(dpkg-query -W -f '${db:Status-Status}\n' "$1" 2>/dev/null) in
-	*installed*) return 0 ;;
-	esac
-	return 1
+	dpkg-query -W -f '${db:Status-Status}\n' "$1" 2>/dev/null | grep -qx installed
 }
 
 # What some distribution calls otherwise, or ships in a package of another name, is asked for by its command.

@@ -384,6 +384,38 @@ def test_two_files_at_one_address():
     check_unharmed(victim.outcome(), (0, 4))
 
 
+REPLACES = """import ctypes, os, sys
+library = ctypes.CDLL(None)
+library.mmap.restype = ctypes.c_void_p
+library.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + 3 * [ctypes.c_int] + [ctypes.c_long]
+one, other = [path.encode() for path in sys.argv[1:]]
+place = None
+while True:
+    assert library.renameat2(-100, one, -100, other, 2) == 0  # AT_FDCWD, RENAME_EXCHANGE
+    file = os.open(one, os.O_RDONLY)
+    mapped = library.mmap(place, 65536, 5, 0x12 if place else 2, file, 0)  # MAP_FIXED
+    os.close(file)
+    if not place:
+        place = mapped
+        print('ready', flush=True)
+"""
+
+
+@alone(ALL)
+def test_file_is_replaced():
+    """A library and another one change their names all the time, as when a package replaces it: probes belong to the file, not the name."""
+    folder = scratch()
+    table, other = programs(folder), os.path.join(folder, "offset.so")
+    shutil.copy(workload_path("hostile/offset.so"), other)
+    victim = Victim(table)
+    os.chown(folder, NOBODY, NOBODY)
+    end = time.monotonic() + (60 if LONG else 3 * min(SLOW, 3))
+    with attacker("/usr/bin/python3", "-c", REPLACES, os.path.join(folder, "plugin.so"), other):
+        while time.monotonic() < end:
+            Recorder("--all-processes", "-d", "300ms").finish()
+    check_unharmed(victim.outcome(), (0, 4))
+
+
 @alone(ALL)
 def test_exec_all_the_time():
     """A process that becomes another program, with other libraries, again and again while it is looked at."""
