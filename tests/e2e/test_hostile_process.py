@@ -429,8 +429,9 @@ def test_exec_all_the_time():
     os.chmod(script, 0o755)
     victim = Victim(table)
     with attacker(script):
-        recorder = Recorder("--all-processes", "-d", "%ds" % (60 if LONG else 5))
-        recorder.finish()
+        recorder = Recorder("--all-processes")
+        time.sleep(60 if LONG else 5)
+        recorder.stop()
     check_unharmed(victim.outcome(), (0, 4))
 
 
